@@ -1,0 +1,62 @@
+// Package class holds the families of lock keys with their policy: which keys a
+// team's locks have, how long a hold may last, and whether a dead lock of it may
+// be released. Scanner, rules and release all judge by the same [Set].
+//
+// A [Set] is immutable after [NewSet] and safe for concurrent use.
+package class
+
+import "time"
+
+// Default is the class of a lock key that no configured class claims.
+const Default = "default"
+
+// TTLPolicy says whether locks of a class must have a TTL.
+type TTLPolicy string
+
+const (
+	// TTLUnset leaves it to the dialect: required, but for libraries that set no
+	// TTL by design.
+	TTLUnset TTLPolicy = ""
+	// TTLRequired makes every lock without TTL critical.
+	TTLRequired TTLPolicy = "required"
+	// TTLAllowedNone accepts locks without TTL.
+	TTLAllowedNone TTLPolicy = "allowed-none"
+)
+
+// ReleaseMode says whether locks of a class may be force-released.
+type ReleaseMode string
+
+const (
+	// ReleaseOff refuses every request.
+	ReleaseOff ReleaseMode = "off"
+	// ReleaseApprove releases what a second person approved.
+	ReleaseApprove ReleaseMode = "approve"
+)
+
+// SelfApproval says whether a requester may approve their own request.
+type SelfApproval string
+
+const (
+	// SelfApprovalDeny demands another person (the default).
+	SelfApprovalDeny SelfApproval = "deny"
+	// SelfApprovalAllow lets one person do both.
+	SelfApprovalAllow SelfApproval = "allow"
+)
+
+// Class is a named family of lock keys with its policy, one element of
+// `classes:` in the configuration. The zero value of every field but Name and
+// Match is the default.
+type Class struct {
+	Name       string        `yaml:"class"`
+	Match      []string      `yaml:"match"`
+	Team       string        `yaml:"team"`
+	RunbookURL string        `yaml:"runbook_url"`
+	Expect     time.Duration `yaml:"expect"` // 0: no expectation
+	TTL        TTLPolicy     `yaml:"ttl"`
+	MaxTTL     time.Duration `yaml:"max_ttl"`   // 0: 24h
+	DeadWhen   []string      `yaml:"dead_when"` // rule ids
+	Release    ReleaseMode   `yaml:"release"`   // "": off
+	// Approvals is how many people must approve; 0 is one.
+	Approvals    int          `yaml:"approvals"`
+	SelfApproval SelfApproval `yaml:"self_approval"`
+}

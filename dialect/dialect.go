@@ -1,0 +1,89 @@
+// Package dialect knows how lock libraries store their locks in Redis: how to
+// recognise one, read it, release it safely and wake its waiters. One file per
+// family. The package does no I/O: it is given values and gives commands.
+//
+// All functions are safe for concurrent use. Foreign bytes never make them
+// panic; what fits nothing is "unknown", and doubt makes a lock unreleasable.
+package dialect
+
+import (
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// Sample is what was read of one key, bounded (DESIGN §5).
+type Sample struct {
+	Key  string
+	Type string // as TYPE says
+	TTL  time.Duration
+	// Size is bytes of a string, members of any other type.
+	Size int64
+	// TooLarge says that Value or Fields is incomplete or absent.
+	TooLarge bool
+	Value    []byte            // string: at most the first 4,096 bytes
+	Fields   map[string]string // hash: all fields
+	// Meta is the decoded lock/record metadata that stands beside the key, valid
+	// or not for this value; nil if there is none.
+	Meta *record.Meta
+}
+
+// Decoded is what a dialect made of a sample.
+type Decoded struct {
+	Dialect    string
+	Confidence locksteward.Confidence
+	Identity   locksteward.Identity
+	Holder     locksteward.Holder
+	Count      int64 // re-entrancy; 1 if the dialect has none
+	Waiters    int   // negative: cannot be told
+	Fence      int64
+	Claim      *locksteward.Claim
+	// SharedToken and TokenKind: see locksteward.Observation.
+	SharedToken bool
+	TokenKind   string
+	// RenewEvery is the interval known of the library's watchdog; 0: none known.
+	RenewEvery time.Duration
+}
+
+// Dialect is one family of lock libraries.
+type Dialect interface {
+	// Name is the dialect's id in JSON, metrics and docs/dialects/<name>.md.
+	Name() string
+	// Recognise decodes s, or says that it is not of this family.
+	Recognise(s Sample) (Decoded, bool)
+	// Release returns the one script that removes exactly the incarnation in s
+	// and wakes its waiters; an error wrapping locksteward.ErrRefused says why
+	// it cannot be done safely.
+	Release(s Sample, r Release) (Command, error)
+}
+
+// Release is what a forced release needs beside the sample.
+type Release struct {
+	RequestID  string
+	ExpireAt   int64  // PEXPIRETIME that must still hold; NoExpireAt for none
+	MetaPrefix string // prefix of the companions, "locksteward:" by default
+}
+
+// Command is one script to run. Args may hold the lock's token: it is never
+// logged, and its String is masked by the caller.
+type Command struct {
+	// Script is the Lua text, for EVALSHA with EVAL as the way back.
+	Script string
+	Keys   []string
+	Args   []any
+}
+
+// Outcome is the first element of every release script's reply.
+type Outcome int64
+
+// What a release script says it did. The second element of the reply is how
+// many clients received the wake-up.
+const (
+	OutcomeReleased    Outcome = 1
+	OutcomeAlreadyGone Outcome = 0
+	OutcomeChanged     Outcome = -1
+	// OutcomeRepeated says that this request id ran before; the third element of
+	// the reply is the outcome recorded then.
+	OutcomeRepeated Outcome = -2
+)

@@ -1,0 +1,17 @@
+package locksteward
+
+import "errors"
+
+// Sentinels that cross package borders.
+var (
+	// ErrNotFound is "no such lock, request or target".
+	ErrNotFound = errors.New("not found")
+	// ErrRefused is "policy says no": missing role, class not releasable, no
+	// release credentials, kill switch. The CLI exits with 4.
+	ErrRefused = errors.New("refused by policy")
+	// ErrConflict is "it changed meanwhile": the request is final already, or the
+	// lock is not the one that was asked about.
+	ErrConflict = errors.New("conflict")
+	// ErrInvalid is bad input by the caller. The CLI exits with 2.
+	ErrInvalid = errors.New("invalid")
+)

@@ -1,0 +1,149 @@
+package locksteward
+
+import "time"
+
+// NoExpiry is the TTL of a key that never expires (PTTL -1).
+const NoExpiry time.Duration = -1
+
+// NoExpireAt is the ExpireAt of a key that never expires (PEXPIRETIME -1).
+const NoExpireAt int64 = -1
+
+// Kind separates keys that are locks from keys that only look so by name.
+type Kind string
+
+const (
+	// KindLock is a lock key: a class claims it, a dialect recognised it with
+	// high confidence, or a whole word of its name says so.
+	KindLock Kind = "lock"
+	// KindCandidate is a key that only a built-in name pattern matched: shown
+	// and counted, never judged, never releasable.
+	KindCandidate Kind = "candidate"
+)
+
+// Confidence is how sure a dialect is of what it recognised.
+type Confidence string
+
+const (
+	// ConfidenceHigh is a structure or value that nothing else writes.
+	ConfidenceHigh Confidence = "high"
+	// ConfidenceMedium is a shape that fits, and others could have too.
+	ConfidenceMedium Confidence = "medium"
+	// ConfidenceLow is no more than "a string under a lock's name".
+	ConfidenceLow Confidence = "low"
+)
+
+// Identity is how surely a lock can be told from the next one of the same name.
+type Identity string
+
+const (
+	// IdentityStrong is a token fresh per acquisition, or our own id.
+	IdentityStrong Identity = "strong"
+	// IdentityLineage is the same bytes with the same PEXPIRETIME.
+	IdentityLineage Identity = "lineage"
+	// IdentityNone is a constant value without TTL: a DEL and SETNX in between
+	// cannot be told.
+	IdentityNone Identity = "none"
+)
+
+// AgeBasis says where a lock's age comes from.
+type AgeBasis string
+
+const (
+	// AgeClaimed is the holder's own word (server time, written at acquire).
+	AgeClaimed AgeBasis = "claimed"
+	// AgeObserved is "seen for at least this long".
+	AgeObserved AgeBasis = "observed"
+	// AgeIdle is OBJECT IDLETIME, read before the first read of the value.
+	AgeIdle AgeBasis = "idle"
+	// AgeNone is "not known".
+	AgeNone AgeBasis = "none"
+)
+
+// Holder is who has the lock, as far as it can be known; unknown parts are
+// empty.
+type Holder struct {
+	App      string
+	Host     string
+	PID      int
+	Session  string
+	Instance string
+}
+
+// Claim is what the holder itself wrote beside the lock (lock/record), already
+// checked to belong to this incarnation. Zero times and durations are "not
+// said".
+type Claim struct {
+	Version       int
+	ID            string
+	Class         string
+	Purpose       string
+	Acquired      time.Time
+	Renewed       time.Time // acquire or last successful renewal
+	Progress      time.Time
+	TTL           time.Duration
+	RenewEvery    time.Duration // 0: this holder does not renew
+	Expect        time.Duration
+	MaxHold       time.Duration
+	Renewals      int64
+	RenewFailures int64
+	Fence         int64
+	Holds         int64
+	Contended     int64
+	Trace         string
+}
+
+// Observation is what one look saw of one key.
+type Observation struct {
+	Target string
+	DB     int
+	Node   string // address of the master it was read from
+	Key    string // exact bytes
+	Type   string // as TYPE says: string, hash, ...
+
+	At       time.Time     // server time of the look
+	TTL      time.Duration // NoExpiry for none
+	ExpireAt int64         // PEXPIRETIME, ms since 1970, server; NoExpireAt for none; 0 not known
+	Idle     time.Duration // OBJECT IDLETIME before the first value read; negative: not known
+
+	// Size is bytes of a string, members of any other type. TooLarge says that
+	// the value was not read in full, so the key is never releasable.
+	Size     int64
+	TooLarge bool
+
+	Kind       Kind
+	Class      string // "default" when no configured class claims it
+	Configured bool   // a configured class claims the key
+	Dialect    string
+	Confidence Confidence
+	Identity   Identity
+	// TokenDigest is DigestKey.Value or DigestKey.Fields of what was read; "" if
+	// the value was not read in full.
+	TokenDigest string
+	// SharedToken says that the token is a constant or names a host or process,
+	// so that any client could release the lock; TokenKind says which, in words
+	// that do not give the token away ("a one-digit number").
+	SharedToken bool
+	TokenKind   string
+
+	Holder Holder
+	Count  int64 // re-entrancy, 1 if the dialect has none
+	Fence  int64 // 0: none
+	// Waiters is how many wait; negative when the dialect cannot tell.
+	Waiters int
+	Claim   *Claim // nil unless valid metadata stands beside the lock
+
+	// Instance is the heartbeat of the claim's process; nil if the lock names no
+	// instance or its key is gone.
+	Instance *Instance
+}
+
+// Instance is a process that uses the lock library, from its heartbeat key.
+type Instance struct {
+	ID      string
+	App     string
+	Host    string
+	PID     int
+	Started time.Time
+	// Beat is when the heartbeat was last written, from the TTL left on its key.
+	Beat time.Time
+}

@@ -1,0 +1,51 @@
+package locksteward
+
+import "time"
+
+// MasterPass is one master's part of a sweep.
+type MasterPass struct {
+	Node string
+	// Complete says that the cursor came back to 0 without an error and the
+	// topology did not change meanwhile. Reason is why not, safe to show.
+	Complete bool
+	Reason   string
+	Keys     int64 // keys the server returned, duplicates counted
+}
+
+// Sweep is one pass over a target by SCAN and what it established.
+type Sweep struct {
+	Target   string
+	Started  time.Time     // agent's clock, for display
+	At       time.Time     // server time at the end
+	Duration time.Duration // the passes alone
+	Masters  []MasterPass
+
+	// Locks are the lock keys seen in this sweep, in the order of (DB, Key).
+	Locks []Lock
+	// Endings are holds known before and certainly over now.
+	Endings []Ending
+	// Losses are holds of ours that ended without a release.
+	Losses []Loss
+	// Candidates is how many keys only a built-in pattern matched.
+	Candidates int
+}
+
+// Complete says that every master's pass was complete. A sweep without masters
+// (the target was away) is not.
+func (s Sweep) Complete() bool {
+	for _, m := range s.Masters {
+		if !m.Complete {
+			return false
+		}
+	}
+	return len(s.Masters) > 0
+}
+
+// Keys is how many keys the masters returned.
+func (s Sweep) Keys() int64 {
+	var n int64
+	for _, m := range s.Masters {
+		n += m.Keys
+	}
+	return n
+}

@@ -1,0 +1,49 @@
+package locksteward
+
+// Mode is how a target is deployed.
+type Mode string
+
+const (
+	// ModeStandalone is one server (with or without replicas).
+	ModeStandalone Mode = "standalone"
+	// ModeSentinel is one master found through Sentinel.
+	ModeSentinel Mode = "sentinel"
+	// ModeCluster is a Redis Cluster; every master is swept.
+	ModeCluster Mode = "cluster"
+)
+
+// Target is one Redis deployment that is watched. Name is its label on every
+// lock, finding and metric.
+type Target struct {
+	Name string
+	Mode Mode
+	// DB is the logical database; always 0 on a Cluster.
+	DB int
+}
+
+// TargetState is what is known of a target's health at one moment.
+type TargetState struct {
+	Target Target
+	// Up says that the last contact worked; Reason is why not, safe to show
+	// (no password) and ending with what to do.
+	Up     bool
+	Reason string
+	Nodes  []NodeState
+}
+
+// NodeState is one server's own figures, from INFO. A field that the server
+// did not tell is negative.
+type NodeState struct {
+	// Addr is host:port, or the path of a socket.
+	Addr             string
+	Version          string
+	RunID            string
+	ConnectedClients int64
+	MaxClients       int64
+	MemoryUsed       int64   // bytes
+	MemoryMax        int64   // bytes; 0 is "no limit"
+	CPUSys           float64 // seconds since the server's start
+	CPUUser          float64 // seconds since the server's start
+	EvictedKeys      int64
+	EvictionPolicy   string
+}

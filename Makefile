@@ -1,0 +1,98 @@
+# Each target is a line that can be typed by hand as well. `make` alone lists them.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null)
+DATE     ?= $(shell git log -1 --format=%cI 2>/dev/null)
+LDFLAGS  := -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
+FUZZTIME ?= 10s
+# What the tests need beside Go; see scripts/deps.sh.
+TESTDEPS ?= redis prometheus chromium cc
+
+GOFUMPT     := go tool -modfile=tools/gofumpt/go.mod gofumpt
+STATICCHECK := go tool -modfile=tools/staticcheck/go.mod staticcheck -checks inherit,ST1000,ST1020,ST1021,ST1022
+# Packages with golden files define the flag -update.
+GOLDEN       = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=bench '"update"' .)))
+RULES        = $(filter-out %_test.yaml,$(wildcard grafana/*.yaml))
+RULETESTS    = $(wildcard grafana/*_test.yaml)
+
+.PHONY: help
+help: ## Lists the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Builds bin/locksteward with its version.
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/locksteward ./cmd/locksteward
+
+.PHONY: test
+test: deps ## Runs all tests under the race detector; installs what they need if it is missing.
+	go test -race -timeout 20m ./...
+
+.PHONY: test-short
+test-short: ## Runs the tests that need no server.
+	go test -short ./...
+
+.PHONY: lint
+lint: lint-format lint-vet lint-staticcheck lint-fix lint-mod lint-alerts lint-shell ## Checks format, vet, staticcheck, modernisers, go.mod, alert rules and scripts.
+
+.PHONY: lint-format
+lint-format:
+	@out=$$($(GOFUMPT) -l .) || exit 1; if [ -n "$$out" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$out"; exit 1; fi
+
+.PHONY: lint-vet
+lint-vet:
+	go vet ./...
+	@if [ -f bench/go.mod ]; then echo 'cd bench && go vet ./...'; cd bench && go vet ./...; fi
+
+.PHONY: lint-staticcheck
+lint-staticcheck:
+	@echo staticcheck ./...
+	@$(STATICCHECK) ./...
+
+.PHONY: lint-fix
+lint-fix:
+	go fix -diff ./...
+
+.PHONY: lint-mod
+lint-mod:
+	go mod tidy -diff
+
+.PHONY: lint-alerts
+lint-alerts:
+	@scripts/deps.sh prometheus
+	$(if $(RULES),promtool check rules $(RULES))
+	$(if $(RULETESTS),promtool test rules $(RULETESTS))
+
+.PHONY: lint-shell
+lint-shell:
+	sh -n scripts/deps.sh && sh -n scripts/fuzz.sh && bash -n .ci/run
+
+.PHONY: fmt
+fmt: ## Formats the code and applies the modernisers of go fix.
+	$(GOFUMPT) -w .
+	go fix ./...
+
+.PHONY: golden
+golden: ## Rewrites the golden files, then tests the packages that have them.
+	$(if $(GOLDEN),go test $(GOLDEN) -update)
+	$(if $(GOLDEN),go test $(GOLDEN))
+
+.PHONY: bench
+bench: ## Runs the benchmarks, then those of bench/ beside other libraries.
+	@scripts/deps.sh redis
+	go test -run '^$$' -bench . -benchmem ./...
+	@if [ -f bench/go.mod ]; then cd bench && go test -run '^$$' -bench . -benchmem -timeout 30m ./...; fi
+
+.PHONY: fuzz
+fuzz: ## Fuzzes each fuzz target for FUZZTIME (10s).
+	scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: demo
+demo: ## Shows Locksteward at work on a Redis of its own.
+	go run ./cmd/locksteward demo
+
+.PHONY: deps
+deps: ## Installs what the tests need and the machine lacks (apt-get as root, or Homebrew).
+	@scripts/deps.sh $(TESTDEPS)

@@ -1,0 +1,19 @@
+package api
+
+// Class is a named family of lock keys with its policy, defaults filled in. The
+// agent fills it from its configuration; lists must not be nil.
+type Class struct {
+	Class      string   `json:"class"`
+	Match      []string `json:"match"`
+	Team       string   `json:"team"`
+	RunbookURL string   `json:"runbook_url"`
+	// ExpectMs is null when nothing is expected of its holds.
+	ExpectMs *int64 `json:"expect_ms"`
+	// TTL is "required", "allowed-none", or empty: as the dialect says.
+	TTL          string   `json:"ttl"`
+	MaxTTLMs     int64    `json:"max_ttl_ms"`
+	DeadWhen     []string `json:"dead_when"`
+	Release      string   `json:"release"`
+	Approvals    int      `json:"approvals"`
+	SelfApproval string   `json:"self_approval"`
+}

@@ -1,0 +1,76 @@
+package api
+
+import (
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// Finding is one rule's verdict. Key is empty for a finding on a class or
+// target. Texts are in one language.
+type Finding struct {
+	Rule     string `json:"rule"`
+	Severity string `json:"severity"`
+	// Target is empty inside a [Scan], which names it once.
+	Target string `json:"target,omitempty"`
+	DB     int    `json:"db"`
+	Key
+	Class   string `json:"class"`
+	Dialect string `json:"dialect,omitempty"`
+	Subject string `json:"subject,omitempty"`
+	Status  string `json:"status"`
+	// Risk is "deadlock" or empty.
+	Risk            string   `json:"risk"`
+	Summary         string   `json:"summary"`
+	Evidence        []string `json:"evidence"`
+	CounterEvidence []string `json:"counter_evidence"`
+	Cause           string   `json:"cause"`
+	Remedy          string   `json:"remedy"`
+	Team            string   `json:"team,omitempty"`
+	RunbookURL      string   `json:"runbook_url,omitempty"`
+	Fingerprint     string   `json:"fingerprint"`
+
+	Since      time.Time `json:"since,omitzero"`
+	FiredAt    time.Time `json:"fired_at,omitzero"`
+	ResolvedAt time.Time `json:"resolved_at,omitzero"`
+
+	// Unlock is the whole command that frees the lock; absent when it cannot be
+	// freed that way.
+	Unlock string `json:"unlock,omitempty"`
+}
+
+// NewFinding converts a finding, its texts in lang ("zh", else English).
+func NewFinding(f locksteward.Finding, lang string) Finding {
+	return Finding{
+		Rule:            f.Rule,
+		Severity:        f.Severity.String(),
+		Target:          f.Target,
+		DB:              f.DB,
+		Key:             NewKey(f.Key),
+		Class:           f.Class,
+		Dialect:         f.Dialect,
+		Subject:         f.Subject,
+		Status:          string(f.Status),
+		Risk:            f.Risk,
+		Summary:         f.Summary.In(lang),
+		Evidence:        list(f.Evidence),
+		CounterEvidence: list(f.CounterEvidence),
+		Cause:           f.Cause.In(lang),
+		Remedy:          f.Remedy.In(lang),
+		Team:            f.Team,
+		RunbookURL:      f.RunbookURL,
+		Fingerprint:     f.Fingerprint(),
+		Since:           stamp(f.Since),
+		FiredAt:         stamp(f.FiredAt),
+		ResolvedAt:      stamp(f.ResolvedAt),
+	}
+}
+
+// NewFindings converts findings in their order; the result is never nil.
+func NewFindings(findings []locksteward.Finding, lang string) []Finding {
+	out := make([]Finding, 0, len(findings))
+	for _, f := range findings {
+		out = append(out, NewFinding(f, lang))
+	}
+	return out
+}

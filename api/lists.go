@@ -1,0 +1,35 @@
+package api
+
+// LockList is the answer of GET /api/v1/locks. Total counts what the filter
+// matched, before limit.
+type LockList struct {
+	Locks []Lock `json:"locks"`
+	Total int    `json:"total"`
+}
+
+// FindingList is the answer of GET /api/v1/findings.
+type FindingList struct {
+	Findings []Finding `json:"findings"`
+	Total    int       `json:"total"`
+}
+
+// TargetList is the answer of GET /api/v1/targets.
+type TargetList struct {
+	Targets []Target `json:"targets"`
+}
+
+// ClassList is the answer of GET /api/v1/classes, in the order they match.
+type ClassList struct {
+	Classes []Class `json:"classes"`
+}
+
+// RequestList is the answer of GET /api/v1/requests, newest first.
+type RequestList struct {
+	Requests []Request `json:"requests"`
+	Total    int       `json:"total"`
+}
+
+// EntryList is the answer of GET /api/v1/audit, newest first.
+type EntryList struct {
+	Entries []Entry `json:"entries"`
+}

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"slices"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// Lock is one lock key as it was last seen.
+type Lock struct {
+	// Target is empty inside a [Scan], which names it once.
+	Target string `json:"target,omitempty"`
+	DB     int    `json:"db"`
+	Key
+	Class   string `json:"class"`
+	Dialect string `json:"dialect"`
+	Type    string `json:"type"`
+	// TTLMs is -1 when the lock never expires.
+	TTLMs int64 `json:"ttl_ms"`
+	// AgeMs is null when AgeBasis is "none".
+	AgeMs        *int64 `json:"age_ms"`
+	AgeBasis     string `json:"age_basis"`
+	AgeIsMinimum bool   `json:"age_is_minimum"`
+	Identity     string `json:"identity"`
+	// TokenDigest is empty when the value was too large to be read.
+	TokenDigest string `json:"token_digest"`
+	// Fence is 0 when the dialect has none.
+	Fence int64 `json:"fence"`
+	// Waiters is 0 too when the dialect cannot tell: WaitersKnown says which.
+	Waiters      int  `json:"waiters"`
+	WaitersKnown bool `json:"waiters_known"`
+	// Count is the re-entrancy depth, 1 if the dialect has none.
+	Count  int64  `json:"count"`
+	Holder Holder `json:"holder"`
+	// Findings are the ids of the rules that fire or are pending on the lock.
+	Findings []string `json:"findings"`
+}
+
+// Holder is who has the lock; unknown parts are empty.
+type Holder struct {
+	App      string `json:"app"`
+	Host     string `json:"host"`
+	PID      int    `json:"pid"`
+	Session  string `json:"session"`
+	Instance string `json:"instance"`
+}
+
+// NewHolder converts a holder.
+func NewHolder(h locksteward.Holder) Holder {
+	return Holder{App: h.App, Host: h.Host, PID: h.PID, Session: h.Session, Instance: h.Instance}
+}
+
+// NewLock converts a lock; findings are the ids of the rules that fire or are
+// pending on it, in any order and with repeats.
+func NewLock(l locksteward.Lock, findings []string) Lock {
+	age, basis, minimum := l.Age()
+	out := Lock{
+		Target:       l.Target,
+		DB:           l.DB,
+		Key:          NewKey(l.Key),
+		Class:        l.Class,
+		Dialect:      l.Dialect,
+		Type:         l.Type,
+		TTLMs:        ttlMs(l.TTL),
+		AgeBasis:     string(basis),
+		AgeIsMinimum: minimum,
+		Identity:     string(l.Identity),
+		TokenDigest:  l.TokenDigest,
+		Fence:        l.Fence,
+		Waiters:      max(0, l.Waiters),
+		WaitersKnown: l.Waiters >= 0,
+		Count:        l.Count,
+		Holder:       NewHolder(l.Holder),
+	}
+	if out.Identity == "" {
+		out.Identity = string(locksteward.IdentityNone)
+	}
+	if basis != locksteward.AgeNone {
+		ms := age.Milliseconds()
+		out.AgeMs = &ms
+	}
+	out.Findings = list(findings)
+	slices.Sort(out.Findings)
+	out.Findings = slices.Compact(out.Findings)
+	return out
+}
+
+// ttlMs never turns a lock that expires within the millisecond into -1 or one
+// without TTL into 0.
+func ttlMs(ttl time.Duration) int64 {
+	if ttl == locksteward.NoExpiry {
+		return -1
+	}
+	return max(0, ttl.Milliseconds())
+}
+
+// LockKey is what tells locks apart over all targets; it is comparable.
+type LockKey struct {
+	Target string
+	DB     int
+	Key    string // exact bytes
+}
+
+// RulesByLock returns the rules that fire or are pending on each lock, from
+// findings in any order. Findings on a class or target, and resolved ones, are
+// left out.
+func RulesByLock(findings []locksteward.Finding) map[LockKey][]string {
+	out := make(map[LockKey][]string)
+	for _, f := range findings {
+		if f.Key == "" || f.Status == locksteward.StatusResolved {
+			continue
+		}
+		k := LockKey{Target: f.Target, DB: f.DB, Key: f.Key}
+		out[k] = append(out[k], f.Rule)
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package api
+
+import "github.com/locksteward/locksteward"
+
+// Scan is the one object that `locksteward scan --output json` prints.
+type Scan struct {
+	Target      string `json:"target"`
+	Complete    bool   `json:"complete"`
+	KeysScanned int64  `json:"keys_scanned"`
+	// DurationMs is the sweep alone, without the re-read of ttl/none.
+	DurationMs int64     `json:"duration_ms"`
+	Locks      []Lock    `json:"locks"`
+	Candidates int       `json:"candidates"`
+	Findings   []Finding `json:"findings"`
+	// Incomplete says which masters were not read to the end and why; absent
+	// when Complete.
+	Incomplete []Incomplete `json:"incomplete,omitempty"`
+}
+
+// Incomplete is a master that a sweep did not read to the end.
+type Incomplete struct {
+	Node   string `json:"node"`
+	Reason string `json:"reason"`
+}
+
+// NewScan converts a sweep and the findings on it, their texts in lang.
+func NewScan(s locksteward.Sweep, findings []locksteward.Finding, lang string) Scan {
+	out := Scan{
+		Target:      s.Target,
+		Complete:    s.Complete(),
+		KeysScanned: s.Keys(),
+		DurationMs:  s.Duration.Milliseconds(),
+		Locks:       make([]Lock, 0, len(s.Locks)),
+		Candidates:  s.Candidates,
+		Findings:    NewFindings(findings, lang),
+	}
+	rules := RulesByLock(findings)
+	for _, l := range s.Locks {
+		lock := NewLock(l, rules[LockKey{Target: l.Target, DB: l.DB, Key: l.Key}])
+		lock.Target = ""
+		out.Locks = append(out.Locks, lock)
+	}
+	for i := range out.Findings {
+		out.Findings[i].Target = ""
+	}
+	for _, m := range s.Masters {
+		if !m.Complete {
+			out.Incomplete = append(out.Incomplete, Incomplete{Node: m.Node, Reason: m.Reason})
+		}
+	}
+	return out
+}

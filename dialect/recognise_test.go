@@ -1,0 +1,330 @@
+package dialect_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// fixture is one file of testdata/<dialect>/.
+type fixture struct {
+	About    string            `json:"about"`
+	Key      string            `json:"key"`
+	KeyB64   string            `json:"key_b64"`
+	Type     string            `json:"type"`
+	TTLMs    int64             `json:"ttl_ms"`
+	Value    string            `json:"value"`
+	ValueB64 string            `json:"value_b64"`
+	Fields   map[string]string `json:"fields"`
+	Size     *int64            `json:"size"` // absent: that of value or fields
+	TooLarge bool              `json:"too_large"`
+	Meta     map[string]string `json:"meta"`
+	Want     struct {
+		Kind       string `json:"kind"` // lock, candidate or none, without configuration
+		Confidence locksteward.Confidence
+		Identity   locksteward.Identity
+		Holder     struct {
+			App, Host, Session, Instance string
+			PID                          int
+		}
+		Count        int64 // 0 stands for 1
+		Fence        int64
+		Shared       bool
+		TokenKind    string `json:"token_kind"`
+		RenewEveryMs int64  `json:"renew_every_ms"`
+		Claim        string // id
+		Releasable   bool
+	} `json:"want"`
+}
+
+func (f fixture) sample(t *testing.T) dialect.Sample {
+	t.Helper()
+	s := dialect.Sample{
+		Key:      unbase(t, f.Key, f.KeyB64),
+		Type:     f.Type,
+		TTL:      time.Duration(f.TTLMs) * time.Millisecond,
+		TooLarge: f.TooLarge,
+		Value:    []byte(unbase(t, f.Value, f.ValueB64)),
+		Fields:   f.Fields,
+	}
+	if f.TTLMs < 0 {
+		s.TTL = locksteward.NoExpiry
+	}
+	s.Size = int64(len(s.Value) + len(s.Fields))
+	if f.Size != nil {
+		s.Size = *f.Size
+	}
+	if f.Meta != nil {
+		meta, err := record.Decode(f.Meta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Meta = meta
+	}
+	return s
+}
+
+func unbase(t *testing.T, text, b64 string) string {
+	t.Helper()
+	if b64 == "" {
+		return text
+	}
+	raw, err := base64.StdEncoding.DecodeString(b64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func readFixtures(t *testing.T) map[string]fixture {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/*/*.json")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no fixtures: %v", err)
+	}
+	all := make(map[string]fixture, len(paths))
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f fixture
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&f); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all[filepath.ToSlash(path)] = f
+	}
+	return all
+}
+
+func TestRecogniseFixtures(t *testing.T) {
+	t.Parallel()
+	classes, err := class.NewSet(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, f := range readFixtures(t) {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			s, want := f.sample(t), f.Want
+			got := dialect.Recognise(s)
+			if name := filepath.Base(filepath.Dir(path)); got.Dialect != name {
+				t.Errorf("dialect = %q, want %q", got.Dialect, name)
+			}
+			if got.Confidence != want.Confidence {
+				t.Errorf("confidence = %q, want %q", got.Confidence, want.Confidence)
+			}
+			if got.Identity != want.Identity {
+				t.Errorf("identity = %q, want %q", got.Identity, want.Identity)
+			}
+			if got.SharedToken != want.Shared || got.TokenKind != want.TokenKind {
+				t.Errorf("shared = %t %q, want %t %q", got.SharedToken, got.TokenKind, want.Shared, want.TokenKind)
+			}
+			holder := locksteward.Holder{App: want.Holder.App, Host: want.Holder.Host, PID: want.Holder.PID, Session: want.Holder.Session, Instance: want.Holder.Instance}
+			if got.Holder != holder {
+				t.Errorf("holder = %+v, want %+v", got.Holder, holder)
+			}
+			if got.Count != max(1, want.Count) || got.Fence != want.Fence || got.Waiters != -1 {
+				t.Errorf("count, fence, waiters = %d, %d, %d, want %d, %d, -1", got.Count, got.Fence, got.Waiters, max(1, want.Count), want.Fence)
+			}
+			if every := time.Duration(want.RenewEveryMs) * time.Millisecond; got.RenewEvery != every {
+				t.Errorf("renews every %s, want %s", got.RenewEvery, every)
+			}
+			if (got.Claim != nil) != (want.Claim != "") || got.Claim != nil && got.Claim.ID != want.Claim {
+				t.Errorf("claim = %+v, want that of %q", got.Claim, want.Claim)
+			}
+
+			kind, ok := dialect.Decide(classes.Classify(s.Key), s, got)
+			if want.Kind == "none" && ok || want.Kind != "none" && string(kind) != want.Kind {
+				t.Errorf("decided %q, %t, want %q", kind, ok, want.Kind)
+			}
+			checkRelease(t, s, got, want.Releasable)
+		})
+	}
+}
+
+func checkRelease(t *testing.T, s dialect.Sample, d dialect.Decoded, want bool) {
+	t.Helper()
+	found, ok := dialect.Get(d.Dialect)
+	if !ok {
+		t.Fatalf("no dialect %q", d.Dialect)
+	}
+	command, err := found.Release(s, dialect.Release{RequestID: "r1", ExpireAt: locksteward.NoExpireAt})
+	if !want {
+		if !errors.Is(err, locksteward.ErrRefused) {
+			t.Errorf("Release = %v, want a refusal", err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	for _, key := range command.Keys {
+		if record.Slot(key) != record.Slot(s.Key) {
+			t.Errorf("key %q of the script is in another slot than %q", key, s.Key)
+		}
+	}
+	if command.Keys[0] != s.Key {
+		t.Errorf("first key = %q, want the lock", command.Keys[0])
+	}
+	// No dialect releases what another one recognised.
+	for _, other := range dialect.All() {
+		if other.Name() == d.Dialect {
+			continue
+		}
+		if _, err := other.Release(s, dialect.Release{RequestID: "r1", ExpireAt: locksteward.NoExpireAt}); !errors.Is(err, locksteward.ErrRefused) {
+			t.Errorf("%s releases a %s lock: %v", other.Name(), d.Dialect, err)
+		}
+	}
+}
+
+func TestClaimHasGoTimes(t *testing.T) {
+	t.Parallel()
+	s := readFixtures(t)["testdata/locksteward/with-metadata.json"].sample(t)
+	c := dialect.Recognise(s).Claim
+	want := locksteward.Claim{
+		Version: 1, ID: "A1B2", Class: "orders", Purpose: "charge card",
+		Acquired: time.UnixMilli(1794970000000).UTC(), Renewed: time.UnixMilli(1794970010000).UTC(),
+		TTL: 30 * time.Second, RenewEvery: 10 * time.Second, Expect: 5 * time.Second,
+		Renewals: 1, Fence: 1794970000000123, Holds: 2,
+	}
+	if *c != want {
+		t.Errorf("claim = %+v, want %+v", *c, want)
+	}
+	mad := dialect.Recognise(readFixtures(t)["testdata/locksteward/mad-metadata.json"].sample(t)).Claim
+	if !mad.Acquired.IsZero() || !mad.Renewed.IsZero() {
+		t.Errorf("claim = %+v, want no times", mad)
+	}
+	if _, err := json.Marshal(mad); err != nil {
+		t.Errorf("the claim cannot be told: %v", err)
+	}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	var (
+		low    = dialect.Decoded{Confidence: locksteward.ConfidenceLow}
+		medium = dialect.Decoded{Confidence: locksteward.ConfidenceMedium}
+		high   = dialect.Decoded{Confidence: locksteward.ConfidenceHigh}
+		short  = dialect.Sample{Key: "k", Type: "string", Size: 256}
+		long   = dialect.Sample{Key: "k", Type: "string", Size: 257}
+		hash   = dialect.Sample{Key: "k", Type: "hash", Size: 1}
+		helper = dialect.Sample{Key: "redisson_lock_queue:{a}", Type: "list", Size: 1}
+	)
+	tests := []struct {
+		name  string
+		match class.Match
+		s     dialect.Sample
+		d     dialect.Decoded
+		want  locksteward.Kind
+	}{
+		{"configured, whatever it is", class.Match{Configured: true}, long, low, locksteward.KindLock},
+		{"configured helper", class.Match{Configured: true}, helper, low, ""},
+		{"high confidence under any name", class.Match{}, hash, high, locksteward.KindLock},
+		{"word and short string", class.Match{Word: true}, short, low, locksteward.KindLock},
+		{"word and long string", class.Match{Word: true}, long, medium, locksteward.KindCandidate},
+		{"word and plain hash", class.Match{Word: true}, hash, low, locksteward.KindCandidate},
+		{"word and known hash", class.Match{Word: true}, hash, medium, locksteward.KindLock},
+		{"candidate and known hash", class.Match{Candidate: true}, hash, medium, locksteward.KindCandidate},
+		{"candidate and short string", class.Match{Candidate: true}, short, medium, locksteward.KindCandidate},
+		{"candidate of high confidence", class.Match{Candidate: true}, short, high, locksteward.KindLock},
+		{"nothing", class.Match{}, short, medium, ""},
+	}
+	for _, tt := range tests {
+		kind, ok := dialect.Decide(tt.match, tt.s, tt.d)
+		if kind != tt.want || ok != (tt.want != "") {
+			t.Errorf("%s: Decide = %q, %t, want %q", tt.name, kind, ok, tt.want)
+		}
+	}
+}
+
+func TestAllAndGet(t *testing.T) {
+	t.Parallel()
+	names := []string{}
+	for _, d := range dialect.All() {
+		names = append(names, d.Name())
+		if got, ok := dialect.Get(d.Name()); !ok || got.Name() != d.Name() {
+			t.Errorf("Get(%q) = %v, %t", d.Name(), got, ok)
+		}
+		if _, err := os.Stat("../docs/dialects/" + d.Name() + ".md"); err != nil {
+			t.Errorf("dialect %s has no page: %v", d.Name(), err)
+		}
+		if _, err := os.Stat("testdata/" + d.Name()); err != nil {
+			t.Errorf("dialect %s has no fixtures: %v", d.Name(), err)
+		}
+	}
+	if want := "unknown"; names[len(names)-1] != want {
+		t.Errorf("the last dialect is %q, want %q", names[len(names)-1], want)
+	}
+	if d, ok := dialect.Get("nonsense"); ok {
+		t.Errorf("Get(nonsense) = %v", d)
+	}
+}
+
+// FuzzRecognise feeds foreign bytes: nothing panics, and what is released
+// compares at least the whole value.
+func FuzzRecognise(f *testing.F) {
+	for _, seed := range []struct{ key, kind, value string }{
+		{"lock:1", "string", "1"}, {"{a}", "string", "lock_token:5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17"},
+		{"a", "hash", "5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17:1"}, {"lock", "string", "ls1:a:b"}, {"lock", "string", "s:3:\"abc\";"},
+		{"lock", "string", "\xac\xed\x00\x05t\x00\x01a"}, {"lock", "string", "ADDED:2026-11-21T03:00:00.123Z@h:5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17"},
+		{"bull:a:1:lock", "string", "a_1_0f8fad5bd9cb469fa16570867728950e"}, {"uniquejobs::LOCKED", "hash", "mode"}, {"l:", "string", "12@h"},
+	} {
+		f.Add(seed.key, seed.kind, []byte(seed.value), int64(1000), "1", false)
+	}
+	f.Fuzz(func(t *testing.T, key, kind string, value []byte, ttl int64, count string, large bool) {
+		s := dialect.Sample{Key: key, Type: kind, TTL: time.Duration(ttl), Size: int64(len(value)), TooLarge: large, Value: value}
+		if kind == "hash" {
+			s.Fields, s.Size, s.Value = map[string]string{string(value): count}, 1, nil
+		}
+		s.Meta = &record.Meta{ID: count, Acquired: ttl, TTL: ttl, Renewed: ttl, Expect: ttl, Holds: ttl}
+		d := dialect.Recognise(s)
+		dialect.Decide(class.Match{Word: true}, s, d)
+		found, ok := dialect.Get(d.Dialect)
+		if !ok {
+			t.Fatalf("Recognise gave a dialect %q that is not there", d.Dialect)
+		}
+		command, err := found.Release(s, dialect.Release{RequestID: "r", ExpireAt: 1})
+		if err != nil {
+			if !errors.Is(err, locksteward.ErrRefused) {
+				t.Errorf("Release: %v", err)
+			}
+			return
+		}
+		if large || d.Dialect == dialect.Unknown {
+			t.Errorf("a sample that was not read or understood is releasable")
+		}
+		if kind == "string" && !bytes.Equal(command.Args[3].([]byte), value) {
+			t.Errorf("the script compares %q, want %q", command.Args[3], value)
+		}
+	})
+}
+
+func BenchmarkRecognise(b *testing.B) {
+	for name, s := range map[string]dialect.Sample{
+		"locksteward": {Key: "lock:order:42", Type: "string", TTL: time.Second, Size: 17, Value: []byte("ls1:A1B2:Zk3q9XsT")},
+		"uuid":        {Key: "lock:order:42", Type: "string", TTL: time.Second, Size: 36, Value: []byte("5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17")},
+		"constant":    {Key: "lock:order:42", Type: "string", TTL: time.Second, Size: 1, Value: []byte("1")},
+		"json":        {Key: "lock:order:42", Type: "string", TTL: time.Second, Size: 23, Value: []byte(`{"owner":"web-3","n":1}`)},
+		"redisson":    {Key: "lock:order:42", Type: "hash", TTL: time.Second, Size: 1, Fields: map[string]string{"5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17:1": "1"}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				dialect.Recognise(s)
+			}
+		})
+	}
+}

@@ -1,0 +1,16 @@
+-- Releases a Redisson RLock, if its hash still has exactly the same fields and
+-- counts and the same expiry, and wakes its waiters, who would else sleep until
+-- the TTL that they last saw. A fencing counter beside the lock stays.
+--
+-- KEYS:    1 lock · 2 exec record
+-- ARGV:    1 request id · 2 PEXPIRETIME · 3 life of the exec record in ms
+--          4 channel · 5 message · 6 field, 7 count, and so on
+-- Returns: {outcome, woken, recorded}, see opening.lua
+
+local reply = judge('hash')
+if reply then return reply end
+if redis.call('HLEN', KEYS[1]) * 2 ~= #ARGV - 5 then return settle(CHANGED) end
+for i = 6, #ARGV, 2 do
+  if redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1] then return settle(CHANGED) end
+end
+return free({KEYS[1]}, function() return tell(ARGV[4], ARGV[5]) end)

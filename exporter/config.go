@@ -1,0 +1,70 @@
+package exporter
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/prometheus/exporter-toolkit/web"
+)
+
+// Defaults of [Config].
+const (
+	DefaultListen    = ":10121"
+	DefaultMaxSeries = 2000
+	// MinMaxSeries leaves room for the process's own figures and a few targets.
+	MinMaxSeries = 200
+)
+
+// Config is the block `metrics:` of the configuration. The zero value of each
+// field is its default.
+type Config struct {
+	// Listen is host:port of metrics, health and readiness. This listener only
+	// reads, so any address is allowed.
+	Listen string `yaml:"listen"`
+	// WebConfigFile is exporter-toolkit's file with TLS, basic auth and headers;
+	// none serves plain HTTP. It is read again on every connection.
+	WebConfigFile string `yaml:"web_config_file"`
+	// MaxSeries bounds the series of a scrape; classes fold into "_other" first.
+	MaxSeries int `yaml:"max_series"`
+}
+
+// DefaultConfig returns the configuration of an empty `metrics:` block.
+func DefaultConfig() Config { return Config{}.withDefaults() }
+
+func (c Config) withDefaults() Config {
+	c.Listen = cmp.Or(c.Listen, DefaultListen)
+	c.MaxSeries = cmp.Or(c.MaxSeries, DefaultMaxSeries)
+	return c
+}
+
+// Validate reports everything that is wrong, each with its path, the value and
+// what to write. It reads WebConfigFile and the certificates that it names.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var errs []error
+	if err := checkListen(c.Listen); err != nil {
+		errs = append(errs, fmt.Errorf("listen: got %q: %w; write host:port, such as %q for all addresses", c.Listen, err, DefaultListen))
+	}
+	if c.MaxSeries < MinMaxSeries {
+		errs = append(errs, fmt.Errorf("max_series: got %d, write at least %d", c.MaxSeries, MinMaxSeries))
+	}
+	if err := web.Validate(c.WebConfigFile); err != nil {
+		errs = append(errs, fmt.Errorf("web_config_file: got %q: %w; write a file as in exporter-toolkit's docs/web-configuration.md, or leave it out", c.WebConfigFile, err))
+	}
+	return errors.Join(errs...)
+}
+
+func checkListen(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return errors.New("no host:port")
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 0 || n > 65535 {
+		return fmt.Errorf("port %q is not a number from 0 to 65535", port)
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+// Package exporter shows the state of all targets as Prometheus metrics, and
+// serves them with health and readiness on the listener that is safe to expose.
+//
+// The agent tells an [Exporter] what happened ([Exporter.ObserveSweep],
+// [Exporter.SetFindings], ...); each call aggregates at once and publishes an
+// immutable list of series. A scrape only sends that list.
+//
+// # Guarantees
+//
+//   - A scrape calls neither Redis nor the database and does no work that grows
+//     with the number of locks.
+//   - Every metric stands in one table, [Metrics]; docs/metrics.md is checked
+//     against it.
+//   - What is not known is absent, never 0: a target that is away has no lock
+//     gauges, a class without locks has none either, a class whose holders do not
+//     count failed attempts has no such counter.
+//   - Counters never go down in the life of a process, whatever sweeps missed.
+//     An incomplete sweep takes no lock away from the gauges.
+//   - The number of series stays below Config.MaxSeries whatever the number of
+//     locks, classes and findings: classes are folded into "_other", those with
+//     warning or critical findings last.
+//   - No label carries a key, a token or a value read from Redis.
+//
+// # Not guaranteed
+//
+//   - Counters of things seen from outside (acquires, renewals, losses, hold
+//     times) are lower bounds: a hold that begins and ends between two sweeps is
+//     not seen. docs/metrics.md says so for each.
+//   - Figures of servers (redis_*) and of targets count towards MaxSeries but
+//     are never folded: some hundred servers exceed it.
+//   - While a class is folded its events count into "_other", and stay there.
+//
+// # Concurrency
+//
+// An [Exporter] is safe for concurrent use; sweeps of one target must be given
+// in their order. [Server.Run] owns the goroutines of the listener and returns
+// after they ended.
+//
+// # Failure
+//
+// Nothing given to an Exporter makes a scrape fail: names that are no valid
+// label value are repaired. A broken web configuration file is refused by
+// [NewServer]; one that breaks later answers 500 until it is repaired.
+package exporter

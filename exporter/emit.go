@@ -1,0 +1,254 @@
+package exporter
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+)
+
+// sink takes series: to count them or to build them. Both go the same way
+// through the code below, so that the count is right.
+type sink interface {
+	series(id metricID, value float64, labels ...string)
+	// live takes a metric that changes on its own; id says how many series it has.
+	live(id metricID, m prometheus.Metric)
+}
+
+// counting counts series as a scrape in text format has them.
+type counting struct{ n int }
+
+func (c *counting) series(metricID, float64, ...string) { c.n++ }
+
+func (c *counting) live(id metricID, _ prometheus.Metric) {
+	c.n++
+	if table[id].Type == Histogram {
+		c.n += len(holdBuckets) + 2 // +Inf, _sum and _count are three
+	}
+}
+
+// building makes the metrics of a snapshot.
+type building struct {
+	descs *[metricCount]*prometheus.Desc
+	out   []prometheus.Metric
+}
+
+func (b *building) series(id metricID, value float64, labels ...string) {
+	kind := prometheus.GaugeValue
+	if table[id].Type == Counter {
+		kind = prometheus.CounterValue
+	}
+	for i := range labels {
+		labels[i] = labelValue(labels[i])
+	}
+	m, err := prometheus.NewConstMetric(b.descs[id], kind, value, labels...)
+	if err != nil {
+		m = prometheus.NewInvalidMetric(b.descs[id], err) // the scrape will say so
+	}
+	b.out = append(b.out, m)
+}
+
+func (b *building) live(_ metricID, m prometheus.Metric) { b.out = append(b.out, m) }
+
+// labelValue makes a name valid as the value of a label.
+func labelValue(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func truth(ok bool) float64 {
+	if ok {
+		return 1
+	}
+	return 0
+}
+
+// emitGlobal gives what belongs to no class.
+func (e *Exporter) emitGlobal(s sink) {
+	s.series(buildInfo, 1, e.build.Version, e.build.Revision, e.build.GoVersion)
+	if e.reload != nil {
+		s.series(configLastReload, truth(*e.reload))
+	}
+	for _, state := range slices.Sorted(maps.Keys(e.requests)) {
+		s.series(releaseRequests, float64(e.requests[state]), string(state))
+	}
+	for _, id := range e.sortedDeliveries() {
+		s.live(deliveries, e.deliveries[id])
+	}
+	for _, name := range e.targetNames() {
+		e.targets[name].emit(s, len(e.folded))
+	}
+}
+
+// emit gives what belongs to the target as a whole.
+func (t *target) emit(s sink, folded int) {
+	s.series(classesFolded, float64(folded), t.name)
+	if t.release != nil {
+		s.series(releaseEnabled, truth(*t.release), t.name)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(t.throttled)) {
+		s.live(budgetThrottled, t.throttled[reason])
+	}
+	t.emitFindings(s, "", "")
+	if t.sweep.attempted {
+		s.series(sweepDuration, t.sweep.duration.Seconds(), t.name)
+		s.series(sweepComplete, truth(t.sweep.complete), t.name)
+		s.series(sweepKeys, t.sweep.keys, t.name)
+		if !t.sweep.lastSuccess.IsZero() {
+			s.series(sweepLastSuccess, float64(t.sweep.lastSuccess.UnixMilli())/1000, t.name)
+		}
+		if !t.sweep.away {
+			s.series(lockCandidates, float64(t.sweep.candidates), t.name)
+		}
+	}
+	if t.state != nil {
+		s.series(targetUp, truth(t.state.Up), t.name)
+		if t.state.Up {
+			for _, n := range t.nodes() {
+				t.emitNode(s, n)
+			}
+		}
+	}
+}
+
+// nodes are the servers of the target, each once.
+func (t *target) nodes() []locksteward.NodeState {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(t.state.Nodes), func(n locksteward.NodeState) bool {
+		addr := labelValue(n.Addr)
+		again := seen[addr]
+		seen[addr] = true
+		return again
+	})
+}
+
+func (t *target) emitNode(s sink, n locksteward.NodeState) {
+	figures := []struct {
+		id    metricID
+		value float64
+	}{
+		{redisConnectedClients, float64(n.ConnectedClients)},
+		{redisMaxClients, float64(n.MaxClients)},
+		{redisMemoryUsed, float64(n.MemoryUsed)},
+		{redisMemoryMax, float64(n.MemoryMax)},
+		{redisEvictedKeys, float64(n.EvictedKeys)},
+	}
+	for _, f := range figures {
+		if f.value >= 0 {
+			s.series(f.id, f.value, t.name, n.Addr)
+		}
+	}
+	if n.CPUSys >= 0 {
+		s.series(redisCPU, n.CPUSys, t.name, n.Addr, "system")
+	}
+	if n.CPUUser >= 0 {
+		s.series(redisCPU, n.CPUUser, t.name, n.Addr, "user")
+	}
+}
+
+// emitClass gives everything of one class that is shown under its own name.
+func (e *Exporter) emitClass(s sink, c class.Class) {
+	s.series(classInfo, 1, c.Name, c.Team, c.RunbookURL)
+	for _, name := range e.targetNames() {
+		t := e.targets[name]
+		t.emitFindings(s, c.Name, c.Name)
+		if g := t.gauges[c.Name]; g != nil {
+			t.emitGauges(s, c.Name, g)
+		}
+		t.emitTally(s, c.Name)
+	}
+}
+
+// emitOther gives the sum of the folded classes, with that of classes that this
+// configuration does not know.
+func (e *Exporter) emitOther(s sink, folded []class.Class) {
+	isFolded := make(map[string]bool, len(folded))
+	for _, c := range folded {
+		isFolded[c.Name] = true
+	}
+	for _, name := range e.targetNames() {
+		t := e.targets[name]
+		in := func(class string) bool { return class != "" && (isFolded[class] || !e.known(class)) }
+		sum := lockGauges{dialects: map[string]int{}}
+		for class, g := range t.gauges {
+			if in(class) {
+				sum.merge(g)
+			}
+		}
+		if len(sum.dialects) > 0 {
+			t.emitGauges(s, Other, &sum)
+		}
+		firing := map[findingID]int{}
+		for id, n := range t.findings {
+			if in(id.class) {
+				id.class = Other
+				firing[id] += n
+			}
+		}
+		emitFirings(s, t.name, firing)
+		if t.tallies[Other] != nil || len(folded) > 0 {
+			t.emitTally(s, Other)
+		}
+	}
+}
+
+func (t *target) emitGauges(s sink, class string, g *lockGauges) {
+	for _, dialect := range slices.Sorted(maps.Keys(g.dialects)) {
+		s.series(locks, float64(g.dialects[dialect]), t.name, class, dialect)
+	}
+	s.series(locksWithoutTTL, float64(g.withoutTTL), t.name, class)
+	if g.hasExpect {
+		s.series(locksOverdue, float64(g.overdue), t.name, class)
+	}
+	if g.hasAge {
+		s.series(lockLongestHold, g.longest.Seconds(), t.name, class)
+	}
+	if g.hasWaiters {
+		s.series(lockWaiters, float64(g.waiters), t.name, class)
+	}
+}
+
+// emitTally gives the counters of a class, from the first sweep on: a counter
+// that begins at 1 hides its first event from rate and increase.
+func (t *target) emitTally(s sink, class string) {
+	c := t.tallies[class]
+	if c == nil {
+		c = &tally{}
+	}
+	if t.pass > 0 {
+		s.series(lockAcquires, c.acquires, t.name, class)
+		s.series(lockRenewals, c.renewals, t.name, class)
+		s.series(locksLost, c.lost, t.name, class)
+		s.series(locksExpired, c.expired, t.name, class)
+	}
+	if c.claimed {
+		s.series(lockAcquireFailures, c.contended, t.name, class)
+		s.series(lockRenewalFailures, c.failures, t.name, class)
+	}
+	for _, outcome := range slices.Sorted(maps.Keys(c.releases)) {
+		s.series(releases, c.releases[outcome], t.name, class, outcome)
+	}
+	if c.hold != nil {
+		s.live(lockHold, c.hold)
+	}
+}
+
+// emitFindings gives the firing findings of one class under the name that is
+// shown for it.
+func (t *target) emitFindings(s sink, class, shown string) {
+	firing := map[findingID]int{}
+	for id, n := range t.findings {
+		if id.class == class {
+			id.class = shown
+			firing[id] = n
+		}
+	}
+	emitFirings(s, t.name, firing)
+}
+
+func emitFirings(s sink, target string, firing map[findingID]int) {
+	for id, n := range firing {
+		s.series(findings, float64(n), target, id.class, id.rule, id.severity, id.risk)
+	}
+}

@@ -1,0 +1,254 @@
+package exporter
+
+import "slices"
+
+// MetricType is the Prometheus type of a metric.
+type MetricType string
+
+// The types in use.
+const (
+	Gauge     MetricType = "gauge"
+	Counter   MetricType = "counter"
+	Histogram MetricType = "histogram"
+)
+
+// Metric is one line of the table of metrics.
+type Metric struct {
+	Name   string
+	Type   MetricType
+	Help   string
+	Labels []string
+}
+
+// Metrics returns the table of all metrics that the exporter can show, apart
+// from those of the Go runtime, the process and the HTTP handler.
+func Metrics() []Metric { return slices.Clone(table[:]) }
+
+// Other is the class that stands for the folded ones.
+const Other = "_other"
+
+// metricID is a line of the table.
+type metricID int
+
+const (
+	buildInfo metricID = iota
+	targetUp
+	locks
+	locksWithoutTTL
+	locksOverdue
+	lockLongestHold
+	lockHold
+	lockWaiters
+	lockAcquires
+	lockAcquireFailures
+	lockRenewals
+	lockRenewalFailures
+	locksLost
+	locksExpired
+	lockCandidates
+	findings
+	classInfo
+	classesFolded
+	releaseEnabled
+	sweepDuration
+	sweepKeys
+	sweepLastSuccess
+	sweepComplete
+	budgetThrottled
+	redisConnectedClients
+	redisMaxClients
+	redisMemoryUsed
+	redisMemoryMax
+	redisCPU
+	redisEvictedKeys
+	releaseRequests
+	releases
+	deliveries
+	configLastReload
+	metricCount
+)
+
+var (
+	byTarget = []string{"target"}
+	byClass  = []string{"target", "class"}
+	byNode   = []string{"target", "node"}
+)
+
+// table is every metric: name, type, help, labels. A name or a label here is a
+// contract (docs/metrics.md).
+var table = [metricCount]Metric{
+	buildInfo: {
+		"locksteward_build_info", Gauge,
+		"Always 1; the version of this agent.",
+		[]string{"version", "revision", "goversion"},
+	},
+	targetUp: {
+		"locksteward_target_up", Gauge,
+		"Whether the last contact with the target worked (1) or not (0).",
+		byTarget,
+	},
+	locks: {
+		"locksteward_locks", Gauge,
+		"Lock keys known now. Absent while the target is away, and for a class without locks.",
+		[]string{"target", "class", "dialect"},
+	},
+	locksWithoutTTL: {
+		"locksteward_locks_without_ttl", Gauge,
+		"Lock keys without a TTL, allowed or not. Alert on locksteward_findings{rule=\"ttl/none\"} instead: it knows the class's policy.",
+		byClass,
+	},
+	locksOverdue: {
+		"locksteward_locks_overdue", Gauge,
+		"Lock keys held for longer than expected. Absent for a class where neither the holders nor the configuration say what to expect.",
+		byClass,
+	},
+	lockLongestHold: {
+		"locksteward_lock_longest_hold_seconds", Gauge,
+		"Age of the oldest hold at its last look; a lower bound where the holder does not say when it began.",
+		byClass,
+	},
+	lockHold: {
+		"locksteward_lock_hold_seconds", Histogram,
+		"How long ended holds lasted, as far as sweeps saw it: lower bounds, and short holds are mostly missed.",
+		byClass,
+	},
+	lockWaiters: {
+		"locksteward_lock_waiters", Gauge,
+		"Clients that wait for locks. Absent for a class whose libraries do not show their waiters.",
+		byClass,
+	},
+	lockAcquires: {
+		"locksteward_lock_acquires_total", Counter,
+		"Holds that sweeps saw begin; a lower bound.",
+		byClass,
+	},
+	lockAcquireFailures: {
+		"locksteward_lock_acquire_failures_total", Counter,
+		"Failed attempts to take a held lock, as counted in the metadata of its hold; a lower bound. Absent for libraries that do not count them.",
+		byClass,
+	},
+	lockRenewals: {
+		"locksteward_lock_renewals_total", Counter,
+		"Renewals: counted by the holder where it says so, else seen from outside, at most one for each sweep; a lower bound.",
+		byClass,
+	},
+	lockRenewalFailures: {
+		"locksteward_lock_renewal_failures_total", Counter,
+		"Failed renewals, as told by the holder with its next success; a lower bound. Absent for libraries that do not tell.",
+		byClass,
+	},
+	locksLost: {
+		"locksteward_locks_lost_total", Counter,
+		"Holds that ended without a release, proven by the metadata they left: expired, deleted or replaced.",
+		byClass,
+	},
+	locksExpired: {
+		"locksteward_locks_expired_total", Counter,
+		"Holds seen whose lease ran out.",
+		byClass,
+	},
+	lockCandidates: {
+		"locksteward_lock_candidates", Gauge,
+		"Keys that only a built-in name pattern matched in the last sweep: neither judged nor releasable, and in no other metric.",
+		byTarget,
+	},
+	findings: {
+		"locksteward_findings", Gauge,
+		"Findings that fire now; never 0. The class is empty for findings about a target.",
+		[]string{"target", "class", "rule", "severity", "risk"},
+	},
+	classInfo: {
+		"locksteward_class_info", Gauge,
+		"Always 1; team and runbook of each configured class, for joins.",
+		[]string{"class", "team", "runbook"},
+	},
+	classesFolded: {
+		"locksteward_classes_folded", Gauge,
+		"Classes that share the series of class \"_other\" to hold metrics.max_series.",
+		byTarget,
+	},
+	releaseEnabled: {
+		"locksteward_release_enabled", Gauge,
+		"Whether this agent has credentials to release locks of the target (1) or cannot delete (0).",
+		byTarget,
+	},
+	sweepDuration: {
+		"locksteward_sweep_duration_seconds", Gauge,
+		"Duration of the last sweep.",
+		byTarget,
+	},
+	sweepKeys: {
+		"locksteward_sweep_keys_total", Counter,
+		"Keys that sweeps were given by SCAN.",
+		byTarget,
+	},
+	sweepLastSuccess: {
+		"locksteward_sweep_last_success_timestamp_seconds", Gauge,
+		"When the last complete sweep ended, by the agent's clock. Absent before the first.",
+		byTarget,
+	},
+	sweepComplete: {
+		"locksteward_sweep_complete", Gauge,
+		"Whether the last sweep saw all keys of all masters (1) or was cut short (0).",
+		byTarget,
+	},
+	budgetThrottled: {
+		"locksteward_budget_throttled_seconds_total", Counter,
+		"Time that sweeps waited to spare the server, by reason.",
+		[]string{"target", "reason"},
+	},
+	redisConnectedClients: {
+		"locksteward_redis_connected_clients", Gauge,
+		"Clients connected to the server.",
+		byNode,
+	},
+	redisMaxClients: {
+		"locksteward_redis_max_clients", Gauge,
+		"Limit of connected clients.",
+		byNode,
+	},
+	redisMemoryUsed: {
+		"locksteward_redis_memory_used_bytes", Gauge,
+		"Memory that the server uses.",
+		byNode,
+	},
+	redisMemoryMax: {
+		"locksteward_redis_memory_max_bytes", Gauge,
+		"Limit of memory; 0 is no limit.",
+		byNode,
+	},
+	redisCPU: {
+		"locksteward_redis_cpu_seconds_total", Counter,
+		"CPU time of the server since its start, by mode: system or user.",
+		[]string{"target", "node", "mode"},
+	},
+	redisEvictedKeys: {
+		"locksteward_redis_evicted_keys_total", Counter,
+		"Keys that the server evicted for lack of memory since its start; locks can be among them.",
+		byNode,
+	},
+	releaseRequests: {
+		"locksteward_release_requests", Gauge,
+		"Release requests in the store, by state.",
+		[]string{"state"},
+	},
+	releases: {
+		"locksteward_releases_total", Counter,
+		"Release requests that reached a final state, by outcome.",
+		[]string{"target", "class", "outcome"},
+	},
+	deliveries: {
+		"locksteward_deliveries_total", Counter,
+		"Attempts to deliver notifications, by receiver, outcome and reason.",
+		[]string{"receiver", "outcome", "reason"},
+	},
+	configLastReload: {
+		"locksteward_config_last_reload_successful", Gauge,
+		"Whether the configuration was read without error the last time (1) or the one before is still in use (0).",
+		nil,
+	},
+}
+
+// holdBuckets are the classic buckets of hold times in seconds, from a short
+// critical section to a day.
+var holdBuckets = []float64{0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 21600, 86400}

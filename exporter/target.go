@@ -1,0 +1,337 @@
+package exporter
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/locksteward/locksteward"
+)
+
+// target is all that is kept of one target.
+type target struct {
+	name  string
+	names names
+
+	// state is what SetTarget said last, nil before that.
+	state *locksteward.TargetState
+	// release is what SetReleaseEnabled said last, nil before that.
+	release *bool
+
+	// seen are the locks not known to be over. pass counts sweeps with masters;
+	// began is the server time at the start of the first of them, and whole says
+	// that one of them was complete.
+	seen  map[lockID]seenLock
+	pass  uint32
+	began time.Time
+	whole bool
+	// losses are those counted, by the pass that saw them last.
+	losses map[lossID]uint32
+
+	sweep    sweepFigures
+	gauges   map[string]*lockGauges // by class; nil while the target is away
+	findings map[findingID]int
+	tallies  map[string]*tally // by class, Other among them
+	// throttled are the seconds that sweeps waited, by reason.
+	throttled map[string]prometheus.Counter
+}
+
+// lossID names one lost hold.
+type lossID struct {
+	lockID
+	claim string
+}
+
+// sweepFigures are those of the last sweep.
+type sweepFigures struct {
+	attempted   bool
+	complete    bool
+	away        bool // no master could be asked
+	duration    time.Duration
+	keys        float64   // of all sweeps
+	lastSuccess time.Time // zero before the first
+	candidates  int
+}
+
+// findingID is what firing findings are counted by.
+type findingID struct {
+	class    string
+	rule     string
+	severity string
+	risk     string
+}
+
+// lockGauges are the gauges of the locks of one class.
+type lockGauges struct {
+	dialects   map[string]int
+	withoutTTL int
+	overdue    int
+	waiters    int64
+	longest    time.Duration
+	hasExpect  bool
+	hasWaiters bool
+	hasAge     bool
+}
+
+// tally are the counters of one class. They only grow.
+type tally struct {
+	acquires  float64
+	renewals  float64
+	lost      float64
+	expired   float64
+	failures  float64 // of renewals; shown if claimed
+	contended float64 // shown if claimed
+	claimed   bool    // a holder that counts was seen
+	releases  map[string]float64
+	hold      prometheus.Histogram // nil before the first ended hold
+}
+
+func newTarget(name string) *target {
+	return &target{
+		name:      name,
+		names:     newNames(),
+		seen:      map[lockID]seenLock{},
+		losses:    map[lossID]uint32{},
+		tallies:   map[string]*tally{},
+		throttled: map[string]prometheus.Counter{},
+	}
+}
+
+// tallyOf returns the counters that events of class count into.
+func (e *Exporter) tallyOf(t *target, class string) *tally {
+	class = e.shown(class)
+	c, ok := t.tallies[class]
+	if !ok {
+		c = &tally{}
+		t.tallies[class] = c
+	}
+	return c
+}
+
+// observe takes one sweep in.
+func (e *Exporter) observe(t *target, s locksteward.Sweep) {
+	t.sweep.attempted = true
+	t.sweep.duration = s.Duration
+	t.sweep.complete = s.Complete()
+	t.sweep.away = len(s.Masters) == 0
+	t.sweep.keys += float64(s.Keys())
+	t.sweep.candidates = s.Candidates
+	if t.sweep.complete {
+		t.sweep.lastSuccess = s.Started.Add(s.Duration)
+	}
+	if t.sweep.away {
+		// Old numbers would pass for new ones. What is known of each lock stays, so
+		// that counters go on where they were when the target is back.
+		t.gauges = nil
+		return
+	}
+	first := t.pass == 0
+	t.pass++
+	if first {
+		t.began = s.At.Add(-s.Duration)
+	}
+	e.count(t, s, first)
+	t.forget(s)
+	t.whole = t.whole || t.sweep.complete
+	t.measure()
+}
+
+// recheck takes in direct reads of some locks. They say nothing of the others,
+// nor of the next sweep.
+func (e *Exporter) recheck(t *target, s locksteward.Sweep) {
+	if t.pass == 0 {
+		return // nothing to compare with yet
+	}
+	e.count(t, s, false)
+	if t.gauges != nil {
+		t.measure()
+	}
+}
+
+// count counts what is new in s; first says that nothing was known before.
+func (e *Exporter) count(t *target, s locksteward.Sweep, first bool) {
+	for _, ending := range s.Endings {
+		e.countEnding(t, ending)
+	}
+	for _, l := range s.Losses {
+		e.countLoss(t, l, first)
+	}
+	for _, l := range s.Locks {
+		if l.Kind != locksteward.KindCandidate {
+			e.countLock(t, l, first)
+		}
+	}
+}
+
+// countLock counts what is new about a lock since the look before.
+func (e *Exporter) countLock(t *target, l locksteward.Lock, first bool) {
+	now := t.look(l, e.expect(l.Class))
+	id := lockID{db: l.DB, key: l.Key}
+	before, known := t.seen[id]
+	t.seen[id] = now
+	c := e.tallyOf(t, l.Class)
+	if now.facts.has(hasClaim) {
+		c.claimed = true
+	}
+	// A value that was not read in full tells no hold from the next.
+	same := known && (before.firstSeen == now.firstSeen || l.TokenDigest == "")
+	switch {
+	case same && before.facts.has(hasClaim) == now.facts.has(hasClaim):
+		c.add(now.marks.since(before.marks))
+	case same:
+		// Its metadata came or went: the readings cannot be compared.
+	case known || t.isNew(l, first):
+		c.acquires++
+		c.add(now.marks)
+	}
+}
+
+// isNew says whether a lock that was not known before was certainly taken while
+// this agent was watching, rather than missed by an incomplete sweep.
+func (t *target) isNew(l locksteward.Lock, first bool) bool {
+	if l.Claim != nil && !l.Claim.Acquired.IsZero() {
+		return !first && l.Claim.Acquired.After(t.began)
+	}
+	return t.whole
+}
+
+// countEnding counts the end of a hold and what its last look told.
+func (e *Exporter) countEnding(t *target, ending locksteward.Ending) {
+	l := ending.Lock
+	if l.Kind == locksteward.KindCandidate {
+		return
+	}
+	c := e.tallyOf(t, l.Class)
+	if ending.How == locksteward.EndedExpired {
+		c.expired++
+	}
+	id := lockID{db: l.DB, key: l.Key}
+	if before, known := t.seen[id]; known {
+		last := t.look(l, e.expect(l.Class))
+		if before.firstSeen == last.firstSeen && before.facts.has(hasClaim) == last.facts.has(hasClaim) {
+			c.add(last.marks.since(before.marks))
+		}
+		delete(t.seen, id)
+	}
+	if held, ok := heldFor(ending); ok {
+		if c.hold == nil {
+			c.hold = e.newHold(t.name, e.shown(l.Class))
+		}
+		c.hold.Observe(held.Seconds())
+	}
+}
+
+// heldFor returns how long a hold certainly lasted. Idle times are not hold
+// times: any look at the key by anybody resets them.
+func heldFor(ending locksteward.Ending) (time.Duration, bool) {
+	age, basis, _ := ending.Lock.Age()
+	switch basis {
+	case locksteward.AgeClaimed:
+		if ending.How == locksteward.EndedExpired && ending.Lock.ExpireAt > 0 {
+			// The lease ran to its end, which the server gave to the millisecond.
+			return max(age, time.UnixMilli(ending.Lock.ExpireAt).Sub(ending.Lock.Claim.Acquired)), true
+		}
+		return age, true
+	case locksteward.AgeObserved:
+		return age, true
+	default:
+		return 0, false
+	}
+}
+
+// countLoss counts a lost hold once, however often sweeps see what it left. What
+// the first sweep finds was lost before this agent looked.
+func (e *Exporter) countLoss(t *target, l locksteward.Loss, first bool) {
+	id := lossID{lockID: lockID{db: l.DB, key: l.Key}, claim: l.Claim.ID}
+	_, counted := t.losses[id]
+	t.losses[id] = t.pass
+	if !counted && !first {
+		e.tallyOf(t, l.Class).lost++
+	}
+}
+
+// forget drops what a complete pass of its master did not see again.
+func (t *target) forget(s locksteward.Sweep) {
+	complete := s.Complete()
+	nodes := map[uint32]bool{}
+	for _, m := range s.Masters {
+		nodes[t.names.of(m.Node)] = m.Complete
+	}
+	for id, l := range t.seen {
+		if l.pass != t.pass && (complete || nodes[l.node]) {
+			delete(t.seen, id)
+		}
+	}
+	if !complete {
+		return
+	}
+	for id, pass := range t.losses {
+		if pass != t.pass {
+			delete(t.losses, id)
+		}
+	}
+}
+
+// measure computes the gauges over the known locks.
+func (t *target) measure() {
+	perClass := make([]*lockGauges, len(t.names.text))
+	perDialect := map[[2]uint32]int{}
+	for _, l := range t.seen {
+		g := perClass[l.class]
+		if g == nil {
+			g = &lockGauges{dialects: map[string]int{}}
+			perClass[l.class] = g
+		}
+		perDialect[[2]uint32{l.class, l.dialect}]++
+		g.take(l)
+	}
+	t.gauges = map[string]*lockGauges{}
+	for class, g := range perClass {
+		if g != nil {
+			t.gauges[t.names.text[class]] = g
+		}
+	}
+	for pair, n := range perDialect {
+		perClass[pair[0]].dialects[t.names.text[pair[1]]] = n
+	}
+}
+
+func (g *lockGauges) take(l seenLock) {
+	if l.facts.has(isWithoutTTL) {
+		g.withoutTTL++
+	}
+	if l.facts.has(hasExpect) {
+		g.hasExpect = true
+	}
+	if l.facts.has(isOverdue) {
+		g.overdue++
+	}
+	if l.facts.has(hasWaiters) {
+		g.hasWaiters = true
+		g.waiters += int64(l.waiters)
+	}
+	if l.facts.has(hasAge) {
+		g.hasAge = true
+		g.longest = max(g.longest, l.age)
+	}
+}
+
+// merge adds the gauges of another class.
+func (g *lockGauges) merge(o *lockGauges) {
+	for dialect, n := range o.dialects {
+		g.dialects[dialect] += n
+	}
+	g.withoutTTL += o.withoutTTL
+	g.overdue += o.overdue
+	g.waiters += o.waiters
+	g.longest = max(g.longest, o.longest)
+	g.hasExpect = g.hasExpect || o.hasExpect
+	g.hasWaiters = g.hasWaiters || o.hasWaiters
+	g.hasAge = g.hasAge || o.hasAge
+}
+
+func (c *tally) add(m marks) {
+	c.renewals += float64(m.renewals)
+	c.failures += float64(m.failures)
+	c.contended += float64(m.contended)
+}

@@ -1,0 +1,68 @@
+package redisproc
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Ports are drawn from below the ephemeral ranges of Linux (32768) and macOS
+// (49152), so that no outgoing connection takes one while its server is down.
+const (
+	firstPort = 20000
+	lastPort  = 31999
+)
+
+// reservation is a port that no other Proc on this machine uses. The lock on
+// its file goes with the process that holds it, however that one ends.
+type reservation struct {
+	port int
+	file *os.File
+}
+
+// reservePort takes a random port that is reserved by nobody and free now.
+func reservePort() (*reservation, error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("locksteward-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("reserve port: %w", err)
+	}
+	for range 200 {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		file, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(port)), os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("reserve port: %w", err)
+		}
+		r := &reservation{port: port, file: file}
+		if lockFile(file) == nil && portFree(port) {
+			return r, nil
+		}
+		if err := r.release(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.New("reserve port: no free port in 200 draws")
+}
+
+func portFree(port int) bool {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
+
+// release gives the port back. The file stays: removing it would let two
+// processes lock two files of one name.
+func (r *reservation) release() error {
+	if r == nil {
+		return nil
+	}
+	if err := r.file.Close(); err != nil {
+		return fmt.Errorf("release port %d: %w", r.port, err)
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+//go:build !unix
+
+package redisproc
+
+import (
+	"errors"
+	"os"
+)
+
+func lockFile(*os.File) error { return nil }
+
+func sendStop(*os.Process) error { return errors.ErrUnsupported }
+
+func sendContinue(*os.Process) error { return errors.ErrUnsupported }
+
+func sendTerminate(p *os.Process) error { return p.Kill() }

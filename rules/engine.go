@@ -1,0 +1,185 @@
+package rules
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+)
+
+// Engine runs the rules over sweeps and keeps the findings. It is safe for
+// concurrent use; see the package comment for the order that callers keep.
+type Engine struct {
+	newEventID func() string
+
+	mu     sync.Mutex
+	policy *policy
+	table  table
+	passes uint64 // evaluations so far
+	seq    uint64
+}
+
+// Option changes how an [Engine] starts.
+type Option func(*Engine)
+
+// WithSeq makes the first transition last+1, so that the sequence goes on after
+// a restart.
+func WithSeq(last uint64) Option { return func(e *Engine) { e.seq = last } }
+
+// WithEventIDs replaces the random event ids, for tests.
+func WithEventIDs(next func() string) Option { return func(e *Engine) { e.newEventID = next } }
+
+// New returns an engine without findings. A nil classes is the default class
+// alone. The error joins all problems of cfg, each beginning with its path
+// ("rules[1].rule: …").
+func New(cfg Config, classes *class.Set, opts ...Option) (*Engine, error) {
+	e := &Engine{newEventID: rand.Text, table: table{}}
+	for _, o := range opts {
+		o(e)
+	}
+	if err := e.Reload(cfg, classes); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Reload replaces the configuration and keeps the findings; the next evaluation
+// applies the new policy to them, and a rule that was switched off resolves
+// there. After an error the engine is as it was.
+func (e *Engine) Reload(cfg Config, classes *class.Set) error {
+	if classes == nil {
+		classes = &class.Set{}
+	}
+	if err := errors.Join(cfg.problems(classes)...); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.policy = newPolicy(slices.Clone(cfg), classes)
+	return nil
+}
+
+// Evaluate judges one sweep and returns what changed, in the order of (target,
+// db, key, class, rule, subject).
+func (e *Engine) Evaluate(s locksteward.Sweep) []locksteward.Transition {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.begin(s.Target, s.At)
+	p.endings(s.Endings)
+	p.locks(s.Locks)
+	p.losses(s.Losses)
+	if s.Complete() {
+		p.groups(s.Locks)
+		p.resolveUnseen()
+	}
+	return p.finish()
+}
+
+// EvaluateLocks judges direct reads of single keys, and endings found by them;
+// nothing is concluded about other keys, losses or classes. A lock or ending
+// without a time of its own was read at at, server time.
+func (e *Engine) EvaluateLocks(target string, at time.Time, locks []locksteward.Lock, endings []locksteward.Ending) []locksteward.Transition {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.begin(target, at)
+	p.endings(endings)
+	p.locks(locks)
+	return p.finish()
+}
+
+// RemoveTarget resolves all findings of a target that is watched no longer, at
+// at.
+func (e *Engine) RemoveTarget(target string, at time.Time) []locksteward.Transition {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.begin(target, at)
+	p.resolveUnseen()
+	return p.finish()
+}
+
+// Findings returns the pending and firing findings: most severe first, then by
+// target, db, key, class, rule and subject.
+func (e *Engine) Findings() []locksteward.Finding {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []locksteward.Finding
+	for _, list := range e.table {
+		for _, t := range list {
+			out = append(out, t.finding)
+		}
+	}
+	slices.SortFunc(out, bySeverity)
+	return out
+}
+
+// FindingsFor returns the pending and firing findings on one key, most severe
+// first.
+func (e *Engine) FindingsFor(target string, db int, key string) []locksteward.Finding {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []locksteward.Finding
+	for _, t := range e.table[subject{target: target, db: db, key: key}] {
+		out = append(out, t.finding)
+	}
+	slices.SortFunc(out, bySeverity)
+	return out
+}
+
+// Restore puts back findings that [Engine.Findings] gave before a restart,
+// without transitions: people were told of them. Resolved ones are ignored, and
+// one that is there already is replaced.
+func (e *Engine) Restore(findings []locksteward.Finding) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, f := range findings {
+		if f.Status != locksteward.StatusPending && f.Status != locksteward.StatusFiring {
+			continue
+		}
+		f.Evidence, f.CounterEvidence = slices.Clone(f.Evidence), slices.Clone(f.CounterEvidence)
+		e.table.put(subjectOf(f), &tracked{finding: f, scope: scopeOf(f)})
+	}
+}
+
+// Seq is the number of the last transition, for [WithSeq].
+func (e *Engine) Seq() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.seq
+}
+
+// scopeOf is the scope of a stored finding, from its rule or, for a rule that
+// this version does not know, from its shape.
+func scopeOf(f locksteward.Finding) Scope {
+	if d, ok := Lookup(f.Rule); ok {
+		return d.Scope
+	}
+	switch {
+	case f.Key == "":
+		return ScopeClass
+	case f.Subject != "":
+		return ScopeLoss
+	default:
+		return ScopeLock
+	}
+}
+
+// byIdentity orders findings for people and for tests alike.
+func byIdentity(a, b locksteward.Finding) int {
+	return cmp.Or(
+		cmp.Compare(a.Target, b.Target),
+		cmp.Compare(a.DB, b.DB),
+		cmp.Compare(a.Key, b.Key),
+		cmp.Compare(a.Class, b.Class),
+		cmp.Compare(a.Rule, b.Rule),
+		cmp.Compare(a.Subject, b.Subject),
+	)
+}
+
+func bySeverity(a, b locksteward.Finding) int {
+	return cmp.Or(cmp.Compare(b.Severity, a.Severity), byIdentity(a, b))
+}

@@ -1,0 +1,90 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/locksteward/locksteward"
+)
+
+// Explain says of each rule, in the order of their names, whether it fires on
+// the lock and why or why not. It changes nothing. Findings have the status of
+// the engine's table, or, where the lock was not evaluated before, the status
+// that a first look would give. Only the losses already on record are known.
+func (e *Engine) Explain(l locksteward.Lock) []Verdict {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := explanation{e: e, lock: &l, plan: e.policy.plan(l.Class)}
+	var out []Verdict
+	for _, r := range All() {
+		out = append(out, x.explain(r)...)
+	}
+	return out
+}
+
+// explanation is one lock under one policy.
+type explanation struct {
+	e    *Engine
+	lock *locksteward.Lock
+	plan *plan
+}
+
+func (x explanation) explain(r Rule) []Verdict {
+	d, l, c := r.Doc(), x.lock, x.plan.class
+	if l.Kind == locksteward.KindCandidate {
+		return []Verdict{{Rule: d.Name, Result: NotApplicable, Reason: "the key is only a candidate: no rule judges it"}}
+	}
+	set := x.e.policy.setting(d.Name, c.Name)
+	if set.off {
+		return []Verdict{{Rule: d.Name, Result: Off, Reason: fmt.Sprintf("switched off by rules[%d]", set.entry)}}
+	}
+	in := Input{Now: l.At, Class: c, explain: true}
+	onKey := subject{target: l.Target, db: l.DB, key: l.Key}
+	switch d.Scope {
+	case ScopeLoss:
+		return x.losses(d.Name, onKey)
+	case ScopeClass:
+		in.Locks = []*locksteward.Lock{l}
+		return []Verdict{x.verdict(r.Evaluate(in), d.Name, set, subject{target: l.Target, db: l.DB, class: c.Name})}
+	default:
+		in.Lock = l
+		return []Verdict{x.verdict(r.Evaluate(in), d.Name, set, onKey)}
+	}
+}
+
+// verdict completes what the rule said of this lock.
+func (x explanation) verdict(v Verdict, rule string, set setting, s subject) Verdict {
+	v.Rule = rule
+	if v.Finding == nil {
+		return v
+	}
+	f := *v.Finding
+	f.Target, f.DB, f.Key = s.target, s.db, s.key
+	if f.Dialect == "" {
+		f.Dialect = x.lock.Dialect
+	}
+	x.e.policy.complete(&f, rule, set, x.plan.class)
+	f.Status, f.Since = locksteward.StatusPending, x.lock.At
+	if set.wait == 0 {
+		f.Status, f.FiredAt = locksteward.StatusFiring, x.lock.At
+	}
+	if known := x.e.table.find(s, rule, ""); known != nil {
+		f.Status, f.Since, f.FiredAt = known.finding.Status, known.finding.Since, known.finding.FiredAt
+	}
+	v.Finding = &f
+	return v
+}
+
+// losses gives the losses of the key that are on record, one verdict each.
+func (x explanation) losses(rule string, s subject) []Verdict {
+	var out []Verdict
+	for _, tr := range x.e.table[s] {
+		if tr.finding.Rule == rule {
+			f := tr.finding
+			out = append(out, Verdict{Rule: rule, Result: Fires, Reason: f.Summary.EN, Finding: &f})
+		}
+	}
+	if out == nil {
+		out = []Verdict{{Rule: rule, Result: Clear, Reason: "no earlier hold of this key is known to have been lost"}}
+	}
+	return out
+}

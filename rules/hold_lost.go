@@ -1,0 +1,184 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// holdLost reports holds of our own library that ended without a release.
+type holdLost struct{}
+
+var holdLostDoc = Doc{
+	Name:         "hold/lost",
+	Title:        "A lock ended without a release",
+	Scope:        ScopeLoss,
+	Since:        "0.1.0",
+	Severity:     locksteward.SeverityCritical,
+	SeverityNote: "info while the holder's process has not been heard from since, or is gone: the lease did its work",
+	Cause: locksteward.Text{
+		EN: "The lock was lost while it was held.",
+		ZH: "锁在持有期间丢失。",
+	},
+	Remedy: locksteward.Text{
+		EN: "Treat what the lock protects as written by two: check its data since the loss, and let it refuse a fence lower than the highest it has seen. " +
+			"Stop the work when the handle's context ends.",
+		ZH: "按可能存在两个写入者处理：检查丢锁之后受保护资源的数据，并让资源拒绝小于已见最大值的 fence。在句柄的 context 结束时停止执行。",
+	},
+}
+
+// holdLostSilentRemedy is the advice while it is open who could still write.
+var holdLostSilentRemedy = locksteward.Text{
+	EN: "Look whether the holder's process still runs: if it does, it may write beside the next holder. If it does not, nothing has to be freed; find out why it ended without releasing.",
+	ZH: "查看持有者进程是否仍在运行：若是，它可能与下一个持有者同时写入。若否，无需释放任何锁；请查明其为何未释放就退出。",
+}
+
+// holdLostGoneRemedy is the advice when nobody is left who could still write.
+var holdLostGoneRemedy = locksteward.Text{
+	EN: "Nothing has to be freed. Find out why the process ended without releasing (crash, kill -9, out of memory, node lost); what it had half done stays half done.",
+	ZH: "无需释放任何锁。请查明进程为何未释放就退出（崩溃、kill -9、内存不足、节点丢失）；其未完成的操作仍停留在一半。",
+}
+
+// holdLostCauses are the usual causes of each way to lose a lock.
+var holdLostCauses = map[locksteward.EndedHow]locksteward.Text{
+	locksteward.EndedExpired: {
+		EN: "The lease ran out under the holder: renewal stopped (crash, pause, lost network) or was not asked for, and the work took longer than the TTL.",
+		ZH: "租约在持有期间到期：续期停止（崩溃、暂停、断网）或未启用续期，而执行时间超过了过期时间。",
+	},
+	locksteward.EndedDeleted: {
+		EN: "Somebody deleted the key before its lease ended: DEL by hand or by a client that does not compare the token, an eviction, FLUSHDB, or a failover to a replica that did not have the write.",
+		ZH: "在租约结束前键被删除：人工 DEL、未比较 token 的客户端、内存淘汰、FLUSHDB，或故障切换到尚未复制该写入的副本。",
+	},
+	locksteward.EndedReplaced: {
+		EN: "Another holder's value stands under the key: it was overwritten by a SET without NX, or it vanished and was taken again.",
+		ZH: "该键下已是另一个持有者的值：被不带 NX 的 SET 覆盖，或先消失后又被取得。",
+	},
+}
+
+// holdLostHow words the ways to lose a lock for a summary.
+var holdLostHow = map[locksteward.EndedHow]locksteward.Text{
+	locksteward.EndedExpired:  {EN: "its lease ran out", ZH: "租约到期"},
+	locksteward.EndedDeleted:  {EN: "it was deleted before its expiry by somebody else", ZH: "在到期前被他人删除"},
+	locksteward.EndedReplaced: {EN: "another holder's value replaced it", ZH: "被另一个持有者的值取代"},
+}
+
+// Doc implements [Rule].
+func (holdLost) Doc() Doc { return holdLostDoc }
+
+// Evaluate implements [Rule].
+func (holdLost) Evaluate(in Input) Verdict {
+	s := in.Loss
+	how, ok := holdLostHow[s.How]
+	if !ok {
+		how = locksteward.Text{EN: "it ended without a release", ZH: "未经释放而结束"}
+	}
+	f := locksteward.Finding{
+		Severity: locksteward.SeverityInfo,
+		Evidence: join(
+			how.EN,
+			deadlineLine(s),
+			heldLine(s),
+			holderLine(s.Holder),
+			fenceLine(s),
+		),
+		Cause: holdLostCauses[s.How],
+	}
+	summary := func(en, zh string) locksteward.Text {
+		key := locksteward.DisplayKey(s.Key)
+		return locksteward.Text{EN: fmt.Sprintf(en, key, how.EN), ZH: fmt.Sprintf(zh, key, how.ZH)}
+	}
+	switch lives, beat := holderLives(s); {
+	case lives:
+		f.Severity = locksteward.SeverityCritical
+		f.Remedy = holdLostDoc.Remedy
+		f.Summary = summary("lock %s was lost while its holder lives: %s; two writers are possible",
+			"锁 %s 已丢失，而其持有者仍在运行：%s；可能存在两个写入者")
+		f.Evidence = append(f.Evidence, livesLine(s, beat))
+		f.CounterEvidence = join(contextLine(s))
+	case s.Instance != nil:
+		f.Remedy = holdLostSilentRemedy
+		f.Summary = summary("lock %s was lost: %s; its holder has not been heard from since",
+			"锁 %s 已丢失：%s；此后未再收到其持有者的心跳")
+		f.Evidence = append(f.Evidence, lastBeatLine(beat))
+		f.CounterEvidence = join("the process may still be alive; this becomes critical if its heartbeat continues")
+	default:
+		f.Remedy = holdLostGoneRemedy
+		f.Summary = summary("lock %s was lost: %s; its holder's process is gone",
+			"锁 %s 已丢失：%s；其持有者进程已不存在")
+		f.Evidence = append(f.Evidence, "the heartbeat of the holder's process is gone")
+	}
+	return in.fires(f)
+}
+
+// holderLives says whether the holder's process has outlived its lock, and when
+// it was last heard from. A lease that had run out when the loss was found may
+// have done just what a lease is for, so only a heartbeat after the deadline
+// counts. A lock that was deleted or replaced before its deadline was lost
+// through no failing of the holder, so a heartbeat that was not overdue then is
+// enough. Both stay true once they are true, for as long as the process lives.
+func holderLives(s *locksteward.Loss) (bool, time.Time) {
+	if s.Instance == nil || s.Instance.Beat.IsZero() {
+		return false, time.Time{}
+	}
+	beat := s.Instance.Beat
+	if !s.Deadline.IsZero() && (s.How == locksteward.EndedExpired || s.How == locksteward.EndedReplaced && !s.At.Before(s.Deadline)) {
+		return beat.After(s.Deadline), beat
+	}
+	return !beat.Before(s.At.Add(-aliveWithin)), beat
+}
+
+func livesLine(s *locksteward.Loss, beat time.Time) string {
+	if s.How == locksteward.EndedExpired {
+		return fmt.Sprintf("the holder's process was heard from at %s, after its lease had run out", at(beat))
+	}
+	return fmt.Sprintf("the holder's process is alive: its last heartbeat was at %s", at(beat))
+}
+
+// contextLine says when the holder's own code learns of the loss, if it does.
+func contextLine(s *locksteward.Loss) string {
+	switch {
+	case s.How == locksteward.EndedExpired:
+		return "the library ends the holder's context before the server can expire the lock: code that obeys it has stopped"
+	case s.Claim.RenewEvery > 0:
+		return fmt.Sprintf("the library ends the holder's context at its next renewal, due every %s: code that obeys it stops then", dur(s.Claim.RenewEvery))
+	default:
+		return ""
+	}
+}
+
+func lastBeatLine(beat time.Time) string {
+	if beat.IsZero() {
+		return "when the holder's process was last heard from is not known"
+	}
+	return fmt.Sprintf("the last heartbeat of the holder's process was at %s", at(beat))
+}
+
+func deadlineLine(s *locksteward.Loss) string {
+	if s.Deadline.IsZero() {
+		return fmt.Sprintf("found at %s", at(s.At))
+	}
+	return fmt.Sprintf("the lease was to end at %s; found lost at %s", at(s.Deadline), at(s.At))
+}
+
+func heldLine(s *locksteward.Loss) string {
+	if s.Claim.Acquired.IsZero() {
+		return ""
+	}
+	line := fmt.Sprintf("acquired at %s", at(s.Claim.Acquired))
+	switch {
+	case s.Claim.RenewEvery <= 0:
+		return line + ", without renewal"
+	case s.Claim.Renewed.After(s.Claim.Acquired):
+		return fmt.Sprintf("%s, renewed every %s, last at %s", line, dur(s.Claim.RenewEvery), at(s.Claim.Renewed))
+	default:
+		return fmt.Sprintf("%s, to be renewed every %s, never renewed", line, dur(s.Claim.RenewEvery))
+	}
+}
+
+func fenceLine(s *locksteward.Loss) string {
+	if s.Claim.Fence == 0 {
+		return ""
+	}
+	return fmt.Sprintf("fence %d", s.Claim.Fence)
+}

@@ -1,0 +1,197 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// holdTooLong reports locks that are held past the time they were meant for.
+type holdTooLong struct{}
+
+var holdTooLongDoc = Doc{
+	Name:     "hold/too-long",
+	Title:    "A lock is held past its expected duration",
+	Scope:    ScopeLock,
+	Since:    "0.1.0",
+	Severity: locksteward.SeverityWarning,
+	Risk:     locksteward.RiskDeadlock,
+	Cause: locksteward.Text{
+		EN: "The holder hangs on something slow or stuck (a query, a remote call, another lock) while its watchdog keeps the lock, or it forgot to release, or the work has outgrown its expectation.",
+		ZH: "持有者卡在缓慢或停滞的操作上（查询、远程调用、另一把锁），而看门狗仍在续期；或忘记释放；或实际执行时间已超出预期。",
+	},
+	Remedy: locksteward.Text{
+		EN: "Look at what the holder is doing. If it is stuck, end its process and let the TTL free the lock, or request a release once it is surely gone. " +
+			"Bound the work with a deadline and the hold with Lease.MaxHold; if the work is right, raise expect.",
+		ZH: "查看持有者正在做什么。若已卡死，结束其进程并等待过期时间释放锁，或在确认其已不存在后申请释放。" +
+			"为执行设置截止时间，并用 Lease.MaxHold 限制持有时间；若执行时间合理，请调大 expect。",
+	},
+}
+
+// Doc implements [Rule].
+func (holdTooLong) Doc() Doc { return holdTooLongDoc }
+
+// Evaluate implements [Rule].
+func (holdTooLong) Evaluate(in Input) Verdict {
+	l := in.Lock
+	expect := expectation(in)
+	if expect <= 0 {
+		return in.notApplicable(func() string {
+			return fmt.Sprintf("no expectation: neither the holder's metadata nor class %q says how long a hold may last", in.Class.Name)
+		})
+	}
+	age := provenAge(l)
+	if age.basis == locksteward.AgeNone {
+		return in.notApplicable(because("its age is not known"))
+	}
+	if age.proven <= expect {
+		return in.clear(func() string {
+			if age.shown > expect {
+				return fmt.Sprintf("present for %s, but %s; one hold of more than %s is not proven", dur(age.shown), age.doubt, dur(expect))
+			}
+			return fmt.Sprintf("held for %s (%s), expected %s", dur(age.shown), age.basis, dur(expect))
+		})
+	}
+	return in.fires(locksteward.Finding{
+		Summary: text("lock %s has been held for %s, expected %s",
+			"锁 %s 已被持有 %s，预期为 %s", locksteward.DisplayKey(l.Key), dur(age.proven), dur(expect)),
+		Evidence: join(
+			ageLine(l, age),
+			idleBefore(l, age),
+			expectLine(in, expect),
+			age.proof,
+			ttlLine(l),
+			holderLine(l.Holder),
+			purposeLine(l),
+			stalledLine(l, in.Now, expect),
+			silentLine(l, in.Now),
+			waitersLine(l),
+		),
+		CounterEvidence: join(
+			minimumLine(l, age),
+			renewingLine(in),
+			progressLine(l, in.Now, expect),
+			aliveLine(l, in.Now),
+			nameOnlyLine(l),
+		),
+	})
+}
+
+// expectation is how long the hold may last: the holder itself knows better than
+// its class.
+func expectation(in Input) time.Duration {
+	if c := in.Lock.Claim; c != nil && c.Expect > 0 {
+		return c.Expect
+	}
+	return in.Class.Expect
+}
+
+func expectLine(in Input, expect time.Duration) string {
+	if c := in.Lock.Claim; c != nil && c.Expect > 0 {
+		return fmt.Sprintf("expected %s, as the holder's metadata says", dur(expect))
+	}
+	return fmt.Sprintf("expected %s, as class %q says", dur(expect), in.Class.Name)
+}
+
+// age is how long one and the same hold is proven to last, beside the age that
+// screens show.
+type age struct {
+	shown  time.Duration
+	proven time.Duration
+	basis  locksteward.AgeBasis
+	doubt  string // why proven is less than shown
+	proof  string // why proven is not less, where that could be doubted
+}
+
+// provenAge is Lock.Age less what turnover could hide: under a constant token a
+// release and a new acquisition between two looks leave the same bytes. Such a
+// hold is proven only for as long as its expiry stood still.
+func provenAge(l *locksteward.Lock) age {
+	shown, basis, _ := l.Age()
+	a := age{shown: shown, proven: shown, basis: basis}
+	if !l.SharedToken || basis == locksteward.AgeClaimed || basis == locksteward.AgeNone {
+		return a
+	}
+	switch {
+	case l.TTL == locksteward.NoExpiry:
+		a.proven, a.doubt = 0, "a constant token without TTL hides turnover"
+	case l.History.LastRenewal.After(l.History.FirstSeen):
+		a.proven = max(0, min(shown, l.At.Sub(l.History.LastRenewal)))
+		a.doubt = "the token is constant and the expiry was set anew " + dur(a.proven) + " ago"
+	default:
+		a.proof = "its expiry has not moved since, so it is one hold although the token is constant"
+	}
+	return a
+}
+
+func ageLine(l *locksteward.Lock, a age) string {
+	if a.basis == locksteward.AgeClaimed {
+		return fmt.Sprintf("acquired at %s, as the holder says (server time)", at(l.Claim.Acquired))
+	}
+	return seenLine(l, l.At)
+}
+
+// idleBefore is idleLine where the age rests on it.
+func idleBefore(l *locksteward.Lock, a age) string {
+	if a.basis != locksteward.AgeIdle {
+		return ""
+	}
+	return idleLine(l)
+}
+
+// minimumLine says what is uncertain about the age.
+func minimumLine(l *locksteward.Lock, a age) string {
+	switch {
+	case a.basis == locksteward.AgeClaimed:
+		return ""
+	case a.doubt != "":
+		return fmt.Sprintf("the key was seen for %s, but %s", dur(a.shown), a.doubt)
+	case l.Identity == locksteward.IdentityStrong || a.proof != "" || l.History.Looks < 2:
+		return ""
+	default:
+		return "the token is not fresh per hold: its holder may have released and retaken the lock between two looks"
+	}
+}
+
+func purposeLine(l *locksteward.Lock) string {
+	if l.Claim == nil || l.Claim.Purpose == "" {
+		return ""
+	}
+	return "purpose: " + locksteward.DisplayKey(l.Claim.Purpose)
+}
+
+// renewingLine is evidence that the holder's process runs: somebody renews.
+func renewingLine(in Input) string {
+	r := judgeRenewal(in.Lock, in.Now)
+	if !r.onTime() {
+		return ""
+	}
+	return renewedLine(in, r) + ", on time: the holder's process runs (that does not prove progress)"
+}
+
+// progressLine and stalledLine weigh the work's own heartbeat, which is apart
+// from renewal; without one nothing is said.
+func progressLine(l *locksteward.Lock, now time.Time, expect time.Duration) string {
+	since, ok := sinceProgress(l, now)
+	if !ok || since > expect {
+		return ""
+	}
+	return fmt.Sprintf("the work itself reported progress %s ago", dur(since))
+}
+
+func stalledLine(l *locksteward.Lock, now time.Time, expect time.Duration) string {
+	since, ok := sinceProgress(l, now)
+	if !ok || since <= expect {
+		return ""
+	}
+	return fmt.Sprintf("the work reported progress %s ago and not since", dur(since))
+}
+
+func sinceProgress(l *locksteward.Lock, now time.Time) (time.Duration, bool) {
+	if l.Claim == nil || l.Claim.Progress.IsZero() {
+		return 0, false
+	}
+	return max(0, now.Sub(cmp.Or(l.Claim.Progress, now))), true
+}

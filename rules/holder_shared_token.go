@@ -1,0 +1,100 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/locksteward/locksteward"
+)
+
+// maxExamples is how many keys a finding about a class names.
+const maxExamples = 5
+
+// sharedToken reports classes whose locks any client could release.
+type sharedToken struct{}
+
+var sharedTokenDoc = Doc{
+	Name:     "holder/shared-token",
+	Title:    "Locks of a class have a constant or shared token",
+	Scope:    ScopeClass,
+	Since:    "0.1.0",
+	Severity: locksteward.SeverityInfo,
+	Cause: locksteward.Text{
+		EN: "The lock's value is a constant (1, true, locked) or names a host or process, so it does not tell one acquisition from the next. " +
+			"A client that comes back from a pause releases the lock of whoever holds it then.",
+		ZH: "锁的值是常量（1、true、locked）或仅标识主机、进程，无法区分不同的加锁。客户端暂停后恢复时，会释放此时他人持有的锁。",
+	},
+	Remedy: locksteward.Text{
+		EN: "Write a fresh random token per acquisition (SET key token NX PX ms, 16 random bytes or more) and release with a script that compares it before DEL. " +
+			"Until then these locks cannot be told apart, so a forced release of one without TTL needs a separate confirmation.",
+		ZH: "每次加锁写入新的随机 token（SET key token NX PX ms，至少 16 个随机字节），释放时用脚本先比较再 DEL。" +
+			"在此之前这些锁无法相互区分，强制释放其中无过期时间的锁需要单独确认。",
+	},
+}
+
+// Doc implements [Rule].
+func (sharedToken) Doc() Doc { return sharedTokenDoc }
+
+// Evaluate implements [Rule].
+func (sharedToken) Evaluate(in Input) Verdict {
+	var shared []*locksteward.Lock
+	for _, l := range in.Locks {
+		if l.SharedToken {
+			shared = append(shared, l)
+		}
+	}
+	if len(shared) == 0 {
+		return in.clear(because("the token is not known to be constant or shared"))
+	}
+	n, all := len(shared), len(in.Locks)
+	return in.fires(locksteward.Finding{
+		Dialect: commonDialect(shared),
+		Summary: text("class %s: %d of %d locks have a constant or shared token, so any client can release them",
+			"class %s：%d/%d 把锁使用常量或共享 token，任何客户端都能释放它们", locksteward.DisplayKey(in.Class.Name), n, all),
+		Evidence:        []string{kindsLine(shared), examplesLine(shared)},
+		CounterEvidence: []string{"how its clients release cannot be seen from here: one that never deletes another's lock does no harm"},
+	})
+}
+
+// kindsLine counts the kinds of token, most frequent first.
+func kindsLine(locks []*locksteward.Lock) string {
+	counts := map[string]int{}
+	for _, l := range locks {
+		counts[cmp.Or(l.TokenKind, "a constant or shared value")]++
+	}
+	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	var parts []string
+	for _, k := range kinds {
+		parts = append(parts, fmt.Sprintf("%s (%s)", k, count(counts[k], "lock", "locks")))
+	}
+	return "token: " + strings.Join(parts, ", ")
+}
+
+// examplesLine names the first few keys in their order.
+func examplesLine(locks []*locksteward.Lock) string {
+	keys := make([]string, 0, len(locks))
+	for _, l := range locks {
+		keys = append(keys, locksteward.DisplayKey(l.Key))
+	}
+	slices.Sort(keys)
+	line := "locks: " + strings.Join(keys[:min(len(keys), maxExamples)], ", ")
+	if more := len(keys) - maxExamples; more > 0 {
+		line += fmt.Sprintf(" and %d more", more)
+	}
+	return line
+}
+
+// commonDialect is the dialect of all locks, or "" if they differ.
+func commonDialect(locks []*locksteward.Lock) string {
+	for _, l := range locks {
+		if l.Dialect != locks[0].Dialect {
+			return ""
+		}
+	}
+	return locks[0].Dialect
+}

@@ -1,0 +1,235 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// pass is one evaluation under the engine's mutex.
+type pass struct {
+	e      *Engine
+	number uint64
+	policy *policy
+	target string
+	at     time.Time
+	plans  map[string]*plan
+	ended  map[subject]locksteward.Ending
+	told   []told
+}
+
+// told is a transition before its number.
+type told struct {
+	at      time.Time
+	finding locksteward.Finding
+}
+
+func (e *Engine) begin(target string, at time.Time) *pass {
+	e.passes++
+	return &pass{e: e, number: e.passes, policy: e.policy, target: target, at: at, plans: map[string]*plan{}}
+}
+
+// orAt is a look's own time, or the evaluation's where it has none.
+func (p *pass) orAt(t time.Time) time.Time {
+	if t.IsZero() {
+		return p.at
+	}
+	return t
+}
+
+// endings ends the findings on holds that are over. A finding on the next hold
+// of the key begins anew.
+func (p *pass) endings(endings []locksteward.Ending) {
+	for _, end := range endings {
+		s := subject{target: p.target, db: end.Lock.DB, key: end.Lock.Key}
+		if p.ended == nil {
+			p.ended = make(map[subject]locksteward.Ending, len(endings))
+		}
+		p.ended[s] = end
+		for _, tr := range slices.Clone(p.e.table[s]) {
+			if tr.scope == ScopeLock {
+				p.resolve(s, tr, p.orAt(end.At))
+			}
+		}
+	}
+}
+
+// locks judges each lock that was looked at.
+func (p *pass) locks(locks []locksteward.Lock) {
+	for i := range locks {
+		l := &locks[i]
+		s := subject{target: p.target, db: l.DB, key: l.Key}
+		now := p.orAt(l.At)
+		if end, ok := p.ended[s]; ok && !now.After(p.orAt(end.At)) && locksteward.SameHold(end.Lock.Observation, l.Observation) {
+			continue // seen first, found gone later
+		}
+		for _, tr := range p.e.table[s] {
+			tr.confirmed = 0 // an earlier look in the same evaluation counts no more
+		}
+		if l.Kind != locksteward.KindCandidate {
+			p.lock(s, l, now)
+		}
+		for _, tr := range slices.Clone(p.e.table[s]) {
+			if tr.scope == ScopeLock && tr.confirmed != p.number {
+				p.resolve(s, tr, now)
+			}
+		}
+	}
+}
+
+func (p *pass) lock(s subject, l *locksteward.Lock, now time.Time) {
+	pl := p.planFor(l.Class)
+	in := Input{Now: now, Class: pl.class, Lock: l}
+	for i, r := range p.policy.locks {
+		set := pl.settings[i]
+		if set.off {
+			continue
+		}
+		if v := r.Evaluate(in); v.Finding != nil {
+			f := p.fill(*v.Finding, s, l.Dialect)
+			rule := r.Doc().Name
+			p.policy.complete(&f, rule, set, pl.class)
+			p.say(s, f, ScopeLock, now, set.wait, l.History.FirstSeen)
+		}
+	}
+}
+
+// losses judges the holds that ended without a release.
+func (p *pass) losses(losses []locksteward.Loss) {
+	for i := range losses {
+		l := losses[i]
+		s := subject{target: p.target, db: l.DB, key: l.Key}
+		c := p.planFor(l.Class).class
+		now := p.orAt(l.At)
+		for _, r := range p.policy.losses {
+			rule := r.Doc().Name
+			set := p.policy.setting(rule, c.Name)
+			if set.off {
+				continue
+			}
+			origin := lossOrigin{how: l.How, at: now}
+			if known := p.e.table.find(s, rule, l.Claim.ID); known != nil {
+				origin = known.loss.or(origin)
+			}
+			l.How, l.At = origin.how, origin.at
+			v := r.Evaluate(Input{Now: now, Class: c, Loss: &l})
+			if v.Finding == nil {
+				continue
+			}
+			f := p.fill(*v.Finding, s, lossDialect)
+			f.Subject = l.Claim.ID
+			p.policy.complete(&f, rule, set, c)
+			p.say(s, f, ScopeLoss, now, set.wait, time.Time{}).loss = origin
+		}
+	}
+}
+
+// or returns the first report, unless it knew less than the later one.
+func (o lossOrigin) or(later lossOrigin) lossOrigin {
+	if o.how == "" || o.how == locksteward.EndedExpired && later.how != locksteward.EndedExpired {
+		return later
+	}
+	return o
+}
+
+// lossDialect is the one dialect whose locks tell of their loss: its metadata
+// outlives them.
+const lossDialect = "locksteward"
+
+// groups judges the locks of each class together. Only a complete sweep comes
+// here: part of a class is no basis for a count.
+func (p *pass) groups(locks []locksteward.Lock) {
+	members := map[subject][]*locksteward.Lock{}
+	for i := range locks {
+		l := &locks[i]
+		if l.Kind == locksteward.KindCandidate {
+			continue
+		}
+		s := subject{target: p.target, db: l.DB, class: p.planFor(l.Class).class.Name}
+		members[s] = append(members[s], l)
+	}
+	for s, group := range members {
+		c := p.planFor(s.class).class
+		for _, r := range p.policy.groups {
+			rule := r.Doc().Name
+			set := p.policy.setting(rule, c.Name)
+			if set.off {
+				continue
+			}
+			if v := r.Evaluate(Input{Now: p.at, Class: c, Locks: group}); v.Finding != nil {
+				f := p.fill(*v.Finding, s, "")
+				p.policy.complete(&f, rule, set, c)
+				p.say(s, f, ScopeClass, p.at, set.wait, time.Time{})
+			}
+		}
+	}
+}
+
+// resolveUnseen ends the target's findings that this evaluation did not
+// confirm.
+func (p *pass) resolveUnseen() {
+	for s, list := range p.e.table {
+		if s.target != p.target {
+			continue
+		}
+		for _, tr := range slices.Clone(list) {
+			if tr.confirmed != p.number {
+				p.resolve(s, tr, p.at)
+			}
+		}
+	}
+}
+
+func (p *pass) planFor(className string) *plan {
+	pl, ok := p.plans[className]
+	if !ok {
+		pl = p.policy.plan(className)
+		p.plans[className] = pl
+	}
+	return pl
+}
+
+// fill sets what a finding is about.
+func (p *pass) fill(f locksteward.Finding, s subject, dialect string) locksteward.Finding {
+	f.Target, f.DB, f.Key = s.target, s.db, s.key
+	f.Dialect = cmp.Or(f.Dialect, dialect)
+	return f
+}
+
+// say records that a rule says f at now, and returns where.
+func (p *pass) say(s subject, f locksteward.Finding, scope Scope, now time.Time, wait time.Duration, heldSince time.Time) *tracked {
+	tr := p.e.table.find(s, f.Rule, f.Subject)
+	if tr == nil {
+		tr = &tracked{scope: scope}
+		tr.finding.Status, tr.finding.Since = locksteward.StatusPending, now
+		tr.finding.Rule, tr.finding.Subject = f.Rule, f.Subject
+		p.e.table.put(s, tr)
+	}
+	tr.confirmed = p.number
+	for _, change := range tr.advance(f, now, wait, heldSince) {
+		p.told = append(p.told, told{at: now, finding: change})
+	}
+	return tr
+}
+
+// resolve ends a finding; one that never fired ends in silence.
+func (p *pass) resolve(s subject, tr *tracked, at time.Time) {
+	p.e.table.drop(s, tr)
+	if tr.finding.Status == locksteward.StatusFiring {
+		p.told = append(p.told, told{at: at, finding: resolved(tr.finding, at)})
+	}
+}
+
+// finish numbers the transitions. The sort is stable: what happened to one
+// finding stays in its order.
+func (p *pass) finish() []locksteward.Transition {
+	slices.SortStableFunc(p.told, func(a, b told) int { return byIdentity(a.finding, b.finding) })
+	var out []locksteward.Transition
+	for _, t := range p.told {
+		p.e.seq++
+		out = append(out, locksteward.Transition{EventID: p.e.newEventID(), Seq: p.e.seq, At: t.at, Finding: t.finding})
+	}
+	return out
+}

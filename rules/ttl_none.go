@@ -1,0 +1,119 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+)
+
+// TTLNone is the id of the rule whose pending findings are worth a second look
+// after [RecheckAfter].
+const TTLNone = "ttl/none"
+
+// RecheckAfter is how long a lock without TTL must be seen so before it is
+// called one: between SETNX and EXPIRE every hand-made lock has none. A caller
+// that wants the answer soon reads the pending locks again after this long and
+// hands them to Engine.EvaluateLocks.
+const RecheckAfter = 2 * time.Second
+
+// youngLock is the age below which a lock without TTL may still get one.
+const youngLock = 10 * time.Second
+
+// ttlNone reports locks that no crash will ever free.
+type ttlNone struct{}
+
+var ttlNoneDoc = Doc{
+	Name:     TTLNone,
+	Title:    "A lock has no TTL",
+	Scope:    ScopeLock,
+	Since:    "0.1.0",
+	Severity: locksteward.SeverityCritical,
+	For:      RecheckAfter,
+	Risk:     locksteward.RiskDeadlock,
+	Cause: locksteward.Text{
+		EN: "A crash between SETNX and EXPIRE: they are two commands, and the process died, was cut off or threw an error between them. " +
+			"Or the lock is taken without any expiry, or its expiry was removed (PERSIST, a later SET without KEEPTTL).",
+		ZH: "在 SETNX 与 EXPIRE 之间崩溃：这是两条命令，进程在其间退出、断网或抛出异常。" +
+			"也可能加锁时根本没有设置过期时间，或过期时间被去掉了（PERSIST，或之后不带 KEEPTTL 的 SET）。",
+	},
+	Remedy: locksteward.Text{
+		EN: "If its holder is gone, request a release of the lock. Then take it in one command, SET key token NX PX ms, with a random token per acquisition, " +
+			"and release it with a script that compares the token. Where a lock without TTL is meant, set ttl: allowed-none on its class.",
+		ZH: "若持有者已不存在，请申请释放该锁。随后改用一条命令加锁：SET key token NX PX ms，每次加锁使用随机 token，" +
+			"释放时用脚本比较 token。若确实需要无过期时间的锁，请在其 class 上设置 ttl: allowed-none。",
+	},
+}
+
+// ttlNoneCauses are the causes for dialects that always set a TTL themselves.
+var ttlNoneCauses = map[string]locksteward.Text{
+	"locksteward": {
+		EN: "The lock library never takes a lock without TTL, so somebody removed it afterwards: PERSIST, or a SET or RESTORE by another program.",
+		ZH: "本锁库绝不会加无过期时间的锁，因此是之后被去掉的：PERSIST，或其他程序的 SET、RESTORE。",
+	},
+	"redisson": {
+		EN: "Redisson sets the TTL in the script that takes the lock, so something else removed or recreated it: PERSIST, RESTORE, or a plain HSET or HINCRBY on the key.",
+		ZH: "Redisson 在加锁脚本中设置过期时间，因此是其他操作去掉或重建了该键：PERSIST、RESTORE，或直接对该键执行 HSET、HINCRBY。",
+	},
+}
+
+// Doc implements [Rule].
+func (ttlNone) Doc() Doc { return ttlNoneDoc }
+
+// Evaluate implements [Rule].
+func (ttlNone) Evaluate(in Input) Verdict {
+	l := in.Lock
+	if l.TTL != locksteward.NoExpiry {
+		return in.clear(func() string { return ttlLine(l) })
+	}
+	if in.Class.TTL == class.TTLAllowedNone {
+		return in.notApplicable(func() string {
+			return fmt.Sprintf("class %q allows locks without TTL", in.Class.Name)
+		})
+	}
+	key := locksteward.DisplayKey(l.Key)
+	return in.fires(locksteward.Finding{
+		Summary: text("lock %s has no TTL: if its holder is gone, nobody can ever take it again",
+			"锁 %s 没有过期时间：若持有者已不存在，将再也没有人能取得它", key),
+		Evidence: join(
+			"PTTL is -1: the key never expires",
+			seenLine(l, in.Now),
+			idleLine(l),
+			ttlNoneDialectLine(l),
+			holderLine(l.Holder),
+			silentLine(l, in.Now),
+			waitersLine(l),
+		),
+		CounterEvidence: join(
+			ttlNoneYoungLine(l, in.Now),
+			ttlNoneTurnoverLine(l),
+			aliveLine(l, in.Now),
+			nameOnlyLine(l),
+		),
+		Cause: ttlNoneCauses[l.Dialect],
+	})
+}
+
+func ttlNoneDialectLine(l *locksteward.Lock) string {
+	if l.Dialect == "" {
+		return ""
+	}
+	return "dialect " + l.Dialect
+}
+
+// ttlNoneYoungLine is the doubt that the EXPIRE is still on its way.
+func ttlNoneYoungLine(l *locksteward.Lock, now time.Time) string {
+	if max(seenFor(l, now), l.Idle) >= youngLock {
+		return ""
+	}
+	return fmt.Sprintf("first seen only %s ago: a SETNX + EXPIRE pair may be in flight", dur(seenFor(l, now)))
+}
+
+// ttlNoneTurnoverLine is the doubt that the looks saw one and the same hold.
+func ttlNoneTurnoverLine(l *locksteward.Lock) string {
+	if !l.SharedToken || l.History.Looks < 2 {
+		return ""
+	}
+	return "the token is the same for every hold, so these looks may have seen several short holds"
+}

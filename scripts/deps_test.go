@@ -1,0 +1,202 @@
+package scripts_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// machine is a fake computer for deps.sh: a PATH of its own.
+type machine struct {
+	t      *testing.T
+	bin    string
+	policy string
+	calls  string
+}
+
+// newMachine makes one that is the given system and user.
+func newMachine(t *testing.T, system, uid string) *machine {
+	t.Helper()
+	dir := t.TempDir()
+	m := &machine{t: t, bin: filepath.Join(dir, "bin"), policy: filepath.Join(dir, "policy-rc.d"), calls: filepath.Join(dir, "calls")}
+	if err := os.Mkdir(m.bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range []string{"sh", "rm", "chmod", "cat"} {
+		path, err := exec.LookPath(tool)
+		if err != nil {
+			t.Skipf("SKIPPED: no %s on this machine", tool)
+		}
+		if err := os.Symlink(path, filepath.Join(m.bin, tool)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.has("uname", "echo "+system)
+	m.has("id", "echo "+uid)
+	return m
+}
+
+// has gives the machine a program.
+func (m *machine) has(name, body string) {
+	m.t.Helper()
+	if err := os.WriteFile(filepath.Join(m.bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o700); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// installer gives it a package manager that notes its calls and, on "install",
+// puts the programs in place.
+func (m *machine) installer(name string, programs ...string) {
+	m.t.Helper()
+	var body strings.Builder
+	body.WriteString("echo \"" + name + " $*\" >>'" + m.calls + "'\n")
+	body.WriteString("if [ \"$1\" != install ]; then exit 0; fi\n")
+	body.WriteString("[ -e '" + m.policy + "' ] && echo services forbidden >>'" + m.calls + "'\n")
+	body.WriteString("echo \"frontend $DEBIAN_FRONTEND\" >>'" + m.calls + "'\n")
+	for _, p := range programs {
+		path := filepath.Join(m.bin, p)
+		body.WriteString("printf '#!/bin/sh\\necho v=7.0.15 x\\n' >'" + path + "'; chmod 755 '" + path + "'\n")
+	}
+	m.has(name, body.String())
+}
+
+// run runs deps.sh and returns its exit code, what it said and what it called.
+func (m *machine) run(args ...string) (code int, said, calls string) {
+	m.t.Helper()
+	cmd := exec.CommandContext(m.t.Context(), "./deps.sh", args...)
+	cmd.Env = []string{"PATH=" + m.bin, "DEPS_POLICY_FILE=" + m.policy}
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		m.t.Fatal(err)
+	}
+	noted, err := os.ReadFile(m.calls)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		m.t.Fatal(err)
+	}
+	return code, string(out), string(noted)
+}
+
+func (m *machine) hasRedis(version string) {
+	m.t.Helper()
+	m.has("redis-server", "echo 'Redis server v="+version+" sha=00000000:0'")
+	m.has("redis-cli", "exit 0")
+}
+
+func TestDepsSaysNothingWhenAllIsThere(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "Linux", "1000")
+	m.installer("apt-get")
+	m.hasRedis("7.0.15")
+	for _, p := range []string{"prometheus", "promtool", "google-chrome", "clang"} {
+		m.has(p, "exit 0")
+	}
+	if code, said, calls := m.run(); code != 0 || said != "" || calls != "" {
+		t.Errorf("exit %d, said %q, called %q; want nothing", code, said, calls)
+	}
+}
+
+func TestDepsInstallsAsRoot(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "Linux", "0")
+	m.installer("apt-get", "redis-server", "redis-cli", "promtool", "prometheus", "cc")
+	code, said, calls := m.run("redis", "prometheus", "cc")
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, said)
+	}
+	for _, want := range []string{
+		"apt-get update", "apt-get install -y", "--no-install-recommends",
+		" redis-server redis-tools prometheus gcc libc6-dev\n", "services forbidden", "frontend noninteractive",
+	} {
+		if !strings.Contains(calls, want) {
+			t.Errorf("called %q, want %q in it", calls, want)
+		}
+	}
+	if _, err := os.Stat(m.policy); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the ban on services is left behind: %v", err)
+	}
+}
+
+func TestDepsInstallsOnlyWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "Linux", "0")
+	m.hasRedis("7.2.0")
+	m.installer("apt-get", "promtool", "prometheus")
+	if err := os.WriteFile(m.policy, []byte("theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, said, calls := m.run("redis", "prometheus")
+	if code != 0 || strings.Contains(calls, "redis") {
+		t.Errorf("exit %d, said %q, called %q", code, said, calls)
+	}
+	if got, err := os.ReadFile(m.policy); err != nil || string(got) != "theirs" {
+		t.Errorf("a policy that was there is now %q, %v", got, err)
+	}
+}
+
+func TestDepsWithoutTheRightPrintsOneCommand(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "Linux", "1000")
+	m.installer("apt-get")
+	m.has("sudo", "echo sudo >>'"+m.calls+"'")
+	code, said, calls := m.run("redis", "cc")
+	if code != 1 || calls != "" {
+		t.Errorf("exit %d, called %q; want 1 and nothing called", code, calls)
+	}
+	want := "sudo apt-get update && sudo apt-get install -y --no-install-recommends redis-server redis-tools gcc libc6-dev\n"
+	if !strings.Contains(said, want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+}
+
+func TestDepsOnMacOS(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "Darwin", "501")
+	m.installer("brew", "redis-server", "redis-cli", "google-chrome")
+	code, said, calls := m.run("redis", "chromium")
+	if code != 0 || !strings.Contains(calls, "brew install --quiet redis\n") {
+		t.Errorf("exit %d, said %q, called %q", code, said, calls)
+	}
+	// A Chrome that this machine has outside PATH counts as there.
+	if _, err := os.Stat("/Applications/Google Chrome.app"); err != nil && !strings.Contains(calls, "--cask google-chrome\n") {
+		t.Errorf("called %q, want Chrome installed", calls)
+	}
+
+	bare := newMachine(t, "Darwin", "501")
+	if code, said, _ := bare.run("redis"); code != 1 || !strings.Contains(said, "brew install redis\n") {
+		t.Errorf("without Homebrew: exit %d, said %q", code, said)
+	}
+}
+
+func TestDepsFails(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		arrange func(*machine)
+		args    []string
+		code    int
+		want    string
+	}{
+		"unknown argument":     {func(*machine) {}, []string{"postgres"}, 2, "unknown dependency 'postgres'"},
+		"nothing to install":   {func(*machine) {}, []string{"cc"}, 1, "package manager"},
+		"installed nothing":    {func(m *machine) { m.installer("apt-get") }, []string{"cc"}, 1, "still missing after the installation: cc"},
+		"installation refused": {func(m *machine) { m.has("apt-get", "echo no such package; exit 100") }, []string{"cc"}, 100, "no such package"},
+		"old redis":            {func(m *machine) { m.hasRedis("6.2.6") }, []string{"redis"}, 1, "6.2.6 is too old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, "Linux", "0")
+			tc.arrange(m)
+			code, said, _ := m.run(tc.args...)
+			if code != tc.code || !strings.Contains(said, tc.want) {
+				t.Errorf("exit %d, said %q; want %d and %q", code, said, tc.code, tc.want)
+			}
+			if _, err := os.Stat(m.policy); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the ban on services is left behind: %v", err)
+			}
+		})
+	}
+}

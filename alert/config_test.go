@@ -1,0 +1,120 @@
+package alert
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"gopkg.in/yaml.v3"
+)
+
+func decode(t *testing.T, text string) Config {
+	t.Helper()
+	var c Config
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestConfigOfTheDesign(t *testing.T) {
+	t.Parallel()
+	c := decode(t, `receivers:
+  - {name: ops, webhook: {url_file: /run/secrets/hook, secret_files: [/run/secrets/hook-key]}, lang: en}
+  - {name: dev, webhook: {url: "http://127.0.0.1:9/x", allow_private: true, timeout: 2s, max_attempts: 3, max_age: 1h}}
+`)
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	full := c.withDefaults()
+	if w := full.Receivers[0].Webhook; w.Timeout != DefaultTimeout || w.MaxAttempts != DefaultMaxAttempts || w.MaxAge != DefaultMaxAge {
+		t.Errorf("defaults are %+v", w)
+	}
+	if w := full.Receivers[1].Webhook; w.Timeout != 2*time.Second || w.MaxAttempts != 3 || full.Receivers[1].Lang != "en" {
+		t.Errorf("got %+v", w)
+	}
+	if c.Receivers[0].Webhook.Timeout != 0 {
+		t.Error("withDefaults changed its argument")
+	}
+	if text, _ := yaml.Marshal(c); strings.Contains(string(text), "127.0.0.1:9") {
+		t.Errorf("a URL is printed:\n%s", text)
+	}
+	if err := DefaultConfig().Validate(); err != nil || !reflect.DeepEqual(DefaultConfig(), DefaultConfig().withDefaults()) {
+		t.Errorf("the default is not valid or not a fixed point: %v", err)
+	}
+}
+
+func TestValidateReportsAllProblems(t *testing.T) {
+	t.Parallel()
+	err := decode(t, `queue_size: -1
+drain_timeout: 1h
+receivers:
+  - {name: "bad name", lang: fr}
+  - {name: a, webhook: {}}
+  - {name: a, webhook: {url: "https://h/s3cr3t", url_file: f}}
+  - {name: c, webhook: {url: "http://h/s3cr3t"}}
+  - {name: d, webhook: {url: "ftp://h/s3cr3t"}}
+  - {name: e, webhook: {url: "s3cr3t"}}
+  - {name: f, webhook: {url: "https://u:s3cr3t@h/"}}
+  - {name: g, webhook: {url: "https://h/", timeout: 1h, max_attempts: -1, max_age: 1s, secret_files: [""]}}
+`).Validate()
+	if err == nil {
+		t.Fatal("valid")
+	}
+	for _, want := range []string{
+		"queue_size: must be 1 to 1000000, got -1",
+		"drain_timeout: must be 0s to 5m, got 1h0m0s",
+		`receivers[0].name: must be 1 to 63 letters, digits or . _ -, got "bad name"`,
+		`receivers[0].lang: must be en or zh, got "fr"`,
+		"receivers[0].webhook: is missing",
+		"receivers[1].webhook.url_file: is missing",
+		`receivers[2].name: "a" is already receivers[1]`,
+		`receivers[2].webhook.url_file: "f" is given beside url`,
+		"receivers[3].webhook.url: http://h must be https",
+		"receivers[4].webhook.url: ftp://h must begin with https://",
+		"receivers[5].webhook.url: is not a URL",
+		"receivers[6].webhook.url: has credentials in it",
+		"receivers[7].webhook.timeout: must be 100ms to 1m, got 1h0m0s",
+		"receivers[7].webhook.max_attempts: must be at least 1, got -1",
+		"receivers[7].webhook.max_age: must be timeout (1h0m0s) to 168h, got 1s",
+		"receivers[7].webhook.secret_files[0]: must be the path of a file",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in\n%v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "s3cr3t") {
+		t.Errorf("the error shows a URL:\n%v", err)
+	}
+}
+
+func TestNewReportsAllFiles(t *testing.T) {
+	t.Parallel()
+	c := decode(t, `receivers:
+  - {name: a, webhook: {url_file: /nowhere/url, secret_files: [/nowhere/key], ca_file: /nowhere/ca}}
+  - {name: b, webhook: {url_file: `+file(t, "  \n")+`}}
+  - {name: c, webhook: {url_file: `+file(t, "s3cr3t")+`, secret_files: [`+file(t, "whsec_s3cr3t")+`]}}
+`)
+	_, err := New(zap.NewNop(), c, Hooks{})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		"receivers[0].webhook.url_file", "receivers[0].webhook.secret_files[0]", "receivers[0].webhook.ca_file",
+		"receivers[1].webhook.url_file", "is empty", "receivers[2].webhook.url_file: is not a URL", "receivers[2].webhook.secret_files[0]",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in\n%v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "s3cr3t") {
+		t.Errorf("the error shows a secret:\n%v", err)
+	}
+	if _, err := New(zap.NewNop(), Config{QueueSize: -1}, Hooks{}); err == nil {
+		t.Error("New does not validate")
+	}
+}

@@ -1,0 +1,81 @@
+package alert
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+)
+
+// BlockedError is an address that a receiver's name resolved to and that must
+// not be dialled.
+type BlockedError struct {
+	Addr netip.Addr
+	// Never says that allow_private would not help.
+	Never bool
+}
+
+// Error says what to do.
+func (e *BlockedError) Error() string {
+	if e.Never {
+		return fmt.Sprintf("address %s is never dialled for a webhook", e.Addr)
+	}
+	return fmt.Sprintf("address %s is inside the own network: set allow_private: true on this receiver if that is meant", e.Addr)
+}
+
+// never are addresses that no webhook lives at: unspecified, multicast,
+// reserved, and the metadata services of clouds, which hand out credentials.
+var never = prefixes(
+	"0.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4", "::/128", "ff00::/8",
+	"169.254.169.254/32", "169.254.170.2/32", "100.100.100.200/32", "fd00:ec2::/32", "fe80::a9fe:a9fe/128",
+)
+
+// private are addresses inside a network: they need allow_private.
+var private = prefixes(
+	"127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16",
+	"192.0.0.0/24", "198.18.0.0/15", "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24",
+	"::/96", "fc00::/7", "fe80::/10", "fec0::/10", "2001:db8::/32", "100::/64",
+	// Each of these carries an IPv4 address that a translator may deliver to.
+	"64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32",
+)
+
+func prefixes(texts ...string) []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(texts))
+	for _, t := range texts {
+		out = append(out, netip.MustParsePrefix(t))
+	}
+	return out
+}
+
+func within(list []netip.Prefix, addr netip.Addr) bool {
+	for _, p := range list {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// permit judges one resolved address.
+func permit(addr netip.Addr, allowPrivate bool) error {
+	// An IPv4-mapped address or a zone must not slip past the lists.
+	addr = addr.Unmap().WithZone("")
+	if within(never, addr) {
+		return &BlockedError{Addr: addr, Never: true}
+	}
+	if within(private, addr) && !allowPrivate {
+		return &BlockedError{Addr: addr}
+	}
+	return nil
+}
+
+// guard is a net.Dialer.Control: it runs after DNS resolution on the address
+// that is about to be dialled, so that no answer can change in between.
+func guard(allowPrivate bool) func(network, address string, _ syscall.RawConn) error {
+	return func(network, address string, _ syscall.RawConn) error {
+		ap, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return fmt.Errorf("dial %s: not an IP address: %w", network, err)
+		}
+		return permit(ap.Addr(), allowPrivate)
+	}
+}

@@ -1,0 +1,154 @@
+package alert
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"github.com/locksteward/locksteward"
+)
+
+// transition makes the n-th transition of the finding on key.
+func transition(key string, n uint64, status locksteward.Status) locksteward.Transition {
+	return locksteward.Transition{
+		EventID: fmt.Sprintf("%s/%d", key, n), Seq: n, At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		Finding: locksteward.Finding{
+			Rule: "ttl/none", Severity: locksteward.SeverityCritical, Risk: locksteward.RiskDeadlock, Status: status,
+			Target: "redis", Class: "orders", Key: key, Dialect: "token",
+			Summary: locksteward.Text{EN: "never expires", ZH: "永不过期"}, Evidence: []string{"PTTL is -1"},
+			Cause: locksteward.Text{EN: "a crash between SETNX and EXPIRE"}, Remedy: locksteward.Text{EN: "release it"},
+		},
+	}
+}
+
+func fire(key string, n uint64) locksteward.Transition {
+	return transition(key, n, locksteward.StatusFiring)
+}
+
+func resolve(key string, n uint64) locksteward.Transition {
+	return transition(key, n, locksteward.StatusResolved)
+}
+
+// counts gathers what the hook was told.
+type counts struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *counts) hooks() Hooks {
+	c.n = map[string]int{}
+	return Hooks{Delivered: func(receiver, outcome, reason string) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.n[receiver+" "+outcome+" "+reason]++
+	}}
+}
+
+func (c *counts) get(key string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n[key]
+}
+
+func (c *counts) all() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]int{}
+	for k, v := range c.n {
+		out[k] = v
+	}
+	return out
+}
+
+// attempt is one call of a fake sender.
+type attempt struct {
+	at   time.Time
+	id   string
+	body string
+	p    Payload
+}
+
+// fake answers attempts by a function of their number, from 1.
+type fake struct {
+	answer func(n int, p Payload) error
+
+	mu       sync.Mutex
+	attempts []attempt
+}
+
+func (f *fake) send(ctx context.Context, id string, body []byte) error {
+	var p Payload
+	if err := json.Unmarshal(body, &p); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.attempts = append(f.attempts, attempt{at: time.Now(), id: id, body: string(body), p: p})
+	n := len(f.attempts)
+	f.mu.Unlock()
+	if f.answer == nil {
+		return nil
+	}
+	return f.answer(n, p)
+}
+
+func (f *fake) close() {}
+
+func (f *fake) seen() []attempt {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.attempts)
+}
+
+// events are the attempted events as "key status", in order.
+func (f *fake) events() []string {
+	var out []string
+	for _, a := range f.seen() {
+		for _, e := range a.p.Findings {
+			out = append(out, e.Key.Key+" "+e.Status)
+		}
+	}
+	return out
+}
+
+func failing(reason Reason) error {
+	return &DeliveryError{Reason: reason, Retryable: true, Endpoint: "https://h", Err: context.DeadlineExceeded}
+}
+
+func refusing(reason Reason) error {
+	return &DeliveryError{Reason: reason, Endpoint: "https://h", Err: context.DeadlineExceeded}
+}
+
+// dispatcherOf builds a dispatcher over fake senders, receivers named a, b, ...
+func dispatcherOf(t *testing.T, cfg Config, hooks Hooks, senders ...sender) *Dispatcher {
+	t.Helper()
+	log := zaptest.NewLogger(t)
+	for i := range senders {
+		cfg.Receivers = append(cfg.Receivers, Receiver{Name: string(rune('a' + i)), Webhook: &Webhook{URL: "https://h"}})
+	}
+	cfg = cfg.withDefaults()
+	d := &Dispatcher{log: log, drain: cfg.DrainTimeout}
+	for i, s := range senders {
+		d.receivers = append(d.receivers, newReceiver(log, cfg, cfg.Receivers[i], hooks, s))
+	}
+	return d
+}
+
+// running starts Run and returns a function that ends it and waits.
+func running(t *testing.T, d *Dispatcher) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}

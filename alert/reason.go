@@ -1,0 +1,161 @@
+package alert
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+	"time"
+)
+
+// Reason is why an attempt ended as it did: the `reason` label of
+// locksteward_deliveries_total.
+type Reason string
+
+// The reasons, a closed set.
+const (
+	ReasonOK        Reason = "ok"
+	ReasonTimeout   Reason = "timeout"
+	ReasonRefused   Reason = "refused"
+	ReasonReset     Reason = "reset"
+	ReasonDNS       Reason = "dns"
+	ReasonTLS       Reason = "tls"
+	ReasonBlocked   Reason = "blocked" // an address that allow_private does not permit
+	Reason3xx       Reason = "http_3xx"
+	Reason4xx       Reason = "http_4xx"
+	Reason429       Reason = "http_429"
+	Reason5xx       Reason = "http_5xx"
+	ReasonQueueFull Reason = "queue_full"
+	ReasonShutdown  Reason = "shutdown"
+	ReasonNoFire    Reason = "no_fire" // a resolve whose fire did not arrive
+	ReasonOther     Reason = "other"
+)
+
+// Reasons returns all reasons, for pre-initialised metrics.
+func Reasons() []Reason {
+	return []Reason{
+		ReasonOK, ReasonTimeout, ReasonRefused, ReasonReset, ReasonDNS, ReasonTLS, ReasonBlocked, Reason3xx,
+		Reason4xx, Reason429, Reason5xx, ReasonQueueFull, ReasonShutdown, ReasonNoFire, ReasonOther,
+	}
+}
+
+// The outcomes: the `outcome` label of locksteward_deliveries_total.
+const (
+	// OutcomeDelivered is one message that the receiver accepted.
+	OutcomeDelivered = "delivered"
+	// OutcomeRetried is one attempt that failed and will be repeated.
+	OutcomeRetried = "retried"
+	// OutcomeDropped is one message, or one transition that was never put into
+	// a message, that was given up.
+	OutcomeDropped = "dropped"
+)
+
+// missed says that an attempt which ended so certainly did not reach the
+// receiver's application.
+func (r Reason) missed() bool {
+	switch r {
+	case ReasonRefused, ReasonDNS, ReasonTLS, ReasonBlocked, Reason3xx, Reason4xx, Reason429, ReasonQueueFull:
+		return true
+	default:
+		return false
+	}
+}
+
+// DeliveryError is a failed attempt. Its text has the receiver's scheme and
+// host, never the rest of the URL.
+type DeliveryError struct {
+	Reason Reason
+	// Status is the HTTP status, 0 if there was no answer.
+	Status    int
+	Retryable bool
+	// RetryAfter is how long the receiver asked to wait; 0: it did not.
+	RetryAfter time.Duration
+	// Endpoint is scheme and host.
+	Endpoint string
+	Err      error
+}
+
+// Error describes the failure without the URL's path, query and credentials.
+func (e *DeliveryError) Error() string {
+	if e.Status != 0 {
+		return fmt.Sprintf("post to %s: status %d", e.Endpoint, e.Status)
+	}
+	return fmt.Sprintf("post to %s: %v", e.Endpoint, e.Err)
+}
+
+// Unwrap returns the cause, nil when the receiver answered.
+func (e *DeliveryError) Unwrap() error { return e.Err }
+
+// transportError classifies an attempt without an answer.
+func transportError(endpoint string, err error) *DeliveryError {
+	// A url.Error carries the whole URL.
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	e := &DeliveryError{Endpoint: endpoint, Err: err, Reason: ReasonOther, Retryable: true}
+	switch {
+	case isA[*BlockedError](err):
+		e.Reason, e.Retryable = ReasonBlocked, false
+	case errors.Is(err, context.Canceled):
+		e.Reason, e.Retryable = ReasonShutdown, false
+	case isA[*net.DNSError](err):
+		e.Reason = ReasonDNS
+	case isTimeout(err):
+		e.Reason = ReasonTimeout
+	case isTLS(err):
+		e.Reason = ReasonTLS
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.Reason = ReasonRefused
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		e.Reason = ReasonReset
+	}
+	return e
+}
+
+// statusError classifies an answer; nil is success.
+func statusError(endpoint string, resp *http.Response, now time.Time) *DeliveryError {
+	e := &DeliveryError{Endpoint: endpoint, Status: resp.StatusCode, Reason: ReasonOther}
+	switch code := resp.StatusCode; {
+	case code >= 200 && code < 300:
+		return nil
+	case code >= 300 && code < 400:
+		e.Reason = Reason3xx
+	case code == http.StatusTooManyRequests:
+		e.Reason, e.Retryable = Reason429, true
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly:
+		e.Reason, e.Retryable = Reason4xx, true
+	case code >= 400 && code < 500:
+		e.Reason = Reason4xx
+	case code >= 500:
+		e.Reason, e.Retryable = Reason5xx, true
+	}
+	if e.Retryable {
+		e.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), now)
+	}
+	return e
+}
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func isTimeout(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	n, ok := errors.AsType[net.Error](err)
+	return ok && n.Timeout()
+}
+
+func isTLS(err error) bool {
+	return isA[*tls.CertificateVerificationError](err) || isA[tls.RecordHeaderError](err) || isA[tls.AlertError](err) ||
+		isA[x509.UnknownAuthorityError](err) || isA[x509.HostnameError](err) || isA[x509.CertificateInvalidError](err) ||
+		errors.Is(err, http.ErrSchemeMismatch)
+}

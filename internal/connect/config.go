@@ -1,0 +1,102 @@
+package connect
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// Defaults of [Config].
+const (
+	DefaultDialTimeout = 2 * time.Second
+	DefaultReadTimeout = 3 * time.Second
+	DefaultPoolSize    = 3
+	DefaultClientName  = "locksteward"
+)
+
+// Config is how to reach one Redis deployment. The zero value of every field
+// but URL is the default.
+type Config struct {
+	// URL is where it is, see [Parse].
+	URL string `yaml:"redis"`
+	// Username and Password are of the Redis user; they win over the URL's own.
+	Username string             `yaml:"username"`
+	Password locksteward.Secret `yaml:"-"`
+	// SentinelUsername and SentinelPassword are for Sentinels that ask for one.
+	SentinelUsername string             `yaml:"sentinel_username"`
+	SentinelPassword locksteward.Secret `yaml:"-"`
+	// CAFile, CertFile and KeyFile are PEM files for TLS. The system's roots
+	// count where CAFile is empty.
+	CAFile   string `yaml:"ca_file"`
+	CertFile string `yaml:"cert_file"`
+	KeyFile  string `yaml:"key_file"`
+	// DialTimeout bounds one dial with its handshakes, ReadTimeout the wait for
+	// one reply and for sending one request.
+	DialTimeout time.Duration `yaml:"dial_timeout"`
+	ReadTimeout time.Duration `yaml:"read_timeout"`
+	// ClientName is what CLIENT LIST shows.
+	ClientName string `yaml:"client_name"`
+	// PoolSize is the most connections to one server.
+	PoolSize int `yaml:"pool_size"`
+	// AddrMap maps addresses that the servers announce to ones that can be
+	// reached from here (port-forwards, containers).
+	AddrMap map[string]string `yaml:"addr_map"`
+}
+
+func (c Config) withDefaults() Config {
+	if c.DialTimeout == 0 {
+		c.DialTimeout = DefaultDialTimeout
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = DefaultReadTimeout
+	}
+	if c.PoolSize == 0 {
+		c.PoolSize = DefaultPoolSize
+	}
+	if c.ClientName == "" {
+		c.ClientName = DefaultClientName
+	}
+	return c
+}
+
+// Validate reports all problems, each beginning with its YAML path. It reads
+// the TLS files.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var errs []error
+	spec, err := Parse(c.URL)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("redis: %w", err))
+	}
+	if _, err := c.tlsConfig(spec.TLS); err != nil {
+		errs = append(errs, err)
+	}
+	if err == nil && !spec.TLS && (c.CAFile != "" || c.CertFile != "" || c.KeyFile != "") {
+		errs = append(errs, fmt.Errorf("redis: TLS files are given but %q is not TLS; write rediss://", spec))
+	}
+	if c.DialTimeout < 0 {
+		errs = append(errs, fmt.Errorf("dial_timeout: must be positive, got %s", c.DialTimeout))
+	}
+	if c.ReadTimeout < 0 {
+		errs = append(errs, fmt.Errorf("read_timeout: must be positive, got %s", c.ReadTimeout))
+	}
+	if c.PoolSize < 1 {
+		errs = append(errs, fmt.Errorf("pool_size: must be at least 1, got %d", c.PoolSize))
+	}
+	for i := range len(c.ClientName) {
+		if b := c.ClientName[i]; b <= ' ' || b > '~' {
+			errs = append(errs, fmt.Errorf("client_name: must have printable ASCII without spaces alone, got %q", c.ClientName))
+			break
+		}
+	}
+	for from, to := range c.AddrMap {
+		for _, addr := range []string{from, to} {
+			if _, err := hostPort(addr, ""); err != nil {
+				errs = append(errs, fmt.Errorf("addr_map: must map host:port to host:port, got %q", addr))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,267 @@
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/locksteward/locksteward"
+)
+
+// maxRetries is how often go-redis repeats a command on a broken connection.
+// One is enough for a pooled connection that died while idle; more would only
+// delay the word that a server is away.
+const maxRetries = 1
+
+// forgetAfter is how long a client of a server that is no longer a master is
+// kept: who still uses it must not see it closed at once.
+const forgetAfter = 10 * time.Minute
+
+// Conn is an open target. See [Open].
+type Conn struct {
+	cfg  Config
+	spec Spec
+	tls  *tls.Config
+
+	noTouchRefused atomic.Bool
+
+	mu        sync.Mutex
+	closed    bool
+	mode      locksteward.Mode // standalone becomes cluster when the server says so
+	universal redis.UniversalClient
+	nodes     map[string]*node // by address
+	masters   []string         // last known, asked first
+}
+
+// node is one server's own client.
+type node struct {
+	client *redis.Client
+	used   time.Time
+}
+
+// Open prepares a connection to the target of cfg, without any I/O: errors are
+// about cfg alone (all problems at once). The caller closes it.
+func Open(cfg Config) (*Conn, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	spec, err := Parse(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Username == "" {
+		cfg.Username = spec.Username
+	}
+	if cfg.Password == "" {
+		cfg.Password = spec.Password
+	}
+	conf, err := cfg.tlsConfig(spec.TLS)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{cfg: cfg, spec: spec, tls: conf, mode: spec.Mode, nodes: map[string]*node{}}
+	switch spec.Mode {
+	case locksteward.ModeCluster:
+		c.universal = c.newCluster(spec.Addrs)
+	case locksteward.ModeSentinel:
+		c.universal = c.newFailover()
+	default:
+		c.universal = c.newNode(spec.Addrs[0])
+	}
+	return c, nil
+}
+
+// Mode returns how the target is deployed, as far as it is known: a standalone
+// URL that leads to one node of a Cluster counts as a Cluster once
+// [Conn.Masters] has asked it.
+func (c *Conn) Mode() locksteward.Mode {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mode
+}
+
+// DB returns the logical database, 0 on a Cluster.
+func (c *Conn) DB() int {
+	if c.Mode() == locksteward.ModeCluster {
+		return 0
+	}
+	return c.spec.DB
+}
+
+// Spec returns the target's URL, taken apart.
+func (c *Conn) Spec() Spec { return c.spec }
+
+// Universal returns the client that finds the right server by itself: the
+// server's own, the failover client or the Cluster client. It belongs to the
+// Conn; it may be another one after [Conn.Masters] found a Cluster behind a
+// standalone URL, so callers ask anew for each piece of work.
+func (c *Conn) Universal() redis.UniversalClient {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.universal
+}
+
+// Close closes all connections. Commands in flight fail.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	errs := []error{c.universal.Close()}
+	for _, n := range c.nodes {
+		// The universal client of a standalone target is a node's own.
+		if err := n.client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close %s: %w", c.spec, err)
+	}
+	return nil
+}
+
+// nodeClient returns the client of the server at addr, always the same one.
+func (c *Conn) nodeClient(addr string) (*redis.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, redis.ErrClosed
+	}
+	n, ok := c.nodes[addr]
+	if !ok {
+		if own, is := c.universal.(*redis.Client); is && c.mode == locksteward.ModeStandalone {
+			n = &node{client: own}
+		} else {
+			n = &node{client: c.newNode(addr)}
+		}
+		c.nodes[addr] = n
+	}
+	n.used = time.Now()
+	return n.client, nil
+}
+
+// setMasters remembers the masters and closes clients unused for long.
+func (c *Conn) setMasters(addrs []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.masters = addrs
+	for addr, n := range c.nodes {
+		if time.Since(n.used) > forgetAfter && !slices.Contains(addrs, addr) && !slices.Contains(c.spec.Addrs, addr) {
+			// Nobody uses it: its close error would tell nobody anything.
+			_ = n.client.Close()
+			delete(c.nodes, addr)
+		}
+	}
+}
+
+// dial connects to addr, or to where AddrMap leads, with TLS if the URL says so.
+func (c *Conn) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if to, ok := c.cfg.AddrMap[addr]; ok {
+		addr = to
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
+	defer cancel()
+	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
+	raw, err := dialer.DialContext(ctx, network, addr)
+	if err != nil || c.tls == nil || network == "unix" {
+		return raw, err
+	}
+	return c.handshake(ctx, raw, addr)
+}
+
+func (c *Conn) newNode(addr string) *redis.Client {
+	opts := &redis.Options{
+		Addr:                     addr,
+		ClientName:               c.cfg.ClientName,
+		Dialer:                   c.dial,
+		OnConnect:                c.leaveNoTrace,
+		Protocol:                 2, // pushes are the watch's own connections' business
+		Username:                 c.cfg.Username,
+		Password:                 c.cfg.Password.Reveal(),
+		MaxRetries:               maxRetries,
+		DialTimeout:              c.cfg.DialTimeout,
+		DialerRetries:            1,
+		ReadTimeout:              c.cfg.ReadTimeout,
+		WriteTimeout:             c.cfg.ReadTimeout,
+		ContextTimeoutEnabled:    true,
+		PoolTimeout:              c.cfg.ReadTimeout,
+		PoolSize:                 c.cfg.PoolSize,
+		MaxActiveConns:           c.cfg.PoolSize,
+		PipelinePoolSize:         -1,
+		DisableIdentity:          true, // not in the least ACL, and CLIENT SETNAME says who we are
+		MaintNotificationsConfig: noMaintNotifications(),
+	}
+	if c.spec.Socket {
+		opts.Network = "unix"
+	}
+	if c.spec.Mode != locksteward.ModeCluster {
+		opts.DB = c.spec.DB
+	}
+	return redis.NewClient(opts)
+}
+
+func (c *Conn) newCluster(addrs []string) *redis.ClusterClient {
+	return redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs:                    slices.Clone(addrs),
+		ClientName:               c.cfg.ClientName,
+		Dialer:                   c.dial,
+		OnConnect:                c.leaveNoTrace,
+		Protocol:                 2,
+		Username:                 c.cfg.Username,
+		Password:                 c.cfg.Password.Reveal(),
+		MaxRetries:               maxRetries,
+		DialTimeout:              c.cfg.DialTimeout,
+		DialerRetries:            1,
+		ReadTimeout:              c.cfg.ReadTimeout,
+		WriteTimeout:             c.cfg.ReadTimeout,
+		ContextTimeoutEnabled:    true,
+		PoolTimeout:              c.cfg.ReadTimeout,
+		PoolSize:                 c.cfg.PoolSize,
+		MaxActiveConns:           c.cfg.PoolSize,
+		PipelinePoolSize:         -1,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: noMaintNotifications(),
+	})
+}
+
+func (c *Conn) newFailover() *redis.Client {
+	return redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName:            c.spec.MasterName,
+		SentinelAddrs:         c.spec.Addrs,
+		SentinelUsername:      c.cfg.SentinelUsername,
+		SentinelPassword:      c.cfg.SentinelPassword.Reveal(),
+		ClientName:            c.cfg.ClientName,
+		Dialer:                c.dial,
+		Protocol:              2,
+		Username:              c.cfg.Username,
+		Password:              c.cfg.Password.Reveal(),
+		DB:                    c.spec.DB,
+		MaxRetries:            maxRetries,
+		DialTimeout:           c.cfg.DialTimeout,
+		DialerRetries:         1,
+		ReadTimeout:           c.cfg.ReadTimeout,
+		WriteTimeout:          c.cfg.ReadTimeout,
+		ContextTimeoutEnabled: true,
+		PoolTimeout:           c.cfg.ReadTimeout,
+		PoolSize:              c.cfg.PoolSize,
+		MaxActiveConns:        c.cfg.PoolSize,
+		PipelinePoolSize:      -1,
+		DisableIdentity:       true,
+	})
+}
+
+func noMaintNotifications() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+}

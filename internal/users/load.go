@@ -1,0 +1,169 @@
+package users
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+
+	"golang.org/x/crypto/bcrypt"
+	"gopkg.in/yaml.v3"
+
+	"github.com/locksteward/locksteward"
+)
+
+// file is users.yaml.
+type file struct {
+	Users []record `yaml:"users"`
+}
+
+type record struct {
+	Name           string             `yaml:"name"`
+	Roles          []string           `yaml:"roles"`
+	TokenSHA256    []string           `yaml:"token_sha256"`
+	PasswordBcrypt locksteward.Secret `yaml:"password_bcrypt"`
+}
+
+// namePattern keeps names fit for logs, audit lines and command lines.
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+
+// Load reads a users file strictly: unknown keys and every other problem are
+// reported together, each with its path. A file that does not exist is a Set
+// without users; so is the path "".
+func Load(path string) (*Set, error) {
+	if path == "" {
+		return newSet(nil), nil
+	}
+	raw, err := readPrivate(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return newSet(nil), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parse(path, raw)
+}
+
+func readPrivate(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read users file: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read users file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read users file %q: must be a regular file", path)
+	}
+	// Windows reports made-up modes, without these bits unless read-only is off.
+	if mode := info.Mode().Perm(); mode&0o022 != 0 && os.PathSeparator == '/' {
+		return nil, fmt.Errorf("read users file %q: other accounts may write it (mode %04o): run `chmod 600 %s`", path, mode, path)
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read users file: %w", err)
+	}
+	if len(raw) > maxFile {
+		return nil, fmt.Errorf("read users file %q: larger than %d bytes", path, maxFile)
+	}
+	return raw, nil
+}
+
+const maxFile = 4 << 20
+
+func parse(path string, raw []byte) (*Set, error) {
+	var f file
+	dec := yaml.NewDecoder(bytes.NewReader(raw))
+	dec.KnownFields(true)
+	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("parse users file %q: %w", path, err)
+	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("parse users file %q: must hold one YAML document", path)
+	}
+	accounts, errs := check(f)
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("users file %q:\n%w", path, errors.Join(errs...))
+	}
+	return newSet(accounts), nil
+}
+
+func check(f file) ([]account, []error) {
+	var (
+		out    []account
+		errs   []error
+		names  = map[string]int{}
+		digest = map[[sha256.Size]byte]string{}
+	)
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for i, r := range f.Users {
+		at := fmt.Sprintf("users[%d]", i)
+		a := account{user: User{Name: r.Name}}
+		if !namePattern.MatchString(r.Name) {
+			bad("%s.name: must be 1 to 64 letters, digits or . _ @ -, got %q", at, r.Name)
+		}
+		// Names that differ in case only would be two people to the four-eyes
+		// rule and one to everybody else.
+		if first, dup := names[strings.ToLower(r.Name)]; dup {
+			bad("%s.name: %q is already users[%d]", at, r.Name, first)
+		} else {
+			names[strings.ToLower(r.Name)] = i
+		}
+		if len(r.Roles) == 0 {
+			bad("%s.roles: must name at least one of %s", at, roleNames())
+		}
+		for j, text := range r.Roles {
+			role, err := ParseRole(text)
+			if err != nil {
+				bad("%s.roles[%d]: must be one of %s, got %q", at, j, roleNames(), text)
+				continue
+			}
+			a.user.Roles = append(a.user.Roles, role)
+		}
+		for j, text := range r.TokenSHA256 {
+			sum, err := parseDigest(text)
+			if err != nil {
+				bad("%s.token_sha256[%d]: %w", at, j, err)
+				continue
+			}
+			if other, dup := digest[sum]; dup {
+				bad("%s.token_sha256[%d]: is the token of %q too: each token names one user", at, j, other)
+			}
+			digest[sum] = r.Name
+			a.tokens = append(a.tokens, sum)
+		}
+		if hash := r.PasswordBcrypt.Reveal(); hash != "" {
+			if _, err := bcrypt.Cost([]byte(hash)); err != nil {
+				bad("%s.password_bcrypt: is not a bcrypt hash: write what `htpasswd -nbBC 12 NAME PASSWORD` prints after the colon", at)
+			}
+			a.password = []byte(hash)
+		}
+		if len(r.TokenSHA256) == 0 && a.password == nil {
+			bad("%s: has neither token_sha256 nor password_bcrypt, so that nobody can be %q", at, r.Name)
+		}
+		out = append(out, a)
+	}
+	return out, errs
+}
+
+// parseDigest does not show what it got: a person may have pasted the token.
+func parseDigest(text string) ([sha256.Size]byte, error) {
+	var sum [sha256.Size]byte
+	if strings.HasPrefix(text, TokenPrefix) {
+		return sum, errors.New("holds a token in clear: write its sha256 in hex, and replace that token")
+	}
+	raw, err := hex.DecodeString(text)
+	if err != nil || len(raw) != sha256.Size {
+		return sum, fmt.Errorf("must be %d hex characters, got %d", 2*sha256.Size, len(text))
+	}
+	copy(sum[:], raw)
+	return sum, nil
+}

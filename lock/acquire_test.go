@@ -1,0 +1,431 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// Promise: acquire is one script; token, fence, metadata and TTL together.
+func TestAcquireWritesLockAndMetadataTogether(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{App: "billing", Slot: "billing-0"})
+	ctx := t.Context()
+	h := mustAcquire(t, b.client, "lock:order:42", lock.Lease{
+		TTL: 30 * time.Second, Expect: 5 * time.Second, MaxHold: time.Hour, Class: "orders", Purpose: "charge card",
+		Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+	})
+	value, err := b.rdb.Get(ctx, "lock:order:42").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := record.ParseValue([]byte(value)); !ok || id != h.ID() {
+		t.Errorf("value names hold %q, handle says %q", id, h.ID())
+	}
+	now := b.rdb.Time(ctx).Val()
+	m := meta(t, b.rdb, "lock:order:42")
+	host, _ := os.Hostname()
+	want := record.Meta{
+		V: 1, ID: h.ID(), Session: h.ID(), Instance: b.client.Instance(), App: "billing", Host: host, PID: os.Getpid(),
+		Class: "orders", Purpose: "charge card", TTL: 30000, RenewEvery: 10000, Expect: 5000, MaxHold: 3600000,
+		Fence: h.Fence(), Holds: 1, Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+		Acquired: m.Acquired, Renewed: m.Acquired,
+	}
+	got, wanted := *m, want
+	if gotF, wantF := got.Fields(), wanted.Fields(); len(gotF) != len(wantF) {
+		t.Errorf("metadata\n%v\nwant\n%v", gotF, wantF)
+	} else {
+		for i := range gotF {
+			if gotF[i] != wantF[i] {
+				t.Errorf("metadata has %v %v, want %v", gotF[i-i%2], gotF[i], wantF[i])
+			}
+		}
+	}
+	if d := now.Sub(time.UnixMilli(m.Acquired)); d < 0 || d > 10*time.Second {
+		t.Errorf("acquired %s before the server's clock", d)
+	}
+	if ttl := b.rdb.PTTL(ctx, "lock:order:42").Val(); ttl <= 0 || ttl > 30*time.Second {
+		t.Errorf("TTL of the lock: %s", ttl)
+	}
+	if ttl := b.rdb.PTTL(ctx, metaKey("lock:order:42")).Val(); ttl <= record.Grace || ttl > record.Grace+30*time.Second {
+		t.Errorf("TTL of the metadata: %s", ttl)
+	}
+	if fence, _ := b.rdb.Get(ctx, record.FenceKey(record.DefaultPrefix, "lock:order:42")).Int64(); fence != h.Fence() {
+		t.Errorf("fence key has %d, handle %d", fence, h.Fence())
+	}
+	if v := h.Validity(); v <= 20*time.Second || v > 30*time.Second-302*time.Millisecond {
+		t.Errorf("validity: %s", v)
+	}
+	mustRelease(t, h)
+	if n := exists(t, b.rdb, "lock:order:42", metaKey("lock:order:42")); n != 0 {
+		t.Errorf("%d keys left after the release", n)
+	}
+	if err := h.Release(ctx); err != nil {
+		t.Errorf("second release: %v", err)
+	}
+	if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrReleased) {
+		t.Errorf("cause after the release: %v", cause)
+	}
+}
+
+// Promise (DESIGN §11): exactly two commands per uncontended acquire and
+// release. Counted on the wire, as replies of the server.
+func TestTwoCommandsPerPair(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	proxy := testredis.NewProxy(t, srv.Addr())
+	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr(), DisableIdentity: true})
+	t.Cleanup(func() { _ = rdb.Close() })
+	c := open(t, rdb, lock.Options{PollInterval: time.Minute})
+	pair := func() {
+		h := mustAcquire(t, c, "k", lease())
+		mustRelease(t, h)
+	}
+	// The first pair opens connections, loads the scripts and starts heartbeat
+	// and push; those are quiet once the heartbeat and the subscription stand.
+	pair()
+	testredis.Eventually(t, 5*time.Second, func() bool {
+		ctx := context.Background()
+		key := record.InstanceKey(record.DefaultPrefix, c.Instance())
+		subs := srv.Client(t).PubSubNumSub(ctx, key).Val()
+		return exists(t, srv.Client(t), key) == 1 && subs[key] == 1
+	}, "heartbeat and subscription")
+	calls := func() (n int64) {
+		info := srv.Client(t).Info(t.Context(), "commandstats").Val()
+		for _, l := range strings.Split(info, "\r\n") {
+			for _, name := range []string{"cmdstat_evalsha:", "cmdstat_eval:"} {
+				if rest, ok := strings.CutPrefix(l, name); ok {
+					n += parseCalls(t, rest)
+				}
+			}
+		}
+		return n
+	}
+	// A heartbeat (every 5 s) and pings of the subscriber (every 1 s) may fall
+	// into a measurement; of several the smallest has none.
+	best := 1 << 30
+	for range 5 {
+		before, replies := calls(), proxy.Replies()
+		for range 20 {
+			pair()
+		}
+		if n := calls() - before; n < 40 {
+			t.Fatalf("%d scripts for 20 pairs: not what is to be measured", n)
+		}
+		best = min(best, proxy.Replies()-replies)
+	}
+	if best != 40 {
+		t.Errorf("20 pairs took %d commands, want 40", best)
+	}
+}
+
+func parseCalls(t *testing.T, stat string) int64 {
+	t.Helper()
+	text, ok := strings.CutPrefix(strings.Split(stat, ",")[0], "calls=")
+	if !ok {
+		t.Fatalf("commandstats: %q", stat)
+	}
+	var n int64
+	for _, c := range text {
+		n = n*10 + int64(c-'0')
+	}
+	return n
+}
+
+func TestTryAcquireSaysWhoHolds(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{App: "first", Host: "web-1"})
+	other := open(t, b.rdb, lock.Options{App: "second"})
+	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: 30 * time.Second, Purpose: "p", Class: "c"})
+	defer h.Release(context.Background())
+	_, err := other.TryAcquire(t.Context(), "k", lease())
+	held, ok := errors.AsType[*lock.HeldError](err)
+	if !ok || !errors.Is(err, lock.ErrHeld) {
+		t.Fatalf("got %v, want a HeldError", err)
+	}
+	if held.Holder.App != "first" || held.Holder.Host != "web-1" || held.Holder.PID != os.Getpid() ||
+		held.Holder.ID != h.ID() || held.Holder.Fence != h.Fence() || held.Holder.Purpose != "p" ||
+		held.Holder.Class != "c" || held.Holder.Instance != b.client.Instance() || held.Holder.Acquired.IsZero() {
+		t.Errorf("holder: %+v", held.Holder)
+	}
+	if left := time.Until(held.Until); left < 20*time.Second || left > 30*time.Second {
+		t.Errorf("until in %s", left)
+	}
+	if strings.Contains(err.Error(), "ls1:") {
+		t.Errorf("error shows the token: %v", err)
+	}
+	if m := meta(t, b.rdb, "k"); m.Contended != 1 {
+		t.Errorf("contended: %d", m.Contended)
+	}
+	if ttl := b.rdb.PTTL(t.Context(), metaKey("k")).Val(); ttl <= 0 {
+		t.Errorf("a failed attempt took the metadata's TTL: %s", ttl)
+	}
+}
+
+// A failed attempt on another library's lock writes nothing.
+func TestForeignLockIsHeldAndUntouched(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{})
+	ctx := t.Context()
+	b.rdb.Set(ctx, "k", "some-uuid", 0)
+	_, err := b.client.TryAcquire(ctx, "k", lease())
+	held, ok := errors.AsType[*lock.HeldError](err)
+	if !ok || held.Holder.ID != "" || !held.Until.IsZero() {
+		t.Fatalf("got %#v", err)
+	}
+	if n := exists(t, b.rdb, metaKey("k"), record.FenceKey(record.DefaultPrefix, "k")); n != 0 {
+		t.Errorf("%d companions of a foreign lock were written", n)
+	}
+	if v := b.rdb.Get(ctx, "k").Val(); v != "some-uuid" {
+		t.Errorf("value: %q", v)
+	}
+}
+
+func TestMutualExclusionUnderContention(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{})
+	second := open(t, b.rdb, lock.Options{})
+	var inside, total atomic.Int64
+	var last int64 // guarded by the lock: that is the test
+	var wg sync.WaitGroup
+	for i := range 16 {
+		c := b.client
+		if i%2 == 0 {
+			c = second
+		}
+		wg.Go(func() {
+			for range 10 {
+				err := c.Do(t.Context(), "k", lease(), func(_ context.Context, fence int64) error {
+					if n := inside.Add(1); n != 1 {
+						t.Errorf("%d holders at once", n)
+					}
+					if fence <= last {
+						t.Errorf("fence %d after %d", fence, last)
+					}
+					last = fence
+					total.Add(1)
+					inside.Add(-1)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if total.Load() != 160 {
+		t.Errorf("%d holds, want 160", total.Load())
+	}
+}
+
+// Waiters are woken by the release: with polling out of the way, nothing else
+// can.
+func TestReleaseWakesWaiter(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{PollInterval: time.Minute})
+	other := open(t, b.rdb, lock.Options{PollInterval: time.Minute})
+	h := mustAcquire(t, b.client, "k", lease())
+	got := make(chan *lock.Handle, 1)
+	go func() {
+		h, err := other.Acquire(context.Background(), "k", lease())
+		if err != nil {
+			t.Error(err)
+		}
+		got <- h
+	}()
+	channel := record.Companion(record.DefaultPrefix, record.KindWake, "k")
+	testredis.Eventually(t, 5*time.Second, func() bool {
+		return b.rdb.PubSubNumSub(context.Background(), channel).Val()[channel] == 1
+	}, "waiter subscribes")
+	mustRelease(t, h)
+	select {
+	case h := <-got:
+		mustRelease(t, h)
+	case <-time.After(10 * time.Second):
+		t.Fatal("waiter was not woken")
+	}
+}
+
+// B12: a release between the failed attempt and the acknowledged subscription.
+func TestReleaseBeforeSubscriptionIsNotMissed(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{PollInterval: time.Minute})
+	proxy := testredis.NewProxy(t, b.srv.Addr())
+	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
+	t.Cleanup(func() { _ = rdb.Close() })
+	slow := open(t, rdb, lock.Options{PollInterval: time.Minute})
+	h := mustAcquire(t, b.client, "k", lease())
+	proxy.DelayRequests(150 * time.Millisecond)
+	got := make(chan error, 1)
+	go func() {
+		h, err := slow.Acquire(context.Background(), "k", lease())
+		if err == nil {
+			err = h.Release(context.Background())
+		}
+		got <- err
+	}()
+	// The attempt has been counted, and the subscription is on its slow way.
+	testredis.Eventually(t, 5*time.Second, func() bool { return meta(t, b.rdb, "k").Contended >= 1 }, "attempt")
+	mustRelease(t, h)
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the release was missed")
+	}
+}
+
+// Without pub/sub waiters poll.
+func TestWaiterPollsWhereNothingIsPushed(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{}, testredis.WithACL("app on >secret ~* resetchannels +@all"))
+	rdb := b.srv.ClientAs(t, "app", "secret")
+	events := &recorder{}
+	c := open(t, rdb, lock.Options{PollInterval: 20 * time.Millisecond, OnEvent: events.add})
+	h := mustAcquire(t, c, "k", lease())
+	got := make(chan error, 1)
+	go func() {
+		h, err := c.Acquire(context.Background(), "k", lease())
+		if err == nil {
+			err = h.Release(context.Background())
+		}
+		got <- err
+	}()
+	events.wait(t, lock.EventPushFailed, 1, 5*time.Second)
+	mustRelease(t, h)
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// B17: a context that ends while waiting leaves no key and says both why and
+// who.
+func TestCancelWhileWaitingLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{})
+	other := open(t, b.rdb, lock.Options{})
+	h := mustAcquire(t, b.client, "k", lease())
+	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+	defer cancel()
+	_, err := other.Acquire(ctx, "k", lease())
+	if !errors.Is(err, lock.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	mustRelease(t, h)
+	if n := exists(t, b.rdb, "k", metaKey("k")); n != 0 {
+		t.Errorf("%d keys left", n)
+	}
+	_, err = other.Acquire(t.Context(), "k", lock.Lease{TTL: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	_, err = b.client.Acquire(t.Context(), "k", lock.Lease{TTL: time.Second, Wait: 50 * time.Millisecond})
+	if !errors.Is(err, lock.ErrHeld) || time.Since(began) > 5*time.Second {
+		t.Errorf("Lease.Wait: %v after %s", err, time.Since(began))
+	}
+	canceled, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := b.client.Acquire(canceled, "free", lease()); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended context: %v", err)
+	}
+	if n := exists(t, b.rdb, "free"); n != 0 {
+		t.Error("an ended context took a lock")
+	}
+}
+
+// Fault 14: the acquire took effect and its reply was lost. The repeat is the
+// same request: it finds itself, and the fence has grown once.
+func TestLostReplyOfAcquire(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{})
+	proxy := testredis.NewProxy(t, b.srv.Addr())
+	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr(), DisableIdentity: true})
+	t.Cleanup(func() { _ = rdb.Close() })
+	c := open(t, rdb, lock.Options{})
+	mustRelease(t, mustAcquire(t, c, "warm", lease()))
+	testredis.Eventually(t, 5*time.Second, func() bool {
+		key := record.InstanceKey(record.DefaultPrefix, c.Instance())
+		return b.rdb.PubSubNumSub(context.Background(), key).Val()[key] == 1 && exists(t, b.rdb, key) == 1
+	}, "quiet")
+	proxy.CutAfterReplies(0)
+	h := mustAcquire(t, c, "k", lease())
+	if m := meta(t, b.rdb, "k"); m.ID != h.ID() || m.Fence != h.Fence() || m.Lost != nil {
+		t.Errorf("metadata after the repeat: %+v, handle %s fence %d", m, h.ID(), h.Fence())
+	}
+	if fence, _ := b.rdb.Get(t.Context(), record.FenceKey(record.DefaultPrefix, "k")).Int64(); fence != h.Fence() {
+		t.Errorf("fence key %d, handle %d", fence, h.Fence())
+	}
+	mustRelease(t, h)
+	if n := exists(t, b.rdb, "k", metaKey("k")); n != 0 {
+		t.Errorf("%d keys left", n)
+	}
+}
+
+// Fault 14, second half: no reply ever comes. The call ends in time, and what it
+// may have taken is given back as soon as the server answers.
+func TestAcquireWithoutReplyIsGivenBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{})
+	proxy := testredis.NewProxy(t, b.srv.Addr())
+	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
+	t.Cleanup(func() { _ = rdb.Close() })
+	events := &recorder{}
+	c := open(t, rdb, lock.Options{Timeout: 200 * time.Millisecond, OnEvent: events.add})
+	mustRelease(t, mustAcquire(t, c, "warm", lease()))
+	proxy.DropReplies(true)
+	began := time.Now()
+	_, err := c.Acquire(t.Context(), "k", lease())
+	if !errors.Is(err, lock.ErrUnknown) {
+		t.Fatalf("got %v", err)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("returned after %s", took)
+	}
+	// The lock itself may be gone again: what frees it is executed too.
+	if exists(t, b.rdb, record.FenceKey(record.DefaultPrefix, "k")) != 1 {
+		t.Fatal("the request did not take effect: not what is to be tested")
+	}
+	proxy.Heal()
+	events.wait(t, lock.EventCleaned, 1, 10*time.Second)
+	if n := exists(t, b.rdb, "k", metaKey("k")); n != 0 {
+		t.Errorf("%d keys left", n)
+	}
+}
+
+// B20: validity counts from the request. A reply after nine tenths of the TTL is
+// refused and the lock given back.
+func TestLateReplyIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{})
+	proxy := testredis.NewProxy(t, b.srv.Addr())
+	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
+	t.Cleanup(func() { _ = rdb.Close() })
+	events := &recorder{}
+	c := open(t, rdb, lock.Options{OnEvent: events.add})
+	mustRelease(t, mustAcquire(t, c, "warm", lease()))
+	proxy.Delay(900 * time.Millisecond)
+	_, err := c.TryAcquire(t.Context(), "k", lock.Lease{TTL: time.Second})
+	if !errors.Is(err, lock.ErrTooLate) && !errors.Is(err, lock.ErrUnknown) {
+		t.Fatalf("got %v", err)
+	}
+	proxy.Heal()
+	events.wait(t, lock.EventCleaned, 1, 10*time.Second)
+	if n := exists(t, b.rdb, "k", metaKey("k")); n != 0 {
+		t.Errorf("%d keys left", n)
+	}
+}

@@ -1,0 +1,198 @@
+package lock
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// Client takes locks on one Redis deployment. It is safe for concurrent use;
+// one per process and deployment is enough.
+type Client struct {
+	opts     Options
+	instance string
+	pid      int
+	clock    clock
+	db       evaler
+	server   *server // nil where db is a test's
+	hub      *hub
+
+	// ctx ends with Close; background work lives in wg.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+	seats  chan struct{} // one per acquire on its way
+	start  sync.Once
+
+	mu     sync.Mutex
+	closed bool
+	begun  bool               // heartbeat and push were started
+	holds  map[string]*Handle // by acquisition id
+}
+
+// New returns a client that takes its locks where rdb points: a *redis.Client
+// (failover clients too) or a *redis.ClusterClient. It opens connections of its
+// own with the options of rdb, so that an application that exhausts its pool
+// does not lose its locks; hooks and limiters of rdb do not apply to them. Keep
+// a failover client open as long as the returned client: its Sentinel
+// connection is shared. New sends nothing; errors are [ErrInvalid].
+func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
+	size, err := poolSize(rdb)
+	if err != nil {
+		return nil, fmt.Errorf("new lock client: %w", err)
+	}
+	opts = opts.withDefaults(size)
+	if err := opts.validate(); err != nil {
+		return nil, fmt.Errorf("new lock client: %w", err)
+	}
+	s := derive(rdb, opts)
+	c := newClient(opts, s, newClock())
+	c.server = s
+	c.hub = newHub(c, s)
+	return c, nil
+}
+
+func newClient(opts Options, db evaler, clk clock) *Client {
+	c := &Client{
+		opts:     opts,
+		instance: rand.Text(),
+		pid:      os.Getpid(),
+		clock:    clk,
+		db:       db,
+		seats:    make(chan struct{}, opts.PoolSize),
+		holds:    map[string]*Handle{},
+	}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	return c
+}
+
+// Instance returns the id of this client in metadata and heartbeat.
+func (c *Client) Instance() string { return c.instance }
+
+// String names the client.
+func (c *Client) String() string { return "lock client " + c.instance }
+
+// Close ends the contexts of all handles that are still held, with a
+// [LostError] that is [ErrClosed], and stops all background work; the locks stay
+// until their TTL, so release before. It returns when everything has stopped.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	begun := c.begun
+	held := make([]*Handle, 0, len(c.holds))
+	for _, h := range c.holds {
+		held = append(held, h)
+	}
+	c.mu.Unlock()
+
+	for _, h := range held {
+		h.lose(ReasonClosed, nil)
+	}
+	c.cancel(ErrClosed)
+	c.wg.Wait()
+	if c.server == nil {
+		return nil
+	}
+	if begun && len(held) == 0 {
+		c.farewell()
+	}
+	return c.server.rdb.Close()
+}
+
+// enter registers background work; false once the client is closed.
+func (c *Client) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.wg.Add(1)
+	return true
+}
+
+// spawn runs f in the background until it returns or the client is closed.
+func (c *Client) spawn(f func(ctx context.Context)) {
+	if !c.enter() {
+		return
+	}
+	go func() {
+		defer c.wg.Done()
+		f(c.ctx)
+	}()
+}
+
+// begin starts what every process does that takes locks: heartbeat, and the
+// channel on which it is told of forced releases.
+func (c *Client) begin() {
+	c.start.Do(func() {
+		if c.hub == nil {
+			return
+		}
+		c.mu.Lock()
+		c.begun = true
+		c.mu.Unlock()
+		c.spawn(c.beat)
+		c.hub.listen(record.InstanceKey(c.opts.KeyPrefix, c.instance))
+	})
+}
+
+// add registers a hold, so that a forced release finds it.
+func (c *Client) add(h *Handle) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.holds[h.id] = h
+	return true
+}
+
+func (c *Client) remove(h *Handle) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.holds, h.id)
+}
+
+// told handles a message on the instance channel.
+func (c *Client) told(message string) {
+	id, ok := record.ParseLostMessage(message)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	h := c.holds[id]
+	c.mu.Unlock()
+	if h != nil {
+		h.lose(ReasonForced, nil)
+	}
+}
+
+// roundTrip runs a script once, bounded by timeout.
+func (c *Client) roundTrip(ctx context.Context, timeout time.Duration, s *script, keys []string, args []any) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return c.db.eval(ctx, s, keys, args)
+}
+
+// pause waits for d, or less if ctx ends; it says whether d has passed.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

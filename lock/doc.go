@@ -1,0 +1,86 @@
+// Package lock takes distributed locks in Redis and writes beside each who has
+// it, since when and for how long it was meant (package record), so that it can
+// be read from outside.
+//
+//	client, err := lock.New(rdb, lock.Options{App: "billing"})
+//	h, err := client.Acquire(ctx, "lock:order:42", lock.Lease{TTL: 30 * time.Second})
+//	if err != nil { … }
+//	defer h.Release(ctx)
+//	work(h.Context(), h.Fence())
+//
+// A hold goes through these states:
+//
+//	           Acquire: one script, one round trip
+//	              │
+//	              ▼      renewed every third of the TTL
+//	 ┌────────── held ◀──────────┐
+//	 │            │  └───────────┘
+//	 │ Release    │ lease over by the local clock (expired, paused), lock gone or
+//	 │            │ taken, forced release, MaxHold, Close
+//	 ▼            ▼
+//	released     lost            h.Context() has ended, with the cause
+//	 │
+//	 ├─▶ nil       the lock and its metadata are deleted, waiters are woken
+//	 ├─▶ ErrLost   it was not this hold's any more; nothing was touched
+//	 └─▶ ErrUnknown no reply: tried on in the background until the TTL
+//
+// # Guarantees
+//
+//   - Acquire is one script in one round trip: value, fence, metadata and TTL
+//     together. It is idempotent, so that a lost reply leaves no lock that nobody
+//     knows; when any part fails, nothing is left behind.
+//   - There is never a lock, or metadata, without TTL.
+//   - Validity counts from before the request was sent, less 1 % of the TTL and
+//     2 ms. The handle's context ends before the server can expire the key; its
+//     Err compares both clocks itself, so that a process that was paused learns it
+//     at its first look. A wall clock that steps forward beyond the lease ends it.
+//   - A renewal only prolongs a lock that is still this hold's, and never
+//     re-creates one. A failed one is tried again inside the lease and counted.
+//   - Release compares before it deletes, and says released, lost or unknown.
+//   - The fence grows with each hold of a lock, also over a release, an expiry or
+//     the loss of the lock key.
+//   - A forced release by Locksteward ends the holder's context at once, if the
+//     subscriber connection stands; else at the next renewal.
+//
+// # Not guaranteed
+//
+//   - That nobody else writes to your resource. A holder that does not look at
+//     its context (it sleeps in a system call, its goroutine is not scheduled, its
+//     request is under way) goes on after its lease. Only the resource can refuse
+//     it, by the fence: see [Handle.Fence].
+//   - That Done is closed on time: it lags by what the scheduler takes. Err does
+//     not.
+//   - Mutual exclusion over a failover: replication is asynchronous, and a lock
+//     that had not reached the replica is not there afterwards. The fence still
+//     grows, by the server's clock.
+//   - A growing fence when its counter (locksteward:fence:{n}) and the lock's
+//     metadata are lost and the server's clock is behind at the same time.
+//   - Fairness: who looks first, takes it.
+//   - Safety when the server's clock runs more than 1 % faster than this
+//     machine's, or jumps forward: it then expires the lock early, which the next
+//     renewal notices.
+//
+// Each acquisition is a session of its own: a holder that acquires the same lock
+// again waits for itself, and a cycle of sessions cannot be seen from outside.
+//
+// # Concurrency
+//
+// [Client] and [Handle] are safe for concurrent use. A client has one goroutine
+// for its heartbeat, two for each node that it listens to, and one for each
+// release of unknown outcome; a renewal runs on a goroutine of its own while it
+// lasts. [Client.Close] returns after all of them. They start with the first
+// acquire.
+//
+// # Failure
+//
+//   - Redis away: an acquire is tried again for Options.Timeout and then returns
+//     an error; a held lock is renewed again and again until its lease is over by
+//     the local clock, and then its context ends. Nothing is retried for ever.
+//   - Redis without script cache (restart, SCRIPT FLUSH): the script is sent in
+//     full, once.
+//   - Redis that refuses: a [*ServerError] with its [Code]; the table there says
+//     what is retried.
+//   - No pub/sub (ACL, proxy): waiters poll.
+//   - The caller's pool is exhausted: the library has its own connections, and
+//     keeps some of them for renewals and releases.
+package lock

@@ -1,0 +1,426 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fakeDB answers scripts without a server, so that timers run in a bubble.
+type fakeDB struct {
+	mu    sync.Mutex
+	calls []call
+	// answer decides; nil answers as a server that has the lock for us.
+	answer func(s *script, n int) (any, error)
+	base   time.Time
+}
+
+type call struct {
+	at   time.Duration
+	op   string
+	args []any
+}
+
+func (f *fakeDB) eval(ctx context.Context, s *script, _ []string, args []any) (any, error) {
+	f.mu.Lock()
+	n := 0
+	for _, c := range f.calls {
+		if c.op == s.op {
+			n++
+		}
+	}
+	f.calls = append(f.calls, call{time.Since(f.base), s.op, args})
+	answer := f.answer
+	f.mu.Unlock()
+	if answer != nil {
+		if v, err := answer(s, n); v != nil || err != nil {
+			if errors.Is(err, context.DeadlineExceeded) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return v, err
+		}
+	}
+	if s == acquireScript {
+		return []any{int64(1), "7", "1000"}, nil
+	}
+	return int64(1), nil
+}
+
+func (f *fakeDB) of(op string) []call {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []call
+	for _, c := range f.calls {
+		if c.op == op {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// bubble is a client on a fakeDB whose wall clock can be moved.
+type bubble struct {
+	*Client
+	db    *fakeDB
+	shift atomic.Int64
+	mono  atomic.Int64
+}
+
+func newBubble(t *testing.T) *bubble {
+	t.Helper()
+	b := &bubble{db: &fakeDB{base: time.Now()}}
+	real := newClock()
+	clk := clock{now: func() instant {
+		i := real.now()
+		i.wall += b.shift.Load()
+		i.mono += time.Duration(b.mono.Load())
+		return i
+	}}
+	o := Options{}.withDefaults(10)
+	if err := o.validate(); err != nil {
+		t.Fatal(err)
+	}
+	b.Client = newClient(o, b.db, clk)
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func (b *bubble) take(t *testing.T, l Lease) *Handle {
+	t.Helper()
+	h, err := b.Acquire(context.Background(), "k", l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func wantLost(t *testing.T, h *Handle, want Reason) {
+	t.Helper()
+	lost, ok := errors.AsType[*LostError](context.Cause(h.Context()))
+	if !ok || lost.Reason != want {
+		t.Errorf("cause %v, want reason %s", context.Cause(h.Context()), want)
+	}
+}
+
+// Rule: valid until request + TTL − (1 % + 2 ms), to the nanosecond, and Done is
+// closed then although no renewal gets an answer.
+func TestLeaseEndsByTheLocalClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.db.answer = func(s *script, _ int) (any, error) {
+			if s == renewScript {
+				return nil, context.DeadlineExceeded // hangs until its timeout
+			}
+			return nil, nil
+		}
+		began := time.Now()
+		h := b.take(t, Lease{TTL: 10 * time.Second})
+		<-h.Context().Done()
+		if d := time.Since(began); d != 10*time.Second-102*time.Millisecond {
+			t.Errorf("context ended after %s", d)
+		}
+		wantLost(t, h, ReasonExpired)
+		renewals := b.db.of("renew")
+		if len(renewals) < 4 {
+			t.Errorf("%d attempts to renew inside the window", len(renewals))
+		}
+		for i, c := range renewals {
+			if i > 0 && c.at-renewals[i-1].at < 10*time.Millisecond {
+				t.Errorf("attempts at %s and %s: no floor", renewals[i-1].at, c.at)
+			}
+		}
+	})
+}
+
+// Renewals come every f·TTL, at most a tenth early and never late; failures are
+// told by the next success.
+func TestRenewalSchedule(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.db.answer = func(s *script, n int) (any, error) {
+			if s == renewScript && (n == 2 || n == 3) {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return nil, nil
+		}
+		h := b.take(t, Lease{TTL: 30 * time.Second, RenewFraction: 0.5})
+		time.Sleep(5 * time.Minute)
+		if err := h.Context().Err(); err != nil {
+			t.Fatal(context.Cause(h.Context()))
+		}
+		calls := b.db.of("renew")
+		for i := 1; i < len(calls); i++ {
+			gap := calls[i].at - calls[i-1].at
+			retry := i == 3 || i == 4
+			if !retry && (gap < 13500*time.Millisecond || gap > 15*time.Second) || retry && gap > 3*time.Second {
+				t.Errorf("renewal %d came %s after the one before", i, gap)
+			}
+		}
+		if told := calls[4].args[4]; told != "2" {
+			t.Errorf("the success after two failures tells of %v", told)
+		}
+		if told := calls[5].args[4]; told != "0" {
+			t.Errorf("the next one tells of %v", told)
+		}
+		if err := h.Release(context.Background()); err != nil {
+			t.Error(err)
+		}
+		n := len(b.db.of("renew"))
+		time.Sleep(5 * time.Minute)
+		if len(b.db.of("renew")) != n {
+			t.Error("renewed after the release")
+		}
+	})
+}
+
+// B1: a renewal whose reply comes after the release has begun does not revive
+// anything, nor is it a loss.
+func TestReleaseDuringRenewal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.db.answer = func(s *script, _ int) (any, error) {
+			if s == renewScript {
+				time.Sleep(2 * time.Second)
+				return int64(0), nil
+			}
+			return nil, nil
+		}
+		h := b.take(t, Lease{TTL: 30 * time.Second})
+		time.Sleep(10*time.Second + 500*time.Millisecond) // asked at 9 to 10 s
+		if err := h.Release(context.Background()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if !errors.Is(context.Cause(h.Context()), ErrReleased) || !errors.Is(h.Err(), ErrReleased) {
+			t.Errorf("cause %v, err %v", context.Cause(h.Context()), h.Err())
+		}
+		if n := len(b.db.of("renew")); n != 1 {
+			t.Errorf("%d renewals", n)
+		}
+	})
+}
+
+// Fault 5: a suspended machine stops the monotonic clock; the wall clock tells,
+// at the first look, with no timer due. The other way round the monotonic clock
+// tells although the wall clock was set back.
+func TestErrLooksAtBothClocks(t *testing.T) {
+	t.Parallel()
+	for name, move := range map[string]func(b *bubble){
+		"suspended": func(b *bubble) { b.shift.Store(int64(time.Hour)) },
+		"set back":  func(b *bubble) { b.shift.Store(-int64(time.Hour)); b.mono.Store(int64(time.Hour)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBubble(t)
+				h := b.take(t, Lease{TTL: 30 * time.Second})
+				child, stop := context.WithCancel(h.Context())
+				defer stop()
+				if h.Context().Err() != nil {
+					t.Fatal("lost at once")
+				}
+				move(b)
+				if !errors.Is(h.Context().Err(), context.Canceled) {
+					t.Error("the first look does not tell")
+				}
+				if child.Err() == nil {
+					t.Error("a child of the context does not tell")
+				}
+				wantLost(t, h, ReasonPaused)
+				if n := len(b.db.of("renew")); n != 0 {
+					t.Errorf("asked the server %d times first", n)
+				}
+			})
+		})
+	}
+}
+
+// A small step of the wall clock, either way, costs nothing.
+func TestSmallClockStepIsNoLoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		h := b.take(t, Lease{TTL: 30 * time.Second})
+		for _, step := range []time.Duration{time.Second, 2 * time.Second, -time.Hour, 0} {
+			b.shift.Store(int64(step))
+			time.Sleep(25 * time.Second)
+			if h.Context().Err() != nil {
+				t.Fatalf("step of %s: %v", step, context.Cause(h.Context()))
+			}
+		}
+		if err := h.Release(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMaxHoldEndsRenewal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		began := time.Now()
+		h := b.take(t, Lease{TTL: 10 * time.Second, MaxHold: time.Minute})
+		<-h.Context().Done()
+		if d := time.Since(began); d != time.Minute {
+			t.Errorf("ended after %s", d)
+		}
+		if !errors.Is(context.Cause(h.Context()), ErrMaxHold) || !errors.Is(h.Err(), ErrLost) {
+			t.Errorf("cause %v", context.Cause(h.Context()))
+		}
+		n := len(b.db.of("renew"))
+		time.Sleep(time.Minute)
+		if len(b.db.of("renew")) != n {
+			t.Error("renewed after MaxHold")
+		}
+	})
+}
+
+// A repeat that finds itself counts its validity from the first attempt.
+func TestRepeatCountsFromTheFirstAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.db.answer = func(s *script, n int) (any, error) {
+			switch {
+			case s == acquireScript && n == 0:
+				time.Sleep(2 * time.Second)
+				return nil, io.ErrUnexpectedEOF
+			case s == acquireScript:
+				return []any{int64(2), "7", "1000"}, nil
+			}
+			return nil, nil
+		}
+		began := time.Now()
+		h := b.take(t, Lease{TTL: 10 * time.Second, NoRenew: true})
+		<-h.Context().Done()
+		if d := time.Since(began); d != 10*time.Second-102*time.Millisecond {
+			t.Errorf("ended %s after the first attempt", d)
+		}
+		ids := map[any]bool{}
+		for _, c := range b.db.of("acquire") {
+			ids[c.args[1]] = true
+		}
+		if len(ids) != 1 {
+			t.Errorf("%d request ids in one acquire", len(ids))
+		}
+	})
+}
+
+// An outage is retried for Options.Timeout and no longer; an error that will not
+// go away is not retried at all.
+func TestRetryBudget(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		err  error
+		many bool
+	}{
+		"temporary": {redisError("LOADING Redis is loading the dataset in memory"), true},
+		"permanent": {redisError("NOPERM no"), false},
+		"lost":      {io.EOF, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBubble(t)
+				b.db.answer = func(s *script, _ int) (any, error) {
+					if s == acquireScript {
+						return nil, tc.err
+					}
+					return int64(0), nil
+				}
+				began := time.Now()
+				_, err := b.Acquire(context.Background(), "k", Lease{TTL: time.Minute})
+				if !errors.Is(err, tc.err) {
+					t.Errorf("got %v", err)
+				}
+				n, took := len(b.db.of("acquire")), time.Since(began)
+				if tc.many && (n < 5 || n > 60 || took > 2*DefaultTimeout) || !tc.many && (n != 1 || took != 0) {
+					t.Errorf("%d attempts in %s", n, took)
+				}
+				time.Sleep(time.Minute) // the clean-up ends
+				if cleaned := len(b.db.of("release")) > 0; cleaned != (name == "lost") {
+					t.Errorf("cleaned up: %t", cleaned)
+				}
+			})
+		})
+	}
+}
+
+type redisError string
+
+func (e redisError) Error() string { return string(e) }
+func (redisError) RedisError()     {}
+
+// B22: the lease is checked after the wait for a connection, not before.
+func TestLateSuccessIsGivenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.db.answer = func(s *script, _ int) (any, error) {
+			if s == acquireScript {
+				time.Sleep(950 * time.Millisecond)
+				return []any{int64(1), "7", "1000"}, nil
+			}
+			return nil, nil
+		}
+		_, err := b.TryAcquire(context.Background(), "k", Lease{TTL: time.Second})
+		if !errors.Is(err, ErrTooLate) {
+			t.Errorf("got %v", err)
+		}
+		time.Sleep(time.Second)
+		if n := len(b.db.of("release")); n != 1 {
+			t.Errorf("%d releases", n)
+		}
+	})
+}
+
+// Fault 22: acquires beyond the pool wait, and renewals go on beside them.
+func TestAcquiresDoNotStarveRenewals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.seats = make(chan struct{}, 1)
+		h := b.take(t, Lease{TTL: 6 * time.Second})
+		block := make(chan struct{})
+		b.db.answer = func(s *script, _ int) (any, error) {
+			if s == acquireScript {
+				<-block
+				return nil, io.EOF
+			}
+			return nil, nil
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if _, err := b.TryAcquire(ctx, "other", Lease{TTL: time.Hour}); err == nil {
+					t.Error("acquired")
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		if n := len(b.db.of("renew")); n < 25 || h.Err() != nil {
+			t.Errorf("%d renewals, %v", n, h.Err())
+		}
+		cancel()
+		close(block)
+		wg.Wait()
+		if err := h.Release(context.Background()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+	})
+}

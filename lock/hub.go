@@ -1,0 +1,190 @@
+package lock
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// hub is the push side of a client: one connection per node that has a channel
+// somebody listens to, however many those are. Channels that belong to a lock
+// are sharded where the server has that; the instance channel is not.
+//
+// What is pushed is a hint: every waiter polls too, and a hold ends by the clock.
+type hub struct {
+	c      *Client
+	server *server
+	// sharded is cleared for good when a server does not know SSUBSCRIBE.
+	sharded atomic.Bool
+	// breaks counts links that broke young, so that opening them slows down.
+	breaks atomic.Int32
+
+	mu     sync.Mutex
+	topics map[string]*topic
+	links  map[*redis.Client]*link
+}
+
+// topic is one channel.
+type topic struct {
+	name     string
+	sharded  bool
+	instance bool
+	live     bool // acknowledged by the server, on the present connection
+	waiters  map[chan struct{}]struct{}
+	link     *link
+}
+
+func newHub(c *Client, s *server) *hub {
+	h := &hub{c: c, server: s, topics: map[string]*topic{}, links: map[*redis.Client]*link{}}
+	h.sharded.Store(s.cluster != nil)
+	return h
+}
+
+// listen subscribes to the process's own channel, for good.
+func (h *hub) listen(channel string) {
+	h.mu.Lock()
+	t := &topic{name: channel, instance: true}
+	h.topics[channel] = t
+	h.mu.Unlock()
+	h.place(t)
+}
+
+// await subscribes to a lock's wake channel. The returned channel gets a value
+// whenever the lock may have become free unheard: at the acknowledgement, at
+// each message, and after each reconnection.
+func (h *hub) await(channel string) (wake <-chan struct{}, leave func()) {
+	w := make(chan struct{}, 1)
+	h.mu.Lock()
+	t, known := h.topics[channel]
+	if !known {
+		t = &topic{name: channel, sharded: h.sharded.Load(), waiters: map[chan struct{}]struct{}{}}
+		h.topics[channel] = t
+	}
+	t.waiters[w] = struct{}{}
+	if t.live {
+		w <- struct{}{}
+	}
+	h.mu.Unlock()
+	if !known {
+		h.place(t)
+	}
+	return w, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		// The subscription stays for a moment: the next waiter may be close.
+		delete(t.waiters, w)
+	}
+}
+
+// place gives t to the connection of the node it belongs to, in the background,
+// trying for as long as somebody wants it.
+func (h *hub) place(t *topic) {
+	h.c.spawn(func(ctx context.Context) {
+		for n := 0; ; n++ {
+			node, err := h.server.node(ctx, t.name)
+			if err == nil {
+				h.join(t, node)
+				return
+			}
+			h.c.opts.OnEvent(Event{Kind: EventPushFailed, Err: err})
+			if !pause(ctx, backoff(n, 100*time.Millisecond, 2*time.Second)) || h.forget(t) {
+				return
+			}
+		}
+	})
+}
+
+// join hands t to node's link, which it opens if there is none.
+func (h *hub) join(t *topic, node *redis.Client) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := h.links[node]
+	if l == nil {
+		l = &link{hub: h, node: node, kick: make(chan struct{}, 1), done: map[string]*topic{}}
+		h.links[node] = l
+		h.c.spawn(l.run)
+	}
+	t.link = l
+	l.nudge()
+}
+
+// forget drops t if nobody wants it any more.
+func (h *hub) forget(t *topic) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t.instance || len(t.waiters) > 0 {
+		return false
+	}
+	delete(h.topics, t.name)
+	return true
+}
+
+// acknowledged marks a channel as heard from now on.
+func (h *hub) acknowledged(channel string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.topics[channel]; t != nil {
+		t.live = true
+		t.wake()
+	}
+}
+
+func (h *hub) message(channel, payload string) {
+	h.mu.Lock()
+	t := h.topics[channel]
+	if t == nil {
+		h.mu.Unlock()
+		return
+	}
+	t.wake()
+	instance := t.instance
+	h.mu.Unlock()
+	if instance {
+		h.c.told(payload)
+	}
+}
+
+// wake tells every waiter; hub.mu is held.
+func (t *topic) wake() {
+	for w := range t.waiters {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// dissolve ends a link: its topics are placed again, after a pause that grows
+// while nothing is heard.
+func (h *hub) dissolve(l *link, err error) {
+	if isUnknownCommand(err) {
+		h.sharded.Store(false)
+	}
+	h.mu.Lock()
+	if h.links[l.node] == l {
+		delete(h.links, l.node)
+	}
+	var orphans []*topic
+	for _, t := range h.topics {
+		if t.link != l {
+			continue
+		}
+		t.link, t.live = nil, false
+		t.sharded = t.sharded && h.sharded.Load()
+		orphans = append(orphans, t)
+	}
+	h.mu.Unlock()
+	for _, t := range orphans {
+		if !h.forget(t) {
+			h.place(t)
+		}
+	}
+}
+
+func isUnknownCommand(err error) bool {
+	return err != nil && strings.Contains(strings.ToLower(err.Error()), "unknown command")
+}

@@ -1,0 +1,67 @@
+package record
+
+import (
+	"errors"
+	"math"
+	"strconv"
+)
+
+// Instance is the heartbeat of one process that uses the lock library: a hash
+// at [InstanceKey], written every [Heartbeat] with TTL [HeartbeatTTL].
+type Instance struct {
+	ID      string
+	App     string
+	Host    string
+	PID     int
+	Started int64  // ms of server time at the first heartbeat
+	Slot    string // declared by the operator (pod name); "" for none
+	// Unknown holds the fields that this version does not know.
+	Unknown map[string]string
+}
+
+// Field names of the instance hash that the metadata does not have.
+const (
+	FieldStarted = "started"
+	FieldSlot    = "slot"
+)
+
+// Fields returns i as the field, value, … list that HSET takes, in a fixed
+// order, without empty ones.
+func (i *Instance) Fields() []any {
+	list := make([]any, 0, 12)
+	text := func(name, value string) {
+		if value != "" {
+			list = append(list, name, value)
+		}
+	}
+	text(FieldID, i.ID)
+	text(FieldApp, i.App)
+	text(FieldHost, i.Host)
+	if i.PID != 0 {
+		list = append(list, FieldPID, strconv.Itoa(i.PID))
+	}
+	if i.Started != 0 {
+		list = append(list, FieldStarted, strconv.FormatInt(i.Started, 10))
+	}
+	text(FieldSlot, i.Slot)
+	return list
+}
+
+// DecodeInstance reads an instance hash as [Decode] reads metadata: it keeps
+// what it can read even when it returns an error that wraps [ErrMalformed].
+func DecodeInstance(fields map[string]string) (*Instance, error) {
+	d := decoder{fields: fields}
+	i := &Instance{
+		ID:      d.text(FieldID),
+		App:     d.text(FieldApp),
+		Host:    d.text(FieldHost),
+		PID:     d.integer(FieldPID, math.MaxInt32),
+		Started: d.number(FieldStarted, math.MaxInt64),
+		Slot:    d.text(FieldSlot),
+	}
+	i.Unknown = d.unknown()
+	if i.ID == "" {
+		d.missing(FieldID)
+	}
+	return i, errors.Join(d.errs...)
+}

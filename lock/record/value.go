@@ -1,0 +1,69 @@
+package record
+
+import (
+	"bytes"
+	"strings"
+)
+
+// valueMark opens the value of every lock of this format.
+const valueMark = "ls1:"
+
+// MaxID is the longest acquisition id that [ParseValue] accepts, in bytes.
+const MaxID = 128
+
+// MaxValue is the longest lock value that [ParseValue] accepts, in bytes.
+const MaxValue = 512
+
+// Value returns the value of a lock: "ls1:<id>:<secret>". The id may be shown
+// to anyone, the secret is what makes the value a token; neither may contain a
+// colon, a space or a control character.
+func Value(id, secret string) string { return valueMark + id + ":" + secret }
+
+// ParseValue returns the acquisition id in a lock's value, or false when value
+// is not of this format. It never returns the secret.
+func ParseValue(value []byte) (id string, ok bool) {
+	if len(value) > MaxValue {
+		return "", false
+	}
+	rest, found := bytes.CutPrefix(value, []byte(valueMark))
+	if !found {
+		return "", false
+	}
+	head, secret, found := bytes.Cut(rest, []byte{':'})
+	if !found || len(head) > MaxID || !plain(head) || !plain(secret) {
+		return "", false
+	}
+	return string(head), true
+}
+
+// plain says that b is not empty and all printable ASCII without space and
+// colon, which is what an id or a secret consists of.
+func plain(b []byte) bool {
+	for _, c := range b {
+		if c <= ' ' || c >= 0x7f || c == ':' {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// WakeMessage is what a release publishes on the lock's wake channel. A waiter
+// takes any message as a reason to try again; the text is no more than a hint.
+const WakeMessage = "free"
+
+const lostMark = "lost "
+
+// LostMessage is what a forced release publishes on the holder's instance
+// channel, so that the hold with that acquisition id ends at once.
+func LostMessage(id string) string { return lostMark + id }
+
+// ParseLostMessage is the inverse of [LostMessage]. Words behind the id are
+// ignored: later versions may say more.
+func ParseLostMessage(message string) (id string, ok bool) {
+	rest, found := strings.CutPrefix(message, lostMark)
+	if !found {
+		return "", false
+	}
+	id, _, _ = strings.Cut(rest, " ")
+	return id, id != ""
+}

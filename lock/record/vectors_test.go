@@ -1,0 +1,134 @@
+package record_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"os"
+	"reflect"
+	"testing"
+
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+var update = flag.Bool("update", false, "write testdata/vectors.json anew")
+
+const vectorFile = "testdata/vectors.json"
+
+// vectors is what an implementation in another language tests itself against.
+// Keys are base64, since they may have any bytes.
+type vectors struct {
+	About     string           `json:"about"`
+	Version   int              `json:"version"`
+	Keys      []keyVector      `json:"keys"`
+	Values    []valueVector    `json:"values"`
+	Metadata  []metaVector     `json:"metadata"`
+	Instances []instanceVector `json:"instances"`
+}
+
+type keyVector struct {
+	KeyB64 string            `json:"key_b64"`
+	Slot   int               `json:"slot"`
+	TagB64 string            `json:"tag_b64"`
+	Names  map[string]string `json:"companions_b64"`
+}
+
+type valueVector struct {
+	Value string `json:"value"`
+	OK    bool   `json:"ok"`
+	ID    string `json:"id"`
+}
+
+type metaVector struct {
+	Fields map[string]string `json:"fields"`
+	OK     bool              `json:"ok"`
+	Meta   record.Meta       `json:"meta"`
+}
+
+type instanceVector struct {
+	Fields   map[string]string `json:"fields"`
+	OK       bool              `json:"ok"`
+	Instance record.Instance   `json:"instance"`
+}
+
+func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+func buildVectors() vectors {
+	v := vectors{
+		About:   "Conformance vectors of docs/wire-format.md; prefix locksteward:. Written by go test ./lock/record -update.",
+		Version: record.Version,
+	}
+	for _, key := range append([]string{"lock:order:42", "{user:7}:lock", "order}42"}, hostile...) {
+		k := keyVector{KeyB64: b64(key), Slot: record.Slot(key), TagB64: b64(record.Tag(key)), Names: map[string]string{
+			"fence": b64(record.FenceKey(record.DefaultPrefix, key)),
+		}}
+		for _, kind := range kinds {
+			k.Names[string(kind)] = b64(record.Companion(record.DefaultPrefix, kind, key))
+		}
+		v.Keys = append(v.Keys, k)
+	}
+	for _, value := range []string{
+		"ls1:4ZGQ2K3LQFBO6XMVRQYWT5CDNE:XJ3T7SIGP2NBWQ5EYAHDKLM4RU", "ls1:a:b", "ls1:a:", "ls1::b", "ls1:a:b:c", "ls2:a:b", "ls1:a b:c", "1", "",
+	} {
+		id, ok := record.ParseValue([]byte(value))
+		v.Values = append(v.Values, valueVector{value, ok, id})
+	}
+	for _, fields := range []map[string]string{
+		{
+			"v": "1", "id": "4ZGQ2K3LQFBO6XMVRQYWT5CDNE", "session": "4ZGQ2K3LQFBO6XMVRQYWT5CDNE", "instance": "I7", "app": "billing",
+			"host": "web-1", "pid": "4711", "class": "orders", "purpose": "charge card", "acquired": "1767225600000", "ttl": "30000",
+			"renew_every": "10000", "expect": "5000", "max_hold": "600000", "renewed": "1767225620000", "renewals": "2",
+			"renew_failures": "1", "progress": "1767225619000", "fence": "1767225600000123", "holds": "1", "contended": "3",
+			"holding": "13:lock:order:43 3:a b", "trace": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+			"lost": "OLDID I6 1767225500000001 1767225590000",
+		},
+		{"v": "1", "id": "A", "lost": "B - 0 0"},
+		{"v": "2", "id": "A", "colour": "red"},
+		{"v": "1", "id": "A", "ttl": "-5"},
+		{"v": "1", "id": "A", "holding": "9:short"},
+		{"id": "A"},
+	} {
+		m, err := record.Decode(fields)
+		v.Metadata = append(v.Metadata, metaVector{fields, err == nil, *m})
+	}
+	for _, fields := range []map[string]string{
+		{"id": "I7", "app": "billing", "host": "web-1", "pid": "4711", "started": "1767225000000", "slot": "billing-0"},
+		{"app": "billing"},
+	} {
+		i, err := record.DecodeInstance(fields)
+		v.Instances = append(v.Instances, instanceVector{fields, err == nil, *i})
+	}
+	return v
+}
+
+// The file is frozen: a difference is a change of the wire format.
+func TestVectors(t *testing.T) {
+	t.Parallel()
+	want, err := json.MarshalIndent(buildVectors(), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, '\n')
+	if *update {
+		if err := os.WriteFile(vectorFile, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw, err := os.ReadFile(vectorFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, now vectors
+	if err := json.Unmarshal(raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(want, &now); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, now) {
+		t.Errorf("the code no longer agrees with %s: the wire format has changed", vectorFile)
+	}
+	if len(got.Keys) < 30 || len(got.Metadata) < 5 {
+		t.Errorf("%s has lost vectors", vectorFile)
+	}
+}

@@ -1,0 +1,133 @@
+package lock
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // EVALSHA names scripts by it.
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// script is one Lua script and the name that servers cache it under.
+type script struct {
+	op, text, sha string
+}
+
+func newScript(op, text string) *script {
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // As above.
+	return &script{op: op, text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+var (
+	//go:embed acquire.lua
+	acquireText string
+	//go:embed renew.lua
+	renewText string
+	//go:embed release.lua
+	releaseText string
+	//go:embed beat.lua
+	beatText string
+
+	acquireScript = newScript("acquire", acquireText)
+	renewScript   = newScript("renew", renewText)
+	releaseScript = newScript("release", releaseText)
+	beatScript    = newScript("heartbeat", beatText)
+)
+
+// evaler runs one script in one round trip.
+type evaler interface {
+	eval(ctx context.Context, s *script, keys []string, args []any) (any, error)
+}
+
+// server is the library's own connection to Redis.
+type server struct {
+	rdb redis.UniversalClient
+	// cluster has the slots spread over nodes, so that channels are sharded too
+	// where the server has that.
+	cluster *redis.ClusterClient
+	single  *redis.Client
+}
+
+// eval names the script by its hash and sends it in full, once, to a server that
+// does not know it.
+func (s *server) eval(ctx context.Context, sc *script, keys []string, args []any) (any, error) {
+	v, err := s.rdb.EvalSha(ctx, sc.sha, keys, args...).Result()
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		v, err = s.rdb.Eval(ctx, sc.text, keys, args...).Result()
+	}
+	return v, err
+}
+
+// node returns the client of the master that channel belongs to.
+func (s *server) node(ctx context.Context, channel string) (*redis.Client, error) {
+	if s.cluster == nil {
+		return s.single, nil
+	}
+	return s.cluster.MasterForKey(ctx, channel)
+}
+
+// poolSize returns the size of the pool of a client that [New] accepts.
+func poolSize(rdb redis.UniversalClient) (int, error) {
+	switch r := rdb.(type) {
+	case nil:
+		return 0, fmt.Errorf("%w: client: is nil", ErrInvalid)
+	case *redis.Client:
+		if r == nil {
+			return 0, fmt.Errorf("%w: client: is nil", ErrInvalid)
+		}
+		return r.Options().PoolSize, nil
+	case *redis.ClusterClient:
+		if r == nil {
+			return 0, fmt.Errorf("%w: client: is nil", ErrInvalid)
+		}
+		return r.Options().PoolSize, nil
+	case *redis.Ring:
+		return 0, fmt.Errorf("%w: client: a *redis.Ring loses locks when a shard is away, since it moves their keys; use a single server, Sentinel or Cluster", ErrInvalid)
+	default:
+		return 0, fmt.Errorf("%w: client: want *redis.Client or *redis.ClusterClient, got %T", ErrInvalid, rdb)
+	}
+}
+
+// derive opens the library's own client from the caller's options. Requests are
+// never repeated by it: the library knows which ones may be. A failover client's
+// dialer comes along, so that new connections find the new master.
+func derive(rdb redis.UniversalClient, o Options) *server {
+	size := o.PoolSize + reserved
+	dial := func(d time.Duration) time.Duration {
+		if d <= 0 {
+			return o.Timeout
+		}
+		return min(d, o.Timeout)
+	}
+	off := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	if r, ok := rdb.(*redis.ClusterClient); ok {
+		opt := *r.Options()
+		opt.ReadOnly, opt.RouteByLatency, opt.RouteRandomly = false, false, false
+		opt.MaxRetries = -1
+		opt.ContextTimeoutEnabled = true
+		opt.DialTimeout, opt.DialerRetries = dial(opt.DialTimeout), 1
+		opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = o.Timeout, o.Timeout, o.Timeout
+		opt.PoolSize, opt.MaxActiveConns, opt.MinIdleConns, opt.MaxConcurrentDials = size, 0, 0, 0
+		opt.PipelinePoolSize, opt.AutoPipelineOptions = -1, nil
+		opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, off
+		c := redis.NewClusterClient(&opt)
+		return &server{rdb: c, cluster: c}
+	}
+	opt := *rdb.(*redis.Client).Options()
+	opt.Limiter = nil
+	opt.MaxRetries = -1
+	opt.ContextTimeoutEnabled = true
+	opt.DialTimeout, opt.DialerRetries = dial(opt.DialTimeout), 1
+	opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = o.Timeout, o.Timeout, o.Timeout
+	opt.PoolSize, opt.MaxActiveConns, opt.MinIdleConns, opt.MaxConcurrentDials = size, 0, 0, 0
+	opt.PipelinePoolSize, opt.AutoPipelineOptions = -1, nil
+	opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, off
+	opt.ClientSideCache, opt.ClientSideCacheConfig = nil, nil
+	opt.ClientSideCacheRefreshOnInvalidate = false
+	c := redis.NewClient(&opt)
+	return &server{rdb: c, single: c}
+}

@@ -1,0 +1,335 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// wantCode checks that err is an error reply of that code, returned at once.
+func wantCode(t *testing.T, err error, want lock.Code) *lock.ServerError {
+	t.Helper()
+	reply, ok := errors.AsType[*lock.ServerError](err)
+	if !ok || reply.Code != want {
+		t.Fatalf("got %v, want code %s", err, want)
+	}
+	return reply
+}
+
+// B26, B39, fault 51: another type under any of the lock's keys is a typed
+// error at once, and nothing is written.
+func TestWrongTypeLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{})
+	ctx := t.Context()
+	fence := record.FenceKey(record.DefaultPrefix, "k")
+	for name, key := range map[string]string{"lock": "k", "metadata": metaKey("k"), "fence": fence} {
+		b.rdb.Del(ctx, "k", metaKey("k"), fence)
+		b.rdb.RPush(ctx, key, "a", "b")
+		began := time.Now()
+		_, err := b.client.Acquire(ctx, "k", lease())
+		reply := wantCode(t, err, lock.CodeWrongType)
+		if !errors.Is(err, lock.ErrWrongType) || reply.Temporary() || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("%s: took %s, a retry loop", name, took)
+		}
+		if n := exists(t, b.rdb, "k", metaKey("k"), fence); n != 1 {
+			t.Errorf("%s: %d keys, want the list alone", name, n)
+		}
+		if v := b.rdb.LRange(ctx, key, 0, -1).Val(); len(v) != 2 {
+			t.Errorf("%s: list is %q", name, v)
+		}
+	}
+	for _, bad := range []string{"x", "-1", "1.5", "1e3", "0x10", "9007199254740992", strings.Repeat("9", 40), ""} {
+		b.rdb.Del(ctx, "k", metaKey("k"), fence)
+		b.rdb.Set(ctx, fence, bad, 0)
+		_, err := b.client.Acquire(ctx, "k", lease())
+		wantCode(t, err, lock.CodeFence)
+		if n := exists(t, b.rdb, "k", metaKey("k")); n != 0 {
+			t.Errorf("fence %q: %d keys left", bad, n)
+		}
+	}
+}
+
+// Promise: the fence grows over releases, expiry, loss of the lock, and loss of
+// the counter.
+func TestFenceIsMonotone(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{})
+	ctx := t.Context()
+	fence := record.FenceKey(record.DefaultPrefix, "k")
+	var last int64
+	next := func(what string) *lock.Handle {
+		t.Helper()
+		h := mustAcquire(t, b.client, "k", lease())
+		if h.Fence() <= last {
+			t.Errorf("after %s: fence %d, before %d", what, h.Fence(), last)
+		}
+		last = h.Fence()
+		return h
+	}
+	if f := next("nothing").Fence(); f < time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() {
+		t.Errorf("first fence %d is not the server's clock", f)
+	}
+	b.rdb.Del(ctx, "k")
+	mustRelease(t, next("deletion"))
+	for range 50 {
+		mustRelease(t, next("release"))
+	}
+	b.rdb.Del(ctx, fence)
+	mustRelease(t, next("loss of the counter"))
+	b.rdb.FlushAll(ctx)
+	h := next("flush")
+	// A counter ahead of the clock (the clock was set back) goes on by one.
+	ahead := last + int64(time.Hour/time.Microsecond)
+	b.rdb.Set(ctx, fence, ahead, 0)
+	mustRelease(t, h)
+	h = next("a clock that was set back")
+	if h.Fence() != ahead+1 {
+		t.Errorf("fence %d, want %d", h.Fence(), ahead+1)
+	}
+	// Even without the counter, metadata of a lost hold keeps it.
+	b.rdb.Del(ctx, fence, "k")
+	if h := next("loss of counter and lock"); h.Fence() != ahead+2 {
+		t.Errorf("fence %d, want %d", h.Fence(), ahead+2)
+	}
+	if v := b.rdb.Get(ctx, fence).Val(); strings.ContainsAny(v, ".e+") {
+		t.Errorf("fence is stored as %q", v)
+	}
+	if ttl := b.rdb.PTTL(ctx, fence).Val(); ttl != -1 {
+		t.Errorf("the counter has a TTL: %s", ttl)
+	}
+}
+
+// B14, fault 41.
+func TestScriptFlush(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{})
+	for range 3 {
+		b.rdb.ScriptFlush(t.Context())
+		h := mustAcquire(t, b.client, "k", lease())
+		b.rdb.ScriptFlush(t.Context())
+		if err := h.Extend(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+		b.rdb.ScriptFlush(t.Context())
+		mustRelease(t, h)
+	}
+}
+
+// B28, fault 42: an acquire under OOM leaves nothing, a release works.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{})
+	ctx := t.Context()
+	h := mustAcquire(t, b.client, "held", lease())
+	if err := b.rdb.ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.client.TryAcquire(ctx, "k", lease())
+	wantCode(t, err, lock.CodeOOM)
+	if n := exists(t, b.rdb, "k", metaKey("k"), record.FenceKey(record.DefaultPrefix, "k")); n != 0 {
+		t.Errorf("%d keys left", n)
+	}
+	if _, err := b.client.TryAcquire(ctx, "held", lease()); !errors.Is(err, lock.ErrHeld) {
+		t.Errorf("a held lock under OOM: %v", err)
+	}
+	if err := h.Extend(ctx, 0); err != nil {
+		t.Errorf("renewal under OOM: %v", err)
+	}
+	mustRelease(t, h)
+}
+
+// Promise: nothing is left behind when any part fails. Each command that the
+// acquire needs is denied in turn.
+func TestDeniedCommandLeavesNothing(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t, testredis.WithACL("app on >secret ~* &* +@all"))
+	admin := srv.Client(t)
+	ctx := t.Context()
+	for _, rule := range []string{"-pexpire", "-hset", "-set", "-time", "-get", "-hmget", "-eval -evalsha", "-pexpire -del", "-hset -del", "resetkeys ~k ~*fence*", "resetkeys ~k"} {
+		t.Run(rule, func(t *testing.T) {
+			admin.FlushAll(ctx)
+			if err := admin.Do(ctx, append([]any{"ACL", "SETUSER", "app", "reset", "on", ">secret", "~*", "&*", "+@all"}, words(rule)...)...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			// No heartbeat: only what the acquire does.
+			rdb := srv.ClientAs(t, "app", "secret")
+			c := open(t, rdb, lock.Options{KeyPrefix: "p:"})
+			_, err := c.Acquire(ctx, "k", lease())
+			wantCode(t, err, lock.CodeNoPerm)
+			testredis.Eventually(t, 2*time.Second, func() bool {
+				keys := admin.Keys(context.Background(), "*").Val()
+				return !slices.ContainsFunc(keys, func(k string) bool {
+					return !strings.HasPrefix(k, "p:fence:") && !strings.HasPrefix(k, "p:instance:")
+				})
+			}, "lock or metadata left behind")
+			for _, key := range admin.Keys(ctx, "p:instance:*").Val() {
+				testredis.Eventually(t, 2*time.Second, func() bool {
+					return admin.PTTL(context.Background(), key).Val() != -1
+				}, "heartbeat without TTL")
+			}
+		})
+	}
+}
+
+func words(s string) []any {
+	var list []any
+	for _, w := range strings.Fields(s) {
+		list = append(list, w)
+	}
+	return list
+}
+
+// Renewal refused by ACL: counted, and the hold ends by the clock.
+func TestDeniedRenewalEndsHoldInTime(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t, testredis.WithACL("app on >secret ~* &* +@all"))
+	admin := srv.Client(t)
+	events := &recorder{}
+	c := open(t, srv.ClientAs(t, "app", "secret"), lock.Options{OnEvent: events.add})
+	h := mustAcquire(t, c, "k", lock.Lease{TTL: 900 * time.Millisecond})
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "-pexpire").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if r := lostReason(t, h, 5*time.Second); r != lock.ReasonExpired {
+		t.Errorf("reason %s", r)
+	}
+	wantCode(t, context.Cause(h.Context()), lock.CodeNoPerm)
+	if n := len(events.of(lock.EventRenewFailed)); n < 2 {
+		t.Errorf("%d failed renewals told", n)
+	}
+}
+
+// Fault 33: a replica is refused with a typed error after the budget, without a
+// storm.
+func TestReadOnlyReplica(t *testing.T) {
+	t.Parallel()
+	master := testredis.Start(t)
+	replica := testredis.StartReplica(t, master)
+	c := open(t, replica.Client(t), lock.Options{Timeout: 300 * time.Millisecond})
+	began := time.Now()
+	_, err := c.Acquire(t.Context(), "k", lease())
+	reply := wantCode(t, err, lock.CodeReadOnly)
+	if !reply.Temporary() || time.Since(began) > 5*time.Second {
+		t.Errorf("%v after %s", err, time.Since(began))
+	}
+}
+
+// Fault 27 and a server that is down: bounded, and it works again afterwards.
+func TestServerRestart(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{Timeout: 300 * time.Millisecond})
+	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: time.Minute, RenewFraction: 0.01})
+	b.srv.Kill()
+	began := time.Now()
+	if _, err := b.client.Acquire(t.Context(), "k2", lease()); err == nil || errors.Is(err, lock.ErrHeld) {
+		t.Errorf("server is down: %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %s", took)
+	}
+	b.srv.Restart()
+	if r := lostReason(t, h, 20*time.Second); r != lock.ReasonGone {
+		t.Errorf("reason %s", r)
+	}
+	next := mustAcquire(t, b.client, "k", lease())
+	if next.Fence() <= h.Fence() {
+		t.Errorf("fence %d after the restart, before %d", next.Fence(), h.Fence())
+	}
+	mustRelease(t, next)
+}
+
+// A request that lay in the buffers of a stopped server is executed when it goes
+// on, perhaps after what was sent to undo it: nothing is left all the same.
+func TestStrayAcquireIsCleanedUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{Timeout: 150 * time.Millisecond})
+	mustRelease(t, mustAcquire(t, b.client, "warm", lease()))
+	b.srv.Pause()
+	_, err := b.client.TryAcquire(t.Context(), "k", lease())
+	b.srv.Resume()
+	if !errors.Is(err, lock.ErrUnknown) {
+		t.Fatalf("got %v", err)
+	}
+	b.events.wait(t, lock.EventCleaned, 1, 10*time.Second)
+	if n := exists(t, b.rdb, "k", metaKey("k")); n != 0 {
+		t.Errorf("%d keys left", n)
+	}
+}
+
+// Fault 53: any bytes may be a name; nothing but that name is touched.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{})
+	for _, key := range []string{
+		"a", "{a}", "a}b", "{}x", "a{}b{c}", "{", "}", "{{a}", "a{b", " ", "\n", "\x00", "\xff\xfe", `"'\`, "*", "日本",
+		strings.Repeat("x", lock.MaxKey),
+	} {
+		h := mustAcquire(t, b.client, key, lease())
+		if m := meta(t, b.rdb, key); m == nil || m.ID != h.ID() {
+			t.Errorf("%q: metadata %+v", key, m)
+		}
+		mustRelease(t, h)
+		if n := exists(t, b.rdb, key, metaKey(key)); n != 0 {
+			t.Errorf("%q: %d keys left", key, n)
+		}
+	}
+}
+
+// The heartbeat: who this process is, with a TTL, and gone at Close unless a
+// lock is held.
+func TestInstanceHeartbeat(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	rdb := srv.Client(t)
+	for _, held := range []bool{false, true} {
+		c, err := lock.New(rdb, lock.Options{App: "billing", Host: "web-1", Slot: "billing-0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := record.InstanceKey(record.DefaultPrefix, c.Instance())
+		if exists(t, rdb, key) != 0 {
+			t.Error("heartbeat before the first acquire")
+		}
+		h := mustAcquire(t, c, "k", lock.Lease{TTL: time.Second})
+		testredis.Eventually(t, 5*time.Second, func() bool { return exists(t, rdb, key) == 1 }, "heartbeat")
+		i, err := record.DecodeInstance(rdb.HGetAll(t.Context(), key).Val())
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := rdb.Time(t.Context()).Val()
+		started := time.UnixMilli(i.Started)
+		if i.ID != c.Instance() || i.App != "billing" || i.Host != "web-1" || i.Slot != "billing-0" || i.PID == 0 ||
+			now.Sub(started) < 0 || now.Sub(started) > 10*time.Second {
+			t.Errorf("heartbeat: %+v at %s", i, now)
+		}
+		if ttl := rdb.PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > record.HeartbeatTTL {
+			t.Errorf("TTL %s", ttl)
+		}
+		want := int64(1)
+		if !held {
+			mustRelease(t, h)
+			want = 0
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := exists(t, rdb, key); n != want {
+			t.Errorf("held %t: heartbeat keys after Close: %d", held, n)
+		}
+	}
+}
+
+var _ redis.UniversalClient = (*redis.Ring)(nil)

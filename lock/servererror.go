@@ -1,0 +1,139 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Code is the first word of an error reply.
+type Code string
+
+// Codes of a [ServerError] and what the library does about them: "retried"
+// means again with backoff for up to Options.Timeout before it is returned.
+const (
+	CodeWrongType   Code = "WRONGTYPE"   // another type under one of the lock's keys; returned at once
+	CodeFence       Code = "FENCE"       // fence counter was overwritten with something else; returned at once
+	CodeOOM         Code = "OOM"         // server is out of memory; returned at once, releases still work
+	CodeNoPerm      Code = "NOPERM"      // ACL refuses a command, key or channel; returned at once
+	CodeNoAuth      Code = "NOAUTH"      // password needed; returned at once
+	CodeWrongPass   Code = "WRONGPASS"   // returned at once
+	CodeMisconf     Code = "MISCONF"     // server refuses writes since it cannot save; returned at once
+	CodeReadOnly    Code = "READONLY"    // a replica; retried on a new connection
+	CodeLoading     Code = "LOADING"     // server is starting; retried
+	CodeBusy        Code = "BUSY"        // somebody's script runs; retried
+	CodeTryAgain    Code = "TRYAGAIN"    // slot is moving; retried
+	CodeMoved       Code = "MOVED"       // slot has moved; retried
+	CodeAsk         Code = "ASK"         // slot is moving; retried
+	CodeClusterDown Code = "CLUSTERDOWN" // retried
+	CodeMasterDown  Code = "MASTERDOWN"  // retried
+	CodeNoReplicas  Code = "NOREPLICAS"  // min-replicas-to-write; retried
+	CodeMaxClients  Code = "MAXCLIENTS"  // server takes no more connections; retried
+	CodeNoScript    Code = "NOSCRIPT"    // the script was sent in full and still not found; returned at once
+	CodeOther       Code = "ERR"         // anything else; returned at once
+)
+
+// ServerError is an error reply. The server did nothing, unless Op is "release"
+// and the reply before it was lost.
+type ServerError struct {
+	Op   string // acquire, renew, release or heartbeat
+	Key  string // lock
+	Code Code
+	Err  error
+}
+
+// Error names the operation and the lock.
+func (e *ServerError) Error() string {
+	text := fmt.Sprintf("%s lock %q: %s", e.Op, e.Key, e.Err)
+	if e.Code == CodeFence {
+		text += " (hint: look at the fence key of the lock's slot, and delete it if nothing else uses it)"
+	}
+	return text
+}
+
+// Is answers to [ErrWrongType].
+func (e *ServerError) Is(target error) bool {
+	return target == ErrWrongType && e.Code == CodeWrongType
+}
+
+// Unwrap returns the reply.
+func (e *ServerError) Unwrap() error { return e.Err }
+
+// Temporary says that the same call may succeed a moment later.
+func (e *ServerError) Temporary() bool {
+	switch e.Code {
+	case CodeReadOnly, CodeLoading, CodeBusy, CodeTryAgain, CodeMoved, CodeAsk,
+		CodeClusterDown, CodeMasterDown, CodeNoReplicas, CodeMaxClients:
+		return true
+	default:
+		return false
+	}
+}
+
+// effect is what a failed round trip may have done at the server.
+type effect int
+
+const (
+	effectNone    effect = iota // nothing, and trying again will not help
+	effectRetry                 // nothing; trying again may help
+	effectUnknown               // request may have been executed; its reply is lost
+)
+
+// judge turns a failed round trip into an error for the caller and says what
+// the server may have done.
+func judge(op, key string, err error) (error, effect) {
+	var reply redis.Error
+	switch {
+	case errors.As(err, &reply):
+		e := &ServerError{Op: op, Key: key, Code: codeOf(reply.Error()), Err: err}
+		if e.Temporary() {
+			return e, effectRetry
+		}
+		return e, effectNone
+	case errors.Is(err, redis.ErrClosed):
+		return fmt.Errorf("%s lock %q: %w", op, key, ErrClosed), effectNone
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
+		return fmt.Errorf("%s lock %q: %w", op, key, err), effectNone
+	case neverSent(err):
+		return fmt.Errorf("%s lock %q: %w", op, key, err), effectRetry
+	default:
+		return fmt.Errorf("%s lock %q: %w: %w", op, key, ErrUnknown, err), effectUnknown
+	}
+}
+
+// neverSent says that no connection was made.
+func neverSent(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
+}
+
+// scriptDenied are the words with which servers refuse a command inside a
+// script; their code is ERR.
+var scriptDenied = []string{
+	"can't run this command",
+	"can't access at least one of the keys",
+	"can't publish to the channel",
+	"has no permissions",
+}
+
+func codeOf(message string) Code {
+	head, _, _ := strings.Cut(message, " ")
+	switch code := Code(head); code {
+	case CodeWrongType, CodeFence, CodeOOM, CodeNoPerm, CodeNoAuth, CodeWrongPass, CodeMisconf,
+		CodeReadOnly, CodeLoading, CodeBusy, CodeTryAgain, CodeMoved, CodeAsk, CodeClusterDown,
+		CodeMasterDown, CodeNoReplicas, CodeNoScript:
+		return code
+	}
+	for _, words := range scriptDenied {
+		if strings.Contains(message, words) {
+			return CodeNoPerm
+		}
+	}
+	if strings.Contains(message, "max number of clients") {
+		return CodeMaxClients
+	}
+	return CodeOther
+}

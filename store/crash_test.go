@@ -1,0 +1,155 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/store"
+)
+
+// childEnv makes this test binary play an agent that is killed: "hang DSN" stops
+// inside a transaction, "loop DSN" writes without end.
+const childEnv = "LOCKSTEWARD_STORE_TEST_CHILD"
+
+func child() {
+	mode, dsn, _ := strings.Cut(os.Getenv(childEnv), " ")
+	ctx := context.Background()
+	s, err := store.Open(ctx, dsn)
+	if err != nil {
+		fmt.Println("error:", err)
+		return
+	}
+	switch mode {
+	case "hang":
+		_, err = s.UpdateRequest(ctx, "r-crash", func(r *locksteward.Request) ([]locksteward.Entry, error) {
+			r.State = locksteward.RequestExecuting
+			fmt.Println("inside")
+			select {}
+		})
+	case "loop":
+		for n := 0; err == nil; n++ {
+			_, err = s.UpdateRequest(ctx, "r-crash", func(r *locksteward.Request) ([]locksteward.Entry, error) {
+				r.Outcome = fmt.Sprint(n)
+				return []locksteward.Entry{{Actor: "child", Action: "test.change", Subject: "r-crash", Outcome: r.Outcome}}, nil
+			})
+			if err == nil {
+				fmt.Println("wrote", n) // n is committed from here on
+			}
+		}
+	}
+	fmt.Println("error:", err)
+}
+
+// startChild runs the test binary as child and returns its lines.
+func startChild(t *testing.T, mode, dsn string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), childEnv+"="+mode+" "+dsn)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, bufio.NewScanner(out)
+}
+
+func kill(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := errors.AsType[*exec.ExitError](cmd.Wait()); !ok {
+		t.Fatal("the child ended before it was killed")
+	}
+}
+
+func TestKillInsideTransactionLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "locksteward.db")
+	s := openAt(t, dsn)
+	create(t, s, newRequest("r-crash", "lock:a"))
+	closeStore(t, s)
+
+	cmd, lines := startChild(t, "hang", dsn)
+	if !lines.Scan() || lines.Text() != "inside" {
+		t.Fatalf("child said %q", lines.Text())
+	}
+	kill(t, cmd)
+
+	s = openAt(t, dsn)
+	got, err := s.GetRequest(t.Context(), "r-crash")
+	if err != nil || got.State != locksteward.RequestPending {
+		t.Fatalf("after the kill: state %q, %v; want pending", got.State, err)
+	}
+	verified(t, s, 1)
+}
+
+func TestKillWhileWritingKeepsChangesAndEntriesTogether(t *testing.T) {
+	t.Parallel()
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "locksteward.db")
+	s := openAt(t, dsn)
+	create(t, s, newRequest("r-crash", "lock:a"))
+	closeStore(t, s)
+
+	for round := range 5 {
+		cmd, lines := startChild(t, "loop", dsn)
+		seen := -1
+		for range 3 + 7*round {
+			if !lines.Scan() {
+				t.Fatal("child ended early")
+			}
+			if _, err := fmt.Sscanf(lines.Text(), "wrote %d", &seen); err != nil {
+				t.Fatalf("child said %q", lines.Text())
+			}
+		}
+		kill(t, cmd)
+		for lines.Scan() {
+			_, _ = fmt.Sscanf(lines.Text(), "wrote %d", &seen)
+		}
+
+		s := openAt(t, dsn)
+		got, err := s.GetRequest(t.Context(), "r-crash")
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, err := s.Entries(t.Context(), store.EntryQuery{Limit: 1})
+		if err != nil || len(entries) != 1 || entries[0].Outcome != got.Outcome {
+			t.Fatalf("request says %q, last entry %+v, %v: the two must be one transaction", got.Outcome, entries, err)
+		}
+		var last int
+		if _, err := fmt.Sscan(got.Outcome, &last); err != nil || last < seen {
+			t.Fatalf("write %d was reported, %q is stored", seen, got.Outcome)
+		}
+		if _, err := s.Verify(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		closeStore(t, s)
+	}
+}
+
+func newRequest(id, key string) locksteward.Request {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
+	return locksteward.Request{
+		ID: id, State: locksteward.RequestPending,
+		Evidence: locksteward.Evidence{
+			Target: "orders", DB: 3, Key: key, Class: "orders", Dialect: "token", Type: "string",
+			Identity: locksteward.IdentityStrong, TokenDigest: "hmac-sha256:00", ExpireAt: locksteward.NoExpireAt, Count: 1,
+			Holder:  locksteward.Holder{App: "billing", Host: "h1", PID: 7, Session: "s", Instance: "i"},
+			ClaimID: "c1", Fence: 42, Findings: []string{"hold/too-long", "ttl/none"}, At: at,
+		},
+		EvidenceHash: "e1", Requester: "ana", Reason: "stuck", CreatedAt: at, ExpiresAt: at.Add(time.Hour),
+	}
+}

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// evidenceRow is Evidence as it is stored. Target, DB and Key have columns of
+// their own: a key's bytes need not be text.
+type evidenceRow struct {
+	Class       string    `json:"class"`
+	Dialect     string    `json:"dialect"`
+	Type        string    `json:"type"`
+	Identity    string    `json:"identity"`
+	TokenDigest string    `json:"token_digest"`
+	ExpireAt    int64     `json:"expire_at"`
+	Count       int64     `json:"count"`
+	Holder      holderRow `json:"holder"`
+	ClaimID     string    `json:"claim_id"`
+	Fence       int64     `json:"fence"`
+	Findings    []string  `json:"findings"`
+	At          time.Time `json:"at"`
+}
+
+type holderRow struct {
+	App      string `json:"app"`
+	Host     string `json:"host"`
+	PID      int    `json:"pid"`
+	Session  string `json:"session"`
+	Instance string `json:"instance"`
+}
+
+func encodeEvidence(e locksteward.Evidence) (string, error) {
+	raw, err := json.Marshal(evidenceRow{
+		Class: e.Class, Dialect: e.Dialect, Type: e.Type, Identity: string(e.Identity),
+		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Count: e.Count, Holder: holderRow(e.Holder),
+		ClaimID: e.ClaimID, Fence: e.Fence, Findings: e.Findings, At: e.At.UTC(),
+	})
+	return string(raw), err
+}
+
+func decodeEvidence(text, target string, db int, key string) (locksteward.Evidence, error) {
+	var row evidenceRow
+	err := json.Unmarshal([]byte(text), &row)
+	return locksteward.Evidence{
+		Target: target, DB: db, Key: key,
+		Class: row.Class, Dialect: row.Dialect, Type: row.Type, Identity: locksteward.Identity(row.Identity),
+		TokenDigest: row.TokenDigest, ExpireAt: row.ExpireAt, Count: row.Count, Holder: locksteward.Holder(row.Holder),
+		ClaimID: row.ClaimID, Fence: row.Fence, Findings: row.Findings, At: row.At,
+	}, err
+}

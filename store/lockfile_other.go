@@ -1,0 +1,19 @@
+//go:build !unix
+
+package store
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// lockFile only creates the file: this system has no flock. Transactions keep
+// the data whole; keeping a second agent away is up to the operator.
+func lockFile(path string) (io.Closer, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w; make the folder writable for this user or set store.dsn to another path", err)
+	}
+	return f, nil
+}

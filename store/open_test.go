@@ -1,0 +1,208 @@
+package store_test
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/store"
+)
+
+func TestOpenMakesNarrowFiles(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a", "b %23?x=1", "lock steward#1.db")
+	s := openAt(t, "sqlite:"+path)
+	appendMany(t, s, 1)
+	for name, want := range map[string]os.FileMode{
+		filepath.Dir(path): 0o700, path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600, path + ".lock": 0o600,
+	} {
+		info, err := os.Stat(name)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v; want %v", name, info, err, want)
+		}
+	}
+}
+
+func TestSecondAgentIsRefused(t *testing.T) {
+	t.Parallel()
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "locksteward.db")
+	s := openAt(t, dsn)
+	_, err := store.Open(t.Context(), dsn)
+	if err == nil || !strings.Contains(err.Error(), "another agent (process ") || !strings.Contains(err.Error(), "store.dsn") {
+		t.Fatalf("got %v", err)
+	}
+	closeStore(t, s)
+	closeStore(t, openAt(t, dsn))
+}
+
+func TestBadDSN(t *testing.T) {
+	t.Parallel()
+	for dsn, want := range map[string]string{
+		"postgres://u:hunter2@h/db":   "PostgreSQL is not in this version; use sqlite:",
+		"postgresql://u:hunter2@h/db": "PostgreSQL is not in this version; use sqlite:",
+		"mysql://u:hunter2@h/db":      "must be sqlite:PATH",
+		"data/hunter2.db":             "must be sqlite:PATH",
+		"sqlite:":                     "needs a path",
+		"sqlite:///var/x.db":          "without slashes",
+	} {
+		err := store.Config{DSN: dsn}.Validate()
+		if err == nil || !strings.HasPrefix(err.Error(), "dsn: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("Validate(%q) = %v", dsn, err)
+		}
+		_, oerr := store.Open(t.Context(), dsn)
+		if oerr == nil || !strings.HasPrefix(oerr.Error(), "store.dsn: ") || strings.Contains(oerr.Error(), "hunter2") {
+			t.Errorf("Open(%q) = %v", dsn, oerr)
+		}
+	}
+	if err := errors.Join(store.DefaultConfig().Validate(), store.Config{}.Validate()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMigrationFromEmptyFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "locksteward.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openAt(t, "sqlite:"+path)
+	create(t, s, newRequest("r-1", "lock:a"))
+	closeStore(t, s)
+	// Opening again applies nothing twice.
+	s = openAt(t, "sqlite:"+path)
+	verified(t, s, 1)
+}
+
+func TestNewerSchemaIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "locksteward.db")
+	s := openAt(t, dsn)
+	if err := s.Exec(t.Context(), `INSERT INTO schema_version (version, applied_at) VALUES (999, 0)`); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	_, err := store.Open(t.Context(), dsn)
+	if err == nil || !strings.Contains(err.Error(), "schema version 999 is newer") || !strings.Contains(err.Error(), "run the newer locksteward") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestFailedMigrationLeavesTheOldSchema(t *testing.T) {
+	t.Parallel()
+	db, err := sql.Open("sqlite", "file::memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	files := fstest.MapFS{"migrations/0001_a.sql": {Data: []byte("CREATE TABLE a (x INTEGER); INSERT INTO a VALUES (1);")}}
+	if err := store.Migrate(t.Context(), db, files); err != nil {
+		t.Fatal(err)
+	}
+	files["migrations/0002_b.sql"] = &fstest.MapFile{Data: []byte("DELETE FROM a; CREATE TABLE b (x INTEGER); CREATE TABEL c;")}
+	if err := store.Migrate(t.Context(), db, files); err == nil || !strings.Contains(err.Error(), "0002_b.sql") {
+		t.Fatalf("got %v", err)
+	}
+	var rows, version int
+	if err := db.QueryRow(`SELECT (SELECT COUNT(*) FROM a), (SELECT MAX(version) FROM schema_version)`).Scan(&rows, &version); err != nil {
+		t.Fatal(err)
+	}
+	if rows != 1 || version != 1 {
+		t.Errorf("rows %d, version %d: half a migration stayed", rows, version)
+	}
+	files["migrations/0002_b.sql"] = &fstest.MapFile{Data: []byte("DELETE FROM a;")}
+	if err := store.Migrate(t.Context(), db, files); err != nil {
+		t.Fatal(err)
+	}
+	delete(files, "migrations/0001_a.sql")
+	if err := store.Migrate(t.Context(), db, files); err == nil {
+		t.Error("a gap in the numbers passed")
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	s := openFile(t)
+	appendMany(t, s, 1)
+	// The page limit gives the same SQLITE_FULL that a full disk gives.
+	if err := s.Exec(t.Context(), `PRAGMA max_page_count = 1`); err != nil {
+		t.Fatal(err)
+	}
+	big := locksteward.Entry{Reason: strings.Repeat("x", 1<<20)}
+	err := s.AppendEntries(t.Context(), big)
+	e, ok := errors.AsType[*store.Error](err)
+	if !ok || e.Op != "append audit entry" || !strings.Contains(e.Error(), "no space left") || !strings.Contains(e.Error(), "free space") {
+		t.Fatalf("got %v", err)
+	}
+	// Nothing of it was written, reads go on, and so do writes once there is room.
+	verified(t, s, 1)
+	if err := s.Exec(t.Context(), `PRAGMA max_page_count = 100000`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AppendEntries(t.Context(), big); err != nil {
+		t.Fatal(err)
+	}
+	verified(t, s, 2)
+}
+
+func TestReadOnlyFile(t *testing.T) {
+	t.Parallel()
+	s := openFile(t)
+	if err := s.Exec(t.Context(), `PRAGMA query_only = 1`); err != nil {
+		t.Fatal(err)
+	}
+	err := s.SaveFindings(t.Context(), "orders", []locksteward.Finding{{Rule: "a/b", Severity: locksteward.SeverityInfo}})
+	if e, ok := errors.AsType[*store.Error](err); !ok || !strings.Contains(e.Error(), "cannot be written") || !strings.Contains(e.Hint, "writable") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestLockedFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "locksteward.db")
+	s, err := store.OpenWithBusyTimeout(t.Context(), "sqlite:"+path, 20*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, s)
+	shell, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shell.Close()
+	shell.SetMaxOpenConns(1)
+	if _, err := shell.Exec(`BEGIN EXCLUSIVE`); err != nil {
+		t.Fatal(err)
+	}
+	err = s.AppendEntries(t.Context(), locksteward.Entry{Action: "test"})
+	if e, ok := errors.AsType[*store.Error](err); !ok || !strings.Contains(e.Error(), "another program keeps the file locked") {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := shell.Exec(`ROLLBACK`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AppendEntries(t.Context(), locksteward.Entry{Action: "test"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDamagedFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "locksteward.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database ", 500)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := store.Open(t.Context(), "sqlite:"+path)
+	if e, ok := errors.AsType[*store.Error](err); !ok || !strings.Contains(e.Error(), "damaged or not a database") || !strings.Contains(e.Hint, "restore the last backup") {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := store.Open(t.Context(), "sqlite:"+path+"/below/x.db"); err == nil || !strings.Contains(err.Error(), "another path") {
+		t.Fatalf("got %v", err)
+	}
+}

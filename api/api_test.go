@@ -89,7 +89,10 @@ func TestGolden(t *testing.T) {
 	}
 	golden(t, "scan", NewScan(sweep, []locksteward.Finding{finding()}, "en"))
 	golden(t, "scan_empty", NewScan(locksteward.Sweep{Target: "redis"}, nil, "en"))
-	golden(t, "lock_detail", NewLockDetail(ours(), []locksteward.Finding{finding()}, "zh"))
+	golden(t, "lock_detail", NewLockDetail(ours(), []Verdict{
+		NewVerdict("hold/too-long", "clear", "held for 1s of 5s", nil, "zh"),
+		NewVerdict("ttl/none", "fires", "the lock never expires", new(finding()), "zh"),
+	}))
 	golden(t, "request", NewRequest(locksteward.Request{
 		ID: "r1", State: locksteward.RequestReleased, EvidenceHash: "e", Requester: "ann", Reason: "stuck",
 		Evidence: locksteward.Evidence{

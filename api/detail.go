@@ -30,7 +30,8 @@ type LockDetail struct {
 	Claim     *Claim    `json:"claim"`
 	Heartbeat *Instance `json:"heartbeat"`
 
-	Verdicts []Finding `json:"verdicts"`
+	// Verdicts are what each rule makes of the lock, in the order of their names.
+	Verdicts []Verdict `json:"verdicts"`
 }
 
 // History is what repeated looks at this hold have told.
@@ -72,11 +73,11 @@ type Instance struct {
 	Beat    time.Time `json:"beat,omitzero"`
 }
 
-// NewLockDetail converts a lock and the findings on it; lang is the language of
-// their texts ("en" or "zh").
-func NewLockDetail(l locksteward.Lock, findings []locksteward.Finding, lang string) LockDetail {
+// NewLockDetail converts a lock and what the rules make of it; findings on the
+// list are those of the verdicts that fire.
+func NewLockDetail(l locksteward.Lock, verdicts []Verdict) LockDetail {
 	out := LockDetail{
-		Lock:        NewLock(l, RulesByLock(findings)[LockKey{Target: l.Target, DB: l.DB, Key: l.Key}]),
+		Lock:        NewLock(l, fired(verdicts)),
 		Kind:        string(l.Kind),
 		Confidence:  string(l.Confidence),
 		Configured:  l.Configured,
@@ -94,7 +95,7 @@ func NewLockDetail(l locksteward.Lock, findings []locksteward.Finding, lang stri
 			LastRenewal:  stamp(l.History.LastRenewal),
 			RenewEveryMs: l.History.RenewEvery.Milliseconds(),
 		},
-		Verdicts: NewFindings(findings, lang),
+		Verdicts: append([]Verdict{}, verdicts...),
 	}
 	if l.ExpireAt > 0 {
 		out.ExpiresAt = stamp(time.UnixMilli(l.ExpireAt))

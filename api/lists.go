@@ -26,10 +26,14 @@ type ClassList struct {
 // RequestList is the answer of GET /api/v1/requests, newest first.
 type RequestList struct {
 	Requests []Request `json:"requests"`
-	Total    int       `json:"total"`
 }
 
 // EntryList is the answer of GET /api/v1/audit, newest first.
 type EntryList struct {
 	Entries []Entry `json:"entries"`
+}
+
+// Reloaded is the answer of POST /-/reload.
+type Reloaded struct {
+	Reloaded bool `json:"reloaded"`
 }

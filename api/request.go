@@ -57,19 +57,25 @@ type Decision struct {
 }
 
 // CreateRequest is the body of POST /api/v1/requests. The key is given as text
-// or, for one that is not valid UTF-8, as key_b64.
+// or, for one that is not valid UTF-8, as key_b64. DB may be left out: it is
+// then the target's own.
 type CreateRequest struct {
 	Target string `json:"target"`
-	DB     int    `json:"db"`
+	DB     *int   `json:"db,omitempty"`
 	Key
 	Reason string `json:"reason"`
 }
 
 // Decide is the body of POST /api/v1/requests/{id}/approve and /deny.
-// EvidenceHash is that of the request as the person saw it.
 type Decide struct {
-	Reason       string `json:"reason"`
+	Reason string `json:"reason"`
+	// EvidenceHash is that of the request as the person saw it. Approving needs
+	// it, denying may leave it out.
 	EvidenceHash string `json:"evidence_hash"`
+	// ConfirmNoIdentity says that the person knows that this lock cannot be told
+	// from the next one of its name. Approving a request with identity none
+	// needs it.
+	ConfirmNoIdentity bool `json:"confirm_no_identity,omitempty"`
 }
 
 // NewRequest converts a request.

@@ -185,7 +185,7 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 		if err == nil {
 			return c.answer(r, sent, reply)
 		}
-		failure, effect := judge("acquire", r.key, err)
+		effect, failure := judge("acquire", r.key, err)
 		if effect == effectUnknown {
 			if !r.open && !r.stray {
 				r.base = sent

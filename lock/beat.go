@@ -20,7 +20,7 @@ func (c *Client) beat(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			failure, _ := judge("heartbeat", key, err)
+			_, failure := judge("heartbeat", key, err)
 			c.opts.OnEvent(Event{Kind: EventBeatFailed, Err: failure})
 			next = backoff(n, 200*time.Millisecond, record.Heartbeat)
 			n++

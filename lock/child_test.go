@@ -48,6 +48,8 @@ func child(args []string) int {
 		fmt.Println("error", err)
 		return 1
 	}
+	step := time.NewTicker(time.Millisecond)
+	defer step.Stop()
 	last := time.Now() // before the parent can stop us
 	fmt.Println("held", h.Fence())
 	for {
@@ -60,7 +62,7 @@ func child(args []string) int {
 			return 0
 		}
 		last = now
-		time.Sleep(time.Millisecond)
+		<-step.C
 	}
 }
 

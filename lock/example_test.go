@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -17,7 +16,7 @@ import (
 func exampleClient() (*redis.Client, func()) {
 	srv, err := miniredis.Run()
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
 	return rdb, func() {
@@ -31,7 +30,7 @@ func ExampleClient_Acquire() {
 	defer stop()
 	client, err := lock.New(rdb, lock.Options{App: "billing"})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer client.Close() //nolint:errcheck // An example.
 
@@ -43,7 +42,7 @@ func ExampleClient_Acquire() {
 		Purpose: "charge card",
 	})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer h.Release(ctx) //nolint:errcheck // An example.
 
@@ -57,14 +56,14 @@ func ExampleClient_TryAcquire() {
 	defer stop()
 	client, err := lock.New(rdb, lock.Options{App: "billing", Host: "web-1"})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer client.Close() //nolint:errcheck // An example.
 
 	ctx := context.Background()
 	h, err := client.TryAcquire(ctx, "nightly", lock.Lease{TTL: time.Minute})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer h.Release(ctx) //nolint:errcheck // An example.
 
@@ -80,7 +79,7 @@ func ExampleClient_Do() {
 	defer stop()
 	client, err := lock.New(rdb, lock.Options{App: "billing"})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer client.Close() //nolint:errcheck // An example.
 
@@ -99,13 +98,13 @@ func ExampleHandle_Release() {
 	defer stop()
 	client, err := lock.New(rdb, lock.Options{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer client.Close() //nolint:errcheck // An example.
 	ctx := context.Background()
 	h, err := client.Acquire(ctx, "k", lock.Lease{TTL: time.Minute})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	rdb.Del(ctx, "k") // somebody's hand
 

@@ -46,7 +46,8 @@ func TestBadLeaseIsRefusedBeforeSending(t *testing.T) {
 		"NaN":               {"k", lock.Lease{TTL: time.Second, RenewFraction: math.NaN()}, []string{"RenewFraction"}},
 		"no time to renew":  {"k", lock.Lease{TTL: lock.MinTTL, RenewFraction: 0.8}, []string{"RenewFraction", "10ms"}},
 		"negative times": {
-			"k", lock.Lease{TTL: time.Second, Expect: -1, MaxHold: -1, Wait: -1},
+			"k",
+			lock.Lease{TTL: time.Second, Expect: -1, MaxHold: -1, Wait: -1},
 			[]string{"Lease.Expect", "Lease.MaxHold", "Lease.Wait"},
 		},
 		"large metadata":  {"k", lock.Lease{TTL: time.Second, Purpose: strings.Repeat("x", lock.MaxMeta)}, []string{"Lease.Purpose"}},

@@ -94,7 +94,7 @@ func (c *Client) free(ctx context.Context, timeout time.Duration, key, id, value
 		case err == nil:
 			return notOurs(ReasonTaken)
 		}
-		failure, effect := judge("release", key, err)
+		effect, failure := judge("release", key, err)
 		unknown = unknown || effect == effectUnknown
 		wait := backoff(n, 10*time.Millisecond, 200*time.Millisecond)
 		if effect == effectNone || c.ctx.Err() != nil || c.clock.now().add(wait).reached(giveUp) {

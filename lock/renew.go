@@ -21,7 +21,7 @@ func (h *Handle) renewTick() {
 	}
 	defer h.c.wg.Done()
 	for n := 0; ; n++ {
-		err := h.renew(h.c.ctx, h.lease.TTL)
+		err := h.renew(h.c.ctx, h.lease.TTL, n)
 		h.mu.Lock()
 		over := h.ended != nil
 		if err == nil && !over {
@@ -54,12 +54,21 @@ func (h *Handle) Extend(ctx context.Context, ttl time.Duration) error {
 		return fmt.Errorf("extend lock %q: %w", h.key, ErrClosed)
 	}
 	defer h.c.wg.Done()
-	return h.renew(ctx, ttl)
+	return h.renew(ctx, ttl, 0)
 }
 
-// renew asks the server once to let the lease last ttl from now. A lock that is
-// not ours any more ends the hold at once.
-func (h *Handle) renew(ctx context.Context, ttl time.Duration) error {
+// patience is how long the n-th attempt in a row may take: a tenth of the TTL, so
+// that a lost packet costs little, and twice that each time, since a new
+// connection over a slow network needs several round trips. Half of what is
+// left of the lease stays for the attempts after it.
+func (h *Handle) patience(n int, left time.Duration) time.Duration {
+	tenth := max(h.lease.TTL/10, 10*time.Millisecond)
+	return min(h.c.opts.Timeout, max(tenth, min(tenth<<min(n, 8), left/2)), left)
+}
+
+// renew asks the server once, for the n-th time in a row, to let the lease last
+// ttl from now. A lock that is not ours any more ends the hold at once.
+func (h *Handle) renew(ctx context.Context, ttl time.Duration, n int) error {
 	select {
 	case h.renewing <- struct{}{}:
 		defer func() { <-h.renewing }()
@@ -80,13 +89,12 @@ func (h *Handle) renew(ctx context.Context, ttl time.Duration) error {
 	if progress != told {
 		age = strconv.FormatInt((sent.mono - progress.mono).Milliseconds(), 10)
 	}
-	timeout := min(h.c.opts.Timeout, max(h.lease.TTL/10, 10*time.Millisecond), left)
-	reply, err := h.c.roundTrip(ctx, timeout, renewScript, h.keys, []any{
+	reply, err := h.c.roundTrip(ctx, h.patience(n, left), renewScript, h.keys, []any{
 		h.value, h.id, ttl.Milliseconds(), record.Grace.Milliseconds(), strconv.Itoa(failures), age,
 	})
 	took := h.c.clock.now().mono - sent.mono
 	if err != nil {
-		failure, _ := judge("renew", h.key, err)
+		_, failure := judge("renew", h.key, err)
 		h.mu.Lock()
 		h.failures++
 		h.lastErr = failure

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -300,4 +301,38 @@ func TestParentContextAndValues(t *testing.T) {
 	if exists(t, b.rdb, "k") != 0 {
 		t.Error("lock left")
 	}
+}
+
+// Fault 22, the other way round: a crowd of acquires over a slow network does
+// not take the connections that renewals need.
+func TestCrowdOfAcquiresLosesNoLock(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{})
+	proxy := testredis.NewProxy(t, b.srv.Addr())
+	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
+	t.Cleanup(func() { _ = rdb.Close() })
+	events := &recorder{}
+	c := open(t, rdb, lock.Options{PoolSize: 1, OnEvent: events.add})
+	h := mustAcquire(t, c, "k", lock.Lease{TTL: 3 * time.Second, RenewFraction: 0.2})
+	proxy.Delay(100 * time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	var crowd sync.WaitGroup
+	for range 30 {
+		crowd.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := c.TryAcquire(ctx, "k", lease()); err == nil {
+					return // lost, which is seen below
+				}
+			}
+		})
+	}
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		return h.Err() != nil || len(events.of(lock.EventRenewed)) >= 6
+	}, "renewals")
+	cancel()
+	crowd.Wait()
+	if err := h.Err(); err != nil {
+		t.Fatalf("%v, failed: %v", err, events.of(lock.EventRenewFailed))
+	}
+	mustRelease(t, h)
 }

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -333,3 +334,48 @@ func TestInstanceHeartbeat(t *testing.T) {
 }
 
 var _ redis.UniversalClient = (*redis.Ring)(nil)
+
+// The ACL that docs/lock.md prints is enough for everything, and nothing is
+// denied under it.
+func TestDocumentedACLIsEnough(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../docs/lock.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []string
+	for _, l := range strings.Split(string(doc), "\n") {
+		if rest, ok := strings.CutPrefix(l, "    "); ok && (strings.HasPrefix(rest, "+") || strings.HasPrefix(rest, "~")) {
+			rules = append(rules, strings.ReplaceAll(rest, "~<your locks>", "~lock:*"))
+		}
+	}
+	srv := testredis.Start(t, testredis.WithACL("app on >secret "+strings.ReplaceAll(strings.Join(rules, " "), "+client|setinfo ", "")))
+	events := &recorder{}
+	c := open(t, srv.ClientAs(t, "app", "secret"), lock.Options{PollInterval: time.Minute, OnEvent: events.add})
+	h := mustAcquire(t, c, "lock:1", lock.Lease{TTL: time.Second})
+	got := make(chan error, 1)
+	go func() {
+		h, err := c.Acquire(context.Background(), "lock:1", lease())
+		if err == nil {
+			err = h.Release(context.Background())
+		}
+		got <- err
+	}()
+	events.wait(t, lock.EventRenewed, 2, 5*time.Second)
+	admin := srv.Client(t)
+	wake := record.Companion(record.DefaultPrefix, record.KindWake, "lock:1")
+	instance := record.InstanceKey(record.DefaultPrefix, c.Instance())
+	testredis.Eventually(t, 5*time.Second, func() bool {
+		n := admin.PubSubNumSub(context.Background(), wake, instance).Val()
+		return n[wake] == 1 && n[instance] == 1 && exists(t, admin, instance) == 1
+	}, "subscriptions and heartbeat")
+	mustRelease(t, h)
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+	if log := admin.ACLLog(t.Context(), 10).Val(); len(log) != 0 {
+		for _, e := range log {
+			t.Errorf("denied: %s %s", e.Reason, e.Object)
+		}
+	}
+}

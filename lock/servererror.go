@@ -84,23 +84,23 @@ const (
 
 // judge turns a failed round trip into an error for the caller and says what
 // the server may have done.
-func judge(op, key string, err error) (error, effect) {
+func judge(op, key string, err error) (effect, error) {
 	var reply redis.Error
 	switch {
 	case errors.As(err, &reply):
 		e := &ServerError{Op: op, Key: key, Code: codeOf(reply.Error()), Err: err}
 		if e.Temporary() {
-			return e, effectRetry
+			return effectRetry, e
 		}
-		return e, effectNone
+		return effectNone, e
 	case errors.Is(err, redis.ErrClosed):
-		return fmt.Errorf("%s lock %q: %w", op, key, ErrClosed), effectNone
+		return effectNone, fmt.Errorf("%s lock %q: %w", op, key, ErrClosed)
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
-		return fmt.Errorf("%s lock %q: %w", op, key, err), effectNone
+		return effectNone, fmt.Errorf("%s lock %q: %w", op, key, err)
 	case neverSent(err):
-		return fmt.Errorf("%s lock %q: %w", op, key, err), effectRetry
+		return effectRetry, fmt.Errorf("%s lock %q: %w", op, key, err)
 	default:
-		return fmt.Errorf("%s lock %q: %w: %w", op, key, ErrUnknown, err), effectUnknown
+		return effectUnknown, fmt.Errorf("%s lock %q: %w: %w", op, key, ErrUnknown, err)
 	}
 }
 

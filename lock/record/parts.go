@@ -67,7 +67,7 @@ func decodeKeys(text string) ([]string, error) {
 		if len(keys) == MaxHolding {
 			return keys, fmt.Errorf("more than %d keys", MaxHolding)
 		}
-		head, rest, found := strings.Cut(clip(text, 20), ":")
+		head, _, found := strings.Cut(clip(text, 20), ":")
 		if !found {
 			return keys, errors.New("want <length>:<key>")
 		}
@@ -75,7 +75,7 @@ func decodeKeys(text string) ([]string, error) {
 		if err != nil {
 			return keys, fmt.Errorf("length: %w", err)
 		}
-		rest = text[len(head)+1:]
+		rest := text[len(head)+1:]
 		if size > int64(len(rest)) {
 			return keys, errors.New("length runs past the end")
 		}

@@ -1,0 +1,19 @@
+module github.com/locksteward/locksteward/bench
+
+go 1.26.0
+
+require (
+	github.com/locksteward/locksteward v0.0.0
+	github.com/redis/go-redis/v9 v9.23.0
+	go.uber.org/zap v1.28.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	go.uber.org/multierr v1.10.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
+
+replace github.com/locksteward/locksteward => ../

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/config"
+)
+
+// defaultConfigFile is read when --config is not given.
+const defaultConfigFile = "locksteward.yaml"
+
+func configCommand(p *program) *cobra.Command {
+	check := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Check a configuration and report every problem in it",
+		Long: `Check reads a configuration (default ` + defaultConfigFile + `) as 'run' would, with the
+files of classes.d beside it and the environment, and reports all problems at
+once: path, value, and what to write. It connects to nothing.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: yamlFiles,
+		RunE: func(_ *cobra.Command, args []string) error {
+			file := defaultConfigFile
+			if len(args) == 1 {
+				file = args[0]
+			}
+			c, err := loadConfig(file)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(p.stdout, "%s: valid: %s, %s, %s\n", file, count(len(c.Targets), "target"),
+				count(len(c.Classes), "class"), count(len(c.Alert.Receivers), "receiver"))
+			return err
+		},
+	}
+	example := &cobra.Command{
+		Use:   "example",
+		Short: "Print a configuration with every key at its default",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.WriteString(p.stdout, locksteward.ExampleConfig)
+			return err
+		},
+	}
+	return group("config", "Check a configuration, or print an example", check, example)
+}
+
+// loadConfig reads a configuration; problems in it are the user's to mend.
+func loadConfig(file string) (config.Config, error) {
+	c, err := config.Load(file)
+	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
+		problems := "problems"
+		if len(invalid.Problems) == 1 {
+			problems = "problem"
+		}
+		return c, usagef("%w\n%d %s in %s", err, len(invalid.Problems), problems, file)
+	}
+	if err != nil {
+		return c, usagef("%w", err)
+	}
+	return c, nil
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if noun == "class" {
+		noun = "classe"
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func yamlFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/locksteward/locksteward/internal/demo"
+)
+
+// demoHolderUse is the hidden subcommand of demo that it starts as a process of
+// its own and kills.
+const demoHolderUse = "demo-holder"
+
+func demoCommand(p *program) *cobra.Command {
+	var (
+		redis    redisFlags
+		once     bool
+		embedded bool
+	)
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "See it work: broken locks found, shown, told and freed",
+		Long: `Demo starts a Redis of its own (redis-server if this machine has it, else an
+embedded one), lets healthy and broken lock users loose on it, and runs the real
+agent on them: findings as they fire, alerts as a webhook receives them, the
+console, the metrics, and a stuck lock that one person asks to be released and
+another approves.
+
+On a terminal it draws a screen until Ctrl-C; with --once, or without a terminal,
+it prints everything once, which takes about ten seconds.
+
+With --redis it uses a server of yours: it writes only keys under a prefix of
+this run (demo:…), which it prints first and removes at the end. Everything else
+there is only read.`,
+		Example: `  locksteward demo
+  locksteward demo --once
+  locksteward demo --once --redis redis://127.0.0.1:6379/0`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opts := demo.Options{Once: once, Embedded: embedded, Out: p.stdout}
+			if redis.url != "" {
+				if embedded {
+					return usagef("--embedded and --redis: give one of them")
+				}
+				conn, err := redis.config()
+				if err != nil {
+					return err
+				}
+				opts.Redis = &conn
+			}
+			return runDemo(cmd.Context(), p, opts)
+		},
+	}
+	c.AddCommand(demoHolderCommand(p))
+	redis.register(c)
+	c.Flags().BoolVar(&once, "once", false, "print everything once and end; the default without a terminal")
+	c.Flags().BoolVar(&embedded, "embedded", false, "use the embedded Redis although redis-server is installed")
+	return c
+}
+
+func runDemo(ctx context.Context, p *program, opts demo.Options) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program, which the demo starts again: %w", err)
+	}
+	opts.Holder = []string{self, "demo", demoHolderUse}
+	b := thisBuild()
+	opts.Version, opts.Revision = b.Version, b.Commit
+	if out, ok := p.stdout.(*os.File); ok && isTerminal(out) && os.Getenv("TERM") != "dumb" {
+		opts.Colour = os.Getenv("NO_COLOR") == ""
+		opts.Size = func() (columns, rows int) {
+			columns, rows, err := term.GetSize(int(out.Fd()))
+			if err != nil {
+				return 0, 0 // the demo knows a usual size
+			}
+			return columns, rows
+		}
+	}
+	return demo.Run(ctx, opts)
+}

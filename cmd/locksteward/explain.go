@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/scan"
+)
+
+func explainCommand(p *program) *cobra.Command {
+	var (
+		agent  agentFlags
+		redis  redisFlags
+		key    keyFlags
+		match  []string
+		output outputFlag
+		lang   string
+	)
+	c := &cobra.Command{
+		Use:   "explain KEY",
+		Short: "Say everything that is known of a lock, and what each rule makes of it",
+		Long: `Explain shows one lock with the verdict of every rule: which fire, which do not,
+and why. It asks the agent; with --redis it reads a server itself, without an
+agent, and then knows only what two looks can tell.`,
+		Example: `  locksteward explain lock:order:42
+  locksteward explain lock:order:42 --redis redis://127.0.0.1:6379`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if lang != "en" && lang != "zh" {
+				return usagef("--lang: got %q, write en or zh", lang)
+			}
+			detail, err := explain(cmd.Context(), agent, redis, key, match, lang, args[0])
+			if err != nil {
+				return err
+			}
+			if output.json() {
+				return writeJSON(p.stdout, detail)
+			}
+			return writeExplanation(p.stdout, detail)
+		},
+	}
+	agent.register(c)
+	redis.register(c)
+	key.register(c)
+	output.register(c)
+	c.Flags().StringArrayVar(&match, "match", nil, "with --redis: keys that are locks, as a glob")
+	c.Flags().StringVar(&lang, "lang", "en", "language of the texts: en or zh")
+	return c
+}
+
+func explain(ctx context.Context, agent agentFlags, redis redisFlags, key keyFlags, match []string, lang, arg string) (api.LockDetail, error) {
+	if redis.url == "" {
+		client, err := agent.client()
+		if err != nil {
+			return api.LockDetail{}, err
+		}
+		ref, err := key.resolve(ctx, client, arg)
+		if err != nil {
+			return api.LockDetail{}, err
+		}
+		return client.Lock(ctx, ref.target, ref.db, ref.key, lang)
+	}
+	conn, err := redis.config()
+	if err != nil {
+		return api.LockDetail{}, err
+	}
+	name, err := key.key(arg)
+	if err != nil {
+		return api.LockDetail{}, err
+	}
+	l, verdicts, err := scan.Explain(ctx, scan.Options{Connect: conn, Match: match}, name)
+	if err != nil {
+		return api.LockDetail{}, err
+	}
+	var said []api.Verdict
+	for _, v := range verdicts {
+		said = append(said, api.NewVerdict(v.Rule, string(v.Result), v.Reason, v.Finding, lang))
+	}
+	return api.NewLockDetail(l, said), nil
+}
+
+// writeExplanation shows the lock, the findings with their evidence, then why
+// the other rules have nothing to say.
+func writeExplanation(w io.Writer, d api.LockDetail) error {
+	if err := writeDetail(w, d); err != nil {
+		return err
+	}
+	var b, rest strings.Builder
+	for _, v := range d.Verdicts {
+		if v.Finding != nil {
+			b.WriteByte('\n')
+			writeFinding(&b, *v.Finding)
+		} else {
+			fmt.Fprintf(&rest, "  %-20s %s: %s\n", v.Rule, strings.ReplaceAll(v.Result, "_", " "), locksteward.DisplayKey(v.Reason))
+		}
+	}
+	if rest.Len() > 0 {
+		b.WriteString("\nother rules\n" + rest.String())
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,17 @@
+// Command locksteward watches the lock keys of Redis: it finds every lock, judges
+// it, shows and tells what is wrong, and frees dead locks that a person approved.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// After the first signal the default handling is back: a second one kills.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// program is what every subcommand shares: where data and words go.
+type program struct {
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// run is the program: it returns the exit code. Data goes to stdout, everything
+// else to stderr.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot(&program{stdout: stdout, stderr: stderr})
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	code := exitCode(ctx, err)
+	switch code {
+	case exitDone:
+	case exitInterrupted:
+		report(stderr, errors.New("interrupted"))
+	default:
+		report(stderr, err)
+	}
+	return code
+}
+
+func newRoot(p *program) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "locksteward",
+		Short: "Monitoring and governance of Redis lock keys",
+		Long: `Locksteward finds every lock key of a Redis deployment, ours and those of other
+libraries, says which are stuck or about to be, tells people, and frees dead
+locks after an operator approved.
+
+Start with 'locksteward demo' to see it work, 'locksteward scan --redis URL' to
+look at a server of yours, and 'locksteward run' to watch it.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+	})
+	root.AddCommand(
+		demoCommand(p),
+		scanCommand(p),
+		runCommand(p),
+		explainCommand(p),
+		locksCommand(p),
+		releaseCommand(p),
+		usersCommand(p),
+		configCommand(p),
+		versionCommand(p),
+	)
+	for _, c := range commands(root) {
+		c.Args = usageArgs(c.Args)
+	}
+	return root
+}
+
+// commands lists c and everything below it.
+func commands(c *cobra.Command) []*cobra.Command {
+	out := []*cobra.Command{c}
+	for _, child := range c.Commands() {
+		out = append(out, commands(child)...)
+	}
+	return out
+}
+
+// usageArgs makes a wrong number of arguments a usage error.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	if check == nil {
+		check = cobra.ArbitraryArgs
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// group is a command that only holds subcommands.
+func group(use, short string, children ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			names := make([]string, 0, len(cmd.Commands()))
+			for _, child := range cmd.Commands() {
+				names = append(names, child.Name())
+			}
+			return usagef("%s needs a subcommand: %s", cmd.CommandPath(), strings.Join(names, ", "))
+		},
+	}
+	c.AddCommand(children...)
+	return c
+}
+
+func splitLines(text string) []string {
+	return strings.Split(strings.TrimRight(text, "\n"), "\n")
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/internal/agent"
+)
+
+func runCommand(p *program) *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Watch the configured targets: the agent",
+		Long: `Run watches the targets of a configuration until SIGTERM or Ctrl-C: it sweeps
+them on schedule, judges their locks, serves metrics and the console, sends
+alerts, and releases what people approved. SIGHUP reads the configuration again.
+
+A Redis that is away is reported down and tried again; a configuration that is
+wrong ends the program with exit code 2 before anything starts.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(file)
+			if err != nil {
+				return err
+			}
+			return runAgent(cmd.Context(), p, cfg, func() (config.Config, error) { return config.Load(file) })
+		},
+	}
+	c.Flags().StringVar(&file, "config", defaultConfigFile, "configuration file")
+	_ = c.RegisterFlagCompletionFunc("config", yamlFiles)
+	return c
+}
+
+func runAgent(ctx context.Context, p *program, cfg config.Config, load func() (config.Config, error)) error {
+	log, err := newLogger(p, cfg.Log)
+	if err != nil {
+		return err
+	}
+	b := thisBuild()
+	a, err := agent.New(ctx, log, cfg, agent.Options{
+		Build: exporter.BuildInfo{Version: b.Version, Revision: b.Commit, GoVersion: b.Go},
+		Load:  load,
+	})
+	if err != nil {
+		return err
+	}
+	stop := reloadOnHangup(ctx, log, a)
+	defer stop()
+	return a.Run(ctx)
+}
+
+// reloadOnHangup reloads the agent at each SIGHUP until the returned function
+// is called.
+func reloadOnHangup(ctx context.Context, log *zap.Logger, a *agent.Agent) (stop func()) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangup:
+				// The agent logs what came of it.
+				if err := a.Reload(ctx); err != nil {
+					log.Debug("reload by signal failed", zap.Error(err))
+				}
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(hangup)
+		cancel()
+		<-done
+	}
+}
+
+// newLogger writes to the program's stderr.
+func newLogger(p *program, cfg config.Log) (*zap.Logger, error) {
+	level, err := zapcore.ParseLevel(cfg.Level)
+	if err != nil {
+		return nil, usagef("log.level: %w", err)
+	}
+	enc := zap.NewProductionEncoderConfig()
+	enc.EncodeTime = zapcore.ISO8601TimeEncoder
+	encoder := zapcore.NewJSONEncoder(enc)
+	if cfg.Format == "console" {
+		encoder = zapcore.NewConsoleEncoder(enc)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(p.stderr)), level)), nil
+}

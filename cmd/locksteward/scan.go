@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/scan"
+)
+
+type scanFlags struct {
+	redis   redisFlags
+	match   []string
+	observe time.Duration
+	full    bool
+	failOn  severityFlag
+	output  outputFlag
+	lang    string
+}
+
+func scanCommand(p *program) *cobra.Command {
+	var f scanFlags
+	c := &cobra.Command{
+		Use:   "scan --redis URL",
+		Short: "Audit the locks of a server once, without an agent",
+		Long: `Scan reads every key name of a server once, looks at those that are locks, and
+says which are stuck or about to be. It needs no configuration, writes nothing,
+and keeps to 2 % of the server's time unless told otherwise.
+
+Data goes to stdout, progress to stderr. Exit codes: 0 done, 1 the scan is
+incomplete, 3 findings at or above --fail-on.`,
+		Example: `  locksteward scan --redis redis://127.0.0.1:6379/0
+  locksteward scan --redis redis+cluster://a:7000,b:7000 --match 'lock:*' --output json
+  locksteward scan --redis rediss://r:6380 --redis-password-file pw --fail-on critical`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runScan(cmd.Context(), p, f) },
+	}
+	f.redis.register(c)
+	c.Flags().StringArrayVar(&f.match, "match", nil, "keys that are locks, as a glob; acts as a configured class (may be repeated)")
+	c.Flags().DurationVar(&f.observe, "observe", 0, "keep looking for this long, to see renewals (default: one look)")
+	c.Flags().BoolVar(&f.full, "no-throttle", false, "use the server as fast as it answers")
+	c.Flags().Var(&f.failOn, "fail-on", "exit with 3 on firing findings at or above info, warning or critical")
+	c.Flags().StringVar(&f.lang, "lang", "en", "language of the texts: en or zh")
+	f.output.register(c)
+	return c
+}
+
+func runScan(ctx context.Context, p *program, f scanFlags) error {
+	conn, err := f.redis.config()
+	if err != nil {
+		return err
+	}
+	if f.lang != "en" && f.lang != "zh" {
+		return usagef("--lang: got %q, write en or zh", f.lang)
+	}
+	if f.observe < 0 {
+		return usagef("--observe: got %s, write a positive duration such as 30s", f.observe)
+	}
+	progress := newProgress(p.stderr)
+	result, err := scan.Run(ctx, scan.Options{
+		Connect: conn, Match: f.match, Observe: f.observe, NoThrottle: f.full, Progress: progress.update,
+	})
+	progress.done()
+	if err != nil {
+		return err
+	}
+	out := api.NewScan(result.Sweep, result.Findings, f.lang)
+	if f.output.json() {
+		err = writeJSON(p.stdout, out)
+	} else {
+		err = writeScan(p.stdout, out)
+	}
+	if err != nil {
+		return err
+	}
+	return scanVerdict(out, f.failOn)
+}
+
+// scanVerdict is the exit code's reason. Pending findings do not count: they
+// were not true for long enough to be told.
+func scanVerdict(out api.Scan, failOn severityFlag) error {
+	var incomplete error
+	if !out.Complete {
+		reasons := make([]string, 0, len(out.Incomplete))
+		for _, m := range out.Incomplete {
+			reasons = append(reasons, m.Node+": "+m.Reason)
+		}
+		incomplete = fmt.Errorf("the scan is incomplete: %s", strings.Join(reasons, "; "))
+	}
+	if failOn.set {
+		count := 0
+		for _, f := range out.Findings {
+			severity, err := locksteward.ParseSeverity(f.Severity)
+			if err != nil {
+				return fmt.Errorf("finding %s: %w", f.Fingerprint, err)
+			}
+			if severity >= failOn.value && f.Status == string(locksteward.StatusFiring) {
+				count++
+			}
+		}
+		if count > 0 {
+			return &findingsError{count: count, failOn: failOn.value, partial: incomplete}
+		}
+	}
+	return incomplete
+}
+
+func writeScan(w io.Writer, out api.Scan) error {
+	if len(out.Locks) == 0 {
+		fmt.Fprintf(w, "no locks among %d keys", out.KeysScanned)
+		if out.Candidates > 0 {
+			fmt.Fprintf(w, "; %d keys have a name that may be a lock's (name them with --match)", out.Candidates)
+		}
+		_, err := fmt.Fprintln(w)
+		return err
+	}
+	if err := writeLocks(w, out.Locks, false); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if len(out.Findings) == 0 {
+		fmt.Fprintln(w, "no findings: every lock looks healthy")
+	} else if err := writeFindings(w, out.Findings); err != nil {
+		return err
+	}
+	complete := "complete"
+	if !out.Complete {
+		complete = "INCOMPLETE"
+	}
+	_, err := fmt.Fprintf(w, "\n%d locks among %d keys in %s, %s; %d candidates\n", len(out.Locks), out.KeysScanned,
+		span(time.Duration(out.DurationMs)*time.Millisecond), complete, out.Candidates)
+	return err
+}
+
+// severityFlag is --fail-on.
+type severityFlag struct {
+	value locksteward.Severity
+	set   bool
+}
+
+// String returns the severity, "" when unset.
+func (s *severityFlag) String() string {
+	if !s.set {
+		return ""
+	}
+	return s.value.String()
+}
+
+// Type names the flag's type in help.
+func (s *severityFlag) Type() string { return "severity" }
+
+// Set parses a severity.
+func (s *severityFlag) Set(text string) error {
+	value, err := locksteward.ParseSeverity(text)
+	if err != nil {
+		return errors.New("got " + text + ", write info, warning or critical")
+	}
+	s.value, s.set = value, true
+	return nil
+}
+
+// progress shows how far a long scan is, on a terminal alone and not before it
+// has become long. It is used by one goroutine at a time.
+type progress struct {
+	w     io.Writer
+	on    bool
+	since time.Time
+	shown bool
+}
+
+func newProgress(w io.Writer) *progress {
+	file, ok := w.(*os.File)
+	return &progress{w: w, on: ok && isTerminal(file), since: time.Now()}
+}
+
+func (p *progress) update(keys int64) {
+	took := time.Since(p.since)
+	if !p.on || took < time.Second {
+		return
+	}
+	p.shown = true
+	fmt.Fprintf(p.w, "\rlocksteward: scanned %d keys in %s\x1b[K", keys, span(took))
+}
+
+func (p *progress) done() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+)
+
+// showKey is a key for a table: one line, no control characters.
+func showKey(k api.Key) string {
+	if k.KeyB64 != "" {
+		return k.Key // escaped already
+	}
+	return locksteward.DisplayKey(k.Key)
+}
+
+func showTTL(ms int64) string {
+	if ms < 0 {
+		return "none"
+	}
+	return span(time.Duration(ms) * time.Millisecond)
+}
+
+func showAge(l api.Lock) string {
+	if l.AgeMs == nil {
+		return "-"
+	}
+	text := span(time.Duration(*l.AgeMs) * time.Millisecond)
+	if l.AgeIsMinimum {
+		return "≥" + text
+	}
+	return text
+}
+
+// showHolder names a holder by what is known of it: app@host:pid, or the
+// instance and session that a foreign library writes.
+func showHolder(h api.Holder) string {
+	text := h.App
+	if h.Host != "" {
+		text += "@" + h.Host
+	}
+	if h.PID != 0 {
+		text += fmt.Sprintf(":%d", h.PID)
+	}
+	if text == "" && h.Instance != "" {
+		text = h.Instance
+		if h.Session != "" {
+			text += "/" + h.Session
+		}
+	}
+	return dash(locksteward.DisplayKey(text))
+}
+
+// writeLocks shows locks, the oldest first.
+func writeLocks(w io.Writer, locks []api.Lock, targets bool) error {
+	sorted := slices.Clone(locks)
+	slices.SortStableFunc(sorted, func(a, b api.Lock) int { return int(age(b)/time.Millisecond) - int(age(a)/time.Millisecond) })
+	header := []string{"KEY", "CLASS", "LIBRARY", "TTL", "AGE", "WAITERS", "HOLDER", "FINDINGS"}
+	if targets {
+		header = append([]string{"TARGET"}, header...)
+	}
+	var rows [][]string
+	for _, l := range sorted {
+		waiters := "-"
+		if l.WaitersKnown {
+			waiters = fmt.Sprint(l.Waiters)
+		}
+		row := []string{
+			showKey(l.Key), l.Class, l.Dialect, showTTL(l.TTLMs), showAge(l), waiters,
+			showHolder(l.Holder), dash(strings.Join(l.Findings, " ")),
+		}
+		if targets {
+			row = append([]string{l.Target}, row...)
+		}
+		rows = append(rows, row)
+	}
+	return writeTable(w, header, rows)
+}
+
+func age(l api.Lock) time.Duration {
+	if l.AgeMs == nil {
+		return 0
+	}
+	return time.Duration(*l.AgeMs) * time.Millisecond
+}
+
+// writeFindings shows findings with their evidence, the most severe first.
+func writeFindings(w io.Writer, findings []api.Finding) error {
+	var b strings.Builder
+	for i, f := range findings {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		writeFinding(&b, f)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeFinding(b *strings.Builder, f api.Finding) {
+	subject := showKey(f.Key)
+	if subject == "" {
+		subject = "class " + f.Class
+	}
+	status := ""
+	if f.Status != string(locksteward.StatusFiring) {
+		status = " (" + f.Status + ")"
+	}
+	fmt.Fprintf(b, "%-8s  %s%s  %s\n", strings.ToUpper(f.Severity), f.Rule, status, subject)
+	fmt.Fprintf(b, "  %s\n", locksteward.DisplayKey(f.Summary))
+	for _, e := range f.Evidence {
+		fmt.Fprintf(b, "  + %s\n", locksteward.DisplayKey(e))
+	}
+	for _, e := range f.CounterEvidence {
+		fmt.Fprintf(b, "  - %s\n", locksteward.DisplayKey(e))
+	}
+	if f.Cause != "" {
+		fmt.Fprintf(b, "  cause:  %s\n", f.Cause)
+	}
+	if f.Remedy != "" {
+		fmt.Fprintf(b, "  remedy: %s\n", f.Remedy)
+	}
+	if f.Team != "" || f.RunbookURL != "" {
+		fmt.Fprintf(b, "  team:   %s  %s\n", dash(f.Team), f.RunbookURL)
+	}
+}
+
+func writeRequests(w io.Writer, requests []api.Request) error {
+	var rows [][]string
+	for _, r := range requests {
+		rows = append(rows, []string{
+			r.ID, r.State, r.Evidence.Target, showKey(r.Evidence.Key), r.Requester,
+			r.CreatedAt.Local().Format(time.DateTime), dash(locksteward.DisplayKey(r.Reason)),
+		})
+	}
+	return writeTable(w, []string{"ID", "STATE", "TARGET", "KEY", "REQUESTER", "CREATED", "REASON"}, rows)
+}
+
+func writeRequest(w io.Writer, r api.Request) error {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-10s %s\n", name+":", fmt.Sprintf(format, args...))
+	}
+	e := r.Evidence
+	line("request", "%s (%s)", r.ID, r.State)
+	line("lock", "%s on %s, db %d", showKey(e.Key), e.Target, e.DB)
+	line("class", "%s", e.Class)
+	line("library", "%s (%s), identity %s", e.Dialect, e.Type, e.Identity)
+	line("holder", "%s", showHolder(e.Holder))
+	expires := "never"
+	if e.ExpiresAtMs > 0 {
+		expires = time.UnixMilli(e.ExpiresAtMs).Local().Format(time.DateTime)
+	}
+	line("expires", "%s", expires)
+	line("findings", "%s", dash(strings.Join(e.Findings, " ")))
+	line("requested", "by %s at %s: %s", r.Requester, r.CreatedAt.Local().Format(time.DateTime), locksteward.DisplayKey(r.Reason))
+	for _, d := range r.Decisions {
+		line(d.Verdict, "by %s at %s: %s", d.By, d.At.Local().Format(time.DateTime), locksteward.DisplayKey(d.Reason))
+	}
+	if !r.Final && !r.ExpiresAt.IsZero() {
+		line("valid", "until %s", r.ExpiresAt.Local().Format(time.DateTime))
+	}
+	if r.Outcome != "" {
+		line("outcome", "%s", locksteward.DisplayKey(r.Outcome))
+	}
+	if r.WaitersWoken > 0 {
+		line("woken", "%d", r.WaitersWoken)
+	}
+	line("evidence", "%s", r.EvidenceHash)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeDetail(w io.Writer, d api.LockDetail) error {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-10s %s\n", name+":", fmt.Sprintf(format, args...))
+	}
+	line("lock", "%s", showKey(d.Key))
+	where := fmt.Sprintf("db %d, %s", d.DB, d.Node)
+	if d.Target != "" {
+		where = d.Target + ", " + where
+	}
+	line("on", "%s", where)
+	line("class", "%s", d.Class)
+	line("library", "%s (%s, %s confidence), identity %s", d.Dialect, d.Type, dash(d.Confidence), d.Identity)
+	line("ttl", "%s", showTTL(d.TTLMs))
+	line("age", "%s (%s)", showAge(d.Lock), d.AgeBasis)
+	line("holder", "%s", showHolder(d.Holder))
+	if d.Fence > 0 {
+		line("fence", "%d", d.Fence)
+	}
+	if d.WaitersKnown {
+		line("waiters", "%d", d.Waiters)
+	}
+	if d.SharedToken {
+		line("token", "shared: %s", d.TokenKind)
+	}
+	if c := d.Claim; c != nil {
+		if c.Purpose != "" {
+			line("purpose", "%s", locksteward.DisplayKey(c.Purpose))
+		}
+		line("claims", "acquired %s, renewed %d times, %d failures", c.Acquired.Local().Format(time.DateTime), c.Renewals, c.RenewFailures)
+		if c.ExpectMs > 0 {
+			line("expects", "%s", span(time.Duration(c.ExpectMs)*time.Millisecond))
+		}
+	}
+	if h := d.Heartbeat; h != nil {
+		line("heartbeat", "%s, pid %d, last at %s", dash(h.Host), h.PID, h.Beat.Local().Format(time.DateTime))
+	}
+	if d.History.Renewals > 0 {
+		line("seen", "renewed %d times", d.History.Renewals)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,119 @@
+// Package config composes the configuration that each package owns, reads it
+// strictly and reports every problem at once, each with its path, the value and
+// what to write. It is imported by the program alone.
+//
+// Unknown keys are errors. ${VAR} in a value is the environment's VAR, which
+// must be set. LOCKSTEWARD_<PATH> sets scalar keys outside lists. Secrets stand
+// in files that the configuration names.
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/locksteward/locksteward/alert"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/console"
+	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/store"
+)
+
+// Config is the whole configuration. Every key has a default but targets.
+type Config struct {
+	Targets []Target        `yaml:"targets"`
+	Classes []class.Class   `yaml:"classes"`
+	Rules   rules.Config    `yaml:"rules"`
+	Alert   alert.Config    `yaml:"alert"`
+	Release release.Config  `yaml:"release"`
+	Store   store.Config    `yaml:"store"`
+	Metrics exporter.Config `yaml:"metrics"`
+	Console console.Config  `yaml:"console"`
+	Log     Log             `yaml:"log"`
+}
+
+// Log says what the agent logs, and how.
+type Log struct {
+	// Level is debug, info, warn or error.
+	Level string `yaml:"level"`
+	// Format is json or console.
+	Format string `yaml:"format"`
+}
+
+// Default returns the configuration of an empty file.
+func Default() Config {
+	return Config{
+		Alert:   alert.DefaultConfig(),
+		Release: release.DefaultConfig(),
+		Store:   store.DefaultConfig(),
+		Metrics: exporter.DefaultConfig(),
+		Console: console.DefaultConfig(),
+		Log:     Log{Level: "info", Format: "json"},
+	}
+}
+
+// DefaultTarget returns a target with everything but its name and URL.
+func DefaultTarget() Target { return Target{Scan: scanner.DefaultConfig()} }
+
+// Validate reports all problems at once, each with the path of its key.
+func (c Config) Validate() error {
+	var errs []error
+	if len(c.Targets) == 0 {
+		errs = append(errs, errors.New("targets: empty, write at least one {name: NAME, redis: URL}"))
+	}
+	names := map[string]int{}
+	for i, t := range c.Targets {
+		path := fmt.Sprintf("targets[%d]", i)
+		errs = append(errs, t.validate(path))
+		if first, twice := names[t.Name]; twice && t.Name != "" {
+			errs = append(errs, fmt.Errorf("%s.name: got %q, which targets[%d] has already, write another", path, t.Name, first))
+		} else {
+			names[t.Name] = i
+		}
+	}
+	classes, err := class.NewSet(c.Classes)
+	errs = append(errs, err)
+	if err == nil {
+		_, err = rules.New(c.Rules, classes)
+		errs = append(errs, err)
+	} else {
+		errs = append(errs, c.Rules.Validate())
+	}
+	errs = append(errs, c.deadWhen(),
+		prefixed("alert", c.Alert.Validate()),
+		prefixed("release", c.Release.Validate()),
+		prefixed("store", c.Store.Validate()),
+		prefixed("metrics", c.Metrics.Validate()),
+		prefixed("console", c.Console.Validate()),
+		c.Log.validate(),
+	)
+	return errors.Join(errs...)
+}
+
+// deadWhen checks the rule ids that classes name.
+func (c Config) deadWhen() error {
+	var errs []error
+	for i, cl := range c.Classes {
+		for j, id := range cl.DeadWhen {
+			if _, ok := rules.Lookup(id); !ok {
+				errs = append(errs, fmt.Errorf("classes[%d].dead_when[%d]: got %q, which is no rule; write one of %v", i, j, id, rules.Names()))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l Log) validate() error {
+	var errs []error
+	switch l.Level {
+	case "debug", "info", "warn", "error":
+	default:
+		errs = append(errs, fmt.Errorf("log.level: got %q, write debug, info, warn or error", l.Level))
+	}
+	if l.Format != "json" && l.Format != "console" {
+		errs = append(errs, fmt.Errorf("log.format: got %q, write json or console", l.Format))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,269 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/config"
+)
+
+func TestExampleIsTheDefaults(t *testing.T) {
+	t.Parallel()
+	got, err := config.Parse("config.example.yaml", []byte(locksteward.ExampleConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Default()
+	target := config.DefaultTarget()
+	target.Name, target.Redis = "redis", "redis://127.0.0.1:6379/0"
+	want.Targets = []config.Target{target}
+	if len(got.Targets) == 1 && len(got.Targets[0].Scan.MetaPrefixes) == 0 {
+		got.Targets[0].Scan.MetaPrefixes = nil
+	}
+	for name, list := range map[string]reflect.Value{
+		"classes": reflect.ValueOf(got.Classes), "rules": reflect.ValueOf(got.Rules), "receivers": reflect.ValueOf(got.Alert.Receivers),
+	} {
+		if list.Len() != 0 {
+			t.Errorf("the example has %d %s, want none", list.Len(), name)
+		}
+	}
+	got.Classes, got.Rules, got.Alert.Receivers = want.Classes, want.Rules, want.Alert.Receivers
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the example is not the defaults:\n got %+v\nwant %+v", got, want)
+	}
+}
+
+// uncommented returns the example with the lines that "#:" hides, in place of
+// the empty values they stand for.
+func uncommented() string {
+	var out []string
+	lines := strings.Split(locksteward.ExampleConfig, "\n")
+	hidden := regexp.MustCompile(`^( *)#: ?(.*)$`)
+	empty := regexp.MustCompile(`^( *[a-z_]+:) (\[\]|null)$`)
+	for i, line := range lines {
+		switch m := hidden.FindStringSubmatch(line); {
+		case m != nil:
+			out = append(out, m[1]+m[2])
+		case i > 0 && hidden.MatchString(lines[i-1]) && empty.MatchString(line):
+			// The value that the hidden line before replaces.
+		case i+1 < len(lines) && hidden.MatchString(lines[i+1]) && empty.MatchString(line):
+			out = append(out, empty.FindStringSubmatch(line)[1])
+		default:
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// Everything the example shows in comments is real: it decodes strictly. Files
+// that it names are not there, and nothing else is wrong.
+func TestExampleCommentsAreValid(t *testing.T) {
+	t.Parallel()
+	text := uncommented()
+	_, err := config.Parse("example", []byte(strings.Replace(text, `url: ""`, "", 1)))
+	for _, line := range strings.Split(err.Error(), "\n") {
+		if !strings.Contains(line, "no such file") {
+			t.Errorf("unexpected problem: %s\nin:\n%s", line, text)
+		}
+	}
+}
+
+// Every key of the configuration stands in the example.
+func TestExampleHasEveryKey(t *testing.T) {
+	t.Parallel()
+	have := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^ *(?:- )?([a-z_]+):`).FindAllStringSubmatch(uncommented(), -1) {
+		have[m[1]] = true
+	}
+	var walk func(typ reflect.Type, path string)
+	walk = func(typ reflect.Type, path string) {
+		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+			typ = typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct || typ.PkgPath() == "time" {
+			return
+		}
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			if name == "-" || !f.IsExported() {
+				continue
+			}
+			if options == "inline" {
+				walk(f.Type, path)
+				continue
+			}
+			if name == "" {
+				t.Errorf("%s.%s has no yaml key", path, f.Name)
+			} else if !have[name] && path != "targets.release_credentials" {
+				t.Errorf("the example does not show %s.%s", path, name)
+			}
+			walk(f.Type, strings.TrimPrefix(path+"."+name, "."))
+		}
+	}
+	walk(reflect.TypeFor[config.Config](), "")
+}
+
+// problems checks a configuration and returns its problems.
+func problems(t *testing.T, text string) []string {
+	t.Helper()
+	_, err := config.Parse("c.yaml", []byte(text))
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n")
+}
+
+func TestAllProblemsAtOnce(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("testdata/bad-everything.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := problems(t, string(raw))
+	for _, want := range []string{
+		`c.yaml:2: targets[0].nmae: unknown key (got "x"), did you mean "name"?`,
+		`targets[0].max_server_share:`,
+		`targets[0].timeout: got "soon", write a duration`,
+		`classes[0].match: got "lock:*", write a list`,
+		`console.listen: the key stands twice`,
+		`metrics: got a list, write a mapping`,
+		`store.passwrd: unknown key (got <secret>)`,
+		`alert.receivers[0].webhook.timeout: got a list`,
+	} {
+		if !slices.ContainsFunc(got, func(line string) bool { return strings.Contains(line, want) }) {
+			t.Errorf("no problem says %q; got:\n%s", want, strings.Join(got, "\n"))
+		}
+	}
+	if strings.Contains(strings.Join(got, ""), "hunter2") {
+		t.Error("a value that may be a password is shown")
+	}
+}
+
+func TestValidateReportsAllProblems(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("testdata/bad-values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(problems(t, string(raw)), "\n")
+	for _, want := range []string{
+		"targets[0].name", "targets[0].redis", "targets[0].schedule", "targets[0].max_server_share",
+		"targets[1].name", "targets[1].password_file", "targets[1].redis",
+		"classes[0].match", "classes[1].release", "classes[0].dead_when[0]",
+		"rules[0].rule", "alert.receivers[0]", "release.request_ttl", "store.dsn", "console.listen", "log.level", "log.format",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no problem names %s; got:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "hunter2") {
+		t.Error("a password is shown")
+	}
+}
+
+func TestEmptyIsMissingTargetsAlone(t *testing.T) {
+	t.Parallel()
+	got := problems(t, "")
+	if len(got) != 1 || !strings.Contains(got[0], "targets: empty") {
+		t.Errorf("problems of an empty file: %q", got)
+	}
+}
+
+func TestNotYAML(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"targets: [", "\ttargets: []", "a: b\n---\nc: d"} {
+		if got := problems(t, text); len(got) == 0 || !strings.Contains(got[0], "c.yaml") {
+			t.Errorf("%q: problems %q, want one that names the file", text, got)
+		}
+	}
+}
+
+const minimal = "targets: [{name: a, redis: 'redis://127.0.0.1'}]\n"
+
+func TestClassesD(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "locksteward.yaml"), minimal+"classes: [{class: one, match: ['a:*']}]\n")
+	write(t, filepath.Join(dir, "classes.d", "b.yaml"), "classes: [{class: three, match: ['c:*']}]\n")
+	write(t, filepath.Join(dir, "classes.d", "a.yaml"), "classes: [{class: two, match: ['b:*']}]\n")
+	c, err := config.Load(filepath.Join(dir, "locksteward.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, cl := range c.Classes {
+		names = append(names, cl.Name)
+	}
+	if !slices.Equal(names, []string{"one", "two", "three"}) {
+		t.Errorf("classes = %v", names)
+	}
+	write(t, filepath.Join(dir, "classes.d", "c.yaml"), "classes: [{class: four, macht: ['c:*']}]\n")
+	_, err = config.Load(filepath.Join(dir, "locksteward.yaml"))
+	if err == nil || !strings.Contains(err.Error(), "c.yaml:1: classes[0].macht") {
+		t.Errorf("error = %v, want the file, line and key", err)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("LOCKSTEWARD_METRICS_MAX_SERIES", "500")
+	t.Setenv("LOCKSTEWARD_RELEASE_KILL_SWITCH", "true")
+	t.Setenv("LOCKSTEWARD_CONSOLE_LISTEN", "127.0.0.1:9")
+	t.Setenv("LOCKSTEWARD_SERVICE_HOST", "10.0.0.1") // set by Kubernetes for a service of our name
+	t.Setenv("REDIS_HOST", "example.test")
+	c, err := config.Parse("c", []byte("targets: [{name: a, redis: 'redis://${REDIS_HOST}'}]\nmetrics: {max_series: 700}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Metrics.MaxSeries != 500 || !c.Release.KillSwitch || c.Console.Listen != "127.0.0.1:9" || c.Targets[0].Redis != "redis://example.test" {
+		t.Errorf("configuration = %+v", c)
+	}
+	t.Setenv("LOCKSTEWARD_METRICS_MAX_SERIES", "many")
+	got := problems(t, "targets: [{name: a, redis: '${NOT_SET_ANYWHERE}'}]")
+	text := strings.Join(got, "\n")
+	if !strings.Contains(text, "LOCKSTEWARD_METRICS_MAX_SERIES") || !strings.Contains(text, "NOT_SET_ANYWHERE is not set") {
+		t.Errorf("problems = %s", text)
+	}
+}
+
+func TestReadSecret(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "pw")
+	write(t, file, "hunter2\r\nsecond line\n")
+	s, err := config.ReadSecret(file)
+	if err != nil || s.Reveal() != "hunter2" {
+		t.Errorf("ReadSecret = %q, %v", s.Reveal(), err)
+	}
+	if s, err := config.ReadSecret(""); err != nil || s != "" {
+		t.Errorf("ReadSecret of no file = %v, %v", s, err)
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(locksteward.ExampleConfig))
+	f.Add([]byte(minimal))
+	f.Add([]byte("a: &x [*x]"))
+	f.Add([]byte("targets: &t [{name: *t}]"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := config.Parse("f", raw)
+		if err == nil && len(c.Targets) == 0 {
+			t.Error("a configuration without targets is valid")
+		}
+	})
+}

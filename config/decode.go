@@ -1,0 +1,255 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/locksteward/locksteward"
+)
+
+// decoder fills Go values from YAML nodes and collects every problem it meets
+// with the path of the key, instead of stopping at the first as the library
+// does.
+type decoder struct {
+	file     string
+	problems []error
+}
+
+var (
+	durationType        = reflect.TypeFor[time.Duration]()
+	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+func (d *decoder) problem(n *yaml.Node, path, format string, args ...any) {
+	if path == "" {
+		path = "(top)"
+	}
+	d.problems = append(d.problems,
+		fmt.Errorf("%s:%d: %s: %s", d.file, n.Line, path, fmt.Sprintf(format, args...)))
+}
+
+// into decodes n into v, which must be settable. A null leaves the default.
+func (d *decoder) into(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return
+	}
+	switch {
+	case v.Kind() == reflect.Pointer:
+		fresh := reflect.New(v.Type().Elem())
+		d.into(n, fresh.Elem(), path)
+		v.Set(fresh)
+	case v.Type() == durationType:
+		d.duration(n, v, path)
+	case reflect.PointerTo(v.Type()).Implements(textUnmarshalerType):
+		d.text(n, v, path)
+	case v.Kind() == reflect.Struct:
+		d.mapping(n, v, path)
+	case v.Kind() == reflect.Slice:
+		d.sequence(n, v, path)
+	default:
+		d.scalar(n, v, path)
+	}
+}
+
+func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.MappingNode {
+		d.problem(n, path, "got %s, write a mapping of keys", describe(n))
+		return
+	}
+	fields := yamlFields(v)
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		at := join(path, key.Value)
+		if seen[key.Value] {
+			d.problem(key, at, "the key stands twice, keep one")
+			continue
+		}
+		seen[key.Value] = true
+		field, ok := fields[key.Value]
+		if !ok {
+			shown := describe(value)
+			if secretName(key.Value) {
+				shown = locksteward.SecretMask
+			}
+			d.problem(key, at, "unknown key (got %s), %s", shown, suggest(key.Value, fields))
+			continue
+		}
+		d.into(value, field, at)
+	}
+}
+
+func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.SequenceNode {
+		d.problem(n, path, "got %s, write a list", describe(n))
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
+	for i, item := range n.Content {
+		d.into(item, out.Index(i), fmt.Sprintf("%s[%d]", path, i))
+	}
+	v.Set(out)
+}
+
+func (d *decoder) duration(n *yaml.Node, v reflect.Value, path string) {
+	parsed, err := time.ParseDuration(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		d.problem(n, path, "got %s, write a duration such as 30s, 5m or 1h30m", describe(n))
+		return
+	}
+	v.SetInt(int64(parsed))
+}
+
+func (d *decoder) text(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.ScalarNode {
+		d.problem(n, path, "got %s, write one value", describe(n))
+		return
+	}
+	if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.Value)); err != nil {
+		d.problem(n, path, "%v", err)
+	}
+}
+
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
+	want := ""
+	if n.Kind == yaml.ScalarNode {
+		switch v.Kind() {
+		case reflect.String:
+			// A bare number or boolean where text is asked for is taken as written.
+			v.SetString(n.Value)
+			return
+		case reflect.Bool:
+			if b, err := strconv.ParseBool(n.Value); err == nil && n.Tag == "!!bool" {
+				v.SetBool(b)
+				return
+			}
+			want = "true or false"
+		case reflect.Int, reflect.Int64:
+			if i, err := strconv.ParseInt(n.Value, 10, v.Type().Bits()); err == nil {
+				v.SetInt(i)
+				return
+			}
+			want = "a whole number"
+		case reflect.Float64:
+			if f, err := strconv.ParseFloat(n.Value, 64); err == nil {
+				v.SetFloat(f)
+				return
+			}
+			want = "a number"
+		}
+	}
+	if want == "" {
+		want = "one value (" + v.Kind().String() + ")"
+	}
+	d.problem(n, path, "got %s, write %s", describe(n), want)
+}
+
+// yamlFields maps the keys of a struct to its fields; inlined structs lend
+// theirs.
+func yamlFields(v reflect.Value) map[string]reflect.Value {
+	out := map[string]reflect.Value{}
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		switch {
+		case name == "-" || !field.IsExported():
+		case options == "inline":
+			maps.Copy(out, yamlFields(v.Field(i)))
+		case name != "":
+			out[name] = v.Field(i)
+		}
+	}
+	return out
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// describe shows a value as the user wrote it, cut to a line's worth.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		if secretLike(n.Value) {
+			return locksteward.SecretMask
+		}
+		if len(n.Value) > 60 {
+			return strconv.Quote(n.Value[:60] + "…")
+		}
+		return strconv.Quote(n.Value)
+	default:
+		return "nothing"
+	}
+}
+
+// secretLike says that a value may hold a password: a URL with one in it.
+func secretLike(value string) bool {
+	_, behind, ok := strings.Cut(value, "://")
+	return ok && strings.Contains(behind, "@")
+}
+
+// secretName says that a key, though unknown, may be a misspelt name for a
+// secret.
+func secretName(key string) bool {
+	key = strings.ToLower(key)
+	for _, word := range []string{"pass", "pw", "secret", "token", "cred", "key", "auth"} {
+		if strings.Contains(key, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// suggest names the key that was probably meant, or all there are.
+func suggest(got string, fields map[string]reflect.Value) string {
+	known := slices.Sorted(maps.Keys(fields))
+	best, distance := "", 3
+	for _, k := range known {
+		if dist := editDistance(got, k); dist < distance {
+			best, distance = k, dist
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	return "known keys here: " + strings.Join(known, ", ")
+}
+
+// editDistance is the Levenshtein distance in bytes.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

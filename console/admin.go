@@ -1,0 +1,46 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/users"
+)
+
+// listAudit answers GET /api/v1/audit.
+func (s *Server) listAudit(w http.ResponseWriter, r *http.Request, _ users.User) error {
+	q := parseQuery(r, "limit")
+	limit := q.number("limit", 100, 1, 10_000)
+	if err := q.err(); err != nil {
+		return err
+	}
+	entries, err := s.deps.Audit.Entries(r.Context(), limit)
+	if err != nil {
+		return fmt.Errorf("list audit entries: %w", err)
+	}
+	out := api.EntryList{Entries: []api.Entry{}}
+	for _, e := range entries {
+		out.Entries = append(out.Entries, api.NewEntry(e))
+	}
+	return writeJSON(w, http.StatusOK, out)
+}
+
+// reload answers POST /-/reload. It takes no body.
+func (s *Server) reload(w http.ResponseWriter, r *http.Request, who users.User) error {
+	ctx, cancel := changing(r)
+	defer cancel()
+	if err := s.deps.Reloader.Reload(ctx); err != nil {
+		s.log.Warn("reload refused", zap.String("user", who.Name), zap.Error(err))
+		if !errors.Is(err, locksteward.ErrInvalid) {
+			err = fmt.Errorf("%w: %w", locksteward.ErrInvalid, err)
+		}
+		return fmt.Errorf("reload: %w\nthe configuration before stays in use", err)
+	}
+	s.log.Info("console change", zap.String("action", "reloaded"), zap.String("user", who.Name))
+	return writeJSON(w, http.StatusOK, api.Reloaded{Reloaded: true})
+}

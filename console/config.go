@@ -1,0 +1,85 @@
+package console
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/locksteward/locksteward/internal/users"
+)
+
+// Config says where the console listens and who may use it.
+type Config struct {
+	// Listen is host:port. Any address but loopback needs users.
+	Listen string `yaml:"listen"`
+	// UsersFile need not exist: there are no users then.
+	UsersFile string `yaml:"users_file"`
+	// TLSCertFile and TLSKeyFile (PEM) turn TLS on.
+	TLSCertFile string `yaml:"tls_cert_file"`
+	TLSKeyFile  string `yaml:"tls_key_file"`
+}
+
+// Defaults of what a configuration leaves out.
+const (
+	DefaultListen    = "127.0.0.1:10122"
+	DefaultUsersFile = "users.yaml"
+)
+
+// DefaultConfig returns the configuration that needs no file.
+func DefaultConfig() Config { return Config{}.withDefaults() }
+
+func (c Config) withDefaults() Config {
+	c.Listen = cmp.Or(c.Listen, DefaultListen)
+	c.UsersFile = cmp.Or(c.UsersFile, DefaultUsersFile)
+	return c
+}
+
+// Validate reports all problems at once, each with its path. It reads the users
+// file and the certificate, since both decide whether the console can start.
+func (c Config) Validate() error {
+	_, _, err := c.withDefaults().load()
+	return err
+}
+
+// load reads what the configuration names.
+func (c Config) load() (*users.Set, *certificate, error) {
+	var errs []error
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err == nil {
+		var n uint64
+		if n, err = strconv.ParseUint(port, 10, 16); err == nil {
+			port = strconv.FormatUint(n, 10)
+		}
+	}
+	if err != nil {
+		errs = append(errs, fmt.Errorf("listen: must be host:port, like %s, got %q", DefaultListen, c.Listen))
+	}
+	set, usersErr := users.Load(c.UsersFile)
+	if usersErr != nil {
+		errs = append(errs, fmt.Errorf("users_file: %w", usersErr))
+	}
+	if err == nil && usersErr == nil && set.Len() == 0 && !loopback(host) {
+		errs = append(errs, fmt.Errorf("listen: %q is not loopback, and %q has no users: run `locksteward users add NAME --role viewer` first, or listen on %s", c.Listen, c.UsersFile, net.JoinHostPort("127.0.0.1", port)))
+	}
+	cert, err := loadCertificate(c.TLSCertFile, c.TLSKeyFile)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return nil, nil, errors.Join(errs...)
+	}
+	return set, cert, nil
+}
+
+// loopback says whether a host can be reached from this machine alone. A name
+// other than localhost cannot be trusted to stay what it is.
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}

@@ -1,0 +1,60 @@
+package console
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/users"
+)
+
+// listFindings answers GET /api/v1/findings, the worst first.
+func (s *Server) listFindings(w http.ResponseWriter, r *http.Request, _ users.User) error {
+	q := parseQuery(r, "target", "class", "rule", "severity", "status", "lang", "limit")
+	severity := q.oneOf("severity", "critical", "warning", "info")
+	status := q.oneOf("status", "firing", "pending")
+	lang, limit := q.lang(), q.limit()
+	if err := q.err(); err != nil {
+		return err
+	}
+	findings := slices.DeleteFunc(s.deps.Findings.Findings(), func(f locksteward.Finding) bool {
+		return differs(q.text("target"), f.Target) || differs(q.text("class"), f.Class) || differs(q.text("rule"), f.Rule) ||
+			differs(severity, f.Severity.String()) || differs(status, string(f.Status))
+	})
+	sortFindings(findings)
+	return writeJSON(w, http.StatusOK, api.FindingList{
+		Total: len(findings), Findings: api.NewFindings(findings[:min(limit, len(findings))], lang),
+	})
+}
+
+// sortFindings puts first what a person must see first.
+func sortFindings(findings []locksteward.Finding) {
+	slices.SortFunc(findings, func(a, b locksteward.Finding) int {
+		return cmp.Or(
+			cmp.Compare(b.Severity, a.Severity),
+			// firing sorts before pending
+			cmp.Compare(a.Status, b.Status),
+			a.Since.Compare(b.Since),
+			cmp.Compare(a.Target, b.Target), cmp.Compare(a.DB, b.DB), cmp.Compare(a.Key, b.Key),
+			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Subject, b.Subject),
+		)
+	})
+}
+
+// listTargets answers GET /api/v1/targets.
+func (s *Server) listTargets(w http.ResponseWriter, r *http.Request, _ users.User) error {
+	if err := parseQuery(r).err(); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, api.TargetList{Targets: append([]api.Target{}, s.deps.Targets.Targets()...)})
+}
+
+// listClasses answers GET /api/v1/classes.
+func (s *Server) listClasses(w http.ResponseWriter, r *http.Request, _ users.User) error {
+	if err := parseQuery(r).err(); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, api.ClassList{Classes: append([]api.Class{}, s.deps.Targets.Classes()...)})
+}

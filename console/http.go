@@ -1,0 +1,164 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+)
+
+// outermost sets the headers that every answer has, bounds the body, and logs.
+func (s *Server) outermost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		rec := &recorder{ResponseWriter: w, status: http.StatusOK}
+		start := time.Now()
+		next.ServeHTTP(rec, r)
+		// Neither the query (it names keys) nor any header.
+		s.log.Debug("console request", zap.String("method", r.Method), zap.String("path", r.URL.Path),
+			zap.Int("status", rec.status), zap.Duration("duration", time.Since(start)), zap.String("remote", r.RemoteAddr))
+	})
+}
+
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController reach the real writer.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func writeProblem(w http.ResponseWriter, p *api.Problem) {
+	writeAs(w, api.ProblemType, p.Status, p)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	writeAs(w, "application/json", status, v)
+	return nil
+}
+
+func writeAs(w http.ResponseWriter, mediaType string, status int, v any) {
+	raw, err := json.Marshal(v)
+	if err != nil { // api holds nothing that cannot be encoded
+		mediaType, status = api.ProblemType, http.StatusInternalServerError
+		raw = []byte(`{"type":"urn:locksteward:problem:internal","title":"Internal Server Error","status":500,"detail":"the answer could not be encoded","code":"internal"}`)
+	}
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(raw)+1))
+	w.WriteHeader(status)
+	// A client that went away is no fault of ours.
+	_, _ = w.Write(append(raw, '\n'))
+}
+
+// body decodes one JSON object strictly.
+func body(r *http.Request, into any) error {
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || mediaType != "application/json" {
+		return api.NewProblem(api.CodeMediaType, "the body must be JSON: send `Content-Type: application/json`")
+	}
+	dec := json.NewDecoder(r.Body)
+	dec.DisallowUnknownFields()
+	err = dec.Decode(into)
+	if err == nil && dec.Decode(new(json.RawMessage)) != io.EOF {
+		err = errors.New("more follows after the object")
+	}
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return api.NewProblem(api.CodeTooLarge, fmt.Sprintf("the body is larger than %d bytes", maxBody))
+	}
+	if err != nil {
+		return fmt.Errorf("read body: %w: %w", locksteward.ErrInvalid, err)
+	}
+	return nil
+}
+
+// changing is the context of a change: a client that hangs up must not stop a
+// release halfway.
+func changing(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(r.Context()), changeTimeout)
+}
+
+// query is the parameters of a GET, read strictly: a misspelt filter must not
+// look like an empty result.
+type query struct {
+	values url.Values
+	errs   []error
+}
+
+func parseQuery(r *http.Request, allowed ...string) *query {
+	q := &query{}
+	var err error
+	if q.values, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		q.bad("query: %w", err)
+	}
+	for name, vs := range q.values {
+		switch {
+		case !slices.Contains(allowed, name):
+			q.bad("%s: is no parameter here: use %s", name, strings.Join(allowed, ", "))
+		case len(vs) > 1:
+			q.bad("%s: is given %d times", name, len(vs))
+		}
+	}
+	return q
+}
+
+func (q *query) bad(format string, args ...any) { q.errs = append(q.errs, fmt.Errorf(format, args...)) }
+
+func (q *query) text(name string) string { return q.values.Get(name) }
+
+// oneOf returns the parameter if it is one of the words, "" if it is not given.
+func (q *query) oneOf(name string, words ...string) string {
+	v := q.values.Get(name)
+	if v != "" && !slices.Contains(words, v) {
+		q.bad("%s: must be %s, got %q", name, strings.Join(words, ", "), v)
+	}
+	return v
+}
+
+func (q *query) number(name string, preset, low, high int) int {
+	text := q.values.Get(name)
+	if text == "" {
+		return preset
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < low || n > high {
+		q.bad("%s: must be %d to %d, got %q", name, low, high, text)
+		return preset
+	}
+	return n
+}
+
+func (q *query) limit() int { return q.number("limit", 1000, 1, 10_000) }
+
+func (q *query) lang() string { return q.oneOf("lang", "en", "zh") }
+
+// err reports all problems at once; it wraps locksteward.ErrInvalid.
+func (q *query) err() error {
+	if len(q.errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", locksteward.ErrInvalid, errors.Join(q.errs...))
+}

@@ -1,0 +1,167 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/console"
+	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/store"
+)
+
+// newConsole joins the console to what it shows and changes.
+func (a *Agent) newConsole(cfg console.Config) (*console.Server, error) {
+	return console.NewServer(a.log, cfg, console.Deps{
+		Locks: a, Findings: a.engine, Targets: a,
+		Requests: requests{a, a.releases}, Releases: requests{a, a.releases},
+		Audit: trail{a.store}, Reloader: a,
+	})
+}
+
+// Locks are the locks of all targets, as last seen.
+func (a *Agent) Locks() []locksteward.Lock {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	var out []locksteward.Lock
+	for _, t := range a.cfg.Targets {
+		out = append(out, a.targets[t.Name].scanner.Table().Locks()...)
+	}
+	return out
+}
+
+// Lock reads one lock from Redis now.
+func (a *Agent) Lock(ctx context.Context, target string, db int, key string) (locksteward.Lock, error) {
+	w, err := a.watched(target)
+	if err != nil {
+		return locksteward.Lock{}, err
+	}
+	if err := w.ownDB(db); err != nil {
+		return locksteward.Lock{}, err
+	}
+	return w.scanner.Table().Refresh(ctx, key)
+}
+
+// Explain says what each rule makes of a lock.
+func (a *Agent) Explain(l locksteward.Lock, lang string) []api.Verdict {
+	var out []api.Verdict
+	for _, v := range a.engine.Explain(l) {
+		out = append(out, api.NewVerdict(v.Rule, string(v.Result), v.Reason, v.Finding, lang))
+	}
+	return out
+}
+
+// ownDB refuses another database than the one that is watched.
+func (w *watched) ownDB(db int) error {
+	if own := w.conn.DB(); db != own {
+		return fmt.Errorf("%w: target %q watches database %d, not %d; watch that one as a target of its own", locksteward.ErrNotFound, w.target.Name, own, db)
+	}
+	return nil
+}
+
+// Targets are the targets with their health, in the order of the configuration.
+func (a *Agent) Targets() []api.Target {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	out := make([]api.Target, 0, len(a.cfg.Targets))
+	for _, t := range a.cfg.Targets {
+		w := a.targets[t.Name]
+		target := api.NewTarget(w.scanner.State())
+		target.ReleaseEnabled = a.releases.Enabled(t.Name)
+		if swept, ok := w.lastSweep(); ok {
+			target.LastSweep = &swept
+		}
+		out = append(out, target)
+	}
+	return out
+}
+
+// Classes are the classes in the order they match, the default last.
+func (a *Agent) Classes() []api.Class {
+	a.mu.RLock()
+	classes := a.classes
+	a.mu.RUnlock()
+	all := classes.All()
+	if c, ok := classes.Get(class.Default); ok {
+		all = append(all, c)
+	}
+	out := make([]api.Class, 0, len(all))
+	for _, c := range all {
+		out = append(out, classView(c))
+	}
+	return out
+}
+
+// classView is a class with its defaults filled in.
+func classView(c class.Class) api.Class {
+	out := api.Class{
+		Class: c.Name, Match: append([]string{}, c.Match...), Team: c.Team, RunbookURL: c.RunbookURL,
+		TTL: string(c.TTL), MaxTTLMs: c.MaxTTLOrDefault().Milliseconds(), DeadWhen: append([]string{}, c.DeadWhen...),
+		Release: string(c.ReleaseOrDefault()), Approvals: c.ApprovalsOrDefault(), SelfApproval: string(c.SelfApprovalOrDefault()),
+	}
+	if c.Expect > 0 {
+		out.ExpectMs = new(c.Expect.Milliseconds())
+	}
+	return out
+}
+
+// lastSweep is what the last sweep came to; false before the first.
+func (w *watched) lastSweep() (api.Swept, bool) {
+	w.shown.Lock()
+	defer w.shown.Unlock()
+	return w.last, !w.last.At.IsZero()
+}
+
+// requests is the release service as the console knows it.
+type requests struct {
+	agent   *Agent
+	service *release.Service
+}
+
+func (r requests) List(ctx context.Context, f console.RequestFilter) ([]locksteward.Request, error) {
+	return r.service.List(ctx, release.Filter{States: f.States, Target: f.Target, Limit: f.Limit})
+}
+
+func (r requests) Get(ctx context.Context, id string) (locksteward.Request, error) {
+	return r.service.Get(ctx, id)
+}
+
+func (r requests) Request(ctx context.Context, actor console.Actor, in console.ReleaseInput) (locksteward.Request, error) {
+	if w, err := r.agent.watched(in.Target); err == nil {
+		if err := w.ownDB(in.DB); err != nil {
+			return locksteward.Request{}, err
+		}
+	}
+	return r.service.Request(ctx, person(actor), release.RequestInput{Target: in.Target, Key: in.Key, Reason: in.Reason})
+}
+
+func (r requests) Approve(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
+	return r.service.Approve(ctx, person(actor), id, release.Word(w))
+}
+
+func (r requests) Deny(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
+	return r.service.Deny(ctx, person(actor), id, release.Word(w))
+}
+
+func person(actor console.Actor) release.Actor {
+	out := release.Actor{Name: actor.Name}
+	for _, role := range actor.Roles {
+		out.Roles = append(out.Roles, release.Role(role))
+	}
+	return out
+}
+
+// trail is the audit trail as the console reads it.
+type trail struct{ store *store.Store }
+
+func (t trail) Entries(ctx context.Context, limit int) ([]locksteward.Entry, error) {
+	return t.store.Entries(ctx, store.EntryQuery{Limit: limit})
+}
+
+var (
+	_ console.Locks    = (*Agent)(nil)
+	_ console.Targets  = (*Agent)(nil)
+	_ console.Reloader = (*Agent)(nil)
+)

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/release"
+)
+
+// newReleases builds the release service; targets without release credentials
+// get no executor, so that the agent cannot delete there.
+func (a *Agent) newReleases(cfg config.Config) error {
+	executors, err := a.executors(cfg)
+	if err != nil {
+		return err
+	}
+	a.releases, err = release.New(a.log, cfg.Release, release.Deps{
+		Store: a.store, Locks: a, Classes: a.classes, Executors: executors, OnFinal: a.released,
+	})
+	return err
+}
+
+func (a *Agent) executors(cfg config.Config) (map[string]release.Executor, error) {
+	out := make(map[string]release.Executor, len(cfg.Targets))
+	for _, t := range cfg.Targets {
+		cc, enabled, err := t.ConnectRelease()
+		if err != nil {
+			return nil, err
+		}
+		if !enabled {
+			out[t.Name] = nil
+			continue
+		}
+		e, err := release.NewRedisExecutor(release.ExecutorConfig{
+			Connect: cc, Digest: a.digest, MetaPrefixes: t.Scan.MetaPrefixes,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("target %q: release: %w", t.Name, err)
+		}
+		out[t.Name] = e
+	}
+	return out, nil
+}
+
+// released is told of each request that became final.
+func (a *Agent) released(r locksteward.Request) {
+	a.exporter.CountRelease(r.Evidence.Target, r.Evidence.Class, string(r.State))
+	a.countRequests(context.Background())
+}
+
+// ReadLock reads one lock directly and tells which rules fire on it. It is the
+// release service's LockReader.
+func (a *Agent) ReadLock(ctx context.Context, target, key string) (locksteward.Lock, []string, error) {
+	w, err := a.watched(target)
+	if err != nil {
+		return locksteward.Lock{}, nil, err
+	}
+	l, err := w.scanner.Table().Refresh(ctx, key)
+	if err != nil {
+		return locksteward.Lock{}, nil, err
+	}
+	return l, a.firing(l), nil
+}
+
+// firing are the rules that fire on a lock, sorted, each once.
+func (a *Agent) firing(l locksteward.Lock) []string {
+	var rules []string
+	for _, f := range a.engine.FindingsFor(l.Target, l.DB, l.Key) {
+		if f.Status == locksteward.StatusFiring {
+			rules = append(rules, f.Rule)
+		}
+	}
+	slices.Sort(rules)
+	return slices.Compact(rules)
+}
+
+// watched returns a target by its name.
+func (a *Agent) watched(name string) (*watched, error) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	w, ok := a.targets[name]
+	if !ok {
+		return nil, fmt.Errorf("%w: no target is named %q; 'locksteward config check' lists them", locksteward.ErrNotFound, name)
+	}
+	return w, nil
+}
+
+// propose asks for a release of the lock where its class says that this rule
+// means death. A person decides; the agent never does.
+func (a *Agent) propose(ctx context.Context, w *watched, f locksteward.Finding) {
+	a.mu.RLock()
+	classes := a.classes
+	a.mu.RUnlock()
+	c, ok := classes.Get(f.Class)
+	if !ok || f.Key == "" || !slices.Contains(c.DeadWhen, f.Rule) {
+		return
+	}
+	l, err := w.scanner.Table().Refresh(ctx, f.Key)
+	if err != nil {
+		if !errors.Is(err, locksteward.ErrNotFound) {
+			w.log.Warn("a dead lock could not be read for a proposal", zap.Error(err))
+		}
+		return
+	}
+	r, err := a.releases.Propose(ctx, l, a.firing(l))
+	switch {
+	case err != nil:
+		w.log.Error("a release could not be proposed", zap.String("key", locksteward.DisplayKey(f.Key)), zap.Error(err))
+	case r != nil:
+		w.log.Info("release proposed", zap.String("request_id", r.ID), zap.String("key", locksteward.DisplayKey(f.Key)))
+		a.countRequests(ctx)
+	}
+}
+
+var _ release.LockReader = (*Agent)(nil)

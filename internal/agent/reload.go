@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/config"
+)
+
+// errNotRunning is a reload before Run or after its end.
+var errNotRunning = errors.New("the agent is not running")
+
+// Reload reads the configuration again and applies it: targets, classes, rules,
+// receivers and users. What cannot change in a running agent (the listeners, the
+// store) is an error that names it. After an error everything is as it was.
+func (a *Agent) Reload(ctx context.Context) error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	err := a.reload(ctx)
+	a.exporter.SetReload(err == nil)
+	if err != nil {
+		a.log.Error("configuration is not reloaded: the old one stays", zap.Error(err))
+		return err
+	}
+	a.log.Info("configuration reloaded")
+	return nil
+}
+
+func (a *Agent) reload(ctx context.Context) (err error) {
+	if a.load == nil {
+		return fmt.Errorf("reload: %w: this agent has no configuration file", locksteward.ErrRefused)
+	}
+	a.mu.RLock()
+	running, old := a.running, a.cfg
+	a.mu.RUnlock()
+	if running == nil || running.Err() != nil {
+		return errNotRunning
+	}
+	cfg, err := a.load()
+	if err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
+	if err := fixed(old, cfg); err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
+
+	// Everything that can fail comes before the first change.
+	classes, err := class.NewSet(cfg.Classes)
+	if err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
+	receivers, err := a.newAlerts(cfg.Alert)
+	if err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
+	fresh := map[string]*watched{}
+	defer func() {
+		if err != nil {
+			for _, w := range fresh {
+				err = errors.Join(err, w.conn.Close())
+			}
+		}
+	}()
+	for _, t := range cfg.Targets {
+		if w, ok := a.targets[t.Name]; ok && w.same(t) {
+			continue
+		}
+		if fresh[t.Name], err = a.newWatched(t, classes); err != nil {
+			delete(fresh, t.Name)
+			return fmt.Errorf("reload: %w", err)
+		}
+	}
+	executors, err := a.executors(cfg)
+	if err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
+	if err := a.console.ReloadUsers(); err != nil {
+		return fmt.Errorf("reload: console.%w", err)
+	}
+	// These checked the same when the configuration was loaded, so they do not
+	// fail here; if one did, nothing of the targets would have changed.
+	if err := a.engine.Reload(cfg.Rules, classes); err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
+
+	if err := a.releases.Reload(cfg.Release, classes, executors); err != nil {
+		return fmt.Errorf("reload: release.%w", err)
+	}
+
+	a.apply(running, cfg, classes, fresh, receivers)
+	a.audit(ctx, "agent.reload", "")
+	return nil
+}
+
+// apply swaps in what reload built; nothing here can fail.
+func (a *Agent) apply(running context.Context, cfg config.Config, classes *class.Set, fresh map[string]*watched, receivers *alerts) {
+	var gone []*watched
+	for name, w := range a.targets {
+		kept := slices.ContainsFunc(cfg.Targets, func(t config.Target) bool { return t.Name == name })
+		if _, replaced := fresh[name]; replaced || !kept {
+			gone = append(gone, w)
+		}
+	}
+	for _, w := range gone {
+		w.stop()
+		if _, replaced := fresh[w.target.Name]; !replaced {
+			a.notify(running, a.engine.RemoveTarget(w.target.Name, time.Now()))
+			a.exporter.RemoveTarget(w.target.Name)
+		}
+	}
+	receivers.start(running)
+	a.mu.Lock()
+	oldReceivers := a.alerts
+	for _, w := range gone {
+		delete(a.targets, w.target.Name)
+	}
+	for name, w := range fresh {
+		a.targets[name] = w
+	}
+	for _, w := range a.targets {
+		w.scanner.SetClasses(classes)
+	}
+	a.cfg, a.classes, a.alerts = cfg, classes, receivers
+	a.mu.Unlock()
+	a.exporter.SetClasses(classes)
+	for _, t := range cfg.Targets {
+		a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
+	}
+	oldReceivers.stop()
+	for _, w := range fresh {
+		w.start(running)
+	}
+}
+
+// fixed names what a running agent cannot change.
+func fixed(old, cfg config.Config) error {
+	var errs []error
+	for _, f := range []struct {
+		path     string
+		was, now string
+	}{
+		{"store.dsn", old.Store.DSN, cfg.Store.DSN},
+		{"metrics.listen", old.Metrics.Listen, cfg.Metrics.Listen},
+		{"metrics.web_config_file", old.Metrics.WebConfigFile, cfg.Metrics.WebConfigFile},
+		{"metrics.max_series", fmt.Sprint(old.Metrics.MaxSeries), fmt.Sprint(cfg.Metrics.MaxSeries)},
+		{"console.listen", old.Console.Listen, cfg.Console.Listen},
+		{"console.users_file", old.Console.UsersFile, cfg.Console.UsersFile},
+		{"console.tls_cert_file", old.Console.TLSCertFile, cfg.Console.TLSCertFile},
+		{"console.tls_key_file", old.Console.TLSKeyFile, cfg.Console.TLSKeyFile},
+		{"log.level", old.Log.Level, cfg.Log.Level},
+		{"log.format", old.Log.Format, cfg.Log.Format},
+	} {
+		if f.was != f.now {
+			// The values stay out of it: a DSN may hold a password.
+			errs = append(errs, fmt.Errorf("%s: %w: it changed, which needs a restart of the agent", f.path, locksteward.ErrConflict))
+		}
+	}
+	return errors.Join(errs...)
+}

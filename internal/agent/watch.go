@@ -1,0 +1,212 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+// recheckSlack is added to the wait of a recheck, so that the second look is
+// never a moment too early by the server's clock.
+const recheckSlack = 50 * time.Millisecond
+
+// watched is one target being watched.
+type watched struct {
+	agent   *Agent
+	log     *zap.Logger
+	cfg     config.Target
+	target  locksteward.Target
+	conn    *connect.Conn
+	scanner *scanner.Scanner
+
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	// mu orders what is concluded from the target: sweeps and rechecks are
+	// judged one after the other, in the order they were read.
+	mu        sync.Mutex
+	throttled map[scanner.Reason]time.Duration
+
+	// shown guards last, what the console shows; mu may be held for long.
+	shown sync.Mutex
+	last  api.Swept
+
+	rechecks sync.WaitGroup
+	waiting  chan struct{} // holds one token while a recheck waits
+}
+
+// newWatched prepares a target without any I/O to it.
+func (a *Agent) newWatched(t config.Target, classes *class.Set) (*watched, error) {
+	cc, err := t.Connect()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := connect.Open(cc)
+	if err != nil {
+		return nil, fmt.Errorf("target %q: %w", t.Name, err)
+	}
+	target := locksteward.Target{Name: t.Name, Mode: conn.Mode(), DB: conn.DB()}
+	log := a.log.With(zap.String("target", t.Name))
+	s, err := scanner.New(log.Named("scanner"), target, conn, classes, a.digest, t.Scan, scanner.Options{History: a.store})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("target %q: %w", t.Name, err), conn.Close())
+	}
+	return &watched{
+		agent: a, log: log, cfg: t, target: target, conn: conn, scanner: s,
+		done: make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
+	}, nil
+}
+
+// same says whether a reloaded configuration leaves the target as it is.
+func (w *watched) same(t config.Target) bool { return reflect.DeepEqual(w.cfg, t) }
+
+// start runs the target until stop, or until ctx ends.
+func (w *watched) start(ctx context.Context) {
+	ctx, w.cancel = context.WithCancel(ctx)
+	go func() {
+		defer close(w.done)
+		w.run(ctx)
+	}()
+}
+
+// stop ends the target and returns when nothing of it runs.
+func (w *watched) stop() {
+	w.cancel()
+	<-w.done
+}
+
+func (w *watched) run(ctx context.Context) {
+	findings, err := w.agent.store.LoadFindings(ctx, w.target.Name)
+	if err != nil {
+		w.log.Error("findings of the last run are not known: they may be told again", zap.Error(err))
+	}
+	w.agent.engine.Restore(findings)
+	if err := w.scanner.Run(ctx, w.swept); err != nil {
+		w.log.Error("the target is watched no longer", zap.Error(err))
+	}
+	w.rechecks.Wait()
+	if err := w.conn.Close(); err != nil {
+		w.log.Warn("connections did not close", zap.Error(err))
+	}
+}
+
+// swept takes in one sweep; the scanner calls it, one sweep at a time.
+func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.agent
+	transitions := a.engine.Evaluate(sweep)
+	a.exporter.ObserveSweep(sweep)
+	a.exporter.SetTarget(w.scanner.State())
+	for reason, total := range w.scanner.Stats().Throttled {
+		a.exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
+		w.throttled[reason] = total
+	}
+	w.log.Info("sweep ended", zap.Bool("complete", sweep.Complete()), zap.Int64("keys", sweep.Keys()),
+		zap.Int("locks", len(sweep.Locks)), zap.Int("candidates", sweep.Candidates), zap.Duration("took", sweep.Duration))
+	w.shown.Lock()
+	w.last = api.NewSwept(sweep)
+	w.shown.Unlock()
+	w.publish(ctx, transitions)
+	w.recheckLater(ctx)
+}
+
+// recheckLater reads the locks again that may have no TTL, once the wait of the
+// rule is over and well before the next sweep.
+func (w *watched) recheckLater(ctx context.Context) {
+	select {
+	case w.waiting <- struct{}{}:
+	default:
+		return // one waits already and will see these too
+	}
+	if len(w.pendingLocks()) == 0 {
+		<-w.waiting
+		return
+	}
+	w.rechecks.Go(func() {
+		select {
+		case <-ctx.Done():
+			<-w.waiting
+			return
+		case <-time.After(rules.RecheckAfter + recheckSlack):
+		}
+		<-w.waiting
+		w.recheck(ctx)
+	})
+}
+
+func (w *watched) recheck(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	locks := w.pendingLocks()
+	if len(locks) == 0 {
+		return
+	}
+	sweep, err := w.scanner.Recheck(ctx, locks)
+	if err != nil && ctx.Err() == nil {
+		w.log.Warn("locks without expiry could not be read again", zap.Error(err))
+	}
+	transitions := w.agent.engine.EvaluateLocks(w.target.Name, sweep.At, sweep.Locks, sweep.Endings)
+	w.agent.exporter.ObserveRecheck(sweep)
+	w.publish(ctx, transitions)
+}
+
+// pendingLocks are the known locks on which ttl/none is pending.
+func (w *watched) pendingLocks() []locksteward.Lock {
+	var out []locksteward.Lock
+	for _, f := range w.agent.engine.Findings() {
+		if f.Target != w.target.Name || f.Status != locksteward.StatusPending || f.Rule != rules.TTLNone {
+			continue
+		}
+		if l, ok := w.scanner.Table().Get(f.DB, f.Key); ok {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// publish tells everybody what changed: the store first, so that what people
+// were told of is known after a crash. The caller holds w.mu.
+func (w *watched) publish(ctx context.Context, transitions []locksteward.Transition) {
+	a := w.agent
+	mine := a.findingsOf(w.target.Name)
+	a.exporter.SetFindings(w.target.Name, mine)
+	if len(transitions) > 0 || slices.ContainsFunc(mine, pending) {
+		// A shutdown in between must not lose what was concluded already.
+		if err := a.store.SaveFindings(context.WithoutCancel(ctx), w.target.Name, mine); err != nil {
+			w.log.Error("findings are not saved", zap.Error(err))
+		}
+	}
+	var told []locksteward.Transition
+	for _, t := range transitions {
+		f := t.Finding
+		w.log.Info("finding", zap.String("status", string(f.Status)), zap.String("rule", f.Rule),
+			zap.Stringer("severity", f.Severity), zap.String("key", locksteward.DisplayKey(f.Key)),
+			zap.String("class", f.Class), zap.String("fingerprint", f.Fingerprint()))
+		if rules.Notifies(f) {
+			told = append(told, t)
+		}
+	}
+	a.notify(ctx, told)
+	for _, t := range transitions {
+		if t.Finding.Status == locksteward.StatusFiring {
+			a.propose(ctx, w, t.Finding)
+		}
+	}
+}
+
+func pending(f locksteward.Finding) bool { return f.Status == locksteward.StatusPending }

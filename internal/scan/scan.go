@@ -1,0 +1,215 @@
+// Package scan is the one-off audit: one sweep of one target without
+// configuration, store or agent, judged by the same rules.
+//
+// Run is not safe to share a result while it runs; separate runs are
+// independent.
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+// TargetName is the target of a one-off scan in its findings.
+const TargetName = "redis"
+
+// Options say what to scan.
+type Options struct {
+	Connect connect.Config
+	// Match are globs of keys that are locks, as a configured class would say.
+	Match []string
+	// Observe keeps sweeping for this long, so that renewals are seen; 0 is one
+	// sweep.
+	Observe time.Duration
+	// NoThrottle sweeps as fast as the server answers.
+	NoThrottle bool
+	// Progress is called with the number of keys scanned so far; nil is nobody.
+	Progress func(keys int64)
+	Log      *zap.Logger
+}
+
+// Result is what one scan found.
+type Result struct {
+	// Sweep is the last sweep; Duration is of the first.
+	Sweep    locksteward.Sweep
+	Findings []locksteward.Finding
+}
+
+// between is the pause between the sweeps of an observation: short enough to
+// see a watchdog of a few seconds at work.
+const between = time.Second
+
+// recheckSlack is added to the wait of a recheck, so that the second look is
+// never a moment too early by the server's clock.
+const recheckSlack = 50 * time.Millisecond
+
+// progressEvery is how often progress is told.
+const progressEvery = 200 * time.Millisecond
+
+// Run scans once. An error means that nothing could be read; a sweep that was
+// cut short is a result that is not Complete.
+func Run(ctx context.Context, opts Options) (Result, error) {
+	p, err := prepare(opts)
+	if err != nil {
+		return Result{}, err
+	}
+	defer p.close()
+	stop := follow(p.scanner, opts.Progress)
+	defer stop()
+	sweep, err := observe(ctx, p.scanner, p.engine, opts.Observe)
+	if err != nil {
+		return Result{}, err
+	}
+	if sweep, err = recheck(ctx, p.scanner, p.engine, sweep); err != nil {
+		return Result{}, err
+	}
+	return Result{Sweep: sweep, Findings: p.engine.Findings()}, nil
+}
+
+// parts are what one scan needs.
+type parts struct {
+	log     *zap.Logger
+	conn    *connect.Conn
+	scanner *scanner.Scanner
+	engine  *rules.Engine
+}
+
+// prepare builds the parts without any I/O.
+func prepare(opts Options) (*parts, error) {
+	log := opts.Log
+	if log == nil {
+		log = zap.NewNop()
+	}
+	classes, err := class.NewMatchSet(opts.Match)
+	if err != nil {
+		return nil, fmt.Errorf("--match: %w: %w", locksteward.ErrInvalid, err)
+	}
+	engine, err := rules.New(nil, classes)
+	if err != nil {
+		return nil, err
+	}
+	connect.RedirectGoRedisLog(log)
+	conn, err := connect.Open(opts.Connect)
+	if err != nil {
+		return nil, err
+	}
+	target := locksteward.Target{Name: TargetName, Mode: conn.Mode(), DB: conn.DB()}
+	cfg := scanner.DefaultConfig()
+	cfg.NoThrottle = opts.NoThrottle
+	// A digest key of the run: digests of two scans cannot be compared.
+	s, err := scanner.New(log, target, conn, classes, locksteward.NewDigestKey(), cfg, scanner.Options{})
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &parts{log: log, conn: conn, scanner: s, engine: engine}, nil
+}
+
+func (p *parts) close() {
+	if err := p.conn.Close(); err != nil {
+		p.log.Warn("connections did not close", zap.Error(err))
+	}
+}
+
+// observe sweeps once, and again until d has passed.
+func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d time.Duration) (locksteward.Sweep, error) {
+	began := time.Now()
+	first, err := s.Sweep(ctx)
+	if len(first.Masters) == 0 {
+		if err == nil {
+			err = errors.New("the target has no masters")
+		}
+		return first, err
+	}
+	engine.Evaluate(first)
+	sweep := first
+	for time.Since(began) < d {
+		select {
+		case <-ctx.Done():
+			return sweep, context.Cause(ctx)
+		case <-time.After(min(between, d-time.Since(began))):
+		}
+		if sweep, err = s.Sweep(ctx); len(sweep.Masters) == 0 {
+			return sweep, err
+		}
+		engine.Evaluate(sweep)
+	}
+	sweep.Duration = first.Duration
+	return sweep, nil
+}
+
+// recheck reads the locks without TTL again, directly, once the wait of ttl/none
+// is over, and brings sweep up to date with what it saw.
+func recheck(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, sweep locksteward.Sweep) (locksteward.Sweep, error) {
+	var due []locksteward.Lock
+	for _, l := range sweep.Locks {
+		if slices.ContainsFunc(engine.FindingsFor(l.Target, l.DB, l.Key), func(f locksteward.Finding) bool {
+			return f.Rule == rules.TTLNone && f.Status == locksteward.StatusPending
+		}) {
+			due = append(due, l)
+		}
+	}
+	if len(due) == 0 {
+		return sweep, nil
+	}
+	select {
+	case <-ctx.Done():
+		return sweep, context.Cause(ctx)
+	case <-time.After(rules.RecheckAfter + recheckSlack):
+	}
+	again, err := s.Recheck(ctx, due)
+	if err != nil && len(again.Locks)+len(again.Endings) == 0 {
+		return sweep, fmt.Errorf("read locks without TTL again: %w", err)
+	}
+	engine.EvaluateLocks(TargetName, again.At, again.Locks, again.Endings)
+	sweep.Locks = slices.Clone(sweep.Locks)
+	for _, l := range again.Locks {
+		for i := range sweep.Locks {
+			if sweep.Locks[i].DB == l.DB && sweep.Locks[i].Key == l.Key {
+				sweep.Locks[i] = l
+			}
+		}
+	}
+	// A lock that ended meanwhile is no lock to list.
+	sweep.Locks = slices.DeleteFunc(sweep.Locks, func(l locksteward.Lock) bool {
+		return slices.ContainsFunc(again.Endings, func(e locksteward.Ending) bool {
+			return e.Lock.DB == l.DB && e.Lock.Key == l.Key && e.How != locksteward.EndedReplaced
+		})
+	})
+	return sweep, nil
+}
+
+// follow reports the scanner's counter until the returned function is called.
+func follow(s *scanner.Scanner, progress func(int64)) (stop func()) {
+	if progress == nil {
+		return func() {}
+	}
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+				progress(s.Stats().Keys)
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+	}
+}

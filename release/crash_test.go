@@ -1,0 +1,401 @@
+package release_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/store"
+)
+
+// childEnv makes this test binary play an agent that approves a request and is
+// killed on the way: "before|after URL DSN ID HASH".
+const childEnv = "LOCKSTEWARD_RELEASE_TEST_CHILD"
+
+// hangs stops for ever right before or right after the act.
+type hangs struct {
+	release.Executor
+	stage string
+}
+
+func (h hangs) Execute(ctx context.Context, r locksteward.Request) (release.Result, error) {
+	if h.stage == "after" {
+		if _, err := h.Executor.Execute(ctx, r); err != nil {
+			return release.Result{}, err
+		}
+	}
+	fmt.Println("reached")
+	select {}
+}
+
+func child() {
+	if err := approveAndHang(strings.Fields(os.Getenv(childEnv))); err != nil {
+		fmt.Println("error:", err)
+	}
+}
+
+func approveAndHang(args []string) error {
+	ctx := context.Background()
+	st, err := store.Open(ctx, args[2])
+	if err != nil {
+		return err
+	}
+	digest, err := st.DigestKey(ctx)
+	if err != nil {
+		return err
+	}
+	exec, err := release.NewRedisExecutor(release.ExecutorConfig{
+		Connect: connect.Config{URL: args[1], Username: "releaser", Password: releaserPassword}, Digest: digest,
+	})
+	if err != nil {
+		return err
+	}
+	classes, err := class.NewSet([]class.Class{{Name: "orders", Match: []string{"lock:order:*"}, Release: class.ReleaseApprove}})
+	if err != nil {
+		return err
+	}
+	s, err := release.New(zap.NewNop(), release.Config{}, release.Deps{
+		Store: st, Locks: &locks{}, Classes: classes, Executors: map[string]release.Executor{target: hangs{exec, args[0]}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = s.Approve(ctx, ben, args[3], release.Word{Reason: "x", EvidenceHash: args[4], ConfirmNoIdentity: true})
+	return err
+}
+
+// killDuringApprove lets another process approve r and kills it at the stage,
+// then opens the store again.
+func (e *env) killDuringApprove(t *testing.T, stage string, r locksteward.Request) {
+	t.Helper()
+	if err := e.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), childEnv+"="+strings.Join([]string{stage, e.url, e.dsn, r.ID, r.EvidenceHash}, " "))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	said := lines.Scan()
+	_ = cmd.Process.Kill()
+	if _, killed := errors.AsType[*exec.ExitError](cmd.Wait()); !said || lines.Text() != "reached" || !killed {
+		t.Fatalf("child said %q", lines.Text())
+	}
+	e.openStore(t)
+	e.newService(t, release.Config{})
+}
+
+// TestKilledBetweenIntentAndOutcome is fault 77 of reliability.md §4.7 for the
+// act itself: after the restart each intent has its true outcome.
+func TestKilledBetweenIntentAndOutcome(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stage     string
+		value     string
+		ttl       time.Duration
+		meanwhile func(t *testing.T, e *env)
+		want      locksteward.RequestState
+		exists    bool
+	}{
+		"after the act":      {stage: "after", value: uuid, ttl: time.Minute, want: locksteward.RequestReleased},
+		"after, no identity": {stage: "after", value: "1", want: locksteward.RequestReleased},
+		"after, and taken anew": {
+			stage: "after", value: "1", want: locksteward.RequestReleased, exists: true,
+			meanwhile: func(t *testing.T, e *env) { e.do(t, "set", "lock:order:1", "1") },
+		},
+		"before the act":  {stage: "before", value: uuid, ttl: time.Minute, want: locksteward.RequestFailed, exists: true},
+		"before, lineage": {stage: "before", value: "host-1", ttl: time.Minute, want: locksteward.RequestFailed, exists: true},
+		"before, renewed": {
+			stage: "before", value: uuid, ttl: time.Minute, want: locksteward.RequestFailed, exists: true,
+			meanwhile: func(t *testing.T, e *env) { e.do(t, "pexpire", "lock:order:1", minute+5000) },
+		},
+		"before, no identity": {stage: "before", value: "1", want: locksteward.RequestUnknown, exists: true},
+		"before, and gone": {
+			stage: "before", value: uuid, ttl: time.Minute, want: locksteward.RequestUnknown,
+			meanwhile: func(t *testing.T, e *env) { e.do(t, "del", "lock:order:1") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			if err := e.rdb.Set(t.Context(), "lock:order:1", c.value, c.ttl).Err(); err != nil {
+				t.Fatal(err)
+			}
+			r := e.request(t, ana, "lock:order:1")
+			e.killDuringApprove(t, c.stage, r)
+			if c.meanwhile != nil {
+				c.meanwhile(t, e)
+			}
+			r.State = locksteward.RequestExecuting
+			e.want(t, r, locksteward.RequestExecuting)
+			if err := e.service.Recover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r, err := e.service.Get(t.Context(), r.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.want(t, r, c.want)
+			if e.exists(t, "lock:order:1") != c.exists {
+				t.Errorf("the lock exists: %t, want %t (%s)", !c.exists, c.exists, r.Outcome)
+			}
+			if e.exec.count() != 0 {
+				t.Error("it was executed again")
+			}
+			// Twice is as once.
+			if err := e.service.Recover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			e.want(t, r, c.want)
+		})
+	}
+}
+
+// TestKilledBetweenApprovalAndIntent: an approval is not lost, and not older
+// than it may be.
+func TestKilledBetweenApprovalAndIntent(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprint("late=", late), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			e.do(t, "set", "lock:order:1", uuid, "px", minute)
+			r := e.request(t, ana, "lock:order:1")
+			// What the store holds when the agent dies between the two.
+			_, err := e.store.UpdateRequest(t.Context(), r.ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
+				r.State, r.ApprovedUntil = locksteward.RequestApproved, e.clock.now().Add(release.DefaultApprovalTTL)
+				return nil, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := locksteward.RequestReleased
+			if late {
+				e.clock.add(release.DefaultApprovalTTL)
+				want = locksteward.RequestExpired
+			}
+			if err := e.service.Recover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if r, err = e.service.Get(t.Context(), r.ID); err != nil {
+				t.Fatal(err)
+			}
+			e.want(t, r, want)
+			if e.exists(t, "lock:order:1") != late {
+				t.Errorf("late %t, the lock exists: %t", late, !late)
+			}
+		})
+	}
+}
+
+// TestWithdrawnRequestNeverRuns: a script that the server receives after the
+// request was withdrawn touches nothing.
+func TestWithdrawnRequestNeverRuns(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	r := e.request(t, ana, "lock:order:1")
+	e.exec.set(func(g *gate) { g.loseBefore = true })
+	r = e.approve(t, ben, r)
+	e.want(t, r, locksteward.RequestExecuting)
+	if !strings.Contains(r.Outcome, "nothing is sent again") {
+		t.Errorf("outcome %q", r.Outcome)
+	}
+	// While it is open nobody can decide on it or open another.
+	_, err := e.service.Deny(t.Context(), cat, r.ID, yes(r))
+	wantError(t, err, locksteward.ErrConflict, "executing")
+	_, err = e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "x"})
+	wantError(t, err, locksteward.ErrConflict, r.ID)
+
+	late := r
+	if err := e.service.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = e.service.Get(t.Context(), r.ID); err != nil {
+		t.Fatal(err)
+	}
+	e.want(t, r, locksteward.RequestFailed)
+	result, err := e.exec.Executor.Execute(t.Context(), late)
+	if err != nil || result.State != locksteward.RequestChanged || !e.exists(t, "lock:order:1") {
+		t.Errorf("the late script: %+v, %v; the lock exists: %t", result, err, e.exists(t, "lock:order:1"))
+	}
+	// The next request is not hindered by that.
+	e.exec.set(func(g *gate) { g.loseBefore = false })
+	e.want(t, e.approve(t, ben, e.request(t, ana, "lock:order:1")), locksteward.RequestReleased)
+}
+
+func TestOutcomeThatNobodyCanFindOutBecomesUnknown(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	r := e.request(t, ana, "lock:order:1")
+	e.exec.set(func(g *gate) { g.loseAfter, g.deafResolve = true, true })
+	r = e.approve(t, ben, r)
+	e.clock.add(23 * time.Hour)
+	if err := e.service.Recover(t.Context()); err == nil || !strings.Contains(err.Error(), r.ID) {
+		t.Fatalf("got %v", err)
+	}
+	e.want(t, r, locksteward.RequestExecuting)
+	e.clock.add(2 * time.Hour)
+	if err := e.service.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.State = locksteward.RequestUnknown
+	e.want(t, r, locksteward.RequestUnknown)
+	if e.exec.count() != 1 {
+		t.Error("it was executed again")
+	}
+}
+
+func TestRunSettlesWhatWasLeftOpen(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	r := e.request(t, ana, "lock:order:1")
+	e.exec.set(func(g *gate) { g.loseAfter = true })
+	e.approve(t, ben, r)
+	e.do(t, "set", "lock:order:2", uuid, "px", minute)
+	waits := e.request(t, ana, "lock:order:2")
+	e.clock.add(2 * time.Hour)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.service.Run(ctx) }()
+	for range 2 {
+		got := <-e.finals
+		switch {
+		case got.ID == r.ID && got.State == locksteward.RequestReleased:
+		case got.ID == waits.ID && got.State == locksteward.RequestExpired:
+		default:
+			t.Errorf("%s became %s", got.ID, got.State)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReplyLostAnywhere cuts the connection after each reply of an act in turn
+// (fault 74): whatever was lost, the recorded outcome is what happened.
+func TestReplyLostAnywhere(t *testing.T) {
+	t.Parallel()
+	var proxy *testredis.Proxy
+	srv := testredis.Start(t, testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" ~* &* +@all"))
+	proxy = testredis.NewProxy(t, srv.Addr())
+	e := newEnvOn(t, srv.URL(), srv.Client(t), options{url: "redis://" + proxy.Addr(), username: "releaser"})
+
+	act := func(cutAfter int) (locksteward.Request, bool) {
+		e.do(t, "set", "lock:order:1", uuid, "px", minute)
+		r := e.request(t, ana, "lock:order:1")
+		if cutAfter >= 0 {
+			proxy.CutAfterReplies(cutAfter)
+		}
+		r = e.approve(t, ben, r)
+		proxy.Heal()
+		return r, e.exists(t, "lock:order:1")
+	}
+	before := proxy.Replies()
+	if r, exists := act(-1); r.State != locksteward.RequestReleased || exists {
+		t.Fatalf("undisturbed: %s", r.State)
+	}
+	replies := proxy.Replies() - before
+	outcomes := map[locksteward.RequestState]int{}
+	for n := range replies {
+		r, exists := act(n)
+		outcomes[r.State]++
+		switch r.State {
+		case locksteward.RequestReleased:
+			if exists {
+				t.Errorf("cut after %d: %s, but the lock is there", n, r.State)
+			}
+		case locksteward.RequestFailed:
+			if !exists {
+				t.Errorf("cut after %d: %s, but the lock is gone", n, r.State)
+			}
+		default:
+			t.Errorf("cut after %d: %s (%s)", n, r.State, r.Outcome)
+		}
+	}
+	// The last reply is the script's own.
+	if r, exists := act(replies - 1); r.State != locksteward.RequestReleased || exists {
+		t.Errorf("reply of the script lost: %s", r.State)
+	}
+	t.Logf("%d replies, outcomes %v", replies, outcomes)
+}
+
+func TestServerAwayIsACertainFailure(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t, testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" ~* &* +@all"))
+	e := newEnvOn(t, srv.URL(), srv.Client(t), options{username: "releaser"})
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	r := e.request(t, ana, "lock:order:1")
+	srv.Kill()
+	r = e.approve(t, ben, r)
+	e.want(t, r, locksteward.RequestFailed)
+	if !strings.HasSuffix(r.Outcome, "Nothing was touched.") {
+		t.Errorf("outcome %q", r.Outcome)
+	}
+}
+
+// TestServerUnreachableAfterTheAct: the reply is lost and so is the server, for a
+// while. The act asks on until it can be told what it did.
+func TestServerUnreachableAfterTheAct(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t, testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" ~* &* +@all"))
+	proxy := testredis.NewProxy(t, srv.Addr())
+	e := newEnvOn(t, srv.URL(), srv.Client(t), options{url: "redis://" + proxy.Addr(), username: "releaser"})
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e.want(t, e.approve(t, ben, e.request(t, ana, "lock:order:1")), locksteward.RequestReleased)
+	replies := proxy.Replies()
+
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	r := e.request(t, ana, "lock:order:1")
+	proxy.CutAfterReplies(replies - 1)
+	done := make(chan locksteward.Request, 1)
+	go func() {
+		r, err := e.service.Approve(t.Context(), ben, r.ID, yes(r))
+		if err != nil {
+			t.Error(err)
+		}
+		done <- r
+	}()
+	testredis.Eventually(t, 5*time.Second, func() bool { return !e.exists(t, "lock:order:1") }, "the script runs")
+	proxy.Cut()
+	refused := proxy.Accepted()
+	testredis.Eventually(t, 5*time.Second, func() bool { return len(done) == 1 || proxy.Accepted() > refused+2 }, "the agent asks again and again")
+	proxy.Heal()
+	e.want(t, <-done, locksteward.RequestReleased)
+}
+
+func TestAnotherDatabaseThanAtTheRequest(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	r := e.request(t, ana, "lock:order:1")
+	e.exec.set(func(g *gate) { g.Executor = newExecutor(t, strings.TrimSuffix(e.url, "/0")+"/3", "releaser", e.digest) })
+	r = e.approve(t, ben, r)
+	e.want(t, r, locksteward.RequestFailed)
+	if !strings.Contains(r.Outcome, "database 3") {
+		t.Errorf("outcome %q", r.Outcome)
+	}
+}

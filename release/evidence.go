@@ -1,0 +1,115 @@
+package release
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// canonical is Evidence in the one encoding that is hashed: fixed order of
+// fields, the key's exact bytes, UTC.
+type canonical struct {
+	Version     int      `json:"v"`
+	Target      string   `json:"target"`
+	DB          int      `json:"db"`
+	Key         string   `json:"key_b64"`
+	Class       string   `json:"class"`
+	Dialect     string   `json:"dialect"`
+	Type        string   `json:"type"`
+	Identity    string   `json:"identity"`
+	TokenDigest string   `json:"token_digest"`
+	ExpireAt    int64    `json:"expire_at"`
+	Count       int64    `json:"count"`
+	Holder      []string `json:"holder"`
+	ClaimID     string   `json:"claim_id"`
+	Fence       int64    `json:"fence"`
+	Findings    []string `json:"findings"`
+	At          string   `json:"at"`
+}
+
+// EvidenceHash returns the SHA-256, in hex, of the canonical JSON of e: what an
+// approval signs. Equal evidence has equal hashes in every process.
+func EvidenceHash(e locksteward.Evidence) string {
+	// Marshalling strings and integers cannot fail.
+	raw, _ := json.Marshal(canonical{
+		Version: 1, Target: e.Target, DB: e.DB, Key: base64.StdEncoding.EncodeToString([]byte(e.Key)),
+		Class: e.Class, Dialect: e.Dialect, Type: e.Type, Identity: string(e.Identity),
+		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Count: e.Count,
+		Holder:  []string{e.Holder.App, e.Holder.Host, fmt.Sprint(e.Holder.PID), e.Holder.Session, e.Holder.Instance},
+		ClaimID: e.ClaimID, Fence: e.Fence, Findings: append([]string{}, e.Findings...),
+		At: e.At.UTC().Format(time.RFC3339Nano),
+	})
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// freeze returns what a request keeps of a lock. Foreign text is made valid
+// UTF-8 here, once, so that it is the same after the store, JSON and the hash.
+func freeze(lock locksteward.Lock, firing []string) locksteward.Evidence {
+	findings := make([]string, 0, len(firing))
+	for _, rule := range firing {
+		findings = append(findings, text(rule))
+	}
+	slices.Sort(findings)
+	e := locksteward.Evidence{
+		Target: lock.Target, DB: lock.DB, Key: lock.Key, Class: lock.Class, Dialect: lock.Dialect, Type: lock.Type,
+		Identity: lock.Identity, TokenDigest: lock.TokenDigest, ExpireAt: lock.ExpireAt, Count: lock.Count,
+		Holder: locksteward.Holder{
+			App: text(lock.Holder.App), Host: text(lock.Holder.Host), PID: lock.Holder.PID,
+			Session: text(lock.Holder.Session), Instance: text(lock.Holder.Instance),
+		},
+		Fence: lock.Fence, Findings: slices.Compact(findings), At: lock.At.UTC(),
+	}
+	if lock.Claim != nil {
+		e.ClaimID = text(lock.Claim.ID)
+	}
+	return e
+}
+
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// differences names, in words that give no token away, what a later look at the
+// same key has other than the frozen evidence. Empty means that it is the same
+// hold, untouched.
+func differences(was, is locksteward.Evidence) []string {
+	var out []string
+	if was.Type != is.Type {
+		return []string{fmt.Sprintf("its type was %s and is %s", was.Type, is.Type)}
+	}
+	if was.TokenDigest != is.TokenDigest || is.TokenDigest == "" {
+		out = append(out, "its value is another")
+	}
+	if was.ClaimID != "" && is.ClaimID != "" && was.ClaimID != is.ClaimID {
+		out = append(out, "its acquisition is another")
+	}
+	if was.ExpireAt != is.ExpireAt {
+		out = append(out, "its expiry moved: somebody renewed it or took it again")
+	}
+	if was.Count != is.Count {
+		out = append(out, fmt.Sprintf("its holder held it %d times and holds it %d times", was.Count, is.Count))
+	}
+	if was.Dialect != is.Dialect {
+		out = append(out, fmt.Sprintf("it was a %s lock and is a %s lock", was.Dialect, is.Dialect))
+	}
+	return out
+}
+
+// sameHold says whether lock may still be the hold that a request was about,
+// renewed or not.
+func sameHold(was locksteward.Evidence, lock locksteward.Lock) bool {
+	is := freeze(lock, nil)
+	if was.Type != is.Type || was.TokenDigest != is.TokenDigest ||
+		was.ClaimID != "" && is.ClaimID != "" && was.ClaimID != is.ClaimID {
+		return false
+	}
+	// The same bytes again may be another hold: history knows whether the key
+	// was seen away or started anew since.
+	return lock.History.FirstSeen.IsZero() || !lock.History.FirstSeen.After(was.At)
+}

@@ -1,0 +1,93 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+)
+
+// errTooSlow is the cause when an act takes longer than it may.
+var errTooSlow = errors.New("the act took too long")
+
+// waitingSentence is the outcome shown while nobody knows it.
+const waitingSentence = "Sent, but the server did not answer. The agent keeps asking what happened; nothing is sent again."
+
+// execute carries out an approved request: intent first, then the act, then the
+// outcome. It does not end with ctx: what was approved is finished and written
+// down also when the person who approved it hung up.
+func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, error) {
+	ctx = context.WithoutCancel(ctx)
+	r, err := s.store.UpdateRequest(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
+		at := s.now().UTC().Truncate(time.Microsecond)
+		if due(*r, at) {
+			return s.expire(r, at)
+		}
+		if err := advance(r, locksteward.RequestExecuting); err != nil {
+			return nil, err
+		}
+		e := entry(at, AgentName, ActionExecute, *r, "", created(*r))
+		e.Outcome = OutcomeIntent
+		return []locksteward.Entry{e}, nil
+	})
+	if err != nil {
+		return locksteward.Request{}, err
+	}
+	if r.State != locksteward.RequestExecuting {
+		s.final(r)
+		return r, nil
+	}
+	executor, err := s.executor(r.Evidence.Target)
+	if err != nil {
+		// Nothing was sent: this is certain.
+		return s.finish(ctx, id, failed(err.Error()))
+	}
+	act, cancel := context.WithTimeoutCause(ctx, s.settings.Load().cfg.ExecuteTimeout, errTooSlow)
+	defer cancel()
+	result, err := executor.Execute(act, r)
+	if err != nil {
+		s.log.Error("outcome of a release is not known yet", append(requestFields(r), zap.Error(err))...)
+		return s.store.UpdateRequest(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
+			r.Outcome = waitingSentence
+			return nil, nil
+		})
+	}
+	return s.finish(ctx, id, result)
+}
+
+// finish writes down the outcome of an execution. A request that is final
+// already stays as it is.
+func (s *Service) finish(ctx context.Context, id string, result Result) (locksteward.Request, error) {
+	changed := false
+	r, err := s.store.UpdateRequest(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
+		if r.State.Final() {
+			return nil, nil
+		}
+		if err := advance(r, result.State); err != nil {
+			return nil, err
+		}
+		changed = true
+		r.FinishedAt = s.now().UTC().Truncate(time.Microsecond)
+		r.Outcome, r.WaitersWoken = result.Outcome, result.WaitersWoken
+		return []locksteward.Entry{entry(r.FinishedAt, AgentName, ActionExecute, *r, "", detail{
+			Sentence: r.Outcome, Differences: result.Differences, WaitersWoken: r.WaitersWoken,
+		})}, nil
+	})
+	if err != nil {
+		return locksteward.Request{}, fmt.Errorf("request %s was carried out (%s) but that could not be written down; the agent does so as soon as its store works: %w",
+			id, result.State, err)
+	}
+	if changed {
+		s.final(r)
+	}
+	return r, nil
+}
+
+// failed is a certain failure.
+func failed(why string) Result {
+	return Result{State: locksteward.RequestFailed, Outcome: "Not released: " + why + ". Nothing was touched."}
+}

@@ -1,0 +1,371 @@
+package release_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/store"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		child()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const target = "redis"
+
+// Users of the Redis server: the agent's two, with no more rights than we
+// document.
+const (
+	releaserPassword = "releaser-pw"
+	scannerPassword  = "scanner-pw"
+)
+
+func testClasses(t testing.TB) *class.Set {
+	t.Helper()
+	set, err := class.NewSet([]class.Class{
+		{Name: "orders", Match: []string{"lock:order:*"}, Release: class.ReleaseApprove},
+		{Name: "two", Match: []string{"lock:two:*"}, Release: class.ReleaseApprove, Approvals: 2},
+		{Name: "self", Match: []string{"lock:self:*"}, Release: class.ReleaseApprove, SelfApproval: class.SelfApprovalAllow},
+		{Name: "dead", Match: []string{"lock:dead:*"}, Release: class.ReleaseApprove, DeadWhen: []string{"holder/dead", "ttl/none"}},
+		{Name: "off", Match: []string{"lock:off:*"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func releaserLine() string {
+	rules := release.ACL([]string{"lock:*", "{lock}:*"}, nil)
+	return "releaser on >" + releaserPassword + " resetkeys " + strings.Join(rules, " ")
+}
+
+// env is an agent's release side on a real server.
+type env struct {
+	url     string
+	rdb     redis.UniversalClient // may do everything
+	dsn     string
+	store   *store.Store
+	digest  locksteward.DigestKey
+	logs    *observer.ObservedLogs
+	clock   *clock
+	locks   *locks
+	exec    *gate
+	service *release.Service
+	reload  func(*class.Set) error // of the service's classes
+	finals  chan locksteward.Request
+}
+
+// options change what newEnv builds.
+type options struct {
+	url      string // of the releaser; "" is the server's
+	redis    []testredis.Option
+	cfg      release.Config
+	noCreds  bool
+	username string // of the releaser
+}
+
+func newEnv(t *testing.T, change ...func(*options)) *env {
+	t.Helper()
+	o := options{username: "releaser"}
+	for _, c := range change {
+		c(&o)
+	}
+	srv := testredis.Start(t, append([]testredis.Option{testredis.WithACL(
+		releaserLine(),
+		"scanner on >"+scannerPassword+" resetkeys resetchannels "+strings.Join(scanner.ACL("*"), " "),
+	)}, o.redis...)...)
+	return newEnvOn(t, srv.URL(), srv.Client(t), o)
+}
+
+func newEnvOn(t *testing.T, url string, rdb redis.UniversalClient, o options) *env {
+	t.Helper()
+	e := &env{
+		url: url, rdb: rdb, dsn: "sqlite:" + filepath.Join(t.TempDir(), "locksteward.db"),
+		clock: &clock{at: time.Now()}, finals: make(chan locksteward.Request, 100),
+	}
+	e.openStore(t)
+	conn := openConn(t, connect.Config{URL: url, Username: "scanner", Password: scannerPassword})
+	sc, err := scanner.New(zap.NewNop(), locksteward.Target{Name: target}, conn, testClasses(t), e.digest, scanner.Config{}, scanner.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.locks = &locks{table: sc.Table(), firing: map[string][]string{}}
+	if !o.noCreds {
+		if o.url == "" {
+			o.url = url
+		}
+		e.exec = &gate{Executor: newExecutor(t, o.url, o.username, e.digest)}
+	}
+	e.newService(t, o.cfg)
+	return e
+}
+
+func openConn(t testing.TB, cfg connect.Config) *connect.Conn {
+	t.Helper()
+	conn, err := connect.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func newExecutor(t testing.TB, url, user string, digest locksteward.DigestKey) *release.RedisExecutor {
+	t.Helper()
+	exec, err := release.NewRedisExecutor(release.ExecutorConfig{
+		Connect: connect.Config{URL: url, Username: user, Password: releaserPassword, ReadTimeout: 500 * time.Millisecond},
+		Digest:  digest,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exec
+}
+
+func (e *env) openStore(t testing.TB) {
+	t.Helper()
+	var err error
+	if e.store, err = store.Open(t.Context(), e.dsn); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.store.Close() })
+	if e.digest, err = e.store.DigestKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newService builds the service anew, as a restart of the agent does.
+func (e *env) newService(t testing.TB, cfg release.Config) {
+	t.Helper()
+	core, logs := observer.New(zapcore.DebugLevel)
+	e.logs = logs
+	executors := map[string]release.Executor{target: nil}
+	if e.exec != nil {
+		executors[target] = e.exec
+	}
+	var err error
+	e.service, err = release.New(zap.New(core), cfg, release.Deps{
+		Store: e.store, Locks: e.locks, Classes: testClasses(t), Executors: executors, Now: e.clock.now,
+		OnFinal: func(r locksteward.Request) { e.finals <- r },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.reload = func(classes *class.Set) error { return e.service.Reload(cfg, classes, executors) }
+}
+
+// locks reads by the real scanner; which rules fire is the test's to say.
+type locks struct {
+	table *scanner.Table
+
+	mu     sync.Mutex
+	firing map[string][]string
+}
+
+func (l *locks) ReadLock(ctx context.Context, name, key string) (locksteward.Lock, []string, error) {
+	lock, err := l.table.Refresh(ctx, key)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return lock, l.firing[key], err
+}
+
+func (l *locks) fire(key string, rules ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.firing[key] = rules
+}
+
+// gate is an executor that counts, and can lose what happens before or after
+// the real act as a crash does.
+type gate struct {
+	release.Executor
+
+	mu          sync.Mutex
+	executed    int
+	loseBefore  bool
+	loseAfter   bool
+	deafResolve bool
+}
+
+var errLost = errors.New("the agent was killed here")
+
+func (g *gate) set(change func(*gate)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change(g)
+}
+
+func (g *gate) Execute(ctx context.Context, r locksteward.Request) (release.Result, error) {
+	g.mu.Lock()
+	g.executed++
+	before, after := g.loseBefore, g.loseAfter
+	g.mu.Unlock()
+	if before {
+		return release.Result{}, errLost
+	}
+	result, err := g.Executor.Execute(ctx, r)
+	if after {
+		return release.Result{}, errLost
+	}
+	return result, err
+}
+
+func (g *gate) Resolve(ctx context.Context, r locksteward.Request) (release.Result, error) {
+	g.mu.Lock()
+	deaf := g.deafResolve
+	g.mu.Unlock()
+	if deaf {
+		return release.Result{}, errLost
+	}
+	return g.Executor.Resolve(ctx, r)
+}
+
+func (g *gate) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.executed
+}
+
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+var (
+	ana = release.Actor{Name: "ana", Roles: []release.Role{release.RoleRequester}}
+	ben = release.Actor{Name: "ben", Roles: []release.Role{release.RoleApprover}}
+	cat = release.Actor{Name: "cat", Roles: []release.Role{release.RoleApprover}}
+	// eve may do both, so only policy stands between her and a release alone.
+	eve = release.Actor{Name: "eve", Roles: []release.Role{release.RoleRequester, release.RoleApprover}}
+)
+
+const uuid = "0f8e4c2a-93b1-4d77-a2f5-6b1c9d0e3f48"
+
+func (e *env) request(t testing.TB, actor release.Actor, key string) locksteward.Request {
+	t.Helper()
+	r, err := e.service.Request(t.Context(), actor, release.RequestInput{Target: target, Key: key, Reason: "the queue stands still"})
+	if err != nil {
+		t.Fatalf("request: %v", err)
+	}
+	return r
+}
+
+func (e *env) approve(t testing.TB, actor release.Actor, r locksteward.Request) locksteward.Request {
+	t.Helper()
+	r, err := e.service.Approve(t.Context(), actor, r.ID, yes(r))
+	if err != nil {
+		t.Fatalf("approve: %v", err)
+	}
+	return r
+}
+
+func yes(r locksteward.Request) release.Word {
+	return release.Word{Reason: "looked, nobody works", EvidenceHash: r.EvidenceHash, ConfirmNoIdentity: r.Evidence.Identity == locksteward.IdentityNone}
+}
+
+// want checks the state, that the stored request says the same, and the chain.
+func (e *env) want(t testing.TB, r locksteward.Request, state locksteward.RequestState) {
+	t.Helper()
+	if r.State != state {
+		t.Fatalf("state %s (%s), want %s", r.State, r.Outcome, state)
+	}
+	stored, err := e.service.Get(t.Context(), r.ID)
+	if err != nil || stored.State != state {
+		t.Fatalf("stored state %s, %v; want %s", stored.State, err, state)
+	}
+	if state.Final() && (stored.Outcome == "" || stored.FinishedAt.IsZero()) {
+		t.Errorf("final without a sentence or time: %+v", stored)
+	}
+	if _, err := e.store.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// trail returns "action outcome" of the entries about a subject, oldest first.
+func (e *env) trail(t testing.TB, subject string) []string {
+	t.Helper()
+	entries, err := e.store.Entries(t.Context(), store.EntryQuery{Subject: subject})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for i := range entries {
+		entry := entries[len(entries)-1-i]
+		out = append(out, entry.Actor+" "+entry.Action+" "+entry.Outcome)
+	}
+	return out
+}
+
+func (e *env) exists(t testing.TB, key string) bool {
+	t.Helper()
+	n, err := e.rdb.Exists(t.Context(), key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n == 1
+}
+
+// do runs a Redis command as the user who may do everything.
+func (e *env) do(t testing.TB, args ...any) {
+	t.Helper()
+	if err := e.rdb.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatalf("%v: %v", args[0], err)
+	}
+}
+
+// wantError checks the sentinel and that the sentence holds the words.
+func wantError(t testing.TB, err, sentinel error, words ...string) {
+	t.Helper()
+	if !errors.Is(err, sentinel) {
+		t.Errorf("got %v, want %v", err, sentinel)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q does not say %q", err, w)
+		}
+	}
+}
+
+// reloadClasses replaces the classes, as a reload of the configuration does.
+func (e *env) reloadClasses(t testing.TB, classes *class.Set) {
+	t.Helper()
+	if err := e.reload(classes); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,167 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// What a look reads at most, as the scanner does: more is never releasable.
+const (
+	maxValue   = 4096
+	maxFields  = 64
+	maxHashMem = 16 << 10
+)
+
+// look is what stands under a lock's key now.
+type look struct {
+	found    bool
+	sample   dialect.Sample
+	prefix   string // of the companions; "" for the default
+	evidence locksteward.Evidence
+}
+
+// look reads the lock in two round trips, bounded.
+func (e *RedisExecutor) look(ctx context.Context, cn *redis.Conn, was locksteward.Evidence) (look, error) {
+	key := was.Key
+	head := cn.Pipeline()
+	kind, ttl, at := head.Type(ctx, key), head.PTTL(ctx, key), head.Do(ctx, "pexpiretime", key)
+	if _, err := head.Exec(ctx); err != nil && !isReplyError(err) {
+		return look{}, err
+	}
+	if err := errors.Join(kind.Err(), ttl.Err()); err != nil {
+		return look{}, err
+	}
+	if kind.Val() == "none" {
+		return look{}, nil
+	}
+	out := look{found: true, sample: dialect.Sample{Key: key, Type: kind.Val(), TTL: ttlOf(ttl.Val())}}
+	if err := e.readValue(ctx, cn, &out.sample); err != nil {
+		return look{}, err
+	}
+	if err := e.readMeta(ctx, cn, &out); err != nil {
+		return look{}, err
+	}
+	expireAt, err := at.Int64()
+	if err != nil {
+		// A server without PEXPIRETIME: the script compares by time and PTTL.
+		expireAt = was.ExpireAt
+	}
+	out.evidence = e.evidenceOf(out.sample, expireAt)
+	return out, nil
+}
+
+func (e *RedisExecutor) readValue(ctx context.Context, cn *redis.Conn, s *dialect.Sample) error {
+	body := cn.Pipeline()
+	switch s.Type {
+	case "string":
+		size, value := body.StrLen(ctx, s.Key), body.GetRange(ctx, s.Key, 0, maxValue-1)
+		if _, err := body.Exec(ctx); err != nil {
+			return ignoreWrongType(err, s)
+		}
+		s.Size, s.Value = size.Val(), []byte(value.Val())
+		s.TooLarge = s.Size > int64(len(s.Value))
+	case "hash":
+		size, memory := body.HLen(ctx, s.Key), body.MemoryUsage(ctx, s.Key)
+		if _, err := body.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return ignoreWrongType(err, s)
+		}
+		s.Size = size.Val()
+		if s.TooLarge = s.Size > maxFields || memory.Val() > maxHashMem; s.TooLarge {
+			return nil
+		}
+		fields, err := cn.HGetAll(ctx, s.Key).Result()
+		if err != nil {
+			return ignoreWrongType(err, s)
+		}
+		s.Fields = fields
+	default:
+		s.TooLarge = true // no dialect releases it
+	}
+	return nil
+}
+
+// ignoreWrongType takes a key that became another type between two commands for
+// what it is: changed. TooLarge keeps everything else away from it.
+func ignoreWrongType(err error, s *dialect.Sample) error {
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+		s.TooLarge = true
+		return nil
+	}
+	return err
+}
+
+// readMeta looks for metadata of this very acquisition under each prefix.
+func (e *RedisExecutor) readMeta(ctx context.Context, cn *redis.Conn, out *look) error {
+	id, ours := record.ParseValue(out.sample.Value)
+	if !ours {
+		out.prefix = e.cfg.MetaPrefixes[0]
+		return nil
+	}
+	names := []string{
+		record.FieldV, record.FieldID, record.FieldSession, record.FieldInstance, record.FieldHolds, record.FieldFence,
+	}
+	out.prefix = e.cfg.MetaPrefixes[0]
+	for _, prefix := range e.cfg.MetaPrefixes {
+		values, err := cn.HMGet(ctx, record.Companion(prefix, record.KindMeta, out.sample.Key), names...).Result()
+		if redis.HasErrorPrefix(err, "WRONGTYPE") {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		fields := map[string]string{}
+		for i, v := range values {
+			if s, ok := v.(string); ok {
+				fields[names[i]] = s
+			}
+		}
+		// Malformed parts are left out; the id is what decides.
+		meta, _ := record.Decode(fields)
+		if meta != nil && meta.ID == id {
+			out.sample.Meta, out.prefix = meta, prefix
+			return nil
+		}
+	}
+	return nil
+}
+
+// evidenceOf is what a request would freeze of the sample, as far as it is
+// compared.
+func (e *RedisExecutor) evidenceOf(s dialect.Sample, expireAt int64) locksteward.Evidence {
+	d := dialect.Recognise(s)
+	out := locksteward.Evidence{
+		Key: s.Key, Type: s.Type, Dialect: d.Dialect, Identity: d.Identity, Count: d.Count, ExpireAt: expireAt,
+	}
+	switch {
+	case s.TooLarge:
+	case s.Type == "string":
+		out.TokenDigest = e.cfg.Digest.Value(s.Value)
+	case s.Type == "hash":
+		out.TokenDigest = e.cfg.Digest.Fields(s.Fields)
+	}
+	if d.Claim != nil {
+		out.ClaimID = text(d.Claim.ID)
+	}
+	return out
+}
+
+// ttlOf corrects what go-redis makes of PTTL's -1 and -2.
+func ttlOf(ttl time.Duration) time.Duration {
+	if ttl < 0 {
+		return locksteward.NoExpiry
+	}
+	return ttl
+}
+
+// isReplyError says that the server answered.
+func isReplyError(err error) bool {
+	_, ok := errors.AsType[redis.Error](err)
+	return ok
+}

@@ -1,0 +1,129 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+)
+
+const (
+	// settleEvery is how often Run looks for what is due or was left open.
+	settleEvery = 5 * time.Second
+	// resolveFor is how long an execution may stay without a known outcome, from
+	// the end of its approval. Well below the life of the record in Redis.
+	resolveFor = 24 * time.Hour
+)
+
+// Run resolves what an earlier run of the agent left open, then ends what is due
+// and resolves what stays open, until ctx ends. It returns nil.
+func (s *Service) Run(ctx context.Context) error {
+	tick := time.NewTicker(settleEvery)
+	defer tick.Stop()
+	last := ""
+	for {
+		_, err := s.ExpireDue(ctx)
+		err = errors.Join(err, s.Recover(ctx))
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			last = ""
+		case err.Error() != last: // the same trouble every few seconds is one line
+			last = err.Error()
+			s.log.Error("settle release requests", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Recover finishes what a crash or a silent server left open. An approved
+// request is executed while its approval lasts: the approvals signed exactly the
+// evidence that the act compares. An executing one is resolved by the record that
+// the script left, and never sent again; if a day later there is still no way to
+// know, it becomes unknown. Requests that this process works on right now are
+// left alone. The error joins what could not be finished yet.
+func (s *Service) Recover(ctx context.Context) error {
+	open, err := s.store.ListRequests(ctx, []locksteward.RequestState{locksteward.RequestApproved, locksteward.RequestExecuting}, "", -1)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, r := range open {
+		if ctx.Err() != nil {
+			break
+		}
+		errs = append(errs, s.recoverOne(ctx, r.ID))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Service) recoverOne(ctx context.Context, id string) error {
+	if !s.enterAlone(id) {
+		return nil
+	}
+	defer s.leave(id)
+	// Only now is nobody else at work on it: the list may be older.
+	r, err := s.store.GetRequest(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch r.State {
+	case locksteward.RequestApproved:
+		return s.resume(ctx, r)
+	case locksteward.RequestExecuting:
+		return s.resolve(ctx, r)
+	default:
+		return nil
+	}
+}
+
+// resume executes what was approved before the agent stopped. Where policy or
+// means are missing now, the approval runs out by itself.
+func (s *Service) resume(ctx context.Context, r locksteward.Request) error {
+	if s.killed() != nil {
+		return nil
+	}
+	if _, err := s.executor(r.Evidence.Target); err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	if _, err := s.policy(r.Evidence.Class); err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	_, err := s.execute(ctx, r.ID)
+	return err
+}
+
+func (s *Service) resolve(ctx context.Context, r locksteward.Request) error {
+	executor, err := s.executor(r.Evidence.Target)
+	if err == nil {
+		var result Result
+		ask, cancel := context.WithTimeoutCause(ctx, s.settings.Load().cfg.ExecuteTimeout, errTooSlow)
+		defer cancel()
+		if result, err = executor.Resolve(ask, r); err == nil {
+			_, err = s.finish(context.WithoutCancel(ctx), r.ID, result)
+			return err
+		}
+	}
+	if s.now().Before(r.ApprovedUntil.Add(resolveFor)) {
+		return fmt.Errorf("resolve request %s: %w", r.ID, err)
+	}
+	_, err = s.finish(ctx, r.ID, unknown("the server could not be asked within a day"))
+	return err
+}
+
+// unknown is an intent without a record of its outcome.
+func unknown(why string) Result {
+	return Result{
+		State:   locksteward.RequestUnknown,
+		Outcome: "Not known whether the lock was released: " + why + ". It is not tried again; look at the lock before you request another release.",
+	}
+}

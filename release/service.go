@@ -1,0 +1,213 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+)
+
+// Store keeps requests and audit entries; package store implements it. Each
+// method is one transaction.
+type Store interface {
+	// CreateRequest inserts req with its entries. If a request is open for the
+	// same target, db and key, onOpen either makes it final and returns entries
+	// about that, or returns the error that CreateRequest returns.
+	CreateRequest(ctx context.Context, req locksteward.Request, entries []locksteward.Entry,
+		onOpen func(open *locksteward.Request) ([]locksteward.Entry, error)) error
+	// UpdateRequest lets change alter a request and writes it with the entries
+	// that change returned; an error of change comes back and nothing is written.
+	UpdateRequest(ctx context.Context, id string,
+		change func(*locksteward.Request) ([]locksteward.Entry, error)) (locksteward.Request, error)
+	GetRequest(ctx context.Context, id string) (locksteward.Request, error)
+	// ListRequests is newest first; limit 0 is the store's default, -1 none.
+	ListRequests(ctx context.Context, states []locksteward.RequestState, target string, limit int) ([]locksteward.Request, error)
+	// RequestsForKey is newest first.
+	RequestsForKey(ctx context.Context, target string, db int, key string, limit int) ([]locksteward.Request, error)
+	CountRequests(ctx context.Context) (map[locksteward.RequestState]int, error)
+	AppendEntries(ctx context.Context, entries ...locksteward.Entry) error
+}
+
+// LockReader reads one lock directly, now, and tells which rules fire on it. A
+// key that is no lock, or not there, is locksteward.ErrNotFound.
+type LockReader interface {
+	ReadLock(ctx context.Context, target, key string) (lock locksteward.Lock, firing []string, err error)
+}
+
+// Executor is the means to delete on one target; [RedisExecutor] is the real one.
+type Executor interface {
+	// Execute compares and deletes. An error means that the outcome is not known
+	// yet, and only then; certain failures are results.
+	Execute(ctx context.Context, req locksteward.Request) (Result, error)
+	// Resolve finds out what an earlier Execute of the request did, and sees to
+	// it that one which did not happen never will. It deletes no lock. An error
+	// means that it could not be found out now.
+	Resolve(ctx context.Context, req locksteward.Request) (Result, error)
+}
+
+// Result is what became of an execution.
+type Result struct {
+	State        locksteward.RequestState // released, already_gone, changed, failed or unknown
+	Outcome      string                   // a sentence for people
+	WaitersWoken int64
+	// Differences are what was other than the evidence, without tokens.
+	Differences []string
+}
+
+// Deps are the things that a [Service] works with.
+type Deps struct {
+	Store   Store
+	Locks   LockReader
+	Classes *class.Set
+	// Executors has every target; nil for one without release credentials.
+	Executors map[string]Executor
+	// OnFinal, if set, is told of each request that became final, after it was
+	// stored; it must not block. For metrics and alerts.
+	OnFinal func(locksteward.Request)
+	// Now is the agent's clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Service takes requests and decisions and carries them out. Make one with [New].
+type Service struct {
+	log      *zap.Logger
+	store    Store
+	locks    LockReader
+	onFinal  func(locksteward.Request)
+	now      func() time.Time
+	settings atomic.Pointer[settings]
+
+	mu sync.Mutex
+	// busy counts who works on a request in this process, so that the loop does
+	// not take an act under way for one that was left behind.
+	busy map[string]int
+}
+
+// settings is what a reload of the configuration replaces, as a whole.
+type settings struct {
+	cfg       Config
+	classes   *class.Set
+	executors map[string]Executor
+}
+
+// New returns a service. It starts nothing; see [Service.Run].
+func New(log *zap.Logger, cfg Config, deps Deps) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if deps.Store == nil || deps.Locks == nil || deps.Classes == nil {
+		return nil, errors.New("release: store, locks and classes are required")
+	}
+	s := &Service{
+		log: log.Named("release"), store: deps.Store, locks: deps.Locks,
+		onFinal: deps.OnFinal, now: deps.Now, busy: map[string]int{},
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	s.settings.Store(&settings{cfg: cfg.withDefaults(), classes: deps.Classes, executors: deps.Executors})
+	return s, nil
+}
+
+// Reload replaces configuration, classes and executors. Requests already open
+// follow the new policy; an act under way ends with the executor it began with.
+// After an error everything is as it was.
+func (s *Service) Reload(cfg Config, classes *class.Set, executors map[string]Executor) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	s.settings.Store(&settings{cfg: cfg.withDefaults(), classes: classes, executors: executors})
+	return nil
+}
+
+// Enabled says whether this agent can delete on a target.
+func (s *Service) Enabled(target string) bool {
+	now := s.settings.Load()
+	return now.executors[target] != nil && !now.cfg.KillSwitch
+}
+
+// Filter selects requests; zero fields select all.
+type Filter struct {
+	States []locksteward.RequestState
+	Target string
+	Limit  int // 0: 100; -1: all
+}
+
+// List returns requests, newest first.
+func (s *Service) List(ctx context.Context, f Filter) ([]locksteward.Request, error) {
+	return s.store.ListRequests(ctx, f.States, f.Target, f.Limit)
+}
+
+// Get returns a request; an unknown id is locksteward.ErrNotFound.
+func (s *Service) Get(ctx context.Context, id string) (locksteward.Request, error) {
+	return s.store.GetRequest(ctx, id)
+}
+
+// Counts returns how many requests are in each state.
+func (s *Service) Counts(ctx context.Context) (map[locksteward.RequestState]int, error) {
+	return s.store.CountRequests(ctx)
+}
+
+// executor returns the means to delete on a target, or why there are none.
+func (s *Service) executor(target string) (Executor, error) {
+	e, known := s.settings.Load().executors[target]
+	if !known {
+		return nil, notFound("no target is named %q; see targets[].name in the configuration", target)
+	}
+	if e == nil {
+		return nil, refused("this agent cannot delete: no release credentials configured; set release_credentials of target %q", target)
+	}
+	return e, nil
+}
+
+// enter marks a request as worked on; leave ends that.
+func (s *Service) enter(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy[id]++
+}
+
+// enterAlone is enter if nobody else works on the request.
+func (s *Service) enterAlone(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[id] > 0 {
+		return false
+	}
+	s.busy[id]++
+	return true
+}
+
+func (s *Service) leave(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[id]--; s.busy[id] <= 0 {
+		delete(s.busy, id)
+	}
+}
+
+// final tells who wants to know that a request is over.
+func (s *Service) final(r locksteward.Request) {
+	log := s.log.Info
+	if r.State == locksteward.RequestUnknown || r.State == locksteward.RequestFailed {
+		log = s.log.Error
+	}
+	log("release request is over", requestFields(r)...)
+	if s.onFinal != nil {
+		s.onFinal(r)
+	}
+}
+
+func requestFields(r locksteward.Request) []zap.Field {
+	return []zap.Field{
+		zap.String("request_id", r.ID), zap.String("state", string(r.State)), zap.String("target", r.Evidence.Target),
+		zap.String("key", locksteward.DisplayKey(r.Evidence.Key)), zap.String("class", r.Evidence.Class),
+		zap.String("requester", r.Requester), zap.String("outcome", r.Outcome),
+	}
+}

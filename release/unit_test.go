@@ -1,0 +1,173 @@
+package release_test
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/release"
+)
+
+func TestEvidenceHashCoversEveryField(t *testing.T) {
+	t.Parallel()
+	base := locksteward.Evidence{
+		Target: "redis", DB: 1, Key: "lock:\xff", Class: "orders", Dialect: "token", Type: "string",
+		Identity: locksteward.IdentityStrong, TokenDigest: "hmac-sha256:1", ExpireAt: 7, Count: 1,
+		Holder:  locksteward.Holder{App: "a", Host: "h", PID: 2, Session: "s", Instance: "i"},
+		ClaimID: "c", Fence: 3, Findings: []string{"a/b"}, At: time.Unix(1, 2).UTC(),
+	}
+	hash := release.EvidenceHash(base)
+	if again := release.EvidenceHash(base); again != hash {
+		t.Error("the same evidence has two hashes")
+	}
+	local := base
+	local.At = base.At.In(time.FixedZone("x", 3600))
+	if release.EvidenceHash(local) != hash {
+		t.Error("the time zone is part of the hash")
+	}
+	seen := map[string]string{hash: "base"}
+	check := func(name string, e locksteward.Evidence) {
+		h := release.EvidenceHash(e)
+		if other, dup := seen[h]; dup {
+			t.Errorf("%s and %s have one hash", name, other)
+		}
+		seen[h] = name
+	}
+	alter := func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString(v.String() + "x")
+		case reflect.Int, reflect.Int64:
+			v.SetInt(v.Int() + 1)
+		case reflect.Slice:
+			v.Set(reflect.Append(v, reflect.ValueOf("x")))
+		case reflect.Struct:
+			v.Set(reflect.ValueOf(base.At.Add(1)))
+		default:
+			t.Fatalf("a field of kind %s", v.Kind())
+		}
+	}
+	kind := reflect.TypeFor[locksteward.Evidence]()
+	for i := range kind.NumField() {
+		name := kind.Field(i).Name
+		if name == "Holder" {
+			for j := range reflect.TypeFor[locksteward.Holder]().NumField() {
+				e := base
+				alter(reflect.ValueOf(&e).Elem().Field(i).Field(j))
+				check(name, e)
+			}
+			continue
+		}
+		e := base
+		e.Findings = append([]string(nil), base.Findings...)
+		alter(reflect.ValueOf(&e).Elem().Field(i))
+		check(name, e)
+	}
+}
+
+func TestEveryDifferenceIsSeen(t *testing.T) {
+	t.Parallel()
+	base := locksteward.Evidence{Type: "string", TokenDigest: "d", ExpireAt: 7, Count: 1, Dialect: "token", ClaimID: "c"}
+	if diff := release.Differences(base, base); len(diff) != 0 {
+		t.Errorf("differs from itself: %q", diff)
+	}
+	for name, change := range map[string]func(*locksteward.Evidence){
+		"type":    func(e *locksteward.Evidence) { e.Type = "hash" },
+		"digest":  func(e *locksteward.Evidence) { e.TokenDigest = "e" },
+		"none":    func(e *locksteward.Evidence) { e.TokenDigest = "" },
+		"expiry":  func(e *locksteward.Evidence) { e.ExpireAt++ },
+		"count":   func(e *locksteward.Evidence) { e.Count++ },
+		"dialect": func(e *locksteward.Evidence) { e.Dialect = "unknown" },
+		"claim":   func(e *locksteward.Evidence) { e.ClaimID = "d" },
+	} {
+		is := base
+		change(&is)
+		if len(release.Differences(base, is)) == 0 {
+			t.Errorf("%s: not seen", name)
+		}
+	}
+	// A lock that could not be read in full equals nothing, not even itself.
+	unread := base
+	unread.TokenDigest = ""
+	if len(release.Differences(unread, unread)) == 0 {
+		t.Error("two unread values count as equal")
+	}
+}
+
+func TestFinalStatesHaveNoNext(t *testing.T) {
+	t.Parallel()
+	all := map[locksteward.RequestState]bool{locksteward.RequestPending: true}
+	for from, tos := range release.Next() {
+		if from.Final() {
+			t.Errorf("%s is final and has a next state", from)
+		}
+		for _, to := range tos {
+			all[to] = true
+		}
+	}
+	if len(all) != 11 {
+		t.Errorf("%d states can be reached, want all 11", len(all))
+	}
+	for state := range all {
+		if _, moves := release.Next()[state]; moves == state.Final() {
+			t.Errorf("%s: final %t, moves %t", state, state.Final(), moves)
+		}
+	}
+}
+
+func TestConfigReportsAllProblems(t *testing.T) {
+	t.Parallel()
+	if err := release.DefaultConfig().Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := (release.Config{}).Validate(); err != nil {
+		t.Error(err)
+	}
+	err := release.Config{RequestTTL: time.Second, ApprovalTTL: 48 * time.Hour, ExecuteTimeout: -1}.Validate()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, line := range []string{"request_ttl: must be", "got 1s", "approval_ttl: must be", "got 48h0m0s", "execute_timeout: must be", "got -1ns"} {
+		if !strings.Contains(err.Error(), line) {
+			t.Errorf("%q is not in %q", line, err)
+		}
+	}
+}
+
+func TestACLEscapesPrefixes(t *testing.T) {
+	t.Parallel()
+	rules := strings.Join(release.ACL([]string{"lock:*"}, []string{"a*b:"}), " ")
+	for _, want := range []string{"-@all", "~lock:*", `~a\*b:exec:*`, `~a\*b:meta:*`, `&a\*b:wake:*`, `&a\*b:instance:*`, "&redisson_lock__channel:*"} {
+		if !strings.Contains(rules, want) {
+			t.Errorf("%q is not in %q", want, rules)
+		}
+	}
+	if regexp.MustCompile(`\+(scan|keys|@all|evalsha|flush|config|set)\b`).MatchString(rules) {
+		t.Errorf("too many rights: %s", rules)
+	}
+}
+
+func TestDocsPrintTheACL(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../docs/release.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(raw), "ACL SETUSER releaser on >PASSWORD resetkeys\n")
+	block, _, closed := strings.Cut(block, "```")
+	if got, want := strings.Fields(block), release.ACL([]string{"lock:order:*"}, nil); !found || !closed || !slices.Equal(got, want) {
+		t.Errorf("docs/release.md has\n%q, ACL is\n%q", got, want)
+	}
+	for from := range release.Next() {
+		for _, state := range append(release.Next()[from], from) {
+			if !strings.Contains(string(raw), "| `"+string(state)+"` |") {
+				t.Errorf("docs/release.md does not explain the state %s", state)
+			}
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package locksteward_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/locksteward/locksteward"
+
+// source is one Go file of the main module.
+type source struct {
+	path string // from the root, with slashes
+	dir  string
+	test bool
+	file *ast.File
+	set  *token.FileSet
+	raw  []byte
+}
+
+// sources parses every Go file of the main module once.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var out []source
+	walk(t, func(p string) {
+		if !strings.HasSuffix(p, ".go") {
+			return
+		}
+		raw, err := os.ReadFile(filepath.FromSlash(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, p, raw, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, source{
+			path: p, dir: path.Dir(p), test: strings.HasSuffix(p, "_test.go"),
+			file: file, set: set, raw: raw,
+		})
+	})
+	return out
+}
+
+// walk calls visit with every file of the main module, by its path from the root.
+func walk(t *testing.T, visit func(p string)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			nested := p != "." && exists(filepath.Join(p, "go.mod"))
+			if nested || p != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "data" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		visit(filepath.ToSlash(p))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exists(p string) bool {
+	_, err := os.Stat(p)
+	return err == nil
+}
+
+// imports is the law of the tree: what each package may import of this module,
+// and which outside libraries are kept to a few. Packages not listed may be
+// imported by nobody but cmd.
+var imports = map[string][]string{
+	".":                  {},
+	"lock/record":        {},
+	"lock":               {"lock/record"},
+	"class":              {},
+	"dialect":            {".", "class", "lock/record"},
+	"api":                {"."},
+	"internal/connect":   {".", "lock/record"},
+	"internal/redisproc": {},
+	"internal/testredis": {"internal/redisproc"},
+	"internal/lockuser":  {"lock"},
+	"internal/users":     {"."},
+	"internal/apiclient": {".", "api"},
+	"scanner":            {".", "class", "dialect", "lock/record", "internal/connect"},
+	"rules":              {".", "class"},
+	"exporter":           {".", "class"},
+	"alert":              {".", "api"},
+	"store":              {".", "scanner", "release"},
+	"release":            {".", "class", "dialect", "lock/record", "internal/connect"},
+	"console":            {".", "api", "internal/users"},
+	"config":             {".", "class", "scanner", "rules", "exporter", "alert", "release", "store", "console", "internal/connect"},
+	"internal/agent":     {".", "api", "class", "config", "console", "dialect", "exporter", "alert", "release", "rules", "scanner", "store", "internal/connect", "internal/users"},
+	"internal/demo":      {".", "api", "class", "config", "internal/agent", "internal/apiclient", "internal/connect", "internal/lockuser", "internal/redisproc", "internal/users", "lock"},
+	"internal/scan":      {".", "api", "class", "dialect", "rules", "scanner", "internal/connect"},
+	"cmd/locksteward":    {".", "api", "class", "config", "exporter", "internal/agent", "internal/apiclient", "internal/connect", "internal/demo", "internal/scan", "internal/users", "rules", "scanner", "store"},
+}
+
+// outside names the packages that may use a library directly; others go through
+// them.
+var outside = map[string][]string{
+	"github.com/redis/go-redis":              {"lock", "scanner", "release", "internal/connect", "internal/testredis", "internal/redisproc", "internal/lockuser", "internal/demo"},
+	"github.com/prometheus/client_golang":    {"exporter"},
+	"github.com/prometheus/exporter-toolkit": {"exporter"},
+	"modernc.org/sqlite":                     {"store"},
+	"github.com/spf13/cobra":                 {"cmd/locksteward"},
+	"gopkg.in/yaml.v3":                       {"config", "internal/users"},
+	"github.com/robfig/cron":                 {"scanner"},
+	"github.com/alicebob/miniredis":          {"internal/demo"},
+}
+
+func TestImportTable(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		allowed, listed := imports[s.dir]
+		if !listed {
+			t.Errorf("%s: package %s is not in the import table of repo_test.go; add it with what it may import", s.path, s.dir)
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			name := strings.Trim(spec.Path.Value, `"`)
+			if rel, ours := strings.CutPrefix(name, module); ours {
+				rel = strings.TrimPrefix(rel, "/")
+				if rel == "" {
+					rel = "."
+				}
+				if !slices.Contains(allowed, rel) {
+					t.Errorf("%s imports %s: the import table does not let %s do that", s.path, rel, s.dir)
+				}
+			}
+			for library, users := range outside {
+				if (name == library || strings.HasPrefix(name, library+"/")) && !slices.Contains(users, s.dir) {
+					t.Errorf("%s imports %s: only %v may", s.path, name, users)
+				}
+			}
+		}
+	}
+}
+
+func TestRulesArePure(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.dir != "rules" || s.test {
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			name := strings.Trim(spec.Path.Value, `"`)
+			if slices.Contains([]string{"os", "net", "net/http", "io/fs", "go.uber.org/zap"}, name) {
+				t.Errorf("%s imports %s: rules read no clock, network or file", s.path, name)
+			}
+		}
+		if bytes.Contains(s.raw, []byte("time.Now(")) {
+			t.Errorf("%s reads the clock: rules get the time in their input", s.path)
+		}
+	}
+}
+
+func TestOnePackageCommentEach(t *testing.T) {
+	t.Parallel()
+	comments := map[string][]string{}
+	for _, s := range sources(t) {
+		if s.test || strings.Contains(s.path, "/testdata/") {
+			continue
+		}
+		if _, seen := comments[s.dir]; !seen {
+			comments[s.dir] = nil
+		}
+		if s.file.Doc != nil {
+			comments[s.dir] = append(comments[s.dir], s.path)
+		}
+	}
+	for dir, files := range comments {
+		if len(files) != 1 {
+			t.Errorf("%s: %d package comments %v, want exactly one", dir, len(files), files)
+		}
+	}
+}
+
+func TestFilesStaySmall(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if lines := bytes.Count(s.raw, []byte("\n")); lines > 600 {
+			t.Errorf("%s: %d lines, split it by noun (600 at most)", s.path, lines)
+		}
+	}
+}
+
+// forbidden are calls that hide state or end the program from the wrong place.
+var forbidden = []struct {
+	text, why string
+	allowed   func(s source) bool
+}{
+	{"os.Exit(", "only main ends the program", func(s source) bool {
+		return s.path == "cmd/locksteward/main.go" || s.test
+	}},
+	{"http.DefaultServeMux", "each listener has its own mux", func(source) bool { return false }},
+	{"zap.L()", "loggers are passed in", func(source) bool { return false }},
+	{"zap.S()", "loggers are passed in", func(source) bool { return false }},
+	{"log.Fatal", "return the error", func(source) bool { return false }},
+	{"time.Sleep(", "await an event", func(s source) bool {
+		return !s.test && s.dir == "internal/testredis" || bytes.Contains(s.raw, []byte("testing/synctest"))
+	}},
+}
+
+func TestForbiddenCalls(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.path == "repo_test.go" {
+			continue
+		}
+		for _, f := range forbidden {
+			if bytes.Contains(s.raw, []byte(f.text)) && !f.allowed(s) {
+				t.Errorf("%s uses %s: %s", s.path, f.text, f.why)
+			}
+		}
+	}
+}
+
+func TestScriptsSayTheirContract(t *testing.T) {
+	t.Parallel()
+	found := 0
+	walk(t, func(p string) {
+		if !strings.HasSuffix(p, ".lua") {
+			return
+		}
+		found++
+		raw, err := os.ReadFile(filepath.FromSlash(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(string(raw), "\nlocal ")
+		for _, word := range []string{"KEYS", "ARGV", "Returns"} {
+			if !strings.HasPrefix(string(raw), "--") || !strings.Contains(head, word) {
+				t.Errorf("%s: the opening comment does not say %s", p, word)
+			}
+		}
+	})
+	if found == 0 {
+		t.Error("no Lua scripts found: is the test run from the root?")
+	}
+}

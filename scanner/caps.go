@@ -1,0 +1,74 @@
+package scanner
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// retryCaps is how long a command that was refused is not asked for again: each
+// refusal is an entry in the server's ACL LOG.
+const retryCaps = 10 * time.Minute
+
+// optional commands, and what is missing without them.
+var optional = map[string]string{
+	"object|idletime": "OBJECT IDLETIME is refused: ages of locks first seen now begin at 0; grant +object|idletime",
+	"memory|usage":    "MEMORY USAGE is refused: hash locks and lock metadata are listed but not read; grant +memory|usage",
+	"pexpiretime":     "PEXPIRETIME is refused: expiry times are computed from TTLs; grant +pexpiretime",
+	"info":            "INFO is refused: a failover or restart during a sweep goes unnoticed; grant +info",
+}
+
+// caps remembers what a target refuses. It is safe for concurrent use.
+type caps struct {
+	mu      sync.Mutex
+	refused map[string]time.Time
+	// forbidden counts keys that the ACL did not let us read in this sweep.
+	forbidden int64
+}
+
+func newCaps() *caps { return &caps{refused: map[string]time.Time{}} }
+
+// has says whether an optional command is worth asking for.
+func (c *caps) has(command string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, refused := c.refused[command]
+	return !refused || time.Since(at) > retryCaps
+}
+
+func (c *caps) refuse(command string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused[command] = time.Now()
+}
+
+// allow notes that a command worked.
+func (c *caps) allow(command string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.refused, command)
+}
+
+func (c *caps) forbid(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forbidden += int64(n)
+}
+
+// reset begins a sweep.
+func (c *caps) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forbidden = 0
+}
+
+// notes returns what is missing, in words, sorted.
+func (c *caps) notes() (notes []string, forbidden int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for command := range c.refused {
+		notes = append(notes, optional[command])
+	}
+	slices.Sort(notes)
+	return notes, c.forbidden
+}

@@ -1,0 +1,320 @@
+package scanner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+// fill writes n keys that are no locks.
+func fill(t testing.TB, c redis.Cmdable, n int) {
+	t.Helper()
+	for from := 0; from < n; from += 1000 {
+		_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+			for i := from; i < min(n, from+1000); i++ {
+				p.Set(t.Context(), fmt.Sprintf("filler:%d", i), "x", 0)
+			}
+			return nil
+		})
+		must(t, err)
+	}
+}
+
+// slow is a configuration under which a sweep of a few thousand keys takes
+// about a second, so that something can happen meanwhile.
+func slow(url string) rig {
+	r := fast(url)
+	r.scan = scanner.Config{MaxServerShare: 0.005}
+	r.connect.ReadTimeout = 300 * time.Millisecond
+	r.connect.DialTimeout = 300 * time.Millisecond
+	return r
+}
+
+// scans returns how many SCANs the server has run.
+func scans(t testing.TB, c *redis.Client) int64 {
+	t.Helper()
+	stats, err := c.Info(t.Context(), "commandstats").Result()
+	must(t, err)
+	_, rest, ok := strings.Cut(stats, "cmdstat_scan:calls=")
+	if !ok {
+		return 0
+	}
+	var n int64
+	_, err = fmt.Sscan(strings.Split(rest, ",")[0], &n)
+	must(t, err)
+	return n
+}
+
+// during runs a sweep and calls do once the server of c has answered three
+// SCANs of it.
+func during(t *testing.T, s *scanner.Scanner, c *redis.Client, do func()) (got locksteward.Sweep, err error) {
+	t.Helper()
+	before := scans(t, c)
+	var wg sync.WaitGroup
+	wg.Go(func() { got, err = s.Sweep(t.Context()) })
+	defer wg.Wait()
+	testredis.Eventually(t, 10*time.Second, func() bool { return scans(t, c) >= before+3 }, "the sweep does not begin")
+	do()
+	wg.Wait()
+	return got, err
+}
+
+func passOf(got locksteward.Sweep, node string) locksteward.MasterPass {
+	for _, m := range got.Masters {
+		if m.Node == node {
+			return m
+		}
+	}
+	return locksteward.MasterPass{}
+}
+
+func TestClusterPausedMasterResolvesNothing(t *testing.T) {
+	t.Parallel()
+	cluster := testredis.StartCluster(t, testredis.WithConfig("cluster-node-timeout 60000"))
+	c := cluster.Client(t)
+	fill(t, c, 6000)
+	keys := map[*testredis.Server][]string{}
+	for i := range 30 {
+		key := fmt.Sprintf("lock:%d", i)
+		must(t, c.Set(t.Context(), key, fmt.Sprint("tok", i), 0).Err())
+		n := cluster.NodeOf(key)
+		keys[n] = append(keys[n], key)
+	}
+	s := slow(cluster.URL()).build(t)
+	first := sweep(t, s)
+	if len(first.Locks) != 30 || len(first.Masters) != 3 || len(keys) != 3 {
+		t.Fatalf("%d locks on %d masters", len(first.Locks), len(first.Masters))
+	}
+	for _, l := range first.Locks {
+		if l.Node != cluster.NodeOf(l.Key).Addr() {
+			t.Errorf("%s was read from %s", l.Key, l.Node)
+		}
+	}
+	for i := range 30 {
+		must(t, c.Del(t.Context(), fmt.Sprintf("lock:%d", i)).Err())
+	}
+	stopped := cluster.Nodes[1]
+	got, err := during(t, s, stopped.Client(t), stopped.Pause)
+	defer stopped.Resume()
+	if err == nil || got.Complete() {
+		t.Errorf("complete with a paused master: %+v", got.Masters)
+	}
+	for _, n := range cluster.Nodes {
+		p := passOf(got, n.Addr())
+		if p.Complete != (n != stopped) || (p.Reason == "") != p.Complete {
+			t.Errorf("pass over %s: %+v", n.Addr(), p)
+		}
+		for _, key := range keys[n] {
+			_, known := s.Table().Get(0, key)
+			if over := ending(got, key) != ""; over != (n != stopped) || known == over {
+				t.Errorf("%s on %s: ended %v, known %v", key, n.Addr(), over, known)
+			}
+		}
+	}
+	if state := s.State(); !state.Up || !strings.Contains(state.Reason, "1 of 3 masters") {
+		t.Errorf("state %+v", state)
+	}
+	stopped.Resume()
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		got, err = s.Sweep(t.Context())
+		return err == nil && got.Complete()
+	}, "no complete sweep after the master came back")
+	if len(got.Endings) != len(keys[stopped]) || s.Table().Len() != 0 {
+		t.Errorf("%d endings, want %d", len(got.Endings), len(keys[stopped]))
+	}
+}
+
+func TestReshardMakesThePassIncomplete(t *testing.T) {
+	t.Parallel()
+	cluster := testredis.StartCluster(t)
+	c := cluster.Client(t)
+	fill(t, c, 6000)
+	must(t, c.Set(t.Context(), "lock:{moved}", "tok", 0).Err())
+	s := slow(cluster.URL()).build(t)
+	sweep(t, s)
+	from := cluster.NodeOf("lock:{moved}")
+	var to *testredis.Server
+	for _, n := range cluster.Nodes {
+		if n != from {
+			to = n
+		}
+	}
+	got, err := during(t, s, from.Client(t), func() { moveSlot(t, "lock:{moved}", from, to, cluster.Nodes) })
+	if err == nil || got.Complete() {
+		t.Errorf("complete while a slot moved: %+v", got.Masters)
+	}
+	if len(got.Endings) != 0 || len(got.Losses) != 0 {
+		t.Errorf("endings %+v, losses %+v", got.Endings, got.Losses)
+	}
+	after := sweep(t, s)
+	if l := find(t, after.Locks, "lock:{moved}"); l.Node != to.Addr() || l.History.Looks < 2 {
+		t.Errorf("after the move: %s, %+v", l.Node, l.History)
+	}
+	if len(after.Endings) != 0 {
+		t.Errorf("endings after the move: %+v", after.Endings)
+	}
+}
+
+// moveSlot moves key's slot with all its keys.
+func moveSlot(t *testing.T, key string, from, to *testredis.Server, all []*testredis.Server) {
+	t.Helper()
+	ctx := t.Context()
+	a, b := from.Client(t), to.Client(t)
+	slot, err := a.ClusterKeySlot(ctx, key).Result()
+	must(t, err)
+	idA, err := a.Do(ctx, "cluster", "myid").Text()
+	must(t, err)
+	idB, err := b.Do(ctx, "cluster", "myid").Text()
+	must(t, err)
+	must(t, b.Do(ctx, "cluster", "setslot", slot, "importing", idA).Err())
+	must(t, a.Do(ctx, "cluster", "setslot", slot, "migrating", idB).Err())
+	host, port, _ := strings.Cut(to.Addr(), ":")
+	must(t, a.Do(ctx, "migrate", host, port, "", 0, 5000, "keys", key).Err())
+	for _, n := range all {
+		must(t, n.Client(t).Do(ctx, "cluster", "setslot", slot, "node", idB).Err())
+	}
+}
+
+func TestFailoverDuringTheSweep(t *testing.T) {
+	t.Parallel()
+	sentinel := testredis.StartSentinel(t)
+	c := sentinel.Client(t)
+	fill(t, c, 3000)
+	must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())
+	must(t, c.Wait(t.Context(), 1, 5*time.Second).Err())
+	s := slow(sentinel.URL()).build(t)
+	sweep(t, s)
+	master := sentinel.Master()
+	got, err := during(t, s, master.Client(t), func() { sentinel.Failover(t) })
+	if err == nil || got.Complete() || len(got.Endings) != 0 {
+		t.Errorf("a failover in the middle: %v, %+v, endings %+v", err, got.Masters, got.Endings)
+	}
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		got, err = s.Sweep(t.Context())
+		return err == nil && got.Complete()
+	}, "no complete sweep after the failover")
+	l := find(t, got.Locks, "lock:a")
+	if l.Node == master.Addr() || l.History.Looks < 2 || len(got.Endings) != 0 {
+		t.Errorf("after the failover: %s, %+v, endings %+v", l.Node, l.History, got.Endings)
+	}
+}
+
+func TestRestartDuringTheSweep(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	fill(t, c, 3000)
+	must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())
+	s := slow(srv.URL()).build(t)
+	sweep(t, s)
+	got, err := during(t, s, c, srv.Restart)
+	if err == nil || got.Complete() || len(got.Endings) != 0 {
+		t.Errorf("a restart in the middle: %v, %+v, endings %+v", err, got.Masters, got.Endings)
+	}
+	// The server came back empty: the lock is gone, and nobody released it.
+	testredis.Eventually(t, 10*time.Second, func() bool {
+		got, err = s.Sweep(t.Context())
+		return err == nil && got.Complete()
+	}, "no complete sweep after the restart")
+	if how := ending(got, "lock:a"); how != locksteward.EndedDeleted {
+		t.Errorf("ended %q", how)
+	}
+}
+
+func TestReplicaIsNoMaster(t *testing.T) {
+	t.Parallel()
+	master := testredis.Start(t)
+	replica := testredis.StartReplica(t, master)
+	s := fast(replica.URL()).build(t)
+	got, err := s.Sweep(t.Context())
+	if err == nil || got.Complete() || !strings.Contains(s.State().Reason, "replica") {
+		t.Errorf("swept a replica: %v, %+v", err, s.State())
+	}
+}
+
+func TestTimeoutMakesTheSweepIncomplete(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	fill(t, srv.Client(t), 5000)
+	r := slow(srv.URL())
+	r.scan.MaxServerShare, r.scan.Timeout = 0.001, time.Second
+	s := r.build(t)
+	got, err := s.Sweep(t.Context())
+	if err == nil || got.Complete() || len(got.Masters) != 1 || !strings.Contains(got.Masters[0].Reason, "timeout") {
+		t.Errorf("%v, %+v", err, got.Masters)
+	}
+	if throttled := s.Stats().Throttled[scanner.ReasonShare]; throttled < 500*time.Millisecond {
+		t.Errorf("throttled for %s", throttled)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Sweep(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+// TestEmptyPagesAreNoEnd sweeps a keyspace of which almost all keys have
+// expired and are still there: SCAN skips them, whole pages long.
+func TestEmptyPagesAreNoEnd(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t, testredis.WithConfig("enable-debug-command yes"))
+	c := srv.Client(t)
+	ctx := t.Context()
+	must(t, c.Do(ctx, "debug", "set-active-expire", "0").Err())
+	for from := 0; from < 20000; from += 1000 {
+		_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i := range 1000 {
+				p.Do(ctx, "set", fmt.Sprintf("dead:%d", from+i), "x", "px", 1)
+			}
+			return nil
+		})
+		must(t, err)
+	}
+	for i := range 5 {
+		must(t, c.Set(ctx, fmt.Sprintf("lock:%d", i), "tok", 0).Err())
+	}
+	passed(t, c, 5*time.Millisecond)
+	s := fast(srv.URL()).build(t)
+	if got := sweep(t, s); len(got.Locks) != 5 || got.Keys() > 50 {
+		t.Errorf("%d locks among %d keys", len(got.Locks), got.Keys())
+	}
+}
+
+func TestBusyServerIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t, testredis.WithConfig("busy-reply-threshold 10"))
+	c := srv.Client(t)
+	fill(t, c, 3000)
+	must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())
+	s := slow(srv.URL()).build(t)
+	var wg sync.WaitGroup
+	got, err := during(t, s, c, func() {
+		wg.Go(func() {
+			opts := srv.Options()
+			opts.ReadTimeout = 30 * time.Second
+			own := redis.NewClient(opts)
+			defer own.Close()
+			script := "local e = redis.call('time')[1] + 2 while tonumber(redis.call('time')[1]) < e do end return 1"
+			if err := own.Eval(t.Context(), script, nil).Err(); err != nil {
+				t.Errorf("script: %v", err)
+			}
+		})
+	})
+	wg.Wait()
+	if err != nil || !got.Complete() || len(got.Locks) != 1 {
+		t.Errorf("a script ran for a while: %v, %+v", err, got.Masters)
+	}
+	if busy := s.Stats().Throttled[scanner.ReasonBusy]; busy == 0 {
+		t.Error("no time was counted as busy")
+	}
+}

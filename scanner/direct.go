@@ -1,0 +1,218 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// directReader reads for a person or a rule: at once, without waiting for the
+// budget, in which it is booked all the same.
+func (s *Scanner) directReader(m connect.Master) *reader {
+	return &reader{
+		client: m.Client, node: m.Addr, caps: s.caps, prefixes: s.prefixes,
+		call: func(_ context.Context, _ int, pipeline func() error) error {
+			began := time.Now()
+			err := pipeline()
+			s.budget.spend(work{took: time.Since(began), latency: 1, memory: 1})
+			return err
+		},
+	}
+}
+
+// glance is what a direct read of one key came to.
+type glance struct {
+	sight *sight
+	node  string
+	lock  *locksteward.Lock // nil unless it is a lock or a candidate
+	ended *locksteward.Ending
+	lost  []locksteward.Loss
+}
+
+// glanceAt reads keys of one master, takes them into the table and returns what
+// it saw. known locks that turn out to be gone stay in the table when keepGone
+// is set.
+func (s *Scanner) glanceAt(ctx context.Context, m connect.Master, keys []string, keepGone bool) ([]glance, error) {
+	classes := s.classes.Load()
+	r := s.directReader(m)
+	subjects := make([]subject, len(keys))
+	for i, key := range keys {
+		subjects[i] = subject{key: key, match: classes.Classify(key), memory: s.table.remember(key)}
+	}
+	sights, err := r.inspect(ctx, subjects)
+	if err != nil {
+		return nil, err
+	}
+	o := observer{target: s.target, digest: s.digest, texts: texts{}}
+	glances := make([]glance, len(sights))
+	for i := range sights {
+		g := &glances[i]
+		g.sight, g.node = &sights[i], m.Addr
+		g.lost = lossesOf(&sights[i], s.target, m.Addr)
+		s.settleGlance(ctx, r, &o, g, keepGone)
+	}
+	return glances, nil
+}
+
+func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *glance, keepGone bool) {
+	t := s.table
+	switch g.sight.as {
+	case unread:
+		return
+	case gone:
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if e, ok := t.entries[g.sight.key]; ok && !keepGone {
+			var lost *locksteward.Loss
+			if len(g.lost) > 0 && e.claim != nil && g.lost[0].Claim.ID == e.claim.ID {
+				lost = &g.lost[0]
+			}
+			g.ended = new(endingOf(e, s.target, g.sight.at, lost, false))
+			t.drop(g.sight.key)
+		}
+		return
+	}
+	obs, ok := o.observe(g.sight, g.node)
+	if !ok {
+		return
+	}
+	if obs.Kind == locksteward.KindCandidate {
+		g.lock = &locksteward.Lock{Observation: obs}
+		return
+	}
+	l, shape := pack(obs)
+	s.joinDirect(ctx, r, g.sight, &l)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l.kind = t.intern(shape)
+	now, replaced := t.update(l)
+	g.lock = new(now.lock(s.target))
+	if replaced != nil {
+		g.ended = new(replacedBy(replaced, s.target, l.at))
+	}
+}
+
+// joinDirect reads what other keys tell of a lock: heartbeat and waiters. What
+// cannot be read now stays unknown, which is no reason not to show the lock.
+func (s *Scanner) joinDirect(ctx context.Context, r *reader, seen *sight, l *look) {
+	if l.claim != nil {
+		wait := record.Companion(seen.meta.prefix, record.KindWait, l.key)
+		if counts, err := r.waiters(ctx, []waitKey{{lock: l.key, key: wait}}); err == nil && counts[l.key] > 0 {
+			l.waiters = int32(counts[l.key])
+		}
+	}
+	id := l.holderInstance()
+	if id == "" {
+		return
+	}
+	for _, key := range s.instanceKeys(id) {
+		got := instanceRead{}
+		if m, err := s.conn.MasterFor(ctx, key.key); err == nil {
+			if list, err := s.directReader(m).instances(ctx, []instanceKey{key}); err == nil {
+				got = list[0]
+			}
+		}
+		switch {
+		case got.instance != nil:
+			l.instance = got.instance
+			return
+		case !got.read:
+			l.instance = &locksteward.Instance{ID: id}
+		}
+	}
+}
+
+// instanceKeys returns where the heartbeat of a process may stand.
+func (s *Scanner) instanceKeys(id string) []instanceKey {
+	keys := make([]instanceKey, len(s.prefixes))
+	for i, prefix := range s.prefixes {
+		keys[i] = instanceKey{id: id, key: record.InstanceKey(prefix, id)}
+	}
+	return keys
+}
+
+// refresh is [Table.Refresh].
+func (s *Scanner) refresh(ctx context.Context, key string) (locksteward.Lock, error) {
+	name := locksteward.DisplayKey(key)
+	m, err := s.conn.MasterFor(ctx, key)
+	if err != nil {
+		return locksteward.Lock{}, fmt.Errorf("read %q: %w", name, err)
+	}
+	glances, err := s.glanceAt(ctx, m, []string{key}, true)
+	if err != nil {
+		return locksteward.Lock{}, fmt.Errorf("read %q: %w", name, err)
+	}
+	g := glances[0]
+	if g.ended != nil {
+		s.table.mu.Lock()
+		s.table.pending = append(s.table.pending, *g.ended)
+		s.table.mu.Unlock()
+	}
+	switch {
+	case g.sight.as == unread:
+		return locksteward.Lock{}, fmt.Errorf("read %q: it changed while it was read or may not be read; try again", name)
+	case g.lock == nil:
+		return locksteward.Lock{}, fmt.Errorf("read %q: %w", name, locksteward.ErrNotFound)
+	}
+	return *g.lock, nil
+}
+
+// Recheck reads the keys of locks again, now, each on the master that owns it,
+// and returns what it saw as a sweep without masters: Locks that are there,
+// Endings of holds that are over, Losses. A key that could not be read is in
+// neither; the error says why, and the rest is good all the same.
+func (s *Scanner) Recheck(ctx context.Context, locks []locksteward.Lock) (locksteward.Sweep, error) {
+	sweep := locksteward.Sweep{Target: s.target.Name, Started: time.Now()}
+	if len(locks) == 0 {
+		sweep.At = sweep.Started
+		return sweep, nil
+	}
+	masters, err := s.conn.Masters(ctx)
+	if err != nil {
+		return sweep, fmt.Errorf("read %d locks again: %w", len(locks), err)
+	}
+	var errs []error
+	for _, m := range masters {
+		var keys []string
+		for _, l := range locks {
+			if m.Owns(l.Key) {
+				keys = append(keys, l.Key)
+			}
+		}
+		for len(keys) > 0 {
+			n := min(len(keys), subjectsPerLook)
+			glances, err := s.glanceAt(ctx, m, keys[:n], false)
+			keys = keys[n:]
+			if err != nil {
+				errs = append(errs, fmt.Errorf("read locks of %s again: %w", m.Addr, err))
+				break
+			}
+			for _, g := range glances {
+				collect(&sweep, g)
+			}
+		}
+	}
+	sweep.Duration = time.Since(sweep.Started)
+	if sweep.At.IsZero() {
+		sweep.At = sweep.Started
+	}
+	sortLocks(sweep.Locks)
+	sortLosses(sweep.Losses)
+	return sweep, errors.Join(errs...)
+}
+
+func collect(sweep *locksteward.Sweep, g glance) {
+	if g.lock != nil && g.lock.Kind == locksteward.KindLock {
+		sweep.Locks = append(sweep.Locks, *g.lock)
+	}
+	if g.ended != nil {
+		sweep.Endings = append(sweep.Endings, *g.ended)
+	}
+	sweep.Losses = append(sweep.Losses, g.lost...)
+	sweep.At = maxTime(sweep.At, g.sight.at)
+}

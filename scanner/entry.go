@@ -1,0 +1,230 @@
+package scanner
+
+import (
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// look is what one look saw of one lock, packed: 100,000 locks have to fit
+// beside everything else. [look.observation] unpacks it.
+type look struct {
+	key      string
+	kind     *shape // shared by all locks alike
+	digest   string
+	holder   *locksteward.Holder // nil: nothing known
+	claim    *locksteward.Claim
+	instance *locksteward.Instance
+
+	at       int64 // server time, µs since 1970
+	expireAt int64
+	ttl      time.Duration
+	idle     time.Duration
+	size     int64
+	count    int64
+	fence    int64
+	waiters  int32
+}
+
+// shape is the part of an observation that many locks have in common.
+type shape struct {
+	node        string
+	typ         string
+	tooLarge    bool
+	kind        locksteward.Kind
+	class       string
+	configured  bool
+	dialect     string
+	confidence  locksteward.Confidence
+	identity    locksteward.Identity
+	sharedToken bool
+	tokenKind   string
+}
+
+// shapes keeps one of each shape.
+type shapes map[shape]*shape
+
+func (s shapes) of(v shape) *shape {
+	if p, ok := s[v]; ok {
+		return p
+	}
+	p := &v
+	s[v] = p
+	return p
+}
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func fromMicros(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us)
+}
+
+// pack is the inverse of [look.observation].
+func pack(o locksteward.Observation) (look, shape) {
+	l := look{
+		key:      o.Key,
+		digest:   o.TokenDigest,
+		claim:    o.Claim,
+		instance: o.Instance,
+		at:       micros(o.At),
+		expireAt: o.ExpireAt,
+		ttl:      o.TTL,
+		idle:     o.Idle,
+		size:     o.Size,
+		count:    o.Count,
+		fence:    o.Fence,
+		waiters:  int32(min(max(o.Waiters, -1), 1<<30)),
+	}
+	if o.Holder != (locksteward.Holder{}) {
+		l.holder = new(o.Holder)
+	}
+	return l, shape{
+		node: o.Node, typ: o.Type, tooLarge: o.TooLarge, kind: o.Kind, class: o.Class, configured: o.Configured,
+		dialect: o.Dialect, confidence: o.Confidence, identity: o.Identity, sharedToken: o.SharedToken, tokenKind: o.TokenKind,
+	}
+}
+
+func (l *look) observation(target locksteward.Target) locksteward.Observation {
+	o := locksteward.Observation{
+		Target:      target.Name,
+		DB:          target.DB,
+		Node:        l.kind.node,
+		Key:         l.key,
+		Type:        l.kind.typ,
+		At:          fromMicros(l.at),
+		TTL:         l.ttl,
+		ExpireAt:    l.expireAt,
+		Idle:        l.idle,
+		Size:        l.size,
+		TooLarge:    l.kind.tooLarge,
+		Kind:        l.kind.kind,
+		Class:       l.kind.class,
+		Configured:  l.kind.configured,
+		Dialect:     l.kind.dialect,
+		Confidence:  l.kind.confidence,
+		Identity:    l.kind.identity,
+		TokenDigest: l.digest,
+		SharedToken: l.kind.sharedToken,
+		TokenKind:   l.kind.tokenKind,
+		Count:       l.count,
+		Fence:       l.fence,
+		Waiters:     int(l.waiters),
+		Claim:       l.claim,
+		Instance:    l.instance,
+	}
+	if l.holder != nil {
+		o.Holder = *l.holder
+	}
+	return o
+}
+
+// holderInstance returns the id of the process that holds the lock, "" if it
+// names none.
+func (l *look) holderInstance() string {
+	if l.holder == nil {
+		return ""
+	}
+	return l.holder.Instance
+}
+
+// entry is one lock in the table: its last look and its history.
+type entry struct {
+	look
+	past
+
+	// What the store has of it.
+	savedAt       int64
+	savedRenewals int32
+}
+
+// past is a packed locksteward.History.
+type past struct {
+	firstSeen   int64 // µs
+	lastSeen    int64
+	lastRenewal int64
+	renewEvery  time.Duration
+	looks       int32
+	renewals    int32
+}
+
+func (e *entry) lock(target locksteward.Target) locksteward.Lock {
+	every := e.renewEvery
+	if e.renewals < 2 {
+		every = 0
+	}
+	return locksteward.Lock{
+		Observation: e.observation(target),
+		History: locksteward.History{
+			FirstSeen:   fromMicros(e.firstSeen),
+			LastSeen:    fromMicros(e.lastSeen),
+			Looks:       int(e.looks),
+			Renewals:    int(e.renewals),
+			LastRenewal: fromMicros(e.lastRenewal),
+			RenewEvery:  every,
+		},
+	}
+}
+
+// computedTolerance is how far an expiry computed from TIME and PTTL may be off
+// without having been moved.
+const computedTolerance = 50 // ms
+
+// sameHold is locksteward.SameHold on packed looks, but that two values which
+// are too large to be read count as the same.
+func sameHold(a, b *look) bool {
+	if a.kind.typ != b.kind.typ || a.digest != b.digest {
+		return false
+	}
+	if a.digest == "" {
+		// Neither was read in full: nothing tells them apart, and a history that
+		// began anew with each look would be no history.
+		return true
+	}
+	return a.claim == nil || b.claim == nil || a.claim.ID == b.claim.ID
+}
+
+// seen continues the history of the same hold with a later look.
+func (e *entry) seen(l look) {
+	if l.expireAt > 0 && e.expireAt > 0 && l.expireAt > e.expireAt+computedTolerance {
+		e.renewed(l.at, time.Duration(l.expireAt-e.expireAt)*time.Millisecond)
+	}
+	if e.idle >= 0 {
+		// Idle then, and the same hold since: what it has been idle before the
+		// first look only adds up. A later OBJECT IDLETIME would tell of our own
+		// reads.
+		l.idle = e.idle + max(0, time.Duration(l.at-e.at)*time.Microsecond)
+	}
+	e.look = l
+	e.lastSeen = l.at
+	e.looks++
+}
+
+// renewed learns from an expiry that moved later by step. Looks are far apart,
+// so step may cover several renewals: the estimate falls at once to the smallest
+// step seen and rises slowly, and stays on the long side of the truth, where
+// "late" is not said too early.
+func (e *entry) renewed(at int64, step time.Duration) {
+	e.renewals++
+	e.lastRenewal = at
+	switch {
+	case e.renewEvery == 0:
+		e.renewEvery = step
+	case step < e.renewEvery:
+		e.renewEvery = (e.renewEvery + step) / 2
+	default:
+		e.renewEvery += (step - e.renewEvery) / 8
+	}
+}
+
+// begin starts the history of a new hold.
+func begin(l look) *entry {
+	return &entry{look: l, past: past{firstSeen: l.at, lastSeen: l.at, looks: 1}}
+}

@@ -1,0 +1,148 @@
+package scanner_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a scanner over one target, with what a test may want to set.
+type rig struct {
+	connect connect.Config
+	scan    scanner.Config
+	opts    scanner.Options
+	classes []class.Class
+	digest  locksteward.DigestKey
+}
+
+// build returns the scanner; its connection is closed at the end of the test.
+func (r rig) build(t testing.TB) *scanner.Scanner {
+	t.Helper()
+	if r.connect.ReadTimeout == 0 {
+		r.connect.ReadTimeout = 2 * time.Second
+	}
+	conn, err := connect.Open(r.connect)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	classes, err := class.NewSet(r.classes)
+	if err != nil {
+		t.Fatalf("classes: %v", err)
+	}
+	target := locksteward.Target{Name: "test", Mode: conn.Mode()}
+	s, err := scanner.New(zaptest.NewLogger(t), target, conn, classes, r.digest, r.scan, r.opts)
+	if err != nil {
+		t.Fatalf("new: %v", err)
+	}
+	return s
+}
+
+// fast is a configuration that does not slow tests down.
+func fast(url string) rig {
+	return rig{connect: connect.Config{URL: url}, scan: scanner.Config{NoThrottle: true}, digest: locksteward.NewDigestKey()}
+}
+
+// sweep makes a sweep that must be complete.
+func sweep(t testing.TB, s *scanner.Scanner) locksteward.Sweep {
+	t.Helper()
+	got, err := s.Sweep(t.Context())
+	if err != nil || !got.Complete() {
+		t.Fatalf("sweep: complete %v, masters %+v, %v", got.Complete(), got.Masters, err)
+	}
+	return got
+}
+
+func find(t testing.TB, locks []locksteward.Lock, key string) locksteward.Lock {
+	t.Helper()
+	i := slices.IndexFunc(locks, func(l locksteward.Lock) bool { return l.Key == key })
+	if i < 0 {
+		t.Fatalf("lock %q is not among %q", key, names(locks))
+	}
+	return locks[i]
+}
+
+func names(locks []locksteward.Lock) []string {
+	out := make([]string, len(locks))
+	for i, l := range locks {
+		out[i] = l.Key
+	}
+	return out
+}
+
+// take writes a lock of our own format with its metadata, as lock/ does.
+func take(t testing.TB, c redis.Cmdable, key string, m record.Meta, ttl time.Duration) {
+	t.Helper()
+	ctx := t.Context()
+	now, err := c.Time(ctx).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.V, m.TTL = record.Version, ttl.Milliseconds()
+	if m.Acquired == 0 {
+		m.Acquired = now.UnixMilli()
+	}
+	if m.Renewed == 0 {
+		m.Renewed = m.Acquired
+	}
+	meta := record.Companion(record.DefaultPrefix, record.KindMeta, key)
+	_, err = c.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.Set(ctx, key, record.Value(m.ID, "secret-of-"+m.ID), ttl)
+		p.Del(ctx, meta)
+		p.HSet(ctx, meta, m.Fields()...)
+		p.PExpire(ctx, meta, ttl+record.Grace)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// release removes lock and metadata together, as lock/ does.
+func release(t testing.TB, c redis.Cmdable, key string) {
+	t.Helper()
+	must(t, c.Del(t.Context(), key, record.Companion(record.DefaultPrefix, record.KindMeta, key)).Err())
+}
+
+// heartbeat writes a process's heartbeat.
+func heartbeat(t testing.TB, c redis.Cmdable, id string) {
+	t.Helper()
+	key := record.InstanceKey(record.DefaultPrefix, id)
+	i := record.Instance{ID: id, App: "app-" + id, Host: "host-" + id, PID: 7, Started: 1000}
+	must(t, c.HSet(t.Context(), key, i.Fields()...).Err())
+	must(t, c.PExpire(t.Context(), key, record.HeartbeatTTL).Err())
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// passed waits until the server's clock is d further: tests of history need
+// looks at different times.
+func passed(t testing.TB, c redis.Cmdable, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	<-ctx.Done()
+	must(t, c.Ping(t.Context()).Err())
+}

@@ -1,0 +1,229 @@
+package scanner
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// merge takes what the passes found into the table and fills sweep with it.
+func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[string]bool) {
+	alive := map[string]*locksteward.Instance{}
+	losses := map[lossKey]locksteward.Loss{}
+	total, at := 0, time.Time{}
+	for _, p := range passes {
+		total += len(p.out.locks)
+		for id, i := range p.out.instances {
+			alive[id] = i
+		}
+		for _, l := range p.out.losses {
+			losses[lossKey{l.Key, l.Claim.ID}] = l
+		}
+		at = maxTime(at, p.out.at)
+	}
+	if !at.IsZero() {
+		sweep.At = at
+	}
+	t := s.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sweep.Locks = make([]locksteward.Lock, 0, total)
+	sweep.Endings = t.pending
+	t.pending = nil
+	t.candidates, t.candidateCount = nil, 0
+	for _, p := range passes {
+		for i := range p.out.locks {
+			f := &p.out.locks[i]
+			f.look.kind = t.intern(f.shape)
+			s.join(&f.look, p, alive, unknown)
+			now, replaced := t.update(f.look)
+			if replaced != nil {
+				sweep.Endings = append(sweep.Endings, replacedBy(replaced, s.target, f.look.at))
+				enrich(losses, replaced)
+			}
+			sweep.Locks = append(sweep.Locks, now.lock(s.target))
+		}
+		p.out.locks = nil
+		s.end(sweep, p, losses)
+		names := p.out.candidateNames[:min(len(p.out.candidateNames), maxCandidateNames-len(t.candidates))]
+		t.candidates = append(t.candidates, names...)
+		t.candidateCount += p.out.candidates
+	}
+	sweep.Candidates = t.candidateCount
+	sortLocks(sweep.Locks)
+	s.tellLosses(sweep, losses, alive, unknown)
+}
+
+// join adds to a look what other keys tell: heartbeat and waiters.
+func (s *Scanner) join(l *look, p *pass, alive map[string]*locksteward.Instance, unknown map[string]bool) {
+	if id := l.holderInstance(); id != "" {
+		l.instance = alive[id]
+		if l.instance == nil && unknown[id] {
+			l.instance = s.lastInstance(l.key, id)
+		}
+	}
+	if l.kind.dialect == dialect.Locksteward {
+		if n, ok := p.out.waiters[l.key]; ok {
+			l.waiters = int32(n)
+		}
+	}
+}
+
+// lastInstance stands for a heartbeat that could not be read: what was known of
+// it last, or that there may be one. "Not known" must not pass for "gone".
+func (s *Scanner) lastInstance(key, id string) *locksteward.Instance {
+	if e, ok := s.table.entries[key]; ok && e.instance != nil && e.instance.ID == id {
+		return e.instance
+	}
+	return &locksteward.Instance{ID: id}
+}
+
+// end finds the known locks that are certainly over.
+func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]locksteward.Loss) {
+	if p.out.err != nil {
+		return
+	}
+	s.table.dropRestored(p.master.Owns)
+	restarted := len(s.runIDs) > 0 && p.out.info["run_id"] != "" && !s.runIDs[p.out.info["run_id"]]
+	for key, at := range p.out.gone {
+		e, ok := s.table.entries[key]
+		if !ok || micros(at) < e.at {
+			continue // a direct read saw it later
+		}
+		var lost *locksteward.Loss
+		if e.claim != nil {
+			if l, ok := losses[lossKey{key, e.claim.ID}]; ok {
+				lost = &l
+			}
+		}
+		sweep.Endings = append(sweep.Endings, endingOf(e, s.target, at, lost, restarted))
+		s.table.drop(key)
+	}
+	for key, at := range p.out.noLock {
+		if e, ok := s.table.entries[key]; ok && micros(at) >= e.at {
+			sweep.Endings = append(sweep.Endings, replacedBy(e, s.target, micros(at)))
+			s.table.drop(key)
+		}
+	}
+}
+
+func replacedBy(e *entry, target locksteward.Target, at int64) locksteward.Ending {
+	return locksteward.Ending{Lock: e.lock(target), How: locksteward.EndedReplaced, At: fromMicros(at)}
+}
+
+// enrich completes a loss of which the successor tells only the id.
+func enrich(losses map[lossKey]locksteward.Loss, lost *entry) {
+	if lost.claim == nil {
+		return
+	}
+	at := lossKey{lost.key, lost.claim.ID}
+	if l, ok := losses[at]; ok && l.Claim.Acquired.IsZero() {
+		l.Claim = *lost.claim
+		if lost.holder != nil {
+			l.Holder = *lost.holder
+		}
+		losses[at] = l
+	}
+}
+
+// tellLosses puts the losses into the sweep, each as long as the server shows
+// its evidence, with what was once known of it.
+func (s *Scanner) tellLosses(sweep *locksteward.Sweep, losses map[lossKey]locksteward.Loss, alive map[string]*locksteward.Instance, unknown map[string]bool) {
+	for at, l := range losses {
+		if known, ok := s.known[at]; ok && l.Claim.Acquired.IsZero() {
+			l.Claim, l.Holder = known.Claim, known.Holder
+		}
+		s.known[at] = l
+		if id := l.Holder.Instance; id != "" {
+			l.Instance = alive[id]
+			if l.Instance == nil && unknown[id] {
+				l.Instance = &locksteward.Instance{ID: id}
+			}
+		}
+		sweep.Losses = append(sweep.Losses, l)
+	}
+	sortLosses(sweep.Losses)
+	for at, l := range s.known {
+		// An incomplete sweep may just not have met it; metadata of a lost hold
+		// does not live longer than this.
+		_, now := losses[at]
+		if !now && sweep.At.Sub(l.At) > record.Grace {
+			delete(s.known, at)
+		}
+	}
+}
+
+// report fills in the passes, the counters and the state.
+func (s *Scanner) report(sweep *locksteward.Sweep, passes []*pass) error {
+	var errs []error
+	var nodes []locksteward.NodeState
+	var keys int64
+	read := 0
+	reason := ""
+	for _, p := range passes {
+		keys += p.out.keys
+		if p.out.err == nil || p.out.keys > 0 || p.out.greeted && errors.Is(p.out.err, errTimeout) {
+			read++
+		}
+		if p.out.greeted {
+			nodes = append(nodes, p.out.info.node(p.master.Addr))
+		}
+		if p.out.err != nil {
+			errs = append(errs, fmt.Errorf("pass over %s: %w", p.master.Addr, p.out.err))
+			if reason == "" {
+				reason = reasonOf(p.out.err)
+			}
+		}
+		sweep.Masters = append(sweep.Masters, locksteward.MasterPass{
+			Node: p.master.Addr, Complete: p.out.err == nil, Reason: reasonOf(p.out.err), Keys: p.out.keys,
+		})
+	}
+	if read == 0 {
+		// Not one key of not one master: the target is away, whatever answered.
+		sweep.Masters = nil
+	}
+	if len(passes) > 1 && reason != "" {
+		reason = fmt.Sprintf("%d of %d masters were not read in full: %s", len(errs), len(passes), reason)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Sweeps++
+	s.stats.Keys += keys
+	if len(errs) == 0 && sweep.Complete() {
+		s.stats.CompleteSweeps++
+	}
+	s.state = locksteward.TargetState{Target: s.target, Up: read > 0, Reason: reason, Nodes: nodes}
+	s.state.Target.Mode = s.conn.Mode()
+	return errors.Join(errs...)
+}
+
+// away notes that nobody could be asked who the masters are.
+func (s *Scanner) away(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Sweeps++
+	s.state = locksteward.TargetState{Target: s.target, Reason: reasonOf(err)}
+	s.state.Target.Mode = s.conn.Mode()
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func sortLosses(losses []locksteward.Loss) {
+	slices.SortFunc(losses, func(a, b locksteward.Loss) int {
+		if c := strings.Compare(a.Key, b.Key); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Claim.ID, b.Claim.ID)
+	})
+}

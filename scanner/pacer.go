@@ -1,0 +1,129 @@
+package scanner
+
+import (
+	"slices"
+	"time"
+)
+
+// What the pacer aims at.
+const (
+	firstCount = 100  // COUNT of the first SCAN
+	minCount   = 10   // below that a page is mostly round trip
+	maxCount   = 1000 // one call blocks a server for about 0.5 ms
+	// callTarget is how long one SCAN may keep the server, with some room below
+	// the 0.5 ms that are promised.
+	callTarget = 400 * time.Microsecond
+
+	probeEvery  = 100 * time.Millisecond
+	probeKept   = 256 // for the best round trip: about 26 s
+	probeRecent = 20  // for the 95th percentile: 2 s
+
+	minFactor    = 1.0 / 8
+	memoryFactor = 1.0 / 4
+	memoryLimit  = 0.95
+	memoryEvery  = 10 * time.Second
+)
+
+// Costs of a call as measured on Redis 7.0. They are a floor under what is seen
+// from outside, where noise could hide it, and, times maxOver, a ceiling: what
+// is above that was other clients' work, or ours, not what the server did for us.
+const (
+	callCost    = 20 * time.Microsecond
+	keyCost     = 500 * time.Nanosecond // per COUNT of SCAN
+	commandCost = 500 * time.Nanosecond // per command of a pipeline
+	maxOver     = 10
+)
+
+// pacer learns from one master's answers how large a SCAN may be and how fast
+// to go. It belongs to the one goroutine that sweeps that master.
+type pacer struct {
+	count int
+
+	probes    []time.Duration // last probeKept round trips of a trivial command
+	probedAt  time.Time
+	factor    float64 // on the share: lowered by latency
+	changedAt time.Time
+
+	full     bool // memory pressure
+	memoryAt time.Time
+}
+
+func newPacer() *pacer { return &pacer{count: firstCount, factor: 1} }
+
+// best returns the shortest round trip of a trivial command: what a call costs
+// without the server's work.
+func (p *pacer) best() time.Duration {
+	if len(p.probes) == 0 {
+		return 0
+	}
+	return slices.Min(p.probes)
+}
+
+// probed takes the round trip of a trivial command. When the 95th percentile of
+// the recent ones is far above the best, other clients wait too: the speed is
+// halved, at most once a second, and comes back by 10 % a second.
+func (p *pacer) probed(now time.Time, rtt time.Duration) {
+	p.probedAt = now
+	p.probes = append(p.probes, rtt)
+	if len(p.probes) > probeKept {
+		p.probes = p.probes[1:]
+	}
+	if p.changedAt.IsZero() {
+		p.changedAt = now
+	}
+	elapsed := now.Sub(p.changedAt)
+	if elapsed < time.Second {
+		return
+	}
+	p.changedAt = now
+	if p.slow() {
+		p.factor = max(p.factor/2, minFactor)
+		return
+	}
+	p.factor = min(1, p.factor*(1+0.1*elapsed.Seconds()))
+}
+
+func (p *pacer) slow() bool {
+	recent := slices.Clone(p.probes[max(0, len(p.probes)-probeRecent):])
+	if len(recent) < 5 {
+		return false
+	}
+	slices.Sort(recent)
+	p95 := recent[(len(recent)*95-1)/100]
+	best := p.best()
+	return p95 > max(2*best, best+time.Millisecond)
+}
+
+// memory takes what INFO says of memory; limit 0 is "none".
+func (p *pacer) memory(now time.Time, used, limit int64) {
+	p.memoryAt = now
+	p.full = limit > 0 && float64(used) > memoryLimit*float64(limit)
+}
+
+// scanned books a SCAN of COUNT count that took rtt, and tunes the next one.
+func (p *pacer) scanned(count int, rtt time.Duration) work {
+	took := p.estimate(rtt, callCost+time.Duration(count)*keyCost)
+	// Half of the way to what this call suggests, at most twice as many.
+	fit := int(float64(count) * float64(callTarget) / float64(max(took, rtt-p.best(), time.Microsecond)))
+	p.count = min(max((p.count+min(fit, 3*p.count))/2, minCount), maxCount)
+	return p.work(took)
+}
+
+// piped books a pipeline of n commands that took rtt.
+func (p *pacer) piped(n int, rtt time.Duration) work {
+	return p.work(p.estimate(rtt, callCost+time.Duration(n)*commandCost))
+}
+
+// estimate returns the server's part of a round trip: what it took beyond the
+// best trivial one, at least floor, never more than all of it or maxOver floors.
+func (p *pacer) estimate(rtt, floor time.Duration) time.Duration {
+	return min(rtt, maxOver*floor, max(rtt-p.best(), floor))
+}
+
+func (p *pacer) work(took time.Duration) work {
+	w := work{took: took, latency: p.factor, memory: 1}
+	if p.full {
+		w.memory = memoryFactor
+	}
+	return w
+}

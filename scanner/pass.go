@@ -1,0 +1,345 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/connect"
+)
+
+// pass is one master's part of a sweep. It is used by one goroutine, but for
+// the pages that an unthrottled pass reads ahead.
+type pass struct {
+	s       *Scanner
+	master  connect.Master
+	classes *class.Set
+	pace    *pacer
+	reader  *reader
+	observe observer
+	// ration says which unknown candidates are looked at, see [Scanner.ration].
+	ration  ration
+	counted map[uint64]struct{} // hashes of candidates' names
+	tried   int                 // unknown candidates looked into
+
+	ahead  <-chan looked // the inspection under way, nil if none
+	todo   []subject
+	slots  map[string]slot // of every key that is looked at
+	extras companions
+
+	out passResult
+}
+
+// slot is how far a key has come in this pass.
+type slot struct {
+	// meta says that metadata is looked for too.
+	meta bool
+	// at is where its look is in passResult.locks, negative while there is none.
+	at int32
+}
+
+// passResult is what a pass found.
+type passResult struct {
+	master  connect.Master
+	info    info
+	greeted bool // the server answered at all
+	err     error
+	keys    int64
+	at      time.Time // server time of the last look
+
+	locks []found
+	// gone and noLock are known locks whose keys are not there any more, or are
+	// no locks any more, with the server time of the look.
+	gone, noLock map[string]time.Time
+
+	losses    []locksteward.Loss
+	instances map[string]*locksteward.Instance
+	waiters   map[string]int
+
+	candidates     int
+	candidateNames []string
+}
+
+// found is a lock with its shape, not yet shared.
+type found struct {
+	look  look
+	shape shape
+}
+
+func newPass(s *Scanner, m connect.Master, classes *class.Set, r ration) *pass {
+	p := &pass{
+		s: s, master: m, classes: classes, pace: s.pacer(m.Addr), ration: r,
+		observe: observer{target: s.target, digest: s.digest, texts: texts{}},
+		slots:   map[string]slot{},
+		counted: map[uint64]struct{}{},
+		out: passResult{
+			master: m, gone: map[string]time.Time{}, noLock: map[string]time.Time{},
+			instances: map[string]*locksteward.Instance{}, waiters: map[string]int{},
+		},
+	}
+	p.reader = &reader{client: m.Client, node: m.Addr, caps: s.caps, prefixes: s.prefixes, call: p.call}
+	return p
+}
+
+// Errors that end a pass.
+var (
+	errReplica   = errors.New("the server is a replica")
+	errLoading   = errors.New("the server is loading its data")
+	errRestarted = errors.New("the server was restarted or replaced during the pass")
+	errDemoted   = errors.New("the server became a replica during the pass")
+)
+
+// run makes the pass. What it found before an error counts too.
+func (p *pass) run(ctx context.Context) {
+	err := p.sweep(ctx)
+	if collectErr := p.collect(); err == nil {
+		err = collectErr
+	}
+	p.out.err = err
+}
+
+func (p *pass) sweep(ctx context.Context) error {
+	if err := p.greet(ctx); err != nil {
+		return err
+	}
+	if err := p.scan(ctx); err != nil {
+		return err
+	}
+	if err := p.inspect(ctx, p.todo); err != nil {
+		return err
+	}
+	p.todo = nil
+	if err := p.collect(); err != nil {
+		return err
+	}
+	if err := p.readExtras(ctx); err != nil {
+		return err
+	}
+	return p.farewell(ctx)
+}
+
+// greet asks the server who it is, and times some trivial commands.
+func (p *pass) greet(ctx context.Context) error {
+	text, err := p.askInfo(ctx)
+	if err != nil {
+		return err
+	}
+	p.out.greeted = true
+	i := parseInfo(text)
+	p.out.info = i
+	p.pace.memory(time.Now(), i.integer("used_memory"), i.integer("maxmemory"))
+	major, _ := i.version()
+	p.reader.noExpireTime = major > 0 && major < 7
+	p.reader.noIdle = i.lfu()
+	switch {
+	case i.loading():
+		return errLoading
+	case i.replica():
+		return errReplica
+	}
+	for range 3 {
+		if err := p.probe(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askInfo returns "" where the server does not let us ask.
+func (p *pass) askInfo(ctx context.Context, sections ...string) (string, error) {
+	var text string
+	err := p.call(ctx, 1, func() (err error) {
+		text, err = p.master.Client.Info(ctx, sections...).Result()
+		return err
+	})
+	switch {
+	case err == nil:
+		p.s.caps.allow("info")
+		return text, nil
+	case judge(err) == without:
+		p.s.caps.refuse("info")
+		return "", nil
+	default:
+		return "", fmt.Errorf("ask for info: %w", err)
+	}
+}
+
+// farewell checks that the server is the one that it was: what another process
+// answered in between is no pass.
+func (p *pass) farewell(ctx context.Context) error {
+	if p.out.info["run_id"] == "" {
+		return nil
+	}
+	server, err := p.askInfo(ctx, "server")
+	if err != nil {
+		return err
+	}
+	replication, err := p.askInfo(ctx, "replication")
+	if err != nil {
+		return err
+	}
+	switch {
+	case parseInfo(server)["run_id"] != p.out.info["run_id"]:
+		return errRestarted
+	case parseInfo(replication).replica():
+		return errDemoted
+	}
+	return nil
+}
+
+// scan walks the keyspace and looks at what may be a lock.
+func (p *pass) scan(ctx context.Context) error {
+	if p.s.cfg.NoThrottle {
+		return p.scanAhead(ctx)
+	}
+	return p.pages(ctx, func(keys []string) error { return p.consume(ctx, keys) })
+}
+
+// scanAhead reads pages while others are looked at: without a budget the server
+// should never wait for us.
+func (p *pass) scanAhead(ctx context.Context) error {
+	scanning, stop := context.WithCancel(ctx)
+	defer stop()
+	pages := make(chan []string, 4)
+	done := make(chan error, 1)
+	go func() {
+		defer close(pages)
+		done <- p.pages(scanning, func(keys []string) error {
+			select {
+			case pages <- keys:
+				return nil
+			case <-scanning.Done():
+				return scanning.Err()
+			}
+		})
+	}()
+	var err error
+	for keys := range pages {
+		if err == nil {
+			if err = p.consume(ctx, keys); err != nil {
+				stop()
+			}
+		}
+	}
+	if scanErr := <-done; err == nil {
+		err = scanErr
+	}
+	return err
+}
+
+// pages calls yield with each page of SCAN until the cursor is back at 0. An
+// empty page with a cursor is no end.
+func (p *pass) pages(ctx context.Context, yield func([]string) error) error {
+	for cursor := uint64(0); ; {
+		keys, next, err := p.page(ctx, cursor)
+		if err != nil {
+			return fmt.Errorf("scan: %w", err)
+		}
+		p.out.keys += int64(len(keys))
+		if err := yield(keys); err != nil {
+			return err
+		}
+		if next == 0 {
+			return nil
+		}
+		cursor = next
+	}
+}
+
+func (p *pass) page(ctx context.Context, cursor uint64) (keys []string, next uint64, err error) {
+	count := maxCount
+	if !p.s.cfg.NoThrottle {
+		count = p.pace.count
+		if err := p.upkeep(ctx); err != nil {
+			return nil, 0, err
+		}
+	}
+	err = p.s.paced(ctx, func() error {
+		began := time.Now()
+		keys, next, err = p.master.Client.Scan(ctx, cursor, "", int64(count)).Result()
+		if !p.s.cfg.NoThrottle {
+			p.s.budget.spend(p.pace.scanned(count, time.Since(began)))
+		}
+		return err
+	})
+	return keys, next, err
+}
+
+// upkeep keeps the pacer informed: a round trip ten times a second, memory now
+// and then.
+func (p *pass) upkeep(ctx context.Context) error {
+	now := time.Now()
+	if now.Sub(p.pace.memoryAt) > memoryEvery {
+		text, err := p.askInfo(ctx, "memory")
+		if err != nil {
+			return err
+		}
+		i := parseInfo(text)
+		p.pace.memory(now, i.integer("used_memory"), i.integer("maxmemory"))
+	}
+	if now.Sub(p.pace.probedAt) > probeEvery {
+		return p.probe(ctx)
+	}
+	return nil
+}
+
+func (p *pass) probe(ctx context.Context) error {
+	return p.s.paced(ctx, func() error {
+		began := time.Now()
+		if err := p.master.Client.Ping(ctx).Err(); err != nil && judge(err) != without {
+			return err
+		}
+		if !p.s.cfg.NoThrottle {
+			now := time.Now()
+			p.pace.probed(now, now.Sub(began))
+			p.s.budget.spend(p.pace.piped(1, now.Sub(began)))
+		}
+		return nil
+	})
+}
+
+// call is how the pass's reader reaches the server.
+func (p *pass) call(ctx context.Context, n int, pipeline func() error) error {
+	return p.s.paced(ctx, func() error {
+		began := time.Now()
+		err := pipeline()
+		if !p.s.cfg.NoThrottle {
+			p.s.budget.spend(p.pace.piped(n, time.Since(began)))
+		}
+		return err
+	})
+}
+
+// verify looks directly at known locks that the scan did not meet: SCAN may
+// miss what was written while it ran.
+func (p *pass) verify(ctx context.Context, missing []subject) error {
+	for chunk := range slices.Chunk(missing, subjectsPerLook) {
+		if err := p.inspect(ctx, chunk); err != nil {
+			return err
+		}
+	}
+	return p.collect()
+}
+
+// consume takes one page of key names.
+func (p *pass) consume(ctx context.Context, keys []string) error {
+	for _, key := range keys {
+		p.route(key)
+		if len(p.todo) >= subjectsPerLook {
+			todo := p.todo
+			p.todo = p.todo[:0]
+			if err := p.inspect(ctx, todo); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hashOf returns a name's hash.
+func (s *Scanner) hashOf(name string) uint64 { return maphash.String(s.seed, name) }

@@ -1,0 +1,170 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Bounds of one look at one key.
+const (
+	maxString       = 4096 // bytes read of a string
+	maxMembers      = 64   // of a hash, else it is not read
+	maxHash         = 16 << 10
+	maxPipeline     = 100
+	subjectsPerLook = 96
+)
+
+// errMoved is a key that is not where it was a moment ago: its slot is moving.
+var errMoved = errors.New("hash slots moved during the pass")
+
+// reader reads keys of one master in bounded pipelines.
+type reader struct {
+	client   *redis.Client
+	node     string
+	caps     *caps
+	prefixes []string
+	// noIdle and noExpireTime say that this server has no such thing: it keeps
+	// frequencies instead, it is older than 7.0.
+	noIdle, noExpireTime bool
+	// call runs one pipeline of n commands: it waits for the budget before and
+	// books what it took.
+	call func(ctx context.Context, n int, pipeline func() error) error
+}
+
+// exec runs commands in order, in pipelines of at most 100. Its error is one
+// that makes all replies worthless; errors about single commands stay with them
+// and are judged by [reader.judge].
+func (r *reader) exec(ctx context.Context, cmds []redis.Cmder) error {
+	for chunk := range slices.Chunk(cmds, maxPipeline) {
+		err := r.call(ctx, len(chunk), func() error {
+			pipe := r.client.Pipeline()
+			if err := pipe.BatchProcess(ctx, chunk...); err != nil {
+				return err
+			}
+			// The first error may be about one command only: each has its own.
+			_, _ = pipe.Exec(ctx)
+			for _, cmd := range chunk {
+				if err := cmd.Err(); err != nil && fatal(err) {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fatal says that an error is not about the one command that got it: the
+// connection broke, or the server would answer the same to all.
+func fatal(err error) bool {
+	if errors.Is(err, redis.Nil) {
+		return false
+	}
+	e, ok := errors.AsType[redis.Error](err)
+	if !ok {
+		return true
+	}
+	word, _, _ := strings.Cut(e.Error(), " ")
+	switch word {
+	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "NOAUTH", "WRONGPASS", "OOM":
+		return true
+	}
+	return false
+}
+
+// verdict is what a command's own error means for the key.
+type verdict int
+
+const (
+	fine      verdict = iota
+	forbidden         // the ACL does not let us read this key
+	without           // the server or the ACL does not have this command for us
+	changed           // the key is of another type now
+	moved             // the key's slot is moving
+	odd               // anything else
+)
+
+func judge(err error) verdict {
+	switch {
+	case err == nil, errors.Is(err, redis.Nil):
+		return fine
+	case redis.HasErrorPrefix(err, "NOPERM"):
+		if strings.Contains(err.Error(), " keys ") || strings.Contains(err.Error(), " key ") {
+			return forbidden
+		}
+		return without
+	case redis.HasErrorPrefix(err, "unknown command"), redis.HasErrorPrefix(err, "Unknown subcommand"),
+		redis.HasErrorPrefix(err, "unknown subcommand"):
+		return without
+	case redis.HasErrorPrefix(err, "WRONGTYPE"):
+		return changed
+	case redis.HasErrorPrefix(err, "MOVED"), redis.HasErrorPrefix(err, "ASK"), redis.HasErrorPrefix(err, "TRYAGAIN"):
+		return moved
+	default:
+		return odd
+	}
+}
+
+// usable says whether a command's reply can be used. false without an error
+// means that this key cannot be read now; an error, that the look failed.
+func (r *reader) usable(err error) (bool, error) {
+	switch judge(err) {
+	case fine:
+		return true, nil
+	case changed:
+		return false, nil
+	case forbidden:
+		r.caps.forbid(1)
+		return false, nil
+	case moved:
+		return false, errMoved
+	default:
+		return false, err
+	}
+}
+
+// Commands, each with the reply's type.
+
+func typeCmd(ctx context.Context, key string) *redis.StatusCmd {
+	return redis.NewStatusCmd(ctx, "type", key)
+}
+
+func idleCmd(ctx context.Context, key string) *redis.DurationCmd {
+	return redis.NewDurationCmd(ctx, time.Second, "object", "idletime", key)
+}
+
+func pttlCmd(ctx context.Context, key string) *redis.DurationCmd {
+	return redis.NewDurationCmd(ctx, time.Millisecond, "pttl", key)
+}
+
+func expireTimeCmd(ctx context.Context, key string) *redis.IntCmd {
+	return redis.NewIntCmd(ctx, "pexpiretime", key)
+}
+
+func sizeCmd(ctx context.Context, command, key string) *redis.IntCmd {
+	return redis.NewIntCmd(ctx, command, key)
+}
+
+func rangeCmd(ctx context.Context, key string) *redis.StringCmd {
+	return redis.NewStringCmd(ctx, "getrange", key, 0, maxString-1)
+}
+
+// memoryCmd asks for the exact size of a hash of at most maxMembers members,
+// and looks at no more than that many of a larger one.
+func memoryCmd(ctx context.Context, key string) *redis.IntCmd {
+	return redis.NewIntCmd(ctx, "memory", "usage", key, "samples", maxMembers)
+}
+
+func fieldsCmd(ctx context.Context, key string) *redis.MapStringStringCmd {
+	return redis.NewMapStringStringCmd(ctx, "hgetall", key)
+}
+
+func timeCmd(ctx context.Context) *redis.TimeCmd { return redis.NewTimeCmd(ctx, "time") }

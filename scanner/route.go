@@ -1,0 +1,249 @@
+package scanner
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// candidateRation is how many keys that are candidates by name, and not known
+// as locks, one pass looks into. Beyond it a candidate is counted by its name
+// alone: a built-in pattern that happens to match half of a keyspace must not
+// make a sweep read half of a keyspace.
+const candidateRation = 20_000
+
+// maxCounted bounds how many candidates are remembered so as not to count one
+// twice.
+const maxCounted = 200_000
+
+// ration picks which unknown candidates a pass looks into when there are too
+// many: another part in each sweep, so that all have their turn.
+type ration struct {
+	parts uint64 // 1: all
+	turn  uint64
+}
+
+func (r ration) takes(hash uint64) bool { return r.parts <= 1 || hash%r.parts == r.turn%r.parts }
+
+// route decides by its name what becomes of a key: nothing, for almost all.
+func (p *pass) route(key string) {
+	for _, prefix := range p.s.prefixes {
+		if strings.HasPrefix(key, prefix) && p.companion(prefix, key) {
+			return
+		}
+	}
+	match := p.classes.Classify(key)
+	if match == (class.Match{}) || dialect.IgnoreKey(key) {
+		return
+	}
+	if _, again := p.slots[key]; again {
+		return // SCAN may return a key more than once
+	}
+	known := p.s.table.remember(key)
+	if match.Candidate && !known.known {
+		if p.tried >= candidateRation || !p.ration.takes(p.s.hashOf(key)) {
+			p.candidate(key)
+			return
+		}
+		p.tried++
+	}
+	p.queue(subject{key: key, match: match, memory: known})
+}
+
+func (p *pass) queue(s subject) {
+	at, again := p.slots[s.key]
+	if !again {
+		at.at = -1
+	}
+	at.meta = s.metaPrefix != "" || s.ours
+	p.slots[s.key] = at
+	p.todo = append(p.todo, s)
+}
+
+// candidate counts a key that only looks like a lock by name, once as far as
+// memory allows: SCAN rarely returns a key twice.
+func (p *pass) candidate(key string) {
+	hash := p.s.hashOf(key)
+	if _, again := p.counted[hash]; again {
+		return
+	}
+	if len(p.counted) < maxCounted {
+		p.counted[hash] = struct{}{}
+	}
+	p.out.candidates++
+	if len(p.out.candidateNames) < maxCandidateNames {
+		p.out.candidateNames = append(p.out.candidateNames, key)
+	}
+}
+
+// companion takes a key of our own under prefix, or says that it is none: an
+// application may have locks under such a name too.
+func (p *pass) companion(prefix, key string) bool {
+	if id, ok := record.ParseInstanceKey(prefix, key); ok {
+		p.extras.instances = append(p.extras.instances, instanceKey{id: id, key: key})
+		return true
+	}
+	if strings.HasPrefix(key, prefix+"fence:{") {
+		return true
+	}
+	kind, lockKey, ok := record.ParseCompanion(prefix, key)
+	if !ok {
+		return false
+	}
+	switch kind {
+	case record.KindMeta:
+		p.metaOf(lockKey, prefix)
+	case record.KindWait:
+		p.extras.waits = append(p.extras.waits, waitKey{lock: lockKey, key: key})
+	}
+	return true
+}
+
+// metaOf queues the lock that a metadata key names, whatever its own name is
+// like: that is how locks of ours are found that no class matches.
+func (p *pass) metaOf(lockKey, prefix string) {
+	if at, again := p.slots[lockKey]; again {
+		if at.meta {
+			return
+		}
+		for i := range p.todo {
+			if p.todo[i].key == lockKey {
+				p.todo[i].metaPrefix = prefix
+				at.meta = true
+				p.slots[lockKey] = at
+				return
+			}
+		}
+	}
+	p.queue(subject{
+		key: lockKey, match: p.classes.Classify(lockKey), metaPrefix: prefix, memory: p.s.table.remember(lockKey),
+	})
+}
+
+// inspect looks at keys and keeps what is a lock. Without a budget it goes on in
+// the background until the next call, so that SCAN need not wait for it.
+func (p *pass) inspect(ctx context.Context, subjects []subject) error {
+	if err := p.collect(); err != nil || len(subjects) == 0 {
+		return err
+	}
+	ahead := make(chan looked, 1)
+	p.ahead = ahead
+	if !p.s.cfg.NoThrottle {
+		sights, err := p.reader.inspect(ctx, subjects)
+		ahead <- looked{sights, err}
+		return p.collect()
+	}
+	subjects = slices.Clone(subjects)
+	go func() {
+		sights, err := p.reader.inspect(ctx, subjects)
+		ahead <- looked{sights, err}
+	}()
+	return nil
+}
+
+// looked is what came of one inspection.
+type looked struct {
+	sights []sight
+	err    error
+}
+
+// collect waits for the inspection that is under way, if there is one, and
+// keeps what it saw.
+func (p *pass) collect() error {
+	if p.ahead == nil {
+		return nil
+	}
+	got := <-p.ahead
+	p.ahead = nil
+	for i := range got.sights {
+		p.keep(&got.sights[i])
+	}
+	return got.err
+}
+
+// keep takes one look into the result. A second look at the same key replaces
+// the first.
+func (p *pass) keep(s *sight) {
+	if s.at.After(p.out.at) {
+		p.out.at = s.at
+	}
+	p.out.losses = append(p.out.losses, lossesOf(s, p.s.target, p.master.Addr)...)
+	if s.as == gone && s.known {
+		p.out.gone[s.key] = s.at
+	}
+	if s.as != there {
+		return
+	}
+	delete(p.out.gone, s.key)
+	at, queued := p.slots[s.key]
+	if !queued {
+		at.at = -1 // a direct look
+	}
+	at.meta = at.meta || s.id() != "" // its metadata was looked for
+	p.slots[s.key] = at
+	obs, ok := p.observe.observe(s, p.master.Addr)
+	if ok && obs.Kind == locksteward.KindCandidate {
+		p.candidate(s.key)
+	}
+	if !ok || obs.Kind == locksteward.KindCandidate {
+		if s.known {
+			p.out.noLock[s.key] = s.at
+		}
+		return
+	}
+	l, shape := pack(obs)
+	if at.at >= 0 {
+		p.out.locks[at.at] = found{l, shape}
+		return
+	}
+	at.at = int32(len(p.out.locks))
+	p.slots[s.key] = at
+	p.out.locks = append(p.out.locks, found{l, shape})
+}
+
+// companions are the keys beside the locks that are read after the scan.
+type companions struct {
+	instances []instanceKey
+	waits     []waitKey
+}
+
+type instanceKey struct{ id, key string }
+
+type waitKey struct{ lock, key string }
+
+func (p *pass) readExtras(ctx context.Context) error {
+	instances, err := p.reader.instances(ctx, p.extras.instances)
+	if err != nil {
+		return err
+	}
+	for _, got := range instances {
+		if got.instance != nil {
+			p.out.instances[got.id] = got.instance
+		}
+	}
+	waiters, err := p.reader.waiters(ctx, p.extras.waits)
+	if err != nil {
+		return err
+	}
+	for lock, n := range waiters {
+		p.out.waiters[lock] = n
+	}
+	if p.out.at.IsZero() {
+		p.out.at, err = p.reader.now(ctx)
+	}
+	return err
+}
+
+// beat returns when a heartbeat was written whose key has ttl left at now.
+func beat(now time.Time, ttl time.Duration) time.Time {
+	if ttl < 0 || ttl > record.HeartbeatTTL {
+		return time.Time{} // nobody's heartbeat is written like that
+	}
+	return now.Add(ttl - record.HeartbeatTTL)
+}

@@ -1,0 +1,98 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+)
+
+// Waits while a target is away.
+const (
+	backoffFirst = 500 * time.Millisecond
+	backoffMost  = 30 * time.Second
+)
+
+// Run sweeps on schedule until ctx is done, the first time at once, and hands
+// every sweep to sink, one at a time; sink's context ends with Run's. While the
+// target is away it tries again with growing, jittered waits of at most 30 s,
+// and goes on as planned as soon as it is back. It returns nil, after its last
+// sweep has ended.
+func (s *Scanner) Run(ctx context.Context, sink func(context.Context, locksteward.Sweep)) error {
+	s.loadHistory(ctx)
+	due := time.Now()
+	failures := 0
+	for ctx.Err() == nil {
+		sweep, err := s.Sweep(ctx)
+		if ctx.Err() != nil {
+			break // what was cut by the end of the program tells nothing
+		}
+		s.logSweep(sweep, err, failures)
+		s.saveHistory(ctx)
+		sink(ctx, sweep)
+		if len(sweep.Masters) == 0 {
+			failures++
+			if s.backOff(ctx, failures, err) != nil {
+				break
+			}
+			due = time.Now()
+			continue
+		}
+		failures = 0
+		if next, ok := s.await(ctx, due); ok {
+			due = next
+		}
+	}
+	return nil
+}
+
+// await waits for the sweep after the one that was due, and returns when that
+// was due.
+func (s *Scanner) await(ctx context.Context, due time.Time) (time.Time, bool) {
+	now := time.Now()
+	next, skipped := s.schedule.next(due, now)
+	if next.IsZero() {
+		// The schedule has no further date: nothing more to do but wait.
+		<-ctx.Done()
+		return due, false
+	}
+	if skipped > 0 {
+		s.mu.Lock()
+		s.stats.SkippedSweeps += int64(skipped)
+		s.mu.Unlock()
+	}
+	wait := next.Sub(now) + s.schedule.delay(next.Sub(due))
+	return next, sleep(ctx, wait) == nil
+}
+
+// backOff waits before the target is tried again.
+func (s *Scanner) backOff(ctx context.Context, failures int, cause error) error {
+	wait := min(backoffFirst<<min(failures-1, 10), backoffMost)
+	wait = wait/2 + rand.N(wait/2)
+	if errors.Is(cause, errLoading) || redis.HasErrorPrefix(cause, "LOADING") {
+		return s.budget.pause(ctx, ReasonLoading, wait)
+	}
+	return sleep(ctx, wait)
+}
+
+func (s *Scanner) logSweep(sweep locksteward.Sweep, err error, failures int) {
+	switch {
+	case len(sweep.Masters) == 0 && failures == 0:
+		s.log.Warn("target is away", zap.String("reason", reasonOf(err)), zap.Error(err))
+	case len(sweep.Masters) == 0:
+		s.log.Debug("target is still away", zap.Int("tries", failures+1), zap.String("reason", reasonOf(err)))
+	case err != nil:
+		s.log.Warn("sweep is incomplete", zap.String("reason", reasonOf(err)), zap.Error(err))
+	default:
+		if failures > 0 {
+			s.log.Info("target is back", zap.Int("tries", failures+1))
+		}
+		s.log.Debug("sweep is complete", zap.Int64("keys", sweep.Keys()), zap.Int("locks", len(sweep.Locks)),
+			zap.Duration("duration", sweep.Duration))
+	}
+}

@@ -1,0 +1,130 @@
+package scanner
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Histories younger than this are not worth a row: most locks are gone sooner.
+const (
+	saveAfter = 5 * time.Second
+	saveEvery = 5 * time.Minute // LastSeen alone
+	saveBatch = 500
+)
+
+// Restore takes histories from before a restart. A hold that a sweep finds
+// unchanged goes on with its history. Rows of other targets are ignored.
+func (s *Scanner) Restore(rows []HistoryRow) {
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
+	for _, row := range rows {
+		if row.Target == s.target.Name && row.DB == s.target.DB {
+			s.table.restored[row.Key] = row
+		}
+	}
+}
+
+func (s *Scanner) loadHistory(ctx context.Context) {
+	if s.history == nil {
+		return
+	}
+	rows, err := s.history.LoadHistory(ctx, s.target.Name)
+	if err != nil {
+		s.log.Error("histories are lost: ages begin anew", zap.Error(err))
+		return
+	}
+	s.Restore(rows)
+}
+
+// saveHistory writes what the sweep changed in batches. What fails is written
+// with the next sweep.
+func (s *Scanner) saveHistory(ctx context.Context) {
+	if s.history == nil {
+		return
+	}
+	upserts, gone := s.table.unsaved()
+	// Rows that are over go first: the key may have a new row among the others.
+	for batch := range slices.Chunk(gone, saveBatch) {
+		if !s.saveBatch(ctx, nil, batch) {
+			return
+		}
+	}
+	for batch := range slices.Chunk(upserts, saveBatch) {
+		if !s.saveBatch(ctx, batch, nil) {
+			return
+		}
+	}
+}
+
+func (s *Scanner) saveBatch(ctx context.Context, upserts []HistoryRow, gone []HistoryKey) bool {
+	if err := s.history.SaveHistory(ctx, s.target.Name, upserts, gone); err != nil {
+		s.log.Error("histories are not saved: they are tried again after the next sweep", zap.Error(err))
+		return false
+	}
+	s.table.saved(upserts, gone)
+	return true
+}
+
+// HistoryRows returns the history of every lock that is known, sorted by key.
+func (s *Scanner) HistoryRows() []HistoryRow {
+	t := s.table
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	rows := make([]HistoryRow, 0, len(t.entries))
+	for _, e := range t.entries {
+		rows = append(rows, t.row(e))
+	}
+	slices.SortFunc(rows, func(a, b HistoryRow) int { return strings.Compare(a.Key, b.Key) })
+	return rows
+}
+
+// row returns the row of e. t.mu is held.
+func (t *Table) row(e *entry) HistoryRow {
+	r := HistoryRow{
+		Target: t.target.Name, DB: t.target.DB, Key: e.key, TokenDigest: e.digest,
+		FirstSeen: fromMicros(e.firstSeen), LastSeen: fromMicros(e.lastSeen),
+		Renewals: int(e.renewals), LastRenewal: fromMicros(e.lastRenewal), RenewEvery: e.renewEvery,
+		ExpireAt: e.expireAt,
+	}
+	if e.claim != nil {
+		r.ClaimID = e.claim.ID
+	}
+	return r
+}
+
+// unsaved returns what the store does not have: new and changed rows of holds
+// that are old enough, and rows of holds that are over.
+func (t *Table) unsaved() (upserts []HistoryRow, gone []HistoryKey) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for key := range t.forget {
+		gone = append(gone, HistoryKey{DB: t.target.DB, Key: key})
+	}
+	for _, e := range t.entries {
+		held := time.Duration(e.lastSeen-e.firstSeen) * time.Microsecond
+		stale := time.Duration(e.lastSeen-e.savedAt)*time.Microsecond >= saveEvery
+		if held >= saveAfter && (e.savedAt == 0 || e.renewals != e.savedRenewals || stale) {
+			upserts = append(upserts, t.row(e))
+		}
+	}
+	return upserts, gone
+}
+
+// saved notes what the store has now.
+func (t *Table) saved(upserts []HistoryRow, gone []HistoryKey) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range gone {
+		delete(t.forget, k.Key)
+	}
+	for i := range upserts {
+		row := &upserts[i]
+		if e, ok := t.entries[row.Key]; ok && e.digest == row.TokenDigest {
+			e.savedAt, e.savedRenewals = micros(row.LastSeen), int32(row.Renewals)
+		}
+	}
+}

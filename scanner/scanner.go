@@ -1,0 +1,187 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/connect"
+)
+
+// Waits of a server that runs a script for long.
+const (
+	busyFirst = 100 * time.Millisecond
+	busyMost  = time.Second
+	busyLimit = 30 * time.Second
+)
+
+// Scanner sweeps one target. See [New].
+type Scanner struct {
+	log      *zap.Logger
+	conn     *connect.Conn
+	digest   locksteward.DigestKey
+	cfg      Config
+	prefixes []string
+	schedule schedule
+	history  HistoryStore
+	classes  atomic.Pointer[class.Set]
+	seed     maphash.Seed
+
+	target locksteward.Target
+	table  *Table
+	budget *budget
+	caps   *caps
+
+	// sweeping is held by the one sweep that runs.
+	sweeping sync.Mutex
+	pacers   map[string]*pacer // by address
+	lastSeen map[string]int    // candidates of the last pass, by address
+	turn     uint64            // sweeps begun
+	runIDs   map[string]bool   // server processes of the last sweep
+	// known are losses of which more was known once than the server tells now.
+	known map[lossKey]locksteward.Loss
+
+	mu    sync.Mutex
+	state locksteward.TargetState
+	stats Stats
+}
+
+// Options are what a scanner may have beside its configuration.
+type Options struct {
+	// History keeps histories across restarts; nil keeps none.
+	History HistoryStore
+}
+
+// Stats are a scanner's counters since its start.
+type Stats struct {
+	Sweeps         int64 // ended
+	CompleteSweeps int64
+	SkippedSweeps  int64 // due while the one before was still running
+	Keys           int64 // returned by SCAN
+	// Throttled is the time waited by reason, summed over masters; every reason
+	// is present.
+	Throttled map[Reason]time.Duration
+	// Degraded says in sentences what the last sweep had to do without, sorted.
+	Degraded []string
+	// Forbidden is how many reads of single keys the ACL refused in the last
+	// sweep.
+	Forbidden int64
+}
+
+// New returns a scanner of target over conn, which stays the caller's. It does
+// no I/O. target.Mode is what the configuration says; [Scanner.State] tells what
+// was found.
+func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes *class.Set, digest locksteward.DigestKey, cfg Config, opts Options) (*Scanner, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	plan, err := newSchedule(cfg)
+	if err != nil {
+		return nil, err
+	}
+	target.DB = conn.DB()
+	share := float64(cfg.MaxServerShare)
+	if cfg.NoThrottle {
+		share = 1
+	}
+	s := &Scanner{
+		log:      log.Named("scanner").With(zap.String("target", target.Name)),
+		conn:     conn,
+		digest:   digest,
+		cfg:      cfg,
+		prefixes: cfg.prefixes(),
+		schedule: plan,
+		history:  opts.History,
+		seed:     maphash.MakeSeed(),
+		target:   target,
+		table:    newTable(target),
+		budget:   newBudget(share),
+		caps:     newCaps(),
+		pacers:   map[string]*pacer{},
+		runIDs:   map[string]bool{},
+		lastSeen: map[string]int{},
+		known:    map[lossKey]locksteward.Loss{},
+		state:    locksteward.TargetState{Target: target, Reason: "not contacted yet; wait for the first sweep"},
+	}
+	s.table.direct = s.refresh
+	s.SetClasses(classes)
+	return s, nil
+}
+
+// SetClasses replaces the classes, from the next sweep on. What is known of the
+// locks stays.
+func (s *Scanner) SetClasses(classes *class.Set) { s.classes.Store(classes) }
+
+// Table returns the live table of the target's locks, the same for the life of
+// the scanner.
+func (s *Scanner) Table() *Table { return s.table }
+
+// State returns what the last contact told of the target's health.
+func (s *Scanner) State() locksteward.TargetState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.state
+	state.Nodes = append([]locksteward.NodeState(nil), state.Nodes...)
+	return state
+}
+
+// Stats returns the counters.
+func (s *Scanner) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := s.stats
+	stats.Throttled = s.budget.throttled()
+	stats.Degraded, stats.Forbidden = s.caps.notes()
+	return stats
+}
+
+// paced calls f when the budget allows, and again while the server is busy with
+// a script. f books what it took.
+func (s *Scanner) paced(ctx context.Context, f func() error) error {
+	wait, waited := busyFirst, time.Duration(0)
+	for {
+		if err := s.budget.wait(ctx); err != nil {
+			return err
+		}
+		err := f()
+		if !isBusy(err) || waited >= busyLimit {
+			return err
+		}
+		if pauseErr := s.budget.pause(ctx, ReasonBusy, wait); pauseErr != nil {
+			return errors.Join(pauseErr, err)
+		}
+		waited += wait
+		wait = min(2*wait, busyMost)
+	}
+}
+
+func isBusy(err error) bool { return redis.HasErrorPrefix(err, "BUSY ") }
+
+// reasonOf says why a pass or a sweep failed, fit for a screen.
+func reasonOf(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, errReplica):
+		return "the server is a replica; point the target at the master"
+	case errors.Is(err, errLoading):
+		return "the server is loading its data; wait until it is done"
+	case errors.Is(err, errTimeout):
+		return "the sweep took longer than its timeout; raise timeout or max_server_share"
+	}
+	for _, own := range []error{errRestarted, errDemoted, errMoved, errTopology} {
+		if errors.Is(err, own) {
+			return own.Error() + "; the next sweep repeats it"
+		}
+	}
+	return connect.Explain(err)
+}

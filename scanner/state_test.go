@@ -1,0 +1,28 @@
+package scanner
+
+import "testing"
+
+func TestInfoByFieldName(t *testing.T) {
+	t.Parallel()
+	i := parseInfo("# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\n# Memory\r\nused_memory:100\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lfu\r\n" +
+		"used_cpu_sys:1.5\r\nrole:slave\r\nloading:1\r\nodd line\r\n")
+	n := i.node("h:1")
+	if n.Version != "7.0.15" || n.RunID != "abc" || n.MemoryUsed != 100 || n.MemoryMax != 0 || n.CPUSys != 1.5 || n.EvictionPolicy != "allkeys-lfu" {
+		t.Errorf("%+v", n)
+	}
+	if n.ConnectedClients >= 0 || n.MaxClients >= 0 || n.CPUUser >= 0 || n.EvictedKeys >= 0 {
+		t.Errorf("what was not told must be negative: %+v", n)
+	}
+	if !i.lfu() || !i.replica() || !i.loading() {
+		t.Error("lfu, replica or loading not seen")
+	}
+	if major, minor := i.version(); major != 7 || minor != 0 {
+		t.Errorf("version %d.%d", major, minor)
+	}
+	if major, _ := parseInfo("redis_version:next").version(); major != 0 {
+		t.Error("a version out of nowhere")
+	}
+	if v := parseInfo("redis_version:7.2.4\nvalkey_version:8.1.0\n").node("x").Version; v != "valkey 8.1.0" {
+		t.Errorf("valkey: %q", v)
+	}
+}

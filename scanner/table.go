@@ -1,0 +1,190 @@
+package scanner
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/dialect"
+)
+
+// maxCandidateNames bounds how many candidates are kept by name; all are
+// counted.
+const maxCandidateNames = 1000
+
+// Table is the live state of a target: every lock as it was last seen. It is
+// safe for concurrent use.
+type Table struct {
+	target locksteward.Target
+	// direct reads one key from the server; it is the scanner's.
+	direct func(ctx context.Context, key string) (locksteward.Lock, error)
+
+	mu      sync.RWMutex
+	entries map[string]*entry
+	shapes  shapes
+	// restored are histories from before the restart that no look has
+	// confirmed yet.
+	restored map[string]HistoryRow
+	// forget are keys of which the store has a row of a hold that is over.
+	forget map[string]struct{}
+	// pending are endings that direct reads found between two sweeps.
+	pending []locksteward.Ending
+
+	candidates     []string
+	candidateCount int
+}
+
+func newTable(target locksteward.Target) *Table {
+	return &Table{
+		target: target, entries: map[string]*entry{}, shapes: shapes{}, restored: map[string]HistoryRow{},
+		forget: map[string]struct{}{},
+	}
+}
+
+// Locks returns all locks, sorted by key.
+func (t *Table) Locks() []locksteward.Lock {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	out := make([]locksteward.Lock, 0, len(t.entries))
+	for _, e := range t.entries {
+		out = append(out, e.lock(t.target))
+	}
+	sortLocks(out)
+	return out
+}
+
+// Get returns the lock of that database and key as it was last seen.
+func (t *Table) Get(db int, key string) (locksteward.Lock, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	e, ok := t.entries[key]
+	if !ok || db != t.target.DB {
+		return locksteward.Lock{}, false
+	}
+	return e.lock(t.target), true
+}
+
+// Len returns how many locks there are.
+func (t *Table) Len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.entries)
+}
+
+// Candidates returns the names of the first 1,000 candidates of the last sweep
+// and how many there were.
+func (t *Table) Candidates() (names []string, total int) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.Clone(t.candidates), t.candidateCount
+}
+
+// Refresh reads one key from the master that owns it, now, puts what it saw
+// into the table and returns it. A key that is gone or no lock gives an error
+// that wraps locksteward.ErrNotFound; its ending is told by the next sweep. A
+// candidate is returned, with its Kind, but not kept.
+func (t *Table) Refresh(ctx context.Context, key string) (locksteward.Lock, error) {
+	return t.direct(ctx, key)
+}
+
+func sortLocks(locks []locksteward.Lock) {
+	slices.SortFunc(locks, func(a, b locksteward.Lock) int {
+		if a.DB != b.DB {
+			return a.DB - b.DB
+		}
+		return strings.Compare(a.Key, b.Key)
+	})
+}
+
+// remember returns what is known of key.
+func (t *Table) remember(key string) memory {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	e, ok := t.entries[key]
+	if !ok {
+		return memory{}
+	}
+	return e.memory()
+}
+
+func (e *entry) memory() memory {
+	return memory{known: true, ours: e.kind.dialect == dialect.Locksteward, typ: e.kind.typ}
+}
+
+// update takes one look into the table and returns the lock as it is now known
+// and the hold that it replaced, if it did. t.mu is held.
+func (t *Table) update(l look) (now *entry, replaced *entry) {
+	old, ok := t.entries[l.key]
+	switch {
+	case !ok:
+		now = t.resume(begin(l))
+	case l.at < old.at:
+		// A direct read was faster than the sweep that found this earlier.
+		return old, nil
+	case sameHold(&old.look, &l):
+		old.seen(l)
+		return old, nil
+	default:
+		t.forgetRow(old)
+		now, replaced = begin(l), old
+	}
+	t.entries[l.key] = now
+	return now, replaced
+}
+
+// resume continues a history from before the restart, if e is the same hold.
+func (t *Table) resume(e *entry) *entry {
+	row, ok := t.restored[e.key]
+	if !ok {
+		return e
+	}
+	delete(t.restored, e.key)
+	sameClaim := row.ClaimID == "" || e.claim == nil || row.ClaimID == e.claim.ID
+	if e.digest == "" || row.TokenDigest != e.digest || !sameClaim || micros(row.FirstSeen) > e.at {
+		t.forget[row.Key] = struct{}{}
+		return e
+	}
+	e.firstSeen = micros(row.FirstSeen)
+	e.renewals = int32(row.Renewals)
+	e.lastRenewal = micros(row.LastRenewal)
+	e.renewEvery = row.RenewEvery
+	e.savedAt, e.savedRenewals = micros(row.LastSeen), e.renewals
+	e.looks++
+	if row.ExpireAt > 0 && e.expireAt > row.ExpireAt+computedTolerance {
+		// Renewed while nobody looked; how often is not known.
+		e.renewals++
+		e.lastRenewal = e.at
+	}
+	return e
+}
+
+// drop removes a lock. t.mu is held.
+func (t *Table) drop(key string) {
+	if e, ok := t.entries[key]; ok {
+		t.forgetRow(e)
+		delete(t.entries, key)
+	}
+}
+
+// forgetRow notes that the store's row of e is of no use any more. t.mu is held.
+func (t *Table) forgetRow(e *entry) {
+	if e.savedAt != 0 {
+		t.forget[e.key] = struct{}{}
+	}
+}
+
+// dropRestored gives up histories from before the restart whose locks a
+// complete pass did not meet. t.mu is held.
+func (t *Table) dropRestored(owns func(key string) bool) {
+	for key := range t.restored {
+		if owns(key) {
+			delete(t.restored, key)
+			t.forget[key] = struct{}{}
+		}
+	}
+}
+
+// intern returns the shared shape. t.mu is held.
+func (t *Table) intern(s shape) *shape { return t.shapes.of(s) }

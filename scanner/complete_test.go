@@ -30,11 +30,11 @@ func fill(t testing.TB, c redis.Cmdable, n int) {
 	}
 }
 
-// slow is a configuration under which a sweep of a few thousand keys takes
-// about a second, so that something can happen meanwhile.
+// slow is a configuration under which a sweep of 20,000 keys takes at least a
+// third of a second, so that something can happen meanwhile.
 func slow(url string) rig {
 	r := fast(url)
-	r.scan = scanner.Config{MaxServerShare: 0.005}
+	r.scan = scanner.Config{MaxServerShare: 0.03}
 	r.connect.ReadTimeout = 300 * time.Millisecond
 	r.connect.DialTimeout = 300 * time.Millisecond
 	return r
@@ -82,7 +82,7 @@ func TestClusterPausedMasterResolvesNothing(t *testing.T) {
 	t.Parallel()
 	cluster := testredis.StartCluster(t, testredis.WithConfig("cluster-node-timeout 60000"))
 	c := cluster.Client(t)
-	fill(t, c, 6000)
+	fill(t, c, 20_000)
 	keys := map[*testredis.Server][]string{}
 	for i := range 30 {
 		key := fmt.Sprintf("lock:%d", i)
@@ -90,7 +90,9 @@ func TestClusterPausedMasterResolvesNothing(t *testing.T) {
 		n := cluster.NodeOf(key)
 		keys[n] = append(keys[n], key)
 	}
-	s := slow(cluster.URL()).build(t)
+	r := slow(cluster.URL())
+	r.scan.MaxServerShare = 0.1 // for three masters together
+	s := r.build(t)
 	first := sweep(t, s)
 	if len(first.Locks) != 30 || len(first.Masters) != 3 || len(keys) != 3 {
 		t.Fatalf("%d locks on %d masters", len(first.Locks), len(first.Masters))
@@ -138,9 +140,11 @@ func TestReshardMakesThePassIncomplete(t *testing.T) {
 	t.Parallel()
 	cluster := testredis.StartCluster(t)
 	c := cluster.Client(t)
-	fill(t, c, 6000)
+	fill(t, c, 20_000)
 	must(t, c.Set(t.Context(), "lock:{moved}", "tok", 0).Err())
-	s := slow(cluster.URL()).build(t)
+	r := slow(cluster.URL())
+	r.scan.MaxServerShare = 0.1 // for three masters together
+	s := r.build(t)
 	sweep(t, s)
 	from := cluster.NodeOf("lock:{moved}")
 	var to *testredis.Server
@@ -189,7 +193,7 @@ func TestFailoverDuringTheSweep(t *testing.T) {
 	t.Parallel()
 	sentinel := testredis.StartSentinel(t)
 	c := sentinel.Client(t)
-	fill(t, c, 3000)
+	fill(t, c, 20_000)
 	must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())
 	must(t, c.Wait(t.Context(), 1, 5*time.Second).Err())
 	s := slow(sentinel.URL()).build(t)
@@ -213,7 +217,7 @@ func TestRestartDuringTheSweep(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c := srv.Client(t)
-	fill(t, c, 3000)
+	fill(t, c, 20_000)
 	must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())
 	s := slow(srv.URL()).build(t)
 	sweep(t, s)
@@ -294,7 +298,7 @@ func TestBusyServerIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t, testredis.WithConfig("busy-reply-threshold 10"))
 	c := srv.Client(t)
-	fill(t, c, 3000)
+	fill(t, c, 20_000)
 	must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())
 	s := slow(srv.URL()).build(t)
 	var wg sync.WaitGroup

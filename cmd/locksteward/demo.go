@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -67,6 +69,11 @@ func runDemo(ctx context.Context, p *program, opts demo.Options) error {
 	if err != nil {
 		return fmt.Errorf("find this program, which the demo starts again: %w", err)
 	}
+	// Whatever ends the output must not end the program before it has removed what
+	// it wrote: a closed pipe becomes an error, a closed terminal an interrupt.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
+	defer stop()
 	opts.Holder = []string{self, "demo", demoHolderUse}
 	b := thisBuild()
 	opts.Version, opts.Revision = b.Version, b.Commit

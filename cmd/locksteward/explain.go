@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -75,6 +76,9 @@ func explain(ctx context.Context, agent agentFlags, redis redisFlags, key keyFla
 		return api.LockDetail{}, err
 	}
 	l, verdicts, err := scan.Explain(ctx, scan.Options{Connect: conn, Match: match}, name)
+	if errors.Is(err, locksteward.ErrNotFound) {
+		return api.LockDetail{}, fmt.Errorf("%w: there is no lock %q; 'locksteward scan' lists what is there", locksteward.ErrNotFound, locksteward.DisplayKey(name))
+	}
 	if err != nil {
 		return api.LockDetail{}, err
 	}

@@ -205,7 +205,7 @@ func fetch(url string) (string, bool) {
 
 // jsonCmd is `jq FILE PATH [WANT]`: the value at a path such as locks.0.key of a
 // JSON file equals WANT. "findings[rule=ttl/none].status" finds in a list, and
-// "#" counts.
+// "len" counts.
 func jsonCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: jq FILE PATH [WANT]")
@@ -247,7 +247,7 @@ func at(v any, path string) (any, bool) {
 				}
 				v = next
 			case []any:
-				if name == "#" {
+				if name == "len" {
 					v = len(x)
 					continue
 				}

@@ -132,6 +132,8 @@ func outcome(verb string, r api.Request) error {
 	switch state := locksteward.RequestState(r.State); state {
 	case locksteward.RequestChanged, locksteward.RequestFailed, locksteward.RequestUnknown:
 		return fmt.Errorf("request %s is %s: %s", r.ID, r.State, r.Outcome)
+	case locksteward.RequestExecuting:
+		return fmt.Errorf("the outcome of request %s is not known yet, the agent keeps asking; see 'locksteward release show %s'", r.ID, r.ID)
 	case locksteward.RequestExpired:
 		if verb == "approve" {
 			return errors.New("the request had expired; make a new one")

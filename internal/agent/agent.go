@@ -152,6 +152,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	serve("metrics", a.metrics.Run)
 	serve("console", a.console.Run)
 	serve("release", a.releases.Run)
+	serve("housekeeping", a.keepHouse)
 
 	a.mu.Lock()
 	a.running = ctx

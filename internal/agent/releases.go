@@ -51,7 +51,19 @@ func (a *Agent) executors(cfg config.Config) (map[string]release.Executor, error
 // released is told of each request that became final.
 func (a *Agent) released(r locksteward.Request) {
 	a.exporter.CountRelease(r.Evidence.Target, r.Evidence.Class, string(r.State))
-	a.countRequests(context.Background())
+	a.mu.RLock()
+	ctx := a.running
+	w, watching := a.targets[r.Evidence.Target]
+	a.mu.RUnlock()
+	if ctx == nil {
+		ctx = context.Background() // settled by Recover, before anything runs
+		watching = false
+	}
+	a.countRequests(context.WithoutCancel(ctx))
+	if watching {
+		// The service must not wait for a read of Redis.
+		w.background(func() { w.recheckOne(ctx, r.Evidence.DB, r.Evidence.Key) })
+	}
 }
 
 // ReadLock reads one lock directly and tells which rules fire on it. It is the

@@ -40,11 +40,15 @@ type watched struct {
 	// judged one after the other, in the order they were read.
 	mu        sync.Mutex
 	throttled map[scanner.Reason]time.Duration
+	condition health // as last logged; "" before the first sweep
 
 	// shown guards last, what the console shows; mu may be held for long.
 	shown sync.Mutex
 	last  api.Swept
 
+	// begun guards ended: after it is set nothing more begins in the background.
+	begun    sync.Mutex
+	ended    bool
 	rechecks sync.WaitGroup
 	waiting  chan struct{} // holds one token while a recheck waits
 }
@@ -98,6 +102,9 @@ func (w *watched) run(ctx context.Context) {
 	if err := w.scanner.Run(ctx, w.swept); err != nil {
 		w.log.Error("the target is watched no longer", zap.Error(err))
 	}
+	w.begun.Lock()
+	w.ended = true
+	w.begun.Unlock()
 	w.rechecks.Wait()
 	if err := w.conn.Close(); err != nil {
 		w.log.Warn("connections did not close", zap.Error(err))
@@ -116,13 +123,52 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 		a.exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
 		w.throttled[reason] = total
 	}
-	w.log.Info("sweep ended", zap.Bool("complete", sweep.Complete()), zap.Int64("keys", sweep.Keys()),
-		zap.Int("locks", len(sweep.Locks)), zap.Int("candidates", sweep.Candidates), zap.Duration("took", sweep.Duration))
+	w.logSweep(sweep)
 	w.shown.Lock()
 	w.last = api.NewSwept(sweep)
 	w.shown.Unlock()
 	w.publish(ctx, transitions)
 	w.recheckLater(ctx)
+}
+
+// logSweep logs each sweep at debug level, and at a level that is seen when the
+// target comes, goes, or is not read in full any more.
+func (w *watched) logSweep(sweep locksteward.Sweep) {
+	fields := []zap.Field{
+		zap.Bool("complete", sweep.Complete()), zap.Int64("keys", sweep.Keys()), zap.Int("locks", len(sweep.Locks)),
+		zap.Int("candidates", sweep.Candidates), zap.Duration("took", sweep.Duration),
+	}
+	state := w.scanner.State()
+	switch now := condition(state, sweep); {
+	case now == w.condition:
+		w.log.Debug("sweep ended", fields...)
+	case now == up:
+		w.log.Info("target is up", fields...)
+		w.condition = now
+	default:
+		w.log.Warn("target is "+string(now), append(fields, zap.String("reason", state.Reason))...)
+		w.condition = now
+	}
+}
+
+// health is what the log says of a target.
+type health string
+
+const (
+	up      health = "up"
+	partial health = "read in part"
+	down    health = "down"
+)
+
+func condition(state locksteward.TargetState, sweep locksteward.Sweep) health {
+	switch {
+	case !state.Up:
+		return down
+	case !sweep.Complete():
+		return partial
+	default:
+		return up
+	}
 }
 
 // recheckLater reads the locks again that may have no TTL, once the wait of the
@@ -137,7 +183,7 @@ func (w *watched) recheckLater(ctx context.Context) {
 		<-w.waiting
 		return
 	}
-	w.rechecks.Go(func() {
+	w.background(func() {
 		select {
 		case <-ctx.Done():
 			<-w.waiting
@@ -149,16 +195,40 @@ func (w *watched) recheckLater(ctx context.Context) {
 	})
 }
 
+// background runs work that ends before the target does, unless the target is
+// ending already.
+func (w *watched) background(work func()) {
+	w.begun.Lock()
+	defer w.begun.Unlock()
+	if !w.ended {
+		w.rechecks.Go(work)
+	}
+}
+
 func (w *watched) recheck(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	locks := w.pendingLocks()
+	w.look(ctx, w.pendingLocks())
+}
+
+// recheckOne reads one lock again at once: it was released, and nobody should
+// wait for the next sweep to see that.
+func (w *watched) recheckOne(ctx context.Context, db int, key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l, ok := w.scanner.Table().Get(db, key); ok {
+		w.look(ctx, []locksteward.Lock{l})
+	}
+}
+
+// look judges a direct read of locks. The caller holds w.mu.
+func (w *watched) look(ctx context.Context, locks []locksteward.Lock) {
 	if len(locks) == 0 {
 		return
 	}
 	sweep, err := w.scanner.Recheck(ctx, locks)
 	if err != nil && ctx.Err() == nil {
-		w.log.Warn("locks without expiry could not be read again", zap.Error(err))
+		w.log.Warn("locks could not be read again", zap.Error(err))
 	}
 	transitions := w.agent.engine.EvaluateLocks(w.target.Name, sweep.At, sweep.Locks, sweep.Endings)
 	w.agent.exporter.ObserveRecheck(sweep)

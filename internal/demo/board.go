@@ -35,6 +35,7 @@ type state struct {
 	alerts   []alertSeen
 	events   []line // alerts and what the demo did, as they came
 	story    []line
+	steps    []line // the story without its details
 	woken    *woken
 	queue    int  // workers that wait
 	turns    int  // of the workers
@@ -47,6 +48,7 @@ type state struct {
 type sighting struct {
 	api.Finding
 	after time.Duration
+	last  time.Time // when it was last seen
 	gone  bool
 }
 
@@ -112,9 +114,13 @@ func (b *board) say(l line) {
 	b.told(l)
 }
 
-// tell adds lines to the story.
-func (b *board) tell(lines ...line) {
-	b.update(func(s *state) { s.story = append(s.story, lines...) })
+// tell adds a step and its details to the story.
+func (b *board) tell(step line, details ...line) {
+	lines := append([]line{step}, details...)
+	b.update(func(s *state) {
+		s.steps = append(s.steps, step)
+		s.story = append(s.story, lines...)
+	})
 	for _, l := range lines {
 		b.say(l)
 	}
@@ -161,12 +167,15 @@ func (b *board) killed(pid int) {
 	})
 }
 
+// maxEvents is more than a screen shows of them.
+const maxEvents = 100
+
 // event adds a line that tells what happened; nil is none.
 func (b *board) event(tell func(s *state) line) {
 	var l line
 	b.update(func(s *state) {
 		if l = tell(s); l != nil {
-			s.events = append(s.events, l)
+			s.events = append(last(s.events, maxEvents-1), l)
 		}
 	})
 	if l != nil {
@@ -187,10 +196,10 @@ func (s *state) take(findings []api.Finding) {
 		}
 		at := slices.IndexFunc(s.findings, func(known sighting) bool { return known.Fingerprint == f.Fingerprint })
 		if at < 0 {
-			s.findings = append(s.findings, sighting{Finding: f, after: time.Since(s.began)})
+			s.findings = append(s.findings, sighting{Finding: f, after: time.Since(s.began), last: time.Now()})
 			continue
 		}
-		s.findings[at].Finding, s.findings[at].gone = f, false
+		s.findings[at].Finding, s.findings[at].last, s.findings[at].gone = f, time.Now(), false
 	}
 }
 
@@ -211,6 +220,17 @@ func (s *state) seen(e expectation) *sighting {
 		}
 	}
 	return nil
+}
+
+// ofClass lists the rules that fire on a whole class.
+func (s *state) ofClass(class string) []string {
+	var out []string
+	for _, f := range s.findings {
+		if f.Key.Key == "" && f.Class == class && !f.gone {
+			out = append(out, f.Rule)
+		}
+	}
+	return out
 }
 
 // missing lists what was promised and not seen yet.

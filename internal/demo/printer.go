@@ -14,6 +14,7 @@ const textWidth = 96
 type printer struct {
 	w      io.Writer
 	colour bool
+	failed func(error) // told of the first error
 
 	mu  sync.Mutex
 	err error
@@ -45,5 +46,6 @@ func (p *printer) write(s string) {
 	}
 	if _, err := io.WriteString(p.w, s); err != nil {
 		p.err = fmt.Errorf("write output: %w", err)
+		p.failed(p.err)
 	}
 }

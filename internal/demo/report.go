@@ -72,39 +72,44 @@ func (r *running) roles() []line {
 	return columns(rows)
 }
 
-// findings prints all promised findings, and one of them in full.
+// findings prints the locks, all promised findings, and one of them in full.
 func (r *running) findings() {
 	r.board.look(func(s *state) {
+		r.out.head("The locks now")
+		r.out.lines(lockLines(s)...)
+
 		r.out.head("What the rules found")
+		var found []*sighting
 		for _, e := range s.scene.expected() {
-			f := s.seen(e)
-			r.out.print(f.head())
-			r.out.paragraph(12, dim, f.Summary)
+			found = append(found, s.seen(e))
 		}
-		worst := s.seen(s.scene.expected()[0])
-		r.out.head("Why, in full, for " + worst.Rule + " on " + worst.Key.Key)
-		for _, l := range worst.full() {
-			r.out.print(l)
+		for i, head := range headLines(found) {
+			r.out.print(head)
+			r.out.paragraph(12, dim, found[i].Summary)
 		}
+		r.out.head("Why, in full, for " + found[0].Rule + " on " + found[0].Key.Key)
+		r.out.lines(found[0].full()...)
 	})
 }
 
-// head is a finding in one line.
-func (f *sighting) head() line {
-	where := f.Key.Key
-	if where == "" {
-		where = "class " + f.Class
+// headLines are findings in one line each.
+func headLines(findings []*sighting) []line {
+	rows := make([]line, 0, len(findings))
+	for _, f := range findings {
+		where := f.Key.Key
+		if where == "" {
+			where = "class " + f.Class
+		}
+		when := "after " + duration(f.after)
+		if f.gone {
+			when += ", resolved since"
+		}
+		rows = append(rows, line{
+			{text: pad(f.Severity, 8), style: severityStyle(f.Severity)},
+			{text: f.Rule}, {text: where, style: bold}, {text: when, style: dim},
+		})
 	}
-	when := "after " + duration(f.after)
-	if f.gone {
-		when += ", resolved since"
-	}
-	return line{
-		{text: "  " + pad(f.Severity, 8), style: severityStyle(f.Severity)},
-		{text: "  " + pad(f.Rule, 19)},
-		{text: "  " + pad(where, 22), style: bold},
-		{text: "  " + when, style: dim},
-	}
+	return columns(rows)
 }
 
 // full is everything that a finding says.

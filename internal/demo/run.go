@@ -34,8 +34,10 @@ func Run(ctx context.Context, opts Options) (err error) {
 	if len(opts.Holder) == 0 {
 		return errors.New("run demo: Options.Holder is empty: give the command line of a process that calls Hold")
 	}
-	r := &running{opts: opts, out: &printer{w: opts.Out, colour: opts.Colour}}
 	interrupted := ctx
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	r := &running{opts: opts, out: &printer{w: opts.Out, colour: opts.Colour, failed: end}}
 	if opts.Once {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, Limit, errLimit)
@@ -43,6 +45,8 @@ func Run(ctx context.Context, opts Options) (err error) {
 	}
 	err = r.play(ctx)
 	switch {
+	case r.out.err != nil:
+		err = nil // what failed is the output; it comes below
 	case interrupted.Err() != nil && opts.Once:
 		err = context.Canceled
 	case interrupted.Err() != nil:
@@ -143,6 +147,9 @@ func (r *running) explain(err error) error {
 			}
 		})
 		b.WriteString("; try again when this machine is less busy")
+		if r.opts.Redis != nil {
+			b.WriteString(", or on a server with fewer keys: a sweep takes at most 2% of its time")
+		}
 	}
 	if r.agent != nil {
 		if log := r.agent.log.String(); log != "" {

@@ -1,12 +1,14 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 )
 
@@ -73,14 +75,15 @@ func (r *running) draw() {
 // screen composes at most rows lines. What does not fit is left out from the
 // parts that matter least.
 func (r *running) screen(rows int) []line {
-	var head, locks, findings, events, story []line
+	var head, locks, findings, events, story, steps []line
 	r.board.look(func(s *state) {
 		head = r.masthead(s)
 		locks, findings = lockLines(s), findingLines(s)
-		events, story = slices.Clone(s.events), slices.Clone(s.story)
+		events, story, steps = slices.Clone(s.events), slices.Clone(s.story), slices.Clone(s.steps)
 	})
 	if len(story) == 0 {
 		story = []line{styled(dim, "  begins when the order's lock is found to be stuck")}
+		steps = story
 	}
 	if len(events) == 0 {
 		events = []line{styled(dim, "  none yet")}
@@ -89,8 +92,11 @@ func (r *running) screen(rows int) []line {
 		{title: "", lines: head, least: len(head)},
 		{title: "Locks", lines: locks, least: 4},
 		{title: "Findings", lines: findings, least: 3},
-		{title: "What the webhook received, the last of it", lines: last(events, 6), least: 1, fromEnd: true},
-		{title: "A stuck lock is freed by two people", lines: story, least: 3, fromEnd: true},
+		{title: "Events, the last of them", lines: last(events, 6), least: 1, fromEnd: true},
+		{title: "A stuck lock is freed by two people", lines: story, least: 1, fromEnd: true},
+	}
+	if height(parts) > rows {
+		parts[len(parts)-1].lines = steps
 	}
 	return fit(parts, rows)
 }
@@ -110,27 +116,26 @@ func (r *running) masthead(s *state) []line {
 // lockLines is the table of the demo's locks.
 func lockLines(s *state) []line {
 	rows := []line{{
-		{text: "KEY", style: dim}, {text: "LIBRARY", style: dim}, {text: "TTL", style: dim}, {text: "AGE", style: dim},
-		{text: "HOLDER", style: dim}, {text: "FINDINGS", style: dim},
+		{text: "KEY", style: dim}, {text: "FINDINGS", style: dim}, {text: "TTL", style: dim}, {text: "AGE", style: dim},
+		{text: "LIBRARY", style: dim}, {text: "HOLDER", style: dim},
 	}}
 	for _, l := range s.locks {
-		state := span{text: "healthy", style: green}
-		if len(l.Findings) > 0 {
-			state = span{text: strings.Join(l.Findings, " "), style: yellow}
+		verdict := span{text: "-", style: green}
+		if rules := append(slices.Clone(l.Findings), s.ofClass(l.Class)...); len(rules) > 0 {
+			verdict = span{text: strings.Join(rules, " "), style: yellow}
 		}
 		rows = append(rows, line{
-			{text: l.Key.Key}, {text: l.Dialect}, {text: milliseconds(l.TTLMs)}, {text: age(l)}, {text: holder(l.Holder)}, state,
+			{text: l.Key.Key}, verdict, {text: milliseconds(l.TTLMs)}, {text: age(l)}, {text: l.Dialect}, {text: holder(l.Holder)},
 		})
 	}
-	out := columns(rows)
-	note := fmt.Sprintf("  %d workers wait for %s, which was held %d times", s.queue, s.scene.cart(), s.turns)
+	note := fmt.Sprintf("  %s had %d holders so far, %d workers wait for it", s.scene.cart(), s.turns, s.queue)
 	if s.others > 0 {
 		note += fmt.Sprintf("; %d other locks on this server: locksteward scan shows them", s.others)
 	}
 	if s.trouble != nil {
 		note = "  the agent's API: " + s.trouble.Error()
 	}
-	return append(out, styled(dim, note))
+	return append(columns(rows), styled(dim, note))
 }
 
 func age(l api.Lock) string {
@@ -154,22 +159,42 @@ func holder(h api.Holder) string {
 	}
 }
 
-// findingLines is what fires now, then what has gone.
+// goneFor is how long a finding stays on the screen after it was resolved.
+const goneFor = 30 * time.Second
+
+// findingLines is what fires now, the worst first, then what has gone.
 func findingLines(s *state) []line {
-	var now, gone []line
+	var shown []*sighting
 	for i := range s.findings {
 		f := &s.findings[i]
-		if f.gone {
-			gone = append(gone, f.head())
-		} else {
-			now = append(now, f.head())
+		if !f.gone || time.Since(f.last) < goneFor {
+			shown = append(shown, f)
 		}
 	}
-	out := append(now, gone...)
+	slices.SortStableFunc(shown, func(a, b *sighting) int {
+		return cmp.Or(btoi(a.gone)-btoi(b.gone), severityRank(b.Severity)-severityRank(a.Severity))
+	})
+	out := headLines(shown)
 	if missing := s.missing(); len(missing) > 0 {
 		out = append(out, styled(dim, "  still to come: "+strings.Join(missing, ", ")))
 	}
 	return out
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// severityRank orders severities; one of a later version comes last.
+func severityRank(name string) int {
+	severity, err := locksteward.ParseSeverity(name)
+	if err != nil {
+		return -1
+	}
+	return int(severity)
 }
 
 // part is a piece of the screen.
@@ -188,13 +213,18 @@ func (p part) height() int {
 	return len(p.lines) + 2 // a blank line and the title
 }
 
-// fit stacks parts into at most rows lines: first each part shrinks to its
-// least, the last part first, then whole parts go.
-func fit(parts []part, rows int) []line {
+func height(parts []part) int {
 	total := 0
 	for _, p := range parts {
 		total += p.height()
 	}
+	return total
+}
+
+// fit stacks parts into at most rows lines: first each part shrinks to its
+// least, the last part first, then whole parts go.
+func fit(parts []part, rows int) []line {
+	total := height(parts)
 	for i := len(parts) - 1; i >= 0 && total > rows; i-- {
 		p := &parts[i]
 		drop := min(total-rows, max(0, len(p.lines)-p.least))
@@ -221,9 +251,7 @@ func last(lines []line, n int) []line { return lines[max(0, len(lines)-n):] }
 func (r *running) farewell() {
 	r.board.look(func(s *state) {
 		r.out.lines(styled(bold, "Locksteward demo, after "+duration(time.Since(s.began))))
-		for i := range s.findings {
-			r.out.print(s.findings[i].head())
-		}
+		r.out.lines(findingLines(s)...)
 		if s.ended {
 			r.out.print(line{{text: "  released  ", style: green}, {text: s.scene.order() + ", asked for by " + requester + " and approved by " + approver}})
 		}

@@ -156,7 +156,7 @@ func (r *running) trail(ctx context.Context, id string) error {
 			{text: "hash " + short(e.Hash), style: dim},
 		})
 	}
-	r.board.tell(append([]line{step(5, "the audit trail has it, each entry chained to the one before")}, columns(rows)...)...)
+	r.board.tell(step(5, "the audit trail has it, each entry chained to the one before"), columns(rows)...)
 	return nil
 }
 

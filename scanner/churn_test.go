@@ -1,0 +1,87 @@
+package scanner_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/locksteward/locksteward/internal/testredis"
+)
+
+// TestWhatIsThereThroughoutIsSeen is SCAN's promise as ours: whatever is added,
+// removed and rehashed meanwhile, a lock that is there from before the sweep
+// until after it is in the sweep, once, and none of them is said to have ended.
+func TestWhatIsThereThroughoutIsSeen(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		must(t, c.FlushAll(t.Context()).Err())
+		stay := rapid.IntRange(1, 400).Draw(rt, "locks that stay")
+		around := rapid.IntRange(0, 3000).Draw(rt, "other keys")
+		burst := rapid.IntRange(1, 2000).Draw(rt, "keys written and removed at a time")
+		want := make([]string, stay)
+		_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+			for i := range stay {
+				want[i] = fmt.Sprintf("lock:%d", i)
+				p.Set(t.Context(), want[i], fmt.Sprint("tok", i), time.Hour)
+			}
+			for i := range around {
+				p.Set(t.Context(), fmt.Sprintf("other:%d", i), "x", 0)
+			}
+			return nil
+		})
+		must(t, err)
+		slices.Sort(want)
+
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { // grows and shrinks the hash table under the cursor
+			for n := 0; ctx.Err() == nil; n++ {
+				_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+					for i := range burst {
+						if n%2 == 0 {
+							p.Set(t.Context(), fmt.Sprintf("lock:churn:%d", i), "t", time.Minute)
+						} else {
+							p.Del(t.Context(), fmt.Sprintf("lock:churn:%d", i))
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		s := fast(srv.URL()).build(t)
+		for range 3 {
+			got, err := s.Sweep(t.Context())
+			if err != nil || !got.Complete() {
+				rt.Errorf("sweep: %v", err)
+			}
+			var have []string
+			for _, l := range got.Locks {
+				if len(l.Key) < 11 || l.Key[:11] != "lock:churn:" {
+					have = append(have, l.Key)
+				}
+			}
+			if !slices.Equal(have, want) {
+				rt.Errorf("%d of %d locks seen", len(have), len(want))
+			}
+			for _, e := range got.Endings {
+				if slices.Contains(want, e.Lock.Key) {
+					rt.Errorf("%s is said to have ended %s", e.Lock.Key, e.How)
+				}
+			}
+		}
+		stop()
+		wg.Wait()
+	})
+}

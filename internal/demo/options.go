@@ -43,4 +43,10 @@ type Options struct {
 	Version, Revision string
 	// AnyPort takes free ports instead of the usual ones.
 	AnyPort bool
+
+	// breath is the pause before each step of the story on a screen.
+	breath time.Duration
 }
+
+// readingTime is enough to read a step of the story.
+const readingTime = 3 * time.Second

@@ -34,6 +34,9 @@ func Run(ctx context.Context, opts Options) (err error) {
 	if len(opts.Holder) == 0 {
 		return errors.New("run demo: Options.Holder is empty: give the command line of a process that calls Hold")
 	}
+	if opts.breath == 0 {
+		opts.breath = readingTime
+	}
 	interrupted := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)

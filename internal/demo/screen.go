@@ -93,7 +93,7 @@ func (r *running) screen(rows int) []line {
 		{title: "Locks", lines: locks, least: 4},
 		{title: "Findings", lines: findings, least: 3},
 		{title: "Events, the last of them", lines: last(events, 6), least: 1, fromEnd: true},
-		{title: "A stuck lock is freed by two people", lines: story, least: 1, fromEnd: true},
+		{title: "A stuck lock is freed by two people", lines: story, least: 2, fromEnd: true},
 	}
 	if height(parts) > rows {
 		parts[len(parts)-1].lines = steps

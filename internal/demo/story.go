@@ -28,13 +28,16 @@ func (r *running) story(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	r.breathe(ctx)
 	request, err := r.ask(ctx, key)
 	if err != nil {
 		return err
 	}
+	r.breathe(ctx)
 	if err := r.tryAlone(ctx, request); err != nil {
 		return err
 	}
+	r.breathe(ctx)
 	at := time.Now()
 	done, err := r.approve(ctx, request)
 	if err != nil {
@@ -52,6 +55,13 @@ func (r *running) story(ctx context.Context) error {
 	b.tell(step(6, "the webhook was told that hold/too-long on "+key+" is resolved"))
 	b.update(func(s *state) { s.ended = true })
 	return nil
+}
+
+// breathe leaves who watches the screen time to read.
+func (r *running) breathe(ctx context.Context) {
+	if !r.opts.Once {
+		pause(ctx, r.opts.breath)
+	}
 }
 
 // ask is ana's request.

@@ -202,6 +202,8 @@ func (e *entry) seen(l look) {
 		// reads.
 		l.idle = e.idle + max(0, time.Duration(l.at-e.at)*time.Microsecond)
 	}
+	// The texts are equal: the new ones need not be kept.
+	l.key, l.digest = e.key, e.digest
 	e.look = l
 	e.lastSeen = l.at
 	e.looks++

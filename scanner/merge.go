@@ -33,29 +33,35 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 	t := s.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	sweep.Locks = make([]locksteward.Lock, 0, total)
+	seen := make([]*entry, 0, total)
 	sweep.Endings = t.pending
 	t.pending = nil
 	t.candidates, t.candidateCount = nil, 0
 	for _, p := range passes {
 		for i := range p.out.locks {
-			f := &p.out.locks[i]
-			f.look.kind = t.intern(f.shape)
-			s.join(&f.look, p, alive, unknown)
-			now, replaced := t.update(f.look)
+			l := p.out.locks[i]
+			l.kind = t.intern(*l.kind)
+			s.join(&l, p, alive, unknown)
+			now, replaced := t.update(l)
 			if replaced != nil {
-				sweep.Endings = append(sweep.Endings, replacedBy(replaced, s.target, f.look.at))
+				sweep.Endings = append(sweep.Endings, replacedBy(replaced, s.target, l.at))
 				enrich(losses, replaced)
 			}
-			sweep.Locks = append(sweep.Locks, now.lock(s.target))
+			seen = append(seen, now)
 		}
-		p.out.locks = nil
 		s.end(sweep, p, losses)
+		// All of it is in the table now; unpacked below, it would be in memory
+		// three times.
+		p.out.locks, p.slots, p.shapes, p.counted = nil, nil, nil, nil
 		names := p.out.candidateNames[:min(len(p.out.candidateNames), maxCandidateNames-len(t.candidates))]
 		t.candidates = append(t.candidates, names...)
 		t.candidateCount += p.out.candidates
 	}
 	sweep.Candidates = t.candidateCount
+	sweep.Locks = make([]locksteward.Lock, len(seen))
+	for i, e := range seen {
+		sweep.Locks[i] = e.lock(s.target)
+	}
 	sortLocks(sweep.Locks)
 	s.tellLosses(sweep, losses, alive, unknown)
 }

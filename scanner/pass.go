@@ -22,6 +22,7 @@ type pass struct {
 	pace    *pacer
 	reader  *reader
 	observe observer
+	shapes  shapes
 	// ration says which unknown candidates are looked at, see [Scanner.ration].
 	ration  ration
 	counted map[uint64]struct{} // hashes of candidates' names
@@ -52,7 +53,7 @@ type passResult struct {
 	keys    int64
 	at      time.Time // server time of the last look
 
-	locks []found
+	locks []look
 	// gone and noLock are known locks whose keys are not there any more, or are
 	// no locks any more, with the server time of the look.
 	gone, noLock map[string]time.Time
@@ -65,20 +66,16 @@ type passResult struct {
 	candidateNames []string
 }
 
-// found is a lock with its shape, not yet shared.
-type found struct {
-	look  look
-	shape shape
-}
-
-func newPass(s *Scanner, m connect.Master, classes *class.Set, r ration) *pass {
+// newPass prepares a pass over m, in which about expect locks are.
+func newPass(s *Scanner, m connect.Master, classes *class.Set, r ration, expect int) *pass {
 	p := &pass{
 		s: s, master: m, classes: classes, pace: s.pacer(m.Addr), ration: r,
 		observe: observer{target: s.target, digest: s.digest, texts: texts{}},
-		slots:   map[string]slot{},
+		shapes:  shapes{},
+		slots:   make(map[string]slot, expect),
 		counted: map[uint64]struct{}{},
 		out: passResult{
-			master: m, gone: map[string]time.Time{}, noLock: map[string]time.Time{},
+			master: m, locks: make([]look, 0, expect), gone: map[string]time.Time{}, noLock: map[string]time.Time{},
 			instances: map[string]*locksteward.Instance{}, waiters: map[string]int{},
 		},
 	}

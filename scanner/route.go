@@ -198,13 +198,14 @@ func (p *pass) keep(s *sight) {
 		return
 	}
 	l, shape := pack(obs)
+	l.kind = p.shapes.of(shape)
 	if at.at >= 0 {
-		p.out.locks[at.at] = found{l, shape}
+		p.out.locks[at.at] = l
 		return
 	}
 	at.at = int32(len(p.out.locks))
 	p.slots[s.key] = at
-	p.out.locks = append(p.out.locks, found{l, shape})
+	p.out.locks = append(p.out.locks, l)
 }
 
 // companions are the keys beside the locks that are read after the scan.

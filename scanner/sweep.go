@@ -62,11 +62,12 @@ func (s *Scanner) Sweep(ctx context.Context) (locksteward.Sweep, error) {
 // passes runs one pass per master, side by side.
 func (s *Scanner) passes(ctx context.Context, masters []connect.Master) []*pass {
 	classes := s.classes.Load()
+	expect := s.table.Len() + s.table.Len()/8
 	passes := make([]*pass, len(masters))
 	var wg sync.WaitGroup
 	for i, m := range masters {
 		r := ration{parts: uint64(s.lastSeen[m.Addr]/candidateRation) + 1, turn: s.turn}
-		passes[i] = newPass(s, m, classes, r)
+		passes[i] = newPass(s, m, classes, r, expect/len(masters))
 		wg.Go(func() {
 			passes[i].run(ctx)
 			passes[i].out.err = s.cause(ctx, passes[i].out.err)
@@ -140,7 +141,7 @@ func (s *Scanner) readMissingInstances(ctx context.Context, passes []*pass) (unk
 	wanted := map[string]bool{}
 	for _, p := range passes {
 		for i := range p.out.locks {
-			wanted[p.out.locks[i].look.holderInstance()] = true
+			wanted[p.out.locks[i].holderInstance()] = true
 		}
 		for i := range p.out.losses {
 			wanted[p.out.losses[i].Holder.Instance] = true

@@ -99,9 +99,10 @@ func writeExplanation(w io.Writer, d api.LockDetail) error {
 	for _, v := range d.Verdicts {
 		if v.Finding != nil {
 			b.WriteByte('\n')
-			writeFinding(&b, *v.Finding)
+			writeEvidence(&b, *v.Finding)
+			writeAdvice(&b, *v.Finding)
 		} else {
-			fmt.Fprintf(&rest, "  %-20s %s: %s\n", v.Rule, strings.ReplaceAll(v.Result, "_", " "), locksteward.DisplayKey(v.Reason))
+			fmt.Fprintf(&rest, "  %-20s %s: %s\n", v.Rule, strings.ReplaceAll(v.Result, "_", " "), oneLine(v.Reason))
 		}
 	}
 	if rest.Len() > 0 {

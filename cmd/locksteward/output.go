@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -87,4 +89,20 @@ func dash(text string) string {
 		return "-"
 	}
 	return text
+}
+
+// oneLine shows text from elsewhere on one line and keeps it from moving the
+// cursor: what does not print is escaped. Unlike locksteward.DisplayKey it
+// leaves backslashes alone, since names inside the text are escaped already.
+func oneLine(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == utf8.RuneError || !strconv.IsPrint(r) {
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }

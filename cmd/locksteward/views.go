@@ -53,7 +53,7 @@ func showHolder(h api.Holder) string {
 			text += "/" + h.Session
 		}
 	}
-	return dash(locksteward.DisplayKey(text))
+	return dash(oneLine(text))
 }
 
 // writeLocks shows locks, the oldest first.
@@ -89,20 +89,24 @@ func age(l api.Lock) time.Duration {
 	return time.Duration(*l.AgeMs) * time.Millisecond
 }
 
-// writeFindings shows findings with their evidence, the most severe first.
+// writeFindings shows findings with their evidence in the order given. What
+// neighbours have in common, cause and remedy, stands once behind the last.
 func writeFindings(w io.Writer, findings []api.Finding) error {
 	var b strings.Builder
 	for i, f := range findings {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		writeFinding(&b, f)
+		writeEvidence(&b, f)
+		if i+1 == len(findings) || findings[i+1].Cause != f.Cause || findings[i+1].Remedy != f.Remedy {
+			writeAdvice(&b, f)
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func writeFinding(b *strings.Builder, f api.Finding) {
+func writeEvidence(b *strings.Builder, f api.Finding) {
 	subject := showKey(f.Key)
 	if subject == "" {
 		subject = "class " + f.Class
@@ -112,21 +116,24 @@ func writeFinding(b *strings.Builder, f api.Finding) {
 		status = " (" + f.Status + ")"
 	}
 	fmt.Fprintf(b, "%-8s  %s%s  %s\n", strings.ToUpper(f.Severity), f.Rule, status, subject)
-	fmt.Fprintf(b, "  %s\n", locksteward.DisplayKey(f.Summary))
+	fmt.Fprintf(b, "  %s\n", oneLine(f.Summary))
 	for _, e := range f.Evidence {
-		fmt.Fprintf(b, "  + %s\n", locksteward.DisplayKey(e))
+		fmt.Fprintf(b, "  + %s\n", oneLine(e))
 	}
 	for _, e := range f.CounterEvidence {
-		fmt.Fprintf(b, "  - %s\n", locksteward.DisplayKey(e))
-	}
-	if f.Cause != "" {
-		fmt.Fprintf(b, "  cause:  %s\n", f.Cause)
-	}
-	if f.Remedy != "" {
-		fmt.Fprintf(b, "  remedy: %s\n", f.Remedy)
+		fmt.Fprintf(b, "  - %s\n", oneLine(e))
 	}
 	if f.Team != "" || f.RunbookURL != "" {
-		fmt.Fprintf(b, "  team:   %s  %s\n", dash(f.Team), f.RunbookURL)
+		fmt.Fprintf(b, "  team %s  %s\n", dash(f.Team), f.RunbookURL)
+	}
+}
+
+func writeAdvice(b *strings.Builder, f api.Finding) {
+	if f.Cause != "" {
+		fmt.Fprintf(b, "  cause:  %s\n", oneLine(f.Cause))
+	}
+	if f.Remedy != "" {
+		fmt.Fprintf(b, "  remedy: %s\n", oneLine(f.Remedy))
 	}
 }
 
@@ -135,7 +142,7 @@ func writeRequests(w io.Writer, requests []api.Request) error {
 	for _, r := range requests {
 		rows = append(rows, []string{
 			r.ID, r.State, r.Evidence.Target, showKey(r.Evidence.Key), r.Requester,
-			r.CreatedAt.Local().Format(time.DateTime), dash(locksteward.DisplayKey(r.Reason)),
+			r.CreatedAt.Local().Format(time.DateTime), dash(oneLine(r.Reason)),
 		})
 	}
 	return writeTable(w, []string{"ID", "STATE", "TARGET", "KEY", "REQUESTER", "CREATED", "REASON"}, rows)
@@ -158,15 +165,15 @@ func writeRequest(w io.Writer, r api.Request) error {
 	}
 	line("expires", "%s", expires)
 	line("findings", "%s", dash(strings.Join(e.Findings, " ")))
-	line("requested", "by %s at %s: %s", r.Requester, r.CreatedAt.Local().Format(time.DateTime), locksteward.DisplayKey(r.Reason))
+	line("requested", "by %s at %s: %s", r.Requester, r.CreatedAt.Local().Format(time.DateTime), oneLine(r.Reason))
 	for _, d := range r.Decisions {
-		line(d.Verdict, "by %s at %s: %s", d.By, d.At.Local().Format(time.DateTime), locksteward.DisplayKey(d.Reason))
+		line(d.Verdict, "by %s at %s: %s", d.By, d.At.Local().Format(time.DateTime), oneLine(d.Reason))
 	}
 	if !r.Final && !r.ExpiresAt.IsZero() {
 		line("valid", "until %s", r.ExpiresAt.Local().Format(time.DateTime))
 	}
 	if r.Outcome != "" {
-		line("outcome", "%s", locksteward.DisplayKey(r.Outcome))
+		line("outcome", "%s", oneLine(r.Outcome))
 	}
 	if r.WaitersWoken > 0 {
 		line("woken", "%d", r.WaitersWoken)
@@ -203,7 +210,7 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 	}
 	if c := d.Claim; c != nil {
 		if c.Purpose != "" {
-			line("purpose", "%s", locksteward.DisplayKey(c.Purpose))
+			line("purpose", "%s", oneLine(c.Purpose))
 		}
 		line("claims", "acquired %s, renewed %d times, %d failures", c.Acquired.Local().Format(time.DateTime), c.Renewals, c.RenewFailures)
 		if c.ExpectMs > 0 {

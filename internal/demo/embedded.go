@@ -45,6 +45,7 @@ func startEmbedded(why string) (*server, error) {
 		what:    "an embedded Redis (miniredis) on " + e.mini.Addr(),
 		note: why + "; its clock is driven by this program, the live watch is off, and the server's memory, CPU and evictions are not known. " +
 			"With redis-server installed the demo runs on the real thing",
+		share: ownShare,
 		close: e.close,
 	}, nil
 }

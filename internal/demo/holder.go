@@ -116,7 +116,7 @@ func (p *players) send(stdin io.Writer, stdout io.Reader) error {
 		URL: c.URL, Username: c.Username, Password: c.Password.Reveal(),
 		CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
 		Key: p.scene.importing(), Companions: p.scene.companions(),
-		Lease: lock.Lease{TTL: importTTL, Class: classImports, Purpose: "import the orders of the EU"},
+		Lease: lock.Lease{TTL: importTTL, RenewFraction: importRenews, Class: classImports, Purpose: "import the orders of the EU"},
 	})
 	if err != nil {
 		return err

@@ -151,7 +151,7 @@ func (r *running) explain(err error) error {
 		})
 		b.WriteString("; try again when this machine is less busy")
 		if r.opts.Redis != nil {
-			b.WriteString(", or on a server with fewer keys: a sweep takes at most 2% of its time")
+			b.WriteString(", or on a server with fewer keys: a sweep may take no more than " + guestShare + " of its time")
 		}
 	}
 	if r.agent != nil {

@@ -11,7 +11,8 @@ import (
 const (
 	reportExpect = 2 * time.Second
 	reportTTL    = 6 * time.Second
-	importTTL    = 6 * time.Second // renewed every 2s
+	importTTL    = 6 * time.Second
+	importRenews = 0.2 // of it: late after 1.5s, gone after 6s
 	orderExpect  = 3 * time.Second
 	orderLease   = 10 * time.Minute
 	invoiceLease = time.Hour

@@ -19,9 +19,18 @@ type server struct {
 	scene   scene
 	// what says which server it is, note what is special about it.
 	what, note string
+	// share is how much of the server's time sweeps may take.
+	share string
 	// close ends a server of the demo's own.
 	close func() error
 }
+
+// A server of the demo's own has nothing else to do. On another, sweeps may still
+// take more than usual, for as long as somebody watches.
+const (
+	ownShare   = "100%"
+	guestShare = "10%"
+)
 
 // startServer uses the caller's server, or starts one.
 func startServer(ctx context.Context, opts Options) (*server, error) {
@@ -61,12 +70,13 @@ func startProcess(ctx context.Context) (*server, error) {
 		scene:   ownScene(),
 		what:    "redis-server on " + p.Addr(),
 		note:    "started for this demo, gone at its end",
+		share:   ownShare,
 		close:   p.Close,
 	}, nil
 }
 
 func guestServer(cfg connect.Config) *server {
-	s := &server{connect: cfg, scene: guestScene(), what: "your server", close: func() error { return nil }}
+	s := &server{connect: cfg, scene: guestScene(), what: "your server", share: guestShare, close: func() error { return nil }}
 	// What cannot be parsed is told by the first contact.
 	if spec, err := connect.Parse(cfg.URL); err == nil {
 		s.what = "redis-server at " + spec.String()

@@ -52,7 +52,7 @@ type configValues struct {
 	Hook, HookSecretFile                string
 	Store, UsersFile                    string
 	Metrics, Console                    string
-	OrderExpect                         string
+	OrderExpect, ServerShare            string
 }
 
 // newSettings writes a real configuration, with two people who can release a
@@ -68,7 +68,7 @@ func newSettings(dir string, s *server, hook string, anyPorts bool) (*settings, 
 		HookSecretFile: filepath.Join(dir, "hook-key"),
 		Store:          "sqlite:" + filepath.Join(dir, "locksteward.db"), UsersFile: filepath.Join(dir, "users.yaml"),
 		Metrics: listen(metricsListen, anyPorts), Console: listen(consoleListen, anyPorts),
-		OrderExpect: orderExpect.String(),
+		OrderExpect: orderExpect.String(), ServerShare: s.share,
 	}
 	secret := "whsec_" + base64.StdEncoding.EncodeToString(out.signing)
 	if err := os.WriteFile(v.HookSecretFile, []byte(secret+"\n"), 0o600); err != nil {

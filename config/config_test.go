@@ -67,7 +67,7 @@ func TestExampleCommentsAreValid(t *testing.T) {
 	t.Parallel()
 	text := uncommented()
 	_, err := config.Parse("example", []byte(strings.Replace(text, `url: ""`, "", 1)))
-	for _, line := range strings.Split(err.Error(), "\n") {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
 		if !strings.Contains(line, "no such file") {
 			t.Errorf("unexpected problem: %s\nin:\n%s", line, text)
 		}
@@ -89,8 +89,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 		if typ.Kind() != reflect.Struct || typ.PkgPath() == "time" {
 			return
 		}
-		for i := range typ.NumField() {
-			f := typ.Field(i)
+		for f := range typ.Fields() {
 			name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			if name == "-" || !f.IsExported() {
 				continue

@@ -58,7 +58,9 @@ func (t Target) validate(path string) error {
 	for _, f := range []struct{ key, file string }{
 		{"password_file", t.PasswordFile},
 		{"release_credentials.password_file", t.releaseCredentials().PasswordFile},
-		{"ca_file", t.CAFile}, {"cert_file", t.CertFile}, {"key_file", t.KeyFile},
+		{"ca_file", t.CAFile},
+		{"cert_file", t.CertFile},
+		{"key_file", t.KeyFile},
 	} {
 		if f.file == "" {
 			continue

@@ -106,7 +106,7 @@ func (c Config) Validate() error {
 	}
 	for i, p := range c.MetaPrefixes {
 		if p == "" {
-			errs = append(errs, fmt.Errorf("meta_prefixes[%d]: must not be empty; write the prefix with its separator, such as app:locksteward:", i))
+			errs = append(errs, fmt.Errorf("meta_prefixes[%d]: must not be empty; write the prefix with its separator, such as \"app:\"", i))
 		}
 	}
 	return errors.Join(errs...)

@@ -74,6 +74,11 @@ func runDemo(ctx context.Context, p *program, opts demo.Options) error {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
+	// Nor must a second Ctrl-C: tidying up is bounded, and a key left behind would
+	// be somebody else's trouble.
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
 	opts.Holder = []string{self, "demo", demoHolderUse}
 	b := thisBuild()
 	opts.Version, opts.Revision = b.Version, b.Commit

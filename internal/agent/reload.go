@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -121,9 +122,7 @@ func (a *Agent) apply(running context.Context, cfg config.Config, classes *class
 	for _, w := range gone {
 		delete(a.targets, w.target.Name)
 	}
-	for name, w := range fresh {
-		a.targets[name] = w
-	}
+	maps.Copy(a.targets, fresh)
 	for _, w := range a.targets {
 		w.scanner.SetClasses(classes)
 	}

@@ -162,7 +162,11 @@ func (c *Conn) clusterMasters(ctx context.Context) ([]Master, error) {
 		if err != nil {
 			return nil, err
 		}
-		slots, err := client.ClusterSlots(ctx).Result()
+		// SLOTS and not SHARDS: every version has it, and it names the port that
+		// fits the connection (TLS or not).
+		asked := redis.NewClusterSlotsCmd(ctx, "cluster", "slots")
+		err = client.Process(ctx, asked)
+		slots := asked.Val()
 		if err == nil && len(slots) == 0 {
 			err = errors.New("it serves no slots and knows nobody who does")
 		}

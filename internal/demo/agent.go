@@ -19,22 +19,23 @@ import (
 // agentRun is the agent in this process.
 type agentRun struct {
 	agent *agent.Agent
-	log   *tail
 	done  chan error
-
-	stopAgent context.CancelFunc
+	end   context.CancelFunc
 
 	// http is shared by all clients of the agent.
 	http *http.Client
 }
 
-// startAgent starts the agent of the settings.
-func startAgent(ctx context.Context, opts Options, s *settings) (*agentRun, error) {
-	a := &agentRun{log: &tail{}, done: make(chan error, 1), http: &http.Client{Transport: &http.Transport{}}}
+// newLog returns a logger whose last lines stay in t.
+func newLog(t *tail) *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
-	log := zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.AddSync(a.log), zap.InfoLevel))
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.AddSync(t), zap.InfoLevel))
+}
 
+// startAgent starts the agent of the settings.
+func startAgent(ctx context.Context, log *zap.Logger, opts Options, s *settings) (*agentRun, error) {
+	a := &agentRun{done: make(chan error, 1), http: &http.Client{Transport: &http.Transport{}}}
 	var o agent.Options
 	o.Build.Version, o.Build.Revision = opts.Version, opts.Revision
 	o.Load = s.load
@@ -48,14 +49,14 @@ func startAgent(ctx context.Context, opts Options, s *settings) (*agentRun, erro
 	if err != nil {
 		return nil, fmt.Errorf("start the agent: %w", err)
 	}
-	ctx, a.stopAgent = context.WithCancel(context.WithoutCancel(ctx))
+	ctx, a.end = context.WithCancel(context.WithoutCancel(ctx))
 	go func() { a.done <- a.agent.Run(ctx) }()
 	return a, nil
 }
 
 // stop ends the agent and returns when nothing of it runs.
 func (a *agentRun) stop() error {
-	a.stopAgent()
+	a.end()
 	err := <-a.done
 	a.http.CloseIdleConnections()
 	if err != nil {
@@ -81,6 +82,7 @@ func (a *agentRun) failed(ctx context.Context) error {
 func (a *agentRun) metricsURL() string {
 	return "http://" + a.agent.MetricsAddr().String() + "/metrics"
 }
+
 func (a *agentRun) consoleURL() string { return strings.TrimSuffix(a.agent.ConsoleURL(), "/") + "/" }
 
 // client returns the API as one of the people has it.

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -99,5 +98,3 @@ func (e *embedded) info() string {
 	}
 	return strings.Join(lines, "\r\n")
 }
-
-var errNoCommand = errors.New("no command line for the lock holder's process")

@@ -76,8 +76,8 @@ func TestMissingIsNamed(t *testing.T) {
 		{Rule: "hold/too-long", Key: api.NewKey("lock:theirs"), Status: "firing", Fingerprint: "c"},
 	})
 	b.failed(errors.New("no agent"))
-	r := &running{board: b, agent: &agentRun{log: &tail{}}}
-	if _, err := r.agent.log.Write([]byte("it went wrong\n")); err != nil {
+	r := &running{board: b, agent: &agentRun{}, log: &tail{}}
+	if _, err := r.log.Write([]byte("it went wrong\n")); err != nil {
 		t.Fatal(err)
 	}
 	err := r.explain(errLimit)

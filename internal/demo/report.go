@@ -106,7 +106,9 @@ func headLines(findings []*sighting) []line {
 		}
 		rows = append(rows, line{
 			{text: pad(f.Severity, 8), style: severityStyle(f.Severity)},
-			{text: f.Rule}, {text: where, style: bold}, {text: when, style: dim},
+			{text: f.Rule},
+			{text: where, style: bold},
+			{text: when, style: dim},
 		})
 	}
 	return columns(rows)

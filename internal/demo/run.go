@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/locksteward/locksteward/internal/connect"
 )
 
 // errLimit is the cause when a demo that runs once takes too long.
@@ -20,6 +22,7 @@ type running struct {
 	board    *board
 	agent    *agentRun
 	group    *group
+	log      *tail // what the agent and its libraries say
 
 	closers []func() error // in the order of the opening
 }
@@ -40,7 +43,7 @@ func Run(ctx context.Context, opts Options) (err error) {
 	interrupted := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	r := &running{opts: opts, out: &printer{w: opts.Out, colour: opts.Colour, failed: end}}
+	r := &running{opts: opts, log: &tail{}, out: &printer{w: opts.Out, colour: opts.Colour, failed: end}}
 	if opts.Once {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, Limit, errLimit)
@@ -90,6 +93,8 @@ func (r *running) play(ctx context.Context) error {
 
 // open starts server, receiver and agent.
 func (r *running) open(ctx context.Context) error {
+	log := newLog(r.log)
+	connect.RedirectGoRedisLog(log)
 	var err error
 	if r.server, err = startServer(ctx, r.opts); err != nil {
 		return err
@@ -115,7 +120,7 @@ func (r *running) open(ctx context.Context) error {
 	}
 	r.board = newBoard(r.server.scene, told)
 	hook.serve(r.board, r.settings.signing)
-	if r.agent, err = startAgent(ctx, r.opts, r.settings); err != nil {
+	if r.agent, err = startAgent(ctx, log, r.opts, r.settings); err != nil {
 		return err
 	}
 	r.later(r.agent.stop)
@@ -154,10 +159,8 @@ func (r *running) explain(err error) error {
 			b.WriteString(", or on a server with fewer keys: a sweep may take no more than " + guestShare + " of its time")
 		}
 	}
-	if r.agent != nil {
-		if log := r.agent.log.String(); log != "" {
-			b.WriteString("\nthe agent's log ends:\n" + log)
-		}
+	if log := r.log.String(); r.agent != nil && log != "" {
+		b.WriteString("\nthe agent's log ends:\n" + log)
 	}
 	return &failure{text: b.String(), err: err}
 }

@@ -116,8 +116,12 @@ func (r *running) masthead(s *state) []line {
 // lockLines is the table of the demo's locks.
 func lockLines(s *state) []line {
 	rows := []line{{
-		{text: "KEY", style: dim}, {text: "FINDINGS", style: dim}, {text: "TTL", style: dim}, {text: "AGE", style: dim},
-		{text: "LIBRARY", style: dim}, {text: "HOLDER", style: dim},
+		{text: "KEY", style: dim},
+		{text: "FINDINGS", style: dim},
+		{text: "TTL", style: dim},
+		{text: "AGE", style: dim},
+		{text: "LIBRARY", style: dim},
+		{text: "HOLDER", style: dim},
 	}}
 	for _, l := range s.locks {
 		verdict := span{text: "-", style: green}

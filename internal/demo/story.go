@@ -162,7 +162,9 @@ func (r *running) trail(ctx context.Context, id string) error {
 		rows = append(rows, line{
 			{text: fmt.Sprintf("   %3d", e.Seq), style: dim},
 			{text: e.At.Local().Format("15:04:05.000"), style: dim},
-			{text: e.Actor}, {text: e.Action}, {text: dash(e.Outcome)},
+			{text: e.Actor},
+			{text: e.Action},
+			{text: dash(e.Outcome)},
 			{text: "hash " + short(e.Hash), style: dim},
 		})
 	}

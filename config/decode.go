@@ -57,6 +57,8 @@ func (d *decoder) into(n *yaml.Node, v reflect.Value, path string) {
 		d.mapping(n, v, path)
 	case v.Kind() == reflect.Slice:
 		d.sequence(n, v, path)
+	case v.Kind() == reflect.Map:
+		d.table(n, v, path)
 	default:
 		d.scalar(n, v, path)
 	}
@@ -98,6 +100,25 @@ func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
 	out := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
 	for i, item := range n.Content {
 		d.into(item, out.Index(i), fmt.Sprintf("%s[%d]", path, i))
+	}
+	v.Set(out)
+}
+
+// table decodes a mapping with keys of the user's own.
+func (d *decoder) table(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.MappingNode {
+		d.problem(n, path, "got %s, write a mapping", describe(n))
+		return
+	}
+	if len(n.Content) == 0 {
+		return
+	}
+	out := reflect.MakeMap(v.Type())
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.into(value, item, join(path, key.Value))
+		out.SetMapIndex(reflect.ValueOf(key.Value).Convert(v.Type().Key()), item)
 	}
 	v.Set(out)
 }

@@ -24,6 +24,9 @@ type Target struct {
 	CAFile       string `yaml:"ca_file"`
 	CertFile     string `yaml:"cert_file"`
 	KeyFile      string `yaml:"key_file"`
+	// AddrMap maps host:port that nodes of a Cluster or Sentinel announce to
+	// host:port that can be reached from here.
+	AddrMap map[string]string `yaml:"addr_map"`
 	// ReleaseCredentials are those of the user that may delete. Without them the
 	// agent cannot; `{}` is "the same server, without a login".
 	ReleaseCredentials *Credentials `yaml:"release_credentials"`
@@ -52,6 +55,11 @@ func (t Target) validate(path string) error {
 		errs = append(errs, fmt.Errorf("%s.redis: %w", path, err))
 	}
 	errs = append(errs, prefixed(path, t.Scan.Validate()))
+	if t.Redis != "" {
+		// The URL was checked above with a better word for what is wrong with it.
+		c := connect.Config{URL: "redis://127.0.0.1", AddrMap: t.AddrMap}
+		errs = append(errs, prefixed(path, c.Validate()))
+	}
 	if (t.CertFile == "") != (t.KeyFile == "") {
 		errs = append(errs, fmt.Errorf("%s.cert_file, %s.key_file: got one of the two, write both or none", path, path))
 	}
@@ -108,6 +116,7 @@ func (t Target) connect(username, passwordFile string) (connect.Config, error) {
 		CAFile:   t.CAFile,
 		CertFile: t.CertFile,
 		KeyFile:  t.KeyFile,
+		AddrMap:  t.AddrMap,
 	}, nil
 }
 

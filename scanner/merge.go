@@ -3,6 +3,7 @@ package scanner
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,9 +20,7 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 	total, at := 0, time.Time{}
 	for _, p := range passes {
 		total += len(p.out.locks)
-		for id, i := range p.out.instances {
-			alive[id] = i
-		}
+		maps.Copy(alive, p.out.instances)
 		for _, l := range p.out.losses {
 			losses[lossKey{l.Key, l.Claim.ID}] = l
 		}

@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -232,9 +233,7 @@ func (p *pass) readExtras(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for lock, n := range waiters {
-		p.out.waiters[lock] = n
-	}
+	maps.Copy(p.out.waiters, waiters)
 	if p.out.at.IsZero() {
 		p.out.at, err = p.reader.now(ctx)
 	}

@@ -285,3 +285,20 @@ func TestRefusedExtrasDegrade(t *testing.T) {
 		t.Errorf("%d entries in ACL LOG: refused commands are asked for again and again", len(n))
 	}
 }
+
+func TestSweepOverTLSAndSocket(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]testredis.Option{"tls": testredis.WithTLS(), "socket": testredis.WithSocket()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := testredis.Start(t, opt)
+			must(t, srv.Client(t).Set(t.Context(), "lock:a", "tok", 0).Err())
+			r := fast(srv.URL())
+			r.connect.CAFile = srv.CAFile()
+			r.connect.CertFile, r.connect.KeyFile = srv.ClientCertFiles()
+			if got := sweep(t, r.build(t)); len(got.Locks) != 1 || got.Masters[0].Node != srv.Addr() {
+				t.Errorf("locks %q, masters %+v", names(got.Locks), got.Masters)
+			}
+		})
+	}
+}

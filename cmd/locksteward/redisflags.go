@@ -22,6 +22,7 @@ type redisFlags struct {
 	ca           string
 	cert         string
 	key          string
+	addrMap      map[string]string
 }
 
 func (f *redisFlags) register(c *cobra.Command) {
@@ -32,6 +33,7 @@ func (f *redisFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.ca, "redis-ca-file", "", "PEM file of the authority that signed the server's certificate")
 	flags.StringVar(&f.cert, "redis-cert-file", "", "PEM file of the client's certificate")
 	flags.StringVar(&f.key, "redis-key-file", "", "PEM file of the client's key")
+	flags.StringToStringVar(&f.addrMap, "addr-map", nil, "announced=reachable address of a node behind a port-forward, host:port=host:port (may be repeated)")
 }
 
 // config checks the flags. A password in the URL is refused: the command line
@@ -56,7 +58,7 @@ func (f *redisFlags) config() (connect.Config, error) {
 	}
 	return connect.Config{
 		URL: f.url, Username: f.username, Password: password,
-		CAFile: f.ca, CertFile: f.cert, KeyFile: f.key,
+		CAFile: f.ca, CertFile: f.cert, KeyFile: f.key, AddrMap: f.addrMap,
 	}, nil
 }
 

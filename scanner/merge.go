@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,27 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 	if !at.IsZero() {
 		sweep.At = at
 	}
+	seen := s.update(sweep, passes, total, alive, unknown, losses)
+	if len(seen) >= collectFrom {
+		runtime.GC()
+	}
+	s.table.mu.RLock()
+	sweep.Locks = make([]locksteward.Lock, len(seen))
+	for i, e := range seen {
+		sweep.Locks[i] = e.lock(s.target)
+	}
+	s.table.mu.RUnlock()
+	sortLocks(sweep.Locks)
+	s.tellLosses(sweep, losses, alive, unknown)
+}
+
+// collectFrom is from how many locks on the garbage of the passes is collected
+// before their observations are unpacked, so that the heap need not hold both.
+const collectFrom = 50_000
+
+// update takes what the passes found into the table, frees it, and returns the
+// entries of all locks seen.
+func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, alive map[string]*locksteward.Instance, unknown map[string]bool, losses map[lossKey]locksteward.Loss) []*entry {
 	t := s.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,20 +71,13 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 			seen = append(seen, now)
 		}
 		s.end(sweep, p, losses)
-		// All of it is in the table now; unpacked below, it would be in memory
-		// three times.
 		p.out.locks, p.slots, p.shapes, p.counted = nil, nil, nil, nil
 		names := p.out.candidateNames[:min(len(p.out.candidateNames), maxCandidateNames-len(t.candidates))]
 		t.candidates = append(t.candidates, names...)
 		t.candidateCount += p.out.candidates
 	}
 	sweep.Candidates = t.candidateCount
-	sweep.Locks = make([]locksteward.Lock, len(seen))
-	for i, e := range seen {
-		sweep.Locks[i] = e.lock(s.target)
-	}
-	sortLocks(sweep.Locks)
-	s.tellLosses(sweep, losses, alive, unknown)
+	return seen
 }
 
 // join adds to a look what other keys tell: heartbeat and waiters.
@@ -168,11 +183,9 @@ func (s *Scanner) tellLosses(sweep *locksteward.Sweep, losses map[lossKey]lockst
 func (s *Scanner) report(sweep *locksteward.Sweep, passes []*pass) error {
 	var errs []error
 	var nodes []locksteward.NodeState
-	var keys int64
 	read := 0
 	reason := ""
 	for _, p := range passes {
-		keys += p.out.keys
 		if p.out.err == nil || p.out.keys > 0 || p.out.greeted && errors.Is(p.out.err, errTimeout) {
 			read++
 		}
@@ -199,7 +212,6 @@ func (s *Scanner) report(sweep *locksteward.Sweep, passes []*pass) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Sweeps++
-	s.stats.Keys += keys
 	if len(errs) == 0 && sweep.Complete() {
 		s.stats.CompleteSweeps++
 	}

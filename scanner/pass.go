@@ -238,6 +238,7 @@ func (p *pass) pages(ctx context.Context, yield func([]string) error) error {
 			return fmt.Errorf("scan: %w", err)
 		}
 		p.out.keys += int64(len(keys))
+		p.s.scanned.Add(int64(len(keys)))
 		if err := yield(keys); err != nil {
 			return err
 		}

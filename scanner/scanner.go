@@ -49,6 +49,8 @@ type Scanner struct {
 	// known are losses of which more was known once than the server tells now.
 	known map[lossKey]locksteward.Loss
 
+	scanned atomic.Int64 // Stats.Keys
+
 	mu    sync.Mutex
 	state locksteward.TargetState
 	stats Stats
@@ -65,7 +67,7 @@ type Stats struct {
 	Sweeps         int64 // ended
 	CompleteSweeps int64
 	SkippedSweeps  int64 // due while the one before was still running
-	Keys           int64 // returned by SCAN
+	Keys           int64 // returned by SCAN, those of a sweep under way included
 	// Throttled is the time waited by reason, summed over masters; every reason
 	// is present.
 	Throttled map[Reason]time.Duration
@@ -139,6 +141,7 @@ func (s *Scanner) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := s.stats
+	stats.Keys = s.scanned.Load()
 	stats.Throttled = s.budget.throttled()
 	stats.Degraded, stats.Forbidden = s.caps.notes()
 	return stats

@@ -17,7 +17,7 @@ import (
 // the whole agent), with the soft limit that makes the collector work for it.
 const (
 	maxPeak   = 128 << 20
-	softLimit = 1000 << 20
+	softLimit = 100 << 20
 )
 
 // BenchmarkMemory100k sweeps 100 k locks, a quarter of them of our own library,

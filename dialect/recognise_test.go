@@ -277,10 +277,16 @@ func TestAllAndGet(t *testing.T) {
 // compares at least the whole value.
 func FuzzRecognise(f *testing.F) {
 	for _, seed := range []struct{ key, kind, value string }{
-		{"lock:1", "string", "1"}, {"{a}", "string", "lock_token:5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17"},
-		{"a", "hash", "5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17:1"}, {"lock", "string", "ls1:a:b"}, {"lock", "string", "s:3:\"abc\";"},
-		{"lock", "string", "\xac\xed\x00\x05t\x00\x01a"}, {"lock", "string", "ADDED:2026-11-21T03:00:00.123Z@h:5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17"},
-		{"bull:a:1:lock", "string", "a_1_0f8fad5bd9cb469fa16570867728950e"}, {"uniquejobs::LOCKED", "hash", "mode"}, {"l:", "string", "12@h"},
+		{"lock:1", "string", "1"},
+		{"{a}", "string", "lock_token:5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17"},
+		{"a", "hash", "5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17:1"},
+		{"lock", "string", "ls1:a:b"},
+		{"lock", "string", "s:3:\"abc\";"},
+		{"lock", "string", "\xac\xed\x00\x05t\x00\x01a"},
+		{"lock", "string", "ADDED:2026-11-21T03:00:00.123Z@h:5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17"},
+		{"bull:a:1:lock", "string", "a_1_0f8fad5bd9cb469fa16570867728950e"},
+		{"uniquejobs::LOCKED", "hash", "mode"},
+		{"l:", "string", "12@h"},
 	} {
 		f.Add(seed.key, seed.kind, []byte(seed.value), int64(1000), "1", false)
 	}

@@ -339,8 +339,13 @@ func TestReleaseRefusals(t *testing.T) {
 func TestParseReply(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []any{
-		nil, "OK", int64(1), []any{}, []any{int64(1), int64(0)}, []any{int64(1), "0", int64(1)},
-		[]any{int64(2), int64(0), int64(1)}, []any{int64(-2), int64(0), int64(-2)}, []any{int64(1), int64(0), int64(1), int64(1)},
+		nil, "OK", int64(1),
+		[]any{},
+		[]any{int64(1), int64(0)},
+		[]any{int64(1), "0", int64(1)},
+		[]any{int64(2), int64(0), int64(1)},
+		[]any{int64(-2), int64(0), int64(-2)},
+		[]any{int64(1), int64(0), int64(1), int64(1)},
 	} {
 		if got, err := dialect.ParseReply(bad); err == nil {
 			t.Errorf("ParseReply(%v) = %v, want an error", bad, got)

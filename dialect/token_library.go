@@ -25,52 +25,94 @@ type library struct {
 // libraries are tried in this order: key and value together first, then values
 // that are particular enough on their own.
 var libraries = [...]library{
-	{kind: "24 random bytes, as rueidislock and valkeylock write them", key: isRueidisKey, value: func(s string) bool { return len(s) == 24 },
-		origin: originAcquisition, confidence: locksteward.ConfidenceHigh, renewEvery: 2500 * time.Millisecond},
-	{kind: "a UUID, as go-redislock writes it", key: isBracedKey, value: func(s string) bool { return hasPrefixed(s, "lock_token:", isUUID) },
-		origin: originProcess, confidence: locksteward.ConfidenceHigh,
-		refuse: "go-redislock keeps a counter beside the lock that would let its old holder in again"},
-	{kind: "a BullMQ worker's UUID and a number", key: isBullKey, value: isWorkerToken,
-		origin: originAcquisition, confidence: locksteward.ConfidenceHigh, renewEvery: 15 * time.Second},
-	{kind: "a UUID of a Bull queue object", key: func(k string) bool { return isBullKey(k) && strings.HasPrefix(k, "bull:") }, value: isUUID,
-		origin: originProcess, confidence: locksteward.ConfidenceHigh, renewEvery: 15 * time.Second},
-	{kind: "a UUID of a Hangfire process", key: prefixed("{hangfire}:"), value: isUUID,
-		origin: originProcess, confidence: locksteward.ConfidenceHigh, renewEvery: 15 * time.Second},
-	{kind: "a UUID, as GitLab writes it", key: prefixed("gitlab:exclusive_lease:"), value: isFreshUUID,
-		origin: originAcquisition, confidence: locksteward.ConfidenceHigh},
-	{kind: "a Celery task id", key: func(k string) bool { return hasPrefixed(k, "SINGLETONLOCK_", isHex32) }, value: isFreshUUID,
-		origin: originAcquisition, confidence: locksteward.ConfidenceHigh},
-	{kind: "a UUID, as activejob-uniqueness writes it", key: prefixed("activejob_uniqueness:"), value: isFreshUUID,
-		origin: originAcquisition, confidence: locksteward.ConfidenceHigh},
-	{kind: "a UUID, as RedLock.net and pottery write it", key: prefixed("redlock:"), value: isFreshUUID,
-		origin: originAcquisition, confidence: locksteward.ConfidenceHigh},
-	{kind: "a UUID of a redis-semaphore object", key: prefixed("mutex:"), value: func(s string) bool {
-		return isUUID(s) || len(s) > uuidLength+1 && s[uuidLength] == '-' && isUUID(s[:uuidLength])
+	{
+		kind: "24 random bytes, as rueidislock and valkeylock write them", key: isRueidisKey, value: func(s string) bool { return len(s) == 24 },
+		origin: originAcquisition, confidence: locksteward.ConfidenceHigh, renewEvery: 2500 * time.Millisecond,
 	},
-		origin: originProcess, confidence: locksteward.ConfidenceMedium, renewEvery: 8 * time.Second},
-	{kind: "the name or process id of an RQ scheduler", key: prefixed("rq:scheduler-lock:"), value: func(s string) bool { return isHex32(s) || isDigits(s) },
-		origin: originProcess, confidence: locksteward.ConfidenceHigh},
-	{kind: "a UUID of a Sentry process", key: prefixed("l:"), value: isHex32,
-		origin: originProcess, confidence: locksteward.ConfidenceMedium},
-	{kind: "random base64 of a python-redis-lock object", key: prefixed("lock:"), value: func(s string) bool { return len(s) == 24 && !strings.Contains(s, "=") && isRandomBase64(s) },
-		origin: originProcess, confidence: locksteward.ConfidenceMedium},
-	{kind: "random letters of a Laravel lock object", key: isLaravelKey, value: func(s string) bool { return len(s) == 16 && every(s, isAlnum) },
-		origin: originProcess, confidence: locksteward.ConfidenceHigh},
-	{kind: "a host name with a process id", key: func(k string) bool { return strings.HasSuffix(k, "resque_scheduler_master_lock") }, value: isHostAndPID,
-		origin: originShared, confidence: locksteward.ConfidenceHigh, holder: holderOfHostAndPID},
+	{
+		kind: "a UUID, as go-redislock writes it", key: isBracedKey, value: func(s string) bool { return hasPrefixed(s, "lock_token:", isUUID) },
+		origin: originProcess, confidence: locksteward.ConfidenceHigh,
+		refuse: "go-redislock keeps a counter beside the lock that would let its old holder in again",
+	},
+	{
+		kind: "a BullMQ worker's UUID and a number", key: isBullKey, value: isWorkerToken,
+		origin: originAcquisition, confidence: locksteward.ConfidenceHigh, renewEvery: 15 * time.Second,
+	},
+	{
+		kind: "a UUID of a Bull queue object", key: func(k string) bool { return isBullKey(k) && strings.HasPrefix(k, "bull:") }, value: isUUID,
+		origin: originProcess, confidence: locksteward.ConfidenceHigh, renewEvery: 15 * time.Second,
+	},
+	{
+		kind: "a UUID of a Hangfire process", key: prefixed("{hangfire}:"), value: isUUID,
+		origin: originProcess, confidence: locksteward.ConfidenceHigh, renewEvery: 15 * time.Second,
+	},
+	{
+		kind: "a UUID, as GitLab writes it", key: prefixed("gitlab:exclusive_lease:"), value: isFreshUUID,
+		origin: originAcquisition, confidence: locksteward.ConfidenceHigh,
+	},
+	{
+		kind: "a Celery task id", key: func(k string) bool { return hasPrefixed(k, "SINGLETONLOCK_", isHex32) }, value: isFreshUUID,
+		origin: originAcquisition, confidence: locksteward.ConfidenceHigh,
+	},
+	{
+		kind: "a UUID, as activejob-uniqueness writes it", key: prefixed("activejob_uniqueness:"), value: isFreshUUID,
+		origin: originAcquisition, confidence: locksteward.ConfidenceHigh,
+	},
+	{
+		kind: "a UUID, as RedLock.net and pottery write it", key: prefixed("redlock:"), value: isFreshUUID,
+		origin: originAcquisition, confidence: locksteward.ConfidenceHigh,
+	},
+	{
+		kind: "a UUID of a redis-semaphore object", key: prefixed("mutex:"), value: func(s string) bool {
+			return isUUID(s) || len(s) > uuidLength+1 && s[uuidLength] == '-' && isUUID(s[:uuidLength])
+		},
+		origin: originProcess, confidence: locksteward.ConfidenceMedium, renewEvery: 8 * time.Second,
+	},
+	{
+		kind: "the name or process id of an RQ scheduler", key: prefixed("rq:scheduler-lock:"), value: func(s string) bool { return isHex32(s) || isDigits(s) },
+		origin: originProcess, confidence: locksteward.ConfidenceHigh,
+	},
+	{
+		kind: "a UUID of a Sentry process", key: prefixed("l:"), value: isHex32,
+		origin: originProcess, confidence: locksteward.ConfidenceMedium,
+	},
+	{
+		kind: "random base64 of a python-redis-lock object", key: prefixed("lock:"), value: func(s string) bool { return len(s) == 24 && !strings.Contains(s, "=") && isRandomBase64(s) },
+		origin: originProcess, confidence: locksteward.ConfidenceMedium,
+	},
+	{
+		kind: "random letters of a Laravel lock object", key: isLaravelKey, value: func(s string) bool { return len(s) == 16 && every(s, isAlnum) },
+		origin: originProcess, confidence: locksteward.ConfidenceHigh,
+	},
+	{
+		kind: "a host name with a process id", key: func(k string) bool { return strings.HasSuffix(k, "resque_scheduler_master_lock") }, value: isHostAndPID,
+		origin: originShared, confidence: locksteward.ConfidenceHigh, holder: holderOfHostAndPID,
+	},
 
-	{kind: "time, host and UUID, as ShedLock writes them", value: isShedLock,
-		origin: originAcquisition, confidence: locksteward.ConfidenceHigh, holder: holderOfShedLock},
-	{kind: "machine, process and UUID, as DistributedLock writes them", value: isDistributedLock,
-		origin: originAcquisition, confidence: locksteward.ConfidenceHigh, renewEvery: 9 * time.Second, holder: holderOfDistributedLock},
-	{kind: "a UUID with a time, as redis-py writes it", value: isTimeUUIDHex,
-		origin: originAcquisition, confidence: locksteward.ConfidenceHigh},
-	{kind: "random base64, as redsync writes it", value: func(s string) bool { return len(s) == 24 && strings.HasSuffix(s, "==") && isRandomBase64(s) },
-		origin: originAcquisition, confidence: locksteward.ConfidenceHigh},
-	{kind: "random base64, as bsm/redislock writes it", value: func(s string) bool { return len(s) == 22 && isRandomBase64(s) && !strings.ContainsAny(s, "+/") },
-		origin: originAcquisition, confidence: locksteward.ConfidenceHigh},
-	{kind: "a UUID and a number, as of one process and thread", value: isProcessAndThread,
-		origin: originProcess, confidence: locksteward.ConfidenceMedium},
+	{
+		kind: "time, host and UUID, as ShedLock writes them", value: isShedLock,
+		origin: originAcquisition, confidence: locksteward.ConfidenceHigh, holder: holderOfShedLock,
+	},
+	{
+		kind: "machine, process and UUID, as DistributedLock writes them", value: isDistributedLock,
+		origin: originAcquisition, confidence: locksteward.ConfidenceHigh, renewEvery: 9 * time.Second, holder: holderOfDistributedLock,
+	},
+	{
+		kind: "a UUID with a time, as redis-py writes it", value: isTimeUUIDHex,
+		origin: originAcquisition, confidence: locksteward.ConfidenceHigh,
+	},
+	{
+		kind: "random base64, as redsync writes it", value: func(s string) bool { return len(s) == 24 && strings.HasSuffix(s, "==") && isRandomBase64(s) },
+		origin: originAcquisition, confidence: locksteward.ConfidenceHigh,
+	},
+	{
+		kind: "random base64, as bsm/redislock writes it", value: func(s string) bool { return len(s) == 22 && isRandomBase64(s) && !strings.ContainsAny(s, "+/") },
+		origin: originAcquisition, confidence: locksteward.ConfidenceHigh,
+	},
+	{
+		kind: "a UUID and a number, as of one process and thread", value: isProcessAndThread,
+		origin: originProcess, confidence: locksteward.ConfidenceMedium,
+	},
 }
 
 func libraryShape(key, text string) (tokenShape, bool) {

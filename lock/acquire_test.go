@@ -103,7 +103,7 @@ func TestTwoCommandsPerPair(t *testing.T) {
 	}, "heartbeat and subscription")
 	calls := func() (n int64) {
 		info := srv.Client(t).Info(t.Context(), "commandstats").Val()
-		for _, l := range strings.Split(info, "\r\n") {
+		for l := range strings.SplitSeq(info, "\r\n") {
 			for _, name := range []string{"cmdstat_evalsha:", "cmdstat_eval:"} {
 				if rest, ok := strings.CutPrefix(l, name); ok {
 					n += parseCalls(t, rest)

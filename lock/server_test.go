@@ -187,7 +187,7 @@ func TestDeniedCommandLeavesNothing(t *testing.T) {
 
 func words(s string) []any {
 	var list []any
-	for _, w := range strings.Fields(s) {
+	for w := range strings.FieldsSeq(s) {
 		list = append(list, w)
 	}
 	return list
@@ -344,7 +344,7 @@ func TestDocumentedACLIsEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rules []string
-	for _, l := range strings.Split(string(doc), "\n") {
+	for l := range strings.SplitSeq(string(doc), "\n") {
 		if rest, ok := strings.CutPrefix(l, "    "); ok && (strings.HasPrefix(rest, "+") || strings.HasPrefix(rest, "~")) {
 			rules = append(rules, strings.ReplaceAll(rest, "~<your locks>", "~lock:*"))
 		}

@@ -79,6 +79,8 @@ func TestScripts(t *testing.T) {
 func setupScript(env *testscript.Env) error {
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("NO_COLOR", "1")
+	// Under the race detector a program sleeps a second before it ends.
+	env.Setenv("GORACE", "atexit_sleep_ms=0")
 	return nil
 }
 

@@ -24,6 +24,10 @@ func (s *Scanner) Restore(rows []HistoryRow) {
 	for _, row := range rows {
 		if row.Target == s.target.Name && row.DB == s.target.DB {
 			s.table.restored[row.Key] = row
+			// A person who looked before the first sweep began its history anew.
+			if e, ok := s.table.entries[row.Key]; ok {
+				s.table.resume(e)
+			}
 		}
 	}
 }

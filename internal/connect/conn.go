@@ -65,6 +65,7 @@ func Open(cfg Config) (*Conn, error) {
 	if cfg.Password == "" {
 		cfg.Password = spec.Password
 	}
+	cfg.Password = passwordOf(cfg.Username, cfg.Password)
 	conf, err := cfg.tlsConfig(spec.TLS)
 	if err != nil {
 		return nil, err
@@ -79,6 +80,20 @@ func Open(cfg Config) (*Conn, error) {
 		c.universal = c.newNode(spec.Addrs[0])
 	}
 	return c, nil
+}
+
+// anyPassword stands in for the password of a user that has none.
+const anyPassword locksteward.Secret = "none"
+
+// passwordOf makes a user without a password log in: go-redis sends no AUTH
+// without a password, and the connection would silently be the default user's,
+// with other rights. A user with nopass takes any password, every other user
+// refuses this one aloud.
+func passwordOf(username string, password locksteward.Secret) locksteward.Secret {
+	if username != "" && password == "" {
+		return anyPassword
+	}
+	return password
 }
 
 // Mode returns how the target is deployed, as far as it is known: a standalone

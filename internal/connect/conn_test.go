@@ -227,3 +227,17 @@ func TestRedirectGoRedisLog(t *testing.T) {
 		t.Error("go-redis's messages did not reach the logger")
 	}
 }
+
+// A user without a password is who was asked for, never the default user.
+func TestUserWithoutPasswordLogsIn(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t, testredis.WithACL("scanner on nopass ~* +@all", "locked on >pw ~* +@all"))
+	conn := open(t, connect.Config{URL: srv.URL(), Username: "scanner"})
+	if who, err := conn.Universal().Do(t.Context(), "acl", "whoami").Text(); err != nil || who != "scanner" {
+		t.Errorf("whoami = %q, %v", who, err)
+	}
+	conn = open(t, connect.Config{URL: srv.URL(), Username: "locked"})
+	if err := conn.Universal().Ping(t.Context()).Err(); err == nil {
+		t.Error("a user that has a password got in without")
+	}
+}

@@ -1,0 +1,162 @@
+package agent_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/agent"
+	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/testredis"
+)
+
+// down waits until the target is down and returns the reason.
+func (b *bed) down() string {
+	b.t.Helper()
+	var reason string
+	testredis.Eventually(b.t, within, func() bool {
+		list, err := b.ana.Targets(b.t.Context())
+		if err != nil || len(list.Targets) != 1 || list.Targets[0].Up || strings.Contains(list.Targets[0].Reason, "not contacted yet") {
+			return false
+		}
+		reason = list.Targets[0].Reason
+		return true
+	}, "the target is not reported down")
+	return reason
+}
+
+func TestTargetAwayAndBack(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	srv.Kill()
+	b := newBed(t, target(srv.URL()))
+	if reason := b.down(); !strings.Contains(reason, "refused") {
+		t.Errorf("reason = %q", reason)
+	}
+	b.awaitMetric(`locksteward_target_up{target="main"} 0`)
+	srv.Restart()
+	b.awaitMetric(`locksteward_target_up{target="main"} 1`)
+	b.awaitMetric(`locksteward_sweep_complete{target="main"} 1`)
+	srv.Kill()
+	b.awaitMetric(`locksteward_target_up{target="main"} 0`)
+}
+
+func TestPasswordsStayInside(t *testing.T) {
+	t.Parallel()
+	const right, wrong = "canary-right-4711", "canary-wrong-0815"
+	srv := testredis.Start(t, testredis.WithConfig("requirepass "+right))
+	for name, tc := range map[string]struct{ password, want string }{
+		"none":  {"", "password"},
+		"wrong": {wrong, "password"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "pw")
+			if err := os.WriteFile(file, []byte(tc.password+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', schedule: '@every 1s', password_file: '"+file+"'}]")
+			if reason := b.down(); !strings.Contains(strings.ToLower(reason), tc.want) {
+				t.Errorf("reason = %q, want %q in it", reason, tc.want)
+			}
+			if out := b.everything(); strings.Contains(out, "canary-") {
+				t.Error("a password got out")
+			}
+		})
+	}
+}
+
+func TestRefusedCommandIsTheReason(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t, testredis.WithACL("scanner on nopass ~* &* +@all -scan"))
+	b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', schedule: '@every 1s', username: scanner}]")
+	if reason := b.down(); !strings.Contains(strings.ToLower(reason), "scan") {
+		t.Errorf("reason = %q, want the command in it", reason)
+	}
+}
+
+// An age and the finding of a lock go on over a restart of the agent, and
+// nobody is told twice.
+func TestRestartKeepsWhatWasKnown(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	set(t, srv.Client(t), "lock:order:1", token, 0)
+	s := newSink(t)
+	b := newBed(t, target(srv.URL())+orders+
+		"alert: {receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
+	testredis.Eventually(t, within, func() bool { return len(s.got()) == 1 }, "not told")
+	first := func() time.Time {
+		var seen time.Time
+		testredis.Eventually(t, within, func() bool {
+			d, err := b.ana.Lock(t.Context(), "main", nil, "lock:order:1", "en")
+			seen = d.History.FirstSeen
+			return err == nil && d.History.Looks > 1 && len(d.Findings) > 0
+		}, "the lock is not known")
+		return seen
+	}
+	// Histories are kept of holds older than 5 s.
+	testredis.Eventually(t, within, func() bool {
+		l, err := b.ana.Locks(t.Context(), apiclient.LocksQuery{})
+		return err == nil && len(l.Locks) == 1 && l.Locks[0].AgeMs != nil && *l.Locks[0].AgeMs > 7000
+	}, "the lock does not age")
+	before := first()
+	b.stop()
+	b.start()
+	if after := first(); !after.Equal(before) {
+		t.Errorf("first seen %s before the restart, %s after it", before, after)
+	}
+	if n := len(s.got()); n != 1 {
+		t.Errorf("%d messages, want the one from before the restart", n)
+	}
+}
+
+func TestReload(t *testing.T) {
+	t.Parallel()
+	one, two := testredis.Start(t), testredis.Start(t)
+	set(t, one.Client(t), "lock:order:1", token, 0)
+	set(t, two.Client(t), "lock:other:1", token, time.Hour)
+	b := newBed(t, target(one.URL()))
+	b.awaitMetric(`locksteward_locks{class="default",dialect="token",target="main"} 1`)
+
+	b.write(strings.Replace(target(one.URL()), "]\n", ", {name: second, redis: '"+two.URL()+"', schedule: '@every 1s'}]\n", 1) + orders)
+	if err := b.agent.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitMetric(`locksteward_locks{class="orders",dialect="token",target="main"} 1`)
+	b.awaitMetric(`locksteward_locks{class="default",dialect="token",target="second"} 1`)
+
+	b.write("targets: [{name: main, redis: 'http://x'}]")
+	if err := b.agent.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "targets[0].redis") {
+		t.Errorf("reload of a broken file = %v", err)
+	}
+	b.awaitMetric(`locksteward_config_last_reload_successful 0`)
+	b.awaitMetric(`locksteward_locks{class="orders",dialect="token",target="main"} 1`)
+
+	b.write(target(one.URL()) + orders)
+	if err := b.agent.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	testredis.Eventually(t, within, func() bool { return !strings.Contains(b.metrics(), `target="second"`) }, "the removed target is still shown")
+}
+
+func TestStoreThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	blocked := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Parse("c", []byte("targets: [{name: a, redis: 'redis://127.0.0.1:1'}]\nstore: {dsn: 'sqlite:"+blocked+"/x.db'}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = agent.New(context.Background(), zap.NewNop(), cfg, agent.Options{})
+	if err == nil || !strings.Contains(err.Error(), blocked) {
+		t.Errorf("New = %v, want an error that names the file", err)
+	}
+}

@@ -344,3 +344,25 @@ func TestHistorySurvivesARestart(t *testing.T) {
 		t.Errorf("endings %+v", got.Endings)
 	}
 }
+
+// A person who looks at a lock between the start of the agent and its first
+// sweep does not make its age begin anew.
+func TestLookBeforeTheFirstSweepKeepsTheHistory(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	must(t, srv.Client(t).Set(t.Context(), "lock:a", "tok", time.Hour).Err())
+	r := fast(srv.URL())
+	s := r.build(t)
+	sweep(t, s)
+	rows := s.HistoryRows()
+	rows[0].FirstSeen = rows[0].FirstSeen.Add(-time.Hour)
+
+	restarted := r.build(t)
+	if _, err := restarted.Table().Refresh(t.Context(), "lock:a"); err != nil {
+		t.Fatal(err)
+	}
+	restarted.Restore(rows)
+	if h := find(t, sweep(t, restarted).Locks, "lock:a").History; !h.FirstSeen.Equal(rows[0].FirstSeen) {
+		t.Errorf("history goes on with %+v, want first seen %s", h, rows[0].FirstSeen)
+	}
+}

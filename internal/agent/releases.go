@@ -104,30 +104,34 @@ func (a *Agent) watched(name string) (*watched, error) {
 }
 
 // propose asks for a release of the lock where its class says that this rule
-// means death. A person decides; the agent never does.
-func (a *Agent) propose(ctx context.Context, w *watched, f locksteward.Finding) {
+// means death. A person decides; the agent never does. It returns false if
+// asking failed and is worth another try.
+func (a *Agent) propose(ctx context.Context, w *watched, f locksteward.Finding) bool {
 	a.mu.RLock()
 	classes := a.classes
 	a.mu.RUnlock()
 	c, ok := classes.Get(f.Class)
-	if !ok || f.Key == "" || !slices.Contains(c.DeadWhen, f.Rule) {
-		return
+	if !ok || !slices.Contains(c.DeadWhen, f.Rule) {
+		// Not asked, and cheap to look at again: a reload may change the class.
+		return false
 	}
 	l, err := w.scanner.Table().Refresh(ctx, f.Key)
 	if err != nil {
 		if !errors.Is(err, locksteward.ErrNotFound) {
 			w.log.Warn("a dead lock could not be read for a proposal", zap.Error(err))
 		}
-		return
+		return false
 	}
 	r, err := a.releases.Propose(ctx, l, a.firing(l))
-	switch {
-	case err != nil:
+	if err != nil {
 		w.log.Error("a release could not be proposed", zap.String("key", locksteward.DisplayKey(f.Key)), zap.Error(err))
-	case r != nil:
+		return false
+	}
+	if r != nil {
 		w.log.Info("release proposed", zap.String("request_id", r.ID), zap.String("key", locksteward.DisplayKey(f.Key)))
 		a.countRequests(ctx)
 	}
+	return true
 }
 
 var _ release.LockReader = (*Agent)(nil)

@@ -40,7 +40,8 @@ type watched struct {
 	// judged one after the other, in the order they were read.
 	mu        sync.Mutex
 	throttled map[scanner.Reason]time.Duration
-	condition health // as last logged; "" before the first sweep
+	condition health          // as last logged; "" before the first sweep
+	proposed  map[string]bool // firing findings, each with its hold: asked and answered
 
 	// shown guards last, what the console shows; mu may be held for long.
 	shown sync.Mutex
@@ -65,7 +66,7 @@ func (a *Agent) newWatched(t config.Target, classes *class.Set) (*watched, error
 	}
 	target := locksteward.Target{Name: t.Name, Mode: conn.Mode(), DB: conn.DB()}
 	log := a.log.With(zap.String("target", t.Name))
-	s, err := scanner.New(log.Named("scanner"), target, conn, classes, a.digest, t.Scan, scanner.Options{History: a.store})
+	s, err := scanner.New(a.log, target, conn, classes, a.digest, t.Scan, scanner.Options{History: a.store})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("target %q: %w", t.Name, err), conn.Close())
 	}
@@ -272,11 +273,27 @@ func (w *watched) publish(ctx context.Context, transitions []locksteward.Transit
 		}
 	}
 	a.notify(ctx, told)
-	for _, t := range transitions {
-		if t.Finding.Status == locksteward.StatusFiring {
-			a.propose(ctx, w, t.Finding)
+	w.proposeAll(ctx, mine)
+}
+
+// proposeAll asks once for the release of each lock that a rule of its class
+// calls dead. What could not be asked, since the store was full for instance, is
+// asked again with the next sweep. The caller holds w.mu.
+func (w *watched) proposeAll(ctx context.Context, findings []locksteward.Finding) {
+	firing := map[string]bool{}
+	for _, f := range findings {
+		if f.Status != locksteward.StatusFiring || f.Key == "" {
+			continue
 		}
+		l, ok := w.scanner.Table().Get(f.DB, f.Key)
+		if !ok {
+			continue
+		}
+		// Another hold under the same key is another question.
+		id := f.Fingerprint() + l.TokenDigest + l.History.FirstSeen.String()
+		firing[id] = w.proposed[id] || w.agent.propose(ctx, w, f)
 	}
+	w.proposed = firing
 }
 
 func pending(f locksteward.Finding) bool { return f.Status == locksteward.StatusPending }

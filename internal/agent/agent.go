@@ -86,7 +86,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	for _, t := range cfg.Targets {
-		if a.targets[t.Name], err = a.newWatched(t, a.classes); err != nil {
+		if a.targets[t.Name], err = a.newWatched(ctx, t, a.classes); err != nil {
 			return nil, err
 		}
 		a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)

@@ -73,7 +73,7 @@ func (a *Agent) reload(ctx context.Context) (err error) {
 		if w, ok := a.targets[t.Name]; ok && w.same(t) {
 			continue
 		}
-		if fresh[t.Name], err = a.newWatched(t, classes); err != nil {
+		if fresh[t.Name], err = a.newWatched(ctx, t, classes); err != nil {
 			delete(fresh, t.Name)
 			return fmt.Errorf("reload: %w", err)
 		}

@@ -55,7 +55,7 @@ type watched struct {
 }
 
 // newWatched prepares a target without any I/O to it.
-func (a *Agent) newWatched(t config.Target, classes *class.Set) (*watched, error) {
+func (a *Agent) newWatched(ctx context.Context, t config.Target, classes *class.Set) (*watched, error) {
 	cc, err := t.Connect()
 	if err != nil {
 		return nil, err
@@ -70,6 +70,13 @@ func (a *Agent) newWatched(t config.Target, classes *class.Set) (*watched, error
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("target %q: %w", t.Name, err), conn.Close())
 	}
+	// Histories are there before anybody can ask: an age must not restart at zero
+	// because the agent did, not even until the first sweep.
+	rows, err := a.store.LoadHistory(ctx, t.Name)
+	if err != nil {
+		log.Error("histories are not known: ages begin anew", zap.Error(err))
+	}
+	s.Restore(rows)
 	return &watched{
 		agent: a, log: log, cfg: t, target: target, conn: conn, scanner: s,
 		done: make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),

@@ -55,8 +55,11 @@ func TestUnderPrometheus(t *testing.T) {
 			return false
 		}
 		a, ok := firing("LockstewardDeadlockRisk")
-		return ok && a.Annotations["team"] == "checkout"
-	}, "LockstewardDeadlockRisk fires")
+		// Rules of a group are evaluated one after the other: the detail comes a
+		// moment later.
+		_, detailed := firing("LockstewardLockWithoutTTL")
+		return ok && detailed && a.Annotations["team"] == "checkout"
+	}, "LockstewardDeadlockRisk fires, and the detail beside it")
 	a, _ := firing("LockstewardDeadlockRisk")
 	if a.Labels["severity"] != "critical" || a.Labels["target"] != "m" || a.Labels["class"] != "orders" {
 		t.Errorf("labels of the alert: %v", a.Labels)

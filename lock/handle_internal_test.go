@@ -254,7 +254,9 @@ func TestSmallClockStepIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		h := b.take(t, Lease{TTL: 30 * time.Second})
-		for _, step := range []time.Duration{time.Second, 2 * time.Second, -time.Hour, 0} {
+		// Not back to 0 from there: forward by more than the lease ends the hold,
+		// as it must when the machine was suspended.
+		for _, step := range []time.Duration{time.Second, 2 * time.Second, -time.Hour} {
 			b.shift.Store(int64(step))
 			time.Sleep(25 * time.Second)
 			if h.Context().Err() != nil {

@@ -67,6 +67,8 @@ type request struct {
 	// base is the earliest moment at which a lease that the server says was
 	// taken before may have begun.
 	base instant
+	// contended says that another had the lock.
+	contended bool
 	// open says that the last attempt may have taken effect; stray that an
 	// earlier one still may.
 	open, stray bool
@@ -110,16 +112,16 @@ func (c *Client) acquire(
 		if errors.Is(err, ErrHeld) {
 			kind = EventHeld
 		}
-		c.opts.OnEvent(Event{Kind: kind, Key: key, Class: lease.Class, ID: r.id, Took: took, Err: err})
+		c.emit(Event{Kind: kind, Key: key, Class: lease.Class, ID: r.id, Trace: lease.Trace, Took: took, Contended: r.contended, Err: err})
 		return nil, err
 	}
 	h, err := c.hold(ctx, r, v)
 	if err != nil {
 		c.giveBack(r)
-		c.opts.OnEvent(Event{Kind: EventAcquireFailed, Key: key, Class: lease.Class, ID: r.id, Took: took, Err: err})
+		c.emit(Event{Kind: EventAcquireFailed, Key: key, Class: lease.Class, ID: r.id, Trace: lease.Trace, Took: took, Contended: r.contended, Err: err})
 		return nil, err
 	}
-	c.opts.OnEvent(Event{Kind: EventAcquired, Key: key, Class: lease.Class, ID: r.id, Took: took})
+	c.emit(Event{Kind: EventAcquired, Key: key, Class: lease.Class, ID: r.id, Trace: lease.Trace, Took: took, Contended: r.contended})
 	return h, nil
 }
 
@@ -134,7 +136,7 @@ func (c *Client) giveBack(r *request) {
 	if _, ours := errors.AsType[notOurs](err); err != nil && !ours {
 		kind = EventCleanFailed
 	}
-	c.opts.OnEvent(Event{Kind: kind, Key: r.key, Class: r.lease.Class, ID: r.id, Err: err})
+	c.emit(Event{Kind: kind, Key: r.key, Class: r.lease.Class, ID: r.id, Err: err})
 }
 
 // hold makes a handle of a lock that was taken, if it is still worth having.
@@ -245,6 +247,7 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 		// An attempt whose reply was lost had no effect before this one. It may
 		// be under way still, and then takes effect after it.
 		r.stray = r.stray || r.open
+		r.contended = true
 		r.open = false
 		r.base = sent
 		return verdict{left: time.Duration(number(list[1])) * time.Millisecond, holder: holderOf(list)}, nil

@@ -347,3 +347,29 @@ func TestCancelWhileWaitingLeavesNothing(t *testing.T) {
 		t.Error("an ended context took a lock")
 	}
 }
+
+// Observers may come and go; a call that waited says so.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{PollInterval: 20 * time.Millisecond})
+	seen := &recorder{}
+	stop := b.client.Observe(seen.add)
+	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: 30 * time.Second, Trace: "00-aa-bb-01"})
+	if got := seen.of(lock.EventAcquired); len(got) != 1 || got[0].Contended || got[0].Trace != "00-aa-bb-01" {
+		t.Errorf("acquired: %+v", got)
+	}
+	if _, err := b.client.TryAcquire(t.Context(), "k", lease()); !errors.Is(err, lock.ErrHeld) {
+		t.Fatal(err)
+	}
+	if got := seen.of(lock.EventHeld); len(got) != 1 || !got[0].Contended {
+		t.Errorf("held: %+v", got)
+	}
+	stop()
+	mustRelease(t, h)
+	if got := seen.of(lock.EventReleased); len(got) != 0 {
+		t.Errorf("told after it was taken away: %+v", got)
+	}
+	if got := b.events.of(lock.EventReleased); len(got) != 1 {
+		t.Errorf("Options.OnEvent: %+v", got)
+	}
+}

@@ -21,7 +21,7 @@ func (c *Client) beat(ctx context.Context) {
 				return
 			}
 			_, failure := judge("heartbeat", key, err)
-			c.opts.OnEvent(Event{Kind: EventBeatFailed, Err: failure})
+			c.emit(Event{Kind: EventBeatFailed, Err: failure})
 			next = backoff(n, 200*time.Millisecond, record.Heartbeat)
 			n++
 		} else {
@@ -43,6 +43,6 @@ func (c *Client) farewell() {
 	defer cancel()
 	key := record.InstanceKey(c.opts.KeyPrefix, c.instance)
 	if err := c.server.rdb.Del(ctx, key).Err(); err != nil {
-		c.opts.OnEvent(Event{Kind: EventBeatFailed, Err: err})
+		c.emit(Event{Kind: EventBeatFailed, Err: err})
 	}
 }

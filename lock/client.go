@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,6 +31,8 @@ type Client struct {
 	wg     sync.WaitGroup
 	seats  chan struct{} // one per acquire on its way
 	start  sync.Once
+
+	observers atomic.Pointer[[]*func(Event)]
 
 	mu     sync.Mutex
 	closed bool

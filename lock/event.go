@@ -1,15 +1,21 @@
 package lock
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // EventKind says what an [Event] is about.
 type EventKind string
 
-// Kinds of events.
+// Kinds of events. Each call of Acquire, TryAcquire or Do that was not refused
+// as invalid ends with exactly one of the first four.
 const (
-	EventAcquired       EventKind = "acquired"        // Took: how long it took
-	EventHeld           EventKind = "held"            // gave up since another has it; Took: how long it waited
-	EventAcquireFailed  EventKind = "acquire_failed"  // Err: why
+	EventAcquired      EventKind = "acquired"       // Took: how long it took
+	EventReentered     EventKind = "reentered"      // the session had it already; Took: how long it took
+	EventHeld          EventKind = "held"           // gave up since another has it; Took: how long it waited
+	EventAcquireFailed EventKind = "acquire_failed" // Err: why
+
 	EventRenewed        EventKind = "renewed"         // Took: round trip
 	EventRenewFailed    EventKind = "renew_failed"    // Err: why; will be tried again
 	EventLost           EventKind = "lost"            // Took: how long it was held; Err: a *LostError
@@ -27,6 +33,47 @@ type Event struct {
 	Key   string // lock; empty for heartbeat and push
 	Class string
 	ID    string // acquisition id
+	Trace string // W3C traceparent of the lease
 	Took  time.Duration
-	Err   error
+	// Contended says of the end of an acquire that another had the lock when it
+	// looked first.
+	Contended bool
+	Err       error
+}
+
+// Observe adds an observer of what happens from now on, as Options.OnEvent is
+// one. The returned function takes it away again; an event on its way may still
+// reach it.
+func (c *Client) Observe(f func(Event)) (stop func()) {
+	add := &f
+	c.change(func(list []*func(Event)) []*func(Event) { return append(list, add) })
+	return func() {
+		c.change(func(list []*func(Event)) []*func(Event) {
+			return slices.DeleteFunc(list, func(o *func(Event)) bool { return o == add })
+		})
+	}
+}
+
+// change replaces the list of observers by a changed copy.
+func (c *Client) change(f func([]*func(Event)) []*func(Event)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []*func(Event)
+	if old := c.observers.Load(); old != nil {
+		list = slices.Clone(*old)
+	}
+	list = f(list)
+	c.observers.Store(&list)
+}
+
+// emit tells every observer.
+func (c *Client) emit(e Event) {
+	if c.opts.OnEvent != nil {
+		c.opts.OnEvent(e)
+	}
+	if list := c.observers.Load(); list != nil {
+		for _, f := range *list {
+			(*f)(e)
+		}
+	}
 }

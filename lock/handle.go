@@ -188,7 +188,7 @@ func (h *Handle) look() {
 func (h *Handle) lose(reason Reason, cause error) {
 	lost := &LostError{Key: h.key, ID: h.id, Reason: reason, Err: cause}
 	if h.end(lost) {
-		h.c.opts.OnEvent(Event{Kind: EventLost, Key: h.key, Class: h.lease.Class, ID: h.id, Took: h.age(), Err: lost})
+		h.c.emit(Event{Kind: EventLost, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: h.age(), Err: lost})
 	}
 }
 

@@ -90,7 +90,7 @@ func (h *hub) place(t *topic) {
 				h.join(t, node)
 				return
 			}
-			h.c.opts.OnEvent(Event{Kind: EventPushFailed, Err: err})
+			h.c.emit(Event{Kind: EventPushFailed, Err: err})
 			if !pause(ctx, backoff(n, 100*time.Millisecond, 2*time.Second)) || h.forget(t) {
 				return
 			}

@@ -59,7 +59,8 @@ type Options struct {
 	// are kept for renewals and releases.
 	PoolSize int
 	// OnEvent is told what happens, also in the background. It is called from
-	// many goroutines, without any lock held, and must return soon.
+	// many goroutines, without any lock held, and must return soon. Another can
+	// be added with [Client.Observe].
 	OnEvent func(Event)
 }
 
@@ -75,9 +76,6 @@ func (o Options) withDefaults(poolSize int) Options {
 	if o.Host == "" {
 		// A machine that cannot say its name is shown without one.
 		o.Host, _ = os.Hostname()
-	}
-	if o.OnEvent == nil {
-		o.OnEvent = func(Event) {}
 	}
 	return o
 }

@@ -42,7 +42,7 @@ func (h *Handle) Release(ctx context.Context) error {
 	switch {
 	case err == nil:
 		h.freed = true
-		h.c.opts.OnEvent(Event{Kind: EventReleased, Key: h.key, Class: h.lease.Class, ID: h.id, Took: h.age()})
+		h.c.emit(Event{Kind: EventReleased, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: h.age()})
 		if h.stray && h.age() < strayTime {
 			// A copy of the acquire may still be on its way and take the lock again.
 			h.c.clean(h.key, h.id, h.value, h.lease, 0, true)
@@ -53,12 +53,12 @@ func (h *Handle) Release(ctx context.Context) error {
 		lost, known := errors.AsType[*LostError](before)
 		if !known {
 			lost = &LostError{Key: h.key, ID: h.id, Reason: Reason(gone)}
-			h.c.opts.OnEvent(Event{Kind: EventLost, Key: h.key, Class: h.lease.Class, ID: h.id, Took: h.age(), Err: lost})
+			h.c.emit(Event{Kind: EventLost, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: h.age(), Err: lost})
 		}
 		h.freedErr = fmt.Errorf("release lock: %w", lost)
 		return h.freedErr
 	default:
-		h.c.opts.OnEvent(Event{Kind: EventReleaseUnknown, Key: h.key, Class: h.lease.Class, ID: h.id, Took: h.age(), Err: err})
+		h.c.emit(Event{Kind: EventReleaseUnknown, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: h.age(), Err: err})
 		h.c.clean(h.key, h.id, h.value, h.lease, h.longest, false)
 		return err
 	}
@@ -129,14 +129,14 @@ func (c *Client) clean(key, id, value string, lease Lease, longest time.Duration
 			now := c.clock.now()
 			_, ours := errors.AsType[notOurs](err)
 			if err == nil && !stray || ours && now.reached(quiet) {
-				c.opts.OnEvent(Event{Kind: EventCleaned, Key: key, Class: lease.Class, ID: id, Took: now.mono - began.mono})
+				c.emit(Event{Kind: EventCleaned, Key: key, Class: lease.Class, ID: id, Took: now.mono - began.mono})
 				return
 			}
 			if err != nil && !ours {
 				last = err
 			}
 			if now.reached(end) || !pause(ctx, backoff(n, 50*time.Millisecond, time.Second)) {
-				c.opts.OnEvent(Event{Kind: EventCleanFailed, Key: key, Class: lease.Class, ID: id, Took: now.mono - began.mono, Err: last})
+				c.emit(Event{Kind: EventCleanFailed, Key: key, Class: lease.Class, ID: id, Took: now.mono - began.mono, Err: last})
 				return
 			}
 		}

@@ -99,7 +99,7 @@ func (h *Handle) renew(ctx context.Context, ttl time.Duration, n int) error {
 		h.failures++
 		h.lastErr = failure
 		h.mu.Unlock()
-		h.c.opts.OnEvent(Event{Kind: EventRenewFailed, Key: h.key, Class: h.lease.Class, ID: h.id, Took: took, Err: failure})
+		h.c.emit(Event{Kind: EventRenewFailed, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: took, Err: failure})
 		return failure
 	}
 	switch reply {
@@ -111,7 +111,7 @@ func (h *Handle) renew(ctx context.Context, ttl time.Duration, n int) error {
 		h.lastErr = nil
 		h.told = progress
 		h.mu.Unlock()
-		h.c.opts.OnEvent(Event{Kind: EventRenewed, Key: h.key, Class: h.lease.Class, ID: h.id, Took: took})
+		h.c.emit(Event{Kind: EventRenewed, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: took})
 		if err := h.Err(); err != nil {
 			return fmt.Errorf("renew lock %q: %w", h.key, err)
 		}

@@ -9,13 +9,11 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/locksteward/locksteward/lock/record"
 )
 
 // Acquire takes the lock key, waiting for it if another has it: it is woken by
 // the release, and looks again at the end of the lease and every
-// Options.PollInterval. The handle's context derives from ctx.
+// Options.PollInterval. With Lease.Fair it waits for its turn. The handle's context derives from ctx.
 //
 // Errors: [ErrInvalid] for bad arguments, before anything is sent; [ErrHeld] (a
 // [*HeldError]) when ctx or Lease.Wait ended the waiting, and then also the
@@ -29,7 +27,7 @@ func (c *Client) Acquire(ctx context.Context, key string, lease Lease) (*Handle,
 // TryAcquire takes the lock key or says at once who has it. Errors are those of
 // [Client.Acquire].
 func (c *Client) TryAcquire(ctx context.Context, key string, lease Lease) (*Handle, error) {
-	return c.acquire(ctx, key, lease, c.attempt)
+	return c.acquire(ctx, key, lease, c.try)
 }
 
 // Do runs f while it holds the lock key, and releases it. f should do its work
@@ -53,27 +51,6 @@ func (c *Client) Do(ctx context.Context, key string, lease Lease, f func(ctx con
 	return f(h.Context(), h.Fence())
 }
 
-// request is one call of Acquire or TryAcquire: the same id in every attempt,
-// so that a repeat of one that took effect finds itself.
-type request struct {
-	key   string
-	lease Lease
-	id    string
-	value string
-	keys  []string
-	args  []any
-	began instant
-
-	// base is the earliest moment at which a lease that the server says was
-	// taken before may have begun.
-	base instant
-	// contended says that another had the lock.
-	contended bool
-	// open says that the last attempt may have taken effect; stray that an
-	// earlier one still may.
-	open, stray bool
-}
-
 // verdict is a definite answer to an attempt.
 type verdict struct {
 	taken  bool
@@ -81,12 +58,16 @@ type verdict struct {
 	fence  int64
 	holder Holder
 	left   time.Duration // of the lease of another; negative: no TTL
+	// queued says that the lock is free, but others are before: worth a look
+	// after left.
+	queued bool
+	rank   int // place in the queue; -1 for none
 }
 
 func (c *Client) acquire(
 	ctx context.Context, key string, lease Lease,
 	how func(context.Context, *request) (verdict, error),
-) (*Handle, error) {
+) (h *Handle, err error) {
 	if err := lease.validate(key, c.opts); err != nil {
 		return nil, fmt.Errorf("acquire lock %q: %w", clip(key), err)
 	}
@@ -98,49 +79,84 @@ func (c *Client) acquire(
 	}
 	defer c.wg.Done()
 	c.begin()
-	r := c.request(key, lease)
+	end := c.trace(ctx, "acquire", key, &lease)
+	s := sessionOf(ctx)
+	if s != nil {
+		leave, err := s.enter(ctx, c, key)
+		if err != nil {
+			end(nil, false, err)
+			return nil, err
+		}
+		defer leave()
+		if held := s.find(c, key); held != nil {
+			began := c.clock.now()
+			h, err := c.reenter(ctx, held, lease)
+			kind := EventReentered
+			if err != nil {
+				kind = EventAcquireFailed
+			}
+			held.emit(kind, c.clock.now().mono-began.mono, err)
+			end(held, false, err)
+			return h, err
+		}
+	}
+	r := c.request(key, lease, s)
+	h, err = c.obtain(ctx, r, how)
+	kind := EventAcquired
+	switch {
+	case errors.Is(err, ErrHeld):
+		kind = EventHeld
+	case err != nil:
+		kind = EventAcquireFailed
+	default:
+		end(h.hold, r.contended, nil)
+	}
+	if err != nil {
+		end(nil, r.contended, err)
+	}
+	c.emit(Event{
+		Kind: kind, Key: key, Class: lease.Class, ID: r.id, Trace: lease.Trace,
+		Took: c.clock.now().mono - r.began.mono, Contended: r.contended, Err: err,
+	})
+	return h, err
+}
+
+// obtain makes a handle of what how gets, and leaves nothing behind if it gets
+// nothing.
+func (c *Client) obtain(ctx context.Context, r *request, how func(context.Context, *request) (verdict, error)) (*Handle, error) {
 	v, err := how(ctx, r)
-	took := time.Duration(c.clock.now().mono - r.began.mono)
 	if err == nil && !v.taken {
 		err = c.heldError(r, v, nil)
 	}
-	if err != nil {
-		if r.open || r.stray {
-			c.giveBack(r)
-		}
-		kind := EventAcquireFailed
-		if errors.Is(err, ErrHeld) {
-			kind = EventHeld
-		}
-		c.emit(Event{Kind: kind, Key: key, Class: lease.Class, ID: r.id, Trace: lease.Trace, Took: took, Contended: r.contended, Err: err})
-		return nil, err
+	var h *Handle
+	if err == nil {
+		h, err = c.handle(ctx, r, v)
 	}
-	h, err := c.hold(ctx, r, v)
-	if err != nil {
+	if r.recorded && !v.taken {
+		c.leave(r)
+	}
+	if err != nil && (v.taken || r.open || r.stray) {
 		c.giveBack(r)
-		c.emit(Event{Kind: EventAcquireFailed, Key: key, Class: lease.Class, ID: r.id, Trace: lease.Trace, Took: took, Contended: r.contended, Err: err})
-		return nil, err
 	}
-	c.emit(Event{Kind: EventAcquired, Key: key, Class: lease.Class, ID: r.id, Trace: lease.Trace, Took: took, Contended: r.contended})
-	return h, nil
+	return h, err
 }
 
 // giveBack frees what r took or may have taken: in the background, or before it
 // returns when the client is being closed.
 func (c *Client) giveBack(r *request) {
 	if c.ctx.Err() == nil {
-		c.clean(r.key, r.id, r.value, r.lease, 0, r.open || r.stray)
+		c.clean(r.freeing(), r.lease, 0, r.open || r.stray)
 		return
 	}
-	kind, err := EventCleaned, c.free(context.Background(), min(c.opts.Timeout, time.Second), r.key, r.id, r.value, false)
+	kind, err := EventCleaned, c.free(context.Background(), min(c.opts.Timeout, time.Second), r.freeing(), false)
 	if _, ours := errors.AsType[notOurs](err); err != nil && !ours {
 		kind = EventCleanFailed
 	}
 	c.emit(Event{Kind: kind, Key: r.key, Class: r.lease.Class, ID: r.id, Err: err})
 }
 
-// hold makes a handle of a lock that was taken, if it is still worth having.
-func (c *Client) hold(ctx context.Context, r *request, v verdict) (*Handle, error) {
+// handle makes a handle of a lock that was taken, if it is still worth having.
+func (c *Client) handle(ctx context.Context, r *request, v verdict) (*Handle, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("acquire lock %q: %w", r.key, context.Cause(ctx))
 	}
@@ -150,27 +166,36 @@ func (c *Client) hold(ctx context.Context, r *request, v verdict) (*Handle, erro
 		return nil, fmt.Errorf("acquire lock %q: %w: %s after the request, for a TTL of %s",
 			r.key, ErrTooLate, now.mono-v.sent.mono, r.lease.TTL)
 	}
-	h := newHandle(ctx, c, r, v, until)
-	if !c.add(h) {
-		h.end(ErrClosed)
+	h := newHold(ctx, c, r, v, until)
+	if !c.add(h.hold) {
+		h.hold.end(ErrClosed)
 		return nil, fmt.Errorf("acquire lock %q: %w", r.key, ErrClosed)
 	}
-	h.arm(now)
+	if r.session != nil {
+		r.session.add(h.hold)
+	}
+	h.hold.arm(now)
 	return h, nil
 }
 
 func (c *Client) heldError(r *request, v verdict, cause error) error {
-	e := &HeldError{Key: r.key, Holder: v.holder, Err: cause}
-	if v.left >= 0 {
+	e := &HeldError{Key: r.key, Holder: v.holder, Queued: v.queued, Err: cause}
+	if v.left >= 0 && !v.queued {
 		e.Until = time.Now().Add(v.left)
 	}
 	return e
 }
 
+// try looks once.
+func (c *Client) try(ctx context.Context, r *request) (verdict, error) {
+	return c.attempt(ctx, r, modeTry, 0)
+}
+
 // attempt asks once for the lock. What fails without an effect, or with an
 // unknown one, it asks again for up to Options.Timeout: the request is
 // idempotent.
-func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
+func (c *Client) attempt(ctx context.Context, r *request, mode string, life time.Duration) (verdict, error) {
+	args := r.attempted(mode, life.Milliseconds())
 	// A reply that comes later than this is of no use.
 	useful := r.lease.TTL - drift(r.lease.TTL) - least(r.lease.TTL)
 	var giveUp instant
@@ -179,8 +204,8 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 			return verdict{}, err
 		}
 		sent := c.clock.now()
-		reply, err := c.roundTrip(ctx, min(c.opts.Timeout, useful), acquireScript, r.keys, r.args)
-		<-c.seats
+		reply, err := c.roundTrip(ctx, min(c.opts.Timeout, useful), acquireScript, r.keys, args)
+		c.stand()
 		if n == 0 {
 			giveUp = sent.add(c.opts.Timeout)
 		}
@@ -214,6 +239,9 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 // sit waits for one of the PoolSize places of acquires on their way, so that
 // renewals always find a connection.
 func (c *Client) sit(ctx context.Context, key string) error {
+	if c.seats == nil {
+		return nil
+	}
 	select {
 	case c.seats <- struct{}{}:
 		return nil
@@ -234,6 +262,13 @@ func (c *Client) sit(ctx context.Context, key string) error {
 	}
 }
 
+// stand leaves the place.
+func (c *Client) stand() {
+	if c.seats != nil {
+		<-c.seats
+	}
+}
+
 // answer reads the reply to an attempt that was sent at sent.
 func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 	list, _ := reply.([]any)
@@ -243,34 +278,40 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 		return verdict{taken: true, sent: sent, fence: number(list[1])}, nil
 	case len(list) >= 3 && state == 2:
 		return verdict{taken: true, sent: r.base, fence: number(list[1])}, nil
-	case len(list) >= 2 && state == 0:
+	case len(list) >= 4 && (state == 0 || state == 3):
 		// An attempt whose reply was lost had no effect before this one. It may
 		// be under way still, and then takes effect after it.
 		r.stray = r.stray || r.open
 		r.contended = true
 		r.open = false
 		r.base = sent
-		return verdict{left: time.Duration(number(list[1])) * time.Millisecond, holder: holderOf(list)}, nil
+		if since := number(list[3]); since > 0 {
+			r.since = since
+		}
+		return verdict{
+			left: time.Duration(number(list[1])) * time.Millisecond, rank: int(number(list[2])),
+			queued: state == 3, holder: holderOf(list),
+		}, nil
 	default:
 		r.open = true
 		return verdict{}, fmt.Errorf("acquire lock %q: %w: reply of an unknown form", r.key, ErrUnknown)
 	}
 }
 
-// holderOf reads the holder behind {0, PTTL, …}; empty if there is none.
+// holderOf reads the holder behind {0, PTTL, rank, arrival, …}; empty if there is none.
 func holderOf(list []any) Holder {
 	h := Holder{
-		ID:       text(at(list, 2)),
-		Instance: text(at(list, 3)),
-		App:      text(at(list, 4)),
-		Host:     text(at(list, 5)),
-		PID:      int(number(at(list, 6))),
-		Session:  text(at(list, 7)),
-		Class:    text(at(list, 8)),
-		Purpose:  text(at(list, 9)),
-		Fence:    number(at(list, 10)),
+		ID:       text(at(list, 4)),
+		Instance: text(at(list, 5)),
+		App:      text(at(list, 6)),
+		Host:     text(at(list, 7)),
+		PID:      int(number(at(list, 8))),
+		Session:  text(at(list, 9)),
+		Class:    text(at(list, 10)),
+		Purpose:  text(at(list, 11)),
+		Fence:    number(at(list, 12)),
 	}
-	if ms := number(at(list, 11)); ms > 0 {
+	if ms := number(at(list, 13)); ms > 0 {
 		h.Acquired = time.UnixMilli(ms)
 	}
 	return h
@@ -309,40 +350,4 @@ func backoff(n int, low, high time.Duration) time.Duration {
 		d = min(high, low<<n)
 	}
 	return d - rand.N(d/2+1)
-}
-
-func (c *Client) request(key string, lease Lease) *request {
-	id, secret := newID(), newID()
-	prefix := c.opts.KeyPrefix
-	m := record.Meta{
-		V:          record.Version,
-		ID:         id,
-		Session:    id, // a session of its own
-		Instance:   c.instance,
-		App:        c.opts.App,
-		Host:       c.opts.Host,
-		PID:        c.pid,
-		Class:      lease.Class,
-		Purpose:    lease.Purpose,
-		TTL:        lease.TTL.Milliseconds(),
-		RenewEvery: lease.renewEvery(c.opts).Milliseconds(),
-		Expect:     lease.Expect.Milliseconds(),
-		MaxHold:    lease.MaxHold.Milliseconds(),
-		Holds:      1,
-		Trace:      lease.Trace,
-	}
-	r := &request{
-		key:   key,
-		lease: lease,
-		id:    id,
-		value: record.Value(id, secret),
-		keys: []string{
-			key,
-			record.Companion(prefix, record.KindMeta, key),
-			record.FenceKey(prefix, key),
-		},
-		began: c.clock.now(),
-	}
-	r.args = append([]any{r.value, id, m.TTL, record.Grace.Milliseconds()}, m.Fields()...)
-	return r
 }

@@ -37,10 +37,10 @@ func TestAcquireWritesLockAndMetadataTogether(t *testing.T) {
 	m := meta(t, b.rdb, "lock:order:42")
 	host, _ := os.Hostname()
 	want := record.Meta{
-		V: 1, ID: h.ID(), Session: h.ID(), Instance: b.client.Instance(), App: "billing", Host: host, PID: os.Getpid(),
+		V: 1, ID: h.ID(), Instance: b.client.Instance(), App: "billing", Host: host, PID: os.Getpid(),
 		Class: "orders", Purpose: "charge card", TTL: 30000, RenewEvery: 10000, Expect: 5000, MaxHold: 3600000,
-		Fence: h.Fence(), Holds: 1, Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-		Acquired: m.Acquired, Renewed: m.Acquired,
+		Fence: h.Fence(), Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+		Acquired: m.Acquired,
 	}
 	got, wanted := *m, want
 	if gotF, wantF := got.Fields(), wanted.Fields(); len(gotF) != len(wantF) {

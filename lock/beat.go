@@ -10,10 +10,14 @@ import (
 // beat writes the process's heartbeat until ctx ends.
 func (c *Client) beat(ctx context.Context) {
 	key := record.InstanceKey(c.opts.KeyPrefix, c.instance)
-	me := record.Instance{ID: c.instance, App: c.opts.App, Host: c.opts.Host, PID: c.pid, Slot: c.opts.Slot}
 	started := "0" // the server says when that was, by its own clock
 	for n := 0; ; {
+		me := record.Instance{
+			ID: c.instance, App: c.opts.App, Host: c.opts.Host, PID: c.pid, Slot: c.opts.Slot,
+			Counts: c.counts.copy(),
+		}
 		args := append([]any{record.HeartbeatTTL.Milliseconds(), started}, me.Fields()...)
+		sent := c.clock.now()
 		reply, err := c.roundTrip(ctx, min(c.opts.Timeout, record.Heartbeat), beatScript, []string{key}, args)
 		next := record.Heartbeat
 		if err != nil {
@@ -26,6 +30,7 @@ func (c *Client) beat(ctx context.Context) {
 			n++
 		} else {
 			n = 0
+			c.beaten(sent)
 			if s := text(reply); s != "" {
 				started = s
 			}
@@ -33,6 +38,31 @@ func (c *Client) beat(ctx context.Context) {
 		if !pause(ctx, next) {
 			return
 		}
+	}
+}
+
+// beaten notes when the heartbeat runs out that was sent at sent, for those who
+// end with it. A hold's own timer may be later than that: a hold is looked at
+// when the heartbeat runs out.
+func (c *Client) beaten(sent instant) {
+	if !c.opts.EndWithHeartbeat {
+		return
+	}
+	until := sent.add(record.HeartbeatTTL - drift(record.HeartbeatTTL))
+	c.beatUntil.Store(&until)
+	c.beatTimer.Reset(max(0, c.clock.now().until(until)))
+}
+
+// lookAll ends the holds that are over by the clock.
+func (c *Client) lookAll() {
+	c.mu.Lock()
+	held := make([]*hold, 0, len(c.holds))
+	for _, h := range c.holds {
+		held = append(held, h)
+	}
+	c.mu.Unlock()
+	for _, h := range held {
+		h.look()
 	}
 }
 

@@ -20,7 +20,10 @@ type Client struct {
 	opts     Options
 	instance string
 	pid      int
+	me       me
 	clock    clock
+	counts   counts
+	remint   bool // an attempt must not be repeated under its id
 	db       evaler
 	server   *server // nil where db is a test's
 	hub      *hub
@@ -29,15 +32,18 @@ type Client struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
-	seats  chan struct{} // one per acquire on its way
+	seats  chan struct{} // one per acquire on its way; nil for no bound
 	start  sync.Once
 
+	// beatUntil is when the heartbeat runs out; nil unless holds end with it.
+	beatUntil atomic.Pointer[instant]
+	beatTimer *time.Timer // looks at all holds then; nil likewise
 	observers atomic.Pointer[[]*func(Event)]
 
 	mu     sync.Mutex
 	closed bool
-	begun  bool               // heartbeat and push were started
-	holds  map[string]*Handle // by acquisition id
+	begun  bool             // heartbeat and push were started
+	holds  map[string]*hold // by acquisition id
 }
 
 // New returns a client that takes its locks where rdb points: a *redis.Client
@@ -55,10 +61,16 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("new lock client: %w", err)
 	}
-	s := derive(rdb, opts)
+	s, err := derive(rdb, opts)
+	if err != nil {
+		return nil, fmt.Errorf("new lock client: %w", err)
+	}
 	c := newClient(opts, s, newClock())
 	c.server = s
 	c.hub = newHub(c, s)
+	if s.lane != nil {
+		c.seats = nil // they share one connection
+	}
 	return c, nil
 }
 
@@ -70,8 +82,9 @@ func newClient(opts Options, db evaler, clk clock) *Client {
 		clock:    clk,
 		db:       db,
 		seats:    make(chan struct{}, opts.PoolSize),
-		holds:    map[string]*Handle{},
+		holds:    map[string]*hold{},
 	}
+	c.me = newMe(c)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
@@ -93,7 +106,7 @@ func (c *Client) Close() error {
 	}
 	c.closed = true
 	begun := c.begun
-	held := make([]*Handle, 0, len(c.holds))
+	held := make([]*hold, 0, len(c.holds))
 	for _, h := range c.holds {
 		held = append(held, h)
 	}
@@ -104,6 +117,9 @@ func (c *Client) Close() error {
 	}
 	c.cancel(ErrClosed)
 	c.wg.Wait()
+	if c.beatTimer != nil {
+		c.beatTimer.Stop()
+	}
 	if c.server == nil {
 		return nil
 	}
@@ -145,13 +161,17 @@ func (c *Client) begin() {
 		c.mu.Lock()
 		c.begun = true
 		c.mu.Unlock()
+		if c.opts.EndWithHeartbeat {
+			c.beatTimer = time.AfterFunc(record.HeartbeatTTL, c.lookAll)
+			c.beaten(c.clock.now()) // as long as if it had been written now
+		}
 		c.spawn(c.beat)
 		c.hub.listen(record.InstanceKey(c.opts.KeyPrefix, c.instance))
 	})
 }
 
 // add registers a hold, so that a forced release finds it.
-func (c *Client) add(h *Handle) bool {
+func (c *Client) add(h *hold) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -161,7 +181,7 @@ func (c *Client) add(h *Handle) bool {
 	return true
 }
 
-func (c *Client) remove(h *Handle) {
+func (c *Client) remove(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.holds, h.id)
@@ -183,9 +203,7 @@ func (c *Client) told(message string) {
 
 // roundTrip runs a script once, bounded by timeout.
 func (c *Client) roundTrip(ctx context.Context, timeout time.Duration, s *script, keys []string, args []any) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	return c.db.eval(ctx, s, keys, args)
+	return c.db.eval(&deadlineContext{ctx, time.Now().Add(timeout)}, s, keys, args)
 }
 
 // pause waits for d, or less if ctx ends; it says whether d has passed.

@@ -27,6 +27,11 @@ func (i instant) later(u instant) instant {
 	return instant{mono: max(i.mono, u.mono), wall: max(i.wall, u.wall)}
 }
 
+// earlier returns the earlier one of two deadlines, each clock on its own.
+func (i instant) earlier(u instant) instant {
+	return instant{mono: min(i.mono, u.mono), wall: min(i.wall, u.wall)}
+}
+
 // clock reads both clocks. Its one field is replaced in tests.
 type clock struct {
 	now func() instant

@@ -56,6 +56,8 @@ type HeldError struct {
 	// Until is when the holder's lease runs out unless it is renewed, on the
 	// local clock; zero for a lock without TTL.
 	Until time.Time
+	// Queued says that nobody holds the lock, but others are before in its queue.
+	Queued bool
 	// Err is why waiting ended; nil if the call does not wait or Lease.Wait ran
 	// out.
 	Err error
@@ -64,7 +66,10 @@ type HeldError struct {
 // Error names the lock and its holder.
 func (e *HeldError) Error() string {
 	text := fmt.Sprintf("acquire lock %q: held", e.Key)
-	if e.Holder.ID != "" {
+	switch {
+	case e.Queued:
+		text = fmt.Sprintf("acquire lock %q: others are before in its queue", e.Key)
+	case e.Holder.ID != "":
 		text += fmt.Sprintf(" by %q on %q (pid %d)", e.Holder.App, e.Holder.Host, e.Holder.PID)
 	}
 	if e.Err != nil {
@@ -102,6 +107,9 @@ const (
 	ReasonMaxHold Reason = "max_hold"
 	// ReasonClosed is Client.Close while the lock was held.
 	ReasonClosed Reason = "closed"
+	// ReasonHeartbeat is a process whose heartbeat could not be written in time,
+	// with Options.EndWithHeartbeat.
+	ReasonHeartbeat Reason = "heartbeat"
 )
 
 // LostError says that a hold ended before its release. It is [ErrLost], with

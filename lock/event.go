@@ -23,6 +23,7 @@ const (
 	EventReleaseUnknown EventKind = "release_unknown" // Err: why; goes on in the background
 	EventCleaned        EventKind = "cleaned"         // a lock of unknown outcome is gone
 	EventCleanFailed    EventKind = "clean_failed"    // given up at the lock's TTL; Err: last error
+	EventLeaveFailed    EventKind = "leave_failed"    // a waiter that gave up is still recorded; Err: why
 	EventBeatFailed     EventKind = "beat_failed"     // heartbeat not written; Err: why
 	EventPushFailed     EventKind = "push_failed"     // wake-ups are down, polling goes on; Err: why
 )
@@ -68,6 +69,7 @@ func (c *Client) change(f func([]*func(Event)) []*func(Event)) {
 
 // emit tells every observer.
 func (c *Client) emit(e Event) {
+	c.counts.note(&e)
 	if c.opts.OnEvent != nil {
 		c.opts.OnEvent(e)
 	}

@@ -34,14 +34,16 @@ func (f *fakeDB) eval(ctx context.Context, s *script, _ []string, args []any) (a
 			n++
 		}
 	}
-	f.calls = append(f.calls, call{time.Since(f.base), s.op, args})
+	f.calls = append(f.calls, call{time.Since(f.base), s.op, plain(args)})
 	answer := f.answer
 	f.mu.Unlock()
 	if answer != nil {
 		if v, err := answer(s, n); v != nil || err != nil {
 			if errors.Is(err, context.DeadlineExceeded) {
-				<-ctx.Done()
-				return nil, ctx.Err()
+				// A round trip has a deadline, as connections have it.
+				deadline, _ := ctx.Deadline()
+				pause(ctx, time.Until(deadline))
+				return nil, err
 			}
 			return v, err
 		}
@@ -50,6 +52,22 @@ func (f *fakeDB) eval(ctx context.Context, s *script, _ []string, args []any) (a
 		return []any{int64(1), "7", "1000"}, nil
 	}
 	return int64(1), nil
+}
+
+// plain follows the pointers that arguments are sent as.
+func plain(args []any) []any {
+	list := make([]any, len(args))
+	for i, a := range args {
+		switch a := a.(type) {
+		case *string:
+			list[i] = *a
+		case *int64:
+			list[i] = *a
+		default:
+			list[i] = a
+		}
+	}
+	return list
 }
 
 func (f *fakeDB) of(op string) []call {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/lock/record"
 )
 
 // hub is the push side of a client: one connection per node that has a channel
@@ -34,7 +36,7 @@ type topic struct {
 	sharded  bool
 	instance bool
 	live     bool // acknowledged by the server, on the present connection
-	waiters  map[chan struct{}]struct{}
+	waiters  map[*waiter]struct{}
 	link     *link
 }
 
@@ -53,26 +55,44 @@ func (h *hub) listen(channel string) {
 	h.place(t)
 }
 
-// await subscribes to a lock's wake channel. The returned channel gets a value
-// whenever the lock may have become free unheard: at the acknowledgement, at
-// each message, and after each reconnection.
-func (h *hub) await(channel string) (wake <-chan struct{}, leave func()) {
-	w := make(chan struct{}, 1)
+// waiter is one that waits on a topic.
+type waiter struct {
+	id   string
+	wake chan int
+}
+
+// told hands w how many are before it. What it has not read yet gives way to
+// what comes sooner.
+func (w *waiter) told(before int) {
+	select {
+	case old := <-w.wake:
+		before = min(before, old)
+	default:
+	}
+	w.wake <- before
+}
+
+// await subscribes to a lock's wake channel for the waiter id. The returned
+// channel gets a value whenever the lock may have become free unheard: at the
+// acknowledgement, at each message, and after each reconnection; it is how many
+// in the queue have their turn before.
+func (h *hub) await(channel, id string) (wake <-chan int, leave func()) {
+	w := &waiter{id: id, wake: make(chan int, 1)}
 	h.mu.Lock()
 	t, known := h.topics[channel]
 	if !known {
-		t = &topic{name: channel, sharded: h.sharded.Load(), waiters: map[chan struct{}]struct{}{}}
+		t = &topic{name: channel, sharded: h.sharded.Load(), waiters: map[*waiter]struct{}{}}
 		h.topics[channel] = t
 	}
 	t.waiters[w] = struct{}{}
 	if t.live {
-		w <- struct{}{}
+		w.told(0)
 	}
 	h.mu.Unlock()
 	if !known {
 		h.place(t)
 	}
-	return w, func() {
+	return w.wake, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		// The subscription stays for a moment: the next waiter may be close.
@@ -129,7 +149,9 @@ func (h *hub) acknowledged(channel string) {
 	defer h.mu.Unlock()
 	if t := h.topics[channel]; t != nil {
 		t.live = true
-		t.wake()
+		for w := range t.waiters {
+			w.told(0)
+		}
 	}
 }
 
@@ -140,7 +162,7 @@ func (h *hub) message(channel, payload string) {
 		h.mu.Unlock()
 		return
 	}
-	t.wake()
+	t.heard(payload)
 	instance := t.instance
 	h.mu.Unlock()
 	if instance {
@@ -148,12 +170,11 @@ func (h *hub) message(channel, payload string) {
 	}
 }
 
-// wake tells every waiter; hub.mu is held.
-func (t *topic) wake() {
+// heard tells the waiters whose turn it is by a message; hub.mu is held.
+func (t *topic) heard(message string) {
 	for w := range t.waiters {
-		select {
-		case w <- struct{}{}:
-		default:
+		if before, ok := record.TurnOf(message, w.id); ok {
+			w.told(before)
 		}
 	}
 }

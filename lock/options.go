@@ -58,6 +58,17 @@ type Options struct {
 	// Default: that of the client given to [New]. Connections in excess of it
 	// are kept for renewals and releases.
 	PoolSize int
+	// Pipeline sends what many goroutines ask for at the same time over one
+	// connection, without waiting for replies in between: up to twice the
+	// throughput under load, at the same latency without. It uses go-redis's
+	// full-duplex automatic pipelining, which go-redis calls experimental.
+	Pipeline bool
+	// EndWithHeartbeat ends all holds with ReasonHeartbeat when the process's
+	// heartbeat could not be written before it runs out at the server (15 s): who
+	// sees no heartbeat can then be sure that nobody works under those locks.
+	EndWithHeartbeat bool
+	// Tracer makes spans of what the library does. Default: none.
+	Tracer Tracer
 	// OnEvent is told what happens, also in the background. It is called from
 	// many goroutines, without any lock held, and must return soon. Another can
 	// be added with [Client.Observe].
@@ -120,6 +131,10 @@ type Lease struct {
 	MaxHold time.Duration
 	// Wait is how long Acquire waits at most. 0: as long as its context.
 	Wait time.Duration
+	// Fair makes Acquire wait in the lock's queue: first come, first served,
+	// among those that live. Everybody yields to the queue, TryAcquire and
+	// unfair waiters too.
+	Fair bool
 	// NoRenew leaves the lease alone: it ends after TTL unless extended.
 	NoRenew bool
 	// RenewFraction overrides Options.RenewFraction; 0 does not.

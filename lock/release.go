@@ -9,22 +9,53 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// Release ends the hold: renewal stops, the handle's context ends with
-// [ErrReleased], and the lock is deleted if it is still this hold's, which wakes
-// who waits for it. It does not mind a ctx that has ended (its deadline, if that
-// is still to come, counts), takes at most Options.Timeout, and may be called
-// again.
+// Release ends the handle: its context ends with [ErrReleased], and if it is the
+// last one of its hold, renewal stops and the lock is deleted if it is still this
+// hold's, which wakes who waits for it. It does not mind a ctx that has ended
+// (its deadline, if that is still to come, counts), takes at most
+// Options.Timeout, and may be called again.
 //
 // nil means released. A [*LostError] ([ErrLost]) means that the lock was not
 // this hold's any more; nothing was touched. Any other error means unknown, and
 // the library goes on trying in the background until the lock's TTL is over.
-func (h *Handle) Release(ctx context.Context) error {
+func (h *Handle) Release(ctx context.Context) (err error) {
+	end := h.hold.c.trace(ctx, "release", h.hold.key, &Lease{Class: h.hold.lease.Class})
+	defer func() { end(h.hold, false, err) }()
+	h.hold.look()
+	switch left := h.hold.part(h, ErrReleased); {
+	case left > 0:
+		if lost, ok := errors.AsType[*LostError](h.hold.outcome()); ok {
+			return fmt.Errorf("release lock: %w", lost)
+		}
+		return nil
+	case left == 0:
+		if s := h.hold.session; s != nil {
+			s.remove(h.hold)
+		}
+	}
+	return h.hold.release(ctx)
+}
+
+// outcome is why the hold is over; nil while it lasts.
+func (h *hold) outcome() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended
+}
+
+// release frees the lock, once nobody has a handle of it.
+func (h *hold) release(ctx context.Context) error {
 	h.releases.Lock()
 	defer h.releases.Unlock()
 	if h.freed {
 		return h.freedErr
 	}
-	before := h.Err()
+	h.mu.Lock()
+	before, others := h.ended, len(h.handles)
+	h.mu.Unlock()
+	if others > 0 {
+		return nil // a second Release of one handle among several
+	}
 	h.end(ErrReleased)
 	if !h.c.enter() {
 		return fmt.Errorf("release lock %q: %w: %w", h.key, ErrUnknown, ErrClosed)
@@ -37,15 +68,15 @@ func (h *Handle) Release(ctx context.Context) error {
 			timeout = min(timeout, left)
 		}
 	}
-	err := h.c.free(context.WithoutCancel(ctx), timeout, h.key, h.id, h.value, before == nil)
+	err := h.c.free(context.WithoutCancel(ctx), timeout, h.freeing(), before == nil)
 	gone, ours := errors.AsType[notOurs](err)
 	switch {
 	case err == nil:
 		h.freed = true
-		h.c.emit(Event{Kind: EventReleased, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: h.age()})
-		if h.stray && h.age() < strayTime {
+		h.emit(EventReleased, h.age(), nil)
+		if h.stray && h.age() < h.c.strayTime() {
 			// A copy of the acquire may still be on its way and take the lock again.
-			h.c.clean(h.key, h.id, h.value, h.lease, 0, true)
+			h.c.clean(h.freeing(), h.lease, 0, true)
 		}
 		return nil
 	case ours:
@@ -53,15 +84,35 @@ func (h *Handle) Release(ctx context.Context) error {
 		lost, known := errors.AsType[*LostError](before)
 		if !known {
 			lost = &LostError{Key: h.key, ID: h.id, Reason: Reason(gone)}
-			h.c.emit(Event{Kind: EventLost, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: h.age(), Err: lost})
+			h.emit(EventLost, h.age(), lost)
 		}
 		h.freedErr = fmt.Errorf("release lock: %w", lost)
 		return h.freedErr
 	default:
-		h.c.emit(Event{Kind: EventReleaseUnknown, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: h.age(), Err: err})
-		h.c.clean(h.key, h.id, h.value, h.lease, h.longest, false)
+		h.emit(EventReleaseUnknown, h.age(), err)
+		h.c.clean(h.freeing(), h.lease, h.longest, false)
 		return err
 	}
+}
+
+// freeing names a lock that is to be freed if it still has the value.
+type freeing struct {
+	key, id, value, wake string
+	keys                 []string // as those of an acquire
+}
+
+func (h *hold) freeing() *freeing {
+	return &freeing{key: h.key, id: h.id, value: h.value, wake: h.wake, keys: h.keys}
+}
+
+func (r *request) freeing() *freeing {
+	return &freeing{key: r.key, id: r.id, value: r.value, wake: r.names.Wake, keys: r.keys}
+}
+
+// releasing is the memory of one free in one piece.
+type releasing struct {
+	keys [4]string
+	args [5]any
 }
 
 // notOurs is what free returns for a key that is gone or another's.
@@ -72,14 +123,10 @@ func (n notOurs) Error() string { return "not this hold's: " + string(n) }
 // free compares and deletes. A lost reply is asked for again at once: the
 // request is idempotent, and a key that is gone then was deleted by the first
 // one if it was certainly ours when that was sent (valid).
-func (c *Client) free(ctx context.Context, timeout time.Duration, key, id, value string, valid bool) error {
-	channel := record.Companion(c.opts.KeyPrefix, record.KindWake, key)
-	publish := "PUBLISH"
-	if c.server != nil && c.server.cluster != nil {
-		publish = "SPUBLISH"
-	}
-	keys := []string{key, record.Companion(c.opts.KeyPrefix, record.KindMeta, key)}
-	args := []any{value, id, channel, publish, record.WakeMessage}
+func (c *Client) free(ctx context.Context, timeout time.Duration, f *freeing, valid bool) error {
+	m := &releasing{keys: [...]string{f.keys[0], f.keys[1], f.keys[3], f.keys[4]}}
+	m.args = [...]any{&f.value, &f.id, &f.wake, c.publish(), record.WakeMessage}
+	keys, args := m.keys[:], m.args[:]
 	giveUp := c.clock.now().add(timeout)
 	unknown := false
 	for n := 0; ; n++ {
@@ -94,7 +141,7 @@ func (c *Client) free(ctx context.Context, timeout time.Duration, key, id, value
 		case err == nil:
 			return notOurs(ReasonTaken)
 		}
-		effect, failure := judge("release", key, err)
+		effect, failure := judge("release", f.key, err)
 		unknown = unknown || effect == effectUnknown
 		wait := backoff(n, 10*time.Millisecond, 200*time.Millisecond)
 		if effect == effectNone || c.ctx.Err() != nil || c.clock.now().add(wait).reached(giveUp) {
@@ -109,40 +156,54 @@ func (c *Client) free(ctx context.Context, timeout time.Duration, key, id, value
 	}
 }
 
+// publish is the command that reaches the waiters of a lock.
+func (c *Client) publish() string {
+	if c.server != nil && c.server.cluster != nil {
+		return "SPUBLISH"
+	}
+	return "PUBLISH"
+}
+
 // clean frees in the background a lock that may be there although nobody holds
 // it, until its lease must have ended: after Lease.TTL, or longest if it was
 // extended. With stray, a request that takes it may still be on its way, so that
 // "not there" is only believed after a while.
-func (c *Client) clean(key, id, value string, lease Lease, longest time.Duration, stray bool) {
+func (c *Client) clean(f *freeing, lease Lease, longest time.Duration, stray bool) {
 	began := c.clock.now()
 	life := max(lease.TTL, longest)
 	end := began.add(life + drift(life))
 	quiet := began
 	if stray {
-		quiet = began.add(strayTime)
+		quiet = began.add(c.strayTime())
 		end = end.later(quiet)
 	}
 	c.spawn(func(ctx context.Context) {
 		var last error
 		for n := 0; ; n++ {
-			err := c.free(ctx, c.opts.Timeout, key, id, value, false)
+			err := c.free(ctx, c.opts.Timeout, f, false)
 			now := c.clock.now()
 			_, ours := errors.AsType[notOurs](err)
 			if err == nil && !stray || ours && now.reached(quiet) {
-				c.emit(Event{Kind: EventCleaned, Key: key, Class: lease.Class, ID: id, Took: now.mono - began.mono})
+				c.emit(Event{Kind: EventCleaned, Key: f.key, Class: lease.Class, ID: f.id, Took: now.mono - began.mono})
 				return
 			}
 			if err != nil && !ours {
 				last = err
 			}
 			if now.reached(end) || !pause(ctx, backoff(n, 50*time.Millisecond, time.Second)) {
-				c.emit(Event{Kind: EventCleanFailed, Key: key, Class: lease.Class, ID: id, Took: now.mono - began.mono, Err: last})
+				c.emit(Event{Kind: EventCleanFailed, Key: f.key, Class: lease.Class, ID: f.id, Took: now.mono - began.mono, Err: last})
 				return
 			}
 		}
 	})
 }
 
-// strayTime is how long a request whose connection was given up may lie in a
-// server's buffers behind one that was sent later.
-const strayTime = time.Second
+// strayTime is how long a request that was given up may still be executed: it
+// may lie in a server's buffers behind one that was sent later, or, where
+// requests share a connection, wait for that to be given up.
+func (c *Client) strayTime() time.Duration {
+	if c.server != nil && c.server.lane != nil {
+		return time.Second + c.opts.Timeout
+	}
+	return time.Second
+}

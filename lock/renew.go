@@ -6,81 +6,79 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"time"
-
-	"github.com/locksteward/locksteward/lock/record"
 )
 
 // early takes up to a tenth off an interval, so that locks taken together are
 // not renewed together. Never more: observers take the interval at its word.
 func early(every time.Duration) time.Duration { return every - rand.N(every/10+1) }
 
-// renewTick renews the lease, trying again inside it, and sets the next tick.
-func (h *Handle) renewTick() {
+// keep renews the lease, trying again inside it, and sets the next renewal.
+func (h *hold) keep() {
 	if !h.c.enter() {
 		return
 	}
 	defer h.c.wg.Done()
 	for n := 0; ; n++ {
-		err := h.renew(h.c.ctx, h.lease.TTL, n)
+		err := h.renew(h.c.ctx, h.ttl(), n)
 		h.mu.Lock()
 		over := h.ended != nil
 		if err == nil && !over {
-			h.renewal.Reset(early(h.lease.renewEvery(h.c.opts)))
+			now := h.c.clock.now()
+			h.busy = false
+			h.schedule(now)
+			h.timer.Reset(h.next(now))
 		}
+		ttl := h.lease.TTL
 		h.mu.Unlock()
 		if err == nil || over {
 			return
 		}
-		// The guard ends the hold in time, whatever happens here.
-		if !pause(h.ctx.Context, backoff(n, h.lease.TTL/50, min(h.lease.TTL/10, time.Second))) {
+		// The timer ends the hold in time, whatever happens here.
+		if !h.pause(backoff(n, ttl/50, min(ttl/10, time.Second))) {
 			return
 		}
 	}
 }
 
-// Extend makes the lease last at least ttl from now (10 ms to 24 h), never
-// less than it does already; 0 is Lease.TTL. Renewals go on as before.
-//
-// Errors: [ErrInvalid]; a [*LostError] or [ErrReleased] if the lock is not held
-// any more; otherwise the lease stands as it was and may have been extended.
-func (h *Handle) Extend(ctx context.Context, ttl time.Duration) error {
-	if ttl == 0 {
-		ttl = h.lease.TTL
-	}
-	if ttl < MinTTL || ttl > MaxTTL {
-		return fmt.Errorf("extend lock %q: %w: ttl: want %s to %s, got %s", h.key, ErrInvalid, MinTTL, MaxTTL, ttl)
-	}
-	if !h.c.enter() {
-		return fmt.Errorf("extend lock %q: %w", h.key, ErrClosed)
-	}
-	defer h.c.wg.Done()
-	return h.renew(ctx, ttl, 0)
-}
+// pause waits for d; false if the hold or the client has ended.
+func (h *hold) pause(d time.Duration) bool { return pause(h.c.ctx, d) && !h.over() }
 
 // patience is how long the n-th attempt in a row may take: a tenth of the TTL, so
 // that a lost packet costs little, and twice that each time, since a new
 // connection over a slow network needs several round trips. Half of what is
 // left of the lease stays for the attempts after it.
-func (h *Handle) patience(n int, left time.Duration) time.Duration {
-	tenth := max(h.lease.TTL/10, 10*time.Millisecond)
+func (h *hold) patience(n int, ttl, left time.Duration) time.Duration {
+	tenth := max(ttl/10, 10*time.Millisecond)
 	return min(h.c.opts.Timeout, max(tenth, min(tenth<<min(n, 8), left/2)), left)
 }
 
 // renew asks the server once, for the n-th time in a row, to let the lease last
 // ttl from now. A lock that is not ours any more ends the hold at once.
-func (h *Handle) renew(ctx context.Context, ttl time.Duration, n int) error {
+func (h *hold) renew(ctx context.Context, ttl time.Duration, n int) error {
+	h.mu.Lock()
+	if h.renewing == nil {
+		h.renewing = make(chan struct{}, 1)
+	}
+	turn := h.renewing
+	h.mu.Unlock()
 	select {
-	case h.renewing <- struct{}{}:
-		defer func() { <-h.renewing }()
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
 	case <-ctx.Done():
 		return fmt.Errorf("renew lock %q: %w", h.key, context.Cause(ctx))
 	}
-	if err := h.Err(); err != nil {
+	h.look()
+	h.mu.Lock()
+	if err := h.ended; err != nil {
+		h.mu.Unlock()
 		return fmt.Errorf("renew lock %q: %w", h.key, err)
 	}
-	h.mu.Lock()
 	failures, progress, told := h.failures, h.progress, h.told
-	left := h.c.clock.now().until(h.until)
+	holds, count := "0", len(h.handles)
+	if count != h.count {
+		holds = strconv.Itoa(max(1, count))
+	}
+	patience := h.patience(n, h.lease.TTL, h.c.clock.now().until(h.until))
 	h.longest = max(h.longest, ttl)
 	h.mu.Unlock()
 
@@ -89,8 +87,8 @@ func (h *Handle) renew(ctx context.Context, ttl time.Duration, n int) error {
 	if progress != told {
 		age = strconv.FormatInt((sent.mono - progress.mono).Milliseconds(), 10)
 	}
-	reply, err := h.c.roundTrip(ctx, h.patience(n, left), renewScript, h.keys, []any{
-		h.value, h.id, ttl.Milliseconds(), record.Grace.Milliseconds(), strconv.Itoa(failures), age,
+	reply, err := h.c.roundTrip(ctx, patience, renewScript, h.keys[:2], []any{
+		&h.value, &h.id, ttl.Milliseconds(), graceText, strconv.Itoa(failures), age, holds,
 	})
 	took := h.c.clock.now().mono - sent.mono
 	if err != nil {
@@ -99,20 +97,21 @@ func (h *Handle) renew(ctx context.Context, ttl time.Duration, n int) error {
 		h.failures++
 		h.lastErr = failure
 		h.mu.Unlock()
-		h.c.emit(Event{Kind: EventRenewFailed, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: took, Err: failure})
+		h.emit(EventRenewFailed, took, failure)
 		return failure
 	}
 	switch reply {
 	case int64(1):
-		h.mu.Lock()
 		// A reply that comes when the lease is over does not bring it back.
+		h.look()
+		h.mu.Lock()
 		h.until = h.until.later(sent.add(ttl - drift(ttl)))
 		h.failures -= failures
 		h.lastErr = nil
-		h.told = progress
+		h.told, h.count = progress, count
 		h.mu.Unlock()
-		h.c.emit(Event{Kind: EventRenewed, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: took})
-		if err := h.Err(); err != nil {
+		h.emit(EventRenewed, took, nil)
+		if err := h.outcome(); err != nil {
 			return fmt.Errorf("renew lock %q: %w", h.key, err)
 		}
 		return nil
@@ -121,5 +120,5 @@ func (h *Handle) renew(ctx context.Context, ttl time.Duration, n int) error {
 	default:
 		h.lose(ReasonTaken, nil)
 	}
-	return fmt.Errorf("renew lock %q: %w", h.key, h.Err())
+	return fmt.Errorf("renew lock %q: %w", h.key, h.outcome())
 }

@@ -4,6 +4,7 @@
 -- KEYS:    1 lock · 2 metadata
 -- ARGV:    1 value of the lock · 2 acquisition id · 3 TTL in ms · 4 grace of the metadata in ms
 --          5 renewals that failed since the last one that was told · 6 age of the last progress in ms, -1 for none
+--          7 how often the session has it, 0 for as before
 -- Returns: 1 renewed · 0 the lock is gone · -1 the key is not this hold's
 
 local value = redis.pcall('GET', KEYS[1])
@@ -31,6 +32,7 @@ if id == ARGV[2] then
   if ARGV[5] ~= '0' then redis.pcall('HINCRBY', KEYS[2], 'renew_failures', ARGV[5]) end
   local age = tonumber(ARGV[6])
   if age >= 0 then redis.pcall('HSET', KEYS[2], 'progress', string.format('%.0f', ms - age)) end
+  if ARGV[7] ~= '0' then redis.pcall('HSET', KEYS[2], 'holds', ARGV[7]) end
   redis.pcall('PEXPIRE', KEYS[2], string.format('%.0f', left + tonumber(ARGV[4])))
 end
 return 1

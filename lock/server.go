@@ -31,11 +31,14 @@ var (
 	releaseText string
 	//go:embed beat.lua
 	beatText string
+	//go:embed leave.lua
+	leaveText string
 
 	acquireScript = newScript("acquire", acquireText)
 	renewScript   = newScript("renew", renewText)
 	releaseScript = newScript("release", releaseText)
 	beatScript    = newScript("heartbeat", beatText)
+	leaveScript   = newScript("leave", leaveText)
 )
 
 // evaler runs one script in one round trip.
@@ -50,16 +53,43 @@ type server struct {
 	// where the server has that.
 	cluster *redis.ClusterClient
 	single  *redis.Client
+	lane    *lane // nil for none
 }
 
 // eval names the script by its hash and sends it in full, once, to a server that
 // does not know it.
 func (s *server) eval(ctx context.Context, sc *script, keys []string, args []any) (any, error) {
-	v, err := s.rdb.EvalSha(ctx, sc.sha, keys, args...).Result()
+	v, err := s.call(ctx, "evalsha", &sc.sha, keys, args)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		v, err = s.rdb.Eval(ctx, sc.text, keys, args...).Result()
+		v, err = s.call(ctx, "eval", &sc.text, keys, args)
 	}
 	return v, err
+}
+
+// call is one command. The strings are pointed at, not copied: they must not
+// change any more.
+func (s *server) call(ctx context.Context, name string, script *string, keys []string, args []any) (any, error) {
+	all := make([]any, 0, 3+len(keys)+len(args))
+	all = append(all, name, script, len(keys))
+	for i := range keys {
+		all = append(all, &keys[i])
+	}
+	cmd := redis.NewCmd(ctx, append(all, args...)...)
+	cmd.SetFirstKeyPos(3)
+	if s.lane != nil {
+		done, err := s.lane.process(ctx, cmd)
+		defer s.lane.leave()
+		if done {
+			if err != nil {
+				return nil, err
+			}
+			return cmd.Val(), nil
+		}
+	}
+	if err := s.rdb.Process(ctx, cmd); err != nil {
+		return nil, err
+	}
+	return cmd.Val(), nil
 }
 
 // node returns the client of the master that channel belongs to.
@@ -95,13 +125,17 @@ func poolSize(rdb redis.UniversalClient) (int, error) {
 // derive opens the library's own client from the caller's options. Requests are
 // never repeated by it: the library knows which ones may be. A failover client's
 // dialer comes along, so that new connections find the new master.
-func derive(rdb redis.UniversalClient, o Options) *server {
+func derive(rdb redis.UniversalClient, o Options) (*server, error) {
 	size := o.PoolSize + reserved
 	dial := func(d time.Duration) time.Duration {
 		if d <= 0 {
 			return o.Timeout
 		}
 		return min(d, o.Timeout)
+	}
+	lanes := -1 // no connections for pipelines
+	if o.Pipeline {
+		lanes = 1
 	}
 	off := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	if r, ok := rdb.(*redis.ClusterClient); ok {
@@ -112,10 +146,10 @@ func derive(rdb redis.UniversalClient, o Options) *server {
 		opt.DialTimeout, opt.DialerRetries = dial(opt.DialTimeout), 1
 		opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = o.Timeout, o.Timeout, o.Timeout
 		opt.PoolSize, opt.MaxActiveConns, opt.MinIdleConns, opt.MaxConcurrentDials = size, 0, 0, 0
-		opt.PipelinePoolSize, opt.AutoPipelineOptions = -1, nil
+		opt.PipelinePoolSize, opt.AutoPipelineOptions = lanes, nil
 		opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, off
 		c := redis.NewClusterClient(&opt)
-		return &server{rdb: c, cluster: c}
+		return (&server{rdb: c, cluster: c}).withLane(o, c.AsyncAutoPipelineWithOptions)
 	}
 	opt := *rdb.(*redis.Client).Options()
 	opt.Limiter = nil
@@ -124,10 +158,24 @@ func derive(rdb redis.UniversalClient, o Options) *server {
 	opt.DialTimeout, opt.DialerRetries = dial(opt.DialTimeout), 1
 	opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = o.Timeout, o.Timeout, o.Timeout
 	opt.PoolSize, opt.MaxActiveConns, opt.MinIdleConns, opt.MaxConcurrentDials = size, 0, 0, 0
-	opt.PipelinePoolSize, opt.AutoPipelineOptions = -1, nil
+	opt.PipelinePoolSize, opt.AutoPipelineOptions = lanes, nil
 	opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, off
 	opt.ClientSideCache, opt.ClientSideCacheConfig = nil, nil
 	opt.ClientSideCacheRefreshOnInvalidate = false
 	c := redis.NewClient(&opt)
-	return &server{rdb: c, single: c}
+	return (&server{rdb: c, single: c}).withLane(o, c.AsyncAutoPipelineWithOptions)
+}
+
+// withLane gives s its shared connection, if that is wanted.
+func (s *server) withLane(o Options, open func(*redis.AutoPipelineOptions) (*redis.AutoPipeliner, error)) (*server, error) {
+	if !o.Pipeline {
+		return s, nil
+	}
+	ap, err := open(laneOptions())
+	if err != nil {
+		_ = s.rdb.Close() // nothing was opened
+		return nil, fmt.Errorf("open pipeline: %w", err)
+	}
+	s.lane = &lane{ap: ap}
+	return s, nil
 }

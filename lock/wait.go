@@ -2,10 +2,17 @@ package lock
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/locksteward/locksteward/lock/record"
+)
+
+// How often one in the queue says that it lives, and how long it is believed.
+const (
+	queueBeat = time.Second
+	queueLife = 3 * time.Second
 )
 
 // wait attempts until the lock is taken, waiting in between. The subscription
@@ -13,7 +20,11 @@ import (
 // wake-up of its own: a release between the attempt and the acknowledgement was
 // not heard.
 func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
-	v, err := c.attempt(ctx, r)
+	mode, life := modeWait, c.opts.PollInterval*3/2+2*time.Second
+	if r.lease.Fair {
+		mode, life = modeQueue, queueLife
+	}
+	v, err := c.attempt(ctx, r, mode, life)
 	if err != nil || v.taken {
 		return v, err
 	}
@@ -23,9 +34,9 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 		defer t.Stop()
 		limit = t.C
 	}
-	wake, leave := c.await(record.Companion(c.opts.KeyPrefix, record.KindWake, r.key))
+	w, leave := c.await(r)
 	defer leave()
-	t := time.NewTimer(c.look(v.left))
+	t := time.NewTimer(c.look(r, v))
 	defer t.Stop()
 	for {
 		select {
@@ -35,10 +46,17 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 			return v, c.heldError(r, v, ErrClosed)
 		case <-limit:
 			return v, nil
-		case <-wake:
+		case before := <-w:
+			if before > 0 {
+				t.Reset(time.Duration(before)*record.Turn + time.Millisecond)
+				continue
+			}
 		case <-t.C:
 		}
-		next, err := c.attempt(ctx, r)
+		if c.remint {
+			c.again(r)
+		}
+		next, err := c.attempt(ctx, r, mode, life)
 		if ctx.Err() != nil && (err != nil || !next.taken) {
 			return v, c.heldError(r, v, context.Cause(ctx))
 		}
@@ -46,26 +64,47 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 			return next, err
 		}
 		v = next
-		t.Reset(c.look(v.left))
+		t.Reset(c.look(r, v))
 	}
 }
 
-// await subscribes to a wake channel; without a hub nobody ever wakes.
-func (c *Client) await(channel string) (wake <-chan struct{}, leave func()) {
+// await listens for the lock's release; without a hub nobody ever wakes.
+func (c *Client) await(r *request) (wake <-chan int, leave func()) {
 	if c.hub == nil {
 		return nil, func() {}
 	}
-	return c.hub.await(channel)
+	return c.hub.await(r.names.Wake, r.id)
 }
 
-// look returns when to look again: at the end of the other's lease, or after the
-// poll interval give or take a fifth.
-func (c *Client) look(left time.Duration) time.Duration {
+// look returns when to look again: at the end of the other's lease and then in
+// turn, and every poll interval give or take a fifth; one in the queue as often
+// as it must be heard of.
+func (c *Client) look(r *request, v verdict) time.Duration {
 	poll := c.opts.PollInterval
 	poll += rand.N(poll*2/5+1) - poll/5
-	if left < 0 {
-		return poll
+	if r.lease.Fair {
+		poll = queueBeat
 	}
-	// A key is gone one millisecond after its time.
-	return min(poll, left+2*time.Millisecond)
+	switch {
+	case v.queued:
+		return min(poll, v.left+time.Millisecond)
+	case v.left < 0:
+		return poll
+	default:
+		// A key is gone one millisecond after its time.
+		return min(poll, v.left+2*time.Millisecond+time.Duration(max(0, v.rank))*record.Turn)
+	}
+}
+
+// leave takes a waiter that gave up out of the records, in the background. What
+// fails is left to the record's life.
+func (c *Client) leave(r *request) {
+	keys := []string{r.key, r.names.Wait, r.names.Waiter}
+	args := []any{r.id, r.names.Wake, c.publish(), record.WakeMessage}
+	c.spawn(func(ctx context.Context) {
+		if _, err := c.roundTrip(ctx, c.opts.Timeout, leaveScript, keys, args); err != nil && ctx.Err() == nil {
+			_, failure := judge("leave", r.key, err)
+			c.emit(Event{Kind: EventLeaveFailed, Key: r.key, Class: r.lease.Class, ID: r.id, Err: fmt.Errorf("leave the waiters: %w", failure)})
+		}
+	})
 }

@@ -86,7 +86,7 @@ func (m *Meta) Fields() []any {
 	number(FieldFence, m.Fence)
 	number(FieldHolds, m.Holds)
 	number(FieldContended, m.Contended)
-	text(FieldHolding, encodeKeys(m.Holding))
+	text(FieldHolding, EncodeKeys(m.Holding))
 	text(FieldTrace, m.Trace)
 	if m.Lost != nil {
 		text(FieldLost, m.Lost.encode())

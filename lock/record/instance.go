@@ -2,8 +2,12 @@ package record
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Instance is the heartbeat of one process that uses the lock library: a hash
@@ -15,6 +19,9 @@ type Instance struct {
 	PID     int
 	Started int64  // ms of server time at the first heartbeat
 	Slot    string // declared by the operator (pod name); "" for none
+	// Counts are what the process has done so far by class of its locks: lower
+	// bounds, since the last ones are not told.
+	Counts map[string]Counts
 	// Unknown holds the fields that this version does not know.
 	Unknown map[string]string
 }
@@ -44,6 +51,9 @@ func (i *Instance) Fields() []any {
 		list = append(list, FieldStarted, strconv.FormatInt(i.Started, 10))
 	}
 	text(FieldSlot, i.Slot)
+	for _, class := range slices.Sorted(maps.Keys(i.Counts)) {
+		list = append(list, fieldCount+class, i.Counts[class].encode())
+	}
 	return list
 }
 
@@ -59,9 +69,38 @@ func DecodeInstance(fields map[string]string) (*Instance, error) {
 		Started: d.number(FieldStarted, math.MaxInt64),
 		Slot:    d.text(FieldSlot),
 	}
+	i.Counts = d.counts()
 	i.Unknown = d.unknown()
 	if i.ID == "" {
 		d.missing(FieldID)
 	}
 	return i, errors.Join(d.errs...)
+}
+
+// counts takes the fields that have counts, in order of their names.
+func (d *decoder) counts() map[string]Counts {
+	var names []string
+	for name := range d.fields {
+		if strings.HasPrefix(name, fieldCount) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	if len(names) > MaxClasses+1 {
+		d.errs = append(d.errs, fmt.Errorf("%w: %d classes, kept %d", ErrMalformed, len(names), MaxClasses+1))
+		names = names[:MaxClasses+1]
+	}
+	all := make(map[string]Counts, len(names))
+	for _, name := range names {
+		text, _ := d.take(name)
+		counts, err := decodeCounts(text)
+		d.fail(name, text, err)
+		if err == nil {
+			all[clip(name[len(fieldCount):], MaxText)] = counts
+		}
+	}
+	return all
 }

@@ -137,11 +137,11 @@ var slotNumbers = sync.OnceValue(func() []string {
 
 func slotNumber(slot int) string { return slotNumbers()[slot] }
 
-// crc16 is CRC-16/XMODEM: polynomial 0x1021, initial value 0, not reflected.
-func crc16(s string) uint16 {
-	var crc uint16
-	for i := range len(s) {
-		crc ^= uint16(s[i]) << 8
+// crcTable has the CRC of each byte.
+var crcTable = sync.OnceValue(func() *[256]uint16 {
+	var table [256]uint16
+	for i := range table {
+		crc := uint16(i) << 8
 		for range 8 {
 			if crc&0x8000 != 0 {
 				crc = crc<<1 ^ 0x1021
@@ -149,6 +149,17 @@ func crc16(s string) uint16 {
 				crc <<= 1
 			}
 		}
+		table[i] = crc
+	}
+	return &table
+})
+
+// crc16 is CRC-16/XMODEM: polynomial 0x1021, initial value 0, not reflected.
+func crc16(s string) uint16 {
+	table := crcTable()
+	var crc uint16
+	for i := range len(s) {
+		crc = crc<<8 ^ table[byte(crc>>8)^s[i]]
 	}
 	return crc
 }

@@ -44,9 +44,9 @@ func undash(s string) string {
 	return s
 }
 
-// encodeKeys returns "<length>:<key>" for each key, separated by spaces;
+// EncodeKeys returns "<length>:<key>" for each key, separated by spaces;
 // lengths are in bytes, so that a key may have any bytes.
-func encodeKeys(keys []string) string {
+func EncodeKeys(keys []string) string {
 	var b []byte
 	for i, key := range keys {
 		if i > 0 {

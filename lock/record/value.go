@@ -47,9 +47,26 @@ func plain(b []byte) bool {
 	return len(b) > 0
 }
 
-// WakeMessage is what a release publishes on the lock's wake channel. A waiter
-// takes any message as a reason to try again; the text is no more than a hint.
+// WakeMessage is what a release publishes on the lock's wake channel, with the
+// ids of those whose turn it is behind it, in order, if there is a queue. A
+// waiter takes a message of any other form as a reason to try again.
 const WakeMessage = "free"
+
+// TurnOf returns how many in the queue are before the waiter id by a wake
+// message; ok is false when the message says that it is the turn of others.
+func TurnOf(message, id string) (before int, ok bool) {
+	names, found := strings.CutPrefix(message, WakeMessage+" ")
+	if !found {
+		return 0, true
+	}
+	for name := range strings.SplitSeq(names, " ") {
+		if name == id {
+			return before, true
+		}
+		before++
+	}
+	return 0, false
+}
 
 const lostMark = "lost "
 

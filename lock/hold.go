@@ -1,0 +1,242 @@
+package lock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// hold is one acquisition of a lock. The handles of a session that took it more
+// than once share it.
+type hold struct {
+	c       *Client
+	key     string
+	id      string
+	value   string // the token: never shown
+	keys    []string
+	wake    string // channel
+	lease   Lease
+	fence   int64
+	began   instant
+	session *session
+	stray   bool // a copy of the acquire may still be on its way
+
+	releases sync.Mutex // held by the one release on its way
+	freed    bool       // under releases: the outcome is known
+	freedErr error      // under releases: and this it is
+
+	mu       sync.Mutex
+	handles  []*Handle     // those not released
+	ended    error         // why the hold is over; nil while it lasts
+	until    instant       // end of the lease as far as it is certain
+	maxUntil instant       // end of MaxHold; zero for none
+	longest  time.Duration // TTL that the server was asked for at most
+	failures int           // renewals failed and not yet told
+	lastErr  error         // of those
+	progress instant       // last sign of the work itself; zero for none
+	told     instant       // that of it which the server knows
+	count    int           // handles that the server knows of
+	timer    *time.Timer   // next look: a renewal, or the end
+	renewAt  instant       // next renewal; zero for none
+	busy     bool          // renewals are under way
+	renewing chan struct{} // held by the one renewal on its way
+}
+
+// taken is the memory of a hold with its first handle.
+type taken struct {
+	hold   hold
+	first  Handle
+	handle [1]*Handle
+}
+
+func newHold(ctx context.Context, c *Client, r *request, v verdict, until instant) *Handle {
+	t := &taken{hold: hold{
+		c:       c,
+		key:     r.key,
+		id:      r.id,
+		value:   r.value,
+		keys:    r.keys,
+		wake:    r.names.Wake,
+		lease:   r.lease,
+		fence:   v.fence,
+		began:   v.sent,
+		session: r.session,
+		stray:   r.open || r.stray,
+		until:   until,
+		longest: r.lease.TTL,
+		count:   1,
+	}}
+	h := &t.hold
+	if r.lease.MaxHold > 0 {
+		h.maxUntil = v.sent.add(r.lease.MaxHold)
+	}
+	t.first.hold = h
+	t.handle[0] = &t.first
+	h.handles = t.handle[:]
+	t.first.stop = t.first.ctx.derive(ctx, &t.first)
+	return &t.first
+}
+
+// join adds a handle to a hold that lasts; a longer TTL counts from now on.
+func (h *hold) join(ctx context.Context, again *Handle, lease Lease) error {
+	h.look()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended != nil {
+		return h.ended
+	}
+	if lease.TTL > h.lease.TTL {
+		h.lease.TTL = lease.TTL
+		h.longest = max(h.longest, lease.TTL)
+	}
+	again.stop = again.ctx.derive(ctx, again)
+	h.handles = append(h.handles, again)
+	return nil
+}
+
+// part takes a handle from the hold and ends its context. It says how many are
+// left, or -1 if it was taken before.
+func (h *hold) part(handle *Handle, cause error) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if handle.released {
+		return -1
+	}
+	handle.released = true
+	handle.stop(cause)
+	for i, o := range h.handles {
+		if o == handle {
+			h.handles = append(h.handles[:i:i], h.handles[i+1:]...)
+			break
+		}
+	}
+	return len(h.handles)
+}
+
+func (h *hold) ttl() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lease.TTL
+}
+
+// over says that the hold has ended, as far as is known.
+func (h *hold) over() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended != nil
+}
+
+// arm starts the timer that ends the hold by the clock, whatever renewal does,
+// and that renews it before.
+func (h *hold) arm(now instant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended != nil {
+		return
+	}
+	h.schedule(now)
+	h.timer = time.AfterFunc(h.next(now), h.tick)
+}
+
+// schedule sets the next renewal; mu is held.
+func (h *hold) schedule(now instant) {
+	if every := h.lease.renewEvery(h.c.opts); every > 0 {
+		h.renewAt = now.add(early(every))
+	}
+}
+
+// next is how long it is to the next thing to do; mu is held.
+func (h *hold) next(now instant) time.Duration {
+	d := now.until(h.deadline())
+	if !h.busy && h.renewAt != (instant{}) {
+		d = min(d, h.renewAt.mono-now.mono)
+	}
+	return max(0, d)
+}
+
+// deadline is the end of the hold as things stand; mu is held.
+func (h *hold) deadline() instant {
+	end := h.until
+	if h.maxUntil != (instant{}) {
+		end = end.earlier(h.maxUntil)
+	}
+	if beat := h.c.beatUntil.Load(); beat != nil {
+		end = end.earlier(*beat)
+	}
+	return end
+}
+
+// tick runs when the timer fires: it ends the hold or renews it.
+func (h *hold) tick() {
+	h.look()
+	h.mu.Lock()
+	if h.ended != nil {
+		h.mu.Unlock()
+		return
+	}
+	now := h.c.clock.now()
+	due := !h.busy && h.renewAt != (instant{}) && now.mono >= h.renewAt.mono
+	h.busy = h.busy || due
+	h.timer.Reset(h.next(now))
+	h.mu.Unlock()
+	if due {
+		h.keep()
+	}
+}
+
+// look ends the hold if a clock says so.
+func (h *hold) look() {
+	now := h.c.clock.now()
+	h.mu.Lock()
+	if h.ended != nil || !now.reached(h.deadline()) {
+		h.mu.Unlock()
+		return
+	}
+	reason := ReasonExpired
+	late := -now.until(h.deadline())
+	switch {
+	case now.reached(h.until) && late > h.lease.TTL/10 && late > 20*time.Millisecond:
+		reason = ReasonPaused
+	case now.reached(h.until):
+	case h.maxUntil != (instant{}) && now.reached(h.maxUntil):
+		reason = ReasonMaxHold
+	default:
+		reason = ReasonHeartbeat
+	}
+	cause := h.lastErr
+	h.mu.Unlock()
+	h.lose(reason, cause)
+}
+
+// lose ends the hold as lost, once.
+func (h *hold) lose(reason Reason, cause error) {
+	lost := &LostError{Key: h.key, ID: h.id, Reason: reason, Err: cause}
+	if h.end(lost) {
+		h.emit(EventLost, h.age(), lost)
+	}
+}
+
+// end ends the hold with cause; false if it was over already.
+func (h *hold) end(cause error) bool {
+	h.mu.Lock()
+	if h.ended != nil {
+		h.mu.Unlock()
+		return false
+	}
+	h.ended = cause
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	for _, handle := range h.handles {
+		handle.stop(cause)
+	}
+	h.mu.Unlock()
+	h.c.remove(h)
+	return true
+}
+
+func (h *hold) age() time.Duration { return h.c.clock.now().mono - h.began.mono }
+
+func (h *hold) emit(kind EventKind, took time.Duration, err error) {
+	h.c.emit(Event{Kind: kind, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: took, Err: err})
+}

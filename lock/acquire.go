@@ -21,13 +21,16 @@ import (
 // came, [ErrTooLate] when it came too late (in both cases the lock, should it
 // have been taken, is given back in the background); [ErrClosed].
 func (c *Client) Acquire(ctx context.Context, key string, lease Lease) (*Handle, error) {
-	return c.acquire(ctx, key, lease, c.wait)
+	if lease.Fair {
+		return c.acquire(ctx, key, lease, modeQueue)
+	}
+	return c.acquire(ctx, key, lease, modeWait)
 }
 
 // TryAcquire takes the lock key or says at once who has it. Errors are those of
 // [Client.Acquire].
 func (c *Client) TryAcquire(ctx context.Context, key string, lease Lease) (*Handle, error) {
-	return c.acquire(ctx, key, lease, c.try)
+	return c.acquire(ctx, key, lease, modeTry)
 }
 
 // Do runs f while it holds the lock key, and releases it. f should do its work
@@ -64,10 +67,7 @@ type verdict struct {
 	rank   int // place in the queue; -1 for none
 }
 
-func (c *Client) acquire(
-	ctx context.Context, key string, lease Lease,
-	how func(context.Context, *request) (verdict, error),
-) (h *Handle, err error) {
+func (c *Client) acquire(ctx context.Context, key string, lease Lease, m mode) (h *Handle, err error) {
 	if err := lease.validate(key, c.opts); err != nil {
 		return nil, fmt.Errorf("acquire lock %q: %w", clip(key), err)
 	}
@@ -100,8 +100,8 @@ func (c *Client) acquire(
 			return h, err
 		}
 	}
-	r := c.request(key, lease, s)
-	h, err = c.obtain(ctx, r, how)
+	r := c.request(key, lease, s, m)
+	h, err = c.obtain(ctx, r)
 	kind := EventAcquired
 	switch {
 	case errors.Is(err, ErrHeld):
@@ -121,10 +121,14 @@ func (c *Client) acquire(
 	return h, err
 }
 
-// obtain makes a handle of what how gets, and leaves nothing behind if it gets
-// nothing.
-func (c *Client) obtain(ctx context.Context, r *request, how func(context.Context, *request) (verdict, error)) (*Handle, error) {
-	v, err := how(ctx, r)
+// obtain asks, or waits, for the lock, and leaves nothing behind if it does not
+// get it.
+func (c *Client) obtain(ctx context.Context, r *request) (*Handle, error) {
+	ask := c.wait
+	if r.mode == modeTry {
+		ask = c.attempt
+	}
+	v, err := ask(ctx, r)
 	if err == nil && !v.taken {
 		err = c.heldError(r, v, nil)
 	}
@@ -145,10 +149,10 @@ func (c *Client) obtain(ctx context.Context, r *request, how func(context.Contex
 // returns when the client is being closed.
 func (c *Client) giveBack(r *request) {
 	if c.ctx.Err() == nil {
-		c.clean(r.freeing(), r.lease, 0, r.open || r.stray)
+		c.clean(&r.token, r.lease, 0, r.open || r.stray)
 		return
 	}
-	kind, err := EventCleaned, c.free(context.Background(), min(c.opts.Timeout, time.Second), r.freeing(), false)
+	kind, err := EventCleaned, c.free(context.Background(), min(c.opts.Timeout, time.Second), &r.token, false)
 	if _, ours := errors.AsType[notOurs](err); err != nil && !ours {
 		kind = EventCleanFailed
 	}
@@ -186,16 +190,11 @@ func (c *Client) heldError(r *request, v verdict, cause error) error {
 	return e
 }
 
-// try looks once.
-func (c *Client) try(ctx context.Context, r *request) (verdict, error) {
-	return c.attempt(ctx, r, modeTry, 0)
-}
-
 // attempt asks once for the lock. What fails without an effect, or with an
 // unknown one, it asks again for up to Options.Timeout: the request is
 // idempotent.
-func (c *Client) attempt(ctx context.Context, r *request, mode string, life time.Duration) (verdict, error) {
-	args := r.attempted(mode, life.Milliseconds())
+func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
+	args := r.attempted()
 	// A reply that comes later than this is of no use.
 	useful := r.lease.TTL - drift(r.lease.TTL) - least(r.lease.TTL)
 	var giveUp instant

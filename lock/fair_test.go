@@ -217,7 +217,11 @@ func TestLateHeadKeepsItsPlace(t *testing.T) {
 	b := setup(t, lock.Options{})
 	h := mustAcquire(t, b.client, "k", fair())
 	proxy := testredis.NewProxy(t, b.srv.Addr())
-	slow := open(t, redis.NewClient(&redis.Options{Addr: proxy.Addr()}), lock.Options{})
+	far := b.srv.Options()
+	far.Addr = proxy.Addr()
+	rdb := redis.NewClient(far)
+	t.Cleanup(func() { _ = rdb.Close() })
+	slow := open(t, rdb, lock.Options{})
 	got := make(chan string, 2)
 	hold := func(c *lock.Client, name string) {
 		h, err := c.Acquire(context.Background(), "k", fair())

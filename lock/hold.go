@@ -9,12 +9,8 @@ import (
 // hold is one acquisition of a lock. The handles of a session that took it more
 // than once share it.
 type hold struct {
+	token
 	c       *Client
-	key     string
-	id      string
-	value   string // the token: never shown
-	keys    []string
-	wake    string // channel
 	lease   Lease
 	fence   int64
 	began   instant
@@ -51,12 +47,8 @@ type taken struct {
 
 func newHold(ctx context.Context, c *Client, r *request, v verdict, until instant) *Handle {
 	t := &taken{hold: hold{
+		token:   r.token,
 		c:       c,
-		key:     r.key,
-		id:      r.id,
-		value:   r.value,
-		keys:    r.keys,
-		wake:    r.names.Wake,
 		lease:   r.lease,
 		fence:   v.fence,
 		began:   v.sent,

@@ -111,7 +111,9 @@ func TestPipelineLosesReplies(t *testing.T) {
 	srv := testredis.Start(t)
 	proxy := testredis.NewProxy(t, srv.Addr())
 	events := &recorder{}
-	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
+	far := srv.Options()
+	far.Addr = proxy.Addr()
+	rdb := redis.NewClient(far)
 	t.Cleanup(func() { _ = rdb.Close() })
 	c := open(t, rdb, lock.Options{Pipeline: true, Timeout: 500 * time.Millisecond, OnEvent: events.add})
 	pairs(t, c, 16, 2)

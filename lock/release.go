@@ -68,7 +68,7 @@ func (h *hold) release(ctx context.Context) error {
 			timeout = min(timeout, left)
 		}
 	}
-	err := h.c.free(context.WithoutCancel(ctx), timeout, h.freeing(), before == nil)
+	err := h.c.free(detach(ctx), timeout, &h.token, before == nil)
 	gone, ours := errors.AsType[notOurs](err)
 	switch {
 	case err == nil:
@@ -76,7 +76,7 @@ func (h *hold) release(ctx context.Context) error {
 		h.emit(EventReleased, h.age(), nil)
 		if h.stray && h.age() < h.c.strayTime() {
 			// A copy of the acquire may still be on its way and take the lock again.
-			h.c.clean(h.freeing(), h.lease, 0, true)
+			h.c.clean(&h.token, h.lease, 0, true)
 		}
 		return nil
 	case ours:
@@ -90,29 +90,23 @@ func (h *hold) release(ctx context.Context) error {
 		return h.freedErr
 	default:
 		h.emit(EventReleaseUnknown, h.age(), err)
-		h.c.clean(h.freeing(), h.lease, h.longest, false)
+		h.c.clean(&h.token, h.lease, h.longest, false)
 		return err
 	}
-}
-
-// freeing names a lock that is to be freed if it still has the value.
-type freeing struct {
-	key, id, value, wake string
-	keys                 []string // as those of an acquire
-}
-
-func (h *hold) freeing() *freeing {
-	return &freeing{key: h.key, id: h.id, value: h.value, wake: h.wake, keys: h.keys}
-}
-
-func (r *request) freeing() *freeing {
-	return &freeing{key: r.key, id: r.id, value: r.value, wake: r.names.Wake, keys: r.keys}
 }
 
 // releasing is the memory of one free in one piece.
 type releasing struct {
 	keys [4]string
 	args [5]any
+}
+
+// detach returns a context that does not end with ctx.
+func detach(ctx context.Context) context.Context {
+	if ctx.Done() == nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }
 
 // notOurs is what free returns for a key that is gone or another's.
@@ -123,7 +117,7 @@ func (n notOurs) Error() string { return "not this hold's: " + string(n) }
 // free compares and deletes. A lost reply is asked for again at once: the
 // request is idempotent, and a key that is gone then was deleted by the first
 // one if it was certainly ours when that was sent (valid).
-func (c *Client) free(ctx context.Context, timeout time.Duration, f *freeing, valid bool) error {
+func (c *Client) free(ctx context.Context, timeout time.Duration, f *token, valid bool) error {
 	m := &releasing{keys: [...]string{f.keys[0], f.keys[1], f.keys[3], f.keys[4]}}
 	m.args = [...]any{&f.value, &f.id, &f.wake, c.publish(), record.WakeMessage}
 	keys, args := m.keys[:], m.args[:]
@@ -157,7 +151,7 @@ func (c *Client) free(ctx context.Context, timeout time.Duration, f *freeing, va
 }
 
 // publish is the command that reaches the waiters of a lock.
-func (c *Client) publish() string {
+func (c *Client) publish() any {
 	if c.server != nil && c.server.cluster != nil {
 		return "SPUBLISH"
 	}
@@ -168,7 +162,8 @@ func (c *Client) publish() string {
 // it, until its lease must have ended: after Lease.TTL, or longest if it was
 // extended. With stray, a request that takes it may still be on its way, so that
 // "not there" is only believed after a while.
-func (c *Client) clean(f *freeing, lease Lease, longest time.Duration, stray bool) {
+func (c *Client) clean(f *token, lease Lease, longest time.Duration, stray bool) {
+	own := *f // a request may be replaced
 	began := c.clock.now()
 	life := max(lease.TTL, longest)
 	end := began.add(life + drift(life))
@@ -180,18 +175,18 @@ func (c *Client) clean(f *freeing, lease Lease, longest time.Duration, stray boo
 	c.spawn(func(ctx context.Context) {
 		var last error
 		for n := 0; ; n++ {
-			err := c.free(ctx, c.opts.Timeout, f, false)
+			err := c.free(ctx, c.opts.Timeout, &own, false)
 			now := c.clock.now()
 			_, ours := errors.AsType[notOurs](err)
 			if err == nil && !stray || ours && now.reached(quiet) {
-				c.emit(Event{Kind: EventCleaned, Key: f.key, Class: lease.Class, ID: f.id, Took: now.mono - began.mono})
+				c.emit(Event{Kind: EventCleaned, Key: own.key, Class: lease.Class, ID: own.id, Took: now.mono - began.mono})
 				return
 			}
 			if err != nil && !ours {
 				last = err
 			}
 			if now.reached(end) || !pause(ctx, backoff(n, 50*time.Millisecond, time.Second)) {
-				c.emit(Event{Kind: EventCleanFailed, Key: f.key, Class: lease.Class, ID: f.id, Took: now.mono - began.mono, Err: last})
+				c.emit(Event{Kind: EventCleanFailed, Key: own.key, Class: lease.Class, ID: own.id, Took: now.mono - began.mono, Err: last})
 				return
 			}
 		}

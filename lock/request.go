@@ -4,20 +4,26 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"strconv"
+	"time"
 
 	"github.com/locksteward/locksteward/lock/record"
 )
 
+// token is one acquisition of a lock. Its strings never change, since what was
+// given up may still be on its way.
+type token struct {
+	key   string
+	id    string
+	value string   // never shown
+	wake  string   // channel
+	keys  []string // lock, metadata, fence, queue, waiters
+}
+
 // request is one call of Acquire or TryAcquire: the same id in every attempt,
-// so that a repeat of one that took effect finds itself. What it points args at
-// never changes, since a request that was given up may still be on its way.
+// so that a repeat of one that took effect finds itself.
 type request struct {
-	key     string
+	token
 	lease   Lease
-	id      string
-	value   string
-	names   *record.Names
-	keys    []string
 	args    []any
 	session *session
 	began   instant
@@ -32,22 +38,50 @@ type request struct {
 	open, stray bool
 	// since is the arrival that the queue knows.
 	since int64
+	mode  mode
 	// recorded says that the server knows of a waiter of this id.
 	recorded bool
 }
 
-// Modes of an attempt, as in acquire.lua.
+// mode is how an attempt goes about a lock that another has, as in acquire.lua.
+type mode string
+
 const (
-	modeTry   = "0"
-	modeWait  = "1"
-	modeQueue = "2"
+	modeTry   mode = "0"
+	modeWait  mode = "1"
+	modeQueue mode = "2"
 )
 
-// Places in a request's arguments that differ between attempts.
+// How often one in the queue says that it lives, and how long it is believed.
 const (
-	argMode  = 4
-	argLife  = 5
-	argSince = 6
+	queueBeat = time.Second
+	queueLife = 3 * time.Second
+)
+
+// arg is the mode as an argument that is boxed already.
+func (m mode) arg() any {
+	switch m {
+	case modeWait:
+		return string(modeWait)
+	case modeQueue:
+		return string(modeQueue)
+	default:
+		return string(modeTry)
+	}
+}
+
+// life is how long a waiter's record is believed.
+func (m mode) life(o Options) time.Duration {
+	if m == modeWait {
+		return o.PollInterval*3/2 + 2*time.Second
+	}
+	return queueLife
+}
+
+// Places in a request's arguments.
+const (
+	argSince = 6 // changes between attempts
+	argWho   = 7
 	argMeta  = 9
 )
 
@@ -59,15 +93,16 @@ type payload struct {
 	args  [argMeta + 2*15]any
 	num   [4]int64
 	who   string
+	since int64
 }
 
-// request prepares a call. holding are the other locks of its session.
-func (c *Client) request(key string, lease Lease, s *session) *request {
+// request prepares a call for s, which may be nil.
+func (c *Client) request(key string, lease Lease, s *session, m mode) *request {
 	p := &payload{names: record.NamesOf(c.opts.KeyPrefix, key)}
 	r := &p.request
-	r.key, r.lease, r.session = key, lease, s
+	r.key, r.lease, r.session, r.mode = key, lease, s, m
 	r.id, r.value = newToken()
-	r.names = &p.names
+	r.wake = p.names.Wake
 	p.keys = [...]string{key, p.names.Meta, p.names.Fence, p.names.Wait, p.names.Waiter}
 	r.keys = p.keys[:]
 	r.began = c.clock.now()
@@ -76,7 +111,7 @@ func (c *Client) request(key string, lease Lease, s *session) *request {
 		lease.TTL.Milliseconds(), lease.renewEvery(c.opts).Milliseconds(),
 		lease.Expect.Milliseconds(), lease.MaxHold.Milliseconds(),
 	}
-	args := append(p.args[:0], &r.value, &r.id, &p.num[0], graceText, modeTry, lifeText, "0", &c.me.who, turnText)
+	args := append(p.args[:0], &r.value, &r.id, &p.num[0], graceText, m.arg(), c.me.life(m), &p.since, &c.me.who, turnText)
 	text := func(name string, value *string) {
 		if *value != "" {
 			args = append(args, name, value)
@@ -102,7 +137,7 @@ func (c *Client) request(key string, lease Lease, s *session) *request {
 			args = append(args, record.FieldHolding, record.EncodeKeys(holding))
 		}
 		p.who = record.Waiter{Session: s.id, Instance: c.instance}.Who()
-		args[argSince+1] = &p.who
+		args[argWho] = &p.who
 	}
 	r.args = args
 	return r
@@ -111,30 +146,44 @@ func (c *Client) request(key string, lease Lease, s *session) *request {
 // again replaces a request that must not be repeated by a new one for the same
 // lock.
 func (c *Client) again(r *request) {
-	next := c.request(r.key, r.lease, r.session)
+	next := c.request(r.key, r.lease, r.session, r.mode)
 	next.began, next.contended = r.began, r.contended
 	*r = *next
 }
 
-// attempted returns the arguments for an attempt in the given mode.
-func (r *request) attempted(mode string, life int64) []any {
-	if mode == modeTry {
+// attempted returns the arguments for the next attempt.
+func (r *request) attempted() []any {
+	r.recorded = r.recorded || r.mode != modeTry
+	if r.since == 0 {
 		return r.args
 	}
-	r.recorded = true
 	args := append(make([]any, 0, len(r.args)), r.args...)
-	args[argMode], args[argLife], args[argSince] = mode, life, r.since
+	args[argSince] = r.since
 	return args
 }
 
 // me is what a client says about itself with each lock, ready to be sent.
 type me struct {
-	fields []any
-	who    string
+	fields    []any
+	who       string
+	waitLife  int64 // ms
+	queueLife int64
+}
+
+// life is how long a waiter's record is believed, as an argument.
+func (m *me) life(mode mode) any {
+	if mode == modeWait {
+		return &m.waitLife
+	}
+	return &m.queueLife
 }
 
 func newMe(c *Client) me {
-	m := me{who: record.Waiter{Instance: c.instance}.Who()}
+	m := me{
+		who:       record.Waiter{Instance: c.instance}.Who(),
+		waitLife:  modeWait.life(c.opts).Milliseconds(),
+		queueLife: modeQueue.life(c.opts).Milliseconds(),
+	}
 	text := func(name, value string) {
 		if value != "" {
 			m.fields = append(m.fields, name, value)
@@ -147,11 +196,11 @@ func newMe(c *Client) me {
 	return m
 }
 
+// Arguments that are always the same; as any, so that they are boxed once.
 var (
-	versionText = strconv.Itoa(record.Version)
-	graceText   = strconv.FormatInt(record.Grace.Milliseconds(), 10)
-	turnText    = strconv.FormatInt(record.Turn.Milliseconds(), 10)
-	lifeText    = strconv.FormatInt(queueLife.Milliseconds(), 10)
+	versionText any = strconv.Itoa(record.Version)
+	graceText   any = strconv.FormatInt(record.Grace.Milliseconds(), 10)
+	turnText    any = strconv.FormatInt(record.Turn.Milliseconds(), 10)
 )
 
 // secretBytes is the randomness of an id, and of a secret: 160 bits.

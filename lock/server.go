@@ -60,7 +60,7 @@ type server struct {
 // does not know it.
 func (s *server) eval(ctx context.Context, sc *script, keys []string, args []any) (any, error) {
 	v, err := s.call(ctx, "evalsha", &sc.sha, keys, args)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		v, err = s.call(ctx, "eval", &sc.text, keys, args)
 	}
 	return v, err
@@ -68,7 +68,7 @@ func (s *server) eval(ctx context.Context, sc *script, keys []string, args []any
 
 // call is one command. The strings are pointed at, not copied: they must not
 // change any more.
-func (s *server) call(ctx context.Context, name string, script *string, keys []string, args []any) (any, error) {
+func (s *server) call(ctx context.Context, name any, script *string, keys []string, args []any) (any, error) {
 	all := make([]any, 0, 3+len(keys)+len(args))
 	all = append(all, name, script, len(keys))
 	for i := range keys {

@@ -9,22 +9,12 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// How often one in the queue says that it lives, and how long it is believed.
-const (
-	queueBeat = time.Second
-	queueLife = 3 * time.Second
-)
-
 // wait attempts until the lock is taken, waiting in between. The subscription
 // starts only when somebody else has the lock, and its acknowledgement is a
 // wake-up of its own: a release between the attempt and the acknowledgement was
 // not heard.
 func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
-	mode, life := modeWait, c.opts.PollInterval*3/2+2*time.Second
-	if r.lease.Fair {
-		mode, life = modeQueue, queueLife
-	}
-	v, err := c.attempt(ctx, r, mode, life)
+	v, err := c.attempt(ctx, r)
 	if err != nil || v.taken {
 		return v, err
 	}
@@ -56,7 +46,7 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 		if c.remint {
 			c.again(r)
 		}
-		next, err := c.attempt(ctx, r, mode, life)
+		next, err := c.attempt(ctx, r)
 		if ctx.Err() != nil && (err != nil || !next.taken) {
 			return v, c.heldError(r, v, context.Cause(ctx))
 		}
@@ -73,7 +63,7 @@ func (c *Client) await(r *request) (wake <-chan int, leave func()) {
 	if c.hub == nil {
 		return nil, func() {}
 	}
-	return c.hub.await(r.names.Wake, r.id)
+	return c.hub.await(r.wake, r.id)
 }
 
 // look returns when to look again: at the end of the other's lease and then in
@@ -82,7 +72,7 @@ func (c *Client) await(r *request) (wake <-chan int, leave func()) {
 func (c *Client) look(r *request, v verdict) time.Duration {
 	poll := c.opts.PollInterval
 	poll += rand.N(poll*2/5+1) - poll/5
-	if r.lease.Fair {
+	if r.mode == modeQueue {
 		poll = queueBeat
 	}
 	switch {
@@ -99,8 +89,8 @@ func (c *Client) look(r *request, v verdict) time.Duration {
 // leave takes a waiter that gave up out of the records, in the background. What
 // fails is left to the record's life.
 func (c *Client) leave(r *request) {
-	keys := []string{r.key, r.names.Wait, r.names.Waiter}
-	args := []any{r.id, r.names.Wake, c.publish(), record.WakeMessage}
+	keys := []string{r.key, r.keys[3], r.keys[4]}
+	args := []any{r.id, r.wake, c.publish(), record.WakeMessage}
 	c.spawn(func(ctx context.Context) {
 		if _, err := c.roundTrip(ctx, c.opts.Timeout, leaveScript, keys, args); err != nil && ctx.Err() == nil {
 			_, failure := judge("leave", r.key, err)

@@ -125,10 +125,11 @@ func hashTag(key string) (string, bool) {
 // slotNumbers maps each slot to the smallest decimal number that hashes to it.
 var slotNumbers = sync.OnceValue(func() []string {
 	table := make([]string, slots)
+	var text []byte
 	for n, missing := 0, slots; missing > 0; n++ {
-		text := strconv.Itoa(n)
-		if s := Slot(text); table[s] == "" {
-			table[s] = text
+		text = strconv.AppendInt(text[:0], int64(n), 10)
+		if s := int(crc16(text)) % slots; table[s] == "" {
+			table[s] = string(text)
 			missing--
 		}
 	}
@@ -155,7 +156,7 @@ var crcTable = sync.OnceValue(func() *[256]uint16 {
 })
 
 // crc16 is CRC-16/XMODEM: polynomial 0x1021, initial value 0, not reflected.
-func crc16(s string) uint16 {
+func crc16[T string | []byte](s T) uint16 {
 	table := crcTable()
 	var crc uint16
 	for i := range len(s) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/lock/lockprom"
 	"github.com/locksteward/locksteward/rules"
 )
 
@@ -81,6 +82,9 @@ func TestPagesNameRealMetrics(t *testing.T) {
 	t.Parallel()
 	real := map[string]bool{}
 	for _, m := range exporter.Metrics() {
+		real[m.Name] = true
+	}
+	for _, m := range lockprom.Metrics() {
 		real[m.Name] = true
 	}
 	metric := regexp.MustCompile(`\blocksteward_[a-z0-9_]*[a-z0-9]\b`)

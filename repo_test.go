@@ -85,6 +85,11 @@ var imports = map[string][]string{
 	".":                  {},
 	"lock/record":        {},
 	"lock":               {"lock/record"},
+	"lock/lockprom":      {"lock"},
+	"lock/fenced":        {},
+	"internal/testpg":    {},
+	"internal/lockcheck": {},
+	"lock/chaos":         {"lock", "internal/lockcheck"},
 	"class":              {},
 	"dialect":            {".", "class", "lock/record"},
 	"api":                {"."},
@@ -111,8 +116,8 @@ var imports = map[string][]string{
 // outside names the packages that may use a library directly; others go through
 // them.
 var outside = map[string][]string{
-	"github.com/redis/go-redis":              {"lock", "scanner", "release", "internal/connect", "internal/testredis", "internal/redisproc", "internal/lockuser", "internal/demo"},
-	"github.com/prometheus/client_golang":    {"exporter"},
+	"github.com/redis/go-redis":              {"lock", "lock/lockprom", "lock/fenced", "scanner", "release", "internal/connect", "internal/testredis", "internal/redisproc", "internal/lockuser", "internal/demo"},
+	"github.com/prometheus/client_golang":    {"exporter", "lock/lockprom"},
 	"github.com/prometheus/exporter-toolkit": {"exporter"},
 	"modernc.org/sqlite":                     {"store"},
 	"github.com/spf13/cobra":                 {"cmd/locksteward"},

@@ -72,7 +72,7 @@ func (c *Client) acquire(ctx context.Context, key string, lease Lease, m mode) (
 		return nil, fmt.Errorf("acquire lock %q: %w", clip(key), err)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("acquire lock %q: %w", key, context.Cause(ctx))
+		return nil, fmt.Errorf("acquire lock %q: %w", key, why(ctx))
 	}
 	if !c.enter() {
 		return nil, fmt.Errorf("acquire lock %q: %w", key, ErrClosed)
@@ -162,7 +162,7 @@ func (c *Client) giveBack(r *request) {
 // handle makes a handle of a lock that was taken, if it is still worth having.
 func (c *Client) handle(ctx context.Context, r *request, v verdict) (*Handle, error) {
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("acquire lock %q: %w", r.key, context.Cause(ctx))
+		return nil, fmt.Errorf("acquire lock %q: %w", r.key, why(ctx))
 	}
 	until := v.sent.add(r.lease.TTL - drift(r.lease.TTL))
 	now := c.clock.now()
@@ -219,7 +219,7 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 			r.open = true
 		}
 		if ctx.Err() != nil {
-			return verdict{}, fmt.Errorf("acquire lock %q: %w", r.key, context.Cause(ctx))
+			return verdict{}, fmt.Errorf("acquire lock %q: %w", r.key, why(ctx))
 		}
 		// A reply that is late for the lease will be as late the next time.
 		late := effect == effectUnknown && useful < c.opts.Timeout && c.clock.now().mono-sent.mono >= useful
@@ -230,7 +230,7 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 			return verdict{}, failure
 		}
 		if !pause(ctx, backoff(n, 10*time.Millisecond, 300*time.Millisecond)) {
-			return verdict{}, fmt.Errorf("acquire lock %q: %w", r.key, context.Cause(ctx))
+			return verdict{}, fmt.Errorf("acquire lock %q: %w", r.key, why(ctx))
 		}
 	}
 }
@@ -252,7 +252,7 @@ func (c *Client) sit(ctx context.Context, key string) error {
 	case c.seats <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("acquire lock %q: %w", key, context.Cause(ctx))
+		return fmt.Errorf("acquire lock %q: %w", key, why(ctx))
 	case <-c.ctx.Done():
 		return fmt.Errorf("acquire lock %q: %w", key, ErrClosed)
 	case <-t.C:
@@ -314,6 +314,16 @@ func holderOf(list []any) Holder {
 		h.Acquired = time.UnixMilli(ms)
 	}
 	return h
+}
+
+// why is the cause of ctx's end, which says too that it was cancelled or timed
+// out.
+func why(ctx context.Context) error {
+	cause, err := context.Cause(ctx), ctx.Err()
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 func at(list []any, i int) any {

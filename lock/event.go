@@ -9,7 +9,8 @@ import (
 type EventKind string
 
 // Kinds of events. Each call of Acquire, TryAcquire or Do that was not refused
-// as invalid ends with exactly one of the first four.
+// before anything was sent (invalid, context ended, client closed) ends with
+// exactly one of the first four.
 const (
 	EventAcquired      EventKind = "acquired"       // Took: how long it took
 	EventReentered     EventKind = "reentered"      // the session had it already; Took: how long it took
@@ -23,9 +24,8 @@ const (
 	EventReleaseUnknown EventKind = "release_unknown" // Err: why; goes on in the background
 	EventCleaned        EventKind = "cleaned"         // a lock of unknown outcome is gone
 	EventCleanFailed    EventKind = "clean_failed"    // given up at the lock's TTL; Err: last error
-	EventLeaveFailed    EventKind = "leave_failed"    // a waiter that gave up is still recorded; Err: why
 	EventBeatFailed     EventKind = "beat_failed"     // heartbeat not written; Err: why
-	EventPushFailed     EventKind = "push_failed"     // wake-ups are down, polling goes on; Err: why
+	EventPushFailed     EventKind = "push_failed"     // wake-ups or the records of waiters are down, polling goes on; Err: why
 )
 
 // Event is one thing that happened, for metrics and logs.

@@ -65,7 +65,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int) error {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
-		return fmt.Errorf("renew lock %q: %w", h.key, context.Cause(ctx))
+		return fmt.Errorf("renew lock %q: %w", h.key, why(ctx))
 	}
 	h.look()
 	h.mu.Lock()

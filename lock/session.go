@@ -86,7 +86,7 @@ func (s *session) enter(ctx context.Context, c *Client, key string) (leave func(
 		select {
 		case <-busy:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("acquire lock %q: %w", key, context.Cause(ctx))
+			return nil, fmt.Errorf("acquire lock %q: %w", key, why(ctx))
 		case <-c.ctx.Done():
 			return nil, fmt.Errorf("acquire lock %q: %w", key, ErrClosed)
 		}

@@ -31,7 +31,7 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return v, c.heldError(r, v, context.Cause(ctx))
+			return v, c.heldError(r, v, why(ctx))
 		case <-c.ctx.Done():
 			return v, c.heldError(r, v, ErrClosed)
 		case <-limit:
@@ -48,7 +48,7 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 		}
 		next, err := c.attempt(ctx, r)
 		if ctx.Err() != nil && (err != nil || !next.taken) {
-			return v, c.heldError(r, v, context.Cause(ctx))
+			return v, c.heldError(r, v, why(ctx))
 		}
 		if err != nil || next.taken {
 			return next, err
@@ -94,7 +94,7 @@ func (c *Client) leave(r *request) {
 	c.spawn(func(ctx context.Context) {
 		if _, err := c.roundTrip(ctx, c.opts.Timeout, leaveScript, keys, args); err != nil && ctx.Err() == nil {
 			_, failure := judge("leave", r.key, err)
-			c.emit(Event{Kind: EventLeaveFailed, Key: r.key, Class: r.lease.Class, ID: r.id, Err: fmt.Errorf("leave the waiters: %w", failure)})
+			c.emit(Event{Kind: EventPushFailed, Key: r.key, Class: r.lease.Class, ID: r.id, Err: fmt.Errorf("leave the waiters: %w", failure)})
 		}
 	})
 }

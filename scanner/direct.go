@@ -101,7 +101,7 @@ func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *g
 // cannot be read now stays unknown, which is no reason not to show the lock.
 func (s *Scanner) joinDirect(ctx context.Context, r *reader, seen *sight, l *look) {
 	if l.claim != nil {
-		wait := record.Companion(seen.meta.prefix, record.KindWait, l.key)
+		wait := record.Companion(seen.meta.prefix, record.KindWaiter, l.key)
 		if counts, err := r.waiters(ctx, []waitKey{{lock: l.key, key: wait}}); err == nil && counts[l.key] > 0 {
 			l.waiters = int32(counts[l.key])
 		}

@@ -94,24 +94,29 @@ func fill(i *locksteward.Instance, fields map[string]string) {
 	}
 }
 
-// waiters counts the members of wait queues.
+// waiters counts who waits for locks of our format, in their queue or not.
 func (r *reader) waiters(ctx context.Context, keys []waitKey) (map[string]int, error) {
 	out := make(map[string]int, len(keys))
-	cmds := make([]redis.Cmder, len(keys))
-	for i, k := range keys {
-		cmds[i] = sizeCmd(ctx, "zcard", k.key)
+	cmds := make([]redis.Cmder, 0, 2*len(keys))
+	for _, k := range keys {
+		cmds = append(cmds, sizeCmd(ctx, "hlen", k.key), redis.NewSliceCmd(ctx, "hmget", k.key, record.FieldFree))
 	}
 	if err := r.exec(ctx, cmds); err != nil {
 		return nil, fmt.Errorf("count waiters: %w", err)
 	}
 	for i, k := range keys {
-		ok, err := r.usable(cmds[i].Err())
+		ok, err := r.usable(cmds[2*i].Err())
 		if err != nil {
 			return nil, fmt.Errorf("count waiters: %w", err)
 		}
-		if ok {
-			out[k.lock] = int(cmds[i].(*redis.IntCmd).Val())
+		if !ok {
+			continue
 		}
+		n := int(cmds[2*i].(*redis.IntCmd).Val())
+		if free := cmds[2*i+1].(*redis.SliceCmd).Val(); len(free) == 1 && free[0] != nil {
+			n-- // that field is no waiter
+		}
+		out[k.lock] = max(0, n)
 	}
 	return out, nil
 }

@@ -100,7 +100,7 @@ func (p *pass) companion(prefix, key string) bool {
 	switch kind {
 	case record.KindMeta:
 		p.metaOf(lockKey, prefix)
-	case record.KindWait:
+	case record.KindWaiter:
 		p.extras.waits = append(p.extras.waits, waitKey{lock: lockKey, key: key})
 	}
 	return true

@@ -32,7 +32,8 @@ func TestSweepFindsEveryKindOfLock(t *testing.T) {
 	heartbeat(t, c, "i1")
 	meta := record.Meta{ID: "01J", Instance: "i1", App: "billing", Host: "h", PID: 9, Class: "orders", Expect: 5000, Fence: 77}
 	take(t, c, "any name at all", meta, time.Minute)
-	must(t, c.ZAdd(ctx, record.Companion("locksteward:", record.KindWait, "any name at all"), redis.Z{Score: 1, Member: "w1"}, redis.Z{Score: 2, Member: "w2"}).Err())
+	waiter := record.Waiter{Instance: "i1", Since: 1, Until: 1}.Encode()
+	must(t, c.HSet(ctx, record.Companion("locksteward:", record.KindWaiter, "any name at all"), "w1", waiter, "w2", waiter, record.FieldFree, 1).Err())
 	must(t, c.Set(ctx, record.FenceKey("locksteward:", "x"), "7", 0).Err())
 	must(t, c.HSet(ctx, record.Companion("locksteward:", record.KindExec, "lock:token"), "id", "x").Err())
 	must(t, c.Set(ctx, "myclock:stock", "x", 0).Err())

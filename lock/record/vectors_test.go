@@ -24,6 +24,21 @@ type vectors struct {
 	Values    []valueVector    `json:"values"`
 	Metadata  []metaVector     `json:"metadata"`
 	Instances []instanceVector `json:"instances"`
+	Waiters   []waiterVector   `json:"waiters"`
+	Wakes     []wakeVector     `json:"wake_messages"`
+}
+
+type waiterVector struct {
+	Text   string        `json:"text"`
+	OK     bool          `json:"ok"`
+	Waiter record.Waiter `json:"waiter"`
+}
+
+type wakeVector struct {
+	Message string `json:"message"`
+	ID      string `json:"id"`
+	Before  int    `json:"before"`
+	Try     bool   `json:"try"`
 }
 
 type keyVector struct {
@@ -75,10 +90,10 @@ func buildVectors() vectors {
 	}
 	for _, fields := range []map[string]string{
 		{
-			"v": "1", "id": "4ZGQ2K3LQFBO6XMVRQYWT5CDNE", "session": "4ZGQ2K3LQFBO6XMVRQYWT5CDNE", "instance": "I7", "app": "billing",
+			"v": "1", "id": "4ZGQ2K3LQFBO6XMVRQYWT5CDNE", "session": "S7", "instance": "I7", "app": "billing",
 			"host": "web-1", "pid": "4711", "class": "orders", "purpose": "charge card", "acquired": "1767225600000", "ttl": "30000",
 			"renew_every": "10000", "expect": "5000", "max_hold": "600000", "renewed": "1767225620000", "renewals": "2",
-			"renew_failures": "1", "progress": "1767225619000", "fence": "1767225600000123", "holds": "1", "contended": "3",
+			"renew_failures": "1", "progress": "1767225619000", "fence": "1767225600000123", "holds": "2", "contended": "3",
 			"holding": "13:lock:order:43 3:a b", "trace": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 			"lost": "OLDID I6 1767225500000001 1767225590000",
 		},
@@ -94,9 +109,24 @@ func buildVectors() vectors {
 	for _, fields := range []map[string]string{
 		{"id": "I7", "app": "billing", "host": "web-1", "pid": "4711", "started": "1767225000000", "slot": "billing-0"},
 		{"app": "billing"},
+		{"id": "I7", "count:orders": "120 3 40 7 1 0", "count:_other": "1 0 0 0 0 0 9", "count:": "2 0 0 0 0 0"},
+		{"id": "I7", "count:orders": "120 3"},
 	} {
 		i, err := record.DecodeInstance(fields)
 		v.Instances = append(v.Instances, instanceVector{fields, err == nil, *i})
+	}
+	for _, text := range []string{
+		"S7 I7 1767225600000123 1767225603000", "- I7 1767225600000123 1767225603000 more", "- - 0 0", "S7 I7 x 0", "S7 I7 1", "",
+	} {
+		w, err := record.ParseWaiter(text)
+		v.Waiters = append(v.Waiters, waiterVector{text, err == nil, w})
+	}
+	for _, w := range []wakeVector{
+		{Message: "free", ID: "A"}, {Message: "free A B", ID: "A"}, {Message: "free A B", ID: "B"}, {Message: "free A B", ID: "C"},
+		{Message: "something of a later version", ID: "C"},
+	} {
+		w.Before, w.Try = record.TurnOf(w.Message, w.ID)
+		v.Wakes = append(v.Wakes, w)
 	}
 	return v
 }

@@ -48,7 +48,7 @@ func (w Waiter) Who() string { return dash(w.Session) + " " + dash(w.Instance) }
 // ignored: later versions may say more. Errors wrap [ErrMalformed].
 func ParseWaiter(text string) (Waiter, error) {
 	parts := strings.Split(clip(text, MaxText), " ")
-	if len(parts) < 4 {
+	if len(parts) < 4 || parts[0] == "" || parts[1] == "" {
 		return Waiter{}, fmt.Errorf("%w: waiter %q: %w", ErrMalformed, clip(text, 64),
 			errors.New(`want "<session> <instance> <since> <until>"`))
 	}

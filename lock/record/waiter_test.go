@@ -1,0 +1,147 @@
+package record_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// ids are ids as they stand between spaces.
+func ids() *rapid.Generator[string] {
+	return rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[A-Z2-7]{1,32}`))
+}
+
+func TestWaiterRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := record.Waiter{
+			Session: ids().Draw(t, "session"), Instance: ids().Draw(t, "instance"),
+			Since: rapid.Int64Min(0).Draw(t, "since"), Until: rapid.Int64Min(0).Draw(t, "until"),
+		}
+		got, err := record.ParseWaiter(w.Encode())
+		if err != nil || got != w {
+			t.Errorf("%+v became %+v, %v", w, got, err)
+		}
+		if later, err := record.ParseWaiter(w.Encode() + " more words"); err != nil || later != w {
+			t.Errorf("a later version: %+v, %v", later, err)
+		}
+	})
+}
+
+func TestParseWaiterRefuses(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "S", "S I", "S I 1", "S I x 1", "S I 1 x", "S I -1 1", "S I 1 +1", "S I 99999999999999999999 1",
+		"S  1 1", "S I 1\n 1", strings.Repeat("x", 1<<20),
+	} {
+		if w, err := record.ParseWaiter(text); !errors.Is(err, record.ErrMalformed) || w != (record.Waiter{}) {
+			t.Errorf("%.40q: %+v, %v", text, w, err)
+		} else if len(err.Error()) > 300 {
+			t.Errorf("%.40q: an error of %d bytes", text, len(err.Error()))
+		}
+	}
+}
+
+func TestTurnOf(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		message, id string
+		before      int
+		ok          bool
+	}{
+		{"free", "A", 0, true},
+		{"anything", "A", 0, true},
+		{"", "A", 0, true},
+		{"freed A", "B", 0, true},
+		{"free A B C", "A", 0, true},
+		{"free A B C", "C", 2, true},
+		{"free A B C", "D", 0, false},
+		{"free A", "", 0, false},
+	} {
+		if before, ok := record.TurnOf(tc.message, tc.id); before != tc.before || ok != tc.ok {
+			t.Errorf("%q for %q: %d, %t", tc.message, tc.id, before, ok)
+		}
+	}
+}
+
+// NamesOf is a faster way to the same names.
+func TestNamesOfAgreesWithCompanion(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		key, prefix := names().Draw(t, "key"), prefixes().Draw(t, "prefix")
+		want := record.Names{
+			Lock: key, Meta: record.Companion(prefix, record.KindMeta, key), Fence: record.FenceKey(prefix, key),
+			Wait: record.Companion(prefix, record.KindWait, key), Waiter: record.Companion(prefix, record.KindWaiter, key),
+			Wake: record.Companion(prefix, record.KindWake, key),
+		}
+		if got := record.NamesOf(prefix, key); got != want {
+			t.Errorf("%q, %q:\n%q\nwant\n%q", prefix, key, got, want)
+		}
+	})
+}
+
+func TestCountsInTheHeartbeat(t *testing.T) {
+	t.Parallel()
+	counts := map[string]record.Counts{
+		"": {Acquired: 1}, "orders": {Acquired: math.MaxInt64, Failed: 2, Contended: 3, Renewed: 4, RenewFailures: 5, Lost: 6},
+		record.OtherClasses: {Lost: 1}, "a b\n:": {Failed: 7},
+	}
+	i := record.Instance{ID: "I", Counts: counts}
+	got, err := record.DecodeInstance(hash(i.Fields()))
+	if err != nil || fmt.Sprint(got.Counts) != fmt.Sprint(counts) {
+		t.Errorf("%v, %v", got.Counts, err)
+	}
+	fields := map[string]string{"id": "I", "count:x": "1 2 3 4 5 6 7 8", "count:bad": "1 2", "count:worse": "1 2 3 4 5 -6"}
+	got, err = record.DecodeInstance(fields)
+	if !errors.Is(err, record.ErrMalformed) || len(got.Counts) != 1 || got.Counts["x"].Lost != 6 {
+		t.Errorf("%v, %v", got.Counts, err)
+	}
+	for n := range 1000 {
+		fields[fmt.Sprintf("count:%d", n)] = "1 1 1 1 1 1"
+	}
+	got, err = record.DecodeInstance(fields)
+	if !errors.Is(err, record.ErrMalformed) || len(got.Counts) > record.MaxClasses+1 || len(got.Unknown) > record.MaxUnknown {
+		t.Errorf("%d classes, %d unknown, %v", len(got.Counts), len(got.Unknown), err)
+	}
+}
+
+func FuzzParseWaiter(f *testing.F) {
+	for _, s := range []string{"S I 1 2", "- - 0 0", "S I 1", "  1 1", "S I 1 2 3"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		w, err := record.ParseWaiter(text)
+		if err != nil {
+			return
+		}
+		if again, err := record.ParseWaiter(w.Encode()); err != nil || again != w {
+			t.Errorf("%+v became %+v, %v", w, again, err)
+		}
+	})
+}
+
+func FuzzNames(f *testing.F) {
+	for _, s := range hostile {
+		f.Add("locksteward:", s)
+	}
+	f.Fuzz(func(t *testing.T, prefix, key string) {
+		if strings.ContainsAny(prefix, "{}") {
+			return
+		}
+		n := record.NamesOf(prefix, key)
+		for _, name := range []string{n.Meta, n.Wait, n.Waiter, n.Wake, n.Fence} {
+			if record.Slot(name) != record.Slot(key) {
+				t.Errorf("%q in slot %d, its companion %q in %d", key, record.Slot(key), name, record.Slot(name))
+			}
+		}
+		if _, back, ok := record.ParseCompanion(prefix, n.Meta); !ok || back != key {
+			t.Errorf("%q came back as %q, %t", key, back, ok)
+		}
+	})
+}

@@ -41,6 +41,9 @@
 //     the loss of the lock key.
 //   - A forced release by Locksteward ends the holder's context at once, if the
 //     subscriber connection stands; else at the next renewal.
+//   - Lease.Fair is first come, first served among the waiters that live; a dead
+//     one costs 150 ms, once.
+//   - Who waits, and which session holds what else, can be read from outside.
 //
 // # Not guaranteed
 //
@@ -55,20 +58,22 @@
 //     grows, by the server's clock.
 //   - A growing fence when its counter (locksteward:fence:{n}) and the lock's
 //     metadata are lost and the server's clock is behind at the same time.
-//   - Fairness: who looks first, takes it.
+//   - Fairness without Lease.Fair: who looks first, takes it. With it, a live
+//     waiter that does not come within its turn is overtaken by the next one.
 //   - Safety when the server's clock runs more than 1 % faster than this
 //     machine's, or jumps forward: it then expires the lock early, which the next
 //     renewal notices.
 //
-// Each acquisition is a session of its own: a holder that acquires the same lock
-// again waits for itself, and a cycle of sessions cannot be seen from outside.
+// Without [WithSession] each acquisition is a session of its own: a holder that
+// acquires the same lock again waits for itself, and a cycle of sessions cannot
+// be seen from outside.
 //
 // # Concurrency
 //
 // [Client] and [Handle] are safe for concurrent use. A client has one goroutine
 // for its heartbeat, two for each node that it listens to, and one for each
 // release of unknown outcome; a renewal runs on a goroutine of its own while it
-// lasts. [Client.Close] returns after all of them. They start with the first
+// lasts; with Options.Pipeline go-redis adds two for each node. [Client.Close] returns after all of them. They start with the first
 // acquire.
 //
 // # Failure

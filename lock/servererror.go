@@ -121,6 +121,10 @@ var scriptDenied = []string{
 
 func codeOf(message string) Code {
 	head, _, _ := strings.Cut(message, " ")
+	// Redis before 7.0 wraps what a command said inside a script.
+	if i := strings.LastIndex(message, ": -"); i > 0 && strings.HasPrefix(message, "ERR Error running script") {
+		head, _, _ = strings.Cut(message[i+len(": -"):], " ")
+	}
 	switch code := Code(head); code {
 	case CodeWrongType, CodeFence, CodeOOM, CodeNoPerm, CodeNoAuth, CodeWrongPass, CodeMisconf,
 		CodeReadOnly, CodeLoading, CodeBusy, CodeTryAgain, CodeMoved, CodeAsk, CodeClusterDown,

@@ -1,0 +1,105 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What servers say, word for word (redis/redis src/server.c, src/script.c,
+// src/cluster.c, src/acl.c at 7.0.15, and how 6.2 wraps it in scripts), and what
+// becomes of it. reliability.md §3, "Errors".
+func TestEveryErrorReplyIsTyped(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		reply string
+		code  Code
+		again bool
+	}{
+		{"WRONGTYPE Operation against a key holding the wrong kind of value", CodeWrongType, false},
+		{"WRONGTYPE the lock key holds another type", CodeWrongType, false},
+		{"FENCE the counter of the slot is not a number that can grow", CodeFence, false},
+		{"OOM command not allowed when used memory > 'maxmemory'.", CodeOOM, false},
+		{"OOM command not allowed when used memory > 'maxmemory'. script: 5b4f, on @user_script:131.", CodeOOM, false},
+		{"ERR Error running script (call to f_5b4f): @user_script:131: @user_script: 131: -OOM command not allowed when used memory > 'maxmemory'.", CodeOOM, false},
+		{"NOPERM this user has no permissions to run the 'evalsha' command", CodeNoPerm, false},
+		{"NOPERM User app has no permissions to access one of the keys used as arguments", CodeNoPerm, false},
+		{"ERR The user executing the script can't run this command or subcommand script: 5b4f, on @user_script:12.", CodeNoPerm, false},
+		{"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: 5b4f, on @user_script:12.", CodeNoPerm, false},
+		{"NOAUTH Authentication required.", CodeNoAuth, false},
+		{"WRONGPASS invalid username-password pair or user is disabled.", CodeWrongPass, false},
+		{"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.", CodeMisconf, false},
+		{"MISCONF Errors writing to the AOF file: No space left on device script: 5b4f, on @user_script:131.", CodeMisconf, false},
+		{"READONLY You can't write against a read only replica.", CodeReadOnly, true},
+		{"READONLY You can't write against a read only replica. script: 5b4f, on @user_script:131.", CodeReadOnly, true},
+		{"ERR Error running script (call to f_5b4f): @user_script:131: @user_script: 131: -READONLY You can't write against a read only replica.", CodeReadOnly, true},
+		{"LOADING Redis is loading the dataset in memory", CodeLoading, true},
+		{"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", CodeBusy, true},
+		{"TRYAGAIN Multiple keys request during rehashing of slot", CodeTryAgain, true},
+		{"MOVED 3999 127.0.0.1:6381", CodeMoved, true},
+		{"ASK 3999 127.0.0.1:6381", CodeAsk, true},
+		{"CLUSTERDOWN The cluster is down", CodeClusterDown, true},
+		{"CLUSTERDOWN Hash slot not served", CodeClusterDown, true},
+		{"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", CodeMasterDown, true},
+		{"NOREPLICAS Not enough good replicas to write.", CodeNoReplicas, true},
+		{"ERR max number of clients reached", CodeMaxClients, true},
+		{"NOSCRIPT No matching script. Please use EVAL.", CodeNoScript, false},
+		{"ERR unknown command 'EVALSHA', with args beginning with: ", CodeOther, false},
+		{"ERR value is not an integer or out of range", CodeOther, false},
+		{"CROSSSLOT Keys in request don't hash to the same slot", CodeOther, false},
+		{"", CodeOther, false},
+	} {
+		effect, err := judge("acquire", "k", redisError(tc.reply))
+		e, ok := errors.AsType[*ServerError](err)
+		if !ok || e.Code != tc.code || e.Temporary() != tc.again || e.Key != "k" || e.Op != "acquire" {
+			t.Errorf("%q became %#v", tc.reply, err)
+			continue
+		}
+		if want := map[bool]any{true: effectRetry, false: effectNone}[tc.again]; effect != want {
+			t.Errorf("%q has effect %v", tc.reply, effect)
+		}
+		if errors.Is(err, ErrWrongType) != (tc.code == CodeWrongType) || errors.Is(err, ErrUnknown) || errors.Is(err, ErrHeld) {
+			t.Errorf("%q answers to the wrong sentinel: %v", tc.reply, err)
+		}
+		if !strings.Contains(err.Error(), tc.reply) {
+			t.Errorf("%q is not in %q", tc.reply, err)
+		}
+	}
+}
+
+// Without a reply nobody knows, unless nothing was sent.
+func TestFailuresWithoutReply(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		err    error
+		effect effect
+		is     error
+	}{
+		{io.EOF, effectUnknown, ErrUnknown},
+		{io.ErrUnexpectedEOF, effectUnknown, ErrUnknown},
+		{context.DeadlineExceeded, effectUnknown, ErrUnknown},
+		{os.ErrDeadlineExceeded, effectUnknown, ErrUnknown},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, effectUnknown, ErrUnknown},
+		{&net.OpError{Op: "write", Err: errors.New("broken pipe")}, effectUnknown, ErrUnknown},
+		{fmt.Errorf("wrapped: %w", io.EOF), effectUnknown, ErrUnknown},
+		{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, effectRetry, nil},
+		{redis.ErrPoolTimeout, effectNone, redis.ErrPoolTimeout},
+		{redis.ErrPoolExhausted, effectNone, redis.ErrPoolExhausted},
+		{redis.ErrClosed, effectNone, ErrClosed},
+	} {
+		effect, err := judge("renew", "k", tc.err)
+		if effect != tc.effect || tc.is != nil && !errors.Is(err, tc.is) || tc.effect == effectRetry && errors.Is(err, ErrUnknown) {
+			t.Errorf("%v: effect %v, %v", tc.err, effect, err)
+		}
+		if _, ok := errors.AsType[*ServerError](err); ok {
+			t.Errorf("%v is taken for a reply", tc.err)
+		}
+	}
+}

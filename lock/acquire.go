@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/lock/record"
 )
 
 // Acquire takes the lock key, waiting for it if another has it: it is woken by
@@ -194,7 +196,7 @@ func (c *Client) heldError(r *request, v verdict, cause error) error {
 // unknown one, it asks again for up to Options.Timeout: the request is
 // idempotent.
 func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
-	args := r.attempted()
+	args := c.attempted(r)
 	// A reply that comes later than this is of no use.
 	useful := r.lease.TTL - drift(r.lease.TTL) - least(r.lease.TTL)
 	var giveUp instant
@@ -297,21 +299,23 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 	}
 }
 
-// holderOf reads the holder behind {0, PTTL, rank, arrival, …}; empty if there is none.
+// holderOf reads the metadata behind {0, PTTL, rank, arrival, …}; empty if there
+// is none. What is malformed is left out.
 func holderOf(list []any) Holder {
-	h := Holder{
-		ID:       text(at(list, 4)),
-		Instance: text(at(list, 5)),
-		App:      text(at(list, 6)),
-		Host:     text(at(list, 7)),
-		PID:      int(number(at(list, 8))),
-		Session:  text(at(list, 9)),
-		Class:    text(at(list, 10)),
-		Purpose:  text(at(list, 11)),
-		Fence:    number(at(list, 12)),
+	if len(list) < 6 {
+		return Holder{}
 	}
-	if ms := number(at(list, 13)); ms > 0 {
-		h.Acquired = time.UnixMilli(ms)
+	fields := make(map[string]string, len(list)/2)
+	for i := 4; i+1 < len(list); i += 2 {
+		fields[text(list[i])] = text(list[i+1])
+	}
+	m, _ := record.Decode(fields)
+	h := Holder{
+		ID: m.ID, Instance: m.Instance, App: m.App, Host: m.Host, PID: m.PID, Session: m.Session,
+		Class: m.Class, Purpose: m.Purpose, Fence: m.Fence,
+	}
+	if m.Acquired > 0 {
+		h.Acquired = time.UnixMilli(m.Acquired)
 	}
 	return h
 }

@@ -17,16 +17,17 @@ import (
 // Client takes locks on one Redis deployment. It is safe for concurrent use;
 // one per process and deployment is enough.
 type Client struct {
-	opts     Options
-	instance string
-	pid      int
-	me       me
-	clock    clock
-	counts   counts
-	remint   bool // an attempt must not be repeated under its id
-	db       evaler
-	server   *server // nil where db is a test's
-	hub      *hub
+	opts      Options
+	instance  string
+	processes string // prefix of the channels of processes
+	pid       int
+	me        *me
+	clock     clock
+	counts    counts
+	remint    bool // an attempt must not be repeated under its id
+	db        evaler
+	server    *server // nil where db is a test's
+	hub       *hub
 
 	// ctx ends with Close; background work lives in wg.
 	ctx    context.Context
@@ -38,6 +39,7 @@ type Client struct {
 	// beatUntil is when the heartbeat runs out; nil unless holds end with it.
 	beatUntil atomic.Pointer[instant]
 	beatTimer *time.Timer // looks at all holds then; nil likewise
+	turns     turns
 	observers atomic.Pointer[[]*func(Event)]
 
 	mu     sync.Mutex
@@ -76,13 +78,14 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 
 func newClient(opts Options, db evaler, clk clock) *Client {
 	c := &Client{
-		opts:     opts,
-		instance: rand.Text(),
-		pid:      os.Getpid(),
-		clock:    clk,
-		db:       db,
-		seats:    make(chan struct{}, opts.PoolSize),
-		holds:    map[string]*hold{},
+		opts:      opts,
+		instance:  rand.Text(),
+		pid:       os.Getpid(),
+		processes: record.InstanceKey(opts.KeyPrefix, ""),
+		clock:     clk,
+		db:        db,
+		seats:     make(chan struct{}, opts.PoolSize),
+		holds:     map[string]*hold{},
 	}
 	c.me = newMe(c)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
@@ -189,6 +192,10 @@ func (c *Client) remove(h *hold) {
 
 // told handles a message on the instance channel.
 func (c *Client) told(message string) {
+	if id, before, ok := record.ParseTurnMessage(message); ok {
+		c.turns.tell(id, before)
+		return
+	}
 	id, ok := record.ParseLostMessage(message)
 	if !ok {
 		return

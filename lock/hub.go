@@ -36,6 +36,7 @@ type topic struct {
 	sharded  bool
 	instance bool
 	live     bool // acknowledged by the server, on the present connection
+	count    int  // acknowledgements and messages
 	waiters  map[*waiter]struct{}
 	link     *link
 }
@@ -55,29 +56,20 @@ func (h *hub) listen(channel string) {
 	h.place(t)
 }
 
-// waiter is one that waits on a topic.
-type waiter struct {
-	id   string
-	wake chan int
-}
-
-// told hands w how many are before it. What it has not read yet gives way to
-// what comes sooner.
-func (w *waiter) told(before int) {
-	select {
-	case old := <-w.wake:
-		before = min(before, old)
-	default:
+// heardSoFar returns a mark of what has been heard on a channel, for await.
+func (h *hub) heardSoFar(channel string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.topics[channel]; t != nil && t.live {
+		return t.count
 	}
-	w.wake <- before
+	return -1
 }
 
-// await subscribes to a lock's wake channel for the waiter id. The returned
-// channel gets a value whenever the lock may have become free unheard: at the
-// acknowledgement, at each message, and after each reconnection; it is how many
-// in the queue have their turn before.
-func (h *hub) await(channel, id string) (wake <-chan int, leave func()) {
-	w := &waiter{id: id, wake: make(chan int, 1)}
+// await subscribes w to a lock's wake channel. It is told whenever the lock may
+// have become free unheard: at the acknowledgement, at each message, after each
+// reconnection, and at once if something was heard since the mark.
+func (h *hub) await(channel string, w *waiter, mark int) (leave func()) {
 	h.mu.Lock()
 	t, known := h.topics[channel]
 	if !known {
@@ -85,14 +77,14 @@ func (h *hub) await(channel, id string) (wake <-chan int, leave func()) {
 		h.topics[channel] = t
 	}
 	t.waiters[w] = struct{}{}
-	if t.live {
+	if t.live && t.count != mark {
 		w.told(0)
 	}
 	h.mu.Unlock()
 	if !known {
 		h.place(t)
 	}
-	return w.wake, func() {
+	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		// The subscription stays for a moment: the next waiter may be close.
@@ -149,8 +141,12 @@ func (h *hub) acknowledged(channel string) {
 	defer h.mu.Unlock()
 	if t := h.topics[channel]; t != nil {
 		t.live = true
+		t.count++
 		for w := range t.waiters {
 			w.told(0)
+		}
+		if t.instance {
+			h.c.turns.all()
 		}
 	}
 }
@@ -162,6 +158,7 @@ func (h *hub) message(channel, payload string) {
 		h.mu.Unlock()
 		return
 	}
+	t.count++
 	t.heard(payload)
 	instance := t.instance
 	h.mu.Unlock()

@@ -1,5 +1,5 @@
--- Takes a waiter that gave up out of the queue. If it was its turn, the next one
--- is told.
+-- Takes a waiter that gave up out of the queue. If it was its turn, the next ones
+-- are told.
 --
 -- KEYS:    1 lock · 2 queue · 3 waiters
 -- ARGV:    1 acquisition id · 2 wake channel · 3 SPUBLISH or PUBLISH · 4 wake message
@@ -15,7 +15,7 @@ if turn and redis.call('EXISTS', lock) == 0 then
   if next[1] then
     local now = redis.call('TIME')
     if redis.call('EXISTS', waiters) == 1 then
-      redis.call('HSET', waiters, ':free', string.format('%.0f', tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)))
+      redis.call('HSET', waiters, ':free', now[1] * 1000 + math.floor(now[2] / 1000))
     end
     local message = ARGV[4] .. ' ' .. table.concat(next, ' ')
     local sent = redis.pcall(ARGV[3], ARGV[2], message)

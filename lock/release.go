@@ -119,7 +119,7 @@ func (n notOurs) Error() string { return "not this hold's: " + string(n) }
 // one if it was certainly ours when that was sent (valid).
 func (c *Client) free(ctx context.Context, timeout time.Duration, f *token, valid bool) error {
 	m := &releasing{keys: [...]string{f.keys[0], f.keys[1], f.keys[3], f.keys[4]}}
-	m.args = [...]any{&f.value, &f.id, &f.wake, c.publish(), record.WakeMessage}
+	m.args = [...]any{&f.value, &f.wake, c.publish(), record.WakeMessage, &c.processes}
 	keys, args := m.keys[:], m.args[:]
 	giveUp := c.clock.now().add(timeout)
 	unknown := false

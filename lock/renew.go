@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"github.com/locksteward/locksteward/lock/record"
 )
 
 // early takes up to a tenth off an interval, so that locks taken together are
@@ -88,7 +90,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int) error {
 		age = strconv.FormatInt((sent.mono - progress.mono).Milliseconds(), 10)
 	}
 	reply, err := h.c.roundTrip(ctx, patience, renewScript, h.keys[:2], []any{
-		&h.value, &h.id, ttl.Milliseconds(), graceText, strconv.Itoa(failures), age, holds,
+		&h.value, &h.id, ttl.Milliseconds(), record.Grace.Milliseconds(), strconv.Itoa(failures), age, holds,
 	})
 	took := h.c.clock.now().mono - sent.mono
 	if err != nil {

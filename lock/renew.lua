@@ -27,12 +27,12 @@ local id = redis.pcall('HGET', KEYS[2], 'id')
 if id == ARGV[2] then
   local now = redis.call('TIME')
   local ms = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
-  redis.pcall('HSET', KEYS[2], 'renewed', string.format('%.0f', ms))
+  redis.pcall('HSET', KEYS[2], 'renewed', ms)
   redis.pcall('HINCRBY', KEYS[2], 'renewals', 1)
   if ARGV[5] ~= '0' then redis.pcall('HINCRBY', KEYS[2], 'renew_failures', ARGV[5]) end
   local age = tonumber(ARGV[6])
-  if age >= 0 then redis.pcall('HSET', KEYS[2], 'progress', string.format('%.0f', ms - age)) end
+  if age >= 0 then redis.pcall('HSET', KEYS[2], 'progress', ms - age) end
   if ARGV[7] ~= '0' then redis.pcall('HSET', KEYS[2], 'holds', ARGV[7]) end
-  redis.pcall('PEXPIRE', KEYS[2], string.format('%.0f', left + tonumber(ARGV[4])))
+  redis.pcall('PEXPIRE', KEYS[2], left + tonumber(ARGV[4]))
 end
 return 1

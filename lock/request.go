@@ -3,7 +3,6 @@ package lock
 import (
 	"crypto/rand"
 	"encoding/base32"
-	"strconv"
 	"time"
 
 	"github.com/locksteward/locksteward/lock/record"
@@ -58,18 +57,6 @@ const (
 	queueLife = 3 * time.Second
 )
 
-// arg is the mode as an argument that is boxed already.
-func (m mode) arg() any {
-	switch m {
-	case modeWait:
-		return string(modeWait)
-	case modeQueue:
-		return string(modeQueue)
-	default:
-		return string(modeTry)
-	}
-}
-
 // life is how long a waiter's record is believed.
 func (m mode) life(o Options) time.Duration {
 	if m == modeWait {
@@ -80,9 +67,8 @@ func (m mode) life(o Options) time.Duration {
 
 // Places in a request's arguments.
 const (
-	argSince = 6 // changes between attempts
-	argWho   = 7
-	argMeta  = 9
+	argWaiter = 4 // changes between attempts
+	argMeta   = 5
 )
 
 // payload is the memory of a request in one piece.
@@ -90,10 +76,8 @@ type payload struct {
 	request
 	names record.Names
 	keys  [5]string
-	args  [argMeta + 2*15]any
-	num   [4]int64
-	who   string
-	since int64
+	args  [argMeta + 2*14]any
+	num   [2]int64
 }
 
 // request prepares a call for s, which may be nil.
@@ -106,38 +90,21 @@ func (c *Client) request(key string, lease Lease, s *session, m mode) *request {
 	p.keys = [...]string{key, p.names.Meta, p.names.Fence, p.names.Wait, p.names.Waiter}
 	r.keys = p.keys[:]
 	r.began = c.clock.now()
+	ttl := lease.TTL.Milliseconds()
+	p.num = [...]int64{ttl, ttl + record.Grace.Milliseconds()}
 
-	p.num = [...]int64{
-		lease.TTL.Milliseconds(), lease.renewEvery(c.opts).Milliseconds(),
-		lease.Expect.Milliseconds(), lease.MaxHold.Milliseconds(),
+	args := append(p.args[:0], &r.value, &r.id, &p.num[0], &p.num[1], c.me.waiter(m))
+	args = append(args, record.FieldID, &r.id, record.FieldInstance, &c.instance)
+	args = c.me.describe(args, &r.lease)
+	if lease.Trace != "" {
+		args = append(args, record.FieldTrace, &r.lease.Trace)
 	}
-	args := append(p.args[:0], &r.value, &r.id, &p.num[0], graceText, m.arg(), c.me.life(m), &p.since, &c.me.who, turnText)
-	text := func(name string, value *string) {
-		if *value != "" {
-			args = append(args, name, value)
-		}
-	}
-	number := func(name string, value *int64) {
-		if *value != 0 {
-			args = append(args, name, value)
-		}
-	}
-	args = append(args, record.FieldV, versionText, record.FieldID, &r.id)
-	args = append(args, c.me.fields...)
-	text(record.FieldClass, &r.lease.Class)
-	text(record.FieldPurpose, &r.lease.Purpose)
-	number(record.FieldTTL, &p.num[0])
-	number(record.FieldRenewEvery, &p.num[1])
-	number(record.FieldExpect, &p.num[2])
-	number(record.FieldMaxHold, &p.num[3])
-	text(record.FieldTrace, &r.lease.Trace)
 	if s != nil {
 		args = append(args, record.FieldSession, &s.id)
 		if holding := s.holding(c, key); len(holding) > 0 {
 			args = append(args, record.FieldHolding, record.EncodeKeys(holding))
 		}
-		p.who = record.Waiter{Session: s.id, Instance: c.instance}.Who()
-		args[argWho] = &p.who
+		args[argWaiter] = c.me.waiterText(m, 0, s.id)
 	}
 	r.args = args
 	return r
@@ -152,56 +119,19 @@ func (c *Client) again(r *request) {
 }
 
 // attempted returns the arguments for the next attempt.
-func (r *request) attempted() []any {
+func (c *Client) attempted(r *request) []any {
 	r.recorded = r.recorded || r.mode != modeTry
 	if r.since == 0 {
 		return r.args
 	}
 	args := append(make([]any, 0, len(r.args)), r.args...)
-	args[argSince] = r.since
+	session := ""
+	if r.session != nil {
+		session = r.session.id
+	}
+	args[argWaiter] = c.me.waiterText(r.mode, r.since, session)
 	return args
 }
-
-// me is what a client says about itself with each lock, ready to be sent.
-type me struct {
-	fields    []any
-	who       string
-	waitLife  int64 // ms
-	queueLife int64
-}
-
-// life is how long a waiter's record is believed, as an argument.
-func (m *me) life(mode mode) any {
-	if mode == modeWait {
-		return &m.waitLife
-	}
-	return &m.queueLife
-}
-
-func newMe(c *Client) me {
-	m := me{
-		who:       record.Waiter{Instance: c.instance}.Who(),
-		waitLife:  modeWait.life(c.opts).Milliseconds(),
-		queueLife: modeQueue.life(c.opts).Milliseconds(),
-	}
-	text := func(name, value string) {
-		if value != "" {
-			m.fields = append(m.fields, name, value)
-		}
-	}
-	text(record.FieldInstance, c.instance)
-	text(record.FieldApp, c.opts.App)
-	text(record.FieldHost, c.opts.Host)
-	text(record.FieldPID, strconv.Itoa(c.pid))
-	return m
-}
-
-// Arguments that are always the same; as any, so that they are boxed once.
-var (
-	versionText any = strconv.Itoa(record.Version)
-	graceText   any = strconv.FormatInt(record.Grace.Milliseconds(), 10)
-	turnText    any = strconv.FormatInt(record.Turn.Milliseconds(), 10)
-)
 
 // secretBytes is the randomness of an id, and of a secret: 160 bits.
 const secretBytes = 20

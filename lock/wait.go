@@ -14,6 +14,10 @@ import (
 // wake-up of its own: a release between the attempt and the acknowledgement was
 // not heard.
 func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
+	mark := 0
+	if c.hub != nil {
+		mark = c.hub.heardSoFar(r.wake)
+	}
 	v, err := c.attempt(ctx, r)
 	if err != nil || v.taken {
 		return v, err
@@ -24,8 +28,8 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 		defer t.Stop()
 		limit = t.C
 	}
-	w, leave := c.await(r)
-	defer leave()
+	w := newWaiter(r.id)
+	defer c.await(r, w, mark)()
 	t := time.NewTimer(c.look(r, v))
 	defer t.Stop()
 	for {
@@ -36,7 +40,7 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 			return v, c.heldError(r, v, ErrClosed)
 		case <-limit:
 			return v, nil
-		case before := <-w:
+		case before := <-w.wake:
 			if before > 0 {
 				t.Reset(time.Duration(before)*record.Turn + time.Millisecond)
 				continue
@@ -59,21 +63,33 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 }
 
 // await listens for the lock's release; without a hub nobody ever wakes.
-func (c *Client) await(r *request) (wake <-chan int, leave func()) {
+func (c *Client) await(r *request, w *waiter, mark int) (leave func()) {
 	if c.hub == nil {
-		return nil, func() {}
+		return func() {}
 	}
-	return c.hub.await(r.wake, r.id)
+	topic := c.hub.await(r.wake, w, mark)
+	if r.mode != modeQueue {
+		return topic
+	}
+	turns := c.turns.listen(w)
+	return func() {
+		topic()
+		turns()
+	}
 }
 
 // look returns when to look again: at the end of the other's lease and then in
-// turn, and every poll interval give or take a fifth; one in the queue as often
-// as it must be heard of.
+// turn, and every poll interval give or take a fifth. One in the queue looks as
+// often as it must be heard of, and if only few are before it, and might all be
+// dead, as often as they have turns.
 func (c *Client) look(r *request, v verdict) time.Duration {
 	poll := c.opts.PollInterval
 	poll += rand.N(poll*2/5+1) - poll/5
 	if r.mode == modeQueue {
 		poll = queueBeat
+		if v.rank > 1 {
+			poll = min(poll, time.Duration(v.rank)*record.Turn)
+		}
 	}
 	switch {
 	case v.queued:

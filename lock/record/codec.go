@@ -52,7 +52,7 @@ const (
 )
 
 // Fields returns m as the field, value, … list that HSET takes, in a fixed
-// order. Empty texts and zero numbers are left out: absent means "not said".
+// order, each in a field of its own (see [PackHolder] for the other way). Empty texts and zero numbers are left out: absent means "not said".
 func (m *Meta) Fields() []any {
 	list := make([]any, 0, 2*24)
 	text := func(name, value string) {
@@ -131,14 +131,19 @@ func Decode(fields map[string]string) (*Meta, error) {
 		m.Holding = keys
 		d.fail(FieldHolding, text, err)
 	}
+	if text, ok := d.take(FieldHolder); ok {
+		d.fail(FieldHolder, text, unpackHolder(m, text))
+	}
 	if text, ok := d.take(FieldLost); ok {
 		lost, err := decodeLost(text)
 		m.Lost = lost
 		d.fail(FieldLost, text, err)
 	}
 	m.Unknown = d.unknown()
-	if m.V == 0 {
+	if m.V == 0 && fields[FieldHolder] == "" {
 		d.missing(FieldV)
+	} else if m.V == 0 && d.errs == nil {
+		d.errs = append(d.errs, fmt.Errorf("%w: field %q has no %q", ErrMalformed, FieldHolder, FieldV))
 	}
 	if m.ID == "" {
 		d.missing(FieldID)

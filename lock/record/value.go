@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 )
 
@@ -83,4 +84,23 @@ func ParseLostMessage(message string) (id string, ok bool) {
 	}
 	id, _, _ = strings.Cut(rest, " ")
 	return id, id != ""
+}
+
+const turnMark = "turn "
+
+// TurnMessage is what a release publishes on the channel of a process in which a
+// waiter stands that is the head of the queue (0 before it) or the next one.
+func TurnMessage(id string, before int) string { return turnMark + id + " " + strconv.Itoa(before) }
+
+// ParseTurnMessage is the inverse of [TurnMessage]. Words behind are ignored:
+// later versions may say more.
+func ParseTurnMessage(message string) (id string, before int, ok bool) {
+	rest, found := strings.CutPrefix(message, turnMark)
+	if !found {
+		return "", 0, false
+	}
+	id, rest, _ = strings.Cut(rest, " ")
+	number, _, _ := strings.Cut(rest, " ")
+	before, err := strconv.Atoi(number)
+	return id, before, err == nil && id != "" && before >= 0 && before < 1<<16
 }

@@ -1,0 +1,80 @@
+package lock
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// me is what a client says about itself with each lock, ready to be sent.
+type me struct {
+	c       *Client
+	waiters map[mode]any // of requests without a session, at their first attempt
+
+	mu      sync.RWMutex
+	holders map[Lease]*string // what was described last, by lease without its trace
+}
+
+// maxHolders is how many descriptions are kept.
+const maxHolders = 256
+
+func newMe(c *Client) *me {
+	m := &me{c: c, holders: map[Lease]*string{}}
+	m.waiters = map[mode]any{}
+	for _, way := range []mode{modeTry, modeWait, modeQueue} {
+		m.waiters[way] = m.waiterText(way, 0, "")
+	}
+	return m
+}
+
+// waiter returns the waiter argument of a request without a session.
+func (m *me) waiter(way mode) any { return m.waiters[way] }
+
+// waiterText is the fifth argument of acquire.lua.
+func (m *me) waiterText(way mode, since int64, session string) string {
+	b := make([]byte, 0, 128)
+	b = append(b, way...)
+	for _, n := range [...]int64{way.life(m.c.opts).Milliseconds(), since, record.Turn.Milliseconds()} {
+		b = append(b, ' ')
+		b = strconv.AppendInt(b, n, 10)
+	}
+	b = append(b, ' ')
+	return string(append(b, record.Waiter{Session: session, Instance: m.c.instance}.Who()...))
+}
+
+// describe appends what the metadata says about holder and lease.
+func (m *me) describe(args []any, lease *Lease) []any {
+	key := *lease
+	key.Trace = ""
+	m.mu.RLock()
+	packed := m.holders[key]
+	m.mu.RUnlock()
+	if packed != nil {
+		return append(args, record.FieldHolder, packed)
+	}
+	meta := record.Meta{
+		V:          record.Version,
+		App:        m.c.opts.App,
+		Host:       m.c.opts.Host,
+		PID:        m.c.pid,
+		Class:      lease.Class,
+		Purpose:    lease.Purpose,
+		TTL:        lease.TTL.Milliseconds(),
+		RenewEvery: lease.renewEvery(m.c.opts).Milliseconds(),
+		Expect:     lease.Expect.Milliseconds(),
+		MaxHold:    lease.MaxHold.Milliseconds(),
+	}
+	text, ok := record.PackHolder(&meta)
+	if !ok {
+		return append(args, meta.Fields()...)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.holders) >= maxHolders {
+		// Leases that differ each time are not worth remembering.
+		clear(m.holders)
+	}
+	m.holders[key] = &text
+	return append(args, record.FieldHolder, &text)
+}

@@ -7,7 +7,7 @@
 --          5 "<mode> <life> <arrival> <turn> <session> <instance>" of the waiter: mode 0 does not wait, 1 waits,
 --            2 waits in the queue; life of its record in ms; arrival in µs that it was told before, 0 for none;
 --            ms that it has to take its turn
---          6… field, value, … of the metadata (without fence, acquired and lost)
+--          6 instance · 7 holder (JSON) · 8… field, value, … : what else belongs into the metadata
 -- Returns: {1, fence, acquired ms}   taken now
 --          {2, fence, acquired ms}   taken before, by this very request
 --          {0, PTTL, rank, arrival, field, value, …}  held by another; its metadata, if it has any
@@ -23,22 +23,23 @@ local id = ARGV[2]
 -- A script does not roll back, so that everything that can be wrong is looked at
 -- before the first write.
 local value = redis.pcall('GET', lock)
-local before = redis.pcall('HGET', meta, 'id')
 local stored = redis.pcall('GET', counter)
-local bad, what = value, 'lock'
-if type(bad) ~= 'table' then
-  bad, what = stored, 'fence'
-  -- Metadata that cannot be read keeps nobody from being told who has the lock.
-  if type(bad) ~= 'table' and (not value or value == ARGV[1]) then bad, what = before, 'metadata' end
+local before, crowd = false, false
+if redis.call('EXISTS', meta, queue, waiters) > 0 then
+  before = redis.pcall('HGET', meta, 'id')
+  crowd = redis.call('EXISTS', queue, waiters) > 0
 end
+local busy = value and value ~= ARGV[1]
+local bad, what = value, 'lock'
+if type(bad) ~= 'table' then bad, what = stored, 'fence' end
+-- Metadata that cannot be read keeps nobody from being told who has the lock.
+if type(bad) ~= 'table' and not busy then bad, what = before, 'metadata' end
 if type(bad) == 'table' then
   if string.find(bad.err, 'WRONGTYPE', 1, true) then
     return redis.error_reply('WRONGTYPE the ' .. what .. ' key holds another type')
   end
   return bad
 end
-local busy = value and value ~= ARGV[1]
-local crowd = redis.call('EXISTS', queue, waiters) > 0
 
 -- The server's time in µs; from 2001 to 2286 that has sixteen digits, and texts
 -- of one length compare as their numbers do.
@@ -196,9 +197,11 @@ redis.call('SET', lock, ARGV[1], 'PX', ARGV[3])
 local reply = before and redis.pcall('DEL', meta)
 if type(reply) ~= 'table' then
   if lost then
-    reply = redis.pcall('HSET', meta, 'fence', fence, 'acquired', acquired, 'lost', lost, unpack(ARGV, 6))
+    reply = redis.pcall('HSET', meta, 'fence', fence, 'acquired', acquired, 'id', id,
+      'instance', ARGV[6], 'holder', ARGV[7], 'lost', lost, unpack(ARGV, 8))
   else
-    reply = redis.pcall('HSET', meta, 'fence', fence, 'acquired', acquired, unpack(ARGV, 6))
+    reply = redis.pcall('HSET', meta, 'fence', fence, 'acquired', acquired, 'id', id,
+      'instance', ARGV[6], 'holder', ARGV[7], unpack(ARGV, 8))
   end
 end
 if type(reply) == 'number' then reply = redis.pcall('PEXPIRE', meta, ARGV[4]) end

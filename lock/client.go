@@ -17,17 +17,17 @@ import (
 // Client takes locks on one Redis deployment. It is safe for concurrent use;
 // one per process and deployment is enough.
 type Client struct {
-	opts      Options
-	instance  string
-	processes string // prefix of the channels of processes
-	pid       int
-	me        *me
-	clock     clock
-	counts    counts
-	remint    bool // an attempt must not be repeated under its id
-	db        evaler
-	server    *server // nil where db is a test's
-	hub       *hub
+	opts     Options
+	instance string
+	waking   string // how waiters are told of a release, for scripts
+	pid      int
+	me       *me
+	clock    clock
+	counts   counts
+	remint   bool // an attempt must not be repeated under its id
+	db       evaler
+	server   *server // nil where db is a test's
+	hub      *hub
 
 	// ctx ends with Close; background work lives in wg.
 	ctx    context.Context
@@ -69,6 +69,9 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 	}
 	c := newClient(opts, s, newClock())
 	c.server = s
+	if s.cluster != nil {
+		c.wakeBy("SPUBLISH") // a plain message would go to every node
+	}
 	c.hub = newHub(c, s)
 	if s.lane != nil {
 		c.seats = nil // they share one connection
@@ -78,16 +81,16 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 
 func newClient(opts Options, db evaler, clk clock) *Client {
 	c := &Client{
-		opts:      opts,
-		instance:  rand.Text(),
-		pid:       os.Getpid(),
-		processes: record.InstanceKey(opts.KeyPrefix, ""),
-		clock:     clk,
-		db:        db,
-		seats:     make(chan struct{}, opts.PoolSize),
-		holds:     map[string]*hold{},
+		opts:     opts,
+		instance: rand.Text(),
+		pid:      os.Getpid(),
+		clock:    clk,
+		db:       db,
+		seats:    make(chan struct{}, opts.PoolSize),
+		holds:    map[string]*hold{},
 	}
 	c.me = newMe(c)
+	c.wakeBy("PUBLISH")
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
@@ -130,6 +133,11 @@ func (c *Client) Close() error {
 		c.farewell()
 	}
 	return c.server.rdb.Close()
+}
+
+// wakeBy sets the command that reaches the waiters of a lock.
+func (c *Client) wakeBy(command string) {
+	c.waking = command + " " + record.WakeMessage + " " + record.InstanceKey(c.opts.KeyPrefix, "")
 }
 
 // enter registers background work; false once the client is closed.

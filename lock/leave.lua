@@ -2,7 +2,7 @@
 -- are told.
 --
 -- KEYS:    1 lock · 2 queue · 3 waiters
--- ARGV:    1 acquisition id · 2 wake channel · 3 SPUBLISH or PUBLISH · 4 wake message
+-- ARGV:    1 acquisition id · 2 wake channel · 3 "<SPUBLISH or PUBLISH> <wake message> …"
 -- Returns: 1 it was recorded · 0 it was not
 
 local lock, queue, waiters = KEYS[1], KEYS[2], KEYS[3]
@@ -17,9 +17,10 @@ if turn and redis.call('EXISTS', lock) == 0 then
     if redis.call('EXISTS', waiters) == 1 then
       redis.call('HSET', waiters, ':free', now[1] * 1000 + math.floor(now[2] / 1000))
     end
-    local message = ARGV[4] .. ' ' .. table.concat(next, ' ')
-    local sent = redis.pcall(ARGV[3], ARGV[2], message)
-    if type(sent) == 'table' and sent.err and ARGV[3] ~= 'PUBLISH' then
+    local publish, message = string.match(ARGV[3], '^(%S+) (%S+)')
+    message = message .. ' ' .. table.concat(next, ' ')
+    local sent = redis.pcall(publish, ARGV[2], message)
+    if type(sent) == 'table' and sent.err and publish ~= 'PUBLISH' then
       redis.pcall('PUBLISH', ARGV[2], message)
     end
   end

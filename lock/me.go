@@ -43,7 +43,8 @@ func (m *me) waiterText(way mode, since int64, session string) string {
 	return string(append(b, record.Waiter{Session: session, Instance: m.c.instance}.Who()...))
 }
 
-// describe appends what the metadata says about holder and lease.
+// describe appends what the metadata says about holder and lease: in one
+// argument, and if that cannot be, in fields behind it.
 func (m *me) describe(args []any, lease *Lease) []any {
 	key := *lease
 	key.Trace = ""
@@ -51,7 +52,7 @@ func (m *me) describe(args []any, lease *Lease) []any {
 	packed := m.holders[key]
 	m.mu.RUnlock()
 	if packed != nil {
-		return append(args, record.FieldHolder, packed)
+		return append(args, packed)
 	}
 	meta := record.Meta{
 		V:          record.Version,
@@ -67,7 +68,7 @@ func (m *me) describe(args []any, lease *Lease) []any {
 	}
 	text, ok := record.PackHolder(&meta)
 	if !ok {
-		return append(args, meta.Fields()...)
+		return append(append(args, ""), meta.Fields()...)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,5 +77,5 @@ func (m *me) describe(args []any, lease *Lease) []any {
 		clear(m.holders)
 	}
 	m.holders[key] = &text
-	return append(args, record.FieldHolder, &text)
+	return append(args, &text)
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/locksteward/locksteward/lock/record"
 )
 
 // Release ends the handle: its context ends with [ErrReleased], and if it is the
@@ -98,7 +96,7 @@ func (h *hold) release(ctx context.Context) error {
 // releasing is the memory of one free in one piece.
 type releasing struct {
 	keys [4]string
-	args [5]any
+	args [3]any
 }
 
 // detach returns a context that does not end with ctx.
@@ -119,7 +117,7 @@ func (n notOurs) Error() string { return "not this hold's: " + string(n) }
 // one if it was certainly ours when that was sent (valid).
 func (c *Client) free(ctx context.Context, timeout time.Duration, f *token, valid bool) error {
 	m := &releasing{keys: [...]string{f.keys[0], f.keys[1], f.keys[3], f.keys[4]}}
-	m.args = [...]any{&f.value, &f.wake, c.publish(), record.WakeMessage, &c.processes}
+	m.args = [...]any{&f.value, &f.wake, &c.waking}
 	keys, args := m.keys[:], m.args[:]
 	giveUp := c.clock.now().add(timeout)
 	unknown := false
@@ -148,14 +146,6 @@ func (c *Client) free(ctx context.Context, timeout time.Duration, f *token, vali
 			return failure
 		}
 	}
-}
-
-// publish is the command that reaches the waiters of a lock.
-func (c *Client) publish() any {
-	if c.server != nil && c.server.cluster != nil {
-		return "SPUBLISH"
-	}
-	return "PUBLISH"
 }
 
 // clean frees in the background a lock that may be there although nobody holds

@@ -2,8 +2,7 @@
 -- waits for it.
 --
 -- KEYS:    1 lock · 2 metadata · 3 queue · 4 waiters
--- ARGV:    1 value of the lock · 2 wake channel · 3 SPUBLISH or PUBLISH · 4 wake message
---          5 prefix of the channels of processes
+-- ARGV:    1 value of the lock · 2 wake channel · 3 "<SPUBLISH or PUBLISH> <wake message> <prefix of the channels of processes>"
 -- Returns: 1 released · 0 the lock is gone · -1 the key is not this hold's
 
 local value = redis.pcall('GET', KEYS[1])
@@ -19,7 +18,7 @@ redis.call('DEL', KEYS[1], KEYS[2])
 -- who is not recorded.
 local queue, waiters = KEYS[3], KEYS[4]
 if redis.pcall('EXISTS', queue, waiters) == 0 then return 1 end
-local message = ARGV[4]
+local publish, message, processes = string.match(ARGV[3], '^(%S+) (%S+) (.*)$')
 local first = redis.pcall('ZRANGE', queue, 0, 7)
 if not first.err and first[1] then
   local now = redis.call('TIME')
@@ -36,8 +35,8 @@ if not first.err and first[1] then
         message = message .. ' ' .. who
         -- Head and successor are told where their process listens anyway. On a
         -- Cluster such a message would go to every node.
-        if ARGV[3] == 'PUBLISH' and told < 2 and all then
-          local heard = redis.pcall('PUBLISH', ARGV[5] .. instance, 'turn ' .. who .. ' ' .. told)
+        if publish == 'PUBLISH' and told < 2 and all then
+          local heard = redis.pcall('PUBLISH', processes .. instance, 'turn ' .. who .. ' ' .. told)
           all = type(heard) == 'number' and heard > 0
           told = told + 1
         end
@@ -46,8 +45,8 @@ if not first.err and first[1] then
     if told > 0 and all then return 1 end
   end
 end
-local sent = redis.pcall(ARGV[3], ARGV[2], message)
-if type(sent) == 'table' and sent.err and ARGV[3] ~= 'PUBLISH' then
+local sent = redis.pcall(publish, ARGV[2], message)
+if type(sent) == 'table' and sent.err and publish ~= 'PUBLISH' then
   redis.pcall('PUBLISH', ARGV[2], message)
 end
 return 1

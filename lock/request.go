@@ -68,7 +68,6 @@ func (m mode) life(o Options) time.Duration {
 // Places in a request's arguments.
 const (
 	argWaiter = 4 // changes between attempts
-	argMeta   = 5
 )
 
 // payload is the memory of a request in one piece.
@@ -76,7 +75,7 @@ type payload struct {
 	request
 	names record.Names
 	keys  [5]string
-	args  [argMeta + 2*14]any
+	args  [7 + 2*12]any
 	num   [2]int64
 }
 
@@ -94,8 +93,7 @@ func (c *Client) request(key string, lease Lease, s *session, m mode) *request {
 	p.num = [...]int64{ttl, ttl + record.Grace.Milliseconds()}
 
 	args := append(p.args[:0], &r.value, &r.id, &p.num[0], &p.num[1], c.me.waiter(m))
-	args = append(args, record.FieldID, &r.id, record.FieldInstance, &c.instance)
-	args = c.me.describe(args, &r.lease)
+	args = c.me.describe(append(args, &c.instance), &r.lease)
 	if lease.Trace != "" {
 		args = append(args, record.FieldTrace, &r.lease.Trace)
 	}

@@ -106,7 +106,7 @@ func (c *Client) look(r *request, v verdict) time.Duration {
 // fails is left to the record's life.
 func (c *Client) leave(r *request) {
 	keys := []string{r.key, r.keys[3], r.keys[4]}
-	args := []any{r.id, r.wake, c.publish(), record.WakeMessage}
+	args := []any{r.id, r.wake, c.waking}
 	c.spawn(func(ctx context.Context) {
 		if _, err := c.roundTrip(ctx, c.opts.Timeout, leaveScript, keys, args); err != nil && ctx.Err() == nil {
 			_, failure := judge("leave", r.key, err)

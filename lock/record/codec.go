@@ -131,7 +131,7 @@ func Decode(fields map[string]string) (*Meta, error) {
 		m.Holding = keys
 		d.fail(FieldHolding, text, err)
 	}
-	if text, ok := d.take(FieldHolder); ok {
+	if text, _ := d.take(FieldHolder); text != "" {
 		d.fail(FieldHolder, text, unpackHolder(m, text))
 	}
 	if text, ok := d.take(FieldLost); ok {

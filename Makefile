@@ -8,8 +8,10 @@ COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null)
 DATE     ?= $(shell git log -1 --format=%cI 2>/dev/null)
 LDFLAGS  := -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 FUZZTIME ?= 10s
+CHAOSTIME ?= 10m
+CHAOSSEED ?= 1
 # What the tests need beside Go; see scripts/deps.sh.
-TESTDEPS ?= redis prometheus chromium cc
+TESTDEPS ?= redis postgres prometheus chromium cc
 
 GOFUMPT     := go tool -modfile=tools/gofumpt/go.mod gofumpt
 STATICCHECK := go tool -modfile=tools/staticcheck/go.mod staticcheck -checks inherit,ST1000,ST1020,ST1021,ST1022
@@ -88,6 +90,21 @@ bench: ## Runs the benchmarks, then those of bench/ beside other libraries.
 .PHONY: fuzz
 fuzz: ## Fuzzes each fuzz target for FUZZTIME (10s).
 	scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench-locks
+bench-locks: ## Measures lock/ beside redsync, redislock and rueidislock; writes bench/RESULTS.md (about 7 min, on a quiet machine).
+	@scripts/deps.sh redis
+	cd bench && go run ./locks -markdown RESULTS.md
+
+.PHONY: chaos
+chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m), by the schedule of CHAOSSEED (1).
+	@scripts/deps.sh redis cc
+	go test -race -count=1 -timeout 0 -v -run TestLong ./lock/chaos -chaos.duration=$(CHAOSTIME) -chaos.seed=$(CHAOSSEED)
+
+.PHONY: museum
+museum: ## Puts known defects of lock libraries into lock/, one at a time, and requires that its tests find each.
+	@scripts/deps.sh redis cc
+	go test ./lock/museum -museum -count=1 -timeout 60m -v
 
 .PHONY: demo
 demo: ## Shows Locksteward at work on a Redis of its own.

@@ -119,6 +119,7 @@ var outside = map[string][]string{
 	"github.com/redis/go-redis":              {"lock", "lock/lockprom", "lock/fenced", "scanner", "release", "internal/connect", "internal/testredis", "internal/redisproc", "internal/lockuser", "internal/demo"},
 	"github.com/prometheus/client_golang":    {"exporter", "lock/lockprom"},
 	"github.com/prometheus/exporter-toolkit": {"exporter"},
+	"github.com/jackc/pgx":                   {"internal/testpg"},
 	"modernc.org/sqlite":                     {"store"},
 	"github.com/spf13/cobra":                 {"cmd/locksteward"},
 	"gopkg.in/yaml.v3":                       {"config", "internal/users"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -110,6 +111,14 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	close(drained)
 	clock.Wait()
 	return nil
+}
+
+// Same says whether other tells the same receivers in the same way, by the
+// contents of the files that the configuration names too. A reload then keeps
+// this one, with what waits in it: a new one would begin with an empty queue, and
+// a resolve could overtake its fire.
+func (d *Dispatcher) Same(other *Dispatcher) bool {
+	return d.drain == other.drain && slices.EqualFunc(d.receivers, other.receivers, (*receiver).same)
 }
 
 // Depth is what waits for one receiver.

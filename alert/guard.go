@@ -26,14 +26,15 @@ func (e *BlockedError) Error() string {
 // reserved, and the metadata services of clouds, which hand out credentials.
 var never = prefixes(
 	"0.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4", "::/128", "ff00::/8",
-	"169.254.169.254/32", "169.254.170.2/32", "100.100.100.200/32", "fd00:ec2::/32", "fe80::a9fe:a9fe/128",
+	"169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "169.254.0.23/32", "100.100.100.200/32",
+	"168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::/32", "fd20:ce::254/128", "fe80::a9fe:a9fe/128",
 )
 
 // private are addresses inside a network: they need allow_private.
 var private = prefixes(
 	"127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16",
 	"192.0.0.0/24", "198.18.0.0/15", "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24",
-	"::/96", "fc00::/7", "fe80::/10", "fec0::/10", "2001:db8::/32", "100::/64",
+	"::/96", "::ffff:0:0:0/96", "fc00::/7", "fe80::/10", "fec0::/10", "2001:db8::/32", "100::/64",
 	// Each of these carries an IPv4 address that a translator may deliver to.
 	"64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32",
 )
@@ -55,11 +56,39 @@ func within(list []netip.Prefix, addr netip.Addr) bool {
 	return false
 }
 
+// The forms of IPv6 addresses that a translator or tunnel delivers to the IPv4
+// address in them: where it stands, in bytes.
+var carriers = []struct {
+	prefix netip.Prefix
+	at     int
+}{
+	{netip.MustParsePrefix("::/96"), 12},
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12},
+	{netip.MustParsePrefix("64:ff9b::/96"), 12},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), 12}, // as most set it up: RFC 8215 leaves it open
+	{netip.MustParsePrefix("2002::/16"), 2},
+}
+
+// carried returns the IPv4 address that an IPv6 address stands for; the zero
+// Addr, which is in no list, if it is not of such a form.
+func carried(addr netip.Addr) netip.Addr {
+	for _, c := range carriers {
+		if addr.Is6() && c.prefix.Contains(addr) {
+			b := addr.As16()
+			if b[c.at] == 0 {
+				break // :: and ::1 stand for themselves
+			}
+			return netip.AddrFrom4([4]byte(b[c.at : c.at+4]))
+		}
+	}
+	return netip.Addr{}
+}
+
 // permit judges one resolved address.
 func permit(addr netip.Addr, allowPrivate bool) error {
 	// An IPv4-mapped address or a zone must not slip past the lists.
 	addr = addr.Unmap().WithZone("")
-	if within(never, addr) {
+	if within(never, addr) || within(never, carried(addr)) {
 		return &BlockedError{Addr: addr, Never: true}
 	}
 	if within(private, addr) && !allowPrivate {

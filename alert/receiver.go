@@ -39,6 +39,14 @@ type receiver struct {
 	sendingSince time.Time
 }
 
+// same says whether other tells the same place in the same way.
+func (r *receiver) same(other *receiver) bool {
+	mine, ok := r.sender.(*webhook)
+	theirs, too := other.sender.(*webhook)
+	return ok && too && mine.same(theirs) && r.name == other.name && r.lang == other.lang &&
+		r.queueSize == other.queueSize && r.maxAttempts == other.maxAttempts && r.maxAge == other.maxAge
+}
+
 // run delivers until stop is done and the queue is empty, or until hard is done.
 func (r *receiver) run(stop, hard context.Context) {
 	defer r.sender.close()

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,15 @@ type webhook struct {
 	secrets  [][]byte
 	timeout  time.Duration
 	client   *http.Client
+	// private and authorities are what client was made from; for same.
+	private     bool
+	authorities []byte
+}
+
+// same says whether other delivers to the same place in the same way.
+func (w *webhook) same(other *webhook) bool {
+	return w.url.String() == other.url.String() && w.timeout == other.timeout && w.private == other.private &&
+		bytes.Equal(w.authorities, other.authorities) && slices.EqualFunc(w.secrets, other.secrets, bytes.Equal)
 }
 
 // newWebhook reads the files that the configuration names and reports all
@@ -66,7 +76,7 @@ func newWebhook(cfg Webhook) (*webhook, error) {
 			errs = append(errs, fmt.Errorf("secret_files[%d]: %q: %w", i, f, err))
 		}
 	}
-	roots, err := rootCAs(cfg.CAFile)
+	roots, authorities, err := rootCAs(cfg.CAFile)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("ca_file: %w", err))
 	}
@@ -75,7 +85,7 @@ func newWebhook(cfg Webhook) (*webhook, error) {
 	}
 	dialer := &net.Dialer{Timeout: cfg.Timeout, Control: guard(cfg.AllowPrivate)}
 	return &webhook{
-		url: u, endpoint: shown(u), secrets: secrets, timeout: cfg.Timeout,
+		url: u, endpoint: shown(u), secrets: secrets, timeout: cfg.Timeout, private: cfg.AllowPrivate, authorities: authorities,
 		client: &http.Client{
 			Transport: &http.Transport{
 				// No Proxy: a proxy would resolve the name behind the guard.
@@ -141,21 +151,22 @@ func readFile(path string) ([]byte, error) {
 	return raw, nil
 }
 
-// rootCAs adds a PEM file to the system's authorities; nil is the system's.
-func rootCAs(path string) (*x509.CertPool, error) {
+// rootCAs adds a PEM file, which it returns too, to the system's authorities; nil
+// is the system's.
+func rootCAs(path string) (*x509.CertPool, []byte, error) {
 	if path == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	pem, err := readFile(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%q holds no PEM certificate", path)
+		return nil, nil, fmt.Errorf("%q holds no PEM certificate", path)
 	}
-	return pool, nil
+	return pool, pem, nil
 }

@@ -25,6 +25,7 @@ const (
 	CodeMediaType       Code = "unsupported_media_type"
 	CodeMisdirected     Code = "misdirected" // 421
 	CodeInternal        Code = "internal"    // 500
+	CodeUnavailable     Code = "unavailable" // 503
 )
 
 var statuses = map[Code]int{
@@ -38,6 +39,7 @@ var statuses = map[Code]int{
 	CodeMediaType:       http.StatusUnsupportedMediaType,
 	CodeMisdirected:     http.StatusMisdirectedRequest,
 	CodeInternal:        http.StatusInternalServerError,
+	CodeUnavailable:     http.StatusServiceUnavailable,
 }
 
 // Problem is an error answer. It is an error itself: errors.Is finds the

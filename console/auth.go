@@ -84,12 +84,12 @@ func unauthenticated(r *http.Request, verb users.Verb) error {
 	}
 }
 
-// fail answers with the problem of err. What is told as "internal" is logged
-// here, where it would be lost otherwise.
+// fail answers with the problem of err. What is told as "internal", or as a
+// fault outside the request, is logged here, where it would be lost otherwise.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, who users.User, err error) {
 	p := api.ProblemFor(err)
 	switch {
-	case p.Code == api.CodeInternal:
+	case p.Code == api.CodeInternal, p.Code == api.CodeUnavailable:
 		s.log.Error("console request failed", zap.String("method", r.Method), zap.String("path", r.URL.Path), zap.String("user", who.Name), zap.Error(err))
 	case p.Code == api.CodeUnauthenticated:
 		w.Header().Add("WWW-Authenticate", `Bearer realm="locksteward"`)

@@ -15,7 +15,9 @@ import (
 
 // Acquire takes the lock key, waiting for it if another has it: it is woken by
 // the release, and looks again at the end of the lease and every
-// Options.PollInterval. With Lease.Fair it waits for its turn. The handle's context derives from ctx.
+// Options.PollInterval. With Lease.Fair it waits for its turn. A deadline of ctx
+// is minded at once, a cancellation while a reply is awaited when that is there,
+// which takes Options.Timeout at most. The handle's context derives from ctx.
 //
 // Errors: [ErrInvalid] for bad arguments, before anything is sent; [ErrHeld] (a
 // [*HeldError]) when ctx or Lease.Wait ended the waiting, and then also the
@@ -70,7 +72,7 @@ type verdict struct {
 }
 
 func (c *Client) acquire(ctx context.Context, key string, lease Lease, m mode) (h *Handle, err error) {
-	if err := lease.validate(key, c.opts); err != nil {
+	if err := errors.Join(lease.validate(key, c.opts), c.quorum.refuse(lease)); err != nil {
 		return nil, fmt.Errorf("acquire lock %q: %w", clip(key), err)
 	}
 	if err := ctx.Err(); err != nil {
@@ -201,6 +203,10 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 	useful := r.lease.TTL - drift(r.lease.TTL) - least(r.lease.TTL)
 	var giveUp instant
 	for n := 0; ; n++ {
+		if n > 0 && c.remint {
+			c.again(r)
+			args = c.attempted(r)
+		}
 		if err := c.sit(ctx, r.key); err != nil {
 			return verdict{}, err
 		}

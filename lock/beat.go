@@ -72,7 +72,15 @@ func (c *Client) farewell() {
 	ctx, cancel := context.WithTimeout(context.Background(), min(c.opts.Timeout, time.Second))
 	defer cancel()
 	key := record.InstanceKey(c.opts.KeyPrefix, c.instance)
-	if err := c.server.rdb.Del(ctx, key).Err(); err != nil {
+	if err := c.forget(ctx, key); err != nil {
 		c.emit(Event{Kind: EventBeatFailed, Err: err})
 	}
+}
+
+// forget deletes a key of the process.
+func (c *Client) forget(ctx context.Context, key string) error {
+	if c.quorum != nil {
+		return c.quorum.forget(ctx, key)
+	}
+	return c.server.rdb.Del(ctx, key).Err()
 }

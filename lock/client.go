@@ -26,8 +26,9 @@ type Client struct {
 	counts   counts
 	remint   bool // an attempt must not be repeated under its id
 	db       evaler
-	server   *server // nil where db is a test's
-	hub      *hub
+	server   *server // nil where db is a test's, or quorum
+	quorum   *quorum // of a Redlock client
+	hub      *hub    // nil without server
 
 	// ctx ends with Close; background work lives in wg.
 	ctx    context.Context
@@ -101,6 +102,10 @@ func (c *Client) Instance() string { return c.instance }
 // String names the client.
 func (c *Client) String() string { return "lock client " + c.instance }
 
+// GoString names the client under %#v too, which would read what is being
+// written.
+func (c *Client) GoString() string { return c.String() }
+
 // Close ends the contexts of all handles that are still held, with a
 // [LostError] that is [ErrClosed], and stops all background work; the locks stay
 // until their TTL, so release before. It returns when everything has stopped.
@@ -126,13 +131,17 @@ func (c *Client) Close() error {
 	if c.beatTimer != nil {
 		c.beatTimer.Stop()
 	}
-	if c.server == nil {
-		return nil
-	}
 	if begun && len(held) == 0 {
 		c.farewell()
 	}
-	return c.server.rdb.Close()
+	switch {
+	case c.server != nil:
+		return c.server.rdb.Close()
+	case c.quorum != nil:
+		return c.quorum.close()
+	default:
+		return nil
+	}
 }
 
 // wakeBy sets the command that reaches the waiters of a lock.
@@ -166,7 +175,7 @@ func (c *Client) spawn(f func(ctx context.Context)) {
 // channel on which it is told of forced releases.
 func (c *Client) begin() {
 	c.start.Do(func() {
-		if c.hub == nil {
+		if c.server == nil && c.quorum == nil {
 			return
 		}
 		c.mu.Lock()
@@ -177,7 +186,9 @@ func (c *Client) begin() {
 			c.beaten(c.clock.now()) // as long as if it had been written now
 		}
 		c.spawn(c.beat)
-		c.hub.listen(record.InstanceKey(c.opts.KeyPrefix, c.instance))
+		if c.hub != nil {
+			c.hub.listen(record.InstanceKey(c.opts.KeyPrefix, c.instance))
+		}
 	})
 }
 

@@ -107,6 +107,13 @@ func detach(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
+// freeing returns keys and arguments of the script that frees f.
+func (c *Client) freeing(f *token) (keys []string, args []any) {
+	m := &releasing{keys: [...]string{f.keys[0], f.keys[1], f.keys[3], f.keys[4]}}
+	m.args = [...]any{&f.value, &f.wake, &c.waking}
+	return m.keys[:], m.args[:]
+}
+
 // notOurs is what free returns for a key that is gone or another's.
 type notOurs Reason
 
@@ -116,9 +123,7 @@ func (n notOurs) Error() string { return "not this hold's: " + string(n) }
 // request is idempotent, and a key that is gone then was deleted by the first
 // one if it was certainly ours when that was sent (valid).
 func (c *Client) free(ctx context.Context, timeout time.Duration, f *token, valid bool) error {
-	m := &releasing{keys: [...]string{f.keys[0], f.keys[1], f.keys[3], f.keys[4]}}
-	m.args = [...]any{&f.value, &f.wake, &c.waking}
-	keys, args := m.keys[:], m.args[:]
+	keys, args := c.freeing(f)
 	giveUp := c.clock.now().add(timeout)
 	unknown := false
 	for n := 0; ; n++ {

@@ -126,44 +126,57 @@ func poolSize(rdb redis.UniversalClient) (int, error) {
 // never repeated by it: the library knows which ones may be. A failover client's
 // dialer comes along, so that new connections find the new master.
 func derive(rdb redis.UniversalClient, o Options) (*server, error) {
-	size := o.PoolSize + reserved
-	dial := func(d time.Duration) time.Duration {
-		if d <= 0 {
-			return o.Timeout
-		}
-		return min(d, o.Timeout)
-	}
-	lanes := -1 // no connections for pipelines
-	if o.Pipeline {
-		lanes = 1
-	}
-	off := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	if r, ok := rdb.(*redis.ClusterClient); ok {
 		opt := *r.Options()
 		opt.ReadOnly, opt.RouteByLatency, opt.RouteRandomly = false, false, false
 		opt.MaxRetries = -1
 		opt.ContextTimeoutEnabled = true
-		opt.DialTimeout, opt.DialerRetries = dial(opt.DialTimeout), 1
+		opt.DialTimeout, opt.DialerRetries = o.dialTimeout(opt.DialTimeout), 1
 		opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = o.Timeout, o.Timeout, o.Timeout
-		opt.PoolSize, opt.MaxActiveConns, opt.MinIdleConns, opt.MaxConcurrentDials = size, 0, 0, 0
-		opt.PipelinePoolSize, opt.AutoPipelineOptions = lanes, nil
-		opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, off
+		opt.PoolSize, opt.MaxActiveConns, opt.MinIdleConns, opt.MaxConcurrentDials = o.PoolSize+reserved, 0, 0, 0
+		opt.PipelinePoolSize, opt.AutoPipelineOptions = o.lanes(), nil
+		opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, quiet()
 		c := redis.NewClusterClient(&opt)
 		return (&server{rdb: c, cluster: c}).withLane(o, c.AsyncAutoPipelineWithOptions)
 	}
 	opt := *rdb.(*redis.Client).Options()
+	return deriveSingle(&opt, o)
+}
+
+// deriveSingle opens the client of one server; opt is changed.
+func deriveSingle(opt *redis.Options, o Options) (*server, error) {
 	opt.Limiter = nil
 	opt.MaxRetries = -1
 	opt.ContextTimeoutEnabled = true
-	opt.DialTimeout, opt.DialerRetries = dial(opt.DialTimeout), 1
+	opt.DialTimeout, opt.DialerRetries = o.dialTimeout(opt.DialTimeout), 1
 	opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = o.Timeout, o.Timeout, o.Timeout
-	opt.PoolSize, opt.MaxActiveConns, opt.MinIdleConns, opt.MaxConcurrentDials = size, 0, 0, 0
-	opt.PipelinePoolSize, opt.AutoPipelineOptions = lanes, nil
-	opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, off
+	opt.PoolSize, opt.MaxActiveConns, opt.MinIdleConns, opt.MaxConcurrentDials = o.PoolSize+reserved, 0, 0, 0
+	opt.PipelinePoolSize, opt.AutoPipelineOptions = o.lanes(), nil
+	opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, quiet()
 	opt.ClientSideCache, opt.ClientSideCacheConfig = nil, nil
 	opt.ClientSideCacheRefreshOnInvalidate = false
-	c := redis.NewClient(&opt)
+	c := redis.NewClient(opt)
 	return (&server{rdb: c, single: c}).withLane(o, c.AsyncAutoPipelineWithOptions)
+}
+
+// dialTimeout is how long a connection may take to make, for a caller who says d.
+func (o Options) dialTimeout(d time.Duration) time.Duration {
+	if d <= 0 {
+		return o.Timeout
+	}
+	return min(d, o.Timeout)
+}
+
+// lanes is how many connections for pipelines there are; -1 for none.
+func (o Options) lanes() int {
+	if o.Pipeline {
+		return 1
+	}
+	return -1
+}
+
+func quiet() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
 // withLane gives s its shared connection, if that is wanted.

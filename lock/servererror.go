@@ -85,8 +85,13 @@ const (
 // judge turns a failed round trip into an error for the caller and says what
 // the server may have done.
 func judge(op, key string, err error) (effect, error) {
+	if e, ok := errors.AsType[*QuorumError](err); ok {
+		return e.effect(), e
+	}
 	var reply redis.Error
 	switch {
+	case errors.Is(err, ErrInvalid):
+		return effectNone, fmt.Errorf("%s lock %q: %w", op, key, err)
 	case errors.As(err, &reply):
 		e := &ServerError{Op: op, Key: key, Code: codeOf(reply.Error()), Err: err}
 		if e.Temporary() {

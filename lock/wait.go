@@ -85,6 +85,10 @@ func (c *Client) await(r *request, w *waiter, mark int) (leave func()) {
 func (c *Client) look(r *request, v verdict) time.Duration {
 	poll := c.opts.PollInterval
 	poll += rand.N(poll*2/5+1) - poll/5
+	if c.remint {
+		// Nobody is woken, and who split the votes must not meet again.
+		poll = min(poll, 50*time.Millisecond+rand.N(200*time.Millisecond))
+	}
 	if r.mode == modeQueue {
 		poll = queueBeat
 		if v.rank > 1 {

@@ -41,7 +41,13 @@ type detail struct {
 	WaitersWoken int64    `json:"waiters_woken,omitempty"`
 	Why          string   `json:"why,omitempty"`
 	By           string   `json:"by,omitempty"`
+	// KeyBytes is the length of the key where the entry has only its beginning.
+	KeyBytes int `json:"key_bytes,omitempty"`
 }
+
+// maxRefusedKey is how much of a key a refusal keeps: whoever has a token, of any
+// role, can be refused as often as they like, and the trail is kept for ever.
+const maxRefusedKey = 1024
 
 // json encodes d; strings and numbers cannot fail to.
 func (d detail) json() json.RawMessage {
@@ -76,8 +82,17 @@ func (s *Service) refuse(ctx context.Context, actor Actor, action, target, key, 
 	// What a stranger may have typed is cut to what an entry may hold.
 	e := locksteward.Entry{
 		At: s.now(), Actor: clip(actor.Name), Action: action, Target: clip(target), Key: key, Subject: clip(subject),
-		Reason: clip(reason), Outcome: OutcomeRefused, Detail: detail{Why: err.Error()}.json(),
+		Reason: clip(reason), Outcome: OutcomeRefused,
 	}
+	d := detail{Why: err.Error()}
+	if len(key) > maxRefusedKey {
+		e.Key, d.KeyBytes = key[:maxRefusedKey], len(key)
+	}
+	// The reason may name what was typed, too.
+	if len(d.Why) > maxText+4*maxRefusedKey {
+		d.Why = text(d.Why[:maxText+4*maxRefusedKey])
+	}
+	e.Detail = d.json()
 	// The caller may be gone already; the attempt is to be written all the same.
 	if aerr := s.store.AppendEntries(context.WithoutCancel(ctx), e); aerr != nil {
 		return errors.Join(err, aerr)

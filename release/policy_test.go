@@ -395,3 +395,23 @@ func TestPropose(t *testing.T) {
 		t.Errorf("proposed after expiry: %+v", again)
 	}
 }
+
+// TestRefusalKeepsTheBeginningOfAKey: the trail is kept for ever, and whoever has a
+// token of any role can be refused as often as they like.
+func TestRefusalKeepsTheBeginningOfAKey(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	key := "lock:order:" + strings.Repeat("\x00", 900_000)
+	_, err := e.service.Request(t.Context(), ben, release.RequestInput{Target: target, Key: key, Reason: "x"})
+	wantError(t, err, locksteward.ErrRefused, "requester")
+	got := e.refusals(t)
+	if len(got) != 1 || !strings.HasPrefix(key, got[0].Key) || !strings.HasPrefix(got[0].Key, "lock:order:") {
+		t.Fatalf("refusals: %d, key of %d bytes", len(got), len(got[0].Key))
+	}
+	if size := len(got[0].Key) + len(got[0].Detail); size > 16<<10 {
+		t.Errorf("the entry has %d bytes", size)
+	}
+	if want := fmt.Sprintf(`"key_bytes":%d`, len(key)); !strings.Contains(string(got[0].Detail), want) {
+		t.Errorf("detail %s lacks %s", got[0].Detail, want)
+	}
+}

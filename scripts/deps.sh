@@ -1,13 +1,13 @@
 #!/bin/sh
 # Installs what the tests need and the machine lacks; says nothing when all is
-# there. Usage: scripts/deps.sh [redis|prometheus|chromium|cc]...   (default: all)
+# there. Usage: scripts/deps.sh [redis|postgres|prometheus|chromium|cc]...   (default: all)
 #
 # As root it uses apt-get, on macOS Homebrew. It never asks for a password:
 # without the right to install it prints the one command to run, and exits 1.
 # Exit codes: 0 all there, 1 something is missing, 2 unknown argument.
 set -eu
 
-all='redis prometheus chromium cc'
+all='redis postgres prometheus chromium cc'
 
 say() { printf 'deps: %s\n' "$*" >&2; }
 
@@ -18,9 +18,23 @@ have_any() {
 	return 1
 }
 
+# Packages of PostgreSQL keep its server out of PATH: Debian, Red Hat, Homebrew
+# on its two prefixes. internal/testpg looks into the same places.
+postgres_places=${DEPS_POSTGRES_PLACES:-'/usr/lib/postgresql/*/bin /usr/pgsql-*/bin /opt/homebrew/opt/postgresql*/bin /usr/local/opt/postgresql*/bin'}
+
+have_postgres() {
+	if have_any postgres && have_any initdb; then return 0; fi
+	# shellcheck disable=SC2086 # One word per place, and each is a pattern.
+	for place in $postgres_places; do
+		if [ -x "$place/postgres" ] && [ -x "$place/initdb" ]; then return 0; fi
+	done
+	return 1
+}
+
 have() {
 	case $1 in
 	redis) have_any redis-server valkey-server && have_any redis-cli valkey-cli ;;
+	postgres) have_postgres ;;
 	prometheus) have_any promtool && have_any prometheus ;;
 	chromium)
 		have_any chromium chromium-browser google-chrome google-chrome-stable headless-shell ||
@@ -33,6 +47,7 @@ have() {
 apt_packages() {
 	case $1 in
 	redis) echo redis-server redis-tools ;;
+	postgres) echo postgresql ;;
 	prometheus) echo prometheus ;;
 	chromium) echo chromium ;;
 	cc) echo gcc libc6-dev ;;
@@ -42,6 +57,7 @@ apt_packages() {
 brew_packages() {
 	case $1 in
 	redis) echo redis ;;
+	postgres) echo postgresql ;;
 	prometheus) echo prometheus ;;
 	chromium) echo google-chrome ;;
 	cc) echo llvm ;;
@@ -84,6 +100,7 @@ disable_services() {
 	for dep in "$@"; do
 		case $dep in
 		redis) systemctl --quiet disable redis-server >/dev/null 2>&1 || say 'cannot disable the service redis-server: look whether it is wanted' ;;
+		postgres) systemctl --quiet disable postgresql >/dev/null 2>&1 || say 'cannot disable the service postgresql: look whether it is wanted' ;;
 		prometheus) systemctl --quiet disable prometheus >/dev/null 2>&1 || say 'cannot disable the service prometheus: look whether it is wanted' ;;
 		esac
 	done
@@ -146,7 +163,7 @@ wants_redis=''
 for dep in "$@"; do
 	case $dep in
 	redis) wants_redis=yes ;;
-	prometheus | chromium | cc) ;;
+	postgres | prometheus | chromium | cc) ;;
 	*)
 		say "unknown dependency '$dep': write any of $all"
 		exit 2

@@ -13,6 +13,7 @@ import (
 type machine struct {
 	t      *testing.T
 	bin    string
+	lib    string // where PostgreSQL is, beside PATH
 	policy string
 	calls  string
 }
@@ -21,9 +22,14 @@ type machine struct {
 func newMachine(t *testing.T, system, uid string) *machine {
 	t.Helper()
 	dir := t.TempDir()
-	m := &machine{t: t, bin: filepath.Join(dir, "bin"), policy: filepath.Join(dir, "policy-rc.d"), calls: filepath.Join(dir, "calls")}
-	if err := os.Mkdir(m.bin, 0o700); err != nil {
-		t.Fatal(err)
+	m := &machine{
+		t: t, bin: filepath.Join(dir, "bin"), lib: filepath.Join(dir, "lib", "15", "bin"),
+		policy: filepath.Join(dir, "policy-rc.d"), calls: filepath.Join(dir, "calls"),
+	}
+	for _, d := range []string{m.bin, m.lib} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, tool := range []string{"sh", "rm", "chmod", "cat"} {
 		path, err := exec.LookPath(tool)
@@ -42,7 +48,13 @@ func newMachine(t *testing.T, system, uid string) *machine {
 // has gives the machine a program.
 func (m *machine) has(name, body string) {
 	m.t.Helper()
-	if err := os.WriteFile(filepath.Join(m.bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o700); err != nil {
+	m.hasIn(m.bin, name, body)
+}
+
+// hasIn gives it a program in a directory of its own.
+func (m *machine) hasIn(dir, name, body string) {
+	m.t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o700); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -58,6 +70,9 @@ func (m *machine) installer(name string, programs ...string) {
 	body.WriteString("echo \"frontend $DEBIAN_FRONTEND\" >>'" + m.calls + "'\n")
 	for _, p := range programs {
 		path := filepath.Join(m.bin, p)
+		if p == "postgres" || p == "initdb" {
+			path = filepath.Join(m.lib, p)
+		}
 		body.WriteString("printf '#!/bin/sh\\necho v=7.0.15 x\\n' >'" + path + "'; chmod 755 '" + path + "'\n")
 	}
 	m.has(name, body.String())
@@ -67,7 +82,10 @@ func (m *machine) installer(name string, programs ...string) {
 func (m *machine) run(args ...string) (code int, said, calls string) {
 	m.t.Helper()
 	cmd := exec.CommandContext(m.t.Context(), "./deps.sh", args...)
-	cmd.Env = []string{"PATH=" + m.bin, "DEPS_POLICY_FILE=" + m.policy}
+	cmd.Env = []string{
+		"PATH=" + m.bin, "DEPS_POLICY_FILE=" + m.policy,
+		"DEPS_POSTGRES_PLACES=/nowhere/*/bin " + filepath.Dir(filepath.Dir(m.lib)) + "/*/bin",
+	}
 	out, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		code = exit.ExitCode()
@@ -95,6 +113,9 @@ func TestDepsSaysNothingWhenAllIsThere(t *testing.T) {
 	for _, p := range []string{"prometheus", "promtool", "google-chrome", "clang"} {
 		m.has(p, "exit 0")
 	}
+	for _, p := range []string{"postgres", "initdb"} {
+		m.hasIn(m.lib, p, "exit 0") // Not on PATH, as Debian has it.
+	}
 	if code, said, calls := m.run(); code != 0 || said != "" || calls != "" {
 		t.Errorf("exit %d, said %q, called %q; want nothing", code, said, calls)
 	}
@@ -103,14 +124,14 @@ func TestDepsSaysNothingWhenAllIsThere(t *testing.T) {
 func TestDepsInstallsAsRoot(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "Linux", "0")
-	m.installer("apt-get", "redis-server", "redis-cli", "promtool", "prometheus", "cc")
-	code, said, calls := m.run("redis", "prometheus", "cc")
+	m.installer("apt-get", "redis-server", "redis-cli", "promtool", "prometheus", "cc", "postgres", "initdb")
+	code, said, calls := m.run("redis", "postgres", "prometheus", "cc")
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, said)
 	}
 	for _, want := range []string{
 		"apt-get update", "apt-get install -y", "--no-install-recommends",
-		" redis-server redis-tools prometheus gcc libc6-dev\n", "services forbidden", "frontend noninteractive",
+		" redis-server redis-tools postgresql prometheus gcc libc6-dev\n", "services forbidden", "frontend noninteractive",
 	} {
 		if !strings.Contains(calls, want) {
 			t.Errorf("called %q, want %q in it", calls, want)
@@ -138,6 +159,34 @@ func TestDepsInstallsOnlyWhatIsMissing(t *testing.T) {
 	}
 }
 
+// The client alone brings no server.
+func TestDepsWantsTheServerOfPostgreSQL(t *testing.T) {
+	t.Parallel()
+	for name, arrange := range map[string]func(*machine){
+		"nothing":         func(*machine) {},
+		"client":          func(m *machine) { m.has("psql", "exit 0"); m.hasIn(m.lib, "pg_dump", "exit 0") },
+		"no initdb":       func(m *machine) { m.has("postgres", "exit 0") },
+		"in pieces apart": func(m *machine) { m.has("postgres", "exit 0"); m.hasIn(m.lib, "initdb", "exit 0") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, "Linux", "0")
+			arrange(m)
+			m.installer("apt-get", "postgres", "initdb")
+			code, said, calls := m.run("postgres")
+			if code != 0 || !strings.Contains(calls, " postgresql\nservices forbidden\n") {
+				t.Errorf("exit %d, said %q, called %q; want the server installed and not started", code, said, calls)
+			}
+		})
+	}
+	m := newMachine(t, "Linux", "1000")
+	m.has("postgres", "exit 0")
+	m.has("initdb", "exit 0")
+	if code, said, _ := m.run("postgres"); code != 0 || said != "" {
+		t.Errorf("with a server on PATH: exit %d, said %q", code, said)
+	}
+}
+
 func TestDepsWithoutTheRightPrintsOneCommand(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "Linux", "1000")
@@ -156,9 +205,9 @@ func TestDepsWithoutTheRightPrintsOneCommand(t *testing.T) {
 func TestDepsOnMacOS(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "Darwin", "501")
-	m.installer("brew", "redis-server", "redis-cli", "google-chrome")
-	code, said, calls := m.run("redis", "chromium")
-	if code != 0 || !strings.Contains(calls, "brew install --quiet redis\n") {
+	m.installer("brew", "redis-server", "redis-cli", "google-chrome", "postgres", "initdb")
+	code, said, calls := m.run("redis", "postgres", "chromium")
+	if code != 0 || !strings.Contains(calls, "brew install --quiet redis\n") || !strings.Contains(calls, "brew install --quiet postgresql\n") {
 		t.Errorf("exit %d, said %q, called %q", code, said, calls)
 	}
 	// A Chrome that this machine has outside PATH counts as there.
@@ -180,7 +229,7 @@ func TestDepsFails(t *testing.T) {
 		code    int
 		want    string
 	}{
-		"unknown argument":     {func(*machine) {}, []string{"postgres"}, 2, "unknown dependency 'postgres'"},
+		"unknown argument":     {func(*machine) {}, []string{"mysql"}, 2, "unknown dependency 'mysql'"},
 		"nothing to install":   {func(*machine) {}, []string{"cc"}, 1, "package manager"},
 		"installed nothing":    {func(m *machine) { m.installer("apt-get") }, []string{"cc"}, 1, "still missing after the installation: cc"},
 		"installation refused": {func(m *machine) { m.has("apt-get", "echo no such package; exit 100") }, []string{"cc"}, 100, "no such package"},

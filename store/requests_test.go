@@ -174,3 +174,29 @@ func TestCancelledWriteIsRolledBack(t *testing.T) {
 		t.Fatalf("state %q, %v", got.State, err)
 	}
 }
+
+func TestPanicOfACallbackDoesNotKeepTheStore(t *testing.T) {
+	t.Parallel()
+	s := openFile(t)
+	create(t, s, newRequest("r-1", "lock:order:1"))
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_, _ = s.UpdateRequest(t.Context(), "r-1", func(r *locksteward.Request) ([]locksteward.Entry, error) {
+			r.State = locksteward.RequestDenied
+			panic("a fault of the caller")
+		})
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.AppendEntries(ctx, locksteward.Entry{At: time.Now(), Actor: "ana", Action: "after"}); err != nil {
+		t.Fatalf("the next write: %v", err)
+	}
+	if r, err := s.GetRequest(ctx, "r-1"); err != nil || r.State != locksteward.RequestPending {
+		t.Errorf("request is %s, %v; want it untouched", r.State, err)
+	}
+	verified(t, s, 2)
+}

@@ -135,7 +135,17 @@ func (s *Store) inWrite(ctx context.Context, op string, fn func(tx *sql.Tx) erro
 	if err != nil {
 		return s.explain(op, err)
 	}
-	if err := fn(tx); err != nil {
+	done := false
+	defer func() {
+		if !done {
+			// A panic of fn passes through, and an HTTP server survives it: the one
+			// connection that writes must not be kept by it for ever.
+			_ = tx.Rollback()
+		}
+	}()
+	err = fn(tx)
+	done = true
+	if err != nil {
 		// A rollback after a failed statement can itself only fail when the
 		// transaction is gone already.
 		if rerr := tx.Rollback(); rerr != nil && !errors.Is(rerr, sql.ErrTxDone) {

@@ -136,9 +136,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer cancel(nil)
 	a.audit(ctx, "agent.start", "")
 
-	if err := a.releases.Recover(ctx); err != nil {
-		a.log.Error("release requests of the last run are not settled", zap.Error(err))
-	}
 	a.countRequests(ctx)
 
 	var servers sync.WaitGroup
@@ -151,6 +148,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	serve("metrics", a.metrics.Run)
 	serve("console", a.console.Run)
+	// What the last run left open is settled first in there, and beside the
+	// servers: a Redis that does not answer must not keep the health checks waiting.
 	serve("release", a.releases.Run)
 	serve("housekeeping", a.keepHouse)
 
@@ -160,9 +159,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, w := range a.targets {
 		w.start(ctx)
 	}
-	a.mu.Unlock()
+	// Said under the lock: from its end on a reload may replace the configuration.
 	a.log.Info("agent started", zap.Stringer("metrics", a.metrics.Addr()), zap.String("console", a.console.URL()),
 		zap.Int("targets", len(a.cfg.Targets)), zap.Int("classes", len(a.cfg.Classes)))
+	a.mu.Unlock()
 
 	<-ctx.Done()
 	a.log.Info("agent stops", zap.String("reason", context.Cause(ctx).Error()))

@@ -2,12 +2,14 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/console"
+	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/store"
 )
@@ -41,7 +43,27 @@ func (a *Agent) Lock(ctx context.Context, target string, db int, key string) (lo
 	if err := w.ownDB(db); err != nil {
 		return locksteward.Lock{}, err
 	}
-	return w.scanner.Table().Refresh(ctx, key)
+	l, err := w.scanner.Table().Refresh(ctx, key)
+	return l, w.told(err)
+}
+
+// told gives the person who asked the reason why a target could not be read:
+// else it would stand in the log alone.
+func (w *watched) told(err error) error {
+	if err == nil || api.ProblemFor(err).Code != api.CodeInternal {
+		return err
+	}
+	return api.NewProblem(api.CodeUnavailable, "target "+w.target.Name+" could not be read: "+connect.Explain(err))
+}
+
+// stored gives the person who asked the reason why the store could not be used.
+// Its sentences are made for people, and may say that a release was carried out
+// and only not written down.
+func stored(err error) error {
+	if _, ok := errors.AsType[*store.Error](err); ok && api.ProblemFor(err).Code == api.CodeInternal {
+		return api.NewProblem(api.CodeUnavailable, err.Error())
+	}
+	return err
 }
 
 // Explain says what each rule makes of a lock.
@@ -121,11 +143,13 @@ type requests struct {
 }
 
 func (r requests) List(ctx context.Context, f console.RequestFilter) ([]locksteward.Request, error) {
-	return r.service.List(ctx, release.Filter{States: f.States, Target: f.Target, Limit: f.Limit})
+	list, err := r.service.List(ctx, release.Filter{States: f.States, Target: f.Target, Limit: f.Limit})
+	return list, stored(err)
 }
 
 func (r requests) Get(ctx context.Context, id string) (locksteward.Request, error) {
-	return r.service.Get(ctx, id)
+	req, err := r.service.Get(ctx, id)
+	return req, stored(err)
 }
 
 func (r requests) Request(ctx context.Context, actor console.Actor, in console.ReleaseInput) (locksteward.Request, error) {
@@ -134,15 +158,18 @@ func (r requests) Request(ctx context.Context, actor console.Actor, in console.R
 			return locksteward.Request{}, err
 		}
 	}
-	return r.service.Request(ctx, person(actor), release.RequestInput{Target: in.Target, Key: in.Key, Reason: in.Reason})
+	req, err := r.service.Request(ctx, person(actor), release.RequestInput{Target: in.Target, Key: in.Key, Reason: in.Reason})
+	return req, stored(err)
 }
 
 func (r requests) Approve(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
-	return r.service.Approve(ctx, person(actor), id, release.Word(w))
+	req, err := r.service.Approve(ctx, person(actor), id, release.Word(w))
+	return req, stored(err)
 }
 
 func (r requests) Deny(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
-	return r.service.Deny(ctx, person(actor), id, release.Word(w))
+	req, err := r.service.Deny(ctx, person(actor), id, release.Word(w))
+	return req, stored(err)
 }
 
 func person(actor console.Actor) release.Actor {
@@ -157,7 +184,8 @@ func person(actor console.Actor) release.Actor {
 type trail struct{ store *store.Store }
 
 func (t trail) Entries(ctx context.Context, limit int) ([]locksteward.Entry, error) {
-	return t.store.Entries(ctx, store.EntryQuery{Limit: limit})
+	entries, err := t.store.Entries(ctx, store.EntryQuery{Limit: limit})
+	return entries, stored(err)
 }
 
 var (

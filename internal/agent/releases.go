@@ -75,7 +75,7 @@ func (a *Agent) ReadLock(ctx context.Context, target, key string) (locksteward.L
 	}
 	l, err := w.scanner.Table().Refresh(ctx, key)
 	if err != nil {
-		return locksteward.Lock{}, nil, err
+		return locksteward.Lock{}, nil, w.told(err)
 	}
 	return l, a.firing(l), nil
 }

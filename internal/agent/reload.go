@@ -61,6 +61,9 @@ func (a *Agent) reload(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("reload: %w", err)
 	}
+	if a.alerts.dispatcher.Same(receivers.dispatcher) {
+		receivers = a.alerts // with all that waits in it
+	}
 	fresh := map[string]*watched{}
 	defer func() {
 		if err != nil {
@@ -116,9 +119,11 @@ func (a *Agent) apply(running context.Context, cfg config.Config, classes *class
 			a.exporter.RemoveTarget(w.target.Name)
 		}
 	}
-	receivers.start(running)
-	a.mu.Lock()
 	oldReceivers := a.alerts
+	if receivers != oldReceivers {
+		receivers.start(running)
+	}
+	a.mu.Lock()
 	for _, w := range gone {
 		delete(a.targets, w.target.Name)
 	}
@@ -132,7 +137,9 @@ func (a *Agent) apply(running context.Context, cfg config.Config, classes *class
 	for _, t := range cfg.Targets {
 		a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
 	}
-	oldReceivers.stop()
+	if receivers != oldReceivers {
+		oldReceivers.stop()
+	}
 	for _, w := range fresh {
 		w.start(running)
 	}

@@ -16,10 +16,11 @@ const (
 	clusterTimeout = 30 * time.Second
 )
 
-// Cluster is a Redis Cluster of three masters without replicas. Node i serves
-// the i-th third of the slots.
+// Cluster is a Redis Cluster of three masters, without replicas unless
+// [Cluster.AddReplica] makes one. Node i serves the i-th third of the slots.
 type Cluster struct {
-	Nodes []*Server
+	Nodes    []*Server
+	Replicas []*Server
 
 	t testing.TB
 }
@@ -128,7 +129,7 @@ func (c *Cluster) NodeOf(key string) *Server {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), clusterTimeout)
 	defer cancel()
-	for _, n := range c.Nodes {
+	for _, n := range slices.Concat(c.Nodes, c.Replicas) {
 		client := redis.NewClient(n.Options())
 		slot, slotErr := client.ClusterKeySlot(ctx, key).Result()
 		shards, err := client.ClusterShards(ctx).Result()
@@ -155,7 +156,7 @@ func owns(shard redis.ClusterShard, slot int64) bool {
 func (c *Cluster) masterOf(shard redis.ClusterShard) *Server {
 	c.t.Helper()
 	for _, told := range shard.Nodes {
-		for _, n := range c.Nodes {
+		for _, n := range slices.Concat(c.Nodes, c.Replicas) {
 			port := int64(n.proc.Port())
 			if told.Role == "master" && (told.Port == port || told.TLSPort == port) {
 				return n

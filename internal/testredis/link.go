@@ -14,6 +14,7 @@ type link struct {
 	client net.Conn
 	server net.Conn
 	lossy  atomic.Bool // replies were dropped: never deliver again
+	deaf   atomic.Bool // requests were dropped: never deliver again
 
 	once sync.Once
 	done chan struct{}
@@ -67,6 +68,8 @@ func (l *link) read(conn net.Conn, out chan<- chunk, counter *replyCounter) {
 			c := chunk{data: append([]byte(nil), buf[:n]...), at: time.Now()}
 			if counter != nil {
 				c = l.judge(c, counter)
+			} else if l.ignores() {
+				c.data = nil
 			}
 			select {
 			case out <- c:
@@ -81,6 +84,14 @@ func (l *link) read(conn net.Conn, out chan<- chunk, counter *replyCounter) {
 			return
 		}
 	}
+}
+
+// ignores says that requests are thrown away.
+func (l *link) ignores() bool {
+	if l.proxy.droppingRequests() {
+		l.deaf.Store(true)
+	}
+	return l.deaf.Load()
 }
 
 // judge takes from a chunk of the server what the proxy lets through.
@@ -124,7 +135,7 @@ func (l *link) write(conn net.Conn, in <-chan chunk, delay, count *atomic.Int64)
 		if len(c.data) > 0 {
 			// Counted before, so that who got a reply finds it counted.
 			count.Add(int64(len(c.data)))
-			if _, err := conn.Write(c.data); err != nil {
+			if err := l.send(conn, c.data); err != nil {
 				l.reset()
 				return
 			}
@@ -137,6 +148,22 @@ func (l *link) write(conn net.Conn, in <-chan chunk, delay, count *atomic.Int64)
 	if tcp, ok := conn.(*net.TCPConn); !ok || tcp.CloseWrite() != nil {
 		l.reset()
 	}
+}
+
+// send writes data, in slices where the proxy wants them. Each is a packet of its
+// own: connections of Go send at once.
+func (l *link) send(conn net.Conn, data []byte) error {
+	for len(data) > 0 {
+		n := len(data)
+		if most := int(l.proxy.slice.Load()); most > 0 {
+			n = min(n, most)
+		}
+		if _, err := conn.Write(data[:n]); err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return nil
 }
 
 // wait returns false when the link ends before d has passed and the traffic

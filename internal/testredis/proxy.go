@@ -23,10 +23,12 @@ type Proxy struct {
 	replies    atomic.Int64
 	delayReply atomic.Int64 // nanoseconds
 	delayAsk   atomic.Int64 // nanoseconds
+	slice      atomic.Int64 // bytes; 0: whole
 
 	mu       sync.Mutex
 	cut      bool
 	drop     bool
+	dropAsks bool
 	frozen   chan struct{} // closed when nothing is frozen
 	cutAfter int           // replies still let through; -1: no cut armed
 	links    map[*link]struct{}
@@ -71,13 +73,16 @@ func (p *Proxy) Cut() {
 }
 
 // Heal ends every fault: [Proxy.Cut], [Proxy.Freeze], [Proxy.DropReplies],
-// delays and an armed [Proxy.CutAfterReplies]. A connection that lost replies
-// is reset, since what it would get next belongs to another request.
+// [Proxy.DropRequests], delays, slices and an armed [Proxy.CutAfterReplies]. A
+// connection that lost anything is reset, since what it would get next belongs
+// to another request.
 func (p *Proxy) Heal() {
 	p.Delay(0)
 	p.DelayRequests(0)
+	p.Slice(0)
 	p.Freeze(false)
 	p.DropReplies(false)
+	p.DropRequests(false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut, p.cutAfter = false, -1
@@ -108,6 +113,28 @@ func (p *Proxy) DropReplies(on bool) {
 		}
 	}
 }
+
+// DropRequests throws away what clients send while on: the server never hears
+// of it, connections stay open. When it is turned off, connections that lost
+// something are reset.
+func (p *Proxy) DropRequests(on bool) {
+	p.mu.Lock()
+	p.dropAsks = on
+	links := p.snapshot()
+	p.mu.Unlock()
+	if on {
+		return
+	}
+	for _, l := range links {
+		if l.deaf.Load() {
+			l.reset()
+		}
+	}
+}
+
+// Slice passes everything on in packets of at most n bytes, in both directions;
+// 0 ends that.
+func (p *Proxy) Slice(n int) { p.slice.Store(int64(n)) }
 
 // Freeze stops all traffic in both directions while on, connections staying
 // open, as in a network that loses every packet. What came meanwhile passes
@@ -211,6 +238,12 @@ func (p *Proxy) dropping() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.drop
+}
+
+func (p *Proxy) droppingRequests() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dropAsks
 }
 
 func (p *Proxy) flowing() <-chan struct{} {

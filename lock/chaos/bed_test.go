@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -19,8 +20,10 @@ import (
 const (
 	leaseTTL  = 400 * time.Millisecond
 	pollEvery = 40 * time.Millisecond
-	// tripTimeout is Options.Timeout of the clients.
+	// tripTimeout is Options.Timeout of the workers; busyTimeout that of tests in
+	// which nothing but a busy machine is slow.
 	tripTimeout = 300 * time.Millisecond
+	busyTimeout = 3 * time.Second
 	// longerThanLease is how long a fault lasts that no lease survives.
 	longerThanLease = leaseTTL * 3 / 2
 )
@@ -65,11 +68,13 @@ var topologies = map[string]func(*testing.T) *bed{
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	store := testredis.Start(t)
-	return &bed{
+	b := &bed{
 		t: t, store: store, ledger: &ledger{store.Client(t)}, rec: lockcheck.NewRecorder(nil),
 		locks: []string{"lock:a", "lock:b", "lock:c"},
 		rng:   rand.New(rand.NewPCG(*seed, 2)), mode: modes[0],
 	}
+	t.Cleanup(b.keep)
+	return b
 }
 
 func newSingle(t *testing.T, config ...string) *bed {
@@ -102,7 +107,7 @@ func patient(t *testing.T, srv *testredis.Server) *redis.Client {
 // open returns a lock client on connection i, closed at the end of the test.
 func (b *bed) open(i int, o lock.Options) *lock.Client {
 	b.t.Helper()
-	o.Timeout, o.PollInterval = tripTimeout, pollEvery
+	o.Timeout, o.PollInterval = cmp.Or(o.Timeout, tripTimeout), pollEvery
 	c, err := lock.New(b.dial[i%len(b.dial)], o)
 	if err != nil {
 		b.t.Fatal(err)
@@ -130,8 +135,8 @@ func (b *bed) work(n int) {
 // worker returns one that uses connection i.
 func (b *bed) worker(i int, name string) *worker {
 	return &worker{
-		name: name, client: b.open(i, lock.Options{App: name}), ledger: b.ledger, rec: b.rec,
-		locks: b.locks, mode: b.mode, ttl: leaseTTL,
+		name: name, client: b.open(i, lock.Options{App: name, Pipeline: i%4 >= 2}), ledger: b.ledger, rec: b.rec,
+		locks: b.locks, fair: b.mode.fair(i), ttl: leaseTTL,
 		rng: rand.New(rand.NewPCG(b.rng.Uint64(), uint64(i))), taken: &b.taken,
 	}
 }
@@ -142,7 +147,7 @@ func (b *bed) spawn(change func(*order)) *process {
 	b.spawned++
 	o := order{
 		Name: fmt.Sprintf("child%d", b.spawned), Server: b.srv.URL(), Ledger: b.store.URL(), Locks: b.locks,
-		Mode: b.mode.name, TTL: leaseTTL, Timeout: tripTimeout, Seed: b.rng.Uint64(),
+		Fair: b.mode.fair(b.spawned), TTL: leaseTTL, Timeout: tripTimeout, Seed: b.rng.Uint64(),
 	}
 	if change != nil {
 		change(&o)

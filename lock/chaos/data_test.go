@@ -96,24 +96,34 @@ func restartEmpty(b *bed) {
 // that may end in the middle of a command.
 func restartAOF(b *bed) {
 	dir := b.setting("dir")
+	synced := aofSize(b, dir)
+	pause(time.Duration(20+b.rng.IntN(400)) * time.Millisecond)
+	b.srv.Kill()
+	truncateAOF(b, dir, min(aofSize(b, dir), synced+17))
+	b.srv.Restart()
+}
+
+// aofFile returns the file that the server appends to.
+func aofFile(b *bed, dir string) string {
 	files, err := filepath.Glob(filepath.Join(dir, "appendonlydir", "*.incr.aof"))
 	if err != nil || len(files) != 1 {
 		b.t.Fatalf("append only files: %v, %v", files, err)
 	}
-	synced, err := os.Stat(files[0])
+	return files[0]
+}
+
+func aofSize(b *bed, dir string) int64 {
+	info, err := os.Stat(aofFile(b, dir))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	pause(time.Duration(20+b.rng.IntN(400)) * time.Millisecond)
-	b.srv.Kill()
-	now, err := os.Stat(files[0])
-	if err != nil {
+	return info.Size()
+}
+
+func truncateAOF(b *bed, dir string, size int64) {
+	if err := os.Truncate(aofFile(b, dir), size); err != nil {
 		b.t.Fatal(err)
 	}
-	if err := os.Truncate(files[0], min(now.Size(), synced.Size()+17)); err != nil {
-		b.t.Fatal(err)
-	}
-	b.srv.Restart()
 }
 
 func restartSnapshot(b *bed) {

@@ -1,22 +1,29 @@
 package chaos_test
 
 import (
+	"context"
 	"flag"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
-
-	"github.com/locksteward/locksteward/lock"
 )
 
 var (
 	longFor = flag.Duration("chaos.duration", 0, "how long TestLong runs; 0: not at all")
+	only    = flag.String("chaos.topology", "", "the one topology that TestLong takes; empty: all")
 	seed    = flag.Uint64("chaos.seed", 1, "seed of TestLong's schedule")
 )
 
+// hush takes the log of go-redis, which tells of each broken connection.
+type hush struct{}
+
+func (hush) Printf(context.Context, string, ...any) {}
+
 func TestMain(m *testing.M) {
+	redis.SetLogger(hush{})
 	if len(os.Args) > 1 && os.Args[1] == childArg {
 		os.Exit(child(os.Args[2]))
 	}
@@ -32,24 +39,18 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// mode is a way to take locks under which all nemeses strike.
+// mode is a way in which workers take locks.
 type mode struct {
-	name  string
-	apply func(*lock.Lease)
+	name string
+	// fair says whether worker i waits in the queue.
+	fair func(i int) bool
 }
 
-// modes are all of them. Another one (fair, say) is another line here.
+// modes are all of them. The bounded tests use the first; TestLong draws.
 var modes = []mode{
-	{"plain", func(*lock.Lease) {}},
-}
-
-func modeNamed(name string) mode {
-	for _, m := range modes {
-		if m.name == name {
-			return m
-		}
-	}
-	panic("no mode " + name)
+	{"mixed", func(i int) bool { return i%2 == 0 }},
+	{"plain", func(int) bool { return false }},
+	{"fair", func(int) bool { return true }},
 }
 
 // pause waits without an event to wait for: a fault lasts for a while.

@@ -15,7 +15,7 @@ var networkNemeses = []nemesis{
 	{name: "half open", topology: "single", strays: true, strike: halfOpen},
 	{name: "late delivery", topology: "single", strays: true, strike: lateDelivery},
 	{name: "latency", topology: "single", strays: true, strike: latency},
-	{name: "slices", topology: "single", strike: slices},
+	{name: "slices", topology: "single", strike: slicePackets},
 }
 
 func repliesLost(b *bed) {
@@ -81,7 +81,7 @@ func latency(b *bed) {
 	b.proxy.Heal()
 }
 
-func slices(b *bed) {
+func slicePackets(b *bed) {
 	for _, n := range []int{1, 3, 17} {
 		b.proxy.Slice(n)
 		b.progress(5)

@@ -1,9 +1,14 @@
 package chaos_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/record"
 )
 
 // processNemeses break the processes that take locks.
@@ -51,3 +56,73 @@ func TestStoppedProcesses(t *testing.T) { storm(t, named("stopped processes")) }
 
 // Faults 6 and 7: the same are killed.
 func TestKilledProcesses(t *testing.T) { storm(t, named("killed processes")) }
+
+// Fault 7: the first k in the queue are killed or stopped: who lives is served
+// within 200 ms for each of them.
+func TestDeadWaitersInQueue(t *testing.T) {
+	t.Parallel()
+	for _, k := range []int{1, 3} {
+		for how, end := range map[string]func(*process){"killed": (*process).kill, "stopped": (*process).stop} {
+			t.Run(fmt.Sprintf("%d %s", k, how), func(t *testing.T) {
+				t.Parallel()
+				deadWaiters(newSingle(t), k, end)
+			})
+		}
+	}
+}
+
+func deadWaiters(b *bed, k int, end func(*process)) {
+	t := b.t
+	b.locks = b.locks[:1]
+	key := b.locks[0]
+	queue := record.Companion(record.DefaultPrefix, record.KindWait, key)
+	waiting := func(n int) {
+		t.Helper()
+		testredis.Eventually(t, 20*time.Second, func() bool {
+			return b.admin.ZCard(t.Context(), queue).Val() == int64(n)
+		}, fmt.Sprintf("%d wait in the queue", n))
+	}
+	holder, last := b.open(0, lock.Options{Timeout: busyTimeout}), b.open(0, lock.Options{Timeout: busyTimeout})
+	lease := lock.Lease{TTL: 10 * time.Second, Fair: true}
+	h, err := holder.Acquire(t.Context(), key, lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range k {
+		b.spawn(func(o *order) { o.Fair, o.Patient, o.TTL = true, true, 10*time.Second })
+		waiting(i + 1)
+	}
+	type served struct {
+		h   *lock.Handle
+		err error
+		at  time.Time
+	}
+	done := make(chan served, 1)
+	go func() {
+		h, err := last.Acquire(t.Context(), key, lease)
+		done <- served{h, err, time.Now()}
+	}()
+	waiting(k + 1)
+	for _, p := range b.children {
+		end(p)
+	}
+	released := time.Now()
+	if err := h.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	got := <-done
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	// What the library promises, and what a busy machine takes on top.
+	if took, most := got.at.Sub(released), time.Duration(k)*200*time.Millisecond; took > most+150*time.Millisecond {
+		t.Errorf("served %s after the release, behind %d dead waiters: want at most %s", took, k, most)
+	}
+	if err := got.h.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, p := range b.children {
+		p.kill()
+	}
+	b.rec.Killed()
+}

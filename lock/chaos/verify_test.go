@@ -45,7 +45,7 @@ type nemesis struct {
 	strike func(*bed)
 }
 
-// storm runs workers while n strikes, in every mode, and judges what they saw.
+// storm runs workers while n strikes, and judges what they saw.
 func storm(t *testing.T, n nemesis) {
 	t.Helper()
 	t.Parallel()
@@ -55,23 +55,18 @@ func storm(t *testing.T, n nemesis) {
 // stormAlone is storm for tests that must not be parallel.
 func stormAlone(t *testing.T, n nemesis) {
 	t.Helper()
-	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) {
-			b := topologies[n.topology](t)
-			b.mode = m
-			if n.prepare != nil {
-				n.prepare(b)
-			}
-			b.work(6)
-			b.progress(10)
-			for range cmp.Or(n.times, 2) {
-				n.strike(b)
-				b.progress(10)
-			}
-			b.halt()
-			b.judge(n)
-		})
+	b := topologies[n.topology](t)
+	if n.prepare != nil {
+		n.prepare(b)
 	}
+	b.work(6)
+	b.progress(10)
+	for range cmp.Or(n.times, 2) {
+		n.strike(b)
+		b.progress(10)
+	}
+	b.halt()
+	b.judge(n)
 }
 
 // judge checks the record of a bed at rest that n has struck, and what is left
@@ -110,9 +105,6 @@ func (b *bed) judge(ns ...nemesis) {
 		b.t.Error(v)
 	}
 	b.leftovers()
-	if b.t.Failed() {
-		keep(b.t, h)
-	}
 }
 
 func rejected(writes []lockcheck.Write) int {
@@ -166,9 +158,13 @@ func (b *bed) leftovers() {
 	}
 }
 
-// keep writes a history, and what makes it again, to the artifacts of the test.
-func keep(t *testing.T, h lockcheck.History) {
-	t.Helper()
+// keep writes the history of a test that failed, and what makes it again, to its
+// artifacts.
+func (b *bed) keep() {
+	t, h := b.t, b.rec.History()
+	if !t.Failed() {
+		return
+	}
 	data, err := json.MarshalIndent(struct {
 		Seed    uint64            `json:"seed"`
 		Test    string            `json:"test"`

@@ -18,10 +18,12 @@ type worker struct {
 	ledger *ledger
 	rec    *lockcheck.Recorder
 	locks  []string
-	mode   mode
+	fair   bool
 	ttl    time.Duration
 	// hold is how long to keep a lock; 0 draws it.
 	hold time.Duration
+	// patient waits in one acquire for as long as it takes.
+	patient bool
 	// rude goes on writing without a look at its context, as code does that was
 	// never told of it.
 	rude bool
@@ -55,8 +57,8 @@ func (w *worker) cycle(ctx context.Context) {
 	}
 	work := w.hold
 	if work == 0 {
-		work = time.Duration(w.rng.Int64N(int64(w.ttl / 8)))
-		if w.rng.IntN(8) == 0 {
+		work = time.Duration(w.rng.Int64N(int64(w.ttl / 10)))
+		if w.rng.IntN(12) == 0 {
 			work = w.ttl * 3 / 2 // needs renewals
 		}
 	}
@@ -82,10 +84,11 @@ func (w *worker) cycle(ctx context.Context) {
 // acquire takes a lock; nil if it could not.
 func (w *worker) acquire(ctx context.Context) (*lock.Handle, lockcheck.Hold) {
 	key := w.locks[w.rng.IntN(len(w.locks))]
-	lease := lock.Lease{TTL: w.ttl, Wait: w.ttl}
-	w.mode.apply(&lease)
+	lease := lock.Lease{TTL: w.ttl, Wait: w.ttl, Fair: w.fair}
 	take := w.client.Acquire
-	if w.rng.IntN(4) == 0 {
+	if w.patient {
+		lease.Wait = 0
+	} else if w.rng.IntN(4) == 0 {
 		take = w.client.TryAcquire
 	}
 	invoked := lockcheck.Now()
@@ -115,6 +118,9 @@ func attempt(key, client string, invoked, returned int64, err error) lockcheck.A
 	// Behind any other error a copy of the request may have gone through.
 	if held, ok := errors.AsType[*lock.HeldError](err); ok {
 		a.Outcome, a.Holder = lockcheck.Held, held.Holder.ID
+		if held.Queued {
+			a.Outcome = lockcheck.Queued
+		}
 	}
 	return a
 }

@@ -122,7 +122,10 @@ func buildVectors() vectors {
 		v.Waiters = append(v.Waiters, waiterVector{text, err == nil, w})
 	}
 	for _, w := range []wakeVector{
-		{Message: "free", ID: "A"}, {Message: "free A B", ID: "A"}, {Message: "free A B", ID: "B"}, {Message: "free A B", ID: "C"},
+		{Message: "free", ID: "A"},
+		{Message: "free A B", ID: "A"},
+		{Message: "free A B", ID: "B"},
+		{Message: "free A B", ID: "C"},
 		{Message: "something of a later version", ID: "C"},
 	} {
 		w.Before, w.Try = record.TurnOf(w.Message, w.ID)

@@ -1,0 +1,205 @@
+package lock
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+var (
+	//go:embed raise.lua
+	raiseText   string
+	raiseScript = newScript("raise", raiseText)
+)
+
+// quorum runs each script on all nodes at once and answers as one server would,
+// with what a majority of them says. A majority is one of all nodes that were
+// given, whether they are up or not.
+//
+// What one acquisition may have left on a node is known by its trail, and
+// removed by the node's janitor if the release itself could not.
+type quorum struct {
+	c           *Client
+	nodes       []*node
+	need        int
+	nodeTimeout time.Duration // 0: by the TTL
+	minUptime   time.Duration // 0: none
+
+	wg sync.WaitGroup // requests on their way, and nothing else
+	// met is set when all nodes have had the time to be connected to.
+	met atomic.Bool
+	// same is what is wrong with the nodes as far as they could be told apart.
+	same atomic.Pointer[sameServer]
+
+	mu     sync.Mutex
+	trails map[string]*trail // by value of the lock
+	sweep  int               // trails at which to look for old ones
+}
+
+func newQuorum(nodes int, nodeTimeout, minUptime time.Duration) *quorum {
+	q := &quorum{
+		need:        nodes/2 + 1,
+		nodeTimeout: nodeTimeout,
+		minUptime:   minUptime,
+		trails:      map[string]*trail{},
+		sweep:       minSweep,
+	}
+	for i := range nodes {
+		n := &node{index: i}
+		n.janitor = &janitor{q: q, n: n, chores: map[string]*chore{}, kick: make(chan struct{}, 1)}
+		q.nodes = append(q.nodes, n)
+	}
+	return q
+}
+
+// close closes the connections, once nothing is under way any more.
+func (q *quorum) close() error {
+	q.wg.Wait()
+	var errs []error
+	for _, n := range q.nodes {
+		if n.server != nil {
+			errs = append(errs, n.server.rdb.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// eval is one round of votes; two for an acquire.
+func (q *quorum) eval(ctx context.Context, s *script, keys []string, args []any) (any, error) {
+	// A request that was given up may still be written when its caller has gone
+	// on: nothing of the caller's is pointed at.
+	args = settled(args)
+	switch s {
+	case acquireScript:
+		return q.acquire(ctx, keys, args)
+	case renewScript:
+		return q.renew(ctx, keys, args)
+	case releaseScript:
+		return q.release(ctx, keys, args)
+	case beatScript:
+		return q.beat(ctx, keys, args)
+	case leaveScript:
+		return int64(0), nil // nobody was recorded
+	default:
+		return nil, fmt.Errorf("%w: script %s", ErrInvalid, s.op)
+	}
+}
+
+// settled returns args without pointers.
+func settled(args []any) []any {
+	out := make([]any, len(args))
+	for i, a := range args {
+		switch a := a.(type) {
+		case *string:
+			out[i] = *a
+		case *int64:
+			out[i] = *a
+		default:
+			out[i] = a
+		}
+	}
+	return out
+}
+
+// patience is how long a node may take for a lease of ttl; 0 for any.
+func (q *quorum) patience(ttl time.Duration) time.Duration {
+	switch {
+	case q.nodeTimeout > 0:
+		return q.nodeTimeout
+	case ttl > 0:
+		return min(DefaultNodeTimeout, max(minNodeTimeout, ttl/20))
+	default:
+		return DefaultNodeTimeout
+	}
+}
+
+// answer is what came of a request to one node.
+type answer struct {
+	node  *node
+	reply any
+	err   error
+}
+
+// round is one script for several nodes.
+type round struct {
+	script  *script
+	keys    []string
+	args    []any
+	timeout time.Duration
+	// note is called with each answer, also with one that is late for the round,
+	// from several goroutines. May be nil.
+	note func(answer)
+	// decided says, with each answer in turn, that no other can change the
+	// outcome.
+	decided func(answer) bool
+}
+
+// ask sends r to nodes at once and returns when all have answered, the timeout
+// is over or ctx has ended. Once the outcome is decided, those that have not
+// answered have as long again as that took, and no longer: a node that hangs
+// costs next to nothing. Requests end with their timeout, not with ctx.
+func (q *quorum) ask(ctx context.Context, nodes []*node, r round) {
+	began := time.Now()
+	until := began.Add(r.timeout)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
+		until = deadline
+	}
+	detached := context.WithoutCancel(ctx)
+	results := make(chan answer, len(nodes)) // a late one finds its place
+	for _, n := range nodes {
+		q.wg.Go(func() {
+			sub, cancel := context.WithDeadline(detached, until)
+			defer cancel()
+			a := answer{node: n}
+			a.reply, a.err = n.db.eval(sub, r.script, r.keys, r.args)
+			if r.note != nil {
+				r.note(a)
+			}
+			results <- a
+		})
+	}
+	t := time.NewTimer(time.Until(until))
+	defer t.Stop()
+	decided := false
+	for range nodes {
+		select {
+		case a := <-results:
+			if r.decided(a) && !decided {
+				decided = true
+				now := time.Now()
+				t.Reset(min(now.Sub(began)+time.Millisecond, until.Sub(now)))
+			}
+		case <-t.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// now is the client's clock.
+func (q *quorum) now() instant { return q.c.clock.now() }
+
+// forget deletes a key on all nodes, as far as they answer.
+func (q *quorum) forget(ctx context.Context, key string) error {
+	errs := make([]error, len(q.nodes))
+	var wg sync.WaitGroup
+	for i, n := range q.nodes {
+		if n.server == nil {
+			continue
+		}
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, q.patience(0))
+			defer cancel()
+			if err := n.server.rdb.Del(ctx, key).Err(); err != nil {
+				errs[i] = &NodeError{Node: i, Addr: n.addr, Err: err}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,199 @@
+package lock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// Places in the arguments of scripts: the value is the first of acquire, renew
+// and release, the others are those of the first two.
+const (
+	argValue  = 0
+	argID     = 1
+	argTTL    = 2
+	argHolder = 6
+)
+
+// acquire asks all nodes for the lock. Less than a majority is given back at
+// once, on all of them; a majority agrees on the fence.
+func (q *quorum) acquire(ctx context.Context, keys []string, args []any) (any, error) {
+	ttl := milliseconds(args[argTTL])
+	if err := q.tooLong(ttl); err != nil {
+		return nil, err
+	}
+	// Nobody is recorded as waiting: ids change with each attempt.
+	args[argWaiter] = q.c.me.waiter(modeTry)
+	t := q.lay(keys, args, ttl)
+	b := q.ballot(acquireScript.op, keys[0], t)
+	b.ripe = true
+	patience := q.patience(ttl)
+	q.ask(ctx, q.nodes, round{
+		script: acquireScript, keys: keys, args: args, timeout: patience, note: t.asked,
+		decided: func(a answer) bool {
+			b.count(a)
+			return q.met.Load() && (b.won() || b.lost())
+		},
+	})
+	q.met.Store(true)
+	same := q.same.Load()
+	if same == nil && b.won() {
+		q.keep(t)
+		return []any{int64(1), q.raise(ctx, t, b, patience), number(b.yes[0].list()[2])}, nil
+	}
+	q.undo(ctx, t, patience)
+	switch {
+	case same != nil:
+		return nil, same
+	case len(b.holders) > 0 && len(b.yes)+len(b.holders) >= q.need:
+		return b.holder(), nil
+	default:
+		return nil, b.failure(patience)
+	}
+}
+
+// list is the reply of an acquire.
+func (a answer) list() []any {
+	list, _ := a.reply.([]any)
+	return list
+}
+
+// granted and refused say how a node answered an acquire.
+func (a answer) granted() bool {
+	list := a.list()
+	state, ok := at(list, 0).(int64)
+	return a.err == nil && ok && len(list) >= 3 && (state == 1 || state == 2)
+}
+
+func (a answer) refused() bool {
+	list := a.list()
+	state, ok := at(list, 0).(int64)
+	return a.err == nil && ok && len(list) >= 4 && (state == 0 || state == 3)
+}
+
+// count counts the answer to an acquire.
+func (b *ballot) count(a answer) {
+	b.voted[a.node.index] = true
+	switch {
+	case a.granted():
+		b.aye(a)
+		if b.errs[a.node.index] != nil {
+			b.no++ // it will not be older for this round
+		}
+	case a.refused():
+		b.holders = append(b.holders, held{a.node, a.list()})
+		b.nay(a, &b.taken, errNodeTaken)
+	case a.err != nil:
+		_, b.errs[a.node.index] = nodeFailure(b.op, b.key, a.err)
+		b.no++
+	default:
+		b.errs[a.node.index] = errNodeForm
+		b.no++
+	}
+}
+
+// heldThere is what a node says that has the lock for another. It is not
+// [ErrHeld]: one node says nothing about the lock.
+func heldThere(list []any) error {
+	if h := holderOf(list); h.ID != "" {
+		return fmt.Errorf("held by %q on %q (pid %d)", h.App, h.Host, h.PID)
+	}
+	return errNodeTaken
+}
+
+// holder is the answer of the node that tells of the hold on most nodes, and
+// among those of the longest lease.
+func (b *ballot) holder() any {
+	on := map[string]int{}
+	for _, h := range b.holders {
+		on[holderID(h.list)]++
+	}
+	// One that cannot be named says least.
+	delete(on, "")
+	return slices.MaxFunc(b.holders, func(x, y held) int {
+		return cmp.Or(cmp.Compare(on[holderID(x.list)], on[holderID(y.list)]), cmp.Compare(left(x.list), left(y.list)))
+	}).list
+}
+
+// holderID is the id in what a node says of a lock that another has.
+func holderID(list []any) string {
+	for i := 4; i+1 < len(list); i += 2 {
+		if list[i] == record.FieldID {
+			return text(list[i+1])
+		}
+	}
+	return ""
+}
+
+// left is how long a lease lasts as a node says; without TTL, longer than any.
+func left(list []any) time.Duration {
+	ms := number(at(list, 1))
+	if ms < 0 {
+		return MaxTTL * 2
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// raise writes the highest fence that was minted to a majority and returns it, 0
+// if that fails. The nodes of a later acquire share at least one with those, and
+// it mints a higher one.
+func (q *quorum) raise(ctx context.Context, t *trail, b *ballot, patience time.Duration) int64 {
+	var highest int64
+	for _, a := range b.yes {
+		highest = max(highest, number(a.list()[1]))
+	}
+	have := 0
+	var others []*node
+	for _, a := range b.yes {
+		if number(a.list()[1]) == highest {
+			have++
+			continue
+		}
+		others = append(others, a.node)
+	}
+	if have < q.need && highest > 0 && len(others) > 0 {
+		q.ask(ctx, others, round{
+			script: raiseScript, keys: t.keys[:3],
+			args: []any{t.value, t.id, highest}, timeout: patience,
+			decided: func(a answer) bool {
+				if a.err == nil && a.reply == int64(1) {
+					have++
+				}
+				return have >= q.need
+			},
+		})
+	}
+	if have < q.need {
+		return 0
+	}
+	return highest
+}
+
+// undo takes back an acquire that has no majority: on all nodes but those that
+// said no, without regard to the caller's context. It returns when they have
+// answered or ctx has ended.
+func (q *quorum) undo(ctx context.Context, t *trail, patience time.Duration) {
+	nodes := t.perhaps()
+	if len(nodes) == 0 {
+		return
+	}
+	keys, args := q.c.freeing(&t.token)
+	answered := 0
+	q.ask(undone{context.WithoutCancel(ctx), ctx.Done()}, nodes, round{
+		script: releaseScript, keys: keys, args: args, timeout: patience, note: t.freed,
+		decided: func(answer) bool { answered++; return answered == len(nodes) },
+	})
+}
+
+// undone is a context that is over for who waits, without a deadline for what it
+// waits for.
+type undone struct {
+	context.Context
+	done <-chan struct{}
+}
+
+func (u undone) Done() <-chan struct{} { return u.done }

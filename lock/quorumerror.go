@@ -1,0 +1,97 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// QuorumError is a call of a [NewRedlock] client for which too few nodes gave
+// their vote. errors.Is and errors.As find what each node said: a
+// [*ServerError], [ErrUnknown] where no reply came.
+//
+// An acquire that fails so was given back on all nodes; where that was not
+// certain, the library goes on in the background until the lock's TTL. A release
+// goes on likewise. A renewal is tried again inside the lease.
+type QuorumError struct {
+	Op   string // acquire, renew, release or heartbeat
+	Key  string // lock
+	Need int    // votes, of all nodes
+	Got  int
+	// Nodes are those that did not give their vote, in the order of [NewRedlock].
+	Nodes []NodeError
+}
+
+// Error names the lock and what each node said.
+func (e *QuorumError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s lock %q: %d of %d nodes that are needed", e.Op, e.Key, e.Got, e.Need)
+	for i := range e.Nodes {
+		b.WriteString("; ")
+		b.WriteString(e.Nodes[i].Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns what the nodes said.
+func (e *QuorumError) Unwrap() []error {
+	list := make([]error, len(e.Nodes))
+	for i := range e.Nodes {
+		list[i] = &e.Nodes[i]
+	}
+	return list
+}
+
+// Temporary says that the same call may succeed a moment later: the nodes that
+// may say otherwise then are a majority, with those that gave their vote.
+func (e *QuorumError) Temporary() bool {
+	votes := e.Got
+	for i := range e.Nodes {
+		if e.Nodes[i].Temporary() {
+			votes++
+		}
+	}
+	return votes >= e.Need
+}
+
+// effect is what a failed round may have done, for who may repeat it.
+func (e *QuorumError) effect() effect {
+	switch {
+	case e.Op != acquireScript.op && errors.Is(e, ErrUnknown):
+		return effectUnknown
+	case e.Temporary():
+		return effectRetry // an acquire was given back
+	default:
+		return effectNone
+	}
+}
+
+// NodeError is what one node of a [NewRedlock] client said.
+type NodeError struct {
+	Node int    // place in the nodes given to NewRedlock
+	Addr string // of its server
+	Err  error
+}
+
+// Error names the node.
+func (e *NodeError) Error() string {
+	err := e.Err
+	if reply, ok := errors.AsType[*ServerError](err); ok {
+		err = reply.Err // lock and operation are named already
+	}
+	return fmt.Sprintf("nodes[%d] %s: %s", e.Node, e.Addr, err)
+}
+
+// Unwrap returns the error of the node.
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// Temporary says that the node may say otherwise a moment later.
+func (e *NodeError) Temporary() bool {
+	if _, refused := errors.AsType[guardError](e.Err); refused {
+		return false
+	}
+	if reply, ok := errors.AsType[*ServerError](e.Err); ok {
+		return reply.Temporary()
+	}
+	return !errors.Is(e.Err, ErrClosed)
+}

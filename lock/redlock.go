@@ -1,0 +1,204 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// DefaultNodeTimeout is the most that a node of a Redlock client is waited for,
+// unless RedlockOptions.NodeTimeout says otherwise.
+const DefaultNodeTimeout = 50 * time.Millisecond
+
+// minNodeTimeout is the least of a short lease.
+const minNodeTimeout = 5 * time.Millisecond
+
+// maxNodes is how many masters a Redlock client takes.
+const maxNodes = 31
+
+// RedlockOptions tune a client of [NewRedlock]. The zero value is usable.
+type RedlockOptions struct {
+	// Options are those of [New]. Pipeline is refused: votes that share a
+	// connection would be late together. The default of PoolSize is that of the
+	// node with the smallest pool; it bounds acquires, and each node has that many
+	// connections. Waiters look again after 50 to 250 ms, or PollInterval if that
+	// is less.
+	Options
+	// NodeTimeout is how long one node is waited for in one round; an acquire has
+	// two. It must cover a new connection (TCP, TLS, AUTH, INFO) and one script. 1 ms
+	// to 10 s; default: a twentieth of the TTL, at least 5 ms, at most 50 ms.
+	NodeTimeout time.Duration
+	// MinUptime is how long a node must have been up before its vote counts, for
+	// acquires and renewals: a node that lost its memory in a crash must not vote
+	// again before every lease that it forgot is over. Set it to the longest TTL
+	// in use, on all clients: no longer one is then accepted. Needs the command
+	// INFO. Default 0: nodes vote at once.
+	MinUptime time.Duration
+	// AllowEven accepts an even number of nodes, which survives no more failures
+	// than one node less.
+	AllowEven bool
+}
+
+// NewRedlock returns a client that takes each lock on a majority of nodes:
+// independent masters, none of which replicates another. Its methods are those
+// of a client of [New], with these differences: Lease.Fair is refused; waiters
+// poll, since no master can wake them for the majority; waiters cannot be seen
+// from outside; a forced release is noticed at the next renewal; and a failed
+// call may be a [*QuorumError].
+//
+// An odd number of 3 to 31 nodes is wanted; they must be different servers,
+// which is checked by address here and by their run_id when they are connected
+// to: two that are one are [ErrInvalid] then, from each acquire.
+//
+// NewRedlock sends nothing; errors are [ErrInvalid], and name all that is wrong.
+func NewRedlock(nodes []*redis.Client, opts RedlockOptions) (*Client, error) {
+	if err := checkNodes(nodes, opts.AllowEven); err != nil {
+		return nil, fmt.Errorf("new redlock client: %w", err)
+	}
+	size := nodes[0].Options().PoolSize
+	for _, n := range nodes {
+		size = min(size, n.Options().PoolSize)
+	}
+	opts.Options = opts.Options.withDefaults(size)
+	if err := errors.Join(opts.check(), opts.Options.validate()); err != nil {
+		return nil, fmt.Errorf("new redlock client: %w", err)
+	}
+	q := newQuorum(len(nodes), opts.NodeTimeout, opts.MinUptime)
+	for i, rdb := range nodes {
+		if err := q.connect(i, rdb, opts.Options); err != nil {
+			return nil, fmt.Errorf("new redlock client: nodes[%d]: %w", i, errors.Join(err, q.close()))
+		}
+	}
+	c := newClient(opts.Options, q, newClock())
+	c.quorum, c.remint, q.c = q, true, c
+	return c, nil
+}
+
+// connect opens the library's own client of a node.
+func (q *quorum) connect(i int, rdb *redis.Client, o Options) error {
+	n := q.nodes[i]
+	opt := *rdb.Options()
+	n.addr = opt.Addr
+	theirs := opt.OnConnect
+	opt.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
+		if theirs != nil {
+			if err := theirs(ctx, cn); err != nil {
+				return err
+			}
+		}
+		return q.meet(ctx, n, cn)
+	}
+	// A request does not wait for a dial longer than for its node; the dial may
+	// take its time, for the next one.
+	o.Timeout = max(min(o.Timeout, time.Second), q.nodeTimeout)
+	s, err := deriveSingle(&opt, o)
+	if err != nil {
+		return err
+	}
+	n.db, n.server = s, s
+	return nil
+}
+
+// check reports all problems of what is not in Options.
+func (o *RedlockOptions) check() error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: RedlockOptions."+format, append([]any{ErrInvalid}, args...)...))
+	}
+	if o.Pipeline {
+		bad("Pipeline: votes that share a connection would be late together; leave it off")
+	}
+	if o.NodeTimeout != 0 && (o.NodeTimeout < time.Millisecond || o.NodeTimeout > 10*time.Second) {
+		bad("NodeTimeout: want 1ms to 10s, or 0 for the default, got %s", o.NodeTimeout)
+	}
+	if o.MinUptime < 0 {
+		bad("MinUptime: want 0 or more, got %s", o.MinUptime)
+	}
+	return errors.Join(errs...)
+}
+
+// checkNodes reports all problems of the nodes.
+func checkNodes(nodes []*redis.Client, allowEven bool) error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...))
+	}
+	switch n := len(nodes); {
+	case n < 3:
+		bad("nodes: want at least 3 independent masters, got %d (hint: use New for one)", n)
+	case n > maxNodes:
+		bad("nodes: want at most %d, got %d", maxNodes, n)
+	case n%2 == 0 && !allowEven:
+		bad("nodes: want an odd number, got %d, which survive no more failures than %d (hint: RedlockOptions.AllowEven accepts them)", n, n-1)
+	}
+	first := map[string]int{}
+	for i, rdb := range nodes {
+		if rdb == nil {
+			bad("nodes[%d]: is nil", i)
+			continue
+		}
+		if rdb.Options().Addr == "FailoverClient" {
+			bad("nodes[%d]: a Sentinel client changes its server, which loses votes; give the masters themselves", i)
+			continue
+		}
+		addr := serverAddr(rdb.Options())
+		if j, seen := first[addr]; seen {
+			bad("nodes[%d] (%s) and nodes[%d] (%s): are the same server", j, nodes[j].Options().Addr, i, rdb.Options().Addr)
+			continue
+		}
+		first[addr] = i
+	}
+	return errors.Join(errs...)
+}
+
+// serverAddr returns the address of a server in a form that is the same for each
+// way to write it. Names are not looked up.
+func serverAddr(o *redis.Options) string {
+	if o.Network == "unix" || strings.HasPrefix(o.Addr, "/") {
+		return "unix " + filepath.Clean(o.Addr)
+	}
+	host, port, err := net.SplitHostPort(o.Addr)
+	if err != nil {
+		return "tcp " + strings.ToLower(o.Addr)
+	}
+	if n, err := strconv.Atoi(port); err == nil {
+		port = strconv.Itoa(n)
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if ip, err := netip.ParseAddr(host); err == nil {
+		host = ip.Unmap().String()
+	}
+	switch host {
+	case "", "127.0.0.1", "::1", "0.0.0.0", "::":
+		host = "localhost"
+	}
+	return "tcp " + net.JoinHostPort(host, port)
+}
+
+// refuse says what a Redlock client does not do; q may be nil.
+func (q *quorum) refuse(l Lease) error {
+	if q == nil {
+		return nil
+	}
+	var errs []error
+	if l.Fair {
+		errs = append(errs, fmt.Errorf("%w: Lease.Fair: not with Redlock: each node would have a queue of its own, and they would not agree", ErrInvalid))
+	}
+	return errors.Join(append(errs, q.tooLong(l.TTL))...)
+}
+
+// tooLong refuses a lease that a node could forget and vote against.
+func (q *quorum) tooLong(ttl time.Duration) error {
+	if q.minUptime > 0 && ttl > q.minUptime {
+		return fmt.Errorf("%w: Lease.TTL: want at most RedlockOptions.MinUptime, %s, got %s", ErrInvalid, q.minUptime, ttl)
+	}
+	return nil
+}

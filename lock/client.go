@@ -29,6 +29,7 @@ type Client struct {
 	server   *server // nil where db is a test's, or quorum
 	quorum   *quorum // of a Redlock client
 	hub      *hub    // nil without server
+	batch    *batch  // likewise
 
 	// ctx ends with Close; background work lives in wg.
 	ctx    context.Context
@@ -74,6 +75,7 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 		c.wakeBy("SPUBLISH") // a plain message would go to every node
 	}
 	c.hub = newHub(c, s)
+	c.batch = &batch{c: c}
 	if s.lane != nil {
 		c.seats = nil // they share one connection
 	}

@@ -73,7 +73,9 @@ func (f *fakeNode) eval(ctx context.Context, s *script, _ []string, args []any) 
 		return nil, ctx.Err()
 	}
 	reply := f.do(s, args)
-	if !pause(ctx, delay) {
+	// No timer that is over at once: under the race detector the bubble's timers
+	// must not run on several threads (a fault of go1.26).
+	if delay > 0 && !pause(ctx, delay) {
 		return nil, ctx.Err()
 	}
 	return reply, nil
@@ -414,7 +416,7 @@ func TestRedlockJanitorIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newCouncil(t, 3, RedlockOptions{})
 		k.nodes[0].hangs = map[string]bool{"release": true}
-		for range 500 {
+		for range 100 {
 			h, err := k.Acquire(context.Background(), "k", lease10())
 			if err != nil {
 				t.Fatal(err)
@@ -431,7 +433,7 @@ func TestRedlockJanitorIsOne(t *testing.T) {
 		}
 		k.nodes[0].set(func(f *fakeNode) { f.hangs = nil })
 		pause(context.Background(), 2*time.Second)
-		if n := len(k.of(EventCleaned)); n != 500 {
+		if n := len(k.of(EventCleaned)); n != 100 {
 			t.Errorf("%d cleaned", n)
 		}
 	})

@@ -72,10 +72,7 @@ func (h *hold) release(ctx context.Context) error {
 	case err == nil:
 		h.freed = true
 		h.emit(EventReleased, h.age(), nil)
-		if h.stray && h.age() < h.c.strayTime() {
-			// A copy of the acquire may still be on its way and take the lock again.
-			h.c.clean(&h.token, h.lease, 0, true)
-		}
+		h.sweep()
 		return nil
 	case ours:
 		h.freed = true
@@ -85,11 +82,20 @@ func (h *hold) release(ctx context.Context) error {
 			h.emit(EventLost, h.age(), lost)
 		}
 		h.freedErr = fmt.Errorf("release lock: %w", lost)
+		h.sweep()
 		return h.freedErr
 	default:
 		h.emit(EventReleaseUnknown, h.age(), err)
 		h.c.clean(&h.token, h.lease, h.longest, false)
 		return err
+	}
+}
+
+// sweep looks after a copy of the acquire that may still be on its way and take
+// the lock again.
+func (h *hold) sweep() {
+	if h.stray && h.age() < h.c.strayTime() {
+		h.c.clean(&h.token, h.lease, 0, true)
 	}
 }
 

@@ -21,7 +21,8 @@ func (h *hold) keep() {
 	}
 	defer h.c.wg.Done()
 	for n := 0; ; n++ {
-		err := h.renew(h.c.ctx, h.ttl(), n)
+		ttl := h.ttl()
+		err := h.renew(h.c.ctx, ttl, n, ttl >= batchTTL)
 		h.mu.Lock()
 		over := h.ended != nil
 		if err == nil && !over {
@@ -30,7 +31,6 @@ func (h *hold) keep() {
 			h.schedule(now)
 			h.timer.Reset(h.next(now))
 		}
-		ttl := h.lease.TTL
 		h.mu.Unlock()
 		if err == nil || over {
 			return
@@ -55,8 +55,9 @@ func (h *hold) patience(n int, ttl, left time.Duration) time.Duration {
 }
 
 // renew asks the server once, for the n-th time in a row, to let the lease last
-// ttl from now. A lock that is not ours any more ends the hold at once.
-func (h *hold) renew(ctx context.Context, ttl time.Duration, n int) error {
+// ttl from now; together says that it may wait for others. A lock that is not
+// ours any more ends the hold at once.
+func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, together bool) error {
 	h.mu.Lock()
 	if h.renewing == nil {
 		h.renewing = make(chan struct{}, 1)
@@ -89,7 +90,11 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int) error {
 	if progress != told {
 		age = strconv.FormatInt((sent.mono - progress.mono).Milliseconds(), 10)
 	}
-	reply, err := h.c.roundTrip(ctx, patience, renewScript, h.keys[:2], []any{
+	ask := h.c.db.eval
+	if h.c.batch != nil && n == 0 && together {
+		ask = h.c.batch.eval
+	}
+	reply, err := ask(&deadlineContext{ctx, time.Now().Add(patience)}, renewScript, h.keys[:2], []any{
 		&h.value, &h.id, ttl.Milliseconds(), record.Grace.Milliseconds(), strconv.Itoa(failures), age, holds,
 	})
 	took := h.c.clock.now().mono - sent.mono

@@ -5,7 +5,9 @@ import (
 	"crypto/sha1" //nolint:gosec // EVALSHA names scripts by it.
 	_ "embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -53,7 +55,8 @@ type server struct {
 	// where the server has that.
 	cluster *redis.ClusterClient
 	single  *redis.Client
-	lane    *lane // nil for none
+	lane    *lane        // nil for none
+	stale   atomic.Int64 // when the map of slots was last asked for anew, ns since 1970
 }
 
 // eval names the script by its hash and sends it in full, once, to a server that
@@ -63,12 +66,30 @@ func (s *server) eval(ctx context.Context, sc *script, keys []string, args []any
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		v, err = s.call(ctx, "eval", &sc.text, keys, args)
 	}
+	s.doubt(ctx, err)
 	return v, err
 }
 
-// call is one command. The strings are pointed at, not copied: they must not
-// change any more.
-func (s *server) call(ctx context.Context, name any, script *string, keys []string, args []any) (any, error) {
+// reloadEvery is how often the map of slots is asked for anew at most.
+const reloadEvery = 200 * time.Millisecond
+
+// doubt asks for the map of slots anew when a node did not answer: go-redis does
+// that by itself only when a node says that the slot is elsewhere, and a dead
+// one says nothing.
+func (s *server) doubt(ctx context.Context, err error) {
+	var reply redis.Error
+	if s.cluster == nil || err == nil || errors.As(err, &reply) {
+		return
+	}
+	now, last := time.Now().UnixNano(), s.stale.Load()
+	if now-last > int64(reloadEvery) && s.stale.CompareAndSwap(last, now) {
+		s.cluster.ReloadState(ctx)
+	}
+}
+
+// command makes one command. The strings are pointed at, not copied: they must
+// not change any more.
+func command(ctx context.Context, name any, script *string, keys []string, args []any) *redis.Cmd {
 	all := make([]any, 0, 3+len(keys)+len(args))
 	all = append(all, name, script, len(keys))
 	for i := range keys {
@@ -76,6 +97,12 @@ func (s *server) call(ctx context.Context, name any, script *string, keys []stri
 	}
 	cmd := redis.NewCmd(ctx, append(all, args...)...)
 	cmd.SetFirstKeyPos(3)
+	return cmd
+}
+
+// call sends one command.
+func (s *server) call(ctx context.Context, name any, script *string, keys []string, args []any) (any, error) {
+	cmd := command(ctx, name, script, keys, args)
 	if s.lane != nil {
 		done, err := s.lane.process(ctx, cmd)
 		defer s.lane.leave()

@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"

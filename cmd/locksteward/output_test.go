@@ -1,8 +1,11 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/locksteward/locksteward/api"
 )
 
 func TestSpan(t *testing.T) {
@@ -33,5 +36,45 @@ func TestOneLine(t *testing.T) {
 		if got := oneLine(text); got != want {
 			t.Errorf("oneLine(%q) = %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestEndlessKeyLeavesTheTableItsColumns(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	locks := []api.Lock{
+		{Key: api.NewKey("lock:" + strings.Repeat("锁\x1b", 4096)), Holder: api.Holder{App: strings.Repeat("a", 9000)}},
+		{Key: api.NewKey("lock:short")},
+	}
+	if err := writeLocks(&b, locks, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeRequests(&b, []api.Request{{ID: "r-1", Evidence: api.Evidence{Key: locks[0].Key}}}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if len(line) > 1200 {
+			t.Errorf("a line of %d bytes: %.80s…", len(line), line)
+		}
+	}
+	if !strings.Contains(b.String(), "lock:short ") || !strings.Contains(b.String(), "characters)") {
+		t.Errorf("table:\n%s", b.String())
+	}
+}
+
+// TestHeartbeatCannotMoveTheCursor: who can write to Redis can write a heartbeat.
+func TestHeartbeatCannotMoveTheCursor(t *testing.T) {
+	t.Parallel()
+	const evil = "web\x1b[2J\x1b]0;gone\a\nfree: yes"
+	var b strings.Builder
+	err := writeDetail(&b, api.LockDetail{
+		Lock:      api.Lock{Key: api.NewKey("lock:" + evil), Holder: api.Holder{App: evil, Host: evil, Instance: evil}},
+		Heartbeat: &api.Instance{Host: evil, App: evil}, Claim: &api.Claim{Purpose: evil, Class: evil, Trace: evil},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(b.String(), "\x1b\a") || strings.Contains(b.String(), "\nfree: yes") {
+		t.Errorf("the holder's text reaches the terminal: %q", b.String())
 	}
 }

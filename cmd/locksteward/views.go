@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
@@ -17,6 +18,19 @@ func showKey(k api.Key) string {
 		return k.Key // escaped already
 	}
 	return locksteward.DisplayKey(k.Key)
+}
+
+// maxCell bounds a name in a table, in characters: one endless key must not push
+// the columns of all others off the screen. JSON and `show` have it in full.
+const maxCell = 120
+
+// cellKey is showKey for a column.
+func cellKey(k api.Key) string {
+	text := showKey(k)
+	if utf8.RuneCountInString(text) <= maxCell {
+		return text
+	}
+	return string([]rune(text)[:maxCell]) + fmt.Sprintf("… (%d characters)", utf8.RuneCountInString(text))
 }
 
 func showTTL(ms int64) string {
@@ -53,7 +67,11 @@ func showHolder(h api.Holder) string {
 			text += "/" + h.Session
 		}
 	}
-	return dash(oneLine(text))
+	text = oneLine(text)
+	if utf8.RuneCountInString(text) > maxCell { // anybody may have written it
+		text = string([]rune(text)[:maxCell]) + "…"
+	}
+	return dash(text)
 }
 
 // writeLocks shows locks, the oldest first.
@@ -71,7 +89,7 @@ func writeLocks(w io.Writer, locks []api.Lock, targets bool) error {
 			waiters = fmt.Sprint(l.Waiters)
 		}
 		row := []string{
-			showKey(l.Key), l.Class, l.Dialect, showTTL(l.TTLMs), showAge(l), waiters,
+			cellKey(l.Key), l.Class, l.Dialect, showTTL(l.TTLMs), showAge(l), waiters,
 			showHolder(l.Holder), dash(strings.Join(l.Findings, " ")),
 		}
 		if targets {
@@ -141,7 +159,7 @@ func writeRequests(w io.Writer, requests []api.Request) error {
 	var rows [][]string
 	for _, r := range requests {
 		rows = append(rows, []string{
-			r.ID, r.State, r.Evidence.Target, showKey(r.Evidence.Key), r.Requester,
+			r.ID, r.State, r.Evidence.Target, cellKey(r.Evidence.Key), r.Requester,
 			r.CreatedAt.Local().Format(time.DateTime), dash(oneLine(r.Reason)),
 		})
 	}
@@ -218,7 +236,7 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 		}
 	}
 	if h := d.Heartbeat; h != nil {
-		line("heartbeat", "%s, pid %d, last at %s", dash(h.Host), h.PID, h.Beat.Local().Format(time.DateTime))
+		line("heartbeat", "%s, pid %d, last at %s", dash(oneLine(h.Host)), h.PID, h.Beat.Local().Format(time.DateTime))
 	}
 	if d.History.Renewals > 0 {
 		line("seen", "renewed %d times", d.History.Renewals)

@@ -73,8 +73,9 @@
 // [Client] and [Handle] are safe for concurrent use. A client has one goroutine
 // for its heartbeat, two for each node that it listens to, and one for each
 // release of unknown outcome; a renewal runs on a goroutine of its own while it
-// lasts; with Options.Pipeline go-redis adds two for each node. [Client.Close] returns after all of them. They start with the first
-// acquire.
+// lasts; with Options.Pipeline go-redis adds two for each node, and a Redlock
+// client has one more for each node that a release did not reach. [Client.Close]
+// returns after all of them. They start with the first acquire.
 //
 // # Failure
 //
@@ -85,7 +86,11 @@
 //     full, once.
 //   - Redis that refuses: a [*ServerError] with its [Code]; the table there says
 //     what is retried.
+//   - A node of a Cluster that does not answer: the map of slots is asked for
+//     anew, so that its replica is found when it has taken over.
 //   - No pub/sub (ACL, proxy): waiters poll.
+//   - A minority of a Redlock client's nodes away: nothing happens. A majority: a
+//     [*QuorumError], and held locks end by the local clock.
 //   - The caller's pool is exhausted: the library has its own connections, and
 //     keeps some of them for renewals and releases.
 package lock

@@ -27,6 +27,7 @@ const (
 	reasonOOM
 	reasonUnavailable
 	reasonServer
+	reasonQuorum
 	reasonOther
 	reasonCount
 )
@@ -46,6 +47,7 @@ var reasonNames = [reasonCount]struct{ name, help string }{
 	reasonOOM:         {"oom", "`OOM`: the server is out of memory"},
 	reasonUnavailable: {"unavailable", "`READONLY`, `LOADING`, `BUSY`, `TRYAGAIN`, `MOVED`, `ASK`, `CLUSTERDOWN`, `MASTERDOWN`, `NOREPLICAS`, `MAXCLIENTS`: the codes that pass by themselves"},
 	reasonServer:      {"server", "any other error reply: `MISCONF`, `FENCE`, `NOSCRIPT`, `ERR`"},
+	reasonQuorum:      {"quorum", "too few nodes of a Redlock client answered as needed (`*QuorumError`)"},
 	reasonOther:       {"other", "anything else, such as a cause of its own given to the context"},
 }
 
@@ -69,6 +71,8 @@ func reasonOf(err error) reason {
 			return reasonCanceled
 		}
 		return reasonHeld
+	case isQuorum(err):
+		return reasonQuorum
 	case errors.Is(err, lock.ErrTooLate):
 		return reasonTooLate
 	case errors.Is(err, lock.ErrUnknown):
@@ -90,6 +94,11 @@ func reasonOf(err error) reason {
 	default:
 		return reasonOther
 	}
+}
+
+func isQuorum(err error) bool {
+	_, ok := errors.AsType[*lock.QuorumError](err)
+	return ok
 }
 
 func reasonOfReply(e *lock.ServerError) reason {

@@ -234,3 +234,14 @@ func constants(t *testing.T, typ string) []string {
 	}
 	return slices.Compact(values)
 }
+
+// Too few votes are a reason of their own, whatever the nodes said.
+func TestQuorumReason(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{lock.ErrUnknown, context.DeadlineExceeded, &lock.ServerError{Code: lock.CodeOOM}} {
+		err := fmt.Errorf("acquire: %w", &lock.QuorumError{Op: "acquire", Need: 2, Got: 1, Nodes: []lock.NodeError{{Err: cause}}})
+		if got := reasonOf(err); got != reasonQuorum {
+			t.Errorf("%v is %s", err, got)
+		}
+	}
+}

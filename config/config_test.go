@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -265,4 +266,33 @@ func FuzzParse(f *testing.F) {
 			t.Error("a configuration without targets is valid")
 		}
 	})
+}
+
+// TestUnreadableValueHidesNoOtherProblem: what cannot be read is reported together
+// with what can be read and is wrong, and without consequences of its own.
+func TestUnreadableValueHidesNoOtherProblem(t *testing.T) {
+	t.Parallel()
+	_, err := config.Parse("x.yaml", []byte(`
+targets:
+  - {name: "a b", redis: "redis://h:6379", jitter: soon}
+classes: nothing
+rules: [{rule: nope}]
+release: {request_ttl: 1s, kill_switch: perhaps}
+log: {level: loud}
+`))
+	invalid, ok := errors.AsType[*config.InvalidError](err)
+	if !ok {
+		t.Fatalf("error %v", err)
+	}
+	var got []string
+	for _, p := range invalid.Problems {
+		// "x.yaml:3: targets[0].jitter: …" or "x.yaml: targets[0].name: …"
+		_, rest, _ := strings.Cut(p.Error(), ": ")
+		path, _, _ := strings.Cut(rest, ": ")
+		got = append(got, path)
+	}
+	want := []string{"targets[0].jitter", "classes", "release.kill_switch", "targets[0].name", "rules[0].rule", "release.request_ttl", "log.level"}
+	if !slices.Equal(got, want) {
+		t.Errorf("problems at\n%q, want\n%q\n%v", got, want, err)
+	}
 }

@@ -21,6 +21,8 @@ import (
 type decoder struct {
 	file     string
 	problems []error
+	// paths are those of problems; "" is all of the file.
+	paths []string
 }
 
 var (
@@ -29,6 +31,7 @@ var (
 )
 
 func (d *decoder) problem(n *yaml.Node, path, format string, args ...any) {
+	d.paths = append(d.paths, path)
 	if path == "" {
 		path = "(top)"
 	}

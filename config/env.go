@@ -60,6 +60,7 @@ func (d *decoder) overlay(v reflect.Value, path string, lookup func(string) (str
 			env := decoder{file: "environment " + variable}
 			env.into(node, field, at)
 			d.problems = append(d.problems, env.problems...)
+			d.paths = append(d.paths, env.paths...)
 		}
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -45,37 +47,51 @@ func Load(file string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("read configuration: %w; give a file with --config, or print one with 'locksteward config example'", err)
 	}
-	c, problems := parse(file, raw, os.LookupEnv)
-	more, moreProblems, err := loadClasses(filepath.Join(filepath.Dir(file), "classes.d"))
+	c, d := parse(file, raw, os.LookupEnv)
+	more, err := d.loadClasses(filepath.Join(filepath.Dir(file), "classes.d"))
 	if err != nil {
 		return Config{}, err
 	}
 	c.Classes = append(c.Classes, more...)
-	problems = append(problems, moreProblems...)
-	if len(problems) == 0 {
-		problems = flatten(prefixFile(file, c.Validate()))
-	}
-	if len(problems) > 0 {
-		return Config{}, &InvalidError{File: file, Problems: problems}
-	}
-	return c, nil
+	return d.finish(c)
 }
 
 // Parse reads a configuration from memory and checks it; name stands for the
 // file in problems.
 func Parse(name string, raw []byte) (Config, error) {
-	c, problems := parse(name, raw, os.LookupEnv)
-	if len(problems) == 0 {
-		problems = flatten(prefixFile(name, c.Validate()))
+	c, d := parse(name, raw, os.LookupEnv)
+	return d.finish(c)
+}
+
+// finish checks what was read and returns it, or all problems. Where something
+// could not be read the rest is checked all the same, so that nobody has to mend
+// a file twice; but nothing is said of what stands at, above or below a path with
+// a problem already: that would be a consequence.
+func (d *decoder) finish(c Config) (Config, error) {
+	problems := d.problems
+	for _, err := range flatten(c.Validate()) {
+		path, _, _ := strings.Cut(err.Error(), ": ")
+		if !slices.ContainsFunc(d.paths, func(bad string) bool { return related(bad, path) }) {
+			problems = append(problems, fmt.Errorf("%s: %w", d.file, err))
+		}
 	}
 	if len(problems) > 0 {
-		return Config{}, &InvalidError{File: name, Problems: problems}
+		return Config{}, &InvalidError{File: d.file, Problems: problems}
 	}
 	return c, nil
 }
 
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// related says whether one path is the other, or above it. Places in lists do not
+// count: elements may be missing.
+func related(a, b string) bool {
+	a, b = index.ReplaceAllString(a, ""), index.ReplaceAllString(b, "")
+	return a == "" || a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
+}
+
 // parse decodes strictly over the defaults, without the checks of Validate.
-func parse(name string, raw []byte, lookup func(string) (string, bool)) (Config, []error) {
+func parse(name string, raw []byte, lookup func(string) (string, bool)) (Config, *decoder) {
 	c := Default()
 	d := &decoder{file: name}
 	if root := d.document(raw); root != nil {
@@ -83,7 +99,7 @@ func parse(name string, raw []byte, lookup func(string) (string, bool)) (Config,
 		d.into(root, reflect.ValueOf(&c).Elem(), "")
 	}
 	d.overlay(reflect.ValueOf(&c).Elem(), "", lookup)
-	return c, d.problems
+	return c, d
 }
 
 // document parses the one YAML document of a file; nil if it is empty or
@@ -96,6 +112,7 @@ func (d *decoder) document(raw []byte) *yaml.Node {
 		return nil
 	case err != nil:
 		d.problems = append(d.problems, fmt.Errorf("%s: %w", d.file, err))
+		d.paths = append(d.paths, "")
 		return nil
 	}
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
@@ -109,37 +126,28 @@ type classFile struct {
 	Classes []class.Class `yaml:"classes"`
 }
 
-func loadClasses(dir string) ([]class.Class, []error, error) {
+// loadClasses reads the files of classes.d and adds their problems to d.
+func (d *decoder) loadClasses(dir string) ([]class.Class, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
-		return nil, nil, fmt.Errorf("list %s: %w", dir, err)
+		return nil, fmt.Errorf("list %s: %w", dir, err)
 	}
 	slices.Sort(files)
-	var (
-		out      []class.Class
-		problems []error
-	)
+	var out []class.Class
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read classes: %w", err)
+			return nil, fmt.Errorf("read classes: %w", err)
 		}
-		d := &decoder{file: file}
+		one := &decoder{file: file}
 		var f classFile
-		if root := d.document(raw); root != nil {
-			d.expand(root, "", os.LookupEnv)
-			d.into(root, reflect.ValueOf(&f).Elem(), "")
+		if root := one.document(raw); root != nil {
+			one.expand(root, "", os.LookupEnv)
+			one.into(root, reflect.ValueOf(&f).Elem(), "")
 		}
 		out = append(out, f.Classes...)
-		problems = append(problems, d.problems...)
+		d.problems = append(d.problems, one.problems...)
+		d.paths = append(d.paths, one.paths...)
 	}
-	return out, problems, nil
-}
-
-func prefixFile(file string, err error) error {
-	var errs []error
-	for _, e := range flatten(err) {
-		errs = append(errs, fmt.Errorf("%s: %w", file, e))
-	}
-	return errors.Join(errs...)
+	return out, nil
 }

@@ -1,0 +1,71 @@
+package release_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// TestReleaseWakesTheFirstOfAQueue: a forced release knows nothing of queues, but
+// the first in one has the lock at once and not after the TTL.
+func TestReleaseWakesTheFirstOfAQueue(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	const key = "lock:order:queue"
+	client, err := lock.New(e.rdb, lock.Options{App: "billing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	lease := lock.Lease{TTL: time.Minute, NoRenew: true, Fair: true}
+	if _, err := client.Acquire(t.Context(), key, lease); err != nil {
+		t.Fatal(err)
+	}
+	type taken struct {
+		who int
+		h   *lock.Handle
+		err error
+	}
+	got := make(chan taken, 2)
+	queue := record.Companion(record.DefaultPrefix, record.KindWait, key)
+	for who := range 2 {
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			h, err := client.Acquire(ctx, key, lease)
+			got <- taken{who, h, err}
+		}()
+		testredis.Eventually(t, 10*time.Second, func() bool {
+			return e.rdb.ZCard(t.Context(), queue).Val() == int64(who+1)
+		}, "the waiter stands in the queue")
+	}
+	r := e.request(t, ana, key)
+	r = e.approve(t, ben, r)
+	e.want(t, r, locksteward.RequestReleased)
+	if r.WaitersWoken == 0 {
+		t.Error("nobody was told")
+	}
+	began := time.Now()
+	for want := range 2 {
+		next := <-got
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		if next.who != want {
+			t.Errorf("waiter %d had its turn, want %d", next.who, want)
+		}
+		if err := next.h.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	took := time.Since(began)
+	t.Logf("both had it within %s", took)
+	if took > 5*time.Second {
+		t.Errorf("the queue stood still for %s", took)
+	}
+}

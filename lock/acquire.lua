@@ -99,23 +99,29 @@ if busy or crowd then
 end
 
 if crowd then
-  for key, reply in pairs({queue = redis.pcall('ZCARD', queue), waiters = redis.pcall('HLEN', waiters)}) do
-    if type(reply) == 'table' then
-      if not string.find(reply.err, 'WRONGTYPE', 1, true) then return reply end
-      return redis.error_reply('WRONGTYPE the ' .. key .. ' key holds another type')
-    end
+  local head = redis.pcall('ZRANGE', queue, 0, 0)
+  local size = redis.pcall('HLEN', waiters)
+  local wrong = head.err and head or type(size) == 'table' and size
+  if wrong then
+    if not string.find(wrong.err, 'WRONGTYPE', 1, true) then return wrong end
+    return redis.error_reply('WRONGTYPE the ' .. (head.err and 'queue' or 'waiters') .. ' key holds another type')
   end
+  head = head[1]
   -- Those at the head who have not been heard of for too long are taken out.
   for _ = 1, 256 do
-    local head = redis.call('ZRANGE', queue, 0, 0)[1]
     if not head or head == id then break end
     local text = redis.call('HGET', waiters, head)
     local due = text and tonumber(string.match(text, '^%S+ %S+ %d+ (%d+)'))
     if due and due >= ms then break end
     leave(head)
+    head = redis.call('ZRANGE', queue, 0, 0)[1]
   end
-  many = redis.call('ZCARD', queue)
-  rank = redis.call('ZRANK', queue, id) or nil
+  if head == id then
+    many, rank = 1, 0
+  elseif head then
+    many = redis.call('ZCARD', queue)
+    rank = redis.call('ZRANK', queue, id) or nil
+  end
 end
 
 if busy then

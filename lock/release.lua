@@ -19,32 +19,41 @@ redis.call('DEL', KEYS[1], KEYS[2])
 local queue, waiters = KEYS[3], KEYS[4]
 if redis.pcall('EXISTS', queue, waiters) == 0 then return 1 end
 local publish, message, processes = string.match(ARGV[3], '^(%S+) (%S+) (.*)$')
-local first = redis.pcall('ZRANGE', queue, 0, 7)
-if not first.err and first[1] then
-  local now = redis.call('TIME')
-  local ms = now[1] * 1000 + math.floor(now[2] / 1000)
-  local records = redis.pcall('HMGET', waiters, unpack(first))
-  if not records.err then
-    -- Only into what is there, so that no key without TTL can arise.
-    if redis.pcall('EXISTS', waiters) == 1 then redis.pcall('HSET', waiters, ':free', ms) end
-    local told, all = 0, true
-    for i, who in ipairs(first) do
-      local instance, due
-      if records[i] then instance, due = string.match(records[i], '^%S+ (%S+) %d+ (%d+)') end
-      if due and tonumber(due) >= ms then
-        message = message .. ' ' .. who
-        -- Head and successor are told where their process listens anyway. On a
-        -- Cluster such a message would go to every node.
-        if publish == 'PUBLISH' and told < 2 and all then
-          local heard = redis.pcall('PUBLISH', processes .. instance, 'turn ' .. who .. ' ' .. told)
-          all = type(heard) == 'number' and heard > 0
-          told = told + 1
-        end
-      end
+local now = redis.call('TIME')
+local ms = now[1] * 1000 + math.floor(now[2] / 1000)
+
+-- Those of the first in the queue who live, with their processes.
+local function first(last)
+  local names = redis.pcall('ZRANGE', queue, 0, last)
+  if names.err or not names[1] then return {} end
+  local records = redis.pcall('HMGET', waiters, unpack(names))
+  if records.err then return {} end
+  local alive = {}
+  for i, who in ipairs(names) do
+    local instance, due
+    if records[i] then instance, due = string.match(records[i], '^%S+ (%S+) %d+ (%d+)') end
+    if due and tonumber(due) >= ms then alive[#alive + 1] = {who, instance} end
+  end
+  return alive
+end
+
+-- Head and successor are told where their processes listen anyway. On a Cluster
+-- such a message would go to every node.
+local next = first(publish == 'PUBLISH' and 1 or 7)
+if next[1] then
+  -- Only into what is there, so that no key without TTL can arise.
+  if redis.pcall('EXISTS', waiters) == 1 then redis.pcall('HSET', waiters, ':free', ms) end
+  if publish == 'PUBLISH' then
+    local all = true
+    for i, one in ipairs(next) do
+      local heard = one[2] ~= '-' and redis.pcall('PUBLISH', processes .. one[2], 'turn ' .. one[1] .. ' ' .. (i - 1))
+      all = all and type(heard) == 'number' and heard > 0
     end
-    if told > 0 and all then return 1 end
+    if all then return 1 end
+    next = first(7)
   end
 end
+for _, one in ipairs(next) do message = message .. ' ' .. one[1] end
 local sent = redis.pcall(publish, ARGV[2], message)
 if type(sent) == 'table' and sent.err and publish ~= 'PUBLISH' then
   redis.pcall('PUBLISH', ARGV[2], message)

@@ -130,3 +130,26 @@ func TestPagesAndFilesAreForEverybody(t *testing.T) {
 		}
 	})
 }
+
+// A page that names the test of a promise keeps its word.
+func TestPagesNameRealTests(t *testing.T) {
+	t.Parallel()
+	real := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]*)\(`)
+	for _, s := range sources(t) {
+		if !s.test {
+			continue
+		}
+		for _, m := range declared.FindAllSubmatch(s.raw, -1) {
+			real[string(m[1])] = true
+		}
+	}
+	named := regexp.MustCompile("`(Test[A-Za-z0-9_]*)`")
+	for page, text := range pages(t) {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			if !real[m[1]] {
+				t.Errorf("%s names %s, which does not exist", page, m[1])
+			}
+		}
+	}
+}

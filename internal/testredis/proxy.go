@@ -100,33 +100,28 @@ func (p *Proxy) DelayRequests(d time.Duration) { p.delayAsk.Store(int64(d)) }
 // executed and never answered, connections stay open. When it is turned off,
 // connections that lost something are reset.
 func (p *Proxy) DropReplies(on bool) {
-	p.mu.Lock()
-	p.drop = on
-	links := p.snapshot()
-	p.mu.Unlock()
-	if on {
-		return
-	}
-	for _, l := range links {
-		if l.lossy.Load() {
-			l.reset()
-		}
-	}
+	p.lose(&p.drop, on, func(l *link) bool { return l.lossy.Load() })
 }
 
 // DropRequests throws away what clients send while on: the server never hears
 // of it, connections stay open. When it is turned off, connections that lost
 // something are reset.
 func (p *Proxy) DropRequests(on bool) {
+	p.lose(&p.dropAsks, on, func(l *link) bool { return l.deaf.Load() })
+}
+
+// lose turns a loss on or off, and resets the connections that it hit when it
+// ends.
+func (p *Proxy) lose(what *bool, on bool, hit func(*link) bool) {
 	p.mu.Lock()
-	p.dropAsks = on
+	*what = on
 	links := p.snapshot()
 	p.mu.Unlock()
 	if on {
 		return
 	}
 	for _, l := range links {
-		if l.deaf.Load() {
+		if hit(l) {
 			l.reset()
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
@@ -117,7 +118,7 @@ func TestStoppedHolderKnowsAtItsFirstLook(t *testing.T) {
 	if !strings.HasPrefix(first, "held ") {
 		t.Fatalf("child: %s", first)
 	}
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := redisproc.Freeze(cmd.Process); err != nil {
 		t.Fatal(err)
 	}
 	h := mustAcquire(t, b.client, "job", lease())

@@ -130,6 +130,10 @@ func (c *Client) Close() error {
 	}
 	c.cancel(ErrClosed)
 	c.wg.Wait()
+	if c.quorum != nil {
+		// A heartbeat that a majority has answered is still on its way to others.
+		c.quorum.wg.Wait()
+	}
 	if c.beatTimer != nil {
 		c.beatTimer.Stop()
 	}

@@ -56,9 +56,8 @@ func newQuorum(nodes int, nodeTimeout, minUptime time.Duration) *quorum {
 	return q
 }
 
-// close closes the connections, once nothing is under way any more.
+// close closes the connections.
 func (q *quorum) close() error {
-	q.wg.Wait()
 	var errs []error
 	for _, n := range q.nodes {
 		if n.server != nil {

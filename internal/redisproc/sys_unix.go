@@ -9,8 +9,6 @@ import (
 
 func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-func sendStop(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
-
 func sendContinue(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 
 func sendTerminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }

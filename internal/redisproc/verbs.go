@@ -14,8 +14,8 @@ var ErrClosed = errors.New("redis server is closed")
 // ErrNotRunning says that the process has ended.
 var ErrNotRunning = errors.New("redis server is not running")
 
-// Pause stops the process with SIGSTOP: connections stay open and nothing
-// answers. Errors: [ErrNotRunning]; [errors.ErrUnsupported] where the system
+// Pause stops the process with SIGSTOP and returns when it stands: connections
+// stay open and nothing answers. Errors: [ErrNotRunning]; [errors.ErrUnsupported] where the system
 // has no such signal.
 func (p *Proc) Pause() error { return p.signal("pause", sendStop) }
 

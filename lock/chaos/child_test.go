@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/lockcheck"
+	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/lock"
 )
 
@@ -122,7 +123,14 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-func (p *process) stop() { p.t.Helper(); p.signal(syscall.SIGSTOP) }
+// stop returns when the child stands: what it was sending is on its way.
+func (p *process) stop() {
+	p.t.Helper()
+	if err := redisproc.Freeze(p.cmd.Process); err != nil {
+		p.t.Fatalf("stop child: %v", err)
+	}
+}
+
 func (p *process) cont() { p.t.Helper(); p.signal(syscall.SIGCONT) }
 
 // kill ends the child at once, stopped or not, unless it has ended.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/internal/testpg"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
@@ -129,7 +130,9 @@ func TestLateHolderIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late.signal(t, syscall.SIGSTOP)
+	if err := redisproc.Freeze(late.cmd.Process); err != nil {
+		t.Fatal(err)
+	}
 
 	client, err := lock.New(rdb, lock.Options{App: "next", PollInterval: 50 * time.Millisecond})
 	if err != nil {

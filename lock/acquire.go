@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/locksteward/locksteward/lock/record"
 )
 
@@ -207,12 +205,8 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 			c.again(r)
 			args = c.attempted(r)
 		}
-		if err := c.sit(ctx, r.key); err != nil {
-			return verdict{}, err
-		}
 		sent := c.clock.now()
 		reply, err := c.roundTrip(ctx, min(c.opts.Timeout, useful), acquireScript, r.keys, args)
-		c.stand()
 		if n == 0 {
 			giveUp = sent.add(c.opts.Timeout)
 		}
@@ -243,47 +237,15 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 	}
 }
 
-// sit waits for one of the PoolSize places of acquires on their way, so that
-// renewals always find a connection.
-func (c *Client) sit(ctx context.Context, key string) error {
-	if c.seats == nil {
-		return nil
-	}
-	select {
-	case c.seats <- struct{}{}:
-		return nil
-	default:
-	}
-	t := time.NewTimer(c.opts.Timeout)
-	defer t.Stop()
-	select {
-	case c.seats <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("acquire lock %q: %w", key, why(ctx))
-	case <-c.ctx.Done():
-		return fmt.Errorf("acquire lock %q: %w", key, ErrClosed)
-	case <-t.C:
-		return fmt.Errorf("acquire lock %q: %w: %d acquires are on their way (hint: raise Options.PoolSize)",
-			key, redis.ErrPoolTimeout, c.opts.PoolSize)
-	}
-}
-
-// stand leaves the place.
-func (c *Client) stand() {
-	if c.seats != nil {
-		<-c.seats
-	}
-}
-
 // answer reads the reply to an attempt that was sent at sent.
 func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 	list, _ := reply.([]any)
 	state, _ := at(list, 0).(int64)
+	fence, taken := reply.(string)
 	switch {
-	case len(list) >= 3 && state == 1:
-		return verdict{taken: true, sent: sent, fence: number(list[1])}, nil
-	case len(list) >= 3 && state == 2:
+	case taken:
+		return verdict{taken: true, sent: sent, fence: number(fence)}, nil
+	case len(list) >= 2 && state == 2:
 		return verdict{taken: true, sent: r.base, fence: number(list[1])}, nil
 	case len(list) >= 4 && (state == 0 || state == 3):
 		// An attempt whose reply was lost had no effect before this one. It may

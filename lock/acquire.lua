@@ -8,8 +8,8 @@
 --            2 waits in the queue; life of its record in ms; arrival in µs that it was told before, 0 for none;
 --            ms that it has to take its turn
 --          6 instance · 7 holder (JSON) · 8… field, value, … : what else belongs into the metadata
--- Returns: {1, fence, acquired ms}   taken now
---          {2, fence, acquired ms}   taken before, by this very request
+-- Returns: fence        taken now
+--          {2, fence}   taken before, by this very request
 --          {0, PTTL, rank, arrival, field, value, …}  held by another; its metadata, if it has any
 --          {3, ms, rank, arrival}    free, but others are before; worth a look after ms
 --          rank counts from 0, and is -1 for who is not in the queue
@@ -17,8 +17,54 @@
 local lock, meta, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id = ARGV[2]
 
--- What most acquires meet is a free lock that nobody waits for. That way has no
--- functions and no numbers of its own: both are dear in a script.
+-- The server's time in µs; from 2001 to 2286 that has sixteen digits, and texts
+-- of one length compare as their numbers do.
+local now = redis.call('TIME')
+local fence = now[2]
+if #fence < 6 then fence = string.rep('0', 6 - #fence) .. fence end
+fence = now[1] .. fence
+
+-- What most acquires meet is a free lock that nobody waits for and that left
+-- nothing behind. That way has as few commands, functions and numbers as it can:
+-- all are dear in a script. What it finds to be otherwise is taken back, and left
+-- to the long way.
+local spoilt
+if #fence == 16 and redis.call('EXISTS', meta, queue, waiters) == 0 then
+  local reply = redis.pcall('SET', lock, ARGV[1], 'NX', 'PX', ARGV[3])
+  if reply then
+    if reply.err then return reply end
+    spoilt = {}
+    local old = redis.pcall('SET', counter, fence, 'GET')
+    if not old or type(old) == 'string' and #old == 16 and old < fence and not string.find(old, '%D') then
+      -- `acquired` is left out where it is what the fence says.
+      reply = redis.pcall('HSET', meta, 'fence', fence, 'id', id, 'instance', ARGV[6], 'holder', ARGV[7], unpack(ARGV, 8))
+      if type(reply) == 'number' then reply = redis.pcall('PEXPIRE', meta, ARGV[4]) end
+      if type(reply) == 'number' then return fence end
+      spoilt = reply
+    elseif type(old) == 'string' then
+      redis.call('SET', counter, old)
+    end
+  end
+end
+
+-- Takes the lock and its metadata back, and says what kept it from that. Where
+-- DEL is refused, SET still is not: it got us here.
+local function undo()
+  local denied
+  for _, key in ipairs({lock, meta}) do
+    local undone = redis.pcall('DEL', key)
+    if type(undone) == 'table' and undone.err then
+      denied = undone
+      redis.pcall('SET', key, '', 'PX', 1)
+    end
+  end
+  return denied
+end
+if spoilt then
+  local denied = undo()
+  if spoilt.err then return spoilt end
+  if denied then return denied end
+end
 
 -- A script does not roll back, so that everything that can be wrong is looked at
 -- before the first write.
@@ -41,20 +87,10 @@ if type(bad) == 'table' then
   return bad
 end
 
--- The server's time in µs; from 2001 to 2286 that has sixteen digits, and texts
--- of one length compare as their numbers do.
-local now = redis.call('TIME')
-if #now[2] < 6 then now[2] = string.rep('0', 6 - #now[2]) .. now[2] end
-local fence = now[1] .. now[2]
-local acquired = string.sub(fence, 1, -4)
-
 -- A number as an argument of a command has all its digits (%.17g), one that is
 -- joined to a text loses those above 10^14.
-local us, ms, int
-if busy or crowd or before or #fence ~= 16 or stored and (#stored ~= 16 or stored >= fence or string.find(stored, '%D')) then
-  us, ms = tonumber(fence), tonumber(acquired)
-  function int(n) return string.format('%.0f', n) end
-end
+local us, ms = tonumber(fence), tonumber(string.sub(fence, 1, -4))
+local function int(n) return string.format('%.0f', n) end
 
 -- Needed by those who wait, and by those who meet them.
 local many, rank = 0, nil
@@ -141,37 +177,42 @@ if busy then
 end
 
 -- Metadata without its lock is a hold that ended without a release.
-local lost
-if us then
-  -- A double counts exactly to 2^53; microseconds since 1970 are below until 2255.
-  local function whole(text)
-    if not text then return 0 end
-    local n = string.match(text, '^%d+$') and tonumber(text)
-    if n and n < 9007199254740991 then return n end
-    return nil
-  end
-  local floor = whole(stored)
-  if not floor then
-    return redis.error_reply('FENCE the counter of the slot is not a number that can grow')
-  end
-  if before then
-    local old = redis.call('HMGET', meta, 'instance', 'fence', 'acquired')
-    if value and before == id and old[2] and old[3] then return {2, old[2], old[3]} end
-    local earlier = whole(old[2]) or 0
-    floor = math.max(floor, earlier)
-    if not value then
-      local left = redis.call('PTTL', meta)
-      local deadline = 0
-      if left >= 0 then deadline = math.max(0, ms + left - (ARGV[4] - ARGV[3])) end
-      local function word(text)
-        if not text or text == '' then return '-' end
-        return (string.gsub(string.sub(text, 1, 128), ' ', '_'))
-      end
-      lost = word(before) .. ' ' .. word(old[1]) .. ' ' .. int(earlier) .. ' ' .. int(deadline)
-    end
-  end
-  if floor >= us then fence = int(floor + 1) end
+local fields = {'fence', '', 'id', id, 'instance', ARGV[6], 'holder', ARGV[7], unpack(ARGV, 8)}
+-- A double counts exactly to 2^53; microseconds since 1970 are below until 2255.
+local function whole(text)
+  if not text then return 0 end
+  local n = string.match(text, '^%d+$') and tonumber(text)
+  if n and n < 9007199254740991 then return n end
+  return nil
 end
+local floor = whole(stored)
+if not floor then
+  return redis.error_reply('FENCE the counter of the slot is not a number that can grow')
+end
+if before then
+  local old = redis.call('HMGET', meta, 'instance', 'fence')
+  if value and before == id and old[2] then return {2, old[2]} end
+  local earlier = whole(old[2]) or 0
+  floor = math.max(floor, earlier)
+  if not value then
+    local left = redis.call('PTTL', meta)
+    local deadline = 0
+    if left >= 0 then deadline = math.max(0, ms + left - (ARGV[4] - ARGV[3])) end
+    local function word(text)
+      if not text or text == '' then return '-' end
+      return (string.gsub(string.sub(text, 1, 128), ' ', '_'))
+    end
+    fields[#fields + 1] = 'lost'
+    fields[#fields + 1] = word(before) .. ' ' .. word(old[1]) .. ' ' .. int(earlier) .. ' ' .. int(deadline)
+  end
+end
+if floor >= us then
+  -- The clock is behind the counter: the fence does not tell the time.
+  fence = int(floor + 1)
+  fields[#fields + 1] = 'acquired'
+  fields[#fields + 1] = ms
+end
+fields[2] = fence
 
 -- The lock is free. It is the turn of the head of the queue; who is n places
 -- behind it may come when n turns have lapsed, and passes those over who had
@@ -201,22 +242,10 @@ redis.call('SET', counter, fence)
 redis.call('SET', lock, ARGV[1], 'PX', ARGV[3])
 
 local reply = before and redis.pcall('DEL', meta)
-if type(reply) ~= 'table' then
-  if lost then
-    reply = redis.pcall('HSET', meta, 'fence', fence, 'acquired', acquired, 'id', id,
-      'instance', ARGV[6], 'holder', ARGV[7], 'lost', lost, unpack(ARGV, 8))
-  else
-    reply = redis.pcall('HSET', meta, 'fence', fence, 'acquired', acquired, 'id', id,
-      'instance', ARGV[6], 'holder', ARGV[7], unpack(ARGV, 8))
-  end
-end
+if type(reply) ~= 'table' then reply = redis.pcall('HSET', meta, unpack(fields)) end
 if type(reply) == 'number' then reply = redis.pcall('PEXPIRE', meta, ARGV[4]) end
 if type(reply) == 'table' then
-  -- Where DEL is refused, SET still is not: it got us here.
-  for _, key in ipairs({lock, meta}) do
-    local undone = redis.pcall('DEL', key)
-    if type(undone) == 'table' and undone.err then redis.pcall('SET', key, '', 'PX', 1) end
-  end
+  undo()
   return reply
 end
 
@@ -225,4 +254,4 @@ if crowd then
   redis.pcall('ZREM', queue, id)
   redis.pcall('HDEL', waiters, id, FREE)
 end
-return {1, fence, acquired}
+return fence

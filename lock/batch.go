@@ -69,7 +69,7 @@ func (b *batch) eval(ctx context.Context, sc *script, keys []string, args []any)
 	}
 	if err := r.cmd.Err(); err != nil {
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			return b.c.server.call(ctx, "eval", &sc.text, keys, args)
+			return b.c.server.call(ctx, sc, "eval", &sc.text, keys, args)
 		}
 		return nil, err
 	}

@@ -35,7 +35,6 @@ type Client struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
-	seats  chan struct{} // one per acquire on its way; nil for no bound
 	start  sync.Once
 
 	// beatUntil is when the heartbeat runs out; nil unless holds end with it.
@@ -76,9 +75,6 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 	}
 	c.hub = newHub(c, s)
 	c.batch = &batch{c: c}
-	if s.lane != nil {
-		c.seats = nil // they share one connection
-	}
 	return c, nil
 }
 
@@ -89,7 +85,6 @@ func newClient(opts Options, db evaler, clk clock) *Client {
 		pid:      os.Getpid(),
 		clock:    clk,
 		db:       db,
-		seats:    make(chan struct{}, opts.PoolSize),
 		holds:    map[string]*hold{},
 	}
 	c.me = newMe(c)
@@ -142,7 +137,7 @@ func (c *Client) Close() error {
 	}
 	switch {
 	case c.server != nil:
-		return c.server.rdb.Close()
+		return c.server.close()
 	case c.quorum != nil:
 		return c.quorum.close()
 	default:

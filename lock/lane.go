@@ -2,40 +2,135 @@ package lock
 
 import (
 	"context"
-	"sync/atomic"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// direct is how many requests at once each have a connection of their own where
-// there is a lane: below that, sharing one gains nothing.
-const direct = 4
+// Bounds of a lane.
+const (
+	// pipelined is how many round trips are under way at once with
+	// Options.Pipeline: while one is read, the next is executed.
+	pipelined = 2
+	// most is how many requests share a round trip at most.
+	most = 64
+)
 
-// lane is the shared connection of Options.Pipeline: go-redis's automatic
-// pipelining in full duplex, one connection per node.
+// lane bounds how many round trips to one server are under way at once. Who
+// comes when all places are taken rides with others, in one pipeline, as soon as
+// a place is free: the busier it is, the cheaper is each request.
 type lane struct {
-	ap    *redis.AutoPipeliner
-	going atomic.Int32
+	rdb     *redis.Client
+	abreast int
+	timeout time.Duration
+
+	mu      sync.Mutex
+	going   int
+	queue   []*ride
+	drivers sync.WaitGroup
 }
 
-func laneOptions() *redis.AutoPipelineOptions {
-	return &redis.AutoPipelineOptions{FullDuplex: true, MaxConcurrentBatches: 1}
+// ride is one request that shares a round trip with others.
+type ride struct {
+	cmd  *redis.Cmd
+	done chan struct{}
 }
 
-// process sends cmd over the shared connection if many are under way; false if
-// it is to be sent as usual. A command that is given up when ctx ends may still
-// be executed, and must not be touched any more.
-func (l *lane) process(ctx context.Context, cmd *redis.Cmd) (done bool, err error) {
-	if l.going.Add(1) <= direct {
-		return false, nil
+// process sends cmd and reads its reply. A command that is given up when ctx
+// ends may still be executed, and must not be touched any more; on that account
+// ctx needs a deadline. redis.ErrPoolTimeout means that it was never sent.
+func (l *lane) process(ctx context.Context, cmd *redis.Cmd) error {
+	l.mu.Lock()
+	if l.going < l.abreast {
+		l.going++
+		l.mu.Unlock()
+		err := l.rdb.Process(ctx, cmd)
+		l.leave()
+		return err
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		timed, cancel := context.WithDeadline(ctx, deadline)
-		defer cancel()
-		ctx = timed
+	r := &ride{cmd: cmd, done: make(chan struct{})}
+	l.queue = append(l.queue, r)
+	l.mu.Unlock()
+	deadline, _ := ctx.Deadline()
+	t := time.NewTimer(time.Until(deadline))
+	defer t.Stop()
+	var err error
+	select {
+	case <-r.done:
+		return cmd.Err()
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-t.C:
+		err = context.DeadlineExceeded
 	}
-	return true, l.ap.Submit(ctx, cmd).WaitContext(ctx)
+	if l.alight(r) {
+		return fmt.Errorf("%w: %d round trips are under way and do not end (hint: is the server slow, or Options.PoolSize too small?)",
+			redis.ErrPoolTimeout, l.abreast)
+	}
+	return err
 }
 
-// leave ends what process began.
-func (l *lane) leave() { l.going.Add(-1) }
+// alight takes r out of the queue, if it still is there.
+func (l *lane) alight(r *ride) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.queue, r)
+	if i >= 0 {
+		l.queue = slices.Delete(l.queue, i, i+1)
+	}
+	return i >= 0
+}
+
+// leave gives the place of a round trip to those who wait, if there are any.
+func (l *lane) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		l.going--
+		return
+	}
+	l.drivers.Go(l.drive)
+}
+
+// drive makes round trips until nobody waits.
+func (l *lane) drive() {
+	for {
+		// Those who were served come back: they ride together again.
+		runtime.Gosched()
+		l.mu.Lock()
+		n := min(len(l.queue), most)
+		if n == 0 {
+			l.going--
+			l.mu.Unlock()
+			return
+		}
+		list := l.queue[:n:n]
+		l.queue = l.queue[n:]
+		l.mu.Unlock()
+		l.send(list)
+	}
+}
+
+// send makes one round trip. Each request minds its own deadline.
+func (l *lane) send(list []*ride) {
+	ctx := &deadlineContext{context.Background(), time.Now().Add(l.timeout)}
+	if len(list) == 1 {
+		_ = l.rdb.Process(ctx, list[0].cmd) // the command has the error
+	} else {
+		pipe := l.rdb.Pipeline()
+		for _, r := range list {
+			_ = pipe.Process(ctx, r.cmd) // it queues
+		}
+		_, _ = pipe.Exec(ctx) // each command has its own error
+	}
+	for _, r := range list {
+		close(r.done)
+	}
+}
+
+// close waits for what is under way.
+func (l *lane) close() { l.drivers.Wait() }

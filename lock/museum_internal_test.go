@@ -62,7 +62,7 @@ func TestCancelledAcquireIsGivenBack(t *testing.T) {
 				b.db.answer = func(s *script, _ int) (any, error) {
 					if s == acquireScript {
 						time.Sleep(100 * time.Millisecond)
-						return []any{int64(1), "7", "1000"}, nil
+						return "7", nil
 					}
 					return nil, nil
 				}

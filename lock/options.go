@@ -54,14 +54,15 @@ type Options struct {
 	// again before an acquire gives up. 10 ms to 1 min, default 3 s. A round trip
 	// of an acquire or a renewal is bounded by the lease as well.
 	Timeout time.Duration
-	// PoolSize bounds how many acquires are on their way to the server at once.
+	// PoolSize bounds how many round trips of acquires and releases are on their
+	// way to a server at once; those in excess of it share the next ones.
 	// Default: that of the client given to [New]. Connections in excess of it
-	// are kept for renewals and releases.
+	// are kept for what keeps locks alive.
 	PoolSize int
-	// Pipeline sends what many goroutines ask for at the same time over one
-	// connection, without waiting for replies in between: up to twice the
-	// throughput under load, at the same latency without. It uses go-redis's
-	// full-duplex automatic pipelining, which go-redis calls experimental.
+	// Pipeline lets only two acquires or releases be on their way to a server at
+	// once, alone or many in one pipeline: the busier the process, the fewer
+	// round trips for each. More throughput under load, at the same latency
+	// without; but what is slow or lost is slow or lost for many.
 	Pipeline bool
 	// EndWithHeartbeat ends all holds with ReasonHeartbeat when the process's
 	// heartbeat could not be written before it runs out at the server (15 s): who

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,12 +76,20 @@ func TestPipelineUnderFaults(t *testing.T) {
 
 	b.srv.Pause()
 	var wg sync.WaitGroup
+	var unknown, unsent atomic.Int32
 	for i := range 32 {
 		wg.Go(func() {
 			began := time.Now()
 			_, err := b.client.Acquire(context.Background(), fmt.Sprintf("p%d", i), lease())
-			if took := time.Since(began); err == nil || took > 6*time.Second {
+			switch took := time.Since(began); {
+			case err == nil || took > 6*time.Second:
 				t.Errorf("took %s: %v", took, err)
+			case errors.Is(err, lock.ErrUnknown):
+				unknown.Add(1)
+			case errors.Is(err, redis.ErrPoolTimeout):
+				unsent.Add(1)
+			default:
+				t.Error(err)
 			}
 		})
 	}
@@ -92,8 +101,12 @@ func TestPipelineUnderFaults(t *testing.T) {
 				return false
 			}
 		}
-		return len(b.events.of(lock.EventCleaned))+len(b.events.of(lock.EventCleanFailed)) >= 32
+		return len(b.events.of(lock.EventCleaned))+len(b.events.of(lock.EventCleanFailed)) >= int(unknown.Load())
 	}, "what took effect unseen is given back")
+
+	if unknown.Load() == 0 || unknown.Load()+unsent.Load() != 32 {
+		t.Errorf("%d unknown, %d never sent", unknown.Load(), unsent.Load())
+	}
 
 	b.srv.Kill()
 	_, err := b.client.TryAcquire(t.Context(), "k", lease())

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -95,7 +96,7 @@ func (f *fakeNode) do(s *script, args []any) any {
 		}
 		f.value, f.until = text(args[0]), time.Now().Add(milliseconds(args[argTTL]))
 		f.counter = max(f.counter+1, time.Now().UnixMicro()+f.skew)
-		return []any{int64(1), f.counter, int64(0)}
+		return strconv.FormatInt(f.counter, 10)
 	case beatScript:
 		return "1000"
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/locksteward/locksteward/lock/record"
@@ -43,7 +44,7 @@ func (q *quorum) acquire(ctx context.Context, keys []string, args []any) (any, e
 	same := q.same.Load()
 	if same == nil && b.won() {
 		q.keep(t)
-		return []any{int64(1), q.raise(ctx, t, b, patience), number(b.yes[0].list()[2])}, nil
+		return strconv.FormatInt(q.raise(ctx, t, b, patience), 10), nil
 	}
 	q.undo(ctx, t, patience)
 	switch {
@@ -56,17 +57,28 @@ func (q *quorum) acquire(ctx context.Context, keys []string, args []any) (any, e
 	}
 }
 
-// list is the reply of an acquire.
+// list is the reply to an acquire that did not take the lock now.
 func (a answer) list() []any {
 	list, _ := a.reply.([]any)
 	return list
 }
 
+// fence is what a node minted that granted an acquire, now or before.
+func (a answer) fence() int64 {
+	if now, ok := a.reply.(string); ok {
+		return number(now)
+	}
+	return number(at(a.list(), 1))
+}
+
 // granted and refused say how a node answered an acquire.
 func (a answer) granted() bool {
+	if _, now := a.reply.(string); now {
+		return a.err == nil
+	}
 	list := a.list()
 	state, ok := at(list, 0).(int64)
-	return a.err == nil && ok && len(list) >= 3 && (state == 1 || state == 2)
+	return a.err == nil && ok && len(list) >= 2 && state == 2
 }
 
 func (a answer) refused() bool {
@@ -144,12 +156,12 @@ func left(list []any) time.Duration {
 func (q *quorum) raise(ctx context.Context, t *trail, b *ballot, patience time.Duration) int64 {
 	var highest int64
 	for _, a := range b.yes {
-		highest = max(highest, number(a.list()[1]))
+		highest = max(highest, a.fence())
 	}
 	have := 0
 	var others []*node
 	for _, a := range b.yes {
-		if number(a.list()[1]) == highest {
+		if a.fence() == highest {
 			have++
 			continue
 		}

@@ -27,6 +27,8 @@ if below(stored) then redis.call('SET', counter, ARGV[3]) end
 -- must not undo that.
 local known = redis.pcall('HMGET', meta, 'id', 'fence')
 if not known.err and known[1] == ARGV[2] and below(known[2]) then
+  -- The fence that this node minted told when the lock was taken.
+  if known[2] then redis.pcall('HSETNX', meta, 'acquired', string.sub(known[2], 1, -4)) end
   redis.pcall('HSET', meta, 'fence', ARGV[3])
 end
 return 1

@@ -198,7 +198,7 @@ func (c *Client) clean(f *token, lease Lease, longest time.Duration, stray bool)
 // may lie in a server's buffers behind one that was sent later, or, where
 // requests share a connection, wait for that to be given up.
 func (c *Client) strayTime() time.Duration {
-	if c.server != nil && c.server.lane != nil {
+	if c.server != nil {
 		return time.Second + c.opts.Timeout
 	}
 	return time.Second

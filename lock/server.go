@@ -7,6 +7,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,11 +20,19 @@ import (
 // script is one Lua script and the name that servers cache it under.
 type script struct {
 	op, text, sha string
+	// rides says that it may share a round trip with others. What keeps locks
+	// alive does not wait for that.
+	rides bool
 }
 
 func newScript(op, text string) *script {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // As above.
 	return &script{op: op, text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+func (s *script) riding() *script {
+	s.rides = true
+	return s
 }
 
 var (
@@ -36,9 +47,9 @@ var (
 	//go:embed leave.lua
 	leaveText string
 
-	acquireScript = newScript("acquire", acquireText)
+	acquireScript = newScript("acquire", acquireText).riding()
 	renewScript   = newScript("renew", renewText)
-	releaseScript = newScript("release", releaseText)
+	releaseScript = newScript("release", releaseText).riding()
 	beatScript    = newScript("heartbeat", beatText)
 	leaveScript   = newScript("leave", leaveText)
 )
@@ -55,16 +66,20 @@ type server struct {
 	// where the server has that.
 	cluster *redis.ClusterClient
 	single  *redis.Client
-	lane    *lane        // nil for none
 	stale   atomic.Int64 // when the map of slots was last asked for anew, ns since 1970
+
+	abreast int // round trips to one node at once
+	timeout time.Duration
+	mu      sync.Mutex
+	lanes   map[*redis.Client]*lane // by node
 }
 
 // eval names the script by its hash and sends it in full, once, to a server that
 // does not know it.
 func (s *server) eval(ctx context.Context, sc *script, keys []string, args []any) (any, error) {
-	v, err := s.call(ctx, "evalsha", &sc.sha, keys, args)
+	v, err := s.call(ctx, sc, "evalsha", &sc.sha, keys, args)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		v, err = s.call(ctx, "eval", &sc.text, keys, args)
+		v, err = s.call(ctx, sc, "eval", &sc.text, keys, args)
 	}
 	s.doubt(ctx, err)
 	return v, err
@@ -101,17 +116,18 @@ func command(ctx context.Context, name any, script *string, keys []string, args 
 }
 
 // call sends one command.
-func (s *server) call(ctx context.Context, name any, script *string, keys []string, args []any) (any, error) {
-	cmd := command(ctx, name, script, keys, args)
-	if s.lane != nil {
-		done, err := s.lane.process(ctx, cmd)
-		defer s.lane.leave()
-		if done {
-			if err != nil {
-				return nil, err
-			}
+func (s *server) call(ctx context.Context, sc *script, name any, text *string, keys []string, args []any) (any, error) {
+	cmd := command(ctx, name, text, keys, args)
+	if sc.rides {
+		err := s.ride(ctx, keys[0], cmd)
+		switch {
+		case err == nil:
 			return cmd.Val(), nil
+		case s.cluster == nil || !elsewhere(err):
+			return nil, err
 		}
+		// The client of the Cluster follows to where the slot is now.
+		cmd = command(ctx, name, text, keys, args)
 	}
 	if err := s.rdb.Process(ctx, cmd); err != nil {
 		return nil, err
@@ -119,12 +135,51 @@ func (s *server) call(ctx context.Context, name any, script *string, keys []stri
 	return cmd.Val(), nil
 }
 
-// node returns the client of the master that channel belongs to.
-func (s *server) node(ctx context.Context, channel string) (*redis.Client, error) {
+// laneOf returns the lane to a node.
+func (s *server) laneOf(node *redis.Client) *lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lanes[node]
+	if l == nil {
+		l = &lane{rdb: node, abreast: s.abreast, timeout: s.timeout}
+		s.lanes[node] = l
+	}
+	return l
+}
+
+// elsewhere says that a command was not executed because its slot is elsewhere,
+// or on its way, or the node has left the Cluster.
+func elsewhere(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") ||
+		redis.HasErrorPrefix(err, "TRYAGAIN") || errors.Is(err, redis.ErrClosed)
+}
+
+// ride sends a command by the lane to the node that has key.
+func (s *server) ride(ctx context.Context, key string, cmd *redis.Cmd) error {
+	node, err := s.node(ctx, key)
+	if err != nil {
+		return err
+	}
+	return s.laneOf(node).process(ctx, cmd)
+}
+
+// close waits for what is under way and closes the connections.
+func (s *server) close() error {
+	s.mu.Lock()
+	lanes := slices.Collect(maps.Values(s.lanes))
+	s.mu.Unlock()
+	for _, l := range lanes {
+		l.close()
+	}
+	return s.rdb.Close()
+}
+
+// node returns the client of the master that a key or channel belongs to.
+func (s *server) node(ctx context.Context, key string) (*redis.Client, error) {
 	if s.cluster == nil {
 		return s.single, nil
 	}
-	return s.cluster.MasterForKey(ctx, channel)
+	return s.cluster.MasterForKey(ctx, key)
 }
 
 // poolSize returns the size of the pool of a client that [New] accepts.
@@ -161,10 +216,10 @@ func derive(rdb redis.UniversalClient, o Options) (*server, error) {
 		opt.DialTimeout, opt.DialerRetries = o.dialTimeout(opt.DialTimeout), 1
 		opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = o.Timeout, o.Timeout, o.Timeout
 		opt.PoolSize, opt.MaxActiveConns, opt.MinIdleConns, opt.MaxConcurrentDials = o.PoolSize+reserved, 0, 0, 0
-		opt.PipelinePoolSize, opt.AutoPipelineOptions = o.lanes(), nil
+		opt.PipelinePoolSize, opt.AutoPipelineOptions = -1, nil
 		opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, quiet()
 		c := redis.NewClusterClient(&opt)
-		return (&server{rdb: c, cluster: c}).withLane(o, c.AsyncAutoPipelineWithOptions)
+		return &server{rdb: c, cluster: c, abreast: o.abreast(), timeout: o.Timeout, lanes: map[*redis.Client]*lane{}}, nil
 	}
 	opt := *rdb.(*redis.Client).Options()
 	return deriveSingle(&opt, o)
@@ -178,12 +233,12 @@ func deriveSingle(opt *redis.Options, o Options) (*server, error) {
 	opt.DialTimeout, opt.DialerRetries = o.dialTimeout(opt.DialTimeout), 1
 	opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = o.Timeout, o.Timeout, o.Timeout
 	opt.PoolSize, opt.MaxActiveConns, opt.MinIdleConns, opt.MaxConcurrentDials = o.PoolSize+reserved, 0, 0, 0
-	opt.PipelinePoolSize, opt.AutoPipelineOptions = o.lanes(), nil
+	opt.PipelinePoolSize, opt.AutoPipelineOptions = -1, nil
 	opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, quiet()
 	opt.ClientSideCache, opt.ClientSideCacheConfig = nil, nil
 	opt.ClientSideCacheRefreshOnInvalidate = false
 	c := redis.NewClient(opt)
-	return (&server{rdb: c, single: c}).withLane(o, c.AsyncAutoPipelineWithOptions)
+	return &server{rdb: c, single: c, abreast: o.abreast(), timeout: o.Timeout, lanes: map[*redis.Client]*lane{}}, nil
 }
 
 // dialTimeout is how long a connection may take to make, for a caller who says d.
@@ -194,28 +249,14 @@ func (o Options) dialTimeout(d time.Duration) time.Duration {
 	return min(d, o.Timeout)
 }
 
-// lanes is how many connections for pipelines there are; -1 for none.
-func (o Options) lanes() int {
+// abreast is how many round trips to one node may be under way at once.
+func (o Options) abreast() int {
 	if o.Pipeline {
-		return 1
+		return pipelined
 	}
-	return -1
+	return o.PoolSize
 }
 
 func quiet() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-}
-
-// withLane gives s its shared connection, if that is wanted.
-func (s *server) withLane(o Options, open func(*redis.AutoPipelineOptions) (*redis.AutoPipeliner, error)) (*server, error) {
-	if !o.Pipeline {
-		return s, nil
-	}
-	ap, err := open(laneOptions())
-	if err != nil {
-		_ = s.rdb.Close() // nothing was opened
-		return nil, fmt.Errorf("open pipeline: %w", err)
-	}
-	s.lane = &lane{ap: ap}
-	return s, nil
 }

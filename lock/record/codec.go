@@ -51,6 +51,10 @@ const (
 	FieldLost          = "lost"
 )
 
+// timedFence is the least fence that can be a time in µs: of 2001, the first of
+// sixteen digits.
+const timedFence = 1e15
+
 // Fields returns m as the field, value, … list that HSET takes, in a fixed
 // order, each in a field of its own (see [PackHolder] for the other way). Empty texts and zero numbers are left out: absent means "not said".
 func (m *Meta) Fields() []any {
@@ -126,6 +130,9 @@ func Decode(fields map[string]string) (*Meta, error) {
 	m.Holds = d.number(FieldHolds, math.MaxInt64)
 	m.Contended = d.number(FieldContended, math.MaxInt64)
 	m.Trace = d.text(FieldTrace)
+	if _, told := fields[FieldAcquired]; !told && m.Fence >= timedFence {
+		m.Acquired = m.Fence / 1000
+	}
 	if text, ok := d.take(FieldHolding); ok {
 		keys, err := decodeKeys(text)
 		m.Holding = keys

@@ -80,10 +80,37 @@ func TestMetaRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if want.Acquired == 0 && want.Fence >= 1e15 {
+			want.Acquired = want.Fence / 1000 // the fence says it
+		}
 		if !reflect.DeepEqual(*got, want) {
 			t.Errorf("got\n%+v\nwant\n%+v", *got, want)
 		}
 	})
+}
+
+// A fence of the time tells when the lock was taken; one that is no time, or
+// beside which the metadata says it, does not.
+func TestAcquiredByFence(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		fence, acquired string
+		want            int64
+	}{
+		{"1767225600000123", "", 1767225600000},
+		{"1767225600000123", "1767225599000", 1767225599000},
+		{"1767225600000123", "x", 0},
+		{"42", "", 0},
+		{"999999999999999", "", 0},
+	} {
+		fields := map[string]string{"id": "A", "fence": c.fence}
+		if c.acquired != "" {
+			fields["acquired"] = c.acquired
+		}
+		if m, _ := record.Decode(fields); m.Acquired != c.want {
+			t.Errorf("fence %s, acquired %q: got %d, want %d", c.fence, c.acquired, m.Acquired, c.want)
+		}
+	}
 }
 
 // What is malformed is an error that names the field, and the rest is kept.

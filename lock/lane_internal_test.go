@@ -1,0 +1,98 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/internal/testredis"
+)
+
+// Who gives up while all places are taken was never sent, and is told so.
+func TestGivenUpBeforeItWasSent(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Start(t).Client(t)
+	l := &lane{rdb: rdb, abreast: 1, timeout: 10 * time.Second}
+	t.Cleanup(l.close)
+	long, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	blocked := make(chan error, 1)
+	go func() { blocked <- l.process(long, redis.NewCmd(long, "blpop", "wake", "0")) }()
+	testredis.Eventually(t, 5*time.Second, func() bool {
+		return infoField(t, rdb, "clients", "blocked_clients") == "1"
+	}, "the place is taken")
+
+	timed, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer stop()
+	if err := l.process(timed, redis.NewCmd(timed, "set", "timed", "1")); !errors.Is(err, redis.ErrPoolTimeout) {
+		t.Errorf("at its deadline: %v", err)
+	}
+	gone, leave := context.WithCancel(long)
+	leave()
+	if err := l.process(gone, redis.NewCmd(gone, "set", "gone", "1")); !errors.Is(err, redis.ErrPoolTimeout) {
+		t.Errorf("cancelled: %v", err)
+	}
+	patient := make(chan error, 1)
+	go func() { patient <- l.process(long, redis.NewCmd(long, "set", "patient", "1")) }()
+	rdb.RPush(t.Context(), "wake", "1")
+	if err := errors.Join(<-blocked, <-patient); err != nil {
+		t.Error(err)
+	}
+	l.close()
+	if n := rdb.Exists(t.Context(), "timed", "gone", "patient").Val(); n != 1 || l.going != 0 {
+		t.Errorf("%d of one executed, %d places taken", n, l.going)
+	}
+}
+
+// Each gets its own reply, and its own error.
+func TestRidesAreTheirOwn(t *testing.T) {
+	t.Parallel()
+	rdb := testredis.Start(t).Client(t)
+	l := &lane{rdb: rdb, abreast: 1, timeout: 10 * time.Second}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	rdb.Set(ctx, "text", "x", 0)
+	errs := make(chan error, 200)
+	for i := range 200 {
+		go func() {
+			if i%10 == 0 {
+				err := l.process(ctx, redis.NewCmd(ctx, "incr", "text"))
+				if err == nil {
+					errs <- errors.New("incremented a text")
+					return
+				}
+				errs <- nil
+				return
+			}
+			cmd := redis.NewCmd(ctx, "echo", i)
+			err := l.process(ctx, cmd)
+			if n, convErr := cmd.Int(); err == nil && (convErr != nil || n != i) {
+				err = errors.New("the reply is another's: " + cmd.String())
+			}
+			errs <- err
+		}()
+	}
+	for range 200 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	l.close()
+}
+
+func infoField(t *testing.T, rdb *redis.Client, section, name string) string {
+	t.Helper()
+	info, err := rdb.InfoMap(t.Context(), section).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fields := range info {
+		if v, ok := fields[name]; ok {
+			return v
+		}
+	}
+	return ""
+}

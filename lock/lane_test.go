@@ -1,0 +1,81 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock"
+)
+
+// Those who find no place free share the next round trip.
+func TestManyShareARoundTrip(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	proxy := testredis.NewProxy(t, srv.Addr())
+	c := openThrough(t, srv, proxy, lock.Options{PoolSize: 1})
+	mustRelease(t, mustAcquire(t, c, "first", lease())) // the scripts are known
+	admin := srv.Client(t)
+	proxy.Delay(100 * time.Millisecond)
+	before := infoInt(t, admin.Info(t.Context(), "stats").Val(), "total_reads_processed")
+	began := time.Now()
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() { mustAcquire(t, c, fmt.Sprintf("k%d", i), lease()) })
+	}
+	wg.Wait()
+	// One goes at once; the others may need two round trips together. One by one
+	// they would take six seconds.
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %s", took)
+	}
+	after := infoInt(t, admin.Info(t.Context(), "stats").Val(), "total_reads_processed")
+	if n := after - before; n > 15 {
+		t.Errorf("%d reads for 60 acquires", n)
+	}
+}
+
+// Fault 22: acquires take all places and hang, and what is held is renewed.
+func TestRenewalsHaveConnectionsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	proxy := testredis.NewProxy(t, srv.Addr())
+	c := openThrough(t, srv, proxy, lock.Options{PoolSize: 1})
+	h := mustAcquire(t, c, "held", lock.Lease{TTL: 900 * time.Millisecond})
+	proxy.DelayRequests(40 * time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if other, err := c.TryAcquire(ctx, fmt.Sprintf("k%d", i), lease()); err == nil {
+					_ = other.Release(context.Background())
+				}
+			}
+		})
+	}
+	admin := srv.Client(t)
+	renewals := func() int { n, _ := admin.HGet(context.Background(), metaKey("held"), "renewals").Int(); return n }
+	testredis.Eventually(t, 20*time.Second, func() bool { return renewals() >= 6 || h.Err() != nil }, "renewals go on")
+	if err := h.Err(); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	wg.Wait()
+	mustRelease(t, h)
+}
+
+// openThrough opens a client that reaches srv through proxy.
+func openThrough(t *testing.T, srv *testredis.Server, proxy *testredis.Proxy, o lock.Options) *lock.Client {
+	t.Helper()
+	far := srv.Options()
+	far.Addr = proxy.Addr()
+	rdb := redis.NewClient(far)
+	t.Cleanup(func() { _ = rdb.Close() })
+	return open(t, rdb, o)
+}

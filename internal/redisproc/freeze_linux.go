@@ -18,7 +18,9 @@ func sendStop(p *os.Process) error {
 	}
 	// The kernel tells of the stop when the last thread stands. WEXITED is left
 	// out: the exit belongs to who waits for the process.
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+	tick := time.NewTicker(100 * time.Microsecond)
+	defer tick.Stop()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); <-tick.C {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, p.Pid, &info, unix.WSTOPPED|unix.WNOHANG, nil)
 		switch {

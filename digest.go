@@ -74,6 +74,25 @@ func (k DigestKey) Fields(fields map[string]string) string {
 	return k.Value(b)
 }
 
+// Members returns the digest of a sorted set, list or set lock: over
+// "len:name" of each member in the order given, separated by a space, each
+// followed by " score" in Go's shortest form where there are scores (nil: there
+// are none, else as many as names).
+func (k DigestKey) Members(names []string, scores []float64) string {
+	var b []byte
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = appendSized(b, name)
+		if scores != nil {
+			b = append(b, ' ')
+			b = strconv.AppendFloat(b, scores[i], 'g', -1, 64)
+		}
+	}
+	return k.Value(b)
+}
+
 func appendSized(b []byte, s string) []byte {
 	b = strconv.AppendInt(b, int64(len(s)), 10)
 	b = append(b, ':')

@@ -22,6 +22,17 @@ const (
 // RiskDeadlock marks findings about a lock that may never be freed.
 const RiskDeadlock = "deadlock"
 
+// Proof is how surely a holder is dead.
+type Proof string
+
+const (
+	// Proven is a later start in the same declared slot, or the process's own
+	// farewell.
+	Proven Proof = "proven"
+	// Presumed is a silence that nothing else explains.
+	Presumed Proof = "presumed"
+)
+
 // Text is one message in the languages that Locksteward speaks.
 type Text struct {
 	EN string
@@ -61,6 +72,14 @@ type Finding struct {
 
 	Team       string
 	RunbookURL string
+
+	// Proof says how surely the holder is dead; "" where the rule does not judge
+	// that.
+	Proof Proof
+	// InhibitedBy is the fingerprint of the finding that explains this one and is
+	// told in its place: an inhibited finding is shown and notifies nobody. "" for
+	// none.
+	InhibitedBy string
 
 	// Since is when the rule first said so, FiredAt when `for:` had passed,
 	// ResolvedAt when it ended; server time, zero while not so.

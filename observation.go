@@ -90,6 +90,11 @@ type Claim struct {
 	Holds         int64
 	Contended     int64
 	Trace         string
+	// Session is the logical thread of work that holds the lock; the holder's id
+	// where the application named none. Holding are the other locks that it held
+	// when it took this one, exact bytes.
+	Session string
+	Holding []string
 }
 
 // Observation is what one look saw of one key.
@@ -128,6 +133,9 @@ type Observation struct {
 	Holder Holder
 	Count  int64 // re-entrancy, 1 if the dialect has none
 	Fence  int64 // 0: none
+	// RenewEvery is the interval known of the library's watchdog, as it is unless
+	// configured; 0: none known. A holder that says its own says it in Claim.
+	RenewEvery time.Duration
 	// Waiters is how many wait; negative when the dialect cannot tell.
 	Waiters int
 	Claim   *Claim // nil unless valid metadata stands beside the lock
@@ -146,4 +154,37 @@ type Instance struct {
 	Started time.Time
 	// Beat is when the heartbeat was last written, from the TTL left on its key.
 	Beat time.Time
+	// Slot is a name that one live process has at a time, as declared; "" for
+	// none.
+	Slot string
+	// Counts are what the process says it has done, by class of its locks: lower
+	// bounds that only grow; nil if it says nothing.
+	Counts map[string]Counts
+}
+
+// Counts are what one process did with the locks of one class since its start.
+type Counts struct {
+	Acquired      int64
+	Failed        int64 // acquires that ended without the lock
+	Contended     int64 // acquires that found another holder first
+	Renewed       int64
+	RenewFailures int64
+	Lost          int64 // holds that ended before their release
+}
+
+// Waiter is one call that waits for a lock of ours, from its record.
+type Waiter struct {
+	Target string
+	DB     int
+	Key    string // the lock it waits for, exact bytes
+	Class  string
+	ID     string // of the acquisition it wants
+	// Session is the logical thread of work, which may hold other locks; ""
+	// where the application named none.
+	Session  string
+	Instance string
+	Since    time.Time // arrival, server time
+	// Until is how long its record is believed: past this it is dead unless it
+	// writes again.
+	Until time.Time
 }

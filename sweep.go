@@ -28,6 +28,37 @@ type Sweep struct {
 	Losses []Loss
 	// Candidates is how many keys only a built-in pattern matched.
 	Candidates int
+
+	// Waiters wait for locks of ours, in the order of (DB, Key, Since, ID).
+	Waiters []Waiter
+	// Instances are the processes that use the lock library, by heartbeat, in the
+	// order of their ids.
+	Instances []Instance
+	// Nodes are the servers as INFO told at the begin of the sweep.
+	Nodes []NodeState
+	// Orphans are helper keys of lock libraries (queues, signals, counters) whose
+	// lock is gone and which nothing will remove, in the order of (DB, Key).
+	Orphans []Orphan
+
+	// Silent are the processes that Locks or Losses name and whose heartbeat is
+	// gone, in the order of their ids.
+	Silent []Silence
+	// Events are what happened to the servers lately, oldest first: for as long as
+	// they pause verdicts or may explain a loss.
+	Events []ServerEvent
+	// FenceDrops are the holds among Locks whose fence went backwards, in the order
+	// of (DB, Key).
+	FenceDrops []FenceDrop
+}
+
+// Orphan is a helper key of a lock library that outlived its lock.
+type Orphan struct {
+	Target  string
+	DB      int
+	Key     string
+	Lock    string // the lock it belongs to; "" if its name does not tell
+	Dialect string
+	TTL     time.Duration // NoExpiry for none
 }
 
 // Complete says that every master's pass was complete. A sweep without masters

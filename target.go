@@ -1,5 +1,7 @@
 package locksteward
 
+import "time"
+
 // Mode is how a target is deployed.
 type Mode string
 
@@ -29,6 +31,15 @@ type TargetState struct {
 	Up     bool
 	Reason string
 	Nodes  []NodeState
+	// Paused is an operator's pause that lasts; nil for none.
+	Paused *Pause
+}
+
+// Pause keeps sweeps and the watch from asking anything of a target.
+type Pause struct {
+	By    string
+	Since time.Time
+	Until time.Time // zero: until somebody resumes
 }
 
 // NodeState is one server's own figures, from INFO. A field that the server
@@ -46,4 +57,17 @@ type NodeState struct {
 	CPUUser          float64 // seconds since the server's start
 	EvictedKeys      int64
 	EvictionPolicy   string
+
+	// Uptime is since the server process started; negative: not known.
+	Uptime time.Duration
+	// ReplicationID changes when a replica is promoted (master_replid).
+	ReplicationID string
+	// Persistence: AOF says that appendonly is on, LastSaveOK that the last
+	// snapshot, if there was one, worked.
+	AOF            bool
+	LastSaveOK     bool
+	LastSave       time.Time // zero: not known
+	ChangesUnsaved int64     // since the last snapshot; negative: not known
+	// Replicas is how many are connected; negative: not known.
+	Replicas int64
 }

@@ -29,6 +29,13 @@ type Finding struct {
 	Team            string   `json:"team,omitempty"`
 	RunbookURL      string   `json:"runbook_url,omitempty"`
 	Fingerprint     string   `json:"fingerprint"`
+	// Proof is "proven" or "presumed" for a finding that calls a holder dead.
+	Proof string `json:"proof,omitempty"`
+	// InhibitedBy is the fingerprint of the finding that is told in place of this
+	// one.
+	InhibitedBy string `json:"inhibited_by,omitempty"`
+	// Baseline is "known" or "new" in a scan with a baseline, else empty.
+	Baseline string `json:"baseline,omitempty"`
 
 	Since      time.Time `json:"since,omitzero"`
 	FiredAt    time.Time `json:"fired_at,omitzero"`
@@ -60,6 +67,8 @@ func NewFinding(f locksteward.Finding, lang string) Finding {
 		Team:            f.Team,
 		RunbookURL:      f.RunbookURL,
 		Fingerprint:     f.Fingerprint(),
+		Proof:           string(f.Proof),
+		InhibitedBy:     f.InhibitedBy,
 		Since:           stamp(f.Since),
 		FiredAt:         stamp(f.FiredAt),
 		ResolvedAt:      stamp(f.ResolvedAt),

@@ -1,5 +1,7 @@
 package api
 
+import "time"
+
 // LockList is the answer of GET /api/v1/locks. Total counts what the filter
 // matched, before limit.
 type LockList struct {
@@ -31,6 +33,18 @@ type RequestList struct {
 // EntryList is the answer of GET /api/v1/audit, newest first.
 type EntryList struct {
 	Entries []Entry `json:"entries"`
+}
+
+// Paused is the answer of POST /-/pause: the targets that nothing is asked of any
+// more. Until is absent for a pause without an end.
+type Paused struct {
+	Paused []string  `json:"paused"`
+	Until  time.Time `json:"until,omitzero"`
+}
+
+// Resumed is the answer of POST /-/resume: the targets that were paused.
+type Resumed struct {
+	Resumed []string `json:"resumed"`
 }
 
 // Reloaded is the answer of POST /-/reload.

@@ -15,6 +15,9 @@ type Scan struct {
 	// Incomplete says which masters were not read to the end and why; absent
 	// when Complete.
 	Incomplete []Incomplete `json:"incomplete,omitempty"`
+	// BaselineGone are the findings of the baseline that a complete scan did not
+	// find any more; absent without any.
+	BaselineGone []BaselineFinding `json:"baseline_gone,omitempty"`
 }
 
 // Incomplete is a master that a sweep did not read to the end.

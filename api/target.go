@@ -18,6 +18,15 @@ type Target struct {
 	ReleaseEnabled bool   `json:"release_enabled"`
 	Nodes          []Node `json:"nodes"`
 	LastSweep      *Swept `json:"last_sweep"`
+	// Paused is an operator's pause that lasts: nothing is asked of the target.
+	Paused *Pause `json:"paused,omitempty"`
+}
+
+// Pause is who keeps a target quiet since when; Until is absent without an end.
+type Pause struct {
+	By    string    `json:"by"`
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Swept is what the last sweep of a target came to.
@@ -52,6 +61,9 @@ func NewTarget(s locksteward.TargetState) Target {
 	out := Target{
 		Name: s.Target.Name, Mode: string(s.Target.Mode), DB: s.Target.DB, Up: s.Up, Reason: s.Reason,
 		Nodes: make([]Node, 0, len(s.Nodes)),
+	}
+	if p := s.Paused; p != nil {
+		out.Paused = &Pause{By: p.By, Since: stamp(p.Since), Until: stamp(p.Until)}
 	}
 	for _, n := range s.Nodes {
 		out.Nodes = append(out.Nodes, Node{

@@ -53,9 +53,17 @@ type Class struct {
 	RunbookURL string        `yaml:"runbook_url"`
 	Expect     time.Duration `yaml:"expect"` // 0: no expectation
 	TTL        TTLPolicy     `yaml:"ttl"`
-	MaxTTL     time.Duration `yaml:"max_ttl"`   // 0: 24h
-	DeadWhen   []string      `yaml:"dead_when"` // rule ids
-	Release    ReleaseMode   `yaml:"release"`   // "": off
+	MaxTTL     time.Duration `yaml:"max_ttl"` // 0: 24h
+	// WarnTTLBelow is how much of a lease that is never renewed must be left; 0
+	// does not ask.
+	WarnTTLBelow time.Duration `yaml:"warn_ttl_below"`
+	// MaxWait is how long anybody may wait for a lock; 0: as long as they like.
+	MaxWait time.Duration `yaml:"max_wait"`
+	// MaxFailures is the largest share of acquires that may end without the lock,
+	// above 0 up to 1; 0: [DefaultMaxFailures].
+	MaxFailures float64     `yaml:"max_failures"`
+	DeadWhen    []string    `yaml:"dead_when"` // rule ids and CEL expressions
+	Release     ReleaseMode `yaml:"release"`   // "": off
 	// Approvals is how many people must approve; 0 is one.
 	Approvals    int          `yaml:"approvals"`
 	SelfApproval SelfApproval `yaml:"self_approval"`

@@ -9,6 +9,13 @@ import (
 // tells, unless its class says otherwise.
 const DefaultMaxTTL = 24 * time.Hour
 
+// DefaultMaxFailures is the share of failed acquires above which contention/high
+// tells, unless the class says otherwise.
+const DefaultMaxFailures = 0.5
+
+// MaxFailuresOrDefault returns max_failures, or [DefaultMaxFailures].
+func (c Class) MaxFailuresOrDefault() float64 { return cmp.Or(c.MaxFailures, DefaultMaxFailures) }
+
 // MaxTTLOrDefault returns max_ttl, or [DefaultMaxTTL].
 func (c Class) MaxTTLOrDefault() time.Duration { return cmp.Or(c.MaxTTL, DefaultMaxTTL) }
 

@@ -39,6 +39,7 @@ func NewSet(classes []Class) (*Set, error) {
 		problems []error
 		s        = &Set{byName: make(map[string]int, len(classes))}
 		claimed  = make(map[string]string) // pattern -> path of its first use
+		earlier  []taken
 	)
 	for i, c := range classes {
 		at := fmt.Sprintf("classes[%d].", i)
@@ -50,6 +51,7 @@ func NewSet(classes []Class) (*Set, error) {
 		} else {
 			s.byName[c.Name] = i
 		}
+		problems = append(problems, c.hidden(i, earlier)...)
 		for j, text := range c.Match {
 			path := fmt.Sprintf("%smatch[%d]", at, j)
 			if first, taken := claimed[text]; taken && text != "" {
@@ -57,8 +59,9 @@ func NewSet(classes []Class) (*Set, error) {
 				continue
 			}
 			claimed[text] = path
-			if g, err := parseGlob(text); err == nil { // else told by c.problems
+			if g, err := parseClassGlob(text); err == nil { // else told by c.problems
 				s.index.add(pattern{class: i, glob: g})
+				earlier = append(earlier, taken{class: i, path: path, text: text, prefix: g.prefix, units: units(text)})
 			}
 		}
 		c.Match, c.DeadWhen = slices.Clone(c.Match), slices.Clone(c.DeadWhen)
@@ -110,7 +113,7 @@ func NewMatchSet(globs []string) (*Set, error) {
 	var problems []error
 	s := &Set{classes: []Class{{Name: Default, Match: slices.Clone(globs)}}, byName: map[string]int{Default: 0}}
 	for _, text := range globs {
-		g, err := parseGlob(text)
+		g, err := parseClassGlob(text)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%q: %w", text, err))
 			continue

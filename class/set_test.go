@@ -2,6 +2,7 @@ package class
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -23,12 +24,13 @@ func TestClassify(t *testing.T) {
 	t.Parallel()
 	s := mustSet(t,
 		Class{Name: "orders", Match: []string{"lock:order:*"}},
-		Class{Name: "vip", Match: []string{"lock:order:vip:*", "vip?"}},
+		Class{Name: "vip", Match: []string{"lock:*:vip:*", "vip?"}},
 		Class{Name: "any", Match: []string{"*:mutex", "lock:*"}},
 	)
 	for key, want := range map[string]Match{
 		"lock:order:42":       {Class: "orders", Configured: true},
 		"lock:order:vip:1":    {Class: "orders", Configured: true}, // the first class wins, not the longest prefix
+		"lock:x:vip:1":        {Class: "vip", Configured: true},
 		"vip1":                {Class: "vip", Configured: true},
 		"a:mutex":             {Class: "any", Configured: true},
 		"lock:order:42:mutex": {Class: "orders", Configured: true},
@@ -122,6 +124,9 @@ func TestClassFromYAML(t *testing.T) {
   expect: 30s
   ttl: required
   max_ttl: 1h
+  warn_ttl_below: 10s
+  max_wait: 1m
+  max_failures: 0.8
   dead_when: ["ttl/none"]
   release: approve
   approvals: 2
@@ -135,11 +140,17 @@ func TestClassFromYAML(t *testing.T) {
 	}
 	s := mustSet(t, classes...)
 	orders, _ := s.Get("orders")
+	if orders.WarnTTLBelow != 10*time.Second || orders.MaxWait != time.Minute || orders.MaxFailuresOrDefault() != 0.8 {
+		t.Errorf("orders = %+v", orders)
+	}
 	if orders.Expect != 30*time.Second || orders.MaxTTLOrDefault() != time.Hour || orders.TTL != TTLRequired ||
 		!orders.Releasable() || orders.ApprovalsOrDefault() != 2 || orders.SelfApprovalOrDefault() != SelfApprovalAllow {
 		t.Errorf("orders = %+v", orders)
 	}
 	batch, _ := s.Get("batch/night")
+	if batch.MaxFailuresOrDefault() != DefaultMaxFailures || batch.MaxWait != 0 || batch.WarnTTLBelow != 0 {
+		t.Errorf("defaults of %+v are wrong", batch)
+	}
 	if batch.MaxTTLOrDefault() != 24*time.Hour || batch.Releasable() || batch.ReleaseOrDefault() != ReleaseOff ||
 		batch.ApprovalsOrDefault() != 1 || batch.SelfApprovalOrDefault() != SelfApprovalDeny {
 		t.Errorf("defaults of %+v are wrong", batch)
@@ -152,7 +163,7 @@ func TestNewSetTellsAllProblems(t *testing.T) {
 		{Match: []string{"a:*"}},
 		{Name: "orders", Match: []string{"lock:order:*"}},
 		{Name: "orders", Match: []string{"lock:order:*", "", `b\`, "c[d]"}},
-		{Name: "-x", Match: nil, Expect: -time.Second, MaxTTL: -1, TTL: "never", Release: "auto", SelfApproval: "alert", Approvals: -1},
+		{Name: "-x", Match: nil, Expect: -time.Second, MaxTTL: -1, WarnTTLBelow: -time.Minute, MaxWait: -2, MaxFailures: math.NaN(), TTL: "never", Release: "auto", SelfApproval: "alert", Approvals: -1},
 		{Name: "a b", Match: []string{"x"}, Release: "now", SelfApproval: "maybe", Approvals: 11, RunbookURL: "javascript:alert(1)", Team: "a\nb"},
 		{Name: Default, Match: []string{"y"}, DeadWhen: []string{"ttl/none", "", "ttl/none"}, RunbookURL: "wiki/locks"},
 		{Name: strings.Repeat("n", 65), Match: []string{"z"}, Team: strings.Repeat("t", 101)},
@@ -173,6 +184,9 @@ func TestNewSetTellsAllProblems(t *testing.T) {
 		"classes[3].match: must not be empty, got [], write ",
 		"classes[3].expect: must not be negative, got -1s, write ",
 		"classes[3].max_ttl: must not be negative, got -1ns, write ",
+		"classes[3].warn_ttl_below: must not be negative, got -1m0s, write ",
+		"classes[3].max_wait: must not be negative, got -2ns, write ",
+		"classes[3].max_failures: must be from 0 to 1, got NaN, write ",
 		`classes[3].ttl: must be required or allowed-none, got "never", write `,
 		`classes[3].release: this version does not release without a person, got "auto", write approve`,
 		"classes[3].approvals: must be from 1 to 10, got -1, write ",
@@ -204,7 +218,7 @@ func TestNewSetTellsAllProblems(t *testing.T) {
 
 func TestValidateOneClass(t *testing.T) {
 	t.Parallel()
-	if err := (Class{Name: "a", Match: []string{"*"}}).Validate(); err != nil {
+	if err := (Class{Name: "a", Match: []string{"a*"}}).Validate(); err != nil {
 		t.Errorf("Validate() = %v, want nil", err)
 	}
 	if err := (Class{Name: "a"}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "match: ") {

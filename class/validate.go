@@ -18,8 +18,8 @@ const (
 
 // Validate returns all problems of the class on its own, joined, one a line,
 // each beginning with its YAML key ("match: …"). What two classes may not have
-// in common is checked by [NewSet]; whether the rules of dead_when exist is
-// checked where the rules are known.
+// in common is checked by [NewSet]; whether the rules of dead_when exist
+// and its expressions compile is checked where the rules are known.
 func (c Class) Validate() error { return errors.Join(c.problems()...) }
 
 // problems are the errors of one class; [NewSet] puts its path before each.
@@ -42,7 +42,7 @@ func (c Class) problems() []error {
 		add(`match: must not be empty, got [], write at least one pattern such as ["lock:order:*"]`)
 	}
 	for i, text := range c.Match {
-		if _, err := parseGlob(text); err != nil {
+		if _, err := parseClassGlob(text); err != nil {
 			add("match[%d]: %w", i, err)
 		}
 	}
@@ -63,10 +63,16 @@ func (c Class) problems() []error {
 	}{
 		{"expect", c.Expect, "no expectation"},
 		{"max_ttl", c.MaxTTL, DefaultMaxTTL.String()},
+		{"warn_ttl_below", c.WarnTTLBelow, "no warning"},
+		{"max_wait", c.MaxWait, "no limit"},
 	} {
 		if d.value < 0 {
 			add("%s: must not be negative, got %s, write a duration such as 30s, or 0 for %s", d.key, d.value, d.zero)
 		}
+	}
+
+	if !(c.MaxFailures >= 0 && c.MaxFailures <= 1) { // NaN is neither
+		add("max_failures: must be from 0 to 1, got %v, write the share of acquires that may fail such as 0.5, 1 for no limit, or 0 for %v", c.MaxFailures, DefaultMaxFailures)
 	}
 
 	switch c.TTL {
@@ -77,7 +83,7 @@ func (c Class) problems() []error {
 
 	for i, rule := range c.DeadWhen {
 		if rule == "" {
-			add(`dead_when[%d]: must not be empty, got "", write a rule id such as "ttl/none"`, i)
+			add(`dead_when[%d]: must not be empty, got "", write a rule id such as "ttl/none" or an expression`, i)
 		} else if first := slices.Index(c.DeadWhen, rule); first < i {
 			add("dead_when[%d]: must not repeat, got %q of dead_when[%d] again, remove one of the two", i, rule, first)
 		}

@@ -6,7 +6,8 @@ package class
 // Word: `lock`, `locks`, `mutex`, `lck` or `redlock` stands alone, between the
 // separators `: . _ - / { }`, the ends of the name, or camelCase edges
 // (orderLock, DBLock, lockOrder, v2Lock). Digits are no separators: lock42 is
-// not the word lock.
+// not the word lock. Joined to a quantity (lock_stock, lockAmount) it is a
+// candidate: such keys are numbers of what is held back.
 //
 // Candidate: `lock`, `lck`, `mutex` or `semaphore` stands anywhere (locked,
 // unlock, spinlock, lock42), or `lease` or `leases` stands alone, since
@@ -70,7 +71,10 @@ func nameOf(key string) nameHint {
 func lockAt(key string, start int) nameHint {
 	end := start + len("lock")
 	if isEdge(key, start) {
-		if isEdge(key, end) || key[end]|0x20 == 's' && isEdge(key, end+1) {
+		if !isEdge(key, end) && key[end]|0x20 == 's' {
+			end++
+		}
+		if isEdge(key, end) && !isQuantity(key, end) {
 			return hintWord
 		}
 		return hintCandidate
@@ -82,6 +86,27 @@ func lockAt(key string, start int) nameHint {
 		return hintNone // block, clock
 	}
 	return hintCandidate
+}
+
+// quantities are what is locked up, held back or frozen in amounts: lock_stock
+// and lockAmount are numbers of something, not locks.
+var quantities = [...]string{"amount", "balance", "count", "inventory", "money", "num", "number", "qty", "quantity", "score", "stock"}
+
+// isQuantity reports whether the word before i goes on, by _ or a capital letter
+// alone, with a quantity that is a word of its own.
+func isQuantity(key string, i int) bool {
+	if i >= len(key) || key[i] != '_' && !isUpper(key[i]) {
+		return false
+	}
+	if key[i] == '_' {
+		i++
+	}
+	for _, word := range quantities {
+		if foldedBefore(key, i+len(word), word) && isEdge(key, i+len(word)) {
+			return true
+		}
+	}
+	return false
 }
 
 // leaseAt reports whether the "lease" that begins at start stands alone.

@@ -23,9 +23,11 @@ import (
 
 // Config is the whole configuration. Every key has a default but targets.
 type Config struct {
-	Targets []Target        `yaml:"targets"`
-	Classes []class.Class   `yaml:"classes"`
-	Rules   rules.Config    `yaml:"rules"`
+	Targets []Target      `yaml:"targets"`
+	Classes []class.Class `yaml:"classes"`
+	Rules   rules.Config  `yaml:"rules"`
+	// Redlock names the targets that are the masters of one Redlock.
+	Redlock []rules.Redlock `yaml:"redlock"`
 	Alert   alert.Config    `yaml:"alert"`
 	Release release.Config  `yaml:"release"`
 	Store   store.Config    `yaml:"store"`
@@ -73,15 +75,10 @@ func (c Config) Validate() error {
 			names[t.Name] = i
 		}
 	}
-	classes, err := class.NewSet(c.Classes)
+	_, err := c.judging()
 	errs = append(errs, err)
-	if err == nil {
-		_, err = rules.New(c.Rules, classes)
-		errs = append(errs, err)
-	} else {
-		errs = append(errs, c.Rules.Validate())
-	}
-	errs = append(errs, c.deadWhen(),
+	errs = append(errs, c.redlocks()...)
+	errs = append(errs,
 		prefixed("alert", c.Alert.Validate()),
 		prefixed("release", c.Release.Validate()),
 		prefixed("store", c.Store.Validate()),
@@ -92,17 +89,17 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// deadWhen checks the rule ids that classes name.
-func (c Config) deadWhen() error {
-	var errs []error
-	for i, cl := range c.Classes {
-		for j, id := range cl.DeadWhen {
-			if _, ok := rules.Lookup(id); !ok {
-				errs = append(errs, fmt.Errorf("classes[%d].dead_when[%d]: got %q, which is no rule; write one of %v", i, j, id, rules.Names()))
-			}
-		}
+// redlocks checks the sets of masters against the targets and classes.
+func (c Config) redlocks() []error {
+	var targets []string
+	for _, t := range c.Targets {
+		targets = append(targets, t.Name)
 	}
-	return errors.Join(errs...)
+	classes := []string{class.Default}
+	for _, cl := range c.Classes {
+		classes = append(classes, cl.Name)
+	}
+	return rules.ValidateRedlocks(c.Redlock, targets, classes)
 }
 
 func (l Log) validate() error {

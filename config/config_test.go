@@ -29,12 +29,13 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	}
 	for name, list := range map[string]reflect.Value{
 		"classes": reflect.ValueOf(got.Classes), "rules": reflect.ValueOf(got.Rules), "receivers": reflect.ValueOf(got.Alert.Receivers),
+		"redlock": reflect.ValueOf(got.Redlock),
 	} {
 		if list.Len() != 0 {
 			t.Errorf("the example has %d %s, want none", list.Len(), name)
 		}
 	}
-	got.Classes, got.Rules, got.Alert.Receivers = want.Classes, want.Rules, want.Alert.Receivers
+	got.Classes, got.Rules, got.Alert.Receivers, got.Redlock = want.Classes, want.Rules, want.Alert.Receivers, want.Redlock
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the example is not the defaults:\n got %+v\nwant %+v", got, want)
 	}
@@ -294,5 +295,23 @@ log: {level: loud}
 	want := []string{"targets[0].jitter", "classes", "release.kill_switch", "targets[0].name", "rules[0].rule", "release.request_ttl", "log.level"}
 	if !slices.Equal(got, want) {
 		t.Errorf("problems at\n%q, want\n%q\n%v", got, want, err)
+	}
+}
+
+// The masters of a Redlock are targets that exist, each in one place; what is
+// wrong with them stands beside all other problems.
+func TestRedlockProblems(t *testing.T) {
+	t.Parallel()
+	const targets = `targets:
+  - {name: a, redis: "redis://127.0.0.1:1/0"}
+  - {name: b, redis: "redis://127.0.0.1:2/0"}
+  - {name: c, redis: "redis://127.0.0.1:3/0"}
+`
+	if got := problems(t, targets+"redlock: [{name: r, targets: [a, b, c], classes: [default]}]"); got != nil {
+		t.Errorf("refused: %q", got)
+	}
+	got := problems(t, targets+"redlock: [{name: r, targets: [a, b, nope]}]\nlog: {level: loud}")
+	if len(got) != 2 || !strings.Contains(got[0], `redlock[0].targets[2]: got "nope", which is no target; write one of a, b, c`) {
+		t.Errorf("got %q", got)
 	}
 }

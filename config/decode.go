@@ -20,9 +20,17 @@ import (
 // does.
 type decoder struct {
 	file     string
-	problems []error
-	// paths are those of problems; "" is all of the file.
-	paths []string
+	problems []problem
+	// raw is the file, places where each value of it stands.
+	raw    []byte
+	places places
+}
+
+// problem is one thing that is wrong, with the path of its key; "" is all of the
+// file.
+type problem struct {
+	path string
+	err  error
 }
 
 var (
@@ -31,12 +39,12 @@ var (
 )
 
 func (d *decoder) problem(n *yaml.Node, path, format string, args ...any) {
-	d.paths = append(d.paths, path)
+	shown := path
 	if path == "" {
-		path = "(top)"
+		shown = "(top)"
 	}
 	d.problems = append(d.problems,
-		fmt.Errorf("%s:%d: %s: %s", d.file, n.Line, path, fmt.Sprintf(format, args...)))
+		problem{path, fmt.Errorf("%s:%d: %s: %s", d.file, n.Line, shown, fmt.Sprintf(format, args...))})
 }
 
 // into decodes n into v, which must be settable. A null leaves the default.
@@ -44,6 +52,7 @@ func (d *decoder) into(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
+	d.places[path] = place{file: d.file, node: n, raw: d.raw}
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return
 	}

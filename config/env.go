@@ -57,10 +57,10 @@ func (d *decoder) overlay(v reflect.Value, path string, lookup func(string) (str
 				continue
 			}
 			node := &yaml.Node{Kind: yaml.ScalarNode, Value: value, Tag: resolveTag(value)}
-			env := decoder{file: "environment " + variable}
+			env := decoder{file: "environment " + variable, places: places{}}
 			env.into(node, field, at)
+			d.places[at] = place{file: env.file}
 			d.problems = append(d.problems, env.problems...)
-			d.paths = append(d.paths, env.paths...)
 		}
 	}
 }

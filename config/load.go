@@ -23,7 +23,8 @@ type InvalidError struct {
 	Problems []error
 }
 
-// Error is one problem a line.
+// Error is one problem after the other; one of an expression has two more lines,
+// which show the place.
 func (e *InvalidError) Error() string {
 	var b bytes.Buffer
 	for i, p := range e.Problems {
@@ -48,11 +49,9 @@ func Load(file string) (Config, error) {
 		return Config{}, fmt.Errorf("read configuration: %w; give a file with --config, or print one with 'locksteward config example'", err)
 	}
 	c, d := parse(file, raw, os.LookupEnv)
-	more, err := d.loadClasses(filepath.Join(filepath.Dir(file), "classes.d"))
-	if err != nil {
+	if err := d.loadClasses(&c, filepath.Join(filepath.Dir(file), "classes.d")); err != nil {
 		return Config{}, err
 	}
-	c.Classes = append(c.Classes, more...)
 	return d.finish(c)
 }
 
@@ -68,17 +67,25 @@ func Parse(name string, raw []byte) (Config, error) {
 // a file twice; but nothing is said of what stands at, above or below a path with
 // a problem already: that would be a consequence.
 func (d *decoder) finish(c Config) (Config, error) {
-	problems := d.problems
-	for _, err := range flatten(c.Validate()) {
-		path, _, _ := strings.Cut(err.Error(), ": ")
-		if !slices.ContainsFunc(d.paths, func(bad string) bool { return related(bad, path) }) {
-			problems = append(problems, fmt.Errorf("%s: %w", d.file, err))
-		}
-	}
-	if len(problems) > 0 {
+	if problems := d.all(d.problems, c.Validate()); len(problems) > 0 {
 		return Config{}, &InvalidError{File: d.file, Problems: problems}
 	}
 	return c, nil
+}
+
+// all joins what could not be read with what is wrong otherwise.
+func (d *decoder) all(unread []problem, invalid error) []error {
+	var out []error
+	for _, p := range unread {
+		out = append(out, p.err)
+	}
+	for _, err := range flatten(invalid) {
+		path, _, _ := strings.Cut(err.Error(), ": ")
+		if !slices.ContainsFunc(unread, func(p problem) bool { return related(p.path, path) }) {
+			out = append(out, d.places.locate(d.file, err))
+		}
+	}
+	return out
 }
 
 var index = regexp.MustCompile(`\[\d+\]`)
@@ -93,7 +100,7 @@ func related(a, b string) bool {
 // parse decodes strictly over the defaults, without the checks of Validate.
 func parse(name string, raw []byte, lookup func(string) (string, bool)) (Config, *decoder) {
 	c := Default()
-	d := &decoder{file: name}
+	d := &decoder{file: name, raw: raw, places: places{}}
 	if root := d.document(raw); root != nil {
 		d.expand(root, "", lookup)
 		d.into(root, reflect.ValueOf(&c).Elem(), "")
@@ -111,12 +118,11 @@ func (d *decoder) document(raw []byte) *yaml.Node {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
-		d.problems = append(d.problems, fmt.Errorf("%s: %w", d.file, err))
-		d.paths = append(d.paths, "")
+		d.problems = append(d.problems, problem{"", fmt.Errorf("%s: %w", d.file, err)})
 		return nil
 	}
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		d.problems = append(d.problems, fmt.Errorf("%s: more than one YAML document, keep one (drop the line ---)", d.file))
+		d.problems = append(d.problems, problem{"(top)", fmt.Errorf("%s: more than one YAML document, keep one (drop the line ---)", d.file)})
 	}
 	return doc.Content[0]
 }
@@ -126,28 +132,28 @@ type classFile struct {
 	Classes []class.Class `yaml:"classes"`
 }
 
-// loadClasses reads the files of classes.d and adds their problems to d.
-func (d *decoder) loadClasses(dir string) ([]class.Class, error) {
+// loadClasses appends the classes of the files of classes.d to those of c, and
+// their problems to d.
+func (d *decoder) loadClasses(c *Config, dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", dir, err)
+		return fmt.Errorf("list %s: %w", dir, err)
 	}
 	slices.Sort(files)
-	var out []class.Class
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("read classes: %w", err)
+			return fmt.Errorf("read classes: %w", err)
 		}
-		one := &decoder{file: file}
+		one := &decoder{file: file, raw: raw, places: places{}}
 		var f classFile
 		if root := one.document(raw); root != nil {
 			one.expand(root, "", os.LookupEnv)
 			one.into(root, reflect.ValueOf(&f).Elem(), "")
 		}
-		out = append(out, f.Classes...)
+		d.places.shift(one.places, "classes", len(c.Classes))
+		c.Classes = append(c.Classes, f.Classes...)
 		d.problems = append(d.problems, one.problems...)
-		d.paths = append(d.paths, one.paths...)
 	}
-	return out, nil
+	return nil
 }

@@ -16,11 +16,13 @@ var changes = map[string]string{
 	"POST /api/v1/requests/r1/approve": `{"reason":"seen","evidence_hash":"sha256:e1"}`,
 	"POST /api/v1/requests/r1/deny":    `{"reason":"no","evidence_hash":"sha256:e1"}`,
 	"POST /-/reload":                   "",
+	"POST /-/pause":                    "",
+	"POST /-/resume":                   "",
 }
 
 var reads = []string{
 	"/", "/api/v1/locks", "/api/v1/locks/one?target=orders&key=lock:order:42", "/api/v1/findings", "/api/v1/targets",
-	"/api/v1/classes", "/api/v1/requests", "/api/v1/requests/r1", "/api/v1/audit",
+	"/api/v1/classes", "/api/v1/report", "/api/v1/requests", "/api/v1/requests/r1", "/api/v1/audit",
 }
 
 func TestWhoMayDoWhat(t *testing.T) {
@@ -28,7 +30,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 	b := setup(t, "viewer", "requester", "approver", "admin")
 	may := map[string]string{
 		"POST /api/v1/requests": "requester", "POST /api/v1/requests/r1/approve": "approver",
-		"POST /api/v1/requests/r1/deny": "approver", "POST /-/reload": "admin",
+		"POST /api/v1/requests/r1/deny": "approver", "POST /-/reload": "admin", "POST /-/pause": "admin", "POST /-/resume": "admin",
 	}
 	for user := range b.tokens {
 		for _, path := range reads {

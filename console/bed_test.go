@@ -43,6 +43,9 @@ type world struct {
 	inputs   []ReleaseInput
 	words    []Word
 	reloads  int
+	pauses   []locksteward.Pause
+	resumes  []string
+	reports  []time.Duration
 	// fail is what every change returns if set; gate holds a change up.
 	fail error
 	gate chan struct{}
@@ -55,7 +58,7 @@ func (w *world) Targets() []api.Target           { return slices.Clone(w.targets
 func (w *world) Classes() []api.Class {
 	return []api.Class{{
 		Class: "orders", Match: []string{"lock:order:*"}, Team: "checkout", RunbookURL: "https://wiki/locks", ExpectMs: new(int64(30_000)),
-		TTL: "required", MaxTTLMs: 86_400_000, DeadWhen: []string{"ttl/none"}, Release: "approve", Approvals: 1, SelfApproval: "deny",
+		TTL: "required", MaxTTLMs: 86_400_000, MaxWaitMs: new(int64(60_000)), MaxFailures: 0.5, DeadWhen: []string{"ttl/none"}, Release: "approve", Approvals: 1, SelfApproval: "deny",
 	}}
 }
 
@@ -163,6 +166,53 @@ func (w *world) Reload(context.Context) error {
 	return w.fail
 }
 
+func (w *world) Pause(_ context.Context, target string, p locksteward.Pause) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if target != "" && target != "orders" {
+		return nil, fmt.Errorf("%w: no target is named %q", locksteward.ErrNotFound, target)
+	}
+	w.pauses = append(w.pauses, p)
+	return []string{"orders"}, w.fail
+}
+
+func (w *world) Resume(_ context.Context, _, by string) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.resumes = append(w.resumes, by)
+	return []string{"orders"}, w.fail
+}
+
+func (w *world) Report(_ context.Context, target, class string, since time.Time) (api.Report, error) {
+	if target != "" && target != "orders" || class != "" && class != "orders" {
+		return api.Report{}, fmt.Errorf("%w: neither target nor class", locksteward.ErrNotFound)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reports = append(w.reports, time.Since(since).Round(time.Minute))
+	stuck := api.HeldKey{
+		Key: api.NewKey("lock:order:42"), HoldBounds: api.HoldBounds{AtLeastMs: 3_600_000}, How: "held",
+	}
+	return api.Report{
+		Since: at.Add(-24 * time.Hour), Until: at, Notes: []string{},
+		Classes: []api.ClassReport{{
+			Target: "orders", Class: "orders", Team: "checkout", Match: []string{"lock:order:*"}, Holds: 1200,
+			P50:     &api.HoldBounds{AtLeastMs: 180, AtMostMs: new(int64(2200))},
+			P95:     &api.HoldBounds{AtLeastMs: 900, AtMostMs: new(int64(2900))},
+			P99:     &api.HoldBounds{AtLeastMs: 1400, AtMostMs: new(int64(3400))},
+			Longest: &stuck, Ended: api.HoldEndings{Released: 1198, Expired: 2}, Open: api.OpenHolds{Locks: 1, WithoutTTL: 1},
+			TTL:        &api.HoldBounds{AtLeastMs: 29_500, AtMostMs: new(int64(30_000))},
+			Contention: &api.Contention{Acquired: new(int64(1300)), Contended: new(int64(70)), Failed: new(int64(3)), MaxWaiters: new(int64(4)), LongestWaitMs: new(int64(1900))},
+			Worst:      []api.HeldKey{stuck}, ExpectMs: new(int64(30_000)),
+			Suggested: api.SuggestedPolicy{
+				ExpectMs: new(int64(10_000)), ExpectReason: "2 x the 99th percentile of 1200 holds, at most 3.4s",
+				TTLMs: new(int64(15_000)), TTLReason: "3 x the 99th percentile of 1200 holds, at most 3.4s",
+			},
+			Notes: []string{},
+		}},
+	}, nil
+}
+
 func pending() locksteward.Request {
 	return locksteward.Request{
 		ID: "r1", State: locksteward.RequestPending, EvidenceHash: "sha256:e1", Requester: "ann", Reason: "queue is stuck",
@@ -253,7 +303,7 @@ func setup(t *testing.T, roles ...string) *bed {
 }
 
 func (w *world) deps() Deps {
-	return Deps{Locks: w, Findings: w, Targets: w, Requests: w, Releases: w, Audit: w, Reloader: w}
+	return Deps{Locks: w, Findings: w, Targets: w, Requests: w, Releases: w, Audit: w, Reloader: w, Pauser: w, Reports: w}
 }
 
 func (b *bed) addUser(name string) {

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
@@ -67,6 +68,23 @@ type Reloader interface {
 	Reload(ctx context.Context) error
 }
 
+// Pauser keeps the agent from asking anything of targets, and lets it again.
+type Pauser interface {
+	// Pause holds one target, or all of them if target is "". It returns the
+	// names of those held.
+	Pause(ctx context.Context, target string, p locksteward.Pause) ([]string, error)
+	// Resume ends the pause of one target, or of all, and returns the names of
+	// those that were paused.
+	Resume(ctx context.Context, target, by string) ([]string, error)
+}
+
+// Reports is how locks were held.
+type Reports interface {
+	// Report covers one target, or all if it is "", and one class, or all, since a
+	// time. An unknown target or class is locksteward.ErrNotFound.
+	Report(ctx context.Context, target, class string, since time.Time) (api.Report, error)
+}
+
 // Actor is who asks, as the console authenticated them.
 type Actor struct {
 	Name  string
@@ -104,12 +122,15 @@ type Deps struct {
 	Releases Releases
 	Audit    Audit
 	Reloader Reloader
+	Pauser   Pauser
+	Reports  Reports
 }
 
 func (d Deps) check() error {
 	for name, missing := range map[string]bool{
 		"Locks": d.Locks == nil, "Findings": d.Findings == nil, "Targets": d.Targets == nil, "Requests": d.Requests == nil,
 		"Releases": d.Releases == nil, "Audit": d.Audit == nil, "Reloader": d.Reloader == nil,
+		"Pauser": d.Pauser == nil, "Reports": d.Reports == nil,
 	} {
 		if missing {
 			return errors.New("console: dependency " + name + " is missing")

@@ -151,6 +151,20 @@ func (q *query) number(name string, preset, low, high int) int {
 	return n
 }
 
+// duration returns the parameter as a duration, 0 if it is not given.
+func (q *query) duration(name string, low, high time.Duration) time.Duration {
+	text := q.values.Get(name)
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < low || d > high {
+		q.bad("%s: must be %s to %s, such as 30m, got %q", name, low, high, text)
+		return 0
+	}
+	return d
+}
+
 func (q *query) limit() int { return q.number("limit", 1000, 1, 10_000) }
 
 func (q *query) lang() string { return q.oneOf("lang", "en", "zh") }

@@ -22,6 +22,7 @@ func (s *Server) routes() []route {
 		{"GET /api/v1/findings", users.VerbView, s.listFindings},
 		{"GET /api/v1/targets", users.VerbView, s.listTargets},
 		{"GET /api/v1/classes", users.VerbView, s.listClasses},
+		{"GET /api/v1/report", users.VerbView, s.report},
 		{"GET /api/v1/requests", users.VerbView, s.listRequests},
 		{"GET /api/v1/requests/{id}", users.VerbView, s.oneRequest},
 		{"POST /api/v1/requests", users.VerbRequest, s.createRequest},
@@ -29,6 +30,8 @@ func (s *Server) routes() []route {
 		{"POST /api/v1/requests/{id}/deny", users.VerbApprove, s.deny},
 		{"GET /api/v1/audit", users.VerbView, s.listAudit},
 		{"POST /-/reload", users.VerbAdmin, s.reload},
+		{"POST /-/pause", users.VerbAdmin, s.pause},
+		{"POST /-/resume", users.VerbAdmin, s.resume},
 	}
 }
 

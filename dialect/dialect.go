@@ -20,13 +20,26 @@ type Sample struct {
 	TTL  time.Duration
 	// Size is bytes of a string, members of any other type.
 	Size int64
-	// TooLarge says that Value or Fields is incomplete or absent.
+	// TooLarge says that Value, Fields or Members is incomplete or absent.
 	TooLarge bool
 	Value    []byte            // string: at most the first 4,096 bytes
 	Fields   map[string]string // hash: all fields
+	Members  []Member          // zset in its order, list in its order, set sorted: all of them
+	// Beside is what was read of the keys that [Asks] named, by key.
+	Beside map[string]Beside
 	// Meta is the decoded lock/record metadata that stands beside the key, valid
 	// or not for this value; nil if there is none.
 	Meta *record.Meta
+
+	// text is Value without the serialisation around it, once unwrapped is set.
+	text      string
+	unwrapped bool
+}
+
+// Member is one element of a sorted set, a set or a list.
+type Member struct {
+	Name  string
+	Score float64 // of a sorted set
 }
 
 // Decoded is what a dialect made of a sample.
@@ -35,10 +48,15 @@ type Decoded struct {
 	Confidence locksteward.Confidence
 	Identity   locksteward.Identity
 	Holder     locksteward.Holder
-	Count      int64 // re-entrancy; 1 if the dialect has none
-	Waiters    int   // negative: cannot be told
-	Fence      int64
-	Claim      *locksteward.Claim
+	// Acquired is when the holder took the lock or began to wait for it, as the
+	// value says by its writer's clock; zero if it does not. Mode is "read" or
+	// "write" of locks that have both.
+	Acquired time.Time
+	Mode     string
+	Count    int64 // re-entrancy; 1 if the dialect has none
+	Waiters  int   // negative: cannot be told
+	Fence    int64
+	Claim    *locksteward.Claim
 	// SharedToken and TokenKind: see locksteward.Observation.
 	SharedToken bool
 	TokenKind   string

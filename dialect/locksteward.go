@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	_ "embed" // for the script
 	"math"
 	"time"
@@ -90,6 +91,8 @@ func claimOf(m *record.Meta) *locksteward.Claim {
 		Holds:         max(0, m.Holds),
 		Contended:     max(0, m.Contended),
 		Trace:         m.Trace,
+		Session:       cmp.Or(m.Session, m.ID),
+		Holding:       m.Holding,
 	}
 	return c
 }

@@ -71,11 +71,13 @@ local function tell(channel, message)
 end
 
 -- free removes the keys of the lock and wakes who waits; wake returns how many
--- that were. The order is for failure only: others see all of it at once.
-local function free(keys, wake)
+-- that were. remove is called at the end, for what is more than deleting keys: it
+-- must not fail. The order is for failure only: others see all of it at once.
+local function free(keys, wake, remove)
   redis.call('DEL', KEYS[2]) -- an older request's record; shows that DEL is allowed
   local woken = wake()
   record(RELEASED, woken)
+  if remove then remove() end
   redis.call('DEL', unpack(keys))
   return {RELEASED, woken, RELEASED}
 end

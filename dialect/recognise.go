@@ -10,11 +10,17 @@ import (
 const MaxNamedString = 256
 
 // all is in the order in which dialects are tried: the most particular first.
-var all = [...]Dialect{lockstewardDialect{}, redissonDialect{}, tokenDialect{}, unknownDialect{}}
+var all = func() []Dialect {
+	list := []Dialect{lockstewardDialect{}}
+	for _, f := range families {
+		list = append(list, f)
+	}
+	return append(list, tokenDialect{}, unknownDialect{})
+}()
 
 // All returns the dialects in the order in which [Recognise] tries them; the
 // last one takes everything.
-func All() []Dialect { return append([]Dialect(nil), all[:]...) }
+func All() []Dialect { return append([]Dialect(nil), all...) }
 
 // Get returns the dialect of that name.
 func Get(name string) (Dialect, bool) {
@@ -29,10 +35,24 @@ func Get(name string) (Dialect, bool) {
 // Recognise decodes s with the first dialect that knows it. It never fails:
 // what fits nothing is "unknown" and never releasable.
 func Recognise(s Sample) Decoded {
-	for _, d := range all {
-		if decoded, ok := d.Recognise(s); ok {
-			return decoded
+	if whole(s) {
+		s.text, s.unwrapped = unwrap(string(s.Value)), true // once for all dialects
+	}
+	if d, ok := (lockstewardDialect{}).Recognise(s); ok {
+		return d
+	}
+	for _, f := range families {
+		// As family.Recognise, without a copy of the sample for each family.
+		if f.typ != "" && f.typ != s.Type || f.key != nil && !f.key(s.Key) {
+			continue
 		}
+		if d, ok := f.recognise(s); ok {
+			d.Dialect = f.name
+			return d
+		}
+	}
+	if d, ok := (tokenDialect{}).Recognise(s); ok {
+		return d
 	}
 	return unknownOf(s)
 }
@@ -42,9 +62,10 @@ func Recognise(s Sample) Decoded {
 // lock whatever its name; a whole word of the name does for a short string and
 // for a shape known of a lock library.
 func Decide(m class.Match, s Sample, d Decoded) (locksteward.Kind, bool) {
-	switch {
-	case IgnoreKey(s.Key):
+	if _, _, helper := Companion(s.Key); helper || isWorkCounter(s) {
 		return "", false
+	}
+	switch {
 	case m.Configured, d.Confidence == locksteward.ConfidenceHigh:
 		return locksteward.KindLock, true
 	case m.Word && s.Type == typeString && s.Size <= MaxNamedString,
@@ -61,6 +82,10 @@ func Decide(m class.Match, s Sample, d Decoded) (locksteward.Kind, bool) {
 const (
 	typeString = "string"
 	typeHash   = "hash"
+	typeZSet   = "zset"
+	typeSet    = "set"
+	typeList   = "list"
+	typeStream = "stream"
 )
 
 // lineage is the identity of a lock whose bytes may be the same in the next
@@ -70,6 +95,15 @@ func lineage(s Sample) locksteward.Identity {
 		return locksteward.IdentityNone
 	}
 	return locksteward.IdentityLineage
+}
+
+// plain is the value of a string without the serialisation that a client library
+// put around it.
+func (s *Sample) plain() string {
+	if s.unwrapped {
+		return s.text
+	}
+	return unwrap(string(s.Value))
 }
 
 // whole says that the sample has all bytes of a string.

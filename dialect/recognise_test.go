@@ -2,11 +2,16 @@ package dialect_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,11 +31,17 @@ type fixture struct {
 	Value    string            `json:"value"`
 	ValueB64 string            `json:"value_b64"`
 	Fields   map[string]string `json:"fields"`
-	Size     *int64            `json:"size"` // absent: that of value or fields
+	Members  []fixtureMember   `json:"members"`
+	Beside   map[string]struct {
+		Size  int64  `json:"size"`
+		Value string `json:"value"`
+	} `json:"beside"`
+	Size     *int64            `json:"size"` // absent: that of value, fields or members
 	TooLarge bool              `json:"too_large"`
 	Meta     map[string]string `json:"meta"`
 	Want     struct {
-		Kind       string `json:"kind"` // lock, candidate or none, without configuration
+		Dialect    string `json:"dialect"` // of a near miss: what it is instead of the folder's
+		Kind       string `json:"kind"`    // lock, candidate or none, without configuration
 		Confidence locksteward.Confidence
 		Identity   locksteward.Identity
 		Holder     struct {
@@ -38,13 +49,23 @@ type fixture struct {
 			PID                          int
 		}
 		Count        int64 // 0 stands for 1
+		Waiters      *int  // absent stands for -1
 		Fence        int64
+		Mode         string
+		Acquired     time.Time // as the value says
 		Shared       bool
 		TokenKind    string `json:"token_kind"`
 		RenewEveryMs int64  `json:"renew_every_ms"`
 		Claim        string // id
 		Releasable   bool
 	} `json:"want"`
+}
+
+// fixtureMember is a dialect.Member whose name may be any bytes.
+type fixtureMember struct {
+	Name    string  `json:"name"`
+	NameB64 string  `json:"name_b64"`
+	Score   float64 `json:"score"`
 }
 
 func (f fixture) sample(t *testing.T) dialect.Sample {
@@ -56,11 +77,18 @@ func (f fixture) sample(t *testing.T) dialect.Sample {
 		TooLarge: f.TooLarge,
 		Value:    []byte(unbase(t, f.Value, f.ValueB64)),
 		Fields:   f.Fields,
+		Beside:   map[string]dialect.Beside{},
+	}
+	for _, m := range f.Members {
+		s.Members = append(s.Members, dialect.Member{Name: unbase(t, m.Name, m.NameB64), Score: m.Score})
+	}
+	for key, b := range f.Beside {
+		s.Beside[key] = dialect.Beside{Size: b.Size, Value: []byte(b.Value)}
 	}
 	if f.TTLMs < 0 {
 		s.TTL = locksteward.NoExpiry
 	}
-	s.Size = int64(len(s.Value) + len(s.Fields))
+	s.Size = int64(len(s.Value) + len(s.Fields) + len(s.Members))
 	if f.Size != nil {
 		s.Size = *f.Size
 	}
@@ -120,7 +148,7 @@ func TestRecogniseFixtures(t *testing.T) {
 			t.Parallel()
 			s, want := f.sample(t), f.Want
 			got := dialect.Recognise(s)
-			if name := filepath.Base(filepath.Dir(path)); got.Dialect != name {
+			if name := cmp.Or(want.Dialect, filepath.Base(filepath.Dir(path))); got.Dialect != name {
 				t.Errorf("dialect = %q, want %q", got.Dialect, name)
 			}
 			if got.Confidence != want.Confidence {
@@ -136,8 +164,15 @@ func TestRecogniseFixtures(t *testing.T) {
 			if got.Holder != holder {
 				t.Errorf("holder = %+v, want %+v", got.Holder, holder)
 			}
-			if got.Count != max(1, want.Count) || got.Fence != want.Fence || got.Waiters != -1 {
-				t.Errorf("count, fence, waiters = %d, %d, %d, want %d, %d, -1", got.Count, got.Fence, got.Waiters, max(1, want.Count), want.Fence)
+			waiters := -1
+			if want.Waiters != nil {
+				waiters = *want.Waiters
+			}
+			if got.Count != max(1, want.Count) || got.Fence != want.Fence || got.Waiters != waiters {
+				t.Errorf("count, fence, waiters = %d, %d, %d, want %d, %d, %d", got.Count, got.Fence, got.Waiters, max(1, want.Count), want.Fence, waiters)
+			}
+			if got.Mode != want.Mode || !got.Acquired.Equal(want.Acquired) {
+				t.Errorf("mode, acquired = %q, %s, want %q, %s", got.Mode, got.Acquired, want.Mode, want.Acquired)
 			}
 			if every := time.Duration(want.RenewEveryMs) * time.Millisecond; got.RenewEvery != every {
 				t.Errorf("renews every %s, want %s", got.RenewEvery, every)
@@ -198,9 +233,9 @@ func TestClaimHasGoTimes(t *testing.T) {
 		Version: 1, ID: "A1B2", Class: "orders", Purpose: "charge card",
 		Acquired: time.UnixMilli(1794970000000).UTC(), Renewed: time.UnixMilli(1794970010000).UTC(),
 		TTL: 30 * time.Second, RenewEvery: 10 * time.Second, Expect: 5 * time.Second,
-		Renewals: 1, Fence: 1794970000000123, Holds: 2,
+		Renewals: 1, Fence: 1794970000000123, Holds: 2, Session: "s1",
 	}
-	if *c != want {
+	if !reflect.DeepEqual(*c, want) {
 		t.Errorf("claim = %+v, want %+v", *c, want)
 	}
 	mad := dialect.Recognise(readFixtures(t)["testdata/locksteward/mad-metadata.json"].sample(t)).Claim
@@ -273,34 +308,50 @@ func TestAllAndGet(t *testing.T) {
 	}
 }
 
-// FuzzRecognise feeds foreign bytes: nothing panics, and what is released
-// compares at least the whole value.
+// FuzzRecognise feeds foreign bytes in every type: nothing panics, what was not
+// read in full or understood is not released, and a script gets all that was seen
+// to compare.
 func FuzzRecognise(f *testing.F) {
-	for _, seed := range []struct{ key, kind, value string }{
-		{"lock:1", "string", "1"},
-		{"{a}", "string", "lock_token:5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17"},
-		{"a", "hash", "5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17:1"},
-		{"lock", "string", "ls1:a:b"},
-		{"lock", "string", "s:3:\"abc\";"},
-		{"lock", "string", "\xac\xed\x00\x05t\x00\x01a"},
-		{"lock", "string", "ADDED:2026-11-21T03:00:00.123Z@h:5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17"},
-		{"bull:a:1:lock", "string", "a_1_0f8fad5bd9cb469fa16570867728950e"},
-		{"uniquejobs::LOCKED", "hash", "mode"},
-		{"l:", "string", "12@h"},
+	for _, seed := range []struct{ key, kind, value, more string }{
+		{"lock:1", "string", "1", ""},
+		{"{a}", "string", "lock_token:5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17", ""},
+		{"a", "hash", "5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17:1", "1"},
+		{"a", "hash", "5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17:1:write\nmode", "1\nwrite"},
+		{"a", "hash", "mode\n5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17:1", "read\n2"},
+		{"lock", "string", "ls1:a:b", ""},
+		{"lock", "string", "s:3:\"abc\";", ""},
+		{"lock", "string", "\xac\xed\x00\x05t\x00\x01a", ""},
+		{"lock", "string", "ADDED:2026-11-21T03:00:00.123Z@h:5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17", ""},
+		{"bull:a:1:lock", "string", "a_1_0f8fad5bd9cb469fa16570867728950e", ""},
+		{"uniquejobs::LOCKED", "hash", "mode", "x"},
+		{"l:", "string", "12@h", ""},
+		{"{a}:timeout", "zset", "\x00\xff\x03\xc8\x11\x04\x09\xfa\x80!M\x01\x02c\xfe\x1f", "1794970030000"},
+		{"a.readers", "set", "WEB_01_4711_0f8fad5bd9cb469fa16570867728950e", ""},
+		{"semaphore:a", "zset", "5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17\nb", "1794970030000\nNaN"},
+		{"a", "list", "1\n2", ""},
+		{"a", "stream", "", ""},
 	} {
-		f.Add(seed.key, seed.kind, []byte(seed.value), int64(1000), "1", false)
+		f.Add(seed.key, seed.kind, []byte(seed.value), int64(1000), seed.more, false)
 	}
-	f.Fuzz(func(t *testing.T, key, kind string, value []byte, ttl int64, count string, large bool) {
-		s := dialect.Sample{Key: key, Type: kind, TTL: time.Duration(ttl), Size: int64(len(value)), TooLarge: large, Value: value}
-		if kind == "hash" {
-			s.Fields, s.Size, s.Value = map[string]string{string(value): count}, 1, nil
+	f.Fuzz(func(t *testing.T, key, kind string, value []byte, ttl int64, more string, large bool) {
+		s := foreignSample(key, kind, string(value), more)
+		s.TTL, s.TooLarge = time.Duration(ttl), large
+		s.Meta = &record.Meta{ID: more, Acquired: ttl, TTL: ttl, Renewed: ttl, Expect: ttl, Holds: ttl}
+		for i, ask := range dialect.Asks(s) {
+			if i%2 == int(ttl&1) {
+				s.Beside = map[string]dialect.Beside{ask.Key: {Size: ttl, Value: []byte(more)}}
+			}
 		}
-		s.Meta = &record.Meta{ID: count, Acquired: ttl, TTL: ttl, Renewed: ttl, Expect: ttl, Holds: ttl}
+		dialect.MayBeLock(key)
+		s.Digest(locksteward.DigestKey{})
 		d := dialect.Recognise(s)
 		dialect.Decide(class.Match{Word: true}, s, d)
 		found, ok := dialect.Get(d.Dialect)
 		if !ok {
 			t.Fatalf("Recognise gave a dialect %q that is not there", d.Dialect)
+		}
+		if d.Count < 0 || d.Waiters < -1 || d.Fence < 0 {
+			t.Errorf("%s: count %d, waiters %d, fence %d", d.Dialect, d.Count, d.Waiters, d.Fence)
 		}
 		command, err := found.Release(s, dialect.Release{RequestID: "r", ExpireAt: 1})
 		if err != nil {
@@ -312,10 +363,51 @@ func FuzzRecognise(f *testing.F) {
 		if large || d.Dialect == dialect.Unknown {
 			t.Errorf("a sample that was not read or understood is releasable")
 		}
-		if kind == "string" && !bytes.Equal(command.Args[3].([]byte), value) {
-			t.Errorf("the script compares %q, want %q", command.Args[3], value)
+		given := map[string]bool{}
+		for _, arg := range command.Args {
+			given[fmt.Sprintf("%s", arg)] = true
+		}
+		want := []string{string(s.Value)}
+		if s.Type != "string" {
+			want = nil
+		}
+		for field, value := range s.Fields {
+			want = append(want, field, value)
+		}
+		for _, m := range s.Members {
+			want = append(want, m.Name)
+		}
+		for _, w := range want {
+			if !given[w] {
+				t.Errorf("%s: the script does not get %q to compare", d.Dialect, w)
+			}
 		}
 	})
+}
+
+// foreignSample is a sample of any type: lines of value are fields or members,
+// lines of more their values or scores.
+func foreignSample(key, kind, value, more string) dialect.Sample {
+	s := dialect.Sample{Key: key, Type: kind}
+	if kind == "string" || kind == "" {
+		s.Value, s.Size = []byte(value), int64(len(value))
+		return s
+	}
+	lines := strings.Split(more, "\n")
+	for i, name := range strings.Split(value, "\n") {
+		other := lines[min(i, len(lines)-1)]
+		if kind == "hash" {
+			if s.Fields == nil {
+				s.Fields = map[string]string{}
+			}
+			s.Fields[name] = other
+			continue
+		}
+		score, _ := strconv.ParseFloat(other, 64)
+		s.Members = append(s.Members, dialect.Member{Name: name, Score: score})
+	}
+	s.Size = int64(len(s.Fields) + len(s.Members))
+	return s
 }
 
 func BenchmarkRecognise(b *testing.B) {

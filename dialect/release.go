@@ -80,7 +80,7 @@ func planRelease(name string, s Sample, r Release) (plan, error) {
 	if r.RequestID == "" {
 		return plan{}, fmt.Errorf("release %q: request id is empty: %w", locksteward.DisplayKey(s.Key), locksteward.ErrInvalid)
 	}
-	if IgnoreKey(s.Key) {
+	if _, _, helper := Companion(s.Key); helper || isWorkCounter(s) {
 		return plan{}, refuse("the key belongs to a lock library but is no lock")
 	}
 	decoded := Recognise(s)
@@ -100,6 +100,13 @@ func planRelease(name string, s Sample, r Release) (plan, error) {
 		keys:    []string{s.Key, record.Companion(prefix, record.KindExec, s.Key)},
 		args:    []any{r.RequestID, r.ExpireAt, ExecTTL.Milliseconds()},
 	}, nil
+}
+
+// refuse says why a lock that was recognised cannot be released, and where the
+// way by hand stands.
+func (p plan) refuse(why string, args ...any) error {
+	return fmt.Errorf("release %q: %s: %w; see docs/dialects/%s.md for the way by hand",
+		locksteward.DisplayKey(p.keys[0]), fmt.Sprintf(why, args...), locksteward.ErrRefused, p.decoded.Dialect)
 }
 
 // command puts the dialect's script behind the common opening.

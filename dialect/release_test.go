@@ -3,6 +3,7 @@ package dialect_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,12 +73,40 @@ func look(t *testing.T, c redis.Cmdable, key string) (dialect.Sample, dialect.Re
 	case "hash":
 		s.Fields = c.HGetAll(ctx, key).Val()
 		s.Size = int64(len(s.Fields))
+	case "zset":
+		for _, z := range c.ZRangeWithScores(ctx, key, 0, -1).Val() {
+			s.Members = append(s.Members, dialect.Member{Name: z.Member.(string), Score: z.Score})
+		}
+		s.Size = int64(len(s.Members))
+	case "set":
+		for _, name := range slices.Sorted(slices.Values(c.SMembers(ctx, key).Val())) {
+			s.Members = append(s.Members, dialect.Member{Name: name})
+		}
+		s.Size = int64(len(s.Members))
 	}
 	if fields := c.HGetAll(ctx, record.Companion(record.DefaultPrefix, record.KindMeta, key)).Val(); len(fields) > 0 {
 		s.Meta, _ = record.Decode(fields)
 	}
 	at, err := c.PExpireTime(ctx, key).Result()
 	must(t, err)
+	if s.TTL < 0 {
+		s.TTL = locksteward.NoExpiry
+	}
+	for _, ask := range dialect.Asks(s) {
+		var b dialect.Beside
+		if ask.Type == "list" {
+			b.Size = c.LLen(ctx, ask.Key).Val()
+		} else {
+			b.Value = []byte(c.Get(ctx, ask.Key).Val())
+			b.Size = int64(len(b.Value))
+		}
+		if b.Size > 0 {
+			if s.Beside == nil {
+				s.Beside = map[string]dialect.Beside{}
+			}
+			s.Beside[ask.Key] = b
+		}
+	}
 	r := dialect.Release{RequestID: "req-1", ExpireAt: at.Milliseconds()}
 	if at < 0 {
 		r.ExpireAt, s.TTL = locksteward.NoExpireAt, locksteward.NoExpiry
@@ -323,11 +352,12 @@ func TestReleaseRefusals(t *testing.T) {
 		s   dialect.Sample
 		why string
 	}{
-		{dialect.Sample{Key: "k", Type: "zset", Size: 3, TooLarge: true}, "no dialect knows a zset"},
+		{dialect.Sample{Key: "k", Type: "zset", Size: 1, Members: []dialect.Member{{Name: "a"}}}, "no dialect knows a zset"},
+		{dialect.Sample{Key: "k", Type: "stream", Size: 1, TooLarge: true}, "no dialect knows a stream"},
+		{dialect.Sample{Key: "k", Type: "zset", Size: 65, TooLarge: true}, "the zset of size 65 was too large"},
 		{dialect.Sample{Key: "k", Type: "hash", Size: 65, TooLarge: true}, "the hash of size 65 was too large"},
 		{dialect.Sample{Key: "k", Type: "string", Size: 9}, "was not read in full"},
 		{dialect.Sample{Key: "k", Type: "none"}, "there is no such key"},
-		{dialect.Sample{Key: "k", Type: "hash", Size: 2, Fields: map[string]string{"mode": "read", redissonHolder: "1"}}, "a Redisson read/write lock"},
 	} {
 		_, err := u.Release(tt.s, dialect.Release{RequestID: "r", ExpireAt: 5})
 		if !errors.Is(err, locksteward.ErrRefused) || !strings.Contains(err.Error(), tt.why) || !strings.Contains(err.Error(), "docs/dialects/unknown.md") {

@@ -2,8 +2,6 @@ package dialect
 
 import (
 	_ "embed" // for the script
-	"fmt"
-	"time"
 
 	"github.com/locksteward/locksteward"
 )
@@ -14,8 +12,8 @@ const Token = "token"
 //go:embed token.lua
 var tokenLua string
 
-// tokenDialect is any string: `SET k v NX PX`, SETNX, redsync, redis-py and the
-// many other libraries whose lock is a value that the holder knows.
+// tokenDialect is any string that is no known library's: `SET k v NX PX`, SETNX,
+// and the libraries whose value is whatever the caller gives.
 type tokenDialect struct{}
 
 // Name returns "token".
@@ -37,7 +35,6 @@ func (tokenDialect) Recognise(s Sample) (Decoded, bool) {
 		Waiters:     -1, // they poll
 		SharedToken: shape.origin == originShared,
 		TokenKind:   shape.kind,
-		RenewEvery:  shape.renewEvery,
 	}
 	if shape.origin != originAcquisition {
 		d.Identity = lineage(s)
@@ -50,10 +47,6 @@ func (tokenDialect) Release(s Sample, r Release) (Command, error) {
 	p, err := planRelease(Token, s, r)
 	if err != nil {
 		return Command{}, err
-	}
-	if why := shapeOf(s.Key, s.Value).refuse; why != "" {
-		return Command{}, fmt.Errorf("release %q: %s: %w; see docs/dialects/token.md for the way by hand",
-			locksteward.DisplayKey(s.Key), why, locksteward.ErrRefused)
 	}
 	return p.command(tokenLua, nil, s.Value), nil
 }
@@ -81,16 +74,12 @@ type tokenShape struct {
 	origin     origin
 	confidence locksteward.Confidence
 	holder     locksteward.Holder
-	renewEvery time.Duration
-	// refuse is why deleting this one string would be wrong; usually empty.
-	refuse string
 }
 
-// shapeOf judges a token: first as a known library's, by key and value, then
-// by its value alone. Doubt ends in originUnclear, never in a fresh token.
+// shapeOf judges a token by its value alone. Doubt ends in originUnclear, never in a fresh token.
 func shapeOf(key string, value []byte) tokenShape {
 	text := unwrap(string(value))
-	for _, judge := range []func(key, text string) (tokenShape, bool){libraryShape, timeShape, freshShape, sharedShape} {
+	for _, judge := range []func(key, text string) (tokenShape, bool){threadShape, timeShape, freshShape, sharedShape} {
 		if shape, ok := judge(key, text); ok {
 			return shape
 		}

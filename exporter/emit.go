@@ -90,6 +90,8 @@ func (t *target) emit(s sink, folded int) {
 	for _, reason := range slices.Sorted(maps.Keys(t.throttled)) {
 		s.live(budgetThrottled, t.throttled[reason])
 	}
+	s.series(budgetPaused, truth(t.paused), t.name)
+	t.emitWatch(s)
 	t.emitFindings(s, "", "")
 	if t.sweep.attempted {
 		s.series(sweepDuration, t.sweep.duration.Seconds(), t.name)
@@ -157,6 +159,7 @@ func (e *Exporter) emitClass(s sink, c class.Class) {
 			t.emitGauges(s, c.Name, g)
 		}
 		t.emitTally(s, c.Name)
+		t.emitClassWatch(s, c.Name)
 	}
 }
 
@@ -216,15 +219,16 @@ func (t *target) emitTally(s sink, class string) {
 	if c == nil {
 		c = &tally{}
 	}
+	n := c.total()
 	if t.pass > 0 {
-		s.series(lockAcquires, c.acquires, t.name, class)
-		s.series(lockRenewals, c.renewals, t.name, class)
-		s.series(locksLost, c.lost, t.name, class)
+		s.series(lockAcquires, n.acquires, t.name, class)
+		s.series(lockRenewals, n.renewals, t.name, class)
+		s.series(locksLost, n.lost, t.name, class)
 		s.series(locksExpired, c.expired, t.name, class)
 	}
 	if c.claimed {
-		s.series(lockAcquireFailures, c.contended, t.name, class)
-		s.series(lockRenewalFailures, c.failures, t.name, class)
+		s.series(lockAcquireFailures, n.failures, t.name, class)
+		s.series(lockRenewalFailures, n.renewFailures, t.name, class)
 	}
 	for _, outcome := range slices.Sorted(maps.Keys(c.releases)) {
 		s.series(releases, c.releases[outcome], t.name, class, outcome)

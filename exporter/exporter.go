@@ -215,6 +215,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect sends the last snapshot.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	(*Exporter)(c).refresh()
 	for _, m := range *c.snapshot.Load() {
 		ch <- m
 	}

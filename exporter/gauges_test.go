@@ -146,7 +146,10 @@ func TestFindingsShowOnlyWhatFires(t *testing.T) {
 	e := newExporter(t, exporter.Config{}, "a")
 	pending := finding("a", "hold/too-long", locksteward.SeverityWarning, "a:9")
 	pending.Status = locksteward.StatusPending
+	inhibited := finding("a", "ttl/none", locksteward.SeverityCritical, "a:3")
+	inhibited.InhibitedBy = "0123456789abcdef0123456789abcdef"
 	e.SetFindings("m", []locksteward.Finding{
+		inhibited,
 		finding("a", "ttl/none", locksteward.SeverityCritical, "a:1"),
 		finding("a", "ttl/none", locksteward.SeverityCritical, "a:2"),
 		finding("default", "ttl/none", locksteward.SeverityInfo, "x"),

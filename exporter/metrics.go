@@ -55,6 +55,11 @@ const (
 	sweepLastSuccess
 	sweepComplete
 	budgetThrottled
+	budgetPaused
+	watchMode
+	watchBlind
+	watchMissed
+	classWatched
 	redisConnectedClients
 	redisMaxClients
 	redisMemoryUsed
@@ -119,27 +124,27 @@ var table = [metricCount]Metric{
 	},
 	lockAcquires: {
 		"locksteward_lock_acquires_total", Counter,
-		"Holds that sweeps saw begin; a lower bound.",
+		"Locks taken: told by processes in their heartbeats, else holds that sweeps saw begin; a lower bound.",
 		byClass,
 	},
 	lockAcquireFailures: {
 		"locksteward_lock_acquire_failures_total", Counter,
-		"Failed attempts to take a held lock, as counted in the metadata of its hold; a lower bound. Absent for libraries that do not count them.",
+		"Attempts that ended without the lock, as told by processes in their heartbeats or counted in the metadata of the hold in their way; a lower bound. Absent for libraries that do not count them.",
 		byClass,
 	},
 	lockRenewals: {
 		"locksteward_lock_renewals_total", Counter,
-		"Renewals: counted by the holder where it says so, else seen from outside, at most one for each sweep; a lower bound.",
+		"Renewals: told by processes in their heartbeats or by holders in their metadata, else seen from outside, at most one for each sweep; a lower bound.",
 		byClass,
 	},
 	lockRenewalFailures: {
 		"locksteward_lock_renewal_failures_total", Counter,
-		"Failed renewals, as told by the holder with its next success; a lower bound. Absent for libraries that do not tell.",
+		"Failed renewals, as told by processes in their heartbeats or by the holder with its next success; a lower bound. Absent for libraries that do not tell.",
 		byClass,
 	},
 	locksLost: {
 		"locksteward_locks_lost_total", Counter,
-		"Holds that ended without a release, proven by the metadata they left: expired, deleted or replaced.",
+		"Holds that ended without a release, told by processes in their heartbeats or proven by the metadata they left: expired, deleted or replaced.",
 		byClass,
 	},
 	locksExpired: {
@@ -196,6 +201,31 @@ var table = [metricCount]Metric{
 		"locksteward_budget_throttled_seconds_total", Counter,
 		"Time that sweeps waited to spare the server, by reason.",
 		[]string{"target", "reason"},
+	},
+	budgetPaused: {
+		"locksteward_budget_paused", Gauge,
+		"Whether an operator paused the target (1): nothing is asked of it, and nothing new is found.",
+		byTarget,
+	},
+	watchMode: {
+		"locksteward_watch_mode", Gauge,
+		"How changes are told between sweeps, as far as all masters go: 1 for the mode in use, 0 for the others. Modes: tracking, keyspace, sweep.",
+		[]string{"target", "mode"},
+	},
+	watchBlind: {
+		"locksteward_watch_blind_seconds_total", Counter,
+		"Time in which changes may have gone unseen until the next sweep, since a watch that worked was broken; summed over masters.",
+		byTarget,
+	},
+	watchMissed: {
+		"locksteward_watch_missed_total", Counter,
+		"Changes older than a second that a sweep found and the watch had not told of, outside of blind time. Anything but 0 is a defect, or SWAPDB.",
+		byTarget,
+	},
+	classWatched: {
+		"locksteward_class_watched", Gauge,
+		"Whether all keys of the class are watched (1) or some of them only by sweeps (0).",
+		byClass,
 	},
 	redisConnectedClients: {
 		"locksteward_redis_connected_clients", Gauge,

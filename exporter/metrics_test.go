@@ -39,6 +39,7 @@ func full(t testing.TB) *exporter.Exporter {
 	e.CountRelease("m", "orders", "released")
 	e.CountDelivery("ops", "delivered", "")
 	e.SetReload(true)
+	e.SetWatch("m", exporter.Watch{Mode: "tracking", Classes: map[string]bool{"orders": true}})
 	return e
 }
 

@@ -30,11 +30,11 @@ func (e *Exporter) ObserveRecheck(sweep locksteward.Sweep) {
 }
 
 // SetFindings takes all current findings of a target; only those that fire are
-// shown.
+// shown, and not what another one is told in place of: nothing is paged twice.
 func (e *Exporter) SetFindings(target string, all []locksteward.Finding) {
 	firing := map[findingID]int{}
 	for _, f := range all {
-		if f.Status == locksteward.StatusFiring {
+		if f.Status == locksteward.StatusFiring && f.InhibitedBy == "" {
 			firing[findingID{class: f.Class, rule: f.Rule, severity: f.Severity.String(), risk: f.Risk}]++
 		}
 	}
@@ -79,6 +79,14 @@ func (e *Exporter) AddThrottled(target, reason string, d time.Duration) {
 	if !ok {
 		e.publish()
 	}
+}
+
+// SetPaused says whether an operator paused the target.
+func (e *Exporter) SetPaused(target string, paused bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.target(target).paused = paused
+	e.publish()
 }
 
 // SetReleaseEnabled says whether the agent has credentials to release locks of a

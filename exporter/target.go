@@ -27,6 +27,8 @@ type target struct {
 	whole bool
 	// losses are those counted, by the pass that saw them last.
 	losses map[lossID]uint32
+	// processes are the last heartbeats.
+	processes map[string]heartbeat
 
 	sweep    sweepFigures
 	gauges   map[string]*lockGauges // by class; nil while the target is away
@@ -34,6 +36,13 @@ type target struct {
 	tallies  map[string]*tally // by class, Other among them
 	// throttled are the seconds that sweeps waited, by reason.
 	throttled map[string]prometheus.Counter
+	paused    bool
+
+	// watch is what SetWatch said last, nil before that, watchedBefore what watches
+	// before it had counted; stale says that gauges are to be measured anew.
+	watch         *Watch
+	watchedBefore Watch
+	stale         bool
 }
 
 // lossID names one lost hold.
@@ -75,15 +84,13 @@ type lockGauges struct {
 
 // tally are the counters of one class. They only grow.
 type tally struct {
-	acquires  float64
-	renewals  float64
-	lost      float64
-	expired   float64
-	failures  float64 // of renewals; shown if claimed
-	contended float64 // shown if claimed
-	claimed   bool    // a holder that counts was seen
-	releases  map[string]float64
-	hold      prometheus.Histogram // nil before the first ended hold
+	foreign  counted // holds of libraries that count nothing themselves
+	seen     counted // holds of our library, as sweeps saw them
+	heard    counted // what processes told in their heartbeats
+	expired  float64
+	claimed  bool // a holder or a process that counts was seen
+	releases map[string]float64
+	hold     prometheus.Histogram // nil before the first ended hold
 }
 
 func newTarget(name string) *target {
@@ -92,6 +99,7 @@ func newTarget(name string) *target {
 		names:     newNames(),
 		seen:      map[lockID]seenLock{},
 		losses:    map[lossID]uint32{},
+		processes: map[string]heartbeat{},
 		tallies:   map[string]*tally{},
 		throttled: map[string]prometheus.Counter{},
 	}
@@ -131,6 +139,7 @@ func (e *Exporter) observe(t *target, s locksteward.Sweep) {
 		t.began = s.At.Add(-s.Duration)
 	}
 	e.count(t, s, first)
+	e.hear(t, s)
 	t.forget(s)
 	t.whole = t.whole || t.sweep.complete
 	t.measure()
@@ -177,12 +186,12 @@ func (e *Exporter) countLock(t *target, l locksteward.Lock, first bool) {
 	same := known && (before.firstSeen == now.firstSeen || l.TokenDigest == "")
 	switch {
 	case same && before.facts.has(hasClaim) == now.facts.has(hasClaim):
-		c.add(now.marks.since(before.marks))
+		c.of(now).add(now.marks.since(before.marks))
 	case same:
 		// Its metadata came or went: the readings cannot be compared.
 	case known || t.isNew(l, first):
-		c.acquires++
-		c.add(now.marks)
+		c.of(now).acquires++
+		c.of(now).add(now.marks)
 	}
 }
 
@@ -209,7 +218,7 @@ func (e *Exporter) countEnding(t *target, ending locksteward.Ending) {
 	if before, known := t.seen[id]; known {
 		last := t.look(l, e.expect(l.Class))
 		if before.firstSeen == last.firstSeen && before.facts.has(hasClaim) == last.facts.has(hasClaim) {
-			c.add(last.marks.since(before.marks))
+			c.of(last).add(last.marks.since(before.marks))
 		}
 		delete(t.seen, id)
 	}
@@ -246,7 +255,7 @@ func (e *Exporter) countLoss(t *target, l locksteward.Loss, first bool) {
 	_, counted := t.losses[id]
 	t.losses[id] = t.pass
 	if !counted && !first {
-		e.tallyOf(t, l.Class).lost++
+		e.tallyOf(t, l.Class).seen.lost++
 	}
 }
 
@@ -328,10 +337,4 @@ func (g *lockGauges) merge(o *lockGauges) {
 	g.hasExpect = g.hasExpect || o.hasExpect
 	g.hasWaiters = g.hasWaiters || o.hasWaiters
 	g.hasAge = g.hasAge || o.hasAge
-}
-
-func (c *tally) add(m marks) {
-	c.renewals += float64(m.renewals)
-	c.failures += float64(m.failures)
-	c.contended += float64(m.contended)
 }

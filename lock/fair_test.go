@@ -254,10 +254,12 @@ func TestLateHeadKeepsItsPlace(t *testing.T) {
 		next <- h
 	}()
 	queued(t, b.rdb, "k", 2)
-	proxy.Delay(400 * time.Millisecond) // longer than its turn, shorter than its life
+	// Longer than its turn, shorter than its life. Not the replies: what it asked
+	// just before must not be served when the lock is released.
+	proxy.DelayRequests(400 * time.Millisecond)
 	mustRelease(t, h)
 	second := <-next // it overtook the slow one
-	proxy.Delay(0)
+	proxy.DelayRequests(0)
 	go hold(b.client, "third")
 	queued(t, b.rdb, "k", 2)
 	mustRelease(t, second)

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -45,6 +46,14 @@ func (e *RedisExecutor) look(ctx context.Context, cn *redis.Conn, was lockstewar
 	if err := e.readValue(ctx, cn, &out.sample); err != nil {
 		return look{}, err
 	}
+	denied, err := readBeside(ctx, cn, &out.sample)
+	if err != nil {
+		return look{}, err
+	}
+	same := was.Type == out.sample.Type && was.TokenDigest == out.sample.Digest(e.cfg.Digest)
+	if denied != "" && same && dialect.Recognise(out.sample).Dialect != was.Dialect {
+		return look{}, fmt.Errorf("read %q beside the lock: the releasing user may not; grant it the patterns of docs/dialects/%s.md", locksteward.DisplayKey(denied), was.Dialect)
+	}
 	if err := e.readMeta(ctx, cn, &out); err != nil {
 		return look{}, err
 	}
@@ -82,7 +91,7 @@ func (e *RedisExecutor) readValue(ctx context.Context, cn *redis.Conn, s *dialec
 		}
 		s.Fields = fields
 	default:
-		s.TooLarge = true // no dialect releases it
+		return readMembers(ctx, cn, s)
 	}
 	return nil
 }
@@ -139,13 +148,7 @@ func (e *RedisExecutor) evidenceOf(s dialect.Sample, expireAt int64) locksteward
 	out := locksteward.Evidence{
 		Key: s.Key, Type: s.Type, Dialect: d.Dialect, Identity: d.Identity, Count: d.Count, ExpireAt: expireAt,
 	}
-	switch {
-	case s.TooLarge:
-	case s.Type == "string":
-		out.TokenDigest = e.cfg.Digest.Value(s.Value)
-	case s.Type == "hash":
-		out.TokenDigest = e.cfg.Digest.Fields(s.Fields)
-	}
+	out.TokenDigest = s.Digest(e.cfg.Digest)
 	if d.Claim != nil {
 		out.ClaimID = text(d.Claim.ID)
 	}

@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -167,6 +168,28 @@ func TestDocsPrintTheACL(t *testing.T) {
 		for _, state := range append(release.Next()[from], from) {
 			if !strings.Contains(string(raw), "| `"+string(state)+"` |") {
 				t.Errorf("docs/release.md does not explain the state %s", state)
+			}
+		}
+	}
+}
+
+// What the scripts of the dialects call, the user may call.
+func TestACLCoversTheScripts(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob("../dialect/*.lua")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	rules := release.ACL([]string{"lock:*"}, nil)
+	call := regexp.MustCompile(`redis\.p?call\('([A-Za-z]+)'`)
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range call.FindAllSubmatch(raw, -1) {
+			if want := "+" + strings.ToLower(string(m[1])); !slices.Contains(rules, want) {
+				t.Errorf("%s calls %s, which the ACL does not grant", path, m[1])
 			}
 		}
 	}

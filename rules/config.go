@@ -29,6 +29,15 @@ type RuleConfig struct {
 	For *time.Duration `yaml:"for"`
 	// Off switches the rule off.
 	Off bool `yaml:"off"`
+
+	// When makes a rule of one's own: a CEL expression over one lock that says
+	// when the rule fires (docs/expressions.md). Rule is then custom/NAME, and
+	// stands in one entry alone. The default severity is warning.
+	When string `yaml:"when"`
+	// Summary is the finding's sentence in place of the rule's id, Remedy what to
+	// do; both for a rule of one's own alone.
+	Summary string `yaml:"summary"`
+	Remedy  string `yaml:"remedy"`
 }
 
 // DefaultConfig returns the empty list: every rule at its default.
@@ -46,9 +55,10 @@ func (c Config) problems(classes *class.Set) []error {
 		bad := func(field, format string, args ...any) {
 			errs = append(errs, fmt.Errorf("rules[%d].%s: %w", i, field, fmt.Errorf(format, args...)))
 		}
-		if _, known := Lookup(rc.Rule); !known {
+		if _, known := Lookup(rc.Rule); !known && !isCustom(rc.Rule) {
 			bad("rule", "must be one of %s, got %q", strings.Join(Names(), ", "), rc.Rule)
 		}
+		errs = append(errs, rc.customProblems(fmt.Sprintf("rules[%d]", i))...)
 		if rc.Severity != "" {
 			if _, err := locksteward.ParseSeverity(rc.Severity); err != nil {
 				bad("severity", "must be info, warning or critical, got %q", rc.Severity)
@@ -57,7 +67,7 @@ func (c Config) problems(classes *class.Set) []error {
 		if rc.For != nil && *rc.For < 0 {
 			bad("for", "must not be negative, got %s; write 0s to fire at first sight", *rc.For)
 		}
-		if rc.Off && (rc.Severity != "" || rc.For != nil) {
+		if rc.Off && !isCustom(rc.Rule) && (rc.Severity != "" || rc.For != nil) {
 			bad("off", "must stand alone, got true beside severity or for; remove one of them")
 		}
 		if rc.Classes != nil && len(rc.Classes) == 0 {
@@ -71,11 +81,25 @@ func (c Config) problems(classes *class.Set) []error {
 				bad(fmt.Sprintf("classes[%d]", j), "must be one of %s, got %q", strings.Join(classNames(classes), ", "), name)
 			}
 		}
-		if first := c.hiddenBy(i); first >= 0 {
+		if first := c.sameCustom(i); first >= 0 {
+			bad("rule", "must be unique, got %q of rules[%d] again; write another name, or one expression with ||", rc.Rule, first)
+		} else if first := c.hiddenBy(i); first >= 0 {
 			bad("rule", "can never apply, got %q again after rules[%d]; merge the two, or give each its own classes", rc.Rule, first)
 		}
 	}
+	if classes != nil {
+		errs = append(errs, c.ValidateDeadWhen(classes.All())...)
+	}
 	return errs
+}
+
+// sameCustom returns the index of an earlier entry with the same rule of one's
+// own, or -1: the two would share a fingerprint.
+func (c Config) sameCustom(i int) int {
+	if !isCustom(c[i].Rule) {
+		return -1
+	}
+	return slices.IndexFunc(c[:i], func(rc RuleConfig) bool { return rc.Rule == c[i].Rule })
 }
 
 // hiddenBy returns the index of an earlier entry that leaves entry i nothing to

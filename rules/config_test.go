@@ -32,10 +32,10 @@ rules:
 
 func TestUnknownKeysAreErrors(t *testing.T) {
 	t.Parallel()
-	dec := yaml.NewDecoder(strings.NewReader("- {rule: custom/x, when: 'lock.age > 1'}"))
+	dec := yaml.NewDecoder(strings.NewReader("- {rule: custom/x, wenn: 'lock.age > 1'}"))
 	dec.KnownFields(true)
 	var c Config
-	if err := dec.Decode(&c); err == nil || !strings.Contains(err.Error(), "when") {
+	if err := dec.Decode(&c); err == nil || !strings.Contains(err.Error(), "wenn") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -55,7 +55,7 @@ func TestValidateReportsAllProblems(t *testing.T) {
 		t.Fatal("no problem found")
 	}
 	want := []string{
-		`rules[1].rule: must be one of hold/lost, hold/too-long, holder/shared-token, renewal/failing, ttl/none, ttl/too-long, got "ttl/nnone"`,
+		`rules[1].rule: must be one of ` + strings.Join(Names(), ", ") + `, got "ttl/nnone"`,
 		`rules[1].severity: must be info, warning or critical, got "fatal"`,
 		`rules[1].for: must not be negative, got -1s; write 0s to fire at first sight`,
 		`rules[2].off: must stand alone, got true beside severity or for; remove one of them`,

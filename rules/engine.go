@@ -22,6 +22,14 @@ type Engine struct {
 	table  table
 	passes uint64 // evaluations so far
 	seq    uint64
+
+	// What single reads do not tell.
+	waits      waits
+	orders     orders
+	activities activities
+	// situations are what the last sweeps told beyond locks, by target.
+	situations map[string]*Situation
+	redlocks   redlocks
 }
 
 // Option changes how an [Engine] starts.
@@ -38,7 +46,7 @@ func WithEventIDs(next func() string) Option { return func(e *Engine) { e.newEve
 // alone. The error joins all problems of cfg, each beginning with its path
 // ("rules[1].rule: …").
 func New(cfg Config, classes *class.Set, opts ...Option) (*Engine, error) {
-	e := &Engine{newEventID: rand.Text, table: table{}}
+	e := &Engine{newEventID: rand.Text, table: table{}, waits: newWaits(), orders: orders{}, activities: activities{}, situations: map[string]*Situation{}}
 	for _, o := range opts {
 		o(e)
 	}
@@ -69,10 +77,18 @@ func (e *Engine) Reload(cfg Config, classes *class.Set) error {
 func (e *Engine) Evaluate(s locksteward.Sweep) []locksteward.Transition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.learn(s)
 	p := e.begin(s.Target, s.At)
 	p.endings(s.Endings)
+	p.hosts(s)
 	p.locks(s.Locks)
 	p.losses(s.Losses)
+	p.servers(s)
+	p.waits(s)
+	if len(s.Masters) > 0 {
+		p.orders(s)
+		p.activities(s)
+	}
 	if s.Complete() {
 		p.groups(s.Locks)
 		p.resolveUnseen()
@@ -80,16 +96,24 @@ func (e *Engine) Evaluate(s locksteward.Sweep) []locksteward.Transition {
 	return p.finish()
 }
 
-// EvaluateLocks judges direct reads of single keys, and endings found by them;
-// nothing is concluded about other keys, losses or classes. A lock or ending
-// without a time of its own was read at at, server time.
-func (e *Engine) EvaluateLocks(target string, at time.Time, locks []locksteward.Lock, endings []locksteward.Ending) []locksteward.Transition {
+// EvaluateDirect judges direct reads of single keys, as scanner's Recheck returns
+// them: locks, those who wait for them, and endings. Nothing is concluded about
+// other keys, losses or classes. A lock or ending without a time of its own was
+// read at s.At, server time.
+func (e *Engine) EvaluateDirect(s locksteward.Sweep) []locksteward.Transition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p := e.begin(target, at)
-	p.endings(endings)
-	p.locks(locks)
+	s.Masters = nil // it proves nothing of what is not in it
+	p := e.begin(s.Target, s.At)
+	p.endings(s.Endings)
+	p.locks(s.Locks)
+	p.waits(s)
 	return p.finish()
+}
+
+// EvaluateLocks is [Engine.EvaluateDirect] of reads that tell nothing of waiters.
+func (e *Engine) EvaluateLocks(target string, at time.Time, locks []locksteward.Lock, endings []locksteward.Ending) []locksteward.Transition {
+	return e.EvaluateDirect(locksteward.Sweep{Target: target, At: at, Locks: locks, Endings: endings})
 }
 
 // RemoveTarget resolves all findings of a target that is watched no longer, at
@@ -99,7 +123,36 @@ func (e *Engine) RemoveTarget(target string, at time.Time) []locksteward.Transit
 	defer e.mu.Unlock()
 	p := e.begin(target, at)
 	p.resolveUnseen()
+	e.waits.remove(target)
+	delete(e.orders, target)
+	delete(e.activities, target)
+	e.unlearn(target)
 	return p.finish()
+}
+
+// Due returns the locks of a target that are worth a second look before the next
+// sweep, in the order of (DB, Key): those on which [TTLNone] is pending, from
+// [RecheckAfter] on, and those of a [WaitCycle] that is not proven yet.
+func (e *Engine) Due(target string) []LockKey {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []LockKey
+	for s, list := range e.table {
+		for _, tr := range list {
+			if s.target == target && tr.finding.Rule == TTLNone && tr.finding.Status == locksteward.StatusPending {
+				out = append(out, LockKey{DB: s.db, Key: s.key})
+			}
+		}
+	}
+	out = append(out, e.waits.due(target)...)
+	slices.SortFunc(out, func(a, b LockKey) int { return cmp.Or(cmp.Compare(a.DB, b.DB), cmp.Compare(a.Key, b.Key)) })
+	return slices.Compact(out)
+}
+
+// LockKey names a lock of a target.
+type LockKey struct {
+	DB  int
+	Key string // exact bytes
 }
 
 // Findings returns the pending and firing findings: most severe first, then by
@@ -141,7 +194,11 @@ func (e *Engine) Restore(findings []locksteward.Finding) {
 			continue
 		}
 		f.Evidence, f.CounterEvidence = slices.Clone(f.Evidence), slices.Clone(f.CounterEvidence)
-		e.table.put(subjectOf(f), &tracked{finding: f, scope: scopeOf(f)})
+		tr := &tracked{finding: f, scope: scopeOf(f)}
+		e.table.put(subjectOf(f), tr)
+		if tr.scope == ScopeCycle {
+			e.waits.told[f.Subject] = subjectOf(f)
+		}
 	}
 }
 

@@ -448,7 +448,7 @@ func TestNewReportsAllProblems(t *testing.T) {
 	}
 	_, err = New(Config{{Rule: "nope"}, {Rule: "ttl/none", Classes: []string{"default", "order"}}}, set)
 	for _, want := range []string{
-		`rules[0].rule: must be one of hold/lost, hold/too-long, holder/shared-token, renewal/failing, ttl/none, ttl/too-long, got "nope"`,
+		`rules[0].rule: must be one of ` + strings.Join(Names(), ", ") + `, got "nope"`,
 		`rules[1].classes[1]: must be one of default, orders, got "order"`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -15,10 +15,10 @@ func (e *Engine) Explain(l locksteward.Lock) []Verdict {
 	defer e.mu.Unlock()
 	x := explanation{e: e, lock: &l, plan: e.policy.plan(l.Class)}
 	var out []Verdict
-	for _, r := range All() {
+	for _, r := range e.policy.all {
 		out = append(out, x.explain(r)...)
 	}
-	return out
+	return append(out, x.deadWhen()...)
 }
 
 // explanation is one lock under one policy.
@@ -37,16 +37,28 @@ func (x explanation) explain(r Rule) []Verdict {
 	if set.off {
 		return []Verdict{{Rule: d.Name, Result: Off, Reason: fmt.Sprintf("switched off by rules[%d]", set.entry)}}
 	}
-	in := Input{Now: l.At, Class: c, explain: true}
+	in := x.e.situated(l.Target, Input{Now: l.At, Class: c, explain: true})
 	onKey := subject{target: l.Target, db: l.DB, key: l.Key}
 	switch d.Scope {
+	case ScopeHost, ScopeTarget:
+		return []Verdict{x.beyond(r, in)}
 	case ScopeLoss:
 		return x.losses(d.Name, onKey)
 	case ScopeClass:
 		in.Locks = []*locksteward.Lock{l}
 		return []Verdict{x.verdict(r.Evaluate(in), d.Name, set, subject{target: l.Target, db: l.DB, class: c.Name})}
+	case ScopeWaiters:
+		in.Lock, in.Waiters = l, x.e.waits.waitersOf(onKey)
+		return []Verdict{x.verdict(r.Evaluate(in), d.Name, set, onKey)}
+	case ScopeCycle:
+		return x.cycles(r, in, set, onKey)
+	case ScopeOrder:
+		return x.orders(r, in, set)
+	case ScopeActivity:
+		in.Activity = x.e.activities[l.Target].of(c.Name, l.At)
+		return []Verdict{x.verdict(r.Evaluate(in), d.Name, set, subject{target: l.Target, class: c.Name})}
 	default:
-		in.Lock = l
+		in.Lock, in.Quorum = l, x.e.redlocks.quorum(l.Target, l)
 		return []Verdict{x.verdict(r.Evaluate(in), d.Name, set, onKey)}
 	}
 }
@@ -67,8 +79,9 @@ func (x explanation) verdict(v Verdict, rule string, set setting, s subject) Ver
 	if set.wait == 0 {
 		f.Status, f.FiredAt = locksteward.StatusFiring, x.lock.At
 	}
-	if known := x.e.table.find(s, rule, ""); known != nil {
+	if known := x.e.table.find(s, rule, f.Subject); known != nil {
 		f.Status, f.Since, f.FiredAt = known.finding.Status, known.finding.Since, known.finding.FiredAt
+		f.InhibitedBy = known.finding.InhibitedBy
 	}
 	v.Finding = &f
 	return v

@@ -26,6 +26,9 @@ type fixture struct {
 	Lock  *fixtureLock  `yaml:"lock"`
 	Locks []fixtureLock `yaml:"locks"`
 	Loss  *fixtureLoss  `yaml:"loss"`
+
+	Beyond fixtureBeyond `yaml:",inline"`
+	Waits  fixtureWaits  `yaml:",inline"`
 }
 
 type fixtureLock struct {
@@ -40,6 +43,7 @@ type fixtureLock struct {
 	Shared     bool           `yaml:"shared_token"`
 	TokenKind  string         `yaml:"token_kind"`
 	Waiters    int            `yaml:"waiters"`
+	RenewEvery time.Duration  `yaml:"library_renews"`
 	Holder     fixtureHolder  `yaml:"holder"`
 	Claim      *fixtureClaim  `yaml:"claim"`
 	Beat       *time.Duration `yaml:"heartbeat"`
@@ -179,12 +183,22 @@ func judgeFixture(t *testing.T, r Rule, fx fixture) want {
 	case ScopeLoss:
 		s := fx.Loss.loss(fx.Now)
 		in.Loss, dialect = &s, lossDialect
+	case ScopeWaiters:
+		dialect = lossDialect
+		if fx.Lock != nil {
+			l := fx.Lock.lock(fx.Now)
+			in.Lock = &l
+		}
+	case ScopeCycle:
+		dialect = lossDialect
 	case ScopeClass:
 		for _, fl := range fx.Locks {
 			l := fl.lock(fx.Now)
 			in.Locks = append(in.Locks, &l)
 		}
 	}
+	fx.Beyond.into(&in)
+	fx.Waits.into(&in)
 	v := r.Evaluate(in)
 	in.explain = false
 	if quiet := r.Evaluate(in); quiet.Result != v.Result {
@@ -264,7 +278,7 @@ func (f fixtureLock) lock(now time.Time) locksteward.Lock {
 			Kind: locksteward.KindLock, Class: class.Default, Configured: f.Configured,
 			Dialect: f.Dialect, Confidence: locksteward.Confidence(f.Confidence), Identity: locksteward.Identity(f.Identity),
 			TokenDigest: "hmac-sha256:00", SharedToken: f.Shared, TokenKind: f.TokenKind,
-			Holder: f.Holder.holder(), Count: 1, Waiters: f.Waiters,
+			Holder: f.Holder.holder(), Count: 1, Waiters: f.Waiters, RenewEvery: f.RenewEvery,
 		},
 		History: locksteward.History{
 			FirstSeen: ago(now, f.History.FirstSeen), LastSeen: now, Looks: f.History.Looks,

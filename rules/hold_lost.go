@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -56,11 +57,39 @@ var holdLostCauses = map[locksteward.EndedHow]locksteward.Text{
 	},
 }
 
+// holdLostServerCause is the cause of an early end where something happened to
+// the server meanwhile.
+var holdLostServerCause = locksteward.Text{
+	EN: "What happened to the server in the meantime explains it best (see the evidence): an eviction, a flush, a restart without the last writes, or a failover to a replica that did not have them.",
+	ZH: "期间服务器上发生的事件最能解释此次丢失（见证据）：内存淘汰、清空、丢失最近写入的重启，或故障切换到尚未复制这些写入的副本。",
+}
+
 // holdLostHow words the ways to lose a lock for a summary.
 var holdLostHow = map[locksteward.EndedHow]locksteward.Text{
 	locksteward.EndedExpired:  {EN: "its lease ran out", ZH: "租约到期"},
 	locksteward.EndedDeleted:  {EN: "it was deleted before its expiry by somebody else", ZH: "在到期前被他人删除"},
 	locksteward.EndedReplaced: {EN: "another holder's value replaced it", ZH: "被另一个持有者的值取代"},
+}
+
+// holdLostEvents words an early end where something happened to the server
+// meanwhile: then nobody need have deleted it.
+var holdLostEvents = map[locksteward.ServerEventKind]locksteward.Text{
+	locksteward.ServerFailedOver: {EN: "it was gone before its expiry, after a failover", ZH: "在到期前消失，期间发生故障切换"},
+	locksteward.ServerRestarted:  {EN: "it was gone before its expiry, after a restart of the server", ZH: "在到期前消失，期间服务器重启"},
+	locksteward.ServerFlushed:    {EN: "it was gone before its expiry, after a flush of the server", ZH: "在到期前消失，期间服务器被清空"},
+	locksteward.ServerEvicted:    {EN: "it was gone before its expiry, while the server evicted keys", ZH: "在到期前消失，期间服务器淘汰了键"},
+}
+
+// worst is the kind of event that explains most.
+func worst(events []locksteward.ServerEvent) locksteward.ServerEventKind {
+	for _, kind := range []locksteward.ServerEventKind{
+		locksteward.ServerFailedOver, locksteward.ServerRestarted, locksteward.ServerFlushed, locksteward.ServerEvicted,
+	} {
+		if slices.ContainsFunc(events, func(e locksteward.ServerEvent) bool { return e.Kind == kind }) {
+			return kind
+		}
+	}
+	return ""
 }
 
 // Doc implements [Rule].
@@ -73,6 +102,10 @@ func (holdLost) Evaluate(in Input) Verdict {
 	if !ok {
 		how = locksteward.Text{EN: "it ended without a release", ZH: "未经释放而结束"}
 	}
+	events := onNode(in.Situation.suspects(lastGood(s), s.At), s.Node)
+	if told, ok := holdLostEvents[worst(events)]; ok && s.How == locksteward.EndedDeleted {
+		how = told
+	}
 	f := locksteward.Finding{
 		Severity: locksteward.SeverityInfo,
 		Evidence: join(
@@ -83,6 +116,12 @@ func (holdLost) Evaluate(in Input) Verdict {
 			fenceLine(s),
 		),
 		Cause: holdLostCauses[s.How],
+	}
+	if len(events) > 0 {
+		f.Evidence = append(f.Evidence, newest(events)...)
+		if s.How != locksteward.EndedExpired {
+			f.Cause = holdLostServerCause
+		}
 	}
 	summary := func(en, zh string) locksteward.Text {
 		key := locksteward.DisplayKey(s.Key)
@@ -109,6 +148,21 @@ func (holdLost) Evaluate(in Input) Verdict {
 		f.Evidence = append(f.Evidence, "the heartbeat of the holder's process is gone")
 	}
 	return in.fires(f)
+}
+
+// lastGood is the last moment at which the hold is known to have stood.
+func lastGood(s *locksteward.Loss) time.Time {
+	if s.Claim.Renewed.After(s.Claim.Acquired) {
+		return s.Claim.Renewed
+	}
+	return s.Claim.Acquired
+}
+
+// onNode are the events of the server that had the lock.
+func onNode(events []locksteward.ServerEvent, node string) []locksteward.ServerEvent {
+	return slices.DeleteFunc(slices.Clone(events), func(e locksteward.ServerEvent) bool {
+		return node != "" && e.Node != node && e.Was != node
+	})
 }
 
 // holderLives says whether the holder's process has outlived its lock, and when

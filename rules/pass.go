@@ -81,7 +81,7 @@ func (p *pass) locks(locks []locksteward.Lock) {
 
 func (p *pass) lock(s subject, l *locksteward.Lock, now time.Time) {
 	pl := p.planFor(l.Class)
-	in := Input{Now: now, Class: pl.class, Lock: l}
+	in := p.e.situated(p.target, Input{Now: now, Class: pl.class, Lock: l})
 	for i, r := range p.policy.locks {
 		set := pl.settings[i]
 		if set.off {
@@ -91,6 +91,7 @@ func (p *pass) lock(s subject, l *locksteward.Lock, now time.Time) {
 			f := p.fill(*v.Finding, s, l.Dialect)
 			rule := r.Doc().Name
 			p.policy.complete(&f, rule, set, pl.class)
+			f.InhibitedBy = p.inhibitor(rule, s.db, l.Holder.Host, isStale(l, now))
 			p.say(s, f, ScopeLock, now, set.wait, l.History.FirstSeen)
 		}
 	}
@@ -114,13 +115,14 @@ func (p *pass) losses(losses []locksteward.Loss) {
 				origin = known.loss.or(origin)
 			}
 			l.How, l.At = origin.how, origin.at
-			v := r.Evaluate(Input{Now: now, Class: c, Loss: &l})
+			v := r.Evaluate(p.e.situated(p.target, Input{Now: now, Class: c, Loss: &l}))
 			if v.Finding == nil {
 				continue
 			}
 			f := p.fill(*v.Finding, s, lossDialect)
 			f.Subject = l.Claim.ID
 			p.policy.complete(&f, rule, set, c)
+			f.InhibitedBy = p.inhibitor(rule, s.db, l.Holder.Host, l.Instance == nil)
 			p.say(s, f, ScopeLoss, now, set.wait, time.Time{}).loss = origin
 		}
 	}
@@ -158,7 +160,7 @@ func (p *pass) groups(locks []locksteward.Lock) {
 			if set.off {
 				continue
 			}
-			if v := r.Evaluate(Input{Now: p.at, Class: c, Locks: group}); v.Finding != nil {
+			if v := r.Evaluate(p.e.situated(p.target, Input{Now: p.at, Class: c, Locks: group})); v.Finding != nil {
 				f := p.fill(*v.Finding, s, "")
 				p.policy.complete(&f, rule, set, c)
 				p.say(s, f, ScopeClass, p.at, set.wait, time.Time{})
@@ -167,8 +169,8 @@ func (p *pass) groups(locks []locksteward.Lock) {
 	}
 }
 
-// resolveUnseen ends the target's findings that this evaluation did not
-// confirm.
+// resolveUnseen ends the target's findings that this evaluation neither
+// confirmed nor kept.
 func (p *pass) resolveUnseen() {
 	for s, list := range p.e.table {
 		if s.target != p.target {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/rules/expr"
 )
 
 // policy is the rules and classes as configured: immutable once built.
@@ -15,13 +16,17 @@ type policy struct {
 	locks   []Rule // of ScopeLock
 	losses  []Rule // of ScopeLoss
 	groups  []Rule // of ScopeClass
+	others  map[Scope][]Rule
+	all     []Rule // built-in and of the configuration
 	docs    map[string]Doc
 	config  Config
+	dead    map[string][]*expr.Program // expressions of dead_when, by class
 }
 
 func newPolicy(cfg Config, classes *class.Set) *policy {
-	p := &policy{classes: classes, docs: map[string]Doc{}, config: cfg}
-	for _, r := range All() {
+	p := &policy{classes: classes, others: map[Scope][]Rule{}, docs: map[string]Doc{}, config: cfg, dead: deadWhen(classes)}
+	p.all = cfg.Rules()
+	for _, r := range p.all {
 		d := r.Doc()
 		p.docs[d.Name] = d
 		switch d.Scope {
@@ -31,6 +36,8 @@ func newPolicy(cfg Config, classes *class.Set) *policy {
 			p.losses = append(p.losses, r)
 		case ScopeClass:
 			p.groups = append(p.groups, r)
+		default:
+			p.others[d.Scope] = append(p.others[d.Scope], r)
 		}
 	}
 	return p

@@ -157,7 +157,7 @@ func FuzzEvaluate(f *testing.F) {
 		claim := locksteward.Claim{
 			ID: key, Acquired: moment(seen), Renewed: moment(other), Progress: moment(every), TTL: time.Duration(ttl),
 			RenewEvery: time.Duration(every), Expect: time.Duration(other), MaxHold: time.Duration(ttl),
-			Renewals: every, RenewFailures: other, Fence: ttl,
+			Renewals: every, RenewFailures: other, Fence: ttl, Session: dialect, Holding: []string{key, dialect},
 		}
 		claimed := l
 		claimed.Key, claimed.Claim, claimed.Instance = key+"2", &claim, &locksteward.Instance{Beat: moment(other)}
@@ -171,6 +171,13 @@ func FuzzEvaluate(f *testing.F) {
 				Key: key, Class: dialect, How: locksteward.EndedHow(dialect), At: moment(at), Deadline: moment(seen),
 				Claim: claim, Instance: claimed.Instance,
 			}},
+			Waiters: []locksteward.Waiter{
+				{Target: "redis", Key: key, ID: dialect, Session: key, Since: moment(seen), Until: moment(other)},
+				{Target: "redis", Key: claimed.Key, ID: key, Session: dialect, Since: moment(other)},
+			},
+			Instances: []locksteward.Instance{{
+				ID: key, Started: moment(seen), Counts: map[string]locksteward.Counts{dialect: {Acquired: every, Failed: other, Contended: ttl}},
+			}},
 		}
 		e, twin := newEngine(t, nil, nil), newEngine(t, nil, nil)
 		for range 2 {
@@ -183,7 +190,7 @@ func FuzzEvaluate(f *testing.F) {
 			loud := e.Explain(each)
 			for _, r := range All() {
 				if d := r.Doc(); d.Scope == ScopeLock {
-					quiet := r.Evaluate(Input{Now: each.At, Class: e.policy.classOf(each.Class), Lock: &each})
+					quiet := r.Evaluate(e.situated("redis", Input{Now: each.At, Class: e.policy.classOf(each.Class), Lock: &each}))
 					i := slices.IndexFunc(loud, func(v Verdict) bool { return v.Rule == d.Name })
 					if loud[i].Result != quiet.Result || loud[i].Reason == "" {
 						t.Fatalf("%s: %+v when explaining, %s when not", d.Name, loud[i], quiet.Result)

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -96,19 +97,35 @@ func inferredRenewal(l *locksteward.Lock, now time.Time) renewal {
 	}
 	r := renewal{known: true, last: h.LastRenewal, inferred: true}
 	switch {
-	case l.Dialect == "redisson":
+	case isRedisson(l):
 		// The true lease is at least what was left at a look, so this interval is
 		// a lower bound. What may be left before the next renewal,
 		// lease × (1 − 1.25/3), grows with the lease: the bound is on the safe side.
 		r.every = lease / redissonPerLease
 		r.overdue = lease - lateAfter(r.every) - renewSlack - max(0, end.Sub(now))
 	case h.RenewEvery > 0:
-		r.every = h.RenewEvery
+		r.every = knownOrLearned(l.RenewEvery, h.RenewEvery)
 		r.overdue = max(0, now.Sub(h.LastRenewal)) - lateAfter(r.every) - renewSlack
 	default:
 		return unknownRenewal(because("no renewal interval has been learned yet"))
 	}
 	return r
+}
+
+// isRedisson says that Redisson's watchdog would renew the lock: that of its plain
+// lock, and of the others of its family that have one.
+func isRedisson(l *locksteward.Lock) bool {
+	return l.Dialect == "redisson" || strings.HasPrefix(l.Dialect, "redisson-") && l.RenewEvery > 0
+}
+
+// knownOrLearned is the interval of a watchdog. What the steps of the expiry have
+// taught is no shorter than the truth but for jitter; if it is about what is
+// known of the library, which was then not configured otherwise, that is exact.
+func knownOrLearned(known, learned time.Duration) time.Duration {
+	if known > 0 && learned >= known-known/4 && learned <= lateAfter(known) {
+		return known
+	}
+	return learned
 }
 
 // lateAfter is how long after a renewal the next one is late: 1.25 intervals.

@@ -47,3 +47,35 @@ func TestForeignNumbersAreNoVerdict(t *testing.T) {
 		})
 	}
 }
+
+// TestKnownIntervals: what is known of a library counts where it fits what was
+// seen, and only there.
+func TestKnownIntervals(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		dialect        string
+		known, learned time.Duration
+		ttl, since     time.Duration // since the last renewal was seen
+		late           bool
+	}{
+		// 30 s, each 10 s: a renewal each third of the lease.
+		"redisson fair, in time":       {"redisson-fair", 10 * time.Second, 30 * time.Second, 21 * time.Second, 9 * time.Second, false},
+		"redisson fair, late":          {"redisson-fair", 10 * time.Second, 30 * time.Second, 16 * time.Second, 14 * time.Second, true},
+		"redisson without a watchdog":  {"redisson-permit-semaphore", 0, 30 * time.Second, 16 * time.Second, 14 * time.Second, false},
+		"learned a little less":        {"hangfire", 15 * time.Second, 12 * time.Second, 14 * time.Second, 16 * time.Second, false},
+		"learned a little more":        {"hangfire", 15 * time.Second, 18 * time.Second, 10 * time.Second, 20 * time.Second, true},
+		"configured shorter":           {"hangfire", 15 * time.Second, 5 * time.Second, 10 * time.Second, 8 * time.Second, true},
+		"looks too far apart to learn": {"hangfire", 15 * time.Second, 30 * time.Second, 10 * time.Second, 20 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := lockAt("a", t0, func(l *locksteward.Lock) {
+				l.Dialect, l.RenewEvery, l.TTL, l.ExpireAt = tc.dialect, tc.known, tc.ttl, t0.Add(tc.ttl).UnixMilli()
+				l.History.Renewals, l.History.LastRenewal, l.History.RenewEvery = 5, t0.Add(-tc.since), tc.learned
+			})
+			if r := judgeRenewal(&l, t0); !r.known || r.late() != tc.late {
+				t.Errorf("late %v, want %v: %+v", r.late(), tc.late, r)
+			}
+		})
+	}
+}

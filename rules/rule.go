@@ -27,6 +27,22 @@ const (
 	ScopeLoss Scope = "loss"
 	// ScopeClass judges all locks of one class on one target: Input.Locks.
 	ScopeClass Scope = "class"
+	// ScopeWaiters judges those who wait for one lock: Input.Waiters, and
+	// Input.Lock, nil where nobody is known to have it.
+	ScopeWaiters Scope = "waiters"
+	// ScopeCycle judges sessions that wait for each other: Input.Cycle.
+	ScopeCycle Scope = "cycle"
+	// ScopeOrder judges two classes of one target that are taken in both orders:
+	// Input.Inversion.
+	ScopeOrder Scope = "order"
+	// ScopeActivity judges what the processes did with the locks of one class of
+	// a target: Input.Activity.
+	ScopeActivity Scope = "activity"
+	// ScopeHost judges all locks and losses of one host on one target: Input.Host.
+	// A host is judged on complete sweeps or not at all.
+	ScopeHost Scope = "host"
+	// ScopeTarget judges the servers of one target: Input.Situation.
+	ScopeTarget Scope = "target"
 )
 
 // Doc is what is said of a rule itself; docs/rules is tested against it.
@@ -50,9 +66,15 @@ type Doc struct {
 }
 
 // Page is the path of the rule's page in the repository.
-func (d Doc) Page() string { return "docs/rules/" + d.Name + ".md" }
+func (d Doc) Page() string {
+	if isCustom(d.Name) {
+		return customPage
+	}
+	return "docs/rules/" + d.Name + ".md"
+}
 
-// Input is what a rule judges. Only the field that its scope names is set.
+// Input is what a rule judges. Only the fields that its scope names are set,
+// and those that say so.
 type Input struct {
 	// Now is the server time of the look.
 	Now   time.Time
@@ -62,6 +84,18 @@ type Input struct {
 	// Locks are the class's locks, in the order of (DB, Key), and all of them: a
 	// class is judged on complete sweeps or not at all.
 	Locks []*locksteward.Lock
+	// Waiters are all who wait for one lock, the longest first.
+	Waiters   []locksteward.Waiter
+	Cycle     *Cycle
+	Inversion *Inversion
+	Activity  *Activity
+	Host      *Host
+	// Situation is set for every scope: what is known of the target beyond its
+	// locks; nil before its first sweep. situations are those of all targets.
+	Situation  *Situation
+	situations map[string]*Situation
+	// Quorum says where a lock of a Redlock is held; nil for any other.
+	Quorum *Quorum
 
 	// explain asks for the reason even of a rule that has nothing to say.
 	explain bool
@@ -119,12 +153,26 @@ func because(reason string) func() string { return func() string { return reason
 // All returns the rules in the order of their names.
 func All() []Rule {
 	return []Rule{
+		contentionHigh{},
+		fenceRegressed{},
 		holdLost{},
 		holdTooLong{},
+		holderDead{},
 		sharedToken{},
+		hostLost{},
+		redlockMinority{},
 		renewalFailing{},
+		renewalZombie{},
+		serverEvictsLocks{},
+		serverFailover{},
+		serverNotDurable{},
+		serverRestarted{},
 		ttlNone{},
+		ttlRunningOut{},
 		ttlTooLong{},
+		waitCycle{},
+		orderInversion{},
+		waitStarved{},
 	}
 }
 
@@ -148,5 +196,7 @@ func Lookup(name string) (Doc, bool) {
 }
 
 // Notifies says whether people are told of f: of critical and warning findings,
-// while info is only reported.
-func Notifies(f locksteward.Finding) bool { return f.Severity >= locksteward.SeverityWarning }
+// while info is only reported, and not of one that another finding inhibits.
+func Notifies(f locksteward.Finding) bool {
+	return f.Severity >= locksteward.SeverityWarning && f.InhibitedBy == ""
+}

@@ -79,6 +79,9 @@ func (tr *tracked) advance(next locksteward.Finding, now time.Time, wait time.Du
 	old := tr.finding
 	next.Status, next.Since, next.FiredAt = old.Status, old.Since, old.FiredAt
 	defer func() { tr.finding = next }()
+	if old.Status == locksteward.StatusFiring && old.InhibitedBy == "" {
+		next.InhibitedBy = "" // people were told of it, and are told its end
+	}
 
 	if next.Status == locksteward.StatusPending {
 		// Another hold than the one that began to wait, or a server clock that
@@ -92,6 +95,10 @@ func (tr *tracked) advance(next locksteward.Finding, now time.Time, wait time.Du
 			return nil
 		}
 		next.Status, next.FiredAt = locksteward.StatusFiring, now
+		return []locksteward.Finding{next}
+	}
+	if old.InhibitedBy != "" && next.InhibitedBy == "" {
+		next.FiredAt = now // what explained it is over: it is told now
 		return []locksteward.Finding{next}
 	}
 	if next.Severity == old.Severity {

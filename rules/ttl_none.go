@@ -2,6 +2,8 @@ package rules
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -15,7 +17,7 @@ const TTLNone = "ttl/none"
 // RecheckAfter is how long a lock without TTL must be seen so before it is
 // called one: between SETNX and EXPIRE every hand-made lock has none. A caller
 // that wants the answer soon reads the pending locks again after this long and
-// hands them to Engine.EvaluateLocks.
+// hands them to [Engine.EvaluateDirect]; [Engine.Due] names them.
 const RecheckAfter = 2 * time.Second
 
 // youngLock is the age below which a lock without TTL may still get one.
@@ -25,13 +27,14 @@ const youngLock = 10 * time.Second
 type ttlNone struct{}
 
 var ttlNoneDoc = Doc{
-	Name:     TTLNone,
-	Title:    "A lock has no TTL",
-	Scope:    ScopeLock,
-	Since:    "0.1.0",
-	Severity: locksteward.SeverityCritical,
-	For:      RecheckAfter,
-	Risk:     locksteward.RiskDeadlock,
+	Name:         TTLNone,
+	Title:        "A lock has no TTL",
+	Scope:        ScopeLock,
+	Since:        "0.1.0",
+	Severity:     locksteward.SeverityCritical,
+	SeverityNote: "info for libraries whose locks have no TTL by design, unless the class says ttl: required",
+	For:          RecheckAfter,
+	Risk:         locksteward.RiskDeadlock,
 	Cause: locksteward.Text{
 		EN: "A crash between SETNX and EXPIRE: they are two commands, and the process died, was cut off or threw an error between them. " +
 			"Or the lock is taken without any expiry, or its expiry was removed (PERSIST, a later SET without KEEPTTL).",
@@ -58,6 +61,19 @@ var ttlNoneCauses = map[string]locksteward.Text{
 	},
 }
 
+// noTTLByDesign are the dialects whose library cannot give its keys a TTL, or
+// frees them by other means: counters and sets of permits, and marks of tasks
+// that live as long as the task (docs/dialects has a page on each). A library
+// that only leaves the TTL out unless it is told to set one is none of them.
+var noTTLByDesign = map[string]bool{
+	"asynq-lease": true, "bullmq-dedup": true, "celery-singleton": true, "huey-lock": true,
+	"redisson-latch": true, "redisson-permit-semaphore": true, "redisson-semaphore": true,
+	"ruby-redis-semaphore": true, "sidekiq-unique-v8": true, "sidekiq-unique-v9": true,
+}
+
+// DialectsWithoutTTL are the dialects whose locks have no TTL by design, sorted.
+func DialectsWithoutTTL() []string { return slices.Sorted(maps.Keys(noTTLByDesign)) }
+
 // Doc implements [Rule].
 func (ttlNone) Doc() Doc { return ttlNoneDoc }
 
@@ -73,7 +89,12 @@ func (ttlNone) Evaluate(in Input) Verdict {
 		})
 	}
 	key := locksteward.DisplayKey(l.Key)
+	severity := locksteward.SeverityCritical
+	if noTTLByDesign[l.Dialect] && in.Class.TTL != class.TTLRequired {
+		severity = locksteward.SeverityInfo
+	}
 	return in.fires(locksteward.Finding{
+		Severity: severity,
 		Summary: text("lock %s has no TTL: if its holder is gone, nobody can ever take it again",
 			"锁 %s 没有过期时间：若持有者已不存在，将再也没有人能取得它", key),
 		Evidence: join(
@@ -90,6 +111,7 @@ func (ttlNone) Evaluate(in Input) Verdict {
 			ttlNoneTurnoverLine(l),
 			aliveLine(l, in.Now),
 			nameOnlyLine(l),
+			ttlNoneDesignLine(l),
 		),
 		Cause: ttlNoneCauses[l.Dialect],
 	})
@@ -100,6 +122,14 @@ func ttlNoneDialectLine(l *locksteward.Lock) string {
 		return ""
 	}
 	return "dialect " + l.Dialect
+}
+
+// ttlNoneDesignLine is the doubt that the library would have it otherwise.
+func ttlNoneDesignLine(l *locksteward.Lock) string {
+	if !noTTLByDesign[l.Dialect] {
+		return ""
+	}
+	return l.Dialect + " gives its keys no TTL by design"
 }
 
 // ttlNoneYoungLine is the doubt that the EXPIRE is still on its way.

@@ -21,10 +21,12 @@ const (
 	ReasonBusy Reason = "busy"
 	// ReasonMemory is a server with over 95 % of maxmemory in use.
 	ReasonMemory Reason = "memory"
+	// ReasonPaused is an operator who asked for a pause.
+	ReasonPaused Reason = "paused"
 )
 
 // Reasons are all reasons, in the order of their meaning above.
-var reasons = []Reason{ReasonShare, ReasonLatency, ReasonLoading, ReasonBusy, ReasonMemory}
+var reasons = []Reason{ReasonShare, ReasonLatency, ReasonLoading, ReasonBusy, ReasonMemory, ReasonPaused}
 
 // Reasons returns all reasons.
 func Reasons() []Reason { return append([]Reason(nil), reasons...) }
@@ -39,6 +41,9 @@ type budget struct {
 	free   time.Time          // when all work so far is paid for
 	mix    map[Reason]float64 // of the debt, which part is whose
 	waited map[Reason]time.Duration
+	gate   *gate // closed to all while set
+	// paused is told when a pause begins and ends; it may be nil.
+	paused func(bool)
 }
 
 func newBudget(share float64) *budget {
@@ -77,16 +82,16 @@ func (b *budget) spend(w work) {
 
 // wait returns when all work so far is paid for, or with ctx's error.
 func (b *budget) wait(ctx context.Context) error {
-	if b.share >= 1 {
-		return ctx.Err()
-	}
 	for {
+		if err := b.pass(ctx); err != nil || b.share >= 1 {
+			return err
+		}
 		b.mu.Lock()
 		d := time.Until(b.free)
 		mix := b.mix
 		b.mu.Unlock()
 		if d <= 0 {
-			return ctx.Err()
+			return nil
 		}
 		began := time.Now()
 		err := sleep(ctx, d)

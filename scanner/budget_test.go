@@ -80,7 +80,7 @@ func TestBudgetNamesItsReasons(t *testing.T) {
 		}
 		want := map[Reason]time.Duration{
 			ReasonShare: 9 * time.Millisecond, ReasonLatency: 10 * time.Millisecond, ReasonMemory: 60 * time.Millisecond,
-			ReasonBusy: time.Second, ReasonLoading: 0,
+			ReasonBusy: time.Second, ReasonLoading: 0, ReasonPaused: 0,
 		}
 		got := b.throttled()
 		for _, reason := range Reasons() {

@@ -14,8 +14,10 @@ const retryCaps = 10 * time.Minute
 var optional = map[string]string{
 	"object|idletime": "OBJECT IDLETIME is refused: ages of locks first seen now begin at 0; grant +object|idletime",
 	"memory|usage":    "MEMORY USAGE is refused: hash locks and lock metadata are listed but not read; grant +memory|usage",
+	besideKeys:        "queues and fences beside Redisson's locks may not be read: fair and fenced locks are taken for plain ones; grant read access to redisson_lock_*",
 	"pexpiretime":     "PEXPIRETIME is refused: expiry times are computed from TTLs; grant +pexpiretime",
-	"info":            "INFO is refused: a failover or restart during a sweep goes unnoticed; grant +info",
+	"info":            "INFO is refused: failovers, restarts, evictions and missing persistence go unnoticed; grant +info",
+	"pubsub|numsub":   "PUBSUB NUMSUB is refused: no holder is presumed dead for its silence alone; grant +pubsub|numsub",
 }
 
 // caps remembers what a target refuses. It is safe for concurrent use.

@@ -65,6 +65,9 @@ type Config struct {
 	// MetaPrefixes are prefixes of companion keys beside [record.DefaultPrefix],
 	// for applications that moved theirs (lock.Options.KeyPrefix).
 	MetaPrefixes []string `yaml:"meta_prefixes"`
+	// Watch is how changes are told between sweeps: auto (the best that the server
+	// offers), tracking, keyspace, off.
+	Watch WatchMode `yaml:"watch"`
 	// NoThrottle sweeps as fast as the server answers; for one-off scans.
 	NoThrottle bool `yaml:"-"`
 }
@@ -84,6 +87,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
+	}
+	if c.Watch == "" {
+		c.Watch = WatchAuto
 	}
 	return c
 }
@@ -108,6 +114,11 @@ func (c Config) Validate() error {
 		if p == "" {
 			errs = append(errs, fmt.Errorf("meta_prefixes[%d]: must not be empty; write the prefix with its separator, such as \"app:\"", i))
 		}
+	}
+	switch c.Watch {
+	case WatchAuto, WatchTracking, WatchKeyspace, WatchOff:
+	default:
+		errs = append(errs, fmt.Errorf("watch: got %q, write auto, tracking, keyspace or off", string(c.Watch)))
 	}
 	return errors.Join(errs...)
 }

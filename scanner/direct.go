@@ -30,8 +30,10 @@ type glance struct {
 	sight *sight
 	node  string
 	lock  *locksteward.Lock // nil unless it is a lock or a candidate
-	ended *locksteward.Ending
-	lost  []locksteward.Loss
+	// waiters are those who wait for it, as far as they were read.
+	waiters []locksteward.Waiter
+	ended   *locksteward.Ending
+	lost    []locksteward.Loss
 }
 
 // glanceAt reads keys of one master, takes them into the table and returns what
@@ -67,6 +69,7 @@ func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *g
 	case gone:
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		t.depart(g.sight.key, micros(g.sight.at))
 		if e, ok := t.entries[g.sight.key]; ok && !keepGone {
 			var lost *locksteward.Loss
 			if len(g.lost) > 0 && e.claim != nil && g.lost[0].Claim.ID == e.claim.ID {
@@ -86,25 +89,27 @@ func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *g
 		return
 	}
 	l, shape := pack(obs)
-	s.joinDirect(ctx, r, g.sight, &l)
+	s.joinDirect(ctx, r, g, &l)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l.kind = t.intern(shape)
 	now, replaced := t.update(l)
+	if now == nil {
+		return // gone since, as another look told
+	}
 	g.lock = new(now.lock(s.target))
 	if replaced != nil {
 		g.ended = new(replacedBy(replaced, s.target, l.at))
 	}
 }
 
-// joinDirect reads what other keys tell of a lock: heartbeat and waiters. What
-// cannot be read now stays unknown, which is no reason not to show the lock.
-func (s *Scanner) joinDirect(ctx context.Context, r *reader, seen *sight, l *look) {
-	if l.claim != nil {
-		wait := record.Companion(seen.meta.prefix, record.KindWaiter, l.key)
-		if counts, err := r.waiters(ctx, []waitKey{{lock: l.key, key: wait}}); err == nil && counts[l.key] > 0 {
-			l.waiters = int32(counts[l.key])
-		}
+// joinDirect reads what other keys tell of a lock: who waits for it, and the
+// heartbeat of its holder. What cannot be read now stays unknown, which is no
+// reason not to show the lock.
+func (s *Scanner) joinDirect(ctx context.Context, r *reader, g *glance, l *look) {
+	if g.sight.id() != "" {
+		waiting := s.crowdAt(ctx, r, g.sight)
+		l.waiters, g.waiters = int32(waiting[l.key].count), s.listed(waiting)
 	}
 	id := l.holderInstance()
 	if id == "" {
@@ -163,8 +168,8 @@ func (s *Scanner) refresh(ctx context.Context, key string) (locksteward.Lock, er
 }
 
 // Recheck reads the keys of locks again, now, each on the master that owns it,
-// and returns what it saw as a sweep without masters: Locks that are there,
-// Endings of holds that are over, Losses. A key that could not be read is in
+// and returns what it saw as a sweep without masters: Locks that are there, the
+// Waiters for them, Endings of holds that are over, Losses. A key that could not be read is in
 // neither; the error says why, and the rest is good all the same.
 func (s *Scanner) Recheck(ctx context.Context, locks []locksteward.Lock) (locksteward.Sweep, error) {
 	sweep := locksteward.Sweep{Target: s.target.Name, Started: time.Now()}
@@ -202,6 +207,7 @@ func (s *Scanner) Recheck(ctx context.Context, locks []locksteward.Lock) (lockst
 		sweep.At = sweep.Started
 	}
 	sortLocks(sweep.Locks)
+	sortWaiters(sweep.Waiters)
 	sortLosses(sweep.Losses)
 	return sweep, errors.Join(errs...)
 }
@@ -209,6 +215,7 @@ func (s *Scanner) Recheck(ctx context.Context, locks []locksteward.Lock) (lockst
 func collect(sweep *locksteward.Sweep, g glance) {
 	if g.lock != nil && g.lock.Kind == locksteward.KindLock {
 		sweep.Locks = append(sweep.Locks, *g.lock)
+		sweep.Waiters = append(sweep.Waiters, g.waiters...)
 	}
 	if g.ended != nil {
 		sweep.Endings = append(sweep.Endings, *g.ended)

@@ -6,6 +6,10 @@
 // bounded part of the value. What two looks at the same key have in common
 // becomes its history.
 //
+// Between sweeps a watch tells of changes: the server names the keys that were
+// written ([Scanner.Watch]), and they are read back at once. Each complete sweep
+// proves that the watch missed nothing, and repairs what it could not see.
+//
 // # Guarantees
 //
 //   - Nothing is written to Redis; the commands of [ACL] are enough.
@@ -19,7 +23,8 @@
 //
 // # Not guaranteed
 //
-//   - A key that lives shorter than the time between two sweeps may be missed.
+//   - A key that lives shorter than the time between two sweeps, or than the 20 ms
+//     in which the watch collects changes, may be missed.
 //   - A constant token hides turnover: a lock with the same bytes counts as the
 //     same hold, so its age is a lower bound.
 //   - Server time spent is estimated from outside (round trip less the best

@@ -39,6 +39,7 @@ type shape struct {
 	identity    locksteward.Identity
 	sharedToken bool
 	tokenKind   string
+	renewEvery  time.Duration // known of the library
 }
 
 // shapes keeps one of each shape.
@@ -89,6 +90,7 @@ func pack(o locksteward.Observation) (look, shape) {
 	return l, shape{
 		node: o.Node, typ: o.Type, tooLarge: o.TooLarge, kind: o.Kind, class: o.Class, configured: o.Configured,
 		dialect: o.Dialect, confidence: o.Confidence, identity: o.Identity, sharedToken: o.SharedToken, tokenKind: o.TokenKind,
+		renewEvery: o.RenewEvery,
 	}
 }
 
@@ -114,6 +116,7 @@ func (l *look) observation(target locksteward.Target) locksteward.Observation {
 		TokenDigest: l.digest,
 		SharedToken: l.kind.sharedToken,
 		TokenKind:   l.kind.tokenKind,
+		RenewEvery:  l.kind.renewEvery,
 		Count:       l.count,
 		Fence:       l.fence,
 		Waiters:     int(l.waiters),
@@ -139,6 +142,10 @@ func (l *look) holderInstance() string {
 type entry struct {
 	look
 	past
+	due
+
+	// turn is the number of the last sweep that told of it.
+	turn uint32
 
 	// What the store has of it.
 	savedAt       int64

@@ -126,7 +126,7 @@ func (r *reader) look(ctx context.Context, subjects []subject) ([]sight, error) 
 		sights[i] = sight{subject: s, idle: -1}
 		sights[i].sample.Key = s.key
 	}
-	steps := []func(context.Context, []sight) error{r.types, r.values, r.rest, r.metas, r.settle}
+	steps := []func(context.Context, []sight) error{r.types, r.values, r.rest, r.beside, r.metas, r.settle}
 	for _, step := range steps {
 		if err := step(ctx, sights); err != nil {
 			return nil, err
@@ -228,7 +228,7 @@ func (r *reader) values(ctx context.Context, sights []sight) error {
 	return nil
 }
 
-// rest reads the members of hashes within the bounds and the length of strings
+// rest reads the members of what is within the bounds and the length of strings
 // of which only the beginning was read, and looks for metadata beside values of
 // ours where none is known yet.
 func (r *reader) rest(ctx context.Context, sights []sight) error {
@@ -238,6 +238,11 @@ func (r *reader) rest(ctx context.Context, sights []sight) error {
 		if s.as == there && s.sample.Type == "hash" && !s.sample.TooLarge {
 			q.fields[i] = fieldsCmd(ctx, s.key)
 			q.cmds = append(q.cmds, q.fields[i])
+		}
+		if s.as == there && !s.sample.TooLarge {
+			if q.list[i] = membersCmd(ctx, s.sample.Type, s.key); q.list[i] != nil {
+				q.cmds = append(q.cmds, q.list[i])
+			}
 		}
 		if s.as == there && s.sample.Type == "string" && s.sample.TooLarge {
 			q.size[i] = sizeCmd(ctx, "strlen", s.key)
@@ -253,15 +258,22 @@ func (r *reader) rest(ctx context.Context, sights []sight) error {
 		return nil
 	}
 	if err := r.exec(ctx, q.cmds); err != nil {
-		return fmt.Errorf("read hashes: %w", err)
+		return fmt.Errorf("read members: %w", err)
 	}
 	for i := range sights {
 		s := &sights[i]
+		if cmd := q.list[i]; cmd != nil {
+			ok, err := r.usable(cmd.Err())
+			if err != nil {
+				return fmt.Errorf("read members: %w", err)
+			}
+			s.takeMembers(ok, membersOf(cmd, s.sample.Type))
+		}
 		if cmd := q.fields[i]; cmd != nil {
 			ok, err := r.usable(cmd.Err())
 			switch {
 			case err != nil:
-				return fmt.Errorf("read hashes: %w", err)
+				return fmt.Errorf("read members: %w", err)
 			case !ok:
 				s.as = unread
 			case len(cmd.Val()) == 0:
@@ -288,6 +300,21 @@ func (r *reader) rest(ctx context.Context, sights []sight) error {
 		}
 	}
 	return nil
+}
+
+// takeMembers puts the members into the sight, if they could be read. There may
+// be more of them by now than were counted.
+func (s *sight) takeMembers(read bool, members []dialect.Member) {
+	switch {
+	case !read:
+		s.as = unread
+	case len(members) == 0:
+		s.as = gone
+	case len(members) > maxMembers:
+		s.sample.TooLarge = true
+	default:
+		s.sample.Members, s.sample.Size = members, int64(len(members))
+	}
 }
 
 // metas reads the metadata found so far.

@@ -89,36 +89,17 @@ func (r *reader) someInstances(ctx context.Context, keys []instanceKey) ([]insta
 func fill(i *locksteward.Instance, fields map[string]string) {
 	told, _ := record.DecodeInstance(fields)
 	i.App, i.Host, i.PID = told.App, told.Host, told.PID
+	i.Slot = told.Slot
 	if told.Started > 0 {
 		i.Started = time.UnixMilli(told.Started)
 	}
-}
-
-// waiters counts who waits for locks of our format, in their queue or not.
-func (r *reader) waiters(ctx context.Context, keys []waitKey) (map[string]int, error) {
-	out := make(map[string]int, len(keys))
-	cmds := make([]redis.Cmder, 0, 2*len(keys))
-	for _, k := range keys {
-		cmds = append(cmds, sizeCmd(ctx, "hlen", k.key), redis.NewSliceCmd(ctx, "hmget", k.key, record.FieldFree))
+	if len(told.Counts) == 0 {
+		return
 	}
-	if err := r.exec(ctx, cmds); err != nil {
-		return nil, fmt.Errorf("count waiters: %w", err)
+	i.Counts = make(map[string]locksteward.Counts, len(told.Counts))
+	for class, c := range told.Counts {
+		i.Counts[class] = locksteward.Counts(c)
 	}
-	for i, k := range keys {
-		ok, err := r.usable(cmds[2*i].Err())
-		if err != nil {
-			return nil, fmt.Errorf("count waiters: %w", err)
-		}
-		if !ok {
-			continue
-		}
-		n := int(cmds[2*i].(*redis.IntCmd).Val())
-		if free := cmds[2*i+1].(*redis.SliceCmd).Val(); len(free) == 1 && free[0] != nil {
-			n-- // that field is no waiter
-		}
-		out[k.lock] = max(0, n)
-	}
-	return out, nil
 }
 
 // now returns the server's time.

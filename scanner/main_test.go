@@ -2,6 +2,7 @@ package scanner_test
 
 import (
 	"context"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -17,7 +18,12 @@ import (
 	"github.com/locksteward/locksteward/scanner"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == childArg {
+		os.Exit(child(os.Args[2:]))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // rig is a scanner over one target, with what a test may want to set.
 type rig struct {

@@ -41,6 +41,12 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 	}
 	s.table.mu.RUnlock()
 	sortLocks(sweep.Locks)
+	crowds := make([]map[string]crowd, len(passes))
+	for i, p := range passes {
+		crowds[i] = p.out.waiters
+	}
+	sweep.Waiters = s.listed(crowds...)
+	sweep.Instances = listInstances(alive)
 	s.tellLosses(sweep, losses, alive, unknown)
 }
 
@@ -58,19 +64,35 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 	sweep.Endings = t.pending
 	t.pending = nil
 	t.candidates, t.candidateCount = nil, 0
+	turn := uint32(s.turn)
 	for _, p := range passes {
+		check := s.watch.suspicionOf(p.master.Addr)
 		for i := range p.out.locks {
 			l := p.out.locks[i]
 			l.kind = t.intern(*l.kind)
 			s.join(&l, p, alive, unknown)
+			if old := t.entries[l.key]; old != nil && l.at >= old.at || old == nil && !t.hasDeparted(&l) {
+				check.found(l.key, old, &l, l.at)
+			}
 			now, replaced := t.update(l)
+			if now == nil {
+				if t.departed.before > 0 {
+					s.watch.revisit(p.master.Addr, l.key)
+				}
+				continue
+			}
+			now.turn = turn
 			if replaced != nil {
 				sweep.Endings = append(sweep.Endings, replacedBy(replaced, s.target, l.at))
 				enrich(losses, replaced)
 			}
 			seen = append(seen, now)
 		}
-		s.end(sweep, p, losses)
+		s.end(sweep, p, losses, check)
+		if p.out.err == nil {
+			seen = append(seen, t.late(p, turn, p.out.at.Add(-time.Since(sweep.Started)))...)
+			s.watch.merged(p.master.Addr, sweep.Started)
+		}
 		p.out.locks, p.slots, p.shapes, p.counted = nil, nil, nil, nil
 		names := p.out.candidateNames[:min(len(p.out.candidateNames), maxCandidateNames-len(t.candidates))]
 		t.candidates = append(t.candidates, names...)
@@ -89,8 +111,10 @@ func (s *Scanner) join(l *look, p *pass, alive map[string]*locksteward.Instance,
 		}
 	}
 	if l.kind.dialect == dialect.Locksteward {
-		if n, ok := p.out.waiters[l.key]; ok {
-			l.waiters = int32(n)
+		if c, ok := p.out.waiters[l.key]; ok {
+			l.waiters = int32(c.count)
+		} else if p.out.err == nil {
+			l.waiters = 0 // all keys were seen, and none that has waiters of it
 		}
 	}
 }
@@ -105,7 +129,7 @@ func (s *Scanner) lastInstance(key, id string) *locksteward.Instance {
 }
 
 // end finds the known locks that are certainly over.
-func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]locksteward.Loss) {
+func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]locksteward.Loss, check *suspicion) {
 	if p.out.err != nil {
 		return
 	}
@@ -116,6 +140,7 @@ func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]lock
 		if !ok || micros(at) < e.at {
 			continue // a direct read saw it later
 		}
+		check.found(key, e, nil, micros(at))
 		var lost *locksteward.Loss
 		if e.claim != nil {
 			if l, ok := losses[lossKey{key, e.claim.ID}]; ok {

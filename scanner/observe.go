@@ -67,6 +67,9 @@ func (o *observer) observe(s *sight, node string) (locksteward.Observation, bool
 		Waiters:     decoded.Waiters,
 		Claim:       o.claim(decoded.Claim),
 	}
+	if obs.Claim == nil {
+		obs.RenewEvery = decoded.RenewEvery
+	}
 	if obs.Class == "" {
 		obs.Class = class.Default
 	}
@@ -74,12 +77,7 @@ func (o *observer) observe(s *sight, node string) (locksteward.Observation, bool
 		obs.Identity = locksteward.IdentityNone
 		return obs, true
 	}
-	switch s.sample.Type {
-	case "string":
-		obs.TokenDigest = o.digest.Value(s.sample.Value)
-	case "hash":
-		obs.TokenDigest = o.digest.Fields(s.sample.Fields)
-	}
+	obs.TokenDigest = s.sample.Digest(o.digest)
 	return obs, true
 }
 

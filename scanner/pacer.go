@@ -46,9 +46,11 @@ type pacer struct {
 
 	full     bool // memory pressure
 	memoryAt time.Time
+
+	meter meter
 }
 
-func newPacer() *pacer { return &pacer{count: firstCount, factor: 1} }
+func newPacer() *pacer { return &pacer{count: firstCount, factor: 1, meter: meter{scale: 1}} }
 
 // best returns the shortest round trip of a trivial command: what a call costs
 // without the server's work.
@@ -121,7 +123,7 @@ func (p *pacer) estimate(rtt, floor time.Duration) time.Duration {
 }
 
 func (p *pacer) work(took time.Duration) work {
-	w := work{took: took, latency: p.factor, memory: 1}
+	w := work{took: p.meter.estimate(took), latency: p.factor, memory: 1}
 	if p.full {
 		w.memory = memoryFactor
 	}

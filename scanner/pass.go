@@ -60,7 +60,9 @@ type passResult struct {
 
 	losses    []locksteward.Loss
 	instances map[string]*locksteward.Instance
-	waiters   map[string]int
+	waiters   map[string]crowd
+	// prefixes are those of keys beside locks, where they are not the usual one.
+	prefixes map[string]string
 
 	candidates     int
 	candidateNames []string
@@ -76,7 +78,7 @@ func newPass(s *Scanner, m connect.Master, classes *class.Set, r ration, expect 
 		counted: map[uint64]struct{}{},
 		out: passResult{
 			master: m, locks: make([]look, 0, expect), gone: map[string]time.Time{}, noLock: map[string]time.Time{},
-			instances: map[string]*locksteward.Instance{}, waiters: map[string]int{},
+			instances: map[string]*locksteward.Instance{}, waiters: map[string]crowd{}, prefixes: map[string]string{},
 		},
 	}
 	p.reader = &reader{client: m.Client, node: m.Addr, caps: s.caps, prefixes: s.prefixes, call: p.call}
@@ -279,6 +281,14 @@ func (p *pass) upkeep(ctx context.Context) error {
 		}
 		i := parseInfo(text)
 		p.pace.memory(now, i.integer("used_memory"), i.integer("maxmemory"))
+	}
+	if p.pace.meter.due(now) {
+		text, err := p.askInfo(ctx, "cpu")
+		if err != nil {
+			return err
+		}
+		i := parseInfo(text)
+		p.pace.meter.read(time.Now(), i.cpuSeconds())
 	}
 	if now.Sub(p.pace.probedAt) > probeEvery {
 		return p.probe(ctx)

@@ -27,6 +27,7 @@ type questions struct {
 	mem    []*redis.IntCmd
 	head   []*redis.StringCmd
 	fields []*redis.MapStringStringCmd
+	list   []redis.Cmder // members, see membersCmd
 	metas  [][]metaQuestion
 }
 
@@ -49,6 +50,7 @@ func newQuestions(r *reader, n int) *questions {
 		mem:    make([]*redis.IntCmd, n),
 		head:   make([]*redis.StringCmd, n),
 		fields: make([]*redis.MapStringStringCmd, n),
+		list:   make([]redis.Cmder, n),
 		metas:  make([][]metaQuestion, n),
 	}
 }
@@ -70,7 +72,7 @@ func (q *questions) value(ctx context.Context, i int, s *sight) {
 	case s.sample.Type == "string":
 		q.head[i] = rangeCmd(ctx, s.key)
 		q.cmds = append(q.cmds, q.head[i])
-	case s.sample.Type == "hash" && q.memory:
+	case sizes[s.sample.Type] != "" && q.memory:
 		q.mem[i] = memoryCmd(ctx, s.key)
 		q.cmds = append(q.cmds, q.mem[i])
 	}
@@ -132,10 +134,8 @@ func (q *questions) takeValue(i int, s *sight) error {
 		// There may be more: its length is asked for next.
 		s.sample.TooLarge = s.sample.Size >= maxString
 		return nil
-	case "hash":
-		s.sample.TooLarge = !small(q.size[i], q.mem[i])
 	default:
-		s.sample.TooLarge = true // members of other types are not read
+		s.sample.TooLarge = !small(q.size[i], q.mem[i]) // others than these are not read
 	}
 	if q.size[i] != nil {
 		s.sample.Size = q.size[i].Val()
@@ -202,7 +202,7 @@ func (q *questions) learn(cmd *redis.IntCmd, command string) {
 	}
 }
 
-// small says that a hash is within the bounds. Without MEMORY USAGE nothing
+// small says that a hash, list or set is within the bounds. Without MEMORY USAGE nothing
 // bounds what its members weigh, so it is not read.
 func small(size, mem *redis.IntCmd) bool {
 	return size != nil && size.Err() == nil && size.Val() <= maxMembers &&

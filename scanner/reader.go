@@ -8,13 +8,16 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/dialect"
 )
 
 // Bounds of one look at one key.
 const (
 	maxString       = 4096 // bytes read of a string
-	maxMembers      = 64   // of a hash, else it is not read
+	maxMembers      = 64   // of any other type, else it is not read
 	maxHash         = 16 << 10
+	maxBeside       = 64 // bytes read of a string beside a lock
 	maxPipeline     = 100
 	subjectsPerLook = 96
 )
@@ -165,6 +168,41 @@ func memoryCmd(ctx context.Context, key string) *redis.IntCmd {
 
 func fieldsCmd(ctx context.Context, key string) *redis.MapStringStringCmd {
 	return redis.NewMapStringStringCmd(ctx, "hgetall", key)
+}
+
+// membersCmd reads the members of a sorted set, a list or a set, one more than
+// is wanted at most where the command can say so; nil for other types.
+func membersCmd(ctx context.Context, typ, key string) redis.Cmder {
+	switch typ {
+	case "zset":
+		return redis.NewZSliceCmd(ctx, "zrange", key, 0, maxMembers, "withscores")
+	case "list":
+		return redis.NewStringSliceCmd(ctx, "lrange", key, 0, maxMembers)
+	case "set":
+		return redis.NewStringSliceCmd(ctx, "smembers", key)
+	default:
+		return nil
+	}
+}
+
+// membersOf returns what membersCmd read: sets, which have no order, sorted.
+func membersOf(cmd redis.Cmder, typ string) []dialect.Member {
+	var out []dialect.Member
+	switch c := cmd.(type) {
+	case *redis.ZSliceCmd:
+		for _, z := range c.Val() {
+			name, _ := z.Member.(string)
+			out = append(out, dialect.Member{Name: name, Score: z.Score})
+		}
+	case *redis.StringSliceCmd:
+		for _, name := range c.Val() {
+			out = append(out, dialect.Member{Name: name})
+		}
+		if typ == "set" {
+			slices.SortFunc(out, func(a, b dialect.Member) int { return strings.Compare(a.Name, b.Name) })
+		}
+	}
+	return out
 }
 
 func timeCmd(ctx context.Context) *redis.TimeCmd { return redis.NewTimeCmd(ctx, "time") }

@@ -13,8 +13,8 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// candidateRation is how many keys that are candidates by name, and not known
-// as locks, one pass looks into. Beyond it a candidate is counted by its name
+// candidateRation is how many keys that are candidates by name, or have the name
+// of a library's locks, and are not known as locks, one pass looks into. Beyond it a candidate is counted by its name
 // alone: a built-in pattern that happens to match half of a keyspace must not
 // make a sweep read half of a keyspace.
 const candidateRation = 20_000
@@ -40,16 +40,23 @@ func (p *pass) route(key string) {
 		}
 	}
 	match := p.classes.Classify(key)
-	if match == (class.Match{}) || dialect.IgnoreKey(key) {
+	byName := match == (class.Match{})
+	if byName && !dialect.MayBeLock(key) {
+		return
+	}
+	if library, lock, helper := dialect.Companion(key); helper {
+		p.helper(key, library, lock)
 		return
 	}
 	if _, again := p.slots[key]; again {
 		return // SCAN may return a key more than once
 	}
 	known := p.s.table.remember(key)
-	if match.Candidate && !known.known {
+	if (match.Candidate || byName) && !known.known {
 		if p.tried >= candidateRation || !p.ration.takes(p.s.hashOf(key)) {
-			p.candidate(key)
+			if match.Candidate {
+				p.candidate(key)
+			}
 			return
 		}
 		p.tried++
@@ -198,6 +205,9 @@ func (p *pass) keep(s *sight) {
 		}
 		return
 	}
+	if obs.Claim != nil && s.meta.prefix != p.s.prefixes[0] {
+		p.out.prefixes[s.key] = s.meta.prefix
+	}
 	l, shape := pack(obs)
 	l.kind = p.shapes.of(shape)
 	if at.at >= 0 {
@@ -211,6 +221,7 @@ func (p *pass) keep(s *sight) {
 
 // companions are the keys beside the locks that are read after the scan.
 type companions struct {
+	helpers   []helperKey
 	instances []instanceKey
 	waits     []waitKey
 }

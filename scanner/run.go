@@ -25,16 +25,22 @@ const (
 // sweep has ended.
 func (s *Scanner) Run(ctx context.Context, sink func(context.Context, locksteward.Sweep)) error {
 	s.loadHistory(ctx)
+	s.loadFacts(ctx)
+	defer func() { s.saveFacts(context.WithoutCancel(ctx), true) }()
 	due := time.Now()
 	failures := 0
-	for ctx.Err() == nil {
-		sweep, err := s.Sweep(ctx)
+	// A paused target is not away: no sweep begins that could not ask anything.
+	for s.budget.pass(ctx) == nil {
+		sweep, err := s.sweepInOrder(ctx)
 		if ctx.Err() != nil {
+			s.order.Unlock()
 			break // what was cut by the end of the program tells nothing
 		}
 		s.logSweep(sweep, err, failures)
 		s.saveHistory(ctx)
+		s.saveFacts(ctx, false)
 		sink(ctx, sweep)
+		s.order.Unlock()
 		if len(sweep.Masters) == 0 {
 			failures++
 			if s.backOff(ctx, failures, err) != nil {

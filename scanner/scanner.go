@@ -32,8 +32,10 @@ type Scanner struct {
 	prefixes []string
 	schedule schedule
 	history  HistoryStore
-	classes  atomic.Pointer[class.Set]
-	seed     maphash.Seed
+	// factStore keeps facts; nil for none.
+	factStore FactStore
+	classes   atomic.Pointer[class.Set]
+	seed      maphash.Seed
 
 	target locksteward.Target
 	table  *Table
@@ -42,12 +44,18 @@ type Scanner struct {
 
 	// sweeping is held by the one sweep that runs.
 	sweeping sync.Mutex
+	// order is held from the moment that something is put into the table until it
+	// has been handed on, so that sweeps and the watch tell in the order of what
+	// they saw.
+	order    sync.Mutex
+	watch    *watcher
 	pacers   map[string]*pacer // by address
 	lastSeen map[string]int    // candidates of the last pass, by address
 	turn     uint64            // sweeps begun
 	runIDs   map[string]bool   // server processes of the last sweep
 	// known are losses of which more was known once than the server tells now.
 	known map[lossKey]locksteward.Loss
+	facts *facts
 
 	scanned atomic.Int64 // Stats.Keys
 
@@ -60,6 +68,11 @@ type Scanner struct {
 type Options struct {
 	// History keeps histories across restarts; nil keeps none.
 	History HistoryStore
+	// Paused is told when a pause begins and when it ends. It must return soon
+	// and not call the scanner.
+	Paused func(bool)
+	// Facts keeps what is known of servers and processes; nil keeps none.
+	Facts FactStore
 }
 
 // Stats are a scanner's counters since its start.
@@ -112,16 +125,22 @@ func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes
 		runIDs:   map[string]bool{},
 		lastSeen: map[string]int{},
 		known:    map[lossKey]locksteward.Loss{},
-		state:    locksteward.TargetState{Target: target, Reason: "not contacted yet; wait for the first sweep"},
+		facts:    newFacts(), factStore: opts.Facts,
+		state: locksteward.TargetState{Target: target, Reason: "not contacted yet; wait for the first sweep"},
 	}
 	s.table.direct = s.refresh
+	s.budget.paused = opts.Paused
+	s.watch = newWatcher(s)
 	s.SetClasses(classes)
 	return s, nil
 }
 
 // SetClasses replaces the classes, from the next sweep on. What is known of the
 // locks stays.
-func (s *Scanner) SetClasses(classes *class.Set) { s.classes.Store(classes) }
+func (s *Scanner) SetClasses(classes *class.Set) {
+	s.classes.Store(classes)
+	s.watch.setClasses(classes)
+}
 
 // Table returns the live table of the target's locks, the same for the life of
 // the scanner.
@@ -133,6 +152,7 @@ func (s *Scanner) State() locksteward.TargetState {
 	defer s.mu.Unlock()
 	state := s.state
 	state.Nodes = append([]locksteward.NodeState(nil), state.Nodes...)
+	state.Paused = s.Paused()
 	return state
 }
 
@@ -143,6 +163,9 @@ func (s *Scanner) Stats() Stats {
 	stats := s.stats
 	stats.Keys = s.scanned.Load()
 	stats.Throttled = s.budget.throttled()
+	for reason, waited := range s.watch.gaze.throttled() {
+		stats.Throttled[reason] += waited
+	}
 	stats.Degraded, stats.Forbidden = s.caps.notes()
 	return stats
 }

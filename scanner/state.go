@@ -3,6 +3,7 @@ package scanner
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/locksteward/locksteward"
 )
@@ -38,6 +39,15 @@ func (i info) seconds(name string) float64 {
 	return f
 }
 
+// cpuSeconds is the processor time that the process has used, -1 if not told.
+func (i info) cpuSeconds() float64 {
+	system, user := i.seconds("used_cpu_sys"), i.seconds("used_cpu_user")
+	if system < 0 || user < 0 {
+		return -1
+	}
+	return system + user
+}
+
 // version returns major and minor version of the protocol's commands; 0.0 if
 // not told.
 func (i info) version() (major, minor int) {
@@ -63,6 +73,59 @@ func (i info) replica() bool { return i["role"] == "slave" || i["role"] == "repl
 
 func (i info) loading() bool { return i["loading"] == "1" }
 
+// uptime is since the server process started, in whole seconds; negative if not
+// told.
+func (i info) uptime() time.Duration {
+	s := i.integer("uptime_in_seconds")
+	if s < 0 {
+		return -1
+	}
+	return time.Duration(s) * time.Second
+}
+
+// promoted says that the server once followed another master and does no more:
+// it keeps that one's replication id as its second. (A master that merely gives
+// up its backlog gets a new id too, and no second one.)
+func (i info) promoted() bool {
+	second := i["master_replid2"]
+	return strings.Trim(second, "0") != "" && !i.replica()
+}
+
+// flushes is how often data was flushed, from INFO commandstats: the section has
+// no line for a command that was never called.
+func (i info) flushes() int64 {
+	var n int64
+	for _, command := range []string{"flushall", "flushdb", "swapdb"} {
+		_, after, ok := strings.Cut(i["cmdstat_"+command], "calls=")
+		if !ok {
+			continue
+		}
+		calls, _, _ := strings.Cut(after, ",")
+		if c, err := strconv.ParseInt(calls, 10, 64); err == nil {
+			n += c
+		}
+	}
+	return n
+}
+
+// flag returns a field that is 0 or 1.
+func (i info) flag(name string) bool { return i[name] == "1" }
+
+// saved says that the last snapshot and the last write to the log, if there were
+// any, worked.
+func (i info) saved() bool {
+	return i["rdb_last_bgsave_status"] != "err" && i["aof_last_write_status"] != "err" && i["aof_last_bgrewrite_status"] != "err"
+}
+
+// lastSave is when the last snapshot was made. Servers tell the time of their
+// start where they made none.
+func (i info) lastSave() time.Time {
+	if s := i.integer("rdb_last_save_time"); s > 0 {
+		return time.Unix(s, 0)
+	}
+	return time.Time{}
+}
+
 // node returns the figures for people.
 func (i info) node(addr string) locksteward.NodeState {
 	version := i["redis_version"]
@@ -81,5 +144,12 @@ func (i info) node(addr string) locksteward.NodeState {
 		CPUUser:          i.seconds("used_cpu_user"),
 		EvictedKeys:      i.integer("evicted_keys"),
 		EvictionPolicy:   i["maxmemory_policy"],
+		Uptime:           i.uptime(),
+		ReplicationID:    i["master_replid"],
+		AOF:              i.flag("aof_enabled"),
+		LastSaveOK:       i.saved(),
+		LastSave:         i.lastSave(),
+		ChangesUnsaved:   i.integer("rdb_changes_since_last_save"),
+		Replicas:         i.integer("connected_slaves"),
 	}
 }

@@ -24,11 +24,24 @@ var (
 // is one. A sweep without masters means that the target is away. Sweeps of one
 // scanner run one after the other.
 func (s *Scanner) Sweep(ctx context.Context) (locksteward.Sweep, error) {
+	sweep, err := s.sweepInOrder(ctx)
+	s.order.Unlock()
+	return sweep, err
+}
+
+// sweepInOrder is [Scanner.Sweep] that leaves s.order locked: until the caller
+// has handed the sweep on and unlocks it, the watch hands on nothing that it saw
+// later.
+func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, err error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
+	merging := sync.OnceFunc(s.order.Lock)
+	defer merging() // where the target is away
+	s.table.beginSweep()
+	defer s.table.endSweep()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Timeout, errTimeout)
 	defer cancel()
-	sweep := locksteward.Sweep{Target: s.target.Name, Started: time.Now(), At: time.Now()}
+	sweep = locksteward.Sweep{Target: s.target.Name, Started: time.Now(), At: time.Now()}
 	s.caps.reset()
 	s.turn++
 
@@ -43,7 +56,10 @@ func (s *Scanner) Sweep(ctx context.Context) (locksteward.Sweep, error) {
 	s.checkTopology(ctx, before, passes)
 	s.verify(ctx, passes)
 	missing := s.readMissingInstances(ctx, passes)
+	beyond := s.askBeyond(ctx, passes, missing)
+	orphans, orphansErr := s.orphans(ctx, passes)
 
+	merging()
 	s.merge(&sweep, passes, missing)
 	for _, gap := range connect.Uncovered(before) {
 		sweep.Masters = append(sweep.Masters, locksteward.MasterPass{
@@ -51,7 +67,9 @@ func (s *Scanner) Sweep(ctx context.Context) (locksteward.Sweep, error) {
 			Reason: "no master serves these slots; repair the cluster (redis-cli --cluster check)",
 		})
 	}
-	err = s.report(&sweep, passes)
+	sweep.Orphans = orphans
+	err = errors.Join(s.report(&sweep, passes), orphansErr)
+	s.survey(&sweep, passes, missing, beyond)
 	s.remember(passes)
 	if err != nil {
 		return sweep, fmt.Errorf("sweep %s: %w", s.target.Name, err)

@@ -32,7 +32,7 @@ func TestSweepFindsEveryKindOfLock(t *testing.T) {
 	heartbeat(t, c, "i1")
 	meta := record.Meta{ID: "01J", Instance: "i1", App: "billing", Host: "h", PID: 9, Class: "orders", Expect: 5000, Fence: 77}
 	take(t, c, "any name at all", meta, time.Minute)
-	waiter := record.Waiter{Instance: "i1", Since: 1, Until: 1}.Encode()
+	waiter := record.Waiter{Instance: "i1", Since: 1, Until: time.Now().Add(time.Minute).UnixMilli()}.Encode()
 	must(t, c.HSet(ctx, record.Companion("locksteward:", record.KindWaiter, "any name at all"), "w1", waiter, "w2", waiter, record.FieldFree, 1).Err())
 	must(t, c.Set(ctx, record.FenceKey("locksteward:", "x"), "7", 0).Err())
 	must(t, c.HSet(ctx, record.Companion("locksteward:", record.KindExec, "lock:token"), "id", "x").Err())
@@ -161,6 +161,10 @@ func TestLargeValuesCostLittle(t *testing.T) {
 	must(t, c.HSet(ctx, "lock:fat2", "a", "1", "b", "2", "c", strings.Repeat("z", 1<<20)).Err())
 	must(t, c.LPush(ctx, "lock:list", strings.Repeat("z", 1<<20)).Err())
 	must(t, c.SAdd(ctx, "lock:set", "a", "b").Err())
+	must(t, c.SAdd(ctx, "lock:fatset", "a", strings.Repeat("z", 1<<20)).Err())
+	for i := range 65 {
+		must(t, c.ZAdd(ctx, "lock:board", redis.Z{Member: fmt.Sprint(i), Score: float64(i)}).Err())
+	}
 	must(t, c.XAdd(ctx, &redis.XAddArgs{Stream: "lock:stream", Values: []string{"a", "b"}}).Err())
 	// Metadata and a heartbeat that somebody blew up.
 	must(t, c.Set(ctx, "mine", record.Value("id", "s"), 0).Err())
@@ -181,7 +185,7 @@ func TestLargeValuesCostLittle(t *testing.T) {
 		tooLarge bool
 	}{
 		"lock:huge": {64 << 20, true}, "lock:just": {4096, false}, "lock:many": {1000, true}, "lock:fat": {1, true}, "lock:fat2": {3, true},
-		"lock:list": {1, true}, "lock:set": {2, true}, "lock:stream": {0, true}, "mine": {8, false},
+		"lock:list": {1, true}, "lock:set": {2, false}, "lock:fatset": {2, true}, "lock:board": {65, true}, "lock:stream": {0, true}, "mine": {8, false},
 	} {
 		l := find(t, got.Locks, key)
 		if l.Size != want.size || l.TooLarge != want.tooLarge || (l.TokenDigest == "") != want.tooLarge {

@@ -31,6 +31,9 @@ type Table struct {
 	forget map[string]struct{}
 	// pending are endings that direct reads found between two sweeps.
 	pending []locksteward.Ending
+	// What the watch needs, see there.
+	deadlines deadlines
+	departed  departed
 
 	candidates     []string
 	candidateCount int
@@ -39,7 +42,7 @@ type Table struct {
 func newTable(target locksteward.Target) *Table {
 	return &Table{
 		target: target, entries: map[string]*entry{}, shapes: shapes{}, restored: map[string]HistoryRow{},
-		forget: map[string]struct{}{},
+		forget: map[string]struct{}{}, deadlines: newDeadlines(),
 	}
 }
 
@@ -114,10 +117,13 @@ func (e *entry) memory() memory {
 }
 
 // update takes one look into the table and returns the lock as it is now known
-// and the hold that it replaced, if it did. t.mu is held.
+// and the hold that it replaced, if it did; now is nil where the lock is known to
+// be gone since. t.mu is held.
 func (t *Table) update(l look) (now *entry, replaced *entry) {
 	old, ok := t.entries[l.key]
 	switch {
+	case !ok && t.hasDeparted(&l):
+		return nil, nil
 	case !ok:
 		now = t.resume(begin(l))
 	case l.at < old.at:
@@ -125,12 +131,15 @@ func (t *Table) update(l look) (now *entry, replaced *entry) {
 		return old, nil
 	case sameHold(&old.look, &l):
 		old.seen(l)
+		t.setDue(old)
 		return old, nil
 	default:
 		t.forgetRow(old)
+		t.dropDue(old)
 		now, replaced = begin(l), old
 	}
 	t.entries[l.key] = now
+	t.setDue(now)
 	return now, replaced
 }
 
@@ -164,6 +173,7 @@ func (t *Table) resume(e *entry) *entry {
 func (t *Table) drop(key string) {
 	if e, ok := t.entries[key]; ok {
 		t.forgetRow(e)
+		t.dropDue(e)
 		delete(t.entries, key)
 	}
 }

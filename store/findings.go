@@ -81,6 +81,8 @@ type findingRow struct {
 	Remedy          textRow              `json:"remedy"`
 	Team            string               `json:"team,omitempty"`
 	RunbookURL      string               `json:"runbook_url,omitempty"`
+	Proof           locksteward.Proof    `json:"proof,omitempty"`
+	InhibitedBy     string               `json:"inhibited_by,omitempty"`
 	Since           time.Time            `json:"since,omitzero"`
 	FiredAt         time.Time            `json:"fired_at,omitzero"`
 	ResolvedAt      time.Time            `json:"resolved_at,omitzero"`
@@ -97,6 +99,7 @@ func newFindingRow(f locksteward.Finding) findingRow {
 		DB: f.DB, Class: f.Class, Dialect: f.Dialect, Subject: f.Subject,
 		Summary: textRow(f.Summary), Evidence: f.Evidence, CounterEvidence: f.CounterEvidence,
 		Cause: textRow(f.Cause), Remedy: textRow(f.Remedy), Team: f.Team, RunbookURL: f.RunbookURL,
+		Proof: f.Proof, InhibitedBy: f.InhibitedBy,
 		Since: f.Since, FiredAt: f.FiredAt, ResolvedAt: f.ResolvedAt,
 	}
 }
@@ -107,6 +110,7 @@ func (r findingRow) finding(target, key string) locksteward.Finding {
 		Target: target, DB: r.DB, Class: r.Class, Key: key, Dialect: r.Dialect, Subject: r.Subject,
 		Summary: locksteward.Text(r.Summary), Evidence: r.Evidence, CounterEvidence: r.CounterEvidence,
 		Cause: locksteward.Text(r.Cause), Remedy: locksteward.Text(r.Remedy), Team: r.Team, RunbookURL: r.RunbookURL,
+		Proof: r.Proof, InhibitedBy: r.InhibitedBy,
 		Since: r.Since, FiredAt: r.FiredAt, ResolvedAt: r.ResolvedAt,
 	}
 }

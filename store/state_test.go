@@ -113,6 +113,7 @@ func TestFindingsRoundTrip(t *testing.T) {
 		Target: "orders", DB: 4, Class: "orders", Key: "lock:\xff", Dialect: "token", Subject: "c1",
 		Summary: locksteward.Text{EN: "no TTL", ZH: "没有 TTL"}, Evidence: []string{"a"}, CounterEvidence: []string{"b"},
 		Cause: locksteward.Text{EN: "crash"}, Remedy: locksteward.Text{EN: "look"}, Team: "t", RunbookURL: "https://x",
+		Proof: locksteward.Presumed, InhibitedBy: "0f",
 		Since: at, FiredAt: at.Add(1), ResolvedAt: at.Add(2),
 	}
 	class := locksteward.Finding{

@@ -32,6 +32,9 @@ once: path, value, and what to write. It connects to nothing.`,
 			if err != nil {
 				return err
 			}
+			for _, warning := range c.Warnings() {
+				fmt.Fprintf(p.stderr, "locksteward: warning: %s\n", warning)
+			}
 			_, err = fmt.Fprintf(p.stdout, "%s: valid: %s, %s, %s\n", file, count(len(c.Targets), "target"),
 				count(len(c.Classes), "class"), count(len(c.Alert.Receivers), "receiver"))
 			return err

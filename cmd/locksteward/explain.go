@@ -101,6 +101,7 @@ func writeExplanation(w io.Writer, d api.LockDetail) error {
 			b.WriteByte('\n')
 			writeEvidence(&b, *v.Finding)
 			writeAdvice(&b, *v.Finding)
+			fmt.Fprintf(&b, "  fingerprint: %s\n", v.Finding.Fingerprint)
 		} else {
 			fmt.Fprintf(&rest, "  %-20s %s: %s\n", v.Rule, strings.ReplaceAll(v.Result, "_", " "), oneLine(v.Reason))
 		}

@@ -28,11 +28,13 @@ import (
 )
 
 // The scripts run the real program. `holder URL KEY TTL EXPECT` is a process
-// that takes a lock of ours and keeps it until it is killed.
+// that takes a lock of ours and keeps it until it is killed, `churn` takes many for a
+// moment each.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"locksteward": main,
 		"holder":      holderMain,
+		"churn":       churnMain,
 	})
 }
 

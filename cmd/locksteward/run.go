@@ -45,10 +45,22 @@ func runAgent(ctx context.Context, p *program, cfg config.Config, load func() (c
 	if err != nil {
 		return err
 	}
+	warn := func(c config.Config) {
+		for _, text := range c.Warnings() {
+			log.Warn("configuration", zap.String("warning", text))
+		}
+	}
+	warn(cfg)
 	b := thisBuild()
 	a, err := agent.New(ctx, log, cfg, agent.Options{
 		Build: exporter.BuildInfo{Version: b.Version, Revision: b.Commit, GoVersion: b.Go},
-		Load:  load,
+		Load: func() (config.Config, error) {
+			next, err := load()
+			if err == nil {
+				warn(next)
+			}
+			return next, err
+		},
 	})
 	if err != nil {
 		return err

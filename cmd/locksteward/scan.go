@@ -21,7 +21,9 @@ type scanFlags struct {
 	match   []string
 	observe time.Duration
 	full    bool
+	record  string
 	failOn  severityFlag
+	known   baselineFlags
 	output  outputFlag
 	lang    string
 }
@@ -39,7 +41,8 @@ Data goes to stdout, progress to stderr. Exit codes: 0 done, 1 the scan is
 incomplete, 3 findings at or above --fail-on.`,
 		Example: `  locksteward scan --redis redis://127.0.0.1:6379/0
   locksteward scan --redis redis+cluster://a:7000,b:7000 --match 'lock:*' --output json
-  locksteward scan --redis rediss://r:6380 --redis-password-file pw --fail-on critical`,
+  locksteward scan --redis rediss://r:6380 --redis-password-file pw --fail-on critical
+  locksteward scan --redis redis://127.0.0.1 --baseline accepted.json --fail-on warning`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runScan(cmd.Context(), p, f) },
 	}
@@ -47,8 +50,10 @@ incomplete, 3 findings at or above --fail-on.`,
 	c.Flags().StringArrayVar(&f.match, "match", nil, "keys that are locks, as a glob; acts as a configured class (may be repeated)")
 	c.Flags().DurationVar(&f.observe, "observe", 0, "keep looking for this long, to see renewals (default: one look)")
 	c.Flags().BoolVar(&f.full, "no-throttle", false, "use the server as fast as it answers")
+	c.Flags().StringVar(&f.record, "record", "", "write what was seen to this new file, for 'rules test': tokens as digests, names as they are")
 	c.Flags().Var(&f.failOn, "fail-on", "exit with 3 on firing findings at or above info, warning or critical")
 	c.Flags().StringVar(&f.lang, "lang", "en", "language of the texts: en or zh")
+	f.known.register(c)
 	f.output.register(c)
 	return c
 }
@@ -64,15 +69,26 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 	if f.observe < 0 {
 		return usagef("--observe: got %s, write a positive duration such as 30s", f.observe)
 	}
-	progress := newProgress(p.stderr)
-	result, err := scan.Run(ctx, scan.Options{
-		Connect: conn, Match: f.match, Observe: f.observe, NoThrottle: f.full, Progress: progress.update,
-	})
-	progress.done()
+	known, err := f.known.read()
 	if err != nil {
 		return err
 	}
+	record, err := newRecorder(f.record)
+	if err != nil {
+		return err
+	}
+	progress := newProgress(p.stderr)
+	result, err := scan.Run(ctx, scan.Options{
+		Connect: conn, Match: f.match, Observe: f.observe, NoThrottle: f.full, Progress: progress.update, Record: record.look(),
+	})
+	progress.done()
+	if err := errors.Join(err, record.close()); err != nil {
+		return err
+	}
 	out := api.NewScan(result.Sweep, result.Findings, f.lang)
+	if err := f.known.apply(p, &out, known); err != nil {
+		return err
+	}
 	if f.output.json() {
 		err = writeJSON(p.stdout, out)
 	} else {
@@ -86,7 +102,7 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 
 // scanVerdict is the exit code's reason. Pending findings do not count: they
 // were not true for long enough to be told.
-func scanVerdict(out api.Scan, failOn severityFlag) error {
+func scanVerdict(out api.Scan, limit severityFlag) error {
 	var incomplete error
 	if !out.Complete {
 		reasons := make([]string, 0, len(out.Incomplete))
@@ -95,22 +111,7 @@ func scanVerdict(out api.Scan, failOn severityFlag) error {
 		}
 		incomplete = fmt.Errorf("the scan is incomplete: %s", strings.Join(reasons, "; "))
 	}
-	if failOn.set {
-		count := 0
-		for _, f := range out.Findings {
-			severity, err := locksteward.ParseSeverity(f.Severity)
-			if err != nil {
-				return fmt.Errorf("finding %s: %w", f.Fingerprint, err)
-			}
-			if severity >= failOn.value && f.Status == string(locksteward.StatusFiring) {
-				count++
-			}
-		}
-		if count > 0 {
-			return &findingsError{count: count, failOn: failOn.value, partial: incomplete}
-		}
-	}
-	return incomplete
+	return failOn(limit, out.Findings, incomplete)
 }
 
 func writeScan(w io.Writer, out api.Scan) error {
@@ -119,8 +120,8 @@ func writeScan(w io.Writer, out api.Scan) error {
 		if out.Candidates > 0 {
 			fmt.Fprintf(w, "; %d keys have a name that may be a lock's (name them with --match)", out.Candidates)
 		}
-		_, err := fmt.Fprintln(w)
-		return err
+		fmt.Fprintln(w)
+		return writeGone(w, out.BaselineGone)
 	}
 	if err := writeLocks(w, out.Locks, false); err != nil {
 		return err
@@ -131,6 +132,9 @@ func writeScan(w io.Writer, out api.Scan) error {
 	} else if err := writeFindings(w, out.Findings); err != nil {
 		return err
 	}
+	if err := writeGone(w, out.BaselineGone); err != nil {
+		return err
+	}
 	complete := "complete"
 	if !out.Complete {
 		complete = "INCOMPLETE"
@@ -138,6 +142,21 @@ func writeScan(w io.Writer, out api.Scan) error {
 	_, err := fmt.Fprintf(w, "\n%d locks among %d keys in %s, %s; %d candidates\n", len(out.Locks), out.KeysScanned,
 		span(time.Duration(out.DurationMs)*time.Millisecond), complete, out.Candidates)
 	return err
+}
+
+// writeGone tells what the baseline has and the scan has not.
+func writeGone(w io.Writer, gone []api.BaselineFinding) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "\nin the baseline, and not found any more (--update-baseline forgets them):\n")
+	for _, f := range gone {
+		subject := showSubject(f.Key, f.Class, "")
+		if _, err := fmt.Fprintf(w, "  %s  %s  accepted %s\n", oneLine(f.Rule), subject, oneLine(f.Accepted)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // severityFlag is --fail-on.

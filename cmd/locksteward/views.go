@@ -124,14 +124,28 @@ func writeFindings(w io.Writer, findings []api.Finding) error {
 	return err
 }
 
-func writeEvidence(b *strings.Builder, f api.Finding) {
-	subject := showKey(f.Key)
-	if subject == "" {
-		subject = "class " + f.Class
+// showSubject is what a finding is about: a key, a class, or a target as a whole.
+func showSubject(k api.Key, class, target string) string {
+	switch {
+	case k.Key != "":
+		return showKey(k)
+	case class != "":
+		return "class " + class
+	case target != "":
+		return "target " + target
+	default:
+		return "the target"
 	}
+}
+
+func writeEvidence(b *strings.Builder, f api.Finding) {
+	subject := showSubject(f.Key, f.Class, f.Target)
 	status := ""
 	if f.Status != string(locksteward.StatusFiring) {
 		status = " (" + f.Status + ")"
+	}
+	if f.Baseline == api.BaselineKnown {
+		status += " (accepted)"
 	}
 	fmt.Fprintf(b, "%-8s  %s%s  %s\n", strings.ToUpper(f.Severity), f.Rule, status, subject)
 	fmt.Fprintf(b, "  %s\n", oneLine(f.Summary))

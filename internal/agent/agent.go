@@ -72,6 +72,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	if a.engine, err = rules.New(cfg.Rules, a.classes); err != nil {
 		return nil, err
 	}
+	a.engine.SetRedlocks(cfg.Redlock)
 	if a.store, err = store.Open(ctx, cfg.Store.DSN); err != nil {
 		return nil, err
 	}
@@ -193,7 +194,12 @@ func (a *Agent) ready() error {
 // audit writes an entry about the agent itself. It is not a condition of the
 // act, so an error is logged.
 func (a *Agent) audit(ctx context.Context, action, reason string) {
-	err := a.store.AppendEntries(ctx, locksteward.Entry{At: time.Now(), Actor: "agent", Action: action, Reason: reason})
+	a.auditBy(ctx, "agent", action, reason)
+}
+
+// auditBy writes an entry of what a person did to the agent itself.
+func (a *Agent) auditBy(ctx context.Context, actor, action, reason string) {
+	err := a.store.AppendEntries(ctx, locksteward.Entry{At: time.Now(), Actor: actor, Action: action, Reason: reason})
 	if err != nil {
 		a.log.Error("audit entry is not written", zap.String("action", action), zap.Error(err))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
@@ -19,7 +20,7 @@ func (a *Agent) newConsole(cfg console.Config) (*console.Server, error) {
 	return console.NewServer(a.log, cfg, console.Deps{
 		Locks: a, Findings: a.engine, Targets: a,
 		Requests: requests{a, a.releases}, Releases: requests{a, a.releases},
-		Audit: trail{a.store}, Reloader: a,
+		Audit: trail{a.store}, Reloader: a, Pauser: a, Reports: a,
 	})
 }
 
@@ -123,8 +124,14 @@ func classView(c class.Class) api.Class {
 		TTL: string(c.TTL), MaxTTLMs: c.MaxTTLOrDefault().Milliseconds(), DeadWhen: append([]string{}, c.DeadWhen...),
 		Release: string(c.ReleaseOrDefault()), Approvals: c.ApprovalsOrDefault(), SelfApproval: string(c.SelfApprovalOrDefault()),
 	}
-	if c.Expect > 0 {
-		out.ExpectMs = new(c.Expect.Milliseconds())
+	out.MaxFailures = c.MaxFailuresOrDefault()
+	for _, limit := range []struct {
+		to   **int64
+		from time.Duration
+	}{{&out.ExpectMs, c.Expect}, {&out.WarnTTLBelowMs, c.WarnTTLBelow}, {&out.MaxWaitMs, c.MaxWait}} {
+		if limit.from > 0 {
+			*limit.to = new(limit.from.Milliseconds())
+		}
 	}
 	return out
 }
@@ -192,4 +199,5 @@ var (
 	_ console.Locks    = (*Agent)(nil)
 	_ console.Targets  = (*Agent)(nil)
 	_ console.Reloader = (*Agent)(nil)
+	_ console.Reports  = (*Agent)(nil)
 )

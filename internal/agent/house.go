@@ -24,6 +24,9 @@ func (a *Agent) keepHouse(ctx context.Context) error {
 		} else if n > 0 {
 			a.log.Info("old histories forgotten", zap.Int64("rows", n))
 		}
+		if _, err := a.store.PruneHolds(ctx, time.Now().Add(-holdsKept)); err != nil && ctx.Err() == nil {
+			a.log.Warn("old holds are not forgotten", zap.Error(err))
+		}
 		select {
 		case <-ctx.Done():
 			return nil

@@ -2,11 +2,8 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-
-	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/config"
@@ -80,7 +77,8 @@ func (a *Agent) ReadLock(ctx context.Context, target, key string) (locksteward.L
 	return l, a.firing(l), nil
 }
 
-// firing are the rules that fire on a lock, sorted, each once.
+// firing are the rules that fire on a lock and the expressions of its class's
+// dead_when that hold for it, sorted, each once.
 func (a *Agent) firing(l locksteward.Lock) []string {
 	var rules []string
 	for _, f := range a.engine.FindingsFor(l.Target, l.DB, l.Key) {
@@ -88,6 +86,7 @@ func (a *Agent) firing(l locksteward.Lock) []string {
 			rules = append(rules, f.Rule)
 		}
 	}
+	rules = append(rules, a.engine.DeadWhen(l)...)
 	slices.Sort(rules)
 	return slices.Compact(rules)
 }
@@ -115,23 +114,7 @@ func (a *Agent) propose(ctx context.Context, w *watched, f locksteward.Finding) 
 		// Not asked, and cheap to look at again: a reload may change the class.
 		return false
 	}
-	l, err := w.scanner.Table().Refresh(ctx, f.Key)
-	if err != nil {
-		if !errors.Is(err, locksteward.ErrNotFound) {
-			w.log.Warn("a dead lock could not be read for a proposal", zap.Error(err))
-		}
-		return false
-	}
-	r, err := a.releases.Propose(ctx, l, a.firing(l))
-	if err != nil {
-		w.log.Error("a release could not be proposed", zap.String("key", locksteward.DisplayKey(f.Key)), zap.Error(err))
-		return false
-	}
-	if r != nil {
-		w.log.Info("release proposed", zap.String("request_id", r.ID), zap.String("key", locksteward.DisplayKey(f.Key)))
-		a.countRequests(ctx)
-	}
-	return true
+	return a.proposeRelease(ctx, w, f.Key)
 }
 
 var _ release.LockReader = (*Agent)(nil)

@@ -94,6 +94,7 @@ func (a *Agent) reload(ctx context.Context) (err error) {
 		return fmt.Errorf("reload: %w", err)
 	}
 
+	a.engine.SetRedlocks(cfg.Redlock)
 	if err := a.releases.Reload(cfg.Release, classes, executors); err != nil {
 		return fmt.Errorf("reload: release.%w", err)
 	}
@@ -113,6 +114,9 @@ func (a *Agent) apply(running context.Context, cfg config.Config, classes *class
 		}
 	}
 	for _, w := range gone {
+		if p, next := w.scanner.Paused(), fresh[w.target.Name]; p != nil && next != nil {
+			next.scanner.Pause(*p)
+		}
 		w.stop()
 		if _, replaced := fresh[w.target.Name]; !replaced {
 			a.notify(running, a.engine.RemoveTarget(w.target.Name, time.Now()))

@@ -16,6 +16,7 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/report"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -32,6 +33,7 @@ type watched struct {
 	target  locksteward.Target
 	conn    *connect.Conn
 	scanner *scanner.Scanner
+	holds   *report.Recorder
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -41,7 +43,10 @@ type watched struct {
 	mu        sync.Mutex
 	throttled map[scanner.Reason]time.Duration
 	condition health          // as last logged; "" before the first sweep
+	unshown   bool            // findings changed and the metrics do not say so yet
 	proposed  map[string]bool // firing findings, each with its hold: asked and answered
+	dead      map[string]bool // the same for expressions of dead_when
+	heldSaved time.Time       // when holds were saved last
 
 	// shown guards last, what the console shows; mu may be held for long.
 	shown sync.Mutex
@@ -66,7 +71,10 @@ func (a *Agent) newWatched(ctx context.Context, t config.Target, classes *class.
 	}
 	target := locksteward.Target{Name: t.Name, Mode: conn.Mode(), DB: conn.DB()}
 	log := a.log.With(zap.String("target", t.Name))
-	s, err := scanner.New(a.log, target, conn, classes, a.digest, t.Scan, scanner.Options{History: a.store})
+	s, err := scanner.New(a.log, target, conn, classes, a.digest, t.Scan, scanner.Options{
+		History: a.store, Facts: a.store,
+		Paused: func(paused bool) { a.exporter.SetPaused(t.Name, paused) },
+	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("target %q: %w", t.Name, err), conn.Close())
 	}
@@ -77,10 +85,11 @@ func (a *Agent) newWatched(ctx context.Context, t config.Target, classes *class.
 		log.Error("histories are not known: ages begin anew", zap.Error(err))
 	}
 	s.Restore(rows)
-	return &watched{
-		agent: a, log: log, cfg: t, target: target, conn: conn, scanner: s,
+	w := &watched{
+		agent: a, log: log, cfg: t, target: target, conn: conn, scanner: s, holds: report.NewRecorder(t.Name, nil),
 		done: make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
-	}, nil
+	}
+	return w, nil
 }
 
 // same says whether a reloaded configuration leaves the target as it is.
@@ -107,6 +116,8 @@ func (w *watched) run(ctx context.Context) {
 		w.log.Error("findings of the last run are not known: they may be told again", zap.Error(err))
 	}
 	w.agent.engine.Restore(findings)
+	w.restoreHolds(ctx)
+	w.watch(ctx)
 	if err := w.scanner.Run(ctx, w.swept); err != nil {
 		w.log.Error("the target is watched no longer", zap.Error(err))
 	}
@@ -114,6 +125,9 @@ func (w *watched) run(ctx context.Context) {
 	w.ended = true
 	w.begun.Unlock()
 	w.rechecks.Wait()
+	w.mu.Lock()
+	w.saveHolds(ctx)
+	w.mu.Unlock()
 	if err := w.conn.Close(); err != nil {
 		w.log.Warn("connections did not close", zap.Error(err))
 	}
@@ -126,6 +140,7 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	a := w.agent
 	transitions := a.engine.Evaluate(sweep)
 	a.exporter.ObserveSweep(sweep)
+	w.countHolds(ctx, sweep)
 	a.exporter.SetTarget(w.scanner.State())
 	for reason, total := range w.scanner.Stats().Throttled {
 		a.exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
@@ -136,6 +151,8 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	w.last = api.NewSwept(sweep)
 	w.shown.Unlock()
 	w.publish(ctx, transitions)
+	w.proposeDead(ctx, sweep.Locks)
+	w.lookAgain(sweep.Locks)
 	w.recheckLater(ctx)
 }
 
@@ -179,8 +196,8 @@ func condition(state locksteward.TargetState, sweep locksteward.Sweep) health {
 	}
 }
 
-// recheckLater reads the locks again that may have no TTL, once the wait of the
-// rule is over and well before the next sweep.
+// recheckLater reads the locks again that may have no TTL or be in a deadlock, once
+// the wait of the rules is over and well before the next sweep.
 func (w *watched) recheckLater(ctx context.Context) {
 	select {
 	case w.waiting <- struct{}{}:
@@ -238,19 +255,18 @@ func (w *watched) look(ctx context.Context, locks []locksteward.Lock) {
 	if err != nil && ctx.Err() == nil {
 		w.log.Warn("locks could not be read again", zap.Error(err))
 	}
-	transitions := w.agent.engine.EvaluateLocks(w.target.Name, sweep.At, sweep.Locks, sweep.Endings)
+	transitions := w.agent.engine.EvaluateDirect(sweep)
 	w.agent.exporter.ObserveRecheck(sweep)
+	w.countHolds(ctx, sweep)
 	w.publish(ctx, transitions)
 }
 
-// pendingLocks are the known locks on which ttl/none is pending.
+// pendingLocks are the known locks of which a second look decides something: those
+// on which ttl/none is pending, and those of a wait/cycle that was seen once.
 func (w *watched) pendingLocks() []locksteward.Lock {
 	var out []locksteward.Lock
-	for _, f := range w.agent.engine.Findings() {
-		if f.Target != w.target.Name || f.Status != locksteward.StatusPending || f.Rule != rules.TTLNone {
-			continue
-		}
-		if l, ok := w.scanner.Table().Get(f.DB, f.Key); ok {
+	for _, due := range w.agent.engine.Due(w.target.Name) {
+		if l, ok := w.scanner.Table().Get(due.DB, due.Key); ok {
 			out = append(out, l)
 		}
 	}
@@ -269,17 +285,7 @@ func (w *watched) publish(ctx context.Context, transitions []locksteward.Transit
 			w.log.Error("findings are not saved", zap.Error(err))
 		}
 	}
-	var told []locksteward.Transition
-	for _, t := range transitions {
-		f := t.Finding
-		w.log.Info("finding", zap.String("status", string(f.Status)), zap.String("rule", f.Rule),
-			zap.Stringer("severity", f.Severity), zap.String("key", locksteward.DisplayKey(f.Key)),
-			zap.String("class", f.Class), zap.String("fingerprint", f.Fingerprint()))
-		if rules.Notifies(f) {
-			told = append(told, t)
-		}
-	}
-	a.notify(ctx, told)
+	w.announce(ctx, transitions)
 	w.proposeAll(ctx, mine)
 }
 
@@ -289,18 +295,32 @@ func (w *watched) publish(ctx context.Context, transitions []locksteward.Transit
 func (w *watched) proposeAll(ctx context.Context, findings []locksteward.Finding) {
 	firing := map[string]bool{}
 	for _, f := range findings {
-		if f.Status != locksteward.StatusFiring || f.Key == "" {
-			continue
+		if id, ok := w.question(f); ok {
+			firing[id] = w.proposed[id] || w.ask(ctx, f)
 		}
-		l, ok := w.scanner.Table().Get(f.DB, f.Key)
-		if !ok {
-			continue
-		}
-		// Another hold under the same key is another question.
-		id := f.Fingerprint() + l.TokenDigest + l.History.FirstSeen.String()
-		firing[id] = w.proposed[id] || w.agent.propose(ctx, w, f)
 	}
 	w.proposed = firing
+}
+
+// question names what is asked about a finding that fires on a known lock:
+// another hold under the same key is another question.
+func (w *watched) question(f locksteward.Finding) (id string, ok bool) {
+	if f.Status != locksteward.StatusFiring || f.Key == "" {
+		return "", false
+	}
+	l, ok := w.scanner.Table().Get(f.DB, f.Key)
+	return f.Fingerprint() + l.TokenDigest + l.History.FirstSeen.String(), ok
+}
+
+// ask proposes the release of one lock. After a restart or failover nobody is
+// called dead for one longest lease.
+func (w *watched) ask(ctx context.Context, f locksteward.Finding) bool {
+	l, ok := w.scanner.Table().Get(f.DB, f.Key)
+	if !ok {
+		return false
+	}
+	_, _, paused := w.agent.engine.Paused(w.target.Name, l.At)
+	return !paused && w.agent.propose(ctx, w, f)
 }
 
 func pending(f locksteward.Finding) bool { return f.Status == locksteward.StatusPending }

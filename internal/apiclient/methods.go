@@ -70,6 +70,12 @@ func (c *Client) Classes(ctx context.Context) (api.ClassList, error) {
 	return get[api.ClassList](ctx, c, "/api/v1/classes", nil)
 }
 
+// Report says how locks were held since a duration ago, such as "24h"; empty
+// parameters are the agent's defaults: all targets, all classes, a day.
+func (c *Client) Report(ctx context.Context, target, class, since string) (api.Report, error) {
+	return get[api.Report](ctx, c, "/api/v1/report", values("target", target, "class", class, "since", since))
+}
+
 // Requests lists release requests, newest first.
 func (c *Client) Requests(ctx context.Context, q RequestsQuery) (api.RequestList, error) {
 	return get[api.RequestList](ctx, c, "/api/v1/requests", values("state", q.State, "target", q.Target, "limit", number(q.Limit)))

@@ -196,7 +196,9 @@ func (c *Conn) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return c.handshake(ctx, raw, addr)
 }
 
-func (c *Conn) newNode(addr string) *redis.Client {
+func (c *Conn) newNode(addr string) *redis.Client { return redis.NewClient(c.nodeOptions(addr)) }
+
+func (c *Conn) nodeOptions(addr string) *redis.Options {
 	opts := &redis.Options{
 		Addr:                     addr,
 		ClientName:               c.cfg.ClientName,
@@ -224,7 +226,7 @@ func (c *Conn) newNode(addr string) *redis.Client {
 	if c.spec.Mode != locksteward.ModeCluster {
 		opts.DB = c.spec.DB
 	}
-	return redis.NewClient(opts)
+	return opts
 }
 
 func (c *Conn) newCluster(addrs []string) *redis.ClusterClient {

@@ -2,14 +2,19 @@ package scan
 
 import (
 	"context"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/rules"
 )
 
+// mostLooks bounds how often a lock is read that keeps a verdict open.
+const mostLooks = 3
+
 // Explain reads one lock of a server directly, without a sweep, and says what
-// each rule makes of it. The key counts as a lock whatever its name. An error
-// wraps locksteward.ErrNotFound if there is no such key.
+// each rule makes of it; a second time a little later, where a rule decides at
+// the second look only (no TTL). The key counts as a lock whatever its name. An
+// error wraps locksteward.ErrNotFound if there is no such key.
 func Explain(ctx context.Context, opts Options, key string) (locksteward.Lock, []rules.Verdict, error) {
 	opts.Match = append([]string{literal(key)}, opts.Match...)
 	p, err := prepare(opts)
@@ -20,6 +25,26 @@ func Explain(ctx context.Context, opts Options, key string) (locksteward.Lock, [
 	l, err := p.scanner.Table().Refresh(ctx, key)
 	if err != nil {
 		return locksteward.Lock{}, nil, err
+	}
+	for range mostLooks {
+		look, err := p.scanner.Recheck(ctx, []locksteward.Lock{l})
+		if err != nil {
+			return locksteward.Lock{}, nil, err
+		}
+		p.engine.EvaluateDirect(look)
+		if now, ok := p.scanner.Table().Get(l.DB, l.Key); ok {
+			l = now // else it ended meanwhile: what was seen of it is told
+		} else {
+			break
+		}
+		if len(p.engine.Due(TargetName)) == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return locksteward.Lock{}, nil, context.Cause(ctx)
+		case <-time.After(rules.RecheckAfter + recheckSlack):
+		}
 	}
 	return l, p.engine.Explain(l), nil
 }

@@ -36,7 +36,10 @@ type Options struct {
 	NoThrottle bool
 	// Progress is called with the number of keys scanned so far; nil is nobody.
 	Progress func(keys int64)
-	Log      *zap.Logger
+	// Record is called with each sweep, and with each direct read of some locks,
+	// in their order, as the rules see them; nil is nobody. Its error ends the scan.
+	Record func(look locksteward.Sweep, direct bool) error
+	Log    *zap.Logger
 }
 
 // Result is what one scan found.
@@ -67,11 +70,18 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 	defer p.close()
 	stop := follow(p.scanner, opts.Progress)
 	defer stop()
-	sweep, err := observe(ctx, p.scanner, p.engine, opts.Observe)
+	record := opts.Record
+	if record == nil {
+		record = func(locksteward.Sweep, bool) error { return nil }
+	}
+	sweep, err := observe(ctx, p.scanner, p.engine, opts.Observe, record)
 	if err != nil {
 		return Result{}, err
 	}
-	if sweep, err = recheck(ctx, p.scanner, p.engine, sweep); err != nil {
+	if ctx.Err() != nil { // the sweep is incomplete for no other reason
+		return Result{}, context.Cause(ctx)
+	}
+	if sweep, err = recheck(ctx, p.scanner, p.engine, sweep, record); err != nil {
 		return Result{}, err
 	}
 	return Result{Sweep: sweep, Findings: p.engine.Findings()}, nil
@@ -122,7 +132,7 @@ func (p *parts) close() {
 }
 
 // observe sweeps once, and again until d has passed.
-func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d time.Duration) (locksteward.Sweep, error) {
+func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d time.Duration, record func(locksteward.Sweep, bool) error) (locksteward.Sweep, error) {
 	began := time.Now()
 	first, err := s.Sweep(ctx)
 	if len(first.Masters) == 0 {
@@ -132,6 +142,9 @@ func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d ti
 		return first, err
 	}
 	engine.Evaluate(first)
+	if err := record(first, false); err != nil {
+		return first, err
+	}
 	sweep := first
 	for time.Since(began) < d {
 		select {
@@ -143,19 +156,21 @@ func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d ti
 			return sweep, err
 		}
 		engine.Evaluate(sweep)
+		if err := record(sweep, false); err != nil {
+			return sweep, err
+		}
 	}
 	sweep.Duration = first.Duration
 	return sweep, nil
 }
 
-// recheck reads the locks without TTL again, directly, once the wait of ttl/none
-// is over, and brings sweep up to date with what it saw.
-func recheck(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, sweep locksteward.Sweep) (locksteward.Sweep, error) {
+// recheck reads the locks again, directly, of which a second look decides
+// something (no TTL, a deadlock), once the wait of ttl/none is over, and brings
+// sweep up to date with what it saw.
+func recheck(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, sweep locksteward.Sweep, record func(locksteward.Sweep, bool) error) (locksteward.Sweep, error) {
 	var due []locksteward.Lock
-	for _, l := range sweep.Locks {
-		if slices.ContainsFunc(engine.FindingsFor(l.Target, l.DB, l.Key), func(f locksteward.Finding) bool {
-			return f.Rule == rules.TTLNone && f.Status == locksteward.StatusPending
-		}) {
+	for _, key := range engine.Due(TargetName) {
+		if l, ok := s.Table().Get(key.DB, key.Key); ok {
 			due = append(due, l)
 		}
 	}
@@ -169,9 +184,12 @@ func recheck(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, swee
 	}
 	again, err := s.Recheck(ctx, due)
 	if err != nil && len(again.Locks)+len(again.Endings) == 0 {
-		return sweep, fmt.Errorf("read locks without TTL again: %w", err)
+		return sweep, fmt.Errorf("read locks again: %w", err)
 	}
-	engine.EvaluateLocks(TargetName, again.At, again.Locks, again.Endings)
+	engine.EvaluateDirect(again)
+	if err := record(again, true); err != nil {
+		return sweep, err
+	}
 	sweep.Locks = slices.Clone(sweep.Locks)
 	for _, l := range again.Locks {
 		for i := range sweep.Locks {

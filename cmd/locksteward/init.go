@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/initcfg"
+	"github.com/locksteward/locksteward/internal/scan"
+)
+
+// initObserve is how long init looks unless told.
+const initObserve = 30 * time.Second
+
+type initFlags struct {
+	redis   redisFlags
+	match   []string
+	observe time.Duration
+	full    bool
+	least   int
+	name    string
+	file    string
+	yes     bool
+	force   bool
+	output  outputFlag
+}
+
+func initCommand(p *program) *cobra.Command {
+	var f initFlags
+	c := &cobra.Command{
+		Use:   "init --redis URL",
+		Short: "Write a first configuration from the locks of a server",
+		Long: `Init looks at a server for half a minute, groups the lock keys that it finds into
+classes by their names, and asks of each whether to take it. What is taken is
+written as a configuration, with a comment at every figure that says where it
+comes from. It changes nothing on the server.
+
+Without a terminal it prints the configuration and writes nothing, unless --yes
+takes all classes. An existing file stays as it is without --force. A password is
+never written.`,
+		Example: `  locksteward init --redis redis://127.0.0.1:6379
+  locksteward init --redis redis://127.0.0.1:6379 --observe 5m --yes --config locksteward.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runInit(cmd.Context(), p, f, cmd.InOrStdin())
+		},
+	}
+	f.redis.register(c)
+	f.output.register(c)
+	flags := c.Flags()
+	flags.StringArrayVar(&f.match, "match", nil, "keys that are locks, as a glob (may be repeated)")
+	flags.DurationVar(&f.observe, "observe", initObserve, "for how long to look; longer sees more holds end")
+	flags.BoolVar(&f.full, "no-throttle", false, "use the server as fast as it answers")
+	flags.IntVar(&f.least, "min-keys", 1, "propose classes of at least this many keys or holds")
+	flags.StringVar(&f.name, "target", scan.TargetName, "name of the target in the configuration")
+	flags.StringVar(&f.file, "config", defaultConfigFile, "file to write")
+	flags.BoolVar(&f.yes, "yes", false, "take all proposed classes and ask nothing")
+	flags.BoolVar(&f.force, "force", false, "replace an existing file")
+	_ = c.RegisterFlagCompletionFunc("config", yamlFiles)
+	return c
+}
+
+func runInit(ctx context.Context, p *program, f initFlags, in io.Reader) error {
+	conn, err := f.redis.config()
+	if err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	target, err := f.target(conn.Password != "")
+	if err != nil {
+		return err
+	}
+	progress := newProgress(p.stderr)
+	plan, err := scan.Survey(ctx, scan.Options{
+		Connect: conn, Match: f.match, Observe: f.observe, NoThrottle: f.full, Progress: progress.update,
+	}, f.least)
+	progress.done()
+	if err != nil {
+		return err
+	}
+
+	person := !f.yes && terminal(in)
+	taken := map[string]bool{}
+	for _, proposal := range plan.Proposals {
+		taken[proposal.Name] = true
+	}
+	if person {
+		// The table goes where the questions go: stdout is for data.
+		if err := writeProposals(p.stderr, plan); err != nil {
+			return err
+		}
+		if taken, err = ask(ctx, in, p.stderr, plan); err != nil {
+			return err
+		}
+	}
+	text := initcfg.Write(plan, target, time.Now(), func(proposal initcfg.Proposal) bool { return taken[proposal.Name] })
+	if _, err := config.Parse(f.file, []byte(text)); err != nil {
+		return fmt.Errorf("the configuration is not written, since it would not be valid: %w", err)
+	}
+	written := f.yes || person
+	if written {
+		if err := writeWhole(f.file, []byte(text), f.force); err != nil {
+			return err
+		}
+	}
+	if f.output.json() {
+		return writeJSON(p.stdout, initPlan(plan, f, text, taken, written))
+	}
+	return f.tell(p, plan, text, len(taken), written)
+}
+
+// tell ends with what to do next.
+func (f *initFlags) tell(p *program, plan initcfg.Plan, text string, taken int, written bool) error {
+	if !written {
+		if _, err := io.WriteString(p.stdout, text); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.stderr, "locksteward: nothing is written: add --yes to write this to %s, or run it in a terminal to choose\n", f.file)
+		return err
+	}
+	if f.yes {
+		if err := writeProposals(p.stdout, plan); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(p.stderr, "locksteward: %s: written with %s; look through it, then: locksteward run --config %s\n", f.file, count(taken, "class"), f.file)
+	return err
+}
+
+// check refuses before the server is asked anything.
+func (f *initFlags) check() error {
+	if f.observe < 0 {
+		return usagef("--observe: got %s, write a positive duration such as 30s", f.observe)
+	}
+	if f.least < 1 {
+		return usagef("--min-keys: got %d, write 1 or more", f.least)
+	}
+	if _, err := os.Stat(f.file); err == nil && !f.force {
+		return usagef("--config: %q exists already; add --force to replace it, or name another file", f.file)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return usagef("--config: %w", err)
+	}
+	dir := filepath.Dir(f.file)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usagef("--config: there is no folder %q to write to", dir)
+	}
+	return nil
+}
+
+// target is the server as the configuration is to have it. Files are given with
+// their whole path: the agent may run somewhere else.
+func (f *initFlags) target(password bool) (initcfg.Target, error) {
+	out := initcfg.Target{
+		Name: f.name, URL: f.redis.url, Username: f.redis.username, AddrMap: f.redis.addrMap,
+		PasswordLeftOut: password && f.redis.passwordFile == "",
+	}
+	for _, file := range []struct {
+		from string
+		to   *string
+	}{
+		{f.redis.passwordFile, &out.PasswordFile},
+		{f.redis.ca, &out.CAFile},
+		{f.redis.cert, &out.CertFile},
+		{f.redis.key, &out.KeyFile},
+	} {
+		if file.from == "" {
+			continue
+		}
+		path, err := filepath.Abs(file.from)
+		if err != nil {
+			return out, err
+		}
+		*file.to = path
+	}
+	// What is wrong with the name or the URL is told before the server is asked.
+	if _, err := config.Parse(f.file, []byte(initcfg.Write(initcfg.Plan{}, out, time.Now(), nil))); err != nil {
+		return out, usagef("%w", err)
+	}
+	return out, nil
+}
+
+func terminal(in io.Reader) bool {
+	file, ok := in.(*os.File)
+	return ok && isTerminal(file)
+}

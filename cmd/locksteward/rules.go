@@ -1,0 +1,256 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/rules"
+)
+
+func rulesCommand(p *program) *cobra.Command {
+	return group("rules", "List the rules, read about one, or test them on a recording",
+		rulesListCommand(p), rulesShowCommand(p), rulesTestCommand(p))
+}
+
+func rulesListCommand(p *program) *cobra.Command {
+	var (
+		file   string
+		output outputFlag
+		lang   string
+	)
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the rules with what they default to, or how a configuration runs them",
+		Example: `  locksteward rules list
+  locksteward rules list --config locksteward.yaml --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := checkLang(lang); err != nil {
+				return err
+			}
+			_, cfg, err := loadRules(file)
+			if err != nil {
+				return err
+			}
+			list := ruleList(cfg, lang)
+			if output.json() {
+				return writeJSON(p.stdout, list)
+			}
+			return writeRules(p.stdout, list)
+		},
+	}
+	configFlag(c, &file)
+	langFlag(c, &lang)
+	output.register(c)
+	return c
+}
+
+func rulesShowCommand(p *program) *cobra.Command {
+	var (
+		file   string
+		output outputFlag
+		lang   string
+	)
+	c := &cobra.Command{
+		Use:   "show RULE",
+		Short: "What a rule finds, why that happens, what to do, and how to configure it",
+		Example: `  locksteward rules show hold/too-long
+  locksteward rules show custom/old-batch --config locksteward.yaml`,
+		Args: cobra.ExactArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return rules.Names(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkLang(lang); err != nil {
+				return err
+			}
+			_, cfg, err := loadRules(file)
+			if err != nil {
+				return err
+			}
+			for _, r := range ruleList(cfg, lang).Rules {
+				if r.Rule != args[0] {
+					continue
+				}
+				if output.json() {
+					return writeJSON(p.stdout, r)
+				}
+				return writeRule(p.stdout, r, lang)
+			}
+			return fmt.Errorf("%w: there is no rule %q; 'locksteward rules list' has them%s",
+				locksteward.ErrNotFound, args[0], customHint(args[0], file))
+		},
+	}
+	configFlag(c, &file)
+	langFlag(c, &lang)
+	output.register(c)
+	return c
+}
+
+func customHint(rule, file string) string {
+	if strings.HasPrefix(rule, rules.CustomPrefix) && file == "" {
+		return ", and those of a configuration with --config"
+	}
+	return ""
+}
+
+func configFlag(c *cobra.Command, file *string) {
+	c.Flags().StringVar(file, "config", "", "configuration whose classes and rules to use (default: none)")
+	_ = c.RegisterFlagCompletionFunc("config", yamlFiles)
+}
+
+func langFlag(c *cobra.Command, lang *string) {
+	c.Flags().StringVar(lang, "lang", "en", "language of the texts: en or zh")
+}
+
+func checkLang(lang string) error {
+	if lang != "en" && lang != "zh" {
+		return usagef("--lang: got %q, write en or zh", lang)
+	}
+	return nil
+}
+
+// loadRules reads classes and rules of a configuration; without a file there are
+// none of its own.
+func loadRules(file string) (*class.Set, rules.Config, error) {
+	if file == "" {
+		return nil, nil, nil
+	}
+	classes, cfg, err := config.LoadRules(file)
+	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
+		return nil, nil, usagef("%w\n%s in %s", err, count(len(invalid.Problems), "problem"), file)
+	}
+	if err != nil {
+		return nil, nil, usagef("%w", err)
+	}
+	return classes, cfg, nil
+}
+
+// ruleList lists the rules as cfg runs them.
+func ruleList(cfg rules.Config, lang string) api.RuleList {
+	out := api.RuleList{Rules: []api.Rule{}}
+	for _, r := range cfg.Rules() {
+		d := r.Doc()
+		rule := api.Rule{
+			Rule: d.Name, Title: d.Title, Severity: d.Severity.String(), SeverityNote: d.SeverityNote,
+			ForMs: d.For.Milliseconds(), Risk: d.Risk, Judges: string(d.Scope), Since: d.Since,
+			Cause: d.Cause.In(lang), Remedy: d.Remedy.In(lang), Page: d.Page(), Entries: []api.RuleEntry{},
+		}
+		all := false // an entry for all classes came already
+		for _, entry := range cfg {
+			if entry.Rule != d.Name {
+				continue
+			}
+			shown := api.RuleEntry{Classes: append([]string{}, entry.Classes...), Severity: entry.Severity, Off: entry.Off}
+			if entry.For != nil {
+				shown.ForMs = new(entry.For.Milliseconds())
+			}
+			rule.Entries = append(rule.Entries, shown)
+			if entry.When != "" {
+				rule.When = entry.When
+			}
+			if (len(entry.Classes) == 0 || entry.When != "") && !all {
+				all = true
+				apply(&rule, shown)
+			}
+		}
+		out.Rules = append(out.Rules, rule)
+	}
+	return out
+}
+
+// apply changes a rule's defaults to what an entry for all classes gives.
+func apply(r *api.Rule, e api.RuleEntry) {
+	if e.Severity != "" {
+		r.Severity = e.Severity
+	}
+	if e.ForMs != nil {
+		r.ForMs = *e.ForMs
+	}
+	r.Off = e.Off
+}
+
+func writeRules(w io.Writer, list api.RuleList) error {
+	var rows [][]string
+	for _, r := range list.Rules {
+		severity := r.Severity
+		if r.SeverityNote != "" {
+			severity += " *"
+		}
+		if r.Off {
+			severity = "off"
+		}
+		for _, e := range r.Entries {
+			if len(e.Classes) > 0 && r.When == "" {
+				severity += " +"
+				break
+			}
+		}
+		rows = append(rows, []string{r.Rule, severity, span(time.Duration(r.ForMs) * time.Millisecond), dash(r.Risk), r.Judges, oneLine(r.Title)})
+	}
+	if err := writeTable(w, []string{"RULE", "SEVERITY", "FOR", "RISK", "JUDGES", "FINDS"}, rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "\n* and another in some cases   + and another for some classes: 'locksteward rules show RULE'")
+	return err
+}
+
+// writeRule shows the rule's page; in Chinese, and for a rule of the
+// configuration, what is known of it.
+func writeRule(w io.Writer, r api.Rule, lang string) error {
+	if page, ok := locksteward.RulePage(r.Page); ok && lang == "en" && r.When == "" {
+		if _, err := io.WriteString(w, page); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(w, "%s: %s\n\nseverity %s, for %s, judges %s\n", r.Rule, oneLine(r.Title), r.Severity,
+			span(time.Duration(r.ForMs)*time.Millisecond), r.Judges)
+		if r.When != "" {
+			fmt.Fprintf(w, "when     %s\n", strings.ReplaceAll(strings.TrimSpace(r.When), "\n", "\n         "))
+		}
+		fmt.Fprintf(w, "\ncause    %s\nremedy   %s\n", oneLine(r.Cause), oneLine(r.Remedy))
+	}
+	if len(r.Entries) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "\nAs configured, the first that fits:")
+	for _, e := range r.Entries {
+		what := []string{"all classes"}
+		if len(e.Classes) > 0 {
+			what[0] = "classes " + strings.Join(e.Classes, ", ")
+		}
+		if e.Off {
+			what = append(what, "off")
+		}
+		if e.Severity != "" {
+			what = append(what, "severity "+e.Severity)
+		}
+		if e.ForMs != nil {
+			what = append(what, "for "+span(time.Duration(*e.ForMs)*time.Millisecond))
+		}
+		fmt.Fprintln(w, "  "+strings.Join(what, ", "))
+	}
+	return nil
+}
+
+// createNew opens a file that must not exist yet, for this user alone.
+func createNew(flag, name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil, usagef("%s: %s exists already; write another name, or remove it", flag, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return f, nil
+}

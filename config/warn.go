@@ -1,0 +1,53 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/connect"
+)
+
+// Warnings are what is valid and surely not meant, each with its path and what
+// to do.
+func (c Config) Warnings() []string {
+	var out []string
+	specs := make([]connect.Spec, len(c.Targets))
+	for i, t := range c.Targets {
+		spec, err := connect.Parse(t.Redis)
+		if err != nil {
+			continue
+		}
+		specs[i] = spec
+		for j, other := range specs[:i] {
+			if sameServer(spec, other) {
+				out = append(out, fmt.Sprintf("targets[%d].redis: %s database %d is watched as targets[%d] (%s) already; every finding is told twice; remove one of the two",
+					i, strings.Join(spec.Addrs, ","), spec.DB, j, c.Targets[j].Name))
+			}
+		}
+	}
+	return out
+}
+
+// sameServer says whether two URLs lead to the same database.
+func sameServer(a, b connect.Spec) bool {
+	if a.DB != b.DB || a.MasterName != b.MasterName || a.Socket != b.Socket ||
+		(a.Mode == locksteward.ModeSentinel) != (b.Mode == locksteward.ModeSentinel) {
+		return false
+	}
+	return slices.ContainsFunc(a.Addrs, func(x string) bool {
+		return slices.ContainsFunc(b.Addrs, func(y string) bool { return sameAddr(x) == sameAddr(y) })
+	})
+}
+
+// sameAddr writes the names of this machine alike.
+func sameAddr(addr string) string {
+	addr = strings.ToLower(addr)
+	for _, name := range []string{"localhost:", "[::1]:"} {
+		if port, ok := strings.CutPrefix(addr, name); ok {
+			return "127.0.0.1:" + port
+		}
+	}
+	return addr
+}

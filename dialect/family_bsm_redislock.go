@@ -1,0 +1,45 @@
+package dialect
+
+import (
+	"strings"
+
+	"github.com/locksteward/locksteward"
+)
+
+// bsmTokenLength is base64url of 16 bytes without padding.
+const bsmTokenLength = 22
+
+// familyBSMRedislock is bsm/redislock, caddy-storage-redis too: base64url of 16
+// random bytes, fresh for each acquisition, and behind it the metadata that the
+// application gave. Several keys of one ObtainMulti have the same value.
+// Source: bsm/redislock redislock.go (randomToken, ObtainMulti).
+var familyBSMRedislock = bare(stringFamily("bsm-redislock", nil, stringLock{
+	kind: "random base64, as bsm/redislock writes it",
+	value: func(text string) bool {
+		token, metadata, ok := bsmToken(text)
+		return ok && isRandomBase64(token) && (metadata == "" || isBSMMetadata(metadata))
+	},
+	origin:     originAcquisition,
+	confidence: locksteward.ConfidenceHigh,
+	holder: func(text string) locksteward.Holder {
+		_, metadata, _ := bsmToken(text)
+		holder, _ := hostAndPID(metadata)
+		return holder
+	},
+}))
+
+func bsmToken(text string) (token, metadata string, ok bool) {
+	if len(text) < bsmTokenLength || strings.ContainsAny(text[:bsmTokenLength], "+/=") {
+		return "", "", false
+	}
+	return text[:bsmTokenLength], text[bsmTokenLength:], true
+}
+
+// isBSMMetadata tells text that was put behind a token from the rest of a longer
+// random text: it has characters that such a text has not, or is a name.
+func isBSMMetadata(text string) bool {
+	if !isPrintableText(text) {
+		return false
+	}
+	return isName(text) || !every(text, func(c byte) bool { return isAlnum(c) || strings.IndexByte("+/=-_", c) >= 0 })
+}

@@ -1,0 +1,14 @@
+-- Releases a sidekiq-unique-jobs lock (9 alpha) that one job holds, if it is
+-- still the same job with the same document and the same expiry. Nobody waits.
+--
+-- KEYS:    1 lock · 2 exec record
+-- ARGV:    1 request id · 2 PEXPIRETIME · 3 life of the exec record in ms · 4 digest · 5 job id · 6 its document
+-- Returns: {outcome, woken, recorded}, see opening.lua
+
+local reply = judge('hash')
+if reply then return reply end
+if redis.call('HLEN', KEYS[1]) ~= 1 or redis.call('HGET', KEYS[1], ARGV[5]) ~= ARGV[6] then return settle(CHANGED) end
+return free({KEYS[1]}, function()
+  redis.call('ZREM', 'uniquejobs:digests', ARGV[4])
+  return 0
+end)

@@ -1,0 +1,26 @@
+-- Releases a go-redislock string lock, if it is still the same bytes with the
+-- same expiry, and what stands beside it: the counter, which would let its old
+-- holder in again without the lock, and its place in the queue of a fair lock,
+-- behind which others would wait until it is too old. Waiters poll.
+--
+-- KEYS:    1 lock · 2 exec record; counter and queue are in its slot by their braces
+-- ARGV:    1 request id · 2 PEXPIRETIME · 3 life of the exec record in ms · 4 value
+-- Returns: {outcome, woken, recorded}, see opening.lua
+
+local reply = judge('string')
+if reply then return reply end
+if redis.call('GET', KEYS[1]) ~= ARGV[4] then return settle(CHANGED) end
+local counter, queue = KEYS[1] .. ':count:' .. ARGV[4], KEYS[1] .. ':queue'
+local fair = redis.call('TYPE', queue).ok == 'zset'
+return free({KEYS[1]}, function()
+  record(RELEASED, 0) -- shows that what comes after the removals is allowed
+  local gone = redis.pcall('DEL', counter)
+  local left = fair and redis.pcall('ZREM', queue, ARGV[4]) or 0
+  for _, done in ipairs({gone, left}) do
+    if type(done) ~= 'number' then
+      redis.call('DEL', KEYS[2])
+      error(done.err, 0)
+    end
+  end
+  return 0
+end)

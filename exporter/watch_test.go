@@ -1,0 +1,62 @@
+package exporter_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/exporter"
+)
+
+func TestWatchMetrics(t *testing.T) {
+	t.Parallel()
+	e := newExporter(t, exporter.Config{}, "a", "b")
+	want(t, e, map[string]float64{`watch_missed_total{target="m"}`: absent})
+	e.SetWatch("m", exporter.Watch{Mode: "keyspace", Classes: map[string]bool{"a": true, "b": false}, Blind: 1500 * time.Millisecond, Missed: 2})
+	want(t, e, map[string]float64{
+		`watch_mode{mode="keyspace",target="m"}`:    1,
+		`watch_mode{mode="tracking",target="m"}`:    0,
+		`watch_mode{mode="sweep",target="m"}`:       0,
+		`watch_blind_seconds_total{target="m"}`:     1.5,
+		`watch_missed_total{target="m"}`:            2,
+		`class_watched{class="a",target="m"}`:       1,
+		`class_watched{class="b",target="m"}`:       0,
+		`class_watched{class="default",target="m"}`: absent,
+	})
+	// A reload begins another watch: counters go on.
+	e.SetWatch("m", exporter.Watch{Mode: "tracking", Blind: time.Second})
+	want(t, e, map[string]float64{
+		`watch_blind_seconds_total{target="m"}`:  2.5,
+		`watch_missed_total{target="m"}`:         2,
+		`watch_mode{mode="tracking",target="m"}`: 1,
+	})
+}
+
+// TestWhatTheWatchTellsIsInTheNextScrape, though nothing is published for it.
+func TestWhatTheWatchTellsIsInTheNextScrape(t *testing.T) {
+	t.Parallel()
+	e := newExporter(t, exporter.Config{}, "a")
+	watched := func(s locksteward.Sweep) locksteward.Sweep {
+		s.Masters = nil
+		return s
+	}
+	e.ObserveWatch(watched(sweep(0, lock("a", "a:0")))) // before the first sweep: nothing to compare with
+	want(t, e, map[string]float64{`locks{class="a",dialect="token",target="m"}`: absent})
+	e.ObserveSweep(sweep(0, lock("a", "a:1")))
+	later := func(l *locksteward.Lock) {
+		l.At = t0.Add(time.Second)
+		l.History.FirstSeen, l.History.LastSeen = l.At, l.At
+	}
+	e.ObserveWatch(watched(sweep(1, lock("a", "a:2", later))))
+	want(t, e, map[string]float64{
+		`locks{class="a",dialect="token",target="m"}`: 2,
+		`lock_acquires_total{class="a",target="m"}`:   1,
+	})
+	gone := watched(sweep(2))
+	gone.Endings = []locksteward.Ending{{Lock: lock("a", "a:2", later), How: locksteward.EndedExpired, At: t0.Add(2 * time.Second)}}
+	e.ObserveWatch(gone)
+	want(t, e, map[string]float64{
+		`locks{class="a",dialect="token",target="m"}`: 1,
+		`locks_expired_total{class="a",target="m"}`:   1,
+	})
+}

@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+const (
+	// watchSetUp is how long the first sweep waits for the watch: what is written
+	// after the watch stands and before the sweep ends is told by one of the two.
+	watchSetUp = 2 * time.Second
+	// showEvery is how often metrics follow what the watch tells.
+	showEvery = time.Second
+)
+
+// watch takes in changes between sweeps until ctx ends. It returns when the first
+// sweep may begin.
+func (w *watched) watch(ctx context.Context) {
+	w.background(func() {
+		if err := w.scanner.Watch(ctx, w.pushed); err != nil {
+			w.log.Error("changes are told by sweeps alone", zap.Error(err))
+		}
+	})
+	w.background(func() { w.showWatch(ctx) })
+	patience, cancel := context.WithTimeout(ctx, watchSetUp)
+	defer cancel()
+	w.scanner.AwaitWatch(patience)
+}
+
+// pushed takes in what the watch saw of some locks. What it costs depends on
+// them, not on how many locks or findings there are.
+func (w *watched) pushed(ctx context.Context, sweep locksteward.Sweep) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// A recheck may have seen more meanwhile: the last word counts.
+	locks := sweep.Locks[:0]
+	for _, l := range sweep.Locks {
+		if now, ok := w.scanner.Table().Get(l.DB, l.Key); ok {
+			locks = append(locks, now)
+		}
+	}
+	sweep.Locks = locks
+	transitions := w.agent.engine.EvaluateWatched(sweep)
+	w.agent.exporter.ObserveWatch(sweep)
+	w.countHolds(ctx, sweep)
+	w.tellChanges(ctx, transitions)
+	w.lookAgain(sweep.Locks)
+	if len(sweep.Waiters) > 0 {
+		w.recheckLater(ctx) // a wait/cycle counts when it is seen twice
+	}
+}
+
+// lookAgain has locks read again when time alone may change the verdict on them.
+// The caller holds w.mu.
+func (w *watched) lookAgain(locks []locksteward.Lock) {
+	for _, l := range locks {
+		w.scanner.Touch(l.Key, w.agent.engine.NextLook(l))
+	}
+}
+
+// tellChanges is publish for a few transitions: the store first. The metrics
+// follow. The caller holds w.mu.
+func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Transition) {
+	if len(transitions) == 0 {
+		return
+	}
+	changed := make([]locksteward.Finding, len(transitions))
+	for i, t := range transitions {
+		changed[i] = t.Finding
+	}
+	// A shutdown in between must not lose what was concluded already.
+	if err := w.agent.store.ChangeFindings(context.WithoutCancel(ctx), w.target.Name, changed); err != nil {
+		w.log.Error("findings are not saved: they are with the next sweep", zap.Error(err))
+	}
+	w.unshown = true
+	w.announce(ctx, transitions)
+	for _, f := range changed {
+		if id, ok := w.question(f); ok && !w.proposed[id] {
+			if w.proposed == nil {
+				w.proposed = map[string]bool{}
+			}
+			w.proposed[id] = w.ask(ctx, f)
+		}
+	}
+}
+
+// announce logs transitions and notifies of those that people are to hear of.
+func (w *watched) announce(ctx context.Context, transitions []locksteward.Transition) {
+	var told []locksteward.Transition
+	for _, t := range transitions {
+		f := t.Finding
+		w.log.Info("finding", zap.String("status", string(f.Status)), zap.String("rule", f.Rule),
+			zap.Stringer("severity", f.Severity), zap.String("key", locksteward.DisplayKey(f.Key)),
+			zap.String("class", f.Class), zap.String("fingerprint", f.Fingerprint()))
+		if rules.Notifies(f) {
+			told = append(told, t)
+		}
+	}
+	w.agent.notify(ctx, told)
+}
+
+// showWatch has the metrics follow until ctx ends.
+func (w *watched) showWatch(ctx context.Context) {
+	tick := time.NewTicker(showEvery)
+	defer tick.Stop()
+	for {
+		watch := watchOf(w.scanner.WatchState())
+		w.agent.exporter.SetWatch(w.target.Name, watch)
+		w.coverHolds(watch)
+		w.mu.Lock()
+		if w.unshown {
+			w.unshown = false
+			w.agent.exporter.SetFindings(w.target.Name, w.agent.findingsOf(w.target.Name))
+		}
+		w.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func watchOf(state scanner.WatchState) exporter.Watch {
+	out := exporter.Watch{
+		Mode: string(state.Mode), Classes: map[string]bool{}, Blind: state.Blind, Missed: state.Missed,
+	}
+	for _, c := range state.Classes {
+		out.Classes[c.Class] = c.Coverage == scanner.CoverageFull
+	}
+	return out
+}

@@ -1,0 +1,45 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// errOnce is a second dial of a connection that must not be replaced unnoticed.
+var errOnce = errors.New("the dedicated connection ended")
+
+// Dedicated returns a client of the server at addr with one connection that is
+// dialled once: when it breaks, every further call fails instead of going on
+// with another connection in another state. suffix is added to the name that
+// CLIENT LIST shows; ready, which may be nil, runs on the connection before
+// anything else. It does no I/O. The client is the caller's to close; closing c
+// leaves it open.
+func (c *Conn) Dedicated(addr, suffix string, ready func(context.Context, *redis.Conn) error) *redis.Client {
+	opts := c.nodeOptions(addr)
+	opts.ClientName += suffix
+	// As many failed dials as the pool is large would have go-redis dial on in the
+	// background.
+	opts.PoolSize, opts.MaxActiveConns = 64, 1
+	opts.MaxRetries = -1
+	opts.ConnMaxIdleTime, opts.ConnMaxLifetime = -1, -1
+	var dialled atomic.Bool
+	opts.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if dialled.Swap(true) {
+			return nil, errOnce
+		}
+		return c.dial(ctx, network, addr)
+	}
+	if ready != nil {
+		opts.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
+			if err := c.leaveNoTrace(ctx, cn); err != nil {
+				return err
+			}
+			return ready(ctx, cn)
+		}
+	}
+	return redis.NewClient(opts)
+}

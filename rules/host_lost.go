@@ -1,0 +1,252 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// HostLost is the name of the rule that finds lost hosts.
+const HostLost = "host/lost"
+
+// What makes many locks of one host one event.
+const (
+	// hostWindow is how far the last signs of life may be apart: two heartbeat
+	// TTLs cover the rhythms of heartbeats and of renewals of a usual lease.
+	hostWindow       = 2 * heartbeatTTL
+	minHostInstances = 3
+	minHostLocks     = 5
+	// hostShare is the part of the host's locks that must be stale, in percent.
+	hostShare = 80
+)
+
+// inhibitedByHost are the rules that say of one lock what host/lost says of all.
+var inhibitedByHost = map[string]bool{
+	HolderDead: true, "renewal/failing": true, "hold/lost": true, "hold/too-long": true,
+}
+
+// Host is what is known of one host's locks on one target.
+type Host struct {
+	Name   string
+	Locks  []*locksteward.Lock
+	Losses []*locksteward.Loss
+}
+
+// hostLost reports hosts all of whose locks went stale together: one finding
+// instead of one for each lock.
+type hostLost struct{}
+
+var hostLostDoc = Doc{
+	Name:     HostLost,
+	Title:    "Many locks of one host went stale together",
+	Scope:    ScopeHost,
+	Since:    "0.1.0",
+	Severity: locksteward.SeverityWarning,
+	Cause: locksteward.Text{
+		EN: "The machine or its network is gone, all its processes were ended at once (a deployment, a drained node, out of memory), or it cannot reach Redis.",
+		ZH: "机器或其网络已不可用，其全部进程被同时终止（部署、节点驱逐、内存不足），或无法访问 Redis。",
+	},
+	Remedy: locksteward.Text{
+		EN: "Look at the host first, not at its locks. If it is gone, leave the locks to their TTL, and release those that have a long one or none. If it lives and merely cannot reach Redis, its holders may still write: fence what they write to.",
+		ZH: "先检查主机，而非逐个处理锁。若主机已不存在，让锁自然过期，并释放过期时间很长或没有过期时间的锁。若主机仍在运行、只是无法访问 Redis，其持有者可能仍在写入：请对其写入的资源使用 fence。",
+	},
+}
+
+// Doc implements [Rule].
+func (hostLost) Doc() Doc { return hostLostDoc }
+
+// Evaluate implements [Rule].
+func (hostLost) Evaluate(in Input) Verdict {
+	h := in.Host
+	if h == nil || h.Name == "" {
+		return in.notApplicable(because("the lock does not say on which host its holder is"))
+	}
+	if e, paused := in.Situation.pause(in.Now); paused {
+		return in.notApplicable(func() string { return pausedReason(e) })
+	}
+	g := h.stale(in)
+	instances, all := g.instances(), g.counted
+	living := in.Situation.living(h.Name)
+	switch {
+	case len(g.signs) == 0:
+		return in.clear(because("no lock of the host is stale"))
+	case len(instances) < minHostInstances && len(g.signs) < minHostLocks:
+		return in.clear(func() string {
+			return fmt.Sprintf("%s of %s stale: fewer than %d processes and %d locks",
+				count(len(g.signs), "lock", "locks"), count(len(instances), "process", "processes"), minHostInstances, minHostLocks)
+		})
+	case 100*len(g.signs) < hostShare*all || 100*len(instances) < hostShare*(len(instances)+living):
+		return in.clear(func() string {
+			return fmt.Sprintf("%d of %d locks went stale together, and %s of the host %s alive",
+				len(g.signs), all, count(living, "process", "processes"), isAre(living))
+		})
+	}
+	first, last := g.signs[0].at, g.signs[len(g.signs)-1].at
+	return in.fires(locksteward.Finding{
+		Summary: text("host %s is lost: %d of its %d locks went stale together", "主机 %s 已失联：其 %[3]d 把锁中有 %[2]d 把同时失效",
+			locksteward.DisplayKey(h.Name), len(g.signs), all),
+		Evidence: join(
+			fmt.Sprintf("%s of %s: heartbeats gone or renewals late", count(len(g.signs), "lock", "locks"), count(len(instances), "process", "processes")),
+			fmt.Sprintf("their last signs of life lie between %s and %s", at(first), at(last)),
+			lostLine(g),
+			"locks: "+examples(g.keys()),
+		),
+		CounterEvidence: join(
+			livingLine(living),
+			"what cannot reach this server is silent too: the host may be alive",
+		),
+	})
+}
+
+// sign is the last sign of life of the holder of one lock that is stale.
+type sign struct {
+	at       time.Time
+	key      string
+	instance string
+	lost     bool // the lock is gone already
+}
+
+// staleGroup is the largest set of a host's locks that went stale within one
+// window, oldest sign first.
+type staleGroup struct {
+	signs []sign
+	// counted is how many locks the host has, those of the group that are lost
+	// included.
+	counted int
+}
+
+// stale groups the host's stale locks.
+func (h *Host) stale(in Input) staleGroup {
+	var all []sign
+	for _, l := range h.Locks {
+		if isStale(l, in.Now) {
+			all = append(all, sign{at: in.lastSign(l), key: l.Key, instance: l.Holder.Instance})
+		}
+	}
+	for _, s := range h.Losses {
+		if s.Instance == nil && s.Holder.Instance != "" {
+			all = append(all, sign{at: in.lastSignOf(s), key: s.Key, instance: s.Holder.Instance, lost: true})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b sign) int { return a.at.Compare(b.at) })
+	var g staleGroup
+	from := 0
+	for i := range all {
+		for all[i].at.Sub(all[from].at) > hostWindow {
+			from++
+		}
+		if i+1-from > len(g.signs) {
+			g.signs = all[from : i+1]
+		}
+	}
+	g.counted = len(h.Locks)
+	for _, s := range g.signs {
+		if s.lost {
+			g.counted++
+		}
+	}
+	return g
+}
+
+func (g staleGroup) instances() []string {
+	var ids []string
+	for _, s := range g.signs {
+		ids = append(ids, s.instance)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func (g staleGroup) keys() []string {
+	var keys []string
+	for _, s := range g.signs {
+		keys = append(keys, locksteward.DisplayKey(s.key))
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// isStale says that the process of a lock of ours does not beat, or does not
+// renew as it said.
+func isStale(l *locksteward.Lock, now time.Time) bool {
+	if l.Claim == nil || l.Holder.Instance == "" {
+		return false
+	}
+	if l.Instance == nil {
+		return true
+	}
+	r := judgeRenewal(l, now)
+	return r.known && r.late()
+}
+
+// lastSign is the last that is known of the holder: a heartbeat or a renewal.
+func (in Input) lastSign(l *locksteward.Lock) time.Time {
+	last := signOfLife(l)
+	if l.Instance != nil && l.Instance.Beat.After(last) {
+		last = l.Instance.Beat
+	}
+	return in.lastBeat(l.Holder.Instance, last)
+}
+
+func (in Input) lastSignOf(s *locksteward.Loss) time.Time {
+	last := s.Claim.Acquired
+	if s.Claim.Renewed.After(last) {
+		last = s.Claim.Renewed
+	}
+	return in.lastBeat(s.Holder.Instance, last)
+}
+
+// lastBeat is the last heartbeat that was seen of a silent process, if it is
+// later than last.
+func (in Input) lastBeat(id string, last time.Time) time.Time {
+	if in.Situation == nil {
+		return last
+	}
+	if s := in.Situation.Silent[id]; s != nil && s.Instance.Beat.After(last) {
+		return s.Instance.Beat
+	}
+	return last
+}
+
+// living counts the processes of a host that beat.
+func (s *Situation) living(host string) int {
+	if s == nil {
+		return 0
+	}
+	n := 0
+	for _, i := range s.Alive {
+		if i.Host == host && alive(i, s.At) {
+			n++
+		}
+	}
+	return n
+}
+
+func livingLine(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return count(n, "other process", "other processes") + " of the host " + isAre(n) + " alive"
+}
+
+func lostLine(g staleGroup) string {
+	n := 0
+	for _, s := range g.signs {
+		if s.lost {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return count(n, "of them has", "of them have") + " ended already: the lease ran out or the key is gone"
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}

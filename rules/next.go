@@ -1,0 +1,66 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// justAfter is added to a moment beyond which something is wrong.
+const justAfter = time.Millisecond
+
+// NextLook returns the earliest server time after l's last look at which a rule
+// may say something else of l although nobody writes to it: a `for:` has passed,
+// the hold is past its expectation, its renewal is late, its TTL is below the
+// class's limit. It is zero where time alone changes nothing that is known of;
+// what a custom rule makes of time only sweeps tell. Its cost does not depend on
+// how many locks or findings there are.
+func (e *Engine) NextLook(l locksteward.Lock) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var next time.Time
+	at := func(t time.Time) {
+		if t.After(l.At) && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	c := e.policy.classOf(l.Class)
+	for _, tr := range e.table[subject{target: l.Target, db: l.DB, key: l.Key}] {
+		if tr.finding.Status != locksteward.StatusPending || tr.scope != ScopeLock {
+			continue
+		}
+		if wait := e.policy.setting(tr.finding.Rule, c.Name).wait; wait < maxInterval {
+			at(tr.finding.Since.Add(wait))
+		}
+	}
+	in := Input{Now: l.At, Class: c, Lock: &l}
+	if age := provenAge(&l); age.basis != locksteward.AgeNone {
+		if left := expectation(in) - age.proven; left >= 0 && expectation(in) > 0 {
+			at(l.At.Add(left + justAfter))
+		}
+	} else if expect := expectation(in); expect > 0 {
+		at(l.At.Add(expect + justAfter)) // seen just now for the first time
+	}
+	if r := judgeRenewal(&l, l.At); r.onTime() {
+		at(l.At.Add(justAfter - r.overdue))
+	}
+	if c.WarnTTLBelow > 0 && l.TTL >= c.WarnTTLBelow {
+		at(l.At.Add(l.TTL - c.WarnTTLBelow + justAfter))
+	}
+	return next
+}
+
+// EvaluateWatched is [Engine.EvaluateDirect] of what a watch told, with the
+// losses that it proves: that a hold was lost is as sure from one look as from a
+// sweep. Whether a loss is forgotten again, sweeps tell.
+func (e *Engine) EvaluateWatched(s locksteward.Sweep) []locksteward.Transition {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s.Masters = nil // it proves nothing of what is not in it
+	p := e.begin(s.Target, s.At)
+	p.endings(s.Endings)
+	p.locks(s.Locks)
+	p.losses(s.Losses)
+	p.waits(s)
+	return p.finish()
+}

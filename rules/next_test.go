@@ -1,0 +1,81 @@
+package rules
+
+import (
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+)
+
+// TestNextLook: at the moment it names, and not before, an evaluation says
+// something else of a lock that nobody wrote to.
+func TestNextLook(t *testing.T) {
+	t.Parallel()
+	classes := []class.Class{{Name: "orders", Match: []string{"lock:order:*"}, Expect: 10 * time.Second, WarnTTLBelow: 20 * time.Second}}
+	renewing := func(l *locksteward.Lock) {
+		l.Claim = &locksteward.Claim{ID: "c1", Acquired: t0, Renewed: l.At.Add(-time.Second), RenewEvery: 10 * time.Second, TTL: 30 * time.Second}
+	}
+	for name, c := range map[string]struct {
+		lock   func(at time.Time) locksteward.Lock
+		offset time.Duration // of the next look from t0
+		then   string        // what is told then; "" for nothing
+	}{
+		"nothing but time": {func(at time.Time) locksteward.Lock { return lockAt("lock:x", at) }, 0, ""},
+		"pending for:": {
+			func(at time.Time) locksteward.Lock { return lockAt("lock:x", at, noTTL) }, RecheckAfter,
+			"ttl/none firing critical lock:x",
+		},
+		"expectation": {
+			func(at time.Time) locksteward.Lock { return lockAt("lock:order:1", at, ofClass("orders"), longTTL) },
+			10*time.Second + time.Millisecond, "",
+		},
+		"ttl runs out": {
+			func(at time.Time) locksteward.Lock {
+				return lockAt("lock:order:1", at, ofClass("orders"), func(l *locksteward.Lock) { l.TTL = 25 * time.Second })
+			}, 5*time.Second + time.Millisecond, "",
+		},
+		"late renewal": {
+			func(at time.Time) locksteward.Lock { return lockAt("lock:x", at, renewing) },
+			-time.Second + lateAfter(10*time.Second) + renewSlack + time.Millisecond, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEngine(t, Config{}, classes)
+			e.EvaluateWatched(locksteward.Sweep{Target: "redis", At: t0, Locks: []locksteward.Lock{c.lock(t0)}})
+			next := e.NextLook(c.lock(t0))
+			if c.offset == 0 {
+				if !next.IsZero() {
+					t.Fatalf("next look at %s, want none", next.Sub(t0))
+				}
+				return
+			}
+			if got := next.Sub(t0); got != c.offset {
+				t.Fatalf("next look after %s, want %s", got, c.offset)
+			}
+			if c.then != "" {
+				got := e.EvaluateWatched(locksteward.Sweep{Target: "redis", At: next, Locks: []locksteward.Lock{c.lock(next)}})
+				wantBrief(t, got, c.then)
+			}
+			if again := e.NextLook(c.lock(next)); again.Equal(next) {
+				t.Errorf("the next look after %s is %s again", next.Sub(t0), again.Sub(t0))
+			}
+		})
+	}
+}
+
+// TestWatchedLossIsTold at once, and once.
+func TestWatchedLossIsTold(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, Config{}, nil)
+	beat := after(40 * time.Second)
+	s := lossAt(after(40*time.Second), &beat)
+	s.Masters = nil
+	if got := e.EvaluateWatched(s); len(got) != 1 || got[0].Finding.Rule != "hold/lost" {
+		t.Fatalf("told %v", brief(got))
+	}
+	if got := e.EvaluateWatched(s); len(got) != 0 {
+		t.Errorf("told again: %v", brief(got))
+	}
+}

@@ -1,0 +1,184 @@
+package rules
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+)
+
+// SetRedlocks says which targets are the masters of one Redlock. The list must
+// be one that [ValidateRedlocks] has nothing against.
+func (e *Engine) SetRedlocks(list []Redlock) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.redlocks.configure(slices.Clone(list))
+}
+
+// Paused says until when verdicts of death wait on a target, since a server was
+// seen to restart or to be replaced, and why; false if they do not. Whoever acts
+// on a rule that its class calls death (dead_when) waits too. A server that was
+// merely found young delays [HolderDead] and [HostLost], which judge by what may
+// have been lost with it, and nobody else.
+func (e *Engine) Paused(target string, now time.Time) (until time.Time, why string, paused bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	event, paused := e.situations[target].pause(now)
+	if !paused || event.After.IsZero() {
+		return time.Time{}, "", false
+	}
+	return event.Pause, pausedReason(event), true
+}
+
+// learn takes in what a sweep tells beyond its locks.
+func (e *Engine) learn(s locksteward.Sweep) {
+	if n := newSituation(s); n != nil {
+		if old := e.situations[s.Target]; old != nil {
+			n.HadLocks = n.HadLocks || old.HadLocks
+		}
+		e.situations[s.Target] = n
+	}
+	e.redlocks.look(s)
+}
+
+// unlearn forgets a target.
+func (e *Engine) unlearn(target string) {
+	delete(e.situations, target)
+	delete(e.redlocks.masters, target)
+}
+
+// situated completes what a rule judges by what is known beyond it.
+func (e *Engine) situated(target string, in Input) Input {
+	in.Situation, in.situations = e.situations[target], e.situations
+	if in.Lock != nil {
+		in.Quorum = e.redlocks.quorum(target, in.Lock)
+	}
+	return in
+}
+
+// beyondLocks is the policy of findings that belong to no class.
+var beyondLocks = class.Class{}
+
+// servers judges the servers of the target.
+func (p *pass) servers(s locksteward.Sweep) {
+	if len(s.Nodes) == 0 {
+		return
+	}
+	p.beyond(ScopeTarget, subject{target: p.target}, "", Input{Now: p.at})
+}
+
+// hosts judges the locks of each host together, before its locks are judged one
+// by one: what a lost host explains is not told for each of them.
+func (p *pass) hosts(s locksteward.Sweep) {
+	if !s.Complete() {
+		return
+	}
+	type place struct {
+		db   int
+		host string
+	}
+	all := map[place]*Host{}
+	of := func(db int, host string) *Host {
+		at := place{db, host}
+		if all[at] == nil {
+			all[at] = &Host{Name: host}
+		}
+		return all[at]
+	}
+	for i := range s.Locks {
+		if l := &s.Locks[i]; l.Holder.Host != "" && l.Kind != locksteward.KindCandidate {
+			h := of(l.DB, l.Holder.Host)
+			h.Locks = append(h.Locks, l)
+		}
+	}
+	for i := range s.Losses {
+		if l := &s.Losses[i]; l.Holder.Host != "" {
+			h := of(l.DB, l.Holder.Host)
+			h.Losses = append(h.Losses, l)
+		}
+	}
+	places := slices.SortedFunc(maps.Keys(all), func(a, b place) int { return cmp.Or(cmp.Compare(a.db, b.db), cmp.Compare(a.host, b.host)) })
+	for _, at := range places {
+		p.beyond(ScopeHost, subject{target: p.target, db: at.db}, at.host, Input{Now: p.at, Host: all[at]})
+	}
+	for s, list := range p.e.table {
+		if s.target != p.target || s.key != "" {
+			continue
+		}
+		for _, tr := range slices.Clone(list) {
+			if tr.scope == ScopeHost && tr.confirmed != p.number {
+				p.resolve(s, tr, p.at)
+			}
+		}
+	}
+}
+
+// beyond judges one subject that is no lock by the rules of a scope.
+func (p *pass) beyond(scope Scope, s subject, name string, in Input) {
+	for _, r := range p.policy.others[scope] {
+		rule := r.Doc().Name
+		set := p.policy.setting(rule, beyondLocks.Name)
+		if set.off {
+			continue
+		}
+		if v := r.Evaluate(p.e.situated(p.target, in)); v.Finding != nil {
+			f := p.fill(*v.Finding, s, "")
+			f.Subject = name
+			p.policy.complete(&f, rule, set, beyondLocks)
+			p.say(s, f, scope, p.at, set.wait, time.Time{})
+		}
+	}
+}
+
+// inhibitor is the fingerprint of the finding that explains what a rule says of
+// one lock, or of its loss: that the host of its holder is lost. "" if none does.
+func (p *pass) inhibitor(rule string, db int, host string, stale bool) string {
+	if host == "" || !stale || !inhibitedByHost[rule] {
+		return ""
+	}
+	tr := p.e.table.find(subject{target: p.target, db: db}, HostLost, host)
+	if tr == nil || tr.finding.Status != locksteward.StatusFiring {
+		return ""
+	}
+	return tr.finding.Fingerprint()
+}
+
+// beyond explains a rule that judges the lock's host or its servers.
+func (x explanation) beyond(r Rule, in Input) Verdict {
+	d, l := r.Doc(), x.lock
+	set := x.e.policy.setting(d.Name, beyondLocks.Name)
+	s := subject{target: l.Target}
+	name := ""
+	if d.Scope == ScopeHost {
+		s.db, name = l.DB, l.Holder.Host
+		known := x.e.table.find(s, d.Name, name)
+		switch {
+		case name == "":
+			return Verdict{Rule: d.Name, Result: NotApplicable, Reason: "the lock does not say on which host its holder is"}
+		case known == nil:
+			return Verdict{Rule: d.Name, Result: Clear, Reason: "the last sweep did not find host " + locksteward.DisplayKey(name) + " lost"}
+		}
+		f := known.finding
+		return Verdict{Rule: d.Name, Result: Fires, Reason: f.Summary.EN, Finding: &f}
+	}
+	v := r.Evaluate(in)
+	v.Rule = d.Name
+	if v.Finding == nil {
+		return v
+	}
+	f := *v.Finding
+	f.Target, f.DB, f.Subject = s.target, s.db, name
+	x.e.policy.complete(&f, d.Name, set, beyondLocks)
+	f.Status, f.Since = locksteward.StatusPending, l.At
+	if set.wait == 0 {
+		f.Status, f.FiredAt = locksteward.StatusFiring, l.At
+	}
+	if known := x.e.table.find(s, d.Name, name); known != nil {
+		f.Status, f.Since, f.FiredAt = known.finding.Status, known.finding.Since, known.finding.FiredAt
+	}
+	v.Finding = &f
+	return v
+}

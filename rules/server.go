@@ -1,0 +1,107 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/locksteward/locksteward"
+)
+
+// told returns the servers whose INFO is known.
+func (s *Situation) told() []locksteward.NodeState {
+	var out []locksteward.NodeState
+	if s == nil {
+		return nil
+	}
+	for _, n := range s.Nodes {
+		if n.RunID != "" {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// noLocks is the reason of a rule about what may happen to locks.
+const noLocks = "no lock was seen on the target: there is none to lose"
+
+// infoUnknown is the reason of a rule about servers that do not tell.
+const infoUnknown = "the servers do not tell (INFO is not allowed, or none was reached)"
+
+// happened are the events of a kind that somebody saw happen: a server that was
+// found young was not seen before it.
+func (s *Situation) happened(kind locksteward.ServerEventKind) []locksteward.ServerEvent {
+	var out []locksteward.ServerEvent
+	if s == nil {
+		return nil
+	}
+	for _, e := range s.Events {
+		if e.Kind == kind && !e.After.IsZero() {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// size prints a size as a person reads it.
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	default:
+		return fmt.Sprintf("%d bytes", n)
+	}
+}
+
+// nodeLines lists one line for each server, at most maxExamples.
+func nodeLines(nodes []locksteward.NodeState, line func(locksteward.NodeState) string) []string {
+	var out []string
+	for i, n := range nodes {
+		if i == maxExamples {
+			return append(out, fmt.Sprintf("and %d more", len(nodes)-maxExamples))
+		}
+		out = append(out, locksteward.DisplayKey(n.Addr)+": "+line(n))
+	}
+	return out
+}
+
+// addrs names servers.
+func addrs(nodes []locksteward.NodeState) string {
+	var out []string
+	for _, n := range nodes {
+		out = append(out, locksteward.DisplayKey(n.Addr))
+	}
+	return examples(out)
+}
+
+// newest are the lines of the last events, newest first, at most maxExamples.
+func newest(events []locksteward.ServerEvent) []string {
+	var out []string
+	for i := len(events) - 1; i >= 0 && len(out) < maxExamples; i-- {
+		out = append(out, eventLine(events[i]))
+	}
+	return out
+}
+
+// pauseLine says that and until when verdicts wait.
+func pauseLine(in Input) string {
+	e, paused := in.Situation.pause(in.Now)
+	if !paused {
+		return ""
+	}
+	return fmt.Sprintf("verdicts of death (%s, host/lost, proposals by dead_when) pause until %s", HolderDead, at(e.Pause))
+}
+
+// nodesOf names where events happened, each server once.
+func nodesOf(events []locksteward.ServerEvent) string {
+	var out []string
+	seen := map[string]bool{}
+	for _, e := range events {
+		if !seen[e.Node] {
+			seen[e.Node] = true
+			out = append(out, locksteward.DisplayKey(e.Node))
+		}
+	}
+	return strings.TrimSpace(examples(out))
+}

@@ -1,0 +1,83 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/locksteward/locksteward"
+)
+
+// serverNotDurable reports servers that forget locks when they end.
+type serverNotDurable struct{}
+
+var serverNotDurableDoc = Doc{
+	Name:     "server/not-durable",
+	Title:    "The server loses locks when it restarts",
+	Scope:    ScopeTarget,
+	Since:    "0.1.0",
+	Severity: locksteward.SeverityInfo,
+	Cause: locksteward.Text{
+		EN: "The server keeps no log of its writes (appendonly no) and has no replica that could take over, or saving fails. Locks taken since the last snapshot, if there is any, are free after a restart while their holders work.",
+		ZH: "服务器未记录写入日志（appendonly no），也没有可接管的副本，或持久化失败。重启后，自上次快照（若有）以来取得的锁会变为空闲，而其持有者仍在工作。",
+	},
+	Remedy: locksteward.Text{
+		EN: "Switch on appendonly (with appendfsync always for a master of a Redlock), or add a replica with Sentinel or Cluster. If saving fails, look into the server's log: disk, permissions, fork. Fence what must never be written by two.",
+		ZH: "开启 appendonly（Redlock 的主节点使用 appendfsync always），或通过 Sentinel、Cluster 增加副本。若持久化失败，请查看服务器日志：磁盘、权限、fork。对绝不能被两方写入的资源使用 fence。",
+	},
+}
+
+// Doc implements [Rule].
+func (serverNotDurable) Doc() Doc { return serverNotDurableDoc }
+
+// Evaluate implements [Rule].
+func (serverNotDurable) Evaluate(in Input) Verdict {
+	nodes := in.Situation.told()
+	if len(nodes) == 0 {
+		return in.notApplicable(because(infoUnknown))
+	}
+	if !in.Situation.HadLocks {
+		return in.notApplicable(because(noLocks))
+	}
+	var bad []locksteward.NodeState
+	for _, n := range nodes {
+		if len(forgets(n)) > 0 {
+			bad = append(bad, n)
+		}
+	}
+	if len(bad) == 0 {
+		return in.clear(because("every server of the target writes a log or has a replica, and saving works"))
+	}
+	return in.fires(locksteward.Finding{
+		Summary: text("the server may lose locks when it restarts: %s", "服务器重启时可能丢失锁：%s", addrs(bad)),
+		Evidence: nodeLines(bad, func(n locksteward.NodeState) string {
+			return strings.Join(forgets(n), "; ")
+		}),
+		CounterEvidence: join(snapshotsLine(bad)),
+	})
+}
+
+// forgets says why a server may forget.
+func forgets(n locksteward.NodeState) []string {
+	var out []string
+	if !n.AOF && n.Replicas == 0 {
+		out = append(out, "appendonly is off and no replica is connected")
+	}
+	if !n.LastSaveOK {
+		out = append(out, "the last snapshot or write to the log failed")
+	}
+	return out
+}
+
+func snapshotsLine(nodes []locksteward.NodeState) string {
+	var newest locksteward.NodeState
+	for _, n := range nodes {
+		if n.LastSave.After(newest.LastSave) {
+			newest = n
+		}
+	}
+	if newest.LastSave.IsZero() || newest.ChangesUnsaved < 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s names %s as the time of its last snapshot, or of its start; %s since",
+		locksteward.DisplayKey(newest.Addr), at(newest.LastSave), count64(newest.ChangesUnsaved, "change", "changes"))
+}

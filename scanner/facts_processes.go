@@ -1,0 +1,195 @@
+package scanner
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// Bounds of what is remembered of processes.
+const (
+	// forgetProcess is after how long one is forgotten that neither beats nor is
+	// named by a lock.
+	forgetProcess = 10 * time.Minute
+	maxProcesses  = 20_000
+)
+
+// farewellSlack is by how much a heartbeat must have gone before its time to
+// count as deleted: between the reads of its TTL and of the time lies a round
+// trip.
+const farewellSlack = time.Second
+
+// listenersPerCall bounds one PUBSUB NUMSUB.
+const listenersPerCall = 100
+
+// processes are what is known of the processes that use the lock library, by
+// id.
+type processes map[string]*process
+
+// process is one of them.
+type process struct {
+	// instance is its last heartbeat.
+	instance locksteward.Instance
+	lastUse  time.Time // agent's clock
+
+	// The row of looks that missed its heartbeat; looks is 0 while there is none.
+	looks   int
+	since   time.Time // server time
+	clock   time.Time // agent's clock
+	deleted bool
+}
+
+// hearing is what one sweep tells of heartbeats.
+type hearing struct {
+	at      time.Time // server time
+	clock   time.Time // agent's clock
+	alive   map[string]*locksteward.Instance
+	unknown map[string]bool // could not be read
+	broken  func(id string) bool
+}
+
+// heard takes the heartbeats that are there. It says whether one declares a slot
+// that was not known. now is the agent's clock.
+func (ps processes) heard(alive map[string]*locksteward.Instance, now time.Time) (slotted bool) {
+	for id, i := range alive {
+		p, ok := ps[id]
+		if !ok {
+			if len(ps) >= maxProcesses {
+				continue
+			}
+			p = &process{}
+			ps[id] = p
+		}
+		slotted = slotted || i.Slot != "" && p.instance.Slot != i.Slot
+		*p = process{instance: *i, lastUse: now}
+		p.instance.Counts = nil
+	}
+	for id, p := range ps {
+		if now.Sub(p.lastUse) > forgetProcess {
+			delete(ps, id)
+		}
+	}
+	return slotted
+}
+
+// silent returns those of ids whose heartbeat is not there, in their order.
+func (ps processes) silent(ids []string, h hearing) []locksteward.Silence {
+	var out []locksteward.Silence
+	for _, id := range ids {
+		if h.alive[id] != nil {
+			continue
+		}
+		p, ok := ps[id]
+		if !ok {
+			if len(ps) >= maxProcesses {
+				continue
+			}
+			p = &process{instance: locksteward.Instance{ID: id}}
+			ps[id] = p
+		}
+		p.lastUse = h.clock
+		if h.unknown[id] {
+			p.looks, p.deleted = 0, false
+			continue
+		}
+		p.missed(h, h.broken(id))
+		out = append(out, locksteward.Silence{
+			Instance:  p.instance,
+			Since:     p.since,
+			For:       max(0, min(h.at.Sub(p.since), h.clock.Sub(p.clock))),
+			Looks:     p.looks,
+			Deleted:   p.deleted,
+			Listeners: -1,
+			Successor: ps.successor(p, h.alive),
+		})
+	}
+	return out
+}
+
+// missed counts a look that did not find the heartbeat.
+func (p *process) missed(h hearing, broken bool) {
+	if broken || p.looks == 0 || h.at.Before(p.since) {
+		p.looks, p.since, p.clock = 0, h.at, h.clock
+		// It had time left by its own TTL when it was seen last, and nothing
+		// happened to the server since.
+		left := p.instance.Beat.Add(record.HeartbeatTTL).Sub(h.at)
+		p.deleted = !broken && !p.instance.Beat.IsZero() && left > farewellSlack
+	}
+	p.looks++
+}
+
+// successor is a live process in the same declared slot that was started after
+// the last heartbeat of p. One that was started before it lived beside p: the
+// slot is not what it claims to be, or both are of one process.
+func (ps processes) successor(p *process, alive map[string]*locksteward.Instance) *locksteward.Instance {
+	if p.instance.Slot == "" || p.instance.Beat.IsZero() {
+		return nil
+	}
+	var found *locksteward.Instance
+	for id, i := range alive {
+		if id == p.instance.ID || i.Slot != p.instance.Slot || i.App != p.instance.App || !i.Started.After(p.instance.Beat) {
+			continue
+		}
+		if found == nil || i.Started.Before(found.Started) {
+			found = i
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	copied := *found
+	copied.Counts = nil
+	return &copied
+}
+
+// countListeners asks how many connections are subscribed to the channels of
+// silent processes: a process that is merely slow to write its heartbeat is
+// still connected. In a Cluster a subscriber may be at any node, so all masters
+// are asked, and one that does not answer leaves the numbers unknown.
+func (s *Scanner) countListeners(ctx context.Context, ids []string, passes []*pass) map[string]int {
+	out := map[string]int{}
+	for chunk := range slices.Chunk(ids, listenersPerCall) {
+		if !s.caps.has("pubsub|numsub") {
+			return out
+		}
+		var channels []string
+		owner := map[string]string{}
+		for _, id := range chunk {
+			for _, key := range s.instanceKeys(id) {
+				channels, owner[key.key] = append(channels, key.key), id
+			}
+		}
+		total, failed := map[string]int{}, false
+		for _, p := range passes {
+			counts, err := p.listeners(ctx, channels)
+			failed = failed || err != nil
+			for channel, n := range counts {
+				total[owner[channel]] += int(n)
+			}
+		}
+		if failed {
+			continue
+		}
+		for _, id := range chunk {
+			out[id] = total[id]
+		}
+	}
+	return out
+}
+
+func (p *pass) listeners(ctx context.Context, channels []string) (counts map[string]int64, err error) {
+	err = p.call(ctx, 1, func() (err error) {
+		counts, err = p.master.Client.PubSubNumSub(ctx, channels...).Result()
+		return err
+	})
+	switch {
+	case err == nil:
+		p.s.caps.allow("pubsub|numsub")
+	case judge(err) == without:
+		p.s.caps.refuse("pubsub|numsub")
+	}
+	return counts, err
+}

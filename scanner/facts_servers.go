@@ -1,0 +1,217 @@
+package scanner
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// Bounds of a longest lease: what somebody wrote beside a lock is no more than
+// that, and a live process needs some heartbeats to be seen again.
+const (
+	minPause = 3 * record.HeartbeatTTL
+	maxPause = 24 * time.Hour
+)
+
+// eventsFor is how long an event is told at least: as long as metadata outlives
+// a lock that was lost by it.
+const eventsFor = record.Grace
+
+// maxEvents bounds what is remembered of a server that does nothing but restart.
+const maxEvents = 64
+
+// uptimeSlack is how far an uptime in whole seconds may be from the truth,
+// compared with the time between two looks by two clocks.
+const uptimeSlack = 2 * time.Second
+
+// servers is what is known of the server processes of a target.
+type servers struct {
+	nodes   map[string]serverSeen // by address
+	masters []string              // of the last sweep, sorted
+	// longest is the longest lease of the last sweep that had locks.
+	longest time.Duration
+	events  []locksteward.ServerEvent
+	changed bool
+}
+
+// serverSeen is one server at the last look.
+type serverSeen struct {
+	addr          string
+	runID, replID string
+	promoted      bool // it followed another master once and does no more
+	at            time.Time
+	uptime        time.Duration // negative: not known
+	evicted       int64         // likewise
+	flushes       int64         // likewise
+}
+
+// look compares the servers of a sweep with those of the one before and returns
+// what happened.
+func (v *servers) look(sweep *locksteward.Sweep, passes []*pass, flushes map[string]int64) []locksteward.ServerEvent {
+	lease := clampPause(max(v.longest, longestLease(sweep.Locks)))
+	if len(sweep.Locks) > 0 {
+		v.longest = longestLease(sweep.Locks)
+	}
+	var current []string
+	for _, p := range passes {
+		current = append(current, p.master.Addr)
+	}
+	slices.Sort(current)
+	left := slices.DeleteFunc(slices.Clone(v.masters), func(addr string) bool { return slices.Contains(current, addr) })
+
+	var news []locksteward.ServerEvent
+	for _, p := range passes {
+		i := p.out.info
+		if !p.out.greeted || i["run_id"] == "" || i.replica() {
+			continue // INFO is refused, or it is no master: nothing can be compared
+		}
+		now := serverSeen{
+			addr: p.master.Addr, runID: i["run_id"], replID: i["master_replid"], promoted: i.promoted(),
+			at: sweep.At, uptime: i.uptime(), evicted: i.integer("evicted_keys"), flushes: -1,
+		}
+		if count, ok := flushes[now.addr]; ok {
+			now.flushes = count
+		}
+		was, met := v.nodes[now.addr]
+		happened := v.compare(was, met, now, left)
+		for _, e := range happened {
+			if e.Kind == locksteward.ServerFailedOver && !slices.Contains(v.masters, now.addr) {
+				v.masters = append(v.masters, now.addr) // told once, even by incomplete sweeps
+			}
+			if e = pausing(e, now, lease); e.After.IsZero() && !e.Pause.After(e.At) {
+				continue // young, and yet older than every lease
+			}
+			news = append(news, e)
+		}
+		v.changed = v.changed || !met || was.runID != now.runID || was.replID != now.replID
+		v.nodes[now.addr] = now
+	}
+	v.forget(current)
+	if sweep.Complete() && !slices.Equal(v.masters, current) {
+		v.masters, v.changed = current, true
+	}
+	v.keep(news, sweep.At)
+	return news
+}
+
+// pausing says until when verdicts wait because of e.
+func pausing(e locksteward.ServerEvent, now serverSeen, lease time.Duration) locksteward.ServerEvent {
+	switch {
+	case e.Kind != locksteward.ServerRestarted && e.Kind != locksteward.ServerFailedOver:
+	case e.After.IsZero():
+		e.Pause = e.At.Add(lease - now.uptime) // it began with the process
+	default:
+		e.Pause = e.At.Add(lease)
+	}
+	return e
+}
+
+// compare says what happened to one server since it was seen last. left are the
+// masters that serve no keys any more.
+func (v *servers) compare(was serverSeen, met bool, now serverSeen, left []string) []locksteward.ServerEvent {
+	event := locksteward.ServerEvent{Node: now.addr, After: was.at, At: now.at}
+	one := func(kind locksteward.ServerEventKind) []locksteward.ServerEvent {
+		event.Kind = kind
+		return []locksteward.ServerEvent{event}
+	}
+	if len(left) > 0 && !slices.Contains(v.masters, now.addr) {
+		event.After = v.lastLook()
+		if len(left) == 1 {
+			event.Was = left[0]
+		}
+		return one(locksteward.ServerFailedOver)
+	}
+	switch {
+	case !met && len(v.masters) > 0, !met && (now.uptime < 0 || now.uptime >= maxPause):
+		return nil // a node that joined a Cluster, or one that has been up for long
+	case !met:
+		return one(locksteward.ServerRestarted) // it may have lost what it had
+	case was.runID != now.runID && now.uptime > now.at.Sub(was.at)+uptimeSlack:
+		// A process older than the last look answers under this address: it was
+		// another one's then.
+		return one(locksteward.ServerFailedOver)
+	case was.runID != now.runID:
+		return one(locksteward.ServerRestarted)
+	case was.replID != "" && was.replID != now.replID && now.promoted:
+		// The same process was a replica in between.
+		return one(locksteward.ServerFailedOver)
+	}
+	var out []locksteward.ServerEvent
+	grown := func(kind locksteward.ServerEventKind, before, after int64) {
+		if before >= 0 && after > before {
+			e := event
+			e.Kind, e.Count = kind, after-before
+			out = append(out, e)
+		}
+	}
+	grown(locksteward.ServerEvicted, was.evicted, now.evicted)
+	grown(locksteward.ServerFlushed, was.flushes, now.flushes)
+	return out
+}
+
+// lastLook is when any server was seen last.
+func (v *servers) lastLook() time.Time {
+	var last time.Time
+	for _, n := range v.nodes {
+		last = maxTime(last, n.at)
+	}
+	return last
+}
+
+// forget bounds what is remembered of servers that are masters no more.
+func (v *servers) forget(current []string) {
+	if len(v.nodes) <= 4*len(current)+64 {
+		return
+	}
+	maps.DeleteFunc(v.nodes, func(addr string, _ serverSeen) bool { return !slices.Contains(current, addr) })
+}
+
+// keep adds what is new and drops what is over.
+func (v *servers) keep(news []locksteward.ServerEvent, now time.Time) {
+	v.events = append(v.events, news...)
+	v.events = slices.DeleteFunc(v.events, func(e locksteward.ServerEvent) bool {
+		return now.Sub(e.At) >= eventsFor && !now.Before(e.Pause)
+	})
+	if extra := len(v.events) - maxEvents; extra > 0 {
+		v.events = slices.Delete(v.events, 0, extra)
+	}
+}
+
+// longestLease is the longest lease of locks that have one.
+func longestLease(locks []locksteward.Lock) time.Duration {
+	var longest time.Duration
+	for i := range locks {
+		l := &locks[i]
+		if l.Kind == locksteward.KindCandidate {
+			continue
+		}
+		longest = max(longest, l.TTL)
+		if l.Claim != nil {
+			longest = max(longest, l.Claim.TTL)
+		}
+	}
+	return longest
+}
+
+func clampPause(d time.Duration) time.Duration { return min(max(d, minPause), maxPause) }
+
+// countFlushes asks each master how often its data was flushed. A master that
+// does not tell is not in the result.
+func (s *Scanner) countFlushes(ctx context.Context, passes []*pass) map[string]int64 {
+	out := map[string]int64{}
+	for _, p := range passes {
+		if p.out.info["run_id"] == "" {
+			continue
+		}
+		text, err := p.askInfo(ctx, "commandstats")
+		if err != nil || text == "" {
+			continue
+		}
+		out[p.master.Addr] = parseInfo(text).flushes()
+	}
+	return out
+}

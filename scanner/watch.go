@@ -1,0 +1,296 @@
+package scanner
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/internal/connect"
+)
+
+// WatchMode is how changes are told between sweeps.
+type WatchMode string
+
+const (
+	// WatchAuto is the best that the server offers; only in a configuration.
+	WatchAuto WatchMode = "auto"
+	// WatchTracking is CLIENT TRACKING in broadcast mode (Redis 6.2).
+	WatchTracking WatchMode = "tracking"
+	// WatchKeyspace is keyspace notifications, which the server must be configured
+	// to send.
+	WatchKeyspace WatchMode = "keyspace"
+	// WatchSweep is sweeps alone; never in a configuration.
+	WatchSweep WatchMode = "sweep"
+	// WatchOff asks for sweeps alone; only in a configuration.
+	WatchOff WatchMode = "off"
+)
+
+// How often the watch looks who the masters are: regularly, and at least that
+// long after the last time when something broke.
+const (
+	lookAroundEvery = 5 * time.Second
+	lookAroundLeast = 200 * time.Millisecond
+)
+
+// watcher watches a target. There is one for each scanner.
+type watcher struct {
+	s    *Scanner
+	log  *zap.Logger
+	gaze *budget // of what the watch reads
+	look chan struct{}
+
+	events, reads, missed atomic.Int64
+
+	sink func(context.Context, locksteward.Sweep)
+
+	mu      sync.Mutex
+	running bool
+	ready   chan struct{} // closed when the first pairs were tried
+	plan    watchPlan
+	nodes   map[string]*nodeWatch // by address
+	cancels map[string]context.CancelFunc
+	placed  time.Time     // when the masters were known last
+	blind   time.Duration // of masters that are no more
+
+	instances instanceCache
+}
+
+func newWatcher(s *Scanner) *watcher {
+	share := s.budget.share
+	if share < 1 {
+		share *= watchPart
+	}
+	return &watcher{
+		s: s, log: s.log.Named("watch"), gaze: newBudget(share), look: make(chan struct{}, 1), ready: make(chan struct{}),
+		nodes: map[string]*nodeWatch{}, cancels: map[string]context.CancelFunc{},
+		instances: newInstanceCache(),
+	}
+}
+
+// Watch tells of changes between sweeps until ctx is done, and returns nil then.
+// What a push told of, what is due and what [Scanner.Touch] asks for is read and
+// handed to sink as a sweep without masters: Locks that are there, Endings of
+// holds that are over, Losses. sink is called by one goroutine at a time, never
+// while a sweep of [Scanner.Run] is being handed on, and in the order of what was
+// seen. Its context ends with Watch's. One Watch runs at a time.
+func (s *Scanner) Watch(ctx context.Context, sink func(context.Context, locksteward.Sweep)) error {
+	return s.watch.run(ctx, sink)
+}
+
+// AwaitWatch returns when [Scanner.Watch] has tried to set up its connections for
+// the first time, or when ctx is done: a sweep that begins then finds what no
+// push told of before.
+func (s *Scanner) AwaitWatch(ctx context.Context) {
+	s.watch.mu.Lock()
+	ready := s.watch.ready
+	s.watch.mu.Unlock()
+	select {
+	case <-ready:
+	case <-ctx.Done():
+	}
+}
+
+func (w *watcher) run(ctx context.Context, sink func(context.Context, locksteward.Sweep)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	w.sink = sink
+	w.mu.Lock()
+	w.running = true
+	w.mu.Unlock()
+	w.s.table.startDeadlines(true)
+	defer w.stop()
+	wg.Go(func() { w.keepDeadlines(ctx) })
+	wg.Go(func() { w.goRounds(ctx) })
+	for first := true; w.allowed(ctx) == nil; first = false {
+		masters, err := w.s.conn.Masters(ctx)
+		if err == nil {
+			w.place(ctx, &wg, masters)
+		} else if ctx.Err() == nil {
+			w.log.Debug("masters are not known", zap.Error(err))
+		}
+		if first {
+			wg.Go(func() { w.awaitFirst(ctx) })
+		}
+		if sleep(ctx, lookAroundLeast) != nil {
+			break
+		}
+		w.awaitLook(ctx)
+	}
+	return nil
+}
+
+// allowed returns when no operator's pause lasts, or with ctx's error.
+func (w *watcher) allowed(ctx context.Context) error {
+	b := w.s.budget
+	for ctx.Err() == nil {
+		b.mu.Lock()
+		g := b.gate
+		b.mu.Unlock()
+		if g == nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-g.opened:
+		}
+	}
+	return ctx.Err()
+}
+
+// affordable returns when the watch may ask something of a server.
+func (w *watcher) affordable(ctx context.Context) error {
+	if err := w.allowed(ctx); err != nil {
+		return err
+	}
+	return w.gaze.wait(ctx)
+}
+
+func (w *watcher) awaitLook(ctx context.Context) {
+	timer := time.NewTimer(lookAroundEvery)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-w.look:
+	case <-timer.C:
+	}
+}
+
+// awaitFirst tells when all masters that are known now were tried once.
+func (w *watcher) awaitFirst(ctx context.Context) {
+	for _, n := range w.all() {
+		select {
+		case <-n.tried:
+		case <-ctx.Done():
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.ready)
+}
+
+// stop forgets all masters.
+func (w *watcher) stop() {
+	w.s.table.startDeadlines(false)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for addr := range w.nodes {
+		w.remove(addr)
+	}
+	w.running, w.placed = false, time.Time{}
+	w.ready = make(chan struct{})
+}
+
+// lookAround asks who the masters are, soon.
+func (w *watcher) lookAround() {
+	select {
+	case w.look <- struct{}{}:
+	default:
+	}
+}
+
+// place starts to watch masters that are new and stops watching what is none any
+// more.
+func (w *watcher) place(ctx context.Context, wg *sync.WaitGroup, masters []connect.Master) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	blindFrom := w.placed
+	for addr, n := range w.nodes {
+		if !slices.ContainsFunc(masters, func(m connect.Master) bool { return m.Addr == addr }) {
+			if from := n.blindSince(); !from.IsZero() && from.Before(blindFrom) {
+				blindFrom = from // its keys are another's now, and nobody tells of them yet
+			}
+			w.remove(addr)
+		}
+	}
+	for _, m := range masters {
+		if n, ok := w.nodes[m.Addr]; ok {
+			n.setMaster(m)
+			continue
+		}
+		n := newNodeWatch(w, m, w.plan)
+		n.blindFrom = blindFrom
+		var life context.Context
+		life, w.cancels[m.Addr] = context.WithCancel(ctx)
+		w.nodes[m.Addr] = n
+		wg.Go(func() { n.watch(life) })
+		wg.Go(func() { n.read(life) })
+	}
+	w.placed = time.Now()
+}
+
+// remove stops a master's watch. w.mu is held.
+func (w *watcher) remove(addr string) {
+	w.cancels[addr]()
+	w.blind += w.nodes[addr].blindUntil(time.Now())
+	delete(w.cancels, addr)
+	delete(w.nodes, addr)
+}
+
+// setClasses takes other classes.
+func (w *watcher) setClasses(classes *class.Set) {
+	plan := newWatchPlan(classes, w.s.prefixes)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.plan = plan
+	for _, n := range w.nodes {
+		n.setPlan(plan)
+	}
+}
+
+func (w *watcher) node(addr string) *nodeWatch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.nodes[addr]
+}
+
+func (w *watcher) all() []*nodeWatch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]*nodeWatch, 0, len(w.nodes))
+	for _, n := range w.nodes {
+		out = append(out, n)
+	}
+	return out
+}
+
+// ownerOf returns the watch of the master that owns key, nil if none does.
+func (w *watcher) ownerOf(key string) *nodeWatch {
+	for _, n := range w.all() {
+		n.mu.Lock()
+		owns := n.master.Owns(key)
+		n.mu.Unlock()
+		if owns {
+			return n
+		}
+	}
+	return nil
+}
+
+// revisit has a key of a master read directly, since a sweep's look at it is too
+// old to count.
+func (w *watcher) revisit(addr, key string) {
+	if n := w.node(addr); n != nil && !n.queue.put(false, errand{key: key}) {
+		n.overrun()
+	}
+}
+
+// mayBeLock says by its name whether a key that changed is worth a look.
+func (s *Scanner) mayBeLock(key string) bool {
+	if s.table.remember(key).known {
+		return true
+	}
+	if match := s.classes.Load().Classify(key); match == (class.Match{}) && !dialect.MayBeLock(key) {
+		return false
+	}
+	_, _, helper := dialect.Companion(key)
+	return !helper
+}

@@ -1,0 +1,201 @@
+package scanner
+
+import (
+	"container/heap"
+	"context"
+	"time"
+)
+
+// dueSlack is added to an expiry, so that the look comes when the key is gone
+// and not in its last millisecond.
+const dueSlack = 3 * time.Millisecond
+
+// due is when an entry is to be looked at whatever is told of it, and where it
+// stands among the deadlines. Times are µs since 1970 by our clock, 0 for none.
+type due struct {
+	expiry int64
+	asked  int64 // by [Scanner.Touch]
+	dueNo  int32 // place in the heap plus one; 0: not in it
+}
+
+// next returns the earlier of the two, 0 for none.
+func (d *due) next() int64 {
+	if d.asked != 0 && (d.expiry == 0 || d.asked < d.expiry) {
+		return d.asked
+	}
+	return d.expiry
+}
+
+// deadlines is the locks that are to be looked at, the next one first. The
+// table's lock guards it.
+type deadlines struct {
+	on    bool // nobody looks at it until a watch runs
+	heap  dueHeap
+	clock map[string]time.Duration // server clocks less ours, by master
+	wake  chan struct{}            // holds one token when the first one changed
+}
+
+func newDeadlines() deadlines {
+	return deadlines{clock: map[string]time.Duration{}, wake: make(chan struct{}, 1)}
+}
+
+// setDue notes when e is due, by what its last look told. t.mu is held.
+func (t *Table) setDue(e *entry) {
+	e.expiry = 0
+	if t.deadlines.on && e.expireAt > 0 {
+		e.expiry = t.local(e, time.UnixMilli(e.expireAt).Add(dueSlack))
+	}
+	t.placeDue(e)
+}
+
+// local returns a server time of e's master by our clock.
+func (t *Table) local(e *entry, at time.Time) int64 {
+	return at.Add(-t.deadlines.clock[e.kind.node]).UnixMicro()
+}
+
+// placeDue puts e where its times say. t.mu is held.
+func (t *Table) placeDue(e *entry) {
+	h := &t.deadlines.heap
+	switch {
+	case e.next() == 0:
+		t.dropDue(e)
+		return
+	case e.dueNo == 0:
+		heap.Push(h, e)
+	default:
+		heap.Fix(h, int(e.dueNo)-1)
+	}
+	if e.dueNo == 1 {
+		t.deadlines.poke()
+	}
+}
+
+func (d *deadlines) poke() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// dropDue takes e out. t.mu is held.
+func (t *Table) dropDue(e *entry) {
+	if e.dueNo > 0 {
+		heap.Remove(&t.deadlines.heap, int(e.dueNo)-1)
+	}
+}
+
+// takeDue returns the keys of all entries that are due at now, each once, and
+// when the next one is, zero for none.
+func (t *Table) takeDue(now time.Time) (keys []string, next time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h, limit := &t.deadlines.heap, now.UnixMicro()
+	for len(*h) > 0 {
+		first := (*h)[0]
+		if first.next() > limit {
+			return keys, time.UnixMicro(first.next())
+		}
+		keys = append(keys, first.key)
+		// The look that follows sets the expiry again, if there still is one.
+		if first.asked <= limit {
+			first.asked = 0
+		}
+		if first.expiry <= limit {
+			first.expiry = 0
+		}
+		t.placeDue(first)
+	}
+	return keys, time.Time{}
+}
+
+// startDeadlines begins to keep the heap with all locks that are known, or ends
+// that.
+func (t *Table) startDeadlines(on bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.deadlines.on, t.deadlines.heap = on, nil
+	for _, e := range t.entries {
+		e.due = due{}
+		if on {
+			t.setDue(e)
+		}
+	}
+}
+
+// clock notes how far a master's clock is before ours.
+func (t *Table) clock(addr string, offset time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.deadlines.clock[addr] = offset
+}
+
+// Touch has [Scanner.Watch] read a known lock at at, server time of its master, or
+// at once if that is over, and tell its sink. It replaces what was asked for the
+// same lock before; the zero time withdraws that. The hold's end withdraws it too.
+// Without a running Watch it does nothing.
+func (s *Scanner) Touch(key string, at time.Time) {
+	t := s.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.entries[key]
+	if !ok || !t.deadlines.on {
+		return
+	}
+	if e.asked = 0; !at.IsZero() {
+		e.asked = max(1, t.local(e, at))
+	}
+	t.placeDue(e)
+}
+
+// keepDeadlines has keys read that are due, until ctx ends.
+func (w *watcher) keepDeadlines(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.s.table.deadlines.wake:
+		case <-timer.C:
+		}
+		keys, next := w.s.table.takeDue(time.Now())
+		for _, key := range keys {
+			if n := w.ownerOf(key); n != nil && !n.queue.put(true, errand{key: key}) {
+				n.overrun()
+			}
+		}
+		if next.IsZero() {
+			timer.Stop()
+			continue
+		}
+		timer.Reset(time.Until(next))
+	}
+}
+
+// dueHeap orders entries by what is next; each knows its place.
+type dueHeap []*entry
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].next() < h[j].next() }
+
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].dueNo, h[j].dueNo = int32(i)+1, int32(j)+1
+}
+
+// Push implements [heap.Interface].
+func (h *dueHeap) Push(x any) {
+	e := x.(*entry)
+	e.dueNo = int32(len(*h)) + 1
+	*h = append(*h, e)
+}
+
+// Pop implements [heap.Interface].
+func (h *dueHeap) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	e.dueNo = 0
+	return e
+}

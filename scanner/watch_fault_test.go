@@ -1,0 +1,340 @@
+package scanner_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+// clientID returns the id of our connection of that name.
+func clientID(t testing.TB, c *redis.Client, name string) (id, line string) {
+	t.Helper()
+	list, err := c.ClientList(t.Context()).Result()
+	must(t, err)
+	for line := range strings.Lines(list) {
+		if strings.Contains(line, " name="+name+" ") {
+			id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
+			return id, line
+		}
+	}
+	return "", ""
+}
+
+// TestWatchRecoversFromADeadConnection kills each of the two connections. That
+// of the subscriber is noticed by its own end, that of the tracker by the next
+// check; either way the time since the last good check is blind.
+func TestWatchRecoversFromADeadConnection(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"subscriber", "tracker"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := testredis.Start(t)
+			c := srv.Client(t)
+			w := watch(t, fast(srv.URL()))
+			w.awaitState("tracking", whole)
+			w.audit()
+			for round := range 3 {
+				since := w.s.WatchState().Nodes[0].Since
+				blind := w.s.WatchState().Blind
+				id, _ := clientID(t, c, "locksteward-"+name)
+				must(t, c.ClientKillByFilter(t.Context(), "ID", id).Err())
+				// In the blind interval, or not: either way it is known in the end.
+				key := fmt.Sprintf("lock:%s:%d", name, round)
+				must(t, c.Set(t.Context(), key, "tok", 0).Err())
+				w.awaitState("set up again", func(s scanner.WatchState) bool {
+					return whole(s) && s.Nodes[0].Since.After(since)
+				})
+				if s := w.s.WatchState(); s.Blind <= blind || s.Nodes[0].Repaired {
+					t.Errorf("after the fault: blind %s, repaired %v", s.Blind, s.Nodes[0].Repaired)
+				}
+				got := sweep(t, w.s)
+				find(t, got.Locks, key)
+				if s := w.s.WatchState(); !s.Nodes[0].Repaired {
+					t.Error("a complete sweep did not repair the watch")
+				}
+				must(t, c.Set(t.Context(), key+":after", "tok", 0).Err())
+				w.awaitLock(key + ":after")
+			}
+			w.audit()
+		})
+	}
+}
+
+// TestFrozenAgentIsCutOff: while the agent does not read, what the server keeps
+// for it stays within 32 MiB, and then it is cut off.
+func TestFrozenAgentIsCutOff(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	ctx := t.Context()
+	proxy := testredis.NewProxy(t, srv.Addr())
+	w := watch(t, fast("redis://"+proxy.Addr()+"/0"))
+	w.awaitState("tracking", whole)
+	sweep(t, w.s)
+	proxy.Freeze(true)
+
+	const most = 32 << 20
+	long := strings.Repeat("x", 4096)
+	peak, cut := int64(0), false
+	for n := 0; n < 400 && !cut; n++ {
+		_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i := range 100 {
+				p.Set(ctx, fmt.Sprintf("lock:%s:%d:%d", long, n, i), "t", time.Second)
+			}
+			return nil
+		})
+		must(t, err)
+		id, line := clientID(t, c, "locksteward-subscriber")
+		cut = id == ""
+		peak = max(peak, field(line, "omem"))
+		if _, line := clientID(t, c, "locksteward-tracker"); field(line, "omem") > 1<<20 {
+			t.Fatalf("the tracker piles up: %s", line)
+		}
+	}
+	if !cut {
+		t.Fatalf("the server still feeds the frozen agent, %d bytes wait", peak)
+	}
+	// The limit is checked when something is added: one batch may be on top.
+	if peak > most+(2<<20) {
+		t.Errorf("the frozen agent cost %d bytes", peak)
+	}
+	t.Logf("cut off after %.1f MiB", float64(peak)/(1<<20))
+	proxy.Freeze(false)
+	w.awaitState("set up again, and blind meanwhile", func(s scanner.WatchState) bool { return whole(s) && s.Blind > 0 })
+	must(t, c.Set(ctx, "lock:after", "tok", 0).Err())
+	w.awaitLock("lock:after")
+	w.audit()
+}
+
+func field(line, name string) int64 {
+	_, rest, ok := strings.Cut(line, " "+name+"=")
+	if !ok {
+		return 0
+	}
+	var n int64
+	_, _ = fmt.Sscanf(rest, "%d", &n)
+	return n
+}
+
+func TestWatchOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	w := watch(t, fast(srv.URL()))
+	w.awaitState("tracking", whole)
+	must(t, c.Set(t.Context(), "lock:gone", "tok", 0).Err())
+	w.awaitLock("lock:gone")
+	srv.Restart()
+	w.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Blind > 0 })
+	w.awaitEnd("lock:gone", 1) // by the resync
+	c = srv.Client(t)
+	must(t, c.Set(t.Context(), "lock:new", "tok", 0).Err())
+	w.awaitLock("lock:new")
+	w.audit()
+}
+
+func TestWatchFollowsAClusterFailover(t *testing.T) {
+	t.Parallel()
+	cluster := testredis.StartCluster(t)
+	c := cluster.Client(t)
+	const key = "lock:{moves}:1"
+	master := cluster.NodeOf(key)
+	replica := cluster.AddReplica(t, master)
+	w := watch(t, fast(cluster.URL()))
+	w.awaitState("tracking on all masters", func(s scanner.WatchState) bool { return whole(s) && len(s.Nodes) == 3 })
+	must(t, c.Set(t.Context(), key, "tok", 0).Err())
+	w.awaitLock(key)
+	for i := range 30 {
+		must(t, c.Set(t.Context(), fmt.Sprintf("lock:spread:%d", i), "tok", 0).Err())
+	}
+	for i := range 30 {
+		w.awaitLock(fmt.Sprintf("lock:spread:%d", i))
+	}
+	w.audit()
+
+	master.Kill()
+	w.awaitState("another master", func(s scanner.WatchState) bool {
+		for _, n := range s.Nodes {
+			if n.Addr == master.Addr() {
+				return false
+			}
+		}
+		return whole(s) && len(s.Nodes) == 3 && s.Blind > 0
+	})
+	promoted := replica.Client(t)
+	testredis.Eventually(t, soon, func() bool { return promoted.Set(t.Context(), "lock:{moves}:2", "tok", 0).Err() == nil }, "no write after the failover")
+	w.awaitLock("lock:{moves}:2")
+	w.audit()
+}
+
+func TestWatchFollowsASentinelFailover(t *testing.T) {
+	t.Parallel()
+	sentinel := testredis.StartSentinel(t)
+	c := sentinel.Client(t)
+	w := watch(t, fast(sentinel.URL()))
+	w.awaitState("tracking", whole)
+	must(t, c.Set(t.Context(), "lock:before", "tok", 0).Err())
+	w.awaitLock("lock:before")
+	old := sentinel.Master()
+	sentinel.Failover(t)
+	w.awaitState("the new master", func(s scanner.WatchState) bool {
+		return whole(s) && s.Nodes[0].Addr != old.Addr() && s.Blind > 0
+	})
+	testredis.Eventually(t, soon, func() bool { return c.Set(t.Context(), "lock:after", "tok", 0).Err() == nil }, "no write after the failover")
+	w.awaitLock("lock:after")
+	w.audit()
+}
+
+// TestWatchNeedsNoMoreThanTheACL runs as the user of DESIGN §5 and looks into the
+// server's ACL LOG.
+func TestWatchNeedsNoMoreThanTheACL(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t, testredis.WithACL("user scanner on >pw resetkeys resetchannels "+strings.Join(scanner.ACL(), " ")))
+	c := srv.Client(t)
+	r := fast(srv.URL())
+	r.connect = connect.Config{URL: "redis://" + srv.Addr(), Username: "scanner", Password: "pw"}
+	w := watch(t, r)
+	w.awaitState("tracking", whole)
+	take(t, c, "lock:a", metaOf("a1"), time.Minute)
+	w.awaitLock("lock:a")
+	must(t, c.SetNX(t.Context(), "lock:b", "1", 0).Err())
+	w.awaitLock("lock:b")
+	w.audit()
+	log, err := c.ACLLog(t.Context(), 10).Result()
+	must(t, err)
+	for _, e := range log {
+		t.Errorf("refused: %s %s %s", e.Reason, e.Context, e.Object)
+	}
+}
+
+// TestWatchFallsBackToKeyspaceNotifications where the server's user may not
+// track, and says "sweep" until a notification has come.
+func TestWatchFallsBackToKeyspaceNotifications(t *testing.T) {
+	t.Parallel()
+	rules := scanner.ACL()
+	rules = append(rules, "-client|tracking")
+	rules = append(rules, scanner.ACLKeyspace(0, &class.Set{})...)
+	srv := testredis.Start(t, testredis.WithConfig("notify-keyspace-events KA"),
+		testredis.WithACL("user scanner on >pw resetkeys resetchannels "+strings.Join(rules, " ")))
+	c := srv.Client(t)
+	r := fast(srv.URL())
+	r.connect = connect.Config{URL: "redis://" + srv.Addr(), Username: "scanner", Password: "pw"}
+	w := watch(t, r)
+	w.awaitState("waiting for a first notification", func(s scanner.WatchState) bool {
+		return s.Mode == scanner.WatchSweep && strings.Contains(s.Reason, "none has come")
+	})
+	must(t, c.Set(t.Context(), "lock:k", "tok", 0).Err())
+	w.awaitLock("lock:k")
+	w.awaitState("keyspace", func(s scanner.WatchState) bool { return s.Mode == scanner.WatchKeyspace })
+	must(t, c.PExpire(t.Context(), "lock:k", time.Minute).Err())
+	w.await("lock:k", "a TTL", func(l locksteward.Lock) bool { return l.TTL > 0 })
+	w.audit()
+	if s := w.s.WatchState(); s.Mode != scanner.WatchKeyspace {
+		t.Errorf("mode %s: %s", s.Mode, s.Reason)
+	}
+}
+
+// TestKeyspaceNotificationsThatLackSomething are not believed once a sweep has
+// found what they did not tell.
+func TestKeyspaceNotificationsThatLackSomething(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t, testredis.WithConfig("notify-keyspace-events Kx")) // expiries alone
+	c := srv.Client(t)
+	r := fast(srv.URL())
+	r.scan.Watch = scanner.WatchKeyspace
+	w := watch(t, r)
+	must(t, c.Set(t.Context(), "lock:short", "tok", 50*time.Millisecond).Err())
+	w.awaitState("believed", func(s scanner.WatchState) bool { return s.Mode == scanner.WatchKeyspace })
+	sweep(t, w.s)
+	must(t, c.Set(t.Context(), "lock:untold", "tok", 0).Err())
+	sweep(t, w.s)
+	w.awaitState("not believed", func(s scanner.WatchState) bool {
+		return s.Mode == scanner.WatchSweep && strings.Contains(s.Reason, "notify-keyspace-events")
+	})
+}
+
+func TestWatchSaysWhyItCannot(t *testing.T) {
+	t.Parallel()
+	rules := append(scanner.ACL(), "-client|tracking")
+	srv := testredis.Start(t, testredis.WithACL("user scanner on >pw resetkeys resetchannels "+strings.Join(rules, " ")))
+	r := fast(srv.URL())
+	r.connect = connect.Config{URL: "redis://" + srv.Addr(), Username: "scanner", Password: "pw"}
+	w := watch(t, r)
+	s := w.s.WatchState()
+	if s.Mode != scanner.WatchSweep || !strings.Contains(s.Reason, "client|tracking") {
+		t.Errorf("state: %s %q", s.Mode, s.Reason)
+	}
+	for _, c := range s.Classes {
+		if c.Coverage != scanner.CoverageNone || c.Reason != s.Reason {
+			t.Errorf("class %+v", c)
+		}
+	}
+	if s.Blind != 0 {
+		t.Errorf("blind for %s: nothing was ever seen", s.Blind)
+	}
+	// Sweeps go on as ever.
+	must(t, srv.Client(t).Set(t.Context(), "lock:a", "tok", 0).Err())
+	find(t, sweep(t, w.s).Locks, "lock:a")
+}
+
+// TestWatchStopsAndStartsAgain leaves nothing behind in between.
+func TestWatchStopsAndStartsAgain(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	w := &told{t: t, s: fast(srv.URL()).build(t), locks: map[string]locksteward.Lock{}}
+	for i := range 3 {
+		stop := w.run(t)
+		w.awaitState("tracking", whole)
+		key := fmt.Sprintf("lock:%d", i)
+		must(t, c.Set(t.Context(), key, "tok", 0).Err())
+		w.awaitLock(key)
+		stop()
+		if s := w.s.WatchState(); s.Mode != scanner.WatchSweep || len(s.Nodes) != 0 {
+			t.Errorf("after the end: %+v", s)
+		}
+		testredis.Eventually(t, soon, func() bool {
+			id, _ := clientID(t, c, "locksteward-subscriber")
+			return id == ""
+		}, "the subscriber is still connected")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.s.AwaitWatch(ctx) // does not hang
+}
+
+// TestPausedWatchAsksNothing and is set up again afterwards, blind meanwhile.
+func TestPausedWatchAsksNothing(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	w := watch(t, fast(srv.URL()))
+	w.awaitState("tracking", whole)
+	must(t, c.Set(t.Context(), "lock:before", "tok", 0).Err())
+	w.awaitLock("lock:before")
+	w.s.Pause(locksteward.Pause{By: "ana"})
+	w.awaitState("paused", func(s scanner.WatchState) bool {
+		return s.Mode == scanner.WatchSweep && strings.Contains(s.Reason, "paused")
+	})
+	testredis.Eventually(t, soon, func() bool {
+		id, _ := clientID(t, c, "locksteward-subscriber")
+		return id == ""
+	}, "the subscriber is still connected")
+	must(t, c.Set(t.Context(), "lock:during", "tok", 0).Err())
+	must(t, c.Del(t.Context(), "lock:before").Err())
+	w.s.Resume()
+	w.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Blind > 0 })
+	w.awaitEnd("lock:before", 1)
+	find(t, sweep(t, w.s).Locks, "lock:during")
+	w.audit()
+}

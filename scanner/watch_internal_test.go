@@ -1,0 +1,247 @@
+package scanner
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/testredis"
+)
+
+func openConn(t *testing.T, url string) *connect.Conn {
+	t.Helper()
+	conn, err := connect.Open(connect.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+// TestABrokenRedirectIsTold: the tracker of a dead subscriber still answers
+// PONG, and only CLIENT TRACKINGINFO says what is wrong.
+func TestABrokenRedirectIsTold(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	to := listener{changed: func([]string) {}, flushed: func() {}}
+	p, err := openTracking(t.Context(), openConn(t, srv.URL()), srv.Addr(), []string{"lock:"}, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { p.close(); <-p.ended }()
+	if err := p.check(t.Context()); err != nil {
+		t.Fatalf("check: %v", err)
+	}
+	if err := c.ClientKillByFilter(t.Context(), "ID", fmt.Sprint(p.id)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	// The server notices when it wants to tell of something.
+	if err := c.Set(t.Context(), "lock:a", "tok", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.tracker.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("ping: %v", err)
+	}
+	testredis.Eventually(t, 5*time.Second, func() bool {
+		return errors.Is(p.checkTracker(t.Context()), errBroken)
+	}, "the tracker's word is good")
+}
+
+func TestJudgeTracking(t *testing.T) {
+	t.Parallel()
+	p := &pair{id: 7, prefixes: []string{"a:", "b:"}}
+	reply := func(redirect int64, prefixes []any, flags ...any) []any {
+		return []any{"flags", flags, "redirect", redirect, "prefixes", prefixes}
+	}
+	both := []any{"b:", "a:"}
+	for name, c := range map[string]struct {
+		reply []any
+		good  bool
+	}{
+		"whole":          {reply(7, both, "on", "bcast"), true},
+		"broken":         {reply(7, both, "on", "bcast", "broken_redirect"), false},
+		"off":            {reply(-1, nil, "off"), false},
+		"not broadcast":  {reply(7, both, "on"), false},
+		"other client":   {reply(8, both, "on", "bcast"), false},
+		"fewer prefixes": {reply(7, []any{"a:"}, "on", "bcast"), false},
+		"nothing":        {nil, false},
+		"odd":            {[]any{"flags", 3, "redirect", "x", "prefixes"}, false},
+	} {
+		if err := p.judgeTracking(c.reply); (err == nil) != c.good || !c.good && !errors.Is(err, errBroken) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestFoldedPrefixes: whatever is wanted, no prefix overlaps another, and what
+// the list covers is what it was asked to.
+func TestFoldedPrefixes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		wanted := rapid.SliceOf(rapid.StringMatching(`[ab:]{0,4}`)).Draw(rt, "wanted")
+		plan := watchPlan{prefixes: foldPrefixes(wanted)}
+		for i, p := range plan.prefixes {
+			for j, q := range plan.prefixes {
+				if p == "" || i != j && len(q) >= len(p) && q[:len(p)] == p {
+					rt.Fatalf("%q overlaps %q", p, q)
+				}
+			}
+		}
+		key := rapid.StringMatching(`[ab:]{0,6}`).Draw(rt, "key")
+		want := slices.ContainsFunc(wanted, func(p string) bool { return p != "" && len(key) >= len(p) && key[:len(p)] == p })
+		if got := plan.covers(key); got != want {
+			rt.Fatalf("covers(%q) = %v with %q", key, got, wanted)
+		}
+	})
+}
+
+func TestWatchPlanIsBounded(t *testing.T) {
+	t.Parallel()
+	var classes []class.Class
+	for i := range 100 {
+		classes = append(classes, class.Class{Name: fmt.Sprintf("c%d", i), Match: []string{fmt.Sprintf("app%d:lock:*", i)}})
+	}
+	set, err := class.NewSet(classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := newWatchPlan(set, []string{"locksteward:"})
+	if len(plan.prefixes) > maxPrefixes {
+		t.Errorf("%d prefixes", len(plan.prefixes))
+	}
+	if !plan.covers("locksteward:meta:{x}") || plan.covers("locksteward:fence:{1}") || plan.covers("locksteward:instance:a") {
+		t.Error("the wrong companions are watched")
+	}
+	if first, last := plan.classes[0], plan.classes[99]; first.Coverage != CoverageFull || last.Coverage != CoverageNone || last.Reason == "" {
+		t.Errorf("first %+v, last %+v", first, last)
+	}
+	if d := plan.classes[100]; d.Class != class.Default || d.Coverage != CoverageNone || d.Reason == "" {
+		t.Errorf("default: %+v", d)
+	}
+}
+
+// TestDeadlines puts, moves and removes entries and compares with a plain list.
+func TestDeadlines(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		table := newTable(locksteward.Target{Name: "t"})
+		table.startDeadlines(true)
+		kind := &shape{node: "n"}
+		model := map[string]int64{}
+		rt.Repeat(map[string]func(*rapid.T){
+			"see": func(rt *rapid.T) {
+				key := rapid.StringMatching(`[a-f]`).Draw(rt, "key")
+				at := rapid.Int64Range(-1, 50).Draw(rt, "expires")
+				table.mu.Lock()
+				table.update(look{key: key, kind: kind, digest: "d", expireAt: at, at: 1})
+				table.mu.Unlock()
+				delete(model, key)
+				if at > 0 {
+					model[key] = at
+				}
+			},
+			"drop": func(rt *rapid.T) {
+				key := rapid.StringMatching(`[a-f]`).Draw(rt, "key")
+				table.mu.Lock()
+				table.drop(key)
+				table.mu.Unlock()
+				delete(model, key)
+			},
+			"take": func(rt *rapid.T) {
+				now := rapid.Int64Range(0, 60).Draw(rt, "now")
+				keys, next := table.takeDue(time.UnixMilli(now))
+				for _, key := range keys {
+					if at, ok := model[key]; !ok || at+3 > now {
+						rt.Fatalf("%s is due at %d, taken at %d", key, at, now)
+					}
+					delete(model, key)
+				}
+				soonest := int64(0)
+				for key, at := range model {
+					if at+3 <= now {
+						rt.Fatalf("%s was due at %d and is not taken at %d", key, at, now)
+					}
+					if soonest == 0 || at+3 < soonest {
+						soonest = at + 3
+					}
+				}
+				if soonest == 0 != next.IsZero() || soonest != 0 && next.UnixMilli() != soonest {
+					rt.Fatalf("next is %v, want %d", next, soonest)
+				}
+			},
+		})
+	})
+}
+
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	q := newQueue()
+	q.put(false, errand{key: "calm"}, errand{key: "both", waiters: true})
+	q.put(true, errand{key: "urgent"}, errand{key: "both", written: true}, errand{key: "urgent", metaPrefix: "m:"})
+	got := q.take(10)
+	want := []errand{{key: "urgent", metaPrefix: "m:"}, {key: "both", written: true, waiters: true}, {key: "calm"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("took %+v, want %+v", got, want)
+	}
+	if !q.empty() || !q.has("calm") {
+		t.Error("a key that is being read is not known")
+	}
+	q.done(got)
+	if q.has("calm") {
+		t.Error("a key that was read is still known")
+	}
+	for i := range maxQueued {
+		if !q.put(true, errand{key: fmt.Sprint(i)}) {
+			t.Fatalf("no room for number %d", i)
+		}
+	}
+	if q.put(true, errand{key: "too many"}) || !q.put(true, errand{key: "7"}) {
+		t.Error("the queue is not bounded, or refuses what it has")
+	}
+}
+
+// TestReadCost books what the server says that its commands cost, within bounds,
+// and never more than the time that passed.
+func TestReadCost(t *testing.T) {
+	t.Parallel()
+	const long = time.Second
+	stats := func(calls, usec int) info {
+		return parseInfo(fmt.Sprintf("# Commandstats\r\ncmdstat_getrange:calls=%d,usec=%d,usec_per_call=0.5,rejected_calls=0\r\n"+
+			"cmdstat_memory|usage:calls=%d,usec=%d,usec_per_call=0.5\r\ncmdstat_keys:calls=9,usec=90000000,usec_per_call=1\r\n", calls, usec, calls, usec))
+	}
+	c := newReadCost()
+	want := func(what string, per time.Duration) {
+		t.Helper()
+		if got := c.of(100, long); got != callCost+100*per {
+			t.Errorf("%s: 100 commands cost %s, want %s", what, got, callCost+100*per)
+		}
+	}
+	want("not told yet", unlearnedCost)
+	c.learn(stats(10, 5)) // too few
+	want("hardly told", unlearnedCost)
+	c.learn(stats(1000, 900))
+	want("told", 900*time.Nanosecond+aroundCommand)
+	c.learn(stats(2000, 900+2000))
+	want("slower since", 2*time.Microsecond+aroundCommand)
+	c.learn(stats(5, 3)) // restarted
+	want("restarted", 2*time.Microsecond+aroundCommand)
+	c.learn(stats(1005, 3))
+	want("faster than any", commandCost)
+	c.learn(stats(2005, 1_000_000))
+	want("slower than any", maxCost)
+	if got := c.of(100, 30*time.Microsecond); got != 30*time.Microsecond {
+		t.Errorf("100 commands in 30 µs cost %s", got)
+	}
+}

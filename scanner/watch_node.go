@@ -1,0 +1,368 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// Waits before a pair is set up again.
+const (
+	rebuildFirst = 50 * time.Millisecond
+	rebuildMost  = 5 * time.Second
+	// retryRefused is how long something that the server or its ACL refused is
+	// not tried again: each try is an entry in its ACL LOG.
+	retryRefused = 10 * time.Minute
+)
+
+// nodeWatch watches one master. Its goroutines belong to the watcher.
+type nodeWatch struct {
+	w     *watcher
+	addr  string
+	queue *queue
+	reads *readCost
+	// vanished is how often a changed key is gone when it is read; it belongs to
+	// the goroutine that reads.
+	vanished share
+	replan   chan struct{} // holds one token when the plan changed
+	tried    chan struct{} // closed when the first pair stood, or did not
+
+	mu     sync.Mutex
+	master connect.Master
+	plan   watchPlan
+	mode   WatchMode
+	reason string // why it is not tracking
+	offset time.Duration
+	// since is when the pair was set up, lastGood when the last good check began;
+	// zero without a pair.
+	since, lastGood time.Time
+	// blindFrom is since when changes may go unseen; zero while none do.
+	blindFrom time.Time
+	blind     time.Duration // of intervals that are over
+	// repaired says that a complete sweep began and ended since the pair was set
+	// up: from then on all that is watched is known.
+	repaired bool
+	// proven says that a keyspace notification came at all; silent, that a sweep
+	// found what should have come.
+	proven, silent bool
+	suspects       map[string]suspect
+	waiting        map[string]int32 // locks that are waited for, and by how many
+}
+
+func newNodeWatch(w *watcher, m connect.Master, plan watchPlan) *nodeWatch {
+	return &nodeWatch{
+		w: w, addr: m.Addr, queue: newQueue(), reads: newReadCost(), replan: make(chan struct{}, 1), tried: make(chan struct{}),
+		master: m, plan: plan, mode: WatchSweep, reason: "not set up yet",
+		suspects: map[string]suspect{}, waiting: map[string]int32{},
+	}
+}
+
+// watch keeps a pair up until ctx ends.
+func (n *nodeWatch) watch(ctx context.Context) {
+	wait := rebuildFirst
+	tried := sync.OnceFunc(func() { close(n.tried) })
+	defer tried()
+	for n.w.allowed(ctx) == nil {
+		p, err := n.open(ctx)
+		tried()
+		switch {
+		case err == nil:
+			wait = rebuildFirst
+			err = n.attend(ctx, p)
+			p.close()
+			<-p.ended
+			n.fault(ctx, err)
+		case errors.Is(err, errRefused):
+			n.without(err)
+			n.pause(ctx, retryRefused)
+		default:
+			n.w.log.Debug("watch is not set up", zap.String("node", n.addr), zap.Error(err))
+			n.pause(ctx, wait)
+			wait = min(2*wait, rebuildMost)
+		}
+	}
+}
+
+// pause waits for d or for another plan.
+func (n *nodeWatch) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-n.replan:
+	case <-timer.C:
+	}
+}
+
+// open sets up the best pair that the server and the configuration allow.
+func (n *nodeWatch) open(ctx context.Context) (*pair, error) {
+	n.mu.Lock()
+	prefixes := n.plan.prefixes
+	n.mu.Unlock()
+	wanted := n.w.s.cfg.Watch
+	if wanted == WatchOff {
+		return nil, fmt.Errorf("%w: the configuration says watch: off", errRefused)
+	}
+	conn := n.w.s.conn
+	to := listener{changed: n.changed, flushed: n.flushed}
+	var refused error
+	if wanted != WatchKeyspace {
+		p, err := openTracking(ctx, conn, n.addr, prefixes, to)
+		if err == nil {
+			n.up(WatchTracking, p)
+			return p, nil
+		}
+		if wanted == WatchTracking || !errors.Is(err, errRefused) {
+			return nil, err
+		}
+		refused = err
+	}
+	p, err := openKeyspace(ctx, conn, n.addr, n.w.s.target.DB, prefixes, to)
+	if err != nil {
+		return nil, errors.Join(refused, err)
+	}
+	n.up(WatchKeyspace, p)
+	return p, nil
+}
+
+// up notes that a pair stands, and has everything known read again: what
+// changed before is in nobody's queue.
+func (n *nodeWatch) up(mode WatchMode, p *pair) {
+	now := time.Now()
+	n.mu.Lock()
+	n.mode, n.reason = mode, ""
+	if mode == WatchKeyspace {
+		n.reason = "keyspace notifications: none has come yet"
+	}
+	n.since, n.lastGood, n.repaired = now, now, false
+	n.proven, n.silent = false, false
+	n.offset = p.offset
+	again := !n.blindFrom.IsZero()
+	if again {
+		n.blind += now.Sub(n.blindFrom)
+		n.blindFrom = time.Time{}
+	}
+	n.mu.Unlock()
+	n.w.s.table.clock(n.addr, p.offset)
+	n.resync()
+	if again {
+		n.w.log.Info("watch is set up again", zap.String("node", n.addr))
+	}
+}
+
+// without notes that this master is not watched.
+func (n *nodeWatch) without(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	reason := connect.Explain(err)
+	if n.w.s.cfg.Watch == WatchOff {
+		reason = "watch: off"
+	}
+	if n.reason != reason {
+		n.w.log.Info("master is swept and not watched", zap.String("node", n.addr), zap.String("reason", reason))
+	}
+	n.mode, n.reason = WatchSweep, reason
+}
+
+// attend checks the pair each second until it is faulty, another plan is wanted,
+// or ctx ends.
+func (n *nodeWatch) attend(ctx context.Context, p *pair) error {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	var learned time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-n.replan:
+			return errReplan
+		case <-p.ended:
+			return fmt.Errorf("listen: %w", p.failed)
+		case <-tick.C:
+		}
+		if n.w.s.Paused() != nil {
+			return errPaused
+		}
+		began := time.Now()
+		if err := p.check(ctx); err != nil {
+			return err
+		}
+		n.good(began, p.offset)
+		if began.Sub(learned) >= learnEvery {
+			learned = began
+			n.learnCosts(ctx)
+		}
+	}
+}
+
+// learnCosts asks what the watch's commands cost the server. Where it may not be
+// asked, a cautious guess is booked.
+func (n *nodeWatch) learnCosts(ctx context.Context) {
+	n.mu.Lock()
+	client := n.master.Client
+	n.mu.Unlock()
+	if text, err := client.Info(ctx, "commandstats").Result(); err == nil {
+		n.reads.learn(parseInfo(text))
+	}
+}
+
+// errPaused ends a pair because an operator wants quiet: even without our asking,
+// tracking costs the server something with every write.
+var errPaused = errors.New("an operator paused the target")
+
+// errReplan ends a pair because other prefixes are wanted.
+var errReplan = errors.New("the classes changed")
+
+// good notes a good check that began at began, and judges what is under
+// suspicion for long enough.
+func (n *nodeWatch) good(began time.Time, offset time.Duration) {
+	n.mu.Lock()
+	n.lastGood = began
+	n.offset = offset
+	missed := n.judgeSuspects(began)
+	n.mu.Unlock()
+	n.w.s.table.clock(n.addr, offset)
+	for _, key := range missed {
+		n.w.miss(n, key)
+	}
+}
+
+// fault ends what the pair told: from the last good check on, changes may have
+// gone unseen. The masters may have changed too.
+func (n *nodeWatch) fault(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	n.mu.Lock()
+	if n.mode == WatchTracking || n.proven {
+		n.blindFrom = n.lastGood
+	}
+	n.mode, n.reason = WatchSweep, "being set up again: "+connect.Explain(err)
+	if errors.Is(err, errPaused) {
+		n.reason = "paused; resume the target"
+	}
+	n.since, n.lastGood, n.repaired = time.Time{}, time.Time{}, false
+	clear(n.suspects)
+	n.mu.Unlock()
+	if errors.Is(err, errPaused) || errors.Is(err, errReplan) {
+		n.w.log.Info("watch is taken down", zap.String("node", n.addr), zap.Error(err))
+	} else {
+		n.w.log.Warn("watch broke: it is set up again and the next sweep repairs what it missed",
+			zap.String("node", n.addr), zap.Error(err))
+	}
+	n.w.lookAround()
+}
+
+// changed takes the keys of a push.
+func (n *nodeWatch) changed(keys []string) {
+	errands := make([]errand, 0, len(keys))
+	for _, key := range keys {
+		if e, ok := n.errandFor(key); ok {
+			errands = append(errands, e)
+		}
+	}
+	n.w.events.Add(int64(len(keys)))
+	n.clearSuspects(errands)
+	if len(errands) > 0 && !n.queue.put(true, errands...) {
+		n.overrun()
+	}
+}
+
+// errandFor says what is to be read because key changed, if anything.
+func (n *nodeWatch) errandFor(key string) (errand, bool) {
+	s := n.w.s
+	for _, prefix := range s.prefixes {
+		kind, lockKey, ok := record.ParseCompanion(prefix, key)
+		if !ok {
+			continue
+		}
+		switch kind {
+		case record.KindMeta:
+			return errand{key: lockKey, metaPrefix: prefix, written: true}, true
+		case record.KindWaiter:
+			return errand{key: lockKey, waiters: true}, true
+		default:
+			return errand{}, false
+		}
+	}
+	if !s.mayBeLock(key) {
+		return errand{}, false
+	}
+	return errand{key: key, written: true}, true
+}
+
+// flushed is a FLUSHALL or FLUSHDB: whatever was there may be gone.
+func (n *nodeWatch) flushed() {
+	n.mu.Lock()
+	clear(n.suspects) // what it took is no miss
+	clear(n.waiting)
+	n.mu.Unlock()
+	n.resync()
+}
+
+// resync has every known lock of the master read again, at once.
+func (n *nodeWatch) resync() {
+	n.mu.Lock()
+	m := n.master
+	n.mu.Unlock()
+	var errands []errand
+	for _, key := range n.w.s.table.keysOf(m.Owns) {
+		errands = append(errands, errand{key: key, waiters: true})
+	}
+	if len(errands) > 0 && !n.queue.put(true, errands...) {
+		n.overrun()
+	}
+}
+
+// overrun is more changed keys than may wait to be read.
+func (n *nodeWatch) overrun() {
+	n.mu.Lock()
+	first := n.repaired
+	n.repaired = false
+	clear(n.suspects)
+	n.mu.Unlock()
+	if first {
+		n.w.log.Warn("more keys change than the budget lets us read: the next sweep repairs what is left out",
+			zap.String("node", n.addr), zap.Int("waiting", maxQueued))
+	}
+}
+
+// watching says whether pushes can be relied on. n.mu is held.
+func (n *nodeWatch) watching() bool {
+	switch n.mode {
+	case WatchTracking:
+		return true
+	case WatchKeyspace:
+		return n.proven && !n.silent
+	default:
+		return false
+	}
+}
+
+// setPlan takes other prefixes; the pair is set up again if they differ.
+func (n *nodeWatch) setPlan(plan watchPlan) {
+	n.mu.Lock()
+	same := slices.Equal(n.plan.prefixes, plan.prefixes)
+	n.plan = plan
+	n.mu.Unlock()
+	if !same {
+		select {
+		case n.replan <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (n *nodeWatch) setMaster(m connect.Master) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.master = m
+}

@@ -1,0 +1,67 @@
+package scanner
+
+import "time"
+
+// maxGone bounds how many keys are remembered as gone during one sweep.
+const maxGone = 100_000
+
+// departed are keys that direct reads found gone while a sweep is under way,
+// with the server time of the look (µs): what the sweep saw of them before is no
+// news. Without that a short lock would come back to life when the sweep ends.
+// The table's lock guards it.
+type departed struct {
+	sweeping bool
+	at       map[string]int64
+	// before is the time up to which some were forgotten for want of room.
+	before int64
+}
+
+// depart notes that key was found gone. t.mu is held.
+func (t *Table) depart(key string, at int64) {
+	d := &t.departed
+	if !d.sweeping {
+		return
+	}
+	if len(d.at) >= maxGone {
+		clear(d.at)
+		d.before = max(d.before, at)
+	}
+	d.at[key] = at
+}
+
+// hasDeparted says whether a look at an unknown key is older than what is known
+// of it. t.mu is held.
+func (t *Table) hasDeparted(l *look) bool {
+	d := &t.departed
+	if !d.sweeping {
+		return false
+	}
+	return l.at < d.at[l.key] || l.at < d.before
+}
+
+// beginSweep and endSweep are the time in which departures matter.
+func (t *Table) beginSweep() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.departed = departed{sweeping: true, at: map[string]int64{}}
+}
+
+func (t *Table) endSweep() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.departed = departed{}
+}
+
+// late returns the locks of a complete pass that it did not see and that are
+// known all the same: taken while it ran, and read directly since it began at
+// began, server time. t.mu is held.
+func (t *Table) late(p *pass, turn uint32, began time.Time) []*entry {
+	var out []*entry
+	for _, e := range t.entries {
+		if e.turn != turn && e.at >= micros(began) && p.master.Owns(e.key) {
+			e.turn = turn
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package scanner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// Bounds of what is watched.
+const (
+	// minPrefix is how many literal bytes a pattern must begin with: a shorter
+	// prefix would have the server tell of much that is no lock.
+	minPrefix = 3
+	// maxPrefixes bounds what each write to the server, of whatever key, costs it:
+	// it compares the key with every prefix.
+	maxPrefixes = 64
+)
+
+// builtinPrefixes are how lock names begin most often where no class says so.
+// There are few of them because each costs something with every write.
+var builtinPrefixes = []string{"lock:", "locks:", "mutex:", "redlock:"}
+
+// Coverage is how much of a class is watched.
+type Coverage string
+
+const (
+	// CoverageFull is every key of the class.
+	CoverageFull Coverage = "watched"
+	// CoveragePart is some of its patterns.
+	CoveragePart Coverage = "partly"
+	// CoverageNone is by sweeps alone.
+	CoverageNone Coverage = "sweep"
+)
+
+// ClassWatch says how far the keys of one class are watched.
+type ClassWatch struct {
+	Class    string
+	Coverage Coverage
+	// Reason is why it is not all of them, with the remedy; "" for CoverageFull.
+	Reason string
+}
+
+// watchPlan is what to ask the server to tell of.
+type watchPlan struct {
+	prefixes []string // folded: none begins with another; sorted
+	classes  []ClassWatch
+}
+
+// newWatchPlan takes the prefixes of our companions, of the configured patterns
+// and of the built-in ones, in this order of importance.
+func newWatchPlan(classes *class.Set, companions []string) watchPlan {
+	var wanted []string
+	for _, c := range companions {
+		wanted = append(wanted, c+string(record.KindMeta)+":", c+string(record.KindWaiter)+":")
+	}
+	for _, c := range classes.All() {
+		for _, pattern := range c.Match {
+			if p := class.LiteralPrefix(pattern); len(p) >= minPrefix {
+				wanted = append(wanted, p)
+			}
+		}
+	}
+	wanted = append(wanted, builtinPrefixes...)
+	plan := watchPlan{prefixes: foldPrefixes(wanted)}
+	for len(plan.prefixes) > maxPrefixes {
+		// The least important first; what remains may fold no better.
+		wanted = wanted[:len(wanted)-1]
+		plan.prefixes = foldPrefixes(wanted)
+	}
+	for _, c := range classes.All() {
+		plan.classes = append(plan.classes, plan.coverage(c))
+	}
+	if !slices.ContainsFunc(plan.classes, func(c ClassWatch) bool { return c.Class == class.Default }) {
+		plan.classes = append(plan.classes, plan.defaultCoverage())
+	}
+	return plan
+}
+
+func (p watchPlan) coverage(c class.Class) ClassWatch {
+	w := ClassWatch{Class: c.Name, Coverage: CoverageFull}
+	covered := 0
+	for _, pattern := range c.Match {
+		prefix := class.LiteralPrefix(pattern)
+		switch {
+		case p.covers(prefix):
+			covered++
+		case w.Reason != "":
+		case len(prefix) < minPrefix:
+			w.Reason = fmt.Sprintf("pattern %q begins with fewer than %d literal bytes; write one that begins as the keys do", pattern, minPrefix)
+		default:
+			w.Reason = fmt.Sprintf("pattern %q is beyond the %d prefixes that are watched, since each costs the server something with every write; give the classes a common beginning", pattern, maxPrefixes)
+		}
+	}
+	switch covered {
+	case len(c.Match):
+	case 0:
+		w.Coverage = CoverageNone
+	default:
+		w.Coverage = CoveragePart
+	}
+	return w
+}
+
+func (p watchPlan) defaultCoverage() ClassWatch {
+	var have []string
+	for _, b := range builtinPrefixes {
+		if p.covers(b) {
+			have = append(have, b)
+		}
+	}
+	if len(have) == 0 {
+		return ClassWatch{class.Default, CoverageNone, "the configured classes take all prefixes that are watched; configure a class for these keys"}
+	}
+	return ClassWatch{
+		class.Default, CoveragePart,
+		"of the names that no class claims only those are watched that begin with " + strings.Join(have, " ") + "; configure a class for the others",
+	}
+}
+
+// covers says whether the server tells of every change of key.
+func (p watchPlan) covers(key string) bool {
+	// Of a folded set only the last prefix that is not behind key can begin it.
+	i, found := slices.BinarySearch(p.prefixes, key)
+	return found || i > 0 && strings.HasPrefix(key, p.prefixes[i-1])
+}
+
+// foldPrefixes drops what another prefix covers and returns the rest, sorted.
+// The server refuses prefixes that overlap.
+func foldPrefixes(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	var out []string
+	for _, p := range list {
+		if p == "" || len(out) > 0 && strings.HasPrefix(p, out[len(out)-1]) {
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}

@@ -1,0 +1,156 @@
+package scanner
+
+import (
+	"sync"
+)
+
+// maxQueued bounds the keys that wait to be read. Beyond it the server changes
+// faster than the budget lets us look, and the next sweep has to tell.
+const maxQueued = 200_000
+
+// errand is why a key is to be read.
+type errand struct {
+	key string
+	// metaPrefix is where its metadata stands, if a push told.
+	metaPrefix string
+	// written says that a push told of it just now: its idle time is no news.
+	written bool
+	// waiters says that its waiters changed, or are not known.
+	waiters bool
+	// tries counts looks that came to nothing since the key changed under them.
+	tries int8
+}
+
+// merge adds what another reason for the same key tells.
+func (e *errand) merge(o errand) {
+	if o.metaPrefix != "" {
+		e.metaPrefix = o.metaPrefix
+	}
+	e.written = e.written || o.written
+	e.waiters = e.waiters || o.waiters
+	e.tries = max(e.tries, o.tries)
+}
+
+// queue is the keys of one master that are to be read: those that changed or are
+// due first, then those that are only to be looked at again; each in the order
+// of arrival, each once. It is safe for concurrent use.
+type queue struct {
+	wake chan struct{} // holds one token when there is something
+
+	mu     sync.Mutex
+	urgent lane
+	calm   lane
+	// under are the keys that are being read right now.
+	under map[string]struct{}
+}
+
+type lane struct {
+	order []string
+	all   map[string]errand
+}
+
+func newQueue() *queue {
+	return &queue{
+		wake:   make(chan struct{}, 1),
+		urgent: lane{all: map[string]errand{}}, calm: lane{all: map[string]errand{}},
+		under: map[string]struct{}{},
+	}
+}
+
+// put queues keys and says whether there was room.
+func (q *queue) put(urgent bool, errands ...errand) bool {
+	q.mu.Lock()
+	room := true
+	for _, e := range errands {
+		room = q.add(urgent, e) && room
+	}
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	return room
+}
+
+func (q *queue) add(urgent bool, e errand) bool {
+	to, other := &q.urgent, &q.calm
+	if !urgent {
+		to, other = other, to
+	}
+	if was, ok := to.all[e.key]; ok {
+		was.merge(e)
+		to.all[e.key] = was
+		return true
+	}
+	if was, ok := other.all[e.key]; ok {
+		if !urgent {
+			was.merge(e)
+			other.all[e.key] = was
+			return true
+		}
+		e.merge(was)
+		delete(other.all, e.key) // its place in order is skipped
+	}
+	if len(to.all)+len(other.all) >= maxQueued {
+		return false
+	}
+	to.all[e.key] = e
+	to.order = append(to.order, e.key)
+	return true
+}
+
+// take returns up to n keys and marks them as being read until [queue.done].
+func (q *queue) take(n int) []errand {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var out []errand
+	for _, l := range []*lane{&q.urgent, &q.calm} {
+		out = l.take(out, n)
+	}
+	for _, e := range out {
+		q.under[e.key] = struct{}{}
+	}
+	return out
+}
+
+func (l *lane) take(out []errand, n int) []errand {
+	i := 0
+	for ; i < len(l.order) && len(out) < n; i++ {
+		if e, ok := l.all[l.order[i]]; ok {
+			delete(l.all, e.key)
+			out = append(out, e)
+		}
+	}
+	if l.order = l.order[i:]; len(l.order) == 0 {
+		l.order = nil
+	}
+	return out
+}
+
+// done ends what take began.
+func (q *queue) done(errands []errand) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range errands {
+		delete(q.under, e.key)
+	}
+}
+
+// has says whether key waits to be read or is being read.
+func (q *queue) has(key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, urgent := q.urgent.all[key]
+	_, calm := q.calm.all[key]
+	_, under := q.under[key]
+	return urgent || calm || under
+}
+
+// size is how many keys wait.
+func (q *queue) size() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.urgent.all) + len(q.calm.all)
+}
+
+func (q *queue) empty() bool { return q.size() == 0 }

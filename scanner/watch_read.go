@@ -1,0 +1,314 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// Times of reading after pushes.
+const (
+	// window is the least time between two batches of a master: the first change is
+	// read at once, and what follows within it is read together.
+	window = 20 * time.Millisecond
+	// afterError is the wait before a failed batch is tried again.
+	afterError = 100 * time.Millisecond
+	// maxTries bounds looks at a key that changes under each of them.
+	maxTries = 5
+)
+
+// read reads what is queued until ctx ends.
+func (n *nodeWatch) read(ctx context.Context) {
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.queue.wake:
+		}
+		for !n.queue.empty() {
+			if sleep(ctx, window-time.Since(last)) != nil {
+				return
+			}
+			last = time.Now()
+			for rest := n.queue.size(); rest > 0; rest -= subjectsPerLook {
+				if err := n.readBatch(ctx, n.queue.take(min(rest, subjectsPerLook))); err != nil {
+					if ctx.Err() != nil {
+						return
+					}
+					n.w.log.Debug("changed keys are not read", zap.String("node", n.addr), zap.Error(err))
+					if sleep(ctx, afterError) != nil {
+						return
+					}
+					break
+				}
+			}
+		}
+	}
+}
+
+// readBatch reads some keys and hands on what they tell. Keys that could not be
+// read go back into the queue; an error says that none could.
+func (n *nodeWatch) readBatch(ctx context.Context, errands []errand) error {
+	if len(errands) == 0 {
+		return nil
+	}
+	defer n.queue.done(errands)
+	err := n.w.affordable(ctx)
+	if err == nil {
+		err = n.readNow(ctx, errands)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errMoved) && len(errands) > 1:
+		// One of them is elsewhere: find it.
+		for i := range errands {
+			if err := n.readBatch(ctx, errands[i:i+1]); err != nil && !errors.Is(err, errMoved) {
+				return err
+			}
+		}
+		return nil
+	case errors.Is(err, errMoved):
+		n.w.lookAround()
+		n.again(errands)
+		return err
+	}
+	if !n.queue.put(true, errands...) {
+		n.overrun()
+	}
+	return err
+}
+
+// again queues keys that could not be read, not for ever; the next sweep tells of
+// the others. A key of another master goes there.
+func (n *nodeWatch) again(errands []errand) {
+	for _, e := range errands {
+		if e.tries++; e.tries >= maxTries {
+			continue
+		}
+		to := n
+		if owner := n.w.ownerOf(e.key); owner != nil {
+			to = owner
+		}
+		if !to.queue.put(true, e) {
+			to.overrun()
+		}
+	}
+}
+
+// reader reads for the watch: under its budget, which the caller waited for.
+func (n *nodeWatch) reader() *reader {
+	n.mu.Lock()
+	client := n.master.Client
+	n.mu.Unlock()
+	return &reader{
+		client: client, node: n.addr, caps: n.w.s.caps, prefixes: n.w.s.prefixes,
+		call: func(_ context.Context, count int, pipeline func() error) error {
+			began := time.Now()
+			err := pipeline()
+			cost := work{took: n.reads.of(count, time.Since(began)), latency: 1, memory: 1}
+			n.w.gaze.spend(cost)
+			n.w.s.budget.spend(cost)
+			return err
+		},
+	}
+}
+
+func (n *nodeWatch) readNow(ctx context.Context, errands []errand) error {
+	s, r := n.w.s, n.reader()
+	left, err := n.sift(ctx, r, errands)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	errands = left
+	classes := s.classes.Load()
+	subjects := make([]subject, len(errands))
+	for i, e := range errands {
+		sub := subject{key: e.key, match: classes.Classify(e.key), metaPrefix: e.metaPrefix, memory: s.table.remember(e.key)}
+		if !sub.known && e.written {
+			// Most locks are strings, and one that was written just now has no idle
+			// time: two questions less. Another type says so itself.
+			sub.known, sub.typ = true, "string"
+		}
+		subjects[i] = sub
+	}
+	began := time.Now()
+	sights, err := r.inspect(ctx, subjects)
+	if err != nil {
+		return err
+	}
+	n.w.reads.Add(int64(len(sights)))
+	for i := range sights {
+		n.vanished.note(sights[i].as == gone)
+	}
+	waiters, err := n.readWaiters(ctx, r, errands, sights)
+	if err != nil {
+		return err
+	}
+	o := observer{target: s.target, digest: s.digest, texts: texts{}}
+	glances := make([]watchGlance, len(sights))
+	for i := range sights {
+		glances[i] = n.glance(&o, &sights[i])
+	}
+	n.w.instances.join(ctx, n.w, glances)
+	n.settle(ctx, began, errands, glances, waiters)
+	return nil
+}
+
+// watchGlance is one look of the watch: l is nil unless it saw a lock.
+type watchGlance struct {
+	sight *sight
+	l     *look
+	shape shape
+	lost  []locksteward.Loss
+}
+
+func (n *nodeWatch) glance(o *observer, seen *sight) watchGlance {
+	g := watchGlance{sight: seen, lost: lossesOf(seen, n.w.s.target, n.addr)}
+	if seen.as != there {
+		return g
+	}
+	obs, ok := o.observe(seen, n.addr)
+	if !ok || obs.Kind != locksteward.KindLock {
+		return g
+	}
+	l, shape := pack(obs)
+	if shape.dialect == dialect.Locksteward {
+		l.waiters = n.waitersOf(seen.key)
+	}
+	g.l, g.shape = &l, shape
+	return g
+}
+
+// waitersOf returns how many wait for a lock of ours, by what was read last.
+func (n *nodeWatch) waitersOf(key string) int32 {
+	n.mu.Lock()
+	count, counted := n.waiting[key]
+	n.mu.Unlock()
+	if counted {
+		return count
+	}
+	t := n.w.s.table
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if e, ok := t.entries[key]; ok && e.kind.dialect == dialect.Locksteward {
+		return max(0, e.waiters) // as a sweep counted them
+	}
+	return 0
+}
+
+// readWaiters reads who waits where a push told of it; until the watch knows of
+// all waiters, for every lock of ours.
+func (n *nodeWatch) readWaiters(ctx context.Context, r *reader, errands []errand, sights []sight) ([]locksteward.Waiter, error) {
+	n.mu.Lock()
+	all := !n.repaired
+	n.mu.Unlock()
+	var keys []waitKey
+	for i, e := range errands {
+		s := &sights[i]
+		if s.as == unread || !e.waiters && !all {
+			continue
+		}
+		prefix := s.meta.prefix
+		if prefix == "" {
+			prefix = r.prefixes[0]
+		}
+		if e.waiters || s.id() != "" {
+			keys = append(keys, waitKey{lock: e.key, key: record.Companion(prefix, record.KindWaiter, e.key)})
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	crowds, err := r.waiters(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, k := range keys {
+		if count := crowds[k.lock].count; count >= 0 {
+			n.waiting[k.lock] = int32(count)
+		}
+	}
+	return n.w.s.listed(crowds), nil
+}
+
+// forgetWaiters drops counts that are 0, now that they are in the table.
+func (n *nodeWatch) forgetWaiters(glances []watchGlance) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, g := range glances {
+		if n.waiting[g.sight.key] == 0 {
+			delete(n.waiting, g.sight.key)
+		}
+	}
+}
+
+// settle takes what was seen into the table and hands it on.
+func (n *nodeWatch) settle(ctx context.Context, began time.Time, errands []errand, glances []watchGlance, waiters []locksteward.Waiter) {
+	s := n.w.s
+	sweep := locksteward.Sweep{Target: s.target.Name, Started: began, Duration: time.Since(began), Waiters: waiters}
+	var unsure []errand
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.table.mu.Lock()
+	for i, g := range glances {
+		if g.sight.as == unread || g.sight.as == retyped {
+			unsure = append(unsure, errands[i])
+			continue
+		}
+		s.take(&sweep, g)
+	}
+	s.table.mu.Unlock()
+	n.forgetWaiters(glances)
+	n.again(unsure)
+	if len(sweep.Locks)+len(sweep.Endings)+len(sweep.Losses) == 0 {
+		return
+	}
+	sortLocks(sweep.Locks)
+	sortLosses(sweep.Losses)
+	n.w.sink(ctx, sweep)
+}
+
+// take takes one look into the table and puts what it tells into sweep. The
+// table is locked.
+func (s *Scanner) take(sweep *locksteward.Sweep, g watchGlance) {
+	t, key, at := s.table, g.sight.key, micros(g.sight.at)
+	sweep.At = maxTime(sweep.At, g.sight.at)
+	sweep.Losses = append(sweep.Losses, g.lost...)
+	if g.l == nil {
+		t.depart(key, at)
+		e, known := t.entries[key]
+		switch {
+		case !known || at < e.at:
+			return
+		case g.sight.as == there:
+			sweep.Endings = append(sweep.Endings, replacedBy(e, s.target, at))
+		default:
+			var lost *locksteward.Loss
+			if len(g.lost) > 0 && e.claim != nil && g.lost[0].Claim.ID == e.claim.ID {
+				lost = &g.lost[0]
+			}
+			sweep.Endings = append(sweep.Endings, endingOf(e, s.target, g.sight.at, lost, false))
+		}
+		t.drop(key)
+		return
+	}
+	g.l.kind = t.intern(g.shape)
+	now, replaced := t.update(*g.l)
+	if now == nil {
+		return
+	}
+	if replaced != nil {
+		sweep.Endings = append(sweep.Endings, replacedBy(replaced, s.target, g.l.at))
+	}
+	sweep.Locks = append(sweep.Locks, now.lock(s.target))
+}

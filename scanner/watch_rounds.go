@@ -1,0 +1,137 @@
+package scanner
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+)
+
+const (
+	// roundEvery is how often locks are looked at that nobody tells of, at best.
+	roundEvery = 10 * time.Second
+	// perGlimpse is how many are looked at in one call: two commands each, and TIME.
+	perGlimpse = (maxPipeline - 1) / 2
+)
+
+// goRounds looks again at the known locks that are not watched, those first that
+// were not seen for longest, within the watch's part of the budget.
+func (w *watcher) goRounds(ctx context.Context) {
+	for {
+		began := time.Now()
+		for _, n := range w.all() {
+			if err := n.round(ctx, began); err != nil && ctx.Err() == nil {
+				w.log.Debug("known locks are not looked at again", zap.String("node", n.addr), zap.Error(err))
+			}
+		}
+		if sleep(ctx, roundEvery-time.Since(began)) != nil {
+			return
+		}
+	}
+}
+
+func (n *nodeWatch) round(ctx context.Context, began time.Time) error {
+	for chunk := range slices.Chunk(n.unwatched(began), perGlimpse) {
+		if err := n.w.affordable(ctx); err != nil {
+			return err
+		}
+		changed, err := n.glimpse(ctx, chunk)
+		if err != nil {
+			return err
+		}
+		if len(changed) > 0 && !n.queue.put(false, changed...) {
+			n.overrun()
+		}
+	}
+	return nil
+}
+
+// glimpsed is a lock as it was known before a glimpse.
+type glimpsed struct {
+	key      string
+	typ      string
+	expireAt int64
+	at       int64
+}
+
+// unwatched returns the known locks of the master that nobody tells of and that
+// were not looked at lately, the longest unseen first.
+func (n *nodeWatch) unwatched(now time.Time) []glimpsed {
+	n.mu.Lock()
+	master, plan, watching := n.master, n.plan, n.watching()
+	since := micros(now.Add(n.offset - roundEvery))
+	n.mu.Unlock()
+	t := n.w.s.table
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var out []glimpsed
+	for key, e := range t.entries {
+		if e.at > since || watching && plan.covers(key) || !master.Owns(key) {
+			continue
+		}
+		out = append(out, glimpsed{key: key, typ: e.kind.typ, expireAt: e.expireAt, at: e.at})
+	}
+	slices.SortFunc(out, func(a, b glimpsed) int { return cmp.Compare(a.at, b.at) })
+	return out
+}
+
+// glimpse asks for type and expiry alone and returns what is not as it was.
+func (n *nodeWatch) glimpse(ctx context.Context, list []glimpsed) ([]errand, error) {
+	kinds := make([]*redis.StatusCmd, len(list))
+	ttls := make([]*redis.DurationCmd, len(list))
+	now := timeCmd(ctx)
+	cmds := []redis.Cmder{now}
+	for i, g := range list {
+		kinds[i], ttls[i] = typeCmd(ctx, g.key), pttlCmd(ctx, g.key)
+		cmds = append(cmds, kinds[i], ttls[i])
+	}
+	r := n.reader()
+	if err := r.exec(ctx, cmds); err != nil {
+		return nil, err
+	}
+	var changed []errand
+	for i, g := range list {
+		okType, err := r.usable(kinds[i].Err())
+		if err != nil {
+			return changed, err
+		}
+		okTTL, err := r.usable(ttls[i].Err())
+		if err != nil {
+			return changed, err
+		}
+		if okType && okTTL && !g.same(kinds[i].Val(), ttls[i].Val(), now.Val()) {
+			changed = append(changed, errand{key: g.key, waiters: true})
+		}
+	}
+	return changed, nil
+}
+
+// same says whether type and expiry are as they were.
+func (g glimpsed) same(typ string, ttl time.Duration, now time.Time) bool {
+	if typ != g.typ {
+		return false
+	}
+	if ttl < 0 || g.expireAt <= 0 {
+		return ttl == locksteward.NoExpiry && g.expireAt == locksteward.NoExpireAt
+	}
+	moved := now.Add(ttl).UnixMilli() - g.expireAt
+	return moved <= computedTolerance && moved >= -computedTolerance
+}
+
+// keysOf returns the keys of the known locks that owns says yes to.
+func (t *Table) keysOf(owns func(key string) bool) []string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var out []string
+	for key := range t.entries {
+		if owns(key) {
+			out = append(out, key)
+		}
+	}
+	return out
+}

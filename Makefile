@@ -11,7 +11,7 @@ FUZZTIME ?= 10s
 CHAOSTIME ?= 10m
 CHAOSSEED ?= 1
 # What the tests need beside Go; see scripts/deps.sh.
-TESTDEPS ?= redis postgres prometheus chromium cc
+TESTDEPS ?= redis postgres prometheus chromium cc python
 
 GOFUMPT     := go tool -modfile=tools/gofumpt/go.mod gofumpt
 STATICCHECK := go tool -modfile=tools/staticcheck/go.mod staticcheck -checks inherit,ST1000,ST1020,ST1021,ST1022
@@ -32,6 +32,10 @@ build: ## Builds bin/locksteward with its version.
 test: deps ## Runs all tests under the race detector; installs what they need if it is missing.
 	go test -race -timeout 20m ./...
 
+.PHONY: test-live
+test-live: deps ## Takes locks with the real Go and Node libraries that are not modules of this one; needs node and npm.
+	cd dialect/live && go test -race ./...
+
 .PHONY: test-short
 test-short: ## Runs the tests that need no server.
 	go test -short ./...
@@ -46,7 +50,7 @@ lint-format:
 .PHONY: lint-vet
 lint-vet:
 	go vet ./...
-	@if [ -f bench/go.mod ]; then echo 'cd bench && go vet ./...'; cd bench && go vet ./...; fi
+	@for module in bench dialect/live; do echo "cd $$module && go vet ./..."; (cd $$module && go vet ./...) || exit 1; done
 
 .PHONY: lint-staticcheck
 lint-staticcheck:

@@ -4,7 +4,6 @@ import (
 	_ "embed" // for the script
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 )
 
@@ -77,7 +76,7 @@ func releaseRedissonRW(s Sample, p plan, message string) (Command, error) {
 			keys = append(keys, redissonSuffixed(s.Key, owner.String())+fmt.Sprintf(":rwlock_timeout:%d", i+1))
 		}
 	}
-	if !sameSlot(slices.Insert(keys, 0, s.Key)...) {
+	if !sameSlot(append([]string{s.Key}, keys...)...) {
 		return Command{}, p.refuse("the keys beside it are in other slots of a Cluster, so one script cannot remove them")
 	}
 	args := append([]any{redissonRWChannel(s.Key), message}, fieldArgs(s)...)

@@ -1,13 +1,13 @@
 #!/bin/sh
 # Installs what the tests need and the machine lacks; says nothing when all is
-# there. Usage: scripts/deps.sh [redis|postgres|prometheus|chromium|cc]...   (default: all)
+# there. Usage: scripts/deps.sh [redis|postgres|prometheus|chromium|cc|python]...   (default: all)
 #
 # As root it uses apt-get, on macOS Homebrew. It never asks for a password:
 # without the right to install it prints the one command to run, and exits 1.
 # Exit codes: 0 all there, 1 something is missing, 2 unknown argument.
 set -eu
 
-all='redis postgres prometheus chromium cc'
+all='redis postgres prometheus chromium cc python'
 
 say() { printf 'deps: %s\n' "$*" >&2; }
 
@@ -31,6 +31,16 @@ have_postgres() {
 	return 1
 }
 
+# Debian's packages belong to Debian's Python, which need not be the first in PATH.
+pythons=${DEPS_PYTHONS:-'/usr/bin/python3 python3'}
+
+have_python() {
+	for python in $pythons; do
+		if "$python" -c 'import redis.asyncio, dogpile.cache, rq' >/dev/null 2>&1; then return 0; fi
+	done
+	return 1
+}
+
 have() {
 	case $1 in
 	redis) have_any redis-server valkey-server && have_any redis-cli valkey-cli ;;
@@ -41,6 +51,8 @@ have() {
 			[ -x '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome' ]
 		;;
 	cc) have_any cc gcc clang ;; # the race detector needs one
+	# Locks of real Python libraries. Homebrew has none of them: the tests skip there.
+	python) [ "$(uname -s)" = Darwin ] || have_python ;;
 	esac
 }
 
@@ -51,6 +63,7 @@ apt_packages() {
 	prometheus) echo prometheus ;;
 	chromium) echo chromium ;;
 	cc) echo gcc libc6-dev ;;
+	python) echo python3 python3-redis python3-dogpile.cache python3-rq ;;
 	esac
 }
 
@@ -163,7 +176,7 @@ wants_redis=''
 for dep in "$@"; do
 	case $dep in
 	redis) wants_redis=yes ;;
-	postgres | prometheus | chromium | cc) ;;
+	postgres | prometheus | chromium | cc | python) ;;
 	*)
 		say "unknown dependency '$dep': write any of $all"
 		exit 2

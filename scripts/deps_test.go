@@ -83,7 +83,7 @@ func (m *machine) run(args ...string) (code int, said, calls string) {
 	m.t.Helper()
 	cmd := exec.CommandContext(m.t.Context(), "./deps.sh", args...)
 	cmd.Env = []string{
-		"PATH=" + m.bin, "DEPS_POLICY_FILE=" + m.policy,
+		"PATH=" + m.bin, "DEPS_POLICY_FILE=" + m.policy, "DEPS_PYTHONS=other-python python3",
 		"DEPS_POSTGRES_PLACES=/nowhere/*/bin " + filepath.Dir(filepath.Dir(m.lib)) + "/*/bin",
 	}
 	out, err := cmd.CombinedOutput()
@@ -110,7 +110,7 @@ func TestDepsSaysNothingWhenAllIsThere(t *testing.T) {
 	m := newMachine(t, "Linux", "1000")
 	m.installer("apt-get")
 	m.hasRedis("7.0.15")
-	for _, p := range []string{"prometheus", "promtool", "google-chrome", "clang"} {
+	for _, p := range []string{"prometheus", "promtool", "google-chrome", "clang", "python3"} {
 		m.has(p, "exit 0")
 	}
 	for _, p := range []string{"postgres", "initdb"} {
@@ -118,6 +118,21 @@ func TestDepsSaysNothingWhenAllIsThere(t *testing.T) {
 	}
 	if code, said, calls := m.run(); code != 0 || said != "" || calls != "" {
 		t.Errorf("exit %d, said %q, called %q; want nothing", code, said, calls)
+	}
+}
+
+// A Python without the libraries is none; Homebrew has no packages of them.
+func TestDepsAsksPythonForItsLibraries(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "Linux", "0")
+	m.has("python3", "exit 1")
+	m.installer("apt-get", "python3")
+	if code, said, calls := m.run("python"); code != 0 || !strings.Contains(calls, "python3-redis python3-dogpile.cache python3-rq") {
+		t.Errorf("exit %d, said %q, called %q", code, said, calls)
+	}
+	mac := newMachine(t, "Darwin", "501")
+	if code, said, calls := mac.run("python"); code != 0 || calls != "" {
+		t.Errorf("exit %d, said %q, called %q", code, said, calls)
 	}
 }
 

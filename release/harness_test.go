@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		child()
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testredis.Settled{M: m})
 }
 
 const target = "redis"

@@ -14,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == childArg {
 		os.Exit(child(os.Args[2:]))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testredis.Settled{M: m})
 }
 
 // rig is a scanner over one target, with what a test may want to set.

@@ -26,7 +26,7 @@ import (
 	"github.com/locksteward/locksteward/internal/users"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testredis.Settled{M: m}) }
 
 // within is how long an event may take on a loaded machine.
 const within = 20 * time.Second

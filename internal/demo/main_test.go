@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/locksteward/locksteward/internal/testredis"
 )
 
 // holderArg makes the test binary the process that takes a lock.
@@ -20,5 +22,5 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testredis.Settled{M: m})
 }

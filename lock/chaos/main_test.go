@@ -9,6 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+
+	"github.com/locksteward/locksteward/internal/testredis"
 )
 
 var (
@@ -36,7 +38,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testredis.Settled{M: m})
 }
 
 // mode is a way in which workers take locks.

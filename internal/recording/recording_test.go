@@ -161,7 +161,9 @@ func TestBadRecordings(t *testing.T) {
 		"targets: []":                   "line 1: is not a recording",
 		`{"format": "x", "version": 1}`: "line 1: is not a recording",
 		`{"format": "locksteward-recording", "version": 2, "program": "locksteward 9"}`: "line 1: a recording of version 2, this program reads 1; use the program that wrote it (locksteward 9)",
+
 		header1 + `{"lock": {}}`: "line 2: a lock without its look",
+
 		header1 + `{"look": "glance", "at": "2026-03-01T12:00:00Z"}`:                 `line 2: look: got "glance", write sweep or direct`,
 		header1 + `{"look": "sweep"}`:                                                "line 2: at: missing",
 		header1 + look + `{"lock": {"tll": "1s"}}`:                                   "line 3: lock.tll: unknown field; write one of at, claim",

@@ -100,10 +100,16 @@ bench-locks: ## Measures lock/ beside redsync, redislock and rueidislock; writes
 	@scripts/deps.sh redis
 	cd bench && go run ./locks -markdown RESULTS.md
 
+.PHONY: bench-agent
+bench-agent: ## Measures sweep, application beside the agent, and its size; writes bench/RESULTS.md (about 12 min, on a quiet machine).
+	@scripts/deps.sh redis
+	cd bench && go test . -run '^$$' -bench 'Sweep1M|Application|Agent1M' -benchtime 1x -timeout 40m -results RESULTS.md
+
 .PHONY: chaos
-chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m), by the schedule of CHAOSSEED (1).
+chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m), by the schedule of CHAOSSEED (1); races releases 100,000 times.
 	@scripts/deps.sh redis cc
 	go test -race -count=1 -timeout 0 -v -run TestLong ./lock/chaos -chaos.duration=$(CHAOSTIME) -chaos.seed=$(CHAOSSEED)
+	go test -race -count=1 -timeout 0 -v -run 'TestRacesOfEveryDialect|TestBlindDeleteFailsTheRaces' ./release -release.races=100000
 
 .PHONY: museum
 museum: ## Puts known defects of lock libraries into lock/, one at a time, and requires that its tests find each.

@@ -26,8 +26,9 @@ type Lock struct {
 // at, where that comes from, and whether the true age may be larger. Basis
 // AgeNone comes with age 0.
 //
-// The holder's word counts where there is one (it is server time). Otherwise
-// the larger of "seen for" and "idle for" is taken: both are lower bounds.
+// The holder's metadata counts where there is any (it is server time). Otherwise
+// the largest of "seen for", "idle for" and what the value says
+// ([Lock.WrittenAge]) is taken: all three are lower bounds.
 func (l Lock) Age() (age time.Duration, basis AgeBasis, minimum bool) {
 	if l.Claim != nil && !l.Claim.Acquired.IsZero() {
 		return max(0, l.At.Sub(l.Claim.Acquired)), AgeClaimed, false
@@ -36,6 +37,9 @@ func (l Lock) Age() (age time.Duration, basis AgeBasis, minimum bool) {
 	if !l.History.FirstSeen.IsZero() {
 		observed = max(0, l.At.Sub(l.History.FirstSeen))
 	}
+	if written, doubt := l.WrittenAge(); doubt == "" && written > max(observed, l.Idle) {
+		return written, AgeClaimed, true
+	}
 	switch {
 	case l.Idle > observed:
 		return l.Idle, AgeIdle, true
@@ -43,6 +47,35 @@ func (l Lock) Age() (age time.Duration, basis AgeBasis, minimum bool) {
 		return observed, AgeObserved, true
 	default:
 		return 0, AgeNone, true
+	}
+}
+
+// maxLease is the longest lease of a hold that nobody renews: what ttl/too-long
+// allows unless its class says otherwise, and the most that lock/ gives.
+const maxLease = 24 * time.Hour
+
+// WrittenAge is how long the lock has been held by the time in its value
+// (Observation.Acquired), and, if that is not to be believed, why: what was
+// observed counts then, and the time is merely shown. It is 0 without a doubt
+// where the value tells no time.
+//
+// The time is by a clock that is not the server's. It counts no more than what
+// was observed when it lies in the future, and when the lease would have had to
+// be longer than 24 h although nobody was seen to renew it.
+func (l Lock) WrittenAge() (age time.Duration, doubt string) {
+	if l.Acquired.IsZero() {
+		return 0, ""
+	}
+	age = l.At.Sub(l.Acquired)
+	switch {
+	case l.Asked:
+		return age, "it is when the holder asked for the lock, which may have waited since"
+	case age < 0:
+		return age, "it lies in the future of the server"
+	case l.TTL != NoExpiry && l.History.Renewals == 0 && l.RenewEvery == 0 && age+l.TTL > maxLease:
+		return age, "the lease would be longer than 24h although no renewal was seen"
+	default:
+		return age, ""
 	}
 }
 

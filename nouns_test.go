@@ -141,6 +141,21 @@ func TestAge(t *testing.T) {
 			Observation: locksteward.Observation{At: now, Idle: time.Hour},
 			History:     locksteward.History{FirstSeen: now.Add(-time.Minute)},
 		}, time.Hour, locksteward.AgeIdle, true},
+		"the time in the value, longer than observed": {locksteward.Lock{
+			Observation: locksteward.Observation{At: now, Idle: -1, TTL: time.Minute, Acquired: now.Add(-time.Hour)},
+			History:     locksteward.History{FirstSeen: now.Add(-time.Minute)},
+		}, time.Hour, locksteward.AgeClaimed, true},
+		"the time in the value, shorter than observed": {locksteward.Lock{
+			Observation: locksteward.Observation{At: now, Idle: -1, TTL: time.Minute, Acquired: now.Add(-time.Second)},
+			History:     locksteward.History{FirstSeen: now.Add(-time.Minute)},
+		}, time.Minute, locksteward.AgeObserved, true},
+		"metadata goes before the value": {locksteward.Lock{
+			Observation: locksteward.Observation{At: now, Acquired: now.Add(-time.Hour), Claim: &locksteward.Claim{Acquired: now.Add(-time.Minute)}},
+		}, time.Minute, locksteward.AgeClaimed, false},
+		"doubt keeps what was observed": {locksteward.Lock{
+			Observation: locksteward.Observation{At: now, Idle: -1, TTL: time.Minute, Acquired: now.Add(-time.Hour), Asked: true},
+			History:     locksteward.History{FirstSeen: now.Add(-time.Minute)},
+		}, time.Minute, locksteward.AgeObserved, true},
 		"a claim from the future is no negative age": {locksteward.Lock{
 			Observation: locksteward.Observation{At: now, Claim: &locksteward.Claim{Acquired: now.Add(time.Minute)}},
 		}, 0, locksteward.AgeClaimed, false},
@@ -148,6 +163,44 @@ func TestAge(t *testing.T) {
 		age, basis, minimum := tc.lock.Age()
 		if age != tc.age || basis != tc.basis || minimum != tc.minimum {
 			t.Errorf("%s: Age = %v, %v, %v", name, age, basis, minimum)
+		}
+	}
+}
+
+// The time in a value is by a clock that is not the server's: it counts where
+// nothing speaks against it.
+func TestWrittenAge(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMilli(1_700_000_000_000)
+	day := 24 * time.Hour
+	for name, tc := range map[string]struct {
+		lock  locksteward.Lock
+		age   time.Duration
+		doubt string // a part of it
+	}{
+		"none":   {locksteward.Lock{Observation: locksteward.Observation{At: now}}, 0, ""},
+		"lease":  {locksteward.Lock{Observation: locksteward.Observation{At: now, TTL: time.Hour, Acquired: now.Add(-time.Hour)}}, time.Hour, ""},
+		"future": {locksteward.Lock{Observation: locksteward.Observation{At: now, TTL: time.Hour, Acquired: now.Add(time.Hour)}}, -time.Hour, "future"},
+		"asked":  {locksteward.Lock{Observation: locksteward.Observation{At: now, TTL: time.Hour, Acquired: now.Add(-time.Hour), Asked: true}}, time.Hour, "may have waited"},
+		"before the TTL could allow": {
+			locksteward.Lock{Observation: locksteward.Observation{At: now, TTL: time.Hour, Acquired: now.Add(-day)}}, day, "longer than 24h",
+		},
+		"as long as the longest lease": {
+			locksteward.Lock{Observation: locksteward.Observation{At: now, TTL: time.Hour, Acquired: now.Add(time.Hour - day)}}, day - time.Hour, "",
+		},
+		"renewed": {
+			locksteward.Lock{Observation: locksteward.Observation{At: now, TTL: time.Hour, Acquired: now.Add(-day)}, History: locksteward.History{Renewals: 1}}, day, "",
+		},
+		"renews": {
+			locksteward.Lock{Observation: locksteward.Observation{At: now, TTL: time.Hour, Acquired: now.Add(-day), RenewEvery: time.Minute}}, day, "",
+		},
+		"no TTL": {
+			locksteward.Lock{Observation: locksteward.Observation{At: now, TTL: locksteward.NoExpiry, Acquired: now.Add(-30 * day)}}, 30 * day, "",
+		},
+	} {
+		age, doubt := tc.lock.WrittenAge()
+		if age != tc.age || (doubt == "") != (tc.doubt == "") || !strings.Contains(doubt, tc.doubt) {
+			t.Errorf("%s: WrittenAge = %v, %q", name, age, doubt)
 		}
 	}
 }

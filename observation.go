@@ -49,7 +49,8 @@ const (
 type AgeBasis string
 
 const (
-	// AgeClaimed is the holder's own word (server time, written at acquire).
+	// AgeClaimed is the holder's own word: metadata in server time, or the time in
+	// the lock's value by the holder's clock.
 	AgeClaimed AgeBasis = "claimed"
 	// AgeObserved is "seen for at least this long".
 	AgeObserved AgeBasis = "observed"
@@ -129,6 +130,14 @@ type Observation struct {
 	// that do not give the token away ("a one-digit number").
 	SharedToken bool
 	TokenKind   string
+	// Acquired is when the lock was taken as its value says, by the clock of who
+	// wrote it; zero if it does not say. Asked says that it is when the holder asked
+	// for the lock, for which it may have waited since. [Lock.Age] says what is
+	// believed of it; a holder that writes metadata says it there (Claim).
+	Acquired time.Time
+	Asked    bool
+	// Mode is "read" or "write" of a lock that has both; "" of any other.
+	Mode string
 
 	Holder Holder
 	Count  int64 // re-entrancy, 1 if the dialect has none

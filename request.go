@@ -30,8 +30,27 @@ func (s RequestState) Final() bool {
 	}
 }
 
-// Evidence is what a request froze of the lock; approvals sign its hash and
-// execution compares against it.
+// Act is what a request asks for.
+type Act string
+
+// The acts. A request says released when its act was carried out.
+const (
+	ActRelease  Act = ""          // delete the lock
+	ActTakeOver Act = "take-over" // put an owner that nobody is in its place, for a time
+	ActUndo     Act = "undo"      // put back what a release set aside
+	ActLift     Act = "lift"      // end a delay or a take-over: delete what stands there
+)
+
+// String returns the act in words: "release" for the zero value.
+func (a Act) String() string {
+	if a == ActRelease {
+		return "release"
+	}
+	return string(a)
+}
+
+// Evidence is what a request froze of the lock, and what it asks for; approvals
+// sign its hash and execution compares against it.
 type Evidence struct {
 	Target      string
 	DB          int
@@ -49,6 +68,28 @@ type Evidence struct {
 	// Findings are the rules that fired on the lock, sorted.
 	Findings []string
 	At       time.Time // server time of the look
+	// Proof is how surely the holder is dead where holder/dead fired; else "".
+	Proof Proof
+	// Policy is a hash of the class's policy, dead_when and its expressions
+	// included.
+	Policy string
+
+	Act Act
+	// HolderAlive says that the holder is known to live and to renew: its owner,
+	// type and count are the lock's identity then.
+	HolderAlive bool
+	// Stand is how long an owner that nobody is stands in the lock's place: the
+	// lock-delay of a release, the time of a take-over.
+	Stand time.Duration
+	// Undo is how long the lock is kept aside for an undo; 0: not at all.
+	Undo time.Duration
+	// Of is the request that an undo or a lift follows.
+	Of string
+	// Bundle is how many requests one approval is for: those whose id is this one's
+	// with another number behind the dot; 0: this one alone.
+	Bundle int
+	// BreakGlass says that one person asked and decided, past the class's rules.
+	BreakGlass bool
 }
 
 // Decision is one person's word on a request.

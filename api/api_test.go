@@ -111,6 +111,20 @@ func TestGolden(t *testing.T) {
 		Target: locksteward.Target{Name: "redis", Mode: locksteward.ModeStandalone}, Up: true,
 		Nodes: []locksteward.NodeState{{Addr: "a:1", Version: "7.0.15", ConnectedClients: 4, MaxClients: -1, EvictedKeys: 0, CPUSys: -1}},
 	}))
+	watched := NewTarget(locksteward.TargetState{Target: locksteward.Target{Name: "orders", Mode: locksteward.ModeCluster}, Up: true})
+	watched.Watch = &Watch{Mode: "sweep", Reason: "refused", BlindMs: 7, Missed: 1, Waiting: 2, Classes: []ClassWatch{{Class: "a", Coverage: "partly", Reason: "x"}}}
+	watched.Budget = &Budget{MaxServerShare: 0.02, ThrottledMs: map[string]int64{"share": 1500, "latency": 20}, Degraded: []string{"d"}}
+	golden(t, "target_watched", watched)
+	if total, reason := watched.Budget.Waited(); total != 1520*time.Millisecond || reason != "share" {
+		t.Errorf("waited %s, mostly for %q", total, reason)
+	}
+	written := forever()
+	written.Dialect, written.Acquired, written.Mode = "shedlock", at.Add(-time.Hour), "read"
+	golden(t, "lock_written", NewLock(written, nil))
+	written.Asked = true
+	if l := NewLock(written, nil); l.AgeMs != nil || !strings.Contains(l.AcquiredDoubt, "may have waited") {
+		t.Errorf("in doubt: %+v", l)
+	}
 	golden(t, "class", Class{
 		Class: "orders", Match: []string{"lock:order:*"}, ExpectMs: new(int64(30_000)), MaxTTLMs: 86_400_000,
 		DeadWhen: []string{}, Release: "approve", Approvals: 1, SelfApproval: "deny",

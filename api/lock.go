@@ -22,7 +22,14 @@ type Lock struct {
 	AgeMs        *int64 `json:"age_ms"`
 	AgeBasis     string `json:"age_basis"`
 	AgeIsMinimum bool   `json:"age_is_minimum"`
-	Identity     string `json:"identity"`
+	// Acquired is when the lock was taken as its value says, by the holder's clock;
+	// absent if the value does not say. AcquiredDoubt is why the age does not count
+	// it; absent if it may.
+	Acquired      time.Time `json:"acquired,omitzero"`
+	AcquiredDoubt string    `json:"acquired_doubt,omitempty"`
+	// Mode is "read" or "write" of a lock that has both; absent of any other.
+	Mode     string `json:"mode,omitempty"`
+	Identity string `json:"identity"`
 	// TokenDigest is empty when the value was too large to be read.
 	TokenDigest string `json:"token_digest"`
 	// Fence is 0 when the dialect has none.
@@ -65,6 +72,8 @@ func NewLock(l locksteward.Lock, findings []string) Lock {
 		TTLMs:        ttlMs(l.TTL),
 		AgeBasis:     string(basis),
 		AgeIsMinimum: minimum,
+		Acquired:     stamp(l.Acquired),
+		Mode:         l.Mode,
 		Identity:     string(l.Identity),
 		TokenDigest:  l.TokenDigest,
 		Fence:        l.Fence,
@@ -73,6 +82,7 @@ func NewLock(l locksteward.Lock, findings []string) Lock {
 		Count:        l.Count,
 		Holder:       NewHolder(l.Holder),
 	}
+	_, out.AcquiredDoubt = l.WrittenAge()
 	if out.Identity == "" {
 		out.Identity = string(locksteward.IdentityNone)
 	}

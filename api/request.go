@@ -44,6 +44,21 @@ type Evidence struct {
 	Fence       int64     `json:"fence"`
 	Findings    []string  `json:"findings"`
 	At          time.Time `json:"at,omitzero"`
+
+	// Act is "release", "take-over", "undo" or "lift" (the end of what stands in the
+	// lock's place).
+	Act string `json:"act"`
+	// HolderAlive: the holder is known to live and to renew; its owner, type and
+	// count are compared, not the expiry.
+	HolderAlive bool `json:"holder_alive,omitempty"`
+	// StandMs is how long an owner that nobody is stands in the lock's place.
+	StandMs int64 `json:"stand_ms,omitempty"`
+	// UndoMs is how long the lock is kept aside for an undo.
+	UndoMs int64 `json:"undo_ms,omitempty"`
+	// Of is the request that an undo or a lift follows.
+	Of string `json:"of,omitempty"`
+	// Proof is "proven" or "presumed" where holder/dead fired.
+	Proof string `json:"proof,omitempty"`
 }
 
 // Decision is one person's word on a request.
@@ -64,6 +79,40 @@ type CreateRequest struct {
 	DB     *int   `json:"db,omitempty"`
 	Key
 	Reason string `json:"reason"`
+	// HolderAlive asks for the release of a lock whose holder lives and renews, but
+	// is stuck.
+	HolderAlive bool `json:"holder_alive,omitempty"`
+	// TakeOverMs, if positive, puts an owner that nobody is in the lock's place for
+	// so long, in place of freeing it.
+	TakeOverMs int64 `json:"take_over_ms,omitempty"`
+	// LockDelayMs is how long nobody gets the lock after its release; left out, it is
+	// what the class says.
+	LockDelayMs *int64 `json:"lock_delay_ms,omitempty"`
+}
+
+// Follow is the body of POST /api/v1/requests/{id}/undo and /lift.
+type Follow struct {
+	Reason string `json:"reason"`
+}
+
+// Preview is what the execution of a request would do now. Nothing was touched
+// for it.
+type Preview struct {
+	// Request is what would be stored, or is.
+	Request Request `json:"request"`
+	// Found says that something stands under the key.
+	Found bool `json:"found"`
+	// Differences are what is other than the evidence: with any, the execution ends
+	// in changed.
+	Differences []string `json:"differences"`
+	// Refusal is why the lock cannot be released as it stands; empty if it can.
+	Refusal string `json:"refusal"`
+	// Warnings are what a person should know before approving.
+	Warnings []string `json:"warnings"`
+	// Keys, Script and Args are what would be sent; tokens are masked.
+	Keys   []string `json:"keys"`
+	Script string   `json:"script"`
+	Args   []string `json:"args"`
 }
 
 // Decide is the body of POST /api/v1/requests/{id}/approve and /deny.
@@ -76,6 +125,9 @@ type Decide struct {
 	// from the next one of its name. Approving a request with identity none
 	// needs it.
 	ConfirmNoIdentity bool `json:"confirm_no_identity,omitempty"`
+	// ConfirmHolderAlive says that the person knows that the holder may still be
+	// writing. Approving a request with holder_alive needs it.
+	ConfirmHolderAlive bool `json:"confirm_holder_alive,omitempty"`
 }
 
 // NewRequest converts a request.
@@ -126,5 +178,11 @@ func NewEvidence(e locksteward.Evidence) Evidence {
 		Fence:       e.Fence,
 		Findings:    list(e.Findings),
 		At:          stamp(e.At),
+		Act:         e.Act.String(),
+		HolderAlive: e.HolderAlive,
+		StandMs:     e.Stand.Milliseconds(),
+		UndoMs:      e.Undo.Milliseconds(),
+		Of:          e.Of,
+		Proof:       string(e.Proof),
 	}
 }

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -18,6 +20,10 @@ type Target struct {
 	ReleaseEnabled bool   `json:"release_enabled"`
 	Nodes          []Node `json:"nodes"`
 	LastSweep      *Swept `json:"last_sweep"`
+	// Watch is how changes are told between sweeps, Budget what looking may cost
+	// the servers; both are null where nobody runs them.
+	Watch  *Watch  `json:"watch"`
+	Budget *Budget `json:"budget"`
 	// Paused is an operator's pause that lasts: nothing is asked of the target.
 	Paused *Pause `json:"paused,omitempty"`
 }
@@ -27,6 +33,55 @@ type Pause struct {
 	By    string    `json:"by"`
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until,omitzero"`
+}
+
+// Watch is how far a target is watched between sweeps.
+type Watch struct {
+	// Mode is "tracking", "keyspace" or "sweep", of the least watched master.
+	Mode string `json:"mode"`
+	// Reason is why it is not tracking and what to do; empty if it is.
+	Reason string `json:"reason"`
+	// BlindMs is the time in which changes may have gone unseen until the next
+	// complete sweep, Missed how many went unseen outside of it: it must be 0. Both
+	// count since the watch began.
+	BlindMs int64 `json:"blind_ms"`
+	Missed  int64 `json:"missed"`
+	// Waiting is how many keys are about to be read.
+	Waiting int          `json:"waiting"`
+	Classes []ClassWatch `json:"classes"`
+}
+
+// ClassWatch is how far the locks of a class are watched.
+type ClassWatch struct {
+	Class string `json:"class"`
+	// Coverage is "watched", "partly" or "sweep"; Reason is why it is not watched.
+	Coverage string `json:"coverage"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// Budget is what looking at a target may cost its servers.
+type Budget struct {
+	// MaxServerShare is the part of each server's time that it may take; 1 is no
+	// limit.
+	MaxServerShare float64 `json:"max_server_share"`
+	// ThrottledMs is the time waited by reason, summed over masters since the start;
+	// every reason is there.
+	ThrottledMs map[string]int64 `json:"throttled_ms"`
+	// Degraded says what the last sweep had to do without, and what to do.
+	Degraded []string `json:"degraded"`
+}
+
+// Waited is the time waited in all, and the reason that most of it is for; "" if
+// there was none.
+func (b Budget) Waited() (total time.Duration, reason string) {
+	most := int64(0)
+	for _, r := range slices.Sorted(maps.Keys(b.ThrottledMs)) {
+		ms := b.ThrottledMs[r]
+		if total += time.Duration(ms) * time.Millisecond; ms > most {
+			most, reason = ms, r
+		}
+	}
+	return total, reason
 }
 
 // Swept is what the last sweep of a target came to.
@@ -55,8 +110,8 @@ type Node struct {
 	EvictionPolicy   string   `json:"eviction_policy"`
 }
 
-// NewTarget converts a target's state. ReleaseEnabled and LastSweep are for the
-// caller to set.
+// NewTarget converts a target's state. ReleaseEnabled, LastSweep, Watch and
+// Budget are for the caller to set.
 func NewTarget(s locksteward.TargetState) Target {
 	out := Target{
 		Name: s.Target.Name, Mode: string(s.Target.Mode), DB: s.Target.DB, Up: s.Up, Reason: s.Reason,

@@ -98,7 +98,7 @@ func loadOurs(b *testing.B, client *redis.Client, n int) {
 		m := record.Meta{
 			V: record.Version, ID: fmt.Sprintf("01J%023d", i), Session: fmt.Sprintf("session-%d", i), Instance: fmt.Sprintf("instance-%d", i%100),
 			App: "billing", Host: fmt.Sprintf("host-%d", i%100), PID: 1000 + i%100, Class: "orders", Purpose: "charge card",
-			Acquired: now, TTL: 3_600_000, RenewEvery: 1_200_000, Renewed: now, Expect: 60_000, Fence: now*1000 + int64(i), Holds: 1,
+			Acquired: now, TTL: 3_600_000, RenewEvery: 1_200_000, Renewed: now, Expect: 3_600_000, Fence: now*1000 + int64(i), Holds: 1,
 		}
 		pipe.Set(ctx, key, record.Value(m.ID, "secret-secret-secret-secret"), time.Hour)
 		meta := record.Companion(record.DefaultPrefix, record.KindMeta, key)

@@ -31,7 +31,25 @@ const (
 	ReleaseOff ReleaseMode = "off"
 	// ReleaseApprove releases what a second person approved.
 	ReleaseApprove ReleaseMode = "approve"
+	// ReleaseAuto releases what was proven dead, without a person; all else as
+	// ReleaseApprove.
+	ReleaseAuto ReleaseMode = "auto"
 )
+
+// Proof is what an automatic release needs.
+type Proof string
+
+const (
+	// ProofHeartbeat is a holder/dead that is proven (the default).
+	ProofHeartbeat Proof = "heartbeat"
+	// ProofRule is a dead_when that held over at least [MinSweeps] complete sweeps
+	// and for auto_after.
+	ProofRule Proof = "rule"
+)
+
+// MinSweeps is in how many complete sweeps in a row a rule must call a lock dead
+// before it is released without a person.
+const MinSweeps = 3
 
 // SelfApproval says whether a requester may approve their own request.
 type SelfApproval string
@@ -39,6 +57,8 @@ type SelfApproval string
 const (
 	// SelfApprovalDeny demands another person (the default).
 	SelfApprovalDeny SelfApproval = "deny"
+	// SelfApprovalAlert lets one person do both, and tells the others.
+	SelfApprovalAlert SelfApproval = "alert"
 	// SelfApprovalAllow lets one person do both.
 	SelfApprovalAllow SelfApproval = "allow"
 )
@@ -65,6 +85,20 @@ type Class struct {
 	DeadWhen    []string    `yaml:"dead_when"` // rule ids and CEL expressions
 	Release     ReleaseMode `yaml:"release"`   // "": off
 	// Approvals is how many people must approve; 0 is one.
-	Approvals    int          `yaml:"approvals"`
+	Approvals int `yaml:"approvals"`
+	// Denials is how many people must deny; 0 is one.
+	Denials      int          `yaml:"denials"`
 	SelfApproval SelfApproval `yaml:"self_approval"`
+	// Approvers narrows who may decide: "team:NAME", "role:NAME" or "user:NAME",
+	// one of which must be theirs. Empty: every approver.
+	Approvers []string `yaml:"approvers"`
+	// Proof and AutoAfter say when `release: auto` needs no person.
+	Proof     Proof         `yaml:"proof"`
+	AutoAfter time.Duration `yaml:"auto_after"` // 0: [DefaultAutoAfter]
+	// MaxPerHour is how many locks of the class may be released in an hour; 0:
+	// [DefaultMaxPerHour].
+	MaxPerHour int `yaml:"max_per_hour"`
+	// LockDelay is how long nobody gets a lock of the class after its forced
+	// release.
+	LockDelay time.Duration `yaml:"lock_delay"`
 }

@@ -100,7 +100,11 @@ func (g *glob) cutPrefix() {
 }
 
 // matchRest reports whether prefix+rest matches.
-func (g *glob) matchRest(rest string) bool {
+func (g *glob) matchRest(rest string) bool { return g.matchBy(rest, (*part).index) }
+
+// matchBy is matchRest with the search that finds what stands between two stars:
+// a test counts what it asks.
+func (g *glob) matchBy(rest string, index func(p *part, s string) int) bool {
 	if len(rest) < g.least {
 		return false
 	}
@@ -113,12 +117,13 @@ func (g *glob) matchRest(rest string) bool {
 		return false
 	}
 	rest = rest[len(first.text) : len(rest)-len(last.text)]
-	for _, p := range g.parts[1 : len(g.parts)-1] {
-		i := p.index(rest)
-		if i < 0 {
+	for i := range g.parts[1 : len(g.parts)-1] {
+		p := &g.parts[i+1]
+		at := index(p, rest)
+		if at < 0 {
 			return false
 		}
-		rest = rest[i+len(p.text):]
+		rest = rest[at+len(p.text):]
 	}
 	return true
 }

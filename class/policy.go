@@ -22,6 +22,27 @@ func (c Class) MaxTTLOrDefault() time.Duration { return cmp.Or(c.MaxTTL, Default
 // ReleaseOrDefault returns release, or [ReleaseOff].
 func (c Class) ReleaseOrDefault() ReleaseMode { return cmp.Or(c.Release, ReleaseOff) }
 
+// Defaults of what limits releases.
+const (
+	DefaultAutoAfter  = 30 * time.Minute
+	DefaultMaxPerHour = 60
+)
+
+// Automatic says whether locks of the class may be released without a person.
+func (c Class) Automatic() bool { return c.ReleaseOrDefault() == ReleaseAuto }
+
+// ProofOrDefault returns proof, or [ProofHeartbeat].
+func (c Class) ProofOrDefault() Proof { return cmp.Or(c.Proof, ProofHeartbeat) }
+
+// AutoAfterOrDefault returns auto_after, or [DefaultAutoAfter].
+func (c Class) AutoAfterOrDefault() time.Duration { return cmp.Or(c.AutoAfter, DefaultAutoAfter) }
+
+// MaxPerHourOrDefault returns max_per_hour, or [DefaultMaxPerHour].
+func (c Class) MaxPerHourOrDefault() int { return cmp.Or(c.MaxPerHour, DefaultMaxPerHour) }
+
+// DenialsOrDefault returns how many people must deny a release: at least one.
+func (c Class) DenialsOrDefault() int { return max(c.Denials, 1) }
+
 // Releasable says whether locks of the class may be force-released at all.
 func (c Class) Releasable() bool { return c.ReleaseOrDefault() != ReleaseOff }
 

@@ -64,7 +64,7 @@ func NewSet(classes []Class) (*Set, error) {
 				earlier = append(earlier, taken{class: i, path: path, text: text, prefix: g.prefix, units: units(text)})
 			}
 		}
-		c.Match, c.DeadWhen = slices.Clone(c.Match), slices.Clone(c.DeadWhen)
+		c.Match, c.DeadWhen, c.Approvers = slices.Clone(c.Match), slices.Clone(c.DeadWhen), slices.Clone(c.Approvers)
 		s.classes = append(s.classes, c)
 	}
 	if err := errors.Join(problems...); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -98,20 +99,59 @@ func (c Class) releaseProblems() []error {
 
 	switch c.Release {
 	case "", ReleaseOff, ReleaseApprove:
-	case "auto":
-		add("release: this version does not release without a person, got %q, write %s (a person approves each release) or %s", c.Release, ReleaseApprove, ReleaseOff)
+	case ReleaseAuto:
+		errs = append(errs, c.autoProblems()...)
 	default:
-		add("release: must be %s or %s, got %q, write one of the two", ReleaseOff, ReleaseApprove, c.Release)
+		add("release: must be %s, %s or %s, got %q, write one of the three", ReleaseOff, ReleaseApprove, ReleaseAuto, c.Release)
+	}
+	if c.Release != ReleaseAuto && (c.Proof != "" || c.AutoAfter != 0) {
+		add("proof and auto_after: say when release: %s needs no person, got release: %s, remove them or write release: %s", ReleaseAuto, c.ReleaseOrDefault(), ReleaseAuto)
 	}
 	if c.Approvals < 0 || c.Approvals > maxApprovals {
 		add("approvals: must be from 1 to %d, got %d, write how many people must approve", maxApprovals, c.Approvals)
 	}
+	if c.Denials < 0 || c.Denials > maxApprovals {
+		add("denials: must be from 1 to %d, got %d, write how many people must deny", maxApprovals, c.Denials)
+	}
 	switch c.SelfApproval {
-	case "", SelfApprovalDeny, SelfApprovalAllow:
-	case "alert":
-		add("self_approval: this version cannot alert on self-approval, got %q, write %s (another person approves) or %s", c.SelfApproval, SelfApprovalDeny, SelfApprovalAllow)
+	case "", SelfApprovalDeny, SelfApprovalAlert, SelfApprovalAllow:
 	default:
-		add("self_approval: must be %s or %s, got %q, write one of the two", SelfApprovalDeny, SelfApprovalAllow, c.SelfApproval)
+		add("self_approval: must be %s, %s or %s, got %q, write one of the three", SelfApprovalDeny, SelfApprovalAlert, SelfApprovalAllow, c.SelfApproval)
+	}
+	for i, who := range c.Approvers {
+		kind, name, ok := strings.Cut(who, ":")
+		if !ok || name == "" || !isPrintable(who) || kind != "team" && kind != "role" && kind != "user" {
+			add("approvers[%d]: must be team:NAME, role:NAME or user:NAME, got %q, write one such as %q", i, who, "team:checkout")
+		}
+	}
+	if c.MaxPerHour < 0 {
+		add("max_per_hour: must not be negative, got %d, write how many releases an hour are in order, or 0 for %d", c.MaxPerHour, DefaultMaxPerHour)
+	}
+	if c.LockDelay < 0 || c.LockDelay > MaxStand {
+		add("lock_delay: must be from 0 to %s, got %s, write how long nobody shall get the lock after a release", MaxStand, c.LockDelay)
+	}
+	return errs
+}
+
+// MaxStand is the longest lock-delay or take-over.
+const MaxStand = 24 * time.Hour
+
+// autoProblems are those of a class whose locks are released without a person.
+func (c Class) autoProblems() []error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	switch c.Proof {
+	case "", ProofHeartbeat, ProofRule:
+	default:
+		add("proof: must be %s or %s, got %q, write one of the two", ProofHeartbeat, ProofRule, c.Proof)
+	}
+	if c.AutoAfter < 0 || c.AutoAfter > 0 && c.AutoAfter < time.Minute {
+		add("auto_after: must be at least 1m, got %s, write how long dead_when must hold, or 0 for %s", c.AutoAfter, DefaultAutoAfter)
+	}
+	if len(c.DeadWhen) == 0 {
+		add("dead_when: must not be empty with release: %s, got [], write what makes a lock dead such as [\"holder/dead\"]", ReleaseAuto)
+	} else if c.ProofOrDefault() == ProofHeartbeat && !slices.Contains(c.DeadWhen, "holder/dead") {
+		add("dead_when: must have holder/dead with release: %s and proof: %s, got %q, add it or write proof: %s", ReleaseAuto, ProofHeartbeat, c.DeadWhen, ProofRule)
 	}
 	return errs
 }

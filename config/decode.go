@@ -13,6 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/spell"
 )
 
 // decoder fills Go values from YAML nodes and collects every problem it meets
@@ -254,35 +255,8 @@ func secretName(key string) bool {
 // suggest names the key that was probably meant, or all there are.
 func suggest(got string, fields map[string]reflect.Value) string {
 	known := slices.Sorted(maps.Keys(fields))
-	best, distance := "", 3
-	for _, k := range known {
-		if dist := editDistance(got, k); dist < distance {
-			best, distance = k, dist
-		}
-	}
-	if best != "" {
+	if best := spell.Nearest(got, known, nil); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	return "known keys here: " + strings.Join(known, ", ")
-}
-
-// editDistance is the Levenshtein distance in bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -99,7 +99,7 @@ func TestProblemsOfClassFilesNameTheFile(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), team+":4: classes[2].match: class \"three\" can never match") {
 		t.Errorf("error %v", err)
 	}
-	if _, _, err := config.LoadRules(main); err == nil || !strings.HasPrefix(err.Error(), team+":4: ") {
+	if _, err := config.LoadRules(main); err == nil || !strings.HasPrefix(err.Error(), team+":4: ") {
 		t.Errorf("LoadRules: error %v", err)
 	}
 }
@@ -122,20 +122,21 @@ targets: [{name: a, redis: "${NOT_SET_HERE}", password_file: /does/not/exist}]
 alert: {receivers: [{name: ""}]}
 classes: [{class: batch, match: ["batch:*"], dead_when: [custom/old]}]
 rules: [{rule: custom/old, when: "lock.age > duration('1h')", classes: [batch]}]
+redlock: [{name: payments, targets: [eu-1, eu-2, eu-3], classes: [batch]}]
 `)
-	classes, cfg, err := config.LoadRules(file)
+	by, err := config.LoadRules(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := classes.Get("batch"); !ok || len(cfg) != 1 {
-		t.Errorf("classes %v, rules %v", classes.All(), cfg)
+	if _, ok := by.Classes.Get("batch"); !ok || len(by.Rules) != 1 || len(by.Redlock) != 1 || by.Redlock[0].Targets[2] != "eu-3" {
+		t.Errorf("read %+v", by)
 	}
-	write(t, file, "rules: [{rule: custom/old, when: \"lock.age\", wenn: x}]\nclassses: []\nmetrics: [1]")
-	_, _, err = config.LoadRules(file)
+	write(t, file, "rules: [{rule: custom/old, when: \"lock.age\", wenn: x}]\nclassses: []\nredlock: [{name: r, targets: [a]}]\nmetrics: [1]")
+	_, err = config.LoadRules(file)
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"rules[0].wenn: unknown key", `classses: unknown key`, "c.yaml:1:"} {
+	for _, want := range []string{"rules[0].wenn: unknown key", `classses: unknown key`, "c.yaml:1:", "redlock[0].targets: got 1"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q in it", err, want)
 		}
@@ -143,7 +144,7 @@ rules: [{rule: custom/old, when: "lock.age > duration('1h')", classes: [batch]}]
 	if strings.Contains(err.Error(), "metrics") {
 		t.Errorf("error %v speaks of what is not asked", err)
 	}
-	if _, _, err := config.LoadRules(filepath.Join(t.TempDir(), "none.yaml")); !os.IsNotExist(unwrapAll(err)) {
+	if _, err := config.LoadRules(filepath.Join(t.TempDir(), "none.yaml")); !os.IsNotExist(unwrapAll(err)) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -12,18 +12,27 @@ import (
 	"github.com/locksteward/locksteward/rules"
 )
 
-// LoadRules reads classes and rules alone from a configuration file, with the
-// files of classes.d beside it. Everything else of the file may be wrong or
-// missing: whoever tests rules has neither the targets nor their secrets. The
-// error is as that of [Load].
-func LoadRules(file string) (*class.Set, rules.Config, error) {
+// Judging is the part of a configuration by which locks are judged. Its zero
+// value is the rules as they are.
+type Judging struct {
+	Classes *class.Set // nil: the locks keep their classes
+	Rules   rules.Config
+	Redlock []rules.Redlock
+}
+
+// LoadRules reads classes, rules and Redlocks alone from a configuration file,
+// with the files of classes.d beside it. Everything else of the file may be wrong
+// or missing: whoever tests rules has neither the targets nor their secrets, so
+// the masters of a Redlock need not be among its targets. The error is as that of
+// [Load].
+func LoadRules(file string) (Judging, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read configuration: %w; give a file with --config", err)
+		return Judging{}, fmt.Errorf("read configuration: %w; give a file with --config", err)
 	}
 	c, d := parse(file, raw, os.LookupEnv)
 	if err := d.loadClasses(&c, filepath.Join(filepath.Dir(file), "classes.d")); err != nil {
-		return nil, nil, err
+		return Judging{}, err
 	}
 	var unread []problem
 	for _, p := range d.problems {
@@ -32,18 +41,23 @@ func LoadRules(file string) (*class.Set, rules.Config, error) {
 		}
 	}
 	classes, invalid := c.judging()
-	if problems := d.all(unread, invalid); len(problems) > 0 {
-		return nil, nil, &InvalidError{File: file, Problems: problems}
+	for _, r := range c.Redlock {
+		for _, name := range r.Targets {
+			c.Targets = append(c.Targets, Target{Name: name})
+		}
 	}
-	return classes, c.Rules, nil
+	if problems := d.all(unread, errors.Join(invalid, errors.Join(c.redlocks()...))); len(problems) > 0 {
+		return Judging{}, &InvalidError{File: file, Problems: problems}
+	}
+	return Judging{Classes: classes, Rules: c.Rules, Redlock: c.Redlock}, nil
 }
 
-// judging says whether a problem is one of classes or rules, of the whole file,
-// or a top key that may be one of the two misspelt.
+// judging says whether a problem is one of classes, rules or Redlocks, of the
+// whole file, or a top key that may be one of these misspelt.
 func (p problem) judging() bool {
 	key, _, below := strings.Cut(strings.ReplaceAll(p.path, "[", "."), ".")
 	_, known := yamlFields(reflect.ValueOf(Config{}))[key]
-	return key == "classes" || key == "rules" || !below && !known
+	return key == "classes" || key == "rules" || key == "redlock" || !below && !known
 }
 
 // judging checks classes and rules, which know of each other.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
 )
 
@@ -25,6 +26,21 @@ func (c Config) Warnings() []string {
 				out = append(out, fmt.Sprintf("targets[%d].redis: %s database %d is watched as targets[%d] (%s) already; every finding is told twice; remove one of the two",
 					i, strings.Join(spec.Addrs, ","), spec.DB, j, c.Targets[j].Name))
 			}
+		}
+	}
+	return append(out, c.releaseWarnings()...)
+}
+
+// releaseWarnings are about classes whose release cannot be as it is meant.
+func (c Config) releaseWarnings() []string {
+	var out []string
+	for i, cl := range c.Classes {
+		at := fmt.Sprintf("classes[%d]", i)
+		if cl.SelfApprovalOrDefault() == class.SelfApprovalAlert && len(c.Alert.Receivers) == 0 {
+			out = append(out, at+".self_approval: alert tells the others, but alert.receivers is empty, so that it is refused; add a receiver, or write deny or allow")
+		}
+		if cl.Automatic() && len(c.Alert.Receivers) == 0 {
+			out = append(out, at+".release: auto releases without a person, and alert.receivers is empty, so that nobody hears of it; add a receiver")
 		}
 	}
 	return out

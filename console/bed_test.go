@@ -116,6 +116,37 @@ func (w *world) judge(ctx context.Context, actor Actor, role string) error {
 	return w.fail
 }
 
+func (w *world) Undo(ctx context.Context, actor Actor, id, reason string) (locksteward.Request, error) {
+	return w.follow(ctx, actor, id, reason, locksteward.ActUndo)
+}
+
+func (w *world) Lift(ctx context.Context, actor Actor, id, reason string) (locksteward.Request, error) {
+	return w.follow(ctx, actor, id, reason, locksteward.ActLift)
+}
+
+func (w *world) follow(ctx context.Context, actor Actor, id, reason string, act locksteward.Act) (locksteward.Request, error) {
+	if err := w.judge(ctx, actor, "approver"); err != nil {
+		return locksteward.Request{}, err
+	}
+	r, err := w.Get(ctx, id)
+	r.ID, r.Evidence.Of, r.Evidence.Act, r.Reason, r.Requester = id+"-next", id, act, reason, actor.Name
+	return r, err
+}
+
+func (w *world) DryRun(ctx context.Context, actor Actor, in ReleaseInput) (api.Preview, error) {
+	r, err := w.Request(ctx, actor, in)
+	return api.Preview{
+		Request: api.NewRequest(r), Found: true, Differences: []string{}, Warnings: []string{}, Keys: []string{in.Key}, Script: "return 1", Args: []string{"•••"},
+	}, err
+}
+
+func (w *world) Preview(ctx context.Context, id string) (api.Preview, error) {
+	r, err := w.Get(ctx, id)
+	return api.Preview{
+		Request: api.NewRequest(r), Found: true, Differences: []string{"expiry"}, Warnings: []string{}, Keys: []string{}, Args: []string{},
+	}, err
+}
+
 func (w *world) Request(ctx context.Context, actor Actor, in ReleaseInput) (locksteward.Request, error) {
 	if err := w.judge(ctx, actor, "requester"); err != nil {
 		return locksteward.Request{}, err
@@ -260,6 +291,16 @@ func newWorld() *world {
 		targets: []api.Target{{
 			Name: "orders", Mode: "standalone", Up: true, ReleaseEnabled: true, Nodes: []api.Node{},
 			LastSweep: &api.Swept{At: at, Complete: true, Keys: 1000, Locks: 2, Candidates: 3, DurationMs: 12},
+			Watch: &api.Watch{
+				Mode: "tracking", BlindMs: 1200, Classes: []api.ClassWatch{
+					{Class: "orders", Coverage: "watched"},
+					{Class: "default", Coverage: "partly", Reason: "only what begins with lock:, locks:, mutex: or redlock: is watched"},
+				},
+			},
+			Budget: &api.Budget{
+				MaxServerShare: 0.02, Degraded: []string{},
+				ThrottledMs: map[string]int64{"share": 5400, "latency": 0, "loading": 0, "busy": 0, "memory": 0, "paused": 0},
+			},
 		}},
 		requests: []locksteward.Request{pending(), released},
 		entries:  []locksteward.Entry{{Seq: 1, At: at, Actor: "ann", Action: "release.request", Target: "orders", Key: "lock:order:42", Subject: "r1", Reason: "queue is stuck", Outcome: "ok", Hash: "h1"}},

@@ -53,6 +53,14 @@ type Releases interface {
 	// needed; the request that it returns tells the outcome.
 	Approve(ctx context.Context, actor Actor, id string, word Word) (locksteward.Request, error)
 	Deny(ctx context.Context, actor Actor, id string, word Word) (locksteward.Request, error)
+	// Undo puts back what a request released; Lift ends what stands in the lock's
+	// place by it. Both return the request that they made, with its outcome.
+	Undo(ctx context.Context, actor Actor, id, reason string) (locksteward.Request, error)
+	Lift(ctx context.Context, actor Actor, id, reason string) (locksteward.Request, error)
+	// DryRun says what Request would freeze and what its execution would do now;
+	// Preview says it of a request that is open. Both touch nothing.
+	DryRun(ctx context.Context, actor Actor, in ReleaseInput) (api.Preview, error)
+	Preview(ctx context.Context, id string) (api.Preview, error)
 }
 
 // Audit reads the audit trail.
@@ -97,13 +105,18 @@ type ReleaseInput struct {
 	DB     int
 	Key    string // exact bytes
 	Reason string
+	// HolderAlive, TakeOver and LockDelay are what api.CreateRequest says of them.
+	HolderAlive bool
+	TakeOver    time.Duration
+	LockDelay   *time.Duration
 }
 
 // Word is one person's decision.
 type Word struct {
-	Reason            string
-	EvidenceHash      string
-	ConfirmNoIdentity bool
+	Reason             string
+	EvidenceHash       string
+	ConfirmNoIdentity  bool
+	ConfirmHolderAlive bool
 }
 
 // RequestFilter selects requests; zero fields select all.

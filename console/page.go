@@ -31,10 +31,13 @@ const (
 )
 
 var overviewPage = template.Must(template.New("overview").Funcs(template.FuncMap{
-	"key":   showKey,
-	"inert": inert,
-	"span":  span,
-	"ago":   func(now, then time.Time) string { return span(now.Sub(then)) },
+	"key":     showKey,
+	"inert":   inert,
+	"span":    span,
+	"ago":     func(now, then time.Time) string { return span(now.Sub(then)) },
+	"millis":  func(ms int64) string { return span(time.Duration(ms) * time.Millisecond) },
+	"percent": percent,
+	"waited":  waited,
 }).Parse(overviewHTML))
 
 // overviewData is what the page shows; nothing in it is trusted to be harmless.
@@ -44,7 +47,8 @@ type overviewData struct {
 	User     string
 	NoUsers  bool
 	Refresh  int
-	Findings []locksteward.Finding // what needs a person now
+	Findings []findingRow // what needs a person now, and what that explains
+	Told     int          // of Findings, those that people are told of
 	MoreNow  int
 	// Elsewhere counts findings that are pending or for information.
 	Elsewhere int
@@ -61,8 +65,18 @@ func (d overviewData) Quiet() bool {
 	return len(d.Findings) == 0 && len(d.Down) == 0 && len(d.Blind) == 0 && len(d.Targets) > 0
 }
 
+// findingRow is a finding; By says what is told in its place, "" if it is told
+// itself.
+type findingRow struct {
+	locksteward.Finding
+	By string
+}
+
 type lockRow struct {
 	Target, Key, Class, Library string
+	Mode                        string
+	Acquired                    time.Time // as the value says
+	Doubt                       string    // why the age does not count it
 	TTL, Age                    string
 	NoTTL                       bool
 	Holder                      string
@@ -88,16 +102,7 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request, who users.User
 	}
 	findings := s.deps.Findings.Findings()
 	sortFindings(findings)
-	for _, f := range findings {
-		switch {
-		case f.Status != locksteward.StatusFiring || f.Severity < locksteward.SeverityWarning:
-			data.Elsewhere++
-		case len(data.Findings) == pageFindings:
-			data.MoreNow++
-		default:
-			data.Findings = append(data.Findings, f)
-		}
-	}
+	data.now(findings)
 	data.Targets = s.deps.Targets.Targets()
 	for _, t := range data.Targets {
 		switch {
@@ -125,6 +130,53 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request, who users.User
 	return nil
 }
 
+// now picks what needs a person: first what people are told of, then what that
+// explains.
+func (d *overviewData) now(findings []locksteward.Finding) {
+	told := map[string]locksteward.Finding{}
+	var explained []findingRow
+	show := func(row findingRow) {
+		if len(d.Findings) == pageFindings {
+			d.MoreNow++
+			return
+		}
+		d.Findings = append(d.Findings, row)
+		if row.By == "" {
+			d.Told++
+		}
+	}
+	for _, f := range findings {
+		switch {
+		case f.Status != locksteward.StatusFiring || f.Severity < locksteward.SeverityWarning:
+			d.Elsewhere++
+		case f.InhibitedBy != "":
+			explained = append(explained, findingRow{Finding: f})
+		default:
+			told[f.Fingerprint()] = f
+			show(findingRow{Finding: f})
+		}
+	}
+	for _, row := range explained {
+		row.By = toldBy(told, row.InhibitedBy)
+		show(row)
+	}
+}
+
+// toldBy names the finding that is told in place of another one.
+func toldBy(told map[string]locksteward.Finding, fingerprint string) string {
+	f, ok := told[fingerprint]
+	switch {
+	case !ok:
+		return "finding " + fingerprint
+	case f.Key != "":
+		return f.Rule + " on " + showKey(f.Key)
+	case f.Subject != "":
+		return f.Rule + " of " + f.Subject
+	default:
+		return f.Rule
+	}
+}
+
 func (s *Server) lockRows(findings []locksteward.Finding) (rows []lockRow, all int) {
 	locks := s.deps.Locks.Locks()
 	sortLocks(locks, "age")
@@ -132,13 +184,15 @@ func (s *Server) lockRows(findings []locksteward.Finding) (rows []lockRow, all i
 	all = len(locks)
 	for _, l := range locks[:min(pageLocks, all)] {
 		row := lockRow{
-			Target: l.Target, Key: l.Key, Class: l.Class, Library: l.Dialect, NoTTL: l.TTL == locksteward.NoExpiry,
+			Target: l.Target, Key: l.Key, Class: l.Class, Library: l.Dialect, Mode: l.Mode, NoTTL: l.TTL == locksteward.NoExpiry,
 			TTL: span(l.TTL), Age: "not known", Holder: holder(l.Holder), State: string(states[keyOf(l)]),
 			Findings: slices.Compact(slices.Sorted(slices.Values(rules[keyOf(l)]))),
 		}
 		if row.NoTTL {
 			row.TTL = "none"
 		}
+		row.Acquired = l.Acquired
+		_, row.Doubt = l.WrittenAge()
 		if age, basis, minimum := l.Age(); basis != locksteward.AgeNone {
 			row.Age = span(age)
 			if minimum {
@@ -205,6 +259,24 @@ func span(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 	}
+}
+
+// percent shows the share of a server's time.
+func percent(share float64) string {
+	if share >= 1 {
+		return "no limit"
+	}
+	return strconv.FormatFloat(share*100, 'f', -1, 64) + " % of a server"
+}
+
+// waited says for how long the budget made looking wait, and mostly why; "" if
+// it never did.
+func waited(b *api.Budget) string {
+	total, reason := b.Waited()
+	if reason == "" {
+		return ""
+	}
+	return "waited " + span(total) + ", mostly for " + reason
 }
 
 // maxShown bounds a key on the page; 64 MiB of name must not become a page.

@@ -42,6 +42,75 @@ func TestPageShowsWhatMatters(t *testing.T) {
 	}
 }
 
+// The targets' table says how each is watched, what was missed, what looking may
+// cost and who paused it.
+func TestPageShowsTheWatch(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.world.targets = append(b.world.targets, api.Target{
+		Name: "old", Up: true, Paused: &api.Pause{By: "ann", Since: at},
+		Watch:  &api.Watch{Mode: "sweep", Reason: "CLIENT TRACKING is refused: grant +client|tracking", Missed: 3},
+		Budget: &api.Budget{MaxServerShare: 1, Degraded: []string{"PEXPIRETIME is refused"}},
+	})
+	body := b.do("", "GET", "/", "").body
+	for _, want := range []string{
+		"tracking, blind for 1.2s", "2 % of a server", "waited 5.4s, mostly for share",
+		`<b class="warn">3 missed</b>`, "CLIENT TRACKING is refused: grant &#43;client|tracking", "no limit", "PEXPIRETIME is refused",
+		"<b>paused</b> by ann",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+}
+
+// What is told in place of an inhibited finding stands on it, behind those that
+// people are told of.
+func TestPageSaysWhatInhibits(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	host := aFinding("")
+	host.Rule, host.Severity, host.Class, host.Subject = "host/lost", locksteward.SeverityWarning, "", "web-3"
+	host.Summary.EN = "host web-3 is lost"
+	one := aFinding("lock:order:42")
+	one.InhibitedBy = host.Fingerprint()
+	other := aFinding("lock:order:43")
+	other.InhibitedBy = "0123456789abcdef0123456789abcdef"
+	b.world.findings = []locksteward.Finding{one, host, other}
+	body := b.do("", "GET", "/", "").body
+	for _, want := range []string{
+		"<title>(1) Locksteward</title>", "<b>host/lost of web-3</b> is told in its place",
+		"<b>finding 0123456789abcdef0123456789abcdef</b> is told in its place",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Index(body, "host web-3 is lost") > strings.Index(body, "The lock never expires") {
+		t.Error("what explains the others does not come first")
+	}
+}
+
+// A lock's mode and the time in its value are shown beside what was observed.
+func TestPageShowsWhatTheValueSays(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	l := aLock("lock:job", time.Minute)
+	l.Acquired, l.Mode = at.Add(-time.Hour), "read"
+	early := aLock("lock:early", time.Minute)
+	early.Acquired = at.Add(time.Hour)
+	b.world.locks = []locksteward.Lock{l, early}
+	body := b.do("", "GET", "/", "").body
+	for _, want := range []string{
+		`token <small class="dim">read</small>`, "its value says 2026-03-01 11:00:00 UTC", "≥ 1h 0m",
+		"its value says 2026-03-01 13:00:00 UTC, not counted: it lies in the future", "≥ 1m 0s",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+}
+
 func TestPageIsInert(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -52,6 +121,8 @@ func TestPageIsInert(t *testing.T) {
 	f.Class, f.Team, f.Target, f.RunbookURL = hostile, hostile, hostile, "javascript:alert(1)"
 	f.Summary, f.Cause, f.Remedy = locksteward.Text{EN: hostile}, locksteward.Text{EN: hostile}, locksteward.Text{EN: hostile}
 	f.Evidence, f.CounterEvidence = []string{hostile}, []string{hostile}
+	l.Mode, l.Acquired = hostile, at.Add(time.Hour)
+	f.InhibitedBy = hostile
 	r := pending()
 	r.ID, r.Reason, r.Requester, r.Evidence.Key = hostile, hostile, hostile, hostile
 	r.Decisions = []locksteward.Decision{{By: hostile}}

@@ -48,10 +48,12 @@ type Decoded struct {
 	Confidence locksteward.Confidence
 	Identity   locksteward.Identity
 	Holder     locksteward.Holder
-	// Acquired is when the holder took the lock or began to wait for it, as the
-	// value says by its writer's clock; zero if it does not. Mode is "read" or
-	// "write" of locks that have both.
+	// Acquired is when the holder took the lock, as the value says by its writer's
+	// clock; zero if it does not. Asked says that it is when the holder asked for
+	// it, for which it may have waited since. Mode is "read" or "write" of locks
+	// that have both.
 	Acquired time.Time
+	Asked    bool
 	Mode     string
 	Count    int64 // re-entrancy; 1 if the dialect has none
 	Waiters  int   // negative: cannot be told
@@ -81,6 +83,15 @@ type Release struct {
 	RequestID  string
 	ExpireAt   int64  // PEXPIRETIME that must still hold; NoExpireAt for none
 	MetaPrefix string // prefix of the companions, "locksteward:" by default
+	// HolderAlive says that the holder is known to live and to renew: its owner,
+	// type and count are compared, not what a renewal changes.
+	HolderAlive bool
+	// Undo is how long the lock is kept aside so that [Undo] finds it; 0 deletes
+	// it, and so does a dialect that has no undo ([WhyNoUndo]).
+	Undo time.Duration
+	// Stand puts a foreign owner of the dialect's own type in the lock's place for
+	// so long; 0 frees the lock. [Lift] removes it and wakes who waits.
+	Stand time.Duration
 }
 
 // Command is one script to run. Args may hold the lock's token: it is never

@@ -65,9 +65,9 @@ func releaseDistributedLockMember(s Sample, p plan) (Command, error) {
 	if len(s.Members) > 1 {
 		return Command{}, p.refuse("%d hold it together and nobody can say which of them is dead", len(s.Members))
 	}
-	score := ""
+	var score any = ""
 	if s.Type == typeZSet {
-		score = formatScore(s.Members[0].Score)
+		score = p.volatile(formatScore(s.Members[0].Score))
 	}
 	return p.command(distributedLockLua, nil, s.Type, s.Members[0].Name, score), nil
 }

@@ -6,14 +6,9 @@
 -- ARGV:    1 request id · 2 PEXPIRETIME · 3 life of the exec record in ms · 4 type · 5 member · 6 score, empty for a set
 -- Returns: {outcome, woken, recorded}, see opening.lua
 
-local reply = judge(ARGV[4])
-if reply then return reply end
-local same
-if ARGV[4] == 'set' then
-  same = redis.call('SCARD', KEYS[1]) == 1 and redis.call('SISMEMBER', KEYS[1], ARGV[5]) == 1
-else
-  local score = redis.call('ZSCORE', KEYS[1], ARGV[5])
-  same = score and tonumber(score) == tonumber(ARGV[6]) and redis.call('ZCARD', KEYS[1]) == 1
-end
-if not same then return settle(CHANGED) end
-return free({KEYS[1]}, function() return 0 end) -- the last member goes with the key
+return carry_out{kind = ARGV[4], same = function()
+  if ARGV[4] == 'set' then
+    return redis.call('SCARD', KEYS[1]) == 1 and redis.call('SISMEMBER', KEYS[1], ARGV[5]) == 1
+  end
+  return same_members(5)
+end} -- the last member goes with the key

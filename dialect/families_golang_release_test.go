@@ -1,14 +1,12 @@
 package dialect_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
@@ -150,18 +148,9 @@ func TestGoAndNodeScriptsOnACluster(t *testing.T) {
 
 func TestGoAndNodeRefusals(t *testing.T) {
 	t.Parallel()
-	fixtures := readFixtures(t)
-	for path, why := range map[string]string{
+	wantRefusals(t, map[string]string{
 		"asynq-lease/two-tasks":                 "take back a lease that ran out within 90 seconds",
 		"go-redislock-rw/two-readers":           "2 read locks are held in this one key",
 		"redis-semaphore-semaphore/two-holders": "2 hold it together",
-	} {
-		name, _, _ := strings.Cut(path, "/")
-		d, _ := dialect.Get(name)
-		f := fixtures["testdata/"+path+".json"]
-		_, err := d.Release(f.sample(t), dialect.Release{RequestID: "r", ExpireAt: 1})
-		if !errors.Is(err, locksteward.ErrRefused) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "docs/dialects/"+name+".md") {
-			t.Errorf("%s: %v, want a refusal with %q and the page", path, err, why)
-		}
-	}
+	})
 }

@@ -17,6 +17,17 @@ type family struct {
 	// cannot be done safely, and then refuse says why.
 	release func(s Sample, p plan) (Command, error)
 	refuse  string
+	// stand makes what stands in a lock's place (see stand.go); nil for one string.
+	// noStand is why nothing can; sleeps says that who waits sleeps until the
+	// expiry that it last saw.
+	stand   stander
+	noStand string
+	sleeps  bool
+	// noUndo is why a release cannot be undone by putting the key back.
+	noUndo string
+	// person is why each release of such a lock is a person's to decide, whatever
+	// rules and policy say; "" if a proof may decide it. See [NeedsPerson].
+	person string
 	// companion returns the lock that a helper key of the family belongs to
 	// (queue, signal, counter, latch); nil if there are none. lock is "" for a
 	// helper that belongs to no one lock.
@@ -46,6 +57,20 @@ func (f *family) Release(s Sample, r Release) (Command, error) {
 		return Command{}, p.refuse("%s", f.refuse)
 	}
 	return f.release(s, p)
+}
+
+// NeedsPerson says why a lock of the dialect called name is never released, nor
+// its release asked for, without a person who looked at that very lock; "" where
+// rules may decide it. A dialect that is not known needs one.
+func NeedsPerson(name string) string {
+	d, ok := Get(name)
+	if !ok {
+		return "nobody knows how such a lock is kept"
+	}
+	if f, ok := d.(*family); ok {
+		return f.person
+	}
+	return ""
 }
 
 var _ Dialect = (*family)(nil)

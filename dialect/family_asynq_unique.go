@@ -14,7 +14,9 @@ var asynqUniqueLua string
 // asynq:{<queue>}:unique:<type>:<md5 of the payload, if there is one>.
 // Source: hibiken/asynq internal/base/base.go (UniqueKey), internal/rdb/rdb.go (enqueueUniqueCmd, doneUniqueCmd).
 var familyAsynqUnique = &family{
-	name: "asynq-unique",
+	name:    "asynq-unique",
+	typ:     typeString,
+	noStand: noStandTask,
 	key: func(key string) bool {
 		_, rest, ok := asynqQueue(key)
 		task, ok2 := strings.CutPrefix(rest, "unique:")

@@ -7,14 +7,14 @@
 --          4 value: the task's id · 5 what the key of a task begins with
 -- Returns: {outcome, woken, recorded}, see opening.lua; an error if the task is not over
 
-local reply = judge('string')
-if reply then return reply end
-if redis.call('GET', KEYS[1]) ~= ARGV[4] then return settle(CHANGED) end
-local task = ARGV[5] .. ARGV[4]
-if redis.call('EXISTS', task) == 1 then
-  local state = redis.call('HGET', task, 'state')
-  if state ~= 'completed' and state ~= 'archived' then
-    error('its task is still to be done, and the lock keeps a second one away: delete the task, which frees the lock', 0)
+return carry_out{kind = 'string', same = function()
+  if not same_value(4) then return false end
+  local task = ARGV[5] .. ARGV[4]
+  if redis.call('EXISTS', task) == 1 then
+    local state = redis.call('HGET', task, 'state')
+    if state ~= 'completed' and state ~= 'archived' then
+      error('its task is still to be done, and the lock keeps a second one away: delete the task, which frees the lock', 0)
+    end
   end
-end
-return free({KEYS[1]}, function() return 0 end)
+  return true
+end}

@@ -16,7 +16,9 @@ var bullMQDedupLua string
 // A prefix of one's own is not claimed: messages:home:de:title is German.
 // Source: taskforcesh/bullmq src/commands/includes/{deduplicateJob,removeDeduplicationKeyIfNeededOnFinalization}.lua.
 var familyBullMQDedup = &family{
-	name: "bullmq-dedup",
+	name:    "bullmq-dedup",
+	typ:     typeString,
+	noStand: noStandTask,
 	key: func(key string) bool {
 		_, rest, ok := bullQueue(key)
 		return ok && prefixed("de:")(rest)

@@ -7,11 +7,11 @@
 --          4 value: the job's id · 5 what the key of a job begins with
 -- Returns: {outcome, woken, recorded}, see opening.lua; an error if the job is not over
 
-local reply = judge('string')
-if reply then return reply end
-if redis.call('GET', KEYS[1]) ~= ARGV[4] then return settle(CHANGED) end
-local job = ARGV[5] .. ARGV[4]
-if redis.call('EXISTS', job) == 1 and redis.call('HEXISTS', job, 'finishedOn') == 0 then
-  error('its job is still to be done, and the key keeps a second one away: remove the job, which frees the key', 0)
-end
-return free({KEYS[1]}, function() return 0 end)
+return carry_out{kind = 'string', same = function()
+  if not same_value(4) then return false end
+  local job = ARGV[5] .. ARGV[4]
+  if redis.call('EXISTS', job) == 1 and redis.call('HEXISTS', job, 'finishedOn') == 0 then
+    error('its job is still to be done, and the key keeps a second one away: remove the job, which frees the key', 0)
+  end
+  return true
+end}

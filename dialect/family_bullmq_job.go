@@ -7,6 +7,7 @@ import "github.com/locksteward/locksteward"
 // Source: taskforcesh/bullmq src/classes/{worker,lock-manager}.ts, src/commands/{moveToActive-11,extendLock-2}.lua.
 var familyBullMQJob = &family{
 	name: "bullmq-job",
+	typ:  typeString,
 	key:  func(key string) bool { _, ok := bullLock(key); return ok },
 	recognise: func(s Sample) (Decoded, bool) {
 		text := string(s.Value)

@@ -9,7 +9,7 @@ var familyCelerySingleton = stringFamily("celery-singleton", func(key string) bo
 	return hasPrefixed(key, "SINGLETONLOCK_", func(s string) bool { return len(s) == 32 && isLowerHex(s) })
 }, stringLock{
 	kind: "a Celery task id", value: isFreshUUID,
-	origin: originAcquisition, confidence: locksteward.ConfidenceHigh,
+	origin: originAcquisition, confidence: locksteward.ConfidenceHigh, noStand: noStandTask,
 	// The id is no secret that opens the lock: the library deletes by name alone.
 	holder: func(text string) locksteward.Holder { return locksteward.Holder{Session: text} },
 })

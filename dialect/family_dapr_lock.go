@@ -11,6 +11,7 @@ import (
 // Source: dapr/components-contrib lock/redis/standalone.go; dapr/dapr pkg/components/lock/lock_config.go.
 var familyDaprLock = &family{
 	name: "dapr-lock",
+	typ:  typeString,
 	key:  prefixed("lock||"),
 	recognise: func(s Sample) (Decoded, bool) {
 		text := string(s.Value)

@@ -4,8 +4,9 @@ package dialect
 // with an id for each ticket and the time in ms at which it runs out.
 // Source: madelson/DistributedLock Primitives/RedisSemaphorePrimitive.cs.
 var familyDistributedLockSemaphore = &family{
-	name: "distributedlock-semaphore",
-	typ:  typeZSet,
+	name:    "distributedlock-semaphore",
+	typ:     typeZSet,
+	noStand: noStandShared,
 	recognise: func(s Sample) (Decoded, bool) {
 		d, ok := distributedLockMembers(s)
 		return d, ok && s.Type == typeZSet

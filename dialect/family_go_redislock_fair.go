@@ -12,6 +12,7 @@ import (
 // Source: jefferyjob/go-redislock lua/{fairLock,fairUnLock}.lua, lock_fair.go.
 var familyGoRedisLockFair = &family{
 	name: "go-redislock-fair",
+	typ:  typeString,
 	key:  isBraced,
 	recognise: func(s Sample) (Decoded, bool) {
 		text := string(s.Value)

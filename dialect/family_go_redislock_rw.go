@@ -15,6 +15,9 @@ var goRedisLockRWLua string
 // Source: jefferyjob/go-redislock lua/{readLock,readUnLock,writeLock,writeUnLock}.lua.
 var familyGoRedisLockRW = &family{
 	name: "go-redislock-rw",
+	stand: func(owner string) stand {
+		return stand{Type: typeHash, Name: "writer", Parts: []string{"writer", owner, "mode", modeWrite, "wcount", "1"}}
+	},
 	recognise: func(s Sample) (Decoded, bool) {
 		rw, ok := goRedisLockRWOf(s)
 		if !ok {

@@ -27,6 +27,7 @@ var familyPythonRedisLock = func() *family {
 		},
 		origin:     originProcess,
 		confidence: locksteward.ConfidenceMedium,
+		noStand:    noStandBlocks,
 	})
 	f.release = func(s Sample, p plan) (Command, error) {
 		name := strings.TrimPrefix(s.Key, pythonRedisLockPrefix)

@@ -7,15 +7,12 @@
 -- Returns: {outcome, woken, recorded}, see opening.lua. A blocked client is not
 --          counted: a list does not tell who took its element.
 
-local reply = judge('string')
-if reply then return reply end
-if redis.call('GET', KEYS[1]) ~= ARGV[4] then return settle(CHANGED) end
 -- The list is no key of this script: without a tag in its name a Cluster has it
 -- on another node, and then it refuses here, as it refuses the library.
-return free({KEYS[1]}, function()
+return carry_out{kind = 'string', same = function() return same_value(4) end, wake = function()
   redis.call('PEXPIRE', ARGV[5], 1000) -- may be refused, so before the element that needs it
   redis.call('DEL', ARGV[5])
   redis.call('LPUSH', ARGV[5], 1)
   redis.call('PEXPIRE', ARGV[5], 1000)
   return 0
-end)
+end}

@@ -11,6 +11,8 @@ var familyRedisMutex = func() *family {
 		value:  func(text string) bool { _, _, ok := epochOf(text); return ok },
 		origin: originTime, confidence: locksteward.ConfidenceHigh,
 	})
+	f.person = "its value says by the holder's clock when it ends, and then the next one takes it by itself: " +
+		"before that time the holder counts on it, after it a release frees nothing"
 	decode := f.recognise
 	f.recognise = func(s Sample) (Decoded, bool) {
 		d, ok := decode(s)

@@ -27,9 +27,10 @@ func timeUUIDFamily(name string, key func(string) bool, renewEvery time.Duration
 	f.recognise = func(s Sample) (Decoded, bool) {
 		d, ok := decode(s)
 		if ok {
-			// To the second: the whole time would give most of the token away.
+			// To the second: the whole time would give most of the token away. The
+			// token is drawn before the library begins to wait.
 			at, _ := timeOfUUIDHex(s.plain())
-			d.Acquired = at.Truncate(time.Second)
+			d.Acquired, d.Asked = at.Truncate(time.Second), true
 		}
 		return d, ok
 	}

@@ -12,8 +12,9 @@ import (
 // renewal by its holder's clock. The key ends one lockTimeout after the last.
 // Source: swarthy/redis-semaphore src/{semaphore,multiSemaphore}/*.
 var familyRedisSemaphoreSemaphore = &family{
-	name: "redis-semaphore-semaphore",
-	key:  prefixed("semaphore:"),
+	name:    "redis-semaphore-semaphore",
+	noStand: noStandShared,
+	key:     prefixed("semaphore:"),
 	recognise: func(s Sample) (Decoded, bool) {
 		holders, ok := redisSemaphoreHolders(s)
 		if !ok {
@@ -37,11 +38,7 @@ var familyRedisSemaphoreSemaphore = &family{
 			return Command{}, p.refuse("%d hold it together, and nobody can say which of them is dead; the permit of one that is ends by itself", len(holders))
 		}
 		// All members with their scores: what Symfony's needs as well.
-		args := make([]any, 0, 2*len(s.Members))
-		for _, m := range s.Members {
-			args = append(args, m.Name, int64(m.Score))
-		}
-		return p.command(symfonyLockLua, nil, args...), nil
+		return p.command(symfonyLockLua, nil, p.memberArgs(s)...), nil
 	},
 }
 

@@ -20,6 +20,8 @@ var familyRedisson = &family{
 	name:      Redisson,
 	typ:       typeHash,
 	recognise: redissonHash,
+	stand:     standHash(""),
+	sleeps:    true,
 	release: func(s Sample, p plan) (Command, error) {
 		args := append([]any{redissonChannel(s.Key), redissonFree}, fieldArgs(s)...)
 		return p.command(redissonLua, nil, args...), nil

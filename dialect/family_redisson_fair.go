@@ -12,8 +12,10 @@ var redissonFairLua string
 // lock of one element (`{map}:<hash>:fairlock`).
 // Source: org/redisson/RedissonFairLock.java.
 var familyRedissonFair = &family{
-	name: "redisson-fair",
-	typ:  typeHash,
+	name:   "redisson-fair",
+	typ:    typeHash,
+	stand:  standHash(""),
+	sleeps: true,
 	recognise: func(s Sample) (Decoded, bool) {
 		d, ok := redissonHash(s)
 		queue, waits := s.Beside[redissonQueue(s.Key)]

@@ -8,13 +8,7 @@
 --          4 channel of the lock · 5 message · 6 field, 7 count, and so on
 -- Returns: {outcome, woken, recorded}, see opening.lua
 
-local reply = judge('hash')
-if reply then return reply end
-if redis.call('HLEN', KEYS[1]) * 2 ~= #ARGV - 5 then return settle(CHANGED) end
-for i = 6, #ARGV, 2 do
-  if redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1] then return settle(CHANGED) end
-end
-return free({KEYS[1]}, function()
+return carry_out{kind = 'hash', same = function() return same_fields(6) end, wake = function()
   local now = now_ms()
   while true do
     local head = redis.call('LINDEX', KEYS[3], 0)
@@ -24,4 +18,4 @@ return free({KEYS[1]}, function()
     redis.call('LPOP', KEYS[3])
     redis.call('ZREM', KEYS[4], head)
   end
-end)
+end}

@@ -13,8 +13,9 @@ import (
 // while the key lives.
 // Source: org/redisson/{RedissonFasterMultiLock,misc/Hash}.java.
 var familyRedissonFasterMultilock = &family{
-	name: "redisson-faster-multilock",
-	typ:  typeHash,
+	name:    "redisson-faster-multilock",
+	typ:     typeHash,
+	noStand: noStandParts,
 	recognise: func(s Sample) (Decoded, bool) {
 		values, owners, ok := redissonMultilock(s)
 		if !ok {
@@ -39,6 +40,11 @@ var familyRedissonFasterMultilock = &family{
 			return Command{}, p.refuse("%d threads hold values of this group and nobody can say which of them is dead", len(owners))
 		}
 		args := append([]any{redissonChannel(s.Key), redissonFree}, fieldArgs(s)...)
+		for i := 2; i < len(args); i += 2 {
+			if strings.HasSuffix(args[i].(string), ":expire_time") {
+				args[i+1] = p.volatile(args[i+1])
+			}
+		}
 		return p.command(redissonLua, nil, args...), nil
 	},
 }

@@ -12,8 +12,10 @@ var redissonFencedLua string
 // counter without TTL that grows with every acquisition and never goes.
 // Source: org/redisson/RedissonFencedLock.java.
 var familyRedissonFenced = &family{
-	name: "redisson-fenced",
-	typ:  typeHash,
+	name:   "redisson-fenced",
+	typ:    typeHash,
+	stand:  standHash(""),
+	sleeps: true,
 	recognise: func(s Sample) (Decoded, bool) {
 		d, ok := redissonHash(s)
 		fence, err := strconv.ParseInt(string(s.Beside[redissonToken(s.Key)].Value), 10, 64)

@@ -7,10 +7,6 @@
 --          4 channel · 5 message · 6 fence · 7 field, 8 count, and so on
 -- Returns: {outcome, woken, recorded}, see opening.lua
 
-local reply = judge('hash')
-if reply then return reply end
-if redis.call('GET', KEYS[3]) ~= ARGV[6] or redis.call('HLEN', KEYS[1]) * 2 ~= #ARGV - 6 then return settle(CHANGED) end
-for i = 7, #ARGV, 2 do
-  if redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1] then return settle(CHANGED) end
-end
-return free({KEYS[1]}, function() return tell(ARGV[4], ARGV[5]) end)
+return carry_out{kind = 'hash',
+  same = function() return redis.call('GET', KEYS[3]) == ARGV[6] and same_fields(7) end,
+  wake = function() return tell(ARGV[4], ARGV[5]) end}

@@ -20,9 +20,11 @@ const permitForever = 922337203685477
 // are a number under the name itself. The sorted set is what is listed.
 // Source: org/redisson/RedissonPermitExpirableSemaphore.java.
 var familyRedissonPermitSemaphore = &family{
-	name: "redisson-permit-semaphore",
-	typ:  typeZSet,
-	key:  func(key string) bool { return strings.HasSuffix(key, ":timeout") },
+	name:    "redisson-permit-semaphore",
+	typ:     typeZSet,
+	noStand: noStandBlocks,
+	noUndo:  noUndoPermit,
+	key:     func(key string) bool { return strings.HasSuffix(key, ":timeout") },
 	recognise: func(s Sample) (Decoded, bool) {
 		if s.Type != typeZSet || s.TooLarge || len(s.Members) == 0 {
 			return Decoded{}, false
@@ -50,7 +52,7 @@ var familyRedissonPermitSemaphore = &family{
 		}
 		permit := s.Members[0]
 		return p.command(redissonPermitLua, []string{name},
-			redissonPrefixed("redisson_sc", name), permit.Name, formatScore(permit.Score)), nil
+			redissonPrefixed("redisson_sc", name), permit.Name, p.volatile(formatScore(permit.Score))), nil
 	},
 }
 

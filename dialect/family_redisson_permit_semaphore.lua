@@ -7,11 +7,7 @@
 --          4 channel · 5 permit · 6 its end in ms
 -- Returns: {outcome, woken, recorded}, see opening.lua
 
-local reply = judge('zset')
-if reply then return reply end
-local ends = redis.call('ZSCORE', KEYS[1], ARGV[5])
-if not ends or tonumber(ends) ~= tonumber(ARGV[6]) or redis.call('ZCARD', KEYS[1]) ~= 1 then return settle(CHANGED) end
 -- The last member goes with the key itself.
-return free({KEYS[1]}, function()
-  return tell(ARGV[4], redis.call('INCRBY', KEYS[3], 0) + 1) -- shows that INCRBY is allowed
-end, function() redis.call('INCRBY', KEYS[3], 1) end)
+return carry_out{kind = 'zset', same = function() return same_members(5) end,
+  wake = function() return tell(ARGV[4], redis.call('INCRBY', KEYS[3], 0) + 1) end, -- shows that INCRBY is allowed
+  after = function() redis.call('INCRBY', KEYS[3], 1) end}

@@ -4,8 +4,9 @@ package dialect
 // one field <uuid>:<thread> for each reader.
 // Source: org/redisson/RedissonReadLock.java.
 var familyRedissonRWRead = &family{
-	name: "redisson-rw-read",
-	typ:  typeHash,
+	name:    "redisson-rw-read",
+	typ:     typeHash,
+	noStand: noStandShared,
 	recognise: func(s Sample) (Decoded, bool) {
 		rw, ok := redissonRWOf(s)
 		if !ok || rw.mode != modeRead {

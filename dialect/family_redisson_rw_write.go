@@ -4,8 +4,10 @@ package dialect
 // one field <uuid>:<thread>:write, beside which the same thread may read.
 // Source: org/redisson/RedissonWriteLock.java.
 var familyRedissonRWWrite = &family{
-	name: "redisson-rw-write",
-	typ:  typeHash,
+	name:   "redisson-rw-write",
+	typ:    typeHash,
+	stand:  standHash(":write", "mode", modeWrite),
+	sleeps: true,
 	recognise: func(s Sample) (Decoded, bool) {
 		rw, ok := redissonRWOf(s)
 		if !ok || rw.mode != modeWrite {

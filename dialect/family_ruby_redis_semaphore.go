@@ -20,7 +20,9 @@ var rubyRedisSemaphoreLua string
 // and the time when each was taken; free ones stand in a list that waiters pop.
 // Source: dv/redis-semaphore lib/redis/semaphore.rb.
 var familyRubyRedisSemaphore = &family{
-	name: "ruby-redis-semaphore",
+	name:    "ruby-redis-semaphore",
+	noStand: noStandBlocks,
+	noUndo:  noUndoPermit,
 	key: func(key string) bool {
 		return len(key) > len(rubySemaphoreGrabbed) && strings.HasSuffix(key, rubySemaphoreGrabbed)
 	},

@@ -8,10 +8,7 @@
 -- Returns: {outcome, woken, recorded}, see opening.lua. A blocked client is not
 --          counted: a list does not tell who took its element.
 
-local reply = judge('hash')
-if reply then return reply end
-if redis.call('HLEN', KEYS[1]) ~= 1 or redis.call('HGET', KEYS[1], ARGV[6]) ~= ARGV[7] then return settle(CHANGED) end
-return free({KEYS[1]}, function()
+return carry_out{kind = 'hash', same = function() return same_fields(6) end, wake = function()
   -- A permit must not be in the list twice: that would let in one too many.
   for _, permit in ipairs(redis.call('LRANGE', ARGV[4], 0, -1)) do
     if permit == ARGV[6] then return 0 end
@@ -20,11 +17,8 @@ return free({KEYS[1]}, function()
   local lasts = redis.call('PTTL', ARGV[5])
   if lasts > 0 then redis.call('PEXPIRE', ARGV[4], lasts) end
   record(RELEASED, 0)
-  local pushed = redis.pcall('LPUSH', ARGV[4], ARGV[6])
-  if type(pushed) ~= 'number' then
-    redis.call('DEL', KEYS[2])
-    error(pushed.err, 0)
-  end
+  local why = failed(redis.pcall('LPUSH', ARGV[4], ARGV[6]))
+  if why then fail(why) end
   if lasts > 0 then redis.call('PEXPIRE', ARGV[4], lasts) end -- as long as the semaphore itself
   return 0
-end)
+end}

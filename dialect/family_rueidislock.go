@@ -21,6 +21,7 @@ var familyRueidislock = trackedLock("rueidislock")
 func trackedLock(prefix string) *family {
 	return &family{
 		name: prefix,
+		typ:  typeString,
 		key: func(key string) bool {
 			rest, ok := strings.CutPrefix(key, prefix+":")
 			i, lock, cut := strings.Cut(rest, ":")

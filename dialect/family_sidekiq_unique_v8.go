@@ -12,8 +12,9 @@ var sidekiqUniqueV8Lua string
 // time of the lock in seconds, with lists, a string and two indexes beside it.
 // Source: mhenrixon/sidekiq-unique-jobs lib/sidekiq_unique_jobs/{key.rb,lua/{lock,unlock}.lua}.
 var familySidekiqUniqueV8 = &family{
-	name: "sidekiq-unique-v8",
-	key:  isSidekiqLock,
+	name:    "sidekiq-unique-v8",
+	noStand: noStandParts,
+	key:     isSidekiqLock,
 	recognise: func(s Sample) (Decoded, bool) {
 		return sidekiqLock(s, func(value string) (time.Time, bool) {
 			at, _, ok := epochOf(value)

@@ -9,12 +9,9 @@
 -- Returns: {outcome, woken, recorded}, see opening.lua. A blocked client is not
 --          counted: a list does not tell who took its element.
 
-local reply = judge('hash')
-if reply then return reply end
-if redis.call('HLEN', KEYS[1]) ~= 1 or redis.call('HGET', KEYS[1], ARGV[5]) ~= ARGV[6] then return settle(CHANGED) end
 -- Sidekiq does not run on a Cluster, so these keys are where the lock is.
 local digest = ARGV[4]
-return free({KEYS[1]}, function()
+return carry_out{kind = 'hash', same = function() return same_fields(5) end, wake = function()
   -- One needless wake-up does no harm: what may be refused comes after it.
   redis.call('LPUSH', digest .. ':QUEUED', '1')
   redis.call('PEXPIRE', digest .. ':QUEUED', 5000)
@@ -22,4 +19,4 @@ return free({KEYS[1]}, function()
   redis.call('ZREM', 'uniquejobs:digests', digest)
   redis.call('DEL', digest, digest .. ':PRIMED', digest .. ':INFO')
   return 0
-end)
+end}

@@ -15,6 +15,7 @@ var sidekiqUniqueV9Lua string
 // Source: mhenrixon/sidekiq-unique-jobs lib/sidekiq_unique_jobs/lua/{lock,unlock}_v9.lua.
 var familySidekiqUniqueV9 = &family{
 	name:      "sidekiq-unique-v9",
+	noStand:   noStandParts,
 	key:       isSidekiqLock,
 	recognise: func(s Sample) (Decoded, bool) { return sidekiqLock(s, timeOfSidekiqV9) },
 	release:   releaseSidekiq(sidekiqUniqueV9Lua),

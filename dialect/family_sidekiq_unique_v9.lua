@@ -5,10 +5,5 @@
 -- ARGV:    1 request id · 2 PEXPIRETIME · 3 life of the exec record in ms · 4 digest · 5 job id · 6 its document
 -- Returns: {outcome, woken, recorded}, see opening.lua
 
-local reply = judge('hash')
-if reply then return reply end
-if redis.call('HLEN', KEYS[1]) ~= 1 or redis.call('HGET', KEYS[1], ARGV[5]) ~= ARGV[6] then return settle(CHANGED) end
-return free({KEYS[1]}, function()
-  redis.call('ZREM', 'uniquejobs:digests', ARGV[4])
-  return 0
-end)
+return carry_out{kind = 'hash', same = function() return same_fields(5) end,
+  strip = function() redis.call('ZREM', 'uniquejobs:digests', ARGV[4]) end}

@@ -5,7 +5,5 @@
 -- ARGV:    1 request id · 2 PEXPIRETIME · 3 life of the exec record in ms · 4 value · 5 channel · 6 message
 -- Returns: {outcome, woken, recorded}, see opening.lua
 
-local reply = judge('string')
-if reply then return reply end
-if redis.call('GET', KEYS[1]) ~= ARGV[4] then return settle(CHANGED) end
-return free({KEYS[1]}, function() return tell(ARGV[5], ARGV[6]) end)
+return carry_out{kind = 'string', same = function() return same_value(4) end,
+  wake = function() return tell(ARGV[5], ARGV[6]) end}

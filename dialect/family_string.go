@@ -16,13 +16,17 @@ type stringLock struct {
 	holder     func(text string) locksteward.Holder // nil: none in the value
 	acquired   func(text string) time.Time          // nil: not in the value
 	refuse     string                               // why deleting this one string would be wrong; "" if it would not
+	noStand    string                               // family.noStand
 }
 
 // stringFamily makes a family of string locks, which is released by comparing
 // and deleting the string; what has to happen besides is the caller's to add
 // (family.release, with command of token.lua as its model). key may be nil.
 func stringFamily(name string, key func(string) bool, l stringLock) *family {
-	f := &family{name: name, typ: typeString, key: key, refuse: l.refuse}
+	f := &family{name: name, typ: typeString, key: key, refuse: l.refuse, noStand: l.noStand}
+	if l.origin == originTime {
+		f.noStand = noStandTime
+	}
 	f.recognise = func(s Sample) (Decoded, bool) {
 		if !whole(s) {
 			return Decoded{}, false

@@ -20,17 +20,16 @@ var symfonyLockLua string
 // end; a writer has a second member. The key ends with the last of them.
 // Source: symfony/lock Store/RedisStore.php.
 var familySymfonyLock = &family{
-	name:      "symfony-lock",
+	name: "symfony-lock",
+	stand: func(owner string) stand {
+		return stand{Type: typeZSet, Name: owner, Parts: []string{owner, symfonyWrite}}
+	},
 	recognise: recogniseSymfony,
 	release: func(s Sample, p plan) (Command, error) {
-		if n := symfonyHolds(s); n != 1 {
+		if n := symfonyHolds(s); n != 1 && !p.how.Lift {
 			return Command{}, p.refuseSome(n, "read locks")
 		}
-		args := make([]any, 0, 2*len(s.Members))
-		for _, m := range s.Members {
-			args = append(args, m.Name, int64(m.Score))
-		}
-		return p.command(symfonyLockLua, nil, args...), nil
+		return p.command(symfonyLockLua, nil, p.memberArgs(s)...), nil
 	},
 	companion: func(key string) (string, bool) { return "", key == "symfony_check_support_time" },
 }

@@ -7,20 +7,12 @@
 -- ARGV:    1 request id · 2 PEXPIRETIME · 3 life of the exec record in ms · 4 value
 -- Returns: {outcome, woken, recorded}, see opening.lua
 
-local reply = judge('string')
-if reply then return reply end
-if redis.call('GET', KEYS[1]) ~= ARGV[4] then return settle(CHANGED) end
 local counter, queue = KEYS[1] .. ':count:' .. ARGV[4], KEYS[1] .. ':queue'
-local fair = redis.call('TYPE', queue).ok == 'zset'
-return free({KEYS[1]}, function()
+return carry_out{kind = 'string', same = function() return same_value(4) end, strip = function()
+  local fair = redis.call('TYPE', queue).ok == 'zset'
   record(RELEASED, 0) -- shows that what comes after the removals is allowed
   local gone = redis.pcall('DEL', counter)
   local left = fair and redis.pcall('ZREM', queue, ARGV[4]) or 0
-  for _, done in ipairs({gone, left}) do
-    if type(done) ~= 'number' then
-      redis.call('DEL', KEYS[2])
-      error(done.err, 0)
-    end
-  end
-  return 0
-end)
+  local why = failed(gone) or failed(left)
+  if why then fail(why) end
+end}

@@ -57,13 +57,19 @@ func (lockstewardDialect) Release(s Sample, r Release) (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
-	id, _ := record.ParseValue(s.Value) // planRelease has recognised it
+	return lockstewardDialect{}.command(s, p), nil
+}
+
+// command is the script for a sample that was recognised, or for none when what
+// stands in a lock's place is lifted.
+func (lockstewardDialect) command(s Sample, p plan) Command {
+	id, _ := record.ParseValue(s.Value)
 	return p.command(lockstewardLua,
 		[]string{record.Companion(p.prefix, record.KindMeta, s.Key)},
 		s.Value, id,
 		record.Companion(p.prefix, record.KindWake, s.Key), record.WakeMessage,
 		record.InstanceKey(p.prefix, ""), record.LostMessage(id),
-	), nil
+	)
 }
 
 func holderOf(m *record.Meta) locksteward.Holder {

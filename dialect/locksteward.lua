@@ -6,22 +6,18 @@
 --          6 wake channel · 7 wake message · 8 prefix of instance channels · 9 lost message
 -- Returns: {outcome, woken, recorded}, see opening.lua
 
-local reply = judge('string')
-if reply then return reply end
-if redis.call('GET', KEYS[1]) ~= ARGV[4] then return settle(CHANGED) end
-
 -- Metadata counts only if it is of this acquisition; anything else under that
 -- name, of whatever type, is not ours to remove.
-local keys, instance = {KEYS[1]}, false
+local keys, instance = {}, false
 local meta = redis.pcall('HMGET', KEYS[3], 'id', 'instance')
 if meta[1] == ARGV[5] then
-  keys[2] = KEYS[3]
+  keys[1] = KEYS[3]
   instance = meta[2]
 end
 
-return free(keys, function()
-  local woken = tell(ARGV[6], ARGV[7])
-  -- Plain PUBLISH: on a Cluster the process may have no channel in this slot.
-  if instance and instance ~= '' then redis.call('PUBLISH', ARGV[8] .. instance, ARGV[9]) end
-  return woken
-end)
+return carry_out{kind = 'string', same = function() return same_value(4) end, keys = keys,
+  strip = function()
+    -- Plain PUBLISH: on a Cluster the process may have no channel in this slot.
+    if instance and instance ~= '' then redis.call('PUBLISH', ARGV[8] .. instance, ARGV[9]) end
+  end,
+  wake = function() return tell(ARGV[6], ARGV[7]) end}

@@ -1,26 +1,38 @@
--- What every release script begins with. The text of one dialect follows it and
--- ends in settle or free. Nothing of the lock is touched before all that could
--- fail has been done: a server that refuses one of the commands refuses it
--- while the lock still stands.
+-- What every script of a forced release begins with. The text of one dialect
+-- follows it and ends in carry_out. Nothing of the lock is touched before all
+-- that could fail has been done: a server that refuses one of the commands
+-- refuses it while the lock still stands.
 --
--- KEYS:    1 lock · 2 exec record
--- ARGV:    1 request id · 2 PEXPIRETIME that must still hold, -1 for none · 3 life of the exec record in ms
+-- KEYS:    1 lock · 2 exec record · the dialect's own · where the lock is set aside, if it is
+-- ARGV:    1 request id · 2 PEXPIRETIME that must still hold, -1 for none, empty for any
+--          3 life of the exec record in ms · the dialect's own · how it is done, as JSON:
+--            alive  the holder lives and renews: what a renewal changes is given as an empty text
+--            aside  ms that the lock is kept under the last key, for an undo
+--            stand  what stands in the lock's place for stand.ms: stand.type, stand.name, stand.parts
+--            lift   true: remove what stands there, wake who waits
+--            of     the request that this one follows
 -- Returns: {outcome, woken, recorded}: 1 released · 0 already gone · -1 changed · -2 this request ran before and did what recorded says
 
 local RELEASED, GONE, CHANGED, REPEATED = 1, 0, -1, -2
+local HOW = cjson.decode(ARGV[#ARGV])
+local ARGC = #ARGV - 1 -- without HOW
+local KEYC = #KEYS -- without where the lock is set aside
+if HOW.aside then KEYC = KEYC - 1 end
 
 local function now_ms()
   local t = redis.call('TIME')
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
+local function int(n) return string.format('%.0f', n) end
+
 -- record keeps what this request did. Every outcome is kept, not only a
 -- release: a request whose reply was lost must not try again and find, say, the
 -- same constant value a second time.
 local function record(outcome, woken)
   redis.call('PEXPIRE', KEYS[2], ARGV[3]) -- may be refused, so before the write that needs it
-  redis.call('HSET', KEYS[2], 'request', ARGV[1], 'outcome', outcome, 'woken', woken,
-    'at', string.format('%.0f', now_ms()))
+  redis.call('HDEL', KEYS[2], 'withdrawn') -- of an older request
+  redis.call('HSET', KEYS[2], 'request', ARGV[1], 'outcome', outcome, 'woken', woken, 'at', int(now_ms()))
   redis.call('PEXPIRE', KEYS[2], ARGV[3])
 end
 
@@ -30,10 +42,20 @@ local function settle(outcome)
   return {outcome, 0, outcome}
 end
 
+-- fail ends the script before the lock was touched: there is nothing to record.
+local function fail(why)
+  redis.call('DEL', KEYS[2])
+  error(why, 0)
+end
+
+-- failed is the error of a protected call, or nil.
+local function failed(reply) return type(reply) == 'table' and reply.err or nil end
+
 -- same_expiry is exact where the server tells PEXPIRETIME (7.0) and lets us ask.
 -- Elsewhere it is computed, and two readings of the clock may differ by 2 ms. A
 -- server that was held up between them is asked again; then it is "no".
 local function same_expiry()
+  if ARGV[2] == '' then return true end
   local want = tonumber(ARGV[2])
   local at = redis.pcall('PEXPIRETIME', KEYS[1])
   if type(at) == 'number' then return at == want end
@@ -46,14 +68,30 @@ local function same_expiry()
   return false
 end
 
--- judge returns the reply if it is certain before the value is compared.
-local function judge(kind)
-  local was = redis.call('HMGET', KEYS[2], 'request', 'outcome', 'woken')
-  if was[1] == ARGV[1] then return {REPEATED, tonumber(was[3]) or 0, tonumber(was[2])} end
-  local found = redis.call('TYPE', KEYS[1]).ok
-  if found == 'none' then return settle(GONE) end
-  if found ~= kind or not same_expiry() then return settle(CHANGED) end
-  return nil
+-- same_value compares a string with one argument.
+local function same_value(i) return redis.call('GET', KEYS[1]) == ARGV[i] end
+
+-- same_fields says that a hash has exactly the fields and values from argument i
+-- on. A renewal may change those that are given as an empty text.
+local function same_fields(i)
+  if redis.call('HLEN', KEYS[1]) * 2 ~= ARGC - i + 1 then return false end
+  for n = i, ARGC, 2 do
+    local value = redis.call('HGET', KEYS[1], ARGV[n])
+    if not value or value ~= ARGV[n + 1] and not (HOW.alive and ARGV[n + 1] == '') then return false end
+  end
+  return true
+end
+
+-- same_members is same_fields for a sorted set, of which a renewal may change
+-- the scores.
+local function same_members(i)
+  if redis.call('ZCARD', KEYS[1]) * 2 ~= ARGC - i + 1 then return false end
+  for n = i, ARGC, 2 do
+    local score = redis.call('ZSCORE', KEYS[1], ARGV[n])
+    if not score then return false end
+    if not (HOW.alive and ARGV[n + 1] == '') and tonumber(score) ~= tonumber(ARGV[n + 1]) then return false end
+  end
+  return true
 end
 
 -- tell publishes to plain and to sharded subscribers and returns how many there
@@ -70,14 +108,98 @@ local function tell(channel, message)
   return reached
 end
 
--- free removes the keys of the lock and wakes who waits; wake returns how many
--- that were. remove is called at the end, for what is more than deleting keys: it
--- must not fail. The order is for failure only: others see all of it at once.
-local function free(keys, wake, remove)
+-- stands says that what stands under a key of this type is what we put there.
+local function stands(found)
+  local want = HOW.stand
+  if not want or found ~= want.type then return false end
+  if found == 'string' then return redis.call('GET', KEYS[1]) == want.name end
+  if found == 'hash' then return redis.call('HGET', KEYS[1], want.name) == want.parts[2] end
+  return redis.call('ZSCORE', KEYS[1], want.name) ~= false
+end
+
+-- put writes what stands in the lock's place, under a key that is free; an error
+-- comes back.
+local function put(key, stand)
+  local wrote
+  if stand.type == 'string' then
+    return redis.pcall('SET', key, stand.name, 'PX', stand.ms)
+  elseif stand.type == 'hash' then
+    wrote = redis.pcall('HSET', key, unpack(stand.parts))
+  else
+    local ends, args = int(now_ms() + stand.ms), {}
+    for _, member in ipairs(stand.parts) do
+      args[#args + 1] = ends
+      args[#args + 1] = member
+    end
+    wrote = redis.pcall('ZADD', key, unpack(args))
+  end
+  if not failed(wrote) then redis.call('PEXPIRE', key, stand.ms) end
+  return wrote
+end
+
+-- rehearse does on keys that are ours what remove will do with the lock: what is
+-- refused is refused here. It leaves nothing behind.
+local function rehearse()
+  local aside = KEYS[#KEYS]
+  redis.call('HSET', KEYS[2], 'rehearsal', 1)
+  local why = failed(redis.pcall('RENAME', KEYS[2], aside))
+  if why then fail(why) end
+  redis.call('DEL', aside)
+  if not HOW.stand then return end
+  why = failed(put(aside, HOW.stand))
+  if why then error(why, 0) end
+  redis.call('DEL', aside)
+end
+
+-- remove takes the lock away: for good, or to where an undo finds it, or to make
+-- place for what stands there next.
+local function remove(keys)
+  if not HOW.aside then
+    redis.call('DEL', KEYS[1], unpack(keys))
+    return
+  end
+  local aside = KEYS[#KEYS]
+  redis.call('RENAME', KEYS[1], aside)
+  if HOW.stand then put(KEYS[1], HOW.stand) end
+  if HOW.aside > 0 then
+    local left = redis.call('PTTL', aside)
+    if left < 0 or left > HOW.aside then redis.call('PEXPIRE', aside, HOW.aside) end
+    redis.call('HSET', KEYS[2], 'undo', ARGV[1])
+  else
+    redis.call('DEL', aside)
+  end
+  if #keys > 0 then redis.call('DEL', unpack(keys)) end
+end
+
+-- carry_out does what was asked for, if the lock is as it was seen:
+--   kind   its type
+--   same   says that it is the same hold, its expiry apart
+--   keys   what goes with it and is its own, besides the lock
+--   strip  takes away what else its holder has, and tells the holder
+--   wake   tells who waits that the lock is free; returns how many were told
+--   after  what comes with the removal and cannot fail
+-- The order is for failure only: others see all of it at once.
+local function carry_out(d)
+  local was = redis.call('HMGET', KEYS[2], 'request', 'outcome', 'woken', 'undo')
+  if was[1] == ARGV[1] then return {REPEATED, tonumber(was[3]) or 0, tonumber(was[2])} end
+  local found = redis.call('TYPE', KEYS[1]).ok
+  if found == 'none' then return settle(GONE) end
+  local lift = HOW.lift and stands(found)
+  if not lift and (HOW.lift or found ~= d.kind or not same_expiry() or not d.same()) then return settle(CHANGED) end
+
   redis.call('DEL', KEYS[2]) -- an older request's record; shows that DEL is allowed
-  local woken = wake()
+  if HOW.aside then rehearse() end
+  local woken = 0
+  if d.strip and not lift then d.strip() end
+  if d.wake and (lift or not HOW.stand) then woken = d.wake() end
   record(RELEASED, woken)
-  if remove then remove() end
-  redis.call('DEL', unpack(keys))
+  if lift then
+    -- The lock that made place may still be where it was set aside.
+    if was[4] then redis.call('HSET', KEYS[2], 'undo', was[4]) end
+    redis.call('DEL', KEYS[1])
+    return {RELEASED, woken, RELEASED}
+  end
+  if d.after then d.after() end
+  remove(d.keys or {})
   return {RELEASED, woken, RELEASED}
 end

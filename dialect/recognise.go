@@ -62,7 +62,7 @@ func Recognise(s Sample) Decoded {
 // lock whatever its name; a whole word of the name does for a short string and
 // for a shape known of a lock library.
 func Decide(m class.Match, s Sample, d Decoded) (locksteward.Kind, bool) {
-	if _, _, helper := Companion(s.Key); helper || isWorkCounter(s) {
+	if _, _, helper := Companion(s.Key); helper || isWorkCounter(s) || IsStand(s) {
 		return "", false
 	}
 	switch {

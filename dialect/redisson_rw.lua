@@ -8,12 +8,7 @@
 --          4 channel · 5 message · 6 field, 7 value, and so on
 -- Returns: {outcome, woken, recorded}, see opening.lua
 
-local reply = judge('hash')
-if reply then return reply end
-if redis.call('HLEN', KEYS[1]) * 2 ~= #ARGV - 5 then return settle(CHANGED) end
-for i = 6, #ARGV, 2 do
-  if redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1] then return settle(CHANGED) end
-end
-local keys = {KEYS[1]}
-for i = 3, #KEYS do keys[#keys + 1] = KEYS[i] end
-return free(keys, function() return tell(ARGV[4], ARGV[5]) end)
+local keys = {}
+for i = 3, KEYC do keys[#keys + 1] = KEYS[i] end
+return carry_out{kind = 'hash', same = function() return same_fields(6) end, keys = keys,
+  wake = function() return tell(ARGV[4], ARGV[5]) end}

@@ -1,8 +1,10 @@
 package dialect
 
 import (
+	"cmp"
 	_ "embed" // for the scripts
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -66,19 +68,20 @@ func ParseReply(reply any) (Reply, error) {
 
 // plan is what the releases of all dialects have in common.
 type plan struct {
-	decoded Decoded
+	name    string
+	decoded Decoded // zero when what stands in a lock's place is lifted
 	prefix  string
 	keys    []string // lock, exec record
 	args    []any    // as opening.lua takes them
+	aside   []string // where the lock is set aside, if it is
+	how     how
 }
 
 // planRelease checks that the sample is one that dialect name may release.
 func planRelease(name string, s Sample, r Release) (plan, error) {
-	refuse := func(why string) error {
-		return fmt.Errorf("release %q: %s: %w", locksteward.DisplayKey(s.Key), why, locksteward.ErrRefused)
-	}
-	if r.RequestID == "" {
-		return plan{}, fmt.Errorf("release %q: request id is empty: %w", locksteward.DisplayKey(s.Key), locksteward.ErrInvalid)
+	refuse := func(why string) error { return &Refusal{Key: s.Key, Dialect: name, Why: why} }
+	if err := r.check(s.Key); err != nil {
+		return plan{}, err
 	}
 	if _, _, helper := Companion(s.Key); helper || isWorkCounter(s) {
 		return plan{}, refuse("the key belongs to a lock library but is no lock")
@@ -87,33 +90,85 @@ func planRelease(name string, s Sample, r Release) (plan, error) {
 	if decoded.Dialect != name {
 		return plan{}, refuse(fmt.Sprintf("it is not a %s lock but %s; look at it again", name, decoded.Dialect))
 	}
+	if IsStand(s) {
+		return plan{}, refuse("what stands there is our own, put in a lock's place by a release; end that one")
+	}
 	if r.ExpireAt <= 0 && r.ExpireAt != locksteward.NoExpireAt {
 		return plan{}, refuse("its expiry is not known, so it cannot be compared; scan it again")
 	}
-	prefix := r.MetaPrefix
-	if prefix == "" {
-		prefix = record.DefaultPrefix
+	p := newPlan(name, s.Key, r)
+	p.decoded = decoded
+	if r.Undo > 0 && WhyNoUndo(name) == "" {
+		p.setAside(s.Key, r.Undo)
 	}
+	if r.Stand > 0 {
+		if why := WhyNoStand(name, r.ExpireAt); why != "" {
+			return plan{}, refuse("nothing can stand in its place: " + why)
+		}
+		stand := standOf(name, r)
+		p.how.Stand = &stand
+		if p.aside == nil {
+			p.setAside(s.Key, 0)
+		}
+	}
+	p.how.Alive = r.HolderAlive
+	if r.HolderAlive {
+		p.args[1] = "" // any expiry
+	}
+	return p, nil
+}
+
+func newPlan(name, key string, r Release) plan {
+	prefix := cmp.Or(r.MetaPrefix, record.DefaultPrefix)
 	return plan{
-		decoded: decoded,
-		prefix:  prefix,
-		keys:    []string{s.Key, record.Companion(prefix, record.KindExec, s.Key)},
-		args:    []any{r.RequestID, r.ExpireAt, ExecTTL.Milliseconds()},
-	}, nil
+		name: name, prefix: prefix,
+		keys: []string{key, record.Companion(prefix, record.KindExec, key)},
+		args: []any{r.RequestID, r.ExpireAt, ExecTTL.Milliseconds()},
+	}
+}
+
+func (r Release) check(key string) error {
+	if r.RequestID == "" {
+		return fmt.Errorf("release %q: request id is empty: %w", locksteward.DisplayKey(key), locksteward.ErrInvalid)
+	}
+	return nil
+}
+
+func (p *plan) setAside(key string, undo time.Duration) {
+	ms := undo.Milliseconds()
+	p.how.Aside = &ms
+	p.aside = []string{record.Companion(p.prefix, record.KindUndo, key)}
 }
 
 // refuse says why a lock that was recognised cannot be released, and where the
 // way by hand stands.
 func (p plan) refuse(why string, args ...any) error {
-	return fmt.Errorf("release %q: %s: %w; see docs/dialects/%s.md for the way by hand",
-		locksteward.DisplayKey(p.keys[0]), fmt.Sprintf(why, args...), locksteward.ErrRefused, p.decoded.Dialect)
+	return &Refusal{Key: p.keys[0], Dialect: p.name, Why: fmt.Sprintf(why, args...)}
+}
+
+// volatile is an argument that a renewal changes: not compared with a holder
+// that is known to renew.
+func (p plan) volatile(value any) any {
+	if p.how.Alive {
+		return ""
+	}
+	return value
+}
+
+// memberArgs are all members of a sorted set with their scores, in ms.
+func (p plan) memberArgs(s Sample) []any {
+	args := make([]any, 0, 2*len(s.Members))
+	for _, m := range s.Members {
+		args = append(args, m.Name, p.volatile(int64(m.Score)))
+	}
+	return args
 }
 
 // command puts the dialect's script behind the common opening.
 func (p plan) command(script string, keys []string, args ...any) Command {
 	return Command{
 		Script: openingLua + "\n" + script,
-		Keys:   append(p.keys, keys...),
-		Args:   append(p.args, args...),
+		Keys:   slices.Concat(p.keys, keys, p.aside),
+		Args:   slices.Concat(p.args, args, []any{p.how.json()}),
 	}
 }

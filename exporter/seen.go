@@ -101,7 +101,8 @@ func (t *target) look(l locksteward.Lock, expect time.Duration) seenLock {
 	}
 	if expect > 0 {
 		s.facts |= hasExpect
-		// An age is never more than the truth, so this cannot be too early.
+		// An age is never more than the truth, but for a holder's clock that is
+		// behind: this is not too early by more than that.
 		if s.facts.has(hasAge) && age > expect {
 			s.facts |= isOverdue
 		}

@@ -238,7 +238,7 @@ func heldFor(ending locksteward.Ending) (time.Duration, bool) {
 	case locksteward.AgeClaimed:
 		if ending.How == locksteward.EndedExpired && ending.Lock.ExpireAt > 0 {
 			// The lease ran to its end, which the server gave to the millisecond.
-			return max(age, time.UnixMilli(ending.Lock.ExpireAt).Sub(ending.Lock.Claim.Acquired)), true
+			return max(age, age+time.UnixMilli(ending.Lock.ExpireAt).Sub(ending.Lock.At)), true
 		}
 		return age, true
 	case locksteward.AgeObserved:

@@ -61,7 +61,7 @@ func TestRenewalsGoTogether(t *testing.T) {
 	c.server.single.AddHook(sent)
 	holds := make([]*Handle, n)
 	for i := range holds {
-		if holds[i], err = c.Acquire(t.Context(), fmt.Sprintf("k%d", i), Lease{TTL: 1500 * time.Millisecond}); err != nil {
+		if holds[i], err = c.Acquire(t.Context(), fmt.Sprintf("k%d", i), Lease{TTL: 3 * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,10 +14,11 @@ import (
 // Bounds of a lane.
 const (
 	// pipelined is how many round trips are under way at once with
-	// Options.Pipeline: while one is read, the next is executed.
-	pipelined = 2
-	// most is how many requests share a round trip at most.
-	most = 64
+	// Options.Pipeline: while some are read, the next are executed.
+	pipelined = 4
+	// most is how many requests share a round trip at most. The last of them waits
+	// for all others: many small ones keep client and server busy at once.
+	most = 16
 )
 
 // lane bounds how many round trips to one server are under way at once. Who

@@ -29,7 +29,7 @@ func TestManyShareARoundTrip(t *testing.T) {
 		wg.Go(func() { mustAcquire(t, c, fmt.Sprintf("k%d", i), lease()) })
 	}
 	wg.Wait()
-	// One goes at once; the others may need two round trips together. One by one
+	// One goes at once; the others share four round trips. One by one
 	// they would take six seconds.
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("took %s", took)

@@ -25,6 +25,7 @@ func ACL(patterns, metaPrefixes []string) []string {
 		"+zcard", "+zrange", "+scard", "+smembers", "+llen", "+lrange",
 		// the scripts and what they call
 		"+eval", "+time", "+get", "+hget", "+hmget", "+hset", "+pexpire", "+del", "+publish", "+spublish",
+		"+set", "+zadd", "+rename", "+persist", "+pexpireat",
 		"+exists", "+hdel", "+hexists", "+incrby", "+lindex", "+lpop", "+lpush", "+sismember", "+zrem", "+zscore",
 	}
 	for _, p := range patterns {
@@ -32,7 +33,7 @@ func ACL(patterns, metaPrefixes []string) []string {
 	}
 	for _, prefix := range metaPrefixes {
 		p := escapeGlob(prefix)
-		rules = append(rules, "~"+p+string(record.KindExec)+":*", "~"+p+string(record.KindMeta)+":*")
+		rules = append(rules, "~"+p+string(record.KindExec)+":*", "~"+p+string(record.KindMeta)+":*", "~"+p+string(record.KindUndo)+":*")
 	}
 	rules = append(rules, "resetchannels")
 	for _, prefix := range metaPrefixes {

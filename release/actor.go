@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
 )
 
 // Role is what a person may do here.
@@ -17,6 +18,10 @@ type Role string
 const (
 	RoleRequester Role = "requester"
 	RoleApprover  Role = "approver"
+	// RoleBreakGlass may ask and decide alone, loudly.
+	RoleBreakGlass Role = "break-glass"
+	// RoleAdmin may stop all releases.
+	RoleAdmin Role = "admin"
 )
 
 // AgentName is the requester of what the agent proposes by itself; no person may
@@ -27,6 +32,11 @@ const AgentName = "agent"
 type Actor struct {
 	Name  string
 	Roles []Role
+	// Teams are what classes may ask of approvers.
+	Teams []string
+
+	// bundled says that the word is on the whole bundle.
+	bundled bool
 }
 
 // maxText is the longest name or reason in bytes.
@@ -41,6 +51,23 @@ func (a Actor) may(role Role) error {
 		return refused("%q does not have the role %s; an admin can give it (locksteward users add)", a.Name, role)
 	}
 	return nil
+}
+
+// mayDecideOn returns nil if the class lets the actor decide on its locks.
+func (a Actor) mayDecideOn(c class.Class) error {
+	if len(c.Approvers) == 0 {
+		return nil
+	}
+	for _, who := range c.Approvers {
+		kind, name, _ := strings.Cut(who, ":")
+		switch {
+		case kind == "user" && a.is(name),
+			kind == "team" && slices.Contains(a.Teams, name),
+			kind == "role" && slices.Contains(a.Roles, Role(name)):
+			return nil
+		}
+	}
+	return refused("%q is none of those who decide on class %q (approvers: %s); ask one of them", a.Name, c.Name, strings.Join(c.Approvers, ", "))
 }
 
 // is says whether name is the same person. Names that differ in case alone are

@@ -2,25 +2,29 @@ package release
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/dialect"
 )
 
 // Word is what a person says on a request.
 type Word struct {
 	Reason string
 	// EvidenceHash is the request's, as the person saw it: it shows that they
-	// decide on what is stored. Approving needs it, denying may leave it out.
+	// decide on what is stored. Approving needs it, denying may leave it out. Of a
+	// bundle it is [BundleHash].
 	EvidenceHash string
 	// ConfirmNoIdentity says that the person knows that this lock cannot be told
 	// from the next one of its name. Approving a request with identity none needs
 	// it.
 	ConfirmNoIdentity bool
+	// ConfirmHolderAlive says that the person knows that the holder may still be
+	// writing. Approving a request with HolderAlive needs it.
+	ConfirmHolderAlive bool
 }
 
 // Approve records an approval and, when it completes the number that the class
@@ -41,14 +45,17 @@ func (s *Service) Approve(ctx context.Context, actor Actor, id string, word Word
 	return s.execute(ctx, id)
 }
 
-// Deny ends a request that is not being executed yet. Errors as for
+// Deny records a denial and, when it completes the number that the class asks for,
+// ends the request, which must not be executed yet. Errors as for
 // [Service.Approve].
 func (s *Service) Deny(ctx context.Context, actor Actor, id string, word Word) (locksteward.Request, error) {
 	r, err := s.decide(ctx, actor, id, word, false)
 	if err != nil {
 		return locksteward.Request{}, err
 	}
-	s.final(r)
+	if r.State.Final() {
+		s.final(r)
+	}
 	return r, nil
 }
 
@@ -74,35 +81,20 @@ func (s *Service) tryDecide(ctx context.Context, actor Actor, id string, word Wo
 		return locksteward.Request{}, err
 	}
 	*seen = before.Evidence
-	if _, err := s.executor(before.Evidence.Target); err != nil {
+	if err := s.first(ctx, actor, before, word, approve); err != nil {
 		return locksteward.Request{}, err
 	}
-	if err := s.killed(); err != nil && approve {
-		return locksteward.Request{}, err
-	}
-	if err := actor.may(RoleApprover); err != nil {
-		return locksteward.Request{}, err
-	}
-	if word.Reason, err = cleanReason(word.Reason); err != nil {
-		return locksteward.Request{}, err
-	}
+	word.Reason, _ = cleanReason(word.Reason)
 	lapsed := false
-	r, err := s.store.UpdateRequest(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
+	r, err := s.update(ctx, id, func(r *locksteward.Request) (change, error) {
 		at := s.now().UTC().Truncate(time.Microsecond)
-		if due(*r, at) {
-			lapsed = true
+		if lapsed = due(*r, at); lapsed {
 			return s.expire(r, at)
 		}
-		if err := mayDecide(*r, actor, word, approve); err != nil {
-			return nil, err
+		if r.Evidence.Bundle > 0 && !actor.bundled {
+			return change{}, conflict("request %s is one of %d that are decided on together; decide on %s", r.ID, r.Evidence.Bundle, bundleID(r.ID))
 		}
-		r.Decisions = append(r.Decisions, locksteward.Decision{
-			By: actor.Name, Approve: approve, Reason: word.Reason, At: at, EvidenceHash: r.EvidenceHash,
-		})
-		if approve {
-			return s.approved(r, actor, word, at)
-		}
-		return s.denied(r, actor, word, at)
+		return s.word(r, actor, word, approve, at)
 	})
 	if err != nil {
 		return locksteward.Request{}, err
@@ -114,8 +106,53 @@ func (s *Service) tryDecide(ctx context.Context, actor Actor, id string, word Wo
 	return r, nil
 }
 
+// first is what is checked of a word before the request is looked at.
+func (s *Service) first(ctx context.Context, actor Actor, r locksteward.Request, word Word, approve bool) error {
+	if _, err := s.executor(r.Evidence.Target); err != nil {
+		return err
+	}
+	_ = s.stops.load(ctx) // killed says what is not known
+	if err := s.killed(); err != nil && approve {
+		return err
+	}
+	if err := actor.may(RoleApprover); err != nil {
+		return err
+	}
+	if _, err := cleanReason(word.Reason); err != nil {
+		return err
+	}
+	if approve && !r.State.Final() && !actor.bundled { // a bundle is counted as a whole
+		return s.mayAct(ctx, []locksteward.Request{r})
+	}
+	return nil
+}
+
+// word is a person's word on a request that is not due.
+func (s *Service) word(r *locksteward.Request, actor Actor, word Word, approve bool, at time.Time) (change, error) {
+	if err := mayDecide(*r, actor, word, approve); err != nil {
+		return change{}, err
+	}
+	c, err := s.policy(r.Evidence.Class)
+	if err == nil {
+		err = actor.mayDecideOn(c)
+	} else if !approve {
+		err = nil // whoever may approve may also end what nobody can approve any more
+	}
+	if err != nil {
+		return change{}, err
+	}
+	r.Decisions = append(r.Decisions, locksteward.Decision{
+		By: actor.Name, Approve: approve, Reason: word.Reason, At: at, EvidenceHash: r.EvidenceHash,
+	})
+	if approve {
+		return s.approved(r, c, actor, word, at)
+	}
+	return s.denied(r, c, actor, word, at)
+}
+
 // mayDecide checks a word against the request as it is stored now.
 func mayDecide(r locksteward.Request, actor Actor, word Word, approve bool) error {
+	said := slices.ContainsFunc(r.Decisions, func(d locksteward.Decision) bool { return actor.is(d.By) && (approve || !d.Approve) })
 	switch {
 	case r.State.Final():
 		return conflict("request %s is %s already, which is final; request again if the lock is still stuck", r.ID, r.State)
@@ -125,117 +162,107 @@ func mayDecide(r locksteward.Request, actor Actor, word Word, approve bool) erro
 		return invalid("evidence hash is missing: an approval signs what was seen; look at request %s and give its evidence_hash", r.ID)
 	case word.EvidenceHash != "" && word.EvidenceHash != r.EvidenceHash:
 		return conflict("the evidence hash is not that of request %s; look at the request again and decide on what it shows", r.ID)
-	case approve && slices.ContainsFunc(r.Decisions, func(d locksteward.Decision) bool { return actor.is(d.By) }):
+	case approve && !intact(r):
+		return conflict("the evidence of request %s is not what its hash says: somebody changed it in the store; deny it, and look at the audit trail", r.ID)
+	case said:
 		return conflict("%s has decided on request %s already; another person has to", actor.Name, r.ID)
 	case approve && r.Evidence.Identity == locksteward.IdentityNone && !word.ConfirmNoIdentity:
 		return invalid("this lock has a constant value without TTL: if it was released and taken again meanwhile, the new hold is deleted. Look whether anybody works under it, then confirm with confirm_no_identity (--confirm-no-identity)")
+	case approve && r.Evidence.HolderAlive && !word.ConfirmHolderAlive:
+		return invalid("the holder of this lock is alive and may still be writing: after the release two work at once unless the resource is fenced. Stop the holder first if you can, then confirm with confirm_holder_alive (--confirm-holder-alive)")
 	}
 	return nil
 }
 
+// lastWords are those who said yes and no last, each person once, in lower case.
+func lastWords(r locksteward.Request) (yes, no []string) {
+	last := map[string]bool{}
+	for _, d := range r.Decisions {
+		last[strings.ToLower(d.By)] = d.Approve
+	}
+	for name, approve := range last {
+		if approve {
+			yes = append(yes, name)
+		} else {
+			no = append(no, name)
+		}
+	}
+	return yes, no
+}
+
+// provenDead says whether the class calls the lock dead: a rule of dead_when
+// fired, or holder/dead with proof. A lock that cannot be told from the next, or
+// whose library leaves it to people, or whose holder lives, is never called so.
+func provenDead(r locksteward.Request, c class.Class) bool {
+	e := r.Evidence
+	if e.Identity == locksteward.IdentityNone || e.HolderAlive || dialect.NeedsPerson(e.Dialect) != "" {
+		return false
+	}
+	return len(intersect(c.DeadWhen, e.Findings)) > 0 ||
+		e.Proof == locksteward.Proven && slices.Contains(e.Findings, ruleHolderDead)
+}
+
+// needed is how many people must approve: one where the lock is called dead.
+func needed(r locksteward.Request, c class.Class) int {
+	if provenDead(r, c) {
+		return 1
+	}
+	return c.ApprovalsOrDefault()
+}
+
 // approved counts the words; the last one that is needed makes the request
 // approved.
-func (s *Service) approved(r *locksteward.Request, actor Actor, word Word, at time.Time) ([]locksteward.Entry, error) {
-	c, err := s.policy(r.Evidence.Class)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, word Word, at time.Time) (change, error) {
+	var out change
 	if actor.is(r.Requester) {
 		if err := selfApproval(*r, c); err != nil {
-			return nil, err
+			return change{}, err
+		}
+		if !provenDead(*r, c) && c.SelfApprovalOrDefault() == class.SelfApprovalAlert {
+			if s.heard() == 0 {
+				return change{}, refused("class %q lets one person do both and tells the others (self_approval: alert), but no receiver of alerts is configured; add one in alert.receivers, or let another person approve", c.Name)
+			}
+			out.tell(eventOf(EventSelfApproved, at, actor.Name, *r, actor.Name+" approved their own request."))
 		}
 	}
-	var people []string
-	for _, d := range r.Decisions {
-		if name := strings.ToLower(d.By); d.Approve && !slices.Contains(people, name) {
-			people = append(people, name)
-		}
-	}
-	if len(people) >= c.ApprovalsOrDefault() {
+	if yes, _ := lastWords(*r); len(yes) >= needed(*r, c) {
 		if err := advance(r, locksteward.RequestApproved); err != nil {
-			return nil, err
+			return change{}, err
 		}
 		r.ApprovedUntil = at.Add(s.settings.Load().cfg.ApprovalTTL)
 	}
-	return []locksteward.Entry{entry(at, actor.Name, ActionApprove, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)})}, nil
+	out.add(entry(at, actor.Name, ActionApprove, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)}))
+	return out, nil
 }
 
 // selfApproval says whether a requester may approve their own request: where the
 // class allows it, or where one of its dead_when rules fired, but never for a
-// lock that cannot be told from the next.
+// lock that cannot be told from the next, nor for one of a library whose locks
+// are for people to decide ([dialect.NeedsPerson]).
 func selfApproval(r locksteward.Request, c class.Class) error {
 	if r.Evidence.Identity == locksteward.IdentityNone {
 		return refused("request %s is your own and its lock cannot be told from the next of its name; another approver has to look", r.ID)
 	}
-	if c.SelfApprovalOrDefault() == class.SelfApprovalAllow || len(intersect(c.DeadWhen, r.Evidence.Findings)) > 0 {
+	if why := dialect.NeedsPerson(r.Evidence.Dialect); why != "" {
+		return refused("request %s is your own, and no rule decides on a %s lock: %s; another approver has to look", r.ID, r.Evidence.Dialect, why)
+	}
+	if c.SelfApprovalOrDefault() != class.SelfApprovalDeny || provenDead(r, c) {
 		return nil
 	}
 	return refused("request %s is your own; another approver has to decide (class %q: self_approval is deny and no rule of dead_when fired)", r.ID, c.Name)
 }
 
-func (s *Service) denied(r *locksteward.Request, actor Actor, word Word, at time.Time) ([]locksteward.Entry, error) {
-	if err := advance(r, locksteward.RequestDenied); err != nil {
-		return nil, err
-	}
-	r.FinishedAt = at
-	r.Outcome = "Denied by " + actor.Name + ". Nothing was touched."
-	return []locksteward.Entry{entry(at, actor.Name, ActionDeny, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Sentence: r.Outcome})}, nil
-}
-
-// due says whether the time of a request that waits is over.
-func due(r locksteward.Request, at time.Time) bool {
-	switch r.State {
-	case locksteward.RequestPending:
-		return !at.Before(r.ExpiresAt)
-	case locksteward.RequestApproved:
-		return !at.Before(r.ApprovedUntil)
-	default:
-		return false
-	}
-}
-
-// expire ends a request whose time is over.
-func (s *Service) expire(r *locksteward.Request, at time.Time) ([]locksteward.Entry, error) {
-	waited := "Expired: not enough people approved in time. Nothing was touched."
-	if r.State == locksteward.RequestApproved {
-		waited = "Expired: it was approved but not executed in time. Nothing was touched."
-	}
-	if err := advance(r, locksteward.RequestExpired); err != nil {
-		return nil, err
-	}
-	r.FinishedAt, r.Outcome = at, waited
-	return []locksteward.Entry{entry(at, AgentName, ActionExpire, *r, "", detail{Sentence: waited})}, nil
-}
-
-// ExpireDue ends the requests whose time is over and returns how many those
-// were.
-func (s *Service) ExpireDue(ctx context.Context) (int, error) {
-	open, err := s.store.ListRequests(ctx, []locksteward.RequestState{locksteward.RequestPending, locksteward.RequestApproved}, "", -1)
-	if err != nil {
-		return 0, err
-	}
-	var errs []error
-	n := 0
-	for _, r := range open {
-		at := s.now().UTC().Truncate(time.Microsecond)
-		if !due(r, at) {
-			continue
+// denied counts the words; the last one that is needed ends the request.
+func (s *Service) denied(r *locksteward.Request, c class.Class, actor Actor, word Word, at time.Time) (change, error) {
+	var out change
+	if _, no := lastWords(*r); len(no) >= c.DenialsOrDefault() {
+		if err := advance(r, locksteward.RequestDenied); err != nil {
+			return change{}, err
 		}
-		changed := false
-		r, err := s.store.UpdateRequest(ctx, r.ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
-			if !due(*r, at) {
-				return nil, nil // decided meanwhile
-			}
-			changed = true
-			return s.expire(r, at)
-		})
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-		case changed:
-			n++
-			s.final(r)
-		}
+		r.FinishedAt = at
+		r.Outcome = "Denied by " + actor.Name + ". Nothing was touched."
+		out.tell(eventOf(EventFinal, at, actor.Name, *r, r.Outcome))
 	}
-	return n, errors.Join(errs...)
+	out.add(entry(at, actor.Name, ActionDeny, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Sentence: r.Outcome}))
+	return out, nil
 }

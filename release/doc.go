@@ -37,7 +37,10 @@
 //   - One request executes at most once. A script that the server receives late
 //     finds the request withdrawn and touches nothing.
 //   - Every act, and every refusal by policy, is an audit entry; state and entry
-//     are one transaction.
+//     are one transaction, and so is what people are told of it ([EventOf]).
+//   - What is approved is what is executed: the hash that approvals sign covers
+//     the evidence and what is asked for, and is computed again before the act.
+//   - Nothing that is doubtful is done without a person ([Service.Swept]).
 //   - No token of a lock is in a request, an entry, an error or a log line.
 //
 // # Not guaranteed
@@ -47,6 +50,9 @@
 //     who is not the requester, and keeps that risk.
 //   - A holder that is still alive keeps working: only fencing at the resource
 //     stops it. Holders that use package lock are told at once.
+//   - With HolderAlive the same owner that took the lock anew is not told from
+//     the old hold: a person said so, and another confirmed it.
+//   - An undo puts back the key alone.
 //   - A failover may undo a deletion that was not replicated yet; the lock then
 //     stands again.
 //   - The record of an act lives in Redis: where the server evicts or loses it and

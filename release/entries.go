@@ -18,12 +18,24 @@ const (
 	ActionExecute   = "release.execute" // twice: outcome "intent" before the act, the final state after it
 	ActionExpire    = "release.expire"
 	ActionSupersede = "release.supersede"
+
+	ActionUndo        = "release.undo"
+	ActionLift        = "release.lift"
+	ActionBreakGlass  = "release.break_glass"
+	ActionRemind      = "release.remind"
+	ActionResurrected = "release.resurrected"
+	ActionBreaker     = "release.breaker"
+	ActionKillSwitch  = "release.kill_switch"
+	ActionFreeze      = "release.freeze"
+	ActionPreview     = "release.preview" // only where it was refused
 )
 
 // Outcomes of entries beside the states of a request.
 const (
 	OutcomeIntent  = "intent"
 	OutcomeRefused = "refused"
+
+	OutcomeResurrected = "resurrected"
 )
 
 // detail is the facts of an entry about a request. It holds digests, no tokens.
@@ -41,6 +53,15 @@ type detail struct {
 	WaitersWoken int64    `json:"waiters_woken,omitempty"`
 	Why          string   `json:"why,omitempty"`
 	By           string   `json:"by,omitempty"`
+	Act          string   `json:"act,omitempty"`
+	Of           string   `json:"of,omitempty"`
+	HolderAlive  bool     `json:"holder_alive,omitempty"`
+	Proof        string   `json:"proof,omitempty"`
+	StandMs      int64    `json:"stand_ms,omitempty"`
+	// Event, EventID and Say are what people are told of the line; see [EventOf].
+	Event   EventKind `json:"event,omitempty"`
+	EventID string    `json:"event_id,omitempty"`
+	Say     string    `json:"say,omitempty"`
 	// KeyBytes is the length of the key where the entry has only its beginning.
 	KeyBytes int `json:"key_bytes,omitempty"`
 }
@@ -69,6 +90,7 @@ func created(r locksteward.Request) detail {
 	return detail{
 		EvidenceHash: r.EvidenceHash, DB: e.DB, Class: e.Class, Dialect: e.Dialect, Identity: string(e.Identity),
 		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Findings: e.Findings,
+		Act: string(e.Act), Of: e.Of, HolderAlive: e.HolderAlive, Proof: string(e.Proof), StandMs: e.Stand.Milliseconds(),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
 )
 
 // canonical is Evidence in the one encoding that is hashed: fixed order of
@@ -32,6 +33,17 @@ type canonical struct {
 	Fence       int64    `json:"fence"`
 	Findings    []string `json:"findings"`
 	At          string   `json:"at"`
+
+	// Left out where they are empty, as they were before there were any.
+	Proof       string `json:"proof,omitempty"`
+	Policy      string `json:"policy,omitempty"`
+	Act         string `json:"act,omitempty"`
+	HolderAlive bool   `json:"holder_alive,omitempty"`
+	Stand       int64  `json:"stand_ns,omitempty"`
+	Undo        int64  `json:"undo_ns,omitempty"`
+	Of          string `json:"of,omitempty"`
+	Bundle      int    `json:"bundle,omitempty"`
+	BreakGlass  bool   `json:"break_glass,omitempty"`
 }
 
 // EvidenceHash returns the SHA-256, in hex, of the canonical JSON of e: what an
@@ -44,7 +56,9 @@ func EvidenceHash(e locksteward.Evidence) string {
 		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Count: e.Count,
 		Holder:  []string{e.Holder.App, e.Holder.Host, fmt.Sprint(e.Holder.PID), e.Holder.Session, e.Holder.Instance},
 		ClaimID: e.ClaimID, Fence: e.Fence, Findings: append([]string{}, e.Findings...),
-		At: e.At.UTC().Format(time.RFC3339Nano),
+		At:    e.At.UTC().Format(time.RFC3339Nano),
+		Proof: string(e.Proof), Policy: e.Policy, Act: string(e.Act), HolderAlive: e.HolderAlive,
+		Stand: int64(e.Stand), Undo: int64(e.Undo), Of: e.Of, Bundle: e.Bundle, BreakGlass: e.BreakGlass,
 	})
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])
@@ -75,9 +89,41 @@ func freeze(lock locksteward.Lock, firing []string) locksteward.Evidence {
 
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
+// PolicyHash returns the SHA-256, in hex, of the class's policy as a request
+// freezes it: what makes a lock dead and who decides.
+func PolicyHash(c class.Class) string {
+	raw, _ := json.Marshal(c) // texts and numbers
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// BundleHash returns the SHA-256, in hex, of the ids and evidence hashes of the
+// requests of a bundle in their order: what one approval of all of them signs.
+func BundleHash(requests []locksteward.Request) string {
+	h := sha256.New()
+	for _, r := range requests {
+		fmt.Fprintf(h, "%s %s\n", r.ID, r.EvidenceHash)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// intact says whether a request is still the one that was decided on: its
+// evidence has the hash that it was stored with, and every approval signed it.
+func intact(r locksteward.Request) bool {
+	if EvidenceHash(r.Evidence) != r.EvidenceHash {
+		return false
+	}
+	for _, d := range r.Decisions {
+		if d.Approve && d.EvidenceHash != r.EvidenceHash {
+			return false
+		}
+	}
+	return true
+}
+
 // differences names, in words that give no token away, what a later look at the
 // same key has other than the frozen evidence. Empty means that it is the same
-// hold, untouched.
+// hold, untouched, or renewed if its holder is known to live.
 func differences(was, is locksteward.Evidence) []string {
 	var out []string
 	if was.Type != is.Type {
@@ -89,7 +135,7 @@ func differences(was, is locksteward.Evidence) []string {
 	if was.ClaimID != "" && is.ClaimID != "" && was.ClaimID != is.ClaimID {
 		out = append(out, "its acquisition is another")
 	}
-	if was.ExpireAt != is.ExpireAt {
+	if was.ExpireAt != is.ExpireAt && !was.HolderAlive {
 		out = append(out, "its expiry moved: somebody renewed it or took it again")
 	}
 	if was.Count != is.Count {

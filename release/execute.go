@@ -22,17 +22,17 @@ const waitingSentence = "Sent, but the server did not answer. The agent keeps as
 // down also when the person who approved it hung up.
 func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, error) {
 	ctx = context.WithoutCancel(ctx)
-	r, err := s.store.UpdateRequest(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
+	r, err := s.update(ctx, id, func(r *locksteward.Request) (change, error) {
 		at := s.now().UTC().Truncate(time.Microsecond)
 		if due(*r, at) {
 			return s.expire(r, at)
 		}
 		if err := advance(r, locksteward.RequestExecuting); err != nil {
-			return nil, err
+			return change{}, err
 		}
 		e := entry(at, AgentName, ActionExecute, *r, "", created(*r))
 		e.Outcome = OutcomeIntent
-		return []locksteward.Entry{e}, nil
+		return change{entries: []locksteward.Entry{e}}, nil
 	})
 	if err != nil {
 		return locksteward.Request{}, err
@@ -40,6 +40,9 @@ func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, 
 	if r.State != locksteward.RequestExecuting {
 		s.final(r)
 		return r, nil
+	}
+	if !intact(r) {
+		return s.finish(ctx, id, failed("the evidence in the store is not what was approved; look at the audit trail"))
 	}
 	executor, err := s.executor(r.Evidence.Target)
 	if err != nil {
@@ -51,9 +54,11 @@ func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, 
 	result, err := executor.Execute(act, r)
 	if err != nil {
 		s.log.Error("outcome of a release is not known yet", append(requestFields(r), zap.Error(err))...)
-		return s.store.UpdateRequest(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
-			r.Outcome = waitingSentence
-			return nil, nil
+		return s.update(ctx, id, func(r *locksteward.Request) (change, error) {
+			if !r.State.Final() {
+				r.Outcome = waitingSentence
+			}
+			return change{}, nil
 		})
 	}
 	return s.finish(ctx, id, result)
@@ -63,25 +68,32 @@ func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, 
 // already stays as it is.
 func (s *Service) finish(ctx context.Context, id string, result Result) (locksteward.Request, error) {
 	changed := false
-	r, err := s.store.UpdateRequest(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
-		if r.State.Final() {
-			return nil, nil
+	r, err := s.update(ctx, id, func(r *locksteward.Request) (change, error) {
+		if changed = !r.State.Final(); !changed {
+			return change{}, nil
 		}
 		if err := advance(r, result.State); err != nil {
-			return nil, err
+			return change{}, err
 		}
-		changed = true
 		r.FinishedAt = s.now().UTC().Truncate(time.Microsecond)
 		r.Outcome, r.WaitersWoken = result.Outcome, result.WaitersWoken
-		return []locksteward.Entry{entry(r.FinishedAt, AgentName, ActionExecute, *r, "", detail{
-			Sentence: r.Outcome, Differences: result.Differences, WaitersWoken: r.WaitersWoken,
-		})}, nil
+		kind := EventFinal
+		if r.State == locksteward.RequestUnknown {
+			kind = EventStuck
+		}
+		return change{
+			entries: []locksteward.Entry{entry(r.FinishedAt, AgentName, ActionExecute, *r, "", detail{
+				Sentence: r.Outcome, Differences: result.Differences, WaitersWoken: r.WaitersWoken,
+			})},
+			events: []Event{eventOf(kind, r.FinishedAt, AgentName, *r, r.Outcome)},
+		}, nil
 	})
 	if err != nil {
 		return locksteward.Request{}, fmt.Errorf("request %s was carried out (%s) but that could not be written down; the agent does so as soon as its store works: %w",
 			id, result.State, err)
 	}
 	if changed {
+		s.after.remember(r, s.settings.Load().cfg.WatchFor)
 		s.final(r)
 	}
 	return r, nil

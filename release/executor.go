@@ -119,7 +119,7 @@ func (e *RedisExecutor) resolve(ctx context.Context, req locksteward.Request) (r
 			return fmt.Errorf("read record of release: %d numbers in the reply, want 3", len(reply))
 		}
 		if found = reply[0] == 1; found {
-			result, err = resultOf(dialect.Outcome(reply[1]), reply[2])
+			result, err = resultOf(req.Evidence, dialect.Outcome(reply[1]), reply[2])
 			return err
 		}
 		now, err := e.look(ctx, cn, req.Evidence)
@@ -132,68 +132,99 @@ func (e *RedisExecutor) resolve(ctx context.Context, req locksteward.Request) (r
 	return result, found, err
 }
 
-// withdrawn is the outcome of a request without a record.
-func withdrawn(was locksteward.Evidence, now look) Result {
-	same := now.found && len(differences(was, now.evidence)) == 0
-	switch {
-	case was.Identity == locksteward.IdentityNone && same:
-		return unknown("the server has no record of it, and this lock cannot be told from the next of its name")
-	case same:
-		return failed("it was not carried out and is withdrawn; the lock is still held")
-	case was.Identity == locksteward.IdentityStrong && now.found && was.TokenDigest == now.evidence.TokenDigest:
-		// A token that is fresh for each acquisition does not come again.
-		return failed("it was not carried out and is withdrawn; the lock is still held and was renewed")
-	default:
-		return unknown("the server has no record of it, and the lock is not as it was")
-	}
-}
-
 // act is one connection: look, compare, script. sent says that the script may
 // have reached the server.
 func (e *RedisExecutor) act(ctx context.Context, req locksteward.Request) (result Result, sent bool, err error) {
 	err = e.with(ctx, req.Evidence, func(cn *redis.Conn) error {
-		now, err := e.look(ctx, cn, req.Evidence)
-		if err != nil {
-			return err
-		}
-		if !now.found {
-			result = resultGone()
-			return nil
-		}
-		if diff := differences(req.Evidence, now.evidence); len(diff) > 0 {
-			result = resultChanged(diff)
-			return nil
-		}
-		d, ok := dialect.Get(req.Evidence.Dialect)
-		if !ok {
-			result = failed(fmt.Sprintf("this version does not know the dialect %q", req.Evidence.Dialect))
-			return nil
-		}
-		command, err := d.Release(now.sample, dialect.Release{
-			RequestID: req.ID, ExpireAt: req.Evidence.ExpireAt, MetaPrefix: now.prefix,
-		})
-		if err != nil {
-			result = failed(err.Error())
-			return nil
-		}
-		sent = true
-		reply, err := e.run(ctx, cn, command)
-		switch {
-		case redis.HasErrorPrefix(err, "NOPERM"):
-			// The server refuses before it runs anything.
-			sent = false
-			return err
-		case err != nil:
-			return err
-		}
-		answer, err := dialect.ParseReply(reply)
-		if err != nil {
-			return err
-		}
-		result, err = resultOf(answer.Recorded, answer.Woken)
+		var err error
+		result, sent, err = e.actOn(ctx, cn, req)
 		return err
 	})
 	return result, sent, err
+}
+
+func (e *RedisExecutor) actOn(ctx context.Context, cn *redis.Conn, req locksteward.Request) (result Result, sent bool, err error) {
+	command, now, err := e.command(ctx, cn, req)
+	switch {
+	case errors.Is(err, locksteward.ErrRefused):
+		return failed(err.Error()), false, nil
+	case err != nil:
+		return Result{}, false, err
+	case now != nil && !now.found:
+		return resultGone(req.Evidence), false, nil
+	case now != nil && len(now.differences) > 0:
+		return resultChanged(req.Evidence, now.differences), false, nil
+	}
+	reply, err := e.run(ctx, cn, command)
+	if err != nil {
+		// With NOPERM the server refused before it ran anything.
+		return Result{}, !redis.HasErrorPrefix(err, "NOPERM"), err
+	}
+	answer, err := dialect.ParseReply(reply)
+	if err != nil {
+		return Result{}, true, err
+	}
+	result, err = resultOf(req.Evidence, answer.Recorded, answer.Woken)
+	return result, true, err
+}
+
+// command is the script for a request and what stands under the key now; nil for
+// an act on what an earlier one left, which the script alone compares. There is
+// no script where nothing is found or it is not what was frozen. A refusal of the
+// dialect comes with what was seen.
+func (e *RedisExecutor) command(ctx context.Context, cn *redis.Conn, req locksteward.Request) (dialect.Command, *look, error) {
+	ev := req.Evidence
+	r := dialect.Release{RequestID: req.ID, ExpireAt: ev.ExpireAt, HolderAlive: ev.HolderAlive, Undo: ev.Undo}
+	switch ev.Act {
+	case locksteward.ActUndo, locksteward.ActLift:
+		prefix, err := e.prefixOf(ctx, cn, ev.Key, ev.Of)
+		if err != nil {
+			return dialect.Command{}, nil, err
+		}
+		r.MetaPrefix = prefix
+		follow := dialect.Undo
+		if ev.Act == locksteward.ActLift {
+			follow = dialect.Lift
+		}
+		command, err := follow(ev.Dialect, ev.Key, ev.Of, r)
+		return command, nil, err
+	}
+	now, err := e.look(ctx, cn, ev)
+	if err != nil {
+		return dialect.Command{}, nil, err
+	}
+	if !now.found {
+		return dialect.Command{}, &now, nil
+	}
+	if now.differences = differences(ev, now.evidence); len(now.differences) > 0 {
+		return dialect.Command{}, &now, nil
+	}
+	d, ok := dialect.Get(ev.Dialect)
+	if !ok {
+		return dialect.Command{}, &now, &dialect.Refusal{Key: ev.Key, Dialect: ev.Dialect, Why: dialect.WhyNever(ev.Dialect)}
+	}
+	r.MetaPrefix = now.prefix
+	if ev.Stand > 0 {
+		r.Stand = ev.Stand + standMargin
+	}
+	command, err := d.Release(now.sample, r)
+	return command, &now, err
+}
+
+// prefixOf is that of the companions where an earlier request left its record.
+func (e *RedisExecutor) prefixOf(ctx context.Context, cn *redis.Conn, key, of string) (string, error) {
+	if len(e.cfg.MetaPrefixes) > 1 {
+		for i, exec := range e.execKeys(key) {
+			was, err := cn.HMGet(ctx, exec, "request", "undo").Result()
+			if err != nil {
+				return "", err
+			}
+			if was[0] == of || was[1] == of {
+				return e.cfg.MetaPrefixes[i], nil
+			}
+		}
+	}
+	return e.cfg.MetaPrefixes[0], nil
 }
 
 // run sends the script, once: a pinned connection that broke is not replaced.
@@ -260,46 +291,6 @@ func explain(err error) string {
 		return own.Error()
 	}
 	return connect.Explain(err)
-}
-
-// resultOf is what the scripts' outcomes mean for a request.
-func resultOf(o dialect.Outcome, woken int64) (Result, error) {
-	switch o {
-	case dialect.OutcomeReleased:
-		return Result{State: locksteward.RequestReleased, WaitersWoken: woken, Outcome: releasedSentence(woken)}, nil
-	case dialect.OutcomeAlreadyGone:
-		return resultGone(), nil
-	case dialect.OutcomeChanged:
-		return resultChanged([]string{"it changed in the moment of the release"}), nil
-	default:
-		return Result{}, fmt.Errorf("unknown outcome %d in the record of the release", int64(o))
-	}
-}
-
-func releasedSentence(woken int64) string {
-	switch woken {
-	case 0:
-		return "Released: the lock was deleted."
-	case 1:
-		return "Released: the lock was deleted and 1 waiting client was told."
-	default:
-		return fmt.Sprintf("Released: the lock was deleted and %d waiting clients were told.", woken)
-	}
-}
-
-func resultGone() Result {
-	return Result{
-		State:   locksteward.RequestAlreadyGone,
-		Outcome: "Not released: the lock had ended by itself. Nothing was touched.",
-	}
-}
-
-func resultChanged(diff []string) Result {
-	return Result{
-		State:       locksteward.RequestChanged,
-		Outcome:     "Not released: the lock changed since the request. Nothing was touched.",
-		Differences: diff,
-	}
 }
 
 var _ Executor = (*RedisExecutor)(nil)

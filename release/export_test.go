@@ -2,10 +2,12 @@ package release
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
 )
 
 // Look returns what a request about the lock at key would freeze now, as far as
@@ -26,3 +28,12 @@ func Differences(was, is locksteward.Evidence) []string { return differences(was
 
 // Next is the table of states.
 func Next() map[locksteward.RequestState][]locksteward.RequestState { return next }
+
+// SelfApproval is selfApproval.
+func SelfApproval(r locksteward.Request, c class.Class) error { return selfApproval(r, c) }
+
+// Intact is intact.
+func Intact(r locksteward.Request) bool { return intact(r) }
+
+// Frozen says whether a freeze covers a time.
+func Frozen(f Freeze, at time.Time) bool { return f.covers(at) }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,6 +52,16 @@ func testClasses(t testing.TB) *class.Set {
 		{Name: "self", Match: []string{"lock:self:*"}, Release: class.ReleaseApprove, SelfApproval: class.SelfApprovalAllow},
 		{Name: "dead", Match: []string{"lock:dead:*"}, Release: class.ReleaseApprove, DeadWhen: []string{"holder/dead", "ttl/none"}},
 		{Name: "off", Match: []string{"lock:off:*"}},
+		{Name: "three", Match: []string{"lock:three:*"}, Release: class.ReleaseApprove, Approvals: 2, Denials: 2},
+		{Name: "teams", Match: []string{"lock:teams:*"}, Release: class.ReleaseApprove, Approvers: []string{"team:checkout", "user:cat"}},
+		{Name: "loud", Match: []string{"lock:loud:*"}, Release: class.ReleaseApprove, SelfApproval: class.SelfApprovalAlert},
+		{Name: "few", Match: []string{"lock:few:*"}, Release: class.ReleaseApprove, MaxPerHour: 2},
+		{Name: "delay", Match: []string{"lock:delay:*"}, Release: class.ReleaseApprove, LockDelay: time.Minute},
+		{Name: "auto", Match: []string{"lock:auto:*"}, Release: class.ReleaseAuto, DeadWhen: []string{"holder/dead"}},
+		{
+			Name: "rule", Match: []string{"lock:rule:*"}, Release: class.ReleaseAuto, Proof: class.ProofRule,
+			AutoAfter: 10 * time.Minute, DeadWhen: []string{"ttl/none", "hold/too-long"},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -76,6 +88,50 @@ type env struct {
 	service *release.Service
 	reload  func(*class.Set) error // of the service's classes
 	finals  chan locksteward.Request
+	told    *events
+	heard   atomic.Int64 // receivers of alerts
+
+	stopsFail atomic.Bool
+}
+
+// stopsOf is the store of what admins stopped, which can fail.
+type stopsOf struct{ *env }
+
+var errStops = errors.New("the store is away")
+
+func (s stopsOf) LoadSetting(ctx context.Context, name string) (string, error) {
+	if s.stopsFail.Load() {
+		return "", errStops
+	}
+	return s.store.LoadSetting(ctx, name)
+}
+
+func (s stopsOf) SaveSetting(ctx context.Context, name, value string, entries ...locksteward.Entry) error {
+	return s.store.SaveSetting(ctx, name, value, entries...)
+}
+
+// events are what people were told of.
+type events struct {
+	mu   sync.Mutex
+	list []release.Event
+}
+
+func (e *events) add(event release.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, event)
+}
+
+// of returns the events of a kind.
+func (e *events) of(kind release.EventKind) (out []release.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, event := range e.list {
+		if event.Kind == kind {
+			out = append(out, event)
+		}
+	}
+	return out
 }
 
 // options change what newEnv builds.
@@ -104,7 +160,7 @@ func newEnvOn(t *testing.T, url string, rdb redis.UniversalClient, o options) *e
 	t.Helper()
 	e := &env{
 		url: url, rdb: rdb, dsn: "sqlite:" + filepath.Join(t.TempDir(), "locksteward.db"),
-		clock: &clock{at: time.Now()}, finals: make(chan locksteward.Request, 100),
+		clock: &clock{at: time.Now()}, finals: make(chan locksteward.Request, 1000), told: &events{},
 	}
 	e.openStore(t)
 	conn := openConn(t, connect.Config{URL: url, Username: "scanner", Password: scannerPassword})
@@ -169,7 +225,8 @@ func (e *env) newService(t testing.TB, cfg release.Config) {
 	var err error
 	e.service, err = release.New(zap.New(core), cfg, release.Deps{
 		Store: e.store, Locks: e.locks, Classes: testClasses(t), Executors: executors, Now: e.clock.now,
-		OnFinal: func(r locksteward.Request) { e.finals <- r },
+		OnFinal: func(r locksteward.Request) { e.finals <- r }, OnEvent: e.told.add,
+		Receivers: func() int { return int(e.heard.Load()) }, Stops: stopsOf{e},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -183,6 +240,19 @@ type locks struct {
 
 	mu     sync.Mutex
 	firing map[string][]string
+	proof  locksteward.Proof
+}
+
+func (l *locks) ProofOf(locksteward.Lock) locksteward.Proof {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.proof
+}
+
+func (l *locks) prove(p locksteward.Proof) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proof = p
 }
 
 func (l *locks) ReadLock(ctx context.Context, name, key string) (locksteward.Lock, []string, error) {
@@ -250,14 +320,25 @@ func (g *gate) count() int {
 }
 
 type clock struct {
-	mu sync.Mutex
-	at time.Time
+	mu   sync.Mutex
+	at   time.Time
+	runs bool
 }
 
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.runs {
+		return time.Now()
+	}
 	return c.at
+}
+
+// real makes it the clock of the machine.
+func (c *clock) real() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs = true
 }
 
 func (c *clock) add(d time.Duration) {
@@ -295,7 +376,10 @@ func (e *env) approve(t testing.TB, actor release.Actor, r locksteward.Request) 
 }
 
 func yes(r locksteward.Request) release.Word {
-	return release.Word{Reason: "looked, nobody works", EvidenceHash: r.EvidenceHash, ConfirmNoIdentity: r.Evidence.Identity == locksteward.IdentityNone}
+	return release.Word{
+		Reason: "looked, nobody works", EvidenceHash: r.EvidenceHash,
+		ConfirmNoIdentity: r.Evidence.Identity == locksteward.IdentityNone, ConfirmHolderAlive: r.Evidence.HolderAlive,
+	}
 }
 
 // want checks the state, that the stored request says the same, and the chain.
@@ -316,16 +400,22 @@ func (e *env) want(t testing.TB, r locksteward.Request, state locksteward.Reques
 	}
 }
 
-// trail returns "action outcome" of the entries about a subject, oldest first.
-func (e *env) trail(t testing.TB, subject string) []string {
+// lines returns the entries about a subject, oldest first.
+func (e *env) lines(t testing.TB, subject string) []locksteward.Entry {
 	t.Helper()
 	entries, err := e.store.Entries(t.Context(), store.EntryQuery{Subject: subject})
 	if err != nil {
 		t.Fatal(err)
 	}
+	slices.Reverse(entries)
+	return entries
+}
+
+// trail returns "action outcome" of the entries about a subject, oldest first.
+func (e *env) trail(t testing.TB, subject string) []string {
+	t.Helper()
 	var out []string
-	for i := range entries {
-		entry := entries[len(entries)-1-i]
+	for _, entry := range e.lines(t, subject) {
 		out = append(out, entry.Actor+" "+entry.Action+" "+entry.Outcome)
 	}
 	return out

@@ -26,6 +26,8 @@ type look struct {
 	sample   dialect.Sample
 	prefix   string // of the companions; "" for the default
 	evidence locksteward.Evidence
+	// differences are what is other than the evidence that it was compared with.
+	differences []string
 }
 
 // look reads the lock in two round trips, bounded.

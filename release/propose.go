@@ -7,24 +7,38 @@ import (
 	"strings"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/dialect"
 )
 
 // Propose opens a request in the agent's own name if a rule of the class's
 // dead_when is among those that fire on lock. It returns nil without an error
 // when there is nothing to propose: no such rule, a class or dialect that does
-// not allow a release, no credentials, a request open already, or one about this
-// hold that people denied or let expire. Its refusals are not audited, since it
-// is asked in every sweep.
+// not allow a release or leaves it to people ([dialect.NeedsPerson]), no
+// credentials, a request open already, or one about this hold that people denied
+// or let expire. Its refusals are not audited, since it is asked in every sweep.
 func (s *Service) Propose(ctx context.Context, lock locksteward.Lock, firing []string) (*locksteward.Request, error) {
+	return s.propose(ctx, lock, firing, "", false)
+}
+
+// propose is Propose with what is known of the holder's death; "" asks the
+// reader of locks. settledNow says that the lock has stood untouched for some
+// sweeps: then the agent's own request about an earlier state of it gives way,
+// which for one that is renewed all the time would be a request each time.
+func (s *Service) propose(ctx context.Context, lock locksteward.Lock, firing []string, proof locksteward.Proof, settledNow bool) (*locksteward.Request, error) {
+	_ = s.stops.load(ctx) // killed says what is not known
 	if s.killed() != nil {
 		return nil, nil
 	}
-	if _, err := s.executor(lock.Target); err != nil {
+	executor, err := s.executor(lock.Target)
+	if err != nil {
 		return nil, nil //nolint:nilerr // nothing to propose without the means
 	}
 	c, err := s.releasable(lock)
 	if err != nil {
 		return nil, nil //nolint:nilerr // policy says no; that is no failure
+	}
+	if dialect.NeedsPerson(lock.Dialect) != "" {
+		return nil, nil // no rule decides on such a lock
 	}
 	dead := intersect(c.DeadWhen, firing)
 	if len(dead) == 0 {
@@ -34,10 +48,18 @@ func (s *Service) Propose(ctx context.Context, lock locksteward.Lock, firing []s
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(earlier, func(r locksteward.Request) bool { return settled(r, lock) }) {
+	if slices.ContainsFunc(earlier, func(r locksteward.Request) bool { return settled(r, lock) && !(settledNow && stale(r, lock)) }) {
 		return nil, nil
 	}
-	r := s.newRequest(AgentName, "proposed by the agent: "+strings.Join(dead, ", ")+" fires, and dead_when of class "+c.Name+" says so", lock, firing)
+	reason := "proposed by the agent: " + strings.Join(dead, ", ") + " fires, and dead_when of class " + c.Name + " says so"
+	r, err := s.newRequest(AgentName, reason, lock, firing, c, ask{})
+	if err != nil || whyNot(ctx, executor, r) != nil {
+		return nil, nil //nolint:nilerr // policy or dialect says no; that is no failure
+	}
+	if proof != "" && r.Evidence.Proof == "" {
+		r.Evidence.Proof = proof
+		r.EvidenceHash = EvidenceHash(r.Evidence)
+	}
 	if err := s.open(ctx, ActionPropose, r); err != nil {
 		if errors.Is(err, locksteward.ErrConflict) {
 			return nil, nil // somebody asked meanwhile
@@ -61,6 +83,13 @@ func settled(r locksteward.Request, lock locksteward.Lock) bool {
 	default:
 		return true
 	}
+}
+
+// stale says whether a request of the agent's own that nobody said a word on is
+// about an earlier state of the lock.
+func stale(r locksteward.Request, lock locksteward.Lock) bool {
+	return r.State == locksteward.RequestPending && r.Requester == AgentName && len(r.Decisions) == 0 &&
+		len(differences(r.Evidence, freeze(lock, nil))) > 0
 }
 
 // intersect returns what is in both lists, sorted.

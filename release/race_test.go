@@ -25,6 +25,7 @@ type adversary struct {
 	rdb  *redis.Client
 	key  string
 	next func() string // the value of the next acquisition
+	calm int           // how many times slower it is; 0: once
 
 	ttl    time.Duration
 	forced []ended
@@ -69,8 +70,9 @@ func (a *adversary) hold(ctx context.Context, digest locksteward.DigestKey) erro
 	a.holds++
 	// An act takes about twenty round trips: some holds end within it, some
 	// outlive it.
-	for range []int{0, 4, 30, 60}[mrand.IntN(4)] {
-		if mrand.IntN(20) > 0 {
+	calm := max(1, a.calm)
+	for range calm * []int{0, 4, 30, 60}[mrand.IntN(4)] {
+		if mrand.IntN(20*calm) > 0 {
 			if err := a.rdb.Ping(ctx).Err(); err != nil { // some time goes by
 				return err
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,6 +16,8 @@ import (
 const (
 	// settleEvery is how often Run looks for what is due or was left open.
 	settleEvery = 5 * time.Second
+	// minRound is the least between two rounds.
+	minRound = 100 * time.Millisecond
 	// resolveFor is how long an execution may stay without a known outcome, from
 	// the end of its approval. Well below the life of the record in Redis.
 	resolveFor = 24 * time.Hour
@@ -22,12 +26,16 @@ const (
 // Run resolves what an earlier run of the agent left open, then ends what is due
 // and resolves what stays open, until ctx ends. It returns nil.
 func (s *Service) Run(ctx context.Context) error {
-	tick := time.NewTicker(settleEvery)
+	tick := time.NewTimer(0)
 	defer tick.Stop()
 	last := ""
 	for {
-		_, err := s.ExpireDue(ctx)
-		err = errors.Join(err, s.Recover(ctx))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := s.settle(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -37,12 +45,24 @@ func (s *Service) Run(ctx context.Context) error {
 			last = err.Error()
 			s.log.Error("settle release requests", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+		tick.Reset(s.untilNext())
 	}
+}
+
+// settle is one round of Run.
+func (s *Service) settle(ctx context.Context) error {
+	_, err := s.ExpireDue(ctx)
+	return errors.Join(err, s.Recover(ctx), s.EndStands(ctx), s.WatchReleased(ctx), s.Remind(ctx))
+}
+
+// untilNext is when the next round is due: at once where something that stands
+// in a lock's place ends.
+func (s *Service) untilNext() time.Duration {
+	next := s.after.nextStand()
+	if next.IsZero() {
+		return settleEvery
+	}
+	return min(settleEvery, max(minRound, next.Sub(s.now())))
 }
 
 // Recover finishes what a crash or a silent server left open. An approved
@@ -52,6 +72,9 @@ func (s *Service) Run(ctx context.Context) error {
 // know, it becomes unknown. Requests that this process works on right now are
 // left alone. The error joins what could not be finished yet.
 func (s *Service) Recover(ctx context.Context) error {
+	if err := s.stops.load(ctx); err != nil {
+		return err
+	}
 	open, err := s.store.ListRequests(ctx, []locksteward.RequestState{locksteward.RequestApproved, locksteward.RequestExecuting}, "", -1)
 	if err != nil {
 		return err
@@ -87,19 +110,51 @@ func (s *Service) recoverOne(ctx context.Context, id string) error {
 }
 
 // resume executes what was approved before the agent stopped. Where policy or
-// means are missing now, the approval runs out by itself.
+// means are missing now, or the class asks for more approvals than it did, the
+// approval runs out by itself.
 func (s *Service) resume(ctx context.Context, r locksteward.Request) error {
-	if s.killed() != nil {
+	if s.killed() != nil && r.Evidence.Act != locksteward.ActUndo {
 		return nil
 	}
 	if _, err := s.executor(r.Evidence.Target); err != nil {
 		return nil //nolint:nilerr // see above
 	}
-	if _, err := s.policy(r.Evidence.Class); err != nil {
-		return nil //nolint:nilerr // see above
+	if ok, err := s.stillApproved(ctx, r); err != nil || !ok {
+		return err
 	}
 	_, err := s.execute(ctx, r.ID)
 	return err
+}
+
+// stillApproved says whether policy would approve the request today as well.
+func (s *Service) stillApproved(ctx context.Context, r locksteward.Request) (bool, error) {
+	if r.Evidence.Act == locksteward.ActUndo || r.Evidence.Act == locksteward.ActLift {
+		return true, nil // it frees or restores what a request did that was approved
+	}
+	c, err := s.policy(r.Evidence.Class)
+	if err != nil {
+		return false, nil //nolint:nilerr // policy says no
+	}
+	if r.Evidence.BreakGlass {
+		return true, nil
+	}
+	if automatic(r) {
+		// What spoke for it was seen by another process.
+		if !c.Automatic() {
+			return false, nil
+		}
+		if err := s.mayActAlone(ctx, r, c); errors.Is(err, locksteward.ErrRefused) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		return true, nil
+	}
+	yes, _ := lastWords(r)
+	if slices.Contains(yes, strings.ToLower(r.Requester)) && selfApproval(r, c) != nil {
+		return false, nil
+	}
+	return len(yes) >= needed(r, c), nil
 }
 
 func (s *Service) resolve(ctx context.Context, r locksteward.Request) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,25 @@ type RequestInput struct {
 	Target string
 	Key    string // exact bytes
 	Reason string
+	// HolderAlive asks for the release of a lock whose holder lives and renews,
+	// but is stuck: owner, type and count are compared, not the expiry.
+	HolderAlive bool
+	// TakeOver, if positive, puts an owner that nobody is in the lock's place for
+	// so long, in place of freeing it.
+	TakeOver time.Duration
+	// LockDelay is how long nobody gets the lock after its release; nil is what
+	// its class says.
+	LockDelay *time.Duration
+}
+
+// ask is what a request is for, besides its lock.
+type ask struct {
+	id         string // "": a new one
+	bundle     int
+	breakGlass bool
+	alive      bool
+	takeOver   time.Duration
+	delay      *time.Duration
 }
 
 // Request reads the lock, freezes what it sees and opens a request for its
@@ -25,24 +45,23 @@ type RequestInput struct {
 // is open for this lock; the error names it). An open request whose lock changed
 // meanwhile gives way: it becomes superseded.
 func (s *Service) Request(ctx context.Context, actor Actor, in RequestInput) (locksteward.Request, error) {
-	r, err := s.request(ctx, actor, in)
+	r, err := s.prepare(ctx, actor, RoleRequester, in, ask{alive: in.HolderAlive, takeOver: in.TakeOver, delay: in.LockDelay})
+	if err == nil {
+		err = s.open(ctx, ActionRequest, r)
+	}
 	if err != nil {
 		return locksteward.Request{}, s.refuse(ctx, actor, ActionRequest, in.Target, in.Key, "", in.Reason, err)
 	}
 	return r, nil
 }
 
-func (s *Service) request(ctx context.Context, actor Actor, in RequestInput) (locksteward.Request, error) {
-	if err := actor.checkName(); err != nil {
+// prepare makes the request that a person asks for and stores nothing.
+func (s *Service) prepare(ctx context.Context, actor Actor, role Role, in RequestInput, asked ask) (locksteward.Request, error) {
+	if err := s.mayAskFor(ctx, actor, in.Target, role); err != nil {
 		return locksteward.Request{}, err
 	}
-	if _, err := s.executor(in.Target); err != nil {
-		return locksteward.Request{}, err
-	}
-	if err := s.killed(); err != nil {
-		return locksteward.Request{}, err
-	}
-	if err := actor.may(RoleRequester); err != nil {
+	executor, err := s.executor(in.Target)
+	if err != nil {
 		return locksteward.Request{}, err
 	}
 	reason, err := cleanReason(in.Reason)
@@ -57,11 +76,54 @@ func (s *Service) request(ctx context.Context, actor Actor, in RequestInput) (lo
 	case err != nil:
 		return locksteward.Request{}, err
 	}
-	if _, err := s.releasable(lock); err != nil {
+	c, err := s.releasable(lock)
+	if err != nil {
 		return locksteward.Request{}, err
 	}
-	r := s.newRequest(actor.Name, reason, lock, firing)
-	return r, s.open(ctx, ActionRequest, r)
+	r, err := s.newRequest(actor.Name, reason, lock, firing, c, asked)
+	if err != nil {
+		return locksteward.Request{}, err
+	}
+	return r, whyNot(ctx, executor, r)
+}
+
+// mayAskFor refuses whoever may not ask for anything on a target.
+func (s *Service) mayAskFor(ctx context.Context, actor Actor, target string, role Role) error {
+	if err := actor.checkName(); err != nil {
+		return err
+	}
+	if _, err := s.executor(target); err != nil {
+		return err
+	}
+	_ = s.stops.load(ctx) // killed says what is not known
+	if err := s.killed(); err != nil {
+		return err
+	}
+	return actor.may(role)
+}
+
+// whyNot is the dialect's refusal of this very lock, which it knows only from
+// what stands there. What else keeps a look from succeeding is told by the act.
+func whyNot(ctx context.Context, executor Executor, r locksteward.Request) error {
+	preview, err := executor.Preview(ctx, r)
+	if err == nil && preview.Refusal != nil {
+		return preview.Refusal
+	}
+	return nil
+}
+
+// WhyNot says why nobody can ask for the release of a lock, as a request would:
+// no means, the kill switch, its class, or a dialect that cannot release such
+// locks safely (a *dialect.Refusal); nil where one can.
+func (s *Service) WhyNot(lock locksteward.Lock) error {
+	if _, err := s.executor(lock.Target); err != nil {
+		return err
+	}
+	if err := s.killed(); err != nil {
+		return err
+	}
+	_, err := s.releasable(lock)
+	return err
 }
 
 // killed refuses while the kill switch is on.
@@ -69,7 +131,7 @@ func (s *Service) killed() error {
 	if s.settings.Load().cfg.KillSwitch {
 		return refused("the kill switch is on: nothing is released; set release.kill_switch to false when that is over")
 	}
-	return nil
+	return s.stops.killed()
 }
 
 // releasable returns the lock's class if policy and dialect let it be released,
@@ -92,6 +154,8 @@ func (s *Service) releasable(lock locksteward.Lock) (class.Class, error) {
 		return class.Class{}, refused("%q was too large to read in full, so it cannot be compared; look at it with redis-cli and release it through its own library", name)
 	case !known || lock.Dialect == dialect.Unknown || lock.TokenDigest == "":
 		return class.Class{}, refused("nobody can say what must be compared in %q (a %s) and who must be woken; see docs/dialects/unknown.md for the way by hand", name, lock.Type)
+	case dialect.WhyNever(lock.Dialect) != "":
+		return class.Class{}, &dialect.Refusal{Key: lock.Key, Dialect: lock.Dialect, Why: dialect.WhyNever(lock.Dialect)}
 	case lock.ExpireAt == 0:
 		return class.Class{}, refused("the expiry of %q is not known exactly, so it cannot be compared; this needs Redis 7.0 and the right to PEXPIRETIME", name)
 	}
@@ -110,26 +174,75 @@ func (s *Service) policy(name string) (class.Class, error) {
 	return c, nil
 }
 
-func (s *Service) newRequest(requester, reason string, lock locksteward.Lock, firing []string) locksteward.Request {
+func (s *Service) newRequest(requester, reason string, lock locksteward.Lock, firing []string, c class.Class, asked ask) (locksteward.Request, error) {
+	cfg := s.settings.Load().cfg
 	at := s.now().UTC().Truncate(time.Microsecond) // as exact as the store keeps it
+	e := freeze(lock, firing)
+	e.Policy = PolicyHash(c)
+	e.HolderAlive, e.Bundle, e.BreakGlass = asked.alive, asked.bundle, asked.breakGlass
+	if prover, ok := s.locks.(Prover); ok && slices.Contains(e.Findings, ruleHolderDead) {
+		e.Proof = prover.ProofOf(lock)
+	}
+	if e.Stand = c.LockDelay; asked.delay != nil {
+		e.Stand = *asked.delay
+	}
+	if asked.takeOver != 0 {
+		e.Act, e.Stand = locksteward.ActTakeOver, asked.takeOver
+	}
+	if err := checkStand(e, asked); err != nil {
+		return locksteward.Request{}, err
+	}
+	if cfg.UndoWindow > 0 && dialect.WhyNoUndo(e.Dialect) == "" {
+		e.Undo = cfg.UndoWindow
+	}
+	id := asked.id
+	if id == "" {
+		id = newID()
+	}
 	r := locksteward.Request{
-		ID: newID(), State: locksteward.RequestPending, Evidence: freeze(lock, firing),
-		Requester: requester, Reason: reason, CreatedAt: at, ExpiresAt: at.Add(s.settings.Load().cfg.RequestTTL),
+		ID: id, State: locksteward.RequestPending, Evidence: e, Requester: requester, Reason: reason,
+		CreatedAt: at, ExpiresAt: at.Add(cfg.RequestTTL),
 	}
 	r.EvidenceHash = EvidenceHash(r.Evidence)
-	return r
+	return r, nil
+}
+
+// ruleHolderDead is the rule whose findings say how surely they are true.
+const ruleHolderDead = "holder/dead"
+
+// checkStand refuses a delay or a take-over that the dialect cannot do.
+func checkStand(e locksteward.Evidence, asked ask) error {
+	what := "a take-over"
+	if e.Act == locksteward.ActRelease {
+		what = "a lock-delay"
+	}
+	switch {
+	case e.Stand < 0 || e.Stand > class.MaxStand:
+		return invalid("%s must be at most %s, got %s", what, class.MaxStand, e.Stand)
+	case e.Stand > 0 && e.Stand < time.Second:
+		return invalid("%s must be at least 1s, got %s", what, e.Stand)
+	case e.Stand == 0:
+		return nil
+	}
+	if why := dialect.WhyNoStand(e.Dialect, e.ExpireAt); why != "" {
+		return refused("%s is not possible for this %s lock: %s; ask for a release with a lock-delay of 0", what, e.Dialect, why)
+	}
+	return nil
 }
 
 // open stores a new request; an older one about another state of the lock gives
 // way to it.
 func (s *Service) open(ctx context.Context, action string, r locksteward.Request) error {
 	var gone *locksteward.Request
-	err := s.store.CreateRequest(ctx, r, []locksteward.Entry{entry(r.CreatedAt, r.Requester, action, r, r.Reason, created(r))},
-		func(old *locksteward.Request) ([]locksteward.Entry, error) {
-			entries, err := s.supersede(old, r)
-			gone = old
-			return entries, err
-		})
+	with := change{
+		entries: []locksteward.Entry{entry(r.CreatedAt, r.Requester, action, r, r.Reason, created(r))},
+		events:  []Event{eventOf(EventRequested, r.CreatedAt, r.Requester, r, "A release waits for a decision.")},
+	}
+	err := s.create(ctx, r, with, func(old *locksteward.Request) (change, error) {
+		entries, err := s.supersede(old, r)
+		gone = old
+		return entries, err
+	})
 	if err != nil {
 		return err
 	}
@@ -140,24 +253,27 @@ func (s *Service) open(ctx context.Context, action string, r locksteward.Request
 	return nil
 }
 
-func (s *Service) supersede(old *locksteward.Request, by locksteward.Request) ([]locksteward.Entry, error) {
+func (s *Service) supersede(old *locksteward.Request, by locksteward.Request) (change, error) {
 	changes := differences(old.Evidence, by.Evidence)
 	due := old.State == locksteward.RequestPending && !by.CreatedAt.Before(old.ExpiresAt)
 	switch {
 	case old.State == locksteward.RequestExecuting:
-		return nil, conflict("request %s is being executed on this lock; wait for its outcome", old.ID)
+		return change{}, conflict("request %s is being executed on this lock; wait for its outcome", old.ID)
 	case due:
 		return s.expire(old, by.CreatedAt)
 	case len(changes) == 0:
-		return nil, conflict("request %s by %s is %s for this lock already; approve or deny that one", old.ID, old.Requester, old.State)
+		return change{}, conflict("request %s by %s is %s for this lock already; approve or deny that one", old.ID, old.Requester, old.State)
 	}
 	if err := advance(old, locksteward.RequestSuperseded); err != nil {
-		return nil, err
+		return change{}, err
 	}
 	old.FinishedAt = by.CreatedAt
 	old.Outcome = "Superseded by request " + by.ID + ": the lock changed since this one. Nothing was touched."
-	return []locksteward.Entry{
-		entry(by.CreatedAt, by.Requester, ActionSupersede, *old, "", detail{By: by.ID, Differences: changes, Sentence: old.Outcome}),
+	return change{
+		entries: []locksteward.Entry{
+			entry(by.CreatedAt, by.Requester, ActionSupersede, *old, "", detail{By: by.ID, Differences: changes, Sentence: old.Outcome}),
+		},
+		events: []Event{eventOf(EventFinal, by.CreatedAt, by.Requester, *old, old.Outcome)},
 	}, nil
 }
 

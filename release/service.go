@@ -14,7 +14,8 @@ import (
 )
 
 // Store keeps requests and audit entries; package store implements it. Each
-// method is one transaction.
+// method is one transaction, in which it may tell of what [EventOf] finds in the
+// entries. A callback may be called again.
 type Store interface {
 	// CreateRequest inserts req with its entries. If a request is open for the
 	// same target, db and key, onOpen either makes it final and returns entries
@@ -40,11 +41,19 @@ type LockReader interface {
 	ReadLock(ctx context.Context, target, key string) (lock locksteward.Lock, firing []string, err error)
 }
 
+// Prover is a [LockReader] that also tells how surely a lock's holder is dead,
+// where the rule holder/dead fires on it.
+type Prover interface {
+	ProofOf(lock locksteward.Lock) locksteward.Proof
+}
+
 // Executor is the means to delete on one target; [RedisExecutor] is the real one.
 type Executor interface {
-	// Execute compares and deletes. An error means that the outcome is not known
-	// yet, and only then; certain failures are results.
+	// Execute compares and does what the request asks for. An error means that the
+	// outcome is not known yet, and only then; certain failures are results.
 	Execute(ctx context.Context, req locksteward.Request) (Result, error)
+	// Preview says what Execute would do now, and touches nothing.
+	Preview(ctx context.Context, req locksteward.Request) (Preview, error)
 	// Resolve finds out what an earlier Execute of the request did, and sees to
 	// it that one which did not happen never will. It deletes no lock. An error
 	// means that it could not be found out now.
@@ -70,6 +79,14 @@ type Deps struct {
 	// OnFinal, if set, is told of each request that became final, after it was
 	// stored; it must not block. For metrics and alerts.
 	OnFinal func(locksteward.Request)
+	// OnEvent, if set, is told of each event after it was stored; it must not
+	// block. For what must not be lost the store has it in the transaction.
+	OnEvent func(Event)
+	// Receivers says how many receivers of alerts are configured; nil is none.
+	// Without one nobody would hear of what is never silent, so that is refused.
+	Receivers func() int
+	// Stops keeps what an admin stopped over a restart; nil keeps it in memory.
+	Stops StopStore
 	// Now is the agent's clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -80,8 +97,13 @@ type Service struct {
 	store    Store
 	locks    LockReader
 	onFinal  func(locksteward.Request)
+	onEvent  func(Event)
+	heard    func() int
 	now      func() time.Time
 	settings atomic.Pointer[settings]
+	stops    stops
+	auto     sweeps
+	after    aftermath
 
 	mu sync.Mutex
 	// busy counts who works on a request in this process, so that the loop does
@@ -106,7 +128,11 @@ func New(log *zap.Logger, cfg Config, deps Deps) (*Service, error) {
 	}
 	s := &Service{
 		log: log.Named("release"), store: deps.Store, locks: deps.Locks,
-		onFinal: deps.OnFinal, now: deps.Now, busy: map[string]int{},
+		onFinal: deps.OnFinal, onEvent: deps.OnEvent, heard: deps.Receivers, now: deps.Now, busy: map[string]int{},
+		stops: stops{store: deps.Stops},
+	}
+	if s.heard == nil {
+		s.heard = func() int { return 0 }
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -129,7 +155,7 @@ func (s *Service) Reload(cfg Config, classes *class.Set, executors map[string]Ex
 // Enabled says whether this agent can delete on a target.
 func (s *Service) Enabled(target string) bool {
 	now := s.settings.Load()
-	return now.executors[target] != nil && !now.cfg.KillSwitch
+	return now.executors[target] != nil && s.killed() == nil
 }
 
 // Filter selects requests; zero fields select all.
@@ -201,6 +227,16 @@ func (s *Service) final(r locksteward.Request) {
 	log("release request is over", requestFields(r)...)
 	if s.onFinal != nil {
 		s.onFinal(r)
+	}
+}
+
+// announce tells of what was stored.
+func (s *Service) announce(events []Event) {
+	if s.onEvent == nil {
+		return
+	}
+	for _, e := range events {
+		s.onEvent(e)
 	}
 }
 

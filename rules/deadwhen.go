@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
@@ -83,6 +84,7 @@ func (e *Engine) DeadWhen(l locksteward.Lock) []string {
 	if _, _, paused := e.Paused(l.Target, l.At); paused {
 		return nil
 	}
+	l = withoutWritten(l)
 	f := factsOf(Input{Now: l.At, Class: p.classOf(l.Class), Lock: &l})
 	var out []string
 	for _, program := range programs {
@@ -93,11 +95,46 @@ func (e *Engine) DeadWhen(l locksteward.Lock) []string {
 	return out
 }
 
+// Firing returns the ids of the rules that fire on a lock, sorted, each once: what
+// may call it dead, if its class says so. A rule that fires only because of the
+// time in the lock's value is left out: no verdict of death rests on a clock that
+// is not the server's.
+func (e *Engine) Firing(l locksteward.Lock) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, basis, _ := l.Age()
+	written := basis == locksteward.AgeClaimed && isWritten(&l)
+	observed := withoutWritten(l)
+	in := e.situated(l.Target, Input{Now: l.At, Class: e.policy.classOf(l.Class), Lock: &observed})
+	var out []string
+	for _, tr := range e.table[subject{target: l.Target, db: l.DB, key: l.Key}] {
+		if tr.finding.Status != locksteward.StatusFiring {
+			continue
+		}
+		if written && tr.scope == ScopeLock {
+			i := slices.IndexFunc(e.policy.locks, func(r Rule) bool { return r.Doc().Name == tr.finding.Rule })
+			if i >= 0 && e.policy.locks[i].Evaluate(in).Finding == nil {
+				continue
+			}
+		}
+		out = append(out, tr.finding.Rule)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // hidesTurnover says that a release and a new acquisition between two looks
 // would leave no trace: what is seen of such a lock never supports a verdict of
 // death.
 func hidesTurnover(l *locksteward.Lock) bool {
 	return l.SharedToken && (l.Claim == nil || l.Claim.Acquired.IsZero())
+}
+
+// withoutWritten is the lock without the time in its value: no verdict of death
+// rests on a clock that is not the server's.
+func withoutWritten(l locksteward.Lock) locksteward.Lock {
+	l.Acquired, l.Asked = time.Time{}, false
+	return l
 }
 
 // deadWhen says of each expression of dead_when whether it holds for the lock
@@ -107,7 +144,8 @@ func (x explanation) deadWhen() []Verdict {
 	var out []Verdict
 	event, paused := x.e.situations[l.Target].pause(l.At)
 	paused = paused && !event.After.IsZero()
-	f := factsOf(Input{Now: l.At, Class: x.plan.class, Lock: l})
+	observed := withoutWritten(*l)
+	f := factsOf(Input{Now: l.At, Class: x.plan.class, Lock: &observed})
 	for _, program := range x.e.policy.dead[x.plan.class.Name] {
 		v := Verdict{Rule: "dead_when", Result: Clear, Reason: "does not hold: " + program.Source()}
 		switch holds, err := program.Eval(&f); {

@@ -81,10 +81,10 @@ func (e *Engine) Evaluate(s locksteward.Sweep) []locksteward.Transition {
 	p := e.begin(s.Target, s.At)
 	p.endings(s.Endings)
 	p.hosts(s)
+	p.waits(s)
 	p.locks(s.Locks)
 	p.losses(s.Losses)
 	p.servers(s)
-	p.waits(s)
 	if len(s.Masters) > 0 {
 		p.orders(s)
 		p.activities(s)
@@ -106,8 +106,8 @@ func (e *Engine) EvaluateDirect(s locksteward.Sweep) []locksteward.Transition {
 	s.Masters = nil // it proves nothing of what is not in it
 	p := e.begin(s.Target, s.At)
 	p.endings(s.Endings)
-	p.locks(s.Locks)
 	p.waits(s)
+	p.locks(s.Locks)
 	return p.finish()
 }
 
@@ -195,6 +195,9 @@ func (e *Engine) Restore(findings []locksteward.Finding) {
 		}
 		f.Evidence, f.CounterEvidence = slices.Clone(f.Evidence), slices.Clone(f.CounterEvidence)
 		tr := &tracked{finding: f, scope: scopeOf(f)}
+		if tr.scope == ScopeLoss {
+			tr.loss = originOf(f)
+		}
 		e.table.put(subjectOf(f), tr)
 		if tr.scope == ScopeCycle {
 			e.waits.told[f.Subject] = subjectOf(f)

@@ -267,6 +267,35 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	}
 }
 
+// TestDeletedStaysDeletedOverARestart: the first report of a loss is in its
+// finding.
+func TestDeletedStaysDeletedOverARestart(t *testing.T) {
+	t.Parallel()
+	flushed := locksteward.ServerEvent{Kind: locksteward.ServerFlushed, Node: "n1", After: after(-time.Second), At: after(time.Second)}
+	for name, events := range map[string][]locksteward.ServerEvent{"by somebody": nil, "by a flush": {flushed}} {
+		before := newEngine(t, nil, nil)
+		s := lossAt(t0, new(after(-2*time.Second)))
+		s.Losses[0].How, s.Losses[0].Deadline, s.Losses[0].Node, s.Events = locksteward.EndedDeleted, after(20*time.Second), "n1", events
+		before.Evaluate(s)
+		told := before.Findings()[0]
+
+		e := newEngine(t, nil, nil)
+		e.Restore(before.Findings())
+		s = lossAt(after(21*time.Second), new(after(18*time.Second)))
+		s.Losses[0].How, s.Losses[0].Deadline, s.Losses[0].Node, s.Events = locksteward.EndedExpired, after(20*time.Second), "n1", events
+		wantBrief(t, e.Evaluate(s))
+		if f := e.Findings()[0]; f.Summary != told.Summary || f.Severity != told.Severity {
+			t.Errorf("%s: now %s %q, before the restart %s %q", name, f.Severity, f.Summary.EN, told.Severity, told.Summary.EN)
+		}
+
+		// Another version may have worded it differently: then it begins anew.
+		told.Evidence = []string{"it is gone"}
+		e = newEngine(t, nil, nil)
+		e.Restore([]locksteward.Finding{told})
+		wantBrief(t, e.Evaluate(s), "hold/lost resolved critical a#c1", "hold/lost firing info a#c1")
+	}
+}
+
 func TestALaterReportMayKnowMore(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)

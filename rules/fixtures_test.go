@@ -44,6 +44,8 @@ type fixtureLock struct {
 	TokenKind  string         `yaml:"token_kind"`
 	Waiters    int            `yaml:"waiters"`
 	RenewEvery time.Duration  `yaml:"library_renews"`
+	Written    *time.Duration `yaml:"value_says"` // when it was taken
+	Asked      bool           `yaml:"asked"`
 	Holder     fixtureHolder  `yaml:"holder"`
 	Claim      *fixtureClaim  `yaml:"claim"`
 	Beat       *time.Duration `yaml:"heartbeat"`
@@ -279,6 +281,7 @@ func (f fixtureLock) lock(now time.Time) locksteward.Lock {
 			Dialect: f.Dialect, Confidence: locksteward.Confidence(f.Confidence), Identity: locksteward.Identity(f.Identity),
 			TokenDigest: "hmac-sha256:00", SharedToken: f.Shared, TokenKind: f.TokenKind,
 			Holder: f.Holder.holder(), Count: 1, Waiters: f.Waiters, RenewEvery: f.RenewEvery,
+			Acquired: ago(now, f.Written), Asked: f.Asked,
 		},
 		History: locksteward.History{
 			FirstSeen: ago(now, f.History.FirstSeen), LastSeen: now, Looks: f.History.Looks,

@@ -92,6 +92,25 @@ func worst(events []locksteward.ServerEvent) locksteward.ServerEventKind {
 	return ""
 }
 
+// originOf is how and when a stored finding says that a hold was lost, in the
+// words in which the rule put it first; zero if another version worded it.
+func originOf(f locksteward.Finding) lossOrigin {
+	if len(f.Evidence) == 0 {
+		return lossOrigin{}
+	}
+	for how, text := range holdLostHow {
+		if f.Evidence[0] == text.EN {
+			return lossOrigin{how: how, at: f.Since}
+		}
+	}
+	for _, text := range holdLostEvents {
+		if f.Evidence[0] == text.EN {
+			return lossOrigin{how: locksteward.EndedDeleted, at: f.Since}
+		}
+	}
+	return lossOrigin{}
+}
+
 // Doc implements [Rule].
 func (holdLost) Doc() Doc { return holdLostDoc }
 

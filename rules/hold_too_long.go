@@ -8,11 +8,14 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
+// HoldTooLong is the name of the rule about holds that last too long.
+const HoldTooLong = "hold/too-long"
+
 // holdTooLong reports locks that are held past the time they were meant for.
 type holdTooLong struct{}
 
 var holdTooLongDoc = Doc{
-	Name:     "hold/too-long",
+	Name:     HoldTooLong,
 	Title:    "A lock is held past its expected duration",
 	Scope:    ScopeLock,
 	Since:    "0.1.0",
@@ -59,6 +62,7 @@ func (holdTooLong) Evaluate(in Input) Verdict {
 			"锁 %s 已被持有 %s，预期为 %s", locksteward.DisplayKey(l.Key), dur(age.proven), dur(expect)),
 		Evidence: join(
 			ageLine(l, age),
+			writtenSeenLine(l, age),
 			idleBefore(l, age),
 			expectLine(in, expect),
 			age.proof,
@@ -71,6 +75,7 @@ func (holdTooLong) Evaluate(in Input) Verdict {
 		),
 		CounterEvidence: join(
 			minimumLine(l, age),
+			writtenDoubtLine(l),
 			renewingLine(in),
 			progressLine(l, in.Now, expect),
 			aliveLine(l, in.Now),
@@ -127,10 +132,34 @@ func provenAge(l *locksteward.Lock) age {
 }
 
 func ageLine(l *locksteward.Lock, a age) string {
-	if a.basis == locksteward.AgeClaimed {
+	switch {
+	case a.basis != locksteward.AgeClaimed:
+		return seenLine(l, l.At)
+	case isWritten(l):
+		return fmt.Sprintf("acquired at %s, as its value says (the holder's clock)", at(l.Acquired))
+	default:
 		return fmt.Sprintf("acquired at %s, as the holder says (server time)", at(l.Claim.Acquired))
 	}
+}
+
+// isWritten says that an age of basis AgeClaimed is that of the lock's value.
+func isWritten(l *locksteward.Lock) bool { return l.Claim == nil || l.Claim.Acquired.IsZero() }
+
+// writtenSeenLine shows what was observed beside the time in the value.
+func writtenSeenLine(l *locksteward.Lock, a age) string {
+	if a.basis != locksteward.AgeClaimed || !isWritten(l) {
+		return ""
+	}
 	return seenLine(l, l.At)
+}
+
+// writtenDoubtLine shows a time in the value that the age does not count.
+func writtenDoubtLine(l *locksteward.Lock) string {
+	_, doubt := l.WrittenAge()
+	if doubt == "" {
+		return ""
+	}
+	return fmt.Sprintf("its value says %s, which is not counted: %s", at(l.Acquired), doubt)
 }
 
 // idleBefore is idleLine where the age rests on it.
@@ -144,6 +173,8 @@ func idleBefore(l *locksteward.Lock, a age) string {
 // minimumLine says what is uncertain about the age.
 func minimumLine(l *locksteward.Lock, a age) string {
 	switch {
+	case a.basis == locksteward.AgeClaimed && isWritten(l):
+		return "the age is by the holder's clock, which may differ from the server's"
 	case a.basis == locksteward.AgeClaimed:
 		return ""
 	case a.doubt != "":

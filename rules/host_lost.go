@@ -24,7 +24,7 @@ const (
 
 // inhibitedByHost are the rules that say of one lock what host/lost says of all.
 var inhibitedByHost = map[string]bool{
-	HolderDead: true, "renewal/failing": true, "hold/lost": true, "hold/too-long": true,
+	HolderDead: true, "renewal/failing": true, "hold/lost": true, HoldTooLong: true,
 }
 
 // Host is what is known of one host's locks on one target.

@@ -1,9 +1,11 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/rules/expr"
 )
 
 // justAfter is added to a moment beyond which something is wrong.
@@ -12,9 +14,10 @@ const justAfter = time.Millisecond
 // NextLook returns the earliest server time after l's last look at which a rule
 // may say something else of l although nobody writes to it: a `for:` has passed,
 // the hold is past its expectation, its renewal is late, its TTL is below the
-// class's limit. It is zero where time alone changes nothing that is known of;
-// what a custom rule makes of time only sweeps tell. Its cost does not depend on
-// how many locks or findings there are.
+// class's limit, a comparison of durations or times in a rule of the
+// configuration's own turns. It is zero where time alone changes nothing that is
+// known of; what else an expression makes of time (the hour of the day) only
+// sweeps tell. Its cost does not depend on how many locks or findings there are.
 func (e *Engine) NextLook(l locksteward.Lock) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -47,7 +50,28 @@ func (e *Engine) NextLook(l locksteward.Lock) time.Time {
 	if c.WarnTTLBelow > 0 && l.TTL >= c.WarnTTLBelow {
 		at(l.At.Add(l.TTL - c.WarnTTLBelow + justAfter))
 	}
+	for _, r := range e.policy.locks {
+		if own, ok := r.(custom); ok && !e.policy.setting(own.doc.Name, c.Name).off {
+			if after, ok := own.next(in); ok {
+				at(l.At.Add(after))
+			}
+		}
+	}
 	return next
+}
+
+// next is after how long the expression says something else of the lock.
+func (r custom) next(in Input) (time.Duration, bool) {
+	if len(r.classes) > 0 && !slices.Contains(r.classes, in.Class.Name) {
+		return 0, false
+	}
+	f := factsOf(in)
+	l := in.Lock
+	if _, basis, _ := l.Age(); basis == locksteward.AgeNone && !(l.SharedToken && l.TTL == locksteward.NoExpiry) {
+		f.Age = expr.Age{Basis: locksteward.AgeObserved, Minimum: true} // seen just now for the first time
+	}
+	after, ok := r.program.Next(&f)
+	return after, ok && after < maxInterval
 }
 
 // EvaluateWatched is [Engine.EvaluateDirect] of what a watch told, with the
@@ -59,8 +83,8 @@ func (e *Engine) EvaluateWatched(s locksteward.Sweep) []locksteward.Transition {
 	s.Masters = nil // it proves nothing of what is not in it
 	p := e.begin(s.Target, s.At)
 	p.endings(s.Endings)
+	p.waits(s)
 	p.locks(s.Locks)
 	p.losses(s.Losses)
-	p.waits(s)
 	return p.finish()
 }

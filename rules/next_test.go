@@ -13,6 +13,12 @@ import (
 func TestNextLook(t *testing.T) {
 	t.Parallel()
 	classes := []class.Class{{Name: "orders", Match: []string{"lock:order:*"}, Expect: 10 * time.Second, WarnTTLBelow: 20 * time.Second}}
+	own := Config{
+		{Rule: "custom/old", When: "lock.key == 'lock:batch' && lock.age > duration('1h') + duration('60m')"},
+		{Rule: "custom/short", When: "lock.key.startsWith('lock:short:') && !(lock.ttl >= duration('10s'))"},
+		{Rule: "custom/other", When: "lock.key == 'lock:other' && lock.age > duration('1s')", Classes: []string{"orders"}, Off: true},
+		{Rule: "custom/hour", When: "lock.key == 'lock:x' && now.getHours() == 13 || lock.key == 'lock:x' && lock.age.getMinutes() > 5"},
+	}
 	renewing := func(l *locksteward.Lock) {
 		l.Claim = &locksteward.Claim{ID: "c1", Acquired: t0, Renewed: l.At.Add(-time.Second), RenewEvery: 10 * time.Second, TTL: 30 * time.Second}
 	}
@@ -35,6 +41,18 @@ func TestNextLook(t *testing.T) {
 				return lockAt("lock:order:1", at, ofClass("orders"), func(l *locksteward.Lock) { l.TTL = 25 * time.Second })
 			}, 5*time.Second + time.Millisecond, "",
 		},
+		"own rule over the age": {
+			func(at time.Time) locksteward.Lock { return lockAt("lock:batch", at, longTTL) },
+			2*time.Hour + time.Millisecond, "custom/old firing warning lock:batch",
+		},
+		"own rule over the TTL, of several parts": {
+			func(at time.Time) locksteward.Lock {
+				return lockAt("lock:short:1", at, func(l *locksteward.Lock) { l.TTL = time.Minute - at.Sub(t0) })
+			}, 50*time.Second + time.Millisecond, "custom/short firing warning lock:short:1",
+		},
+		"own rule that is switched off, for another class, or not about time": {
+			func(at time.Time) locksteward.Lock { return lockAt("lock:x", at) }, 0, "",
+		},
 		"late renewal": {
 			func(at time.Time) locksteward.Lock { return lockAt("lock:x", at, renewing) },
 			-time.Second + lateAfter(10*time.Second) + renewSlack + time.Millisecond, "",
@@ -42,7 +60,7 @@ func TestNextLook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newEngine(t, Config{}, classes)
+			e := newEngine(t, own, classes)
 			e.EvaluateWatched(locksteward.Sweep{Target: "redis", At: t0, Locks: []locksteward.Lock{c.lock(t0)}})
 			next := e.NextLook(c.lock(t0))
 			if c.offset == 0 {

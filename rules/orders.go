@@ -44,6 +44,11 @@ type ordersOf struct {
 	last  time.Time // of the last one
 	of    *policy   // the classes that they were sorted by
 	pairs map[orderID]*order
+
+	// What is not stored: unsaved says that there is something, another that it is
+	// more than when a pair was seen last.
+	unsaved, another bool
+	savedAt          time.Time
 }
 
 type orderID struct {
@@ -68,6 +73,7 @@ func (all orders) take(s locksteward.Sweep, p *policy) *ordersOf {
 	if o.of != p {
 		// Other classes: all is to be sorted anew.
 		o.of, o.began, o.last = p, s.At, time.Time{}
+		o.unsaved, o.another = true, len(o.pairs) > 0
 		clear(o.pairs)
 	}
 	for i := range s.Locks {
@@ -104,6 +110,8 @@ func (o *ordersOf) note(l *locksteward.Lock, now time.Time, p *policy) {
 		if at.IsZero() || at.After(now) {
 			at = now
 		}
+		o.unsaved = true
+		o.another = o.another || !ok || len(gates) != len(known.gates)
 		if ok && at.Before(known.At) {
 			known.gates = gates
 			continue
@@ -124,6 +132,7 @@ func (o *ordersOf) forget(now time.Time) {
 	for id, pair := range o.pairs {
 		if now.Sub(pair.At) > orderWindow {
 			delete(o.pairs, id)
+			o.unsaved = true
 		}
 	}
 }

@@ -18,6 +18,8 @@ type pass struct {
 	plans  map[string]*plan
 	ended  map[subject]locksteward.Ending
 	told   []told
+	// deadlocks are the cycles that people are told of; nil until asked for.
+	deadlocks *deadlocks
 }
 
 // told is a transition before its number.
@@ -66,7 +68,9 @@ func (p *pass) locks(locks []locksteward.Lock) {
 			continue // seen first, found gone later
 		}
 		for _, tr := range p.e.table[s] {
-			tr.confirmed = 0 // an earlier look in the same evaluation counts no more
+			if tr.scope == ScopeLock {
+				tr.confirmed = 0 // an earlier look in the same evaluation counts no more
+			}
 		}
 		if l.Kind != locksteward.KindCandidate {
 			p.lock(s, l, now)
@@ -91,7 +95,7 @@ func (p *pass) lock(s subject, l *locksteward.Lock, now time.Time) {
 			f := p.fill(*v.Finding, s, l.Dialect)
 			rule := r.Doc().Name
 			p.policy.complete(&f, rule, set, pl.class)
-			f.InhibitedBy = p.inhibitor(rule, s.db, l.Holder.Host, isStale(l, now))
+			f.InhibitedBy = cmp.Or(p.inhibitor(rule, s.db, l.Holder.Host, isStale(l, now)), p.deadlocked(rule, s))
 			p.say(s, f, ScopeLock, now, set.wait, l.History.FirstSeen)
 		}
 	}

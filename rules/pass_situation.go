@@ -133,6 +133,12 @@ func (p *pass) beyond(scope Scope, s subject, name string, in Input) {
 	}
 }
 
+// explains says that a finding is told in place of what it explains: it fires
+// and people are told of it.
+func explains(f locksteward.Finding) bool {
+	return f.Status == locksteward.StatusFiring && Notifies(f)
+}
+
 // inhibitor is the fingerprint of the finding that explains what a rule says of
 // one lock, or of its loss: that the host of its holder is lost. "" if none does.
 func (p *pass) inhibitor(rule string, db int, host string, stale bool) string {
@@ -140,7 +146,7 @@ func (p *pass) inhibitor(rule string, db int, host string, stale bool) string {
 		return ""
 	}
 	tr := p.e.table.find(subject{target: p.target, db: db}, HostLost, host)
-	if tr == nil || tr.finding.Status != locksteward.StatusFiring {
+	if tr == nil || !explains(tr.finding) {
 		return ""
 	}
 	return tr.finding.Fingerprint()
@@ -158,6 +164,8 @@ func (x explanation) beyond(r Rule, in Input) Verdict {
 		switch {
 		case name == "":
 			return Verdict{Rule: d.Name, Result: NotApplicable, Reason: "the lock does not say on which host its holder is"}
+		case known == nil && in.Situation == nil:
+			return Verdict{Rule: d.Name, Result: NotApplicable, Reason: "only single keys were read: sweeps judge the locks of a host together"}
 		case known == nil:
 			return Verdict{Rule: d.Name, Result: Clear, Reason: "the last sweep did not find host " + locksteward.DisplayKey(name) + " lost"}
 		}

@@ -12,7 +12,8 @@ import (
 const never = time.Duration(math.MaxInt64)
 
 // waits judges who waits: the waiters of each lock, and over all targets the
-// cycles that a change on this one may have made or broken.
+// cycles that a change on this one may have made or broken. It comes before the
+// locks are judged one by one: what a deadlock explains is not told for each.
 func (p *pass) waits(s locksteward.Sweep) {
 	g := &p.e.waits
 	facts := g.facts(s)

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/locksteward/locksteward"
@@ -24,8 +25,30 @@ func (s *Situation) told() []locksteward.NodeState {
 // noLocks is the reason of a rule about what may happen to locks.
 const noLocks = "no lock was seen on the target: there is none to lose"
 
+// noSweep is the reason of a rule about servers where only single keys were read.
+const noSweep = "only single keys were read: sweeps judge the servers ('locksteward scan', or the agent)"
+
 // infoUnknown is the reason of a rule about servers that do not tell.
 const infoUnknown = "the servers do not tell (INFO is not allowed, or none was reached)"
+
+// atFault returns the servers of the target that a rule finds at fault. Without
+// any, v says so: fine is why nothing is wrong.
+func (in Input) atFault(fault func(locksteward.NodeState) bool, fine string) (bad []locksteward.NodeState, v Verdict) {
+	nodes := in.Situation.told()
+	switch {
+	case in.Situation == nil:
+		return nil, in.notApplicable(because(noSweep))
+	case len(nodes) == 0:
+		return nil, in.notApplicable(because(infoUnknown))
+	case !in.Situation.HadLocks:
+		return nil, in.notApplicable(because(noLocks))
+	}
+	bad = slices.DeleteFunc(nodes, func(n locksteward.NodeState) bool { return !fault(n) })
+	if len(bad) == 0 {
+		return nil, in.clear(because(fine))
+	}
+	return bad, Verdict{}
+}
 
 // happened are the events of a kind that somebody saw happen: a server that was
 // found young was not seen before it.

@@ -31,21 +31,9 @@ func (serverEvictsLocks) Doc() Doc { return serverEvictsLocksDoc }
 
 // Evaluate implements [Rule].
 func (serverEvictsLocks) Evaluate(in Input) Verdict {
-	nodes := in.Situation.told()
-	if len(nodes) == 0 {
-		return in.notApplicable(because(infoUnknown))
-	}
-	if !in.Situation.HadLocks {
-		return in.notApplicable(because(noLocks))
-	}
-	var bad []locksteward.NodeState
-	for _, n := range nodes {
-		if n.MemoryMax > 0 && (strings.HasPrefix(n.EvictionPolicy, "allkeys-") || strings.HasPrefix(n.EvictionPolicy, "volatile-")) {
-			bad = append(bad, n)
-		}
-	}
+	bad, v := in.atFault(evicts, "no server of the target evicts keys: no maxmemory is set, or the policy is noeviction")
 	if len(bad) == 0 {
-		return in.clear(because("no server of the target evicts keys: no maxmemory is set, or the policy is noeviction"))
+		return v
 	}
 	return in.fires(locksteward.Finding{
 		Summary: text("the server may evict locks: %s on %s", "服务器可能淘汰锁：%s（%s）", policiesOf(bad), addrs(bad)),
@@ -58,6 +46,11 @@ func (serverEvictsLocks) Evaluate(in Input) Verdict {
 		}), newest(in.Situation.happened(locksteward.ServerEvicted))...),
 		CounterEvidence: join(noEvictionYet(bad)),
 	})
+}
+
+// evicts says that a server may give up a key that a client may still need.
+func evicts(n locksteward.NodeState) bool {
+	return n.MemoryMax > 0 && (strings.HasPrefix(n.EvictionPolicy, "allkeys-") || strings.HasPrefix(n.EvictionPolicy, "volatile-"))
 }
 
 func policiesOf(nodes []locksteward.NodeState) string {

@@ -27,6 +27,9 @@ func (serverFailover) Doc() Doc { return serverFailoverDoc }
 // Evaluate implements [Rule].
 func (serverFailover) Evaluate(in Input) Verdict {
 	events := in.Situation.happened(locksteward.ServerFailedOver)
+	if in.Situation == nil {
+		return in.notApplicable(because(noSweep))
+	}
 	if len(events) == 0 {
 		return in.clear(because("no failover of the target was seen lately"))
 	}

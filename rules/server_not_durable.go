@@ -31,21 +31,10 @@ func (serverNotDurable) Doc() Doc { return serverNotDurableDoc }
 
 // Evaluate implements [Rule].
 func (serverNotDurable) Evaluate(in Input) Verdict {
-	nodes := in.Situation.told()
-	if len(nodes) == 0 {
-		return in.notApplicable(because(infoUnknown))
-	}
-	if !in.Situation.HadLocks {
-		return in.notApplicable(because(noLocks))
-	}
-	var bad []locksteward.NodeState
-	for _, n := range nodes {
-		if len(forgets(n)) > 0 {
-			bad = append(bad, n)
-		}
-	}
+	bad, v := in.atFault(func(n locksteward.NodeState) bool { return len(forgets(n)) > 0 },
+		"every server of the target writes a log or has a replica, and saving works")
 	if len(bad) == 0 {
-		return in.clear(because("every server of the target writes a log or has a replica, and saving works"))
+		return v
 	}
 	return in.fires(locksteward.Finding{
 		Summary: text("the server may lose locks when it restarts: %s", "服务器重启时可能丢失锁：%s", addrs(bad)),

@@ -27,6 +27,9 @@ func (serverRestarted) Doc() Doc { return serverRestartedDoc }
 // Evaluate implements [Rule].
 func (serverRestarted) Evaluate(in Input) Verdict {
 	events := in.Situation.happened(locksteward.ServerRestarted)
+	if in.Situation == nil {
+		return in.notApplicable(because(noSweep))
+	}
 	if len(events) == 0 {
 		return in.clear(because("no server of the target was seen to restart lately"))
 	}

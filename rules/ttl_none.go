@@ -67,7 +67,7 @@ var ttlNoneCauses = map[string]locksteward.Text{
 // that only leaves the TTL out unless it is told to set one is none of them.
 var noTTLByDesign = map[string]bool{
 	"asynq-lease": true, "bullmq-dedup": true, "celery-singleton": true, "huey-lock": true,
-	"redisson-latch": true, "redisson-permit-semaphore": true, "redisson-semaphore": true,
+	"redis-mutex": true, "redisson-latch": true, "redisson-permit-semaphore": true, "redisson-semaphore": true,
 	"ruby-redis-semaphore": true, "sidekiq-unique-v8": true, "sidekiq-unique-v9": true,
 }
 

@@ -143,7 +143,7 @@ func TestPacerKeepsCallsShort(t *testing.T) {
 		if p.count > maxCount || p.count < minCount {
 			t.Errorf("%s: COUNT %d", name, p.count)
 		}
-		if perKey < time.Microsecond && p.count < 500 {
+		if perKey < time.Microsecond && p.count < 250 {
 			t.Errorf("%s: COUNT %d is smaller than it need be", name, p.count)
 		}
 	}

@@ -81,11 +81,17 @@ func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *g
 		return
 	}
 	obs, ok := o.observe(g.sight, g.node)
-	if !ok {
-		return
-	}
-	if obs.Kind == locksteward.KindCandidate {
+	if ok && obs.Kind == locksteward.KindCandidate {
 		g.lock = &locksteward.Lock{Observation: obs}
+	}
+	if !ok || obs.Kind == locksteward.KindCandidate {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		// What stands there is no lock: the one that did is over.
+		if e, known := t.entries[g.sight.key]; known && !keepGone && micros(g.sight.at) >= e.at {
+			g.ended = new(replacedBy(e, s.target, micros(g.sight.at)))
+			t.drop(g.sight.key)
+		}
 		return
 	}
 	l, shape := pack(obs)
@@ -172,7 +178,7 @@ func (s *Scanner) refresh(ctx context.Context, key string) (locksteward.Lock, er
 // Waiters for them, Endings of holds that are over, Losses. A key that could not be read is in
 // neither; the error says why, and the rest is good all the same.
 func (s *Scanner) Recheck(ctx context.Context, locks []locksteward.Lock) (locksteward.Sweep, error) {
-	sweep := locksteward.Sweep{Target: s.target.Name, Started: time.Now()}
+	sweep := locksteward.Sweep{Target: s.target.Name, Started: s.clock()}
 	if len(locks) == 0 {
 		sweep.At = sweep.Started
 		return sweep, nil
@@ -202,7 +208,7 @@ func (s *Scanner) Recheck(ctx context.Context, locks []locksteward.Lock) (lockst
 			}
 		}
 	}
-	sweep.Duration = time.Since(sweep.Started)
+	sweep.Duration = s.clock().Sub(sweep.Started)
 	if sweep.At.IsZero() {
 		sweep.At = sweep.Started
 	}

@@ -17,6 +17,7 @@ type look struct {
 	instance *locksteward.Instance
 
 	at       int64 // server time, µs since 1970
+	acquired int64 // as the value says, µs; 0: it does not
 	expireAt int64
 	ttl      time.Duration
 	idle     time.Duration
@@ -39,6 +40,8 @@ type shape struct {
 	identity    locksteward.Identity
 	sharedToken bool
 	tokenKind   string
+	asked       bool
+	mode        string
 	renewEvery  time.Duration // known of the library
 }
 
@@ -76,6 +79,7 @@ func pack(o locksteward.Observation) (look, shape) {
 		claim:    o.Claim,
 		instance: o.Instance,
 		at:       micros(o.At),
+		acquired: micros(o.Acquired),
 		expireAt: o.ExpireAt,
 		ttl:      o.TTL,
 		idle:     o.Idle,
@@ -90,7 +94,7 @@ func pack(o locksteward.Observation) (look, shape) {
 	return l, shape{
 		node: o.Node, typ: o.Type, tooLarge: o.TooLarge, kind: o.Kind, class: o.Class, configured: o.Configured,
 		dialect: o.Dialect, confidence: o.Confidence, identity: o.Identity, sharedToken: o.SharedToken, tokenKind: o.TokenKind,
-		renewEvery: o.RenewEvery,
+		asked: o.Asked, mode: o.Mode, renewEvery: o.RenewEvery,
 	}
 }
 
@@ -116,6 +120,9 @@ func (l *look) observation(target locksteward.Target) locksteward.Observation {
 		TokenDigest: l.digest,
 		SharedToken: l.kind.sharedToken,
 		TokenKind:   l.kind.tokenKind,
+		Acquired:    fromMicros(l.acquired),
+		Asked:       l.kind.asked,
+		Mode:        l.kind.mode,
 		RenewEvery:  l.kind.renewEvery,
 		Count:       l.count,
 		Fence:       l.fence,
@@ -202,6 +209,8 @@ func sameHold(a, b *look) bool {
 func (e *entry) seen(l look) {
 	if l.expireAt > 0 && e.expireAt > 0 && l.expireAt > e.expireAt+computedTolerance {
 		e.renewed(l.at, time.Duration(l.expireAt-e.expireAt)*time.Millisecond)
+	} else if l.setAnew(e.expireAt) {
+		e.lastRenewal = l.at
 	}
 	if e.idle >= 0 {
 		// Idle then, and the same hold since: what it has been idle before the
@@ -214,6 +223,15 @@ func (e *entry) seen(l look) {
 	e.look = l
 	e.lastSeen = l.at
 	e.looks++
+}
+
+// setAnew says that the expiry is another than it was under a constant token: the
+// same bytes may be the next hold, whose expiry may as well be earlier.
+func (l *look) setAnew(was int64) bool {
+	if !l.kind.sharedToken || was == 0 || l.expireAt == 0 {
+		return false
+	}
+	return was < 0 != (l.expireAt < 0) || max(was-l.expireAt, l.expireAt-was) > computedTolerance
 }
 
 // renewed learns from an expiry that moved later by step. Looks are far apart,

@@ -85,7 +85,7 @@ func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[s
 	news := f.servers.look(sweep, passes, told.flushes)
 	sweep.Events = slices.Clone(f.servers.events)
 
-	clock := time.Now()
+	clock := s.clock()
 	slotted := f.processes.heard(alive, clock)
 	sweep.Silent = f.processes.silent(named(sweep), hearing{
 		at: sweep.At, clock: clock, alive: alive, unknown: unknown,
@@ -148,7 +148,7 @@ func (s *Scanner) loadFacts(ctx context.Context) {
 	s.facts.loaded = true
 	text, err := s.factStore.LoadFacts(ctx, s.target.Name)
 	if err == nil && text != "" {
-		err = s.facts.decode(text)
+		err = s.facts.decode(text, s.clock())
 	}
 	if err != nil {
 		s.log.Error("what is known of servers and processes is lost: it begins anew", zap.Error(err))
@@ -161,7 +161,7 @@ func (s *Scanner) saveFacts(ctx context.Context, last bool) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
 	f := s.facts
-	if s.factStore == nil || !f.loaded || !f.dirty && !last && time.Since(f.savedAt) < factsEvery {
+	if s.factStore == nil || !f.loaded || !f.dirty && !last && s.clock().Sub(f.savedAt) < factsEvery {
 		return
 	}
 	text, err := f.encode()
@@ -172,5 +172,5 @@ func (s *Scanner) saveFacts(ctx context.Context, last bool) {
 		s.log.Error("what is known of servers and processes is not saved: it is tried again after the next sweep", zap.Error(err))
 		return
 	}
-	f.dirty, f.savedAt = false, time.Now()
+	f.dirty, f.savedAt = false, s.clock()
 }

@@ -95,7 +95,8 @@ func (f *facts) encode() (string, error) {
 	return string(raw), nil
 }
 
-func (f *facts) decode(text string) error {
+// decode takes what encode gave; now is the agent's clock.
+func (f *facts) decode(text string, now time.Time) error {
 	var row factsRow
 	if err := json.Unmarshal([]byte(text), &row); err != nil {
 		return fmt.Errorf("decode facts: %w", err)
@@ -110,7 +111,6 @@ func (f *facts) decode(text string) error {
 	for _, e := range row.Events {
 		f.servers.events = append(f.servers.events, locksteward.ServerEvent(e))
 	}
-	now := time.Now()
 	for id, p := range row.Processes {
 		f.processes[id] = &process{lastUse: now, instance: locksteward.Instance{
 			ID: id, App: p.App, Host: p.Host, PID: p.PID, Started: p.Started, Beat: p.Beat, Slot: p.Slot,

@@ -132,7 +132,7 @@ func TestServersTellWhatHappened(t *testing.T) {
 					t.Fatal(err)
 				}
 				f = newFacts()
-				if err := f.decode(text); err != nil {
+				if err := f.decode(text, time.Now()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -308,7 +308,7 @@ func TestSuccessorWasStartedLaterInTheSameSlot(t *testing.T) {
 			t.Fatal(err)
 		}
 		f = newFacts()
-		if err := f.decode(text); err != nil {
+		if err := f.decode(text, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		h := hear(30*time.Second, c.other)
@@ -408,7 +408,7 @@ func TestFencesThatGoBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		other = newFacts()
-		if err := other.decode(text); err != nil {
+		if err := other.decode(text, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -422,7 +422,7 @@ func TestFencesThatGoBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	f = newFacts()
-	if err := f.decode(text); err != nil {
+	if err := f.decode(text, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.fences.look(round(origin, false, hold(a, "2", 3)), usual); len(got) != 1 || got[0].Highest != at+9 {
@@ -437,7 +437,7 @@ func TestFencesThatGoBack(t *testing.T) {
 func TestFactsOfAnotherVersionAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"{", `{"v":2}`, `[]`} {
-		if err := newFacts().decode(text); err == nil {
+		if err := newFacts().decode(text, time.Now()); err == nil {
 			t.Errorf("%q is accepted", text)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -274,6 +275,51 @@ func TestRefreshAndRecheck(t *testing.T) {
 	next := sweep(t, s)
 	if ending(next, "lock:c") != locksteward.EndedReplaced || ending(next, "lock:a") != locksteward.EndedReleased {
 		t.Errorf("what direct reads found is told by the next sweep: %+v", next.Endings)
+	}
+}
+
+// TestRecheckOfWhatIsNoLockAnyMore: a lock that somebody overwrote with what is no
+// lock, or merely has the name of one, is over.
+func TestRecheckOfWhatIsNoLockAnyMore(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	c, ctx := srv.Client(t), t.Context()
+	const semaphore, word = "{cart}:eZ9Qd0yv2H0uW1mYpKx3Rg:semaphore", "lock:a"
+	must(t, c.Set(ctx, semaphore, "3", 0).Err())
+	must(t, c.Set(ctx, word, "1", 0).Err())
+	s := fast(srv.URL()).build(t)
+	got := sweep(t, s)
+	if len(got.Locks) != 2 {
+		t.Fatalf("locks: %q", names(got.Locks))
+	}
+	must(t, c.Set(ctx, semaphore, "payment-service", 0).Err())
+	must(t, c.Set(ctx, word, strings.Repeat("payload ", 100), 0).Err())
+	again, err := s.Recheck(ctx, got.Locks)
+	must(t, err)
+	if ending(again, semaphore) != locksteward.EndedReplaced || ending(again, word) != locksteward.EndedReplaced || len(again.Locks) != 0 {
+		t.Errorf("endings %+v, locks %q", again.Endings, names(again.Locks))
+	}
+	if next := sweep(t, s); len(next.Endings) != 0 || s.Table().Len() != 0 {
+		t.Errorf("endings told twice: %+v", next.Endings)
+	}
+}
+
+// TestIdleTimeOfTheNextHold: of a known key the idle time is not asked again, so
+// that of the next hold begins at none and adds up.
+func TestIdleTimeOfTheNextHold(t *testing.T) {
+	t.Parallel()
+	srv, clock := testredis.StartClocked(t)
+	c, ctx := srv.Client(t), t.Context()
+	s := fast(srv.URL()).build(t)
+	for i, token := range []string{"one", "two"} {
+		must(t, c.Set(ctx, "lock:a", token, 0).Err())
+		if l := find(t, sweep(t, s).Locks, "lock:a"); l.Idle != 0 {
+			t.Errorf("hold %d is idle for %s", i, l.Idle)
+		}
+		clock.Step(time.Minute)
+		if l := find(t, sweep(t, s).Locks, "lock:a"); l.Idle < time.Minute || l.Idle > 2*time.Minute {
+			t.Errorf("hold %d is idle for %s after a minute", i, l.Idle)
+		}
 	}
 }
 

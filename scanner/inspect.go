@@ -3,6 +3,7 @@ package scanner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -135,6 +136,11 @@ func (r *reader) look(ctx context.Context, subjects []subject) ([]sight, error) 
 	return sights, nil
 }
 
+// idleError is by how much OBJECT IDLETIME may say too much: it counts the seconds
+// of the clock that began between two moments, and that clock is read once in each
+// tick of hz, which is at least 1.
+const idleError = 2 * time.Second
+
 // types asks for the types that are not known, and for the idle time before
 // anything touches the key.
 func (r *reader) types(ctx context.Context, sights []sight) error {
@@ -161,7 +167,7 @@ func (r *reader) types(ctx context.Context, sights []sight) error {
 			switch judge(idles[i].Err()) {
 			case fine:
 				if idles[i].Err() == nil {
-					s.idle = idles[i].Val()
+					s.idle = max(0, idles[i].Val()-idleError)
 					r.caps.allow("object|idletime")
 				}
 			case without:
@@ -221,11 +227,24 @@ func (r *reader) values(ctx context.Context, sights []sight) error {
 		if err := q.takeValue(i, s); err != nil {
 			return err
 		}
+		if s.sample.Type == "string" && isSharedInteger(s.sample.Value) {
+			s.idle = min(s.idle, 0) // at least none, as far as can be known
+		}
 		if err := q.takeMeta(i, s); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// isSharedInteger says that a value is one of the whole numbers below 10,000, of
+// which Redis keeps one object each for all keys (OBJ_SHARED_INTEGERS): its idle
+// time is that of the number, not of the key, and may be as old as the server.
+func isSharedInteger(value []byte) bool {
+	if len(value) == 0 || len(value) > 4 || value[0] == '0' && len(value) > 1 {
+		return false
+	}
+	return !slices.ContainsFunc(value, func(c byte) bool { return c < '0' || c > '9' })
 }
 
 // rest reads the members of what is within the bounds and the length of strings

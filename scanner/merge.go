@@ -90,7 +90,7 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 		}
 		s.end(sweep, p, losses, check)
 		if p.out.err == nil {
-			seen = append(seen, t.late(p, turn, p.out.at.Add(-time.Since(sweep.Started)))...)
+			seen = append(seen, t.late(p, turn, p.out.at.Add(sweep.Started.Sub(s.clock())))...)
 			s.watch.merged(p.master.Addr, sweep.Started)
 		}
 		p.out.locks, p.slots, p.shapes, p.counted = nil, nil, nil, nil

@@ -111,7 +111,8 @@ func (t *Table) unsaved() (upserts []HistoryRow, gone []HistoryKey) {
 	for _, e := range t.entries {
 		held := time.Duration(e.lastSeen-e.firstSeen) * time.Microsecond
 		stale := time.Duration(e.lastSeen-e.savedAt)*time.Microsecond >= saveEvery
-		if held >= saveAfter && (e.savedAt == 0 || e.renewals != e.savedRenewals || stale) {
+		changed := e.renewals != e.savedRenewals || e.lastRenewal > e.savedAt
+		if held >= saveAfter && (e.savedAt == 0 || changed || stale) {
 			upserts = append(upserts, t.row(e))
 		}
 	}

@@ -36,6 +36,7 @@ type Scanner struct {
 	factStore FactStore
 	classes   atomic.Pointer[class.Set]
 	seed      maphash.Seed
+	clock     func() time.Time
 
 	target locksteward.Target
 	table  *Table
@@ -73,6 +74,10 @@ type Options struct {
 	Paused func(bool)
 	// Facts keeps what is known of servers and processes; nil keeps none.
 	Facts FactStore
+	// Clock is the agent's clock in what is concluded: when sweeps began, for how
+	// long a process was silent. Nil is time.Now. The schedule, the budget and the
+	// watch go by the true clock all the same. It is called by many goroutines.
+	Clock func() time.Time
 }
 
 // Stats are a scanner's counters since its start.
@@ -84,6 +89,8 @@ type Stats struct {
 	// Throttled is the time waited by reason, summed over masters; every reason
 	// is present.
 	Throttled map[Reason]time.Duration
+	// Share is the part of each server's time that looking may take; 1: no limit.
+	Share float64
 	// Degraded says in sentences what the last sweep had to do without, sorted.
 	Degraded []string
 	// Forbidden is how many reads of single keys the ACL refused in the last
@@ -128,6 +135,9 @@ func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes
 		facts:    newFacts(), factStore: opts.Facts,
 		state: locksteward.TargetState{Target: target, Reason: "not contacted yet; wait for the first sweep"},
 	}
+	if s.clock = opts.Clock; s.clock == nil {
+		s.clock = time.Now
+	}
 	s.table.direct = s.refresh
 	s.budget.paused = opts.Paused
 	s.watch = newWatcher(s)
@@ -162,7 +172,7 @@ func (s *Scanner) Stats() Stats {
 	defer s.mu.Unlock()
 	stats := s.stats
 	stats.Keys = s.scanned.Load()
-	stats.Throttled = s.budget.throttled()
+	stats.Throttled, stats.Share = s.budget.throttled(), s.budget.share
 	for reason, waited := range s.watch.gaze.throttled() {
 		stats.Throttled[reason] += waited
 	}

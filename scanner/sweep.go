@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"
@@ -41,7 +40,8 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 	defer s.table.endSweep()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Timeout, errTimeout)
 	defer cancel()
-	sweep = locksteward.Sweep{Target: s.target.Name, Started: time.Now(), At: time.Now()}
+	sweep = locksteward.Sweep{Target: s.target.Name, Started: s.clock()}
+	sweep.At = sweep.Started
 	s.caps.reset()
 	s.turn++
 
@@ -52,7 +52,7 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 		return sweep, fmt.Errorf("sweep %s: %w", s.target.Name, err)
 	}
 	passes := s.passes(ctx, before)
-	sweep.Duration = time.Since(sweep.Started)
+	sweep.Duration = s.clock().Sub(sweep.Started)
 	s.checkTopology(ctx, before, passes)
 	s.verify(ctx, passes)
 	missing := s.readMissingInstances(ctx, passes)
@@ -71,6 +71,7 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 	err = errors.Join(s.report(&sweep, passes), orphansErr)
 	s.survey(&sweep, passes, missing, beyond)
 	s.remember(passes)
+	s.watch.learn()
 	if err != nil {
 		return sweep, fmt.Errorf("sweep %s: %w", s.target.Name, err)
 	}

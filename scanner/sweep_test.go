@@ -307,3 +307,35 @@ func TestSweepOverTLSAndSocket(t *testing.T) {
 		})
 	}
 }
+
+// TestIdleTimeIsOfTheKey: Redis keeps one object of each small number for all
+// keys, which may have been idle for as long as the server is up.
+func TestIdleTimeIsOfTheKey(t *testing.T) {
+	t.Parallel()
+	srv, clock := testredis.StartClocked(t, testredis.WithConfig("hz 500", "dynamic-hz no"))
+	c, ctx := srv.Client(t), t.Context()
+	awaitIdle := func(key string, least time.Duration) {
+		t.Helper()
+		testredis.Eventually(t, 20*time.Second, func() bool { return c.ObjectIdleTime(ctx, key).Val() >= least }, "idle time of "+key)
+	}
+	set := func(key, value string) {
+		t.Helper()
+		if err := c.Set(ctx, key, value, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("lock:old", "a-token-of-somebody")
+	set("lock:number", "10000")
+	clock.Step(2 * time.Hour)
+	awaitIdle("lock:old", time.Hour)
+	set("lock:one", "1")
+	set("lock:many", "9999")
+	awaitIdle("lock:one", time.Hour) // that is what makes it wrong to believe it
+
+	locks := sweep(t, fast(srv.URL()).build(t)).Locks
+	for key, want := range map[string]bool{"lock:old": true, "lock:number": true, "lock:one": false, "lock:many": false} {
+		if l := find(t, locks, key); (l.Idle > 50*time.Minute) != want || l.Idle < 0 || l.Idle > 3*time.Hour {
+			t.Errorf("%s is said to be idle for %s", key, l.Idle)
+		}
+	}
+}

@@ -136,6 +136,9 @@ func (t *Table) update(l look) (now *entry, replaced *entry) {
 	default:
 		t.forgetRow(old)
 		t.dropDue(old)
+		if l.idle < 0 && old.idle >= 0 {
+			l.idle = 0 // of a known key it is not asked; from here on it adds up
+		}
 		now, replaced = begin(l), old
 	}
 	t.entries[l.key] = now
@@ -164,6 +167,8 @@ func (t *Table) resume(e *entry) *entry {
 	if row.ExpireAt > 0 && e.expireAt > row.ExpireAt+computedTolerance {
 		// Renewed while nobody looked; how often is not known.
 		e.renewals++
+		e.lastRenewal = e.at
+	} else if e.setAnew(row.ExpireAt) {
 		e.lastRenewal = e.at
 	}
 	return e

@@ -41,34 +41,38 @@ const (
 
 // watcher watches a target. There is one for each scanner.
 type watcher struct {
-	s    *Scanner
-	log  *zap.Logger
-	gaze *budget // of what the watch reads
-	look chan struct{}
+	s      *Scanner
+	log    *zap.Logger
+	gaze   *budget // of what the watch reads
+	rounds *budget // of what it reads that nobody told of
+	look   chan struct{}
 
 	events, reads, missed atomic.Int64
 
 	sink func(context.Context, locksteward.Sweep)
 
-	mu      sync.Mutex
-	running bool
-	ready   chan struct{} // closed when the first pairs were tried
-	plan    watchPlan
-	nodes   map[string]*nodeWatch // by address
-	cancels map[string]context.CancelFunc
-	placed  time.Time     // when the masters were known last
-	blind   time.Duration // of masters that are no more
+	mu       sync.Mutex
+	running  bool
+	ready    chan struct{} // closed when the first pairs were tried
+	plan     watchPlan
+	optional []string              // those of optionalPrefixes that are in the plan
+	nodes    map[string]*nodeWatch // by address
+	cancels  map[string]context.CancelFunc
+	placed   time.Time     // when the masters were known last
+	blind    time.Duration // of masters that are no more
 
 	instances instanceCache
 }
 
 func newWatcher(s *Scanner) *watcher {
-	share := s.budget.share
-	if share < 1 {
-		share *= watchPart
+	share := func(part float64) float64 {
+		if s.budget.share >= 1 {
+			return 1 // no limit
+		}
+		return s.budget.share * part
 	}
 	return &watcher{
-		s: s, log: s.log.Named("watch"), gaze: newBudget(share), look: make(chan struct{}, 1), ready: make(chan struct{}),
+		s: s, log: s.log.Named("watch"), gaze: newBudget(share(watchPart)), rounds: newBudget(share(roundPart)), look: make(chan struct{}, 1), ready: make(chan struct{}),
 		nodes: map[string]*nodeWatch{}, cancels: map[string]context.CancelFunc{},
 		instances: newInstanceCache(),
 	}
@@ -237,10 +241,39 @@ func (w *watcher) remove(addr string) {
 
 // setClasses takes other classes.
 func (w *watcher) setClasses(classes *class.Set) {
-	plan := newWatchPlan(classes, w.s.prefixes)
+	optional := optionalPrefixes
+	if patterned(classes) {
+		optional = w.s.table.usedPrefixes(classes)
+	}
+	w.setPlan(newWatchPlan(classes, w.s.prefixes, optional), optional)
+}
+
+// learn has watched, too, what the last sweep found beside the classes. It stays
+// so until there are other classes: to set up a watch anew is a blind moment.
+func (w *watcher) learn() {
+	classes := w.s.classes.Load()
+	w.mu.Lock()
+	known := w.optional
+	w.mu.Unlock()
+	if len(known) == len(optionalPrefixes) {
+		return
+	}
+	optional := slices.Clone(known)
+	for _, p := range w.s.table.usedPrefixes(classes) {
+		if !slices.Contains(known, p) {
+			optional = append(optional, p)
+		}
+	}
+	if len(optional) > len(known) {
+		w.setPlan(newWatchPlan(classes, w.s.prefixes, optional), optional)
+	}
+}
+
+// setPlan has all masters watched by a plan with these optional prefixes.
+func (w *watcher) setPlan(plan watchPlan, optional []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.plan = plan
+	w.plan, w.optional = plan, optional
 	for _, n := range w.nodes {
 		n.setPlan(plan)
 	}

@@ -26,8 +26,7 @@ func TestWatchMissesNothingUnderChurn(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c := srv.Client(t)
-	w := watch(t, fast(srv.URL()))
-	w.awaitState("tracking", whole)
+	w := tracked(t, fast(srv.URL()))
 	w.audit()
 
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)

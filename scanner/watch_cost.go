@@ -11,6 +11,11 @@ import (
 // too, so that sweeps have the rest at least.
 const watchPart = 0.75
 
+// roundPart is the part of max_server_share that looking again at locks that
+// nobody tells of may take, of the watch's own (DESIGN §5): what a push told of
+// never waits behind a long round.
+const roundPart = 0.5
+
 // Costs of a command of the watch, which all take constant time.
 const (
 	// aroundCommand is what the server spends on a command of a pipeline before and

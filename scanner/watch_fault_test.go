@@ -78,8 +78,7 @@ func TestFrozenAgentIsCutOff(t *testing.T) {
 	c := srv.Client(t)
 	ctx := t.Context()
 	proxy := testredis.NewProxy(t, srv.Addr())
-	w := watch(t, fast("redis://"+proxy.Addr()+"/0"))
-	w.awaitState("tracking", whole)
+	w := tracked(t, fast("redis://"+proxy.Addr()+"/0"))
 	sweep(t, w.s)
 	proxy.Freeze(true)
 
@@ -130,16 +129,13 @@ func TestWatchOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c := srv.Client(t)
-	w := watch(t, fast(srv.URL()))
-	w.awaitState("tracking", whole)
-	must(t, c.Set(t.Context(), "lock:gone", "tok", 0).Err())
-	w.awaitLock("lock:gone")
+	w := tracked(t, fast(srv.URL()))
+	w.taken(c, "lock:gone")
 	srv.Restart()
 	w.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Blind > 0 })
 	w.awaitEnd("lock:gone", 1) // by the resync
 	c = srv.Client(t)
-	must(t, c.Set(t.Context(), "lock:new", "tok", 0).Err())
-	w.awaitLock("lock:new")
+	w.taken(c, "lock:new")
 	w.audit()
 }
 
@@ -152,8 +148,7 @@ func TestWatchFollowsAClusterFailover(t *testing.T) {
 	replica := cluster.AddReplica(t, master)
 	w := watch(t, fast(cluster.URL()))
 	w.awaitState("tracking on all masters", func(s scanner.WatchState) bool { return whole(s) && len(s.Nodes) == 3 })
-	must(t, c.Set(t.Context(), key, "tok", 0).Err())
-	w.awaitLock(key)
+	w.taken(c, key)
 	for i := range 30 {
 		must(t, c.Set(t.Context(), fmt.Sprintf("lock:spread:%d", i), "tok", 0).Err())
 	}
@@ -181,10 +176,8 @@ func TestWatchFollowsASentinelFailover(t *testing.T) {
 	t.Parallel()
 	sentinel := testredis.StartSentinel(t)
 	c := sentinel.Client(t)
-	w := watch(t, fast(sentinel.URL()))
-	w.awaitState("tracking", whole)
-	must(t, c.Set(t.Context(), "lock:before", "tok", 0).Err())
-	w.awaitLock("lock:before")
+	w := tracked(t, fast(sentinel.URL()))
+	w.taken(c, "lock:before")
 	old := sentinel.Master()
 	sentinel.Failover(t)
 	w.awaitState("the new master", func(s scanner.WatchState) bool {
@@ -203,8 +196,7 @@ func TestWatchNeedsNoMoreThanTheACL(t *testing.T) {
 	c := srv.Client(t)
 	r := fast(srv.URL())
 	r.connect = connect.Config{URL: "redis://" + srv.Addr(), Username: "scanner", Password: "pw"}
-	w := watch(t, r)
-	w.awaitState("tracking", whole)
+	w := tracked(t, r)
 	take(t, c, "lock:a", metaOf("a1"), time.Minute)
 	w.awaitLock("lock:a")
 	must(t, c.SetNX(t.Context(), "lock:b", "1", 0).Err())
@@ -233,8 +225,7 @@ func TestWatchFallsBackToKeyspaceNotifications(t *testing.T) {
 	w.awaitState("waiting for a first notification", func(s scanner.WatchState) bool {
 		return s.Mode == scanner.WatchSweep && strings.Contains(s.Reason, "none has come")
 	})
-	must(t, c.Set(t.Context(), "lock:k", "tok", 0).Err())
-	w.awaitLock("lock:k")
+	w.taken(c, "lock:k")
 	w.awaitState("keyspace", func(s scanner.WatchState) bool { return s.Mode == scanner.WatchKeyspace })
 	must(t, c.PExpire(t.Context(), "lock:k", time.Minute).Err())
 	w.await("lock:k", "a TTL", func(l locksteward.Lock) bool { return l.TTL > 0 })
@@ -297,8 +288,7 @@ func TestWatchStopsAndStartsAgain(t *testing.T) {
 		stop := w.run(t)
 		w.awaitState("tracking", whole)
 		key := fmt.Sprintf("lock:%d", i)
-		must(t, c.Set(t.Context(), key, "tok", 0).Err())
-		w.awaitLock(key)
+		w.taken(c, key)
 		stop()
 		if s := w.s.WatchState(); s.Mode != scanner.WatchSweep || len(s.Nodes) != 0 {
 			t.Errorf("after the end: %+v", s)
@@ -318,10 +308,8 @@ func TestPausedWatchAsksNothing(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c := srv.Client(t)
-	w := watch(t, fast(srv.URL()))
-	w.awaitState("tracking", whole)
-	must(t, c.Set(t.Context(), "lock:before", "tok", 0).Err())
-	w.awaitLock("lock:before")
+	w := tracked(t, fast(srv.URL()))
+	w.taken(c, "lock:before")
 	w.s.Pause(locksteward.Pause{By: "ana"})
 	w.awaitState("paused", func(s scanner.WatchState) bool {
 		return s.Mode == scanner.WatchSweep && strings.Contains(s.Reason, "paused")

@@ -83,7 +83,7 @@ func (c instanceCache) fetch(ctx context.Context, w *watcher, ids map[string]boo
 	}
 	for n, list := range keys {
 		for chunk := range slices.Chunk(list, subjectsPerLook) {
-			got, err := n.reader().instances(ctx, chunk)
+			got, err := n.reader(nil).instances(ctx, chunk)
 			if err != nil {
 				for _, k := range chunk {
 					unsure[k.id] = true

@@ -117,17 +117,17 @@ func TestWatchPlanIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := newWatchPlan(set, []string{"locksteward:"})
+	plan := newWatchPlan(set, []string{"locksteward:"}, optionalPrefixes)
 	if len(plan.prefixes) > maxPrefixes {
 		t.Errorf("%d prefixes", len(plan.prefixes))
 	}
-	if !plan.covers("locksteward:meta:{x}") || plan.covers("locksteward:fence:{1}") || plan.covers("locksteward:instance:a") {
-		t.Error("the wrong companions are watched")
+	if !plan.covers("locksteward:meta:{x}") || newWatchPlan(set, []string{"locksteward:"}, nil).covers("locksteward:meta:{x}") {
+		t.Error("companions are watched if they have a use, and only then")
 	}
 	if first, last := plan.classes[0], plan.classes[99]; first.Coverage != CoverageFull || last.Coverage != CoverageNone || last.Reason == "" {
 		t.Errorf("first %+v, last %+v", first, last)
 	}
-	if d := plan.classes[100]; d.Class != class.Default || d.Coverage != CoverageNone || d.Reason == "" {
+	if d := plan.classes[100]; d.Class != class.Default || d.Coverage != CoveragePart || d.Reason == "" {
 		t.Errorf("default: %+v", d)
 	}
 }

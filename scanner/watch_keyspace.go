@@ -47,7 +47,7 @@ func keyspacePatterns(db int, prefixes []string) []string {
 // them).
 func ACLKeyspace(db int, classes *class.Set, metaPrefixes ...string) []string {
 	rules := []string{"+psubscribe"}
-	plan := newWatchPlan(classes, Config{MetaPrefixes: metaPrefixes}.prefixes())
+	plan := newWatchPlan(classes, Config{MetaPrefixes: metaPrefixes}.prefixes(), optionalPrefixes)
 	for _, pattern := range keyspacePatterns(db, plan.prefixes) {
 		rules = append(rules, "&"+pattern)
 	}

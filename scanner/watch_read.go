@@ -103,8 +103,9 @@ func (n *nodeWatch) again(errands []errand) {
 	}
 }
 
-// reader reads for the watch: under its budget, which the caller waited for.
-func (n *nodeWatch) reader() *reader {
+// reader reads for the watch: under its budget, which the caller waited for. It
+// is booked in also, if that is not nil.
+func (n *nodeWatch) reader(also *budget) *reader {
 	n.mu.Lock()
 	client := n.master.Client
 	n.mu.Unlock()
@@ -115,6 +116,9 @@ func (n *nodeWatch) reader() *reader {
 			err := pipeline()
 			cost := work{took: n.reads.of(count, time.Since(began)), latency: 1, memory: 1}
 			n.w.gaze.spend(cost)
+			if also != nil {
+				also.spend(cost)
+			}
 			n.w.s.budget.spend(cost)
 			return err
 		},
@@ -122,7 +126,7 @@ func (n *nodeWatch) reader() *reader {
 }
 
 func (n *nodeWatch) readNow(ctx context.Context, errands []errand) error {
-	s, r := n.w.s, n.reader()
+	s, r := n.w.s, n.reader(nil)
 	left, err := n.sift(ctx, r, errands)
 	if err != nil || len(left) == 0 {
 		return err

@@ -20,7 +20,7 @@ const (
 )
 
 // goRounds looks again at the known locks that are not watched, those first that
-// were not seen for longest, within the watch's part of the budget.
+// were not seen for longest, within half of the budget.
 func (w *watcher) goRounds(ctx context.Context) {
 	for {
 		began := time.Now()
@@ -38,6 +38,9 @@ func (w *watcher) goRounds(ctx context.Context) {
 func (n *nodeWatch) round(ctx context.Context, began time.Time) error {
 	for chunk := range slices.Chunk(n.unwatched(began), perGlimpse) {
 		if err := n.w.affordable(ctx); err != nil {
+			return err
+		}
+		if err := n.w.rounds.wait(ctx); err != nil {
 			return err
 		}
 		changed, err := n.glimpse(ctx, chunk)
@@ -90,7 +93,7 @@ func (n *nodeWatch) glimpse(ctx context.Context, list []glimpsed) ([]errand, err
 		kinds[i], ttls[i] = typeCmd(ctx, g.key), pttlCmd(ctx, g.key)
 		cmds = append(cmds, kinds[i], ttls[i])
 	}
-	r := n.reader()
+	r := n.reader(n.w.rounds)
 	if err := r.exec(ctx, cmds); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package scanner_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +42,14 @@ func watch(t testing.TB, r rig) *told {
 	t.Helper()
 	w := &told{t: t, s: r.build(t), locks: map[string]locksteward.Lock{}}
 	w.run(t)
+	return w
+}
+
+// tracked is watch, once the server tells of changes.
+func tracked(t testing.TB, r rig) *told {
+	t.Helper()
+	w := watch(t, r)
+	w.awaitState("tracking", whole)
 	return w
 }
 
@@ -112,6 +121,13 @@ func (w *told) awaitLock(key string) {
 	w.await(key, "held", func(locksteward.Lock) bool { return true })
 }
 
+// taken takes a token lock and waits until it is told of.
+func (w *told) taken(c redis.Cmdable, key string) {
+	w.t.Helper()
+	must(w.t, c.Set(w.t.Context(), key, "tok", 0).Err())
+	w.awaitLock(key)
+}
+
 func (w *told) awaitEnd(key string, n int) {
 	w.t.Helper()
 	testredis.Eventually(w.t, soon, func() bool { return len(w.ended(key)) >= n }, key+": its end was not told")
@@ -162,8 +178,7 @@ func TestWatchTellsOfALockWithoutTTL(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c := srv.Client(t)
-	w := watch(t, fast(srv.URL()))
-	w.awaitState("tracking", whole)
+	w := tracked(t, fast(srv.URL()))
 	must(t, c.SetNX(t.Context(), "lock:order:42", "1", 0).Err())
 	w.await("lock:order:42", "no TTL", func(l locksteward.Lock) bool {
 		return l.TTL == locksteward.NoExpiry && l.Kind == locksteward.KindLock && l.Node == srv.Addr()
@@ -205,8 +220,7 @@ func TestWatchFollowsWhatHappensToAKey(t *testing.T) {
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
-	w := watch(t, fast(srv.URL()))
-	w.awaitState("tracking", whole)
+	w := tracked(t, fast(srv.URL()))
 
 	must(t, c.Set(ctx, "lock:r", "token-r", 20*time.Second).Err())
 	w.awaitLock("lock:r")
@@ -265,8 +279,7 @@ func TestWatchIgnoresOtherDatabases(t *testing.T) {
 	three := redis.NewClient(opts)
 	t.Cleanup(func() { must(t, three.Close()) })
 	zero := srv.Client(t)
-	w := watch(t, fast(url+"/3"))
-	w.awaitState("tracking", whole)
+	w := tracked(t, fast(url+"/3"))
 
 	must(t, zero.Set(t.Context(), "lock:same", "in-0", time.Minute).Err())
 	must(t, three.Set(t.Context(), "lock:mark", "in-3", time.Minute).Err())
@@ -291,8 +304,7 @@ func TestWatchSeesOurLocksUnderAnyName(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c := srv.Client(t)
-	w := watch(t, fast(srv.URL()))
-	w.awaitState("tracking", whole)
+	w := tracked(t, fast(srv.URL()))
 	heartbeat(t, c, "i1")
 	take(t, c, "some name", record.Meta{ID: "a1", Instance: "i1", Fence: 7}, time.Minute)
 	w.await("some name", "with its claim", func(l locksteward.Lock) bool {
@@ -331,8 +343,7 @@ func TestMissedChangesAreCounted(t *testing.T) {
 	one := redis.NewClient(opts)
 	t.Cleanup(func() { must(t, one.Close()) })
 	zero := srv.Client(t)
-	w := watch(t, fast(srv.URL()))
-	w.awaitState("tracking", whole)
+	w := tracked(t, fast(srv.URL()))
 	must(t, zero.Set(t.Context(), "lock:stays", "tok", 0).Err())
 	must(t, zero.Set(t.Context(), "lock:swapped-out", "tok", 0).Err())
 	must(t, zero.Set(t.Context(), "lock:changes", "one", 0).Err())
@@ -377,10 +388,9 @@ func TestWatchCoverage(t *testing.T) {
 		{Name: "some", Match: []string{"pay:*", "*:paylock"}},
 		{Name: "none", Match: []string{"*:lock", "a*"}},
 	}
-	w := watch(t, r)
-	w.awaitState("tracking", whole)
+	w := tracked(t, r)
 	want := map[string]scanner.Coverage{
-		"orders": scanner.CoverageFull, "some": scanner.CoveragePart, "none": scanner.CoverageNone, "default": scanner.CoveragePart,
+		"orders": scanner.CoverageFull, "some": scanner.CoveragePart, "none": scanner.CoverageNone, "default": scanner.CoverageNone,
 	}
 	state := w.s.WatchState()
 	for _, c := range state.Classes {
@@ -396,10 +406,20 @@ func TestWatchCoverage(t *testing.T) {
 	must(t, c.Set(t.Context(), "pay:7", "tok", time.Minute).Err())
 	w.awaitLock("pay:7")
 
+	// What a sweep finds beside the classes is watched from then on.
+	must(t, c.Set(t.Context(), "mutex:7", "tok", time.Minute).Err())
+	begun := w.s.WatchState().Nodes[0].Since
+	sweep(t, w.s)
+	w.awaitState("mutex: too", func(s scanner.WatchState) bool {
+		return whole(s) && s.Nodes[0].Since.After(begun) && slices.Contains(s.Nodes[0].Prefixes, "mutex:") && !slices.Contains(s.Nodes[0].Prefixes, "locksteward:")
+	})
+	must(t, c.Set(t.Context(), "mutex:8", "tok", time.Minute).Err())
+	w.awaitLock("mutex:8")
+
 	// Other classes: the watch is set up again, and knows the new prefix.
 	set, err := class.NewSet([]class.Class{{Name: "new", Match: []string{"fresh:*"}}})
 	must(t, err)
-	since := state.Nodes[0].Since
+	since := w.s.WatchState().Nodes[0].Since
 	w.s.SetClasses(set)
 	w.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Nodes[0].Since.After(since) })
 	must(t, c.Set(t.Context(), "fresh:1", "tok", time.Minute).Err())

@@ -2,27 +2,36 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"database/sql"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/locksteward/locksteward"
 )
 
-// AppendEntries appends entries to the audit trail in one transaction. Seq,
-// PrevHash and Hash are set by the store; At is kept to the microsecond.
-func (s *Store) AppendEntries(ctx context.Context, entries ...locksteward.Entry) error {
-	if len(entries) == 0 {
+// Change is what goes with a change of state, in its transaction: the lines of
+// the audit trail about it and what is to be told of it.
+type Change struct {
+	Entries  []locksteward.Entry
+	Messages []Message
+}
+
+// Append writes audit entries and messages of something that changes nothing in
+// the store, in one transaction. Seq, PrevHash and Hash of entries are set by the
+// store; At is kept to the microsecond; what is no text is made text.
+func (s *Store) Append(ctx context.Context, c Change) error {
+	if len(c.Entries) == 0 && len(c.Messages) == 0 {
 		return nil
 	}
-	return s.inWrite(ctx, "append audit entry", func(tx *sql.Tx) error {
-		return appendEntries(ctx, tx, entries)
+	return s.inWrite(ctx, "append audit entry", func(ctx context.Context, t *tx) error {
+		return s.written(ctx, t, Written{Entries: c.Entries}, c.Messages...)
 	})
+}
+
+// AppendEntries is [Store.Append] of entries alone.
+func (s *Store) AppendEntries(ctx context.Context, entries ...locksteward.Entry) error {
+	return s.Append(ctx, Change{Entries: entries})
 }
 
 // EntryQuery selects audit entries; zero fields select all.
@@ -31,6 +40,7 @@ type EntryQuery struct {
 	Target  string
 	Key     string // exact bytes of a lock's key
 	Actor   string
+	Action  string
 	Before  int64 // only entries with a smaller Seq, for the next page
 	Limit   int   // 0: 100
 }
@@ -40,97 +50,102 @@ const defaultLimit = 100
 
 // Entries returns audit entries, newest first.
 func (s *Store) Entries(ctx context.Context, q EntryQuery) ([]locksteward.Entry, error) {
-	var where []string
-	var args []any
-	add := func(clause string, arg any) {
-		where = append(where, clause)
-		args = append(args, arg)
-	}
+	var f filter
 	if q.Subject != "" {
-		add("subject = ?", q.Subject)
+		f.add("subject = ?", q.Subject)
 	}
 	if q.Target != "" {
-		add("target = ?", q.Target)
+		f.add("target = ?", q.Target)
 	}
 	if q.Key != "" {
-		add("lock_key = ?", []byte(q.Key))
+		f.add("lock_key = ?", []byte(q.Key))
 	}
 	if q.Actor != "" {
-		add("actor = ?", q.Actor)
+		f.add("actor = ?", q.Actor)
+	}
+	if q.Action != "" {
+		f.add("action = ?", q.Action)
 	}
 	if q.Before > 0 {
-		add("seq < ?", q.Before)
-	}
-	query := "SELECT " + entryColumns + " FROM entries"
-	if len(where) > 0 {
-		query += " WHERE " + strings.Join(where, " AND ")
+		f.add("seq < ?", q.Before)
 	}
 	limit := q.Limit
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	rows, err := s.read.QueryContext(ctx, query+" ORDER BY seq DESC LIMIT ?", append(args, limit)...)
-	if err != nil {
-		return nil, s.explain("list audit entries", err)
-	}
-	defer rows.Close()
 	var out []locksteward.Entry
-	for rows.Next() {
-		e, err := scanEntry(rows)
-		if err != nil {
-			return nil, s.explain("list audit entries", err)
-		}
-		out = append(out, e)
-	}
-	return out, s.explain("list audit entries", rows.Err())
+	err := s.inRead(ctx, "list audit entries", func(ctx context.Context, r querier) error {
+		rows, err := r.query(ctx, "SELECT "+entryColumns+" FROM entries"+f.where()+" ORDER BY seq DESC LIMIT ?", append(f.args, limit)...)
+		return each(rows, err, func(row rowScanner) error {
+			e, err := scanEntry(row)
+			out = append(out, e)
+			return err
+		})
+	})
+	return out, err
 }
 
-// HashEntry returns the hash of e: SHA-256 in hex over its other fields and
-// PrevHash, each preceded by its length in bytes.
-func HashEntry(e locksteward.Entry) string {
-	b := []byte("locksteward-entry-1 ")
-	for _, part := range []string{
-		strconv.FormatInt(e.Seq, 10), strconv.FormatInt(micros(e.At), 10),
-		e.Actor, e.Action, e.Target, e.Key, e.Subject, e.Reason, e.Outcome, string(e.Detail), e.PrevHash,
-	} {
-		b = strconv.AppendInt(b, int64(len(part)), 10)
-		b = append(b, ':')
-		b = append(b, part...)
+// filter is the condition of a query.
+type filter struct {
+	clauses []string
+	args    []any
+}
+
+func (f *filter) add(clause string, args ...any) {
+	f.clauses = append(f.clauses, clause)
+	f.args = append(f.args, args...)
+}
+
+func (f *filter) where() string {
+	if len(f.clauses) == 0 {
+		return ""
 	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
+	return " WHERE " + strings.Join(f.clauses, " AND ")
 }
 
 const entryColumns = "seq, at, actor, action, target, lock_key, subject, reason, outcome, detail, prev_hash, hash"
 
-// appendEntries continues the chain inside a write transaction, which is what
-// makes an entry and the change it tells of one.
-func appendEntries(ctx context.Context, tx *sql.Tx, entries []locksteward.Entry) error {
-	var seq int64
-	var hash string
-	if err := tx.QueryRowContext(ctx, `SELECT seq, hash FROM entries_head WHERE id = 1`).Scan(&seq, &hash); err != nil {
-		return fmt.Errorf("read head of audit chain: %w", err)
+// written writes entries and what is to be told of them inside the transaction of
+// the change that they are about, which is what makes them one.
+func (s *Store) written(ctx context.Context, t *tx, w Written, messages ...Message) error {
+	if err := appendEntries(ctx, t, w.Entries); err != nil {
+		return err
 	}
-	for _, e := range entries {
-		seq++
-		e.Seq, e.PrevHash = seq, hash
-		e.At = e.At.Truncate(time.Microsecond)
-		e.Hash = HashEntry(e)
-		hash = e.Hash
-		_, err := tx.ExecContext(ctx,
-			`INSERT INTO entries (`+entryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			e.Seq, micros(e.At), e.Actor, e.Action, e.Target, bytesOf(e.Key), e.Subject, e.Reason, e.Outcome,
-			bytesOf(string(e.Detail)), e.PrevHash, e.Hash)
-		if err != nil {
-			return fmt.Errorf("append audit entry: %w", err)
-		}
+	if compose := s.compose.Load(); compose != nil && len(w.Entries) > 0 {
+		messages = append(messages, (*compose)(w)...)
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE entries_head SET seq = ?, hash = ? WHERE id = 1`, seq, hash)
-	return err
+	return enqueue(ctx, t, messages)
 }
 
-// rowScanner is what sql.Row and sql.Rows have in common.
-type rowScanner interface{ Scan(dest ...any) error }
+// appendEntries continues the chain.
+func appendEntries(ctx context.Context, t *tx, entries []locksteward.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	head, _, err := ends(ctx, t)
+	if err != nil {
+		return fmt.Errorf("read head of audit chain: %w", err)
+	}
+	var rows [][]any
+	for _, e := range entries {
+		e.Seq, e.PrevHash = head.Seq+1, head.Hash
+		e.At = e.At.Truncate(time.Microsecond)
+		for _, f := range []*string{&e.Actor, &e.Action, &e.Target, &e.Subject, &e.Reason, &e.Outcome} {
+			*f = text(*f)
+		}
+		e.Hash = HashEntry(e)
+		head = Checkpoint{Seq: e.Seq, Hash: e.Hash}
+		rows = append(rows, []any{
+			e.Seq, micros(e.At), e.Actor, e.Action, e.Target, bytesOf(e.Key), e.Subject, e.Reason, e.Outcome,
+			bytesOf(string(e.Detail)), e.PrevHash, e.Hash,
+		})
+	}
+	if err := t.insert(ctx, "entries", entryColumns, "", rows); err != nil {
+		return fmt.Errorf("append audit entry: %w", err)
+	}
+	_, err = t.exec(ctx, `UPDATE entries_head SET seq = ?, hash = ? WHERE id = 1`, head.Seq, head.Hash)
+	return err
+}
 
 func scanEntry(row rowScanner) (locksteward.Entry, error) {
 	var e locksteward.Entry

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // micros is a time as it is stored: microseconds since 1970, 0 for the zero
 // time.
@@ -25,4 +28,18 @@ func bytesOf(s string) []byte {
 		return []byte{}
 	}
 	return []byte(s)
+}
+
+// text returns s as both databases can keep it: PostgreSQL has no text with a NUL
+// or with bytes that are not UTF-8.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}
+
+// number is a truth value as it is stored.
+func number(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }

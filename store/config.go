@@ -1,8 +1,13 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // DefaultDSN is where the agent keeps its store unless it is told otherwise.
@@ -13,44 +18,111 @@ const memoryPath = ":memory:"
 
 // Config is `store:` in the configuration.
 type Config struct {
-	// DSN is "sqlite:PATH"; PATH is relative to the working directory. Empty is
-	// DefaultDSN.
+	// DSN is "sqlite:PATH", PATH relative to the working directory, or
+	// "postgres://USER@HOST:PORT/DATABASE". Empty is DefaultDSN.
 	DSN string `yaml:"dsn"`
+	// PasswordFile holds the password for PostgreSQL in its first line; empty: the
+	// DSN or the environment of libpq (PGPASSFILE) has it, or none is needed.
+	PasswordFile string `yaml:"password_file"`
+	// KeepRequests is how long requests are kept after they became final; their
+	// audit entries stay. 0 is for ever.
+	KeepRequests time.Duration `yaml:"keep_requests"`
+	// KeepAudit is how long audit entries are kept. 0 is for ever.
+	KeepAudit time.Duration `yaml:"keep_audit"`
 }
 
+// shortestAudit keeps a slip of the pen from taking the trail away.
+const shortestAudit = 30 * 24 * time.Hour
+
 // DefaultConfig returns the configuration of an agent that was told nothing.
-func DefaultConfig() Config { return Config{DSN: DefaultDSN} }
+func DefaultConfig() Config {
+	return Config{DSN: DefaultDSN, KeepRequests: 400 * 24 * time.Hour}
+}
 
 // Validate reports what is wrong with c, with the key and what to write.
 func (c Config) Validate() error {
-	if c.DSN == "" {
-		return nil
+	var errs []error
+	where, err := parseDSN(c.dsn())
+	if err != nil {
+		errs = append(errs, fmt.Errorf("dsn: %w", err))
 	}
-	if _, err := parseDSN(c.DSN); err != nil {
-		return fmt.Errorf("dsn: %w", err)
+	if c.PasswordFile != "" {
+		if err == nil && where.path != "" {
+			errs = append(errs, errors.New("password_file: set, but a file of SQLite has no password; leave it out or write a postgres:// dsn"))
+		}
+		if _, err := os.Stat(c.PasswordFile); err != nil {
+			errs = append(errs, fmt.Errorf("password_file: %w; write the path of a readable file", err))
+		}
 	}
-	return nil
+	if c.KeepRequests != 0 && c.KeepRequests < 24*time.Hour {
+		errs = append(errs, fmt.Errorf("keep_requests: got %s, write 24h or more, or 0 for ever", c.KeepRequests))
+	}
+	if c.KeepAudit != 0 && c.KeepAudit < shortestAudit {
+		errs = append(errs, fmt.Errorf("keep_audit: got %s, write %s or more, or 0 for ever", c.KeepAudit, shortestAudit))
+	}
+	return errors.Join(errs...)
 }
 
-// parseDSN returns the path in a DSN. Its errors never show the DSN: one of
-// another database carries a password.
-func parseDSN(dsn string) (path string, err error) {
+// Shared says that the store is a database that several processes can use at
+// once.
+func (c Config) Shared() bool {
+	where, err := parseDSN(c.dsn())
+	return err == nil && where.url != ""
+}
+
+func (c Config) dsn() string {
+	if c.DSN == "" {
+		return DefaultDSN
+	}
+	return c.DSN
+}
+
+func (c Config) password() (string, error) {
+	if c.PasswordFile == "" {
+		return "", nil
+	}
+	secret, err := readPassword(c.PasswordFile)
+	return secret.Reveal(), err
+}
+
+// place is where a store is: one of the two is set.
+type place struct {
+	path string // of an SQLite file
+	url  string // of PostgreSQL
+}
+
+// errPostgresDSN says nothing of what was written: it may hold a password.
+var errPostgresDSN = errors.New("cannot be read as an address of PostgreSQL; write postgres://USER@HOST:5432/DATABASE and put the password into store.password_file")
+
+// parseDSN tells the databases apart. Its errors never show the DSN: it may carry
+// a password.
+func parseDSN(dsn string) (place, error) {
 	scheme, path, found := strings.Cut(dsn, ":")
 	switch strings.ToLower(scheme) {
 	case "sqlite":
 	case "postgres", "postgresql":
-		return "", fmt.Errorf("PostgreSQL is not in this version; use sqlite: (for example %s)", DefaultDSN)
+		if !strings.HasPrefix(path, "//") {
+			return place{}, errPostgresDSN
+		}
+		cfg, err := pgx.ParseConfig(dsn)
+		if err != nil {
+			return place{}, errPostgresDSN
+		}
+		if cfg.Database == "" {
+			return place{}, errors.New("names no database; write postgres://USER@HOST:5432/DATABASE")
+		}
+		return place{url: dsn}, nil
 	default:
-		return "", fmt.Errorf("must be sqlite:PATH (for example %s)", DefaultDSN)
+		return place{}, fmt.Errorf("must be sqlite:PATH (for example %s) or postgres://USER@HOST:5432/DATABASE", DefaultDSN)
 	}
 	if !found || path == "" {
-		return "", fmt.Errorf("sqlite: needs a path behind it (for example %s)", DefaultDSN)
+		return place{}, fmt.Errorf("sqlite: needs a path behind it (for example %s)", DefaultDSN)
 	}
 	if strings.HasPrefix(path, "//") {
-		return "", fmt.Errorf("write sqlite:PATH without slashes in front of the path (for example %s, or sqlite:/var/lib/locksteward/locksteward.db)", DefaultDSN)
+		return place{}, fmt.Errorf("write sqlite:PATH without slashes in front of the path (for example %s, or sqlite:/var/lib/locksteward/locksteward.db)", DefaultDSN)
 	}
 	if strings.ContainsRune(path, 0) {
-		return "", fmt.Errorf("the path holds a NUL byte; write a path like %s", DefaultDSN)
+		return place{}, fmt.Errorf("the path holds a NUL byte; write a path like %s", DefaultDSN)
 	}
-	return path, nil
+	return place{path: path}, nil
 }

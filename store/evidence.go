@@ -22,6 +22,16 @@ type evidenceRow struct {
 	Fence       int64     `json:"fence"`
 	Findings    []string  `json:"findings"`
 	At          time.Time `json:"at"`
+
+	Proof       string        `json:"proof,omitempty"`
+	Policy      string        `json:"policy,omitempty"`
+	Act         string        `json:"act,omitempty"`
+	HolderAlive bool          `json:"holder_alive,omitempty"`
+	Stand       time.Duration `json:"stand_ns,omitempty"`
+	Undo        time.Duration `json:"undo_ns,omitempty"`
+	Of          string        `json:"of,omitempty"`
+	Bundle      int           `json:"bundle,omitempty"`
+	BreakGlass  bool          `json:"break_glass,omitempty"`
 }
 
 type holderRow struct {
@@ -37,6 +47,8 @@ func encodeEvidence(e locksteward.Evidence) (string, error) {
 		Class: e.Class, Dialect: e.Dialect, Type: e.Type, Identity: string(e.Identity),
 		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Count: e.Count, Holder: holderRow(e.Holder),
 		ClaimID: e.ClaimID, Fence: e.Fence, Findings: e.Findings, At: e.At.UTC(),
+		Proof: string(e.Proof), Policy: e.Policy, Act: string(e.Act), HolderAlive: e.HolderAlive,
+		Stand: e.Stand, Undo: e.Undo, Of: e.Of, Bundle: e.Bundle, BreakGlass: e.BreakGlass,
 	})
 	return string(raw), err
 }
@@ -49,5 +61,7 @@ func decodeEvidence(text, target string, db int, key string) (locksteward.Eviden
 		Class: row.Class, Dialect: row.Dialect, Type: row.Type, Identity: locksteward.Identity(row.Identity),
 		TokenDigest: row.TokenDigest, ExpireAt: row.ExpireAt, Count: row.Count, Holder: locksteward.Holder(row.Holder),
 		ClaimID: row.ClaimID, Fence: row.Fence, Findings: row.Findings, At: row.At,
+		Proof: locksteward.Proof(row.Proof), Policy: row.Policy, Act: locksteward.Act(row.Act), HolderAlive: row.HolderAlive,
+		Stand: row.Stand, Undo: row.Undo, Of: row.Of, Bundle: row.Bundle, BreakGlass: row.BreakGlass,
 	}, err
 }

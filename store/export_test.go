@@ -5,25 +5,73 @@ import (
 	"database/sql"
 	"io/fs"
 	"time"
+
+	"github.com/locksteward/locksteward"
 )
 
-// OpenWithBusyTimeout is Open that waits less long for another program's lock.
-func OpenWithBusyTimeout(ctx context.Context, dsn string, busy time.Duration) (*Store, error) {
-	return open(ctx, dsn, busy)
+// OpenImpatient is Open that waits less long: for another program's lock on a
+// file, or for a server.
+func OpenImpatient(ctx context.Context, dsn string, wait time.Duration) (*Store, error) {
+	return open(ctx, Config{DSN: dsn}, limits{busy: wait, patience: wait})
 }
 
-// Exec runs a statement on the writing connection, to play an intruder or a
-// full disk.
+// Exec runs a statement on a writing connection, to play an intruder or a full
+// disk.
 func (s *Store) Exec(ctx context.Context, statement string, args ...any) error {
-	_, err := s.write.ExecContext(ctx, statement, args...)
+	if len(args) == 0 {
+		args = s.on.script
+	}
+	_, err := s.write.db.ExecContext(ctx, s.on.text(statement), args...)
 	return err
 }
 
-// Migrate applies other migrations than the embedded ones.
+// SQL is the pool that writes.
+func (s *Store) SQL() *sql.DB { return s.write.db }
+
+// OnPostgres tells the databases apart.
+func (s *Store) OnPostgres() bool { return s.on == onPostgres }
+
+// Migrate applies other migrations than the embedded ones to a file of SQLite.
 func Migrate(ctx context.Context, db *sql.DB, files fs.FS) error {
-	steps, err := loadMigrations(files)
+	steps, err := loadMigrations(files, "migrations")
 	if err != nil {
 		return err
 	}
-	return applyMigrations(ctx, db, steps)
+	return applyMigrations(ctx, &pool{db, onSQLite}, steps)
+}
+
+// MigrateTo applies the embedded migrations up to a version.
+func MigrateTo(ctx context.Context, db *sql.DB, version int) error {
+	steps, err := loadMigrations(migrationFiles, "migrations/sqlite")
+	if err != nil {
+		return err
+	}
+	return applyMigrations(ctx, &pool{db, onSQLite}, steps[:version])
+}
+
+// Tampered runs statements in a transaction, verifies the trail as it then is and
+// takes all back.
+func (s *Store) Tampered(ctx context.Context, anchors []Checkpoint, tamper func(exec func(query string, args ...any) error) error) (int64, error, error) {
+	began, err := s.write.db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer began.Rollback() //nolint:errcheck // its only purpose
+	t := &tx{began, s.on}
+	err = tamper(func(query string, args ...any) error {
+		_, err := t.exec(ctx, query, args...)
+		return err
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	good, broken := s.verify(ctx, t, anchors)
+	return good, broken, nil
+}
+
+// Stored reads the entries in the order of the trail.
+func (s *Store) Stored(ctx context.Context) ([]locksteward.Entry, error) {
+	var out []locksteward.Entry
+	err := s.EachEntry(ctx, 0, func(e locksteward.Entry) error { out = append(out, e); return nil })
+	return out, err
 }

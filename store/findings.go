@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -10,58 +9,92 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// SaveFindings makes findings all that is stored of target's findings, in one
-// transaction: what is not among them is forgotten.
-func (s *Store) SaveFindings(ctx context.Context, target string, findings []locksteward.Finding) error {
-	return s.inWrite(ctx, "save findings", func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM findings WHERE target = ?`, target); err != nil {
+// SaveFindings makes findings all that is stored of target's findings, with the
+// messages about what changed, in one transaction: what is not among them is
+// forgotten.
+func (s *Store) SaveFindings(ctx context.Context, target string, findings []locksteward.Finding, messages ...Message) error {
+	return s.writeFindings(ctx, target, messages, func(ctx context.Context, t *tx) error {
+		if _, err := t.exec(ctx, `DELETE FROM findings WHERE target = ?`, target); err != nil {
 			return err
 		}
-		if len(findings) == 0 {
-			return nil
-		}
-		insert, err := tx.PrepareContext(ctx,
-			`INSERT INTO findings (target, fingerprint, lock_key, finding) VALUES (?, ?, ?, ?)
-			 ON CONFLICT (target, fingerprint) DO UPDATE SET lock_key = excluded.lock_key, finding = excluded.finding`)
-		if err != nil {
-			return err
-		}
-		defer insert.Close()
-		for _, f := range findings {
-			raw, err := json.Marshal(newFindingRow(f))
-			if err != nil {
-				return fmt.Errorf("encode finding of rule %q: %w", f.Rule, err)
+		return upsertFindings(ctx, t, target, findings)
+	})
+}
+
+// ChangeFindings stores those of target's findings that changed and forgets those
+// among them that are resolved, with the messages about that, in one transaction.
+// All others stay as they are: its cost does not depend on how many there are.
+func (s *Store) ChangeFindings(ctx context.Context, target string, changed []locksteward.Finding, messages ...Message) error {
+	return s.writeFindings(ctx, target, messages, func(ctx context.Context, t *tx) error {
+		var stay []locksteward.Finding
+		for _, f := range changed {
+			if f.Status != locksteward.StatusResolved {
+				stay = append(stay, f)
+				continue
 			}
-			if _, err := insert.ExecContext(ctx, target, f.Fingerprint(), bytesOf(f.Key), string(raw)); err != nil {
+			if _, err := t.exec(ctx, `DELETE FROM findings WHERE target = ? AND fingerprint = ?`, target, f.Fingerprint()); err != nil {
 				return err
 			}
 		}
-		return nil
+		return upsertFindings(ctx, t, target, stay)
 	})
+}
+
+// writeFindings waits for other writers only if there is something to tell: the
+// order of messages is one for all.
+func (s *Store) writeFindings(ctx context.Context, target string, messages []Message, fn func(ctx context.Context, t *tx) error) error {
+	write := s.inOwn
+	if len(messages) > 0 {
+		write = s.inWrite
+	}
+	return write(ctx, "save findings", func(ctx context.Context, t *tx) error {
+		if err := s.leased(ctx, t, target); err != nil {
+			return err
+		}
+		if err := fn(ctx, t); err != nil {
+			return err
+		}
+		return enqueue(ctx, t, messages)
+	})
+}
+
+func upsertFindings(ctx context.Context, t *tx, target string, findings []locksteward.Finding) error {
+	var rows latest[string]
+	for _, f := range findings {
+		raw, err := json.Marshal(newFindingRow(f))
+		if err != nil {
+			return fmt.Errorf("encode finding of rule %q: %w", f.Rule, err)
+		}
+		rows.put(f.Fingerprint(), target, f.Fingerprint(), bytesOf(f.Key), string(raw))
+	}
+	return t.insert(ctx, "findings", "target, fingerprint, lock_key, finding",
+		"ON CONFLICT (target, fingerprint) DO UPDATE SET lock_key = excluded.lock_key, finding = excluded.finding", rows.rows)
 }
 
 // LoadFindings returns what [Store.SaveFindings] stored last, in the order of
 // fingerprints.
 func (s *Store) LoadFindings(ctx context.Context, target string) ([]locksteward.Finding, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT lock_key, finding FROM findings WHERE target = ? ORDER BY fingerprint`, target)
-	if err != nil {
-		return nil, s.explain("load findings", err)
-	}
-	defer rows.Close()
 	var out []locksteward.Finding
-	for rows.Next() {
-		var key []byte
-		var text string
-		if err := rows.Scan(&key, &text); err != nil {
-			return nil, s.explain("load findings", err)
-		}
-		var row findingRow
-		if err := json.Unmarshal([]byte(text), &row); err != nil {
-			return nil, fmt.Errorf("decode finding of target %q: %w", target, err)
-		}
-		out = append(out, row.finding(target, string(key)))
+	err := s.inRead(ctx, "load findings", func(ctx context.Context, q querier) error {
+		rows, err := q.query(ctx, `SELECT lock_key, finding FROM findings WHERE target = ? ORDER BY fingerprint`, target)
+		return each(rows, err, func(row rowScanner) error {
+			var key []byte
+			var written string
+			if err := row.Scan(&key, &written); err != nil {
+				return err
+			}
+			var f findingRow
+			if err := json.Unmarshal([]byte(written), &f); err != nil {
+				return fmt.Errorf("decode finding of target %q: %w", target, err)
+			}
+			out = append(out, f.finding(target, string(key)))
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
 	}
-	return out, s.explain("load findings", rows.Err())
+	return out, nil
 }
 
 // findingRow is a Finding as it is stored; target and key have columns.

@@ -9,39 +9,40 @@ import (
 )
 
 func TestChangeFindings(t *testing.T) {
-	t.Parallel()
-	s := openFile(t)
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	finding := func(target, key string, status locksteward.Status) locksteward.Finding {
-		return locksteward.Finding{
-			Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: status, Target: target, Class: "orders", Key: key,
-			Summary: locksteward.Text{EN: string(status)}, Since: at,
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		finding := func(target, key string, status locksteward.Status) locksteward.Finding {
+			return locksteward.Finding{
+				Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: status, Target: target, Class: "orders", Key: key,
+				Summary: locksteward.Text{EN: string(status)}, Since: at,
+			}
 		}
-	}
-	stays, fires, ends := finding("a", "stays", locksteward.StatusFiring), finding("a", "fires", locksteward.StatusPending), finding("a", "ends", locksteward.StatusFiring)
-	other := finding("b", "ends", locksteward.StatusFiring)
-	if err := s.SaveFindings(t.Context(), "a", []locksteward.Finding{stays, fires, ends}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SaveFindings(t.Context(), "b", []locksteward.Finding{other}); err != nil {
-		t.Fatal(err)
-	}
-	fires.Status, ends.Status = locksteward.StatusFiring, locksteward.StatusResolved
-	begins := finding("a", "begins \xff", locksteward.StatusFiring)
-	if err := s.ChangeFindings(t.Context(), "a", []locksteward.Finding{fires, ends, begins}); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]locksteward.Finding{"stays": stays, "fires": fires, "begins \xff": begins}
-	got, err := s.LoadFindings(t.Context(), "a")
-	if err != nil || len(got) != len(want) {
-		t.Fatalf("%d findings, %v", len(got), err)
-	}
-	for _, f := range got {
-		if !reflect.DeepEqual(f, want[f.Key]) {
-			t.Errorf("got  %+v\nwant %+v", f, want[f.Key])
+		stays, fires, ends := finding("a", "stays", locksteward.StatusFiring), finding("a", "fires", locksteward.StatusPending), finding("a", "ends", locksteward.StatusFiring)
+		other := finding("b", "ends", locksteward.StatusFiring)
+		if err := s.SaveFindings(t.Context(), "a", []locksteward.Finding{stays, fires, ends}); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if got, err := s.LoadFindings(t.Context(), "b"); err != nil || len(got) != 1 {
-		t.Errorf("another target has %d findings, %v", len(got), err)
-	}
+		if err := s.SaveFindings(t.Context(), "b", []locksteward.Finding{other}); err != nil {
+			t.Fatal(err)
+		}
+		fires.Status, ends.Status = locksteward.StatusFiring, locksteward.StatusResolved
+		begins := finding("a", "begins \xff", locksteward.StatusFiring)
+		if err := s.ChangeFindings(t.Context(), "a", []locksteward.Finding{fires, ends, begins}); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]locksteward.Finding{"stays": stays, "fires": fires, "begins \xff": begins}
+		got, err := s.LoadFindings(t.Context(), "a")
+		if err != nil || len(got) != len(want) {
+			t.Fatalf("%d findings, %v", len(got), err)
+		}
+		for _, f := range got {
+			if !reflect.DeepEqual(f, want[f.Key]) {
+				t.Errorf("got  %+v\nwant %+v", f, want[f.Key])
+			}
+		}
+		if got, err := s.LoadFindings(t.Context(), "b"); err != nil || len(got) != 1 {
+			t.Errorf("another target has %d findings, %v", len(got), err)
+		}
+	})
 }

@@ -5,8 +5,44 @@ import (
 	"testing"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/testpg"
 	"github.com/locksteward/locksteward/store"
 )
+
+// place is a database of a test's own.
+type place struct {
+	dsn      string
+	postgres bool
+}
+
+// open opens the store that is there; each call is another process's view of it.
+func (p place) open(t testing.TB) *store.Store {
+	t.Helper()
+	return openAt(t, p.dsn)
+}
+
+// forEachStore runs fn on a fresh database of each kind, in parallel with other
+// tests. It comes first in a test: the databases are made before tests run beside
+// each other, so that one server serves them all.
+func forEachStore(t *testing.T, fn func(t *testing.T, p place)) {
+	t.Helper()
+	var server string
+	if !testing.Short() && testpg.Available() {
+		server = testpg.Database(t)
+	}
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		fn(t, place{dsn: "sqlite:" + filepath.Join(t.TempDir(), "data", "locksteward.db")})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		if server == "" {
+			server = testpg.Database(t) // skips, or fails, as it should
+		}
+		fn(t, place{dsn: server, postgres: true})
+	})
+}
 
 func openAt(t testing.TB, dsn string) *store.Store {
 	t.Helper()
@@ -34,16 +70,19 @@ func closeStore(t testing.TB, s *store.Store) {
 // create stores req with one entry and expects no open request beside it.
 func create(t testing.TB, s *store.Store, req locksteward.Request) {
 	t.Helper()
-	entry := locksteward.Entry{
-		At: req.CreatedAt, Actor: req.Requester, Action: "release.request", Target: req.Evidence.Target,
-		Key: req.Evidence.Key, Subject: req.ID, Reason: req.Reason, Outcome: string(req.State),
-	}
-	err := s.CreateRequest(t.Context(), req, []locksteward.Entry{entry}, func(open *locksteward.Request) ([]locksteward.Entry, error) {
+	err := s.CreateRequest(t.Context(), req, []locksteward.Entry{entryOf(req)}, func(open *locksteward.Request) ([]locksteward.Entry, error) {
 		t.Errorf("request %s is open for %q", open.ID, open.Evidence.Key)
 		return nil, locksteward.ErrConflict
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func entryOf(req locksteward.Request) locksteward.Entry {
+	return locksteward.Entry{
+		At: req.CreatedAt, Actor: req.Requester, Action: "release.request", Target: req.Evidence.Target,
+		Key: req.Evidence.Key, Subject: req.ID, Reason: req.Reason, Outcome: string(req.State),
 	}
 }
 

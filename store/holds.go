@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/locksteward/locksteward/internal/report"
@@ -14,64 +13,48 @@ func (s *Store) SaveHolds(ctx context.Context, rows []report.Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return s.inWrite(ctx, "save holds", func(tx *sql.Tx) error {
-		upsert, err := tx.PrepareContext(ctx,
-			`INSERT INTO holds (target, class, slot, stats) VALUES (?, ?, ?, ?)
-			 ON CONFLICT (target, class, slot) DO UPDATE SET stats = excluded.stats`)
-		if err != nil {
-			return err
+	return s.inOwn(ctx, "save holds", func(ctx context.Context, t *tx) error {
+		type id struct {
+			target, class string
+			slot          int64
 		}
-		defer upsert.Close()
+		var values latest[id]
 		for _, r := range rows {
-			text, err := r.Encode()
+			if err := s.leased(ctx, t, r.Target); err != nil {
+				return err
+			}
+			stats, err := r.Encode()
 			if err != nil {
 				return err
 			}
-			if _, err := upsert.ExecContext(ctx, r.Target, r.Class, micros(r.Slot), text); err != nil {
-				return err
-			}
+			values.put(id{r.Target, r.Class, micros(r.Slot)}, r.Target, r.Class, micros(r.Slot), stats)
 		}
-		return nil
+		return t.insert(ctx, "holds", "target, class, slot, stats", "ON CONFLICT (target, class, slot) DO UPDATE SET stats = excluded.stats", values.rows)
 	})
 }
 
 // LoadHolds returns the rows of a target whose slots begin at since or later, in
 // the order of slot and class.
 func (s *Store) LoadHolds(ctx context.Context, target string, since time.Time) ([]report.Row, error) {
-	rows, err := s.read.QueryContext(ctx,
-		`SELECT class, slot, stats FROM holds WHERE target = ? AND slot >= ? ORDER BY slot, class`, target, micros(since))
-	if err != nil {
-		return nil, s.explain("load holds", err)
-	}
-	defer rows.Close()
 	var out []report.Row
-	for rows.Next() {
-		r := report.Row{Target: target}
-		var slot int64
-		var text string
-		if err := rows.Scan(&r.Class, &slot, &text); err != nil {
-			return nil, s.explain("load holds", err)
-		}
-		r.Slot = fromMicros(slot)
-		if err := r.Decode(text); err != nil {
-			return nil, s.explain("load holds", err)
-		}
-		out = append(out, r)
-	}
-	return out, s.explain("load holds", rows.Err())
-}
-
-// PruneHolds forgets the slots that began before the given time, of all targets,
-// and returns how many rows that were.
-func (s *Store) PruneHolds(ctx context.Context, before time.Time) (int64, error) {
-	var n int64
-	err := s.inWrite(ctx, "prune holds", func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `DELETE FROM holds WHERE slot < ?`, micros(before))
-		if err != nil {
+	err := s.inRead(ctx, "load holds", func(ctx context.Context, q querier) error {
+		rows, err := q.query(ctx,
+			`SELECT class, slot, stats FROM holds WHERE target = ? AND slot >= ? ORDER BY slot, class`, target, micros(since))
+		return each(rows, err, func(row rowScanner) error {
+			r := report.Row{Target: target}
+			var slot int64
+			var stats string
+			if err := row.Scan(&r.Class, &slot, &stats); err != nil {
+				return err
+			}
+			r.Slot = fromMicros(slot)
+			err := r.Decode(stats)
+			out = append(out, r)
 			return err
-		}
-		n, err = res.RowsAffected()
-		return err
+		})
 	})
-	return n, err
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }

@@ -13,7 +13,10 @@ import (
 	"time"
 )
 
-//go:embed migrations/*.sql
+// The schema stands once for each database, in steps of the same numbers and
+// names; a test compares what they come to.
+//
+//go:embed migrations/*/*.sql
 var migrationFiles embed.FS
 
 // migration is one step of the schema; versions are 1, 2, 3, ... without gaps.
@@ -25,16 +28,24 @@ type migration struct {
 
 // migrate brings the schema up to what this program knows.
 func (s *Store) migrate(ctx context.Context) error {
-	steps, err := loadMigrations(migrationFiles)
+	steps, err := loadMigrations(migrationFiles, "migrations/"+s.on.name)
+	if err != nil {
+		return err
+	}
+	// Whether there is a database at all is told soon; a step may take its time.
+	err = s.inRead(ctx, "open store", func(ctx context.Context, q querier) error {
+		_, err := schemaVersion(ctx, q)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	return applyMigrations(ctx, s.write, steps)
 }
 
-// loadMigrations reads NNNN_name.sql from the folder migrations of files.
-func loadMigrations(files fs.FS) ([]migration, error) {
-	entries, err := fs.ReadDir(files, "migrations")
+// loadMigrations reads NNNN_name.sql from a folder of files.
+func loadMigrations(files fs.FS, folder string) ([]migration, error) {
+	entries, err := fs.ReadDir(files, folder)
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
@@ -45,7 +56,7 @@ func loadMigrations(files fs.FS) ([]migration, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read migration %q: the name must begin with a number", e.Name())
 		}
-		script, err := fs.ReadFile(files, "migrations/"+e.Name())
+		script, err := fs.ReadFile(files, folder+"/"+e.Name())
 		if err != nil {
 			return nil, fmt.Errorf("read migration %q: %w", e.Name(), err)
 		}
@@ -60,29 +71,34 @@ func loadMigrations(files fs.FS) ([]migration, error) {
 	return steps, nil
 }
 
-// applyMigrations brings the schema up to the last step, each step in a transaction of
-// its own together with its version number. A newer schema is left alone.
-func applyMigrations(ctx context.Context, db *sql.DB, steps []migration) error {
+// applyMigrations brings the schema up to the last step, each step in a
+// transaction of its own together with its version number. A newer schema is left
+// alone.
+func applyMigrations(ctx context.Context, db *pool, steps []migration) error {
 	current, err := schemaVersion(ctx, db)
 	if err != nil {
 		return err
 	}
 	if current > len(steps) {
-		return fmt.Errorf("schema version %d is newer than this program knows (%d); run the newer locksteward, or restore the backup made before it ran",
-			current, len(steps))
+		return tooNew(current, len(steps))
 	}
 	for _, step := range steps[current:] {
-		if err := applyMigration(ctx, db, step); err != nil {
+		if err := applyMigration(ctx, db, step, len(steps)); err != nil {
 			return fmt.Errorf("apply migration %q: %w", step.name, err)
 		}
 	}
 	return nil
 }
 
-// schemaVersion returns 0 for a file without a schema, and writes nothing.
-func schemaVersion(ctx context.Context, db *sql.DB) (int, error) {
-	var name string
-	err := db.QueryRowContext(ctx, `SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'`).Scan(&name)
+func tooNew(current, known int) error {
+	return fmt.Errorf("schema version %d is newer than this program knows (%d); run the newer locksteward, or restore the backup made before it ran",
+		current, known)
+}
+
+// schemaVersion returns 0 for a database without a schema, and writes nothing.
+func schemaVersion(ctx context.Context, q querier) (int, error) {
+	var there int
+	err := q.row(ctx, q.database().known).Scan(&there)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -90,28 +106,43 @@ func schemaVersion(ctx context.Context, db *sql.DB) (int, error) {
 		return 0, fmt.Errorf("read schema version: %w", err)
 	}
 	var version sql.NullInt64
-	if err := db.QueryRowContext(ctx, `SELECT MAX(version) FROM schema_version`).Scan(&version); err != nil {
+	if err := q.row(ctx, `SELECT MAX(version) FROM schema_version`).Scan(&version); err != nil {
 		return 0, fmt.Errorf("read schema version: %w", err)
 	}
 	return int(version.Int64), nil
 }
 
-func applyMigration(ctx context.Context, db *sql.DB, step migration) error {
-	tx, err := db.BeginTx(ctx, nil)
+func applyMigration(ctx context.Context, db *pool, step migration, known int) error {
+	began, err := db.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // after Commit it only says so
-	_, err = tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)`)
+	defer began.Rollback() //nolint:errcheck // after Commit it only says so
+	if db.on.begin != "" {
+		var id string
+		if err := began.QueryRowContext(ctx, db.on.begin).Scan(&id); err != nil {
+			return err
+		}
+	}
+	t := &tx{began, db.on}
+	// Another process may have been quicker.
+	current, err := schemaVersion(ctx, t)
+	if err != nil || current >= step.version {
+		if current > known {
+			err = tooNew(current, known)
+		}
+		return err
+	}
+	_, err = t.exec(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version `+db.on.number+` PRIMARY KEY, applied_at `+db.on.number+` NOT NULL)`)
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, step.script); err != nil {
+	if _, err := began.ExecContext(ctx, step.script, db.on.script...); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO schema_version (version, applied_at) VALUES (?, ?)`, step.version, time.Now().UnixMicro())
+	_, err = t.exec(ctx, `INSERT INTO schema_version (version, applied_at) VALUES (?, ?)`, step.version, time.Now().UnixMicro())
 	if err != nil {
 		return err
 	}
-	return tx.Commit()
+	return began.Commit()
 }

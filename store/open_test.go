@@ -44,15 +44,17 @@ func TestSecondAgentIsRefused(t *testing.T) {
 func TestBadDSN(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]string{
-		"postgres://u:hunter2@h/db":   "PostgreSQL is not in this version; use sqlite:",
-		"postgresql://u:hunter2@h/db": "PostgreSQL is not in this version; use sqlite:",
-		"mysql://u:hunter2@h/db":      "must be sqlite:PATH",
-		"data/hunter2.db":             "must be sqlite:PATH",
-		"sqlite:":                     "needs a path",
-		"sqlite:///var/x.db":          "without slashes",
+		"postgres://u:hunter2@h:x/db":   "cannot be read as an address of PostgreSQL",
+		"postgres:u:hunter2@h/db":       "cannot be read as an address of PostgreSQL",
+		"postgresql://u:hunter2@h":      "names no database",
+		"postgres://u:hunter2@h/d?a=%z": "cannot be read as an address of PostgreSQL",
+		"mysql://u:hunter2@h/db":        "must be sqlite:PATH",
+		"data/hunter2.db":               "must be sqlite:PATH",
+		"sqlite:":                       "needs a path",
+		"sqlite:///var/x.db":            "without slashes",
 	} {
 		err := store.Config{DSN: dsn}.Validate()
-		if err == nil || !strings.HasPrefix(err.Error(), "dsn: ") || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "dsn: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("Validate(%q) = %v", dsn, err)
 		}
 		_, oerr := store.Open(t.Context(), dsn)
@@ -62,6 +64,29 @@ func TestBadDSN(t *testing.T) {
 	}
 	if err := errors.Join(store.DefaultConfig().Validate(), store.Config{}.Validate()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestConfigOfAStore(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := store.Config{DSN: "postgres://u@h/db", PasswordFile: file, KeepAudit: 365 * 24 * time.Hour}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	bad := store.Config{PasswordFile: file + "x", KeepRequests: time.Hour, KeepAudit: time.Hour}
+	err := bad.Validate()
+	for _, want := range []string{"password_file: set, but", "password_file: stat", "keep_requests: got 1h0m0s", "keep_audit: got 1h0m0s, write 720h"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+	_, err = store.OpenConfig(t.Context(), store.Config{DSN: "postgres://u@127.0.0.1:1/db", PasswordFile: file})
+	if !errors.Is(err, store.ErrAway) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "check that PostgreSQL runs") {
+		t.Errorf("away at the start: %v", err)
 	}
 }
 
@@ -137,7 +162,7 @@ func TestFullDisk(t *testing.T) {
 	big := locksteward.Entry{Reason: strings.Repeat("x", 1<<20)}
 	err := s.AppendEntries(t.Context(), big)
 	e, ok := errors.AsType[*store.Error](err)
-	if !ok || e.Op != "append audit entry" || !strings.Contains(e.Error(), "no space left") || !strings.Contains(e.Error(), "free space") {
+	if !ok || !errors.Is(err, store.ErrFull) || e.Op != "append audit entry" || !strings.Contains(e.Error(), "no space left") || !strings.Contains(e.Error(), "free space") {
 		t.Fatalf("got %v", err)
 	}
 	// Nothing of it was written, reads go on, and so do writes once there is room.
@@ -158,7 +183,7 @@ func TestReadOnlyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.SaveFindings(t.Context(), "orders", []locksteward.Finding{{Rule: "a/b", Severity: locksteward.SeverityInfo}})
-	if e, ok := errors.AsType[*store.Error](err); !ok || !strings.Contains(e.Error(), "cannot be written") || !strings.Contains(e.Hint, "writable") {
+	if e, ok := errors.AsType[*store.Error](err); !ok || !errors.Is(err, store.ErrReadOnly) || !strings.Contains(e.Error(), "cannot be written") || !strings.Contains(e.Hint, "writable") {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -166,7 +191,7 @@ func TestReadOnlyFile(t *testing.T) {
 func TestLockedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "locksteward.db")
-	s, err := store.OpenWithBusyTimeout(t.Context(), "sqlite:"+path, 20*time.Millisecond)
+	s, err := store.OpenImpatient(t.Context(), "sqlite:"+path, 20*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +206,7 @@ func TestLockedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.AppendEntries(t.Context(), locksteward.Entry{Action: "test"})
-	if e, ok := errors.AsType[*store.Error](err); !ok || !strings.Contains(e.Error(), "another program keeps the file locked") {
+	if e, ok := errors.AsType[*store.Error](err); !ok || !errors.Is(err, store.ErrBusy) || !strings.Contains(e.Error(), "another program keeps the file locked") {
 		t.Fatalf("got %v", err)
 	}
 	if _, err := shell.Exec(`ROLLBACK`); err != nil {
@@ -199,7 +224,7 @@ func TestDamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := store.Open(t.Context(), "sqlite:"+path)
-	if e, ok := errors.AsType[*store.Error](err); !ok || !strings.Contains(e.Error(), "damaged or not a database") || !strings.Contains(e.Hint, "restore the last backup") {
+	if e, ok := errors.AsType[*store.Error](err); !ok || !errors.Is(err, store.ErrDamaged) || !strings.Contains(e.Error(), "damaged or not a database") || !strings.Contains(e.Hint, "restore the last backup") {
 		t.Fatalf("got %v", err)
 	}
 	if _, err := store.Open(t.Context(), "sqlite:"+path+"/below/x.db"); err == nil || !strings.Contains(err.Error(), "another path") {

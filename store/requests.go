@@ -9,31 +9,54 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
+// Written is what one transaction writes to the audit trail, with the request
+// that it is about.
+type Written struct {
+	Before  *locksteward.Request // nil for a new one, and for one about no request
+	After   *locksteward.Request // nil for one about no request
+	Entries []locksteward.Entry
+}
+
+// Composer says what is to be told of something written. It runs inside the
+// transaction: it must be quick and must not call the store.
+type Composer func(Written) []Message
+
+// Compose has all that is written to the audit trail from now on bring the
+// messages of fn, in its transaction: nobody who changes a request can forget
+// them. It is called once, before there are changes.
+func (s *Store) Compose(fn Composer) { s.compose.Store(&fn) }
+
 // CreateRequest inserts req with its audit entries in one transaction. If a
 // request is open for the same target, db and key, onOpen decides in the same
 // transaction: it either makes that one final and returns the entries about
 // that, or returns the error that CreateRequest then returns, and nothing is
-// written.
+// written. Without an entry nothing is written either: [ErrNoEntry].
 func (s *Store) CreateRequest(ctx context.Context, req locksteward.Request, entries []locksteward.Entry,
 	onOpen func(open *locksteward.Request) ([]locksteward.Entry, error),
 ) error {
-	return s.inWrite(ctx, "create request", func(tx *sql.Tx) error {
+	return s.inWrite(ctx, "create request", func(ctx context.Context, t *tx) error {
+		if err := s.leased(ctx, t, req.Evidence.Target); err != nil {
+			return err
+		}
 		var id string
-		err := tx.QueryRowContext(ctx,
+		err := t.row(ctx,
 			`SELECT id FROM requests WHERE target = ? AND db = ? AND lock_key = ? AND state IN ('pending', 'approved', 'executing')`,
-			req.Evidence.Target, req.Evidence.DB, bytesOf(req.Evidence.Key)).Scan(&id)
+			text(req.Evidence.Target), req.Evidence.DB, bytesOf(req.Evidence.Key)).Scan(&id)
 		switch {
 		case err == nil:
-			if _, err := changeRequest(ctx, tx, id, onOpen); err != nil {
+			if _, err := s.changeRequest(ctx, t, id, onOpen); err != nil {
 				return err
 			}
 		case !errors.Is(err, sql.ErrNoRows):
 			return err
 		}
-		if err := insertRequest(ctx, tx, req); err != nil {
+		if len(entries) == 0 {
+			return fmt.Errorf("create request %s: %w", req.ID, ErrNoEntry)
+		}
+		if err := insertRequest(ctx, t, req); err != nil {
 			return err
 		}
-		return appendEntries(ctx, tx, entries)
+		return s.written(ctx, t, Written{After: &req, Entries: entries})
 	})
 }
 
@@ -41,14 +64,15 @@ func (s *Store) CreateRequest(ctx context.Context, req locksteward.Request, entr
 // and decisions, and writes it back with the audit entries that change returned,
 // all in one transaction. An error of change is returned as it is and nothing is
 // written. What a request froze at its creation is not written again; decisions
-// are only added. An unknown id is locksteward.ErrNotFound.
+// are only added. An unknown id is locksteward.ErrNotFound; another state or
+// decision without an entry is [ErrNoEntry].
 func (s *Store) UpdateRequest(ctx context.Context, id string,
 	change func(*locksteward.Request) ([]locksteward.Entry, error),
 ) (locksteward.Request, error) {
 	var out locksteward.Request
-	err := s.inWrite(ctx, "update request", func(tx *sql.Tx) error {
+	err := s.inWrite(ctx, "update request", func(ctx context.Context, t *tx) error {
 		var err error
-		out, err = changeRequest(ctx, tx, id, change)
+		out, err = s.changeRequest(ctx, t, id, change)
 		return err
 	})
 	if err != nil {
@@ -57,11 +81,14 @@ func (s *Store) UpdateRequest(ctx context.Context, id string,
 	return out, nil
 }
 
-func changeRequest(ctx context.Context, tx *sql.Tx, id string,
+func (s *Store) changeRequest(ctx context.Context, t *tx, id string,
 	change func(*locksteward.Request) ([]locksteward.Entry, error),
 ) (locksteward.Request, error) {
-	before, err := selectRequest(ctx, tx, id)
+	before, err := selectRequest(ctx, t, id)
 	if err != nil {
+		return locksteward.Request{}, err
+	}
+	if err := s.leased(ctx, t, before.Evidence.Target); err != nil {
 		return locksteward.Request{}, err
 	}
 	after := before
@@ -70,70 +97,70 @@ func changeRequest(ctx context.Context, tx *sql.Tx, id string,
 	if err != nil {
 		return locksteward.Request{}, err
 	}
-	if before.State.Final() && after.State != before.State {
+	switch moved := after.State != before.State; {
+	case before.State.Final() && moved:
 		return locksteward.Request{}, fmt.Errorf("request %s is %s, which is final: %w", id, before.State, locksteward.ErrConflict)
-	}
-	if len(after.Decisions) < len(before.Decisions) {
+	case len(after.Decisions) < len(before.Decisions):
 		return locksteward.Request{}, fmt.Errorf("update request %s: decisions cannot be taken back", id)
+	case len(entries) == 0 && (moved || len(after.Decisions) > len(before.Decisions)):
+		return locksteward.Request{}, fmt.Errorf("update request %s: %w", id, ErrNoEntry)
 	}
-	_, err = tx.ExecContext(ctx,
+	_, err = t.exec(ctx,
 		`UPDATE requests SET state = ?, expires_at = ?, approved_until = ?, finished_at = ?, outcome = ?, waiters_woken = ? WHERE id = ?`,
 		string(after.State), micros(after.ExpiresAt), micros(after.ApprovedUntil), micros(after.FinishedAt),
-		after.Outcome, after.WaitersWoken, id)
+		text(after.Outcome), after.WaitersWoken, id)
 	if err != nil {
 		return locksteward.Request{}, err
 	}
 	for n := len(before.Decisions); n < len(after.Decisions); n++ {
-		if err := insertDecision(ctx, tx, id, n, after.Decisions[n]); err != nil {
+		if err := insertDecision(ctx, t, id, n, after.Decisions[n]); err != nil {
 			return locksteward.Request{}, err
 		}
 	}
-	if err := appendEntries(ctx, tx, entries); err != nil {
+	written, err := selectRequest(ctx, t, id)
+	if err != nil {
 		return locksteward.Request{}, err
 	}
-	return selectRequest(ctx, tx, id)
+	return written, s.written(ctx, t, Written{Before: &before, After: &written, Entries: entries})
 }
 
-func insertRequest(ctx context.Context, tx *sql.Tx, r locksteward.Request) error {
+func insertRequest(ctx context.Context, t *tx, r locksteward.Request) error {
 	evidence, err := encodeEvidence(r.Evidence)
 	if err != nil {
 		return fmt.Errorf("encode evidence: %w", err)
 	}
-	_, err = tx.ExecContext(ctx,
-		`INSERT INTO requests (`+requestColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.ID, string(r.State), r.Evidence.Target, r.Evidence.DB, bytesOf(r.Evidence.Key), evidence, r.EvidenceHash,
-		r.Requester, r.Reason, micros(r.CreatedAt), micros(r.ExpiresAt), micros(r.ApprovedUntil), micros(r.FinishedAt),
-		r.Outcome, r.WaitersWoken)
+	var n int64
+	if err := t.row(ctx, `SELECT COALESCE(MAX(n), 0) + 1 FROM requests`).Scan(&n); err != nil {
+		return err
+	}
+	err = t.insert(ctx, "requests", requestColumns+", n", "", [][]any{{
+		r.ID, string(r.State), text(r.Evidence.Target), r.Evidence.DB, bytesOf(r.Evidence.Key), evidence, r.EvidenceHash,
+		text(r.Requester), text(r.Reason), micros(r.CreatedAt), micros(r.ExpiresAt), micros(r.ApprovedUntil), micros(r.FinishedAt),
+		text(r.Outcome), r.WaitersWoken, n,
+	}})
 	if err != nil {
 		return err
 	}
 	for n, d := range r.Decisions {
-		if err := insertDecision(ctx, tx, r.ID, n, d); err != nil {
+		if err := insertDecision(ctx, t, r.ID, n, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func insertDecision(ctx context.Context, tx *sql.Tx, id string, n int, d locksteward.Decision) error {
-	_, err := tx.ExecContext(ctx,
-		`INSERT INTO decisions (request_id, n, decided_by, approve, reason, decided_at, evidence_hash) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		id, n, d.By, d.Approve, d.Reason, micros(d.At), d.EvidenceHash)
-	return err
+func insertDecision(ctx context.Context, t *tx, id string, n int, d locksteward.Decision) error {
+	return t.insert(ctx, "decisions", "request_id, n, decided_by, approve, reason, decided_at, evidence_hash", "", [][]any{
+		{id, n, text(d.By), number(d.Approve), text(d.Reason), micros(d.At), d.EvidenceHash},
+	})
 }
 
 const requestColumns = "id, state, target, db, lock_key, evidence, evidence_hash, requester, reason, " +
 	"created_at, expires_at, approved_until, finished_at, outcome, waiters_woken"
 
-// querier is what sql.DB and sql.Tx have in common.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
 // selectRequest returns one request with its decisions, or ErrNotFound.
 func selectRequest(ctx context.Context, q querier, id string) (locksteward.Request, error) {
-	r, err := scanRequest(q.QueryRowContext(ctx, `SELECT `+requestColumns+` FROM requests WHERE id = ?`, id))
+	r, err := scanRequest(q.row(ctx, `SELECT `+requestColumns+` FROM requests WHERE id = ?`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return locksteward.Request{}, fmt.Errorf("request %q: %w; list the requests to see their ids", id, locksteward.ErrNotFound)
 	}
@@ -165,21 +192,16 @@ func scanRequest(row rowScanner) (locksteward.Request, error) {
 }
 
 func selectDecisions(ctx context.Context, q querier, id string) ([]locksteward.Decision, error) {
-	rows, err := q.QueryContext(ctx,
+	rows, err := q.query(ctx,
 		`SELECT decided_by, approve, reason, decided_at, evidence_hash FROM decisions WHERE request_id = ? ORDER BY n`, id)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	var out []locksteward.Decision
-	for rows.Next() {
+	err = each(rows, err, func(row rowScanner) error {
 		var d locksteward.Decision
 		var at int64
-		if err := rows.Scan(&d.By, &d.Approve, &d.Reason, &at, &d.EvidenceHash); err != nil {
-			return nil, err
-		}
+		err := row.Scan(&d.By, &d.Approve, &d.Reason, &at, &d.EvidenceHash)
 		d.At = fromMicros(at)
 		out = append(out, d)
-	}
-	return out, rows.Err()
+		return err
+	})
+	return out, err
 }

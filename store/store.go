@@ -6,152 +6,239 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
-	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"github.com/locksteward/locksteward"
 )
 
-// busyTimeout is how long a write waits for another program's lock on the
-// file, a backup for instance, before it is an error.
-const busyTimeout = 5 * time.Second
-
-// readers is how many reads run beside the one writer.
-const readers = 4
+// patience is how long one call waits for a server that does not answer.
+const patience = 8 * time.Second
 
 // Store is the agent's durable memory. Make one with [Open].
 type Store struct {
-	path  string // for error messages
-	write *sql.DB
-	read  *sql.DB
-	lock  io.Closer // keeps a second agent out; nil in memory
+	name     string // for error messages: the file, or host and database
+	file     string // "" for a server
+	on       *backend
+	write    *pool
+	read     *pool
+	lines    *lines        // connections to a server; nil for a file
+	patience time.Duration // 0 for a file: its locks have their own bound
+	gate     *gate
+	closers  []io.Closer // keep a second agent out
+	compose  *atomic.Pointer[Composer]
+	// fences, if set, has the lease under which a target is written.
+	fences func(target string) (Lease, bool)
 }
 
-// Open opens the store at dsn ("sqlite:PATH"), creates it if it is not there and
-// brings its schema up to date. An empty dsn is [DefaultDSN]. The caller closes
-// the store.
+// Open opens the store at dsn ("sqlite:PATH" or "postgres://…"), creates what is
+// not there and brings its schema up to date. An empty dsn is [DefaultDSN]. The
+// caller closes the store.
 func Open(ctx context.Context, dsn string) (*Store, error) {
-	return open(ctx, dsn, busyTimeout)
+	return OpenConfig(ctx, Config{DSN: dsn})
 }
 
-func open(ctx context.Context, dsn string, busy time.Duration) (*Store, error) {
-	if dsn == "" {
-		dsn = DefaultDSN
-	}
-	path, err := parseDSN(dsn)
+// OpenConfig is [Open] for a store as it is configured.
+func OpenConfig(ctx context.Context, cfg Config) (*Store, error) {
+	return open(ctx, cfg, limits{busy: busyTimeout, patience: patience})
+}
+
+// limits are how long things may take; tests have less time.
+type limits struct{ busy, patience time.Duration }
+
+func open(ctx context.Context, cfg Config, l limits) (_ *Store, err error) {
+	where, err := parseDSN(cfg.dsn())
 	if err != nil {
 		return nil, fmt.Errorf("store.dsn: %w", err)
 	}
-	s := &Store{path: path}
-	if path != memoryPath {
-		if s.lock, err = prepareFile(path); err != nil {
+	s := newStore()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if where.path != "" {
+		err = s.openSQLite(where.path, l.busy)
+	} else {
+		var password string
+		if password, err = cfg.password(); err != nil {
 			return nil, err
 		}
+		s.patience = l.patience
+		err = s.openPostgres(where.url, password)
 	}
-	if err := s.connect(busy); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if err != nil {
+		return nil, err
 	}
 	if err := s.migrate(ctx); err != nil {
-		return nil, errors.Join(s.explain("open store", err), s.Close())
+		return nil, s.explain("open store", err)
 	}
 	return s, nil
 }
 
-// Close ends all transactions and closes the file. It may be called once.
+func newStore() *Store { return &Store{gate: &gate{}, compose: &atomic.Pointer[Composer]{}} }
+
+// Close ends all transactions and closes the store. It may be called once, and
+// on what [Open] returned alone.
 func (s *Store) Close() error {
+	s.gate.close()
+	if s.lines != nil && s.gate.enter("") != nil {
+		s.lines.cut() // nobody is there to say farewell to
+	}
 	var errs []error
 	if s.read != nil && s.read != s.write {
-		errs = append(errs, s.read.Close())
+		errs = append(errs, s.read.db.Close())
 	}
 	if s.write != nil {
-		errs = append(errs, s.write.Close())
+		errs = append(errs, s.write.db.Close())
 	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
+	if s.lines != nil {
+		s.lines.cut()
+		errs = nil // a farewell that a server did not hear is no loss
+	}
+	for _, c := range s.closers {
+		errs = append(errs, c.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("close store %q: %w", s.path, err)
+		return fmt.Errorf("close store %q: %w", s.name, err)
 	}
 	return nil
 }
 
-// connect opens the pools: one connection that writes, a few that read.
-func (s *Store) connect(busy time.Duration) error {
-	var err error
-	if s.write, err = sql.Open("sqlite", driverDSN(s.path, busy, "_txlock=immediate")); err != nil {
-		return s.explain("open store", err)
+// bounded is ctx with the end of our patience.
+func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.patience == 0 {
+		return ctx, func() {}
 	}
-	s.write.SetMaxOpenConns(1)
-	if s.path == memoryPath {
-		// Each connection to :memory: would be a database of its own.
-		s.read = s.write
-		return nil
-	}
-	if s.read, err = sql.Open("sqlite", driverDSN(s.path, busy, "_pragma=query_only(1)")); err != nil {
-		return s.explain("open store", err)
-	}
-	s.read.SetMaxOpenConns(readers)
-	s.read.SetMaxIdleConns(readers)
-	return nil
+	return context.WithTimeout(ctx, s.patience)
 }
 
-func driverDSN(path string, busy time.Duration, extra string) string {
-	name := (&url.URL{Path: path}).EscapedPath()
-	return fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&%s",
-		name, busy.Milliseconds(), extra)
+// inRead runs fn on the pool of readers.
+func (s *Store) inRead(ctx context.Context, op string, fn func(ctx context.Context, q querier) error) error {
+	if err := s.gate.enter(op); err != nil {
+		return err
+	}
+	bound, cancel := s.bounded(ctx)
+	defer cancel()
+	return s.judged(ctx, bound, op, fn(bound, s.read))
 }
 
-// prepareFile makes the folder and the file with narrow modes, and takes the
-// lock that keeps a second agent out. SQLite gives its -wal and -shm files the
-// mode of the file itself.
-func prepareFile(path string) (io.Closer, error) {
-	if dir := filepath.Dir(path); dir != "." {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("create folder of store: %w; make it writable for this user or set store.dsn to another path", err)
-		}
+// inSnapshot runs fn in a transaction that reads one moment.
+func (s *Store) inSnapshot(ctx context.Context, op string, fn func(ctx context.Context, q querier) error) error {
+	if err := s.gate.enter(op); err != nil {
+		return err
 	}
-	lock, err := lockFile(path + ".lock")
+	bound, cancel := s.bounded(ctx)
+	defer cancel()
+	t, err := s.snapshot(bound)
 	if err != nil {
-		return nil, err
+		return s.judged(ctx, bound, op, err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, errors.Join(
-			fmt.Errorf("open store: %w; make the file writable for this user or set store.dsn to another path", err),
-			lock.Close())
-	}
-	if err := f.Close(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open store: %w", err), lock.Close())
-	}
-	return lock, nil
+	defer t.tx.Rollback() //nolint:errcheck // a read has nothing to undo
+	return s.judged(ctx, bound, op, fn(bound, t))
 }
 
-// inWrite runs fn in a write transaction. Errors of fn come back as they are,
-// so that a caller's callback keeps its own; the database's are explained.
-func (s *Store) inWrite(ctx context.Context, op string, fn func(tx *sql.Tx) error) error {
-	tx, err := s.write.BeginTx(ctx, nil)
+// snapshot begins a transaction that reads one moment; the caller rolls it back.
+func (s *Store) snapshot(ctx context.Context) (*tx, error) {
+	opts := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	if s.file != "" {
+		opts = nil // one in which nothing is written reads one moment
+	}
+	t, err := s.read.db.BeginTx(ctx, opts)
+	return &tx{t, s.on}, err
+}
+
+// inWrite runs fn in a write transaction beside which there is no other of its
+// kind, in whatever process: what fn reads stays so until the end.
+func (s *Store) inWrite(ctx context.Context, op string, fn func(ctx context.Context, t *tx) error) error {
+	return s.writing(ctx, op, s.on.begin, fn)
+}
+
+// inOwn is inWrite for rows that belong to one target, or that fn locks itself:
+// others may be written meanwhile.
+func (s *Store) inOwn(ctx context.Context, op string, fn func(ctx context.Context, t *tx) error) error {
+	return s.writing(ctx, op, s.on.join, fn)
+}
+
+// writing runs fn in a write transaction. Errors of fn come back as they are, so
+// that a caller's callback keeps its own; the database's are explained.
+func (s *Store) writing(ctx context.Context, op, begin string, fn func(ctx context.Context, t *tx) error) error {
+	if err := s.gate.enter(op); err != nil {
+		return err
+	}
+	bound, cancel := s.bounded(ctx)
+	defer cancel()
+	t, err := s.write.db.BeginTx(bound, nil)
 	if err != nil {
-		return s.explain(op, err)
+		return s.judged(ctx, bound, op, err)
 	}
 	done := false
 	defer func() {
 		if !done {
-			// A panic of fn passes through, and an HTTP server survives it: the one
+			// A panic of fn passes through, and an HTTP server survives it: the
 			// connection that writes must not be kept by it for ever.
-			_ = tx.Rollback()
+			_ = t.Rollback()
 		}
 	}()
-	err = fn(tx)
+	var id string
+	if begin != "" {
+		err = t.QueryRowContext(bound, begin).Scan(&id)
+	}
+	if err == nil {
+		err = fn(bound, &tx{t, s.on})
+	}
 	done = true
 	if err != nil {
 		// A rollback after a failed statement can itself only fail when the
-		// transaction is gone already.
-		if rerr := tx.Rollback(); rerr != nil && !errors.Is(rerr, sql.ErrTxDone) {
-			err = errors.Join(err, rerr)
-		}
-		return s.explain(op, err)
+		// transaction, or its connection, is gone already.
+		_ = t.Rollback()
+		return s.judged(ctx, bound, op, err)
 	}
-	return s.explain(op, tx.Commit())
+	if err = t.Commit(); err != nil && id != "" {
+		return s.settle(ctx, bound, op, id, err)
+	}
+	return s.judged(ctx, bound, op, err)
+}
+
+// settle finds out what became of a commit whose answer did not come.
+func (s *Store) settle(ctx, bound context.Context, op, id string, lost error) error {
+	if e := s.on.explain(s, lost); errors.Is(lost, sql.ErrTxDone) || e != nil && !errors.Is(e.Kind, ErrAway) {
+		return s.judged(ctx, bound, op, lost) // it was not sent, or the server said no
+	}
+	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience)
+	defer cancel()
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		var status sql.NullString
+		err := s.write.row(ask, `SELECT pg_xact_status(?::text::xid8)`, id).Scan(&status)
+		switch {
+		case err == nil && status.String == "committed":
+			return nil
+		case err == nil && status.String == "aborted":
+			return s.judged(ctx, bound, op, lost)
+		}
+		select {
+		case <-ask.Done():
+			e := &Error{
+				Op: op, Path: s.name, Kind: ErrAway, Unsure: true, Reason: "the server went away while this was committed",
+				Hint: s.awayHint(), Err: lost,
+			}
+			s.gate.shut(e, s.ask)
+			return e
+		case <-tick.C:
+		}
+	}
+}
+
+// readPassword returns the first line of a file.
+func readPassword(file string) (locksteward.Secret, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("store.password_file: %w; write the path of a readable file", err)
+	}
+	line, _, _ := strings.Cut(string(raw), "\n")
+	return locksteward.Secret(strings.TrimRight(line, "\r")), nil
 }

@@ -177,19 +177,20 @@ func checkRenewal(t *testing.T, r *report) {
 
 func checkOutput(t *testing.T, r *report) {
 	t.Helper()
-	var text, markdown, data bytes.Buffer
-	for _, err := range []error{writeText(&text, r), writeMarkdown(&markdown, r), writeJSON(&data, r)} {
+	var text, data bytes.Buffer
+	markdown := section(r).Markdown()
+	for _, err := range []error{writeText(&text, r), writeJSON(&data, r)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, table := range tables(r) {
-		if !strings.Contains(text.String(), "\n"+table.title+"\n") || !strings.Contains(markdown.String(), "\n## "+table.title+"\n") {
-			t.Errorf("table %q is not written", table.title)
+		if !strings.Contains(text.String(), "\n"+table.Title+"\n") || !strings.Contains(markdown, "\n### "+table.Title+"\n") {
+			t.Errorf("table %q is not written", table.Title)
 		}
-		for _, row := range table.rows {
-			if len(row) != len(table.header) {
-				t.Errorf("table %q: row %q for header %q", table.title, row, table.header)
+		for _, row := range table.Rows {
+			if len(row) != len(table.Header) {
+				t.Errorf("table %q: row %q for header %q", table.Title, row, table.Header)
 			}
 		}
 	}
@@ -219,7 +220,7 @@ func TestFilesAreWritten(t *testing.T) {
 	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{out: `"commands_per_pair"`, md: "## Costs of one pair"} {
+	for path, want := range map[string]string{out: `"commands_per_pair"`, md: "### Costs of one pair"} {
 		text, err := os.ReadFile(path)
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %v\n%s", path, err, text)

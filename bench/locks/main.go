@@ -8,7 +8,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+
+	"github.com/locksteward/locksteward/bench/results"
 )
 
 func main() {
@@ -47,7 +50,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := writeFile(s.json, func(w io.Writer) error { return writeJSON(w, r) }); err != nil {
 		return err
 	}
-	return writeFile(s.markdown, func(w io.Writer) error { return writeMarkdown(w, r) })
+	if s.markdown == "" {
+		return nil
+	}
+	return results.Put(s.markdown, section(r))
 }
 
 // measure runs the sections one after another on one server.
@@ -58,9 +64,11 @@ func measure(ctx context.Context, s settings, args []string, stderr io.Writer) (
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	r := &report{Settings: s}
-	if r.Machine, err = describeMachine(ctx, b, args); err != nil {
+	info, err := b.info(ctx, "server")
+	if err != nil {
 		return nil, err
 	}
+	r.Machine = results.Describe(info["redis_version"], strings.Join(append([]string{"go", "run", "./locks"}, args...), " "))
 	if r.Machine.Load > float64(r.Machine.CPUs)/4 {
 		b.say("the machine is busy (load %.2f): these numbers are no measurement", r.Machine.Load)
 	}

@@ -40,11 +40,6 @@ func TestSeries(t *testing.T) {
 	if got := turned([]int{1, 2, 3}, 4); !slices.Equal(got, []int{2, 3, 1}) {
 		t.Errorf("turned %v", got)
 	}
-	for x, want := range map[float64]string{0: "0.00", 1.234: "1.23", 12.34: "12.3", 999.6: "1,000", 1234567: "1,234,567", -0.5: "-0.50"} {
-		if got := number(x); got != want {
-			t.Errorf("number(%g) is %q, want %q", x, got, want)
-		}
-	}
 }
 
 func TestMonitored(t *testing.T) {

@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/locksteward/locksteward/bench/results"
+)
 
 // promise is a figure that the library has to reach.
 type promise struct {
@@ -23,7 +27,7 @@ func judge(r *report) []promise {
 		}
 	}
 	atMost := func(what, unit string, want, got float64) {
-		list = append(list, promise{what, "≤ " + number(want) + unit, number(got) + unit, got <= want})
+		list = append(list, promise{what, "≤ " + results.Number(want) + unit, results.Number(got) + unit, got <= want})
 	}
 
 	for _, name := range []string{plainName, pipelinedName, fairName} {

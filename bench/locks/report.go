@@ -6,18 +6,20 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/locksteward/locksteward/bench/results"
 )
 
 // report is all that a run has found.
 type report struct {
-	Machine  machine       `json:"machine"`
-	Settings settings      `json:"settings"`
-	Pairs    []*pairsRow   `json:"pairs,omitempty"`
-	Costs    []*costsRow   `json:"costs,omitempty"`
-	Handoff  []*handoffRow `json:"handoff,omitempty"`
-	Dead     []*deadRow    `json:"dead,omitempty"`
-	Renewal  []*renewalRow `json:"renewal,omitempty"`
-	Promises []promise     `json:"promises"`
+	Machine  results.Machine `json:"machine"`
+	Settings settings        `json:"settings"`
+	Pairs    []*pairsRow     `json:"pairs,omitempty"`
+	Costs    []*costsRow     `json:"costs,omitempty"`
+	Handoff  []*handoffRow   `json:"handoff,omitempty"`
+	Dead     []*deadRow      `json:"dead,omitempty"`
+	Renewal  []*renewalRow   `json:"renewal,omitempty"`
+	Promises []promise       `json:"promises"`
 }
 
 // pairsOf returns a library's row, nil if it was not measured.

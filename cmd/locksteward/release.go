@@ -17,8 +17,11 @@ func releaseCommand(p *program) *cobra.Command {
 		releaseRequestCommand(p),
 		releaseDecideCommand(p, "approve", "Approve a request; the agent then compares and releases"),
 		releaseDecideCommand(p, "deny", "Deny a request"),
+		releaseFollowCommand(p, "undo", "Put back a lock that was released a moment ago, with the expiry it had"),
+		releaseFollowCommand(p, "lift", "End a lock-delay or a take-over before its time"),
 		releaseListCommand(p),
 		releaseShowCommand(p),
+		releasePreviewCommand(p),
 	)
 	c.Long = `A release deletes exactly the hold that was looked at, wakes its waiters, and
 leaves an audit trail. What changed since the request is never deleted.
@@ -35,6 +38,7 @@ func releaseRequestCommand(p *program) *cobra.Command {
 	var (
 		agent  agentFlags
 		key    keyFlags
+		ask    askFlags
 		reason string
 		output outputFlag
 	)
@@ -54,9 +58,18 @@ func releaseRequestCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := client.CreateRequest(cmd.Context(), api.CreateRequest{
-				Target: ref.target, DB: ref.db, Key: api.NewKey(ref.key), Reason: reason,
-			})
+			in := api.CreateRequest{Target: ref.target, DB: ref.db, Key: api.NewKey(ref.key), Reason: reason}
+			if err := ask.fill(cmd, &in); err != nil {
+				return err
+			}
+			if ask.dryRun {
+				preview, err := client.DryRun(cmd.Context(), in)
+				if err != nil {
+					return err
+				}
+				return showPreview(p, output, preview)
+			}
+			r, err := client.CreateRequest(cmd.Context(), in)
 			if err != nil {
 				return err
 			}
@@ -65,6 +78,7 @@ func releaseRequestCommand(p *program) *cobra.Command {
 	}
 	agent.register(c)
 	key.register(c)
+	ask.register(c)
 	output.register(c)
 	c.Flags().StringVar(&reason, "reason", "", "why, for the audit trail")
 	return c
@@ -106,6 +120,8 @@ func releaseDecideCommand(p *program, verb, short string) *cobra.Command {
 	if verb == "approve" {
 		c.Flags().BoolVar(&decision.ConfirmNoIdentity, "confirm-no-identity", false,
 			"you know that this lock cannot be told from the next one of its name (a constant value without TTL)")
+		c.Flags().BoolVar(&decision.ConfirmHolderAlive, "confirm-holder-alive", false,
+			"you know that the holder is alive and may still be writing")
 	}
 	return c
 }

@@ -61,9 +61,11 @@ look at a server of yours, and 'locksteward run' to watch it.`,
 		rulesCommand(p),
 		locksCommand(p),
 		reportCommand(p),
+		unlockCommand(p),
 		releaseCommand(p),
 		usersCommand(p),
 		configCommand(p),
+		storeCommand(p),
 		versionCommand(p),
 	)
 	for _, c := range commands(root) {

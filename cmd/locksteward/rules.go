@@ -12,7 +12,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/rules"
 )
@@ -38,11 +37,11 @@ func rulesListCommand(p *program) *cobra.Command {
 			if err := checkLang(lang); err != nil {
 				return err
 			}
-			_, cfg, err := loadRules(file)
+			by, err := loadRules(file)
 			if err != nil {
 				return err
 			}
-			list := ruleList(cfg, lang)
+			list := ruleList(by.Rules, lang)
 			if output.json() {
 				return writeJSON(p.stdout, list)
 			}
@@ -74,11 +73,11 @@ func rulesShowCommand(p *program) *cobra.Command {
 			if err := checkLang(lang); err != nil {
 				return err
 			}
-			_, cfg, err := loadRules(file)
+			by, err := loadRules(file)
 			if err != nil {
 				return err
 			}
-			for _, r := range ruleList(cfg, lang).Rules {
+			for _, r := range ruleList(by.Rules, lang).Rules {
 				if r.Rule != args[0] {
 					continue
 				}
@@ -122,18 +121,18 @@ func checkLang(lang string) error {
 
 // loadRules reads classes and rules of a configuration; without a file there are
 // none of its own.
-func loadRules(file string) (*class.Set, rules.Config, error) {
+func loadRules(file string) (config.Judging, error) {
 	if file == "" {
-		return nil, nil, nil
+		return config.Judging{}, nil
 	}
-	classes, cfg, err := config.LoadRules(file)
+	by, err := config.LoadRules(file)
 	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
-		return nil, nil, usagef("%w\n%s in %s", err, count(len(invalid.Problems), "problem"), file)
+		return config.Judging{}, usagef("%w\n%s in %s", err, count(len(invalid.Problems), "problem"), file)
 	}
 	if err != nil {
-		return nil, nil, usagef("%w", err)
+		return config.Judging{}, usagef("%w", err)
 	}
-	return classes, cfg, nil
+	return by, nil
 }
 
 // ruleList lists the rules as cfg runs them.

@@ -34,7 +34,8 @@ func rulesTestCommand(p *program) *cobra.Command {
 		Short: "Say what the rules make of a recording, without a server",
 		Long: `Test reads what 'locksteward scan --record FILE' wrote and judges it again, look
 by look, with the rules as they are, or as a configuration has them. Of the
-configuration only classes and rules are read.
+configuration only classes, rules and redlock are read; the masters of a Redlock
+are the targets that the looks name.
 
 With --expect it compares what pends and fires at the end with a file: the
 output of an earlier 'rules test --output json', or as little of it as matters
@@ -58,7 +59,7 @@ func runRulesTest(ctx context.Context, p *program, file string, f rulesTestFlags
 	if err := checkLang(f.lang); err != nil {
 		return err
 	}
-	classes, cfg, err := loadRules(f.config)
+	by, err := loadRules(f.config)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func runRulesTest(ctx context.Context, p *program, file string, f rulesTestFlags
 	}
 	defer in.Close()
 	progress := newProgress(p.stderr)
-	replayed, err := recording.Replay(counted(ctx, recording.Read(in), progress), cfg, classes)
+	replayed, err := recording.Replay(counted(ctx, recording.Read(in), progress), by.Rules, by.Classes, by.Redlock)
 	progress.done()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)

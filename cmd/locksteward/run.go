@@ -67,6 +67,7 @@ func runAgent(ctx context.Context, p *program, cfg config.Config, load func() (c
 	}
 	stop := reloadOnHangup(ctx, log, a)
 	defer stop()
+	defer limitMemory(ctx)()
 	return a.Run(ctx)
 }
 

@@ -86,6 +86,7 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 		return err
 	}
 	out := api.NewScan(result.Sweep, result.Findings, f.lang)
+	addUnlockLines(&out, result, f.redis)
 	if err := f.known.apply(p, &out, known); err != nil {
 		return err
 	}

@@ -155,8 +155,14 @@ func writeEvidence(b *strings.Builder, f api.Finding) {
 	for _, e := range f.CounterEvidence {
 		fmt.Fprintf(b, "  - %s\n", oneLine(e))
 	}
+	if f.InhibitedBy != "" {
+		fmt.Fprintf(b, "  inhibited: nobody is told of it, finding %s is told in its place\n", f.InhibitedBy)
+	}
 	if f.Team != "" || f.RunbookURL != "" {
 		fmt.Fprintf(b, "  team %s  %s\n", dash(f.Team), f.RunbookURL)
+	}
+	if f.Unlock != "" {
+		fmt.Fprintf(b, "  free it, once its holder is known to be dead:\n    %s\n", f.Unlock)
 	}
 }
 
@@ -167,6 +173,18 @@ func writeAdvice(b *strings.Builder, f api.Finding) {
 	if f.Remedy != "" {
 		fmt.Fprintf(b, "  remedy: %s\n", oneLine(f.Remedy))
 	}
+}
+
+// acquired is the time in the lock's value beside what was observed.
+func acquired(d api.LockDetail) string {
+	text := d.Acquired.Local().Format(time.DateTime) + " as its value says, by the holder's clock"
+	if d.AcquiredDoubt != "" {
+		text += "; not counted: " + d.AcquiredDoubt
+	}
+	if first := d.History.FirstSeen; !first.IsZero() {
+		text += "; first seen " + first.Local().Format(time.DateTime)
+	}
+	return text
 }
 
 func writeRequests(w io.Writer, requests []api.Request) error {
@@ -230,6 +248,12 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 	line("library", "%s (%s, %s confidence), identity %s", d.Dialect, d.Type, dash(d.Confidence), d.Identity)
 	line("ttl", "%s", showTTL(d.TTLMs))
 	line("age", "%s (%s)", showAge(d.Lock), d.AgeBasis)
+	if !d.Acquired.IsZero() {
+		line("acquired", "%s", acquired(d))
+	}
+	if d.Mode != "" {
+		line("mode", "%s", d.Mode)
+	}
 	line("holder", "%s", showHolder(d.Holder))
 	if d.Fence > 0 {
 		line("fence", "%d", d.Fence)

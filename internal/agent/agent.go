@@ -37,6 +37,8 @@ type Agent struct {
 	digest locksteward.DigestKey
 
 	store    *store.Store
+	opened   *store.Store // the one that is closed
+	sole     *sole        // nil for a file
 	exporter *exporter.Exporter
 	metrics  *exporter.Server
 	console  *console.Server
@@ -73,7 +75,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	a.engine.SetRedlocks(cfg.Redlock)
-	if a.store, err = store.Open(ctx, cfg.Store.DSN); err != nil {
+	if err = a.openStore(ctx, cfg.Store); err != nil {
 		return nil, err
 	}
 	if a.digest, err = a.store.DigestKey(ctx); err != nil {
@@ -124,9 +126,7 @@ func (a *Agent) Close() error {
 			errs = append(errs, w.conn.Close())
 		}
 	}
-	if a.store != nil {
-		errs = append(errs, a.store.Close())
-	}
+	errs = append(errs, a.closeStore(context.Background()))
 	return errors.Join(errs...)
 }
 
@@ -153,6 +153,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	// servers: a Redis that does not answer must not keep the health checks waiting.
 	serve("release", a.releases.Run)
 	serve("housekeeping", a.keepHouse)
+	if a.sole != nil {
+		serve("store", a.sole.run)
+	}
 
 	a.mu.Lock()
 	a.running = ctx
@@ -176,7 +179,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	servers.Wait()
 	a.alerts.stop()
 	a.audit(context.WithoutCancel(ctx), "agent.stop", "")
-	err := a.store.Close()
+	err := a.closeStore(context.WithoutCancel(ctx))
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		err = errors.Join(cause, err)
 	}

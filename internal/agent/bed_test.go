@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,19 +39,30 @@ type bed struct {
 	file  string
 	logs  *observer.ObservedLogs
 	agent *agent.Agent
+	dsn   string // of the store
 
 	tokens map[string]locksteward.Secret
 	ana    *apiclient.Client // requester
 	bo     *apiclient.Client // approver
 	stop   func()
+	ended  func() error // waits for an agent that ends by itself
 }
 
 // newBed writes the configuration and runs the agent on it until the test ends.
 // The text lacks listeners, store and users, which are private to the bed.
 func newBed(t *testing.T, text string) *bed {
 	t.Helper()
+	return newBedOn(t, text, "")
+}
+
+// newBedOn is newBed with another store than a file of its own.
+func newBedOn(t *testing.T, text, dsn string) *bed {
+	t.Helper()
 	b := &bed{t: t, dir: t.TempDir(), tokens: map[string]locksteward.Secret{}}
 	b.file = filepath.Join(b.dir, "locksteward.yaml")
+	if b.dsn = dsn; dsn == "" {
+		b.dsn = "sqlite:" + filepath.Join(b.dir, "store.db")
+	}
 	usersFile := filepath.Join(b.dir, "users.yaml")
 	for name, role := range map[string]users.Role{"ana": users.RoleRequester, "bo": users.RoleApprover} {
 		token, err := users.Add(usersFile, name, []users.Role{role})
@@ -67,7 +79,7 @@ func newBed(t *testing.T, text string) *bed {
 func (b *bed) write(text string) {
 	b.t.Helper()
 	text += "\nmetrics: {listen: '127.0.0.1:0'}\nconsole: {listen: '127.0.0.1:0', users_file: '" + filepath.Join(b.dir, "users.yaml") +
-		"'}\nstore: {dsn: 'sqlite:" + filepath.Join(b.dir, "store.db") + "'}\n"
+		"'}\nstore: {dsn: '" + b.dsn + "'}\n"
 	if err := os.WriteFile(b.file, []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
@@ -90,9 +102,12 @@ func (b *bed) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- b.agent.Run(ctx) }()
+	ended := sync.OnceValue(func() error { return <-done })
+	var awaited atomic.Bool
+	b.ended = func() error { awaited.Store(true); return ended() }
 	b.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := ended(); err != nil && !awaited.Load() {
 			b.t.Errorf("the agent ended with: %v", err)
 		}
 	})

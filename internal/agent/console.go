@@ -12,6 +12,7 @@ import (
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -96,7 +97,27 @@ func (a *Agent) Targets() []api.Target {
 		if swept, ok := w.lastSweep(); ok {
 			target.LastSweep = &swept
 		}
+		target.Watch, target.Budget = watchView(w.scanner.WatchState()), budgetView(w.scanner.Stats())
 		out = append(out, target)
+	}
+	return out
+}
+
+func watchView(s scanner.WatchState) *api.Watch {
+	out := &api.Watch{
+		Mode: string(s.Mode), Reason: s.Reason, BlindMs: s.Blind.Milliseconds(), Missed: s.Missed, Waiting: s.Waiting,
+		Classes: make([]api.ClassWatch, 0, len(s.Classes)),
+	}
+	for _, c := range s.Classes {
+		out.Classes = append(out.Classes, api.ClassWatch{Class: c.Class, Coverage: string(c.Coverage), Reason: c.Reason})
+	}
+	return out
+}
+
+func budgetView(s scanner.Stats) *api.Budget {
+	out := &api.Budget{MaxServerShare: s.Share, ThrottledMs: map[string]int64{}, Degraded: append([]string{}, s.Degraded...)}
+	for reason, waited := range s.Throttled {
+		out.ThrottledMs[string(reason)] = waited.Milliseconds()
 	}
 	return out
 }
@@ -160,23 +181,92 @@ func (r requests) Get(ctx context.Context, id string) (locksteward.Request, erro
 }
 
 func (r requests) Request(ctx context.Context, actor console.Actor, in console.ReleaseInput) (locksteward.Request, error) {
-	if w, err := r.agent.watched(in.Target); err == nil {
-		if err := w.ownDB(in.DB); err != nil {
-			return locksteward.Request{}, err
-		}
+	if err := r.ownDB(in); err != nil {
+		return locksteward.Request{}, err
 	}
-	req, err := r.service.Request(ctx, person(actor), release.RequestInput{Target: in.Target, Key: in.Key, Reason: in.Reason})
+	req, err := r.service.Request(ctx, person(actor), input(in))
 	return req, stored(err)
 }
 
+// ownDB refuses a lock of another database than the target's; a target that does
+// not exist is for the service to refuse.
+func (r requests) ownDB(in console.ReleaseInput) error {
+	w, err := r.agent.watched(in.Target)
+	if err != nil {
+		return nil
+	}
+	return w.ownDB(in.DB)
+}
+
+func input(in console.ReleaseInput) release.RequestInput {
+	return release.RequestInput{
+		Target: in.Target, Key: in.Key, Reason: in.Reason, HolderAlive: in.HolderAlive, TakeOver: in.TakeOver, LockDelay: in.LockDelay,
+	}
+}
+
+func (r requests) Undo(ctx context.Context, actor console.Actor, id, reason string) (locksteward.Request, error) {
+	req, err := r.service.Undo(ctx, person(actor), id, reason)
+	return req, stored(err)
+}
+
+func (r requests) Lift(ctx context.Context, actor console.Actor, id, reason string) (locksteward.Request, error) {
+	req, err := r.service.Lift(ctx, person(actor), id, reason)
+	return req, stored(err)
+}
+
+func (r requests) DryRun(ctx context.Context, actor console.Actor, in console.ReleaseInput) (api.Preview, error) {
+	if err := r.ownDB(in); err != nil {
+		return api.Preview{}, err
+	}
+	req, preview, err := r.service.DryRun(ctx, person(actor), input(in))
+	if err != nil {
+		return api.Preview{}, stored(err)
+	}
+	return r.previewView(req, preview), nil
+}
+
+func (r requests) Preview(ctx context.Context, id string) (api.Preview, error) {
+	req, err := r.service.Get(ctx, id)
+	if err != nil {
+		return api.Preview{}, stored(err)
+	}
+	preview, err := r.service.PreviewRequest(ctx, id)
+	if err != nil {
+		return api.Preview{}, stored(err)
+	}
+	return r.previewView(req, preview), nil
+}
+
+func (r requests) previewView(req locksteward.Request, p release.Preview) api.Preview {
+	out := api.Preview{
+		Request: api.NewRequest(req), Found: p.Found, Differences: append([]string{}, p.Differences...),
+		Warnings: append([]string{}, r.service.Warnings(req)...), Keys: make([]string, 0, len(p.Keys)),
+		Script: p.Script, Args: make([]string, 0, len(p.Args)),
+	}
+	if p.Refusal != nil {
+		out.Refusal = p.Refusal.Error()
+	}
+	for _, key := range p.Keys {
+		out.Keys = append(out.Keys, locksteward.DisplayKey(key))
+	}
+	for _, arg := range p.Args {
+		out.Args = append(out.Args, locksteward.DisplayKey(arg))
+	}
+	return out
+}
+
 func (r requests) Approve(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
-	req, err := r.service.Approve(ctx, person(actor), id, release.Word(w))
+	req, err := r.service.Approve(ctx, person(actor), id, word(w))
 	return req, stored(err)
 }
 
 func (r requests) Deny(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
-	req, err := r.service.Deny(ctx, person(actor), id, release.Word(w))
+	req, err := r.service.Deny(ctx, person(actor), id, word(w))
 	return req, stored(err)
+}
+
+func word(w console.Word) release.Word {
+	return release.Word{Reason: w.Reason, EvidenceHash: w.EvidenceHash, ConfirmNoIdentity: w.ConfirmNoIdentity, ConfirmHolderAlive: w.ConfirmHolderAlive}
 }
 
 func person(actor console.Actor) release.Actor {

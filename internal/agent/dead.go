@@ -7,12 +7,16 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/release"
 )
 
 // proposeDead asks once for the release of each lock for which an expression of
 // its class's dead_when holds, of those that were just looked at. The caller
 // holds w.mu.
 func (w *watched) proposeDead(ctx context.Context, locks []locksteward.Lock) {
+	if w.behind > 0 {
+		return // the store takes no request: the next look asks
+	}
 	asked := map[string]bool{}
 	for _, l := range locks {
 		for _, because := range w.agent.engine.DeadWhen(l) {
@@ -45,4 +49,34 @@ func (a *Agent) proposeRelease(ctx context.Context, w *watched, key string) bool
 		a.countRequests(ctx)
 	}
 	return true
+}
+
+// releaseDead tells the release service what a complete sweep says of locks of
+// classes that have a dead_when: it counts how long each looks dead, and carries
+// out what needs no person.
+func (w *watched) releaseDead(ctx context.Context, sweep locksteward.Sweep) {
+	a := w.agent
+	if !sweep.Complete() || a.releases == nil {
+		return
+	}
+	a.mu.RLock()
+	classes := a.classes
+	a.mu.RUnlock()
+	// After a restart or failover nobody is called dead for one longest lease.
+	_, _, paused := a.engine.Paused(w.target.Name, sweep.At)
+	var dead []release.Dead
+	for _, l := range sweep.Locks {
+		if c, ok := classes.Get(l.Class); paused || !ok || len(c.DeadWhen) == 0 || !c.Releasable() {
+			continue
+		}
+		if firing := a.firing(l); len(firing) > 0 {
+			dead = append(dead, release.Dead{Lock: l, Firing: firing, Proof: a.ProofOf(l)})
+		}
+	}
+	// An act must not hold up the next look.
+	w.background(func() {
+		if _, err := a.releases.Swept(ctx, w.target.Name, dead); err != nil && ctx.Err() == nil {
+			w.log.Error("dead locks could not be taken care of", zap.Error(err))
+		}
+	})
 }

@@ -55,7 +55,7 @@ func TestUnsettledReleasesDoNotKeepTheServersWaiting(t *testing.T) {
 			ID: fmt.Sprintf("r-%d", i), State: locksteward.RequestExecuting, Requester: "ana", Reason: "stuck", CreatedAt: now,
 			ExpiresAt: now.Add(time.Hour), ApprovedUntil: now.Add(time.Minute),
 			Evidence: locksteward.Evidence{Target: "main", Key: fmt.Sprintf("lock:order:%d", i), Class: "orders", Dialect: "token", Type: "string"},
-		}, nil, nil)
+		}, []locksteward.Entry{{At: now, Actor: "ana", Action: "release.request"}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,17 +33,8 @@ func (w *watched) restoreHolds(ctx context.Context) {
 	w.holds.Restore(rows)
 }
 
-// countHolds takes in what a look saw end. The caller holds w.mu.
-func (w *watched) countHolds(ctx context.Context, sweep locksteward.Sweep) {
-	w.holds.Take(sweep)
-	if time.Since(w.heldSaved) >= saveHoldsEvery {
-		w.saveHolds(ctx)
-	}
-}
-
-// saveHolds writes what was counted since the last time. The caller holds w.mu.
+// saveHolds writes what was counted since the last time.
 func (w *watched) saveHolds(ctx context.Context) {
-	w.heldSaved = time.Now()
 	rows := w.holds.Unsaved()
 	if err := w.agent.store.SaveHolds(context.WithoutCancel(ctx), rows); err != nil {
 		w.log.Error("how locks were held is not saved: it is tried again", zap.Error(err))

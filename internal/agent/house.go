@@ -8,10 +8,13 @@ import (
 )
 
 // Histories of locks that were not seen for this long are forgotten: their
-// target is watched no longer, or nobody would recognise the hold.
+// target is watched no longer, or nobody would recognise the hold. Messages that
+// arrived are kept for questions, those that did not for a replay.
 const (
-	historyKept = 30 * 24 * time.Hour
-	houseEvery  = time.Hour
+	historyKept   = 30 * 24 * time.Hour
+	deliveredKept = 7 * 24 * time.Hour
+	deadKept      = 30 * 24 * time.Hour
+	houseEvery    = time.Hour
 )
 
 // keepHouse forgets what is too old until ctx ends.
@@ -19,18 +22,48 @@ func (a *Agent) keepHouse(ctx context.Context) error {
 	tick := time.NewTicker(houseEvery)
 	defer tick.Stop()
 	for {
-		if n, err := a.store.PruneHistory(ctx, time.Now().Add(-historyKept)); err != nil && ctx.Err() == nil {
-			a.log.Warn("old histories are not forgotten", zap.Error(err))
-		} else if n > 0 {
-			a.log.Info("old histories forgotten", zap.Int64("rows", n))
-		}
-		if _, err := a.store.PruneHolds(ctx, time.Now().Add(-holdsKept)); err != nil && ctx.Err() == nil {
-			a.log.Warn("old holds are not forgotten", zap.Error(err))
-		}
+		a.tidy(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
+	}
+}
+
+func (a *Agent) tidy(ctx context.Context) {
+	a.mu.RLock()
+	keep := a.cfg.Store
+	a.mu.RUnlock()
+	now := time.Now()
+	for _, job := range []struct {
+		what  string
+		prune func() (int64, error)
+	}{
+		{"histories", func() (int64, error) { return a.store.PruneHistory(ctx, now.Add(-historyKept)) }},
+		{"holds", func() (int64, error) { return a.store.PruneHolds(ctx, now.Add(-holdsKept)) }},
+		{"messages", func() (int64, error) { return a.store.PruneMessages(ctx, deliveredKept, deadKept) }},
+		{"requests", func() (int64, error) {
+			if keep.KeepRequests == 0 {
+				return 0, nil
+			}
+			return a.store.PruneRequests(ctx, now.Add(-keep.KeepRequests))
+		}},
+		{"audit entries", func() (int64, error) {
+			if keep.KeepAudit == 0 {
+				return 0, nil
+			}
+			return a.store.PruneEntries(ctx, now.Add(-keep.KeepAudit))
+		}},
+	} {
+		n, err := job.prune()
+		if err != nil && ctx.Err() == nil {
+			a.log.Warn("old "+job.what+" are not forgotten", zap.Error(err))
+		} else if n > 0 {
+			a.log.Info("old "+job.what+" forgotten", zap.Int64("rows", n))
+		}
+	}
+	if size, err := a.store.Size(ctx); err == nil {
+		a.log.Info("store", zap.Int64("bytes", size.Bytes), zap.Int64("audit_entries", size.Entries))
 	}
 }

@@ -19,8 +19,16 @@ func (a *Agent) newReleases(cfg config.Config) error {
 	}
 	a.releases, err = release.New(a.log, cfg.Release, release.Deps{
 		Store: a.store, Locks: a, Classes: a.classes, Executors: executors, OnFinal: a.released,
+		Stops: a.store, Receivers: a.receivers,
 	})
 	return err
+}
+
+// receivers is how many hear of what is never silent.
+func (a *Agent) receivers() int {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return len(a.cfg.Alert.Receivers)
 }
 
 func (a *Agent) executors(cfg config.Config) (map[string]release.Executor, error) {
@@ -80,15 +88,20 @@ func (a *Agent) ReadLock(ctx context.Context, target, key string) (locksteward.L
 // firing are the rules that fire on a lock and the expressions of its class's
 // dead_when that hold for it, sorted, each once.
 func (a *Agent) firing(l locksteward.Lock) []string {
-	var rules []string
-	for _, f := range a.engine.FindingsFor(l.Target, l.DB, l.Key) {
-		if f.Status == locksteward.StatusFiring {
-			rules = append(rules, f.Rule)
-		}
-	}
-	rules = append(rules, a.engine.DeadWhen(l)...)
+	rules := append(a.engine.Firing(l), a.engine.DeadWhen(l)...)
 	slices.Sort(rules)
 	return slices.Compact(rules)
+}
+
+// ProofOf is how surely the holder of a lock is dead where holder/dead fires on
+// it. It is the release service's Prover.
+func (a *Agent) ProofOf(l locksteward.Lock) locksteward.Proof {
+	for _, f := range a.engine.FindingsFor(l.Target, l.DB, l.Key) {
+		if f.Status == locksteward.StatusFiring && f.Rule == "holder/dead" {
+			return f.Proof
+		}
+	}
+	return ""
 }
 
 // watched returns a target by its name.
@@ -117,4 +130,7 @@ func (a *Agent) propose(ctx context.Context, w *watched, f locksteward.Finding) 
 	return a.proposeRelease(ctx, w, f.Key)
 }
 
-var _ release.LockReader = (*Agent)(nil)
+var (
+	_ release.LockReader = (*Agent)(nil)
+	_ release.Prover     = (*Agent)(nil)
+)

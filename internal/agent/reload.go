@@ -157,6 +157,7 @@ func fixed(old, cfg config.Config) error {
 		was, now string
 	}{
 		{"store.dsn", old.Store.DSN, cfg.Store.DSN},
+		{"store.password_file", old.Store.PasswordFile, cfg.Store.PasswordFile},
 		{"metrics.listen", old.Metrics.Listen, cfg.Metrics.Listen},
 		{"metrics.web_config_file", old.Metrics.WebConfigFile, cfg.Metrics.WebConfigFile},
 		{"metrics.max_series", fmt.Sprint(old.Metrics.MaxSeries), fmt.Sprint(cfg.Metrics.MaxSeries)},

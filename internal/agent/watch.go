@@ -46,7 +46,7 @@ type watched struct {
 	unshown   bool            // findings changed and the metrics do not say so yet
 	proposed  map[string]bool // firing findings, each with its hold: asked and answered
 	dead      map[string]bool // the same for expressions of dead_when
-	heldSaved time.Time       // when holds were saved last
+	behind    int             // changes of findings that the store does not have: see keep
 
 	// shown guards last, what the console shows; mu may be held for long.
 	shown sync.Mutex
@@ -116,7 +116,9 @@ func (w *watched) run(ctx context.Context) {
 		w.log.Error("findings of the last run are not known: they may be told again", zap.Error(err))
 	}
 	w.agent.engine.Restore(findings)
+	w.restoreOrders(ctx)
 	w.restoreHolds(ctx)
+	w.background(func() { w.keeping(ctx) })
 	w.watch(ctx)
 	if err := w.scanner.Run(ctx, w.swept); err != nil {
 		w.log.Error("the target is watched no longer", zap.Error(err))
@@ -125,9 +127,8 @@ func (w *watched) run(ctx context.Context) {
 	w.ended = true
 	w.begun.Unlock()
 	w.rechecks.Wait()
-	w.mu.Lock()
+	w.catchUp(context.WithoutCancel(ctx))
 	w.saveHolds(ctx)
-	w.mu.Unlock()
 	if err := w.conn.Close(); err != nil {
 		w.log.Warn("connections did not close", zap.Error(err))
 	}
@@ -140,7 +141,7 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	a := w.agent
 	transitions := a.engine.Evaluate(sweep)
 	a.exporter.ObserveSweep(sweep)
-	w.countHolds(ctx, sweep)
+	w.holds.Take(sweep)
 	a.exporter.SetTarget(w.scanner.State())
 	for reason, total := range w.scanner.Stats().Throttled {
 		a.exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
@@ -151,7 +152,9 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	w.last = api.NewSwept(sweep)
 	w.shown.Unlock()
 	w.publish(ctx, transitions)
+	w.saveOrders(ctx, sweep)
 	w.proposeDead(ctx, sweep.Locks)
+	w.releaseDead(ctx, sweep)
 	w.lookAgain(sweep.Locks)
 	w.recheckLater(ctx)
 }
@@ -257,7 +260,7 @@ func (w *watched) look(ctx context.Context, locks []locksteward.Lock) {
 	}
 	transitions := w.agent.engine.EvaluateDirect(sweep)
 	w.agent.exporter.ObserveRecheck(sweep)
-	w.countHolds(ctx, sweep)
+	w.holds.Take(sweep)
 	w.publish(ctx, transitions)
 }
 
@@ -280,10 +283,7 @@ func (w *watched) publish(ctx context.Context, transitions []locksteward.Transit
 	mine := a.findingsOf(w.target.Name)
 	a.exporter.SetFindings(w.target.Name, mine)
 	if len(transitions) > 0 || slices.ContainsFunc(mine, pending) {
-		// A shutdown in between must not lose what was concluded already.
-		if err := a.store.SaveFindings(context.WithoutCancel(ctx), w.target.Name, mine); err != nil {
-			w.log.Error("findings are not saved", zap.Error(err))
-		}
+		w.keep(ctx, func(ctx context.Context) error { return a.store.SaveFindings(ctx, w.target.Name, mine) })
 	}
 	w.announce(ctx, transitions)
 	w.proposeAll(ctx, mine)
@@ -293,6 +293,9 @@ func (w *watched) publish(ctx context.Context, transitions []locksteward.Transit
 // calls dead. What could not be asked, since the store was full for instance, is
 // asked again with the next sweep. The caller holds w.mu.
 func (w *watched) proposeAll(ctx context.Context, findings []locksteward.Finding) {
+	if w.behind > 0 {
+		return
+	}
 	firing := map[string]bool{}
 	for _, f := range findings {
 		if id, ok := w.question(f); ok {

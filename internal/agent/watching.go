@@ -49,7 +49,7 @@ func (w *watched) pushed(ctx context.Context, sweep locksteward.Sweep) {
 	sweep.Locks = locks
 	transitions := w.agent.engine.EvaluateWatched(sweep)
 	w.agent.exporter.ObserveWatch(sweep)
-	w.countHolds(ctx, sweep)
+	w.holds.Take(sweep)
 	w.tellChanges(ctx, transitions)
 	w.lookAgain(sweep.Locks)
 	if len(sweep.Waiters) > 0 {
@@ -75,12 +75,12 @@ func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Tra
 	for i, t := range transitions {
 		changed[i] = t.Finding
 	}
-	// A shutdown in between must not lose what was concluded already.
-	if err := w.agent.store.ChangeFindings(context.WithoutCancel(ctx), w.target.Name, changed); err != nil {
-		w.log.Error("findings are not saved: they are with the next sweep", zap.Error(err))
-	}
+	w.keep(ctx, func(ctx context.Context) error { return w.agent.store.ChangeFindings(ctx, w.target.Name, changed) })
 	w.unshown = true
 	w.announce(ctx, transitions)
+	if w.behind > 0 {
+		return // a request could not be written either: the next sweep asks
+	}
 	for _, f := range changed {
 		if id, ok := w.question(f); ok && !w.proposed[id] {
 			if w.proposed == nil {

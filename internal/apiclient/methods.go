@@ -102,6 +102,27 @@ func (c *Client) Deny(ctx context.Context, id string, in api.Decide) (api.Reques
 	return post[api.Request](ctx, c, "/api/v1/requests/"+url.PathEscape(id)+"/deny", in)
 }
 
+// Undo puts back what a request released; the answer is the request that it made.
+func (c *Client) Undo(ctx context.Context, id string, in api.Follow) (api.Request, error) {
+	return post[api.Request](ctx, c, "/api/v1/requests/"+url.PathEscape(id)+"/undo", in)
+}
+
+// Lift ends what stands in a lock's place by a request.
+func (c *Client) Lift(ctx context.Context, id string, in api.Follow) (api.Request, error) {
+	return post[api.Request](ctx, c, "/api/v1/requests/"+url.PathEscape(id)+"/lift", in)
+}
+
+// DryRun says what CreateRequest would ask for and what its execution would do
+// now.
+func (c *Client) DryRun(ctx context.Context, in api.CreateRequest) (api.Preview, error) {
+	return post[api.Preview](ctx, c, "/api/v1/requests/preview", in)
+}
+
+// Preview says what the execution of an open request would do now.
+func (c *Client) Preview(ctx context.Context, id string) (api.Preview, error) {
+	return get[api.Preview](ctx, c, "/api/v1/requests/"+url.PathEscape(id)+"/preview", nil)
+}
+
 // Audit lists the newest entries of the audit trail; limit 0 is the agent's
 // default.
 func (c *Client) Audit(ctx context.Context, limit int) (api.EntryList, error) {

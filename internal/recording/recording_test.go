@@ -166,7 +166,7 @@ func TestBadRecordings(t *testing.T) {
 
 		header1 + `{"look": "glance", "at": "2026-03-01T12:00:00Z"}`:                 `line 2: look: got "glance", write sweep or direct`,
 		header1 + `{"look": "sweep"}`:                                                "line 2: at: missing",
-		header1 + look + `{"lock": {"tll": "1s"}}`:                                   "line 3: lock.tll: unknown field; write one of at, claim",
+		header1 + look + `{"lock": {"tll": "1s"}}`:                                   "line 3: lock.tll: unknown field; write one of acquired, asked, at, claim",
 		header1 + look + `{"lock": {"ttl": 1}}`:                                      `line 3: lock.ttl: got "1", write a duration such as 30s, or none`,
 		header1 + look + `{"lock": {"at": "noon"}}`:                                  `line 3: lock.at: got "noon", write a time`,
 		header1 + look + `{"lock": {"db": 1.5}}`:                                     `line 3: lock.db: got "1.5", write a whole number`,
@@ -241,7 +241,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := rules.Config{{Rule: "custom/old", When: "lock.class == 'batch' && lock.age > duration('30m')"}}
-	got, err := Replay(each(recorded(), nil), cfg, classes)
+	got, err := Replay(each(recorded(), nil), cfg, classes, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,15 +259,39 @@ func TestReplay(t *testing.T) {
 		t.Errorf("dead %+v", got.Dead)
 	}
 	// Without a configuration the recorded class stays.
-	if got, err = Replay(each(recorded(), nil), nil, nil); err != nil || len(got.Findings) != 1 || got.Findings[0].Class != "recorded" {
+	if got, err = Replay(each(recorded(), nil), nil, nil, nil); err != nil || len(got.Findings) != 1 || got.Findings[0].Class != "recorded" {
 		t.Errorf("replayed %+v, %v", got.Findings, err)
 	}
 	// A broken recording is an error, not half a result.
-	if _, err := Replay(each(recorded(), fmt.Errorf("cut")), nil, nil); err == nil {
+	if _, err := Replay(each(recorded(), fmt.Errorf("cut")), nil, nil, nil); err == nil {
 		t.Error("no error")
 	}
-	if _, err := Replay(each(recorded(), nil), rules.Config{{Rule: "nope"}}, nil); err == nil {
+	if _, err := Replay(each(recorded(), nil), rules.Config{{Rule: "nope"}}, nil, nil); err == nil {
 		t.Error("no error for a bad configuration")
+	}
+}
+
+// A Redlock is judged over the looks at all its masters: those of one recording,
+// each with its target.
+func TestReplayJudgesRedlocks(t *testing.T) {
+	t.Parallel()
+	looks := []byte(header1)
+	for n, target := range []string{"b", "c", "a", "b", "c", "a"} {
+		looks = fmt.Appendf(looks, `{"look": "sweep", "target": %q, "at": %q, "duration": "500ms"}`+"\n", target, t0.Add(time.Duration(n+1)*time.Second).Format(time.RFC3339))
+		if target == "a" {
+			looks = append(looks, `{"lock": {"key": "lock:x", "ttl": "30s", "token_digest": "d"}}`+"\n"...)
+		}
+	}
+	redlock := []rules.Redlock{{Name: "payments", Targets: []string{"a", "b", "c"}}}
+	got, err := Replay(Read(bytes.NewReader(looks)), nil, nil, redlock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Findings) != 1 || got.Findings[0].Rule != "redlock/minority" || got.Findings[0].Target != "a" {
+		t.Errorf("with its masters: %+v", got.Findings)
+	}
+	if got, err := Replay(Read(bytes.NewReader(looks)), nil, nil, nil); err != nil || len(got.Findings) != 0 {
+		t.Errorf("without: %+v, %v", got.Findings, err)
 	}
 }
 

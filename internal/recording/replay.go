@@ -37,11 +37,14 @@ type Dead struct {
 
 // Replay judges the looks in their order. Where classes is not nil the locks are
 // classified anew by it; else they keep the class that they were recorded with.
-func Replay(looks iter.Seq2[Look, error], cfg rules.Config, classes *class.Set) (Replayed, error) {
+// redlock says which targets of the looks are the masters of one Redlock. A look
+// that does not say when it began by the agent's clock has the server's.
+func Replay(looks iter.Seq2[Look, error], cfg rules.Config, classes *class.Set, redlock []rules.Redlock) (Replayed, error) {
 	engine, err := rules.New(cfg, classes)
 	if err != nil {
 		return Replayed{}, err
 	}
+	engine.SetRedlocks(redlock)
 	var out Replayed
 	present := map[lockID]locksteward.Lock{}
 	ever := map[lockID]bool{}
@@ -50,6 +53,9 @@ func Replay(looks iter.Seq2[Look, error], cfg rules.Config, classes *class.Set) 
 			return Replayed{}, err
 		}
 		s := &look.Sweep
+		if s.Started.IsZero() {
+			s.Started = s.At.Add(-s.Duration)
+		}
 		classify(s, classes)
 		if out.Looks++; out.Looks == 1 {
 			out.From = s.At
@@ -132,9 +138,9 @@ func dead(engine *rules.Engine, classes *class.Set, present map[lockID]lockstewa
 			continue
 		}
 		var because []string
-		for _, f := range engine.FindingsFor(l.Target, l.DB, l.Key) {
-			if f.Status == locksteward.StatusFiring && slices.Contains(c.DeadWhen, f.Rule) && !slices.Contains(because, f.Rule) {
-				because = append(because, f.Rule)
+		for _, rule := range engine.Firing(l) {
+			if slices.Contains(c.DeadWhen, rule) {
+				because = append(because, rule)
 			}
 		}
 		if because = append(because, engine.DeadWhen(l)...); len(because) > 0 {

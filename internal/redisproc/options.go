@@ -18,6 +18,9 @@ type Options struct {
 	Dir string
 	// Config are lines of redis.conf. They come last, so they win.
 	Config []string
+	// Env are variables, "NAME=value", that the server has beside those of this
+	// process.
+	Env []string
 	// TLS makes the port speak TLS only.
 	TLS *TLS
 	// Socket listens on a unix socket in place of a port.

@@ -36,6 +36,9 @@ func (p *Proc) spawn() (*run, error) {
 	}
 	cmd := exec.Command(p.binary, args...)
 	cmd.Dir = p.dir
+	if len(p.opts.Env) > 0 {
+		cmd.Env = append(os.Environ(), p.opts.Env...)
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = childAttr()
 

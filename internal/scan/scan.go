@@ -16,7 +16,9 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/unlock"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -47,6 +49,8 @@ type Result struct {
 	// Sweep is the last sweep; Duration is of the first.
 	Sweep    locksteward.Sweep
 	Findings []locksteward.Finding
+	// Salt is that of the token digests: fresh in each run, and no secret.
+	Salt [16]byte
 }
 
 // between is the pause between the sweeps of an observation: short enough to
@@ -84,7 +88,7 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 	if sweep, err = recheck(ctx, p.scanner, p.engine, sweep, record); err != nil {
 		return Result{}, err
 	}
-	return Result{Sweep: sweep, Findings: p.engine.Findings()}, nil
+	return Result{Sweep: sweep, Findings: p.engine.Findings(), Salt: p.salt}, nil
 }
 
 // parts are what one scan needs.
@@ -93,6 +97,7 @@ type parts struct {
 	conn    *connect.Conn
 	scanner *scanner.Scanner
 	engine  *rules.Engine
+	salt    [16]byte
 }
 
 // prepare builds the parts without any I/O.
@@ -117,12 +122,14 @@ func prepare(opts Options) (*parts, error) {
 	target := locksteward.Target{Name: TargetName, Mode: conn.Mode(), DB: conn.DB()}
 	cfg := scanner.DefaultConfig()
 	cfg.NoThrottle = opts.NoThrottle
-	// A digest key of the run: digests of two scans cannot be compared.
-	s, err := scanner.New(log, target, conn, classes, locksteward.NewDigestKey(), cfg, scanner.Options{})
+	// A digest key of the run: digests of two scans cannot be compared. It is a salt
+	// that is told with the conditions of unlock, so it is not an installation's.
+	salt := unlock.NewSalt()
+	s, err := scanner.New(log, target, conn, classes, unlock.KeyOf(salt), cfg, scanner.Options{})
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &parts{log: log, conn: conn, scanner: s, engine: engine}, nil
+	return &parts{log: log, conn: conn, scanner: s, engine: engine, salt: salt}, nil
 }
 
 func (p *parts) close() {
@@ -231,3 +238,7 @@ func follow(s *scanner.Scanner, progress func(int64)) (stop func()) {
 		<-done
 	}
 }
+
+// WhyNever says why no lock of the dialect called name can be released safely; ""
+// where one can.
+func WhyNever(name string) string { return dialect.WhyNever(name) }

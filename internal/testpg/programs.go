@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"testing"
 )
 
 // binEnv names the directory of the programs to use, in place of the search.
@@ -70,4 +71,26 @@ func complete(dir string) bool {
 		}
 	}
 	return true
+}
+
+// Program returns the path of a program that comes with PostgreSQL, pg_dump for
+// instance, or skips or fails a test that cannot have it.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	bin := need(t)
+	// A directory of links need not have one to every program.
+	real, err := filepath.EvalSymlinks(filepath.Join(bin, "postgres"))
+	if err != nil {
+		t.Fatalf("find PostgreSQL: %v", err)
+	}
+	for _, dir := range []string{bin, filepath.Dir(real)} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return filepath.Join(dir, name)
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("PostgreSQL is installed without %s: %v", name, err)
+	}
+	return path
 }

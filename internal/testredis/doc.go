@@ -1,7 +1,7 @@
 // Package testredis gives each test its own real redis-server: standalone, with
 // a replica, a three-master Cluster, Sentinel; with TLS, ACL users or a socket;
-// to be paused, killed, restarted, and reached through a faulty network. Only
-// tests import it.
+// to be paused, killed, restarted, given a clock that the test sets, and reached
+// through a faulty network. Only tests import it.
 //
 // # Guarantees
 //

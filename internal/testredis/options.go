@@ -14,6 +14,7 @@ type options struct {
 	acl     []string
 	socket  bool
 	cluster bool
+	env     []string
 }
 
 // WithConfig adds lines of redis.conf. They come last, so they win.
@@ -48,6 +49,10 @@ func WithACL(userlines ...string) Option {
 
 // WithSocket makes the server listen on a unix socket in place of a port.
 func WithSocket() Option { return func(o *options) { o.socket = true } }
+
+func withEnv(vars ...string) Option {
+	return func(o *options) { o.env = append(o.env, vars...) }
+}
 
 func withClusterNode() Option { return func(o *options) { o.cluster = true } }
 

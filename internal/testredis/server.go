@@ -56,6 +56,7 @@ func start(t testing.TB, o options) *Server {
 	s.launch(redisproc.Options{
 		Dir:      t.TempDir(),
 		Config:   o.lines(),
+		Env:      o.env,
 		Socket:   o.socket,
 		Cluster:  o.cluster,
 		Username: user,

@@ -35,7 +35,7 @@ type bed struct {
 
 	srv      *testredis.Server // standalone
 	proxy    *testredis.Proxy  // before srv; every other client goes through it
-	clock    *clockFile        // srv's, if it can be set
+	clock    *testredis.Clock  // srv's, if it can be set
 	sentinel *testredis.Sentinel
 	cluster  *testredis.Cluster
 

@@ -173,7 +173,7 @@ func TestLateWriteAfterClusterFailover(t *testing.T) {
 // Fault 10: the server's clock jumps beyond the lease.
 func TestLateWriteAfterClockStep(t *testing.T) {
 	b := newClocked(t)
-	lateWrite(b, true, func() { b.clock.step(time.Minute) })
+	lateWrite(b, true, func() { b.clock.Step(time.Minute) })
 }
 
 // Fault 11: the server's clock goes back by an hour while the lock is free: the
@@ -181,7 +181,7 @@ func TestLateWriteAfterClockStep(t *testing.T) {
 func TestFenceGrowsWhenClockGoesBack(t *testing.T) {
 	b := newClocked(t)
 	lateWrite(b, true, func() {
-		b.clock.step(-time.Hour)
+		b.clock.Step(-time.Hour)
 		b.do("DEL", b.locks[0])
 	})
 }

@@ -19,6 +19,8 @@ type Program struct {
 	program cel.Program
 	facts   []string // the paths it reads, in the order of the text
 	cost    uint64
+	// crossings are the comparisons that time turns.
+	crossings []crossing
 }
 
 // Compile parses and checks an expression. The error joins one [*Error] for each
@@ -56,7 +58,7 @@ func Compile(source string) (*Program, error) {
 	if err != nil {
 		return nil, &Error{Source: source, Line: 1, Column: 1, Problem: err.Error(), Remedy: "docs/expressions.md has what there is"}
 	}
-	return &Program{source: source, program: p, facts: pathsOf(checked.NativeRep().Expr()), cost: cost.Max}, nil
+	return &Program{source: source, program: p, facts: pathsOf(checked.NativeRep().Expr()), cost: cost.Max, crossings: crossings(e, checked)}, nil
 }
 
 // Source is the expression as it was written.

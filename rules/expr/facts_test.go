@@ -18,7 +18,7 @@ func knownFacts() *Facts {
 				At: t0, TTL: time.Minute, ExpireAt: t0.Add(time.Minute).UnixMilli(), Idle: 2 * time.Second,
 				Size: 36, Kind: locksteward.KindLock, Class: "batch", Configured: true, Dialect: "locksteward",
 				Confidence: locksteward.ConfidenceHigh, Identity: locksteward.IdentityStrong,
-				SharedToken: true, TokenKind: "a one-digit number",
+				SharedToken: true, TokenKind: "a one-digit number", Acquired: t0.Add(-2 * time.Hour), Mode: "write",
 				Holder: locksteward.Holder{App: "billing", Host: "web-3", PID: 42, Session: "42", Instance: "i1"},
 				Count:  1, Fence: 7, Waiters: 3,
 				Claim: &locksteward.Claim{

@@ -76,6 +76,10 @@ func lockFields() []field {
 		span("age", "How long this hold is proven to last. Under a constant token it counts only from the last change of the expiry, and without a TTL it is not known.", "lock.age > duration('2h')", func(f *Facts) (time.Duration, bool) {
 			return f.Age.Value, f.Age.known()
 		}),
+		moment("acquired", "When the lock was taken as its value says, by the holder's clock. Not known if the value does not say, and never in `dead_when`.", "now - lock.acquired > duration('1h')", func(f *Facts) time.Time { return f.Lock.Acquired }),
+		known("mode", cel.StringType, sizeWord, "`read` or `write` of a lock that has both. Not known of any other.", "lock.mode == 'write'", func(f *Facts) (any, bool) {
+			return celString(f.Lock.Mode), f.Lock.Mode != ""
+		}),
 		text("age_basis", sizeWord, "Where the age comes from: `claimed` (the holder's word), `observed` (seen for at least), `idle` (not touched for at least) or `none`.", "lock.age_basis == 'claimed'", func(f *Facts) string {
 			if !f.Age.known() {
 				return string(locksteward.AgeNone)
@@ -83,7 +87,7 @@ func lockFields() []field {
 			return string(f.Age.Basis)
 		}),
 		boolean("age_is_minimum", "The true age may be larger: `<` over the age then proves nothing.", "lock.age < duration('1m') && !lock.age_is_minimum", func(f *Facts) bool { return f.Age.Minimum || !f.Age.known() }),
-		span("idle", "How long no client had touched the key when it was looked at (OBJECT IDLETIME). Not known under an LFU policy.", "lock.idle > duration('1h')", func(f *Facts) (time.Duration, bool) {
+		span("idle", "For how long at least no client had touched the key when this hold was first seen (OBJECT IDLETIME), and the time since: what clients do later is hidden by our own reads. Not known under an LFU policy.", "lock.idle > duration('1h')", func(f *Facts) (time.Duration, bool) {
 			return f.Lock.Idle, f.Lock.Idle >= 0
 		}),
 		moment("first_seen", "When this hold was first seen.", "now - lock.first_seen > duration('1h')", func(f *Facts) time.Time { return f.Lock.History.FirstSeen }),

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/locksteward/locksteward/internal/spell"
 )
 
 // The checker's messages, by shape; what is not here is shown as it comes.
@@ -129,38 +131,12 @@ func names() []string {
 	return append(out, paths()...)
 }
 
-// nearest names the word that was probably meant.
+// nearest names the word that was probably meant, by its whole path or the last
+// part of it.
 func nearest(got string, words []string) string {
-	best, distance := "", 3
-	for _, w := range words {
-		last := w[strings.LastIndexByte(w, '.')+1:]
-		if d := min(editDistance(got, w), editDistance(got, last)); d < distance {
-			best, distance = w, d
-		}
-	}
+	best := spell.Nearest(got, words, func(w string) []string { return []string{w, w[strings.LastIndexByte(w, '.')+1:]} })
 	if best == "" {
 		return "docs/expressions.md lists what there is"
 	}
 	return fmt.Sprintf("did you mean %s?", best)
-}
-
-// editDistance is the Levenshtein distance in bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,7 +1,6 @@
-package main
+package results
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -11,8 +10,8 @@ import (
 	"time"
 )
 
-// machine is where and with what the numbers were taken.
-type machine struct {
+// Machine is where and with what figures were taken.
+type Machine struct {
 	CPU        string   `json:"cpu"`
 	CPUs       int      `json:"cpus"`
 	GOMAXPROCS int      `json:"gomaxprocs"`
@@ -26,28 +25,26 @@ type machine struct {
 	Command    string   `json:"command"`
 }
 
-func describeMachine(ctx context.Context, b *bed, args []string) (machine, error) {
-	info, err := b.info(ctx, "server")
-	if err != nil {
-		return machine{}, err
-	}
-	return machine{
+// Describe describes this machine as it is now. redis is the version of the
+// server, command what the reader runs in bench/ to get such figures.
+func Describe(redis, command string) Machine {
+	return Machine{
 		CPU:        cpuModel(),
 		CPUs:       runtime.NumCPU(),
 		GOMAXPROCS: runtime.GOMAXPROCS(0),
 		System:     runtime.GOOS + "/" + runtime.GOARCH,
 		Kernel:     firstLine("/proc/sys/kernel/osrelease"),
 		Go:         runtime.Version(),
-		Redis:      info["redis_version"],
+		Redis:      redis,
 		Libraries:  libraries(),
 		Load:       load(),
 		Date:       time.Now().UTC().Format("2006-01-02 15:04 UTC"),
-		Command:    strings.Join(append([]string{"go", "run", "./locks"}, args...), " "),
-	}, nil
+		Command:    command,
+	}
 }
 
-// lines tells it to people.
-func (m machine) lines() []string {
+// Lines tells it to people.
+func (m Machine) Lines() []string {
 	return []string{
 		fmt.Sprintf("Machine: %s, %d cores (GOMAXPROCS %d), %s, kernel %s", m.CPU, m.CPUs, m.GOMAXPROCS, m.System, m.Kernel),
 		fmt.Sprintf("Server: Redis %s on the same machine, loopback TCP, nothing saved", m.Redis),

@@ -1,0 +1,247 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/csv"
+	"flag"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/bench/results"
+	"github.com/locksteward/locksteward/internal/testredis"
+)
+
+var resultsFile = flag.String("results", "", "file whose section the figures replace, such as RESULTS.md")
+
+// The promise (issue 4) for an application beside an agent of default settings.
+const (
+	maxLoss    = 2.0 // % of throughput
+	maxP99More = 0.3 // ms
+	slowFrom   = 500 // µs of server execution time
+	loadRounds = 21
+	loadFor    = time.Second // roughly, of each half of a pair
+)
+
+// BenchmarkApplication runs redis-benchmark (SET, then GET, in
+// a database with 10 k locks) without and with an agent of default settings that
+// sweeps and watches, in turn, and reports the medians over the pairs: how much
+// throughput was lost and how much longer the 99th percentile became. The server
+// has one core, load and agent share the other.
+func BenchmarkApplication(b *testing.B) {
+	srv := testredis.Start(b)
+	client := srv.Client(b)
+	load(b, client, 1_000_000, 10_000)
+	pin(b, srv.PID(), 0)
+	binary := buildAgent(b)
+	for b.Loop() {
+		measureApplication(b, srv, client, binary)
+	}
+}
+
+func measureApplication(b *testing.B, srv *testredis.Server, client *redis.Client, binary string) {
+	ctx := b.Context()
+	for _, set := range [][2]string{{"slowlog-log-slower-than", strconv.Itoa(slowFrom)}, {"slowlog-max-len", "100000"}} {
+		if err := client.ConfigSet(ctx, set[0], set[1]).Err(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	requests := calibrate(b, srv, client)
+	if err := client.Do(ctx, "SLOWLOG", "RESET").Err(); err != nil {
+		b.Fatal(err)
+	}
+	var alone, again, beside []applied
+	for round := range loadRounds {
+		halves := []func(){
+			func() { alone = append(alone, warm(b, srv, client, requests)) },
+			func() { again = append(again, warm(b, srv, client, requests)) },
+			func() {
+				a := startAgent(b, binary, srv.URL())
+				defer a.stop()
+				// It has begun: what it does from now on is what it does all day.
+				a.await(30*time.Second, "agent watches", func(m map[string]float64) bool {
+					return sum(m, "locksteward_watch_mode", `mode="tracking"`) == 1
+				})
+				beside = append(beside, warm(b, srv, client, requests))
+			},
+		}
+		for i := range halves { // none always goes first
+			halves[(i+round)%len(halves)]()
+		}
+		b.Logf("round %d: %.0f/s, again %.0f/s, beside an agent %.0f/s; p99 %.3f, %.3f and %.3f ms",
+			round+1, alone[round].rate, again[round].rate, beside[round].rate, alone[round].p99, again[round].p99, beside[round].p99)
+	}
+	if stats, err := client.Info(ctx, "commandstats").Result(); err != nil || !strings.Contains(stats, "cmdstat_scan:") {
+		b.Fatalf("no agent swept meanwhile: %v", err)
+	}
+	compare := func(of []applied, what func(a, b applied) float64) []float64 {
+		list := make([]float64, len(of))
+		for i := range of {
+			list[i] = what(alone[i], of[i])
+		}
+		return list
+	}
+	lost := func(a, b applied) float64 { return 100 * (1 - b.rate/a.rate) }
+	longer := func(a, b applied) float64 { return b.p99 - a.p99 }
+	dearer := func(a, b applied) float64 { return 100 * (b.cpu/a.cpu - 1) }
+	own := func(what func(applied) float64) func(a, b applied) float64 {
+		return func(_, b applied) float64 { return what(b) }
+	}
+	rate, p99, cpu := own(func(a applied) float64 { return a.rate }), own(func(a applied) float64 { return a.p99 }), own(func(a applied) float64 { return a.cpu })
+	loss, more := median(compare(beside, lost)), median(compare(beside, longer))
+	ours, others := slow(b, client)
+	b.ReportMetric(loss, "loss-%")
+	b.ReportMetric(more, "p99-more-ms")
+	b.ReportMetric(float64(ours), "slow-ours")
+	b.ReportMetric(float64(others), "slow-others")
+	b.ReportMetric(0, "ns/op")
+	if loss > maxLoss || more > maxP99More || ours > 0 {
+		b.Errorf("lost %.2f %%, p99 %.3f ms longer, %d slow commands of ours; promised %g %%, %g ms, 0", loss, more, ours, maxLoss, maxP99More)
+	}
+	row := func(what string, value, differs func(a, b applied) float64, unit, promised string) []string {
+		difference := func(of []applied) string {
+			list := compare(of, differs)
+			slices.Sort(list)
+			n := len(list)
+			return fmt.Sprintf("%+.2f%s (%+.2f to %+.2f)", median(list), unit, list[n/4], list[n-1-n/4])
+		}
+		return []string{
+			what, results.Number(median(compare(alone, value))), results.Number(median(compare(beside, value))),
+			difference(beside), difference(again), promised,
+		}
+	}
+	writeFigures(b, client, "application", "An application beside an agent", "BenchmarkApplication",
+		"redis-benchmark (SET, then GET; 50 clients, each waits for its answer) among 1 M keys and 10 k locks: alone, alone again, and beside an agent of default settings, in turn. "+
+			"The server is pinned to one core; the load and the agent share the other.",
+		results.Table{
+			Title:  fmt.Sprintf("Medians of %d rounds", loadRounds),
+			Header: []string{"What", "alone", "beside an agent", "difference", "of alone again (noise)", "promised"},
+			Rows: [][]string{
+				row("commands/s", rate, lost, " % lost", "≤ 2 %"),
+				row("p99 ms", p99, longer, "", "≤ +0.3"),
+				row("server CPU µs/command", cpu, dearer, " %", "–"),
+				{fmt.Sprintf("commands over %d µs in SLOWLOG", slowFrom), strconv.Itoa(others) + " of the load", strconv.Itoa(ours) + " of the agent", "–", "–", "0"},
+			},
+			Note: "Differences are taken round by round; in brackets the middle half of them. SLOWLOG counts the time in which another process had the server's core, too: " +
+				"the load's own commands take 2 µs.",
+		})
+}
+
+// applied is what redis-benchmark measured.
+type applied struct {
+	rate float64 // commands per second
+	p99  float64 // ms, the worse of SET and GET
+	cpu  float64 // µs of server CPU per command, ours included
+}
+
+// apply runs the load on the core that the server has not.
+func apply(b *testing.B, srv *testredis.Server, client *redis.Client, requests int) applied {
+	b.Helper()
+	cpu := serverCPU(b, client)
+	host, port, _ := strings.Cut(srv.Addr(), ":")
+	common := []string{
+		"-c", lastCore(), "redis-benchmark", "-h", host, "-p", port, "-c", "50",
+		"-n", strconv.Itoa(requests), "-r", "1000000", "-d", "64", "-t", "set,get", "--csv",
+	}
+	var took, worst float64
+	out, err := exec.CommandContext(b.Context(), "taskset", common...).Output()
+	if err != nil {
+		b.Fatalf("redis-benchmark: %v\n%s", err, out)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(out)).ReadAll()
+	if err != nil || len(rows) != 3 {
+		b.Fatalf("redis-benchmark says %q, %v", out, err)
+	}
+	for _, row := range rows[1:] {
+		rate, err := strconv.ParseFloat(row[1], 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		p99, err := strconv.ParseFloat(row[6], 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		took += float64(requests) / rate
+		worst = max(worst, p99)
+	}
+	cpu = serverCPU(b, client) - cpu
+	return applied{rate: 2 * float64(requests) / took, p99: worst, cpu: 1000 * cpu / (2 * float64(requests))}
+}
+
+// warm runs the load twice and tells of the second time: after a pause the first
+// is up to a sixth slower.
+func warm(b *testing.B, srv *testredis.Server, client *redis.Client, requests int) applied {
+	b.Helper()
+	apply(b, srv, client, requests)
+	return apply(b, srv, client, requests)
+}
+
+// calibrate returns how many requests last about loadFor.
+func calibrate(b *testing.B, srv *testredis.Server, client *redis.Client) int {
+	b.Helper()
+	apply(b, srv, client, 40_000)
+	return int(apply(b, srv, client, 40_000).rate * loadFor.Seconds() / 2)
+}
+
+// slow counts the slow commands, those of the agent and the others.
+func slow(b *testing.B, client *redis.Client) (ours, others int) {
+	b.Helper()
+	list, err := client.SlowLogGet(b.Context(), -1).Result()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, entry := range list {
+		if !strings.HasPrefix(entry.ClientName, "locksteward") {
+			others++
+			continue
+		}
+		ours++
+		b.Logf("slow: %s %v", entry.Duration, clipped(entry.Args))
+	}
+	return ours, others
+}
+
+func clipped(args []string) []string { return args[:min(len(args), 4)] }
+
+func lastCore() string { return strconv.Itoa(runtime.NumCPU() - 1) }
+
+// pin ties a process to a core.
+func pin(b *testing.B, pid, core int) {
+	b.Helper()
+	if out, err := exec.CommandContext(b.Context(), "taskset", "-a", "-p", "-c", strconv.Itoa(core), strconv.Itoa(pid)).CombinedOutput(); err != nil {
+		b.Fatalf("taskset: %v\n%s", err, out)
+	}
+}
+
+func median(list []float64) float64 {
+	list = slices.Sorted(slices.Values(list))
+	n := len(list)
+	return (list[(n-1)/2] + list[n/2]) / 2
+}
+
+// writeFigures writes a section of the results, if a file for them was named.
+func writeFigures(b *testing.B, client *redis.Client, name, title, benchmark, about string, tables ...results.Table) {
+	b.Helper()
+	if *resultsFile == "" {
+		return
+	}
+	info, err := client.InfoMap(b.Context(), "server").Result()
+	if err != nil {
+		b.Fatal(err)
+	}
+	err = results.Put(*resultsFile, results.Section{
+		Name: name, Title: title, About: about,
+		Machine: results.Describe(info["Server"]["redis_version"], "go test . -run '^$' -bench "+benchmark+" -benchtime 1x"),
+		Tables:  tables,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/scan"
+	"github.com/locksteward/locksteward/internal/unlock"
+)
+
+// addUnlockLines gives each finding on a lock that can be released safely the
+// command that does it.
+func addUnlockLines(out *api.Scan, result scan.Result, redis redisFlags) {
+	locks := map[string]locksteward.Lock{}
+	for _, l := range result.Sweep.Locks {
+		locks[l.Key] = l
+	}
+	for i, f := range result.Findings {
+		l, ok := locks[f.Key]
+		if !ok || f.Key == "" || l.TooLarge || scan.WhyNever(l.Dialect) != "" {
+			continue
+		}
+		if condition, ok := unlock.ConditionOf(l.Observation, result.Salt); ok {
+			out.Findings[i].Unlock = unlockLine(redis, l, condition)
+		}
+	}
+}
+
+// unlockLine is the whole command but for the reason, which is asked for.
+func unlockLine(redis redisFlags, l locksteward.Lock, condition unlock.Condition) string {
+	key, extra := l.Key, []string(nil)
+	if !utf8.ValidString(key) {
+		key, extra = base64.StdEncoding.EncodeToString([]byte(key)), []string{"--base64"}
+	}
+	words := []string{"locksteward", "unlock", "--redis", redis.url}
+	for _, flag := range [][2]string{
+		{"--redis-username", redis.username},
+		{"--redis-password-file", redis.passwordFile},
+		{"--redis-ca-file", redis.ca},
+		{"--redis-cert-file", redis.cert},
+		{"--redis-key-file", redis.key},
+	} {
+		if flag[1] != "" {
+			words = append(words, flag[0], flag[1])
+		}
+	}
+	for _, from := range slices.Sorted(maps.Keys(redis.addrMap)) {
+		words = append(words, "--addr-map", from+"="+redis.addrMap[from])
+	}
+	words = append(words, "--if", condition.String())
+	words = append(words, extra...)
+	var line strings.Builder
+	for _, w := range words {
+		line.WriteString(unlock.ShellWord(w) + " ")
+	}
+	// The shell of who pastes this without a reason gives an empty one, which is
+	// refused.
+	return line.String() + `--reason "$REASON" -- ` + unlock.ShellWord(key)
+}

@@ -1,0 +1,259 @@
+package dialect_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// ours are the two dialects that have no family, as scripts.
+var ours = []script{
+	set(dialect.Locksteward, "lock:order:ours", ourValue, "ls1:C3D4:other", 30000),
+	set(dialect.Token, "lock:order:token", uuidToken, uuidToken2, 30000),
+}
+
+// onServer runs a test for the lock of each dialect in turn, on one server.
+func onServer(t *testing.T, test func(t *testing.T, c *redis.Client, sc script)) {
+	t.Helper()
+	c := testredis.Start(t).Client(t)
+	for _, sc := range slices.Concat(scripts, ours) {
+		t.Run(sc.dialect+"/"+sc.key, func(t *testing.T) {
+			must(t, c.FlushAll(t.Context()).Err())
+			test(t, c, sc)
+		})
+	}
+}
+
+// TestUndoPutsBackExactlyTheLock: bytes and expiry are as they were, and whoever
+// holds the lock by then keeps it.
+func TestUndoPutsBackExactlyTheLock(t *testing.T) {
+	t.Parallel()
+	onServer(t, func(t *testing.T, c *redis.Client, sc script) {
+		do(t, c, sc.take)
+		s, r := seen(t, c, sc.key, "req-1")
+		r.Undo = 10 * time.Minute
+		before, at := c.Dump(t.Context(), sc.key).Val(), c.Do(t.Context(), "PEXPIRETIME", sc.key).Val()
+		wantReply(t, run(t, c, plan(t, s, r)), dialect.OutcomeReleased, dialect.OutcomeReleased)
+		aside := record.Companion(record.DefaultPrefix, record.KindUndo, sc.key)
+		undo, err := dialect.Undo(sc.dialect, sc.key, "req-1", dialect.Release{RequestID: "req-2", ExpireAt: r.ExpireAt})
+		if dialect.WhyNoUndo(sc.dialect) != "" {
+			if err == nil || exists(t, c, aside) {
+				t.Errorf("undo of a dialect that has none: %v, kept aside %t", err, exists(t, c, aside))
+			}
+			return
+		}
+		must(t, err)
+		if exists(t, c, sc.key) || !exists(t, c, aside) {
+			t.Fatal("the lock was not set aside")
+		}
+		if left := c.PTTL(t.Context(), aside).Val(); left <= 0 || left > 10*time.Minute || r.ExpireAt > 0 && left > s.TTL {
+			t.Errorf("kept for %s, the lock had %s left", left, s.TTL)
+		}
+		wantReply(t, run(t, c, undo), dialect.OutcomeReleased, dialect.OutcomeReleased)
+		if c.Dump(t.Context(), sc.key).Val() != before || c.Do(t.Context(), "PEXPIRETIME", sc.key).Val() != at || exists(t, c, aside) {
+			t.Error("what was put back is not what was taken away")
+		}
+		wantReply(t, run(t, c, undo), dialect.OutcomeRepeated, dialect.OutcomeReleased)
+
+		// Somebody else has the key by then.
+		s, r = seen(t, c, sc.key, "req-3")
+		r.Undo = 10 * time.Minute
+		release := plan(t, s, r)
+		wantReply(t, run(t, c, release), dialect.OutcomeReleased, dialect.OutcomeReleased)
+		must(t, c.Set(t.Context(), sc.key, "somebody else", time.Minute).Err())
+		undo, err = dialect.Undo(sc.dialect, sc.key, "req-3", dialect.Release{RequestID: "req-4", ExpireAt: r.ExpireAt})
+		must(t, err)
+		wantReply(t, run(t, c, undo), dialect.OutcomeChanged, dialect.OutcomeChanged)
+		if c.Get(t.Context(), sc.key).Val() != "somebody else" {
+			t.Error("the undo touched the lock of somebody else")
+		}
+		// Not what another request set aside.
+		undo, err = dialect.Undo(sc.dialect, sc.key, "req-1", dialect.Release{RequestID: "req-5", ExpireAt: r.ExpireAt})
+		must(t, err)
+		must(t, c.Del(t.Context(), sc.key).Err())
+		wantReply(t, run(t, c, undo), dialect.OutcomeAlreadyGone, dialect.OutcomeAlreadyGone)
+	})
+}
+
+// TestAnOwnerThatNobodyIsKeepsOthersOut: what stands in the lock's place is a
+// held lock to the library, no lock to us, and lifted by its own request alone.
+func TestAnOwnerThatNobodyIsKeepsOthersOut(t *testing.T) {
+	t.Parallel()
+	onServer(t, func(t *testing.T, c *redis.Client, sc script) {
+		do(t, c, sc.take)
+		s, r := seen(t, c, sc.key, "req-1")
+		r.Stand, r.Undo = time.Minute, 10*time.Minute
+		d, _ := dialect.Get(sc.dialect)
+		release, err := d.Release(s, r)
+		if why := dialect.WhyNoStand(sc.dialect, r.ExpireAt); why != "" {
+			if err == nil {
+				t.Errorf("nothing can stand there (%s), and yet %v", why, release.Keys)
+			}
+			return
+		}
+		must(t, err)
+		wantReply(t, run(t, c, release), dialect.OutcomeReleased, dialect.OutcomeReleased)
+		stand, sr := seen(t, c, sc.key, "req-2")
+		if !dialect.IsStand(stand) || stand.Type != s.Type || stand.TTL <= 0 || stand.TTL > time.Minute {
+			t.Fatalf("there stands %+v", stand)
+		}
+		if kind, ok := dialect.Decide(class.Match{Class: "orders", Configured: true}, stand, dialect.Recognise(stand)); ok {
+			t.Errorf("it is judged as a %s", kind)
+		}
+		if _, err := d.Release(stand, sr); err == nil {
+			t.Error("it can be released like a lock")
+		}
+		// An honest taker does not get it: nobody's compare finds its own owner.
+		if sc.take[0][0] == "SET" && slices.Contains(sc.take[0], any("NX")) {
+			if err := c.Do(t.Context(), sc.take[0]...).Err(); err != redis.Nil {
+				t.Errorf("taken all the same: %v", err)
+			}
+		}
+		other, err := dialect.Lift(sc.dialect, sc.key, "req-9", dialect.Release{RequestID: "req-3"})
+		must(t, err)
+		wantReply(t, run(t, c, other), dialect.OutcomeChanged, dialect.OutcomeChanged)
+		must(t, c.PExpire(t.Context(), sc.key, time.Hour).Err()) // by a renewer that does not compare
+		lift, err := dialect.Lift(sc.dialect, sc.key, "req-1", dialect.Release{RequestID: "req-4"})
+		must(t, err)
+		wantReply(t, run(t, c, lift), dialect.OutcomeReleased, dialect.OutcomeReleased)
+		if exists(t, c, sc.key) {
+			t.Error("it is still there")
+		}
+		wantReply(t, run(t, c, lift), dialect.OutcomeRepeated, dialect.OutcomeReleased)
+		again, err := dialect.Lift(sc.dialect, sc.key, "req-1", dialect.Release{RequestID: "req-5"})
+		must(t, err)
+		wantReply(t, run(t, c, again), dialect.OutcomeAlreadyGone, dialect.OutcomeAlreadyGone)
+	})
+}
+
+// TestUndoOfATakeOver puts the old holder back in the place of what stands there.
+func TestUndoOfATakeOver(t *testing.T) {
+	t.Parallel()
+	onServer(t, func(t *testing.T, c *redis.Client, sc script) {
+		do(t, c, sc.take)
+		s, r := seen(t, c, sc.key, "req-1")
+		if dialect.WhyNoStand(sc.dialect, r.ExpireAt) != "" || dialect.WhyNoUndo(sc.dialect) != "" {
+			return
+		}
+		r.Stand, r.Undo = time.Minute, 10*time.Minute
+		before := c.Dump(t.Context(), sc.key).Val()
+		wantReply(t, run(t, c, plan(t, s, r)), dialect.OutcomeReleased, dialect.OutcomeReleased)
+		undo, err := dialect.Undo(sc.dialect, sc.key, "req-1", dialect.Release{RequestID: "req-2", ExpireAt: r.ExpireAt})
+		must(t, err)
+		wantReply(t, run(t, c, undo), dialect.OutcomeReleased, dialect.OutcomeReleased)
+		if c.Dump(t.Context(), sc.key).Val() != before {
+			t.Error("the old holder is not back")
+		}
+	})
+}
+
+// TestHolderAlive: what a renewal changes is not compared, what names the owner
+// is.
+func TestHolderAlive(t *testing.T) {
+	t.Parallel()
+	onServer(t, func(t *testing.T, c *redis.Client, sc script) {
+		do(t, c, sc.take)
+		s, r := seen(t, c, sc.key, "req-1")
+		r.HolderAlive = true
+		release := plan(t, s, r)
+		must(t, c.PExpire(t.Context(), sc.key, 77*time.Second).Err())
+		if s.Type == "zset" {
+			for _, m := range s.Members {
+				must(t, c.ZAdd(t.Context(), sc.key, redis.Z{Member: m.Name, Score: m.Score + 1}).Err())
+			}
+		}
+		wantReply(t, run(t, c, release), dialect.OutcomeReleased, dialect.OutcomeReleased)
+
+		must(t, c.FlushAll(t.Context()).Err())
+		do(t, c, sc.take)
+		s, r = seen(t, c, sc.key, "req-2")
+		r.HolderAlive = true
+		release = plan(t, s, r)
+		must(t, c.Del(t.Context(), sc.key).Err())
+		switch s.Type {
+		case "string":
+			must(t, c.Set(t.Context(), sc.key, "another owner", time.Minute).Err())
+		case "hash":
+			must(t, c.HSet(t.Context(), sc.key, "another owner", 1).Err())
+		case "set":
+			must(t, c.SAdd(t.Context(), sc.key, "another owner").Err())
+		default:
+			must(t, c.ZAdd(t.Context(), sc.key, redis.Z{Member: "another owner", Score: 1}).Err())
+		}
+		wantReply(t, run(t, c, release), dialect.OutcomeChanged, dialect.OutcomeChanged)
+		if !exists(t, c, sc.key) {
+			t.Error("another owner's lock was released")
+		}
+	})
+}
+
+// TestNothingIsTouchedWhereTheAsideIsRefused: rights that only an undo or a stand
+// needs are tried before the lock is.
+func TestNothingIsTouchedWhereTheAsideIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, denied := range []string{"-rename", "-set", "-hset", "resetkeys ~lock:* ~locksteward:exec:* ~locksteward:meta:*"} {
+		t.Run(denied, func(t *testing.T) {
+			t.Parallel()
+			server := testredis.Start(t, testredis.WithACL("releaser on >pw ~* &* +@all "+denied))
+			admin, user := server.Client(t), server.ClientAs(t, "releaser", "pw")
+			for name, takeLock := range take {
+				key := "lock:" + name
+				takeLock(t, admin, key, time.Minute)
+				before := admin.Dump(t.Context(), key).Val()
+				s, r := look(t, admin, key)
+				r.Stand, r.Undo = time.Minute, time.Minute
+				if denied == "-set" && s.Type != "string" {
+					continue // not needed for this type
+				}
+				command := plan(t, s, r)
+				if reply, err := user.Eval(t.Context(), command.Script, command.Keys, command.Args...).Result(); err == nil {
+					t.Errorf("%s: reply %v, want an error", name, reply)
+				}
+				exec := record.Companion(record.DefaultPrefix, record.KindExec, key)
+				if admin.Dump(t.Context(), key).Val() != before || exists(t, admin, exec) {
+					t.Errorf("%s: the lock was touched, or a record tells of what was not done", name)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatCannotBeReleasedSaysWhy: each refusal is a sentence of its own kind.
+func TestWhatCannotBeReleasedSaysWhy(t *testing.T) {
+	t.Parallel()
+	never := map[string]bool{}
+	for _, d := range dialect.All() {
+		why := dialect.WhyNever(d.Name())
+		never[d.Name()] = why != ""
+		if why != "" && d.Name() != dialect.Unknown {
+			page, err := os.ReadFile("../docs/dialects/" + d.Name() + ".md")
+			must(t, err)
+			if !bytes.Contains(page, []byte("**Refused.**")) || !bytes.Contains(page, []byte("## By hand")) {
+				t.Errorf("docs/dialects/%s.md does not say that a release is refused, or how a person does it", d.Name())
+			}
+		}
+		if why != "" && dialect.WhyNoStand(d.Name(), locksteward.NoExpireAt) == "" {
+			t.Errorf("%s: cannot be released, and yet taken over", d.Name())
+		}
+	}
+	for _, name := range []string{"huey-lock", "redisson-semaphore", "redisson-latch", "asynq-lease", "rq-maintenance", dialect.Unknown} {
+		if !never[name] {
+			t.Errorf("%s counts as releasable", name)
+		}
+	}
+	for _, name := range []string{dialect.Token, dialect.Locksteward, dialect.Redisson} {
+		if never[name] {
+			t.Errorf("%s counts as not releasable", name)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package agent_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/agent"
+	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/testpg"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/store"
+)
+
+// storeFault is what an agent must stand whatever its store's fault is: a request
+// is pending, the store fails, a new lock without TTL appears.
+func storeFault(t *testing.T, b *bed, srv *testredis.Server, fail, mend func(), says string) {
+	t.Helper()
+	rdb := srv.Client(t)
+	set(t, rdb, "lock:order:1", token, 0)
+	b.awaitMetric(`locksteward_findings{class="orders",risk="deadlock",rule="ttl/none",severity="critical",target="main"} 1`)
+	r, err := b.ana.CreateRequest(t.Context(), api.CreateRequest{Target: "main", Key: api.NewKey("lock:order:1"), Reason: "stuck"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fail()
+	_, err = b.bo.Approve(t.Context(), r.ID, api.Decide{Reason: "checked", EvidenceHash: r.EvidenceHash})
+	if p, ok := errors.AsType[*api.Problem](err); !ok || p.Code != api.CodeUnavailable || !strings.Contains(p.Detail, says) {
+		t.Errorf("approve: %v", err)
+	}
+	if n := rdb.Exists(t.Context(), "lock:order:1").Val(); n != 1 {
+		t.Error("released without an intent that was written")
+	}
+	set(t, rdb, "lock:order:2", token, 0)
+	b.awaitMetric(`locksteward_findings{class="orders",risk="deadlock",rule="ttl/none",severity="critical",target="main"} 2`)
+	if got := get("http://" + b.agent.MetricsAddr().String() + "/-/healthy"); !strings.Contains(got, "ok") {
+		t.Errorf("healthy: %q", got)
+	}
+	if list, err := b.ana.Locks(t.Context(), apiclient.LocksQuery{}); err != nil || list.Total != 2 {
+		t.Errorf("locks: %+v, %v", list, err)
+	}
+	mend()
+	testredis.Eventually(t, within, func() bool {
+		return strings.Contains(logText(b), "findings are saved again")
+	}, "findings are not written when the store works again")
+	testredis.Eventually(t, within, func() bool {
+		r, err = b.bo.Approve(t.Context(), r.ID, api.Decide{Reason: "checked", EvidenceHash: r.EvidenceHash})
+		return err == nil
+	}, "nothing can be approved when the store works again")
+	if r.State != string(locksteward.RequestReleased) {
+		t.Errorf("request is %s: %s", r.State, r.Outcome)
+	}
+	b.stop()
+}
+
+// stillKnown opens the store after its agent and looks for the finding on the lock
+// that appeared while it failed, and at the trail.
+func stillKnown(t *testing.T, dsn string) {
+	t.Helper()
+	st, err := store.Open(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	findings, err := st.LoadFindings(t.Context(), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, f := range findings {
+		found = found || f.Key == "lock:order:2" && f.Status == locksteward.StatusFiring
+	}
+	if !found {
+		t.Errorf("the finding of that time is lost: %+v", findings)
+	}
+	if _, err := st.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStoreThatIsLocked(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	b := newBed(t, target(srv.URL())+orders)
+	path := filepath.Join(b.dir, "store.db")
+	shell, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shell.Close()
+	shell.SetMaxOpenConns(1)
+	must := func(statement string) {
+		if _, err := shell.ExecContext(context.Background(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	storeFault(t, b, srv, func() { must(`BEGIN EXCLUSIVE`) }, func() { must(`ROLLBACK`) }, "another program keeps the file locked")
+	stillKnown(t, "sqlite:"+path)
+}
+
+func TestDatabaseThatGoesAway(t *testing.T) {
+	t.Parallel()
+	server := testpg.Start(t)
+	srv := testredis.Start(t)
+	b := newBedOn(t, target(srv.URL())+orders, server.DSN())
+	storeFault(t, b, srv, server.Kill, server.Restart, "does not answer")
+	stillKnown(t, server.DSN())
+}
+
+// A second agent on one database is refused by name; when the first ends it may
+// begin at once.
+func TestOneAgentPerDatabase(t *testing.T) {
+	t.Parallel()
+	server := testpg.Start(t)
+	srv := testredis.Start(t)
+	b := newBedOn(t, target(srv.URL())+orders, server.DSN())
+	cfg, err := config.Load(b.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err = agent.New(ctx, zap.NewNop(), cfg, agent.Options{})
+	if err == nil || !strings.Contains(err.Error(), "uses this database already") || !strings.Contains(err.Error(), "process ") {
+		t.Errorf("a second agent: %v", err)
+	}
+	b.stop()
+	began := time.Now()
+	b.start()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the next agent waited %s for one that ended in order", took)
+	}
+	// Somebody takes over while this one cannot say that it is there.
+	st, err := store.Open(t.Context(), server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	leases, err := st.Leases(t.Context())
+	if err != nil || len(leases) != 1 {
+		t.Fatalf("%+v, %v", leases, err)
+	}
+	if err := st.ReleaseLease(t.Context(), leases[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.AcquireLease(t.Context(), leases[0].Target, "other", "", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.ended(); err == nil || !strings.Contains(err.Error(), "another agent took over") {
+		t.Errorf("the agent ended with %v", err)
+	}
+}
+
+// A backup that was made between the intent of a release and its outcome: after it
+// is restored the request gets its true outcome, and nothing is released again.
+func TestBackupWhileARequestIsExecuted(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	rdb := srv.Client(t)
+	set(t, rdb, "lock:order:1", token, 0)
+	b := newBed(t, target(srv.URL())+orders)
+	b.awaitMetric(`locksteward_locks{class="orders",dialect="token",target="main"} 1`)
+	r, err := b.ana.CreateRequest(t.Context(), api.CreateRequest{Target: "main", Key: api.NewKey("lock:order:1"), Reason: "stuck"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err = b.bo.Approve(t.Context(), r.ID, api.Decide{Reason: "checked", EvidenceHash: r.EvidenceHash}); err != nil || r.State != "released" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	live, copied := filepath.Join(b.dir, "store.db"), filepath.Join(b.dir, "backup.db")
+	if _, err := store.Backup(t.Context(), "sqlite:"+live, copied); err != nil {
+		t.Fatal(err)
+	}
+	b.stop()
+	// The copy as it is when it is made a moment earlier: without the outcome.
+	back, err := sql.Open("sqlite", "file:"+copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		`DELETE FROM entries WHERE seq > (SELECT MIN(seq) FROM entries WHERE action = 'release.execute' AND outcome = 'intent')`,
+		`UPDATE entries_head SET (seq, hash) = (SELECT seq, hash FROM entries ORDER BY seq DESC LIMIT 1)`,
+		`UPDATE requests SET state = 'executing', outcome = '', finished_at = 0`,
+	} {
+		if _, err := back.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := back.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.RemoveAll(live+"-wal"), os.RemoveAll(live+"-shm"), os.Rename(copied, live)); err != nil {
+		t.Fatal(err)
+	}
+	const other = "6f2b8c1e-9d1a-4b6e-8f0a-1c2d3e4f5a6b"
+	set(t, rdb, "lock:order:1", other, 0) // somebody works under it by now
+	b.start()
+	testredis.Eventually(t, within, func() bool {
+		got, err := b.ana.Request(t.Context(), r.ID)
+		return err == nil && got.State == "released"
+	}, "the request does not get its true outcome")
+	if got := rdb.Get(t.Context(), "lock:order:1").Val(); got != other {
+		t.Error("released twice")
+	}
+	b.stop()
+	st, err := store.Open(t.Context(), "sqlite:"+live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if _, err := st.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,139 @@
+package unlock
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/release"
+)
+
+// TargetName is the target of everything here: there is one server.
+const TargetName = "redis"
+
+// Options say which lock, and which hold of it.
+type Options struct {
+	Connect connect.Config
+	Key     string // exact bytes
+	If      Condition
+	// MetaPrefixes are where companions of locks may be; none is the default.
+	MetaPrefixes []string
+	// Actor and Reason go into the audit file.
+	Actor, Reason string
+	AuditFile     string
+}
+
+// Plan is what would be done to the lock as it stands now.
+type Plan struct {
+	// Found says that something stands under the key.
+	Found bool
+	// Differences are what is other than the condition; with any, nothing is done.
+	Differences []string
+	// Refusal is why this lock is not released safely; nil if it is.
+	Refusal *dialect.Refusal
+	// Dialect, Identity and Keys are what is released.
+	Dialect  string
+	Identity locksteward.Identity
+	Keys     []string
+
+	opts     Options
+	executor *release.RedisExecutor
+	request  locksteward.Request
+}
+
+// NoIdentity says that this hold cannot be told from the next one of its name.
+func (p *Plan) NoIdentity() bool { return p.Identity == locksteward.IdentityNone }
+
+// Look reads the lock and compares it with the condition. It touches nothing.
+func Look(ctx context.Context, o Options) (*Plan, error) {
+	conn, err := connect.Open(o.Connect)
+	if err != nil {
+		return nil, err
+	}
+	db := conn.DB()
+	if err := conn.Close(); err != nil {
+		return nil, err
+	}
+	executor, err := release.NewRedisExecutor(release.ExecutorConfig{Connect: o.Connect, Digest: KeyOf(o.If.Salt), MetaPrefixes: o.MetaPrefixes})
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{opts: o, executor: executor, request: locksteward.Request{
+		ID: "u-" + strings.ToLower(rand.Text()),
+		Evidence: locksteward.Evidence{
+			Target: TargetName, DB: db, Key: o.Key, Type: o.If.Type, TokenDigest: digestPrefix + o.If.Digest, ExpireAt: o.If.ExpireAt,
+		},
+		Requester: o.Actor, Reason: o.Reason,
+	}}
+	seen, err := executor.Preview(ctx, p.request)
+	if err != nil {
+		return nil, err
+	}
+	p.Found = seen.Found
+	if !seen.Found {
+		return p, nil
+	}
+	if p.Differences = o.If.differences(seen.Now); len(p.Differences) > 0 {
+		return p, nil
+	}
+	// What the condition does not say is what stands there now: it is this hold.
+	now := seen.Now
+	now.Target, now.DB = TargetName, db
+	p.request.Evidence = now
+	if seen, err = executor.Preview(ctx, p.request); err != nil {
+		return nil, err
+	}
+	p.Found, p.Differences, p.Refusal = seen.Found, seen.Differences, seen.Refusal
+	p.Dialect, p.Identity, p.Keys = now.Dialect, now.Identity, seen.Keys
+	return p, nil
+}
+
+// differences are what is other than the condition, in words.
+func (c Condition) differences(now locksteward.Evidence) []string {
+	var out []string
+	switch {
+	case now.Type != c.Type:
+		out = append(out, fmt.Sprintf("it is a %s now, not a %s", now.Type, c.Type))
+	case now.TokenDigest != digestPrefix+c.Digest:
+		out = append(out, "its value is another: somebody else holds it, or holds it anew")
+	}
+	if now.ExpireAt != c.ExpireAt {
+		out = append(out, "its expiry is another: it was renewed, or taken anew")
+	}
+	return out
+}
+
+// Act releases the lock if it still is the one that was looked at. An error means
+// that the outcome is not known, unless the intent could not be written: then
+// nothing was done. The outcome is written to the audit file in either case.
+func (p *Plan) Act(ctx context.Context) (release.Result, error) {
+	audit := auditFile{p.opts.AuditFile}
+	detail, err := json.Marshal(map[string]any{
+		"dialect": p.Dialect, "identity": p.Identity, "if": p.opts.If.String(), "db": p.request.Evidence.DB,
+	})
+	if err != nil {
+		return release.Result{}, err
+	}
+	entry := locksteward.Entry{
+		Actor: p.opts.Actor, Action: actionIntent, Target: TargetName, Key: p.opts.Key, Subject: p.request.ID,
+		Reason: p.opts.Reason, Detail: detail,
+	}
+	if err := audit.append(entry); err != nil {
+		return release.Result{}, fmt.Errorf("nothing was done: %w", err)
+	}
+	result, err := p.executor.Execute(ctx, p.request)
+	entry.Action = actionOutcome
+	if entry.Outcome = string(result.State); err != nil {
+		entry.Outcome = string(locksteward.RequestUnknown)
+		err = fmt.Errorf("the outcome is not known: %w; the record of request %s beside the lock tells it", err, p.request.ID)
+	}
+	if noted := audit.append(entry); noted != nil && err == nil {
+		err = fmt.Errorf("the lock is %s, but that is not in the audit file: %w", result.State, noted)
+	}
+	return result, err
+}

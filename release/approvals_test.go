@@ -1,0 +1,202 @@
+package release_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/release"
+)
+
+func TestTwoMustDeny(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:three:1", uuid, "px", minute)
+	r := e.request(t, ana, "lock:three:1")
+	deny := func(who release.Actor) (locksteward.Request, error) {
+		return e.service.Deny(t.Context(), who, r.ID, release.Word{Reason: "they still work"})
+	}
+	got, err := deny(ben)
+	if err != nil || got.State != locksteward.RequestPending {
+		t.Fatalf("after one denial of two: %s, %v", got.State, err)
+	}
+	_, err = deny(ben)
+	wantError(t, err, locksteward.ErrConflict, "has decided")
+	_, err = e.service.Approve(t.Context(), ben, r.ID, yes(r))
+	wantError(t, err, locksteward.ErrConflict, "has decided")
+	// Who approved and takes it back counts as a denial, and no more as a yes.
+	e.want(t, e.approve(t, cat, r), locksteward.RequestPending)
+	if got, err = deny(cat); err != nil {
+		t.Fatal(err)
+	}
+	e.want(t, got, locksteward.RequestDenied)
+	if e.exec.count() != 0 || !e.exists(t, "lock:three:1") {
+		t.Error("something was executed")
+	}
+}
+
+func TestApproversOfAClass(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:teams:1", uuid, "px", minute)
+	r := e.request(t, ana, "lock:teams:1")
+	_, err := e.service.Approve(t.Context(), ben, r.ID, yes(r))
+	wantError(t, err, locksteward.ErrRefused, "team:checkout")
+	if got := e.refusals(t); len(got) != 1 || got[0].Actor != "ben" {
+		t.Errorf("refusals %+v", got)
+	}
+	_, err = e.service.Deny(t.Context(), ben, r.ID, release.Word{Reason: "no"})
+	wantError(t, err, locksteward.ErrRefused, "team:checkout")
+	dan := release.Actor{Name: "dan", Roles: ben.Roles, Teams: []string{"checkout"}}
+	e.want(t, e.approve(t, dan, r), locksteward.RequestReleased)
+	e.do(t, "set", "lock:teams:1", uuid, "px", minute)
+	e.want(t, e.approve(t, cat, e.request(t, ana, "lock:teams:1")), locksteward.RequestReleased)
+}
+
+func TestSelfApprovalThatIsTold(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:loud:1", uuid, "px", minute)
+	r := e.request(t, eve, "lock:loud:1")
+	_, err := e.service.Approve(t.Context(), eve, r.ID, yes(r))
+	wantError(t, err, locksteward.ErrRefused, "no receiver", "alert.receivers")
+	e.heard.Store(1)
+	e.want(t, e.approve(t, eve, r), locksteward.RequestReleased)
+	if got := e.told.of(release.EventSelfApproved); len(got) != 1 || got[0].Actor != "eve" || got[0].Request.ID != r.ID {
+		t.Errorf("told %+v", got)
+	}
+	// Another person's word is no such event.
+	e.do(t, "set", "lock:loud:1", uuid, "px", minute)
+	e.want(t, e.approve(t, ben, e.request(t, eve, "lock:loud:1")), locksteward.RequestReleased)
+	if got := e.told.of(release.EventSelfApproved); len(got) != 1 {
+		t.Errorf("told %d times", len(got))
+	}
+}
+
+// TestProvenDeathNeedsOneApprover: even where the class asks for two, and even the
+// requester, but only where it is proven and the lock can be told from the next.
+func TestProvenDeathNeedsOneApprover(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	fire := func(key, value string, proof locksteward.Proof, ttl ...any) locksteward.Request {
+		e.locks.fire(key, "holder/dead")
+		e.locks.prove(proof)
+		e.do(t, append([]any{"set", key, value}, ttl...)...)
+		return e.request(t, eve, key)
+	}
+	r := fire("lock:two:1", uuid, locksteward.Proven, "px", minute)
+	if r.Evidence.Proof != locksteward.Proven {
+		t.Fatalf("evidence %+v", r.Evidence)
+	}
+	e.want(t, e.approve(t, eve, r), locksteward.RequestReleased)
+
+	r = fire("lock:two:2", uuid, locksteward.Presumed, "px", minute)
+	_, err := e.service.Approve(t.Context(), eve, r.ID, yes(r))
+	wantError(t, err, locksteward.ErrRefused, "your own")
+	r = fire("lock:two:3", "1", locksteward.Proven)
+	_, err = e.service.Approve(t.Context(), eve, r.ID, yes(r))
+	wantError(t, err, locksteward.ErrRefused, "cannot be told")
+	e.want(t, e.approve(t, ben, r), locksteward.RequestPending)
+}
+
+// TestEvidenceThatWasChangedInTheStore: whoever can write there cannot turn an
+// approval into another one.
+func TestEvidenceThatWasChangedInTheStore(t *testing.T) {
+	t.Parallel()
+	r := locksteward.Request{Evidence: locksteward.Evidence{Key: "lock:order:1", TokenDigest: "a", At: time.Unix(1, 0)}}
+	r.EvidenceHash = release.EvidenceHash(r.Evidence)
+	r.Decisions = []locksteward.Decision{{By: "ben", Approve: true, EvidenceHash: r.EvidenceHash}}
+	if !release.Intact(r) {
+		t.Error("a request as it was approved counts as changed")
+	}
+	for name, change := range map[string]func(*locksteward.Request){
+		"key":              func(r *locksteward.Request) { r.Evidence.Key = "lock:order:2" },
+		"act":              func(r *locksteward.Request) { r.Evidence.Act = locksteward.ActTakeOver },
+		"holder alive":     func(r *locksteward.Request) { r.Evidence.HolderAlive = true },
+		"evidence, hashed": func(r *locksteward.Request) { r.Evidence.Key = "k"; r.EvidenceHash = release.EvidenceHash(r.Evidence) },
+	} {
+		other := r
+		change(&other)
+		if release.Intact(other) {
+			t.Errorf("%s: not seen", name)
+		}
+	}
+}
+
+// TestApprovalsRaisedWhileTheAgentWasAway: what was approved under a weaker policy
+// is not executed after the restart.
+func TestApprovalsRaisedWhileTheAgentWasAway(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	r := e.request(t, ana, "lock:order:1")
+	_, err := e.store.UpdateRequest(t.Context(), r.ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
+		r.State, r.ApprovedUntil = locksteward.RequestApproved, e.clock.now().Add(release.DefaultApprovalTTL)
+		r.Decisions = []locksteward.Decision{{By: "ben", Approve: true, Reason: "x", At: e.clock.now(), EvidenceHash: r.EvidenceHash}}
+		return []locksteward.Entry{{At: e.clock.now(), Actor: "ben", Action: release.ActionApprove, Subject: r.ID}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := class.NewSet([]class.Class{{Name: "orders", Match: []string{"lock:order:*"}, Release: class.ReleaseApprove, Approvals: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.reloadClasses(t, set)
+	if err := e.service.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e.exec.count() != 0 || !e.exists(t, "lock:order:1") {
+		t.Error("it was executed")
+	}
+	e.clock.add(release.DefaultApprovalTTL)
+	if n, err := e.service.ExpireDue(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d expired, %v", n, err)
+	}
+}
+
+func TestReminderBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:order:1", uuid)
+	r := e.request(t, ana, "lock:order:1")
+	remind := func() int {
+		t.Helper()
+		if err := e.service.Remind(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return len(e.told.of(release.EventReminder))
+	}
+	if n := remind(); n != 0 {
+		t.Fatalf("%d reminders at once", n)
+	}
+	e.clock.add(release.DefaultRequestTTL - release.DefaultRemindBefore)
+	if n := remind(); n != 1 {
+		t.Fatalf("%d reminders before the end", n)
+	}
+	if n := remind(); n != 1 {
+		t.Errorf("reminded again: %d", n)
+	}
+	if got := e.told.of(release.EventReminder)[0]; got.Request.ID != r.ID || got.ID != r.ID+"/release.reminder" {
+		t.Errorf("told %+v", got)
+	}
+}
+
+// TestEventsAreOnTheLines: the store can tell of each event in the transaction of
+// its line.
+func TestEventsAreOnTheLines(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	r := e.approve(t, ben, e.request(t, ana, "lock:order:1"))
+	var kinds []release.EventKind
+	for _, line := range e.lines(t, r.ID) {
+		if event, ok := release.EventOf(line, r); ok {
+			kinds = append(kinds, event.Kind)
+		}
+	}
+	if len(kinds) != 2 || kinds[0] != release.EventRequested || kinds[1] != release.EventFinal {
+		t.Errorf("events %q", kinds)
+	}
+}

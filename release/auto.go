@@ -1,0 +1,246 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/dialect"
+)
+
+// Dead is a lock that a complete sweep found and that rules fire on.
+type Dead struct {
+	Lock locksteward.Lock
+	// Firing are the rules and expressions that fire on it.
+	Firing []string
+	// Proof is how surely its holder is dead where holder/dead fires.
+	Proof locksteward.Proof
+}
+
+// sweeps is what the complete sweeps of each target said of locks that look
+// dead. It begins anew with the process: what needs no person needs to be seen
+// by this one.
+type sweeps struct {
+	mu      sync.Mutex
+	targets map[string]*deadOf
+}
+
+type deadOf struct {
+	locks map[string]deadSince
+	// openUntil is how long the circuit breaker stays open, and many for how many
+	// locks it opened.
+	openUntil time.Time
+	many      int
+}
+
+type deadSince struct {
+	since  time.Time
+	sweeps int
+}
+
+// holdID is one hold as it stands, untouched: a renewal makes another.
+func holdID(l locksteward.Lock) string {
+	claim := ""
+	if l.Claim != nil {
+		claim = l.Claim.ID
+	}
+	return fmt.Sprintf("%d\x00%s\x00%s\x00%d\x00%s\x00%d", l.DB, l.Key, l.TokenDigest, l.ExpireAt, claim, l.Count)
+}
+
+// swept takes in a complete sweep and says whether the breaker opened by it.
+func (s *sweeps) swept(target string, dead []Dead, cfg Config, at time.Time) (opened bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.targets == nil {
+		s.targets = map[string]*deadOf{}
+	}
+	t := s.targets[target]
+	if t == nil {
+		t = &deadOf{}
+		s.targets[target] = t
+	}
+	next := make(map[string]deadSince, len(dead))
+	for _, d := range dead {
+		id := holdID(d.Lock)
+		was, ok := t.locks[id]
+		if !ok {
+			was.since = at
+		}
+		was.sweeps++
+		next[id] = was
+	}
+	t.locks = next
+	if len(dead) >= cfg.BreakerLocks {
+		opened = !at.Before(t.openUntil)
+		t.openUntil, t.many = at.Add(cfg.BreakerFor), max(len(dead), t.many)
+	}
+	return opened
+}
+
+func (s *sweeps) seen(target string, l locksteward.Lock) deadSince {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.targets[target]; t != nil {
+		return t.locks[holdID(l)]
+	}
+	return deadSince{}
+}
+
+// open returns for how many locks the circuit breaker of a target is open; 0 if
+// it is closed.
+func (s *sweeps) open(target string, at time.Time) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.targets[target]; t != nil && at.Before(t.openUntil) {
+		return t.many
+	}
+	return 0
+}
+
+// Swept is told of each complete sweep of a target with the locks that rules
+// fire on. It counts how long each has looked dead, opens the circuit breaker
+// when many do at once, proposes releases as [Service.Propose], and carries out
+// those that need no person by the class's policy. The requests are those that
+// it made or carried out. The error joins what failed; the rest is done.
+func (s *Service) Swept(ctx context.Context, target string, found []Dead) ([]locksteward.Request, error) {
+	now := s.settings.Load()
+	dead := slices.DeleteFunc(slices.Clone(found), func(d Dead) bool {
+		c, ok := now.classes.Get(d.Lock.Class)
+		return !ok || len(intersect(c.DeadWhen, d.Firing)) == 0
+	})
+	at := s.now().UTC()
+	if s.auto.swept(target, dead, now.cfg, at) {
+		text := fmt.Sprintf("%d locks of target %q look dead at once: nothing is released without a person until it is over for %s.",
+			len(dead), target, now.cfg.BreakerFor)
+		s.log.Warn("the circuit breaker opened", zap.String("target", target), zap.Int("locks", len(dead)))
+		e := locksteward.Entry{
+			At: at, Actor: AgentName, Action: ActionBreaker, Target: target, Outcome: "open", Detail: detail{Sentence: text}.json(),
+		}
+		if err := s.note(ctx, change{
+			entries: []locksteward.Entry{e},
+			events: []Event{{
+				ID: "breaker/" + target + "/" + at.Format(time.RFC3339), Kind: EventBreaker, At: at, Actor: AgentName, Target: target, Text: text,
+			}},
+		}); err != nil {
+			return nil, err
+		}
+	}
+	var out []locksteward.Request
+	var errs []error
+	for _, d := range dead {
+		r, err := s.sweptOne(ctx, d)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("release of %q: %w", locksteward.DisplayKey(d.Lock.Key), err))
+		}
+		if r != nil {
+			out = append(out, *r)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+func (s *Service) sweptOne(ctx context.Context, d Dead) (*locksteward.Request, error) {
+	r, err := s.propose(ctx, d.Lock, d.Firing, d.Proof, s.auto.seen(d.Lock.Target, d.Lock).sweeps >= class.MinSweeps)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := s.settings.Load().classes.Get(d.Lock.Class)
+	if !ok || !c.Automatic() {
+		return r, nil
+	}
+	open := r
+	if open == nil {
+		if open, err = s.ownOpen(ctx, d.Lock); open == nil || err != nil {
+			return nil, err
+		}
+	}
+	because := s.proven(*open, c, d)
+	if because == "" {
+		return r, nil
+	}
+	if err := s.mayActAlone(ctx, *open, c); err != nil {
+		if errors.Is(err, locksteward.ErrRefused) {
+			s.log.Info("a person has to decide", append(requestFields(*open), zap.String("why", err.Error()))...)
+			return r, nil
+		}
+		return r, err
+	}
+	done, err := s.decideAlone(ctx, *open, because)
+	if err != nil {
+		return r, err
+	}
+	return &done, nil
+}
+
+// ownOpen returns the agent's own request about a lock that waits for a word.
+func (s *Service) ownOpen(ctx context.Context, lock locksteward.Lock) (*locksteward.Request, error) {
+	list, err := s.store.RequestsForKey(ctx, lock.Target, lock.DB, lock.Key, 5)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range list {
+		if r.State == locksteward.RequestPending && r.Requester == AgentName {
+			return &r, nil
+		}
+	}
+	return nil, nil
+}
+
+// proven says why a request needs no person; "" if it does. What is doubtful
+// means that the holder is alive.
+func (s *Service) proven(r locksteward.Request, c class.Class, d Dead) string {
+	e := r.Evidence
+	switch {
+	case e.Identity == locksteward.IdentityNone, e.HolderAlive, dialect.NeedsPerson(e.Dialect) != "",
+		e.Act != locksteward.ActRelease, len(r.Decisions) > 0, // a person denied, of several that must
+		len(differences(e, freeze(d.Lock, nil))) > 0:
+		return ""
+	}
+	if c.ProofOrDefault() == class.ProofHeartbeat {
+		if d.Proof != locksteward.Proven || !slices.Contains(d.Firing, ruleHolderDead) || !slices.Contains(c.DeadWhen, ruleHolderDead) {
+			return ""
+		}
+		return "auto: holder/dead is proven"
+	}
+	dead, seen := intersect(c.DeadWhen, d.Firing), s.auto.seen(d.Lock.Target, d.Lock)
+	held := s.now().Sub(seen.since)
+	if seen.sweeps < class.MinSweeps || held < c.AutoAfterOrDefault() {
+		return ""
+	}
+	return fmt.Sprintf("auto: %s held over %d complete sweeps, for %s", strings.Join(dead, ", "), seen.sweeps, held.Round(time.Second))
+}
+
+// decideAlone approves the agent's own request in its own name and executes it.
+func (s *Service) decideAlone(ctx context.Context, r locksteward.Request, because string) (locksteward.Request, error) {
+	s.enter(r.ID)
+	defer s.leave(r.ID)
+	after, err := s.update(ctx, r.ID, func(r *locksteward.Request) (change, error) {
+		at := s.now().UTC().Truncate(time.Microsecond)
+		if r.State != locksteward.RequestPending || len(r.Decisions) > 0 || due(*r, at) || !intact(*r) {
+			return change{}, conflict("request %s was decided meanwhile", r.ID)
+		}
+		r.Decisions = append(r.Decisions, locksteward.Decision{
+			By: AgentName, Approve: true, Reason: because, At: at, EvidenceHash: r.EvidenceHash,
+		})
+		if err := advance(r, locksteward.RequestApproved); err != nil {
+			return change{}, err
+		}
+		r.ApprovedUntil = at.Add(s.settings.Load().cfg.ApprovalTTL)
+		return change{
+			entries: []locksteward.Entry{entry(at, AgentName, ActionApprove, *r, because, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)})},
+			events:  []Event{eventOf(EventAuto, at, AgentName, *r, "Released without a person: "+because+".")},
+		}, nil
+	})
+	if err != nil {
+		return locksteward.Request{}, err
+	}
+	return s.execute(ctx, after.ID)
+}

@@ -1,0 +1,208 @@
+package release_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/release"
+)
+
+// sweep is a complete sweep in which the keys look dead by the rule.
+func (e *env) sweep(t testing.TB, rule string, proof locksteward.Proof, keys ...string) []locksteward.Request {
+	t.Helper()
+	var dead []release.Dead
+	for _, key := range keys {
+		lock, _, err := e.locks.ReadLock(t.Context(), target, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead = append(dead, release.Dead{Lock: lock, Firing: []string{rule}, Proof: proof})
+	}
+	list, err := e.service.Swept(t.Context(), target, dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestAutoByHeartbeat(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	key := "lock:auto:1"
+	e.do(t, "set", key, uuid, "px", minute)
+	// Presumed is proposed and waits for a person.
+	list := e.sweep(t, "holder/dead", locksteward.Presumed, key)
+	if len(list) != 1 || list[0].State != locksteward.RequestPending {
+		t.Fatalf("%+v", list)
+	}
+	if list = e.sweep(t, "holder/dead", locksteward.Presumed, key); len(list) != 0 {
+		t.Errorf("proposed again: %+v", list)
+	}
+	list = e.sweep(t, "holder/dead", locksteward.Proven, key)
+	if len(list) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	e.want(t, list[0], locksteward.RequestReleased)
+	if d := list[0].Decisions; len(d) != 1 || d[0].By != release.AgentName || d[0].EvidenceHash != list[0].EvidenceHash {
+		t.Errorf("decisions %+v", d)
+	}
+	if e.exists(t, key) || len(e.told.of(release.EventAuto)) != 1 {
+		t.Error("the lock is there, or nobody was told")
+	}
+}
+
+func TestAutoByRule(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	key := "lock:rule:1"
+	e.do(t, "set", key, uuid, "px", 100*minute)
+	step := func(want int) {
+		t.Helper()
+		e.sweep(t, "hold/too-long", "", key)
+		if got := e.exec.count(); got != want {
+			t.Fatalf("executed %d times, want %d", got, want)
+		}
+	}
+	step(0)
+	step(0)
+	step(0) // three sweeps, but no time
+	e.clock.add(9 * time.Minute)
+	step(0)
+	// One sweep in which it did not look dead, and it starts anew.
+	e.sweep(t, "hold/too-long", "")
+	e.clock.add(20 * time.Minute)
+	step(0)
+	step(0)
+	e.clock.add(11 * time.Minute)
+	// A renewal as well.
+	e.do(t, "pexpire", key, 101*minute)
+	step(0)
+	e.clock.add(11 * time.Minute)
+	step(0)
+	e.clock.add(time.Minute)
+	step(1)
+	list, err := e.store.RequestsForKey(t.Context(), target, 0, key, 10)
+	if err != nil || list[0].State != locksteward.RequestReleased && list[0].State != locksteward.RequestChanged {
+		t.Fatalf("%+v, %v", list, err)
+	}
+}
+
+// TestAutoNeverWithout: what is doubtful is left to people.
+func TestAutoNeverWithout(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		key     string
+		prepare func(t *testing.T, e *env, key string)
+	}{
+		"identity": {"lock:auto:1", func(t *testing.T, e *env, key string) { e.do(t, "set", key, "1") }},
+		"class":    {"lock:dead:1", func(t *testing.T, e *env, key string) { e.do(t, "set", key, uuid, "px", minute) }},
+		"freeze": {"lock:auto:1", func(t *testing.T, e *env, key string) {
+			e.do(t, "set", key, uuid, "px", minute)
+			e.newService(t, release.Config{Freeze: []release.Freeze{{From: "00:00", To: "12:00"}, {From: "11:59", To: "00:01"}}})
+		}},
+		"frozen by an admin": {"lock:auto:1", func(t *testing.T, e *env, key string) {
+			e.do(t, "set", key, uuid, "px", minute)
+			if err := e.service.SetFreeze(t.Context(), admin, e.clock.now().Add(24*time.Hour), "sale"); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		"kill switch": {"lock:auto:1", func(t *testing.T, e *env, key string) {
+			e.do(t, "set", key, uuid, "px", minute)
+			if err := e.service.SetKillSwitch(t.Context(), admin, true, "something is wrong"); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		"a denial": {"lock:auto:1", func(t *testing.T, e *env, key string) {
+			e.do(t, "set", key, uuid, "px", minute)
+			r := e.sweep(t, "holder/dead", locksteward.Presumed, key)[0]
+			if _, err := e.service.Deny(t.Context(), ben, r.ID, release.Word{Reason: "it lives"}); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		"a person's request": {"lock:auto:1", func(t *testing.T, e *env, key string) {
+			e.do(t, "set", key, uuid, "px", minute)
+			e.request(t, ana, key)
+		}},
+		"renewals": {"lock:auto:renewed", func(t *testing.T, e *env, key string) {
+			e.do(t, "set", key, uuid, "px", minute)
+			e.sweep(t, "holder/dead", locksteward.Presumed, key)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			c.prepare(t, e, c.key)
+			for i := range 5 {
+				if strings.HasSuffix(c.key, "renewed") {
+					e.do(t, "pexpire", c.key, (2+i)*minute)
+				}
+				e.sweep(t, "holder/dead", locksteward.Proven, c.key)
+				e.clock.add(15 * time.Minute)
+			}
+			if e.exec.count() != 0 || !e.exists(t, c.key) {
+				t.Errorf("executed %d times", e.exec.count())
+			}
+		})
+	}
+}
+
+// TestCircuitBreaker: many dead locks at once are no many deaths.
+func TestCircuitBreaker(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.newService(t, release.Config{BreakerLocks: 5})
+	var keys []string
+	for i := range 5 {
+		keys = append(keys, fmt.Sprintf("lock:auto:%d", i))
+		e.do(t, "set", keys[i], uuid, "px", 1000*minute)
+	}
+	e.sweep(t, "holder/dead", locksteward.Proven, keys...)
+	e.sweep(t, "holder/dead", locksteward.Proven, keys...)
+	if e.exec.count() != 0 || len(e.told.of(release.EventBreaker)) != 1 {
+		t.Fatalf("executed %d, told %d times", e.exec.count(), len(e.told.of(release.EventBreaker)))
+	}
+	// People are warned, and may.
+	list, err := e.service.List(t.Context(), release.Filter{States: []locksteward.RequestState{locksteward.RequestPending}})
+	if err != nil || len(list) != 5 {
+		t.Fatalf("%d requests, %v", len(list), err)
+	}
+	if got := e.service.Warnings(list[0]); len(got) != 1 {
+		t.Errorf("warnings %q", got)
+	}
+	e.want(t, e.approve(t, ben, list[0]), locksteward.RequestReleased)
+	// It stays open for a while after it was so last, also when fewer are dead.
+	left := list[1].Evidence.Key
+	e.clock.add(release.DefaultBreakerFor - time.Second)
+	e.sweep(t, "holder/dead", locksteward.Proven, left)
+	if e.exec.count() != 1 {
+		t.Error("the breaker closed too early")
+	}
+	e.clock.add(time.Second)
+	e.sweep(t, "holder/dead", locksteward.Proven, left)
+	if e.exec.count() != 2 {
+		t.Error("the breaker did not close")
+	}
+}
+
+func TestAutoPerHour(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.newService(t, release.Config{AutoPerHour: 2})
+	for i := range 4 {
+		key := fmt.Sprintf("lock:auto:%d", i)
+		e.do(t, "set", key, uuid, "px", 1000*minute)
+		e.sweep(t, "holder/dead", locksteward.Proven, key)
+	}
+	if e.exec.count() != 2 {
+		t.Errorf("executed %d times, want 2", e.exec.count())
+	}
+	// A person still can.
+	list, err := e.service.List(t.Context(), release.Filter{States: []locksteward.RequestState{locksteward.RequestPending}})
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%d requests wait, %v", len(list), err)
+	}
+	e.want(t, e.approve(t, ben, list[0]), locksteward.RequestReleased)
+}

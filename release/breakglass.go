@@ -1,0 +1,77 @@
+package release
+
+import (
+	"context"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// BreakGlass asks for a release and decides on it alone, past the class's
+// approvals, caps and freezes, for one who has [RoleBreakGlass]. All receivers
+// are told, and nothing silences that; without a receiver it is refused. What it
+// does not get past: the kill switch, a class with release: off, a dialect that
+// cannot be released safely, and the comparison. word confirms what an approver
+// would; its reason and evidence hash are not used.
+func (s *Service) BreakGlass(ctx context.Context, actor Actor, in RequestInput, word Word) (locksteward.Request, error) {
+	id := newID()
+	s.enter(id)
+	defer s.leave(id)
+	r, err := s.breakGlass(ctx, actor, id, in, word)
+	if err != nil {
+		return locksteward.Request{}, s.refuse(ctx, actor, ActionBreakGlass, in.Target, in.Key, "", in.Reason, err)
+	}
+	return s.execute(ctx, r.ID)
+}
+
+func (s *Service) breakGlass(ctx context.Context, actor Actor, id string, in RequestInput, word Word) (locksteward.Request, error) {
+	r, err := s.prepare(ctx, actor, RoleBreakGlass, in, ask{id: id, breakGlass: true, alive: in.HolderAlive, takeOver: in.TakeOver, delay: in.LockDelay})
+	if err != nil {
+		return locksteward.Request{}, err
+	}
+	if s.heard() == 0 {
+		return locksteward.Request{}, refused("breaking the glass tells everybody, and no receiver of alerts is configured; add one in alert.receivers, or ask an approver")
+	}
+	word.Reason, word.EvidenceHash = r.Reason, r.EvidenceHash
+	if err := mayDecide(r, actor, word, true); err != nil {
+		return locksteward.Request{}, err
+	}
+	r.Decisions = []locksteward.Decision{{By: actor.Name, Approve: true, Reason: r.Reason, At: r.CreatedAt, EvidenceHash: r.EvidenceHash}}
+	if err := advance(&r, locksteward.RequestApproved); err != nil {
+		return locksteward.Request{}, err
+	}
+	r.ApprovedUntil = r.CreatedAt.Add(s.settings.Load().cfg.ApprovalTTL)
+	return r, s.openDecided(ctx, r, change{
+		entries: []locksteward.Entry{entry(r.CreatedAt, actor.Name, ActionBreakGlass, r, r.Reason, created(r))},
+		events:  []Event{eventOf(EventBreakGlass, r.CreatedAt, actor.Name, r, actor.Name+" broke the glass: a lock is released without another person.")},
+	})
+}
+
+// openDecided stores a request that is approved already. One that waits for
+// others gives way to it; one that is being executed does not.
+func (s *Service) openDecided(ctx context.Context, r locksteward.Request, with change) error {
+	var gone *locksteward.Request
+	err := s.create(ctx, r, with, func(old *locksteward.Request) (change, error) {
+		at := r.CreatedAt
+		switch {
+		case old.State == locksteward.RequestExecuting:
+			return change{}, conflict("request %s is being executed on this lock; wait for its outcome", old.ID)
+		case due(*old, at):
+			gone = old
+			return s.expire(old, at)
+		}
+		if err := advance(old, locksteward.RequestSuperseded); err != nil {
+			return change{}, err
+		}
+		gone, old.FinishedAt = old, at.Truncate(time.Microsecond)
+		old.Outcome = "Superseded by request " + r.ID + ", which was decided on. Nothing was touched by this one."
+		return change{
+			entries: []locksteward.Entry{entry(at, r.Requester, ActionSupersede, *old, "", detail{By: r.ID, Sentence: old.Outcome})},
+			events:  []Event{eventOf(EventFinal, at, r.Requester, *old, old.Outcome)},
+		}, nil
+	})
+	if err == nil && gone != nil {
+		s.final(*gone)
+	}
+	return err
+}

@@ -1,0 +1,261 @@
+package release_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/release"
+)
+
+var (
+	admin   = release.Actor{Name: "adm", Roles: []release.Role{release.RoleAdmin}}
+	breaker = release.Actor{Name: "bea", Roles: []release.Role{release.RoleBreakGlass}}
+)
+
+func TestCapsBindPeople(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	var last locksteward.Request
+	for i := range 3 {
+		key := fmt.Sprintf("lock:few:%d", i)
+		e.do(t, "set", key, uuid, "px", 1000*minute)
+		last = e.request(t, ana, key)
+		if i < 2 {
+			e.want(t, e.approve(t, ben, last), locksteward.RequestReleased)
+		}
+	}
+	_, err := e.service.Approve(t.Context(), ben, last.ID, yes(last))
+	wantError(t, err, locksteward.ErrRefused, "max_per_hour", "at most 2")
+	// The count is the store's: a restart does not forget it.
+	e.newService(t, release.Config{})
+	_, err = e.service.Approve(t.Context(), ben, last.ID, yes(last))
+	wantError(t, err, locksteward.ErrRefused, "max_per_hour")
+	// Another class is not hindered, until all together are too many.
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e.want(t, e.approve(t, ben, e.request(t, ana, "lock:order:1")), locksteward.RequestReleased)
+	e.newService(t, release.Config{MaxPerHour: 3})
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	other := e.request(t, ana, "lock:order:1")
+	_, err = e.service.Approve(t.Context(), ben, other.ID, yes(other))
+	wantError(t, err, locksteward.ErrRefused, "release.max_per_hour")
+	e.clock.add(59 * time.Minute)
+	_, err = e.service.Approve(t.Context(), ben, last.ID, yes(last))
+	wantError(t, err, locksteward.ErrRefused, "max_per_hour")
+}
+
+func TestKillSwitchOfAnAdmin(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	done := e.approve(t, ben, e.request(t, ana, "lock:order:1"))
+	e.do(t, "set", "lock:order:2", uuid, "px", minute)
+	r := e.request(t, ana, "lock:order:2")
+	wantError(t, e.service.SetKillSwitch(t.Context(), eve, true, "x"), locksteward.ErrRefused, "admin")
+	wantError(t, e.service.SetKillSwitch(t.Context(), admin, true, " "), locksteward.ErrInvalid, "reason")
+	if err := e.service.SetKillSwitch(t.Context(), admin, true, "wrong locks go"); err != nil {
+		t.Fatal(err)
+	}
+	if len(e.told.of(release.EventStopped)) != 1 || e.service.Enabled(target) {
+		t.Error("nobody was told, or release counts as enabled")
+	}
+	// It outlives the agent.
+	e.newService(t, release.Config{})
+	_, err := e.service.Approve(t.Context(), ben, r.ID, yes(r))
+	wantError(t, err, locksteward.ErrRefused, "kill switch is on", "adm", "off")
+	_, err = e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:2", Reason: "x"})
+	wantError(t, err, locksteward.ErrRefused, "kill switch")
+	// What was done wrong can be undone all the same.
+	u, err := e.service.Undo(t.Context(), ben, done.ID, "wrong")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.want(t, u, locksteward.RequestReleased)
+	if got := e.service.Stops(); !got.Killed || got.KilledBy != "adm" {
+		t.Errorf("stops %+v", got)
+	}
+	if err := e.service.SetKillSwitch(t.Context(), admin, false, "mended"); err != nil {
+		t.Fatal(err)
+	}
+	e.want(t, e.approve(t, ben, r), locksteward.RequestReleased)
+}
+
+// TestUnknownKillSwitchIsOn: until it is known that nobody stopped all releases,
+// nothing is released.
+func TestUnknownKillSwitchIsOn(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e.stopsFail.Store(true)
+	e.newService(t, release.Config{})
+	_, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "x"})
+	wantError(t, err, locksteward.ErrRefused, "not known", "log")
+	if err := e.service.Recover(t.Context()); !errors.Is(err, errStops) {
+		t.Errorf("recover: %v", err)
+	}
+	e.stopsFail.Store(false)
+	e.want(t, e.approve(t, ben, e.request(t, ana, "lock:order:1")), locksteward.RequestReleased)
+}
+
+func TestBreakGlass(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	in := release.RequestInput{Target: target, Key: "lock:two:1", Reason: "the shop is down"}
+	e.do(t, "set", in.Key, uuid, "px", minute)
+	_, err := e.service.BreakGlass(t.Context(), eve, in, release.Word{})
+	wantError(t, err, locksteward.ErrRefused, "break-glass")
+	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Word{})
+	wantError(t, err, locksteward.ErrRefused, "no receiver")
+	e.heard.Store(1)
+	waits := e.request(t, ana, in.Key) // gives way
+	noReason := in
+	noReason.Reason = ""
+	_, err = e.service.BreakGlass(t.Context(), breaker, noReason, release.Word{})
+	wantError(t, err, locksteward.ErrInvalid, "reason")
+	r, err := e.service.BreakGlass(t.Context(), breaker, in, release.Word{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.want(t, r, locksteward.RequestReleased)
+	waits.State = locksteward.RequestSuperseded
+	e.want(t, waits, locksteward.RequestSuperseded)
+	told := e.told.of(release.EventBreakGlass)
+	if len(told) != 1 || !told[0].Loud || !r.Evidence.BreakGlass {
+		t.Errorf("told %+v", told)
+	}
+	// Not past what makes a release safe.
+	e.do(t, "set", "lock:order:1", "1")
+	in.Key = "lock:order:1"
+	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Word{})
+	wantError(t, err, locksteward.ErrInvalid, "confirm")
+	in.Key = "lock:off:1"
+	e.do(t, "set", in.Key, uuid, "px", minute)
+	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Word{})
+	wantError(t, err, locksteward.ErrRefused, "does not allow")
+}
+
+func TestResurrectionIsReported(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	r := e.approve(t, ben, e.request(t, ana, "lock:order:1"))
+	look := func() int {
+		t.Helper()
+		if err := e.service.WatchReleased(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return len(e.told.of(release.EventResurrected))
+	}
+	if n := look(); n != 0 {
+		t.Fatalf("%d reports of a lock that is gone", n)
+	}
+	e.newService(t, release.Config{}) // survives a restart
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	if n := look(); n != 1 {
+		t.Fatalf("%d reports, want 1", n)
+	}
+	if n := look(); n != 1 {
+		t.Errorf("reported again")
+	}
+	got := e.trail(t, r.ID)
+	if got[len(got)-1] != "agent release.resurrected resurrected" {
+		t.Errorf("trail %q", got)
+	}
+	// The next holder is no resurrection, and an undo neither.
+	e.do(t, "set", "lock:order:2", uuid, "px", minute)
+	e.approve(t, ben, e.request(t, ana, "lock:order:2"))
+	e.do(t, "set", "lock:order:2", "somebody else", "px", minute)
+	e.do(t, "set", "lock:order:3", uuid, "px", minute)
+	undone := e.approve(t, ben, e.request(t, ana, "lock:order:3"))
+	if _, err := e.service.Undo(t.Context(), ben, undone.ID, "wrong"); err != nil {
+		t.Fatal(err)
+	}
+	if n := look(); n != 1 {
+		t.Errorf("%d reports", n)
+	}
+}
+
+// TestDryRunTouchesNothing: what would be sent is shown, with everything but the
+// token, and neither server nor store has changed.
+func TestDryRunTouchesNothing(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	key := "lock:order:1"
+	e.do(t, "set", key, uuid, "px", minute)
+	before := e.rdb.Dump(t.Context(), key).Val()
+	in := release.RequestInput{Target: target, Key: key, Reason: "look first"}
+	r, preview, err := e.service.DryRun(t.Context(), ana, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !preview.Found || len(preview.Keys) != 3 || preview.Keys[0] != key || !strings.Contains(preview.Script, "carry_out") || r.Evidence.Key != key {
+		t.Errorf("preview %+v", preview)
+	}
+	if all := fmt.Sprintf("%+v %+v", r, preview); strings.Contains(all, uuid) || !strings.Contains(all, "•••") {
+		t.Errorf("the token is shown, or nothing masks it: %s", all)
+	}
+	keys, err := e.rdb.Keys(t.Context(), "*").Result()
+	if err != nil || len(keys) != 1 || e.rdb.Dump(t.Context(), key).Val() != before {
+		t.Errorf("keys %q, %v", keys, err)
+	}
+	if list, err := e.service.List(t.Context(), release.Filter{}); err != nil || len(list) != 0 {
+		t.Errorf("requests %+v, %v", list, err)
+	}
+	_, _, err = e.service.DryRun(t.Context(), ben, in)
+	wantError(t, err, locksteward.ErrRefused, "requester")
+
+	// Of a request it says what changed since.
+	r = e.request(t, ana, key)
+	e.do(t, "pexpire", key, 2*minute)
+	if preview, err = e.service.PreviewRequest(t.Context(), r.ID); err != nil || len(preview.Differences) != 1 || preview.Script != "" {
+		t.Errorf("preview %+v, %v", preview, err)
+	}
+}
+
+// TestRequestForWhatCannotBeReleased names the reason when it is asked for, not
+// when it was approved.
+func TestRequestForWhatCannotBeReleased(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	const a, b = "WEB_01_4711_0f8fad5bd9cb469fa16570867728950e", "WEB_02_17_9f86d081884c7d659a2feaa0c55ad015"
+	e.do(t, "sadd", "lock:order:doc.readers", a, b)
+	e.do(t, "pexpire", "lock:order:doc.readers", minute)
+	_, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:doc.readers", Reason: "x"})
+	wantError(t, err, locksteward.ErrRefused, "2 hold it together", "docs/dialects/distributedlock-readers.md")
+	if got := e.refusals(t); len(got) != 1 {
+		t.Errorf("refusals %+v", got)
+	}
+}
+
+// TestExecutionIsOneRoundTrip: after the look, one script is all that is sent.
+func TestExecutionIsOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t, testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" ~* &* +@all"))
+	proxy := testredis.NewProxy(t, srv.Addr())
+	e := newEnvOn(t, srv.URL(), srv.Client(t), options{url: "redis://" + proxy.Addr(), username: "releaser"})
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	r := e.request(t, ana, "lock:order:1")
+	e.do(t, "config", "resetstat")
+	looked := proxy.Replies()
+	if _, err := e.service.PreviewRequest(t.Context(), r.ID); err != nil { // a look and no script
+		t.Fatal(err)
+	}
+	looked = proxy.Replies() - looked
+	acted := proxy.Replies()
+	e.want(t, e.approve(t, ben, r), locksteward.RequestReleased)
+	acted = proxy.Replies() - acted
+	evals := 0
+	for line := range strings.Lines(e.rdb.Info(t.Context(), "commandstats").Val()) {
+		if rest, ok := strings.CutPrefix(line, "cmdstat_eval:calls="); ok {
+			_, _ = fmt.Sscanf(rest, "%d", &evals)
+		}
+	}
+	if acted != looked+1 || evals != 1 {
+		t.Errorf("a look is %d replies, an act %d, with %d scripts; want one more, and one", looked, acted, evals)
+	}
+	t.Logf("connection and look %d replies, script 1", looked)
+}

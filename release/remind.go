@@ -1,0 +1,64 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// Remind tells once of each request that waits and whose time is over soon.
+func (s *Service) Remind(ctx context.Context) error {
+	list, err := s.store.ListRequests(ctx, []locksteward.RequestState{locksteward.RequestPending}, "", -1)
+	if err != nil {
+		return err
+	}
+	at, before := s.now(), s.settings.Load().cfg.RemindBefore
+	open := map[string]bool{}
+	for _, r := range list {
+		if at.Before(r.ExpiresAt.Add(-before)) || !at.Before(r.ExpiresAt) {
+			continue
+		}
+		open[r.ID] = true
+		if !s.after.wasTold(r.ID) {
+			left := r.ExpiresAt.Sub(at).Round(time.Second)
+			text := fmt.Sprintf("A release still waits for a decision and expires in %s.", left)
+			err := s.note(ctx, change{
+				entries: []locksteward.Entry{entry(at, AgentName, ActionRemind, r, "", detail{Sentence: text})},
+				events:  []Event{eventOf(EventReminder, at, AgentName, r, text)},
+			})
+			if err != nil {
+				return err
+			}
+			s.after.tell(r.ID)
+		}
+	}
+	s.after.forgetTold(open)
+	return nil
+}
+
+func (a *aftermath) wasTold(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.told[id]
+}
+
+func (a *aftermath) tell(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.told == nil {
+		a.told = map[string]bool{}
+	}
+	a.told[id] = true
+}
+
+func (a *aftermath) forgetTold(open map[string]bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id := range a.told {
+		if !open[id] {
+			delete(a.told, id)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+)
+
+// Stops is what admins stopped while the agent runs, besides what the
+// configuration says.
+type Stops struct {
+	// Killed refuses everything but denying and undoing, until it is taken back.
+	Killed   bool      `json:"killed,omitempty"`
+	KilledBy string    `json:"killed_by,omitempty"`
+	KilledAt time.Time `json:"killed_at,omitzero"`
+	// FrozenUntil is until when nothing is released without a person.
+	FrozenUntil time.Time `json:"frozen_until,omitzero"`
+	FrozenBy    string    `json:"frozen_by,omitempty"`
+}
+
+// StopStore keeps a text under a name, with the entries that tell of a change of
+// it in one transaction. A name that it does not have is "".
+type StopStore interface {
+	LoadSetting(ctx context.Context, name string) (string, error)
+	SaveSetting(ctx context.Context, name, value string, entries ...locksteward.Entry) error
+}
+
+// settingStops is the name that [Stops] are kept under.
+const settingStops = "release_stops"
+
+// stops holds what is stopped now.
+type stops struct {
+	store StopStore
+
+	mu     sync.RWMutex
+	loaded bool
+	now    Stops
+}
+
+// load reads what was stopped before a restart. Until that succeeds everything
+// counts as stopped: an emergency stop must outlive a crash.
+func (s *stops) load(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loaded || s.store == nil {
+		return nil
+	}
+	raw, err := s.store.LoadSetting(ctx, settingStops)
+	if err != nil {
+		return err
+	}
+	var now Stops
+	if raw != "" {
+		if err := json.Unmarshal([]byte(raw), &now); err != nil {
+			return fmt.Errorf("read what is stopped: %w", err)
+		}
+	}
+	s.now, s.loaded = now, true
+	return nil
+}
+
+func (s *stops) get() (now Stops, known bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.now, s.loaded || s.store == nil
+}
+
+func (s *stops) killed() error {
+	now, known := s.get()
+	switch {
+	case !known:
+		return refused("it is not known yet whether an admin stopped all releases: the store could not be read since the start; see the log")
+	case now.Killed:
+		return refused("the kill switch is on: %s stopped all releases at %s; an admin can turn it off (locksteward release kill-switch off)",
+			now.KilledBy, now.KilledAt.UTC().Format(time.RFC3339))
+	default:
+		return nil
+	}
+}
+
+// frozenUntil is the end of an admin's freeze that holds at a time; zero for
+// none.
+func (s *stops) frozenUntil(at time.Time) time.Time {
+	if now, _ := s.get(); at.Before(now.FrozenUntil) {
+		return now.FrozenUntil
+	}
+	return time.Time{}
+}
+
+// Stops returns what admins stopped.
+func (s *Service) Stops() Stops {
+	now, _ := s.stops.get()
+	return now
+}
+
+// SetKillSwitch stops all releases or lets them go on; what the configuration
+// says holds besides. It outlives a restart. An admin may; the reason goes into
+// the audit trail.
+func (s *Service) SetKillSwitch(ctx context.Context, actor Actor, on bool, reason string) error {
+	return s.stop(ctx, actor, ActionKillSwitch, reason, onOff(on), func(now *Stops, at time.Time) string {
+		now.Killed, now.KilledBy, now.KilledAt = on, "", time.Time{}
+		if !on {
+			return actor.Name + " turned the kill switch off: releases go on."
+		}
+		now.KilledBy, now.KilledAt = actor.Name, at
+		return actor.Name + " turned the kill switch on: nothing is released."
+	})
+}
+
+// SetFreeze keeps the agent from releasing anything without a person until a
+// time; the zero time ends that. An admin may.
+func (s *Service) SetFreeze(ctx context.Context, actor Actor, until time.Time, reason string) error {
+	return s.stop(ctx, actor, ActionFreeze, reason, onOff(!until.IsZero()), func(now *Stops, _ time.Time) string {
+		now.FrozenUntil, now.FrozenBy = until.UTC(), actor.Name
+		if until.IsZero() {
+			now.FrozenBy = ""
+			return actor.Name + " ended the freeze of releases."
+		}
+		return actor.Name + " froze releases without a person until " + until.UTC().Format(time.RFC3339) + "."
+	})
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome string, alter func(*Stops, time.Time) string) error {
+	if err := actor.checkName(); err != nil {
+		return err
+	}
+	if err := actor.may(RoleAdmin); err != nil {
+		return s.refuse(ctx, actor, action, "", "", "", reason, err)
+	}
+	reason, err := cleanReason(reason)
+	if err != nil {
+		return err
+	}
+	if err := s.stops.load(ctx); err != nil {
+		return err
+	}
+	at := s.now().UTC()
+	var with change
+	said, err := s.stops.change(alter, at, func(next Stops, said string) error {
+		e := locksteward.Entry{
+			At: at, Actor: actor.Name, Action: action, Reason: reason, Outcome: outcome, Detail: detail{Sentence: said}.json(),
+		}
+		with = change{entries: []locksteward.Entry{e}, events: []Event{{
+			ID: action + "/" + at.Format(time.RFC3339Nano), Kind: EventStopped, At: at, Actor: actor.Name, Text: said,
+		}}}
+		if s.stops.store == nil {
+			return s.store.AppendEntries(ctx, with.lines()...)
+		}
+		raw, err := json.Marshal(next)
+		if err != nil {
+			return err
+		}
+		return s.stops.store.SaveSetting(ctx, settingStops, string(raw), with.lines()...)
+	})
+	if err != nil {
+		return err
+	}
+	s.log.Warn("releases were stopped or let go on", zap.String("what", said))
+	s.announce(with.events)
+	return nil
+}
+
+// change alters what is stopped once save has kept it.
+func (s *stops) change(alter func(*Stops, time.Time) string, at time.Time, save func(next Stops, said string) error) (said string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.now
+	said = alter(&next, at)
+	if err := save(next, said); err != nil {
+		return "", err
+	}
+	s.now = next
+	return said, nil
+}

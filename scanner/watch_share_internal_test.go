@@ -1,0 +1,52 @@
+package scanner
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// TestRoundsTakeHalfOfTheBudget: looking again at locks that nobody tells of is
+// held to half of max_server_share; what a push told of is booked apart.
+func TestRoundsTakeHalfOfTheBudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatcher(&Scanner{log: zap.NewNop(), budget: newBudget(0.1)})
+		n := &nodeWatch{w: w, reads: newReadCost()}
+		call := func(r *reader) {
+			if err := r.call(t.Context(), 1, func() error { time.Sleep(10 * time.Microsecond); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		call(n.reader(nil))
+		if began := time.Now(); w.rounds.wait(t.Context()) != nil || time.Since(began) != 0 {
+			t.Error("a round waits for what a push told of")
+		}
+		if err := w.gaze.wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+
+		began := time.Now()
+		var worked time.Duration
+		for range 50 {
+			call(n.reader(w.rounds))
+			worked += n.reads.of(1, 10*time.Microsecond)
+			for _, b := range []*budget{w.gaze, w.rounds} {
+				if err := b.wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if share := float64(worked) / float64(time.Since(began)); share > 0.05001 || share < 0.049 {
+			t.Errorf("rounds took %.4f of the server's time, want at most half of 0.1", share)
+		}
+	})
+	without := newWatcher(&Scanner{log: zap.NewNop(), budget: newBudget(1)})
+	without.rounds.spend(work{took: time.Hour, latency: 1, memory: 1})
+	if err := without.rounds.wait(context.Background()); err != nil || without.gaze.share != 1 {
+		t.Errorf("without a limit: %v", err)
+	}
+}

@@ -1,0 +1,158 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"modernc.org/sqlite" // and the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+var onSQLite = &backend{
+	name:    "sqlite",
+	number:  "INTEGER",
+	atOnce:  20,
+	now:     "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+	known:   `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'`,
+	bytes:   `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`,
+	explain: explainSQLite,
+}
+
+// busyTimeout is how long a write waits for another program's lock on the
+// file, a backup for instance, before it is an error.
+const busyTimeout = 5 * time.Second
+
+// readers is how many reads run beside the one writer.
+const readers = 4
+
+// openSQLite opens the pools: one connection that writes, a few that read.
+func (s *Store) openSQLite(path string, busy time.Duration) error {
+	s.name, s.file, s.on = path, path, onSQLite
+	if path != memoryPath {
+		lock, err := s.prepareFile()
+		if err != nil {
+			return err
+		}
+		s.closers = append(s.closers, lock)
+	}
+	write, err := sql.Open("sqlite", driverDSN(path, busy, "_txlock=immediate"))
+	if err != nil {
+		return s.explain("open store", err)
+	}
+	write.SetMaxOpenConns(1)
+	s.write = &pool{write, onSQLite}
+	if path == memoryPath {
+		// Each connection to :memory: would be a database of its own.
+		s.read = s.write
+		return nil
+	}
+	read, err := sql.Open("sqlite", driverDSN(path, busy, "_pragma=query_only(1)"))
+	if err != nil {
+		return s.explain("open store", err)
+	}
+	read.SetMaxOpenConns(readers)
+	read.SetMaxIdleConns(readers)
+	s.read = &pool{read, onSQLite}
+	return nil
+}
+
+// readSQLite opens a file to look at it, beside an agent that uses it.
+func (s *Store) readSQLite(path string) error {
+	s.name, s.file, s.on = path, path, onSQLite
+	db, err := sql.Open("sqlite", driverDSN(path, busyTimeout, "mode=rw"))
+	if err != nil {
+		return s.explain("open store", err)
+	}
+	db.SetMaxOpenConns(1)
+	s.read = &pool{db, onSQLite}
+	return nil
+}
+
+func driverDSN(path string, busy time.Duration, extra string) string {
+	name := (&url.URL{Path: path}).EscapedPath()
+	return fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&%s",
+		name, busy.Milliseconds(), extra)
+}
+
+// prepareFile makes the folder and the file with narrow modes, and takes the
+// lock that keeps a second agent out. SQLite gives its -wal and -shm files the
+// mode of the file itself.
+func (s *Store) prepareFile() (io.Closer, error) {
+	if dir := filepath.Dir(s.file); dir != "." {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, s.unopened(fmt.Errorf("create folder of store: %w; make it writable for this user or set store.dsn to another path", err))
+		}
+	}
+	lock, err := lockFile(s.file + ".lock")
+	if err != nil {
+		return nil, s.unopened(err)
+	}
+	f, err := os.OpenFile(s.file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, errors.Join(
+			s.unopened(fmt.Errorf("open store: %w; make the file writable for this user or set store.dsn to another path", err)),
+			lock.Close())
+	}
+	if err := f.Close(); err != nil {
+		return nil, errors.Join(s.unopened(fmt.Errorf("open store: %w", err)), lock.Close())
+	}
+	return lock, nil
+}
+
+// unopened gives an error of the file system its kind; the text says what to do
+// already.
+func (s *Store) unopened(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &kindError{ErrFull, err}
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		return &kindError{ErrReadOnly, err}
+	default:
+		return err
+	}
+}
+
+// kindError is an error that says all in its own text and has a kind besides.
+type kindError struct{ kind, err error }
+
+func (e *kindError) Error() string   { return e.err.Error() }
+func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
+
+func explainSQLite(s *Store, err error) *Error {
+	driver, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return nil
+	}
+	e := &Error{Err: err}
+	dir := filepath.Dir(s.file)
+	// The low byte is the primary result code; above it stands the detail.
+	switch driver.Code() & 0xff {
+	case sqlite3.SQLITE_FULL:
+		e.Kind, e.Reason = ErrFull, "no space left"
+		e.Hint = fmt.Sprintf("free space on the disk of %q: nothing accepted before is lost, nothing is released until then", dir)
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+		e.Kind, e.Reason = ErrReadOnly, "the file cannot be written"
+		e.Hint = fmt.Sprintf("make %q and its folder writable for this user, or remount it read-write", s.file)
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		e.Kind, e.Reason = ErrBusy, "another program keeps the file locked"
+		e.Hint = "end the other program (an open sqlite3 shell, a backup) and try again"
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		e.Kind, e.Reason = ErrDamaged, "the file is damaged or not a database"
+		e.Hint = fmt.Sprintf("move %q away and restore the last backup; without one the agent starts with an empty store", s.file)
+	case sqlite3.SQLITE_IOERR:
+		e.Kind, e.Reason = ErrAway, "the disk gave an error"
+		e.Hint = fmt.Sprintf("check the disk and the free space of %q", dir)
+	case sqlite3.SQLITE_CANTOPEN:
+		e.Kind, e.Reason = ErrAway, "the file cannot be opened"
+		e.Hint = fmt.Sprintf("check that %q exists and that this user may write there", dir)
+	}
+	return e
+}

@@ -72,7 +72,10 @@ func (n *nodeWatch) watch(ctx context.Context) {
 	defer tried()
 	for n.w.allowed(ctx) == nil {
 		p, err := n.open(ctx)
-		tried()
+		if errors.Is(err, errRefused) {
+			n.without(err)
+		}
+		tried() // whoever waited for it finds the state as it is
 		switch {
 		case err == nil:
 			wait = rebuildFirst
@@ -81,7 +84,6 @@ func (n *nodeWatch) watch(ctx context.Context) {
 			<-p.ended
 			n.fault(ctx, err)
 		case errors.Is(err, errRefused):
-			n.without(err)
 			n.pause(ctx, retryRefused)
 		default:
 			n.w.log.Debug("watch is not set up", zap.String("node", n.addr), zap.Error(err))

@@ -137,7 +137,7 @@ func TestPacerKeepsCallsShort(t *testing.T) {
 			took = time.Duration(count) * perKey
 			p.scanned(count, net+took)
 		}
-		if limit := 500 * time.Microsecond; took > limit && p.count > minCount {
+		if limit := 300 * time.Microsecond; took > limit && p.count > minCount {
 			t.Errorf("%s: COUNT %d keeps the server for %s, want at most %s", name, p.count, took, limit)
 		}
 		if p.count > maxCount || p.count < minCount {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -36,7 +37,7 @@ func Compile(source string) (*Program, error) {
 	case len(source) > MaxSource:
 		return nil, &Error{Source: source, Line: 1, Column: 1, Problem: fmt.Sprintf("the expression has %d bytes, %d are the limit", len(source), MaxSource), Remedy: "split it into several rules"}
 	}
-	checked, issues := e.Compile(source)
+	checked, issues := check(e, source)
 	if err := issues.Err(); err != nil {
 		return nil, explain(source, issues)
 	}
@@ -59,6 +60,17 @@ func Compile(source string) (*Program, error) {
 		return nil, &Error{Source: source, Line: 1, Column: 1, Problem: err.Error(), Remedy: "docs/expressions.md has what there is"}
 	}
 	return &Program{source: source, program: p, facts: pathsOf(checked.NativeRep().Expr()), cost: cost.Max, crossings: crossings(e, checked)}, nil
+}
+
+// checking lets one goroutine at a time check an expression: in cel-go 0.33.2 the
+// first undeclared name sets checker.Env.catalog while a comprehension copies it
+// unguarded (checker/env.go, Catalog and cloneWithDecls).
+var checking sync.Mutex
+
+func check(e *cel.Env, source string) (*cel.Ast, *cel.Issues) {
+	checking.Lock()
+	defer checking.Unlock()
+	return e.Compile(source)
 }
 
 // Source is the expression as it was written.

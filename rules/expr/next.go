@@ -59,7 +59,7 @@ func part(e *cel.Env, whole *ast.AST, x ast.Expr) (cel.Program, bool) {
 	if err != nil {
 		return nil, false
 	}
-	checked, issues := e.Compile(source)
+	checked, issues := check(e, source)
 	if issues.Err() != nil {
 		return nil, false
 	}

@@ -96,6 +96,9 @@ type Claim struct {
 	// when it took this one, exact bytes.
 	Session string
 	Holding []string
+	// EndsWithHeartbeat: the holder gives up when it cannot keep its heartbeat
+	// (lock.Options.EndWithHeartbeat).
+	EndsWithHeartbeat bool
 }
 
 // Observation is what one look saw of one key.

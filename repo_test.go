@@ -100,9 +100,14 @@ var imports = map[string][]string{
 	"internal/testredis": {"internal/redisproc"},
 	"internal/lockuser":  {"lock"},
 	"internal/users":     {"."},
+	"internal/signin":    {".", "internal/users"},
+	"internal/testoidc":  {},
+	"internal/oidclogin": {".", "internal/signin", "internal/users"},
+	"internal/access":    {"class", "release", "internal/users"},
 	"internal/report":    {".", "api", "class"},
 	"internal/initcfg":   {".", "class", "internal/report"},
 	"internal/apiclient": {".", "api"},
+	"internal/audit":     {".", "api", "alert", "store"},
 	"scanner":            {".", "class", "dialect", "lock/record", "internal/connect"},
 	"rules/expr":         {".", "class", "internal/spell"},
 	"rules":              {".", "class", "rules/expr"},
@@ -111,14 +116,14 @@ var imports = map[string][]string{
 	"store":              {".", "scanner", "release", "internal/report"},
 	"release":            {".", "class", "dialect", "lock/record", "internal/connect"},
 	"release/model":      {},
-	"console":            {".", "api", "internal/users"},
-	"config":             {".", "class", "scanner", "rules", "rules/expr", "exporter", "alert", "release", "store", "console", "internal/connect", "internal/spell"},
-	"internal/agent":     {".", "api", "class", "config", "console", "dialect", "exporter", "alert", "release", "rules", "scanner", "store", "internal/connect", "internal/report", "internal/users"},
+	"console":            {".", "api", "internal/oidclogin", "internal/signin", "internal/users"},
+	"config":             {".", "class", "scanner", "rules", "rules/expr", "exporter", "alert", "release", "store", "internal/access", "internal/audit", "console", "internal/connect", "internal/spell", "internal/users"},
+	"internal/agent":     {".", "api", "class", "config", "console", "dialect", "exporter", "alert", "release", "rules", "scanner", "store", "internal/audit", "internal/connect", "internal/report", "internal/signin", "internal/users"},
 	"internal/demo":      {".", "api", "class", "config", "internal/agent", "internal/apiclient", "internal/connect", "internal/lockuser", "internal/redisproc", "internal/users", "lock"},
 	"internal/recording": {".", "class", "rules"},
 	"internal/unlock":    {".", "api", "dialect", "release", "internal/connect"},
 	"internal/scan":      {".", "api", "class", "dialect", "rules", "scanner", "internal/connect", "internal/initcfg", "internal/report", "internal/unlock"},
-	"cmd/locksteward":    {".", "api", "class", "config", "exporter", "internal/agent", "internal/apiclient", "internal/connect", "internal/demo", "internal/initcfg", "internal/recording", "internal/scan", "internal/unlock", "internal/users", "rules", "scanner", "store"},
+	"cmd/locksteward":    {".", "api", "class", "config", "exporter", "internal/access", "internal/agent", "internal/apiclient", "internal/audit", "internal/connect", "internal/demo", "internal/initcfg", "internal/recording", "internal/scan", "internal/unlock", "internal/users", "rules", "scanner", "store"},
 }
 
 // outside names the packages that may use a library directly; others go through
@@ -134,6 +139,8 @@ var outside = map[string][]string{
 	"gopkg.in/yaml.v3":                       {"config", "internal/users"},
 	"github.com/robfig/cron":                 {"scanner"},
 	"github.com/alicebob/miniredis":          {"internal/demo"},
+	"github.com/coreos/go-oidc":              {"internal/oidclogin"},
+	"golang.org/x/oauth2":                    {"internal/oidclogin"},
 }
 
 func TestImportTable(t *testing.T) {

@@ -15,9 +15,7 @@ import (
 // Config says who is told.
 type Config struct {
 	Receivers []Receiver `yaml:"receivers"`
-	// QueueSize bounds the transitions that wait for one receiver.
-	QueueSize int `yaml:"queue_size"`
-	// DrainTimeout bounds how long a shutdown waits for deliveries.
+	// DrainTimeout bounds how long a shutdown sends what is due.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
 }
 
@@ -52,7 +50,6 @@ type Webhook struct {
 
 // Defaults of what a configuration leaves out.
 const (
-	DefaultQueueSize    = 10_000
 	DefaultDrainTimeout = 10 * time.Second
 	DefaultTimeout      = 10 * time.Second
 	DefaultMaxAttempts  = 100
@@ -63,7 +60,6 @@ const (
 func DefaultConfig() Config { return Config{}.withDefaults() }
 
 func (c Config) withDefaults() Config {
-	c.QueueSize = cmp.Or(c.QueueSize, DefaultQueueSize)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	c.Receivers = slices.Clone(c.Receivers)
 	for i, r := range c.Receivers {
@@ -88,9 +84,6 @@ func (c Config) Validate() error {
 	c = c.withDefaults()
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.QueueSize < 1 || c.QueueSize > 1_000_000 {
-		bad("queue_size: must be 1 to 1000000, got %d", c.QueueSize)
-	}
 	if c.DrainTimeout < 0 || c.DrainTimeout > 5*time.Minute {
 		bad("drain_timeout: must be 0s to 5m, got %s", c.DrainTimeout)
 	}

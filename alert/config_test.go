@@ -50,8 +50,7 @@ func TestConfigOfTheDesign(t *testing.T) {
 
 func TestValidateReportsAllProblems(t *testing.T) {
 	t.Parallel()
-	err := decode(t, `queue_size: -1
-drain_timeout: 1h
+	err := decode(t, `drain_timeout: 1h
 receivers:
   - {name: "bad name", lang: fr}
   - {name: a, webhook: {}}
@@ -66,7 +65,6 @@ receivers:
 		t.Fatal("valid")
 	}
 	for _, want := range []string{
-		"queue_size: must be 1 to 1000000, got -1",
 		"drain_timeout: must be 0s to 5m, got 1h0m0s",
 		`receivers[0].name: must be 1 to 63 letters, digits or . _ -, got "bad name"`,
 		`receivers[0].lang: must be en or zh, got "fr"`,
@@ -99,7 +97,7 @@ func TestNewReportsAllFiles(t *testing.T) {
   - {name: b, webhook: {url_file: `+file(t, "  \n")+`}}
   - {name: c, webhook: {url_file: `+file(t, "s3cr3t")+`, secret_files: [`+file(t, "whsec_s3cr3t")+`]}}
 `)
-	_, err := New(zap.NewNop(), c, Hooks{})
+	_, err := New(zap.NewNop(), c, &box{}, Hooks{})
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -114,7 +112,7 @@ func TestNewReportsAllFiles(t *testing.T) {
 	if strings.Contains(err.Error(), "s3cr3t") {
 		t.Errorf("the error shows a secret:\n%v", err)
 	}
-	if _, err := New(zap.NewNop(), Config{QueueSize: -1}, Hooks{}); err == nil {
+	if _, err := New(zap.NewNop(), Config{DrainTimeout: -1}, &box{}, Hooks{}); err == nil {
 		t.Error("New does not validate")
 	}
 }

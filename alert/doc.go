@@ -1,17 +1,23 @@
-// Package alert tells people: it turns transitions of findings into webhook
-// messages and delivers them to each receiver in order.
+// Package alert tells people: it turns transitions of findings and events of
+// releases into messages, and delivers those of an outbox to each receiver.
+//
+// [Sender.Findings] and [Sender.Release] make the messages, one for each event and
+// receiver; whoever writes the change that they tell of writes them with it, in
+// one transaction. [Sender.Run] claims them from there.
 //
 // # Guarantees
 //
-//   - [Dispatcher.Notify] never waits for the network.
-//   - For one finding, a receiver gets transitions in their order: a resolve
-//     never before its fire, and no resolve at all for a fire that certainly did
-//     not reach it.
-//   - A message keeps its id and its bytes over all attempts. An attempt that
-//     may have arrived is repeated, so that a receiver can see an id twice.
-//   - One slow or dead receiver delays no other.
-//   - Nothing is dropped silently: whatever is given up is counted through
-//     [Hooks] and logged.
+//   - What the outbox took is delivered, or given up where [Outbox.Bury] keeps it
+//     for a replay: also over a restart and a kill -9 of the agent.
+//   - For one finding, and for one request, a receiver gets events in their order:
+//     a resolve never before its fire. While the agent runs it gets no resolve for
+//     a fire that certainly did not reach it.
+//   - A message keeps its id and its bytes over all attempts, restarts and replays.
+//     An attempt that may have arrived is repeated, so that a receiver can see an
+//     id twice.
+//   - One slow or dead receiver delays no other, and one message that a receiver
+//     does not take delays only those of its own finding or request.
+//   - Nothing is given up silently: it is counted through [Hooks] and logged.
 //   - A receiver's URL and secrets are in no log line and no error; only scheme
 //     and host are.
 //   - No redirect is followed, no proxy of the environment is used, and an
@@ -20,22 +26,22 @@
 //
 // # Not guaranteed
 //
-// The queue is in memory and bounded: what a crash or the bound takes is lost.
-// A message that its receiver keeps answering with 5xx holds up those behind it
-// until max_attempts or max_age.
 // Success is a 2xx status; what the receiver does with the message is its own.
+// While the outbox does not work, a receiver for which nothing waited there is
+// told from memory ([Sender.Spare]); a crash takes what is only there.
 //
 // # Concurrency
 //
-// [Dispatcher.Run] owns one goroutine for each receiver and returns after they
-// ended. All methods are safe for concurrent use.
+// [Sender.Run] owns one goroutine for each receiver and one for each message under
+// way, and returns after they ended. All methods are safe for concurrent use.
 //
 // # Failure
 //
-// Connection faults, timeouts, 408, 425, 429 and 5xx are retried with
-// exponential backoff and full jitter, not sooner than Retry-After says, until
-// max_attempts or max_age; other 4xx and all 3xx are given up at once. On
-// shutdown the queues are drained for at most drain_timeout.
+// Whatever another attempt may mend is repeated with exponential backoff and full
+// jitter, not sooner than Retry-After says, until max_attempts or max_age. When
+// three messages in a row did not arrive the receiver is left alone, and one
+// message at a time finds out whether it works again. On shutdown what is due is
+// sent for at most drain_timeout; the rest waits for the next start.
 //
 // docs/webhook.md is the receiver's side of all this.
 package alert

@@ -65,7 +65,7 @@ func (c *counts) all() map[string]int {
 	return out
 }
 
-// attempt is one call of a fake sender.
+// attempt is one call of a fake transport.
 type attempt struct {
 	at   time.Time
 	id   string
@@ -123,31 +123,50 @@ func refusing(reason Reason) error {
 	return &DeliveryError{Reason: reason, Endpoint: "https://h", Err: context.DeadlineExceeded}
 }
 
-// dispatcherOf builds a dispatcher over fake senders, receivers named a, b, ...
-func dispatcherOf(t *testing.T, cfg Config, hooks Hooks, senders ...sender) *Dispatcher {
+// postOf builds a sender over fake transports, receivers named a, b, ...
+func postOf(t *testing.T, hooks Hooks, outs ...transport) *post {
 	t.Helper()
-	log := zaptest.NewLogger(t)
-	for i := range senders {
-		cfg.Receivers = append(cfg.Receivers, Receiver{Name: string(rune('a' + i)), Webhook: &Webhook{URL: "https://h"}})
-	}
-	cfg = cfg.withDefaults()
-	d := &Dispatcher{log: log, drain: cfg.DrainTimeout}
-	for i, s := range senders {
-		d.receivers = append(d.receivers, newReceiver(log, cfg, cfg.Receivers[i], hooks, s))
-	}
-	return d
+	return postWith(t, Webhook{}, hooks, outs...)
 }
 
-// running starts Run and returns a function that ends it and waits.
-func running(t *testing.T, d *Dispatcher) (stop func()) {
+// postWith is postOf with the caps of a webhook.
+func postWith(t *testing.T, caps Webhook, hooks Hooks, outs ...transport) *post {
 	t.Helper()
+	p := &post{t: t, box: &box{}}
+	s := &Sender{log: zaptest.NewLogger(t), box: p.box, hooks: hooks, changed: make(chan struct{}, 1)}
+	p.Sender = s
+	p.turn(caps, outs...)
+	return p
+}
+
+// turn has the receivers a, b, ... lead to other places, as a reload does.
+func (p *post) turn(caps Webhook, outs ...transport) {
+	caps.URL = "https://h"
+	var cfg Config
+	for i := range outs {
+		cfg.Receivers = append(cfg.Receivers, Receiver{Name: string(rune('a' + i)), Webhook: &caps})
+	}
+	cfg = cfg.withDefaults()
+	var to []addressee
+	var all []*destination
+	for i, out := range outs {
+		w := cfg.Receivers[i].Webhook
+		to = append(to, addressee{cfg.Receivers[i].Name, "en"})
+		all = append(all, &destination{out: out, timeout: w.Timeout, maxAttempts: w.MaxAttempts, maxAge: w.MaxAge})
+	}
+	p.apply(cfg.DrainTimeout, to, all)
+}
+
+// run starts Run and returns a function that ends it and waits.
+func (p *post) run() (stop func()) {
+	p.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx) }()
+	go func() { done <- p.Run(ctx) }()
 	return func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Error(err)
+			p.t.Error(err)
 		}
 	}
 }

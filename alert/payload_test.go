@@ -38,24 +38,55 @@ func samples(t *testing.T) map[string][]byte {
 	class.EventID = "ev10"
 	class.Finding.Rule = "holder/shared-token"
 	out := map[string][]byte{}
-	for name, batch := range map[string][]locksteward.Transition{
-		"firing": {full}, "resolved": {ended}, "several": {hostile, class},
-	} {
-		var qs []queued
-		for _, tr := range batch {
-			qs = append(qs, queued{t: tr, fp: tr.Finding.Fingerprint()})
-		}
-		m, err := compose("ops", "en", qs)
+	take := func(name string, m Message, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		var pretty bytes.Buffer
-		if err := json.Indent(&pretty, m.body, "", "  "); err != nil {
+		if err := json.Indent(&pretty, m.Body, "", "  "); err != nil {
 			t.Fatal(err)
 		}
 		out[name] = append(pretty.Bytes(), '\n')
 	}
+	ops := addressee{"ops", "en"}
+	for name, batch := range map[string][]locksteward.Transition{
+		"firing": {full}, "resolved": {ended}, "several": {hostile, class},
+	} {
+		var list []sequenced
+		for _, tr := range batch {
+			list = append(list, sequenced{tr, tr.Seq})
+		}
+		m, err := tellFindings(ops, list...)
+		take(name, m, err)
+	}
+	m, err := tellRelease(ops, glass(), 12)
+	take("release", m, err)
+	m, err = tellRelease(ops, Notice{
+		EventID: "release.breaker/main/1", Kind: "release.breaker", At: full.At, Actor: "agent", Target: "redis",
+		Text: "20 locks look dead at once: nothing is released without a person.",
+	}, 13)
+	take("breaker", m, err)
+	m, err = tellTest("ops", "ana", full.At, 14)
+	take("test", m, err)
 	return out
+}
+
+// glass is a break-glass release with all that a request can have.
+func glass() Notice {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	return Notice{
+		EventID: "r-1/release.break_glass", Kind: "release.break_glass", At: at, Actor: "ana", Target: "redis", Loud: true,
+		Text: "ana broke the glass: a lock is released without another person.",
+		Request: locksteward.Request{
+			ID: "r-1", State: locksteward.RequestApproved, EvidenceHash: "sha256:e1", Requester: "ana", Reason: "checkout is down",
+			CreatedAt: at, ExpiresAt: at.Add(time.Hour), FinishedAt: at.Add(time.Second), Outcome: "Released; 2 waiters woken.",
+			Decisions: []locksteward.Decision{{By: "ana", Approve: true, Reason: "checkout is down", At: at, EvidenceHash: "sha256:e1"}},
+			Evidence: locksteward.Evidence{
+				Target: "redis", Key: "lock:order:\xff", Class: "orders", Dialect: "token", Identity: locksteward.IdentityStrong,
+				TokenDigest: "hmac-sha256:00", Findings: []string{"ttl/none"}, HolderAlive: true, BreakGlass: true, Of: "r-0",
+			},
+		},
+	}
 }
 
 func TestPayloadGolden(t *testing.T) {
@@ -86,7 +117,7 @@ func TestDocumentShowsTheGoldens(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(doc)
-	for _, name := range []string{"firing", "resolved"} {
+	for _, name := range []string{"firing", "resolved", "release"} {
 		example := string(samples(t)[name])
 		block := regexp.MustCompile("(?s)<!-- example: " + name + " -->\n```json\n.*?```")
 		want := "<!-- example: " + name + " -->\n```json\n" + example + "```"
@@ -133,6 +164,9 @@ func TestPayloadMatchesItsSchema(t *testing.T) {
 	for name, body := range map[string]string{
 		"no id":       `{"version":"1","type":"findings.firing","seq":1,"timestamp":"2026-03-01T12:00:00Z","status":"firing","findings":[]}`,
 		"not v1":      `{"version":"2","type":"findings.firing","id":"msg_00000000000000000000000000000000","seq":1,"timestamp":"2026-03-01T12:00:00Z","status":"firing","findings":[]}`,
+		"two at once": `{"version":"1","type":"test","id":"msg_00000000000000000000000000000000","seq":1,"timestamp":"2026-03-01T12:00:00Z","text":"","status":"firing","findings":[]}`,
+		"no request":  `{"version":"1","type":"release.final","id":"msg_00000000000000000000000000000000","seq":1,"timestamp":"2026-03-01T12:00:00Z","release":{"request":{}}}`,
+		"quiet":       `{"version":"1","type":"release.break_glass","id":"msg_00000000000000000000000000000000","seq":1,"timestamp":"2026-03-01T12:00:00Z","loud":false,"release":{"event_id":"e","seq":1,"at":"2026-03-01T12:00:00Z","actor":"ana","text":"x"}}`,
 		"other types": `{"version":1,"type":[],"id":{},"seq":"1","timestamp":0,"status":true,"findings":[{}]}`,
 	} {
 		var v any
@@ -154,6 +188,19 @@ func (s schema) check(rule map[string]any, v any, at string) (problems []string)
 	for keyword, arg := range rule {
 		switch keyword {
 		case "$schema", "$id", "$defs", "title", "description", "examples", "format":
+		case "oneOf":
+			var fits int
+			var all []string
+			for i, one := range arg.([]any) {
+				found := s.check(one.(map[string]any), v, fmt.Sprintf("%s (%d)", at, i))
+				if len(found) == 0 {
+					fits++
+				}
+				all = append(all, found...)
+			}
+			if fits != 1 {
+				bad("fits %d of the alternatives: %s", fits, strings.Join(all, "; "))
+			}
 		case "$ref":
 			name := strings.TrimPrefix(arg.(string), "#/$defs/")
 			problems = append(problems, s.check(s.root["$defs"].(map[string]any)[name].(map[string]any), v, at)...)
@@ -224,6 +271,9 @@ func hasType(v any, name string) bool {
 	case "string":
 		_, ok := v.(string)
 		return ok
+	case "boolean":
+		_, ok := v.(bool)
+		return ok
 	case "integer":
 		n, ok := v.(float64)
 		return ok && n == float64(int64(n))
@@ -235,15 +285,15 @@ func hasType(v any, name string) bool {
 func TestMessageIDIsOfReceiverAndEvents(t *testing.T) {
 	t.Parallel()
 	id := func(receiver string, transitions ...locksteward.Transition) string {
-		var qs []queued
-		for _, tr := range transitions {
-			qs = append(qs, queued{t: tr})
+		var list []sequenced
+		for i, tr := range transitions {
+			list = append(list, sequenced{tr, uint64(time.Now().UnixNano() + int64(i))}) // another place, the same message
 		}
-		m, err := compose(receiver, "en", qs)
+		m, err := tellFindings(addressee{receiver, "en"}, list...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m.id
+		return m.ID
 	}
 	first := id("a", fire("k", 1))
 	if again := id("a", fire("k", 1)); again != first {
@@ -255,5 +305,20 @@ func TestMessageIDIsOfReceiverAndEvents(t *testing.T) {
 	slices.Sort(others)
 	if len(slices.Compact(others)) != 5 || slices.Contains(others, first) {
 		t.Errorf("ids collide: %v", others)
+	}
+}
+
+// A message has the evidence's hash and never a token or its digest.
+func TestNoTokenInAMessage(t *testing.T) {
+	t.Parallel()
+	m, err := tellRelease(addressee{"ops", "en"}, glass(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body := string(m.Body); strings.Contains(body, "token_digest") || strings.Contains(body, "hmac-sha256") || !strings.Contains(body, "sha256:e1") {
+		t.Errorf("got %s", body)
+	}
+	if m.Ordering != "r-1" || TypeOf(m.Body) != "release.break_glass" || TypeOf([]byte("{")) != "" {
+		t.Errorf("ordering %q, type %q", m.Ordering, TypeOf(m.Body))
 	}
 }

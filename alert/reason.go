@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -20,28 +21,29 @@ type Reason string
 
 // The reasons, a closed set.
 const (
-	ReasonOK        Reason = "ok"
-	ReasonTimeout   Reason = "timeout"
-	ReasonRefused   Reason = "refused"
-	ReasonReset     Reason = "reset"
-	ReasonDNS       Reason = "dns"
-	ReasonTLS       Reason = "tls"
-	ReasonBlocked   Reason = "blocked" // an address that allow_private does not permit
-	Reason3xx       Reason = "http_3xx"
-	Reason4xx       Reason = "http_4xx"
-	Reason429       Reason = "http_429"
-	Reason5xx       Reason = "http_5xx"
-	ReasonQueueFull Reason = "queue_full"
-	ReasonShutdown  Reason = "shutdown"
-	ReasonNoFire    Reason = "no_fire" // a resolve whose fire did not arrive
-	ReasonOther     Reason = "other"
+	ReasonOK       Reason = "ok"
+	ReasonTimeout  Reason = "timeout"
+	ReasonRefused  Reason = "refused"
+	ReasonReset    Reason = "reset"
+	ReasonDNS      Reason = "dns"
+	ReasonTLS      Reason = "tls"
+	ReasonBlocked  Reason = "blocked" // an address that allow_private does not permit
+	Reason3xx      Reason = "http_3xx"
+	Reason4xx      Reason = "http_4xx"
+	Reason429      Reason = "http_429"
+	Reason5xx      Reason = "http_5xx"
+	ReasonShutdown Reason = "shutdown" // cut short; sent again after the restart
+	ReasonNoFire   Reason = "no_fire"  // a resolve whose fire did not arrive
+	ReasonTooOld   Reason = "too_old"  // the receiver took nothing for max_age
+	ReasonRemoved  Reason = "removed"  // its receiver is configured no longer
+	ReasonOther    Reason = "other"
 )
 
 // Reasons returns all reasons, for pre-initialised metrics.
 func Reasons() []Reason {
 	return []Reason{
 		ReasonOK, ReasonTimeout, ReasonRefused, ReasonReset, ReasonDNS, ReasonTLS, ReasonBlocked, Reason3xx,
-		Reason4xx, Reason429, Reason5xx, ReasonQueueFull, ReasonShutdown, ReasonNoFire, ReasonOther,
+		Reason4xx, Reason429, Reason5xx, ReasonShutdown, ReasonNoFire, ReasonTooOld, ReasonRemoved, ReasonOther,
 	}
 }
 
@@ -51,8 +53,7 @@ const (
 	OutcomeDelivered = "delivered"
 	// OutcomeRetried is one attempt that failed and will be repeated.
 	OutcomeRetried = "retried"
-	// OutcomeDropped is one message, or one transition that was never put into
-	// a message, that was given up.
+	// OutcomeDropped is one message that was given up; it can be replayed.
 	OutcomeDropped = "dropped"
 )
 
@@ -60,7 +61,7 @@ const (
 // receiver's application.
 func (r Reason) missed() bool {
 	switch r {
-	case ReasonRefused, ReasonDNS, ReasonTLS, ReasonBlocked, Reason3xx, Reason4xx, Reason429, ReasonQueueFull:
+	case ReasonRefused, ReasonDNS, ReasonTLS, ReasonBlocked, Reason3xx, Reason4xx, Reason429:
 		return true
 	default:
 		return false
@@ -118,6 +119,13 @@ func transportError(endpoint string, err error) *DeliveryError {
 	return e
 }
 
+// mendable are answers that say nothing of the message: a secret, a path or a proxy
+// is wrong, or it is too early.
+var mendable = []int{
+	http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+	http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly,
+}
+
 // statusError classifies an answer; nil is success.
 func statusError(endpoint string, resp *http.Response, now time.Time) *DeliveryError {
 	e := &DeliveryError{Endpoint: endpoint, Status: resp.StatusCode, Reason: ReasonOther}
@@ -125,10 +133,12 @@ func statusError(endpoint string, resp *http.Response, now time.Time) *DeliveryE
 	case code >= 200 && code < 300:
 		return nil
 	case code >= 300 && code < 400:
-		e.Reason = Reason3xx
+		// As a rule a proxy that wants a login, or a receiver that moved: whoever runs
+		// it can mend that.
+		e.Reason, e.Retryable = Reason3xx, true
 	case code == http.StatusTooManyRequests:
 		e.Reason, e.Retryable = Reason429, true
-	case code == http.StatusRequestTimeout, code == http.StatusTooEarly:
+	case slices.Contains(mendable, code):
 		e.Reason, e.Retryable = Reason4xx, true
 	case code >= 400 && code < 500:
 		e.Reason = Reason4xx

@@ -19,8 +19,10 @@ const (
 // backoff is the wait after the given number of failed attempts (from 1):
 // uniform in (0, min(cap, base·2^(n-1))], which spreads many agents that lost
 // the same receiver better than any fixed part would.
-func backoff(attempts int) time.Duration {
-	limit := backoffCap
+func backoff(attempts int) time.Duration { return backoffTo(backoffCap, attempts) }
+
+// backoffTo is backoff with another cap.
+func backoffTo(limit time.Duration, attempts int) time.Duration {
 	if shift := attempts - 1; shift < 16 {
 		limit = min(limit, backoffBase<<shift)
 	}

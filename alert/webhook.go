@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,15 +31,6 @@ type webhook struct {
 	secrets  [][]byte
 	timeout  time.Duration
 	client   *http.Client
-	// private and authorities are what client was made from; for same.
-	private     bool
-	authorities []byte
-}
-
-// same says whether other delivers to the same place in the same way.
-func (w *webhook) same(other *webhook) bool {
-	return w.url.String() == other.url.String() && w.timeout == other.timeout && w.private == other.private &&
-		bytes.Equal(w.authorities, other.authorities) && slices.EqualFunc(w.secrets, other.secrets, bytes.Equal)
 }
 
 // newWebhook reads the files that the configuration names and reports all
@@ -76,7 +66,7 @@ func newWebhook(cfg Webhook) (*webhook, error) {
 			errs = append(errs, fmt.Errorf("secret_files[%d]: %q: %w", i, f, err))
 		}
 	}
-	roots, authorities, err := rootCAs(cfg.CAFile)
+	roots, err := rootCAs(cfg.CAFile)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("ca_file: %w", err))
 	}
@@ -85,7 +75,7 @@ func newWebhook(cfg Webhook) (*webhook, error) {
 	}
 	dialer := &net.Dialer{Timeout: cfg.Timeout, Control: guard(cfg.AllowPrivate)}
 	return &webhook{
-		url: u, endpoint: shown(u), secrets: secrets, timeout: cfg.Timeout, private: cfg.AllowPrivate, authorities: authorities,
+		url: u, endpoint: shown(u), secrets: secrets, timeout: cfg.Timeout,
 		client: &http.Client{
 			Transport: &http.Transport{
 				// No Proxy: a proxy would resolve the name behind the guard.
@@ -93,7 +83,8 @@ func newWebhook(cfg Webhook) (*webhook, error) {
 				TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 				TLSHandshakeTimeout:    cfg.Timeout,
 				ForceAttemptHTTP2:      true,
-				MaxIdleConns:           1,
+				MaxIdleConns:           inFlight,
+				MaxIdleConnsPerHost:    inFlight,
 				IdleConnTimeout:        30 * time.Second,
 				MaxResponseHeaderBytes: maxResponse,
 			},
@@ -151,22 +142,21 @@ func readFile(path string) ([]byte, error) {
 	return raw, nil
 }
 
-// rootCAs adds a PEM file, which it returns too, to the system's authorities; nil
-// is the system's.
-func rootCAs(path string) (*x509.CertPool, []byte, error) {
+// rootCAs adds a PEM file to the system's authorities; nil is the system's.
+func rootCAs(path string) (*x509.CertPool, error) {
 	if path == "" {
-		return nil, nil, nil
+		return nil, nil
 	}
 	pem, err := readFile(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, nil, fmt.Errorf("%q holds no PEM certificate", path)
+		return nil, fmt.Errorf("%q holds no PEM certificate", path)
 	}
-	return pool, pem, nil
+	return pool, nil
 }

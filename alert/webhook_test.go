@@ -111,13 +111,16 @@ func TestAnswersAreClassified(t *testing.T) {
 	}{
 		{200, "", ReasonOK, false, 0},
 		{204, "", ReasonOK, false, 0},
-		{301, "", Reason3xx, false, 0},
-		{307, "", Reason3xx, false, 0},
+		{301, "", Reason3xx, true, 0},
+		{307, "", Reason3xx, true, 0},
 		{400, "", Reason4xx, false, 0},
-		{401, "7", Reason4xx, false, 0},
-		{404, "", Reason4xx, false, 0},
+		{401, "7", Reason4xx, true, 7 * time.Second},
+		{403, "", Reason4xx, true, 0},
+		{404, "", Reason4xx, true, 0},
 		{408, "", Reason4xx, true, 0},
 		{410, "", Reason4xx, false, 0},
+		{413, "", Reason4xx, false, 0},
+		{422, "7", Reason4xx, false, 0},
 		{425, "", Reason4xx, true, 0},
 		{429, "", Reason429, true, 0},
 		{429, "7", Reason429, true, 7 * time.Second},
@@ -318,19 +321,21 @@ func TestEndToEndAndNothingSecretInTheLog(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	urlFile := file(t, strings.Replace(srv.URL, "http://", "http://ann:pa55@", 1)+secretPath+"\n")
 	var c counts
-	d, err := New(zap.New(core), Config{Receivers: []Receiver{
+	b := &box{}
+	s, err := New(zap.New(core), Config{Receivers: []Receiver{
 		{Name: "ops", Lang: "zh", Webhook: &Webhook{URLFile: urlFile, SecretFiles: []string{file(t, key)}, AllowPrivate: true}},
-	}}, c.hooks())
+	}}, b, c.hooks())
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := running(t, d)
-	d.Notify(t.Context(), []locksteward.Transition{fire("lock:order:42", 1)})
+	d := &post{Sender: s, t: t, box: b}
+	stop := d.run()
+	d.notify(fire("lock:order:42", 1))
 	p := <-got
-	d.Notify(t.Context(), []locksteward.Transition{resolve("lock:order:42", 2)})
+	d.notify(resolve("lock:order:42", 2))
 	q := <-got
 	stop()
-	if p.Type != "findings.firing" || p.Findings[0].Summary != "永不过期" || q.Type != "findings.resolved" || q.ID == p.ID || q.Seq != 2 {
+	if p.Type != "findings.firing" || p.Findings[0].Summary != "永不过期" || q.Type != "findings.resolved" || q.ID == p.ID || q.Seq <= p.Seq {
 		t.Errorf("got %+v then %+v", p, q)
 	}
 	if c.get("ops retried http_5xx") != 1 || c.get("ops delivered ok") != 2 {

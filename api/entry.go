@@ -19,9 +19,12 @@ type Entry struct {
 	Reason  string `json:"reason"`
 	Outcome string `json:"outcome"`
 	// Detail is the action's own facts, null when there are none.
-	Detail   json.RawMessage `json:"detail"`
-	PrevHash string          `json:"prev_hash"`
-	Hash     string          `json:"hash"`
+	Detail json.RawMessage `json:"detail"`
+	// DetailB64 is the exact bytes of the detail, which the hash covers, where JSON
+	// does not keep them; in exports always.
+	DetailB64 string `json:"detail_b64,omitempty"`
+	PrevHash  string `json:"prev_hash"`
+	Hash      string `json:"hash"`
 }
 
 // NewEntry converts an audit entry. At keeps its full precision: the hash
@@ -35,5 +38,6 @@ func NewEntry(e locksteward.Entry) Entry {
 	if json.Valid(e.Detail) {
 		out.Detail = e.Detail
 	}
+	out.DetailB64 = exactDetail(e.Detail)
 	return out
 }

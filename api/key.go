@@ -20,15 +20,22 @@ func NewKey(key string) Key {
 	return Key{Key: text, KeyB64: b64}
 }
 
-// Bytes returns the exact bytes of the key. The error wraps
-// locksteward.ErrInvalid.
+// Bytes returns the exact bytes of the key. Both forms may be given only if they
+// are of one key, as an answer has them: which of two locks is meant must not be
+// guessed. The error wraps locksteward.ErrInvalid.
 func (k Key) Bytes() (string, error) {
 	raw, err := locksteward.DecodeKey(k.Key, k.KeyB64)
 	if err != nil {
 		return "", fmt.Errorf("key_b64 %q: %w: must be standard base64: %w", k.KeyB64, locksteward.ErrInvalid, err)
 	}
+	if text, _ := locksteward.EncodeKey(raw); k.KeyB64 != "" && k.Key != "" && k.Key != text {
+		return "", fmt.Errorf("key: %w: key %q and key_b64 name two keys: give one of them", locksteward.ErrInvalid, k.Key)
+	}
 	return raw, nil
 }
+
+// Time is a time as the contract writes it: UTC, in milliseconds.
+func Time(t time.Time) time.Time { return stamp(t) }
 
 // stamp is a time as the contract writes it; the zero time stays zero, so that
 // omitzero drops it.

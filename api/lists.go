@@ -7,12 +7,21 @@ import "time"
 type LockList struct {
 	Locks []Lock `json:"locks"`
 	Total int    `json:"total"`
+	// Next, in every list that has it, is the cursor of the next page; absent on the
+	// last one.
+	Next string `json:"next,omitempty"`
+}
+
+// LockEventList is the answer of GET /api/v1/locks/events, newest first.
+type LockEventList struct {
+	Events []LockEvent `json:"events"`
 }
 
 // FindingList is the answer of GET /api/v1/findings.
 type FindingList struct {
 	Findings []Finding `json:"findings"`
 	Total    int       `json:"total"`
+	Next     string    `json:"next,omitempty"`
 }
 
 // TargetList is the answer of GET /api/v1/targets.
@@ -28,11 +37,15 @@ type ClassList struct {
 // RequestList is the answer of GET /api/v1/requests, newest first.
 type RequestList struct {
 	Requests []Request `json:"requests"`
+	Next     string    `json:"next,omitempty"`
 }
 
-// EntryList is the answer of GET /api/v1/audit, newest first.
+// EntryList is the answer of GET /api/v1/audit, newest first, or oldest first
+// behind a place that was given.
 type EntryList struct {
 	Entries []Entry `json:"entries"`
+	// Next is what `before` (or `after`) takes for the next page; absent on the last.
+	Next int64 `json:"next,omitempty"`
 }
 
 // Paused is the answer of POST /-/pause: the targets that nothing is asked of any

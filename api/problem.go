@@ -24,6 +24,7 @@ const (
 	CodeTooLarge        Code = "too_large" // 413
 	CodeMediaType       Code = "unsupported_media_type"
 	CodeMisdirected     Code = "misdirected" // 421
+	CodeTooMany         Code = "too_many"    // 429
 	CodeInternal        Code = "internal"    // 500
 	CodeUnavailable     Code = "unavailable" // 503
 )
@@ -38,6 +39,7 @@ var statuses = map[Code]int{
 	CodeTooLarge:        http.StatusRequestEntityTooLarge,
 	CodeMediaType:       http.StatusUnsupportedMediaType,
 	CodeMisdirected:     http.StatusMisdirectedRequest,
+	CodeTooMany:         http.StatusTooManyRequests,
 	CodeInternal:        http.StatusInternalServerError,
 	CodeUnavailable:     http.StatusServiceUnavailable,
 }
@@ -100,7 +102,7 @@ func (p *Problem) Unwrap() error {
 	switch p.Code {
 	case CodeInvalid, CodeTooLarge, CodeMediaType, CodeMethod:
 		return locksteward.ErrInvalid
-	case CodeUnauthenticated, CodeRefused, CodeMisdirected:
+	case CodeUnauthenticated, CodeRefused, CodeMisdirected, CodeTooMany:
 		return locksteward.ErrRefused
 	case CodeNotFound:
 		return locksteward.ErrNotFound

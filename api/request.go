@@ -1,6 +1,7 @@
 package api
 
 import (
+	"strings"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -18,6 +19,20 @@ type Request struct {
 	CreatedAt    time.Time  `json:"created_at,omitzero"`
 	ExpiresAt    time.Time  `json:"expires_at,omitzero"`
 	Decisions    []Decision `json:"decisions"`
+	// ApprovalsGiven and DenialsGiven count people by their last word; the others
+	// are how many it takes by the policy as it is now, null where the class is not
+	// configured any more.
+	ApprovalsGiven  int  `json:"approvals_given"`
+	ApprovalsNeeded *int `json:"approvals_needed"`
+	DenialsGiven    int  `json:"denials_given"`
+	DenialsNeeded   *int `json:"denials_needed"`
+	// Warnings are what a person should know before they approve; none of a request
+	// that is over.
+	Warnings []string `json:"warnings"`
+	// Bundle is the id of the bundle that this is one of; it is decided on there.
+	// BundleSize is how many requests that has.
+	Bundle     string `json:"bundle,omitempty"`
+	BundleSize int    `json:"bundle_size,omitempty"`
 	// ApprovedUntil is when the approval lapses; absent before it.
 	ApprovedUntil time.Time `json:"approved_until,omitzero"`
 	FinishedAt    time.Time `json:"finished_at,omitzero"`
@@ -59,6 +74,8 @@ type Evidence struct {
 	Of string `json:"of,omitempty"`
 	// Proof is "proven" or "presumed" where holder/dead fired.
 	Proof string `json:"proof,omitempty"`
+	// BreakGlass: one person asked and decided, past the class's rules.
+	BreakGlass bool `json:"break_glass,omitempty"`
 }
 
 // Decision is one person's word on a request.
@@ -88,6 +105,15 @@ type CreateRequest struct {
 	// LockDelayMs is how long nobody gets the lock after its release; left out, it is
 	// what the class says.
 	LockDelayMs *int64 `json:"lock_delay_ms,omitempty"`
+}
+
+// BreakGlass is the body of POST /api/v1/requests/break-glass: a request that is
+// approved and executed at once, by one person.
+type BreakGlass struct {
+	CreateRequest
+	// ConfirmNoIdentity and ConfirmHolderAlive are what [Decide] says of them.
+	ConfirmNoIdentity  bool `json:"confirm_no_identity,omitempty"`
+	ConfirmHolderAlive bool `json:"confirm_holder_alive,omitempty"`
 }
 
 // Follow is the body of POST /api/v1/requests/{id}/undo and /lift.
@@ -147,15 +173,29 @@ func NewRequest(r locksteward.Request) Request {
 		FinishedAt:    stamp(r.FinishedAt),
 		Outcome:       r.Outcome,
 		WaitersWoken:  r.WaitersWoken,
+		Warnings:      []string{},
 	}
+	if r.Evidence.Bundle > 0 {
+		out.Bundle, _, _ = strings.Cut(r.ID, ".")
+		out.BundleSize = r.Evidence.Bundle
+	}
+	last := map[string]bool{}
 	for _, d := range r.Decisions {
 		verdict := "deny"
 		if d.Approve {
 			verdict = "approve"
 		}
+		last[strings.ToLower(d.By)] = d.Approve
 		out.Decisions = append(out.Decisions, Decision{
 			By: d.By, Verdict: verdict, Reason: d.Reason, At: stamp(d.At), EvidenceHash: d.EvidenceHash,
 		})
+	}
+	for _, approved := range last {
+		if approved {
+			out.ApprovalsGiven++
+		} else {
+			out.DenialsGiven++
+		}
 	}
 	return out
 }
@@ -184,5 +224,6 @@ func NewEvidence(e locksteward.Evidence) Evidence {
 		UndoMs:      e.Undo.Milliseconds(),
 		Of:          e.Of,
 		Proof:       string(e.Proof),
+		BreakGlass:  e.BreakGlass,
 	}
 }

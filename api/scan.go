@@ -33,13 +33,13 @@ func NewScan(s locksteward.Sweep, findings []locksteward.Finding, lang string) S
 		Complete:    s.Complete(),
 		KeysScanned: s.Keys(),
 		DurationMs:  s.Duration.Milliseconds(),
-		Locks:       make([]Lock, 0, len(s.Locks)),
+		Locks:       make([]Lock, 0, s.LockCount()),
 		Candidates:  s.Candidates,
 		Findings:    NewFindings(findings, lang),
 	}
 	rules := RulesByLock(findings)
-	for _, l := range s.Locks {
-		lock := NewLock(l, rules[LockKey{Target: l.Target, DB: l.DB, Key: l.Key}])
+	for l := range s.AllLocks() {
+		lock := NewLock(*l, rules[LockKey{Target: l.Target, DB: l.DB, Key: l.Key}])
 		lock.Target = ""
 		out.Locks = append(out.Locks, lock)
 	}

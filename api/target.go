@@ -140,7 +140,7 @@ func NewTarget(s locksteward.TargetState) Target {
 // NewSwept converts the outcome of a sweep.
 func NewSwept(s locksteward.Sweep) Swept {
 	out := Swept{
-		At: stamp(s.At), Complete: s.Complete(), Keys: s.Keys(), Locks: len(s.Locks),
+		At: stamp(s.At), Complete: s.Complete(), Keys: s.Keys(), Locks: s.LockCount(),
 		Candidates: s.Candidates, DurationMs: s.Duration.Milliseconds(),
 	}
 	for _, m := range s.Masters {

@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/internal/audit"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
@@ -31,6 +32,7 @@ type Config struct {
 	Alert   alert.Config    `yaml:"alert"`
 	Release release.Config  `yaml:"release"`
 	Store   store.Config    `yaml:"store"`
+	Audit   audit.Config    `yaml:"audit"`
 	Metrics exporter.Config `yaml:"metrics"`
 	Console console.Config  `yaml:"console"`
 	Log     Log             `yaml:"log"`
@@ -50,6 +52,7 @@ func Default() Config {
 		Alert:   alert.DefaultConfig(),
 		Release: release.DefaultConfig(),
 		Store:   store.DefaultConfig(),
+		Audit:   audit.DefaultConfig(),
 		Metrics: exporter.DefaultConfig(),
 		Console: console.DefaultConfig(),
 		Log:     Log{Level: "info", Format: "json"},
@@ -82,6 +85,8 @@ func (c Config) Validate() error {
 		prefixed("alert", c.Alert.Validate()),
 		prefixed("release", c.Release.Validate()),
 		prefixed("store", c.Store.Validate()),
+		prefixed("store", audit.CheckKeyFile(c.Store)),
+		prefixed("audit", c.Audit.Validate()),
 		prefixed("metrics", c.Metrics.Validate()),
 		prefixed("console", c.Console.Validate()),
 		c.Log.validate(),

@@ -7,7 +7,9 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/access"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/users"
 )
 
 // Warnings are what is valid and surely not meant, each with its path and what
@@ -28,7 +30,10 @@ func (c Config) Warnings() []string {
 			}
 		}
 	}
-	return append(out, c.releaseWarnings()...)
+	if c.Store.Shared() && c.Store.AuditKeyFile == "" {
+		out = append(out, "store.audit_key_file: empty, so that checkpoints of the audit trail are not signed; make a key with 'locksteward audit keygen FILE'")
+	}
+	return append(out, append(c.releaseWarnings(), c.peopleWarnings()...)...)
 }
 
 // releaseWarnings are about classes whose release cannot be as it is meant.
@@ -44,6 +49,19 @@ func (c Config) releaseWarnings() []string {
 		}
 	}
 	return out
+}
+
+// peopleWarnings are about classes whose release nobody could approve. People of a
+// provider are not known here.
+func (c Config) peopleWarnings() []string {
+	if c.Console.SignIn.OIDC != nil {
+		return nil
+	}
+	set, err := users.Load(c.Console.UsersFile)
+	if err != nil {
+		return nil // Validate says so
+	}
+	return access.Undecidable(c.Classes, set)
 }
 
 // sameServer says whether two URLs lead to the same database.

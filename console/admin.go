@@ -13,24 +13,6 @@ import (
 	"github.com/locksteward/locksteward/internal/users"
 )
 
-// listAudit answers GET /api/v1/audit.
-func (s *Server) listAudit(w http.ResponseWriter, r *http.Request, _ users.User) error {
-	q := parseQuery(r, "limit")
-	limit := q.number("limit", 100, 1, 10_000)
-	if err := q.err(); err != nil {
-		return err
-	}
-	entries, err := s.deps.Audit.Entries(r.Context(), limit)
-	if err != nil {
-		return fmt.Errorf("list audit entries: %w", err)
-	}
-	out := api.EntryList{Entries: []api.Entry{}}
-	for _, e := range entries {
-		out.Entries = append(out.Entries, api.NewEntry(e))
-	}
-	return writeJSON(w, http.StatusOK, out)
-}
-
 // reload answers POST /-/reload. It takes no body.
 func (s *Server) reload(w http.ResponseWriter, r *http.Request, who users.User) error {
 	ctx, cancel := changing(r)

@@ -156,7 +156,7 @@ func TestDecisionsReachTheService(t *testing.T) {
 	if w := b.world.words[0]; w != (Word{Reason: "seen", EvidenceHash: "sha256:e1", ConfirmNoIdentity: true}) {
 		t.Errorf("got %+v", w)
 	}
-	if who := b.world.actors[0]; who.Name != "all" || len(who.Roles) != 4 {
+	if who := b.world.actors[0]; who.Name != "all" || len(who.Roles) != 5 {
 		t.Errorf("got %+v", who)
 	}
 	if a := b.do("all", "POST", "/api/v1/requests/r1/deny", `{"reason":"no"}`); a.status != http.StatusOK || !strings.Contains(a.body, `"verdict":"deny"`) {
@@ -244,7 +244,7 @@ func TestBadInput(t *testing.T) {
 		"all at once":       {"GET /api/v1/locks?state=odd&sort=odd&limit=0", "", 400, "state: must be firing, pending, clear, no-ttl, got \"odd\"\nsort"},
 		"limit":             {"GET /api/v1/findings?limit=1e9", "", 400, "limit: must be 1 to 10000"},
 		"bad query":         {"GET /api/v1/locks?%zz", "", 400, "query"},
-		"lang":              {"GET /?lang=fr", "", 400, "lang"},
+		"lang":              {"GET /api/v1/findings?lang=fr", "", 400, "lang"},
 		"no key":            {"GET /api/v1/locks/one?target=orders", "", 400, "key: is missing"},
 		"no target":         {"GET /api/v1/locks/one?key=k", "", 400, "target: is missing"},
 		"unknown target":    {"GET /api/v1/locks/one?target=x&key=k", "", 404, "target"},

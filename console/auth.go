@@ -1,103 +1,188 @@
 package console
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
 	"net"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
 // guarded finds out who asks before the handler runs.
 func (s *Server) guarded(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, err := s.authorize(r, rt.verb)
+		who, err := s.admit(r, rt)
+		r = r.WithContext(context.WithValue(r.Context(), whoKey{}, who))
 		if err == nil {
-			err = rt.handle(w, r, who)
+			err = rt.handle(w, r, who.User)
 		}
 		if err != nil {
-			s.fail(w, r, who, err)
+			s.fail(w, r, rt, who.User, err)
+		} else if !safe(r) {
+			s.Touch()
 		}
 	})
 }
 
-// authorize returns who asks, or the problem. The verbs request and approve are
-// judged by [Releases], which also writes refusals into the audit trail.
-func (s *Server) authorize(r *http.Request, verb users.Verb) (users.User, error) {
-	set := s.users.Load()
-	if set.Len() == 0 {
-		return anonymous(r, verb)
+// whoKey is where a request's context has who asks.
+type whoKey struct{}
+
+func whoOf(r *http.Request) signin.Who {
+	who, _ := r.Context().Value(whoKey{}).(signin.Who)
+	return who
+}
+
+// formToken is what each form must carry as csrf that is shown in answer to this
+// request; "" where nobody could send it.
+func (s *Server) formToken(r *http.Request) string { return whoOf(r).FormToken() }
+
+// safe says that a method changes nothing.
+func safe(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+// admit returns who asks, or the problem. The verbs of releases are judged by
+// [Releases], which also writes refusals into the audit trail.
+func (s *Server) admit(r *http.Request, rt route) (signin.Who, error) {
+	if s.desk.Open() {
+		if err := anonymous(r, rt); err != nil {
+			return signin.Who{}, err
+		}
+		return signin.Who{}, s.desk.Allow(r, signin.Who{})
 	}
-	who, ok := identify(set, r, verb)
-	if !ok {
-		return users.User{}, unauthenticated(r, verb)
+	who, err := s.desk.Identify(r)
+	if limited := s.desk.Allow(r, who); limited != nil {
+		return who, limited
 	}
-	if (verb == users.VerbView || verb == users.VerbAdmin) && !who.Can(verb) {
-		return who, api.NewProblem(api.CodeRefused, "refused by policy: "+who.Name+" does not have the role "+string(users.RoleFor(verb))+", which this needs")
+	if rt.anybody && (errors.Is(err, signin.ErrNobody) || errors.Is(err, signin.ErrUnknown)) {
+		return signin.Who{}, nil
+	}
+	if err != nil {
+		return signin.Who{}, err
+	}
+	if rt.anybody {
+		return who, nil
+	}
+	if !safe(r) && who.Ambient() {
+		if !rt.page {
+			return who, api.NewProblem(api.CodeUnauthenticated, "a change over the API needs an API token: what a browser sends by itself does not count here; send `Authorization: Bearer lsu_…`, or use the pages")
+		}
+		if err := checkForm(r, who); err != nil {
+			return who, err
+		}
+	}
+	if (rt.verb == users.VerbView || rt.verb == users.VerbAdmin) && !who.User.Can(rt.verb) {
+		return who, api.NewProblem(api.CodeRefused, "refused by policy: "+who.User.Name+" does not have the role "+string(users.RoleFor(rt.verb))+", which this needs")
 	}
 	return who, nil
 }
 
+// checkForm refuses a form that was not shown to this person in this session.
+func checkForm(r *http.Request, who signin.Who) error {
+	err := r.ParseForm()
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return api.NewProblem(api.CodeTooLarge, fmt.Sprintf("the form is larger than %d bytes", maxBody))
+	}
+	if err != nil {
+		return fmt.Errorf("read form: %w: %w", locksteward.ErrInvalid, err)
+	}
+	if !who.CheckForm(r.PostForm.Get("csrf")) {
+		return api.NewProblem(api.CodeRefused, "refused by policy: this form was not made for your session, or you signed in again since: load the page again, and send it from there")
+	}
+	return nil
+}
+
 // anonymous is the rule for an agent without users: the listener is on loopback,
 // so that whoever can ask is on this machine.
-func anonymous(r *http.Request, verb users.Verb) (users.User, error) {
+func anonymous(r *http.Request, rt route) error {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
 	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 	if !loopback(host) && !strings.HasSuffix(host, ".localhost") {
-		return users.User{}, api.NewProblem(api.CodeMisdirected, "while no users are configured, the console answers to loopback addresses alone: use http://127.0.0.1, or run `locksteward users add`")
+		return api.NewProblem(api.CodeMisdirected, "while no users are configured, the console answers to loopback addresses alone: use http://127.0.0.1, or run `locksteward users add`")
 	}
-	if verb != users.VerbView {
-		return users.User{}, api.NewProblem(api.CodeRefused, "refused by policy: no users are configured, so that nothing can be changed: run `locksteward users add NAME --role "+string(users.RoleFor(verb))+"` where the agent runs, then reload it")
+	if rt.verb != users.VerbView && !rt.anybody {
+		return api.NewProblem(api.CodeRefused, "refused by policy: no users are configured, so that nothing can be changed: run `locksteward users add NAME --role "+string(users.RoleFor(rt.verb))+"` where the agent runs, then reload it")
 	}
-	return users.User{}, nil
+	return nil
 }
 
-// identify takes an API token for everything, and a name with a password for
-// reading: a browser sends those by itself, so they must not change anything.
-func identify(set *users.Set, r *http.Request, verb users.Verb) (users.User, bool) {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+// problemOf turns what went wrong at the door into the problem that tells it.
+func problemOf(r *http.Request, err error) *api.Problem {
+	given := r.Header.Get("Authorization") != ""
 	switch {
-	case strings.EqualFold(scheme, "Bearer"):
-		return set.Authenticate(strings.TrimSpace(token))
-	case strings.EqualFold(scheme, "Basic") && verb == users.VerbView:
-		if name, password, ok := r.BasicAuth(); ok {
-			return set.AuthenticatePassword(name, password)
-		}
-	}
-	return users.User{}, false
-}
-
-func unauthenticated(r *http.Request, verb users.Verb) error {
-	switch {
-	case r.Header.Get("Authorization") == "":
-		return api.NewProblem(api.CodeUnauthenticated, "an API token is needed: send `Authorization: Bearer lsu_…`, or give it to the command line as --token-file or LOCKSTEWARD_TOKEN")
-	case verb != users.VerbView:
+	case errors.Is(err, signin.ErrForged):
+		return api.NewProblem(api.CodeRefused, "refused by policy: "+err.Error())
+	case errors.Is(err, users.ErrBusy):
+		return api.NewProblem(api.CodeTooMany, "too many passwords are being checked: try again in a moment")
+	case errors.Is(err, signin.ErrNobody):
+		return api.NewProblem(api.CodeUnauthenticated, "an API token is needed: send `Authorization: Bearer lsu_…`, or give it to the command line as --token-file or LOCKSTEWARD_TOKEN; people sign in at /sign-in")
+	case errors.Is(err, signin.ErrUnknown) && !given:
+		return api.NewProblem(api.CodeUnauthenticated, err.Error())
+	case errors.Is(err, signin.ErrUnknown) && !safe(r):
 		return api.NewProblem(api.CodeUnauthenticated, "this API token is not known, or this is no token: a change needs one that `locksteward users add` printed, and an agent that has read the users file since")
-	default:
+	case errors.Is(err, signin.ErrUnknown):
 		return api.NewProblem(api.CodeUnauthenticated, "this API token or password is not known: was the agent reloaded since `locksteward users add`?")
+	}
+	if wait, ok := errors.AsType[*signin.WaitError](err); ok {
+		return api.NewProblem(api.CodeTooMany, wait.Error())
+	}
+	return api.ProblemFor(err)
+}
+
+// retryAfter says when to come again, if that is the problem.
+func retryAfter(w http.ResponseWriter, err error) {
+	wait, ok := errors.AsType[*signin.WaitError](err)
+	switch {
+	case ok:
+		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait.After.Seconds())))))
+	case errors.Is(err, users.ErrBusy):
+		w.Header().Set("Retry-After", strconv.Itoa(int((2 * time.Second).Seconds())))
 	}
 }
 
 // fail answers with the problem of err. What is told as "internal", or as a
 // fault outside the request, is logged here, where it would be lost otherwise.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, who users.User, err error) {
-	p := api.ProblemFor(err)
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, rt route, who users.User, err error) {
+	if rt.page && safe(r) && errors.Is(err, signin.ErrNobody) {
+		s.leadToSignIn(w, r)
+		return
+	}
+	p := problemOf(r, err)
+	retryAfter(w, err)
 	switch {
 	case p.Code == api.CodeInternal, p.Code == api.CodeUnavailable:
 		s.log.Error("console request failed", zap.String("method", r.Method), zap.String("path", r.URL.Path), zap.String("user", who.Name), zap.Error(err))
 	case p.Code == api.CodeUnauthenticated:
 		w.Header().Add("WWW-Authenticate", `Bearer realm="locksteward"`)
-		// The API does not offer Basic: a browser would pop a dialogue up.
-		if r.URL.Path == "/" {
-			w.Header().Add("WWW-Authenticate", `Basic realm="locksteward", charset="UTF-8"`)
-		}
 		s.log.Info("console request not authenticated", zap.String("method", r.Method), zap.String("path", r.URL.Path), zap.String("remote", r.RemoteAddr))
 	}
+	if rt.page {
+		s.problemPage(w, r, who, p)
+		return
+	}
 	writeProblem(w, p)
+}
+
+// leadToSignIn answers one who is not signed in, and looks at a page. A browser
+// that follows a link from elsewhere keeps the session's cookie back, and brings
+// it when the same page is asked for from here.
+func (s *Server) leadToSignIn(w http.ResponseWriter, r *http.Request) {
+	if from := r.Header.Get("Sec-Fetch-Site"); from == "cross-site" || from == "same-site" {
+		goOnFromHere(w, r.URL.RequestURI())
+		return
+	}
+	http.Redirect(w, r, "/sign-in?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 }

@@ -1,19 +1,18 @@
 package console
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
+	"math"
 	"net/http/httptest"
-	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
@@ -46,12 +46,78 @@ type world struct {
 	pauses   []locksteward.Pause
 	resumes  []string
 	reports  []time.Duration
+	past     map[api.LockKey][]api.LockEvent
+	advice   advice
+	graph    *api.Graph
+	bundles  []BundleInput
+	stops    api.Stops
+	partly   error // beside a bundle that was decided on
+	// trails and imports are what was asked of the audit trail.
+	trails    []AuditQuery
+	imports   []api.AuditImport
+	importers []string
 	// fail is what every change returns if set; gate holds a change up.
 	fail error
 	gate chan struct{}
 }
 
-func (w *world) Locks() []locksteward.Lock       { return slices.Clone(w.locks) }
+// ListLocks is the obvious way to make a page.
+func (w *world) ListLocks(f LockFilter) (LockPage, error) {
+	if strings.Contains(f.Match, "[") {
+		return LockPage{}, fmt.Errorf("match: %w: has no character sets", locksteward.ErrInvalid)
+	}
+	var rows []LockRow
+	var at []LockPosition
+	for _, l := range w.locks {
+		row := LockRow{Lock: l, Rules: api.RulesByLock(w.findings)[keyOf(l)]}
+		for _, finding := range w.findings {
+			if finding.Target == l.Target && finding.DB == l.DB && finding.Key == l.Key && row.State != locksteward.StatusFiring {
+				row.State = finding.Status
+			}
+		}
+		glob, _ := path.Match(f.Match, l.Key)
+		if differs(f.Target, l.Target) || differs(f.Class, l.Class) || differs(f.Dialect, l.Dialect) ||
+			f.State == "no-ttl" && l.TTL != locksteward.NoExpiry || f.State == "clear" && row.State != "" ||
+			(f.State == "firing" || f.State == "pending") && f.State != string(row.State) ||
+			!strings.Contains(l.Holder.App+"\x00"+l.Holder.Host, f.Holder) || !strings.Contains(l.Key, f.Text) || f.Match != "" && !glob {
+			continue
+		}
+		rows = append(rows, row)
+	}
+	value := func(l locksteward.Lock) int64 {
+		switch f.Sort {
+		case "age":
+			if age, basis, _ := l.Age(); basis != locksteward.AgeNone {
+				return l.At.Add(-age).UnixMicro()
+			}
+			return math.MaxInt64
+		case "ttl":
+			if l.TTL == locksteward.NoExpiry {
+				return math.MaxInt64
+			}
+			return l.At.Add(l.TTL).UnixMilli()
+		}
+		return 0
+	}
+	place := func(r LockRow) LockPosition {
+		return LockPosition{Value: value(r.Lock), Target: r.Target, DB: r.DB, Key: r.Key}
+	}
+	order := func(a, b LockPosition) int {
+		return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.Target, b.Target), cmp.Compare(a.DB, b.DB), cmp.Compare(a.Key, b.Key))
+	}
+	slices.SortFunc(rows, func(a, b LockRow) int { return order(place(a), place(b)) })
+	page := LockPage{Total: len(rows)}
+	for _, r := range rows {
+		if f.After == nil || order(place(r), *f.After) > 0 {
+			page.Rows, at = append(page.Rows, r), append(at, place(r))
+		}
+	}
+	if len(page.Rows) > f.Limit {
+		page.Rows, page.Next = page.Rows[:f.Limit], &at[f.Limit-1]
+	}
+	return page, nil
+}
+
 func (w *world) Findings() []locksteward.Finding { return slices.Clone(w.findings) }
 func (w *world) Targets() []api.Target           { return slices.Clone(w.targets) }
 
@@ -60,6 +126,11 @@ func (w *world) Classes() []api.Class {
 		Class: "orders", Match: []string{"lock:order:*"}, Team: "checkout", RunbookURL: "https://wiki/locks", ExpectMs: new(int64(30_000)),
 		TTL: "required", MaxTTLMs: 86_400_000, MaxWaitMs: new(int64(60_000)), MaxFailures: 0.5, DeadWhen: []string{"ttl/none"}, Release: "approve", Approvals: 1, SelfApproval: "deny",
 	}}
+}
+
+func (w *world) LockEvents(_ context.Context, target string, db int, key string, limit int) ([]api.LockEvent, error) {
+	events := w.past[api.LockKey{Target: target, DB: db, Key: key}]
+	return slices.Clone(events[:min(limit, len(events))]), nil
 }
 
 func (w *world) Lock(_ context.Context, target string, db int, key string) (locksteward.Lock, error) {
@@ -83,10 +154,14 @@ func (w *world) Explain(l locksteward.Lock, lang string) []api.Verdict {
 
 func (w *world) List(_ context.Context, f RequestFilter) ([]locksteward.Request, error) {
 	var out []locksteward.Request
+	behind := f.After == nil
 	for _, r := range w.requests {
-		if (len(f.States) == 0 || slices.Contains(f.States, r.State)) && (f.Target == "" || f.Target == r.Evidence.Target) {
+		if behind && (len(f.States) == 0 || slices.Contains(f.States, r.State)) && !differs(f.Target, r.Evidence.Target) &&
+			!differs(f.Class, r.Evidence.Class) && !differs(f.Requester, r.Requester) && !r.CreatedAt.Before(f.Since) &&
+			(f.Key == nil || *f.Key == r.Evidence.Key) {
 			out = append(out, r)
 		}
+		behind = behind || r.ID == f.After.ID
 	}
 	return out[:min(f.Limit, len(out))], w.fail
 }
@@ -98,6 +173,122 @@ func (w *world) Get(_ context.Context, id string) (locksteward.Request, error) {
 		}
 	}
 	return locksteward.Request{}, fmt.Errorf("request %q: %w", id, locksteward.ErrNotFound)
+}
+
+func (w *world) Standing(r locksteward.Request) Standing {
+	out := Standing{ApprovalsNeeded: 1, DenialsNeeded: 1}
+	if !r.State.Final() {
+		out.Warnings = []string{"There is a freeze: black friday."}
+	}
+	return out
+}
+
+func (w *world) Bundle(_ context.Context, id string) (Bundle, error) {
+	if id != "b1" {
+		return Bundle{}, fmt.Errorf("bundle %q: %w", id, locksteward.ErrNotFound)
+	}
+	r := pending()
+	r.ID, r.Evidence.Bundle, r.Evidence.Holder.Host = "b1.1", 1, "app-7"
+	return Bundle{ID: "b1", Hash: "sha256:b1", Requests: []locksteward.Request{r}}, nil
+}
+
+func (w *world) BreakGlass(ctx context.Context, actor Actor, in ReleaseInput, word Word) (locksteward.Request, error) {
+	if err := w.judge(ctx, actor, "break-glass"); err != nil {
+		return locksteward.Request{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inputs, w.words = append(w.inputs, in), append(w.words, word)
+	r := pending()
+	r.ID, r.State, r.Evidence.BreakGlass, r.Evidence.Key = "r9", locksteward.RequestReleased, true, in.Key
+	r.Requester, r.Reason, r.FinishedAt, r.Outcome = actor.Name, in.Reason, at, "Released; 0 waiters woken."
+	r.Decisions = []locksteward.Decision{{By: actor.Name, Approve: true, Reason: in.Reason, At: at, EvidenceHash: r.EvidenceHash}}
+	return r, nil
+}
+
+func (w *world) RequestBundle(ctx context.Context, actor Actor, in BundleInput) (Bundle, error) {
+	if err := w.judge(ctx, actor, "requester"); err != nil {
+		return Bundle{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bundles = append(w.bundles, in)
+	b, err := w.Bundle(ctx, "b1")
+	b.LeftOut = []api.LeftOut{{Key: api.NewKey("lock:order:9"), Why: "refused by policy: its holder is not on host"}}
+	return b, err
+}
+
+func (w *world) ApproveBundle(ctx context.Context, actor Actor, id string, word Word) (Bundle, error) {
+	return w.decideBundle(ctx, actor, id, word, locksteward.RequestReleased)
+}
+
+func (w *world) DenyBundle(ctx context.Context, actor Actor, id string, word Word) (Bundle, error) {
+	return w.decideBundle(ctx, actor, id, word, locksteward.RequestDenied)
+}
+
+func (w *world) decideBundle(ctx context.Context, actor Actor, id string, word Word, state locksteward.RequestState) (Bundle, error) {
+	if err := w.judge(ctx, actor, "approver"); err != nil {
+		return Bundle{}, err
+	}
+	b, err := w.Bundle(ctx, id)
+	if err != nil {
+		return b, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.words = append(w.words, word)
+	b.Requests[0].State, b.Requests[0].FinishedAt, b.Requests[0].Outcome = state, at, "Over."
+	return b, w.partly
+}
+
+func (w *world) Stops() api.Stops {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stops
+}
+
+func (w *world) SetKillSwitch(ctx context.Context, actor Actor, on bool, reason string) error {
+	if err := w.judge(ctx, actor, "admin"); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stops.Stopped, w.stops.KillSwitch = on, api.KillSwitch{On: on, By: actor.Name, Since: at, Reason: reason}
+	return nil
+}
+
+func (w *world) SetFreeze(ctx context.Context, actor Actor, until time.Time, reason string) error {
+	if err := w.judge(ctx, actor, "admin"); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stops.Frozen, w.stops.Freeze = !until.IsZero(), api.Freeze{Until: until, By: actor.Name, Reason: reason}
+	return nil
+}
+
+func (w *world) Graph(target string) (api.Graph, error) {
+	if target != "" && target != "orders" {
+		return api.Graph{}, fmt.Errorf("%w: no target is named %q", locksteward.ErrNotFound, target)
+	}
+	if w.graph != nil {
+		return *w.graph, nil
+	}
+	return api.Graph{
+		Target: target,
+		Nodes: []api.GraphNode{
+			{ID: "lock orders/0/lock:order:42", Kind: api.NodeLock, Lock: &api.GraphLock{
+				Target: "orders", Key: api.NewKey("lock:order:42"), Class: "orders", Held: true, Waiters: 1, Firing: []string{"wait/starved"},
+			}},
+			{ID: "session a", Kind: api.NodeSession, Session: &api.GraphSession{Session: "a", Holder: api.Holder{App: "checkout", Host: "app-7", PID: 7}}},
+			{ID: "session b", Kind: api.NodeSession, Session: &api.GraphSession{Session: "b", Waiting: 1}},
+		},
+		Edges: []api.GraphEdge{
+			{From: "session a", To: "lock orders/0/lock:order:42", Kind: api.EdgeHolds, Since: at, Calls: 1},
+			{From: "session b", To: "lock orders/0/lock:order:42", Kind: api.EdgeWaitsFor, Since: at, Calls: 1},
+		},
+		Cycles: []api.GraphCycle{},
+	}, nil
 }
 
 func (w *world) judge(ctx context.Context, actor Actor, role string) error {
@@ -184,10 +375,6 @@ func (w *world) decide(ctx context.Context, actor Actor, id string, word Word, a
 		r.State, r.Outcome, r.WaitersWoken = locksteward.RequestReleased, "Released; 2 waiters woken.", 2
 	}
 	return r, nil
-}
-
-func (w *world) Entries(_ context.Context, limit int) ([]locksteward.Entry, error) {
-	return w.entries[:min(limit, len(w.entries))], nil
 }
 
 func (w *world) Reload(context.Context) error {
@@ -303,7 +490,14 @@ func newWorld() *world {
 			},
 		}},
 		requests: []locksteward.Request{pending(), released},
-		entries:  []locksteward.Entry{{Seq: 1, At: at, Actor: "ann", Action: "release.request", Target: "orders", Key: "lock:order:42", Subject: "r1", Reason: "queue is stuck", Outcome: "ok", Hash: "h1"}},
+		past: map[api.LockKey][]api.LockEvent{
+			{Target: "orders", Key: "lock:order:42"}: {
+				{At: at, Kind: "firing", Rule: "ttl/none", Severity: "critical", Summary: "The lock never expires"},
+				{At: at.Add(-time.Hour), Kind: "acquired", TokenDigest: "hmac-sha256:00"},
+				{At: at.Add(-2 * time.Hour), Kind: "released", HeldMs: 1200, HeldIsMinimum: true, TokenDigest: "hmac-sha256:01"},
+			},
+		},
+		entries: []locksteward.Entry{{Seq: 1, At: at, Actor: "ann", Action: "release.request", Target: "orders", Key: "lock:order:42", Subject: "r1", Reason: "queue is stuck", Outcome: "ok", Hash: "h1"}},
 	}
 }
 
@@ -316,18 +510,30 @@ type bed struct {
 	logs   *observer.ObservedLogs
 	file   string
 	tokens map[string]string // by user name, which is the role
+	edit   func(*signin.Config)
+	began  time.Time
+	ahead  atomic.Int64 // of the clock, for sign-ins
 }
 
 // setup starts a console; each role gets a user of its name, and "all" has all.
 func setup(t *testing.T, roles ...string) *bed {
 	t.Helper()
-	b := &bed{t: t, world: newWorld(), tokens: map[string]string{}, file: filepath.Join(t.TempDir(), "users.yaml")}
+	return setupAs(t, nil, roles...)
+}
+
+// setupAs is setup with another configuration of signing in.
+func setupAs(t *testing.T, edit func(*signin.Config), roles ...string) *bed {
+	t.Helper()
+	b := &bed{t: t, world: newWorld(), tokens: map[string]string{}, file: filepath.Join(t.TempDir(), "users.yaml"), edit: edit, began: time.Now()}
 	for _, r := range roles {
 		b.addUser(r)
 	}
+	if len(roles) > 0 {
+		b.cheapen()
+	}
 	core, logs := observer.New(zapcore.DebugLevel)
 	b.logs = logs
-	s, err := NewServer(zap.New(core), Config{Listen: "127.0.0.1:0", UsersFile: b.file}, b.world.deps())
+	s, err := newServer(zap.New(core), b.config(), b.world.deps(), b.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +550,7 @@ func setup(t *testing.T, roles ...string) *bed {
 }
 
 func (w *world) deps() Deps {
-	return Deps{Locks: w, Findings: w, Targets: w, Requests: w, Releases: w, Audit: w, Reloader: w, Pauser: w, Reports: w}
+	return Deps{Locks: w, Findings: w, Targets: w, Requests: w, Releases: w, Audit: w, Reloader: w, Pauser: w, Reports: w, Past: w, Stops: w, Graphs: w, Guide: w, Deliveries: w, Sessions: newSessionStore()}
 }
 
 func (b *bed) addUser(name string) {
@@ -358,82 +564,6 @@ func (b *bed) addUser(name string) {
 		b.t.Fatal(err)
 	}
 	b.tokens[name] = token.Reveal()
-}
-
-// answer is a response that was read.
-type answer struct {
-	status int
-	head   http.Header
-	body   string
-}
-
-func (a answer) problem(t *testing.T) api.Problem {
-	t.Helper()
-	var p api.Problem
-	if a.head.Get("Content-Type") != api.ProblemType {
-		t.Fatalf("status %d, content type %q: %s", a.status, a.head.Get("Content-Type"), a.body)
-	}
-	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
-		t.Fatal(err)
-	}
-	if p.Status != a.status || p.Detail == "" || p.Title == "" || p.Type != "urn:locksteward:problem:"+string(p.Code) {
-		t.Errorf("status %d, problem %+v", a.status, p)
-	}
-	return p
-}
-
-// do sends a request as the user ("" is nobody); edits change it before.
-func (b *bed) do(user, method, path, body string, edits ...func(*http.Request)) answer {
-	b.t.Helper()
-	req, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, strings.NewReader(body))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if user != "" {
-		req.Header.Set("Authorization", "Bearer "+b.tokens[user])
-	}
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	for _, edit := range edits {
-		edit(req)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return answer{resp.StatusCode, resp.Header, string(raw)}
-}
-
-// get decodes the answer of a GET by a nobody or a viewer.
-func get[T any](b *bed, user, path string) T {
-	b.t.Helper()
-	var out T
-	a := b.do(user, http.MethodGet, path, "")
-	dec := json.NewDecoder(bytes.NewReader([]byte(a.body)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&out); err != nil || a.status != http.StatusOK {
-		b.t.Fatalf("GET %s: status %d, %v: %s", path, a.status, err, a.body)
-	}
-	return out
-}
-
-func header(name, value string) func(*http.Request) {
-	return func(r *http.Request) { r.Header.Set(name, value) }
-}
-
-func write(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 var errInner = errors.New("dial tcp 10.0.0.1: password hunter2")

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
@@ -20,6 +21,8 @@ type Config struct {
 	// TLSCertFile and TLSKeyFile (PEM) turn TLS on.
 	TLSCertFile string `yaml:"tls_cert_file"`
 	TLSKeyFile  string `yaml:"tls_key_file"`
+	// SignIn says how people sign in.
+	SignIn signin.Config `yaml:",inline"`
 }
 
 // Defaults of what a configuration leaves out.
@@ -34,6 +37,7 @@ func DefaultConfig() Config { return Config{}.withDefaults() }
 func (c Config) withDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, DefaultListen)
 	c.UsersFile = cmp.Or(c.UsersFile, DefaultUsersFile)
+	c.SignIn = c.SignIn.WithDefaults()
 	return c
 }
 
@@ -61,17 +65,26 @@ func (c Config) load() (*users.Set, *certificate, error) {
 	if usersErr != nil {
 		errs = append(errs, fmt.Errorf("users_file: %w", usersErr))
 	}
-	if err == nil && usersErr == nil && set.Len() == 0 && !loopback(host) {
+	if err == nil && usersErr == nil && c.open(set) && !loopback(host) {
 		errs = append(errs, fmt.Errorf("listen: %q is not loopback, and %q has no users: run `locksteward users add NAME --role viewer` first, or listen on %s", c.Listen, c.UsersFile, net.JoinHostPort("127.0.0.1", port)))
 	}
 	cert, err := loadCertificate(c.TLSCertFile, c.TLSKeyFile)
 	if err != nil {
 		errs = append(errs, err)
 	}
+	if err := c.SignIn.Validate(); err != nil {
+		errs = append(errs, err)
+	}
 	if len(errs) > 0 {
 		return nil, nil, errors.Join(errs...)
 	}
 	return set, cert, nil
+}
+
+// open says that whoever can reach the listener may read: there are no users, and
+// none can come from elsewhere.
+func (c Config) open(set *users.Set) bool {
+	return set.Len() == 0 && c.SignIn.Proxy == nil && c.SignIn.OIDC == nil
 }
 
 // loopback says whether a host can be reached from this machine alone. A name

@@ -9,8 +9,10 @@
 //     listener stays on loopback: any other address is refused, and so is a
 //     request whose Host is not a loopback name (which is what a web page that
 //     rebinds its DNS name would send).
-//   - With users, reading needs any role, and a change needs an API token, a
-//     JSON body and a same-origin or non-browser client.
+//   - With users, reading needs any role. A change needs an API token and a JSON
+//     body, or the form of a page that was shown to this person in this session;
+//     never a request that another site began. Package internal/signin finds out
+//     who asks, and bounds how often.
 //   - Who a person is decides the [Releases] behind: it judges the role and
 //     writes refusals into the audit trail.
 //   - A change that was begun is finished when its client goes away.
@@ -18,8 +20,8 @@
 //
 // # Not guaranteed
 //
-// Lists are what the last sweep saw. There is no rate limit but the cost of
-// bcrypt; put a proxy in front of a listener that strangers can reach.
+// Lists are what the last sweep saw. Limits count in memory and by address: a
+// flood from many is for a proxy in front of the listener to keep out.
 //
 // # Concurrency
 //

@@ -12,10 +12,12 @@ import (
 
 // listFindings answers GET /api/v1/findings, the worst first.
 func (s *Server) listFindings(w http.ResponseWriter, r *http.Request, _ users.User) error {
-	q := parseQuery(r, "target", "class", "rule", "severity", "status", "lang", "limit")
+	q := parseQuery(r, "target", "class", "rule", "severity", "status", "lang", "limit", "cursor")
 	severity := q.oneOf("severity", "critical", "warning", "info")
 	status := q.oneOf("status", "firing", "pending")
 	lang, limit := q.lang(), q.limit()
+	var after findingCursor
+	more := q.cursor(&after)
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -24,23 +26,32 @@ func (s *Server) listFindings(w http.ResponseWriter, r *http.Request, _ users.Us
 			differs(severity, f.Severity.String()) || differs(status, string(f.Status))
 	})
 	sortFindings(findings)
-	return writeJSON(w, http.StatusOK, api.FindingList{
-		Total: len(findings), Findings: api.NewFindings(findings[:min(limit, len(findings))], lang),
-	})
+	out := api.FindingList{Total: len(findings)}
+	if more {
+		last := after.finding()
+		findings = slices.DeleteFunc(findings, func(f locksteward.Finding) bool { return bySight(f, last) <= 0 })
+	}
+	if len(findings) > limit {
+		findings = findings[:limit]
+		out.Next = encodeCursor(findingCursorOf(findings[limit-1]))
+	}
+	out.Findings = api.NewFindings(findings, lang)
+	linkNext(w, r, out.Next)
+	return writeJSON(w, http.StatusOK, out)
 }
 
 // sortFindings puts first what a person must see first.
-func sortFindings(findings []locksteward.Finding) {
-	slices.SortFunc(findings, func(a, b locksteward.Finding) int {
-		return cmp.Or(
-			cmp.Compare(b.Severity, a.Severity),
-			// firing sorts before pending
-			cmp.Compare(a.Status, b.Status),
-			a.Since.Compare(b.Since),
-			cmp.Compare(a.Target, b.Target), cmp.Compare(a.DB, b.DB), cmp.Compare(a.Key, b.Key),
-			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Subject, b.Subject),
-		)
-	})
+func sortFindings(findings []locksteward.Finding) { slices.SortFunc(findings, bySight) }
+
+func bySight(a, b locksteward.Finding) int {
+	return cmp.Or(
+		cmp.Compare(b.Severity, a.Severity),
+		// firing sorts before pending
+		cmp.Compare(a.Status, b.Status),
+		a.Since.Compare(b.Since),
+		cmp.Compare(a.Target, b.Target), cmp.Compare(a.DB, b.DB), cmp.Compare(a.Key, b.Key),
+		cmp.Compare(a.Class, b.Class), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Subject, b.Subject),
+	)
 }
 
 // listTargets answers GET /api/v1/targets.

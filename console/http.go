@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,13 +22,13 @@ import (
 func (s *Server) outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		rec := &recorder{ResponseWriter: w, status: http.StatusOK}
+		rec := &recorder{ResponseWriter: w, status: http.StatusOK, request: r}
 		start := time.Now()
 		next.ServeHTTP(rec, r)
 		// Neither the query (it names keys) nor any header.
@@ -41,7 +39,8 @@ func (s *Server) outermost(next http.Handler) http.Handler {
 
 type recorder struct {
 	http.ResponseWriter
-	status int
+	request *http.Request
+	status  int
 }
 
 func (r *recorder) WriteHeader(status int) {
@@ -67,32 +66,15 @@ func writeAs(w http.ResponseWriter, mediaType string, status int, v any) {
 		mediaType, status = api.ProblemType, http.StatusInternalServerError
 		raw = []byte(`{"type":"urn:locksteward:problem:internal","title":"Internal Server Error","status":500,"detail":"the answer could not be encoded","code":"internal"}`)
 	}
+	raw = append(raw, '\n')
+	if status == http.StatusOK && notModified(w, raw) {
+		return
+	}
 	w.Header().Set("Content-Type", mediaType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(raw)+1))
+	w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
 	w.WriteHeader(status)
 	// A client that went away is no fault of ours.
-	_, _ = w.Write(append(raw, '\n'))
-}
-
-// body decodes one JSON object strictly.
-func body(r *http.Request, into any) error {
-	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || mediaType != "application/json" {
-		return api.NewProblem(api.CodeMediaType, "the body must be JSON: send `Content-Type: application/json`")
-	}
-	dec := json.NewDecoder(r.Body)
-	dec.DisallowUnknownFields()
-	err = dec.Decode(into)
-	if err == nil && dec.Decode(new(json.RawMessage)) != io.EOF {
-		err = errors.New("more follows after the object")
-	}
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return api.NewProblem(api.CodeTooLarge, fmt.Sprintf("the body is larger than %d bytes", maxBody))
-	}
-	if err != nil {
-		return fmt.Errorf("read body: %w: %w", locksteward.ErrInvalid, err)
-	}
-	return nil
+	_, _ = w.Write(raw)
 }
 
 // changing is the context of a change: a client that hangs up must not stop a
@@ -165,7 +147,30 @@ func (q *query) duration(name string, low, high time.Duration) time.Duration {
 	return d
 }
 
-func (q *query) limit() int { return q.number("limit", 1000, 1, 10_000) }
+// moment returns the parameter as a point in time, the zero time if it is not
+// given: RFC 3339, or how long ago.
+func (q *query) moment(name string) time.Time {
+	text := q.values.Get(name)
+	if text == "" {
+		return time.Time{}
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return time.Now().Add(-d)
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		q.bad("%s: must be how long ago, such as 24h, or a time such as 2026-03-01T12:00:00Z, got %q", name, text)
+	}
+	return at
+}
+
+// How many items a list has unless somebody says, and at most.
+const (
+	defaultLimit = 1000
+	maxLimit     = 10_000
+)
+
+func (q *query) limit() int { return q.number("limit", defaultLimit, 1, maxLimit) }
 
 func (q *query) lang() string { return q.oneOf("lang", "en", "zh") }
 

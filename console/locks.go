@@ -4,36 +4,84 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"slices"
-	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
+// lockParams are the parameters of [query.lockFilter].
+var lockParams = []string{"target", "class", "dialect", "state", "holder", "match", "q", "sort", "limit", "cursor"}
+
+// lockFilter reads which locks are asked for, and in which order; preset is how
+// many where nobody says.
+func (q *query) lockFilter(preset int) LockFilter {
+	f := LockFilter{
+		Target: q.text("target"), Class: q.text("class"), Dialect: q.text("dialect"),
+		State:  q.oneOf("state", "firing", "pending", "clear", "no-ttl"),
+		Holder: q.text("holder"), Match: q.text("match"), Text: q.text("q"),
+		Sort:  cmp.Or(q.oneOf("sort", "key", "age", "ttl"), "key"),
+		Limit: q.number("limit", preset, 1, maxLimit),
+	}
+	f.After = q.lockPosition(f.Sort)
+	return f
+}
+
 // listLocks answers GET /api/v1/locks.
 func (s *Server) listLocks(w http.ResponseWriter, r *http.Request, _ users.User) error {
-	q := parseQuery(r, "target", "class", "dialect", "state", "sort", "limit")
-	state := q.oneOf("state", "firing", "pending", "clear", "no-ttl")
-	order := q.oneOf("sort", "key", "age")
-	limit := q.limit()
+	q := parseQuery(r, lockParams...)
+	filter := q.lockFilter(defaultLimit)
 	if err := q.err(); err != nil {
 		return err
 	}
-	findings := s.deps.Findings.Findings()
-	states := lockStates(findings)
-	locks := slices.DeleteFunc(s.deps.Locks.Locks(), func(l locksteward.Lock) bool {
-		return differs(q.text("target"), l.Target) || differs(q.text("class"), l.Class) ||
-			differs(q.text("dialect"), l.Dialect) || !inState(l, state, states)
-	})
-	sortLocks(locks, order)
-	rules := api.RulesByLock(findings)
-	out := api.LockList{Total: len(locks), Locks: []api.Lock{}}
-	for _, l := range locks[:min(limit, len(locks))] {
-		out.Locks = append(out.Locks, api.NewLock(l, rules[keyOf(l)]))
+	page, err := s.deps.Locks.ListLocks(filter)
+	if err != nil {
+		return err
 	}
+	out := api.LockList{Total: page.Total, Locks: make([]api.Lock, 0, len(page.Rows)), Next: lockCursorOf(filter.Sort, page.Next)}
+	for _, row := range page.Rows {
+		out.Locks = append(out.Locks, api.NewLock(row.Lock, row.Rules))
+	}
+	linkNext(w, r, out.Next)
 	return writeJSON(w, http.StatusOK, out)
+}
+
+// lockEvents answers GET /api/v1/locks/events: what happened to one lock.
+func (s *Server) lockEvents(w http.ResponseWriter, r *http.Request, _ users.User) error {
+	q := parseQuery(r, "target", "db", "key", "key_b64", "limit")
+	limit := q.number("limit", 100, 1, 1000)
+	target, db, key, err := s.lockNamed(q)
+	if err != nil {
+		return err
+	}
+	events, err := s.deps.Past.LockEvents(r.Context(), target, db, key, limit)
+	if err != nil {
+		return fmt.Errorf("list events of a lock: %w", err)
+	}
+	return writeJSON(w, http.StatusOK, api.LockEventList{Events: append([]api.LockEvent{}, events...)})
+}
+
+// lockNamed reads the lock that a query names, and reports what else is wrong with
+// the query.
+func (s *Server) lockNamed(q *query) (target string, db int, key string, err error) {
+	if target = q.text("target"); target == "" {
+		q.bad("target: is missing: use the name of a target")
+	}
+	if key, err = (api.Key{Key: q.text("key"), KeyB64: q.text("key_b64")}).Bytes(); err != nil {
+		q.bad("%w", err)
+	}
+	if !q.values.Has("key") && !q.values.Has("key_b64") {
+		q.bad("key: is missing: give key or key_b64")
+	}
+	var said *int
+	if q.text("db") != "" {
+		said = new(q.number("db", 0, 0, 1<<31-1))
+	}
+	if err := q.err(); err != nil {
+		return "", 0, "", err
+	}
+	db, err = s.database(target, said)
+	return target, db, key, err
 }
 
 // oneLock answers GET /api/v1/locks/one: the lock as it is now, and what the
@@ -41,25 +89,7 @@ func (s *Server) listLocks(w http.ResponseWriter, r *http.Request, _ users.User)
 func (s *Server) oneLock(w http.ResponseWriter, r *http.Request, _ users.User) error {
 	q := parseQuery(r, "target", "db", "key", "key_b64", "lang")
 	lang := q.lang()
-	target := q.text("target")
-	if target == "" {
-		q.bad("target: is missing: use the name of a target")
-	}
-	key, err := api.Key{Key: q.text("key"), KeyB64: q.text("key_b64")}.Bytes()
-	if err != nil {
-		q.bad("%w", err)
-	}
-	if !q.values.Has("key") && !q.values.Has("key_b64") {
-		q.bad("key: is missing: give key or key_b64")
-	}
-	var db *int
-	if q.text("db") != "" {
-		db = new(q.number("db", 0, 0, 1<<31-1))
-	}
-	if err := q.err(); err != nil {
-		return err
-	}
-	n, err := s.database(target, db)
+	target, n, key, err := s.lockNamed(q)
 	if err != nil {
 		return err
 	}
@@ -99,42 +129,6 @@ func lockStates(findings []locksteward.Finding) map[api.LockKey]locksteward.Stat
 	return out
 }
 
-func inState(l locksteward.Lock, state string, states map[api.LockKey]locksteward.Status) bool {
-	switch state {
-	case "":
-		return true
-	case "no-ttl":
-		return l.TTL == locksteward.NoExpiry
-	case "clear":
-		return states[keyOf(l)] == ""
-	default:
-		return string(states[keyOf(l)]) == state
-	}
-}
-
 func keyOf(l locksteward.Lock) api.LockKey {
 	return api.LockKey{Target: l.Target, DB: l.DB, Key: l.Key}
-}
-
-// sortLocks orders by name, or by age with the longest held first and those of
-// unknown age last.
-func sortLocks(locks []locksteward.Lock, order string) {
-	byKey := func(a, b locksteward.Lock) int {
-		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.DB, b.DB), cmp.Compare(a.Key, b.Key))
-	}
-	if order != "age" {
-		slices.SortFunc(locks, byKey)
-		return
-	}
-	slices.SortFunc(locks, func(a, b locksteward.Lock) int {
-		return cmp.Or(cmp.Compare(knownAge(b), knownAge(a)), byKey(a, b))
-	})
-}
-
-func knownAge(l locksteward.Lock) time.Duration {
-	age, basis, _ := l.Age()
-	if basis == locksteward.AgeNone {
-		return -1
-	}
-	return age
 }

@@ -2,315 +2,339 @@ package console
 
 import (
 	"bytes"
-	_ "embed" // for the page and its style
+	"embed"
+	"errors"
 	"fmt"
 	"html/template"
+	"io/fs"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
-//go:embed web/overview.html
-var overviewHTML string
+//go:embed web
+var web embed.FS
 
-//go:embed web/console.css
-var consoleCSS []byte
+// pages are the templates by the name of their file: layout.html around each,
+// with what parts.html defines.
+var pages = parsePages()
 
-// Bounds of the page: it stays within 100 KB, the API has the rest.
-const (
-	pageFindings = 25
-	pageLocks    = 100
-	pageRequests = 20
-)
-
-var overviewPage = template.Must(template.New("overview").Funcs(template.FuncMap{
-	"key":     showKey,
-	"inert":   inert,
-	"span":    span,
-	"ago":     func(now, then time.Time) string { return span(now.Sub(then)) },
-	"millis":  func(ms int64) string { return span(time.Duration(ms) * time.Millisecond) },
-	"percent": percent,
-	"waited":  waited,
-}).Parse(overviewHTML))
-
-// overviewData is what the page shows; nothing in it is trusted to be harmless.
-type overviewData struct {
-	Lang     string
-	Now      time.Time
-	User     string
-	NoUsers  bool
-	Refresh  int
-	Findings []findingRow // what needs a person now, and what that explains
-	Told     int          // of Findings, those that people are told of
-	MoreNow  int
-	// Elsewhere counts findings that are pending or for information.
-	Elsewhere int
-	Down      []api.Target
-	Blind     []api.Target // up, without a complete sweep
-	Targets   []api.Target
-	Locks     []lockRow
-	AllLocks  int
-	Requests  []requestRow
-}
-
-// Quiet says that nothing needs a person and that this can be known.
-func (d overviewData) Quiet() bool {
-	return len(d.Findings) == 0 && len(d.Down) == 0 && len(d.Blind) == 0 && len(d.Targets) > 0
-}
-
-// findingRow is a finding; By says what is told in its place, "" if it is told
-// itself.
-type findingRow struct {
-	locksteward.Finding
-	By string
-}
-
-type lockRow struct {
-	Target, Key, Class, Library string
-	Mode                        string
-	Acquired                    time.Time // as the value says
-	Doubt                       string    // why the age does not count it
-	TTL, Age                    string
-	NoTTL                       bool
-	Holder                      string
-	Findings                    []string
-	State                       string // firing, pending or ""
-}
-
-type requestRow struct {
-	locksteward.Request
-	Open bool
-	Said string
-}
-
-// overview answers GET /.
-func (s *Server) overview(w http.ResponseWriter, r *http.Request, who users.User) error {
-	q := parseQuery(r, "lang", "refresh")
-	data := overviewData{Lang: q.lang(), Refresh: q.number("refresh", 0, 5, 3600), Now: time.Now(), User: who.Name, NoUsers: s.users.Load().Len() == 0}
-	if err := q.err(); err != nil {
-		return err
-	}
-	if data.Lang == "" {
-		data.Lang = "en"
-	}
-	findings := s.deps.Findings.Findings()
-	sortFindings(findings)
-	data.now(findings)
-	data.Targets = s.deps.Targets.Targets()
-	for _, t := range data.Targets {
-		switch {
-		case !t.Up:
-			data.Down = append(data.Down, t)
-		case t.LastSweep == nil || !t.LastSweep.Complete:
-			data.Blind = append(data.Blind, t)
+func parsePages() map[string]*template.Template {
+	base := template.Must(template.New("").Funcs(pageFuncs).ParseFS(web, "web/layout.html", "web/parts.html"))
+	files, _ := fs.Glob(web, "web/*.html") // the pattern is right
+	out := make(map[string]*template.Template, len(files))
+	for _, file := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(file, "web/"), ".html")
+		if name != "layout" && name != "parts" {
+			out[name] = template.Must(template.Must(base.Clone()).ParseFS(web, file))
 		}
 	}
-	data.Locks, data.AllLocks = s.lockRows(findings)
-	requests, err := s.deps.Requests.List(r.Context(), RequestFilter{Limit: pageRequests})
-	if err != nil {
-		return fmt.Errorf("list requests: %w", err)
+	return out
+}
+
+// shown is one page for one request.
+type shown struct {
+	name    string // of the template
+	section string // path of the page's entry in the navigation
+	title   string
+	status  int // 0: 200
+	data    any
+	problem *api.Problem
+	typed   url.Values // a form that was refused, to be shown again
+	once    bool       // the answer to a form: the script must not fetch it again
+	bare    bool       // without navigation: nobody is signed in
+}
+
+// view is what the templates get: what every page has, and its own data as P.
+// Nothing in P is trusted to be harmless.
+type view struct {
+	Title   string
+	Lang    string
+	Now     time.Time
+	User    string
+	NoUsers bool
+	CSRF    string
+	Refresh int
+	Live    bool
+	Alarm   int // findings that people are told of
+	Nav     []navItem
+	Problem *api.Problem
+	Query   url.Values
+	P       any
+	// OneFinding shows findings with their evidence open.
+	OneFinding bool
+	// Brief shows findings with their remedy folded away.
+	Brief bool
+
+	who   users.User
+	path  string
+	query url.Values
+	typed url.Values
+}
+
+// navItem is a link of the navigation. Count is what waits there; What says it in
+// words, and Kind how bad it is.
+type navItem struct {
+	Path, Name string
+	Current    bool
+	Count      int
+	What, Kind string
+}
+
+var sections = []navItem{
+	{Path: "/", Name: "Overview"},
+	{Path: "/findings", Name: "Findings"},
+	{Path: "/locks", Name: "Locks"},
+	{Path: "/graph", Name: "Waits"},
+	{Path: "/requests", Name: "Requests"},
+	{Path: "/targets", Name: "Targets"},
+	{Path: "/audit", Name: "Audit"},
+	{Path: "/rules", Name: "Rules"},
+	{Path: "/classes", Name: "Classes"},
+	{Path: "/stops", Name: "Stops"},
+}
+
+// show renders a page into memory first: an error becomes an error page, not half
+// a page.
+func (s *Server) show(w http.ResponseWriter, r *http.Request, who users.User, p shown) error {
+	v := s.view(r, who, p)
+	if !p.bare {
+		if err := s.navigate(r, &v, p.section); err != nil {
+			return err
+		}
 	}
-	for _, req := range requests {
-		data.Requests = append(data.Requests, requestRow{Request: req, Open: !req.State.Final(), Said: said(req)})
+	return writePage(w, p, v)
+}
+
+func writePage(w http.ResponseWriter, p shown, v view) error {
+	t, ok := pages[p.name]
+	if !ok {
+		return fmt.Errorf("no page is called %q", p.name)
 	}
-	var page bytes.Buffer
-	if err := overviewPage.Execute(&page, data); err != nil {
-		return fmt.Errorf("render page: %w", err)
+	var out bytes.Buffer
+	if err := t.ExecuteTemplate(&out, "layout", v); err != nil {
+		return fmt.Errorf("render page %q: %w", p.name, err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(page.Len()))
-	_, _ = w.Write(page.Bytes())
+	w.Header().Set("Content-Length", strconv.Itoa(out.Len()))
+	if p.status != 0 {
+		w.WriteHeader(p.status)
+	}
+	// A client that went away is no fault of ours.
+	_, _ = w.Write(out.Bytes())
 	return nil
 }
 
-// now picks what needs a person: first what people are told of, then what that
-// explains.
-func (d *overviewData) now(findings []locksteward.Finding) {
-	told := map[string]locksteward.Finding{}
-	var explained []findingRow
-	show := func(row findingRow) {
-		if len(d.Findings) == pageFindings {
-			d.MoreNow++
-			return
-		}
-		d.Findings = append(d.Findings, row)
-		if row.By == "" {
-			d.Told++
-		}
+func (s *Server) view(r *http.Request, who users.User, p shown) view {
+	query := r.URL.Query()
+	v := view{
+		Title: p.title, Lang: "en", Now: time.Now(), User: who.Name, NoUsers: s.desk.Open(), CSRF: s.formToken(r),
+		Problem: p.problem, P: p.data, who: who, path: r.URL.Path, typed: p.typed, Query: query,
 	}
-	for _, f := range findings {
-		switch {
-		case f.Status != locksteward.StatusFiring || f.Severity < locksteward.SeverityWarning:
-			d.Elsewhere++
-		case f.InhibitedBy != "":
-			explained = append(explained, findingRow{Finding: f})
-		default:
-			told[f.Fingerprint()] = f
-			show(findingRow{Finding: f})
-		}
+	if query.Get("lang") == "zh" {
+		v.Lang = "zh"
 	}
-	for _, row := range explained {
-		row.By = toldBy(told, row.InhibitedBy)
-		show(row)
+	// No page refreshes itself under somebody's typing, nor sends a form again.
+	v.Live = !p.once && r.Method == http.MethodGet && !p.bare
+	if v.Live {
+		v.Refresh = refreshOf(query.Get("refresh"))
 	}
+	query.Del("lang")
+	query.Del("refresh")
+	v.query = query
+	return v
 }
 
-// toldBy names the finding that is told in place of another one.
-func toldBy(told map[string]locksteward.Finding, fingerprint string) string {
-	f, ok := told[fingerprint]
-	switch {
-	case !ok:
-		return "finding " + fingerprint
-	case f.Key != "":
-		return f.Rule + " on " + showKey(f.Key)
-	case f.Subject != "":
-		return f.Rule + " of " + f.Subject
-	default:
-		return f.Rule
+// refreshOf is how often a page loads itself again, in seconds; 0: not.
+func refreshOf(text string) int {
+	if n, err := strconv.Atoi(text); err == nil && n >= 5 && n <= 3600 {
+		return n
 	}
+	return 0
 }
 
-func (s *Server) lockRows(findings []locksteward.Finding) (rows []lockRow, all int) {
-	locks := s.deps.Locks.Locks()
-	sortLocks(locks, "age")
-	states, rules := lockStates(findings), api.RulesByLock(findings)
-	all = len(locks)
-	for _, l := range locks[:min(pageLocks, all)] {
-		row := lockRow{
-			Target: l.Target, Key: l.Key, Class: l.Class, Library: l.Dialect, Mode: l.Mode, NoTTL: l.TTL == locksteward.NoExpiry,
-			TTL: span(l.TTL), Age: "not known", Holder: holder(l.Holder), State: string(states[keyOf(l)]),
-			Findings: slices.Compact(slices.Sorted(slices.Values(rules[keyOf(l)]))),
-		}
-		if row.NoTTL {
-			row.TTL = "none"
-		}
-		row.Acquired = l.Acquired
-		_, row.Doubt = l.WrittenAge()
-		if age, basis, minimum := l.Age(); basis != locksteward.AgeNone {
-			row.Age = span(age)
-			if minimum {
-				row.Age = "≥ " + row.Age
+// navigate fills in the links to all pages with what waits there.
+func (s *Server) navigate(r *http.Request, v *view, section string) error {
+	open, err := s.deps.Requests.List(r.Context(), RequestFilter{States: []locksteward.RequestState{locksteward.RequestPending}, Limit: countMost})
+	if err != nil {
+		return fmt.Errorf("list requests: %w", err)
+	}
+	kind := "warning"
+	for _, f := range s.deps.Findings.Findings() {
+		if told(f) {
+			v.Alarm++
+			if f.Severity == locksteward.SeverityCritical {
+				kind = "critical"
 			}
 		}
-		rows = append(rows, row)
 	}
-	return rows, all
-}
-
-// said sums up a request's decisions.
-func said(r locksteward.Request) string {
-	if r.Outcome != "" {
-		return r.Outcome
-	}
-	var out []string
-	for _, d := range r.Decisions {
-		verb := "denied"
-		if d.Approve {
-			verb = "approved"
+	v.Nav = slices.Clone(sections)
+	for i := range v.Nav {
+		item := &v.Nav[i]
+		item.Current = item.Path == section
+		switch item.Path {
+		case "/findings":
+			item.Count, item.What, item.Kind = v.Alarm, "need a person", kind
+		case "/requests":
+			item.Count, item.What, item.Kind = len(open), "wait for a decision", "warning"
 		}
-		out = append(out, verb+" by "+d.By)
+		item.Path = v.To(item.Path)
 	}
-	return strings.Join(out, ", ")
+	return nil
 }
 
-func holder(h locksteward.Holder) string {
-	var parts []string
-	if h.App != "" {
-		parts = append(parts, h.App)
-	}
-	if h.Host != "" {
-		parts = append(parts, "on "+h.Host)
-	}
-	if h.PID != 0 {
-		parts = append(parts, "pid "+strconv.Itoa(h.PID))
-	}
-	if len(parts) == 0 {
-		switch {
-		case h.Instance != "":
-			return "instance " + h.Instance
-		case h.Session != "":
-			return "session " + h.Session
+// countMost bounds what is counted for a number in the navigation.
+const countMost = 99
+
+// told says that people are told of a finding now.
+func told(f locksteward.Finding) bool {
+	return f.Status == locksteward.StatusFiring && f.Severity >= locksteward.SeverityWarning && f.InhibitedBy == ""
+}
+
+// problemPage answers with a problem as a page. It needs nothing that may be
+// broken: it stands where other pages could not be made.
+func (s *Server) problemPage(w http.ResponseWriter, r *http.Request, who users.User, p *api.Problem) {
+	page := shown{name: "problem", title: p.Title, status: p.Status, problem: p, once: p.Code != api.CodeUnavailable && p.Code != api.CodeNotFound}
+	v := s.view(r, who, page)
+	if p.Code != api.CodeUnauthenticated && p.Code != api.CodeMisdirected {
+		v.Nav = slices.Clone(sections)
+		for i := range v.Nav {
+			v.Nav[i].Path = v.To(v.Nav[i].Path)
 		}
-		return "not known"
 	}
-	return strings.Join(parts, " ")
-}
-
-// span is a duration for a person: two units at most.
-func span(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "0s"
-	case d < time.Second:
-		return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
-	case d < time.Minute:
-		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', -1, 64) + "s"
-	case d < time.Hour:
-		return fmt.Sprintf("%dm %ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh %dm", d/time.Hour, d%time.Hour/time.Minute)
-	default:
-		return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	if err := writePage(w, page, v); err != nil {
+		s.log.Error("problem page is not shown", zap.Error(err))
+		writeProblem(w, p)
 	}
 }
 
-// percent shows the share of a server's time.
-func percent(share float64) string {
-	if share >= 1 {
-		return "no limit"
+// To is the address of a page, with the language of this one; pairs are its
+// parameters, of which empty ones are left out.
+func (v view) To(path string, pairs ...string) string {
+	query := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			query.Set(pairs[i], pairs[i+1])
+		}
 	}
-	return strconv.FormatFloat(share*100, 'f', -1, 64) + " % of a server"
+	return v.address(path, query)
 }
 
-// waited says for how long the budget made looking wait, and mostly why; "" if
-// it never did.
-func waited(b *api.Budget) string {
-	total, reason := b.Waited()
-	if reason == "" {
+func (v view) address(path string, query url.Values) string {
+	if v.Lang != "en" {
+		query.Set("lang", v.Lang)
+	}
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
+
+// With is the address of this page with one parameter set, or taken away by "".
+// Another filter begins with the first page again.
+func (v view) With(name, value string) string {
+	query := clone(v.query)
+	query.Del("cursor")
+	if query.Set(name, value); value == "" {
+		query.Del(name)
+	}
+	return v.address(v.path, query)
+}
+
+// Here is the address of this page.
+func (v view) Here() string { return v.address(v.path, clone(v.query)) }
+
+// Refreshed is the address of this page that loads itself again.
+func (v view) Refreshed() string {
+	query := clone(v.query)
+	query.Set("refresh", "10")
+	return v.address(v.path, query)
+}
+
+// InEnglish and InChinese are the address of this page with findings in that
+// language.
+func (v view) InEnglish() string { v.Lang = "en"; return v.Here() }
+
+// InChinese is as InEnglish.
+func (v view) InChinese() string { v.Lang = "zh"; return v.Here() }
+
+// Opened is a finding with its evidence in sight: it is what the page is about.
+func (v view) Opened(row *findingRow) args {
+	v.OneFinding = true
+	return args{v, *row}
+}
+
+// Short is a finding among many.
+func (v view) Short(row findingRow) args {
+	v.Brief = true
+	return args{v, row}
+}
+
+// LockAt is the address of a lock's page; "" for a key too long to have one.
+func (v view) LockAt(target string, db int, key string) string {
+	if len(key) > maxLinked {
 		return ""
 	}
-	return "waited " + span(total) + ", mostly for " + reason
+	name, value := keyParameter(key)
+	return v.To("/locks/one", "target", target, "db", strconv.Itoa(db), name, value)
 }
 
-// maxShown bounds a key on the page; 64 MiB of name must not become a page.
-const maxShown = 200
+// Typed is what was typed into a field of the form that is shown again.
+func (v view) Typed(name string) string { return inertTyped(v.typed.Get(name)) }
 
-func showKey(key string) string {
-	if len(key) > maxShown {
-		return locksteward.DisplayKey(key[:maxShown]) + fmt.Sprintf("… (%d bytes)", len(key))
+// Ticked says that a box of that form was ticked, or that this choice was made.
+func (v view) Ticked(name, value string) bool { return v.typed.Get(name) == value }
+
+// May says that the user's roles grant a verb.
+func (v view) May(verb string) bool { return v.who.Can(users.Verb(verb)) }
+
+// Is says that the user is called so.
+func (v view) Is(name string) bool { return v.User != "" && strings.EqualFold(v.User, name) }
+
+// RoleNames are the user's roles in words.
+func (v view) RoleNames() string {
+	var names []string
+	for _, r := range v.who.Roles {
+		names = append(names, string(r))
 	}
-	return locksteward.DisplayKey(key)
+	return strings.Join(names, ", ")
 }
 
-// inert takes from a text what could move or turn other text around it: control
-// and direction characters. Its markup is the template's business.
-func inert(text string) string {
-	text = strings.ToValidUTF8(text, "�")
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
-			return '�'
-		}
-		return r
-	}, text)
-	if len(text) > 4*maxShown {
-		text = strings.ToValidUTF8(text[:4*maxShown], "") + "…"
+func clone(query url.Values) url.Values {
+	out := make(url.Values, len(query))
+	for name, values := range query {
+		out[name] = slices.Clone(values)
 	}
-	return text
+	return out
 }
 
-// stylesheet answers GET /console.css, which holds nothing secret.
-func stylesheet(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	w.Header().Set("Cache-Control", "public, max-age=300")
-	_, _ = w.Write(consoleCSS)
+// pageQuery reads the parameters of a page; every page knows the language and
+// how often it loads itself again.
+func pageQuery(r *http.Request, allowed ...string) *query {
+	q := parseQuery(r, append(allowed, "lang", "refresh")...)
+	q.lang()
+	q.number("refresh", 0, 5, 3600)
+	return q
+}
+
+// asset answers with a file of web/, which holds nothing secret.
+func asset(name, mediaType string) http.Handler {
+	raw, err := web.ReadFile("web/" + name)
+	if err != nil {
+		panic(errors.New("console: " + name + " is not embedded")) // tests serve every asset
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", mediaType)
+		w.Header().Set("Cache-Control", "public, max-age=300")
+		_, _ = w.Write(raw)
+	})
 }

@@ -1,8 +1,12 @@
 package console
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,26 +22,45 @@ func quote(s string) string {
 func TestPageShowsWhatMatters(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	a := b.do("", "GET", "/", "")
-	if a.status != http.StatusOK || a.head.Get("Content-Type") != "text/html; charset=utf-8" {
-		t.Fatalf("status %d, %s", a.status, a.head.Get("Content-Type"))
-	}
-	for _, want := range []string{
-		"The lock never expires", "lock:order:42", "a crash between SETNX and EXPIRE", "request its release", "PTTL is -1", "seen for 1m only",
-		"deadlock risk", "<th scope=\"col\">Library</th>", `<b class="warn">none</b>`, "≥ 1h 0m", "read only: no users are configured", "1 more finding is",
-		"waits for an approver", "Released; 0 waiters woken.", "with approval", `<meta name="viewport"`, `lang="en"`,
+	for path, wants := range map[string][]string{
+		"/": {
+			"The lock never expires", "lock:order:42", "a crash between SETNX and EXPIRE", "request its release", "PTTL is -1", "seen for 1m only",
+			"deadlock risk", "read only: no users are configured", "1 more finding is", `<meta name="viewport"`, `lang="en"`,
+			"Releases that wait for a decision", "queue is stuck", `href="/requests/r1"`, `href="/rules/ttl/none"`,
+			`href="/locks/one?db=0&amp;key=lock%3Aorder%3A42&amp;target=orders"`, `aria-current="page"`,
+		},
+		"/locks":    {"<th scope=\"col\">Library</th>", `<b class="warn">none</b>`, "≥ 1h 0m", `<span class="tag firing">firing</span>`, "2 of 2 locks"},
+		"/requests": {"Released; 0 waiters woken.", "waits for a decision", `<a href="/requests/r0"><code>r0</code></a>`, "queue is stuck"},
+		"/targets":  {"with approval", "2 % of a server", "complete"},
+		"/classes":  {"lock:order:*", "team checkout", "https://wiki/locks", "1 approval", "30s"},
+		"/rules":    {"ttl/none", "a lock has no TTL", "1 firing", `href="/rules/ttl/none"`},
+		"/findings": {"The lock never expires", "PTTL is -1", "2 findings"},
+		"/audit":    {"release: request", "queue is stuck", "lock:order:42"},
+		"/graph":    {"<h1>Who waits for whom</h1>"},
+		"/stops":    {"Kill switch", "Freeze"},
 	} {
-		if !strings.Contains(a.body, want) {
-			t.Errorf("%q is missing", want)
+		a := b.do("", "GET", path, "")
+		if a.status != http.StatusOK || a.head.Get("Content-Type") != "text/html; charset=utf-8" {
+			t.Errorf("%s: status %d, %s: %s", path, a.status, a.head.Get("Content-Type"), a.body)
+		}
+		for _, want := range wants {
+			if !strings.Contains(a.body, want) {
+				t.Errorf("%s: %q is missing", path, want)
+			}
+		}
+		if strings.Contains(a.body, "http-equiv") {
+			t.Errorf("%s refreshes unasked", path)
 		}
 	}
-	if i, j := strings.Index(a.body, `<code class="key">lock:order:42`), strings.LastIndex(a.body, `<code class="key">lock:order:43`); i < 0 || j < i {
+	locks := b.do("", "GET", "/locks", "").body
+	if i, j := strings.Index(locks, `<code class="key">lock:order:42`), strings.LastIndex(locks, `<code class="key">lock:order:43`); i < 0 || j < i {
 		t.Error("locks are not sorted by age")
 	}
-	if zh := b.do("", "GET", "/?lang=zh", ""); !strings.Contains(zh.body, "锁永不过期") {
-		t.Error("lang=zh has no Chinese text")
+	zh := b.do("", "GET", "/?lang=zh", "").body
+	if !strings.Contains(zh, "锁永不过期") || !strings.Contains(zh, `href="/locks?lang=zh"`) {
+		t.Error("lang=zh has no Chinese text, or is lost by links")
 	}
-	if r := b.do("", "GET", "/?refresh=10", ""); !strings.Contains(r.body, `http-equiv="refresh" content="10"`) || strings.Contains(a.body, "http-equiv") {
+	if r := b.do("", "GET", "/?refresh=10", ""); !strings.Contains(r.body, `http-equiv="refresh" content="10"`) {
 		t.Error("refresh is not as asked for")
 	}
 }
@@ -52,7 +75,7 @@ func TestPageShowsTheWatch(t *testing.T) {
 		Watch:  &api.Watch{Mode: "sweep", Reason: "CLIENT TRACKING is refused: grant +client|tracking", Missed: 3},
 		Budget: &api.Budget{MaxServerShare: 1, Degraded: []string{"PEXPIRETIME is refused"}},
 	})
-	body := b.do("", "GET", "/", "").body
+	body := b.do("", "GET", "/targets", "").body
 	for _, want := range []string{
 		"tracking, blind for 1.2s", "2 % of a server", "waited 5.4s, mostly for share",
 		`<b class="warn">3 missed</b>`, "CLIENT TRACKING is refused: grant &#43;client|tracking", "no limit", "PEXPIRETIME is refused",
@@ -79,7 +102,7 @@ func TestPageSaysWhatInhibits(t *testing.T) {
 	b.world.findings = []locksteward.Finding{one, host, other}
 	body := b.do("", "GET", "/", "").body
 	for _, want := range []string{
-		"<title>(1) Locksteward</title>", "<b>host/lost of web-3</b> is told in its place",
+		"<title>(1) Overview · Locksteward</title>", "<b>host/lost of web-3</b> is told in its place",
 		"<b>finding 0123456789abcdef0123456789abcdef</b> is told in its place",
 	} {
 		if !strings.Contains(body, want) {
@@ -100,7 +123,7 @@ func TestPageShowsWhatTheValueSays(t *testing.T) {
 	early := aLock("lock:early", time.Minute)
 	early.Acquired = at.Add(time.Hour)
 	b.world.locks = []locksteward.Lock{l, early}
-	body := b.do("", "GET", "/", "").body
+	body := b.do("", "GET", "/locks", "").body
 	for _, want := range []string{
 		`token <small class="dim">read</small>`, "its value says 2026-03-01 11:00:00 UTC", "≥ 1h 0m",
 		"its value says 2026-03-01 13:00:00 UTC, not counted: it lies in the future", "≥ 1m 0s",
@@ -111,47 +134,78 @@ func TestPageShowsWhatTheValueSays(t *testing.T) {
 	}
 }
 
-func TestPageIsInert(t *testing.T) {
+func TestPagesAreInert(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := setup(t, "all")
 	l := aLock(hostile, time.Minute)
 	l.Class, l.Dialect = hostile, hostile
-	l.Holder = locksteward.Holder{App: hostile, Host: hostile}
+	l.Holder = locksteward.Holder{App: hostile, Host: hostile, Session: hostile, Instance: hostile}
 	f := aFinding(hostile)
-	f.Class, f.Team, f.Target, f.RunbookURL = hostile, hostile, hostile, "javascript:alert(1)"
+	f.Class, f.Team, f.Target, f.RunbookURL = hostile, hostile, "orders", "javascript:alert(1)"
 	f.Summary, f.Cause, f.Remedy = locksteward.Text{EN: hostile}, locksteward.Text{EN: hostile}, locksteward.Text{EN: hostile}
 	f.Evidence, f.CounterEvidence = []string{hostile}, []string{hostile}
-	l.Mode, l.Acquired = hostile, at.Add(time.Hour)
+	l.Mode, l.Acquired, l.Node, l.TokenKind, l.SharedToken = hostile, at.Add(time.Hour), hostile, hostile, true
 	f.InhibitedBy = hostile
 	r := pending()
-	r.ID, r.Reason, r.Requester, r.Evidence.Key = hostile, hostile, hostile, hostile
-	r.Decisions = []locksteward.Decision{{By: hostile}}
-	b.world.locks, b.world.findings, b.world.requests = []locksteward.Lock{l}, []locksteward.Finding{f}, []locksteward.Request{r}
-	b.world.targets = append(b.world.targets, api.Target{Name: hostile, Reason: hostile}, api.Target{
+	r.ID, r.Reason, r.Requester, r.Evidence.Key = "r1", hostile, hostile, hostile
+	r.Evidence.Findings, r.Evidence.Holder, r.Evidence.ClaimID, r.Evidence.Dialect = []string{hostile}, l.Holder, hostile, hostile
+	r.Decisions = []locksteward.Decision{{By: hostile, Reason: hostile}}
+	key := api.LockKey{Target: "orders", Key: hostile}
+	w := b.world
+	w.locks, w.findings, w.requests = []locksteward.Lock{l}, []locksteward.Finding{f}, []locksteward.Request{r}
+	w.past = map[api.LockKey][]api.LockEvent{key: {
+		{At: at, Kind: "firing", Rule: hostile, Severity: hostile, Summary: hostile}, {At: at.Add(-time.Hour), Kind: hostile, TokenDigest: hostile, RequestID: hostile},
+	}}
+	w.entries = []locksteward.Entry{{Seq: 1, At: at, Actor: hostile, Action: hostile, Target: hostile, Key: hostile, Subject: hostile, Reason: hostile, Outcome: hostile}}
+	w.targets = append(w.targets, api.Target{Name: hostile, Reason: hostile, Mode: hostile}, api.Target{
 		Name: hostile, Up: true, LastSweep: &api.Swept{Incomplete: []api.Incomplete{{Node: hostile, Reason: hostile}}},
+		Paused: &api.Pause{By: hostile}, Nodes: []api.Node{{Addr: hostile, Version: hostile}},
+		Watch: &api.Watch{Mode: hostile, Reason: hostile, Classes: []api.ClassWatch{{Class: hostile, Coverage: hostile, Reason: hostile}}},
 	})
-	a := b.do("", "GET", "/", "")
-	if a.status != http.StatusOK {
-		t.Fatalf("status %d: %s", a.status, a.body)
+	w.advice.possible = Possible{NoStand: hostile, NoUndo: hostile}
+	w.graph = &api.Graph{
+		Nodes: []api.GraphNode{
+			{ID: hostile, Kind: api.NodeLock, Lock: &api.GraphLock{Target: "orders", Key: api.NewKey(hostile), Class: hostile, Waiters: 1}},
+			{ID: "s" + hostile, Kind: api.NodeSession, Session: &api.GraphSession{Session: hostile, Purpose: hostile, Holder: api.Holder{App: hostile}}},
+		},
+		Edges:  []api.GraphEdge{{From: "s" + hostile, To: hostile, Kind: api.EdgeHolds, Cycle: true}, {From: "s" + hostile, To: hostile, Kind: api.EdgeWaitsFor}},
+		Cycles: []api.GraphCycle{{Nodes: []string{"s" + hostile, hostile}, Victim: "s" + hostile}},
 	}
-	for _, bad := range []string{"<script", "javascript:", "\x00", "\u202e", "\xff"} {
-		if strings.Contains(a.body, bad) {
-			t.Errorf("the page has %q", bad)
+	q := "?target=orders&db=0&key_b64=" + url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(hostile)))
+	for _, path := range []string{
+		"/", "/locks", "/locks?q=" + url.QueryEscape(hostile), "/locks/one" + q, "/findings", "/findings?rule=" + url.QueryEscape(hostile),
+		"/findings/" + f.Fingerprint(), "/findings/" + url.PathEscape(hostile), "/graph", "/requests", "/requests?requester=" + url.QueryEscape(hostile),
+		"/requests/r1", "/requests/" + url.PathEscape(hostile), "/bundles/b-1", "/audit", "/audit" + strings.Replace(q, "db=0&", "", 1),
+		"/audit?q=" + url.QueryEscape(hostile), "/targets", "/classes", "/rules", "/rules/ttl/none", "/rules/x/" + url.PathEscape(hostile), "/stops",
+		"/nothing/" + url.PathEscape(hostile), "/locks?" + url.QueryEscape(hostile) + "=1",
+	} {
+		a := b.do("all", "GET", path, "", header("Accept", "text/html"))
+		if a.head.Get("Content-Type") != "text/html; charset=utf-8" || a.status >= http.StatusInternalServerError {
+			t.Errorf("%s: status %d, %s: %s", path, a.status, a.head.Get("Content-Type"), a.body)
+		}
+		for _, bad := range []string{"<script>", "javascript:", "\x00", "\u202e", "\xff", "alert(1)</", "style=", "<style"} {
+			if i := strings.Index(a.body, bad); i >= 0 {
+				t.Errorf("%s has %q: %q", path, bad, a.body[max(0, i-80):i+10])
+			}
+		}
+		for _, tag := range regexp.MustCompile(`<[a-z][^>]*\son[a-z]+=`).FindAllString(a.body, -1) {
+			t.Errorf("%s has %s", path, tag)
+		}
+		if n := strings.Count(a.body, "<script"); n != 1 {
+			t.Errorf("%s has %d scripts", path, n)
+		}
+		csp := a.head.Get("Content-Security-Policy")
+		if !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "script-src 'self';") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s: policy %q", path, csp)
+		}
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
+			if a.head.Get(name) != want {
+				t.Errorf("%s: %s is %q", path, name, a.head.Get(name))
+			}
 		}
 	}
-	if !strings.Contains(a.body, `lock:\xff\n`) || !strings.Contains(a.body, "&lt;script&gt;") {
+	if body := b.do("all", "GET", "/locks/one"+q, "").body; !strings.Contains(body, `lock:\xff\n`) || !strings.Contains(body, "&lt;script&gt;") {
 		t.Error("the key is not shown")
-	}
-	if csp := a.head.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "script-src") {
-		t.Errorf("policy %q", csp)
-	}
-	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
-		if a.head.Get(name) != want {
-			t.Errorf("%s is %q", name, a.head.Get(name))
-		}
-	}
-	if strings.Contains(a.body, "style=") || strings.Contains(a.body, "<style") || strings.Contains(strings.ToLower(a.body), " onclick") {
-		t.Error("the page has what its policy forbids")
 	}
 }
 
@@ -162,17 +216,17 @@ func TestPageSaysWhyItIsEmpty(t *testing.T) {
 		want    []string
 		not     []string
 	}{
-		"no targets": {nil, []string{"No targets are configured. Add one"}, []string{"Nothing needs a person"}},
-		"quiet":      {newWorld().targets, []string{"Nothing needs a person now.", "No locks are held."}, nil},
+		"no targets": {nil, []string{"No targets are configured."}, []string{"Nothing needs a person"}},
+		"quiet":      {newWorld().targets, []string{"Nothing needs a person now."}, nil},
 		"down": {
 			[]api.Target{{Name: "orders", Reason: "connection refused: start it"}},
-			[]string{"Target orders", "connection refused: start it", "No locks were seen yet: orders is down"},
+			[]string{"Target orders", "connection refused: start it"},
 			[]string{"Nothing needs a person"},
 		},
 		"first sweep": {
 			[]api.Target{{Name: "orders", Up: true}},
-			[]string{"orders had no complete sweep", "none yet"},
-			[]string{"Nothing needs a person", "No locks are held"},
+			[]string{"orders had no complete sweep"},
+			[]string{"Nothing needs a person"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +234,7 @@ func TestPageSaysWhyItIsEmpty(t *testing.T) {
 			b := setup(t)
 			b.world.locks, b.world.findings, b.world.requests, b.world.targets = nil, nil, nil, c.targets
 			body := b.do("", "GET", "/", "").body
-			for _, want := range append(c.want, "Nobody has asked for a release") {
+			for _, want := range c.want {
 				if !strings.Contains(body, want) {
 					t.Errorf("%q is missing", want)
 				}
@@ -194,34 +248,122 @@ func TestPageSaysWhyItIsEmpty(t *testing.T) {
 	}
 }
 
-func TestPageStaysSmall(t *testing.T) {
+// Lists that are empty say why, and what to do.
+func TestListsSayWhyTheyAreEmpty(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	b.world.locks, b.world.findings = nil, nil
-	for n := range 20_000 {
-		key := fmt.Sprintf("lock:order:%d:%s", n, strings.Repeat("x", 40))
-		b.world.locks = append(b.world.locks, aLock(key, time.Duration(n)*time.Second))
-		b.world.findings = append(b.world.findings, aFinding(key))
-	}
-	b.world.locks[0].Key = strings.Repeat("k", 1<<20)
-	body := b.do("", "GET", "/", "").body
-	if len(body) > 100<<10 {
-		t.Errorf("the page is %d bytes", len(body))
-	}
-	if !strings.Contains(body, "19975 more") || !strings.Contains(body, "The first 100 of 20000") {
-		t.Error("the page does not say what it leaves out")
+	down := []api.Target{{Name: "orders", Reason: "connection refused: start it"}}
+	young := []api.Target{{Name: "orders", Up: true}}
+	for name, c := range map[string]struct {
+		targets []api.Target
+		path    string
+		want    string
+	}{
+		"no targets":       {nil, "/locks", "No targets are configured. Add one under"},
+		"no locks":         {newWorld().targets, "/locks", "No locks are held."},
+		"filtered":         {newWorld().targets, "/locks?q=x", "No lock is like that."},
+		"down":             {down, "/locks", "No locks were seen yet: orders is down"},
+		"first sweep":      {young, "/locks", "orders had no complete sweep"},
+		"no requests":      {down, "/requests", "Nobody has asked for a release"},
+		"no such request":  {down, "/requests?state=denied", "No request is like that."},
+		"no findings":      {newWorld().targets, "/findings", "No rule has anything against any lock."},
+		"unseen":           {young, "/findings", "a target is down or had no complete sweep"},
+		"no such finding":  {young, "/findings?rule=x", "No finding is like that."},
+		"young target":     {young, "/targets", "none yet"},
+		"down target":      {down, "/targets", "connection refused: start it"},
+		"no target at all": {nil, "/targets", "No targets are configured."},
+		"nobody waits":     {down, "/graph", "Nobody waits for a lock"},
+		"no entries":       {down, "/audit", "Nothing is written down yet"},
+		"no such entry":    {down, "/audit?q=x", "No entry is like that."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			w := b.world
+			w.locks, w.findings, w.requests, w.entries, w.targets, w.graph = nil, nil, nil, nil, c.targets, &api.Graph{}
+			if body := b.do("", "GET", c.path, "").body; !strings.Contains(body, c.want) {
+				t.Errorf("%s does not say %q", c.path, c.want)
+			}
+		})
 	}
 }
 
-func TestStylesheet(t *testing.T) {
+// The worst that keys, reasons and rules can be, and much of it: each page stays
+// within 100 KB and says what it leaves out.
+func TestPagesStaySmall(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "all")
+	w := b.world
+	w.locks, w.findings, w.requests, w.entries, w.graph = nil, nil, nil, nil, &api.Graph{}
+	nasty := strings.Repeat("<\xff\"&", maxLinked/4)[:maxLinked-8]
+	for n := range 500 {
+		key := fmt.Sprintf("%07d:%s", n, nasty)
+		if n >= 200 {
+			key = fmt.Sprintf("lock:order:%d:%s", n, strings.Repeat("x", 40))
+		}
+		w.locks = append(w.locks, aLock(key, time.Duration(500-n)*time.Second))
+		f := aFinding(key)
+		f.Evidence = slices.Repeat([]string{strings.Repeat("because ", 20)}, 5)
+		w.findings = append(w.findings, f)
+		if n < 300 {
+			r := pending()
+			r.ID, r.Evidence.Key, r.Reason = fmt.Sprintf("r%d", n), key, strings.Repeat("reason ", 100)
+			w.requests = append(w.requests, r)
+			w.entries = append(w.entries, locksteward.Entry{Seq: int64(n), Key: key, Reason: r.Reason, Actor: "ann", Action: "release.request"})
+			lock := api.GraphNode{ID: "l" + key, Kind: api.NodeLock, Lock: &api.GraphLock{Target: "orders", Key: api.NewKey(key), Waiters: 3}}
+			who := api.GraphNode{ID: "s" + key, Kind: api.NodeSession, Session: &api.GraphSession{Session: key, Holder: api.Holder{App: "billing", Host: "web-3", PID: n}}}
+			w.graph.Nodes = append(w.graph.Nodes, lock, who)
+			w.graph.Edges = append(w.graph.Edges, api.GraphEdge{From: who.ID, To: lock.ID, Kind: api.EdgeHolds})
+		}
+	}
+	w.locks[0].Key = strings.Repeat("k", 1<<20)
+	events := make([]api.LockEvent, 500)
+	for n := range events {
+		events[n] = api.LockEvent{At: at.Add(-time.Duration(n) * time.Minute), Kind: []string{"released", "acquired"}[n%2], HeldMs: 60_000, TokenDigest: "hmac-sha256:0123456789abcdef"}
+	}
+	key := w.locks[1].Key
+	w.past = map[api.LockKey][]api.LockEvent{{Target: "orders", Key: key}: events}
+	one := "/locks/one?target=orders&key_b64=" + url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(key)))
+	for path, want := range map[string]string{
+		"/": "485 more", "/locks": "50 of 500 locks", "/findings": "20 findings of 500", "/requests": "50 requests", "/audit": "Older", "/graph": "are not drawn",
+		one: "100 events", "/requests/r7": "Decide", "/targets": "", "/classes": "", "/rules": "", "/rules/ttl/none": "What to do",
+	} {
+		a := b.do("all", "GET", path, "")
+		if len(a.body) > 100<<10 || a.status != http.StatusOK {
+			t.Errorf("%s: status %d, %d bytes", path, a.status, len(a.body))
+		}
+		if !strings.Contains(a.body, want) {
+			t.Errorf("%s does not say %q", path, want)
+		}
+		t.Logf("%s: %d bytes", path, len(a.body))
+	}
+}
+
+func TestAssets(t *testing.T) {
 	t.Parallel()
 	b := setup(t, "viewer")
-	a := b.do("", "GET", "/console.css", "")
-	if a.status != http.StatusOK || a.head.Get("Content-Type") != "text/css; charset=utf-8" || !strings.Contains(a.body, "light-dark(") || !strings.Contains(a.body, "max-width: 46rem") {
-		t.Errorf("status %d, %s", a.status, a.head.Get("Content-Type"))
-	}
-	if strings.Contains(a.body, "url(") || strings.Contains(a.body, "@import") {
-		t.Error("the sheet loads something")
+	for path, c := range map[string]struct {
+		mediaType string
+		most      int
+		wants     []string
+	}{
+		"/console.css": {"text/css; charset=utf-8", 24 << 10, []string{"light-dark(", "max-width: 46rem", ":focus-visible", "prefers-reduced-motion", "forced-colors"}},
+		"/console.js":  {"text/javascript; charset=utf-8", 6 << 10, []string{"EventSource", "use strict"}},
+		"/console.svg": {"image/svg+xml", 1 << 10, []string{"<svg"}},
+	} {
+		a := b.do("", "GET", path, "")
+		if a.status != http.StatusOK || a.head.Get("Content-Type") != c.mediaType || len(a.body) > c.most {
+			t.Errorf("%s: status %d, %s, %d bytes", path, a.status, a.head.Get("Content-Type"), len(a.body))
+		}
+		for _, want := range c.wants {
+			if !strings.Contains(a.body, want) {
+				t.Errorf("%s has no %s", path, want)
+			}
+		}
+		for _, bad := range []string{"url(", "@import", "eval(", "http://", "https://"} {
+			if bad != "http://" && strings.Contains(a.body, bad) {
+				t.Errorf("%s loads something: %s", path, bad)
+			}
+		}
 	}
 }
 

@@ -17,31 +17,85 @@ var openStates = []locksteward.RequestState{
 	locksteward.RequestPending, locksteward.RequestApproved, locksteward.RequestExecuting,
 }
 
+// requestParams are the parameters of [query.requestFilter].
+var requestParams = []string{"state", "target", "class", "requester", "key", "key_b64", "since", "limit", "cursor"}
+
+// requestFilter reads which requests are asked for; preset is how many where
+// nobody says.
+func (q *query) requestFilter(preset int) RequestFilter {
+	f := RequestFilter{
+		Target: q.text("target"), Class: q.text("class"), Requester: q.text("requester"),
+		Since: q.moment("since"), Limit: q.number("limit", preset, 1, maxLimit),
+	}
+	switch state := q.oneOf("state", "open", "pending", "approved", "executing", "released", "already_gone", "changed",
+		"failed", "unknown", "denied", "expired", "superseded"); state {
+	case "":
+	case "open":
+		f.States = openStates
+	default:
+		f.States = []locksteward.RequestState{locksteward.RequestState(state)}
+	}
+	if q.values.Has("key") || q.values.Has("key_b64") {
+		key, err := api.Key{Key: q.text("key"), KeyB64: q.text("key_b64")}.Bytes()
+		if err != nil {
+			q.bad("%w", err)
+		}
+		f.Key = &key
+	}
+	var after requestCursor
+	if q.cursor(&after) {
+		f.After = &RequestPosition{At: after.At, ID: after.ID}
+	}
+	return f
+}
+
+// pageOfRequests returns what the filter selects, and the cursor of the next page.
+func (s *Server) pageOfRequests(ctx context.Context, f RequestFilter) ([]locksteward.Request, string, error) {
+	limit := f.Limit
+	f.Limit++
+	requests, err := s.deps.Requests.List(ctx, f)
+	if err != nil {
+		return nil, "", fmt.Errorf("list requests: %w", err)
+	}
+	if len(requests) <= limit {
+		return requests, "", nil
+	}
+	last := requests[limit-1]
+	return requests[:limit], encodeCursor(requestCursor{At: last.CreatedAt, ID: last.ID}), nil
+}
+
 // listRequests answers GET /api/v1/requests.
 func (s *Server) listRequests(w http.ResponseWriter, r *http.Request, _ users.User) error {
-	q := parseQuery(r, "state", "target", "limit")
-	state := q.oneOf("state", "open", "pending", "approved", "executing", "released", "already_gone", "changed",
-		"failed", "unknown", "denied", "expired", "superseded")
-	filter := RequestFilter{Target: q.text("target"), Limit: q.limit()}
+	q := parseQuery(r, requestParams...)
+	filter := q.requestFilter(defaultLimit)
 	if err := q.err(); err != nil {
 		return err
 	}
-	switch state {
-	case "":
-	case "open":
-		filter.States = openStates
-	default:
-		filter.States = []locksteward.RequestState{locksteward.RequestState(state)}
-	}
-	requests, err := s.deps.Requests.List(r.Context(), filter)
+	requests, next, err := s.pageOfRequests(r.Context(), filter)
 	if err != nil {
-		return fmt.Errorf("list requests: %w", err)
+		return err
 	}
-	out := api.RequestList{Requests: []api.Request{}}
-	for _, req := range requests {
-		out.Requests = append(out.Requests, api.NewRequest(req))
+	linkNext(w, r, next)
+	return writeJSON(w, http.StatusOK, api.RequestList{Requests: s.requestViews(requests), Next: next})
+}
+
+// requestView is a request with what still is to be decided on it.
+func (s *Server) requestView(r locksteward.Request) api.Request {
+	out := api.NewRequest(r)
+	standing := s.deps.Requests.Standing(r)
+	if standing.ApprovalsNeeded > 0 {
+		out.ApprovalsNeeded, out.DenialsNeeded = &standing.ApprovalsNeeded, &standing.DenialsNeeded
 	}
-	return writeJSON(w, http.StatusOK, out)
+	out.Warnings = append(out.Warnings, standing.Warnings...)
+	return out
+}
+
+func (s *Server) requestViews(list []locksteward.Request) []api.Request {
+	out := make([]api.Request, 0, len(list))
+	for _, r := range list {
+		out = append(out, s.requestView(r))
+	}
+	return out
 }
 
 // oneRequest answers GET /api/v1/requests/{id}.
@@ -53,7 +107,7 @@ func (s *Server) oneRequest(w http.ResponseWriter, r *http.Request, _ users.User
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, api.NewRequest(req))
+	return writeJSON(w, http.StatusOK, s.requestView(req))
 }
 
 // createRequest answers POST /api/v1/requests.
@@ -70,7 +124,7 @@ func (s *Server) createRequest(w http.ResponseWriter, r *http.Request, who users
 	}
 	s.changed("release requested", who, req)
 	w.Header().Set("Location", "/api/v1/requests/"+req.ID)
-	return writeJSON(w, http.StatusCreated, api.NewRequest(req))
+	return writeJSON(w, http.StatusCreated, s.requestView(req))
 }
 
 // dryRun answers POST /api/v1/requests/preview.
@@ -84,6 +138,27 @@ func (s *Server) dryRun(w http.ResponseWriter, r *http.Request, who users.User) 
 		return err
 	}
 	return writeJSON(w, http.StatusOK, out)
+}
+
+// breakGlass answers POST /api/v1/requests/break-glass.
+func (s *Server) breakGlass(w http.ResponseWriter, r *http.Request, who users.User) error {
+	var in api.BreakGlass
+	if err := body(r, &in); err != nil {
+		return err
+	}
+	ask, err := s.releaseOf(in.CreateRequest)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := changing(r)
+	defer cancel()
+	req, err := s.deps.Releases.BreakGlass(ctx, actorOf(who), ask, Word{ConfirmNoIdentity: in.ConfirmNoIdentity, ConfirmHolderAlive: in.ConfirmHolderAlive})
+	if err != nil {
+		return err
+	}
+	s.changed("glass broken", who, req)
+	w.Header().Set("Location", "/api/v1/requests/"+req.ID)
+	return writeJSON(w, http.StatusCreated, s.requestView(req))
 }
 
 // preview answers GET /api/v1/requests/{id}/preview.
@@ -104,12 +179,17 @@ func (s *Server) releaseInput(r *http.Request) (ReleaseInput, error) {
 	if err := body(r, &in); err != nil {
 		return ReleaseInput{}, err
 	}
+	return s.releaseOf(in)
+}
+
+// releaseOf is what a person asks to be released.
+func (s *Server) releaseOf(in api.CreateRequest) (ReleaseInput, error) {
 	key, err := in.Key.Bytes()
 	if err != nil {
 		return ReleaseInput{}, err
 	}
-	if in.Target == "" {
-		return ReleaseInput{}, fmt.Errorf("%w: target is missing: write the name of a target", locksteward.ErrInvalid)
+	if err := named("target", in.Target, "write the name of a target"); err != nil {
+		return ReleaseInput{}, err
 	}
 	db, err := s.database(in.Target, in.DB)
 	if err != nil {
@@ -127,6 +207,18 @@ func (s *Server) releaseInput(r *http.Request) (ReleaseInput, error) {
 		out.LockDelay = &delay
 	}
 	return out, nil
+}
+
+// named refuses what cannot be the name of a target or host.
+func named(field, text, what string) error {
+	const most = 255
+	switch {
+	case text == "":
+		return fmt.Errorf("%w: %s is missing: %s", locksteward.ErrInvalid, field, what)
+	case len(text) > most:
+		return fmt.Errorf("%w: %s: is %d bytes long, and no name has more than %d", locksteward.ErrInvalid, field, len(text), most)
+	}
+	return nil
 }
 
 // durationOf reads a duration that is not negative and not absurd.
@@ -163,7 +255,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, who users.User, 
 	}
 	s.changed(what, who, req)
 	w.Header().Set("Location", "/api/v1/requests/"+req.ID)
-	return writeJSON(w, http.StatusCreated, api.NewRequest(req))
+	return writeJSON(w, http.StatusCreated, s.requestView(req))
 }
 
 // approve answers POST /api/v1/requests/{id}/approve.
@@ -179,7 +271,7 @@ func (s *Server) approve(w http.ResponseWriter, r *http.Request, who users.User)
 		return err
 	}
 	s.changed("release approved", who, req)
-	return writeJSON(w, http.StatusOK, api.NewRequest(req))
+	return writeJSON(w, http.StatusOK, s.requestView(req))
 }
 
 // deny answers POST /api/v1/requests/{id}/deny.
@@ -195,7 +287,7 @@ func (s *Server) deny(w http.ResponseWriter, r *http.Request, who users.User) er
 		return err
 	}
 	s.changed("release denied", who, req)
-	return writeJSON(w, http.StatusOK, api.NewRequest(req))
+	return writeJSON(w, http.StatusOK, s.requestView(req))
 }
 
 func wordOf(r *http.Request) (Word, error) {
@@ -207,7 +299,7 @@ func wordOf(r *http.Request) (Word, error) {
 }
 
 func actorOf(u users.User) Actor {
-	a := Actor{Name: u.Name}
+	a := Actor{Name: u.Name, Teams: u.Teams}
 	for _, r := range u.Roles {
 		a.Roles = append(a.Roles, string(r))
 	}

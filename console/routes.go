@@ -2,6 +2,8 @@ package console
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/users"
@@ -11,31 +13,57 @@ import (
 type route struct {
 	pattern string // as http.ServeMux takes it
 	verb    users.Verb
-	handle  func(w http.ResponseWriter, r *http.Request, who users.User) error
+	handle  handler
+	// page says that people look at the answer: problems are pages too, and who is
+	// not signed in is led there.
+	page bool
+	// anybody says that one need not be signed in; there is no verb then.
+	anybody bool
 }
+
+// handler answers a request of who asks; its error is answered as a problem.
+type handler func(w http.ResponseWriter, r *http.Request, who users.User) error
 
 func (s *Server) routes() []route {
 	return []route{
-		{"GET /{$}", users.VerbView, s.overview},
-		{"GET /api/v1/locks", users.VerbView, s.listLocks},
-		{"GET /api/v1/locks/one", users.VerbView, s.oneLock},
-		{"GET /api/v1/findings", users.VerbView, s.listFindings},
-		{"GET /api/v1/targets", users.VerbView, s.listTargets},
-		{"GET /api/v1/classes", users.VerbView, s.listClasses},
-		{"GET /api/v1/report", users.VerbView, s.report},
-		{"GET /api/v1/requests", users.VerbView, s.listRequests},
-		{"GET /api/v1/requests/{id}", users.VerbView, s.oneRequest},
-		{"POST /api/v1/requests", users.VerbRequest, s.createRequest},
-		{"POST /api/v1/requests/{id}/approve", users.VerbApprove, s.approve},
-		{"POST /api/v1/requests/{id}/deny", users.VerbApprove, s.deny},
-		{"POST /api/v1/requests/{id}/undo", users.VerbApprove, s.undo},
-		{"POST /api/v1/requests/{id}/lift", users.VerbApprove, s.lift},
-		{"POST /api/v1/requests/preview", users.VerbRequest, s.dryRun},
-		{"GET /api/v1/requests/{id}/preview", users.VerbView, s.preview},
-		{"GET /api/v1/audit", users.VerbView, s.listAudit},
-		{"POST /-/reload", users.VerbAdmin, s.reload},
-		{"POST /-/pause", users.VerbAdmin, s.pause},
-		{"POST /-/resume", users.VerbAdmin, s.resume},
+		{pattern: "GET /{$}", verb: users.VerbView, handle: s.overview, page: true},
+		{pattern: "GET /api/v1/locks", verb: users.VerbView, handle: s.listLocks},
+		{pattern: "GET /api/v1/locks/one", verb: users.VerbView, handle: s.oneLock},
+		{pattern: "GET /api/v1/locks/events", verb: users.VerbView, handle: s.lockEvents},
+		{pattern: "GET /api/v1/graph", verb: users.VerbView, handle: s.showGraph},
+		{pattern: "GET /api/v1/findings", verb: users.VerbView, handle: s.listFindings},
+		{pattern: "GET /api/v1/targets", verb: users.VerbView, handle: s.listTargets},
+		{pattern: "GET /api/v1/classes", verb: users.VerbView, handle: s.listClasses},
+		{pattern: "GET /api/v1/report", verb: users.VerbView, handle: s.report},
+		{pattern: "GET /api/v1/requests", verb: users.VerbView, handle: s.listRequests},
+		{pattern: "GET /api/v1/requests/{id}", verb: users.VerbView, handle: s.oneRequest},
+		{pattern: "POST /api/v1/requests", verb: users.VerbRequest, handle: s.createRequest},
+		{pattern: "POST /api/v1/requests/{id}/approve", verb: users.VerbApprove, handle: s.approve},
+		{pattern: "POST /api/v1/requests/{id}/deny", verb: users.VerbApprove, handle: s.deny},
+		{pattern: "POST /api/v1/requests/{id}/undo", verb: users.VerbApprove, handle: s.undo},
+		{pattern: "POST /api/v1/requests/{id}/lift", verb: users.VerbApprove, handle: s.lift},
+		{pattern: "POST /api/v1/requests/preview", verb: users.VerbRequest, handle: s.dryRun},
+		{pattern: "GET /api/v1/requests/{id}/preview", verb: users.VerbView, handle: s.preview},
+		{pattern: "POST /api/v1/requests/break-glass", verb: users.VerbBreakGlass, handle: s.breakGlass},
+		{pattern: "POST /api/v1/bundles", verb: users.VerbRequest, handle: s.createBundle},
+		{pattern: "GET /api/v1/bundles/{id}", verb: users.VerbView, handle: s.oneBundle},
+		{pattern: "POST /api/v1/bundles/{id}/approve", verb: users.VerbApprove, handle: s.approveBundle},
+		{pattern: "POST /api/v1/bundles/{id}/deny", verb: users.VerbApprove, handle: s.denyBundle},
+		{pattern: "GET /api/v1/stops", verb: users.VerbView, handle: s.showStops},
+		{pattern: "POST /api/v1/stops/kill-switch", verb: users.VerbStop, handle: s.killSwitch},
+		{pattern: "POST /api/v1/stops/freeze", verb: users.VerbStop, handle: s.freeze},
+		{pattern: "GET /api/v1/audit", verb: users.VerbView, handle: s.listAudit},
+		{pattern: "GET /api/v1/audit/checkpoints", verb: users.VerbView, handle: s.auditCheckpoints},
+		{pattern: "GET /api/v1/audit/verify", verb: users.VerbView, handle: s.verifyAudit},
+		{pattern: "GET /api/v1/audit/status", verb: users.VerbView, handle: s.auditStatus},
+		{pattern: "POST /api/v1/audit/import", verb: users.VerbAdmin, handle: s.importAudit},
+		{pattern: "GET /api/v1/deliveries", verb: users.VerbView, handle: s.listDeliveries},
+		{pattern: "POST /api/v1/deliveries/{id}/replay", verb: users.VerbAdmin, handle: s.replayDelivery},
+		{pattern: "POST /api/v1/receivers/{name}/replay", verb: users.VerbAdmin, handle: s.replayReceiver},
+		{pattern: "POST /api/v1/receivers/{name}/test", verb: users.VerbAdmin, handle: s.testReceiver},
+		{pattern: "POST /-/reload", verb: users.VerbAdmin, handle: s.reload},
+		{pattern: "POST /-/pause", verb: users.VerbAdmin, handle: s.pause},
+		{pattern: "POST /-/resume", verb: users.VerbAdmin, handle: s.resume},
 	}
 }
 
@@ -43,13 +71,15 @@ func (s *Server) routes() []route {
 // routes, and problems for what is no route.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	for _, rt := range s.routes() {
+	for _, rt := range slices.Concat(s.routes(), s.pageRoutes(), s.signInRoutes()) {
 		mux.Handle(rt.pattern, s.guarded(rt))
 	}
-	mux.Handle("GET /console.css", http.HandlerFunc(stylesheet))
+	mux.Handle("GET /console.css", asset("console.css", "text/css; charset=utf-8"))
+	mux.Handle("GET /console.js", asset("console.js", "text/javascript; charset=utf-8"))
+	mux.Handle("GET /console.svg", asset("console.svg", "image/svg+xml"))
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, api.NewProblem(api.CodeRefused, "this request comes from another web site: changes are taken from this site and from programs alone"))
+		s.problem(w, r, api.NewProblem(api.CodeRefused, "this request comes from another web site: changes are taken from this site and from programs alone"))
 	}))
 	return s.outermost(cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler, pattern := mux.Handler(r)
@@ -57,25 +87,35 @@ func (s *Server) handler() http.Handler {
 			mux.ServeHTTP(w, r) // not handler: the mux sets the path values
 			return
 		}
-		noRoute(w, r, handler)
+		s.noRoute(w, r, handler)
 	})))
 }
 
 // noRoute turns the mux's own 404 and 405 into problems; its 301 to a clean path
 // goes through.
-func noRoute(w http.ResponseWriter, r *http.Request, fallback http.Handler) {
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request, fallback http.Handler) {
 	probe := &probe{head: http.Header{}}
 	fallback.ServeHTTP(probe, r)
 	switch probe.status {
 	case http.StatusMethodNotAllowed:
 		allow := probe.head.Get("Allow")
 		w.Header().Set("Allow", allow)
-		writeProblem(w, api.NewProblem(api.CodeMethod, r.Method+" is not a method of this path: it takes "+allow))
+		s.problem(w, r, api.NewProblem(api.CodeMethod, r.Method+" is not a method of this path: it takes "+allow))
 	case http.StatusNotFound:
-		writeProblem(w, api.NewProblem(api.CodeNotFound, "there is no such path: docs/api.md lists them"))
+		s.problem(w, r, api.NewProblem(api.CodeNotFound, "there is no such path: docs/api.md lists them"))
 	default:
 		fallback.ServeHTTP(w, r)
 	}
+}
+
+// problem answers with a problem before it is known who asks: as a page to
+// browsers.
+func (s *Server) problem(w http.ResponseWriter, r *http.Request, p *api.Problem) {
+	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+		s.problemPage(w, r, users.User{}, p)
+		return
+	}
+	writeProblem(w, p)
 }
 
 // probe learns what a handler would answer.

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
@@ -31,11 +32,19 @@ type Server struct {
 	listener net.Listener
 	users    atomic.Pointer[users.Set]
 	cert     atomic.Pointer[certificate] // nil: no TLS
+	desk     *signin.Desk
+	streams  *streams
+	provider provider // nil: none is configured
 }
 
 // NewServer validates the configuration, reads the users, and listens. Close the
 // server by [Server.Run]; if Run is never called, call [Server.Close].
 func NewServer(log *zap.Logger, cfg Config, deps Deps) (*Server, error) {
+	return newServer(log, cfg, deps, time.Now)
+}
+
+// newServer is NewServer with the clock that sign-ins go by.
+func newServer(log *zap.Logger, cfg Config, deps Deps, now func() time.Time) (*Server, error) {
 	cfg = cfg.withDefaults()
 	if err := deps.check(); err != nil {
 		return nil, err
@@ -49,14 +58,20 @@ func NewServer(log *zap.Logger, cfg Config, deps Deps) (*Server, error) {
 		return nil, fmt.Errorf("listen: %w: is another agent running? choose another console.listen", err)
 	}
 	// localhost is what the resolver says it is.
-	if tcp, ok := listener.Addr().(*net.TCPAddr); set.Len() == 0 && (!ok || !tcp.IP.IsLoopback()) {
+	if tcp, ok := listener.Addr().(*net.TCPAddr); cfg.open(set) && (!ok || !tcp.IP.IsLoopback()) {
 		return nil, errors.Join(
 			fmt.Errorf("listen: %q became %s, which is not loopback, and %q has no users", cfg.Listen, listener.Addr(), cfg.UsersFile),
 			listener.Close())
 	}
-	s := &Server{log: log, cfg: cfg, deps: deps, listener: listener}
+	s := &Server{log: log, cfg: cfg, deps: deps, listener: listener, streams: newStreams()}
 	s.users.Store(set)
 	s.cert.Store(cert)
+	if s.desk, err = signin.New(log, cfg.SignIn, s.users.Load, deps.Sessions, now); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	if s.provider, err = newProvider(cfg.SignIn.OIDC, now); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	for _, w := range set.Warnings() {
 		log.Warn("users file", zap.String("users_file", cfg.UsersFile), zap.String("warning", w))
 	}
@@ -111,6 +126,7 @@ func (s *Server) Run(ctx context.Context) error {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          zap.NewStdLog(s.log.Named("http")),
 	}
+	srv.RegisterOnShutdown(s.streams.close)
 	served := make(chan error, 1)
 	go func() {
 		if s.cert.Load() == nil {

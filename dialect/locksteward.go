@@ -99,6 +99,8 @@ func claimOf(m *record.Meta) *locksteward.Claim {
 		Trace:         m.Trace,
 		Session:       cmp.Or(m.Session, m.ID),
 		Holding:       m.Holding,
+
+		EndsWithHeartbeat: m.EndsWithHeartbeat == 1,
 	}
 	return c
 }

@@ -183,8 +183,15 @@ func TestOperationalCounters(t *testing.T) {
 	e.CountDelivery("ops", "retried", "timeout")
 	e.InitDelivery("ops", "retried", "timeout")
 	e.InitDelivery("ops", "dropped", "http_4xx")
+	e.SetOutbox([]exporter.Backlog{{Receiver: "gone", Waiting: 9}, {Receiver: "ops", Waiting: 9}})
+	e.SetOutbox([]exporter.Backlog{{Receiver: "ops", Waiting: 3, Dead: 2, Oldest: 90 * time.Second}, {Receiver: "chat"}})
 	e.SetReload(true)
 	want(t, e, map[string]float64{
+		`outbox_depth{receiver="ops"}`:                                         3,
+		`outbox_oldest_seconds{receiver="ops"}`:                                90,
+		`outbox_dead{receiver="ops"}`:                                          2,
+		`outbox_depth{receiver="chat"}`:                                        0,
+		`outbox_oldest_seconds{receiver="chat"}`:                               0,
 		`budget_throttled_seconds_total{reason="duty",target="m"}`:             2,
 		`release_enabled{target="m"}`:                                          0,
 		`release_requests{state="pending"}`:                                    2,
@@ -197,6 +204,9 @@ func TestOperationalCounters(t *testing.T) {
 		`deliveries_total{outcome="dropped",reason="http_4xx",receiver="ops"}`: 0,
 		`config_last_reload_successful`:                                        1,
 	})
+	if text := scrapeText(t, e); strings.Contains(text, `receiver="gone"`) {
+		t.Error("a receiver that is gone is shown")
+	}
 	e.SetReload(false)
 	want(t, e, map[string]float64{`config_last_reload_successful`: 0})
 }

@@ -76,6 +76,11 @@ func (e *Exporter) emitGlobal(s sink) {
 	for _, id := range e.sortedDeliveries() {
 		s.live(deliveries, e.deliveries[id])
 	}
+	for _, b := range e.outbox {
+		s.series(outboxDepth, float64(b.Waiting), b.Receiver)
+		s.series(outboxOldest, b.Oldest.Seconds(), b.Receiver)
+		s.series(outboxDead, float64(b.Dead), b.Receiver)
+	}
 	for _, name := range e.targetNames() {
 		e.targets[name].emit(s, len(e.folded))
 	}

@@ -50,6 +50,7 @@ type Exporter struct {
 	targets    map[string]*target
 	requests   map[locksteward.RequestState]int
 	deliveries map[deliveryID]prometheus.Counter
+	outbox     []Backlog
 	reload     *bool // nil before SetReload
 }
 

@@ -69,6 +69,9 @@ const (
 	releaseRequests
 	releases
 	deliveries
+	outboxDepth
+	outboxOldest
+	outboxDead
 	configLastReload
 	metricCount
 )
@@ -271,6 +274,21 @@ var table = [metricCount]Metric{
 		"locksteward_deliveries_total", Counter,
 		"Attempts to deliver notifications, by receiver, outcome and reason.",
 		[]string{"receiver", "outcome", "reason"},
+	},
+	outboxDepth: {
+		"locksteward_outbox_depth", Gauge,
+		"Notifications that wait for a receiver, those under way included.",
+		[]string{"receiver"},
+	},
+	outboxOldest: {
+		"locksteward_outbox_oldest_seconds", Gauge,
+		"How long the oldest of them has been waiting; 0 if none waits.",
+		[]string{"receiver"},
+	},
+	outboxDead: {
+		"locksteward_outbox_dead", Gauge,
+		"Notifications that were given up and can be replayed.",
+		[]string{"receiver"},
 	},
 	configLastReload: {
 		"locksteward_config_last_reload_successful", Gauge,

@@ -38,6 +38,7 @@ func full(t testing.TB) *exporter.Exporter {
 	e.SetRequests(nil)
 	e.CountRelease("m", "orders", "released")
 	e.CountDelivery("ops", "delivered", "")
+	e.SetOutbox([]exporter.Backlog{{Receiver: "ops"}})
 	e.SetReload(true)
 	e.SetWatch("m", exporter.Watch{Mode: "tracking", Classes: map[string]bool{"orders": true}})
 	return e
@@ -106,6 +107,7 @@ func TestHostileLabelValues(t *testing.T) {
 	e.SetFindings("m", []locksteward.Finding{finding(hostile, hostile, locksteward.SeverityInfo, "k")})
 	e.AddThrottled("m", hostile, time.Second)
 	e.CountDelivery(hostile, hostile, hostile)
+	e.SetOutbox([]exporter.Backlog{{Receiver: hostile, Waiting: 1}})
 	e.CountRelease(hostile, hostile, hostile)
 	text := scrapeText(t, e) // fails on any error of the registry
 	for line := range strings.Lines(text) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -150,6 +151,24 @@ func (e *Exporter) deliveryOf(id deliveryID) prometheus.Counter {
 		e.publish()
 	}
 	return c
+}
+
+// Backlog is what waits for one receiver, or was given up.
+type Backlog struct {
+	Receiver      string
+	Waiting, Dead int64
+	Oldest        time.Duration // how long the oldest has been waiting
+}
+
+// SetOutbox takes what waits, for each receiver that is configured.
+func (e *Exporter) SetOutbox(list []Backlog) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if slices.Equal(e.outbox, list) {
+		return
+	}
+	e.outbox = slices.Clone(list)
+	e.publish()
 }
 
 // SetReload says whether the configuration was read without error the last time.

@@ -165,9 +165,9 @@ func (e *Exporter) count(t *target, s locksteward.Sweep, first bool) {
 	for _, l := range s.Losses {
 		e.countLoss(t, l, first)
 	}
-	for _, l := range s.Locks {
+	for l := range s.AllLocks() {
 		if l.Kind != locksteward.KindCandidate {
-			e.countLock(t, l, first)
+			e.countLock(t, *l, first)
 		}
 	}
 }

@@ -66,6 +66,9 @@ func (m *me) describe(args []any, lease *Lease) []any {
 		Expect:     lease.Expect.Milliseconds(),
 		MaxHold:    lease.MaxHold.Milliseconds(),
 	}
+	if m.c.opts.EndWithHeartbeat {
+		meta.EndsWithHeartbeat = 1
+	}
 	text, ok := record.PackHolder(&meta)
 	if !ok {
 		return append(append(args, ""), meta.Fields()...)

@@ -235,8 +235,8 @@ func (s *Service) lookAgain(ctx context.Context, w watched) error {
 	case err != nil:
 		return fmt.Errorf("look at %q after its release: %w", locksteward.DisplayKey(e.Key), err)
 	}
-	s.after.unwatch(w.request.ID)
 	if lock.TokenDigest != e.TokenDigest {
+		s.after.unwatch(w.request.ID)
 		return nil // the next holder has it
 	}
 	said := "The old holder wrote the lock again after its release: its library re-creates a key that is missing. Stop that process, then request again."
@@ -245,10 +245,16 @@ func (s *Service) lookAgain(ctx context.Context, w watched) error {
 	}
 	at := s.now().UTC()
 	s.log.Warn("a released lock is back", append(requestFields(w.request), zap.String("what", said))...)
-	line := entry(at, AgentName, ActionResurrected, w.request, "", detail{Sentence: said})
-	line.Outcome = OutcomeResurrected
-	return s.note(ctx, change{
-		entries: []locksteward.Entry{line},
-		events:  []Event{eventOf(EventResurrected, at, AgentName, w.request, said)},
+	_, err = s.update(ctx, w.request.ID, func(r *locksteward.Request) (change, error) {
+		line := entry(at, AgentName, ActionResurrected, *r, "", detail{Sentence: said})
+		line.Outcome = OutcomeResurrected
+		return change{
+			entries: []locksteward.Entry{line},
+			events:  []Event{eventOf(EventResurrected, at, AgentName, *r, said)},
+		}, nil
 	})
+	if err == nil {
+		s.after.unwatch(w.request.ID) // not before it is written: people must hear of it
+	}
+	return err
 }

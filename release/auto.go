@@ -25,6 +25,17 @@ type Dead struct {
 	Proof locksteward.Proof
 }
 
+// alone are the rules of deadWhen that fire and may count without a person: a
+// death that is only presumed does where the holder promised to stop working
+// before its heartbeat ran out, and not elsewhere.
+func (d Dead) alone(deadWhen []string) []string {
+	rules := intersect(deadWhen, d.Firing)
+	if d.Proof != locksteward.Proven && (d.Lock.Claim == nil || !d.Lock.Claim.EndsWithHeartbeat) {
+		rules = slices.DeleteFunc(rules, func(rule string) bool { return rule == ruleHolderDead })
+	}
+	return rules
+}
+
 // sweeps is what the complete sweeps of each target said of locks that look
 // dead. It begins anew with the process: what needs no person needs to be seen
 // by this one.
@@ -39,11 +50,17 @@ type deadOf struct {
 	// locks it opened.
 	openUntil time.Time
 	many      int
+	// untold says that people were not told yet that it opened.
+	untold bool
 }
 
+// deadSince is for how many complete sweeps in a row a hold looks dead, and since
+// when and for how many of them in a way that counts without a person.
 type deadSince struct {
-	since  time.Time
 	sweeps int
+
+	aloneSince  time.Time
+	aloneSweeps int
 }
 
 // holdID is one hold as it stands, untouched: a renewal makes another.
@@ -55,8 +72,9 @@ func holdID(l locksteward.Lock) string {
 	return fmt.Sprintf("%d\x00%s\x00%s\x00%d\x00%s\x00%d", l.DB, l.Key, l.TokenDigest, l.ExpireAt, claim, l.Count)
 }
 
-// swept takes in a complete sweep and says whether the breaker opened by it.
-func (s *sweeps) swept(target string, dead []Dead, cfg Config, at time.Time) (opened bool) {
+// swept takes in a complete sweep and says whether people must be told that the
+// breaker opened.
+func (s *sweeps) swept(target string, dead []Dead, now *settings, at time.Time) (tell bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.targets == nil {
@@ -70,19 +88,34 @@ func (s *sweeps) swept(target string, dead []Dead, cfg Config, at time.Time) (op
 	next := make(map[string]deadSince, len(dead))
 	for _, d := range dead {
 		id := holdID(d.Lock)
-		was, ok := t.locks[id]
-		if !ok {
-			was.since = at
-		}
+		was := t.locks[id]
 		was.sweeps++
+		switch c, ok := now.classes.Get(d.Lock.Class); {
+		case !ok || len(d.alone(c.DeadWhen)) == 0:
+			was.aloneSince, was.aloneSweeps = time.Time{}, 0
+		case was.aloneSweeps == 0:
+			was.aloneSince, was.aloneSweeps = at, 1
+		default:
+			was.aloneSweeps++
+		}
 		next[id] = was
 	}
 	t.locks = next
-	if len(dead) >= cfg.BreakerLocks {
-		opened = !at.Before(t.openUntil)
-		t.openUntil, t.many = at.Add(cfg.BreakerFor), max(len(dead), t.many)
+	if len(dead) < now.cfg.BreakerLocks {
+		return false
 	}
-	return opened
+	t.untold = t.untold || !at.Before(t.openUntil)
+	t.openUntil, t.many = at.Add(now.cfg.BreakerFor), max(len(dead), t.many)
+	return t.untold
+}
+
+// said notes that people were told that the breaker of a target opened.
+func (s *sweeps) said(target string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.targets[target]; t != nil {
+		t.untold = false
+	}
 }
 
 func (s *sweeps) seen(target string, l locksteward.Lock) deadSince {
@@ -117,7 +150,7 @@ func (s *Service) Swept(ctx context.Context, target string, found []Dead) ([]loc
 		return !ok || len(intersect(c.DeadWhen, d.Firing)) == 0
 	})
 	at := s.now().UTC()
-	if s.auto.swept(target, dead, now.cfg, at) {
+	if s.auto.swept(target, dead, now, at) {
 		text := fmt.Sprintf("%d locks of target %q look dead at once: nothing is released without a person until it is over for %s.",
 			len(dead), target, now.cfg.BreakerFor)
 		s.log.Warn("the circuit breaker opened", zap.String("target", target), zap.Int("locks", len(dead)))
@@ -132,6 +165,7 @@ func (s *Service) Swept(ctx context.Context, target string, found []Dead) ([]loc
 		}); err != nil {
 			return nil, err
 		}
+		s.auto.said(target)
 	}
 	var out []locksteward.Request
 	var errs []error
@@ -205,17 +239,20 @@ func (s *Service) proven(r locksteward.Request, c class.Class, d Dead) string {
 		return ""
 	}
 	if c.ProofOrDefault() == class.ProofHeartbeat {
-		if d.Proof != locksteward.Proven || !slices.Contains(d.Firing, ruleHolderDead) || !slices.Contains(c.DeadWhen, ruleHolderDead) {
+		switch {
+		case !slices.Contains(d.alone(c.DeadWhen), ruleHolderDead):
 			return ""
+		case d.Proof == locksteward.Proven:
+			return "auto: holder/dead is proven"
 		}
-		return "auto: holder/dead is proven"
+		return "auto: holder/dead is presumed, and the holder promised to stop working before its heartbeat ran out"
 	}
-	dead, seen := intersect(c.DeadWhen, d.Firing), s.auto.seen(d.Lock.Target, d.Lock)
-	held := s.now().Sub(seen.since)
-	if seen.sweeps < class.MinSweeps || held < c.AutoAfterOrDefault() {
+	dead, seen := d.alone(c.DeadWhen), s.auto.seen(d.Lock.Target, d.Lock)
+	held := s.now().Sub(seen.aloneSince)
+	if len(dead) == 0 || seen.aloneSweeps < class.MinSweeps || held < c.AutoAfterOrDefault() {
 		return ""
 	}
-	return fmt.Sprintf("auto: %s held over %d complete sweeps, for %s", strings.Join(dead, ", "), seen.sweeps, held.Round(time.Second))
+	return fmt.Sprintf("auto: %s held over %d complete sweeps, for %s", strings.Join(dead, ", "), seen.aloneSweeps, held.Round(time.Second))
 }
 
 // decideAlone approves the agent's own request in its own name and executes it.

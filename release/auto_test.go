@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/release"
 )
 
@@ -146,6 +147,61 @@ func TestAutoNeverWithout(t *testing.T) {
 				t.Errorf("executed %d times", e.exec.count())
 			}
 		})
+	}
+}
+
+// TestAutoOfPresumedDeath: it needs a person, however long it lasts, unless the
+// holder promised to stop with its heartbeat.
+func TestAutoOfPresumedDeath(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"lock:auto:1", "lock:silent:1"} {
+		for _, promised := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s promised=%t", key, promised), func(t *testing.T) {
+				t.Parallel()
+				e := newEnv(t)
+				client, err := lock.New(e.rdb, lock.Options{App: "billing", EndWithHeartbeat: promised})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer client.Close()
+				h, err := client.Acquire(t.Context(), key, lock.Lease{TTL: 10 * time.Hour, NoRenew: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := 0; i < 6 && e.exists(t, key); i++ {
+					e.sweep(t, "holder/dead", locksteward.Presumed, key)
+					e.clock.add(10 * time.Minute)
+				}
+				if released := !e.exists(t, key); released != promised {
+					t.Errorf("released: %t", released)
+				}
+				if err := h.Release(t.Context()); promised == (err == nil) {
+					t.Errorf("the holder's release: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// A rule that may act alone does not inherit the sweeps of a presumed death.
+func TestAutoCountsEachWayByItself(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	key := "lock:silent:1"
+	e.do(t, "set", key, uuid, "px", 1000*minute)
+	for range 4 {
+		e.sweep(t, "holder/dead", locksteward.Presumed, key)
+		e.clock.add(5 * time.Minute)
+	}
+	for i := range 3 {
+		if e.exec.count() != 0 {
+			t.Fatalf("released after %d sweeps of hold/too-long", i)
+		}
+		e.sweep(t, "hold/too-long", "", key)
+		e.clock.add(5 * time.Minute)
+	}
+	if e.exec.count() != 1 {
+		t.Errorf("executed %d times", e.exec.count())
 	}
 }
 

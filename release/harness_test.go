@@ -62,6 +62,10 @@ func testClasses(t testing.TB) *class.Set {
 			Name: "rule", Match: []string{"lock:rule:*"}, Release: class.ReleaseAuto, Proof: class.ProofRule,
 			AutoAfter: 10 * time.Minute, DeadWhen: []string{"ttl/none", "hold/too-long"},
 		},
+		{
+			Name: "silent", Match: []string{"lock:silent:*"}, Release: class.ReleaseAuto, Proof: class.ProofRule,
+			AutoAfter: 10 * time.Minute, DeadWhen: []string{"holder/dead", "hold/too-long"},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

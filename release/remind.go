@@ -24,9 +24,14 @@ func (s *Service) Remind(ctx context.Context) error {
 		if !s.after.wasTold(r.ID) {
 			left := r.ExpiresAt.Sub(at).Round(time.Second)
 			text := fmt.Sprintf("A release still waits for a decision and expires in %s.", left)
-			err := s.note(ctx, change{
-				entries: []locksteward.Entry{entry(at, AgentName, ActionRemind, r, "", detail{Sentence: text})},
-				events:  []Event{eventOf(EventReminder, at, AgentName, r, text)},
+			_, err := s.update(ctx, r.ID, func(r *locksteward.Request) (change, error) {
+				if r.State.Final() {
+					return change{}, nil // decided on meanwhile
+				}
+				return change{
+					entries: []locksteward.Entry{entry(at, AgentName, ActionRemind, *r, "", detail{Sentence: text})},
+					events:  []Event{eventOf(EventReminder, at, AgentName, *r, text)},
+				}, nil
 			})
 			if err != nil {
 				return err

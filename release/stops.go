@@ -19,9 +19,12 @@ type Stops struct {
 	Killed   bool      `json:"killed,omitempty"`
 	KilledBy string    `json:"killed_by,omitempty"`
 	KilledAt time.Time `json:"killed_at,omitzero"`
+	// KilledWhy and FrozenWhy are the reasons that were given.
+	KilledWhy string `json:"killed_why,omitempty"`
 	// FrozenUntil is until when nothing is released without a person.
 	FrozenUntil time.Time `json:"frozen_until,omitzero"`
 	FrozenBy    string    `json:"frozen_by,omitempty"`
+	FrozenWhy   string    `json:"frozen_why,omitempty"`
 }
 
 // StopStore keeps a text under a name, with the entries that tell of a change of
@@ -103,12 +106,12 @@ func (s *Service) Stops() Stops {
 // says holds besides. It outlives a restart. An admin may; the reason goes into
 // the audit trail.
 func (s *Service) SetKillSwitch(ctx context.Context, actor Actor, on bool, reason string) error {
-	return s.stop(ctx, actor, ActionKillSwitch, reason, onOff(on), func(now *Stops, at time.Time) string {
-		now.Killed, now.KilledBy, now.KilledAt = on, "", time.Time{}
+	return s.stop(ctx, actor, ActionKillSwitch, reason, onOff(on), func(now *Stops, at time.Time, why string) string {
+		now.Killed, now.KilledBy, now.KilledAt, now.KilledWhy = on, "", time.Time{}, ""
 		if !on {
 			return actor.Name + " turned the kill switch off: releases go on."
 		}
-		now.KilledBy, now.KilledAt = actor.Name, at
+		now.KilledBy, now.KilledAt, now.KilledWhy = actor.Name, at, why
 		return actor.Name + " turned the kill switch on: nothing is released."
 	})
 }
@@ -116,10 +119,10 @@ func (s *Service) SetKillSwitch(ctx context.Context, actor Actor, on bool, reaso
 // SetFreeze keeps the agent from releasing anything without a person until a
 // time; the zero time ends that. An admin may.
 func (s *Service) SetFreeze(ctx context.Context, actor Actor, until time.Time, reason string) error {
-	return s.stop(ctx, actor, ActionFreeze, reason, onOff(!until.IsZero()), func(now *Stops, _ time.Time) string {
-		now.FrozenUntil, now.FrozenBy = until.UTC(), actor.Name
+	return s.stop(ctx, actor, ActionFreeze, reason, onOff(!until.IsZero()), func(now *Stops, _ time.Time, why string) string {
+		now.FrozenUntil, now.FrozenBy, now.FrozenWhy = until.UTC(), actor.Name, why
 		if until.IsZero() {
-			now.FrozenBy = ""
+			now.FrozenBy, now.FrozenWhy = "", ""
 			return actor.Name + " ended the freeze of releases."
 		}
 		return actor.Name + " froze releases without a person until " + until.UTC().Format(time.RFC3339) + "."
@@ -133,7 +136,7 @@ func onOff(on bool) string {
 	return "off"
 }
 
-func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome string, alter func(*Stops, time.Time) string) error {
+func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome string, alter func(now *Stops, at time.Time, why string) string) error {
 	if err := actor.checkName(); err != nil {
 		return err
 	}
@@ -149,7 +152,7 @@ func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome
 	}
 	at := s.now().UTC()
 	var with change
-	said, err := s.stops.change(alter, at, func(next Stops, said string) error {
+	said, err := s.stops.change(func(now *Stops) string { return alter(now, at, reason) }, func(next Stops, said string) error {
 		e := locksteward.Entry{
 			At: at, Actor: actor.Name, Action: action, Reason: reason, Outcome: outcome, Detail: detail{Sentence: said}.json(),
 		}
@@ -174,11 +177,11 @@ func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome
 }
 
 // change alters what is stopped once save has kept it.
-func (s *stops) change(alter func(*Stops, time.Time) string, at time.Time, save func(next Stops, said string) error) (said string, err error) {
+func (s *stops) change(alter func(*Stops) string, save func(next Stops, said string) error) (said string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.now
-	said = alter(&next, at)
+	said = alter(&next)
 	if err := save(next, said); err != nil {
 		return "", err
 	}

@@ -30,6 +30,8 @@ type Engine struct {
 	// situations are what the last sweeps told beyond locks, by target.
 	situations map[string]*Situation
 	redlocks   redlocks
+
+	marks marks
 }
 
 // Option changes how an [Engine] starts.
@@ -82,7 +84,7 @@ func (e *Engine) Evaluate(s locksteward.Sweep) []locksteward.Transition {
 	p.endings(s.Endings)
 	p.hosts(s)
 	p.waits(s)
-	p.locks(s.Locks)
+	p.locks(s)
 	p.losses(s.Losses)
 	p.servers(s)
 	if len(s.Masters) > 0 {
@@ -90,7 +92,7 @@ func (e *Engine) Evaluate(s locksteward.Sweep) []locksteward.Transition {
 		p.activities(s)
 	}
 	if s.Complete() {
-		p.groups(s.Locks)
+		p.groups(s)
 		p.resolveUnseen()
 	}
 	return p.finish()
@@ -107,7 +109,7 @@ func (e *Engine) EvaluateDirect(s locksteward.Sweep) []locksteward.Transition {
 	p := e.begin(s.Target, s.At)
 	p.endings(s.Endings)
 	p.waits(s)
-	p.locks(s.Locks)
+	p.locks(s)
 	return p.finish()
 }
 
@@ -199,6 +201,7 @@ func (e *Engine) Restore(findings []locksteward.Finding) {
 			tr.loss = originOf(f)
 		}
 		e.table.put(subjectOf(f), tr)
+		e.marks.note(e.table, map[subject]struct{}{subjectOf(f): {}})
 		if tr.scope == ScopeCycle {
 			e.waits.told[f.Subject] = subjectOf(f)
 		}

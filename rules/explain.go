@@ -45,7 +45,8 @@ func (x explanation) explain(r Rule) []Verdict {
 	case ScopeLoss:
 		return x.losses(d.Name, onKey)
 	case ScopeClass:
-		in.Locks = []*locksteward.Lock{l}
+		in.Group = &Group{}
+		in.Group.add(l)
 		return []Verdict{x.verdict(r.Evaluate(in), d.Name, set, subject{target: l.Target, db: l.DB, class: c.Name})}
 	case ScopeWaiters:
 		in.Lock, in.Waiters = l, x.e.waits.waitersOf(onKey)

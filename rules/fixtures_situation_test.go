@@ -97,7 +97,7 @@ func (b fixtureBeyond) into(in *Input) {
 		in.Host = &Host{Name: b.Host.Name}
 		for _, fl := range b.Host.Locks {
 			l := fl.lock(now)
-			in.Host.Locks = append(in.Host.Locks, &l)
+			in.Host.add(&l, now)
 		}
 		for _, fl := range b.Host.Losses {
 			l := fl.loss(now)

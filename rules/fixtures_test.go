@@ -194,9 +194,10 @@ func judgeFixture(t *testing.T, r Rule, fx fixture) want {
 	case ScopeCycle:
 		dialect = lossDialect
 	case ScopeClass:
+		in.Group = &Group{}
 		for _, fl := range fx.Locks {
 			l := fl.lock(fx.Now)
-			in.Locks = append(in.Locks, &l)
+			in.Group.add(&l)
 		}
 	}
 	fx.Beyond.into(&in)

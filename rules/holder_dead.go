@@ -147,6 +147,9 @@ func dead(in Input, s *locksteward.Silence, proof locksteward.Proof, line string
 	f.Evidence = append([]string{"presumed: nothing but its silence says that the process is dead"}, f.Evidence...)
 	f.Summary = text("lock %s is held by a process that is presumed dead: silent for %s",
 		"推定锁 %s 的持有者进程已死亡：已静默 %s", key, dur(s.For))
+	if l.Claim.EndsWithHeartbeat {
+		f.Evidence = append(f.Evidence, "the holder promised to stop working before its heartbeat ran out (ends_with_heartbeat)")
+	}
 	f.CounterEvidence = append(f.CounterEvidence,
 		"a process that cannot reach this server, or is frozen with its machine, is silent too, and may come back and write")
 	return in.fires(f)

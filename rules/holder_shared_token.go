@@ -40,61 +40,67 @@ func (sharedToken) Doc() Doc { return sharedTokenDoc }
 
 // Evaluate implements [Rule].
 func (sharedToken) Evaluate(in Input) Verdict {
-	var shared []*locksteward.Lock
-	for _, l := range in.Locks {
-		if l.SharedToken {
-			shared = append(shared, l)
-		}
-	}
-	if len(shared) == 0 {
+	g := in.Group
+	if g == nil || g.Shared == 0 {
 		return in.clear(because("the token is not known to be constant or shared"))
 	}
-	n, all := len(shared), len(in.Locks)
 	return in.fires(locksteward.Finding{
-		Dialect: commonDialect(shared),
+		Dialect: g.Dialect,
 		Summary: text("class %s: %d of %d locks have a constant or shared token, so any client can release them",
-			"class %s：%d/%d 把锁使用常量或共享 token，任何客户端都能释放它们", locksteward.DisplayKey(in.Class.Name), n, all),
-		Evidence:        []string{kindsLine(shared), examplesLine(shared)},
+			"class %s：%d/%d 把锁使用常量或共享 token，任何客户端都能释放它们", locksteward.DisplayKey(in.Class.Name), g.Shared, g.Locks),
+		Evidence:        []string{g.kindsLine(), g.examplesLine()},
 		CounterEvidence: []string{"how its clients release cannot be seen from here: one that never deletes another's lock does no harm"},
 	})
 }
 
-// kindsLine counts the kinds of token, most frequent first.
-func kindsLine(locks []*locksteward.Lock) string {
-	counts := map[string]int{}
-	for _, l := range locks {
-		counts[cmp.Or(l.TokenKind, "a constant or shared value")]++
+// Group is the locks of one class on one target, and what is known of those
+// whose token is constant or shared.
+type Group struct {
+	Locks, Shared int
+	Kinds         map[string]int // of token, how many
+	Dialect       string         // "" if they differ
+	Examples      []string       // the first keys
+}
+
+// add takes in a lock; locks come in the order of (DB, Key).
+func (g *Group) add(l *locksteward.Lock) {
+	g.Locks++
+	if !l.SharedToken {
+		return
 	}
-	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	if g.Shared++; g.Shared == 1 {
+		g.Kinds, g.Dialect = map[string]int{}, l.Dialect
+	}
+	if g.Dialect != l.Dialect {
+		g.Dialect = ""
+	}
+	g.Kinds[cmp.Or(l.TokenKind, "a constant or shared value")]++
+	if len(g.Examples) < maxExamples {
+		g.Examples = append(g.Examples, l.Key)
+	}
+}
+
+// kindsLine counts the kinds of token, most frequent first.
+func (g *Group) kindsLine() string {
+	kinds := slices.SortedFunc(maps.Keys(g.Kinds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(g.Kinds[b], g.Kinds[a]), cmp.Compare(a, b))
 	})
 	var parts []string
 	for _, k := range kinds {
-		parts = append(parts, fmt.Sprintf("%s (%s)", k, count(counts[k], "lock", "locks")))
+		parts = append(parts, fmt.Sprintf("%s (%s)", k, count(g.Kinds[k], "lock", "locks")))
 	}
 	return "token: " + strings.Join(parts, ", ")
 }
 
 // examplesLine names the first few keys in their order.
-func examplesLine(locks []*locksteward.Lock) string {
-	keys := make([]string, 0, len(locks))
-	for _, l := range locks {
-		keys = append(keys, locksteward.DisplayKey(l.Key))
+func (g *Group) examplesLine() string {
+	keys := make([]string, 0, len(g.Examples))
+	for _, key := range g.Examples {
+		keys = append(keys, locksteward.DisplayKey(key))
 	}
-	slices.Sort(keys)
-	line := "locks: " + strings.Join(keys[:min(len(keys), maxExamples)], ", ")
-	if more := len(keys) - maxExamples; more > 0 {
+	line := "locks: " + strings.Join(keys, ", ")
+	if more := g.Shared - len(keys); more > 0 {
 		line += fmt.Sprintf(" and %d more", more)
 	}
 	return line
-}
-
-// commonDialect is the dialect of all locks, or "" if they differ.
-func commonDialect(locks []*locksteward.Lock) string {
-	for _, l := range locks {
-		if l.Dialect != locks[0].Dialect {
-			return ""
-		}
-	}
-	return locks[0].Dialect
 }

@@ -29,9 +29,19 @@ var inhibitedByHost = map[string]bool{
 
 // Host is what is known of one host's locks on one target.
 type Host struct {
-	Name   string
-	Locks  []*locksteward.Lock
+	Name  string
+	Locks int
+	// Stale are those of the locks that are stale.
+	Stale  []*locksteward.Lock
 	Losses []*locksteward.Loss
+}
+
+// add takes in a lock as it was at now.
+func (h *Host) add(l *locksteward.Lock, now time.Time) {
+	h.Locks++
+	if isStale(l, now) {
+		h.Stale = append(h.Stale, new(*l))
+	}
 }
 
 // hostLost reports hosts all of whose locks went stale together: one finding
@@ -120,10 +130,8 @@ type staleGroup struct {
 // stale groups the host's stale locks.
 func (h *Host) stale(in Input) staleGroup {
 	var all []sign
-	for _, l := range h.Locks {
-		if isStale(l, in.Now) {
-			all = append(all, sign{at: in.lastSign(l), key: l.Key, instance: l.Holder.Instance})
-		}
+	for _, l := range h.Stale {
+		all = append(all, sign{at: in.lastSign(l), key: l.Key, instance: l.Holder.Instance})
 	}
 	for _, s := range h.Losses {
 		if s.Instance == nil && s.Holder.Instance != "" {
@@ -141,7 +149,7 @@ func (h *Host) stale(in Input) staleGroup {
 			g.signs = all[from : i+1]
 		}
 	}
-	g.counted = len(h.Locks)
+	g.counted = h.Locks
 	for _, s := range g.signs {
 		if s.lost {
 			g.counted++
@@ -167,6 +175,10 @@ func (g staleGroup) keys() []string {
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
+
+// Stale says of a lock of our library that, when it was last looked at, its
+// process did not beat, or did not renew as it said.
+func Stale(l locksteward.Lock) bool { return isStale(&l, l.At) }
 
 // isStale says that the process of a lock of ours does not beat, or does not
 // renew as it said.

@@ -84,7 +84,7 @@ func (e *Engine) EvaluateWatched(s locksteward.Sweep) []locksteward.Transition {
 	p := e.begin(s.Target, s.At)
 	p.endings(s.Endings)
 	p.waits(s)
-	p.locks(s.Locks)
+	p.locks(s)
 	p.losses(s.Losses)
 	return p.finish()
 }

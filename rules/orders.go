@@ -76,8 +76,7 @@ func (all orders) take(s locksteward.Sweep, p *policy) *ordersOf {
 		o.unsaved, o.another = true, len(o.pairs) > 0
 		clear(o.pairs)
 	}
-	for i := range s.Locks {
-		l := &s.Locks[i]
+	for l := range s.AllLocks() {
 		if l.Claim == nil || len(l.Claim.Holding) == 0 || l.Kind == locksteward.KindCandidate {
 			continue
 		}

@@ -18,6 +18,8 @@ type pass struct {
 	plans  map[string]*plan
 	ended  map[subject]locksteward.Ending
 	told   []told
+	// changed are the subjects whose findings came, went or changed their status.
+	changed map[subject]struct{}
 	// deadlocks are the cycles that people are told of; nil until asked for.
 	deadlocks *deadlocks
 }
@@ -30,7 +32,7 @@ type told struct {
 
 func (e *Engine) begin(target string, at time.Time) *pass {
 	e.passes++
-	return &pass{e: e, number: e.passes, policy: e.policy, target: target, at: at, plans: map[string]*plan{}}
+	return &pass{e: e, number: e.passes, policy: e.policy, target: target, at: at, plans: map[string]*plan{}, changed: map[subject]struct{}{}}
 }
 
 // orAt is a look's own time, or the evaluation's where it has none.
@@ -59,9 +61,8 @@ func (p *pass) endings(endings []locksteward.Ending) {
 }
 
 // locks judges each lock that was looked at.
-func (p *pass) locks(locks []locksteward.Lock) {
-	for i := range locks {
-		l := &locks[i]
+func (p *pass) locks(sweep locksteward.Sweep) {
+	for l := range sweep.AllLocks() {
 		s := subject{target: p.target, db: l.DB, key: l.Key}
 		now := p.orAt(l.At)
 		if end, ok := p.ended[s]; ok && !now.After(p.orAt(end.At)) && locksteward.SameHold(end.Lock.Observation, l.Observation) {
@@ -146,15 +147,17 @@ const lossDialect = "locksteward"
 
 // groups judges the locks of each class together. Only a complete sweep comes
 // here: part of a class is no basis for a count.
-func (p *pass) groups(locks []locksteward.Lock) {
-	members := map[subject][]*locksteward.Lock{}
-	for i := range locks {
-		l := &locks[i]
+func (p *pass) groups(sweep locksteward.Sweep) {
+	members := map[subject]*Group{}
+	for l := range sweep.AllLocks() {
 		if l.Kind == locksteward.KindCandidate {
 			continue
 		}
 		s := subject{target: p.target, db: l.DB, class: p.planFor(l.Class).class.Name}
-		members[s] = append(members[s], l)
+		if members[s] == nil {
+			members[s] = &Group{}
+		}
+		members[s].add(l)
 	}
 	for s, group := range members {
 		c := p.planFor(s.class).class
@@ -164,7 +167,7 @@ func (p *pass) groups(locks []locksteward.Lock) {
 			if set.off {
 				continue
 			}
-			if v := r.Evaluate(p.e.situated(p.target, Input{Now: p.at, Class: c, Locks: group})); v.Finding != nil {
+			if v := r.Evaluate(p.e.situated(p.target, Input{Now: p.at, Class: c, Group: group})); v.Finding != nil {
 				f := p.fill(*v.Finding, s, "")
 				p.policy.complete(&f, rule, set, c)
 				p.say(s, f, ScopeClass, p.at, set.wait, time.Time{})
@@ -208,6 +211,7 @@ func (p *pass) fill(f locksteward.Finding, s subject, dialect string) lockstewar
 func (p *pass) say(s subject, f locksteward.Finding, scope Scope, now time.Time, wait time.Duration, heldSince time.Time) *tracked {
 	tr := p.e.table.find(s, f.Rule, f.Subject)
 	if tr == nil {
+		p.changed[s] = struct{}{}
 		tr = &tracked{scope: scope}
 		tr.finding.Status, tr.finding.Since = locksteward.StatusPending, now
 		tr.finding.Rule, tr.finding.Subject = f.Rule, f.Subject
@@ -215,6 +219,7 @@ func (p *pass) say(s subject, f locksteward.Finding, scope Scope, now time.Time,
 	}
 	tr.confirmed = p.number
 	for _, change := range tr.advance(f, now, wait, heldSince) {
+		p.changed[s] = struct{}{}
 		p.told = append(p.told, told{at: now, finding: change})
 	}
 	return tr
@@ -223,6 +228,7 @@ func (p *pass) say(s subject, f locksteward.Finding, scope Scope, now time.Time,
 // resolve ends a finding; one that never fired ends in silence.
 func (p *pass) resolve(s subject, tr *tracked, at time.Time) {
 	p.e.table.drop(s, tr)
+	p.changed[s] = struct{}{}
 	if tr.finding.Status == locksteward.StatusFiring {
 		p.told = append(p.told, told{at: at, finding: resolved(tr.finding, at)})
 	}
@@ -231,6 +237,7 @@ func (p *pass) resolve(s subject, tr *tracked, at time.Time) {
 // finish numbers the transitions. The sort is stable: what happened to one
 // finding stays in its order.
 func (p *pass) finish() []locksteward.Transition {
+	p.e.marks.note(p.e.table, p.changed)
 	slices.SortStableFunc(p.told, func(a, b told) int { return byIdentity(a.finding, b.finding) })
 	var out []locksteward.Transition
 	for _, t := range p.told {

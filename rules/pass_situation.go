@@ -88,10 +88,9 @@ func (p *pass) hosts(s locksteward.Sweep) {
 		}
 		return all[at]
 	}
-	for i := range s.Locks {
-		if l := &s.Locks[i]; l.Holder.Host != "" && l.Kind != locksteward.KindCandidate {
-			h := of(l.DB, l.Holder.Host)
-			h.Locks = append(h.Locks, l)
+	for l := range s.AllLocks() {
+		if l.Holder.Host != "" && l.Kind != locksteward.KindCandidate {
+			of(l.DB, l.Holder.Host).add(l, p.at)
 		}
 	}
 	for i := range s.Losses {

@@ -40,8 +40,7 @@ func (p *pass) starved(s locksteward.Sweep, facts []lockFacts) {
 		p.waitersOf(at, f)
 		p.settle(at, ScopeWaiters)
 	}
-	for i := range s.Locks {
-		l := &s.Locks[i]
+	for l := range s.AllLocks() {
 		if l.Waiters < 0 || told[lockID{l.DB, l.Key}] {
 			continue
 		}

@@ -71,6 +71,34 @@ func TestLifeOfFindings(t *testing.T) {
 					tabled = append(tabled, f.Fingerprint())
 				}
 			}
+			marked := map[string]map[LockKey]Mark{}
+			for _, f := range e.Findings() {
+				k := LockKey{DB: f.DB, Key: f.Key}
+				if f.Key == "" {
+					continue
+				}
+				if marked[f.Target] == nil {
+					marked[f.Target] = map[LockKey]Mark{}
+				}
+				m := marked[f.Target][k]
+				if m.Rules = append(m.Rules, f.Rule); m.Status != locksteward.StatusFiring {
+					m.Status = f.Status
+				}
+				slices.Sort(m.Rules)
+				m.Rules = slices.Compact(m.Rules)
+				marked[f.Target][k] = m
+			}
+			for _, target := range []string{"t0", "t1"} {
+				got := e.Marks(target)
+				if len(got) != len(marked[target]) || len(got) > 0 && !reflect.DeepEqual(got, marked[target]) {
+					rt.Fatalf("marks of %s are %v, the findings say %v", target, got, marked[target])
+				}
+				for k, m := range marked[target] {
+					if one := e.MarkOf(target, k.DB, k.Key); !reflect.DeepEqual(one, m) {
+						rt.Fatalf("mark of %q is %v, want %v", k.Key, one, m)
+					}
+				}
+			}
 			slices.Sort(tabled)
 			if want := slices.Sorted(maps.Keys(firing)); !slices.Equal(tabled, want) {
 				rt.Fatalf("table %v, told %v", tabled, want)

@@ -130,8 +130,7 @@ func (r *redlocks) look(s locksteward.Sweep) {
 		began: s.Started, ended: s.Started.Add(s.Duration), complete: s.Complete(), held: make(map[lockID]sighting, len(old.held)),
 	}
 	r.masters[s.Target] = now
-	for i := range s.Locks {
-		l := &s.Locks[i]
+	for l := range s.AllLocks() {
 		if !set.covers(l) {
 			continue
 		}

@@ -25,7 +25,7 @@ const (
 	ScopeLock Scope = "lock"
 	// ScopeLoss judges one hold that ended without a release: Input.Loss.
 	ScopeLoss Scope = "loss"
-	// ScopeClass judges all locks of one class on one target: Input.Locks.
+	// ScopeClass judges all locks of one class on one target: Input.Group.
 	ScopeClass Scope = "class"
 	// ScopeWaiters judges those who wait for one lock: Input.Waiters, and
 	// Input.Lock, nil where nobody is known to have it.
@@ -81,9 +81,9 @@ type Input struct {
 	Class class.Class
 	Lock  *locksteward.Lock
 	Loss  *locksteward.Loss
-	// Locks are the class's locks, in the order of (DB, Key), and all of them: a
-	// class is judged on complete sweeps or not at all.
-	Locks []*locksteward.Lock
+	// Group is all locks of the class: a class is judged on complete sweeps or not
+	// at all.
+	Group *Group
 	// Waiters are all who wait for one lock, the longest first.
 	Waiters   []locksteward.Waiter
 	Cycle     *Cycle

@@ -40,7 +40,12 @@ func newSituation(s locksteward.Sweep) *Situation {
 		Alive:  make(map[string]*locksteward.Instance, len(s.Instances)),
 		Drops:  make(map[string]*locksteward.FenceDrop, len(s.FenceDrops)),
 	}
-	n.HadLocks = slices.ContainsFunc(s.Locks, func(l locksteward.Lock) bool { return l.Kind != locksteward.KindCandidate })
+	for l := range s.AllLocks() {
+		if l.Kind != locksteward.KindCandidate {
+			n.HadLocks = true
+			break
+		}
+	}
 	for i := range s.Silent {
 		n.Silent[s.Silent[i].Instance.ID] = &s.Silent[i]
 	}

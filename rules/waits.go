@@ -182,14 +182,13 @@ func (g *waits) facts(s locksteward.Sweep) []lockFacts {
 			of(id)
 		}
 	}
-	for i := range s.Locks {
-		l := &s.Locks[i]
+	for l := range s.AllLocks() {
 		id := lockID{l.DB, l.Key}
 		if _, ok := at[id]; !ok && before[id] == nil {
 			continue
 		}
 		f := of(id)
-		f.lock = l
+		f.lock = new(*l)
 		f.class = cmp.Or(f.class, l.Class)
 		f.known = l.Waiters == len(f.waiters) || f.known && l.Waiters < 0
 	}
@@ -204,7 +203,7 @@ func (g *waits) update(s locksteward.Sweep, facts []lockFacts) (touched []string
 	t := g.target(s.Target)
 	t.whole = t.whole || s.Complete()
 	read := readSpanOf(s)
-	inferred := inferHolders(s.Locks, facts)
+	inferred := inferHolders(s, facts)
 	over := make(map[lockID]*locksteward.Ending, len(s.Endings))
 	touched = make([]string, 0, len(s.Waiters))
 	for i := range s.Endings {
@@ -315,7 +314,7 @@ func (g *waits) remove(name string) {
 // inferHolders names the sessions of awaited locks that do not name them
 // themselves: another lock of the session says that it held this one when it
 // was taken. The last one to say so is believed.
-func inferHolders(locks []locksteward.Lock, facts []lockFacts) map[lockID]holding {
+func inferHolders(s locksteward.Sweep, facts []lockFacts) map[lockID]holding {
 	var wanted map[lockID]holding
 	for i := range facts {
 		if l := facts[i].lock; l != nil && l.Claim == nil {
@@ -328,8 +327,7 @@ func inferHolders(locks []locksteward.Lock, facts []lockFacts) map[lockID]holdin
 	if wanted == nil {
 		return nil
 	}
-	for i := range locks {
-		l := &locks[i]
+	for l := range s.AllLocks() {
 		if l.Claim == nil || l.Claim.Session == "" {
 			continue
 		}

@@ -136,6 +136,25 @@ func (l *look) observation(target locksteward.Target) locksteward.Observation {
 	return o
 }
 
+// share takes from another look what is equal, so that it need not be kept twice.
+func (l *look) share(o *look) {
+	if l.key == o.key {
+		l.key = o.key
+	}
+	if l.digest == o.digest {
+		l.digest = o.digest
+	}
+	if l.holder != nil && o.holder != nil && *l.holder == *o.holder {
+		l.holder = o.holder
+	}
+	if l.claim != nil && o.claim != nil && l.claim.ID == o.claim.ID {
+		l.claim.ID = o.claim.ID
+		if l.claim.Session == o.claim.Session {
+			l.claim.Session = o.claim.Session
+		}
+	}
+}
+
 // holderInstance returns the id of the process that holds the lock, "" if it
 // names none.
 func (l *look) holderInstance() string {
@@ -145,7 +164,9 @@ func (l *look) holderInstance() string {
 	return l.holder.Instance
 }
 
-// entry is one lock in the table: its last look and its history.
+// entry is one lock in the table: its last look and its history, which do not
+// change once it is in there (another entry takes its place), and what the table
+// keeps for itself, which its lock guards.
 type entry struct {
 	look
 	past
@@ -218,8 +239,7 @@ func (e *entry) seen(l look) {
 		// reads.
 		l.idle = e.idle + max(0, time.Duration(l.at-e.at)*time.Microsecond)
 	}
-	// The texts are equal: the new ones need not be kept.
-	l.key, l.digest = e.key, e.digest
+	l.share(&e.look)
 	e.look = l
 	e.lastSeen = l.at
 	e.looks++

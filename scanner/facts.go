@@ -51,8 +51,8 @@ type beyond struct {
 func (s *Scanner) askBeyond(ctx context.Context, passes []*pass, unknown map[string]bool) beyond {
 	silent := map[string]bool{}
 	for _, p := range passes {
-		for i := range p.out.locks {
-			silent[p.out.locks[i].holderInstance()] = true
+		for l := range p.out.locks.all(false) {
+			silent[l.holderInstance()] = true
 		}
 		for i := range p.out.losses {
 			silent[p.out.losses[i].Holder.Instance] = true
@@ -129,8 +129,8 @@ func (s *Scanner) prefixOf(passes []*pass, key string) string {
 // named are the processes that locks or losses of a sweep name as holders.
 func named(sweep *locksteward.Sweep) []string {
 	ids := map[string]bool{}
-	for i := range sweep.Locks {
-		ids[sweep.Locks[i].Holder.Instance] = true
+	for l := range sweep.AllLocks() {
+		ids[l.Holder.Instance] = true
 	}
 	for i := range sweep.Losses {
 		ids[sweep.Losses[i].Holder.Instance] = true

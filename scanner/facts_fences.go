@@ -77,8 +77,7 @@ func (f *fences) look(sweep *locksteward.Sweep, prefixOf func(key string) string
 	now := make(map[uint64]struct{}, len(f.before))
 	fresh := map[counter]high{}
 	still := map[string]locksteward.FenceDrop{}
-	for i := range sweep.Locks {
-		l := &sweep.Locks[i]
+	for l := range sweep.AllLocks() {
 		if l.Claim == nil && l.Fence > 0 && l.Kind != locksteward.KindCandidate {
 			if drop, back := f.foreigner(l, sweep.At); back {
 				still[drop.ID] = drop

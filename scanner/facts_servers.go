@@ -52,9 +52,10 @@ type serverSeen struct {
 // look compares the servers of a sweep with those of the one before and returns
 // what happened.
 func (v *servers) look(sweep *locksteward.Sweep, passes []*pass, flushes map[string]int64) []locksteward.ServerEvent {
-	lease := clampPause(max(v.longest, longestLease(sweep.Locks)))
-	if len(sweep.Locks) > 0 {
-		v.longest = longestLease(sweep.Locks)
+	longest := longestLease(sweep)
+	lease := clampPause(max(v.longest, longest))
+	if sweep.LockCount() > 0 {
+		v.longest = longest
 	}
 	var current []string
 	for _, p := range passes {
@@ -182,10 +183,9 @@ func (v *servers) keep(news []locksteward.ServerEvent, now time.Time) {
 }
 
 // longestLease is the longest lease of locks that have one.
-func longestLease(locks []locksteward.Lock) time.Duration {
+func longestLease(sweep *locksteward.Sweep) time.Duration {
 	var longest time.Duration
-	for i := range locks {
-		l := &locks[i]
+	for l := range sweep.AllLocks() {
 		if l.Kind == locksteward.KindCandidate {
 			continue
 		}

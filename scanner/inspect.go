@@ -33,6 +33,8 @@ type memory struct {
 	ours bool
 	// typ is its type at the last look, "" if not known.
 	typ string
+	// last is the last look, for texts that need not be kept twice; nil if not known.
+	last *entry
 }
 
 // prefixes returns where metadata beside s is looked for before its value is

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +19,7 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 	losses := map[lossKey]locksteward.Loss{}
 	total, at := 0, time.Time{}
 	for _, p := range passes {
-		total += len(p.out.locks)
+		total += p.out.locks.len()
 		maps.Copy(alive, p.out.instances)
 		for _, l := range p.out.losses {
 			losses[lossKey{l.Key, l.Claim.ID}] = l
@@ -30,17 +29,7 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 	if !at.IsZero() {
 		sweep.At = at
 	}
-	seen := s.update(sweep, passes, total, alive, unknown, losses)
-	if len(seen) >= collectFrom {
-		runtime.GC()
-	}
-	s.table.mu.RLock()
-	sweep.Locks = make([]locksteward.Lock, len(seen))
-	for i, e := range seen {
-		sweep.Locks[i] = e.lock(s.target)
-	}
-	s.table.mu.RUnlock()
-	sortLocks(sweep.Locks)
+	sweep.Pack(packEntries(s.target, s.update(sweep, passes, total, alive, unknown, losses)))
 	crowds := make([]map[string]crowd, len(passes))
 	for i, p := range passes {
 		crowds[i] = p.out.waiters
@@ -49,10 +38,6 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 	sweep.Instances = listInstances(alive)
 	s.tellLosses(sweep, losses, alive, unknown)
 }
-
-// collectFrom is from how many locks on the garbage of the passes is collected
-// before their observations are unpacked, so that the heap need not hold both.
-const collectFrom = 50_000
 
 // update takes what the passes found into the table, frees it, and returns the
 // entries of all locks seen.
@@ -67,8 +52,8 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 	turn := uint32(s.turn)
 	for _, p := range passes {
 		check := s.watch.suspicionOf(p.master.Addr)
-		for i := range p.out.locks {
-			l := p.out.locks[i]
+		for seenNow := range p.out.locks.all(true) {
+			l := *seenNow
 			l.kind = t.intern(*l.kind)
 			s.join(&l, p, alive, unknown)
 			if old := t.entries[l.key]; old != nil && l.at >= old.at || old == nil && !t.hasDeparted(&l) {
@@ -93,7 +78,7 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 			seen = append(seen, t.late(p, turn, p.out.at.Add(sweep.Started.Sub(s.clock())))...)
 			s.watch.merged(p.master.Addr, sweep.Started)
 		}
-		p.out.locks, p.slots, p.shapes, p.counted = nil, nil, nil, nil
+		p.out.locks, p.slots, p.shapes, p.counted = looks{}, nil, nil, nil
 		names := p.out.candidateNames[:min(len(p.out.candidateNames), maxCandidateNames-len(t.candidates))]
 		t.candidates = append(t.candidates, names...)
 		t.candidateCount += p.out.candidates

@@ -53,7 +53,7 @@ type passResult struct {
 	keys    int64
 	at      time.Time // server time of the last look
 
-	locks []look
+	locks looks
 	// gone and noLock are known locks whose keys are not there any more, or are
 	// no locks any more, with the server time of the look.
 	gone, noLock map[string]time.Time
@@ -77,7 +77,7 @@ func newPass(s *Scanner, m connect.Master, classes *class.Set, r ration, expect 
 		slots:   make(map[string]slot, expect),
 		counted: map[uint64]struct{}{},
 		out: passResult{
-			master: m, locks: make([]look, 0, expect), gone: map[string]time.Time{}, noLock: map[string]time.Time{},
+			master: m, gone: map[string]time.Time{}, noLock: map[string]time.Time{},
 			instances: map[string]*locksteward.Instance{}, waiters: map[string]crowd{}, prefixes: map[string]string{},
 		},
 	}

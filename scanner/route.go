@@ -61,6 +61,9 @@ func (p *pass) route(key string) {
 		}
 		p.tried++
 	}
+	if known.known {
+		key = known.last.key
+	}
 	p.queue(subject{key: key, match: match, memory: known})
 }
 
@@ -210,13 +213,16 @@ func (p *pass) keep(s *sight) {
 	}
 	l, shape := pack(obs)
 	l.kind = p.shapes.of(shape)
+	if s.last != nil {
+		l.share(&s.last.look)
+	}
 	if at.at >= 0 {
-		p.out.locks[at.at] = l
+		*p.out.locks.at(int(at.at)) = l
 		return
 	}
-	at.at = int32(len(p.out.locks))
+	at.at = int32(p.out.locks.len())
 	p.slots[s.key] = at
-	p.out.locks = append(p.out.locks, l)
+	p.out.locks.add(l)
 }
 
 // companions are the keys beside the locks that are read after the scan.

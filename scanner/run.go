@@ -98,7 +98,7 @@ func (s *Scanner) logSweep(sweep locksteward.Sweep, err error, failures int) {
 		if failures > 0 {
 			s.log.Info("target is back", zap.Int("tries", failures+1))
 		}
-		s.log.Debug("sweep is complete", zap.Int64("keys", sweep.Keys()), zap.Int("locks", len(sweep.Locks)),
+		s.log.Debug("sweep is complete", zap.Int64("keys", sweep.Keys()), zap.Int("locks", sweep.LockCount()),
 			zap.Duration("duration", sweep.Duration))
 	}
 }

@@ -25,10 +25,10 @@ var (
 func (s *Scanner) Sweep(ctx context.Context) (locksteward.Sweep, error) {
 	sweep, err := s.sweepInOrder(ctx)
 	s.order.Unlock()
-	return sweep, err
+	return sweep.Unpacked(), err
 }
 
-// sweepInOrder is [Scanner.Sweep] that leaves s.order locked: until the caller
+// sweepInOrder is [Scanner.Sweep] of packed locks that leaves s.order locked: until the caller
 // has handed the sweep on and unlocks it, the watch hands on nothing that it saw
 // later.
 func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, err error) {
@@ -159,8 +159,8 @@ func (t *Table) missing(p *pass) []subject {
 func (s *Scanner) readMissingInstances(ctx context.Context, passes []*pass) (unknown map[string]bool) {
 	wanted := map[string]bool{}
 	for _, p := range passes {
-		for i := range p.out.locks {
-			wanted[p.out.locks[i].holderInstance()] = true
+		for l := range p.out.locks.all(false) {
+			wanted[l.holderInstance()] = true
 		}
 		for i := range p.out.losses {
 			wanted[p.out.losses[i].Holder.Instance] = true

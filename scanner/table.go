@@ -37,12 +37,14 @@ type Table struct {
 
 	candidates     []string
 	candidateCount int
+
+	byKey, byAge ranking
 }
 
 func newTable(target locksteward.Target) *Table {
 	return &Table{
 		target: target, entries: map[string]*entry{}, shapes: shapes{}, restored: map[string]HistoryRow{},
-		forget: map[string]struct{}{}, deadlines: newDeadlines(),
+		forget: map[string]struct{}{}, deadlines: newDeadlines(), byKey: ranking{by: ByKey}, byAge: ranking{by: ByAge},
 	}
 }
 
@@ -113,7 +115,7 @@ func (t *Table) remember(key string) memory {
 }
 
 func (e *entry) memory() memory {
-	return memory{known: true, ours: e.kind.dialect == dialect.Locksteward, typ: e.kind.typ}
+	return memory{known: true, ours: e.kind.dialect == dialect.Locksteward, typ: e.kind.typ, last: e}
 }
 
 // update takes one look into the table and returns the lock as it is now known
@@ -130,9 +132,14 @@ func (t *Table) update(l look) (now *entry, replaced *entry) {
 		// A direct read was faster than the sweep that found this earlier.
 		return old, nil
 	case sameHold(&old.look, &l):
-		old.seen(l)
-		t.setDue(old)
-		return old, nil
+		// Sweeps have the old entry: it stays as it is.
+		now = new(*old)
+		now.seen(l)
+		t.takePlace(now)
+		t.entries[l.key] = now
+		t.rank(old, now)
+		t.setDue(now)
+		return now, nil
 	default:
 		t.forgetRow(old)
 		t.dropDue(old)
@@ -142,6 +149,7 @@ func (t *Table) update(l look) (now *entry, replaced *entry) {
 		now, replaced = begin(l), old
 	}
 	t.entries[l.key] = now
+	t.rank(replaced, now)
 	t.setDue(now)
 	return now, replaced
 }
@@ -179,6 +187,8 @@ func (t *Table) drop(key string) {
 	if e, ok := t.entries[key]; ok {
 		t.forgetRow(e)
 		t.dropDue(e)
+		t.byKey.stale++
+		t.byAge.stale++
 		delete(t.entries, key)
 	}
 }

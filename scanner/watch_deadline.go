@@ -77,6 +77,13 @@ func (d *deadlines) poke() {
 	}
 }
 
+// takePlace puts e where the entry stood that it is a copy of. t.mu is held.
+func (t *Table) takePlace(e *entry) {
+	if e.dueNo > 0 {
+		t.deadlines.heap[e.dueNo-1] = e
+	}
+}
+
 // dropDue takes e out. t.mu is held.
 func (t *Table) dropDue(e *entry) {
 	if e.dueNo > 0 {

@@ -41,14 +41,33 @@ type EntryQuery struct {
 	Key     string // exact bytes of a lock's key
 	Actor   string
 	Action  string
-	Before  int64 // only entries with a smaller Seq, for the next page
-	Limit   int   // 0: 100
+	// Search is text in actor, action, key, reason or subject: letters of ASCII
+	// large or small, but in a key.
+	Search       string
+	Since, Until time.Time // Until is not included
+	Before       int64     // only entries with a smaller Seq, for the next page
+	After        int64     // only entries with a larger Seq
+	Ascending    bool      // the oldest first
+	Limit        int       // 0: 100
 }
 
 // defaultLimit is how many rows a list returns when nobody said.
 const defaultLimit = 100
 
-// Entries returns audit entries, newest first.
+// escapeLike keeps a text from being a pattern.
+var escapeLike = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
+
+// lowered makes the letters of ASCII small, as backend.lower does.
+func lowered(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+// Entries returns audit entries, newest first unless the query says otherwise.
 func (s *Store) Entries(ctx context.Context, q EntryQuery) ([]locksteward.Entry, error) {
 	var f filter
 	if q.Subject != "" {
@@ -66,8 +85,29 @@ func (s *Store) Entries(ctx context.Context, q EntryQuery) ([]locksteward.Entry,
 	if q.Action != "" {
 		f.add("action = ?", q.Action)
 	}
+	if q.Search != "" {
+		like := "%" + escapeLike.Replace(lowered(text(q.Search))) + "%"
+		var places []string
+		for _, column := range []string{"actor", "action", "reason", "subject"} {
+			places = append(places, fmt.Sprintf(s.on.lower, column)+` LIKE ? ESCAPE '!'`)
+		}
+		f.add("("+strings.Join(places, " OR ")+" OR "+s.on.within+")", like, like, like, like, []byte(q.Search))
+	}
+	if !q.Since.IsZero() {
+		f.add("at >= ?", micros(q.Since))
+	}
+	if !q.Until.IsZero() {
+		f.add("at < ?", micros(q.Until))
+	}
 	if q.Before > 0 {
 		f.add("seq < ?", q.Before)
+	}
+	if q.After > 0 {
+		f.add("seq > ?", q.After)
+	}
+	order := " ORDER BY seq DESC LIMIT ?"
+	if q.Ascending {
+		order = " ORDER BY seq LIMIT ?"
 	}
 	limit := q.Limit
 	if limit <= 0 {
@@ -75,7 +115,7 @@ func (s *Store) Entries(ctx context.Context, q EntryQuery) ([]locksteward.Entry,
 	}
 	var out []locksteward.Entry
 	err := s.inRead(ctx, "list audit entries", func(ctx context.Context, r querier) error {
-		rows, err := r.query(ctx, "SELECT "+entryColumns+" FROM entries"+f.where()+" ORDER BY seq DESC LIMIT ?", append(f.args, limit)...)
+		rows, err := r.query(ctx, "SELECT "+entryColumns+" FROM entries"+f.where()+order, append(f.args, limit)...)
 		return each(rows, err, func(row rowScanner) error {
 			e, err := scanEntry(row)
 			out = append(out, e)

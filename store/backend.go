@@ -22,6 +22,10 @@ type backend struct {
 	// it, in whatever process; join is for one that others may run beside. Each
 	// returns the transaction's id, "" if it has none.
 	begin, join string
+	// lower makes the letters of ASCII in a column small, and no others.
+	lower string
+	// within is the condition that a lock's key has some bytes in it.
+	within string
 	// share is put behind a SELECT of a row that must not change until the end of
 	// the transaction; skip behind one of rows that others may be working on.
 	share, skip string
@@ -80,6 +84,8 @@ func (p *pool) row(ctx context.Context, query string, args ...any) *sql.Row {
 type tx struct {
 	tx *sql.Tx
 	on *backend
+	// enqueued says that there are messages to be sent that were not there before.
+	enqueued bool
 }
 
 func (t *tx) database() *backend { return t.on }

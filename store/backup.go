@@ -40,7 +40,7 @@ func Backup(ctx context.Context, dsn, to string) (entries int64, err error) {
 	}
 	from := newStore()
 	defer func() { err = errors.Join(err, from.Close()) }()
-	if err := from.readSQLite(where.path); err != nil {
+	if err := from.readSQLite(where.path, ""); err != nil {
 		return 0, err
 	}
 	if _, err := from.read.db.ExecContext(ctx, `VACUUM INTO ?`, to); err != nil {
@@ -53,7 +53,7 @@ func Backup(ctx context.Context, dsn, to string) (entries int64, err error) {
 func check(ctx context.Context, path string) (entries int64, err error) {
 	s := newStore()
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.readSQLite(path); err != nil {
+	if err := s.readSQLite(path, ""); err != nil {
 		return 0, err
 	}
 	var word string

@@ -87,15 +87,26 @@ func (s *Store) claimed(ctx context.Context, m Message, set string, args ...any)
 	})
 }
 
-// BuryAll gives up all that waits for a receiver, one that is configured no
-// longer for instance, and returns how many messages that were. What is being
-// sent at this moment is left alone.
-func (s *Store) BuryAll(ctx context.Context, receiver string, why error) (int64, error) {
+// Hurry makes what waits for a receiver due at once: it works again, or is another.
+// What is being sent at this moment is left alone.
+func (s *Store) Hurry(ctx context.Context, receiver string) error {
+	return s.inOwn(ctx, "hurry messages", func(ctx context.Context, t *tx) error {
+		_, err := t.exec(ctx, `UPDATE outbox SET next_at = `+s.on.now+`
+			WHERE receiver = ? AND state = 'waiting' AND claimed_until <= `+s.on.now+` AND next_at > `+s.on.now, receiver)
+		return err
+	})
+}
+
+// BuryAll gives up all that waits for a receiver for at least age, and returns how
+// many messages that were: age is 0 for one that is configured no longer. What is
+// being sent at this moment is left alone.
+func (s *Store) BuryAll(ctx context.Context, receiver string, age time.Duration, why error) (int64, error) {
 	var n int64
 	err := s.inOwn(ctx, "give up messages", func(ctx context.Context, t *tx) error {
 		var err error
 		n, err = t.exec(ctx, `UPDATE outbox SET state = 'dead', claim = '', claimed_until = 0, done_at = `+s.on.now+`, last_error = ?
-			WHERE receiver = ? AND state = 'waiting' AND claimed_until <= `+s.on.now, clip(why), receiver)
+			WHERE receiver = ? AND state = 'waiting' AND claimed_until <= `+s.on.now+` AND created_at <= `+s.on.now+` - ?`,
+			clip(why), receiver, age.Microseconds())
 		return err
 	})
 	return n, err

@@ -29,6 +29,10 @@ type Config struct {
 	KeepRequests time.Duration `yaml:"keep_requests"`
 	// KeepAudit is how long audit entries are kept. 0 is for ever.
 	KeepAudit time.Duration `yaml:"keep_audit"`
+	// AuditKeyFile is the Ed25519 key that signs checkpoints of the audit trail, as
+	// `locksteward audit keygen` writes it. Empty: beside the SQLite file one is
+	// made, and with PostgreSQL nothing is signed.
+	AuditKeyFile string `yaml:"audit_key_file"`
 }
 
 // shortestAudit keeps a slip of the pen from taking the trail away.
@@ -68,6 +72,15 @@ func (c Config) Validate() error {
 func (c Config) Shared() bool {
 	where, err := parseDSN(c.dsn())
 	return err == nil && where.url != ""
+}
+
+// File returns the file of an SQLite store, "" for a store that is none.
+func (c Config) File() string {
+	where, err := parseDSN(c.dsn())
+	if err != nil || where.path == memoryPath {
+		return ""
+	}
+	return where.path
 }
 
 func (c Config) dsn() string {

@@ -15,6 +15,7 @@
 //     kill -9 or a power cut (WAL and synchronous=FULL; synchronous_commit is
 //     never off). Another state without an entry is refused. Findings and the
 //     messages about them are one transaction too.
+//   - What happened to locks ([Store.SaveLockEvents]) is bounded per lock and in all.
 //   - Audit entries are a hash chain, also where several processes write;
 //     [Store.Verify] finds a line that was changed, dropped, swapped or inserted,
 //     and a tail cut off carelessly; with a [Checkpoint] kept elsewhere also a

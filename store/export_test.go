@@ -57,7 +57,7 @@ func (s *Store) Tampered(ctx context.Context, anchors []Checkpoint, tamper func(
 		return 0, nil, err
 	}
 	defer began.Rollback() //nolint:errcheck // its only purpose
-	t := &tx{began, s.on}
+	t := &tx{tx: began, on: s.on}
 	err = tamper(func(query string, args ...any) error {
 		_, err := t.exec(ctx, query, args...)
 		return err
@@ -65,8 +65,8 @@ func (s *Store) Tampered(ctx context.Context, anchors []Checkpoint, tamper func(
 	if err != nil {
 		return 0, nil, err
 	}
-	good, broken := s.verify(ctx, t, anchors)
-	return good, broken, nil
+	v, broken := s.verify(ctx, t, VerifyOptions{Anchors: anchors})
+	return v.Entries, broken, nil
 }
 
 // Stored reads the entries in the order of the trail.

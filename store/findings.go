@@ -97,6 +97,22 @@ func (s *Store) LoadFindings(ctx context.Context, target string) ([]locksteward.
 	return out, nil
 }
 
+// FindingTargets returns the targets of which findings are stored, in the order of
+// their names.
+func (s *Store) FindingTargets(ctx context.Context) ([]string, error) {
+	var out []string
+	err := s.inRead(ctx, "list targets of findings", func(ctx context.Context, q querier) error {
+		rows, err := q.query(ctx, `SELECT DISTINCT target FROM findings ORDER BY target`)
+		return each(rows, err, func(row rowScanner) error {
+			var name string
+			err := row.Scan(&name)
+			out = append(out, name)
+			return err
+		})
+	})
+	return out, err
+}
+
 // findingRow is a Finding as it is stored; target and key have columns.
 type findingRow struct {
 	Rule            string               `json:"rule"`

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,6 +44,12 @@ func TestChangeFindings(t *testing.T) {
 		}
 		if got, err := s.LoadFindings(t.Context(), "b"); err != nil || len(got) != 1 {
 			t.Errorf("another target has %d findings, %v", len(got), err)
+		}
+		if err := s.SaveFindings(t.Context(), "a", nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.FindingTargets(t.Context()); err != nil || !slices.Equal(got, []string{"b"}) {
+			t.Errorf("targets %v, %v", got, err)
 		}
 	})
 }

@@ -124,7 +124,7 @@ func applyMigration(ctx context.Context, db *pool, step migration, known int) er
 			return err
 		}
 	}
-	t := &tx{began, db.on}
+	t := &tx{tx: began, on: db.on}
 	// Another process may have been quicker.
 	current, err := schemaVersion(ctx, t)
 	if err != nil || current >= step.version {

@@ -81,9 +81,15 @@ func enqueue(ctx context.Context, t *tx, messages []Message) error {
 	if err != nil {
 		return err
 	}
+	t.enqueued = true
 	_, err = t.exec(ctx, `UPDATE outbox_head SET seq = ? WHERE id = 1`, seq)
 	return err
 }
+
+// Enqueued has fn called after each transaction that put messages into the outbox,
+// or had dead ones sent again, when they can be claimed. It must be quick. It is
+// called once, before there are changes.
+func (s *Store) Enqueued(fn func()) { s.enqueued.Store(&fn) }
 
 // unknown returns the messages that the outbox does not have, each once.
 func unknown(ctx context.Context, t *tx, messages []Message) ([]Message, error) {
@@ -119,6 +125,7 @@ func unknown(ctx context.Context, t *tx, messages []Message) ([]Message, error) 
 
 // MessageQuery selects messages; zero fields select all.
 type MessageQuery struct {
+	ID       string
 	State    MessageState
 	Receiver string
 	Ordering string
@@ -149,7 +156,7 @@ func (s *Store) Messages(ctx context.Context, q MessageQuery) ([]Message, error)
 func (q MessageQuery) filter() filter {
 	var f filter
 	for _, c := range []struct{ column, value string }{
-		{"state", string(q.State)}, {"receiver", q.Receiver}, {"ordering", q.Ordering}, {"event_id", q.EventID},
+		{"id", q.ID}, {"state", string(q.State)}, {"receiver", q.Receiver}, {"ordering", q.Ordering}, {"event_id", q.EventID},
 	} {
 		if c.value != "" {
 			f.add(c.column+" = ?", c.value)
@@ -161,7 +168,7 @@ func (q MessageQuery) filter() filter {
 	return f
 }
 
-// Replay has dead messages sent again, as if they were never tried: those of q,
+// Replay has dead messages sent again, as if they were new: those of q,
 // whose state is not looked at and whose limit is not kept. It returns how many
 // these are, and writes the entries about it with them.
 func (s *Store) Replay(ctx context.Context, q MessageQuery, entries ...locksteward.Entry) (int64, error) {
@@ -170,10 +177,11 @@ func (s *Store) Replay(ctx context.Context, q MessageQuery, entries ...lockstewa
 	var n int64
 	err := s.inWrite(ctx, "replay messages", func(ctx context.Context, t *tx) error {
 		var err error
-		n, err = t.exec(ctx, `UPDATE outbox SET state = 'waiting', attempts = 0, next_at = `+s.on.now+`, done_at = 0`+f.where(), f.args...)
+		n, err = t.exec(ctx, `UPDATE outbox SET state = 'waiting', attempts = 0, next_at = `+s.on.now+`, created_at = `+s.on.now+`, done_at = 0`+f.where(), f.args...)
 		if err != nil || n == 0 {
 			return err
 		}
+		t.enqueued = true
 		return s.written(ctx, t, Written{Entries: entries})
 	})
 	return n, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,8 +125,28 @@ func TestOutbox(t *testing.T) {
 			t.Errorf("after the replay %+v", got)
 		}
 
+		// What is too young is not given up, and a receiver that works again need not wait.
+		if n, err := s.BuryAll(t.Context(), "chat", time.Hour, errors.New("too old")); err != nil || n != 0 {
+			t.Errorf("buried %d, %v", n, err)
+		}
+		if err := s.Exec(t.Context(), `UPDATE outbox SET next_at = next_at + 3600000000 WHERE id = 'other'`); err != nil {
+			t.Fatal(err)
+		}
+		if got := claim(t, s, "chat", 1); len(got) != 0 {
+			t.Errorf("claimed what is due in an hour: %v", ids(got))
+		}
+		if err := s.Hurry(t.Context(), "chat"); err != nil {
+			t.Fatal(err)
+		}
+		if wait, ok, err := s.NextDue(t.Context(), "chat"); err != nil || !ok || wait != 0 {
+			t.Errorf("next in %s, %t, %v", wait, ok, err)
+		}
+		if got, err := s.Messages(t.Context(), store.MessageQuery{ID: "other"}); err != nil || !slices.Equal(ids(got), []string{"other"}) {
+			t.Errorf("%v, %v", got, err)
+		}
+
 		// A receiver that is gone leaves nothing waiting, and what is done is forgotten.
-		if n, err := s.BuryAll(t.Context(), "chat", errors.New("receiver removed")); err != nil || n != 1 {
+		if n, err := s.BuryAll(t.Context(), "chat", 0, errors.New("receiver removed")); err != nil || n != 1 {
 			t.Errorf("buried %d, %v", n, err)
 		}
 		if _, ok, err := s.NextDue(t.Context(), "chat"); err != nil || ok {
@@ -236,6 +257,14 @@ func TestManyClaimers(t *testing.T) {
 func TestMessagesComeWithTheChange(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
+		var calls atomic.Int64
+		s.Enqueued(func() {
+			// They can be claimed by now.
+			if list, err := s.Messages(t.Context(), store.MessageQuery{State: store.MessageWaiting, Limit: 1000}); err != nil || int64(len(list)) <= calls.Load() {
+				t.Errorf("told of messages that are not there: %d, %v", len(list), err)
+			}
+			calls.Add(1)
+		})
 		s.Compose(func(c store.Written) []store.Message {
 			if c.After == nil {
 				return []store.Message{message(c.Entries[0].Action, "")}
@@ -329,6 +358,10 @@ func TestMessagesComeWithTheChange(t *testing.T) {
 		}
 		if lost, err := s.Messages(t.Context(), store.MessageQuery{Ordering: "x"}); err != nil || len(lost) != 0 {
 			t.Errorf("%d messages of what was not written, %v", len(lost), err)
+		}
+		// One call for each transaction that brought messages, and none for the others.
+		if n := calls.Load(); n != 6 {
+			t.Errorf("told %d times that there are messages", n)
 		}
 	})
 }

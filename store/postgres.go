@@ -32,13 +32,15 @@ var onPostgres = &backend{
 	now:      "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint",
 	begin:    `SELECT ` + transaction + ` FROM pg_advisory_xact_lock(` + writersLock + `)`,
 	join:     `SELECT ` + transaction,
+	lower:    `LOWER(%s COLLATE "C")`,
+	within:   "position(? in lock_key) > 0",
 	share:    " FOR SHARE",
 	skip:     " FOR UPDATE OF o SKIP LOCKED",
 	known:    `SELECT 1 FROM pg_tables WHERE tablename = 'schema_version' AND schemaname = ANY (current_schemas(false))`,
 	bytes: `SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
 		WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('schema_version'))
 		AND c.relname IN ('settings', 'requests', 'decisions', 'entries', 'entries_head', 'history', 'findings', 'holds',
-			'outbox', 'outbox_head', 'leases', 'schema_version')`,
+			'outbox', 'outbox_head', 'leases', 'checkpoints', 'sinks', 'imported', 'lock_events', 'schema_version')`,
 	script:  []any{pgx.QueryExecModeSimpleProtocol},
 	explain: explainPostgres,
 }

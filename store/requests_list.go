@@ -2,6 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
+	"strings"
+	"time"
 
 	"github.com/locksteward/locksteward"
 )
@@ -21,6 +24,10 @@ func (s *Store) GetRequest(ctx context.Context, id string) (locksteward.Request,
 // ListRequests returns requests with their decisions, newest first. No states
 // and an empty target select all; limit 0 is 100, below 0 is no limit.
 func (s *Store) ListRequests(ctx context.Context, states []locksteward.RequestState, target string, limit int) ([]locksteward.Request, error) {
+	return s.requests(ctx, requestFilter(states, target), limit, nil)
+}
+
+func requestFilter(states []locksteward.RequestState, target string) filter {
 	var f filter
 	if len(states) > 0 {
 		var args []any
@@ -32,7 +39,47 @@ func (s *Store) ListRequests(ctx context.Context, states []locksteward.RequestSt
 	if target != "" {
 		f.add("target = ?", target)
 	}
-	return s.requests(ctx, f, limit)
+	return f
+}
+
+// RequestQuery selects requests; zero fields select all.
+type RequestQuery struct {
+	States    []locksteward.RequestState
+	Target    string
+	Class     string
+	Requester string    // in any case
+	Key       *string   // exact bytes
+	Since     time.Time // made then or later
+	// AfterAt and AfterID go on behind a request: its CreatedAt and ID. A zero AfterAt
+	// begins with the newest.
+	AfterAt time.Time
+	AfterID string
+	Limit   int // 0: 100; below 0: all
+}
+
+// QueryRequests returns requests with their decisions, newest first. Paging by the
+// last request that was seen finds each of them once, however many are made
+// meanwhile.
+func (s *Store) QueryRequests(ctx context.Context, q RequestQuery) ([]locksteward.Request, error) {
+	f := requestFilter(q.States, q.Target)
+	if q.Key != nil {
+		f.add("lock_key = ?", bytesOf(*q.Key))
+	}
+	if !q.Since.IsZero() {
+		f.add("created_at >= ?", micros(q.Since))
+	}
+	if !q.AfterAt.IsZero() {
+		f.add("(created_at < ? OR created_at = ? AND n < COALESCE((SELECT n FROM requests WHERE id = ?), 0))",
+			micros(q.AfterAt), micros(q.AfterAt), q.AfterID)
+	}
+	if q.Class == "" && q.Requester == "" {
+		return s.requests(ctx, f, q.Limit, nil)
+	}
+	// The class has no column, it is part of the evidence; and the databases do not
+	// agree on what letters without case are.
+	return s.requests(ctx, f, q.Limit, func(r locksteward.Request) bool {
+		return (q.Class == "" || r.Evidence.Class == q.Class) && (q.Requester == "" || strings.EqualFold(r.Requester, q.Requester))
+	})
 }
 
 // RequestsForKey returns the requests about one lock key, newest first; limit as
@@ -40,7 +87,7 @@ func (s *Store) ListRequests(ctx context.Context, states []locksteward.RequestSt
 func (s *Store) RequestsForKey(ctx context.Context, target string, db int, key string, limit int) ([]locksteward.Request, error) {
 	var f filter
 	f.add("target = ? AND db = ? AND lock_key = ?", target, db, bytesOf(key))
-	return s.requests(ctx, f, limit)
+	return s.requests(ctx, f, limit, nil)
 }
 
 // CountRequests returns how many requests are in each state; states without a
@@ -63,12 +110,16 @@ func (s *Store) CountRequests(ctx context.Context) (map[locksteward.RequestState
 	return out, nil
 }
 
-func (s *Store) requests(ctx context.Context, f filter, limit int) ([]locksteward.Request, error) {
+// errEnough ends the reading of rows.
+var errEnough = errors.New("enough rows")
+
+// requests reads what a filter selects and keep, if set, lets pass.
+func (s *Store) requests(ctx context.Context, f filter, limit int, keep func(locksteward.Request) bool) ([]locksteward.Request, error) {
 	query := `SELECT ` + requestColumns + ` FROM requests` + f.where() + ` ORDER BY created_at DESC, n DESC`
 	if limit == 0 {
 		limit = defaultLimit
 	}
-	if limit > 0 {
+	if limit > 0 && keep == nil {
 		query += " LIMIT ?"
 		f.args = append(f.args, limit)
 	}
@@ -78,10 +129,17 @@ func (s *Store) requests(ctx context.Context, f filter, limit int) ([]lockstewar
 		rows, err := q.query(ctx, query, f.args...)
 		err = each(rows, err, func(row rowScanner) error {
 			r, err := scanRequest(row)
-			out = append(out, r)
-			return err
+			switch {
+			case err != nil:
+				return err
+			case keep != nil && limit > 0 && len(out) == limit:
+				return errEnough
+			case keep == nil || keep(r):
+				out = append(out, r)
+			}
+			return nil
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, errEnough) {
 			return err
 		}
 		for i := range out {

@@ -19,6 +19,8 @@ import (
 var onSQLite = &backend{
 	name:    "sqlite",
 	number:  "INTEGER",
+	lower:   "LOWER(%s)",
+	within:  "instr(lock_key, ?) > 0",
 	atOnce:  20,
 	now:     "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
 	known:   `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'`,
@@ -64,10 +66,11 @@ func (s *Store) openSQLite(path string, busy time.Duration) error {
 	return nil
 }
 
-// readSQLite opens a file to look at it, beside an agent that uses it.
-func (s *Store) readSQLite(path string) error {
+// readSQLite opens a file to look at it, beside an agent that uses it. besides are
+// more parameters of the driver.
+func (s *Store) readSQLite(path, besides string) error {
 	s.name, s.file, s.on = path, path, onSQLite
-	db, err := sql.Open("sqlite", driverDSN(path, busyTimeout, "mode=rw"))
+	db, err := sql.Open("sqlite", driverDSN(path, busyTimeout, "mode=rw"+besides))
 	if err != nil {
 		return s.explain("open store", err)
 	}

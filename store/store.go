@@ -29,6 +29,7 @@ type Store struct {
 	gate     *gate
 	closers  []io.Closer // keep a second agent out
 	compose  *atomic.Pointer[Composer]
+	enqueued *atomic.Pointer[func()]
 	// fences, if set, has the lease under which a target is written.
 	fences func(target string) (Lease, bool)
 }
@@ -78,7 +79,9 @@ func open(ctx context.Context, cfg Config, l limits) (_ *Store, err error) {
 	return s, nil
 }
 
-func newStore() *Store { return &Store{gate: &gate{}, compose: &atomic.Pointer[Composer]{}} }
+func newStore() *Store {
+	return &Store{gate: &gate{}, compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{}}
+}
 
 // Close ends all transactions and closes the store. It may be called once, and
 // on what [Open] returned alone.
@@ -147,7 +150,7 @@ func (s *Store) snapshot(ctx context.Context) (*tx, error) {
 		opts = nil // one in which nothing is written reads one moment
 	}
 	t, err := s.read.db.BeginTx(ctx, opts)
-	return &tx{t, s.on}, err
+	return &tx{tx: t, on: s.on}, err
 }
 
 // inWrite runs fn in a write transaction beside which there is no other of its
@@ -186,8 +189,9 @@ func (s *Store) writing(ctx context.Context, op, begin string, fn func(ctx conte
 	if begin != "" {
 		err = t.QueryRowContext(bound, begin).Scan(&id)
 	}
+	work := &tx{tx: t, on: s.on}
 	if err == nil {
-		err = fn(bound, &tx{t, s.on})
+		err = fn(bound, work)
 	}
 	done = true
 	if err != nil {
@@ -197,9 +201,14 @@ func (s *Store) writing(ctx context.Context, op, begin string, fn func(ctx conte
 		return s.judged(ctx, bound, op, err)
 	}
 	if err = t.Commit(); err != nil && id != "" {
-		return s.settle(ctx, bound, op, id, err)
+		err = s.settle(ctx, bound, op, id, err)
+	} else {
+		err = s.judged(ctx, bound, op, err)
 	}
-	return s.judged(ctx, bound, op, err)
+	if fn := s.enqueued.Load(); err == nil && work.enqueued && fn != nil {
+		(*fn)()
+	}
+	return err
 }
 
 // settle finds out what became of a commit whose answer did not come.

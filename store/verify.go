@@ -47,58 +47,114 @@ func (s *Store) EachEntry(ctx context.Context, from int64, fn func(locksteward.E
 	}
 }
 
-// Verify reads the whole audit trail and checks that nothing was changed,
-// dropped, swapped, inserted or cut off, and that each anchor, a place of the
-// chain that was written down elsewhere, is on it. It returns how many entries it
-// found good; a break is a [ChainError]. Without an anchor a trail that was
-// rewritten as a whole looks good, and so does one cut off with its head.
+// Ends returns the place behind which the trail begins, that of the last entry
+// which retention took, and the place at which it ends.
+func (s *Store) Ends(ctx context.Context) (base, head Checkpoint, err error) {
+	err = s.inRead(ctx, "read ends of audit trail", func(ctx context.Context, q querier) error {
+		var err error
+		head, base, err = ends(ctx, q)
+		return err
+	})
+	return base, head, err
+}
+
+// Verification is what a verification found.
+type Verification struct {
+	Entries int64 // good ones
+	Base    Checkpoint
+	Head    Checkpoint
+	// Anchored is how many anchors are on the chain; the others are of places that
+	// retention took.
+	Anchored int
+}
+
+// VerifyOptions say against what a trail is verified.
+type VerifyOptions struct {
+	// Anchors are places of the chain that were written down elsewhere.
+	Anchors []Checkpoint
+	// Progress, if set, is called now and then with how many entries are done and
+	// how many there are.
+	Progress func(done, all int64)
+}
+
+// Verify is [Store.VerifyWith] of anchors alone; it returns how many entries it
+// found good.
 func (s *Store) Verify(ctx context.Context, anchors ...Checkpoint) (int64, error) {
+	v, err := s.VerifyWith(ctx, VerifyOptions{Anchors: anchors})
+	return v.Entries, err
+}
+
+// VerifyWith reads the whole audit trail and checks that nothing was changed,
+// dropped, swapped, inserted or cut off, and that each anchor is on it. A break is
+// a [ChainError]; what was found before it comes with it. Without an anchor a trail
+// that was rewritten as a whole looks good, and so does one cut off with its head.
+func (s *Store) VerifyWith(ctx context.Context, o VerifyOptions) (Verification, error) {
 	const op = "verify audit trail"
 	if err := s.gate.enter(op); err != nil {
-		return 0, err
+		return Verification{}, err
 	}
 	// One transaction: head and entries are of the same moment. Only its parts
 	// are bounded in time.
 	t, err := s.snapshot(ctx)
 	if err != nil {
-		return 0, s.judged(ctx, ctx, op, err)
+		return Verification{}, s.judged(ctx, ctx, op, err)
 	}
 	defer t.tx.Rollback() //nolint:errcheck // a read has nothing to undo
-	good, err := s.verify(ctx, t, anchors)
-	return good, s.judged(ctx, ctx, op, err)
+	v, err := s.verify(ctx, t, o)
+	return v, s.judged(ctx, ctx, op, err)
 }
 
-func (s *Store) verify(ctx context.Context, q querier, anchors []Checkpoint) (int64, error) {
-	head, base, err := ends(ctx, q)
+func (s *Store) verify(ctx context.Context, q querier, o VerifyOptions) (v Verification, err error) {
+	if v.Head, v.Base, err = ends(ctx, q); err != nil {
+		return v, err
+	}
+	on, err := anchorsOf(o.Anchors)
 	if err != nil {
-		return 0, err
+		return v, err
 	}
-	on := map[int64]string{}
-	for _, a := range anchors {
-		if a.Seq > head.Seq {
-			return 0, &ChainError{Seq: head.Seq + 1, Problem: fmt.Sprintf("the trail ends here, but the anchor has an entry %d", a.Seq)}
+	for seq := range on {
+		if seq > v.Head.Seq {
+			return v, &ChainError{Seq: v.Head.Seq + 1, Problem: fmt.Sprintf("the trail ends here, but the anchor has an entry %d", seq)}
 		}
-		on[a.Seq] = a.Hash
+		if seq >= v.Base.Seq {
+			v.Anchored++
+		}
 	}
-	chain := Chain{Last: base}
-	good := func() int64 { return chain.Last.Seq - base.Seq }
-	if err := anchored(on, base); err != nil {
-		return 0, err
+	chain := Chain{Last: v.Base}
+	if err := anchored(on, v.Base); err != nil {
+		return v, err
 	}
 	// The first page has no lower end: before the first entry there is nothing.
 	for from := int64(math.MinInt64); ; from = chain.Last.Seq + 1 {
 		n, err := s.verifyPage(ctx, q, from, &chain, on)
+		v.Entries = chain.Last.Seq - v.Base.Seq
 		if err != nil {
-			return good(), err
+			return v, err
+		}
+		if o.Progress != nil {
+			o.Progress(v.Entries, v.Head.Seq-v.Base.Seq)
 		}
 		if n < pageOfEntries {
 			break
 		}
 	}
-	if head != chain.Last {
-		return good(), &ChainError{Seq: chain.Last.Seq + 1, Problem: fmt.Sprintf("the trail ends here but %d entries were written", head.Seq)}
+	if v.Head != chain.Last {
+		return v, &ChainError{Seq: chain.Last.Seq + 1, Problem: fmt.Sprintf("the trail ends here but %d entries were written", v.Head.Seq)}
 	}
-	return good(), nil
+	return v, nil
+}
+
+// anchorsOf puts anchors by their places. Two of one place that differ cannot both
+// be of one trail.
+func anchorsOf(anchors []Checkpoint) (map[int64]string, error) {
+	on := make(map[int64]string, len(anchors))
+	for _, a := range anchors {
+		if hash, twice := on[a.Seq]; twice && hash != a.Hash {
+			return nil, &ChainError{Seq: a.Seq, Problem: "the anchors have two different entries of this number: one of two trails was rewritten"}
+		}
+		on[a.Seq] = a.Hash
+	}
+	return on, nil
 }
 
 func (s *Store) verifyPage(ctx context.Context, q querier, from int64, chain *Chain, anchors map[int64]string) (n int, err error) {

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
 )
 
@@ -16,83 +18,73 @@ func locksCommand(p *program) *cobra.Command {
 
 func locksListCommand(p *program) *cobra.Command {
 	var (
-		agent  agentFlags
 		filter apiclient.LocksQuery
-		output outputFlag
+		limit  int
 	)
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "List locks, the oldest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := agent.client()
-			if err != nil {
-				return err
-			}
-			list, err := client.Locks(cmd.Context(), filter)
-			if err != nil {
-				return err
-			}
-			if output.json() {
-				return writeJSON(p.stdout, list)
-			}
-			if list.Total == 0 {
-				_, err := fmt.Fprintln(p.stdout, "no locks")
-				return err
-			}
-			if err := writeLocks(p.stdout, list.Locks, true); err != nil {
-				return err
-			}
-			if len(list.Locks) < list.Total {
-				fmt.Fprintf(p.stderr, "locksteward: %d of %d locks; raise --limit or filter\n", len(list.Locks), list.Total)
-			}
-			return nil
+	return talk[api.LockList]{
+		use: "list", short: "List locks, the oldest first",
+		flags: func(c *cobra.Command) {
+			c.Flags().StringVar(&filter.Target, "target", "", "only of this target")
+			c.Flags().StringVar(&filter.Class, "class", "", "only of this class")
+			c.Flags().StringVar(&filter.Dialect, "library", "", "only of this library's format")
+			c.Flags().StringVar(&filter.State, "state", "", "only those with findings that are firing or pending, clear ones, or no-ttl")
+			c.Flags().StringVar(&filter.Holder, "holder", "", "only where this is part of the holder's app, host, session or instance")
+			c.Flags().StringVar(&filter.Match, "match", "", "only keys like this pattern, such as 'lock:order:*'")
+			c.Flags().StringVar(&filter.Text, "search", "", "only keys with this in them, in upper or lower case")
+			c.Flags().StringVar(&filter.Sort, "sort", "age", "age (the longest held first), ttl (the next to expire first) or key")
+			c.Flags().IntVar(&limit, "limit", 1000, "at most this many; 0 is all")
 		},
+		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.LockList, error) {
+			return locksUpTo(ctx, client, filter, limit)
+		},
+		show: func(w io.Writer, list api.LockList) error {
+			if list.Total == 0 {
+				_, err := fmt.Fprintln(w, "no locks")
+				return err
+			}
+			if err := writeLockRows(w, list.Locks, true); err != nil || list.Next == "" {
+				return err
+			}
+			_, err := fmt.Fprintf(p.stderr, "locksteward: %d of %d locks; raise --limit (0 is all) or filter\n", len(list.Locks), list.Total)
+			return err
+		},
+	}.command(p)
+}
+
+// locksUpTo gathers pages until there are so many locks, or all for 0. The total is
+// that of the last page.
+func locksUpTo(ctx context.Context, client *apiclient.Client, q apiclient.LocksQuery, limit int) (api.LockList, error) {
+	if limit < 0 {
+		return api.LockList{}, usagef("--limit: got %d, write a number, or 0 for all", limit)
 	}
-	agent.register(c)
-	output.register(c)
-	c.Flags().StringVar(&filter.Target, "target", "", "only of this target")
-	c.Flags().StringVar(&filter.Class, "class", "", "only of this class")
-	c.Flags().StringVar(&filter.Dialect, "library", "", "only of this library's format")
-	c.Flags().StringVar(&filter.State, "state", "", "only those with findings that are firing or pending, clear ones, or no-ttl")
-	c.Flags().IntVar(&filter.Limit, "limit", 1000, "at most this many")
-	filter.Sort = "age"
-	return c
+	out := api.LockList{Locks: []api.Lock{}}
+	for {
+		q.Limit = pageSize(limit, len(out.Locks))
+		page, err := client.Locks(ctx, q)
+		if err != nil {
+			return out, err
+		}
+		out.Locks, out.Total, out.Next = append(out.Locks, page.Locks...), page.Total, page.Next
+		if q.Cursor = page.Next; q.Cursor == "" || limit > 0 && len(out.Locks) >= limit {
+			return out, nil
+		}
+	}
 }
 
 func locksShowCommand(p *program) *cobra.Command {
-	var (
-		agent  agentFlags
-		key    keyFlags
-		output outputFlag
-	)
-	c := &cobra.Command{
-		Use:   "show KEY",
-		Short: "Show one lock, read from Redis now",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := agent.client()
+	var key keyFlags
+	return talk[api.LockDetail]{
+		use: "show KEY", short: "Show one lock, read from Redis now", args: cobra.ExactArgs(1),
+		flags: key.register,
+		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.LockDetail, error) {
+			ref, err := key.resolve(ctx, client, args[0])
 			if err != nil {
-				return err
+				return api.LockDetail{}, err
 			}
-			ref, err := key.resolve(cmd.Context(), client, args[0])
-			if err != nil {
-				return err
-			}
-			detail, err := client.Lock(cmd.Context(), ref.target, ref.db, ref.key, "")
-			if err != nil {
-				return err
-			}
-			if output.json() {
-				return writeJSON(p.stdout, detail)
-			}
-			return writeDetail(p.stdout, detail)
+			return client.Lock(ctx, ref.target, ref.db, ref.key, "")
 		},
-	}
-	agent.register(c)
-	key.register(c)
-	output.register(c)
-	return c
+		show: writeDetail,
+	}.command(p)
 }
 
 // lockRef names one lock to the agent.
@@ -109,24 +101,29 @@ func (f keyFlags) resolve(ctx context.Context, client *apiclient.Client, arg str
 	if err != nil {
 		return lockRef{}, err
 	}
-	ref := lockRef{target: f.target, key: key}
+	ref := lockRef{key: key}
 	if f.db >= 0 {
 		ref.db = &f.db
 	}
-	if ref.target != "" {
-		return ref, nil
+	ref.target, err = f.oneTarget(ctx, client)
+	return ref, err
+}
+
+// oneTarget is the target that was named, or the only one that the agent watches.
+func (f keyFlags) oneTarget(ctx context.Context, client *apiclient.Client) (string, error) {
+	if f.target != "" {
+		return f.target, nil
 	}
 	list, err := client.Targets(ctx)
 	if err != nil {
-		return lockRef{}, err
+		return "", err
 	}
 	if len(list.Targets) == 1 {
-		ref.target = list.Targets[0].Name
-		return ref, nil
+		return list.Targets[0].Name, nil
 	}
 	names := make([]string, 0, len(list.Targets))
 	for _, t := range list.Targets {
 		names = append(names, t.Name)
 	}
-	return lockRef{}, usagef("the agent watches several targets, add --target with one of: %s", strings.Join(names, ", "))
+	return "", usagef("the agent watches several targets, add --target with one of: %s", strings.Join(names, ", "))
 }

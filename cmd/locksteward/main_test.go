@@ -74,6 +74,7 @@ func TestScripts(t *testing.T) {
 			"setenv":   setEnvCmd,
 			"exits":    exitsCmd,
 			"scan":     scanCmd,
+			"hook":     newHooks().command,
 		},
 	})
 }

@@ -1,115 +1,135 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/apiclient"
 )
 
-// askFlags say what a request asks for beside its lock.
+// askFlags say what a request asks for: its lock, and what is to become of that.
 type askFlags struct {
+	key         keyFlags
+	reason      string
 	holderAlive bool
 	takeOver    time.Duration
 	lockDelay   time.Duration
-	dryRun      bool
+	command     *cobra.Command
 }
 
 func (f *askFlags) register(c *cobra.Command) {
+	f.key.register(c)
+	f.command = c
 	flags := c.Flags()
 	flags.BoolVar(&f.holderAlive, "holder-alive", false, "the holder lives and renews, but is stuck: compare owner, type and count, not the expiry")
 	flags.DurationVar(&f.takeOver, "take-over", 0, "put an owner that nobody is in the lock's place for so long, in place of freeing it")
 	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "nobody gets the lock for so long after its release (default: what its class says)")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be asked for and sent; store and touch nothing")
 	c.MarkFlagsMutuallyExclusive("take-over", "lock-delay")
 }
 
-func (f *askFlags) fill(c *cobra.Command, in *api.CreateRequest) error {
+// request is what the flags ask for.
+func (f *askFlags) request(ctx context.Context, client *apiclient.Client, key string) (api.CreateRequest, error) {
 	for name, d := range map[string]time.Duration{"--take-over": f.takeOver, "--lock-delay": f.lockDelay} {
 		if d < 0 {
-			return usagef("%s: got %s, write a positive duration such as 5m", name, d)
+			return api.CreateRequest{}, usagef("%s: got %s, write a positive duration such as 5m", name, d)
 		}
 	}
-	in.HolderAlive, in.TakeOverMs = f.holderAlive, f.takeOver.Milliseconds()
-	if c.Flags().Changed("lock-delay") {
+	ref, err := f.key.resolve(ctx, client, key)
+	if err != nil {
+		return api.CreateRequest{}, err
+	}
+	in := api.CreateRequest{
+		Target: ref.target, DB: ref.db, Key: api.NewKey(ref.key), Reason: f.reason,
+		HolderAlive: f.holderAlive, TakeOverMs: f.takeOver.Milliseconds(),
+	}
+	if f.command.Flags().Changed("lock-delay") {
 		in.LockDelayMs = new(f.lockDelay.Milliseconds())
 	}
-	return nil
+	return in, nil
 }
 
-func releaseFollowCommand(p *program, verb, short string) *cobra.Command {
+func releaseRequestCommand(p *program) *cobra.Command {
 	var (
-		agent  agentFlags
-		reason string
-		output outputFlag
+		ask          askFlags
+		dryRun, wait bool
 	)
-	c := &cobra.Command{
-		Use:               verb + " ID --reason REASON",
-		Short:             short,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if reason == "" {
-				return usagef("--reason is missing, say why in a sentence: it goes into the audit trail")
-			}
-			client, err := agent.client()
-			if err != nil {
-				return err
-			}
-			follow := client.Undo
-			if verb == "lift" {
-				follow = client.Lift
-			}
-			r, err := follow(cmd.Context(), args[0], api.Follow{Reason: reason})
-			if err != nil {
-				return err
-			}
-			if err := showRequest(p, output, r); err != nil {
-				return err
-			}
-			return outcome(verb, r)
+	return talk[any]{
+		use: "request KEY --reason REASON", short: "Ask for the release of a lock", args: cobra.ExactArgs(1),
+		long: `Ask for the release of a lock. With --wait the command ends when the request is
+over, and its exit code tells how: 0 released (or gone by itself), 1 not released.
+Ctrl-C ends the waiting, not the request.`,
+		reason: &ask.reason,
+		flags: func(c *cobra.Command) {
+			ask.register(c)
+			c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be asked for and sent; store and touch nothing")
+			c.Flags().BoolVar(&wait, "wait", false, "wait until the request is over")
+			c.MarkFlagsMutuallyExclusive("dry-run", "wait")
 		},
-	}
-	agent.register(c)
-	output.register(c)
-	c.Flags().StringVar(&reason, "reason", "", "why, for the audit trail")
-	return c
+		ask: func(ctx context.Context, client *apiclient.Client, args []string) (any, error) {
+			in, err := ask.request(ctx, client, args[0])
+			if err != nil {
+				return nil, err
+			}
+			if dryRun {
+				return client.DryRun(ctx, in)
+			}
+			r, err := client.CreateRequest(ctx, in)
+			if err == nil && wait {
+				r, err = awaitOutcome(ctx, client, p.stderr, r)
+			}
+			return r, err
+		},
+		show: func(w io.Writer, v any) error {
+			if preview, ok := v.(api.Preview); ok {
+				return writePreview(w, preview)
+			}
+			return writeRequest(w, v.(api.Request))
+		},
+		after: func(v any) error {
+			if r, ok := v.(api.Request); ok && wait {
+				return notReleased(r)
+			}
+			return nil
+		},
+	}.command(p)
 }
 
-func releasePreviewCommand(p *program) *cobra.Command {
+func releaseBreakGlassCommand(p *program) *cobra.Command {
 	var (
-		agent  agentFlags
-		output outputFlag
+		ask askFlags
+		in  api.BreakGlass
 	)
-	c := &cobra.Command{
-		Use:               "preview ID",
-		Short:             "Show what approving a request would do now, and what changed since it was made",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := agent.client()
-			if err != nil {
-				return err
-			}
-			preview, err := client.Preview(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return showPreview(p, output, preview)
+	return talk[api.Request]{
+		use: "break-glass KEY --reason REASON", short: "Release a lock without another person; all receivers are told", args: cobra.ExactArgs(1),
+		long: `Break the glass: ask for a release and decide on it alone, past the approvals,
+caps and freezes of its class. It needs the role break-glass. Every receiver of
+alerts is told, and nothing silences that; without a receiver it is refused.
+It does not get past the kill switch, a class with release: off, or the
+comparison: a lock that changed is not touched.`,
+		reason: &ask.reason,
+		flags: func(c *cobra.Command) {
+			ask.register(c)
+			registerConfirmations(c, &in.ConfirmNoIdentity, &in.ConfirmHolderAlive)
 		},
-	}
-	agent.register(c)
-	output.register(c)
-	return c
+		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Request, error) {
+			var err error
+			if in.CreateRequest, err = ask.request(ctx, client, args[0]); err != nil {
+				return api.Request{}, err
+			}
+			return client.BreakGlass(ctx, in)
+		},
+		show:  writeRequest,
+		after: func(r api.Request) error { return outcome("break-glass", r) },
+	}.command(p)
 }
 
-func showPreview(p *program, output outputFlag, v api.Preview) error {
-	if output.json() {
-		return writeJSON(p.stdout, v)
-	}
+func writePreview(w io.Writer, v api.Preview) error {
 	var b strings.Builder
 	e := v.Request.Evidence
 	fmt.Fprintf(&b, "%s of %s (%s, dialect %s, identity %s)\n", e.Act, showKey(e.Key), e.Type, e.Dialect, e.Identity)
@@ -137,6 +157,6 @@ func showPreview(p *program, output outputFlag, v api.Preview) error {
 		}
 		fmt.Fprintf(&b, "script:\n%s\n", v.Script)
 	}
-	_, err := fmt.Fprint(p.stdout, b.String())
+	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/agent"
 	"github.com/locksteward/locksteward/rules"
 )
 
@@ -41,7 +42,7 @@ func rulesListCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list := ruleList(by.Rules, lang)
+			list := agent.RuleList(by.Rules, lang)
 			if output.json() {
 				return writeJSON(p.stdout, list)
 			}
@@ -77,7 +78,7 @@ func rulesShowCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, r := range ruleList(by.Rules, lang).Rules {
+			for _, r := range agent.RuleList(by.Rules, lang).Rules {
 				if r.Rule != args[0] {
 					continue
 				}
@@ -133,50 +134,6 @@ func loadRules(file string) (config.Judging, error) {
 		return config.Judging{}, usagef("%w", err)
 	}
 	return by, nil
-}
-
-// ruleList lists the rules as cfg runs them.
-func ruleList(cfg rules.Config, lang string) api.RuleList {
-	out := api.RuleList{Rules: []api.Rule{}}
-	for _, r := range cfg.Rules() {
-		d := r.Doc()
-		rule := api.Rule{
-			Rule: d.Name, Title: d.Title, Severity: d.Severity.String(), SeverityNote: d.SeverityNote,
-			ForMs: d.For.Milliseconds(), Risk: d.Risk, Judges: string(d.Scope), Since: d.Since,
-			Cause: d.Cause.In(lang), Remedy: d.Remedy.In(lang), Page: d.Page(), Entries: []api.RuleEntry{},
-		}
-		all := false // an entry for all classes came already
-		for _, entry := range cfg {
-			if entry.Rule != d.Name {
-				continue
-			}
-			shown := api.RuleEntry{Classes: append([]string{}, entry.Classes...), Severity: entry.Severity, Off: entry.Off}
-			if entry.For != nil {
-				shown.ForMs = new(entry.For.Milliseconds())
-			}
-			rule.Entries = append(rule.Entries, shown)
-			if entry.When != "" {
-				rule.When = entry.When
-			}
-			if (len(entry.Classes) == 0 || entry.When != "") && !all {
-				all = true
-				apply(&rule, shown)
-			}
-		}
-		out.Rules = append(out.Rules, rule)
-	}
-	return out
-}
-
-// apply changes a rule's defaults to what an entry for all classes gives.
-func apply(r *api.Rule, e api.RuleEntry) {
-	if e.Severity != "" {
-		r.Severity = e.Severity
-	}
-	if e.ForMs != nil {
-		r.ForMs = *e.ForMs
-	}
-	r.Off = e.Off
 }
 
 func writeRules(w io.Writer, list api.RuleList) error {

@@ -53,7 +53,8 @@ func runAgent(ctx context.Context, p *program, cfg config.Config, load func() (c
 	warn(cfg)
 	b := thisBuild()
 	a, err := agent.New(ctx, log, cfg, agent.Options{
-		Build: exporter.BuildInfo{Version: b.Version, Revision: b.Commit, GoVersion: b.Go},
+		Build:  exporter.BuildInfo{Version: b.Version, Revision: b.Commit, GoVersion: b.Go},
+		Stdout: p.stdout,
 		Load: func() (config.Config, error) {
 			next, err := load()
 			if err == nil {
@@ -68,6 +69,8 @@ func runAgent(ctx context.Context, p *program, cfg config.Config, load func() (c
 	stop := reloadOnHangup(ctx, log, a)
 	defer stop()
 	defer limitMemory(ctx)()
+	// Who reads the trail on stdout may go away: that must not end the agent.
+	signal.Ignore(syscall.SIGPIPE)
 	return a.Run(ctx)
 }
 

@@ -78,12 +78,17 @@ func showHolder(h api.Holder) string {
 func writeLocks(w io.Writer, locks []api.Lock, targets bool) error {
 	sorted := slices.Clone(locks)
 	slices.SortStableFunc(sorted, func(a, b api.Lock) int { return int(age(b)/time.Millisecond) - int(age(a)/time.Millisecond) })
+	return writeLockRows(w, sorted, targets)
+}
+
+// writeLockRows shows locks in the order given.
+func writeLockRows(w io.Writer, locks []api.Lock, targets bool) error {
 	header := []string{"KEY", "CLASS", "LIBRARY", "TTL", "AGE", "WAITERS", "HOLDER", "FINDINGS"}
 	if targets {
 		header = append([]string{"TARGET"}, header...)
 	}
 	var rows [][]string
-	for _, l := range sorted {
+	for _, l := range locks {
 		waiters := "-"
 		if l.WaitersKnown {
 			waiters = fmt.Sprint(l.Waiters)
@@ -216,6 +221,15 @@ func writeRequest(w io.Writer, r api.Request) error {
 	line("expires", "%s", expires)
 	line("findings", "%s", dash(strings.Join(e.Findings, " ")))
 	line("requested", "by %s at %s: %s", r.Requester, r.CreatedAt.Local().Format(time.DateTime), oneLine(r.Reason))
+	if r.Bundle != "" {
+		line("bundle", "%s, one of %d that are decided on together", r.Bundle, r.BundleSize)
+	}
+	if !r.Final && r.ApprovalsNeeded != nil {
+		line("approvals", "%d of %d", r.ApprovalsGiven, *r.ApprovalsNeeded)
+	}
+	for _, text := range r.Warnings {
+		line("warning", "%s", oneLine(text))
+	}
 	for _, d := range r.Decisions {
 		line(d.Verdict, "by %s at %s: %s", d.By, d.At.Local().Format(time.DateTime), oneLine(d.Reason))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/internal/audit"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
@@ -28,6 +30,8 @@ type Options struct {
 	Build exporter.BuildInfo
 	// Load reads the configuration again, for a reload; nil refuses reloads.
 	Load func() (config.Config, error)
+	// Stdout is where an audit sink of that kind writes; nil: there is none.
+	Stdout io.Writer
 }
 
 // Agent is the running program. Make one with [New].
@@ -39,11 +43,14 @@ type Agent struct {
 	store    *store.Store
 	opened   *store.Store // the one that is closed
 	sole     *sole        // nil for a file
+	trail    *audit.Trail
+	diary    *diary
 	exporter *exporter.Exporter
 	metrics  *exporter.Server
 	console  *console.Server
 	engine   *rules.Engine
 	releases *release.Service
+	ended    ended
 
 	// reloading lets one reload run at a time.
 	reloading sync.Mutex
@@ -78,6 +85,10 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	if err = a.openStore(ctx, cfg.Store); err != nil {
 		return nil, err
 	}
+	a.diary = newDiary(a.log, a.store)
+	if err = a.newTrail(cfg, opts.Stdout); err != nil {
+		return nil, err
+	}
 	if a.digest, err = a.store.DigestKey(ctx); err != nil {
 		return nil, err
 	}
@@ -85,7 +96,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	a.exporter.SetReload(true)
-	if a.alerts, err = a.newAlerts(cfg.Alert); err != nil {
+	if err = a.newAlerts(cfg.Alert); err != nil {
 		return nil, err
 	}
 	for _, t := range cfg.Targets {
@@ -157,6 +168,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		serve("store", a.sole.run)
 	}
 
+	a.trail.Start(ctx)
+	a.diary.start(ctx)
 	a.mu.Lock()
 	a.running = ctx
 	a.alerts.start(ctx)
@@ -178,7 +191,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	servers.Wait()
 	a.alerts.stop()
+	a.diary.stop(ctx)
 	a.audit(context.WithoutCancel(ctx), "agent.stop", "")
+	a.trail.Stop(ctx)
 	err := a.closeStore(context.WithoutCancel(ctx))
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		err = errors.Join(cause, err)

@@ -27,7 +27,13 @@ import (
 	"github.com/locksteward/locksteward/internal/users"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(testredis.Settled{M: m}) }
+func TestMain(m *testing.M) {
+	if file := os.Getenv(childEnv); file != "" {
+		child(file)
+		return
+	}
+	goleak.VerifyTestMain(testredis.Settled{M: m})
+}
 
 // within is how long an event may take on a loaded machine.
 const within = 20 * time.Second
@@ -40,6 +46,7 @@ type bed struct {
 	logs  *observer.ObservedLogs
 	agent *agent.Agent
 	dsn   string // of the store
+	keys  string // more keys of it
 
 	tokens map[string]locksteward.Secret
 	ana    *apiclient.Client // requester
@@ -58,6 +65,14 @@ func newBed(t *testing.T, text string) *bed {
 // newBedOn is newBed with another store than a file of its own.
 func newBedOn(t *testing.T, text, dsn string) *bed {
 	t.Helper()
+	b := layBed(t, text, dsn)
+	b.start()
+	return b
+}
+
+// layBed writes all that an agent needs and runs none.
+func layBed(t *testing.T, text, dsn string) *bed {
+	t.Helper()
 	b := &bed{t: t, dir: t.TempDir(), tokens: map[string]locksteward.Secret{}}
 	b.file = filepath.Join(b.dir, "locksteward.yaml")
 	if b.dsn = dsn; dsn == "" {
@@ -72,14 +87,13 @@ func newBedOn(t *testing.T, text, dsn string) *bed {
 		b.tokens[name] = token
 	}
 	b.write(text)
-	b.start()
 	return b
 }
 
 func (b *bed) write(text string) {
 	b.t.Helper()
 	text += "\nmetrics: {listen: '127.0.0.1:0'}\nconsole: {listen: '127.0.0.1:0', users_file: '" + filepath.Join(b.dir, "users.yaml") +
-		"'}\nstore: {dsn: '" + b.dsn + "'}\n"
+		"', rate: {per_second: 10000, burst: 10000}}\nstore: {dsn: '" + b.dsn + "'" + b.keys + "}\n"
 	if err := os.WriteFile(b.file, []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
 	}

@@ -21,19 +21,9 @@ func (a *Agent) newConsole(cfg console.Config) (*console.Server, error) {
 	return console.NewServer(a.log, cfg, console.Deps{
 		Locks: a, Findings: a.engine, Targets: a,
 		Requests: requests{a, a.releases}, Releases: requests{a, a.releases},
-		Audit: trail{a.store}, Reloader: a, Pauser: a, Reports: a,
+		Audit: trail{a.store, a.trail}, Reloader: a, Pauser: a, Reports: a, Past: a, Stops: stops{a.releases}, Graphs: a, Guide: guide{a}, Sessions: sessions{a.store},
+		Deliveries: deliveries{a},
 	})
-}
-
-// Locks are the locks of all targets, as last seen.
-func (a *Agent) Locks() []locksteward.Lock {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	var out []locksteward.Lock
-	for _, t := range a.cfg.Targets {
-		out = append(out, a.targets[t.Name].scanner.Table().Locks()...)
-	}
-	return out
 }
 
 // Lock reads one lock from Redis now.
@@ -171,7 +161,13 @@ type requests struct {
 }
 
 func (r requests) List(ctx context.Context, f console.RequestFilter) ([]locksteward.Request, error) {
-	list, err := r.service.List(ctx, release.Filter{States: f.States, Target: f.Target, Limit: f.Limit})
+	q := store.RequestQuery{
+		States: f.States, Target: f.Target, Class: f.Class, Requester: f.Requester, Key: f.Key, Since: f.Since, Limit: f.Limit,
+	}
+	if f.After != nil {
+		q.AfterAt, q.AfterID = f.After.At, f.After.ID
+	}
+	list, err := r.agent.store.QueryRequests(ctx, q)
 	return list, stored(err)
 }
 
@@ -239,7 +235,7 @@ func (r requests) Preview(ctx context.Context, id string) (api.Preview, error) {
 
 func (r requests) previewView(req locksteward.Request, p release.Preview) api.Preview {
 	out := api.Preview{
-		Request: api.NewRequest(req), Found: p.Found, Differences: append([]string{}, p.Differences...),
+		Request: r.view(req), Found: p.Found, Differences: append([]string{}, p.Differences...),
 		Warnings: append([]string{}, r.service.Warnings(req)...), Keys: make([]string, 0, len(p.Keys)),
 		Script: p.Script, Args: make([]string, 0, len(p.Args)),
 	}
@@ -270,19 +266,11 @@ func word(w console.Word) release.Word {
 }
 
 func person(actor console.Actor) release.Actor {
-	out := release.Actor{Name: actor.Name}
+	out := release.Actor{Name: actor.Name, Teams: actor.Teams}
 	for _, role := range actor.Roles {
 		out.Roles = append(out.Roles, release.Role(role))
 	}
 	return out
-}
-
-// trail is the audit trail as the console reads it.
-type trail struct{ store *store.Store }
-
-func (t trail) Entries(ctx context.Context, limit int) ([]locksteward.Entry, error) {
-	entries, err := t.store.Entries(ctx, store.EntryQuery{Limit: limit})
-	return entries, stored(err)
 }
 
 var (

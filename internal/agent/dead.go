@@ -13,13 +13,13 @@ import (
 // proposeDead asks once for the release of each lock for which an expression of
 // its class's dead_when holds, of those that were just looked at. The caller
 // holds w.mu.
-func (w *watched) proposeDead(ctx context.Context, locks []locksteward.Lock) {
+func (w *watched) proposeDead(ctx context.Context, sweep locksteward.Sweep) {
 	if w.behind > 0 {
 		return // the store takes no request: the next look asks
 	}
 	asked := map[string]bool{}
-	for _, l := range locks {
-		for _, because := range w.agent.engine.DeadWhen(l) {
+	for l := range sweep.AllLocks() {
+		for _, because := range w.agent.engine.DeadWhen(*l) {
 			// Another hold under the same key is another question.
 			id := because + "\x00" + l.Key + "\x00" + l.TokenDigest + l.History.FirstSeen.String()
 			asked[id] = w.dead[id] || w.agent.proposeRelease(ctx, w, l.Key)
@@ -65,12 +65,12 @@ func (w *watched) releaseDead(ctx context.Context, sweep locksteward.Sweep) {
 	// After a restart or failover nobody is called dead for one longest lease.
 	_, _, paused := a.engine.Paused(w.target.Name, sweep.At)
 	var dead []release.Dead
-	for _, l := range sweep.Locks {
+	for l := range sweep.AllLocks() {
 		if c, ok := classes.Get(l.Class); paused || !ok || len(c.DeadWhen) == 0 || !c.Releasable() {
 			continue
 		}
-		if firing := a.firing(l); len(firing) > 0 {
-			dead = append(dead, release.Dead{Lock: l, Firing: firing, Proof: a.ProofOf(l)})
+		if firing := a.firing(*l); len(firing) > 0 {
+			dead = append(dead, release.Dead{Lock: *l, Firing: firing, Proof: a.ProofOf(*l)})
 		}
 	}
 	// An act must not hold up the next look.

@@ -32,8 +32,11 @@ func (a *Agent) keepHouse(ctx context.Context) error {
 }
 
 func (a *Agent) tidy(ctx context.Context) {
+	if err := a.resolveGone(ctx); err != nil && ctx.Err() == nil {
+		a.log.Warn("findings of targets that are watched no longer are not ended", zap.Error(err))
+	}
 	a.mu.RLock()
-	keep := a.cfg.Store
+	keep, idle := a.cfg.Store, a.cfg.Console.SignIn.WithDefaults().Session.Idle
 	a.mu.RUnlock()
 	now := time.Now()
 	for _, job := range []struct {
@@ -42,6 +45,8 @@ func (a *Agent) tidy(ctx context.Context) {
 	}{
 		{"histories", func() (int64, error) { return a.store.PruneHistory(ctx, now.Add(-historyKept)) }},
 		{"holds", func() (int64, error) { return a.store.PruneHolds(ctx, now.Add(-holdsKept)) }},
+		{"events of locks", func() (int64, error) { return a.diary.prune(ctx) }},
+		{"sessions", func() (int64, error) { return a.pruneSessions(ctx, idle) }},
 		{"messages", func() (int64, error) { return a.store.PruneMessages(ctx, deliveredKept, deadKept) }},
 		{"requests", func() (int64, error) {
 			if keep.KeepRequests == 0 {
@@ -62,6 +67,9 @@ func (a *Agent) tidy(ctx context.Context) {
 		} else if n > 0 {
 			a.log.Info("old "+job.what+" forgotten", zap.Int64("rows", n))
 		}
+	}
+	if err := a.trail.Pruned(ctx); err != nil && ctx.Err() == nil {
+		a.log.Warn("the begin of the audit trail is not signed", zap.Error(err))
 	}
 	if size, err := a.store.Size(ctx); err == nil {
 		a.log.Info("store", zap.Int64("bytes", size.Bytes), zap.Int64("audit_entries", size.Entries))

@@ -68,8 +68,15 @@ func TestFoundToldReleasedResolved(t *testing.T) {
 	if n := rdb.Exists(t.Context(), key).Val(); n != 0 {
 		t.Error("the lock is still there")
 	}
-	testredis.Eventually(t, within, func() bool { return len(s.got()) == 2 }, "no resolved message")
-	if msg := s.got()[1]; !strings.Contains(msg, `"status":"resolved"`) {
+	// Between the two people heard of the request and of its end.
+	testredis.Eventually(t, within, func() bool { return len(s.got()) == 4 }, "no resolved message")
+	var told []string
+	for _, msg := range s.got() {
+		if strings.Contains(msg, `"findings"`) && !strings.Contains(msg, `"release"`) {
+			told = append(told, msg)
+		}
+	}
+	if msg := told[len(told)-1]; len(told) != 2 || !strings.Contains(msg, `"status":"resolved"`) {
 		t.Errorf("second message = %s", msg)
 	}
 	out := b.everything() + strings.Join(s.got(), "")

@@ -55,6 +55,7 @@ func (a *Agent) executors(cfg config.Config) (map[string]release.Executor, error
 
 // released is told of each request that became final.
 func (a *Agent) released(r locksteward.Request) {
+	a.console.Touch()
 	a.exporter.CountRelease(r.Evidence.Target, r.Evidence.Class, string(r.State))
 	a.mu.RLock()
 	ctx := a.running

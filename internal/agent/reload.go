@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -24,6 +24,8 @@ var errNotRunning = errors.New("the agent is not running")
 func (a *Agent) Reload(ctx context.Context) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
+	// Whatever becomes of the configuration: files may have been rotated.
+	a.trail.Reopen()
 	err := a.reload(ctx)
 	a.exporter.SetReload(err == nil)
 	if err != nil {
@@ -57,12 +59,9 @@ func (a *Agent) reload(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("reload: %w", err)
 	}
-	receivers, err := a.newAlerts(cfg.Alert)
+	tell, err := a.alerts.Prepare(cfg.Alert)
 	if err != nil {
 		return fmt.Errorf("reload: %w", err)
-	}
-	if a.alerts.dispatcher.Same(receivers.dispatcher) {
-		receivers = a.alerts // with all that waits in it
 	}
 	fresh := map[string]*watched{}
 	defer func() {
@@ -99,13 +98,13 @@ func (a *Agent) reload(ctx context.Context) (err error) {
 		return fmt.Errorf("reload: release.%w", err)
 	}
 
-	a.apply(running, cfg, classes, fresh, receivers)
+	a.apply(running, cfg, classes, fresh, tell)
 	a.audit(ctx, "agent.reload", "")
 	return nil
 }
 
 // apply swaps in what reload built; nothing here can fail.
-func (a *Agent) apply(running context.Context, cfg config.Config, classes *class.Set, fresh map[string]*watched, receivers *alerts) {
+func (a *Agent) apply(running context.Context, cfg config.Config, classes *class.Set, fresh map[string]*watched, tell func()) {
 	var gone []*watched
 	for name, w := range a.targets {
 		kept := slices.ContainsFunc(cfg.Targets, func(t config.Target) bool { return t.Name == name })
@@ -119,13 +118,9 @@ func (a *Agent) apply(running context.Context, cfg config.Config, classes *class
 		}
 		w.stop()
 		if _, replaced := fresh[w.target.Name]; !replaced {
-			a.notify(running, a.engine.RemoveTarget(w.target.Name, time.Now()))
+			w.forget(running)
 			a.exporter.RemoveTarget(w.target.Name)
 		}
-	}
-	oldReceivers := a.alerts
-	if receivers != oldReceivers {
-		receivers.start(running)
 	}
 	a.mu.Lock()
 	for _, w := range gone {
@@ -135,15 +130,14 @@ func (a *Agent) apply(running context.Context, cfg config.Config, classes *class
 	for _, w := range a.targets {
 		w.scanner.SetClasses(classes)
 	}
-	a.cfg, a.classes, a.alerts = cfg, classes, receivers
+	a.cfg, a.classes = cfg, classes
 	a.mu.Unlock()
 	a.exporter.SetClasses(classes)
 	for _, t := range cfg.Targets {
 		a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
 	}
-	if receivers != oldReceivers {
-		oldReceivers.stop()
-	}
+	tell()
+	a.knowReceivers(cfg.Alert)
 	for _, w := range fresh {
 		w.start(running)
 	}
@@ -157,6 +151,7 @@ func fixed(old, cfg config.Config) error {
 		was, now string
 	}{
 		{"store.dsn", old.Store.DSN, cfg.Store.DSN},
+		{"store.audit_key_file", old.Store.AuditKeyFile, cfg.Store.AuditKeyFile},
 		{"store.password_file", old.Store.PasswordFile, cfg.Store.PasswordFile},
 		{"metrics.listen", old.Metrics.Listen, cfg.Metrics.Listen},
 		{"metrics.web_config_file", old.Metrics.WebConfigFile, cfg.Metrics.WebConfigFile},
@@ -165,6 +160,7 @@ func fixed(old, cfg config.Config) error {
 		{"console.users_file", old.Console.UsersFile, cfg.Console.UsersFile},
 		{"console.tls_cert_file", old.Console.TLSCertFile, cfg.Console.TLSCertFile},
 		{"console.tls_key_file", old.Console.TLSKeyFile, cfg.Console.TLSKeyFile},
+		{"console", old.Console.SignIn.Fixed(), cfg.Console.SignIn.Fixed()},
 		{"log.level", old.Log.Level, cfg.Log.Level},
 		{"log.format", old.Log.Format, cfg.Log.Format},
 	} {
@@ -172,6 +168,9 @@ func fixed(old, cfg config.Config) error {
 			// The values stay out of it: a DSN may hold a password.
 			errs = append(errs, fmt.Errorf("%s: %w: it changed, which needs a restart of the agent", f.path, locksteward.ErrConflict))
 		}
+	}
+	if !reflect.DeepEqual(old.Audit, cfg.Audit) {
+		errs = append(errs, fmt.Errorf("audit: %w: it changed, which needs a restart of the agent", locksteward.ErrConflict))
 	}
 	return errors.Join(errs...)
 }

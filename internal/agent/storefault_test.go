@@ -23,9 +23,17 @@ import (
 )
 
 // storeFault is what an agent must stand whatever its store's fault is: a request
-// is pending, the store fails, a new lock without TTL appears.
-func storeFault(t *testing.T, b *bed, srv *testredis.Server, fail, mend func(), says string) {
+// is pending, the store fails, a new lock without TTL appears, of which people are
+// told all the same, and once.
+func storeFault(t *testing.T, b *bed, srv *testredis.Server, e *ear, fail, mend func(), says string) {
 	t.Helper()
+	t.Cleanup(func() {
+		for _, l := range b.logs.All() {
+			if t.Failed() && l.Level > zap.DebugLevel {
+				t.Log(l.Time.Format(time.TimeOnly+".000"), l.Message, l.ContextMap())
+			}
+		}
+	})
 	rdb := srv.Client(t)
 	set(t, rdb, "lock:order:1", token, 0)
 	b.awaitMetric(`locksteward_findings{class="orders",risk="deadlock",rule="ttl/none",severity="critical",target="main"} 1`)
@@ -33,6 +41,11 @@ func storeFault(t *testing.T, b *bed, srv *testredis.Server, fail, mend func(), 
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.await(2) // of the finding and of the request
+	testredis.Eventually(t, within, func() bool {
+		list := b.deliveries("ops")
+		return len(list) == 2 && list[0].State == "delivered" && list[1].State == "delivered"
+	}, "messages are not delivered")
 	fail()
 	_, err = b.bo.Approve(t.Context(), r.ID, api.Decide{Reason: "checked", EvidenceHash: r.EvidenceHash})
 	if p, ok := errors.AsType[*api.Problem](err); !ok || p.Code != api.CodeUnavailable || !strings.Contains(p.Detail, says) {
@@ -49,6 +62,9 @@ func storeFault(t *testing.T, b *bed, srv *testredis.Server, fail, mend func(), 
 	if list, err := b.ana.Locks(t.Context(), apiclient.LocksQuery{}); err != nil || list.Total != 2 {
 		t.Errorf("locks: %+v, %v", list, err)
 	}
+	if got := e.await(3); got[2].finding() != "lock:order:2 firing" {
+		t.Errorf("told %s", got[2].finding())
+	}
 	mend()
 	testredis.Eventually(t, within, func() bool {
 		return strings.Contains(logText(b), "findings are saved again")
@@ -61,6 +77,15 @@ func storeFault(t *testing.T, b *bed, srv *testredis.Server, fail, mend func(), 
 		t.Errorf("request is %s: %s", r.State, r.Outcome)
 	}
 	b.stop()
+	times := 0
+	for _, h := range e.of("") {
+		if h.finding() == "lock:order:2 firing" {
+			times++
+		}
+	}
+	if times != 1 {
+		t.Errorf("told %d times", times)
+	}
 }
 
 // stillKnown opens the store after its agent and looks for the finding on the lock
@@ -90,8 +115,8 @@ func stillKnown(t *testing.T, dsn string) {
 
 func TestStoreThatIsLocked(t *testing.T) {
 	t.Parallel()
-	srv := testredis.Start(t)
-	b := newBed(t, target(srv.URL())+orders)
+	srv, e := testredis.Start(t), newEar(t)
+	b := newBed(t, target(srv.URL())+orders+receivers("ops", e.url))
 	path := filepath.Join(b.dir, "store.db")
 	shell, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
 	if err != nil {
@@ -104,16 +129,16 @@ func TestStoreThatIsLocked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	storeFault(t, b, srv, func() { must(`BEGIN EXCLUSIVE`) }, func() { must(`ROLLBACK`) }, "another program keeps the file locked")
+	storeFault(t, b, srv, e, func() { must(`BEGIN EXCLUSIVE`) }, func() { must(`ROLLBACK`) }, "another program keeps the file locked")
 	stillKnown(t, "sqlite:"+path)
 }
 
 func TestDatabaseThatGoesAway(t *testing.T) {
 	t.Parallel()
 	server := testpg.Start(t)
-	srv := testredis.Start(t)
-	b := newBedOn(t, target(srv.URL())+orders, server.DSN())
-	storeFault(t, b, srv, server.Kill, server.Restart, "does not answer")
+	srv, e := testredis.Start(t), newEar(t)
+	b := newBedOn(t, target(srv.URL())+orders+receivers("ops", e.url), server.DSN())
+	storeFault(t, b, srv, e, server.Kill, server.Restart, "does not answer")
 	stillKnown(t, server.DSN())
 }
 

@@ -20,11 +20,11 @@ func TestDiskThatIsFull(t *testing.T) {
 			t.Errorf("unmount: %v", err)
 		}
 	})
-	srv := testredis.Start(t)
+	srv, e := testredis.Start(t), newEar(t)
 	dsn := "sqlite:" + filepath.Join(dir, "store.db")
-	b := newBedOn(t, target(srv.URL())+orders, dsn)
+	b := newBedOn(t, target(srv.URL())+orders+receivers("ops", e.url), dsn)
 	ballast := filepath.Join(dir, "ballast")
-	storeFault(t, b, srv, func() { fill(t, ballast) }, func() {
+	storeFault(t, b, srv, e, func() { fill(t, ballast) }, func() {
 		if err := os.Remove(ballast); err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
@@ -19,6 +20,7 @@ import (
 	"github.com/locksteward/locksteward/internal/report"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/store"
 )
 
 // recheckSlack is added to the wait of a recheck, so that the second look is
@@ -46,7 +48,9 @@ type watched struct {
 	unshown   bool            // findings changed and the metrics do not say so yet
 	proposed  map[string]bool // firing findings, each with its hold: asked and answered
 	dead      map[string]bool // the same for expressions of dead_when
+	memories  memories        // see remember
 	behind    int             // changes of findings that the store does not have: see keep
+	untold    []alert.Message // about them
 
 	// shown guards last, what the console shows; mu may be held for long.
 	shown sync.Mutex
@@ -87,7 +91,8 @@ func (a *Agent) newWatched(ctx context.Context, t config.Target, classes *class.
 	s.Restore(rows)
 	w := &watched{
 		agent: a, log: log, cfg: t, target: target, conn: conn, scanner: s, holds: report.NewRecorder(t.Name, nil),
-		done: make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
+		memories: remembered(rows, classes),
+		done:     make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
 	}
 	return w, nil
 }
@@ -116,6 +121,7 @@ func (w *watched) run(ctx context.Context) {
 		w.log.Error("findings of the last run are not known: they may be told again", zap.Error(err))
 	}
 	w.agent.engine.Restore(findings)
+	w.memories.markAll(findings)
 	w.restoreOrders(ctx)
 	w.restoreHolds(ctx)
 	w.background(func() { w.keeping(ctx) })
@@ -141,7 +147,9 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	a := w.agent
 	transitions := a.engine.Evaluate(sweep)
 	a.exporter.ObserveSweep(sweep)
+	defer a.console.Touch()
 	w.holds.Take(sweep)
+	w.remember(sweep, transitions, false)
 	a.exporter.SetTarget(w.scanner.State())
 	for reason, total := range w.scanner.Stats().Throttled {
 		a.exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
@@ -153,9 +161,9 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	w.shown.Unlock()
 	w.publish(ctx, transitions)
 	w.saveOrders(ctx, sweep)
-	w.proposeDead(ctx, sweep.Locks)
+	w.proposeDead(ctx, sweep)
 	w.releaseDead(ctx, sweep)
-	w.lookAgain(sweep.Locks)
+	w.lookAgain(sweep)
 	w.recheckLater(ctx)
 }
 
@@ -163,7 +171,7 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 // target comes, goes, or is not read in full any more.
 func (w *watched) logSweep(sweep locksteward.Sweep) {
 	fields := []zap.Field{
-		zap.Bool("complete", sweep.Complete()), zap.Int64("keys", sweep.Keys()), zap.Int("locks", len(sweep.Locks)),
+		zap.Bool("complete", sweep.Complete()), zap.Int64("keys", sweep.Keys()), zap.Int("locks", sweep.LockCount()),
 		zap.Int("candidates", sweep.Candidates), zap.Duration("took", sweep.Duration),
 	}
 	state := w.scanner.State()
@@ -260,7 +268,9 @@ func (w *watched) look(ctx context.Context, locks []locksteward.Lock) {
 	}
 	transitions := w.agent.engine.EvaluateDirect(sweep)
 	w.agent.exporter.ObserveRecheck(sweep)
+	defer w.agent.console.Touch()
 	w.holds.Take(sweep)
+	w.remember(sweep, transitions, false)
 	w.publish(ctx, transitions)
 }
 
@@ -276,16 +286,17 @@ func (w *watched) pendingLocks() []locksteward.Lock {
 	return out
 }
 
-// publish tells everybody what changed: the store first, so that what people
-// were told of is known after a crash. The caller holds w.mu.
+// publish tells everybody what changed: people through the store, so that what
+// they were told of is known after a crash. The caller holds w.mu.
 func (w *watched) publish(ctx context.Context, transitions []locksteward.Transition) {
 	a := w.agent
 	mine := a.findingsOf(w.target.Name)
 	a.exporter.SetFindings(w.target.Name, mine)
 	if len(transitions) > 0 || slices.ContainsFunc(mine, pending) {
-		w.keep(ctx, func(ctx context.Context) error { return a.store.SaveFindings(ctx, w.target.Name, mine) })
+		w.keep(ctx, w.announce(transitions), func(ctx context.Context, told ...store.Message) error {
+			return a.store.SaveFindings(ctx, w.target.Name, mine, told...)
+		})
 	}
-	w.announce(ctx, transitions)
 	w.proposeAll(ctx, mine)
 }
 

@@ -7,9 +7,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/store"
 )
 
 const (
@@ -50,8 +52,10 @@ func (w *watched) pushed(ctx context.Context, sweep locksteward.Sweep) {
 	transitions := w.agent.engine.EvaluateWatched(sweep)
 	w.agent.exporter.ObserveWatch(sweep)
 	w.holds.Take(sweep)
+	w.remember(sweep, transitions, true)
 	w.tellChanges(ctx, transitions)
-	w.lookAgain(sweep.Locks)
+	w.agent.console.Touch()
+	w.lookAgain(sweep)
 	if len(sweep.Waiters) > 0 {
 		w.recheckLater(ctx) // a wait/cycle counts when it is seen twice
 	}
@@ -59,14 +63,14 @@ func (w *watched) pushed(ctx context.Context, sweep locksteward.Sweep) {
 
 // lookAgain has locks read again when time alone may change the verdict on them.
 // The caller holds w.mu.
-func (w *watched) lookAgain(locks []locksteward.Lock) {
-	for _, l := range locks {
-		w.scanner.Touch(l.Key, w.agent.engine.NextLook(l))
+func (w *watched) lookAgain(sweep locksteward.Sweep) {
+	for l := range sweep.AllLocks() {
+		w.scanner.Touch(l.Key, w.agent.engine.NextLook(*l))
 	}
 }
 
-// tellChanges is publish for a few transitions: the store first. The metrics
-// follow. The caller holds w.mu.
+// tellChanges is publish for a few transitions. The metrics follow. The caller
+// holds w.mu.
 func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Transition) {
 	if len(transitions) == 0 {
 		return
@@ -75,9 +79,10 @@ func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Tra
 	for i, t := range transitions {
 		changed[i] = t.Finding
 	}
-	w.keep(ctx, func(ctx context.Context) error { return w.agent.store.ChangeFindings(ctx, w.target.Name, changed) })
+	w.keep(ctx, w.announce(transitions), func(ctx context.Context, told ...store.Message) error {
+		return w.agent.store.ChangeFindings(ctx, w.target.Name, changed, told...)
+	})
 	w.unshown = true
-	w.announce(ctx, transitions)
 	if w.behind > 0 {
 		return // a request could not be written either: the next sweep asks
 	}
@@ -91,8 +96,10 @@ func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Tra
 	}
 }
 
-// announce logs transitions and notifies of those that people are to hear of.
-func (w *watched) announce(ctx context.Context, transitions []locksteward.Transition) {
+// announce logs transitions and returns the messages about those that people are
+// to hear of.
+func (w *watched) announce(transitions []locksteward.Transition) []alert.Message {
+	w.agent.ended.take(transitions)
 	var told []locksteward.Transition
 	for _, t := range transitions {
 		f := t.Finding
@@ -103,7 +110,7 @@ func (w *watched) announce(ctx context.Context, transitions []locksteward.Transi
 			told = append(told, t)
 		}
 	}
-	w.agent.notify(ctx, told)
+	return w.agent.alerts.Findings(told)
 }
 
 // showWatch has the metrics follow until ctx ends.

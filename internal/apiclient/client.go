@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -70,12 +71,39 @@ func local(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// get decodes the answer of a GET.
+// get decodes the answer of a GET. If the agent says that there were too many, it
+// waits as long as that says and asks again, for a while.
 func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
-	var out T
-	err := c.do(ctx, http.MethodGet, path, query, nil, &out)
-	return out, err
+	for try := 1; ; try++ {
+		var out T
+		err := c.do(ctx, http.MethodGet, path, query, nil, &out)
+		busy, ok := errors.AsType[*busyError](err)
+		if !ok || try == maxTries {
+			return out, err
+		}
+		select {
+		case <-ctx.Done():
+			return out, c.unreachable(ctx, ctx.Err())
+		case <-time.After(min(max(busy.after, minWait), maxWait)):
+		}
+	}
 }
+
+// How often and for how long a GET waits for its turn.
+const (
+	maxTries = 10
+	minWait  = 20 * time.Millisecond
+	maxWait  = 5 * time.Second
+)
+
+// busyError is the problem of too many requests.
+type busyError struct {
+	*api.Problem
+	after time.Duration
+}
+
+// Unwrap returns the problem, which knows its sentinel.
+func (e *busyError) Unwrap() error { return e.Problem }
 
 // post sends a body and decodes the answer.
 func post[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
@@ -127,6 +155,10 @@ func (c *Client) decode(resp *http.Response, raw []byte, into any) error {
 	case mediaType == api.ProblemType:
 		var p api.Problem
 		if err := json.Unmarshal(raw, &p); err == nil && p.Code != "" {
+			if p.Code == api.CodeTooMany {
+				seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+				return &busyError{&p, time.Duration(seconds) * time.Second}
+			}
 			return &p
 		}
 	case mediaType == "application/json" && resp.StatusCode >= 200 && resp.StatusCode < 300:

@@ -160,3 +160,26 @@ func TestContextEndsTheCall(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A list of many pages may be more than an agent answers in a second: a GET waits
+// for its turn, a change does not.
+func TestBusyAgentIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	c := agent(t, "", func(w http.ResponseWriter, r *http.Request) {
+		if asked++; r.Method == http.MethodPost || asked < 3 {
+			w.Header().Set("Content-Type", api.ProblemType)
+			w.WriteHeader(http.StatusTooManyRequests)
+			fmt.Fprint(w, `{"status":429,"code":"too_many","detail":"too many requests: try again in 1s"}`)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"total":7}`)
+	})
+	if list, err := c.Locks(t.Context(), LocksQuery{}); err != nil || list.Total != 7 || asked != 3 {
+		t.Errorf("asked %d times: %+v, %v", asked, list, err)
+	}
+	if _, err := c.Approve(t.Context(), "r1", api.Decide{}); !errors.Is(err, locksteward.ErrRefused) || asked != 4 {
+		t.Errorf("asked %d times, %v", asked, err)
+	}
+}

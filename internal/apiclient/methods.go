@@ -12,8 +12,12 @@ import (
 type LocksQuery struct {
 	Target, Class, Dialect string
 	State                  string // firing, pending, clear or no-ttl
-	Sort                   string // key or age
-	Limit                  int    // 0: the agent's default
+	Holder                 string // part of the app, host, session or instance
+	Match                  string // a pattern of keys, as classes have it
+	Text                   string // part of the key
+	Sort                   string // key, age or ttl
+	Limit                  int    // of one page; 0: the agent's default
+	Cursor                 string // api.LockList.Next of the page before
 }
 
 // FindingsQuery selects findings; zero fields select all.
@@ -22,27 +26,41 @@ type FindingsQuery struct {
 	Severity            string // critical, warning or info
 	Status              string // firing or pending
 	Lang                string // en or zh
-	Limit               int    // 0: the agent's default
+	Limit               int    // of one page; 0: the agent's default
+	Cursor              string
 }
 
 // RequestsQuery selects requests; zero fields select all.
 type RequestsQuery struct {
-	State  string // a state, or open
-	Target string
-	Limit  int // 0: the agent's default
+	State     string // a state, or open
+	Target    string
+	Class     string
+	Requester string
+	Key       *string // exact bytes
+	Since     string  // how long ago, or a time in RFC 3339
+	Limit     int     // of one page; 0: the agent's default
+	Cursor    string
 }
 
 // Locks lists what the last sweeps saw.
 func (c *Client) Locks(ctx context.Context, q LocksQuery) (api.LockList, error) {
 	return get[api.LockList](ctx, c, "/api/v1/locks", values("target", q.Target, "class", q.Class, "dialect", q.Dialect,
-		"state", q.State, "sort", q.Sort, "limit", number(q.Limit)))
+		"state", q.State, "holder", q.Holder, "match", q.Match, "q", q.Text, "sort", q.Sort, "limit", number(q.Limit), "cursor", q.Cursor))
 }
 
-// Lock reads one lock now, with what the rules say of it. key is its exact
-// bytes; a nil db is the target's own.
-func (c *Client) Lock(ctx context.Context, target string, db *int, key, lang string) (api.LockDetail, error) {
-	k := api.NewKey(key)
-	q := values("target", target, "lang", lang)
+// LockEvents lists what happened to one lock, the newest first; limit 0 is the
+// agent's default.
+func (c *Client) LockEvents(ctx context.Context, target string, db *int, key string, limit int) (api.LockEventList, error) {
+	q := lockValues(target, db, key)
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	return get[api.LockEventList](ctx, c, "/api/v1/locks/events", q)
+}
+
+// lockValues names one lock.
+func lockValues(target string, db *int, key string) url.Values {
+	k, q := api.NewKey(key), values("target", target)
 	if k.KeyB64 != "" {
 		q.Set("key_b64", k.KeyB64)
 	} else {
@@ -51,13 +69,28 @@ func (c *Client) Lock(ctx context.Context, target string, db *int, key, lang str
 	if db != nil {
 		q.Set("db", strconv.Itoa(*db))
 	}
+	return q
+}
+
+// Graph is who waits for whom on a target; "" is all of them.
+func (c *Client) Graph(ctx context.Context, target string) (api.Graph, error) {
+	return get[api.Graph](ctx, c, "/api/v1/graph", values("target", target))
+}
+
+// Lock reads one lock now, with what the rules say of it. key is its exact
+// bytes; a nil db is the target's own.
+func (c *Client) Lock(ctx context.Context, target string, db *int, key, lang string) (api.LockDetail, error) {
+	q := lockValues(target, db, key)
+	if lang != "" {
+		q.Set("lang", lang)
+	}
 	return get[api.LockDetail](ctx, c, "/api/v1/locks/one", q)
 }
 
 // Findings lists what the rules say, the worst first.
 func (c *Client) Findings(ctx context.Context, q FindingsQuery) (api.FindingList, error) {
 	return get[api.FindingList](ctx, c, "/api/v1/findings", values("target", q.Target, "class", q.Class, "rule", q.Rule,
-		"severity", q.Severity, "status", q.Status, "lang", q.Lang, "limit", number(q.Limit)))
+		"severity", q.Severity, "status", q.Status, "lang", q.Lang, "limit", number(q.Limit), "cursor", q.Cursor))
 }
 
 // Targets lists the targets with their health.
@@ -78,7 +111,14 @@ func (c *Client) Report(ctx context.Context, target, class, since string) (api.R
 
 // Requests lists release requests, newest first.
 func (c *Client) Requests(ctx context.Context, q RequestsQuery) (api.RequestList, error) {
-	return get[api.RequestList](ctx, c, "/api/v1/requests", values("state", q.State, "target", q.Target, "limit", number(q.Limit)))
+	v := values("state", q.State, "target", q.Target, "class", q.Class, "requester", q.Requester, "since", q.Since,
+		"limit", number(q.Limit), "cursor", q.Cursor)
+	if q.Key != nil {
+		for name, value := range lockValues("", nil, *q.Key) {
+			v[name] = value
+		}
+	}
+	return get[api.RequestList](ctx, c, "/api/v1/requests", v)
 }
 
 // Request returns one request.
@@ -123,10 +163,83 @@ func (c *Client) Preview(ctx context.Context, id string) (api.Preview, error) {
 	return get[api.Preview](ctx, c, "/api/v1/requests/"+url.PathEscape(id)+"/preview", nil)
 }
 
+// BreakGlass asks for a release, approves and executes it at once.
+func (c *Client) BreakGlass(ctx context.Context, in api.BreakGlass) (api.Request, error) {
+	return post[api.Request](ctx, c, "/api/v1/requests/break-glass", in)
+}
+
+// CreateBundle asks for the release of the locks of a dead host.
+func (c *Client) CreateBundle(ctx context.Context, in api.CreateBundle) (api.Bundle, error) {
+	return post[api.Bundle](ctx, c, "/api/v1/bundles", in)
+}
+
+// Bundle returns one bundle.
+func (c *Client) Bundle(ctx context.Context, id string) (api.Bundle, error) {
+	return get[api.Bundle](ctx, c, "/api/v1/bundles/"+url.PathEscape(id), nil)
+}
+
+// ApproveBundle approves the requests of a bundle that are open; the answer tells
+// their outcomes.
+func (c *Client) ApproveBundle(ctx context.Context, id string, in api.Decide) (api.Bundle, error) {
+	return post[api.Bundle](ctx, c, "/api/v1/bundles/"+url.PathEscape(id)+"/approve", in)
+}
+
+// DenyBundle denies the requests of a bundle that are open.
+func (c *Client) DenyBundle(ctx context.Context, id string, in api.Decide) (api.Bundle, error) {
+	return post[api.Bundle](ctx, c, "/api/v1/bundles/"+url.PathEscape(id)+"/deny", in)
+}
+
+// Stops is what keeps releases from happening now.
+func (c *Client) Stops(ctx context.Context) (api.Stops, error) {
+	return get[api.Stops](ctx, c, "/api/v1/stops", nil)
+}
+
+// SetKillSwitch stops all releases, or lets them go on.
+func (c *Client) SetKillSwitch(ctx context.Context, in api.SetKillSwitch) (api.Stops, error) {
+	return post[api.Stops](ctx, c, "/api/v1/stops/kill-switch", in)
+}
+
+// SetFreeze keeps the agent from releasing anything without a person, or ends
+// that.
+func (c *Client) SetFreeze(ctx context.Context, in api.SetFreeze) (api.Stops, error) {
+	return post[api.Stops](ctx, c, "/api/v1/stops/freeze", in)
+}
+
 // Audit lists the newest entries of the audit trail; limit 0 is the agent's
 // default.
 func (c *Client) Audit(ctx context.Context, limit int) (api.EntryList, error) {
 	return get[api.EntryList](ctx, c, "/api/v1/audit", values("limit", number(limit)))
+}
+
+// DeliveriesQuery selects messages; zero fields select all.
+type DeliveriesQuery struct {
+	State, Receiver string
+	Before          int64
+	Limit           int
+}
+
+// Deliveries lists messages to receivers, newest first, and the receivers.
+func (c *Client) Deliveries(ctx context.Context, q DeliveriesQuery) (api.DeliveryList, error) {
+	before := ""
+	if q.Before > 0 {
+		before = strconv.FormatInt(q.Before, 10)
+	}
+	return get[api.DeliveryList](ctx, c, "/api/v1/deliveries", values("state", q.State, "receiver", q.Receiver, "before", before, "limit", number(q.Limit)))
+}
+
+// ReplayDelivery sends a message again that was given up.
+func (c *Client) ReplayDelivery(ctx context.Context, id string) (api.Replayed, error) {
+	return post[api.Replayed](ctx, c, "/api/v1/deliveries/"+url.PathEscape(id)+"/replay", struct{}{})
+}
+
+// ReplayReceiver sends all again that was given up for a receiver.
+func (c *Client) ReplayReceiver(ctx context.Context, name string) (api.Replayed, error) {
+	return post[api.Replayed](ctx, c, "/api/v1/receivers/"+url.PathEscape(name)+"/replay", struct{}{})
+}
+
+// TestReceiver tells a receiver that this is a test.
+func (c *Client) TestReceiver(ctx context.Context, name string) (api.ReceiverTest, error) {
+	return post[api.ReceiverTest](ctx, c, "/api/v1/receivers/"+url.PathEscape(name)+"/test", struct{}{})
 }
 
 // Reload makes the agent read its configuration again.

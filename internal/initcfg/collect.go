@@ -82,7 +82,7 @@ func (c *Collector) Take(s locksteward.Sweep) {
 			}
 		}
 	}
-	for _, l := range s.Locks {
+	for _, l := range s.Unpacked().Locks {
 		if l.Kind == locksteward.KindLock {
 			c.seen.Locks[l.Key], c.seen.Open[l.Key] = l, l
 			if l.Waiters >= 0 { // else its library does not tell

@@ -93,10 +93,14 @@ func (w *Writer) look(l Look) error {
 	if l.Direct || len(l.Sweep.Masters) == 0 { // without a master nothing is known of other locks either
 		kind = lookDirect
 	}
-	sweep := reflect.ValueOf(&l.Sweep).Elem()
+	unpacked := l.Sweep.Unpacked()
+	sweep := reflect.ValueOf(&unpacked).Elem()
 	b := appendText(append(w.buf[:0], `{"look":`...), kind)
 	for i := range sweepType.NumField() {
 		f := sweepType.Field(i)
+		if !f.IsExported() {
+			continue
+		}
 		if _, list := lists[singular(snake(f.Name))]; list || sweep.Field(i).IsZero() {
 			continue
 		}

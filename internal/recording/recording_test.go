@@ -33,8 +33,10 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		for _, field := range v.Fields() {
-			fill(t, field, n)
+		for f, field := range v.Fields() {
+			if f.IsExported() {
+				fill(t, field, n)
+			}
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -336,6 +338,9 @@ func TestDocsHaveEveryField(t *testing.T) {
 		}
 	}
 	for field := range sweepType.Fields() {
+		if !field.IsExported() {
+			continue
+		}
 		if name := snake(field.Name); isList(singular(name)) {
 			names = append(names, singular(name))
 		} else {

@@ -109,6 +109,7 @@ func classify(s *locksteward.Sweep, classes *class.Set) {
 		m := classes.Classify(key)
 		return cmp.Or(m.Class, class.Default), m.Configured
 	}
+	*s = s.Unpacked()
 	for i := range s.Locks {
 		l := &s.Locks[i]
 		l.Class, l.Configured = of(l.Key)

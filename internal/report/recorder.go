@@ -179,7 +179,7 @@ func (r *Recorder) hear(s locksteward.Sweep) {
 // wait notes how many waited at once, and for how long.
 func (r *Recorder) wait(s locksteward.Sweep) {
 	waiters := map[string]int64{}
-	for _, l := range s.Locks {
+	for l := range s.AllLocks() {
 		if l.Waiters >= 0 { // else its library does not tell
 			waiters[cmp.Or(l.Class, class.Default)] += int64(l.Waiters)
 		}

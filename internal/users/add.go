@@ -1,14 +1,12 @@
 package users
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -33,146 +31,90 @@ func NewToken() (token locksteward.Secret, digest string) {
 	return locksteward.Secret(text), hex.EncodeToString(sum[:])
 }
 
-// Add appends a user with a fresh token to the file at path, which need not
-// exist, and returns the token: the only time it can be seen. Comments and order
-// of the file are kept. A name that is taken is an error that wraps
-// locksteward.ErrConflict; a bad name or role wraps locksteward.ErrInvalid. The
-// file is left as it was on every error.
+// NewUser is a user to be added.
+type NewUser struct {
+	Name  string
+	Roles []Role
+	Teams []string
+	// External users sign in through a proxy or OIDC, and get no token.
+	External bool
+}
+
+// Add is [AddUser] of a name with roles.
 func Add(path, name string, roles []Role) (locksteward.Secret, error) {
-	if !namePattern.MatchString(name) {
-		return "", fmt.Errorf("add user %q: %w: a name is 1 to 64 letters, digits or . _ @ -", name, locksteward.ErrInvalid)
-	}
-	if len(roles) == 0 {
-		return "", fmt.Errorf("add user %q: %w: give at least one role of %s", name, locksteward.ErrInvalid, roleNames())
-	}
-	for _, r := range roles {
-		if _, err := ParseRole(string(r)); err != nil {
-			return "", fmt.Errorf("add user %q: %w: %w", name, locksteward.ErrInvalid, err)
-		}
+	return AddUser(path, NewUser{Name: name, Roles: roles})
+}
+
+// AddUser appends a user with a fresh token to the file at path, which need not
+// exist, and returns the token: the only time it can be seen; "" for an external
+// user. Comments and order of the file are kept. A name that is taken is an error
+// that wraps locksteward.ErrConflict; a bad name, role or team wraps
+// locksteward.ErrInvalid. The file is left as it was on every error.
+func AddUser(path string, u NewUser) (locksteward.Secret, error) {
+	if err := u.check(); err != nil {
+		return "", fmt.Errorf("add user %q: %w: %w", u.Name, locksteward.ErrInvalid, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", fmt.Errorf("add user %q: %w", name, err)
+		return "", fmt.Errorf("add user %q: %w", u.Name, err)
 	}
-	token, digest := NewToken()
-	err := replace(path, func(old []byte) ([]byte, error) {
-		set, err := parse(path, old)
-		if err != nil {
-			return nil, err
-		}
-		for _, u := range set.Users() {
-			if u.Name == name {
-				return nil, fmt.Errorf("%w: %q is in %q already: choose another name or remove that entry", locksteward.ErrConflict, name, path)
+	var token locksteward.Secret
+	var digest string
+	if !u.External {
+		token, digest = NewToken()
+	}
+	err := change(path, func(set *Set, list *yaml.Node) error {
+		for _, a := range set.Accounts() {
+			if a.Name == u.Name {
+				return fmt.Errorf("%w: %q is in %q already: choose another name or remove that entry", locksteward.ErrConflict, u.Name, path)
 			}
 		}
-		updated, err := appendUser(old, name, roles, digest)
-		if err != nil {
-			return nil, err
+		entry, err := u.entry(digest)
+		if err == nil {
+			list.Content = append(list.Content, entry)
 		}
-		// What is about to be written must load: a file that cannot be read
-		// would lock everybody out at the next reload.
-		if _, err := parse(path, updated); err != nil {
-			return nil, err
-		}
-		return updated, nil
+		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("add user %q: %w", name, err)
+		return "", fmt.Errorf("add user %q: %w", u.Name, err)
 	}
 	return token, nil
 }
 
-// appendUser edits the YAML tree, not the text, so that comments stay.
-func appendUser(old []byte, name string, roles []Role, digest string) ([]byte, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(old, &doc); err != nil {
-		return nil, fmt.Errorf("parse users file: %w", err)
+func (u NewUser) check() error {
+	var errs []error
+	if !ValidName(u.Name) {
+		errs = append(errs, errors.New("a name is "+nameRule))
 	}
-	if doc.Kind == 0 || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
-		// An empty file, or one of comments alone.
-		doc = yaml.Node{Kind: yaml.DocumentNode, HeadComment: doc.HeadComment, Content: []*yaml.Node{{Kind: yaml.MappingNode}}}
-		if len(bytes.TrimSpace(old)) == 0 {
-			doc.HeadComment = "# Users of the Locksteward console and API. Written by `locksteward users add`.\n# It holds digests of tokens, never a token."
+	if len(u.Roles) == 0 {
+		errs = append(errs, errors.New("give at least one role of "+roleNames()))
+	}
+	for _, r := range u.Roles {
+		_, err := ParseRole(string(r))
+		errs = append(errs, err)
+	}
+	for _, t := range u.Teams {
+		if !ValidTeam(t) {
+			errs = append(errs, fmt.Errorf("team %q: must be %s", t, teamRule))
 		}
 	}
-	root := doc.Content[0]
-	var list *yaml.Node
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Content[i].Value == "users" {
-			list = root.Content[i+1]
-		}
-	}
-	if list == nil {
-		list = &yaml.Node{}
-		root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "users"}, list)
-	}
-	if list.Kind != yaml.SequenceNode {
-		*list = yaml.Node{Kind: yaml.SequenceNode}
-	}
-	list.Style = 0
-	rec := record{Name: name, TokenSHA256: []string{digest}}
-	for _, r := range roles {
-		rec.Roles = append(rec.Roles, string(r))
+	return errors.Join(errs...)
+}
+
+// entry is the user as the file has it.
+func (u NewUser) entry(digest string) (*yaml.Node, error) {
+	written := struct {
+		Name        string   `yaml:"name"`
+		Roles       []Role   `yaml:"roles,flow"`
+		Teams       []string `yaml:"teams,flow,omitempty"`
+		External    bool     `yaml:"external,omitempty"`
+		TokenSHA256 []string `yaml:"token_sha256,omitempty"`
+	}{Name: u.Name, Roles: u.Roles, Teams: u.Teams, External: u.External}
+	if digest != "" {
+		written.TokenSHA256 = []string{digest}
 	}
 	var entry yaml.Node
-	if err := entry.Encode(struct {
-		Name        string   `yaml:"name"`
-		Roles       []string `yaml:"roles,flow"`
-		TokenSHA256 []string `yaml:"token_sha256"`
-	}{rec.Name, rec.Roles, rec.TokenSHA256}); err != nil {
+	if err := entry.Encode(written); err != nil {
 		return nil, fmt.Errorf("encode user: %w", err)
 	}
-	list.Content = append(list.Content, &entry)
-	var out bytes.Buffer
-	enc := yaml.NewEncoder(&out)
-	enc.SetIndent(2)
-	if err := errors.Join(enc.Encode(&doc), enc.Close()); err != nil {
-		return nil, fmt.Errorf("encode users file: %w", err)
-	}
-	return out.Bytes(), nil
-}
-
-// replace rewrites the file in one step. The temporary file has a fixed name and
-// is created exclusively, which makes it the lock between two writers as well.
-func replace(path string, edit func(old []byte) ([]byte, error)) (err error) {
-	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%w: another program is changing the users file: try again, or remove %q if a crash left it", locksteward.ErrConflict, tmp)
-	}
-	if err != nil {
-		return fmt.Errorf("write users file: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, ignoreClosed(f.Close()), os.Remove(tmp))
-		}
-	}()
-	old, err := readPrivate(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	updated, err := edit(old)
-	if err != nil {
-		return err
-	}
-	if _, err := f.Write(updated); err != nil {
-		return fmt.Errorf("write users file: %w", err)
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("write users file: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("write users file: %w", err)
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return fmt.Errorf("write users file: %w", err)
-	}
-	return nil
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, os.ErrClosed) {
-		return nil
-	}
-	return err
+	return &entry, nil
 }

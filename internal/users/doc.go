@@ -5,21 +5,24 @@
 //
 //   - A token is 256 bits of randomness; the file holds its SHA-256 alone, so
 //     that the file gives nobody access.
+//   - Passwords are kept as argon2id or bcrypt, within bounds; few are checked at
+//     once, and an unknown name costs what a known one does.
+//   - A disabled user can do nothing.
 //   - [Set.Authenticate] takes the same time whether a token is unknown, nearly
 //     right or right.
-//   - [Add] replaces the file in one step: a reader sees the old or the new one,
+//   - [AddUser], [SetDisabled] and [SetPassword] replace the file in one step: a reader sees the old or the new one,
 //     and a crash leaves the old one.
 //   - A file that other accounts may write is refused.
 //
 // # Not guaranteed
 //
 // A plain SHA-256 is right for a random token and wrong for a password, which
-// is why passwords are stored with bcrypt.
+// is why those have hashes of their own.
 //
 // # Concurrency
 //
-// A [Set] is immutable and safe for concurrent use. Two programs that call
-// [Add] at once exclude each other by the temporary file: the second one gets an
+// A [Set] is immutable and safe for concurrent use. Two programs that change the
+// file at once exclude each other by the temporary file: the second one gets an
 // error.
 //
 // # Failure

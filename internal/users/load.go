@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strings"
 
-	"golang.org/x/crypto/bcrypt"
 	"gopkg.in/yaml.v3"
 
 	"github.com/locksteward/locksteward"
@@ -24,14 +23,38 @@ type file struct {
 }
 
 type record struct {
-	Name           string             `yaml:"name"`
-	Roles          []string           `yaml:"roles"`
-	TokenSHA256    []string           `yaml:"token_sha256"`
+	Name        string   `yaml:"name"`
+	Roles       []string `yaml:"roles"`
+	Teams       []string `yaml:"teams"`
+	Disabled    bool     `yaml:"disabled"`
+	External    bool     `yaml:"external"`
+	TokenSHA256 []string `yaml:"token_sha256"`
+	// PasswordHash is bcrypt or argon2id; PasswordBcrypt is its older name.
+	PasswordHash   locksteward.Secret `yaml:"password_hash"`
 	PasswordBcrypt locksteward.Secret `yaml:"password_bcrypt"`
 }
 
 // namePattern keeps names fit for logs, audit lines and command lines.
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
+
+// teamPattern is a name, or a path as some providers write groups.
+var teamPattern = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9._@/+-]{0,63}$`)
+
+// agentName is what the agent calls itself in the audit trail and as a requester.
+const agentName = "agent"
+
+// ValidName says whether this can be the name of a user.
+func ValidName(name string) bool {
+	return namePattern.MatchString(name) && !strings.EqualFold(name, agentName)
+}
+
+// ValidTeam says whether this can be the name of a team.
+func ValidTeam(name string) bool { return teamPattern.MatchString(name) }
+
+const (
+	nameRule = "1 to 64 letters, digits or . _ @ + -, and not agent"
+	teamRule = "1 to 64 letters, digits or . _ @ / + -"
+)
 
 // Load reads a users file strictly: unknown keys and every other problem are
 // reported together, each with its path. A file that does not exist is a Set
@@ -106,9 +129,9 @@ func check(f file) ([]account, []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for i, r := range f.Users {
 		at := fmt.Sprintf("users[%d]", i)
-		a := account{user: User{Name: r.Name}}
-		if !namePattern.MatchString(r.Name) {
-			bad("%s.name: must be 1 to 64 letters, digits or . _ @ -, got %q", at, r.Name)
+		a := account{user: User{Name: r.Name}, disabled: r.Disabled, external: r.External}
+		if !ValidName(r.Name) {
+			bad("%s.name: must be %s, got %q", at, nameRule, r.Name)
 		}
 		// Names that differ in case only would be two people to the four-eyes
 		// rule and one to everybody else.
@@ -128,6 +151,12 @@ func check(f file) ([]account, []error) {
 			}
 			a.user.Roles = append(a.user.Roles, role)
 		}
+		for j, team := range r.Teams {
+			if !ValidTeam(team) {
+				bad("%s.teams[%d]: must be %s, got %q", at, j, teamRule, team)
+			}
+			a.user.Teams = append(a.user.Teams, team)
+		}
 		for j, text := range r.TokenSHA256 {
 			sum, err := parseDigest(text)
 			if err != nil {
@@ -140,14 +169,21 @@ func check(f file) ([]account, []error) {
 			digest[sum] = r.Name
 			a.tokens = append(a.tokens, sum)
 		}
-		if hash := r.PasswordBcrypt.Reveal(); hash != "" {
-			if _, err := bcrypt.Cost([]byte(hash)); err != nil {
-				bad("%s.password_bcrypt: is not a bcrypt hash: write what `htpasswd -nbBC 12 NAME PASSWORD` prints after the colon", at)
-			}
-			a.password = []byte(hash)
+		if r.PasswordHash != "" && r.PasswordBcrypt != "" {
+			bad("%s: has password_hash and password_bcrypt, which are the same thing: keep password_hash", at)
 		}
-		if len(r.TokenSHA256) == 0 && a.password == nil {
-			bad("%s: has neither token_sha256 nor password_bcrypt, so that nobody can be %q", at, r.Name)
+		for key, written := range map[string]locksteward.Secret{"password_hash": r.PasswordHash, "password_bcrypt": r.PasswordBcrypt} {
+			if written == "" {
+				continue
+			}
+			var err error
+			if a.password, err = parseHash(written.Reveal()); err != nil {
+				bad("%s.%s: %w", at, key, err)
+				a.password = hash{text: "unreadable"}
+			}
+		}
+		if len(r.TokenSHA256) == 0 && a.password.text == "" && !a.external {
+			bad("%s: has neither token_sha256 nor password_hash, so that nobody can be %q; external: true is for those who sign in through a proxy or OIDC", at, r.Name)
 		}
 		out = append(out, a)
 	}

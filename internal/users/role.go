@@ -17,6 +17,9 @@ const (
 	RoleRequester Role = "requester"
 	RoleApprover  Role = "approver"
 	RoleAdmin     Role = "admin"
+	// RoleBreakGlass asks for a release and decides on it alone; all receivers are
+	// told. See release.Service.BreakGlass.
+	RoleBreakGlass Role = "break-glass"
 )
 
 // Verb is one kind of act on the console listener.
@@ -28,17 +31,24 @@ const (
 	VerbRequest Verb = "request" // ask for a release
 	VerbApprove Verb = "approve" // approve or deny one
 	VerbAdmin   Verb = "admin"   // reload, pause, resume
+	VerbStop    Verb = "stop"    // kill switch, freeze
+
+	VerbBreakGlass Verb = "break-glass" // release without another person
 )
 
 var grants = map[Role][]Verb{
 	RoleViewer:    {VerbView},
 	RoleRequester: {VerbView, VerbRequest},
 	RoleApprover:  {VerbView, VerbApprove},
-	RoleAdmin:     {VerbView, VerbAdmin},
+	RoleAdmin:     {VerbView, VerbAdmin, VerbStop},
+
+	RoleBreakGlass: {VerbView, VerbBreakGlass},
 }
 
 // Roles returns all roles in the order of the documentation.
-func Roles() []Role { return []Role{RoleViewer, RoleRequester, RoleApprover, RoleAdmin} }
+func Roles() []Role {
+	return []Role{RoleViewer, RoleRequester, RoleApprover, RoleAdmin, RoleBreakGlass}
+}
 
 // ParseRole reads a role's name.
 func ParseRole(text string) (Role, error) {

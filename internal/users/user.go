@@ -1,17 +1,23 @@
 package users
 
 import (
+	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"slices"
-
-	"golang.org/x/crypto/bcrypt"
+	"strings"
 )
 
 // User is one person or program with its roles. It carries no secret.
 type User struct {
 	Name  string
 	Roles []Role
+	// Teams are what classes[].approvers may name as team:NAME.
+	Teams []string
 }
 
 // Can says whether one of the user's roles grants the verb.
@@ -24,26 +30,56 @@ func (u User) Can(v Verb) bool {
 	return false
 }
 
+// Account is a user with what the file says of how they sign in.
+type Account struct {
+	User
+	// Disabled users can do nothing.
+	Disabled bool
+	// External users may sign in through a trusted proxy or an OIDC provider, which
+	// then says who they are.
+	External bool
+	// Tokens is how many API tokens there are, Password how it is hashed: "bcrypt",
+	// "argon2id" or "" for none.
+	Tokens   int
+	Password string
+}
+
+// What [Set.AuthenticatePassword] fails with.
+var (
+	// ErrNoMatch is a wrong name or a wrong password, or a user who is disabled.
+	ErrNoMatch = errors.New("name or password is wrong")
+	// ErrBusy is a context that ended before the password could be checked.
+	ErrBusy = errors.New("too many passwords are being checked")
+)
+
+// checksAtOnce bounds the processor time and the memory that wrong passwords can
+// burn.
+const checksAtOnce = 2
+
 // Set is the users of one file. The nil Set has no users.
 type Set struct {
 	accounts []account
-
-	// checking bounds the processor time that wrong passwords can burn: bcrypt
-	// is slow by design.
 	checking chan struct{}
+	// salt makes the stand-in for an unknown name the same each time, and not to be
+	// foreseen.
+	salt [16]byte
 }
 
 type account struct {
-	user     User
-	tokens   [][sha256.Size]byte
-	password []byte // bcrypt; nil: no password
+	user               User
+	disabled, external bool
+	tokens             [][sha256.Size]byte
+	password           hash
 }
 
 func newSet(accounts []account) *Set {
-	return &Set{accounts: accounts, checking: make(chan struct{}, 2)}
+	s := &Set{accounts: accounts, checking: make(chan struct{}, checksAtOnce)}
+	_, _ = rand.Read(s.salt[:])
+	return s
 }
 
-// Len is how many users there are; 0 means that nothing can be changed.
+// Len is how many users there are, disabled ones too; 0 means that nothing can
+// be changed.
 func (s *Set) Len() int {
 	if s == nil {
 		return 0
@@ -51,20 +87,60 @@ func (s *Set) Len() int {
 	return len(s.accounts)
 }
 
-// Users returns a copy of the users in the order of the file.
+// Users returns a copy of the users who are not disabled, in the order of the
+// file.
 func (s *Set) Users() []User {
 	out := make([]User, 0, s.Len())
-	for i := range s.Len() {
-		out = append(out, s.accounts[i].user)
+	for _, a := range s.Accounts() {
+		if !a.Disabled {
+			out = append(out, a.User)
+		}
 	}
 	return out
+}
+
+// Accounts returns a copy of all users, in the order of the file.
+func (s *Set) Accounts() []Account {
+	out := make([]Account, 0, s.Len())
+	for i := range s.Len() {
+		out = append(out, s.accounts[i].shown())
+	}
+	return out
+}
+
+func (a account) shown() Account {
+	return Account{User: a.user, Disabled: a.disabled, External: a.external, Tokens: len(a.tokens), Password: a.password.scheme()}
+}
+
+// Find returns the user of a name. Names that differ in case alone are one user.
+func (s *Set) Find(name string) (Account, bool) {
+	i := s.find(name)
+	if i < 0 {
+		return Account{}, false
+	}
+	return s.accounts[i].shown(), true
+}
+
+func (s *Set) find(name string) int {
+	if s == nil {
+		return -1
+	}
+	return slices.IndexFunc(s.accounts, func(a account) bool { return strings.EqualFold(a.user.Name, name) })
 }
 
 // Authenticate returns whose API token this is. It compares with every token of
 // the file in constant time.
 func (s *Set) Authenticate(token string) (User, bool) {
-	if s == nil || token == "" {
+	i, _ := s.byToken(token)
+	if i < 0 {
 		return User{}, false
+	}
+	return s.accounts[i].user, true
+}
+
+func (s *Set) byToken(token string) (int, string) {
+	if s == nil || token == "" {
+		return -1, ""
 	}
 	sum := sha256.Sum256([]byte(token))
 	found := -1
@@ -75,36 +151,83 @@ func (s *Set) Authenticate(token string) (User, bool) {
 			}
 		}
 	}
-	if found < 0 {
-		return User{}, false
+	if found < 0 || s.accounts[found].disabled {
+		return -1, ""
 	}
-	return s.accounts[found].user, true
+	return found, stamp(sum[:])
 }
 
 // AuthenticatePassword checks a name with a password, or with one of the user's
-// API tokens in its place, which is what a browser can send. An unknown name
-// costs as much time as a wrong password.
-func (s *Set) AuthenticatePassword(name, password string) (User, bool) {
-	if s == nil || password == "" {
-		return User{}, false
+// API tokens in its place, which is what a browser can send. It returns the user
+// and a stamp of what they proved themselves with, see [Set.Holds]. An unknown
+// name costs as much time as a wrong password. Few passwords are checked at once;
+// ctx bounds the wait. The error is [ErrNoMatch] or [ErrBusy].
+func (s *Set) AuthenticatePassword(ctx context.Context, name, password string) (User, string, error) {
+	if s == nil || password == "" || len(password) > maxPassword {
+		return User{}, "", ErrNoMatch
 	}
-	if u, ok := s.Authenticate(password); ok {
-		return u, u.Name == name
+	if i, mark := s.byToken(password); i >= 0 {
+		if s.accounts[i].user.Name != name {
+			return User{}, "", ErrNoMatch
+		}
+		return s.accounts[i].user, mark, nil
 	}
-	var user User
-	hash := unknownUser
+	known := slices.IndexFunc(s.accounts, func(a account) bool {
+		return a.user.Name == name && a.password.text != "" && !a.disabled
+	})
+	against := s.standIn(name)
+	if known >= 0 {
+		against = s.accounts[known].password
+	}
+	select {
+	case s.checking <- struct{}{}:
+	case <-ctx.Done():
+		return User{}, "", ErrBusy
+	}
+	ok := against.matches(password)
+	<-s.checking
+	if !ok || known < 0 {
+		return User{}, "", ErrNoMatch
+	}
+	return s.accounts[known].user, stamp([]byte(against.text)), nil
+}
+
+// Holds says whether what a stamp was made of still is a password or an API token
+// of the user: a session ends with what it was begun with.
+func (s *Set) Holds(name, mark string) bool {
+	i := s.find(name)
+	if i < 0 || s.accounts[i].disabled {
+		return false
+	}
+	a := s.accounts[i]
+	if a.password.text != "" && stamp([]byte(a.password.text)) == mark {
+		return true
+	}
+	return slices.ContainsFunc(a.tokens, func(sum [sha256.Size]byte) bool { return stamp(sum[:]) == mark })
+}
+
+// stamp is a digest of a digest: enough to recognise it by, and useless for a
+// sign-in.
+func stamp(proof []byte) string {
+	sum := sha256.Sum256(append([]byte("locksteward sign-in\x00"), proof...))
+	return hex.EncodeToString(sum[:16])
+}
+
+// standIn is the hash that a password is compared with where the name has none:
+// one of the others', always the same for a name, so that neither the time nor
+// how it differs from name to name tells who there is.
+func (s *Set) standIn(name string) hash {
+	var all []hash
 	for _, a := range s.accounts {
-		if a.user.Name == name && a.password != nil {
-			user, hash = a.user, a.password
+		if a.password.text != "" {
+			all = append(all, a.password)
 		}
 	}
-	s.checking <- struct{}{}
-	err := bcrypt.CompareHashAndPassword(hash, []byte(password))
-	<-s.checking
-	if err != nil || user.Name == "" {
-		return User{}, false
+	if len(all) == 0 {
+		return hash{text: string(unknownUser)}
 	}
-	return user, true
+	sum := sha256.Sum256(append(s.salt[:], name...))
+	return all[binary.BigEndian.Uint64(sum[:8])%uint64(len(all))]
 }
 
 // unknownUser is a bcrypt hash of cost 10 that no password is known for.

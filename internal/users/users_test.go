@@ -78,10 +78,11 @@ func TestRolesGrantExactly(t *testing.T) {
 	t.Parallel()
 	want := map[Role]string{
 		RoleViewer: "view", RoleRequester: "view request", RoleApprover: "view approve", RoleAdmin: "view admin",
+		RoleBreakGlass: "view break-glass",
 	}
 	for _, r := range Roles() {
 		var got []string
-		for _, v := range []Verb{VerbView, VerbRequest, VerbApprove, VerbAdmin} {
+		for _, v := range []Verb{VerbView, VerbRequest, VerbApprove, VerbAdmin, VerbBreakGlass} {
 			if (User{Name: "x", Roles: []Role{r}}).Can(v) {
 				got = append(got, string(v))
 			}
@@ -194,7 +195,7 @@ func TestLoadReportsAllProblems(t *testing.T) {
 	}
 	for _, want := range []string{
 		"users[0].name", "users[0].roles[0]", `"boss"`, "users[0].token_sha256[0]: holds a token in clear",
-		"users[1].roles", "users[1].token_sha256[0]", "users[1].password_bcrypt", "users[2].name", "users[2]: has neither",
+		"users[1].roles", "users[1].token_sha256[0]", "users[1].password_bcrypt: is neither", "users[2].name", "users[2]: has neither",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in:\n%v", want, err)
@@ -257,8 +258,9 @@ func TestPasswords(t *testing.T) {
 		{"eve", "correct horse", false},
 		{"", "", false},
 	} {
-		if u, ok := set.AuthenticatePassword(c.name, c.password); ok != c.want || (ok && u.Name != c.name) {
-			t.Errorf("%q: got %q, %v; want %v", c.name, u.Name, ok, c.want)
+		u, mark, err := set.AuthenticatePassword(t.Context(), c.name, c.password)
+		if (err == nil) != c.want || err == nil && (u.Name != c.name || !set.Holds(c.name, mark)) || err != nil && !errors.Is(err, ErrNoMatch) {
+			t.Errorf("%q: got %q, %v; want %v", c.name, u.Name, err, c.want)
 		}
 	}
 }
@@ -289,10 +291,10 @@ func TestWarnings(t *testing.T) {
 		want string
 	}{
 		"nobody":       {set(), ""},
-		"two people":   {set(User{"a", []Role{RoleRequester}}, User{"b", []Role{RoleApprover}}), ""},
-		"no approver":  {set(User{"a", []Role{RoleRequester}}), "nobody can ever approve"},
-		"no requester": {set(User{"a", []Role{RoleApprover}}), "nobody can request"},
-		"one person":   {set(User{"a", []Role{RoleRequester, RoleApprover}}), "only requester is the only approver"},
+		"two people":   {set(User{Name: "a", Roles: []Role{RoleRequester}}, User{Name: "b", Roles: []Role{RoleApprover}}), ""},
+		"no approver":  {set(User{Name: "a", Roles: []Role{RoleRequester}}), "nobody can ever approve"},
+		"no requester": {set(User{Name: "a", Roles: []Role{RoleApprover}}), "nobody can request"},
+		"one person":   {set(User{Name: "a", Roles: []Role{RoleRequester, RoleApprover}}), "only requester is the only approver"},
 	} {
 		got := strings.Join(c.set.Warnings(), "; ")
 		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {

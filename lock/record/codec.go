@@ -39,6 +39,7 @@ const (
 	FieldRenewEvery    = "renew_every"
 	FieldExpect        = "expect"
 	FieldMaxHold       = "max_hold"
+	FieldEndsWithBeat  = "ends_with_heartbeat"
 	FieldRenewed       = "renewed"
 	FieldRenewals      = "renewals"
 	FieldRenewFailures = "renew_failures"
@@ -58,7 +59,7 @@ const timedFence = 1e15
 // Fields returns m as the field, value, … list that HSET takes, in a fixed
 // order, each in a field of its own (see [PackHolder] for the other way). Empty texts and zero numbers are left out: absent means "not said".
 func (m *Meta) Fields() []any {
-	list := make([]any, 0, 2*24)
+	list := make([]any, 0, 2*25)
 	text := func(name, value string) {
 		if value != "" {
 			list = append(list, name, value)
@@ -83,6 +84,7 @@ func (m *Meta) Fields() []any {
 	number(FieldRenewEvery, m.RenewEvery)
 	number(FieldExpect, m.Expect)
 	number(FieldMaxHold, m.MaxHold)
+	number(FieldEndsWithBeat, m.EndsWithHeartbeat)
 	number(FieldRenewed, m.Renewed)
 	number(FieldRenewals, m.Renewals)
 	number(FieldRenewFailures, m.RenewFailures)
@@ -122,6 +124,7 @@ func Decode(fields map[string]string) (*Meta, error) {
 	m.RenewEvery = d.number(FieldRenewEvery, math.MaxInt64)
 	m.Expect = d.number(FieldExpect, math.MaxInt64)
 	m.MaxHold = d.number(FieldMaxHold, math.MaxInt64)
+	m.EndsWithHeartbeat = d.number(FieldEndsWithBeat, 1)
 	m.Renewed = d.number(FieldRenewed, math.MaxInt64)
 	m.Renewals = d.number(FieldRenewals, math.MaxInt64)
 	m.RenewFailures = d.number(FieldRenewFailures, math.MaxInt64)

@@ -47,6 +47,9 @@ func metas() *rapid.Generator[record.Meta] {
 			RenewEvery:    number.Draw(t, "renew_every"),
 			Expect:        number.Draw(t, "expect"),
 			MaxHold:       number.Draw(t, "max_hold"),
+
+			EndsWithHeartbeat: rapid.Int64Range(0, 1).Draw(t, "ends_with_heartbeat"),
+
 			Renewed:       number.Draw(t, "renewed"),
 			Renewals:      number.Draw(t, "renewals"),
 			RenewFailures: number.Draw(t, "renew_failures"),

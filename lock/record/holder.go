@@ -28,10 +28,12 @@ type holder struct {
 	RenewEvery int64  `json:"renew_every,omitempty"`
 	Expect     int64  `json:"expect,omitempty"`
 	MaxHold    int64  `json:"max_hold,omitempty"`
+
+	EndsWithHeartbeat int64 `json:"ends_with_heartbeat,omitempty"`
 }
 
 // PackHolder returns the value of [FieldHolder] for m: v, app, host, pid, class,
-// purpose, ttl, renew_every, expect and max_hold. It is false for texts that JSON
+// purpose, ttl, renew_every, expect, max_hold and ends_with_heartbeat. It is false for texts that JSON
 // cannot have, which are not UTF-8: those need fields of their own.
 func PackHolder(m *Meta) (string, bool) {
 	for _, text := range []string{m.App, m.Host, m.Class, m.Purpose} {
@@ -42,6 +44,7 @@ func PackHolder(m *Meta) (string, bool) {
 	b, err := json.Marshal(holder{
 		V: m.V, App: m.App, Host: m.Host, PID: m.PID, Class: m.Class, Purpose: m.Purpose,
 		TTL: m.TTL, RenewEvery: m.RenewEvery, Expect: m.Expect, MaxHold: m.MaxHold,
+		EndsWithHeartbeat: m.EndsWithHeartbeat,
 	})
 	return string(b), err == nil
 }
@@ -55,10 +58,13 @@ func unpackHolder(m *Meta, text string) error {
 	if err := json.Unmarshal([]byte(text), &h); err != nil {
 		return errors.New("want a JSON object of texts and whole numbers")
 	}
-	for _, n := range []int64{int64(h.V), int64(h.PID), h.TTL, h.RenewEvery, h.Expect, h.MaxHold} {
+	for _, n := range []int64{int64(h.V), int64(h.PID), h.TTL, h.RenewEvery, h.Expect, h.MaxHold, h.EndsWithHeartbeat} {
 		if n < 0 {
 			return errors.New("a number is negative")
 		}
+	}
+	if h.EndsWithHeartbeat > 1 {
+		return errors.New("ends_with_heartbeat is neither 0 nor 1")
 	}
 	if h.V > math.MaxInt32 || h.PID > math.MaxInt32 {
 		return fmt.Errorf("a number is above %d", math.MaxInt32)
@@ -73,6 +79,7 @@ func unpackHolder(m *Meta, text string) error {
 	fill(&m.RenewEvery, h.RenewEvery)
 	fill(&m.Expect, h.Expect)
 	fill(&m.MaxHold, h.MaxHold)
+	fill(&m.EndsWithHeartbeat, h.EndsWithHeartbeat)
 	return nil
 }
 

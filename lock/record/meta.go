@@ -33,6 +33,8 @@ type Meta struct {
 	RenewEvery    int64
 	Expect        int64
 	MaxHold       int64
+	// EndsWithHeartbeat is 1 if the holder gives up when it cannot keep its heartbeat.
+	EndsWithHeartbeat int64
 	Renewed       int64
 	Renewals      int64
 	RenewFailures int64

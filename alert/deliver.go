@@ -1,0 +1,143 @@
+package alert
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// errNoFire is why a resolve is given up whose fire never arrived: both can be
+// replayed together.
+var errNoFire = errors.New("not sent: the fire of this resolve did not arrive")
+
+// errStopped is why a message is sent again that a shutdown cut short.
+var errStopped = errors.New("the agent stopped")
+
+// deliver makes one attempt and says what became of it.
+func (w *worker) deliver(m Message) {
+	if w.spare.claimed(m.ID) {
+		w.circuit.nothing()
+		w.word(m, func(ctx context.Context) error { return w.box.Delivered(ctx, m) })
+		return
+	}
+	s := subjectOf(m.Body)
+	if s.resolves && w.told.never(m.Ordering) {
+		w.circuit.nothing()
+		w.withhold(m)
+		return
+	}
+	d := w.dest.Load()
+	err := d.out.send(w.hard, m.ID, m.Body)
+	if err == nil {
+		w.arrived(m, s)
+		return
+	}
+	e := deliveryError(err)
+	if w.hard.Err() != nil {
+		w.circuit.nothing()
+		w.hooks.count(w.name, OutcomeRetried, ReasonShutdown)
+		w.word(m, func(ctx context.Context) error { return w.box.Retry(ctx, m, errStopped, 0) })
+		return
+	}
+	w.told.miss(m.ID, e.Reason)
+	wait := w.judge(m, e)
+	if !e.Retryable || m.Attempts >= d.maxAttempts || time.Since(m.CreatedAt)+wait > d.maxAge {
+		w.giveUp(m, s, e)
+		return
+	}
+	w.hooks.count(w.name, OutcomeRetried, e.Reason)
+	w.warn(m, wait, e)
+	w.word(m, func(ctx context.Context) error { return w.box.Retry(ctx, m, e, wait) })
+}
+
+func deliveryError(err error) *DeliveryError {
+	if e, ok := errors.AsType[*DeliveryError](err); ok {
+		return e
+	}
+	return &DeliveryError{Reason: ReasonOther, Retryable: true, Err: err}
+}
+
+func (w *worker) arrived(m Message, s subject) {
+	if w.circuit.answered() {
+		w.log.Info("the receiver takes alerts again")
+		w.hurried.Store(false)
+	}
+	w.mu.Lock()
+	w.warned = ""
+	w.mu.Unlock()
+	w.told.arrived(m, s)
+	w.hooks.count(w.name, OutcomeDelivered, ReasonOK)
+	w.log.Debug("alert delivered", zap.String("message_id", m.ID), zap.Int("attempt", m.Attempts))
+	w.word(m, func(ctx context.Context) error { return w.box.Delivered(ctx, m) })
+}
+
+// judge has the circuit follow an attempt that failed, and returns how long to wait
+// before the next one.
+func (w *worker) judge(m Message, e *DeliveryError) time.Duration {
+	wait := max(backoff(m.Attempts), e.RetryAfter)
+	if !e.Retryable && e.Status != 0 {
+		// It works, and says no to this message.
+		w.circuit.answered()
+		return wait
+	}
+	open, first := w.circuit.fail(time.Now(), m.ID, e.RetryAfter)
+	if first {
+		w.log.Warn("the receiver takes nothing, it is tried with one alert at a time", zap.String("reason", string(e.Reason)), zap.Error(e))
+	}
+	if open {
+		w.tooOld()
+	}
+	return wait
+}
+
+// tooOld gives up what waited for max_age behind an open circuit.
+func (w *worker) tooOld() {
+	age := w.dest.Load().maxAge
+	n, err := w.box.BuryAll(w.hard, w.name, age, errTooOld)
+	if err != nil || n == 0 {
+		return // what is too old stays so
+	}
+	for range n {
+		w.hooks.count(w.name, OutcomeDropped, ReasonTooOld)
+	}
+	w.log.Error("alerts given up, they waited too long", zap.Int64("messages", n), zap.Duration("max_age", age))
+}
+
+// errTooOld is why messages are given up behind an open circuit.
+var errTooOld = errors.New("the receiver took nothing for max_age")
+
+func (w *worker) giveUp(m Message, s subject, e *DeliveryError) {
+	w.hooks.count(w.name, OutcomeDropped, e.Reason)
+	w.told.lost(m, s)
+	w.log.Error("alert given up", zap.String("message_id", m.ID), zap.String("event_id", m.EventID), zap.Strings("rules", s.rules),
+		zap.Int("attempts", m.Attempts), zap.String("reason", string(e.Reason)), zap.Error(e))
+	w.word(m, func(ctx context.Context) error { return w.box.Bury(ctx, m, e) })
+}
+
+// withhold gives up a resolve whose fire never arrived.
+func (w *worker) withhold(m Message) {
+	w.told.forget(m.Ordering)
+	w.hooks.count(w.name, OutcomeDropped, ReasonNoFire)
+	w.log.Info("alert resolve not sent, its fire never arrived", zap.String("message_id", m.ID))
+	w.word(m, func(ctx context.Context) error { return w.box.Bury(ctx, m, errNoFire) })
+}
+
+// warn logs a failure loudly when it is a new one: a receiver that is down for
+// an hour is one line, not a hundred.
+func (w *worker) warn(m Message, wait time.Duration, e *DeliveryError) {
+	fields := []zap.Field{
+		zap.String("message_id", m.ID), zap.Int("attempt", m.Attempts), zap.Duration("retry_in", wait),
+		zap.String("reason", string(e.Reason)), zap.Error(e),
+	}
+	w.mu.Lock()
+	again := e.Reason == w.warned
+	w.warned = e.Reason
+	w.mu.Unlock()
+	if again {
+		w.log.Debug("alert delivery failed again", fields...)
+		return
+	}
+	w.log.Warn("alert delivery failed, will be repeated", fields...)
+}

@@ -1,0 +1,92 @@
+package alert
+
+import (
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+)
+
+// Notice is what is to be told about releases. It holds no token.
+type Notice struct {
+	// EventID is the same whenever the same thing is told.
+	EventID string
+	// Kind is the type of the message, such as "release.requested".
+	Kind   string
+	At     time.Time
+	Actor  string
+	Target string
+	// Request is as it is after the event; zero for one about no request.
+	Request locksteward.Request
+	Text    string // a sentence
+	// Loud cannot be silenced, muted or left out.
+	Loud bool
+}
+
+// ReleaseEvent is one event of a release, or of what holds for all releases.
+type ReleaseEvent struct {
+	EventID string    `json:"event_id"`
+	Seq     uint64    `json:"seq"`
+	At      time.Time `json:"at"`
+	Actor   string    `json:"actor"`
+	Target  string    `json:"target,omitempty"`
+	Text    string    `json:"text"`
+	// Request is absent for an event about no request.
+	Request *ReleaseRequest `json:"request,omitempty"`
+}
+
+// ReleaseRequest is a request as a receiver needs it: to say what it is about, and
+// to decide on it through the API.
+type ReleaseRequest struct {
+	ID     string `json:"id"`
+	State  string `json:"state"`
+	Act    string `json:"act"`
+	Target string `json:"target"`
+	DB     int    `json:"db"`
+	api.Key
+	Class        string         `json:"class"`
+	Dialect      string         `json:"dialect"`
+	Identity     string         `json:"identity"`
+	Findings     []string       `json:"findings"`
+	HolderAlive  bool           `json:"holder_alive,omitempty"`
+	BreakGlass   bool           `json:"break_glass,omitempty"`
+	Of           string         `json:"of,omitempty"`
+	EvidenceHash string         `json:"evidence_hash"`
+	Requester    string         `json:"requester"`
+	Reason       string         `json:"reason"`
+	Decisions    []api.Decision `json:"decisions"`
+	Outcome      string         `json:"outcome"`
+	CreatedAt    time.Time      `json:"created_at,omitzero"`
+	ExpiresAt    time.Time      `json:"expires_at,omitzero"`
+	FinishedAt   time.Time      `json:"finished_at,omitzero"`
+}
+
+func newReleaseRequest(r locksteward.Request) *ReleaseRequest {
+	if r.ID == "" {
+		return nil
+	}
+	v := api.NewRequest(r)
+	return &ReleaseRequest{
+		ID: v.ID, State: v.State, Act: v.Evidence.Act, Target: v.Evidence.Target, DB: v.Evidence.DB, Key: v.Evidence.Key,
+		Class: v.Evidence.Class, Dialect: v.Evidence.Dialect, Identity: v.Evidence.Identity, Findings: v.Evidence.Findings,
+		HolderAlive: r.Evidence.HolderAlive, BreakGlass: r.Evidence.BreakGlass, Of: v.Evidence.Of, EvidenceHash: v.EvidenceHash,
+		Requester: v.Requester, Reason: v.Reason, Decisions: v.Decisions, Outcome: v.Outcome,
+		CreatedAt: v.CreatedAt, ExpiresAt: v.ExpiresAt, FinishedAt: v.FinishedAt,
+	}
+}
+
+// tellRelease makes the message of a notice. What is told of one request keeps its
+// order, and so does what is told of no request, by kind.
+func tellRelease(to addressee, n Notice, seq uint64) (Message, error) {
+	ordering := n.Request.ID
+	if ordering == "" {
+		ordering = n.Kind
+	}
+	at := stamp(n.At)
+	return Payload{
+		Version: PayloadVersion, Type: n.Kind, Seq: seq, Timestamp: at, Loud: n.Loud,
+		Release: &ReleaseEvent{
+			EventID: n.EventID, Seq: seq, At: at, Actor: n.Actor, Target: n.Target, Text: n.Text, Request: newReleaseRequest(n.Request),
+		},
+	}.message(to, ordering, n.Target, n.EventID)
+}

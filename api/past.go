@@ -1,0 +1,26 @@
+package api
+
+import "time"
+
+// LockEvent is something that happened to a lock: a hold began or ended, or a
+// finding on it changed. It is history, not audit.
+type LockEvent struct {
+	At time.Time `json:"at"`
+	// Kind is "acquired", "renewed" (the last renewal that was seen of the hold),
+	// "released" (it ended before its expiry), "expired", "deleted" (by somebody else
+	// than its holder, before its expiry), "force-released" (by a request here),
+	// "gone" (it ended, and how is not known), "firing" or "resolved" (a finding).
+	Kind string `json:"kind"`
+	// HeldMs is how long a hold lasted that ended, at least if HeldIsMinimum.
+	HeldMs        int64  `json:"held_ms,omitempty"`
+	HeldIsMinimum bool   `json:"held_is_minimum,omitempty"`
+	Renewals      int    `json:"renewals,omitempty"`
+	TokenDigest   string `json:"token_digest,omitempty"`
+	Holder        Holder `json:"holder"`
+	// Rule, Severity and Summary are of a finding.
+	Rule     string `json:"rule,omitempty"`
+	Severity string `json:"severity,omitempty"`
+	Summary  string `json:"summary,omitempty"`
+	// RequestID is the release request that ended the hold.
+	RequestID string `json:"request_id,omitempty"`
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/locksteward/locksteward/internal/audit"
+	"github.com/locksteward/locksteward/store"
+)
+
+func auditKeygenCommand(p *program) *cobra.Command {
+	var public bool
+	c := &cobra.Command{
+		Use:   "keygen FILE",
+		Short: "Make a key that signs checkpoints, and print its public half",
+		Long: `Keygen writes a new Ed25519 key (PEM, PKCS #8) with mode 0600 for
+store.audit_key_file, and prints the public key, which 'audit verify --public-key'
+takes. Keep the public key where the agent's machine cannot write.`,
+		Example: `  locksteward audit keygen /etc/locksteward/audit.pem > audit.pub
+  locksteward audit keygen --public data/locksteward.db.audit-key > audit.pub`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if public {
+				k, err := audit.ReadPublicKey(args[0])
+				if err != nil {
+					return usagef("%w", err)
+				}
+				_, err = fmt.Fprint(p.stdout, k.PEM())
+				return err
+			}
+			k := audit.NewKey()
+			err := audit.WriteKey(args[0], k)
+			if errors.Is(err, fs.ErrExist) {
+				return usagef("%w; --public prints the public half of a key that is there", err)
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(p.stderr, "locksteward: %s is the key %s; its public half follows\n", args[0], k.Public().ID())
+			_, err = fmt.Fprint(p.stdout, k.Public().PEM())
+			return err
+		},
+	}
+	c.Flags().BoolVar(&public, "public", false, "print the public half of the key in FILE, and make none")
+	return c
+}
+
+func auditCheckpointCommand(p *program) *cobra.Command {
+	var (
+		agent  agentFlags
+		output outputFlag
+		limit  int
+		key    string
+	)
+	c := &cobra.Command{
+		Use:   "checkpoint",
+		Short: "Print checkpoints, to write them down elsewhere",
+		Long: `Checkpoint prints the newest checkpoints of an agent, one line each. Written down
+where the agent's machine cannot write, they are the anchors of 'audit verify'.
+
+With --sign-with the head of the trail is signed here, with a key that the agent does
+not have.`,
+		Example: `  locksteward audit checkpoint >> /mnt/worm/anchors
+  locksteward audit checkpoint --agent https://locks.internal --sign-with /etc/auditor.pem >> anchors`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := agent.client()
+			if err != nil {
+				return err
+			}
+			if key != "" {
+				k, err := audit.ReadKey(key)
+				if err != nil {
+					return usagef("--sign-with: %w", err)
+				}
+				s, err := client.AuditStatus(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if s.Head.Seq == 0 {
+					return errors.New("the trail has no entries yet")
+				}
+				c := audit.Sign(&k, store.Checkpoint{Seq: s.Head.Seq, Hash: s.Head.Hash}, time.Now())
+				if output.json() {
+					return writeJSON(p.stdout, audit.View(c))
+				}
+				_, err = fmt.Fprintln(p.stdout, audit.Line(c))
+				return err
+			}
+			list, err := client.AuditCheckpoints(cmd.Context(), 0, limit)
+			if err != nil {
+				return err
+			}
+			if output.json() {
+				return writeJSON(p.stdout, list)
+			}
+			for _, c := range list.Checkpoints {
+				if _, err := fmt.Fprintln(p.stdout, oneLine(c.Line)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	agent.register(c)
+	output.register(c)
+	c.Flags().IntVar(&limit, "limit", 1, "how many, the newest first")
+	c.Flags().StringVar(&key, "sign-with", "", "sign the head with the key in this file instead")
+	return c
+}

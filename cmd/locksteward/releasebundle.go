@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/apiclient"
+)
+
+func releaseBundleCommand(p *program) *cobra.Command {
+	c := group("bundle", "Free the locks of a dead host: one question, one answer",
+		releaseBundleRequestCommand(p),
+		releaseBundleShowCommand(p),
+		releaseBundleDecideCommand(p, "approve", "Approve all requests of a bundle; the agent compares and releases each on its own"),
+		releaseBundleDecideCommand(p, "deny", "Deny all requests of a bundle"),
+	)
+	c.Long = `A bundle is requests for the locks of one dead host that are decided on together.
+Its list is frozen when it is made. Each lock is compared on its own: one that
+changed since is not touched, and the others are released all the same.
+
+  locksteward release bundle request --host app-7 --reason 'node is gone, INC-9'
+  locksteward release bundle show b-…
+  locksteward release bundle approve b-… --reason 'node is gone, checked'`
+	return c
+}
+
+func releaseBundleRequestCommand(p *program) *cobra.Command {
+	var (
+		in  api.CreateBundle
+		key keyFlags
+	)
+	return talk[api.Bundle]{
+		use: "request [KEY]... --host HOST --reason REASON", short: "Ask for the release of the locks of a dead host", args: cobra.ArbitraryArgs,
+		long: `Ask for the release of the locks of a dead host. Without a KEY they are the locks
+of the target whose holder is on the host and dead, as the rules holder/dead and
+host/lost say.`,
+		reason: &in.Reason,
+		flags: func(c *cobra.Command) {
+			c.Flags().StringVar(&in.Host, "host", "", "the dead host, as the locks' holders name it")
+			c.Flags().StringVar(&key.target, "target", "", "the locks' target (needed only if the agent watches several)")
+			c.Flags().BoolVar(&key.base64, "base64", false, "KEY is base64, for a key that is not valid UTF-8 (key_b64 in JSON)")
+		},
+		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Bundle, error) {
+			if in.Host == "" {
+				return api.Bundle{}, usagef("--host is missing, name the dead host as the locks' holders do: see 'locksteward locks list'")
+			}
+			for _, arg := range args {
+				name, err := key.key(arg)
+				if err != nil {
+					return api.Bundle{}, err
+				}
+				in.Keys = append(in.Keys, api.NewKey(name))
+			}
+			var err error
+			if in.Target, err = key.oneTarget(ctx, client); err != nil {
+				return api.Bundle{}, err
+			}
+			return client.CreateBundle(ctx, in)
+		},
+		show: writeBundle,
+	}.command(p)
+}
+
+func releaseBundleShowCommand(p *program) *cobra.Command {
+	return talk[api.Bundle]{
+		use: "show ID", short: "Show a bundle with its requests", args: cobra.ExactArgs(1),
+		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Bundle, error) {
+			return client.Bundle(ctx, args[0])
+		},
+		show: writeBundle,
+	}.command(p)
+}
+
+func releaseBundleDecideCommand(p *program, verb, short string) *cobra.Command {
+	var word decideFlags
+	return talk[api.Bundle]{
+		use: verb + " ID --reason REASON", short: short, args: cobra.ExactArgs(1),
+		reason: &word.Reason,
+		flags:  func(c *cobra.Command) { word.register(c, verb) },
+		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Bundle, error) {
+			if word.EvidenceHash == "" {
+				b, err := client.Bundle(ctx, args[0])
+				if err != nil {
+					return api.Bundle{}, err
+				}
+				word.EvidenceHash = b.EvidenceHash
+			}
+			if verb == "deny" {
+				return client.DenyBundle(ctx, args[0], word.Decide)
+			}
+			return client.ApproveBundle(ctx, args[0], word.Decide)
+		},
+		show: writeBundle,
+		after: func(b api.Bundle) error {
+			var errs []error
+			for _, p := range b.Problems {
+				errs = append(errs, errors.New(p))
+			}
+			for _, r := range b.Requests {
+				errs = append(errs, outcome(verb, r))
+			}
+			return errors.Join(errs...)
+		},
+	}.command(p)
+}
+
+func writeBundle(w io.Writer, b api.Bundle) error {
+	var head strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&head, "%-10s %s\n", name+":", fmt.Sprintf(format, args...))
+	}
+	line("bundle", "%s (%d of %d open)", b.ID, b.Open, len(b.Requests))
+	line("host", "%s on %s", oneLine(b.Host), b.Target)
+	line("evidence", "%s", b.EvidenceHash)
+	warned := map[string]bool{}
+	for _, r := range b.Requests {
+		for _, text := range r.Warnings {
+			if !warned[text] {
+				line("warning", "%s", oneLine(text))
+			}
+			warned[text] = true
+		}
+	}
+	head.WriteByte('\n')
+	if _, err := io.WriteString(w, head.String()); err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, r := range b.Requests {
+		rows = append(rows, []string{r.ID, r.State, cellKey(r.Evidence.Key), r.Evidence.Dialect, r.Evidence.Identity, dash(oneLine(r.Outcome))})
+	}
+	if err := writeTable(w, []string{"ID", "STATE", "KEY", "LIBRARY", "IDENTITY", "OUTCOME"}, rows); err != nil {
+		return err
+	}
+	for _, l := range b.LeftOut {
+		name, err := l.Key.Bytes()
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "left out: %s: %s\n", locksteward.DisplayKey(name), oneLine(l.Why)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

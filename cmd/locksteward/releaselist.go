@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/apiclient"
+)
+
+// pollEvery is how often a command that waits asks the agent.
+const pollEvery = time.Second
+
+func releaseListCommand(p *program) *cobra.Command {
+	var (
+		agent  agentFlags
+		filter apiclient.RequestsQuery
+		key    keyFlags
+		of     string
+		limit  int
+		watch  bool
+		output outputFlag
+	)
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List requests, the newest first",
+		Long: `List requests, the newest first. With --watch the list is printed again whenever
+something of it changed, until Ctrl-C; as JSON it is one object for each change.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := agent.client()
+			if err != nil {
+				return err
+			}
+			if of != "" {
+				name, err := key.key(of)
+				if err != nil {
+					return err
+				}
+				filter.Key = &name
+			}
+			show := func(list api.RequestList) error {
+				if output.json() {
+					return writeJSON(p.stdout, list)
+				}
+				if len(list.Requests) == 0 {
+					_, err := fmt.Fprintln(p.stdout, "no requests")
+					return err
+				}
+				if err := writeRequests(p.stdout, list.Requests); err != nil || list.Next == "" {
+					return err
+				}
+				_, err := fmt.Fprintf(p.stderr, "locksteward: the newest %d requests; raise --limit (0 is all) or filter\n", len(list.Requests))
+				return err
+			}
+			if watch {
+				return watchRequests(cmd.Context(), client, filter, limit, p.stderr, show)
+			}
+			list, err := requestsUpTo(cmd.Context(), client, filter, limit)
+			if err != nil {
+				return err
+			}
+			return show(list)
+		},
+	}
+	agent.register(c)
+	output.register(c)
+	c.Flags().StringVar(&filter.State, "state", "", "only in this state, pending for instance; open is all that are not over")
+	c.Flags().StringVar(&filter.Target, "target", "", "only of this target")
+	c.Flags().StringVar(&filter.Class, "class", "", "only of this class")
+	c.Flags().StringVar(&filter.Requester, "requester", "", "only of this person")
+	c.Flags().StringVar(&of, "key", "", "only about this lock")
+	c.Flags().BoolVar(&key.base64, "base64", false, "--key is base64, for a key that is not valid UTF-8")
+	c.Flags().StringVar(&filter.Since, "since", "", "only made since: 24h, or a time such as 2026-03-01T12:00:00Z")
+	c.Flags().IntVar(&limit, "limit", 100, "at most this many; 0 is all")
+	c.Flags().BoolVar(&watch, "watch", false, "print the list again when it changed, until Ctrl-C")
+	return c
+}
+
+// requestsUpTo gathers pages until there are so many requests, or all for 0.
+func requestsUpTo(ctx context.Context, client *apiclient.Client, q apiclient.RequestsQuery, limit int) (api.RequestList, error) {
+	if limit < 0 {
+		return api.RequestList{}, usagef("--limit: got %d, write a number, or 0 for all", limit)
+	}
+	out := api.RequestList{Requests: []api.Request{}}
+	for {
+		q.Limit = pageSize(limit, len(out.Requests))
+		page, err := client.Requests(ctx, q)
+		if err != nil {
+			return out, err
+		}
+		out.Requests, out.Next = append(out.Requests, page.Requests...), page.Next
+		if q.Cursor = page.Next; q.Cursor == "" || limit > 0 && len(out.Requests) >= limit {
+			return out, nil
+		}
+	}
+}
+
+// pageSize is how many to ask for next, of limit in all (0: no limit) with got
+// already there.
+func pageSize(limit, got int) int {
+	const most = 1000
+	if limit == 0 {
+		return most
+	}
+	return min(most, limit-got)
+}
+
+// watchRequests shows the list whenever something of it changed, until ctx ends.
+// An agent that does not answer for a while is told of once.
+func watchRequests(ctx context.Context, client *apiclient.Client, q apiclient.RequestsQuery, limit int, stderr io.Writer,
+	show func(api.RequestList) error,
+) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	var last []api.Request
+	shown, away := false, false
+	for {
+		list, err := requestsUpTo(ctx, client, q, limit)
+		switch {
+		case err != nil && (!shown || ctx.Err() != nil):
+			return err
+		case err != nil && !away:
+			fmt.Fprintf(stderr, "locksteward: %s; asking again\n", err)
+			away = true
+		case err == nil:
+			away = false
+			if !shown || !slices.EqualFunc(last, list.Requests, sameStanding) {
+				if err := show(list); err != nil {
+					return err
+				}
+			}
+			last, shown = list.Requests, true
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// sameStanding says that nothing happened to a request.
+func sameStanding(a, b api.Request) bool {
+	return a.ID == b.ID && a.State == b.State && len(a.Decisions) == len(b.Decisions)
+}
+
+// awaitOutcome waits until a request is over and tells on the way what it waits
+// for.
+func awaitOutcome(ctx context.Context, client *apiclient.Client, stderr io.Writer, r api.Request) (api.Request, error) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	last := ""
+	for !r.Final {
+		if now := waitingFor(r); now != last {
+			fmt.Fprintf(stderr, "locksteward: %s\n", now)
+			last = now
+		}
+		select {
+		case <-ctx.Done():
+			fmt.Fprintf(stderr, "locksteward: request %s goes on; see 'locksteward release show %s'\n", r.ID, r.ID)
+			return r, ctx.Err()
+		case <-tick.C:
+		}
+		next, err := client.Request(ctx, r.ID)
+		switch {
+		case err == nil:
+			r = next
+		case ctx.Err() == nil:
+			return r, fmt.Errorf("wait for request %s, which goes on: %w", r.ID, err)
+		}
+	}
+	return r, nil
+}
+
+func waitingFor(r api.Request) string {
+	if r.State != string(locksteward.RequestPending) || r.ApprovalsNeeded == nil {
+		return fmt.Sprintf("request %s is %s", r.ID, r.State)
+	}
+	return fmt.Sprintf("request %s waits for %d of %d approvals until %s", r.ID,
+		*r.ApprovalsNeeded-r.ApprovalsGiven, *r.ApprovalsNeeded, r.ExpiresAt.Local().Format(time.DateTime))
+}
+
+// notReleased is the error for a request that is over and whose lock is as it was.
+func notReleased(r api.Request) error {
+	switch locksteward.RequestState(r.State) {
+	case locksteward.RequestReleased, locksteward.RequestAlreadyGone:
+		return nil
+	default:
+		return fmt.Errorf("request %s is %s: %s", r.ID, r.State, r.Outcome)
+	}
+}

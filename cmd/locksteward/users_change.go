@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/users"
+)
+
+// usersSwitchCommand is `users disable` or `users enable`.
+func usersSwitchCommand(p *program, disable bool) *cobra.Command {
+	var where usersFlags
+	verb, long := "enable", `Enable lets a user in again who was disabled, with the tokens and the password they
+had.`
+	if disable {
+		verb, long = "disable", `Disable keeps a user in the file who can do nothing any more: their tokens and
+password are not known, and their sessions end, at the agent's next reload.`
+	}
+	c := &cobra.Command{
+		Use: verb + " NAME", Short: map[bool]string{true: "Lock a user out", false: "Let a user in again"}[disable], Long: long,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(_ *cobra.Command, args []string) error {
+			at, err := where.find(p)
+			if err != nil {
+				return err
+			}
+			changed, err := users.SetDisabled(at.file, args[0], disable)
+			if err != nil {
+				return err
+			}
+			if !changed {
+				_, err = fmt.Fprintf(p.stdout, "%s was %sd already\n", args[0], verb)
+				return err
+			}
+			if _, err := fmt.Fprintf(p.stdout, "%s is %sd; %s\n", args[0], verb, reloadHint); err != nil {
+				return err
+			}
+			return at.warn(p)
+		},
+	}
+	where.register(c)
+	return c
+}
+
+func usersPasswdCommand(p *program) *cobra.Command {
+	var (
+		where usersFlags
+		file  string
+	)
+	c := &cobra.Command{
+		Use:   "passwd NAME",
+		Short: "Give a user a password for the pages",
+		Long: `Passwd asks twice for a password and writes its argon2id hash into the users file,
+in place of the one that was there. People sign in to the pages with it; the API
+takes tokens alone, and those stay. Sessions that were begun with the old password
+end at the agent's next reload.`,
+		Example: `  locksteward users passwd ana
+  locksteward users passwd ana --password-file /run/secrets/ana`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(_ *cobra.Command, args []string) error {
+			at, err := where.find(p)
+			if err != nil {
+				return err
+			}
+			var password locksteward.Secret
+			if file == "" {
+				password, err = askTwice(p, args[0])
+			} else if password, err = config.ReadSecret(file); err != nil {
+				err = usagef("--password-file: %w", err)
+			}
+			if err != nil {
+				return err
+			}
+			if err := users.SetPassword(at.file, args[0], password); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(p.stdout, "%s has a new password; %s\n", args[0], reloadHint)
+			return err
+		},
+	}
+	where.register(c)
+	c.Flags().StringVar(&file, "password-file", "", "file with the password on its first line")
+	return c
+}
+
+// askTwice reads a password from the terminal, without showing it.
+func askTwice(p *program, name string) (locksteward.Secret, error) {
+	if !isTerminal(os.Stdin) {
+		return "", usagef("a password is typed at a terminal, and this is none; give it as --password-file FILE")
+	}
+	var typed [2]string
+	for i, prompt := range []string{"New password of " + name + ": ", "Once more: "} {
+		fmt.Fprint(p.stderr, prompt)
+		raw, err := term.ReadPassword(int(os.Stdin.Fd()))
+		fmt.Fprintln(p.stderr)
+		if err != nil {
+			return "", fmt.Errorf("read password: %w", err)
+		}
+		typed[i] = string(raw)
+	}
+	if typed[0] != typed[1] {
+		return "", errors.New("the two passwords differ; nothing was changed")
+	}
+	return locksteward.Secret(typed[0]), nil
+}

@@ -1,0 +1,272 @@
+package console
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+)
+
+var pageFuncs = template.FuncMap{
+	"key":     showKey,
+	"inert":   inert,
+	"brief":   brief,
+	"short":   shortKey,
+	"span":    span,
+	"when":    when,
+	"millis":  func(ms int64) string { return span(time.Duration(ms) * time.Millisecond) },
+	"percent": percent,
+	"waited":  waited,
+	"holder":  holder,
+	"digest":  digest,
+	"join":    strings.Join,
+	"plural":  plural,
+	"state":   stateWords,
+	"tone":    tone,
+	"expiry":  expiry,
+	"bytes":   bytesWords,
+	"action":  actionWords,
+	"subject": subjectPath,
+	"plural64": func(n int64, one, many string) string {
+		if n == 1 {
+			return "1 " + one
+		}
+		return strconv.FormatInt(n, 10) + " " + many
+	},
+	"stamp": func(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" },
+	"args":  func(v view, x any) args { return args{v, x} },
+	"left":  func(now, t time.Time) string { return span(t.Sub(now)) },
+}
+
+// args is what a part of a page gets.
+type args struct {
+	V view
+	X any
+}
+
+// span is a duration for a person: two units at most.
+func span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', -1, 64) + "s"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm %ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh %dm", d/time.Hour, d%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	}
+}
+
+// when is a time as people think of it, with the time itself behind it.
+func when(now, t time.Time) template.HTML {
+	if t.IsZero() {
+		return `<span class="dim">not known</span>`
+	}
+	text := span(now.Sub(t)) + " ago"
+	if t.After(now) {
+		text = "in " + span(t.Sub(now))
+	}
+	t = t.UTC()
+	// Digits and letters of a layout: nothing to be escaped.
+	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `" title="` + t.Format(time.DateTime) + ` UTC">` + text + `</time>`)
+}
+
+// percent shows the share of a server's time.
+func percent(share float64) string {
+	if share >= 1 {
+		return "no limit"
+	}
+	return strconv.FormatFloat(share*100, 'f', -1, 64) + " % of a server"
+}
+
+// waited says for how long the budget made looking wait, and mostly why; "" if
+// it never did.
+func waited(b *api.Budget) string {
+	total, reason := b.Waited()
+	if reason == "" {
+		return ""
+	}
+	return "waited " + span(total) + ", mostly for " + reason
+}
+
+func holder(h locksteward.Holder) string {
+	var parts []string
+	if h.App != "" {
+		parts = append(parts, h.App)
+	}
+	if h.Host != "" {
+		parts = append(parts, "on "+h.Host)
+	}
+	if h.PID != 0 {
+		parts = append(parts, "pid "+strconv.Itoa(h.PID))
+	}
+	if len(parts) == 0 {
+		switch {
+		case h.Instance != "":
+			return "instance " + h.Instance
+		case h.Session != "":
+			return "session " + h.Session
+		}
+		return "not known"
+	}
+	return strings.Join(parts, " ")
+}
+
+// digest is the beginning of a digest: enough to compare by eye.
+func digest(text string) string {
+	_, sum, ok := strings.Cut(text, ":")
+	if !ok {
+		sum = text
+	}
+	if len(sum) > 12 {
+		sum = sum[:12] + "…"
+	}
+	return cmp.Or(inert(sum), "none")
+}
+
+// plural is "1 lock" or "2 locks".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// bytesWords is a size for a person.
+func bytesWords(n int64) string {
+	units := []string{"B", "KB", "MB", "GB", "TB"}
+	size, i := float64(n), 0
+	for size >= 1024 && i < len(units)-1 {
+		size, i = size/1024, i+1
+	}
+	return strconv.FormatFloat(math.Round(size*10)/10, 'f', -1, 64) + " " + units[i]
+}
+
+// stateWords are the states of requests in words.
+func stateWords(s locksteward.RequestState) string {
+	switch s {
+	case locksteward.RequestPending:
+		return "waits for a decision"
+	case locksteward.RequestAlreadyGone:
+		return "already gone"
+	case locksteward.RequestUnknown:
+		return "outcome unknown"
+	default:
+		return string(s)
+	}
+}
+
+// tone is how a state of a request looks.
+func tone(s locksteward.RequestState) string {
+	switch s {
+	case locksteward.RequestReleased:
+		return "good"
+	case locksteward.RequestPending, locksteward.RequestApproved, locksteward.RequestExecuting:
+		return "warning"
+	case locksteward.RequestFailed, locksteward.RequestUnknown:
+		return "critical"
+	default:
+		return "quiet"
+	}
+}
+
+// expiry is a PEXPIRETIME in words.
+func expiry(ms int64) string {
+	switch ms {
+	case locksteward.NoExpireAt:
+		return "never"
+	case 0:
+		return "not known"
+	default:
+		return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.000") + " UTC"
+	}
+}
+
+// maxShown bounds a key on a page; 64 MiB of name must not become a page.
+const maxShown = 200
+
+func showKey(key string) string {
+	text := locksteward.DisplayKey(key[:min(len(key), maxShown)])
+	if len(key) <= maxShown && len(text) <= maxShown {
+		return text
+	}
+	// What stands for a byte may be cut in two: it is told that something is missing.
+	return strings.ToValidUTF8(text[:min(len(text), maxShown)], "") + fmt.Sprintf("… (%d bytes)", len(key))
+}
+
+// shortKey is a key where it has been shown in full already.
+func shortKey(key string) string { return middle(showKey(key), 60) }
+
+// maxBrief bounds a text in a list, in bytes.
+const maxBrief = 160
+
+// brief is a text in a list: its page has all of it.
+func brief(text string) string {
+	if text = inert(text); len(text) > maxBrief {
+		text = strings.ToValidUTF8(text[:maxBrief], "") + "…"
+	}
+	return text
+}
+
+// inert takes from a text what could move or turn other text around it: control
+// and direction characters. Its markup is the template's business.
+func inert(text string) string {
+	text = strings.ToValidUTF8(text, "�")
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+			return '�'
+		}
+		return r
+	}, text)
+	if len(text) > 4*maxShown {
+		text = strings.ToValidUTF8(text[:4*maxShown], "") + "…"
+	}
+	return text
+}
+
+// maxTyped is as long as a reason may be, in bytes; what is longer was refused.
+const maxTyped = 2000
+
+// inertTyped is what somebody typed, to be typed on: line breaks stay.
+func inertTyped(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	if len(text) > maxTyped {
+		text = strings.ToValidUTF8(text[:maxTyped], "")
+	}
+	return text
+}
+
+// maxLinked is the longest key in bytes that has a page: an address has to be
+// short, and so has a page of fifty of them.
+const maxLinked = 300
+
+// keyParameter is how an address or a form names a key: as it is, or encoded if it
+// is no clean text.
+func keyParameter(key string) (name, value string) {
+	if !utf8.ValidString(key) || key != inert(key) {
+		return "key_b64", base64.StdEncoding.EncodeToString([]byte(key))
+	}
+	return "key", key
+}

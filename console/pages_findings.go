@@ -1,0 +1,157 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/users"
+)
+
+// pageList is how many findings the page of findings shows.
+const pageList = 20
+
+// findingsData is a list of findings with its filter, or one of them.
+type findingsData struct {
+	Severities, Statuses, Rules, Classes, Targets pick
+	Filtered                                      bool
+	Rows                                          []findingRow
+	Pager                                         pager
+	NoTargets, Unseen                             bool
+}
+
+// findings answers GET /findings, the worst first.
+func (s *Server) findings(w http.ResponseWriter, r *http.Request, who users.User) error {
+	q := pageQuery(r, "target", "class", "rule", "severity", "status", "cursor")
+	severity := q.oneOf("severity", "critical", "warning", "info")
+	status := q.oneOf("status", "firing", "pending")
+	var after findingCursor
+	behind := q.cursor(&after)
+	if err := q.err(); err != nil {
+		return err
+	}
+	all := s.deps.Findings.Findings()
+	sortFindings(all)
+	var data findingsData
+	data.choices(s, q, all)
+	data.Filtered = q.text("target")+q.text("class")+q.text("rule")+severity+status != ""
+	list := slices.DeleteFunc(all, func(f locksteward.Finding) bool {
+		return differs(q.text("target"), f.Target) || differs(q.text("class"), f.Class) || differs(q.text("rule"), f.Rule) ||
+			differs(severity, f.Severity.String()) || differs(status, string(f.Status))
+	})
+	total := len(list)
+	v := s.view(r, who, shown{})
+	if behind {
+		last := after.finding()
+		list = slices.DeleteFunc(list, func(f locksteward.Finding) bool { return bySight(f, last) <= 0 })
+		data.Pager.Before, data.Pager.BeforeName = v.With("cursor", ""), "Worst first"
+	}
+	if len(list) > pageList {
+		data.Pager.After, data.Pager.AfterName = v.With("cursor", encodeCursor(findingCursorOf(list[pageList-1]))), "Next"
+		list = list[:pageList]
+	}
+	if total > 0 {
+		data.Pager.Shows = plural(len(list), "finding")
+		if total > len(list) {
+			data.Pager.Shows = plural(len(list), "finding") + " of " + plural(total, "finding")[:len(plural(total, "finding"))-len(" findings")]
+		}
+	}
+	data.Rows = s.explained(list)
+	targets := s.deps.Targets.Targets()
+	data.NoTargets = len(targets) == 0
+	for _, t := range targets {
+		if !t.Up || t.LastSweep == nil || !t.LastSweep.Complete {
+			data.Unseen = true
+		}
+	}
+	return s.show(w, r, who, shown{name: "findings", section: "/findings", title: "Findings", data: data})
+}
+
+// explained says of findings what is told in their place.
+func (s *Server) explained(list []locksteward.Finding) []findingRow {
+	first := map[string]locksteward.Finding{}
+	for _, f := range s.deps.Findings.Findings() {
+		if told(f) {
+			first[f.Fingerprint()] = f
+		}
+	}
+	out := make([]findingRow, 0, len(list))
+	for _, f := range list {
+		row := findingRow{Finding: f}
+		if f.InhibitedBy != "" {
+			row.By = toldBy(first, f.InhibitedBy)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+func (d *findingsData) choices(s *Server, q *query, all []locksteward.Finding) {
+	d.Severities = pick{Label: "Severity", Name: "severity", All: "any severity"}
+	for _, name := range []string{"critical", "warning", "info"} {
+		d.Severities.add(name, name, q.text("severity"))
+	}
+	d.Statuses = pick{Label: "Status", Name: "status", All: "firing and pending"}
+	for _, name := range []string{"firing", "pending"} {
+		d.Statuses.add(name, name, q.text("status"))
+	}
+	d.Rules = pick{Label: "Rule", Name: "rule", All: "all rules"}
+	var rules []string
+	for _, f := range all {
+		rules = append(rules, f.Rule)
+	}
+	slices.Sort(rules)
+	for _, rule := range slices.Compact(rules) {
+		d.Rules.add(rule, rule, q.text("rule"))
+	}
+	d.Rules.keep(q.text("rule"))
+	d.Classes = pick{Label: "Class", Name: "class", All: "all classes"}
+	for _, c := range s.deps.Targets.Classes() {
+		d.Classes.add(c.Class, c.Class, q.text("class"))
+	}
+	d.Classes.keep(q.text("class"))
+	d.Targets = pick{Label: "Target", Name: "target", All: "all targets"}
+	for _, t := range s.deps.Targets.Targets() {
+		d.Targets.add(t.Name, t.Name, q.text("target"))
+	}
+	d.Targets.keep(q.text("target"))
+}
+
+// findingData is one finding, or what is known of one that is over.
+type findingData struct {
+	Fingerprint string
+	Row         *findingRow
+	Resolved    *locksteward.Finding
+	Host        string // that its locks can be asked for together
+}
+
+// finding answers GET /findings/{fingerprint}: where alerts lead to.
+func (s *Server) finding(w http.ResponseWriter, r *http.Request, who users.User) error {
+	if err := pageQuery(r).err(); err != nil {
+		return err
+	}
+	data := findingData{Fingerprint: r.PathValue("fingerprint")}
+	page := shown{name: "finding", section: "/findings", title: "Finding", data: &data}
+	for _, f := range s.deps.Findings.Findings() {
+		if f.Fingerprint() == data.Fingerprint {
+			data.Row = &s.explained([]locksteward.Finding{f})[0]
+			page.title = f.Rule + " on " + showKey(f.Key)
+			if f.Key == "" {
+				page.title = f.Rule + " on " + f.Target
+			}
+			if f.Rule == ruleHostLost {
+				data.Host = f.Subject
+			}
+		}
+	}
+	if data.Row == nil {
+		page.status = http.StatusNotFound
+		if f, ok := s.deps.Guide.Resolved(data.Fingerprint); ok {
+			data.Resolved, page.status, page.title = &f, 0, f.Rule+" resolved"
+		}
+	}
+	return s.show(w, r, who, page)
+}
+
+// ruleHostLost is the rule whose findings are about all locks of one host.
+const ruleHostLost = "host/lost"

@@ -1,0 +1,227 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/users"
+)
+
+// pageLocks is how many locks a page lists: with the longest names that have a
+// page it stays within 100 KB.
+const pageLocks = 50
+
+// locksData is a list of locks with its filter.
+type locksData struct {
+	Targets, Classes, Dialects, States, Sorts pick
+	Text                                      string
+	Filtered                                  bool
+	Rows                                      []lockRow
+	Total                                     int
+	Pager                                     pager
+	Down, Blind                               []api.Target
+	NoTargets                                 bool
+}
+
+// pick is a choice of one.
+type pick struct {
+	Label, Name, All string
+	Options          []option
+}
+
+type option struct {
+	Value, Name string
+	Chosen      bool
+}
+
+// add appends a choice; a value that is chosen and not offered is still shown.
+func (p *pick) add(value, name, chosen string) {
+	p.Options = append(p.Options, option{value, name, value == chosen && value != ""})
+}
+
+func (p *pick) keep(chosen string) {
+	for _, o := range p.Options {
+		if o.Value == chosen {
+			return
+		}
+	}
+	if chosen != "" {
+		p.add(chosen, chosen, chosen)
+	}
+}
+
+// pager leads through a list; links that are "" are not there.
+type pager struct {
+	Before, BeforeName string
+	After, AfterName   string
+	Shows              string
+}
+
+// lockRow is a lock in a list.
+type lockRow struct {
+	Target, Key, Class, Library string
+	DB                          int
+	ManyTargets                 bool
+	Mode                        string
+	Acquired                    time.Time // as the value says
+	Doubt                       string    // why the age does not count it
+	TTL, Age                    string
+	NoTTL                       bool
+	Holder                      string
+	Waiters                     string
+	Findings                    []string
+	State, Tone                 string
+}
+
+func lockRows(list []LockRow, manyTargets bool) []lockRow {
+	out := make([]lockRow, 0, len(list))
+	for _, l := range list {
+		row := lockRow{
+			Target: l.Target, DB: l.DB, Key: l.Key, Class: l.Class, Library: l.Dialect, Mode: l.Mode, ManyTargets: manyTargets,
+			NoTTL: l.TTL == locksteward.NoExpiry, TTL: span(l.TTL), Age: ageWords(l.Lock), Holder: holder(l.Holder), Waiters: "not known",
+			Acquired: l.Acquired, Findings: l.Rules, State: "clear", Tone: "good",
+		}
+		if l.Waiters >= 0 {
+			row.Waiters = strconv.Itoa(l.Waiters)
+		}
+		_, row.Doubt = l.WrittenAge()
+		switch {
+		case l.State == locksteward.StatusFiring:
+			row.State, row.Tone = "firing", "firing"
+		case l.State == locksteward.StatusPending:
+			row.State, row.Tone = "pending", "pending"
+		case l.Kind == locksteward.KindCandidate:
+			row.State, row.Tone = "candidate", "quiet"
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// ageWords says for how long a lock has been held, as far as it is known.
+func ageWords(l locksteward.Lock) string {
+	age, basis, minimum := l.Age()
+	switch {
+	case basis == locksteward.AgeNone:
+		return "not known"
+	case minimum:
+		return "≥ " + span(age)
+	default:
+		return span(age)
+	}
+}
+
+// locks answers GET /locks.
+func (s *Server) locks(w http.ResponseWriter, r *http.Request, who users.User) error {
+	q := pageQuery(r, "target", "class", "dialect", "state", "sort", "q", "cursor")
+	filter := LockFilter{
+		Target: q.text("target"), Class: q.text("class"), Dialect: q.text("dialect"), State: q.oneOf("state", "firing", "pending", "clear", "no-ttl"),
+		Text: q.text("q"), Sort: q.oneOf("sort", "key", "age", "ttl"), Limit: pageLocks,
+	}
+	if filter.Sort == "" {
+		filter.Sort = "age"
+	}
+	filter.After = q.lockPosition(filter.Sort)
+	if err := q.err(); err != nil {
+		return err
+	}
+	page, err := s.deps.Locks.ListLocks(filter)
+	if err != nil {
+		return fmt.Errorf("list locks: %w", err)
+	}
+	targets := s.deps.Targets.Targets()
+	data := locksData{
+		Rows: lockRows(page.Rows, len(targets) > 1), Total: page.Total, Text: inertTyped(filter.Text), NoTargets: len(targets) == 0,
+		Filtered: filter.Target+filter.Class+filter.Dialect+filter.State+filter.Text != "",
+	}
+	data.choices(filter, targets, s.deps.Targets.Classes(), page.Rows)
+	v := s.view(r, who, shown{})
+	if filter.After != nil {
+		data.Pager.Before, data.Pager.BeforeName = v.With("cursor", ""), "First page"
+	}
+	if page.Next != nil {
+		data.Pager.After, data.Pager.AfterName = v.With("cursor", lockCursorOf(filter.Sort, page.Next)), "Next "+strconv.Itoa(pageLocks)
+	}
+	data.Pager.Shows = fmt.Sprintf("%d of %s", len(page.Rows), plural(page.Total, "lock"))
+	for _, t := range targets {
+		switch {
+		case !t.Up:
+			data.Down = append(data.Down, t)
+		case t.LastSweep == nil || !t.LastSweep.Complete:
+			data.Blind = append(data.Blind, t)
+		}
+	}
+	return s.show(w, r, who, shown{name: "locks", section: "/locks", title: "Locks", data: data})
+}
+
+// choices are what the filter offers: what is configured, and of libraries those
+// on the page.
+func (d *locksData) choices(f LockFilter, targets []api.Target, classes []api.Class, rows []LockRow) {
+	d.Targets = pick{Label: "Target", Name: "target", All: "all targets"}
+	for _, t := range targets {
+		d.Targets.add(t.Name, t.Name, f.Target)
+	}
+	d.Targets.keep(f.Target)
+	d.Classes = pick{Label: "Class", Name: "class", All: "all classes"}
+	for _, c := range classes {
+		d.Classes.add(c.Class, c.Class, f.Class)
+	}
+	d.Classes.keep(f.Class)
+	d.Dialects = pick{Label: "Library", Name: "dialect", All: "all libraries"}
+	seen := map[string]bool{}
+	for _, l := range rows {
+		if !seen[l.Dialect] {
+			seen[l.Dialect] = true
+			d.Dialects.add(l.Dialect, l.Dialect, f.Dialect)
+		}
+	}
+	d.Dialects.keep(f.Dialect)
+	d.States = pick{Label: "State", Name: "state", All: "any state"}
+	for _, o := range [][2]string{{"firing", "firing"}, {"pending", "pending"}, {"clear", "clear"}, {"no-ttl", "without TTL"}} {
+		d.States.add(o[0], o[1], f.State)
+	}
+	d.Sorts = pick{Label: "First", Name: "sort", All: "held longest"}
+	for _, o := range [][2]string{{"ttl", "expires next"}, {"key", "by name"}} {
+		d.Sorts.add(o[0], o[1], f.Sort)
+	}
+}
+
+// askedLock is the lock that an address or a form names.
+type askedLock struct {
+	target string
+	db     int
+	key    string
+}
+
+// lockOf reads which lock is meant from the parameters target, db and key or
+// key_b64.
+func (s *Server) lockOf(q *query) (askedLock, error) {
+	out := askedLock{target: q.text("target")}
+	if out.target == "" {
+		q.bad("target: is missing: use the name of a target")
+	}
+	var err error
+	if out.key, err = (api.Key{Key: q.text("key"), KeyB64: q.text("key_b64")}).Bytes(); err != nil {
+		q.bad("%w", err)
+	}
+	if !q.values.Has("key") && !q.values.Has("key_b64") {
+		q.bad("key: is missing: give key or key_b64")
+	}
+	var db *int
+	if q.text("db") != "" {
+		db = new(q.number("db", 0, 0, 1<<31-1))
+	}
+	if err := q.err(); err != nil {
+		return out, err
+	}
+	out.db, err = s.database(out.target, db)
+	return out, err
+}
+
+// notFound says that err is that something is not there.
+func notFound(err error) bool { return errors.Is(err, locksteward.ErrNotFound) }

@@ -1,0 +1,223 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/users"
+)
+
+// Bounds of the page: it stays within 100 KB, the others have the rest.
+const (
+	pageFindings = 15
+	pageOldest   = 10
+	pageWaiting  = 10
+)
+
+// overviewData is what needs a person now.
+type overviewData struct {
+	Stops    *api.Stops
+	Findings []findingRow // what people are told of
+	// Explained are what is inhibited by these.
+	Explained []findingRow
+	Told      int // findings that people are told of
+	Critical  int
+	MoreNow   int
+	// Elsewhere counts findings that are pending or for information.
+	Elsewhere int
+	Waiting   []requestRow
+	Targets   []api.Target
+	Down      []api.Target
+	Blind     []api.Target // up, without a complete sweep
+	Oldest    []lockRow
+	AllLocks  int
+	NoTTL     int
+}
+
+// Seen is how many targets are up and were read in full.
+func (d overviewData) Seen() int { return len(d.Targets) - len(d.Down) - len(d.Blind) }
+
+// Quiet says that nothing needs a person and that this can be known.
+func (d overviewData) Quiet() bool {
+	return len(d.Findings)+len(d.Explained) == 0 && len(d.Down) == 0 && len(d.Blind) == 0 && len(d.Targets) > 0
+}
+
+// findingRow is a finding; By says what is told in its place, "" if it is told
+// itself.
+type findingRow struct {
+	locksteward.Finding
+	By string
+}
+
+// overview answers GET /.
+func (s *Server) overview(w http.ResponseWriter, r *http.Request, who users.User) error {
+	if err := pageQuery(r).err(); err != nil {
+		return err
+	}
+	var data overviewData
+	findings := s.deps.Findings.Findings()
+	sortFindings(findings)
+	data.now(findings)
+	data.health(s.deps.Targets.Targets())
+	oldest, err := s.deps.Locks.ListLocks(LockFilter{Sort: "age", Limit: pageOldest})
+	if err != nil {
+		return fmt.Errorf("list locks: %w", err)
+	}
+	data.Oldest, data.AllLocks = lockRows(oldest.Rows, len(data.Targets) > 1), oldest.Total
+	endless, err := s.deps.Locks.ListLocks(LockFilter{State: "no-ttl", Limit: 1})
+	if err != nil {
+		return fmt.Errorf("list locks: %w", err)
+	}
+	data.NoTTL = endless.Total
+	if data.Waiting, err = s.waiting(r); err != nil {
+		return err
+	}
+	stops := s.deps.Stops.Stops()
+	data.Stops = &stops
+	return s.show(w, r, who, shown{name: "overview", section: "/", title: "Overview", data: data})
+}
+
+// waiting are the requests that wait for a decision, the first to expire first,
+// one for each bundle.
+func (s *Server) waiting(r *http.Request) ([]requestRow, error) {
+	list, err := s.deps.Requests.List(r.Context(), RequestFilter{States: []locksteward.RequestState{locksteward.RequestPending}, Limit: countMost})
+	if err != nil {
+		return nil, fmt.Errorf("list requests: %w", err)
+	}
+	rows := requestRows(list)
+	bundles := map[string]int{} // index in out
+	var out []requestRow
+	for i := len(rows) - 1; i >= 0; i-- { // the oldest first: they expire first
+		row := rows[i]
+		if at, ok := bundles[row.Bundle]; ok && row.Bundle != "" {
+			out[at].More++
+			continue
+		}
+		if row.Bundle != "" {
+			bundles[row.Bundle] = len(out)
+			row.Address = "/bundles/" + row.Bundle
+		}
+		out = append(out, row)
+	}
+	return out[:min(len(out), pageWaiting)], nil
+}
+
+// now picks what needs a person: first what people are told of, then what that
+// explains.
+func (d *overviewData) now(findings []locksteward.Finding) {
+	rows := findingRows(findings)
+	for _, row := range rows {
+		switch {
+		case row.Status != locksteward.StatusFiring || row.Severity < locksteward.SeverityWarning:
+			d.Elsewhere++
+			continue
+		case told(row.Finding):
+			d.Told++
+			if row.Severity == locksteward.SeverityCritical {
+				d.Critical++
+			}
+		}
+		list := &d.Findings
+		if row.InhibitedBy != "" {
+			list = &d.Explained
+		}
+		if len(d.Findings)+len(d.Explained) == pageFindings {
+			d.MoreNow++
+			continue
+		}
+		*list = append(*list, row)
+	}
+}
+
+// findingRows puts what people are told of first, and says of the rest what is
+// told in its place.
+func findingRows(findings []locksteward.Finding) []findingRow {
+	first := map[string]locksteward.Finding{}
+	var out, explained []findingRow
+	for _, f := range findings {
+		if f.InhibitedBy == "" {
+			if told(f) {
+				first[f.Fingerprint()] = f
+			}
+			out = append(out, findingRow{Finding: f})
+			continue
+		}
+		explained = append(explained, findingRow{Finding: f})
+	}
+	for _, row := range explained {
+		row.By = toldBy(first, row.InhibitedBy)
+		out = append(out, row)
+	}
+	return out
+}
+
+// toldBy names the finding that is told in place of another one.
+func toldBy(first map[string]locksteward.Finding, fingerprint string) string {
+	f, ok := first[fingerprint]
+	switch {
+	case !ok:
+		return "finding " + fingerprint
+	case f.Key != "":
+		return f.Rule + " on " + showKey(f.Key)
+	case f.Subject != "":
+		return f.Rule + " of " + f.Subject
+	default:
+		return f.Rule
+	}
+}
+
+func (d *overviewData) health(targets []api.Target) {
+	d.Targets = targets
+	for _, t := range targets {
+		switch {
+		case !t.Up:
+			d.Down = append(d.Down, t)
+		case t.LastSweep == nil || !t.LastSweep.Complete:
+			d.Blind = append(d.Blind, t)
+		}
+	}
+}
+
+// requestRow is a request in a list.
+type requestRow struct {
+	locksteward.Request
+	Address string // of its page
+	Bundle  string // id of the bundle it belongs to; "" for none
+	More    int    // others of its bundle that it stands for
+	What    string // what it asks for
+	Open    bool
+	Said    string
+}
+
+func requestRows(list []locksteward.Request) []requestRow {
+	out := make([]requestRow, 0, len(list))
+	for _, req := range list {
+		row := requestRow{
+			Request: req, Address: "/requests/" + req.ID, Open: !req.State.Final(), Said: said(req), What: req.Evidence.Act.String(),
+		}
+		if req.Evidence.Bundle > 0 {
+			row.Bundle, _, _ = strings.Cut(req.ID, ".")
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// said sums up a request's decisions.
+func said(r locksteward.Request) string {
+	if r.Outcome != "" {
+		return r.Outcome
+	}
+	var out []string
+	for _, d := range r.Decisions {
+		verb := "denied"
+		if d.Approve {
+			verb = "approved"
+		}
+		out = append(out, verb+" by "+d.By)
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/console"
+	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+// Standing says what still is to be decided on a request.
+func (r requests) Standing(req locksteward.Request) console.Standing {
+	s := r.service.Standing(req)
+	return console.Standing{ApprovalsNeeded: s.Approvals, DenialsNeeded: s.Denials, Warnings: s.Warnings}
+}
+
+// view is a request as the API shows it.
+func (r requests) view(req locksteward.Request) api.Request {
+	out, s := api.NewRequest(req), r.service.Standing(req)
+	if s.Approvals > 0 {
+		out.ApprovalsNeeded, out.DenialsNeeded = &s.Approvals, &s.Denials
+	}
+	out.Warnings = append(out.Warnings, s.Warnings...)
+	return out
+}
+
+func (r requests) BreakGlass(ctx context.Context, actor console.Actor, in console.ReleaseInput, w console.Word) (locksteward.Request, error) {
+	if err := r.ownDB(in); err != nil {
+		return locksteward.Request{}, err
+	}
+	req, err := r.service.BreakGlass(ctx, person(actor), input(in), word(w))
+	return req, stored(err)
+}
+
+func (r requests) Bundle(ctx context.Context, id string) (console.Bundle, error) {
+	b, err := r.service.GetBundle(ctx, id)
+	return bundle(b), stored(err)
+}
+
+func (r requests) RequestBundle(ctx context.Context, actor console.Actor, in console.BundleInput) (console.Bundle, error) {
+	keys, more := in.Keys, []api.LeftOut(nil)
+	if keys == nil {
+		var err error
+		if keys, more, err = r.agent.deadOn(in.Target, in.Host); err != nil {
+			return console.Bundle{}, err
+		}
+	}
+	b, err := r.service.RequestBundle(ctx, person(actor), release.BundleInput{Target: in.Target, Host: in.Host, Keys: keys, Reason: in.Reason})
+	if err != nil {
+		return console.Bundle{}, stored(err)
+	}
+	out := bundle(b)
+	out.LeftOut = append(out.LeftOut, more...)
+	return out, nil
+}
+
+func (r requests) ApproveBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
+	b, err := r.service.ApproveBundle(ctx, person(actor), id, word(w))
+	return bundle(b), stored(err)
+}
+
+func (r requests) DenyBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
+	b, err := r.service.DenyBundle(ctx, person(actor), id, word(w))
+	return bundle(b), stored(err)
+}
+
+func bundle(b release.Bundle) console.Bundle {
+	out := console.Bundle{ID: b.ID, Hash: b.Hash, Requests: b.Requests}
+	for key, why := range b.LeftOut {
+		out.LeftOut = append(out.LeftOut, api.NewLeftOut(key, why))
+	}
+	slices.SortFunc(out.LeftOut, func(x, y api.LeftOut) int {
+		return cmp.Or(strings.Compare(x.Key.Key, y.Key.Key), strings.Compare(x.KeyB64, y.KeyB64))
+	})
+	return out
+}
+
+// deadOn picks the locks whose holder is on a host and dead: holder/dead fires on
+// them, or the host is lost (host/lost) and they are stale. The longest held come
+// first; what is more than a bundle may have is left out, with why.
+func (a *Agent) deadOn(target, host string) (keys []string, more []api.LeftOut, err error) {
+	w, err := a.watched(target)
+	if err != nil {
+		return nil, nil, err
+	}
+	if host == "" {
+		return nil, nil, fmt.Errorf("%w: host is missing: write the host that is dead, as its locks' holders name it", locksteward.ErrInvalid)
+	}
+	lost := false
+	for _, f := range a.engine.FindingsFor(target, w.target.DB, "") {
+		lost = lost || f.Rule == rules.HostLost && f.Subject == host && f.Status == locksteward.StatusFiring
+	}
+	page := w.scanner.Table().Page(scanner.Query{Holder: host, Order: scanner.ByAge, Limit: max(1, w.scanner.Table().Len())})
+	held := 0
+	for _, l := range page.Locks {
+		if l.Holder.Host != host {
+			continue
+		}
+		held++
+		if !a.deadHolder(l) && (!lost || !rules.Stale(l)) {
+			continue
+		}
+		if len(keys) == release.MaxBundle {
+			more = append(more, api.NewLeftOut(l.Key, fmt.Errorf("a bundle has at most %d locks: ask for another one once this is decided", release.MaxBundle)))
+			continue
+		}
+		keys = append(keys, l.Key)
+	}
+	switch {
+	case held == 0:
+		return nil, nil, fmt.Errorf("%w: no lock of target %q is held on host %q; see the holders in locksteward locks list", locksteward.ErrNotFound, target, host)
+	case len(keys) == 0:
+		return nil, nil, fmt.Errorf("%w: none of the %d locks held on host %q looks dead (neither holder/dead nor host/lost fires); name the locks by their keys if you know better",
+			locksteward.ErrRefused, held, host)
+	}
+	return keys, more, nil
+}
+
+// deadHolder says that holder/dead fires on a lock.
+func (a *Agent) deadHolder(l locksteward.Lock) bool {
+	return slices.ContainsFunc(a.engine.FindingsFor(l.Target, l.DB, l.Key), func(f locksteward.Finding) bool {
+		return f.Rule == rules.HolderDead && f.Status == locksteward.StatusFiring
+	})
+}
+
+// stops is what keeps releases from happening, as the console knows it.
+type stops struct{ service *release.Service }
+
+func (s stops) Stops() api.Stops {
+	now := s.service.Halt()
+	return api.Stops{
+		Stopped: now.Killed || now.KillSwitch || now.Unknown,
+		KillSwitch: api.KillSwitch{
+			On: now.Killed, By: now.KilledBy, Since: api.Time(now.KilledAt), Reason: now.KilledWhy,
+			Configured: now.KillSwitch, Unknown: now.Unknown,
+		},
+		Frozen: !now.FrozenUntil.IsZero() || now.Window != "",
+		Freeze: api.Freeze{Until: api.Time(now.FrozenUntil), By: now.FrozenBy, Reason: now.FrozenWhy, Configured: now.Window},
+	}
+}
+
+func (s stops) SetKillSwitch(ctx context.Context, actor console.Actor, on bool, reason string) error {
+	return stored(s.service.SetKillSwitch(ctx, person(actor), on, reason))
+}
+
+func (s stops) SetFreeze(ctx context.Context, actor console.Actor, until time.Time, reason string) error {
+	return stored(s.service.SetFreeze(ctx, person(actor), until, reason))
+}

@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/locksteward/locksteward/store"
+)
+
+// What the store does not take waits, as much as is allowed; the rest is counted, and
+// nobody who tells something waits.
+func TestDiaryIsBounded(t *testing.T) {
+	t.Parallel()
+	path := "sqlite:" + filepath.Join(t.TempDir(), "store.db")
+	st, err := store.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zap.InfoLevel)
+	d := newDiary(zap.New(core), st)
+	began := time.Now()
+	for i := range diaryQueue + 5000 {
+		d.note(fmt.Sprint("t", i/12_000), store.LockEvent{Key: fmt.Sprint("lock:", i), At: began, Kind: kindReleased, Event: "{}"})
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %s", took)
+	}
+	for range 2 {
+		if d.flush(t.Context()) {
+			t.Error("there is more to write to a store that is closed")
+		}
+	}
+	if n := logs.FilterMessageSnippet("more came than is written").All(); len(n) != 1 || n[0].ContextMap()["events"] != int64(5000) {
+		t.Errorf("%+v", n)
+	}
+	if n := logs.FilterMessageSnippet("it is tried again").Len(); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	again, err := store.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	d.store = again
+	for d.flush(t.Context()) {
+	}
+	d.note("t8", store.LockEvent{Key: "last", Kind: kindGone, Event: "{}"})
+	d.start(t.Context())
+	d.stop(t.Context())
+	if got, err := again.LockEvents(t.Context(), "t8", 0, "last", 10); err != nil || len(got) != 1 {
+		t.Errorf("what came last: %+v, %v", got, err)
+	}
+	if logs.FilterMessageSnippet("is written again").Len() != 1 || len(d.queue) != 0 {
+		t.Errorf("%d events wait", len(d.queue))
+	}
+	for i, want := range map[int]int{0: 1, diaryQueue - 1: 1, diaryQueue: 0} {
+		got, err := again.LockEvents(t.Context(), fmt.Sprint("t", i/12_000), 0, fmt.Sprint("lock:", i), 10)
+		if err != nil || len(got) != want {
+			t.Errorf("lock:%d: %+v, %v", i, got, err)
+		}
+	}
+	d.note("t9", store.LockEvent{Key: "after", Kind: kindGone, Event: "{}"}) // nobody writes any more: no panic
+}

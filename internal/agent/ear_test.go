@@ -1,0 +1,199 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward/alert"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/users"
+)
+
+// ear is a webhook receiver on loopback that can be away, and answers as a test
+// says.
+type ear struct {
+	t    *testing.T
+	addr string
+	url  string
+
+	mu     sync.Mutex
+	server *httptest.Server
+	answer func(n int, w http.ResponseWriter, r *http.Request)
+	calls  int
+	all    []heard
+}
+
+// heard is one request that came in full.
+type heard struct {
+	id string
+	at time.Time
+	alert.Payload
+	body string
+}
+
+// finding is the key and status of a message about one.
+func (h heard) finding() string {
+	if len(h.Findings) == 0 {
+		return h.Type
+	}
+	return h.Findings[0].Key.Key + " " + h.Status
+}
+
+func newEar(t *testing.T) *ear {
+	t.Helper()
+	e := &ear{t: t}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.addr = l.Addr().String()
+	e.url = "http://" + e.addr + "/hook"
+	e.serve(l)
+	t.Cleanup(e.down)
+	return e
+}
+
+func (e *ear) serve(l net.Listener) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(e.take))
+	_ = server.Listener.Close()
+	server.Listener = l
+	server.Start()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.server = server
+}
+
+func (e *ear) take(w http.ResponseWriter, r *http.Request) {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the agent was killed
+	}
+	h := heard{id: r.Header.Get(alert.HeaderID), at: time.Now(), body: string(raw)}
+	if err := json.Unmarshal(raw, &h.Payload); err != nil || h.id != h.ID {
+		e.t.Errorf("message %q: %v: %s", h.id, err, raw)
+	}
+	e.mu.Lock()
+	e.calls++
+	e.all = append(e.all, h)
+	n, answer := e.calls, e.answer
+	e.mu.Unlock()
+	if answer != nil {
+		answer(n, w, r)
+	}
+}
+
+// down makes connections be refused.
+func (e *ear) down() {
+	e.mu.Lock()
+	server := e.server
+	e.server = nil
+	e.mu.Unlock()
+	if server != nil {
+		server.CloseClientConnections()
+		server.Close()
+	}
+}
+
+// up takes connections again, where it did before.
+func (e *ear) up() {
+	e.t.Helper()
+	var l net.Listener
+	testredis.Eventually(e.t, within, func() (ok bool) {
+		var err error
+		l, err = net.Listen("tcp", e.addr)
+		return err == nil
+	}, "the port of the receiver is taken")
+	e.serve(l)
+}
+
+// says changes the answer; nil is 200.
+func (e *ear) says(answer func(n int, w http.ResponseWriter, r *http.Request)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.answer = answer
+}
+
+func status(code int) func(int, http.ResponseWriter, *http.Request) {
+	return func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+// got are the requests so far.
+func (e *ear) got() []heard {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]heard(nil), e.all...)
+}
+
+// await waits until n requests came, and returns them.
+func (e *ear) await(n int) []heard {
+	e.t.Helper()
+	testredis.Eventually(e.t, within, func() bool { return len(e.got()) >= n }, "messages do not come")
+	return e.got()
+}
+
+// of are the messages of a type, "" for those about findings.
+func (e *ear) of(kind string) []heard {
+	var out []heard
+	for _, h := range e.got() {
+		if h.Type == kind || kind == "" && len(h.Findings) > 0 {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func (e *ear) awaitOf(kind string) heard {
+	e.t.Helper()
+	testredis.Eventually(e.t, within, func() bool { return len(e.of(kind)) > 0 }, "nobody tells "+kind)
+	return e.of(kind)[0]
+}
+
+// receivers is the configuration of webhooks by name.
+func receivers(pairs ...string) string {
+	text := "\nalert:\n  drain_timeout: 500ms\n  receivers:\n"
+	for i := 0; i < len(pairs); i += 2 {
+		text += "    - {name: " + pairs[i] + ", webhook: {url: '" + pairs[i+1] + "', allow_private: true, timeout: 1s}}\n"
+	}
+	return text
+}
+
+// person adds a user and returns their client.
+func (b *bed) person(name string, roles ...users.Role) *apiclient.Client {
+	b.t.Helper()
+	token, err := users.Add(filepath.Join(b.dir, "users.yaml"), name, roles)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.tokens[name] = token
+	// It takes a moment until the agent runs.
+	testredis.Eventually(b.t, within, func() bool { return b.agent.Reload(b.t.Context()) == nil }, "the users are not read again")
+	return b.client(token)
+}
+
+// deliveries are the messages to a receiver, the oldest first.
+func (b *bed) deliveries(receiver string) []api.Delivery {
+	b.t.Helper()
+	list, err := b.ana.Deliveries(b.t.Context(), apiclient.DeliveriesQuery{Receiver: receiver, Limit: 1000})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var out []api.Delivery
+	for _, d := range list.Deliveries {
+		out = append([]api.Delivery{d}, out...)
+	}
+	return out
+}
+
+// ask is a release of a key.
+func ask(key string) api.CreateRequest {
+	return api.CreateRequest{Target: "main", Key: api.NewKey(key), Reason: "INC-7"}
+}

@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/store"
+)
+
+// marksKept bounds how many locks of no configured class are remembered because
+// there was a finding on them, restoredKept of how many holds it is told after a
+// restart that they are gone.
+const (
+	marksKept    = 10_000
+	restoredKept = 50_000
+)
+
+// memories is what a target knows of the locks of which history is kept. The
+// caller of its methods holds watched.mu.
+type memories struct {
+	// marked are the locks of no configured class that had a finding.
+	marked map[scanner.HistoryKey]bool
+	// restored are the holds from before a restart that nobody met yet.
+	restored map[scanner.HistoryKey]scanner.HistoryRow
+}
+
+// remembered begins with the holds from before a restart, those of configured
+// classes first.
+func remembered(rows []scanner.HistoryRow, classes *class.Set) memories {
+	m := memories{marked: map[scanner.HistoryKey]bool{}, restored: map[scanner.HistoryKey]scanner.HistoryRow{}}
+	for _, configured := range []bool{true, false} {
+		for _, r := range rows {
+			if len(m.restored) < restoredKept && classes.Classify(r.Key).Configured == configured {
+				m.restored[scanner.HistoryKey{DB: r.DB, Key: r.Key}] = r
+			}
+		}
+	}
+	return m
+}
+
+// mark notes that there is or was a finding on a lock of no configured class.
+func (m *memories) mark(f locksteward.Finding) {
+	if f.Key != "" && (f.Class == "" || f.Class == class.Default) && len(m.marked) < marksKept {
+		m.marked[scanner.HistoryKey{DB: f.DB, Key: f.Key}] = true
+	}
+}
+
+// markAll is mark of what was found before a restart. Nothing is judged yet.
+func (m *memories) markAll(findings []locksteward.Finding) {
+	for _, f := range findings {
+		m.mark(f)
+	}
+}
+
+// remember puts what a look established into the diary: the holds that ended, of
+// locks of configured classes and of those that had a finding, and the findings that
+// changed. prompt says that it was told as it happened. The caller holds w.mu.
+func (w *watched) remember(s locksteward.Sweep, transitions []locksteward.Transition, prompt bool) {
+	var events []store.LockEvent
+	for _, t := range transitions {
+		f := t.Finding
+		if f.Key == "" {
+			continue
+		}
+		w.memories.mark(f)
+		events = append(events, eventOf(f.DB, f.Key, t.At, string(f.Status), foundEvent{
+			Rule: f.Rule, Severity: f.Severity.String(), Summary: f.Summary.EN,
+		}))
+	}
+	for _, e := range s.Endings {
+		at := scanner.HistoryKey{DB: e.Lock.DB, Key: e.Lock.Key}
+		if r, ok := w.memories.restored[at]; ok && sameRow(r, e.Lock) {
+			delete(w.memories.restored, at)
+		}
+		if e.Lock.Kind != locksteward.KindCandidate && (e.Lock.Configured || w.memories.marked[at]) {
+			events = append(events, heldOf(e, prompt))
+		}
+		// The next hold of that name has findings of its own.
+		delete(w.memories.marked, at)
+	}
+	w.agent.diary.note(w.target.Name, append(events, w.lostSince(s)...)...)
+}
+
+// lostSince are the holds that ended while no agent looked, told by the first
+// complete sweep after a restart. How they ended nobody knows.
+func (w *watched) lostSince(s locksteward.Sweep) []store.LockEvent {
+	if len(w.memories.restored) == 0 || !s.Complete() {
+		return nil
+	}
+	w.agent.mu.RLock()
+	classes := w.agent.classes
+	w.agent.mu.RUnlock()
+	var out []store.LockEvent
+	for at, r := range w.memories.restored {
+		if l, ok := w.scanner.Table().Get(at.DB, at.Key); ok && sameRow(r, l) {
+			continue
+		}
+		if !classes.Classify(at.Key).Configured && !w.memories.marked[at] {
+			continue
+		}
+		out = append(out, eventOf(at.DB, at.Key, s.At, kindGone, heldEvent{
+			Began: r.FirstSeen, Renewals: r.Renewals, LastRenewal: r.LastRenewal, HeldMs: max(0, r.LastSeen.Sub(r.FirstSeen).Milliseconds()),
+			AtLeast: true, Digest: r.TokenDigest, Holder: api.Holder{},
+		}))
+	}
+	w.memories.restored = nil
+	return out
+}
+
+// sameRow says whether a lock is the hold of a row of the history.
+func sameRow(r scanner.HistoryRow, l locksteward.Lock) bool {
+	return r.TokenDigest == l.TokenDigest && r.FirstSeen.Equal(l.History.FirstSeen)
+}

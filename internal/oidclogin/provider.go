@@ -1,0 +1,257 @@
+package oidclogin
+
+import (
+	"context"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/signin"
+)
+
+const (
+	// askTimeout bounds each request to the provider.
+	askTimeout = 10 * time.Second
+	// maxAnswer bounds what it may answer.
+	maxAnswer = 1 << 20
+	// underWay is how long a sign-in may take.
+	underWay = 10 * time.Minute
+)
+
+// Provider is an OpenID Connect provider.
+type Provider struct {
+	cfg    signin.OIDCConfig
+	secret locksteward.Secret
+	client *http.Client
+	now    func() time.Time
+	seal   sealer
+	// asking lets one ask for the addresses at a time; found has them.
+	asking chan struct{}
+	found  *oidc.Provider
+}
+
+// New returns a provider as it is configured, and asks nothing of it. now is the
+// clock by which tokens expire.
+func New(cfg signin.OIDCConfig, now func() time.Time) (*Provider, error) {
+	cfg = *signin.Config{OIDC: &cfg}.WithDefaults().OIDC
+	secret, err := cfg.Secret()
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
+	if cfg.CAFile != "" {
+		raw, err := os.ReadFile(cfg.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("oidc.ca_file: %w", err)
+		}
+		tlsConfig.RootCAs = x509.NewCertPool()
+		if !tlsConfig.RootCAs.AppendCertsFromPEM(raw) {
+			return nil, fmt.Errorf("oidc.ca_file: %q has no certificate in PEM", cfg.CAFile)
+		}
+	}
+	seal, err := newSealer()
+	if err != nil {
+		return nil, err
+	}
+	return &Provider{
+		cfg: cfg, secret: secret, now: now, seal: seal, asking: make(chan struct{}, 1),
+		client: &http.Client{
+			Timeout: askTimeout,
+			Transport: bounded{&http.Transport{
+				Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, DisableKeepAlives: true,
+			}},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// bounded cuts answers off that are too long.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(r)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
+	}
+	return resp, err
+}
+
+// Name is what people call it.
+func (p *Provider) Name() string { return p.cfg.Name }
+
+// journey is what a sign-in under way must not forget.
+type journey struct {
+	State    string    `json:"state"`
+	Nonce    string    `json:"nonce"`
+	Verifier string    `json:"verifier"`
+	Next     string    `json:"next"`
+	Until    time.Time `json:"until"`
+}
+
+// Begin returns where the browser is to go, and what its cookie must hold when it
+// comes back. An error means that the provider cannot be asked.
+func (p *Provider) Begin(ctx context.Context, next string) (address, cookie string, err error) {
+	config, _, err := p.find(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	j := journey{State: oauth2.GenerateVerifier(), Nonce: oauth2.GenerateVerifier(), Verifier: oauth2.GenerateVerifier(), Next: next, Until: p.now().Add(underWay)}
+	if cookie, err = p.seal.seal(j); err != nil {
+		return "", "", err
+	}
+	return config.AuthCodeURL(j.State, oidc.Nonce(j.Nonce), oauth2.S256ChallengeOption(j.Verifier)), cookie, nil
+}
+
+// Finish returns who came back. Errors wrap locksteward.ErrRefused for a person
+// whom the provider or the configuration does not let in, locksteward.ErrInvalid
+// for a way that has to be begun again; others mean that the provider could not be
+// asked.
+func (p *Provider) Finish(ctx context.Context, cookie string, query url.Values) (signin.Arrival, error) {
+	var j journey
+	if err := p.seal.open(cookie, &j); err != nil || p.now().After(j.Until) {
+		return signin.Arrival{}, again("this sign-in was not begun in this browser, or too long ago")
+	}
+	if subtle.ConstantTimeCompare([]byte(j.State), []byte(query.Get("state"))) != 1 {
+		return signin.Arrival{}, again("this is the way back of another sign-in")
+	}
+	// RFC 9207: whose answer it is, for providers that say so.
+	if iss := query.Get("iss"); iss != "" && iss != p.cfg.Issuer {
+		return signin.Arrival{}, again("this is the answer of another provider")
+	}
+	if code := query.Get("error"); code != "" {
+		return signin.Arrival{}, fmt.Errorf("%w: %s says %s", locksteward.ErrRefused, p.cfg.Name, clip(code, query.Get("error_description")))
+	}
+	if query.Get("code") == "" {
+		return signin.Arrival{}, again("the provider sent no code")
+	}
+	config, found, err := p.find(ctx)
+	if err != nil {
+		return signin.Arrival{}, err
+	}
+	ctx = oidc.ClientContext(ctx, p.client)
+	token, err := config.Exchange(ctx, query.Get("code"), oauth2.VerifierOption(j.Verifier))
+	if err != nil {
+		return signin.Arrival{}, exchangeError(err)
+	}
+	raw, ok := token.Extra("id_token").(string)
+	if !ok {
+		return signin.Arrival{}, errors.New("the provider's token endpoint sent no id_token: is openid among the scopes of this client?")
+	}
+	verified, err := found.Verifier(&oidc.Config{ClientID: p.cfg.ClientID, Now: p.now}).Verify(ctx, raw)
+	if err != nil {
+		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token is not accepted: %w", locksteward.ErrRefused, err)
+	}
+	if subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(j.Nonce)) != 1 {
+		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token belongs to another sign-in", locksteward.ErrRefused)
+	}
+	arrived, err := p.read(verified)
+	arrived.Next = j.Next
+	return arrived, err
+}
+
+func again(why string) error {
+	return fmt.Errorf("%w: %s: sign in again", locksteward.ErrInvalid, why)
+}
+
+// exchangeError says what the token endpoint said, without what else it sent.
+func exchangeError(err error) error {
+	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
+	if !ok {
+		return fmt.Errorf("ask token endpoint: %w", err)
+	}
+	switch answer.ErrorCode {
+	case "invalid_grant":
+		return again("the provider does not know this code, or it was used")
+	case "":
+		return fmt.Errorf("ask token endpoint: it answers %d", answer.Response.StatusCode)
+	default:
+		return fmt.Errorf("ask token endpoint: it answers %d, %s", answer.Response.StatusCode, clip(answer.ErrorCode, answer.ErrorDescription))
+	}
+}
+
+// find returns the provider's addresses, which are asked for once.
+func (p *Provider) find(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	if p.found == nil {
+		found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.cfg.Issuer)
+		if err != nil {
+			return nil, nil, fmt.Errorf("ask %s for its addresses: %w", p.cfg.Issuer, clipError(err))
+		}
+		if err := addresses(found); err != nil {
+			return nil, nil, err
+		}
+		p.found = found
+	}
+	return &oauth2.Config{
+		ClientID: p.cfg.ClientID, ClientSecret: p.secret.Reveal(), Endpoint: p.found.Endpoint(), RedirectURL: p.cfg.RedirectURL, Scopes: p.cfg.Scopes,
+	}, p.found, nil
+}
+
+// addresses refuses a provider that wants to be spoken to in clear.
+func addresses(found *oidc.Provider) error {
+	var keys struct {
+		JWKS string `json:"jwks_uri"`
+	}
+	if err := found.Claims(&keys); err != nil {
+		return fmt.Errorf("read the provider's addresses: %w", err)
+	}
+	for name, address := range map[string]string{
+		"authorization_endpoint": found.Endpoint().AuthURL, "token_endpoint": found.Endpoint().TokenURL, "jwks_uri": keys.JWKS,
+	} {
+		if u, err := url.Parse(address); err != nil || u.Host == "" || !signin.SafeScheme(u) {
+			return fmt.Errorf("the provider's %s is %q, which is not https", name, clip(address))
+		}
+	}
+	return nil
+}
+
+// read takes a person out of a token that was verified.
+func (p *Provider) read(token *oidc.IDToken) (signin.Arrival, error) {
+	var claims map[string]any
+	if err := token.Claims(&claims); err != nil {
+		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token cannot be read: %w", locksteward.ErrRefused, err)
+	}
+	// A token for several clients says which of them asked for it.
+	if azp, _ := claims["azp"].(string); azp != "" && azp != p.cfg.ClientID || azp == "" && len(token.Audience) > 1 {
+		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token was made for another client", locksteward.ErrRefused)
+	}
+	name, _ := claims[p.cfg.NameClaim].(string)
+	switch {
+	case name == "":
+		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token has no claim %q to name you by: an admin has to add it at the provider, or to change console.oidc.name_claim", locksteward.ErrRefused, p.cfg.NameClaim)
+	case p.cfg.NameClaim == "email" && !isTrue(claims["email_verified"]):
+		return signin.Arrival{}, fmt.Errorf("%w: the provider has not verified the address %s", locksteward.ErrRefused, clip(name))
+	}
+	out := signin.Arrival{Name: name}
+	for _, group := range texts(claims[p.cfg.GroupsClaim]) {
+		for _, role := range rolesOf(p.cfg.Roles[group]) {
+			if !slices.Contains(out.Roles, role) {
+				out.Roles = append(out.Roles, role)
+			}
+		}
+	}
+	if p.cfg.TeamsClaim != "" {
+		out.Teams = teamsOf(texts(claims[p.cfg.TeamsClaim]))
+	}
+	return out, nil
+}

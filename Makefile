@@ -116,6 +116,11 @@ museum: ## Puts known defects of lock libraries into lock/, one at a time, and r
 	@scripts/deps.sh redis cc
 	go test ./lock/museum -museum -count=1 -timeout 60m -v
 
+.PHONY: screenshots
+screenshots: ## Takes the pictures of docs/img anew, in headless Chromium.
+	@scripts/deps.sh redis chromium
+	go test ./internal/browsertest -run TestScreenshots -count=1 -screenshots
+
 .PHONY: demo
 demo: ## Shows Locksteward at work on a Redis of its own.
 	go run ./cmd/locksteward demo

@@ -123,7 +123,7 @@ var imports = map[string][]string{
 	"internal/recording": {".", "class", "rules"},
 	"internal/unlock":    {".", "api", "dialect", "release", "internal/connect"},
 	"internal/scan":      {".", "api", "class", "dialect", "rules", "scanner", "internal/connect", "internal/initcfg", "internal/report", "internal/unlock"},
-	"cmd/locksteward":    {".", "api", "class", "config", "exporter", "internal/access", "internal/agent", "internal/apiclient", "internal/audit", "internal/connect", "internal/demo", "internal/initcfg", "internal/recording", "internal/scan", "internal/unlock", "internal/users", "rules", "scanner", "store"},
+	"cmd/locksteward":    {".", "api", "class", "config", "exporter", "internal/access", "internal/agent", "internal/apiclient", "internal/audit", "internal/connect", "internal/demo", "internal/initcfg", "internal/recording", "internal/scan", "internal/signin", "internal/unlock", "internal/users", "rules", "scanner", "store"},
 }
 
 // outside names the packages that may use a library directly; others go through

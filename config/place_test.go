@@ -152,6 +152,7 @@ redlock: [{name: payments, targets: [eu-1, eu-2, eu-3], classes: [batch]}]
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
+		"targets: [{name: a, redis: 'redis://h/0'}]\nstore: {dsn: 'postgres://u@h/db'}":                                                     "store.audit_key_file: empty, so that checkpoints of the audit trail are not signed",
 		"targets: [{name: a, redis: 'redis://h/0'}, {name: b, redis: 'redis://h/1'}]":                                                       "",
 		"targets: [{name: a, redis: 'redis://h:6379/0'}, {name: b, redis: 'rediss://H'}]":                                                   "targets[1].redis: H:6379 database 0 is watched as targets[0] (a) already",
 		"targets: [{name: a, redis: 'redis://localhost'}, {name: b, redis: 'redis://127.0.0.1'}]":                                           "targets[1].redis",

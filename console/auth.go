@@ -161,6 +161,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, rt route, who user
 		return
 	}
 	p := problemOf(r, err)
+	if rt.page && errors.Is(err, signin.ErrNobody) {
+		p = api.NewProblem(api.CodeUnauthenticated, "you are not signed in, or not any more, so that nothing was changed: sign in at /sign-in, then go back and send the form again")
+	}
 	retryAfter(w, err)
 	switch {
 	case p.Code == api.CodeInternal, p.Code == api.CodeUnavailable:

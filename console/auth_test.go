@@ -13,17 +13,26 @@ import (
 
 // changes are the routes that change something, with a body that works.
 var changes = map[string]string{
-	"POST /api/v1/requests":            `{"target":"orders","key":"lock:order:42","reason":"stuck"}`,
-	"POST /api/v1/requests/r1/approve": `{"reason":"seen","evidence_hash":"sha256:e1"}`,
-	"POST /api/v1/requests/r1/deny":    `{"reason":"no","evidence_hash":"sha256:e1"}`,
-	"POST /-/reload":                   "",
-	"POST /-/pause":                    "",
-	"POST /-/resume":                   "",
+	"POST /api/v1/requests":             `{"target":"orders","key":"lock:order:42","reason":"stuck"}`,
+	"POST /api/v1/requests/r1/approve":  `{"reason":"seen","evidence_hash":"sha256:e1"}`,
+	"POST /api/v1/requests/r1/deny":     `{"reason":"no","evidence_hash":"sha256:e1"}`,
+	"POST /api/v1/requests/r0/undo":     `{"reason":"wrong lock"}`,
+	"POST /api/v1/requests/r0/lift":     `{"reason":"seen enough"}`,
+	"POST /api/v1/requests/break-glass": `{"target":"orders","key":"lock:order:42","reason":"INC-9"}`,
+	"POST /api/v1/bundles":              `{"target":"orders","host":"app-7","reason":"gone"}`,
+	"POST /api/v1/bundles/b1/approve":   `{"reason":"gone","evidence_hash":"sha256:b1"}`,
+	"POST /api/v1/bundles/b1/deny":      `{"reason":"it is back"}`,
+	"POST /api/v1/stops/kill-switch":    `{"on":true,"reason":"INC-9"}`,
+	"POST /api/v1/stops/freeze":         `{"for_ms":60000,"reason":"migration"}`,
+	"POST /-/reload":                    "",
+	"POST /-/pause":                     "",
+	"POST /-/resume":                    "",
 }
 
 var reads = []string{
 	"/", "/api/v1/locks", "/api/v1/locks/one?target=orders&key=lock:order:42", "/api/v1/findings", "/api/v1/targets",
 	"/api/v1/classes", "/api/v1/report", "/api/v1/requests", "/api/v1/requests/r1", "/api/v1/audit",
+	"/api/v1/locks/events?target=orders&key=lock:order:42", "/api/v1/graph", "/api/v1/bundles/b1", "/api/v1/stops",
 }
 
 func basic(name, password string) string {
@@ -32,10 +41,14 @@ func basic(name, password string) string {
 
 func TestWhoMayDoWhat(t *testing.T) {
 	t.Parallel()
-	b := setup(t, "viewer", "requester", "approver", "admin")
+	b := setup(t, "viewer", "requester", "approver", "admin", "break-glass")
 	may := map[string]string{
 		"POST /api/v1/requests": "requester", "POST /api/v1/requests/r1/approve": "approver",
 		"POST /api/v1/requests/r1/deny": "approver", "POST /-/reload": "admin", "POST /-/pause": "admin", "POST /-/resume": "admin",
+		"POST /api/v1/requests/r0/undo": "approver", "POST /api/v1/requests/r0/lift": "approver",
+		"POST /api/v1/requests/break-glass": "break-glass", "POST /api/v1/bundles": "requester",
+		"POST /api/v1/bundles/b1/approve": "approver", "POST /api/v1/bundles/b1/deny": "approver",
+		"POST /api/v1/stops/kill-switch": "admin", "POST /api/v1/stops/freeze": "admin",
 	}
 	for user := range b.tokens {
 		for _, path := range reads {
@@ -60,8 +73,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 			}
 		}
 	}
-	if b.world.reloads != 1 || len(b.world.inputs) != 1 || len(b.world.words) != 2 {
-		t.Errorf("%d reloads, %d requests, %d decisions", b.world.reloads, len(b.world.inputs), len(b.world.words))
+	if b.world.reloads != 1 || len(b.world.inputs) != 2 || len(b.world.words) != 5 || len(b.world.bundles) != 1 {
+		t.Errorf("%d reloads, %d requests, %d decisions, %d bundles", b.world.reloads, len(b.world.inputs), len(b.world.words), len(b.world.bundles))
 	}
 }
 

@@ -70,7 +70,7 @@ func TestDocumentIsTheRoutes(t *testing.T) {
 	}
 	for _, code := range []api.Code{
 		api.CodeInvalid, api.CodeUnauthenticated, api.CodeRefused, api.CodeNotFound, api.CodeMethod, api.CodeConflict,
-		api.CodeTooLarge, api.CodeMediaType, api.CodeMisdirected, api.CodeInternal, api.CodeUnavailable,
+		api.CodeTooLarge, api.CodeMediaType, api.CodeMisdirected, api.CodeTooMany, api.CodeInternal, api.CodeUnavailable,
 	} {
 		if !strings.Contains(doc, "`"+string(code)+"`") {
 			t.Errorf("%s does not name the code %q", path, code)

@@ -117,18 +117,6 @@ func (s *Server) database(target string, db *int) (int, error) {
 // differs says that a filter is given and v is not what it asks for.
 func differs(filter, v string) bool { return filter != "" && filter != v }
 
-// lockStates returns for each lock with findings whether one fires.
-func lockStates(findings []locksteward.Finding) map[api.LockKey]locksteward.Status {
-	out := make(map[api.LockKey]locksteward.Status)
-	for _, f := range findings {
-		k := api.LockKey{Target: f.Target, DB: f.DB, Key: f.Key}
-		if f.Key != "" && f.Status != locksteward.StatusResolved && out[k] != locksteward.StatusFiring {
-			out[k] = f.Status
-		}
-	}
-	return out
-}
-
 func keyOf(l locksteward.Lock) api.LockKey {
 	return api.LockKey{Target: l.Target, DB: l.DB, Key: l.Key}
 }

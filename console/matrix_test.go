@@ -101,8 +101,11 @@ func TestDoorOfEveryRoute(t *testing.T) {
 	}
 	for _, rt := range all {
 		method, path := address(rt.pattern)
-		status, _ := b.ask(way{client: noRedirects(nil)}, method, path, url.Values{}, rt.page)
+		status, body := b.ask(way{client: noRedirects(nil)}, method, path, url.Values{}, rt.page)
 		want := http.StatusUnauthorized
+		if rt.page && method != http.MethodGet && !strings.Contains(body, "sign in at /sign-in") {
+			t.Errorf("nobody: %s %s: %s", method, path, body)
+		}
 		if rt.page && method == http.MethodGet {
 			want = http.StatusSeeOther
 		}

@@ -74,6 +74,8 @@ type view struct {
 	OneFinding bool
 	// Brief shows findings with their remedy folded away.
 	Brief bool
+	// OwnLock leaves out the lock of findings: it is what the page is about.
+	OwnLock bool
 
 	who   users.User
 	path  string
@@ -276,6 +278,12 @@ func (v view) Opened(row *findingRow) args {
 // Short is a finding among many.
 func (v view) Short(row findingRow) args {
 	v.Brief = true
+	return args{v, row}
+}
+
+// OfLock is a finding on the page of its lock.
+func (v view) OfLock(row findingRow) args {
+	v.OwnLock = true
 	return args{v, row}
 }
 

@@ -56,7 +56,7 @@ func (s *Server) bundlePage(w http.ResponseWriter, r *http.Request, who users.Us
 	}
 	page := shown{
 		name: "bundle", section: "/requests", title: "Locks of " + inert(data.Host), data: data,
-		problem: again.problem, typed: again.typed, once: again.problem != nil,
+		problem: again.problem, typed: again.typed, once: again.problem != nil || again.once,
 	}
 	if again.problem != nil {
 		page.status = again.problem.Status
@@ -78,6 +78,10 @@ func (s *Server) askBundle(w http.ResponseWriter, r *http.Request, who users.Use
 	b, err := s.deps.Releases.RequestBundle(ctx, actorOf(who), BundleInput{Target: q.text("target"), Host: q.text("host"), Reason: strings.TrimSpace(q.text("reason"))})
 	if err != nil {
 		return err
+	}
+	if len(b.LeftOut) > 0 {
+		// Which locks were left out, and why, is known now and never again.
+		return s.bundlePage(w, r, who, b, requestAgain{once: true})
 	}
 	goOn(w, r, s.view(r, who, shown{}), "/bundles/"+b.ID)
 	return nil

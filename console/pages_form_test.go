@@ -244,3 +244,41 @@ func TestProblemPages(t *testing.T) {
 		t.Errorf("status %d", a.status)
 	}
 }
+
+// All locks of a lost host are asked for on its finding, and decided on together.
+func TestBundlePages(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "all", "viewer")
+	lost := aFinding("")
+	lost.Rule, lost.Class, lost.Subject = ruleHostLost, "", "web-3"
+	b.world.findings = append(b.world.findings, lost)
+	page := "/findings/" + lost.Fingerprint()
+	if a := b.do("all", "GET", page, ""); !strings.Contains(a.body, `action="/bundles"`) || a.hidden(t, "host") != "web-3" || a.hidden(t, "target") != "orders" {
+		t.Errorf("the finding has no form: %s", a.body)
+	}
+	if a := b.do("viewer", "GET", page, ""); strings.Contains(a.body, `action="/bundles"`) {
+		t.Error("a viewer is offered to ask")
+	}
+	a := b.send("all", "/bundles", "target", "orders", "host", "web-3", "reason", "power is off")
+	if a.status != http.StatusOK || !strings.Contains(a.body, "Left out") || !strings.Contains(a.body, "lock:order:9") || !strings.Contains(a.body, `data-live="off"`) {
+		t.Fatalf("status %d: %s", a.status, a.body)
+	}
+	where := "/bundles/b1"
+	shown := b.do("all", "GET", where, "")
+	if shown.status != http.StatusOK || !strings.Contains(shown.body, "Approve all") {
+		t.Fatalf("status %d: %s", shown.status, shown.body)
+	}
+	hash := shown.hidden(t, "evidence_hash")
+	if a := b.send("viewer", where+"/approve", "reason", "x", "evidence_hash", hash); a.status != http.StatusForbidden {
+		t.Errorf("viewer: status %d: %s", a.status, a.body)
+	}
+	if a := b.send("all", where+"/approve", "reason", "checked", "evidence_hash", hash); a.status != http.StatusSeeOther || a.head.Get("Location") != where {
+		t.Errorf("status %d: %s", a.status, a.body)
+	}
+	if a := b.send("all", where+"/deny", "reason", "x", "colour", "red"); a.status != http.StatusBadRequest {
+		t.Errorf("unknown field: status %d", a.status)
+	}
+	if a := b.send("all", "/bundles/none/deny", "reason", "x"); a.status != http.StatusNotFound {
+		t.Errorf("unknown bundle: status %d", a.status)
+	}
+}

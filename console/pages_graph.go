@@ -231,8 +231,8 @@ func curve(from, to *box) string {
 		bend := (x2 - x1) / 2
 		return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, x1+bend, y1, x2-bend, y2, x2-3, y2)
 	}
-	low := max(y1, y2) + rowStep/2
-	return fmt.Sprintf("M%d %dC%d %d %d %d %d %dS%d %d %d %d", x1, y1, x1+40, y1, x1+40, low, (x1+x2)/2, low, x2-40, y2, x2-3, y2)
+	low := max(y1, y2) + nodeHeight/2 + 8
+	return fmt.Sprintf("M%d %dH%dV%dH%dV%dH%d", x1, y1, x1+22, low, x2-26, y2, x2-3)
 }
 
 // middle cuts a text to n characters: the end tells more than the middle.

@@ -133,6 +133,7 @@ type compared struct {
 type requestAgain struct {
 	problem *api.Problem
 	typed   url.Values
+	once    bool // the answer to a form that was carried out
 }
 
 // request answers GET /requests/{id}.
@@ -200,9 +201,13 @@ func lastWords(r locksteward.Request) (yes, no []string) {
 func (s *Server) thenAndNow(data *requestData, r *http.Request) {
 	e := data.Evidence
 	then := []compared{
-		{Name: "Type", Then: e.Type}, {Name: "Token", Then: digest(e.TokenDigest)}, {Name: "Expires", Then: expiry(e.ExpireAt)},
-		{Name: "Held", Then: strconv.FormatInt(e.Count, 10) + " times over"}, {Name: "Holder", Then: holder(e.Holder)},
-		{Name: "Hold", Then: e.ClaimID}, {Name: "Fence", Then: strconv.FormatInt(e.Fence, 10)},
+		{Name: "Type", Then: e.Type},
+		{Name: "Token", Then: digest(e.TokenDigest)},
+		{Name: "Expires", Then: expiry(e.ExpireAt)},
+		{Name: "Held", Then: strconv.FormatInt(e.Count, 10) + " times over"},
+		{Name: "Holder", Then: holder(e.Holder)},
+		{Name: "Hold", Then: e.ClaimID},
+		{Name: "Fence", Then: strconv.FormatInt(e.Fence, 10)},
 	}
 	if e.Count <= 1 {
 		then[3].Then = "once"

@@ -9,7 +9,11 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 )
+
+// lockPatience is how long a lock is waited for that may be about to go.
+const lockPatience = 500 * time.Millisecond
 
 // lockFile takes an advisory lock on path, which the kernel drops with the
 // process however it ends. The file stays: removing it would let two agents lock
@@ -19,7 +23,14 @@ func lockFile(path string) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w; make the folder writable for this user or set store.dsn to another path", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	// A process that an agent which just ended was starting has the file open until
+	// it runs its own program: a moment.
+	for end := time.Now().Add(lockPatience); errors.Is(err, syscall.EWOULDBLOCK) && time.Now().Before(end); {
+		<-time.After(lockPatience / 25)
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err != nil {
 		defer f.Close()
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock store %q: %w; use a local file system", path, err)

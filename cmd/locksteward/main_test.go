@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -74,6 +75,7 @@ func TestScripts(t *testing.T) {
 			"setenv":   setEnvCmd,
 			"exits":    exitsCmd,
 			"scan":     scanCmd,
+			"signin":   signInCmd,
 			"hook":     newHooks().command,
 		},
 	})
@@ -198,14 +200,28 @@ func awaitCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("await %v: not within 30s; last answer: %s", args, body)
 }
 
-func fetch(url string) (string, bool) {
-	resp, err := http.Get(url) //nolint:gosec,noctx // a loopback URL from a script
+func fetch(address string) (string, bool) {
+	resp, err := http.Get(address) //nolint:gosec,noctx // a loopback URL from a script
 	if err != nil {
 		return err.Error(), false
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	return string(raw), err == nil && resp.StatusCode == http.StatusOK
+}
+
+// signInCmd is `signin URL NAME FILE`: a browser signs in with the token in a file.
+func signInCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: signin URL NAME FILE")
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.PostForm(args[0]+"/sign-in", url.Values{"name": {args[1]}, "password": {strings.TrimSpace(ts.ReadFile(args[2]))}})
+	ts.Check(err)
+	ts.Check(resp.Body.Close())
+	if resp.StatusCode != http.StatusSeeOther {
+		ts.Fatalf("sign-in: status %d", resp.StatusCode)
+	}
 }
 
 // jsonCmd is `jq FILE PATH [WANT]`: the value at a path such as locks.0.key of a

@@ -60,10 +60,17 @@ warned before they approve. It needs the role admin, and survives a restart.`,
 			c.Flags().StringVar(&until, "until", "", "its end, such as 2026-11-30T08:00:00Z")
 			c.Flags().DurationVar(&span, "for", 0, "how long, such as 2h")
 			c.Flags().BoolVar(&in.End, "end", false, "end the freeze")
-			c.MarkFlagsMutuallyExclusive("until", "for", "end")
-			c.MarkFlagsOneRequired("until", "for", "end")
 		},
 		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.Stops, error) {
+			given := 0
+			for _, one := range []bool{until != "", span != 0, in.End} {
+				if one {
+					given++
+				}
+			}
+			if given != 1 {
+				return api.Stops{}, usagef("give one of --until, --for and --end")
+			}
 			if until != "" {
 				var err error
 				if in.Until, err = time.Parse(time.RFC3339, until); err != nil {

@@ -1,15 +1,20 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/access"
+	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
@@ -50,6 +55,11 @@ It shows no secret, and asks no agent.`,
 
 func writeUsers(w io.Writer, all []access.User) error {
 	var rows [][]string
+	header := []string{"NAME", "ROLES", "TEAMS", "SIGNS IN WITH", "STATE"}
+	asked := slices.ContainsFunc(all, func(u access.User) bool { return u.LastSignIn != nil })
+	if asked {
+		header = append(header, "LAST SIGN-IN")
+	}
 	for _, u := range all {
 		var by []string
 		switch {
@@ -68,24 +78,37 @@ func writeUsers(w io.Writer, all []access.User) error {
 		if u.Disabled {
 			state = "disabled"
 		}
-		rows = append(rows, []string{u.Name, strings.Join(u.Roles, " "), dash(strings.Join(u.Teams, " ")), strings.Join(by, ", "), state})
+		row := []string{u.Name, strings.Join(u.Roles, " "), dash(strings.Join(u.Teams, " ")), strings.Join(by, ", "), state}
+		if asked {
+			last := "-"
+			if u.LastSignIn != nil {
+				last = u.LastSignIn.UTC().Format(time.DateTime)
+			}
+			row = append(row, last)
+		}
+		rows = append(rows, row)
 	}
-	return writeTable(w, []string{"NAME", "ROLES", "TEAMS", "SIGNS IN WITH", "STATE"}, rows)
+	return writeTable(w, header, rows)
 }
 
 func usersAccessCommand(p *program) *cobra.Command {
 	var (
 		where  usersFlags
 		output outputFlag
+		agent  agentFlags
+		signIn bool
 	)
 	c := &cobra.Command{
 		Use: "access-report", Short: "Show who may do what with the locks of which class",
 		Long: `Access-report joins the users file with the classes of a configuration: who may ask
 for a release of a class's locks, who may approve it, who may do without, and of
-which classes nobody could ever approve one. It is for those who review access, asks
-no agent, and shows no secret. People of an OIDC provider are not known to it.`,
+which classes nobody could ever approve one. It is for those who review access, and
+shows no secret. People of an OIDC provider are not known to it.
+
+With --last-sign-in it asks the agent when each user signed in last with a browser;
+what programs do with tokens is no sign-in.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			at, err := where.find(p)
 			if err != nil {
 				return err
@@ -102,6 +125,11 @@ no agent, and shows no secret. People of an OIDC provider are not known to it.`,
 			if at.elsewhere {
 				report.Warnings = append(report.Warnings, "people may sign in at the provider of console.oidc too: the roles that console.oidc.roles gives them are not in this report")
 			}
+			if signIn {
+				if err := lastSignIns(cmd.Context(), &agent, report.Users); err != nil {
+					return err
+				}
+			}
 			if output.json() {
 				return writeJSON(p.stdout, report)
 			}
@@ -110,7 +138,27 @@ no agent, and shows no secret. People of an OIDC provider are not known to it.`,
 	}
 	where.register(c)
 	output.register(c)
+	agent.register(c)
+	c.Flags().BoolVar(&signIn, "last-sign-in", false, "ask the agent when each user signed in last")
 	return c
+}
+
+// lastSignIns asks the agent's audit trail.
+func lastSignIns(ctx context.Context, agent *agentFlags, all []access.User) error {
+	client, err := agent.client()
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		list, err := client.AuditEntries(ctx, apiclient.AuditQuery{Actor: all[i].Name, Action: signin.ActionOK, Limit: 1})
+		if err != nil {
+			return fmt.Errorf("read last sign-in of %s: %w", all[i].Name, err)
+		}
+		if len(list.Entries) > 0 {
+			all[i].LastSignIn = &list.Entries[0].At
+		}
+	}
+	return nil
 }
 
 func writeAccess(w io.Writer, report access.Report) error {

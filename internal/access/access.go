@@ -3,6 +3,8 @@
 package access
 
 import (
+	"time"
+
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/users"
 	"github.com/locksteward/locksteward/release"
@@ -25,6 +27,9 @@ type User struct {
 	Tokens   int      `json:"tokens"`
 	// Password is how the password is hashed, "" for none.
 	Password string `json:"password"`
+	// LastSignIn is the last sign-in with a browser that the audit trail knows of;
+	// nil where that was not asked, or it knows of none.
+	LastSignIn *time.Time `json:"last_sign_in,omitempty"`
 }
 
 // Class is one class with who may do what with its locks.

@@ -180,6 +180,7 @@ func (r requests) Request(ctx context.Context, actor console.Actor, in console.R
 	if err := r.ownDB(in); err != nil {
 		return locksteward.Request{}, err
 	}
+	defer r.counted(ctx)
 	req, err := r.service.Request(ctx, person(actor), input(in))
 	return req, stored(err)
 }
@@ -201,11 +202,13 @@ func input(in console.ReleaseInput) release.RequestInput {
 }
 
 func (r requests) Undo(ctx context.Context, actor console.Actor, id, reason string) (locksteward.Request, error) {
+	defer r.counted(ctx)
 	req, err := r.service.Undo(ctx, person(actor), id, reason)
 	return req, stored(err)
 }
 
 func (r requests) Lift(ctx context.Context, actor console.Actor, id, reason string) (locksteward.Request, error) {
+	defer r.counted(ctx)
 	req, err := r.service.Lift(ctx, person(actor), id, reason)
 	return req, stored(err)
 }
@@ -252,11 +255,13 @@ func (r requests) previewView(req locksteward.Request, p release.Preview) api.Pr
 }
 
 func (r requests) Approve(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
+	defer r.counted(ctx)
 	req, err := r.service.Approve(ctx, person(actor), id, word(w))
 	return req, stored(err)
 }
 
 func (r requests) Deny(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
+	defer r.counted(ctx)
 	req, err := r.service.Deny(ctx, person(actor), id, word(w))
 	return req, stored(err)
 }

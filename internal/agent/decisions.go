@@ -22,6 +22,9 @@ func (r requests) Standing(req locksteward.Request) console.Standing {
 	return console.Standing{ApprovalsNeeded: s.Approvals, DenialsNeeded: s.Denials, Warnings: s.Warnings}
 }
 
+// counted brings the metrics up to date after a person's word.
+func (r requests) counted(ctx context.Context) { r.agent.countRequests(context.WithoutCancel(ctx)) }
+
 // view is a request as the API shows it.
 func (r requests) view(req locksteward.Request) api.Request {
 	out, s := api.NewRequest(req), r.service.Standing(req)
@@ -36,6 +39,7 @@ func (r requests) BreakGlass(ctx context.Context, actor console.Actor, in consol
 	if err := r.ownDB(in); err != nil {
 		return locksteward.Request{}, err
 	}
+	defer r.counted(ctx)
 	req, err := r.service.BreakGlass(ctx, person(actor), input(in), word(w))
 	return req, stored(err)
 }
@@ -53,6 +57,7 @@ func (r requests) RequestBundle(ctx context.Context, actor console.Actor, in con
 			return console.Bundle{}, err
 		}
 	}
+	defer r.counted(ctx)
 	b, err := r.service.RequestBundle(ctx, person(actor), release.BundleInput{Target: in.Target, Host: in.Host, Keys: keys, Reason: in.Reason})
 	if err != nil {
 		return console.Bundle{}, stored(err)
@@ -63,11 +68,13 @@ func (r requests) RequestBundle(ctx context.Context, actor console.Actor, in con
 }
 
 func (r requests) ApproveBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
+	defer r.counted(ctx)
 	b, err := r.service.ApproveBundle(ctx, person(actor), id, word(w))
 	return bundle(b), stored(err)
 }
 
 func (r requests) DenyBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
+	defer r.counted(ctx)
 	b, err := r.service.DenyBundle(ctx, person(actor), id, word(w))
 	return bundle(b), stored(err)
 }

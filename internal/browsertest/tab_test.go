@@ -15,8 +15,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
-
-	"github.com/locksteward/locksteward/internal/testredis"
 )
 
 // within is how long an event may take on a loaded machine.
@@ -77,7 +75,12 @@ func js[T any](b *tab, expression string) T {
 // nobody to ask.
 func (b *tab) await(expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, within)
+	b.awaitFor(within, expression)
+}
+
+func (b *tab) awaitFor(bound time.Duration, expression string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, bound)
 	defer cancel()
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
@@ -109,8 +112,6 @@ func (b *tab) text() string {
 	}
 	return out
 }
-
-func (b *tab) has(text string) bool { b.t.Helper(); return strings.Contains(b.text(), text) }
 
 // press clicks the button with this name as a mouse does.
 func (b *tab) press(name string) {
@@ -198,10 +199,4 @@ func (b *tab) signIn(name, password string) {
 func quoted(text string) string {
 	raw, _ := json.Marshal(text) // a string
 	return string(raw)
-}
-
-// eventually waits for something outside of the browser.
-func eventually(t *testing.T, cond func() bool, msg string) {
-	t.Helper()
-	testredis.Eventually(t, within, cond, msg)
 }

@@ -346,6 +346,14 @@ func TestSignInElsewhere(t *testing.T) {
 	if _, err := b.who(get("192.0.2.1"), w.Result().Cookies()...); !errors.Is(err, ErrNobody) {
 		t.Errorf("disabled since: %v", err)
 	}
+	w = httptest.NewRecorder()
+	if _, err := b.desk.SignInAs(w, get("192.0.2.1"), "eve", []users.Role{users.RoleAdmin}, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.write("users:\n  - {name: Eve, roles: [viewer], token_sha256: [" + sum("lsu_eve") + "]}\n")
+	if _, err := b.who(get("192.0.2.1"), w.Result().Cookies()...); !errors.Is(err, ErrNobody) {
+		t.Errorf("somebody else has the name since: %v", err)
+	}
 }
 
 func wait(t *testing.T, err error) *WaitError {

@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -38,6 +39,9 @@ type Issuer struct {
 	Document map[string]any
 	Answer   http.HandlerFunc
 	Asked    int
+	// Home, if set, stands in place of scheme and host of the redirect URL where a
+	// browser is sent back: the client may not have known its port.
+	Home string
 }
 
 // Client and Secret are what this provider knows Locksteward by.
@@ -71,6 +75,21 @@ func Start(t testing.TB) *Issuer {
 		reply(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &i.key.PublicKey, KeyID: "k1", Algorithm: "RS256", Use: "sig"}}})
 	})
 	mux.HandleFunc("POST /token", i.token)
+	mux.HandleFunc("GET /authorize", func(w http.ResponseWriter, r *http.Request) {
+		to, err := url.Parse(r.URL.Query().Get("redirect_uri"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		address := i.URL + r.URL.RequestURI()
+		back := i.Authorize(t, address)
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		// A page of its own, as where people type their password: from here on it is
+		// the provider's site that leads the browser.
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(w, `<!doctype html><title>provider</title><main><a href="%s">Let me in</a></main>`, html.EscapeString(i.Home+to.Path+"?"+back.Encode()))
+	})
 	i.Server = httptest.NewServer(mux)
 	t.Cleanup(i.Close)
 	return i
@@ -112,7 +131,8 @@ func (i *Issuer) Authorize(t testing.TB, address string) url.Values {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil || !strings.HasPrefix(address, i.URL+"/authorize?") {
-		t.Fatalf("sent to %q, %v", address, err)
+		t.Errorf("sent to %q, %v", address, err)
+		return nil
 	}
 	q := u.Query()
 	if q.Get("code_challenge_method") != "S256" || q.Get("response_type") != "code" || q.Get("client_id") != Client || q.Get("state") == "" || q.Get("nonce") == "" {

@@ -87,10 +87,8 @@ func (w *world) ListLocks(f LockFilter) (LockPage, error) {
 	value := func(l locksteward.Lock) int64 {
 		switch f.Sort {
 		case "age":
-			if age, basis, _ := l.Age(); basis != locksteward.AgeNone {
-				return l.At.Add(-age).UnixMicro()
-			}
-			return math.MaxInt64
+			age, _, _ := l.Age()
+			return l.At.Add(-age).UnixMicro()
 		case "ttl":
 			if l.TTL == locksteward.NoExpiry {
 				return math.MaxInt64

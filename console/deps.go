@@ -266,8 +266,8 @@ type LockFilter struct {
 	Holder string
 	// Match is a pattern as classes have it, Text part of the key in any case.
 	Match, Text string
-	// Sort is "" or "key"; "age" with the longest held first and unknown ages
-	// last; or "ttl" with the next to expire first and those that never do last.
+	// Sort is "" or "key"; "age" with the longest held first; or "ttl" with the next
+	// to expire first and those that never do last.
 	Sort string
 	// After goes on behind a lock: see [LockPage].
 	After *LockPosition

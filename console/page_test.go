@@ -295,12 +295,12 @@ func TestPagesStaySmall(t *testing.T) {
 	w := b.world
 	w.locks, w.findings, w.requests, w.entries, w.graph = nil, nil, nil, nil, &api.Graph{}
 	nasty := strings.Repeat("<\xff\"&", maxLinked/4)[:maxLinked-8]
-	for n := range 500 {
+	for n := range 320 {
 		key := fmt.Sprintf("%07d:%s", n, nasty)
 		if n >= 200 {
 			key = fmt.Sprintf("lock:order:%d:%s", n, strings.Repeat("x", 40))
 		}
-		w.locks = append(w.locks, aLock(key, time.Duration(500-n)*time.Second))
+		w.locks = append(w.locks, aLock(key, time.Duration(320-n)*time.Second))
 		f := aFinding(key)
 		f.Evidence = slices.Repeat([]string{strings.Repeat("because ", 20)}, 5)
 		w.findings = append(w.findings, f)
@@ -324,7 +324,7 @@ func TestPagesStaySmall(t *testing.T) {
 	w.past = map[api.LockKey][]api.LockEvent{{Target: "orders", Key: key}: events}
 	one := "/locks/one?target=orders&key_b64=" + url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(key)))
 	for path, want := range map[string]string{
-		"/": "485 more", "/locks": "50 of 500 locks", "/findings": "20 findings of 500", "/requests": "50 requests", "/audit": "Older", "/graph": "are not drawn",
+		"/": "305 more", "/locks": "50 of 320 locks", "/findings": "20 findings of 320", "/requests": "50 requests", "/audit": "Older", "/graph": "are not drawn",
 		one: "100 events", "/requests/r7": "Decide", "/targets": "", "/classes": "", "/rules": "", "/rules/ttl/none": "What to do",
 	} {
 		a := b.do("all", "GET", path, "")

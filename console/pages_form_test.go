@@ -282,3 +282,29 @@ func TestBundlePages(t *testing.T) {
 		t.Errorf("unknown bundle: status %d", a.status)
 	}
 }
+
+// A request that waits is not lost behind fifty that are over.
+func TestOpenRequestsComeFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	old := b.world.requests[0]
+	b.world.requests = nil
+	for n := range 120 {
+		r := old
+		r.ID, r.State = fmt.Sprintf("done-%03d", n), locksteward.RequestReleased
+		r.CreatedAt = old.CreatedAt.Add(time.Hour - time.Duration(n)*time.Second)
+		b.world.requests = append(b.world.requests, r)
+	}
+	b.world.requests = append(b.world.requests, old)
+	body := b.do("", "GET", "/requests", "").body
+	if i, j := strings.Index(body, `href="/requests/r1"`), strings.Index(body, "done-000"); i < 0 || j < i || strings.Contains(body, "done-049") || !strings.Contains(body, "done-048") {
+		t.Errorf("the open one is at %d, the newest at %d", i, j)
+	}
+	next := regexp.MustCompile(`href="(/requests\?cursor=[^"]*)"`).FindStringSubmatch(body)
+	if next == nil {
+		t.Fatal("there are no older ones")
+	}
+	if body := b.do("", "GET", next[1], "").body; !strings.Contains(body, "done-049") || !strings.Contains(body, "Newest") {
+		t.Error("the next page does not go on where the first one ended")
+	}
+}

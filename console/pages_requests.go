@@ -53,6 +53,11 @@ func (s *Server) requests(w http.ResponseWriter, r *http.Request, who users.User
 	}
 	more := len(list) > pageRequests
 	list = list[:min(len(list), pageRequests)]
+	if state == "" && filter.After == nil && more {
+		if list, err = s.openFirst(r, filter, list); err != nil {
+			return err
+		}
+	}
 	data := requestsData{Requester: inertTyped(filter.Requester), Filtered: state+filter.Target+filter.Class+filter.Requester != ""}
 	v := s.view(r, who, shown{})
 	if filter.After != nil {
@@ -76,6 +81,20 @@ func (s *Server) requests(w http.ResponseWriter, r *http.Request, who users.User
 	})
 	data.choices(s, state, filter)
 	return s.show(w, r, who, shown{name: "requests", section: "/requests", title: "Release requests", data: data})
+}
+
+// openFirst puts the open requests that are older than the page before it, in
+// place of the last ones.
+func (s *Server) openFirst(r *http.Request, filter RequestFilter, list []locksteward.Request) ([]locksteward.Request, error) {
+	filter.States, filter.Limit = openStates, pageRequests/2
+	open, err := s.deps.Requests.List(r.Context(), filter)
+	if err != nil {
+		return nil, fmt.Errorf("list requests: %w", err)
+	}
+	open = slices.DeleteFunc(open, func(one locksteward.Request) bool {
+		return slices.ContainsFunc(list, func(other locksteward.Request) bool { return other.ID == one.ID })
+	})
+	return append(open, list[:pageRequests-len(open)]...), nil
 }
 
 func (d *requestsData) choices(s *Server, state string, f RequestFilter) {

@@ -14,7 +14,8 @@ type Order int
 // The orders. Within each, equals come by their keys.
 const (
 	ByKey Order = iota
-	// ByAge has the longest held first and unknown ages last.
+	// ByAge has the longest held first. A lock whose age is not known is held since
+	// it was first seen.
 	ByAge
 	// ByTTL has the next to expire first and what never expires last.
 	ByTTL
@@ -202,9 +203,6 @@ func (e *entry) heldSince() int64 {
 	}
 	if e.acquired != 0 && e.acquired < since && e.believed() {
 		return e.acquired
-	}
-	if since == e.at {
-		return math.MaxInt64
 	}
 	return since
 }

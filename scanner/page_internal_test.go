@@ -73,9 +73,9 @@ func obvious(table *Table, q Query) []locksteward.Lock {
 			q.NoTTL && l.TTL != locksteward.NoExpiry || q.Waited && l.Waiters <= 0 || !named || q.Keep != nil && !q.Keep(l.Key)
 	})
 	value := func(l locksteward.Lock) int64 {
-		age, basis, _ := l.Age()
+		age, _, _ := l.Age()
 		switch {
-		case q.Order == ByAge && basis == locksteward.AgeNone, q.Order == ByTTL && l.TTL == locksteward.NoExpiry:
+		case q.Order == ByTTL && l.TTL == locksteward.NoExpiry:
 			return math.MaxInt64
 		case q.Order == ByAge:
 			return l.At.Add(-age).UnixMicro()

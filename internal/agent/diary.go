@@ -56,7 +56,14 @@ type diary struct {
 // page is one event, and whose.
 type page struct {
 	target string
-	event  store.LockEvent
+	event  noted
+}
+
+// noted is an event whose rest is made JSON when it is written: who tells it holds
+// the lock of a target.
+type noted struct {
+	store.LockEvent
+	rest any
 }
 
 type lockOf struct {
@@ -69,7 +76,7 @@ func newDiary(log *zap.Logger, st *store.Store) *diary {
 }
 
 // note takes events in; what does not fit is counted and dropped.
-func (d *diary) note(target string, events ...store.LockEvent) {
+func (d *diary) note(target string, events ...noted) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, e := range events {
@@ -156,7 +163,10 @@ func (d *diary) write(ctx context.Context, batch []page) (int, error) {
 		target, end := batch[done].target, done
 		var events []store.LockEvent
 		for ; end < len(batch) && batch[end].target == target; end++ {
-			events = append(events, batch[end].event)
+			e := batch[end].event
+			raw, _ := json.Marshal(e.rest) // strings and numbers cannot fail
+			e.Event = string(raw)
+			events = append(events, e.LockEvent)
 		}
 		if err := d.store.SaveLockEvents(ctx, target, events); err != nil {
 			return done, err
@@ -242,7 +252,7 @@ func renewals(l locksteward.Lock) (int, time.Time) {
 
 // heldOf is the event of a hold that ended. prompt says that its end was told as it
 // happened; else only the last look bounds how long it was held.
-func heldOf(e locksteward.Ending, prompt bool) store.LockEvent {
+func heldOf(e locksteward.Ending, prompt bool) noted {
 	l := e.Lock
 	began, told := begin(l)
 	h := heldEvent{Began: began, AtLeast: true, Digest: l.TokenDigest, Holder: api.NewHolder(l.Holder)}
@@ -271,7 +281,6 @@ func kindOf(how locksteward.EndedHow) string {
 	}
 }
 
-func eventOf(db int, key string, at time.Time, kind string, v any) store.LockEvent {
-	raw, _ := json.Marshal(v) // strings and numbers cannot fail
-	return store.LockEvent{DB: db, Key: key, At: at, Kind: kind, Event: string(raw)}
+func eventOf(db int, key string, at time.Time, kind string, rest any) noted {
+	return noted{store.LockEvent{DB: db, Key: key, At: at, Kind: kind}, rest}
 }

@@ -28,7 +28,7 @@ func TestDiaryIsBounded(t *testing.T) {
 	d := newDiary(zap.New(core), st)
 	began := time.Now()
 	for i := range diaryQueue + 5000 {
-		d.note(fmt.Sprint("t", i/12_000), store.LockEvent{Key: fmt.Sprint("lock:", i), At: began, Kind: kindReleased, Event: "{}"})
+		d.note(fmt.Sprint("t", i/12_000), eventOf(0, fmt.Sprint("lock:", i), began, kindReleased, heldEvent{}))
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("took %s", took)
@@ -52,7 +52,7 @@ func TestDiaryIsBounded(t *testing.T) {
 	d.store = again
 	for d.flush(t.Context()) {
 	}
-	d.note("t8", store.LockEvent{Key: "last", Kind: kindGone, Event: "{}"})
+	d.note("t8", eventOf(0, "last", began, kindGone, heldEvent{}))
 	d.start(t.Context())
 	d.stop(t.Context())
 	if got, err := again.LockEvents(t.Context(), "t8", 0, "last", 10); err != nil || len(got) != 1 {
@@ -67,5 +67,5 @@ func TestDiaryIsBounded(t *testing.T) {
 			t.Errorf("lock:%d: %+v, %v", i, got, err)
 		}
 	}
-	d.note("t9", store.LockEvent{Key: "after", Kind: kindGone, Event: "{}"}) // nobody writes any more: no panic
+	d.note("t9", eventOf(0, "after", began, kindGone, heldEvent{})) // nobody writes any more: no panic
 }

@@ -5,7 +5,6 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/scanner"
-	"github.com/locksteward/locksteward/store"
 )
 
 // marksKept bounds how many locks of no configured class are remembered because
@@ -57,7 +56,7 @@ func (m *memories) markAll(findings []locksteward.Finding) {
 // locks of configured classes and of those that had a finding, and the findings that
 // changed. prompt says that it was told as it happened. The caller holds w.mu.
 func (w *watched) remember(s locksteward.Sweep, transitions []locksteward.Transition, prompt bool) {
-	var events []store.LockEvent
+	var events []noted
 	for _, t := range transitions {
 		f := t.Finding
 		if f.Key == "" {
@@ -84,14 +83,14 @@ func (w *watched) remember(s locksteward.Sweep, transitions []locksteward.Transi
 
 // lostSince are the holds that ended while no agent looked, told by the first
 // complete sweep after a restart. How they ended nobody knows.
-func (w *watched) lostSince(s locksteward.Sweep) []store.LockEvent {
+func (w *watched) lostSince(s locksteward.Sweep) []noted {
 	if len(w.memories.restored) == 0 || !s.Complete() {
 		return nil
 	}
 	w.agent.mu.RLock()
 	classes := w.agent.classes
 	w.agent.mu.RUnlock()
-	var out []store.LockEvent
+	var out []noted
 	for at, r := range w.memories.restored {
 		if l, ok := w.scanner.Table().Get(at.DB, at.Key); ok && sameRow(r, l) {
 			continue

@@ -55,6 +55,8 @@ type sink struct {
 	// lines alone: no entries.
 	anchor bool
 
+	running sync.WaitGroup
+
 	mu      sync.Mutex
 	place   store.SinkPlace
 	known   bool // place was read

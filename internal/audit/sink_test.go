@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/api"
@@ -520,5 +522,45 @@ func TestAnchorFile(t *testing.T) {
 	v, err := audit.CheckStore(t.Context(), s, audit.StoreOptions{Keys: ring, Anchors: a.Places})
 	if err != nil || !v.Whole || v.Signed != 6 {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// stuck is a standard output that nobody reads.
+type stuck struct{ free chan struct{} }
+
+func (s stuck) Write(p []byte) (int, error) {
+	<-s.free
+	return len(p), nil
+}
+
+// A sink that takes nothing and gives no error either does not keep the agent from
+// ending, and the others get all.
+func TestSinkThatHangs(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	out := stuck{make(chan struct{})}
+	defer close(out.free)
+	name := filepath.Join(t.TempDir(), "trail.jsonl")
+	cfg := onlySink(audit.SinkConfig{Name: "out", Stdout: true})
+	cfg.Sinks = append(cfg.Sinks, audit.SinkConfig{Name: "file", File: name})
+	// What hangs goes on when the test is over: it must not log to it.
+	trail, err := audit.New(zap.NewNop(), cfg, s, audit.Options{Stdout: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trail.Start(t.Context())
+	appendMany(t, s, 0, 25)
+	until(t, "the other sink's delivery", func() bool { return inOrder(fileSeqs(t, name), 25) })
+	appendMany(t, s, 25, 5)
+	began := time.Now()
+	trail.Stop(t.Context())
+	if !inOrder(fileSeqs(t, name), 30) {
+		t.Error("the other sink lacks the end")
+	}
+	if list, err := s.Checkpoints(t.Context(), store.CheckpointQuery{Limit: 1}); err != nil || len(list) != 1 || list[0].Seq != 30 {
+		t.Errorf("the end has no checkpoint: %+v, %v", list, err)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("took %s", took)
 	}
 }

@@ -46,7 +46,7 @@ type Trail struct {
 	last    store.SignedCheckpoint // of this key; zero before it was read
 
 	cancel context.CancelFunc
-	done   sync.WaitGroup
+	done   sync.WaitGroup // who signs
 }
 
 // New prepares a trail without starting anything.
@@ -80,7 +80,7 @@ func (t *Trail) Start(ctx context.Context) {
 	ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	t.done.Go(func() { t.sign(ctx) })
 	for _, s := range t.sinks {
-		t.done.Go(func() { s.run(ctx) })
+		s.running.Go(func() { s.run(ctx) })
 	}
 }
 
@@ -102,6 +102,7 @@ func (t *Trail) Stop(ctx context.Context) {
 		var all sync.WaitGroup
 		for _, s := range t.sinks {
 			all.Go(func() {
+				s.running.Wait() // one that hangs keeps no other from its rest
 				s.drain(bound)
 				_ = s.to.close()
 			})

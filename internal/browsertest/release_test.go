@@ -16,6 +16,7 @@ func TestReleaseInABrowser(t *testing.T) {
 
 	max.sees("lock:order:42")
 	max.await("document.querySelector('.strip li.critical b').textContent === '1'")
+	alert := js[string](max, "document.querySelector('main h3 a[href^=\"/findings/\"]').getAttribute('href')")
 	max.followKey(key)
 	max.sees("ttl/none")
 	max.sees("Request the release")
@@ -50,6 +51,9 @@ func TestReleaseInABrowser(t *testing.T) {
 	max.sees("Released")
 	max.sees("bo approved")
 	max.shot("released-live")
+	bo.visit(alert) // the link of an alert about what is over
+	bo.sees("resolved")
+	bo.sees("That is over since")
 	bo.visit("/audit")
 	bo.sees("release: approve")
 	bo.sees("the pod is gone, checked")

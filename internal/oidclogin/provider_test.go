@@ -190,7 +190,9 @@ func TestProviderAway(t *testing.T) {
 	p := provider(t, i)
 	for name, change := range map[string]func(i *testoidc.Issuer){
 		"error": func(i *testoidc.Issuer) {
-			i.Answer = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat("<html>", 9999), http.StatusBadGateway) }
+			i.Answer = func(w http.ResponseWriter, _ *http.Request) {
+				http.Error(w, strings.Repeat("<html>", 9999), http.StatusBadGateway)
+			}
 		},
 		"elsewhere": func(i *testoidc.Issuer) {
 			i.Answer = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }

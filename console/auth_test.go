@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -217,5 +218,31 @@ func TestReloadUsersSwapsOrKeeps(t *testing.T) {
 	}
 	if a := b.do("viewer", "GET", "/api/v1/locks", ""); a.status != http.StatusOK {
 		t.Errorf("status %d after a bad reload", a.status)
+	}
+}
+
+// A users file that was emptied, or is gone, must not open the console.
+func TestReloadUsersDoesNotOpenTheConsole(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.addUser("viewer")
+	if err := b.server.ReloadUsers(); err != nil {
+		t.Fatal(err)
+	}
+	for what, file := range map[string]string{
+		"empty":    write(t, "empty.yaml", ""),
+		"no users": write(t, "none.yaml", "users: []\n"),
+		"gone":     filepath.Join(t.TempDir(), "gone.yaml"),
+	} {
+		b.server.cfg.UsersFile = file
+		if err := b.server.ReloadUsers(); err == nil || !strings.Contains(err.Error(), "has no users any more") {
+			t.Errorf("%s: got %v", what, err)
+		}
+		if a := b.do("", "GET", "/api/v1/locks", ""); a.status != http.StatusUnauthorized {
+			t.Errorf("%s: nobody gets status %d", what, a.status)
+		}
+		if a := b.do("viewer", "GET", "/api/v1/locks", ""); a.status != http.StatusOK {
+			t.Errorf("%s: the user gets status %d", what, a.status)
+		}
 	}
 }

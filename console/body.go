@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -38,7 +39,10 @@ func body(r *http.Request, into any) error {
 		err = json.Unmarshal(raw, into)
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		err = fmt.Errorf("%s: must be a JSON %s that fits, got %s", wrong.Field, jsonType(wrong.Type), wrong.Value)
+		err = fmt.Errorf("%s: must be a JSON %s, got %s", wrong.Field, jsonType(wrong.Type), wrong.Value)
+	}
+	if wrong, ok := errors.AsType[*time.ParseError](err); ok {
+		err = fmt.Errorf("%s is no time: write it like 2026-03-01T12:00:00Z", strings.Trim(wrong.Value, `"`))
 	}
 	if err != nil {
 		return fmt.Errorf("read body: %w: %w", locksteward.ErrInvalid, err)
@@ -160,7 +164,7 @@ func jsonType(t reflect.Type) string {
 	case reflect.Bool:
 		return "boolean"
 	case reflect.Int, reflect.Int64:
-		return "integer"
+		return "integer that fits"
 	case reflect.Slice:
 		return "array"
 	default:

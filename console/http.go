@@ -98,6 +98,8 @@ func parseQuery(r *http.Request, allowed ...string) *query {
 	}
 	for name, vs := range q.values {
 		switch {
+		case len(allowed) == 0:
+			q.bad("%s: is no parameter here: there are none", name)
 		case !slices.Contains(allowed, name):
 			q.bad("%s: is no parameter here: use %s", name, strings.Join(allowed, ", "))
 		case len(vs) > 1:

@@ -100,7 +100,8 @@ func (s *Server) Close() error {
 }
 
 // ReloadUsers reads the users file and the certificate again and swaps both, or
-// returns an error and changes nothing.
+// returns an error and changes nothing. A file that is gone, empty or without
+// users does not open a console that was closed: that is an error too.
 func (s *Server) ReloadUsers() error {
 	set, cert, err := s.cfg.load()
 	if err != nil {
@@ -108,6 +109,10 @@ func (s *Server) ReloadUsers() error {
 	}
 	if (cert == nil) != (s.cert.Load() == nil) {
 		return errors.New("tls_cert_file: turning TLS on or off needs a restart")
+	}
+	if s.cfg.open(set) && !s.cfg.open(s.users.Load()) {
+		return fmt.Errorf("users_file: %q has no users any more, and without users everybody on this machine reads the console: "+
+			"put the file back, or restart the agent if that is meant", s.cfg.UsersFile)
 	}
 	s.users.Store(set)
 	s.cert.Store(cert)

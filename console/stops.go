@@ -82,7 +82,7 @@ func freezeEnd(in api.SetFreeze, now time.Time) (time.Time, error) {
 		until = now.Add(time.Duration(in.ForMs) * time.Millisecond)
 	}
 	if !until.After(now) || until.Sub(now) > MaxFreeze {
-		return time.Time{}, fmt.Errorf("%w: until: must be in the future and at most %s away, got %s", locksteward.ErrInvalid, MaxFreeze, until.Format(time.RFC3339))
+		return time.Time{}, fmt.Errorf("%w: until: must be in the future and at most %d days away, got %s", locksteward.ErrInvalid, int(MaxFreeze/(24*time.Hour)), until.Format(time.RFC3339))
 	}
 	return until.UTC().Truncate(time.Millisecond), nil
 }

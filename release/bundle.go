@@ -142,6 +142,9 @@ func (s *Service) GetBundle(ctx context.Context, id string) (Bundle, error) {
 	b := Bundle{ID: bundleID(id)}
 	for n, size := 1, 1; n <= size; n++ {
 		r, err := s.store.GetRequest(ctx, memberID(b.ID, n))
+		if n == 1 && errors.Is(err, locksteward.ErrNotFound) {
+			return Bundle{}, notFound("there is no bundle %q; list the requests to see theirs", b.ID)
+		}
 		if err != nil {
 			return Bundle{}, fmt.Errorf("bundle %s: %w", b.ID, err)
 		}

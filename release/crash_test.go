@@ -22,7 +22,7 @@ import (
 )
 
 // childEnv makes this test binary play an agent that approves a request and is
-// killed on the way: "before|after URL DSN ID HASH".
+// killed on the way: "approve|undo|lift before|after URL DSN ID HASH".
 const childEnv = "LOCKSTEWARD_RELEASE_TEST_CHILD"
 
 // hangs stops for ever right before or right after the act.
@@ -42,13 +42,14 @@ func (h hangs) Execute(ctx context.Context, r locksteward.Request) (release.Resu
 }
 
 func child() {
-	if err := approveAndHang(strings.Fields(os.Getenv(childEnv))); err != nil {
+	if err := actAndHang(strings.Fields(os.Getenv(childEnv))); err != nil {
 		fmt.Println("error:", err)
 	}
 }
 
-func approveAndHang(args []string) error {
+func actAndHang(args []string) error {
 	ctx := context.Background()
+	verb, args := args[0], args[1:]
 	st, err := store.Open(ctx, args[2])
 	if err != nil {
 		return err
@@ -73,19 +74,26 @@ func approveAndHang(args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Approve(ctx, ben, args[3], release.Word{Reason: "x", EvidenceHash: args[4], ConfirmNoIdentity: true})
+	switch verb {
+	case "undo":
+		_, err = s.Undo(ctx, ben, args[3], "x")
+	case "lift":
+		_, err = s.Lift(ctx, ben, args[3], "x")
+	default:
+		_, err = s.Approve(ctx, ben, args[3], release.Word{Reason: "x", EvidenceHash: args[4], ConfirmNoIdentity: true})
+	}
 	return err
 }
 
-// killDuringApprove lets another process approve r and kills it at the stage,
-// then opens the store again.
-func (e *env) killDuringApprove(t *testing.T, stage string, r locksteward.Request) {
+// killDuring lets another process approve, undo or lift r and kills it at the
+// stage, then opens the store again.
+func (e *env) killDuring(t *testing.T, verb, stage string, r locksteward.Request) {
 	t.Helper()
 	if err := e.store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), childEnv+"="+strings.Join([]string{stage, e.url, e.dsn, r.ID, r.EvidenceHash}, " "))
+	cmd.Env = append(os.Environ(), childEnv+"="+strings.Join([]string{verb, stage, e.url, e.dsn, r.ID, r.EvidenceHash}, " "))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -141,7 +149,7 @@ func TestKilledBetweenIntentAndOutcome(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := e.request(t, ana, "lock:order:1")
-			e.killDuringApprove(t, c.stage, r)
+			e.killDuring(t, "approve", c.stage, r)
 			if c.meanwhile != nil {
 				c.meanwhile(t, e)
 			}

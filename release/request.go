@@ -71,7 +71,7 @@ func (s *Service) prepare(ctx context.Context, actor Actor, role Role, in Reques
 	lock, firing, err := s.locks.ReadLock(ctx, in.Target, in.Key)
 	switch {
 	case errors.Is(err, locksteward.ErrNotFound):
-		return locksteward.Request{}, notFound("there is no lock %q on target %q; it may have ended by itself, see locksteward locks list",
+		return locksteward.Request{}, notFound(`there is no lock "%s" on target %q; it may have ended by itself, see locksteward locks list`,
 			locksteward.DisplayKey(in.Key), in.Target)
 	case err != nil:
 		return locksteward.Request{}, err

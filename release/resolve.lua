@@ -14,8 +14,9 @@ for i = 1, #KEYS do
   end
 end
 for i = 1, #KEYS do
-  redis.call('DEL', KEYS[i]) -- an older request's record
-  -- "changed" is what the scripts call an act that touched nothing.
+  -- Over an older request's record, of which "undo" stays: what that request set
+  -- aside is still there. "changed" is what the scripts call an act that touched
+  -- nothing.
   redis.call('HSET', KEYS[i], 'request', ARGV[1], 'outcome', -1, 'woken', 0, 'withdrawn', 1)
   redis.call('PEXPIRE', KEYS[i], ARGV[2])
 end

@@ -62,7 +62,9 @@ func (s *Service) mayFollow(ctx context.Context, actor Actor, id, next, reason s
 	}
 	at := s.now().UTC().Truncate(time.Microsecond)
 	if act == locksteward.ActUndo {
-		err = mayUndo(of, at)
+		if err = mayUndo(of, at); err == nil {
+			err = s.notUndone(ctx, of)
+		}
 	} else if of.State != locksteward.RequestReleased || of.Evidence.Stand == 0 {
 		err = conflict("nothing stands in the lock's place by request %s; only a lock-delay or a take-over that was carried out can be ended", of.ID)
 	}
@@ -90,6 +92,24 @@ func mayUndo(of locksteward.Request, at time.Time) error {
 	}
 	return nil
 }
+
+// notUndone refuses a second undo: what was kept is back where it was, and to say
+// that it is not kept any more would mislead.
+func (s *Service) notUndone(ctx context.Context, of locksteward.Request) error {
+	about, err := s.store.RequestsForKey(ctx, of.Evidence.Target, of.Evidence.DB, of.Evidence.Key, lookBack)
+	if err != nil {
+		return err
+	}
+	for _, r := range about {
+		if r.Evidence.Act == locksteward.ActUndo && r.Evidence.Of == of.ID && r.State == locksteward.RequestReleased {
+			return conflict("request %s was undone already, by %s with %s", of.ID, r.Requester, r.ID)
+		}
+	}
+	return nil
+}
+
+// lookBack is in how many of the newest requests about a lock an undo is looked for.
+const lookBack = 100
 
 // followUp is a request that follows another one on the same lock, approved.
 func followUp(of locksteward.Request, id string, act locksteward.Act, requester, reason string, at time.Time) locksteward.Request {

@@ -152,11 +152,11 @@ func (s *Scanner) refresh(ctx context.Context, key string) (locksteward.Lock, er
 	name := locksteward.DisplayKey(key)
 	m, err := s.conn.MasterFor(ctx, key)
 	if err != nil {
-		return locksteward.Lock{}, fmt.Errorf("read %q: %w", name, err)
+		return locksteward.Lock{}, fmt.Errorf(`read "%s": %w`, name, err)
 	}
 	glances, err := s.glanceAt(ctx, m, []string{key}, true)
 	if err != nil {
-		return locksteward.Lock{}, fmt.Errorf("read %q: %w", name, err)
+		return locksteward.Lock{}, fmt.Errorf(`read "%s": %w`, name, err)
 	}
 	g := glances[0]
 	if g.ended != nil {
@@ -166,9 +166,9 @@ func (s *Scanner) refresh(ctx context.Context, key string) (locksteward.Lock, er
 	}
 	switch {
 	case g.sight.as == unread:
-		return locksteward.Lock{}, fmt.Errorf("read %q: it changed while it was read or may not be read; try again", name)
+		return locksteward.Lock{}, fmt.Errorf(`read "%s": it changed while it was read or may not be read; try again`, name)
 	case g.lock == nil:
-		return locksteward.Lock{}, fmt.Errorf("read %q: %w", name, locksteward.ErrNotFound)
+		return locksteward.Lock{}, fmt.Errorf(`read "%s": %w`, name, locksteward.ErrNotFound)
 	}
 	return *g.lock, nil
 }

@@ -94,7 +94,7 @@ func exportAudit(ctx context.Context, p *program, agent *agentFlags, from *store
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "locksteward: %s: %d entries, %d to %d, and %d checkpoints\n", name, done.Entries, done.First, done.Last, done.Checkpoints)
+	fmt.Fprintf(p.stderr, "locksteward: %s: %d entries, %d to %d, and %s\n", name, done.Entries, done.First, done.Last, count(int(done.Checkpoints), "checkpoint"))
 	return nil
 }
 

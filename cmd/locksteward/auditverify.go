@@ -205,9 +205,9 @@ func writeVerdict(w io.Writer, v auditVerdict) error {
 	case v.Checkpoints == 0:
 		fmt.Fprintln(w, "no checkpoints in it")
 	case v.Signed == 0 && !v.KeysGiven:
-		fmt.Fprintf(w, "%d checkpoints on it; signatures were not checked: give --public-key FILE\n", v.Checkpoints)
+		fmt.Fprintf(w, "%s on it; signatures were not checked: give --public-key FILE\n", count(int(v.Checkpoints), "checkpoint"))
 	default:
-		fmt.Fprintf(w, "%d checkpoints on it, %d with a good signature\n", v.Checkpoints, v.Signed)
+		fmt.Fprintf(w, "%s on it, %d with a good signature\n", count(int(v.Checkpoints), "checkpoint"), v.Signed)
 	}
 	if v.Anchors == 0 {
 		_, err := fmt.Fprintln(w, "no anchor was given: a trail that was rewritten as a whole, or cut off with its head, looks like this too")

@@ -140,8 +140,8 @@ func writeScan(w io.Writer, out api.Scan) error {
 	if !out.Complete {
 		complete = "INCOMPLETE"
 	}
-	_, err := fmt.Fprintf(w, "\n%d locks among %d keys in %s, %s; %d candidates\n", len(out.Locks), out.KeysScanned,
-		span(time.Duration(out.DurationMs)*time.Millisecond), complete, out.Candidates)
+	_, err := fmt.Fprintf(w, "\n%s among %s in %s, %s; %s\n", count(len(out.Locks), "lock"), count(int(out.KeysScanned), "key"),
+		span(time.Duration(out.DurationMs)*time.Millisecond), complete, count(out.Candidates, "candidate"))
 	return err
 }
 

@@ -164,7 +164,7 @@ func writeEvidence(b *strings.Builder, f api.Finding) {
 		fmt.Fprintf(b, "  inhibited: nobody is told of it, finding %s is told in its place\n", f.InhibitedBy)
 	}
 	if f.Team != "" || f.RunbookURL != "" {
-		fmt.Fprintf(b, "  team %s  %s\n", dash(f.Team), f.RunbookURL)
+		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("  team %s  %s", dash(f.Team), f.RunbookURL), " "))
 	}
 	if f.Unlock != "" {
 		fmt.Fprintf(b, "  free it, once its holder is known to be dead:\n    %s\n", f.Unlock)
@@ -203,6 +203,27 @@ func writeRequests(w io.Writer, requests []api.Request) error {
 	return writeTable(w, []string{"ID", "STATE", "TARGET", "KEY", "REQUESTER", "CREATED", "REASON"}, rows)
 }
 
+// showAct says what an approval would do.
+func showAct(e api.Evidence) string {
+	stand := span(time.Duration(e.StandMs) * time.Millisecond)
+	text := e.Act
+	switch {
+	case e.Of != "":
+		text += " of " + e.Of
+	case e.Act == string(locksteward.ActTakeOver):
+		text += " for " + stand
+	case e.StandMs > 0:
+		text += ", and nobody gets the lock for " + stand
+	}
+	if e.HolderAlive {
+		text += "; its holder lives: owner, type and count are compared, not the expiry"
+	}
+	if e.BreakGlass {
+		text += "; break-glass: by one person, past the class's rules"
+	}
+	return text
+}
+
 func writeRequest(w io.Writer, r api.Request) error {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -210,6 +231,7 @@ func writeRequest(w io.Writer, r api.Request) error {
 	}
 	e := r.Evidence
 	line("request", "%s (%s)", r.ID, r.State)
+	line("asks for", "%s", showAct(e))
 	line("lock", "%s on %s, db %d", showKey(e.Key), e.Target, e.DB)
 	line("class", "%s", e.Class)
 	line("library", "%s (%s), identity %s", e.Dialect, e.Type, e.Identity)

@@ -110,14 +110,7 @@ func (l lab) release(t *testing.T, key string) release.Result {
 	}
 	executor, err := release.NewRedisExecutor(release.ExecutorConfig{Connect: l.connect(), Digest: l.digest})
 	must(t, err)
-	result, err := executor.Execute(t.Context(), locksteward.Request{
-		ID: strconv.FormatInt(time.Now().UnixNano(), 36),
-		Evidence: locksteward.Evidence{
-			Target: lock.Target, DB: lock.DB, Key: lock.Key, Class: lock.Class, Dialect: lock.Dialect, Type: lock.Type,
-			Identity: lock.Identity, TokenDigest: lock.TokenDigest, ExpireAt: lock.ExpireAt, Count: lock.Count,
-			Holder: lock.Holder, Fence: lock.Fence, At: lock.At,
-		},
-	})
+	result, err := executor.Execute(t.Context(), requestOf(lock))
 	must(t, err)
 	return result
 }

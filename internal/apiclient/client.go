@@ -181,6 +181,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		return fmt.Errorf("no agent at %s: %w: start one with `locksteward run`, or point to it with --agent URL", c.where(), err)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("ask the agent at %s: %w: use http:// in --agent URL", c.where(), err)
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
+		return fmt.Errorf("the agent at %s ended the connection without an answer: %w: what was asked for may have been done: look before you ask again", c.where(), err)
 	default:
 		return fmt.Errorf("ask the agent at %s: %w: is it running? point to it with --agent URL", c.where(), err)
 	}

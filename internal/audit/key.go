@@ -104,6 +104,9 @@ func WriteKey(file string, k Key) (err error) {
 	}
 	// A link fails where a rename would replace a key that is needed.
 	if err := os.Link(f.Name(), file); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			err = fs.ErrExist // without the name of our own file
+		}
 		return fmt.Errorf("write audit key %q: %w", file, err)
 	}
 	return nil

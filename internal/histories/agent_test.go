@@ -69,6 +69,7 @@ func (o *observer) sweep(ctx context.Context) (sweep locksteward.Sweep, dead map
 	err = o.scanner.Run(ctx, func(_ context.Context, s locksteward.Sweep) {
 		sweep = s
 		if o.spoil != nil {
+			sweep = sweep.Unpacked()
 			o.spoil(&sweep)
 		}
 		o.publish(o.engine.Evaluate(sweep))
@@ -76,8 +77,8 @@ func (o *observer) sweep(ctx context.Context) (sweep locksteward.Sweep, dead map
 			o.publish(o.engine.Evaluate(sweep))
 		}
 		dead = map[string][]string{}
-		for _, l := range sweep.Locks {
-			if because := o.engine.DeadWhen(l); len(because) > 0 {
+		for l := range sweep.AllLocks() {
+			if because := o.engine.DeadWhen(*l); len(because) > 0 {
 				dead[l.Key] = because
 			}
 		}

@@ -19,31 +19,31 @@ const (
 // Meta is the metadata of one hold. Times are milliseconds of server time since
 // 1970, durations milliseconds; 0 is "not said".
 type Meta struct {
-	V             int
-	ID            string // acquisition id, as in the lock's value
-	Session       string
-	Instance      string
-	App           string
-	Host          string
-	PID           int
-	Class         string
-	Purpose       string
-	Acquired      int64
-	TTL           int64
-	RenewEvery    int64
-	Expect        int64
-	MaxHold       int64
+	V          int
+	ID         string // acquisition id, as in the lock's value
+	Session    string
+	Instance   string
+	App        string
+	Host       string
+	PID        int
+	Class      string
+	Purpose    string
+	Acquired   int64
+	TTL        int64
+	RenewEvery int64
+	Expect     int64
+	MaxHold    int64
 	// EndsWithHeartbeat is 1 if the holder gives up when it cannot keep its heartbeat.
 	EndsWithHeartbeat int64
-	Renewed       int64
-	Renewals      int64
-	RenewFailures int64
-	Progress      int64
-	Fence         int64
-	Holds         int64
-	Contended     int64
-	Holding       []string
-	Trace         string
+	Renewed           int64
+	Renewals          int64
+	RenewFailures     int64
+	Progress          int64
+	Fence             int64
+	Holds             int64
+	Contended         int64
+	Holding           []string
+	Trace             string
 	// Lost is the hold before this one, if that ended without a release.
 	Lost *Lost
 	// Unknown holds the fields that this version does not know.

@@ -143,8 +143,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		return nil
 	}
 	out := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && name == "": // its fields stand among the others

@@ -282,13 +282,16 @@ func (s *Server) follows(r *http.Request, data *requestData) error {
 	if err != nil {
 		return fmt.Errorf("list requests: %w", err)
 	}
-	newest := ""
+	newest, undone, lifted := "", false, false
 	for i, one := range list {
 		if i == 0 {
 			newest = one.ID
 		}
 		if one.Evidence.Of == data.ID {
 			data.Follows = append(data.Follows, requestRows([]locksteward.Request{one})...)
+			done := one.State == locksteward.RequestReleased
+			undone = undone || done && one.Evidence.Act == locksteward.ActUndo
+			lifted = lifted || done && one.Evidence.Act == locksteward.ActLift
 		}
 	}
 	data.Mark = mark(data.ID, newest)
@@ -296,14 +299,16 @@ func (s *Server) follows(r *http.Request, data *requestData) error {
 		return nil
 	}
 	now := time.Now()
-	if until := data.FinishedAt.Add(e.Undo); e.Undo > 0 && now.Before(until) {
+	if undone {
+		data.NoUndo = "it was undone already"
+	} else if until := data.FinishedAt.Add(e.Undo); e.Undo > 0 && now.Before(until) {
 		data.UndoUntil = until
 	} else if e.Undo > 0 {
 		data.NoUndo = "the time for that is over"
 	} else {
 		data.NoUndo = "nothing was kept aside of this lock"
 	}
-	if until := data.FinishedAt.Add(e.Stand); e.Stand > 0 && now.Before(until) {
+	if until := data.FinishedAt.Add(e.Stand); e.Stand > 0 && !undone && !lifted && now.Before(until) {
 		data.LiftUntil = until
 	}
 	return nil

@@ -96,7 +96,9 @@ func (c Config) Validate() error {
 	// resolved well before.
 	within("approval_ttl", c.ApprovalTTL, 10*time.Second, 24*time.Hour)
 	within("execute_timeout", c.ExecuteTimeout, time.Second, time.Minute)
-	within("remind_before", c.RemindBefore, 0, 24*time.Hour)
+	if c.RequestTTL > 0 { // else its default, which is made of it, is none either
+		within("remind_before", c.RemindBefore, 0, 24*time.Hour)
+	}
 	if c.UndoWindow > 0 {
 		within("undo_window", c.UndoWindow, time.Second, class.MaxStand)
 	}

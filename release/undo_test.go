@@ -41,10 +41,26 @@ func TestUndo(t *testing.T) {
 	}
 	_, err = e.service.Undo(t.Context(), ben, u.ID, "once more")
 	wantError(t, err, locksteward.ErrConflict, "cannot be undone")
-	if u, err = e.service.Undo(t.Context(), ben, r.ID, "once more"); err != nil {
-		t.Fatal(err)
+	_, err = e.service.Undo(t.Context(), ben, r.ID, "once more")
+	wantError(t, err, locksteward.ErrConflict, "was undone already, by ben with "+u.ID)
+}
+
+// A request that was not found undone for want of the lock may be asked for again.
+func TestUndoOfWhatIsNotKeptAnyMore(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	key := "lock:order:1"
+	e.do(t, "set", key, uuid, "px", minute)
+	r := e.approve(t, ben, e.request(t, ana, key))
+	e.want(t, r, locksteward.RequestReleased)
+	e.do(t, "del", "locksteward:undo:{"+key+"}")
+	for range 2 {
+		u, err := e.service.Undo(t.Context(), ben, r.ID, "it was the wrong one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.want(t, u, locksteward.RequestAlreadyGone)
 	}
-	e.want(t, u, locksteward.RequestAlreadyGone)
 }
 
 func TestUndoWhereSomebodyHoldsTheLock(t *testing.T) {

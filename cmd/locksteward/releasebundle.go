@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -111,6 +112,19 @@ func releaseBundleDecideCommand(p *program, verb, short string) *cobra.Command {
 	}.command(p)
 }
 
+// bundleApprovals counts for the open request that lacks most.
+func bundleApprovals(b api.Bundle) (given, needed int, ok bool) {
+	for _, r := range b.Requests {
+		if r.State != string(locksteward.RequestPending) || r.ApprovalsNeeded == nil {
+			continue
+		}
+		if !ok || *r.ApprovalsNeeded-r.ApprovalsGiven > needed-given {
+			given, needed, ok = r.ApprovalsGiven, *r.ApprovalsNeeded, true
+		}
+	}
+	return given, needed, ok
+}
+
 func writeBundle(w io.Writer, b api.Bundle) error {
 	var head strings.Builder
 	line := func(name, format string, args ...any) {
@@ -118,6 +132,13 @@ func writeBundle(w io.Writer, b api.Bundle) error {
 	}
 	line("bundle", "%s (%d of %d open)", b.ID, b.Open, len(b.Requests))
 	line("host", "%s on %s", oneLine(b.Host), b.Target)
+	if len(b.Requests) > 0 {
+		asked := b.Requests[0] // all were asked for at once, and with one reason
+		line("requested", "by %s at %s: %s", asked.Requester, asked.CreatedAt.Local().Format(time.DateTime), oneLine(asked.Reason))
+	}
+	if given, needed, ok := bundleApprovals(b); ok {
+		line("approvals", "%d of %d", given, needed)
+	}
 	line("evidence", "%s", b.EvidenceHash)
 	warned := map[string]bool{}
 	for _, r := range b.Requests {

@@ -92,10 +92,27 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
+			if want := wanted(cmd); len(want) > len(args) {
+				return usagef("%s is missing; see '%s --help'", want[len(args)], cmd.CommandPath())
+			} else if len(want) > 0 {
+				return usagef("got %d arguments, takes %s: quote what has blanks; see '%s --help'", len(args), strings.Join(want, " "), cmd.CommandPath())
+			}
 			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 		}
 		return nil
 	}
+}
+
+// wanted names the arguments of a command as its usage line has them, flags left
+// out.
+func wanted(cmd *cobra.Command) []string {
+	words := strings.Fields(cmd.Use)[1:]
+	for i, w := range words {
+		if strings.HasPrefix(w, "-") || strings.HasPrefix(w, "[") {
+			return words[:i]
+		}
+	}
+	return words
 }
 
 // group is a command that only holds subcommands.

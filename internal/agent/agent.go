@@ -86,7 +86,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	a.diary = newDiary(a.log, a.store)
-	if err = a.newTrail(cfg, opts.Stdout); err != nil {
+	if err = a.newTrail(ctx, cfg, opts.Stdout); err != nil {
 		return nil, err
 	}
 	if a.digest, err = a.store.DigestKey(ctx); err != nil {

@@ -125,7 +125,7 @@ func (a *Agent) deadOn(target, host string) (keys []string, more []api.LeftOut, 
 	case held == 0:
 		return nil, nil, fmt.Errorf("%w: no lock of target %q is held on host %q; see the holders in locksteward locks list", locksteward.ErrNotFound, target, host)
 	case len(keys) == 0:
-		return nil, nil, fmt.Errorf("%w: none of the %d locks held on host %q looks dead (neither holder/dead nor host/lost fires); name the locks by their keys if you know better",
+		return nil, nil, fmt.Errorf("%w: none of the %d locks held on host %q looks dead (neither holder/dead nor host/lost fires: locksteward explain KEY says why); name the locks by their keys if you know better",
 			locksteward.ErrRefused, held, host)
 	}
 	return keys, more, nil

@@ -72,13 +72,15 @@ func (d deliveries) Receivers(ctx context.Context) ([]api.Receiver, error) {
 	return out, nil
 }
 
+const addAgain = "; add it again to send what it missed"
+
 // configured refuses a receiver that is gone: what would be sent to it again would
 // be given up again.
-func (d deliveries) configured(name string) error {
+func (d deliveries) configured(name, way string) error {
 	if slices.ContainsFunc(d.agent.alerts.Receivers(), func(r alert.ReceiverState) bool { return r.Name == name }) {
 		return nil
 	}
-	return fmt.Errorf("receiver %q: %w: alert.receivers has no such name; add it again to send what it missed", name, locksteward.ErrNotFound)
+	return fmt.Errorf("receiver %q: %w: alert.receivers has no such name%s", name, locksteward.ErrNotFound, way)
 }
 
 func (d deliveries) Replay(ctx context.Context, by, id string) (int64, error) {
@@ -93,7 +95,7 @@ func (d deliveries) Replay(ctx context.Context, by, id string) (int64, error) {
 	if m.State != store.MessageDead {
 		return 0, fmt.Errorf("message %s is %s: %w: only what was given up is sent again", id, m.State, locksteward.ErrConflict)
 	}
-	if err := d.configured(m.Receiver); err != nil {
+	if err := d.configured(m.Receiver, addAgain); err != nil {
 		return 0, err
 	}
 	q := store.MessageQuery{ID: id}
@@ -106,7 +108,7 @@ func (d deliveries) Replay(ctx context.Context, by, id string) (int64, error) {
 }
 
 func (d deliveries) ReplayAll(ctx context.Context, by, receiver string) (int64, error) {
-	if err := d.configured(receiver); err != nil {
+	if err := d.configured(receiver, addAgain); err != nil {
 		return 0, err
 	}
 	return d.replay(ctx, by, receiver, store.MessageQuery{Receiver: receiver})
@@ -118,7 +120,7 @@ func (d deliveries) replay(ctx context.Context, by, what string, q store.Message
 }
 
 func (d deliveries) TestReceiver(ctx context.Context, by, receiver string) (api.ReceiverTest, error) {
-	if err := d.configured(receiver); err != nil {
+	if err := d.configured(receiver, ""); err != nil {
 		return api.ReceiverTest{}, err
 	}
 	began := time.Now()

@@ -17,6 +17,9 @@ import (
 const (
 	// diaryEvery is how often the diary is written.
 	diaryEvery = time.Second
+	// diaryRests is for how long it leaves a store alone that did not take it: each
+	// attempt at a file that is locked keeps what matters more waiting.
+	diaryRests = 10 * time.Second
 	// diaryBatch is how much of it at once, and so the most in a second.
 	diaryBatch = 2000
 	// diaryQueue is how much may wait for a store that does not work.
@@ -95,12 +98,18 @@ func (d *diary) start(ctx context.Context) {
 		defer close(d.done)
 		tick := time.NewTicker(diaryEvery)
 		defer tick.Stop()
+		var failed time.Time
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				d.flush(ctx)
+			}
+			if d.failing && time.Since(failed) < diaryRests {
+				continue
+			}
+			if d.flush(ctx); d.failing {
+				failed = time.Now()
 			}
 		}
 	}()

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -159,11 +160,12 @@ func (e *ear) awaitOf(kind string) heard {
 
 // receivers is the configuration of webhooks by name.
 func receivers(pairs ...string) string {
-	text := "\nalert:\n  drain_timeout: 500ms\n  receivers:\n"
+	var text strings.Builder
+	text.WriteString("\nalert:\n  drain_timeout: 500ms\n  receivers:\n")
 	for i := 0; i < len(pairs); i += 2 {
-		text += "    - {name: " + pairs[i] + ", webhook: {url: '" + pairs[i+1] + "', allow_private: true, timeout: 1s}}\n"
+		text.WriteString("    - {name: " + pairs[i] + ", webhook: {url: '" + pairs[i+1] + "', allow_private: true, timeout: 1s}}\n")
 	}
-	return text
+	return text.String()
 }
 
 // person adds a user and returns their client.

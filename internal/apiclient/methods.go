@@ -2,6 +2,7 @@ package apiclient
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"strconv"
 
@@ -114,9 +115,7 @@ func (c *Client) Requests(ctx context.Context, q RequestsQuery) (api.RequestList
 	v := values("state", q.State, "target", q.Target, "class", q.Class, "requester", q.Requester, "since", q.Since,
 		"limit", number(q.Limit), "cursor", q.Cursor)
 	if q.Key != nil {
-		for name, value := range lockValues("", nil, *q.Key) {
-			v[name] = value
-		}
+		maps.Copy(v, lockValues("", nil, *q.Key))
 	}
 	return get[api.RequestList](ctx, c, "/api/v1/requests", v)
 }

@@ -155,13 +155,14 @@ func exampleInto(t *testing.T, doc string) string {
 
 // hashed is what the page says that a hash covers, made from its words.
 func hashed(e locksteward.Entry) string {
-	out := "locksteward-entry-1 "
+	var out strings.Builder
+	out.WriteString("locksteward-entry-1 ")
 	for _, field := range []string{
 		itoa(e.Seq), itoa(e.At.UnixMicro()), e.Actor, e.Action, e.Target, e.Key, e.Subject, e.Reason, e.Outcome, string(e.Detail), e.PrevHash,
 	} {
-		out += itoa(int64(len(field))) + ":" + field
+		out.WriteString(itoa(int64(len(field))) + ":" + field)
 	}
-	return out
+	return out.String()
 }
 
 func itoa(n int64) string { raw, _ := json.Marshal(n); return string(raw) }

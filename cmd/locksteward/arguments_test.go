@@ -1,0 +1,72 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+)
+
+// A person is told which argument is missing, not how many there are.
+func TestArgumentsAreNamed(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"release approve --reason x":              "ID is missing; see 'locksteward release approve --help'",
+		"release request --reason x":              "KEY is missing",
+		"users add --role viewer":                 "NAME is missing",
+		"audit export":                            "FILE is missing",
+		"locks show lock:order 42":                "got 2 arguments, takes KEY: quote what has blanks",
+		"release approve r-1 --reason pod is out": "got 3 arguments, takes ID: quote what has blanks",
+	} {
+		var stdout, stderr strings.Builder
+		if code := run(t.Context(), strings.Fields(line), &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%s: code %d, %q, want %q", line, code, stderr.String(), want)
+		}
+	}
+}
+
+// Whoever approves on the command line sees what they approve.
+func TestRequestSaysWhatItAsksFor(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]api.Evidence{
+		"release": {Act: locksteward.ActRelease.String()},
+		"release, and nobody gets the lock for 20.0s": {Act: "release", StandMs: 20_000},
+		"take-over for 10m00s":                        {Act: "take-over", StandMs: (10 * time.Minute).Milliseconds()},
+		"undo of r-1":                                 {Act: "undo", Of: "r-1"},
+		"lift of r-1":                                 {Act: "lift", Of: "r-1", StandMs: 5000},
+		"release; its holder lives: owner, type and count are compared, not the expiry": {Act: "release", HolderAlive: true},
+		"release; break-glass: by one person, past the class's rules":                   {Act: "release", BreakGlass: true},
+	} {
+		var out strings.Builder
+		if err := writeRequest(&out, api.Request{ID: "r-2", State: "pending", Evidence: e}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "\nasks for:  "+want+"\n") {
+			t.Errorf("want %q in:\n%s", want, out.String())
+		}
+	}
+}
+
+// A bundle says who asked and how many approvals it still lacks.
+func TestBundleSaysWhoAskedAndWhatItLacks(t *testing.T) {
+	t.Parallel()
+	one, two := 1, 2
+	asked := api.Request{State: "pending", Requester: "ana", Reason: "node is gone", ApprovalsGiven: 1, ApprovalsNeeded: &two}
+	enough := api.Request{State: "pending", Requester: "ana", Reason: "node is gone", ApprovalsGiven: 1, ApprovalsNeeded: &one}
+	var out strings.Builder
+	if err := writeBundle(&out, api.Bundle{ID: "b-1", Open: 2, Requests: []api.Request{enough, asked}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nrequested: by ana at ", ": node is gone\n", "\napprovals: 1 of 2\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q in:\n%s", want, out.String())
+		}
+	}
+	asked.State = "released"
+	out.Reset()
+	if err := writeBundle(&out, api.Bundle{ID: "b-1", Requests: []api.Request{asked}}); err != nil || strings.Contains(out.String(), "approvals:") {
+		t.Errorf("%v, of a bundle that is over:\n%s", err, out.String())
+	}
+}

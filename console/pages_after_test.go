@@ -1,0 +1,49 @@
+package console
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// What can still be done after a release is offered, and what was done is not
+// offered again.
+func TestWhatFollowsIsOfferedOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		follow     locksteward.Act
+		state      locksteward.RequestState
+		undo, lift bool
+	}{
+		"nothing yet":    {undo: true, lift: true},
+		"undone":         {follow: locksteward.ActUndo, state: locksteward.RequestReleased},
+		"undo came late": {follow: locksteward.ActUndo, state: locksteward.RequestChanged, undo: true, lift: true},
+		"lifted":         {follow: locksteward.ActLift, state: locksteward.RequestReleased, undo: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, "approver")
+			done := pending()
+			done.ID, done.State, done.FinishedAt = "r7", locksteward.RequestReleased, time.Now()
+			done.Evidence.Undo, done.Evidence.Stand = time.Hour, time.Hour
+			b.world.requests = []locksteward.Request{done}
+			if c.state != "" {
+				next := done
+				next.ID, next.State, next.Evidence.Act, next.Evidence.Of = "r8", c.state, c.follow, "r7"
+				b.world.requests = []locksteward.Request{next, done}
+			}
+			page := b.do("approver", "GET", "/requests/r7", "").body
+			if got := strings.Contains(page, `action="/requests/r7/undo`); got != c.undo {
+				t.Errorf("undo offered: %v, want %v", got, c.undo)
+			}
+			if got := strings.Contains(page, `action="/requests/r7/lift`); got != c.lift {
+				t.Errorf("lift offered: %v, want %v", got, c.lift)
+			}
+			if got := strings.Contains(page, "It cannot be undone: it was undone already."); got != (name == "undone") {
+				t.Errorf("said to be undone: %v", got)
+			}
+		})
+	}
+}

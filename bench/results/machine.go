@@ -48,7 +48,7 @@ func (m Machine) Lines() []string {
 	return []string{
 		fmt.Sprintf("Machine: %s, %d cores (GOMAXPROCS %d), %s, kernel %s", m.CPU, m.CPUs, m.GOMAXPROCS, m.System, m.Kernel),
 		fmt.Sprintf("Server: Redis %s on the same machine, loopback TCP, nothing saved", m.Redis),
-		fmt.Sprintf("Client: %s; %s", m.Go, strings.Join(m.Libraries, ", ")),
+		"Client: " + strings.Join(append([]string{m.Go}, m.Libraries...), ", "),
 		fmt.Sprintf("Taken %s, load before %.2f, with: cd bench && %s", m.Date, m.Load, m.Command),
 	}
 }

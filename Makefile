@@ -10,13 +10,16 @@ LDFLAGS  := -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(D
 FUZZTIME ?= 10s
 CHAOSTIME ?= 10m
 CHAOSSEED ?= 1
+SOAKTIME ?= 30m
+ALERTKILLS ?= 500
+TAKEOVERS ?= 200
 # What the tests need beside Go; see scripts/deps.sh.
-TESTDEPS ?= redis postgres prometheus chromium cc python
+TESTDEPS ?= redis postgres prometheus alertmanager chromium cc python
 
 GOFUMPT     := go tool -modfile=tools/gofumpt/go.mod gofumpt
 STATICCHECK := go tool -modfile=tools/staticcheck/go.mod staticcheck -checks inherit,ST1000,ST1020,ST1021,ST1022
 # Packages with golden files define the flag -update.
-GOLDEN       = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=bench '"update"' .)))
+GOLDEN       = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=bench --exclude-dir=deploytest '"update"' .)))
 RULES        = $(filter-out %_test.yaml,$(wildcard grafana/*.yaml))
 RULETESTS    = $(wildcard grafana/*_test.yaml)
 
@@ -73,7 +76,7 @@ lint-alerts:
 
 .PHONY: lint-shell
 lint-shell:
-	sh -n scripts/deps.sh && sh -n scripts/fuzz.sh && bash -n .ci/run
+	sh -n scripts/deps.sh && sh -n scripts/fuzz.sh && sh -n scripts/dist.sh && sh -n deploy/compose/secrets.sh && bash -n .ci/run
 
 .PHONY: fmt
 fmt: ## Formats the code and applies the modernisers of go fix.
@@ -95,6 +98,32 @@ bench: ## Runs the benchmarks, then those of bench/ beside other libraries.
 fuzz: ## Fuzzes each fuzz target for FUZZTIME (10s).
 	scripts/fuzz.sh $(FUZZTIME)
 
+# What the suite is and shows: docs/security.md.
+SECURITYFUZZ = ./alert ./class ./config ./console ./dialect ./exporter ./internal/connect ./internal/recording ./internal/users ./lock/record ./rules ./rules/expr
+
+.PHONY: security
+security: ## Runs the security suite of docs/security.md: rights, secrets, hostile names, forged requests, roles, addresses, fuzz seeds, licences.
+	@scripts/deps.sh redis cc
+	go test -race -count=1 ./internal/acl ./internal/signin
+	go test -race -count=1 -run 'TestSecret|TestKeyEncoding' .
+	go test -race -count=1 -run 'TestNoTokenAnywhere' ./release
+	go test -race -count=1 -run 'TestInnards|TestNamesOfInnards|TestOddWays|TestPermit|TestNoSecret|TestBadSecrets|TestAGigabyte|TestADripping|TestHostile' ./alert
+	go test -race -count=1 -run 'TestHostileLabelValues|TestNoKeyOrToken' ./exporter
+	go test -race -count=1 -run 'TestAccessTable|TestDoorOfEveryRoute|TestOtherSites|TestWhoMayDoWhat|TestNobodyGetsIn' ./console
+	go test -count=1 -timeout 20m -run 'TestHostileNames' ./internal/endtoend -security.all
+	go test -count=1 -timeout 20m -run 'TestSecretsShowNowhere' ./cmd/locksteward -security.all
+	go test -count=1 -run '^Fuzz' $(SECURITYFUZZ)
+	$(MAKE) licenses
+
+.PHONY: licenses
+licenses: ## Checks that every module that is compiled has a licence of the list in tools/licenses.
+	go -C tools/licenses test .
+	go -C tools/licenses run . ../..
+
+.PHONY: vulnerabilities
+vulnerabilities: ## Looks for known vulnerabilities of the modules in use; asks a database on the internet.
+	go tool -modfile=tools/govulncheck/go.mod govulncheck ./...
+
 .PHONY: bench-locks
 bench-locks: ## Measures lock/ beside redsync, redislock and rueidislock; writes bench/RESULTS.md (about 7 min, on a quiet machine).
 	@scripts/deps.sh redis
@@ -105,21 +134,53 @@ bench-agent: ## Measures sweep, application beside the agent, and its size; writ
 	@scripts/deps.sh redis
 	cd bench && go test . -run '^$$' -bench 'Sweep1M|Application|Agent1M' -benchtime 1x -timeout 40m -results RESULTS.md
 
+.PHONY: bench-alerts
+bench-alerts: ## Measures how alerts are accepted, delivered, taken up after a restart, and what a storm of them takes (about 5 min, on a quiet machine).
+	@scripts/deps.sh redis postgres
+	go test ./store -run '^$$' -bench 'BenchmarkEvents|BenchmarkStorm|BenchmarkOneOrdering' -benchtime 2s
+	go test ./internal/alertchaos -run '^$$' -bench . -benchtime 1x -timeout 20m
+
 .PHONY: chaos
-chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m), by the schedule of CHAOSSEED (1); races releases 100,000 times.
+chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m), by the schedule of CHAOSSEED (1); races releases 100,000 times; has replicas take over from each other TAKEOVERS (200) times; kills agents that tell of alerts ALERTKILLS (500) times.
 	@scripts/deps.sh redis cc
 	go test -race -count=1 -timeout 0 -v -run TestLong ./lock/chaos -chaos.duration=$(CHAOSTIME) -chaos.seed=$(CHAOSSEED)
 	go test -race -count=1 -timeout 0 -v -run 'TestRacesOfEveryDialect|TestBlindDeleteFailsTheRaces' ./release -release.races=100000
+	go test -count=1 -timeout 0 -v -run TestTakeOvers ./internal/takeover -takeover.faults=$(TAKEOVERS)
+	go test -race -count=1 -timeout 0 -v -run 'TestKillsLoseNoAlert|TestControlWithoutOutbox' ./internal/alertchaos -alertchaos.kills=$(ALERTKILLS)
+
+.PHONY: soak
+soak: build ## Runs two agents over 200,000 locks on a Cluster for SOAKTIME (30m) while applications work and servers and agents break; writes docs/soak.md.
+	@scripts/deps.sh redis postgres
+	go test -count=1 -timeout 0 -v -run TestSoak ./internal/soak -soak.time=$(SOAKTIME) -soak.locks=200000 -soak.rate=2000 -soak.between=20s -soak.every=10s -soak.program=$(CURDIR)/bin/locksteward -soak.report=$(CURDIR)/docs/soak.md
 
 .PHONY: museum
 museum: ## Puts known defects of lock libraries into lock/, one at a time, and requires that its tests find each.
 	@scripts/deps.sh redis cc
 	go test ./lock/museum -museum -count=1 -timeout 60m -v
 
+.PHONY: faults
+faults: deps ## Runs the tests that cover the fault matrix and writes their outcomes to docs/faults.md (about 15 min).
+	go test ./internal/faults/matrix -run TestMatrix -count=1 -timeout 0 -v -matrix
+
+.PHONY: deploy-check
+deploy-check: ## Checks deploy/: chart, manifests, Compose file, Dockerfile, unit, workflows, releases; starts what they start (2 min; a module with large libraries).
+	@scripts/deps.sh redis prometheus alertmanager
+	cd deploy/deploytest && go vet ./... && go test -count=1 -timeout 20m ./...
+	cd tools/release && go vet ./... && go test ./...
+
+.PHONY: deploy-golden
+deploy-golden: ## Writes deploy/kubernetes/ and the chart's copies of grafana/ anew.
+	cd deploy/deploytest && go test -run 'TestManifestsAreTheChart|TestChartHasTheFilesOfGrafana' -update .
+
+.PHONY: dist
+dist: ## Builds the files of a release into dist/: archives, bills of materials, SHA256SUMS.
+	scripts/dist.sh
+
 .PHONY: screenshots
-screenshots: ## Takes the pictures of docs/img anew, in headless Chromium.
-	@scripts/deps.sh redis chromium
+screenshots: ## Takes the pictures of docs/img anew: the console in headless Chromium, the dashboards from a real Prometheus.
+	@scripts/deps.sh redis chromium prometheus
 	go test ./internal/browsertest -run TestScreenshots -count=1 -screenshots
+	go test ./internal/dashboardtest -run TestEveryPanelHasData -count=1 -pictures
 
 .PHONY: demo
 demo: ## Shows Locksteward at work on a Redis of its own.

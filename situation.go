@@ -14,6 +14,9 @@ const (
 	ServerEvicted ServerEventKind = "evicted"
 	// ServerFlushed is a FLUSHALL, FLUSHDB or SWAPDB, of whichever database.
 	ServerFlushed ServerEventKind = "flushed"
+	// ServerClockStepped is a clock that went on by more or less than time did:
+	// forward it ended leases early, back it prolongs them.
+	ServerClockStepped ServerEventKind = "clock_stepped"
 )
 
 // ServerEvent is something that happened to a server between two looks at it,
@@ -32,6 +35,8 @@ type ServerEvent struct {
 	// Count is how many keys were evicted or how many flushes there were; 0 for
 	// other kinds.
 	Count int64
+	// Step is how far the clock jumped, negative if back; 0 for other kinds.
+	Step time.Duration
 	// Pause is until when verdicts of death wait because of it: one longest lease.
 	// It is zero for kinds that pause nothing.
 	Pause time.Time

@@ -67,20 +67,23 @@ type Orphan struct {
 	TTL     time.Duration // NoExpiry for none
 }
 
-// PackedLocks are locks that are unpacked one at a time. They do not change, and
-// are safe for concurrent use.
+// PackedLocks are locks that are unpacked one at a time. They are safe for concurrent
+// use.
 type PackedLocks interface {
 	Len() int
-	// Unpack writes the i-th lock over l.
-	Unpack(i int, l *Lock)
+	// Unpack writes the i-th lock over l, as it was seen last: by the sweep, or by a
+	// look since. It returns false, and what it left in l is nothing, if the hold is
+	// over by now.
+	Unpack(i int, l *Lock) bool
 }
 
 // Pack gives the sweep its locks packed: those that an agent judges, in a tenth of
 // the memory.
 func (s *Sweep) Pack(locks PackedLocks) { s.Locks, s.packed = nil, locks }
 
-// AllLocks goes through the locks of the sweep in their order. What it yields is
-// valid until the next one: copy what is to be kept.
+// AllLocks goes through the locks of the sweep in their order, but for those of a
+// packed sweep that are over by now. What it yields is valid until the next one: copy
+// what is to be kept.
 func (s Sweep) AllLocks() iter.Seq[*Lock] {
 	return func(yield func(*Lock) bool) {
 		if s.packed == nil {
@@ -93,14 +96,14 @@ func (s Sweep) AllLocks() iter.Seq[*Lock] {
 		}
 		var l Lock
 		for i := range s.packed.Len() {
-			if s.packed.Unpack(i, &l); !yield(&l) {
+			if s.packed.Unpack(i, &l) && !yield(&l) {
 				return
 			}
 		}
 	}
 }
 
-// LockCount is how many locks the sweep has.
+// LockCount is how many locks the sweep has, those that are over by now included.
 func (s Sweep) LockCount() int {
 	if s.packed == nil {
 		return len(s.Locks)
@@ -113,9 +116,9 @@ func (s Sweep) Unpacked() Sweep {
 	if s.packed == nil {
 		return s
 	}
-	s.Locks = make([]Lock, s.packed.Len())
-	for i := range s.Locks {
-		s.packed.Unpack(i, &s.Locks[i])
+	s.Locks = make([]Lock, 0, s.packed.Len())
+	for l := range s.AllLocks() {
+		s.Locks = append(s.Locks, *l)
 	}
 	s.packed = nil
 	return s

@@ -17,6 +17,7 @@ import (
 type box struct {
 	mu   sync.Mutex
 	rows []*row
+	groupBox
 	away error // what every call returns, if set
 }
 
@@ -33,6 +34,10 @@ type row struct {
 func (b *box) put(messages ...Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.insert(messages...)
+}
+
+func (b *box) insert(messages ...Message) {
 	for _, m := range messages {
 		if slices.ContainsFunc(b.rows, func(r *row) bool { return r.ID == m.ID }) {
 			continue
@@ -207,9 +212,16 @@ type post struct {
 	box *box
 }
 
-// notify writes the messages of transitions and wakes the sender.
+// notify writes transitions and wakes the sender.
 func (p *post) notify(transitions ...locksteward.Transition) {
 	p.t.Helper()
-	p.box.put(p.Findings(transitions)...)
+	p.write(transitions...)
 	p.Wake()
+}
+
+// write writes transitions as the transaction of their findings does, and has those
+// that are due become messages at once.
+func (p *post) write(transitions ...locksteward.Transition) {
+	p.t.Helper()
+	p.box.change(p.Changes(transitions, nil)...)
 }

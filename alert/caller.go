@@ -3,34 +3,40 @@ package alert
 import (
 	"context"
 	"errors"
+
+	"github.com/locksteward/locksteward/internal/credfile"
 )
 
 // Caller posts bodies of another package to a webhook: signed, guarded and bounded
 // as messages to receivers are, and with nothing kept. It is safe for concurrent use.
-type Caller struct{ hook *webhook }
+type Caller struct{ out *following }
 
 // Validate reports what is wrong with w, each problem with its key. It reads no file.
-func (w Webhook) Validate() error { return errors.Join(w.withDefaults().problems()...) }
+func (w Webhook) Validate() error { return errors.Join(w.filled().problems()...) }
 
-func (w Webhook) withDefaults() Webhook {
-	c := Config{Receivers: []Receiver{{Webhook: &w}}}.withDefaults()
-	return *c.Receivers[0].Webhook
-}
-
-// NewCaller reads the files that the configuration names.
+// NewCaller reads the files that the configuration names. They are read again when
+// they change.
 func NewCaller(cfg Webhook) (*Caller, error) {
-	hook, err := newWebhook(cfg.withDefaults())
+	hook := cfg.filled()
+	out, err := follow("", func(fs *files) (transport, error) { return hook.open(Receiver{}, fs) })
 	if err != nil {
 		return nil, err
 	}
-	return &Caller{hook}, nil
+	return &Caller{out}, nil
+}
+
+// Files looks at the files and says how each stands, under its key below the webhook.
+// renewed says, once, that one was taken into use: what was refused is worth a try.
+func (c *Caller) Files() (list []credfile.File, renewed bool) {
+	list = c.out.states(true)
+	return list, c.out.renewed(list)
 }
 
 // Post makes one attempt; id is the webhook-id. The error is a *DeliveryError and
 // shows nothing of the URL but its host.
 func (c *Caller) Post(ctx context.Context, id string, body []byte) error {
-	return c.hook.send(ctx, id, body)
+	return c.out.send(ctx, id, body)
 }
 
 // Close ends the connections that nobody uses.
-func (c *Caller) Close() { c.hook.close() }
+func (c *Caller) Close() { c.out.close() }

@@ -11,6 +11,8 @@ const (
 	tripAfter = 3
 	// circuitCap bounds how long it is left alone before the next try.
 	circuitCap = time.Minute
+	// goneRest is how long a receiver is left alone that says that it is gone for good.
+	goneRest = time.Hour
 )
 
 // circuit spares a receiver that takes nothing: while it is open nothing is sent,
@@ -19,6 +21,7 @@ type circuit struct {
 	mu      sync.Mutex
 	failed  map[string]bool // messages that did not arrive since the last that did
 	opened  int             // how often it was opened in a row; 0: closed
+	gone    int             // messages in a row that were answered with 410
 	until   time.Time       // nothing is sent before, while it is open
 	asked   time.Time       // nothing is sent before: the receiver said so
 	probing bool
@@ -54,16 +57,18 @@ func (c *circuit) answered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.opened > 0
-	c.failed, c.opened, c.probing, c.until = nil, 0, false, time.Time{}
+	c.failed, c.opened, c.gone, c.probing, c.until = nil, 0, 0, false, time.Time{}
 	return was
 }
 
-// reset forgets the receiver: it is another now.
-func (c *circuit) reset() {
-	c.answered()
+// reset forgets the receiver: it is another now, or works. It returns whether the
+// circuit was open.
+func (c *circuit) reset() bool {
+	was := c.answered()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = time.Time{}
+	return was
 }
 
 // nothing ends a try that told nothing of the receiver.
@@ -101,6 +106,20 @@ func (c *circuit) fail(now time.Time, id string, asked time.Duration) (open, fir
 	return true, first
 }
 
+// left counts a message whose answer was that the receiver is gone for good. It
+// returns whether that left it alone, since so many said so in a row.
+func (c *circuit) left(now time.Time) (first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.probing = false
+	if c.gone++; c.gone < tripAfter {
+		return false
+	}
+	c.opened++
+	c.until = now.Add(goneRest)
+	return c.gone == tripAfter
+}
+
 // rest is when something may be sent again.
 func (c *circuit) rest() time.Time {
 	if c.asked.After(c.until) {
@@ -109,9 +128,10 @@ func (c *circuit) rest() time.Time {
 	return c.until
 }
 
-// state is whether the circuit is open, and until when nothing is sent.
-func (c *circuit) state() (open bool, until time.Time) {
+// state is whether the circuit is open, and until when nothing is sent; gone says
+// that the receiver wants no more.
+func (c *circuit) state() (open, gone bool, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.opened > 0, c.rest()
+	return c.opened > 0, c.opened > 0 && c.gone >= tripAfter, c.rest()
 }

@@ -7,46 +7,95 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
-
-	"github.com/locksteward/locksteward"
 )
 
-// Config says who is told.
+// Config says who is told, and how.
 type Config struct {
 	Receivers []Receiver `yaml:"receivers"`
+	// Grouping is how findings are told together, where a receiver does not say
+	// otherwise.
+	Grouping Grouping `yaml:"grouping"`
+	// FirstSurvey is what becomes of the findings of a target's first sweep: "digest"
+	// (one message per receiver), "fire" (as all others), "mute".
+	FirstSurvey string `yaml:"first_survey"`
+	// ConsoleURL is where people reach the console: links in messages begin with it.
+	// Empty: no links.
+	ConsoleURL string `yaml:"console_url"`
+	// Team stands on findings of classes that have none.
+	Team string `yaml:"team"`
+	// Heartbeat tells somebody outside that the agent lives; nil: nobody is told.
+	Heartbeat *Heartbeat `yaml:"heartbeat"`
 	// DrainTimeout bounds how long a shutdown sends what is due.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
 }
 
-// Receiver is one place that is told.
+// Receiver is one place that is told. Exactly one of the kinds says where that is.
 type Receiver struct {
 	// Name is the label of its metrics and log lines.
-	Name    string   `yaml:"name"`
-	Webhook *Webhook `yaml:"webhook"`
+	Name         string        `yaml:"name"`
+	Webhook      *Webhook      `yaml:"webhook"`
+	Alertmanager *Alertmanager `yaml:"alertmanager"`
+	PagerDuty    *PagerDuty    `yaml:"pagerduty"`
+	Email        *Email        `yaml:"email"`
+	Slack        *Slack        `yaml:"slack"`
+	DingTalk     *DingTalk     `yaml:"dingtalk"`
+	Feishu       *Feishu       `yaml:"feishu"`
+	WeCom        *WeCom        `yaml:"wecom"`
 	// Lang is the language of all texts: "en" (default) or "zh".
 	Lang string `yaml:"lang"`
+	// Match are matchers of labels, such as team=checkout or severity=~critical: all
+	// must hold for what the receiver is told of. What is loud is told in any case.
+	Match []string `yaml:"match"`
+	// KeyNames is what is told of names of locks: "full" (default), "template" (the
+	// pattern of the class) or "hash".
+	KeyNames string `yaml:"key_names"`
+	// Grouping replaces those parts of the grouping that it names.
+	Grouping *Regrouping `yaml:"grouping"`
+	// MaxFindings is how many findings of one message are told in full. 0: as many as
+	// suit the kind.
+	MaxFindings int `yaml:"max_findings"`
+	// Template replaces the built-in texts of a receiver that people read.
+	Template *Template `yaml:"template"`
+
+	// stumbled is told when the template failed.
+	stumbled func(error)
 }
 
-// Webhook is an HTTP endpoint that takes the payload of docs/webhook.md.
-type Webhook struct {
-	// URL is a secret: many services put their token into it. One of URL and
-	// URLFile is required.
-	URL     locksteward.Secret `yaml:"url"`
-	URLFile string             `yaml:"url_file"`
-	// SecretFiles hold one signing secret each (whsec_ and base64); several sign
-	// with each, for rotation. None: messages are not signed.
-	SecretFiles []string `yaml:"secret_files"`
-	// CAFile adds certificate authorities (PEM) to those of the system.
-	CAFile string `yaml:"ca_file"`
-	// Timeout bounds one attempt.
-	Timeout time.Duration `yaml:"timeout"`
-	// MaxAttempts and MaxAge bound all attempts of one message.
-	MaxAttempts int           `yaml:"max_attempts"`
-	MaxAge      time.Duration `yaml:"max_age"`
-	// AllowPrivate permits addresses inside the own network, and http.
-	AllowPrivate bool `yaml:"allow_private"`
+// Grouping is how findings are told together.
+type Grouping struct {
+	// By are the labels that findings of one message share.
+	By []string `yaml:"by"`
+	// Wait is how long the first finding of a group waits for others, Interval the
+	// least time between two messages of a group, Repeat after how long a group is
+	// told again that still fires; 0: never.
+	Wait     time.Duration `yaml:"wait"`
+	Interval time.Duration `yaml:"interval"`
+	Repeat   time.Duration `yaml:"repeat"`
 }
+
+// Regrouping is a [Grouping] of which parts can be left out.
+type Regrouping struct {
+	By       []string       `yaml:"by"`
+	Wait     *time.Duration `yaml:"wait"`
+	Interval *time.Duration `yaml:"interval"`
+	Repeat   *time.Duration `yaml:"repeat"`
+}
+
+// What becomes of the findings of a target's first sweep.
+const (
+	SurveyDigest = "digest"
+	SurveyFire   = "fire"
+	SurveyMute   = "mute"
+)
+
+// What a receiver is told of names of locks.
+const (
+	KeyNamesFull     = "full"
+	KeyNamesTemplate = "template"
+	KeyNamesHash     = "hash"
+)
 
 // Defaults of what a configuration leaves out.
 const (
@@ -60,17 +109,15 @@ const (
 func DefaultConfig() Config { return Config{}.withDefaults() }
 
 func (c Config) withDefaults() Config {
+	if c.Grouping.isZero() {
+		c.Grouping = DefaultGrouping()
+	}
+	c.FirstSurvey = cmp.Or(c.FirstSurvey, SurveyDigest)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	c.Receivers = slices.Clone(c.Receivers)
 	for i, r := range c.Receivers {
 		r.Lang = cmp.Or(r.Lang, "en")
-		if r.Webhook != nil {
-			w := *r.Webhook
-			w.Timeout = cmp.Or(w.Timeout, DefaultTimeout)
-			w.MaxAttempts = cmp.Or(w.MaxAttempts, DefaultMaxAttempts)
-			w.MaxAge = cmp.Or(w.MaxAge, DefaultMaxAge)
-			r.Webhook = &w
-		}
+		r.KeyNames = cmp.Or(r.KeyNames, KeyNamesFull)
 		c.Receivers[i] = r
 	}
 	return c
@@ -87,6 +134,22 @@ func (c Config) Validate() error {
 	if c.DrainTimeout < 0 || c.DrainTimeout > 5*time.Minute {
 		bad("drain_timeout: must be 0s to 5m, got %s", c.DrainTimeout)
 	}
+	for _, err := range c.Grouping.problems() {
+		bad("grouping.%w", err)
+	}
+	if !slices.Contains([]string{SurveyDigest, SurveyFire, SurveyMute}, c.FirstSurvey) {
+		bad("first_survey: must be %s, %s or %s, got %q", SurveyDigest, SurveyFire, SurveyMute, c.FirstSurvey)
+	}
+	if c.ConsoleURL != "" {
+		if u, err := url.Parse(c.ConsoleURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			bad("console_url: must be https://host or http://host, with a path if the console has one, got %q", c.ConsoleURL)
+		}
+	}
+	if c.Heartbeat != nil {
+		for _, err := range c.Heartbeat.WithDefaults().problems() {
+			bad("heartbeat.%w", err)
+		}
+	}
 	seen := map[string]int{}
 	for i, r := range c.Receivers {
 		at := fmt.Sprintf("receivers[%d]", i)
@@ -100,67 +163,40 @@ func (c Config) Validate() error {
 		if r.Lang != "en" && r.Lang != "zh" {
 			bad("%s.lang: must be en or zh, got %q", at, r.Lang)
 		}
-		if r.Webhook == nil {
-			bad("%s.webhook: is missing: write webhook: {url_file: PATH}", at)
+		if !slices.Contains([]string{KeyNamesFull, KeyNamesTemplate, KeyNamesHash}, r.KeyNames) {
+			bad("%s.key_names: must be %s, %s or %s, got %q", at, KeyNamesFull, KeyNamesTemplate, KeyNamesHash, r.KeyNames)
+		}
+		for n, text := range r.Match {
+			if _, err := ParseMatcher(text); err != nil {
+				bad("%s.match[%d]: %w", at, n, err)
+			}
+		}
+		if r.Grouping != nil {
+			for _, err := range c.Grouping.but(r.Grouping).problems() {
+				bad("%s.grouping.%w", at, err)
+			}
+		}
+		if r.MaxFindings < 0 || r.MaxFindings > 1000 {
+			bad("%s.max_findings: must be 1 to 1000, or 0 for what suits the kind, got %d", at, r.MaxFindings)
+		}
+		kinds := r.kinds()
+		if len(kinds) != 1 {
+			keys := make([]string, 0, len(kinds))
+			for _, k := range kinds {
+				keys = append(keys, k.key)
+			}
+			bad("%s: says in %d ways where it is told (%s): write exactly one of "+kindKeys, at, len(keys), strings.Join(keys, ", "))
 			continue
 		}
-		for _, err := range r.Webhook.problems() {
-			bad("%s.webhook.%w", at, err)
+		if r.Template != nil && !kinds[0].manner().people {
+			bad("%s.template: is for receivers that people read, and %s is not one: take it out", at, kinds[0].key)
+		}
+		for _, err := range r.Template.problems() {
+			bad("%s.%w", at, err)
+		}
+		for _, err := range kinds[0].problems() {
+			bad("%s.%s.%w", at, kinds[0].key, err)
 		}
 	}
 	return errors.Join(errs...)
 }
-
-func (w Webhook) problems() []error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	switch {
-	case w.URL == "" && w.URLFile == "":
-		bad("url_file: is missing: write the path of a file that holds the URL, or url")
-	case w.URL != "" && w.URLFile != "":
-		bad("url_file: %q is given beside url: write one of them", w.URLFile)
-	case w.URL != "":
-		u, err := parseURL(w.URL, w.AllowPrivate)
-		switch {
-		case err != nil:
-			bad("url: %w", err)
-		case u.User != nil:
-			bad("url: has credentials in it: put the whole URL into a file and name it as url_file")
-		}
-	}
-	for i, f := range w.SecretFiles {
-		if f == "" {
-			bad("secret_files[%d]: must be the path of a file, got %q", i, f)
-		}
-	}
-	if w.Timeout < 100*time.Millisecond || w.Timeout > time.Minute {
-		bad("timeout: must be 100ms to 1m, got %s", w.Timeout)
-	}
-	if w.MaxAttempts < 1 {
-		bad("max_attempts: must be at least 1, got %d", w.MaxAttempts)
-	}
-	if w.MaxAge < w.Timeout || w.MaxAge > 7*24*time.Hour {
-		bad("max_age: must be timeout (%s) to 168h, got %s", w.Timeout, w.MaxAge)
-	}
-	return errs
-}
-
-// parseURL never quotes the URL: its path is often the receiver's password.
-func parseURL(secret locksteward.Secret, allowPrivate bool) (*url.URL, error) {
-	u, err := url.Parse(secret.Reveal())
-	if err != nil || u.Host == "" || u.Hostname() == "" {
-		return nil, errors.New("is not a URL: write https://host/path")
-	}
-	switch {
-	case u.Scheme == "https":
-	case u.Scheme == "http" && allowPrivate:
-	case u.Scheme == "http":
-		return nil, fmt.Errorf("%s must be https: http is for receivers in your own network, which need allow_private: true", shown(u))
-	default:
-		return nil, fmt.Errorf("%s must begin with https://", shown(u))
-	}
-	return u, nil
-}
-
-// shown is all of a URL that may be seen.
-func shown(u *url.URL) string { return u.Scheme + "://" + u.Host }

@@ -31,10 +31,10 @@ func TestConfigOfTheDesign(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := c.withDefaults()
-	if w := full.Receivers[0].Webhook; w.Timeout != DefaultTimeout || w.MaxAttempts != DefaultMaxAttempts || w.MaxAge != DefaultMaxAge {
+	if w := full.Receivers[0].kinds()[0].manner(); w.Timeout != DefaultTimeout || w.MaxAttempts != DefaultMaxAttempts || w.MaxAge != DefaultMaxAge {
 		t.Errorf("defaults are %+v", w)
 	}
-	if w := full.Receivers[1].Webhook; w.Timeout != 2*time.Second || w.MaxAttempts != 3 || full.Receivers[1].Lang != "en" {
+	if w := full.Receivers[1].kinds()[0].manner(); w.Timeout != 2*time.Second || w.MaxAttempts != 3 || full.Receivers[1].Lang != "en" {
 		t.Errorf("got %+v", w)
 	}
 	if c.Receivers[0].Webhook.Timeout != 0 {
@@ -51,8 +51,10 @@ func TestConfigOfTheDesign(t *testing.T) {
 func TestValidateReportsAllProblems(t *testing.T) {
 	t.Parallel()
 	err := decode(t, `drain_timeout: 1h
+first_survey: maybe
+console_url: "ftp://x"
 receivers:
-  - {name: "bad name", lang: fr}
+  - {name: "bad name", lang: fr, match: ["nope=1"], key_names: some, max_findings: 5000, grouping: {by: [severity, key, key], wait: -1s, interval: 48h, repeat: 1s}}
   - {name: a, webhook: {}}
   - {name: a, webhook: {url: "https://h/s3cr3t", url_file: f}}
   - {name: c, webhook: {url: "http://h/s3cr3t"}}
@@ -60,6 +62,8 @@ receivers:
   - {name: e, webhook: {url: "s3cr3t"}}
   - {name: f, webhook: {url: "https://u:s3cr3t@h/"}}
   - {name: g, webhook: {url: "https://h/", timeout: 1h, max_attempts: -1, max_age: 1s, secret_files: [""]}}
+  - {name: h, webhook: {url: "https://h/", timeout: 20s, max_age: 1s}}
+  - {name: i, webhook: {url: "https://h/", timeout: 1h, max_age: 200h}}
 `).Validate()
 	if err == nil {
 		t.Fatal("valid")
@@ -68,7 +72,17 @@ receivers:
 		"drain_timeout: must be 0s to 5m, got 1h0m0s",
 		`receivers[0].name: must be 1 to 63 letters, digits or . _ -, got "bad name"`,
 		`receivers[0].lang: must be en or zh, got "fr"`,
-		"receivers[0].webhook: is missing",
+		"receivers[0]: says in 0 ways where it is told",
+		`receivers[0].match[0]: matcher "nope=1": "nope" is no label`,
+		`receivers[0].key_names: must be full, template or hash, got "some"`,
+		"receivers[0].max_findings: must be 1 to 1000",
+		`receivers[0].grouping.by[0]: "severity" is no label to group by`,
+		`receivers[0].grouping.by[2]: "key" stands twice`,
+		"receivers[0].grouping.wait: must be 0s to 1h, got -1s",
+		"receivers[0].grouping.interval: must be 0s to 24h, got 48h0m0s",
+		"receivers[0].grouping.repeat: must be 1m to 720h, or 0s for never, got 1s",
+		`first_survey: must be digest, fire or mute, got "maybe"`,
+		`console_url: must be https://host or http://host`,
 		"receivers[1].webhook.url_file: is missing",
 		`receivers[2].name: "a" is already receivers[1]`,
 		`receivers[2].webhook.url_file: "f" is given beside url`,
@@ -78,7 +92,8 @@ receivers:
 		"receivers[6].webhook.url: has credentials in it",
 		"receivers[7].webhook.timeout: must be 100ms to 1m, got 1h0m0s",
 		"receivers[7].webhook.max_attempts: must be at least 1, got -1",
-		"receivers[7].webhook.max_age: must be timeout (1h0m0s) to 168h, got 1s",
+		"receivers[8].webhook.max_age: must be timeout (20s) to 168h, got 1s",
+		"receivers[9].webhook.max_age: must be at most 168h, and at least timeout, got 200h0m0s",
 		"receivers[7].webhook.secret_files[0]: must be the path of a file",
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -87,6 +102,9 @@ receivers:
 	}
 	if strings.Contains(err.Error(), "s3cr3t") {
 		t.Errorf("the error shows a URL:\n%v", err)
+	}
+	if strings.Contains(err.Error(), "receivers[7].webhook.max_age") {
+		t.Errorf("a wrong timeout makes max_age wrong as well:\n%v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package alert
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"go.uber.org/zap"
@@ -23,13 +24,13 @@ func (w *worker) deliver(m Message) {
 		return
 	}
 	s := subjectOf(m.Body)
-	if s.resolves && w.told.never(m.Ordering) {
+	if w.told.never(s) {
 		w.circuit.nothing()
-		w.withhold(m)
+		w.withhold(m, s)
 		return
 	}
 	d := w.dest.Load()
-	err := d.out.send(w.hard, m.ID, m.Body)
+	err := w.send(d, m)
 	if err == nil {
 		w.arrived(m, s)
 		return
@@ -43,7 +44,7 @@ func (w *worker) deliver(m Message) {
 	}
 	w.told.miss(m.ID, e.Reason)
 	wait := w.judge(m, e)
-	if !e.Retryable || m.Attempts >= d.maxAttempts || time.Since(m.CreatedAt)+wait > d.maxAge {
+	if !e.Retryable || m.Attempts >= d.MaxAttempts || time.Since(m.CreatedAt)+wait > d.MaxAge {
 		w.giveUp(m, s, e)
 		return
 	}
@@ -77,6 +78,13 @@ func (w *worker) arrived(m Message, s subject) {
 // before the next one.
 func (w *worker) judge(m Message, e *DeliveryError) time.Duration {
 	wait := max(backoff(m.Attempts), e.RetryAfter)
+	if e.Status == http.StatusGone && !e.Retryable {
+		if w.circuit.left(time.Now()) {
+			w.log.Error("the receiver says that it is gone for good: it is tried once an hour; a reload or a test that arrives ends that", zap.Error(e))
+		}
+		w.tooOld()
+		return wait
+	}
 	if !e.Retryable && e.Status != 0 {
 		// It works, and says no to this message.
 		w.circuit.answered()
@@ -94,7 +102,7 @@ func (w *worker) judge(m Message, e *DeliveryError) time.Duration {
 
 // tooOld gives up what waited for max_age behind an open circuit.
 func (w *worker) tooOld() {
-	age := w.dest.Load().maxAge
+	age := w.dest.Load().MaxAge
 	n, err := w.box.BuryAll(w.hard, w.name, age, errTooOld)
 	if err != nil || n == 0 {
 		return // what is too old stays so
@@ -116,9 +124,9 @@ func (w *worker) giveUp(m Message, s subject, e *DeliveryError) {
 	w.word(m, func(ctx context.Context) error { return w.box.Bury(ctx, m, e) })
 }
 
-// withhold gives up a resolve whose fire never arrived.
-func (w *worker) withhold(m Message) {
-	w.told.forget(m.Ordering)
+// withhold gives up a message about the end of what never arrived.
+func (w *worker) withhold(m Message, s subject) {
+	w.told.forget(s)
 	w.hooks.count(w.name, OutcomeDropped, ReasonNoFire)
 	w.log.Info("alert resolve not sent, its fire never arrived", zap.String("message_id", m.ID))
 	w.word(m, func(ctx context.Context) error { return w.box.Bury(ctx, m, errNoFire) })

@@ -1,22 +1,26 @@
 // Package alert tells people: it turns transitions of findings and events of
 // releases into messages, and delivers those of an outbox to each receiver.
 //
-// [Sender.Findings] and [Sender.Release] make the messages, one for each event and
-// receiver; whoever writes the change that they tell of writes them with it, in
-// one transaction. [Sender.Run] claims them from there.
+// [Sender.Changes] says of which transitions which receivers are to be told, and in
+// which group; [Sender.Release] makes the messages of an event of a release.
+// Whoever writes the change that they tell of writes them with it, in one
+// transaction. [Sender.Run] makes messages of the groups that are due and claims
+// messages from there. A kind of receiver is one file: webhook.go, alertmanager.go,
+// pagerduty.go, email.go, slack.go, dingtalk.go, feishu.go, wecom.go.
 //
 // # Guarantees
 //
 //   - What the outbox took is delivered, or given up where [Outbox.Bury] keeps it
 //     for a replay: also over a restart and a kill -9 of the agent.
 //   - For one finding, and for one request, a receiver gets events in their order:
-//     a resolve never before its fire. While the agent runs it gets no resolve for
-//     a fire that certainly did not reach it.
+//     a resolve never before its fire. It gets no resolve of what it was not told,
+//     and while the agent runs none for a fire that certainly did not reach it.
 //   - A message keeps its id and its bytes over all attempts, restarts and replays.
 //     An attempt that may have arrived is repeated, so that a receiver can see an
 //     id twice.
 //   - One slow or dead receiver delays no other, and one message that a receiver
-//     does not take delays only those of its own finding or request.
+//     does not take delays only those of its own group or request; those that people
+//     read come one at a time.
 //   - Nothing is given up silently: it is counted through [Hooks] and logged.
 //   - A receiver's URL and secrets are in no log line and no error; only scheme
 //     and host are.
@@ -26,7 +30,8 @@
 //
 // # Not guaranteed
 //
-// Success is a 2xx status; what the receiver does with the message is its own.
+// Success is a 2xx status, and for chat services the code in the body; what the
+// receiver does with the message is its own.
 // While the outbox does not work, a receiver for which nothing waited there is
 // told from memory ([Sender.Spare]); a crash takes what is only there.
 //

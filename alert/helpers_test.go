@@ -142,19 +142,16 @@ func postWith(t *testing.T, caps Webhook, hooks Hooks, outs ...transport) *post 
 // turn has the receivers a, b, ... lead to other places, as a reload does.
 func (p *post) turn(caps Webhook, outs ...transport) {
 	caps.URL = "https://h"
-	var cfg Config
-	for i := range outs {
-		cfg.Receivers = append(cfg.Receivers, Receiver{Name: string(rune('a' + i)), Webhook: &caps})
-	}
-	cfg = cfg.withDefaults()
+	// Each finding is told by itself and at once: how they are grouped is another test.
+	cfg := Config{Grouping: Grouping{By: []string{"fingerprint"}, Repeat: 24 * time.Hour * 30}, FirstSurvey: SurveyFire}
 	var to []addressee
 	var all []*destination
 	for i, out := range outs {
-		w := cfg.Receivers[i].Webhook
-		to = append(to, addressee{cfg.Receivers[i].Name, "en"})
-		all = append(all, &destination{out: out, timeout: w.Timeout, maxAttempts: w.MaxAttempts, maxAge: w.MaxAge})
+		a := newAddressee(cfg, Receiver{Name: string(rune('a' + i)), Lang: "en", KeyNames: KeyNamesFull, MaxFindings: 1}, caps.filled().manner(), p.hooks)
+		to = append(to, a)
+		all = append(all, newDestination(out, a))
 	}
-	p.apply(cfg.DrainTimeout, to, all)
+	p.apply(DefaultDrainTimeout, addressees{to, cfg.FirstSurvey}, all)
 }
 
 // run starts Run and returns a function that ends it and waits.
@@ -169,4 +166,48 @@ func (p *post) run() (stop func()) {
 			p.t.Error(err)
 		}
 	}
+}
+
+// addresseeOf is a webhook of the defaults.
+func addresseeOf(name string) addressee {
+	return newAddressee(Config{Grouping: DefaultGrouping()}, Receiver{Name: name, Lang: "en", KeyNames: KeyNamesFull}, Webhook{}.filled().manner(), Hooks{})
+}
+
+// changeOf is a transition as it waits in the outbox.
+func changeOf(t locksteward.Transition) Change {
+	return Change{EventID: eventID(t), Seq: t.Seq, At: t.At, Finding: t.Finding}
+}
+
+// tell makes one message of transitions.
+func (a addressee) tell(transitions ...locksteward.Transition) (Message, error) {
+	var changes []Change
+	for _, t := range transitions {
+		changes = append(changes, changeOf(t))
+	}
+	c := composer{addressee: a}
+	group := &Group{Key: a.grouping.key(changes[0].Finding), Labels: a.grouping.labels(changes[0].Finding), Firing: len(changes)}
+	if made := c.message(ReasonNews, group, "", changes); len(made) == 1 {
+		return made[0], nil
+	}
+	return Message{}, c.err
+}
+
+// alone are the messages of transitions of which each is told by itself to a.
+func (p *post) alone(transitions ...locksteward.Transition) []Message {
+	p.t.Helper()
+	var out []Message
+	for _, t := range transitions {
+		a := p.workers[0].dest.Load().addressee
+		m, err := a.tellOne(changeOf(t), a.grouping.key(t.Finding))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// changes are transitions as the agent hands them to the store.
+func (p *post) changes(transitions ...locksteward.Transition) []Change {
+	return p.Changes(transitions, nil)
 }

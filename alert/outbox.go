@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// Message is one event to be told to one receiver.
+// Message is what one receiver is told at once.
 type Message struct {
 	// ID is the webhook-id: of event and receiver alone, and so the same in every
 	// attempt.
 	ID       string
 	Receiver string
-	// Ordering is the fingerprint of a finding or the id of a request: of messages
-	// with the same one is in flight at a time, in the order in which they were
-	// written.
+	// Ordering is the key of a group or the id of a request: of messages with the same
+	// one is in flight at a time, in the order in which they were written.
 	Ordering string
 	EventID  string
 	Target   string
@@ -33,6 +32,7 @@ var ErrClaimLost = errors.New("another sender has the message")
 
 // Outbox is what keeps messages until they are delivered. All times are its own.
 type Outbox interface {
+	Groups
 	// Claim takes up to limit messages of a receiver that are due, for ttl: nobody
 	// else gets them until then. Of each Ordering it gives the first that is not done.
 	Claim(ctx context.Context, receiver string, ttl time.Duration, limit int) ([]Message, error)
@@ -58,4 +58,9 @@ type Backlog struct {
 	Waiting  int64
 	Dead     int64
 	Oldest   time.Duration // how long the oldest that waits has been waiting
+	// Grouped is how many changes wait in groups to become messages, and Held how many
+	// of them are held back.
+	Grouped, Held int64
+	// Groups is how many groups are told of, now or again.
+	Groups int64
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ const PayloadVersion = "1"
 // "release.".
 const (
 	typeFindings = "findings."
+	typeSurvey   = "findings.survey"
 	typeTest     = "test"
 )
 
@@ -27,6 +29,8 @@ const (
 // Every kind of receiver is told from it.
 type Payload struct {
 	Version string `json:"version"`
+	// Lang is the language of all texts in it.
+	Lang string `json:"lang,omitempty"`
 	// Type is "findings.firing", "findings.resolved", "release." and what happened,
 	// or "test".
 	Type string `json:"type"`
@@ -40,6 +44,16 @@ type Payload struct {
 	// Status and Findings are those of a message about findings.
 	Status   string  `json:"status,omitempty"`
 	Findings []Event `json:"findings,omitempty"`
+
+	// Reason is why a message about findings comes now, and Group what they share.
+	Reason Reasoning `json:"reason,omitempty"`
+	Group  *Group    `json:"group,omitempty"`
+	// Counts sum up all findings of the message, also those that it does not list:
+	// Omitted is how many these are.
+	Counts  []Count `json:"counts,omitempty"`
+	Omitted int     `json:"omitted,omitempty"`
+	// URL leads to the console: to what the message is about.
+	URL string `json:"url,omitempty"`
 
 	// Loud says that no filter, silence or mute may keep the message back.
 	Loud bool `json:"loud,omitempty"`
@@ -56,10 +70,49 @@ type Event struct {
 	Seq     uint64    `json:"seq"`
 	At      time.Time `json:"at"`
 	api.Finding
+	// URL leads to the finding's page in the console.
+	URL string `json:"url,omitempty"`
 }
 
-func newEvent(t locksteward.Transition, seq uint64, lang string) Event {
-	return Event{EventID: eventID(t), Seq: seq, At: stamp(t.At), Finding: api.NewFinding(t.Finding, lang)}
+// Reasoning is why a message about findings comes.
+type Reasoning string
+
+// The reasons of messages about findings.
+const (
+	// ReasonNews is something that the receiver was not told before.
+	ReasonNews Reasoning = "news"
+	// ReasonRepeat is that the group fires still.
+	ReasonRepeat Reasoning = "repeat"
+	// ReasonSurvey is that a target was swept for the first time.
+	ReasonSurvey Reasoning = "first_survey"
+	// ReasonDigest is that more was to be told than the service takes: the message is
+	// about several groups.
+	ReasonDigest Reasoning = "digest"
+)
+
+// Group is what the findings of a message share.
+type Group struct {
+	// Key is the same for all messages of the group.
+	Key string `json:"key"`
+	// Labels are those by which findings are grouped.
+	Labels map[string]string `json:"labels"`
+	// Firing is how many findings of the group the receiver knows to fire, this
+	// message included.
+	Firing int `json:"firing"`
+}
+
+// Count is how many findings of a message have a rule, class, severity and status.
+type Count struct {
+	Rule     string `json:"rule"`
+	Target   string `json:"target"`
+	Class    string `json:"class"`
+	Severity string `json:"severity"`
+	Status   string `json:"status"`
+	Findings int    `json:"findings"`
+}
+
+func newEvent(t Change, lang string) Event {
+	return Event{EventID: t.EventID, Seq: t.Seq, At: stamp(t.At), Finding: api.NewFinding(t.Finding, lang)}
 }
 
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
@@ -70,33 +123,6 @@ func eventID(t locksteward.Transition) string {
 		return t.EventID
 	}
 	return fmt.Sprintf("%s-%d", t.Finding.Fingerprint(), t.Seq)
-}
-
-// sequenced is a transition with its place among all events.
-type sequenced struct {
-	locksteward.Transition
-	seq uint64
-}
-
-// tellFindings makes the message of transitions that all have one status. A sender
-// makes one for each: several are for whoever groups them.
-func tellFindings(to addressee, batch ...sequenced) (Message, error) {
-	first := batch[0].Finding
-	p := Payload{
-		Version: PayloadVersion, Type: typeFindings + string(first.Status), Status: string(first.Status),
-		Findings: make([]Event, 0, len(batch)),
-	}
-	events := make([]string, 0, len(batch))
-	for _, t := range batch {
-		e := newEvent(t.Transition, t.seq, to.lang)
-		p.Findings = append(p.Findings, e)
-		p.Seq = max(p.Seq, e.Seq)
-		if e.At.After(p.Timestamp) {
-			p.Timestamp = e.At
-		}
-		events = append(events, e.EventID)
-	}
-	return p.message(to, first.Fingerprint(), first.Target, events...)
 }
 
 // message makes the payload the message of these events to a receiver. Its id
@@ -125,13 +151,13 @@ func TypeOf(body []byte) string {
 	return p.Type
 }
 
-// subject is what the sender must know of a message to keep fire and resolve
-// together.
+// subject is what the sender must know of a message to keep fires and resolves
+// together: the fingerprints of the findings that it lists.
 type subject struct {
-	fires, resolves bool
-	// first says that no fire of this finding was told before.
-	first bool
-	rules []string
+	// fires are the findings that begin in it and were not told before, raises those
+	// that were.
+	fires, raises, resolves []string
+	rules                   []string
 }
 
 func subjectOf(body []byte) subject {
@@ -139,16 +165,20 @@ func subjectOf(body []byte) subject {
 	if json.Unmarshal(body, &p) != nil || !strings.HasPrefix(p.Type, typeFindings) {
 		return subject{}
 	}
-	s := subject{
-		fires: p.Status == string(locksteward.StatusFiring), resolves: p.Status == string(locksteward.StatusResolved), first: true,
-	}
+	var s subject
 	for _, e := range p.Findings {
+		switch {
+		case e.Status == string(locksteward.StatusResolved):
+			s.resolves = append(s.resolves, e.Fingerprint)
 		// A change of severity is another fire, later than the first.
-		s.first = s.first && !e.At.After(e.FiredAt.Add(time.Millisecond))
-		if e.FiredAt.IsZero() {
-			s.first = true
+		case e.At.After(e.FiredAt.Add(time.Millisecond)) && !e.FiredAt.IsZero():
+			s.raises = append(s.raises, e.Fingerprint)
+		default:
+			s.fires = append(s.fires, e.Fingerprint)
 		}
-		s.rules = append(s.rules, e.Rule)
+		if !slices.Contains(s.rules, e.Rule) {
+			s.rules = append(s.rules, e.Rule)
+		}
 	}
 	return s
 }

@@ -48,15 +48,11 @@ func samples(t *testing.T) map[string][]byte {
 		}
 		out[name] = append(pretty.Bytes(), '\n')
 	}
-	ops := addressee{"ops", "en"}
+	ops := addresseeOf("ops")
 	for name, batch := range map[string][]locksteward.Transition{
 		"firing": {full}, "resolved": {ended}, "several": {hostile, class},
 	} {
-		var list []sequenced
-		for _, tr := range batch {
-			list = append(list, sequenced{tr, tr.Seq})
-		}
-		m, err := tellFindings(ops, list...)
+		m, err := ops.tell(batch...)
 		take(name, m, err)
 	}
 	m, err := tellRelease(ops, glass(), 12)
@@ -66,7 +62,7 @@ func samples(t *testing.T) map[string][]byte {
 		Text: "20 locks look dead at once: nothing is released without a person.",
 	}, 13)
 	take("breaker", m, err)
-	m, err = tellTest("ops", "ana", full.At, 14)
+	m, err = tellTest("ops", "en", "ana", full.At, 14)
 	take("test", m, err)
 	return out
 }
@@ -285,11 +281,7 @@ func hasType(v any, name string) bool {
 func TestMessageIDIsOfReceiverAndEvents(t *testing.T) {
 	t.Parallel()
 	id := func(receiver string, transitions ...locksteward.Transition) string {
-		var list []sequenced
-		for i, tr := range transitions {
-			list = append(list, sequenced{tr, uint64(time.Now().UnixNano() + int64(i))}) // another place, the same message
-		}
-		m, err := tellFindings(addressee{receiver, "en"}, list...)
+		m, err := addresseeOf(receiver).tell(transitions...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +303,7 @@ func TestMessageIDIsOfReceiverAndEvents(t *testing.T) {
 // A message has the evidence's hash and never a token or its digest.
 func TestNoTokenInAMessage(t *testing.T) {
 	t.Parallel()
-	m, err := tellRelease(addressee{"ops", "en"}, glass(), 1)
+	m, err := tellRelease(addresseeOf("ops"), glass(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,7 @@ const (
 	Reason4xx      Reason = "http_4xx"
 	Reason429      Reason = "http_429"
 	Reason5xx      Reason = "http_5xx"
+	ReasonRejected Reason = "rejected" // the answer's own code says no, or it is no answer of the service
 	ReasonShutdown Reason = "shutdown" // cut short; sent again after the restart
 	ReasonNoFire   Reason = "no_fire"  // a resolve whose fire did not arrive
 	ReasonTooOld   Reason = "too_old"  // the receiver took nothing for max_age
@@ -43,7 +44,7 @@ const (
 func Reasons() []Reason {
 	return []Reason{
 		ReasonOK, ReasonTimeout, ReasonRefused, ReasonReset, ReasonDNS, ReasonTLS, ReasonBlocked, Reason3xx,
-		Reason4xx, Reason429, Reason5xx, ReasonShutdown, ReasonNoFire, ReasonTooOld, ReasonRemoved, ReasonOther,
+		Reason4xx, Reason429, Reason5xx, ReasonRejected, ReasonShutdown, ReasonNoFire, ReasonTooOld, ReasonRemoved, ReasonOther,
 	}
 }
 
@@ -79,13 +80,16 @@ type DeliveryError struct {
 	RetryAfter time.Duration
 	// Endpoint is scheme and host.
 	Endpoint string
-	Err      error
+	// Code and Detail are the service's own words about it, without secrets and at
+	// most 200 characters; "" if it said nothing.
+	Code, Detail string
+	Err          error
 }
 
 // Error describes the failure without the URL's path, query and credentials.
 func (e *DeliveryError) Error() string {
 	if e.Status != 0 {
-		return fmt.Sprintf("post to %s: status %d", e.Endpoint, e.Status)
+		return fmt.Sprintf("post to %s: status %d%s", e.Endpoint, e.Status, e.said())
 	}
 	return fmt.Sprintf("post to %s: %v", e.Endpoint, e.Err)
 }
@@ -117,6 +121,22 @@ func transportError(endpoint string, err error) *DeliveryError {
 		e.Reason = ReasonReset
 	}
 	return e
+}
+
+// late is why an attempt without an answer ended: its timeout did.
+type late struct{ within time.Duration }
+
+func (l late) Error() string { return "no answer within " + l.within.String() }
+
+// Is has it be the error of a context as well.
+func (late) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// inTime names the bound, where it is that which ended an attempt.
+func inTime(ctx context.Context, err error) error {
+	if l, ok := errors.AsType[late](context.Cause(ctx)); ok && errors.Is(err, context.DeadlineExceeded) {
+		return l
+	}
+	return err
 }
 
 // mendable are answers that say nothing of the message: a secret, a path or a proxy

@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -18,7 +19,9 @@ type Notice struct {
 	Target string
 	// Request is as it is after the event; zero for one about no request.
 	Request locksteward.Request
-	Text    string // a sentence
+	Text    string // a sentence, in English
+	// Team and RunbookURL are those of the lock's class; "" for none.
+	Team, RunbookURL string
 	// Loud cannot be silenced, muted or left out.
 	Loud bool
 }
@@ -30,7 +33,10 @@ type ReleaseEvent struct {
 	At      time.Time `json:"at"`
 	Actor   string    `json:"actor"`
 	Target  string    `json:"target,omitempty"`
-	Text    string    `json:"text"`
+	// Text is a sentence in the language of the receiver.
+	Text       string `json:"text"`
+	Team       string `json:"team,omitempty"`
+	RunbookURL string `json:"runbook_url,omitempty"`
 	// Request is absent for an event about no request.
 	Request *ReleaseRequest `json:"request,omitempty"`
 }
@@ -59,6 +65,8 @@ type ReleaseRequest struct {
 	CreatedAt    time.Time      `json:"created_at,omitzero"`
 	ExpiresAt    time.Time      `json:"expires_at,omitzero"`
 	FinishedAt   time.Time      `json:"finished_at,omitzero"`
+	// URL leads to the request's page in the console.
+	URL string `json:"url,omitempty"`
 }
 
 func newReleaseRequest(r locksteward.Request) *ReleaseRequest {
@@ -83,10 +91,12 @@ func tellRelease(to addressee, n Notice, seq uint64) (Message, error) {
 		ordering = n.Kind
 	}
 	at := stamp(n.At)
-	return Payload{
-		Version: PayloadVersion, Type: n.Kind, Seq: seq, Timestamp: at, Loud: n.Loud,
+	p := Payload{
+		Version: PayloadVersion, Lang: to.lang, Type: n.Kind, Seq: seq, Timestamp: at, Loud: n.Loud,
 		Release: &ReleaseEvent{
-			EventID: n.EventID, Seq: seq, At: at, Actor: n.Actor, Target: n.Target, Text: n.Text, Request: newReleaseRequest(n.Request),
+			EventID: n.EventID, Seq: seq, At: at, Actor: n.Actor, Target: n.Target, Text: releaseSentence(to.lang, n),
+			Team: cmp.Or(n.Team, to.team), RunbookURL: n.RunbookURL, Request: newReleaseRequest(n.Request),
 		},
-	}.message(to, ordering, n.Target, n.EventID)
+	}
+	return to.finish(&p, ordering, n.Target, n.EventID)
 }

@@ -23,6 +23,24 @@ type Hooks struct {
 	// Backlogs is called with what waits, also with zeros for receivers for which
 	// nothing does, whenever that was looked at.
 	Backlogs func([]Backlog)
+	// Held says why a firing finding is not told now ("silence:ID", "inhibit:WHAT"; ""
+	// if it is). It is called inside transactions of the outbox, which it must not
+	// use. Whoever knows that a reason is over has the outbox look again.
+	Held func(f locksteward.Finding) string
+	// Alone says that nobody else can tell what the outbox does not take, so that it is
+	// told from memory; nil: that is so. It is asked again every second.
+	Alone func() bool
+	// Suppressed and Omitted are called for changes that a receiver is not told of,
+	// and for those that a message counts and does not list.
+	Suppressed func(receiver, reason string, n int)
+	Omitted    func(receiver string, n int)
+	// Pattern is the pattern of a class that a key matches, and Salt is the
+	// installation's own: for receivers that are not told names of locks.
+	Pattern func(class, key string) string
+	Salt    []byte
+	// TemplateFailed is called when a receiver's template failed: the message has the
+	// built-in text.
+	TemplateFailed func(receiver string)
 }
 
 func (h Hooks) count(receiver, outcome string, reason Reason) {
@@ -37,7 +55,7 @@ type Sender struct {
 	box   Outbox
 	hooks Hooks
 	seq   atomic.Uint64
-	to    atomic.Pointer[[]addressee]
+	to    atomic.Pointer[addressees]
 	// changed wakes the look at what waits.
 	changed chan struct{}
 
@@ -48,8 +66,11 @@ type Sender struct {
 	running *run      // nil before Run and after it
 }
 
-// addressee is what it takes to write a message to a receiver.
-type addressee struct{ name, lang string }
+// addressees are all receivers, and what becomes of first surveys.
+type addressees struct {
+	list   []addressee
+	survey string
+}
 
 // run is what the goroutines of one Run share.
 type run struct {
@@ -61,6 +82,7 @@ type run struct {
 // problems at once. It opens no connection and starts no goroutine.
 func New(log *zap.Logger, cfg Config, box Outbox, hooks Hooks) (*Sender, error) {
 	s := &Sender{log: log, box: box, hooks: hooks, changed: make(chan struct{}, 1)}
+	s.to.Store(&addressees{})
 	apply, err := s.Prepare(cfg)
 	if err != nil {
 		return nil, err
@@ -82,30 +104,40 @@ func (s *Sender) Prepare(cfg Config) (apply func(), err error) {
 	all := make([]*destination, 0, len(cfg.Receivers))
 	var errs []error
 	for i, rc := range cfg.Receivers {
-		out, err := newWebhook(*rc.Webhook)
+		rc.stumbled = s.stumbled(rc.Name)
+		out, how, err := rc.opened()
 		if err != nil {
-			errs = append(errs, prefixed(fmt.Sprintf("receivers[%d].webhook.", i), err)...)
+			errs = append(errs, prefixed(fmt.Sprintf("receivers[%d].", i), err)...)
 			continue
 		}
-		to = append(to, addressee{rc.Name, rc.Lang})
-		all = append(all, &destination{
-			out: out, timeout: rc.Webhook.Timeout, maxAttempts: rc.Webhook.MaxAttempts, maxAge: rc.Webhook.MaxAge,
-		})
+		a := newAddressee(cfg, rc, how, s.hooks)
+		to = append(to, a)
+		all = append(all, newDestination(out, a))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return func() { s.apply(cfg.DrainTimeout, to, all) }, nil
+	return func() { s.apply(cfg.DrainTimeout, addressees{to, cfg.FirstSurvey}, all) }, nil
 }
 
-func (s *Sender) apply(drain time.Duration, to []addressee, all []*destination) {
+// stumbled is what is told when a receiver's template failed.
+func (s *Sender) stumbled(receiver string) func(error) {
+	return func(err error) {
+		s.log.Warn("a template failed, the message has the built-in text", zap.String("receiver", receiver), zap.Error(err))
+		if s.hooks.TemplateFailed != nil {
+			s.hooks.TemplateFailed(receiver)
+		}
+	}
+}
+
+func (s *Sender) apply(drain time.Duration, to addressees, all []*destination) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Nothing more is written for those that go.
 	s.to.Store(&to)
 	s.drain = drain
-	workers := make([]*worker, 0, len(to))
-	for i, a := range to {
+	workers := make([]*worker, 0, len(to.list))
+	for i, a := range to.list {
 		n := slices.IndexFunc(s.workers, func(w *worker) bool { return w.name == a.name })
 		if n < 0 {
 			w := newWorker(s.log, a.name, s.box, s.hooks, all[i])
@@ -132,12 +164,12 @@ func (s *Sender) start(w *worker) {
 	}
 	r := s.running
 	w.begin(r.stop, r.hard)
-	r.group.Go(w.run)
+	r.group.Go(w.both)
 }
 
 // Run delivers until ctx is done, then sends what is due for at most drain_timeout,
-// and returns after the last goroutine ended. It returns nil. It may be called
-// once.
+// and returns after the last goroutine ended. It returns nil. It may be called again
+// after that, when another process may have delivered meanwhile; one runs at a time.
 func (s *Sender) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -176,41 +208,62 @@ func (s *Sender) look() {
 	}
 }
 
-// Findings makes the messages of transitions, one for each and receiver. Those
-// that are neither firing nor resolved are left out. Transitions of one finding
-// must come in their order.
-func (s *Sender) Findings(transitions []locksteward.Transition) []Message {
+// Changes are transitions as receivers are told of them, in their order, for
+// whoever writes them with the findings. survey says of a finding that the first
+// sweep of its target found it. Those that are neither firing nor resolved, or of
+// which nobody is told, are left out.
+func (s *Sender) Changes(transitions []locksteward.Transition, survey func(locksteward.Finding) bool) []Change {
 	to := *s.to.Load()
-	var out []Message
+	var out []Change
+	groups := map[string]string{}
 	for _, t := range transitions {
 		if status := t.Finding.Status; status != locksteward.StatusFiring && status != locksteward.StatusResolved {
 			continue
 		}
-		next := sequenced{t, s.next()}
-		out = append(out, s.messages(to, func(a addressee) (Message, error) { return tellFindings(a, next) })...)
+		c := Change{EventID: eventID(t), Seq: s.next(), At: t.At, Finding: t.Finding}
+		c.Survey = to.survey != SurveyFire && t.Finding.Status == locksteward.StatusFiring && survey != nil && survey(t.Finding)
+		if c.Finding.Team == "" && len(to.list) > 0 {
+			c.Finding.Team = to.list[0].team // for matchers as well
+		}
+		c.To = make([]Address, 0, len(to.list))
+		for _, a := range to.list {
+			if address, ok := a.address(c, to.survey); ok {
+				if same, known := groups[address.Group]; known {
+					address.Group = same // a storm is of few groups
+				} else {
+					groups[address.Group] = address.Group
+				}
+				c.To = append(c.To, address)
+			}
+		}
+		if len(c.To) > 0 {
+			out = append(out, c)
+		}
 	}
 	return out
 }
 
-// Release makes the messages of a notice, one for each receiver. Whatever will
-// leave messages out one day leaves none out that is loud.
+// Release makes the messages of a notice, one for each receiver. Whatever leaves
+// messages out leaves none out that is loud.
 func (s *Sender) Release(n Notice) []Message {
 	seq := s.next()
-	return s.messages(*s.to.Load(), func(a addressee) (Message, error) { return tellRelease(a, n, seq) })
-}
-
-func (s *Sender) messages(to []addressee, tell func(addressee) (Message, error)) []Message {
+	to := (*s.to.Load()).list
 	out := make([]Message, 0, len(to))
 	for _, a := range to {
-		m, err := tell(a)
-		if err != nil { // there is nothing in a payload that cannot be encoded
-			s.log.Error("alert not encoded", zap.String("receiver", a.name), zap.Error(err))
-			s.hooks.count(a.name, OutcomeDropped, ReasonOther)
-			continue
+		if m, ok := s.made(a, func() (Message, error) { return tellRelease(a, n, seq) }); ok {
+			out = append(out, m)
 		}
-		out = append(out, m)
 	}
 	return out
+}
+
+func (s *Sender) made(a addressee, tell func() (Message, error)) (Message, bool) {
+	m, err := tell()
+	if err != nil { // there is nothing in a payload that cannot be encoded
+		s.log.Error("alert not encoded", zap.String("receiver", a.name), zap.Error(err))
+		s.hooks.count(a.name, OutcomeDropped, ReasonOther)
+	}
+	return m, err == nil
 }
 
 // next numbers an event: higher than any before, also than those before a restart

@@ -15,10 +15,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 )
 
 func TestRetriesKeepIDAndBytesAndBackOff(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 80)
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
 		f := &fake{answer: func(n int, _ Payload) error {
@@ -76,6 +78,7 @@ func TestBackoffIsFullJitter(t *testing.T) {
 // What a receiver asks for binds all that is for it.
 func TestRetryAfterIsHonoured(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 80)
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{answer: func(n int, _ Payload) error {
 			if n == 1 {
@@ -103,8 +106,8 @@ func TestCapsEndTheAttempts(t *testing.T) {
 		webhook Webhook
 		check   func(attempts []attempt) bool
 	}{
-		"attempts": {Webhook{MaxAttempts: 3}, func(a []attempt) bool { return len(a) == 3 }},
-		"age": {Webhook{MaxAge: 10 * time.Minute}, func(a []attempt) bool {
+		"attempts": {Webhook{Endpoint: Endpoint{Patience: Patience{MaxAttempts: 3}}}, func(a []attempt) bool { return len(a) == 3 }},
+		"age": {Webhook{Endpoint: Endpoint{Patience: Patience{MaxAge: 10 * time.Minute}}}, func(a []attempt) bool {
 			return len(a) > 3 && a[len(a)-1].at.Sub(a[0].at) <= 10*time.Minute
 		}},
 	} {
@@ -170,7 +173,7 @@ func TestResolveFollowsAnUncertainFire(t *testing.T) {
 					}
 				}}
 				d := postOf(t, Hooks{}, f)
-				d.box.put(d.Findings([]locksteward.Transition{fire("k", 1), resolve("k", 2)})...)
+				d.box.put(d.alone(fire("k", 1), resolve("k", 2))...)
 				before(d)
 				stop := d.run()
 				time.Sleep(time.Minute)
@@ -225,6 +228,7 @@ func TestPermanentFailureIsNotRepeated(t *testing.T) {
 
 func TestADeadReceiverDelaysNoOther(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 80)
 	synctest.Test(t, func(t *testing.T) {
 		alive := &fake{}
 		var backlog atomic.Pointer[[]Backlog]
@@ -297,7 +301,7 @@ func TestCircuitSparesADeadReceiver(t *testing.T) {
 			}
 			return failing(ReasonRefused)
 		}}
-		d := postWith(t, Webhook{MaxAttempts: 1 << 20}, c.hooks(), f)
+		d := postWith(t, Webhook{Endpoint: Endpoint{Patience: Patience{MaxAttempts: 1 << 20}}}, c.hooks(), f)
 		stop := d.run()
 		var all []locksteward.Transition
 		for n := range uint64(50) {
@@ -341,7 +345,7 @@ func TestTooOldBehindACircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
 		f := &fake{answer: func(int, Payload) error { return failing(ReasonRefused) }}
-		d := postWith(t, Webhook{MaxAge: time.Hour, MaxAttempts: 1 << 20}, c.hooks(), f)
+		d := postWith(t, Webhook{Endpoint: Endpoint{Patience: Patience{MaxAge: time.Hour, MaxAttempts: 1 << 20}}}, c.hooks(), f)
 		stop := d.run()
 		for n := range uint64(40) {
 			d.notify(fire(fmt.Sprint("k", n), n))
@@ -454,6 +458,7 @@ func TestShutdownSendsWhatIsDue(t *testing.T) {
 
 func TestShutdownIsBoundedAndLosesNothing(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 83)
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
 		d := postOf(t, c.hooks(), &hanging{})
@@ -468,12 +473,16 @@ func TestShutdownIsBoundedAndLosesNothing(t *testing.T) {
 			t.Errorf("took %s, want 3s", took)
 		}
 		d.notify(fire("n", 4))
-		if got := d.box.states("a"); got["waiting"] != 4 || c.get("a retried shutdown") != 3 {
+		if got := d.box.states("a"); got["waiting"] != 3 || c.get("a retried shutdown") != 3 {
 			t.Errorf("kept %v, counted %v", got, c.all())
 		}
-		// Nothing is claimed any more: the next start sends them at once.
-		if got, err := d.box.Claim(t.Context(), "a", time.Minute, 9); err != nil || len(got) != 4 {
+		// Nothing is claimed any more: the next start sends them at once, and what came
+		// since.
+		if got, err := d.box.Claim(t.Context(), "a", time.Minute, 9); err != nil || len(got) != 3 {
 			t.Errorf("claimed %d, %v", len(got), err)
+		}
+		if waits, err := d.box.Waits(t.Context(), "a"); err != nil || !waits {
+			t.Errorf("the last one is lost: %v", err)
 		}
 	})
 }
@@ -485,7 +494,7 @@ func TestClaimOfAKilledSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		d := postOf(t, Hooks{}, f)
-		d.box.put(d.Findings([]locksteward.Transition{fire("k", 1), resolve("k", 2)})...)
+		d.box.put(d.alone(fire("k", 1), resolve("k", 2))...)
 		lost, err := d.box.Claim(t.Context(), "a", 15*time.Second, 1)
 		if err != nil || len(lost) != 1 {
 			t.Fatal(lost, err)

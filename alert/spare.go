@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
 )
 
 // maxSpare bounds what is told from memory to one receiver.
@@ -25,8 +27,9 @@ type spared struct {
 	Message
 	next time.Time
 	sent bool
-	// left says that the outbox is to decide about it.
-	left bool
+	// left says that the outbox is to decide about it; writing, that it is being
+	// written there.
+	left, writing bool
 }
 
 // open notes that nothing waited in the outbox when the worker had been roused so
@@ -35,6 +38,13 @@ func (p *spare) open(roused uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear, p.isClear = roused, true
+}
+
+// reset forgets what is known of the outbox.
+func (p *spare) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.isClear = false
 }
 
 func (p *spare) add(m Message) {
@@ -60,7 +70,7 @@ func (p *spare) due(roused uint64, now time.Time) []Message {
 			continue
 		}
 		held[m.Ordering] = true
-		if !m.left && !now.Before(m.next) {
+		if !m.left && !m.writing && !now.Before(m.next) {
 			out = append(out, m.Message)
 		}
 	}
@@ -74,18 +84,27 @@ func (p *spare) waits() bool {
 	return slices.ContainsFunc(p.list, func(m spared) bool { return !m.sent && !m.left })
 }
 
-// change alters what is known of a message and returns how often it was tried.
-func (p *spare) change(id string, fn func(*spared)) int {
+// begin says whether the message may be sent still, and counts the attempt.
+func (p *spare) begin(id string) (attempt int, ok bool) {
+	p.change(id, func(m *spared) {
+		if ok = !m.sent && !m.left && !m.writing; ok {
+			m.Attempts++
+			attempt = m.Attempts
+		}
+	})
+	return attempt, ok
+}
+
+// change alters what is known of a message.
+func (p *spare) change(id string, fn func(*spared)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.list {
 		if p.list[i].ID == id {
-			p.list[i].Attempts++
 			fn(&p.list[i])
-			return p.list[i].Attempts
+			return
 		}
 	}
-	return 0
 }
 
 func (p *spare) sent(id string) bool {
@@ -94,12 +113,26 @@ func (p *spare) sent(id string) bool {
 	return slices.ContainsFunc(p.list, func(m spared) bool { return m.ID == id && m.sent })
 }
 
-// kept forgets a message that the outbox has, or need not have. One that was told
-// while it was being written is remembered until it is claimed.
+// writing notes whether the message of an event is being written to the outbox,
+// and returns it and how it stands.
+func (p *spare) writing(event string, is bool) (m spared) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.list {
+		if p.list[i].EventID == event {
+			p.list[i].writing = is
+			return p.list[i]
+		}
+	}
+	return spared{}
+}
+
+// kept forgets a message that the outbox need not have. One that was written there
+// is remembered until it is claimed: an attempt from here may be under way still.
 func (p *spare) kept(id string, written bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.list = slices.DeleteFunc(p.list, func(m spared) bool { return m.ID == id && !(written && m.sent) })
+	p.list = slices.DeleteFunc(p.list, func(m spared) bool { return m.ID == id && !written })
 }
 
 // claimed forgets a message that was claimed, and says whether it was told.
@@ -113,10 +146,19 @@ func (p *spare) claimed(id string) bool {
 // returns how long to wait before the next look.
 func (w *worker) tellSpare() time.Duration {
 	for _, m := range w.spare.due(w.timesRoused(), time.Now()) {
-		if w.hard.Err() != nil {
+		if w.hooks.Alone != nil && !w.hooks.Alone() {
+			return askAgain
+		}
+		now, d := time.Now(), w.dest.Load()
+		if n, _ := d.free(now, 1); n == 0 || w.hard.Err() != nil {
 			break
 		}
-		err := w.dest.Load().out.send(w.hard, m.ID, m.Body)
+		attempt, ok := w.spare.begin(m.ID)
+		if !ok {
+			continue
+		}
+		d.took(now, 1)
+		err := w.send(d, m)
 		if err == nil {
 			w.spare.change(m.ID, func(s *spared) { s.sent = true })
 			w.told.arrived(m, subjectOf(m.Body))
@@ -127,7 +169,7 @@ func (w *worker) tellSpare() time.Duration {
 		e := deliveryError(err)
 		w.spare.change(m.ID, func(s *spared) {
 			s.left = !e.Retryable
-			s.next = time.Now().Add(max(backoff(s.Attempts), e.RetryAfter))
+			s.next = time.Now().Add(max(backoff(attempt), e.RetryAfter))
 		})
 		w.hooks.count(w.name, OutcomeRetried, e.Reason)
 		w.warn(m, 0, e)
@@ -141,46 +183,76 @@ func (w *worker) tellSpare() time.Duration {
 	return pollEvery
 }
 
-// Spare tells messages that the outbox did not take, from memory, to receivers for
-// which nothing waits there. Whoever has them writes them to the outbox when it
-// works again: those that are [Sender.Unsent], and says so with [Sender.Kept].
-func (s *Sender) Spare(messages []Message) {
-	s.each(messages, func(w *worker, m Message) {
-		w.spare.add(m)
+// Spare tells changes that the outbox did not take, from memory, to receivers for
+// which nothing waits there; those that are held back wait. Whoever has them
+// writes what is [Sender.Leftover] to the outbox when it works again, and says so
+// with [Sender.Kept].
+func (s *Sender) Spare(changes []Change) {
+	s.each(changes, func(w *worker, t Change, a Address) {
+		if t.Survey {
+			return
+		}
+		if t.Finding.Status == locksteward.StatusFiring {
+			if s.hooks.held(t.Finding) != "" {
+				return
+			}
+		}
+		d := w.dest.Load()
+		if m, ok := s.made(d.addressee, func() (Message, error) { return d.tellOne(t, a.Group) }); ok {
+			w.spare.add(m)
+			w.nudge()
+		}
+	})
+}
+
+// Leftover is what the outbox is to have of changes that it did not take when they
+// happened: what was told from memory as told, what was tried as the message that
+// it was, and the rest as changes that wait. None of it is told from memory until
+// [Sender.Kept] or [Sender.Resume].
+func (s *Sender) Leftover(changes []Change) (rest []Change, tried []Message) {
+	for _, t := range changes {
+		t.To = slices.Clone(t.To)
+		s.each([]Change{t}, func(w *worker, _ Change, a Address) {
+			m := w.spare.writing(t.EventID, true)
+			if m.Attempts == 0 {
+				return
+			}
+			t.To[slices.Index(t.To, a)].Told = true
+			if !m.sent {
+				tried = append(tried, m.Message)
+			}
+		})
+		rest = append(rest, t)
+	}
+	return rest, tried
+}
+
+// Kept says that the outbox has what was [Sender.Leftover] of changes.
+func (s *Sender) Kept(changes []Change, tried []Message) {
+	s.each(changes, func(w *worker, t Change, _ Address) {
+		if m := w.spare.writing(t.EventID, true); m.ID != "" {
+			w.spare.kept(m.ID, slices.ContainsFunc(tried, func(k Message) bool { return k.ID == m.ID }))
+		}
+	})
+}
+
+// Resume says that the outbox did not take what was [Sender.Leftover] of changes.
+func (s *Sender) Resume(changes []Change) {
+	s.each(changes, func(w *worker, t Change, _ Address) {
+		w.spare.writing(t.EventID, false)
 		w.nudge()
 	})
 }
 
-// Unsent returns those of messages that were not told from memory.
-func (s *Sender) Unsent(messages []Message) []Message {
-	var out []Message
-	known := map[string]bool{}
-	s.each(messages, func(w *worker, m Message) { known[m.ID] = w.spare.sent(m.ID) })
-	for _, m := range messages {
-		if !known[m.ID] {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
-// Kept says that of these messages the outbox has those that were written; the
-// others need not be kept.
-func (s *Sender) Kept(messages, written []Message) {
-	has := map[string]bool{}
-	for _, m := range written {
-		has[m.ID] = true
-	}
-	s.each(messages, func(w *worker, m Message) { w.spare.kept(m.ID, has[m.ID]) })
-}
-
-func (s *Sender) each(messages []Message, fn func(*worker, Message)) {
+func (s *Sender) each(changes []Change, fn func(*worker, Change, Address)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range messages {
-		for _, w := range s.workers {
-			if w.name == m.Receiver {
-				fn(w, m)
+	for _, t := range changes {
+		for _, a := range t.To {
+			for _, w := range s.workers {
+				if w.name == a.Receiver {
+					fn(w, t, a)
+				}
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func (s *Sender) takeStock(ctx context.Context) {
 		s.log.Debug("what waits for receivers is not known", zap.Error(err))
 		return
 	}
-	to := *s.to.Load()
+	to := s.to.Load().list
 	out := make([]Backlog, len(to))
 	for i, a := range to {
 		out[i].Receiver = a.name
@@ -57,7 +57,7 @@ func (s *Sender) takeStock(ctx context.Context) {
 	for _, b := range list {
 		if n := slices.IndexFunc(to, func(a addressee) bool { return a.name == b.Receiver }); n >= 0 {
 			out[n] = b
-		} else if b.Waiting > 0 {
+		} else if b.Waiting > 0 || b.Grouped > 0 || b.Groups > 0 {
 			s.buryRemoved(ctx, b.Receiver)
 		}
 	}
@@ -70,6 +70,11 @@ func (s *Sender) takeStock(ctx context.Context) {
 // was killed had claimed is left until that claim ends.
 func (s *Sender) buryRemoved(ctx context.Context, name string) {
 	n, err := s.box.BuryAll(ctx, name, 0, errRemoved)
+	if err == nil {
+		var waited int64
+		waited, err = s.box.Drop(ctx, name)
+		n += waited
+	}
 	if err != nil {
 		s.log.Warn("messages of a receiver that is gone are not given up yet", zap.String("receiver", name), zap.Error(err))
 		return
@@ -90,6 +95,9 @@ type ReceiverState struct {
 	// is over, the next one not before Until.
 	Open  bool
 	Until time.Time
+	// Gone says that it answered 410: it is tried once an hour, until a reload or a
+	// test that arrives.
+	Gone bool
 }
 
 // Receivers are the receivers in the order of the configuration.
@@ -98,14 +106,14 @@ func (s *Sender) Receivers() []ReceiverState {
 	defer s.mu.Unlock()
 	out := make([]ReceiverState, 0, len(s.workers))
 	for _, w := range s.workers {
-		open, until := w.circuit.state()
-		out = append(out, ReceiverState{Name: w.name, Open: open, Until: until})
+		open, gone, until := w.circuit.state()
+		out = append(out, ReceiverState{Name: w.name, Open: open, Until: until, Gone: gone})
 	}
 	return out
 }
 
 // Test makes one attempt to tell a receiver that this is a test, whatever waits for
-// it. An unknown name is locksteward.ErrNotFound, a failed attempt a
+// it; if it arrives a receiver that is left alone is told of what waits. An unknown name is locksteward.ErrNotFound, a failed attempt a
 // [DeliveryError].
 func (s *Sender) Test(ctx context.Context, name, by string) error {
 	s.mu.Lock()
@@ -114,18 +122,31 @@ func (s *Sender) Test(ctx context.Context, name, by string) error {
 		s.mu.Unlock()
 		return fmt.Errorf("receiver %q: %w: alert.receivers has no such name", name, locksteward.ErrNotFound)
 	}
-	d := s.workers[n].dest.Load()
+	w := s.workers[n]
+	d := w.dest.Load()
 	s.mu.Unlock()
-	m, err := tellTest(name, by, time.Now(), s.next())
+	lang := ""
+	for _, a := range s.to.Load().list {
+		if a.name == name {
+			lang = a.lang
+		}
+	}
+	m, err := tellTest(name, lang, by, time.Now(), s.next())
 	if err != nil {
 		return err
 	}
-	return d.out.send(ctx, m.ID, m.Body)
+	if err := d.out.send(ctx, m.ID, m.Body); err != nil {
+		return err
+	}
+	if w.circuit.reset() {
+		w.hurried.Store(false)
+		w.rouse()
+	}
+	return nil
 }
 
-func tellTest(name, by string, at time.Time, seq uint64) (Message, error) {
+func tellTest(name, lang, by string, at time.Time, seq uint64) (Message, error) {
 	return Payload{
-		Version: PayloadVersion, Type: typeTest, Seq: seq, Timestamp: stamp(at),
-		Text: "This is a test of receiver " + name + ", asked for by " + by + ". Nothing is wrong.",
+		Version: PayloadVersion, Lang: lang, Type: typeTest, Seq: seq, Timestamp: stamp(at), Text: testWords(lang, name, by),
 	}.message(addressee{name: name}, "", "", fmt.Sprintf("test-%d", seq))
 }

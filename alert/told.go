@@ -1,21 +1,27 @@
 package alert
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // told is what a receiver is known to know of findings, since the start of the
 // agent. What is not known counts as told: a resolve too many closes nothing.
 type told struct {
 	mu     sync.Mutex
-	fires  map[string]bool // by ordering: a fire arrived, or (false) certainly did not
+	fires  map[string]bool // by fingerprint: a fire arrived, or (false) certainly did not
 	misses map[string]int  // by message: attempts that certainly did not arrive
 }
 
-// never says that a fire was given up and that none arrived.
-func (t *told) never(ordering string) bool {
+// never says that a message only ends findings of which every fire was given up and
+// none arrived.
+func (t *told) never(s subject) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	arrived, known := t.fires[ordering]
-	return known && !arrived
+	return len(s.resolves) > 0 && len(s.fires) == 0 && len(s.raises) == 0 && !slices.ContainsFunc(s.resolves, func(id string) bool {
+		arrived, known := t.fires[id]
+		return arrived || !known
+	})
 }
 
 // miss notes why an attempt failed.
@@ -35,12 +41,10 @@ func (t *told) arrived(m Message, s subject) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.misses, m.ID)
-	switch {
-	case s.resolves:
-		delete(t.fires, m.Ordering)
-	case s.fires:
-		t.set(m.Ordering, true)
+	for _, id := range slices.Concat(s.fires, s.raises) {
+		t.set(id, true)
 	}
+	t.end(s)
 }
 
 // lost notes that a message is given up.
@@ -50,23 +54,37 @@ func (t *told) lost(m Message, s subject) {
 	// Attempts of another process may have arrived.
 	certain := t.misses[m.ID] == m.Attempts
 	delete(t.misses, m.ID)
-	switch {
-	case s.resolves:
-		delete(t.fires, m.Ordering)
-	case s.fires && s.first && certain && !t.fires[m.Ordering]:
-		t.set(m.Ordering, false)
+	for _, id := range s.fires {
+		if certain && !t.fires[id] {
+			t.set(id, false)
+		}
+	}
+	t.end(s)
+}
+
+// reset forgets everything: another process may have told more since.
+func (t *told) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fires, t.misses = nil, nil
+}
+
+// forget forgets the findings that a message ends.
+func (t *told) forget(s subject) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.end(s)
+}
+
+func (t *told) end(s subject) {
+	for _, id := range s.resolves {
+		delete(t.fires, id)
 	}
 }
 
-func (t *told) forget(ordering string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.fires, ordering)
-}
-
-func (t *told) set(ordering string, arrived bool) {
+func (t *told) set(id string, arrived bool) {
 	if t.fires == nil {
 		t.fires = map[string]bool{}
 	}
-	t.fires[ordering] = arrived
+	t.fires[id] = arrived
 }

@@ -1,162 +1,95 @@
 package alert
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/url"
-	"os"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/locksteward/locksteward"
 )
 
-const (
-	maxResponse = 64 << 10
-	maxFile     = 1 << 20
-)
+// Webhook is an HTTP endpoint that takes the payload of docs/webhook.md.
+type Webhook struct {
+	Endpoint `yaml:",inline"`
+	// SecretFiles hold one signing secret each (whsec_ and base64); several sign
+	// with each, for rotation. None: messages are not signed.
+	SecretFiles []string `yaml:"secret_files"`
+}
+
+func (w Webhook) filled() kind {
+	w.Endpoint = w.Endpoint.withDefaults()
+	return w
+}
+
+func (w Webhook) problems() []error {
+	errs := w.Endpoint.problems()
+	for i, f := range w.SecretFiles {
+		if f == "" {
+			errs = append(errs, fmt.Errorf("secret_files[%d]: must be the path of a file, got %q", i, f))
+		}
+	}
+	return errs
+}
+
+func (w Webhook) open(_ Receiver, fs *files) (transport, error) {
+	hook, err := newWebhook(w, fs)
+	if err != nil {
+		return nil, err
+	}
+	return hook, nil
+}
+
+func (w Webhook) manner() manner { return manner{Patience: w.Patience, cap: 100} }
 
 // webhook delivers to one endpoint.
 type webhook struct {
-	url      *url.URL
-	endpoint string // scheme and host
-	secrets  [][]byte
-	timeout  time.Duration
-	client   *http.Client
+	*poster
+	secrets [][]byte
 }
 
-// newWebhook reads the files that the configuration names and reports all
+// newWebhook takes what the files that the configuration names hold, and reports all
 // problems at once, each with its path below the webhook.
-func newWebhook(cfg Webhook) (*webhook, error) {
+func newWebhook(cfg Webhook, fs *files) (*webhook, error) {
 	var errs []error
-	secret := cfg.URL
-	path := "url"
-	if cfg.URLFile != "" {
-		path = "url_file"
-		text, err := readFile(cfg.URLFile)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("url_file: %w", err))
-		}
-		secret = locksteward.Secret(strings.TrimSpace(string(text)))
-	}
-	var u *url.URL
-	if len(errs) == 0 {
-		var err error
-		if u, err = parseURL(secret, cfg.AllowPrivate); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", path, err))
-		}
+	u, err := cfg.read(fs)
+	if err != nil {
+		errs = append(errs, err)
 	}
 	var secrets [][]byte
 	for i, f := range cfg.SecretFiles {
-		text, err := readFile(f)
-		if err == nil {
-			var key []byte
-			key, err = parseSecret(string(text))
-			secrets = append(secrets, key)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("secret_files[%d]: %q: %w", i, f, err))
+		at := fmt.Sprintf("secret_files[%d]", i)
+		key, err := valueOf(fs, at, f, func(text []byte) ([]byte, error) {
+			key, err := parseSecret(string(text))
+			if err != nil {
+				return nil, fmt.Errorf("%q: %w", f, err)
+			}
+			return key, nil
+		})
+		if secrets = append(secrets, key); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", at, err))
 		}
 	}
-	roots, err := rootCAs(cfg.CAFile)
-	if err != nil {
-		errs = append(errs, fmt.Errorf("ca_file: %w", err))
+	if u == nil {
+		_, err := cfg.tls(fs)
+		return nil, errors.Join(append(errs, err)...)
 	}
-	if len(errs) > 0 {
+	p, err := newPoster(u, cfg.Network, cfg.Timeout, fs)
+	if errs = append(errs, err); errors.Join(errs...) != nil {
 		return nil, errors.Join(errs...)
 	}
-	dialer := &net.Dialer{Timeout: cfg.Timeout, Control: guard(cfg.AllowPrivate)}
-	return &webhook{
-		url: u, endpoint: shown(u), secrets: secrets, timeout: cfg.Timeout,
-		client: &http.Client{
-			Transport: &http.Transport{
-				// No Proxy: a proxy would resolve the name behind the guard.
-				DialContext:            dialer.DialContext,
-				TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
-				TLSHandshakeTimeout:    cfg.Timeout,
-				ForceAttemptHTTP2:      true,
-				MaxIdleConns:           inFlight,
-				MaxIdleConnsPerHost:    inFlight,
-				IdleConnTimeout:        30 * time.Second,
-				MaxResponseHeaderBytes: maxResponse,
-			},
-			// A redirect would carry the message to a place nobody configured.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	return &webhook{poster: p, secrets: secrets}, nil
 }
 
 // send makes one attempt. The error is a *DeliveryError.
 func (w *webhook) send(ctx context.Context, id string, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, w.timeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url.String(), bytes.NewReader(body))
-	if err != nil {
-		return transportError(w.endpoint, err)
-	}
 	now := time.Now()
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "locksteward")
-	req.Header.Set(HeaderID, id)
-	req.Header.Set(HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
+	header := http.Header{}
+	header.Set(HeaderID, id)
+	header.Set(HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
 	if len(w.secrets) > 0 {
-		req.Header.Set(HeaderSignature, signature(w.secrets, id, now, body))
+		header.Set(HeaderSignature, signature(w.secrets, id, now, body))
 	}
-	resp, err := w.client.Do(req)
-	if err != nil {
-		return transportError(w.endpoint, err)
-	}
-	defer resp.Body.Close()
-	// Reading a little lets the connection be used again. The answer is judged
-	// by its status alone, so that a fault here changes nothing.
-	_, _ = io.CopyN(io.Discard, resp.Body, maxResponse)
-	if e := statusError(w.endpoint, resp, now); e != nil {
-		return e
-	}
-	return nil
-}
-
-func (w *webhook) close() { w.client.CloseIdleConnections() }
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxFile))
-	if err != nil {
-		return nil, err
-	}
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return nil, fmt.Errorf("%q is empty", path)
-	}
-	return raw, nil
-}
-
-// rootCAs adds a PEM file to the system's authorities; nil is the system's.
-func rootCAs(path string) (*x509.CertPool, error) {
-	if path == "" {
-		return nil, nil
-	}
-	pem, err := readFile(path)
-	if err != nil {
-		return nil, err
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%q holds no PEM certificate", path)
-	}
-	return pool, nil
+	_, err := w.post(ctx, body, header)
+	return err
 }

@@ -40,8 +40,7 @@ func hook(t *testing.T, cfg Webhook, h http.HandlerFunc) *webhook {
 
 func newHook(t *testing.T, cfg Webhook) *webhook {
 	t.Helper()
-	cfg = *Config{Receivers: []Receiver{{Name: "a", Webhook: &cfg}}}.withDefaults().Receivers[0].Webhook
-	w, err := newWebhook(cfg)
+	w, err := newWebhook(cfg.filled().(Webhook), &files{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +217,7 @@ func TestTransportFaultsAreClassified(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newHook(t, Webhook{URL: locksteward.Secret(c.url), AllowPrivate: true, Timeout: 300 * time.Millisecond})
+			w := newHook(t, Webhook{Endpoint: Endpoint{URL: locksteward.Secret(c.url), Network: Network{AllowPrivate: true}, Patience: Patience{Timeout: 300 * time.Millisecond}}})
 			if c.want != ReasonTimeout {
 				w.timeout = 10 * time.Second
 			}
@@ -248,7 +247,7 @@ func TestPrivateAddressIsRefused(t *testing.T) {
 	t.Cleanup(srv.Close)
 	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
 	// The name resolves to loopback: the guard judges addresses, not names.
-	w := newHook(t, Webhook{URL: locksteward.Secret("https://localhost:" + port + secretPath)})
+	w := newHook(t, Webhook{Endpoint: Endpoint{URL: locksteward.Secret("https://localhost:" + port + secretPath)}})
 	err := w.send(t.Context(), "msg_1", []byte("{}"))
 	e, ok := errors.AsType[*DeliveryError](err)
 	if !ok || e.Reason != ReasonBlocked || e.Retryable || hits.Load() != 0 || !strings.Contains(err.Error(), "allow_private") {
@@ -262,7 +261,7 @@ func TestCAFileIsTrusted(t *testing.T) {
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(srv.Close)
 	ca := file(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
-	w := newHook(t, Webhook{URL: locksteward.Secret(srv.URL + secretPath), AllowPrivate: true, CAFile: ca})
+	w := newHook(t, Webhook{Endpoint: Endpoint{URL: locksteward.Secret(srv.URL + secretPath), Network: Network{AllowPrivate: true, CAFile: ca}}})
 	if err := w.send(t.Context(), "msg_1", []byte("{}")); err != nil {
 		t.Error(err)
 	}
@@ -289,7 +288,7 @@ func TestEndlessAnswersAreCut(t *testing.T) {
 	if sent.Load() > 64<<20 {
 		t.Errorf("took %d bytes", sent.Load())
 	}
-	trickle := hook(t, Webhook{Timeout: 200 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
+	trickle := hook(t, Webhook{Endpoint: Endpoint{Patience: Patience{Timeout: 200 * time.Millisecond}}}, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(500)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -323,7 +322,7 @@ func TestEndToEndAndNothingSecretInTheLog(t *testing.T) {
 	var c counts
 	b := &box{}
 	s, err := New(zap.New(core), Config{Receivers: []Receiver{
-		{Name: "ops", Lang: "zh", Webhook: &Webhook{URLFile: urlFile, SecretFiles: []string{file(t, key)}, AllowPrivate: true}},
+		{Name: "ops", Lang: "zh", Webhook: &Webhook{Endpoint: Endpoint{URLFile: urlFile, Network: Network{AllowPrivate: true}}, SecretFiles: []string{file(t, key)}}},
 	}}, b, c.hooks())
 	if err != nil {
 		t.Fatal(err)

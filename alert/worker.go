@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -31,12 +32,44 @@ type transport interface {
 	close()
 }
 
-// destination is where a receiver's messages go, and how patiently.
+// destination is where a receiver's messages go, and how it is told.
 type destination struct {
-	out         transport
-	timeout     time.Duration
-	maxAttempts int
-	maxAge      time.Duration
+	out transport
+	addressee
+	// pace is nil for a receiver that takes as many messages as come.
+	pace *rate.Limiter
+}
+
+func newDestination(out transport, a addressee) *destination {
+	d := &destination{out: out, addressee: a}
+	if n := a.perMinute; n > 0 {
+		burst := max(1, n/5)
+		d.pace = rate.NewLimiter(rate.Limit(float64(max(1, n-burst))/60), burst)
+	}
+	return d
+}
+
+// free is how many messages may be sent now, at most n; if none, wait is how long
+// it is until one may.
+func (d *destination) free(now time.Time, n int) (free int, wait time.Duration) {
+	if d.people {
+		n = min(n, 1)
+	}
+	if d.pace == nil {
+		return n, 0
+	}
+	if tokens := d.pace.TokensAt(now); tokens < 1 {
+		return 0, time.Duration((1-tokens)/float64(d.pace.Limit())*float64(time.Second)) + time.Millisecond
+	} else {
+		return min(n, int(tokens)), 0
+	}
+}
+
+// took notes that n messages are sent.
+func (d *destination) took(now time.Time, n int) {
+	if d.pace != nil {
+		d.pace.ReserveN(now, n)
+	}
 }
 
 // worker delivers to one receiver.
@@ -47,6 +80,7 @@ type worker struct {
 	hooks   Hooks
 	dest    atomic.Pointer[destination]
 	wake    chan struct{} // of size 1
+	gather  chan struct{} // the same for what waits in groups
 	circuit circuit
 	told    told
 	spare   spare
@@ -58,6 +92,13 @@ type worker struct {
 	stop, hard context.Context
 	cancel     context.CancelFunc
 	done       chan struct{}
+	collected  chan struct{} // closed when nothing more is collected
+
+	// order keeps messages and what is told again apart: see refresh.go, whose goroutine
+	// has forgotten alone.
+	order     order
+	over      over
+	forgotten bool
 
 	// more says that the last claim got as many as it asked for. Of run alone.
 	more bool
@@ -72,7 +113,8 @@ type worker struct {
 
 func newWorker(log *zap.Logger, name string, box Outbox, hooks Hooks, d *destination) *worker {
 	w := &worker{
-		name: name, log: log.With(zap.String("receiver", name)), box: box, hooks: hooks, wake: make(chan struct{}, 1),
+		name: name, log: log.With(zap.String("receiver", name)), box: box, hooks: hooks,
+		wake: make(chan struct{}, 1), gather: make(chan struct{}, 1), order: newOrder(),
 	}
 	w.hurried.Store(true)
 	w.dest.Store(d)
@@ -83,6 +125,11 @@ func newWorker(log *zap.Logger, name string, box Outbox, hooks Hooks, d *destina
 func (w *worker) redirect(d *destination) {
 	was := w.dest.Swap(d)
 	was.out.close()
+	w.tryNow()
+}
+
+// tryNow has all that waits tried at once.
+func (w *worker) tryNow() {
 	w.circuit.reset()
 	w.hurried.Store(false)
 	w.rouse()
@@ -90,9 +137,14 @@ func (w *worker) redirect(d *destination) {
 
 // begin gives the worker its time. It comes before run.
 func (w *worker) begin(stop, hard context.Context) {
+	// Another process may have been at work since the last time.
+	w.told.reset()
+	w.over.reset()
+	w.spare.reset()
+	w.more, w.forgotten = false, false
 	w.stop = stop
 	w.hard, w.cancel = context.WithCancel(hard)
-	w.done = make(chan struct{})
+	w.done, w.collected = make(chan struct{}), make(chan struct{})
 }
 
 // remove ends the worker with what is under way, and returns when it ended. What
@@ -114,22 +166,45 @@ func (w *worker) rouse() {
 }
 
 func (w *worker) nudge() {
+	poke(w.wake)
+	poke(w.gather)
+}
+
+func closed(c chan struct{}) bool {
 	select {
-	case w.wake <- struct{}{}:
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func poke(wake chan struct{}) {
+	select {
+	case wake <- struct{}{}:
 	default:
 	}
 }
 
+// both delivers what is due, and makes messages of what waits in groups.
+func (w *worker) both() {
+	defer close(w.done)
+	var group sync.WaitGroup
+	group.Go(w.collect)
+	group.Go(w.refresh)
+	w.run()
+	group.Wait()
+}
+
 // run delivers until stop is done and nothing is due, or until hard is done.
 func (w *worker) run() {
-	defer close(w.done)
 	defer w.cancel()
 	// Not those of an attempt under way alone: a reload may have changed it.
 	defer func() { w.dest.Load().out.close() }()
 	defer w.sending.Wait()
 	for w.hard.Err() == nil {
 		wait := w.round()
-		if w.stop.Err() != nil && wait > 0 && w.underWay() == 0 {
+		if w.stop.Err() != nil && wait > 0 && w.underWay() == 0 && closed(w.collected) {
 			return // what is due later is for the next start
 		}
 		w.rest(wait)
@@ -158,7 +233,13 @@ func (w *worker) rest(wait time.Duration) {
 // round begins to send what may be sent now, and returns how long nothing else
 // will be due.
 func (w *worker) round() time.Duration {
-	n, wait := w.circuit.allow(time.Now(), inFlight-w.underWay())
+	now, d := time.Now(), w.dest.Load()
+	n, wait := w.circuit.allow(now, inFlight-w.underWay())
+	if n > 0 {
+		if n, wait = d.free(now, n); d.people && w.underWay() > 0 {
+			n, wait = 0, 0
+		}
+	}
 	if n <= 0 {
 		if wait > 0 {
 			return wait
@@ -178,13 +259,18 @@ func (w *worker) round() time.Duration {
 		case err != nil:
 			return w.withoutOutbox(err)
 		case !waits:
-			w.spare.open(roused)
+			poke(w.gather)
+			if waits, err := w.box.Waits(w.hard, w.name); err != nil {
+				return w.withoutOutbox(err)
+			} else if !waits {
+				w.spare.open(roused)
+			}
 			return w.tellSpare()
 		case due > 0:
 			return min(due, pollEvery)
 		}
 	}
-	got, err := w.box.Claim(w.hard, w.name, w.dest.Load().timeout+claimSlack, n)
+	got, err := w.box.Claim(w.hard, w.name, w.dest.Load().Timeout+claimSlack, n)
 	if err != nil {
 		return w.withoutOutbox(err)
 	}
@@ -193,6 +279,7 @@ func (w *worker) round() time.Duration {
 		return lull // another was quicker
 	}
 	w.circuit.probe()
+	d.took(now, len(got))
 	w.take(len(got))
 	for _, m := range got {
 		w.sending.Go(func() {

@@ -39,8 +39,14 @@ type Receiver struct {
 	// is over, the next one not before RestsUntil.
 	Resting    bool      `json:"resting"`
 	RestsUntil time.Time `json:"rests_until,omitzero"`
-	Waiting    int64     `json:"waiting"`
-	Dead       int64     `json:"dead"`
+	// Gone says that it answered 410 and is tried once an hour, until a reload or a test
+	// that arrives; absent if not.
+	Gone bool `json:"gone,omitempty"`
+	// Failing is what the last attempt at a message that waits ended with; absent
+	// while none has failed.
+	Failing string `json:"failing,omitempty"`
+	Waiting int64  `json:"waiting"`
+	Dead    int64  `json:"dead"`
 	// OldestMs is how long the oldest message that waits has been waiting.
 	OldestMs int64 `json:"oldest_ms"`
 }

@@ -10,6 +10,9 @@ type LockList struct {
 	// Next, in every list that has it, is the cursor of the next page; absent on the
 	// last one.
 	Next string `json:"next,omitempty"`
+	// Unseen are the targets of which the list may say too little, such as those
+	// whose first sweep is under way; absent without any.
+	Unseen []Unseen `json:"unseen,omitempty"`
 }
 
 // LockEventList is the answer of GET /api/v1/locks/events, newest first.
@@ -19,9 +22,10 @@ type LockEventList struct {
 
 // FindingList is the answer of GET /api/v1/findings.
 type FindingList struct {
-	Findings []Finding `json:"findings"`
-	Total    int       `json:"total"`
-	Next     string    `json:"next,omitempty"`
+	Findings []ListedFinding `json:"findings"`
+	Total    int             `json:"total"`
+	Next     string          `json:"next,omitempty"`
+	Unseen   []Unseen        `json:"unseen,omitempty"`
 }
 
 // TargetList is the answer of GET /api/v1/targets.

@@ -20,12 +20,17 @@ type Target struct {
 	ReleaseEnabled bool   `json:"release_enabled"`
 	Nodes          []Node `json:"nodes"`
 	LastSweep      *Swept `json:"last_sweep"`
+	// Sweeping is the sweep under way, null for none.
+	Sweeping *Sweeping `json:"sweeping"`
 	// Watch is how changes are told between sweeps, Budget what looking may cost
 	// the servers; both are null where nobody runs them.
 	Watch  *Watch  `json:"watch"`
 	Budget *Budget `json:"budget"`
 	// Paused is an operator's pause that lasts: nothing is asked of the target.
 	Paused *Pause `json:"paused,omitempty"`
+	// Replica is the name of the replica that works on it; absent where there is one
+	// agent alone.
+	Replica string `json:"replica,omitempty"`
 }
 
 // Pause is who keeps a target quiet since when; Until is absent without an end.
@@ -110,8 +115,8 @@ type Node struct {
 	EvictionPolicy   string   `json:"eviction_policy"`
 }
 
-// NewTarget converts a target's state. ReleaseEnabled, LastSweep, Watch and
-// Budget are for the caller to set.
+// NewTarget converts a target's state. ReleaseEnabled, LastSweep, Sweeping, Watch
+// and Budget are for the caller to set.
 func NewTarget(s locksteward.TargetState) Target {
 	out := Target{
 		Name: s.Target.Name, Mode: string(s.Target.Mode), DB: s.Target.DB, Up: s.Up, Reason: s.Reason,

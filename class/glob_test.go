@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/locksteward/locksteward/internal/faults"
 )
 
 func matches(g glob, key string) bool {
@@ -58,6 +60,7 @@ func TestGlobMatch(t *testing.T) {
 
 func TestParseGlobRefuses(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 55)
 	for pattern, want := range map[string]string{
 		"":                       "must not be empty",
 		`lock\`:                  "lone backslash",
@@ -76,6 +79,7 @@ func TestParseGlobRefuses(t *testing.T) {
 // and at each place at most the part's own length is compared.
 func TestGlobIsNotExponential(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 55)
 	for _, pattern := range []string{
 		strings.Repeat("a*", 200) + "c",
 		strings.Repeat("*a", 200) + "*c*",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Match is what a key's name alone tells. The zero Match means that the name
@@ -88,6 +89,18 @@ func (s *Set) Classify(key string) Match {
 	default:
 		return Match{}
 	}
+}
+
+// Pattern returns the first pattern of the class that matches key, as it is
+// configured; "" if none does.
+func (s *Set) Pattern(class, key string) string {
+	c, _ := s.Get(class)
+	for _, text := range c.Match {
+		if g, err := parseClassGlob(text); err == nil && strings.HasPrefix(key, g.prefix) && g.matchRest(key[len(g.prefix):]) {
+			return text
+		}
+	}
+	return ""
 }
 
 // Get returns the class of that name; [Default] is always there. Its slices

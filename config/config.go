@@ -16,15 +16,18 @@ import (
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/audit"
+	"github.com/locksteward/locksteward/internal/replicas"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
 )
 
-// Config is the whole configuration. Every key has a default but targets.
+// Config is the whole configuration. Every key has a default but targets, of the
+// list or of elsewhere.
 type Config struct {
 	Targets []Target      `yaml:"targets"`
+	Sources Sources       `yaml:"targets_from"`
 	Classes []class.Class `yaml:"classes"`
 	Rules   rules.Config  `yaml:"rules"`
 	// Redlock names the targets that are the masters of one Redlock.
@@ -32,6 +35,8 @@ type Config struct {
 	Alert   alert.Config    `yaml:"alert"`
 	Release release.Config  `yaml:"release"`
 	Store   store.Config    `yaml:"store"`
+	// Cluster is how replicas that share a PostgreSQL find each other.
+	Cluster replicas.Config `yaml:"cluster"`
 	Audit   audit.Config    `yaml:"audit"`
 	Metrics exporter.Config `yaml:"metrics"`
 	Console console.Config  `yaml:"console"`
@@ -52,6 +57,7 @@ func Default() Config {
 		Alert:   alert.DefaultConfig(),
 		Release: release.DefaultConfig(),
 		Store:   store.DefaultConfig(),
+		Cluster: replicas.DefaultConfig(),
 		Audit:   audit.DefaultConfig(),
 		Metrics: exporter.DefaultConfig(),
 		Console: console.DefaultConfig(),
@@ -65,9 +71,10 @@ func DefaultTarget() Target { return Target{Scan: scanner.DefaultConfig()} }
 // Validate reports all problems at once, each with the path of its key.
 func (c Config) Validate() error {
 	var errs []error
-	if len(c.Targets) == 0 {
+	if len(c.Targets) == 0 && c.Sources.isZero() {
 		errs = append(errs, errors.New("targets: empty, write at least one {name: NAME, redis: URL}"))
 	}
+	errs = append(errs, prefixed("targets_from", c.Sources.validate()))
 	names := map[string]int{}
 	for i, t := range c.Targets {
 		path := fmt.Sprintf("targets[%d]", i)
@@ -86,12 +93,24 @@ func (c Config) Validate() error {
 		prefixed("release", c.Release.Validate()),
 		prefixed("store", c.Store.Validate()),
 		prefixed("store", audit.CheckKeyFile(c.Store)),
+		c.cluster(),
 		prefixed("audit", c.Audit.Validate()),
 		prefixed("metrics", c.Metrics.Validate()),
 		prefixed("console", c.Console.Validate()),
 		c.Log.validate(),
 	)
 	return errors.Join(errs...)
+}
+
+// cluster checks what replicas need, where there can be any.
+func (c Config) cluster() error {
+	if !c.Store.Shared() {
+		if c.Cluster.IsZero() {
+			return nil
+		}
+		return errors.New("cluster: set, but replicas share a database and store.dsn names none; write a postgres:// dsn or leave cluster out")
+	}
+	return prefixed("cluster", c.Cluster.Validate())
 }
 
 // redlocks checks the sets of masters against the targets and classes.

@@ -44,8 +44,11 @@ func (d *decoder) problem(n *yaml.Node, path, format string, args ...any) {
 	if path == "" {
 		shown = "(top)"
 	}
-	d.problems = append(d.problems,
-		problem{path, fmt.Errorf("%s:%d: %s: %s", d.file, n.Line, shown, fmt.Sprintf(format, args...))})
+	where := d.file
+	if n.Line > 0 { // the environment has no lines
+		where = fmt.Sprintf("%s:%d", d.file, n.Line)
+	}
+	d.problems = append(d.problems, problem{path, fmt.Errorf("%s: %s: %s", where, shown, fmt.Sprintf(format, args...))})
 }
 
 // into decodes n into v, which must be settable. A null leaves the default.

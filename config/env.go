@@ -39,29 +39,70 @@ func (d *decoder) expand(n *yaml.Node, path string, lookup func(string) (string,
 	}
 }
 
-// overlay sets the scalar keys of v that the environment names. It runs after
-// the file, so the environment wins.
-func (d *decoder) overlay(v reflect.Value, path string, lookup func(string) (string, bool)) {
+// overlay sets the scalar keys of v that the environment names, those of blocks
+// that are not there by default among them, and says whether it set any. It runs
+// after the file, so the environment wins.
+func (d *decoder) overlay(v reflect.Value, path string, lookup func(string) (string, bool)) bool {
+	set := false
 	for name, field := range yamlFields(v) {
 		at := join(path, name)
-		text := reflect.PointerTo(field.Type()).Implements(textUnmarshalerType)
-		switch {
-		case field.Kind() == reflect.Struct && !text:
-			d.overlay(field, at, lookup)
-		case field.Kind() == reflect.Slice || field.Kind() == reflect.Pointer || field.Kind() == reflect.Map:
+		switch shapeOf(field.Type()) {
+		case shapeBlock:
+			set = d.overlay(field, at, lookup) || set
+		case shapeOptional:
+			block := reflect.New(field.Type().Elem())
+			if !field.IsNil() {
+				block.Elem().Set(field.Elem())
+			}
+			if d.overlay(block.Elem(), at, lookup) {
+				field.Set(block)
+				set = true
+			}
+		case shapeList:
 			// Lists are set in the file alone.
-		default:
-			variable := EnvPrefix + strings.ToUpper(strings.ReplaceAll(at, ".", "_"))
-			value, ok := lookup(variable)
+		case shapeScalar:
+			value, ok := lookup(Variable(at))
 			if !ok {
 				continue
 			}
+			set = true
 			node := &yaml.Node{Kind: yaml.ScalarNode, Value: value, Tag: resolveTag(value)}
-			env := decoder{file: "environment " + variable, places: places{}}
+			env := decoder{file: "environment " + Variable(at), places: places{}}
 			env.into(node, field, at)
 			d.places[at] = place{file: env.file}
 			d.problems = append(d.problems, env.problems...)
 		}
+	}
+	return set
+}
+
+// Variable returns the environment variable that sets a scalar key outside lists,
+// by its path: metrics.listen is LOCKSTEWARD_METRICS_LISTEN.
+func Variable(path string) string {
+	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+}
+
+// shape is what the type of a key means to the environment.
+type shape int
+
+const (
+	shapeScalar   shape = iota
+	shapeBlock          // keys below it
+	shapeOptional       // the same, where nothing is by default
+	shapeList           // a list, or a mapping with keys of the user's own
+)
+
+func shapeOf(t reflect.Type) shape {
+	text := reflect.PointerTo(t).Implements(textUnmarshalerType)
+	switch {
+	case t.Kind() == reflect.Struct && !text:
+		return shapeBlock
+	case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && !t.Implements(textUnmarshalerType):
+		return shapeOptional
+	case t.Kind() == reflect.Slice && !text, t.Kind() == reflect.Map:
+		return shapeList
+	default:
+		return shapeScalar
 	}
 }
 

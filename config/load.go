@@ -39,9 +39,9 @@ func (e *InvalidError) Error() string {
 // Unwrap gives the problems to errors.Is.
 func (e *InvalidError) Unwrap() []error { return e.Problems }
 
-// Load reads a configuration file over the defaults, then the files of
-// classes.d beside it in the order of their names, then the environment, and
-// checks it. An error is an *InvalidError with all problems, or the file could
+// Load reads a configuration file over the defaults, then the files of targets
+// that it names and those of classes.d beside it in the order of their names, then
+// the environment, and checks it. It asks no DNS: see [Discovery]. An error is an *InvalidError with all problems, or the file could
 // not be read.
 func Load(file string) (Config, error) {
 	raw, err := os.ReadFile(file)
@@ -49,6 +49,7 @@ func Load(file string) (Config, error) {
 		return Config{}, fmt.Errorf("read configuration: %w; give a file with --config, or print one with 'locksteward config example'", err)
 	}
 	c, d := parse(file, raw, os.LookupEnv)
+	d.loadTargets(&c, filepath.Dir(file))
 	if err := d.loadClasses(&c, filepath.Join(filepath.Dir(file), "classes.d")); err != nil {
 		return Config{}, err
 	}

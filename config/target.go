@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/scanner"
 )
 
@@ -21,9 +23,17 @@ type Target struct {
 	Redis        string `yaml:"redis"`
 	Username     string `yaml:"username"`
 	PasswordFile string `yaml:"password_file"`
-	CAFile       string `yaml:"ca_file"`
-	CertFile     string `yaml:"cert_file"`
-	KeyFile      string `yaml:"key_file"`
+	// SentinelUsername and SentinelPasswordFile are for Sentinels that ask for a login.
+	SentinelUsername     string `yaml:"sentinel_username"`
+	SentinelPasswordFile string `yaml:"sentinel_password_file"`
+	// CAFile, CertFile and KeyFile are PEM files for TLS (rediss://).
+	CAFile   string `yaml:"ca_file"`
+	CertFile string `yaml:"cert_file"`
+	KeyFile  string `yaml:"key_file"`
+	// TLSServerName is what the server's certificate must be for; empty: the host of
+	// the URL. TLSMinVersion is 1.2 (default) or 1.3.
+	TLSServerName string `yaml:"tls_server_name"`
+	TLSMinVersion string `yaml:"tls_min_version"`
 	// AddrMap maps host:port that nodes of a Cluster or Sentinel announce to
 	// host:port that can be reached from here.
 	AddrMap map[string]string `yaml:"addr_map"`
@@ -32,12 +42,22 @@ type Target struct {
 	ReleaseCredentials *Credentials `yaml:"release_credentials"`
 
 	Scan scanner.Config `yaml:",inline"`
+
+	// source is the file or DNS name it is from; empty: the list.
+	source string
 }
+
+// Source says where the target stands: "" for the list of the configuration, else
+// "file PATH" or "srv NAME".
+func (t Target) Source() string { return t.source }
 
 // Credentials log in to Redis.
 type Credentials struct {
 	Username     string `yaml:"username"`
 	PasswordFile string `yaml:"password_file"`
+	// CertFile and KeyFile are a client certificate of their own; empty: the target's.
+	CertFile string `yaml:"cert_file"`
+	KeyFile  string `yaml:"key_file"`
 }
 
 // labelSafe is what a name may look like that becomes a metric label, a URL
@@ -55,43 +75,42 @@ func (t Target) validate(path string) error {
 		errs = append(errs, fmt.Errorf("%s.redis: %w", path, err))
 	}
 	errs = append(errs, prefixed(path, t.Scan.Validate()))
-	if t.Redis != "" {
-		// The URL was checked above with a better word for what is wrong with it.
-		c := connect.Config{URL: "redis://127.0.0.1", AddrMap: t.AddrMap}
-		errs = append(errs, prefixed(path, c.Validate()))
+	errs = append(errs, prefixed(path, notOfURL(t.connect().Validate())))
+	if t.ReleaseCredentials != nil {
+		errs = append(errs, prefixed(path+".release_credentials", t.ReleaseCredentials.validate()))
 	}
-	if (t.CertFile == "") != (t.KeyFile == "") {
-		errs = append(errs, fmt.Errorf("%s.cert_file, %s.key_file: got one of the two, write both or none", path, path))
+	return errors.Join(errs...)
+}
+
+// notOfURL drops what was said of the URL with its own words already, and with it
+// that TLS settings need another one: that stands alone.
+func notOfURL(err error) error {
+	return errors.Join(slices.DeleteFunc(flatten(err), func(e error) bool { return strings.HasPrefix(e.Error(), "redis: redis url: ") })...)
+}
+
+// validate reads the files.
+func (c Credentials) validate() error {
+	var errs []error
+	if _, err := credfile.Open(credfile.Files{Cert: c.CertFile, Key: c.KeyFile}, credfile.Keys{Cert: "cert_file", Key: "key_file"}); err != nil {
+		errs = append(errs, err)
 	}
-	for _, f := range []struct{ key, file string }{
-		{"password_file", t.PasswordFile},
-		{"release_credentials.password_file", t.releaseCredentials().PasswordFile},
-		{"ca_file", t.CAFile},
-		{"cert_file", t.CertFile},
-		{"key_file", t.KeyFile},
-	} {
-		if f.file == "" {
-			continue
-		}
-		if _, err := os.Stat(f.file); err != nil {
-			errs = append(errs, fmt.Errorf("%s.%s: got %q: %w; write the path of a readable file", path, f.key, f.file, unwrapPath(err)))
+	if c.PasswordFile != "" {
+		if _, err := credfile.OpenSecret(c.PasswordFile); err != nil {
+			errs = append(errs, fmt.Errorf("password_file: %w; write the path of a readable file", err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (t Target) releaseCredentials() Credentials {
-	if t.ReleaseCredentials == nil {
-		return Credentials{}
-	}
-	return *t.ReleaseCredentials
-}
-
 // Connect returns what internal/connect needs to reach the target as the
-// scanning user. It reads the password file, so that a rotated password is used
-// after a reload.
+// scanning user, its files opened: what is opened with it follows what becomes of
+// them.
 func (t Target) Connect() (connect.Config, error) {
-	return t.connect(t.Username, t.PasswordFile)
+	c, err := t.connect().Opened()
+	if err != nil {
+		return c, fmt.Errorf("target %q: %w", t.Name, err)
+	}
+	return c, nil
 }
 
 // ConnectRelease is the same for the releasing user; false means that this
@@ -100,24 +119,32 @@ func (t Target) ConnectRelease() (connect.Config, bool, error) {
 	if t.ReleaseCredentials == nil {
 		return connect.Config{}, false, nil
 	}
-	c, err := t.connect(t.ReleaseCredentials.Username, t.ReleaseCredentials.PasswordFile)
-	return c, err == nil, err
+	c := t.connect()
+	c.Username, c.PasswordFile = t.ReleaseCredentials.Username, t.ReleaseCredentials.PasswordFile
+	if t.ReleaseCredentials.CertFile != "" {
+		c.CertFile, c.KeyFile = t.ReleaseCredentials.CertFile, t.ReleaseCredentials.KeyFile
+	}
+	c, err := c.Opened()
+	if err != nil {
+		return c, false, fmt.Errorf("target %q: release_credentials: %w", t.Name, err)
+	}
+	return c, true, nil
 }
 
-func (t Target) connect(username, passwordFile string) (connect.Config, error) {
-	password, err := ReadSecret(passwordFile)
-	if err != nil {
-		return connect.Config{}, fmt.Errorf("target %q: %w", t.Name, err)
-	}
+func (t Target) connect() connect.Config {
 	return connect.Config{
-		URL:      t.Redis,
-		Username: username,
-		Password: password,
-		CAFile:   t.CAFile,
-		CertFile: t.CertFile,
-		KeyFile:  t.KeyFile,
-		AddrMap:  t.AddrMap,
-	}, nil
+		URL:                  t.Redis,
+		Username:             t.Username,
+		PasswordFile:         t.PasswordFile,
+		SentinelUsername:     t.SentinelUsername,
+		SentinelPasswordFile: t.SentinelPasswordFile,
+		CAFile:               t.CAFile,
+		CertFile:             t.CertFile,
+		KeyFile:              t.KeyFile,
+		ServerName:           t.TLSServerName,
+		MinVersion:           t.TLSMinVersion,
+		AddrMap:              t.AddrMap,
+	}
 }
 
 // ReadSecret returns the first line of a file; "" for no file. Neither the
@@ -159,12 +186,4 @@ func flatten(err error) []error {
 		return out
 	}
 	return []error{err}
-}
-
-// unwrapPath drops the operation and path that os errors repeat.
-func unwrapPath(err error) error {
-	if inner, ok := errors.AsType[*os.PathError](err); ok {
-		return inner.Err
-	}
-	return err
 }

@@ -30,6 +30,12 @@ func (c Config) Warnings() []string {
 			}
 		}
 	}
+	for i, srv := range c.Sources.SRV {
+		t := srv.Target
+		if (t.PasswordFile != "" || t.ReleaseCredentials != nil && t.ReleaseCredentials.PasswordFile != "") && !strings.HasPrefix(t.Redis, "rediss") {
+			out = append(out, fmt.Sprintf("targets_from.srv[%d].target.redis: whoever can forge an answer for %s is sent the password; write rediss:// with ca_file", i, srv.Record))
+		}
+	}
 	if c.Store.Shared() && c.Store.AuditKeyFile == "" {
 		out = append(out, "store.audit_key_file: empty, so that checkpoints of the audit trail are not signed; make a key with 'locksteward audit keygen FILE'")
 	}

@@ -81,7 +81,7 @@ func (s *Server) admit(r *http.Request, rt route) (signin.Who, error) {
 			return who, err
 		}
 	}
-	if (rt.verb == users.VerbView || rt.verb == users.VerbAdmin) && !who.User.Can(rt.verb) {
+	if (rt.verb == users.VerbView || rt.verb == users.VerbAdmin || rt.verb == users.VerbSilence) && !who.User.Can(rt.verb) {
 		return who, api.NewProblem(api.CodeRefused, "refused by policy: "+who.User.Name+" does not have the role "+string(users.RoleFor(rt.verb))+", which this needs")
 	}
 	return who, nil

@@ -51,6 +51,7 @@ type world struct {
 	graph    *api.Graph
 	bundles  []BundleInput
 	stops    api.Stops
+	hushed   hushed
 	partly   error // beside a bundle that was decided on
 	// trails and imports are what was asked of the audit trail.
 	trails    []AuditQuery
@@ -76,7 +77,7 @@ func (w *world) ListLocks(f LockFilter) (LockPage, error) {
 			}
 		}
 		glob, _ := path.Match(f.Match, l.Key)
-		if differs(f.Target, l.Target) || differs(f.Class, l.Class) || differs(f.Dialect, l.Dialect) ||
+		if differs(f.Target, l.Target) || differs(f.Sum, KeySum(l.Key)) || differs(f.Class, l.Class) || differs(f.Dialect, l.Dialect) ||
 			f.State == "no-ttl" && l.TTL != locksteward.NoExpiry || f.State == "clear" && row.State != "" ||
 			(f.State == "firing" || f.State == "pending") && f.State != string(row.State) ||
 			!strings.Contains(l.Holder.App+"\x00"+l.Holder.Host, f.Holder) || !strings.Contains(l.Key, f.Text) || f.Match != "" && !glob {
@@ -548,7 +549,7 @@ func setupAs(t *testing.T, edit func(*signin.Config), roles ...string) *bed {
 }
 
 func (w *world) deps() Deps {
-	return Deps{Locks: w, Findings: w, Targets: w, Requests: w, Releases: w, Audit: w, Reloader: w, Pauser: w, Reports: w, Past: w, Stops: w, Graphs: w, Guide: w, Deliveries: w, Sessions: newSessionStore()}
+	return Deps{Locks: w, Findings: w, Targets: w, Requests: w, Releases: w, Audit: w, Reloader: w, Pauser: w, Reports: w, Past: w, Stops: w, Graphs: w, Guide: w, Deliveries: w, Silences: w, Sessions: newSessionStore()}
 }
 
 func (b *bed) addUser(name string) {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
@@ -18,9 +19,12 @@ type Config struct {
 	Listen string `yaml:"listen"`
 	// UsersFile need not exist: there are no users then.
 	UsersFile string `yaml:"users_file"`
-	// TLSCertFile and TLSKeyFile (PEM) turn TLS on.
-	TLSCertFile string `yaml:"tls_cert_file"`
-	TLSKeyFile  string `yaml:"tls_key_file"`
+	// TLSCertFile and TLSKeyFile (PEM) turn TLS on. TLSClientCAFile has the
+	// authorities of whom every client must show a certificate; empty: nobody must.
+	// All are read again when they change.
+	TLSCertFile     string `yaml:"tls_cert_file"`
+	TLSKeyFile      string `yaml:"tls_key_file"`
+	TLSClientCAFile string `yaml:"tls_client_ca_file"`
 	// SignIn says how people sign in.
 	SignIn signin.Config `yaml:",inline"`
 }
@@ -49,7 +53,7 @@ func (c Config) Validate() error {
 }
 
 // load reads what the configuration names.
-func (c Config) load() (*users.Set, *certificate, error) {
+func (c Config) load() (*users.Set, *credfile.Set, error) {
 	var errs []error
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err == nil {
@@ -68,7 +72,7 @@ func (c Config) load() (*users.Set, *certificate, error) {
 	if err == nil && usersErr == nil && c.open(set) && !loopback(host) {
 		errs = append(errs, fmt.Errorf("listen: %q is not loopback, and %q has no users: run `locksteward users add NAME --role viewer` first, or listen on %s", c.Listen, c.UsersFile, net.JoinHostPort("127.0.0.1", port)))
 	}
-	cert, err := loadCertificate(c.TLSCertFile, c.TLSKeyFile)
+	cert, err := c.openTLS()
 	if err != nil {
 		errs = append(errs, err)
 	}

@@ -266,6 +266,8 @@ type LockFilter struct {
 	Holder string
 	// Match is a pattern as classes have it, Text part of the key in any case.
 	Match, Text string
+	// Sum is the [KeySum] of the key, of keys longer than [LongKey] alone.
+	Sum string
 	// Sort is "" or "key"; "age" with the longest held first; or "ttl" with the next
 	// to expire first and those that never do last.
 	Sort string
@@ -318,6 +320,8 @@ type Deps struct {
 	Guide    Guide
 	// Deliveries is what people are told elsewhere.
 	Deliveries Deliveries
+	// Silences is what they are not told.
+	Silences Silences
 	// Sessions keeps who is signed in.
 	Sessions signin.Store
 }
@@ -328,7 +332,7 @@ func (d Deps) check() error {
 		"Releases": d.Releases == nil, "Audit": d.Audit == nil, "Reloader": d.Reloader == nil,
 		"Pauser": d.Pauser == nil, "Reports": d.Reports == nil, "Past": d.Past == nil,
 		"Stops": d.Stops == nil, "Graphs": d.Graphs == nil, "Guide": d.Guide == nil, "Sessions": d.Sessions == nil,
-		"Deliveries": d.Deliveries == nil,
+		"Deliveries": d.Deliveries == nil, "Silences": d.Silences == nil,
 	} {
 		if missing {
 			return errors.New("console: dependency " + name + " is missing")

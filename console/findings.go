@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
@@ -35,7 +36,8 @@ func (s *Server) listFindings(w http.ResponseWriter, r *http.Request, _ users.Us
 		findings = findings[:limit]
 		out.Next = encodeCursor(findingCursorOf(findings[limit-1]))
 	}
-	out.Findings = api.NewFindings(findings, lang)
+	out.Findings = s.listed(findings, lang)
+	out.Unseen = api.UnseenOf(s.deps.Targets.Targets(), q.text("target"), time.Now())
 	linkNext(w, r, out.Next)
 	return writeJSON(w, http.StatusOK, out)
 }

@@ -116,7 +116,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, who users.User) er
 		case <-tick.C:
 		}
 		if time.Since(heard) >= s.streams.beat {
-			if !s.still(r, who) || out.send(": \n\n") != nil {
+			if !s.still(r, who) || out.send("event: beat\ndata: \n\n") != nil {
 				return nil
 			}
 			heard = time.Now()

@@ -83,12 +83,12 @@ func TestLiveTellsOfChanges(t *testing.T) {
 		t.Fatalf("status %d, %v", resp.StatusCode, resp.Header)
 	}
 	hear(t, lines, "retry: 3000")
-	hear(t, lines, ": ") // nothing changed: it is only alive
+	hear(t, lines, "event: beat") // nothing changed: it is only alive
 	for range 1000 {
 		b.server.Touch()
 	}
 	hear(t, lines, "event: change")
-	hear(t, lines, ": ") // a thousand changes were one
+	hear(t, lines, "event: beat") // a thousand changes were one
 	b.send("approver", "/requests/r1/deny", "reason", "x")
 	hear(t, lines, "event: change")
 }
@@ -133,7 +133,7 @@ func TestLiveOutlivesTheWriteTimeout(t *testing.T) {
 	b.url = "http://" + b.server.Addr()
 	_, lines := b.follow("")
 	for range 20 { // four times the bound
-		hear(t, lines, ": ")
+		hear(t, lines, "event: beat")
 	}
 }
 

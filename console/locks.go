@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
@@ -42,6 +43,7 @@ func (s *Server) listLocks(w http.ResponseWriter, r *http.Request, _ users.User)
 	for _, row := range page.Rows {
 		out.Locks = append(out.Locks, api.NewLock(row.Lock, row.Rules))
 	}
+	out.Unseen = api.UnseenOf(s.deps.Targets.Targets(), filter.Target, time.Now())
 	linkNext(w, r, out.Next)
 	return writeJSON(w, http.StatusOK, out)
 }

@@ -74,7 +74,7 @@ func TestDoorOfEveryRoute(t *testing.T) {
 				status, body := b.ask(w, method, path, form, rt.page)
 				tried++
 				what := fmt.Sprintf("%s by %s: %s %s: status %d", role, w.name, method, path, status)
-				switch judged := rt.verb == users.VerbView || rt.verb == users.VerbAdmin; {
+				switch judged := rt.verb == users.VerbView || rt.verb == users.VerbAdmin || rt.verb == users.VerbSilence; {
 				case change && w.ambient && !rt.page, change && w.name == "basic":
 					if status != http.StatusUnauthorized {
 						t.Error(what)

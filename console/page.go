@@ -95,6 +95,7 @@ type navItem struct {
 var sections = []navItem{
 	{Path: "/", Name: "Overview"},
 	{Path: "/findings", Name: "Findings"},
+	{Path: "/silences", Name: "Silences"},
 	{Path: "/locks", Name: "Locks"},
 	{Path: "/graph", Name: "Waits"},
 	{Path: "/requests", Name: "Requests"},
@@ -171,7 +172,8 @@ func (s *Server) navigate(r *http.Request, v *view, section string) error {
 		return fmt.Errorf("list requests: %w", err)
 	}
 	kind := "warning"
-	for _, f := range s.deps.Findings.Findings() {
+	findings, _ := s.heard(s.deps.Findings.Findings())
+	for _, f := range findings {
 		if told(f) {
 			v.Alarm++
 			if f.Severity == locksteward.SeverityCritical {
@@ -287,11 +289,8 @@ func (v view) OfLock(row findingRow) args {
 	return args{v, row}
 }
 
-// LockAt is the address of a lock's page; "" for a key too long to have one.
+// LockAt is the address of a lock's page.
 func (v view) LockAt(target string, db int, key string) string {
-	if len(key) > maxLinked {
-		return ""
-	}
 	name, value := keyParameter(key)
 	return v.To("/locks/one", "target", target, "db", strconv.Itoa(db), name, value)
 }

@@ -38,6 +38,7 @@ func TestPageShowsWhatMatters(t *testing.T) {
 		"/audit":    {"release: request", "queue is stuck", "lock:order:42"},
 		"/graph":    {"<h1>Who waits for whom</h1>"},
 		"/stops":    {"Kill switch", "Freeze"},
+		"/silences": {"team=checkout", "the queue is rebuilt, INC-11", "Also those that are over"},
 	} {
 		a := b.do("", "GET", path, "")
 		if a.status != http.StatusOK || a.head.Get("Content-Type") != "text/html; charset=utf-8" {
@@ -162,6 +163,7 @@ func TestPagesAreInert(t *testing.T) {
 		Paused: &api.Pause{By: hostile}, Nodes: []api.Node{{Addr: hostile, Version: hostile}},
 		Watch: &api.Watch{Mode: hostile, Reason: hostile, Classes: []api.ClassWatch{{Class: hostile, Coverage: hostile, Reason: hostile}}},
 	})
+	w.hushed.list = []api.Silence{{ID: hostile, Matchers: []string{"class=" + hostile}, Comment: hostile, CreatedBy: hostile, State: api.SilenceActive, EndsAt: at}}
 	w.advice.possible = Possible{NoStand: hostile, NoUndo: hostile}
 	w.graph = &api.Graph{
 		Nodes: []api.GraphNode{
@@ -176,7 +178,7 @@ func TestPagesAreInert(t *testing.T) {
 		"/", "/locks", "/locks?q=" + url.QueryEscape(hostile), "/locks/one" + q, "/findings", "/findings?rule=" + url.QueryEscape(hostile),
 		"/findings/" + f.Fingerprint(), "/findings/" + url.PathEscape(hostile), "/graph", "/requests", "/requests?requester=" + url.QueryEscape(hostile),
 		"/requests/r1", "/requests/" + url.PathEscape(hostile), "/bundles/b-1", "/audit", "/audit" + strings.Replace(q, "db=0&", "", 1),
-		"/audit?q=" + url.QueryEscape(hostile), "/targets", "/classes", "/rules", "/rules/ttl/none", "/rules/x/" + url.PathEscape(hostile), "/stops",
+		"/audit?q=" + url.QueryEscape(hostile), "/targets", "/classes", "/rules", "/rules/ttl/none", "/rules/x/" + url.PathEscape(hostile), "/stops", "/silences", "/silences?all=true",
 		"/nothing/" + url.PathEscape(hostile), "/locks?" + url.QueryEscape(hostile) + "=1",
 	} {
 		a := b.do("all", "GET", path, "", header("Accept", "text/html"))
@@ -219,14 +221,29 @@ func TestPageSaysWhyItIsEmpty(t *testing.T) {
 		"no targets": {nil, []string{"No targets are configured."}, []string{"Nothing needs a person"}},
 		"quiet":      {newWorld().targets, []string{"Nothing needs a person now."}, nil},
 		"down": {
-			[]api.Target{{Name: "orders", Reason: "connection refused: start it"}},
+			[]api.Target{{Name: "orders", Reason: "connection refused: start it", LastSweep: &api.Swept{At: at}}},
 			[]string{"Target orders", "connection refused: start it"},
 			[]string{"Nothing needs a person"},
 		},
 		"first sweep": {
-			[]api.Target{{Name: "orders", Up: true}},
+			[]api.Target{{Name: "orders", Up: true, Sweeping: firstSweepOf(4000, 20_000)}},
+			[]string{"Target orders:</b> its first sweep is under way: 20 % of 20000 keys scanned", "0 of 1"},
+			[]string{"Nothing needs a person", "critical"},
+		},
+		"not contacted": {
+			[]api.Target{{Name: "orders", Reason: "not contacted yet"}},
+			[]string{"its first sweep is about to begin"},
+			[]string{"Nothing needs a person", "critical", "not contacted yet"},
+		},
+		"not complete": {
+			[]api.Target{{Name: "orders", Up: true, LastSweep: &api.Swept{At: at}}},
 			[]string{"orders had no complete sweep"},
 			[]string{"Nothing needs a person"},
+		},
+		"back, and read for the first time": {
+			[]api.Target{{Name: "orders", Up: true, LastSweep: &api.Swept{At: at}, Sweeping: firstSweepOf(4000, 20_000)}},
+			[]string{"its first sweep is under way: 20 %"},
+			[]string{"Nothing needs a person", "critical"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -248,11 +265,23 @@ func TestPageSaysWhyItIsEmpty(t *testing.T) {
 	}
 }
 
+func sweepOf(keys, of int64) *api.Sweeping {
+	return &api.Sweeping{Started: at, CutAt: at.Add(time.Hour), Keys: keys, OfKeys: &of, Percent: new(int(keys * 100 / of))}
+}
+
+func firstSweepOf(keys, of int64) *api.Sweeping {
+	out := sweepOf(keys, of)
+	out.First = true
+	return out
+}
+
 // Lists that are empty say why, and what to do.
 func TestListsSayWhyTheyAreEmpty(t *testing.T) {
 	t.Parallel()
-	down := []api.Target{{Name: "orders", Reason: "connection refused: start it"}}
-	young := []api.Target{{Name: "orders", Up: true}}
+	down := []api.Target{{Name: "orders", Reason: "connection refused: start it", LastSweep: &api.Swept{At: at}}}
+	partly := []api.Target{{Name: "orders", Up: true, LastSweep: &api.Swept{At: at}}}
+	young := []api.Target{{Name: "orders", Up: true, Sweeping: firstSweepOf(4000, 20_000)}}
+	later := []api.Target{{Name: "orders", Up: true, LastSweep: &api.Swept{At: at, Complete: true}, Sweeping: sweepOf(4000, 20_000)}}
 	for name, c := range map[string]struct {
 		targets []api.Target
 		path    string
@@ -261,14 +290,20 @@ func TestListsSayWhyTheyAreEmpty(t *testing.T) {
 		"no targets":       {nil, "/locks", "No targets are configured. Add one under"},
 		"no locks":         {newWorld().targets, "/locks", "No locks are held."},
 		"filtered":         {newWorld().targets, "/locks?q=x", "No lock is like that."},
-		"down":             {down, "/locks", "No locks were seen yet: orders is down"},
-		"first sweep":      {young, "/locks", "orders had no complete sweep"},
+		"down":             {down, "/locks", "No locks are known now: orders is down"},
+		"not complete":     {partly, "/locks", "orders had no complete sweep"},
+		"first sweep":      {young, "/locks", "its first sweep is under way: 20 % of 20000 keys scanned"},
+		"and filtered":     {young, "/locks?q=x", "No lock is like that so far."},
+		"filtered, down":   {down, "/locks?q=x", "Target orders is down:</b> connection refused: start it."},
+		"findings, down":   {down, "/findings?rule=x", "Target orders is down:</b> connection refused: start it."},
 		"no requests":      {down, "/requests", "Nobody has asked for a release"},
 		"no such request":  {down, "/requests?state=denied", "No request is like that."},
 		"no findings":      {newWorld().targets, "/findings", "No rule has anything against any lock."},
-		"unseen":           {young, "/findings", "a target is down or had no complete sweep"},
-		"no such finding":  {young, "/findings?rule=x", "No finding is like that."},
-		"young target":     {young, "/targets", "none yet"},
+		"unseen":           {partly, "/findings", "a target is down or had no complete sweep"},
+		"first findings":   {young, "/findings", "its first sweep is under way: 20 % of 20000 keys scanned"},
+		"no such finding":  {partly, "/findings?rule=x", "No finding is like that."},
+		"young target":     {young, "/targets", "its first sweep is under way: 20 %"},
+		"later sweep":      {later, "/targets", "20 % of 20000 keys scanned in"},
 		"down target":      {down, "/targets", "connection refused: start it"},
 		"no target at all": {nil, "/targets", "No targets are configured."},
 		"nobody waits":     {down, "/graph", "Nobody waits for a lock"},
@@ -287,6 +322,19 @@ func TestListsSayWhyTheyAreEmpty(t *testing.T) {
 	}
 }
 
+// A list that may be short of a target says so beside what it has.
+func TestListsSayWhatTheyLack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.world.targets = append(b.world.targets, api.Target{Name: "stock", Reason: "no replica works on it", LastSweep: &api.Swept{At: at}})
+	for path, want := range map[string]bool{"/locks": true, "/findings": true, "/locks?target=stock": true, "/locks?target=orders": false, "/findings?target=orders": false} {
+		body := b.do("", "GET", path, "").body
+		if got := strings.Contains(body, "Target stock is down:</b> no replica works on it. What this list has of it is from before, or missing."); got != want {
+			t.Errorf("%s: %t", path, got)
+		}
+	}
+}
+
 // The worst that keys, reasons and rules can be, and much of it: each page stays
 // within 100 KB and says what it leaves out.
 func TestPagesStaySmall(t *testing.T) {
@@ -294,7 +342,7 @@ func TestPagesStaySmall(t *testing.T) {
 	b := setup(t, "all")
 	w := b.world
 	w.locks, w.findings, w.requests, w.entries, w.graph = nil, nil, nil, nil, &api.Graph{}
-	nasty := strings.Repeat("<\xff\"&", maxLinked/4)[:maxLinked-8]
+	nasty := strings.Repeat("<\xff\"&", LongKey/4)[:LongKey-8]
 	for n := range 320 {
 		key := fmt.Sprintf("%07d:%s", n, nasty)
 		if n >= 200 {

@@ -42,9 +42,11 @@ var pageFuncs = template.FuncMap{
 		}
 		return strconv.FormatInt(n, 10) + " " + many
 	},
-	"stamp": func(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" },
-	"args":  func(v view, x any) args { return args{v, x} },
-	"left":  func(now, t time.Time) string { return span(t.Sub(now)) },
+	"stamp":      func(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" },
+	"args":       func(v view, x any) args { return args{v, x} },
+	"progress":   progress,
+	"firstSweep": firstSweep,
+	"left":       func(now, t time.Time) string { return span(t.Sub(now)) },
 }
 
 // args is what a part of a page gets.
@@ -258,13 +260,13 @@ func inertTyped(text string) string {
 	return text
 }
 
-// maxLinked is the longest key in bytes that has a page: an address has to be
-// short, and so has a page of fifty of them.
-const maxLinked = 300
-
-// keyParameter is how an address or a form names a key: as it is, or encoded if it
-// is no clean text.
+// keyParameter is how an address or a form names a key: as it is, encoded if it is
+// no clean text, or by its digest if it is long: an address has to be short, and so
+// has a page of fifty of them.
 func keyParameter(key string) (name, value string) {
+	if len(key) > LongKey {
+		return "key_sha256", KeySum(key)
+	}
 	if !utf8.ValidString(key) || key != inert(key) {
 		return "key_b64", base64.StdEncoding.EncodeToString([]byte(key))
 	}

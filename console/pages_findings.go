@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -13,11 +14,11 @@ const pageList = 20
 
 // findingsData is a list of findings with its filter, or one of them.
 type findingsData struct {
-	Severities, Statuses, Rules, Classes, Targets pick
-	Filtered                                      bool
-	Rows                                          []findingRow
-	Pager                                         pager
-	NoTargets, Unseen                             bool
+	Severities, Statuses, Rules, Classes, InTarget pick
+	Filtered                                       bool
+	Rows                                           []findingRow
+	Pager                                          pager
+	sight
 }
 
 // findings answers GET /findings, the worst first.
@@ -56,14 +57,9 @@ func (s *Server) findings(w http.ResponseWriter, r *http.Request, who users.User
 			data.Pager.Shows = plural(len(list), "finding") + " of " + plural(total, "finding")[:len(plural(total, "finding"))-len(" findings")]
 		}
 	}
-	data.Rows = s.explained(list)
-	targets := s.deps.Targets.Targets()
-	data.NoTargets = len(targets) == 0
-	for _, t := range targets {
-		if !t.Up || t.LastSweep == nil || !t.LastSweep.Complete {
-			data.Unseen = true
-		}
-	}
+	data.Rows = s.hush(s.explained(list))
+	data.sight = sightOf(s.deps.Targets.Targets())
+	data.about(q.text("target"))
 	return s.show(w, r, who, shown{name: "findings", section: "/findings", title: "Findings", data: data})
 }
 
@@ -110,11 +106,11 @@ func (d *findingsData) choices(s *Server, q *query, all []locksteward.Finding) {
 		d.Classes.add(c.Class, c.Class, q.text("class"))
 	}
 	d.Classes.keep(q.text("class"))
-	d.Targets = pick{Label: "Target", Name: "target", All: "all targets"}
+	d.InTarget = pick{Label: "Target", Name: "target", All: "all targets"}
 	for _, t := range s.deps.Targets.Targets() {
-		d.Targets.add(t.Name, t.Name, q.text("target"))
+		d.InTarget.add(t.Name, t.Name, q.text("target"))
 	}
-	d.Targets.keep(q.text("target"))
+	d.InTarget.keep(q.text("target"))
 }
 
 // findingData is one finding, or what is known of one that is over.
@@ -123,6 +119,7 @@ type findingData struct {
 	Row         *findingRow
 	Resolved    *locksteward.Finding
 	Host        string // that its locks can be asked for together
+	Mark        string // of the silences there are
 }
 
 // finding answers GET /findings/{fingerprint}: where alerts lead to.
@@ -130,11 +127,25 @@ func (s *Server) finding(w http.ResponseWriter, r *http.Request, who users.User)
 	if err := pageQuery(r).err(); err != nil {
 		return err
 	}
-	data := findingData{Fingerprint: r.PathValue("fingerprint")}
-	page := shown{name: "finding", section: "/findings", title: "Finding", data: &data}
+	return s.findingPage(w, r, who, requestAgain{})
+}
+
+func (s *Server) findingPage(w http.ResponseWriter, r *http.Request, who users.User, again requestAgain) error {
+	silences, err := s.deps.Silences.Silences(r.Context(), true)
+	if err != nil {
+		return fmt.Errorf("list silences: %w", err)
+	}
+	data := findingData{Fingerprint: r.PathValue("fingerprint"), Mark: silencesMark(silences)}
+	page := shown{
+		name: "finding", section: "/findings", title: "Finding", data: &data,
+		problem: again.problem, typed: again.typed, once: again.problem != nil,
+	}
+	if again.problem != nil {
+		page.status = again.problem.Status
+	}
 	for _, f := range s.deps.Findings.Findings() {
 		if f.Fingerprint() == data.Fingerprint {
-			data.Row = &s.explained([]locksteward.Finding{f})[0]
+			data.Row = &s.hush(s.explained([]locksteward.Finding{f}))[0]
 			page.title = f.Rule + " on " + showKey(f.Key)
 			if f.Key == "" {
 				page.title = f.Rule + " on " + f.Target

@@ -64,7 +64,7 @@ type lockAgain struct {
 
 // lock answers GET /locks/one.
 func (s *Server) lock(w http.ResponseWriter, r *http.Request, who users.User) error {
-	asked, err := s.lockOf(pageQuery(r, "target", "db", "key", "key_b64"))
+	asked, err := s.lockOf(r.Context(), pageQuery(r, "target", "db", "key", "key_b64", "key_sha256"))
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *Server) present(data *lockData, r *http.Request) {
 			}
 		}
 	}
-	data.Findings = findingRows(on[:min(len(on), lockFindings)])
+	data.Findings = s.hush(findingRows(on[:min(len(on), lockFindings)]))
 	data.Row = lockRows([]LockRow{row}, true)[0]
 	data.Gauges = gauges(l, data.Class)
 	data.Verdicts = s.deps.Locks.Explain(l, langOf(r))
@@ -205,12 +205,12 @@ func sessionName(n *api.GraphSession) string {
 // ask answers POST /requests: a request for the release of one lock, its dry
 // run, or a release past everybody.
 func (s *Server) ask(w http.ResponseWriter, r *http.Request, who users.User) error {
-	q, err := form(r, "target", "db", "key", "key_b64", "reason", "act", "take_over", "holder_alive", "lock_delay", "mark", "do",
+	q, err := form(r, "target", "db", "key", "key_b64", "key_sha256", "reason", "act", "take_over", "holder_alive", "lock_delay", "mark", "do",
 		"confirm_no_identity", "confirm_holder_alive", "confirm_break_glass")
 	if err != nil {
 		return err
 	}
-	asked, err := s.lockOf(q)
+	asked, err := s.lockOf(r.Context(), q)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,14 @@
 package console
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -18,14 +22,13 @@ const pageLocks = 50
 
 // locksData is a list of locks with its filter.
 type locksData struct {
-	Targets, Classes, Dialects, States, Sorts pick
-	Text                                      string
-	Filtered                                  bool
-	Rows                                      []lockRow
-	Total                                     int
-	Pager                                     pager
-	Down, Blind                               []api.Target
-	NoTargets                                 bool
+	InTarget, Classes, Dialects, States, Sorts pick
+	Text                                       string
+	Filtered                                   bool
+	Rows                                       []lockRow
+	Total                                      int
+	Pager                                      pager
+	sight
 }
 
 // pick is a choice of one.
@@ -136,9 +139,10 @@ func (s *Server) locks(w http.ResponseWriter, r *http.Request, who users.User) e
 	}
 	targets := s.deps.Targets.Targets()
 	data := locksData{
-		Rows: lockRows(page.Rows, len(targets) > 1), Total: page.Total, Text: inertTyped(filter.Text), NoTargets: len(targets) == 0,
+		Rows: lockRows(page.Rows, len(targets) > 1), Total: page.Total, Text: inertTyped(filter.Text), sight: sightOf(targets),
 		Filtered: filter.Target+filter.Class+filter.Dialect+filter.State+filter.Text != "",
 	}
+	data.about(filter.Target)
 	data.choices(filter, targets, s.deps.Targets.Classes(), page.Rows)
 	v := s.view(r, who, shown{})
 	if filter.After != nil {
@@ -148,25 +152,17 @@ func (s *Server) locks(w http.ResponseWriter, r *http.Request, who users.User) e
 		data.Pager.After, data.Pager.AfterName = v.With("cursor", lockCursorOf(filter.Sort, page.Next)), "Next "+strconv.Itoa(pageLocks)
 	}
 	data.Pager.Shows = fmt.Sprintf("%d of %s", len(page.Rows), plural(page.Total, "lock"))
-	for _, t := range targets {
-		switch {
-		case !t.Up:
-			data.Down = append(data.Down, t)
-		case t.LastSweep == nil || !t.LastSweep.Complete:
-			data.Blind = append(data.Blind, t)
-		}
-	}
 	return s.show(w, r, who, shown{name: "locks", section: "/locks", title: "Locks", data: data})
 }
 
 // choices are what the filter offers: what is configured, and of libraries those
 // on the page.
 func (d *locksData) choices(f LockFilter, targets []api.Target, classes []api.Class, rows []LockRow) {
-	d.Targets = pick{Label: "Target", Name: "target", All: "all targets"}
+	d.InTarget = pick{Label: "Target", Name: "target", All: "all targets"}
 	for _, t := range targets {
-		d.Targets.add(t.Name, t.Name, f.Target)
+		d.InTarget.add(t.Name, t.Name, f.Target)
 	}
-	d.Targets.keep(f.Target)
+	d.InTarget.keep(f.Target)
 	d.Classes = pick{Label: "Class", Name: "class", All: "all classes"}
 	for _, c := range classes {
 		d.Classes.add(c.Class, c.Class, f.Class)
@@ -198,9 +194,9 @@ type askedLock struct {
 	key    string
 }
 
-// lockOf reads which lock is meant from the parameters target, db and key or
-// key_b64.
-func (s *Server) lockOf(q *query) (askedLock, error) {
+// lockOf reads which lock is meant from the parameters target, db and key, key_b64
+// or key_sha256.
+func (s *Server) lockOf(ctx context.Context, q *query) (askedLock, error) {
 	out := askedLock{target: q.text("target")}
 	if out.target == "" {
 		q.bad("target: is missing: use the name of a target")
@@ -209,8 +205,15 @@ func (s *Server) lockOf(q *query) (askedLock, error) {
 	if out.key, err = (api.Key{Key: q.text("key"), KeyB64: q.text("key_b64")}).Bytes(); err != nil {
 		q.bad("%w", err)
 	}
-	if !q.values.Has("key") && !q.values.Has("key_b64") {
+	sum := q.text("key_sha256")
+	switch raw, err := hex.DecodeString(sum); {
+	case sum == "" && !q.values.Has("key") && !q.values.Has("key_b64"):
 		q.bad("key: is missing: give key or key_b64")
+	case sum == "":
+	case q.values.Has("key") || q.values.Has("key_b64"):
+		q.bad("key_sha256: is there beside key or key_b64: give one of them")
+	case err != nil || len(raw) != sha256.Size:
+		q.bad("key_sha256: must be 64 hex digits, got %d characters", len(sum))
 	}
 	var db *int
 	if q.text("db") != "" {
@@ -219,7 +222,9 @@ func (s *Server) lockOf(q *query) (askedLock, error) {
 	if err := q.err(); err != nil {
 		return out, err
 	}
-	out.db, err = s.database(out.target, db)
+	if out.db, err = s.database(out.target, db); err == nil && sum != "" {
+		out.key, err = s.keyBySum(ctx, out.target, strings.ToLower(sum))
+	}
 	return out, err
 }
 

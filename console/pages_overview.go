@@ -26,23 +26,20 @@ type overviewData struct {
 	Told      int // findings that people are told of
 	Critical  int
 	MoreNow   int
+	// Silenced counts findings that somebody wanted to hear nothing of.
+	Silenced int
 	// Elsewhere counts findings that are pending or for information.
 	Elsewhere int
 	Waiting   []requestRow
-	Targets   []api.Target
-	Down      []api.Target
-	Blind     []api.Target // up, without a complete sweep
-	Oldest    []lockRow
-	AllLocks  int
-	NoTTL     int
+	sight
+	Oldest   []lockRow
+	AllLocks int
+	NoTTL    int
 }
-
-// Seen is how many targets are up and were read in full.
-func (d overviewData) Seen() int { return len(d.Targets) - len(d.Down) - len(d.Blind) }
 
 // Quiet says that nothing needs a person and that this can be known.
 func (d overviewData) Quiet() bool {
-	return len(d.Findings)+len(d.Explained) == 0 && len(d.Down) == 0 && len(d.Blind) == 0 && len(d.Targets) > 0
+	return len(d.Findings)+len(d.Explained) == 0 && !d.Unseen() && len(d.Targets) > 0
 }
 
 // findingRow is a finding; By says what is told in its place, "" if it is told
@@ -50,6 +47,8 @@ func (d overviewData) Quiet() bool {
 type findingRow struct {
 	locksteward.Finding
 	By string
+	// Silence keeps people from being told of it; nil for none.
+	Silence *api.Silence
 }
 
 // overview answers GET /.
@@ -60,8 +59,9 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request, who users.User
 	var data overviewData
 	findings := s.deps.Findings.Findings()
 	sortFindings(findings)
+	findings, data.Silenced = s.heard(findings)
 	data.now(findings)
-	data.health(s.deps.Targets.Targets())
+	data.sight = sightOf(s.deps.Targets.Targets())
 	oldest, err := s.deps.Locks.ListLocks(LockFilter{Sort: "age", Limit: pageOldest})
 	if err != nil {
 		return fmt.Errorf("list locks: %w", err)
@@ -166,18 +166,6 @@ func toldBy(first map[string]locksteward.Finding, fingerprint string) string {
 		return f.Rule + " of " + f.Subject
 	default:
 		return f.Rule
-	}
-}
-
-func (d *overviewData) health(targets []api.Target) {
-	d.Targets = targets
-	for _, t := range targets {
-		switch {
-		case !t.Up:
-			d.Down = append(d.Down, t)
-		case t.LastSweep == nil || !t.LastSweep.Complete:
-			d.Blind = append(d.Blind, t)
-		}
 	}
 }
 

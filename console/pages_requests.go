@@ -177,6 +177,8 @@ func (s *Server) requestPage(w http.ResponseWriter, r *http.Request, who users.U
 		if err != nil {
 			data.Failed = api.ProblemFor(err).Detail
 		} else {
+			// What the policy warns of stands above it already.
+			preview.Warnings = slices.DeleteFunc(preview.Warnings, func(text string) bool { return slices.Contains(data.Standing.Warnings, text) })
 			data.Preview = &preview
 		}
 		if err := s.deps.Guide.WhyNotApprove(actorOf(who), req); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
@@ -31,7 +32,7 @@ type Server struct {
 
 	listener net.Listener
 	users    atomic.Pointer[users.Set]
-	cert     atomic.Pointer[certificate] // nil: no TLS
+	tls      *credfile.Set // nil: no TLS
 	desk     *signin.Desk
 	streams  *streams
 	provider provider // nil: none is configured
@@ -63,9 +64,8 @@ func newServer(log *zap.Logger, cfg Config, deps Deps, now func() time.Time) (*S
 			fmt.Errorf("listen: %q became %s, which is not loopback, and %q has no users", cfg.Listen, listener.Addr(), cfg.UsersFile),
 			listener.Close())
 	}
-	s := &Server{log: log, cfg: cfg, deps: deps, listener: listener, streams: newStreams()}
+	s := &Server{log: log, cfg: cfg, deps: deps, listener: listener, tls: cert, streams: newStreams()}
 	s.users.Store(set)
-	s.cert.Store(cert)
 	if s.desk, err = signin.New(log, cfg.SignIn, s.users.Load, deps.Sessions, now); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -84,7 +84,7 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 // URL returns the address of the overview page.
 func (s *Server) URL() string {
 	scheme := "http"
-	if s.cert.Load() != nil {
+	if s.tls != nil {
 		scheme = "https"
 	}
 	return scheme + "://" + s.Addr() + "/"
@@ -99,23 +99,23 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// ReloadUsers reads the users file and the certificate again and swaps both, or
-// returns an error and changes nothing. A file that is gone, empty or without
-// users does not open a console that was closed: that is an error too.
+// ReloadUsers reads the users file again and swaps it, or returns an error and
+// changes nothing. A file that is gone, empty or without users does not open a
+// console that was closed: that is an error too. So is a certificate that cannot be
+// used as it is now: else it counts from its change on, without a reload.
 func (s *Server) ReloadUsers() error {
-	set, cert, err := s.cfg.load()
+	set, _, err := s.cfg.load()
+	if err == nil && s.tls != nil {
+		err = s.tls.Refused()
+	}
 	if err != nil {
 		return err
-	}
-	if (cert == nil) != (s.cert.Load() == nil) {
-		return errors.New("tls_cert_file: turning TLS on or off needs a restart")
 	}
 	if s.cfg.open(set) && !s.cfg.open(s.users.Load()) {
 		return fmt.Errorf("users_file: %q has no users any more, and without users everybody on this machine reads the console: "+
 			"put the file back, or restart the agent if that is meant", s.cfg.UsersFile)
 	}
 	s.users.Store(set)
-	s.cert.Store(cert)
 	return nil
 }
 
@@ -134,11 +134,11 @@ func (s *Server) Run(ctx context.Context) error {
 	srv.RegisterOnShutdown(s.streams.close)
 	served := make(chan error, 1)
 	go func() {
-		if s.cert.Load() == nil {
+		if s.tls == nil {
 			served <- srv.Serve(s.listener)
 			return
 		}
-		srv.TLSConfig = tlsConfig(&s.cert)
+		srv.TLSConfig = s.tls.Server("h2", "http/1.1")
 		served <- srv.ServeTLS(s.listener, "", "")
 	}()
 	select {

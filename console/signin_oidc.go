@@ -10,6 +10,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
@@ -25,6 +26,8 @@ type provider interface {
 	// locksteward.ErrInvalid for a way that has to be begun again; others mean that
 	// the provider could not be asked.
 	Finish(ctx context.Context, cookie string, query url.Values) (signin.Arrival, error)
+	// Files says how its files stand, each under its key in the configuration.
+	Files() []credfile.File
 }
 
 // The cookie of a sign-in under way. It is Lax, since the provider sends the

@@ -1,38 +1,33 @@
 package console
 
 import (
-	"crypto/tls"
 	"fmt"
-	"sync/atomic"
+
+	"github.com/locksteward/locksteward/internal/credfile"
 )
 
-// certificate is a certificate with its key; nil is "no TLS".
-type certificate = tls.Certificate
-
-func loadCertificate(certFile, keyFile string) (*certificate, error) {
+// openTLS reads the certificate and the authorities of clients; nil is "no TLS".
+func (c Config) openTLS() (*credfile.Set, error) {
+	set, err := credfile.Open(
+		credfile.Files{CA: c.TLSClientCAFile, Cert: c.TLSCertFile, Key: c.TLSKeyFile},
+		credfile.Keys{CA: "tls_client_ca_file", Cert: "tls_cert_file", Key: "tls_key_file"})
 	switch {
-	case certFile == "" && keyFile == "":
+	case err != nil:
+		return nil, err
+	case set.Pair == nil && set.CA != nil:
+		return nil, fmt.Errorf("tls_client_ca_file: %q needs TLS: write tls_cert_file and tls_key_file too", c.TLSClientCAFile)
+	case set.Pair == nil:
 		return nil, nil
-	case certFile == "":
-		return nil, fmt.Errorf("tls_cert_file: is missing beside tls_key_file %q: write both or none", keyFile)
-	case keyFile == "":
-		return nil, fmt.Errorf("tls_key_file: is missing beside tls_cert_file %q: write both or none", certFile)
 	}
-	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		return nil, fmt.Errorf("tls_cert_file: load %q with %q: %w", certFile, keyFile, err)
-	}
-	return &cert, nil
+	return set, nil
 }
 
-// tlsConfig serves whatever certificate is current at each handshake, so that a
-// renewed one needs no restart.
-func tlsConfig(current *atomic.Pointer[certificate]) *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return current.Load(), nil
-		},
+// Files looks at the files of the certificate, of the clients' authorities and of the
+// provider, and says how each stands, under its key in the configuration.
+func (s *Server) Files() []credfile.File {
+	files := s.tls.States(true)
+	if s.provider != nil {
+		files = append(files, s.provider.Files()...)
 	}
+	return files
 }

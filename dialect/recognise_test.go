@@ -18,6 +18,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
@@ -139,6 +140,7 @@ func readFixtures(t *testing.T) map[string]fixture {
 
 func TestRecogniseFixtures(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 54)
 	classes, err := class.NewSet(nil)
 	if err != nil {
 		t.Fatal(err)

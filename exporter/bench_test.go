@@ -1,10 +1,12 @@
 package exporter_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -89,4 +91,61 @@ func heap() uint64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// BenchmarkPublish10kClasses is what a sweep costs where most classes are folded:
+// 10,000 of them with findings of 4 rules each on 2 targets.
+func BenchmarkPublish10kClasses(b *testing.B) {
+	e := huge(b, 10_000)
+	all := []locksteward.Finding{finding("class00001", "ttl/none", locksteward.SeverityCritical, "k")}
+	for b.Loop() {
+		e.SetFindings("m", all)
+	}
+}
+
+// BenchmarkScrapeAtTheLimit is a scrape of 100,000 locks by HTTP, compressed, at
+// the limit of series: as it is, and after each push of a watch, when nothing is at
+// hand that was built before.
+func BenchmarkScrapeAtTheLimit(b *testing.B) {
+	names, s := fleet(100_000)
+	for i := range 400 {
+		names = append(names, fmt.Sprintf("more%03d", i))
+		s.Locks = append(s.Locks, many(names[len(names)-1], 1)...)
+	}
+	e := newExporter(b, exporter.Config{}, names...)
+	e.ObserveSweep(s)
+	e.SetReleaseEnabled("m", true)
+	url := "http://" + serve(b, exporter.Config{}, e, readyNow) + "/metrics"
+	c := newClient(b, nil)
+	told := sweep(1, s.Locks[0])
+	told.Masters = nil
+	for _, pushed := range []bool{false, true} {
+		b.Run(fmt.Sprintf("pushed=%t", pushed), func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				if pushed {
+					e.ObserveWatch(told)
+				}
+				began := time.Now()
+				req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				req.Header.Set("Accept-Encoding", "gzip") // as Prometheus asks; what it unpacks is its time
+				res, err := c.Do(req)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_, err = io.Copy(io.Discard, res.Body)
+				if err := errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != http.StatusOK {
+					b.Fatal(res.Status, err)
+				}
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(seriesOf(b, e)), "series")
+			b.ReportMetric(took[len(took)/2].Seconds()*1000, "p50-ms")
+			b.ReportMetric(took[len(took)*99/100].Seconds()*1000, "p99-ms")
+		})
+	}
 }

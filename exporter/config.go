@@ -29,6 +29,13 @@ type Config struct {
 	WebConfigFile string `yaml:"web_config_file"`
 	// MaxSeries bounds the series of a scrape; classes fold into "_other" first.
 	MaxSeries int `yaml:"max_series"`
+	// TopLocks is how many locks get a series of their own, with the key's name: those
+	// held longest of all targets, at most 100. 0 (default): none, and no name of a
+	// key is in a scrape.
+	TopLocks int `yaml:"top_locks"`
+	// KeyNames is how those names are shown: "full" (default; escaped, and cut at 128
+	// bytes) or "hash" (the begin of the SHA-256).
+	KeyNames string `yaml:"key_names"`
 }
 
 // DefaultConfig returns the configuration of an empty `metrics:` block.
@@ -37,7 +44,23 @@ func DefaultConfig() Config { return Config{}.withDefaults() }
 func (c Config) withDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, DefaultListen)
 	c.MaxSeries = cmp.Or(c.MaxSeries, DefaultMaxSeries)
+	c.KeyNames = cmp.Or(c.KeyNames, KeyNamesFull)
 	return c
+}
+
+// bounds checks what an Exporter depends on; c has its defaults.
+func (c Config) bounds() error {
+	var errs []error
+	if c.MaxSeries < MinMaxSeries {
+		errs = append(errs, fmt.Errorf("max_series: got %d, write at least %d", c.MaxSeries, MinMaxSeries))
+	}
+	if c.TopLocks < 0 || c.TopLocks > maxTopLocks {
+		errs = append(errs, fmt.Errorf("top_locks: got %d, write a number from 0 to %d: each is a series, and names of keys come and go", c.TopLocks, maxTopLocks))
+	}
+	if c.KeyNames != KeyNamesFull && c.KeyNames != KeyNamesHash {
+		errs = append(errs, fmt.Errorf("key_names: got %q, write %s or %s", c.KeyNames, KeyNamesFull, KeyNamesHash))
+	}
+	return errors.Join(errs...)
 }
 
 // Validate reports everything that is wrong, each with its path, the value and
@@ -48,8 +71,8 @@ func (c Config) Validate() error {
 	if err := checkListen(c.Listen); err != nil {
 		errs = append(errs, fmt.Errorf("listen: got %q: %w; write host:port, such as %q for all addresses", c.Listen, err, DefaultListen))
 	}
-	if c.MaxSeries < MinMaxSeries {
-		errs = append(errs, fmt.Errorf("max_series: got %d, write at least %d", c.MaxSeries, MinMaxSeries))
+	if err := c.bounds(); err != nil {
+		errs = append(errs, err)
 	}
 	if err := web.Validate(c.WebConfigFile); err != nil {
 		errs = append(errs, fmt.Errorf("web_config_file: got %q: %w; write a file as in exporter-toolkit's docs/web-configuration.md, or leave it out", c.WebConfigFile, err))

@@ -8,7 +8,7 @@
 // # Guarantees
 //
 //   - A scrape calls neither Redis nor the database and does no work that grows
-//     with the number of locks.
+//     with the number of locks: gauges are kept up to date lock by lock.
 //   - Every metric stands in one table, [Metrics]; docs/metrics.md is checked
 //     against it.
 //   - What is not known is absent, never 0: a target that is away has no lock
@@ -19,7 +19,11 @@
 //   - The number of series stays below Config.MaxSeries whatever the number of
 //     locks, classes and findings: classes are folded into "_other", those with
 //     warning or critical findings last.
-//   - No label carries a key, a token or a value read from Redis.
+//   - No label carries a token or a value read from Redis, and none a key unless
+//     Config.TopLocks asks for it: then at most that many, escaped and cut.
+//     The trace of an acquire stands in exemplars if it is one by its form.
+//   - What is gone from the configuration or does not fire any more is gone from the
+//     next scrape.
 //
 // # Not guaranteed
 //
@@ -28,6 +32,10 @@
 //     not seen. docs/metrics.md says so for each.
 //   - Figures of servers (redis_*) and of targets count towards MaxSeries but
 //     are never folded: some hundred servers exceed it.
+//   - Receivers have a quarter of MaxSeries: beyond it the reasons of failed
+//     deliveries are folded, then receivers.
+//   - Locks are remembered by hashes of 80 bits under a secret seed; two that meet
+//     are known as one.
 //   - While a class is folded its events count into "_other", and stay there.
 //
 // # Concurrency

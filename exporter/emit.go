@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -31,25 +32,51 @@ func (c *counting) live(id metricID, _ prometheus.Metric) {
 	}
 }
 
-// building makes the metrics of a snapshot.
+// building makes the metrics of a snapshot. Most series are as they were in the
+// snapshot before: those are not made anew.
 type building struct {
-	descs *[metricCount]*prometheus.Desc
-	out   []prometheus.Metric
+	descs  *[metricCount]*prometheus.Desc
+	out    []prometheus.Metric
+	before map[seriesID]valued
+	now    map[seriesID]valued
+}
+
+// seriesID names a series; no metric has more labels.
+type seriesID struct {
+	metric metricID
+	labels [5]string
+}
+
+// valued is a series with its value.
+type valued struct {
+	value  float64
+	metric prometheus.Metric
 }
 
 func (b *building) series(id metricID, value float64, labels ...string) {
+	name := seriesID{metric: id}
+	for i := range labels {
+		labels[i] = labelValue(labels[i])
+	}
+	copy(name.labels[:], labels)
+	s, ok := b.before[name]
+	if !ok || s.value != value {
+		s = valued{value, b.newSeries(id, value, labels)}
+	}
+	b.now[name] = s
+	b.out = append(b.out, s.metric)
+}
+
+func (b *building) newSeries(id metricID, value float64, labels []string) prometheus.Metric {
 	kind := prometheus.GaugeValue
 	if table[id].Type == Counter {
 		kind = prometheus.CounterValue
 	}
-	for i := range labels {
-		labels[i] = labelValue(labels[i])
-	}
 	m, err := prometheus.NewConstMetric(b.descs[id], kind, value, labels...)
 	if err != nil {
-		m = prometheus.NewInvalidMetric(b.descs[id], err) // the scrape will say so
+		return prometheus.NewInvalidMetric(b.descs[id], err) // the scrape will say so
 	}
-	b.out = append(b.out, m)
+	return m
 }
 
 func (b *building) live(_ metricID, m prometheus.Metric) { b.out = append(b.out, m) }
@@ -70,20 +97,20 @@ func (e *Exporter) emitGlobal(s sink) {
 	if e.reload != nil {
 		s.series(configLastReload, truth(*e.reload))
 	}
+	if e.replicas > 0 {
+		s.series(replicas, float64(e.replicas))
+	}
 	for _, state := range slices.Sorted(maps.Keys(e.requests)) {
 		s.series(releaseRequests, float64(e.requests[state]), string(state))
 	}
-	for _, id := range e.sortedDeliveries() {
-		s.live(deliveries, e.deliveries[id])
-	}
-	for _, b := range e.outbox {
-		s.series(outboxDepth, float64(b.Waiting), b.Receiver)
-		s.series(outboxOldest, b.Oldest.Seconds(), b.Receiver)
-		s.series(outboxDead, float64(b.Dead), b.Receiver)
-	}
+	e.emitReceivers(s)
+	e.emitHeart(s)
+	e.emitCredentials(s)
+	e.emitSources(s)
 	for _, name := range e.targetNames() {
 		e.targets[name].emit(s, len(e.folded))
 	}
+	e.emitWorst(s)
 }
 
 // emit gives what belongs to the target as a whole.
@@ -92,12 +119,18 @@ func (t *target) emit(s sink, folded int) {
 	if t.release != nil {
 		s.series(releaseEnabled, truth(*t.release), t.name)
 	}
+	if t.leader != nil {
+		s.series(leader, truth(*t.leader), t.name)
+	}
+	if t.unsaved != nil {
+		s.series(findingsUnsaved, float64(*t.unsaved), t.name)
+	}
 	for _, reason := range slices.Sorted(maps.Keys(t.throttled)) {
-		s.live(budgetThrottled, t.throttled[reason])
+		s.series(budgetThrottled, t.throttled[reason], t.name, reason)
 	}
 	s.series(budgetPaused, truth(t.paused), t.name)
 	t.emitWatch(s)
-	t.emitFindings(s, "", "")
+	t.emitFindings(s, "")
 	if t.sweep.attempted {
 		s.series(sweepDuration, t.sweep.duration.Seconds(), t.name)
 		s.series(sweepComplete, truth(t.sweep.complete), t.name)
@@ -159,45 +192,12 @@ func (e *Exporter) emitClass(s sink, c class.Class) {
 	s.series(classInfo, 1, c.Name, c.Team, c.RunbookURL)
 	for _, name := range e.targetNames() {
 		t := e.targets[name]
-		t.emitFindings(s, c.Name, c.Name)
+		t.emitFindings(s, c.Name)
 		if g := t.gauges[c.Name]; g != nil {
 			t.emitGauges(s, c.Name, g)
 		}
 		t.emitTally(s, c.Name)
 		t.emitClassWatch(s, c.Name)
-	}
-}
-
-// emitOther gives the sum of the folded classes, with that of classes that this
-// configuration does not know.
-func (e *Exporter) emitOther(s sink, folded []class.Class) {
-	isFolded := make(map[string]bool, len(folded))
-	for _, c := range folded {
-		isFolded[c.Name] = true
-	}
-	for _, name := range e.targetNames() {
-		t := e.targets[name]
-		in := func(class string) bool { return class != "" && (isFolded[class] || !e.known(class)) }
-		sum := lockGauges{dialects: map[string]int{}}
-		for class, g := range t.gauges {
-			if in(class) {
-				sum.merge(g)
-			}
-		}
-		if len(sum.dialects) > 0 {
-			t.emitGauges(s, Other, &sum)
-		}
-		firing := map[findingID]int{}
-		for id, n := range t.findings {
-			if in(id.class) {
-				id.class = Other
-				firing[id] += n
-			}
-		}
-		emitFirings(s, t.name, firing)
-		if t.tallies[Other] != nil || len(folded) > 0 {
-			t.emitTally(s, Other)
-		}
 	}
 }
 
@@ -210,7 +210,7 @@ func (t *target) emitGauges(s sink, class string, g *lockGauges) {
 		s.series(locksOverdue, float64(g.overdue), t.name, class)
 	}
 	if g.hasAge {
-		s.series(lockLongestHold, g.longest.Seconds(), t.name, class)
+		s.series(lockLongestHold, toMillis(g.longest), t.name, class)
 	}
 	if g.hasWaiters {
 		s.series(lockWaiters, float64(g.waiters), t.name, class)
@@ -243,21 +243,14 @@ func (t *target) emitTally(s sink, class string) {
 	}
 }
 
-// emitFindings gives the firing findings of one class under the name that is
-// shown for it.
-func (t *target) emitFindings(s sink, class, shown string) {
-	firing := map[findingID]int{}
-	for id, n := range t.findings {
-		if id.class == class {
-			id.class = shown
-			firing[id] = n
-		}
+// emitFindings gives the firing findings of one class.
+func (t *target) emitFindings(s sink, class string) { emitFirings(s, t.name, class, t.findings[class]) }
+
+func emitFirings(s sink, target, class string, firing map[findingID]int) {
+	for id, n := range firing {
+		s.series(findings, float64(n), target, class, id.rule, id.severity, id.risk)
 	}
-	emitFirings(s, t.name, firing)
 }
 
-func emitFirings(s sink, target string, firing map[findingID]int) {
-	for id, n := range firing {
-		s.series(findings, float64(n), target, id.class, id.rule, id.severity, id.risk)
-	}
-}
+// toMillis is an age as a value that is no longer than it is exact.
+func toMillis(seconds float32) float64 { return math.Round(float64(seconds)*1000) / 1000 }

@@ -32,46 +32,50 @@ type Exporter struct {
 	build    BuildInfo
 	registry *prometheus.Registry
 	descs    [metricCount]*prometheus.Desc
-	// The three that change on their own, so that counting one event does not
-	// publish all series again.
-	holds     *prometheus.HistogramVec
-	throttled *prometheus.CounterVec
-	delivered *prometheus.CounterVec
+	// holds change on their own, beside the snapshot.
+	holds *prometheus.HistogramVec
 	// baseline is how many series the runtime, the process and the handler have.
 	baseline int
 
 	// snapshot is what a scrape sends; its list is never changed.
 	snapshot atomic.Pointer[[]prometheus.Metric]
 
-	mu         sync.Mutex
-	classes    []class.Class // in the order of the configuration
-	classByID  map[string]class.Class
-	folded     map[string]bool
-	targets    map[string]*target
-	requests   map[locksteward.RequestState]int
-	deliveries map[deliveryID]prometheus.Counter
-	outbox     []Backlog
-	reload     *bool // nil before SetReload
+	mu        sync.Mutex
+	dirty     bool                // the snapshot is behind: the next scrape publishes
+	built     map[seriesID]valued // what it has
+	classes   []class.Class       // in the order of the configuration
+	classByID map[string]class.Class
+	folded    map[string]bool
+	targets   map[string]*target
+	names     []string // of targets, sorted
+	left      gone[counters]
+	requests  map[locksteward.RequestState]int
+	replicas  int // 0: not shown
+	receivers map[string]*told
+	leftOut   gone[*told] // of receivers
+	closed    bool        // receivers has all that are configured
+	reload    *bool       // nil before SetReload
+	heart     heart
+	ending    []Credential // certificates, see SetCredentials
+	sources   []TargetSource
+	refused   []Credential
 }
-
-// deliveryID is receiver, outcome and reason.
-type deliveryID [3]string
 
 // New returns an Exporter that knows the classes of the configuration and no
 // target yet.
 func New(cfg Config, classes *class.Set, build BuildInfo) (*Exporter, error) {
 	cfg = cfg.withDefaults()
-	if cfg.MaxSeries < MinMaxSeries {
-		return nil, fmt.Errorf("max_series: got %d, write at least %d", cfg.MaxSeries, MinMaxSeries)
+	if err := cfg.bounds(); err != nil {
+		return nil, err
 	}
 	build.GoVersion = cmp.Or(build.GoVersion, runtime.Version())
 	e := &Exporter{
-		cfg:        cfg,
-		build:      build,
-		registry:   prometheus.NewRegistry(),
-		folded:     map[string]bool{},
-		targets:    map[string]*target{},
-		deliveries: map[deliveryID]prometheus.Counter{},
+		cfg:       cfg,
+		build:     build,
+		registry:  prometheus.NewRegistry(),
+		folded:    map[string]bool{},
+		targets:   map[string]*target{},
+		receivers: map[string]*told{},
 	}
 	for id, m := range table {
 		e.descs[id] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
@@ -83,8 +87,6 @@ func New(cfg Config, classes *class.Set, build BuildInfo) (*Exporter, error) {
 		NativeHistogramBucketFactor:    1.1,
 		NativeHistogramMaxBucketNumber: 160,
 	}, table[lockHold].Labels)
-	e.throttled = newCounterVec(budgetThrottled)
-	e.delivered = newCounterVec(deliveries)
 	err := errors.Join(
 		e.registry.Register(collectors.NewGoCollector()),
 		e.registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
@@ -128,8 +130,8 @@ func (e *Exporter) setClasses(classes *class.Set) {
 		e.classByID[class.Default] = c
 	}
 	for _, t := range e.targets {
-		for name := range t.tallies {
-			if name != Other && !e.known(name) {
+		for name := range t.tallies { // of others nothing is shown until they are back
+			if name != Other && !e.known(name) && len(t.tallies) > len(e.classes)+goneKept {
 				delete(t.tallies, name)
 				e.holds.DeleteLabelValues(t.name, labelValue(name))
 			}
@@ -157,44 +159,43 @@ func (e *Exporter) shown(class string) string {
 func (e *Exporter) target(name string) *target {
 	t, ok := e.targets[name]
 	if !ok {
-		t = newTarget(name)
+		t = newTarget(name, e.cfg)
+		if c, before := e.left.take(name); before {
+			t.resume(c)
+		}
 		e.targets[name] = t
+		e.names = slices.Sorted(maps.Keys(e.targets))
 	}
 	return t
 }
 
-func (e *Exporter) targetNames() []string { return slices.Sorted(maps.Keys(e.targets)) }
-
-func (e *Exporter) sortedDeliveries() []deliveryID {
-	return slices.SortedFunc(maps.Keys(e.deliveries), func(a, b deliveryID) int {
-		return slices.Compare(a[:], b[:])
-	})
-}
+// targetNames are the targets in order.
+func (e *Exporter) targetNames() []string { return e.names }
 
 func (e *Exporter) newHold(target, class string) prometheus.Histogram {
 	h, _ := e.holds.WithLabelValues(target, labelValue(class)).(prometheus.Histogram)
 	return h
 }
 
-func newCounterVec(id metricID) *prometheus.CounterVec {
-	m := table[id]
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)
-}
-
 // publish builds the snapshot of the state as it is. The caller holds mu.
 func (e *Exporter) publish() {
-	kept, folded := e.fold()
+	kept, rest := e.fold()
 	clear(e.folded)
-	for _, c := range folded {
-		e.folded[c.Name] = true
+	for name := range rest.folded {
+		e.folded[name] = true
 	}
-	b := building{descs: &e.descs}
+	b := building{
+		descs: &e.descs, out: make([]prometheus.Metric, 0, len(e.built)),
+		before: e.built, now: make(map[seriesID]valued, len(e.built)),
+	}
 	e.emitGlobal(&b)
 	for _, c := range kept {
 		e.emitClass(&b, c)
 	}
-	e.emitOther(&b, folded)
+	rest.emit(&b)
+	e.built = b.now
 	e.snapshot.Store(&b.out)
+	e.dirty = false
 }
 
 // collector gives the registry the last snapshot.
@@ -203,15 +204,11 @@ type collector Exporter
 // Describe sends what Collect may send.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for id, d := range c.descs {
-		switch metricID(id) {
-		case lockHold, budgetThrottled, deliveries: // by their own
-		default:
+		if metricID(id) != lockHold {
 			ch <- d
 		}
 	}
 	c.holds.Describe(ch)
-	c.throttled.Describe(ch)
-	c.delivered.Describe(ch)
 }
 
 // Collect sends the last snapshot.

@@ -10,7 +10,7 @@ import (
 )
 
 // seriesOf counts the lines of a scrape in text format, as Prometheus does.
-func seriesOf(t *testing.T, e *exporter.Exporter) int {
+func seriesOf(t testing.TB, e *exporter.Exporter) int {
 	t.Helper()
 	return len(scrape(t, e))
 }
@@ -112,4 +112,67 @@ func TestFoldingKeepsTheFirstOfTheConfiguration(t *testing.T) {
 		`locks_expired_total{class="_other",target="m"}`: 1,
 		`locks_expired_total{class="c39",target="m"}`:    0,
 	})
+}
+
+// huge has so many classes with findings of 4 rules each, of 200 in all, on 2 targets, and 400
+// receivers that failed for every reason.
+func huge(t testing.TB, classes int) *exporter.Exporter {
+	t.Helper()
+	var names []string
+	for n := range classes {
+		names = append(names, fmt.Sprintf("class%05d", n))
+	}
+	e := newExporter(t, exporter.Config{TopLocks: 50}, names...)
+	var all []locksteward.Finding
+	for i, name := range names {
+		for rule := range 4 {
+			all = append(all, finding(name, fmt.Sprintf("custom/%d", rule+4*(i%50)), locksteward.Severity(1+i%3), "k"))
+		}
+	}
+	for _, target := range []string{"m", "m2"} {
+		s := sweep(0)
+		s.Target = target
+		for _, name := range names {
+			s.Locks = append(s.Locks, lock(name, name+":1", at(later(1))))
+		}
+		e.ObserveSweep(s)
+		e.SetFindings(target, all)
+	}
+	for n := range 400 {
+		for reason := range 20 {
+			e.CountDelivery(fmt.Sprintf("receiver%03d", n), "retried", fmt.Sprintf("reason%d", reason))
+			e.CountDelivery(fmt.Sprintf("receiver%03d", n), "dropped", fmt.Sprintf("reason%d", reason))
+		}
+	}
+	return e
+}
+
+// TestSeriesStayBelowTheLimitOfEverything has more of everything that a
+// configuration or custom rules can bring than there is room for.
+func TestSeriesStayBelowTheLimitOfEverything(t *testing.T) {
+	t.Parallel()
+	const classes = 2000
+	e := huge(t, classes)
+	got := scrape(t, e)
+	if n := len(got); n > exporter.DefaultMaxSeries || n < 500 {
+		t.Errorf("%d series, want at most %d and some hundred at least", n, exporter.DefaultMaxSeries)
+	}
+	failed, firing := 0.0, 0.0
+	for name, v := range got {
+		if strings.HasPrefix(name, "locksteward_deliveries_total{") {
+			failed += v
+		}
+		if strings.HasPrefix(name, "locksteward_findings{") && strings.Contains(name, `target="m2"`) {
+			firing += v
+		}
+	}
+	if failed != 400*20*2 || firing != classes*4 {
+		t.Errorf("%v failed deliveries and %v findings in all, want 16000 and 8000: folding lost some", failed, firing)
+	}
+	want(t, e, map[string]float64{
+		`deliveries_total{outcome="retried",reason="_other",receiver="receiver000"}`: 20,
+	})
+	if got[`locksteward_deliveries_total{outcome="retried",reason="_other",receiver="_other"}`] == 0 {
+		t.Error("400 receivers are shown one by one")
+	}
 }

@@ -14,10 +14,15 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testprom"
 	"github.com/locksteward/locksteward/rules"
 )
 
 const grafanaDir = "../grafana"
+
+// dashboardFiles are all dashboards, by what they are about.
+var dashboardFiles = map[string]string{"fleet": "locksteward.json", "class": "locksteward-class.json", "agent": "locksteward-agent.json"}
 
 // panel is what the tests read of a panel.
 type panel struct {
@@ -27,30 +32,57 @@ type panel struct {
 	Description string
 	Datasource  struct{ Type, UID string }
 	Targets     []struct{ Expr string }
-	FieldConfig struct{ Defaults struct{ Unit string } }
-	GridPos     struct{ H, W, X, Y int }
+	Links       []link
+	FieldConfig struct {
+		Defaults struct {
+			Unit       string
+			Thresholds struct{ Steps []json.RawMessage }
+			Links      []link
+		}
+		Overrides []struct {
+			Properties []struct {
+				ID    string
+				Value json.RawMessage
+			}
+		}
+	}
+	GridPos struct{ H, W, X, Y int }
 }
+
+type link struct{ Type, Title, URL string }
 
 type dashboard struct {
+	file          string
 	UID, Title    string
 	SchemaVersion int
+	Tags          []string
+	Links         []link
 	Panels        []panel
+	Inputs        []any `json:"__inputs"`
 	Templating    struct {
-		List []struct{ Name, Type, Definition string }
+		List []struct {
+			Name, Type, Definition string
+			Multi                  bool
+		}
 	}
 }
 
-func readDashboard(t *testing.T) dashboard {
+// readDashboards returns the dashboards, the fleet's first.
+func readDashboards(t *testing.T) []dashboard {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(grafanaDir, "locksteward.json"))
-	if err != nil {
-		t.Fatal(err)
+	var out []dashboard
+	for _, name := range []string{"fleet", "class", "agent"} {
+		raw, err := os.ReadFile(filepath.Join(grafanaDir, dashboardFiles[name]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := dashboard{file: dashboardFiles[name]}
+		if err := json.Unmarshal(raw, &d); err != nil {
+			t.Fatalf("%s: %v", d.file, err)
+		}
+		out = append(out, d)
 	}
-	var d dashboard
-	if err := json.Unmarshal(raw, &d); err != nil {
-		t.Fatalf("locksteward.json: %v", err)
-	}
-	return d
+	return out
 }
 
 // rule is one alert or recording rule of a file.
@@ -63,10 +95,12 @@ type rule struct {
 	Annotations map[string]string
 }
 
+var ruleFiles = []string{"alerts.yaml", "alerts-agent.yaml", "alerts-watchdog.yaml", "recording.yaml"}
+
 func readRules(t *testing.T) []rule {
 	t.Helper()
 	var out []rule
-	for _, file := range []string{"alerts.yaml", "alerts-agent.yaml", "recording.yaml"} {
+	for _, file := range ruleFiles {
 		raw, err := os.ReadFile(filepath.Join(grafanaDir, file))
 		if err != nil {
 			t.Fatal(err)
@@ -135,58 +169,47 @@ func checkNames(t *testing.T, where, text string) []string {
 	return names
 }
 
-func TestDashboard(t *testing.T) {
+func TestDashboards(t *testing.T) {
 	t.Parallel()
-	d := readDashboard(t)
-	if d.UID == "" || len(d.UID) > 40 || d.SchemaVersion < 39 {
-		t.Errorf("uid %q, schema version %d", d.UID, d.SchemaVersion)
-	}
-	if v := d.Templating.List; len(v) < 2 || v[0].Type != "datasource" || v[1].Name != "job" || v[2].Name != "target" {
-		t.Errorf("variables are %+v, want datasource, job, target, ...", v)
-	}
-	for _, v := range d.Templating.List {
-		checkNames(t, "variable "+v.Name, v.Definition)
-	}
-	ids, titles := map[int]bool{}, map[string]bool{}
-	taken := map[[2]int]string{}
-	used := map[string]bool{}
-	for _, p := range d.Panels {
-		where := fmt.Sprintf("panel %q", p.Title)
-		if p.Title == "" || titles[p.Title] || ids[p.ID] {
-			t.Errorf("%s (id %d) has no title, or one or an id that another has", where, p.ID)
+	used, uids := map[string]bool{}, map[string]bool{}
+	runtime := runtimeMetrics(t)
+	for _, d := range readDashboards(t) {
+		if d.UID == "" || len(d.UID) > 40 || uids[d.UID] || d.SchemaVersion != 41 || len(d.Inputs) > 0 || !slices.Contains(d.Tags, "locksteward") {
+			t.Errorf("%s: uid %q, schema version %d, %d inputs, tags %v", d.file, d.UID, d.SchemaVersion, len(d.Inputs), d.Tags)
 		}
-		ids[p.ID], titles[p.Title] = true, true
-		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
-			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
-				if other, ok := taken[[2]int{x, y}]; ok || x >= 24 {
-					t.Fatalf("%s lies on panel %q or beyond the edge", where, other)
+		uids[d.UID] = true
+		checkVariables(t, d)
+		checkLayout(t, d)
+		for _, p := range d.Panels {
+			if p.Type == "row" {
+				continue
+			}
+			where := fmt.Sprintf("%s: panel %q", d.file, p.Title)
+			if p.Datasource.UID != "${datasource}" {
+				t.Errorf("%s has data source %q, want the variable", where, p.Datasource.UID)
+			}
+			if p.Description == "" || len(p.Targets) == 0 {
+				t.Errorf("%s has no description or no query", where)
+			}
+			if p.FieldConfig.Defaults.Unit == "" || len(p.FieldConfig.Defaults.Thresholds.Steps) == 0 {
+				t.Errorf("%s has no unit or no thresholds", where)
+			}
+			for _, q := range p.Targets {
+				names := checkNames(t, where, q.Expr)
+				for _, n := range names {
+					used[n] = true
 				}
-				taken[[2]int{x, y}] = p.Title
+				if len(names) == 0 && !slices.ContainsFunc(wordy.FindAllString(q.Expr, -1), func(name string) bool { return runtime[name] }) {
+					t.Errorf("%s has a query without a metric of ours: %s", where, q.Expr)
+				}
+				if !strings.Contains(q.Expr, `job=~"$job"`) {
+					t.Errorf("%s ignores the variables: %s", where, q.Expr)
+				}
+				if found := fixedRange.FindString(q.Expr); found != "" {
+					t.Errorf("%s has the fixed range %s: write $__rate_interval", where, found)
+				}
 			}
-		}
-		if p.Type == "row" {
-			continue
-		}
-		if p.Datasource.UID != "${datasource}" {
-			t.Errorf("%s has data source %q, want the variable", where, p.Datasource.UID)
-		}
-		if p.Description == "" || len(p.Targets) == 0 {
-			t.Errorf("%s has no description or no query", where)
-		}
-		if p.FieldConfig.Defaults.Unit == "" && p.Type != "heatmap" && p.Type != "state-timeline" {
-			t.Errorf("%s has no unit", where)
-		}
-		for _, q := range p.Targets {
-			names := checkNames(t, where, q.Expr)
-			if len(names) == 0 {
-				t.Errorf("%s has a query without a metric of ours: %s", where, q.Expr)
-			}
-			for _, n := range names {
-				used[n] = true
-			}
-			if !strings.Contains(q.Expr, `job=~"$job"`) {
-				t.Errorf("%s ignores the variables: %s", where, q.Expr)
-			}
+			checkLinks(t, where, p)
 		}
 	}
 	for _, m := range exporter.Metrics() {
@@ -195,6 +218,103 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 }
+
+var (
+	fixedRange = regexp.MustCompile(`\[[0-9][^]]*\]`)
+	wordy      = regexp.MustCompile(`[a-z_]{4,}`)
+)
+
+// runtimeMetrics are the metrics of an agent that are not ours, and those that
+// Prometheus itself has of each scrape.
+func runtimeMetrics(t *testing.T) map[string]bool {
+	t.Helper()
+	_, text := ask(t, newClient(t, nil), "GET", "http://"+serve(t, exporter.Config{}, newExporter(t, exporter.Config{}), readyNow)+"/metrics")
+	out := map[string]bool{"scrape_samples_scraped": true, "scrape_duration_seconds": true}
+	for line := range strings.Lines(text) {
+		if name := line[:strings.IndexAny(line, "{ ")]; !strings.HasPrefix(name, "locksteward_") {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+func checkVariables(t *testing.T, d dashboard) {
+	t.Helper()
+	v := d.Templating.List
+	if len(v) < 5 || v[0].Type != "datasource" || v[1].Name != "job" || !v[1].Multi || v[2].Name != "target" || v[len(v)-1].Name != "console" {
+		t.Errorf("%s: variables are %+v, want datasource, job, target, ..., console", d.file, v)
+	}
+	for _, v := range d.Templating.List {
+		checkNames(t, d.file+" variable "+v.Name, v.Definition)
+	}
+	var ways []string
+	for _, l := range d.Links {
+		ways = append(ways, l.Type+l.URL)
+	}
+	for _, way := range []string{"dashboards", "link${console}/", "linkhttps://github.com/locksteward/locksteward/tree/main/docs/runbooks"} {
+		if !slices.Contains(ways, way) {
+			t.Errorf("%s has no link %q: %v", d.file, way, ways)
+		}
+	}
+}
+
+// checkLayout fails for panels that lie on each other, and for ids and titles that
+// two of them have.
+func checkLayout(t *testing.T, d dashboard) {
+	t.Helper()
+	ids, titles := map[int]bool{}, map[string]bool{}
+	taken := map[[2]int]string{}
+	for _, p := range d.Panels {
+		if p.Title == "" || titles[p.Title] || ids[p.ID] {
+			t.Errorf("%s: panel %q (id %d) has no title, or one or an id that another has", d.file, p.Title, p.ID)
+		}
+		ids[p.ID], titles[p.Title] = true, true
+		if p.GridPos.W < 1 || p.GridPos.H < 1 {
+			t.Errorf("%s: panel %q has no size", d.file, p.Title)
+		}
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other, ok := taken[[2]int{x, y}]; ok || x >= 24 {
+					t.Fatalf("%s: panel %q lies on panel %q or beyond the edge", d.file, p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+	}
+}
+
+// checkLinks follows the links of a panel to runbooks, dashboards and pages of the
+// console.
+func checkLinks(t *testing.T, where string, p panel) {
+	t.Helper()
+	all := append(slices.Clone(p.Links), p.FieldConfig.Defaults.Links...)
+	for _, o := range p.FieldConfig.Overrides {
+		for _, property := range o.Properties {
+			if property.ID != "links" {
+				continue
+			}
+			var more []link
+			if err := json.Unmarshal(property.Value, &more); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, more...)
+		}
+	}
+	for _, l := range all {
+		page, runbook := strings.CutPrefix(l.URL, runbooks)
+		switch {
+		case runbook:
+			if _, err := os.Stat(filepath.Join("../docs/runbooks", page)); err != nil {
+				t.Errorf("%s leads to a runbook that is not there: %v", where, err)
+			}
+		case strings.HasPrefix(l.URL, "/d/locksteward-class?"), strings.HasPrefix(l.URL, "${console}/"):
+		default:
+			t.Errorf("%s leads to %s", where, l.URL)
+		}
+	}
+}
+
+const runbooks = "https://github.com/locksteward/locksteward/blob/main/docs/runbooks/"
 
 const (
 	panelsBegin = "<!-- panels: written by go test ./exporter -run TestDashboardReadme -update -->\n"
@@ -215,19 +335,25 @@ func TestDashboardReadme(t *testing.T) {
 		t.Fatalf("%s has no generated part between %q and %q", file, panelsBegin, panelsEnd)
 	}
 	var b strings.Builder
-	b.WriteString("| row | panel | metrics |\n| --- | --- | --- |\n")
-	row := ""
-	for _, p := range readDashboard(t).Panels {
-		if p.Type == "row" {
-			row = p.Title
-			continue
+	for _, d := range readDashboards(t) {
+		fmt.Fprintf(&b, "\n### %s (`%s`)\n\n| row | panel | metrics |\n| --- | --- | --- |\n", strings.TrimPrefix(d.Title, "Locksteward / "), d.file)
+		row := ""
+		for _, p := range d.Panels {
+			if p.Type == "row" {
+				row = p.Title
+				continue
+			}
+			var names []string
+			for _, q := range p.Targets {
+				names = append(names, checkNames(t, p.Title, q.Expr)...)
+			}
+			slices.Sort(names)
+			shown := "of the process, or of Prometheus"
+			if len(names) > 0 {
+				shown = "`" + strings.Join(slices.Compact(names), "`, `") + "`"
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", row, p.Title, shown)
 		}
-		var names []string
-		for _, q := range p.Targets {
-			names = append(names, checkNames(t, p.Title, q.Expr)...)
-		}
-		slices.Sort(names)
-		fmt.Fprintf(&b, "| %s | %s | `%s` |\n", row, p.Title, strings.Join(slices.Compact(names), "`, `"))
 	}
 	wantText := before + panelsBegin + b.String() + panelsEnd + after
 	if *update {
@@ -235,13 +361,43 @@ func TestDashboardReadme(t *testing.T) {
 		return
 	}
 	if string(raw) != wantText {
-		t.Errorf("%s is not what the dashboard shows; run: go test ./exporter -run TestDashboardReadme -update", file)
+		t.Errorf("%s is not what the dashboards show; run: go test ./exporter -run TestDashboardReadme -update", file)
+	}
+}
+
+// TestProvisioning reads the examples of files that Grafana reads.
+func TestProvisioning(t *testing.T) {
+	t.Parallel()
+	var boards struct {
+		APIVersion int `yaml:"apiVersion"`
+		Providers  []struct {
+			Name, Type string
+			Options    struct{ Path string }
+		}
+	}
+	var sources struct {
+		APIVersion  int `yaml:"apiVersion"`
+		Datasources []struct{ UID, Type, URL string }
+	}
+	for file, to := range map[string]any{"dashboards/locksteward.yaml": &boards, "datasources/prometheus.yaml": &sources} {
+		raw, err := os.ReadFile(filepath.Join(grafanaDir, "provisioning", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(raw, to); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+	}
+	if boards.APIVersion != 1 || len(boards.Providers) != 1 || boards.Providers[0].Type != "file" || boards.Providers[0].Options.Path == "" {
+		t.Errorf("dashboards: %+v", boards)
+	}
+	if sources.APIVersion != 1 || len(sources.Datasources) != 1 || sources.Datasources[0].Type != "prometheus" || sources.Datasources[0].URL == "" {
+		t.Errorf("data sources: %+v", sources)
 	}
 }
 
 func TestRules(t *testing.T) {
 	t.Parallel()
-	const runbooks = "https://github.com/locksteward/locksteward/blob/main/docs/runbooks/"
 	alerts := map[string]bool{}
 	for _, r := range readRules(t) {
 		checkNames(t, r.file+" "+r.Alert+r.Record, r.Expr)
@@ -257,8 +413,11 @@ func TestRules(t *testing.T) {
 		if strings.Contains(r.Expr, "_locks_without_ttl") {
 			t.Errorf("%s asks _locks_without_ttl, which does not know the class's policy", r.Alert)
 		}
-		if r.Labels["severity"] == "" && !strings.Contains(r.Expr, "by (target, class, severity)") {
+		if r.Labels["severity"] == "" && !strings.Contains(r.Expr, "by (target, class, severity)") && !strings.Contains(r.Expr, "by (target, class, rule, severity)") {
 			t.Errorf("%s has no severity, and takes none from its findings", r.Alert)
+		}
+		if strings.Contains(r.Expr, "locksteward_findings{") && !strings.Contains(r.Annotations["console_url"], "/findings?target={{ $labels.target | urlquery }}") {
+			t.Errorf("%s does not lead to the findings on the console: %s", r.Alert, r.Annotations["console_url"])
 		}
 		for _, name := range []string{"summary", "description"} {
 			if r.Annotations[name] == "" {
@@ -274,7 +433,9 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s has no runbook: %v", r.Alert, err)
 			continue
 		}
-		for _, heading := range []string{"# " + r.Alert + "\n", "\n## Meaning\n", "\n## What to check\n", "\n## How to fix\n"} {
+		for _, heading := range []string{
+			"# " + r.Alert + "\n", "\n## Meaning\n", "\n## Impact\n", "\n## What to check\n", "\n## How to fix\n", "\n## When it is false\n",
+		} {
 			if !strings.Contains(string(page), heading) {
 				t.Errorf("the runbook of %s has no heading %q", r.Alert, strings.TrimSpace(heading))
 			}
@@ -286,7 +447,11 @@ func TestRules(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"DeadlockRisk", "LockWithoutTTL", "LockHeldTooLong", "LockLost", "RenewalFailing", "TargetDown", "SweepStale"} {
+	for _, name := range []string{
+		"DeadlockRisk", "LockWithoutTTL", "LockHeldTooLong", "LockLost", "RenewalFailing", "Deadlock", "ContentionHigh", "HolderDead", "Finding",
+		"TargetDown", "SweepStale", "OutboxStuck", "WatchBlind", "WatchMissed", "AgentDown", "ConfigReloadFailed", "StoreFailing", "BudgetPaused",
+		"ReceiverFailing", "TemplateFailing", "SeriesFolded", "HeartbeatMissing", "Watchdog", "CertificateEnds", "CredentialRefused",
+	} {
 		if !alerts["Locksteward"+name] {
 			t.Errorf("there is no alert Locksteward%s", name)
 		}
@@ -302,22 +467,10 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// program finds a program or skips the test, loudly; with CI set it fails.
-func program(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is not installed, and CI skips nothing; run: make deps", name)
-		}
-		t.Skipf("SKIPPED: %s is not installed; run: make deps", name)
-	}
-	return path
-}
-
 func TestPromtool(t *testing.T) {
 	t.Parallel()
-	promtool := program(t, "promtool")
+	faults.Covers(t, 25)
+	promtool := testprom.Program(t, "promtool")
 	run := func(args ...string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), promtool, args...)
@@ -326,18 +479,20 @@ func TestPromtool(t *testing.T) {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
 	}
-	run("check", "rules", "alerts.yaml", "alerts-agent.yaml", "recording.yaml")
+	run(append([]string{"check", "rules"}, ruleFiles...)...)
 	run("test", "rules", "alerts_test.yaml")
 
-	// Every query of the dashboard parses.
+	// Every query of the dashboards parses.
 	type recording struct {
 		Record string `yaml:"record"`
 		Expr   string `yaml:"expr"`
 	}
 	var queries []recording
-	for _, p := range readDashboard(t).Panels {
-		for i, q := range p.Targets {
-			queries = append(queries, recording{fmt.Sprintf("panel:%d:query%d", p.ID, i), substitute(q.Expr)})
+	for n, d := range readDashboards(t) {
+		for _, p := range d.Panels {
+			for i, q := range p.Targets {
+				queries = append(queries, recording{fmt.Sprintf("dashboard%d:panel%d:query%d", n, p.ID, i), substitute(q.Expr)})
+			}
 		}
 	}
 	raw, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "panels", "rules": queries}}})
@@ -351,5 +506,6 @@ func TestPromtool(t *testing.T) {
 
 // substitute gives the variables of a panel's query the values of "All".
 func substitute(expr string) string {
-	return strings.NewReplacer("$job", ".*", "$target", ".*", "$class", ".*", "$__rate_interval", "1m").Replace(expr)
+	return strings.NewReplacer("$job", ".*", "$target", ".*", `class="$class"`, `class="orders"`, "$class", ".*", "$instance", ".*",
+		"$__rate_interval", "1m", "$__range", "1m").Replace(expr)
 }

@@ -37,6 +37,7 @@ const (
 	locksWithoutTTL
 	locksOverdue
 	lockLongestHold
+	lockAge
 	lockHold
 	lockWaiters
 	lockAcquires
@@ -47,9 +48,11 @@ const (
 	locksExpired
 	lockCandidates
 	findings
+	findingsUnsaved
 	classInfo
 	classesFolded
 	releaseEnabled
+	leader
 	sweepDuration
 	sweepKeys
 	sweepLastSuccess
@@ -59,6 +62,7 @@ const (
 	watchMode
 	watchBlind
 	watchMissed
+	watchDelay
 	classWatched
 	redisConnectedClients
 	redisMaxClients
@@ -69,10 +73,21 @@ const (
 	releaseRequests
 	releases
 	deliveries
+	alertsSuppressed
+	alertsOmitted
+	alertGroups
+	templateFailures
 	outboxDepth
 	outboxOldest
 	outboxDead
+	circuitOpen
+	replicas
 	configLastReload
+	heartbeatLastSuccess
+	sweepStale
+	certificateExpiry
+	credentialRefused
+	targetSourceUp
 	metricCount
 )
 
@@ -80,6 +95,8 @@ var (
 	byTarget = []string{"target"}
 	byClass  = []string{"target", "class"}
 	byNode   = []string{"target", "node"}
+	byFile   = []string{"use", "target", "file"}
+	bySource = []string{"source"}
 )
 
 // table is every metric: name, type, help, labels. A name or a label here is a
@@ -114,6 +131,11 @@ var table = [metricCount]Metric{
 		"locksteward_lock_longest_hold_seconds", Gauge,
 		"Age of the oldest hold at its last look; a lower bound where the holder does not say when it began.",
 		byClass,
+	},
+	lockAge: {
+		"locksteward_lock_age_seconds", Gauge,
+		"Age of each of the locks held longest at its last look. Only with metrics.top_locks, and at most that many.",
+		[]string{"target", "class", "key"},
 	},
 	lockHold: {
 		"locksteward_lock_hold_seconds", Histogram,
@@ -165,6 +187,11 @@ var table = [metricCount]Metric{
 		"Findings that fire now; never 0. The class is empty for findings about a target.",
 		[]string{"target", "class", "rule", "severity", "risk"},
 	},
+	findingsUnsaved: {
+		"locksteward_findings_unsaved", Gauge,
+		"Changes of findings that the store has not taken yet: it is full, away or slow. They are in memory, and people are told meanwhile.",
+		byTarget,
+	},
 	classInfo: {
 		"locksteward_class_info", Gauge,
 		"Always 1; team and runbook of each configured class, for joins.",
@@ -178,6 +205,11 @@ var table = [metricCount]Metric{
 	releaseEnabled: {
 		"locksteward_release_enabled", Gauge,
 		"Whether this agent has credentials to release locks of the target (1) or cannot delete (0).",
+		byTarget,
+	},
+	leader: {
+		"locksteward_leader", Gauge,
+		"Whether this agent holds the right to work on the target (1): its lease, or the lock of the store's file. Absent while that is not known.",
 		byTarget,
 	},
 	sweepDuration: {
@@ -223,6 +255,11 @@ var table = [metricCount]Metric{
 	watchMissed: {
 		"locksteward_watch_missed_total", Counter,
 		"Changes older than a second that a sweep found and the watch had not told of, outside of blind time. Anything but 0 is a defect, or SWAPDB.",
+		byTarget,
+	},
+	watchDelay: {
+		"locksteward_watch_delay_seconds", Gauge,
+		"The longest within the last minute from a change of which the server told, or a moment at which a lock was to be looked at, until it was judged and kept with what people are told of it; what waits still counts.",
 		byTarget,
 	},
 	classWatched: {
@@ -275,6 +312,26 @@ var table = [metricCount]Metric{
 		"Attempts to deliver notifications, by receiver, outcome and reason.",
 		[]string{"receiver", "outcome", "reason"},
 	},
+	alertsSuppressed: {
+		"locksteward_alerts_suppressed_total", Counter,
+		"Changes of findings that a receiver was not told of, by reason: silence, inhibit, survey, match, or unknown for the end of what it was not told.",
+		[]string{"receiver", "reason"},
+	},
+	alertsOmitted: {
+		"locksteward_alerts_omitted_total", Counter,
+		"Findings that a message to the receiver had no room for: it told their number.",
+		[]string{"receiver"},
+	},
+	alertGroups: {
+		"locksteward_alert_groups", Gauge,
+		"Groups of findings of which the receiver will be told: of something new, or again.",
+		[]string{"receiver"},
+	},
+	templateFailures: {
+		"locksteward_template_failures_total", Counter,
+		"Messages that were told with the built-in text, since the receiver's template failed.",
+		[]string{"receiver"},
+	},
 	outboxDepth: {
 		"locksteward_outbox_depth", Gauge,
 		"Notifications that wait for a receiver, those under way included.",
@@ -290,10 +347,45 @@ var table = [metricCount]Metric{
 		"Notifications that were given up and can be replayed.",
 		[]string{"receiver"},
 	},
+	circuitOpen: {
+		"locksteward_receiver_circuit_open", Gauge,
+		"Whether the receiver is left alone since it takes nothing (1): one message at a time finds out whether that is over.",
+		[]string{"receiver"},
+	},
+	replicas: {
+		"locksteward_replicas", Gauge,
+		"Agents that share the store, as this one saw them last, itself included. Absent with a store of its own.",
+		nil,
+	},
 	configLastReload: {
 		"locksteward_config_last_reload_successful", Gauge,
 		"Whether the configuration was read without error the last time (1) or the one before is still in use (0).",
 		nil,
+	},
+	heartbeatLastSuccess: {
+		"locksteward_heartbeat_last_success_timestamp_seconds", Gauge,
+		"When the last heartbeat (alert.heartbeat) was taken. Absent before the first, and without one in the configuration.",
+		nil,
+	},
+	sweepStale: {
+		"locksteward_sweep_stale", Gauge,
+		"Whether complete sweeps of the target are missing by its own schedule (1): heartbeats stop then.",
+		byTarget,
+	},
+	certificateExpiry: {
+		"locksteward_certificate_expiry_timestamp_seconds", Gauge,
+		"When a certificate in use ends, by what it is for (redis, release, alert, heartbeat, audit, store, console, metrics) and its key in the configuration, or server for the one that Redis shows; of a file of authorities the last. At most the 100 that end first.",
+		byFile,
+	},
+	credentialRefused: {
+		"locksteward_credential_refused", Gauge,
+		"1 while a file of a certificate or password cannot be used as it is now, so that what it held before stays in use. Absent otherwise.",
+		byFile,
+	},
+	targetSourceUp: {
+		"locksteward_target_source_up", Gauge,
+		"Whether what a source of targets (targets_from: a pattern of files or a DNS name) has now is in use (1) or what it had before stays (0).",
+		bySource,
 	},
 }
 

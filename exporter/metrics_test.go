@@ -3,6 +3,7 @@ package exporter_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -13,19 +14,23 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/internal/testprom"
 )
+
+// traceparent is what the lock library writes of the trace of an acquire.
+const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 // full returns an exporter that shows every metric of the table.
 func full(t testing.TB) *exporter.Exporter {
 	t.Helper()
-	e := newExporterOf(t, exporter.Config{}, class.Class{
+	e := newExporterOf(t, exporter.Config{TopLocks: 3}, class.Class{
 		Name: "orders", Match: []string{"lock:order:*"}, Expect: 5 * time.Second, Team: "checkout",
 	})
 	e.SetTarget(locksteward.TargetState{
 		Target: locksteward.Target{Name: "m"}, Up: true,
 		Nodes: []locksteward.NodeState{{Addr: "10.0.0.1:6379", MaxClients: 1, MemoryMax: 1}},
 	})
-	ours := lock("orders", "lock:order:1", claimed("c1", t0.Add(-time.Minute), locksteward.Claim{}))
+	ours := lock("orders", "lock:order:1", claimed("c1", t0.Add(-time.Minute), locksteward.Claim{Trace: traceparent}))
 	e.ObserveSweep(sweep(0, ours, lock("orders", "lock:order:2", noTTL)))
 	s := sweep(1, lock("orders", "lock:order:2", noTTL))
 	s.Endings = []locksteward.Ending{{Lock: ours, How: locksteward.EndedExpired, At: later(1)}}
@@ -37,7 +42,18 @@ func full(t testing.TB) *exporter.Exporter {
 	e.SetReleaseEnabled("m", true)
 	e.SetRequests(nil)
 	e.CountRelease("m", "orders", "released")
+	e.SetLeader("m", true)
+	e.SetUnsaved("m", 0)
+	e.SetReplicas(2)
+	e.SetHeartbeat(time.Now())
+	e.SetSweepStale(map[string]bool{"m": false})
+	e.SetTargetSources([]exporter.TargetSource{{Name: "_redis._tcp.example.org", Up: true}})
+	e.SetCredentials([]exporter.Credential{{Use: "redis", Target: "m", File: "cert_file", Expires: time.Now().Add(time.Hour), Refused: true}})
+	e.SetReceivers("ops")
 	e.CountDelivery("ops", "delivered", "")
+	e.CountSuppressed("ops", exporter.SuppressedBySilence, 2)
+	e.CountOmitted("ops", 1)
+	e.SetAlertGroups("ops", 1)
 	e.SetOutbox([]exporter.Backlog{{Receiver: "ops"}})
 	e.SetReload(true)
 	e.SetWatch("m", exporter.Watch{Mode: "tracking", Classes: map[string]bool{"orders": true}})
@@ -88,6 +104,22 @@ func TestPromlint(t *testing.T) {
 	}
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// TestPromtoolTakesTheScrape gives what a scraper gets, the metrics of runtime and
+// handler with it, to the linter of Prometheus itself.
+func TestPromtoolTakesTheScrape(t *testing.T) {
+	t.Parallel()
+	promtool := testprom.Program(t, "promtool")
+	_, body := ask(t, newClient(t, nil), "GET", "http://"+serve(t, exporter.Config{}, full(t), readyNow)+"/metrics")
+	cmd := exec.CommandContext(t.Context(), promtool, "check", "metrics")
+	cmd.Stdin = strings.NewReader(body)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+	if strings.Count(body, "# TYPE locksteward_") != len(exporter.Metrics()) {
+		t.Error("the scrape does not have all metrics, so the check shows nothing")
 	}
 }
 

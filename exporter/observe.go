@@ -3,6 +3,7 @@ package exporter
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -33,11 +34,23 @@ func (e *Exporter) ObserveRecheck(sweep locksteward.Sweep) {
 // SetFindings takes all current findings of a target; only those that fire are
 // shown, and not what another one is told in place of: nothing is paged twice.
 func (e *Exporter) SetFindings(target string, all []locksteward.Finding) {
-	firing := map[findingID]int{}
-	for _, f := range all {
-		if f.Status == locksteward.StatusFiring && f.InhibitedBy == "" {
-			firing[findingID{class: f.Class, rule: f.Rule, severity: f.Severity.String(), risk: f.Risk}]++
+	e.TakeFindings(target, slices.Values(all))
+}
+
+// TakeFindings is [Exporter.SetFindings] of findings that are made while they are
+// counted; their texts are not looked at.
+func (e *Exporter) TakeFindings(target string, all iter.Seq[locksteward.Finding]) {
+	firing := map[string]map[findingID]int{}
+	for f := range all {
+		if f.Status != locksteward.StatusFiring || f.InhibitedBy != "" {
+			continue
 		}
+		of := firing[f.Class]
+		if of == nil {
+			of = map[findingID]int{}
+			firing[f.Class] = of
+		}
+		of[findingID{rule: labelValue(f.Rule), severity: f.Severity.String(), risk: labelValue(f.Risk)}]++
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -51,17 +64,22 @@ func (e *Exporter) SetTarget(state locksteward.TargetState) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.target(state.Target.Name).state = &state
-	e.publish()
+	e.dirty = true
 }
 
-// RemoveTarget forgets a target that a reload took out of the configuration.
+// RemoveTarget forgets a target that a reload took out of the configuration, or that
+// another replica works on. If it comes back its counters go on.
 func (e *Exporter) RemoveTarget(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.targets, name)
-	ofTarget := prometheus.Labels{"target": labelValue(name)}
-	e.holds.DeletePartialMatch(ofTarget)
-	e.throttled.DeletePartialMatch(ofTarget)
+	if t, ok := e.targets[name]; ok {
+		delete(e.targets, name)
+		if forgotten := e.left.put(name, t.counters()); forgotten != "" {
+			e.holds.DeletePartialMatch(prometheus.Labels{"target": labelValue(forgotten)})
+		}
+	}
+	e.names = slices.Sorted(maps.Keys(e.targets))
+	e.dropCredentials(name)
 	e.publish()
 }
 
@@ -70,16 +88,8 @@ func (e *Exporter) RemoveTarget(name string) {
 func (e *Exporter) AddThrottled(target, reason string, d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t := e.target(target)
-	c, ok := t.throttled[reason]
-	if !ok {
-		c = e.throttled.WithLabelValues(labelValue(target), labelValue(reason))
-		t.throttled[reason] = c
-	}
-	c.Add(max(0, d.Seconds()))
-	if !ok {
-		e.publish()
-	}
+	e.target(target).throttled[labelValue(reason)] += max(0, d.Seconds())
+	e.dirty = true
 }
 
 // SetPaused says whether an operator paused the target.
@@ -87,7 +97,7 @@ func (e *Exporter) SetPaused(target string, paused bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.target(target).paused = paused
-	e.publish()
+	e.dirty = true
 }
 
 // SetReleaseEnabled says whether the agent has credentials to release locks of a
@@ -96,7 +106,27 @@ func (e *Exporter) SetReleaseEnabled(target string, enabled bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.target(target).release = &enabled
-	e.publish()
+	e.dirty = true
+}
+
+// SetLeader says whether this agent holds the right to work on a target: the
+// target's lease, or the lock of the store's file. Other replicas leave it alone.
+// A target of which nothing else was said is not there, or not any more.
+func (e *Exporter) SetLeader(target string, leads bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.targets[target]; t != nil {
+		t.leader = &leads
+		e.dirty = true
+	}
+}
+
+// SetUnsaved says how many changes of findings the store did not take yet.
+func (e *Exporter) SetUnsaved(target string, changes int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.target(target).unsaved = &changes
+	e.dirty = true
 }
 
 // SetRequests takes how many release requests are in each state. The states that
@@ -112,7 +142,27 @@ func (e *Exporter) SetRequests(byState map[locksteward.RequestState]int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.requests = requests
-	e.publish()
+	e.dirty = true
+}
+
+// SetReplicas says how many agents share the store, this one included.
+func (e *Exporter) SetReplicas(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.replicas = n
+	e.dirty = true
+}
+
+// LeaveHouse takes away what one agent of several tells of: another one does now.
+func (e *Exporter) LeaveHouse() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.requests = nil
+	for _, r := range e.receivers {
+		r.backlog = nil
+	}
+	e.heart.beat = time.Time{}
+	e.dirty = true
 }
 
 // CountRelease counts a release request that reached a final state.
@@ -123,52 +173,8 @@ func (e *Exporter) CountRelease(target, class, outcome string) {
 	if c.releases == nil {
 		c.releases = map[string]float64{}
 	}
-	c.releases[outcome]++
-	e.publish()
-}
-
-// CountDelivery counts the end of one attempt to deliver. Outcomes and reasons
-// must come from closed sets.
-func (e *Exporter) CountDelivery(receiver, outcome, reason string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.deliveryOf(deliveryID{receiver, outcome, reason}).Inc()
-}
-
-// InitDelivery shows a counter of deliveries as 0 until something is counted, so
-// that rate and increase see its first event.
-func (e *Exporter) InitDelivery(receiver, outcome, reason string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.deliveryOf(deliveryID{receiver, outcome, reason})
-}
-
-func (e *Exporter) deliveryOf(id deliveryID) prometheus.Counter {
-	c, ok := e.deliveries[id]
-	if !ok {
-		c = e.delivered.WithLabelValues(labelValue(id[0]), labelValue(id[1]), labelValue(id[2]))
-		e.deliveries[id] = c
-		e.publish()
-	}
-	return c
-}
-
-// Backlog is what waits for one receiver, or was given up.
-type Backlog struct {
-	Receiver      string
-	Waiting, Dead int64
-	Oldest        time.Duration // how long the oldest has been waiting
-}
-
-// SetOutbox takes what waits, for each receiver that is configured.
-func (e *Exporter) SetOutbox(list []Backlog) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if slices.Equal(e.outbox, list) {
-		return
-	}
-	e.outbox = slices.Clone(list)
-	e.publish()
+	c.releases[labelValue(outcome)]++
+	e.dirty = true
 }
 
 // SetReload says whether the configuration was read without error the last time.
@@ -176,7 +182,7 @@ func (e *Exporter) SetReload(ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reload = &ok
-	e.publish()
+	e.dirty = true
 }
 
 // Ready says whether a first sweep of every given target has ended, complete or

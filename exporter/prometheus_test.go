@@ -1,22 +1,14 @@
 package exporter_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
-	"net/url"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/internal/testprom"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
@@ -24,16 +16,19 @@ import (
 // are, against a real listener with a finding that fires.
 func TestUnderPrometheus(t *testing.T) {
 	t.Parallel()
-	binary := program(t, "prometheus")
+	var files []string
+	for _, name := range ruleFiles {
+		files = append(files, filepath.Join(grafanaDir, name))
+	}
 	e := full(t)
-	target := serve(t, exporter.Config{}, e, readyNow)
-	api := startPrometheus(t, binary, target)
+	api := testprom.Start(t, testprom.Options{Targets: []string{serve(t, exporter.Config{}, e, readyNow)}, RuleFiles: files})
+	get := func(path string, data any) bool { return api.Get(t.Context(), path, nil, data) == nil }
 
 	testredis.Eventually(t, 15*time.Second, func() bool {
 		var active struct {
 			ActiveTargets []struct{ Health, LastError string }
 		}
-		return api.get(t, "/api/v1/targets", nil, &active) && len(active.ActiveTargets) == 1 && active.ActiveTargets[0].Health == "up"
+		return get("/api/v1/targets", &active) && len(active.ActiveTargets) == 1 && active.ActiveTargets[0].Health == "up"
 	}, "Prometheus scrapes the agent")
 
 	type alert struct {
@@ -51,7 +46,7 @@ func TestUnderPrometheus(t *testing.T) {
 		return alert{}, false
 	}
 	testredis.Eventually(t, 15*time.Second, func() bool {
-		if !api.get(t, "/api/v1/alerts", nil, &alerts) {
+		if !get("/api/v1/alerts", &alerts) {
 			return false
 		}
 		a, ok := firing("LockstewardDeadlockRisk")
@@ -81,7 +76,7 @@ func TestUnderPrometheus(t *testing.T) {
 			Rules []struct{ Name, Health, LastError string }
 		}
 	}
-	if !api.get(t, "/api/v1/rules", nil, &groups) {
+	if !get("/api/v1/rules", &groups) {
 		t.Fatal("no rules")
 	}
 	loaded := 0
@@ -97,117 +92,15 @@ func TestUnderPrometheus(t *testing.T) {
 		t.Errorf("%d rules are loaded, the files have %d", loaded, wantRules)
 	}
 
-	// Every panel of the dashboard gets data from it.
-	for _, p := range readDashboard(t).Panels {
-		for _, q := range p.Targets {
-			var result struct{ Result []json.RawMessage }
-			testredis.Eventually(t, 10*time.Second, func() bool {
-				return api.get(t, "/api/v1/query", url.Values{"query": {substitute(q.Expr)}}, &result) && len(result.Result) > 0
-			}, fmt.Sprintf("panel %q has data for %s", p.Title, q.Expr))
+	// Every panel of the dashboards gets data from it.
+	for _, d := range readDashboards(t) {
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				testredis.Eventually(t, 10*time.Second, func() bool {
+					found, err := api.Instant(t.Context(), substitute(q.Expr), time.Now())
+					return err == nil && len(found) > 0
+				}, fmt.Sprintf("panel %q of %s has data for %s", p.Title, d.file, q.Expr))
+			}
 		}
 	}
-}
-
-// prometheusAPI asks a running Prometheus.
-type prometheusAPI struct {
-	base   string
-	client *http.Client
-}
-
-// get decodes the data of an answer; false until there is one.
-func (p prometheusAPI) get(t *testing.T, path string, params url.Values, data any) bool {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.base+path+"?"+params.Encode(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := p.client.Do(req)
-	if err != nil {
-		return false
-	}
-	answer := struct {
-		Status, Error string
-		Data          any
-	}{Data: data}
-	err = json.NewDecoder(res.Body).Decode(&answer)
-	if closeErr := res.Body.Close(); err != nil || closeErr != nil {
-		return false
-	}
-	if answer.Status == "error" {
-		t.Fatalf("%s?%s: %s", path, params.Encode(), answer.Error)
-	}
-	return answer.Status == "success"
-}
-
-// startPrometheus runs Prometheus on a private port until the test ends.
-func startPrometheus(t *testing.T, binary, target string) prometheusAPI {
-	t.Helper()
-	dir := t.TempDir()
-	var files []string
-	for _, name := range []string{"alerts.yaml", "alerts-agent.yaml", "recording.yaml"} {
-		file, err := filepath.Abs(filepath.Join(grafanaDir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, fmt.Sprintf("%q", file))
-	}
-	config := filepath.Join(dir, "prometheus.yml")
-	writeFile(t, config, fmt.Sprintf(`
-global: {scrape_interval: 1s, evaluation_interval: 1s}
-rule_files: [%s]
-scrape_configs: [{job_name: locksteward, static_configs: [{targets: [%q]}]}]
-`, strings.Join(files, ", "), target))
-
-	addr := freeAddr(t)
-	log := &syncBuffer{}
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, binary,
-		"--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 5 * time.Second
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		cancel()
-		err := <-ended
-		if t.Failed() {
-			t.Logf("prometheus: %v\n%s", err, log)
-		}
-	})
-	return prometheusAPI{base: "http://" + addr, client: newClient(t, nil)}
-}
-
-// freeAddr returns a loopback address that nobody listens on now.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
-}
-
-// syncBuffer keeps what a process writes.
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -1,30 +1,26 @@
 package exporter
 
 import (
+	"hash/maphash"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/locksteward/locksteward"
 )
 
-// lockID names a lock key of a target.
-type lockID struct {
-	db  int
-	key string
-}
-
 // seenLock is what is kept of one known lock between sweeps, to tell what is
 // new about it and what the gauges are. There is one for each lock, so it stays
-// small: names are numbers of the target's names.
+// small: 32 bytes, with no pointer in it.
 type seenLock struct {
-	firstSeen int64 // UnixNano; tells one hold from the next
-	age       time.Duration
-	marks     marks
-	class     uint32
-	node      uint32
-	dialect   uint32
-	waiters   int32
-	pass      uint32 // the sweep that saw it last
-	facts     facts
+	hold    uint32  // condenses when the hold was first seen: tells one from the next
+	age     float32 // seconds
+	marks   marks
+	kind    uint32 // place in target.kinds
+	waiters uint16 // at most; more count as that
+	pass    uint16 // the sweep that saw it last
+	check   uint16 // more of the key's hash
+	facts   facts
 }
 
 // facts are the yes-or-no part of a seenLock.
@@ -41,55 +37,193 @@ const (
 
 func (f facts) has(want facts) bool { return f&want != 0 }
 
-// marks are the readings of a hold's own counters.
-type marks struct {
-	renewals  int64
-	failures  int64
-	contended int64
+// count is 1 for each of the facts that f has.
+func (f facts) count(want facts) int {
+	if f.has(want) {
+		return 1
+	}
+	return 0
 }
+
+// marks are the readings of a hold's own counters, as far as they fit.
+type marks struct {
+	renewals  uint32
+	failures  uint32
+	contended uint32
+}
+
+func mark(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
 
 // since returns by how much m grew from before; a reading that went back is
 // another counter and adds nothing.
 func (m marks) since(before marks) marks {
 	return marks{
-		renewals:  max(0, m.renewals-before.renewals),
-		failures:  max(0, m.failures-before.failures),
-		contended: max(0, m.contended-before.contended),
+		renewals:  m.renewals - min(m.renewals, before.renewals),
+		failures:  m.failures - min(m.failures, before.failures),
+		contended: m.contended - min(m.contended, before.contended),
 	}
 }
 
-// names gives small numbers to the few distinct names of a target's classes,
-// nodes and dialects.
-type names struct {
-	index map[string]uint32
-	text  []string
+// memory is what is known of the locks of a target. Keys are remembered by their
+// hash: 64 bits find the lock and 16 more tell another key with the same 64, which
+// is left alone. Nobody outside can make two keys meet: the seed is secret.
+type memory struct {
+	seeds [2]maphash.Seed
+	locks map[uint64]seenLock
+	kinds []kind
+	index map[kindID]uint32
+	last  uint32 // the kind that was asked for last: neighbours are alike
+	loose bool   // some kind is
 }
 
-func newNames() names { return names{index: map[string]uint32{}} }
+func newMemory() memory {
+	return memory{
+		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		locks: map[uint64]seenLock{}, index: map[kindID]uint32{},
+	}
+}
 
-func (n *names) of(text string) uint32 {
-	i, ok := n.index[text]
+// lockID names a lock key of a target.
+type lockID struct {
+	hash  uint64
+	check uint16
+}
+
+func (m *memory) id(db int, key string) lockID {
+	const spread = 0x9E3779B97F4A7C15 // 2^64 / golden ratio: neighbours lie far apart
+	return lockID{
+		hash:  maphash.String(m.seeds[0], key) ^ uint64(db)*spread,
+		check: uint16(maphash.String(m.seeds[1], key)),
+	}
+}
+
+// get returns what is known of a lock. clash says that another key has its place:
+// then nothing can be told of this one.
+func (m *memory) get(id lockID) (l seenLock, known, clash bool) {
+	l, known = m.locks[id.hash]
+	if known && l.check != id.check {
+		return seenLock{}, false, true
+	}
+	return l, known, false
+}
+
+// put replaces what is known of a lock.
+func (m *memory) put(id lockID, before seenLock, known bool, now seenLock) {
+	m.locks[id.hash] = now
+	if known && before.kind != now.kind {
+		m.drop(before)
+		known = false
+	}
+	k := &m.kinds[now.kind]
+	if known {
+		k.count(before, -1)
+		// The oldest of its kind that grew older is still that; one that is younger
+		// now may have been.
+		if before.facts.has(hasAge) && before.age == k.longest && (!now.facts.has(hasAge) || now.age < before.age) {
+			k.loose, m.loose = true, true
+		}
+	}
+	k.count(now, 1)
+	if now.facts.has(hasAge) {
+		k.longest = max(k.longest, now.age)
+	}
+}
+
+// remove forgets a lock.
+func (m *memory) remove(hash uint64, l seenLock) {
+	delete(m.locks, hash)
+	m.drop(l)
+}
+
+func (m *memory) drop(l seenLock) {
+	k := &m.kinds[l.kind]
+	k.count(l, -1)
+	if l.facts.has(hasAge) && l.age == k.longest {
+		k.loose, m.loose = true, true
+	}
+}
+
+// settle finds the oldest locks anew of kinds that lost theirs. It looks at every
+// lock, so no scrape waits for it.
+func (m *memory) settle() {
+	if !m.loose {
+		return
+	}
+	for i := range m.kinds {
+		if k := &m.kinds[i]; k.loose {
+			k.longest = 0
+		}
+	}
+	for _, l := range m.locks {
+		if k := &m.kinds[l.kind]; k.loose && l.facts.has(hasAge) {
+			k.longest = max(k.longest, l.age)
+		}
+	}
+	for i := range m.kinds {
+		m.kinds[i].loose = false
+	}
+	m.loose = false
+}
+
+// kindID is what many locks have in common.
+type kindID struct{ class, node, dialect string }
+
+// kind counts the locks of one kind.
+type kind struct {
+	id                                             kindID
+	locks, withoutTTL, expecting, overdue, waiting int
+	aged                                           int
+	waiters                                        int64
+	longest                                        float32 // at least: the oldest may be gone if loose
+	loose                                          bool
+}
+
+func (k *kind) count(l seenLock, n int) {
+	k.locks += n
+	k.withoutTTL += n * l.facts.count(isWithoutTTL)
+	k.expecting += n * l.facts.count(hasExpect)
+	k.overdue += n * l.facts.count(isOverdue)
+	k.waiting += n * l.facts.count(hasWaiters)
+	k.aged += n * l.facts.count(hasAge)
+	k.waiters += int64(n) * int64(l.waiters)
+}
+
+// kindOf gives a kind its number.
+func (m *memory) kindOf(class, node, dialect string) uint32 {
+	id := kindID{class, node, dialect}
+	if int(m.last) < len(m.kinds) && m.kinds[m.last].id == id {
+		return m.last
+	}
+	n, ok := m.index[id]
 	if !ok {
-		i = uint32(len(n.text))
-		n.index[text] = i
-		n.text = append(n.text, text)
+		id = kindID{strings.Clone(class), strings.Clone(node), strings.Clone(dialect)}
+		n = uint32(len(m.kinds))
+		m.index[id] = n
+		m.kinds = append(m.kinds, kind{id: id})
 	}
-	return i
+	m.last = n
+	return n
+}
+
+// condensed is a time in 32 bits: two that differ are almost never the same, and
+// if they are a hold is not counted.
+func condensed(t time.Time) uint32 {
+	const spread = 0x9E3779B97F4A7C15
+	return uint32(uint64(t.UnixNano()) * spread >> 32)
 }
 
 // look condenses a lock. expect is the class's expectation, 0 for none.
-func (t *target) look(l locksteward.Lock, expect time.Duration) seenLock {
+func (t *target) look(l *locksteward.Lock, id lockID, expect time.Duration) seenLock {
 	s := seenLock{
-		firstSeen: l.History.FirstSeen.UnixNano(),
-		marks:     marks{renewals: int64(l.History.Renewals)},
-		class:     t.names.of(l.Class),
-		node:      t.names.of(l.Node),
-		dialect:   t.names.of(l.Dialect),
-		pass:      t.pass,
+		hold:  condensed(l.History.FirstSeen),
+		marks: marks{renewals: mark(int64(l.History.Renewals))},
+		kind:  t.known.kindOf(l.Class, l.Node, l.Dialect),
+		pass:  uint16(t.pass),
+		check: id.check,
 	}
 	if c := l.Claim; c != nil {
 		s.facts |= hasClaim
-		s.marks = marks{renewals: c.Renewals, failures: c.RenewFailures, contended: c.Contended}
+		s.marks = marks{renewals: mark(c.Renewals), failures: mark(c.RenewFailures), contended: mark(c.Contended)}
 		if c.Expect > 0 {
 			expect = c.Expect
 		}
@@ -97,7 +231,7 @@ func (t *target) look(l locksteward.Lock, expect time.Duration) seenLock {
 	age, basis, _ := l.Age()
 	if basis != locksteward.AgeNone {
 		s.facts |= hasAge
-		s.age = age
+		s.age = float32(age.Seconds())
 	}
 	if expect > 0 {
 		s.facts |= hasExpect
@@ -109,7 +243,7 @@ func (t *target) look(l locksteward.Lock, expect time.Duration) seenLock {
 	}
 	if l.Waiters >= 0 {
 		s.facts |= hasWaiters
-		s.waiters = int32(min(l.Waiters, 1<<30))
+		s.waiters = uint16(min(l.Waiters, math.MaxUint16))
 	}
 	if l.TTL == locksteward.NoExpiry {
 		s.facts |= isWithoutTTL

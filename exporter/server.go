@@ -153,6 +153,8 @@ func newHandler(log *zap.Logger, e *Exporter, ready func() error) (http.Handler,
 		Registry:            own,
 		MaxRequestsInFlight: maxScrapes,
 		EnableOpenMetrics:   true,
+		// Scrapes at the same time share one gathering.
+		CoalesceGather: true,
 	})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)

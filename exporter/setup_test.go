@@ -28,6 +28,20 @@ func newExporter(t testing.TB, cfg exporter.Config, names ...string) *exporter.E
 	return newExporterOf(t, cfg, classes...)
 }
 
+// newExporterClasses returns classes of those names.
+func newExporterClasses(t testing.TB, names ...string) *class.Set {
+	t.Helper()
+	var classes []class.Class
+	for _, name := range names {
+		classes = append(classes, class.Class{Name: name, Match: []string{name + ":*"}})
+	}
+	set, err := class.NewSet(classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
 func newExporterOf(t testing.TB, cfg exporter.Config, classes ...class.Class) *exporter.Exporter {
 	t.Helper()
 	set, err := class.NewSet(classes)

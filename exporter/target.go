@@ -10,18 +10,21 @@ import (
 
 // target is all that is kept of one target.
 type target struct {
-	name  string
-	names names
+	name string
 
 	// state is what SetTarget said last, nil before that.
 	state *locksteward.TargetState
 	// release is what SetReleaseEnabled said last, nil before that.
 	release *bool
 
-	// seen are the locks not known to be over. pass counts sweeps with masters;
+	// leader is what SetLeader said last, unsaved what SetUnsaved did; nil before.
+	leader  *bool
+	unsaved *int
+
+	// known are the locks not known to be over. pass counts sweeps with masters;
 	// began is the server time at the start of the first of them, and whole says
 	// that one of them was complete.
-	seen  map[lockID]seenLock
+	known memory
 	pass  uint32
 	began time.Time
 	whole bool
@@ -32,14 +35,15 @@ type target struct {
 
 	sweep    sweepFigures
 	gauges   map[string]*lockGauges // by class; nil while the target is away
-	findings map[findingID]int
-	tallies  map[string]*tally // by class, Other among them
+	worst    worst
+	findings map[string]map[findingID]int // by class
+	tallies  map[string]*tally            // by class, Other among them
 	// throttled are the seconds that sweeps waited, by reason.
-	throttled map[string]prometheus.Counter
+	throttled map[string]float64
 	paused    bool
 
 	// watch is what SetWatch said last, nil before that, watchedBefore what watches
-	// before it had counted; stale says that gauges are to be measured anew.
+	// before it had counted; stale says that the gauges are behind the locks.
 	watch         *Watch
 	watchedBefore Watch
 	stale         bool
@@ -47,7 +51,7 @@ type target struct {
 
 // lossID names one lost hold.
 type lossID struct {
-	lockID
+	lock  lockID
 	claim string
 }
 
@@ -62,9 +66,8 @@ type sweepFigures struct {
 	candidates  int
 }
 
-// findingID is what firing findings are counted by.
+// findingID is what firing findings of a class are counted by.
 type findingID struct {
-	class    string
 	rule     string
 	severity string
 	risk     string
@@ -76,7 +79,7 @@ type lockGauges struct {
 	withoutTTL int
 	overdue    int
 	waiters    int64
-	longest    time.Duration
+	longest    float32 // seconds
 	hasExpect  bool
 	hasWaiters bool
 	hasAge     bool
@@ -93,15 +96,15 @@ type tally struct {
 	hold     prometheus.Histogram // nil before the first ended hold
 }
 
-func newTarget(name string) *target {
+func newTarget(name string, cfg Config) *target {
 	return &target{
 		name:      name,
-		names:     newNames(),
-		seen:      map[lockID]seenLock{},
+		known:     newMemory(),
+		worst:     worst{most: cfg.TopLocks, names: cfg.KeyNames},
 		losses:    map[lossID]uint32{},
 		processes: map[string]heartbeat{},
 		tallies:   map[string]*tally{},
-		throttled: map[string]prometheus.Counter{},
+		throttled: map[string]float64{},
 	}
 }
 
@@ -138,10 +141,13 @@ func (e *Exporter) observe(t *target, s locksteward.Sweep) {
 	if first {
 		t.began = s.At.Add(-s.Duration)
 	}
+	t.worst.begin()
 	e.count(t, s, first)
 	e.hear(t, s)
 	t.forget(s)
+	t.worst.carry(&t.known, uint16(t.pass))
 	t.whole = t.whole || t.sweep.complete
+	t.known.settle()
 	t.measure()
 }
 
@@ -152,6 +158,7 @@ func (e *Exporter) recheck(t *target, s locksteward.Sweep) {
 		return // nothing to compare with yet
 	}
 	e.count(t, s, false)
+	t.known.settle()
 	if t.gauges != nil {
 		t.measure()
 	}
@@ -167,23 +174,27 @@ func (e *Exporter) count(t *target, s locksteward.Sweep, first bool) {
 	}
 	for l := range s.AllLocks() {
 		if l.Kind != locksteward.KindCandidate {
-			e.countLock(t, *l, first)
+			e.countLock(t, l, first)
 		}
 	}
 }
 
 // countLock counts what is new about a lock since the look before.
-func (e *Exporter) countLock(t *target, l locksteward.Lock, first bool) {
-	now := t.look(l, e.expect(l.Class))
-	id := lockID{db: l.DB, key: l.Key}
-	before, known := t.seen[id]
-	t.seen[id] = now
+func (e *Exporter) countLock(t *target, l *locksteward.Lock, first bool) {
+	id := t.known.id(l.DB, l.Key)
+	before, known, clash := t.known.get(id)
+	if clash {
+		return
+	}
+	now := t.look(l, id, e.expect(l.Class))
+	t.known.put(id, before, known, now)
+	t.worst.offer(l, id, now)
 	c := e.tallyOf(t, l.Class)
 	if now.facts.has(hasClaim) {
 		c.claimed = true
 	}
 	// A value that was not read in full tells no hold from the next.
-	same := known && (before.firstSeen == now.firstSeen || l.TokenDigest == "")
+	same := known && (before.hold == now.hold || l.TokenDigest == "")
 	switch {
 	case same && before.facts.has(hasClaim) == now.facts.has(hasClaim):
 		c.of(now).add(now.marks.since(before.marks))
@@ -197,7 +208,7 @@ func (e *Exporter) countLock(t *target, l locksteward.Lock, first bool) {
 
 // isNew says whether a lock that was not known before was certainly taken while
 // this agent was watching, rather than missed by an incomplete sweep.
-func (t *target) isNew(l locksteward.Lock, first bool) bool {
+func (t *target) isNew(l *locksteward.Lock, first bool) bool {
 	if l.Claim != nil && !l.Claim.Acquired.IsZero() {
 		return !first && l.Claim.Acquired.After(t.began)
 	}
@@ -214,19 +225,20 @@ func (e *Exporter) countEnding(t *target, ending locksteward.Ending) {
 	if ending.How == locksteward.EndedExpired {
 		c.expired++
 	}
-	id := lockID{db: l.DB, key: l.Key}
-	if before, known := t.seen[id]; known {
-		last := t.look(l, e.expect(l.Class))
-		if before.firstSeen == last.firstSeen && before.facts.has(hasClaim) == last.facts.has(hasClaim) {
+	id := t.known.id(l.DB, l.Key)
+	if before, known, _ := t.known.get(id); known {
+		last := t.look(&l, id, e.expect(l.Class))
+		if before.hold == last.hold && before.facts.has(hasClaim) == last.facts.has(hasClaim) {
 			c.of(last).add(last.marks.since(before.marks))
 		}
-		delete(t.seen, id)
+		t.known.remove(id.hash, before)
+		t.worst.remove(id)
 	}
 	if held, ok := heldFor(ending); ok {
 		if c.hold == nil {
 			c.hold = e.newHold(t.name, e.shown(l.Class))
 		}
-		c.hold.Observe(held.Seconds())
+		observeHold(c.hold, held, l.Claim)
 	}
 }
 
@@ -251,7 +263,7 @@ func heldFor(ending locksteward.Ending) (time.Duration, bool) {
 // countLoss counts a lost hold once, however often sweeps see what it left. What
 // the first sweep finds was lost before this agent looked.
 func (e *Exporter) countLoss(t *target, l locksteward.Loss, first bool) {
-	id := lossID{lockID: lockID{db: l.DB, key: l.Key}, claim: l.Claim.ID}
+	id := lossID{lock: t.known.id(l.DB, l.Key), claim: l.Claim.ID}
 	_, counted := t.losses[id]
 	t.losses[id] = t.pass
 	if !counted && !first {
@@ -262,13 +274,17 @@ func (e *Exporter) countLoss(t *target, l locksteward.Loss, first bool) {
 // forget drops what a complete pass of its master did not see again.
 func (t *target) forget(s locksteward.Sweep) {
 	complete := s.Complete()
-	nodes := map[uint32]bool{}
+	passed := map[string]bool{}
 	for _, m := range s.Masters {
-		nodes[t.names.of(m.Node)] = m.Complete
+		passed[m.Node] = m.Complete
 	}
-	for id, l := range t.seen {
-		if l.pass != t.pass && (complete || nodes[l.node]) {
-			delete(t.seen, id)
+	seenAll := make([]bool, len(t.known.kinds)) // by kind: its master was seen in full
+	for i, k := range t.known.kinds {
+		seenAll[i] = complete || passed[k.id.node]
+	}
+	for hash, l := range t.known.locks {
+		if l.pass != uint16(t.pass) && seenAll[l.kind] {
+			t.known.remove(hash, l)
 		}
 	}
 	if !complete {
@@ -281,47 +297,29 @@ func (t *target) forget(s locksteward.Sweep) {
 	}
 }
 
-// measure computes the gauges over the known locks.
+// measure takes the gauges from what was counted of the known locks.
 func (t *target) measure() {
-	perClass := make([]*lockGauges, len(t.names.text))
-	perDialect := map[[2]uint32]int{}
-	for _, l := range t.seen {
-		g := perClass[l.class]
+	t.gauges = map[string]*lockGauges{}
+	for i := range t.known.kinds {
+		k := &t.known.kinds[i]
+		if k.locks == 0 {
+			continue
+		}
+		g := t.gauges[k.id.class]
 		if g == nil {
 			g = &lockGauges{dialects: map[string]int{}}
-			perClass[l.class] = g
+			t.gauges[k.id.class] = g
 		}
-		perDialect[[2]uint32{l.class, l.dialect}]++
-		g.take(l)
-	}
-	t.gauges = map[string]*lockGauges{}
-	for class, g := range perClass {
-		if g != nil {
-			t.gauges[t.names.text[class]] = g
+		g.dialects[k.id.dialect] += k.locks
+		g.withoutTTL += k.withoutTTL
+		g.overdue += k.overdue
+		g.waiters += k.waiters
+		g.hasExpect = g.hasExpect || k.expecting > 0
+		g.hasWaiters = g.hasWaiters || k.waiting > 0
+		if k.aged > 0 {
+			g.hasAge = true
+			g.longest = max(g.longest, k.longest)
 		}
-	}
-	for pair, n := range perDialect {
-		perClass[pair[0]].dialects[t.names.text[pair[1]]] = n
-	}
-}
-
-func (g *lockGauges) take(l seenLock) {
-	if l.facts.has(isWithoutTTL) {
-		g.withoutTTL++
-	}
-	if l.facts.has(hasExpect) {
-		g.hasExpect = true
-	}
-	if l.facts.has(isOverdue) {
-		g.overdue++
-	}
-	if l.facts.has(hasWaiters) {
-		g.hasWaiters = true
-		g.waiters += int64(l.waiters)
-	}
-	if l.facts.has(hasAge) {
-		g.hasAge = true
-		g.longest = max(g.longest, l.age)
 	}
 }
 

@@ -19,6 +19,8 @@ type Watch struct {
 	// changes went unseen outside of it; both only grow.
 	Blind  time.Duration
 	Missed int64
+	// Delay is the longest lately until what a change told was judged and kept.
+	Delay time.Duration
 }
 
 // SetWatch takes how far a target is watched.
@@ -32,12 +34,17 @@ func (e *Exporter) SetWatch(target string, w Watch) {
 		t.watchedBefore.Missed += old.Missed
 	}
 	t.watch = &w
-	t.stale = true
+	e.dirty = true
+	if t.known.loose {
+		t.known.settle()
+		t.stale = true
+	}
 }
 
 // ObserveWatch is [Exporter.ObserveRecheck] for what a watch tells many times a
-// second: it costs as much as the locks in sweep are, and gauges are measured by
-// the next scrape.
+// second: it costs as much as the locks in sweep are. The age of the oldest lock of
+// a class that lost it follows with the next SetWatch, everything else with the
+// next scrape.
 func (e *Exporter) ObserveWatch(sweep locksteward.Sweep) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -46,26 +53,24 @@ func (e *Exporter) ObserveWatch(sweep locksteward.Sweep) {
 		return // nothing to compare with yet
 	}
 	e.count(t, sweep, false)
-	t.stale = true
+	t.stale, e.dirty = true, true
 }
 
-// refresh publishes what was left to the next scrape.
+// refresh publishes what was left to the next scrape: as much work as there are
+// series, however many locks there are.
 func (e *Exporter) refresh() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	some := false
+	if !e.dirty {
+		return
+	}
 	for _, t := range e.targets {
-		if !t.stale {
-			continue
-		}
-		t.stale, some = false, true
-		if t.gauges != nil {
+		if t.stale && t.gauges != nil {
 			t.measure()
 		}
+		t.stale = false
 	}
-	if some {
-		e.publish()
-	}
+	e.publish()
 }
 
 func (t *target) emitWatch(s sink) {
@@ -77,6 +82,7 @@ func (t *target) emitWatch(s sink) {
 	}
 	s.series(watchBlind, (t.watchedBefore.Blind + t.watch.Blind).Seconds(), t.name)
 	s.series(watchMissed, float64(t.watchedBefore.Missed+t.watch.Missed), t.name)
+	s.series(watchDelay, t.watch.Delay.Seconds(), t.name)
 }
 
 // emitClassWatch says of a class that is shown under its own name whether it is

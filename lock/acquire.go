@@ -15,13 +15,15 @@ import (
 // the release, and looks again at the end of the lease and every
 // Options.PollInterval. With Lease.Fair it waits for its turn. A deadline of ctx
 // is minded at once, a cancellation while a reply is awaited when that is there,
-// which takes Options.Timeout at most. The handle's context derives from ctx.
+// which takes Options.Timeout at most. With Lease.Fair it leaves the queue before
+// it returns: within 100 ms of a deadline. The handle's context derives from ctx.
 //
 // Errors: [ErrInvalid] for bad arguments, before anything is sent; [ErrHeld] (a
 // [*HeldError]) when ctx or Lease.Wait ended the waiting, and then also the
 // cause of ctx; a [*ServerError] for an error reply; [ErrUnknown] when no reply
-// came, [ErrTooLate] when it came too late (in both cases the lock, should it
-// have been taken, is given back in the background); [ErrClosed].
+// came, also to who leaves the queue, [ErrTooLate] when it came too late (in both
+// cases the lock, should it have been taken, is given back in the background);
+// [ErrClosed].
 func (c *Client) Acquire(ctx context.Context, key string, lease Lease) (*Handle, error) {
 	if lease.Fair {
 		return c.acquire(ctx, key, lease, modeQueue)
@@ -60,6 +62,8 @@ func (c *Client) Do(ctx context.Context, key string, lease Lease, f func(ctx con
 type verdict struct {
 	taken  bool
 	sent   instant // a lease taken lasts from here
+	began  instant // the hold counts from here
+	lease  time.Duration
 	fence  int64
 	holder Holder
 	left   time.Duration // of the lease of another; negative: no TTL
@@ -138,7 +142,11 @@ func (c *Client) obtain(ctx context.Context, r *request) (*Handle, error) {
 	if err == nil {
 		h, err = c.handle(ctx, r, v)
 	}
-	if r.recorded && !v.taken {
+	switch {
+	case !r.recorded || v.taken:
+	case r.mark != "":
+		err = c.resign(ctx, r, err)
+	default:
 		c.leave(r)
 	}
 	if err != nil && (v.taken || r.open || r.stray) {
@@ -166,11 +174,11 @@ func (c *Client) handle(ctx context.Context, r *request, v verdict) (*Handle, er
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("acquire lock %q: %w", r.key, why(ctx))
 	}
-	until := v.sent.add(r.lease.TTL - drift(r.lease.TTL))
+	until := v.sent.add(v.lease - drift(v.lease))
 	now := c.clock.now()
-	if now.until(until) < least(r.lease.TTL) {
+	if now.until(until) < least(v.lease) {
 		return nil, fmt.Errorf("acquire lock %q: %w: %s after the request, for a TTL of %s",
-			r.key, ErrTooLate, now.mono-v.sent.mono, r.lease.TTL)
+			r.key, ErrTooLate, now.mono-v.sent.mono, v.lease)
 	}
 	h := newHold(ctx, c, r, v, until)
 	if !c.add(h.hold) {
@@ -181,6 +189,9 @@ func (c *Client) handle(ctx context.Context, r *request, v verdict) (*Handle, er
 		r.session.add(h.hold)
 	}
 	h.hold.arm(now)
+	if v.lease < r.lease.TTL {
+		h.hold.confirm()
+	}
 	return h, nil
 }
 
@@ -211,6 +222,7 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 			giveUp = sent.add(c.opts.Timeout)
 		}
 		if err == nil {
+			r.trip = c.clock.now().mono - sent.mono
 			return c.answer(r, sent, reply)
 		}
 		effect, failure := judge("acquire", r.key, err)
@@ -244,9 +256,13 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 	fence, taken := reply.(string)
 	switch {
 	case taken:
-		return verdict{taken: true, sent: sent, fence: number(fence)}, nil
+		return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: number(fence)}, nil
 	case len(list) >= 2 && state == 2:
-		return verdict{taken: true, sent: r.base, fence: number(list[1])}, nil
+		// Taken by an attempt whose reply was lost, or given by a release.
+		if r.open || r.stray || r.mark == "" {
+			sent = r.base
+		}
+		return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: number(list[1])}, nil
 	case len(list) >= 4 && (state == 0 || state == 3):
 		// An attempt whose reply was lost had no effect before this one. It may
 		// be under way still, and then takes effect after it.

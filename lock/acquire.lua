@@ -2,19 +2,19 @@
 -- Who cannot have it and waits is recorded as a waiter, in the queue if it wants
 -- its turn. A repeat of the same request answers as the first one did.
 --
--- KEYS:    1 lock · 2 metadata · 3 fence counter of the slot · 4 queue · 5 waiters
+-- KEYS:    1 lock · 2 metadata · 3 fence counter of the slot · 4 queue · 5 waiters · of who leaves a mark: 6 grants
 -- ARGV:    1 value of the lock · 2 acquisition id · 3 TTL in ms · 4 TTL of the metadata in ms
---          5 "<mode> <life> <arrival> <turn> <session> <instance>" of the waiter: mode 0 does not wait, 1 waits,
+--          5 "<mode> <life> <arrival> <turn> <mark> <session> <instance>" of the waiter: mode 0 does not wait, 1 waits,
 --            2 waits in the queue; life of its record in ms; arrival in µs that it was told before, 0 for none;
---            ms that it has to take its turn
+--            ms that it has to take its turn; mark of this attempt, if a release may hand it the lock, else -
 --          6 instance · 7 holder (JSON) · 8… field, value, … : what else belongs into the metadata
 -- Returns: fence        taken now
---          {2, fence}   taken before, by this very request
+--          {2, fence}   taken before, by this very request or for it, and prolonged
 --          {0, PTTL, rank, arrival, field, value, …}  held by another; its metadata, if it has any
 --          {3, ms, rank, arrival}    free, but others are before; worth a look after ms
 --          rank counts from 0, and is -1 for who is not in the queue
 
-local lock, meta, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local lock, meta, counter, queue, waiters, grants = unpack(KEYS)
 local id = ARGV[2]
 
 -- The server's time in µs; from 2001 to 2286 that has sixteen digits, and texts
@@ -29,7 +29,8 @@ fence = now[1] .. fence
 -- all are dear in a script. What it finds to be otherwise is taken back, and left
 -- to the long way.
 local spoilt
-if #fence == 16 and redis.call('EXISTS', meta, queue, waiters) == 0 then
+local companions = redis.call('EXISTS', meta, queue, waiters)
+if #fence == 16 and companions == 0 then
   local reply = redis.pcall('SET', lock, ARGV[1], 'NX', 'PX', ARGV[3])
   if reply then
     if reply.err then return reply end
@@ -71,7 +72,7 @@ end
 local value = redis.pcall('GET', lock)
 local stored = redis.pcall('GET', counter)
 local before, crowd = false, false
-if redis.call('EXISTS', meta, queue, waiters) > 0 then
+if companions > 0 then
   before = redis.pcall('HGET', meta, 'id')
   crowd = redis.call('EXISTS', queue, waiters) > 0
 end
@@ -98,14 +99,15 @@ local FREE, leave, record, turn
 if busy or crowd then
   -- ':' is in no acquisition id: this field says since when the lock is free.
   FREE = ':free'
-  local mode, life, arrival, who
-  mode, life, arrival, turn, who = string.match(ARGV[5], '^(%d) (%d+) (%d+) (%d+) (.*)$')
+  local mode, life, arrival, mark, who
+  mode, life, arrival, turn, mark, who = string.match(ARGV[5], '^(%d) (%d+) (%d+) (%d+) (%S+) (.*)$')
   if not mode then return redis.error_reply('ERR the fifth argument does not describe a waiter') end
   life, arrival, turn = tonumber(life), tonumber(arrival), tonumber(turn)
 
   function leave(one)
     redis.call('ZREM', queue, one)
     redis.call('HDEL', waiters, one)
+    if grants then redis.pcall('HDEL', grants, one) end
   end
 
   -- Records this waiter. What fails here has no say in the answer: who is not
@@ -130,6 +132,13 @@ if busy or crowd then
     local rest = life + 5000
     if redis.call('PTTL', waiters) < rest then redis.pcall('PEXPIRE', waiters, rest) end
     if rank and redis.call('PTTL', queue) < rest then redis.pcall('PEXPIRE', queue, rest) end
+    if rank and grants and mark ~= '-' then
+      -- With this a release can take the lock for it.
+      local text = (ARGV[6] == '' and '-' or ARGV[6]) .. ' ' .. int(ms + life) .. ' ' .. mark .. ' ' .. int(turn) .. ' '
+      for _, word in ipairs({ARGV[1], 'holder', ARGV[7], unpack(ARGV, 8)}) do text = text .. #word .. ':' .. word end
+      local left = redis.pcall('HSET', grants, id, text)
+      if type(left) == 'number' then redis.pcall('PEXPIRE', grants, rest) end
+    end
     return since
   end
 end
@@ -162,7 +171,8 @@ end
 
 if busy then
   local pttl = redis.call('PTTL', lock)
-  if crowd then redis.call('HDEL', waiters, FREE) end
+  -- What is held for a turn may be free again when that is over.
+  if crowd and (pttl < 0 or pttl > turn) then redis.call('HDEL', waiters, FREE) end
   local since = record()
   local reply = {0, pttl, rank or -1, since}
   local holder = string.match(value, '^ls1:([^:]+):')
@@ -191,7 +201,15 @@ if not floor then
 end
 if before then
   local old = redis.call('HMGET', meta, 'instance', 'fence')
-  if value and before == id and old[2] then return {2, old[2]} end
+  if value and before == id and old[2] then
+    -- A release gives it for a turn only.
+    if redis.call('PTTL', lock) < tonumber(ARGV[3]) then
+      redis.call('PEXPIRE', lock, ARGV[3])
+      redis.pcall('PEXPIRE', meta, ARGV[4])
+      if crowd then redis.pcall('HDEL', waiters, FREE) end
+    end
+    return {2, old[2]}
+  end
   local earlier = whole(old[2]) or 0
   floor = math.max(floor, earlier)
   if not value then
@@ -253,5 +271,6 @@ end
 if crowd then
   redis.pcall('ZREM', queue, id)
   redis.pcall('HDEL', waiters, id, FREE)
+  if grants then redis.pcall('HDEL', grants, id) end
 end
 return fence

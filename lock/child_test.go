@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
@@ -112,6 +113,7 @@ func line(t *testing.T, lines <-chan string, within time.Duration) string {
 // look, and its release touches nothing.
 func TestStoppedHolderKnowsAtItsFirstLook(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 1)
 	b := setup(t, lock.Options{PollInterval: 50 * time.Millisecond})
 	cmd, lines := startChild(t, b.srv.URL(), "job", 500*time.Millisecond)
 	first := line(t, lines, 20*time.Second)

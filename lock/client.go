@@ -212,8 +212,12 @@ func (c *Client) remove(h *hold) {
 
 // told handles a message on the instance channel.
 func (c *Client) told(message string) {
+	if g, ok := record.ParseGrantMessage(message); ok {
+		c.turns.tell(g.ID, word{grant: g})
+		return
+	}
 	if id, before, ok := record.ParseTurnMessage(message); ok {
-		c.turns.tell(id, before)
+		c.turns.tell(id, word{before: before})
 		return
 	}
 	id, ok := record.ParseLostMessage(message)

@@ -42,7 +42,10 @@
 //   - A forced release by Locksteward ends the holder's context at once, if the
 //     subscriber connection stands; else at the next renewal.
 //   - Lease.Fair is first come, first served among the waiters that live; a dead
-//     one costs 150 ms, once.
+//     one costs 150 ms, once. A release hands the lock to the head of the queue
+//     itself, for 150 ms: counted from before the head's last attempt, and
+//     prolonged to the TTL by a round trip that begins when Acquire returns. If
+//     that does not come through, the hold ends as any other that is not renewed.
 //   - Who waits, and which session holds what else, can be read from outside.
 //
 // # Not guaranteed

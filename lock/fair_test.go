@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -144,6 +145,7 @@ func enqueue(t *testing.T, rdb redis.Cmdable, key, id string, life time.Duration
 // Fault 7: dead waiters at the head cost a turn each, and only once.
 func TestDeadWaitersCostATurnEach(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 7)
 	for _, dead := range []int{1, 3, 12} {
 		t.Run(fmt.Sprint(dead), func(t *testing.T) {
 			t.Parallel()
@@ -224,6 +226,9 @@ func TestEverybodyYieldsToTheQueue(t *testing.T) {
 func TestLateHeadKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	b := setup(t, lock.Options{})
+	// Each is told that it is its turn, and asks: what a release handed over would
+	// be lost by who cannot confirm it (TestUnconfirmedGrantEndsByItself).
+	b.rdb.Set(t.Context(), grantKey("k"), "another type", time.Minute)
 	h := mustAcquire(t, b.client, "k", fair())
 	proxy := testredis.NewProxy(t, b.srv.Addr())
 	far := b.srv.Options()

@@ -101,7 +101,7 @@ func (h *Handle) Extend(ctx context.Context, ttl time.Duration) error {
 		return fmt.Errorf("extend lock %q: %w", h.Key(), ErrClosed)
 	}
 	defer h.hold.c.wg.Done()
-	return h.hold.renew(ctx, ttl, 0, false)
+	return h.hold.renew(ctx, ttl, 0, renewAlone)
 }
 
 // String names the lock and the hold, never the token.

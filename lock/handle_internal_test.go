@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // fakeDB answers scripts without a server, so that timers run in a bubble.
@@ -134,6 +136,7 @@ func wantLost(t *testing.T, h *Handle, want Reason) {
 // closed then although no renewal gets an answer.
 func TestLeaseEndsByTheLocalClock(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 3)
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		b.db.answer = func(s *script, _ int) (any, error) {
@@ -236,6 +239,7 @@ func TestReleaseDuringRenewal(t *testing.T) {
 // tells although the wall clock was set back.
 func TestErrLooksAtBothClocks(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 5)
 	for name, move := range map[string]func(b *bubble){
 		"suspended": func(b *bubble) { b.shift.Store(int64(time.Hour)) },
 		"set back":  func(b *bubble) { b.shift.Store(-int64(time.Hour)); b.mono.Store(int64(time.Hour)) },
@@ -269,6 +273,7 @@ func TestErrLooksAtBothClocks(t *testing.T) {
 // A small step of the wall clock, either way, costs nothing.
 func TestSmallClockStepIsNoLoss(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 13)
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		h := b.take(t, Lease{TTL: 30 * time.Second})

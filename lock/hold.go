@@ -51,7 +51,7 @@ func newHold(ctx context.Context, c *Client, r *request, v verdict, until instan
 		c:       c,
 		lease:   r.lease,
 		fence:   v.fence,
-		began:   v.sent,
+		began:   v.began,
 		session: r.session,
 		stray:   r.open || r.stray,
 		until:   until,
@@ -60,7 +60,7 @@ func newHold(ctx context.Context, c *Client, r *request, v verdict, until instan
 	}}
 	h := &t.hold
 	if r.lease.MaxHold > 0 {
-		h.maxUntil = v.sent.add(r.lease.MaxHold)
+		h.maxUntil = v.began.add(r.lease.MaxHold)
 	}
 	t.first.hold = h
 	t.handle[0] = &t.first
@@ -130,6 +130,15 @@ func (h *hold) arm(now instant) {
 	h.timer = time.AfterFunc(h.next(now), h.tick)
 }
 
+// confirm makes a lock that was handed over for a turn last for its lease, in the
+// background.
+func (h *hold) confirm() {
+	h.mu.Lock()
+	h.busy = true
+	h.mu.Unlock()
+	h.c.spawn(func(context.Context) { h.keep(renewGrant) })
+}
+
 // schedule sets the next renewal; mu is held.
 func (h *hold) schedule(now instant) {
 	if every := h.lease.renewEvery(h.c.opts); every > 0 {
@@ -172,7 +181,7 @@ func (h *hold) tick() {
 	h.timer.Reset(h.next(now))
 	h.mu.Unlock()
 	if due {
-		h.keep()
+		h.keep(renewTogether)
 	}
 }
 

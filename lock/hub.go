@@ -78,7 +78,7 @@ func (h *hub) await(channel string, w *waiter, mark int) (leave func()) {
 	}
 	t.waiters[w] = struct{}{}
 	if t.live && t.count != mark {
-		w.told(0)
+		w.told(word{})
 	}
 	h.mu.Unlock()
 	if !known {
@@ -143,7 +143,7 @@ func (h *hub) acknowledged(channel string) {
 		t.live = true
 		t.count++
 		for w := range t.waiters {
-			w.told(0)
+			w.told(word{})
 		}
 		if t.instance {
 			h.c.turns.all()
@@ -171,7 +171,7 @@ func (h *hub) message(channel, payload string) {
 func (t *topic) heard(message string) {
 	for w := range t.waiters {
 		if before, ok := record.TurnOf(message, w.id); ok {
-			w.told(before)
+			w.told(word{before: before})
 		}
 	}
 }

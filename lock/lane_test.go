@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
@@ -43,6 +44,7 @@ func TestManyShareARoundTrip(t *testing.T) {
 // Fault 22: acquires take all places and hang, and what is held is renewed.
 func TestRenewalsHaveConnectionsOfTheirOwn(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 22)
 	srv := testredis.Start(t)
 	proxy := testredis.NewProxy(t, srv.Addr())
 	c := openThrough(t, srv, proxy, lock.Options{PoolSize: 1})

@@ -1,15 +1,20 @@
 -- Takes a waiter that gave up out of the queue. If it was its turn, the next ones
 -- are told.
 --
--- KEYS:    1 lock · 2 queue · 3 waiters
+-- KEYS:    1 lock · 2 queue · 3 waiters · of who left a mark: 4 grants
 -- ARGV:    1 acquisition id · 2 wake channel · 3 "<SPUBLISH or PUBLISH> <wake message> …"
--- Returns: 1 it was recorded · 0 it was not
+-- Returns: 1 it was recorded · 0 it was not · 2 it was, and was handed the lock already
 
-local lock, queue, waiters = KEYS[1], KEYS[2], KEYS[3]
+local lock, queue, waiters, grants = unpack(KEYS)
 
 local turn = redis.call('ZRANGE', queue, 0, 0)[1] == ARGV[1]
 redis.call('ZREM', queue, ARGV[1])
 local was = redis.call('HDEL', waiters, ARGV[1])
+if grants then
+  redis.pcall('HDEL', grants, ARGV[1])
+  local value, mine = redis.pcall('GET', lock), 'ls1:' .. ARGV[1] .. ':'
+  if type(value) == 'string' and string.sub(value, 1, #mine) == mine then return 2 end
+end
 if turn and redis.call('EXISTS', lock) == 0 then
   local next = redis.call('ZRANGE', queue, 0, 7)
   if next[1] then

@@ -110,6 +110,10 @@ func (l *link) serve(ctx context.Context) error {
 func (l *link) read(ctx context.Context, ps *redis.PubSub) error {
 	for {
 		m, err := ps.Receive(ctx)
+		if redis.HasErrorPrefix(err, "MISCONF") {
+			l.touch() // a server that cannot save refuses PING too, but it answers
+			continue
+		}
 		if err != nil {
 			return err
 		}

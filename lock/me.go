@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"strconv"
 	"sync"
 
@@ -23,7 +24,7 @@ func newMe(c *Client) *me {
 	m := &me{c: c, holders: map[Lease]*string{}}
 	m.waiters = map[mode]any{}
 	for _, way := range []mode{modeTry, modeWait, modeQueue} {
-		m.waiters[way] = m.waiterText(way, 0, "")
+		m.waiters[way] = m.waiterText(&request{mode: way})
 	}
 	return m
 }
@@ -32,13 +33,19 @@ func newMe(c *Client) *me {
 func (m *me) waiter(way mode) any { return m.waiters[way] }
 
 // waiterText is the fifth argument of acquire.lua.
-func (m *me) waiterText(way mode, since int64, session string) string {
-	b := make([]byte, 0, 128)
-	b = append(b, way...)
-	for _, n := range [...]int64{way.life(m.c.opts).Milliseconds(), since, record.Turn.Milliseconds()} {
+func (m *me) waiterText(r *request) string {
+	session := ""
+	if r.session != nil {
+		session = r.session.id
+	}
+	b := make([]byte, 0, 160)
+	b = append(b, r.mode...)
+	for _, n := range [...]int64{r.mode.life(m.c.opts).Milliseconds(), r.since, record.Turn.Milliseconds()} {
 		b = append(b, ' ')
 		b = strconv.AppendInt(b, n, 10)
 	}
+	b = append(b, ' ')
+	b = append(b, cmp.Or(r.mark, "-")...)
 	b = append(b, ' ')
 	return string(append(b, record.Waiter{Session: session, Instance: m.c.instance}.Who()...))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -110,6 +111,7 @@ func TestCallerGivesUpWhileNobodyAnswers(t *testing.T) {
 // B33: nothing waits for ever for a server that hangs.
 func TestCallsEndWhileTheServerHangs(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 18)
 	b := setup(t, lock.Options{Timeout: 300 * time.Millisecond})
 	held := mustAcquire(t, b.client, "held", lease())
 	again := mustAcquire(t, b.client, "again", lease())
@@ -150,6 +152,7 @@ func TestCallsEndWhileTheServerHangs(t *testing.T) {
 // only at the lease's end.
 func TestEvictedLockIsLost(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 43)
 	b := setup(t, lock.Options{}, testredis.WithConfig("maxmemory-policy volatile-random"))
 	ctx := t.Context()
 	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: 30 * time.Second, RenewFraction: 0.01})

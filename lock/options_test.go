@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/lock"
 )
 
@@ -26,6 +27,7 @@ func nowhere(t *testing.T) *redis.Client {
 // Promise: never without TTL; bad input is named before anything is sent.
 func TestBadLeaseIsRefusedBeforeSending(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 52)
 	c := open(t, nowhere(t), lock.Options{App: "a"})
 	ok := lock.Lease{TTL: time.Second}
 	for name, tc := range map[string]struct {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // fakeNode is one master in memory, so that rounds run in a bubble.
@@ -444,6 +446,7 @@ func TestRedlockJanitorIsOne(t *testing.T) {
 // acquires and for renewals.
 func TestRedlockMinUptime(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 30)
 	synctest.Test(t, func(t *testing.T) {
 		k := newCouncil(t, 3, RedlockOptions{MinUptime: time.Minute})
 		meet := func(i int, run string, up time.Duration) {

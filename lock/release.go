@@ -101,7 +101,7 @@ func (h *hold) sweep() {
 
 // releasing is the memory of one free in one piece.
 type releasing struct {
-	keys [4]string
+	keys [6]string
 	args [3]any
 }
 
@@ -115,8 +115,12 @@ func detach(ctx context.Context) context.Context {
 
 // freeing returns keys and arguments of the script that frees f.
 func (c *Client) freeing(f *token) (keys []string, args []any) {
-	m := &releasing{keys: [...]string{f.keys[0], f.keys[1], f.keys[3], f.keys[4]}}
+	m := &releasing{keys: [...]string{f.keys[0], f.keys[1], f.keys[3], f.keys[4], f.keys[2], ""}}
 	m.args = [...]any{&f.value, &f.wake, &c.waking}
+	if len(f.keys) <= keyGrants {
+		return m.keys[:4], m.args[:]
+	}
+	m.keys[5] = f.keys[keyGrants]
 	return m.keys[:], m.args[:]
 }
 

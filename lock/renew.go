@@ -14,15 +14,24 @@ import (
 // not renewed together. Never more: observers take the interval at its word.
 func early(every time.Duration) time.Duration { return every - rand.N(every/10+1) }
 
+// way is how a renewal is sent.
+type way int
+
+const (
+	renewAlone    way = iota
+	renewTogether     // it may wait for others
+	renewGrant        // it confirms what was given for a turn, and is not counted
+)
+
 // keep renews the lease, trying again inside it, and sets the next renewal.
-func (h *hold) keep() {
+func (h *hold) keep(how way) {
 	if !h.c.enter() {
 		return
 	}
 	defer h.c.wg.Done()
 	for n := 0; ; n++ {
 		ttl := h.ttl()
-		err := h.renew(h.c.ctx, ttl, n, ttl >= batchTTL)
+		err := h.renew(h.c.ctx, ttl, n, how)
 		h.mu.Lock()
 		over := h.ended != nil
 		if err == nil && !over {
@@ -36,7 +45,11 @@ func (h *hold) keep() {
 			return
 		}
 		// The timer ends the hold in time, whatever happens here.
-		if !h.pause(backoff(n, ttl/50, min(ttl/10, time.Second))) {
+		low, high := ttl/50, min(ttl/10, time.Second)
+		if how == renewGrant {
+			low, high = record.Turn/50, record.Turn/10
+		}
+		if !h.pause(backoff(n, low, high)) {
 			return
 		}
 	}
@@ -55,9 +68,8 @@ func (h *hold) patience(n int, ttl, left time.Duration) time.Duration {
 }
 
 // renew asks the server once, for the n-th time in a row, to let the lease last
-// ttl from now; together says that it may wait for others. A lock that is not
-// ours any more ends the hold at once.
-func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, together bool) error {
+// ttl from now. A lock that is not ours any more ends the hold at once.
+func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) error {
 	h.mu.Lock()
 	if h.renewing == nil {
 		h.renewing = make(chan struct{}, 1)
@@ -81,7 +93,12 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, together boo
 	if count != h.count {
 		holds = strconv.Itoa(max(1, count))
 	}
-	patience := h.patience(n, h.lease.TTL, h.c.clock.now().until(h.until))
+	left := h.c.clock.now().until(h.until)
+	patience := h.patience(n, h.lease.TTL, left)
+	if how == renewGrant {
+		patience, count, holds = min(h.c.opts.Timeout, max(left/4, time.Millisecond)), h.count, "0"
+		failures, progress = 0, told
+	}
 	h.longest = max(h.longest, ttl)
 	h.mu.Unlock()
 
@@ -91,12 +108,17 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, together boo
 		age = strconv.FormatInt((sent.mono - progress.mono).Milliseconds(), 10)
 	}
 	ask := h.c.db.eval
-	if h.c.batch != nil && n == 0 && together {
+	if h.c.batch != nil && n == 0 && how == renewTogether && ttl >= batchTTL {
 		ask = h.c.batch.eval
 	}
-	reply, err := ask(&deadlineContext{ctx, time.Now().Add(patience)}, renewScript, h.keys[:2], []any{
-		&h.value, &h.id, ttl.Milliseconds(), record.Grace.Milliseconds(), strconv.Itoa(failures), age, holds,
-	})
+	args := []any{
+		&h.value, &h.id, ttl.Milliseconds(), record.Grace.Milliseconds(), strconv.Itoa(failures), age, holds, "1",
+	}
+	keys := []string{h.keys[0], h.keys[1], h.keys[4]}
+	if how != renewGrant {
+		keys, args = keys[:2], args[:7]
+	}
+	reply, err := ask(&deadlineContext{ctx, time.Now().Add(patience)}, renewScript, keys, args)
 	took := h.c.clock.now().mono - sent.mono
 	if err != nil {
 		_, failure := judge("renew", h.key, err)
@@ -117,7 +139,9 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, together boo
 		h.lastErr = nil
 		h.told, h.count = progress, count
 		h.mu.Unlock()
-		h.emit(EventRenewed, took, nil)
+		if how != renewGrant {
+			h.emit(EventRenewed, took, nil)
+		}
 		if err := h.outcome(); err != nil {
 			return fmt.Errorf("renew lock %q: %w", h.key, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -116,6 +117,7 @@ func TestExtend(t *testing.T) {
 // something else is a loss at the next renewal, and is left alone.
 func TestLossBySomebodyElse(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 48, 49)
 	for name, tc := range map[string]struct {
 		harm func(*redis.Client) error
 		want lock.Reason
@@ -154,6 +156,7 @@ func TestLossBySomebodyElse(t *testing.T) {
 // at the server, with the renewal's error told.
 func TestServerPausedEndsContextInTime(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 19)
 	b := setup(t, lock.Options{})
 	ttl := time.Second
 	before := time.Now()
@@ -207,6 +210,7 @@ func TestRenewalResumesAfterReconnect(t *testing.T) {
 // Fault 22: the caller's pool is one connection, and blocked.
 func TestExhaustedCallerPoolLosesNoLock(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 22)
 	b := setup(t, lock.Options{})
 	opt := b.srv.Options()
 	opt.PoolSize, opt.MaxActiveConns, opt.PoolTimeout = 1, 1, 100*time.Millisecond
@@ -252,6 +256,7 @@ func TestMaxHold(t *testing.T) {
 // A forced release is told on the process's channel and ends the hold at once.
 func TestForcedReleaseEndsContextAtOnce(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 76)
 	b := setup(t, lock.Options{})
 	h := mustAcquire(t, b.client, "k", lease())
 	other := mustAcquire(t, b.client, "k2", lease())
@@ -307,6 +312,7 @@ func TestParentContextAndValues(t *testing.T) {
 // not take the connections that renewals need.
 func TestCrowdOfAcquiresLosesNoLock(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 22)
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -17,6 +18,7 @@ import (
 // same request: it finds itself, and the fence has grown once.
 func TestLostReplyOfAcquire(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 14, 16)
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr(), DisableIdentity: true})
@@ -45,6 +47,7 @@ func TestLostReplyOfAcquire(t *testing.T) {
 // may have taken is given back as soon as the server answers.
 func TestAcquireWithoutReplyIsGivenBack(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 14)
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})

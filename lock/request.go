@@ -15,7 +15,7 @@ type token struct {
 	id    string
 	value string   // never shown
 	wake  string   // channel
-	keys  []string // lock, metadata, fence, queue, waiters
+	keys  []string // lock, metadata, fence, queue, waiters, and grants of who leaves marks
 }
 
 // request is one call of Acquire or TryAcquire: the same id in every attempt,
@@ -40,6 +40,7 @@ type request struct {
 	mode  mode
 	// recorded says that the server knows of a waiter of this id.
 	recorded bool
+	grantee
 }
 
 // mode is how an attempt goes about a lock that another has, as in acquire.lua.
@@ -65,16 +66,17 @@ func (m mode) life(o Options) time.Duration {
 	return queueLife
 }
 
-// Places in a request's arguments.
+// Places in a request's arguments and keys.
 const (
 	argWaiter = 4 // changes between attempts
+	keyGrants = 5 // only of who leaves marks
 )
 
 // payload is the memory of a request in one piece.
 type payload struct {
 	request
 	names record.Names
-	keys  [5]string
+	keys  [6]string
 	args  [7 + 2*12]any
 	num   [2]int64
 }
@@ -86,8 +88,8 @@ func (c *Client) request(key string, lease Lease, s *session, m mode) *request {
 	r.key, r.lease, r.session, r.mode = key, lease, s, m
 	r.id, r.value = newToken()
 	r.wake = p.names.Wake
-	p.keys = [...]string{key, p.names.Meta, p.names.Fence, p.names.Wait, p.names.Waiter}
-	r.keys = p.keys[:]
+	p.keys = [...]string{key, p.names.Meta, p.names.Fence, p.names.Wait, p.names.Waiter, ""}
+	r.keys = p.keys[:5]
 	r.began = c.clock.now()
 	ttl := lease.TTL.Milliseconds()
 	p.num = [...]int64{ttl, ttl + record.Grace.Milliseconds()}
@@ -97,12 +99,20 @@ func (c *Client) request(key string, lease Lease, s *session, m mode) *request {
 	if lease.Trace != "" {
 		args = append(args, record.FieldTrace, &r.lease.Trace)
 	}
+	if c.grantable(lease, m) {
+		p.keys[5] = record.Companion(c.opts.KeyPrefix, record.KindGrant, key)
+		r.keys = p.keys[:]
+		r.proof = rand.Text()
+		r.nextMark(r.began)
+	}
 	if s != nil {
 		args = append(args, record.FieldSession, &s.id)
 		if holding := s.holding(c, key); len(holding) > 0 {
 			args = append(args, record.FieldHolding, record.EncodeKeys(holding))
 		}
-		args[argWaiter] = c.me.waiterText(m, 0, s.id)
+	}
+	if s != nil || r.mark != "" {
+		args[argWaiter] = c.me.waiterText(r)
 	}
 	r.args = args
 	return r
@@ -122,12 +132,11 @@ func (c *Client) attempted(r *request) []any {
 	if r.since == 0 {
 		return r.args
 	}
-	args := append(make([]any, 0, len(r.args)), r.args...)
-	session := ""
-	if r.session != nil {
-		session = r.session.id
+	if r.mark != "" {
+		r.nextMark(c.clock.now())
 	}
-	args[argWaiter] = c.me.waiterText(r.mode, r.since, session)
+	args := append(make([]any, 0, len(r.args)), r.args...)
+	args[argWaiter] = c.me.waiterText(r)
 	return args
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -30,6 +31,7 @@ func wantCode(t *testing.T, err error, want lock.Code) *lock.ServerError {
 // error at once, and nothing is written.
 func TestWrongTypeLeavesNothing(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 51)
 	b := setup(t, lock.Options{})
 	ctx := t.Context()
 	fence := record.FenceKey(record.DefaultPrefix, "k")
@@ -116,6 +118,7 @@ func TestFenceIsMonotone(t *testing.T) {
 // B14, fault 41.
 func TestScriptFlush(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 41)
 	b := setup(t, lock.Options{})
 	for range 3 {
 		b.rdb.ScriptFlush(t.Context())
@@ -132,6 +135,7 @@ func TestScriptFlush(t *testing.T) {
 // B28, fault 42: an acquire under OOM leaves nothing, a release works.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 42)
 	b := setup(t, lock.Options{})
 	ctx := t.Context()
 	h := mustAcquire(t, b.client, "held", lease())
@@ -229,6 +233,7 @@ func TestDeniedRenewalEndsHoldInTime(t *testing.T) {
 // storm.
 func TestReadOnlyReplica(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 33)
 	master := testredis.Start(t)
 	replica := testredis.StartReplica(t, master)
 	c := open(t, replica.Client(t), lock.Options{Timeout: 300 * time.Millisecond})
@@ -243,6 +248,7 @@ func TestReadOnlyReplica(t *testing.T) {
 // Fault 27 and a server that is down: bounded, and it works again afterwards.
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 27)
 	b := setup(t, lock.Options{Timeout: 300 * time.Millisecond})
 	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: time.Minute, RenewFraction: 0.01})
 	b.srv.Kill()
@@ -285,6 +291,7 @@ func TestStrayAcquireIsCleanedUp(t *testing.T) {
 // Fault 53: any bytes may be a name; nothing but that name is touched.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 53)
 	b := setup(t, lock.Options{})
 	for _, key := range []string{
 		"a", "{a}", "a}b", "{}x", "a{}b{c}", "{", "}", "{{a}", "a{b", " ", "\n", "\x00", "\xff\xfe", `"'\`, "*", "日本",

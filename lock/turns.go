@@ -1,24 +1,44 @@
 package lock
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// word is what a waiter is told: how many are before it, or that it was given
+// the lock.
+type word struct {
+	before int
+	grant  record.Grant // its mark is empty if it was not
+}
 
 // waiter is one call that waits.
 type waiter struct {
 	id   string
-	wake chan int
+	wake chan word
 }
 
-func newWaiter(id string) *waiter { return &waiter{id: id, wake: make(chan int, 1)} }
+func newWaiter(id string) *waiter { return &waiter{id: id, wake: make(chan word, 1)} }
 
-// told hands w how many are before it. What it has not read yet gives way to
-// what comes sooner. Calls exclude each other.
-func (w *waiter) told(before int) {
+// told hands w a word. What it has not read yet gives way to what comes sooner.
+// Calls exclude each other.
+func (w *waiter) told(now word) {
 	select {
 	case old := <-w.wake:
-		before = min(before, old)
+		now = sooner(old, now)
 	default:
 	}
-	w.wake <- before
+	w.wake <- now
+}
+
+// sooner is what remains of two words.
+func sooner(old, now word) word {
+	now.before = min(now.before, old.before)
+	if now.grant.Mark == "" {
+		now.grant = old.grant
+	}
+	return now
 }
 
 // turns hands what the process is told on its own channel to the waiter it is
@@ -26,7 +46,7 @@ func (w *waiter) told(before int) {
 type turns struct {
 	mu      sync.Mutex
 	waiters map[string]*waiter
-	early   map[string]int
+	early   map[string]word
 }
 
 // maxEarly is how many turns are kept for waiters that do not listen yet; those
@@ -41,9 +61,9 @@ func (t *turns) listen(w *waiter) (leave func()) {
 		t.waiters = map[string]*waiter{}
 	}
 	t.waiters[w.id] = w
-	if before, ok := t.early[w.id]; ok {
+	if early, ok := t.early[w.id]; ok {
 		delete(t.early, w.id)
-		w.told(before)
+		w.told(early)
 	}
 	return func() {
 		t.mu.Lock()
@@ -53,17 +73,20 @@ func (t *turns) listen(w *waiter) (leave func()) {
 	}
 }
 
-func (t *turns) tell(id string, before int) {
+func (t *turns) tell(id string, now word) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w := t.waiters[id]; w != nil {
-		w.told(before)
+		w.told(now)
 		return
 	}
 	if t.early == nil || len(t.early) >= maxEarly {
-		t.early = map[string]int{}
+		t.early = map[string]word{}
 	}
-	t.early[id] = before
+	if old, ok := t.early[id]; ok {
+		now = sooner(old, now)
+	}
+	t.early[id] = now
 }
 
 // all wakes everybody: something may not have been heard.
@@ -71,6 +94,6 @@ func (t *turns) all() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, w := range t.waiters {
-		w.told(0)
+		w.told(word{})
 	}
 }

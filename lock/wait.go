@@ -40,9 +40,12 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 			return v, c.heldError(r, v, ErrClosed)
 		case <-limit:
 			return v, nil
-		case before := <-w.wake:
-			if before > 0 {
-				t.Reset(time.Duration(before)*record.Turn + time.Millisecond)
+		case told := <-w.wake:
+			if taken, ok := c.granted(r, told.grant); ok {
+				return taken, nil
+			}
+			if told.before > 0 && !(told.before == 1 && c.stale(r)) {
+				t.Reset(time.Duration(told.before)*record.Turn + time.Millisecond)
 				continue
 			}
 		case <-t.C:
@@ -109,12 +112,25 @@ func (c *Client) look(r *request, v verdict) time.Duration {
 // leave takes a waiter that gave up out of the records, in the background. What
 // fails is left to the record's life.
 func (c *Client) leave(r *request) {
-	keys := []string{r.key, r.keys[3], r.keys[4]}
-	args := []any{r.id, r.wake, c.waking}
 	c.spawn(func(ctx context.Context) {
-		if _, err := c.roundTrip(ctx, c.opts.Timeout, leaveScript, keys, args); err != nil && ctx.Err() == nil {
-			_, failure := judge("leave", r.key, err)
-			c.emit(Event{Kind: EventPushFailed, Key: r.key, Class: r.lease.Class, ID: r.id, Err: fmt.Errorf("leave the waiters: %w", failure)})
+		handed, err := c.unlist(ctx, r, c.opts.Timeout)
+		if err != nil && ctx.Err() == nil {
+			c.emit(Event{Kind: EventPushFailed, Key: r.key, Class: r.lease.Class, ID: r.id, Err: fmt.Errorf("leave the waiters: %w", err)})
+		}
+		if handed {
+			c.clean(&r.token, r.lease, 0, false)
 		}
 	})
+}
+
+// unlist makes one round trip of leave; handed says that a release has given the
+// lock to r before.
+func (c *Client) unlist(ctx context.Context, r *request, timeout time.Duration) (handed bool, err error) {
+	keys := append([]string{r.key, r.keys[3], r.keys[4]}, r.keys[keyGrants:]...)
+	reply, err := c.roundTrip(ctx, timeout, leaveScript, keys, []any{r.id, r.wake, c.waking})
+	if err != nil {
+		_, failure := judge("leave", r.key, err)
+		return false, failure
+	}
+	return reply == int64(2), nil
 }

@@ -85,7 +85,7 @@ func (s *Service) recall(ctx context.Context) error {
 	at, watchFor := s.now(), s.settings.Load().cfg.WatchFor
 	for i := range list {
 		r := list[len(list)-1-i] // oldest first: an undo comes after what it undoes
-		if at.Sub(r.FinishedAt) < class.MaxStand+24*time.Hour {
+		if s.mine(r.Evidence.Target) && at.Sub(r.FinishedAt) < class.MaxStand+24*time.Hour {
 			s.after.remember(r, watchFor)
 		}
 	}
@@ -93,6 +93,16 @@ func (s *Service) recall(ctx context.Context) error {
 	defer s.after.mu.Unlock()
 	s.after.loaded = true
 	return nil
+}
+
+// Gained has what is left to be done on a target done here from now on: another replica
+// worked on it before.
+func (s *Service) Gained(target string) {
+	s.after.mu.Lock()
+	s.after.loaded = false
+	s.after.mu.Unlock()
+	s.auto.forget(target)
+	s.log.Debug("what releases left to be done is read again", zap.String("target", target))
 }
 
 // nextStand is when the next stand ends; zero if none does.
@@ -148,6 +158,10 @@ func (s *Service) endStand(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	if !s.mine(of.Evidence.Target) {
+		s.after.doneStand(id) // the next replica ends it
+		return nil
+	}
 	if _, err := s.executor(of.Evidence.Target); err != nil {
 		return err
 	}
@@ -200,7 +214,7 @@ func (s *Service) WatchReleased(ctx context.Context) error {
 	}
 	var errs []error
 	for _, w := range s.after.watching() {
-		if !s.now().Before(w.until) {
+		if !s.now().Before(w.until) || !s.mine(w.request.Evidence.Target) {
 			s.after.unwatch(w.request.ID)
 			continue
 		}

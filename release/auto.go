@@ -37,8 +37,8 @@ func (d Dead) alone(deadWhen []string) []string {
 }
 
 // sweeps is what the complete sweeps of each target said of locks that look
-// dead. It begins anew with the process: what needs no person needs to be seen
-// by this one.
+// dead. It begins anew with the process, and when a target comes back from another
+// replica: what needs no person needs to be seen by this one, without a gap.
 type sweeps struct {
 	mu      sync.Mutex
 	targets map[string]*deadOf
@@ -107,6 +107,16 @@ func (s *sweeps) swept(target string, dead []Dead, now *settings, at time.Time) 
 	t.untold = t.untold || !at.Before(t.openUntil)
 	t.openUntil, t.many = at.Add(now.cfg.BreakerFor), max(len(dead), t.many)
 	return t.untold
+}
+
+// forget begins anew on a target that another replica worked on: what that one saw
+// nobody here knows. A breaker that is open stays so.
+func (s *sweeps) forget(target string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.targets[target]; t != nil {
+		t.locks = nil
+	}
 }
 
 // said notes that people were told that the breaker of a target opened.

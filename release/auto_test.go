@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/release"
 )
@@ -89,6 +90,30 @@ func TestAutoByRule(t *testing.T) {
 	if err != nil || list[0].State != locksteward.RequestReleased && list[0].State != locksteward.RequestChanged {
 		t.Fatalf("%+v, %v", list, err)
 	}
+}
+
+// TestAutoAfterATakeOver: a replica that gives a target away and takes it back does not
+// know what was seen of its locks meanwhile, and counts anew.
+func TestAutoAfterATakeOver(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	key := "lock:rule:1"
+	e.do(t, "set", key, uuid, "px", 100*minute)
+	step := func(want int) {
+		t.Helper()
+		e.sweep(t, "hold/too-long", "", key)
+		if got := e.exec.count(); got != want {
+			t.Fatalf("executed %d times, want %d", got, want)
+		}
+	}
+	step(0)
+	step(0)
+	e.service.Gained(target)
+	e.clock.add(20 * time.Minute)
+	step(0) // the third, and long after the first: of a row that nobody saw
+	step(0)
+	e.clock.add(11 * time.Minute)
+	step(1)
 }
 
 // TestAutoNeverWithout: what is doubtful is left to people.
@@ -208,6 +233,7 @@ func TestAutoCountsEachWayByItself(t *testing.T) {
 // TestCircuitBreaker: many dead locks at once are no many deaths.
 func TestCircuitBreaker(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 75)
 	e := newEnv(t)
 	e.newService(t, release.Config{BreakerLocks: 5})
 	var keys []string
@@ -245,6 +271,7 @@ func TestCircuitBreaker(t *testing.T) {
 
 func TestAutoPerHour(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 75)
 	e := newEnv(t)
 	e.newService(t, release.Config{AutoPerHour: 2})
 	for i := range 4 {

@@ -16,6 +16,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/store"
@@ -116,6 +117,7 @@ func (e *env) killDuring(t *testing.T, verb, stage string, r locksteward.Request
 // act itself: after the restart each intent has its true outcome.
 func TestKilledBetweenIntentAndOutcome(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 77)
 	for name, c := range map[string]struct {
 		stage     string
 		value     string
@@ -308,6 +310,7 @@ func TestRunSettlesWhatWasLeftOpen(t *testing.T) {
 // (fault 74): whatever was lost, the recorded outcome is what happened.
 func TestReplyLostAnywhere(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 74)
 	var proxy *testredis.Proxy
 	srv := testredis.Start(t, testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" ~* &* +@all"))
 	proxy = testredis.NewProxy(t, srv.Addr())
@@ -371,6 +374,7 @@ func TestServerAwayIsACertainFailure(t *testing.T) {
 // while. The act asks on until it can be told what it did.
 func TestServerUnreachableAfterTheAct(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 74)
 	srv := testredis.Start(t, testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" ~* &* +@all"))
 	proxy := testredis.NewProxy(t, srv.Addr())
 	e := newEnvOn(t, srv.URL(), srv.Client(t), options{url: "redis://" + proxy.Addr(), username: "releaser"})
@@ -401,6 +405,7 @@ func TestServerUnreachableAfterTheAct(t *testing.T) {
 
 func TestAnotherDatabaseThanAtTheRequest(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 59)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	r := e.request(t, ana, "lock:order:1")

@@ -47,7 +47,7 @@ func (s *Service) ExpireDue(ctx context.Context) (int, error) {
 	n := 0
 	for _, r := range open {
 		at := s.now().UTC().Truncate(time.Microsecond)
-		if !due(r, at) {
+		if !due(r, at) || !s.mine(r.Evidence.Target) {
 			continue
 		}
 		changed := false

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
@@ -12,6 +13,7 @@ import (
 // the master that could tell is dead. What was replicated is read on the new one.
 func TestFailoverDuringARelease(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 73)
 	s := testredis.StartSentinel(t, testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" ~* &* +@all"))
 	e := newEnvOn(t, s.URL(), s.Client(t), options{username: "releaser"})
 	const done, undone, later = "lock:order:done", "lock:order:undone", "lock:order:later"

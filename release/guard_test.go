@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/release"
 )
@@ -19,6 +20,7 @@ var (
 
 func TestCapsBindPeople(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 75)
 	e := newEnv(t)
 	var last locksteward.Request
 	for i := range 3 {
@@ -140,6 +142,7 @@ func TestBreakGlass(t *testing.T) {
 
 func TestResurrectionIsReported(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 29)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	r := e.approve(t, ben, e.request(t, ana, "lock:order:1"))

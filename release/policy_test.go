@@ -10,6 +10,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/store"
 )
@@ -121,6 +122,7 @@ func TestRequestIsRefused(t *testing.T) {
 
 func TestDecisionIsRefused(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 72)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	r := e.request(t, eve, "lock:order:1")
@@ -236,6 +238,7 @@ func TestOpenRequestIsNamedOrSuperseded(t *testing.T) {
 
 func TestExpiry(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 72)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid)
 	e.do(t, "set", "lock:order:2", uuid)
@@ -303,6 +306,7 @@ func TestPolicyThatChangedSinceTheRequest(t *testing.T) {
 
 func TestConcurrentApprovalsExecuteOnce(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 71)
 	e := newEnv(t)
 	for range 10 {
 		e.do(t, "set", "lock:order:1", uuid, "px", minute)

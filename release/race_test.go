@@ -15,6 +15,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/release"
 )
@@ -103,6 +104,7 @@ func (a *adversary) hold(ctx context.Context, digest locksteward.DigestKey) erro
 // that the request froze, and each "released" ended exactly one hold.
 func TestNeverTheWrongHold(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 67, 68)
 	srv := testredis.Start(t, testredis.WithACL(releaserLine()))
 	const rounds = 700
 	for name, next := range map[string]func() string{
@@ -177,6 +179,7 @@ func TestNeverTheWrongHold(t *testing.T) {
 // test above can fail.
 func TestTheControlFails(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 68)
 	srv := testredis.Start(t)
 	digest := locksteward.NewDigestKey()
 	exec, err := release.NewRedisExecutor(release.ExecutorConfig{Connect: connect.Config{URL: srv.URL()}, Digest: digest})

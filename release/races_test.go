@@ -22,6 +22,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
@@ -217,6 +218,7 @@ type raceTally struct {
 // exactly what was deleted.
 func TestRacesOfEveryDialect(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 67, 70)
 	list, never := specimens(t)
 	srv := testredis.Start(t)
 	tally := &raceTally{ran: map[locksteward.Identity]int{}, outcomes: map[dialect.Outcome]int{}}

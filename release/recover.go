@@ -51,8 +51,9 @@ func (s *Service) Run(ctx context.Context) error {
 
 // settle is one round of Run.
 func (s *Service) settle(ctx context.Context) error {
-	_, err := s.ExpireDue(ctx)
-	return errors.Join(err, s.Recover(ctx), s.EndStands(ctx), s.WatchReleased(ctx), s.Remind(ctx))
+	err := s.stops.read(ctx)
+	_, expired := s.ExpireDue(ctx)
+	return errors.Join(err, expired, s.Recover(ctx), s.EndStands(ctx), s.WatchReleased(ctx), s.Remind(ctx))
 }
 
 // untilNext is when the next round is due: at once where something that stands
@@ -83,6 +84,9 @@ func (s *Service) Recover(ctx context.Context) error {
 	for _, r := range open {
 		if ctx.Err() != nil {
 			break
+		}
+		if !s.mine(r.Evidence.Target) {
+			continue
 		}
 		errs = append(errs, s.recoverOne(ctx, r.ID))
 	}

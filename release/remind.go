@@ -17,7 +17,7 @@ func (s *Service) Remind(ctx context.Context) error {
 	at, before := s.now(), s.settings.Load().cfg.RemindBefore
 	open := map[string]bool{}
 	for _, r := range list {
-		if at.Before(r.ExpiresAt.Add(-before)) || !at.Before(r.ExpiresAt) {
+		if at.Before(r.ExpiresAt.Add(-before)) || !at.Before(r.ExpiresAt) || !s.mine(r.Evidence.Target) {
 			continue
 		}
 		open[r.ID] = true

@@ -85,8 +85,12 @@ type Deps struct {
 	// Receivers says how many receivers of alerts are configured; nil is none.
 	// Without one nobody would hear of what is never silent, so that is refused.
 	Receivers func() int
-	// Stops keeps what an admin stopped over a restart; nil keeps it in memory.
+	// Stops keeps what an admin stopped over a restart, and tells other replicas of it;
+	// nil keeps it in memory.
 	Stops StopStore
+	// Mine says whether a target is this replica's to work on; nil: all are. What is
+	// due by itself on others is theirs to do.
+	Mine func(target string) bool
 	// Now is the agent's clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -98,6 +102,7 @@ type Service struct {
 	locks    LockReader
 	onFinal  func(locksteward.Request)
 	onEvent  func(Event)
+	mine     func(target string) bool
 	heard    func() int
 	now      func() time.Time
 	settings atomic.Pointer[settings]
@@ -128,7 +133,7 @@ func New(log *zap.Logger, cfg Config, deps Deps) (*Service, error) {
 	}
 	s := &Service{
 		log: log.Named("release"), store: deps.Store, locks: deps.Locks,
-		onFinal: deps.OnFinal, onEvent: deps.OnEvent, heard: deps.Receivers, now: deps.Now, busy: map[string]int{},
+		onFinal: deps.OnFinal, onEvent: deps.OnEvent, mine: deps.Mine, heard: deps.Receivers, now: deps.Now, busy: map[string]int{},
 		stops: stops{store: deps.Stops},
 	}
 	if s.heard == nil {
@@ -136,6 +141,9 @@ func New(log *zap.Logger, cfg Config, deps Deps) (*Service, error) {
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.mine == nil {
+		s.mine = func(string) bool { return true }
 	}
 	s.settings.Store(&settings{cfg: cfg.withDefaults(), classes: deps.Classes, executors: deps.Executors})
 	return s, nil

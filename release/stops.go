@@ -51,7 +51,21 @@ type stops struct {
 func (s *stops) load(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.loaded || s.store == nil {
+	if s.loaded {
+		return nil
+	}
+	return s.readLocked(ctx)
+}
+
+// read takes in what is stopped now: another replica may have been told.
+func (s *stops) read(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.readLocked(ctx)
+}
+
+func (s *stops) readLocked(ctx context.Context) error {
+	if s.store == nil {
 		return nil
 	}
 	raw, err := s.store.LoadSetting(ctx, settingStops)
@@ -147,7 +161,7 @@ func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome
 	if err != nil {
 		return err
 	}
-	if err := s.stops.load(ctx); err != nil {
+	if err := s.stops.read(ctx); err != nil {
 		return err
 	}
 	at := s.now().UTC()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/release"
 )
 
@@ -20,6 +21,7 @@ import (
 // to be released was ended by force, once, and in the state that was approved.
 func TestTwoAgentsOneRequest(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 71, 82)
 	e := newEnv(t)
 	first := e.service
 	e.newService(t, release.Config{MaxPerHour: 1 << 20})

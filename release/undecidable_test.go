@@ -25,6 +25,7 @@ func TestUndecidable(t *testing.T) {
 		{"two for two", []class.Class{one, two}, []release.Actor{ana, ben, cat}, 0},
 		{"alone", []class.Class{one, self}, []release.Actor{eve}, 1},
 		{"alone, and one who asks", []class.Class{one}, []release.Actor{eve, ana}, 0},
+		{"nobody who asks", []class.Class{one}, []release.Actor{ben}, 0}, // the users' own check says it
 		{"no team", []class.Class{team}, []release.Actor{ana, ben}, 1},
 	} {
 		if got := release.Undecidable(c.classes, c.people); len(got) != c.want {

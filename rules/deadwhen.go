@@ -81,6 +81,10 @@ func (e *Engine) DeadWhen(l locksteward.Lock) []string {
 	if len(programs) == 0 || l.Kind == locksteward.KindCandidate || hidesTurnover(&l) {
 		return nil
 	}
+	return e.deadWhen(p, programs, l)
+}
+
+func (e *Engine) deadWhen(p *policy, programs []*expr.Program, l locksteward.Lock) []string {
 	if _, _, paused := e.Paused(l.Target, l.At); paused {
 		return nil
 	}
@@ -107,17 +111,17 @@ func (e *Engine) Firing(l locksteward.Lock) []string {
 	observed := withoutWritten(l)
 	in := e.situated(l.Target, Input{Now: l.At, Class: e.policy.classOf(l.Class), Lock: &observed})
 	var out []string
-	for _, tr := range e.table[subject{target: l.Target, db: l.DB, key: l.Key}] {
-		if tr.finding.Status != locksteward.StatusFiring {
+	for tr := range e.table.of(subject{target: l.Target, db: l.DB, key: l.Key}) {
+		if tr.kind.status != locksteward.StatusFiring {
 			continue
 		}
-		if written && tr.scope == ScopeLock {
-			i := slices.IndexFunc(e.policy.locks, func(r Rule) bool { return r.Doc().Name == tr.finding.Rule })
+		if written && tr.kind.scope == ScopeLock {
+			i := slices.IndexFunc(e.policy.locks, func(r Rule) bool { return r.Doc().Name == tr.kind.rule })
 			if i >= 0 && e.policy.locks[i].Evaluate(in).Finding == nil {
 				continue
 			}
 		}
-		out = append(out, tr.finding.Rule)
+		out = append(out, tr.kind.rule)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

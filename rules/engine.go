@@ -20,8 +20,11 @@ type Engine struct {
 	mu     sync.Mutex
 	policy *policy
 	table  table
-	passes uint64 // evaluations so far
-	seq    uint64
+	kinds  kinds
+	// changes are what [Engine.Changes] gives next, by target.
+	changes map[string][]*tracked
+	passes  uint64 // evaluations so far
+	seq     uint64
 
 	// What single reads do not tell.
 	waits      waits
@@ -48,7 +51,7 @@ func WithEventIDs(next func() string) Option { return func(e *Engine) { e.newEve
 // alone. The error joins all problems of cfg, each beginning with its path
 // ("rules[1].rule: …").
 func New(cfg Config, classes *class.Set, opts ...Option) (*Engine, error) {
-	e := &Engine{newEventID: rand.Text, table: table{}, waits: newWaits(), orders: orders{}, activities: activities{}, situations: map[string]*Situation{}}
+	e := &Engine{newEventID: rand.Text, table: table{}, kinds: kinds{}, changes: map[string][]*tracked{}, waits: newWaits(), orders: orders{}, activities: activities{}, situations: map[string]*Situation{}}
 	for _, o := range opts {
 		o(e)
 	}
@@ -77,24 +80,16 @@ func (e *Engine) Reload(cfg Config, classes *class.Set) error {
 // Evaluate judges one sweep and returns what changed, in the order of (target,
 // db, key, class, rule, subject).
 func (e *Engine) Evaluate(s locksteward.Sweep) []locksteward.Transition {
+	return e.EvaluateSweep(s).List()
+}
+
+// EvaluateSweep is [Engine.Evaluate], whose transitions are made when they are looked
+// at.
+func (e *Engine) EvaluateSweep(s locksteward.Sweep) Transitions {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.learn(s)
 	p := e.begin(s.Target, s.At)
-	p.endings(s.Endings)
-	p.hosts(s)
-	p.waits(s)
-	p.locks(s)
-	p.losses(s.Losses)
-	p.servers(s)
-	if len(s.Masters) > 0 {
-		p.orders(s)
-		p.activities(s)
-	}
-	if s.Complete() {
-		p.groups(s)
-		p.resolveUnseen()
-	}
+	p.sweep(s, func() bool { return true })
 	return p.finish()
 }
 
@@ -109,8 +104,8 @@ func (e *Engine) EvaluateDirect(s locksteward.Sweep) []locksteward.Transition {
 	p := e.begin(s.Target, s.At)
 	p.endings(s.Endings)
 	p.waits(s)
-	p.locks(s)
-	return p.finish()
+	p.locks(s, func() bool { return true })
+	return p.finish().List()
 }
 
 // EvaluateLocks is [Engine.EvaluateDirect] of reads that tell nothing of waiters.
@@ -129,7 +124,19 @@ func (e *Engine) RemoveTarget(target string, at time.Time) []locksteward.Transit
 	delete(e.orders, target)
 	delete(e.activities, target)
 	e.unlearn(target)
-	return p.finish()
+	told := p.finish().List()
+	delete(e.changes, target)
+	return told
+}
+
+// Ended is the end of a finding that this engine does not know: another agent told of
+// it.
+func (e *Engine) Ended(f locksteward.Finding, at time.Time) locksteward.Transition {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.seq++
+	f.Status, f.ResolvedAt = locksteward.StatusResolved, at
+	return locksteward.Transition{EventID: e.newEventID(), Seq: e.seq, At: at, Finding: f}
 }
 
 // Due returns the locks of a target that are worth a second look before the next
@@ -139,11 +146,9 @@ func (e *Engine) Due(target string) []LockKey {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var out []LockKey
-	for s, list := range e.table {
-		for _, tr := range list {
-			if s.target == target && tr.finding.Rule == TTLNone && tr.finding.Status == locksteward.StatusPending {
-				out = append(out, LockKey{DB: s.db, Key: s.key})
-			}
+	for tr := range e.table.on(target) {
+		if tr.kind.rule == TTLNone && tr.kind.status == locksteward.StatusPending {
+			out = append(out, LockKey{DB: tr.kind.db, Key: tr.key})
 		}
 	}
 	out = append(out, e.waits.due(target)...)
@@ -160,16 +165,9 @@ type LockKey struct {
 // Findings returns the pending and firing findings: most severe first, then by
 // target, db, key, class, rule and subject.
 func (e *Engine) Findings() []locksteward.Finding {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var out []locksteward.Finding
-	for _, list := range e.table {
-		for _, t := range list {
-			out = append(out, t.finding)
-		}
-	}
-	slices.SortFunc(out, bySeverity)
-	return out
+	all := e.FindingsOn("")
+	out := slices.Grow([]locksteward.Finding(nil), all.Len())
+	return slices.AppendSeq(out, all.All())
 }
 
 // FindingsFor returns the pending and firing findings on one key, most severe
@@ -178,8 +176,8 @@ func (e *Engine) FindingsFor(target string, db int, key string) []locksteward.Fi
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var out []locksteward.Finding
-	for _, t := range e.table[subject{target: target, db: db, key: key}] {
-		out = append(out, t.finding)
+	for tr := range e.table.of(subject{target: target, db: db, key: key}) {
+		out = append(out, tr.finding())
 	}
 	slices.SortFunc(out, bySeverity)
 	return out
@@ -195,14 +193,15 @@ func (e *Engine) Restore(findings []locksteward.Finding) {
 		if f.Status != locksteward.StatusPending && f.Status != locksteward.StatusFiring {
 			continue
 		}
-		f.Evidence, f.CounterEvidence = slices.Clone(f.Evidence), slices.Clone(f.CounterEvidence)
-		tr := &tracked{finding: f, scope: scopeOf(f)}
-		if tr.scope == ScopeLoss {
-			tr.loss = originOf(f)
+		scope := scopeOf(f)
+		tr := &tracked{kept: e.kinds.keep(f, scope), key: f.Key, id: f.Subject}
+		if scope == ScopeLoss {
+			origin := originOf(f)
+			tr.loss = &origin
 		}
 		e.table.put(subjectOf(f), tr)
-		e.marks.note(e.table, map[subject]struct{}{subjectOf(f): {}})
-		if tr.scope == ScopeCycle {
+		e.marks.note(e.table, []*tracked{tr})
+		if scope == ScopeCycle {
 			e.waits.told[f.Subject] = subjectOf(f)
 		}
 	}

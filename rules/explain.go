@@ -81,8 +81,8 @@ func (x explanation) verdict(v Verdict, rule string, set setting, s subject) Ver
 		f.Status, f.FiredAt = locksteward.StatusFiring, x.lock.At
 	}
 	if known := x.e.table.find(s, rule, f.Subject); known != nil {
-		f.Status, f.Since, f.FiredAt = known.finding.Status, known.finding.Since, known.finding.FiredAt
-		f.InhibitedBy = known.finding.InhibitedBy
+		f.Status, f.Since, f.FiredAt = known.kind.status, known.since, known.firedAt
+		f.InhibitedBy = known.kind.inhibitedBy
 	}
 	v.Finding = &f
 	return v
@@ -91,9 +91,9 @@ func (x explanation) verdict(v Verdict, rule string, set setting, s subject) Ver
 // losses gives the losses of the key that are on record, one verdict each.
 func (x explanation) losses(rule string, s subject) []Verdict {
 	var out []Verdict
-	for _, tr := range x.e.table[s] {
-		if tr.finding.Rule == rule {
-			f := tr.finding
+	for tr := range x.e.table.of(s) {
+		if tr.kind.rule == rule {
+			f := tr.finding()
 			out = append(out, Verdict{Rule: rule, Result: Fires, Reason: f.Summary.EN, Finding: &f})
 		}
 	}

@@ -64,6 +64,13 @@ var holdLostServerCause = locksteward.Text{
 	ZH: "期间服务器上发生的事件最能解释此次丢失（见证据）：内存淘汰、清空、丢失最近写入的重启，或故障切换到尚未复制这些写入的副本。",
 }
 
+// holdLostClockCause is the cause of a lease that ran out where the server's clock
+// jumped forward meanwhile.
+var holdLostClockCause = locksteward.Text{
+	EN: "The server's clock jumped forward (see the evidence): every lease that was to end in that time ended at once, however well it was renewed.",
+	ZH: "服务器时钟向前跳变（见证据）：所有本应在这段时间内到期的租约立即到期，无论续期是否正常。",
+}
+
 // holdLostHow words the ways to lose a lock for a summary.
 var holdLostHow = map[locksteward.EndedHow]locksteward.Text{
 	locksteward.EndedExpired:  {EN: "its lease ran out", ZH: "租约到期"},
@@ -90,6 +97,11 @@ func worst(events []locksteward.ServerEvent) locksteward.ServerEventKind {
 		}
 	}
 	return ""
+}
+
+// jumpedForward says that e ended leases early.
+func jumpedForward(e locksteward.ServerEvent) bool {
+	return e.Kind == locksteward.ServerClockStepped && e.Step > 0
 }
 
 // originOf is how and when a stored finding says that a hold was lost, in the
@@ -138,8 +150,11 @@ func (holdLost) Evaluate(in Input) Verdict {
 	}
 	if len(events) > 0 {
 		f.Evidence = append(f.Evidence, newest(events)...)
-		if s.How != locksteward.EndedExpired {
+		switch {
+		case s.How != locksteward.EndedExpired && worst(events) != "":
 			f.Cause = holdLostServerCause
+		case s.How == locksteward.EndedExpired && slices.ContainsFunc(events, jumpedForward):
+			f.Cause = holdLostClockCause
 		}
 	}
 	summary := func(en, zh string) locksteward.Text {

@@ -25,8 +25,8 @@ func (p *pass) deadlocked(rule string, s subject) string {
 	if by := p.deadlocks.of[s]; by != "" {
 		return by
 	}
-	if known := p.e.table.find(s, rule, ""); known != nil && p.deadlocks.away[known.finding.InhibitedBy] {
-		return known.finding.InhibitedBy
+	if known := p.e.table.find(s, rule, ""); known != nil && p.deadlocks.away[known.kind.inhibitedBy] {
+		return known.kind.inhibitedBy
 	}
 	return ""
 }
@@ -35,10 +35,10 @@ func (e *Engine) deadlocks() *deadlocks {
 	out := &deadlocks{of: map[subject]string{}, away: map[string]bool{}}
 	for id, at := range e.waits.told {
 		tr := e.table.find(at, WaitCycle, id)
-		if tr == nil || !explains(tr.finding) {
+		if tr == nil || !explains(tr.outline()) {
 			continue
 		}
-		by, c := tr.finding.Fingerprint(), e.waits.cycles[id]
+		by, c := tr.outline().Fingerprint(), e.waits.cycles[id]
 		if c == nil {
 			out.away[by] = true
 			continue

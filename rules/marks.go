@@ -1,8 +1,8 @@
 package rules
 
 import (
-	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/locksteward/locksteward"
@@ -22,46 +22,70 @@ type Mark struct {
 // changed: whoever lists locks does not wait until 100,000 of them are judged.
 type marks struct {
 	mu sync.RWMutex
-	of map[string]map[LockKey]Mark // by target
+	of map[string]map[LockKey]*Mark // by target
+	// same are marks by their status and rules: a storm has few different ones.
+	same map[string]*Mark
 }
 
-// note takes over what the table has of some keys.
-func (m *marks) note(t table, changed map[subject]struct{}) {
+// maxSame bounds how many different marks are found again.
+const maxSame = 1024
+
+// note takes over what the table has of the keys of some findings.
+func (m *marks) note(t table, changed []*tracked) {
 	if len(changed) == 0 {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for s := range changed {
-		if s.key == "" {
+	for _, tr := range changed {
+		if tr.key == "" {
 			continue
 		}
-		k, now := LockKey{DB: s.db, Key: s.key}, markOf(t[s])
-		if now.Status == "" {
-			delete(m.of[s.target], k)
+		s := tr.subject()
+		k, now := LockKey{DB: s.db, Key: s.key}, m.markOf(t, s)
+		if now == nil {
+			if delete(m.of[s.target], k); len(m.of[s.target]) == 0 {
+				delete(m.of, s.target)
+			}
 			continue
 		}
 		if m.of[s.target] == nil {
 			if m.of == nil {
-				m.of = map[string]map[LockKey]Mark{}
+				m.of = map[string]map[LockKey]*Mark{}
 			}
-			m.of[s.target] = map[LockKey]Mark{}
+			m.of[s.target] = map[LockKey]*Mark{}
 		}
 		m.of[s.target][k] = now
 	}
 }
 
-func markOf(list []*tracked) Mark {
-	var m Mark
-	for _, tr := range list {
-		if m.Status != locksteward.StatusFiring {
-			m.Status = tr.finding.Status
+// markOf is what the findings on a key come to; nil if there are none. The caller
+// holds m.mu.
+func (m *marks) markOf(t table, s subject) *Mark {
+	var one Mark
+	var few [4]string
+	rules := few[:0]
+	for tr := range t.of(s) {
+		if one.Status != locksteward.StatusFiring {
+			one.Status = tr.kind.status
 		}
-		m.Rules = append(m.Rules, tr.finding.Rule)
+		rules = append(rules, tr.kind.rule)
 	}
-	slices.Sort(m.Rules)
-	m.Rules = slices.Compact(m.Rules)
-	return m
+	if len(rules) == 0 {
+		return nil
+	}
+	slices.Sort(rules)
+	rules = slices.Compact(rules)
+	id := string(one.Status) + " " + strings.Join(rules, " ")
+	if same := m.same[id]; same != nil {
+		return same
+	}
+	if m.same == nil || len(m.same) >= maxSame {
+		m.same = map[string]*Mark{}
+	}
+	one.Rules = slices.Clone(rules)
+	m.same[id] = &one
+	return &one
 }
 
 // MarkOf returns what the findings on one lock come to; the zero Mark where
@@ -69,7 +93,10 @@ func markOf(list []*tracked) Mark {
 func (e *Engine) MarkOf(target string, db int, key string) Mark {
 	e.marks.mu.RLock()
 	defer e.marks.mu.RUnlock()
-	return e.marks.of[target][LockKey{DB: db, Key: key}]
+	if m := e.marks.of[target][LockKey{DB: db, Key: key}]; m != nil {
+		return *m
+	}
+	return Mark{}
 }
 
 // Marks returns [Engine.MarkOf] of all locks of a target that have findings. It
@@ -77,5 +104,9 @@ func (e *Engine) MarkOf(target string, db int, key string) Mark {
 func (e *Engine) Marks(target string) map[LockKey]Mark {
 	e.marks.mu.RLock()
 	defer e.marks.mu.RUnlock()
-	return maps.Clone(e.marks.of[target])
+	out := make(map[LockKey]Mark, len(e.marks.of[target]))
+	for k, m := range e.marks.of[target] {
+		out[k] = *m
+	}
+	return out
 }

@@ -18,7 +18,7 @@ const justAfter = time.Millisecond
 // configuration's own turns. It is zero where time alone changes nothing that is
 // known of; what else an expression makes of time (the hour of the day) only
 // sweeps tell. Its cost does not depend on how many locks or findings there are.
-func (e *Engine) NextLook(l locksteward.Lock) time.Time {
+func (e *Engine) NextLook(l *locksteward.Lock) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var next time.Time
@@ -28,23 +28,23 @@ func (e *Engine) NextLook(l locksteward.Lock) time.Time {
 		}
 	}
 	c := e.policy.classOf(l.Class)
-	for _, tr := range e.table[subject{target: l.Target, db: l.DB, key: l.Key}] {
-		if tr.finding.Status != locksteward.StatusPending || tr.scope != ScopeLock {
+	for tr := range e.table.of(subject{target: l.Target, db: l.DB, key: l.Key}) {
+		if tr.kind.status != locksteward.StatusPending || tr.kind.scope != ScopeLock {
 			continue
 		}
-		if wait := e.policy.setting(tr.finding.Rule, c.Name).wait; wait < maxInterval {
-			at(tr.finding.Since.Add(wait))
+		if wait := e.policy.setting(tr.kind.rule, c.Name).wait; wait < maxInterval {
+			at(tr.since.Add(wait))
 		}
 	}
-	in := Input{Now: l.At, Class: c, Lock: &l}
-	if age := provenAge(&l); age.basis != locksteward.AgeNone {
+	in := Input{Now: l.At, Class: c, Lock: l}
+	if age := provenAge(l); age.basis != locksteward.AgeNone {
 		if left := expectation(in) - age.proven; left >= 0 && expectation(in) > 0 {
 			at(l.At.Add(left + justAfter))
 		}
 	} else if expect := expectation(in); expect > 0 {
 		at(l.At.Add(expect + justAfter)) // seen just now for the first time
 	}
-	if r := judgeRenewal(&l, l.At); r.onTime() {
+	if r := judgeRenewal(l, l.At); r.onTime() {
 		at(l.At.Add(justAfter - r.overdue))
 	}
 	if c.WarnTTLBelow > 0 && l.TTL >= c.WarnTTLBelow {
@@ -84,7 +84,7 @@ func (e *Engine) EvaluateWatched(s locksteward.Sweep) []locksteward.Transition {
 	p := e.begin(s.Target, s.At)
 	p.endings(s.Endings)
 	p.waits(s)
-	p.locks(s)
+	p.locks(s, func() bool { return true })
 	p.losses(s.Losses)
-	return p.finish()
+	return p.finish().List()
 }

@@ -62,7 +62,7 @@ func TestNextLook(t *testing.T) {
 			t.Parallel()
 			e := newEngine(t, own, classes)
 			e.EvaluateWatched(locksteward.Sweep{Target: "redis", At: t0, Locks: []locksteward.Lock{c.lock(t0)}})
-			next := e.NextLook(c.lock(t0))
+			next := e.NextLook(new(c.lock(t0)))
 			if c.offset == 0 {
 				if !next.IsZero() {
 					t.Fatalf("next look at %s, want none", next.Sub(t0))
@@ -76,7 +76,7 @@ func TestNextLook(t *testing.T) {
 				got := e.EvaluateWatched(locksteward.Sweep{Target: "redis", At: next, Locks: []locksteward.Lock{c.lock(next)}})
 				wantBrief(t, got, c.then)
 			}
-			if again := e.NextLook(c.lock(next)); again.Equal(next) {
+			if again := e.NextLook(new(c.lock(next))); again.Equal(next) {
 				t.Errorf("the next look after %s is %s again", next.Sub(t0), again.Sub(t0))
 			}
 		})

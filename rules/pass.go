@@ -17,22 +17,16 @@ type pass struct {
 	at     time.Time
 	plans  map[string]*plan
 	ended  map[subject]locksteward.Ending
-	told   []told
-	// changed are the subjects whose findings came, went or changed their status.
-	changed map[subject]struct{}
+	told   []happened // numbered at the end
+	// changed are the findings that came, went or changed their status.
+	changed []*tracked
 	// deadlocks are the cycles that people are told of; nil until asked for.
 	deadlocks *deadlocks
 }
 
-// told is a transition before its number.
-type told struct {
-	at      time.Time
-	finding locksteward.Finding
-}
-
 func (e *Engine) begin(target string, at time.Time) *pass {
 	e.passes++
-	return &pass{e: e, number: e.passes, policy: e.policy, target: target, at: at, plans: map[string]*plan{}, changed: map[subject]struct{}{}}
+	return &pass{e: e, number: e.passes, policy: e.policy, target: target, at: at, plans: map[string]*plan{}}
 }
 
 // orAt is a look's own time, or the evaluation's where it has none.
@@ -52,36 +46,42 @@ func (p *pass) endings(endings []locksteward.Ending) {
 			p.ended = make(map[subject]locksteward.Ending, len(endings))
 		}
 		p.ended[s] = end
-		for _, tr := range slices.Clone(p.e.table[s]) {
-			if tr.scope == ScopeLock {
+		for tr := range p.e.table.of(s) {
+			if tr.kind.scope == ScopeLock {
 				p.resolve(s, tr, p.orAt(end.At))
 			}
 		}
 	}
 }
 
-// locks judges each lock that was looked at.
-func (p *pass) locks(sweep locksteward.Sweep) {
+// locks judges each lock that was looked at. After each of a number of them it asks
+// step whether to go on.
+func (p *pass) locks(sweep locksteward.Sweep, step func() bool) bool {
+	n := 0
 	for l := range sweep.AllLocks() {
+		if n++; n%stepLocks == 0 && !step() {
+			return false
+		}
 		s := subject{target: p.target, db: l.DB, key: l.Key}
 		now := p.orAt(l.At)
 		if end, ok := p.ended[s]; ok && !now.After(p.orAt(end.At)) && locksteward.SameHold(end.Lock.Observation, l.Observation) {
 			continue // seen first, found gone later
 		}
-		for _, tr := range p.e.table[s] {
-			if tr.scope == ScopeLock {
+		for tr := range p.e.table.of(s) {
+			if tr.kind.scope == ScopeLock {
 				tr.confirmed = 0 // an earlier look in the same evaluation counts no more
 			}
 		}
 		if l.Kind != locksteward.KindCandidate {
 			p.lock(s, l, now)
 		}
-		for _, tr := range slices.Clone(p.e.table[s]) {
-			if tr.scope == ScopeLock && tr.confirmed != p.number {
+		for tr := range p.e.table.of(s) {
+			if tr.kind.scope == ScopeLock && tr.confirmed != p.number {
 				p.resolve(s, tr, now)
 			}
 		}
 	}
+	return true
 }
 
 func (p *pass) lock(s subject, l *locksteward.Lock, now time.Time) {
@@ -117,7 +117,7 @@ func (p *pass) losses(losses []locksteward.Loss) {
 			}
 			origin := lossOrigin{how: l.How, at: now}
 			if known := p.e.table.find(s, rule, l.Claim.ID); known != nil {
-				origin = known.loss.or(origin)
+				origin = known.reported().or(origin)
 			}
 			l.How, l.At = origin.how, origin.at
 			v := r.Evaluate(p.e.situated(p.target, Input{Now: now, Class: c, Loss: &l}))
@@ -128,7 +128,7 @@ func (p *pass) losses(losses []locksteward.Loss) {
 			f.Subject = l.Claim.ID
 			p.policy.complete(&f, rule, set, c)
 			f.InhibitedBy = p.inhibitor(rule, s.db, l.Holder.Host, l.Instance == nil)
-			p.say(s, f, ScopeLoss, now, set.wait, time.Time{}).loss = origin
+			p.say(s, f, ScopeLoss, now, set.wait, time.Time{}).loss = &origin
 		}
 	}
 }
@@ -176,17 +176,12 @@ func (p *pass) groups(sweep locksteward.Sweep) {
 	}
 }
 
-// resolveUnseen ends the target's findings that this evaluation neither
-// confirmed nor kept.
+// resolveUnseen ends the target's findings that neither this evaluation nor one since
+// its begin confirmed or kept.
 func (p *pass) resolveUnseen() {
-	for s, list := range p.e.table {
-		if s.target != p.target {
-			continue
-		}
-		for _, tr := range slices.Clone(list) {
-			if tr.confirmed != p.number {
-				p.resolve(s, tr, p.at)
-			}
+	for tr := range p.e.table.on(p.target) {
+		if tr.confirmed < p.number {
+			p.resolve(tr.subject(), tr, p.at)
 		}
 	}
 }
@@ -210,17 +205,26 @@ func (p *pass) fill(f locksteward.Finding, s subject, dialect string) lockstewar
 // say records that a rule says f at now, and returns where.
 func (p *pass) say(s subject, f locksteward.Finding, scope Scope, now time.Time, wait time.Duration, heldSince time.Time) *tracked {
 	tr := p.e.table.find(s, f.Rule, f.Subject)
-	if tr == nil {
-		p.changed[s] = struct{}{}
-		tr = &tracked{scope: scope}
-		tr.finding.Status, tr.finding.Since = locksteward.StatusPending, now
-		tr.finding.Rule, tr.finding.Subject = f.Rule, f.Subject
+	fresh := tr == nil
+	if fresh {
+		f.Status, f.Since, f.FiredAt = locksteward.StatusPending, now, time.Time{}
+		tr = &tracked{kept: p.e.kinds.keep(f, scope), key: f.Key, id: f.Subject}
 		p.e.table.put(s, tr)
 	}
 	tr.confirmed = p.number
-	for _, change := range tr.advance(f, now, wait, heldSince) {
-		p.changed[s] = struct{}{}
-		p.told = append(p.told, told{at: now, finding: change})
+	was := tr.kept
+	next, ended, told, changed := tr.advance(f, now, wait, heldSince)
+	if !fresh || changed {
+		tr.kept = p.e.kinds.keep(next, scope)
+	}
+	if fresh || changed {
+		p.changed = append(p.changed, tr)
+	}
+	if ended {
+		p.told = append(p.told, happened{tr: tr, kept: was, at: now, ended: true})
+	}
+	if told {
+		p.told = append(p.told, happened{tr: tr, kept: tr.kept, at: now})
 	}
 	return tr
 }
@@ -228,21 +232,21 @@ func (p *pass) say(s subject, f locksteward.Finding, scope Scope, now time.Time,
 // resolve ends a finding; one that never fired ends in silence.
 func (p *pass) resolve(s subject, tr *tracked, at time.Time) {
 	p.e.table.drop(s, tr)
-	p.changed[s] = struct{}{}
-	if tr.finding.Status == locksteward.StatusFiring {
-		p.told = append(p.told, told{at: at, finding: resolved(tr.finding, at)})
+	p.changed = append(p.changed, tr)
+	if tr.kind.status == locksteward.StatusFiring {
+		p.told = append(p.told, happened{tr: tr, kept: tr.kept, at: at, ended: true})
 	}
 }
 
 // finish numbers the transitions. The sort is stable: what happened to one
 // finding stays in its order.
-func (p *pass) finish() []locksteward.Transition {
+func (p *pass) finish() Transitions {
 	p.e.marks.note(p.e.table, p.changed)
-	slices.SortStableFunc(p.told, func(a, b told) int { return byIdentity(a.finding, b.finding) })
-	var out []locksteward.Transition
-	for _, t := range p.told {
+	slices.SortStableFunc(p.told, happened.compare)
+	for i := range p.told {
 		p.e.seq++
-		out = append(out, locksteward.Transition{EventID: p.e.newEventID(), Seq: p.e.seq, At: t.at, Finding: t.finding})
+		p.told[i].id, p.told[i].seq = p.e.newEventID(), p.e.seq
 	}
-	return out
+	p.e.unsaved(p.target, p.changed, p.told)
+	return Transitions{p.told}
 }

@@ -72,15 +72,11 @@ func (p *pass) onClass(at subject, scope Scope, id string, in Input) {
 // keepClasses leaves findings about classes as they are that were not judged:
 // what they rest on is not known yet.
 func (p *pass) keepClasses(scope Scope, judged func(subject, locksteward.Finding) bool) {
-	for s, list := range p.e.table {
-		if s.target != p.target || s.key != "" {
-			continue
-		}
-		for _, tr := range list {
-			off := p.policy.setting(tr.finding.Rule, s.class).off
-			if tr.scope == scope && tr.confirmed != p.number && !off && !judged(s, tr.finding) {
-				tr.confirmed = p.number
-			}
+	for tr := range p.e.table.beside(p.target) {
+		s := tr.subject()
+		off := p.policy.setting(tr.kind.rule, s.class).off
+		if tr.kind.scope == scope && tr.confirmed != p.number && !off && !judged(s, tr.outline()) {
+			tr.confirmed = p.number
 		}
 	}
 }

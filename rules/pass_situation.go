@@ -103,14 +103,9 @@ func (p *pass) hosts(s locksteward.Sweep) {
 	for _, at := range places {
 		p.beyond(ScopeHost, subject{target: p.target, db: at.db}, at.host, Input{Now: p.at, Host: all[at]})
 	}
-	for s, list := range p.e.table {
-		if s.target != p.target || s.key != "" {
-			continue
-		}
-		for _, tr := range slices.Clone(list) {
-			if tr.scope == ScopeHost && tr.confirmed != p.number {
-				p.resolve(s, tr, p.at)
-			}
+	for tr := range p.e.table.beside(p.target) {
+		if tr.kind.scope == ScopeHost && tr.confirmed != p.number {
+			p.resolve(tr.subject(), tr, p.at)
 		}
 	}
 }
@@ -145,10 +140,10 @@ func (p *pass) inhibitor(rule string, db int, host string, stale bool) string {
 		return ""
 	}
 	tr := p.e.table.find(subject{target: p.target, db: db}, HostLost, host)
-	if tr == nil || !explains(tr.finding) {
+	if tr == nil || !explains(tr.outline()) {
 		return ""
 	}
-	return tr.finding.Fingerprint()
+	return tr.outline().Fingerprint()
 }
 
 // beyond explains a rule that judges the lock's host or its servers.
@@ -168,7 +163,7 @@ func (x explanation) beyond(r Rule, in Input) Verdict {
 		case known == nil:
 			return Verdict{Rule: d.Name, Result: Clear, Reason: "the last sweep did not find host " + locksteward.DisplayKey(name) + " lost"}
 		}
-		f := known.finding
+		f := known.finding()
 		return Verdict{Rule: d.Name, Result: Fires, Reason: f.Summary.EN, Finding: &f}
 	}
 	v := r.Evaluate(in)
@@ -184,7 +179,7 @@ func (x explanation) beyond(r Rule, in Input) Verdict {
 		f.Status, f.FiredAt = locksteward.StatusFiring, l.At
 	}
 	if known := x.e.table.find(s, d.Name, name); known != nil {
-		f.Status, f.Since, f.FiredAt = known.finding.Status, known.finding.Since, known.finding.FiredAt
+		f.Status, f.Since, f.FiredAt = known.kind.status, known.since, known.firedAt
 	}
 	v.Finding = &f
 	return v

@@ -75,8 +75,8 @@ func (p *pass) waitersOf(at subject, f *lockFacts) {
 
 // settle ends the findings of a scope that were not said again.
 func (p *pass) settle(at subject, scope Scope) {
-	for _, tr := range slices.Clone(p.e.table[at]) {
-		if tr.scope == scope && tr.confirmed != p.number {
+	for tr := range p.e.table.of(at) {
+		if tr.kind.scope == scope && tr.confirmed != p.number {
 			p.resolve(at, tr, p.at)
 		}
 	}
@@ -84,8 +84,8 @@ func (p *pass) settle(at subject, scope Scope) {
 
 // keep leaves the findings of a scope as they are: nothing was learned of them.
 func (p *pass) keep(at subject, scope Scope) {
-	for _, tr := range p.e.table[at] {
-		if tr.scope == scope {
+	for tr := range p.e.table.of(at) {
+		if tr.kind.scope == scope {
 			tr.confirmed = p.number
 		}
 	}

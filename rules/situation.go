@@ -94,6 +94,11 @@ func eventLine(e locksteward.ServerEvent) string {
 		what = fmt.Sprintf("%s evicted %s for want of memory", node, count64(e.Count, "key", "keys"))
 	case locksteward.ServerFlushed:
 		what = fmt.Sprintf("data of %s was flushed (FLUSHALL, FLUSHDB or SWAPDB, %s)", node, count64(e.Count, "call", "calls"))
+	case locksteward.ServerClockStepped:
+		what = fmt.Sprintf("the clock of %s jumped forward by %s", node, dur(e.Step))
+		if e.Step < 0 {
+			what = fmt.Sprintf("the clock of %s jumped back by %s", node, dur(-e.Step))
+		}
 	default:
 		what = fmt.Sprintf("%s: %s", node, e.Kind)
 	}

@@ -1,7 +1,7 @@
 package rules
 
 import (
-	"slices"
+	"iter"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -25,14 +25,28 @@ func subjectOf(f locksteward.Finding) subject {
 
 // tracked is one finding with what the engine must remember of it.
 type tracked struct {
-	finding locksteward.Finding
-	scope   Scope
-	// loss is the first report of a lost hold. Later ones know less: once the
-	// deadline has passed, a lock deleted before it looks like one that expired.
-	loss lossOrigin
+	*kept
+	key, id string // of the finding: Key and Subject
+	// next is another finding about the same.
+	next *tracked
+	// loss is the first report of a lost hold; nil for other findings. Later ones know
+	// less: once the deadline has passed, a lock deleted before it looks like one that
+	// expired.
+	loss *lossOrigin
 	// confirmed is the number of the last evaluation in which the rule said so.
 	confirmed uint64
+	// unsaved says that it is among the engine's changes, told that it is not to be,
+	// over that it ended.
+	unsaved, told, over bool
 }
+
+// finding is what the table keeps of it.
+func (tr *tracked) finding() locksteward.Finding { return tr.kept.finding(tr.key, tr.id) }
+
+// outline is finding without texts.
+func (tr *tracked) outline() locksteward.Finding { return tr.kept.outline(tr.key, tr.id) }
+
+func (tr *tracked) subject() subject { return subjectOf(tr.outline()) }
 
 // lossOrigin is how and when a loss was first found.
 type lossOrigin struct {
@@ -40,45 +54,128 @@ type lossOrigin struct {
 	at  time.Time
 }
 
-// table holds all pending and firing findings. A subject has few, so a slice per
-// subject costs less than a map, and a lock without findings costs one lookup.
-type table map[subject][]*tracked
+// table holds all pending and firing findings, by the key that they are on: the
+// first of them leads to the others. A lock without findings costs one lookup.
+type table map[place]map[string]*tracked
+
+// place is a subject but for its key.
+type place struct {
+	target string
+	db     int
+	class  string
+}
+
+func (s subject) place() place { return place{s.target, s.db, s.class} }
+
+// of are the findings about a subject. The one at hand may be dropped.
+func (t table) of(s subject) iter.Seq[*tracked] {
+	return func(yield func(*tracked) bool) {
+		for tr := t[s.place()][s.key]; tr != nil; {
+			next := tr.next
+			if !yield(tr) {
+				return
+			}
+			tr = next
+		}
+	}
+}
+
+// on are the findings about a target, or about all with "". The one at hand may be
+// dropped.
+func (t table) on(target string) iter.Seq[*tracked] {
+	return func(yield func(*tracked) bool) {
+		for at, keys := range t {
+			if target != "" && at.target != target {
+				continue
+			}
+			for _, tr := range keys {
+				for tr != nil {
+					next := tr.next
+					if !yield(tr) {
+						return
+					}
+					tr = next
+				}
+			}
+		}
+	}
+}
+
+// beside are the findings about a target that are not about a key.
+func (t table) beside(target string) iter.Seq[*tracked] {
+	return func(yield func(*tracked) bool) {
+		for at := range t {
+			if at.target != target {
+				continue
+			}
+			for tr := range t.of(subject{target: at.target, db: at.db, class: at.class}) {
+				if !yield(tr) {
+					return
+				}
+			}
+		}
+	}
+}
 
 func (t table) find(s subject, rule, id string) *tracked {
-	for _, tr := range t[s] {
-		if tr.finding.Rule == rule && tr.finding.Subject == id {
+	for tr := range t.of(s) {
+		if tr.kind.rule == rule && tr.id == id {
 			return tr
 		}
 	}
 	return nil
 }
 
+// put adds a finding, in the place of one of the same rule and subject.
 func (t table) put(s subject, tr *tracked) {
-	for i, old := range t[s] {
-		if old.finding.Rule == tr.finding.Rule && old.finding.Subject == tr.finding.Subject {
-			t[s][i] = tr
-			return
+	at := s.place()
+	keys := t[at]
+	if keys == nil {
+		keys = map[string]*tracked{}
+		t[at] = keys
+	}
+	var last *tracked
+	for old := keys[s.key]; old != nil; last, old = old, old.next {
+		if old.kind.rule == tr.kind.rule && old.id == tr.id {
+			tr.next, old.over = old.next, true
+			break
 		}
 	}
-	t[s] = append(t[s], tr)
+	if last == nil {
+		keys[s.key] = tr
+		return
+	}
+	last.next = tr
 }
 
 func (t table) drop(s subject, tr *tracked) {
-	rest := slices.DeleteFunc(t[s], func(x *tracked) bool { return x == tr })
-	if len(rest) == 0 {
-		delete(t, s)
-		return
+	tr.over = true
+	at := s.place()
+	keys := t[at]
+	switch first := keys[s.key]; {
+	case first == tr && tr.next != nil:
+		keys[s.key] = tr.next
+	case first == tr:
+		if delete(keys, s.key); len(keys) == 0 {
+			delete(t, at)
+		}
+	default:
+		for ; first != nil; first = first.next {
+			if first.next == tr {
+				first.next = tr.next
+			}
+		}
 	}
-	t[s] = rest
 }
 
 // advance moves a finding on that its rule says again at now: next is the new
 // verdict, wait the rule's `for:`, heldSince the first look at the hold (zero if
-// not known). It returns what people are told, in order.
-func (tr *tracked) advance(next locksteward.Finding, now time.Time, wait time.Duration, heldSince time.Time) []locksteward.Finding {
-	old := tr.finding
+// not known). It returns the finding as it is now, and says what people are told:
+// that old ended, that the new one is so, or both in this order; changed is also a
+// wait that began anew.
+func (tr *tracked) advance(next locksteward.Finding, now time.Time, wait time.Duration, heldSince time.Time) (is locksteward.Finding, ended, told, changed bool) {
+	old := tr.outline()
 	next.Status, next.Since, next.FiredAt = old.Status, old.Since, old.FiredAt
-	defer func() { tr.finding = next }()
 	if old.Status == locksteward.StatusFiring && old.InhibitedBy == "" {
 		next.InhibitedBy = "" // people were told of it, and are told its end
 	}
@@ -89,31 +186,39 @@ func (tr *tracked) advance(next locksteward.Finding, now time.Time, wait time.Du
 		// seen in the future is such a clock too.)
 		another := heldSince.After(next.Since) && !heldSince.After(now)
 		if another || now.Before(next.Since) {
-			next.Since = now
+			next.Since, changed = now, true
 		}
 		if now.Sub(next.Since) < wait {
-			return nil
+			return next, false, false, changed
 		}
 		next.Status, next.FiredAt = locksteward.StatusFiring, now
-		return []locksteward.Finding{next}
+		return next, false, true, true
 	}
 	if old.InhibitedBy != "" && next.InhibitedBy == "" {
 		next.FiredAt = now // what explained it is over: it is told now
-		return []locksteward.Finding{next}
+		return next, false, true, true
 	}
 	if next.Severity == old.Severity {
-		return nil
+		return next, false, false, false
 	}
 	if Notifies(old) && !Notifies(next) {
 		// Whoever was told must be told the end, and will not hear of an info.
 		next.FiredAt = now
-		return []locksteward.Finding{resolved(old, now), next}
+		return next, true, true, true
 	}
-	return []locksteward.Finding{next}
+	return next, false, true, true
 }
 
 // resolved is the finding as it ends.
 func resolved(f locksteward.Finding, at time.Time) locksteward.Finding {
 	f.Status, f.ResolvedAt = locksteward.StatusResolved, at
 	return f
+}
+
+// reported is the first report of a lost hold, if there was one.
+func (tr *tracked) reported() lossOrigin {
+	if tr.loss == nil {
+		return lossOrigin{}
+	}
+	return *tr.loss
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
@@ -19,6 +20,7 @@ import (
 // until after it is in the sweep, once, and none of them is said to have ended.
 func TestWhatIsThereThroughoutIsSeen(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 62, 63)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	rapid.Check(t, func(rt *rapid.T) {

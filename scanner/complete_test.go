@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -138,6 +139,7 @@ func TestClusterPausedMasterResolvesNothing(t *testing.T) {
 
 func TestReshardMakesThePassIncomplete(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 37, 38)
 	cluster := testredis.StartCluster(t)
 	c := cluster.Client(t)
 	fill(t, c, 20_000)
@@ -193,6 +195,7 @@ func moveSlot(t *testing.T, key string, from, to *testredis.Server, all []*testr
 
 func TestFailoverDuringTheSweep(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 38)
 	sentinel := testredis.StartSentinel(t)
 	c := sentinel.Client(t)
 	fill(t, c, 20_000)
@@ -217,6 +220,7 @@ func TestFailoverDuringTheSweep(t *testing.T) {
 
 func TestRestartDuringTheSweep(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 38)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	fill(t, c, 20_000)
@@ -239,6 +243,7 @@ func TestRestartDuringTheSweep(t *testing.T) {
 
 func TestReplicaIsNoMaster(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 34)
 	master := testredis.Start(t)
 	replica := testredis.StartReplica(t, master)
 	s := fast(replica.URL()).build(t)
@@ -273,6 +278,7 @@ func TestTimeoutMakesTheSweepIncomplete(t *testing.T) {
 // expired and are still there: SCAN skips them, whole pages long.
 func TestEmptyPagesAreNoEnd(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 65)
 	srv := testredis.Start(t, testredis.WithConfig("enable-debug-command yes"))
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -298,6 +304,7 @@ func TestEmptyPagesAreNoEnd(t *testing.T) {
 
 func TestBusyServerIsWaitedFor(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 40)
 	srv := testredis.Start(t, testredis.WithConfig("busy-reply-threshold 10"))
 	c := srv.Client(t)
 	fill(t, c, 20_000)
@@ -322,5 +329,8 @@ func TestBusyServerIsWaitedFor(t *testing.T) {
 	}
 	if busy := s.Stats().Throttled[scanner.ReasonBusy]; busy == 0 {
 		t.Error("no time was counted as busy")
+	}
+	if stats := c.Info(t.Context(), "commandstats").Val(); strings.Contains(stats, "script|kill") {
+		t.Error("somebody has sent SCRIPT KILL")
 	}
 }

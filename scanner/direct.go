@@ -75,7 +75,7 @@ func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *g
 			if len(g.lost) > 0 && e.claim != nil && g.lost[0].Claim.ID == e.claim.ID {
 				lost = &g.lost[0]
 			}
-			g.ended = new(endingOf(e, s.target, g.sight.at, lost, false))
+			g.ended = new(endingOf(e, s.target, g.sight.at, lost, t.flushedSince(e)))
 			t.drop(g.sight.key)
 		}
 		return
@@ -88,7 +88,7 @@ func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *g
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		// What stands there is no lock: the one that did is over.
-		if e, known := t.entries[g.sight.key]; known && !keepGone && micros(g.sight.at) >= e.at {
+		if e, known := t.entries[g.sight.key]; known && !keepGone && !t.older(micros(g.sight.at), e) {
 			g.ended = new(replacedBy(e, s.target, micros(g.sight.at)))
 			t.drop(g.sight.key)
 		}
@@ -147,9 +147,22 @@ func (s *Scanner) instanceKeys(id string) []instanceKey {
 	return keys
 }
 
+// maxShownName bounds a key in an error, in characters: nobody reads more of it.
+const maxShownName = 120
+
+// shownName is a key for people, cut.
+func shownName(key string) string {
+	// No more of it than could be shown is looked at.
+	text := []rune(locksteward.DisplayKey(key[:min(len(key), 4*maxShownName)]))
+	if len(text) <= maxShownName && len(key) <= 4*maxShownName {
+		return string(text)
+	}
+	return fmt.Sprintf("%s… (%d bytes)", string(text[:min(len(text), maxShownName)]), len(key))
+}
+
 // refresh is [Table.Refresh].
 func (s *Scanner) refresh(ctx context.Context, key string) (locksteward.Lock, error) {
-	name := locksteward.DisplayKey(key)
+	name := shownName(key)
 	m, err := s.conn.MasterFor(ctx, key)
 	if err != nil {
 		return locksteward.Lock{}, fmt.Errorf(`read "%s": %w`, name, err)

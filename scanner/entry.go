@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -164,21 +165,28 @@ func (l *look) holderInstance() string {
 	return l.holder.Instance
 }
 
-// entry is one lock in the table: its last look and its history, which do not
-// change once it is in there (another entry takes its place), and what the table
-// keeps for itself, which its lock guards.
+// entry is one lock in the table: its last look and its history, which change in the
+// merge of a sweep alone (else another entry takes its place), and what the table
+// keeps for itself, which its lock guards. So the entries that a sweep hands on hold
+// until its sink returns: the next merge waits for that.
 type entry struct {
 	look
 	past
 	due
 
-	// turn is the number of the last sweep that told of it.
-	turn uint32
+	// turn is the number of the last sweep that told of it, over that the table has it
+	// no longer: it is read and written atomically.
+	turn, over uint32
 
 	// What the store has of it.
 	savedAt       int64
 	savedRenewals int32
 }
+
+func (e *entry) isOver() bool { return atomic.LoadUint32(&e.over) != 0 }
+
+// end notes that the table has another entry in its place, or none.
+func (e *entry) end() { atomic.StoreUint32(&e.over, 1) }
 
 // past is a packed locksteward.History.
 type past struct {

@@ -84,6 +84,11 @@ func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[s
 	}
 	news := f.servers.look(sweep, passes, told.flushes)
 	sweep.Events = slices.Clone(f.servers.events)
+	for _, e := range news {
+		if e.Kind == locksteward.ServerClockStepped {
+			s.log.Warn("the clock of a server jumped", zap.String("node", e.Node), zap.Duration("by", e.Step))
+		}
+	}
 
 	clock := s.clock()
 	slotted := f.processes.heard(alive, clock)

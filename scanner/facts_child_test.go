@@ -18,8 +18,8 @@ import (
 // childArg makes the test binary a process that holds a lock.
 const childArg = "scanner-test-child"
 
-// child takes the lock args[1] at the server args[0] in the slot args[2], says
-// who it is on stdout, and waits to be killed.
+// child takes the lock args[1] at the server args[0] in the slot args[2], for an
+// hour or args[3], says who it is on stdout, and waits to be killed.
 func child(args []string) int {
 	opt, err := redis.ParseURL(args[0])
 	if err != nil {
@@ -34,7 +34,14 @@ func child(args []string) int {
 		return 1
 	}
 	defer c.Close()
-	if _, err := c.Acquire(context.Background(), args[1], lock.Lease{TTL: time.Hour}); err != nil {
+	ttl := time.Hour
+	if len(args) > 3 {
+		if ttl, err = time.ParseDuration(args[3]); err != nil {
+			fmt.Println("error", err)
+			return 1
+		}
+	}
+	if _, err := c.Acquire(context.Background(), args[1], lock.Lease{TTL: ttl}); err != nil {
 		fmt.Println("error", err)
 		return 1
 	}
@@ -43,10 +50,11 @@ func child(args []string) int {
 	return 0
 }
 
-// startChild runs a child that holds key and returns it with its instance id.
-func startChild(t *testing.T, url, key, slot string) (process *os.Process, id string) {
+// startChild runs a child that holds key, for an hour or ttl, and returns it with
+// its instance id.
+func startChild(t *testing.T, url, key, slot string, ttl ...string) (process *os.Process, id string) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], childArg, url, key, slot)
+	cmd := exec.Command(os.Args[0], append([]string{childArg, url, key, slot}, ttl...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	must(t, err)

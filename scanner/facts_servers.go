@@ -44,6 +44,7 @@ type serverSeen struct {
 	runID, replID string
 	promoted      bool // it followed another master once and does no more
 	at            time.Time
+	clock, ours   time.Time     // its own clock at a moment of ours; zero if not known
 	uptime        time.Duration // negative: not known
 	evicted       int64         // likewise
 	flushes       int64         // likewise
@@ -72,7 +73,7 @@ func (v *servers) look(sweep *locksteward.Sweep, passes []*pass, flushes map[str
 		}
 		now := serverSeen{
 			addr: p.master.Addr, runID: i["run_id"], replID: i["master_replid"], promoted: i.promoted(),
-			at: sweep.At, uptime: i.uptime(), evicted: i.integer("evicted_keys"), flushes: -1,
+			at: sweep.At, clock: p.out.at, ours: p.out.told, uptime: i.uptime(), evicted: i.integer("evicted_keys"), flushes: -1,
 		}
 		if count, ok := flushes[now.addr]; ok {
 			now.flushes = count
@@ -149,9 +150,48 @@ func (v *servers) compare(was serverSeen, met bool, now serverSeen, left []strin
 			out = append(out, e)
 		}
 	}
+	if step := clockStep(was, now); step != 0 {
+		e := event
+		e.Kind, e.Step = locksteward.ServerClockStepped, step
+		out = append(out, e)
+	}
 	grown(locksteward.ServerEvicted, was.evicted, now.evicted)
 	grown(locksteward.ServerFlushed, was.flushes, now.flushes)
 	return out
+}
+
+// tookKeys says that the server of p lost keys since it was seen last: it evicted
+// some or its data was flushed, which flushes counts.
+func (v *servers) tookKeys(p *pass, flushes map[string]int64) bool {
+	was, met := v.nodes[p.master.Addr]
+	if !met || p.out.info["run_id"] != was.runID {
+		return false
+	}
+	evicted, known := p.out.info.integer("evicted_keys"), was.evicted >= 0
+	count, told := flushes[p.master.Addr]
+	return known && evicted > was.evicted || told && was.flushes >= 0 && count > was.flushes
+}
+
+// clockSlack is by how much a server's clock may differ from ours between two
+// looks without having been set: a look takes a moment, and clocks are slewed.
+const clockSlack = 3 * time.Second
+
+// clockStep is how far a server's clock jumped between two looks, 0 if it did not.
+// Our monotonic clock and our wall clock must both say so: the one stands still
+// while this machine is suspended, and the other may be set itself.
+func clockStep(was, now serverSeen) time.Duration {
+	if was.clock.IsZero() || now.clock.IsZero() {
+		return 0
+	}
+	went := now.clock.Sub(was.clock)
+	byMono, byWall := went-now.ours.Sub(was.ours), went-now.ours.Round(0).Sub(was.ours.Round(0))
+	switch {
+	case byMono > clockSlack && byWall > clockSlack:
+		return min(byMono, byWall).Round(time.Millisecond)
+	case byMono < -clockSlack && byWall < -clockSlack:
+		return max(byMono, byWall).Round(time.Millisecond)
+	}
+	return 0
 }
 
 // lastLook is when any server was seen last.

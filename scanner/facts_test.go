@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -83,6 +84,7 @@ func firing(e *rules.Engine) string {
 // a restart, and a server that was restarted while the agent was not there.
 func TestSweepTellsWhatHappenedToTheServer(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 27, 43)
 	srv := testredis.Start(t, testredis.WithConfig("maxmemory-policy allkeys-random"))
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -139,6 +141,7 @@ func TestSweepTellsWhatHappenedToTheServer(t *testing.T) {
 // Fault 31: a failover is seen as one, with the server before it.
 func TestSweepTellsOfAFailover(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 31)
 	sentinel := testredis.StartSentinel(t)
 	s := fast(sentinel.URL()).build(t)
 	before := sweep(t, s)

@@ -37,6 +37,12 @@ type memory struct {
 	last *entry
 }
 
+// wasRead says that the members of the key were read at the last look, when it was
+// of the type that it has now.
+func (s *sight) wasRead() bool {
+	return s.last != nil && s.last.kind.typ == s.sample.Type && !s.last.kind.tooLarge
+}
+
 // prefixes returns where metadata beside s is looked for before its value is
 // known.
 func (s subject) prefixes(all []string) []string {

@@ -73,6 +73,33 @@ func superseded(s *sight, m *record.Meta) locksteward.Loss {
 	return loss
 }
 
+// lossByFlush is a hold of ours that a flush took with its metadata. Only the watch
+// may say so: it would have told of a release before. Sweeps repeat it for as long as
+// they would meet its metadata. The table is locked.
+func (t *Table) lossByFlush(e *entry, at time.Time) locksteward.Loss {
+	l := e.lock(t.target)
+	loss := locksteward.Loss{
+		Target: t.target.Name, DB: t.target.DB, Node: l.Node, Key: l.Key, Class: l.Class, At: at,
+		Claim: *l.Claim, Holder: l.Holder, Instance: l.Instance, Deadline: deadline(*l.Claim), How: locksteward.EndedDeleted,
+	}
+	t.flushLost[lossKey{loss.Key, loss.Claim.ID}] = loss
+	return loss
+}
+
+// repeatFlushed adds to losses those by a flush that a sweep at at repeats.
+func (t *Table) repeatFlushed(losses map[lossKey]locksteward.Loss, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, loss := range t.flushLost {
+		if at.Sub(loss.At) > record.Grace {
+			delete(t.flushLost, key)
+		} else if _, told := losses[key]; !told {
+			loss.At, loss.Instance = at, nil
+			losses[key] = loss
+		}
+	}
+}
+
 // deadline returns when the lease of a claim runs out, zero if it does not say.
 func deadline(c locksteward.Claim) time.Time {
 	if c.Renewed.IsZero() || c.TTL == 0 {
@@ -82,21 +109,22 @@ func deadline(c locksteward.Claim) time.Time {
 }
 
 // endingOf says how a hold ended whose key a direct read found gone. lost is the
-// loss that its metadata proves, nil if the metadata went too; restarted says
-// that another server process answers than the one that had the lock.
-func endingOf(e *entry, target locksteward.Target, at time.Time, lost *locksteward.Loss, restarted bool) locksteward.Ending {
+// loss that its metadata proves, nil if the metadata went too; taken says that
+// the server lost keys since the lock was seen: another process answers, its data
+// was flushed, or it evicted.
+func endingOf(e *entry, target locksteward.Target, at time.Time, lost *locksteward.Loss, taken bool) locksteward.Ending {
 	end := locksteward.Ending{Lock: e.lock(target), At: at}
 	past := e.expireAt > 0 && at.UnixMilli() >= e.expireAt
 	switch {
 	case lost != nil:
 		end.How = lost.How
-	case e.claim != nil && at.Sub(fromMicros(e.lastSeen)) < record.Grace && !restarted:
+	case e.claim != nil && at.Sub(fromMicros(e.lastSeen)) < record.Grace && !taken:
 		// Metadata outlives a lock that expires: it went with the lock, so the
 		// holder released it.
 		end.How = locksteward.EndedReleased
 	case past && (e.claim != nil || e.renewals == 0):
 		end.How = locksteward.EndedExpired
-	case restarted:
+	case taken:
 		end.How = locksteward.EndedDeleted
 	default:
 		// A lock that was seen renewed and is gone past the expiry last seen may

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
@@ -104,6 +105,7 @@ func TestKeysBesideRedissonLocks(t *testing.T) {
 // of them whole, or none.
 func TestTypesThatChangeUnderTheSweep(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 51)
 	srv := testredis.Start(t)
 	other := srv.Client(t)
 	const key, id = "lock:flip", "WEB_01_4711_0f8fad5bd9cb469fa16570867728950e"

@@ -13,8 +13,11 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
+// mergeAtOnce is how many locks are taken into the table before others may read it.
+const mergeAtOnce = 2000
+
 // merge takes what the passes found into the table and fills sweep with it.
-func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[string]bool) {
+func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[string]bool, told beyond) {
 	alive := map[string]*locksteward.Instance{}
 	losses := map[lossKey]locksteward.Loss{}
 	total, at := 0, time.Time{}
@@ -29,7 +32,7 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 	if !at.IsZero() {
 		sweep.At = at
 	}
-	sweep.Pack(packEntries(s.target, s.update(sweep, passes, total, alive, unknown, losses)))
+	sweep.Pack(packEntries(s.table, s.update(sweep, passes, total, alive, unknown, losses, told.flushes)))
 	crowds := make([]map[string]crowd, len(passes))
 	for i, p := range passes {
 		crowds[i] = p.out.waiters
@@ -41,7 +44,7 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 
 // update takes what the passes found into the table, frees it, and returns the
 // entries of all locks seen.
-func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, alive map[string]*locksteward.Instance, unknown map[string]bool, losses map[lossKey]locksteward.Loss) []*entry {
+func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, alive map[string]*locksteward.Instance, unknown map[string]bool, losses map[lossKey]locksteward.Loss, flushes map[string]int64) []*entry {
 	t := s.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,7 +62,7 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 			if old := t.entries[l.key]; old != nil && l.at >= old.at || old == nil && !t.hasDeparted(&l) {
 				check.found(l.key, old, &l, l.at)
 			}
-			now, replaced := t.update(l)
+			now, replaced := t.take(l, true)
 			if now == nil {
 				if t.departed.before > 0 {
 					s.watch.revisit(p.master.Addr, l.key)
@@ -72,8 +75,12 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 				enrich(losses, replaced)
 			}
 			seen = append(seen, now)
+			if len(seen)%mergeAtOnce == 0 {
+				t.mu.Unlock() // whoever reads the table need not wait for all of it
+				t.mu.Lock()
+			}
 		}
-		s.end(sweep, p, losses, check)
+		s.end(sweep, p, losses, check, s.facts.servers.tookKeys(p, flushes))
 		if p.out.err == nil {
 			seen = append(seen, t.late(p, turn, p.out.at.Add(sweep.Started.Sub(s.clock())))...)
 			s.watch.merged(p.master.Addr, sweep.Started)
@@ -113,16 +120,17 @@ func (s *Scanner) lastInstance(key, id string) *locksteward.Instance {
 	return &locksteward.Instance{ID: id}
 }
 
-// end finds the known locks that are certainly over.
-func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]locksteward.Loss, check *suspicion) {
+// end finds the known locks that are certainly over; taken says that the server
+// lost keys since the sweep before.
+func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]locksteward.Loss, check *suspicion, taken bool) {
 	if p.out.err != nil {
 		return
 	}
 	s.table.dropRestored(p.master.Owns)
-	restarted := len(s.runIDs) > 0 && p.out.info["run_id"] != "" && !s.runIDs[p.out.info["run_id"]]
+	taken = taken || len(s.runIDs) > 0 && p.out.info["run_id"] != "" && !s.runIDs[p.out.info["run_id"]]
 	for key, at := range p.out.gone {
 		e, ok := s.table.entries[key]
-		if !ok || micros(at) < e.at {
+		if !ok || s.table.older(micros(at), e) {
 			continue // a direct read saw it later
 		}
 		check.found(key, e, nil, micros(at))
@@ -132,11 +140,11 @@ func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]lock
 				lost = &l
 			}
 		}
-		sweep.Endings = append(sweep.Endings, endingOf(e, s.target, at, lost, restarted))
+		sweep.Endings = append(sweep.Endings, endingOf(e, s.target, at, lost, taken || s.table.flushedSince(e)))
 		s.table.drop(key)
 	}
 	for key, at := range p.out.noLock {
-		if e, ok := s.table.entries[key]; ok && micros(at) >= e.at {
+		if e, ok := s.table.entries[key]; ok && !s.table.older(micros(at), e) {
 			sweep.Endings = append(sweep.Endings, replacedBy(e, s.target, micros(at)))
 			s.table.drop(key)
 		}
@@ -165,6 +173,7 @@ func enrich(losses map[lossKey]locksteward.Loss, lost *entry) {
 // tellLosses puts the losses into the sweep, each as long as the server shows
 // its evidence, with what was once known of it.
 func (s *Scanner) tellLosses(sweep *locksteward.Sweep, losses map[lossKey]locksteward.Loss, alive map[string]*locksteward.Instance, unknown map[string]bool) {
+	s.table.repeatFlushed(losses, sweep.At)
 	for at, l := range losses {
 		if known, ok := s.known[at]; ok && l.Claim.Acquired.IsZero() {
 			l.Claim, l.Holder = known.Claim, known.Holder

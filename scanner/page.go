@@ -79,10 +79,10 @@ type Page struct {
 // enough that no look at Redis waits for a list.
 const chunk = 2048
 
-// Page returns part of a list of the locks. All locks by key or age come from an
-// order that is kept; anything else takes a look at each lock, in short turns, so
-// that it is not one moment of the whole table, but each lock that is there all the
-// time is in it.
+// Page returns part of a list of the locks. All locks come from an order that is
+// kept; with a filter it takes a look at each lock, in short turns, so that it is
+// not one moment of the whole table, but each lock that is there all the time is in
+// it.
 func (t *Table) Page(q Query) Page {
 	if r := t.rankingFor(q); r != nil {
 		return t.pageOf(r, q)
@@ -123,7 +123,8 @@ func (t *Table) Page(q Query) Page {
 	return page
 }
 
-// rankingFor is the order that is kept for what a query asks for; nil for none.
+// rankingFor is the order that is kept for what a query asks for; nil for none. It
+// takes t.mu.
 func (t *Table) rankingFor(q Query) *ranking {
 	if q.Class != "" || q.Dialect != "" || q.NoTTL || q.Waited || q.Holder != "" || q.Keep != nil {
 		return nil
@@ -134,7 +135,7 @@ func (t *Table) rankingFor(q Query) *ranking {
 	case ByAge:
 		return &t.byAge
 	default:
-		return nil
+		return t.want()
 	}
 }
 

@@ -230,7 +230,10 @@ func TestRankingsFollowTheTable(t *testing.T) {
 			if rapid.IntRange(0, 5).Draw(t, "look") > 0 {
 				continue
 			}
-			for _, order := range []Order{ByKey, ByAge} {
+			if rapid.IntRange(0, 3).Draw(t, "long after") == 0 {
+				table.dropUnwanted(time.Now().Add(2 * unwantedAfter))
+			}
+			for _, order := range []Order{ByKey, ByAge, ByTTL} {
 				var want, got []string
 				for _, l := range obvious(table, Query{Order: order}) {
 					want = append(want, l.Key)
@@ -244,4 +247,75 @@ func TestRankingsFollowTheTable(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An order that is made while locks come, go and are renewed lacks none of them, and
+// is given up when nobody asks for it any more.
+func TestOrderByExpiryIsMadeWhenWanted(t *testing.T) {
+	t.Parallel()
+	table := newTable(locksteward.Target{Name: "orders"})
+	kind := shape{typ: "string", class: "orders"}
+	put := func(i int, at int64) {
+		table.mu.Lock()
+		defer table.mu.Unlock()
+		key := fmt.Sprintf("lock:%05d", i)
+		table.update(look{key: key, kind: table.intern(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000 + int64(i*7919%10_000)})
+	}
+	const locks = 3 * chunk
+	for i := range locks {
+		put(i, 1_000_000)
+	}
+	if table.byTTL.list != nil || table.byTTL.fresh != nil {
+		t.Fatal("the order is kept though nobody asked for it")
+	}
+	done := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			put(i*31%(2*locks), int64(i)+2_000_000)
+			if i%5 == 0 {
+				table.mu.Lock()
+				table.drop(fmt.Sprintf("lock:%05d", i*17%(2*locks)))
+				table.mu.Unlock()
+			}
+		}
+	})
+	var askers sync.WaitGroup
+	for range 4 {
+		askers.Go(func() {
+			for range 20 {
+				if page := table.Page(Query{Order: ByTTL, Limit: 50}); len(page.Locks) != 50 {
+					t.Errorf("a page of %d", len(page.Locks))
+				}
+			}
+		})
+	}
+	askers.Wait()
+	close(done)
+	all.Wait()
+	var want, got []string
+	for _, l := range obvious(table, Query{Order: ByTTL}) {
+		want = append(want, l.Key)
+	}
+	page := table.Page(Query{Order: ByTTL, Limit: 2 * locks})
+	for _, l := range page.Locks {
+		got = append(got, l.Key)
+	}
+	if !slices.Equal(got, want) || table.ttlKept != kept {
+		t.Errorf("%d locks, want %d, in the order by expiry (kept: %v)", len(got), len(want), table.ttlKept == kept)
+	}
+	table.endSweep()
+	if table.ttlKept != kept {
+		t.Error("the order is given up while it is wanted")
+	}
+	table.asked = time.Now().Add(-2 * unwantedAfter)
+	table.endSweep()
+	if table.ttlKept != unwanted || table.byTTL.list != nil {
+		t.Error("the order is kept though nobody asks for it")
+	}
 }

@@ -52,6 +52,7 @@ type passResult struct {
 	err     error
 	keys    int64
 	at      time.Time // server time of the last look
+	told    time.Time // when it came, our clock
 
 	locks looks
 	// gone and noLock are known locks whose keys are not there any more, or are
@@ -131,6 +132,7 @@ func (p *pass) greet(ctx context.Context) error {
 	p.out.greeted = true
 	i := parseInfo(text)
 	p.out.info = i
+	p.s.going.tell(i.keys(p.s.target.DB))
 	p.pace.memory(time.Now(), i.integer("used_memory"), i.integer("maxmemory"))
 	major, _ := i.version()
 	p.reader.noExpireTime = major > 0 && major < 7
@@ -239,6 +241,9 @@ func (p *pass) pages(ctx context.Context, yield func([]string) error) error {
 		if err != nil {
 			return fmt.Errorf("scan: %w", err)
 		}
+		if cursor == 0 {
+			p.s.answers(p)
+		}
 		p.out.keys += int64(len(keys))
 		p.s.scanned.Add(int64(len(keys)))
 		if err := yield(keys); err != nil {
@@ -299,7 +304,7 @@ func (p *pass) upkeep(ctx context.Context) error {
 func (p *pass) probe(ctx context.Context) error {
 	return p.s.paced(ctx, func() error {
 		began := time.Now()
-		if err := p.master.Client.Ping(ctx).Err(); err != nil && judge(err) != without {
+		if err := p.master.Client.Ping(ctx).Err(); err != nil && judge(err) != without && !noWrites(err) {
 			return err
 		}
 		if !p.s.cfg.NoThrottle {

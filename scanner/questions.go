@@ -136,6 +136,10 @@ func (q *questions) takeValue(i int, s *sight) error {
 		return nil
 	default:
 		s.sample.TooLarge = !small(q.size[i], q.mem[i]) // others than these are not read
+		if s.sample.TooLarge && sizes[s.sample.Type] != "" && !q.r.caps.has("memory|usage") && s.wasRead() {
+			s.as = unread // it may be what it was
+			return nil
+		}
 	}
 	if q.size[i] != nil {
 		s.sample.Size = q.size[i].Val()

@@ -7,7 +7,8 @@ import (
 )
 
 // ranking keeps the locks of a table in one order, so that a page of all locks
-// costs what is on it. It is guarded by the table's mutex. New places wait in fresh
+// costs what is on it; that by expiry is kept while somebody wants it, see
+// [Table.want]. It is guarded by the table's mutex. New places wait in fresh
 // until somebody looks or there are many of them; those of locks that are gone, or
 // stand elsewhere now, are passed over until there are many of them too: a change of
 // the table costs next to nothing, and one of 100,000 locks costs 24 bytes.
@@ -36,18 +37,37 @@ func (a place) compare(b place) int {
 	return cmp.Or(cmp.Compare(a.value, b.value), strings.Compare(a.key, b.key))
 }
 
-// rank takes a lock into the orders that was not there (before is nil) or stood
+// stood is where an entry stood in the orders.
+type stood struct{ since, expires int64 }
+
+// stood is where e stands; nil for no entry.
+func (e *entry) stood() *stood {
+	if e == nil {
+		return nil
+	}
+	return &stood{e.heldSince(), e.expires()}
+}
+
+// rank takes a lock into the orders that was not there (was is nil) or may have stood
 // elsewhere. t.mu is held.
-func (t *Table) rank(before, now *entry) {
-	if before == nil {
+func (t *Table) rank(was *stood, now *entry) {
+	if was == nil {
 		t.put(&t.byKey, now)
 	}
-	since := now.heldSince()
-	if before == nil || before.heldSince() != since {
-		if before != nil {
+	if was == nil || was.since != now.heldSince() {
+		if was != nil {
 			t.byAge.stale++
 		}
 		t.put(&t.byAge, now)
+	}
+	if t.ttlKept == unwanted {
+		return
+	}
+	if was == nil || was.expires != now.expires() {
+		if was != nil {
+			t.byTTL.stale++
+		}
+		t.put(&t.byTTL, now)
 	}
 }
 

@@ -116,6 +116,11 @@ func judge(err error) verdict {
 	}
 }
 
+// noWrites says that a server which cannot save what it has refused a command. It
+// refuses PING too (processCommand in src/server.c), and no other that reads: it
+// answers, which is all that a PING asks.
+func noWrites(err error) bool { return redis.HasErrorPrefix(err, "MISCONF") }
+
 // usable says whether a command's reply can be used. false without an error
 // means that this key cannot be read now; an error, that the look failed.
 func (r *reader) usable(err error) (bool, error) {

@@ -182,7 +182,7 @@ func (p *pass) collect() error {
 // the first.
 func (p *pass) keep(s *sight) {
 	if s.at.After(p.out.at) {
-		p.out.at = s.at
+		p.out.at, p.out.told = s.at, p.s.clock()
 	}
 	p.out.losses = append(p.out.losses, lossesOf(s, p.s.target, p.master.Addr)...)
 	if s.as == gone && s.known {
@@ -253,6 +253,7 @@ func (p *pass) readExtras(ctx context.Context) error {
 	maps.Copy(p.out.waiters, waiters)
 	if p.out.at.IsZero() {
 		p.out.at, err = p.reader.now(ctx)
+		p.out.told = p.s.clock()
 	}
 	return err
 }

@@ -18,6 +18,11 @@ const (
 	backoffMost  = 30 * time.Second
 )
 
+// GiveWay lets the watch hand on what it has read meanwhile, in the middle of a sink of
+// [Scanner.Run], which alone may call it. Of a lock of which newer things are known
+// then the sweep yields those.
+func (s *Scanner) GiveWay() { s.order.giveWay() }
+
 // Run sweeps on schedule until ctx is done, the first time at once, and hands
 // every sweep to sink, one at a time; sink's context ends with Run's. While the
 // target is away it tries again with growing, jittered waits of at most 30 s,
@@ -33,14 +38,17 @@ func (s *Scanner) Run(ctx context.Context, sink func(context.Context, lockstewar
 	for s.budget.pass(ctx) == nil {
 		sweep, err := s.sweepInOrder(ctx)
 		if ctx.Err() != nil {
+			s.going.end(&sweep)
 			s.order.Unlock()
 			break // what was cut by the end of the program tells nothing
 		}
 		s.logSweep(sweep, err, failures)
+		sink(ctx, sweep)
+		s.going.end(&sweep) // until what it tells is known
+		s.order.Unlock()
+		// What the store takes its time for, the watch does not wait for.
 		s.saveHistory(ctx)
 		s.saveFacts(ctx, false)
-		sink(ctx, sweep)
-		s.order.Unlock()
 		if len(sweep.Masters) == 0 {
 			failures++
 			if s.backOff(ctx, failures, err) != nil {
@@ -83,7 +91,8 @@ func (s *Scanner) backOff(ctx context.Context, failures int, cause error) error 
 	if errors.Is(cause, errLoading) || redis.HasErrorPrefix(cause, "LOADING") {
 		return s.budget.pause(ctx, ReasonLoading, wait)
 	}
-	return sleep(ctx, wait)
+	// A new password or certificate is worth a try at once.
+	return s.conn.Rest(ctx, wait)
 }
 
 func (s *Scanner) logSweep(sweep locksteward.Sweep, err error, failures int) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -116,6 +117,7 @@ func TestRunOutlivesItsTarget(t *testing.T) {
 
 func TestWrongPasswordIsTold(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 46)
 	srv := testredis.Start(t, testredis.WithACL("default off", "scanner on >right %R~* +@read"))
 	r := fast(srv.URL())
 	r.connect.Username, r.connect.Password = "scanner", "wrong-secret"
@@ -185,6 +187,7 @@ func loadingServer(t *testing.T) (addr string) {
 
 func TestLoadingIsWaitedFor(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 39)
 	addr := loadingServer(t)
 	s := fast("redis://" + addr).build(t)
 	run := start(t, s)

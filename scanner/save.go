@@ -50,21 +50,24 @@ func (s *Scanner) saveHistory(ctx context.Context) {
 	if s.history == nil {
 		return
 	}
-	upserts, gone := s.table.unsaved()
+	changed, gone := s.table.unsaved()
 	// Rows that are over go first: the key may have a new row among the others.
 	for batch := range slices.Chunk(gone, saveBatch) {
-		if !s.saveBatch(ctx, nil, batch) {
+		if !s.saveBatch(ctx, nil, s.table.stillGone(batch)) {
 			return
 		}
 	}
-	for batch := range slices.Chunk(upserts, saveBatch) {
-		if !s.saveBatch(ctx, batch, nil) {
+	for batch := range slices.Chunk(changed, saveBatch) {
+		if !s.saveBatch(ctx, s.table.rows(batch), nil) {
 			return
 		}
 	}
 }
 
 func (s *Scanner) saveBatch(ctx context.Context, upserts []HistoryRow, gone []HistoryKey) bool {
+	if len(upserts)+len(gone) == 0 {
+		return true
+	}
 	if err := s.history.SaveHistory(ctx, s.target.Name, upserts, gone); err != nil {
 		s.log.Error("histories are not saved: they are tried again after the next sweep", zap.Error(err))
 		return false
@@ -100,23 +103,52 @@ func (t *Table) row(e *entry) HistoryRow {
 	return r
 }
 
-// unsaved returns what the store does not have: new and changed rows of holds
-// that are old enough, and rows of holds that are over.
-func (t *Table) unsaved() (upserts []HistoryRow, gone []HistoryKey) {
+// unsaved returns what the store does not have: the keys of new and changed rows of
+// holds that are old enough, and rows of holds that are over.
+func (t *Table) unsaved() (changed []string, gone []HistoryKey) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for key := range t.forget {
 		gone = append(gone, HistoryKey{DB: t.target.DB, Key: key})
 	}
-	for _, e := range t.entries {
-		held := time.Duration(e.lastSeen-e.firstSeen) * time.Microsecond
-		stale := time.Duration(e.lastSeen-e.savedAt)*time.Microsecond >= saveEvery
-		changed := e.renewals != e.savedRenewals || e.lastRenewal > e.savedAt
-		if held >= saveAfter && (e.savedAt == 0 || changed || stale) {
-			upserts = append(upserts, t.row(e))
+	for key, e := range t.entries {
+		if e.unsaved() {
+			changed = append(changed, key)
 		}
 	}
-	return upserts, gone
+	return changed, gone
+}
+
+// unsaved says that the store should have the hold and has not, or not as it is.
+func (e *entry) unsaved() bool {
+	held := time.Duration(e.lastSeen-e.firstSeen) * time.Microsecond
+	stale := time.Duration(e.lastSeen-e.savedAt)*time.Microsecond >= saveEvery
+	changed := e.renewals != e.savedRenewals || e.lastRenewal > e.savedAt
+	return held >= saveAfter && (e.savedAt == 0 || changed || stale)
+}
+
+// rows are the rows of those keys that are to be saved, as they are now: the watch
+// goes on while 100,000 are written.
+func (t *Table) rows(keys []string) []HistoryRow {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	out := make([]HistoryRow, 0, len(keys))
+	for _, key := range keys {
+		if e, ok := t.entries[key]; ok && e.unsaved() {
+			out = append(out, t.row(e))
+		}
+	}
+	return out
+}
+
+// stillGone are those of the rows that are to be taken out of the store still.
+func (t *Table) stillGone(rows []HistoryKey) []HistoryKey {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.DeleteFunc(slices.Clone(rows), func(k HistoryKey) bool {
+		_, forget := t.forget[k.Key]
+		return !forget
+	})
 }
 
 // saved notes what the store has now.
@@ -128,8 +160,10 @@ func (t *Table) saved(upserts []HistoryRow, gone []HistoryKey) {
 	}
 	for i := range upserts {
 		row := &upserts[i]
-		if e, ok := t.entries[row.Key]; ok && e.digest == row.TokenDigest {
+		if e, ok := t.entries[row.Key]; ok && e.digest == row.TokenDigest && e.firstSeen <= micros(row.LastSeen) {
 			e.savedAt, e.savedRenewals = micros(row.LastSeen), int32(row.Renewals)
+		} else {
+			t.forget[row.Key] = struct{}{} // it ended while it was written
 		}
 	}
 }

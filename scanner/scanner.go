@@ -47,8 +47,8 @@ type Scanner struct {
 	sweeping sync.Mutex
 	// order is held from the moment that something is put into the table until it
 	// has been handed on, so that sweeps and the watch tell in the order of what
-	// they saw.
-	order    sync.Mutex
+	// they saw. See [Scanner.GiveWay].
+	order    turns
 	watch    *watcher
 	pacers   map[string]*pacer // by address
 	lastSeen map[string]int    // candidates of the last pass, by address
@@ -59,6 +59,7 @@ type Scanner struct {
 	facts *facts
 
 	scanned atomic.Int64 // Stats.Keys
+	going   going
 
 	mu    sync.Mutex
 	state locksteward.TargetState

@@ -24,8 +24,10 @@ var (
 // scanner run one after the other.
 func (s *Scanner) Sweep(ctx context.Context) (locksteward.Sweep, error) {
 	sweep, err := s.sweepInOrder(ctx)
+	out := sweep.Unpacked() // the next merge goes on in its entries
+	s.going.end(&out)
 	s.order.Unlock()
-	return sweep.Unpacked(), err
+	return out, err
 }
 
 // sweepInOrder is [Scanner.Sweep] of packed locks that leaves s.order locked: until the caller
@@ -36,6 +38,7 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 	defer s.sweeping.Unlock()
 	merging := sync.OnceFunc(s.order.Lock)
 	defer merging() // where the target is away
+	s.going.begin(s)
 	s.table.beginSweep()
 	defer s.table.endSweep()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Timeout, errTimeout)
@@ -51,6 +54,7 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 		s.away(err)
 		return sweep, fmt.Errorf("sweep %s: %w", s.target.Name, err)
 	}
+	s.going.count(len(before))
 	passes := s.passes(ctx, before)
 	sweep.Duration = s.clock().Sub(sweep.Started)
 	s.checkTopology(ctx, before, passes)
@@ -60,7 +64,7 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 	orphans, orphansErr := s.orphans(ctx, passes)
 
 	merging()
-	s.merge(&sweep, passes, missing)
+	s.merge(&sweep, passes, missing, beyond)
 	for _, gap := range connect.Uncovered(before) {
 		sweep.Masters = append(sweep.Masters, locksteward.MasterPass{
 			Node:   fmt.Sprintf("slots %d-%d", gap.First, gap.Last),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
@@ -98,6 +99,7 @@ func TestSweepFindsEveryKindOfLock(t *testing.T) {
 
 func TestHostileNamesAreExact(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 53)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	keys := []string{
@@ -147,6 +149,7 @@ func outBytes(t *testing.T, c *redis.Client) int64 {
 
 func TestLargeValuesCostLittle(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 52)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -261,6 +264,7 @@ func TestLeastACLIsEnough(t *testing.T) {
 
 func TestRefusedExtrasDegrade(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 46)
 	rules := strings.Join(scanner.ACL("lock:*", "locksteward:*"), " ") + " -object|idletime -memory|usage -pexpiretime -info"
 	srv := testredis.Start(t, testredis.WithACL("user scanner on >pw resetkeys resetchannels "+rules))
 	admin := srv.Client(t)

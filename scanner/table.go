@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/dialect"
@@ -34,17 +35,25 @@ type Table struct {
 	// What the watch needs, see there.
 	deadlines deadlines
 	departed  departed
+	// flushed is when the server last told of a flush, by address, in µs of its clock.
+	flushed map[string]int64
+	// flushLost are the holds that a flush took.
+	flushLost map[lossKey]locksteward.Loss
 
 	candidates     []string
 	candidateCount int
 
-	byKey, byAge ranking
+	byKey, byAge, byTTL ranking
+	// ttlKept is whether byTTL is kept, asked when somebody wanted it last.
+	ttlKept wanted
+	asked   time.Time
 }
 
 func newTable(target locksteward.Target) *Table {
 	return &Table{
 		target: target, entries: map[string]*entry{}, shapes: shapes{}, restored: map[string]HistoryRow{},
-		forget: map[string]struct{}{}, deadlines: newDeadlines(), byKey: ranking{by: ByKey}, byAge: ranking{by: ByAge},
+		forget: map[string]struct{}{}, flushed: map[string]int64{}, flushLost: map[lossKey]locksteward.Loss{},
+		deadlines: newDeadlines(), byKey: ranking{by: ByKey}, byAge: ranking{by: ByAge}, byTTL: ranking{by: ByTTL},
 	}
 }
 
@@ -120,24 +129,33 @@ func (e *entry) memory() memory {
 
 // update takes one look into the table and returns the lock as it is now known
 // and the hold that it replaced, if it did; now is nil where the lock is known to
-// be gone since. t.mu is held.
-func (t *Table) update(l look) (now *entry, replaced *entry) {
+// be gone since. The entry of the same hold stays as it is, since a sweep may have
+// it, and a copy takes its place. t.mu is held.
+func (t *Table) update(l look) (now *entry, replaced *entry) { return t.take(l, false) }
+
+// take is [Table.update]; a merge goes on in the same entry instead: no sweep has it
+// any more, and 100,000 copies would be as much again as the table.
+func (t *Table) take(l look, merging bool) (now *entry, replaced *entry) {
 	old, ok := t.entries[l.key]
 	switch {
 	case !ok && t.hasDeparted(&l):
 		return nil, nil
 	case !ok:
 		now = t.resume(begin(l))
-	case l.at < old.at:
+	case t.older(l.at, old):
 		// A direct read was faster than the sweep that found this earlier.
 		return old, nil
 	case sameHold(&old.look, &l):
-		// Sweeps have the old entry: it stays as it is.
-		now = new(*old)
+		was := old.stood()
+		if now = old; !merging {
+			now = new(*old)
+			t.takePlace(now)
+			t.entries[l.key] = now
+			old.end()
+		}
+		now.stepBack(l.at)
 		now.seen(l)
-		t.takePlace(now)
-		t.entries[l.key] = now
-		t.rank(old, now)
+		t.rank(was, now)
 		t.setDue(now)
 		return now, nil
 	default:
@@ -147,9 +165,10 @@ func (t *Table) update(l look) (now *entry, replaced *entry) {
 			l.idle = 0 // of a known key it is not asked; from here on it adds up
 		}
 		now, replaced = begin(l), old
+		old.end()
 	}
 	t.entries[l.key] = now
-	t.rank(replaced, now)
+	t.rank(replaced.stood(), now)
 	t.setDue(now)
 	return now, replaced
 }
@@ -189,7 +208,9 @@ func (t *Table) drop(key string) {
 		t.dropDue(e)
 		t.byKey.stale++
 		t.byAge.stale++
+		t.byTTL.stale++
 		delete(t.entries, key)
+		e.end()
 	}
 }
 
@@ -213,3 +234,17 @@ func (t *Table) dropRestored(owns func(key string) bool) {
 
 // intern returns the shared shape. t.mu is held.
 func (t *Table) intern(s shape) *shape { return t.shapes.of(s) }
+
+// flush notes that the server at addr told of a flush at at, by its own clock.
+func (t *Table) flush(addr string, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.flushed[addr] = micros(at)
+}
+
+// flushedSince says that the data of the lock's server was flushed since it was
+// seen last. The table is locked.
+func (t *Table) flushedSince(e *entry) bool {
+	at, ok := t.flushed[e.kind.node]
+	return ok && e.lastSeen <= at
+}

@@ -47,6 +47,9 @@ type watcher struct {
 	rounds *budget // of what it reads that nobody told of
 	look   chan struct{}
 
+	began  time.Time
+	delays delays
+
 	events, reads, missed atomic.Int64
 
 	sink func(context.Context, locksteward.Sweep)
@@ -72,7 +75,7 @@ func newWatcher(s *Scanner) *watcher {
 		return s.budget.share * part
 	}
 	return &watcher{
-		s: s, log: s.log.Named("watch"), gaze: newBudget(share(watchPart)), rounds: newBudget(share(roundPart)), look: make(chan struct{}, 1), ready: make(chan struct{}),
+		s: s, began: time.Now(), log: s.log.Named("watch"), gaze: newBudget(share(watchPart)), rounds: newBudget(share(roundPart)), look: make(chan struct{}, 1), ready: make(chan struct{}),
 		nodes: map[string]*nodeWatch{}, cancels: map[string]context.CancelFunc{},
 		instances: newInstanceCache(),
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -35,6 +36,7 @@ func clientID(t testing.TB, c *redis.Client, name string) (id, line string) {
 // check; either way the time since the last good check is blind.
 func TestWatchRecoversFromADeadConnection(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 60)
 	for _, name := range []string{"subscriber", "tracker"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,6 +76,7 @@ func TestWatchRecoversFromADeadConnection(t *testing.T) {
 // for it stays within 32 MiB, and then it is cut off.
 func TestFrozenAgentIsCutOff(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 8, 60)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -127,6 +130,7 @@ func field(line, name string) int64 {
 
 func TestWatchOutlivesARestart(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 27)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	w := tracked(t, fast(srv.URL()))

@@ -12,6 +12,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
@@ -33,6 +34,7 @@ func openConn(t *testing.T, url string) *connect.Conn {
 // PONG, and only CLIENT TRACKINGINFO says what is wrong.
 func TestABrokenRedirectIsTold(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 60)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	to := listener{changed: func([]string) {}, flushed: func() {}}
@@ -187,10 +189,16 @@ func TestDeadlines(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	q := newQueue()
+	q := newQueue(time.Now())
 	q.put(false, errand{key: "calm"}, errand{key: "both", waiters: true})
 	q.put(true, errand{key: "urgent"}, errand{key: "both", written: true}, errand{key: "urgent", metaPrefix: "m:"})
 	got := q.take(10)
+	for i := range got { // somebody waits for those that are urgent
+		if urgent := got[i].key != "calm"; urgent != (got[i].since > 0) {
+			t.Errorf("%q waits since %d", got[i].key, got[i].since)
+		}
+		got[i].since = 0
+	}
 	want := []errand{{key: "urgent", metaPrefix: "m:"}, {key: "both", written: true, waiters: true}, {key: "calm"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("took %+v, want %+v", got, want)

@@ -14,7 +14,7 @@ import (
 // says nothing of whether the server sends any: see nodeWatch.proven.
 func openKeyspace(ctx context.Context, conn *connect.Conn, addr string, db int, prefixes []string, to listener) (*pair, error) {
 	p := newPair(conn, addr, prefixes)
-	if err := p.subscribeKeyspace(ctx, db); err != nil {
+	if err := p.subscribeKeyspace(ctx, db, to); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -22,14 +22,14 @@ func openKeyspace(ctx context.Context, conn *connect.Conn, addr string, db int, 
 	return p, nil
 }
 
-func (p *pair) subscribeKeyspace(ctx context.Context, db int) error {
+func (p *pair) subscribeKeyspace(ctx context.Context, db int, to listener) error {
 	p.pubsub = p.subscriber.Subscribe(ctx)
 	patterns := keyspacePatterns(db, p.prefixes)
 	p.patterns = len(patterns)
 	if err := p.pubsub.PSubscribe(ctx, patterns...); err != nil {
 		return fmt.Errorf("subscribe to keyspace notifications: %w", refusal(err))
 	}
-	return p.awaitSubscriptions(ctx, len(patterns))
+	return p.awaitSubscriptions(ctx, len(patterns), to)
 }
 
 func keyspacePatterns(db int, prefixes []string) []string {

@@ -18,6 +18,9 @@ import (
 const (
 	rebuildFirst = 50 * time.Millisecond
 	rebuildMost  = 5 * time.Second
+	// rebuildSteady is how long a pair must have stood for the next one to be set up
+	// at once: connections that break again and again are not dialled in a storm.
+	rebuildSteady = 10 * time.Second
 	// retryRefused is how long something that the server or its ACL refused is
 	// not tried again: each try is an entry in its ACL LOG.
 	retryRefused = 10 * time.Minute
@@ -41,6 +44,7 @@ type nodeWatch struct {
 	mode   WatchMode
 	reason string // why it is not tracking
 	offset time.Duration
+	replID string // of the last pair's server; "" if not known
 	// since is when the pair was set up, lastGood when the last good check began;
 	// zero without a pair.
 	since, lastGood time.Time
@@ -59,7 +63,7 @@ type nodeWatch struct {
 
 func newNodeWatch(w *watcher, m connect.Master, plan watchPlan) *nodeWatch {
 	return &nodeWatch{
-		w: w, addr: m.Addr, queue: newQueue(), reads: newReadCost(), replan: make(chan struct{}, 1), tried: make(chan struct{}),
+		w: w, addr: m.Addr, queue: newQueue(w.began), reads: newReadCost(), replan: make(chan struct{}, 1), tried: make(chan struct{}),
 		master: m, plan: plan, mode: WatchSweep, reason: "not set up yet",
 		suspects: map[string]suspect{}, waiting: map[string]int32{},
 	}
@@ -78,11 +82,19 @@ func (n *nodeWatch) watch(ctx context.Context) {
 		tried() // whoever waited for it finds the state as it is
 		switch {
 		case err == nil:
-			wait = rebuildFirst
+			stood := time.Now()
 			err = n.attend(ctx, p)
 			p.close()
 			<-p.ended
 			n.fault(ctx, err)
+			switch {
+			case errors.Is(err, errReplan), errors.Is(err, errPaused):
+			case time.Since(stood) > rebuildSteady:
+				wait = rebuildFirst
+			default:
+				n.pause(ctx, wait)
+				wait = min(2*wait, rebuildMost)
+			}
 		case errors.Is(err, errRefused):
 			n.pause(ctx, retryRefused)
 		default:
@@ -93,13 +105,14 @@ func (n *nodeWatch) watch(ctx context.Context) {
 	}
 }
 
-// pause waits for d or for another plan.
+// pause waits for d, for another plan, or for a new password or certificate.
 func (n *nodeWatch) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-n.replan:
+	case <-n.w.s.conn.Renewed():
 	case <-timer.C:
 	}
 }
@@ -152,8 +165,17 @@ func (n *nodeWatch) up(mode WatchMode, p *pair) {
 		n.blind += now.Sub(n.blindFrom)
 		n.blindFrom = time.Time{}
 	}
+	another := n.replID != "" && p.replID != "" && n.replID != p.replID
+	if p.replID != "" {
+		n.replID = p.replID
+	}
 	n.mu.Unlock()
 	n.w.s.table.clock(n.addr, p.offset)
+	if another {
+		// A server that was restarted, or another one: what is not there any more
+		// went with the old one's data, as after a flush.
+		n.w.s.table.flush(n.addr, now.Add(p.offset))
+	}
 	n.resync()
 	if again {
 		n.w.log.Info("watch is set up again", zap.String("node", n.addr))
@@ -306,11 +328,14 @@ func (n *nodeWatch) flushed() {
 	n.mu.Lock()
 	clear(n.suspects) // what it took is no miss
 	clear(n.waiting)
+	offset := n.offset
 	n.mu.Unlock()
+	n.w.s.table.flush(n.addr, time.Now().Add(offset))
 	n.resync()
 }
 
-// resync has every known lock of the master read again, at once.
+// resync has every known lock of the master read again, behind what changes from now
+// on: of 60,000 that is half a minute and more.
 func (n *nodeWatch) resync() {
 	n.mu.Lock()
 	m := n.master
@@ -319,7 +344,7 @@ func (n *nodeWatch) resync() {
 	for _, key := range n.w.s.table.keysOf(m.Owns) {
 		errands = append(errands, errand{key: key, waiters: true})
 	}
-	if len(errands) > 0 && !n.queue.put(true, errands...) {
+	if len(errands) > 0 && !n.queue.put(false, errands...) {
 		n.overrun()
 	}
 }

@@ -11,6 +11,7 @@ const maxGone = 100_000
 // The table's lock guards it.
 type departed struct {
 	sweeping bool
+	began    time.Time // of the sweep, our clock
 	at       map[string]int64
 	// before is the time up to which some were forgotten for want of room.
 	before int64
@@ -43,13 +44,14 @@ func (t *Table) hasDeparted(l *look) bool {
 func (t *Table) beginSweep() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.departed = departed{sweeping: true, at: map[string]int64{}}
+	t.departed = departed{sweeping: true, began: time.Now(), at: map[string]int64{}}
 }
 
 func (t *Table) endSweep() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.departed = departed{}
+	t.dropUnwanted(time.Now())
 }
 
 // late returns the locks of a complete pass that it did not see and that are

@@ -58,13 +58,14 @@ type pair struct {
 	pings  int
 
 	offset time.Duration // server clock less ours, from the last check
+	replID string        // of the server's data; another process has another one
 }
 
 // openTracking sets up a pair that tells of every change of a key that begins
 // with one of prefixes. An error that wraps errRefused will not go away by itself.
 func openTracking(ctx context.Context, conn *connect.Conn, addr string, prefixes []string, to listener) (*pair, error) {
 	p := newPair(conn, addr, prefixes)
-	if err := p.track(ctx, conn, addr); err != nil {
+	if err := p.track(ctx, conn, addr, to); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -81,9 +82,9 @@ func newPair(conn *connect.Conn, addr string, prefixes []string) *pair {
 	return p
 }
 
-func (p *pair) track(ctx context.Context, conn *connect.Conn, addr string) error {
+func (p *pair) track(ctx context.Context, conn *connect.Conn, addr string, to listener) error {
 	p.pubsub = p.subscriber.Subscribe(ctx, invalidations)
-	if err := p.awaitSubscriptions(ctx, 1); err != nil {
+	if err := p.awaitSubscriptions(ctx, 1, to); err != nil {
 		return err
 	}
 	p.tracker = conn.Dedicated(addr, "-tracker", nil)
@@ -100,15 +101,32 @@ func (p *pair) track(ctx context.Context, conn *connect.Conn, addr string) error
 	return nil
 }
 
-// awaitSubscriptions waits until the server has confirmed n of them.
-func (p *pair) awaitSubscriptions(ctx context.Context, n int) error {
-	for range n {
+// awaitSubscriptions waits until the server has confirmed n of them. A change that
+// one of them tells of may come before the confirmation of the next, or of its own
+// (redis/redis#13645): it is handed on.
+func (p *pair) awaitSubscriptions(ctx context.Context, n int, to listener) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerAfter, errSilent)
+	defer cancel()
+	for confirmed := 0; confirmed < n; {
 		got, err := p.pubsub.ReceiveTimeout(ctx, answerAfter)
-		if err != nil {
+		switch m := got.(type) {
+		case *redis.Subscription:
+			confirmed++
+		case *redis.Message:
+			p.hear(m, to)
+		default:
+			if isFlush(err) {
+				to.flushed()
+				continue
+			}
+			if err == nil {
+				err = fmt.Errorf("got %T in place of a confirmation", got)
+			}
 			return fmt.Errorf("subscribe: %w", refusal(err))
 		}
-		if _, ok := got.(*redis.Subscription); !ok {
-			return fmt.Errorf("subscribe: got %T in place of a confirmation", got)
+		// Changes without end are no confirmation.
+		if ctx.Err() != nil {
+			return fmt.Errorf("subscribe: %w", context.Cause(ctx))
 		}
 	}
 	return nil
@@ -133,24 +151,41 @@ func (p *pair) listen(to listener) {
 				to.flushed()
 				continue
 			}
+			if noWrites(err) {
+				p.pong(refusedPing)
+				continue
+			}
 			p.failed = err
 			return
 		}
 		switch m := got.(type) {
 		case *redis.Message:
-			switch {
-			case m.Channel == invalidations:
-				to.changed(m.PayloadSlice)
-			case p.patterns > 0:
-				if _, key, ok := strings.Cut(m.Channel, "__:"); ok {
-					to.changed([]string{key})
-				}
-			}
+			p.hear(m, to)
 		case *redis.Pong:
-			select {
-			case p.pongs <- m.Payload:
-			default: // nobody waits for so old an answer
-			}
+			p.pong(m.Payload)
+		}
+	}
+}
+
+// refusedPing is the answer to a PING by a server that cannot save what it has: an
+// error in its place in the stream is as good as a pong.
+const refusedPing = "refused"
+
+func (p *pair) pong(text string) {
+	select {
+	case p.pongs <- text:
+	default: // nobody waits for so old an answer
+	}
+}
+
+// hear hands on the keys that a message tells of.
+func (p *pair) hear(m *redis.Message, to listener) {
+	switch {
+	case m.Channel == invalidations:
+		to.changed(m.PayloadSlice)
+	case p.patterns > 0:
+		if _, key, ok := strings.Cut(m.Channel, "__:"); ok {
+			to.changed([]string{key})
 		}
 	}
 }
@@ -180,7 +215,7 @@ func (p *pair) check(ctx context.Context) error {
 	for {
 		select {
 		case got := <-p.pongs:
-			if got == want {
+			if got == want || got == refusedPing {
 				return nil
 			}
 		case <-p.ended:
@@ -206,8 +241,12 @@ func (p *pair) checkTracker(ctx context.Context) error {
 	if err := info.Err(); err != nil {
 		return err
 	}
-	if role.Err() == nil && parseInfo(role.Val()).replica() {
-		return errDemoted
+	if role.Err() == nil {
+		i := parseInfo(role.Val())
+		if i.replica() {
+			return errDemoted
+		}
+		p.replID = i["master_replid"]
 	}
 	if now.Err() == nil {
 		p.offset = now.Val().Sub(began.Add(took / 2))

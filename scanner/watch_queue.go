@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"sync"
+	"time"
 )
 
 // maxQueued bounds the keys that wait to be read. Beyond it the server changes
@@ -17,6 +18,9 @@ type errand struct {
 	written bool
 	// waiters says that its waiters changed, or are not known.
 	waiters bool
+	// since is since when somebody waits for what it will tell, see [queue.moment]; 0:
+	// nobody does.
+	since int64
 	// tries counts looks that came to nothing since the key changed under them.
 	tries int8
 }
@@ -28,6 +32,7 @@ func (e *errand) merge(o errand) {
 	}
 	e.written = e.written || o.written
 	e.waiters = e.waiters || o.waiters
+	e.since = sooner(e.since, o.since)
 	e.tries = max(e.tries, o.tries)
 }
 
@@ -35,13 +40,16 @@ func (e *errand) merge(o errand) {
 // due first, then those that are only to be looked at again; each in the order
 // of arrival, each once. It is safe for concurrent use.
 type queue struct {
-	wake chan struct{} // holds one token when there is something
+	wake  chan struct{} // holds one token when there is something
+	began time.Time
 
 	mu     sync.Mutex
 	urgent lane
 	calm   lane
-	// under are the keys that are being read right now.
-	under map[string]struct{}
+	// under are the keys that are being read right now, and underSince since when the
+	// first of them waits.
+	under      map[string]struct{}
+	underSince int64
 }
 
 type lane struct {
@@ -49,19 +57,42 @@ type lane struct {
 	all   map[string]errand
 }
 
-func newQueue() *queue {
+// newQueue returns an empty queue. All queues between which errands move have the same
+// begin.
+func newQueue(began time.Time) *queue {
 	return &queue{
-		wake:   make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), began: began,
 		urgent: lane{all: map[string]errand{}}, calm: lane{all: map[string]errand{}},
 		under: map[string]struct{}{},
 	}
 }
 
+// moment is what [errand.since] stands for.
+func (q *queue) moment(since int64) time.Time { return q.began.Add(time.Duration(since)) }
+
+// oldest is since when the first of those keys waits that changed or are due; 0 if none
+// does.
+func (q *queue) oldest() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	since := q.underSince
+	for _, key := range q.urgent.order {
+		if e, ok := q.urgent.all[key]; ok {
+			return sooner(since, e.since)
+		}
+	}
+	return since
+}
+
 // put queues keys and says whether there was room.
 func (q *queue) put(urgent bool, errands ...errand) bool {
+	now := int64(max(1, time.Since(q.began)))
 	q.mu.Lock()
 	room := true
 	for _, e := range errands {
+		if urgent && e.since == 0 {
+			e.since = now
+		}
 		room = q.add(urgent, e) && room
 	}
 	q.mu.Unlock()
@@ -110,6 +141,7 @@ func (q *queue) take(n int) []errand {
 	for _, e := range out {
 		q.under[e.key] = struct{}{}
 	}
+	q.underSince = sooner(q.underSince, sinceOf(out))
 	return out
 }
 
@@ -134,6 +166,9 @@ func (q *queue) done(errands []errand) {
 	defer q.mu.Unlock()
 	for _, e := range errands {
 		delete(q.under, e.key)
+	}
+	if len(q.under) == 0 {
+		q.underSince = 0
 	}
 }
 

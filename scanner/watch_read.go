@@ -71,6 +71,9 @@ func (n *nodeWatch) readBatch(ctx context.Context, errands []errand) error {
 		// One of them is elsewhere: find it.
 		for i := range errands {
 			if err := n.readBatch(ctx, errands[i:i+1]); err != nil && !errors.Is(err, errMoved) {
+				if !n.queue.put(true, errands[i+1:]...) {
+					n.overrun()
+				}
 				return err
 			}
 		}
@@ -168,6 +171,7 @@ func (n *nodeWatch) readNow(ctx context.Context, errands []errand) error {
 
 // watchGlance is one look of the watch: l is nil unless it saw a lock.
 type watchGlance struct {
+	node  string // that was asked
 	sight *sight
 	l     *look
 	shape shape
@@ -175,7 +179,7 @@ type watchGlance struct {
 }
 
 func (n *nodeWatch) glance(o *observer, seen *sight) watchGlance {
-	g := watchGlance{sight: seen, lost: lossesOf(seen, n.w.s.target, n.addr)}
+	g := watchGlance{node: n.addr, sight: seen, lost: lossesOf(seen, n.w.s.target, n.addr)}
 	if seen.as != there {
 		return g
 	}
@@ -261,6 +265,7 @@ func (n *nodeWatch) settle(ctx context.Context, began time.Time, errands []erran
 	s := n.w.s
 	sweep := locksteward.Sweep{Target: s.target.Name, Started: began, Duration: time.Since(began), Waiters: waiters}
 	var unsure []errand
+	var since int64
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.table.mu.Lock()
@@ -269,17 +274,18 @@ func (n *nodeWatch) settle(ctx context.Context, began time.Time, errands []erran
 			unsure = append(unsure, errands[i])
 			continue
 		}
+		since = sooner(since, errands[i].since)
 		s.take(&sweep, g)
 	}
 	s.table.mu.Unlock()
 	n.forgetWaiters(glances)
 	n.again(unsure)
-	if len(sweep.Locks)+len(sweep.Endings)+len(sweep.Losses) == 0 {
-		return
+	if len(sweep.Locks)+len(sweep.Endings)+len(sweep.Losses) > 0 {
+		sortLocks(sweep.Locks)
+		sortLosses(sweep.Losses)
+		n.w.sink(ctx, sweep)
 	}
-	sortLocks(sweep.Locks)
-	sortLosses(sweep.Losses)
-	n.w.sink(ctx, sweep)
+	n.handedOn(since)
 }
 
 // take takes one look into the table and puts what it tells into sweep. The
@@ -292,7 +298,7 @@ func (s *Scanner) take(sweep *locksteward.Sweep, g watchGlance) {
 		t.depart(key, at)
 		e, known := t.entries[key]
 		switch {
-		case !known || at < e.at:
+		case !known || t.older(at, e):
 			return
 		case g.sight.as == there:
 			sweep.Endings = append(sweep.Endings, replacedBy(e, s.target, at))
@@ -300,8 +306,10 @@ func (s *Scanner) take(sweep *locksteward.Sweep, g watchGlance) {
 			var lost *locksteward.Loss
 			if len(g.lost) > 0 && e.claim != nil && g.lost[0].Claim.ID == e.claim.ID {
 				lost = &g.lost[0]
+			} else if e.claim != nil && t.flushedSince(e) {
+				sweep.Losses = append(sweep.Losses, t.lossByFlush(e, g.sight.at))
 			}
-			sweep.Endings = append(sweep.Endings, endingOf(e, s.target, g.sight.at, lost, false))
+			sweep.Endings = append(sweep.Endings, endingOf(e, s.target, g.sight.at, lost, t.flushedSince(e) || g.node != e.kind.node))
 		}
 		t.drop(key)
 		return

@@ -26,6 +26,10 @@ type WatchState struct {
 	Events, Reads int64
 	// Waiting is how many keys wait to be read.
 	Waiting int
+	// Delay is the longest within the last minute or half of it from a push, or from the
+	// moment at which a look was due, until what it told had been handed on; what waits
+	// still counts.
+	Delay time.Duration
 }
 
 // NodeWatch is how one master is watched.
@@ -53,6 +57,7 @@ func (s *Scanner) WatchState() WatchState {
 	running, plan := w.running, w.plan
 	state.Blind = w.blind
 	w.mu.Unlock()
+	state.Delay = w.delay(now)
 	nodes := w.all()
 	for _, n := range nodes {
 		node := n.state()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
@@ -217,6 +218,7 @@ func TestWatchSeesAnExpiryAtOnce(t *testing.T) {
 
 func TestWatchFollowsWhatHappensToAKey(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 48, 49)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -272,6 +274,7 @@ func TestWatchFollowsWhatHappensToAKey(t *testing.T) {
 // they are about.
 func TestWatchIgnoresOtherDatabases(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 58)
 	srv := testredis.Start(t)
 	url := strings.TrimSuffix(srv.URL(), "/0")
 	opts := srv.Options()
@@ -337,6 +340,7 @@ func TestWatchSeesOurLocksUnderAnyName(t *testing.T) {
 // TestMissedChangesAreCounted: SWAPDB changes keys and the server tells nobody.
 func TestMissedChangesAreCounted(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 48, 60)
 	srv := testredis.Start(t)
 	opts := srv.Options()
 	opts.DB = 1

@@ -1,13 +1,13 @@
 #!/bin/sh
 # Installs what the tests need and the machine lacks; says nothing when all is
-# there. Usage: scripts/deps.sh [redis|postgres|prometheus|chromium|cc|python]...   (default: all)
+# there. Usage: scripts/deps.sh [redis|postgres|prometheus|alertmanager|chromium|cc|python|java]...   (default: all but java)
 #
 # As root it uses apt-get, on macOS Homebrew. It never asks for a password:
 # without the right to install it prints the one command to run, and exits 1.
 # Exit codes: 0 all there, 1 something is missing, 2 unknown argument.
 set -eu
 
-all='redis postgres prometheus chromium cc python'
+all='redis postgres prometheus alertmanager chromium cc python'
 
 say() { printf 'deps: %s\n' "$*" >&2; }
 
@@ -46,6 +46,7 @@ have() {
 	redis) have_any redis-server valkey-server && have_any redis-cli valkey-cli ;;
 	postgres) have_postgres ;;
 	prometheus) have_any promtool && have_any prometheus ;;
+	alertmanager) have_any alertmanager prometheus-alertmanager ;;
 	chromium)
 		have_any chromium chromium-browser google-chrome google-chrome-stable headless-shell ||
 			[ -x '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome' ]
@@ -53,6 +54,8 @@ have() {
 	cc) have_any cc gcc clang ;; # the race detector needs one
 	# Locks of real Python libraries. Homebrew has none of them: the tests skip there.
 	python) [ "$(uname -s)" = Darwin ] || have_python ;;
+	# For docs/snippets/java alone, and 300 MB: only who asks for it gets it.
+	java) have_any javac ;;
 	esac
 }
 
@@ -61,9 +64,11 @@ apt_packages() {
 	redis) echo redis-server redis-tools ;;
 	postgres) echo postgresql ;;
 	prometheus) echo prometheus ;;
+	alertmanager) echo prometheus-alertmanager ;;
 	chromium) echo chromium ;;
 	cc) echo gcc libc6-dev ;;
 	python) echo python3 python3-redis python3-dogpile.cache python3-rq ;;
+	java) echo default-jdk-headless ;;
 	esac
 }
 
@@ -72,8 +77,10 @@ brew_packages() {
 	redis) echo redis ;;
 	postgres) echo postgresql ;;
 	prometheus) echo prometheus ;;
+	alertmanager) echo alertmanager ;;
 	chromium) echo google-chrome ;;
 	cc) echo llvm ;;
+	java) echo openjdk ;;
 	esac
 }
 
@@ -115,6 +122,7 @@ disable_services() {
 		redis) systemctl --quiet disable redis-server >/dev/null 2>&1 || say 'cannot disable the service redis-server: look whether it is wanted' ;;
 		postgres) systemctl --quiet disable postgresql >/dev/null 2>&1 || say 'cannot disable the service postgresql: look whether it is wanted' ;;
 		prometheus) systemctl --quiet disable prometheus >/dev/null 2>&1 || say 'cannot disable the service prometheus: look whether it is wanted' ;;
+		alertmanager) systemctl --quiet disable prometheus-alertmanager >/dev/null 2>&1 || say 'cannot disable the service prometheus-alertmanager: look whether it is wanted' ;;
 		esac
 	done
 }
@@ -176,9 +184,9 @@ wants_redis=''
 for dep in "$@"; do
 	case $dep in
 	redis) wants_redis=yes ;;
-	postgres | prometheus | chromium | cc | python) ;;
+	postgres | prometheus | alertmanager | chromium | cc | python | java) ;;
 	*)
-		say "unknown dependency '$dep': write any of $all"
+		say "unknown dependency '$dep': write any of $all java"
 		exit 2
 		;;
 	esac

@@ -110,7 +110,7 @@ func TestDepsSaysNothingWhenAllIsThere(t *testing.T) {
 	m := newMachine(t, "Linux", "1000")
 	m.installer("apt-get")
 	m.hasRedis("7.0.15")
-	for _, p := range []string{"prometheus", "promtool", "google-chrome", "clang", "python3"} {
+	for _, p := range []string{"prometheus", "promtool", "prometheus-alertmanager", "google-chrome", "clang", "python3"} {
 		m.has(p, "exit 0")
 	}
 	for _, p := range []string{"postgres", "initdb"} {

@@ -35,6 +35,8 @@ type backend struct {
 	bytes string
 	// atOnce is how many rows one INSERT writes: where each is a round trip, many.
 	atOnce int
+	// columns says that rows go as one list for each column.
+	columns bool
 	// number is the type of whole numbers.
 	number string
 	// script are arguments that let one Exec run several statements.
@@ -107,9 +109,20 @@ func (t *tx) exec(ctx context.Context, query string, args ...any) (int64, error)
 	return res.RowsAffected()
 }
 
-// insert writes rows with few round trips; tail stands behind the values.
+// insert writes rows with few round trips; tail stands behind the values. All
+// values of a column are of one type.
 func (t *tx) insert(ctx context.Context, table, columns, tail string, rows [][]any) error {
 	if len(rows) == 0 {
+		return nil
+	}
+	if t.on.columns {
+		for part := range slices.Chunk(rows, t.on.atOnce) {
+			names, lists := byColumn(part)
+			statement := fmt.Sprintf("INSERT INTO %s (%s) SELECT * FROM unnest(%s) %s", table, columns, names, tail)
+			if _, err := t.tx.ExecContext(ctx, statement, lists...); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	mark := "(" + marks(len(rows[0])) + ")"
@@ -134,6 +147,38 @@ func (t *tx) insert(ctx context.Context, table, columns, tail string, rows [][]a
 	}
 	_, err := t.tx.ExecContext(ctx, statement(len(rows)), slices.Concat(rows...)...)
 	return err
+}
+
+// byColumn turns rows into one list for each column, and names their types.
+func byColumn(rows [][]any) (types string, lists []any) {
+	var names []string
+	for c := range rows[0] {
+		name, list := "text[]", any(nil)
+		switch rows[0][c].(type) {
+		case int, int64:
+			name, list = "bigint[]", column(rows, c, func(v any) int64 {
+				if n, ok := v.(int); ok {
+					return int64(n)
+				}
+				return v.(int64)
+			})
+		case []byte:
+			name, list = "bytea[]", column(rows, c, func(v any) []byte { return v.([]byte) })
+		default:
+			list = column(rows, c, func(v any) string { return v.(string) })
+		}
+		names = append(names, fmt.Sprintf("$%d::%s", c+1, name))
+		lists = append(lists, list)
+	}
+	return strings.Join(names, ", "), lists
+}
+
+func column[T any](rows [][]any, c int, of func(any) T) []T {
+	out := make([]T, len(rows))
+	for i, row := range rows {
+		out[i] = of(row[c])
+	}
+	return out
 }
 
 // marks are n placeholders.

@@ -9,6 +9,17 @@ import (
 	"time"
 )
 
+// claimable is that a message can be claimed now. Whether it is the first of its
+// ordering is asked first: SQLite reads a body to get at the columns behind it, and
+// there may be a thousand of them behind the one that is.
+func claimable(now string) string {
+	return `CASE WHEN ` + firstOfOrdering + ` THEN o.next_at <= ` + now + ` AND o.claimed_until <= ` + now + ` ELSE FALSE END`
+}
+
+// firstOfOrdering is that nothing of a message's ordering waits before it.
+const firstOfOrdering = `(o.ordering = '' OR NOT EXISTS (SELECT 1 FROM outbox p WHERE p.receiver = o.receiver AND p.ordering = o.ordering
+	AND p.state = 'waiting' AND p.seq < o.seq))`
+
 // Claim takes up to limit messages of a receiver that are due, in their order,
 // for ttl: nobody else gets them until then. Of messages with the same Ordering
 // only the first that is not done can be claimed, so that they arrive in their
@@ -22,12 +33,13 @@ func (s *Store) Claim(ctx context.Context, receiver string, ttl time.Duration, l
 	claim := rand.Text()
 	var out []Message
 	err := s.inOwn(ctx, "claim messages", func(ctx context.Context, t *tx) error {
+		out = nil
+		if err := s.leased(ctx, t, House); err != nil {
+			return err
+		}
 		rows, err := t.query(ctx,
 			`SELECT `+messageColumns+` FROM outbox o
-			 WHERE o.receiver = ? AND o.state = 'waiting' AND o.next_at <= `+s.on.now+` AND o.claimed_until <= `+s.on.now+`
-			   AND (o.ordering = '' OR NOT EXISTS (SELECT 1 FROM outbox p WHERE p.receiver = o.receiver AND p.ordering = o.ordering
-			       AND p.state = 'waiting' AND p.seq < o.seq))
-			 ORDER BY o.seq LIMIT ?`+s.on.skip, receiver, limit)
+			 WHERE o.receiver = ? AND o.state = 'waiting' AND `+claimable(s.on.now)+` ORDER BY o.seq LIMIT ?`+s.on.skip, receiver, limit)
 		err = each(rows, err, func(row rowScanner) error {
 			m, err := scanMessage(row)
 			m.Attempts++
@@ -117,11 +129,15 @@ func (s *Store) BuryAll(ctx context.Context, receiver string, age time.Duration,
 func (s *Store) NextDue(ctx context.Context, receiver string) (time.Duration, bool, error) {
 	var wait sql.NullInt64
 	err := s.inRead(ctx, "look for messages", func(ctx context.Context, q querier) error {
-		err := q.row(ctx,
+		// One that is due now is found at once, however many wait; only where there is
+		// none all are looked at.
+		err := q.row(ctx, `SELECT 0 FROM outbox o WHERE o.receiver = ? AND o.state = 'waiting' AND `+claimable(s.on.now)+` ORDER BY o.seq LIMIT 1`, receiver).Scan(&wait)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		err = q.row(ctx,
 			`SELECT MIN(CASE WHEN o.claimed_until > o.next_at THEN o.claimed_until ELSE o.next_at END) - `+s.on.now+` FROM outbox o
-			 WHERE o.receiver = ? AND o.state = 'waiting'
-			   AND (o.ordering = '' OR NOT EXISTS (SELECT 1 FROM outbox p WHERE p.receiver = o.receiver AND p.ordering = o.ordering
-			       AND p.state = 'waiting' AND p.seq < o.seq))`, receiver).Scan(&wait)
+			 WHERE o.receiver = ? AND o.state = 'waiting' AND `+firstOfOrdering, receiver).Scan(&wait)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}

@@ -22,7 +22,9 @@ type Config struct {
 	// "postgres://USER@HOST:PORT/DATABASE". Empty is DefaultDSN.
 	DSN string `yaml:"dsn"`
 	// PasswordFile holds the password for PostgreSQL in its first line; empty: the
-	// DSN or the environment of libpq (PGPASSFILE) has it, or none is needed.
+	// DSN or the environment of libpq (PGPASSFILE) has it, or none is needed. Each new
+	// connection reads it again, as it does the files of the DSN's sslrootcert, sslcert
+	// and sslkey.
 	PasswordFile string `yaml:"password_file"`
 	// KeepRequests is how long requests are kept after they became final; their
 	// audit entries stay. 0 is for ever.
@@ -88,14 +90,6 @@ func (c Config) dsn() string {
 		return DefaultDSN
 	}
 	return c.DSN
-}
-
-func (c Config) password() (string, error) {
-	if c.PasswordFile == "" {
-		return "", nil
-	}
-	secret, err := readPassword(c.PasswordFile)
-	return secret.Reveal(), err
 }
 
 // place is where a store is: one of the two is set.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/store"
 )
@@ -114,6 +115,7 @@ func TestKillInsideTransactionLeavesNothing(t *testing.T) {
 }
 
 func TestKillWhileWritingKeepsChangesAndEntriesTogether(t *testing.T) {
+	faults.Covers(t, 77)
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
 		create(t, s, newRequest("r-crash", "lock:a"))
@@ -172,6 +174,7 @@ const claimOfChild = 300 * time.Millisecond
 // A sender that is killed loses nothing: what it had claimed is claimed again, and
 // what it had reported sent is not.
 func TestKillWhileSending(t *testing.T) {
+	faults.Covers(t, 77)
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
 		const messages = 60

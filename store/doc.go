@@ -25,6 +25,11 @@
 //   - A message is claimed by one sender at a time, and those of one Ordering in
 //     the order in which their changes were written; what was neither delivered
 //     nor given up is claimed again.
+//   - An event of a finding ([Event]) is written in the transaction of the finding,
+//     once for each receiver, and waits in a group until [Store.Flush] tells or drops
+//     it: the messages, and what the receiver knows to fire, are one transaction. The
+//     events of a finding are told to a receiver in the order of their writing.
+//   - A change of silences wakes what they held back, in its transaction.
 //   - Fences of leases only grow. A write through [Store.Under] is refused from
 //     the moment at which its lease is over by the database's clock.
 //   - One agent per file: a second one is refused with a sentence that says so.

@@ -22,7 +22,7 @@ var (
 	// ErrDamaged is a file or database with broken content.
 	ErrDamaged = errors.New("store is damaged")
 	// ErrUnsure comes with ErrAway when the connection broke while a write was
-	// being committed: it may or may not be there. All other errors mean that
+	// being committed, or the disk did not confirm it: it may or may not be there. All other errors mean that
 	// nothing was written.
 	ErrUnsure = errors.New("it is not known whether this was written")
 	// ErrLeaseLost is a write under a lease that ended or that another process
@@ -30,6 +30,9 @@ var (
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrLeaseHeld is a target on which another process works.
 	ErrLeaseHeld = errors.New("lease held by another")
+	// ErrNewerSchema is a database that a newer program brought up to date while this
+	// one was at work on it: it gets no lease any more. Nothing was written.
+	ErrNewerSchema = errors.New("schema is newer than this program")
 	// ErrClaimLost is word about a message whose claim ended: somebody else may be
 	// sending it.
 	ErrClaimLost = errors.New("claim lost")

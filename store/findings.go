@@ -4,47 +4,141 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
 )
 
-// SaveFindings makes findings all that is stored of target's findings, with the
-// messages about what changed, in one transaction: what is not among them is
-// forgotten.
-func (s *Store) SaveFindings(ctx context.Context, target string, findings []locksteward.Finding, messages ...Message) error {
-	return s.writeFindings(ctx, target, messages, func(ctx context.Context, t *tx) error {
+// Telling is what people are to be told of findings that are written.
+type Telling struct {
+	// Messages go to their receivers as they are, Events wait in groups.
+	Messages []Message
+	Events   []Event
+	// More are events as well, made while they are written, and Count is how many: what
+	// a storm of them takes in memory does not depend on its size. A transaction that
+	// is begun again asks for them again.
+	More  iter.Seq[[]Event]
+	Count int
+}
+
+// events are all of them, in parts.
+func (t Telling) events(yield func([]Event) bool) {
+	for part := range slices.Chunk(t.Events, eventsAtOnce) {
+		if !yield(part) {
+			return
+		}
+	}
+	if t.More == nil {
+		return
+	}
+	for part := range t.More {
+		for part := range slices.Chunk(part, eventsAtOnce) {
+			if !yield(part) {
+				return
+			}
+		}
+	}
+}
+
+// SaveFindings makes findings all that is stored of target's findings, with what
+// people are told of that, in one transaction: what is not among them is forgotten.
+func (s *Store) SaveFindings(ctx context.Context, target string, findings []locksteward.Finding, told ...Telling) error {
+	return s.ReplaceFindings(ctx, target, slices.Values(findings), told...)
+}
+
+// ReplaceFindings is [Store.SaveFindings] of findings that are made while they are
+// written. A transaction that is begun again asks for them again.
+func (s *Store) ReplaceFindings(ctx context.Context, target string, findings iter.Seq[locksteward.Finding], told ...Telling) error {
+	return s.writeFindings(ctx, target, told, allFindings(target, findings))
+}
+
+func allFindings(target string, findings iter.Seq[locksteward.Finding]) func(ctx context.Context, t *tx) error {
+	return func(ctx context.Context, t *tx) error {
 		if _, err := t.exec(ctx, `DELETE FROM findings WHERE target = ?`, target); err != nil {
 			return err
 		}
-		return upsertFindings(ctx, t, target, findings)
-	})
+		return changedFindings(target, findings)(ctx, t)
+	}
 }
 
 // ChangeFindings stores those of target's findings that changed and forgets those
-// among them that are resolved, with the messages about that, in one transaction.
-// All others stay as they are: its cost does not depend on how many there are.
-func (s *Store) ChangeFindings(ctx context.Context, target string, changed []locksteward.Finding, messages ...Message) error {
-	return s.writeFindings(ctx, target, messages, func(ctx context.Context, t *tx) error {
-		var stay []locksteward.Finding
-		for _, f := range changed {
-			if f.Status != locksteward.StatusResolved {
-				stay = append(stay, f)
-				continue
+// among them that are resolved, with what people are told of that, in one
+// transaction. All others stay as they are: its cost does not depend on how many
+// there are.
+func (s *Store) ChangeFindings(ctx context.Context, target string, changed []locksteward.Finding, told ...Telling) error {
+	return s.NoteFindings(ctx, target, slices.Values(changed), told...)
+}
+
+// NoteFindings is [Store.ChangeFindings] of findings that are made while they are
+// written, as those of [Store.ReplaceFindings].
+func (s *Store) NoteFindings(ctx context.Context, target string, changed iter.Seq[locksteward.Finding], told ...Telling) error {
+	return s.writeFindings(ctx, target, told, changedFindings(target, changed))
+}
+
+// changedFindings writes findings in parts: what a storm of them needs in memory does
+// not depend on its size. Of those about the same the last counts.
+func changedFindings(target string, changed iter.Seq[locksteward.Finding]) func(ctx context.Context, t *tx) error {
+	return func(ctx context.Context, t *tx) error {
+		var rows latest[string]
+		flush := func() error {
+			err := writeFindingRows(ctx, t, target, rows.rows)
+			rows = latest[string]{}
+			return err
+		}
+		for f := range changed {
+			print := f.Fingerprint()
+			if f.Status == locksteward.StatusResolved {
+				rows.put(print, target, print, nil, nil)
+			} else {
+				raw, err := json.Marshal(newFindingRow(f))
+				if err != nil {
+					return fmt.Errorf("encode finding of rule %q: %w", f.Rule, err)
+				}
+				rows.put(print, target, print, bytesOf(f.Key), string(raw))
 			}
-			if _, err := t.exec(ctx, `DELETE FROM findings WHERE target = ? AND fingerprint = ?`, target, f.Fingerprint()); err != nil {
-				return err
+			if len(rows.rows) >= eventsAtOnce {
+				if err := flush(); err != nil {
+					return err
+				}
 			}
 		}
-		return upsertFindings(ctx, t, target, stay)
+		return flush()
+	}
+}
+
+// writeFindingRows writes rows of findings, and takes those away that have no more
+// than a fingerprint.
+func writeFindingRows(ctx context.Context, t *tx, target string, rows [][]any) error {
+	var gone []any
+	rows = slices.DeleteFunc(rows, func(row []any) bool {
+		over := row[3] == nil
+		if over {
+			gone = append(gone, row[1])
+		}
+		return over
 	})
+	if len(gone) > 0 {
+		_, err := t.exec(ctx, `DELETE FROM findings WHERE target = ? AND fingerprint IN (`+marks(len(gone))+`)`, slices.Concat([]any{target}, gone)...)
+		if err != nil {
+			return err
+		}
+	}
+	return t.insert(ctx, "findings", "target, fingerprint, lock_key, finding",
+		"ON CONFLICT (target, fingerprint) DO UPDATE SET lock_key = excluded.lock_key, finding = excluded.finding", rows)
 }
 
 // writeFindings waits for other writers only if there is something to tell: the
-// order of messages is one for all.
-func (s *Store) writeFindings(ctx context.Context, target string, messages []Message, fn func(ctx context.Context, t *tx) error) error {
+// order of messages and events is one for all.
+func (s *Store) writeFindings(ctx context.Context, target string, told []Telling, fn func(ctx context.Context, t *tx) error) error {
+	rows := 0
+	for _, one := range told {
+		rows += len(one.Messages) + len(one.Events) + one.Count
+	}
+	s = s.patient(rows)
 	write := s.inOwn
-	if len(messages) > 0 {
+	if rows > 0 {
 		write = s.inWrite
 	}
 	return write(ctx, "save findings", func(ctx context.Context, t *tx) error {
@@ -54,21 +148,16 @@ func (s *Store) writeFindings(ctx context.Context, target string, messages []Mes
 		if err := fn(ctx, t); err != nil {
 			return err
 		}
-		return enqueue(ctx, t, messages)
-	})
-}
-
-func upsertFindings(ctx context.Context, t *tx, target string, findings []locksteward.Finding) error {
-	var rows latest[string]
-	for _, f := range findings {
-		raw, err := json.Marshal(newFindingRow(f))
-		if err != nil {
-			return fmt.Errorf("encode finding of rule %q: %w", f.Rule, err)
+		for _, one := range told {
+			if err := enqueue(ctx, t, one.Messages); err != nil {
+				return err
+			}
+			if err := addEvents(ctx, t, one.events); err != nil {
+				return err
+			}
 		}
-		rows.put(f.Fingerprint(), target, f.Fingerprint(), bytesOf(f.Key), string(raw))
-	}
-	return t.insert(ctx, "findings", "target, fingerprint, lock_key, finding",
-		"ON CONFLICT (target, fingerprint) DO UPDATE SET lock_key = excluded.lock_key, finding = excluded.finding", rows.rows)
+		return nil
+	})
 }
 
 // LoadFindings returns what [Store.SaveFindings] stored last, in the order of

@@ -3,6 +3,7 @@ package store_test
 import (
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -50,6 +51,40 @@ func TestChangeFindings(t *testing.T) {
 		}
 		if got, err := s.FindingTargets(t.Context()); err != nil || !slices.Equal(got, []string{"b"}) {
 			t.Errorf("targets %v, %v", got, err)
+		}
+	})
+}
+
+// A finding that fired and ended, or ended and fired, in one evaluation is as it was
+// last, also where a storm is written in parts.
+func TestChangeFindingsKeepsTheLast(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		finding := func(key string, status locksteward.Status) locksteward.Finding {
+			return locksteward.Finding{Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: status, Target: "a", Class: "orders", Key: key}
+		}
+		var storm []locksteward.Finding
+		for i := range 1200 {
+			key := "lock:" + strconv.Itoa(i%700)
+			storm = append(storm, finding(key, locksteward.StatusFiring), finding(key, locksteward.StatusResolved))
+			if i%700 == 3 {
+				storm = append(storm, finding(key, locksteward.StatusFiring))
+			}
+		}
+		made := 0
+		err := s.NoteFindings(t.Context(), "a", func(yield func(locksteward.Finding) bool) {
+			for _, f := range storm {
+				if made++; !yield(f) {
+					return
+				}
+			}
+		})
+		if err != nil || made != len(storm) {
+			t.Fatalf("%d of %d were asked for, %v", made, len(storm), err)
+		}
+		got, err := s.LoadFindings(t.Context(), "a")
+		if err != nil || len(got) != 1 || got[0].Key != "lock:3" || got[0].Status != locksteward.StatusFiring {
+			t.Errorf("stored are %+v, %v", got, err)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -31,6 +32,7 @@ func smallDisk(t *testing.T) string {
 // with room again all goes on.
 func TestRealDiskIsFull(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 78)
 	dir := smallDisk(t)
 	s := openAt(t, "sqlite:"+filepath.Join(dir, "locksteward.db"))
 	create(t, s, newRequest("r-1", "lock:a"))
@@ -72,6 +74,7 @@ func TestRealDiskIsFull(t *testing.T) {
 // A file system that takes no writes says so at the start.
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 78)
 	dir := smallDisk(t)
 	dsn := "sqlite:" + filepath.Join(dir, "locksteward.db")
 	closeStore(t, openAt(t, dsn))

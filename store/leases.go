@@ -26,7 +26,8 @@ type Lease struct {
 
 // AcquireLease takes the lease of a target that nobody holds, or whose holder let
 // it expire. Where somebody else holds it the error is [ErrLeaseHeld], and the
-// lease that comes with it is theirs. An owner that acquires what it holds
+// lease that comes with it is theirs; after a newer program changed the schema it is
+// [ErrNewerSchema]. An owner that acquires what it holds
 // already gets a new fence: what it did under the old one is over.
 func (s *Store) AcquireLease(ctx context.Context, target, owner, address string, ttl time.Duration) (Lease, error) {
 	if target == "" || owner == "" || ttl <= 0 {
@@ -35,7 +36,10 @@ func (s *Store) AcquireLease(ctx context.Context, target, owner, address string,
 	var out Lease
 	held := false
 	err := s.inOwn(ctx, "acquire lease", func(ctx context.Context, t *tx) error {
-		var err error
+		err := s.sameSchema(ctx, t)
+		if err != nil {
+			return err
+		}
 		out, err = scanLease(t.row(ctx,
 			`INSERT INTO leases (target, owner, address, fence, expires_at) VALUES (?, ?, ?, 1, `+s.on.now+` + ?)
 			 ON CONFLICT (target) DO UPDATE SET owner = excluded.owner, address = excluded.address,
@@ -56,11 +60,15 @@ func (s *Store) AcquireLease(ctx context.Context, target, owner, address string,
 }
 
 // RenewLease prolongs a lease to ttl from now. One that expired, even if nobody
-// took it, is lost: [ErrLeaseLost].
+// took it, is lost: [ErrLeaseLost]. After a newer program changed the schema it is
+// not renewed: [ErrNewerSchema].
 func (s *Store) RenewLease(ctx context.Context, l Lease, ttl time.Duration) (Lease, error) {
 	var out Lease
 	err := s.inOwn(ctx, "renew lease", func(ctx context.Context, t *tx) error {
-		var err error
+		err := s.sameSchema(ctx, t)
+		if err != nil {
+			return err
+		}
 		out, err = scanLease(t.row(ctx,
 			`UPDATE leases SET expires_at = `+s.on.now+` + ? WHERE target = ? AND owner = ? AND fence = ? AND expires_at > `+s.on.now+`
 			 RETURNING `+leaseColumns(s.on), ttl.Microseconds(), l.Target, text(l.Owner), l.Fence))
@@ -84,22 +92,34 @@ func (s *Store) ReleaseLease(ctx context.Context, l Lease) error {
 // Leases returns the leases that are held, in the order of targets.
 func (s *Store) Leases(ctx context.Context) ([]Lease, error) {
 	var out []Lease
-	err := s.inRead(ctx, "list leases", func(ctx context.Context, q querier) error {
-		rows, err := q.query(ctx, `SELECT `+leaseColumns(s.on)+` FROM leases WHERE expires_at > `+s.on.now+` ORDER BY target`)
-		return each(rows, err, func(row rowScanner) error {
-			l, err := scanLease(row)
-			out = append(out, l)
-			return err
-		})
+	err := s.inRead(ctx, "list leases", func(ctx context.Context, q querier) (err error) {
+		out, err = s.leases(ctx, q)
+		return err
 	})
 	return out, err
 }
 
+func (s *Store) leases(ctx context.Context, q querier) ([]Lease, error) {
+	var out []Lease
+	rows, err := q.query(ctx, `SELECT `+leaseColumns(s.on)+` FROM leases WHERE expires_at > `+s.on.now+` ORDER BY target`)
+	err = each(rows, err, func(row rowScanner) error {
+		l, err := scanLease(row)
+		out = append(out, l)
+		return err
+	})
+	return out, err
+}
+
+// House is the name of the lease on what belongs to no target: whoever has it sends
+// what waits for receivers, signs and carries the audit trail, and cleans up.
+const House = "*"
+
 // Under returns a view of the store that writes what belongs to a target only
 // under the lease that lease returns for it, and fails with [ErrLeaseLost] where
-// there is none or it is over (a lease may be one on many targets): findings, history, holds, facts and requests. Lines
-// of the audit trail are written in any case: what was done is told by whoever did
-// it. The view is not closed.
+// there is none or it is over (a lease may be one on many targets): findings,
+// history, holds, facts and requests. What waits for receivers is put together and
+// claimed under the lease on the [House]. Lines of the audit trail are written in
+// any case: what was done is told by whoever did it. The view is not closed.
 func (s *Store) Under(lease func(target string) (Lease, bool)) *Store {
 	view := *s
 	view.fences = lease

@@ -95,7 +95,7 @@ func TestWritesUnderAnOldFence(t *testing.T) {
 		writes := map[string]func(s *store.Store) error{
 			"findings": func(s *store.Store) error { return s.SaveFindings(ctx, "orders", []locksteward.Finding{finding}) },
 			"changes": func(s *store.Store) error {
-				return s.ChangeFindings(ctx, "orders", []locksteward.Finding{finding}, message("m", finding.Fingerprint()))
+				return s.ChangeFindings(ctx, "orders", []locksteward.Finding{finding}, store.Telling{Messages: []store.Message{message("m", finding.Fingerprint())}})
 			},
 			"history": func(s *store.Store) error {
 				return s.SaveHistory(ctx, "orders", []scanner.HistoryRow{{Target: "orders", Key: "k"}}, nil)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -17,8 +18,9 @@ const lockPatience = 500 * time.Millisecond
 
 // lockFile takes an advisory lock on path, which the kernel drops with the
 // process however it ends. The file stays: removing it would let two agents lock
-// two files of one name. It holds the agent's process id, for the error message.
-func lockFile(path string) (io.Closer, error) {
+// two files of one name. It holds the agent's process id, for the error message, and
+// a mark, see [fileLock.note].
+func lockFile(path string) (*fileLock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w; make the folder writable for this user or set store.dsn to another path", err)
@@ -35,18 +37,36 @@ func lockFile(path string) (io.Closer, error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock store %q: %w; use a local file system", path, err)
 		}
-		holder, rerr := io.ReadAll(io.LimitReader(f, 32))
 		who := "another agent"
-		if pid := strings.TrimSpace(string(holder)); rerr == nil && pid != "" {
+		if pid, _ := content(f); pid != "" {
 			who = "another agent (process " + pid + ")"
 		}
 		return nil, fmt.Errorf("open store: %s uses %q already; stop it first or give this one another store.dsn",
 			who, strings.TrimSuffix(path, ".lock"))
 	}
-	// Only a convenience for the message above: failing to write it is no reason
-	// not to start.
-	if err := f.Truncate(0); err == nil {
-		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
+	_, mark := content(f)
+	l := &fileLock{File: f, mark: mark}
+	l.note(mark)
+	return l, nil
+}
+
+// note writes our process id, and how many entries the audit trail has. Both are
+// conveniences: failing to write them is no reason not to go on.
+func (l *fileLock) note(mark int64) {
+	if err := l.Truncate(0); err == nil {
+		_, _ = l.WriteAt(fmt.Appendf(nil, "%d\n%d\n", os.Getpid(), mark), 0)
 	}
-	return f, nil
+}
+
+// content reads what note wrote.
+func content(f *os.File) (pid string, mark int64) {
+	raw, err := io.ReadAll(io.NewSectionReader(f, 0, 64))
+	if err != nil {
+		return "", 0
+	}
+	pid, rest, _ := strings.Cut(string(raw), "\n")
+	if mark, err = strconv.ParseInt(strings.TrimSpace(rest), 10, 64); err != nil {
+		mark = 0 // of an older program, or torn
+	}
+	return strings.TrimSpace(pid), mark
 }

@@ -40,7 +40,18 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.schema = len(steps)
 	return applyMigrations(ctx, s.write, steps)
+}
+
+// sameSchema fails if a newer program has changed the schema since this one opened
+// the database: what this one would write may not be what the tables mean by now.
+func (s *Store) sameSchema(ctx context.Context, q querier) error {
+	current, err := schemaVersion(ctx, q)
+	if err == nil && current > s.schema {
+		err = fmt.Errorf("%w: %w", ErrNewerSchema, tooNew(current, s.schema))
+	}
+	return err
 }
 
 // loadMigrations reads NNNN_name.sql from a folder of files.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -219,6 +220,7 @@ func TestLockedFile(t *testing.T) {
 
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 79)
 	path := filepath.Join(t.TempDir(), "locksteward.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database ", 500)), 0o600); err != nil {
 		t.Fatal(err)

@@ -340,15 +340,15 @@ func TestMessagesComeWithTheChange(t *testing.T) {
 
 		// Findings and what is told of them.
 		f := locksteward.Finding{Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: locksteward.StatusFiring, Target: "orders", Key: "lock:a"}
-		if err := s.ChangeFindings(t.Context(), "orders", []locksteward.Finding{f}, message("fires", f.Fingerprint())); err != nil {
+		if err := s.ChangeFindings(t.Context(), "orders", []locksteward.Finding{f}, store.Telling{Messages: []store.Message{message("fires", f.Fingerprint())}}); err != nil {
 			t.Fatal(err)
 		}
 		bad := f
 		bad.Key, bad.Severity = "lock:b", 0
-		if err := s.SaveFindings(t.Context(), "orders", []locksteward.Finding{bad}, message("lost", "x")); err == nil {
+		if err := s.SaveFindings(t.Context(), "orders", []locksteward.Finding{bad}, store.Telling{Messages: []store.Message{message("lost", "x")}}); err == nil {
 			t.Fatal("a finding without severity was stored")
 		}
-		if err := s.SaveFindings(t.Context(), "orders", nil, store.Message{ID: "nobody"}); err == nil {
+		if err := s.SaveFindings(t.Context(), "orders", nil, store.Telling{Messages: []store.Message{{ID: "nobody"}}}); err == nil {
 			t.Fatal("a message to nobody was stored")
 		}
 		got, err := s.LoadFindings(t.Context(), "orders")

@@ -28,19 +28,21 @@ var onPostgres = &backend{
 	name:     "postgres",
 	numbered: true,
 	number:   "BIGINT",
-	atOnce:   100,
+	columns:  true,
+	atOnce:   1000,
 	now:      "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint",
 	begin:    `SELECT ` + transaction + ` FROM pg_advisory_xact_lock(` + writersLock + `)`,
 	join:     `SELECT ` + transaction,
 	lower:    `LOWER(%s COLLATE "C")`,
 	within:   "position(? in lock_key) > 0",
-	share:    " FOR SHARE",
+	share:    " FOR KEY SHARE", // see leases_fence
 	skip:     " FOR UPDATE OF o SKIP LOCKED",
 	known:    `SELECT 1 FROM pg_tables WHERE tablename = 'schema_version' AND schemaname = ANY (current_schemas(false))`,
 	bytes: `SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
 		WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('schema_version'))
 		AND c.relname IN ('settings', 'requests', 'decisions', 'entries', 'entries_head', 'history', 'findings', 'holds',
-			'outbox', 'outbox_head', 'leases', 'checkpoints', 'sinks', 'imported', 'lock_events', 'schema_version')`,
+			'outbox', 'outbox_head', 'leases', 'replicas', 'checkpoints', 'sinks', 'imported', 'lock_events',
+			'alert_events', 'alert_pending', 'alert_groups', 'alert_told', 'silences', 'schema_version')`,
 	script:  []any{pgx.QueryExecModeSimpleProtocol},
 	explain: explainPostgres,
 }
@@ -50,17 +52,18 @@ var onPostgres = &backend{
 const connections = 4
 
 // idleTransaction ends what a paused or vanished process left open: the others
-// wait for the lock that it holds.
-const idleTransaction = 20 * time.Second
+// wait for the lock that it holds, and are to take over within seconds.
+const idleTransaction = 2500 * time.Millisecond
 
-// openPostgres opens the pools. It connects to nothing yet.
-func (s *Store) openPostgres(dsn, password string) error {
+// openPostgres opens the pools, with the password in a file, if one is named. It
+// connects to nothing yet.
+func (s *Store) openPostgres(dsn, passwordFile string) error {
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return errPostgresDSN // what the parser says may hold the password
 	}
-	if password != "" {
-		cfg.Password = password
+	if s.creds, err = openCredentials(dsn, passwordFile, cfg); err != nil {
+		return err
 	}
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "locksteward"
@@ -81,7 +84,7 @@ func (s *Store) postgresPool(cfg *pgx.ConnConfig, besides string) *pool {
 	session := fmt.Sprintf(`SET lock_timeout = %d; SET idle_in_transaction_session_timeout = %d; %s
 		SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
 		(s.patience / 2).Milliseconds(), idleTransaction.Milliseconds(), besides)
-	db := stdlib.OpenDB(*cfg.Copy(), stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+	db := stdlib.OpenDB(*cfg.Copy(), stdlib.OptionBeforeConnect(s.creds.beforeConnect), stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
 		// What is reported committed must be so after a crash, whatever the role's
 		// own default is.
 		_, err := c.Exec(ctx, session, pgx.QueryExecModeSimpleProtocol)
@@ -90,6 +93,7 @@ func (s *Store) postgresPool(cfg *pgx.ConnConfig, besides string) *pool {
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
 	db.SetConnMaxIdleTime(5 * time.Minute)
+	db.SetConnMaxLifetime(s.creds.lifetime())
 	return &pool{db, onPostgres}
 }
 

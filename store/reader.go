@@ -27,12 +27,8 @@ func OpenReader(ctx context.Context, cfg Config) (_ *Store, err error) {
 		}
 		err = s.readSQLite(where.path, "&_pragma=query_only(1)")
 	} else {
-		var password string
-		if password, err = cfg.password(); err != nil {
-			return nil, err
-		}
 		s.patience = patience
-		err = s.openPostgres(where.url, password)
+		err = s.openPostgres(where.url, cfg.PasswordFile)
 	}
 	if err != nil {
 		return nil, err

@@ -1,10 +1,10 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -43,9 +43,12 @@ func (s *Store) openSQLite(path string, busy time.Duration) error {
 		if err != nil {
 			return err
 		}
-		s.closers = append(s.closers, lock)
+		s.closers, s.lock = append(s.closers, lock), lock
 	}
-	write, err := sql.Open("sqlite", driverDSN(path, busy, "_txlock=immediate"))
+	// A statement of many rows keeps what it changed until its end, in a file unless
+	// told otherwise; and a storm changes more pages than the cache holds by default,
+	// which those that read need less of.
+	write, err := sql.Open("sqlite", driverDSN(path, busy, "_txlock=immediate&_pragma=temp_store(MEMORY)&_pragma=cache_size(-4096)"))
 	if err != nil {
 		return s.explain("open store", err)
 	}
@@ -56,7 +59,7 @@ func (s *Store) openSQLite(path string, busy time.Duration) error {
 		s.read = s.write
 		return nil
 	}
-	read, err := sql.Open("sqlite", driverDSN(path, busy, "_pragma=query_only(1)"))
+	read, err := sql.Open("sqlite", driverDSN(path, busy, "_pragma=query_only(1)&_pragma=cache_size(-1024)"))
 	if err != nil {
 		return s.explain("open store", err)
 	}
@@ -64,6 +67,44 @@ func (s *Store) openSQLite(path string, busy time.Duration) error {
 	read.SetMaxIdleConns(readers)
 	s.read = &pool{read, onSQLite}
 	return nil
+}
+
+// fileLock is the file beside the database that keeps a second agent out. It is not
+// part of a backup, and so it tells when one was restored.
+type fileLock struct {
+	*os.File
+	// mark is how many entries the trail had when the store was closed last, as far as
+	// that was noted.
+	mark int64
+}
+
+// Behind returns by how many entries the audit trail is shorter than it was when an
+// agent closed the file last: it was put back to an older state since. It is 0 if that
+// is not so, or not known: a server's databases and files whose agent was killed tell
+// nothing.
+func (s *Store) Behind() int64 { return s.behind }
+
+// compareWithMark finds out whether the file is older than it was.
+func (s *Store) compareWithMark(ctx context.Context) error {
+	if s.lock == nil {
+		return nil
+	}
+	head, err := s.Head(ctx)
+	if err != nil {
+		return err
+	}
+	s.behind = max(0, s.lock.mark-head.Seq)
+	return nil
+}
+
+// leaveMark notes how long the trail is.
+func (s *Store) leaveMark() {
+	if s.lock == nil || s.read == nil { // it was never open
+		return
+	}
+	if head, err := s.Head(context.Background()); err == nil {
+		s.lock.note(head.Seq)
+	}
 }
 
 // readSQLite opens a file to look at it, beside an agent that uses it. besides are
@@ -88,7 +129,7 @@ func driverDSN(path string, busy time.Duration, extra string) string {
 // prepareFile makes the folder and the file with narrow modes, and takes the
 // lock that keeps a second agent out. SQLite gives its -wal and -shm files the
 // mode of the file itself.
-func (s *Store) prepareFile() (io.Closer, error) {
+func (s *Store) prepareFile() (*fileLock, error) {
 	if dir := filepath.Dir(s.file); dir != "." {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, s.unopened(fmt.Errorf("create folder of store: %w; make it writable for this user or set store.dsn to another path", err))
@@ -152,6 +193,8 @@ func explainSQLite(s *Store, err error) *Error {
 		e.Hint = fmt.Sprintf("move %q away and restore the last backup; without one the agent starts with an empty store", s.file)
 	case sqlite3.SQLITE_IOERR:
 		e.Kind, e.Reason = ErrAway, "the disk gave an error"
+		// The commit is in the log, and nobody knows what the disk kept of it.
+		e.Unsure = driver.Code() == sqlite3.SQLITE_IOERR_FSYNC || driver.Code() == sqlite3.SQLITE_IOERR_DIR_FSYNC
 		e.Hint = fmt.Sprintf("check the disk and the free space of %q", dir)
 	case sqlite3.SQLITE_CANTOPEN:
 		e.Kind, e.Reason = ErrAway, "the file cannot be opened"

@@ -6,12 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/locksteward/locksteward"
 )
 
 // patience is how long one call waits for a server that does not answer.
@@ -25,11 +21,16 @@ type Store struct {
 	write    *pool
 	read     *pool
 	lines    *lines        // connections to a server; nil for a file
+	creds    *credentials  // for them; likewise
 	patience time.Duration // 0 for a file: its locks have their own bound
 	gate     *gate
 	closers  []io.Closer // keep a second agent out
+	lock     *fileLock   // of a file; nil for a server
+	behind   int64
 	compose  *atomic.Pointer[Composer]
 	enqueued *atomic.Pointer[func()]
+	// schema is the version that this program knows.
+	schema int
 	// fences, if set, has the lease under which a target is written.
 	fences func(target string) (Lease, bool)
 }
@@ -63,18 +64,17 @@ func open(ctx context.Context, cfg Config, l limits) (_ *Store, err error) {
 	if where.path != "" {
 		err = s.openSQLite(where.path, l.busy)
 	} else {
-		var password string
-		if password, err = cfg.password(); err != nil {
-			return nil, err
-		}
 		s.patience = l.patience
-		err = s.openPostgres(where.url, password)
+		err = s.openPostgres(where.url, cfg.PasswordFile)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if err := s.migrate(ctx); err != nil {
 		return nil, s.explain("open store", err)
+	}
+	if err := s.compareWithMark(ctx); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -86,6 +86,7 @@ func newStore() *Store {
 // Close ends all transactions and closes the store. It may be called once, and
 // on what [Open] returned alone.
 func (s *Store) Close() error {
+	s.leaveMark()
 	s.gate.close()
 	if s.lines != nil && s.gate.enter("") != nil {
 		s.lines.cut() // nobody is there to say farewell to
@@ -116,6 +117,20 @@ func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFun
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, s.patience)
+}
+
+// rowPatience is how much longer a call waits for each of many rows that it writes:
+// a server that is at work on a storm is not away.
+const rowPatience = 500 * time.Microsecond
+
+// patient is a view of the store that waits for as long as so many rows may take.
+func (s *Store) patient(rows int) *Store {
+	if s.patience == 0 {
+		return s
+	}
+	view := *s
+	view.patience += time.Duration(rows) * rowPatience
+	return &view
 }
 
 // inRead runs fn on the pool of readers.
@@ -240,14 +255,4 @@ func (s *Store) settle(ctx, bound context.Context, op, id string, lost error) er
 		case <-tick.C:
 		}
 	}
-}
-
-// readPassword returns the first line of a file.
-func readPassword(file string) (locksteward.Secret, error) {
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("store.password_file: %w; write the path of a readable file", err)
-	}
-	line, _, _ := strings.Cut(string(raw), "\n")
-	return locksteward.Secret(strings.TrimRight(line, "\r")), nil
 }

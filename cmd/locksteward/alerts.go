@@ -105,16 +105,20 @@ func writeReceivers(p *program, list []api.Receiver) error {
 		switch {
 		case !r.Configured:
 			state = "not configured"
+		case r.Gone:
+			state = "gone"
 		case r.Resting:
 			state = "takes nothing"
+		case r.Failing != "":
+			state = "failing"
 		}
 		oldest := "-"
 		if r.Waiting > 0 {
 			oldest = span(time.Duration(r.OldestMs) * time.Millisecond)
 		}
-		rows = append(rows, []string{oneLine(r.Name), state, strconv.FormatInt(r.Waiting, 10), oldest, strconv.FormatInt(r.Dead, 10)})
+		rows = append(rows, []string{oneLine(r.Name), state, strconv.FormatInt(r.Waiting, 10), oldest, strconv.FormatInt(r.Dead, 10), dash(oneLine(r.Failing))})
 	}
-	return writeTable(p.stdout, []string{"RECEIVER", "STATE", "WAITING", "OLDEST", "GIVEN UP"}, rows)
+	return writeTable(p.stdout, []string{"RECEIVER", "STATE", "WAITING", "OLDEST", "GIVEN UP", "WHY"}, rows)
 }
 
 func alertsReplayCommand(p *program) *cobra.Command {
@@ -183,7 +187,7 @@ func alertsTestCommand(p *program) *cobra.Command {
 			if output.json() {
 				err = writeJSON(p.stdout, out)
 			} else if out.Delivered {
-				_, err = fmt.Fprintf(p.stdout, "%s took the test, in %s\n", oneLine(out.Receiver), span(time.Duration(out.DurationMs)*time.Millisecond))
+				_, err = fmt.Fprintf(p.stdout, "%s took the test, in %s\n", oneLine(out.Receiver), testTook(out.DurationMs))
 			}
 			if err == nil && !out.Delivered {
 				err = fmt.Errorf("receiver %s did not take the test (%s): %s", oneLine(out.Receiver), oneLine(out.Reason), oneLine(out.Error))
@@ -194,4 +198,12 @@ func alertsTestCommand(p *program) *cobra.Command {
 	agent.register(c)
 	output.register(c)
 	return c
+}
+
+// testTook is how long a test took: what is quick was not without any time.
+func testTook(ms int64) string {
+	if ms < 1 {
+		return "less than 1ms"
+	}
+	return span(time.Duration(ms) * time.Millisecond)
 }

@@ -26,11 +26,12 @@ type hook struct {
 }
 
 // command is `hook start NAME`, which sets $NAME to the URL of a receiver that
-// takes everything, `hook says NAME STATUS`, which changes its answer, and
-// `hook await NAME TEXT...`, which waits for a message with all of these.
+// takes everything, `hook says NAME STATUS`, which changes its answer, `hook await
+// NAME TEXT...`, which waits for a message with all of these, and `hook lacks NAME
+// TEXT...`, which fails if there was one.
 func (h *hooks) command(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || args[0] != "start" && len(args) < 3 {
-		ts.Fatalf("usage: hook start NAME | hook says NAME STATUS | hook await NAME TEXT...")
+		ts.Fatalf("usage: hook start NAME | hook says NAME STATUS | hook await|lacks NAME TEXT...")
 	}
 	if args[0] == "start" {
 		mine := &hook{status: http.StatusOK}
@@ -70,9 +71,13 @@ func (h *hooks) turn(ts *testscript.TestScript, args []string) (done bool) {
 		mine.status = status
 		return true
 	}
-	return slices.ContainsFunc(mine.bodies, func(body string) bool {
+	got := slices.ContainsFunc(mine.bodies, func(body string) bool {
 		return !slices.ContainsFunc(args[2:], func(text string) bool { return !strings.Contains(body, text) })
 	})
+	if args[0] == "lacks" && got {
+		ts.Fatalf("%v: there is such a message", args)
+	}
+	return got || args[0] == "lacks"
 }
 
 func newHooks() *hooks { return &hooks{all: map[string]*hook{}} }

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/audit"
 	"github.com/locksteward/locksteward/store"
 )
@@ -60,7 +64,9 @@ func auditCheckpointCommand(p *program) *cobra.Command {
 		Use:   "checkpoint",
 		Short: "Print checkpoints, to write them down elsewhere",
 		Long: `Checkpoint prints the newest checkpoints of an agent, one line each. Written down
-where the agent's machine cannot write, they are the anchors of 'audit verify'.
+where the agent's machine cannot write, they are the anchors of 'audit verify'. What
+came behind the newest one is told on stderr: the agent signs the head of the trail
+every audit.checkpoint_every and after audit.checkpoint_entries.
 
 With --sign-with the head of the trail is signed here, with a key that the agent does
 not have.`,
@@ -103,7 +109,7 @@ not have.`,
 					return err
 				}
 			}
-			return nil
+			return tellAge(cmd.Context(), p.stderr, client, list.Checkpoints)
 		},
 	}
 	agent.register(c)
@@ -111,4 +117,21 @@ not have.`,
 	c.Flags().IntVar(&limit, "limit", 1, "how many, the newest first")
 	c.Flags().StringVar(&key, "sign-with", "", "sign the head with the key in this file instead")
 	return c
+}
+
+// tellAge says how old the newest checkpoint is where the trail has gone on since, and
+// how to have a fresh one: what is behind it is not anchored by it.
+func tellAge(ctx context.Context, w io.Writer, client *apiclient.Client, newest []api.Checkpoint) error {
+	s, err := client.AuditStatus(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(newest) == 0:
+		_, err = fmt.Fprintf(w, "locksteward: the agent has not signed a checkpoint yet; --sign-with KEY signs the head of the trail, entry %d, now\n", s.Head.Seq)
+	case s.Head.Seq > newest[0].Seq:
+		_, err = fmt.Fprintf(w, "locksteward: the newest checkpoint is %s old and %d entries came behind it; --sign-with KEY signs the head now, and the agent does every audit.checkpoint_every\n",
+			span(time.Since(newest[0].At)), s.Head.Seq-newest[0].Seq)
+	}
+	return err
 }

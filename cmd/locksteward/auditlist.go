@@ -83,9 +83,6 @@ of locks of configured classes, and kept for 30 days.`,
 
 // listAudit reads page after page, and the history of the lock that was named.
 func listAudit(ctx context.Context, client *apiclient.Client, q apiclient.AuditQuery) (auditLines, error) {
-	if q.Limit < 0 {
-		return auditLines{}, usagef("--limit: got %d, write 1 or more, or 0 for all", q.Limit)
-	}
 	since, err := parseMoment("since", q.Since)
 	if err != nil {
 		return auditLines{}, err
@@ -96,22 +93,15 @@ func listAudit(ctx context.Context, client *apiclient.Client, q apiclient.AuditQ
 	}
 	// The same moment for every page.
 	q.Since, q.Until = apiclient.AuditTime(since), apiclient.AuditTime(until)
-	out := auditLines{Entries: []api.Entry{}}
-	wanted := q.Limit
-	for {
-		q.Limit = auditPage
-		if left := wanted - len(out.Entries); wanted > 0 && left < auditPage {
-			q.Limit = left
-		}
+	var out auditLines
+	out.Entries, err = gather(q.Limit, auditPage, func(n int) ([]api.Entry, bool, error) {
+		q.Limit = n
 		page, err := client.AuditEntries(ctx, q)
-		if err != nil {
-			return out, err
-		}
-		out.Entries = append(out.Entries, page.Entries...)
 		q.Before = page.Next
-		if page.Next == 0 || wanted > 0 && len(out.Entries) >= wanted {
-			break
-		}
+		return page.Entries, page.Next != 0, err
+	})
+	if err != nil {
+		return out, err
 	}
 	if q.Key == "" || q.Actor != "" || q.Action != "" || q.Subject != "" || q.Search != "" {
 		return out, nil

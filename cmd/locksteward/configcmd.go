@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,8 +20,9 @@ func configCommand(p *program) *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Check a configuration and report every problem in it",
 		Long: `Check reads a configuration (default ` + defaultConfigFile + `) as 'run' would, with the
-files of classes.d beside it and the environment, and reports all problems at
-once: path, value, and what to write. It connects to nothing.`,
+files of classes.d beside it, those of targets_from and the environment, and
+reports all problems at once: path, value, and what to write. It connects to
+nothing and asks no DNS.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: yamlFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -35,7 +37,11 @@ once: path, value, and what to write. It connects to nothing.`,
 			for _, warning := range c.Warnings() {
 				fmt.Fprintf(p.stderr, "locksteward: warning: %s\n", warning)
 			}
-			_, err = fmt.Fprintf(p.stdout, "%s: valid: %s, %s, %s\n", file, count(len(c.Targets), "target"),
+			targets := count(len(c.Targets), "target")
+			if n := len(c.Sources.SRV); n > 0 {
+				targets += " and those of " + count(n, "DNS name")
+			}
+			_, err = fmt.Fprintf(p.stdout, "%s: valid: %s, %s, %s\n", file, targets,
 				count(len(c.Classes), "class"), count(len(c.Alert.Receivers), "receiver"))
 			return err
 		},
@@ -50,6 +56,20 @@ once: path, value, and what to write. It connects to nothing.`,
 		},
 	}
 	return group("config", "Check a configuration, or print an example", check, example)
+}
+
+// loadTargets is loadConfig with the targets that DNS names lead to now. What cannot
+// be found out is a warning: the rest is there.
+func loadTargets(ctx context.Context, p *program, file string) (config.Config, error) {
+	c, err := loadConfig(file)
+	if err != nil || len(c.Sources.SRV) == 0 {
+		return c, err
+	}
+	c, err = c.Discovered(ctx)
+	if err != nil {
+		fmt.Fprintf(p.stderr, "locksteward: warning: %v\n", err)
+	}
+	return c, nil
 }
 
 // loadConfig reads a configuration; problems in it are the user's to mend.

@@ -49,10 +49,29 @@ func (e *findingsError) Error() string {
 	return text
 }
 
+// codeError ends the program with a code that is a command's own, in silence if it
+// has no error.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e *codeError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *codeError) Unwrap() error { return e.err }
+
 // exitCode maps an error to the program's exit code.
 func exitCode(ctx context.Context, err error) int {
 	if err == nil {
 		return exitDone
+	}
+	if e, ok := errors.AsType[*codeError](err); ok {
+		return e.code
 	}
 	if _, ok := errors.AsType[*findingsError](err); ok {
 		return exitFindings

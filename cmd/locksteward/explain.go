@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,7 +67,11 @@ func explain(ctx context.Context, agent agentFlags, redis redisFlags, key keyFla
 		if err != nil {
 			return api.LockDetail{}, err
 		}
-		return client.Lock(ctx, ref.target, ref.db, ref.key, lang)
+		d, err := client.Lock(ctx, ref.target, ref.db, ref.key, lang)
+		if err != nil {
+			err = whatBecameOf(ctx, client, ref, err)
+		}
+		return d, err
 	}
 	conn, err := redis.config()
 	if err != nil {
@@ -77,7 +83,7 @@ func explain(ctx context.Context, agent agentFlags, redis redisFlags, key keyFla
 	}
 	l, verdicts, err := scan.Explain(ctx, scan.Options{Connect: conn, Match: match}, name)
 	if errors.Is(err, locksteward.ErrNotFound) {
-		return api.LockDetail{}, fmt.Errorf("%w: there is no lock %q; 'locksteward scan' lists what is there", locksteward.ErrNotFound, locksteward.DisplayKey(name))
+		return api.LockDetail{}, fmt.Errorf(`%w: there is no lock "%s"; 'locksteward scan' lists what is there`, locksteward.ErrNotFound, cellKey(api.NewKey(name)))
 	}
 	if err != nil {
 		return api.LockDetail{}, err
@@ -89,6 +95,21 @@ func explain(ctx context.Context, agent agentFlags, redis redisFlags, key keyFla
 	return api.NewLockDetail(l, said), nil
 }
 
+// worstFirst puts what fires in the order of its severity, in front.
+func worstFirst(verdicts []api.Verdict) []api.Verdict {
+	severity := func(v api.Verdict) locksteward.Severity {
+		if v.Finding == nil {
+			return -1
+		}
+		s, err := locksteward.ParseSeverity(v.Finding.Severity)
+		if err != nil {
+			return 0 // of an agent that knows more
+		}
+		return s
+	}
+	return slices.SortedStableFunc(slices.Values(verdicts), func(a, b api.Verdict) int { return cmp.Compare(severity(b), severity(a)) })
+}
+
 // writeExplanation shows the lock, the findings with their evidence, then why
 // the other rules have nothing to say.
 func writeExplanation(w io.Writer, d api.LockDetail) error {
@@ -96,7 +117,7 @@ func writeExplanation(w io.Writer, d api.LockDetail) error {
 		return err
 	}
 	var b, rest strings.Builder
-	for _, v := range d.Verdicts {
+	for _, v := range worstFirst(d.Verdicts) {
 		if v.Finding != nil {
 			b.WriteByte('\n')
 			writeEvidence(&b, *v.Finding)

@@ -38,6 +38,9 @@ func locksListCommand(p *program) *cobra.Command {
 			return locksUpTo(ctx, client, filter, limit)
 		},
 		show: func(w io.Writer, list api.LockList) error {
+			if err := writeUnseen(p.stderr, list.Unseen); err != nil {
+				return err
+			}
 			if list.Total == 0 {
 				_, err := fmt.Fprintln(w, "no locks")
 				return err
@@ -51,24 +54,28 @@ func locksListCommand(p *program) *cobra.Command {
 	}.command(p)
 }
 
+// writeUnseen says why a list may lack something, one line for each target: empty is
+// not the same as not looked at.
+func writeUnseen(w io.Writer, list []api.Unseen) error {
+	for _, u := range list {
+		if _, err := fmt.Fprintf(w, "locksteward: target %s: %s; the list may lack locks of it\n", oneLine(u.Target), oneLine(u.Reason)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // locksUpTo gathers pages until there are so many locks, or all for 0. The total is
 // that of the last page.
-func locksUpTo(ctx context.Context, client *apiclient.Client, q apiclient.LocksQuery, limit int) (api.LockList, error) {
-	if limit < 0 {
-		return api.LockList{}, usagef("--limit: got %d, write a number, or 0 for all", limit)
-	}
-	out := api.LockList{Locks: []api.Lock{}}
-	for {
-		q.Limit = pageSize(limit, len(out.Locks))
-		page, err := client.Locks(ctx, q)
-		if err != nil {
-			return out, err
-		}
-		out.Locks, out.Total, out.Next = append(out.Locks, page.Locks...), page.Total, page.Next
-		if q.Cursor = page.Next; q.Cursor == "" || limit > 0 && len(out.Locks) >= limit {
-			return out, nil
-		}
-	}
+func locksUpTo(ctx context.Context, client *apiclient.Client, q apiclient.LocksQuery, limit int) (out api.LockList, err error) {
+	locks, err := gather(limit, mostPerPage, func(n int) ([]api.Lock, bool, error) {
+		q.Limit = n
+		out, err = client.Locks(ctx, q)
+		q.Cursor = out.Next
+		return out.Locks, q.Cursor != "", err
+	})
+	out.Locks = locks
+	return out, err
 }
 
 func locksShowCommand(p *program) *cobra.Command {
@@ -81,7 +88,11 @@ func locksShowCommand(p *program) *cobra.Command {
 			if err != nil {
 				return api.LockDetail{}, err
 			}
-			return client.Lock(ctx, ref.target, ref.db, ref.key, "")
+			d, err := client.Lock(ctx, ref.target, ref.db, ref.key, "")
+			if err != nil {
+				err = whatBecameOf(ctx, client, ref, err)
+			}
+			return d, err
 		},
 		show: writeDetail,
 	}.command(p)

@@ -8,11 +8,17 @@ import (
 	"os/signal"
 	"syscall"
 	_ "time/tzdata" // zones of cron schedules, on images that have none
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward/internal/connect"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// After the first signal the default handling is back: a second one kills.
 	context.AfterFunc(ctx, stop)
+	// Errors say what matters; commands that log have go-redis log there.
+	connect.RedirectGoRedisLog(zap.NewNop())
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -77,6 +77,7 @@ func TestScripts(t *testing.T) {
 			"scan":     scanCmd,
 			"signin":   signInCmd,
 			"hook":     newHooks().command,
+			"certs":    newAuthorities().command,
 		},
 	})
 }
@@ -172,11 +173,12 @@ func freePortCmd(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// awaitCmd is `await URL [TEXT]`: until the URL answers 200 with TEXT in it; its
-// last body is the output. `await file NAME TEXT` waits for text in a file.
+// awaitCmd is `await URL [TEXT]`: until the URL answers 200 with TEXT in it, or
+// with `!` without it; its last body is the output. `await file NAME TEXT` waits
+// for text in a file.
 func awaitCmd(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 1 {
-		ts.Fatalf("usage: await URL [TEXT] | await file NAME TEXT")
+	if len(args) < 1 || neg && len(args) < 2 {
+		ts.Fatalf("usage: await URL [TEXT] | await file NAME TEXT | ! await URL TEXT")
 	}
 	look := func() (string, bool) { return fetch(args[0]) }
 	want := args[1:]
@@ -191,7 +193,7 @@ func awaitCmd(ts *testscript.TestScript, neg bool, args []string) {
 	deadline := time.Now().Add(30 * time.Second)
 	for time.Now().Before(deadline) {
 		var ok bool
-		if body, ok = look(); ok && (len(want) == 0 || strings.Contains(body, want[0])) {
+		if body, ok = look(); ok && (len(want) == 0 || strings.Contains(body, want[0]) != neg) {
 			_, _ = io.WriteString(ts.Stdout(), body)
 			return
 		}

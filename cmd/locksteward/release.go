@@ -39,40 +39,13 @@ Exit codes: 0 done, 1 not released, 4 refused by policy.`
 }
 
 func releaseDecideCommand(p *program, verb, short string) *cobra.Command {
-	var word decideFlags
-	return talk[api.Request]{
-		use: verb + " ID --reason REASON", short: short, args: cobra.ExactArgs(1),
-		reason: &word.Reason,
-		flags:  func(c *cobra.Command) { word.register(c, verb) },
-		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Request, error) {
-			decide := client.Approve
-			if verb == "deny" {
-				decide = client.Deny
-			}
-			if word.EvidenceHash == "" {
-				r, err := client.Request(ctx, args[0])
-				if err != nil {
-					return api.Request{}, err
-				}
-				word.EvidenceHash = r.EvidenceHash
-			}
-			return decide(ctx, args[0], word.Decide)
-		},
+	return decision[api.Request]{
+		verb: verb, short: short,
+		read: (*apiclient.Client).Request, evidence: func(r api.Request) string { return r.EvidenceHash },
+		approve: (*apiclient.Client).Approve, deny: (*apiclient.Client).Deny,
 		show:  writeRequest,
 		after: func(r api.Request) error { return outcome(verb, r) },
 	}.command(p)
-}
-
-// decideFlags are one person's decision. Without a hash the evidence is what the
-// request has now: evidence never changes after the request, so both are the same
-// unless the id is not the one that was looked at.
-type decideFlags struct{ api.Decide }
-
-func (f *decideFlags) register(c *cobra.Command, verb string) {
-	c.Flags().StringVar(&f.EvidenceHash, "evidence", "", "hash of the evidence you looked at (default: what it is now)")
-	if verb == "approve" {
-		registerConfirmations(c, &f.ConfirmNoIdentity, &f.ConfirmHolderAlive)
-	}
 }
 
 func registerConfirmations(c *cobra.Command, noIdentity, holderAlive *bool) {

@@ -80,24 +80,10 @@ func releaseBundleShowCommand(p *program) *cobra.Command {
 }
 
 func releaseBundleDecideCommand(p *program, verb, short string) *cobra.Command {
-	var word decideFlags
-	return talk[api.Bundle]{
-		use: verb + " ID --reason REASON", short: short, args: cobra.ExactArgs(1),
-		reason: &word.Reason,
-		flags:  func(c *cobra.Command) { word.register(c, verb) },
-		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Bundle, error) {
-			if word.EvidenceHash == "" {
-				b, err := client.Bundle(ctx, args[0])
-				if err != nil {
-					return api.Bundle{}, err
-				}
-				word.EvidenceHash = b.EvidenceHash
-			}
-			if verb == "deny" {
-				return client.DenyBundle(ctx, args[0], word.Decide)
-			}
-			return client.ApproveBundle(ctx, args[0], word.Decide)
-		},
+	return decision[api.Bundle]{
+		verb: verb, short: short,
+		read: (*apiclient.Client).Bundle, evidence: func(b api.Bundle) string { return b.EvidenceHash },
+		approve: (*apiclient.Client).ApproveBundle, deny: (*apiclient.Client).DenyBundle,
 		show: writeBundle,
 		after: func(b api.Bundle) error {
 			var errs []error

@@ -84,32 +84,15 @@ something of it changed, until Ctrl-C; as JSON it is one object for each change.
 }
 
 // requestsUpTo gathers pages until there are so many requests, or all for 0.
-func requestsUpTo(ctx context.Context, client *apiclient.Client, q apiclient.RequestsQuery, limit int) (api.RequestList, error) {
-	if limit < 0 {
-		return api.RequestList{}, usagef("--limit: got %d, write a number, or 0 for all", limit)
-	}
-	out := api.RequestList{Requests: []api.Request{}}
-	for {
-		q.Limit = pageSize(limit, len(out.Requests))
-		page, err := client.Requests(ctx, q)
-		if err != nil {
-			return out, err
-		}
-		out.Requests, out.Next = append(out.Requests, page.Requests...), page.Next
-		if q.Cursor = page.Next; q.Cursor == "" || limit > 0 && len(out.Requests) >= limit {
-			return out, nil
-		}
-	}
-}
-
-// pageSize is how many to ask for next, of limit in all (0: no limit) with got
-// already there.
-func pageSize(limit, got int) int {
-	const most = 1000
-	if limit == 0 {
-		return most
-	}
-	return min(most, limit-got)
+func requestsUpTo(ctx context.Context, client *apiclient.Client, q apiclient.RequestsQuery, limit int) (out api.RequestList, err error) {
+	requests, err := gather(limit, mostPerPage, func(n int) ([]api.Request, bool, error) {
+		q.Limit = n
+		out, err = client.Requests(ctx, q)
+		q.Cursor = out.Next
+		return out.Requests, q.Cursor != "", err
+	})
+	out.Requests = requests
+	return out, err
 }
 
 // watchRequests shows the list whenever something of it changed, until ctx ends.

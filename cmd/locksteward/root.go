@@ -24,6 +24,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	code := exitCode(ctx, err)
+	if own, ok := errors.AsType[*codeError](err); ok {
+		if own.err != nil {
+			report(stderr, own.err)
+		}
+		return code
+	}
 	switch code {
 	case exitDone:
 	case exitInterrupted:
@@ -50,28 +56,34 @@ look at a server of yours, and 'locksteward run' to watch it.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+		return usagef("%w; see '%s --help'", masked(err), cmd.CommandPath())
 	})
 	root.AddCommand(
 		demoCommand(p),
 		scanCommand(p),
 		initCommand(p),
 		runCommand(p),
+		healthCommand(p),
 		explainCommand(p),
 		rulesCommand(p),
 		locksCommand(p),
 		reportCommand(p),
 		unlockCommand(p),
+		execCommand(p),
 		releaseCommand(p),
 		auditCommand(p),
+		findingsCommand(p),
 		alertsCommand(p),
+		silencesCommand(p),
 		usersCommand(p),
 		configCommand(p),
 		storeCommand(p),
+		aclCommand(p),
+		doctorCommand(p),
 		versionCommand(p),
 	)
 	for _, c := range commands(root) {
-		c.Args = usageArgs(c.Args)
+		c.Args = refusePasswords(usageArgs(c.Args))
 	}
 	return root
 }

@@ -85,6 +85,9 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 	if err := errors.Join(err, record.close()); err != nil {
 		return err
 	}
+	if result.TooManyRights != "" {
+		fmt.Fprintln(p.stderr, "locksteward: warning:", result.TooManyRights)
+	}
 	out := api.NewScan(result.Sweep, result.Findings, f.lang)
 	addUnlockLines(&out, result, f.redis)
 	if err := f.known.apply(p, &out, known); err != nil {

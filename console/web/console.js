@@ -58,6 +58,23 @@
   const typed = () => [...document.querySelectorAll("main textarea, main input:not([type=hidden])")].some((e) =>
     /^(radio|checkbox)$/.test(e.type) ? e.checked !== e.defaultChecked : e.value !== e.defaultValue);
 
+  // A page that cannot be made now stays as it was and says so: what is typed there is
+  // not lost, and what it shows is not taken for what is.
+  const stays = (why) => {
+    let note = at("stays");
+    if (!note) {
+      note = document.createElement("div");
+      note.id = "stays";
+      note.className = "notice warning";
+      note.setAttribute("role", "alert");
+      note.append(document.createElement("b"), document.createElement("p"));
+      note.firstChild.textContent = "This page is as it was: it could not be made anew.";
+      at("main").prepend(note);
+    }
+    if (note.lastChild.textContent !== why) note.lastChild.textContent = why;
+    setTimeout(plan, 2000);
+  };
+
   const look = async () => {
     if (busy) { again = true; return; }
     if (sent) return;
@@ -65,14 +82,21 @@
     again = false;
     const begun = performance.now();
     try {
-      const answer = await fetch(location.href, {headers: {Accept: "text/html"}, cache: "no-store"});
+      const answer = await fetch(location.href, {headers: {Accept: "text/html"}, cache: "no-store", signal: AbortSignal.timeout(30000)});
       if (answer.redirected) { // signed out meanwhile
         say("signed out: load the page again", "off");
         if (!typed()) location.reload();
         return;
       }
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      if (sent || !page.getElementById("main")) return;
+      if (sent) return;
+      if (answer.status >= 500 || answer.status === 429) {
+        const why = page.querySelector("main .problem p");
+        stays(why ? why.textContent : "The answer was " + answer.status + " " + answer.statusText);
+        return;
+      }
+      if (!page.getElementById("main")) return;
+      if (at("stays")) at("stays").remove();
       for (const id of ["main", "asof", "pages"]) {
         const to = page.getElementById(id);
         if (to && at(id)) become(at(id), to);
@@ -90,17 +114,21 @@
     if (!timer) timer = setTimeout(() => { timer = 0; look(); }, Math.min(30000, Math.max(100, 20 * took)));
   };
 
-  let stream = null, slow = 0;
+  let stream = null, slow = 0, heard = 0;
+  const hear = () => { heard = Date.now(); };
   const listen = () => {
     if (document.hidden || stream) return;
     const mine = stream = new EventSource("/live");
+    hear();
+    mine.addEventListener("beat", hear);
     mine.addEventListener("open", () => {
+      hear();
       say("live", "on");
       clearInterval(slow);
       slow = 0;
       plan();
     });
-    mine.addEventListener("change", plan);
+    mine.addEventListener("change", () => { hear(); plan(); });
     mine.addEventListener("error", () => {
       say("reconnecting", "off");
       if (!slow) slow = setInterval(plan, 15000);
@@ -112,6 +140,13 @@
     if (stream) stream.close();
     stream = null;
   };
+  // An agent that hangs ends no connection: it beats every 15 s or is not there.
+  setInterval(() => {
+    if (!stream || Date.now() - heard < 40000) return;
+    say("reconnecting", "off");
+    rest();
+    listen();
+  }, 2000);
   document.addEventListener("visibilitychange", () => { rest(); listen(); });
   addEventListener("pagehide", rest);
   addEventListener("pageshow", listen);

@@ -1,14 +1,14 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,6 +20,8 @@ import (
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/audit"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/credfile"
+	"github.com/locksteward/locksteward/internal/replicas"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/store"
@@ -32,6 +34,8 @@ type Options struct {
 	Load func() (config.Config, error)
 	// Stdout is where an audit sink of that kind writes; nil: there is none.
 	Stdout io.Writer
+	// LookEvery is between two looks at the sources of targets; 0: [config.LookEvery].
+	LookEvery time.Duration
 }
 
 // Agent is the running program. Make one with [New].
@@ -41,8 +45,13 @@ type Agent struct {
 	digest locksteward.DigestKey
 
 	store    *store.Store
-	opened   *store.Store // the one that is closed
-	sole     *sole        // nil for a file
+	opened   *store.Store     // the one that is closed
+	keeper   *replicas.Keeper // nil for a file
+	fleet    *fleet           // nil for a file
+	bequests bequests
+	house    house
+	ending   atomic.Bool // Run ends
+	endSaid  sync.Once
 	trail    *audit.Trail
 	diary    *diary
 	exporter *exporter.Exporter
@@ -51,9 +60,17 @@ type Agent struct {
 	engine   *rules.Engine
 	releases *release.Service
 	ended    ended
+	silencer silencer
+	heart    *heart
+	webFiles *credfile.Set // of the metrics' listener
 
-	// reloading lets one reload run at a time.
+	// reloading lets one reload run at a time, and changing keeps it and the changes of
+	// what this replica works on apart.
 	reloading sync.Mutex
+	sources   *config.Discovery // under reloading, from Run on
+	follows   followed
+	lookEvery time.Duration
+	changing  sync.RWMutex
 
 	// mu guards what a reload replaces.
 	mu      sync.RWMutex
@@ -61,6 +78,8 @@ type Agent struct {
 	classes *class.Set
 	targets map[string]*watched
 	alerts  *alerts
+	// releaseFiles are the opened files of release credentials, by target.
+	releaseFiles map[string]connect.Config
 	// running is the context of Run; nil before it.
 	running context.Context
 }
@@ -68,7 +87,7 @@ type Agent struct {
 // New opens the store, takes both ports and prepares everything else. It
 // connects to no Redis. The caller runs the agent or closes it.
 func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) (_ *Agent, err error) {
-	a := &Agent{log: log, load: opts.Load, cfg: cfg, targets: map[string]*watched{}}
+	a := &Agent{log: log, load: opts.Load, lookEvery: cmp.Or(opts.LookEvery, config.LookEvery), cfg: cfg, targets: map[string]*watched{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -82,9 +101,13 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	a.engine.SetRedlocks(cfg.Redlock)
-	if err = a.openStore(ctx, cfg.Store); err != nil {
+	if err = a.openStore(ctx, cfg, opts.Build.Version); err != nil {
 		return nil, err
 	}
+	if err = a.openSources(ctx); err != nil {
+		return nil, err
+	}
+	cfg = a.cfg
 	a.diary = newDiary(a.log, a.store)
 	if err = a.newTrail(ctx, cfg, opts.Stdout); err != nil {
 		return nil, err
@@ -97,14 +120,28 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	}
 	a.exporter.SetReload(true)
 	if err = a.newAlerts(cfg.Alert); err != nil {
-		return nil, err
+		return nil, ofAlert(err)
+	}
+	if a.heart, err = a.newHeart(cfg.Alert); err != nil {
+		return nil, ofAlert(err)
+	}
+	if a.keeper != nil {
+		if err = checkTargets(cfg); err != nil {
+			return nil, err
+		}
+		a.fleet = newFleet(a)
+		a.bequests.fresh = make(chan struct{}, 1)
 	}
 	for _, t := range cfg.Targets {
+		if a.keeper != nil {
+			break // watched when it is this replica's turn
+		}
 		if a.targets[t.Name], err = a.newWatched(ctx, t, a.classes); err != nil {
 			return nil, err
 		}
 		a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
 	}
+	a.showLeader()
 	if err = a.newReleases(cfg); err != nil {
 		return nil, err
 	}
@@ -114,6 +151,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	if a.console, err = a.newConsole(cfg.Console); err != nil {
 		return nil, err
 	}
+	a.openWebFiles(cfg)
 	return a, nil
 }
 
@@ -137,7 +175,10 @@ func (a *Agent) Close() error {
 			errs = append(errs, w.conn.Close())
 		}
 	}
-	errs = append(errs, a.closeStore(context.Background()))
+	if a.keeper != nil {
+		a.keeper.Close()
+	}
+	errs = append(errs, a.closeStore())
 	return errors.Join(errs...)
 }
 
@@ -147,8 +188,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	a.audit(ctx, "agent.start", "")
-
-	a.countRequests(ctx)
 
 	var servers sync.WaitGroup
 	serve := func(name string, run func(context.Context) error) {
@@ -163,50 +202,81 @@ func (a *Agent) Run(ctx context.Context) error {
 	// What the last run left open is settled first in there, and beside the
 	// servers: a Redis that does not answer must not keep the health checks waiting.
 	serve("release", a.releases.Run)
-	serve("housekeeping", a.keepHouse)
-	if a.sole != nil {
-		serve("store", a.sole.run)
-	}
+	serve("silences", a.keepSilences)
+	serve("heartbeat", a.heart.run)
+	serve("credentials", a.keepCredentials)
 
-	a.trail.Start(ctx)
 	a.diary.start(ctx)
+	if err := a.readSilences(ctx); err != nil {
+		a.log.Error("silences are not known yet: people may be told what they wanted to hear nothing of", zap.Error(err))
+	}
+	// Not under a.mu: a transaction that is under way may ask for it. Until running is set
+	// there is no reload.
+	working := a.work(ctx, cancel)
 	a.mu.Lock()
 	a.running = ctx
-	a.alerts.start(ctx)
-	for _, w := range a.targets {
-		w.start(ctx)
-	}
 	// Said under the lock: from its end on a reload may replace the configuration.
 	a.log.Info("agent started", zap.Stringer("metrics", a.metrics.Addr()), zap.String("console", a.console.URL()),
 		zap.Int("targets", len(a.cfg.Targets)), zap.Int("classes", len(a.cfg.Classes)))
 	a.mu.Unlock()
 
+	following := a.followSources(ctx)
+
 	<-ctx.Done()
+	a.ending.Store(true)
 	a.log.Info("agent stops", zap.String("reason", context.Cause(ctx).Error()))
+	following()
 	// A reload under way ends first, so that what it started is stopped too.
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	for _, w := range a.targets {
-		w.stop()
-	}
+	working()
 	servers.Wait()
-	a.alerts.stop()
 	a.diary.stop(ctx)
-	a.audit(context.WithoutCancel(ctx), "agent.stop", "")
-	a.trail.Stop(ctx)
-	err := a.closeStore(context.WithoutCancel(ctx))
+	a.sayEnd(ctx)
+	a.closeHouse(ctx)
+	err := a.closeStore()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		err = errors.Join(cause, err)
 	}
 	return err
 }
 
-// ready says what /-/ready waits for.
-func (a *Agent) ready() error {
-	a.mu.RLock()
-	names := slices.Sorted(maps.Keys(a.targets))
-	a.mu.RUnlock()
-	return a.exporter.Ready(names...)
+// sayEnd writes into the trail that this agent ends, once: before the house is closed,
+// which carries the trail.
+func (a *Agent) sayEnd(ctx context.Context) {
+	if a.ending.Load() {
+		a.endSaid.Do(func() { a.audit(context.WithoutCancel(ctx), "agent.stop", "") })
+	}
+}
+
+// work does what is this replica's until stop, which ends it in order; with a store of
+// its own that is everything.
+func (a *Agent) work(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
+	if a.keeper == nil {
+		a.openHouse(ctx)
+		for _, w := range a.targets {
+			w.start(ctx)
+		}
+		return func() {
+			for _, w := range a.targets {
+				w.stop()
+			}
+		}
+	}
+	// The leases outlive ctx: what ends is written under them.
+	keeping, end := context.WithCancel(context.WithoutCancel(ctx))
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := a.keeper.Run(keeping); err != nil {
+			cancel(fmt.Errorf("this replica ends: %w", err))
+		}
+	})
+	group.Go(func() { a.fleet.run(ctx) })
+	group.Go(func() { a.bequeath(ctx) })
+	return func() {
+		end()
+		group.Wait()
+	}
 }
 
 // audit writes an entry about the agent itself. It is not a condition of the
@@ -223,13 +293,12 @@ func (a *Agent) auditBy(ctx context.Context, actor, action, reason string) {
 	}
 }
 
-// findingsOf are the current findings on one target.
-func (a *Agent) findingsOf(target string) []locksteward.Finding {
-	all := a.engine.Findings()
-	return slices.DeleteFunc(all, func(f locksteward.Finding) bool { return f.Target != target })
-}
-
+// countRequests has the metrics say how many requests there are: they belong to no
+// target, and one replica tells of them.
 func (a *Agent) countRequests(ctx context.Context) {
+	if a.keeper != nil && !a.house.opened() {
+		return
+	}
 	counts, err := a.store.CountRequests(ctx)
 	if err != nil {
 		a.log.Error("release requests are not counted", zap.Error(err))

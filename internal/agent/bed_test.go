@@ -108,7 +108,8 @@ func (b *bed) start() {
 	core, logs := observer.New(zapcore.DebugLevel)
 	b.logs = logs
 	b.agent, err = agent.New(b.t.Context(), zap.New(core), cfg, agent.Options{
-		Load: func() (config.Config, error) { return config.Load(b.file) },
+		Load:      func() (config.Config, error) { return config.Load(b.file) },
+		LookEvery: 100 * time.Millisecond,
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/release"
@@ -19,15 +23,19 @@ import (
 // newConsole joins the console to what it shows and changes.
 func (a *Agent) newConsole(cfg console.Config) (*console.Server, error) {
 	return console.NewServer(a.log, cfg, console.Deps{
-		Locks: a, Findings: a.engine, Targets: a,
+		Locks: a, Findings: everything{a}, Targets: a,
 		Requests: requests{a, a.releases}, Releases: requests{a, a.releases},
 		Audit: trail{a.store, a.trail}, Reloader: a, Pauser: a, Reports: a, Past: a, Stops: stops{a.releases}, Graphs: a, Guide: guide{a}, Sessions: sessions{a.store},
-		Deliveries: deliveries{a},
+		Deliveries: deliveries{a}, Silences: silencing{a},
 	})
 }
 
 // Lock reads one lock from Redis now.
 func (a *Agent) Lock(ctx context.Context, target string, db int, key string) (locksteward.Lock, error) {
+	return read(ctx, a, callLock, lockAsked{Target: target, DB: db, Key: key})
+}
+
+func (a *Agent) lock(ctx context.Context, target string, db int, key string) (locksteward.Lock, error) {
 	w, err := a.watched(target)
 	if err != nil {
 		return locksteward.Lock{}, err
@@ -58,8 +66,19 @@ func stored(err error) error {
 	return err
 }
 
-// Explain says what each rule makes of a lock.
+// Explain says what each rule makes of a lock; nothing if the replica that knows does
+// not answer.
 func (a *Agent) Explain(l locksteward.Lock, lang string) []api.Verdict {
+	ctx, cancel := context.WithTimeout(context.Background(), fleetWithin)
+	defer cancel()
+	out, err := read(ctx, a, callExplain, explainAsked{l, lang})
+	if err != nil {
+		a.log.Warn("what the rules make of a lock is not known", zap.String("target", l.Target), zap.Error(err))
+	}
+	return out.V
+}
+
+func (a *Agent) explain(l locksteward.Lock, lang string) []api.Verdict {
 	var out []api.Verdict
 	for _, v := range a.engine.Explain(l) {
 		out = append(out, api.NewVerdict(v.Rule, string(v.Result), v.Reason, v.Finding, lang))
@@ -78,18 +97,65 @@ func (w *watched) ownDB(db int) error {
 // Targets are the targets with their health, in the order of the configuration.
 func (a *Agent) Targets() []api.Target {
 	a.mu.RLock()
-	defer a.mu.RUnlock()
-	out := make([]api.Target, 0, len(a.cfg.Targets))
-	for _, t := range a.cfg.Targets {
-		w := a.targets[t.Name]
-		target := api.NewTarget(w.scanner.State())
-		target.ReleaseEnabled = a.releases.Enabled(t.Name)
-		if swept, ok := w.lastSweep(); ok {
-			target.LastSweep = &swept
+	cfg := a.cfg.Targets
+	a.mu.RUnlock()
+	own := a.ownTargets()
+	out := make([]api.Target, 0, len(cfg))
+	for _, t := range cfg {
+		n := slices.IndexFunc(own, func(o api.Target) bool { return o.Name == t.Name })
+		if n >= 0 {
+			out = append(out, own[n])
+			continue
 		}
+		there := unseen(t, "it is not watched")
+		if a.fleet != nil {
+			there = a.fleet.shown(t)
+		}
+		out = append(out, there)
+	}
+	return out
+}
+
+// unseen is a target of which nothing is known but the configuration.
+func unseen(t config.Target, why string) api.Target {
+	out := api.Target{Name: t.Name, Nodes: []api.Node{}, Reason: why}
+	if spec, err := connect.Parse(t.Redis); err == nil {
+		out.DB, out.Mode = spec.DB, string(spec.Mode)
+	}
+	return out
+}
+
+// ownTargets are those that this replica works on.
+func (a *Agent) ownTargets() []api.Target {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	var out []api.Target
+	for _, t := range a.cfg.Targets {
+		w, ok := a.targets[t.Name]
+		if !ok {
+			continue
+		}
+		target := w.view()
+		if a.keeper != nil {
+			target.Replica = a.keeper.Me().Name
+		}
+		target.ReleaseEnabled = a.releases.Enabled(t.Name)
 		target.Watch, target.Budget = watchView(w.scanner.WatchState()), budgetView(w.scanner.Stats())
 		out = append(out, target)
 	}
+	return out
+}
+
+// view is the target with its sweeps.
+func (w *watched) view() api.Target {
+	// Before the last sweep: what ends in between is told as under way, not as
+	// if it had never begun.
+	sweeping := w.sweeping(time.Now())
+	out := api.NewTarget(w.scanner.State())
+	if swept, ok := w.lastSweep(); ok {
+		out.LastSweep = &swept
+	}
+	out.Sweeping = sweeping
 	return out
 }
 
@@ -177,6 +243,30 @@ func (r requests) Get(ctx context.Context, id string) (locksteward.Request, erro
 }
 
 func (r requests) Request(ctx context.Context, actor console.Actor, in console.ReleaseInput) (locksteward.Request, error) {
+	return ask(ctx, r.agent, callRequest, wanted(actor, in, console.Word{}))
+}
+
+// about is a word on a request, for the replica that has its target.
+func (r requests) about(ctx context.Context, in releaseAsked) (releaseAsked, error) {
+	if r.agent.keeper == nil {
+		return in, nil
+	}
+	of, err := r.Get(ctx, in.ID)
+	in.Target = of.Evidence.Target
+	return in, err
+}
+
+// say has the replica that has a request's target take a word on it.
+func say[R any](ctx context.Context, r requests, c call[releaseAsked, R], in releaseAsked) (R, error) {
+	in, err := r.about(ctx, in)
+	if err != nil {
+		var none R
+		return none, err
+	}
+	return ask(ctx, r.agent, c, in)
+}
+
+func (r requests) request(ctx context.Context, actor console.Actor, in console.ReleaseInput) (locksteward.Request, error) {
 	if err := r.ownDB(in); err != nil {
 		return locksteward.Request{}, err
 	}
@@ -202,18 +292,31 @@ func input(in console.ReleaseInput) release.RequestInput {
 }
 
 func (r requests) Undo(ctx context.Context, actor console.Actor, id, reason string) (locksteward.Request, error) {
+	return say(ctx, r, callUndo, releaseAsked{Actor: actor, ID: id, Reason: reason})
+}
+
+func (r requests) undo(ctx context.Context, actor console.Actor, id, reason string) (locksteward.Request, error) {
 	defer r.counted(ctx)
 	req, err := r.service.Undo(ctx, person(actor), id, reason)
 	return req, stored(err)
 }
 
 func (r requests) Lift(ctx context.Context, actor console.Actor, id, reason string) (locksteward.Request, error) {
+	return say(ctx, r, callLift, releaseAsked{Actor: actor, ID: id, Reason: reason})
+}
+
+func (r requests) lift(ctx context.Context, actor console.Actor, id, reason string) (locksteward.Request, error) {
 	defer r.counted(ctx)
 	req, err := r.service.Lift(ctx, person(actor), id, reason)
 	return req, stored(err)
 }
 
 func (r requests) DryRun(ctx context.Context, actor console.Actor, in console.ReleaseInput) (api.Preview, error) {
+	out, err := read(ctx, r.agent, callDryRun, wanted(actor, in, console.Word{}))
+	return out.V, err
+}
+
+func (r requests) dryRun(ctx context.Context, actor console.Actor, in console.ReleaseInput) (api.Preview, error) {
 	if err := r.ownDB(in); err != nil {
 		return api.Preview{}, err
 	}
@@ -225,6 +328,15 @@ func (r requests) DryRun(ctx context.Context, actor console.Actor, in console.Re
 }
 
 func (r requests) Preview(ctx context.Context, id string) (api.Preview, error) {
+	in, err := r.about(ctx, releaseAsked{ID: id})
+	if err != nil {
+		return api.Preview{}, err
+	}
+	out, err := read(ctx, r.agent, callPreview, in)
+	return out.V, err
+}
+
+func (r requests) preview(ctx context.Context, id string) (api.Preview, error) {
 	req, err := r.service.Get(ctx, id)
 	if err != nil {
 		return api.Preview{}, stored(err)
@@ -255,12 +367,20 @@ func (r requests) previewView(req locksteward.Request, p release.Preview) api.Pr
 }
 
 func (r requests) Approve(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
+	return say(ctx, r, callApprove, releaseAsked{Actor: actor, ID: id, Word: w})
+}
+
+func (r requests) approve(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
 	defer r.counted(ctx)
 	req, err := r.service.Approve(ctx, person(actor), id, word(w))
 	return req, stored(err)
 }
 
 func (r requests) Deny(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
+	return say(ctx, r, callDeny, releaseAsked{Actor: actor, ID: id, Word: w})
+}
+
+func (r requests) deny(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
 	defer r.counted(ctx)
 	req, err := r.service.Deny(ctx, person(actor), id, word(w))
 	return req, stored(err)

@@ -36,6 +36,10 @@ func (r requests) view(req locksteward.Request) api.Request {
 }
 
 func (r requests) BreakGlass(ctx context.Context, actor console.Actor, in console.ReleaseInput, w console.Word) (locksteward.Request, error) {
+	return ask(ctx, r.agent, callBreakGlass, wanted(actor, in, w))
+}
+
+func (r requests) breakGlass(ctx context.Context, actor console.Actor, in console.ReleaseInput, w console.Word) (locksteward.Request, error) {
 	if err := r.ownDB(in); err != nil {
 		return locksteward.Request{}, err
 	}
@@ -50,6 +54,10 @@ func (r requests) Bundle(ctx context.Context, id string) (console.Bundle, error)
 }
 
 func (r requests) RequestBundle(ctx context.Context, actor console.Actor, in console.BundleInput) (console.Bundle, error) {
+	return ask(ctx, r.agent, callRequestBundle, bundleAsked{Actor: actor, In: in, Named: in.Keys != nil})
+}
+
+func (r requests) requestBundle(ctx context.Context, actor console.Actor, in console.BundleInput) (console.Bundle, error) {
 	keys, more := in.Keys, []api.LeftOut(nil)
 	if keys == nil {
 		var err error
@@ -67,13 +75,35 @@ func (r requests) RequestBundle(ctx context.Context, actor console.Actor, in con
 	return out, nil
 }
 
+// sayAll has the replica that has a bundle's target take a word on it.
+func (r requests) sayAll(ctx context.Context, c call[releaseAsked, console.Bundle], in releaseAsked) (console.Bundle, error) {
+	if r.agent.keeper != nil {
+		b, err := r.Bundle(ctx, in.ID)
+		if err != nil {
+			return console.Bundle{}, err
+		}
+		if len(b.Requests) > 0 {
+			in.Target = b.Requests[0].Evidence.Target
+		}
+	}
+	return ask(ctx, r.agent, c, in)
+}
+
 func (r requests) ApproveBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
+	return r.sayAll(ctx, callApproveBundle, releaseAsked{Actor: actor, ID: id, Word: w})
+}
+
+func (r requests) approveBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
 	defer r.counted(ctx)
 	b, err := r.service.ApproveBundle(ctx, person(actor), id, word(w))
 	return bundle(b), stored(err)
 }
 
 func (r requests) DenyBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
+	return r.sayAll(ctx, callDenyBundle, releaseAsked{Actor: actor, ID: id, Word: w})
+}
+
+func (r requests) denyBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
 	defer r.counted(ctx)
 	b, err := r.service.DenyBundle(ctx, person(actor), id, word(w))
 	return bundle(b), stored(err)

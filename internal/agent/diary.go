@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -47,7 +48,8 @@ type diary struct {
 	queue   []page
 	dropped int64
 
-	// Only the goroutine that writes has these.
+	// writing guards what follows: who writes.
+	writing sync.Mutex
 	failing bool
 	written int64 // since it was pruned last
 	counts  map[lockOf]int
@@ -105,14 +107,20 @@ func (d *diary) start(ctx context.Context) {
 				return
 			case <-tick.C:
 			}
-			if d.failing && time.Since(failed) < diaryRests {
+			if d.fails() && time.Since(failed) < diaryRests {
 				continue
 			}
-			if d.flush(ctx); d.failing {
+			if d.flush(ctx); d.fails() {
 				failed = time.Now()
 			}
 		}
 	}()
+}
+
+func (d *diary) fails() bool {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	return d.failing
 }
 
 // stop writes the rest, within a bound.
@@ -122,6 +130,11 @@ func (d *diary) stop(ctx context.Context) {
 	}
 	d.cancel()
 	<-d.done
+	d.drain(ctx)
+}
+
+// drain writes what there is, within a bound.
+func (d *diary) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), diaryFarewell)
 	defer cancel()
 	for d.flush(ctx) {
@@ -130,6 +143,8 @@ func (d *diary) stop(ctx context.Context) {
 
 // flush writes one batch and says whether there is more to write now.
 func (d *diary) flush(ctx context.Context) (more bool) {
+	d.writing.Lock()
+	defer d.writing.Unlock()
 	d.mu.Lock()
 	batch := d.queue[:min(len(d.queue), diaryBatch)]
 	dropped := d.dropped
@@ -177,7 +192,11 @@ func (d *diary) write(ctx context.Context, batch []page) (int, error) {
 			e.Event = string(raw)
 			events = append(events, e.LockEvent)
 		}
-		if err := d.store.SaveLockEvents(ctx, target, events); err != nil {
+		switch err := d.store.SaveLockEvents(ctx, target, events); {
+		case errors.Is(err, store.ErrLeaseLost):
+			done = end // another replica writes the history of this target
+			continue
+		case err != nil:
 			return done, err
 		}
 		done = end

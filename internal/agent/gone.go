@@ -10,6 +10,21 @@ import (
 	"github.com/locksteward/locksteward/rules"
 )
 
+// elsewhere are the targets that a replica has in its configuration.
+func (a *Agent) elsewhere(ctx context.Context) (map[string]bool, error) {
+	out := map[string]bool{}
+	if a.keeper == nil {
+		return out, nil
+	}
+	roll, err := a.store.Roll(ctx)
+	for _, r := range roll.Replicas {
+		for _, name := range r.Targets {
+			out[name] = true
+		}
+	}
+	return out, err
+}
+
 // resolveGone ends the findings of targets that are watched no longer: their
 // target was taken out of the configuration while no agent ran, or the store did
 // not work then. Else their alerts would stand for ever.
@@ -23,8 +38,12 @@ func (a *Agent) resolveGone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	elsewhere, err := a.elsewhere(ctx)
+	if err != nil {
+		return err
+	}
 	for _, name := range names {
-		if _, err := a.watched(name); err == nil {
+		if a.configured(name) || elsewhere[name] {
 			continue
 		}
 		findings, err := a.store.LoadFindings(ctx, name)
@@ -32,14 +51,13 @@ func (a *Agent) resolveGone(ctx context.Context) error {
 			return err
 		}
 		a.engine.Restore(findings)
-		var told []locksteward.Transition
+		var ended []locksteward.Transition
 		for _, t := range a.engine.RemoveTarget(name, time.Now()) {
 			if rules.Notifies(t.Finding) {
-				told = append(told, t)
+				ended = append(ended, t)
 			}
 		}
-		messages := a.alerts.Findings(told)
-		if err := a.store.SaveFindings(ctx, name, nil, kept(messages)...); err != nil {
+		if err := a.store.SaveFindings(ctx, name, nil, telling(a.alerts.Changes(ended, nil))); err != nil {
 			return err
 		}
 		a.log.Info("findings of a target that is watched no longer ended", zap.String("target", name), zap.Int("findings", len(findings)))

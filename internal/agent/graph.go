@@ -17,11 +17,18 @@ const maxGraph = 200
 
 // Graph is who waits for whom on one target, or on all if it is "".
 func (a *Agent) Graph(target string) (api.Graph, error) {
-	if target != "" {
-		if _, err := a.watched(target); err != nil {
-			return api.Graph{}, err
-		}
+	if target != "" && !a.configured(target) {
+		return api.Graph{}, noTarget(target)
 	}
+	own, err := a.ownGraph(target)
+	if err != nil || a.fleet == nil {
+		return own, err
+	}
+	return united(own, a.fleet.graphs(target)), nil
+}
+
+// ownGraph is that of what this replica works on.
+func (a *Agent) ownGraph(target string) (api.Graph, error) {
 	locks, cycles := a.engine.Waits(target)
 	g := graph{agent: a, nodes: map[string]*api.GraphNode{}, edges: map[edgeKey]*api.GraphEdge{}}
 	in := map[api.LockKey]bool{}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -14,8 +15,13 @@ import (
 type guide struct{ agent *Agent }
 
 func (g guide) Possible(l locksteward.Lock) console.Possible {
-	p := g.agent.releases.Possible(l)
-	return console.Possible{Refusal: p.Release, NoStand: p.Stand, NoUndo: p.Undo}
+	ctx, cancel := context.WithTimeout(context.Background(), fleetWithin)
+	defer cancel()
+	p, err := read(ctx, g.agent, callPossible, explainAsked{Lock: l})
+	if err != nil {
+		return console.Possible{Refusal: err.Error()}
+	}
+	return p
 }
 
 func (g guide) WhyNotApprove(actor console.Actor, r locksteward.Request) error {
@@ -23,7 +29,11 @@ func (g guide) WhyNotApprove(actor console.Actor, r locksteward.Request) error {
 }
 
 func (g guide) Resolved(fingerprint string) (locksteward.Finding, bool) {
-	return g.agent.ended.get(fingerprint)
+	f, ok := g.agent.ended.get(fingerprint)
+	if !ok && g.agent.fleet != nil {
+		return g.agent.fleet.resolved(fingerprint)
+	}
+	return f, ok
 }
 
 func (g guide) Rules(lang string) []api.Rule {

@@ -52,12 +52,26 @@ func (w *watched) coverHolds(watch exporter.Watch) {
 // Report says how the locks of a target, or of all if it is "", were held since a
 // time; name leaves all other classes out unless it is "".
 func (a *Agent) Report(ctx context.Context, target, name string, since time.Time) (api.Report, error) {
+	if target == "" {
+		return a.report(ctx, target, name, since)
+	}
+	out, err := read(ctx, a, callReport, reportAsked{target, name, since})
+	return out.V, err
+}
+
+func (a *Agent) report(ctx context.Context, target, name string, since time.Time) (api.Report, error) {
 	a.mu.RLock()
 	classes := a.classes
 	var chosen []*watched
+	var elsewhere []string
 	for _, t := range a.cfg.Targets {
-		if target == "" || target == t.Name {
-			chosen = append(chosen, a.targets[t.Name])
+		if target != "" && target != t.Name {
+			continue
+		}
+		if w, ok := a.targets[t.Name]; ok {
+			chosen = append(chosen, w)
+		} else {
+			elsewhere = append(elsewhere, t.Name)
 		}
 	}
 	a.mu.RUnlock()
@@ -75,6 +89,14 @@ func (a *Agent) Report(ctx context.Context, target, name string, since time.Time
 		if _, swept := w.lastSweep(); !swept {
 			in.Notes = append(in.Notes, fmt.Sprintf("target %q: nothing was looked at yet", w.target.Name))
 		}
+	}
+	for _, other := range elsewhere {
+		rows, err := a.store.LoadHolds(ctx, other, in.Since)
+		if err != nil {
+			return api.Report{}, stored(err)
+		}
+		in.Rows = append(in.Rows, rows...)
+		in.Notes = append(in.Notes, fmt.Sprintf("target %q: another replica works on it: holds that last and those of the last %s are missing; ask for the target by its name to have them", other, saveHoldsEvery))
 	}
 	if name != "" && !knownClass(classes, in.Rows, name) {
 		return api.Report{}, fmt.Errorf("class %q: %w: GET /api/v1/classes lists the classes", name, locksteward.ErrNotFound)

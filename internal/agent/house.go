@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,18 +16,61 @@ const (
 	historyKept   = 30 * 24 * time.Hour
 	deliveredKept = 7 * 24 * time.Hour
 	deadKept      = 30 * 24 * time.Hour
+	silencesKept  = 90 * 24 * time.Hour
 	houseEvery    = time.Hour
 )
 
+// house is what belongs to no target, and is done by one replica at a time.
+type house struct {
+	open   atomic.Bool
+	mu     sync.Mutex // one opens or closes at a time
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+}
+
+// openHouse sends what waits for receivers, signs and carries the audit trail and
+// cleans up, until closeHouse. The end of ctx alone ends the cleaning: the last
+// transitions of the targets come after it.
+func (a *Agent) openHouse(ctx context.Context) {
+	h := &a.house
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ctx, h.cancel = context.WithCancel(ctx)
+	h.open.Store(true)
+	a.trail.Start(ctx)
+	a.alerts.start(ctx)
+	h.work.Go(func() { a.keepHouse(ctx) })
+	a.countRequests(ctx)
+}
+
+// closeHouse ends what openHouse began, in order: what it did last is told and carried
+// still, within the bounds of both.
+func (a *Agent) closeHouse(ctx context.Context) {
+	h := &a.house
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.open.Swap(false) {
+		return
+	}
+	h.cancel()
+	h.work.Wait()
+	a.alerts.stop()
+	a.trail.Stop(ctx)
+	a.exporter.LeaveHouse()
+}
+
+// opened says whether this replica has the house.
+func (h *house) opened() bool { return h.open.Load() }
+
 // keepHouse forgets what is too old until ctx ends.
-func (a *Agent) keepHouse(ctx context.Context) error {
+func (a *Agent) keepHouse(ctx context.Context) {
 	tick := time.NewTicker(houseEvery)
 	defer tick.Stop()
 	for {
 		a.tidy(ctx)
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
 		}
 	}
@@ -48,6 +93,8 @@ func (a *Agent) tidy(ctx context.Context) {
 		{"events of locks", func() (int64, error) { return a.diary.prune(ctx) }},
 		{"sessions", func() (int64, error) { return a.pruneSessions(ctx, idle) }},
 		{"messages", func() (int64, error) { return a.store.PruneMessages(ctx, deliveredKept, deadKept) }},
+		{"changes", func() (int64, error) { return a.store.PruneEvents(ctx, deliveredKept) }},
+		{"silences", func() (int64, error) { return a.store.PruneSilences(ctx, now.Add(-silencesKept)) }},
 		{"requests", func() (int64, error) {
 			if keep.KeepRequests == 0 {
 				return 0, nil
@@ -66,6 +113,11 @@ func (a *Agent) tidy(ctx context.Context) {
 			a.log.Warn("old "+job.what+" are not forgotten", zap.Error(err))
 		} else if n > 0 {
 			a.log.Info("old "+job.what+" forgotten", zap.Int64("rows", n))
+		}
+	}
+	if a.keeper != nil {
+		if _, err := a.keeper.Prune(ctx); err != nil && ctx.Err() == nil {
+			a.log.Warn("replicas that vanished are not forgotten", zap.Error(err))
 		}
 	}
 	if err := a.trail.Pruned(ctx); err != nil && ctx.Err() == nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/console"
-	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
 )
 
@@ -17,12 +16,53 @@ import (
 // tables as they are, in short looks: neither the sweeps nor the rules wait for it,
 // nor it for them.
 func (a *Agent) ListLocks(f console.LockFilter) (console.LockPage, error) {
+	own, err := a.ownLocks(f)
+	if err != nil || a.fleet == nil {
+		return own.Page, err
+	}
+	all := []listed{own}
+	all = append(all, a.fleet.locks(f)...)
+	return joined(all, f.Limit), nil
+}
+
+// joined is one page of several, each of which has its own order already.
+func joined(parts []listed, limit int) console.LockPage {
+	type row struct {
+		row console.LockRow
+		at  console.LockPosition
+	}
+	var page console.LockPage
+	var rows []row
+	more := false
+	for _, p := range parts {
+		page.Total += p.Page.Total
+		more = more || p.More
+		for i, r := range p.Page.Rows {
+			rows = append(rows, row{r, p.At[i]})
+		}
+	}
+	slices.SortFunc(rows, func(x, y row) int { return placedBefore(x.at, y.at) })
+	if len(rows) > limit {
+		rows, more = rows[:limit], true
+	}
+	for _, r := range rows {
+		page.Rows = append(page.Rows, r.row)
+	}
+	if n := len(rows); n > 0 && more {
+		page.Next = &rows[n-1].at
+	}
+	return page
+}
+
+// ownLocks is the page of what this replica works on.
+func (a *Agent) ownLocks(f console.LockFilter) (listed, error) {
 	query, err := lockQuery(f)
 	if err != nil {
-		return console.LockPage{}, err
+		return listed{}, err
 	}
 	merged := merge{order: query.Order, after: f.After}
-	var page console.LockPage
+	var out listed
+	page := &out.Page
 	for _, w := range a.watchedBy(f.Target) {
 		own := query
 		own.After = merged.afterIn(w.target)
@@ -39,11 +79,12 @@ func (a *Agent) ListLocks(f console.LockFilter) (console.LockPage, error) {
 	for _, r := range rows {
 		m := a.engine.MarkOf(r.lock.Target, r.lock.DB, r.lock.Key)
 		page.Rows = append(page.Rows, console.LockRow{Lock: r.lock, Rules: m.Rules, State: m.Status})
+		out.At = append(out.At, r.at)
 	}
-	if n := len(rows); n > 0 && merged.more {
-		page.Next = &rows[n-1].at
+	if out.More = merged.more; len(rows) > 0 && out.More {
+		page.Next = &rows[len(rows)-1].at
 	}
-	return page, nil
+	return out, nil
 }
 
 // watchedBy is one target, or all in the order of their names; an unknown name is
@@ -86,6 +127,9 @@ func (a *Agent) keepIn(t locksteward.Target, f console.LockFilter) func(key stri
 			all = append(all, func(key string) bool { return set.Classify(key).Configured })
 		}
 	}
+	if f.Sum != "" {
+		all = append(all, func(key string) bool { return len(key) > console.LongKey && console.KeySum(key) == f.Sum })
+	}
 	if text := strings.ToLower(f.Text); text != "" {
 		all = append(all, func(key string) bool { return strings.Contains(strings.ToLower(key), text) })
 	}
@@ -95,8 +139,7 @@ func (a *Agent) keepIn(t locksteward.Target, f console.LockFilter) func(key stri
 		if f.State == "clear" {
 			want = ""
 		}
-		marks := a.engine.Marks(t.Name)
-		all = append(all, func(key string) bool { return marks[rules.LockKey{DB: t.DB, Key: key}].Status == want })
+		all = append(all, func(key string) bool { return a.engine.MarkOf(t.Name, t.DB, key).Status == want })
 	}
 	switch len(all) {
 	case 0:
@@ -154,8 +197,9 @@ func (m *merge) add(t locksteward.Target, p scanner.Page) {
 }
 
 func (m *merge) sort() {
-	slices.SortFunc(m.rows, func(x, y placed) int {
-		a, b := x.at, y.at
-		return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.Target, b.Target), cmp.Compare(a.DB, b.DB), cmp.Compare(a.Key, b.Key))
-	})
+	slices.SortFunc(m.rows, func(x, y placed) int { return placedBefore(x.at, y.at) })
+}
+
+func placedBefore(a, b console.LockPosition) int {
+	return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.Target, b.Target), cmp.Compare(a.DB, b.DB), cmp.Compare(a.Key, b.Key))
 }

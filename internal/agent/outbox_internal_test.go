@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -27,14 +28,18 @@ func BenchmarkTelling(b *testing.B) {
 	defer st.Close()
 	var heard atomic.Int64
 	all := make(chan struct{})
-	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		if heard.Add(1) == int64(b.N) {
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var p alert.Payload
+		if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
+			b.Error(err)
+		}
+		if heard.Add(int64(len(p.Findings))) == int64(b.N) {
 			close(all)
 		}
 	}))
 	defer hook.Close()
-	sender, err := alert.New(zap.NewNop(), alert.Config{Receivers: []alert.Receiver{
-		{Name: "ops", Webhook: &alert.Webhook{URL: locksteward.Secret(hook.URL), AllowPrivate: true}},
+	sender, err := alert.New(zap.NewNop(), alert.Config{Grouping: alert.Grouping{By: []string{"target"}}, Receivers: []alert.Receiver{
+		{Name: "ops", Webhook: &alert.Webhook{Endpoint: alert.Endpoint{URL: locksteward.Secret(hook.URL), Network: alert.Network{AllowPrivate: true}}}},
 	}}, outbox{st}, alert.Hooks{})
 	if err != nil {
 		b.Fatal(err)
@@ -53,7 +58,7 @@ func BenchmarkTelling(b *testing.B) {
 		transitions[i] = locksteward.Transition{EventID: fmt.Sprint("e", i), At: time.Now(), Finding: findings[i]}
 	}
 	b.ResetTimer()
-	if err := st.SaveFindings(ctx, "main", findings, kept(sender.Findings(transitions))...); err != nil {
+	if err := st.SaveFindings(ctx, "main", findings, telling(sender.Changes(transitions, nil))); err != nil {
 		b.Fatal(err)
 	}
 	<-all

@@ -23,6 +23,11 @@ const forcedWithin = time.Hour
 // LockEvents is what happened to one lock, newest first: what the store has of it,
 // and the hold that lasts. A hold that a request here ended says so.
 func (a *Agent) LockEvents(ctx context.Context, target string, db int, key string, limit int) ([]api.LockEvent, error) {
+	out, err := read(ctx, a, callEvents, lockAsked{target, db, key, limit})
+	return out.V, err
+}
+
+func (a *Agent) lockEvents(ctx context.Context, target string, db int, key string, limit int) ([]api.LockEvent, error) {
 	w, err := a.watched(target)
 	if err != nil {
 		return nil, err

@@ -2,16 +2,50 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/console"
 )
 
 // Pause keeps sweeps and watches of one target, or of all, from asking anything.
-// It lasts over reloads, not over a restart.
+// It lasts over reloads, not over a restart or a take-over by another replica.
 func (a *Agent) Pause(ctx context.Context, target string, p locksteward.Pause) ([]string, error) {
+	if a.keeper == nil {
+		return a.pause(ctx, target, p)
+	}
+	return a.onEach(target, func(name string) ([]string, error) {
+		return ask(ctx, a, callPause, pauseAsked{Target: name, Pause: p})
+	})
+}
+
+// onEach does something to one target or to all, and goes on after an error.
+func (a *Agent) onEach(target string, do func(name string) ([]string, error)) ([]string, error) {
+	if target != "" {
+		return do(target)
+	}
+	a.mu.RLock()
+	cfg := a.cfg.Targets
+	a.mu.RUnlock()
+	names := []string{}
+	var errs []error
+	for _, t := range cfg {
+		did, err := do(t.Name)
+		names = append(names, did...)
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return names, api.NewProblem(api.CodeUnavailable, errors.Join(errs...).Error())
+	}
+	return names, nil
+}
+
+func (a *Agent) pause(ctx context.Context, target string, p locksteward.Pause) ([]string, error) {
 	list, err := a.oneOrAll(target)
 	if err != nil {
 		return nil, err
@@ -31,6 +65,15 @@ func (a *Agent) Pause(ctx context.Context, target string, p locksteward.Pause) (
 
 // Resume ends what Pause began.
 func (a *Agent) Resume(ctx context.Context, target, by string) ([]string, error) {
+	if a.keeper == nil {
+		return a.resume(ctx, target, by)
+	}
+	return a.onEach(target, func(name string) ([]string, error) {
+		return ask(ctx, a, callResume, pauseAsked{Target: name, By: by})
+	})
+}
+
+func (a *Agent) resume(ctx context.Context, target, by string) ([]string, error) {
 	list, err := a.oneOrAll(target)
 	if err != nil {
 		return nil, err
@@ -61,7 +104,9 @@ func (a *Agent) oneOrAll(target string) ([]*watched, error) {
 	defer a.mu.RUnlock()
 	var list []*watched
 	for _, t := range a.cfg.Targets {
-		list = append(list, a.targets[t.Name])
+		if w, ok := a.targets[t.Name]; ok {
+			list = append(list, w)
+		}
 	}
 	return list, nil
 }

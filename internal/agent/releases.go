@@ -7,6 +7,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/release"
 )
 
@@ -19,7 +20,7 @@ func (a *Agent) newReleases(cfg config.Config) error {
 	}
 	a.releases, err = release.New(a.log, cfg.Release, release.Deps{
 		Store: a.store, Locks: a, Classes: a.classes, Executors: executors, OnFinal: a.released,
-		Stops: a.store, Receivers: a.receivers,
+		Stops: a.store, Receivers: a.receivers, Mine: a.mine,
 	})
 	return err
 }
@@ -33,6 +34,7 @@ func (a *Agent) receivers() int {
 
 func (a *Agent) executors(cfg config.Config) (map[string]release.Executor, error) {
 	out := make(map[string]release.Executor, len(cfg.Targets))
+	files := map[string]connect.Config{}
 	for _, t := range cfg.Targets {
 		cc, enabled, err := t.ConnectRelease()
 		if err != nil {
@@ -48,8 +50,11 @@ func (a *Agent) executors(cfg config.Config) (map[string]release.Executor, error
 		if err != nil {
 			return nil, fmt.Errorf("target %q: release: %w", t.Name, err)
 		}
-		out[t.Name] = e
+		out[t.Name], files[t.Name] = e, cc
 	}
+	a.mu.Lock()
+	a.releaseFiles = files
+	a.mu.Unlock()
 	return out, nil
 }
 
@@ -111,9 +116,13 @@ func (a *Agent) watched(name string) (*watched, error) {
 	defer a.mu.RUnlock()
 	w, ok := a.targets[name]
 	if !ok {
-		return nil, fmt.Errorf("%w: no target is named %q; 'locksteward config check' lists them", locksteward.ErrNotFound, name)
+		return nil, noTarget(name)
 	}
 	return w, nil
+}
+
+func noTarget(name string) error {
+	return fmt.Errorf("%w: no target is named %q; 'locksteward config check' lists them", locksteward.ErrNotFound, name)
 }
 
 // propose asks for a release of the lock where its class says that this rule

@@ -26,42 +26,62 @@ func (a *Agent) Reload(ctx context.Context) error {
 	defer a.reloading.Unlock()
 	// Whatever becomes of the configuration: files may have been rotated.
 	a.trail.Reopen()
+	a.changing.Lock()
 	err := a.reload(ctx)
+	a.changing.Unlock()
 	a.exporter.SetReload(err == nil)
+	a.showSources()
 	if err != nil {
 		a.log.Error("configuration is not reloaded: the old one stays", zap.Error(err))
 		return err
 	}
 	a.log.Info("configuration reloaded")
+	a.share(ctx)
 	return nil
 }
 
-func (a *Agent) reload(ctx context.Context) (err error) {
+func (a *Agent) reload(ctx context.Context) error {
 	if a.load == nil {
 		return fmt.Errorf("reload: %w: this agent has no configuration file", locksteward.ErrRefused)
 	}
+	loaded, err := a.load()
+	if err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
+	sources := a.sources.Rebased(loaded)
+	if err := a.change(ctx, sources.Config()); err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
+	a.sources = sources
+	a.audit(ctx, "agent.reload", "")
+	return nil
+}
+
+// change has the agent follow another configuration, or says why it cannot; then
+// everything is as it was.
+func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 	a.mu.RLock()
 	running, old := a.running, a.cfg
 	a.mu.RUnlock()
 	if running == nil || running.Err() != nil {
 		return errNotRunning
 	}
-	cfg, err := a.load()
-	if err != nil {
-		return fmt.Errorf("reload: %w", err)
-	}
-	if err := fixed(old, cfg); err != nil {
-		return fmt.Errorf("reload: %w", err)
+	if err := errors.Join(fixed(old, cfg), renamed(old, cfg)); err != nil {
+		return err
 	}
 
 	// Everything that can fail comes before the first change.
 	classes, err := class.NewSet(cfg.Classes)
 	if err != nil {
-		return fmt.Errorf("reload: %w", err)
+		return err
 	}
 	tell, err := a.alerts.Prepare(cfg.Alert)
 	if err != nil {
-		return fmt.Errorf("reload: %w", err)
+		return ofAlert(err)
+	}
+	beat, err := a.heart.prepare(cfg.Alert)
+	if err != nil {
+		return ofAlert(err)
 	}
 	fresh := map[string]*watched{}
 	defer func() {
@@ -72,35 +92,50 @@ func (a *Agent) reload(ctx context.Context) (err error) {
 		}
 	}()
 	for _, t := range cfg.Targets {
-		if w, ok := a.targets[t.Name]; ok && w.same(t) {
-			continue
+		w, ok := a.targets[t.Name]
+		if ok && w.same(t) || !ok && a.keeper != nil {
+			continue // a new one is watched when it is this replica's turn
 		}
 		if fresh[t.Name], err = a.newWatched(ctx, t, classes); err != nil {
 			delete(fresh, t.Name)
-			return fmt.Errorf("reload: %w", err)
+			return err
 		}
 	}
 	executors, err := a.executors(cfg)
 	if err != nil {
-		return fmt.Errorf("reload: %w", err)
+		return err
 	}
 	if err := a.console.ReloadUsers(); err != nil {
-		return fmt.Errorf("reload: console.%w", err)
+		return fmt.Errorf("console.%w", err)
 	}
 	// These checked the same when the configuration was loaded, so they do not
 	// fail here; if one did, nothing of the targets would have changed.
 	if err := a.engine.Reload(cfg.Rules, classes); err != nil {
-		return fmt.Errorf("reload: %w", err)
+		return err
 	}
 
 	a.engine.SetRedlocks(cfg.Redlock)
 	if err := a.releases.Reload(cfg.Release, classes, executors); err != nil {
-		return fmt.Errorf("reload: release.%w", err)
+		return fmt.Errorf("release.%w", err)
 	}
 
 	a.apply(running, cfg, classes, fresh, tell)
-	a.audit(ctx, "agent.reload", "")
+	beat()
 	return nil
+}
+
+// ofAlert has each problem of receivers and of the heartbeat begin with its path in
+// the configuration.
+func ofAlert(err error) error {
+	many, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return fmt.Errorf("alert.%w", err)
+	}
+	var errs []error
+	for _, one := range many.Unwrap() {
+		errs = append(errs, ofAlert(one))
+	}
+	return errors.Join(errs...)
 }
 
 // apply swaps in what reload built; nothing here can fail.
@@ -134,8 +169,11 @@ func (a *Agent) apply(running context.Context, cfg config.Config, classes *class
 	a.mu.Unlock()
 	a.exporter.SetClasses(classes)
 	for _, t := range cfg.Targets {
-		a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
+		if _, mine := a.targets[t.Name]; mine {
+			a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
+		}
 	}
+	a.showLeader()
 	tell()
 	a.knowReceivers(cfg.Alert)
 	for _, w := range fresh {
@@ -156,11 +194,15 @@ func fixed(old, cfg config.Config) error {
 		{"metrics.listen", old.Metrics.Listen, cfg.Metrics.Listen},
 		{"metrics.web_config_file", old.Metrics.WebConfigFile, cfg.Metrics.WebConfigFile},
 		{"metrics.max_series", fmt.Sprint(old.Metrics.MaxSeries), fmt.Sprint(cfg.Metrics.MaxSeries)},
+		{"metrics.top_locks", fmt.Sprint(old.Metrics.TopLocks), fmt.Sprint(cfg.Metrics.TopLocks)},
+		{"metrics.key_names", old.Metrics.KeyNames, cfg.Metrics.KeyNames},
 		{"console.listen", old.Console.Listen, cfg.Console.Listen},
 		{"console.users_file", old.Console.UsersFile, cfg.Console.UsersFile},
 		{"console.tls_cert_file", old.Console.TLSCertFile, cfg.Console.TLSCertFile},
 		{"console.tls_key_file", old.Console.TLSKeyFile, cfg.Console.TLSKeyFile},
+		{"console.tls_client_ca_file", old.Console.TLSClientCAFile, cfg.Console.TLSClientCAFile},
 		{"console", old.Console.SignIn.Fixed(), cfg.Console.SignIn.Fixed()},
+		{"cluster", fmt.Sprint(old.Cluster), fmt.Sprint(cfg.Cluster)},
 		{"log.level", old.Log.Level, cfg.Log.Level},
 		{"log.format", old.Log.Format, cfg.Log.Format},
 	} {

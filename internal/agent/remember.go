@@ -52,10 +52,8 @@ func (m *memories) markAll(findings []locksteward.Finding) {
 	}
 }
 
-// remember puts what a look established into the diary: the holds that ended, of
-// locks of configured classes and of those that had a finding, and the findings that
-// changed. prompt says that it was told as it happened. The caller holds w.mu.
-func (w *watched) remember(s locksteward.Sweep, transitions []locksteward.Transition, prompt bool) {
+// found puts the findings that changed into the diary. The caller holds w.mu.
+func (w *watched) found(transitions []locksteward.Transition) {
 	var events []noted
 	for _, t := range transitions {
 		f := t.Finding
@@ -67,6 +65,14 @@ func (w *watched) remember(s locksteward.Sweep, transitions []locksteward.Transi
 			Rule: f.Rule, Severity: f.Severity.String(), Summary: f.Summary.EN,
 		}))
 	}
+	w.agent.diary.note(w.target.Name, events...)
+}
+
+// over puts the holds that ended into the diary, of locks of configured classes and of
+// those that had a finding. prompt says that it was told as it happened. It comes after
+// found; the caller holds w.mu.
+func (w *watched) over(s locksteward.Sweep, prompt bool) {
+	var events []noted
 	for _, e := range s.Endings {
 		at := scanner.HistoryKey{DB: e.Lock.DB, Key: e.Lock.Key}
 		if r, ok := w.memories.restored[at]; ok && sameRow(r, e.Lock) {

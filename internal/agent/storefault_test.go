@@ -14,8 +14,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/internal/agent"
 	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/testpg"
 	"github.com/locksteward/locksteward/internal/testredis"
@@ -140,50 +138,6 @@ func TestDatabaseThatGoesAway(t *testing.T) {
 	b := newBedOn(t, target(srv.URL())+orders+receivers("ops", e.url), server.DSN())
 	storeFault(t, b, srv, e, server.Kill, server.Restart, "does not answer")
 	stillKnown(t, server.DSN())
-}
-
-// A second agent on one database is refused by name; when the first ends it may
-// begin at once.
-func TestOneAgentPerDatabase(t *testing.T) {
-	t.Parallel()
-	server := testpg.Start(t)
-	srv := testredis.Start(t)
-	b := newBedOn(t, target(srv.URL())+orders, server.DSN())
-	cfg, err := config.Load(b.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	_, err = agent.New(ctx, zap.NewNop(), cfg, agent.Options{})
-	if err == nil || !strings.Contains(err.Error(), "uses this database already") || !strings.Contains(err.Error(), "process ") {
-		t.Errorf("a second agent: %v", err)
-	}
-	b.stop()
-	began := time.Now()
-	b.start()
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("the next agent waited %s for one that ended in order", took)
-	}
-	// Somebody takes over while this one cannot say that it is there.
-	st, err := store.Open(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	leases, err := st.Leases(t.Context())
-	if err != nil || len(leases) != 1 {
-		t.Fatalf("%+v, %v", leases, err)
-	}
-	if err := st.ReleaseLease(t.Context(), leases[0]); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := st.AcquireLease(t.Context(), leases[0].Target, "other", "", time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.ended(); err == nil || !strings.Contains(err.Error(), "another agent took over") {
-		t.Errorf("the agent ended with %v", err)
-	}
 }
 
 // A backup that was made between the intent of a release and its outcome: after it

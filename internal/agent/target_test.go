@@ -13,6 +13,7 @@ import (
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/agent"
 	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
@@ -89,7 +90,7 @@ func TestRestartKeepsWhatWasKnown(t *testing.T) {
 	set(t, srv.Client(t), "lock:order:1", token, 0)
 	s := newSink(t)
 	b := newBed(t, target(srv.URL())+orders+
-		"alert: {receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
+		"alert: {first_survey: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
 	testredis.Eventually(t, within, func() bool { return len(s.got()) == 1 }, "not told")
 	first := func() time.Time {
 		var seen time.Time
@@ -118,6 +119,7 @@ func TestRestartKeepsWhatWasKnown(t *testing.T) {
 
 func TestReload(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 81)
 	one, two := testredis.Start(t), testredis.Start(t)
 	set(t, one.Client(t), "lock:order:1", token, 0)
 	set(t, two.Client(t), "lock:other:1", token, time.Hour)

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,14 +18,8 @@ import (
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/report"
-	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
-	"github.com/locksteward/locksteward/store"
 )
-
-// recheckSlack is added to the wait of a recheck, so that the second look is
-// never a moment too early by the server's clock.
-const recheckSlack = 50 * time.Millisecond
 
 // watched is one target being watched.
 type watched struct {
@@ -49,8 +43,26 @@ type watched struct {
 	proposed  map[string]bool // firing findings, each with its hold: asked and answered
 	dead      map[string]bool // the same for expressions of dead_when
 	memories  memories        // see remember
-	behind    int             // changes of findings that the store does not have: see keep
-	untold    []alert.Message // about them
+	survey    survey
+	behind    int            // changes of findings that the store does not have: see keep
+	untold    []alert.Change // of which people are told
+	whole     bool           // the store has had all findings since the start
+	again     time.Time      // not before it does the store get them
+	fenced    bool           // the store said that another replica has the lease
+
+	rightsAsked bool // see checkRights
+
+	// looked says that a sweep ended, well or not.
+	looked atomic.Bool
+
+	// lost says that another replica has the lease: nothing is written any more.
+	lost atomic.Bool
+
+	// sweeps is when the last complete one ended: see heartbeat.go.
+	sweeps sweeps
+
+	// remembers says that histories of its locks were stored.
+	remembers bool
 
 	// shown guards last, what the console shows; mu may be held for long.
 	shown sync.Mutex
@@ -82,17 +94,20 @@ func (a *Agent) newWatched(ctx context.Context, t config.Target, classes *class.
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("target %q: %w", t.Name, err), conn.Close())
 	}
+	if err := a.settlePlace(ctx, t); err != nil {
+		return nil, errors.Join(fmt.Errorf("target %q: settle where it leads: %w", t.Name, err), conn.Close())
+	}
 	// Histories are there before anybody can ask: an age must not restart at zero
 	// because the agent did, not even until the first sweep.
 	rows, err := a.store.LoadHistory(ctx, t.Name)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		log.Error("histories are not known: ages begin anew", zap.Error(err))
 	}
 	s.Restore(rows)
 	w := &watched{
 		agent: a, log: log, cfg: t, target: target, conn: conn, scanner: s, holds: report.NewRecorder(t.Name, nil),
-		memories: remembered(rows, classes),
-		done:     make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
+		memories: remembered(rows, classes), remembers: len(rows) > 0,
+		done: make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
 	}
 	return w, nil
 }
@@ -103,6 +118,7 @@ func (w *watched) same(t config.Target) bool { return reflect.DeepEqual(w.cfg, t
 // start runs the target until stop, or until ctx ends.
 func (w *watched) start(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(ctx)
+	w.sweeps.begin(time.Now())
 	go func() {
 		defer close(w.done)
 		w.run(ctx)
@@ -120,6 +136,7 @@ func (w *watched) run(ctx context.Context) {
 	if err != nil {
 		w.log.Error("findings of the last run are not known: they may be told again", zap.Error(err))
 	}
+	w.restoreSurvey(ctx, len(findings) > 0 || w.remembers)
 	w.agent.engine.Restore(findings)
 	w.memories.markAll(findings)
 	w.restoreOrders(ctx)
@@ -133,102 +150,13 @@ func (w *watched) run(ctx context.Context) {
 	w.ended = true
 	w.begun.Unlock()
 	w.rechecks.Wait()
-	w.catchUp(context.WithoutCancel(ctx))
-	w.saveHolds(ctx)
+	if !w.lost.Load() {
+		w.catchUp(context.WithoutCancel(ctx))
+		w.saveHolds(ctx)
+	}
 	if err := w.conn.Close(); err != nil {
 		w.log.Warn("connections did not close", zap.Error(err))
 	}
-}
-
-// swept takes in one sweep; the scanner calls it, one sweep at a time.
-func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	a := w.agent
-	transitions := a.engine.Evaluate(sweep)
-	a.exporter.ObserveSweep(sweep)
-	defer a.console.Touch()
-	w.holds.Take(sweep)
-	w.remember(sweep, transitions, false)
-	a.exporter.SetTarget(w.scanner.State())
-	for reason, total := range w.scanner.Stats().Throttled {
-		a.exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
-		w.throttled[reason] = total
-	}
-	w.logSweep(sweep)
-	w.shown.Lock()
-	w.last = api.NewSwept(sweep)
-	w.shown.Unlock()
-	w.publish(ctx, transitions)
-	w.saveOrders(ctx, sweep)
-	w.proposeDead(ctx, sweep)
-	w.releaseDead(ctx, sweep)
-	w.lookAgain(sweep)
-	w.recheckLater(ctx)
-}
-
-// logSweep logs each sweep at debug level, and at a level that is seen when the
-// target comes, goes, or is not read in full any more.
-func (w *watched) logSweep(sweep locksteward.Sweep) {
-	fields := []zap.Field{
-		zap.Bool("complete", sweep.Complete()), zap.Int64("keys", sweep.Keys()), zap.Int("locks", sweep.LockCount()),
-		zap.Int("candidates", sweep.Candidates), zap.Duration("took", sweep.Duration),
-	}
-	state := w.scanner.State()
-	switch now := condition(state, sweep); {
-	case now == w.condition:
-		w.log.Debug("sweep ended", fields...)
-	case now == up:
-		w.log.Info("target is up", fields...)
-		w.condition = now
-	default:
-		w.log.Warn("target is "+string(now), append(fields, zap.String("reason", state.Reason))...)
-		w.condition = now
-	}
-}
-
-// health is what the log says of a target.
-type health string
-
-const (
-	up      health = "up"
-	partial health = "read in part"
-	down    health = "down"
-)
-
-func condition(state locksteward.TargetState, sweep locksteward.Sweep) health {
-	switch {
-	case !state.Up:
-		return down
-	case !sweep.Complete():
-		return partial
-	default:
-		return up
-	}
-}
-
-// recheckLater reads the locks again that may have no TTL or be in a deadlock, once
-// the wait of the rules is over and well before the next sweep.
-func (w *watched) recheckLater(ctx context.Context) {
-	select {
-	case w.waiting <- struct{}{}:
-	default:
-		return // one waits already and will see these too
-	}
-	if len(w.pendingLocks()) == 0 {
-		<-w.waiting
-		return
-	}
-	w.background(func() {
-		select {
-		case <-ctx.Done():
-			<-w.waiting
-			return
-		case <-time.After(rules.RecheckAfter + recheckSlack):
-		}
-		<-w.waiting
-		w.recheck(ctx)
-	})
 }
 
 // background runs work that ends before the target does, unless the target is
@@ -240,101 +168,3 @@ func (w *watched) background(work func()) {
 		w.rechecks.Go(work)
 	}
 }
-
-func (w *watched) recheck(ctx context.Context) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.look(ctx, w.pendingLocks())
-}
-
-// recheckOne reads one lock again at once: it was released, and nobody should
-// wait for the next sweep to see that.
-func (w *watched) recheckOne(ctx context.Context, db int, key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if l, ok := w.scanner.Table().Get(db, key); ok {
-		w.look(ctx, []locksteward.Lock{l})
-	}
-}
-
-// look judges a direct read of locks. The caller holds w.mu.
-func (w *watched) look(ctx context.Context, locks []locksteward.Lock) {
-	if len(locks) == 0 {
-		return
-	}
-	sweep, err := w.scanner.Recheck(ctx, locks)
-	if err != nil && ctx.Err() == nil {
-		w.log.Warn("locks could not be read again", zap.Error(err))
-	}
-	transitions := w.agent.engine.EvaluateDirect(sweep)
-	w.agent.exporter.ObserveRecheck(sweep)
-	defer w.agent.console.Touch()
-	w.holds.Take(sweep)
-	w.remember(sweep, transitions, false)
-	w.publish(ctx, transitions)
-}
-
-// pendingLocks are the known locks of which a second look decides something: those
-// on which ttl/none is pending, and those of a wait/cycle that was seen once.
-func (w *watched) pendingLocks() []locksteward.Lock {
-	var out []locksteward.Lock
-	for _, due := range w.agent.engine.Due(w.target.Name) {
-		if l, ok := w.scanner.Table().Get(due.DB, due.Key); ok {
-			out = append(out, l)
-		}
-	}
-	return out
-}
-
-// publish tells everybody what changed: people through the store, so that what
-// they were told of is known after a crash. The caller holds w.mu.
-func (w *watched) publish(ctx context.Context, transitions []locksteward.Transition) {
-	a := w.agent
-	mine := a.findingsOf(w.target.Name)
-	a.exporter.SetFindings(w.target.Name, mine)
-	if len(transitions) > 0 || slices.ContainsFunc(mine, pending) {
-		w.keep(ctx, w.announce(transitions), func(ctx context.Context, told ...store.Message) error {
-			return a.store.SaveFindings(ctx, w.target.Name, mine, told...)
-		})
-	}
-	w.proposeAll(ctx, mine)
-}
-
-// proposeAll asks once for the release of each lock that a rule of its class
-// calls dead. What could not be asked, since the store was full for instance, is
-// asked again with the next sweep. The caller holds w.mu.
-func (w *watched) proposeAll(ctx context.Context, findings []locksteward.Finding) {
-	if w.behind > 0 {
-		return
-	}
-	firing := map[string]bool{}
-	for _, f := range findings {
-		if id, ok := w.question(f); ok {
-			firing[id] = w.proposed[id] || w.ask(ctx, f)
-		}
-	}
-	w.proposed = firing
-}
-
-// question names what is asked about a finding that fires on a known lock:
-// another hold under the same key is another question.
-func (w *watched) question(f locksteward.Finding) (id string, ok bool) {
-	if f.Status != locksteward.StatusFiring || f.Key == "" {
-		return "", false
-	}
-	l, ok := w.scanner.Table().Get(f.DB, f.Key)
-	return f.Fingerprint() + l.TokenDigest + l.History.FirstSeen.String(), ok
-}
-
-// ask proposes the release of one lock. After a restart or failover nobody is
-// called dead for one longest lease.
-func (w *watched) ask(ctx context.Context, f locksteward.Finding) bool {
-	l, ok := w.scanner.Table().Get(f.DB, f.Key)
-	if !ok {
-		return false
-	}
-	_, _, paused := w.agent.engine.Paused(w.target.Name, l.At)
-	return !paused && w.agent.propose(ctx, w, f)
-}
-
-func pending(f locksteward.Finding) bool { return f.Status == locksteward.StatusPending }

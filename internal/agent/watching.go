@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -11,7 +12,6 @@ import (
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
-	"github.com/locksteward/locksteward/store"
 )
 
 const (
@@ -31,6 +31,8 @@ func (w *watched) watch(ctx context.Context) {
 		}
 	})
 	w.background(func() { w.showWatch(ctx) })
+	w.background(func() { w.tellDelays(ctx) })
+	w.background(func() { w.tellProgress(ctx) })
 	patience, cancel := context.WithTimeout(ctx, watchSetUp)
 	defer cancel()
 	w.scanner.AwaitWatch(patience)
@@ -52,21 +54,22 @@ func (w *watched) pushed(ctx context.Context, sweep locksteward.Sweep) {
 	transitions := w.agent.engine.EvaluateWatched(sweep)
 	w.agent.exporter.ObserveWatch(sweep)
 	w.holds.Take(sweep)
-	w.remember(sweep, transitions, true)
+	w.found(transitions)
+	w.over(sweep, true)
 	w.tellChanges(ctx, transitions)
 	w.agent.console.Touch()
-	w.lookAgain(sweep)
+	for l := range sweep.AllLocks() {
+		w.lookWhenDue(l)
+	}
 	if len(sweep.Waiters) > 0 {
 		w.recheckLater(ctx) // a wait/cycle counts when it is seen twice
 	}
 }
 
-// lookAgain has locks read again when time alone may change the verdict on them.
-// The caller holds w.mu.
-func (w *watched) lookAgain(sweep locksteward.Sweep) {
-	for l := range sweep.AllLocks() {
-		w.scanner.Touch(l.Key, w.agent.engine.NextLook(*l))
-	}
+// lookWhenDue has a lock read again when time alone may change the verdict on it. The
+// caller holds w.mu.
+func (w *watched) lookWhenDue(l *locksteward.Lock) {
+	w.scanner.Touch(l.Key, w.agent.engine.NextLook(l))
 }
 
 // tellChanges is publish for a few transitions. The metrics follow. The caller
@@ -75,18 +78,12 @@ func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Tra
 	if len(transitions) == 0 {
 		return
 	}
-	changed := make([]locksteward.Finding, len(transitions))
-	for i, t := range transitions {
-		changed[i] = t.Finding
-	}
-	w.keep(ctx, w.announce(transitions), func(ctx context.Context, told ...store.Message) error {
-		return w.agent.store.ChangeFindings(ctx, w.target.Name, changed, told...)
-	})
+	w.tell(ctx, transitions)
 	w.unshown = true
 	if w.behind > 0 {
 		return // a request could not be written either: the next sweep asks
 	}
-	for _, f := range changed {
+	for f := range findingsOf(transitions) {
 		if id, ok := w.question(f); ok && !w.proposed[id] {
 			if w.proposed == nil {
 				w.proposed = map[string]bool{}
@@ -96,36 +93,45 @@ func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Tra
 	}
 }
 
-// announce logs transitions and returns the messages about those that people are
-// to hear of.
-func (w *watched) announce(transitions []locksteward.Transition) []alert.Message {
+// announce logs transitions and returns those that people are to hear of. The
+// caller holds w.mu.
+func (w *watched) announce(transitions []locksteward.Transition) []alert.Change {
 	w.agent.ended.take(transitions)
+	var out []alert.Change
 	var told []locksteward.Transition
-	for _, t := range transitions {
-		f := t.Finding
-		w.log.Info("finding", zap.String("status", string(f.Status)), zap.String("rule", f.Rule),
-			zap.Stringer("severity", f.Severity), zap.String("key", locksteward.DisplayKey(f.Key)),
-			zap.String("class", f.Class), zap.String("fingerprint", f.Fingerprint()))
-		if rules.Notifies(f) {
-			told = append(told, t)
+	for part := range slices.Chunk(transitions, eventsAtOnce) { // a storm is not copied as a whole
+		told = told[:0]
+		for _, t := range part {
+			f := t.Finding
+			w.log.Info("finding", zap.String("status", string(f.Status)), zap.String("rule", f.Rule),
+				zap.Stringer("severity", f.Severity), zap.String("key", locksteward.DisplayKey(f.Key)),
+				zap.String("class", f.Class), zap.String("fingerprint", f.Fingerprint()))
+			if rules.Notifies(f) {
+				told = append(told, t)
+			}
+		}
+		if changes := w.agent.alerts.Changes(told, w.surveyed); len(changes) > 0 {
+			if out == nil {
+				out = make([]alert.Change, 0, len(transitions))
+			}
+			out = append(out, changes...)
 		}
 	}
-	return w.agent.alerts.Findings(told)
+	return out
 }
 
-// showWatch has the metrics follow until ctx ends.
+// showWatch has the metrics follow what was judged until ctx ends.
 func (w *watched) showWatch(ctx context.Context) {
 	tick := time.NewTicker(showEvery)
 	defer tick.Stop()
 	for {
-		watch := watchOf(w.scanner.WatchState())
-		w.agent.exporter.SetWatch(w.target.Name, watch)
-		w.coverHolds(watch)
+		w.coverHolds(watchOf(w.scanner.WatchState()))
 		w.mu.Lock()
 		if w.unshown {
 			w.unshown = false
-			w.agent.exporter.SetFindings(w.target.Name, w.agent.findingsOf(w.target.Name))
+			w.agent.exporter.TakeFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
 		}
+		w.agent.exporter.SetUnsaved(w.target.Name, w.behind)
 		w.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -137,7 +143,7 @@ func (w *watched) showWatch(ctx context.Context) {
 
 func watchOf(state scanner.WatchState) exporter.Watch {
 	out := exporter.Watch{
-		Mode: string(state.Mode), Classes: map[string]bool{}, Blind: state.Blind, Missed: state.Missed,
+		Mode: string(state.Mode), Classes: map[string]bool{}, Blind: state.Blind, Missed: state.Missed, Delay: state.Delay,
 	}
 	for _, c := range state.Classes {
 		out.Classes[c.Class] = c.Coverage == scanner.CoverageFull

@@ -21,6 +21,8 @@ targets:
 classes:
   - {class: orders, match: ["lock:order:*"], expect: 1500ms}
 alert:
+  first_survey: fire
+  grouping: {by: [fingerprint], wait: 0s, interval: 0s}
   receivers: [{name: hook, webhook: {url: "`+hook.url+`", allow_private: true}}]
 `)
 	b.awaitMetric(`locksteward_sweep_complete{target="main"} 1`)

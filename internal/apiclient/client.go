@@ -10,6 +10,8 @@ package apiclient
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,6 +63,14 @@ func New(baseURL string, token locksteward.Secret, client *http.Client) (*Client
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{base: &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/")}, token: token, http: &own}, nil
+}
+
+// Over returns a client for [New] that speaks TLS as conf says, through the proxy
+// that the environment names, if any.
+func Over(conf *tls.Config) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = conf
+	return &http.Client{Timeout: timeout, Transport: transport}
 }
 
 func local(host string) bool {
@@ -181,11 +191,40 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		return fmt.Errorf("no agent at %s: %w: start one with `locksteward run`, or point to it with --agent URL", c.where(), err)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("ask the agent at %s: %w: use http:// in --agent URL", c.where(), err)
-	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("the agent at %s ended the connection without an answer: %w: what was asked for may have been done: look before you ask again", c.where(), err)
+	case isTLS(err):
+		return fmt.Errorf("ask the agent at %s: %w", c.where(), tlsAdvice(err))
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE):
+		return fmt.Errorf("the agent at %s ended the connection without an answer: %w: what was asked for may have been done: look before you ask again%s", c.where(), err, c.orCertificate())
 	default:
-		return fmt.Errorf("ask the agent at %s: %w: is it running? point to it with --agent URL", c.where(), err)
+		return fmt.Errorf("ask the agent at %s: %w: is it running? point to it with --agent URL%s", c.where(), err, c.orCertificate())
 	}
+}
+
+// orCertificate is more advice where TLS is spoken: with TLS 1.3 a client's certificate
+// is refused behind the handshake, and the word about that may be lost to a request
+// that is being written.
+func (c *Client) orCertificate() string {
+	if c.base.Scheme != "https" {
+		return ""
+	}
+	return "; or it asks for a certificate that it trusts: give yours with --cert-file FILE and --key-file FILE"
+}
+
+// isTLS says that two did not agree on TLS.
+func isTLS(err error) bool {
+	_, verify := errors.AsType[*tls.CertificateVerificationError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	return verify || alert || strings.Contains(err.Error(), "remote error: tls: ")
+}
+
+func tlsAdvice(err error) error {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return fmt.Errorf("%w: name the authority of its certificate with --ca-file FILE", err)
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Errorf("%w: its certificate does not fit; look at --agent URL and --ca-file FILE", err)
+	}
+	return fmt.Errorf("%w: it asks for a certificate that it trusts: give yours with --cert-file FILE and --key-file FILE", err)
 }
 
 func (c *Client) where() string { return c.base.Scheme + "://" + c.base.Host }

@@ -155,7 +155,8 @@ func readPEM(file string, private bool) (*pem.Block, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read audit key: %w", err)
 	}
-	if mode := info.Mode().Perm(); private && mode&^0o600 != 0 && runtime.GOOS != "windows" {
+	// A group may read it: mounted Secrets and systemd's credentials come as 0440.
+	if mode := info.Mode().Perm(); private && mode&^0o640 != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("read audit key %q: its mode is %#o, so that others can read or change it; run chmod 600 on it", file, mode)
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, maxKeyFile))

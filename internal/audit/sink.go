@@ -56,6 +56,7 @@ type sink struct {
 	anchor bool
 
 	running sync.WaitGroup
+	again   chan struct{} // of size 1: it is to be tried now
 
 	mu      sync.Mutex
 	place   store.SinkPlace
@@ -86,9 +87,17 @@ func (s *sink) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.again:
 		case <-time.After(wait):
 		}
 	}
+}
+
+// anew forgets where the sink was: another process may have gone on since.
+func (s *sink) anew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = false
 }
 
 // drain delivers what there is, until ctx ends.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -61,7 +62,7 @@ func New(log *zap.Logger, cfg Config, st *store.Store, o Options) (*Trail, error
 		if err != nil {
 			return nil, fmt.Errorf("audit.sinks: %q: %w", c.Name, err)
 		}
-		t.sinks = append(t.sinks, &sink{log: t.log.With(zap.String("sink", c.Name)), name: c.Name, kind: kind, to: to, store: st})
+		t.sinks = append(t.sinks, &sink{log: t.log.With(zap.String("sink", c.Name)), name: c.Name, kind: kind, to: to, store: st, again: make(chan struct{}, 1)})
 	}
 	if cfg.AnchorFile != "" {
 		t.sinks = append(t.sinks, &sink{
@@ -72,14 +73,18 @@ func New(log *zap.Logger, cfg Config, st *store.Store, o Options) (*Trail, error
 }
 
 // Start signs and delivers until Stop; the end of ctx alone does not end it, since
-// the last entries come after it.
+// the last entries come after it. It may come again after Stop.
 func (t *Trail) Start(ctx context.Context) {
 	if t.opts.Key == nil {
 		t.log.Warn("checkpoints of the audit trail are not signed", zap.String("reason", t.opts.Unsigned))
 	}
+	t.signing.Lock()
+	t.last = store.SignedCheckpoint{} // another process may have signed since
+	t.signing.Unlock()
 	ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	t.done.Go(func() { t.sign(ctx) })
 	for _, s := range t.sinks {
+		s.anew()
 		s.running.Go(func() { s.run(ctx) })
 	}
 }
@@ -121,6 +126,31 @@ func (t *Trail) Reopen() {
 	for _, s := range t.sinks {
 		s.to.reopen()
 	}
+}
+
+// Files looks at the files of all sinks and says how each stands, under its key in
+// the configuration with the sink's name: "sinks.siem.webhook.url_file". A sink of
+// which one was taken into use is tried at once: it may be what was wrong.
+func (t *Trail) Files() []credfile.File {
+	var out []credfile.File
+	for _, s := range t.sinks {
+		hook, ok := s.to.(*webhookReceiver)
+		if !ok {
+			continue
+		}
+		list, renewed := hook.caller.Files()
+		if renewed {
+			select {
+			case s.again <- struct{}{}:
+			default:
+			}
+		}
+		for _, f := range list {
+			f.Key = "sinks." + s.name + ".webhook." + f.Key
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // sign signs the head when it is time, until ctx ends.

@@ -28,7 +28,16 @@ var chromium struct {
 	err  error
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(browsing{testredis.Settled{M: m}}) }
+func TestMain(m *testing.M) {
+	if file := os.Getenv(childEnv); file != "" {
+		if err := child(file); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(browsing{testredis.Settled{M: m}})
+}
 
 // browsing ends the browser before leaks are looked for.
 type browsing struct{ tests testredis.Settled }

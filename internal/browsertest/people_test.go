@@ -255,3 +255,34 @@ func TestTypingSurvivesChanges(t *testing.T) {
 		}
 	}
 }
+
+// A page that cannot be made anew stays as it was, with what somebody types there,
+// says why, and goes on when it can be made again.
+func TestPageThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	const key = "lock:order:42"
+	s := newStage(t, func(s *stage) { s.set(key, token) })
+	ana := s.as("ana")
+	ana.within = 2 * within // the server must be missed first
+	ana.visit("/locks/one?target=main&key=" + key)
+	ana.sees("Request the release")
+	ana.fill("reason", "half a sent")
+	s.srv.Pause()
+	ana.sees("This page is as it was: it could not be made anew.")
+	ana.sees("target main could not be read")
+	ana.shot("stays")
+	for what, is := range map[string]string{
+		"the lock":       "document.querySelector('main h1').innerText.includes('lock:order:42') && document.body.innerText.includes('no TTL')",
+		"the text":       "document.querySelector('main textarea').value === 'half a sent'",
+		"one note alone": "document.querySelectorAll('main [role=alert]').length === 1",
+	} {
+		if !js[bool](ana, is) {
+			t.Errorf("%s: not so on\n%s", what, ana.text())
+		}
+	}
+	s.srv.Resume()
+	ana.await("!document.getElementById('stays')")
+	if text := js[string](ana, "document.querySelector('main textarea').value"); text != "half a sent" {
+		t.Errorf("what was typed is %q now", text)
+	}
+}

@@ -14,7 +14,7 @@ import (
 // maxPicture is how large a picture of the documentation may be, in bytes.
 const maxPicture = 150 << 10
 
-var pictures = []string{"overview", "overview-dark", "lock", "graph", "request", "phone"}
+var pictures = []string{"overview", "overview-dark", "lock", "graph", "request", "phone", "targets"}
 
 // The pictures of docs/img are there, and small. `make screenshots` takes them
 // anew.
@@ -22,7 +22,11 @@ func TestScreenshots(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "docs", "img")
 	if *screenshots {
-		takeScreenshots(t, dir)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Run("incident", func(t *testing.T) { takeIncident(t, dir) })
+		t.Run("replicas", func(t *testing.T) { takeReplicas(t, dir) })
 	}
 	for _, name := range pictures {
 		raw, err := os.ReadFile(filepath.Join(dir, name+".png"))
@@ -36,26 +40,26 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-func takeScreenshots(t *testing.T, dir string) {
-	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
+// take writes what the window shows.
+func (b *tab) take(dir, name string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, b.within)
+	defer cancel()
+	raw, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), raw, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func takeIncident(t *testing.T, dir string) {
+	t.Helper()
 	s := newStage(t, scene)
 	ana, bo := s.as("ana"), s.as("bo")
-	take := func(b *tab, name string) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(b.ctx, within)
-		defer cancel()
-		raw, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name+".png"), raw, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, b := range []*tab{ana, bo} {
+		b.within = fleetWithin
 		b.size(1180, 820, false)
 		b.scheme("light")
 	}
@@ -64,25 +68,38 @@ func takeScreenshots(t *testing.T, dir string) {
 	bo.visit("/")
 	bo.sees("Releases that wait for a decision")
 	bo.sees("renewal/zombie")
-	take(bo, "overview")
+	bo.take(dir, "overview")
 	bo.scheme("dark")
-	take(bo, "overview-dark")
+	bo.take(dir, "overview-dark")
 	bo.scheme("light")
 	bo.visit("/graph")
 	bo.sees("Deadlock:")
 	bo.size(1180, 640, false)
-	take(bo, "graph")
+	bo.take(dir, "graph")
 	bo.size(1180, 820, false)
 	bo.visit(path)
 	bo.sees("Then and now")
 	bo.fill("reason", "the pod is gone, its work was rolled back")
-	take(bo, "request")
+	bo.take(dir, "request")
 	ana.visit("/locks/one?target=main&key=lock:order:42")
 	ana.sees("Who waits for it")
 	ana.size(1180, 980, false)
-	take(ana, "lock")
+	ana.take(dir, "lock")
 	ana.size(390, 780, true)
 	ana.visit("/")
 	ana.sees("Releases that wait for a decision")
-	take(ana, "phone")
+	ana.take(dir, "phone")
+}
+
+// takeReplicas shows who works on which target.
+func takeReplicas(t *testing.T, dir string) {
+	t.Helper()
+	f := newFleet(t)
+	f.set("stock", "lock:order:42", token)
+	bo := f.as("bo", f.replicas[0])
+	bo.size(1180, 700, false)
+	bo.scheme("light")
+	bo.visit("/targets")
+	bo.await("document.querySelectorAll('main article.card.good').length === 2 && [...document.querySelectorAll('main dt')].filter(e => e.textContent === 'Replica').length === 2 && document.querySelector('main').innerText.includes('1 lock,') && !document.querySelector('main').innerText.includes('under way')")
+	bo.take(dir, "targets")
 }

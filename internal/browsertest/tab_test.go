@@ -25,13 +25,14 @@ type tab struct {
 	t       *testing.T
 	ctx     context.Context
 	url     string // of the console, without a slash at its end
+	within  time.Duration
 	dialogs atomic.Int32
 }
 
 // newTab opens a tab with a profile of its own.
 func newTab(t *testing.T, url string) *tab {
 	t.Helper()
-	b := &tab{t: t, url: strings.TrimSuffix(url, "/")}
+	b := &tab{t: t, url: strings.TrimSuffix(url, "/"), within: within}
 	ctx, cancel := chromedp.NewContext(browser(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(func(ev any) {
 		if _, ok := ev.(*page.EventJavascriptDialogOpening); ok {
 			b.dialogs.Add(1)
@@ -46,7 +47,7 @@ func newTab(t *testing.T, url string) *tab {
 // do runs steps that must work, each within the bound.
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, within)
+	ctx, cancel := context.WithTimeout(b.ctx, b.within)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.t.Fatalf("%v; the page is\n%s", err, b.text())
@@ -62,7 +63,7 @@ func (b *tab) visit(path string) {
 // js evaluates an expression.
 func js[T any](b *tab, expression string) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, within)
+	ctx, cancel := context.WithTimeout(b.ctx, b.within)
 	defer cancel()
 	out, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -75,7 +76,7 @@ func js[T any](b *tab, expression string) T {
 // nobody to ask.
 func (b *tab) await(expression string) {
 	b.t.Helper()
-	b.awaitFor(within, expression)
+	b.awaitFor(b.within, expression)
 }
 
 func (b *tab) awaitFor(bound time.Duration, expression string) {
@@ -174,7 +175,7 @@ func (b *tab) shot(name string) []byte {
 	if f := flag.Lookup("test.artifacts"); f == nil || f.Value.String() != "true" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, within)
+	ctx, cancel := context.WithTimeout(b.ctx, b.within)
 	defer cancel()
 	raw, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	if err != nil {

@@ -22,16 +22,26 @@ type Config struct {
 	// URL is where it is, see [Parse].
 	URL string `yaml:"redis"`
 	// Username and Password are of the Redis user; they win over the URL's own.
-	Username string             `yaml:"username"`
-	Password locksteward.Secret `yaml:"-"`
-	// SentinelUsername and SentinelPassword are for Sentinels that ask for one.
-	SentinelUsername string             `yaml:"sentinel_username"`
-	SentinelPassword locksteward.Secret `yaml:"-"`
-	// CAFile, CertFile and KeyFile are PEM files for TLS. The system's roots
-	// count where CAFile is empty.
+	// PasswordFile, if set, has the password on its first line, and wins over both:
+	// each new connection logs in with what the file holds by then.
+	Username     string             `yaml:"username"`
+	Password     locksteward.Secret `yaml:"-"`
+	PasswordFile string             `yaml:"password_file"`
+	// SentinelUsername, SentinelPassword and SentinelPasswordFile are the same for
+	// Sentinels that ask for one.
+	SentinelUsername     string             `yaml:"sentinel_username"`
+	SentinelPassword     locksteward.Secret `yaml:"-"`
+	SentinelPasswordFile string             `yaml:"sentinel_password_file"`
+	// CAFile, CertFile and KeyFile are PEM files for TLS, read again when they
+	// change. The system's roots count where CAFile is empty.
 	CAFile   string `yaml:"ca_file"`
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
+	// ServerName is what the server's certificate must be for; empty: the host that
+	// is dialed.
+	ServerName string `yaml:"tls_server_name"`
+	// MinVersion is the least version of TLS: 1.2 (default) or 1.3.
+	MinVersion string `yaml:"tls_min_version"`
 	// DialTimeout bounds one dial with its handshakes, ReadTimeout the wait for
 	// one reply and for sending one request.
 	DialTimeout time.Duration `yaml:"dial_timeout"`
@@ -43,6 +53,9 @@ type Config struct {
 	// AddrMap maps addresses that the servers announce to ones that can be
 	// reached from here (port-forwards, containers).
 	AddrMap map[string]string `yaml:"addr_map"`
+
+	// opened are the files, if [Config.Opened] made this.
+	opened *credentials
 }
 
 func (c Config) withDefaults() Config {
@@ -62,7 +75,7 @@ func (c Config) withDefaults() Config {
 }
 
 // Validate reports all problems, each beginning with its YAML path. It reads
-// the TLS files.
+// the files.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var errs []error
@@ -70,11 +83,11 @@ func (c Config) Validate() error {
 	if err != nil {
 		errs = append(errs, fmt.Errorf("redis: %w", err))
 	}
-	if _, err := c.tlsConfig(spec.TLS); err != nil {
+	if _, err := c.open(); err != nil {
 		errs = append(errs, err)
 	}
-	if err == nil && !spec.TLS && (c.CAFile != "" || c.CertFile != "" || c.KeyFile != "") {
-		errs = append(errs, fmt.Errorf("redis: TLS files are given but %q is not TLS; write rediss://", spec))
+	if err == nil && !spec.TLS && (c.CAFile != "" || c.CertFile != "" || c.KeyFile != "" || c.ServerName != "" || c.MinVersion != "") {
+		errs = append(errs, fmt.Errorf("redis: TLS settings are given but %q is not TLS; write rediss://", spec))
 	}
 	if c.DialTimeout < 0 {
 		errs = append(errs, fmt.Errorf("dial_timeout: must be positive, got %s", c.DialTimeout))

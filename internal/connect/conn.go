@@ -2,7 +2,6 @@ package connect
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -28,9 +27,10 @@ const forgetAfter = 10 * time.Minute
 
 // Conn is an open target. See [Open].
 type Conn struct {
-	cfg  Config
-	spec Spec
-	tls  *tls.Config
+	cfg   Config
+	spec  Spec
+	creds *credentials
+	ends  ends
 
 	noTouchRefused atomic.Bool
 
@@ -40,6 +40,13 @@ type Conn struct {
 	universal redis.UniversalClient
 	nodes     map[string]*node // by address
 	masters   []string         // last known, asked first
+
+	// used is the state of the files that is known to those who wait, renewed is
+	// closed when it changes, retired are clients that were replaced by then.
+	used     uint64
+	renewed  chan struct{}
+	sentinel uint64 // the state of the Sentinels' password that universal has
+	retired  []redis.UniversalClient
 }
 
 // node is one server's own client.
@@ -65,12 +72,14 @@ func Open(cfg Config) (*Conn, error) {
 	if cfg.Password == "" {
 		cfg.Password = spec.Password
 	}
-	cfg.Password = passwordOf(cfg.Username, cfg.Password)
-	conf, err := cfg.tlsConfig(spec.TLS)
+	creds, err := cfg.open()
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{cfg: cfg, spec: spec, tls: conf, mode: spec.Mode, nodes: map[string]*node{}}
+	c := &Conn{
+		cfg: cfg, spec: spec, creds: creds, mode: spec.Mode, nodes: map[string]*node{},
+		used: creds.generation(), renewed: make(chan struct{}),
+	}
 	switch spec.Mode {
 	case locksteward.ModeCluster:
 		c.universal = c.newCluster(spec.Addrs)
@@ -80,20 +89,6 @@ func Open(cfg Config) (*Conn, error) {
 		c.universal = c.newNode(spec.Addrs[0])
 	}
 	return c, nil
-}
-
-// anyPassword stands in for the password of a user that has none.
-const anyPassword locksteward.Secret = "none"
-
-// passwordOf makes a user without a password log in: go-redis sends no AUTH
-// without a password, and the connection would silently be the default user's,
-// with other rights. A user with nopass takes any password, every other user
-// refuses this one aloud.
-func passwordOf(username string, password locksteward.Secret) locksteward.Secret {
-	if username != "" && password == "" {
-		return anyPassword
-	}
-	return password
 }
 
 // Mode returns how the target is deployed, as far as it is known: a standalone
@@ -113,6 +108,9 @@ func (c *Conn) DB() int {
 	return c.spec.DB
 }
 
+// Username returns the user that is logged in with, "" for the default one.
+func (c *Conn) Username() string { return c.cfg.Username }
+
 // Spec returns the target's URL, taken apart.
 func (c *Conn) Spec() Spec { return c.spec }
 
@@ -123,6 +121,7 @@ func (c *Conn) Spec() Spec { return c.spec }
 func (c *Conn) Universal() redis.UniversalClient {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.renewFailover()
 	return c.universal
 }
 
@@ -135,6 +134,9 @@ func (c *Conn) Close() error {
 	}
 	c.closed = true
 	errs := []error{c.universal.Close()}
+	for _, old := range c.retired {
+		errs = append(errs, old.Close())
+	}
 	for _, n := range c.nodes {
 		// The universal client of a standalone target is a node's own.
 		if err := n.client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
@@ -190,7 +192,7 @@ func (c *Conn) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	defer cancel()
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
 	raw, err := dialer.DialContext(ctx, network, addr)
-	if err != nil || c.tls == nil || network == "unix" {
+	if err != nil || !c.spec.TLS || network == "unix" {
 		return raw, err
 	}
 	return c.handshake(ctx, raw, addr)
@@ -205,8 +207,6 @@ func (c *Conn) nodeOptions(addr string) *redis.Options {
 		Dialer:                   c.dial,
 		OnConnect:                c.leaveNoTrace,
 		Protocol:                 2, // pushes are the watch's own connections' business
-		Username:                 c.cfg.Username,
-		Password:                 c.cfg.Password.Reveal(),
 		MaxRetries:               maxRetries,
 		DialTimeout:              c.cfg.DialTimeout,
 		DialerRetries:            1,
@@ -217,8 +217,11 @@ func (c *Conn) nodeOptions(addr string) *redis.Options {
 		PoolSize:                 c.cfg.PoolSize,
 		MaxActiveConns:           c.cfg.PoolSize,
 		PipelinePoolSize:         -1,
+		ConnMaxLifetime:          c.lifetime(),
 		DisableIdentity:          true, // not in the least ACL, and CLIENT SETNAME says who we are
 		MaintNotificationsConfig: noMaintNotifications(),
+
+		CredentialsProviderContext: c.login,
 	}
 	if c.spec.Socket {
 		opts.Network = "unix"
@@ -236,8 +239,6 @@ func (c *Conn) newCluster(addrs []string) *redis.ClusterClient {
 		Dialer:                   c.dial,
 		OnConnect:                c.leaveNoTrace,
 		Protocol:                 2,
-		Username:                 c.cfg.Username,
-		Password:                 c.cfg.Password.Reveal(),
 		MaxRetries:               maxRetries,
 		DialTimeout:              c.cfg.DialTimeout,
 		DialerRetries:            1,
@@ -248,8 +249,11 @@ func (c *Conn) newCluster(addrs []string) *redis.ClusterClient {
 		PoolSize:                 c.cfg.PoolSize,
 		MaxActiveConns:           c.cfg.PoolSize,
 		PipelinePoolSize:         -1,
+		ConnMaxLifetime:          c.lifetime(),
 		DisableIdentity:          true,
 		MaintNotificationsConfig: noMaintNotifications(),
+
+		CredentialsProviderContext: c.login,
 	})
 }
 
@@ -258,12 +262,10 @@ func (c *Conn) newFailover() *redis.Client {
 		MasterName:            c.spec.MasterName,
 		SentinelAddrs:         c.spec.Addrs,
 		SentinelUsername:      c.cfg.SentinelUsername,
-		SentinelPassword:      c.cfg.SentinelPassword.Reveal(),
+		SentinelPassword:      c.sentinelPassword().Reveal(),
 		ClientName:            c.cfg.ClientName,
 		Dialer:                c.dial,
 		Protocol:              2,
-		Username:              c.cfg.Username,
-		Password:              c.cfg.Password.Reveal(),
 		DB:                    c.spec.DB,
 		MaxRetries:            maxRetries,
 		DialTimeout:           c.cfg.DialTimeout,
@@ -275,7 +277,10 @@ func (c *Conn) newFailover() *redis.Client {
 		PoolSize:              c.cfg.PoolSize,
 		MaxActiveConns:        c.cfg.PoolSize,
 		PipelinePoolSize:      -1,
+		ConnMaxLifetime:       c.lifetime(),
 		DisableIdentity:       true,
+
+		CredentialsProviderContext: c.login,
 	})
 }
 

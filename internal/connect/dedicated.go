@@ -31,7 +31,7 @@ func (c *Conn) Dedicated(addr, suffix string, ready func(context.Context, *redis
 		if dialled.Swap(true) {
 			return nil, errOnce
 		}
-		return c.dial(ctx, network, addr)
+		return c.renewing(c.dial(ctx, network, addr))
 	}
 	if ready != nil {
 		opts.OnConnect = func(ctx context.Context, cn *redis.Conn) error {

@@ -43,6 +43,14 @@ var serverSays = []struct{ prefix, reason string }{
 	{"TRYAGAIN", "the key's slot is moving to another node; it is read when that is done"},
 }
 
+// tlsAlerts are what a server says of our side of a handshake, and what to do.
+var tlsAlerts = []struct{ says, reason string }{
+	{"expired certificate", "the server refused our certificate, which has expired; put a new one into cert_file and key_file"},
+	{"unknown certificate authority", "the server does not trust the authority that signed our certificate; put one that it trusts into cert_file"},
+	{"certificate required", "the server wants a client certificate; set cert_file and key_file"},
+	{"protocol version not supported", "the server speaks no version of TLS that is allowed here; switch on TLS 1.2 or 1.3 there, or look at tls_min_version"},
+}
+
 // Explain says in one sentence, fit for a screen, why a target cannot be read
 // and what to do. It never contains a password, and is empty for nil.
 func Explain(err error) string {
@@ -106,6 +114,11 @@ func explainTLS(err error) string {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return "the server does not speak TLS; write redis:// instead of rediss://"
 	}
+	for _, a := range tlsAlerts {
+		if strings.Contains(err.Error(), "remote error: tls: "+a.says) {
+			return a.reason
+		}
+	}
 	if _, ok := errors.AsType[tls.AlertError](err); ok || strings.Contains(err.Error(), "remote error: tls:") {
 		return "the server refused the TLS handshake; set cert_file and key_file if it wants a client certificate"
 	}
@@ -139,7 +152,7 @@ func explainNet(err error) string {
 		timeout != nil && timeout.Timeout():
 		return "no answer in time; look whether the server is overloaded, paused or behind a firewall"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return "the server closed the connection; if it wants TLS write rediss://, else look at its log"
+		return "the server closed the connection; if it wants TLS write rediss://, if it has too many clients raise maxclients, else look at its log"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "no route to the server; look at the network"
 	}

@@ -247,6 +247,12 @@ func (c *Conn) sentinelMaster(ctx context.Context) ([]Master, error) {
 // errNoMaster is a Sentinel that does not know the name.
 var errNoMaster = errors.New("it knows no master of that name")
 
+// SentinelACL is what a user of the Sentinels needs for that, as rules of an ACL: the
+// login, and the one question.
+func SentinelACL() []string {
+	return []string{"+hello", "+auth", "+client|setname", "+sentinel|get-master-addr-by-name"}
+}
+
 // askSentinel asks over a connection of its own: Sentinels are asked once a
 // sweep, and an idle connection to each would only be one more thing to break.
 func (c *Conn) askSentinel(ctx context.Context, addr string) (string, error) {
@@ -256,7 +262,7 @@ func (c *Conn) askSentinel(ctx context.Context, addr string) (string, error) {
 		Dialer:                   c.dial,
 		Protocol:                 2,
 		Username:                 c.cfg.SentinelUsername,
-		Password:                 c.cfg.SentinelPassword.Reveal(),
+		Password:                 c.sentinelPassword().Reveal(),
 		MaxRetries:               -1,
 		DialTimeout:              c.cfg.DialTimeout,
 		DialerRetries:            1,

@@ -3,57 +3,11 @@ package connect
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
-	"os"
+	"sync"
+	"time"
 )
-
-// tlsConfig returns the TLS settings, nil without TLS. The server's name is
-// checked against the address that is dialed.
-func (c Config) tlsConfig(on bool) (*tls.Config, error) {
-	var errs []error
-	conf := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("ca_file: %w", err))
-		} else {
-			conf.RootCAs = x509.NewCertPool()
-			if !conf.RootCAs.AppendCertsFromPEM(pem) {
-				errs = append(errs, fmt.Errorf("ca_file: no PEM certificate in %q", c.CAFile))
-			}
-		}
-	}
-	switch {
-	case c.CertFile != "" && c.KeyFile != "":
-		if _, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile); err != nil {
-			errs = append(errs, fmt.Errorf("cert_file: load %q with key_file: %w", c.CertFile, err))
-		}
-		// Read anew for each handshake: a rotated certificate counts for the next
-		// connection without a restart.
-		cert, key := c.CertFile, c.KeyFile
-		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(cert, key)
-			if err != nil {
-				return nil, fmt.Errorf("load client certificate: %w", err)
-			}
-			return &pair, nil
-		}
-	case c.CertFile != "":
-		errs = append(errs, errors.New("key_file: missing; cert_file needs it"))
-	case c.KeyFile != "":
-		errs = append(errs, errors.New("cert_file: missing; key_file needs it"))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	if !on {
-		return nil, nil
-	}
-	return conf, nil
-}
 
 // handshakeError is a TLS handshake that failed, which [Explain] tells apart
 // from a server that does not answer at all.
@@ -62,16 +16,130 @@ type handshakeError struct{ err error }
 func (e *handshakeError) Error() string { return "tls handshake: " + e.err.Error() }
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// handshake speaks TLS over raw, and closes it when that fails.
+// handshake speaks TLS over raw, and closes it when that fails. The server's
+// certificate must be for the host that is dialed, or for what the configuration
+// names. The files count as they are now.
 func (c *Conn) handshake(ctx context.Context, raw net.Conn, addr string) (net.Conn, error) {
-	conf := c.tls.Clone()
-	host, _, err := net.SplitHostPort(addr)
+	name, _, err := net.SplitHostPort(addr)
+	if c.cfg.ServerName != "" {
+		name = c.cfg.ServerName
+	}
 	if err == nil {
-		conf.ServerName = host
-		cn := tls.Client(raw, conf)
+		cn := tls.Client(raw, c.creds.tls.Client(name, c.creds.min))
 		if err = cn.HandshakeContext(ctx); err == nil {
+			c.ends.note(addr, cn.ConnectionState())
 			return cn, nil
 		}
 	}
 	return nil, &handshakeError{err: errors.Join(err, raw.Close())}
+}
+
+// ends are when the certificates of servers end, by the address that was dialed.
+type ends struct {
+	mu sync.Mutex
+	by map[string]serverEnd
+}
+
+type serverEnd struct{ seen, end time.Time }
+
+func (e *ends) note(addr string, state tls.ConnectionState) {
+	if len(state.PeerCertificates) == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.by == nil {
+		e.by = map[string]serverEnd{}
+	}
+	now := time.Now()
+	e.by[addr] = serverEnd{now, state.PeerCertificates[0].NotAfter}
+	for addr, s := range e.by {
+		if now.Sub(s.seen) > 24*time.Hour {
+			delete(e.by, addr) // a server that is there no more
+		}
+	}
+}
+
+// ServerCertificateEnds returns when the first of the certificates ends that the
+// target's servers showed to the newest connections; false without any.
+func (c *Conn) ServerCertificateEnds() (time.Time, bool) {
+	c.ends.mu.Lock()
+	defer c.ends.mu.Unlock()
+	var first time.Time
+	for _, s := range c.ends.by {
+		if first.IsZero() || s.end.Before(first) {
+			first = s.end
+		}
+	}
+	return first, !first.IsZero()
+}
+
+// maxLifetime is how long a pooled connection with TLS is used: then it makes
+// place for one with the certificates of today.
+const maxLifetime = 30 * time.Minute
+
+// lifetime is for the pools; 0 is no limit.
+func (c *Conn) lifetime() time.Duration {
+	if c.spec.TLS {
+		return maxLifetime
+	}
+	return 0
+}
+
+// renewal is a connection that is meant to stay for ever and ends in order before
+// the certificate does that it was made with, if there is a later one by then: its
+// user makes another.
+type renewal struct {
+	net.Conn
+	c   *Conn
+	end time.Time // of the certificate
+
+	mu    sync.Mutex
+	timer *time.Timer
+}
+
+// renewing makes a renewal of a connection with a client certificate, and of no
+// other.
+func (c *Conn) renewing(cn net.Conn, err error) (net.Conn, error) {
+	if _, isTLS := cn.(*tls.Conn); err != nil || !isTLS || c.creds.tls.Pair == nil {
+		return cn, err
+	}
+	r := &renewal{Conn: cn, c: c, end: c.creds.tls.Pair.Certificate().Leaf.NotAfter}
+	left := time.Until(r.end)
+	if left <= 0 {
+		return cn, nil // it is over: there is none to wait for
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.timer = time.AfterFunc(left-renewBefore(left), r.look)
+	return r, nil
+}
+
+// renewBefore is how long before the end of a certificate that lasts for left a
+// later one is asked for.
+func renewBefore(left time.Duration) time.Duration { return min(left/4, 24*time.Hour) }
+
+func (r *renewal) look() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := time.Until(r.end)
+	switch {
+	case r.timer == nil: // closed
+	case r.c.creds.tls.Pair.Certificate().Leaf.NotAfter.After(r.end):
+		// Whoever reads or writes sees the end and dials anew.
+		_ = r.Conn.Close()
+	case left > 0:
+		r.timer.Reset(max(left/20, 200*time.Millisecond))
+	}
+}
+
+// Close ends the connection and the wait.
+func (r *renewal) Close() error {
+	r.mu.Lock()
+	if r.timer != nil {
+		r.timer.Stop()
+		r.timer = nil
+	}
+	r.mu.Unlock()
+	return r.Conn.Close()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
 )
 
@@ -39,6 +40,10 @@ func lookOnce(ctx context.Context, client *apiclient.Client, b *board) error {
 	if err != nil {
 		return err
 	}
-	b.saw(locks.Locks, findings.Findings)
+	seen := make([]api.Finding, 0, len(findings.Findings))
+	for _, f := range findings.Findings {
+		seen = append(seen, f.Finding)
+	}
+	b.saw(locks.Locks, seen)
 	return nil
 }

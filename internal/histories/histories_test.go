@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // lanes is how many servers share the histories; histories is how many there are
@@ -69,6 +70,7 @@ var mustHappen = []string{
 // agent says of them is what is true of them.
 func TestHistories(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 9)
 	lib := readLibrary(t)
 	all := tally{families: map[string]bool{}, events: map[string]int{}}
 	var mu sync.Mutex

@@ -3,14 +3,11 @@ package oidclogin
 import (
 	"context"
 	"crypto/subtle"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"time"
 
@@ -18,6 +15,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/internal/signin"
 )
 
@@ -33,7 +31,8 @@ const (
 // Provider is an OpenID Connect provider.
 type Provider struct {
 	cfg    signin.OIDCConfig
-	secret locksteward.Secret
+	secret *credfile.Value[locksteward.Secret] // nil: the client has none
+	ca     *credfile.Pool                      // nil: the system's
 	client *http.Client
 	now    func() time.Time
 	seal   sealer
@@ -46,35 +45,20 @@ type Provider struct {
 // clock by which tokens expire.
 func New(cfg signin.OIDCConfig, now func() time.Time) (*Provider, error) {
 	cfg = *signin.Config{OIDC: &cfg}.WithDefaults().OIDC
-	secret, err := cfg.Secret()
+	p := &Provider{cfg: cfg, now: now, asking: make(chan struct{}, 1)}
+	err := p.openFiles()
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
-	if cfg.CAFile != "" {
-		raw, err := os.ReadFile(cfg.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("oidc.ca_file: %w", err)
-		}
-		tlsConfig.RootCAs = x509.NewCertPool()
-		if !tlsConfig.RootCAs.AppendCertsFromPEM(raw) {
-			return nil, fmt.Errorf("oidc.ca_file: %q has no certificate in PEM", cfg.CAFile)
-		}
-	}
-	seal, err := newSealer()
-	if err != nil {
+	if p.seal, err = newSealer(); err != nil {
 		return nil, err
 	}
-	return &Provider{
-		cfg: cfg, secret: secret, now: now, seal: seal, asking: make(chan struct{}, 1),
-		client: &http.Client{
-			Timeout: askTimeout,
-			Transport: bounded{&http.Transport{
-				Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, DisableKeepAlives: true,
-			}},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	p.client = &http.Client{
+		Timeout:       askTimeout,
+		Transport:     bounded{following{p.ca}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return p, nil
 }
 
 // bounded cuts answers off that are too long.
@@ -203,7 +187,7 @@ func (p *Provider) find(ctx context.Context) (*oauth2.Config, *oidc.Provider, er
 		p.found = found
 	}
 	return &oauth2.Config{
-		ClientID: p.cfg.ClientID, ClientSecret: p.secret.Reveal(), Endpoint: p.found.Endpoint(), RedirectURL: p.cfg.RedirectURL, Scopes: p.cfg.Scopes,
+		ClientID: p.cfg.ClientID, ClientSecret: p.clientSecret().Reveal(), Endpoint: p.found.Endpoint(), RedirectURL: p.cfg.RedirectURL, Scopes: p.cfg.Scopes,
 	}, p.found, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -17,6 +18,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/internal/acl"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/unlock"
 	"github.com/locksteward/locksteward/rules"
@@ -51,6 +53,8 @@ type Result struct {
 	Findings []locksteward.Finding
 	// Salt is that of the token digests: fresh in each run, and no secret.
 	Salt [16]byte
+	// TooManyRights is a warning of a Redis user that may more than look, "" for none.
+	TooManyRights string
 }
 
 // between is the pause between the sweeps of an observation: short enough to
@@ -88,7 +92,7 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 	if sweep, err = recheck(ctx, p.scanner, p.engine, sweep, record); err != nil {
 		return Result{}, err
 	}
-	return Result{Sweep: sweep, Findings: p.engine.Findings(), Salt: p.salt}, nil
+	return Result{Sweep: sweep, Findings: p.engine.Findings(), Salt: p.salt, TooManyRights: p.tooManyRights(ctx)}, nil
 }
 
 // parts are what one scan needs.
@@ -132,6 +136,16 @@ func prepare(opts Options) (*parts, error) {
 	return &parts{log: log, conn: conn, scanner: s, engine: engine, salt: salt}, nil
 }
 
+// tooManyRights asks one master; one that does not say is no reason to warn.
+func (p *parts) tooManyRights(ctx context.Context) string {
+	masters, err := p.conn.Masters(ctx)
+	if err != nil {
+		return ""
+	}
+	rights, _ := acl.Excess(ctx, masters[0].Client, p.conn.Username())
+	return rights.Warning(p.conn.Username())
+}
+
 func (p *parts) close() {
 	if err := p.conn.Close(); err != nil {
 		p.log.Warn("connections did not close", zap.Error(err))
@@ -146,7 +160,7 @@ func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d ti
 		if err == nil {
 			err = errors.New("the target has no masters")
 		}
-		return first, err
+		return first, explained(ctx, err)
 	}
 	engine.Evaluate(first)
 	if err := record(first, false); err != nil {
@@ -169,6 +183,16 @@ func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d ti
 	}
 	sweep.Duration = first.Duration
 	return sweep, nil
+}
+
+// explained adds what to do to the error of a server that cannot be reached, where
+// that is known.
+func explained(ctx context.Context, err error) error {
+	reason := connect.Explain(err)
+	if ctx.Err() != nil || strings.HasSuffix(reason, "see the server's log") {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, reason)
 }
 
 // recheck reads the locks again, directly, of which a second look decides

@@ -47,8 +47,9 @@ type Issuer struct {
 // Client and Secret are what this provider knows Locksteward by.
 const Client, Secret = "locksteward", "the client's secret"
 
-// Start starts a provider, until the test ends.
-func Start(t testing.TB) *Issuer {
+// Start starts a provider, until the test ends. Edits change its server before: with
+// a TLS configuration it speaks TLS.
+func Start(t testing.TB, edits ...func(*httptest.Server)) *Issuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -90,7 +91,15 @@ func Start(t testing.TB) *Issuer {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = fmt.Fprintf(w, `<!doctype html><title>provider</title><main><a href="%s">Let me in</a></main>`, html.EscapeString(i.Home+to.Path+"?"+back.Encode()))
 	})
-	i.Server = httptest.NewServer(mux)
+	i.Server = httptest.NewUnstartedServer(mux)
+	for _, edit := range edits {
+		edit(i.Server)
+	}
+	if i.TLS != nil {
+		i.StartTLS()
+	} else {
+		i.Server.Start()
+	}
 	t.Cleanup(i.Close)
 	return i
 }

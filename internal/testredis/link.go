@@ -158,6 +158,12 @@ func (l *link) send(conn net.Conn, data []byte) error {
 		if most := int(l.proxy.slice.Load()); most > 0 {
 			n = min(n, most)
 		}
+		if rate := int(l.proxy.bandwidth.Load()); rate > 0 {
+			n = min(n, max(1, rate/20))
+			if !l.wait(time.Duration(n) * time.Second / time.Duration(rate)) {
+				return net.ErrClosed
+			}
+		}
 		if _, err := conn.Write(data[:n]); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package testredis
 import (
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,7 @@ type Proxy struct {
 	delayReply atomic.Int64 // nanoseconds
 	delayAsk   atomic.Int64 // nanoseconds
 	slice      atomic.Int64 // bytes; 0: whole
+	bandwidth  atomic.Int64 // bytes per second and direction; 0: all there is
 
 	mu       sync.Mutex
 	cut      bool
@@ -35,7 +37,7 @@ type Proxy struct {
 	closed   bool
 }
 
-// NewProxy starts a proxy before upstream, host:port. Give clients
+// NewProxy starts a proxy before upstream, host:port or the path of a socket. Give clients
 // [Proxy.Addr] in place of the server's address; TLS passes through.
 func NewProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
@@ -73,13 +75,15 @@ func (p *Proxy) Cut() {
 }
 
 // Heal ends every fault: [Proxy.Cut], [Proxy.Freeze], [Proxy.DropReplies],
-// [Proxy.DropRequests], delays, slices and an armed [Proxy.CutAfterReplies]. A
+// [Proxy.DropRequests], delays, slices, a bandwidth and an armed
+// [Proxy.CutAfterReplies]. A
 // connection that lost anything is reset, since what it would get next belongs
 // to another request.
 func (p *Proxy) Heal() {
 	p.Delay(0)
 	p.DelayRequests(0)
 	p.Slice(0)
+	p.Bandwidth(0)
 	p.Freeze(false)
 	p.DropReplies(false)
 	p.DropRequests(false)
@@ -130,6 +134,10 @@ func (p *Proxy) lose(what *bool, on bool, hit func(*link) bool) {
 // Slice passes everything on in packets of at most n bytes, in both directions;
 // 0 ends that.
 func (p *Proxy) Slice(n int) { p.slice.Store(int64(n)) }
+
+// Bandwidth passes on at most n bytes a second on each connection and in each
+// direction; 0 ends that.
+func (p *Proxy) Bandwidth(n int) { p.bandwidth.Store(int64(n)) }
 
 // Freeze stops all traffic in both directions while on, connections staying
 // open, as in a network that loses every packet. What came meanwhile passes
@@ -196,7 +204,11 @@ func (p *Proxy) serve(client net.Conn) {
 		abort(client)
 		return
 	}
-	server, err := net.DialTimeout("tcp", p.upstream, 5*time.Second)
+	network := "tcp"
+	if strings.HasPrefix(p.upstream, "/") {
+		network = "unix"
+	}
+	server, err := net.DialTimeout(network, p.upstream, 5*time.Second)
 	if err != nil {
 		abort(client)
 		return

@@ -32,6 +32,7 @@ const (
 	VerbApprove Verb = "approve" // approve or deny one
 	VerbAdmin   Verb = "admin"   // reload, pause, resume
 	VerbStop    Verb = "stop"    // kill switch, freeze
+	VerbSilence Verb = "silence" // silence alerts, accept findings
 
 	VerbBreakGlass Verb = "break-glass" // release without another person
 )
@@ -39,8 +40,8 @@ const (
 var grants = map[Role][]Verb{
 	RoleViewer:    {VerbView},
 	RoleRequester: {VerbView, VerbRequest},
-	RoleApprover:  {VerbView, VerbApprove},
-	RoleAdmin:     {VerbView, VerbAdmin, VerbStop},
+	RoleApprover:  {VerbView, VerbApprove, VerbSilence},
+	RoleAdmin:     {VerbView, VerbAdmin, VerbStop, VerbSilence},
 
 	RoleBreakGlass: {VerbView, VerbBreakGlass},
 }

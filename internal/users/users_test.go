@@ -77,12 +77,12 @@ func TestAddThenAuthenticate(t *testing.T) {
 func TestRolesGrantExactly(t *testing.T) {
 	t.Parallel()
 	want := map[Role]string{
-		RoleViewer: "view", RoleRequester: "view request", RoleApprover: "view approve", RoleAdmin: "view admin",
+		RoleViewer: "view", RoleRequester: "view request", RoleApprover: "view approve silence", RoleAdmin: "view admin silence",
 		RoleBreakGlass: "view break-glass",
 	}
 	for _, r := range Roles() {
 		var got []string
-		for _, v := range []Verb{VerbView, VerbRequest, VerbApprove, VerbAdmin, VerbBreakGlass} {
+		for _, v := range []Verb{VerbView, VerbRequest, VerbApprove, VerbAdmin, VerbSilence, VerbBreakGlass} {
 			if (User{Name: "x", Roles: []Role{r}}).Can(v) {
 				got = append(got, string(v))
 			}

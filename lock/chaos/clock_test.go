@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
@@ -54,11 +55,20 @@ func clockStrobe(b *bed) {
 }
 
 // Fault 10: the server's clock jumps forward, and leases end early.
-func TestClockForward(t *testing.T) { stormAlone(t, named("clock forward")) }
+func TestClockForward(t *testing.T) {
+	faults.Covers(t, 10)
+	stormAlone(t, named("clock forward"))
+}
 
 // Fault 11: the server's clock jumps backward: leases last longer, fences grow
 // all the same.
-func TestClockBackward(t *testing.T) { stormAlone(t, named("clock backward")) }
+func TestClockBackward(t *testing.T) {
+	faults.Covers(t, 11)
+	stormAlone(t, named("clock backward"))
+}
 
 // Faults 10 and 11 by turns.
-func TestClockStrobe(t *testing.T) { stormAlone(t, named("clock to and fro")) }
+func TestClockStrobe(t *testing.T) {
+	faults.Covers(t, 10, 11)
+	stormAlone(t, named("clock to and fro"))
+}

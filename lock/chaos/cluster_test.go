@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
@@ -165,14 +166,23 @@ func (b *bed) promote(old, heir *testredis.Server) {
 
 // Fault 37: the slot of a lock moves to another node and back, key by key: MOVED,
 // ASK and TRYAGAIN.
-func TestReshard(t *testing.T) { storm(t, named("reshard")) }
+func TestReshard(t *testing.T) {
+	faults.Covers(t, 37)
+	storm(t, named("reshard"))
+}
 
 // Fault 36: CLUSTERDOWN.
-func TestClusterDown(t *testing.T) { storm(t, named("cluster down")) }
+func TestClusterDown(t *testing.T) {
+	faults.Covers(t, 36)
+	storm(t, named("cluster down"))
+}
 
 // Fault 31: a replica that has not heard of the last locks becomes master of
 // their slots.
-func TestClusterFailover(t *testing.T) { storm(t, named("cluster failover")) }
+func TestClusterFailover(t *testing.T) {
+	faults.Covers(t, 31)
+	storm(t, named("cluster failover"))
+}
 
 // Fault 31: the master of some locks dies for good and a replica takes its
 // slots: clients that are connected must find it, and not ask the dead one until

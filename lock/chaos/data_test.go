@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // dataNemeses take locks away, or bring old ones back.
@@ -134,31 +136,61 @@ func restartSnapshot(b *bed) {
 }
 
 // Fault 48: everything is gone, again and again.
-func TestFlushAll(t *testing.T) { storm(t, named("flushall")) }
+func TestFlushAll(t *testing.T) {
+	faults.Covers(t, 48)
+	storm(t, named("flushall"))
+}
 
 // Fault 49: a third party deletes locks.
-func TestDeletedByOthers(t *testing.T) { storm(t, named("deleted by others")) }
+func TestDeletedByOthers(t *testing.T) {
+	faults.Covers(t, 49)
+	storm(t, named("deleted by others"))
+}
 
 // Fault 49: a third party lets locks expire.
-func TestExpiredByOthers(t *testing.T) { storm(t, named("expired by others")) }
+func TestExpiredByOthers(t *testing.T) {
+	faults.Covers(t, 49)
+	storm(t, named("expired by others"))
+}
 
 // Fault 49: a third party renames locks, and names them back over later ones.
-func TestRenamed(t *testing.T) { storm(t, named("renamed")) }
+func TestRenamed(t *testing.T) {
+	faults.Covers(t, 49)
+	storm(t, named("renamed"))
+}
 
 // Fault 51: a third party stores a list in place of a lock.
-func TestTypeChanged(t *testing.T) { storm(t, named("type changed")) }
+func TestTypeChanged(t *testing.T) {
+	faults.Covers(t, 51)
+	storm(t, named("type changed"))
+}
 
 // Fault 43: locks, metadata and fence counters are evicted.
-func TestEvictedAllKeys(t *testing.T) { storm(t, named("evicted allkeys")) }
+func TestEvictedAllKeys(t *testing.T) {
+	faults.Covers(t, 43)
+	storm(t, named("evicted allkeys"))
+}
 
 // Fault 43: everything with a TTL is evicted.
-func TestEvictedVolatile(t *testing.T) { storm(t, named("evicted volatile")) }
+func TestEvictedVolatile(t *testing.T) {
+	faults.Covers(t, 43)
+	storm(t, named("evicted volatile"))
+}
 
 // Fault 27: restart without persistence.
-func TestRestartEmpty(t *testing.T) { storm(t, named("restart empty")) }
+func TestRestartEmpty(t *testing.T) {
+	faults.Covers(t, 27)
+	storm(t, named("restart empty"))
+}
 
 // Fault 28: restart with an append only file that misses its end.
-func TestRestartAOF(t *testing.T) { storm(t, named("restart aof")) }
+func TestRestartAOF(t *testing.T) {
+	faults.Covers(t, 28)
+	storm(t, named("restart aof"))
+}
 
 // Fault 29: restart with an old snapshot: locks that were released are back.
-func TestRestartOldSnapshot(t *testing.T) { storm(t, named("restart old snapshot")) }
+func TestRestartOldSnapshot(t *testing.T) {
+	faults.Covers(t, 29)
+	storm(t, named("restart old snapshot"))
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/lockcheck"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
@@ -20,6 +21,7 @@ import (
 // has the lock: it must not take the old reply for one.
 func TestReplyReadTooLate(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 2)
 	b := newSingle(t)
 	b.locks = b.locks[:1]
 	key := b.locks[0]
@@ -56,6 +58,7 @@ func TestReplyReadTooLate(t *testing.T) {
 // once, with one fence, and whoever is next gets the next one.
 func TestRepeatedAcquireHasOneEffect(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 14, 16)
 	b := newSingle(t)
 	c := b.open(1, lock.Options{Timeout: busyTimeout})
 	key := b.locks[0]
@@ -92,6 +95,7 @@ func TestRepeatedAcquireHasOneEffect(t *testing.T) {
 // the lock go.
 func TestCutOffHolderKnowsFirst(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 19)
 	b := newSingle(t)
 	c := b.open(1, lock.Options{Timeout: busyTimeout})
 	const ttl = time.Second
@@ -135,6 +139,7 @@ func TestCutOffHolderKnowsFirst(t *testing.T) {
 // Fault 23: a server that sleeps for less than the lease costs no lock.
 func TestShortSleepLosesNothing(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 23)
 	b := newSingle(t)
 	c := b.open(0, lock.Options{Timeout: busyTimeout})
 	h, err := c.Acquire(t.Context(), b.locks[0], lock.Lease{TTL: 3 * time.Second})
@@ -160,6 +165,7 @@ func TestShortSleepLosesNothing(t *testing.T) {
 // is renewed and released all the same.
 func TestExhaustedPool(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 22)
 	b := newSingle(t)
 	o := b.srv.Options()
 	o.Addr, o.PoolSize = b.proxy.Addr(), 1
@@ -207,6 +213,7 @@ func TestExhaustedPool(t *testing.T) {
 // Fault 51: a list in place of a lock is a typed error at once, and stays.
 func TestOtherTypeIsNotTouched(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 51)
 	b := newSingle(t)
 	c := b.open(0, lock.Options{Timeout: busyTimeout})
 	b.do("RPUSH", b.locks[0], "a", "b")
@@ -227,6 +234,7 @@ func TestOtherTypeIsNotTouched(t *testing.T) {
 // with or without the metadata.
 func TestRenewalMakesNothing(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 1, 27, 43, 48)
 	for name, vanish := range map[string]func(*bed){
 		"deleted":   func(b *bed) { b.do("DEL", b.locks[0]) },
 		"flushed":   func(b *bed) { b.do("FLUSHALL") },
@@ -262,6 +270,7 @@ func TestRenewalMakesNothing(t *testing.T) {
 // told that nobody knows, and the lock is free again long before its TTL.
 func TestUnknownAcquireIsGivenBack(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 14, 21)
 	for name, lease := range map[string]lock.Lease{
 		"plain": {TTL: time.Minute},
 		"fair":  {TTL: time.Minute, Fair: true, Wait: 10 * time.Second},

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/lockcheck"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
@@ -82,6 +83,7 @@ func lateWrite(b *bed, soon bool, lose func()) {
 // without.
 func TestLateWriteAfterLossOnServer(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 27, 28, 29)
 	for name, tc := range map[string]struct {
 		topology string
 		lose     func(*bed)
@@ -151,6 +153,7 @@ func loseSnapshot(b *bed) {
 // Fault 31: a Sentinel failover to a replica that has not heard of the lock.
 func TestLateWriteAfterSentinelFailover(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 31, 32)
 	b := newSentinel(t)
 	old := b.sentinel.Master()
 	heir := b.other(old)
@@ -163,6 +166,7 @@ func TestLateWriteAfterSentinelFailover(t *testing.T) {
 // Fault 31: the same in a Cluster.
 func TestLateWriteAfterClusterFailover(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 31)
 	b := newCluster(t)
 	old := b.cluster.NodeOf(b.locks[0])
 	heir := b.heir(old)
@@ -172,6 +176,7 @@ func TestLateWriteAfterClusterFailover(t *testing.T) {
 
 // Fault 10: the server's clock jumps beyond the lease.
 func TestLateWriteAfterClockStep(t *testing.T) {
+	faults.Covers(t, 10)
 	b := newClocked(t)
 	lateWrite(b, true, func() { b.clock.Step(time.Minute) })
 }
@@ -179,6 +184,7 @@ func TestLateWriteAfterClockStep(t *testing.T) {
 // Fault 11: the server's clock goes back by an hour while the lock is free: the
 // fence grows all the same.
 func TestFenceGrowsWhenClockGoesBack(t *testing.T) {
+	faults.Covers(t, 11)
 	b := newClocked(t)
 	lateWrite(b, true, func() {
 		b.clock.Step(-time.Hour)
@@ -190,6 +196,7 @@ func TestFenceGrowsWhenClockGoesBack(t *testing.T) {
 // and the first goes on where it was: in the middle of its writes.
 func TestLateWriteOfStoppedHolder(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 1)
 	b := newSingle(t)
 	b.locks = b.locks[:1]
 	p := b.spawn(func(o *order) { o.Rude, o.Hold, o.TTL = true, 20*time.Second, time.Second })

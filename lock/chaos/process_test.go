@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -52,15 +53,22 @@ func killChildren(b *bed) {
 
 // Faults 1 and 2: processes that hold locks, wait for them, or have a request
 // under way are stopped, shorter and longer than a lease, and go on.
-func TestStoppedProcesses(t *testing.T) { storm(t, named("stopped processes")) }
+func TestStoppedProcesses(t *testing.T) {
+	faults.Covers(t, 1)
+	storm(t, named("stopped processes"))
+}
 
 // Faults 6 and 7: the same are killed.
-func TestKilledProcesses(t *testing.T) { storm(t, named("killed processes")) }
+func TestKilledProcesses(t *testing.T) {
+	faults.Covers(t, 6, 7)
+	storm(t, named("killed processes"))
+}
 
 // Fault 7: the first k in the queue are killed or stopped: who lives is served
 // within 200 ms for each of them.
 func TestDeadWaitersInQueue(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 7)
 	for _, k := range []int{1, 3} {
 		for how, end := range map[string]func(*process){"killed": (*process).kill, "stopped": (*process).stop} {
 			t.Run(fmt.Sprintf("%d %s", k, how), func(t *testing.T) {

@@ -215,6 +215,10 @@ func TestValue(t *testing.T) {
 	if id, ok := record.ParseLostMessage("lost A by request 7"); !ok || id != "A" {
 		t.Errorf("later lost message: %q %t", id, ok)
 	}
+	grant := record.Grant{ID: "A", Fence: 7, Mark: "M1"}
+	if g, ok := record.ParseGrantMessage(record.GrantMessage(grant)); !ok || g != grant {
+		t.Errorf("grant message: %+v %t", g, ok)
+	}
 	for _, m := range []string{"", "lost", "lost ", "free", "LOST A"} {
 		if _, ok := record.ParseLostMessage(m); ok {
 			t.Errorf("%q is taken for a lost message", m)

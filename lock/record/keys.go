@@ -18,6 +18,7 @@ const (
 	KindMeta   Kind = "meta"   // hash: metadata of the hold
 	KindWait   Kind = "wait"   // zset: waiters in order of arrival
 	KindWaiter Kind = "waiter" // hash: who waits
+	KindGrant  Kind = "grant"  // hash: what a release needs to hand the lock to a waiter
 	KindUndo   Kind = "undo"   // a force-released lock of another dialect, while undo is possible
 	KindExec   Kind = "exec"   // what a force-release did
 	KindWake   Kind = "wake"   // pub/sub channel
@@ -64,7 +65,7 @@ func ParseCompanion(prefix, name string) (kind Kind, key string, ok bool) {
 	}
 	kind = Kind(kindText)
 	switch kind {
-	case KindMeta, KindWait, KindWaiter, KindUndo, KindExec, KindWake:
+	case KindMeta, KindWait, KindWaiter, KindGrant, KindUndo, KindExec, KindWake:
 	default:
 		return "", "", false
 	}

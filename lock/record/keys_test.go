@@ -14,7 +14,7 @@ import (
 )
 
 var kinds = []record.Kind{
-	record.KindMeta, record.KindWait, record.KindWaiter, record.KindUndo, record.KindExec, record.KindWake,
+	record.KindMeta, record.KindWait, record.KindWaiter, record.KindGrant, record.KindUndo, record.KindExec, record.KindWake,
 }
 
 // hostile are names that try to be taken for another's, or for a tag.

@@ -104,3 +104,37 @@ func ParseTurnMessage(message string) (id string, before int, ok bool) {
 	before, err := strconv.Atoi(number)
 	return id, before, err == nil && id != "" && before >= 0 && before < 1<<16
 }
+
+const grantMark = "yours "
+
+// Grant is the word of a release to the waiter that it gave the lock, for one
+// [Turn].
+type Grant struct {
+	ID    string `json:"id"` // acquisition id
+	Fence int64  `json:"fence"`
+	Mark  string `json:"mark"` // of the attempt that left what the lock was given with
+}
+
+// GrantMessage is what a release publishes on the channel of the process in
+// which the waiter stands that it gave the lock.
+func GrantMessage(g Grant) string {
+	return grantMark + g.ID + " " + strconv.FormatInt(g.Fence, 10) + " " + g.Mark
+}
+
+// ParseGrantMessage is the inverse of [GrantMessage]. Words behind are ignored:
+// later versions may say more.
+func ParseGrantMessage(message string) (g Grant, ok bool) {
+	rest, found := strings.CutPrefix(message, grantMark)
+	if !found {
+		return Grant{}, false
+	}
+	g.ID, rest, _ = strings.Cut(rest, " ")
+	number, rest, _ := strings.Cut(rest, " ")
+	g.Mark, _, _ = strings.Cut(rest, " ")
+	fence, err := parseNumber(number)
+	g.Fence = fence
+	if err != nil || fence <= 0 || g.ID == "" || g.Mark == "" {
+		return Grant{}, false
+	}
+	return g, true
+}

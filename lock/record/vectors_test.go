@@ -26,6 +26,7 @@ type vectors struct {
 	Instances []instanceVector `json:"instances"`
 	Waiters   []waiterVector   `json:"waiters"`
 	Wakes     []wakeVector     `json:"wake_messages"`
+	Grants    []grantVector    `json:"grant_messages"`
 }
 
 type waiterVector struct {
@@ -39,6 +40,12 @@ type wakeVector struct {
 	ID      string `json:"id"`
 	Before  int    `json:"before"`
 	Try     bool   `json:"try"`
+}
+
+type grantVector struct {
+	Message string       `json:"message"`
+	OK      bool         `json:"ok"`
+	Grant   record.Grant `json:"grant"`
 }
 
 type keyVector struct {
@@ -130,6 +137,13 @@ func buildVectors() vectors {
 	} {
 		w.Before, w.Try = record.TurnOf(w.Message, w.ID)
 		v.Wakes = append(v.Wakes, w)
+	}
+	for _, message := range []string{
+		"yours A 1767225600000123 MARK7", "yours A 1767225600000123 MARK7 and more", "yours A 0 MARK7", "yours A -1 MARK7",
+		"yours A 1767225600000123", "yours A 1767225600000123 ", "yours  7 M", "yours A x M", "yours A", "turn A 0", "",
+	} {
+		g, ok := record.ParseGrantMessage(message)
+		v.Grants = append(v.Grants, grantVector{message, ok, g})
 	}
 	return v
 }

@@ -1,0 +1,265 @@
+package alert
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// Defaults of an Alertmanager.
+const (
+	DefaultResolveAfter = 5 * time.Minute
+	DefaultResend       = time.Minute
+)
+
+const (
+	// alertsPath is where Alertmanager's API takes alerts.
+	alertsPath = "api/v2/alerts"
+	// straggle is how long a message waits for the other instances once one has it.
+	straggle = time.Second
+)
+
+// Alertmanager is Prometheus's Alertmanager, one or all of a cluster: each finding is
+// an alert of its API v2.
+type Alertmanager struct {
+	Endpoint `yaml:",inline"`
+	// URLs are in place of url those of several instances: each is told of everything,
+	// and a message is delivered when one of them took it.
+	URLs []locksteward.Secret `yaml:"urls"`
+	// Username and PasswordFile log in with a password, TokenFile with a bearer token.
+	Username     string `yaml:"username"`
+	PasswordFile string `yaml:"password_file"`
+	TokenFile    string `yaml:"token_file"`
+	// ResolveAfter is when an alert ends that is not told again, Resend how often all
+	// that fires is told again.
+	ResolveAfter time.Duration `yaml:"resolve_after"`
+	Resend       time.Duration `yaml:"resend"`
+}
+
+func (c Alertmanager) filled() kind {
+	c.Endpoint = c.Endpoint.withDefaults()
+	c.ResolveAfter = cmp.Or(c.ResolveAfter, DefaultResolveAfter)
+	c.Resend = cmp.Or(c.Resend, DefaultResend)
+	return c
+}
+
+func (c Alertmanager) problems() []error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if len(c.URLs) == 0 {
+		errs = c.Endpoint.problems()
+	} else {
+		if c.URL != "" || c.URLFile != "" {
+			bad("urls: are given beside url or url_file: write all of them as urls")
+		}
+		for i, u := range c.URLs {
+			err := urlProblem(u, c.AllowPrivate)
+			if errors.Is(err, errLogin) {
+				bad("urls[%d]: %w: write them as username and password_file, which hold for all urls", i, errLogin)
+			} else if err != nil {
+				bad("urls[%d]: %w", i, err)
+			}
+		}
+		errs = append(errs, c.Patience.problems()...)
+	}
+	switch {
+	case c.Username != "" && c.PasswordFile == "":
+		bad("password_file: is missing: write the path of a file that holds the password of %q", c.Username)
+	case c.Username == "" && c.PasswordFile != "":
+		bad("username: is missing beside password_file: write whose password it is")
+	case c.Username != "" && c.TokenFile != "":
+		bad("token_file: %q is given beside username: write one of them", c.TokenFile)
+	}
+	if c.Resend < time.Second {
+		bad("resend: must be at least 1s, got %s", c.Resend)
+	}
+	if c.ResolveAfter < 3*c.Resend || c.ResolveAfter > 24*time.Hour {
+		bad("resolve_after: must be three times resend (%s) to 24h, so that one lost post ends no alert, got %s", c.Resend, c.ResolveAfter)
+	}
+	return errs
+}
+
+func (c Alertmanager) manner() manner {
+	return manner{Patience: c.Patience, cap: 100, standing: true}
+}
+
+// open reports the problems of all files at once.
+func (c Alertmanager) open(_ Receiver, fs *files) (transport, error) {
+	urls, errs := c.addresses(fs)
+	login, secrets, err := c.login(fs)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	a := &alertmanager{login: login, secrets: secrets, writer: alertWriter{c.ResolveAfter}, resend: c.Resend}
+	for _, u := range urls {
+		p, err := newPoster(u.JoinPath(alertsPath), c.Network, c.Timeout, fs)
+		if err != nil {
+			errs = append(errs, err)
+			break // the same for all
+		}
+		a.instances = append(a.instances, p)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return a, nil
+}
+
+func (c Alertmanager) addresses(fs *files) ([]*url.URL, []error) {
+	if len(c.URLs) == 0 {
+		u, err := c.read(fs)
+		if err != nil {
+			return nil, []error{err}
+		}
+		return []*url.URL{u}, nil
+	}
+	var urls []*url.URL
+	var errs []error
+	for i, text := range c.URLs {
+		u, err := parseURL(text, c.AllowPrivate)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("urls[%d]: %w", i, err))
+			continue
+		}
+		urls = append(urls, u)
+	}
+	return urls, errs
+}
+
+// login is what each request carries to be let in, and the secret in it, in all forms.
+func (c Alertmanager) login(fs *files) (http.Header, []locksteward.Secret, error) {
+	r := http.Request{Header: http.Header{}}
+	var secret locksteward.Secret
+	var err error
+	switch {
+	case c.TokenFile != "":
+		if secret, err = fs.secret("token_file", c.TokenFile); err != nil {
+			return nil, nil, fmt.Errorf("token_file: %w", err)
+		}
+		r.Header.Set("Authorization", "Bearer "+secret.Reveal())
+	case c.PasswordFile != "":
+		if secret, err = fs.secret("password_file", c.PasswordFile); err != nil {
+			return nil, nil, fmt.Errorf("password_file: %w", err)
+		}
+		r.SetBasicAuth(c.Username, secret.Reveal())
+	}
+	_, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return r.Header, []locksteward.Secret{secret, locksteward.Secret(sent)}, nil
+}
+
+// alertmanager delivers to all instances of one Alertmanager.
+type alertmanager struct {
+	instances []*poster
+	login     http.Header
+	secrets   []locksteward.Secret
+	writer    alertWriter
+	resend    time.Duration
+}
+
+// send makes one attempt at each instance; one that took it is enough.
+func (a *alertmanager) send(ctx context.Context, _ string, body []byte) error {
+	p, err := payloadOf(body)
+	if err != nil {
+		return &DeliveryError{Reason: ReasonOther, Endpoint: a.instances[0].endpoint, Err: err}
+	}
+	_, err = a.post(ctx, a.writer.alerts(p, time.Now()))
+	return err
+}
+
+// every is how often what fires is to be told again.
+func (a *alertmanager) every() time.Duration { return a.resend }
+
+// remind tells again what fires. The error says which instances did not take it,
+// also if others did.
+func (a *alertmanager) remind(ctx context.Context, firing []Event) error {
+	now := time.Now()
+	list := make([]amAlert, 0, len(firing))
+	for _, e := range firing {
+		list = append(list, a.writer.finding(e, now))
+	}
+	missed, err := a.post(ctx, list)
+	return cmp.Or(err, missed)
+}
+
+// post makes one attempt at each instance. err is why none took it; missed is why
+// some did not, if another did.
+func (a *alertmanager) post(ctx context.Context, list []amAlert) (missed, err error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	body, err := json.Marshal(list)
+	if err != nil {
+		return nil, &DeliveryError{Reason: ReasonOther, Endpoint: a.instances[0].endpoint, Err: err}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type word struct {
+		from *poster
+		err  error
+	}
+	words := make(chan word)
+	for _, p := range a.instances {
+		go func() { words <- word{p, a.postTo(ctx, p, body)} }()
+	}
+	var failed []error
+	var last *time.Timer
+	for range a.instances {
+		w := <-words
+		if w.err != nil {
+			failed = append(failed, w.err)
+			continue
+		}
+		// The others get a little longer: one that hangs must not delay every message.
+		if last == nil {
+			last = time.AfterFunc(straggle, cancel)
+			defer last.Stop()
+		}
+	}
+	if last == nil {
+		return nil, mendableFirst(failed)
+	}
+	return errors.Join(failed...), nil
+}
+
+func (a *alertmanager) postTo(ctx context.Context, p *poster, body []byte) error {
+	got, err := p.post(ctx, body, a.login)
+	if e, ok := errors.AsType[*DeliveryError](err); ok {
+		e.Detail = p.hushed(string(got.body), a.secrets...) // which alert it does not like, and why
+		return e
+	}
+	if err == nil && isPage(got) {
+		return p.strange(got)
+	}
+	return err
+}
+
+// isPage says that the answer is for a person: that of a login, or of a proxy.
+func isPage(a answer) bool {
+	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+	return kind == "text/html" || bytes.HasPrefix(bytes.TrimSpace(a.body), []byte("<"))
+}
+
+// mendableFirst is the failure that another attempt may mend, if one of them is.
+func mendableFirst(failed []error) error {
+	for _, err := range failed {
+		if deliveryError(err).Retryable {
+			return err
+		}
+	}
+	return failed[0]
+}
+
+func (a *alertmanager) close() {
+	for _, p := range a.instances {
+		p.close()
+	}
+}

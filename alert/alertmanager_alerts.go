@@ -1,0 +1,174 @@
+package alert
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+const (
+	// alertPrefix begins the names of all alerts.
+	alertPrefix = "Locksteward"
+	// eventLasts is how long an alert lasts that tells of something that happened:
+	// longer than the group_interval of an Alertmanager, which tells nobody of an alert
+	// that is over when its group is looked at.
+	eventLasts = time.Hour
+	// Bounds in bytes: the name of a lock can be as long as its writer likes.
+	maxLabel      = 1 << 10
+	maxAnnotation = 4 << 10
+)
+
+// amAlert is an alert as Alertmanager's API v2 takes it: api/v2/openapi.yaml of
+// prometheus/alertmanager, postableAlert.
+type amAlert struct {
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations"`
+	StartsAt     time.Time         `json:"startsAt"`
+	EndsAt       time.Time         `json:"endsAt"`
+	GeneratorURL string            `json:"generatorURL,omitempty"`
+}
+
+// alertWriter makes alerts of messages. Labels are what an alert is known by, so
+// those of a fire and of its resolve are made in one place.
+type alertWriter struct{ resolveAfter time.Duration }
+
+func (w alertWriter) alerts(p Payload, now time.Time) []amAlert {
+	switch {
+	case p.Type == typeSurvey:
+		return w.survey(p, now)
+	case strings.HasPrefix(p.Type, typeFindings):
+		return w.findings(p, now)
+	case p.Release != nil:
+		return w.release(p, now)
+	default:
+		return []amAlert{w.event(map[string]string{"severity": "info", "event": p.ID}, "Test", p.Text, "", p.Timestamp, now.Add(w.resolveAfter))}
+	}
+}
+
+// findings are the last states of all findings of a message.
+func (w alertWriter) findings(p Payload, now time.Time) []amAlert {
+	last := map[string]int{}
+	for i, e := range p.Findings {
+		last[e.Fingerprint] = i
+	}
+	var out []amAlert
+	for i, e := range p.Findings {
+		if last[e.Fingerprint] != i {
+			continue
+		}
+		out = append(out, w.finding(e, now))
+		if changed(e) {
+			out = append(out, w.before(e)...)
+		}
+	}
+	return out
+}
+
+// changed says that the finding was told before and is another now. Its times are
+// those of one look, or some of it was rounded.
+func changed(e Event) bool {
+	return e.Status == string(locksteward.StatusFiring) && !e.FiredAt.IsZero() && e.At.After(e.FiredAt.Add(time.Millisecond))
+}
+
+// before ends the alerts of the severities that the finding had: Alertmanager takes
+// those for other alerts.
+func (w alertWriter) before(e Event) []amAlert {
+	var out []amAlert
+	for _, s := range []locksteward.Severity{locksteward.SeverityWarning, locksteward.SeverityCritical} {
+		if s.String() == e.Severity {
+			continue
+		}
+		old := e
+		old.Severity, old.Status, old.ResolvedAt = s.String(), string(locksteward.StatusResolved), e.At
+		out = append(out, w.finding(old, e.At))
+	}
+	return out
+}
+
+// finding is one finding as it is: what fires ends by itself some time after now.
+func (w alertWriter) finding(e Event, now time.Time) amAlert {
+	labels := map[string]string{
+		"alertname": alertName(e.Rule), "rule": e.Rule, "severity": e.Severity, "target": e.Target, "db": strconv.Itoa(e.DB),
+		"class": e.Class, "key": e.Key.Key, "team": e.Team, "fingerprint": e.Fingerprint, "risk": e.Risk,
+	}
+	annotations := map[string]string{
+		"summary": e.Summary, "cause": e.Cause, "remedy": e.Remedy, "evidence": strings.Join(e.Evidence, "\n"),
+		"counter_evidence": strings.Join(e.CounterEvidence, "\n"), "unlock": e.Unlock, "runbook_url": e.RunbookURL, "console_url": e.URL,
+	}
+	starts := e.FiredAt
+	if starts.IsZero() {
+		starts = e.At
+	}
+	ends := now.Add(w.resolveAfter)
+	if e.Status == string(locksteward.StatusResolved) {
+		ends = e.ResolvedAt
+		if ends.IsZero() {
+			ends = e.At
+		}
+	}
+	return newAlert(labels, annotations, starts, ends, e.URL)
+}
+
+// alertName is Locksteward and the words of a rule: ttl/none is LockstewardTtlNone.
+func alertName(rule string) string {
+	var b strings.Builder
+	b.WriteString(alertPrefix)
+	for _, word := range strings.FieldsFunc(rule, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	}) {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String()
+}
+
+// survey is one alert for each target that was swept for the first time.
+func (w alertWriter) survey(p Payload, now time.Time) []amAlert {
+	found := map[string]int{}
+	lines := map[string][]string{}
+	for _, c := range p.Counts {
+		found[c.Target] += c.Findings
+		lines[c.Target] = append(lines[c.Target], fmt.Sprintf("%s: %d × %s, %s", c.Severity, c.Findings, c.Rule, c.Class))
+	}
+	var out []amAlert
+	for _, target := range slices.Sorted(maps.Keys(found)) {
+		text := locksteward.Text{
+			EN: fmt.Sprintf("The first sweep of %s found %d problems. They are told one by one only when they change.", target, found[target]),
+			ZH: fmt.Sprintf("对 %s 的首次扫描发现 %d 个问题，之后仅在变化时逐个通知。", target, found[target]),
+		}.In(p.Lang)
+		a := w.event(map[string]string{"severity": "info", "target": target}, "FirstSurvey", text, p.URL, p.Timestamp, now.Add(eventLasts))
+		a.Annotations["findings"] = cutBytes(strings.Join(lines[target], "\n"), maxAnnotation)
+		out = append(out, a)
+	}
+	return out
+}
+
+// event is an alert about something that happened.
+func (w alertWriter) event(labels map[string]string, name, text, link string, starts, ends time.Time) amAlert {
+	labels["alertname"] = alertPrefix + name
+	return newAlert(labels, map[string]string{"summary": text, "console_url": link}, starts, ends, link)
+}
+
+// newAlert leaves out what is empty, as Alertmanager does, and bounds the rest.
+func newAlert(labels, annotations map[string]string, starts, ends time.Time, link string) amAlert {
+	for _, part := range []struct {
+		of    map[string]string
+		limit int
+	}{{labels, maxLabel}, {annotations, maxAnnotation}} {
+		for k, v := range part.of {
+			if v = cutBytes(v, part.limit); v == "" {
+				delete(part.of, k)
+			} else {
+				part.of[k] = v
+			}
+		}
+	}
+	if ends.Before(starts) {
+		ends = starts // an alert that ends before it begins is refused
+	}
+	return amAlert{Labels: labels, Annotations: annotations, StartsAt: starts.UTC(), EndsAt: ends.UTC(), GeneratorURL: link}
+}

@@ -1,0 +1,139 @@
+package alert
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// DingTalk is a custom robot of a DingTalk group: docs/receivers/dingtalk.md.
+type DingTalk struct {
+	Endpoint `yaml:",inline"`
+	// SecretFile holds the robot's signing secret (SEC…). None: not signed.
+	SecretFile string `yaml:"secret_file"`
+	// AtMobiles are the telephone numbers of members who are called by name when
+	// somebody is needed, AtAll calls all.
+	AtMobiles []string `yaml:"at_mobiles"`
+	AtAll     bool     `yaml:"at_all"`
+}
+
+func (d DingTalk) filled() kind {
+	d.Endpoint = d.Endpoint.withDefaults()
+	return d
+}
+
+var mobilePattern = regexp.MustCompile(`^\+?[0-9][0-9-]{4,19}$`)
+
+func (d DingTalk) problems() []error {
+	errs := d.Endpoint.problems()
+	for i, m := range d.AtMobiles {
+		if !mobilePattern.MatchString(m) {
+			errs = append(errs, fmt.Errorf("at_mobiles[%d]: must be a telephone number such as 13800000000 or +86-13800000000, got %q", i, m))
+		}
+	}
+	return errs
+}
+
+func (d DingTalk) open(r Receiver, fs *files) (transport, error) {
+	secret, secretErr := secretOf(d.SecretFile, fs)
+	robot, err := newRobot(d.Endpoint, r, fs, secretErr)
+	if err != nil {
+		return nil, err
+	}
+	return &dingtalk{robot, secret, d.AtMobiles, d.AtAll}, nil
+}
+
+// manner: a robot that sends more than 20 messages a minute is muted for about ten.
+func (d DingTalk) manner() manner {
+	return manner{Patience: d.Patience, cap: peopleCap, people: true, perMinute: 20}
+}
+
+type dingtalk struct {
+	*robot
+	secret  locksteward.Secret
+	mobiles []string
+	all     bool
+}
+
+// dingtalkMute is how long a robot is muted that sent too much.
+const dingtalkMute = 10 * time.Minute
+
+// dingtalkFates are the codes of robots. 310000 is about the robot's security
+// settings (signature, keyword, address): toMend, as is every code not listed.
+var dingtalkFates = fates{
+	tooMany: map[int64]time.Duration{
+		130101: dingtalkMute, // more than 20 messages a minute
+		410100: dingtalkMute, // too fast
+		90030:  time.Hour,    // the quota of calls is used up
+		-1:     time.Minute,  // the system is busy
+	},
+	unfit: []int64{
+		40035,                          // a parameter is wrong
+		400105,                         // no such type of message
+		460101,                         // too long
+		430101, 430102, 430103, 430104, // a link or a text that the service does not let pass
+	},
+}
+
+// send makes one attempt, signed for its own time. The error is a *DeliveryError.
+func (d *dingtalk) send(ctx context.Context, _ string, body []byte) error {
+	page, err := d.read(body)
+	if err != nil {
+		return d.unreadable(err)
+	}
+	a, err := d.postTo(ctx, d.signed(time.Now()), d.message(page), nil)
+	return d.judged(a, err, dingtalkFates.errcode, d.secret)
+}
+
+// signed is the URL with the signature of a time: HMAC-SHA256 with the secret as
+// key over the milliseconds, a line break and the secret.
+func (d *dingtalk) signed(at time.Time) *url.URL {
+	if d.secret == "" {
+		return d.url
+	}
+	ms := strconv.FormatInt(at.UnixMilli(), 10)
+	mac := hmac.New(sha256.New, []byte(d.secret.Reveal()))
+	mac.Write([]byte(ms + "\n" + d.secret.Reveal()))
+	u := *d.url
+	q := u.Query()
+	q.Set("timestamp", ms)
+	q.Set("sign", base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	u.RawQuery = q.Encode()
+	return &u
+}
+
+// dingtalkBody is how long a request may be: 20,000 bytes, less some room.
+const dingtalkBody = 19_000
+
+func (d *dingtalk) message(page sheet) []byte {
+	at := map[string]any{"isAtAll": false}
+	calls := ""
+	if page.urgent && d.all {
+		at["isAtAll"] = true
+	} else if page.urgent && len(d.mobiles) > 0 {
+		at["atMobiles"] = d.mobiles
+		calls = "@" + strings.Join(d.mobiles, " @") // without it nobody is called
+	}
+	return fit(page, func(page sheet) ([]byte, bool) {
+		title := page.tone.sign() + " " + forMarkdown(page.title)
+		text := markdown{heading: "### " + title, lineEnd: "  \n", quote: "> "}.write(page)
+		// A robot can be set to let only messages with a certain word pass.
+		text += "\n\nLocksteward"
+		if calls != "" {
+			text += "\n\n" + calls
+		}
+		body := plainJSON(map[string]any{
+			"msgtype": "markdown", "at": at, "markdown": map[string]any{"title": title, "text": text},
+		})
+		return body, len(body) <= dingtalkBody
+	})
+}

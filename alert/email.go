@@ -1,0 +1,224 @@
+package alert
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/locksteward/locksteward"
+)
+
+// The ways in which an SMTP server is spoken to.
+const (
+	// StartTLSRequired encrypts with STARTTLS, or sends nothing.
+	StartTLSRequired = "required"
+	// StartTLSNever sends in the clear, inside the own network.
+	StartTLSNever = "never"
+)
+
+const (
+	defaultSMTPPort  = "587"
+	implicitTLSPort  = "465"
+	emailCap         = 20
+	emailsPerMinute  = 30
+	maxAddressees    = 100
+	rememberPartials = 64
+)
+
+// Email is a mail server that takes messages for some people: docs/receivers/email.md.
+type Email struct {
+	// Server is host or host:port; the port is 587. On port 465 TLS comes first, as
+	// that port has it, else STARTTLS.
+	Server   string `yaml:"server"`
+	StartTLS string `yaml:"starttls"`
+	// Username and PasswordFile log in.
+	Username     string `yaml:"username"`
+	PasswordFile string `yaml:"password_file"`
+	// From and To are addresses, with or without a name.
+	From string   `yaml:"from"`
+	To   []string `yaml:"to"`
+
+	Network  `yaml:",inline"`
+	Patience `yaml:",inline"`
+}
+
+func (c Email) filled() kind {
+	c.Patience = c.Patience.withDefaults()
+	c.StartTLS = cmp.Or(c.StartTLS, StartTLSRequired)
+	if _, _, err := net.SplitHostPort(c.Server); err != nil && c.Server != "" {
+		c.Server = net.JoinHostPort(c.Server, defaultSMTPPort)
+	}
+	return c
+}
+
+func (c Email) problems() []error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	host, port, err := net.SplitHostPort(c.Server)
+	switch n, portErr := strconv.ParseUint(port, 10, 16); {
+	case c.Server == "":
+		bad("server: is missing: write the host of an SMTP server, such as smtp.example.com:587")
+	case err != nil || host == "" || portErr != nil || n == 0:
+		bad("server: must be host:port, got %q", c.Server)
+	}
+	switch c.StartTLS {
+	case StartTLSRequired:
+	case StartTLSNever:
+		if !c.AllowPrivate {
+			bad("starttls: never is for servers in your own network, which need allow_private: true")
+		}
+		if c.Username != "" {
+			bad("starttls: never would send the password of %q in the clear: leave username out, or starttls", c.Username)
+		}
+	default:
+		bad("starttls: must be required or never, got %q", c.StartTLS)
+	}
+	if (c.Username == "") != (c.PasswordFile == "") {
+		bad("password_file: goes with username: write both or none")
+	}
+	if c.From == "" {
+		bad("from: is missing: write the address that messages come from")
+	} else if _, err := mail.ParseAddress(c.From); err != nil {
+		bad("from: %q is not an address: %w", c.From, err)
+	}
+	if len(c.To) == 0 || len(c.To) > maxAddressees {
+		bad("to: must be 1 to %d addresses, got %d", maxAddressees, len(c.To))
+	}
+	for i, a := range c.To {
+		if _, err := mail.ParseAddress(a); err != nil {
+			bad("to[%d]: %q is not an address: %w", i, a, err)
+		}
+	}
+	return append(errs, c.Patience.problems()...)
+}
+
+func (c Email) manner() manner {
+	return manner{Patience: c.Patience, cap: emailCap, people: true, perMinute: emailsPerMinute}
+}
+
+func (c Email) open(r Receiver, fs *files) (transport, error) {
+	look, lookErr := newRenderer(r)
+	config, tlsErr := c.tls(fs)
+	var password locksteward.Secret
+	var passwordErr error
+	if c.PasswordFile != "" {
+		if password, passwordErr = fs.secret("password_file", c.PasswordFile); passwordErr != nil {
+			passwordErr = fmt.Errorf("password_file: %w", passwordErr)
+		}
+	}
+	if err := errors.Join(lookErr, tlsErr, passwordErr); err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(c.Server)
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	config.ServerName = host
+	e := &email{renderer: look, cfg: c, host: host, tls: config, implicit: port == implicitTLSPort, password: password, partials: &partials{}}
+	from, err := mail.ParseAddress(c.From)
+	if err != nil {
+		return nil, fmt.Errorf("from: %w", err)
+	}
+	e.from = from
+	for i, text := range c.To {
+		a, err := mail.ParseAddress(text)
+		if err != nil {
+			return nil, fmt.Errorf("to[%d]: %w", i, err)
+		}
+		e.to = append(e.to, a)
+	}
+	return e, nil
+}
+
+// email delivers through one SMTP server.
+type email struct {
+	renderer
+	cfg      Email
+	host     string
+	tls      *tls.Config
+	implicit bool // TLS comes first
+	password locksteward.Secret
+	from     *mail.Address
+	to       []*mail.Address
+	partials *partials
+}
+
+func (e *email) endpoint() string { return "smtp://" + e.cfg.Server }
+
+// send makes one attempt to reach those that do not have the message yet.
+func (e *email) send(ctx context.Context, id string, body []byte) error {
+	p, err := payloadOf(body)
+	if err != nil {
+		return &DeliveryError{Reason: ReasonOther, Endpoint: e.endpoint(), Err: err}
+	}
+	raw, err := e.message(id, p)
+	if err != nil {
+		return &DeliveryError{Reason: ReasonOther, Endpoint: e.endpoint(), Err: err}
+	}
+	has := e.partials.of(id)
+	var to []string
+	for _, a := range e.to {
+		if !slices.Contains(has, a.Address) && !slices.Contains(to, a.Address) {
+			to = append(to, a.Address)
+		}
+	}
+	took, err := e.talk(ctx, to, raw)
+	if err == nil {
+		e.partials.forget(id)
+		return nil
+	}
+	if len(took) > 0 {
+		e.partials.add(id, took)
+	}
+	return err
+}
+
+func (e *email) close() {}
+
+// inherit has those not told again who have a message.
+func (e *email) inherit(from transport) { e.partials = from.(*email).partials }
+
+// partials are who has the newest messages that did not reach all.
+type partials struct {
+	mu  sync.Mutex
+	ids []string // the oldest first
+	has map[string][]string
+}
+
+func (p *partials) of(id string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.has[id]
+}
+
+func (p *partials) add(id string, took []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.has == nil {
+		p.has = map[string][]string{}
+	}
+	if _, known := p.has[id]; !known {
+		p.ids = append(p.ids, id)
+	}
+	p.has[id] = append(p.has[id], took...)
+	if len(p.ids) > rememberPartials {
+		delete(p.has, p.ids[0])
+		p.ids = p.ids[1:]
+	}
+}
+
+func (p *partials) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.has[id]; known {
+		delete(p.has, id)
+		p.ids = slices.DeleteFunc(p.ids, func(s string) bool { return s == id })
+	}
+}

@@ -1,0 +1,198 @@
+package alert
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// Feishu is a custom bot of a Feishu or Lark group: docs/receivers/feishu.md.
+type Feishu struct {
+	Endpoint `yaml:",inline"`
+	// SecretFile holds the bot's signing secret. None: not signed.
+	SecretFile string `yaml:"secret_file"`
+	// At are who is called by name when somebody is needed: ids of users (open_id or
+	// user_id), or all.
+	At []string `yaml:"at"`
+}
+
+func (f Feishu) filled() kind {
+	f.Endpoint = f.Endpoint.withDefaults()
+	return f
+}
+
+var feishuID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+func (f Feishu) problems() []error {
+	errs := f.Endpoint.problems()
+	for i, id := range f.At {
+		if !feishuID.MatchString(id) {
+			errs = append(errs, fmt.Errorf("at[%d]: must be all, or an id such as ou_18eac85d35a26, got %q", i, id))
+		}
+	}
+	return errs
+}
+
+func (f Feishu) open(r Receiver, fs *files) (transport, error) {
+	secret, secretErr := secretOf(f.SecretFile, fs)
+	robot, err := newRobot(f.Endpoint, r, fs, secretErr)
+	if err != nil {
+		return nil, err
+	}
+	return &feishu{robot, secret, f.At}, nil
+}
+
+// manner: a bot may send 100 messages a minute, and 5 a second.
+func (f Feishu) manner() manner {
+	return manner{Patience: f.Patience, cap: peopleCap, people: true, perMinute: 100}
+}
+
+type feishu struct {
+	*robot
+	secret locksteward.Secret
+	at     []string
+}
+
+// feishuFates are the codes of custom bots. Those about the bot are toMend: 19001 no
+// such bot, 19007 switched off, 19021 signature or clock, 19022 address, 19024 keyword.
+var feishuFates = fates{
+	tooMany: map[int64]time.Duration{
+		11232: time.Minute, // too many messages, of all bots of the service
+		11233: time.Minute,
+	},
+	unfit: []int64{
+		9499,                  // the request is not understood
+		11246, 200621, 230099, // the card is not
+	},
+}
+
+// readFeishu reads {"code":0,"msg":"success"}, or {"StatusCode":0} as long ago.
+func readFeishu(body []byte) (*verdict, bool) {
+	var b struct {
+		Code       *int64 `json:"code"`
+		Message    string `json:"msg"`
+		OldCode    *int64 `json:"StatusCode"`
+		OldMessage string `json:"StatusMessage"`
+	}
+	if json.Unmarshal(body, &b) != nil {
+		return nil, false
+	}
+	code, message := b.Code, b.Message
+	if code == nil {
+		code, message = b.OldCode, b.OldMessage
+	}
+	switch {
+	case code == nil:
+		return nil, false
+	case *code == 0:
+		return nil, true
+	}
+	v := feishuFates.verdict(*code, message)
+	// 9499 comes for too many requests as well.
+	if said := strings.ToLower(message); v.fate == unfit && (strings.Contains(said, "too many") || strings.Contains(said, "frequency")) {
+		v.fate, v.pause = tooMany, time.Minute
+	}
+	return v, true
+}
+
+// send makes one attempt, signed for its own time. The error is a *DeliveryError.
+func (f *feishu) send(ctx context.Context, _ string, body []byte) error {
+	page, err := f.read(body)
+	if err != nil {
+		return f.unreadable(err)
+	}
+	a, err := f.post(ctx, f.message(page, time.Now()), nil)
+	return f.judged(a, err, readFeishu, f.secret)
+}
+
+// sign is HMAC-SHA256 over nothing, with the seconds, a line break and the secret as
+// key: the other way round than DingTalk's.
+func (f *feishu) sign(at time.Time) (timestamp, sign string) {
+	timestamp = strconv.FormatInt(at.Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(timestamp+"\n"+f.secret.Reveal()))
+	return timestamp, base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// feishuBody is how long a request may be: 20 KB, less some room.
+const feishuBody = 19_000
+
+// feishuColours are the templates of a card's header.
+var feishuColours = [...]string{calm: "blue", fine: "green", warning: "orange", alarm: "red"}
+
+// message is a card. What comes from locks and people stands in texts of type
+// plain_text, which mark nothing up and mention nobody, or escaped.
+func (f *feishu) message(page sheet, at time.Time) []byte {
+	return fit(page, func(page sheet) ([]byte, bool) {
+		m := map[string]any{
+			"msg_type": "interactive",
+			"card": map[string]any{
+				"config": map[string]any{"wide_screen_mode": true, "enable_forward": true},
+				"header": map[string]any{
+					"title": feishuText("plain_text", page.title), "template": feishuColours[page.tone],
+				},
+				"elements": f.elements(page),
+			},
+		}
+		if f.secret != "" {
+			m["timestamp"], m["sign"] = f.sign(at)
+		}
+		body := plainJSON(m)
+		return body, len(body) <= feishuBody
+	})
+}
+
+func (f *feishu) elements(page sheet) []any {
+	out := []any{}
+	plain := func(text string) {
+		if text != "" {
+			out = append(out, feishuDiv("plain_text", text))
+		}
+	}
+	if page.urgent && len(f.at) > 0 {
+		out = append(out, feishuDiv("lark_md", "<at id="+strings.Join(f.at, "></at><at id=")+"></at>"))
+	}
+	if page.text != "" {
+		plain(page.text)
+	} else {
+		plain(plainLines(page.lead))
+		for _, p := range page.parts {
+			out = append(out, map[string]any{"tag": "hr"},
+				feishuDiv("lark_md", "**"+forFeishu(p.tone.sign()+" "+p.head)+"**"+feishuLinks(p.links)))
+			plain(plainLines(p.lines))
+		}
+	}
+	if page.more > 0 {
+		plain(moreWords(page.lang, page.more))
+	}
+	var buttons []any
+	for _, l := range page.links {
+		buttons = append(buttons, map[string]any{"tag": "button", "type": "default", "text": feishuText("plain_text", l.text), "url": l.url})
+	}
+	if len(buttons) > 0 {
+		out = append(out, map[string]any{"tag": "action", "actions": buttons})
+	}
+	return append(out, map[string]any{"tag": "note", "elements": []any{feishuText("plain_text", "Locksteward")}})
+}
+
+func feishuLinks(list []link) string {
+	var b strings.Builder
+	for _, l := range list {
+		b.WriteString("  [" + forFeishu(l.text) + "](" + l.url + ")")
+	}
+	return b.String()
+}
+
+func feishuText(tag, text string) map[string]any { return map[string]any{"tag": tag, "content": text} }
+
+func feishuDiv(tag, text string) map[string]any {
+	return map[string]any{"tag": "div", "text": feishuText(tag, text)}
+}

@@ -1,0 +1,103 @@
+package alert
+
+import (
+	"crypto/x509"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/credfile"
+)
+
+// files are those that one receiver's configuration names, once opened: each is read
+// again when it changes, and what cannot be used leaves what it held before in use.
+// The zero value has none open. It is safe for concurrent use.
+type files struct {
+	mu   sync.Mutex
+	list []openFile
+}
+
+// openFile is one of them, under its key below the receiver's kind.
+type openFile struct {
+	key   string
+	value any // *credfile.Value[T] or *credfile.Pool
+	state func(force bool) credfile.State
+}
+
+// valueOf returns what a file holds now, in the form that parse gives it, whose
+// errors must not show a byte of it. The file is opened if it is not.
+func valueOf[T any](fs *files, key, path string, parse func(text []byte) (T, error)) (T, error) {
+	v, err := openOf(fs, key, func() (*credfile.Value[T], func(bool) credfile.State, error) {
+		v, err := credfile.OpenValue(path, parse)
+		return v, v.State, err
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return v.Get(), nil
+}
+
+// pool returns the authorities of a file with those of the system.
+func (fs *files) pool(key, path string) (*x509.CertPool, error) {
+	p, err := openOf(fs, key, func() (*credfile.Pool, func(bool) credfile.State, error) {
+		p, err := credfile.OpenMore(path)
+		return p, p.State, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.Pool(), nil
+}
+
+func openOf[V any](fs *files, key string, open func() (V, func(bool) credfile.State, error)) (V, error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for _, f := range fs.list {
+		if v, is := f.value.(V); is && f.key == key {
+			return v, nil
+		}
+	}
+	v, state, err := open()
+	if err == nil {
+		fs.list = append(fs.list, openFile{key, v, state})
+	}
+	return v, err
+}
+
+// states looks at the files, at once if force is set.
+func (fs *files) states(force bool) []credfile.File {
+	fs.mu.Lock()
+	list := fs.list
+	fs.mu.Unlock()
+	out := make([]credfile.File, 0, len(list))
+	for _, f := range list {
+		out = append(out, credfile.File{Key: f.key, State: f.state(force)})
+	}
+	return out
+}
+
+// generation grows with each file that is taken into use.
+func (fs *files) generation() uint64 { return generationOf(fs.states(false)) }
+
+func generationOf(states []credfile.File) (sum uint64) {
+	for _, f := range states {
+		sum += f.Generation
+	}
+	return sum
+}
+
+// secret returns the secret in a file, without the blanks around it.
+func (fs *files) secret(key, path string) (locksteward.Secret, error) {
+	return valueOf(fs, key, path, func(text []byte) (locksteward.Secret, error) {
+		return locksteward.Secret(strings.TrimSpace(string(text))), nil
+	})
+}
+
+// url returns the URL in a file.
+func (fs *files) url(key, path string, allowPrivate bool) (*url.URL, error) {
+	return valueOf(fs, key, path, func(text []byte) (*url.URL, error) {
+		return parseURL(locksteward.Secret(strings.TrimSpace(string(text))), allowPrivate)
+	})
+}

@@ -1,0 +1,433 @@
+package alert
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
+)
+
+// grouped is a sender whose one receiver is told by a grouping.
+func grouped(t *testing.T, g Grouping, m manner, hooks Hooks, out transport) *post {
+	t.Helper()
+	p := postOf(t, hooks, out)
+	m.Patience = m.withDefaults()
+	a := newAddressee(Config{Grouping: g, FirstSurvey: SurveyDigest}, Receiver{Name: "a", Lang: "en", KeyNames: KeyNamesFull}, m, p.hooks)
+	p.apply(DefaultDrainTimeout, addressees{[]addressee{a}, SurveyDigest}, []*destination{newDestination(out, a)})
+	return p
+}
+
+func machine() manner { return manner{cap: 100} }
+
+func person() manner { return manner{cap: 2, people: true, perMinute: 20} }
+
+// told describes what arrived: "reason status: key state, …".
+func (f *fake) told() []string {
+	var out []string
+	for _, a := range f.seen() {
+		var keys []string
+		for _, e := range a.p.Findings {
+			keys = append(keys, e.Key.Key+" "+e.Status)
+		}
+		text := fmt.Sprintf("%s %s: %s", a.p.Reason, a.p.Status, strings.Join(keys, ", "))
+		if a.p.Omitted > 0 {
+			text += fmt.Sprintf(" +%d", a.p.Omitted)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func wantTold(t *testing.T, f *fake, want ...string) {
+	t.Helper()
+	if got := f.told(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// What fires together comes together after the wait, what follows after the
+// interval, and what still fires after the repeat.
+func TestGroupWaitsAndRepeats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		d := grouped(t, DefaultGrouping(), machine(), Hooks{}, f)
+		stop := d.run()
+		d.notify(fire("k", 1))
+		time.Sleep(4 * time.Second)
+		d.notify(fire("l", 2))
+		synctest.Wait()
+		wantTold(t, f)
+		time.Sleep(2 * time.Second)
+		wantTold(t, f, "news firing: k firing, l firing")
+		d.notify(resolve("k", 3))
+		time.Sleep(20 * time.Second)
+		wantTold(t, f, "news firing: k firing, l firing")
+		time.Sleep(20 * time.Second)
+		wantTold(t, f, "news firing: k firing, l firing", "news resolved: k resolved")
+		time.Sleep(5 * time.Hour)
+		wantTold(t, f, "news firing: k firing, l firing", "news resolved: k resolved", "repeat firing: l firing")
+		if g := f.seen()[2].p.Group; g.Firing != 1 || g.Labels["rule"] != "ttl/none" || g.Key != f.seen()[0].p.Group.Key {
+			t.Errorf("group is %+v", g)
+		}
+		if p := f.seen()[2].p; p.Timestamp.Before(stamp(time.Now().Add(-2*time.Hour))) || len(p.Findings[0].CounterEvidence) != 0 {
+			t.Errorf("a repeat of %s with %q", p.Timestamp, p.Findings[0].CounterEvidence)
+		}
+		if f.seen()[2].id == f.seen()[0].id {
+			t.Error("a repeat has the id of the first message")
+		}
+		d.notify(resolve("l", 4))
+		time.Sleep(time.Minute)
+		stop()
+		if got := f.told(); len(got) != 4 || got[3] != "news resolved: l resolved" {
+			t.Errorf("told %q", got)
+		}
+		time.Sleep(24 * time.Hour)
+	})
+}
+
+// A silence holds back what fires; what ends meanwhile was never told, and what
+// still fires at its end is told then.
+func TestSilenceHoldsBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var silent atomic.Bool
+		silent.Store(true)
+		var c suppressions
+		hooks := c.hooks()
+		hooks.Held = func(locksteward.Finding) string {
+			if silent.Load() {
+				return SuppressedSilence + ":s1"
+			}
+			return ""
+		}
+		f := &fake{}
+		d := grouped(t, Grouping{By: []string{"target"}}, machine(), hooks, f)
+		stop := d.run()
+		d.notify(fire("k", 1), fire("l", 2))
+		time.Sleep(time.Minute)
+		d.notify(resolve("k", 3))
+		time.Sleep(time.Minute)
+		wantTold(t, f)
+		silent.Store(false)
+		d.box.wakeHeld()
+		d.Wake()
+		time.Sleep(time.Minute)
+		wantTold(t, f, "news firing: l firing")
+		// What people know to fire is ended for them whatever is silent.
+		silent.Store(true)
+		d.notify(resolve("l", 4))
+		time.Sleep(time.Minute)
+		stop()
+		wantTold(t, f, "news firing: l firing", "news resolved: l resolved")
+		if c.get("a silence") != 1 || c.get("a unknown") != 1 {
+			t.Errorf("suppressed %v", c.n)
+		}
+	})
+}
+
+// People get one message with the worst, and the number of the rest; machines get
+// everything in parts.
+func TestStormIsCapped(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 84)
+	synctest.Test(t, func(t *testing.T) {
+		var storm []locksteward.Transition
+		for n := range uint64(250) {
+			storm = append(storm, fire(fmt.Sprintf("k%03d", n), n+1))
+		}
+		storm[200].Finding.Severity = locksteward.SeverityCritical
+		storm[199].Finding.Severity = locksteward.SeverityWarning
+		for name, m := range map[string]manner{"person": person(), "machine": machine()} {
+			f := &fake{}
+			var c suppressions
+			d := grouped(t, Grouping{By: []string{"class"}}, m, c.hooks(), f)
+			stop := d.run()
+			d.notify(storm...)
+			time.Sleep(time.Minute)
+			stop()
+			seen := f.seen()
+			if name == "person" {
+				wantTold(t, f, "news firing: k000 firing, k001 firing +248")
+				if n := seen[0].p.Counts; len(n) != 2 || n[0].Findings != 249 || c.get("a omitted") != 248 {
+					t.Errorf("counts %+v, omitted %d", n, c.get("a omitted"))
+				}
+				continue
+			}
+			events := map[string]bool{}
+			for _, a := range seen {
+				for _, e := range a.p.Findings {
+					events[e.EventID] = true
+				}
+			}
+			if len(seen) != 3 || len(events) != 250 {
+				t.Errorf("%d messages with %d events", len(seen), len(events))
+			}
+		}
+	})
+}
+
+// More groups than a service takes messages come in one digest, and what waits
+// while the service is away comes in one when it is back.
+func TestDigestWhenThrottled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		f := &fake{answer: func(int, Payload) error {
+			if away.Load() {
+				return failing(Reason5xx)
+			}
+			return nil
+		}}
+		d := grouped(t, Grouping{By: []string{"key"}}, person(), Hooks{}, f)
+		stop := d.run()
+		var many []locksteward.Transition
+		for n := range uint64(10) {
+			many = append(many, fire(fmt.Sprint("k", n), n+1))
+		}
+		d.notify(many...)
+		time.Sleep(time.Minute)
+		wantTold(t, f, "digest firing: k0 firing, k1 firing +8")
+		away.Store(true)
+		for n := range uint64(10) {
+			d.notify(resolve(fmt.Sprint("k", n), n+20))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(10 * time.Minute)
+		away.Store(false)
+		time.Sleep(30 * time.Minute)
+		stop()
+		got := f.told()
+		var arrived []string
+		for i, text := range got {
+			if i == len(got)-1 || got[i+1] != text {
+				arrived = append(arrived, text)
+			}
+		}
+		if len(arrived) != 3 || !strings.HasPrefix(arrived[1], "news resolved: k0 resolved") || arrived[2] != "digest resolved: k1 resolved, k2 resolved +7" {
+			t.Errorf("arrived %q", arrived)
+		}
+	})
+}
+
+// No more messages in a minute than the service takes.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		d := grouped(t, Grouping{By: []string{"key"}}, person(), Hooks{}, f)
+		stop := d.run()
+		for n := range uint64(600) {
+			d.notify(fire(fmt.Sprint("k", n), n+1))
+			time.Sleep(time.Second)
+		}
+		stop()
+		seen := f.seen()
+		for i, a := range seen {
+			n := 0
+			for _, b := range seen[i:] {
+				if b.at.Sub(a.at) < time.Minute {
+					n++
+				}
+			}
+			if n > 20 {
+				t.Fatalf("%d messages in the minute after %s", n, a.at)
+			}
+		}
+		if len(seen) < 100 {
+			t.Errorf("only %d messages", len(seen))
+		}
+	})
+}
+
+// What the first sweep finds is one message; its ends are told as all others are.
+func TestFirstSurveyIsOneDigest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		d := grouped(t, DefaultGrouping(), person(), Hooks{}, f)
+		stop := d.run()
+		var found []locksteward.Transition
+		for n := range uint64(30) {
+			tr := fire(fmt.Sprint("k", n), n+1)
+			tr.Finding.Class = fmt.Sprint("c", n%3)
+			found = append(found, tr)
+		}
+		d.box.change(d.Changes(found, func(locksteward.Finding) bool { return true })...)
+		d.Wake()
+		time.Sleep(time.Hour)
+		wantTold(t, f, "first_survey firing: k0 firing, k1 firing +28")
+		if p := f.seen()[0].p; p.Type != "findings.survey" || len(p.Counts) != 3 || p.Group.Firing != 30 {
+			t.Errorf("got %+v", p)
+		}
+		end := found[5]
+		end.Finding.Status, end.EventID = locksteward.StatusResolved, "end"
+		d.notify(end)
+		time.Sleep(24 * time.Hour)
+		stop()
+		wantTold(t, f, "first_survey firing: k0 firing, k1 firing +28", "news resolved: k5 resolved")
+	})
+}
+
+// What is told and when never depends on how it was grouped: whatever happens, each
+// event of a finding arrives once and in its order.
+func TestGroupsLoseNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		by := rapid.SampledFrom([][]string{{"target"}, {"class", "rule"}, {"key"}, {"fingerprint"}}).Draw(rt, "by")
+		size := rapid.IntRange(1, 5).Draw(rt, "cap")
+		open := map[string]bool{}
+		var parts [][]locksteward.Transition
+		n := uint64(0)
+		want := map[string][]string{}
+		for range rapid.IntRange(1, 12).Draw(rt, "parts") {
+			var part []locksteward.Transition
+			for range rapid.IntRange(1, 8).Draw(rt, "n") {
+				n++
+				k := rapid.SampledFrom([]string{"k0", "k1", "k2"}).Draw(rt, "key")
+				tr := fire(k, n)
+				if open[k] {
+					tr = resolve(k, n)
+				}
+				open[k] = !open[k]
+				part = append(part, tr)
+				want[k] = append(want[k], tr.EventID)
+			}
+			parts = append(parts, part)
+		}
+		waits := rapid.SliceOfN(rapid.IntRange(0, 40), len(parts), len(parts)).Draw(rt, "waits")
+		fails := rapid.SliceOfN(rapid.Bool(), 10, 10).Draw(rt, "fails")
+		away := rapid.IntRange(-1, len(parts)-1).Draw(rt, "away")
+		got := map[string][]string{}
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{answer: func(n int, p Payload) error {
+				if n <= len(fails) && fails[n-1] {
+					return failing(Reason5xx)
+				}
+				return nil
+			}}
+			d := grouped(t, Grouping{By: by, Wait: 5 * time.Second, Interval: 20 * time.Second}, manner{cap: size}, Hooks{}, f)
+			stop := d.run()
+			var untold []Change
+			for i, part := range parts {
+				if i == away {
+					d.box.fail(errors.New("the disk is full"))
+				}
+				if i >= away && away >= 0 {
+					changes := d.changes(part...)
+					untold = append(untold, changes...)
+					d.Spare(changes)
+				} else {
+					d.notify(part...)
+				}
+				time.Sleep(time.Duration(waits[i]) * time.Second)
+			}
+			rest, tried := d.Leftover(untold)
+			d.box.fail(nil)
+			d.box.put(tried...)
+			d.box.change(rest...)
+			d.Kept(untold, tried)
+			d.Wake()
+			time.Sleep(3 * time.Hour)
+			stop()
+			ids := map[string]bool{}
+			for i, a := range f.seen() {
+				if i < len(fails) && fails[i] || ids[a.id] {
+					continue
+				}
+				ids[a.id] = true
+				for _, e := range a.p.Findings {
+					got[e.Key.Key] = append(got[e.Key.Key], e.EventID)
+				}
+			}
+		})
+		for k, events := range want {
+			if strings.Join(got[k], " ") != strings.Join(events, " ") {
+				rt.Fatalf("%s: got %v, want %v", k, got[k], events)
+			}
+		}
+	})
+}
+
+// A key is the same for one finding whatever changes about it, and never too long.
+func TestGroupKey(t *testing.T) {
+	t.Parallel()
+	g := DefaultGrouping()
+	a, b := fire("k", 1).Finding, resolve("k", 2).Finding
+	b.Severity, b.Team = locksteward.SeverityWarning, "x"
+	other := a
+	other.Class = `orders" rule="x`
+	if g.key(a) != g.key(b) || g.key(a) == g.key(other) || g.key(a) != `class="orders" rule="ttl/none" target="redis"` {
+		t.Errorf("keys %s, %s, %s", g.key(a), g.key(b), g.key(other))
+	}
+	g.By = []string{"key"}
+	a.Key, b.Key = strings.Repeat("é", 5000), strings.Repeat("é", 5000)+"x"
+	if x, y := g.key(a), g.key(b); len(x) > maxGroupKey || len(y) > maxGroupKey || x == y {
+		t.Errorf("keys of %d and %d bytes", len(x), len(y))
+	}
+}
+
+// A receiver is told of what matches, and of the end of what it knows, whatever
+// its labels are by then.
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		var c suppressions
+		d := postOf(t, c.hooks(), f)
+		a := newAddressee(Config{Grouping: Grouping{By: []string{"key"}}, FirstSurvey: SurveyFire},
+			Receiver{Name: "a", Lang: "en", KeyNames: KeyNamesFull, Match: []string{"severity=critical", "class=~ord.*"}}, machine(), d.hooks)
+		d.apply(DefaultDrainTimeout, addressees{[]addressee{a}, SurveyFire}, []*destination{newDestination(f, a)})
+		stop := d.run()
+		other := fire("other", 1)
+		other.Finding.Class = "jobs"
+		end := resolve("k", 3)
+		end.Finding.Severity = locksteward.SeverityWarning
+		d.notify(other, fire("k", 2))
+		time.Sleep(time.Second)
+		d.notify(end, resolve("other", 4))
+		time.Sleep(time.Second)
+		stop()
+		wantTold(t, f, "news firing: k firing", "news resolved: k resolved")
+		if c.get("a match") != 1 || c.get("a unknown") != 1 {
+			t.Errorf("suppressed %v", c.n)
+		}
+	})
+}
+
+// While a receiver takes nothing, what fires still is not told again: it would all
+// come at once.
+func TestNoRepeatsPileUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var well atomic.Bool
+		f := &fake{answer: func(int, Payload) error {
+			if well.Load() {
+				return nil
+			}
+			return failing(Reason5xx)
+		}}
+		d := grouped(t, Grouping{By: []string{"key"}, Repeat: 10 * time.Minute}, machine(), Hooks{}, f)
+		stop := d.run()
+		d.notify(fire("k", 1), fire("l", 2), fire("m", 3))
+		time.Sleep(3 * time.Hour)
+		well.Store(true)
+		time.Sleep(5 * time.Minute)
+		stop()
+		arrived := map[string]bool{}
+		for _, a := range f.seen() {
+			arrived[a.id] = true
+		}
+		if len(arrived) > 6 {
+			t.Errorf("%d messages", len(arrived))
+		}
+	})
+}

@@ -1,0 +1,230 @@
+package alert
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// groupBox is the part of a box in which changes wait.
+type groupBox struct {
+	handle  int64
+	pending []pendingChange
+	groups  map[[2]string]*groupRow     // by receiver and group
+	knows   map[[2]string]pendingChange // by receiver and fingerprint
+}
+
+type pendingChange struct {
+	Waiting
+	Address
+}
+
+type groupRow struct {
+	due  time.Time // zero: not
+	last time.Time
+}
+
+func (b *box) change(changes ...Change) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range changes {
+		for _, a := range c.To {
+			b.handle++
+			c.To = nil
+			p := pendingChange{Waiting{Change: c, Handle: b.handle}, a}
+			if a.Told {
+				b.know(p)
+				b.pending = slices.DeleteFunc(b.pending, func(old pendingChange) bool {
+					return old.Receiver == a.Receiver && old.Held != "" && old.Finding.Fingerprint() == c.Finding.Fingerprint()
+				})
+				continue
+			}
+			b.pending = append(b.pending, p)
+			g := b.group(a.Receiver, a.Group)
+			due := time.Now().Add(a.Wait)
+			if after := g.last.Add(a.Interval); !g.last.IsZero() && after.After(due) {
+				due = after
+			}
+			if g.due.IsZero() || due.Before(g.due) {
+				g.due = due
+			}
+		}
+	}
+}
+
+func (b *box) group(receiver, group string) *groupRow {
+	if b.groups == nil {
+		b.groups = map[[2]string]*groupRow{}
+	}
+	at := [2]string{receiver, group}
+	if b.groups[at] == nil {
+		b.groups[at] = &groupRow{}
+	}
+	return b.groups[at]
+}
+
+func (b *box) know(p pendingChange) {
+	if b.knows == nil {
+		b.knows = map[[2]string]pendingChange{}
+	}
+	at := [2]string{p.Receiver, p.Finding.Fingerprint()}
+	if p.Finding.Status == locksteward.StatusResolved {
+		delete(b.knows, at)
+	} else {
+		b.knows[at] = p
+	}
+}
+
+func (b *box) NextGroup(_ context.Context, receiver string) (time.Duration, bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var next time.Time
+	for at, g := range b.groups {
+		if at[0] == receiver && !g.due.IsZero() && (next.IsZero() || g.due.Before(next)) {
+			next = g.due
+		}
+	}
+	return max(0, time.Until(next)), !next.IsZero(), b.away
+}
+
+func (b *box) Waits(_ context.Context, receiver string) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.pending, func(p pendingChange) bool { return p.Receiver == receiver && p.Held == "" }), b.away
+}
+
+func (b *box) Flush(_ context.Context, receiver string, groups, changes int, compose func([]Due) ([]Flushed, []Message)) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.away != nil {
+		return 0, b.away
+	}
+	var due []Due
+	for at, g := range b.groups {
+		if at[0] != receiver || g.due.IsZero() || g.due.After(time.Now()) {
+			continue
+		}
+		d := Due{Group: at[1], LastAt: g.last, Now: time.Now()}
+		for _, p := range b.pending {
+			if p.Receiver != receiver || p.Group != at[1] || p.Held != "" && !b.follows(p) {
+				continue
+			}
+			if len(d.Waiting) == changes {
+				d.More = true
+				break
+			}
+			_, p.Known = b.knows[[2]string{receiver, p.Finding.Fingerprint()}]
+			d.Waiting = append(d.Waiting, p.Waiting)
+		}
+		for k, p := range b.knows {
+			if k[0] == receiver && p.Group == at[1] {
+				d.Told++
+				if len(d.Waiting) == 0 && len(d.Standing) < changes {
+					d.Standing = append(d.Standing, p.Change)
+				}
+			}
+		}
+		due = append(due, d)
+	}
+	slices.SortFunc(due, func(x, y Due) int { return cmp.Compare(x.Group, y.Group) })
+	due = due[:min(len(due), groups)]
+	flushed, messages := compose(due)
+	for _, f := range flushed {
+		g := b.group(receiver, f.Group)
+		for _, h := range slices.Concat(f.Told, f.Dropped) {
+			n := slices.IndexFunc(b.pending, func(p pendingChange) bool { return p.Handle == h })
+			if slices.Contains(f.Told, h) {
+				b.know(b.pending[n])
+			}
+			b.pending = slices.Delete(b.pending, n, n+1)
+		}
+		fresh := false
+		for i, p := range b.pending {
+			if p.Receiver == receiver && p.Group == f.Group {
+				if why, held := f.Held[p.Handle]; held {
+					b.pending[i].Held = why
+				} else if p.Held == "" {
+					fresh = true
+				}
+			}
+		}
+		if f.Sent {
+			g.last = time.Now()
+		}
+		switch {
+		case fresh:
+			g.due = time.Now()
+		case f.Next < 0:
+			g.due = time.Time{}
+		default:
+			g.due = time.Now().Add(f.Next)
+		}
+	}
+	b.insert(messages...)
+	return len(due), nil
+}
+
+func (b *box) Standing(_ context.Context, receiver, after string, limit int) ([]Change, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []Change
+	for at, p := range b.knows {
+		if at[0] == receiver && at[1] > after {
+			out = append(out, p.Change)
+		}
+	}
+	slices.SortFunc(out, func(x, y Change) int { return cmp.Compare(x.Finding.Fingerprint(), y.Finding.Fingerprint()) })
+	return out[:min(len(out), limit)], b.away
+}
+
+func (b *box) Drop(_ context.Context, receiver string) (int64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := len(b.pending)
+	b.pending = slices.DeleteFunc(b.pending, func(p pendingChange) bool { return p.Receiver == receiver })
+	for at := range b.groups {
+		if at[0] == receiver {
+			delete(b.groups, at)
+		}
+	}
+	return int64(before - len(b.pending)), b.away
+}
+
+// follows says that something new waits about the finding of a change that is held
+// back.
+func (b *box) follows(held pendingChange) bool {
+	return slices.ContainsFunc(b.pending, func(p pendingChange) bool {
+		return p.Receiver == held.Receiver && p.Held == "" && p.Finding.Fingerprint() == held.Finding.Fingerprint()
+	})
+}
+
+// wakeHeld makes all groups due in which something is held back.
+func (b *box) wakeHeld() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, p := range b.pending {
+		if p.Held != "" {
+			b.pending[i].Held = ""
+			b.group(p.Receiver, p.Group).due = time.Now()
+		}
+	}
+}
+
+// suppressions gathers what was not told, as "receiver reason" and "receiver
+// omitted".
+type suppressions struct{ counts }
+
+func (c *suppressions) hooks() Hooks {
+	hooks := c.counts.hooks()
+	add := func(key string, n int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.n[key] += n
+	}
+	hooks.Suppressed = func(receiver, reason string, n int) { add(receiver+" "+reason, n) }
+	hooks.Omitted = func(receiver string, n int) { add(receiver+" omitted", n) }
+	return hooks
+}

@@ -1,0 +1,92 @@
+package alert
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// links lead to the console; it is the URL at which people reach it, "" for no
+// links.
+type links string
+
+// fill gives everything in a message its page, and a runbook to findings and requests
+// of classes that have none: the rule's page of the manual that the console shows.
+func (l links) fill(p *Payload) {
+	if l == "" {
+		return
+	}
+	for i := range p.Findings {
+		e := &p.Findings[i]
+		e.URL = l.finding(e.Fingerprint)
+		if e.RunbookURL == "" {
+			e.RunbookURL = l.rule(e.Rule)
+		}
+	}
+	switch {
+	case p.Release != nil && p.Release.Request != nil:
+		p.Release.Request.URL = l.request(p.Release.Request.ID)
+		p.URL = p.Release.Request.URL
+		if rules := p.Release.Request.Findings; p.Release.RunbookURL == "" && len(rules) > 0 {
+			p.Release.RunbookURL = l.rule(rules[0])
+		}
+	case p.Release != nil:
+		p.URL = l.to("/stops")
+	case len(p.Findings) == 0 && len(p.Counts) == 0:
+		p.URL = l.to("/")
+	case len(p.Findings) == 1 && p.Omitted == 0:
+		p.URL = p.Findings[0].URL
+	default:
+		p.URL = l.findings(p)
+	}
+}
+
+func (l links) to(path string) string { return strings.TrimRight(string(l), "/") + path }
+
+func (l links) finding(fingerprint string) string {
+	if fingerprint == "" {
+		return ""
+	}
+	return l.to("/findings/" + url.PathEscape(fingerprint))
+}
+
+func (l links) request(id string) string { return l.to("/requests/" + url.PathEscape(id)) }
+
+// rule is the rule's page; rules of one's own have none.
+func (l links) rule(rule string) string {
+	group, name, ok := strings.Cut(rule, "/")
+	if !ok || group == "custom" {
+		return ""
+	}
+	return l.to("/rules/" + url.PathEscape(group) + "/" + url.PathEscape(name))
+}
+
+// findings is the list of findings, of those that have in common what all of the
+// message have.
+func (l links) findings(p *Payload) string {
+	counts := p.Counts
+	if len(counts) == 0 {
+		for _, e := range p.Findings {
+			counts = append(counts, Count{Rule: e.Rule, Target: e.Target, Class: e.Class})
+		}
+	}
+	query := url.Values{}
+	for name, of := range map[string]func(Count) string{
+		"target": func(c Count) string { return c.Target },
+		"class":  func(c Count) string { return c.Class },
+		"rule":   func(c Count) string { return c.Rule },
+	} {
+		all := map[string]bool{}
+		for _, c := range counts {
+			all[of(c)] = true
+		}
+		if values := slices.Collect(maps.Keys(all)); len(values) == 1 && values[0] != "" {
+			query.Set(name, values[0])
+		}
+	}
+	if len(query) == 0 {
+		return l.to("/findings")
+	}
+	return l.to("/findings?" + query.Encode())
+}

@@ -1,0 +1,122 @@
+package alert
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/locksteward/locksteward"
+)
+
+// DefaultPagerDutyURL takes events of all services of the region US.
+const DefaultPagerDutyURL = "https://events.pagerduty.com/v2/enqueue"
+
+// pagerDutyCap is how many findings of an alert are in its details.
+const pagerDutyCap = 20
+
+// PagerDuty is a service of PagerDuty, through its Events API v2:
+// docs/receivers/pagerduty.md.
+type PagerDuty struct {
+	// Endpoint's url is DefaultPagerDutyURL, if neither it nor url_file is given.
+	Endpoint `yaml:",inline"`
+	// RoutingKeyFile holds the integration key of the service. Required.
+	RoutingKeyFile string `yaml:"routing_key_file"`
+}
+
+func (c PagerDuty) filled() kind {
+	if c.URL == "" && c.URLFile == "" {
+		c.URL = DefaultPagerDutyURL
+	}
+	c.Endpoint = c.Endpoint.withDefaults()
+	return c
+}
+
+func (c PagerDuty) problems() []error {
+	errs := c.Endpoint.problems()
+	if c.RoutingKeyFile == "" {
+		errs = append(errs, errors.New("routing_key_file: is missing: write the path of a file that holds the integration key of a service (Events API v2)"))
+	}
+	return errs
+}
+
+// manner: each group is one alert there, so no message is about several of them.
+func (c PagerDuty) manner() manner {
+	return manner{Patience: c.Patience, cap: pagerDutyCap, people: true}
+}
+
+var routingKey = regexp.MustCompile(`^[A-Za-z0-9]{32}$`)
+
+func (c PagerDuty) open(r Receiver, fs *files) (transport, error) {
+	key, err := valueOf(fs, "routing_key_file", c.RoutingKeyFile, func(text []byte) (locksteward.Secret, error) {
+		key := strings.TrimSpace(string(text))
+		if !routingKey.MatchString(key) {
+			return "", fmt.Errorf("%q must hold the 32 letters and digits of an integration key, and has %d characters", c.RoutingKeyFile, len(key))
+		}
+		return locksteward.Secret(key), nil
+	})
+	var more []error
+	if err != nil {
+		more = append(more, fmt.Errorf("routing_key_file: %w", err))
+	}
+	robot, err := newRobot(c.Endpoint, r, fs, more...)
+	if err != nil {
+		return nil, err
+	}
+	return &pagerDuty{robot, key}, nil
+}
+
+// pagerDuty delivers to one service.
+type pagerDuty struct {
+	*robot
+	key locksteward.Secret
+}
+
+// send makes one attempt for each event of the message: as a rule there is one. A
+// repeated event changes nothing there, since it has the same dedup_key.
+func (d *pagerDuty) send(ctx context.Context, _ string, body []byte) error {
+	p, err := payloadOf(body)
+	if err != nil {
+		return d.unreadable(err)
+	}
+	for _, e := range d.events(p) {
+		if err := d.enqueue(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *pagerDuty) enqueue(ctx context.Context, e pdEvent) error {
+	e.RoutingKey = d.key.Reveal()
+	body, err := e.encode()
+	if err != nil {
+		return d.unreadable(err)
+	}
+	a, err := d.post(ctx, body, nil)
+	return d.judged(a, err, readPagerDuty, d.key)
+}
+
+// readPagerDuty reads an answer of the Events API v2:
+// {"status":"success","message":"Event processed","dedup_key":"…"}.
+func readPagerDuty(body []byte) (*verdict, bool) {
+	var b struct {
+		Status  string   `json:"status"`
+		Message string   `json:"message"`
+		Errors  []string `json:"errors"`
+	}
+	if json.Unmarshal(body, &b) != nil || b.Status == "" {
+		return nil, false
+	}
+	if b.Status == "success" {
+		return nil, true
+	}
+	v := &verdict{code: b.Status, message: strings.Join(append([]string{b.Message}, b.Errors...), "; "), fate: unfit}
+	if slices.ContainsFunc(b.Errors, func(s string) bool { return strings.Contains(s, "routing_key") }) {
+		v.fate = toMend
+	}
+	return v, true
+}

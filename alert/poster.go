@@ -1,0 +1,117 @@
+package alert
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	// maxResponse is how much of an answer is read.
+	maxResponse = 64 << 10
+)
+
+// poster posts bodies to one URL: guarded, bounded, and following no redirect. It
+// is safe for concurrent use.
+type poster struct {
+	url      *url.URL
+	endpoint string // scheme and host
+	timeout  time.Duration
+	client   *http.Client
+}
+
+// newPoster takes the certificate authorities of their file; its error begins with
+// the key.
+func newPoster(u *url.URL, n Network, timeout time.Duration, fs *files) (*poster, error) {
+	config, err := n.tls(fs)
+	if err != nil {
+		return nil, err
+	}
+	return &poster{
+		url: u, endpoint: shown(u), timeout: timeout,
+		client: &http.Client{
+			Transport: &http.Transport{
+				// No Proxy: a proxy would resolve the name behind the guard.
+				DialContext:            n.dialer(timeout).DialContext,
+				TLSClientConfig:        config,
+				TLSHandshakeTimeout:    timeout,
+				ForceAttemptHTTP2:      true,
+				MaxIdleConns:           inFlight,
+				MaxIdleConnsPerHost:    inFlight,
+				IdleConnTimeout:        30 * time.Second,
+				MaxResponseHeaderBytes: maxResponse,
+			},
+			// A redirect would carry the message to a place nobody configured.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// dialer dials only what the guard permits.
+func (n Network) dialer(timeout time.Duration) *net.Dialer {
+	return &net.Dialer{Timeout: timeout, Control: guard(n.AllowPrivate)}
+}
+
+func (n Network) tls(fs *files) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12} // without a file the system's authorities
+	if n.CAFile != "" {
+		var err error
+		if config.RootCAs, err = fs.pool("ca_file", n.CAFile); err != nil {
+			return nil, fmt.Errorf("ca_file: %w", err)
+		}
+	}
+	return config, nil
+}
+
+// answer is what an endpoint said to a message that it got.
+type answer struct {
+	status int
+	header http.Header
+	// body is the first part of it. What came of it before it broke off, or before
+	// the time was over, is there.
+	body []byte
+}
+
+// post makes one attempt with a JSON body; header may be nil. The error is a
+// *DeliveryError: no answer, or a status that is not 2xx; the answer is there in
+// the second case.
+func (p *poster) post(ctx context.Context, body []byte, header http.Header) (answer, error) {
+	return p.postTo(ctx, p.url, body, header)
+}
+
+// postTo is post for a URL of the same endpoint, such as one with a signature in
+// its query.
+func (p *poster) postTo(ctx context.Context, to *url.URL, body []byte, header http.Header) (answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, late{p.timeout})
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return answer{}, transportError(p.endpoint, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "locksteward")
+	maps.Copy(req.Header, header)
+	now := time.Now()
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return answer{}, transportError(p.endpoint, inTime(ctx, err))
+	}
+	defer resp.Body.Close()
+	// Reading a little lets the connection be used again. Who judges by the body as
+	// well finds out what is missing in it.
+	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
+	a := answer{status: resp.StatusCode, header: resp.Header, body: raw}
+	if e := statusError(p.endpoint, resp, now); e != nil {
+		return a, e
+	}
+	return a, nil
+}
+
+func (p *poster) close() { p.client.CloseIdleConnections() }

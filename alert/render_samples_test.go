@@ -1,0 +1,120 @@
+package alert
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+)
+
+var sampleTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// found is a finding of the samples.
+func found(key string, severity locksteward.Severity, status locksteward.Status) locksteward.Finding {
+	f := locksteward.Finding{
+		Rule: "ttl/none", Severity: severity, Risk: locksteward.RiskDeadlock, Status: status,
+		Target: "redis", Class: "orders", Key: key, Dialect: "redsync",
+		Summary:         locksteward.Text{EN: "lock " + key + " has no expiry", ZH: "锁 " + key + " 没有过期时间"},
+		Evidence:        []string{"PTTL is -1 in two looks", "app checkout, host web-7, pid 4711"},
+		CounterEvidence: []string{"it was written 3s before the first look"},
+		Cause:           locksteward.Text{EN: "A crash between SETNX and EXPIRE.", ZH: "在 SETNX 与 EXPIRE 之间崩溃。"},
+		Remedy:          locksteward.Text{EN: "Request its release.", ZH: "申请释放这把锁。"},
+		Team:            "checkout", RunbookURL: "https://wiki.example/locks",
+		Since: sampleTime.Add(-2 * time.Minute), FiredAt: sampleTime.Add(-time.Minute),
+	}
+	if status == locksteward.StatusResolved {
+		f.ResolvedAt = sampleTime
+	}
+	return f
+}
+
+func eventOf(f locksteward.Finding, seq uint64, lang string) Event {
+	return Event{
+		EventID: fmt.Sprintf("e%d", seq), Seq: seq, At: sampleTime, Finding: api.NewFinding(f, lang),
+	}
+}
+
+// shownSamples are the messages of the golden files of all receivers that people read.
+func shownSamples(lang string) map[string]Payload {
+	const firing, resolved = locksteward.StatusFiring, locksteward.StatusResolved
+	group := func(firing int) *Group {
+		return &Group{Key: "g1", Labels: map[string]string{"target": "redis", "class": "orders", "rule": "ttl/none"}, Firing: firing}
+	}
+	make := func(kind string, why Reasoning, g *Group, list ...locksteward.Finding) Payload {
+		p := Payload{Version: PayloadVersion, Lang: lang, Type: kind, ID: "msg_1", Seq: 9, Timestamp: sampleTime, Status: "firing", Reason: why, Group: g}
+		n := map[Count]int{}
+		var order []Count
+		for i, f := range list {
+			p.Findings = append(p.Findings, eventOf(f, uint64(i+1), lang))
+			c := Count{Rule: f.Rule, Target: f.Target, Class: f.Class, Severity: f.Severity.String(), Status: string(f.Status)}
+			if n[c]++; n[c] == 1 {
+				order = append(order, c)
+			}
+		}
+		for _, c := range order {
+			c.Findings = n[c]
+			p.Counts = append(p.Counts, c)
+		}
+		links("https://locks.example").fill(&p)
+		return p
+	}
+	critical, warning := locksteward.SeverityCritical, locksteward.SeverityWarning
+	down := locksteward.Finding{
+		Rule: "server/failover", Severity: warning, Status: firing, Target: "cache", Team: "platform",
+		Summary: locksteward.Text{EN: "the master of cache changed", ZH: "cache 的主节点已切换"}, Since: sampleTime,
+	}
+	out := map[string]Payload{
+		"firing":   make("findings.firing", ReasonNews, group(1), found("lock:order:42", critical, firing)),
+		"resolved": make("findings.resolved", ReasonNews, group(0), found("lock:order:42", critical, resolved)),
+		"mixed": make("findings.firing", ReasonNews, group(2),
+			found("lock:order:42", critical, firing), found("lock:order:43", warning, firing), found("lock:order:44", critical, resolved)),
+		"repeat": make("findings.firing", ReasonRepeat, group(2), found("lock:order:42", warning, firing), found("lock:order:43", warning, firing)),
+		"digest": make("findings.firing", ReasonDigest, nil, found("lock:order:42", critical, firing), down),
+		"survey": make("findings.survey", ReasonSurvey, &Group{Key: "s", Labels: map[string]string{"target": "redis"}, Firing: 14}, found("lock:order:42", critical, firing)),
+	}
+	survey := out["survey"]
+	survey.Counts[0].Findings, survey.Omitted = 14, 13
+	links("https://locks.example").fill(&survey)
+	out["survey"] = survey
+	asked := glass()
+	asked.Kind, asked.Loud, asked.Text = "release.requested", false, "A release waits for a decision."
+	asked.EventID, asked.Request.Evidence.BreakGlass = "r-1/release.requested", false
+	asked.Request.State, asked.Request.Outcome, asked.Request.FinishedAt = locksteward.RequestPending, "", time.Time{}
+	asked.Request.Decisions, asked.Request.Evidence.Key = nil, "lock:order:42"
+	for name, n := range map[string]Notice{"requested": asked, "break_glass": glass(), "breaker": {
+		EventID: "b", Kind: "release.breaker", At: sampleTime, Actor: "agent", Target: "redis",
+		Text: `20 locks of target "redis" look dead at once: nothing is released without a person until it is over for 5m0s.`,
+	}} {
+		m, err := tellRelease(addressee{name: "ops", lang: lang, links: "https://locks.example", team: "platform", keyNames: KeyNamesFull}, n, 12)
+		if err != nil {
+			panic(err)
+		}
+		out[name] = decoded(m.Body)
+	}
+	m, err := tellTest("ops", lang, "ana", sampleTime, 14)
+	if err != nil {
+		panic(err)
+	}
+	out["test"] = decoded(m.Body)
+	return out
+}
+
+func decoded(body []byte) Payload {
+	var p Payload
+	if err := json.Unmarshal(body, &p); err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func encoded(t *testing.T, p Payload) []byte {
+	t.Helper()
+	body, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}

@@ -1,0 +1,199 @@
+package alert
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf16"
+)
+
+// Slack is an incoming webhook of Slack: docs/receivers/slack.md. Its URL is the
+// only secret.
+type Slack struct {
+	Endpoint `yaml:",inline"`
+	// Mention are who is called by name when somebody is needed: here, channel,
+	// everyone, or ids of users (U…, W…) and of user groups (S…).
+	Mention []string `yaml:"mention"`
+}
+
+func (s Slack) filled() kind {
+	s.Endpoint = s.Endpoint.withDefaults()
+	return s
+}
+
+var slackID = regexp.MustCompile(`^[UWS][A-Z0-9]{2,20}$`)
+
+func (s Slack) problems() []error {
+	errs := s.Endpoint.problems()
+	for i, m := range s.Mention {
+		if !slices.Contains(slackAll, m) && !slackID.MatchString(m) {
+			errs = append(errs, fmt.Errorf("mention[%d]: must be here, channel, everyone, or an id such as U012AB3CD or S012AB3CD, got %q", i, m))
+		}
+	}
+	return errs
+}
+
+var slackAll = []string{"here", "channel", "everyone"}
+
+func (s Slack) open(r Receiver, fs *files) (transport, error) {
+	robot, err := newRobot(s.Endpoint, r, fs)
+	if err != nil {
+		return nil, err
+	}
+	return &slack{robot, s.mentions()}, nil
+}
+
+// manner: Slack takes about one message a second.
+func (s Slack) manner() manner {
+	return manner{Patience: s.Patience, cap: peopleCap, people: true, perMinute: 60}
+}
+
+// mentions is what calls people, in mrkdwn.
+func (s Slack) mentions() string {
+	var out []string
+	for _, m := range s.Mention {
+		switch {
+		case slices.Contains(slackAll, m):
+			out = append(out, "<!"+m+">")
+		case m[0] == 'S':
+			out = append(out, "<!subteam^"+m+">")
+		default:
+			out = append(out, "<@"+m+">")
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+type slack struct {
+	*robot
+	mentions string
+}
+
+// send makes one attempt. The error is a *DeliveryError.
+func (s *slack) send(ctx context.Context, _ string, body []byte) error {
+	page, err := s.read(body)
+	if err != nil {
+		return s.unreadable(err)
+	}
+	a, err := s.post(ctx, s.message(page), nil)
+	return s.judged(a, err, readSlack)
+}
+
+// readSlack reads an answer of Slack: "ok", or a word that says what is wrong. What
+// is wrong comes with a status, which says whether another attempt helps.
+func readSlack(body []byte) (*verdict, bool) {
+	text := strings.TrimSpace(string(body))
+	switch {
+	case text == "ok":
+		return nil, true
+	case slackWord.MatchString(text):
+		v := verdict{code: text}
+		if slices.Contains(slackUnfit, text) {
+			v.fate = unfit
+		}
+		return &v, true
+	default:
+		return nil, false
+	}
+}
+
+var slackWord = regexp.MustCompile(`^[A-Za-z][A-Za-z_ ]{1,60}$`)
+
+// slackUnfit are the answers about the message itself.
+var slackUnfit = []string{"invalid_payload", "invalid_blocks", "invalid_attachments", "too_many_attachments", "no_text", "msg_too_long", "msg_blocks_too_long"}
+
+// Bounds of Block Kit. All blocks together may have about 13,000 characters, which
+// is not documented: msg_blocks_too_long tells.
+const (
+	slackHeader  = 150
+	slackSection = 3000
+	slackBlocks  = 50
+	slackTotal   = 11_000
+)
+
+// message is the body of a request. What comes from locks and people stands in
+// texts of type plain_text: Slack marks nothing up there, mentions nobody and makes
+// no links.
+func (s *slack) message(page sheet) []byte {
+	return fit(page, func(page sheet) ([]byte, bool) {
+		b := slackBuilder{fits: true}
+		top := []any{b.text("header", "plain_text", cutUTF16(page.tone.sign()+" "+page.title, slackHeader), slackHeader)}
+		fallback := page.tone.sign() + " " + forSlack(page.title)
+		if page.urgent && s.mentions != "" {
+			top = append(top, b.text("section", "mrkdwn", s.mentions, slackSection))
+		}
+		body := b.page(page)
+		m := map[string]any{
+			"text": fallback, "blocks": top, "unfurl_links": false, "unfurl_media": false,
+		}
+		if len(body) > 0 {
+			m["attachments"] = []any{map[string]any{"color": slackColours[page.tone], "fallback": fallback, "blocks": body}}
+		}
+		return plainJSON(m), b.fits && b.total <= slackTotal && len(body)+len(top) <= slackBlocks
+	})
+}
+
+var slackColours = [...]string{calm: "#1d9bd1", fine: "#2eb67d", warning: "#f2a600", alarm: "#d7263d"}
+
+type slackBuilder struct {
+	fits  bool
+	total int
+}
+
+// text is a block of one text.
+func (b *slackBuilder) text(block, kind, text string, limit int) any {
+	n := len(utf16.Encode([]rune(text)))
+	b.total += n
+	b.fits = b.fits && n <= limit && n > 0
+	inner := map[string]any{"type": kind, "text": text}
+	if kind == "plain_text" {
+		inner["emoji"] = false
+	} else {
+		inner["verbatim"] = true
+	}
+	if block == "context" {
+		return map[string]any{"type": block, "elements": []any{inner}}
+	}
+	return map[string]any{"type": block, "text": inner}
+}
+
+func (b *slackBuilder) page(page sheet) []any {
+	var out []any
+	plain := func(text string) {
+		if text = strings.TrimSpace(text); text != "" {
+			out = append(out, b.text("section", "plain_text", text, slackSection))
+		}
+	}
+	marked := func(parts ...string) {
+		if text := strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "   "); text != "" {
+			out = append(out, b.text("section", "mrkdwn", text, slackSection))
+		}
+	}
+	if page.text != "" {
+		for _, piece := range pieces(page.text, slackSection-100) {
+			plain(piece)
+		}
+	} else {
+		plain(plainLines(page.lead))
+		for _, p := range page.parts {
+			marked("*"+forSlack(p.tone.sign()+" "+p.head)+"*", slackLinks(p.links))
+			plain(plainLines(p.lines))
+		}
+	}
+	if page.more > 0 {
+		marked("_"+forSlack(moreWords(page.lang, page.more))+"_", slackLinks(page.links))
+	} else {
+		marked(slackLinks(page.links))
+	}
+	return out
+}
+
+func slackLinks(list []link) string {
+	var out []string
+	for _, l := range list {
+		out = append(out, "<"+entities.Replace(l.url)+"|"+forSlack(l.text)+">")
+	}
+	return strings.Join(out, "  ")
+}

@@ -1,0 +1,220 @@
+package alert
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/locksteward/locksteward"
+)
+
+func hasHan(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return unicode.Is(unicode.Han, r) }) >= 0
+}
+
+func TestEveryWordIsThereInBothLanguages(t *testing.T) {
+	t.Parallel()
+	for word, text := range words {
+		if text.EN == "" || hasHan(text.EN) || !hasHan(text.ZH) {
+			t.Errorf("%s is %+v", word, text)
+		}
+	}
+	for _, reason := range []Reasoning{ReasonNews, ReasonRepeat, ReasonSurvey, ReasonDigest} {
+		if _, ok := words[string(reason)]; !ok {
+			t.Errorf("the reason %q has no words", reason)
+		}
+	}
+	for _, kind := range releaseTypes {
+		if _, ok := words[kind]; !ok {
+			t.Errorf("%q has no words", kind)
+		}
+	}
+	for _, s := range []locksteward.RequestState{
+		locksteward.RequestPending, locksteward.RequestApproved, locksteward.RequestExecuting, locksteward.RequestReleased, locksteward.RequestAlreadyGone,
+		locksteward.RequestChanged, locksteward.RequestFailed, locksteward.RequestUnknown, locksteward.RequestDenied, locksteward.RequestExpired, locksteward.RequestSuperseded,
+	} {
+		if _, ok := words[string(s)]; !ok {
+			t.Errorf("the state %q has no words", s)
+		}
+	}
+	for _, a := range []locksteward.Act{locksteward.ActRelease, locksteward.ActTakeOver, locksteward.ActUndo, locksteward.ActLift} {
+		if _, ok := words[a.String()]; !ok {
+			t.Errorf("the act %q has no words", a)
+		}
+	}
+	for _, n := range []int{1, 2} {
+		for _, text := range []string{moreWords("zh", n), firingWords("zh", n), severalWords("zh", n, "rules"), testWords("zh", "ops", "ana")} {
+			if !hasHan(text) {
+				t.Errorf("got %q", text)
+			}
+		}
+		for _, text := range []string{moreWords("en", n), firingWords("en", n), severalWords("en", n, "rules"), testWords("en", "ops", "ana")} {
+			if hasHan(text) {
+				t.Errorf("got %q", text)
+			}
+		}
+	}
+	if say("zh", "a word of a later version") != "a word of a later version" {
+		t.Error("a word that nobody knows does not say itself")
+	}
+}
+
+// Every event of a release is told in the receiver's language, and says what it says
+// in English.
+func TestReleasesAreToldInChinese(t *testing.T) {
+	t.Parallel()
+	at := sampleTime
+	with := func(state locksteward.RequestState, alter func(*locksteward.Request)) locksteward.Request {
+		r := glass().Request
+		r.State = state
+		if alter != nil {
+			alter(&r)
+		}
+		return r
+	}
+	act := func(a locksteward.Act) func(*locksteward.Request) {
+		return func(r *locksteward.Request) { r.Evidence.Act = a }
+	}
+	for _, c := range []struct {
+		kind, text string
+		r          locksteward.Request
+		want       string
+	}{
+		{"release.requested", "A release waits for a decision.", with(locksteward.RequestPending, nil), "申请等待审批"},
+		{"release.reminder", "A release still waits.", with(locksteward.RequestPending, nil), "1h0m0s 后过期"},
+		{"release.self_approved", "ana approved their own request.", with(locksteward.RequestApproved, nil), "ana 批准了自己的申请"},
+		{"release.auto", "Released without a person: auto: ttl/none held.", with(locksteward.RequestApproved, nil), "ttl/none"},
+		{"release.break_glass", "ana broke the glass.", with(locksteward.RequestApproved, nil), "ana 使用了紧急权限"},
+		{"release.final", "Released: the lock was deleted and 2 waiting clients were told.", with(locksteward.RequestReleased, func(r *locksteward.Request) { r.WaitersWoken = 2 }), "通知了 2 个等待的客户端"},
+		{"release.final", "Released: and nobody gets it for 30s.", with(locksteward.RequestReleased, func(r *locksteward.Request) { r.Evidence.Stand = 30 * time.Second }), "30s 内"},
+		{"release.final", "Taken over", with(locksteward.RequestReleased, func(r *locksteward.Request) {
+			r.Evidence.Act, r.Evidence.Stand = locksteward.ActTakeOver, time.Minute
+		}), "已接管"},
+		{"release.final", "Undone", with(locksteward.RequestReleased, act(locksteward.ActUndo)), "已撤销"},
+		{"release.final", "Released", with(locksteward.RequestReleased, act(locksteward.ActLift)), "已解除"},
+		{"release.final", "Not released", with(locksteward.RequestAlreadyGone, nil), "锁已自行结束"},
+		{"release.final", "Not undone", with(locksteward.RequestAlreadyGone, act(locksteward.ActUndo)), "未能撤销"},
+		{"release.final", "Nothing stood", with(locksteward.RequestAlreadyGone, act(locksteward.ActLift)), "占位已不存在"},
+		{"release.final", "Not released", with(locksteward.RequestChanged, nil), "发生了变化"},
+		{"release.final", "Not undone", with(locksteward.RequestChanged, act(locksteward.ActUndo)), "已有人持有"},
+		{"release.final", "Somebody else", with(locksteward.RequestChanged, act(locksteward.ActLift)), "由他人持有"},
+		{"release.final", "Not released: READONLY.", with(locksteward.RequestFailed, nil), "原文：Not released: READONLY."},
+		{"release.final", "Denied by ben.", with(locksteward.RequestDenied, func(r *locksteward.Request) {
+			r.Decisions = []locksteward.Decision{{By: "ben"}}
+		}), "由 ben 拒绝"},
+		{"release.final", "Expired", with(locksteward.RequestExpired, nil), "足够的批准"},
+		{"release.final", "Expired", with(locksteward.RequestExpired, func(r *locksteward.Request) { r.ApprovedUntil = at }), "未在期限内执行"},
+		{"release.final", "Superseded by request r-9.", with(locksteward.RequestSuperseded, nil), "r-9"},
+		{"release.unknown", "Not known whether", with(locksteward.RequestUnknown, nil), "无法确定"},
+		{"release.resurrected", "The old holder", with(locksteward.RequestReleased, nil), "原持有者再次写入"},
+		{"release.resurrected", "The same owner", with(locksteward.RequestReleased, func(r *locksteward.Request) { r.Evidence.Identity = locksteward.IdentityNone }), "同一所有者"},
+		{"release.stopped", "ana turned the kill switch on: nothing is released.", locksteward.Request{}, "打开了总开关"},
+		{"release.stopped", "ana turned the kill switch off: releases go on.", locksteward.Request{}, "关闭了总开关"},
+		{"release.stopped", "ana froze releases without a person until 2026-03-01T13:00:00Z.", locksteward.Request{}, "直至 2026-03-01T13:00:00Z"},
+		{"release.stopped", "ana ended the freeze of releases.", locksteward.Request{}, "结束了对释放的冻结"},
+		{"release.stopped", "a sentence of a later version", locksteward.Request{}, "原文：a sentence of a later version"},
+		{"release.breaker", `20 locks of target "redis" look dead at once: nothing is released without a person until it is over for 5m0s.`, locksteward.Request{}, "有 20 把锁同时疑似失效：恢复并持续 5m0s"},
+		{"release.breaker", "another sentence", locksteward.Request{}, "原文：another sentence"},
+	} {
+		n := Notice{EventID: "e", Kind: c.kind, At: at, Actor: "ana", Target: "redis", Request: c.r, Text: c.text}
+		if got := releaseSentence("zh", n); !strings.Contains(got, c.want) || !hasHan(got) {
+			t.Errorf("%s, %q: got %q, want %q in it", c.kind, c.text, got, c.want)
+		}
+		if got := releaseSentence("en", n); got != c.text {
+			t.Errorf("%s: the English sentence became %q", c.kind, got)
+		}
+		m, err := tellRelease(addressee{name: "ops", lang: "zh"}, n, 1)
+		if err != nil || decoded(m.Body).Release.Text != releaseSentence("zh", n) {
+			t.Errorf("%s: the message says %s, %v", c.kind, m.Body, err)
+		}
+	}
+}
+
+// The Chinese goldens have no English left but names, times and evidence.
+func TestChineseMessagesAreChinese(t *testing.T) {
+	t.Parallel()
+	word := regexp.MustCompile(`[A-Za-z]{4,}`)
+	for name, p := range shownSamples("zh") {
+		// Names and what comes from outside stand in English anywhere.
+		known := fmt.Sprint("redis cache orders redsync checkout platform release ttl none lock order Locksteward PTTL ",
+			"SETNX EXPIRE server failover token checkout is down server ops agent")
+		s := renderer{lang: "zh"}.sheet(p)
+		for _, l := range append([]line{{"", s.title}}, allLines(s)...) {
+			if l.label == "证据：" || l.label == "反证：" {
+				continue
+			}
+			for _, w := range word.FindAllString(l.label+l.text, -1) {
+				if !strings.Contains(known, w) {
+					t.Errorf("%s: %q in %q", name, w, l.label+l.text)
+				}
+			}
+		}
+	}
+}
+
+func allLines(s sheet) []line {
+	out := s.lead
+	for _, p := range s.parts {
+		out = append(append(out, line{"", p.head}), p.lines...)
+	}
+	return out
+}
+
+// Every message names team and runbook, where there are some.
+func TestTeamAndRunbookAreOnEveryMessage(t *testing.T) {
+	t.Parallel()
+	for name, p := range shownSamples("en") {
+		if name == "test" {
+			continue
+		}
+		if text := (renderer{lang: "en"}).sheet(p).plain(); !strings.Contains(text, "team: ") {
+			t.Errorf("%s has no team:\n%s", name, text)
+		} else if p.Release == nil && !strings.Contains(text, "runbook: https://") {
+			t.Errorf("%s has no runbook:\n%s", name, text)
+		}
+	}
+	n := glass()
+	n.Team, n.RunbookURL = "checkout", "https://wiki.example/locks"
+	m, err := tellRelease(addressee{name: "ops", lang: "en"}, n, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := (renderer{lang: "en"}).sheet(decoded(m.Body)).plain(); !strings.Contains(text, "team: checkout") || !strings.Contains(text, "runbook: https://wiki.example/locks") {
+		t.Errorf("got\n%s", text)
+	}
+}
+
+// The tone is the worst of what fires; what is over is green, the rest blue.
+func TestTonesFollowTheState(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]tone{
+		"firing": alarm, "resolved": fine, "mixed": alarm, "repeat": warning, "digest": alarm, "survey": alarm,
+		"requested": calm, "break_glass": calm, "breaker": calm, "test": calm,
+	} {
+		s := renderer{lang: "en"}.sheet(shownSamples("en")[name])
+		if s.tone != want {
+			t.Errorf("%s: the tone is %d, want %d", name, s.tone, want)
+		}
+		urgent := name == "requested" || name == "break_glass" || want == alarm
+		if s.urgent != urgent {
+			t.Errorf("%s: urgent is %v", name, s.urgent)
+		}
+	}
+}
+
+// A finding that fired and ended in one message is told as it is now.
+func TestOnlyTheLastStateIsTold(t *testing.T) {
+	t.Parallel()
+	p := Payload{Type: "findings.firing", Timestamp: sampleTime, Findings: []Event{
+		eventOf(found("a", locksteward.SeverityCritical, locksteward.StatusFiring), 1, "en"),
+		eventOf(found("b", locksteward.SeverityCritical, locksteward.StatusFiring), 2, "en"),
+		eventOf(found("a", locksteward.SeverityCritical, locksteward.StatusResolved), 3, "en"),
+	}}
+	s := renderer{lang: "en"}.sheet(p)
+	if len(s.parts) != 2 || s.parts[0].tone != fine || s.parts[1].tone != alarm || !strings.HasPrefix(s.title, "FIRING 1 (1 critical), RESOLVED 1 · ") {
+		t.Errorf("got %q, %+v", s.title, s.parts)
+	}
+}

@@ -1,0 +1,104 @@
+package alert
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// WeCom is a robot of a WeCom group: docs/receivers/wecom.md. Its URL is the only
+// secret.
+type WeCom struct {
+	Endpoint `yaml:",inline"`
+	// MentionedUsers are the ids of members who are called by name when somebody is
+	// needed. Markdown of WeCom can call neither telephone numbers nor all.
+	MentionedUsers []string `yaml:"mentioned_users"`
+}
+
+func (w WeCom) filled() kind {
+	w.Endpoint = w.Endpoint.withDefaults()
+	return w
+}
+
+var wecomUser = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+
+func (w WeCom) problems() []error {
+	errs := w.Endpoint.problems()
+	for i, u := range w.MentionedUsers {
+		if !wecomUser.MatchString(u) {
+			errs = append(errs, fmt.Errorf("mentioned_users[%d]: must be the id of a member (1 to 64 letters, digits or . _ - @), got %q", i, u))
+		}
+	}
+	if n := len(w.MentionedUsers); n > wecomUsers {
+		errs = append(errs, fmt.Errorf("mentioned_users: must be at most %d, got %d: a message has room for no more", wecomUsers, n))
+	}
+	return errs
+}
+
+// wecomUsers is how many a message calls at most.
+const wecomUsers = 20
+
+func (w WeCom) open(r Receiver, fs *files) (transport, error) {
+	robot, err := newRobot(w.Endpoint, r, fs)
+	if err != nil {
+		return nil, err
+	}
+	return &wecom{robot, w.MentionedUsers}, nil
+}
+
+// manner: a robot may send 20 messages a minute.
+func (w WeCom) manner() manner {
+	return manner{Patience: w.Patience, cap: peopleCap, people: true, perMinute: 20}
+}
+
+type wecom struct {
+	*robot
+	users []string
+}
+
+// wecomFates are the codes of group robots; 93000 is a key that does not exist, and
+// toMend as every code not listed.
+var wecomFates = fates{
+	tooMany: map[int64]time.Duration{
+		45009: time.Minute, // more than 20 messages a minute
+		45033: time.Minute, // too many at once
+		-1:    time.Minute, // the system is busy
+	},
+	unfit: []int64{
+		40008, // no such type of message
+		40058, // a parameter is wrong, or the text is too long
+		44004, // no text
+		45002, // the text is too long
+	},
+}
+
+// send makes one attempt. The error is a *DeliveryError.
+func (w *wecom) send(ctx context.Context, _ string, body []byte) error {
+	page, err := w.read(body)
+	if err != nil {
+		return w.unreadable(err)
+	}
+	a, err := w.post(ctx, w.message(page), nil)
+	return w.judged(a, err, wecomFates.errcode)
+}
+
+// wecomContent is how long the text of a message may be, in bytes.
+const wecomContent = 4096
+
+// wecomColours are those of the three that the service has.
+var wecomColours = [...]string{calm: "comment", fine: "info", warning: "warning", alarm: "warning"}
+
+func (w *wecom) message(page sheet) []byte {
+	calls := ""
+	if page.urgent && len(w.users) > 0 {
+		calls = "\n\n<@" + strings.Join(w.users, "><@") + ">"
+	}
+	return fit(page, func(page sheet) ([]byte, bool) {
+		title := page.tone.sign() + ` <font color="` + wecomColours[page.tone] + `">` + forMarkdown(page.title) + "</font>"
+		content := markdown{heading: "### " + title, lineEnd: "\n", quote: "> "}.write(page) + calls
+		body := plainJSON(map[string]any{"msgtype": "markdown", "markdown": map[string]any{"content": content}})
+		return body, len(content) <= wecomContent
+	})
+}

@@ -1,0 +1,345 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/acl"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+type aclFlags struct {
+	redis       redisFlags
+	version     string
+	config      string
+	classes     string
+	target      string
+	read        []string
+	noSelfCheck bool
+	sentinels   bool
+
+	app       string
+	keys      []string
+	keyPrefix string
+	cluster   bool
+	db        int
+
+	passwordFile        string
+	releasePasswordFile string
+	output              aclFormat
+}
+
+// aclVersion is the server that is meant where nothing is said: what it takes,
+// later ones take too.
+const aclVersion = "7.0"
+
+func aclCommand(p *program) *cobra.Command {
+	var f aclFlags
+	c := &cobra.Command{
+		Use:   "acl",
+		Short: "Print the Redis users that Locksteward and applications need",
+		Long: `Acl prints the Redis users with the least rights: the scanner, which reads and can
+do nothing else; with --config or --classes the releaser, which can delete locks
+of classes whose release is not off, and nothing else; with --app the user of an
+application that takes locks with lock/. With --sentinels it prints in place of
+them who asks Sentinels for the master: they have users of their own, and it is for
+each of them. It changes nothing.
+
+The list is for Redis ` + aclVersion + ` unless --server-version says otherwise or --redis names a
+server to ask: 6.2 to 8 and Valkey.
+
+Passwords are printed as the SHA-256 that an ACL takes, from --password-file and
+--release-password-file or the files that the configuration names; else something
+stands there that no server accepts. Who has the hash of a weak password has soon
+the password: treat the output as you treat it.`,
+		Example: `  locksteward acl --redis redis://127.0.0.1:6379
+  locksteward acl --server-version 'valkey 8.0' --password-file scanner.pw | redis-cli
+  locksteward acl --config locksteward.yaml --target orders --output aclfile >> users.acl
+  locksteward acl --app billing --keys 'lock:billing:*' --key-prefix billing:ls:
+  locksteward acl --sentinels --password-file sentinel.pw | redis-cli -p 26379`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			sets, err := f.users(cmd, p)
+			if err != nil {
+				return err
+			}
+			return f.output.write(p, sets)
+		},
+	}
+	flags := c.Flags()
+	f.redis.register(c)
+	flags.StringVar(&f.version, "server-version", "", "the server's product and version: 6.2, 7.0, 8.0, 'valkey 8.0' (default "+aclVersion+", or what --redis says)")
+	flags.StringVar(&f.config, "config", "", "configuration: the users of its targets, and its classes")
+	flags.StringVar(&f.classes, "classes", "", "file with classes alone, for the releaser without a whole configuration")
+	flags.StringVar(&f.target, "target", "", "with --config: of this target alone")
+	flags.StringArrayVar(&f.read, "read", nil, "keys that the scanner may read, as a glob (default: all; may be repeated)")
+	flags.BoolVar(&f.noSelfCheck, "no-self-check", false, "leave out +acl|dryrun, by which the agent sees whether its user has too many rights")
+	flags.BoolVar(&f.sentinels, "sentinels", false, "print the user for each Sentinel instead: of the agent, of the targets of --config that have some, or of --app")
+	flags.StringVar(&f.app, "app", "", "print the user of an application that takes locks with lock/")
+	flags.StringArrayVar(&f.keys, "keys", nil, "with --app: names of its locks, as a glob (default: lock:NAME:*; may be repeated)")
+	flags.StringVar(&f.keyPrefix, "key-prefix", "", "with --app: its lock.Options.KeyPrefix")
+	flags.BoolVar(&f.cluster, "cluster", false, "with --app: the server is a Cluster (or ask it with --redis)")
+	flags.IntVar(&f.db, "db", 0, "with --app: the database that it uses")
+	flags.StringVar(&f.passwordFile, "password-file", "", "file with the password of the scanner, of --app, or of the user on Sentinels")
+	flags.StringVar(&f.releasePasswordFile, "release-password-file", "", "file with the password of the releaser")
+	_ = c.RegisterFlagCompletionFunc("config", yamlFiles)
+	_ = c.RegisterFlagCompletionFunc("classes", yamlFiles)
+	f.output.register(c)
+	return c
+}
+
+// aclSet is the users of one server.
+type aclSet struct {
+	Target  string // "" without a configuration
+	Version acl.Version
+	Users   []acl.User
+	Notes   []string
+}
+
+func (f *aclFlags) users(cmd *cobra.Command, p *program) ([]aclSet, error) {
+	if err := f.check(cmd); err != nil {
+		return nil, err
+	}
+	version, assumed, err := f.server(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	var sets []aclSet
+	switch {
+	case f.sentinels:
+		sets, err = f.onSentinels(version)
+	case f.app != "":
+		sets, err = f.application(version)
+	case f.config != "":
+		sets, err = f.ofTargets(cmd.Context(), p, version)
+	default:
+		sets, err = f.ofFlags(version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if assumed {
+		sets[0].Notes = append(sets[0].Notes, fmt.Sprintf("For %s; name another with --server-version, or the server with --redis.", version))
+	}
+	return sets, nil
+}
+
+// check refuses flags that do not go together.
+func (f *aclFlags) check(cmd *cobra.Command) error {
+	changed := cmd.Flags().Changed
+	for _, name := range []string{"keys", "key-prefix", "cluster", "db"} {
+		if f.app == "" && changed(name) {
+			return usagef("--%s: is for an application, name it with --app", name)
+		}
+	}
+	for _, name := range []string{"config", "classes", "target", "read", "no-self-check", "release-password-file"} {
+		if f.app != "" && changed(name) {
+			return usagef("--%s: does not go with --app", name)
+		}
+	}
+	for _, name := range []string{"keys", "key-prefix", "cluster", "db", "classes", "read", "no-self-check", "release-password-file"} {
+		if f.sentinels && changed(name) {
+			return usagef("--%s: does not go with --sentinels: a Sentinel has no keys", name)
+		}
+	}
+	switch {
+	case changed("app") && f.app == "":
+		return usagef("--app: is empty, write the name of the user")
+	case f.config != "" && f.classes != "":
+		return usagef("--classes: does not go with --config, which has classes")
+	case f.target != "" && f.config == "":
+		return usagef("--target: needs --config")
+	case f.releasePasswordFile != "" && f.config == "" && f.classes == "":
+		return usagef("--release-password-file: a releaser needs classes; add --config or --classes")
+	case f.db < 0:
+		return usagef("--db: got %d, write a number from 0", f.db)
+	}
+	return nil
+}
+
+// server is which version is meant; assumed says that nobody said.
+func (f *aclFlags) server(ctx context.Context) (v acl.Version, assumed bool, err error) {
+	if f.version != "" {
+		if v, err = acl.ParseVersion(f.version); err != nil {
+			return v, false, usagef("--server-version: %w", err)
+		}
+		return v, false, nil
+	}
+	if f.redis.url == "" {
+		v, err = acl.ParseVersion(aclVersion)
+		return v, true, err
+	}
+	cfg, err := f.redis.config()
+	if err != nil {
+		return v, false, err
+	}
+	conn, err := connect.Open(cfg)
+	if err != nil {
+		return v, false, usagef("--redis: %w", err)
+	}
+	v, err = f.ask(ctx, conn)
+	return v, false, errors.Join(err, conn.Close())
+}
+
+func (f *aclFlags) ask(ctx context.Context, conn *connect.Conn) (acl.Version, error) {
+	masters, err := conn.Masters(ctx)
+	if err != nil {
+		return acl.Version{}, fmt.Errorf("ask %s for its version: %s; or name it with --server-version", conn.Spec(), connect.Explain(err))
+	}
+	text, err := masters[0].Client.Info(ctx, "server").Result()
+	if err != nil {
+		return acl.Version{}, fmt.Errorf("ask %s for its version: %s; or name it with --server-version", conn.Spec(), connect.Explain(err))
+	}
+	v, ok := acl.VersionOf(text)
+	if !ok {
+		return v, fmt.Errorf("%s does not tell its version; name it with --server-version", conn.Spec())
+	}
+	f.cluster = f.cluster || conn.Mode() == locksteward.ModeCluster
+	f.db = cmp.Or(f.db, conn.DB())
+	// A version that a person wrote is checked where it is read.
+	return acl.ParseVersion(v.String())
+}
+
+func (f *aclFlags) application(v acl.Version) ([]aclSet, error) {
+	hash, err := hashOf("--password-file", f.passwordFile)
+	if err != nil {
+		return nil, err
+	}
+	keys := f.keys
+	if len(keys) == 0 {
+		keys = []string{"lock:" + f.app + ":*"}
+	}
+	u, err := acl.Application(v, acl.App{
+		Name: f.app, Hash: hash, Locks: keys, KeyPrefix: f.keyPrefix, DB: f.db, Cluster: f.cluster,
+	})
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	if len(f.keys) == 0 {
+		u.Notes = append(u.Notes, "Its locks are taken to be "+keys[0]+"; name them with --keys.")
+	}
+	return []aclSet{{Version: v, Users: []acl.User{u}}}, nil
+}
+
+func (f *aclFlags) ofFlags(v acl.Version) ([]aclSet, error) {
+	hash, err := hashOf("--password-file", f.passwordFile)
+	if err != nil {
+		return nil, err
+	}
+	u, err := acl.Scanner(v, acl.Scan{Hash: hash, Read: f.read, NoSelfCheck: f.noSelfCheck})
+	if err != nil {
+		return nil, err
+	}
+	set := aclSet{Version: v, Users: []acl.User{u}}
+	if f.classes == "" {
+		set.Notes = []string{"No releaser: which locks it may delete is said by classes; add --config or --classes."}
+		return []aclSet{set}, nil
+	}
+	judging, err := config.LoadRules(f.classes)
+	if err != nil {
+		return nil, usagef("--classes: %w", err)
+	}
+	if hash, err = hashOf("--release-password-file", f.releasePasswordFile); err != nil {
+		return nil, err
+	}
+	err = set.addReleaser(acl.Free{Hash: hash, Classes: judging.Classes.All()})
+	return []aclSet{set}, err
+}
+
+// addReleaser adds the releaser, or says why there is none.
+func (s *aclSet) addReleaser(f acl.Free) error {
+	u, err := acl.Releaser(s.Version, f)
+	if errors.Is(err, locksteward.ErrRefused) {
+		s.Notes = append(s.Notes, "No releaser: "+strings.TrimSuffix(err.Error(), ": "+locksteward.ErrRefused.Error())+".")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.Users = append(s.Users, u)
+	return nil
+}
+
+func (f *aclFlags) ofTargets(ctx context.Context, p *program, v acl.Version) ([]aclSet, error) {
+	cfg, err := loadTargets(ctx, p, f.config)
+	if err != nil {
+		return nil, err
+	}
+	classes, err := class.NewSet(cfg.Classes)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	var sets []aclSet
+	for _, t := range cfg.Targets {
+		if f.target != "" && t.Name != f.target {
+			continue
+		}
+		set, err := f.ofTarget(v, t, classes)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set)
+	}
+	if len(sets) == 0 {
+		return nil, usagef("--target: %s has no target %q", f.config, f.target)
+	}
+	return sets, nil
+}
+
+func (f *aclFlags) ofTarget(v acl.Version, t config.Target, classes *class.Set) (aclSet, error) {
+	spec, err := connect.Parse(t.Redis)
+	if err != nil {
+		return aclSet{}, usagef("target %q: %w", t.Name, err)
+	}
+	set := aclSet{Target: t.Name, Version: v}
+	hash, err := hashOf("password_file of target "+t.Name, cmp.Or(f.passwordFile, t.PasswordFile))
+	if err != nil {
+		return set, err
+	}
+	scan := acl.Scan{
+		Name: cmp.Or(t.Username, spec.Username), Hash: hash, Read: f.read, NoSelfCheck: f.noSelfCheck, MetaPrefixes: t.Scan.MetaPrefixes,
+	}
+	if t.Scan.Watch == scanner.WatchKeyspace {
+		scan.Keyspace = scanner.ACLKeyspace(spec.DB, classes, t.Scan.MetaPrefixes...)
+	}
+	u, err := acl.Scanner(v, scan)
+	if err != nil {
+		return set, err
+	}
+	set.Users = append(set.Users, u)
+	if scan.Name == "" {
+		set.Notes = append(set.Notes, "The target has no username: write username: "+u.Name+" and its password_file.")
+	}
+	free := acl.Free{Classes: classes.All(), MetaPrefixes: t.Scan.MetaPrefixes}
+	file := f.releasePasswordFile
+	if t.ReleaseCredentials == nil {
+		set.Notes = append(set.Notes, "The target has no release_credentials: this agent cannot delete until it has them.")
+	} else {
+		free.Name, file = t.ReleaseCredentials.Username, cmp.Or(file, t.ReleaseCredentials.PasswordFile)
+	}
+	if free.Hash, err = hashOf("release_credentials.password_file of target "+t.Name, file); err != nil {
+		return set, err
+	}
+	return set, set.addReleaser(free)
+}
+
+// hashOf is the hash of the password in a file, "" for none.
+func hashOf(flag, file string) (string, error) {
+	password, err := config.ReadSecret(file)
+	if err != nil {
+		return "", usagef("%s: %w", flag, err)
+	}
+	if file != "" && password == "" {
+		return "", usagef("%s: the first line of %q is empty, write the password there", flag, file)
+	}
+	return acl.Hash(password), nil
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// urlPassword is a URL with a password: in front of the host, or as a parameter as
+// PostgreSQL has it.
+var urlPassword = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://(?:[^/?#\s@]*:[^/?#\s@]+@|[^\s]*[?&](?:ssl)?password=[^&\s])`)
+
+// freeText are the flags whose value is a name of a key, a pattern or a person's own
+// words: what looks like a URL there is none that anything connects to.
+var freeText = []string{"comment", "holder", "key", "match", "purpose", "reason", "search", "subject"}
+
+// refusePasswords refuses a URL with a password on the command line, in whatever
+// flag: every process of the machine can read it there. It runs before anything
+// else that a command does, and never shows the value.
+func refusePasswords(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		var errs []error
+		for _, f := range visited(cmd.Flags().Visit) {
+			if !slices.Contains(freeText, f.Name) && urlPassword.MatchString(f.Value.String()) {
+				errs = append(errs, usagef("--%s: the URL holds a password, which every process of this machine can read; take it out and use %s", f.Name, instead(f.Name)))
+			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			return usagef("%w", err)
+		}
+		return check(cmd, args)
+	}
+}
+
+// visited lists what a visitor of flags is called with.
+func visited[F any](visit func(func(F))) []F {
+	var out []F
+	visit(func(f F) { out = append(out, f) })
+	return out
+}
+
+// instead is the way to give what a flag must not.
+func instead(flag string) string {
+	switch flag {
+	case "redis":
+		return "--redis-password-file FILE or " + redisPasswordEnv
+	case "agent":
+		return "--token-file FILE or " + tokenEnv
+	case "dsn", "store":
+		return "--config FILE with store.password_file in it, or PGPASSFILE"
+	default:
+		return "a file"
+	}
+}
+
+// masked hides passwords of URLs in what the parser of the command line says.
+func masked(err error) error {
+	if urlPassword.MatchString(err.Error()) {
+		return errors.New("a value is a URL with a password, which every process of this machine can read; put it into a file")
+	}
+	return err
+}

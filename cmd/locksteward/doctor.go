@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/doctor"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+type doctorFlags struct {
+	redis    redisFlags
+	config   string
+	target   string
+	match    []string
+	pushTest bool
+	output   outputFlag
+}
+
+func doctorCommand(p *program) *cobra.Command {
+	var f doctorFlags
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say whether Locksteward can work with a server, and what it would cost",
+		Long: `Doctor looks at a server, or at all targets of a configuration: can it be reached,
+which version is it, may the user do what is needed and no more, do locks survive
+a restart and a full memory, does the watch work, how fast are replies, do the
+clocks agree; and it says what an agent would cost. It takes some seconds, reads
+a sample of the keys and writes nothing, unless --push-test lets it write one key
+that lives for two seconds.
+
+Exit codes: 0 nothing failed, 1 something did, 2 wrong usage.`,
+		Example: `  locksteward doctor --redis redis://127.0.0.1:6379
+  locksteward doctor --config locksteward.yaml --target orders --push-test
+  locksteward doctor --redis rediss://r:6380 --redis-username scanner --redis-password-file pw -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), p, f) },
+	}
+	f.redis.register(c)
+	c.Flags().StringVar(&f.config, "config", "", "configuration: look at its targets, as the agent would")
+	c.Flags().StringVar(&f.target, "target", "", "with --config: at this target alone")
+	c.Flags().StringArrayVar(&f.match, "match", nil, "with --redis: keys that are locks, as a glob (may be repeated)")
+	c.Flags().BoolVar(&f.pushTest, "push-test", false, "write one key that lives for two seconds, to see that the server tells of it (as the releaser, if one is configured)")
+	_ = c.RegisterFlagCompletionFunc("config", yamlFiles)
+	f.output.register(c)
+	return c
+}
+
+// doctorDocument is --output json, a contract (docs/doctor.md).
+type doctorDocument struct {
+	Failed  int             `json:"failed"`
+	Warned  int             `json:"warned"`
+	Targets []doctor.Report `json:"targets"`
+}
+
+func runDoctor(ctx context.Context, p *program, f doctorFlags) error {
+	exams, err := f.exams(ctx, p)
+	if err != nil {
+		return err
+	}
+	doc := doctorDocument{Targets: []doctor.Report{}}
+	for _, o := range exams {
+		report := doctor.Examine(ctx, o)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		for _, c := range report.Checks {
+			switch c.Status {
+			case doctor.Fail:
+				doc.Failed++
+			case doctor.Warn:
+				doc.Warned++
+			}
+		}
+		doc.Targets = append(doc.Targets, report)
+		if !f.output.json() {
+			if err := writeExam(p.stdout, report, len(doc.Targets) > 1); err != nil {
+				return err
+			}
+		}
+	}
+	if f.output.json() {
+		if err := writeJSON(p.stdout, doc); err != nil {
+			return err
+		}
+	} else if _, err := fmt.Fprintf(p.stdout, "\n%s, %s\n", count(doc.Failed, "failure"), count(doc.Warned, "warning")); err != nil {
+		return err
+	}
+	if doc.Failed > 0 {
+		return fmt.Errorf("%s failed; what to do stands beside each", count(doc.Failed, "check"))
+	}
+	return nil
+}
+
+// exams are what to look at, as the flags say.
+func (f *doctorFlags) exams(ctx context.Context, p *program) ([]doctor.Options, error) {
+	switch {
+	case f.config != "" && f.redis.url != "":
+		return nil, usagef("--redis: does not go with --config, which names its targets")
+	case f.config != "" && len(f.match) > 0:
+		return nil, usagef("--match: does not go with --config, which has classes")
+	case f.config == "" && f.target != "":
+		return nil, usagef("--target: needs --config")
+	case f.config != "":
+		return f.ofConfig(ctx, p)
+	}
+	if f.redis.url == "" {
+		return nil, usagef("--redis or --config is missing, write --redis redis://127.0.0.1:6379/0")
+	}
+	conn, err := f.redis.config()
+	if err != nil {
+		return nil, err
+	}
+	classes, err := class.NewMatchSet(f.match)
+	if err != nil {
+		return nil, usagef("--match: %w", err)
+	}
+	return []doctor.Options{{
+		Target: "redis", Connect: conn, Scan: scanner.DefaultConfig(), Classes: classes, PushTest: f.pushTest,
+	}}, nil
+}
+
+func (f *doctorFlags) ofConfig(ctx context.Context, p *program) ([]doctor.Options, error) {
+	cfg, err := loadTargets(ctx, p, f.config)
+	if err != nil {
+		return nil, err
+	}
+	classes, err := class.NewSet(cfg.Classes)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	var exams []doctor.Options
+	for _, t := range cfg.Targets {
+		if f.target != "" && t.Name != f.target {
+			continue
+		}
+		o, err := f.ofTarget(t, classes)
+		if err != nil {
+			return nil, err
+		}
+		exams = append(exams, o)
+	}
+	if len(exams) == 0 {
+		return nil, usagef("--target: %s has no target %q", f.config, f.target)
+	}
+	return exams, nil
+}
+
+func (f *doctorFlags) ofTarget(t config.Target, classes *class.Set) (doctor.Options, error) {
+	conn, err := t.Connect()
+	if err != nil {
+		return doctor.Options{}, usagef("%w", err)
+	}
+	o := doctor.Options{Target: t.Name, Connect: conn, Scan: t.Scan, Classes: classes, PushTest: f.pushTest}
+	release, has, err := t.ConnectRelease()
+	if err != nil {
+		return o, usagef("%w", err)
+	}
+	if has {
+		o.Release = new(connect.Config)
+		*o.Release = release
+	}
+	return o, nil
+}
+
+func writeExam(w io.Writer, r doctor.Report, apart bool) error {
+	var b strings.Builder
+	if apart {
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "%s (%s)\n", oneLine(r.Target), oneLine(r.Redis))
+	for _, c := range r.Checks {
+		where := ""
+		if len(c.Nodes) > 0 {
+			where = "  [" + strings.Join(c.Nodes, " ") + "]"
+		}
+		fmt.Fprintf(&b, "  %-4s  %-12s  %s%s\n", c.Status, c.Name, oneLine(c.Found), oneLine(where))
+		if c.Todo != "" {
+			fmt.Fprintf(&b, "  %-4s  %-12s  -> %s\n", "", "", oneLine(c.Todo))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

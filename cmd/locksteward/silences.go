@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/apiclient"
+)
+
+func silencesCommand(p *program) *cobra.Command {
+	c := group("silences", "Have nobody told of some findings for a while",
+		silencesAddCommand(p), silencesListCommand(p), silencesExpireCommand(p))
+	c.Long = `A silence keeps receivers from being told of the findings that all its matchers
+hold for. Findings stay in the console and in the metrics, nothing is released by
+a silence, and what still fires when it ends is told then. Every silence has an end
+and a comment, and is in the audit trail. It needs the role approver or admin.
+
+To accept one finding, see 'locksteward findings accept'.`
+	return c
+}
+
+// ending is until when a silence holds, as flags say it.
+type ending struct {
+	until string
+	span  time.Duration
+}
+
+func (e *ending) register(c *cobra.Command) {
+	c.Flags().StringVar(&e.until, "until", "", "its end, such as 2026-11-30T08:00:00Z; at most 90 days away")
+	c.Flags().DurationVar(&e.span, "for", 0, "how long, such as 2h; at most 2160h")
+}
+
+// longestSilence is what the agent takes.
+const longestSilence = 90 * 24 * time.Hour
+
+// wholeHours is a duration as people write it.
+func wholeHours(d time.Duration) string {
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return d.String()
+}
+
+// of fills in the end, which there must be.
+func (e *ending) of(in *api.AddSilence) error {
+	if (e.until == "") == (e.span == 0) {
+		return usagef("give one of --for and --until: every silence has an end")
+	}
+	if e.until != "" {
+		var err error
+		if in.Until, err = time.Parse(time.RFC3339, e.until); err != nil {
+			return usagef("--until: got %q, write a time such as 2026-11-30T08:00:00Z", e.until)
+		}
+		return nil
+	}
+	if e.span < time.Millisecond {
+		return usagef("--for: got %s, write a positive duration such as 2h", e.span)
+	}
+	if e.span > longestSilence {
+		return usagef("--for: must be at most %dh (90 days), got %s", int(longestSilence.Hours()), wholeHours(e.span))
+	}
+	in.ForMs = e.span.Milliseconds()
+	return nil
+}
+
+func silencesAddCommand(p *program) *cobra.Command {
+	var (
+		in  api.AddSilence
+		end ending
+	)
+	return talk[api.Silence]{
+		use:   "add MATCHER... {--for DURATION | --until TIME} --comment TEXT",
+		short: "Silence the findings that all matchers hold for",
+		long: `A matcher is label=value, label!=value, label=~regexp or label!~regexp; regular
+expressions (RE2) are anchored. Labels are target, db, class, rule, severity, key,
+team, status, risk, dialect, subject, proof and fingerprint.`,
+		example: `  locksteward silences add class=nightly-import --for 2h --comment 'reindexing, INC-12'
+  locksteward silences add team=checkout 'severity=~warning|info' --until 2026-11-30T08:00:00Z --comment 'migration'`,
+		args: cobra.MinimumNArgs(1),
+		flags: func(c *cobra.Command) {
+			end.register(c)
+			c.Flags().StringVar(&in.Comment, "comment", "", "why, for people and for the audit trail")
+		},
+		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Silence, error) {
+			if in.Comment == "" {
+				return api.Silence{}, usagef("--comment is missing, say why in a sentence: it goes into the audit trail")
+			}
+			if err := end.of(&in); err != nil {
+				return api.Silence{}, err
+			}
+			in.Matchers = args
+			return client.AddSilence(ctx, in)
+		},
+		show: writeSilence,
+	}.command(p)
+}
+
+func silencesListCommand(p *program) *cobra.Command {
+	var all bool
+	return talk[api.SilenceList]{
+		use: "list", short: "List silences and accepted findings, the newest first",
+		flags: func(c *cobra.Command) {
+			c.Flags().BoolVar(&all, "all", false, "also those that are over")
+		},
+		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.SilenceList, error) {
+			return client.Silences(ctx, all)
+		},
+		show: func(w io.Writer, list api.SilenceList) error {
+			if len(list.Silences) == 0 {
+				_, err := fmt.Fprintln(w, "no silences")
+				return err
+			}
+			var rows [][]string
+			for _, s := range list.Silences {
+				ends, findings := s.EndsAt.Local().Format(time.DateTime), strconv.Itoa(s.Findings)
+				if s.State != api.SilenceActive {
+					findings = "-"
+				}
+				if s.EndedBy != "" {
+					ends = "by " + oneLine(s.EndedBy) + " at " + s.EndedAt.Local().Format(time.DateTime)
+				}
+				rows = append(rows, []string{s.ID, s.State, ends, findings, oneLine(s.CreatedBy), silenceSubject(s), oneLine(s.Comment)})
+			}
+			return writeTable(w, []string{"ID", "STATE", "ENDS", "FINDINGS", "BY", "WHAT", "COMMENT"}, rows)
+		},
+	}.command(p)
+}
+
+func silencesExpireCommand(p *program) *cobra.Command {
+	return talk[api.Silence]{
+		use: "expire ID", short: "End a silence now; what still fires is told", args: cobra.ExactArgs(1),
+		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Silence, error) {
+			return client.ExpireSilence(ctx, args[0])
+		},
+		show: writeSilence,
+	}.command(p)
+}
+
+func silenceSubject(s api.Silence) string {
+	texts := make([]string, 0, len(s.Matchers))
+	for _, m := range s.Matchers {
+		texts = append(texts, oneLine(m))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func writeSilence(w io.Writer, s api.Silence) error {
+	var err error
+	if s.State == api.SilenceActive {
+		_, err = fmt.Fprintf(w, "%s: nobody is told of %s until %s; it holds for %s now\n",
+			s.ID, silenceSubject(s), s.EndsAt.Local().Format(time.DateTime), count(s.Findings, "finding"))
+	} else {
+		_, err = fmt.Fprintf(w, "%s: over; what still fires is told\n", s.ID)
+	}
+	return err
+}

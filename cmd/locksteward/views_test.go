@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/locksteward/locksteward/api"
+)
+
+// A receiver that fails is not ok, long before it is left alone, and says why.
+func TestReceiversSayHowTheyDo(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	err := writeReceivers(&program{stdout: &out}, []api.Receiver{
+		{Name: "fine", Configured: true},
+		{Name: "late", Configured: true, Waiting: 1, Failing: "status 500\nInternal"},
+		{Name: "rests", Configured: true, Waiting: 9, Failing: "status 500", Resting: true},
+		{Name: "gone", Waiting: 1},
+		{Name: "left", Configured: true, Resting: true, Gone: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i, want := range []string{"RECEIVER", "fine ok 0 - 0 -", `late failing 1 0s 0 status 500\nInternal`, "rests takes nothing 9 0s 0 status 500", "gone not configured 1 0s 0 -", "left gone 0 - 0 -"} {
+		if got := strings.Join(strings.Fields(lines[i]), " "); !strings.HasPrefix(got, want) {
+			t.Errorf("line %d: %q, want %q", i, got, want)
+		}
+	}
+}
+
+// The worst comes first, and what fires before what does not.
+func TestExplanationBeginsWithTheWorst(t *testing.T) {
+	t.Parallel()
+	fires := func(rule, severity string) api.Verdict {
+		return api.Verdict{Rule: rule, Result: "fires", Finding: &api.Finding{Rule: rule, Severity: severity}}
+	}
+	in := []api.Verdict{{Rule: "a", Result: "clear"}, fires("b", "info"), fires("c", "warning"), fires("d", "critical"), fires("e", "warning")}
+	var got []string
+	for _, v := range worstFirst(in) {
+		got = append(got, v.Rule)
+	}
+	if want := []string{"d", "c", "e", "b", "a"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var out bytes.Buffer
+	if err := writeExplanation(&out, api.LockDetail{Verdicts: in}); err != nil {
+		t.Fatal(err)
+	}
+	if critical, warning := strings.Index(out.String(), "CRITICAL"), strings.Index(out.String(), "WARNING"); critical < 0 || warning < critical {
+		t.Errorf("the order is\n%s", out.String())
+	}
+}

@@ -1,0 +1,14 @@
+package config
+
+import (
+	"os"
+	"reflect"
+)
+
+// Overlaid returns the defaults with what the environment sets, unchecked.
+func Overlaid() Config {
+	c := Default()
+	d := &decoder{file: "x", places: places{}}
+	d.overlay(reflect.ValueOf(&c).Elem(), "", os.LookupEnv)
+	return c
+}

@@ -1,0 +1,105 @@
+package exporter_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward/exporter"
+)
+
+func TestReceivers(t *testing.T) {
+	t.Parallel()
+	e := newExporter(t, exporter.Config{})
+	e.SetReceivers("ops", "chat")
+	want(t, e, map[string]float64{
+		`alerts_suppressed_total{reason="silence",receiver="ops"}`: 0,
+		`alerts_suppressed_total{reason="inhibit",receiver="ops"}`: 0,
+		`alerts_suppressed_total{reason="survey",receiver="chat"}`: 0,
+		`alerts_suppressed_total{reason="match",receiver="chat"}`:  0,
+		`alerts_omitted_total{receiver="ops"}`:                     0,
+		`alert_groups{receiver="ops"}`:                             0,
+		`receiver_circuit_open{receiver="ops"}`:                    absent, // nobody said
+		`outbox_depth{receiver="ops"}`:                             absent,
+	})
+	e.CountSuppressed("ops", exporter.SuppressedByInhibit, 3)
+	e.CountSuppressed("ops", exporter.SuppressedByInhibit, 2)
+	e.CountSuppressed("ops", exporter.SuppressedByMatch, -1)
+	e.CountOmitted("ops", 40)
+	e.CountTemplateFailure("ops")
+	e.SetAlertGroups("ops", 7)
+	e.InitDelivery("ops", "delivered", "ok")
+	e.CountDelivery("chat", "retried", "timeout")
+	e.SetOutbox([]exporter.Backlog{{Receiver: "chat", Waiting: 5, Oldest: time.Minute, CircuitOpen: true}, {Receiver: "ops"}})
+	want(t, e, map[string]float64{
+		`alerts_suppressed_total{reason="inhibit",receiver="ops"}`:             5,
+		`alerts_suppressed_total{reason="match",receiver="ops"}`:               0,
+		`alerts_omitted_total{receiver="ops"}`:                                 40,
+		`template_failures_total{receiver="ops"}`:                              1,
+		`template_failures_total{receiver="chat"}`:                             0,
+		`alert_groups{receiver="ops"}`:                                         7,
+		`alert_groups{receiver="chat"}`:                                        0,
+		`receiver_circuit_open{receiver="chat"}`:                               1,
+		`receiver_circuit_open{receiver="ops"}`:                                0,
+		`deliveries_total{outcome="delivered",reason="ok",receiver="ops"}`:     0,
+		`deliveries_total{outcome="retried",reason="timeout",receiver="chat"}`: 1,
+	})
+
+	// A receiver that a reload takes out is gone with all it had, and does not come
+	// back with what was under way.
+	e.SetReceivers("ops")
+	e.CountDelivery("chat", "dropped", "removed")
+	e.CountSuppressed("chat", exporter.SuppressedBySilence, 1)
+	e.SetOutbox([]exporter.Backlog{{Receiver: "chat", Waiting: 1}, {Receiver: "ops"}})
+	if text := scrapeText(t, e); strings.Contains(text, "chat") {
+		t.Errorf("a receiver that is gone is shown:\n%s", grep(text, "chat"))
+	}
+	want(t, e, map[string]float64{`alerts_omitted_total{receiver="ops"}`: 40})
+	e.SetReceivers("ops", "chat")
+	want(t, e, map[string]float64{`alerts_suppressed_total{reason="silence",receiver="chat"}`: 0})
+}
+
+func TestTargetFigures(t *testing.T) {
+	t.Parallel()
+	e := newExporter(t, exporter.Config{})
+	e.SetLeader("m", true) // of a target that is not there
+	want(t, e, map[string]float64{`leader{target="m"}`: absent})
+	e.SetReleaseEnabled("m", true)
+	want(t, e, map[string]float64{`leader{target="m"}`: absent, `findings_unsaved{target="m"}`: absent})
+	e.SetLeader("m", true)
+	e.SetUnsaved("m", 12)
+	want(t, e, map[string]float64{`leader{target="m"}`: 1, `findings_unsaved{target="m"}`: 12})
+	e.SetLeader("m", false)
+	e.SetUnsaved("m", 0)
+	want(t, e, map[string]float64{`leader{target="m"}`: 0, `findings_unsaved{target="m"}`: 0})
+}
+
+// TestWhatVanishedIsGoneFromTheNextScrape looks for everything that a target, a
+// class or a rule leaves behind.
+func TestWhatVanishedIsGoneFromTheNextScrape(t *testing.T) {
+	t.Parallel()
+	e := full(t)
+	e.SetFindings("m", nil)
+	if text := scrapeText(t, e); strings.Contains(text, "\nlocksteward_findings{") {
+		t.Errorf("a finding that is over is shown:\n%s", grep(text, "locksteward_findings{"))
+	}
+	if text := scrapeText(t, e); !strings.Contains(text, `target="m"`) {
+		t.Fatal("the target is not there: the test shows nothing")
+	}
+	e.RemoveTarget("m")
+	if text := scrapeText(t, e); strings.Contains(text, `target="m"`) {
+		t.Errorf("a target that is gone is shown:\n%s", grep(text, `target="m"`))
+	}
+	e = full(t)
+	set := newExporterClasses(t, "jobs")
+	e.SetClasses(set)
+	e.SetFindings("m", nil)
+	e.SetWatch("m", exporter.Watch{Mode: "tracking"})
+	e.ObserveSweep(sweep(2))
+	if text := scrapeText(t, e); strings.Contains(text, `class="orders"`) {
+		t.Errorf("a class that is gone is shown:\n%s", grep(text, `class="orders"`))
+	}
+	e.ObserveSweep(sweep(3, lock("jobs", "jobs:1")))
+	e.ObserveSweep(sweep(4))
+	want(t, e, map[string]float64{`locks{class="jobs",dialect="token",target="m"}`: absent, `lock_acquires_total{class="jobs",target="m"}`: 1})
+}

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+)
+
+// survey is the first look at a target: what it finds was there before anybody
+// watched, and is told at once (alert.first_survey).
+type survey struct {
+	// until is the server's time at the end of the first complete sweep, or of the
+	// second one that answered; zero while there was none.
+	until time.Time
+	// kept says that the store has it.
+	kept bool
+	// parts is how many sweeps answered and were not complete.
+	parts int
+}
+
+// surveyParts is after how many sweeps a first survey ends that none could complete:
+// one node of a Cluster may be away for good.
+const surveyParts = 2
+
+// surveySetting names what the store keeps of a target's first survey.
+func surveySetting(target string) string { return "surveyed:" + target }
+
+// restoreSurvey reads whether the target was swept before; known says that
+// something of it is stored in any case.
+func (w *watched) restoreSurvey(ctx context.Context, known bool) {
+	value, err := w.agent.store.LoadSetting(ctx, surveySetting(w.target.Name))
+	if err != nil {
+		w.log.Error("it is not known whether the target was swept before", zap.Error(err))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if us, err := strconv.ParseInt(value, 10, 64); err == nil {
+		w.survey = survey{until: time.UnixMicro(us), kept: true}
+	} else if known {
+		w.survey.until = time.UnixMicro(1) // by an earlier version: nothing is new
+	}
+}
+
+// endSurvey notes the end of the first survey, which is before the sweep is judged:
+// what that finds began in it at the latest. The caller holds w.mu.
+func (w *watched) endSurvey(ctx context.Context, sweep locksteward.Sweep) {
+	if w.survey.until.IsZero() {
+		if !sweep.Complete() && w.scanner.State().Up {
+			w.survey.parts++
+		}
+		if sweep.Complete() || w.survey.parts >= surveyParts {
+			w.survey.until = sweep.At
+		}
+	}
+	if w.survey.kept || w.survey.until.IsZero() {
+		return
+	}
+	value := strconv.FormatInt(w.survey.until.UnixMicro(), 10)
+	if err := w.agent.store.SaveSetting(context.WithoutCancel(ctx), surveySetting(w.target.Name), value); err != nil {
+		w.log.Warn("the end of the first survey is not kept yet", zap.Error(err))
+		return
+	}
+	w.survey.kept = true
+}
+
+// surveyed says that the first survey of the target found f. The caller holds w.mu.
+func (w *watched) surveyed(f locksteward.Finding) bool {
+	return w.survey.until.IsZero() || !f.Since.After(w.survey.until)
+}

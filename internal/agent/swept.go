@@ -1,0 +1,122 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+)
+
+// swept takes in one sweep; the scanner calls it, one sweep at a time. Between two steps
+// of it the watch comes in: what it tells of meanwhile waits for one step at most.
+func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.agent
+	defer a.console.Touch()
+	w.endSurvey(ctx, sweep)
+	a.exporter.ObserveSweep(sweep)
+	w.sweeps.note(sweep, time.Now())
+	w.holds.Take(sweep)
+	w.judge(ctx, sweep)
+	a.exporter.SetTarget(w.scanner.State())
+	for reason, total := range w.scanner.Stats().Throttled {
+		a.exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
+		w.throttled[reason] = total
+	}
+	w.logSweep(ctx, sweep)
+	w.shown.Lock()
+	w.last = api.NewSwept(sweep)
+	w.shown.Unlock()
+	w.publish(ctx)
+	w.giveWay()
+	w.saveOrders(ctx, sweep)
+	w.giveWay()
+	w.proposeDead(ctx, sweep)
+	w.releaseDead(ctx, sweep)
+	w.giveWay()
+	n := 0
+	for l := range sweep.AllLocks() {
+		w.lookWhenDue(l)
+		if n++; n%atOnce == 0 {
+			w.giveWay()
+		}
+	}
+	w.recheckLater(ctx)
+}
+
+// judge has the rules judge a sweep, and tells of what they find. The caller holds
+// w.mu.
+func (w *watched) judge(ctx context.Context, sweep locksteward.Sweep) {
+	ended := false
+	for transitions := range w.agent.engine.EvaluateSteps(sweep) {
+		for part := range transitions.Parts(atOnce) {
+			w.found(part)
+		}
+		if !ended {
+			w.over(sweep, false)
+			ended = true
+		}
+		for part := range transitions.Parts(atOnce) {
+			w.tell(ctx, part)
+		}
+		w.giveWay()
+	}
+}
+
+// giveWay lets the watch tell of what it has read meanwhile. The caller holds w.mu, and
+// is called by the scanner with a sweep.
+func (w *watched) giveWay() {
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	w.scanner.GiveWay()
+}
+
+// logSweep logs each sweep at debug level, and at a level that is seen when the
+// target comes, goes, or is not read in full any more.
+func (w *watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
+	fields := []zap.Field{
+		zap.Bool("complete", sweep.Complete()), zap.Int64("keys", sweep.Keys()), zap.Int("locks", sweep.LockCount()),
+		zap.Int("candidates", sweep.Candidates), zap.Duration("took", sweep.Duration),
+	}
+	state := w.scanner.State()
+	w.looked.Store(true)
+	now := condition(state, sweep)
+	if w.condition == down && now != down {
+		defer w.agent.alerts.lookAgain(ctx)
+	}
+	switch {
+	case now == w.condition:
+		w.log.Debug("sweep ended", fields...)
+	case now == up:
+		w.log.Info("target is up", fields...)
+		w.condition = now
+		w.checkRights(ctx)
+	default:
+		w.log.Warn("target is "+string(now), append(fields, zap.String("reason", state.Reason))...)
+		w.condition = now
+	}
+}
+
+// health is what the log says of a target.
+type health string
+
+const (
+	up      health = "up"
+	partial health = "read in part"
+	down    health = "down"
+)
+
+func condition(state locksteward.TargetState, sweep locksteward.Sweep) health {
+	switch {
+	case !state.Up:
+		return down
+	case !sweep.Complete():
+		return partial
+	default:
+		return up
+	}
+}

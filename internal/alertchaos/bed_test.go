@@ -1,0 +1,236 @@
+package alertchaos_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward/internal/testredis"
+)
+
+// within is how long all may take to be well again on a loaded machine.
+const within = 90 * time.Second
+
+// settings are what runs differ in.
+type settings struct {
+	grouping string
+	// disk has the store's disk fill up once.
+	disk bool
+	// forgetful empties the queue at each kill: the control.
+	forgetful bool
+}
+
+// bed is one run.
+type bed struct {
+	t     *testing.T
+	s     settings
+	rng   *rand.Rand
+	world *world
+	ears  []*ear
+	disk  *disk
+	file  string
+	db    string
+	log   *os.File
+
+	agent *process
+	// committed are all transitions that a store had when its agent was killed.
+	committed map[string]committed
+	killed    int
+	full      bool
+}
+
+func newBed(t *testing.T, s settings) *bed {
+	t.Helper()
+	n := *seed
+	if n == 0 {
+		n = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d", n)
+	srv := testredis.Start(t)
+	b := &bed{
+		t: t, s: s, rng: rand.New(rand.NewPCG(n, 1)), disk: newDisk(t, s.disk),
+		world:     &world{t: t, rdb: srv.Client(t), broken: map[lockRule]bool{}},
+		ears:      []*ear{newEar(t, "ops"), newEar(t, "chat")},
+		committed: map[string]committed{},
+	}
+	dir := t.TempDir()
+	b.file, b.db = filepath.Join(dir, "locksteward.yaml"), filepath.Join(b.disk.dir, "store.db")
+	var text strings.Builder
+	text.WriteString(`targets: [{name: main, redis: '` + srv.URL() + `', schedule: '@every 1s', max_server_share: 50%}]
+classes:
+  - {class: orders, match: ["lock:order:*"], team: checkout}
+  - {class: long, match: ["lock:long:*"]}
+rules:
+  - {rule: custom/long, when: "lock.ttl > duration('2h')", severity: warning, summary: taken for hours, remedy: take it for less}
+metrics: {listen: '127.0.0.1:0'}
+console: {listen: '127.0.0.1:0', users_file: '` + dir + `/users.yaml'}
+store: {dsn: 'sqlite:` + b.db + `'}
+alert:
+  first_survey: fire
+  grouping: ` + s.grouping + `
+  receivers:
+`)
+	for _, e := range b.ears {
+		fmt.Fprintf(&text, "    - {name: %s, webhook: {url: '%s', allow_private: true, timeout: 500ms}}\n", e.name, e.url())
+	}
+	if err := os.WriteFile(b.file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if b.log, err = os.Create(filepath.Join(t.ArtifactDir(), "agent.log")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if b.agent != nil {
+			b.agent.kill()
+		}
+		_ = b.log.Close()
+	})
+	return b
+}
+
+// life runs one agent and kills it: at any moment, or when a request has just come
+// in and is not answered yet.
+func (b *bed) life() {
+	b.t.Helper()
+	b.agent = spawn(b.t, b.file, b.log)
+	if b.rng.IntN(4) > 0 { // else it may not even have started
+		select {
+		case <-b.agent.up:
+		case <-b.agent.done:
+		}
+	}
+	most := time.After(time.Duration(b.rng.IntN(1500)) * time.Millisecond)
+	if e := b.ears[b.rng.IntN(len(b.ears))]; b.rng.IntN(2) == 0 {
+		drain(e.arrived)
+		most = time.After(3 * time.Second)
+		for range 1 + b.rng.IntN(20) {
+			select {
+			case <-e.arrived:
+				continue
+			case <-most:
+			case <-b.agent.done:
+			}
+			break
+		}
+	} else {
+		select {
+		case <-most:
+		case <-b.agent.done:
+		}
+	}
+	if b.agent.kill() {
+		b.killed++
+	} else if !b.full {
+		b.t.Fatalf("the agent ended by itself; its log is %s", b.log.Name())
+	}
+	b.look()
+}
+
+func drain(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+	}
+}
+
+// play kills the agent so often while everything breaks, and returns when all is
+// well again and was told.
+func (b *bed) play(times int) {
+	b.t.Helper()
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	calm := sync.OnceFunc(func() { close(stop); all.Wait() })
+	defer calm()
+	turns := rand.New(rand.NewPCG(b.rng.Uint64(), 2))
+	all.Go(func() { b.world.run(turns, stop) })
+	for _, e := range b.ears {
+		flaps := rand.New(rand.NewPCG(b.rng.Uint64(), 3))
+		all.Go(func() { e.flap(flaps, stop) })
+	}
+	fills := times / 3
+	for b.killed < times && !b.t.Failed() {
+		switch {
+		case !b.disk.small:
+		case b.killed == fills && !b.full:
+			b.full = true
+			after := time.Duration(b.rng.IntN(2000)) * time.Millisecond
+			all.Go(func() { pause(after); b.disk.fill(b.t) })
+		case b.killed >= fills+2 && b.full:
+			b.disk.free(b.t)
+			b.full, fills = false, -1
+		}
+		b.life()
+	}
+	if b.full {
+		b.disk.free(b.t)
+		b.full = false
+	}
+	calm()
+	b.agent = spawn(b.t, b.file, b.log)
+	b.settle()
+	b.agent.kill()
+	b.look()
+}
+
+// settle waits until all that is to be told arrived.
+func (b *bed) settle() {
+	b.t.Helper()
+	began := time.Now()
+	said := func(what string) {
+		b.t.Logf("%s %s after the last start", what, time.Since(began).Round(time.Millisecond))
+	}
+	// What waits for a receiver that failed often is due at once after a reload.
+	select {
+	case <-b.agent.up:
+	case <-b.agent.done:
+		b.t.Fatalf("the agent ended by itself; its log is %s", b.log.Name())
+	}
+	_ = b.agent.cmd.Process.Signal(syscall.SIGHUP)
+	// A lock that breaks last, as a mark.
+	mark := lockRule{"lock:long:last", "custom/long"}
+	if err := b.world.rdb.Set(b.t.Context(), mark.key, "0123456789abcdef", 3*time.Hour).Err(); err != nil {
+		b.t.Fatal(err)
+	}
+	b.world.mu.Lock()
+	b.world.broken[mark] = true
+	b.world.mu.Unlock()
+	for _, e := range b.ears {
+		b.eventually(func() bool { return latest(e.got())[mark] }, e.name+" is told of nothing more")
+	}
+	said("both are told again")
+	if !b.s.forgetful {
+		truth := b.world.truth()
+		for _, e := range b.ears {
+			b.eventually(func() bool { return len(differs(truth, latest(e.got()))) == 0 }, e.name+" does not know what is so")
+		}
+	}
+	said("both know what is so")
+	b.eventually(func() bool { return b.waiting() == 0 }, "something waits to be told")
+	said("nothing waits")
+}
+
+func (b *bed) eventually(ok func() bool, what string) {
+	b.t.Helper()
+	timeout := time.After(within)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-timeout:
+			for _, e := range b.ears {
+				b.t.Logf("%s: what is so and what it knows differ in: %v", e.name, differs(b.world.truth(), latest(e.got())))
+			}
+			b.t.Fatalf("%s after %s; %d wait; the agent's log is %s", what, within, b.waiting(), b.log.Name())
+		case <-b.agent.done:
+			b.t.Fatalf("%s: the agent ended by itself; its log is %s", what, b.log.Name())
+		case <-tick.C:
+		}
+	}
+}

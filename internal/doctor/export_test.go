@@ -1,0 +1,7 @@
+package doctor
+
+// What the forecast counts with.
+const (
+	HistoryRow = historyRow
+	EventRow   = eventRow
+)

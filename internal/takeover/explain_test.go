@@ -1,0 +1,69 @@
+package takeover_test
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// tables are those of the store that know how far people were told of a lock, each
+// with the rows that are about one.
+var tables = map[string]string{
+	"findings":      "SELECT t::text FROM findings t WHERE t::text LIKE $1 AND $2 = $2",
+	"alert_events":  "SELECT left(t::text, 2000) FROM alert_events t WHERE fingerprint = $2 OR t::text LIKE $1",
+	"alert_pending": "SELECT t::text FROM alert_pending t WHERE grp LIKE '%' || $2 || '%' AND $1 <> ''",
+	"alert_groups":  "SELECT t::text FROM alert_groups t WHERE grp LIKE '%' || $2 || '%' AND $1 <> ''",
+	"alert_told":    "SELECT t::text FROM alert_told t WHERE fingerprint = $2 AND $1 <> ''",
+	"outbox":        "SELECT left(t::text, 2000) FROM outbox t WHERE t::text LIKE $1 OR t::text LIKE '%' || $2 || '%'",
+	"leases":        "SELECT t::text FROM leases t WHERE $1 <> $2",
+}
+
+// explain logs what is known of a lock of which somebody was not told: what each
+// replica logged of it, and what the store has.
+func (w *world) explain(ctx context.Context, target, key string) {
+	fingerprint := ""
+	for _, r := range w.replicas {
+		f, err := os.Open(r.log.Name())
+		if err != nil {
+			w.t.Log(err)
+			continue
+		}
+		lines := bufio.NewScanner(f)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			line := lines.Text()
+			about := strings.Contains(line, `"`+key+`"`) && strings.Contains(line, `"`+target+`"`)
+			if about && fingerprint == "" {
+				if _, rest, ok := strings.Cut(line, `"fingerprint":"`); ok {
+					fingerprint, _, _ = strings.Cut(rest, `"`)
+				}
+			}
+			if about || strings.Contains(line, "is watched by") || strings.Contains(line, "agent st") || strings.Contains(line, "took over") ||
+				strings.Contains(line, `"error"`) && !strings.Contains(line, "console request failed") {
+				w.t.Logf("%s: %.400s", r.name, line)
+			}
+		}
+		_ = f.Close()
+	}
+	conn, err := pgx.Connect(ctx, w.dsn)
+	if err != nil {
+		w.t.Log(err)
+		return
+	}
+	defer conn.Close(ctx)
+	for table, query := range tables {
+		rows, err := conn.Query(ctx, query, `%`+key+`"%`, fingerprint)
+		if err != nil {
+			w.t.Logf("%s: %v", table, err)
+			continue
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		w.t.Logf("%s of %s: %d rows, %v", table, fingerprint, len(found), err)
+		for _, row := range found {
+			w.t.Logf("%s: %s", table, row)
+		}
+	}
+}

@@ -1,0 +1,389 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// spy counts scripts, and lets a test step in before one is sent.
+type spy struct {
+	evaler
+	before func(s *script, args []any) error
+
+	mu    sync.Mutex
+	count map[*script]int
+}
+
+func (s *spy) eval(ctx context.Context, sc *script, keys []string, args []any) (any, error) {
+	s.mu.Lock()
+	if s.count == nil {
+		s.count = map[*script]int{}
+	}
+	s.count[sc]++
+	s.mu.Unlock()
+	if s.before != nil {
+		if err := s.before(sc, plain(args)); err != nil {
+			return nil, err
+		}
+	}
+	return s.evaler.eval(ctx, sc, keys, args)
+}
+
+func (s *spy) of(sc *script) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count[sc]
+}
+
+// confirms says that a call of renew.lua is a confirmation.
+func confirms(s *script, args []any) bool { return s == renewScript && len(args) == 8 }
+
+// handover is a lock with a holder and one that waits for it in the queue.
+type handover struct {
+	rdb    *redis.Client
+	holder *Handle
+	spy    *spy // of who waits
+	waiter *Client
+	got    chan *Handle
+	failed chan error
+	stop   context.CancelFunc
+}
+
+var fairLease = Lease{TTL: time.Minute, Fair: true, Class: "c", Purpose: "p"}
+
+func newHandover(t *testing.T, lease Lease, before func(s *script, args []any) error) *handover {
+	t.Helper()
+	h := &handover{rdb: testredis.Start(t).Client(t), got: make(chan *Handle, 1), failed: make(chan error, 1)}
+	first := shifted(t, h.rdb, 0)
+	h.waiter = shifted(t, h.rdb, 0)
+	// Each process has a channel of its own, from its first acquire on.
+	warm, err := h.waiter.TryAcquire(t.Context(), "warm", lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := warm.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	channel := record.InstanceKey(record.DefaultPrefix, h.waiter.instance)
+	testredis.Eventually(t, 10*time.Second, func() bool {
+		return h.rdb.PubSubNumSub(context.Background(), channel).Val()[channel] == 1
+	}, "the waiter's process listens")
+	h.spy = &spy{evaler: h.waiter.db, before: before}
+	h.waiter.db = h.spy
+	if h.holder, err = first.Acquire(t.Context(), "k", fairLease); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	h.stop = stop
+	t.Cleanup(stop)
+	go func() {
+		handle, err := h.waiter.Acquire(ctx, "k", lease)
+		if err != nil {
+			h.failed <- err
+			return
+		}
+		h.got <- handle
+	}()
+	testredis.Eventually(t, 10*time.Second, func() bool {
+		h.waiter.turns.mu.Lock()
+		defer h.waiter.turns.mu.Unlock()
+		return len(h.waiter.turns.waiters) == 1
+	}, "one waits")
+	return h
+}
+
+// release frees the first hold and returns the waiter's.
+func (h *handover) release(t *testing.T) *Handle {
+	t.Helper()
+	if err := h.holder.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case handle := <-h.got:
+		return handle
+	case err := <-h.failed:
+		t.Fatal(err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the waiter is never served")
+	}
+	return nil
+}
+
+func grantKey(key string) string {
+	return record.Companion(record.DefaultPrefix, record.KindGrant, key)
+}
+
+// The release itself gives the lock to the head of the queue: it asks no second
+// time, and has all that an acquire of its own would have brought.
+func TestReleaseHandsTheLockOver(t *testing.T) {
+	t.Parallel()
+	for _, noRenew := range []bool{false, true} {
+		lease := fairLease
+		lease.NoRenew, lease.Trace = noRenew, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+		h := newHandover(t, lease, nil)
+		asked := h.spy.of(acquireScript)
+		second := h.release(t)
+		if n := h.spy.of(acquireScript) - asked; n > 0 {
+			// Its mark may have grown too old on a busy machine.
+			t.Logf("the machine is slow: %d attempts more", n)
+			continue
+		}
+		testredis.Eventually(t, 10*time.Second, func() bool { return second.Validity() > 50*time.Second }, "it is confirmed")
+		if left := h.rdb.PTTL(t.Context(), "k").Val(); left < 50*time.Second {
+			t.Errorf("lock lasts %s", left)
+		}
+		fields := h.rdb.HGetAll(t.Context(), record.Companion(record.DefaultPrefix, record.KindMeta, "k")).Val()
+		m, err := record.Decode(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.ID != second.ID() || m.Fence != second.Fence() || m.Fence <= h.holder.Fence() || m.Instance != h.waiter.instance ||
+			m.Class != "c" || m.Purpose != "p" || m.TTL != 60_000 || m.Trace != lease.Trace || m.Renewals != 0 || m.Lost != nil {
+			t.Errorf("metadata %+v", m)
+		}
+		if left := h.rdb.PTTL(t.Context(), record.Companion(record.DefaultPrefix, record.KindMeta, "k")).Val(); left < 300*time.Second {
+			t.Errorf("metadata last %s", left)
+		}
+		for _, kind := range []record.Kind{record.KindWait, record.KindWaiter, record.KindGrant} {
+			if n := h.rdb.Exists(t.Context(), record.Companion(record.DefaultPrefix, kind, "k")).Val(); n != 0 {
+				t.Errorf("%s of who has the lock is left", kind)
+			}
+		}
+		if err := second.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What a waiter leaves has a TTL, is gone when it gives up, and hides its value
+// from everything but the release.
+func TestGrantIsLeftOnlyWhileItWaits(t *testing.T) {
+	t.Parallel()
+	h := newHandover(t, fairLease, nil)
+	left := h.rdb.HGetAll(t.Context(), grantKey("k")).Val()
+	if len(left) != 1 {
+		t.Fatalf("%d grants", len(left))
+	}
+	for id, text := range left {
+		if !strings.Contains(text, "ls1:"+id+":") {
+			t.Error("the grant does not have the value of the lock")
+		}
+		w, err := record.ParseWaiter(h.rdb.HGet(t.Context(), record.Companion(record.DefaultPrefix, record.KindWaiter, "k"), id).Val())
+		if err != nil || w.Instance != h.waiter.instance {
+			t.Errorf("record %+v, %v", w, err)
+		}
+	}
+	if ttl := h.rdb.PTTL(t.Context(), grantKey("k")).Val(); ttl <= 0 || ttl > 9*time.Second {
+		t.Errorf("TTL %s", ttl)
+	}
+	h.stop()
+	if err := <-h.failed; !errors.Is(err, ErrHeld) {
+		t.Error(err)
+	}
+	testredis.Eventually(t, 5*time.Second, func() bool {
+		return h.rdb.Exists(context.Background(), grantKey("k")).Val() == 0
+	}, "grant is gone")
+	if err := h.holder.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A lock that was handed over and never confirmed is over for its holder before
+// the server lets anybody else have it.
+func TestUnconfirmedGrantEndsByItself(t *testing.T) {
+	t.Parallel()
+	h := newHandover(t, fairLease, func(s *script, args []any) error {
+		if confirms(s, args) {
+			return errors.New("cut off")
+		}
+		return nil
+	})
+	asked := h.spy.of(acquireScript)
+	second := h.release(t)
+	if h.spy.of(acquireScript) > asked {
+		t.Skip("the machine is too slow: the waiter asked by itself")
+	}
+	if left := second.Validity(); left > record.Turn {
+		t.Errorf("valid for %s without a confirmation", left)
+	}
+	select {
+	case <-second.Context().Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("it is believed to be held still")
+	}
+	lost, ok := errors.AsType[*LostError](context.Cause(second.Context()))
+	if !ok || lost.Reason != ReasonExpired && lost.Reason != ReasonPaused {
+		t.Errorf("cause %v", context.Cause(second.Context()))
+	}
+	// Nobody lost it in the words of the metadata: it was a turn, not a hold.
+	third, err := shifted(t, h.rdb, 0).Acquire(t.Context(), "k", fairLease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if third.Fence() <= second.Fence() {
+		t.Errorf("fence %d after %d", third.Fence(), second.Fence())
+	}
+	if n := h.rdb.HExists(t.Context(), record.Companion(record.DefaultPrefix, record.KindMeta, "k"), record.FieldLost).Val(); n {
+		t.Error("metadata tell of a lost hold")
+	}
+	if err := third.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A lock that goes before it is confirmed is lost, and the confirmation does not
+// bring it back.
+func TestGrantLostBeforeItIsConfirmed(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(rdb *redis.Client) error{
+		"flushed": func(rdb *redis.Client) error { return rdb.FlushAll(context.Background()).Err() },
+		"taken":   func(rdb *redis.Client) error { return rdb.Set(context.Background(), "k", "another", time.Minute).Err() },
+		"another type": func(rdb *redis.Client) error {
+			return errors.Join(rdb.Del(context.Background(), "k").Err(), rdb.HSet(context.Background(), "k", "a", "b").Err())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var rdb atomic.Pointer[redis.Client]
+			h := newHandover(t, fairLease, func(s *script, args []any) error {
+				if confirms(s, args) {
+					return lose(rdb.Load())
+				}
+				return nil
+			})
+			rdb.Store(h.rdb)
+			second := h.release(t)
+			if h.spy.of(acquireScript) > 1 {
+				t.Skip("the machine is too slow: the waiter asked by itself")
+			}
+			select {
+			case <-second.Context().Done():
+			case <-time.After(10 * time.Second):
+				t.Fatal("it is believed to be held still")
+			}
+			if err := second.Err(); !errors.Is(err, ErrLost) {
+				t.Error(err)
+			}
+			if name == "flushed" {
+				if n := h.rdb.Exists(t.Context(), "k").Val(); n != 0 {
+					t.Error("the confirmation has made a lock")
+				}
+			}
+		})
+	}
+}
+
+// A confirmation whose reply is lost is asked for again, and the lock stays.
+func TestConfirmationIsRepeated(t *testing.T) {
+	t.Parallel()
+	var failed atomic.Int32
+	h := newHandover(t, fairLease, func(s *script, args []any) error {
+		if confirms(s, args) && failed.Add(1) <= 2 {
+			return context.DeadlineExceeded
+		}
+		return nil
+	})
+	second := h.release(t)
+	if h.spy.of(acquireScript) > 1 {
+		t.Skip("the machine is too slow: the waiter asked by itself")
+	}
+	testredis.Eventually(t, 10*time.Second, func() bool { return second.Validity() > 50*time.Second || second.Err() != nil }, "it is confirmed")
+	if err := second.Err(); err != nil {
+		t.Error(err)
+	}
+	if err := second.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who gives up at the moment in which it is handed the lock gives it back.
+func TestGrantToWhoGaveUpIsGivenBack(t *testing.T) {
+	t.Parallel()
+	h := newHandover(t, fairLease, nil)
+	// It does not hear, as if the message came too late.
+	h.waiter.turns.mu.Lock()
+	for id := range h.waiter.turns.waiters {
+		delete(h.waiter.turns.waiters, id)
+	}
+	h.waiter.turns.mu.Unlock()
+	if err := h.holder.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.stop()
+	if err := <-h.failed; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	began := time.Now()
+	testredis.Eventually(t, 5*time.Second, func() bool { return h.rdb.Exists(context.Background(), "k").Val() == 0 }, "the lock is free")
+	t.Logf("free after %s", time.Since(began))
+}
+
+// Only the word of the last mark is believed, and only while enough is certain.
+func TestGrantedMindsMarkAndTime(t *testing.T) {
+	t.Parallel()
+	b := newBubble(t)
+	now := b.clock.now()
+	r := &request{lease: fairLease}
+	r.proof = "PROOF"
+	r.nextMark(now)
+	r.nextMark(now)
+	if r.mark != "PROOF2" {
+		t.Errorf("mark %q", r.mark)
+	}
+	ago := func(d time.Duration) { r.marked = b.clock.now().add(-d) }
+	for name, tc := range map[string]struct {
+		mark      string
+		age, trip time.Duration
+		ok        bool
+	}{
+		"fresh":                  {mark: "PROOF2", ok: true},
+		"in time":                {mark: "PROOF2", age: 80 * time.Millisecond, trip: time.Millisecond, ok: true},
+		"old":                    {mark: "PROOF2", age: 100 * time.Millisecond},
+		"over":                   {mark: "PROOF2", age: time.Minute},
+		"far from the server":    {mark: "PROOF2", age: 20 * time.Millisecond, trip: 15 * time.Millisecond},
+		"of an earlier attempt":  {mark: "PROOF1"},
+		"made up":                {mark: "PROOF"},
+		"no word of the release": {},
+	} {
+		ago(tc.age)
+		r.trip = tc.trip
+		v, ok := b.granted(r, record.Grant{ID: "A", Fence: 7, Mark: tc.mark})
+		if ok != tc.ok {
+			t.Errorf("%s: %t", name, ok)
+		}
+		if ok && (v.sent != r.marked || v.lease != record.Turn || v.fence != 7 || !v.taken) {
+			t.Errorf("%s: %+v, counted from before the attempt that left the mark", name, v)
+		}
+	}
+}
+
+// What a waiter has not read yet gives way to what says more.
+func TestWordsAreJoined(t *testing.T) {
+	t.Parallel()
+	g := word{grant: record.Grant{ID: "A", Fence: 1, Mark: "M"}}
+	w := newWaiter("A")
+	w.told(word{before: 3})
+	w.told(g)
+	w.told(word{before: 1})
+	if got := <-w.wake; got.grant != g.grant || got.before != 0 {
+		t.Errorf("%+v", got)
+	}
+	var early turns
+	early.tell("A", word{before: 1})
+	early.tell("A", g)
+	leave := early.listen(w)
+	defer leave()
+	if got := <-w.wake; got.grant != g.grant {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,138 @@
+package lock_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock"
+)
+
+// At 2 kB/s each request takes a good part of a second: answers find their
+// callers, and that time is off the lease.
+func TestLittleBandwidth(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 17)
+	b := setup(t, lock.Options{})
+	proxy := testredis.NewProxy(t, b.srv.Addr())
+	c := openThrough(t, b.srv, proxy, lock.Options{Timeout: 10 * time.Second})
+	mustRelease(t, mustAcquire(t, c, "warm", lease()))
+	proxy.Bandwidth(2000)
+	const ttl = 20 * time.Second
+	handles := make(chan *lock.Handle, 4)
+	for i := range cap(handles) {
+		go func() {
+			began := time.Now()
+			h, err := c.Acquire(t.Context(), fmt.Sprint("k", i), lock.Lease{TTL: ttl, NoRenew: true})
+			if err != nil {
+				t.Error(err)
+			} else if most := ttl - ttl/100 - time.Since(began); h.Validity() > most+time.Millisecond {
+				t.Errorf("valid for %s, %s after the request", h.Validity(), time.Since(began))
+			}
+			handles <- h
+		}()
+	}
+	for range cap(handles) {
+		h := <-handles
+		if h == nil {
+			continue
+		}
+		if m := meta(t, b.rdb, h.Key()); m == nil || m.ID != h.ID() || m.Fence != h.Fence() {
+			t.Errorf("%s: the server has %+v", h, m)
+		}
+		defer mustRelease(t, h)
+	}
+	proxy.Heal()
+}
+
+// Two of three nodes are away: the acquire ends in time, and nothing stays on the
+// third, nor on the two once they are back with what lay on the way.
+func TestRedlockPartition(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 20)
+	for name, away := range map[string]func(*testredis.Proxy){
+		"refused": (*testredis.Proxy).Cut,
+		"silent":  func(p *testredis.Proxy) { p.Freeze(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := startNodes(t, 3)
+			c := ns.open(t, lock.RedlockOptions{Options: lock.Options{Timeout: 700 * time.Millisecond}})
+			for _, p := range ns.proxy[1:] {
+				away(p)
+			}
+			began := time.Now()
+			_, err := c.TryAcquire(t.Context(), "k", lock.Lease{TTL: 20 * time.Second})
+			failed, ok := errors.AsType[*lock.QuorumError](err)
+			if !ok || failed.Need != 2 || failed.Got != 1 {
+				t.Fatalf("got %v", err)
+			}
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("failed after %s", took)
+			}
+			testredis.Eventually(t, 3*time.Second, func() bool { return exists(t, ns.near[0], "k", metaKey("k")) == 0 },
+				"the node that answers is cleared at once")
+			for _, p := range ns.proxy[1:] {
+				p.Heal()
+			}
+			ns.gone(t, "k", 10*time.Second)
+			testredis.Eventually(t, 10*time.Second, func() bool {
+				h, err := c.TryAcquire(t.Context(), "k", lease())
+				return err == nil && h.Release(t.Context()) == nil
+			}, "the lock can be had again")
+		})
+	}
+}
+
+// The server is refused for a while, then every connection breaks again and
+// again: a client with a hold and a waiter dials ten times a second at most, and
+// has no more connections afterwards than before.
+func TestBrokenConnectionsAreNotDialledInAStorm(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 24)
+	b := setup(t, lock.Options{})
+	proxy := testredis.NewProxy(t, b.srv.Addr())
+	c := openThrough(t, b.srv, proxy, lock.Options{})
+	h := mustAcquire(t, c, "held", lock.Lease{TTL: 20 * time.Second, RenewFraction: 0.02})
+	defer mustRelease(t, h)
+	other := mustAcquire(t, b.client, "k", lease())
+	got := make(chan error, 1)
+	go func() {
+		h, err := c.Acquire(t.Context(), "k", lease())
+		if err == nil {
+			err = h.Release(t.Context())
+		}
+		got <- err
+	}()
+	queuedOn := func() bool { m := meta(t, b.rdb, "k"); return m != nil && m.Contended > 0 }
+	testredis.Eventually(t, 10*time.Second, queuedOn, "it waits")
+	quiet := proxy.Open()
+
+	const spell = 3 * time.Second
+	before, began := proxy.Accepted(), time.Now()
+	proxy.Cut()
+	testredis.Eventually(t, 2*spell, func() bool { return time.Since(began) > spell }, "a while")
+	dials := proxy.Accepted() - before
+	if most := int(10*spell/time.Second) + 10; dials > most {
+		t.Errorf("%d dials in %s, want at most %d", dials, spell, most)
+	}
+	t.Logf("%d dials in %s while nothing answers", dials, spell)
+	proxy.Heal()
+	for range 30 {
+		proxy.Cut()
+		proxy.Heal()
+		<-time.After(30 * time.Millisecond)
+	}
+	if err := h.Err(); err != nil {
+		t.Errorf("the hold: %v", err)
+	}
+	mustRelease(t, other)
+	// An attempt whose reply was lost in every retry ends so, by the contract.
+	if err := <-got; err != nil && !errors.Is(err, lock.ErrUnknown) {
+		t.Errorf("the waiter: %v", err)
+	}
+	testredis.Eventually(t, 10*time.Second, func() bool { return proxy.Open() <= quiet+1 }, fmt.Sprintf("connections go down to the %d of before", quiet))
+}

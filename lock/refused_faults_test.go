@@ -1,0 +1,84 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock"
+)
+
+// A server that only reads is asked again with pauses, not in a storm, and the
+// lock can be had once it is a master.
+func TestReadOnlyIsNoStorm(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 33)
+	b := setup(t, lock.Options{Timeout: 2 * time.Second})
+	mustRelease(t, mustAcquire(t, b.client, "warm", lease()))
+	if err := b.rdb.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	commands := func() int {
+		return infoInt(t, b.rdb.Info(t.Context(), "stats").Val(), "total_commands_processed")
+	}
+	before, began := commands(), time.Now()
+	_, err := b.client.TryAcquire(t.Context(), "k", lease())
+	took := time.Since(began)
+	wantCode(t, err, lock.CodeReadOnly)
+	// Fifty a second, and the two questions of this test.
+	if n := commands() - before; float64(n) > 50*took.Seconds()+10 {
+		t.Errorf("%d commands in %s", n, took)
+	}
+	if err := b.rdb.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	mustRelease(t, mustAcquire(t, b.client, "k", lease()))
+}
+
+// A script of somebody else blocks the server: a typed error within the time
+// given, the hold that stands is kept, and the script is left alone.
+func TestBusyServer(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 40)
+	b := setup(t, lock.Options{Timeout: 300 * time.Millisecond}, testredis.WithConfig("busy-reply-threshold 10"))
+	h := mustAcquire(t, b.client, "held", lock.Lease{TTL: 6 * time.Second, RenewFraction: 0.1})
+	o := b.srv.Options()
+	o.ReadTimeout, o.MaxRetries = 30*time.Second, -1
+	patient := redis.NewClient(o)
+	t.Cleanup(func() { _ = patient.Close() })
+	ended := make(chan error, 1)
+	go func() {
+		const script = "local t = redis.call('time'); local e = t[1] * 1000 + t[2] / 1000 + 2500; " +
+			"repeat t = redis.call('time') until t[1] * 1000 + t[2] / 1000 > e; return 1"
+		ended <- patient.Eval(context.Background(), script, nil).Err()
+	}()
+	testredis.Eventually(t, 5*time.Second, func() bool {
+		err := b.rdb.Get(context.Background(), "x").Err()
+		return err != nil && strings.HasPrefix(err.Error(), "BUSY")
+	}, "the server is busy")
+	began := time.Now()
+	_, err := b.client.TryAcquire(t.Context(), "k", lease())
+	reply, ok := errors.AsType[*lock.ServerError](err)
+	if !ok || reply.Code != lock.CodeBusy || !reply.Temporary() {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %s", took)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the script: %v", err)
+	}
+	if stats := b.rdb.Info(t.Context(), "commandstats").Val(); strings.Contains(stats, "script|kill") {
+		t.Error("somebody has sent SCRIPT KILL")
+	}
+	before := h.Until()
+	testredis.Eventually(t, 5*time.Second, func() bool { return h.Until().After(before.Add(100 * time.Millisecond)) }, "renewed afterwards")
+	mustRelease(t, h)
+	mustRelease(t, mustAcquire(t, b.client, "k", lease()))
+}

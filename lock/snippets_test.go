@@ -1,0 +1,225 @@
+package lock_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// snippet is a holder in another language (docs/snippets) that runs and does what
+// a line tells it.
+type snippet struct {
+	t     *testing.T
+	in    *os.File
+	lines <-chan string
+}
+
+// runSnippet starts a program for the lock key.
+func runSnippet(t *testing.T, program []string, url, key string, ttl time.Duration) *snippet {
+	t.Helper()
+	scripts, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program[0], append(program[1:], url, key, fmt.Sprint(ttl.Seconds()))...)
+	cmd.Env = append(os.Environ(), "SCRIPTS="+scripts)
+	cmd.Stderr = os.Stderr
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin = r
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Close()
+	lines := make(chan string, 16)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = w.Close()
+		for range lines { //nolint:revive // Drain, so that the reader ends.
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("snippet: %v", err)
+		}
+	})
+	return &snippet{t: t, in: w, lines: lines}
+}
+
+// do sends a line and returns the answer, in small letters.
+func (s *snippet) do(command string) string {
+	s.t.Helper()
+	if _, err := fmt.Fprintln(s.in, command); err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.ToLower(line(s.t, s.lines, 60*time.Second))
+}
+
+func (s *snippet) want(command string, answers ...string) {
+	s.t.Helper()
+	got := s.do(command)
+	if slices.Contains(answers, got) {
+		return
+	}
+	s.t.Errorf("%s: %q, want %q", command, got, answers)
+}
+
+// python returns an interpreter with redis-py; the test is skipped without.
+func python(t *testing.T) []string {
+	t.Helper()
+	for _, name := range []string{"/usr/bin/python3", "python3"} {
+		if exec.Command(name, "-c", "import redis.crc").Run() == nil {
+			return []string{name, "../docs/snippets/python/lockholder.py"}
+		}
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatal("python3 with redis-py is not installed (hint: make deps)")
+	}
+	t.Skip("python3 with redis-py is not installed (hint: make deps)")
+	return nil
+}
+
+// jedisLibraries is where Maven puts Jedis, if it was asked to (docs/snippets/java/pom.xml).
+const jedisLibraries = "../docs/snippets/java/target/lib"
+
+// java returns what runs the Java snippet: with Jedis if that is there, else with a
+// stand-in that has the few methods in use (testdata/jedis). The test is skipped
+// without a compiler, which is larger than what make deps should install unasked.
+func java(t *testing.T) []string {
+	t.Helper()
+	if _, err := exec.LookPath("javac"); err != nil {
+		t.Skipf("no Java compiler here: %v (hint: scripts/deps.sh java)", err)
+	}
+	classes, libraries := t.TempDir(), jedisLibraries+"/*"
+	sources := []string{"../docs/snippets/java/LockstewardLock.java"}
+	if jars, err := filepath.Glob(jedisLibraries + "/jedis-*.jar"); err != nil || len(jars) == 0 {
+		libraries = "."
+		for _, folder := range []string{"*.java", "*/*.java"} {
+			more, err := filepath.Glob("testdata/jedis/redis/clients/jedis/" + folder)
+			if err != nil || len(more) == 0 {
+				t.Fatalf("no stand-in for Jedis: %v", err)
+			}
+			sources = append(sources, more...)
+		}
+		t.Log("Jedis is not here: with the stand-in for it")
+	}
+	compile := exec.Command("javac", append([]string{"-Xlint:all,-serial", "-Werror", "-cp", libraries, "-d", classes}, sources...)...)
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("javac: %v\n%s", err, out)
+	}
+	return []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classes + string(os.PathListSeparator) + libraries, "LockstewardLock"}
+}
+
+// The snippets of docs/snippets hold a lock as this library does: each sees the
+// other's, wakes the other's waiters, and tells released, lost and unknown apart.
+func TestSnippets(t *testing.T) {
+	t.Parallel()
+	for name, program := range map[string]func(*testing.T) []string{"redis-py": python, "Jedis": java} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			command := program(t)
+			for _, key := range []string{"lock:order:42", "{user:7}:lock", "order}42"} {
+				t.Run(key, func(t *testing.T) {
+					t.Parallel()
+					snippetHolds(t, command, key)
+				})
+			}
+		})
+	}
+}
+
+func snippetHolds(t *testing.T, command []string, key string) {
+	b := setup(t, lock.Options{App: "go", PollInterval: time.Minute})
+	s := runSnippet(t, command, b.srv.URL(), key, 60*time.Second)
+	ours := mustAcquire(t, b.client, key, lease())
+	s.want("acquire", "none", "null")
+	mustRelease(t, ours)
+
+	var fence int64
+	if _, err := fmt.Sscan(s.do("acquire"), &fence); err != nil || fence <= ours.Fence() {
+		t.Fatalf("fence %d after %d, %v", fence, ours.Fence(), err)
+	}
+	value := b.rdb.Get(t.Context(), key).Val()
+	id, ok := record.ParseValue([]byte(value))
+	m := meta(t, b.rdb, key)
+	if !ok || m == nil || m.ID != id || m.V != 1 || m.App != "snippet" || m.Purpose != "by hand" || m.Fence != fence || m.TTL != 60000 || m.RenewEvery != 20000 || m.PID == 0 {
+		t.Errorf("value of %d bytes, metadata %+v", len(value), m)
+	}
+	_, err := b.client.TryAcquire(t.Context(), key, lease())
+	if held, is := errors.AsType[*lock.HeldError](err); !is || held.Holder.App != "snippet" || held.Holder.Fence != fence {
+		t.Errorf("our attempt: %v", err)
+	}
+	if err := b.rdb.PExpire(t.Context(), key, 30*time.Second).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.want("renew", "true", "renewed")
+	if m := meta(t, b.rdb, key); m.Renewals != 1 || m.Contended != 1 || b.rdb.PTTL(t.Context(), key).Val() < 31*time.Second {
+		t.Errorf("renewed: %+v", m)
+	}
+	s.want("valid", "true")
+
+	// Who waits is woken: it would not look again within a minute.
+	got := make(chan *lock.Handle, 1)
+	go func() {
+		h, err := b.client.Acquire(t.Context(), key, lease())
+		if err != nil {
+			t.Error(err)
+		}
+		got <- h
+	}()
+	waiters := record.Companion(record.DefaultPrefix, record.KindWaiter, key)
+	testredis.Eventually(t, 10*time.Second, func() bool { return b.rdb.HLen(t.Context(), waiters).Val() == 1 }, "nobody waits")
+	s.want("release", "released")
+	select {
+	case h := <-got:
+		if h == nil || h.Fence() <= fence {
+			t.Fatalf("the next holder: %v", h)
+		}
+		mustRelease(t, h)
+	case <-time.After(20 * time.Second):
+		t.Fatal("the waiter was not woken")
+	}
+	s.want("release", "lost")
+
+	// Lost: the key is another's, and stays.
+	s.do("acquire")
+	if err := b.rdb.Set(t.Context(), key, "another", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.want("renew", "false", "lost")
+	s.want("valid", "false")
+	s.want("release", "lost")
+	if b.rdb.Get(t.Context(), key).Val() != "another" {
+		t.Error("the other's lock was touched")
+	}
+
+	// Unknown: no reply.
+	if err := b.rdb.Del(t.Context(), key).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.do("acquire")
+	b.srv.Pause()
+	s.want("renew", "none", "unknown")
+	s.want("release", "unknown")
+	b.srv.Resume()
+}

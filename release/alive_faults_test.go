@@ -1,0 +1,80 @@
+package release_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/fenced"
+	"github.com/locksteward/locksteward/lock/record"
+)
+
+// A holder that lives on after its lock was released by force: it is told within a
+// second, and what it writes all the same is refused once the next one has written.
+func TestHolderThatLivesOn(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 76)
+	e := newEnv(t)
+	const key = "lock:order:9"
+	open := func(app string) *lock.Client {
+		t.Helper()
+		c, err := lock.New(e.rdb, lock.Options{App: app})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	old, next := open("old"), open("next")
+	h, err := old.Acquire(t.Context(), key, lock.Lease{TTL: time.Minute, NoRenew: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance := record.InstanceKey(record.DefaultPrefix, old.Instance())
+	testredis.Eventually(t, 5*time.Second, func() bool {
+		n, err := e.rdb.PubSubNumSub(t.Context(), instance).Result()
+		return err == nil && n[instance] == 1
+	}, "the holder listens")
+	write := func(fence int64, value string) bool {
+		t.Helper()
+		err := fenced.Set(t.Context(), e.rdb, "order:9", fence, value)
+		if err != nil && !errors.Is(err, fenced.ErrStale) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	if !write(h.Fence(), "by the old one") {
+		t.Fatal("the holder may not write")
+	}
+	r := e.request(t, ana, key)
+	began := time.Now()
+	e.want(t, e.approve(t, ben, r), locksteward.RequestReleased)
+	select {
+	case <-h.Context().Done():
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("told after %s", took)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the holder is not told")
+	}
+	n, err := next.TryAcquire(t.Context(), key, lock.Lease{TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.Fence() <= h.Fence() {
+		t.Errorf("the next fence is %d, that of the old hold %d", n.Fence(), h.Fence())
+	}
+	if !write(n.Fence(), "by the next one") {
+		t.Error("the next holder may not write")
+	}
+	if write(h.Fence(), "too late") {
+		t.Error("a late write of the old holder was taken")
+	}
+	if err := n.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

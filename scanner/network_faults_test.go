@@ -1,0 +1,227 @@
+package scanner_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+// name is an address that can be made to lead to another server.
+type name struct {
+	listener net.Listener
+	group    sync.WaitGroup
+
+	mu   sync.Mutex
+	to   string
+	open []net.Conn
+}
+
+func newName(t *testing.T, to string) *name {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	n := &name{listener: l, to: to}
+	n.group.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			n.group.Go(func() { n.relay(c) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		n.lead("")
+		n.group.Wait()
+	})
+	return n
+}
+
+func (n *name) relay(client net.Conn) {
+	defer client.Close()
+	n.mu.Lock()
+	to := n.to
+	n.mu.Unlock()
+	server, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	n.mu.Lock()
+	if n.to != to {
+		n.mu.Unlock()
+		return
+	}
+	n.open = append(n.open, client, server)
+	n.mu.Unlock()
+	var back sync.WaitGroup
+	back.Go(func() { _, _ = io.Copy(client, server); _ = client.Close() })
+	_, _ = io.Copy(server, client)
+	_ = server.Close()
+	back.Wait()
+}
+
+// lead makes the name lead to another server, and ends what leads to the old one.
+func (n *name) lead(to string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.to = to
+	for _, c := range n.open {
+		_ = c.Close()
+	}
+	n.open = nil
+}
+
+// A name leads to another server from one moment to the next: what was known of
+// the old one is given up, nothing of it counts as released, the change is told,
+// and verdicts of death wait.
+func TestNameLeadsToAnotherServer(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 26)
+	one, two := testredis.Start(t), testredis.Start(t)
+	must(t, one.Client(t).Set(t.Context(), "lock:one", "tok", time.Hour).Err())
+	must(t, two.Client(t).Set(t.Context(), "lock:two", "tok", time.Hour).Err())
+	n := newName(t, one.Addr())
+	w := tracked(t, fast("redis://"+n.listener.Addr().String()+"/0"))
+	e, err := rules.New(nil, nil)
+	must(t, err)
+	before := judged(t, w.s, e)
+	find(t, before.Locks, "lock:one")
+	n.lead(two.Addr())
+	w.awaitState("set up again, and blind meanwhile", func(s scanner.WatchState) bool { return whole(s) && s.Blind > 0 })
+	got := judged(t, w.s, e)
+	find(t, got.Locks, "lock:two")
+	if len(got.Locks) != 1 || got.Nodes[0].RunID == before.Nodes[0].RunID {
+		t.Errorf("after the change: %q, run id %s", names(got.Locks), got.Nodes[0].RunID)
+	}
+	if how := append(w.ended("lock:one"), ending(got, "lock:one")); how[0] == locksteward.EndedReleased {
+		t.Errorf("the lock of the other server ended %v", how)
+	}
+	if told := firing(e); !strings.Contains(told, "server/failover") && !strings.Contains(told, "server/restarted") {
+		t.Errorf("firing: %q", told)
+	}
+	if _, why, paused := e.Paused("test", got.At); !paused {
+		t.Errorf("verdicts do not pause: %s", why)
+	}
+	w.audit()
+}
+
+// Connections stay open and carry nothing: the watch knows within its check and
+// the 3 s that an answer may take, and has everything again afterwards.
+func TestWatchNoticesSilence(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 18)
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	proxy := testredis.NewProxy(t, srv.Addr())
+	r := fast("redis://" + proxy.Addr() + "/0")
+	r.connect.ReadTimeout, r.connect.DialTimeout = time.Second, time.Second
+	w := tracked(t, r)
+	w.taken(c, "lock:ends")
+	proxy.Freeze(true)
+	silent := time.Now()
+	w.awaitState("not believed any more", func(s scanner.WatchState) bool { return s.Mode == scanner.WatchSweep })
+	// 1 s between checks, 3 s for an answer, and what a busy machine takes on top.
+	if took := time.Since(silent); took > 6*time.Second {
+		t.Errorf("noticed after %s", took)
+	} else {
+		t.Logf("noticed after %s", took)
+	}
+	must(t, c.Del(t.Context(), "lock:ends").Err())
+	must(t, c.Set(t.Context(), "lock:begins", "tok", 0).Err())
+	proxy.Heal()
+	w.awaitState("set up again, and blind meanwhile", func(s scanner.WatchState) bool { return whole(s) && s.Blind >= time.Second })
+	w.awaitEnd("lock:ends", 1)
+	find(t, sweep(t, w.s).Locks, "lock:begins")
+	w.audit()
+}
+
+// The server is refused for a while, then each connection breaks again and again:
+// the agent, with sweeps and watch, dials ten times a second at most, and has no
+// more connections afterwards than before.
+func TestAgentDialsWithPauses(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 24)
+	srv := testredis.Start(t)
+	proxy := testredis.NewProxy(t, srv.Addr())
+	r := fast("redis://" + proxy.Addr() + "/0")
+	r.scan.Schedule = "@every 1s"
+	w := tracked(t, r)
+	run := start(t, w.s)
+	run.await(t, "before", complete)
+	quiet := proxy.Open()
+	const spell = 3 * time.Second
+	before, began := proxy.Accepted(), time.Now()
+	proxy.Cut()
+	testredis.Eventually(t, 2*spell, func() bool { return time.Since(began) > spell }, "a while")
+	dials := proxy.Accepted() - before
+	if most := int(10 * spell / time.Second); dials > most {
+		t.Errorf("%d dials in %s, want at most %d", dials, spell, most)
+	}
+	t.Logf("%d dials in %s while nothing answers", dials, spell)
+	proxy.Heal()
+	before, began = proxy.Accepted(), time.Now()
+	resets := 0
+	for ; time.Since(began) < spell; resets++ {
+		proxy.Cut()
+		proxy.Heal()
+		<-time.After(30 * time.Millisecond)
+	}
+	dials = proxy.Accepted() - before
+	if most := int(10 * spell / time.Second); dials > most {
+		t.Errorf("%d dials for %d resets in %s, want at most %d", dials, resets, spell, most)
+	}
+	t.Logf("%d dials for %d resets in %s", dials, resets, spell)
+	w.awaitState("set up again", whole)
+	run.await(t, "after", complete)
+	testredis.Eventually(t, 10*time.Second, func() bool { return proxy.Open() <= quiet+2 }, "connections are left over")
+	w.audit()
+}
+
+// Somebody's slow commands make every answer late: the sweep gives way within
+// about a second and says that it is the latency.
+func TestSlowCommandsThrottleTheSweep(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 23)
+	srv := testredis.Start(t, testredis.WithConfig("enable-debug-command yes"))
+	c := srv.Client(t)
+	fill(t, c, 20_000)
+	r := slow(srv.URL())
+	r.scan.MaxServerShare = 0.002 // some five seconds when nothing is in the way
+	s := r.build(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = s.Sweep(ctx) }) // ended by the test, and then incomplete
+	defer wg.Wait()
+	defer stop()
+	testredis.Eventually(t, 10*time.Second, func() bool { return scans(t, c) >= 3 }, "the sweep does not begin")
+	o := srv.Options()
+	sleeper := redis.NewClient(o)
+	defer sleeper.Close()
+	began := time.Now()
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			_ = sleeper.Do(ctx, "DEBUG", "SLEEP", "0.02").Err() // its end ends it
+		}
+	})
+	testredis.Eventually(t, 10*time.Second, func() bool { return s.Stats().Throttled[scanner.ReasonLatency] > 0 }, "the sweep does not give way")
+	// What is promised, and what a busy machine takes on top.
+	if took := time.Since(began); took > 2500*time.Millisecond {
+		t.Errorf("gave way after %s", took)
+	} else {
+		t.Logf("gave way after %s", took)
+	}
+}

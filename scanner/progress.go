@@ -1,0 +1,158 @@
+package scanner
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// Progress is how far a sweep under way has come.
+type Progress struct {
+	// Started is when it began, by the true clock; CutAt when its timeout ends it.
+	Started, CutAt time.Time
+	// First says that no sweep has read the target yet: of its locks nothing is
+	// known but what the watch told meanwhile.
+	First bool
+	// Keys is how many SCAN has returned so far, those that it returned twice
+	// included.
+	Keys int64
+	// OfKeys is how many keys the masters had when their passes began, -1 while one
+	// of them has not told.
+	OfKeys int64
+	// Idle is the time that an operator's pause took of it.
+	Idle time.Duration
+}
+
+// Where an estimate begins to mean something: until then the pacer has not found
+// its pace.
+const (
+	estimateAfter = 2 * time.Second
+	estimateShare = 200 // one key in so many
+)
+
+// Percent is how much of the keyspace was scanned, below 100 since what was found
+// is still judged at the end; false while it is not known of how much.
+func (p Progress) Percent() (int, bool) {
+	if p.OfKeys < 0 {
+		return 0, false
+	}
+	if p.Keys >= p.OfKeys {
+		return 99, true
+	}
+	return int(min(p.Keys*100/p.OfKeys, 99)), true
+}
+
+// Left is how long it will still take if it goes on as it did, from now on; false
+// while that cannot be said.
+func (p Progress) Left(now time.Time) (time.Duration, bool) {
+	took := now.Sub(p.Started) - p.Idle
+	if p.OfKeys < 0 || took < estimateAfter || p.Keys*estimateShare < p.OfKeys {
+		return 0, false
+	}
+	left := max(p.OfKeys-p.Keys, 0)
+	if left == 0 {
+		return 0, true
+	}
+	return time.Duration(float64(took) * float64(left) / float64(p.Keys)), true
+}
+
+// Progress returns how far the sweep under way has come; false if there is none.
+func (s *Scanner) Progress() (Progress, bool) {
+	idle := s.budget.throttled()[ReasonPaused]
+	s.going.mu.Lock()
+	defer s.going.mu.Unlock()
+	if s.going.Started.IsZero() {
+		return Progress{}, false
+	}
+	out := s.going.Progress
+	out.Keys = s.scanned.Load() - s.going.scanned
+	if out.OfKeys = s.going.keys; s.going.told < s.going.masters || s.going.masters == 0 {
+		out.OfKeys = -1
+	}
+	// Every pass waits for itself.
+	out.Idle = (idle - s.going.idle) / time.Duration(max(s.going.masters, 1))
+	return out, true
+}
+
+// going is the sweep under way. Its passes tell it how many keys there are.
+type going struct {
+	mu sync.Mutex
+	Progress
+	read    bool          // a sweep has read the target since the start
+	scanned int64         // Stats.Keys at its start
+	idle    time.Duration // of all pauses at its start
+	masters int
+	told    int   // masters whose keys are counted
+	keys    int64 // of those
+}
+
+func (g *going) begin(s *Scanner) {
+	idle := s.budget.throttled()[ReasonPaused]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	g.Progress = Progress{Started: now, CutAt: now.Add(s.cfg.Timeout), First: !g.read}
+	g.scanned, g.idle = s.scanned.Load(), idle
+	g.masters, g.told, g.keys = 0, 0, 0
+}
+
+// count takes in how many masters there are.
+func (g *going) count(masters int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.masters = masters
+}
+
+// tell takes in how many keys one master has; negative is not told.
+func (g *going) tell(keys int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if keys >= 0 {
+		g.told++
+		g.keys += keys
+	}
+}
+
+func (g *going) end(sweep *locksteward.Sweep) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.read = g.read || len(sweep.Masters) > 0
+	g.Progress = Progress{}
+}
+
+// keys returns how many keys a database has, -1 if that is not told. A database
+// without keys has no line.
+func (i info) keys(db int) int64 {
+	if len(i) == 0 {
+		return -1
+	}
+	_, after, ok := strings.Cut(i["db"+strconv.Itoa(db)], "keys=")
+	if !ok {
+		return 0
+	}
+	count, _, _ := strings.Cut(after, ",")
+	n, err := strconv.ParseInt(count, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// answers notes that the server lets itself be read: the target is up from the
+// first page of a sweep on, not only from its end. What was wrong with the sweep is
+// said at its end.
+func (s *Scanner) answers(p *pass) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.Up {
+		return
+	}
+	s.state = locksteward.TargetState{Target: s.target, Up: true}
+	s.state.Target.Mode = s.conn.Mode()
+	if p.out.greeted && len(p.out.info) > 0 {
+		s.state.Nodes = []locksteward.NodeState{p.out.info.node(p.master.Addr)}
+	}
+}

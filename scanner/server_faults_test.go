@@ -1,0 +1,367 @@
+package scanner_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/rules"
+)
+
+// The server's clock goes back by a day: a lease lasts longer by that, and a TTL
+// above what the class allows is told. Ages go on, and what ends is seen at once,
+// not a day later.
+func TestClockThatGoesBack(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 11)
+	srv, clock := testredis.StartClocked(t)
+	c := srv.Client(t)
+	ctx := t.Context()
+	r := fast(srv.URL())
+	r.classes = []class.Class{{Name: "work", Match: []string{"lock:*"}, MaxTTL: time.Hour}}
+	set, err := class.NewSet(r.classes)
+	must(t, err)
+	e, err := rules.New(nil, set)
+	must(t, err)
+	w := tracked(t, r)
+	for _, key := range []string{"lock:a", "lock:b", "lock:c"} {
+		must(t, c.Set(ctx, key, "tok", time.Minute).Err())
+	}
+	judged(t, w.s, e)
+	clock.Step(40 * time.Second)
+	judged(t, w.s, e)
+	if f := finding(e, "ttl/too-long", "lock:a"); f != nil {
+		t.Fatalf("before: %s", f.Summary.EN)
+	}
+	clock.Step(-24 * time.Hour)
+	must(t, c.Del(ctx, "lock:b").Err())
+	w.awaitEnd("lock:b", 1) // by the watch
+	must(t, c.Set(ctx, "lock:c", "another", time.Minute).Err())
+	got := judged(t, w.s, e)
+	l := find(t, got.Locks, "lock:a")
+	if l.TTL < 23*time.Hour {
+		t.Errorf("TTL %s", l.TTL)
+	}
+	if age, basis, _ := l.Age(); age < 40*time.Second || age > time.Minute || basis != locksteward.AgeObserved {
+		t.Errorf("age %s by %s, want that from before", age, basis)
+	}
+	if f := finding(e, "ttl/too-long", "lock:a"); f == nil {
+		t.Error("nothing is said of a TTL of a day, where an hour is allowed")
+	}
+	if l := find(t, got.Locks, "lock:c"); l.History.Looks > 2 || l.TTL > time.Minute {
+		t.Errorf("the next hold: %+v, TTL %s", l.History, l.TTL)
+	}
+	must(t, c.Del(ctx, "lock:a").Err())
+	if got := judged(t, w.s, e); len(got.Locks) != 1 {
+		t.Errorf("locks %q", names(got.Locks))
+	}
+	w.audit()
+}
+
+// PTTL says 0 of a key that lives for less than a millisecond more, -1 of one
+// without TTL, -2 of one that is gone: three different things.
+func TestEachAnswerOfPTTL(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 35)
+	srv, clock := testredis.StartClocked(t)
+	c := srv.Client(t)
+	ctx := t.Context()
+	at := time.Now().Truncate(time.Second)
+	clock.Freeze(at)
+	must(t, c.Set(ctx, "lock:last", "tok", 40*time.Millisecond).Err())
+	must(t, c.Set(ctx, "lock:bare", "tok", 0).Err())
+	must(t, c.Set(ctx, "lock:gone", "tok", 39*time.Millisecond).Err())
+	s := fast(srv.URL()).build(t)
+	if got := sweep(t, s); len(got.Locks) != 3 {
+		t.Fatalf("locks %q", names(got.Locks))
+	}
+	clock.Freeze(at.Add(40 * time.Millisecond))
+	for key, want := range map[string]time.Duration{"lock:last": 0, "lock:bare": -1, "lock:gone": -2} {
+		if ttl := c.PTTL(ctx, key).Val(); ttl != want {
+			t.Fatalf("the server says %d of %s, want %d", ttl, key, want)
+		}
+	}
+	got := sweep(t, s)
+	if l := find(t, got.Locks, "lock:last"); l.TTL == locksteward.NoExpiry || l.TTL < 0 || l.TTL > time.Millisecond {
+		t.Errorf("the last millisecond: TTL %s", l.TTL)
+	}
+	if l := find(t, got.Locks, "lock:bare"); l.TTL != locksteward.NoExpiry {
+		t.Errorf("without TTL: %s", l.TTL)
+	}
+	if how := ending(got, "lock:gone"); how != locksteward.EndedExpired || len(got.Locks) != 2 {
+		t.Errorf("what is gone ended %q, locks %q", how, names(got.Locks))
+	}
+	e, err := rules.New(nil, nil)
+	must(t, err)
+	e.Evaluate(got)
+	if f := finding(e, rules.TTLNone, "lock:last"); f != nil {
+		t.Errorf("the last millisecond is taken for no TTL: %s", f.Summary.EN)
+	}
+	if f := finding(e, rules.TTLNone, "lock:bare"); f == nil {
+		t.Error("nothing is said of the lock without TTL")
+	}
+}
+
+// A Cluster in which some slots have no master refuses every key on all nodes:
+// the sweep says so and resolves nothing, and is complete when that is over.
+func TestClusterDownResolvesNothing(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 36)
+	cluster := testredis.StartCluster(t)
+	c := cluster.Client(t)
+	ctx := t.Context()
+	for i := range 30 {
+		must(t, c.Set(ctx, fmt.Sprintf("lock:%d", i), fmt.Sprint("tok", i), 0).Err())
+	}
+	s := fast(cluster.URL()).build(t)
+	if got := sweep(t, s); len(got.Locks) != 30 {
+		t.Fatalf("%d locks", len(got.Locks))
+	}
+	// A slot without locks is given up by its master.
+	owner := cluster.NodeOf("nothing").Client(t)
+	slot := c.ClusterKeySlot(ctx, "nothing").Val()
+	must(t, owner.ClusterDelSlots(ctx, int(slot)).Err())
+	down := func(state string) {
+		t.Helper()
+		testredis.Eventually(t, 20*time.Second, func() bool {
+			return strings.Contains(owner.ClusterInfo(ctx).Val(), "cluster_state:"+state)
+		}, "the master says "+state)
+	}
+	down("fail")
+	got, err := s.Sweep(ctx)
+	if err == nil || got.Complete() {
+		t.Errorf("complete while slots are not served: %+v", got.Masters)
+	}
+	if len(got.Endings) != 0 || s.Table().Len() != 30 {
+		t.Errorf("%d endings, %d locks are known", len(got.Endings), s.Table().Len())
+	}
+	said := fmt.Sprint(err, got.Masters)
+	if !strings.Contains(said, "CLUSTERDOWN") && !strings.Contains(said, "no master serves these slots") {
+		t.Errorf("the reason is not told: %s", said)
+	}
+	must(t, owner.ClusterAddSlots(ctx, int(slot)).Err())
+	down("ok")
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		got, err := s.Sweep(ctx)
+		return err == nil && got.Complete() && len(got.Locks) == 30 && len(got.Endings) == 0
+	}, "no complete sweep afterwards")
+}
+
+// A real server loads its data for a second: it is waited for, the target is said
+// to be away, nothing is resolved, and then all is as before.
+func TestLoadingResolvesNothing(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 39)
+	srv := testredis.Start(t, testredis.WithConfig("enable-debug-command yes", "enable-protected-configs yes"))
+	c := srv.Client(t)
+	ctx := t.Context()
+	must(t, c.Set(ctx, "lock:a", "tok", time.Hour).Err())
+	must(t, c.Do(ctx, "DEBUG", "POPULATE", "300", "filler").Err())
+	r := fast(srv.URL())
+	r.scan.Schedule = "@every 1s"
+	s := r.build(t)
+	run := start(t, s)
+	run.await(t, "before", complete)
+	must(t, c.Do(ctx, "CONFIG", "SET", "key-load-delay", "7000", "loading-process-events-interval-bytes", "1024").Err())
+	o := srv.Options()
+	o.ReadTimeout, o.MaxRetries = 30*time.Second, -1
+	patient := redis.NewClient(o)
+	defer patient.Close()
+	reloaded := make(chan error, 1)
+	go func() { reloaded <- patient.Do(context.Background(), "DEBUG", "RELOAD").Err() }()
+	away := run.await(t, "while it loads", func(got locksteward.Sweep) bool {
+		if len(got.Endings) != 0 || len(got.Losses) != 0 {
+			t.Errorf("endings %+v, losses %+v", got.Endings, got.Losses)
+		}
+		return !got.Complete()
+	})
+	if len(away.Masters) != 0 && away.Masters[0].Complete {
+		t.Errorf("while it loads: %+v", away.Masters)
+	}
+	testredis.Eventually(t, 5*time.Second, func() bool { return !s.State().Up || len(reloaded) > 0 }, "said to be up while it loads")
+	if err := <-reloaded; err != nil {
+		t.Fatal(err)
+	}
+	back := run.await(t, "afterwards", complete)
+	if l := find(t, back.Locks, "lock:a"); l.History.Looks < 2 || len(back.Endings) != 0 {
+		t.Errorf("afterwards: %+v, endings %+v", l.History, back.Endings)
+	}
+}
+
+// A server without memory to give is swept and watched as ever: all that the
+// agent sends is allowed there.
+func TestFullServerIsSwept(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 42)
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	ctx := t.Context()
+	must(t, c.Set(ctx, "lock:a", "tok", time.Hour).Err())
+	must(t, c.Set(ctx, "lock:b", "tok", time.Hour).Err())
+	must(t, c.ConfigSet(ctx, "maxmemory", "1").Err())
+	if err := c.Set(ctx, "x", "y", 0).Err(); err == nil || !strings.HasPrefix(err.Error(), "OOM") {
+		t.Fatalf("the server takes a write: %v", err)
+	}
+	w := tracked(t, fast(srv.URL()))
+	if got := sweep(t, w.s); len(got.Locks) != 2 || len(w.s.Stats().Degraded) != 0 {
+		t.Errorf("locks %q, degraded %q", names(got.Locks), w.s.Stats().Degraded)
+	}
+	must(t, c.Del(ctx, "lock:a").Err())
+	w.awaitEnd("lock:a", 1)
+	w.audit()
+}
+
+// A master dies with a lock that its replica has never heard of: the failover is
+// told, and the lock counts as deleted, not as released by its holder; one that
+// was replicated goes on.
+func TestFailoverLosesALock(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 31)
+	sentinel := testredis.StartSentinel(t)
+	c := sentinel.Client(t)
+	ctx := t.Context()
+	s := fast(sentinel.URL()).build(t)
+	e, err := rules.New(nil, nil)
+	must(t, err)
+	must(t, c.Set(ctx, "lock:old", "tok", time.Hour).Err())
+	must(t, c.Wait(ctx, 1, 5*time.Second).Err())
+	old := sentinel.Master()
+	var heir *testredis.Server
+	for _, srv := range sentinel.Servers {
+		if srv != old {
+			heir = srv
+		}
+	}
+	// The replica asks with a password that the master does not know.
+	must(t, heir.Client(t).ConfigSet(ctx, "masterauth", "wrong").Err())
+	master := old.Client(t)
+	must(t, master.Do(ctx, "CLIENT", "KILL", "TYPE", "replica").Err())
+	testredis.Eventually(t, 10*time.Second, func() bool {
+		return strings.Contains(master.Info(ctx, "replication").Val(), "connected_slaves:0")
+	}, "the replica still hears")
+	must(t, master.Set(ctx, "lock:young", "tok", time.Hour).Err())
+	find(t, judged(t, s, e).Locks, "lock:young")
+	old.Kill()
+	sentinel.AwaitMasterOtherThan(t, old)
+	var got locksteward.Sweep
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		var err error
+		got, err = s.Sweep(ctx)
+		e.Evaluate(got)
+		return err == nil && got.Complete()
+	}, "no complete sweep of the new master")
+	if how := ending(got, "lock:young"); how != locksteward.EndedDeleted {
+		t.Errorf("the lock that was lost ended %q", how)
+	}
+	if l := find(t, got.Locks, "lock:old"); l.History.Looks < 2 {
+		t.Errorf("the lock that was replicated: %+v", l.History)
+	}
+	if told := firing(e); !strings.Contains(told, "server/failover") {
+		t.Errorf("firing: %q", told)
+	}
+}
+
+// A server comes back without its data: no lock that went with it counts as
+// released by its holder, whether the watch or a sweep finds out.
+func TestRestartReleasesNothing(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 27)
+	for _, watching := range []bool{true, false} {
+		t.Run(fmt.Sprint("watch ", watching), func(t *testing.T) {
+			t.Parallel()
+			srv := testredis.Start(t)
+			c := srv.Client(t)
+			e, err := rules.New(nil, nil)
+			must(t, err)
+			r := fast(srv.URL())
+			w := &told{t: t, s: r.build(t), locks: map[string]locksteward.Lock{}}
+			must(t, c.Set(t.Context(), "lock:theirs", "tok", time.Hour).Err())
+			take(t, c, "lock:ours", record.Meta{ID: "id", Instance: "i"}, time.Hour)
+			if watching {
+				w.run(t)
+				w.awaitState("tracking", whole)
+			}
+			if got := judged(t, w.s, e); len(got.Locks) != 2 {
+				t.Fatalf("locks %q", names(got.Locks))
+			}
+			srv.Restart()
+			if watching {
+				w.awaitEnd("lock:theirs", 1)
+				w.awaitEnd("lock:ours", 1)
+			}
+			got := judged(t, w.s, e)
+			for _, key := range []string{"lock:theirs", "lock:ours"} {
+				how := w.ended(key)
+				if how = append(how, ending(got, key)); how[0] != locksteward.EndedDeleted {
+					t.Errorf("%s ended %q", key, how)
+				}
+			}
+			if told := firing(e); !strings.Contains(told, "server/restarted") {
+				t.Errorf("firing: %q", told)
+			}
+		})
+	}
+}
+
+// The server's clock jumps forward, and all leases end at once: the jump is told
+// as such, each loss names it as its cause, and nobody is called dead because the
+// heartbeats went too.
+func TestClockThatJumpsForward(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 10)
+	srv, clock := testredis.StartClocked(t)
+	c := srv.Client(t)
+	s := fast(srv.URL()).build(t)
+	e, err := rules.New(nil, nil)
+	must(t, err)
+	keys := []string{"lock:a", "lock:b", "lock:c"}
+	for i, key := range keys {
+		id := fmt.Sprint("i", i)
+		heartbeat(t, c, id)
+		take(t, c, key, record.Meta{ID: "id-" + id, Instance: id}, time.Minute)
+	}
+	judged(t, s, e)
+	if got := judged(t, s, e); len(happened(got, locksteward.ServerClockStepped)) != 0 {
+		t.Fatalf("before: %+v", got.Events)
+	}
+	clock.Step(2 * time.Minute)
+	for i := range keys {
+		heartbeat(t, c, fmt.Sprint("i", i)) // as they come again within 5 s
+	}
+	got := judged(t, s, e)
+	jumps := happened(got, locksteward.ServerClockStepped)
+	if len(jumps) != 1 || jumps[0].Step < 2*time.Minute-time.Second || jumps[0].Step > 2*time.Minute+time.Second {
+		t.Fatalf("events %+v", got.Events)
+	}
+	for _, key := range keys {
+		if how := ending(got, key); how != locksteward.EndedExpired {
+			t.Errorf("%s ended %q", key, how)
+		}
+		f := finding(e, "hold/lost", key)
+		if f == nil {
+			t.Errorf("%s: the loss is not told", key)
+			continue
+		}
+		if said := strings.Join(f.Evidence, "\n"); !strings.Contains(said, "jumped forward by 2m") || !strings.Contains(f.Cause.EN, "clock jumped forward") {
+			t.Errorf("%s: cause %q, evidence %q", key, f.Cause.EN, f.Evidence)
+		}
+	}
+	for _, f := range e.Findings() {
+		if f.Rule == rules.HolderDead {
+			t.Errorf("called dead: %s", f.Summary.EN)
+		}
+	}
+	clock.Step(-time.Hour)
+	if jumps = happened(judged(t, s, e), locksteward.ServerClockStepped); len(jumps) != 2 || jumps[1].Step > -59*time.Minute {
+		t.Errorf("after a jump back: %+v", jumps)
+	}
+}

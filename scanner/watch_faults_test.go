@@ -1,0 +1,316 @@
+package scanner_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+// A server that cannot save refuses PING as if it were a write: it is watched all
+// the same, and what it says is not taken for the end of the connection.
+func TestWatchOfAServerThatCannotSave(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 44)
+	srv := testredis.Start(t, testredis.WithConfig("enable-protected-configs yes"))
+	c := srv.Client(t)
+	ctx := t.Context()
+	w := tracked(t, fast(srv.URL()))
+	must(t, c.Set(ctx, "lock:a", "tok", 3*time.Second).Err())
+	w.awaitLock("lock:a")
+	must(t, c.Do(ctx, "config", "set", "save", "3600 1", "dir", "/proc").Err())
+	_ = c.BgSave(ctx).Err()
+	testredis.Eventually(t, 10*time.Second, func() bool { return redis.HasErrorPrefix(c.Ping(ctx).Err(), "MISCONF") }, "no MISCONF")
+	since := w.s.WatchState().Nodes[0].Since
+	checked := func(what string) {
+		t.Helper()
+		began := time.Now()
+		w.awaitState(what, func(s scanner.WatchState) bool { return whole(s) && s.Nodes[0].LastGood.After(began) })
+	}
+	checked("good without PING")
+	checked("good again")
+	if s := w.s.WatchState(); !s.Nodes[0].Since.Equal(since) || s.Blind != 0 {
+		t.Errorf("it was set up again: %+v", s)
+	}
+	w.awaitEnd("lock:a", 1) // expiry is no write of a client
+	must(t, c.Do(ctx, "config", "set", "save", "").Err())
+	w.taken(c, "lock:after")
+	w.audit()
+}
+
+// A flush takes locks and what stands beside them: each of ours that stood is lost,
+// and none that was released before.
+func TestFlushLosesWhatStood(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 48)
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	heartbeat(t, c, "i1")
+	w := tracked(t, fast(srv.URL()))
+	const locks = 20
+	for i := range locks {
+		key := fmt.Sprint("lock:", i)
+		take(t, c, key, record.Meta{ID: fmt.Sprint("id", i), Instance: "i1"}, time.Hour)
+		w.awaitLock(key)
+	}
+	w.taken(c, "lock:foreign")
+	release(t, c, "lock:0")
+	w.awaitEnd("lock:0", 1)
+	must(t, c.FlushAll(t.Context()).Err())
+	for i := range locks {
+		w.awaitEnd(fmt.Sprint("lock:", i), 1)
+	}
+	w.awaitEnd("lock:foreign", 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lost := map[string]bool{}
+	for _, l := range w.losses {
+		if l.How != locksteward.EndedDeleted || l.Holder.Instance != "i1" || l.Class != class.Default || l.Deadline.Before(l.At) {
+			t.Errorf("loss %+v", l)
+		}
+		lost[l.Key] = true
+	}
+	if len(lost) != locks-1 || len(w.losses) != locks-1 || lost["lock:0"] {
+		t.Errorf("%d losses of %d locks that stood", len(w.losses), locks-1)
+	}
+	// Sweeps repeat it, with what they know of the process by then.
+	heartbeat(t, c, "i1")
+	for range 2 {
+		got := sweep(t, w.s)
+		if len(got.Losses) != locks-1 || len(got.Endings) != 0 || got.Losses[0].Instance == nil {
+			t.Errorf("a sweep tells of %d losses and %d endings", len(got.Losses), len(got.Endings))
+		}
+	}
+	for _, e := range w.endings {
+		if want := e.Lock.Key != "lock:0"; (e.How == locksteward.EndedDeleted) != want && e.Lock.Key != "lock:foreign" {
+			t.Errorf("%s ended %s", e.Lock.Key, e.How)
+		}
+	}
+}
+
+// What others do to locks of ours: each time the hold that was is over, what stands
+// there now is another, and no copy passes for the original.
+func TestOthersMoveAndCopyLocks(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 49)
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	ctx := t.Context()
+	heartbeat(t, c, "i1")
+	w := tracked(t, fast(srv.URL()))
+	ours := func(key, id string) {
+		t.Helper()
+		take(t, c, key, record.Meta{ID: id, Instance: "i1"}, time.Minute)
+		w.await(key, "held as "+id, func(l locksteward.Lock) bool { return l.Claim != nil && l.Claim.ID == id })
+	}
+	loss := func(key, id string) {
+		t.Helper()
+		testredis.Eventually(t, soon, func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for _, l := range w.losses {
+				if l.Key == key && l.Claim.ID == id {
+					return true
+				}
+			}
+			return false
+		}, "the loss of "+id+" is not told")
+	}
+	ours("lock:moved", "a1")
+	must(t, c.Rename(ctx, "lock:moved", "lock:elsewhere").Err())
+	w.awaitEnd("lock:moved", 1)
+	loss("lock:moved", "a1")
+	w.await("lock:elsewhere", "held, by nobody that is known", func(l locksteward.Lock) bool { return l.Claim == nil && l.Fence == 0 })
+
+	ours("lock:under", "b1")
+	must(t, c.Set(ctx, "lock:over", "somebody", time.Minute).Err())
+	w.awaitLock("lock:over")
+	must(t, c.Rename(ctx, "lock:over", "lock:under").Err())
+	loss("lock:under", "b1")
+	w.await("lock:under", "another's", func(l locksteward.Lock) bool { return l.Claim == nil })
+
+	ours("lock:original", "c1")
+	must(t, c.Copy(ctx, "lock:original", "lock:copy", 0, false).Err())
+	w.await("lock:copy", "held, without the claim of its original", func(l locksteward.Lock) bool { return l.Claim == nil })
+	if l, ok := w.lock("lock:original"); !ok || l.Claim == nil || l.Claim.ID != "c1" {
+		t.Errorf("the original: %+v", l.Claim)
+	}
+
+	ours("lock:restored", "d1")
+	dump, err := c.Dump(ctx, "lock:restored").Result()
+	must(t, err)
+	release(t, c, "lock:restored")
+	w.awaitEnd("lock:restored", 1)
+	must(t, c.Restore(ctx, "lock:restored", time.Minute, dump).Err())
+	w.await("lock:restored", "back without its metadata", func(l locksteward.Lock) bool { return l.Claim == nil })
+
+	// And what a third party does to the TTL is seen within a second.
+	ours("lock:ttl", "e1")
+	began := time.Now()
+	must(t, c.Persist(ctx, "lock:ttl").Err())
+	w.await("lock:ttl", "no TTL", func(l locksteward.Lock) bool { return l.TTL == locksteward.NoExpiry })
+	must(t, c.PExpire(ctx, "lock:ttl", 300*time.Millisecond).Err())
+	w.awaitEnd("lock:ttl", 1)
+	loss("lock:ttl", "e1")
+	t.Logf("PERSIST and an early end were told of after %s", time.Since(began))
+	w.audit()
+}
+
+// A server that changes its name, crashes and comes back, over and over: the watch
+// is set up each time, and sees what is taken afterwards.
+func TestServerThatCrashesOverAndOver(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 50)
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	ctx := t.Context()
+	w := tracked(t, fast(srv.URL()))
+	run := start(t, w.s)
+	run.await(t, "at once", complete)
+	sees := func(what string, round int) {
+		t.Helper()
+		key := fmt.Sprintf("lock:%s:%d", what, round)
+		testredis.Eventually(t, soon, func() bool { return c.Set(ctx, key, "tok", time.Hour).Err() == nil }, "no write after "+what)
+		w.awaitLock(key)
+	}
+	before := runtime.NumGoroutine()
+	for round := range 100 {
+		must(t, c.Do(ctx, "debug", "change-repl-id").Err())
+		if round%20 == 19 {
+			sees("change-repl-id", round)
+		}
+	}
+	for round := range 3 {
+		blind := w.s.WatchState().Blind
+		_ = c.Do(ctx, "debug", "segfault").Err() // no answer comes
+		srv.Restart()
+		w.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Blind > blind })
+		sees("crash", round)
+	}
+	testredis.Eventually(t, soon, func() bool { return w.s.State().Up }, "the target is not up")
+	sweep(t, w.s)
+	w.audit()
+	testredis.Eventually(t, soon, func() bool { return runtime.NumGoroutine() < before+60 }, "goroutines are left behind")
+}
+
+// Fifty thousand writes a second on a hundred locks: many changes become one look,
+// nothing waits without bound, and in the end all is known as it is.
+func TestHotChurn(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 57)
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	w := tracked(t, fast(srv.URL()))
+	const locks, writers, batch = 100, 4, 250
+	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+	defer cancel()
+	var wg sync.WaitGroup
+	var writes atomic.Int64
+	began := time.Now()
+	for g := range writers {
+		wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+					for i := range batch {
+						key := fmt.Sprint("lock:hot:", (i*writers+g)%locks)
+						switch {
+						case (n+i)%5 == 4:
+							p.Del(t.Context(), key)
+						default:
+							p.Set(t.Context(), key, fmt.Sprintf("%d-%d-%d", g, n, i), time.Minute)
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				writes.Add(batch)
+			}
+		})
+	}
+	most := 0
+	for ctx.Err() == nil {
+		most = max(most, w.s.WatchState().Waiting)
+		pause(ctx, 10*time.Millisecond)
+	}
+	wg.Wait()
+	rate := float64(writes.Load()) / time.Since(began).Seconds()
+	testredis.Eventually(t, soon, func() bool { return agrees(t, w, c) }, "the table is not what the server has")
+	s := w.s.WatchState()
+	t.Logf("%d writes, %.0f a second; %d keys pushed, %d read, at most %d wait", writes.Load(), rate, s.Events, s.Reads, most)
+	if least := 5_000.0; rate < least {
+		t.Errorf("%.0f writes a second: not what is to be tested", rate)
+	}
+	if s.Reads*2 > writes.Load() {
+		t.Errorf("%d reads of %d writes", s.Reads, writes.Load())
+	}
+	if most > locks || s.Blind != 0 || !whole(s) {
+		t.Errorf("%d keys waited; %+v", most, s)
+	}
+	w.audit()
+}
+
+// A million keys and a hundred thousand locks in a sweep: all of them, in bounded
+// time and memory. Under the race detector a tenth of it.
+func TestAMillionKeys(t *testing.T) {
+	faults.Covers(t, 56)
+	keys, locks, most := 1_000_000, 100_000, 20*time.Second
+	if raced {
+		keys, locks, most = keys/10, locks/10, 60*time.Second
+	}
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	ctx := t.Context()
+	must(t, c.Do(ctx, "debug", "populate", keys-locks, "user:data").Err())
+	for from := 0; from < locks; from += 5000 {
+		_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i := from; i < from+5000; i++ {
+				p.Set(ctx, fmt.Sprintf("lock:order:%d", i), fmt.Sprintf("%032x", i), time.Hour)
+			}
+			return nil
+		})
+		must(t, err)
+	}
+	r := fast(srv.URL())
+	r.classes = []class.Class{{Name: "orders", Match: []string{"lock:order:*"}}}
+	s := r.build(t)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	got := sweep(t, s)
+	took := time.Since(began)
+	if got.Keys() != int64(keys) || len(got.Locks) != locks || s.Table().Len() != locks {
+		t.Errorf("%d keys, %d locks, %d in the table", got.Keys(), len(got.Locks), s.Table().Len())
+	}
+	if got = sweep(t, s); len(got.Endings) != 0 || len(got.Locks) != locks {
+		t.Errorf("the second sweep: %d endings, %d locks", len(got.Endings), len(got.Locks))
+	}
+	got = locksteward.Sweep{}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	t.Logf("%d keys with %d locks: %s, the table keeps %d bytes a lock", keys, locks, took.Round(time.Millisecond), grown/int64(locks))
+	if took > most || grown > 1000*int64(locks) {
+		t.Errorf("a sweep took %s, the table keeps %d bytes", took, grown)
+	}
+	runtime.KeepAlive(s)
+	if !strings.HasPrefix(s.Table().Locks()[0].Key, "lock:order:") {
+		t.Error("odd table")
+	}
+}

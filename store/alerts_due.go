@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// terms are how soon a group that something new waits in may be told of it.
+type terms struct {
+	some           bool
+	wait, interval time.Duration
+}
+
+// with are the terms of two addresses in one group, which are the same unless the
+// configuration changed: the quicker ones.
+func (t terms) with(a Address) terms {
+	if !t.some {
+		return terms{true, a.Wait, a.Interval}
+	}
+	return terms{true, min(t.wait, a.Wait), min(t.interval, a.Interval)}
+}
+
+// due is when a group is to be looked at, for which something new was written now:
+// due and last are as they were. What waits for others, or for the next repeat,
+// never waits longer for that.
+func (t terms) due(now, due, last int64) int64 {
+	soon := now + t.wait.Microseconds()
+	if last > 0 {
+		soon = max(soon, last+t.interval.Microseconds())
+	}
+	if due > 0 {
+		soon = min(soon, due)
+	}
+	return soon
+}
+
+// dueGroups sets when the groups are to be looked at that something new waits in.
+func (in *intake) dueGroups(ctx context.Context) error {
+	type stand struct{ due, last int64 }
+	keys := slices.Collect(maps.Keys(in.groups))
+	for part := range slices.Chunk(keys, eventsAtOnce) {
+		was := map[groupKey]stand{}
+		byReceiver := map[string][]any{}
+		for _, k := range part {
+			byReceiver[k.receiver] = append(byReceiver[k.receiver], k.group)
+		}
+		for receiver, groups := range byReceiver {
+			rows, err := in.t.query(ctx, `SELECT grp, due_at, last_at FROM alert_groups WHERE receiver = ? AND grp IN (`+marks(len(groups))+`)`,
+				append([]any{receiver}, groups...)...)
+			err = each(rows, err, func(row rowScanner) error {
+				var group string
+				var s stand
+				err := row.Scan(&group, &s.due, &s.last)
+				was[groupKey{receiver, group}] = s
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		var rows [][]any
+		for _, k := range part {
+			s := was[k]
+			rows = append(rows, []any{k.receiver, k.group, in.groups[k].due(in.now, s.due, s.last), s.last})
+		}
+		err := in.t.insert(ctx, "alert_groups", "receiver, grp, due_at, last_at",
+			"ON CONFLICT (receiver, grp) DO UPDATE SET due_at = excluded.due_at", rows)
+		if err != nil {
+			return fmt.Errorf("write when groups are due: %w", err)
+		}
+	}
+	return nil
+}
+
+// NextGroup returns how long it is until a group of the receiver is due, 0 for
+// now; false if none will be before something new is written.
+func (s *Store) NextGroup(ctx context.Context, receiver string) (time.Duration, bool, error) {
+	var wait sql.NullInt64
+	err := s.inRead(ctx, "look for groups", func(ctx context.Context, q querier) error {
+		return q.row(ctx, `SELECT MIN(due_at) - `+s.on.now+` FROM alert_groups WHERE receiver = ? AND due_at > 0`, receiver).Scan(&wait)
+	})
+	return max(0, time.Duration(wait.Int64)*time.Microsecond), wait.Valid, err
+}
+
+// WakeHeld makes all groups due that hold something back: silences, or what
+// explains findings, changed.
+func (s *Store) WakeHeld(ctx context.Context) error {
+	return s.inWrite(ctx, "wake groups", wakeHeld)
+}
+
+func wakeHeld(ctx context.Context, t *tx) error {
+	_, err := t.exec(ctx, `UPDATE alert_groups SET due_at = `+t.on.now+`
+		WHERE (receiver, grp) IN (SELECT receiver, grp FROM alert_pending WHERE held <> '') AND (due_at = 0 OR due_at > `+t.on.now+`)`)
+	if err != nil {
+		return fmt.Errorf("wake groups: %w", err)
+	}
+	// It is judged anew, part by part, and held back again if that is so.
+	n, err := t.exec(ctx, `UPDATE alert_pending SET held = '' WHERE held <> ''`)
+	if err != nil {
+		return fmt.Errorf("wake groups: %w", err)
+	}
+	if n > 0 {
+		t.enqueued = true
+	}
+	return nil
+}

@@ -1,0 +1,549 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/store"
+)
+
+// event is a transition of the finding of a lock, for one group of a receiver.
+func event(id, key string, status locksteward.Status, to ...store.Address) store.Event {
+	if to == nil {
+		to = []store.Address{{Receiver: "ops", Group: "g"}}
+	}
+	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
+	return store.Event{ID: id, At: at, To: to, Finding: locksteward.Finding{
+		Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: status, Target: "orders", DB: 3, Key: key, Class: "orders",
+		Summary: locksteward.Text{EN: "no expiry", ZH: "没有过期时间"}, Since: at, FiredAt: at,
+	}}
+}
+
+func fires(id, key string, to ...store.Address) store.Event {
+	return event(id, key, locksteward.StatusFiring, to...)
+}
+
+func resolves(id, key string, to ...store.Address) store.Event {
+	return event(id, key, locksteward.StatusResolved, to...)
+}
+
+func tell(t testing.TB, s *store.Store, events ...store.Event) {
+	t.Helper()
+	if err := s.ChangeFindings(t.Context(), "orders", nil, telling(events...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flushed flushes all due groups of a receiver and returns what was due.
+func flushed(t testing.TB, s *store.Store, receiver string, limit int, compose func(store.DueGroup) (store.Flushed, []store.Message)) []store.DueGroup {
+	t.Helper()
+	var seen []store.DueGroup
+	n, err := s.Flush(t.Context(), receiver, 100, limit, func(due []store.DueGroup) (out []store.Flushed, messages []store.Message) {
+		seen = due
+		for _, g := range due {
+			f, m := compose(g)
+			out, messages = append(out, f), append(messages, m...)
+		}
+		return out, messages
+	})
+	if err != nil || n != len(seen) {
+		t.Fatalf("%d groups of %d, %v", n, len(seen), err)
+	}
+	return seen
+}
+
+// tellAll tells everything, until something new is written.
+func tellAll(g store.DueGroup) (store.Flushed, []store.Message) {
+	out := store.Flushed{Group: g.Group, Sent: true, Next: -1}
+	for _, w := range g.Waiting {
+		out.Told = append(out.Told, w.Seq)
+	}
+	return out, []store.Message{{ID: fmt.Sprint("m", out.Told), Receiver: "ops", EventID: "x"}}
+}
+
+func keys(events []store.WaitingEvent) (out []string) {
+	for _, w := range events {
+		out = append(out, w.Finding.Key+" "+string(w.Finding.Status))
+	}
+	return out
+}
+
+func count(t testing.TB, s *store.Store, table string) (n int) {
+	t.Helper()
+	if err := s.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+table).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// The life of a finding in a group: told, repeated, resolved, forgotten.
+func TestEventsInGroups(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		var wakes atomic.Int32
+		s.Enqueued(func() { wakes.Add(1) })
+		ops := store.Address{Receiver: "ops", Group: "g\xff\x00"}
+		chat := store.Address{Receiver: "chat", Group: "c", Wait: time.Hour}
+		first := fires("e1", "lock:\xff\x00", ops, chat, ops)
+		first.Survey = true
+		tell(t, s, first, fires("e2", "lock:b", ops))
+		tell(t, s, first, fires("e2", "lock:b", ops), fires("e2", "lock:b", ops)) // it has them
+		if wakes.Load() != 1 {
+			t.Errorf("woken %d times", wakes.Load())
+		}
+		if wait, ok, err := s.NextGroup(t.Context(), "ops"); err != nil || !ok || wait != 0 {
+			t.Errorf("due in %s, %t, %v", wait, ok, err)
+		}
+		if wait, ok, err := s.NextGroup(t.Context(), "chat"); err != nil || !ok || wait < 50*time.Minute || wait > time.Hour {
+			t.Errorf("due in %s, %t, %v", wait, ok, err)
+		}
+		if _, ok, err := s.NextGroup(t.Context(), "none"); err != nil || ok {
+			t.Errorf("%t, %v", ok, err)
+		}
+		waiting, err := s.Pending(t.Context())
+		if err != nil || len(waiting) != 2 || waiting[0].Receiver != "chat" || waiting[0].Waiting != 1 || waiting[1].Waiting != 2 || waiting[1].Held != 0 {
+			t.Errorf("%+v, %v", waiting, err)
+		}
+
+		due := flushed(t, s, "ops", 10, tellAll)
+		if len(due) != 1 || due[0].Group != "g\ufffd\ufffd" || len(due[0].Waiting) != 2 || due[0].More || due[0].Told != 0 || !due[0].LastAt.IsZero() || due[0].Now.IsZero() {
+			t.Fatalf("%+v", due)
+		}
+		got := due[0].Waiting[0]
+		want := first
+		want.To, want.Seq = nil, 1
+		if !reflect.DeepEqual(got.Event, want) || got.Known || got.Held != "" || got.CreatedAt.IsZero() || due[0].Waiting[1].Seq != 2 {
+			t.Errorf("%+v", got)
+		}
+		if sent, err := s.Messages(t.Context(), store.MessageQuery{}); err != nil || len(sent) != 1 || sent[0].Seq != 3 {
+			t.Errorf("%+v, %v", sent, err)
+		}
+		if _, ok, err := s.NextGroup(t.Context(), "ops"); err != nil || ok {
+			t.Errorf("due again: %t, %v", ok, err)
+		}
+		standing, err := s.Standing(t.Context(), "ops", "", 1)
+		if err != nil || len(standing) != 1 {
+			t.Fatalf("%+v, %v", standing, err)
+		}
+		more, err := s.Standing(t.Context(), "ops", standing[0].Finding.Fingerprint(), 10)
+		if err != nil || len(more) != 1 || more[0].ID == standing[0].ID || more[0].Finding.Status != locksteward.StatusFiring {
+			t.Errorf("%+v, %v", more, err)
+		}
+
+		// What was told is not told again, not even to another group, but to a receiver
+		// that never had it.
+		late := store.Address{Receiver: "late", Group: "l"}
+		tell(t, s, fires("e2", "lock:b", ops, late))
+		if due := flushed(t, s, "ops", 10, tellAll); len(due) != 0 {
+			t.Errorf("told twice: %+v", due)
+		}
+		if due := flushed(t, s, "late", 10, tellAll); len(due) != 1 || due[0].Waiting[0].Seq != 2 {
+			t.Errorf("%+v", due)
+		}
+
+		// An end is told where the beginning was, whatever the labels are now.
+		tell(t, s, resolves("e3", "lock:b", store.Address{Receiver: "ops", Group: "other"}, late))
+		due = flushed(t, s, "ops", 10, tellAll)
+		if len(due) != 1 || due[0].Group != "g\ufffd\ufffd" || due[0].Told != 2 || due[0].LastAt.IsZero() || len(due[0].Waiting) != 1 || !due[0].Waiting[0].Known {
+			t.Fatalf("%+v", due)
+		}
+		if standing, err = s.Standing(t.Context(), "ops", "", 10); err != nil || len(standing) != 1 || standing[0].ID != "e1" || !standing[0].Survey {
+			t.Errorf("%+v, %v", standing, err)
+		}
+		flushed(t, s, "late", 10, tellAll)
+		var left, spent int
+		err = s.SQL().QueryRowContext(t.Context(), `SELECT COUNT(*), SUM(CASE WHEN spent > 0 AND finding = '' THEN 1 ELSE 0 END) FROM alert_events`).Scan(&left, &spent)
+		if err != nil || left != 3 || spent != 2 {
+			t.Errorf("%d events, %d of them spent, %v", left, spent, err)
+		}
+		// Written again they are known still; pruned they are gone.
+		tell(t, s, fires("e2", "lock:b", ops, late), resolves("e3", "lock:b", ops))
+		if due := flushed(t, s, "ops", 10, tellAll); len(due) != 0 {
+			t.Errorf("told twice: %+v", due)
+		}
+		if n, err := s.PruneEvents(t.Context(), time.Hour); err != nil || n != 0 {
+			t.Errorf("pruned %d, %v", n, err)
+		}
+		if n, err := s.PruneEvents(t.Context(), -time.Hour); err != nil || n != 2 {
+			t.Errorf("pruned %d, %v", n, err)
+		}
+		if n := count(t, s, "alert_events"); n != 1 {
+			t.Errorf("%d events are left", n)
+		}
+		if n := count(t, s, "alert_groups"); n != 2 { // ops's, in which e1 stands, and chat's
+			t.Errorf("%d groups are left", n)
+		}
+		// A receiver that is no more.
+		if n, err := s.DropReceiver(t.Context(), "chat"); err != nil || n != 1 {
+			t.Errorf("dropped %d, %v", n, err)
+		}
+		if n, err := s.DropReceiver(t.Context(), "ops"); err != nil || n != 0 {
+			t.Errorf("dropped %d, %v", n, err)
+		}
+		if n, err := s.PruneEvents(t.Context(), -time.Hour); err != nil || n != 1 {
+			t.Errorf("pruned %d, %v", n, err)
+		}
+		if _, ok, err := s.NextGroup(t.Context(), "ops"); err != nil || ok {
+			t.Errorf("%t, %v", ok, err)
+		}
+	})
+}
+
+// What becomes of a group is what compose says, and what it says nothing about waits.
+func TestFlush(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		var events []store.Event
+		for i := range 6 {
+			events = append(events, fires(fmt.Sprint("e", i), fmt.Sprint("lock:", i)))
+		}
+		tell(t, s, events...)
+		hold := func(g store.DueGroup) (store.Flushed, []store.Message) {
+			out := store.Flushed{Group: g.Group, Next: time.Hour, Held: map[int64]string{}}
+			for i, w := range g.Waiting {
+				switch i {
+				case 0:
+					out.Told = []int64{w.Seq}
+				case 1:
+					out.Dropped = []int64{w.Seq}
+				default:
+					out.Held[w.Seq] = "silence s1"
+				}
+			}
+			return out, nil
+		}
+		due := flushed(t, s, "ops", 4, hold)
+		if len(due) != 1 || !due[0].More || !slices.Equal(keys(due[0].Waiting), []string{"lock:0 firing", "lock:1 firing", "lock:2 firing", "lock:3 firing"}) {
+			t.Fatalf("%+v", due)
+		}
+		// More wait: due at once. What is held back stays out of it.
+		due = flushed(t, s, "ops", 10, func(g store.DueGroup) (store.Flushed, []store.Message) {
+			out := store.Flushed{Group: g.Group, Next: time.Hour, Held: map[int64]string{}}
+			for _, w := range g.Waiting {
+				out.Held[w.Seq] = "silence s1"
+			}
+			return out, nil
+		})
+		if len(due) != 1 || !slices.Equal(keys(due[0].Waiting), []string{"lock:4 firing", "lock:5 firing"}) || due[0].Told != 1 || due[0].Standing != nil {
+			t.Fatalf("%+v", due)
+		}
+		if wait, ok, err := s.NextGroup(t.Context(), "ops"); err != nil || !ok || wait < 50*time.Minute {
+			t.Errorf("due in %s, %t, %v", wait, ok, err)
+		}
+		if waiting, err := s.Pending(t.Context()); err != nil || len(waiting) != 1 || waiting[0].Waiting != 4 || waiting[0].Held != 4 || waiting[0].Groups != 1 || waiting[0].Late != 0 {
+			t.Errorf("%+v, %v", waiting, err)
+		}
+		if err := s.WakeHeld(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// What was held back is to be told like anything else. What is not mentioned
+		// stays, and the group is due at once.
+		due = flushed(t, s, "ops", 10, func(g store.DueGroup) (store.Flushed, []store.Message) {
+			return store.Flushed{Group: g.Group, Told: []int64{g.Waiting[0].Seq}, Next: time.Hour}, nil
+		})
+		if len(due) != 1 || len(due[0].Waiting) != 4 || due[0].Waiting[0].Held != "" || len(due[0].Standing) != 0 || due[0].Told != 1 {
+			t.Fatalf("%+v", due)
+		}
+		due = flushed(t, s, "ops", 10, tellAll)
+		if len(due) != 1 || len(due[0].Waiting) != 3 || due[0].Told != 2 {
+			t.Fatalf("%+v", due)
+		}
+		// Due again without news: a repeat.
+		if err := s.Exec(t.Context(), `UPDATE alert_groups SET due_at = 1`); err != nil {
+			t.Fatal(err)
+		}
+		due = flushed(t, s, "ops", 3, func(g store.DueGroup) (store.Flushed, []store.Message) {
+			return store.Flushed{Group: g.Group, Sent: true, Next: time.Hour}, nil
+		})
+		if len(due) != 1 || len(due[0].Waiting) != 0 || len(due[0].Standing) != 3 || due[0].Told != 5 || due[0].More {
+			t.Fatalf("%+v", due)
+		}
+		// A group that nothing is said about stays due.
+		tell(t, s, resolves("r0", "lock:0"))
+		if err := s.Exec(t.Context(), `UPDATE alert_groups SET due_at = 1`); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			n, err := s.Flush(t.Context(), "ops", 10, 10, func([]store.DueGroup) ([]store.Flushed, []store.Message) { return nil, nil })
+			if n != 1 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+		}
+		for want, f := range map[string]store.Flushed{
+			`"none" is not one of the groups`:            {Group: "none"},
+			"event 99 does not wait":                     {Group: "g", Told: []int64{99}},
+			"or is named twice":                          {Group: "g", Told: []int64{12, 12}},
+			"is held back without a reason":              {Group: "g", Held: map[int64]string{12: ""}},
+			"must not be empty":                          {Group: "message"},
+			"event 12 does not wait in it, or is named ": {Group: "g", Told: []int64{12}, Dropped: []int64{12}},
+		} {
+			_, err := s.Flush(t.Context(), "ops", 10, 10, func(g []store.DueGroup) ([]store.Flushed, []store.Message) {
+				if f.Group == "message" {
+					return nil, []store.Message{{ID: "nobody"}}
+				}
+				f := f
+				for _, list := range [][]int64{f.Told, f.Dropped} {
+					for i := range list {
+						if list[i] == 12 {
+							list[i] = g[0].Waiting[0].Seq
+						}
+					}
+				}
+				if _, ok := f.Held[12]; ok {
+					f.Held = map[int64]string{g[0].Waiting[0].Seq: ""}
+				}
+				return []store.Flushed{f}, nil
+			})
+			if err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(want, "event 12 ", "")) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		}
+		if _, err := s.Flush(t.Context(), "", 1, 1, nil); err == nil {
+			t.Error("flushed for nobody")
+		}
+		if due := flushed(t, s, "ops", 10, tellAll); len(due) != 1 || len(due[0].Waiting) != 1 {
+			t.Errorf("%+v", due)
+		}
+	})
+}
+
+// A beginning that waits in one group keeps what comes after it there, whatever
+// labels change: an end is never told before it.
+func TestEventsOfAFindingStayInOrder(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		slow := store.Address{Receiver: "ops", Group: "warning", Wait: time.Hour}
+		quick := store.Address{Receiver: "ops", Group: "critical"}
+		tell(t, s, fires("e1", "lock:a", slow), fires("e2", "lock:a", quick))
+		tell(t, s, resolves("e3", "lock:a", quick), fires("e4", "lock:b", quick))
+		due := flushed(t, s, "ops", 10, tellAll)
+		if len(due) != 2 || !slices.Equal(keys(due[0].Waiting), []string{"lock:a firing", "lock:a firing", "lock:a resolved"}) || due[0].Group != "warning" {
+			t.Fatalf("%+v", due)
+		}
+		if n := count(t, s, "alert_told"); n != 1 {
+			t.Errorf("%d are known to fire", n)
+		}
+		// Once it is told, a change of labels moves the finding.
+		tell(t, s, fires("e5", "lock:b", slow))
+		if err := s.Exec(t.Context(), `UPDATE alert_groups SET due_at = 1 WHERE grp = 'warning'`); err != nil {
+			t.Fatal(err)
+		}
+		due = flushed(t, s, "ops", 10, tellAll)
+		if len(due) != 1 || due[0].Group != "warning" || !due[0].Waiting[0].Known || due[0].Told != 0 {
+			t.Fatalf("%+v", due)
+		}
+		tell(t, s, resolves("e6", "lock:b", quick))
+		due = flushed(t, s, "ops", 10, tellAll)
+		if len(due) != 1 || due[0].Group != "warning" || count(t, s, "alert_told") != 0 {
+			t.Fatalf("%+v", due)
+		}
+	})
+}
+
+// When a group is due depends on what was told last and on what waits.
+func TestWhenGroupsAreDue(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		n := 0
+		dueIn := func(to store.Address, want time.Duration) {
+			t.Helper()
+			n++
+			tell(t, s, fires(fmt.Sprint("e", n), fmt.Sprint("lock:", n), to))
+			var got int64
+			err := s.SQL().QueryRowContext(t.Context(), `SELECT due_at FROM alert_groups WHERE grp = '`+to.Group+`'`).Scan(&got)
+			if d := time.Until(time.UnixMicro(got)); err != nil || d > want+time.Second || d < want-within {
+				t.Errorf("event %d is due in %s, %v; want %s", n, d, err, want)
+			}
+		}
+		g := store.Address{Receiver: "ops", Group: "g", Wait: 10 * time.Minute, Interval: time.Hour}
+		dueIn(g, 10*time.Minute)
+		g.Wait = 20 * time.Minute
+		dueIn(g, 10*time.Minute) // the second waits no longer than the first
+		g.Wait = time.Minute
+		dueIn(g, time.Minute) // a shorter wait is kept
+		if err := s.Exec(t.Context(), `UPDATE alert_groups SET due_at = 1`); err != nil {
+			t.Fatal(err)
+		}
+		dueIn(g, time.Until(time.UnixMicro(1))) // overdue stays overdue
+		repeat := func(grp store.DueGroup) (store.Flushed, []store.Message) {
+			out, m := tellAll(grp)
+			out.Next = 4 * time.Hour
+			return out, m
+		}
+		flushed(t, s, "ops", 10, repeat)
+		dueIn(g, time.Hour) // the interval after the last message, not the repeat
+		if err := s.Exec(t.Context(), `UPDATE alert_groups SET last_at = 1, due_at = 0`); err != nil {
+			t.Fatal(err)
+		}
+		dueIn(g, time.Minute)
+	})
+}
+
+// Two processes flush the same receiver: everything is told once.
+func TestFlushIsOneAtATime(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		stores := []*store.Store{p.open(t)}
+		if p.postgres {
+			stores = append(stores, p.open(t))
+		} else {
+			stores = append(stores, stores[0])
+		}
+		const events = 60
+		var mu sync.Mutex
+		told := map[string]int{}
+		var group sync.WaitGroup
+		for _, s := range stores {
+			group.Go(func() {
+				testredis.Eventually(t, within, func() bool {
+					_, err := s.Flush(t.Context(), "ops", 2, 7, func(due []store.DueGroup) (out []store.Flushed, messages []store.Message) {
+						mu.Lock()
+						defer mu.Unlock()
+						for _, g := range due {
+							f, _ := tellAll(g)
+							for _, w := range g.Waiting {
+								told[w.ID]++
+							}
+							out = append(out, f)
+						}
+						return out, messages
+					})
+					if err != nil {
+						t.Error(err)
+						return true
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					return len(told) == events
+				}, "not all is told")
+			})
+		}
+		for i := range events {
+			tell(t, stores[i%2], fires(fmt.Sprint("e", i), fmt.Sprint("lock:", i), store.Address{Receiver: "ops", Group: fmt.Sprint("g", i%5)}))
+		}
+		group.Wait()
+		for id, n := range told {
+			if n != 1 {
+				t.Errorf("%s was told %d times", id, n)
+			}
+		}
+		if n := count(t, stores[0], "alert_pending"); n != 0 || count(t, stores[0], "alert_told") != events {
+			t.Errorf("%d wait, %d are known", n, count(t, stores[0], "alert_told"))
+		}
+	})
+}
+
+// What cannot be written leaves nothing, findings included.
+func TestBadEvents(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		bad := fires("e1", "lock:a")
+		bad.Finding.Severity = 0
+		good := fires("e0", "lock:b")
+		for want, e := range map[string]store.Event{
+			"encode finding":       bad,
+			"id must not be empty": fires("", "lock:a"),
+			"at most 512 bytes":    fires("e1", "lock:a", store.Address{Receiver: "ops", Group: strings.Repeat("g", 513)}),
+			`receiver "" must not`: fires("e1", "lock:a", store.Address{Group: "g"}),
+		} {
+			err := s.SaveFindings(t.Context(), "orders", []locksteward.Finding{good.Finding}, telling(good, e))
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		}
+		findings, err := s.LoadFindings(t.Context(), "orders")
+		if err != nil || len(findings) != 0 || count(t, s, "alert_events") != 0 || count(t, s, "alert_groups") != 0 {
+			t.Errorf("%d findings were written, %v", len(findings), err)
+		}
+		// Whoever nobody is to be told of is no event.
+		tell(t, s, store.Event{ID: "e1", Finding: good.Finding})
+		if count(t, s, "alert_events") != 0 {
+			t.Error("an event for nobody was written")
+		}
+		if err := s.SaveFindings(t.Context(), "orders", []locksteward.Finding{good.Finding}, telling(good)); err != nil {
+			t.Fatal(err)
+		}
+		if findings, err = s.LoadFindings(t.Context(), "orders"); err != nil || len(findings) != 1 || count(t, s, "alert_pending") != 1 {
+			t.Errorf("%+v, %v", findings, err)
+		}
+		// Under an old fence nothing is written.
+		view := s.Under(func(string) (store.Lease, bool) { return store.Lease{}, false })
+		if err := view.ChangeFindings(t.Context(), "orders", nil, telling(fires("e9", "lock:c"))); !errors.Is(err, store.ErrLeaseLost) || count(t, s, "alert_events") != 1 {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func telling(events ...store.Event) store.Telling { return store.Telling{Events: events} }
+
+// Any number of events can be held back: what is new is told beside them, and what
+// follows on one of them finds it.
+func TestHeldBackIsOutOfTheWay(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		ops := store.Address{Receiver: "ops", Group: "g"}
+		write := func(events ...store.Event) {
+			t.Helper()
+			if err := s.ChangeFindings(t.Context(), "orders", nil, telling(events...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range 20 {
+			write(fires(fmt.Sprint("e", n), fmt.Sprint("held:", n), ops))
+		}
+		holdAll := func(g store.DueGroup) (store.Flushed, []store.Message) {
+			out := store.Flushed{Group: g.Group, Next: -1, Held: map[int64]string{}}
+			for _, w := range g.Waiting {
+				out.Held[w.Seq] = "silence:s1"
+			}
+			return out, nil
+		}
+		for range 5 {
+			flushed(t, s, "ops", 4, holdAll)
+		}
+		if waits, err := s.Waits(t.Context(), "ops"); err != nil || waits {
+			t.Errorf("waits %t, %v", waits, err)
+		}
+		if _, due, err := s.NextGroup(t.Context(), "ops"); err != nil || due {
+			t.Errorf("due %t, %v", due, err)
+		}
+		write(fires("new", "lock:new", ops), resolves("end", "held:7", ops))
+		if waits, err := s.Waits(t.Context(), "ops"); err != nil || !waits {
+			t.Errorf("waits %t, %v", waits, err)
+		}
+		due := flushed(t, s, "ops", 4, func(g store.DueGroup) (store.Flushed, []store.Message) {
+			out := store.Flushed{Group: g.Group, Next: -1}
+			for _, w := range g.Waiting {
+				out.Dropped = append(out.Dropped, w.Seq)
+			}
+			return out, nil
+		})
+		if len(due) != 1 || !slices.Equal(keys(due[0].Waiting), []string{"held:7 firing", "lock:new firing", "held:7 resolved"}) || due[0].Waiting[0].Held != "silence:s1" {
+			t.Fatalf("%+v", due)
+		}
+		// Told otherwise: nothing waits, what the receiver knows is kept, and what was
+		// held back of a finding that ended is gone.
+		told := ops
+		told.Told = true
+		write(fires("f1", "lock:told", told), resolves("r3", "held:3", told))
+		standing, err := s.Standing(t.Context(), "ops", "", 10)
+		if err != nil || len(standing) != 1 || standing[0].Finding.Key != "lock:told" {
+			t.Errorf("%+v, %v", standing, err)
+		}
+		if p, err := s.Pending(t.Context()); err != nil || len(p) != 1 || p[0].Held != 18 {
+			t.Errorf("%+v, %v", p, err)
+		}
+		write(resolves("r1", "lock:told", told))
+		if standing, err := s.Standing(t.Context(), "ops", "", 10); err != nil || len(standing) != 0 {
+			t.Errorf("%+v, %v", standing, err)
+		}
+	})
+}

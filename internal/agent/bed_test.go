@@ -107,6 +107,13 @@ func (b *bed) start() {
 	}
 	core, logs := observer.New(zapcore.DebugLevel)
 	b.logs = logs
+	b.t.Cleanup(func() {
+		for _, e := range logs.All() {
+			if b.t.Failed() && e.Level > zapcore.DebugLevel {
+				b.t.Log(e.Time.Format("15:04:05.000"), e.Message, e.ContextMap())
+			}
+		}
+	})
 	b.agent, err = agent.New(b.t.Context(), zap.New(core), cfg, agent.Options{
 		Load:      func() (config.Config, error) { return config.Load(b.file) },
 		LookEvery: 100 * time.Millisecond,

@@ -174,7 +174,7 @@ func (s *Store) LoadFindings(ctx context.Context, target string) ([]locksteward.
 			}
 			var f findingRow
 			if err := json.Unmarshal([]byte(written), &f); err != nil {
-				return fmt.Errorf("decode finding of target %q: %w", target, err)
+				return fmt.Errorf("decode finding of target %q: %w: %w", target, ErrDamaged, err)
 			}
 			out = append(out, f.finding(target, string(key)))
 			return nil

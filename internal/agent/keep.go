@@ -139,9 +139,18 @@ func (w *watched) catchUp(ctx context.Context) bool {
 		w.mu.Unlock()
 		return true
 	}
-	mine, untold := w.agent.engine.FindingsOn(w.target.Name), slices.Clone(w.untold)
 	w.mu.Unlock()
 	began := time.Now()
+	if err := w.recall(ctx); err != nil {
+		w.mu.Lock()
+		w.again = time.Now().Add(max(keepEvery, time.Since(began)))
+		w.mu.Unlock()
+		w.log.Debug("findings of the last run are not known yet", zap.Error(err))
+		return false
+	}
+	w.mu.Lock()
+	mine, untold := w.agent.engine.FindingsOn(w.target.Name), slices.Clone(w.untold)
+	w.mu.Unlock()
 	rest, tried := w.agent.alerts.Leftover(untold)
 	if err := w.agent.store.ReplaceFindings(ctx, w.target.Name, mine.All(), telling(rest, tried...)); err != nil {
 		fenced := errors.Is(err, store.ErrLeaseLost)

@@ -19,6 +19,7 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/report"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/store"
 )
 
 // watched is one target being watched.
@@ -46,6 +47,7 @@ type watched struct {
 	survey    survey
 	behind    int            // changes of findings that the store does not have: see keep
 	untold    []alert.Change // of which people are told
+	recalled  bool           // the findings of the last run are in the engine: see recall
 	whole     bool           // the store has had all findings since the start
 	again     time.Time      // not before it does the store get them
 	fenced    bool           // the store said that another replica has the lease
@@ -100,8 +102,10 @@ func (a *Agent) newWatched(ctx context.Context, t config.Target, classes *class.
 	// Histories are there before anybody can ask: an age must not restart at zero
 	// because the agent did, not even until the first sweep.
 	rows, err := a.store.LoadHistory(ctx, t.Name)
-	if err != nil && ctx.Err() == nil {
-		log.Error("histories are not known: ages begin anew", zap.Error(err))
+	if errors.Is(err, store.ErrDamaged) {
+		log.Error("since when locks are held cannot be read: ages begin anew", zap.Error(err))
+	} else if err != nil {
+		return nil, errors.Join(fmt.Errorf("target %q: since when its locks are held: %w", t.Name, err), conn.Close())
 	}
 	s.Restore(rows)
 	w := &watched{
@@ -132,15 +136,7 @@ func (w *watched) stop() {
 }
 
 func (w *watched) run(ctx context.Context) {
-	findings, err := w.agent.store.LoadFindings(ctx, w.target.Name)
-	if err != nil {
-		w.log.Error("findings of the last run are not known: they may be told again", zap.Error(err))
-	}
-	w.restoreSurvey(ctx, len(findings) > 0 || w.remembers)
-	w.agent.engine.Restore(findings)
-	w.memories.markAll(findings)
-	w.restoreOrders(ctx)
-	w.restoreHolds(ctx)
+	w.begin(ctx)
 	w.background(func() { w.keeping(ctx) })
 	w.watch(ctx)
 	if err := w.scanner.Run(ctx, w.swept); err != nil {

@@ -33,11 +33,13 @@ type spared struct {
 }
 
 // open notes that nothing waited in the outbox when the worker had been roused so
-// often.
-func (p *spare) open(roused uint64) {
+// often, and says whether that is news.
+func (p *spare) open(roused uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	news := !p.isClear || p.clear != roused
 	p.clear, p.isClear = roused, true
+	return news
 }
 
 // reset forgets what is known of the outbox.

@@ -262,8 +262,8 @@ func (w *worker) round() time.Duration {
 			poke(w.gather)
 			if waits, err := w.box.Waits(w.hard, w.name); err != nil {
 				return w.withoutOutbox(err)
-			} else if !waits {
-				w.spare.open(roused)
+			} else if !waits && w.spare.open(roused) {
+				w.log.Debug("nothing waits: what the store does not take is told from memory")
 			}
 			return w.tellSpare()
 		case due > 0:

@@ -159,6 +159,7 @@ func TestWarnings(t *testing.T) {
 		"targets: [{name: a, redis: 'redis+cluster://a,b'}, {name: b, redis: 'redis+cluster://c,b'}]":                                       "targets[1].redis",
 		"targets: [{name: a, redis: 'redis+sentinel://s/one'}, {name: b, redis: 'redis+sentinel://s/two'}]":                                 "",
 		"targets: [{name: a, redis: 'unix:///tmp/a'}, {name: b, redis: 'unix:///tmp/b'}, {name: c, redis: 'redis+sentinel://localhost/m'}]": "",
+		"targets_from: {files: ['/nowhere/*.yaml']}":                                                                                        "targets_from.files[0]: /nowhere/*.yaml matches no file",
 	} {
 		c, err := config.Parse("c", []byte(text))
 		if err != nil {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,6 +29,11 @@ func (c Config) Warnings() []string {
 				out = append(out, fmt.Sprintf("targets[%d].redis: %s database %d is watched as targets[%d] (%s) already; every finding is told twice; remove one of the two",
 					i, strings.Join(spec.Addrs, ","), spec.DB, j, c.Targets[j].Name))
 			}
+		}
+	}
+	for i, pattern := range c.Sources.Files {
+		if files, err := filepath.Glob(pattern); err == nil && len(files) == 0 && isGlob(pattern) {
+			out = append(out, fmt.Sprintf("targets_from.files[%d]: %s matches no file: its targets are watched once there is one; correct the pattern if there should be", i, pattern))
 		}
 	}
 	for i, srv := range c.Sources.SRV {

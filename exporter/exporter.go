@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"runtime"
 	"slices"
 	"sync"
@@ -88,7 +89,7 @@ func New(cfg Config, classes *class.Set, build BuildInfo) (*Exporter, error) {
 		NativeHistogramMaxBucketNumber: 160,
 	}, table[lockHold].Labels)
 	err := errors.Join(
-		e.registry.Register(collectors.NewGoCollector()),
+		e.registry.Register(collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(liveHeap))),
 		e.registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
 	)
 	if err != nil {
@@ -220,6 +221,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 var _ prometheus.Collector = (*collector)(nil)
+
+// liveHeap is what the last collection left: it grows only if more is kept, where the
+// other metrics of the heap rise until the next collection.
+var liveHeap = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)}
 
 // baselineSpare are the series of the HTTP handler, and some that the runtime
 // may add later.

@@ -242,8 +242,16 @@ func (w *watcher) remove(addr string) {
 	delete(w.nodes, addr)
 }
 
-// setClasses takes other classes.
+// setClasses takes other classes. What sweeps taught stays as long as that is no
+// other plan: to set up a watch anew is a blind moment.
 func (w *watcher) setClasses(classes *class.Set) {
+	w.mu.Lock()
+	old, known := w.plan, w.optional
+	w.mu.Unlock()
+	if plan := newWatchPlan(classes, w.s.prefixes, known); len(known) > 0 && slices.Equal(plan.prefixes, old.prefixes) {
+		w.setPlan(plan, known)
+		return
+	}
 	optional := optionalPrefixes
 	if patterned(classes) {
 		optional = w.s.table.usedPrefixes(classes)

@@ -420,6 +420,21 @@ func TestWatchCoverage(t *testing.T) {
 	must(t, c.Set(t.Context(), "mutex:8", "tok", time.Minute).Err())
 	w.awaitLock("mutex:8")
 
+	// The same classes again, as a reload gives them: the watch goes on with what it
+	// learned, though nothing is left of that.
+	must(t, c.Del(t.Context(), "mutex:7", "mutex:8").Err())
+	w.awaitEnd("mutex:7", 1)
+	w.awaitEnd("mutex:8", 1)
+	begun = w.s.WatchState().Nodes[0].Since
+	same, err := class.NewSet(r.classes)
+	must(t, err)
+	w.s.SetClasses(same)
+	must(t, c.Set(t.Context(), "mutex:9", "tok", time.Minute).Err())
+	w.awaitLock("mutex:9")
+	if got := w.s.WatchState().Nodes[0]; !got.Since.Equal(begun) || !slices.Contains(got.Prefixes, "mutex:") {
+		t.Errorf("equal classes: %+v", got)
+	}
+
 	// Other classes: the watch is set up again, and knows the new prefix.
 	set, err := class.NewSet([]class.Class{{Name: "new", Match: []string{"fresh:*"}}})
 	must(t, err)

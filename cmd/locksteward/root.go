@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -56,6 +57,11 @@ look at a server of yours, and 'locksteward run' to watch it.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// Flags are read first: of a command that is none they are all unknown.
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+			err = masked(fmt.Errorf("unknown command %q for %q", words[0], cmd.CommandPath()))
+			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+		}
 		return usagef("%w; see '%s --help'", masked(err), cmd.CommandPath())
 	})
 	root.AddCommand(

@@ -62,6 +62,7 @@ type Agent struct {
 	ended    ended
 	silencer silencer
 	heart    *heart
+	relief   relief
 	webFiles *credfile.Set // of the metrics' listener
 
 	// reloading lets one reload run at a time, and changing keeps it and the changes of
@@ -230,6 +231,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	working()
+	a.relief.stop()
 	servers.Wait()
 	a.diary.stop(ctx)
 	a.sayEnd(ctx)

@@ -223,3 +223,25 @@ func (s *sink) got() []string {
 	defer s.mu.Unlock()
 	return append([]string(nil), s.bodies...)
 }
+
+// awaitDrained waits until n messages to a receiver arrived and its worker has seen
+// that nothing else waits: only then is it told from memory what the store does not
+// take.
+func (b *bed) awaitDrained(receiver string, n int) {
+	b.t.Helper()
+	testredis.Eventually(b.t, within, func() bool {
+		arrived, drained := 0, false
+		for _, e := range b.logs.All() {
+			if e.ContextMap()["receiver"] != receiver {
+				continue
+			}
+			switch e.Message {
+			case "alert delivered":
+				arrived, drained = arrived+1, false
+			case "nothing waits: what the store does not take is told from memory":
+				drained = true
+			}
+		}
+		return arrived == n && drained
+	}, "messages are not delivered")
+}

@@ -34,7 +34,7 @@ func TestEndOfWhatWasToldFromMemory(t *testing.T) {
 	e.await(1)
 	rdb.Del(t.Context(), "lock:order:0")
 	e.await(2)
-	one.awaitMetric(`locksteward_outbox_depth{receiver="ops"} 0`)
+	one.awaitDrained("ops", 2)
 
 	proxy.Cut()
 	set(t, rdb, "lock:order:1", token, 0)

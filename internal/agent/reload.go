@@ -156,6 +156,7 @@ func (a *Agent) apply(running context.Context, cfg config.Config, classes *class
 			w.forget(running)
 			a.exporter.RemoveTarget(w.target.Name)
 		}
+		a.relief.soon()
 	}
 	a.mu.Lock()
 	for _, w := range gone {

@@ -171,6 +171,7 @@ func (a *Agent) forgetTarget(w *watched) {
 	a.fleet.know(w.target.Name, w.view())
 	a.showLeader()
 	a.console.Touch()
+	a.relief.soon()
 }
 
 // rollChanged takes in who does what.

@@ -40,10 +40,7 @@ func storeFault(t *testing.T, b *bed, srv *testredis.Server, e *ear, fail, mend 
 		t.Fatal(err)
 	}
 	e.await(2) // of the finding and of the request
-	testredis.Eventually(t, within, func() bool {
-		list := b.deliveries("ops")
-		return len(list) == 2 && list[0].State == "delivered" && list[1].State == "delivered"
-	}, "messages are not delivered")
+	b.awaitDrained("ops", 2)
 	fail()
 	_, err = b.bo.Approve(t.Context(), r.ID, api.Decide{Reason: "checked", EvidenceHash: r.EvidenceHash})
 	if p, ok := errors.AsType[*api.Problem](err); !ok || p.Code != api.CodeUnavailable || !strings.Contains(p.Detail, says) {

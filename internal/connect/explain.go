@@ -47,7 +47,7 @@ var serverSays = []struct{ prefix, reason string }{
 var tlsAlerts = []struct{ says, reason string }{
 	{"expired certificate", "the server refused our certificate, which has expired; put a new one into cert_file and key_file"},
 	{"unknown certificate authority", "the server does not trust the authority that signed our certificate; put one that it trusts into cert_file"},
-	{"certificate required", "the server wants a client certificate; set cert_file and key_file"},
+	{"certificate required", "the server wants a client certificate; set cert_file and key_file (--redis-cert-file, --redis-key-file of a command)"},
 	{"protocol version not supported", "the server speaks no version of TLS that is allowed here; switch on TLS 1.2 or 1.3 there, or look at tls_min_version"},
 }
 
@@ -100,7 +100,7 @@ func explainNoPerm(err error) string {
 
 func explainTLS(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "the server's certificate is signed by an authority that is not trusted here; set ca_file"
+		return "the server's certificate is signed by an authority that is not trusted here; set ca_file (--redis-ca-file of a command)"
 	}
 	if e, ok := errors.AsType[x509.HostnameError](err); ok {
 		return "the server's certificate is not for " + e.Host + "; use a name that it carries"
@@ -120,7 +120,7 @@ func explainTLS(err error) string {
 		}
 	}
 	if _, ok := errors.AsType[tls.AlertError](err); ok || strings.Contains(err.Error(), "remote error: tls:") {
-		return "the server refused the TLS handshake; set cert_file and key_file if it wants a client certificate"
+		return "the server refused the TLS handshake; set cert_file and key_file (--redis-cert-file, --redis-key-file of a command) if it wants a client certificate"
 	}
 	if _, ok := errors.AsType[*handshakeError](err); ok {
 		return "the TLS handshake failed; if the server does not speak TLS write redis:// instead of rediss://"

@@ -31,7 +31,11 @@ func (c *Conn) handshake(ctx context.Context, raw net.Conn, addr string) (net.Co
 			return cn, nil
 		}
 	}
-	return nil, &handshakeError{err: errors.Join(err, raw.Close())}
+	// A handshake that took too long has closed it already.
+	if closed := raw.Close(); !errors.Is(closed, net.ErrClosed) {
+		err = errors.Join(err, closed)
+	}
+	return nil, &handshakeError{err: err}
 }
 
 // ends are when the certificates of servers end, by the address that was dialed.

@@ -66,18 +66,20 @@ func (r *run) report(wrong []string) string {
 	say("| changes told, by rule | %s |", counts(r.ear.byRule))
 	say("| scrapes not answered within 8 s | %d |\n", r.all.silent)
 	say("## Memory, goroutines, open files\n")
-	say("Lines (least squares) through the samples of each life, without its first %s and the %s after it got or lost the target; a line needs", warm, settle)
-	say("%d samples. Bounds: memory may grow by %.0f %% of its mean or %d MiB over the time shown, goroutines and files by %d.\n", enough, mayGrow*100, mayGrowBytes>>20, mayGrowCount)
-	say("| agent | life | has the target | from – to | samples | RSS mean, growth | heap mean, growth | goroutines | open files |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-	for _, g := range r.growths {
+	say("Lines (least squares) through the samples of each stretch in which an agent has the target, or has it not, without the first %s of its life and %s", warm, settle)
+	say("after each change; a line needs %d samples. Live is what the last collection left of the heap. Memory may grow by %.0f %% of its mean or %d MiB, goroutines", enough, mayGrow*100, mayGrowBytes>>20)
+	say("and files by %d, along a line and from one stretch of a life to the next of its kind; resident memory is judged by lines of %s and more,", mayGrowCount, short(lasting))
+	say("since it rises to the collector's limit within minutes whatever is kept.\n")
+	say("| agent | life | has the target | from – to | samples | RSS mean, growth | live heap mean, growth | goroutines | open files |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	for _, g := range r.stretches {
 		say("| %s | %d | %t | %s – %s | %d | %.0f MB, %+.1f | %.0f MB, %+.1f | %.0f, %+.1f | %.0f, %+.1f |", g.agent, g.life, g.leads, short(g.from), short(g.to), g.samples,
-			g.rss.mean/1e6, g.rss.grows/1e6, g.heap.mean/1e6, g.heap.grows/1e6, g.goroutines.mean, g.goroutines.grows, g.files.mean, g.files.grows)
+			g.rss.mean/1e6, g.rss.grows/1e6, g.live.mean/1e6, g.live.grows/1e6, g.goroutines.mean, g.goroutines.grows, g.files.mean, g.files.grows)
 	}
 	say("\n## Samples\n")
 	say("The first, the first after %s, a middle one and the last of each life of some length; one is taken each %s.\n", warm, *every)
-	say("| agent | life | at | has the target | locks | RSS | heap | goroutines | open files | CPU | blind | load average |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	say("| agent | life | at | has the target | locks | RSS | live heap | goroutines | open files | CPU | blind | load average |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, s := range r.some() {
-		say("| %s | %d | %s | %t | %.0f | %.0f MB | %.0f MB | %.0f | %.0f | %.0f s | %.1f s | %.1f |", s.agent, s.life, short(s.at), s.leads, s.locks, s.rss/1e6, s.heap/1e6, s.goroutines, s.files, s.cpu, s.blind, s.load)
+		say("| %s | %d | %s | %t | %.0f | %.0f MB | %.0f MB | %.0f | %.0f | %.0f s | %.1f s | %.1f |", s.agent, s.life, short(s.at), s.leads, s.locks, s.rss/1e6, s.live/1e6, s.goroutines, s.files, s.cpu, s.blind, s.load)
 	}
 	say("\n## What happened\n")
 	say("Blind is what agents told of by `locksteward_watch_blind_seconds_total`, summed over masters, until the next complete sweep. An agent that")

@@ -18,7 +18,7 @@ type sample struct {
 	agent      string
 	life       int
 	at         time.Duration // since the begin of the load
-	rss, heap  float64       // bytes
+	rss, live  float64       // bytes; live is what the last collection left of the heap
 	goroutines float64
 	files      float64
 	cpu        float64 // seconds since its start
@@ -65,8 +65,8 @@ func scrape(ctx context.Context, addr string) (sample, error) {
 		switch name {
 		case "process_resident_memory_bytes":
 			s.rss = v
-		case "go_memstats_heap_alloc_bytes":
-			s.heap = v
+		case "go_gc_heap_live_bytes":
+			s.live = v
 		case "go_goroutines":
 			s.goroutines = v
 		case "process_open_fds":

@@ -63,7 +63,7 @@ type run struct {
 	requests     map[string]int
 	missed       float64
 	delay        time.Duration // the longest that an agent told of
-	growths      []growth
+	stretches    []stretch
 }
 
 func TestSoak(t *testing.T) {

@@ -1,6 +1,7 @@
 package soak_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,20 +18,24 @@ const (
 	settle = time.Minute
 	// enough is how many samples a line needs.
 	enough = 12
+	// lasting is how long a line must be for resident memory to be judged by it: that
+	// rises to the collector's limit within minutes, whatever is kept.
+	lasting = 5 * time.Minute
 	// What a life may grow by after that, along the line through its samples.
 	mayGrow      = 0.15    // of the mean of its memory
 	mayGrowBytes = 8 << 20 // or this, if it is more
 	mayGrowCount = 8       // goroutines, and open files
 )
 
-// growth is what the line through a life's samples rises by.
-type growth struct {
+// stretch is a part of an agent's life in which it has the target throughout, or has
+// it not, with what the lines through its samples rise by.
+type stretch struct {
 	agent                        string
 	life                         int
 	leads                        bool
 	from, to                     time.Duration
 	samples                      int
-	rss, heap, goroutines, files line
+	rss, live, goroutines, files line
 }
 
 // line is a straight line through samples: the least squares.
@@ -51,75 +56,124 @@ func through(at []time.Duration, v []float64) line {
 	return line{sy / n, slope * (at[len(at)-1] - at[0]).Seconds()}
 }
 
-// growths are the lines of each life, apart for when it has the target and when not.
-func growths(list []sample) []growth {
+// stretches are those of all agents that have samples enough, in their order.
+func stretches(list []sample) []stretch {
+	type of struct {
+		agent string
+		life  int
+	}
+	born := map[of]time.Duration{}
+	last := map[of]sample{}
+	turned := map[of]time.Duration{}
+	parts := map[of][][]sample{}
+	for _, s := range list {
+		life := of{s.agent, s.life}
+		before, known := last[life]
+		if last[life] = s; !known {
+			born[life] = s.at
+		}
+		if !known || before.leads != s.leads {
+			turned[life] = s.at
+			parts[life] = append(parts[life], nil)
+		}
+		if s.at-born[life] < warm || s.at-turned[life] < settle && turned[life] > born[life] {
+			continue
+		}
+		part := &parts[life][len(parts[life])-1]
+		*part = append(*part, s)
+	}
+	var out []stretch
+	for life, parts := range parts {
+		for _, part := range parts {
+			if len(part) >= enough {
+				out = append(out, newStretch(life.agent, life.life, part))
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b stretch) int {
+		return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.life, b.life), cmp.Compare(a.from, b.from))
+	})
+	return out
+}
+
+func newStretch(agent string, life int, part []sample) stretch {
+	var at []time.Duration
+	var rss, live, goroutines, files []float64
+	for _, s := range part {
+		at = append(at, s.at)
+		rss, live = append(rss, s.rss), append(live, s.live)
+		goroutines, files = append(goroutines, s.goroutines), append(files, s.files)
+	}
+	return stretch{
+		agent: agent, life: life, leads: part[0].leads, from: at[0], to: at[len(at)-1], samples: len(part),
+		rss: through(at, rss), live: through(at, live), goroutines: through(at, goroutines), files: through(at, files),
+	}
+}
+
+// drift says what an agent has more of each time it has the target, or each time it
+// has it not: the lines through the means of such stretches of one life.
+func drift(list []stretch) (wrong []string) {
 	type of struct {
 		agent string
 		life  int
 		leads bool
 	}
-	born := map[of]time.Duration{}
-	turned := map[of]sample{}
-	groups := map[of][]sample{}
+	alike := map[of][]stretch{}
 	for _, s := range list {
-		life := of{agent: s.agent, life: s.life}
-		if _, ok := born[life]; !ok {
-			born[life] = s.at
-			turned[life] = s
-		}
-		if turned[life].leads != s.leads {
-			turned[life] = s
-		}
-		if s.at-born[life] < warm || s.at-turned[life].at < settle {
-			continue
-		}
 		k := of{s.agent, s.life, s.leads}
-		groups[k] = append(groups[k], s)
+		alike[k] = append(alike[k], s)
 	}
-	var out []growth
-	for k, g := range groups {
-		if len(g) < enough {
+	for k, list := range alike {
+		if len(list) < 2 {
 			continue
 		}
-		var at []time.Duration
-		var rss, heap, goroutines, files []float64
-		for _, s := range g {
-			at = append(at, s.at)
-			rss, heap = append(rss, s.rss), append(heap, s.heap)
-			goroutines, files = append(goroutines, s.goroutines), append(files, s.files)
+		over := stretch{agent: k.agent, life: k.life, leads: k.leads, from: list[0].from, to: list[len(list)-1].to}
+		for into, of := range map[*line]func(stretch) line{
+			&over.rss:        func(s stretch) line { return s.rss },
+			&over.live:       func(s stretch) line { return s.live },
+			&over.goroutines: func(s stretch) line { return s.goroutines },
+			&over.files:      func(s stretch) line { return s.files },
+		} {
+			var at []time.Duration
+			var means []float64
+			for _, s := range list {
+				at, means = append(at, s.from), append(means, of(s).mean)
+			}
+			*into = through(at, means)
 		}
-		out = append(out, growth{
-			agent: k.agent, life: k.life, leads: k.leads, from: at[0], to: at[len(at)-1], samples: len(g),
-			rss: through(at, rss), heap: through(at, heap), goroutines: through(at, goroutines), files: through(at, files),
-		})
+		for _, w := range over.judge() {
+			wrong = append(wrong, fmt.Sprintf("%s (from one stretch to the next)", w))
+		}
 	}
-	slices.SortFunc(out, func(a, b growth) int {
-		if c := strings.Compare(a.agent, b.agent); c != 0 {
-			return c
-		}
-		return 2*(a.life-b.life) + int(a.from-b.from)/int(time.Second)
-	})
-	return out
+	slices.Sort(wrong)
+	return wrong
 }
 
 // judge says what is not flat.
-func (g growth) judge() (wrong []string) {
-	for _, m := range []struct {
-		name string
-		line
-	}{{"resident memory", g.rss}, {"heap", g.heap}} {
-		if m.grows > max(m.mean*mayGrow, mayGrowBytes) {
-			wrong = append(wrong, fmt.Sprintf("%s grows by %.1f MB of %.1f", m.name, m.grows/1e6, m.mean/1e6))
+func (s stretch) judge() (wrong []string) {
+	bad := func(format string, args ...any) {
+		state := "without the target"
+		if s.leads {
+			state = "with the target"
+		}
+		wrong = append(wrong, fmt.Sprintf("%s, life %d, %s, from %s to %s: ", s.agent, s.life, state, short(s.from), short(s.to))+fmt.Sprintf(format, args...))
+	}
+	memory := func(name string, l line) {
+		if l.grows > max(l.mean*mayGrow, mayGrowBytes) {
+			bad("%s grows by %.1f MB of %.1f", name, l.grows/1e6, l.mean/1e6)
 		}
 	}
-	for _, m := range []struct {
-		name string
-		line
-	}{{"goroutines", g.goroutines}, {"open files", g.files}} {
-		if m.grows > mayGrowCount {
-			wrong = append(wrong, fmt.Sprintf("%s grow by %.1f of %.1f", m.name, m.grows, m.mean))
+	memory("live heap", s.live)
+	if s.to-s.from >= lasting {
+		memory("resident memory", s.rss)
+	}
+	count := func(name string, l line) {
+		if l.grows > mayGrowCount {
+			bad("%s grow by %.1f of %.1f", name, l.grows, l.mean)
 		}
 	}
+	count("goroutines", s.goroutines)
+	count("open files", s.files)
 	return wrong
 }
 
@@ -183,11 +237,9 @@ func (r *run) verdict(ctx context.Context, st *store.Store) (wrong []string) {
 	if r.missed > 0 {
 		bad("%v changes were missed outside of blind time", r.missed)
 	}
-	r.growths = growths(r.all.list)
-	for _, g := range r.growths {
-		for _, w := range g.judge() {
-			bad("%s, life %d: %s between %s and %s", g.agent, g.life, w, g.from.Round(time.Second), g.to.Round(time.Second))
-		}
+	r.stretches = stretches(r.all.list)
+	for _, s := range r.stretches {
+		wrong = append(wrong, s.judge()...)
 	}
-	return wrong
+	return append(wrong, drift(r.stretches)...)
 }

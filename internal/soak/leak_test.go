@@ -1,0 +1,62 @@
+package soak_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// The judgement of memory must see what grows, and must not take the sawtooth of a
+// collector, or what a target costs, for that.
+func TestVerdictSeesWhatGrows(t *testing.T) {
+	t.Parallel()
+	const every = 10 * time.Second
+	// life is 25 minutes of an agent that has the target but for three times three
+	// minutes; as what makes a sample of the time.
+	life := func(as func(at time.Duration, leads bool, s *sample)) []sample {
+		var list []sample
+		for n := range 150 {
+			at := time.Duration(n) * every
+			s := sample{agent: "r1", life: 1, at: at, leads: n%50 >= 20, rss: 200e6, live: 100e6, goroutines: 60, files: 40}
+			if !s.leads {
+				s.rss, s.live, s.goroutines = 60e6, 10e6, 40
+			}
+			as(at, s.leads, &s)
+			list = append(list, s)
+		}
+		return list
+	}
+	for _, c := range []struct {
+		name, wrong string
+		as          func(at time.Duration, leads bool, s *sample)
+	}{
+		{"flat", "", func(time.Duration, bool, *sample) {}},
+		{"a sawtooth", "", func(at time.Duration, _ bool, s *sample) { s.rss += float64(at/every%7) * 5e6 }},
+		{"a leak while it works", "with the target, from 4m20s to 8m10s: live heap grows", func(at time.Duration, leads bool, s *sample) {
+			if leads {
+				s.live += at.Seconds() * 0.1e6
+			}
+		}},
+		{"resident memory alone", "with the target, from 4m20s to 24m50s: resident memory grows", func(at time.Duration, _ bool, s *sample) {
+			s.rss += at.Seconds() * 0.1e6
+		}},
+		{"something kept of each take-over", "without the target, from 9m20s to 19m50s: live heap grows", func(at time.Duration, _ bool, s *sample) {
+			s.live += float64(at/(500*time.Second)) * 10e6
+		}},
+		{"goroutines", "goroutines grow", func(at time.Duration, _ bool, s *sample) { s.goroutines += at.Minutes() * 4 }},
+		{"open files of each take-over", "open files grow", func(at time.Duration, _ bool, s *sample) { s.files += float64(at/(500*time.Second)) * 5 }},
+	} {
+		list := stretches(life(c.as))
+		if len(list) != 5 {
+			t.Errorf("%s: %d stretches with samples enough", c.name, len(list))
+		}
+		var wrong []string
+		for _, s := range list {
+			wrong = append(wrong, s.judge()...)
+		}
+		wrong = append(wrong, drift(list)...)
+		if all := strings.Join(wrong, "\n"); c.wrong == "" && all != "" || !strings.Contains(all, c.wrong) {
+			t.Errorf("%s: %q", c.name, all)
+		}
+	}
+}

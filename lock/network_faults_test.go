@@ -67,7 +67,8 @@ func TestRedlockPartition(t *testing.T) {
 			began := time.Now()
 			_, err := c.TryAcquire(t.Context(), "k", lock.Lease{TTL: 20 * time.Second})
 			failed, ok := errors.AsType[*lock.QuorumError](err)
-			if !ok || failed.Need != 2 || failed.Got != 1 {
+			// One node works; those that refuse at once may be quicker.
+			if !ok || failed.Need != 2 || failed.Got > 1 || failed.Got+len(failed.Nodes) != 3 {
 				t.Fatalf("got %v", err)
 			}
 			if took := time.Since(began); took > 3*time.Second {

@@ -33,7 +33,7 @@ func (q *quorum) acquire(ctx context.Context, keys []string, args []any) (any, e
 	b := q.ballot(acquireScript.op, keys[0], t)
 	b.ripe = true
 	patience := q.patience(ttl)
-	q.ask(ctx, q.nodes, round{
+	waited := q.ask(ctx, q.nodes, round{
 		script: acquireScript, keys: keys, args: args, timeout: patience, note: t.asked,
 		decided: func(a answer) bool {
 			b.count(a)
@@ -53,7 +53,7 @@ func (q *quorum) acquire(ctx context.Context, keys []string, args []any) (any, e
 	case len(b.holders) > 0 && len(b.yes)+len(b.holders) >= q.need:
 		return b.holder(), nil
 	default:
-		return nil, b.failure(patience)
+		return nil, b.failure(waited)
 	}
 }
 

@@ -91,7 +91,7 @@ func (b *ballot) tally(a answer) {
 }
 
 // verdict is the reply of a script that compares, as one server would give it.
-func (b *ballot) verdict(patience time.Duration) (any, error) {
+func (b *ballot) verdict(waited time.Duration) (any, error) {
 	switch {
 	case b.won():
 		return int64(1), nil
@@ -100,12 +100,12 @@ func (b *ballot) verdict(patience time.Duration) (any, error) {
 	case b.lost():
 		return int64(0), nil
 	default:
-		return nil, b.failure(patience)
+		return nil, b.failure(waited)
 	}
 }
 
-// failure says what each node said that did not give its vote.
-func (b *ballot) failure(patience time.Duration) *QuorumError {
+// failure says what each node said that did not give its vote and was waited for.
+func (b *ballot) failure(waited time.Duration) *QuorumError {
 	e := &QuorumError{Op: b.op, Key: b.key, Need: b.q.need, Got: len(b.yes)}
 	for _, h := range b.holders {
 		b.errs[h.node.index] = heldThere(h.list)
@@ -113,7 +113,7 @@ func (b *ballot) failure(patience time.Duration) *QuorumError {
 	for i, n := range b.q.nodes {
 		err := b.errs[i]
 		if err == nil && !b.voted[i] {
-			err = fmt.Errorf("%w: no answer within %s", ErrUnknown, patience)
+			err = fmt.Errorf("%w: no answer within %s", ErrUnknown, waited)
 		}
 		if err != nil {
 			e.Nodes = append(e.Nodes, NodeError{Node: i, Addr: n.addr, Err: err})
@@ -136,11 +136,11 @@ func (q *quorum) renew(ctx context.Context, keys []string, args []any) (any, err
 	b := q.ballot(renewScript.op, keys[0], t)
 	b.ripe = true
 	patience := q.patience(ttl)
-	q.ask(ctx, q.nodes, round{
+	waited := q.ask(ctx, q.nodes, round{
 		script: renewScript, keys: keys, args: args, timeout: patience,
 		decided: func(a answer) bool { b.tally(a); return b.won() || b.lost() },
 	})
-	return b.verdict(patience)
+	return b.verdict(waited)
 }
 
 // release frees the lock on all nodes: also on those that never said that they
@@ -157,8 +157,7 @@ func (q *quorum) release(ctx context.Context, keys []string, args []any) (any, e
 	if t != nil {
 		r.note = t.freed
 	}
-	q.ask(ctx, q.nodes, r)
-	v, err := b.verdict(patience)
+	v, err := b.verdict(q.ask(ctx, q.nodes, r))
 	if err == nil {
 		q.lift(value)
 	}
@@ -169,7 +168,7 @@ func (q *quorum) release(ctx context.Context, keys []string, args []any) (any, e
 func (q *quorum) beat(ctx context.Context, keys []string, args []any) (any, error) {
 	b := q.ballot(beatScript.op, keys[0], nil)
 	patience := q.patience(0)
-	q.ask(ctx, q.nodes, round{
+	waited := q.ask(ctx, q.nodes, round{
 		script: beatScript, keys: keys, args: args, timeout: patience,
 		decided: func(a answer) bool {
 			b.voted[a.node.index] = true
@@ -185,7 +184,7 @@ func (q *quorum) beat(ctx context.Context, keys []string, args []any) (any, erro
 		},
 	})
 	if !b.won() {
-		return nil, b.failure(patience)
+		return nil, b.failure(waited)
 	}
 	return b.yes[0].reply, nil
 }

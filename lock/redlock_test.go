@@ -55,7 +55,7 @@ func (ns *nodes) clients(t *testing.T) []*redis.Client {
 func (ns *nodes) open(t *testing.T, o lock.RedlockOptions) *lock.Client {
 	t.Helper()
 	if o.NodeTimeout == 0 {
-		o.NodeTimeout = 300 * time.Millisecond // the machine is shared
+		o.NodeTimeout = time.Second // the machine is shared
 	}
 	c := openRedlock(t, ns.clients(t), o)
 	if o.MinUptime == 0 {
@@ -201,14 +201,21 @@ func TestRedlockNodesDown(t *testing.T) {
 					}
 					continue
 				}
+				// A node that works and is slower than those that say no at once is not
+				// waited for: it does not count then.
 				failed, ok := errors.AsType[*lock.QuorumError](err)
-				if !ok || failed.Need != 3 || failed.Got != 2 || len(failed.Nodes) != 3 || !failed.Temporary() || failed.Op != "acquire" || failed.Key != key {
+				if !ok || failed.Need != 3 || failed.Got > 2 || failed.Got+len(failed.Nodes) != 5 || !failed.Temporary() || failed.Op != "acquire" || failed.Key != key {
 					t.Fatalf("%d down: %v", down, err)
 				}
+				said := map[int]bool{}
 				for _, n := range failed.Nodes {
-					if n.Node < 2 || n.Addr != ns.proxy[n.Node].Addr() || n.Err == nil {
+					said[n.Node] = true
+					if n.Addr != ns.proxy[n.Node].Addr() || n.Err == nil {
 						t.Errorf("node error %+v", n)
 					}
+				}
+				if !said[2] || !said[3] || !said[4] {
+					t.Errorf("%d down: %v", down, err)
 				}
 				if how == "paused" && !errors.Is(err, lock.ErrUnknown) {
 					t.Errorf("what nodes said cannot be reached: %v", err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -68,7 +69,11 @@ func (s *Store) openPostgres(dsn, passwordFile string) error {
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "locksteward"
 	}
-	s.name, s.on = fmt.Sprintf("%s/%s", cfg.Host, cfg.Database), onPostgres
+	host := cfg.Host
+	if !strings.HasPrefix(host, "/") { // else the directory of a socket
+		host = net.JoinHostPort(host, strconv.Itoa(int(cfg.Port)))
+	}
+	s.name, s.on = host+"/"+cfg.Database, onPostgres
 	cfg.ConnectTimeout = s.patience
 	lines := &lines{dial: cfg.DialFunc, open: map[net.Conn]bool{}}
 	cfg.DialFunc = lines.connect

@@ -67,13 +67,13 @@ func (r *run) report(wrong []string) string {
 	say("| scrapes not answered within 8 s | %d |\n", r.all.silent)
 	say("## Memory, goroutines, open files\n")
 	say("Lines (least squares) through the samples of each stretch in which an agent has the target, or has it not, without the first %s of its life and %s", warm, settle)
-	say("after each change; a line needs %d samples. Live is what the last collection left of the heap. Memory may grow by %.0f %% of its mean or %d MiB, goroutines", enough, mayGrow*100, mayGrowBytes>>20)
-	say("and files by %d, along a line and from one stretch of a life to the next of its kind; resident memory is judged by lines of %s and more,", mayGrowCount, short(lasting))
-	say("since it rises to the collector's limit within minutes whatever is kept.\n")
-	say("| agent | life | has the target | from – to | samples | RSS mean, growth | live heap mean, growth | goroutines | open files |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	say("after each change; a stretch needs %d samples. Live is what the last collection left of the heap. Memory may grow by %.0f %% of its mean or %d MiB,", enough, mayGrow*100, mayGrowBytes>>20)
+	say("goroutines and files by %d: along a line (memory along those of %s and more, since it follows the work), and, in what it has at least, from one stretch", mayGrowCount, short(lasting))
+	say("of a life to the next of its kind.\n")
+	say("| agent | life | has the target | from – to | samples | RSS mean, least, growth | live heap mean, least, growth | goroutines | open files |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, g := range r.stretches {
-		say("| %s | %d | %t | %s – %s | %d | %.0f MB, %+.1f | %.0f MB, %+.1f | %.0f, %+.1f | %.0f, %+.1f |", g.agent, g.life, g.leads, short(g.from), short(g.to), g.samples,
-			g.rss.mean/1e6, g.rss.grows/1e6, g.live.mean/1e6, g.live.grows/1e6, g.goroutines.mean, g.goroutines.grows, g.files.mean, g.files.grows)
+		say("| %s | %d | %t | %s – %s | %d | %.0f MB, %.0f, %+.1f | %.0f MB, %.0f, %+.1f | %.0f, %+.1f | %.0f, %+.1f |", g.agent, g.life, g.leads, short(g.from), short(g.to), g.samples,
+			g.rss.mean/1e6, g.rss.least/1e6, g.rss.grows/1e6, g.live.mean/1e6, g.live.least/1e6, g.live.grows/1e6, g.goroutines.mean, g.goroutines.grows, g.files.mean, g.files.grows)
 	}
 	say("\n## Samples\n")
 	say("The first, the first after %s, a middle one and the last of each life of some length; one is taken each %s.\n", warm, *every)

@@ -16,10 +16,10 @@ const (
 	// target, in which it may grow: it reads all locks.
 	warm   = 2 * time.Minute
 	settle = time.Minute
-	// enough is how many samples a line needs.
-	enough = 12
-	// lasting is how long a line must be for resident memory to be judged by it: that
-	// rises to the collector's limit within minutes, whatever is kept.
+	// enough is how many samples a stretch needs.
+	enough = 6
+	// lasting is how long a line must be for memory to be judged by it: within minutes
+	// it follows the work, a failover most of all.
 	lasting = 5 * time.Minute
 	// What a life may grow by after that, along the line through its samples.
 	mayGrow      = 0.15    // of the mean of its memory
@@ -38,11 +38,11 @@ type stretch struct {
 	rss, live, goroutines, files line
 }
 
-// line is a straight line through samples: the least squares.
-type line struct{ mean, grows float64 }
+// line is a straight line through samples: the least squares, and the least of them.
+type line struct{ mean, grows, least float64 }
 
 func through(at []time.Duration, v []float64) line {
-	n := float64(len(v))
+	n, least := float64(len(v)), slices.Min(v)
 	var sx, sy, sxx, sxy float64
 	for i := range v {
 		x := at[i].Seconds()
@@ -50,10 +50,10 @@ func through(at []time.Duration, v []float64) line {
 	}
 	d := n*sxx - sx*sx
 	if d == 0 {
-		return line{mean: sy / n}
+		return line{mean: sy / n, least: least}
 	}
 	slope := (n*sxy - sx*sy) / d
-	return line{sy / n, slope * (at[len(at)-1] - at[0]).Seconds()}
+	return line{sy / n, slope * (at[len(at)-1] - at[0]).Seconds(), least}
 }
 
 // stretches are those of all agents that have samples enough, in their order.
@@ -111,7 +111,8 @@ func newStretch(agent string, life int, part []sample) stretch {
 }
 
 // drift says what an agent has more of each time it has the target, or each time it
-// has it not: the lines through the means of such stretches of one life.
+// has it not: the lines through the least that it had in each such stretch of one life.
+// Whatever is kept for ever is part of that, and what a burst of work took is not.
 func drift(list []stretch) (wrong []string) {
 	type of struct {
 		agent string
@@ -135,11 +136,11 @@ func drift(list []stretch) (wrong []string) {
 			&over.files:      func(s stretch) line { return s.files },
 		} {
 			var at []time.Duration
-			var means []float64
+			var least []float64
 			for _, s := range list {
-				at, means = append(at, s.from), append(means, of(s).mean)
+				at, least = append(at, s.from), append(least, of(s).least)
 			}
-			*into = through(at, means)
+			*into = through(at, least)
 		}
 		for _, w := range over.judge() {
 			wrong = append(wrong, fmt.Sprintf("%s (from one stretch to the next)", w))
@@ -163,8 +164,8 @@ func (s stretch) judge() (wrong []string) {
 			bad("%s grows by %.1f MB of %.1f", name, l.grows/1e6, l.mean/1e6)
 		}
 	}
-	memory("live heap", s.live)
 	if s.to-s.from >= lasting {
+		memory("live heap", s.live)
 		memory("resident memory", s.rss)
 	}
 	count := func(name string, l line) {

@@ -20,15 +20,19 @@ import (
 
 // named is a message with a name at every place that can have it, in every way in
 // which the agent writes names.
-func namedPayload(name string) Payload {
+func namedPayload(name, lang string) Payload {
 	shown := locksteward.DisplayKey(name)
 	ways := []string{name, shown, strconv.Quote(name), strconv.QuoteToASCII(name), "'" + shown + "'", url.QueryEscape(name), base64.StdEncoding.EncodeToString([]byte(name))}
 	said := "before " + strings.Join(ways, " | ") + " behind"
 	f := found(name, locksteward.SeverityCritical, locksteward.StatusFiring)
 	f.Summary, f.Cause, f.Remedy = locksteward.Text{EN: said}, locksteward.Text{EN: said}, locksteward.Text{EN: said}
-	f.Evidence, f.CounterEvidence, f.Subject = ways, ways, said
-	p := Payload{Version: PayloadVersion, Lang: "en", Type: "findings.firing", ID: "msg_1", Timestamp: sampleTime}
-	e := eventOf(f, 1, "en")
+	var lines []locksteward.Text
+	for _, way := range ways {
+		lines = append(lines, locksteward.Text{EN: way, ZH: "锁 " + way + "：永不过期"})
+	}
+	f.Evidence, f.CounterEvidence, f.Subject = lines, lines, said
+	p := Payload{Version: PayloadVersion, Lang: lang, Type: "findings.firing", ID: "msg_1", Timestamp: sampleTime}
+	e := eventOf(f, 1, lang)
 	e.Unlock = "locksteward unlock --redis redis://h " + strconv.Quote(name)
 	e.RunbookURL = "https://wiki.example/" + url.PathEscape(name)
 	e.EventID = name + "/1"
@@ -53,9 +57,10 @@ var namesToHide = []string{
 func TestHiddenNamesAreGone(t *testing.T) {
 	t.Parallel()
 	patternOf := func(class, key string) string { return class + ":*" }
-	for _, name := range namesToHide {
+	for i, name := range slices.Concat(namesToHide, namesToHide) {
+		lang := []string{"en", "zh"}[i/len(namesToHide)]
 		for _, mode := range []string{KeyNamesTemplate, KeyNamesHash} {
-			p := namedPayload(name)
+			p := namedPayload(name, lang)
 			p.hideKeys(mode, patternOf, []byte("salt"))
 			body, err := json.Marshal(p)
 			if err != nil {
@@ -125,10 +130,10 @@ func FuzzHiddenNamesAreGone(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		// Shorter names are in the words of the message itself.
-		if len(name) < 12 || len(name) > 8<<10 || strings.Contains("before behind locksteward unlock --redis redis://h https://wiki.example/", name) {
+		if len(name) < 12 || len(name) > 8<<10 || strings.Contains("before behind locksteward unlock --redis redis://h https://wiki.example/ ：永不过期", name) {
 			t.Skip()
 		}
-		p := namedPayload(name)
+		p := namedPayload(name, "zh")
 		p.hideKeys(KeyNamesHash, nil, []byte("salt"))
 		body, err := json.Marshal(p)
 		if err != nil {
@@ -299,7 +304,7 @@ func TestEveryRuleIsKnownToNameOthersOrNot(t *testing.T) {
 
 func TestFullNamesStay(t *testing.T) {
 	t.Parallel()
-	p := namedPayload("lock:order:42")
+	p := namedPayload("lock:order:42", "en")
 	before, _ := json.Marshal(p)
 	for _, mode := range []string{"", KeyNamesFull} {
 		p.hideKeys(mode, nil, []byte("salt"))

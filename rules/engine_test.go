@@ -289,7 +289,7 @@ func TestDeletedStaysDeletedOverARestart(t *testing.T) {
 		}
 
 		// Another version may have worded it differently: then it begins anew.
-		told.Evidence = []string{"it is gone"}
+		told.Evidence = []locksteward.Text{{EN: "it is gone"}}
 		e = newEngine(t, nil, nil)
 		e.Restore([]locksteward.Finding{told})
 		wantBrief(t, e.Evaluate(s), "hold/lost resolved critical a#c1", "hold/lost firing info a#c1")

@@ -191,6 +191,19 @@ func TestShortNamesDoNotBreakWords(t *testing.T) {
 	}
 }
 
+// The words around a name in Chinese do not hide it.
+func TestShortNamesInChinese(t *testing.T) {
+	t.Parallel()
+	f := found("ab", locksteward.SeverityCritical, locksteward.StatusFiring)
+	f.Class = "c"
+	f.Evidence = []locksteward.Text{{EN: "lock ab is held", ZH: "持有锁 ab：ab、cab，“ab”（ab）"}}
+	p := Payload{Lang: "zh", Findings: []Event{eventOf(f, 1, "zh")}}
+	p.hideKeys(KeyNamesTemplate, nil, nil)
+	if got := p.Findings[0].Evidence[0]; got != "持有锁 c：c、cab，“c”（c）" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Texts that name locks of other findings are left out.
 func TestOtherNamesAreLeftOut(t *testing.T) {
 	t.Parallel()
@@ -226,6 +239,8 @@ func TestFixturesOfRulesShowNoName(t *testing.T) {
 				Reason, ZH      string
 				Evidence        []string
 				CounterEvidence []string `yaml:"counter_evidence"`
+				EvidenceZH      []string `yaml:"evidence_zh"`
+				CounterZH       []string `yaml:"counter_evidence_zh"`
 			}
 			if err := yaml.Unmarshal([]byte(output), &want); err != nil {
 				t.Fatalf("%s: %v", path, err)
@@ -235,10 +250,15 @@ func TestFixturesOfRulesShowNoName(t *testing.T) {
 				continue // about no lock
 			}
 			looked++
-			e := Event{Finding: api.Finding{
-				Rule: rule, Class: "c", Key: api.NewKey(keys[0]), Summary: want.Reason, Cause: want.ZH, Evidence: want.Evidence, CounterEvidence: want.CounterEvidence,
-			}}
-			p := Payload{Findings: []Event{e}}
+			if len(want.EvidenceZH) != len(want.Evidence) || len(want.CounterZH) != len(want.CounterEvidence) {
+				t.Errorf("%s: not all evidence is in Chinese", path)
+			}
+			english := api.Finding{
+				Rule: rule, Class: "c", Key: api.NewKey(keys[0]), Summary: want.Reason, Evidence: want.Evidence, CounterEvidence: want.CounterEvidence,
+			}
+			chinese := english
+			chinese.Summary, chinese.Evidence, chinese.CounterEvidence = want.ZH, want.EvidenceZH, want.CounterZH
+			p := Payload{Findings: []Event{{Finding: english}, {Finding: chinese}}}
 			p.hideKeys(KeyNamesTemplate, nil, nil)
 			body, err := json.Marshal(p)
 			if err != nil {

@@ -86,18 +86,17 @@ const unknownKind = "a constant or shared value"
 
 // kindsZH are the kinds of shared tokens that dialects tell in English.
 var kindsZH = map[string]string{
-	unknownKind:                                 "常量或共享的值",
-	"an empty value":                            "空值",
-	"a one-digit number":                        "一位数字",
-	"a short number":                            "较短的数字",
-	"a constant word":                           "常量单词",
-	"one character repeated":                    "重复的单个字符",
-	"the zero UUID":                             "全零的 UUID",
-	"a network address":                         "网络地址",
-	"a host name with a process id":             "主机名与进程号",
-	"a short word":                              "较短的单词",
-	"a host, worker or thread name":             "主机、worker 或线程的名称",
-	"the name or process id of an RQ scheduler": "RQ 调度器的名称或进程号",
+	unknownKind:                     "常量或共享的值",
+	"an empty value":                "空值",
+	"a one-digit number":            "一位数字",
+	"a short number":                "较短的数字",
+	"a constant word":               "常量单词",
+	"one character repeated":        "重复的单个字符",
+	"the zero UUID":                 "全零的 UUID",
+	"a network address":             "网络地址",
+	"a host name with a process id": "主机名与进程号",
+	"a short word":                  "较短的单词",
+	"a host, worker or thread name": "主机、worker 或线程的名称",
 }
 
 // kindsLine counts the kinds of token, most frequent first.

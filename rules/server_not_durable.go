@@ -32,14 +32,8 @@ func (serverNotDurable) Evaluate(in Input) Verdict {
 		return v
 	}
 	return in.fires(locksteward.Finding{
-		Summary: phrase("the server may lose locks when it restarts: %s", "服务器重启时可能丢失锁：%s", addrs(bad)),
-		Evidence: nodeLines(bad, func(n locksteward.NodeState) locksteward.Text {
-			why := forgets(n)
-			if len(why) == 1 {
-				return why[0]
-			}
-			return phrase("%s; %s", "%s；%s", why[0], why[1])
-		}),
+		Summary:         phrase("the server may lose locks when it restarts: %s", "服务器重启时可能丢失锁：%s", addrs(bad)),
+		Evidence:        nodeLines(bad, whyLost),
 		CounterEvidence: join(snapshotsLine(bad)),
 	})
 }
@@ -54,6 +48,14 @@ func forgets(n locksteward.NodeState) []locksteward.Text {
 		out = append(out, locksteward.Text{EN: "the last snapshot or write to the log failed", ZH: "上次快照或日志写入失败"})
 	}
 	return out
+}
+
+func whyLost(n locksteward.NodeState) locksteward.Text {
+	why := forgets(n)
+	if len(why) == 1 {
+		return why[0]
+	}
+	return phrase("%s; %s", "%s；%s", why[0], why[1])
 }
 
 func snapshotsLine(nodes []locksteward.NodeState) locksteward.Text {

@@ -58,7 +58,7 @@ func TestPageShowsWhatMatters(t *testing.T) {
 		t.Error("locks are not sorted by age")
 	}
 	zh := b.do("", "GET", "/?lang=zh", "").body
-	if !strings.Contains(zh, "锁永不过期") || !strings.Contains(zh, `href="/locks?lang=zh"`) {
+	if !strings.Contains(zh, "锁永不过期") || !strings.Contains(zh, "PTTL 为 -1") || !strings.Contains(zh, `href="/locks?lang=zh"`) {
 		t.Error("lang=zh has no Chinese text, or is lost by links")
 	}
 	if r := b.do("", "GET", "/?refresh=10", ""); !strings.Contains(r.body, `http-equiv="refresh" content="10"`) {

@@ -86,9 +86,15 @@ func isNamed(r rune) bool { return r < unicode.MaxASCII && (unicode.IsLetter(r) 
 func TestLinesWithoutChineseAreFound(t *testing.T) {
 	t.Parallel()
 	for _, l := range []locksteward.Text{
-		{EN: "never renewed"}, {EN: "never renewed", ZH: "never renewed"}, {EN: "seen 3 times", ZH: "看到过"},
-		{EN: "in 2 looks, 2 too few", ZH: "看到 2 次"}, {EN: "lock job:1 is held", ZH: "锁被持有"}, {EN: "PERSIST was called", ZH: "被调用"},
-		{EN: "lock a is held", ZH: "锁a被持有"}, {EN: `class "x" says so`, ZH: "如 class 所写"}, {EN: "1m30s ago", ZH: "1m 前"},
+		{EN: "never renewed"},
+		{EN: "never renewed", ZH: "never renewed"},
+		{EN: "seen 3 times", ZH: "看到过"},
+		{EN: "in 2 looks, 2 too few", ZH: "看到 2 次"},
+		{EN: "lock job:1 is held", ZH: "锁被持有"},
+		{EN: "PERSIST was called", ZH: "被调用"},
+		{EN: "lock a is held", ZH: "锁a被持有"},
+		{EN: `class "x" says so`, ZH: "如 class 所写"},
+		{EN: "1m30s ago", ZH: "1m 前"},
 	} {
 		if len(wrongIn(l)) == 0 {
 			t.Errorf("nothing is found in %+v", l)

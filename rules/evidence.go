@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -76,8 +77,13 @@ func seenLine(l *locksteward.Lock, now time.Time) locksteward.Text {
 	if l.History.FirstSeen.IsZero() {
 		return locksteward.Text{}
 	}
-	return phrase("first seen %s ago, at %s, in %s", "%s 前首次看到（%s），共看到 %s",
-		dur(seenFor(l, now)), at(l.History.FirstSeen), counted(max(1, l.History.Looks), "look", "looks", "次"))
+	// Almost every finding has this line, in each sweep anew: a storm is spared its
+	// formats.
+	ago, first, looks := dur(seenFor(l, now)), at(l.History.FirstSeen), max(1, l.History.Looks)
+	return locksteward.Text{
+		EN: "first seen " + ago + " ago, at " + first + ", in " + count(looks, "look", "looks"),
+		ZH: ago + " 前首次看到（" + first + "），共看到 " + strconv.Itoa(looks) + " 次",
+	}
 }
 
 // seenFor is how long this hold has been seen.

@@ -16,18 +16,13 @@ func text(en, zh string, args ...any) locksteward.Text {
 
 // phrase is [text] with parts that are in both languages themselves.
 func phrase(en, zh string, parts ...any) locksteward.Text {
-	return locksteward.Text{EN: fmt.Sprintf(en, said("en", parts)...), ZH: fmt.Sprintf(zh, said("zh", parts)...)}
-}
-
-// said are parts as one language has them.
-func said(lang string, parts []any) []any {
-	out := slices.Clone(parts)
-	for i, part := range out {
+	enParts, zhParts := slices.Clone(parts), slices.Clone(parts)
+	for i, part := range parts {
 		if t, ok := part.(locksteward.Text); ok {
-			out[i] = t.In(lang)
+			enParts[i], zhParts[i] = t.EN, t.ZH
 		}
 	}
-	return out
+	return locksteward.Text{EN: fmt.Sprintf(en, enParts...), ZH: fmt.Sprintf(zh, zhParts...)}
 }
 
 // dur prints a duration as exactly as a person needs it: whole seconds from ten

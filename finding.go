@@ -64,9 +64,11 @@ type Finding struct {
 	// of a lost hold); usually empty.
 	Subject string
 
-	Summary         Text
-	Evidence        []string
-	CounterEvidence []string
+	Summary Text
+	// Evidence and CounterEvidence are lines. Those of a finding that an older version
+	// stored have no ZH.
+	Evidence        []Text
+	CounterEvidence []Text
 	Cause           Text
 	Remedy          Text
 

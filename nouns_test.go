@@ -199,7 +199,7 @@ func TestWrittenAge(t *testing.T) {
 		},
 	} {
 		age, doubt := tc.lock.WrittenAge()
-		if age != tc.age || (doubt == "") != (tc.doubt == "") || !strings.Contains(doubt, tc.doubt) {
+		if age != tc.age || (doubt.EN == "") != (tc.doubt == "") || (doubt.ZH == "") != (tc.doubt == "") || !strings.Contains(doubt.EN, tc.doubt) {
 			t.Errorf("%s: WrittenAge = %v, %q", name, age, doubt)
 		}
 	}

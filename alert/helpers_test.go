@@ -22,7 +22,7 @@ func transition(key string, n uint64, status locksteward.Status) locksteward.Tra
 		Finding: locksteward.Finding{
 			Rule: "ttl/none", Severity: locksteward.SeverityCritical, Risk: locksteward.RiskDeadlock, Status: status,
 			Target: "redis", Class: "orders", Key: key, Dialect: "token",
-			Summary: locksteward.Text{EN: "never expires", ZH: "永不过期"}, Evidence: []string{"PTTL is -1"},
+			Summary: locksteward.Text{EN: "never expires", ZH: "永不过期"}, Evidence: []locksteward.Text{{EN: "PTTL is -1", ZH: "PTTL 为 -1"}},
 			Cause: locksteward.Text{EN: "a crash between SETNX and EXPIRE"}, Remedy: locksteward.Text{EN: "release it"},
 		},
 	}

@@ -20,15 +20,19 @@ import (
 
 // named is a message with a name at every place that can have it, in every way in
 // which the agent writes names.
-func namedPayload(name string) Payload {
+func namedPayload(name, lang string) Payload {
 	shown := locksteward.DisplayKey(name)
 	ways := []string{name, shown, strconv.Quote(name), strconv.QuoteToASCII(name), "'" + shown + "'", url.QueryEscape(name), base64.StdEncoding.EncodeToString([]byte(name))}
 	said := "before " + strings.Join(ways, " | ") + " behind"
 	f := found(name, locksteward.SeverityCritical, locksteward.StatusFiring)
 	f.Summary, f.Cause, f.Remedy = locksteward.Text{EN: said}, locksteward.Text{EN: said}, locksteward.Text{EN: said}
-	f.Evidence, f.CounterEvidence, f.Subject = ways, ways, said
-	p := Payload{Version: PayloadVersion, Lang: "en", Type: "findings.firing", ID: "msg_1", Timestamp: sampleTime}
-	e := eventOf(f, 1, "en")
+	var lines []locksteward.Text
+	for _, way := range ways {
+		lines = append(lines, locksteward.Text{EN: way, ZH: "锁 " + way + "：永不过期"})
+	}
+	f.Evidence, f.CounterEvidence, f.Subject = lines, lines, said
+	p := Payload{Version: PayloadVersion, Lang: lang, Type: "findings.firing", ID: "msg_1", Timestamp: sampleTime}
+	e := eventOf(f, 1, lang)
 	e.Unlock = "locksteward unlock --redis redis://h " + strconv.Quote(name)
 	e.RunbookURL = "https://wiki.example/" + url.PathEscape(name)
 	e.EventID = name + "/1"
@@ -53,9 +57,10 @@ var namesToHide = []string{
 func TestHiddenNamesAreGone(t *testing.T) {
 	t.Parallel()
 	patternOf := func(class, key string) string { return class + ":*" }
-	for _, name := range namesToHide {
+	for i, name := range slices.Concat(namesToHide, namesToHide) {
+		lang := []string{"en", "zh"}[i/len(namesToHide)]
 		for _, mode := range []string{KeyNamesTemplate, KeyNamesHash} {
-			p := namedPayload(name)
+			p := namedPayload(name, lang)
 			p.hideKeys(mode, patternOf, []byte("salt"))
 			body, err := json.Marshal(p)
 			if err != nil {
@@ -125,10 +130,10 @@ func FuzzHiddenNamesAreGone(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		// Shorter names are in the words of the message itself.
-		if len(name) < 12 || len(name) > 8<<10 || strings.Contains("before behind locksteward unlock --redis redis://h https://wiki.example/", name) {
+		if len(name) < 12 || len(name) > 8<<10 || strings.Contains("before behind locksteward unlock --redis redis://h https://wiki.example/ ：永不过期", name) {
 			t.Skip()
 		}
-		p := namedPayload(name)
+		p := namedPayload(name, "zh")
 		p.hideKeys(KeyNamesHash, nil, []byte("salt"))
 		body, err := json.Marshal(p)
 		if err != nil {
@@ -186,6 +191,19 @@ func TestShortNamesDoNotBreakWords(t *testing.T) {
 	}
 }
 
+// The words around a name in Chinese do not hide it.
+func TestShortNamesInChinese(t *testing.T) {
+	t.Parallel()
+	f := found("ab", locksteward.SeverityCritical, locksteward.StatusFiring)
+	f.Class = "c"
+	f.Evidence = []locksteward.Text{{EN: "lock ab is held", ZH: "持有锁 ab：ab、cab，“ab”（ab）"}}
+	p := Payload{Lang: "zh", Findings: []Event{eventOf(f, 1, "zh")}}
+	p.hideKeys(KeyNamesTemplate, nil, nil)
+	if got := p.Findings[0].Evidence[0]; got != "持有锁 c：c、cab，“c”（c）" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Texts that name locks of other findings are left out.
 func TestOtherNamesAreLeftOut(t *testing.T) {
 	t.Parallel()
@@ -221,6 +239,8 @@ func TestFixturesOfRulesShowNoName(t *testing.T) {
 				Reason, ZH      string
 				Evidence        []string
 				CounterEvidence []string `yaml:"counter_evidence"`
+				EvidenceZH      []string `yaml:"evidence_zh"`
+				CounterZH       []string `yaml:"counter_evidence_zh"`
 			}
 			if err := yaml.Unmarshal([]byte(output), &want); err != nil {
 				t.Fatalf("%s: %v", path, err)
@@ -230,10 +250,15 @@ func TestFixturesOfRulesShowNoName(t *testing.T) {
 				continue // about no lock
 			}
 			looked++
-			e := Event{Finding: api.Finding{
-				Rule: rule, Class: "c", Key: api.NewKey(keys[0]), Summary: want.Reason, Cause: want.ZH, Evidence: want.Evidence, CounterEvidence: want.CounterEvidence,
-			}}
-			p := Payload{Findings: []Event{e}}
+			if len(want.EvidenceZH) != len(want.Evidence) || len(want.CounterZH) != len(want.CounterEvidence) {
+				t.Errorf("%s: not all evidence is in Chinese", path)
+			}
+			english := api.Finding{
+				Rule: rule, Class: "c", Key: api.NewKey(keys[0]), Summary: want.Reason, Evidence: want.Evidence, CounterEvidence: want.CounterEvidence,
+			}
+			chinese := english
+			chinese.Summary, chinese.Evidence, chinese.CounterEvidence = want.ZH, want.EvidenceZH, want.CounterZH
+			p := Payload{Findings: []Event{{Finding: english}, {Finding: chinese}}}
 			p.hideKeys(KeyNamesTemplate, nil, nil)
 			body, err := json.Marshal(p)
 			if err != nil {
@@ -299,7 +324,7 @@ func TestEveryRuleIsKnownToNameOthersOrNot(t *testing.T) {
 
 func TestFullNamesStay(t *testing.T) {
 	t.Parallel()
-	p := namedPayload("lock:order:42")
+	p := namedPayload("lock:order:42", "en")
 	before, _ := json.Marshal(p)
 	for _, mode := range []string{"", KeyNamesFull} {
 		p.hideKeys(mode, nil, []byte("salt"))

@@ -28,8 +28,8 @@ var hostile = []string{
 func withText(text string) []Payload {
 	f := found(text, locksteward.SeverityCritical, locksteward.StatusFiring)
 	f.Summary = locksteward.Text{EN: text}
-	f.Evidence = []string{text, text}
-	f.CounterEvidence = []string{text}
+	f.Evidence = []locksteward.Text{{EN: text}, {EN: text}}
+	f.CounterEvidence = []locksteward.Text{{EN: text}}
 	f.Cause, f.Remedy = locksteward.Text{EN: text}, locksteward.Text{EN: text}
 	f.Class, f.Dialect, f.Subject, f.Team = text, text, text, text
 	f.RunbookURL = "https://wiki.example/" + text

@@ -40,7 +40,7 @@ func TestTemplatesSeeNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	const name, shown = "lock:h:\nnew\nline", `lock:h:\nnew\nline`
 	f := found(name, locksteward.SeverityCritical, locksteward.StatusFiring)
-	f.Evidence = []string{"one\ntwo\x07"}
+	f.Evidence = []locksteward.Text{{EN: "one\ntwo\x07"}}
 	f.Team = "a\r\nb"
 	n := glass()
 	n.Request.Evidence.Key, n.Request.Reason = name, "because\n\x1b[2J"

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/api"
 )
 
 var sampleTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -17,9 +16,12 @@ func found(key string, severity locksteward.Severity, status locksteward.Status)
 	f := locksteward.Finding{
 		Rule: "ttl/none", Severity: severity, Risk: locksteward.RiskDeadlock, Status: status,
 		Target: "redis", Class: "orders", Key: key, Dialect: "redsync",
-		Summary:         locksteward.Text{EN: "lock " + key + " has no expiry", ZH: "锁 " + key + " 没有过期时间"},
-		Evidence:        []string{"PTTL is -1 in two looks", "app checkout, host web-7, pid 4711"},
-		CounterEvidence: []string{"it was written 3s before the first look"},
+		Summary: locksteward.Text{EN: "lock " + key + " has no expiry", ZH: "锁 " + key + " 没有过期时间"},
+		Evidence: []locksteward.Text{
+			{EN: "PTTL is -1 in two looks", ZH: "两次查看 PTTL 均为 -1"},
+			{EN: "app checkout, host web-7, pid 4711", ZH: "应用 checkout，主机 web-7，pid 4711"},
+		},
+		CounterEvidence: []locksteward.Text{{EN: "it was written 3s before the first look", ZH: "它在首次查看前 3s 被写入"}},
 		Cause:           locksteward.Text{EN: "A crash between SETNX and EXPIRE.", ZH: "在 SETNX 与 EXPIRE 之间崩溃。"},
 		Remedy:          locksteward.Text{EN: "Request its release.", ZH: "申请释放这把锁。"},
 		Team:            "checkout", RunbookURL: "https://wiki.example/locks",
@@ -32,9 +34,7 @@ func found(key string, severity locksteward.Severity, status locksteward.Status)
 }
 
 func eventOf(f locksteward.Finding, seq uint64, lang string) Event {
-	return Event{
-		EventID: fmt.Sprintf("e%d", seq), Seq: seq, At: sampleTime, Finding: api.NewFinding(f, lang),
-	}
+	return newEvent(Change{EventID: fmt.Sprintf("e%d", seq), Seq: seq, At: sampleTime, Finding: f}, lang)
 }
 
 // shownSamples are the messages of the golden files of all receivers that people read.

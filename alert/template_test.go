@@ -29,7 +29,7 @@ func TestTemplatesReplaceTheText(t *testing.T) {
 		t.Fatal(err)
 	}
 	title, text, err := own.apply(shownSamples("zh")["firing"])
-	want := "ttl/none on lock:order:42 (严重) since 11:58, 2m0s\nPTTL is -1 …"
+	want := "ttl/none on lock:order:42 (严重) since 11:58, 2m0s\n两次查看 PTTL 均…"
 	if err != nil || title != "FINDINGS.FIRING: 1" || text != want {
 		t.Errorf("got %q, %q, %v", title, text, err)
 	}

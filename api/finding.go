@@ -46,7 +46,9 @@ type Finding struct {
 	Unlock string `json:"unlock,omitempty"`
 }
 
-// NewFinding converts a finding, its texts in lang ("zh", else English).
+// NewFinding converts a finding, its texts in lang ("zh", else English) but for the
+// evidence, which programs read: that is in English. Messages to people say it in
+// their language ([Lines]).
 func NewFinding(f locksteward.Finding, lang string) Finding {
 	return Finding{
 		Rule:            f.Rule,
@@ -60,8 +62,8 @@ func NewFinding(f locksteward.Finding, lang string) Finding {
 		Status:          string(f.Status),
 		Risk:            f.Risk,
 		Summary:         f.Summary.In(lang),
-		Evidence:        list(f.Evidence),
-		CounterEvidence: list(f.CounterEvidence),
+		Evidence:        Lines(f.Evidence, "en"),
+		CounterEvidence: Lines(f.CounterEvidence, "en"),
 		Cause:           f.Cause.In(lang),
 		Remedy:          f.Remedy.In(lang),
 		Team:            f.Team,
@@ -73,6 +75,15 @@ func NewFinding(f locksteward.Finding, lang string) Finding {
 		FiredAt:         stamp(f.FiredAt),
 		ResolvedAt:      stamp(f.ResolvedAt),
 	}
+}
+
+// Lines are texts in lang, in their order; the result is never nil.
+func Lines(texts []locksteward.Text, lang string) []string {
+	out := make([]string, 0, len(texts))
+	for _, t := range texts {
+		out = append(out, t.In(lang))
+	}
+	return out
 }
 
 // NewFindings converts findings in their order; the result is never nil.

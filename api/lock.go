@@ -82,7 +82,8 @@ func NewLock(l locksteward.Lock, findings []string) Lock {
 		Count:        l.Count,
 		Holder:       NewHolder(l.Holder),
 	}
-	_, out.AcquiredDoubt = l.WrittenAge()
+	_, doubt := l.WrittenAge()
+	out.AcquiredDoubt = doubt.EN
 	if out.Identity == "" {
 		out.Identity = string(locksteward.IdentityNone)
 	}

@@ -456,7 +456,7 @@ func aFinding(key string) locksteward.Finding {
 	return locksteward.Finding{
 		Rule: "ttl/none", Severity: locksteward.SeverityCritical, Risk: locksteward.RiskDeadlock, Status: locksteward.StatusFiring,
 		Target: "orders", Class: "orders", Key: key, Dialect: "token",
-		Summary: locksteward.Text{EN: "The lock never expires", ZH: "锁永不过期"}, Evidence: []string{"PTTL is -1"}, CounterEvidence: []string{"seen for 1m only"},
+		Summary: locksteward.Text{EN: "The lock never expires", ZH: "锁永不过期"}, Evidence: []locksteward.Text{{EN: "PTTL is -1", ZH: "PTTL 为 -1"}}, CounterEvidence: []locksteward.Text{{EN: "seen for 1m only"}},
 		Cause: locksteward.Text{EN: "a crash between SETNX and EXPIRE"}, Remedy: locksteward.Text{EN: "request its release"},
 		Since: at, FiredAt: at,
 	}

@@ -58,7 +58,7 @@ func TestPageShowsWhatMatters(t *testing.T) {
 		t.Error("locks are not sorted by age")
 	}
 	zh := b.do("", "GET", "/?lang=zh", "").body
-	if !strings.Contains(zh, "锁永不过期") || !strings.Contains(zh, `href="/locks?lang=zh"`) {
+	if !strings.Contains(zh, "锁永不过期") || !strings.Contains(zh, "PTTL 为 -1") || !strings.Contains(zh, `href="/locks?lang=zh"`) {
 		t.Error("lang=zh has no Chinese text, or is lost by links")
 	}
 	if r := b.do("", "GET", "/?refresh=10", ""); !strings.Contains(r.body, `http-equiv="refresh" content="10"`) {
@@ -144,7 +144,7 @@ func TestPagesAreInert(t *testing.T) {
 	f := aFinding(hostile)
 	f.Class, f.Team, f.Target, f.RunbookURL = hostile, hostile, "orders", "javascript:alert(1)"
 	f.Summary, f.Cause, f.Remedy = locksteward.Text{EN: hostile}, locksteward.Text{EN: hostile}, locksteward.Text{EN: hostile}
-	f.Evidence, f.CounterEvidence = []string{hostile}, []string{hostile}
+	f.Evidence, f.CounterEvidence = []locksteward.Text{{EN: hostile, ZH: hostile}}, []locksteward.Text{{EN: hostile}}
 	l.Mode, l.Acquired, l.Node, l.TokenKind, l.SharedToken = hostile, at.Add(time.Hour), hostile, hostile, true
 	f.InhibitedBy = hostile
 	r := pending()
@@ -350,7 +350,7 @@ func TestPagesStaySmall(t *testing.T) {
 		}
 		w.locks = append(w.locks, aLock(key, time.Duration(320-n)*time.Second))
 		f := aFinding(key)
-		f.Evidence = slices.Repeat([]string{strings.Repeat("because ", 20)}, 5)
+		f.Evidence = slices.Repeat([]locksteward.Text{{EN: strings.Repeat("because ", 20)}}, 5)
 		w.findings = append(w.findings, f)
 		if n < 300 {
 			r := pending()

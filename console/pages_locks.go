@@ -92,7 +92,8 @@ func lockRows(list []LockRow, manyTargets bool) []lockRow {
 		if l.Waiters >= 0 {
 			row.Waiters = strconv.Itoa(l.Waiters)
 		}
-		_, row.Doubt = l.WrittenAge()
+		_, doubt := l.WrittenAge()
+		row.Doubt = doubt.EN
 		switch {
 		case l.State == locksteward.StatusFiring:
 			row.State, row.Tone = "firing", "firing"

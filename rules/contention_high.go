@@ -56,23 +56,25 @@ func (contentionHigh) Evaluate(in Input) Verdict {
 		Summary: text("class %s: %d of %d acquires ended without the lock (%s), above the limit of %s",
 			"class %s：%d/%d 次加锁未成功（%s），超过上限 %s", locksteward.DisplayKey(in.Class.Name), a.Failed, all, percent(rate), percent(limit)),
 		Evidence: join(
-			fmt.Sprintf("counted by %s since %s, in their heartbeats", count(a.Processes, "process", "processes"), at(a.Since)),
-			fmt.Sprintf("%d acquires found another holder first", a.Contended),
-			fmt.Sprintf("the limit of class %q is %s", in.Class.Name, percent(limit)),
+			phrase("counted by %s since %s, in their heartbeats", "自 %[2]s 起由 %[1]s在其心跳中计数",
+				counted(a.Processes, "process", "processes", "个进程"), at(a.Since)),
+			text("%d acquires found another holder first", "%d 次加锁首先遇到其他持有者", a.Contended),
+			text("the limit of class %q is %s", "class %q 的上限为 %s", in.Class.Name, percent(limit)),
 		),
 		CounterEvidence: join(
 			otherReasonsLine(a),
-			"replicas that race for work that one of them must do fail by design",
+			locksteward.Text{EN: "replicas that race for work that one of them must do fail by design", ZH: "若多个副本竞争只需其中之一执行的任务，失败属于预期"},
 		),
 	})
 }
 
 // otherReasonsLine is the doubt that locks are in short supply at all.
-func otherReasonsLine(a *Activity) string {
+func otherReasonsLine(a *Activity) locksteward.Text {
 	if a.Contended >= a.Failed {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("at least %d failures had another reason than a holder (time out, an unreachable server, a canceled call)", a.Failed-a.Contended)
+	return text("at least %d failures had another reason than a holder (time out, an unreachable server, a canceled call)",
+		"至少 %d 次失败并非由持有者造成（超时、服务器不可达、调用被取消）", a.Failed-a.Contended)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

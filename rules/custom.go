@@ -107,7 +107,7 @@ func (r custom) Evaluate(in Input) Verdict {
 	shown, missing := r.program.Show(&f)
 	return in.fires(locksteward.Finding{
 		Summary:  summary,
-		Evidence: join(append([]string{"holds: " + r.program.Source()}, shown...)...),
+		Evidence: join(append([]locksteward.Text{text("holds: %s", "成立：%s", r.program.Source())}, shown...)...),
 		CounterEvidence: join(append(missing,
 			minimumLine(l, provenAge(l)),
 			aliveLine(l, in.Now),
@@ -122,7 +122,7 @@ func factsOf(in Input) expr.Facts {
 	l := in.Lock
 	f := expr.Facts{Now: in.Now, Lock: l, Class: in.Class, Alive: alive(l.Instance, in.Now)}
 	_, _, minimum := l.Age()
-	if a := provenAge(l); a.doubt == "" || a.proven > 0 {
+	if a := provenAge(l); !a.doubted() || a.proven > 0 {
 		f.Age = expr.Age{Value: a.proven, Basis: a.basis, Minimum: minimum}
 	}
 	return f

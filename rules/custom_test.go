@@ -31,9 +31,15 @@ func TestCustomRuleFiresAndResolves(t *testing.T) {
 	if f.Summary.EN != "the rule custom/old-batch holds for lock batch:import" || f.Summary.ZH == "" || f.Cause.EN == "" || f.Remedy.ZH == "" {
 		t.Errorf("finding %+v", f)
 	}
-	if want := []string{"holds: " + oldBatch().When, "lock.class is batch", "lock.age is at least 1h0m0s (observed)"}; !slices.Equal(f.Evidence, want) {
+	want := []locksteward.Text{
+		{EN: "holds: " + oldBatch().When, ZH: "成立：" + oldBatch().When},
+		{EN: "lock.class is batch", ZH: "lock.class 为 batch"},
+		{EN: "lock.age is at least 1h0m0s (observed)", ZH: "lock.age 至少为 1h0m0s（observed）"},
+	}
+	if !slices.Equal(f.Evidence, want) {
 		t.Errorf("evidence %q, want %q", f.Evidence, want)
 	}
+	wantInChinese(t, "custom/old-batch", f)
 	wantBrief(t, e.Evaluate(sweepAt(after(2*time.Hour), other)), "custom/old-batch resolved warning batch:import")
 }
 

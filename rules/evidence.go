@@ -1,8 +1,7 @@
 package rules
 
 import (
-	"fmt"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -26,42 +25,65 @@ const aliveWithin = heartbeat * 3 / 2
 const renewSlack = 50 * time.Millisecond
 
 // holderLine names the holder, or is empty when nothing is known.
-func holderLine(h locksteward.Holder) string {
-	var parts []string
-	add := func(format, value string) {
-		if value != "" {
-			parts = append(parts, fmt.Sprintf(format, locksteward.DisplayKey(value)))
-		}
-	}
-	add("app %s", h.App)
-	add("host %s", h.Host)
+func holderLine(h locksteward.Holder) locksteward.Text {
+	parts := named(h.App, h.Host)
 	if h.PID != 0 {
-		parts = append(parts, fmt.Sprintf("pid %d", h.PID))
+		parts = append(parts, text("pid %d", "pid %d", h.PID))
 	}
-	add("session %s", h.Session)
-	add("instance %s", h.Instance)
+	if h.Session != "" {
+		parts = append(parts, sessionPart(h.Session))
+	}
+	if h.Instance != "" {
+		parts = append(parts, instancePart(h.Instance))
+	}
 	if len(parts) == 0 {
-		return ""
+		return locksteward.Text{}
 	}
-	return "holder: " + strings.Join(parts, ", ")
+	return phrase("holder: %s", "持有者：%s", list(parts))
+}
+
+// named are the parts of a line that name an application and a host, if they are
+// known.
+func named(app, host string) []locksteward.Text {
+	var parts []locksteward.Text
+	if app != "" {
+		parts = append(parts, text("app %s", "应用 %s", locksteward.DisplayKey(app)))
+	}
+	if host != "" {
+		parts = append(parts, text("host %s", "主机 %s", locksteward.DisplayKey(host)))
+	}
+	return parts
+}
+
+func sessionPart(id string) locksteward.Text {
+	return text("session %s", "会话 %s", locksteward.DisplayKey(id))
+}
+
+func instancePart(id string) locksteward.Text {
+	return text("instance %s", "实例 %s", locksteward.DisplayKey(id))
 }
 
 // waitersLine says how many wait, or is empty when nobody does or it cannot be
 // told.
-func waitersLine(l *locksteward.Lock) string {
+func waitersLine(l *locksteward.Lock) locksteward.Text {
 	if l.Waiters <= 0 {
-		return ""
+		return locksteward.Text{}
 	}
-	return count(l.Waiters, "client waits", "clients wait") + " for it"
+	return phrase("%s for it", "有 %s在等待它", counted(l.Waiters, "client waits", "clients wait", "个客户端"))
 }
 
 // seenLine says since when this hold was seen.
-func seenLine(l *locksteward.Lock, now time.Time) string {
+func seenLine(l *locksteward.Lock, now time.Time) locksteward.Text {
 	if l.History.FirstSeen.IsZero() {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("first seen %s ago, at %s, in %s",
-		dur(seenFor(l, now)), at(l.History.FirstSeen), count(max(1, l.History.Looks), "look", "looks"))
+	// Almost every finding has this line, in each sweep anew: a storm is spared its
+	// formats.
+	ago, first, looks := dur(seenFor(l, now)), at(l.History.FirstSeen), max(1, l.History.Looks)
+	return locksteward.Text{
+		EN: "first seen " + ago + " ago, at " + first + ", in " + count(looks, "look", "looks"),
+		ZH: ago + " 前首次看到（" + first + "），共看到 " + strconv.Itoa(looks) + " 次",
+	}
 }
 
 // seenFor is how long this hold has been seen.
@@ -74,20 +96,21 @@ func seenFor(l *locksteward.Lock, now time.Time) time.Duration {
 
 // idleLine says for how long no client had touched the key before it was first
 // seen. Later looks only add the time since: our own reads hide the rest.
-func idleLine(l *locksteward.Lock) string {
+func idleLine(l *locksteward.Lock) locksteward.Text {
 	before := l.Idle - seenFor(l, l.At)
 	if before < time.Second {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("no client had read or written it for %s when it was first seen (OBJECT IDLETIME)", dur(before))
+	return text("no client had read or written it for %s when it was first seen (OBJECT IDLETIME)",
+		"首次看到时，已有 %s 没有客户端读写过它（OBJECT IDLETIME）", dur(before))
 }
 
 // ttlLine says how much of the lease is left.
-func ttlLine(l *locksteward.Lock) string {
+func ttlLine(l *locksteward.Lock) locksteward.Text {
 	if l.TTL == locksteward.NoExpiry {
-		return "no TTL (PTTL is -1): the key never expires"
+		return locksteward.Text{EN: "no TTL (PTTL is -1): the key never expires", ZH: "没有过期时间（PTTL 为 -1）：该键永不过期"}
 	}
-	return fmt.Sprintf("TTL %s left", dur(l.TTL))
+	return text("TTL %s left", "距过期还有 %s", dur(l.TTL))
 }
 
 // alive says that the heartbeat of the holder's process is fresh.
@@ -96,33 +119,37 @@ func alive(i *locksteward.Instance, now time.Time) bool {
 }
 
 // aliveLine is evidence that the holder's process runs.
-func aliveLine(l *locksteward.Lock, now time.Time) string {
+func aliveLine(l *locksteward.Lock, now time.Time) locksteward.Text {
 	if !alive(l.Instance, now) {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("the holder's process is alive: its last heartbeat was %s ago", dur(max(0, now.Sub(l.Instance.Beat))))
+	return text("the holder's process is alive: its last heartbeat was %s ago", "持有者进程仍存活：上次心跳在 %s 前",
+		dur(max(0, now.Sub(l.Instance.Beat))))
 }
 
 // silentLine is evidence that the holder's process does not run. Only our own
 // library writes heartbeats: that others have none says nothing.
-func silentLine(l *locksteward.Lock, now time.Time) string {
+func silentLine(l *locksteward.Lock, now time.Time) locksteward.Text {
 	switch {
 	case l.Instance == nil && l.Claim != nil && l.Holder.Instance != "":
-		return fmt.Sprintf("the heartbeat of the holder's process is gone (more than %s old)", dur(heartbeatTTL))
+		return text("the heartbeat of the holder's process is gone (more than %s old)", "持有者进程的心跳已消失（超过 %s）", dur(heartbeatTTL))
 	case l.Instance != nil && !alive(l.Instance, now) && !l.Instance.Beat.IsZero():
-		return fmt.Sprintf("the last heartbeat of the holder's process was %s ago, one is due every %s",
+		return text("the last heartbeat of the holder's process was %s ago, one is due every %s", "持有者进程的上次心跳在 %s 前，应每 %s 一次",
 			dur(now.Sub(l.Instance.Beat)), dur(heartbeat))
 	default:
-		return ""
+		return locksteward.Text{}
 	}
 }
 
 // nameOnlyLine is the doubt about a key that nothing but its name makes a lock.
-func nameOnlyLine(l *locksteward.Lock) string {
+func nameOnlyLine(l *locksteward.Lock) locksteward.Text {
 	if l.Configured || l.Confidence != locksteward.ConfidenceLow {
-		return ""
+		return locksteward.Text{}
 	}
-	return "only the key's name says that it is a lock; no configured class claims it"
+	return locksteward.Text{
+		EN: "only the key's name says that it is a lock; no configured class claims it",
+		ZH: "只有键名表明它是锁，没有任何已配置的 class 与之匹配",
+	}
 }
 
 // expireAt is when the lease runs out, and false for a key without expiry.

@@ -58,34 +58,35 @@ func (fenceRegressed) Evaluate(in Input) Verdict {
 		Summary: text("fence of lock %s went backwards: %d after %d", "锁 %s 的 fence 倒退：先有 %[3]d，后有 %[2]d",
 			locksteward.DisplayKey(l.Key), fence, d.Highest),
 		Evidence: append(join(
-			fmt.Sprintf("this hold has fence %d; %d was given before it, and seen at %s, from the same counter", fence, d.Highest, at(d.At)),
+			text("this hold has fence %d; %d was given before it, and seen at %s, from the same counter",
+				"本次持有的 fence 为 %d；同一计数器此前已发放 %d，并在 %s 被看到", fence, d.Highest, at(d.At)),
 			counterLine(d),
 			acquiredLine(l),
 			holderLine(l.Holder),
 		), suspectLines(in.Situation.suspects(d.At, in.Now))...),
 		CounterEvidence: join(
-			"a resource that never saw the larger fence accepts this one",
+			locksteward.Text{EN: "a resource that never saw the larger fence accepts this one", ZH: "从未见过较大 fence 的资源会接受这一个"},
 		),
 	})
 }
 
-func counterLine(d *locksteward.FenceDrop) string {
+func counterLine(d *locksteward.FenceDrop) locksteward.Text {
 	if d.Counter == "" {
-		return ""
+		return locksteward.Text{}
 	}
-	return "the counter is the key " + locksteward.DisplayKey(d.Counter)
+	return text("the counter is the key %s", "计数器是键 %s", locksteward.DisplayKey(d.Counter))
 }
 
-func acquiredLine(l *locksteward.Lock) string {
+func acquiredLine(l *locksteward.Lock) locksteward.Text {
 	if l.Claim == nil {
-		return ""
+		return locksteward.Text{}
 	}
 	return heldSinceLine(l)
 }
 
 // suspectLines lists what happened to the servers.
-func suspectLines(events []locksteward.ServerEvent) []string {
-	var out []string
+func suspectLines(events []locksteward.ServerEvent) []locksteward.Text {
+	var out []locksteward.Text
 	for _, e := range events {
 		out = append(out, eventLine(e))
 	}

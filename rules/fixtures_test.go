@@ -102,6 +102,8 @@ type want struct {
 	ZH              string   `yaml:"zh,omitempty"`
 	Evidence        []string `yaml:"evidence,omitempty"`
 	CounterEvidence []string `yaml:"counter_evidence,omitempty"`
+	EvidenceZH      []string `yaml:"evidence_zh,omitempty"`
+	CounterZH       []string `yaml:"counter_evidence_zh,omitempty"`
 	Cause           string   `yaml:"cause,omitempty"`  // where it is not the rule's usual one
 	Remedy          string   `yaml:"remedy,omitempty"` // likewise
 }
@@ -223,7 +225,9 @@ func judgeFixture(t *testing.T, r Rule, fx fixture) want {
 	if got.Dialect == "" {
 		got.Dialect = dialect
 	}
-	got.ZH, got.Evidence, got.CounterEvidence = f.Summary.ZH, f.Evidence, f.CounterEvidence
+	got.ZH, got.Evidence, got.CounterEvidence = f.Summary.ZH, english(f.Evidence), english(f.CounterEvidence)
+	got.EvidenceZH, got.CounterZH = chinese(f.Evidence), chinese(f.CounterEvidence)
+	wantInChinese(t, d.Name, f)
 	if f.Cause != d.Cause {
 		got.Cause = f.Cause.EN
 	}

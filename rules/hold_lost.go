@@ -105,18 +105,19 @@ func jumpedForward(e locksteward.ServerEvent) bool {
 }
 
 // originOf is how and when a stored finding says that a hold was lost, in the
-// words in which the rule put it first; zero if another version worded it.
+// words in which the rule put it first; zero if another version worded it. English
+// decides: what a version stored that knew no other has nothing else.
 func originOf(f locksteward.Finding) lossOrigin {
 	if len(f.Evidence) == 0 {
 		return lossOrigin{}
 	}
 	for how, text := range holdLostHow {
-		if f.Evidence[0] == text.EN {
+		if f.Evidence[0].EN == text.EN {
 			return lossOrigin{how: how, at: f.Since}
 		}
 	}
 	for _, text := range holdLostEvents {
-		if f.Evidence[0] == text.EN {
+		if f.Evidence[0].EN == text.EN {
 			return lossOrigin{how: locksteward.EndedDeleted, at: f.Since}
 		}
 	}
@@ -140,7 +141,7 @@ func (holdLost) Evaluate(in Input) Verdict {
 	f := locksteward.Finding{
 		Severity: locksteward.SeverityInfo,
 		Evidence: join(
-			how.EN,
+			how,
 			deadlineLine(s),
 			heldLine(s),
 			holderLine(s.Holder),
@@ -174,12 +175,15 @@ func (holdLost) Evaluate(in Input) Verdict {
 		f.Summary = summary("lock %s was lost: %s; its holder has not been heard from since",
 			"锁 %s 已丢失：%s；此后未再收到其持有者的心跳")
 		f.Evidence = append(f.Evidence, lastBeatLine(beat))
-		f.CounterEvidence = join("the process may still be alive; this becomes critical if its heartbeat continues")
+		f.CounterEvidence = join(locksteward.Text{
+			EN: "the process may still be alive; this becomes critical if its heartbeat continues",
+			ZH: "进程可能仍存活；若其心跳继续，级别将变为 critical",
+		})
 	default:
 		f.Remedy = holdLostGoneRemedy
 		f.Summary = summary("lock %s was lost: %s; its holder's process is gone",
 			"锁 %s 已丢失：%s；其持有者进程已不存在")
-		f.Evidence = append(f.Evidence, "the heartbeat of the holder's process is gone")
+		f.Evidence = append(f.Evidence, locksteward.Text{EN: "the heartbeat of the holder's process is gone", ZH: "持有者进程的心跳已消失"})
 	}
 	return in.fires(f)
 }
@@ -216,57 +220,60 @@ func holderLives(s *locksteward.Loss) (bool, time.Time) {
 	return !beat.Before(s.At.Add(-aliveWithin)), beat
 }
 
-func livesLine(s *locksteward.Loss, beat time.Time) string {
+func livesLine(s *locksteward.Loss, beat time.Time) locksteward.Text {
 	if s.How == locksteward.EndedExpired {
-		return fmt.Sprintf("the holder's process was heard from at %s, after its lease had run out", at(beat))
+		return text("the holder's process was heard from at %s, after its lease had run out", "在 %s 收到持有者进程的心跳，晚于其租约到期", at(beat))
 	}
-	return fmt.Sprintf("the holder's process is alive: its last heartbeat was at %s", at(beat))
+	return text("the holder's process is alive: its last heartbeat was at %s", "持有者进程仍存活：上次心跳在 %s", at(beat))
 }
 
 // contextLine says when the holder's own code learns of the loss, if it does.
-func contextLine(s *locksteward.Loss) string {
+func contextLine(s *locksteward.Loss) locksteward.Text {
 	switch {
 	case s.How == locksteward.EndedExpired:
-		return "the library ends the holder's context before the server can expire the lock: code that obeys it has stopped"
+		return locksteward.Text{
+			EN: "the library ends the holder's context before the server can expire the lock: code that obeys it has stopped",
+			ZH: "锁库会在服务器使锁过期之前结束持有者的 context：遵守它的代码已经停止",
+		}
 	case s.Claim.RenewEvery > 0:
-		return fmt.Sprintf("the library ends the holder's context at its next renewal, due every %s: code that obeys it stops then", dur(s.Claim.RenewEvery))
+		return text("the library ends the holder's context at its next renewal, due every %s: code that obeys it stops then",
+			"锁库会在下次续期时（每 %s 一次）结束持有者的 context：遵守它的代码届时停止", dur(s.Claim.RenewEvery))
 	default:
-		return ""
+		return locksteward.Text{}
 	}
 }
 
-func lastBeatLine(beat time.Time) string {
+func lastBeatLine(beat time.Time) locksteward.Text {
 	if beat.IsZero() {
-		return "when the holder's process was last heard from is not known"
+		return locksteward.Text{EN: "when the holder's process was last heard from is not known", ZH: "不知道上次收到持有者进程的心跳是在何时"}
 	}
-	return fmt.Sprintf("the last heartbeat of the holder's process was at %s", at(beat))
+	return text("the last heartbeat of the holder's process was at %s", "持有者进程的上次心跳在 %s", at(beat))
 }
 
-func deadlineLine(s *locksteward.Loss) string {
+func deadlineLine(s *locksteward.Loss) locksteward.Text {
 	if s.Deadline.IsZero() {
-		return fmt.Sprintf("found at %s", at(s.At))
+		return text("found at %s", "发现于 %s", at(s.At))
 	}
-	return fmt.Sprintf("the lease was to end at %s; found lost at %s", at(s.Deadline), at(s.At))
+	return text("the lease was to end at %s; found lost at %s", "租约应在 %s 结束；在 %s 发现丢失", at(s.Deadline), at(s.At))
 }
 
-func heldLine(s *locksteward.Loss) string {
-	if s.Claim.Acquired.IsZero() {
-		return ""
-	}
-	line := fmt.Sprintf("acquired at %s", at(s.Claim.Acquired))
+func heldLine(s *locksteward.Loss) locksteward.Text {
+	c := &s.Claim
 	switch {
-	case s.Claim.RenewEvery <= 0:
-		return line + ", without renewal"
-	case s.Claim.Renewed.After(s.Claim.Acquired):
-		return fmt.Sprintf("%s, renewed every %s, last at %s", line, dur(s.Claim.RenewEvery), at(s.Claim.Renewed))
+	case c.Acquired.IsZero():
+		return locksteward.Text{}
+	case c.RenewEvery <= 0:
+		return text("acquired at %s, without renewal", "加锁于 %s，未启用续期", at(c.Acquired))
+	case c.Renewed.After(c.Acquired):
+		return text("acquired at %s, renewed every %s, last at %s", "加锁于 %s，每 %s 续期一次，上次在 %s", at(c.Acquired), dur(c.RenewEvery), at(c.Renewed))
 	default:
-		return fmt.Sprintf("%s, to be renewed every %s, never renewed", line, dur(s.Claim.RenewEvery))
+		return text("acquired at %s, to be renewed every %s, never renewed", "加锁于 %s，应每 %s 续期一次，从未续期", at(c.Acquired), dur(c.RenewEvery))
 	}
 }
 
-func fenceLine(s *locksteward.Loss) string {
+func fenceLine(s *locksteward.Loss) locksteward.Text {
 	if s.Claim.Fence == 0 {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("fence %d", s.Claim.Fence)
+	return text("fence %d", "fence 为 %d", s.Claim.Fence)
 }

@@ -52,7 +52,7 @@ func (holdTooLong) Evaluate(in Input) Verdict {
 	if age.proven <= expect {
 		return in.clear(func() string {
 			if age.shown > expect {
-				return fmt.Sprintf("present for %s, but %s; one hold of more than %s is not proven", dur(age.shown), age.doubt, dur(expect))
+				return fmt.Sprintf("present for %s, but %s; one hold of more than %s is not proven", dur(age.shown), age.doubt().EN, dur(expect))
 			}
 			return fmt.Sprintf("held for %s (%s), expected %s", dur(age.shown), age.basis, dur(expect))
 		})
@@ -65,7 +65,7 @@ func (holdTooLong) Evaluate(in Input) Verdict {
 			writtenSeenLine(l, age),
 			idleBefore(l, age),
 			expectLine(in, expect),
-			age.proof,
+			age.proof(),
 			ttlLine(l),
 			holderLine(l.Holder),
 			purposeLine(l),
@@ -93,11 +93,11 @@ func expectation(in Input) time.Duration {
 	return in.Class.Expect
 }
 
-func expectLine(in Input, expect time.Duration) string {
+func expectLine(in Input, expect time.Duration) locksteward.Text {
 	if c := in.Lock.Claim; c != nil && c.Expect > 0 {
-		return fmt.Sprintf("expected %s, as the holder's metadata says", dur(expect))
+		return text("expected %s, as the holder's metadata says", "预期为 %s（据持有者的元数据）", dur(expect))
 	}
-	return fmt.Sprintf("expected %s, as class %q says", dur(expect), in.Class.Name)
+	return text("expected %s, as class %q says", "预期为 %s（据 class %q）", dur(expect), in.Class.Name)
 }
 
 // age is how long one and the same hold is proven to last, beside the age that
@@ -106,9 +106,19 @@ type age struct {
 	shown  time.Duration
 	proven time.Duration
 	basis  locksteward.AgeBasis
-	doubt  string // why proven is less than shown
-	proof  string // why proven is not less, where that could be doubted
+	turnover
 }
+
+// turnover is what a constant token makes of an age. Its words are made where they
+// are shown: most ages are of locks that nothing is wrong with.
+type turnover int
+
+const (
+	turnoverSeen    turnover = iota // the token is not constant
+	turnoverHidden                  // nothing tells one hold from the next
+	turnoverRenewed                 // the expiry was set anew: that may have been the next hold
+	turnoverNone                    // the expiry stood still: it is one hold
+)
 
 // provenAge is Lock.Age less what turnover could hide: under a constant token a
 // release and a new acquisition between two looks leave the same bytes. Such a
@@ -121,24 +131,49 @@ func provenAge(l *locksteward.Lock) age {
 	}
 	switch {
 	case l.TTL == locksteward.NoExpiry:
-		a.proven, a.doubt = 0, "a constant token without TTL hides turnover"
+		a.proven, a.turnover = 0, turnoverHidden
 	case l.History.LastRenewal.After(l.History.FirstSeen):
-		a.proven = max(0, min(shown, l.At.Sub(l.History.LastRenewal)))
-		a.doubt = "the token is constant and the expiry was set anew " + dur(a.proven) + " ago"
+		a.proven, a.turnover = max(0, min(shown, l.At.Sub(l.History.LastRenewal))), turnoverRenewed
 	default:
-		a.proof = "its expiry has not moved since, so it is one hold although the token is constant"
+		a.turnover = turnoverNone
 	}
 	return a
 }
 
-func ageLine(l *locksteward.Lock, a age) string {
+// doubted says that a turnover may be hidden, so that proven is less than shown.
+func (a age) doubted() bool { return a.turnover == turnoverHidden || a.turnover == turnoverRenewed }
+
+// doubt is why proven is less than shown.
+func (a age) doubt() locksteward.Text {
+	switch a.turnover {
+	case turnoverHidden:
+		return locksteward.Text{EN: "a constant token without TTL hides turnover", ZH: "常量 token 且没有过期时间会掩盖易手"}
+	case turnoverRenewed:
+		return text("the token is constant and the expiry was set anew %s ago", "其 token 为常量，且过期时间在 %s 前被重新设置", dur(a.proven))
+	default:
+		return locksteward.Text{}
+	}
+}
+
+// proof is why proven is not less than shown, where that could be doubted.
+func (a age) proof() locksteward.Text {
+	if a.turnover != turnoverNone {
+		return locksteward.Text{}
+	}
+	return locksteward.Text{
+		EN: "its expiry has not moved since, so it is one hold although the token is constant",
+		ZH: "此后其到期时间未曾变动，因此虽然 token 为常量，仍是同一次持有",
+	}
+}
+
+func ageLine(l *locksteward.Lock, a age) locksteward.Text {
 	switch {
 	case a.basis != locksteward.AgeClaimed:
 		return seenLine(l, l.At)
 	case isWritten(l):
-		return fmt.Sprintf("acquired at %s, as its value says (the holder's clock)", at(l.Acquired))
+		return text("acquired at %s, as its value says (the holder's clock)", "加锁于 %s，据其值所写（持有者的时钟）", at(l.Acquired))
 	default:
-		return fmt.Sprintf("acquired at %s, as the holder says (server time)", at(l.Claim.Acquired))
+		return text("acquired at %s, as the holder says (server time)", "加锁于 %s，据持有者所写（服务器时间）", at(l.Claim.Acquired))
 	}
 }
 
@@ -146,78 +181,88 @@ func ageLine(l *locksteward.Lock, a age) string {
 func isWritten(l *locksteward.Lock) bool { return l.Claim == nil || l.Claim.Acquired.IsZero() }
 
 // writtenSeenLine shows what was observed beside the time in the value.
-func writtenSeenLine(l *locksteward.Lock, a age) string {
+func writtenSeenLine(l *locksteward.Lock, a age) locksteward.Text {
 	if a.basis != locksteward.AgeClaimed || !isWritten(l) {
-		return ""
+		return locksteward.Text{}
 	}
 	return seenLine(l, l.At)
 }
 
 // writtenDoubtLine shows a time in the value that the age does not count.
-func writtenDoubtLine(l *locksteward.Lock) string {
+func writtenDoubtLine(l *locksteward.Lock) locksteward.Text {
 	_, doubt := l.WrittenAge()
-	if doubt == "" {
-		return ""
+	if doubt.EN == "" {
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("its value says %s, which is not counted: %s", at(l.Acquired), doubt)
+	return phrase("its value says %s, which is not counted: %s", "其值写明 %s，未予计入：%s", at(l.Acquired), doubt)
 }
 
 // idleBefore is idleLine where the age rests on it.
-func idleBefore(l *locksteward.Lock, a age) string {
+func idleBefore(l *locksteward.Lock, a age) locksteward.Text {
 	if a.basis != locksteward.AgeIdle {
-		return ""
+		return locksteward.Text{}
 	}
 	return idleLine(l)
 }
 
 // minimumLine says what is uncertain about the age.
-func minimumLine(l *locksteward.Lock, a age) string {
+func minimumLine(l *locksteward.Lock, a age) locksteward.Text {
 	switch {
 	case a.basis == locksteward.AgeClaimed && isWritten(l):
-		return "the age is by the holder's clock, which may differ from the server's"
+		return locksteward.Text{
+			EN: "the age is by the holder's clock, which may differ from the server's",
+			ZH: "持有时间依据持有者的时钟，可能与服务器的时钟不一致",
+		}
 	case a.basis == locksteward.AgeClaimed:
-		return ""
-	case a.doubt != "":
-		return fmt.Sprintf("the key was seen for %s, but %s", dur(a.shown), a.doubt)
-	case l.Identity == locksteward.IdentityStrong || a.proof != "" || l.History.Looks < 2:
-		return ""
+		return locksteward.Text{}
+	case a.doubted():
+		return phrase("the key was seen for %s, but %s", "已看到该键 %s，但%s", dur(a.shown), a.doubt())
+	case l.Identity == locksteward.IdentityStrong || a.turnover == turnoverNone || l.History.Looks < 2:
+		return locksteward.Text{}
 	default:
-		return "the token is not fresh per hold: its holder may have released and retaken the lock between two looks"
+		return locksteward.Text{
+			EN: "the token is not fresh per hold: its holder may have released and retaken the lock between two looks",
+			ZH: "token 并非每次加锁都重新生成：其持有者可能在两次查看之间释放并重新取得了锁",
+		}
 	}
 }
 
-func purposeLine(l *locksteward.Lock) string {
+func purposeLine(l *locksteward.Lock) locksteward.Text {
 	if l.Claim == nil || l.Claim.Purpose == "" {
-		return ""
+		return locksteward.Text{}
 	}
-	return "purpose: " + locksteward.DisplayKey(l.Claim.Purpose)
+	return purposePart(l.Claim.Purpose)
+}
+
+func purposePart(purpose string) locksteward.Text {
+	return text("purpose: %s", "用途：%s", locksteward.DisplayKey(purpose))
 }
 
 // renewingLine is evidence that the holder's process runs: somebody renews.
-func renewingLine(in Input) string {
+func renewingLine(in Input) locksteward.Text {
 	r := judgeRenewal(in.Lock, in.Now)
 	if !r.onTime() {
-		return ""
+		return locksteward.Text{}
 	}
-	return renewedLine(in, r) + ", on time: the holder's process runs (that does not prove progress)"
+	return phrase("%s: the holder's process runs (that does not prove progress)", "%s：持有者进程在运行（但不能证明执行有进展）", onTimeLine(in, r))
 }
 
 // progressLine and stalledLine weigh the work's own heartbeat, which is apart
 // from renewal; without one nothing is said.
-func progressLine(l *locksteward.Lock, now time.Time, expect time.Duration) string {
+func progressLine(l *locksteward.Lock, now time.Time, expect time.Duration) locksteward.Text {
 	since, ok := sinceProgress(l, now)
 	if !ok || since > expect {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("the work itself reported progress %s ago", dur(since))
+	return text("the work itself reported progress %s ago", "执行任务自身在 %s 前上报过进度", dur(since))
 }
 
-func stalledLine(l *locksteward.Lock, now time.Time, expect time.Duration) string {
+func stalledLine(l *locksteward.Lock, now time.Time, expect time.Duration) locksteward.Text {
 	since, ok := sinceProgress(l, now)
 	if !ok || since <= expect {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("the work reported progress %s ago and not since", dur(since))
+	return text("the work reported progress %s ago and not since", "执行任务在 %s 前上报过进度，此后再未上报", dur(since))
 }
 
 func sinceProgress(l *locksteward.Lock, now time.Time) (time.Duration, bool) {

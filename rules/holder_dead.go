@@ -56,7 +56,7 @@ func (holderDead) Evaluate(in Input) Verdict {
 		case l.Instance.Beat.IsZero():
 			return in.notApplicable(because("the heartbeat of the holder's process could not be read"))
 		case alive(l.Instance, in.Now):
-			return in.clear(func() string { return aliveLine(l, in.Now) })
+			return in.clear(func() string { return aliveLine(l, in.Now).EN })
 		}
 		return in.clear(func() string { return "the heartbeat of the holder's process is late, and not gone" })
 	}
@@ -86,13 +86,12 @@ func (holderDead) Evaluate(in Input) Verdict {
 
 // judgeSilence says what follows from a heartbeat that is missing.
 func judgeSilence(in Input, s *locksteward.Silence) Verdict {
-	proof := proofLine(s)
-	switch {
-	case proof != "" && s.For >= provenAfter && s.Looks >= provenLooks:
-		return dead(in, s, locksteward.Proven, proof)
-	case proof != "":
+	switch proven := s.Successor != nil || s.Deleted && s.Listeners == 0; {
+	case proven && s.For >= provenAfter && s.Looks >= provenLooks:
+		return dead(in, s, locksteward.Proven)
+	case proven:
 		return in.clear(func() string {
-			return proof + "; it counts when the heartbeat has been missing for " + dur(provenAfter)
+			return proofLine(s).EN + "; it counts when the heartbeat has been missing for " + dur(provenAfter)
 		})
 	case s.Listeners < 0:
 		return in.notApplicable(because("whether the holder's process still has a connection cannot be known: PUBSUB NUMSUB was not answered"))
@@ -107,30 +106,31 @@ func judgeSilence(in Input, s *locksteward.Silence) Verdict {
 				dur(s.For), count(s.Looks, "look", "looks"), dur(presumedAfter), presumedLooks)
 		})
 	default:
-		return dead(in, s, locksteward.Presumed, "")
+		return dead(in, s, locksteward.Presumed)
 	}
 }
 
-// proofLine is what proves the death of a silent process, "" if nothing does.
-func proofLine(s *locksteward.Silence) string {
-	switch {
-	case s.Successor != nil:
-		return fmt.Sprintf("proven: %s was started at %s in the same declared slot %s, after the last heartbeat of this one",
+// proofLine is what proves the death of a silent process.
+func proofLine(s *locksteward.Silence) locksteward.Text {
+	if s.Successor != nil {
+		return phrase("proven: %s was started at %s in the same declared slot %s, after the last heartbeat of this one",
+			"已证实：%s在 %s 于同一声明的 slot %s 中启动，晚于本进程的上次心跳",
 			processName(s.Successor), at(s.Successor.Started), locksteward.DisplayKey(s.Instance.Slot))
-	case s.Deleted && s.Listeners == 0:
-		return "proven: the process said farewell: its heartbeat was deleted before its time, while nothing happened to the server, and it is not connected"
-	default:
-		return ""
+	}
+	return locksteward.Text{
+		EN: "proven: the process said farewell: its heartbeat was deleted before its time, while nothing happened to the server, and it is not connected",
+		ZH: "已证实：进程已自行告别：其心跳在到期之前被删除，期间服务器未发生任何事件，且进程已无连接",
 	}
 }
 
-func dead(in Input, s *locksteward.Silence, proof locksteward.Proof, line string) Verdict {
+func dead(in Input, s *locksteward.Silence, proof locksteward.Proof) Verdict {
 	l, key := in.Lock, locksteward.DisplayKey(in.Lock.Key)
 	f := locksteward.Finding{
 		Proof: proof,
 		Evidence: join(
-			line,
-			fmt.Sprintf("its heartbeat is missing for %s, since %s, in %s without a break", dur(s.For), at(s.Since), count(s.Looks, "look", "looks")),
+			groundLine(s, proof),
+			phrase("its heartbeat is missing for %s, since %s, in %s without a break", "其心跳已缺失 %s，自 %s 起，连续 %s查看均未看到",
+				dur(s.For), at(s.Since), counted(s.Looks, "look", "looks", "次")),
 			lastHeardLine(s),
 			noListenerLine(s),
 			holderLine(l.Holder),
@@ -144,15 +144,27 @@ func dead(in Input, s *locksteward.Silence, proof locksteward.Proof, line string
 		f.Summary = text("lock %s is held by a process that is dead: proven", "锁 %s 的持有者进程已死亡：已证实", key)
 		return in.fires(f)
 	}
-	f.Evidence = append([]string{"presumed: nothing but its silence says that the process is dead"}, f.Evidence...)
 	f.Summary = text("lock %s is held by a process that is presumed dead: silent for %s",
 		"推定锁 %s 的持有者进程已死亡：已静默 %s", key, dur(s.For))
 	if l.Claim.EndsWithHeartbeat {
-		f.Evidence = append(f.Evidence, "the holder promised to stop working before its heartbeat ran out (ends_with_heartbeat)")
+		f.Evidence = append(f.Evidence, locksteward.Text{
+			EN: "the holder promised to stop working before its heartbeat ran out (ends_with_heartbeat)",
+			ZH: "持有者承诺在其心跳到期之前停止工作（ends_with_heartbeat）",
+		})
 	}
-	f.CounterEvidence = append(f.CounterEvidence,
-		"a process that cannot reach this server, or is frozen with its machine, is silent too, and may come back and write")
+	f.CounterEvidence = append(f.CounterEvidence, locksteward.Text{
+		EN: "a process that cannot reach this server, or is frozen with its machine, is silent too, and may come back and write",
+		ZH: "无法访问本服务器的进程，或随机器一同冻结的进程，同样会静默，恢复后可能继续写入",
+	})
 	return in.fires(f)
+}
+
+// groundLine is what a verdict of death rests on.
+func groundLine(s *locksteward.Silence, proof locksteward.Proof) locksteward.Text {
+	if proof == locksteward.Proven {
+		return proofLine(s)
+	}
+	return locksteward.Text{EN: "presumed: nothing but its silence says that the process is dead", ZH: "推定：只有其静默表明进程已死亡"}
 }
 
 // signOfLife is when the holder last did something that only it can do.
@@ -166,41 +178,44 @@ func signOfLife(l *locksteward.Lock) time.Time {
 	return last
 }
 
-func processName(i *locksteward.Instance) string {
+func processName(i *locksteward.Instance) locksteward.Text {
 	if i.Host == "" {
-		return "instance " + locksteward.DisplayKey(i.ID)
+		return text("instance %s", "实例 %s ", locksteward.DisplayKey(i.ID))
 	}
-	return fmt.Sprintf("instance %s (host %s, pid %d)", locksteward.DisplayKey(i.ID), locksteward.DisplayKey(i.Host), i.PID)
+	return text("instance %s (host %s, pid %d)", "实例 %s（主机 %s，pid %d）", locksteward.DisplayKey(i.ID), locksteward.DisplayKey(i.Host), i.PID)
 }
 
-func lastHeardLine(s *locksteward.Silence) string {
+func lastHeardLine(s *locksteward.Silence) locksteward.Text {
 	if s.Instance.Beat.IsZero() {
-		return "no heartbeat of it was ever seen from here"
+		return locksteward.Text{EN: "no heartbeat of it was ever seen from here", ZH: "从未在此看到过它的心跳"}
 	}
-	return fmt.Sprintf("its last heartbeat that was seen is of %s", at(s.Instance.Beat))
+	return text("its last heartbeat that was seen is of %s", "最后一次看到其心跳是在 %s", at(s.Instance.Beat))
 }
 
-func noListenerLine(s *locksteward.Silence) string {
+func noListenerLine(s *locksteward.Silence) locksteward.Text {
 	if s.Listeners != 0 {
-		return ""
+		return locksteward.Text{}
 	}
-	return "no connection is subscribed to its channel (PUBSUB NUMSUB is 0)"
+	return locksteward.Text{EN: "no connection is subscribed to its channel (PUBSUB NUMSUB is 0)", ZH: "没有连接订阅其频道（PUBSUB NUMSUB 为 0）"}
 }
 
-func listenersLine(s *locksteward.Silence) string {
+func listenersLine(s *locksteward.Silence) locksteward.Text {
 	switch {
 	case s.Listeners > 0:
-		return count(s.Listeners, "connection is", "connections are") + " still subscribed to its channel"
+		return phrase("%s still subscribed to its channel", "仍有 %s订阅其频道", counted(s.Listeners, "connection is", "connections are", "个连接"))
 	case s.Listeners < 0:
-		return "whether it still has a connection is not known: PUBSUB NUMSUB was not answered"
+		return locksteward.Text{
+			EN: "whether it still has a connection is not known: PUBSUB NUMSUB was not answered",
+			ZH: "不知道它是否仍有连接：PUBSUB NUMSUB 未得到应答",
+		}
 	default:
-		return ""
+		return locksteward.Text{}
 	}
 }
 
-func heldSinceLine(l *locksteward.Lock) string {
+func heldSinceLine(l *locksteward.Lock) locksteward.Text {
 	if l.Claim.Acquired.IsZero() {
-		return ""
+		return locksteward.Text{}
 	}
-	return "acquired at " + at(l.Claim.Acquired)
+	return text("acquired at %s", "加锁于 %s", at(l.Claim.Acquired))
 }

@@ -2,10 +2,8 @@ package rules
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/locksteward/locksteward"
 )
@@ -48,8 +46,11 @@ func (sharedToken) Evaluate(in Input) Verdict {
 		Dialect: g.Dialect,
 		Summary: text("class %s: %d of %d locks have a constant or shared token, so any client can release them",
 			"class %s：%d/%d 把锁使用常量或共享 token，任何客户端都能释放它们", locksteward.DisplayKey(in.Class.Name), g.Shared, g.Locks),
-		Evidence:        []string{g.kindsLine(), g.examplesLine()},
-		CounterEvidence: []string{"how its clients release cannot be seen from here: one that never deletes another's lock does no harm"},
+		Evidence: []locksteward.Text{g.kindsLine(), g.examplesLine()},
+		CounterEvidence: []locksteward.Text{{
+			EN: "how its clients release cannot be seen from here: one that never deletes another's lock does no harm",
+			ZH: "从外部无法看到其客户端如何释放锁：从不删除他人锁的客户端不会造成危害",
+		}},
 	})
 }
 
@@ -74,33 +75,48 @@ func (g *Group) add(l *locksteward.Lock) {
 	if g.Dialect != l.Dialect {
 		g.Dialect = ""
 	}
-	g.Kinds[cmp.Or(l.TokenKind, "a constant or shared value")]++
+	g.Kinds[cmp.Or(l.TokenKind, unknownKind)]++
 	if len(g.Examples) < maxExamples {
 		g.Examples = append(g.Examples, l.Key)
 	}
 }
 
+// unknownKind is the kind of a shared token of which nothing more is known.
+const unknownKind = "a constant or shared value"
+
+// kindsZH are the kinds of shared tokens that dialects tell in English.
+var kindsZH = map[string]string{
+	unknownKind:                     "常量或共享的值",
+	"an empty value":                "空值",
+	"a one-digit number":            "一位数字",
+	"a short number":                "较短的数字",
+	"a constant word":               "常量单词",
+	"one character repeated":        "重复的单个字符",
+	"the zero UUID":                 "全零的 UUID",
+	"a network address":             "网络地址",
+	"a host name with a process id": "主机名与进程号",
+	"a short word":                  "较短的单词",
+	"a host, worker or thread name": "主机、worker 或线程的名称",
+}
+
 // kindsLine counts the kinds of token, most frequent first.
-func (g *Group) kindsLine() string {
+func (g *Group) kindsLine() locksteward.Text {
 	kinds := slices.SortedFunc(maps.Keys(g.Kinds), func(a, b string) int {
 		return cmp.Or(cmp.Compare(g.Kinds[b], g.Kinds[a]), cmp.Compare(a, b))
 	})
-	var parts []string
+	var parts []locksteward.Text
 	for _, k := range kinds {
-		parts = append(parts, fmt.Sprintf("%s (%s)", k, count(g.Kinds[k], "lock", "locks")))
+		kind := locksteward.Text{EN: k, ZH: cmp.Or(kindsZH[k], k)}
+		parts = append(parts, phrase("%s (%s)", "%s（%s）", kind, counted(g.Kinds[k], "lock", "locks", "把锁")))
 	}
-	return "token: " + strings.Join(parts, ", ")
+	return phrase("token: %s", "token 类型：%s", list(parts))
 }
 
 // examplesLine names the first few keys in their order.
-func (g *Group) examplesLine() string {
+func (g *Group) examplesLine() locksteward.Text {
 	keys := make([]string, 0, len(g.Examples))
 	for _, key := range g.Examples {
 		keys = append(keys, locksteward.DisplayKey(key))
 	}
-	line := "locks: " + strings.Join(keys, ", ")
-	if more := g.Shared - len(keys); more > 0 {
-		line += fmt.Sprintf(" and %d more", more)
-	}
-	return line
+	return locksLine(keys, g.Shared)
 }

@@ -98,14 +98,15 @@ func (hostLost) Evaluate(in Input) Verdict {
 		Summary: text("host %s is lost: %d of its %d locks went stale together", "主机 %s 已失联：其 %[3]d 把锁中有 %[2]d 把同时失效",
 			locksteward.DisplayKey(h.Name), len(g.signs), all),
 		Evidence: join(
-			fmt.Sprintf("%s of %s: heartbeats gone or renewals late", count(len(g.signs), "lock", "locks"), count(len(instances), "process", "processes")),
-			fmt.Sprintf("their last signs of life lie between %s and %s", at(first), at(last)),
+			phrase("%s of %s: heartbeats gone or renewals late", "%[2]s的 %[1]s：心跳消失或续期延迟",
+				counted(len(g.signs), "lock", "locks", "把锁"), counted(len(instances), "process", "processes", "个进程")),
+			text("their last signs of life lie between %s and %s", "它们最后的存活迹象在 %s 与 %s 之间", at(first), at(last)),
 			lostLine(g),
-			"locks: "+examples(g.keys()),
+			locksLine(g.keys(), len(g.keys())),
 		),
 		CounterEvidence: join(
 			livingLine(living),
-			"what cannot reach this server is silent too: the host may be alive",
+			locksteward.Text{EN: "what cannot reach this server is silent too: the host may be alive", ZH: "无法访问本服务器者同样会静默：主机可能仍在运行"},
 		),
 	})
 }
@@ -236,14 +237,14 @@ func (s *Situation) living(host string) int {
 	return n
 }
 
-func livingLine(n int) string {
+func livingLine(n int) locksteward.Text {
 	if n == 0 {
-		return ""
+		return locksteward.Text{}
 	}
-	return count(n, "other process", "other processes") + " of the host " + isAre(n) + " alive"
+	return phrase("%s alive", "该主机另有 %s仍存活", counted(n, "other process of the host is", "other processes of the host are", "个进程"))
 }
 
-func lostLine(g staleGroup) string {
+func lostLine(g staleGroup) locksteward.Text {
 	n := 0
 	for _, s := range g.signs {
 		if s.lost {
@@ -251,9 +252,10 @@ func lostLine(g staleGroup) string {
 		}
 	}
 	if n == 0 {
-		return ""
+		return locksteward.Text{}
 	}
-	return count(n, "of them has", "of them have") + " ended already: the lease ran out or the key is gone"
+	return phrase("%s ended already: the lease ran out or the key is gone", "其中 %s已结束：租约到期或键已消失",
+		counted(n, "of them has", "of them have", "把锁"))
 }
 
 func isAre(n int) string {

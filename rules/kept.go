@@ -31,7 +31,7 @@ type trait struct {
 // kind is a trait with the texts of the first finding that had it. It never changes.
 type kind struct {
 	trait
-	lines []string
+	texts []locksteward.Text
 }
 
 // kinds finds the kind that was made before. There are few, but a rule can say of each
@@ -47,16 +47,16 @@ func (k kinds) keep(f locksteward.Finding, scope Scope) *kept {
 		rule: f.Rule, risk: f.Risk, target: f.Target, class: f.Class, dialect: f.Dialect, db: f.DB, severity: f.Severity, status: f.Status,
 		cause: f.Cause, remedy: f.Remedy, team: f.Team, runbookURL: f.RunbookURL, proof: f.Proof, inhibitedBy: f.InhibitedBy, scope: scope,
 	}
-	lines := linesOf(f)
+	texts := textsOf(f)
 	one := k[at]
 	if one == nil {
 		if len(k) >= maxKinds {
 			clear(k)
 		}
-		one = &kind{at, lines}
+		one = &kind{at, texts}
 		k[at] = one
 	}
-	return &kept{kind: one, since: f.Since, firedAt: f.FiredAt, text: one.squeeze(lines, f.Evidence, f.CounterEvidence)}
+	return &kept{kind: one, since: f.Since, firedAt: f.FiredAt, text: one.squeeze(texts, f.Evidence, f.CounterEvidence)}
 }
 
 // finding is the finding as it was, on a key and with a subject.

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/locksteward/locksteward"
 )
@@ -48,30 +47,21 @@ func (orderInversion) Evaluate(in Input) Verdict {
 		Dialect: lossDialect,
 		Summary: text("locks of class %s and class %s are taken in both orders: a deadlock waits to happen",
 			"class %s 与 class %s 的锁以两种顺序被获取：存在潜在死锁", a, b),
-		Evidence: []string{orderLine(v.There), orderLine(v.Back)},
-		CounterEvidence: []string{
-			"classes are compared, not keys: the two may never touch the same locks, or never run at the same time",
-		},
+		Evidence: []locksteward.Text{orderLine(v.There), orderLine(v.Back)},
+		CounterEvidence: []locksteward.Text{{
+			EN: "classes are compared, not keys: the two may never touch the same locks, or never run at the same time",
+			ZH: "比较的是 class 而不是键：两者可能从不涉及相同的锁，或从不同时运行",
+		}},
 	})
 }
 
 // orderLine is one order with its example.
-func orderLine(o Order) string {
-	var who []string
-	if o.Holder.App != "" {
-		who = append(who, "app "+locksteward.DisplayKey(o.Holder.App))
-	}
-	if o.Holder.Host != "" {
-		who = append(who, "host "+locksteward.DisplayKey(o.Holder.Host))
-	}
+func orderLine(o Order) locksteward.Text {
+	who := named(o.Holder.App, o.Holder.Host)
 	if o.Session != "" {
-		who = append(who, "session "+locksteward.DisplayKey(o.Session))
+		who = append(who, sessionPart(o.Session))
 	}
-	line := fmt.Sprintf("%s, then %s: lock %s was held when lock %s was taken at %s",
+	return phrase("%s, then %s: lock %s was held when lock %s was taken at %s%s", "先 %s，后 %s：持有锁 %s 时取得了锁 %s，时间为 %s%s",
 		locksteward.DisplayKey(o.First), locksteward.DisplayKey(o.Then),
-		locksteward.DisplayKey(o.FirstKey), locksteward.DisplayKey(o.ThenKey), at(o.At))
-	if len(who) > 0 {
-		line += " (" + strings.Join(who, ", ") + ")"
-	}
-	return line
+		locksteward.DisplayKey(o.FirstKey), locksteward.DisplayKey(o.ThenKey), at(o.At), aside(who))
 }

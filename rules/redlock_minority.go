@@ -52,8 +52,9 @@ func (redlockMinority) Evaluate(in Input) Verdict {
 			"Redlock %[2]s 的锁 %[1]s 仅存在于 %[4]d 个主节点中的 %[3]d 个；持有者需要 %[5]d 个",
 			locksteward.DisplayKey(l.Key), locksteward.DisplayKey(q.Name), len(q.On), n, q.Need),
 		Evidence: join(
-			"masters that have it: "+strings.Join(q.On, ", "),
-			"masters that do not, by a complete sweep during which another had it: "+strings.Join(q.Without, ", "),
+			phrase("masters that have it: %s", "拥有它的主节点：%s", names(q.On)),
+			phrase("masters that do not, by a complete sweep during which another had it: %s",
+				"没有它的主节点（据一次完整的扫描，期间另一主节点拥有它）：%s", names(q.Without)),
 			unknownLine(q),
 			holderLine(l.Holder),
 			ttlLine(l),
@@ -62,9 +63,9 @@ func (redlockMinority) Evaluate(in Input) Verdict {
 	})
 }
 
-func unknownLine(q *Quorum) string {
+func unknownLine(q *Quorum) locksteward.Text {
 	if len(q.Unknown) == 0 {
-		return ""
+		return locksteward.Text{}
 	}
-	return "masters that could not be read since: " + strings.Join(q.Unknown, ", ")
+	return phrase("masters that could not be read since: %s", "此后无法读取的主节点：%s", names(q.Unknown))
 }

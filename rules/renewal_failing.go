@@ -51,7 +51,7 @@ func (renewalFailing) Evaluate(in Input) Verdict {
 	case l.Claim != nil && l.Claim.RenewFailures >= minFailedRenewals && l.Claim.RenewFailures >= l.Claim.Renewals:
 		return renewalStruggles(in, r)
 	default:
-		return in.clear(func() string { return renewedLine(in, r) + ", on time" })
+		return in.clear(func() string { return onTimeLine(in, r).EN })
 	}
 }
 
@@ -65,7 +65,7 @@ func renewalLate(in Input, r renewal) Verdict {
 		},
 		Evidence: join(
 			renewedLine(in, r),
-			fmt.Sprintf("overdue by %s: a renewal is late after 1.25 intervals", dur(r.overdue)),
+			text("overdue by %s: a renewal is late after 1.25 intervals", "已逾期 %s：超过 1.25 个间隔未续期即为延迟", dur(r.overdue)),
 			ttlLine(l),
 			failuresLine(l),
 			silentLine(l, in.Now),
@@ -89,7 +89,7 @@ func renewalStruggles(in Input, r renewal) Verdict {
 			"锁 %s 的续期持续失败：失败 %d 次，成功 %d 次", locksteward.DisplayKey(l.Key), c.RenewFailures, c.Renewals),
 		Evidence: join(failuresLine(l), ttlLine(l), holderLine(l.Holder), waitersLine(l)),
 		CounterEvidence: join(
-			renewedLine(in, r)+", on time",
+			onTimeLine(in, r),
 			aliveLine(l, in.Now),
 		),
 		Cause: locksteward.Text{
@@ -100,13 +100,18 @@ func renewalStruggles(in Input, r renewal) Verdict {
 }
 
 // renewedLine says how the hold renews and when it last did.
-func renewedLine(in Input, r renewal) string {
+func renewedLine(in Input, r renewal) locksteward.Text {
 	ago := dur(max(0, in.Now.Sub(r.last)))
 	if !r.inferred {
-		return fmt.Sprintf("renews %s, as the holder says; last renewed %s ago", r.interval().EN, ago)
+		return phrase("renews %s, as the holder says; last renewed %s ago", "%s续期一次，据持有者所写；上次续期在 %s 前", r.interval(), ago)
 	}
-	return fmt.Sprintf("renews %s, judged from %s seen in this hold; one was last seen %s ago",
-		r.interval().EN, count(in.Lock.History.Renewals, "renewal", "renewals"), ago)
+	return phrase("renews %s, judged from %s seen in this hold; one was last seen %s ago", "%s续期一次，据本次持有期间看到的 %s判断；最近一次在 %s 前看到",
+		r.interval(), counted(in.Lock.History.Renewals, "renewal", "renewals", "次续期"), ago)
+}
+
+// onTimeLine is renewedLine of a hold whose renewal is not late.
+func onTimeLine(in Input, r renewal) locksteward.Text {
+	return phrase("%s, on time", "%s，未延迟", renewedLine(in, r))
 }
 
 // interval words the interval, with "about" where it was only seen from outside.
@@ -117,26 +122,29 @@ func (r renewal) interval() locksteward.Text {
 	return text("every %s", "每 %s ", dur(r.every))
 }
 
-func failuresLine(l *locksteward.Lock) string {
+func failuresLine(l *locksteward.Lock) locksteward.Text {
 	if l.Claim == nil || l.Claim.RenewFailures == 0 {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("%d failed and %d successful attempts in this hold, as the holder told with its last success",
-		l.Claim.RenewFailures, l.Claim.Renewals)
+	return text("%d failed and %d successful attempts in this hold, as the holder told with its last success",
+		"本次持有期间续期失败 %d 次、成功 %d 次，据持有者上次成功时所写", l.Claim.RenewFailures, l.Claim.Renewals)
 }
 
-func handExtendedLine(l *locksteward.Lock, r renewal) string {
+func handExtendedLine(l *locksteward.Lock, r renewal) locksteward.Text {
 	if !r.inferred || l.History.Renewals >= fewRenewals {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("only %s seen: the application may extend the lock by hand, and just not need it again",
-		count(l.History.Renewals, "renewal was", "renewals were"))
+	return phrase("only %s seen: the application may extend the lock by hand, and just not need it again", "只看到 %s：应用可能是手动延长锁，现在只是不再需要",
+		counted(l.History.Renewals, "renewal was", "renewals were", "次续期"))
 }
 
 // sameThreadLine is the doubt about tokens that name a thread and not a hold.
-func sameThreadLine(l *locksteward.Lock) string {
+func sameThreadLine(l *locksteward.Lock) locksteward.Text {
 	if l.Claim != nil || l.Identity != locksteward.IdentityLineage {
-		return ""
+		return locksteward.Text{}
 	}
-	return "the token is not fresh per hold: the same holder may have released and retaken the lock, with a fixed lease that nothing renews"
+	return locksteward.Text{
+		EN: "the token is not fresh per hold: the same holder may have released and retaken the lock, with a fixed lease that nothing renews",
+		ZH: "token 并非每次加锁都重新生成：同一持有者可能释放后又重新取得了锁，且使用无人续期的固定租约",
+	}
 }

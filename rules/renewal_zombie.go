@@ -52,7 +52,7 @@ func (renewalZombie) Evaluate(in Input) Verdict {
 	}
 	renewals := renewalsOf(l)
 	if renewals < zombieRenewals {
-		return in.clear(func() string { return renewalsLine(l, renewals) + ", too few to speak of a zombie" })
+		return in.clear(func() string { return renewalsLine(l, renewals).EN + ", too few to speak of a zombie" })
 	}
 	age := provenAge(l)
 	if age.basis == locksteward.AgeNone {
@@ -67,7 +67,7 @@ func (renewalZombie) Evaluate(in Input) Verdict {
 		return in.clear(because("its renewal is late, so nothing keeps it alive for ever; renewal/failing judges that"))
 	}
 	if since, told := sinceProgress(l, in.Now); told && since <= expect {
-		return in.clear(func() string { return progressLine(l, in.Now, expect) + ": it is slow, not stuck" })
+		return in.clear(func() string { return progressLine(l, in.Now, expect).EN + ": it is slow, not stuck" })
 	}
 	return in.fires(locksteward.Finding{
 		Summary: text("lock %s is renewed on and on: held for %s, expected %s, renewed %d times",
@@ -103,45 +103,42 @@ func renewalsOf(l *locksteward.Lock) int64 {
 	return max(seen, l.Claim.Renewals)
 }
 
-func renewalsLine(l *locksteward.Lock, n int64) string {
-	if l.Claim != nil && l.Claim.Renewals == n {
-		return fmt.Sprintf("renewed %s, as the holder says", times(n))
-	}
-	return "seen renewed " + times(n)
-}
-
-func times(n int64) string {
+func renewalsLine(l *locksteward.Lock, n int64) locksteward.Text {
+	times := text("%d times", "%d 次", n)
 	if n == 1 {
-		return "once"
+		times.EN = "once"
 	}
-	return fmt.Sprintf("%d times", n)
+	if l.Claim != nil && l.Claim.Renewals == n {
+		return phrase("renewed %s, as the holder says", "已续期 %s，据持有者所写", times)
+	}
+	return phrase("seen renewed %s", "看到续期 %s", times)
 }
 
 // renewingStill is renewedLine where the renewal can be judged.
-func renewingStill(in Input) string {
+func renewingStill(in Input) locksteward.Text {
 	r := judgeRenewal(in.Lock, in.Now)
 	if !r.onTime() {
-		return ""
+		return locksteward.Text{}
 	}
 	return renewedLine(in, r)
 }
 
 // progressUnknownLine is the doubt about work that says nothing of itself.
-func progressUnknownLine(l *locksteward.Lock) string {
+func progressUnknownLine(l *locksteward.Lock) locksteward.Text {
 	if l.Claim != nil && !l.Claim.Progress.IsZero() {
-		return ""
+		return locksteward.Text{}
 	}
-	return "the work reports no progress, so whether it goes on is not known"
+	return locksteward.Text{EN: "the work reports no progress, so whether it goes on is not known", ZH: "执行任务不上报进度，因此不知道它是否仍在继续"}
 }
 
 // maxHoldLine says when the holder gives up by itself.
-func maxHoldLine(l *locksteward.Lock, now time.Time) string {
+func maxHoldLine(l *locksteward.Lock, now time.Time) locksteward.Text {
 	if l.Claim == nil || l.Claim.MaxHold <= 0 || l.Claim.Acquired.IsZero() {
-		return ""
+		return locksteward.Text{}
 	}
 	end := l.Claim.Acquired.Add(l.Claim.MaxHold)
 	if !end.After(now) {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("the holder gives up by itself in %s (max_hold %s)", dur(end.Sub(now)), dur(l.Claim.MaxHold))
+	return text("the holder gives up by itself in %s (max_hold %s)", "持有者将在 %s 后自行放弃（max_hold %s）", dur(end.Sub(now)), dur(l.Claim.MaxHold))
 }

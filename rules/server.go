@@ -1,9 +1,7 @@
 package rules
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/locksteward/locksteward"
 )
@@ -66,41 +64,41 @@ func (s *Situation) happened(kind locksteward.ServerEventKind) []locksteward.Ser
 }
 
 // size prints a size as a person reads it.
-func size(n int64) string {
+func size(n int64) locksteward.Text {
 	switch {
 	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+		return text("%.1f GiB", "%.1f GiB", float64(n)/(1<<30))
 	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+		return text("%.1f MiB", "%.1f MiB", float64(n)/(1<<20))
 	default:
-		return fmt.Sprintf("%d bytes", n)
+		return text("%d bytes", "%d 字节", n)
 	}
 }
 
 // nodeLines lists one line for each server, at most maxExamples.
-func nodeLines(nodes []locksteward.NodeState, line func(locksteward.NodeState) string) []string {
-	var out []string
+func nodeLines(nodes []locksteward.NodeState, line func(locksteward.NodeState) locksteward.Text) []locksteward.Text {
+	var out []locksteward.Text
 	for i, n := range nodes {
 		if i == maxExamples {
-			return append(out, fmt.Sprintf("and %d more", len(nodes)-maxExamples))
+			return append(out, text("and %d more", "另有 %d 台", len(nodes)-maxExamples))
 		}
-		out = append(out, locksteward.DisplayKey(n.Addr)+": "+line(n))
+		out = append(out, phrase("%s: %s", "%s：%s", locksteward.DisplayKey(n.Addr), line(n)))
 	}
 	return out
 }
 
 // addrs names servers.
-func addrs(nodes []locksteward.NodeState) string {
+func addrs(nodes []locksteward.NodeState) locksteward.Text {
 	var out []string
 	for _, n := range nodes {
 		out = append(out, locksteward.DisplayKey(n.Addr))
 	}
-	return examples(out)
+	return examples(out, len(out))
 }
 
 // newest are the lines of the last events, newest first, at most maxExamples.
-func newest(events []locksteward.ServerEvent) []string {
-	var out []string
+func newest(events []locksteward.ServerEvent) []locksteward.Text {
+	var out []locksteward.Text
 	for i := len(events) - 1; i >= 0 && len(out) < maxExamples; i-- {
 		out = append(out, eventLine(events[i]))
 	}
@@ -108,16 +106,17 @@ func newest(events []locksteward.ServerEvent) []string {
 }
 
 // pauseLine says that and until when verdicts wait.
-func pauseLine(in Input) string {
+func pauseLine(in Input) locksteward.Text {
 	e, paused := in.Situation.pause(in.Now)
 	if !paused {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("verdicts of death (%s, host/lost, proposals by dead_when) pause until %s", HolderDead, at(e.Pause))
+	return text("verdicts of death (%s, host/lost, proposals by dead_when) pause until %s", "死亡判定（%s、host/lost、由 dead_when 提出的申请）暂停至 %s",
+		HolderDead, at(e.Pause))
 }
 
 // nodesOf names where events happened, each server once.
-func nodesOf(events []locksteward.ServerEvent) string {
+func nodesOf(events []locksteward.ServerEvent) locksteward.Text {
 	var out []string
 	seen := map[string]bool{}
 	for _, e := range events {
@@ -126,5 +125,5 @@ func nodesOf(events []locksteward.ServerEvent) string {
 			out = append(out, locksteward.DisplayKey(e.Node))
 		}
 	}
-	return strings.TrimSpace(examples(out))
+	return examples(out, len(out))
 }

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/locksteward/locksteward"
@@ -36,13 +35,14 @@ func (serverEvictsLocks) Evaluate(in Input) Verdict {
 		return v
 	}
 	return in.fires(locksteward.Finding{
-		Summary: text("the server may evict locks: %s on %s", "服务器可能淘汰锁：%s（%s）", policiesOf(bad), addrs(bad)),
-		Evidence: append(nodeLines(bad, func(n locksteward.NodeState) string {
-			line := fmt.Sprintf("maxmemory-policy %s, %s of %s used", n.EvictionPolicy, size(max(0, n.MemoryUsed)), size(n.MemoryMax))
+		Summary: phrase("the server may evict locks: %s on %s", "服务器可能淘汰锁：%s（%s）", policiesOf(bad), addrs(bad)),
+		Evidence: append(nodeLines(bad, func(n locksteward.NodeState) locksteward.Text {
+			var evicted locksteward.Text
 			if n.EvictedKeys > 0 {
-				line += fmt.Sprintf(", %s evicted since its start", count64(n.EvictedKeys, "key", "keys"))
+				evicted = phrase(", %s evicted since its start", "，自启动以来已淘汰 %s", counted(n.EvictedKeys, "key", "keys", "个键"))
 			}
-			return line
+			return phrase("maxmemory-policy %s, %s of %s used%s", "maxmemory-policy %s，已用 %s，上限 %s%s",
+				n.EvictionPolicy, size(max(0, n.MemoryUsed)), size(n.MemoryMax), evicted)
 		}), newest(in.Situation.happened(locksteward.ServerEvicted))...),
 		CounterEvidence: join(noEvictionYet(bad)),
 	})
@@ -65,11 +65,11 @@ func policiesOf(nodes []locksteward.NodeState) string {
 	return strings.Join(out, ", ")
 }
 
-func noEvictionYet(nodes []locksteward.NodeState) string {
+func noEvictionYet(nodes []locksteward.NodeState) locksteward.Text {
 	for _, n := range nodes {
 		if n.EvictedKeys != 0 {
-			return ""
+			return locksteward.Text{}
 		}
 	}
-	return "nothing was evicted so far"
+	return locksteward.Text{EN: "nothing was evicted so far", ZH: "目前尚未淘汰任何键"}
 }

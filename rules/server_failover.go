@@ -34,7 +34,7 @@ func (serverFailover) Evaluate(in Input) Verdict {
 		return in.clear(because("no failover of the target was seen lately"))
 	}
 	return in.fires(locksteward.Finding{
-		Summary:  text("another server took over: %s", "另一台服务器已接管：%s", nodesOf(events)),
+		Summary:  phrase("another server took over: %s", "另一台服务器已接管：%s", nodesOf(events)),
 		Evidence: append(newest(events), join(pauseLine(in))...),
 	})
 }

@@ -1,11 +1,6 @@
 package rules
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/locksteward/locksteward"
-)
+import "github.com/locksteward/locksteward"
 
 // serverNotDurable reports servers that forget locks when they end.
 type serverNotDurable struct{}
@@ -37,27 +32,33 @@ func (serverNotDurable) Evaluate(in Input) Verdict {
 		return v
 	}
 	return in.fires(locksteward.Finding{
-		Summary: text("the server may lose locks when it restarts: %s", "服务器重启时可能丢失锁：%s", addrs(bad)),
-		Evidence: nodeLines(bad, func(n locksteward.NodeState) string {
-			return strings.Join(forgets(n), "; ")
-		}),
+		Summary:         phrase("the server may lose locks when it restarts: %s", "服务器重启时可能丢失锁：%s", addrs(bad)),
+		Evidence:        nodeLines(bad, whyLost),
 		CounterEvidence: join(snapshotsLine(bad)),
 	})
 }
 
-// forgets says why a server may forget.
-func forgets(n locksteward.NodeState) []string {
-	var out []string
+// forgets says why a server may forget: at most two reasons.
+func forgets(n locksteward.NodeState) []locksteward.Text {
+	var out []locksteward.Text
 	if !n.AOF && n.Replicas == 0 {
-		out = append(out, "appendonly is off and no replica is connected")
+		out = append(out, locksteward.Text{EN: "appendonly is off and no replica is connected", ZH: "appendonly 未开启，且没有已连接的副本"})
 	}
 	if !n.LastSaveOK {
-		out = append(out, "the last snapshot or write to the log failed")
+		out = append(out, locksteward.Text{EN: "the last snapshot or write to the log failed", ZH: "上次快照或日志写入失败"})
 	}
 	return out
 }
 
-func snapshotsLine(nodes []locksteward.NodeState) string {
+func whyLost(n locksteward.NodeState) locksteward.Text {
+	why := forgets(n)
+	if len(why) == 1 {
+		return why[0]
+	}
+	return phrase("%s; %s", "%s；%s", why[0], why[1])
+}
+
+func snapshotsLine(nodes []locksteward.NodeState) locksteward.Text {
 	var newest locksteward.NodeState
 	for _, n := range nodes {
 		if n.LastSave.After(newest.LastSave) {
@@ -65,8 +66,8 @@ func snapshotsLine(nodes []locksteward.NodeState) string {
 		}
 	}
 	if newest.LastSave.IsZero() || newest.ChangesUnsaved < 0 {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("%s names %s as the time of its last snapshot, or of its start; %s since",
-		locksteward.DisplayKey(newest.Addr), at(newest.LastSave), count64(newest.ChangesUnsaved, "change", "changes"))
+	return phrase("%s names %s as the time of its last snapshot, or of its start; %s since", "%s 称其上次快照或启动的时间为 %s；此后有 %s",
+		locksteward.DisplayKey(newest.Addr), at(newest.LastSave), counted(newest.ChangesUnsaved, "change", "changes", "次更改"))
 }

@@ -34,7 +34,7 @@ func (serverRestarted) Evaluate(in Input) Verdict {
 		return in.clear(because("no server of the target was seen to restart lately"))
 	}
 	return in.fires(locksteward.Finding{
-		Summary:  text("the server was restarted: %s", "服务器已重启：%s", nodesOf(events)),
+		Summary:  phrase("the server was restarted: %s", "服务器已重启：%s", nodesOf(events)),
 		Evidence: append(newest(events), join(pauseLine(in))...),
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -75,37 +74,41 @@ func (s *Situation) pause(now time.Time) (locksteward.ServerEvent, bool) {
 
 // pausedReason says why a verdict of death waits.
 func pausedReason(e locksteward.ServerEvent) string {
-	return fmt.Sprintf("verdicts of death pause until %s, one longest lease after this: %s", at(e.Pause), eventLine(e))
+	return fmt.Sprintf("verdicts of death pause until %s, one longest lease after this: %s", at(e.Pause), eventLine(e).EN)
 }
 
 // eventLine says what happened to a server, and between which looks.
-func eventLine(e locksteward.ServerEvent) string {
+func eventLine(e locksteward.ServerEvent) locksteward.Text {
+	what := eventPart(e)
+	if e.After.IsZero() {
+		return phrase("%s shortly before %s", "%s，就在 %s 之前", what, at(e.At))
+	}
+	return phrase("%s between %s and %s", "%s，在 %s 与 %s 之间", what, at(e.After), at(e.At))
+}
+
+func eventPart(e locksteward.ServerEvent) locksteward.Text {
 	node := locksteward.DisplayKey(e.Node)
-	var what string
 	switch e.Kind {
 	case locksteward.ServerRestarted:
-		what = node + " was restarted"
+		return text("%s was restarted", "%s 已重启", node)
 	case locksteward.ServerFailedOver:
-		what = "a failover made " + node + " the master"
 		if e.Was != "" {
-			what += " in place of " + locksteward.DisplayKey(e.Was)
+			return text("a failover made %s the master in place of %s", "故障切换使 %s 取代 %s 成为主节点", node, locksteward.DisplayKey(e.Was))
 		}
+		return text("a failover made %s the master", "故障切换使 %s 成为主节点", node)
 	case locksteward.ServerEvicted:
-		what = fmt.Sprintf("%s evicted %s for want of memory", node, count64(e.Count, "key", "keys"))
+		return phrase("%s evicted %s for want of memory", "%s 因内存不足淘汰了 %s", node, counted(e.Count, "key", "keys", "个键"))
 	case locksteward.ServerFlushed:
-		what = fmt.Sprintf("data of %s was flushed (FLUSHALL, FLUSHDB or SWAPDB, %s)", node, count64(e.Count, "call", "calls"))
+		return phrase("data of %s was flushed (FLUSHALL, FLUSHDB or SWAPDB, %s)", "%s 的数据被清空（FLUSHALL、FLUSHDB 或 SWAPDB，%s）",
+			node, counted(e.Count, "call", "calls", "次调用"))
 	case locksteward.ServerClockStepped:
-		what = fmt.Sprintf("the clock of %s jumped forward by %s", node, dur(e.Step))
 		if e.Step < 0 {
-			what = fmt.Sprintf("the clock of %s jumped back by %s", node, dur(-e.Step))
+			return text("the clock of %s jumped back by %s", "%s 的时钟向后跳变 %s", node, dur(-e.Step))
 		}
+		return text("the clock of %s jumped forward by %s", "%s 的时钟向前跳变 %s", node, dur(e.Step))
 	default:
-		what = fmt.Sprintf("%s: %s", node, e.Kind)
+		return text("%s: %s", "%s：%s", node, e.Kind)
 	}
-	if e.After.IsZero() {
-		return fmt.Sprintf("%s shortly before %s", what, at(e.At))
-	}
-	return fmt.Sprintf("%s between %s and %s", what, at(e.After), at(e.At))
 }
 
 // suspects are the events that may have ended a hold between two moments.
@@ -118,19 +121,18 @@ func (s *Situation) suspects(after, before time.Time) []locksteward.ServerEvent 
 	})
 }
 
-func count64(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
+// examples lists at most maxExamples of n, of which the first few are given at least.
+func examples(first []string, n int) locksteward.Text {
+	shown := first[:min(len(first), maxExamples)]
+	if more := n - len(shown); more > 0 {
+		return phrase("%s and %d more", "%s 等，另有 %d 个", names(shown), more)
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return names(shown)
 }
 
-// examples lists at most maxExamples of what there is.
-func examples(all []string) string {
-	if extra := len(all) - maxExamples; extra > 0 {
-		return strings.Join(all[:maxExamples], ", ") + fmt.Sprintf(" and %d more", extra)
-	}
-	return strings.Join(all, ", ")
+// locksLine names the first few of n locks.
+func locksLine(first []string, n int) locksteward.Text {
+	return phrase("locks: %s", "锁：%s", examples(first, n))
 }
 
 // aliveElsewhere names a target other than own where the process has a

@@ -81,7 +81,7 @@ func (ttlNone) Doc() Doc { return ttlNoneDoc }
 func (ttlNone) Evaluate(in Input) Verdict {
 	l := in.Lock
 	if l.TTL != locksteward.NoExpiry {
-		return in.clear(func() string { return ttlLine(l) })
+		return in.clear(func() string { return ttlLine(l).EN })
 	}
 	if in.Class.TTL == class.TTLAllowedNone {
 		return in.notApplicable(func() string {
@@ -98,7 +98,7 @@ func (ttlNone) Evaluate(in Input) Verdict {
 		Summary: text("lock %s has no TTL: if its holder is gone, nobody can ever take it again",
 			"锁 %s 没有过期时间：若持有者已不存在，将再也没有人能取得它", key),
 		Evidence: join(
-			"PTTL is -1: the key never expires",
+			locksteward.Text{EN: "PTTL is -1: the key never expires", ZH: "PTTL 为 -1：该键永不过期"},
 			seenLine(l, in.Now),
 			idleLine(l),
 			ttlNoneDialectLine(l),
@@ -117,33 +117,37 @@ func (ttlNone) Evaluate(in Input) Verdict {
 	})
 }
 
-func ttlNoneDialectLine(l *locksteward.Lock) string {
+func ttlNoneDialectLine(l *locksteward.Lock) locksteward.Text {
 	if l.Dialect == "" {
-		return ""
+		return locksteward.Text{}
 	}
-	return "dialect " + l.Dialect
+	return text("dialect %s", "锁类型 %s", l.Dialect)
 }
 
 // ttlNoneDesignLine is the doubt that the library would have it otherwise.
-func ttlNoneDesignLine(l *locksteward.Lock) string {
+func ttlNoneDesignLine(l *locksteward.Lock) locksteward.Text {
 	if !noTTLByDesign[l.Dialect] {
-		return ""
+		return locksteward.Text{}
 	}
-	return l.Dialect + " gives its keys no TTL by design"
+	return text("%s gives its keys no TTL by design", "%s 按设计不为键设置过期时间", l.Dialect)
 }
 
 // ttlNoneYoungLine is the doubt that the EXPIRE is still on its way.
-func ttlNoneYoungLine(l *locksteward.Lock, now time.Time) string {
+func ttlNoneYoungLine(l *locksteward.Lock, now time.Time) locksteward.Text {
 	if max(seenFor(l, now), l.Idle) >= youngLock {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("first seen only %s ago: a SETNX + EXPIRE pair may be in flight", dur(seenFor(l, now)))
+	return text("first seen only %s ago: a SETNX + EXPIRE pair may be in flight", "%s 前才首次看到：SETNX 与 EXPIRE 可能尚未执行完",
+		dur(seenFor(l, now)))
 }
 
 // ttlNoneTurnoverLine is the doubt that the looks saw one and the same hold.
-func ttlNoneTurnoverLine(l *locksteward.Lock) string {
+func ttlNoneTurnoverLine(l *locksteward.Lock) locksteward.Text {
 	if !l.SharedToken || l.History.Looks < 2 {
-		return ""
+		return locksteward.Text{}
 	}
-	return "the token is the same for every hold, so these looks may have seen several short holds"
+	return locksteward.Text{
+		EN: "the token is the same for every hold, so these looks may have seen several short holds",
+		ZH: "每次持有的 token 都相同，因此看到的可能是多次短暂的持有",
+	}
 }

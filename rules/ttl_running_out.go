@@ -41,13 +41,13 @@ func (ttlRunningOut) Evaluate(in Input) Verdict {
 	case l.Claim != nil && l.Claim.RenewEvery > 0:
 		return in.notApplicable(because("its holder renews, by its own word; renewal/failing judges that"))
 	case renewalsOf(l) > 0:
-		return in.notApplicable(func() string { return renewalsLine(l, renewalsOf(l)) + " in this hold" })
+		return in.notApplicable(func() string { return renewalsLine(l, renewalsOf(l)).EN + " in this hold" })
 	case mayRenewYet(l, in.Now):
 		return in.notApplicable(func() string {
 			return fmt.Sprintf("its library renews about every %s, and it was first seen only %s ago", dur(l.RenewEvery), dur(seenFor(l, in.Now)))
 		})
 	case l.TTL >= limit:
-		return in.clear(func() string { return fmt.Sprintf("%s, at least %s", ttlLine(l), dur(limit)) })
+		return in.clear(func() string { return fmt.Sprintf("%s, at least %s", ttlLine(l).EN, dur(limit)) })
 	}
 	key := locksteward.DisplayKey(l.Key)
 	lease, line := leaseOf(l)
@@ -56,8 +56,8 @@ func (ttlRunningOut) Evaluate(in Input) Verdict {
 			"锁 %s 将在 %s 后到期且从未续期：执行可能比锁活得更久", key, dur(max(0, l.TTL))),
 		Evidence: join(
 			ttlLine(l),
-			fmt.Sprintf("class %q wants at least %s", in.Class.Name, dur(limit)),
-			"never renewed in this hold",
+			text("class %q wants at least %s", "class %q 要求至少 %s", in.Class.Name, dur(limit)),
+			locksteward.Text{EN: "never renewed in this hold", ZH: "本次持有期间从未续期"},
 			line(),
 			stillExpectedLine(in),
 			holderLine(l.Holder),
@@ -87,32 +87,33 @@ func expectedEnd(in Input) time.Time {
 	return time.Time{}
 }
 
-func stillExpectedLine(in Input) string {
+func stillExpectedLine(in Input) locksteward.Text {
 	end, expires := expectedEnd(in), in.Now.Add(in.Lock.TTL)
 	if end.IsZero() || !end.After(expires) {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("the work is expected to end at %s, after the lock", at(end))
+	return text("the work is expected to end at %s, after the lock", "预计执行在 %s 结束，晚于锁到期", at(end))
 }
 
-func doneByThenLine(in Input) string {
+func doneByThenLine(in Input) locksteward.Text {
 	end, expires := expectedEnd(in), in.Now.Add(in.Lock.TTL)
 	if end.IsZero() || end.After(expires) || in.Now.After(end) {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("the work is expected to end at %s, before the lock", at(end))
+	return text("the work is expected to end at %s, before the lock", "预计执行在 %s 结束，早于锁到期", at(end))
 }
 
-func shortLeaseLine(lease, limit time.Duration) string {
+func shortLeaseLine(lease, limit time.Duration) locksteward.Text {
 	if lease > limit {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("no more than %s of its lease was ever seen: warn_ttl_below may be above the whole lease", dur(lease))
+	return text("no more than %s of its lease was ever seen: warn_ttl_below may be above the whole lease",
+		"看到的租约从未超过 %s：warn_ttl_below 可能大于整个租约", dur(lease))
 }
 
-func fewLooksLine(l *locksteward.Lock) string {
+func fewLooksLine(l *locksteward.Lock) locksteward.Text {
 	if l.Claim != nil || l.History.Looks > 1 {
-		return ""
+		return locksteward.Text{}
 	}
-	return "seen in one look only: a renewal cannot have been seen yet"
+	return locksteward.Text{EN: "seen in one look only: a renewal cannot have been seen yet", ZH: "只看到过一次：还不可能看到续期"}
 }

@@ -38,7 +38,7 @@ func (ttlTooLong) Evaluate(in Input) Verdict {
 	}
 	lease, line := leaseOf(l)
 	if lease <= limit {
-		return in.clear(func() string { return fmt.Sprintf("%s, within the limit of %s", ttlLine(l), dur(limit)) })
+		return in.clear(func() string { return fmt.Sprintf("%s, within the limit of %s", ttlLine(l).EN, dur(limit)) })
 	}
 	key := locksteward.DisplayKey(l.Key)
 	return in.fires(locksteward.Finding{
@@ -47,7 +47,7 @@ func (ttlTooLong) Evaluate(in Input) Verdict {
 		Evidence: join(
 			ttlLine(l),
 			line(),
-			fmt.Sprintf("the limit of class %q is %s", in.Class.Name, dur(limit)),
+			text("the limit of class %q is %s", "class %q 的上限为 %s", in.Class.Name, dur(limit)),
 			unitLine(l, lease, limit),
 			holderLine(l.Holder),
 		),
@@ -57,26 +57,30 @@ func (ttlTooLong) Evaluate(in Input) Verdict {
 
 // leaseOf returns the longest lease that is known of this hold, so that the
 // finding does not go away merely because time passes, and where that is from.
-func leaseOf(l *locksteward.Lock) (lease time.Duration, line func() string) {
-	lease, line = l.TTL, because("")
+func leaseOf(l *locksteward.Lock) (lease time.Duration, line func() locksteward.Text) {
+	lease, line = l.TTL, func() locksteward.Text { return locksteward.Text{} }
 	if end, ok := expireAt(l); ok && !leaseFrom(l).IsZero() {
 		if seen := end.Sub(leaseFrom(l)); seen > lease {
 			lease = seen
-			line = func() string { return fmt.Sprintf("%s was left of it at %s", dur(seen), at(leaseFrom(l))) }
+			line = func() locksteward.Text {
+				return text("%s was left of it at %s", "在 %[2]s 时还剩 %[1]s", dur(seen), at(leaseFrom(l)))
+			}
 		}
 	}
 	if l.Claim != nil && l.Claim.TTL > lease {
 		lease = l.Claim.TTL
-		line = func() string { return fmt.Sprintf("taken for %s, as the holder says", dur(lease)) }
+		line = func() locksteward.Text {
+			return text("taken for %s, as the holder says", "据持有者所写，加锁时的租约为 %s", dur(lease))
+		}
 	}
 	return lease, line
 }
 
 // unitLine points at a lease that looks like milliseconds given as seconds. Our
 // own library takes durations, which have no unit to mix up.
-func unitLine(l *locksteward.Lock, lease, limit time.Duration) string {
+func unitLine(l *locksteward.Lock, lease, limit time.Duration) locksteward.Text {
 	if meant := lease / 1000; l.Claim == nil && meant >= time.Second && meant <= time.Hour && meant < limit {
-		return fmt.Sprintf("a thousandth of it is %s: milliseconds may have been given as seconds", dur(meant))
+		return text("a thousandth of it is %s: milliseconds may have been given as seconds", "其千分之一为 %s：可能把毫秒数当作秒数设置了", dur(meant))
 	}
-	return ""
+	return locksteward.Text{}
 }

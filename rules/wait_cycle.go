@@ -82,8 +82,9 @@ func (waitCycle) Evaluate(in Input) Verdict {
 		Summary: cycleSummary(c),
 		Evidence: join(append(cycleLines(c, in.Now),
 			cycleProofLine(c),
-			fmt.Sprintf("suggested victim: session %s, which holds lock %s%s: it has the least work to lose (the shortest hold, then the shortest wait)",
-				locksteward.DisplayKey(victim.Session), locksteward.DisplayKey(victim.Holds), victimLine(victim.Holder)),
+			phrase("suggested victim: session %s, which holds lock %s%s: it has the least work to lose (the shortest hold, then the shortest wait)",
+				"建议的牺牲者：会话 %s，它持有锁 %s%s：其损失的工作最少（持有时间最短，其次等待时间最短）",
+				locksteward.DisplayKey(victim.Session), locksteward.DisplayKey(victim.Holds), victimAside(victim.Holder)),
 		)...),
 		CounterEvidence: join(cycleOnceLine(c), cycleInferredLine(c), cycleCallsLine(c)),
 	}
@@ -117,98 +118,90 @@ func cycleSummary(c *Cycle) locksteward.Text {
 const maxCycleLines = 20
 
 // cycleLines has one line for each member.
-func cycleLines(c *Cycle, now time.Time) []string {
-	var lines []string
+func cycleLines(c *Cycle, now time.Time) []locksteward.Text {
+	var lines []locksteward.Text
 	for i, m := range c.Members {
 		if i == maxCycleLines {
-			lines = append(lines, fmt.Sprintf("and %d more sessions", len(c.Members)-i))
+			lines = append(lines, text("and %d more sessions", "另有 %d 个会话", len(c.Members)-i))
 			break
 		}
-		line := fmt.Sprintf("session %s holds lock %s%s%s and waits for lock %s",
-			locksteward.DisplayKey(m.Session), locksteward.DisplayKey(m.Holds), onTarget(m.Target, m.DB), memberLine(m),
-			locksteward.DisplayKey(m.Waits.Key))
+		var elsewhere, since locksteward.Text
 		if m.Waits.Target != m.Target {
-			line += onTarget(m.Waits.Target, m.Waits.DB)
+			elsewhere = onTarget(m.Waits.Target, m.Waits.DB)
 		}
 		if !m.Waits.Since.IsZero() {
-			line += fmt.Sprintf(" since %s (%s)", at(m.Waits.Since), dur(max(0, now.Sub(m.Waits.Since))))
+			since = text(" since %s (%s)", "，始于 %s（已等待 %s）", at(m.Waits.Since), dur(max(0, now.Sub(m.Waits.Since))))
 		}
-		lines = append(lines, line)
+		lines = append(lines, phrase("session %[1]s holds lock %[3]s%[2]s%[4]s and waits for lock %[6]s%[5]s%[7]s",
+			"会话 %[1]s 持有%[2]s锁 %[3]s%[4]s，正在等待%[5]s锁 %[6]s%[7]s",
+			locksteward.DisplayKey(m.Session), onTarget(m.Target, m.DB), locksteward.DisplayKey(m.Holds), memberAside(m),
+			elsewhere, locksteward.DisplayKey(m.Waits.Key), since))
 	}
 	return lines
 }
 
-func onTarget(target string, db int) string {
+// onTarget stands behind the lock in English, and before it in Chinese.
+func onTarget(target string, db int) locksteward.Text {
 	if db != 0 {
-		return fmt.Sprintf(" of %s (db %d)", target, db)
+		return text(" of %s (db %d)", "目标 %s（db %d）上的", target, db)
 	}
-	return " of " + target
+	return text(" of %s", "目标 %s 上的", target)
 }
 
-// memberLine says since when and what for a member has its lock.
-func memberLine(m CycleMember) string {
-	var parts []string
-	if m.Holder.App != "" {
-		parts = append(parts, "app "+locksteward.DisplayKey(m.Holder.App))
-	}
-	if m.Holder.Host != "" {
-		parts = append(parts, "host "+locksteward.DisplayKey(m.Holder.Host))
-	}
+// memberAside says since when and what for a member has its lock.
+func memberAside(m CycleMember) locksteward.Text {
+	parts := named(m.Holder.App, m.Holder.Host)
 	if !m.Acquired.IsZero() && !m.Inferred {
-		parts = append(parts, "since "+at(m.Acquired))
+		parts = append(parts, text("since %s", "自 %s 起", at(m.Acquired)))
 	}
 	if m.Purpose != "" {
-		parts = append(parts, "purpose: "+locksteward.DisplayKey(m.Purpose))
+		parts = append(parts, purposePart(m.Purpose))
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, ", ") + ")"
+	return aside(parts)
 }
 
-func victimLine(h locksteward.Holder) string {
-	var parts []string
-	if h.Host != "" {
-		parts = append(parts, "host "+locksteward.DisplayKey(h.Host))
-	}
+func victimAside(h locksteward.Holder) locksteward.Text {
+	parts := named("", h.Host)
 	if h.PID != 0 {
-		parts = append(parts, fmt.Sprintf("pid %d", h.PID))
+		parts = append(parts, text("pid %d", "pid %d", h.PID))
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, ", ") + ")"
+	return aside(parts)
 }
 
-func cycleProofLine(c *Cycle) string {
+func cycleProofLine(c *Cycle) locksteward.Text {
 	if !c.Proven {
-		return ""
+		return locksteward.Text{}
 	}
-	return "seen in two reads of the same holds and the same waits"
+	return locksteward.Text{EN: "seen in two reads of the same holds and the same waits", ZH: "两次读取都看到相同的持有与相同的等待"}
 }
 
-func cycleOnceLine(c *Cycle) string {
+func cycleOnceLine(c *Cycle) locksteward.Text {
 	if c.Proven {
-		return ""
+		return locksteward.Text{}
 	}
-	return "locks and waiters were read one after the other: until a second read sees the same, one of them may just have gone on"
+	return locksteward.Text{
+		EN: "locks and waiters were read one after the other: until a second read sees the same, one of them may just have gone on",
+		ZH: "锁与等待者是先后读取的：在第二次读取看到相同情形之前，其中某一方可能刚好已继续执行",
+	}
 }
 
-func cycleInferredLine(c *Cycle) string {
+func cycleInferredLine(c *Cycle) locksteward.Text {
 	for _, m := range c.Members {
 		if m.Inferred {
-			return fmt.Sprintf("lock %s does not name its session itself: that %s has it is what another lock of that session said when it was taken",
+			return text("lock %s does not name its session itself: that %s has it is what another lock of that session said when it was taken",
+				"锁 %s 自身未写明会话：由 %s 持有，是该会话的另一把锁在加锁时所写",
 				locksteward.DisplayKey(m.Holds), locksteward.DisplayKey(m.Session))
 		}
 	}
-	return ""
+	return locksteward.Text{}
 }
 
-func cycleCallsLine(c *Cycle) string {
+func cycleCallsLine(c *Cycle) locksteward.Text {
 	for _, m := range c.Members {
 		if m.Calls > 1 {
-			return fmt.Sprintf("%d calls of session %s wait at once: another part of it may still release the lock", m.Calls, locksteward.DisplayKey(m.Session))
+			return text("%d calls of session %s wait at once: another part of it may still release the lock",
+				"会话 %[2]s 有 %[1]d 个调用同时在等待：其另一部分仍可能释放该锁", m.Calls, locksteward.DisplayKey(m.Session))
 		}
 	}
-	return ""
+	return locksteward.Text{}
 }

@@ -53,15 +53,16 @@ func (waitStarved) Evaluate(in Input) Verdict {
 	most := waited(longest, in.Now)
 	if starved == 0 {
 		return in.clear(func() string {
-			return fmt.Sprintf("%s, for %s at most, within the limit of %s", countWaits(len(in.Waiters)), dur(most), dur(limit))
+			return fmt.Sprintf("%s, for %s at most, within the limit of %s", countWaits(len(in.Waiters)).EN, dur(most), dur(limit))
 		})
 	}
 	return in.fires(locksteward.Finding{
 		Summary: text("somebody has waited for lock %s for %s, longer than the limit of %s",
 			"等待锁 %s 已达 %s，超过上限 %s", locksteward.DisplayKey(longest.Key), dur(most), dur(limit)),
 		Evidence: join(
-			fmt.Sprintf("%s; %d longer than %s, as class %q allows", countWaits(len(in.Waiters)), starved, dur(limit), in.Class.Name),
-			fmt.Sprintf("the longest waits since %s%s", at(longest.Since), whoWaits(longest)),
+			phrase("%s; %d longer than %s, as class %q allows", "%s在等待；其中 %d 个已超过 %s，即 class %q 允许的时间",
+				countWaits(len(in.Waiters)), starved, dur(limit), in.Class.Name),
+			phrase("the longest waits since %s%s", "等待最久的自 %s 起等待%s", at(longest.Since), whoWaits(longest)),
 			holdLine(in.Lock),
 			heldByLine(in.Lock),
 		),
@@ -77,47 +78,51 @@ func waited(w locksteward.Waiter, now time.Time) time.Duration {
 	return max(0, now.Sub(w.Since))
 }
 
-func countWaits(n int) string { return count(n, "call waits", "calls wait") }
+func countWaits(n int) locksteward.Text { return counted(n, "call waits", "calls wait", "个调用") }
 
-func whoWaits(w locksteward.Waiter) string {
-	line := ""
+func whoWaits(w locksteward.Waiter) locksteward.Text {
+	var parts []locksteward.Text
 	if w.Session != "" {
-		line += ", session " + locksteward.DisplayKey(w.Session)
+		parts = append(parts, sessionPart(w.Session))
 	}
 	if w.Instance != "" {
-		line += ", instance " + locksteward.DisplayKey(w.Instance)
+		parts = append(parts, instancePart(w.Instance))
 	}
-	return line
+	if len(parts) == 0 {
+		return locksteward.Text{}
+	}
+	return phrase(", %s", "，%s", list(parts))
 }
 
 // holdLine says for how long the present holder has had the lock.
-func holdLine(l *locksteward.Lock) string {
+func holdLine(l *locksteward.Lock) locksteward.Text {
 	if l == nil {
-		return "nobody was seen to hold it"
+		return locksteward.Text{EN: "nobody was seen to hold it", ZH: "未看到有人持有它"}
 	}
 	age, basis, minimum := l.Age()
 	switch {
 	case basis == locksteward.AgeNone:
-		return ""
+		return locksteward.Text{}
 	case minimum:
-		return fmt.Sprintf("held for at least %s", dur(age))
+		return text("held for at least %s", "已被持有至少 %s", dur(age))
 	default:
-		return fmt.Sprintf("held for %s", dur(age))
+		return text("held for %s", "已被持有 %s", dur(age))
 	}
 }
 
-func heldByLine(l *locksteward.Lock) string {
+func heldByLine(l *locksteward.Lock) locksteward.Text {
 	if l == nil {
-		return ""
+		return locksteward.Text{}
 	}
 	return holderLine(l.Holder)
 }
 
 // turnoverLine is the doubt that the lock is stuck: it has changed hands while
 // this one waited.
-func turnoverLine(l *locksteward.Lock, w locksteward.Waiter) string {
+func turnoverLine(l *locksteward.Lock, w locksteward.Waiter) locksteward.Text {
 	if l == nil || l.Claim == nil || !l.Claim.Acquired.After(w.Since) {
-		return ""
+		return locksteward.Text{}
 	}
-	return fmt.Sprintf("the lock changes hands: it was taken at %s, after this one began to wait", at(l.Claim.Acquired))
+	return text("the lock changes hands: it was taken at %s, after this one began to wait", "锁在易手：它在 %s 被取得，晚于该调用开始等待的时间",
+		at(l.Claim.Acquired))
 }

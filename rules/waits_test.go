@@ -63,7 +63,7 @@ func TestDeadlockIsToldOnceAfterTwoReads(t *testing.T) {
 		"session s1 holds lock a", "waits for lock b", "session s2 holds lock b", "waits for lock a",
 		"seen in two reads", "suggested victim: session s2, which holds lock b (host web-1, pid 7)",
 	} {
-		if !strings.Contains(strings.Join(f.Evidence, "\n"), want) {
+		if !strings.Contains(strings.Join(english(f.Evidence), "\n"), want) {
 			t.Errorf("evidence %q does not say %q", f.Evidence, want)
 		}
 	}
@@ -267,7 +267,7 @@ func TestHolderThroughHolding(t *testing.T) {
 	e := newEngine(t, nil, nil)
 	e.Evaluate(read(t0))
 	ts := e.Evaluate(read(after(time.Second)))
-	if len(ts) != 1 || ts[0].Finding.Severity != locksteward.SeverityWarning || !strings.Contains(ts[0].Finding.CounterEvidence[0], "does not name its session itself") {
+	if len(ts) != 1 || ts[0].Finding.Severity != locksteward.SeverityWarning || !strings.Contains(ts[0].Finding.CounterEvidence[0].EN, "does not name its session itself") {
 		t.Fatalf("%+v", ts)
 	}
 	without := read(after(2 * time.Second))

@@ -351,7 +351,7 @@ func TestClockThatJumpsForward(t *testing.T) {
 			t.Errorf("%s: the loss is not told", key)
 			continue
 		}
-		if said := strings.Join(f.Evidence, "\n"); !strings.Contains(said, "jumped forward by 2m") || !strings.Contains(f.Cause.EN, "clock jumped forward") {
+		if said := fmt.Sprint(f.Evidence); !strings.Contains(said, "jumped forward by 2m") || !strings.Contains(f.Cause.EN, "clock jumped forward") {
 			t.Errorf("%s: cause %q, evidence %q", key, f.Cause.EN, f.Evidence)
 		}
 	}

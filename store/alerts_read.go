@@ -42,11 +42,10 @@ func (a alike) share(f *locksteward.Finding) {
 	} {
 		*s = a.one(*s)
 	}
-	for i := range f.Evidence {
-		f.Evidence[i] = a.one(f.Evidence[i])
-	}
-	for i := range f.CounterEvidence {
-		f.CounterEvidence[i] = a.one(f.CounterEvidence[i])
+	for _, lines := range [][]locksteward.Text{f.Evidence, f.CounterEvidence} {
+		for i := range lines {
+			lines[i].EN, lines[i].ZH = a.one(lines[i].EN), a.one(lines[i].ZH)
+		}
 	}
 }
 

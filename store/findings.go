@@ -213,8 +213,8 @@ type findingRow struct {
 	Dialect         string               `json:"dialect,omitempty"`
 	Subject         string               `json:"subject,omitempty"`
 	Summary         textRow              `json:"summary"`
-	Evidence        []string             `json:"evidence,omitempty"`
-	CounterEvidence []string             `json:"counter_evidence,omitempty"`
+	Evidence        []lineRow            `json:"evidence,omitempty"`
+	CounterEvidence []lineRow            `json:"counter_evidence,omitempty"`
 	Cause           textRow              `json:"cause"`
 	Remedy          textRow              `json:"remedy"`
 	Team            string               `json:"team,omitempty"`
@@ -231,11 +231,48 @@ type textRow struct {
 	ZH string `json:"zh,omitempty"`
 }
 
+// lineRow is a line of evidence. One without ZH is a plain string, as all lines were
+// before evidence was in two languages.
+type lineRow textRow
+
+// MarshalJSON implements [json.Marshaler].
+func (r lineRow) MarshalJSON() ([]byte, error) {
+	if r.ZH == "" {
+		return json.Marshal(r.EN)
+	}
+	return json.Marshal(textRow(r))
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (r *lineRow) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && raw[0] == '"' {
+		*r = lineRow{}
+		return json.Unmarshal(raw, &r.EN)
+	}
+	return json.Unmarshal(raw, (*textRow)(r))
+}
+
+func lineRows(lines []locksteward.Text) []lineRow {
+	var out []lineRow
+	for _, l := range lines {
+		out = append(out, lineRow(l))
+	}
+	return out
+}
+
+func linesOf(rows []lineRow) []locksteward.Text {
+	var out []locksteward.Text
+	for _, r := range rows {
+		out = append(out, locksteward.Text(r))
+	}
+	return out
+}
+
 func newFindingRow(f locksteward.Finding) findingRow {
 	return findingRow{
 		Rule: f.Rule, Severity: f.Severity, Risk: f.Risk, Status: f.Status,
 		DB: f.DB, Class: f.Class, Dialect: f.Dialect, Subject: f.Subject,
-		Summary: textRow(f.Summary), Evidence: f.Evidence, CounterEvidence: f.CounterEvidence,
+		Summary: textRow(f.Summary), Evidence: lineRows(f.Evidence), CounterEvidence: lineRows(f.CounterEvidence),
 		Cause: textRow(f.Cause), Remedy: textRow(f.Remedy), Team: f.Team, RunbookURL: f.RunbookURL,
 		Proof: f.Proof, InhibitedBy: f.InhibitedBy,
 		Since: f.Since, FiredAt: f.FiredAt, ResolvedAt: f.ResolvedAt,
@@ -246,7 +283,7 @@ func (r findingRow) finding(target, key string) locksteward.Finding {
 	return locksteward.Finding{
 		Rule: r.Rule, Severity: r.Severity, Risk: r.Risk, Status: r.Status,
 		Target: target, DB: r.DB, Class: r.Class, Key: key, Dialect: r.Dialect, Subject: r.Subject,
-		Summary: locksteward.Text(r.Summary), Evidence: r.Evidence, CounterEvidence: r.CounterEvidence,
+		Summary: locksteward.Text(r.Summary), Evidence: linesOf(r.Evidence), CounterEvidence: linesOf(r.CounterEvidence),
 		Cause: locksteward.Text(r.Cause), Remedy: locksteward.Text(r.Remedy), Team: r.Team, RunbookURL: r.RunbookURL,
 		Proof: r.Proof, InhibitedBy: r.InhibitedBy,
 		Since: r.Since, FiredAt: r.FiredAt, ResolvedAt: r.ResolvedAt,

@@ -120,7 +120,7 @@ func (w *world) judgeCycles(full bool, covers func(key string) bool) {
 		}
 		whole := true
 		for _, line := range f.Evidence {
-			if m := memberLine.FindStringSubmatch(line); m != nil {
+			if m := memberLine.FindStringSubmatch(line.EN); m != nil {
 				told[m[1]] = told[m[1]] || f.Status == locksteward.StatusFiring
 				whole = whole && covers(m[2]) && covers(m[3])
 			}
@@ -150,16 +150,25 @@ func (w *world) judgeCycles(full bool, covers func(key string) bool) {
 	}
 }
 
+// english is evidence for a person who reads the test.
+func english(lines []locksteward.Text) string {
+	var out strings.Builder
+	for _, l := range lines {
+		out.WriteString(l.EN + "\n")
+	}
+	return out.String()
+}
+
 // judgeRound fails if a deadlock that is told is none.
 func (w *world) judgeRound(f locksteward.Finding, now []edge) {
 	var members [][]string
 	for _, line := range f.Evidence {
-		if m := memberLine.FindStringSubmatch(line); m != nil {
+		if m := memberLine.FindStringSubmatch(line.EN); m != nil {
 			members = append(members, m[1:])
 		}
 	}
 	bad := func(why string) {
-		w.fail("%s: %s wait/cycle on %q, but %s:\n%s", w.now.Sub(w.began), f.Status, f.Key, why, strings.Join(f.Evidence, "\n"))
+		w.fail("%s: %s wait/cycle on %q, but %s:\n%s", w.now.Sub(w.began), f.Status, f.Key, why, english(f.Evidence))
 	}
 	if len(members) == 0 {
 		bad("it names nobody")

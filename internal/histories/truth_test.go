@@ -349,13 +349,13 @@ func bySubject(a, b subject) int {
 func (w *world) compare(at subject, is want, f locksteward.Finding) {
 	where := fmt.Sprintf("%s: %s on %q", w.now.Sub(w.began), at.rule, at.key)
 	if !slices.Contains(is.status, f.Status) {
-		w.fail("%s is %q, want one of %q: %s\n%s\n%s", where, f.Status, is.status, is.why, f.Summary.EN, strings.Join(f.Evidence, "\n"))
+		w.fail("%s is %q, want one of %q: %s\n%s\n%s", where, f.Status, is.status, is.why, f.Summary.EN, english(f.Evidence))
 	}
 	if f.Status == none {
 		return
 	}
 	if is.severity != 0 && f.Severity != is.severity {
-		w.fail("%s is %s, want %s: %s\n%s\n%s", where, f.Severity, is.severity, is.why, f.Summary.EN, strings.Join(f.Evidence, "\n"))
+		w.fail("%s is %s, want %s: %s\n%s\n%s", where, f.Severity, is.severity, is.why, f.Summary.EN, english(f.Evidence))
 	}
 	if !strings.Contains(f.Summary.EN, is.text) {
 		w.fail("%s says %q, want %q in it: %s", where, f.Summary.EN, is.text, is.why)
@@ -369,7 +369,7 @@ func (w *world) judgeDead(f locksteward.Finding) {
 	case h == nil:
 		w.fail("%s: the holder of %q is called dead, which nobody holds: %s", w.now.Sub(w.began), f.Key, f.Summary.EN)
 	case h.own == nil || h.own.process.alive:
-		w.fail("%s: the holder of %s is called dead (%s) and lives: %s\n%s", w.now.Sub(w.began), h, f.Proof, f.Summary.EN, strings.Join(f.Evidence, "\n"))
+		w.fail("%s: the holder of %s is called dead (%s) and lives: %s\n%s", w.now.Sub(w.began), h, f.Proof, f.Summary.EN, english(f.Evidence))
 	}
 }
 

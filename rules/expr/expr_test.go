@@ -228,6 +228,14 @@ func TestCostIsLimited(t *testing.T) {
 	}
 }
 
+func english(texts []locksteward.Text) []string {
+	var out []string
+	for _, t := range texts {
+		out = append(out, t.EN)
+	}
+	return out
+}
+
 func TestShowTellsWhatTheExpressionRests(t *testing.T) {
 	t.Parallel()
 	p := compile(t, "lock.age > duration('2h') && lock.ttl > duration('1s') && lock.holder.host == 'web-3' && "+
@@ -238,12 +246,12 @@ func TestShowTellsWhatTheExpressionRests(t *testing.T) {
 		"lock.claim.holding is lock:a, lock:account:7", "now is 2026-03-01T12:00:00Z", "lock.first_seen is 2026-03-01T10:00:00Z",
 		"target is redis", "lock.key is lock:order:42", "lock.count is 1",
 	}
-	if !slices.Equal(shown, want) || missing != nil {
+	if !slices.Equal(english(shown), want) || missing != nil {
 		t.Errorf("shown %q, missing %q", shown, missing)
 	}
 	shown, missing = p.Show(nothingKnown())
 	for _, fact := range []string{"lock.age", "lock.ttl", "lock.holder.host", "lock.claim.holding", "lock.first_seen"} {
-		if !slices.Contains(missing, fact+" is not known") {
+		if !slices.Contains(missing, locksteward.Text{EN: fact + " is not known", ZH: fact + " 未知"}) {
 			t.Errorf("missing %q, want %s among them (shown %q)", missing, fact, shown)
 		}
 	}
@@ -251,7 +259,11 @@ func TestShowTellsWhatTheExpressionRests(t *testing.T) {
 	f.Age = Age{Value: time.Minute, Basis: locksteward.AgeObserved, Minimum: true}
 	f.Lock.Key, f.Lock.Claim.Holding = "a\nb", slices.Repeat([]string{"k"}, 9)
 	shown, _ = p.Show(f)
-	for _, line := range []string{"lock.age is at least 1m0s (observed)", `lock.key is a\nb`, "lock.claim.holding is k, k, k, k, k, and 4 more"} {
+	for _, line := range []locksteward.Text{
+		{EN: "lock.age is at least 1m0s (observed)", ZH: "lock.age 至少为 1m0s（observed）"},
+		{EN: `lock.key is a\nb`, ZH: `lock.key 为 a\nb`},
+		{EN: "lock.claim.holding is k, k, k, k, k, and 4 more", ZH: "lock.claim.holding 为 k、k、k、k、k，另有 4 个"},
+	} {
 		if !slices.Contains(shown, line) {
 			t.Errorf("shown %q, want %q", shown, line)
 		}

@@ -14,38 +14,44 @@ import (
 
 // Show gives the facts that the expression reads, as evidence: shown are those
 // that are known ("lock.ttl is 30s"), missing those that are not.
-func (p *Program) Show(f *Facts) (shown, missing []string) {
+func (p *Program) Show(f *Facts) (shown, missing []locksteward.Text) {
 	for _, path := range p.facts {
 		value, ok := lookup(path, f)
 		switch {
 		case !ok:
-			missing = append(missing, path+" is not known")
-		case value == "": // facts of facts
+			missing = append(missing, locksteward.Text{EN: path + " is not known", ZH: path + " 未知"})
+		case value.EN == "": // facts of facts
 		case path == "lock.age" && f.Age.Minimum:
-			shown = append(shown, fmt.Sprintf("%s is at least %s (%s)", path, value, f.Age.Basis))
+			shown = append(shown, locksteward.Text{
+				EN: fmt.Sprintf("%s is at least %s (%s)", path, value.EN, f.Age.Basis),
+				ZH: fmt.Sprintf("%s 至少为 %s（%s）", path, value.ZH, f.Age.Basis),
+			})
 		case path == "lock.age":
-			shown = append(shown, fmt.Sprintf("%s is %s (%s)", path, value, f.Age.Basis))
+			shown = append(shown, locksteward.Text{
+				EN: fmt.Sprintf("%s is %s (%s)", path, value.EN, f.Age.Basis),
+				ZH: fmt.Sprintf("%s 为 %s（%s）", path, value.ZH, f.Age.Basis),
+			})
 		default:
-			shown = append(shown, path+" is "+value)
+			shown = append(shown, locksteward.Text{EN: path + " is " + value.EN, ZH: path + " 为 " + value.ZH})
 		}
 	}
 	return shown, missing
 }
 
 // lookup reads one fact by its path and shows it.
-func lookup(path string, f *Facts) (string, bool) {
+func lookup(path string, f *Facts) (locksteward.Text, bool) {
 	switch path {
 	case "now":
-		return f.Now.UTC().Format(time.RFC3339), true
+		return either(f.Now.UTC().Format(time.RFC3339)), true
 	case "target":
-		return f.Lock.Target, true
+		return either(f.Lock.Target), true
 	case "lock", "class":
-		return "", true
+		return locksteward.Text{}, true
 	}
 	parent := path[:strings.LastIndexByte(path, '.')]
 	if parent != "lock" && parent != "class" {
 		if _, ok := lookup(parent, f); !ok {
-			return "", false
+			return locksteward.Text{}, false
 		}
 	}
 	for _, o := range described {
@@ -60,44 +66,49 @@ func lookup(path string, f *Facts) (string, bool) {
 			}
 		}
 	}
-	return "", true
+	return locksteward.Text{}, true
 }
 
-// showValue prints a fact; "" for one that only has others.
-func showValue(value any) string {
+// either is what is the same in both languages.
+func either(s string) locksteward.Text { return locksteward.Text{EN: s, ZH: s} }
+
+// showValue prints a fact; nothing for one that only has others.
+func showValue(value any) locksteward.Text {
 	switch v := value.(type) {
 	case types.String:
-		return locksteward.DisplayKey(string(v))
+		return either(locksteward.DisplayKey(string(v)))
 	case types.Duration:
-		return v.Duration.Round(time.Millisecond).String()
+		return either(v.Duration.Round(time.Millisecond).String())
 	case types.Timestamp:
-		return v.Time.UTC().Format(time.RFC3339)
+		return either(v.Time.UTC().Format(time.RFC3339))
 	case types.Bool, types.Int:
-		return fmt.Sprint(v)
+		return either(fmt.Sprint(v))
 	case ref.Val:
 		list, err := v.ConvertToNative(stringsType)
 		if names, ok := list.([]string); ok && err == nil {
 			return showList(names)
 		}
 	}
-	return ""
+	return locksteward.Text{}
 }
 
 // maxItems is how many elements of a list are shown.
 const maxItems = 5
 
-func showList(names []string) string {
+func showList(names []string) locksteward.Text {
 	if len(names) == 0 {
-		return "empty"
+		return locksteward.Text{EN: "empty", ZH: "空"}
 	}
 	var out []string
 	for _, n := range names[:min(len(names), maxItems)] {
 		out = append(out, locksteward.DisplayKey(n))
 	}
+	shown := locksteward.Text{EN: strings.Join(out, ", "), ZH: strings.Join(out, "、")}
 	if more := len(names) - maxItems; more > 0 {
-		out = append(out, fmt.Sprintf("and %d more", more))
+		shown.EN += fmt.Sprintf(", and %d more", more)
+		shown.ZH += fmt.Sprintf("，另有 %d 个", more)
 	}
-	return strings.Join(out, ", ")
+	return shown
 }
 
 var stringsType = reflect.TypeFor[[]string]()

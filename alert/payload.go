@@ -112,9 +112,7 @@ type Count struct {
 }
 
 func newEvent(t Change, lang string) Event {
-	e := Event{EventID: t.EventID, Seq: t.Seq, At: stamp(t.At), Finding: api.NewFinding(t.Finding, lang)}
-	e.Evidence, e.CounterEvidence = api.Lines(t.Finding.Evidence, lang), api.Lines(t.Finding.CounterEvidence, lang)
-	return e
+	return Event{EventID: t.EventID, Seq: t.Seq, At: stamp(t.At), Finding: api.NewFinding(t.Finding, lang)}
 }
 
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }

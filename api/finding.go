@@ -46,9 +46,7 @@ type Finding struct {
 	Unlock string `json:"unlock,omitempty"`
 }
 
-// NewFinding converts a finding, its texts in lang ("zh", else English) but for the
-// evidence, which programs read: that is in English. Messages to people say it in
-// their language ([Lines]).
+// NewFinding converts a finding, its texts in lang ("zh", else English).
 func NewFinding(f locksteward.Finding, lang string) Finding {
 	return Finding{
 		Rule:            f.Rule,
@@ -62,8 +60,8 @@ func NewFinding(f locksteward.Finding, lang string) Finding {
 		Status:          string(f.Status),
 		Risk:            f.Risk,
 		Summary:         f.Summary.In(lang),
-		Evidence:        Lines(f.Evidence, "en"),
-		CounterEvidence: Lines(f.CounterEvidence, "en"),
+		Evidence:        lines(f.Evidence, lang),
+		CounterEvidence: lines(f.CounterEvidence, lang),
 		Cause:           f.Cause.In(lang),
 		Remedy:          f.Remedy.In(lang),
 		Team:            f.Team,
@@ -77,8 +75,8 @@ func NewFinding(f locksteward.Finding, lang string) Finding {
 	}
 }
 
-// Lines are texts in lang, in their order; the result is never nil.
-func Lines(texts []locksteward.Text, lang string) []string {
+// lines are texts in lang, in their order; the result is never nil.
+func lines(texts []locksteward.Text, lang string) []string {
 	out := make([]string, 0, len(texts))
 	for _, t := range texts {
 		out = append(out, t.In(lang))

@@ -30,6 +30,16 @@ func (e *env) sweep(t testing.TB, rule string, proof locksteward.Proof, keys ...
 	return list
 }
 
+// pending are the requests that wait for a person, of which there are n.
+func (e *env) pending(t testing.TB, n int) []locksteward.Request {
+	t.Helper()
+	list, err := e.service.List(t.Context(), release.Filter{States: []locksteward.RequestState{locksteward.RequestPending}})
+	if err != nil || len(list) != n {
+		t.Fatalf("%d requests wait, want %d: %v", len(list), n, err)
+	}
+	return list
+}
+
 func TestAutoByHeartbeat(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -56,18 +66,24 @@ func TestAutoByHeartbeat(t *testing.T) {
 	}
 }
 
-func TestAutoByRule(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	key := "lock:rule:1"
+// newRule has a lock that looks dead by a rule. A step is a sweep, after which the given
+// number of releases were carried out.
+func newRule(t *testing.T) (e *env, key string, step func(want int)) {
+	t.Helper()
+	e, key = newEnv(t), "lock:rule:1"
 	e.do(t, "set", key, uuid, "px", 100*minute)
-	step := func(want int) {
+	return e, key, func(want int) {
 		t.Helper()
 		e.sweep(t, "hold/too-long", "", key)
 		if got := e.exec.count(); got != want {
 			t.Fatalf("executed %d times, want %d", got, want)
 		}
 	}
+}
+
+func TestAutoByRule(t *testing.T) {
+	t.Parallel()
+	e, key, step := newRule(t)
 	step(0)
 	step(0)
 	step(0) // three sweeps, but no time
@@ -96,16 +112,7 @@ func TestAutoByRule(t *testing.T) {
 // know what was seen of its locks meanwhile, and counts anew.
 func TestAutoAfterATakeOver(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	key := "lock:rule:1"
-	e.do(t, "set", key, uuid, "px", 100*minute)
-	step := func(want int) {
-		t.Helper()
-		e.sweep(t, "hold/too-long", "", key)
-		if got := e.exec.count(); got != want {
-			t.Fatalf("executed %d times, want %d", got, want)
-		}
-	}
+	e, _, step := newRule(t)
 	step(0)
 	step(0)
 	e.service.Gained(target)
@@ -247,10 +254,7 @@ func TestCircuitBreaker(t *testing.T) {
 		t.Fatalf("executed %d, told %d times", e.exec.count(), len(e.told.of(release.EventBreaker)))
 	}
 	// People are warned, and may.
-	list, err := e.service.List(t.Context(), release.Filter{States: []locksteward.RequestState{locksteward.RequestPending}})
-	if err != nil || len(list) != 5 {
-		t.Fatalf("%d requests, %v", len(list), err)
-	}
+	list := e.pending(t, 5)
 	if got := e.service.Warnings(list[0]); len(got) != 1 {
 		t.Errorf("warnings %q", got)
 	}
@@ -283,9 +287,6 @@ func TestAutoPerHour(t *testing.T) {
 		t.Errorf("executed %d times, want 2", e.exec.count())
 	}
 	// A person still can.
-	list, err := e.service.List(t.Context(), release.Filter{States: []locksteward.RequestState{locksteward.RequestPending}})
-	if err != nil || len(list) != 2 {
-		t.Fatalf("%d requests wait, %v", len(list), err)
-	}
+	list := e.pending(t, 2)
 	e.want(t, e.approve(t, ben, list[0]), locksteward.RequestReleased)
 }

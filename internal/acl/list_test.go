@@ -21,13 +21,34 @@ func version(t *testing.T, text string) acl.Version {
 	return v
 }
 
-func scannerOf(t *testing.T, v acl.Version, s acl.Scan) acl.User {
+// userOf is the user that a server of a version gets for its work.
+func userOf[Work any](t *testing.T, by func(acl.Version, Work) (acl.User, error), v acl.Version, w Work) acl.User {
 	t.Helper()
-	u, err := acl.Scanner(v, s)
+	u, err := by(v, w)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return u
+}
+
+func scannerOf(t *testing.T, v acl.Version, s acl.Scan) acl.User {
+	t.Helper()
+	return userOf(t, acl.Scanner, v, s)
+}
+
+func releaserOf(t *testing.T, v acl.Version, f acl.Free) acl.User {
+	t.Helper()
+	return userOf(t, acl.Releaser, v, f)
+}
+
+func appOf(t *testing.T, v acl.Version, a acl.App) acl.User {
+	t.Helper()
+	return userOf(t, acl.Application, v, a)
+}
+
+func sentinelOf(t *testing.T, v acl.Version, a acl.Ask) acl.User {
+	t.Helper()
+	return userOf(t, acl.Sentinel, v, a)
 }
 
 func TestParseVersion(t *testing.T) {
@@ -144,24 +165,6 @@ func TestNoPasswordIsPrinted(t *testing.T) {
 	if text := scannerOf(t, version(t, "7.0"), acl.Scan{}).SetUser(); strings.Contains(text, ">") || !strings.Contains(text, " #SHA256-OF-THE-PASSWORD-OF-SCANNER ") {
 		t.Error(text)
 	}
-}
-
-func releaserOf(t *testing.T, v acl.Version, f acl.Free) acl.User {
-	t.Helper()
-	u, err := acl.Releaser(v, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
-func appOf(t *testing.T, v acl.Version, a acl.App) acl.User {
-	t.Helper()
-	u, err := acl.Application(v, a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
 }
 
 func TestReleaserCoversReleasableClassesAlone(t *testing.T) {

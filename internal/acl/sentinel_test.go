@@ -14,15 +14,6 @@ import (
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
-func sentinelOf(t *testing.T, v acl.Version, a acl.Ask) acl.User {
-	t.Helper()
-	u, err := acl.Sentinel(v, a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
 // onEach has all Sentinels of a set know the users, each with the same password, by
 // the very command that is printed.
 func onEach(t *testing.T, set *testredis.Sentinel, users ...acl.User) {

@@ -89,6 +89,7 @@ var imports = map[string][]string{
 	"lock/fenced":            {},
 	"internal/alertchaos":    {},
 	"internal/endtoend":      {},
+	"internal/testagent":     {"alert", "config", "internal/agent", "internal/redisproc", "internal/testredis"},
 	"internal/testam":        {},
 	"internal/testpg":        {},
 	"internal/testprom":      {},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,10 +18,10 @@ import (
 	"github.com/locksteward/locksteward/internal/agent"
 	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testagent"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/internal/users"
 	"github.com/locksteward/locksteward/lock"
-	"github.com/locksteward/locksteward/store"
 )
 
 // A store that comes back as it was before requests were made, approved and told of:
@@ -45,10 +44,7 @@ func TestStoreThatIsOlder(t *testing.T) {
 		return r
 	}
 	again, gone := request("lock:order:again"), request("lock:order:gone")
-	live, copied := filepath.Join(b.dir, "store.db"), filepath.Join(b.dir, "backup.db")
-	if _, err := store.Backup(t.Context(), "sqlite:"+live, copied); err != nil {
-		t.Fatal(err)
-	}
+	copied := b.backup()
 	for _, r := range []api.Request{again, gone} {
 		r, err := b.bo.Approve(t.Context(), r.ID, api.Decide{Reason: "checked", EvidenceHash: r.EvidenceHash})
 		if err != nil || r.State != "released" {
@@ -67,9 +63,7 @@ func TestStoreThatIsOlder(t *testing.T) {
 	}
 	testredis.Eventually(t, within, func() bool { return times("lock:order:later firing") == 1 }, "it is not told")
 	b.stop()
-	if err := errors.Join(os.RemoveAll(live+"-wal"), os.RemoveAll(live+"-shm"), os.Rename(copied, live)); err != nil {
-		t.Fatal(err)
-	}
+	b.restore(copied)
 	b.start()
 	if told := b.logs.FilterMessageSnippet("the store is older than it was").All(); len(told) != 1 || told[0].ContextMap()["entries_missing"].(int64) < 4 {
 		t.Errorf("nobody is told that the store is older: %+v", told)
@@ -97,14 +91,7 @@ func TestStoreThatIsOlder(t *testing.T) {
 		t.Error("told again after an orderly end")
 	}
 	b.stop()
-	st, err := store.Open(t.Context(), "sqlite:"+live)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	if _, err := st.Verify(t.Context()); err != nil {
-		t.Error(err)
-	}
+	b.verify()
 }
 
 // A second agent on the file of one that runs is refused by name and disturbs
@@ -124,13 +111,12 @@ func TestTwoAgentsOnOneFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := func() string {
-		cmd := exec.Command(os.Args[0], "-test.run=^$")
-		cmd.Env = append(os.Environ(), childEnv+"="+b.file)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
+		a := testagent.New(t, testagent.Options{Name: "second agent", File: b.file})
+		a.Begin()
+		if code := a.ExitCode(); code != 1 {
+			t.Fatalf("it ended with %d: %s", code, a.Tail())
 		}
-		return string(out)
+		return a.Tail()
 	}
 	for _, want := range []string{fmt.Sprintf("another agent (process %d)", os.Getpid()), "stop it first or give this one another store.dsn"} {
 		if said := second(); !strings.Contains(said, want) {
@@ -145,18 +131,13 @@ func TestTwoAgentsOnOneFile(t *testing.T) {
 	}
 	b.stop()
 	// One that is killed leaves nothing that keeps the next one out.
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), childEnv+"="+b.file)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	other := testagent.New(t, testagent.Options{Name: "other agent", File: b.file})
+	other.Begin()
 	testredis.Eventually(t, within, func() bool {
 		raw, err := os.ReadFile(filepath.Join(b.dir, "store.db.lock"))
-		return err == nil && strings.HasPrefix(string(raw), fmt.Sprintf("%d\n", cmd.Process.Pid))
+		return err == nil && strings.HasPrefix(string(raw), fmt.Sprintf("%d\n", other.PID()))
 	}, "the other agent does not have the file")
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
+	other.Kill()
 	began := time.Now()
 	b.start()
 	if took := time.Since(began); took > 5*time.Second {
@@ -220,14 +201,7 @@ func TestClocksAnHourApart(t *testing.T) {
 				return all[len(all)-1].Status == "resolved"
 			}, "it does not resolve")
 			b.stop()
-			st, err := store.Open(t.Context(), b.dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer st.Close()
-			if _, err := st.Verify(t.Context()); err != nil {
-				t.Error(err)
-			}
+			b.verify()
 		})
 	}
 }

@@ -23,14 +23,14 @@ import (
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/agent"
 	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/testagent"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
 func TestMain(m *testing.M) {
-	if file := os.Getenv(childEnv); file != "" {
-		child(file)
-		return
+	if is, code := testagent.Child(); is {
+		os.Exit(code)
 	}
 	goleak.VerifyTestMain(testredis.Settled{M: m})
 }

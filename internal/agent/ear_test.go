@@ -1,11 +1,7 @@
 package agent_test
 
 import (
-	"encoding/json"
-	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,6 +11,7 @@ import (
 	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/testagent"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/internal/users"
 )
@@ -22,14 +19,12 @@ import (
 // ear is a webhook receiver on loopback that can be away, and answers as a test
 // says.
 type ear struct {
-	t    *testing.T
-	addr string
-	url  string
+	*testagent.Ear
+	t   *testing.T
+	url string
 
 	mu     sync.Mutex
-	server *httptest.Server
 	answer func(n int, w http.ResponseWriter, r *http.Request)
-	calls  int
 	all    []heard
 }
 
@@ -52,68 +47,19 @@ func (h heard) finding() string {
 func newEar(t *testing.T) *ear {
 	t.Helper()
 	e := &ear{t: t}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.addr = l.Addr().String()
-	e.url = "http://" + e.addr + "/hook"
-	e.serve(l)
-	t.Cleanup(e.down)
+	e.Ear = testagent.NewEar(t, e.take)
+	e.url = e.URL
 	return e
 }
 
-func (e *ear) serve(l net.Listener) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(e.take))
-	_ = server.Listener.Close()
-	server.Listener = l
-	server.Start()
+func (e *ear) take(w http.ResponseWriter, r *http.Request, m testagent.Message) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.server = server
-}
-
-func (e *ear) take(w http.ResponseWriter, r *http.Request) {
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the agent was killed
-	}
-	h := heard{id: r.Header.Get(alert.HeaderID), at: time.Now(), body: string(raw)}
-	if err := json.Unmarshal(raw, &h.Payload); err != nil || h.id != h.ID {
-		e.t.Errorf("message %q: %v: %s", h.id, err, raw)
-	}
-	e.mu.Lock()
-	e.calls++
-	e.all = append(e.all, h)
-	n, answer := e.calls, e.answer
+	e.all = append(e.all, heard{id: m.ID, at: m.At, Payload: m.Payload, body: string(m.Body)})
+	n, answer := len(e.all), e.answer
 	e.mu.Unlock()
 	if answer != nil {
 		answer(n, w, r)
 	}
-}
-
-// down makes connections be refused.
-func (e *ear) down() {
-	e.mu.Lock()
-	server := e.server
-	e.server = nil
-	e.mu.Unlock()
-	if server != nil {
-		server.CloseClientConnections()
-		server.Close()
-	}
-}
-
-// up takes connections again, where it did before.
-func (e *ear) up() {
-	e.t.Helper()
-	var l net.Listener
-	testredis.Eventually(e.t, within, func() (ok bool) {
-		var err error
-		l, err = net.Listen("tcp", e.addr)
-		return err == nil
-	}, "the port of the receiver is taken")
-	e.serve(l)
 }
 
 // says changes the answer; nil is 200.

@@ -108,6 +108,38 @@ func stillKnown(t *testing.T, dsn string) {
 	}
 }
 
+// backup copies the bed's own store, and returns where to.
+func (b *bed) backup() string {
+	b.t.Helper()
+	to := filepath.Join(b.dir, "backup.db")
+	if _, err := store.Backup(b.t.Context(), b.dsn, to); err != nil {
+		b.t.Fatal(err)
+	}
+	return to
+}
+
+// restore puts a copy in the place of the bed's own store while no agent runs.
+func (b *bed) restore(copied string) {
+	b.t.Helper()
+	live := filepath.Join(b.dir, "store.db")
+	if err := errors.Join(os.RemoveAll(live+"-wal"), os.RemoveAll(live+"-shm"), os.Rename(copied, live)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// verify checks the trail in the store while no agent runs.
+func (b *bed) verify() {
+	b.t.Helper()
+	st, err := store.Open(b.t.Context(), b.dsn)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer st.Close()
+	if _, err := st.Verify(b.t.Context()); err != nil {
+		b.t.Error(err)
+	}
+}
+
 func TestStoreThatIsLocked(t *testing.T) {
 	t.Parallel()
 	srv, e := testredis.Start(t), newEar(t)
@@ -153,10 +185,7 @@ func TestBackupWhileARequestIsExecuted(t *testing.T) {
 	if r, err = b.bo.Approve(t.Context(), r.ID, api.Decide{Reason: "checked", EvidenceHash: r.EvidenceHash}); err != nil || r.State != "released" {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	live, copied := filepath.Join(b.dir, "store.db"), filepath.Join(b.dir, "backup.db")
-	if _, err := store.Backup(t.Context(), "sqlite:"+live, copied); err != nil {
-		t.Fatal(err)
-	}
+	copied := b.backup()
 	b.stop()
 	// The copy as it is when it is made a moment earlier: without the outcome.
 	back, err := sql.Open("sqlite", "file:"+copied)
@@ -175,9 +204,7 @@ func TestBackupWhileARequestIsExecuted(t *testing.T) {
 	if err := back.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.RemoveAll(live+"-wal"), os.RemoveAll(live+"-shm"), os.Rename(copied, live)); err != nil {
-		t.Fatal(err)
-	}
+	b.restore(copied)
 	const other = "6f2b8c1e-9d1a-4b6e-8f0a-1c2d3e4f5a6b"
 	set(t, rdb, "lock:order:1", other, 0) // somebody works under it by now
 	b.start()
@@ -189,12 +216,5 @@ func TestBackupWhileARequestIsExecuted(t *testing.T) {
 		t.Error("released twice")
 	}
 	b.stop()
-	st, err := store.Open(t.Context(), "sqlite:"+live)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	if _, err := st.Verify(t.Context()); err != nil {
-		t.Error(err)
-	}
+	b.verify()
 }

@@ -1,24 +1,18 @@
 package agent_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/internal/agent"
 	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testagent"
 	"github.com/locksteward/locksteward/internal/testpg"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/internal/users"
@@ -39,7 +33,7 @@ func TestFiresWhileTheReceiverIsDown(t *testing.T) {
 			srv := testredis.Start(t)
 			rdb := srv.Client(t)
 			e := newEar(t)
-			e.down()
+			e.Down()
 			set(t, rdb, "lock:order:1", token, 0)
 			b := newBedOn(t, target(srv.URL())+orders+receivers("ops", e.url), on)
 			b.awaitMetric(`locksteward_deliveries_total{outcome="retried",reason="refused",receiver="ops"}`)
@@ -48,7 +42,7 @@ func TestFiresWhileTheReceiverIsDown(t *testing.T) {
 			b.awaitMetric(`locksteward_outbox_depth{receiver="ops"} 2`)
 			before := b.deliveries("ops")
 			b.stop()
-			e.up()
+			e.Up()
 			b.start()
 			got := e.await(2)
 			if got[0].finding() != "lock:order:1 firing" || got[1].finding() != "lock:order:1 resolved" ||
@@ -63,20 +57,6 @@ func TestFiresWhileTheReceiverIsDown(t *testing.T) {
 			}
 		})
 	}
-}
-
-// childEnv makes this test binary an agent on a configuration, to be killed.
-const childEnv = "LOCKSTEWARD_AGENT_TEST_CHILD"
-
-func child(file string) {
-	cfg, err := config.Load(file)
-	if err == nil {
-		var a *agent.Agent
-		if a, err = agent.New(context.Background(), zap.NewNop(), cfg, agent.Options{}); err == nil {
-			err = a.Run(context.Background())
-		}
-	}
-	fmt.Println("error:", err)
 }
 
 // An agent is killed in the middle of telling: nothing is lost, nothing is told
@@ -99,13 +79,8 @@ func TestKillWhileTelling(t *testing.T) {
 		}
 	})
 	b := layBed(t, target(srv.URL())+orders+receivers("ops", e.url), "")
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), childEnv+"="+b.file)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	one := testagent.New(t, testagent.Options{Name: "first agent", File: b.file})
+	one.Begin()
 	for range 4 { // as many as are under way at once
 		select {
 		case <-stuck:
@@ -113,10 +88,7 @@ func TestKillWhileTelling(t *testing.T) {
 			t.Fatal("nothing is told")
 		}
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := errors.AsType[*exec.ExitError](cmd.Wait()); !ok {
+	if !one.Kill() {
 		t.Fatal("the agent ended before it was killed")
 	}
 	cut := len(e.got()) - 9

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"go.uber.org/goleak"
 
+	"github.com/locksteward/locksteward/internal/testagent"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
@@ -29,12 +30,8 @@ var chromium struct {
 }
 
 func TestMain(m *testing.M) {
-	if file := os.Getenv(childEnv); file != "" {
-		if err := child(file); err != nil {
-			fmt.Fprintln(os.Stderr, "error:", err)
-			os.Exit(1)
-		}
-		return
+	if is, code := testagent.Child(); is {
+		os.Exit(code)
 	}
 	goleak.VerifyTestMain(browsing{testredis.Settled{M: m}})
 }

@@ -3,12 +3,11 @@ package browsertest_test
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/locksteward/locksteward/internal/redisproc"
+	"github.com/locksteward/locksteward/internal/testagent"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
@@ -34,7 +33,7 @@ func TestReplicasAreOneConsole(t *testing.T) {
 	a := f.but(owner)
 	c := f.but(owner, a)
 	ana := f.as("ana", a)
-	for _, r := range []*replica{a, owner, c} {
+	for _, r := range []*testagent.Agent{a, owner, c} {
 		ana.at(r) // with the session that was made at the first one
 		ana.visit("/targets")
 		ana.sees("signed in as ana")
@@ -42,10 +41,10 @@ func TestReplicasAreOneConsole(t *testing.T) {
 		for _, target := range []string{"orders", "stock"} {
 			testredis.Eventually(t, fleetWithin, func() bool {
 				has := f.holder(target)
-				return has != nil && ana.replicaOf(target) == has.name
-			}, r.name+" does not say who works on "+target)
+				return has != nil && ana.replicaOf(target) == has.Name
+			}, r.Name+" does not say who works on "+target)
 		}
-		ana.shot("targets-at-" + r.name)
+		ana.shot("targets-at-" + r.Name)
 		ana.visit("/locks")
 		ana.await("[...document.querySelectorAll('main table.locks td[data-label=Key] small')].map(e => e.textContent).sort().join() === 'orders,stock'")
 		ana.visit("/findings?rule=ttl/none")
@@ -76,7 +75,7 @@ func TestReplicasAreOneConsole(t *testing.T) {
 	// Nobody touches the requester's page, at another replica than both.
 	ana.sees("Released")
 	ana.sees("bo approved")
-	for _, r := range []*replica{a, owner, c} {
+	for _, r := range []*testagent.Agent{a, owner, c} {
 		bo.at(r)
 		bo.visit("/audit")
 		bo.sees("the pod is gone, checked")
@@ -136,7 +135,7 @@ func TestReplicaThatDiesUnderAPage(t *testing.T) {
 	const digest = "[...document.querySelectorAll('main .facts div')].filter(e => e.innerText.startsWith('Token')).map(e => e.innerText).join()"
 	seen := js[string](ana, digest)
 
-	owner.kill()
+	owner.Kill()
 	f.set("stock", typed, "00000000-0000-4000-8000-000000000042") // another hold, that the next replica sees
 	// Whoever decides while nobody works on the target has it done, or is told why not,
 	// and then does it again.
@@ -172,21 +171,17 @@ func TestReplicaThatDiesUnderAPage(t *testing.T) {
 		}
 	}
 	// A replica that hangs ends no connection, and the page says so all the same.
-	if err := redisproc.Freeze(a.cmd.Process); err != nil {
-		t.Fatal(err)
-	}
+	a.Freeze()
 	js[bool](list, "(now => { Date.now = () => now() + 60000; return true; })(Date.now.bind(Date))")
 	list.await("document.getElementById('live').textContent === 'reconnecting'")
-	if err := a.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	a.Thaw()
 	list.await("document.getElementById('live').textContent === 'live'")
 
 	vi.at(a)
 	vi.visit("/targets")
 	vi.sees("signed in as vi") // with the session of the replica that died
 	vi.await("document.querySelectorAll('main article.card.good').length === 2")
-	if got := vi.replicaOf("stock"); got == owner.name || got == "" {
+	if got := vi.replicaOf("stock"); got == owner.Name || got == "" {
 		t.Errorf("stock is worked on by %q", got)
 	}
 }

@@ -33,14 +33,14 @@ func (p *Proc) BusPort() int {
 // PID returns the id of the current process, or of the last one if it ended.
 func (p *Proc) PID() int {
 	if r := p.current(); r != nil {
-		return r.pid
+		return r.Process.Pid
 	}
 	return 0
 }
 
 // Done returns a channel that is closed when the current process has ended, by
 // itself or by a method of p. After [Proc.Restart] ask again.
-func (p *Proc) Done() <-chan struct{} { return p.current().done }
+func (p *Proc) Done() <-chan struct{} { return p.current().Done }
 
 // Dir returns the working directory of the server.
 func (p *Proc) Dir() string { return p.dir }

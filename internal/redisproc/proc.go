@@ -149,7 +149,7 @@ func (p *Proc) launch(ctx context.Context) error {
 	p.setRun(r)
 	if err := p.await(ctx, r); err != nil {
 		err = fmt.Errorf("%w; its log ends:\n%s", err, p.logTail())
-		return errors.Join(err, r.kill())
+		return errors.Join(err, r.Kill())
 	}
 	return nil
 }
@@ -160,8 +160,8 @@ func (p *Proc) await(ctx context.Context, r *run) error {
 	last := errors.New("not asked yet")
 	for {
 		select {
-		case <-r.done:
-			return fmt.Errorf("server ended at start: %v", r.err)
+		case <-r.Done:
+			return fmt.Errorf("server ended at start: %v", r.Err)
 		case <-ctx.Done():
 			return fmt.Errorf("await server at %s: %w (last: %w)", p.addr, context.Cause(ctx), last)
 		case <-tick.C:
@@ -170,7 +170,7 @@ func (p *Proc) await(ctx context.Context, r *run) error {
 			last = errors.New("its log does not say that it listens")
 			continue
 		}
-		last = probe(ctx, p.network, p.addr, p.tlsConfig, p.opts.Username, p.opts.Password, r.pid)
+		last = probe(ctx, p.network, p.addr, p.tlsConfig, p.opts.Username, p.opts.Password, r.Process.Pid)
 		if last == nil {
 			return nil
 		}

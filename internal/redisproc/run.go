@@ -1,25 +1,19 @@
 package redisproc
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 )
 
 // run is one life of a server process.
 type run struct {
-	pid      int
-	process  *os.Process
-	logStart int64         // where the log of this life begins
-	done     chan struct{} // closed when the process is gone and reaped
-	err      error         // its exit status; read after done
+	*Child
+	logStart int64 // where the log of this life begins
 }
 
-// spawn starts the process. The goroutine that starts it keeps its thread until
-// the process ends, since on Linux the death of that thread kills the child.
+// spawn starts the process.
 func (p *Proc) spawn() (*run, error) {
 	log, err := os.OpenFile(p.LogPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -40,46 +34,11 @@ func (p *Proc) spawn() (*run, error) {
 		cmd.Env = append(os.Environ(), p.opts.Env...)
 	}
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = childAttr()
-
-	r := &run{done: make(chan struct{}), logStart: stat.Size()}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		if err == nil {
-			r.pid, r.process = cmd.Process.Pid, cmd.Process
-		}
-		started <- err
-		if err != nil {
-			return
-		}
-		r.err = cmd.Wait()
-		close(r.done)
-	}()
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", p.binary, err)
+	child, err := Spawn(cmd)
+	if err != nil {
+		return nil, err
 	}
-	return r, nil
-}
-
-// kill ends the process at once, paused or not, and waits until it is gone.
-func (r *run) kill() error {
-	if err := r.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("kill process %d: %w", r.pid, err)
-	}
-	<-r.done
-	return nil
-}
-
-func (r *run) alive() bool {
-	select {
-	case <-r.done:
-		return false
-	default:
-		return true
-	}
+	return &run{Child: child, logStart: stat.Size()}, nil
 }
 
 func (p *Proc) confPath() string { return filepath.Join(p.dir, "redis.conf") }

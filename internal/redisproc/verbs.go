@@ -26,10 +26,10 @@ func (p *Proc) signal(verb string, send func(*os.Process) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.current()
-	if r == nil || !r.alive() {
+	if r == nil || !r.Alive() {
 		return fmt.Errorf("%s redis: %w", verb, ErrNotRunning)
 	}
-	if err := send(r.process); err != nil {
+	if err := send(r.Process); err != nil {
 		return fmt.Errorf("%s redis: %w", verb, err)
 	}
 	return nil
@@ -48,7 +48,7 @@ func (p *Proc) killNow() error {
 	if r == nil {
 		return nil
 	}
-	return r.kill()
+	return r.Kill()
 }
 
 // Stop ends the process with SIGTERM, as an orderly shutdown would, and
@@ -57,24 +57,24 @@ func (p *Proc) Stop(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.current()
-	if r == nil || !r.alive() {
+	if r == nil || !r.Alive() {
 		return nil
 	}
 	// A paused process takes SIGTERM only after SIGCONT. Errors here end in
 	// the kill below.
-	termErr := sendTerminate(r.process)
-	contErr := sendContinue(r.process)
+	termErr := sendTerminate(r.Process)
+	contErr := sendContinue(r.Process)
 	if termErr == nil && (contErr == nil || errors.Is(contErr, os.ErrProcessDone)) {
 		timer := time.NewTimer(stopTimeout)
 		defer timer.Stop()
 		select {
-		case <-r.done:
+		case <-r.Done:
 			return nil
 		case <-ctx.Done():
 		case <-timer.C:
 		}
 	}
-	return r.kill()
+	return r.Kill()
 }
 
 // Restart kills the process if it runs and starts it again with the same

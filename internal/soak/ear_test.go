@@ -1,72 +1,38 @@
 package soak_test
 
 import (
-	"encoding/json"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"slices"
 	"sync"
 	"testing"
 
-	"github.com/locksteward/locksteward/alert"
+	"github.com/locksteward/locksteward/internal/testagent"
 )
 
 // ear is a webhook receiver that takes everything.
 type ear struct {
-	url string
+	*testagent.Told // of ttl/none
+	url             string
 
-	mu       sync.Mutex
-	news     chan struct{}
-	first    map[string]bool     // webhook ids
-	told     map[string][]string // by key: the statuses that were told of ttl/none
-	byRule   map[string]int
-	messages int
-	copies   int
-	omitted  int
+	mu     sync.Mutex
+	byRule map[string]int
 }
 
 func newEar(t *testing.T) *ear {
-	e := &ear{news: make(chan struct{}), first: map[string]bool{}, told: map[string][]string{}, byRule: map[string]int{}}
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		raw, err := io.ReadAll(r.Body)
-		if err != nil {
-			return // the agent was killed
-		}
-		var p alert.Payload
-		if err := json.Unmarshal(raw, &p); err != nil {
-			t.Errorf("message: %v: %s", err, raw)
-		}
-		e.take(r.Header.Get(alert.HeaderID), p)
-	}))
-	t.Cleanup(server.Close)
-	e.url = server.URL
+	e := &ear{Told: testagent.NewTold("ttl/none"), byRule: map[string]int{}}
+	e.url = testagent.NewEar(t, e.take).URL
 	return e
 }
 
-func (e *ear) take(id string, p alert.Payload) {
+func (e *ear) take(_ http.ResponseWriter, _ *http.Request, m testagent.Message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.first[id] {
-		e.copies++
+	if !e.Take(m) {
 		return
 	}
-	e.first[id] = true
-	e.messages++
-	e.omitted += p.Omitted
-	for _, f := range p.Findings {
+	for _, f := range m.Findings {
 		e.byRule[f.Rule+" "+f.Status]++
-		if f.Rule == "ttl/none" {
-			e.told[f.Key.Key] = append(e.told[f.Key.Key], f.Status)
-		}
 	}
-	close(e.news)
-	e.news = make(chan struct{})
 }
 
 // heard says whether a status was told of a lock, and what to wait for if not.
-func (e *ear) heard(key, status string) (bool, <-chan struct{}) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return slices.Contains(e.told[key], status), e.news
-}
+func (e *ear) heard(key, status string) (bool, <-chan struct{}) { return e.Heard("soak "+key, status) }

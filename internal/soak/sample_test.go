@@ -1,16 +1,15 @@
 package soak_test
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/locksteward/locksteward/internal/testagent"
 )
 
 // sample is what an agent said about itself at a moment.
@@ -32,37 +31,15 @@ type sample struct {
 	load       float64 // of the machine, of one minute
 }
 
-var scraper = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 8 * time.Second}
-
 // scrape asks an agent for its metrics.
 func scrape(ctx context.Context, addr string) (sample, error) {
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+	defer cancel()
+	all, err := testagent.Scrape(ctx, addr)
 	var s sample
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
-	if err != nil {
-		return s, err
-	}
-	resp, err := scraper.Do(req)
-	if err != nil {
-		return s, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return s, errors.New(resp.Status)
-	}
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
-		i := strings.LastIndexByte(line, ' ')
-		if i < 0 || line[0] == '#' {
-			continue
-		}
-		name, _, _ := strings.Cut(line[:i], "{")
-		v, err := strconv.ParseFloat(line[i+1:], 64)
-		if err != nil {
-			continue
-		}
-		switch name {
+	for _, one := range all {
+		v := one.Value
+		switch one.Name {
 		case "process_resident_memory_bytes":
 			s.rss = v
 		case "go_gc_heap_live_bytes":
@@ -88,7 +65,7 @@ func scrape(ctx context.Context, addr string) (sample, error) {
 			s.sweeps = v
 		}
 	}
-	return s, lines.Err()
+	return s, err
 }
 
 // loadAverage is that of the last minute; 0 where there is no /proc.
@@ -115,21 +92,21 @@ type samples struct {
 }
 
 // ask asks an agent now; it says false while there is none to ask.
-func (all *samples) ask(ctx context.Context, r *replica) (sample, bool) {
-	addr, life := r.at()
-	if addr == "" {
+func (all *samples) ask(ctx context.Context, r *testagent.Agent) (sample, bool) {
+	at := r.Where()
+	if at.Metrics == "" {
 		return sample{}, false
 	}
-	s, err := scrape(ctx, addr)
+	s, err := scrape(ctx, at.Metrics)
 	if err != nil {
-		if again, same := r.at(); ctx.Err() == nil && again == addr && same == life {
+		if ctx.Err() == nil && r.Where() == at {
 			all.mu.Lock()
 			all.silent++
 			all.mu.Unlock()
 		}
 		return sample{}, false
 	}
-	s.agent, s.life, s.at, s.load = r.name, life, time.Since(all.began), loadAverage()
+	s.agent, s.life, s.at, s.load = r.Name, at.Life, time.Since(all.began), loadAverage()
 	id := s.agent + " " + strconv.Itoa(s.life)
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -145,7 +122,7 @@ func (all *samples) ask(ctx context.Context, r *replica) (sample, bool) {
 }
 
 // run samples until ctx ends.
-func (all *samples) run(ctx context.Context, replicas []*replica) {
+func (all *samples) run(ctx context.Context, replicas []*testagent.Agent) {
 	tick := time.NewTicker(*every)
 	defer tick.Stop()
 	for {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/locksteward/locksteward/internal/testagent"
 	"github.com/locksteward/locksteward/internal/testpg"
 	"github.com/locksteward/locksteward/store"
 )
@@ -50,7 +51,7 @@ type run struct {
 	broken   *broken
 	ear      *ear
 	all      *samples
-	replicas []*replica
+	replicas []*testagent.Agent
 	faults   []fault
 
 	filled, took time.Duration
@@ -93,7 +94,7 @@ func TestSoak(t *testing.T) {
 	text := fmt.Sprintf(configuration, r.servers.cluster.URL(), schedule, r.ear.url, pg.DSN())
 	for i := range 2 {
 		a := newReplica(t, fmt.Sprintf("r%d", i+1), text)
-		a.start()
+		a.Start()
 		r.replicas = append(r.replicas, a)
 	}
 	st, err := store.Open(ctx, pg.DSN())
@@ -125,7 +126,7 @@ func TestSoak(t *testing.T) {
 	unload()
 	background.Wait()
 	for _, a := range r.replicas {
-		a.end()
+		a.End()
 	}
 	r.servers.whole()
 	wrong := r.verdict(context.WithoutCancel(ctx), st)
@@ -146,7 +147,7 @@ func away() time.Duration {
 }
 
 // leader is an agent that has the target, and the state of the target there.
-func (r *run) leader(ctx context.Context) (*replica, sample, bool) {
+func (r *run) leader(ctx context.Context) (*testagent.Agent, sample, bool) {
 	for _, a := range r.replicas {
 		if s, ok := r.all.ask(ctx, a); ok && s.leads {
 			return a, s, true
@@ -157,7 +158,7 @@ func (r *run) leader(ctx context.Context) (*replica, sample, bool) {
 
 // swept waits until a complete sweep of an agent that has the target began after a
 // moment, at least, and names the agent's life.
-func (r *run) swept(ctx context.Context, after float64) (a *replica, s sample) {
+func (r *run) swept(ctx context.Context, after float64) (a *testagent.Agent, s sample) {
 	r.t.Helper()
 	testEventually(r.t, func() bool {
 		var ok bool
@@ -197,22 +198,22 @@ func (r *run) fault(ctx context.Context, kind string, rng *rand.Rand) {
 	must := true // somebody must have something to tell
 	switch kind {
 	case "agent frozen", "agent frozen briefly":
-		f.what = a.name
+		f.what = a.Name
 		long := away()
 		if kind == "agent frozen briefly" {
 			long, must = time.Second, false // shorter than its lease: it keeps the target, and its watch
 		}
-		a.freeze()
+		a.Freeze()
 		<-time.After(long)
-		a.thaw()
+		a.Thaw()
 	case "agent killed":
 		// The first one lives as long as the run.
 		a = r.replicas[1]
-		must = was.agent == a.name
-		f.what = a.name
-		a.kill()
+		must = was.agent == a.Name
+		f.what = a.Name
+		a.Kill()
 		<-time.After(away() / 2)
-		a.start()
+		a.Start()
 	case "failover":
 		f.what = r.servers.failOver(rng)
 	case "slots moved":
@@ -221,7 +222,7 @@ func (r *run) fault(ctx context.Context, kind string, rng *rand.Rand) {
 	}
 	f.took = time.Since(began)
 	after, s := r.swept(ctx, float64(time.Now().UnixMilli())/1000)
-	if f.swept = after.name != was.agent || s.life != was.life; !must {
+	if f.swept = after.Name != was.agent || s.life != was.life; !must {
 		f.told = true
 	}
 	deadline := time.Now().Add(time.Minute)

@@ -183,10 +183,8 @@ func (r *run) verdict(ctx context.Context, st *store.Store) (wrong []string) {
 
 	r.broken.mu.Lock()
 	defer r.broken.mu.Unlock()
-	r.ear.mu.Lock()
-	defer r.ear.mu.Unlock()
 	for _, key := range r.broken.names {
-		told := r.ear.told[key]
+		told := r.ear.Of("soak " + key)
 		switch {
 		case !slices.Contains(told, "firing") || !slices.Contains(told, "resolved"):
 			r.lost++

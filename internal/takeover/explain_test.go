@@ -26,7 +26,7 @@ var tables = map[string]string{
 func (w *world) explain(ctx context.Context, target, key string) {
 	fingerprint := ""
 	for _, r := range w.replicas {
-		f, err := os.Open(r.log.Name())
+		f, err := os.Open(r.LogPath())
 		if err != nil {
 			w.t.Log(err)
 			continue
@@ -43,7 +43,7 @@ func (w *world) explain(ctx context.Context, target, key string) {
 			}
 			if about || strings.Contains(line, "is watched by") || strings.Contains(line, "agent st") || strings.Contains(line, "took over") ||
 				strings.Contains(line, `"error"`) && !strings.Contains(line, "console request failed") {
-				w.t.Logf("%s: %.400s", r.name, line)
+				w.t.Logf("%s: %.400s", r.Name, line)
 			}
 		}
 		_ = f.Close()

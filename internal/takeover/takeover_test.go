@@ -66,7 +66,7 @@ func TestTakeOvers(t *testing.T) {
 		w.replicas = append(w.replicas, newReplica(t, fmt.Sprintf("r%d", i+1), text, "postgres://postgres@ADDRESS/postgres?sslmode=disable", socket))
 	}
 	for _, r := range w.replicas {
-		r.start()
+		r.Start()
 	}
 	st, err := store.Open(t.Context(), server.DSN())
 	if err != nil {
@@ -95,18 +95,18 @@ func TestTakeOvers(t *testing.T) {
 		owner := victim.owner()
 		switch kind {
 		case "killed":
-			victim.kill()
+			victim.Kill()
 		case "frozen":
-			victim.freeze()
+			victim.Freeze()
 		case "cut off":
 			victim.proxy.Freeze(true) // no reset: packets vanish
 		}
 		took[kind] = append(took[kind], replaced(t, st, owner, len(places)+1, began))
 		switch kind {
 		case "killed":
-			victim.start()
+			victim.Start()
 		case "frozen":
-			victim.thaw()
+			victim.Thaw()
 		case "cut off":
 			victim.proxy.Freeze(false)
 		}
@@ -122,7 +122,7 @@ func TestTakeOvers(t *testing.T) {
 		t.Logf("%s: %d, taken over within p50 %s, at most %s", kind, len(list), list[len(list)/2].Round(time.Millisecond), list[len(list)-1].Round(time.Millisecond))
 	}
 	for _, r := range w.replicas {
-		r.end()
+		r.End()
 	}
 	w.verdict(ctx, st, places)
 }
@@ -198,11 +198,9 @@ func (w *world) verdict(ctx context.Context, st *store.Store, places []where) {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ear.mu.Lock()
-	defer w.ear.mu.Unlock()
 	lost, reversed := 0, 0
 	for _, id := range w.broken {
-		told := w.ear.told[id]
+		told := w.ear.Of(id)
 		if !slices.Contains(told, "firing") || !slices.Contains(told, "resolved") {
 			lost++
 			w.t.Errorf("lost: of %s was told %v", id, told)
@@ -241,8 +239,9 @@ func (w *world) verdict(ctx context.Context, st *store.Store, places []where) {
 	if _, err := st.Verify(ctx); err != nil {
 		w.t.Error(err)
 	}
+	_, copies := w.ear.Count()
 	w.t.Logf("%d locks broke, %d requests for %d released, %d of them asked again; lost %d, end before fire %d, copies %d",
-		len(w.broken), len(list), released, w.again, lost, reversed, w.ear.copies)
+		len(w.broken), len(list), released, w.again, lost, reversed, copies)
 	if len(w.broken) == 0 || released == 0 {
 		w.t.Error("nothing happened")
 	}

@@ -79,7 +79,7 @@ func (w *world) await(ctx context.Context, id, status string) bool {
 	deadline := time.NewTimer(2 * within)
 	defer deadline.Stop()
 	for {
-		ok, news := w.ear.heard(id, status)
+		ok, news := w.ear.Heard(id, status)
 		if ok {
 			return true
 		}

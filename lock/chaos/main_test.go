@@ -1,13 +1,11 @@
 package chaos_test
 
 import (
-	"context"
 	"flag"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/locksteward/locksteward/internal/testredis"
@@ -19,13 +17,8 @@ var (
 	seed    = flag.Uint64("chaos.seed", 1, "seed of TestLong's schedule")
 )
 
-// hush takes the log of go-redis, which tells of each broken connection.
-type hush struct{}
-
-func (hush) Printf(context.Context, string, ...any) {}
-
 func TestMain(m *testing.M) {
-	redis.SetLogger(hush{})
+	testredis.Hush()
 	if len(os.Args) > 1 && os.Args[1] == childArg {
 		os.Exit(child(os.Args[2]))
 	}

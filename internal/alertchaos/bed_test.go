@@ -3,7 +3,6 @@ package alertchaos_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/locksteward/locksteward/internal/testagent"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
@@ -34,11 +34,9 @@ type bed struct {
 	world *world
 	ears  []*ear
 	disk  *disk
-	file  string
 	db    string
-	log   *os.File
+	agent *testagent.Agent
 
-	agent *process
 	// committed are all transitions that a store had when its agent was killed.
 	committed map[string]committed
 	killed    int
@@ -60,7 +58,7 @@ func newBed(t *testing.T, s settings) *bed {
 		committed: map[string]committed{},
 	}
 	dir := t.TempDir()
-	b.file, b.db = filepath.Join(dir, "locksteward.yaml"), filepath.Join(b.disk.dir, "store.db")
+	b.db = filepath.Join(b.disk.dir, "store.db")
 	var text strings.Builder
 	text.WriteString(`targets: [{name: main, redis: '` + srv.URL() + `', schedule: '@every 1s', max_server_share: 50%}]
 classes:
@@ -77,21 +75,9 @@ alert:
   receivers:
 `)
 	for _, e := range b.ears {
-		fmt.Fprintf(&text, "    - {name: %s, webhook: {url: '%s', allow_private: true, timeout: 500ms}}\n", e.name, e.url())
+		fmt.Fprintf(&text, "    - {name: %s, webhook: {url: '%s', allow_private: true, timeout: 500ms}}\n", e.name, e.URL)
 	}
-	if err := os.WriteFile(b.file, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if b.log, err = os.Create(filepath.Join(t.ArtifactDir(), "agent.log")); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if b.agent != nil {
-			b.agent.kill()
-		}
-		_ = b.log.Close()
-	})
+	b.agent = testagent.New(t, testagent.Options{Name: "agent", Config: text.String()})
 	return b
 }
 
@@ -99,11 +85,11 @@ alert:
 // in and is not answered yet.
 func (b *bed) life() {
 	b.t.Helper()
-	b.agent = spawn(b.t, b.file, b.log)
+	b.agent.Begin()
 	if b.rng.IntN(4) > 0 { // else it may not even have started
 		select {
-		case <-b.agent.up:
-		case <-b.agent.done:
+		case <-b.agent.Up():
+		case <-b.agent.Done():
 		}
 	}
 	most := time.After(time.Duration(b.rng.IntN(1500)) * time.Millisecond)
@@ -115,20 +101,20 @@ func (b *bed) life() {
 			case <-e.arrived:
 				continue
 			case <-most:
-			case <-b.agent.done:
+			case <-b.agent.Done():
 			}
 			break
 		}
 	} else {
 		select {
 		case <-most:
-		case <-b.agent.done:
+		case <-b.agent.Done():
 		}
 	}
-	if b.agent.kill() {
+	if b.agent.Kill() {
 		b.killed++
 	} else if !b.full {
-		b.t.Fatalf("the agent ended by itself; its log is %s", b.log.Name())
+		b.t.Fatal("the agent ended by itself")
 	}
 	b.look()
 }
@@ -173,9 +159,9 @@ func (b *bed) play(times int) {
 		b.full = false
 	}
 	calm()
-	b.agent = spawn(b.t, b.file, b.log)
+	b.agent.Begin()
 	b.settle()
-	b.agent.kill()
+	b.agent.Kill()
 	b.look()
 }
 
@@ -188,11 +174,11 @@ func (b *bed) settle() {
 	}
 	// What waits for a receiver that failed often is due at once after a reload.
 	select {
-	case <-b.agent.up:
-	case <-b.agent.done:
-		b.t.Fatalf("the agent ended by itself; its log is %s", b.log.Name())
+	case <-b.agent.Up():
+	case <-b.agent.Done():
+		b.t.Fatal("the agent ended by itself")
 	}
-	_ = b.agent.cmd.Process.Signal(syscall.SIGHUP)
+	b.agent.Signal(syscall.SIGHUP)
 	// A lock that breaks last, as a mark.
 	mark := lockRule{"lock:long:last", "custom/long"}
 	if err := b.world.rdb.Set(b.t.Context(), mark.key, "0123456789abcdef", 3*time.Hour).Err(); err != nil {
@@ -227,9 +213,9 @@ func (b *bed) eventually(ok func() bool, what string) {
 			for _, e := range b.ears {
 				b.t.Logf("%s: what is so and what it knows differ in: %v", e.name, differs(b.world.truth(), latest(e.got())))
 			}
-			b.t.Fatalf("%s after %s; %d wait; the agent's log is %s", what, within, b.waiting(), b.log.Name())
-		case <-b.agent.done:
-			b.t.Fatalf("%s: the agent ended by itself; its log is %s", what, b.log.Name())
+			b.t.Fatalf("%s after %s; %d wait", what, within, b.waiting())
+		case <-b.agent.Done():
+			b.t.Fatalf("%s: the agent ended by itself", what)
 		case <-tick.C:
 		}
 	}

@@ -2,17 +2,13 @@ package alertchaos_test
 
 import (
 	"crypto/sha256"
-	"encoding/json"
-	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/alert"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testagent"
 )
 
 // moods are how a receiver answers. The first is well.
@@ -29,19 +25,16 @@ const (
 
 // ear is a webhook receiver that flaps.
 type ear struct {
+	*testagent.Ear
 	t    *testing.T
 	name string
-	addr string
 
 	// arrived gets a token when a request came in, before it is answered.
 	arrived chan struct{}
-	ending  chan struct{}
 
-	mu      sync.Mutex
-	mood    mood
-	server  *http.Server
-	serving sync.WaitGroup
-	heard   []delivery
+	mu    sync.Mutex
+	mood  mood
+	heard []delivery
 }
 
 // delivery is one request that came in full.
@@ -57,39 +50,9 @@ type told struct{ event, fingerprint, rule, key, status string }
 
 func newEar(t *testing.T, name string) *ear {
 	t.Helper()
-	e := &ear{t: t, name: name, arrived: make(chan struct{}, 1), ending: make(chan struct{})}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.addr = l.Addr().String()
-	e.serve(l)
-	t.Cleanup(func() {
-		close(e.ending)
-		e.close()
-	})
+	e := &ear{t: t, name: name, arrived: make(chan struct{}, 1)}
+	e.Ear = testagent.NewEar(t, e.take)
 	return e
-}
-
-func (e *ear) url() string { return "http://" + e.addr + "/hook" }
-
-func (e *ear) serve(l net.Listener) {
-	server := &http.Server{Handler: http.HandlerFunc(e.take), ReadHeaderTimeout: time.Minute}
-	e.mu.Lock()
-	e.server = server
-	e.mu.Unlock()
-	e.serving.Go(func() { _ = server.Serve(l) })
-}
-
-func (e *ear) close() {
-	e.mu.Lock()
-	server := e.server
-	e.server = nil
-	e.mu.Unlock()
-	if server != nil {
-		_ = server.Close()
-	}
-	e.serving.Wait()
 }
 
 // is changes the mood.
@@ -100,29 +63,18 @@ func (e *ear) is(m mood) {
 	e.mu.Unlock()
 	switch {
 	case m == refusing && was != refusing:
-		e.close()
+		e.Down()
 	case m != refusing && was == refusing:
-		var l net.Listener
-		testredis.Eventually(e.t, within, func() bool {
-			var err error
-			l, err = net.Listen("tcp", e.addr)
-			return err == nil
-		}, "the port of the receiver is taken")
-		e.serve(l)
+		e.Up()
 	}
 }
 
-func (e *ear) take(w http.ResponseWriter, r *http.Request) {
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the agent was killed
+func (e *ear) take(w http.ResponseWriter, r *http.Request, msg testagent.Message) {
+	d := delivery{id: msg.ID, sum: sha256.Sum256(msg.Body)}
+	if msg.Omitted > 0 {
+		e.t.Errorf("message %q leaves %d out: %s", d.id, msg.Omitted, msg.Body)
 	}
-	d := delivery{id: r.Header.Get(alert.HeaderID), sum: sha256.Sum256(raw)}
-	var p alert.Payload
-	if err := json.Unmarshal(raw, &p); err != nil || p.ID != d.id || p.Omitted > 0 {
-		e.t.Errorf("message %q: %v: %s", d.id, err, raw)
-	}
-	for _, f := range p.Findings {
+	for _, f := range msg.Findings {
 		d.told = append(d.told, told{f.EventID, f.Fingerprint, f.Rule, f.Key.Key, f.Status})
 	}
 	select {
@@ -135,16 +87,13 @@ func (e *ear) take(w http.ResponseWriter, r *http.Request) {
 	e.heard = append(e.heard, d)
 	e.mu.Unlock()
 	switch m {
-	case failing:
+	case failing, refusing: // it came just before the connections were ended, and is not taken
 		w.WriteHeader(http.StatusInternalServerError)
 	case tooMuch:
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusTooManyRequests)
 	case hanging:
-		select {
-		case <-r.Context().Done():
-		case <-e.ending:
-		}
+		<-r.Context().Done()
 	default:
 	}
 }

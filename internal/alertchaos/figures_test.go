@@ -1,6 +1,7 @@
 package alertchaos_test
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/alert"
+	"github.com/locksteward/locksteward/internal/testagent"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/store"
 )
@@ -78,20 +80,19 @@ func (c *counter) told() (requests, listed, omitted int) {
 	return c.requests, c.listed, c.omitted
 }
 
-// stage is an agent of a figure.
+// stage is what the agent of a figure works on.
 type stage struct {
 	tb       testing.TB
 	srv      *testredis.Server
 	rdb      *redis.Client
-	binary   string
 	file, db string
-	log      *os.File
+	program  string // empty: the test binary
 }
 
-func newStage(tb testing.TB, classes, alerts string) *stage {
+func newStage(tb testing.TB, program, classes, alerts string) *stage {
 	tb.Helper()
 	dir := tb.TempDir()
-	s := &stage{tb: tb, srv: testredis.Start(tb), binary: program(tb), file: filepath.Join(dir, "locksteward.yaml"), db: filepath.Join(dir, "store.db")}
+	s := &stage{tb: tb, srv: testredis.Start(tb), program: program, file: filepath.Join(dir, "locksteward.yaml"), db: filepath.Join(dir, "store.db")}
 	s.rdb = s.srv.Client(tb)
 	text := "targets: [{name: main, redis: '" + s.srv.URL() + "', max_server_share: 50%}]\n" + classes + `
 metrics: {listen: '127.0.0.1:0'}
@@ -100,19 +101,13 @@ store: {dsn: 'sqlite:` + s.db + "'}\n" + alerts
 	if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	var err error
-	if s.log, err = os.Create(filepath.Join(dir, "agent.log")); err != nil {
-		tb.Fatal(err)
-	}
 	return s
 }
 
-// run runs the program itself.
-func (s *stage) run() *process {
+// agent is the agent of the stage, to be started.
+func (s *stage) agent(env ...string) *testagent.Agent {
 	s.tb.Helper()
-	p := begin(s.tb, exec.Command(s.binary, "run", "--config", s.file), s.log)
-	s.tb.Cleanup(func() { p.kill() })
-	return p
+	return testagent.New(s.tb, testagent.Options{Name: "agent", File: s.file, Program: s.program, Env: env, Within: within})
 }
 
 // program builds the program, unless one is given.
@@ -144,35 +139,19 @@ func (s *stage) fill(n int) {
 	}
 }
 
-func (s *stage) await(d time.Duration, what string, ok func() bool) {
-	s.tb.Helper()
-	defer func() {
-		if s.tb.Failed() {
-			raw, _ := os.ReadFile(s.log.Name())
-			s.tb.Logf("the agent's log ends: %s", raw[max(0, len(raw)-2000):])
-		}
-	}()
-	testredis.Eventually(s.tb, d, ok, what)
-}
-
-// metric is the sum of the series of one name that have a label's value.
-func metric(addr, name, having string) float64 {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: within}
-	resp, err := client.Get("http://" + addr + "/metrics")
-	if err != nil {
-		return -1
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
+// metric is the sum of the series of one name that have a label's value; -1 if there is
+// no answer.
+func metric(a *testagent.Agent, name, having string) float64 {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	all, err := testagent.Scrape(ctx, a.Where().Metrics)
 	if err != nil {
 		return -1
 	}
 	sum := 0.0
-	for line := range strings.Lines(string(raw)) {
-		if strings.HasPrefix(line, name+"{") && strings.Contains(line, having) {
-			fields := strings.Fields(line)
-			v, _ := strconv.ParseFloat(fields[len(fields)-1], 64)
-			sum += v
+	for _, one := range all {
+		if one.Name == name && strings.Contains(one.Series, having) {
+			sum += one.Value
 		}
 	}
 	return sum
@@ -184,14 +163,14 @@ func metric(addr, name, having string) float64 {
 func BenchmarkAnomalyToWebhook(b *testing.B) {
 	const anomalies = 400
 	c := newCounter(b)
-	s := newStage(b, `classes: [{class: long, match: ["lock:long:*"]}]
+	s := newStage(b, program(b), `classes: [{class: long, match: ["lock:long:*"]}]
 rules: [{rule: custom/long, when: "lock.ttl > duration('2h')", severity: warning, summary: s, remedy: r}]`,
 		"alert: {grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+c.url+"', allow_private: true}}]}")
-	agent := s.run()
-	<-agent.up
-	s.await(within, "no complete sweep, or no watch", func() bool {
-		return metric(agent.metrics, "locksteward_sweep_complete", "main") == 1 && metric(agent.metrics, "locksteward_watch_mode", `mode="tracking"`) == 1
-	})
+	agent := s.agent()
+	agent.Start()
+	testredis.Eventually(b, within, func() bool {
+		return metric(agent, "locksteward_sweep_complete", "main") == 1 && metric(agent, "locksteward_watch_mode", `mode="tracking"`) == 1
+	}, "no complete sweep, or no watch")
 	for b.Loop() {
 		began := map[string]time.Time{}
 		for i := range anomalies {
@@ -202,7 +181,7 @@ rules: [{rule: custom/long, when: "lock.ttl > duration('2h')", severity: warning
 			}
 			pause(time.Duration(20+i%40) * time.Millisecond)
 		}
-		s.await(within, "alerts are missing", func() bool { _, listed, _ := c.told(); return listed >= anomalies })
+		testredis.Eventually(b, within, func() bool { _, listed, _ := c.told(); return listed >= anomalies }, "alerts are missing")
 		var took []time.Duration
 		for key, at := range c.fires {
 			took = append(took, at.Sub(began[key]))
@@ -236,7 +215,7 @@ func BenchmarkRestart100k(b *testing.B) {
 func restart(b *testing.B, groups, orderings int) {
 	b.StopTimer()
 	c := newCounter(b)
-	s := newStage(b, `classes: [{class: orders, match: ["lock:order:*"]}]`,
+	s := newStage(b, program(b), `classes: [{class: orders, match: ["lock:order:*"]}]`,
 		"alert: {grouping: {by: [class], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+c.url+"', allow_private: true}}]}")
 	s.fill(many)
 	box, err := store.Open(b.Context(), "sqlite:"+s.db)
@@ -270,21 +249,22 @@ func restart(b *testing.B, groups, orderings int) {
 	if err := box.Close(); err != nil {
 		b.Fatal(err)
 	}
+	agent := s.agent()
 	b.StartTimer()
 	began := time.Now()
-	agent := s.run()
-	s.await(within, "nothing is told", func() bool { n, _, _ := c.told(); return n > 0 })
+	agent.Begin()
+	testredis.Eventually(b, within, func() bool { n, _, _ := c.told(); return n > 0 }, "nothing is told")
 	b.StopTimer()
 	c.mu.Lock()
 	b.ReportMetric(float64(c.first.Sub(began).Milliseconds()), "ms/first")
 	c.mu.Unlock()
 	at := func(n int) float64 {
-		s.await(within, "too little is told", func() bool { _, listed, _ := c.told(); return listed >= n })
+		testredis.Eventually(b, within, func() bool { _, listed, _ := c.told(); return listed >= n }, "too little is told")
 		return time.Since(began).Seconds()
 	}
 	b.ReportMetric(at(1000), "s/1000")
 	b.ReportMetric(0, "ns/op")
-	agent.kill()
+	agent.Kill()
 	b.StartTimer()
 }
 
@@ -294,7 +274,7 @@ func restart(b *testing.B, groups, orderings int) {
 func BenchmarkStormOfFindings(b *testing.B) {
 	for b.Loop() {
 		machine, people := newCounter(b), newCounter(b)
-		s := newStage(b, `classes: [{class: orders, match: ["lock:order:*"]}]`, `alert:
+		s := newStage(b, program(b), `classes: [{class: orders, match: ["lock:order:*"]}]`, `alert:
   first_survey: fire
   grouping: {by: [target, class, rule], wait: 0s, interval: 1s}
   receivers:
@@ -302,20 +282,20 @@ func BenchmarkStormOfFindings(b *testing.B) {
     - {name: people, slack: {url: '`+people.url+`', allow_private: true}}`)
 		s.fill(many)
 		began := time.Now()
-		agent := s.run()
-		<-agent.up
-		s.await(5*time.Minute, "not all is told", func() bool {
+		agent := s.agent()
+		agent.Start()
+		testredis.Eventually(b, 5*time.Minute, func() bool {
 			_, listed, _ := machine.told()
-			return listed >= many && metric(agent.metrics, "locksteward_outbox_depth", "") == 0 && people.total() > 0
-		})
+			return listed >= many && metric(agent, "locksteward_outbox_depth", "") == 0 && people.total() > 0
+		}, "not all is told")
 		b.ReportMetric(time.Since(began).Seconds(), "s")
 		requests, listed, omitted := machine.told()
 		b.ReportMetric(float64(requests), "messages/machine")
 		n, _, _ := people.told()
 		b.ReportMetric(float64(n), "messages/people")
-		b.ReportMetric(metric(agent.metrics, "locksteward_alerts_omitted_total", "people"), "omitted/people")
-		b.ReportMetric(metric(agent.metrics, "locksteward_alerts_suppressed_total", ""), "suppressed")
-		peak := highWater(b, agent.cmd.Process.Pid)
+		b.ReportMetric(metric(agent, "locksteward_alerts_omitted_total", "people"), "omitted/people")
+		b.ReportMetric(metric(agent, "locksteward_alerts_suppressed_total", ""), "suppressed")
+		peak := highWater(b, agent.PID())
 		b.ReportMetric(peak, "peak-RSS-MiB")
 		b.ReportMetric(0, "ns/op")
 		if peak > 256 {
@@ -324,7 +304,7 @@ func BenchmarkStormOfFindings(b *testing.B) {
 		if listed != many || omitted != 0 {
 			b.Errorf("the machine was told of %d and %d, want %d and none", listed, omitted, many)
 		}
-		agent.kill()
+		agent.Kill()
 	}
 }
 

@@ -5,27 +5,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/store"
 )
-
-// child runs an agent as the test binary does.
-func (s *stage) child(env ...string) *process {
-	s.tb.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(append(os.Environ(), childEnv+"="+s.file), env...)
-	p := begin(s.tb, cmd, s.log)
-	s.tb.Cleanup(func() { p.kill() })
-	return p
-}
 
 // SIGTERM while ten thousand messages (2,000 under the race detector) wait for a
 // receiver that hardly takes any: the agent sends for its time and no longer, ends well, and every message is there
@@ -45,7 +33,7 @@ func TestStopWithManyWaiting(t *testing.T) {
 		}
 	}))
 	t.Cleanup(slow.Close)
-	s := newStage(t, `classes: [{class: orders, match: ["lock:order:*"]}]`,
+	s := newStage(t, "", `classes: [{class: orders, match: ["lock:order:*"]}]`,
 		"alert: {drain_timeout: 3s, receivers: [{name: ops, webhook: {url: '"+slow.URL+"', allow_private: true}}]}")
 	box, err := store.Open(t.Context(), "sqlite:"+s.db)
 	if err != nil {
@@ -64,26 +52,17 @@ func TestStopWithManyWaiting(t *testing.T) {
 	if err := box.Close(); err != nil {
 		t.Fatal(err)
 	}
-	agent := s.child()
-	s.await(within, "the agent does not start", func() bool {
-		select {
-		case <-agent.up:
-			return true
-		default:
-			return false
-		}
-	})
-	if err := agent.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	agent := s.agent()
+	agent.Start()
+	agent.Signal(syscall.SIGTERM)
 	began := time.Now()
 	select {
-	case <-agent.done:
+	case <-agent.Done():
 	case <-time.After(within):
 		t.Fatal("the agent does not end")
 	}
 	took := time.Since(began)
-	if code := agent.cmd.ProcessState.ExitCode(); code != 0 {
+	if code := agent.ExitCode(); code != 0 {
 		t.Errorf("it ended with %d", code)
 	}
 	if took > 13*time.Second {
@@ -118,27 +97,6 @@ func TestStopWithManyWaiting(t *testing.T) {
 	}
 }
 
-// gauge is a metric without labels.
-func gauge(addr, name string) float64 {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: within}
-	resp, err := client.Get("http://" + addr + "/metrics")
-	if err != nil {
-		return -1
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return -1
-	}
-	for line := range strings.Lines(string(raw)) {
-		if rest, ok := strings.CutPrefix(line, name+" "); ok {
-			v, _ := strconv.ParseFloat(strings.TrimSpace(rest), 64)
-			return v
-		}
-	}
-	return -1
-}
-
 // Ten thousand locks (1,500 under the race detector) break at once under a memory limit of 256 MiB: machines are told
 // of each, people in a few messages that say how many they leave out, and what is
 // listed and left out adds up.
@@ -150,24 +108,24 @@ func TestTenTimesTheAlerts(t *testing.T) {
 		broken = 1500
 	}
 	machine, people := newCounter(t), newCounter(t)
-	s := newStage(t, `classes: [{class: orders, match: ["lock:order:*"]}]`, `alert:
+	s := newStage(t, "", `classes: [{class: orders, match: ["lock:order:*"]}]`, `alert:
   first_survey: fire
   grouping: {by: [target, class, rule], wait: 0s, interval: 1s}
   receivers:
     - {name: machine, webhook: {url: '`+machine.url+`', allow_private: true}}
     - {name: people, slack: {url: '`+people.url+`', allow_private: true}}`)
 	s.fill(broken)
-	agent := s.child("GOMEMLIMIT=256MiB")
-	<-agent.up
+	agent := s.agent("GOMEMLIMIT=256MiB")
+	agent.Start()
 	peak := 0.0
-	s.await(within, "not all is told", func() bool {
-		peak = max(peak, gauge(agent.metrics, "go_memstats_heap_inuse_bytes"))
+	testredis.Eventually(t, within, func() bool {
+		peak = max(peak, metric(agent, "go_memstats_heap_inuse_bytes", ""))
 		_, listed, _ := machine.told()
-		return listed >= broken && metric(agent.metrics, "locksteward_outbox_depth", "") == 0 && people.total() > 0
-	})
+		return listed >= broken && metric(agent, "locksteward_outbox_depth", "") == 0 && people.total() > 0
+	}, "not all is told")
 	requests, listed, omitted := machine.told()
 	n := people.total()
-	left := metric(agent.metrics, "locksteward_alerts_omitted_total", "people")
+	left := metric(agent, "locksteward_alerts_omitted_total", "people")
 	t.Logf("machine: %d messages; people: %d messages, %v left out; heap at most %.0f MiB", requests, n, left, peak/(1<<20))
 	if listed != broken || omitted != 0 || len(machine.fires) != broken {
 		t.Errorf("the machine was told of %d and %d, of %d keys; want all", listed, omitted, len(machine.fires))
@@ -178,7 +136,7 @@ func TestTenTimesTheAlerts(t *testing.T) {
 	if peak <= 0 || peak > 256<<20 {
 		t.Errorf("the heap was %.0f MiB", peak/(1<<20))
 	}
-	if !agent.kill() {
+	if !agent.Kill() {
 		t.Error("the agent ended by itself")
 	}
 }

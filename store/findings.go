@@ -164,26 +164,33 @@ func (s *Store) writeFindings(ctx context.Context, target string, told []Telling
 // fingerprints.
 func (s *Store) LoadFindings(ctx context.Context, target string) ([]locksteward.Finding, error) {
 	var out []locksteward.Finding
-	err := s.inRead(ctx, "load findings", func(ctx context.Context, q querier) error {
-		rows, err := q.query(ctx, `SELECT lock_key, finding FROM findings WHERE target = ? ORDER BY fingerprint`, target)
-		return each(rows, err, func(row rowScanner) error {
-			var key []byte
-			var written string
-			if err := row.Scan(&key, &written); err != nil {
-				return err
-			}
-			var f findingRow
-			if err := json.Unmarshal([]byte(written), &f); err != nil {
-				return fmt.Errorf("decode finding of target %q: %w: %w", target, ErrDamaged, err)
-			}
-			out = append(out, f.finding(target, string(key)))
-			return nil
+	after := ""
+	for {
+		before := len(out)
+		err := s.inRead(ctx, "load findings", func(ctx context.Context, q querier) error {
+			rows, err := q.query(ctx, `SELECT fingerprint, lock_key, finding FROM findings WHERE target = ? AND fingerprint > ? ORDER BY fingerprint LIMIT ?`,
+				target, after, pageRows)
+			return each(rows, err, func(row rowScanner) error {
+				var key []byte
+				var written string
+				if err := row.Scan(&after, &key, &written); err != nil {
+					return err
+				}
+				var f findingRow
+				if err := json.Unmarshal([]byte(written), &f); err != nil {
+					return fmt.Errorf("decode finding of target %q: %w: %w", target, ErrDamaged, err)
+				}
+				out = append(out, f.finding(target, string(key)))
+				return nil
+			})
 		})
-	})
-	if err != nil {
-		return nil, err
+		if err != nil {
+			return nil, err
+		}
+		if len(out)-before < pageRows {
+			return out, nil
+		}
 	}
-	return out, nil
 }
 
 // FindingTargets returns the targets of which findings are stored, in the order of

@@ -28,27 +28,45 @@ func (s *Store) SaveHistory(ctx context.Context, target string, upserts []scanne
 
 const historyColumns = "db, lock_key, token_digest, first_seen, last_seen, renewals, last_renewal, renew_every, expire_at, claim_id"
 
+// pageRows is how many rows are read at a time where there may be hundreds of thousands:
+// each read has the store's patience for itself.
+const pageRows = 10_000
+
 // LoadHistory returns all rows of a target in the order of db and key.
 func (s *Store) LoadHistory(ctx context.Context, target string) ([]scanner.HistoryRow, error) {
 	var out []scanner.HistoryRow
-	err := s.inRead(ctx, "load history", func(ctx context.Context, q querier) error {
-		rows, err := q.query(ctx, `SELECT `+historyColumns+` FROM history WHERE target = ? ORDER BY db, lock_key`, target)
-		return each(rows, err, func(row rowScanner) error {
-			h := scanner.HistoryRow{Target: target}
-			var key []byte
-			var first, last, renewal, every int64
-			err := row.Scan(&h.DB, &key, &h.TokenDigest, &first, &last, &h.Renewals, &renewal, &every, &h.ExpireAt, &h.ClaimID)
-			h.Key = string(key)
-			h.FirstSeen, h.LastSeen, h.LastRenewal = fromMicros(first), fromMicros(last), fromMicros(renewal)
-			h.RenewEvery = time.Duration(every)
-			out = append(out, h)
-			return err
+	db, key := -1, ""
+	for {
+		before := len(out)
+		err := s.inRead(ctx, "load history", func(ctx context.Context, q querier) error {
+			rows, err := q.query(ctx, `SELECT `+historyColumns+` FROM history WHERE target = ? AND (db, lock_key) > (?, ?) ORDER BY db, lock_key LIMIT ?`,
+				target, db, bytesOf(key), pageRows)
+			return each(rows, err, func(row rowScanner) error {
+				h, err := scanHistory(row, target)
+				out = append(out, h)
+				return err
+			})
 		})
-	})
-	if err != nil {
-		return nil, err
+		if err != nil {
+			return nil, err
+		}
+		if len(out)-before < pageRows {
+			return out, nil
+		}
+		last := out[len(out)-1]
+		db, key = last.DB, last.Key
 	}
-	return out, nil
+}
+
+func scanHistory(row rowScanner, target string) (scanner.HistoryRow, error) {
+	h := scanner.HistoryRow{Target: target}
+	var key []byte
+	var first, last, renewal, every int64
+	err := row.Scan(&h.DB, &key, &h.TokenDigest, &first, &last, &h.Renewals, &renewal, &every, &h.ExpireAt, &h.ClaimID)
+	h.Key = string(key)
+	h.FirstSeen, h.LastSeen, h.LastRenewal = fromMicros(first), fromMicros(last), fromMicros(renewal)
+	h.RenewEvery = time.Duration(every)
+	return h, err
 }
 
 func upsertHistory(ctx context.Context, t *tx, target string, upserts []scanner.HistoryRow) error {

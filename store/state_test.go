@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -90,11 +91,12 @@ func TestHistoryRoundTrip(t *testing.T) {
 func TestHistoryOfManyLocks(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
-		const total, batch = 10_000, 500
+		const total, batch = 20_500, 500 // more than two pages of a read
 		for done := 0; done < total; done += batch {
 			var rows []scanner.HistoryRow
 			for i := range batch {
-				rows = append(rows, scanner.HistoryRow{Key: fmt.Sprintf("lock:%06d", done+i), FirstSeen: time.Unix(1, 0), LastSeen: time.Unix(2, 0)})
+				n := done + i
+				rows = append(rows, scanner.HistoryRow{DB: n / 7000, Key: fmt.Sprintf("lock:%06d", n), FirstSeen: time.Unix(1, 0), LastSeen: time.Unix(2, 0)})
 			}
 			if err := s.SaveHistory(t.Context(), "orders", rows, nil); err != nil {
 				t.Fatal(err)
@@ -103,6 +105,35 @@ func TestHistoryOfManyLocks(t *testing.T) {
 		got, err := s.LoadHistory(t.Context(), "orders")
 		if err != nil || len(got) != total {
 			t.Fatalf("%d rows, %v", len(got), err)
+		}
+		for i, row := range got {
+			if row.DB != i/7000 || row.Key != fmt.Sprintf("lock:%06d", i) {
+				t.Fatalf("row %d is of db %d, %q", i, row.DB, row.Key)
+			}
+		}
+	})
+}
+
+func TestFindingsOfManyLocks(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		const total = 20_500 // more than two pages of a read
+		var all []locksteward.Finding
+		for i := range total {
+			all = append(all, locksteward.Finding{Rule: "ttl/none", Status: locksteward.StatusFiring, Target: "orders", Key: fmt.Sprintf("lock:%06d", i)})
+		}
+		if err := s.SaveFindings(t.Context(), "orders", all); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.LoadFindings(t.Context(), "orders")
+		if err != nil || len(got) != total {
+			t.Fatalf("%d findings, %v", len(got), err)
+		}
+		slices.SortFunc(got, func(a, b locksteward.Finding) int { return cmp.Compare(a.Key, b.Key) })
+		for i, f := range got {
+			if f.Key != all[i].Key {
+				t.Fatalf("finding %d is of %q", i, f.Key)
+			}
 		}
 	})
 }

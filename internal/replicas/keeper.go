@@ -265,6 +265,7 @@ func (k *Keeper) beat(ctx context.Context) error {
 	for duty, h := range k.holding() {
 		k.keep(ctx, duty, h, roll, asked)
 	}
+	k.giveBack(ctx, roll)
 	k.spread(ctx, roll)
 	return nil
 }
@@ -353,6 +354,24 @@ func (k *Keeper) keep(ctx context.Context, duty string, had held, roll store.Rol
 		k.log.Warn("another replica took over", zap.String("duty", duty))
 	}
 	k.drop(ctx, duty, true)
+}
+
+// giveBack ends leases of this replica under which nothing works: the answer to an
+// acquire was lost, or a release did not reach the database. Each beat prolongs them,
+// and nobody would ever take what they are of.
+func (k *Keeper) giveBack(ctx context.Context, roll store.Roll) {
+	for _, l := range roll.Leases {
+		k.mu.Lock()
+		_, works := k.held[l.Target]
+		k.mu.Unlock()
+		if works || l.Owner != k.me.ID {
+			continue
+		}
+		if err := k.store.ReleaseLease(ctx, l); err != nil {
+			continue // with the next beat
+		}
+		k.log.Info("a lease under which nothing worked is given back", zap.String("duty", l.Target))
+	}
 }
 
 func (k *Keeper) renewed(duty string, was, lease store.Lease, asked time.Time) {

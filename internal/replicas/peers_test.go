@@ -195,6 +195,33 @@ func TestKeeperLosesAndKeeps(t *testing.T) {
 	testredis.Eventually(t, within, func() bool { return work.has("drop orders lost") }, "it goes on with what another has")
 }
 
+// A lease under which nothing works, since the answer that gave it or the word that
+// ended it was lost, is not prolonged for ever: what it is of is taken again.
+func TestKeeperGivesBackWhatItDoesNotWorkUnder(t *testing.T) {
+	t.Parallel()
+	server := testpg.Start(t)
+	var work told
+	k, _ := newKeeper(t, server.DSN(), "a", &work)
+	testredis.Eventually(t, within, func() bool { return k.Holds("orders", time.Now()) }, "nothing is taken")
+	st, err := store.Open(t.Context(), server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	// Its own name and another fence: it does not know of it.
+	lease, err := st.AcquireLease(t.Context(), "orders", k.Me().ID, "", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testredis.Eventually(t, within, func() bool {
+		now, ok := k.Lease("orders")
+		return ok && now.Fence > lease.Fence && k.Holds("orders", time.Now())
+	}, "nobody works on it any more")
+	if !work.has("drop orders lost") {
+		t.Error("what was done under the old fence went on")
+	}
+}
+
 // A replica of an older version ends when a newer one has changed the schema.
 func TestKeeperOfAnOlderSchema(t *testing.T) {
 	t.Parallel()

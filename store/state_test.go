@@ -120,7 +120,7 @@ func TestFindingsOfManyLocks(t *testing.T) {
 		const total = 20_500 // more than two pages of a read
 		var all []locksteward.Finding
 		for i := range total {
-			all = append(all, locksteward.Finding{Rule: "ttl/none", Status: locksteward.StatusFiring, Target: "orders", Key: fmt.Sprintf("lock:%06d", i)})
+			all = append(all, locksteward.Finding{Rule: "ttl/none", Severity: locksteward.SeverityInfo, Status: locksteward.StatusFiring, Target: "orders", Key: fmt.Sprintf("lock:%06d", i)})
 		}
 		if err := s.SaveFindings(t.Context(), "orders", all); err != nil {
 			t.Fatal(err)

@@ -105,16 +105,11 @@ func modes(t *testing.T) []mode {
 			_, _ = fmt.Fprintf(w, `{"errcode":310000,"errmsg":%q,"code":19021,"msg":%q,"status":"invalid event","message":%q,"errors":[%q]}`, said, said, said, said)
 		}
 	}
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = gone.Close()
 	self, _ := certificate(t, time.Hour)
 	old, oldCA := certificate(t, -time.Hour)
 	mail := []Reason{ReasonOther, ReasonReset, ReasonTimeout} // an HTTP server is no mail server
 	return []mode{
-		{"refused", "http://" + gone.Addr().String(), private, []Reason{ReasonRefused}, []Reason{ReasonRefused}},
+		{"refused", "http://" + nobody(t), private, []Reason{ReasonRefused}, []Reason{ReasonRefused}},
 		{"no such name", "https://no-such-host.invalid:8443", private, []Reason{ReasonDNS}, []Reason{ReasonDNS}},
 		{"private address", serve(answers(200, nil)), Network{}, []Reason{ReasonBlocked}, []Reason{ReasonBlocked}},
 		{"3xx", serve(answers(302, map[string]string{"Location": "/" + canary})), private, []Reason{Reason3xx}, mail},

@@ -517,16 +517,11 @@ func TestEmailServersThatDoNotWork(t *testing.T) {
 	self := newMailServer(t, mailOptions{})
 	expired, expiredCA := certificate(t, -time.Hour)
 	private := newMailServer(t, mailOptions{plain: true})
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = gone.Close()
 	for name, c := range map[string]struct {
 		edit func(*Email)
 		want Reason
 	}{
-		"refused":     {func(c *Email) { c.Server = gone.Addr().String() }, ReasonRefused},
+		"refused":     {func(c *Email) { c.Server = nobody(t) }, ReasonRefused},
 		"hangs":       {func(c *Email) { c.Server = listen(hang) }, ReasonTimeout},
 		"drips":       {func(c *Email) { c.Server = listen(drip) }, ReasonTimeout},
 		"hangs up":    {func(c *Email) { c.Server = listen(func(net.Conn) {}) }, ReasonReset},

@@ -183,14 +183,7 @@ func TestRetryAfterDate(t *testing.T) {
 
 func TestTransportFaultsAreClassified(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := "http://" + listener.Addr().String() + secretPath
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	gone := "http://" + nobody(t) + secretPath
 	tlsServer := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	tlsServer.Config.ErrorLog = zap.NewStdLog(zap.NewNop())
 	tlsServer.StartTLS()

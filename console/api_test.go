@@ -62,8 +62,8 @@ func TestFindingsAreFilteredWorstFirst(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", query, got, want)
 		}
 	}
-	if f := get[api.FindingList](b, "", "/api/v1/findings?lang=zh&severity=critical").Findings[0]; f.Summary != "锁永不过期" || f.Evidence[0] != "PTTL is -1" {
-		t.Errorf("summary %q", f.Summary)
+	if f := get[api.FindingList](b, "", "/api/v1/findings?lang=zh&severity=critical").Findings[0]; f.Summary != "锁永不过期" || f.Evidence[0] != "PTTL 为 -1" {
+		t.Errorf("summary %q, evidence %q", f.Summary, f.Evidence)
 	}
 }
 

@@ -157,7 +157,8 @@ func (q *quorum) release(ctx context.Context, keys []string, args []any) (any, e
 	if t != nil {
 		r.note = t.freed
 	}
-	v, err := b.verdict(q.ask(ctx, q.nodes, r))
+	waited := q.ask(ctx, q.nodes, r)
+	v, err := b.verdict(waited)
 	if err == nil {
 		q.lift(value)
 	}

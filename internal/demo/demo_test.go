@@ -339,6 +339,17 @@ func TestHolderCannotStart(t *testing.T) {
 	}
 }
 
+func TestHolderThatTakesNoLock(t *testing.T) {
+	t.Parallel()
+	opts := options(t, &output{})
+	opts.Embedded = true
+	opts.Holder = []string{"sh", "-c", "echo no server for me >&2"}
+	err := Run(t.Context(), opts)
+	if err == nil || !strings.Contains(err.Error(), "did not take its lock") || !strings.Contains(err.Error(), "no server for me") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // The holder's process ends when the demo does, however that ended.
 func TestHoldEndsWithItsInput(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/lockuser"
+	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/lock"
 )
 
@@ -84,28 +85,31 @@ func (p *players) dieOnce(ctx context.Context) (err error) {
 	cmd.Stderr = complaint
 	stdin, inErr := cmd.StdinPipe()
 	stdout, outErr := cmd.StdoutPipe()
-	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
+	if err := errors.Join(inErr, outErr); err != nil {
 		return fmt.Errorf("start the process that takes a lock: %w", err)
 	}
-	defer func() {
-		// SIGKILL, whatever came before: that is what the process is for. How it
-		// ended tells nothing.
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}()
-	unblock := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	// Spawn also keeps a Ctrl-C at the terminal from the process: it would end
+	// first, and the demo would take that for a failure.
+	child, err := redisproc.Spawn(cmd)
+	if err != nil {
+		return fmt.Errorf("start the process that takes a lock: %w", err)
+	}
+	// SIGKILL, whatever came before: that is what the process is for.
+	defer func() { err = errors.Join(err, child.Kill()) }()
+	unblock := context.AfterFunc(ctx, func() { _ = child.Process.Kill() })
 	defer unblock()
 	if err := p.send(stdin, stdout); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return fmt.Errorf("the process did not take its lock: %w; it said: %s", err, complaint)
+		// What it says is complete when it is gone.
+		return fmt.Errorf("the process did not take its lock: %w; it said: %s", errors.Join(err, child.Kill()), complaint)
 	}
 	key := p.scene.importing()
 	if p.board.await(ctx, func(s *state) bool { return s.holds(key) }) != nil {
 		return nil // The demo ends first.
 	}
-	p.board.killed(cmd.Process.Pid)
+	p.board.killed(child.Process.Pid)
 	return nil
 }
 

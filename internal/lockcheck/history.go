@@ -31,6 +31,8 @@ type Hold struct {
 	// Invoked and Acquired are when the acquire was called and had returned.
 	Invoked  int64 `json:"invoked"`
 	Acquired int64 `json:"acquired"`
+	// Queued says that the acquire waited in the queue: see [Attempt.Queued].
+	Queued bool `json:"queued,omitempty"`
 	// Until is the end of the lease by the word of the library, as of the last
 	// time it was asked; renewals move it.
 	Until int64 `json:"until"`
@@ -60,6 +62,7 @@ func (h Hold) String() string {
 // Attempt is one acquire that failed.
 type Attempt struct {
 	Lock     string  `json:"lock"`
+	ID       string  `json:"id,omitempty"` // of the acquisition it would have been; empty if not known
 	Client   string  `json:"client"`
 	Invoked  int64   `json:"invoked"`
 	Returned int64   `json:"returned"`
@@ -67,6 +70,9 @@ type Attempt struct {
 	// Holder is the acquisition id of who had the lock; empty if not told.
 	Holder string `json:"holder,omitempty"`
 	Err    string `json:"err,omitempty"`
+	// Queued says that the acquire waited in the queue. Until it returned it may have
+	// been handed the lock, and have lost it again, without its client's knowing.
+	Queued bool `json:"queued,omitempty"`
 }
 
 // Write is one write to a store that compares fences, or to one that does not.

@@ -210,6 +210,40 @@ func TestServerViewStrays(t *testing.T) {
 	want(t, true, lockcheck.ServerView(late, lockcheck.Rules{Strays: true}))
 }
 
+// Who waits in the queue may be handed the lock for a turn and not hear of it: then
+// others are told of it, until it gave up or got the lock another time.
+func TestServerViewOfTheQueue(t *testing.T) {
+	t.Parallel()
+	gaveUp := func(queued bool) lockcheck.Attempt {
+		a := failed(lockcheck.Held, "a", 5, 30)
+		a.ID, a.Queued = "q", queued
+		return a
+	}
+	later := with(held("q", 3, 5, 60), func(h *hold) { h.Acquired, h.Queued = 50, true })
+	a, b := held("a", 1, 0, 10), held("b", 2, 35, 40)
+	told := func(from, to int64) lockcheck.Attempt { return failed(lockcheck.Held, "q", from, to) }
+	for name, tc := range map[string]struct {
+		bad      bool
+		holds    []hold
+		attempts []lockcheck.Attempt
+	}{
+		"told of one that gave up":                  {false, []hold{a, b}, []lockcheck.Attempt{gaveUp(true), told(20, 21)}},
+		"told of one that gave up, no queue":        {true, []hold{a, b}, []lockcheck.Attempt{gaveUp(false), told(20, 21)}},
+		"told of one after it gave up":              {true, []hold{a, b}, []lockcheck.Attempt{gaveUp(true), told(31, 32)}},
+		"told of one before it came":                {true, []hold{b}, []lockcheck.Attempt{gaveUp(true), told(3, 4)}},
+		"told of one while another has it":          {true, []hold{with(a, func(h *hold) { h.ReleaseSent, h.ReleaseDone = 28, 29 }), b}, []lockcheck.Attempt{gaveUp(true), told(20, 21)}},
+		"told of one that got it after another":     {false, []hold{a, b, later}, []lockcheck.Attempt{told(20, 21)}},
+		"told of one that got it after, no queue":   {true, []hold{a, b, with(later, func(h *hold) { h.Queued = false })}, []lockcheck.Attempt{told(20, 21)}},
+		"told of one that has released it":          {true, []hold{a, b, later}, []lockcheck.Attempt{told(70, 71)}},
+		"told of another that was not in the queue": {true, []hold{a, b}, []lockcheck.Attempt{gaveUp(true), failed(lockcheck.Held, "x", 20, 21)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want(t, tc.bad, lockcheck.ServerView(lockcheck.History{Holds: tc.holds, Attempts: tc.attempts}, lockcheck.Rules{}))
+		})
+	}
+}
+
 // A long history with many holds that may have ended by themselves is judged at
 // once, and one bad step in it is found.
 func TestServerViewScales(t *testing.T) {

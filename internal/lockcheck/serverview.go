@@ -26,7 +26,8 @@ type Rules struct {
 // any before, fails as held only while the holder it names (or anyone, if it
 // names none) has the lock, and a release succeeds only by who has it. A hold
 // that was not released may end by itself at any time from the end of its lease
-// on.
+// on. An acquire in the queue may be handed the lock before it returns, and lose
+// it without a trace but what others are told meanwhile.
 func ServerView(h History, rules Rules) []Violation {
 	if rules.Timeout <= 0 {
 		rules.Timeout = 20 * time.Second
@@ -36,7 +37,7 @@ func ServerView(h History, rules Rules) []Violation {
 		parts[lock] = append(parts[lock], porcupine.Operation{ClientId: client, Input: in, Call: call, Return: max(call, ret)})
 	}
 	known := map[string]bool{}
-	strange := strangersFrom(h)
+	strange, handed := strangersFrom(h), waitsOf(h)
 	for i, hold := range h.Holds {
 		known[hold.ID] = true
 		add(hold.Lock, i, step{op: opAcquire, id: hold.ID, fence: hold.Fence}, hold.Invoked, hold.Acquired)
@@ -74,6 +75,9 @@ func ServerView(h History, rules Rules) []Violation {
 			in.id = stranger
 		}
 		in.again = rules.Strays
+		if wait, queued := handed[a.Holder]; queued && wait.from <= a.Returned && a.Invoked <= wait.to {
+			in.strangers, in.again = true, true
+		}
 		add(a.Lock, len(h.Holds)+i, in, a.Invoked, a.Returned)
 	}
 	model := mutex()
@@ -107,6 +111,26 @@ func strangersFrom(h History) map[string]int64 {
 	return from
 }
 
+// span is a time from one moment to another.
+type span struct{ from, to int64 }
+
+// waitsOf returns when each acquisition waited in the queue, by its id. In that
+// time a release may have handed it the lock for a turn that it did not hear of.
+func waitsOf(h History) map[string]span {
+	waits := map[string]span{}
+	for _, hold := range h.Holds {
+		if hold.Queued {
+			waits[hold.ID] = span{hold.Invoked, hold.Acquired}
+		}
+	}
+	for _, a := range h.Attempts {
+		if a.Queued && a.ID != "" {
+			waits[a.ID] = span{a.Invoked, a.Returned}
+		}
+	}
+	return waits
+}
+
 // stranger is the id of a hold of which the history does not tell.
 const stranger = "?"
 
@@ -126,7 +150,7 @@ type step struct {
 	id        string
 	fence     int64
 	strangers bool // opHeld: there may be some
-	again     bool // opHeld: id may have taken the lock again after its end
+	again     bool // opHeld: id may have had the lock another time than the hold that is known
 }
 
 // state is that of one lock at the server.

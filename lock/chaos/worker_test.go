@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,10 @@ type worker struct {
 	rng  *rand.Rand
 	// taken counts acquisitions, across workers.
 	taken *atomic.Int64
+
+	watch sync.Once
+	// asked is the acquisition id of the last acquire that ended.
+	asked atomic.Value
 }
 
 // run works until ctx ends, and releases what it holds then.
@@ -85,21 +90,27 @@ func (w *worker) cycle(ctx context.Context) {
 func (w *worker) acquire(ctx context.Context) (*lock.Handle, lockcheck.Hold) {
 	key := w.locks[w.rng.IntN(len(w.locks))]
 	lease := lock.Lease{TTL: w.ttl, Wait: w.ttl, Fair: w.fair}
-	take := w.client.Acquire
+	take, try := w.client.Acquire, false
 	if w.patient {
 		lease.Wait = 0
 	} else if w.rng.IntN(4) == 0 {
-		take = w.client.TryAcquire
+		take, try = w.client.TryAcquire, true
 	}
+	w.watch.Do(func() { w.client.Observe(w.ended) })
+	queued := w.fair && !try
+	w.asked.Store("")
 	invoked := lockcheck.Now()
 	h, err := take(ctx, key, lease)
 	returned := lockcheck.Now()
 	if err != nil {
-		w.rec.Attempt(attempt(key, w.name, invoked, returned, err))
+		a := attempt(key, w.name, invoked, returned, err)
+		a.ID, a.Queued = w.asked.Load().(string), queued
+		w.rec.Attempt(a)
 		return nil, lockcheck.Hold{}
 	}
 	hold := lockcheck.Hold{
 		Lock: key, ID: h.ID(), Client: w.name, Fence: h.Fence(), Invoked: invoked, Acquired: returned,
+		Queued: queued,
 	}
 	look(h, &hold)
 	w.rec.Hold(hold)
@@ -107,6 +118,15 @@ func (w *worker) acquire(ctx context.Context) (*lock.Handle, lockcheck.Hold) {
 		w.taken.Add(1)
 	}
 	return h, hold
+}
+
+// ended notes which acquisition an acquire was for. The client tells before the
+// acquire returns; a worker makes one at a time.
+func (w *worker) ended(e lock.Event) {
+	switch e.Kind {
+	case lock.EventAcquired, lock.EventHeld, lock.EventAcquireFailed:
+		w.asked.Store(e.ID)
+	}
 }
 
 // attempt is the record of an acquire that failed with err.

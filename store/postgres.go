@@ -53,8 +53,10 @@ var onPostgres = &backend{
 const connections = 4
 
 // idleTransaction ends what a paused or vanished process left open: the others
-// wait for the lock that it holds, and are to take over within seconds.
-const idleTransaction = 2500 * time.Millisecond
+// wait for the lock that it holds, and are to take over within seconds. It is
+// shorter than the lease that they wait out anyway; a process that lives says its
+// next word within milliseconds.
+const idleTransaction = 1500 * time.Millisecond
 
 // openPostgres opens the pools, with the password in a file, if one is named. It
 // connects to nothing yet.

@@ -205,9 +205,13 @@ func (a *Agent) End() {
 		return
 	}
 	l.forget()
+	// One way only: a signal behind the end of stdin may meet a process that has put
+	// its handlers away already.
 	_ = l.stdin.Close()
 	_ = l.child.Thaw()
-	_ = l.child.Terminate()
+	if a.opts.Program != "" {
+		_ = l.child.Terminate()
+	}
 	late := time.NewTimer(endTimeout)
 	defer late.Stop()
 	select {

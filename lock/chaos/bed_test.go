@@ -48,6 +48,7 @@ type bed struct {
 
 	rng      *rand.Rand
 	mode     mode
+	timeout  time.Duration // Options.Timeout of who says none; 0: tripTimeout
 	taken    atomic.Int64
 	workers  sync.WaitGroup
 	end      context.CancelFunc
@@ -107,7 +108,7 @@ func patient(t *testing.T, srv *testredis.Server) *redis.Client {
 // open returns a lock client on connection i, closed at the end of the test.
 func (b *bed) open(i int, o lock.Options) *lock.Client {
 	b.t.Helper()
-	o.Timeout, o.PollInterval = cmp.Or(o.Timeout, tripTimeout), pollEvery
+	o.Timeout, o.PollInterval = cmp.Or(o.Timeout, b.timeout, tripTimeout), pollEvery
 	c, err := lock.New(b.dial[i%len(b.dial)], o)
 	if err != nil {
 		b.t.Fatal(err)

@@ -26,7 +26,8 @@ var serverNemeses = []nemesis{
 	{name: "misconf", topology: "single", prepare: prepareMisconf, strike: misconf},
 	{name: "no replicas", topology: "single", strike: noReplicas},
 	{name: "killed connections", topology: "single", strays: true, strike: killConnections},
-	{name: "persist", topology: "single", strike: persistLocks},
+	// A hold whose holder could not reach the server in time has no end here.
+	{name: "persist", topology: "single", timeout: busyTimeout, strike: persistLocks},
 }
 
 // named returns the nemesis of that name.

@@ -37,6 +37,8 @@ type nemesis struct {
 	strays bool
 	// killed: processes die without telling of their last acquires.
 	killed bool
+	// timeout is Options.Timeout of the workers in the bounded run; default tripTimeout.
+	timeout time.Duration
 	// times is how often to strike in the bounded run; default 2.
 	times int
 	// prepare is done once, before anybody works.
@@ -56,6 +58,7 @@ func storm(t *testing.T, n nemesis) {
 func stormAlone(t *testing.T, n nemesis) {
 	t.Helper()
 	b := topologies[n.topology](t)
+	b.timeout = n.timeout
 	if n.prepare != nil {
 		n.prepare(b)
 	}

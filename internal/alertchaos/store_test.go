@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"os"
 	"strings"
+	"syscall"
 
 	_ "modernc.org/sqlite" // the store's file is read without its package
 )
@@ -68,6 +69,43 @@ func (b *bed) waiting() int {
 		return -1
 	}
 	return n
+}
+
+// explain tells why what waits is not told: for each receiver what its messages wait
+// for, and what the agent is doing.
+func (b *bed) explain() {
+	b.t.Helper()
+	db := b.open("ro")
+	defer db.Close()
+	const micros = `CAST(unixepoch('subsec') * 1e6 AS INTEGER)`
+	for _, query := range []string{
+		`SELECT printf('%s, %s: %d, first of their order %d, due %d, claimed %d, attempts up to %d, the last due in %d s', receiver, state, COUNT(*),
+			SUM(ordering = '' OR NOT EXISTS (SELECT 1 FROM outbox p WHERE p.receiver = o.receiver AND p.ordering = o.ordering
+				AND p.state = 'waiting' AND p.seq < o.seq)),
+			SUM(next_at <= ` + micros + `), SUM(claimed_until > ` + micros + `), MAX(attempts), (MAX(next_at) - ` + micros + `) / 1000000)
+			FROM outbox o WHERE state <> 'delivered' GROUP BY receiver, state`,
+		`SELECT printf('%s: %d in groups, held %d', receiver, COUNT(*), SUM(held <> '')) FROM alert_pending GROUP BY receiver`,
+		`SELECT printf('%s: group %s due in %d s', receiver, grp, (due_at - ` + micros + `) / 1000000) FROM alert_groups WHERE due_at > 0`,
+	} {
+		rows, err := db.Query(query)
+		if err != nil {
+			b.t.Logf("explain: %v", err)
+			return
+		}
+		for rows.Next() {
+			var line string
+			if err := rows.Scan(&line); err != nil {
+				b.t.Logf("explain: %v", err)
+			}
+			b.t.Log(line)
+		}
+		if err := rows.Err(); err != nil {
+			b.t.Logf("explain: %v", err)
+		}
+		_ = rows.Close()
+	}
+	b.agent.Signal(syscall.SIGQUIT) // Its goroutines stand at the end of its log then.
+	<-b.agent.Done()
 }
 
 func (b *bed) open(mode string) *sql.DB {

@@ -34,7 +34,7 @@ type panel struct {
 	GridPos     struct{ H, W, X, Y int }
 	Targets     []struct {
 		Expr, LegendFormat string
-		Instant            bool
+		Instant, Exemplar  bool
 	}
 	FieldConfig struct {
 		Defaults struct {
@@ -92,13 +92,30 @@ func filled(expr string, shown time.Duration) string {
 
 // TestEveryPanelHasData runs an agent on a real Redis with applications that take,
 // await, lose and leave behind locks, and asks a real Prometheus what each panel of
-// each dashboard asks.
+// each dashboard asks; then another one, which has native histograms and so no
+// classic ones, and a third that has both.
 func TestEveryPanelHasData(t *testing.T) {
 	t.Parallel()
 	testprom.Program(t, "prometheus")
 	began := time.Now()
 	s := newScene(t)
-	prom := testprom.Start(t, testprom.Options{Targets: []string{s.metrics}, RuleFiles: ruleFiles(t)})
+	options := testprom.Options{Targets: []string{s.metrics}, RuleFiles: ruleFiles(t)}
+	prom := testprom.Start(t, options)
+	options.Features = []string{"native-histograms", "exemplar-storage"}
+	native := testprom.Start(t, options)
+	haveData(t, prom, "classic histograms", began)
+	haveData(t, native, "native histograms", began)
+	holdsAreNative(t, prom, native)
+	exemplarsLeadToTraces(t, s, native)
+	holdsShowOnce(t, s, options)
+	if *pictures {
+		draw(t, prom, began)
+	}
+}
+
+// haveData wants data for each query of each panel.
+func haveData(t *testing.T, prom *testprom.Server, with string, began time.Time) {
+	t.Helper()
 	asked := 0
 	for _, b := range readBoards(t) {
 		for _, p := range b.Panels {
@@ -106,21 +123,21 @@ func TestEveryPanelHasData(t *testing.T) {
 				asked++
 				expr := filled(q.Expr, time.Minute)
 				ok := func() bool { return hasData(t.Context(), prom, expr) }
-				testredis.Eventually(t, 45*time.Second, ok, fmt.Sprintf("%s: panel %q has data for %s", b.file, p.Title, expr))
+				testredis.Eventually(t, 45*time.Second, ok, fmt.Sprintf("%s, %s: panel %q has data for %s", with, b.file, p.Title, expr))
 			}
 		}
 	}
-	t.Logf("%d queries have data %s after the start", asked, time.Since(began).Round(100*time.Millisecond))
-	if *pictures {
-		draw(t, prom, began)
-	}
+	t.Logf("%s: %d queries have data %s after the start", with, asked, time.Since(began).Round(100*time.Millisecond))
 }
 
-// hasData says whether a query gives at least one number.
+// hasData says whether a query gives at least one number, or a histogram that is not
+// empty.
 func hasData(ctx context.Context, prom *testprom.Server, expr string) bool {
 	found, err := prom.Instant(ctx, expr, time.Now())
 	return err == nil && slices.ContainsFunc(found, func(s testprom.Series) bool {
-		return slices.ContainsFunc(s.Points, func(p testprom.Point) bool { return !math.IsNaN(p.Value) })
+		return slices.ContainsFunc(s.Points, func(p testprom.Point) bool {
+			return !math.IsNaN(p.Value) || p.Histogram != nil && p.Histogram.Count > 0
+		})
 	})
 }
 

@@ -45,6 +45,7 @@ type scene struct {
 	roots   *x509.CertPool // of the console's certificate
 	tokens  map[string]locksteward.Secret
 	dir     string
+	traced  sync.Map // the ids of traces in which locks are taken
 }
 
 const settings = `
@@ -154,7 +155,7 @@ func (s *scene) act() {
 // takeTurns waits for a lock, works and gives it back.
 func (s *scene) takeTurns(ctx context.Context, c *lock.Client) {
 	for ctx.Err() == nil {
-		lease := lock.Lease{TTL: time.Second, Class: class, Purpose: "reprice", Trace: trace()}
+		lease := lock.Lease{TTL: time.Second, Class: class, Purpose: "reprice", Trace: s.trace()}
 		h, err := c.Acquire(ctx, "lock:order:cart", lease)
 		if err != nil {
 			pause(ctx, 50*time.Millisecond)
@@ -261,9 +262,11 @@ func (s *scene) freeOne(ctx context.Context) error {
 	}
 }
 
-// trace is a traceparent.
-func trace() string {
-	return fmt.Sprintf("00-%016x%016x-%016x-01", rand.Uint64(), 1|rand.Uint64(), 1|rand.Uint64())
+// trace is a traceparent, whose trace is remembered.
+func (s *scene) trace() string {
+	id := fmt.Sprintf("%016x%016x", rand.Uint64(), 1|rand.Uint64())
+	s.traced.Store(id, nil)
+	return fmt.Sprintf("00-%s-%016x-01", id, 1|rand.Uint64())
 }
 
 // pause waits, and says whether ctx goes on.

@@ -20,7 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -39,6 +39,8 @@ type Options struct {
 	ExternalLabels map[string]string
 	// Every is how often it scrapes and evaluates; 1 s unless set.
 	Every time.Duration
+	// Features are switched on, by their names in --enable-feature.
+	Features []string
 }
 
 // Server is a running Prometheus.
@@ -77,7 +79,11 @@ func Start(t testing.TB, o Options) *Server {
 	s := &Server{Addr: freeAddr(t), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}}
 	log := &syncBuffer{}
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, binary, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+s.Addr)
+	args := []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + s.Addr}
+	if len(o.Features) > 0 {
+		args = append(args, "--enable-feature="+strings.Join(o.Features, ","))
+	}
+	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Stdout, cmd.Stderr = log, log
@@ -146,71 +152,6 @@ func (s *Server) Get(ctx context.Context, path string, params url.Values, data a
 		return fmt.Errorf("%s?%s: %s", path, params.Encode(), answer.Error)
 	}
 	return nil
-}
-
-// Series is one series of the answer to a query.
-type Series struct {
-	Labels map[string]string
-	Points []Point // in the order of time
-}
-
-// Point is a value at a time.
-type Point struct {
-	At    time.Time
-	Value float64
-}
-
-// Instant returns what a query gives at a time, one point each.
-func (s *Server) Instant(ctx context.Context, query string, at time.Time) ([]Series, error) {
-	return s.query(ctx, "/api/v1/query", url.Values{"query": {query}, "time": {at.Format(time.RFC3339Nano)}})
-}
-
-// Range returns what a query gives from one time to another.
-func (s *Server) Range(ctx context.Context, query string, from, to time.Time, step time.Duration) ([]Series, error) {
-	return s.query(ctx, "/api/v1/query_range", url.Values{
-		"query": {query}, "start": {from.Format(time.RFC3339Nano)}, "end": {to.Format(time.RFC3339Nano)}, "step": {strconv.FormatFloat(step.Seconds(), 'f', 3, 64)},
-	})
-}
-
-func (s *Server) query(ctx context.Context, path string, params url.Values) ([]Series, error) {
-	var data struct {
-		Result []struct {
-			Metric map[string]string
-			Value  point
-			Values []point
-		}
-	}
-	if err := s.Get(ctx, path, params, &data); err != nil {
-		return nil, err
-	}
-	var out []Series
-	for _, r := range data.Result {
-		series := Series{Labels: r.Metric}
-		if r.Values == nil {
-			r.Values = []point{r.Value}
-		}
-		for _, p := range r.Values {
-			series.Points = append(series.Points, Point(p))
-		}
-		out = append(out, series)
-	}
-	return out, nil
-}
-
-// point is a Point as Prometheus writes it: [seconds, "value"].
-type point Point
-
-// UnmarshalJSON reads it.
-func (p *point) UnmarshalJSON(raw []byte) error {
-	var seconds float64
-	var value string
-	if err := json.Unmarshal(raw, &[]any{&seconds, &value}); err != nil {
-		return err
-	}
-	p.At = time.UnixMilli(int64(seconds * 1000))
-	var err error
-	p.Value, err = strconv.ParseFloat(value, 64)
-	return err
 }
 
 // freeAddr returns a loopback address that nobody listens on now.

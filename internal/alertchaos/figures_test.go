@@ -187,10 +187,14 @@ rules: [{rule: custom/long, when: "lock.ttl > duration('2h')", severity: warning
 			took = append(took, at.Sub(began[key]))
 		}
 		slices.Sort(took)
-		b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
-		b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+		p50, p99 := took[len(took)/2], took[len(took)*99/100]
+		b.ReportMetric(float64(p50.Microseconds())/1000, "p50-ms")
+		b.ReportMetric(float64(p99.Microseconds())/1000, "p99-ms")
 		b.ReportMetric(float64(took[len(took)-1].Microseconds())/1000, "max-ms")
 		b.ReportMetric(0, "ns/op")
+		if p50 > 100*time.Millisecond || p99 > 500*time.Millisecond {
+			b.Errorf("from the anomaly to the webhook it took %s in the median and %s in the 99th percentile, want at most 100ms and 500ms", p50, p99)
+		}
 	}
 }
 
@@ -256,8 +260,12 @@ func restart(b *testing.B, groups, orderings int) {
 	testredis.Eventually(b, within, func() bool { n, _, _ := c.told(); return n > 0 }, "nothing is told")
 	b.StopTimer()
 	c.mu.Lock()
-	b.ReportMetric(float64(c.first.Sub(began).Milliseconds()), "ms/first")
+	first := c.first.Sub(began)
 	c.mu.Unlock()
+	b.ReportMetric(float64(first.Milliseconds()), "ms/first")
+	if first > time.Second {
+		b.Errorf("the first delivery came %s after the start, want at most 1s", first)
+	}
 	at := func(n int) float64 {
 		testredis.Eventually(b, within, func() bool { _, listed, _ := c.told(); return listed >= n }, "too little is told")
 		return time.Since(began).Seconds()

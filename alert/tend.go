@@ -135,7 +135,10 @@ func (s *Sender) Test(ctx context.Context, name, by string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.out.send(ctx, m.ID, m.Body); err != nil {
+	d.pace.began(time.Now(), 1) // what waits comes after it
+	err = d.out.send(ctx, m.ID, m.Body)
+	d.pace.ended(time.Now())
+	if err != nil {
 		return err
 	}
 	if w.circuit.reset() {

@@ -60,15 +60,20 @@ func (a addressee) finish(p *Payload, ordering, target string, events ...string)
 	return p.message(a, ordering, target, events...)
 }
 
-// dress completes what the receiver is told of findings.
+// dress completes what the receiver is told: teams, links, runbooks, and no name of a
+// lock that it is not to know.
 func (a addressee) dress(p *Payload) {
 	for i := range p.Findings {
 		if p.Findings[i].Team == "" {
 			p.Findings[i].Team = a.team
 		}
 	}
+	if p.Type == typeTest {
+		p.Team = a.team
+	}
 	a.links.fill(p)
 	p.hideKeys(a.keyNames, a.hooks.Pattern, a.hooks.Salt)
+	p.withRunbooks()
 }
 
 // tellOne is the message of one change alone, and of no other: for when it cannot

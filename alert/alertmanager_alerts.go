@@ -46,7 +46,9 @@ func (w alertWriter) alerts(p Payload, now time.Time) []amAlert {
 	case p.Release != nil:
 		return w.release(p, now)
 	default:
-		return []amAlert{w.event(map[string]string{"severity": "info", "event": p.ID}, "Test", p.Text, "", p.Timestamp, now.Add(w.resolveAfter))}
+		a := w.event(map[string]string{"severity": "info", "event": p.ID, "team": p.Team}, "Test", p.Text, p.URL, p.Timestamp, now.Add(w.resolveAfter))
+		annotate(a, map[string]string{"runbook_url": p.RunbookURL})
+		return []amAlert{a}
 	}
 }
 
@@ -141,7 +143,7 @@ func (w alertWriter) survey(p Payload, now time.Time) []amAlert {
 			ZH: fmt.Sprintf("对 %s 的首次扫描发现 %d 个问题，之后仅在变化时逐个通知。", target, found[target]),
 		}.In(p.Lang)
 		a := w.event(map[string]string{"severity": "info", "target": target}, "FirstSurvey", text, p.URL, p.Timestamp, now.Add(eventLasts))
-		a.Annotations["findings"] = cutBytes(strings.Join(lines[target], "\n"), maxAnnotation)
+		annotate(a, map[string]string{"findings": strings.Join(lines[target], "\n"), "runbook_url": manual + "rules/README.md"})
 		out = append(out, a)
 	}
 	return out

@@ -87,8 +87,7 @@ func (w *worker) flush() time.Duration {
 	resting, _, _ := w.circuit.state()
 	c := &composer{addressee: d.addressee, hold: d.hooks.held, quiet: resting}
 	_, err = w.box.Flush(w.hard, w.name, groupsAtOnce, changes, func(due []Due) ([]Flushed, []Message) {
-		// Groups are one alert each where the rate is not bounded: PagerDuty.
-		c.digest = d.perMinute > 0 && len(due) > separate
+		c.digest = d.perMinute > 0 && !d.apart && len(due) > separate
 		return c.compose(due)
 	})
 	if err != nil {

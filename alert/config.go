@@ -21,9 +21,9 @@ type Config struct {
 	// (one message per receiver), "fire" (as all others), "mute".
 	FirstSurvey string `yaml:"first_survey"`
 	// ConsoleURL is where people reach the console: links in messages begin with it.
-	// Empty: no links.
+	// Empty: runbooks alone are linked, as public pages.
 	ConsoleURL string `yaml:"console_url"`
-	// Team stands on findings of classes that have none.
+	// Team stands where a class has none; if it is empty too, a message names none.
 	Team string `yaml:"team"`
 	// Heartbeat tells somebody outside that the agent lives; nil: nobody is told.
 	Heartbeat *Heartbeat `yaml:"heartbeat"`

@@ -54,7 +54,7 @@ func (d DingTalk) open(r Receiver, fs *files) (transport, error) {
 
 // manner: a robot that sends more than 20 messages a minute is muted for about ten.
 func (d DingTalk) manner() manner {
-	return manner{Patience: d.Patience, cap: peopleCap, people: true, perMinute: 20}
+	return manner{Patience: d.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 20}}
 }
 
 type dingtalk struct {

@@ -100,7 +100,7 @@ func (c Email) problems() []error {
 }
 
 func (c Email) manner() manner {
-	return manner{Patience: c.Patience, cap: emailCap, people: true, perMinute: emailsPerMinute}
+	return manner{Patience: c.Patience, cap: emailCap, people: true, rates: rates{perMinute: emailsPerMinute}}
 }
 
 func (c Email) open(r Receiver, fs *files) (transport, error) {

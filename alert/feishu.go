@@ -53,7 +53,7 @@ func (f Feishu) open(r Receiver, fs *files) (transport, error) {
 
 // manner: a bot may send 100 messages a minute, and 5 a second.
 func (f Feishu) manner() manner {
-	return manner{Patience: f.Patience, cap: peopleCap, people: true, perMinute: 100}
+	return manner{Patience: f.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 100, perSecond: 5, crowded: true}}
 }
 
 type feishu struct {

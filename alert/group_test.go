@@ -27,7 +27,7 @@ func grouped(t *testing.T, g Grouping, m manner, hooks Hooks, out transport) *po
 
 func machine() manner { return manner{cap: 100} }
 
-func person() manner { return manner{cap: 2, people: true, perMinute: 20} }
+func person() manner { return manner{cap: 2, people: true, rates: rates{perMinute: 20}} }
 
 // told describes what arrived: "reason status: key state, …".
 func (f *fake) told() []string {
@@ -214,36 +214,6 @@ func TestDigestWhenThrottled(t *testing.T) {
 		}
 		if len(arrived) != 3 || !strings.HasPrefix(arrived[1], "news resolved: k0 resolved") || arrived[2] != "digest resolved: k1 resolved, k2 resolved +7" {
 			t.Errorf("arrived %q", arrived)
-		}
-	})
-}
-
-// No more messages in a minute than the service takes.
-func TestPace(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
-		d := grouped(t, Grouping{By: []string{"key"}}, person(), Hooks{}, f)
-		stop := d.run()
-		for n := range uint64(600) {
-			d.notify(fire(fmt.Sprint("k", n), n+1))
-			time.Sleep(time.Second)
-		}
-		stop()
-		seen := f.seen()
-		for i, a := range seen {
-			n := 0
-			for _, b := range seen[i:] {
-				if b.at.Sub(a.at) < time.Minute {
-					n++
-				}
-			}
-			if n > 20 {
-				t.Fatalf("%d messages in the minute after %s", n, a.at)
-			}
-		}
-		if len(seen) < 100 {
-			t.Errorf("only %d messages", len(seen))
 		}
 	})
 }

@@ -24,11 +24,12 @@ type manner struct {
 	// get as many messages as it takes.
 	cap int
 	// people says that people read it: its messages come one at a time and in one
-	// order, and while more are due than its rate permits what waits for all groups
-	// comes in one digest.
+	// order, and while more are due than its rates permit what waits for all groups
+	// comes in one digest, unless apart.
 	people bool
-	// perMinute is how many messages a minute the service takes; 0: as many as come.
-	perMinute int
+	// apart says that each group is one alert there: no message is about several.
+	apart bool
+	rates
 	// standing says that the receiver forgets what is not told again and again.
 	standing bool
 }

@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"slices"
@@ -10,6 +11,37 @@ import (
 // links lead to the console; it is the URL at which people reach it, "" for no
 // links.
 type links string
+
+// manual is where anybody can read the pages of docs/.
+const manual = "https://github.com/locksteward/locksteward/blob/main/docs/"
+
+// withRunbooks gives a page of the manual to what has no runbook: neither has its class
+// one, nor is there a console to lead to. It holds no name of a lock.
+func (p *Payload) withRunbooks() {
+	for i := range p.Findings {
+		e := &p.Findings[i]
+		e.RunbookURL = cmp.Or(e.RunbookURL, manual+rulePage(e.Rule))
+	}
+	switch {
+	case p.Release != nil:
+		p.Release.RunbookURL = cmp.Or(p.Release.RunbookURL, manual+"release.md")
+	case p.Type == typeTest:
+		p.RunbookURL = manual + "receivers.md"
+	}
+}
+
+// rulePage is the page of a rule in the manual; those of one's own share one.
+func rulePage(rule string) string {
+	group, name, ok := strings.Cut(rule, "/")
+	switch {
+	case !ok:
+		return "rules/README.md"
+	case group == "custom":
+		return "rules/custom.md"
+	default:
+		return "rules/" + url.PathEscape(group) + "/" + url.PathEscape(name) + ".md"
+	}
+}
 
 // fill gives everything in a message its page, and a runbook to findings and requests
 // of classes that have none: the rule's page of the manual that the console shows.

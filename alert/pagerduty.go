@@ -43,9 +43,10 @@ func (c PagerDuty) problems() []error {
 	return errs
 }
 
-// manner: each group is one alert there, so no message is about several of them.
+// manner: a service takes 120 events a minute for each integration key, and a test is
+// two of them.
 func (c PagerDuty) manner() manner {
-	return manner{Patience: c.Patience, cap: pagerDutyCap, people: true}
+	return manner{Patience: c.Patience, cap: pagerDutyCap, people: true, apart: true, rates: rates{perMinute: 100}}
 }
 
 var routingKey = regexp.MustCompile(`^[A-Za-z0-9]{32}$`)

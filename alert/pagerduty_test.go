@@ -227,7 +227,7 @@ func TestPagerDutyHearsOfReleases(t *testing.T) {
 	if e := say("release.final"); e.Action != pdResolve || e.DedupKey != asked.DedupKey || s.opened() != 1 {
 		t.Errorf("got %+v, %d open", e, s.opened())
 	}
-	m, err := tellTest("pd", "en", "ana", time.Now(), 9)
+	m, err := tellTest(a, "ana", time.Now(), 9)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,8 +59,12 @@ type Payload struct {
 	Loud bool `json:"loud,omitempty"`
 	// Release is the event of a message about a release.
 	Release *ReleaseEvent `json:"release,omitempty"`
-	// Text is the sentence of a test.
-	Text string `json:"text,omitempty"`
+	// Text is the sentence of a test, Team who is asked where a class has no team, and
+	// RunbookURL the page about receivers. All other messages have team and runbook on
+	// each finding and on the release.
+	Text       string `json:"text,omitempty"`
+	Team       string `json:"team,omitempty"`
+	RunbookURL string `json:"runbook_url,omitempty"`
 }
 
 // Event is one transition of a finding. EventID is unique to it, whatever

@@ -62,7 +62,7 @@ func samples(t *testing.T) map[string][]byte {
 		Text: "20 locks look dead at once: nothing is released without a person.",
 	}, 13)
 	take("breaker", m, err)
-	m, err = tellTest("ops", "en", "ana", full.At, 14)
+	m, err = tellTest(ops, "ana", full.At, 14)
 	take("test", m, err)
 	return out
 }

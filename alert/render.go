@@ -110,6 +110,8 @@ func (r renderer) builtIn(p Payload) sheet {
 	default:
 		s.title = say(r.lang, p.Type)
 		s.say(p.Text)
+		s.fact(r.label("team"), p.Team)
+		s.link(r.word("runbook"), p.RunbookURL)
 	}
 	if p.Loud {
 		s.say(say(r.lang, "loud"))

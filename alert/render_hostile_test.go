@@ -174,11 +174,14 @@ func texts(v any, visit func(path, text string)) {
 	walk("", v)
 }
 
+// ourManual is the page to which a release leads whose class names none.
+const ourManual = `github\.com/locksteward/locksteward/blob/main/docs/release\.md`
+
 var (
 	slackToken  = regexp.MustCompile(`<[^>]*>`)
-	slackOurs   = regexp.MustCompile(`^<(!here|https://(wiki|locks)\.example/[^|<>]*\|[a-z]+)>$`)
+	slackOurs   = regexp.MustCompile(`^<(!here|https://((wiki|locks)\.example/[^|<>]*|` + ourManual + `)\|[a-z]+)>$`)
 	markLink    = regexp.MustCompile(`\]\(([^)]*)\)`)
-	markOurs    = regexp.MustCompile(`^https://(wiki|locks)\.example/[^\s()<>\[\]]*$`)
+	markOurs    = regexp.MustCompile(`^https://((wiki|locks)\.example/[^\s()<>\[\]]*|` + ourManual + `)$`)
 	bareURL     = regexp.MustCompile(`(?i)[a-z]+://|www\.`)
 	wecomTag    = regexp.MustCompile(`<[^>]*>`)
 	lineOfBlock = regexp.MustCompile(`^(#|-|\+|=|\d+\.|\||>|\*{3}|_{3})`)

@@ -39,6 +39,7 @@ func eventOf(f locksteward.Finding, seq uint64, lang string) Event {
 
 // shownSamples are the messages of the golden files of all receivers that people read.
 func shownSamples(lang string) map[string]Payload {
+	to := addressee{name: "ops", lang: lang, links: "https://locks.example", team: "platform", keyNames: KeyNamesFull}
 	const firing, resolved = locksteward.StatusFiring, locksteward.StatusResolved
 	group := func(firing int) *Group {
 		return &Group{Key: "g1", Labels: map[string]string{"target": "redis", "class": "orders", "rule": "ttl/none"}, Firing: firing}
@@ -58,7 +59,7 @@ func shownSamples(lang string) map[string]Payload {
 			c.Findings = n[c]
 			p.Counts = append(p.Counts, c)
 		}
-		links("https://locks.example").fill(&p)
+		to.dress(&p)
 		return p
 	}
 	critical, warning := locksteward.SeverityCritical, locksteward.SeverityWarning
@@ -77,7 +78,7 @@ func shownSamples(lang string) map[string]Payload {
 	}
 	survey := out["survey"]
 	survey.Counts[0].Findings, survey.Omitted = 14, 13
-	links("https://locks.example").fill(&survey)
+	to.dress(&survey)
 	out["survey"] = survey
 	asked := glass()
 	asked.Kind, asked.Loud, asked.Text = "release.requested", false, "A release waits for a decision."
@@ -88,13 +89,13 @@ func shownSamples(lang string) map[string]Payload {
 		EventID: "b", Kind: "release.breaker", At: sampleTime, Actor: "agent", Target: "redis",
 		Text: `20 locks of target "redis" look dead at once: nothing is released without a person until it is over for 5m0s.`,
 	}} {
-		m, err := tellRelease(addressee{name: "ops", lang: lang, links: "https://locks.example", team: "platform", keyNames: KeyNamesFull}, n, 12)
+		m, err := tellRelease(to, n, 12)
 		if err != nil {
 			panic(err)
 		}
 		out[name] = decoded(m.Body)
 	}
-	m, err := tellTest("ops", lang, "ana", sampleTime, 14)
+	m, err := tellTest(to, "ana", sampleTime, 14)
 	if err != nil {
 		panic(err)
 	}

@@ -47,7 +47,7 @@ func (s Slack) open(r Receiver, fs *files) (transport, error) {
 
 // manner: Slack takes about one message a second.
 func (s Slack) manner() manner {
-	return manner{Patience: s.Patience, cap: peopleCap, people: true, perMinute: 60}
+	return manner{Patience: s.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 60, perSecond: 1}}
 }
 
 // mentions is what calls people, in mrkdwn.

@@ -159,8 +159,9 @@ func (w *worker) tellSpare() time.Duration {
 		if !ok {
 			continue
 		}
-		d.took(now, 1)
+		d.pace.began(now, 1)
 		err := w.send(d, m)
+		d.pace.ended(time.Now())
 		if err == nil {
 			w.spare.change(m.ID, func(s *spared) { s.sent = true })
 			w.told.arrived(m, subjectOf(m.Body))

@@ -125,17 +125,14 @@ func (s *Sender) Test(ctx context.Context, name, by string) error {
 	w := s.workers[n]
 	d := w.dest.Load()
 	s.mu.Unlock()
-	lang := ""
-	for _, a := range s.to.Load().list {
-		if a.name == name {
-			lang = a.lang
-		}
-	}
-	m, err := tellTest(name, lang, by, time.Now(), s.next())
+	m, err := tellTest(d.addressee, by, time.Now(), s.next())
 	if err != nil {
 		return err
 	}
-	if err := d.out.send(ctx, m.ID, m.Body); err != nil {
+	d.pace.began(time.Now(), 1) // what waits comes after it
+	err = d.out.send(ctx, m.ID, m.Body)
+	d.pace.ended(time.Now())
+	if err != nil {
 		return err
 	}
 	if w.circuit.reset() {
@@ -145,8 +142,9 @@ func (s *Sender) Test(ctx context.Context, name, by string) error {
 	return nil
 }
 
-func tellTest(name, lang, by string, at time.Time, seq uint64) (Message, error) {
-	return Payload{
-		Version: PayloadVersion, Lang: lang, Type: typeTest, Seq: seq, Timestamp: stamp(at), Text: testWords(lang, name, by),
-	}.message(addressee{name: name}, "", "", fmt.Sprintf("test-%d", seq))
+func tellTest(to addressee, by string, at time.Time, seq uint64) (Message, error) {
+	p := Payload{
+		Version: PayloadVersion, Lang: to.lang, Type: typeTest, Seq: seq, Timestamp: stamp(at), Text: testWords(to.lang, to.name, by),
+	}
+	return to.finish(&p, "", "", fmt.Sprintf("test-%d", seq))
 }

@@ -160,30 +160,6 @@ func allLines(s sheet) []line {
 	return out
 }
 
-// Every message names team and runbook, where there are some.
-func TestTeamAndRunbookAreOnEveryMessage(t *testing.T) {
-	t.Parallel()
-	for name, p := range shownSamples("en") {
-		if name == "test" {
-			continue
-		}
-		if text := (renderer{lang: "en"}).sheet(p).plain(); !strings.Contains(text, "team: ") {
-			t.Errorf("%s has no team:\n%s", name, text)
-		} else if p.Release == nil && !strings.Contains(text, "runbook: https://") {
-			t.Errorf("%s has no runbook:\n%s", name, text)
-		}
-	}
-	n := glass()
-	n.Team, n.RunbookURL = "checkout", "https://wiki.example/locks"
-	m, err := tellRelease(addressee{name: "ops", lang: "en"}, n, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := (renderer{lang: "en"}).sheet(decoded(m.Body)).plain(); !strings.Contains(text, "team: checkout") || !strings.Contains(text, "runbook: https://wiki.example/locks") {
-		t.Errorf("got\n%s", text)
-	}
-}
-
 // The tone is the worst of what fires; what is over is green, the rest blue.
 func TestTonesFollowTheState(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func (w WeCom) open(r Receiver, fs *files) (transport, error) {
 
 // manner: a robot may send 20 messages a minute.
 func (w WeCom) manner() manner {
-	return manner{Patience: w.Patience, cap: peopleCap, people: true, perMinute: 20}
+	return manner{Patience: w.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 20}}
 }
 
 type wecom struct {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 )
 
 const (
@@ -37,16 +36,18 @@ type destination struct {
 	out transport
 	addressee
 	// pace is nil for a receiver that takes as many messages as come.
-	pace *rate.Limiter
+	pace *pace
 }
 
 func newDestination(out transport, a addressee) *destination {
-	d := &destination{out: out, addressee: a}
-	if n := a.perMinute; n > 0 {
-		burst := max(1, n/5)
-		d.pace = rate.NewLimiter(rate.Limit(float64(max(1, n-burst))/60), burst)
+	return &destination{out: out, addressee: a, pace: newPace(a.rates)}
+}
+
+// after has it go on at the pace of the one before, whose service may be the same.
+func (d *destination) after(was *destination) {
+	if was.rates == d.rates {
+		d.pace = was.pace
 	}
-	return d
 }
 
 // free is how many messages may be sent now, at most n; if none, wait is how long
@@ -55,21 +56,7 @@ func (d *destination) free(now time.Time, n int) (free int, wait time.Duration) 
 	if d.people {
 		n = min(n, 1)
 	}
-	if d.pace == nil {
-		return n, 0
-	}
-	if tokens := d.pace.TokensAt(now); tokens < 1 {
-		return 0, time.Duration((1-tokens)/float64(d.pace.Limit())*float64(time.Second)) + time.Millisecond
-	} else {
-		return min(n, int(tokens)), 0
-	}
-}
-
-// took notes that n messages are sent.
-func (d *destination) took(now time.Time, n int) {
-	if d.pace != nil {
-		d.pace.ReserveN(now, n)
-	}
+	return d.pace.free(now, n)
 }
 
 // worker delivers to one receiver.
@@ -100,8 +87,9 @@ type worker struct {
 	over      over
 	forgotten bool
 
-	// more says that the last claim got as many as it asked for. Of run alone.
-	more bool
+	// more says that the last claim got as many as it asked for, brief that the receiver
+	// takes another message within a second. Of run alone.
+	more, brief bool
 
 	mu      sync.Mutex
 	flying  int
@@ -123,7 +111,9 @@ func newWorker(log *zap.Logger, name string, box Outbox, hooks Hooks, d *destina
 
 // redirect sends what waits to another place, at once.
 func (w *worker) redirect(d *destination) {
-	was := w.dest.Swap(d)
+	was := w.dest.Load()
+	d.after(was)
+	w.dest.Store(d)
 	was.out.close()
 	w.tryNow()
 }
@@ -204,7 +194,7 @@ func (w *worker) run() {
 	defer w.sending.Wait()
 	for w.hard.Err() == nil {
 		wait := w.round()
-		if w.stop.Err() != nil && wait > 0 && w.underWay() == 0 && closed(w.collected) {
+		if w.stop.Err() != nil && wait > 0 && !w.brief && w.underWay() == 0 && closed(w.collected) {
 			return // what is due later is for the next start
 		}
 		w.rest(wait)
@@ -235,8 +225,11 @@ func (w *worker) rest(wait time.Duration) {
 func (w *worker) round() time.Duration {
 	now, d := time.Now(), w.dest.Load()
 	n, wait := w.circuit.allow(now, inFlight-w.underWay())
+	w.brief = false
 	if n > 0 {
-		if n, wait = d.free(now, n); d.people && w.underWay() > 0 {
+		n, wait = d.free(now, n)
+		w.brief = n == 0 && wait <= time.Second
+		if d.people && w.underWay() > 0 {
 			n, wait = 0, 0
 		}
 	}
@@ -279,11 +272,11 @@ func (w *worker) round() time.Duration {
 		return lull // another was quicker
 	}
 	w.circuit.probe()
-	d.took(now, len(got))
+	d.pace.began(now, len(got))
 	w.take(len(got))
 	for _, m := range got {
 		w.sending.Go(func() {
-			defer w.landed()
+			defer w.landed(d)
 			w.deliver(m)
 		})
 	}
@@ -308,7 +301,8 @@ func (w *worker) take(n int) {
 	w.flying += n
 }
 
-func (w *worker) landed() {
+func (w *worker) landed(d *destination) {
+	d.pace.ended(time.Now())
 	w.mu.Lock()
 	w.flying--
 	w.mu.Unlock()

@@ -150,7 +150,10 @@ type email struct {
 	partials *partials
 }
 
-func (e *email) endpoint() string { return "smtp://" + e.cfg.Server }
+// smtpScheme begins the endpoint of a mail server.
+const smtpScheme = "smtp://"
+
+func (e *email) endpoint() string { return smtpScheme + e.cfg.Server }
 
 // send makes one attempt to reach those that do not have the message yet.
 func (e *email) send(ctx context.Context, id string, body []byte) error {

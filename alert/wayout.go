@@ -110,7 +110,7 @@ func (e *DeliveryError) wayOutOfBody() string {
 	case !e.Retryable:
 		return "the service does not take this message: correct the template or lower max_findings, and replay the message"
 	default:
-		return "check url, secret and the settings of the robot at the service"
+		return "check url, secret or key, and the settings at the service"
 	}
 }
 

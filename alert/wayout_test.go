@@ -62,7 +62,7 @@ func TestFailuresEndWithTheWayOut(t *testing.T) {
 		"private":          {failed(&BlockedError{Addr: netip.MustParseAddr("10.0.0.1")}), "set allow_private: true on this receiver if that is meant"},
 		"metadata":         {failed(&BlockedError{Addr: netip.MustParseAddr("169.254.169.254"), Never: true}), "correct the host of url"},
 		"other":            {failed(errors.New("odd")), "correct the receiver's configuration"},
-		"body":             {said(verdict{code: "310000"}), "check url, secret and the settings of the robot"},
+		"body":             {said(verdict{code: "310000"}), "check url, secret or key, and the settings at the service"},
 		"body, too many":   {said(verdict{code: "1", fate: tooMany, pause: time.Minute}), "slow down: nothing is sent to it again before 1m0s"},
 		"body, unfit":      {said(verdict{code: "1", fate: unfit}), "correct the template or lower max_findings"},
 		"body of a proxy":  {at.strange(answer{status: 200}), "see whether the URL is right"},

@@ -91,17 +91,20 @@ func (d *decoder) all(unread []problem, invalid error) []error {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
+var inFile = regexp.MustCompile(`_files?$`)
+
 // related says whether one path is the other, or above it. Places in lists do not
-// count: elements may be missing.
+// count: elements may be missing. A value and the file for it are one.
 func related(a, b string) bool {
 	a, b = index.ReplaceAllString(a, ""), index.ReplaceAllString(b, "")
+	a, b = inFile.ReplaceAllString(a, ""), inFile.ReplaceAllString(b, "")
 	return a == "" || a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
 }
 
 // parse decodes strictly over the defaults, without the checks of Validate.
 func parse(name string, raw []byte, lookup func(string) (string, bool)) (Config, *decoder) {
 	c := Default()
-	d := &decoder{file: name, raw: raw, places: places{}}
+	d := newDecoder(name, raw)
 	if root := d.document(raw); root != nil {
 		d.expand(root, "", lookup)
 		d.into(root, reflect.ValueOf(&c).Elem(), "")
@@ -146,7 +149,7 @@ func (d *decoder) loadClasses(c *Config, dir string) error {
 		if err != nil {
 			return fmt.Errorf("read classes: %w", err)
 		}
-		one := &decoder{file: file, raw: raw, places: places{}}
+		one := newDecoder(file, raw)
 		var f classFile
 		if root := one.document(raw); root != nil {
 			one.expand(root, "", os.LookupEnv)

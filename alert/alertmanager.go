@@ -36,9 +36,13 @@ type Alertmanager struct {
 	// and a message is delivered when one of them took it.
 	URLs []locksteward.Secret `yaml:"urls"`
 	// Username and PasswordFile log in with a password, TokenFile with a bearer token.
-	Username     string `yaml:"username"`
-	PasswordFile string `yaml:"password_file"`
-	TokenFile    string `yaml:"token_file"`
+	// Password and Token are in place of the files the secrets themselves, from the
+	// environment.
+	Username     string             `yaml:"username"`
+	PasswordFile string             `yaml:"password_file"`
+	Password     locksteward.Secret `yaml:"password" from:"env"`
+	TokenFile    string             `yaml:"token_file"`
+	Token        locksteward.Secret `yaml:"token" from:"env"`
 	// ResolveAfter is when an alert ends that is not told again, Resend how often all
 	// that fires is told again.
 	ResolveAfter time.Duration `yaml:"resolve_after"`
@@ -71,13 +75,17 @@ func (c Alertmanager) problems() []error {
 		}
 		errs = append(errs, c.Patience.problems()...)
 	}
-	switch {
-	case c.Username != "" && c.PasswordFile == "":
-		bad("password_file: is missing: write the path of a file that holds the password of %q", c.Username)
-	case c.Username == "" && c.PasswordFile != "":
-		bad("username: is missing beside password_file: write whose password it is")
+	errs = append(errs, given(c.Password, "password", c.PasswordFile)...)
+	errs = append(errs, given(c.Token, "token", c.TokenFile)...)
+	switch hasPassword := c.PasswordFile != "" || c.Password != ""; {
+	case c.Username != "" && !hasPassword:
+		bad("password_file: is missing: write the path of a file that holds the password of %q, or password", c.Username)
+	case c.Username == "" && hasPassword:
+		bad("username: is missing beside password_file or password: write whose password it is")
 	case c.Username != "" && c.TokenFile != "":
 		bad("token_file: %q is given beside username: write one of them", c.TokenFile)
+	case c.Username != "" && c.Token != "":
+		bad("token: %s is given beside username: write one of them", c.Token)
 	}
 	if c.Resend < time.Second {
 		bad("resend: must be at least 1s, got %s", c.Resend)
@@ -141,14 +149,14 @@ func (c Alertmanager) login(fs *files) (http.Header, []locksteward.Secret, error
 	var secret locksteward.Secret
 	var err error
 	switch {
-	case c.TokenFile != "":
-		if secret, err = fs.secret("token_file", c.TokenFile); err != nil {
-			return nil, nil, fmt.Errorf("token_file: %w", err)
+	case c.TokenFile != "" || c.Token != "":
+		if secret, err = fs.secretOr(c.Token, "token_file", c.TokenFile); err != nil {
+			return nil, nil, err
 		}
 		r.Header.Set("Authorization", "Bearer "+secret.Reveal())
-	case c.PasswordFile != "":
-		if secret, err = fs.secret("password_file", c.PasswordFile); err != nil {
-			return nil, nil, fmt.Errorf("password_file: %w", err)
+	case c.Username != "":
+		if secret, err = fs.secretOr(c.Password, "password_file", c.PasswordFile); err != nil {
+			return nil, nil, err
 		}
 		r.SetBasicAuth(c.Username, secret.Reveal())
 	}

@@ -72,6 +72,20 @@ type mode struct {
 	n    Network
 	want []Reason // of HTTP kinds, any of them
 	mail []Reason // of mail
+	// each is, by name of the receiver, in place of want what it must be.
+	each map[string]Reason
+}
+
+// wants are the reasons that one receiver may have.
+func (m mode) wants(r Receiver) []Reason {
+	switch {
+	case r.Email != nil:
+		return m.mail
+	case m.each != nil:
+		return []Reason{m.each[r.Name]} // a kind that is missing there has none
+	default:
+		return m.want
+	}
 }
 
 // modes are servers that go wrong.
@@ -107,22 +121,27 @@ func modes(t *testing.T) []mode {
 	}
 	self, _ := certificate(t, time.Hour)
 	old, oldCA := certificate(t, -time.Hour)
+	// A webhook is judged by its status alone; everybody else reads the answer.
+	bodySaysNo := map[string]Reason{
+		"webhook": ReasonOK, "alertmanager": ReasonRejected, "alertmanager-token": ReasonRejected, "pagerduty": ReasonRejected,
+		"slack": ReasonRejected, "dingtalk": ReasonRejected, "feishu": ReasonRejected, "wecom": ReasonRejected,
+	}
 	mail := []Reason{ReasonOther, ReasonReset, ReasonTimeout} // an HTTP server is no mail server
 	return []mode{
-		{"refused", "http://" + nobody(t), private, []Reason{ReasonRefused}, []Reason{ReasonRefused}},
-		{"no such name", "https://no-such-host.invalid:8443", private, []Reason{ReasonDNS}, []Reason{ReasonDNS}},
-		{"private address", serve(answers(200, nil)), Network{}, []Reason{ReasonBlocked}, []Reason{ReasonBlocked}},
-		{"3xx", serve(answers(302, map[string]string{"Location": "/" + canary})), private, []Reason{Reason3xx}, mail},
-		{"400", serve(answers(400, nil)), private, []Reason{Reason4xx}, mail},
-		{"401", serve(answers(401, nil)), private, []Reason{Reason4xx}, mail},
-		{"410", serve(answers(410, nil)), private, []Reason{Reason4xx}, mail},
-		{"429", serve(answers(429, nil)), private, []Reason{Reason429}, mail},
-		{"500", serve(answers(500, nil)), private, []Reason{Reason5xx}, mail},
-		{"body says no", serve(answers(200, map[string]string{"Content-Type": "text/html"})), private, []Reason{ReasonRejected, ReasonOK}, mail},
-		{"reset", serve(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), private, []Reason{ReasonReset}, mail},
-		{"slow head", drip(t, "HTTP/1.1 200 OK\r\nX-Drip: "), private, []Reason{ReasonTimeout}, mail},
-		{"self-signed", sealed(self), private, []Reason{ReasonTLS}, mail},
-		{"expired", sealed(old), Network{AllowPrivate: true, CAFile: oldCA}, []Reason{ReasonTLS}, mail},
+		{"refused", "http://" + nobody(t), private, []Reason{ReasonRefused}, []Reason{ReasonRefused}, nil},
+		{"no such name", "https://no-such-host.invalid:8443", private, []Reason{ReasonDNS}, []Reason{ReasonDNS}, nil},
+		{"private address", serve(answers(200, nil)), Network{}, []Reason{ReasonBlocked}, []Reason{ReasonBlocked}, nil},
+		{"3xx", serve(answers(302, map[string]string{"Location": "https://ann:" + canary + "user@elsewhere.example.com" + canaryPath})), private, []Reason{Reason3xx}, mail, nil},
+		{"400", serve(answers(400, nil)), private, []Reason{Reason4xx}, mail, nil},
+		{"401", serve(answers(401, nil)), private, []Reason{Reason4xx}, mail, nil},
+		{"410", serve(answers(410, nil)), private, []Reason{Reason4xx}, mail, nil},
+		{"429", serve(answers(429, nil)), private, []Reason{Reason429}, mail, nil},
+		{"500", serve(answers(500, nil)), private, []Reason{Reason5xx}, mail, nil},
+		{"body says no", serve(answers(200, map[string]string{"Content-Type": "text/html"})), private, nil, mail, bodySaysNo},
+		{"reset", serve(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), private, []Reason{ReasonReset}, mail, nil},
+		{"slow head", drip(t, "HTTP/1.1 200 OK\r\nX-Drip: "), private, []Reason{ReasonTimeout}, mail, nil},
+		{"self-signed", sealed(self), private, []Reason{ReasonTLS}, mail, nil},
+		{"expired", sealed(old), Network{AllowPrivate: true, CAFile: oldCA}, []Reason{ReasonTLS}, mail, nil},
 	}
 }
 
@@ -217,10 +236,7 @@ func TestNoSecretIsShownWhateverGoesWrong(t *testing.T) {
 			stop()
 			all := []string{}
 			for _, r := range cfg.Receivers {
-				want := m.want
-				if r.Email != nil {
-					want = m.mail
-				}
+				want := m.wants(r)
 				if got, _ := reasons.Load(r.Name); !slices.Contains(want, got.(Reason)) {
 					t.Errorf("%s: %v, want any of %v", r.Name, got, want)
 				}

@@ -11,7 +11,7 @@ import (
 
 // errNoFire is why a resolve is given up whose fire never arrived: both can be
 // replayed together.
-var errNoFire = errors.New("not sent: the fire of this resolve did not arrive")
+var errNoFire = errors.New("not sent: the fire of this resolve did not arrive; replay one of them, and both are sent")
 
 // errStopped is why a message is sent again that a shutdown cut short.
 var errStopped = errors.New("the agent stopped")
@@ -114,7 +114,7 @@ func (w *worker) tooOld() {
 }
 
 // errTooOld is why messages are given up behind an open circuit.
-var errTooOld = errors.New("the receiver took nothing for max_age")
+var errTooOld = errors.New("the receiver took nothing for max_age; mend it and replay what was given up for it")
 
 func (w *worker) giveUp(m Message, s subject, e *DeliveryError) {
 	w.hooks.count(w.name, OutcomeDropped, e.Reason)

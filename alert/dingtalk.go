@@ -18,8 +18,10 @@ import (
 // DingTalk is a custom robot of a DingTalk group: docs/receivers/dingtalk.md.
 type DingTalk struct {
 	Endpoint `yaml:",inline"`
-	// SecretFile holds the robot's signing secret (SEC…). None: not signed.
-	SecretFile string `yaml:"secret_file"`
+	// SecretFile holds the robot's signing secret (SEC…), or Secret does, from the
+	// environment. None: not signed.
+	SecretFile string             `yaml:"secret_file"`
+	Secret     locksteward.Secret `yaml:"secret" from:"env"`
 	// AtMobiles are the telephone numbers of members who are called by name when
 	// somebody is needed, AtAll calls all.
 	AtMobiles []string `yaml:"at_mobiles"`
@@ -34,7 +36,7 @@ func (d DingTalk) filled() kind {
 var mobilePattern = regexp.MustCompile(`^\+?[0-9][0-9-]{4,19}$`)
 
 func (d DingTalk) problems() []error {
-	errs := d.Endpoint.problems()
+	errs := append(d.Endpoint.problems(), given(d.Secret, "secret", d.SecretFile)...)
 	for i, m := range d.AtMobiles {
 		if !mobilePattern.MatchString(m) {
 			errs = append(errs, fmt.Errorf("at_mobiles[%d]: must be a telephone number such as 13800000000 or +86-13800000000, got %q", i, m))
@@ -44,7 +46,7 @@ func (d DingTalk) problems() []error {
 }
 
 func (d DingTalk) open(r Receiver, fs *files) (transport, error) {
-	secret, secretErr := secretOf(d.SecretFile, fs)
+	secret, secretErr := fs.secretOr(d.Secret, "secret_file", d.SecretFile)
 	robot, err := newRobot(d.Endpoint, r, fs, secretErr)
 	if err != nil {
 		return nil, err

@@ -38,9 +38,10 @@ type Email struct {
 	// that port has it, else STARTTLS.
 	Server   string `yaml:"server"`
 	StartTLS string `yaml:"starttls"`
-	// Username and PasswordFile log in.
-	Username     string `yaml:"username"`
-	PasswordFile string `yaml:"password_file"`
+	// Username and PasswordFile log in, or Password, from the environment.
+	Username     string             `yaml:"username"`
+	PasswordFile string             `yaml:"password_file"`
+	Password     locksteward.Secret `yaml:"password" from:"env"`
 	// From and To are addresses, with or without a name.
 	From string   `yaml:"from"`
 	To   []string `yaml:"to"`
@@ -80,9 +81,10 @@ func (c Email) problems() []error {
 	default:
 		bad("starttls: must be required or never, got %q", c.StartTLS)
 	}
-	if (c.Username == "") != (c.PasswordFile == "") {
-		bad("password_file: goes with username: write both or none")
+	if (c.Username == "") != (c.PasswordFile == "" && c.Password == "") {
+		bad("password_file: goes with username, as password does: write both or none")
 	}
+	errs = append(errs, given(c.Password, "password", c.PasswordFile)...)
 	if c.From == "" {
 		bad("from: is missing: write the address that messages come from")
 	} else if _, err := mail.ParseAddress(c.From); err != nil {
@@ -106,13 +108,7 @@ func (c Email) manner() manner {
 func (c Email) open(r Receiver, fs *files) (transport, error) {
 	look, lookErr := newRenderer(r)
 	config, tlsErr := c.tls(fs)
-	var password locksteward.Secret
-	var passwordErr error
-	if c.PasswordFile != "" {
-		if password, passwordErr = fs.secret("password_file", c.PasswordFile); passwordErr != nil {
-			passwordErr = fmt.Errorf("password_file: %w", passwordErr)
-		}
-	}
+	password, passwordErr := fs.secretOr(c.Password, "password_file", c.PasswordFile)
 	if err := errors.Join(lookErr, tlsErr, passwordErr); err != nil {
 		return nil, err
 	}
@@ -150,7 +146,10 @@ type email struct {
 	partials *partials
 }
 
-func (e *email) endpoint() string { return "smtp://" + e.cfg.Server }
+// smtpScheme begins the endpoint of a mail server.
+const smtpScheme = "smtp://"
+
+func (e *email) endpoint() string { return smtpScheme + e.cfg.Server }
 
 // send makes one attempt to reach those that do not have the message yet.
 func (e *email) send(ctx context.Context, id string, body []byte) error {

@@ -18,8 +18,10 @@ import (
 // Feishu is a custom bot of a Feishu or Lark group: docs/receivers/feishu.md.
 type Feishu struct {
 	Endpoint `yaml:",inline"`
-	// SecretFile holds the bot's signing secret. None: not signed.
-	SecretFile string `yaml:"secret_file"`
+	// SecretFile holds the bot's signing secret, or Secret does, from the
+	// environment. None: not signed.
+	SecretFile string             `yaml:"secret_file"`
+	Secret     locksteward.Secret `yaml:"secret" from:"env"`
 	// At are who is called by name when somebody is needed: ids of users (open_id or
 	// user_id), or all.
 	At []string `yaml:"at"`
@@ -33,7 +35,7 @@ func (f Feishu) filled() kind {
 var feishuID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func (f Feishu) problems() []error {
-	errs := f.Endpoint.problems()
+	errs := append(f.Endpoint.problems(), given(f.Secret, "secret", f.SecretFile)...)
 	for i, id := range f.At {
 		if !feishuID.MatchString(id) {
 			errs = append(errs, fmt.Errorf("at[%d]: must be all, or an id such as ou_18eac85d35a26, got %q", i, id))
@@ -43,7 +45,7 @@ func (f Feishu) problems() []error {
 }
 
 func (f Feishu) open(r Receiver, fs *files) (transport, error) {
-	secret, secretErr := secretOf(f.SecretFile, fs)
+	secret, secretErr := fs.secretOr(f.Secret, "secret_file", f.SecretFile)
 	robot, err := newRobot(f.Endpoint, r, fs, secretErr)
 	if err != nil {
 		return nil, err

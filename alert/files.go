@@ -2,6 +2,7 @@ package alert
 
 import (
 	"crypto/x509"
+	"fmt"
 	"net/url"
 	"strings"
 	"sync"
@@ -91,8 +92,34 @@ func generationOf(states []credfile.File) (sum uint64) {
 // secret returns the secret in a file, without the blanks around it.
 func (fs *files) secret(key, path string) (locksteward.Secret, error) {
 	return valueOf(fs, key, path, func(text []byte) (locksteward.Secret, error) {
-		return locksteward.Secret(strings.TrimSpace(string(text))), nil
+		return trimmed(locksteward.Secret(text)), nil
 	})
+}
+
+// secretOr returns a secret that the configuration holds itself, or that of its file;
+// "" if neither is given. Its error begins with the key.
+func (fs *files) secretOr(held locksteward.Secret, key, path string) (locksteward.Secret, error) {
+	if path == "" {
+		return trimmed(held), nil
+	}
+	s, err := fs.secret(key, path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", key, err)
+	}
+	return s, nil
+}
+
+// trimmed is a secret without the blanks around it.
+func trimmed(s locksteward.Secret) locksteward.Secret {
+	return locksteward.Secret(strings.TrimSpace(s.Reveal()))
+}
+
+// given reports two places of one secret: neither is better than the other.
+func given(held locksteward.Secret, key, file string) []error {
+	if held == "" || file == "" {
+		return nil
+	}
+	return []error{fmt.Errorf("%s_file: %q is given beside %s (%s): write one of them", key, file, key, held)}
 }
 
 // url returns the URL in a file.

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -123,6 +124,35 @@ func followed(f *following) transport {
 		return followingReminder{f}
 	}
 	return f
+}
+
+// CheckFiles opens the files of all receivers and of the heartbeat, as [New] and
+// [Heartbeat.Open] do, and reports all problems at once, each with its path. What is
+// wrong for another reason is left out: [Config.Validate] says that.
+func (c Config) CheckFiles() error {
+	c = c.withDefaults()
+	var errs []error
+	for i, r := range c.Receivers {
+		kinds := r.kinds()
+		if len(kinds) != 1 || len(kinds[0].problems())+len(r.Template.problems()) > 0 {
+			continue
+		}
+		out, _, err := r.opened()
+		if err != nil {
+			errs = append(errs, prefixed(fmt.Sprintf("receivers[%d].", i), err)...)
+			continue
+		}
+		out.close()
+	}
+	if c.Heartbeat != nil && len(c.Heartbeat.WithDefaults().problems()) == 0 {
+		caller, err := c.Heartbeat.WithDefaults().Open()
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			caller.Close()
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // filed is a transport with files.

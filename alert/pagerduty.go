@@ -23,8 +23,10 @@ const pagerDutyCap = 20
 type PagerDuty struct {
 	// Endpoint's url is DefaultPagerDutyURL, if neither it nor url_file is given.
 	Endpoint `yaml:",inline"`
-	// RoutingKeyFile holds the integration key of the service. Required.
-	RoutingKeyFile string `yaml:"routing_key_file"`
+	// RoutingKeyFile holds the integration key of the service, or RoutingKey does, from
+	// the environment. One of them is required.
+	RoutingKeyFile string             `yaml:"routing_key_file"`
+	RoutingKey     locksteward.Secret `yaml:"routing_key" from:"env"`
 }
 
 func (c PagerDuty) filled() kind {
@@ -36,9 +38,14 @@ func (c PagerDuty) filled() kind {
 }
 
 func (c PagerDuty) problems() []error {
-	errs := c.Endpoint.problems()
-	if c.RoutingKeyFile == "" {
-		errs = append(errs, errors.New("routing_key_file: is missing: write the path of a file that holds the integration key of a service (Events API v2)"))
+	errs := append(c.Endpoint.problems(), given(c.RoutingKey, "routing_key", c.RoutingKeyFile)...)
+	switch {
+	case c.RoutingKeyFile == "" && c.RoutingKey == "":
+		errs = append(errs, errors.New("routing_key_file: is missing: write the path of a file that holds the integration key of a service (Events API v2), or routing_key"))
+	case c.RoutingKey != "":
+		if _, err := parseRoutingKey(c.RoutingKey.Reveal()); err != nil {
+			errs = append(errs, fmt.Errorf("routing_key: got %s, which %w", c.RoutingKey, err))
+		}
 	}
 	return errs
 }
@@ -51,19 +58,40 @@ func (c PagerDuty) manner() manner {
 
 var routingKey = regexp.MustCompile(`^[A-Za-z0-9]{32}$`)
 
-func (c PagerDuty) open(r Receiver, fs *files) (transport, error) {
-	key, err := valueOf(fs, "routing_key_file", c.RoutingKeyFile, func(text []byte) (locksteward.Secret, error) {
-		key := strings.TrimSpace(string(text))
-		if !routingKey.MatchString(key) {
-			return "", fmt.Errorf("%q must hold the 32 letters and digits of an integration key, and has %d characters", c.RoutingKeyFile, len(key))
-		}
-		return locksteward.Secret(key), nil
-	})
-	var more []error
-	if err != nil {
-		more = append(more, fmt.Errorf("routing_key_file: %w", err))
+// parseRoutingKey reads an integration key. Its errors do not show it.
+func parseRoutingKey(text string) (locksteward.Secret, error) {
+	key := strings.TrimSpace(text)
+	if !routingKey.MatchString(key) {
+		return "", fmt.Errorf("must hold the 32 letters and digits of an integration key, and has %d characters", len(key))
 	}
-	robot, err := newRobot(c.Endpoint, r, fs, more...)
+	return locksteward.Secret(key), nil
+}
+
+// key is the integration key; its error begins with the key in the configuration.
+func (c PagerDuty) key(fs *files) (locksteward.Secret, error) {
+	if c.RoutingKeyFile == "" {
+		key, err := parseRoutingKey(c.RoutingKey.Reveal())
+		if err != nil {
+			return "", fmt.Errorf("routing_key: %w", err)
+		}
+		return key, nil
+	}
+	key, err := valueOf(fs, "routing_key_file", c.RoutingKeyFile, func(text []byte) (locksteward.Secret, error) {
+		key, err := parseRoutingKey(string(text))
+		if err != nil {
+			return "", fmt.Errorf("%q %w", c.RoutingKeyFile, err)
+		}
+		return key, nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("routing_key_file: %w", err)
+	}
+	return key, nil
+}
+
+func (c PagerDuty) open(r Receiver, fs *files) (transport, error) {
+	key, err := c.key(fs)
+	robot, err := newRobot(c.Endpoint, r, fs, err)
 	if err != nil {
 		return nil, err
 	}

@@ -109,6 +109,7 @@ func (p *poster) postTo(ctx context.Context, to *url.URL, body []byte, header ht
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 	a := answer{status: resp.StatusCode, header: resp.Header, body: raw}
 	if e := statusError(p.endpoint, resp, now); e != nil {
+		e.Moved = p.hushed(e.Moved) // a host can hold what the path does
 		return a, e
 	}
 	return a, nil

@@ -83,15 +83,18 @@ type DeliveryError struct {
 	// Code and Detail are the service's own words about it, without secrets and at
 	// most 200 characters; "" if it said nothing.
 	Code, Detail string
-	Err          error
+	// Moved is the host that a redirect leads to, if that is another one.
+	Moved string
+	Err   error
 }
 
-// Error describes the failure without the URL's path, query and credentials.
+// Error describes the failure without the URL's path, query and credentials, and ends
+// with what to do.
 func (e *DeliveryError) Error() string {
 	if e.Status != 0 {
-		return fmt.Sprintf("post to %s: status %d%s", e.Endpoint, e.Status, e.said())
+		return e.withWayOut(fmt.Sprintf("post to %s: status %d%s", e.Endpoint, e.Status, e.said()))
 	}
-	return fmt.Sprintf("post to %s: %v", e.Endpoint, e.Err)
+	return e.withWayOut(fmt.Sprintf("post to %s: %v", e.Endpoint, e.Err))
 }
 
 // Unwrap returns the cause, nil when the receiver answered.
@@ -155,7 +158,7 @@ func statusError(endpoint string, resp *http.Response, now time.Time) *DeliveryE
 	case code >= 300 && code < 400:
 		// As a rule a proxy that wants a login, or a receiver that moved: whoever runs
 		// it can mend that.
-		e.Reason, e.Retryable = Reason3xx, true
+		e.Reason, e.Retryable, e.Moved = Reason3xx, true, movedTo(resp)
 	case code == http.StatusTooManyRequests:
 		e.Reason, e.Retryable = Reason429, true
 	case slices.Contains(mendable, code):

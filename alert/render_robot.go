@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"unicode/utf16"
-
-	"github.com/locksteward/locksteward"
 )
 
 // plainLines are facts for a text without markup.
@@ -84,18 +81,6 @@ func newRobot(e Endpoint, r Receiver, fs *files, more ...error) (*robot, error) 
 // unreadable is a body in the outbox that is no message: it will never be one.
 func (r *robot) unreadable(err error) *DeliveryError {
 	return &DeliveryError{Reason: ReasonOther, Endpoint: r.endpoint, Err: err}
-}
-
-// secretOf is the secret of an optional file; its error begins with the key.
-func secretOf(path string, fs *files) (locksteward.Secret, error) {
-	if path == "" {
-		return "", nil
-	}
-	s, err := fs.secret("secret_file", path)
-	if err != nil {
-		return "", fmt.Errorf("secret_file: %w", err)
-	}
-	return s, nil
 }
 
 // cutUTF16 is cut in UTF-16 units.

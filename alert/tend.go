@@ -20,7 +20,7 @@ const (
 )
 
 // errRemoved is why messages of a receiver are given up that is gone.
-var errRemoved = errors.New("the receiver is configured no longer")
+var errRemoved = errors.New("the receiver is configured no longer; give it its name back and replay them, or leave them")
 
 // tend tells the hooks what waits and gives up what is for nobody, until ctx ends.
 func (s *Sender) tend(ctx context.Context) {

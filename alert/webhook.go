@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/locksteward/locksteward"
 )
 
 // Webhook is an HTTP endpoint that takes the payload of docs/webhook.md.
@@ -15,6 +17,8 @@ type Webhook struct {
 	// SecretFiles hold one signing secret each (whsec_ and base64); several sign
 	// with each, for rotation. None: messages are not signed.
 	SecretFiles []string `yaml:"secret_files"`
+	// Secrets are in place of secret_files the secrets themselves, from the environment.
+	Secrets []locksteward.Secret `yaml:"secrets" from:"env"`
 }
 
 func (w Webhook) filled() kind {
@@ -27,6 +31,14 @@ func (w Webhook) problems() []error {
 	for i, f := range w.SecretFiles {
 		if f == "" {
 			errs = append(errs, fmt.Errorf("secret_files[%d]: must be the path of a file, got %q", i, f))
+		}
+	}
+	if len(w.Secrets) > 0 && len(w.SecretFiles) > 0 {
+		errs = append(errs, fmt.Errorf("secret_files: %q are given beside secrets (%d of %s): write one of them", w.SecretFiles, len(w.Secrets), locksteward.SecretMask))
+	}
+	for i, s := range w.Secrets {
+		if _, err := parseSecret(s.Reveal()); err != nil {
+			errs = append(errs, fmt.Errorf("secrets[%d]: got %s, which %w", i, locksteward.SecretMask, err))
 		}
 	}
 	return errs
@@ -57,6 +69,12 @@ func newWebhook(cfg Webhook, fs *files) (*webhook, error) {
 		errs = append(errs, err)
 	}
 	var secrets [][]byte
+	for i, s := range cfg.Secrets {
+		key, err := parseSecret(s.Reveal())
+		if secrets = append(secrets, key); err != nil {
+			errs = append(errs, fmt.Errorf("secrets[%d]: %w", i, err))
+		}
+	}
 	for i, f := range cfg.SecretFiles {
 		at := fmt.Sprintf("secret_files[%d]", i)
 		key, err := valueOf(fs, at, f, func(text []byte) ([]byte, error) {

@@ -25,6 +25,12 @@ type decoder struct {
 	// raw is the file, places where each value of it stands.
 	raw    []byte
 	places places
+	// variables are the values that were ${NAME} as a whole, by name.
+	variables map[*yaml.Node]string
+}
+
+func newDecoder(file string, raw []byte) *decoder {
+	return &decoder{file: file, raw: raw, places: places{}, variables: map[*yaml.Node]string{}}
 }
 
 // problem is one thing that is wrong, with the path of its key; "" is all of the
@@ -85,7 +91,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 		d.problem(n, path, "got %s, write a mapping of keys", describe(n))
 		return
 	}
-	fields := yamlFields(v)
+	fields, hidden := yamlFields(v), variableKeys(v.Type())
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -102,6 +108,10 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 				shown = locksteward.SecretMask
 			}
 			d.problem(key, at, "unknown key (got %s), %s", shown, suggest(key.Value, fields))
+			continue
+		}
+		if hidden[key.Value] {
+			d.secret(value, field, at, key.Value)
 			continue
 		}
 		d.into(value, field, at)
@@ -205,6 +215,21 @@ func yamlFields(v reflect.Value) map[string]reflect.Value {
 			maps.Copy(out, yamlFields(v.Field(i)))
 		case name != "":
 			out[name] = v.Field(i)
+		}
+	}
+	return out
+}
+
+// variableKeys are the keys of a struct that take a secret from the environment alone:
+// those with the tag `from:"env"`.
+func variableKeys(t reflect.Type) map[string]bool {
+	out := map[string]bool{}
+	for f := range t.Fields() {
+		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if options == "inline" {
+			maps.Copy(out, variableKeys(f.Type))
+		} else if f.Tag.Get("from") == "env" {
+			out[name] = true
 		}
 	}
 	return out

@@ -8,7 +8,7 @@ import (
 // Overlaid returns the defaults with what the environment sets, unchecked.
 func Overlaid() Config {
 	c := Default()
-	d := &decoder{file: "x", places: places{}}
+	d := newDecoder("x", nil)
 	d.overlay(reflect.ValueOf(&c).Elem(), "", os.LookupEnv)
 	return c
 }

@@ -71,7 +71,7 @@ func readTargetFile(file string) ([]byte, error) {
 // decodeTargets reads one file of targets. What is not meant as one is an error: a
 // file that lists none says `targets: []`.
 func decodeTargets(file string, raw []byte) (targetFile, *decoder) {
-	d := &decoder{file: file, raw: raw, places: places{}}
+	d := newDecoder(file, raw)
 	var f targetFile
 	root := d.document(raw)
 	if root != nil {

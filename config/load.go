@@ -43,7 +43,19 @@ func (e *InvalidError) Unwrap() []error { return e.Problems }
 // that it names and those of classes.d beside it in the order of their names, then
 // the environment, and checks it. It asks no DNS: see [Discovery]. An error is an *InvalidError with all problems, or the file could
 // not be read.
-func Load(file string) (Config, error) {
+func Load(file string) (Config, error) { return load(file, Config.Validate) }
+
+// Check is Load, and opens the files of receivers, the heartbeat and audit sinks, as the
+// agent does at its start.
+func Check(file string) (Config, error) {
+	return load(file, func(c Config) error { return errors.Join(c.Validate(), c.checkFiles()) })
+}
+
+func (c Config) checkFiles() error {
+	return errors.Join(prefixed("alert", c.Alert.CheckFiles()), prefixed("audit", c.Audit.CheckFiles()))
+}
+
+func load(file string, check func(Config) error) (Config, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return Config{}, fmt.Errorf("read configuration: %w; give a file with --config, or print one with 'locksteward config example'", err)
@@ -53,22 +65,22 @@ func Load(file string) (Config, error) {
 	if err := d.loadClasses(&c, filepath.Join(filepath.Dir(file), "classes.d")); err != nil {
 		return Config{}, err
 	}
-	return d.finish(c)
+	return d.finish(c, check)
 }
 
 // Parse reads a configuration from memory and checks it; name stands for the
 // file in problems.
 func Parse(name string, raw []byte) (Config, error) {
 	c, d := parse(name, raw, os.LookupEnv)
-	return d.finish(c)
+	return d.finish(c, Config.Validate)
 }
 
 // finish checks what was read and returns it, or all problems. Where something
 // could not be read the rest is checked all the same, so that nobody has to mend
 // a file twice; but nothing is said of what stands at, above or below a path with
 // a problem already: that would be a consequence.
-func (d *decoder) finish(c Config) (Config, error) {
-	if problems := d.all(d.problems, c.Validate()); len(problems) > 0 {
+func (d *decoder) finish(c Config, check func(Config) error) (Config, error) {
+	if problems := d.all(d.problems, check(c)); len(problems) > 0 {
 		return Config{}, &InvalidError{File: d.file, Problems: problems}
 	}
 	return c, nil
@@ -91,17 +103,20 @@ func (d *decoder) all(unread []problem, invalid error) []error {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
+var inFile = regexp.MustCompile(`_files?$`)
+
 // related says whether one path is the other, or above it. Places in lists do not
-// count: elements may be missing.
+// count: elements may be missing. A value and the file for it are one.
 func related(a, b string) bool {
 	a, b = index.ReplaceAllString(a, ""), index.ReplaceAllString(b, "")
+	a, b = inFile.ReplaceAllString(a, ""), inFile.ReplaceAllString(b, "")
 	return a == "" || a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
 }
 
 // parse decodes strictly over the defaults, without the checks of Validate.
 func parse(name string, raw []byte, lookup func(string) (string, bool)) (Config, *decoder) {
 	c := Default()
-	d := &decoder{file: name, raw: raw, places: places{}}
+	d := newDecoder(name, raw)
 	if root := d.document(raw); root != nil {
 		d.expand(root, "", lookup)
 		d.into(root, reflect.ValueOf(&c).Elem(), "")
@@ -146,7 +161,7 @@ func (d *decoder) loadClasses(c *Config, dir string) error {
 		if err != nil {
 			return fmt.Errorf("read classes: %w", err)
 		}
-		one := &decoder{file: file, raw: raw, places: places{}}
+		one := newDecoder(file, raw)
 		var f classFile
 		if root := one.document(raw); root != nil {
 			one.expand(root, "", os.LookupEnv)

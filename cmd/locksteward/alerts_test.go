@@ -26,7 +26,8 @@ type hook struct {
 }
 
 // command is `hook start NAME`, which sets $NAME to the URL of a receiver that
-// takes everything, `hook says NAME STATUS`, which changes its answer, `hook await
+// takes everything, `hook says NAME STATUS`, which changes its answer (of 3xx, with
+// another place), `hook await
 // NAME TEXT...`, which waits for a message with all of these, and `hook lacks NAME
 // TEXT...`, which fails if there was one.
 func (h *hooks) command(ts *testscript.TestScript, neg bool, args []string) {
@@ -41,6 +42,9 @@ func (h *hooks) command(ts *testscript.TestScript, neg bool, args []string) {
 			defer h.mu.Unlock()
 			if err == nil && mine.status == http.StatusOK {
 				mine.bodies = append(mine.bodies, string(raw))
+			}
+			if mine.status/100 == 3 {
+				w.Header().Set("Location", "https://elsewhere.example.com/hook/moved?token=moved")
 			}
 			w.WriteHeader(mine.status)
 		}))

@@ -21,8 +21,9 @@ func configCommand(p *program) *cobra.Command {
 		Short: "Check a configuration and report every problem in it",
 		Long: `Check reads a configuration (default ` + defaultConfigFile + `) as 'run' would, with the
 files of classes.d beside it, those of targets_from and the environment, and
-reports all problems at once: path, value, and what to write. It connects to
-nothing and asks no DNS.`,
+reports all problems at once: path, value, and what to write. The files of secrets,
+keys and authorities that it names must be there, those of receivers too, so run it
+where the agent runs. It connects to nothing and asks no DNS.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: yamlFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -30,7 +31,7 @@ nothing and asks no DNS.`,
 			if len(args) == 1 {
 				file = args[0]
 			}
-			c, err := loadConfig(file)
+			c, err := checkConfig(file)
 			if err != nil {
 				return err
 			}
@@ -73,8 +74,13 @@ func loadTargets(ctx context.Context, p *program, file string) (config.Config, e
 }
 
 // loadConfig reads a configuration; problems in it are the user's to mend.
-func loadConfig(file string) (config.Config, error) {
-	c, err := config.Load(file)
+func loadConfig(file string) (config.Config, error) { return readConfig(file, config.Load) }
+
+// checkConfig is loadConfig that opens all files which an agent needs at its start.
+func checkConfig(file string) (config.Config, error) { return readConfig(file, config.Check) }
+
+func readConfig(file string, read func(string) (config.Config, error)) (config.Config, error) {
+	c, err := read(file)
 	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
 		problems := "problems"
 		if len(invalid.Problems) == 1 {

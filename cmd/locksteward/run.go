@@ -28,7 +28,7 @@ A Redis that is away is reported down and tried again; a configuration that is
 wrong ends the program with exit code 2 before anything starts.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(file)
+			cfg, err := checkConfig(file)
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"github.com/locksteward/locksteward/alert"
@@ -27,6 +28,31 @@ func newWebhook(cfg alert.Webhook) (*webhookReceiver, error) {
 		return nil, fmt.Errorf("webhook.%w", err)
 	}
 	return &webhookReceiver{caller}, nil
+}
+
+// CheckFiles opens the files of webhooks, as [New] does, and reports all problems at
+// once, each with its key. What is wrong for another reason is left to [Config.Validate].
+func (c Config) CheckFiles() error {
+	var errs []error
+	for i, s := range c.Sinks {
+		if s.Webhook == nil || s.Webhook.Validate() != nil {
+			continue
+		}
+		caller, err := alert.NewCaller(*s.Webhook)
+		if err == nil {
+			caller.Close()
+			continue
+		}
+		at := fmt.Sprintf("sinks[%d].webhook", i)
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, e := range joined.Unwrap() {
+				errs = append(errs, fmt.Errorf("%s.%w", at, e))
+			}
+		} else {
+			errs = append(errs, fmt.Errorf("%s.%w", at, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (r *webhookReceiver) write(ctx context.Context, records []record) error {

@@ -78,12 +78,13 @@ func TestSecretsFromTheEnvironmentAreTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := c.Alert.Receivers[0]
-		shown := fmt.Sprintf("%s %s %+v", asJSON, asYAML, r)
+		var shown strings.Builder
+		shown.WriteString(fmt.Sprintf("%s %s %+v", asJSON, asYAML, r))
 		for _, part := range []any{r.Webhook, r.Alertmanager, r.PagerDuty, r.Email, r.DingTalk, r.Feishu} {
-			shown += fmt.Sprintf("%+v %#v", part, part)
+			shown.WriteString(fmt.Sprintf("%+v %#v", part, part))
 		}
-		if strings.Contains(shown, canary) || strings.Contains(shown, whsec(canary)) || !strings.Contains(shown, "<secret>") {
-			t.Errorf("the secret is shown, or is not there: %s", shown)
+		if strings.Contains(shown.String(), canary) || strings.Contains(shown.String(), whsec(canary)) || !strings.Contains(shown.String(), "<secret>") {
+			t.Errorf("the secret is shown, or is not there: %s", shown.String())
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package connect_test
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,8 +17,10 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
+// open connects with patience for a machine that is busy, unless cfg is about that.
 func open(t *testing.T, cfg connect.Config) *connect.Conn {
 	t.Helper()
+	cfg.DialTimeout, cfg.ReadTimeout = cmp.Or(cfg.DialTimeout, time.Minute), cmp.Or(cfg.ReadTimeout, time.Minute)
 	conn, err := connect.Open(cfg)
 	if err != nil {
 		t.Fatalf("open: %v", err)

@@ -43,7 +43,9 @@ func TestRenewalsGoTogether(t *testing.T) {
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)
 	var renewed, failed, lost atomic.Int64
-	c, err := New(rdb, Options{OnEvent: func(e Event) {
+	// Renewed each second, and none fails because the machine is busy for a while.
+	const ttl = 30 * time.Second
+	c, err := New(rdb, Options{RenewFraction: 1.0 / 30, OnEvent: func(e Event) {
 		switch e.Kind {
 		case EventRenewed:
 			renewed.Add(1)
@@ -61,7 +63,7 @@ func TestRenewalsGoTogether(t *testing.T) {
 	c.server.single.AddHook(sent)
 	holds := make([]*Handle, n)
 	for i := range holds {
-		if holds[i], err = c.Acquire(t.Context(), fmt.Sprintf("k%d", i), Lease{TTL: 3 * time.Second}); err != nil {
+		if holds[i], err = c.Acquire(t.Context(), fmt.Sprintf("k%d", i), Lease{TTL: ttl}); err != nil {
 			t.Fatal(err)
 		}
 	}

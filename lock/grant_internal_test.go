@@ -309,6 +309,17 @@ func TestConfirmationIsRepeated(t *testing.T) {
 // Who gives up at the moment in which it is handed the lock gives it back.
 func TestGrantToWhoGaveUpIsGivenBack(t *testing.T) {
 	t.Parallel()
+	// On a busy machine it may be its own turn to look before it gives up.
+	for range 20 {
+		if giveUpAtTheGrant(t) {
+			return
+		}
+	}
+	t.Error("it looked by itself each time")
+}
+
+// giveUpAtTheGrant is false if the waiter found the lock by itself, before it gave up.
+func giveUpAtTheGrant(t *testing.T) bool {
 	h := newHandover(t, fairLease, nil)
 	// It does not hear, as if the message came too late.
 	h.waiter.turns.mu.Lock()
@@ -320,12 +331,19 @@ func TestGrantToWhoGaveUpIsGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.stop()
-	if err := <-h.failed; !errors.Is(err, context.Canceled) {
-		t.Error(err)
+	select {
+	case handle := <-h.got:
+		if err := handle.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		return false
+	case err := <-h.failed:
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 	}
-	began := time.Now()
 	testredis.Eventually(t, 5*time.Second, func() bool { return h.rdb.Exists(context.Background(), "k").Val() == 0 }, "the lock is free")
-	t.Logf("free after %s", time.Since(began))
+	return true
 }
 
 // Only the word of the last mark is believed, and only while enough is certain.

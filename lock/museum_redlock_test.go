@@ -36,7 +36,7 @@ func setupMasters(t *testing.T) *masters {
 		nodes = append(nodes, rdb)
 	}
 	c, err := lock.NewRedlock(nodes, lock.RedlockOptions{
-		Options: lock.Options{Timeout: 500 * time.Millisecond, OnEvent: m.events.add}, NodeTimeout: 200 * time.Millisecond,
+		Options: lock.Options{Timeout: 2 * time.Second, OnEvent: m.events.add}, NodeTimeout: 2 * time.Second, // the machine is shared
 	})
 	if err != nil {
 		t.Fatal(err)

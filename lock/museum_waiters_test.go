@@ -35,11 +35,11 @@ func TestScriptsBearMissingCompanions(t *testing.T) {
 			t.Errorf("without %s: try: %v", name, err)
 		}
 		b.rdb.Del(ctx, missing...)
-		short, stop := context.WithTimeout(ctx, 20*time.Millisecond)
-		if _, err := b.client.Acquire(short, "k", fair()); !errors.Is(err, lock.ErrHeld) {
+		short := fair()
+		short.Wait = 20 * time.Millisecond
+		if _, err := b.client.Acquire(ctx, "k", short); !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("without %s: wait in the queue: %v", name, err)
 		}
-		stop()
 		b.rdb.Del(ctx, missing...)
 		if err := h.Extend(ctx, 0); err != nil {
 			t.Errorf("without %s: extend: %v", name, err)

@@ -59,16 +59,22 @@ func (ns *nodes) open(t *testing.T, o lock.RedlockOptions) *lock.Client {
 	}
 	c := openRedlock(t, ns.clients(t), o)
 	if o.MinUptime == 0 {
-		testredis.Eventually(t, 5*time.Second, func() bool {
-			h, err := c.TryAcquire(t.Context(), "warm", lock.Lease{TTL: time.Second, NoRenew: true})
-			if err != nil {
-				return false
-			}
-			met := ns.on("warm")
-			return h.Release(t.Context()) == nil && met == len(ns.srv)
-		}, "all nodes are met")
+		ns.meet(t, c)
 	}
 	return c
+}
+
+// meet returns when c has a connection to every node.
+func (ns *nodes) meet(t *testing.T, c *lock.Client) {
+	t.Helper()
+	testredis.Eventually(t, 5*time.Second, func() bool {
+		h, err := c.TryAcquire(t.Context(), "warm", lock.Lease{TTL: time.Second, NoRenew: true})
+		if err != nil {
+			return false
+		}
+		met := ns.on("warm")
+		return h.Release(t.Context()) == nil && met == len(ns.srv)
+	}, "all nodes are met")
 }
 
 func openRedlock(t *testing.T, list []*redis.Client, o lock.RedlockOptions) *lock.Client {
@@ -253,20 +259,33 @@ func TestRedlockReplyLost(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 21)
 	ns := startNodes(t, 5)
-	c := ns.open(t, lock.RedlockOptions{Options: lock.Options{Timeout: 500 * time.Millisecond}, NodeTimeout: 150 * time.Millisecond})
+	c := ns.open(t, lock.RedlockOptions{Options: lock.Options{Timeout: time.Second}})
 	ctx := t.Context()
 	ns.proxy[3].DropReplies(true)
 	h := mustAcquire(t, c, "k", lease())
 	testredis.Eventually(t, 5*time.Second, func() bool { return ns.on("k") == 5 }, "it takes effect on node 3")
 	mustRelease(t, h)
-	ns.gone(t, "k", 3*time.Second)
+	// A connection that is given up meanwhile is followed by one that cannot say hello.
+	ns.proxy[3].Heal()
+	ns.gone(t, "k", 10*time.Second)
 	// Without a majority.
-	ns.proxy[2].DropReplies(true)
-	ns.proxy[1].DropReplies(true)
-	if _, err := c.TryAcquire(ctx, "k", lease()); !errors.Is(err, lock.ErrUnknown) {
+	ns.meet(t, c)
+	for _, p := range ns.proxy[1:4] {
+		p.DropReplies(true)
+	}
+	tried := make(chan error, 1)
+	go func() {
+		_, err := c.TryAcquire(ctx, "k", lease())
+		tried <- err
+	}()
+	testredis.Eventually(t, 5*time.Second, func() bool { return ns.on("k") == 5 }, "it takes effect on those that are not heard")
+	if err := <-tried; !errors.Is(err, lock.ErrUnknown) {
 		t.Fatalf("two of five: %v", err)
 	}
-	ns.gone(t, "k", 3*time.Second)
+	for _, p := range ns.proxy[1:4] {
+		p.Heal()
+	}
+	ns.gone(t, "k", 10*time.Second)
 }
 
 // Two clients contend: never both, and both get their share.
@@ -517,7 +536,6 @@ func TestRedlockCloseWhileHeld(t *testing.T) {
 func TestRedlockServerErrors(t *testing.T) {
 	t.Parallel()
 	ns := startNodes(t, 3)
-	// A node that a loaded machine keeps waiting would be an error of its own.
 	c := ns.open(t, lock.RedlockOptions{NodeTimeout: 5 * time.Second})
 	ctx := t.Context()
 	ns.near[0].RPush(ctx, "k", "a")
@@ -526,14 +544,20 @@ func TestRedlockServerErrors(t *testing.T) {
 	began := time.Now()
 	_, err := c.Acquire(ctx, "k", lease())
 	failed, ok := errors.AsType[*lock.QuorumError](err)
-	if !ok || failed.Temporary() || !errors.Is(err, lock.ErrWrongType) || len(failed.Nodes) != 2 {
+	wrong := 0
+	if ok {
+		for _, n := range failed.Nodes { // one that a loaded machine keeps waiting is no answer
+			if errors.Is(n.Err, lock.ErrWrongType) {
+				wrong++
+			}
+		}
+	}
+	if wrong != 2 || failed.Temporary() || !errors.Is(err, lock.ErrWrongType) {
 		t.Errorf("got %v", err)
 	}
 	wantCode(t, err, lock.CodeWrongType)
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("took %s, a retry loop", took)
 	}
-	if n := exists(t, ns.near[1], "k", metaKey("k")); n != 0 {
-		t.Errorf("%d keys left", n)
-	}
+	testredis.Eventually(t, 5*time.Second, func() bool { return exists(t, ns.near[1], "k", metaKey("k")) == 0 }, "the vote of the node in order is taken back")
 }

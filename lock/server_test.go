@@ -216,7 +216,7 @@ func TestDeniedRenewalEndsHoldInTime(t *testing.T) {
 	admin := srv.Client(t)
 	events := &recorder{}
 	c := open(t, srv.ClientAs(t, "app", "secret"), lock.Options{OnEvent: events.add})
-	h := mustAcquire(t, c, "k", lock.Lease{TTL: 900 * time.Millisecond})
+	h := mustAcquire(t, c, "k", lock.Lease{TTL: 3 * time.Second})
 	if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "-pexpire").Err(); err != nil {
 		t.Fatal(err)
 	}

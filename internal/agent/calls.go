@@ -200,11 +200,13 @@ type (
 		At   []console.LockPosition
 		More bool
 	}
-	// targetsTold are the targets of a replica, and of which of them complete sweeps
-	// are missing.
+	// targetsTold are the targets of a replica, of which of them complete sweeps are
+	// missing, and which of them the last sweep found down; those of which none has
+	// ended are not in Down.
 	targetsTold struct {
 		Targets []api.Target
 		Stale   []string
+		Down    map[string]bool
 	}
 	// nothing is sent where nothing is to be said: gob wants a field.
 	nothing struct{ Nothing bool }
@@ -344,7 +346,7 @@ func (a *Agent) answerAll() {
 	answer(a, callInherit)
 	p := a.keeper.Peers()
 	replicas.Handle(p, callTargets, func(context.Context, nothing) (asJSON[targetsTold], error) {
-		return asJSON[targetsTold]{targetsTold{a.ownTargets(), a.pulse(time.Now()).missing()}}, nil
+		return asJSON[targetsTold]{targetsTold{a.ownTargets(), a.pulse(time.Now()).missing(), a.downTargets()}}, nil
 	})
 	replicas.Handle(p, callList, func(_ context.Context, f console.LockFilter) (listed, error) { return a.ownLocks(f) })
 	replicas.Handle(p, callGraph, func(_ context.Context, in lockAsked) (asJSON[api.Graph], error) {

@@ -145,6 +145,19 @@ func (a *Agent) ownTargets() []api.Target {
 	return out
 }
 
+// downTargets says of each of those whether the last sweep found it down, once one ended.
+func (a *Agent) downTargets() map[string]bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	out := map[string]bool{}
+	for name, w := range a.targets {
+		if down := w.down.Load(); down != nil {
+			out[name] = *down
+		}
+	}
+	return out
+}
+
 // view is the target with its sweeps.
 func (w *watched) view() api.Target {
 	// Before the last sweep: what ends in between is told as under way, not as

@@ -35,6 +35,7 @@ type fleet struct {
 	targets map[string]api.Target // that others have, by name
 	stale   map[string]bool       // complete sweeps of them are missing
 	known   map[string]api.Target // as a replica told of them last, of all targets
+	down    map[string]bool       // whether the last sweep found it down, likewise
 
 	// reading lets one look at findings run at a time.
 	reading  sync.Mutex
@@ -44,7 +45,7 @@ type fleet struct {
 
 func newFleet(a *Agent) *fleet {
 	a.answerAll()
-	return &fleet{agent: a, soon: make(chan struct{}, 1), waken: make(chan struct{}, 1), targets: map[string]api.Target{}, known: map[string]api.Target{}}
+	return &fleet{agent: a, soon: make(chan struct{}, 1), waken: make(chan struct{}, 1), targets: map[string]api.Target{}, known: map[string]api.Target{}, down: map[string]bool{}}
 }
 
 func nudge(c chan struct{}) {
@@ -142,19 +143,24 @@ func (f *fleet) ask(ctx context.Context) {
 	for name, t := range now {
 		f.knowLocked(name, t)
 	}
+	back := false
+	for _, a := range answers {
+		for name, down := range a.Down {
+			back = back || f.down[name] && !down
+			f.down[name] = down
+		}
+	}
 	for _, name := range gone {
 		delete(f.known, name)
+		delete(f.down, name)
 	}
 	f.mu.Unlock()
 	f.agent.countRequests(ctx)
 	if !reflect.DeepEqual(before, now) {
 		f.agent.console.Touch()
 	}
-	for name, t := range now {
-		if was, known := before[name]; known && !was.Up && t.Up && f.agent.house.opened() {
-			f.agent.alerts.lookAgain(ctx) // what was held back for it
-			break
-		}
+	if back && f.agent.house.opened() {
+		f.agent.alerts.lookAgain(ctx) // what was held back for it
 	}
 }
 
@@ -233,12 +239,11 @@ func (f *fleet) pulse(cfg []config.Target, own map[string]*watched, p *pulse) {
 	}
 }
 
-// target is what the replica that has a target says of it.
-func (f *fleet) target(name string) (api.Target, bool) {
+// isDown says whether the last sweep of a target that a replica told of found it down.
+func (f *fleet) isDown(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t, ok := f.targets[name]
-	return t, ok
+	return f.down[name]
 }
 
 // foreign are the findings on targets that other replicas have, as the store has them.

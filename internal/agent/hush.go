@@ -13,19 +13,24 @@ func (a *Agent) held(f locksteward.Finding) string {
 	if id, _, ok := alert.SilencedBy(a.silences(), f, time.Now()); ok {
 		return alert.SuppressedSilence + ":" + id
 	}
-	// Before the first look of this run it is not known to be down, and what the last
-	// run found is told at once.
-	if w, err := a.watched(f.Target); err == nil {
-		if w.looked.Load() && !w.scanner.State().Up {
-			return alert.SuppressedInhibit + ":target_down"
-		}
-	} else if a.fleet != nil {
-		// One of which nothing was heard may be up: people are told.
-		if t, ok := a.fleet.target(f.Target); ok && !t.Up && t.LastSweep != nil {
-			return alert.SuppressedInhibit + ":target_down"
-		}
+	if a.targetDown(f.Target) {
+		return alert.SuppressedInhibit + ":target_down"
 	}
 	return ""
+}
+
+// targetDown says whether the last sweep of a target found it down. It holds until a
+// sweep that reads the target has ended: by then it is known what is still broken.
+// Before the first sweep of this run a target is not known to be down, and what the last
+// run found is told at once.
+func (a *Agent) targetDown(name string) bool {
+	if w, err := a.watched(name); err == nil {
+		if down := w.down.Load(); down != nil {
+			return *down
+		}
+	}
+	// One of which nothing was heard may be up: people are told.
+	return a.fleet != nil && a.fleet.isDown(name)
 }
 
 // patternOf is what is told in place of a key, for receivers that are not told

@@ -83,9 +83,11 @@ func (w *watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
 		zap.Int("candidates", sweep.Candidates), zap.Duration("took", sweep.Duration),
 	}
 	state := w.scanner.State()
-	w.looked.Store(true)
 	now := condition(state, sweep)
-	if w.condition == down && now != down {
+	// Before the first sweep of this run it may have been down for another replica.
+	was, isDown := w.down.Load(), now == down
+	w.down.Store(&isDown)
+	if !isDown && (was == nil || *was) {
 		defer w.agent.alerts.lookAgain(ctx)
 	}
 	switch {

@@ -54,8 +54,9 @@ type watched struct {
 
 	rightsAsked bool // see checkRights
 
-	// looked says that a sweep ended, well or not.
-	looked atomic.Bool
+	// down says whether the last sweep that ended found the target down; nil before one
+	// ended. That it answers again says nothing yet of what was found on it.
+	down atomic.Pointer[bool]
 
 	// lost says that another replica has the lease: nothing is written any more.
 	lost atomic.Bool

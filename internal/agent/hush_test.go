@@ -173,7 +173,7 @@ func TestTargetDownUntilASweepHasEnded(t *testing.T) {
 			t.Parallel()
 			srv := testredis.Start(t)
 			rdb := srv.Client(t)
-			if err := rdb.Do(t.Context(), "DEBUG", "POPULATE", 100_000).Err(); err != nil {
+			if err := rdb.Do(t.Context(), "DEBUG", "POPULATE", 5_000).Err(); err != nil {
 				t.Fatal(err)
 			}
 			if err := rdb.Save(t.Context()).Err(); err != nil { // without the lock
@@ -183,7 +183,7 @@ func TestTargetDownUntilASweepHasEnded(t *testing.T) {
 			e := newEar(t)
 			b := lay(t, target("redis://"+proxy.Addr())+orders+receivers("ops", e.url))
 			db := hushed(t, srv, e, b)
-			proxy.Delay(150 * time.Millisecond) // a sweep takes seconds
+			proxy.Delay(250 * time.Millisecond) // a sweep takes seconds
 			srv.Restart()
 			seen := 0
 			testredis.Eventually(t, back, func() bool {

@@ -53,6 +53,7 @@ func pick(d Due, hold func(locksteward.Finding) string) picked {
 		}
 		delete(held, id)
 	}
+	ended := endsOfHeld(d.Waiting)
 	for i := range d.Waiting {
 		w := &d.Waiting[i] // a storm is not copied
 		id := w.Finding.Fingerprint()
@@ -68,7 +69,11 @@ func pick(d Due, hold func(locksteward.Finding) string) picked {
 			known[id] = false
 			p.firing--
 		} else {
-			if why := hold(w.Finding); why != "" {
+			why := w.Held
+			if why == "" || i >= ended[id] {
+				why = hold(w.Finding)
+			}
+			if why != "" {
 				p.flush.Held[w.Handle] = why
 				held[id] = append(held[id], w)
 				continue
@@ -84,6 +89,21 @@ func pick(d Due, hold func(locksteward.Finding) string) picked {
 	}
 	p.firing = max(0, p.firing)
 	return p
+}
+
+// endsOfHeld is where each finding's last end waits; empty where nothing was held back.
+// What was held back until its end is not told for what held it back ended with it.
+func endsOfHeld(waiting []Waiting) map[string]int {
+	ends := map[string]int{}
+	if !slices.ContainsFunc(waiting, func(w Waiting) bool { return w.Held != "" }) {
+		return ends
+	}
+	for i := range waiting {
+		if f := waiting[i].Finding; f.Status == locksteward.StatusResolved {
+			ends[f.Fingerprint()] = i
+		}
+	}
+	return ends
 }
 
 func (p *picked) drop(w *Waiting, why string) {

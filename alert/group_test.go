@@ -134,6 +134,64 @@ func TestSilenceHoldsBack(t *testing.T) {
 	})
 }
 
+// What was held back until its end is not told, though what held it back is over when
+// both are looked at.
+func TestHeldBackUntilItsEnd(t *testing.T) {
+	t.Parallel()
+	const why = SuppressedInhibit + ":target_down"
+	for name, tc := range map[string]struct {
+		waiting       []Waiting
+		tell, counted string
+	}{
+		"it ended":                  {[]Waiting{waitsHeld("k", why), waitsEnd("k")}, "", "inhibit 1, unknown 1"},
+		"it ended and fires again":  {[]Waiting{waitsHeld("k", why), waitsEnd("k"), waitsFire("k")}, "k firing", "inhibit 1, unknown 1"},
+		"it ended twice":            {[]Waiting{waitsHeld("k", why), waitsEnd("k"), waitsHeld("k", why), waitsEnd("k")}, "", "inhibit 2, unknown 2"},
+		"it fires still":            {[]Waiting{waitsHeld("k", why)}, "k firing", ""},
+		"another ended":             {[]Waiting{waitsHeld("k", why), knows(waitsEnd("l"))}, "k firing, l resolved", ""},
+		"nothing held it back":      {[]Waiting{waitsFire("k"), waitsEnd("k")}, "k firing, k resolved", ""},
+		"the receiver knew of it":   {[]Waiting{knows(waitsHeld("k", why)), knows(waitsEnd("k"))}, "k resolved", "inhibit 1"},
+		"it fires again and is not": {[]Waiting{waitsEnd("k"), waitsHeld("k", why)}, "k firing", "unknown 1"},
+	} {
+		for i := range tc.waiting {
+			tc.waiting[i].Handle = int64(i + 1)
+		}
+		p := pick(Due{Group: "g", Waiting: tc.waiting}, func(locksteward.Finding) string { return "" })
+		var tell, counted []string
+		for _, w := range p.tell {
+			tell = append(tell, w.Finding.Key+" "+string(w.Finding.Status))
+		}
+		for _, reason := range SuppressedReasons() {
+			if n := p.counts[reason]; n > 0 {
+				counted = append(counted, fmt.Sprintf("%s %d", reason, n))
+			}
+		}
+		if got := strings.Join(tell, ", "); got != tc.tell {
+			t.Errorf("%s: told %q, want %q", name, got, tc.tell)
+		}
+		if got := strings.Join(counted, ", "); got != tc.counted {
+			t.Errorf("%s: counted %q, want %q", name, got, tc.counted)
+		}
+		if n := len(p.flush.Told) + len(p.flush.Dropped) + len(p.flush.Held); n != len(tc.waiting) {
+			t.Errorf("%s: %d of %d are accounted for: %+v", name, n, len(tc.waiting), p.flush)
+		}
+	}
+}
+
+func waitsFire(key string) Waiting { return Waiting{Change: Change{Finding: fire(key, 1).Finding}} }
+
+func waitsEnd(key string) Waiting { return Waiting{Change: Change{Finding: resolve(key, 1).Finding}} }
+
+func waitsHeld(key, why string) Waiting {
+	w := waitsFire(key)
+	w.Held = why
+	return w
+}
+
+func knows(w Waiting) Waiting {
+	w.Known = true
+	return w
+}
+
 // People get one message with the worst, and the number of the rest; machines get
 // everything in parts.
 func TestStormIsCapped(t *testing.T) {

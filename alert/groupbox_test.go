@@ -201,14 +201,20 @@ func (b *box) follows(held pendingChange) bool {
 	})
 }
 
-// wakeHeld makes all groups due in which something is held back.
+// wakeHeld makes all groups due in which something is held back; what ended meanwhile
+// stays so until its end is looked at.
 func (b *box) wakeHeld() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, p := range b.pending {
-		if p.Held != "" {
+		if p.Held == "" {
+			continue
+		}
+		b.group(p.Receiver, p.Group).due = time.Now()
+		if !slices.ContainsFunc(b.pending[i:], func(later pendingChange) bool {
+			return later.Receiver == p.Receiver && later.Finding.Status == locksteward.StatusResolved && later.Finding.Fingerprint() == p.Finding.Fingerprint()
+		}) {
 			b.pending[i].Held = ""
-			b.group(p.Receiver, p.Group).due = time.Now()
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/locksteward/locksteward"
 )
 
 // terms are how soon a group that something new waits in may be told of it.
@@ -98,8 +100,13 @@ func wakeHeld(ctx context.Context, t *tx) error {
 	if err != nil {
 		return fmt.Errorf("wake groups: %w", err)
 	}
-	// It is judged anew, part by part, and held back again if that is so.
-	n, err := t.exec(ctx, `UPDATE alert_pending SET held = '' WHERE held <> ''`)
+	// It is judged anew, part by part, and held back again if that is so. What was held
+	// back until its end stays so: the end takes it along.
+	n, err := t.exec(ctx, `UPDATE alert_pending SET held = '' WHERE held <> '' AND NOT EXISTS (
+		SELECT 1 FROM alert_events mine
+		JOIN alert_events later ON later.fingerprint = mine.fingerprint AND later.seq > mine.seq AND later.status = ?
+		JOIN alert_pending waits ON waits.seq = later.seq AND waits.receiver = alert_pending.receiver AND waits.grp = alert_pending.grp
+		WHERE mine.seq = alert_pending.seq)`, string(locksteward.StatusResolved))
 	if err != nil {
 		return fmt.Errorf("wake groups: %w", err)
 	}

@@ -198,6 +198,43 @@ func TestEventsInGroups(t *testing.T) {
 	})
 }
 
+// What is held back is judged anew when it is woken, unless its end waits already.
+func TestWakeHeldLeavesWhatEnded(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		ops, chat := store.Address{Receiver: "ops", Group: "g"}, store.Address{Receiver: "chat", Group: "g"}
+		tell(t, s, fires("e1", "lock:a", ops), fires("e2", "lock:b", ops), fires("e3", "lock:a", chat))
+		for _, receiver := range []string{"ops", "chat"} {
+			flushed(t, s, receiver, 10, func(g store.DueGroup) (store.Flushed, []store.Message) {
+				out := store.Flushed{Group: g.Group, Next: time.Hour, Held: map[int64]string{}}
+				for _, w := range g.Waiting {
+					out.Held[w.Seq] = "inhibit"
+				}
+				return out, nil
+			})
+		}
+		tell(t, s, resolves("e4", "lock:a", ops)) // for chat it has not ended
+		tell(t, s, fires("e5", "lock:a", ops))
+		if err := s.WakeHeld(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for receiver, want := range map[string]string{
+			"ops":  "lock:a firing inhibit, lock:b firing , lock:a resolved , lock:a firing ",
+			"chat": "lock:a firing ",
+		} {
+			var got []string
+			for _, g := range flushed(t, s, receiver, 10, tellAll) {
+				for i, k := range keys(g.Waiting) {
+					got = append(got, k+" "+g.Waiting[i].Held)
+				}
+			}
+			if text := strings.Join(got, ", "); text != want {
+				t.Errorf("%s has %q, want %q", receiver, text, want)
+			}
+		}
+	})
+}
+
 // What becomes of a group is what compose says, and what it says nothing about waits.
 func TestFlush(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {

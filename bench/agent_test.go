@@ -129,6 +129,43 @@ func (a *agentProc) await(within time.Duration, what string, ok func(map[string]
 	return last
 }
 
+// settle waits until the start of the program is over: for a second it took less than a
+// twentieth of a core, which is several times what it takes in the long run.
+func (a *agentProc) settle() {
+	a.b.Helper()
+	last, at := a.cpu(), time.Now()
+	testredis.Eventually(a.b, time.Minute, func() bool {
+		now := time.Now()
+		if now.Sub(at) < time.Second {
+			return false
+		}
+		used := a.cpu()
+		calm := used-last < now.Sub(at)/20
+		last, at = used, now
+		return calm
+	}, "the agent's start is over")
+}
+
+// cpu is the processor time that the process took so far, of all its threads.
+func (a *agentProc) cpu() time.Duration {
+	a.b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.cmd.Process.Pid))
+	if err != nil {
+		a.b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // the name may hold anything
+	fields := strings.Fields(rest)
+	var ticks int64 // of a hundredth of a second (proc(5): utime and stime)
+	for _, n := range []int{11, 12} {
+		v, err := strconv.ParseInt(fields[n], 10, 64)
+		if err != nil {
+			a.b.Fatal(err)
+		}
+		ticks += v
+	}
+	return time.Duration(ticks) * (time.Second / 100)
+}
+
 // memory returns what the kernel tells of the process's memory now, in MiB: its
 // own, and the pages of its file.
 func (a *agentProc) memory() (own, file float64) {

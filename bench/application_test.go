@@ -27,7 +27,7 @@ const (
 	maxP99More = 0.3 // ms
 	slowFrom   = 500 // µs of server execution time
 	loadRounds = 21
-	loadFor    = time.Second // roughly, of each half of a pair
+	loadFor    = 3 * time.Second // roughly, of each half of a pair
 )
 
 // BenchmarkApplication runs redis-benchmark (SET, then GET, in
@@ -65,10 +65,10 @@ func measureApplication(b *testing.B, srv *testredis.Server, client *redis.Clien
 			func() {
 				a := startAgent(b, binary, srv.URL())
 				defer a.stop()
-				// It has begun: what it does from now on is what it does all day.
 				a.await(30*time.Second, "agent watches", func(m map[string]float64) bool {
 					return sum(m, "locksteward_watch_mode", `mode="tracking"`) == 1
 				})
+				a.settle() // what it does from now on is what it does all day
 				beside = append(beside, warm(b, srv, client, requests))
 			},
 		}
@@ -118,7 +118,7 @@ func measureApplication(b *testing.B, srv *testredis.Server, client *redis.Clien
 		}
 	}
 	writeFigures(b, client, "application", "An application beside an agent", "BenchmarkApplication",
-		"redis-benchmark (SET, then GET; 50 clients, each waits for its answer) among 1 M keys and 10 k locks: alone, alone again, and beside an agent of default settings, in turn. "+
+		"redis-benchmark (SET, then GET; 50 clients, each waits for its answer) among 1 M keys and 10 k locks: alone, alone again, and beside an agent of default settings whose start is over, in turn. "+
 			"The server is pinned to one core; the load and the agent share the other.",
 		results.Table{
 			Title:  fmt.Sprintf("Medians of %d rounds", loadRounds),

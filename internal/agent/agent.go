@@ -81,14 +81,17 @@ type Agent struct {
 	alerts  *alerts
 	// releaseFiles are the opened files of release credentials, by target.
 	releaseFiles map[string]connect.Config
-	// running is the context of Run; nil before it.
+	// running is the context of Run; nil before it. Begun says that Run was called, and
+	// started is closed when running is set.
 	running context.Context
+	begun   atomic.Bool
+	started chan struct{}
 }
 
 // New opens the store, takes both ports and prepares everything else. It
 // connects to no Redis. The caller runs the agent or closes it.
 func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) (_ *Agent, err error) {
-	a := &Agent{log: log, load: opts.Load, lookEvery: cmp.Or(opts.LookEvery, config.LookEvery), cfg: cfg, targets: map[string]*watched{}}
+	a := &Agent{log: log, load: opts.Load, lookEvery: cmp.Or(opts.LookEvery, config.LookEvery), cfg: cfg, targets: map[string]*watched{}, started: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -188,6 +191,7 @@ func (a *Agent) Close() error {
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	a.begun.Store(true)
 	a.audit(ctx, "agent.start", "")
 
 	var servers sync.WaitGroup
@@ -220,6 +224,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("agent started", zap.Stringer("metrics", a.metrics.Addr()), zap.String("console", a.console.URL()),
 		zap.Int("targets", len(a.cfg.Targets)), zap.Int("classes", len(a.cfg.Classes)))
 	a.mu.Unlock()
+	close(a.started)
 
 	following := a.followSources(ctx)
 

@@ -20,8 +20,16 @@ var errNotRunning = errors.New("the agent is not running")
 
 // Reload reads the configuration again and applies it: targets, classes, rules,
 // receivers and users. What cannot change in a running agent (the listeners, the
-// store) is an error that names it. After an error everything is as it was.
+// store) is an error that names it. After an error everything is as it was. While the
+// agent starts it waits for that, since the file may be newer than what the agent read.
 func (a *Agent) Reload(ctx context.Context) error {
+	if a.begun.Load() {
+		select {
+		case <-a.started:
+		case <-ctx.Done():
+			return fmt.Errorf("reload: %w", context.Cause(ctx))
+		}
+	}
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	// Whatever becomes of the configuration: files may have been rotated.

@@ -3,6 +3,7 @@ package soak_test
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 
@@ -31,22 +33,21 @@ type layout struct {
 
 // document is what is read of one file of dialect/testdata.
 type document struct {
-	Key     string            `json:"key"`
-	Type    string            `json:"type"`
-	TTLMs   int64             `json:"ttl_ms"`
-	Value   string            `json:"value"`
-	Fields  map[string]string `json:"fields"`
-	Members []struct {
-		Name  string  `json:"name"`
-		Score float64 `json:"score"`
+	Key      string            `json:"key"`
+	Type     string            `json:"type"`
+	Value    string            `json:"value"`
+	ValueB64 []byte            `json:"value_b64"`
+	Fields   map[string]string `json:"fields"`
+	Members  []struct {
+		Name    string  `json:"name"`
+		NameB64 []byte  `json:"name_b64"`
+		Score   float64 `json:"score"`
 	} `json:"members"`
 	Beside   map[string]any    `json:"beside"`
 	TooLarge bool              `json:"too_large"`
 	Meta     map[string]string `json:"meta"`
 	Want     struct {
-		Kind       string `json:"kind"`
-		Releasable bool   `json:"releasable"`
-		Shared     bool   `json:"shared"`
+		Kind string `json:"kind"`
 	} `json:"want"`
 }
 
@@ -92,23 +93,58 @@ func digits(text string, n int) string {
 func (l layout) make(n int) dialect.Sample {
 	s := l.sample
 	s.Key = l.rename(s.Key, n)
-	s.Value = []byte(digits(string(s.Value), n))
+	s.Value = []byte(vary(string(s.Value), n))
 	if s.Fields != nil {
 		fields := map[string]string{}
 		for name, value := range s.Fields {
-			fields[digits(name, n)] = digits(value, n)
+			fields[vary(name, n)] = value
 		}
 		s.Fields = fields
 	}
 	s.Members = slices.Clone(s.Members)
 	for i := range s.Members {
-		s.Members[i].Name = digits(s.Members[i].Name, n)
+		s.Members[i].Name = vary(s.Members[i].Name, n)
 	}
 	return s
 }
 
-// layouts reads the examples of locks that have a TTL and can stand alone, and
-// checks that what is made of them is a lock of the same dialect.
+// vary makes another token of the same kind: n stands in its hexadecimal digits, in four
+// of its raw bytes, or in the letters and digits of its longest run of them, each in the
+// place of one like it. A token with none of these is a constant, and stays.
+func vary(token string, n int) string {
+	if long.MatchString(token) {
+		return digits(token, n)
+	}
+	out := []byte(token)
+	if !utf8.ValidString(token) && len(out) >= 12 {
+		binary.BigEndian.PutUint32(out[8:], uint32(n))
+		return string(out)
+	}
+	at := alike.FindAllStringIndex(token, -1)
+	if len(at) == 0 {
+		return token
+	}
+	run := slices.MaxFunc(at, func(a, b []int) int { return cmp.Compare(a[1]-a[0], b[1]-b[0]) })
+	// Its first and its last ones may mean something.
+	for i := run[1] - 3; i > run[0] && n > 0; i-- {
+		from, size := byte('0'), 10
+		switch c := out[i]; {
+		case c >= 'a':
+			from, size = 'a', 26
+		case c >= 'A':
+			from, size = 'A', 26
+		}
+		out[i] = from + byte(n%size)
+		n /= size
+	}
+	return string(out)
+}
+
+// alike is a run of letters and digits in which a number can stand.
+var alike = regexp.MustCompile(`[0-9a-zA-Z]{10,}`)
+
+// layouts reads the examples of locks that can stand alone, without keys beside them, and
+// checks that what is made of them, with a TTL, is a lock of the same dialect.
 func layouts(t *testing.T) []layout {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("..", "..", "dialect", "testdata", "*", "*.json"))
@@ -130,15 +166,15 @@ func layouts(t *testing.T) []layout {
 			t.Fatalf("%s: %v", path, err)
 		}
 		name := filepath.Base(filepath.Dir(path))
-		if d.Want.Kind != "lock" || !d.Want.Releasable || d.Want.Shared || d.TTLMs <= 0 || d.Key == "" || d.TooLarge || len(d.Beside)+len(d.Meta) > 0 {
+		if d.Want.Kind != "lock" || d.Key == "" || d.TooLarge || len(d.Beside)+len(d.Meta) > 0 {
 			continue
 		}
 		l := layout{name: name + "/" + strings.TrimSuffix(filepath.Base(path), ".json"), sample: dialect.Sample{
-			Key: d.Key, Type: d.Type, TTL: time.Duration(d.TTLMs) * time.Millisecond, Value: []byte(d.Value), Fields: d.Fields,
+			Key: d.Key, Type: d.Type, TTL: standingTTL, Value: append([]byte(d.Value), d.ValueB64...), Fields: d.Fields,
 			Beside: map[string]dialect.Beside{},
 		}}
 		for _, m := range d.Members {
-			l.sample.Members = append(l.sample.Members, dialect.Member{Name: m.Name, Score: m.Score})
+			l.sample.Members = append(l.sample.Members, dialect.Member{Name: m.Name + string(m.NameB64), Score: m.Score})
 		}
 		l.sample.Size = int64(len(l.sample.Value) + len(d.Fields) + len(d.Members))
 		for _, rename := range renames {
@@ -152,7 +188,7 @@ func layouts(t *testing.T) []layout {
 	return all
 }
 
-// holds says whether two locks of the layout are different locks of its dialect.
+// holds says whether the layout makes different locks of its dialect.
 func (l layout) holds(classes *class.Set, name string) bool {
 	a, b := l.make(4711), l.make(1234567)
 	if a.Key == b.Key || a.Key == "" {
@@ -165,18 +201,61 @@ func (l layout) holds(classes *class.Set, name string) bool {
 			return false
 		}
 	}
-	return string(a.Value) != string(b.Value) || !maps.Equal(a.Fields, b.Fields) || !slices.Equal(a.Members, b.Members)
+	return true
 }
 
-// dialects are the dialects of layouts.
-func dialects(all []layout) int {
-	names := map[string]bool{}
-	for _, l := range all {
-		name, _, _ := strings.Cut(l.name, "/")
-		names[name] = true
+// dialects are those of layouts, and those of dialect/testdata that none is of: their
+// locks have keys beside them, or say in their names or tokens what is not made up.
+func dialects(t *testing.T, all []layout) (some, none []string) {
+	t.Helper()
+	folders, err := filepath.Glob(filepath.Join("..", "..", "dialect", "testdata", "*"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return len(names)
+	for _, folder := range folders {
+		name := filepath.Base(folder)
+		if slices.ContainsFunc(all, func(l layout) bool { return strings.HasPrefix(l.name, name+"/") }) {
+			some = append(some, name)
+		} else {
+			none = append(none, name)
+		}
+	}
+	return some, none
 }
+
+// patterns are of the names that no agent would look at without a class of them: nothing
+// in them says that they are of locks.
+func patterns(all []layout) string {
+	classes, err := class.NewSet(nil)
+	if err != nil {
+		panic(err) // of no class
+	}
+	var out []string
+	for _, l := range all {
+		a, b := l.make(4711).Key, l.make(1234567).Key
+		if (classes.Classify(a) == class.Match{}) && !dialect.MayBeLock(a) {
+			out = append(out, strconv.Quote(pattern(a, b)))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), ", ")
+}
+
+// pattern is the pattern of names that begin and end as two do.
+func pattern(a, b string) string {
+	from := 0
+	for from < min(len(a), len(b)) && a[from] == b[from] {
+		from++
+	}
+	end := 0
+	for end < min(len(a), len(b))-from && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	return escape.Replace(a[:from]) + "*" + escape.Replace(a[len(a)-end:])
+}
+
+// escape is for what means something in a pattern.
+var escape = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // whole writes a collection and its TTL in one step, so that a lock has a TTL from
 // its first moment.

@@ -228,7 +228,11 @@ func (r *run) verdict(ctx context.Context, st *store.Store) (wrong []string) {
 	}
 	for _, s := range r.all.list {
 		r.missed = max(r.missed, s.missed)
+		r.most = max(r.most, s.locks)
 		r.delay = max(r.delay, time.Duration(s.delay*float64(time.Second)))
+	}
+	if r.most < float64(*locks) {
+		bad("agents saw %.0f locks at most, of %d that stand", r.most, *locks)
 	}
 	for _, f := range r.all.fell {
 		bad("the counter of blind time fell: %s", f)

@@ -9,8 +9,10 @@
 //
 //   - no lost notice: of every broken lock the receiver got its fire, and of every one
 //     that was freed its end;
-//   - no false release: every lock that nobody released is there with its token, and
-//     every request was about a lock that was broken;
+//   - no false release: every lock that nobody released is there with its token, so is
+//     each that was taken after a release, and every request was about a lock that was
+//     broken;
+//   - an agent had all locks in its table;
 //   - no blind moment untold: after each failover blind time grew, and after each
 //     freeze it grew or another agent had the target and swept it anew;
 //   - changes missed outside of blind time: 0;

@@ -51,7 +51,7 @@ func (r *run) report(wrong []string) string {
 		}
 		say("")
 	}
-	broken := len(r.broken.names)
+	broken := len(r.broken.names) + len(r.people.names)
 	say("| what | figure |\n| --- | --- |")
 	say("| broken locks of which people had to be told | %d |", broken)
 	say("| fires or ends lost | %d |", r.lost)
@@ -62,6 +62,7 @@ func (r *run) report(wrong []string) string {
 	say("| broken locks that a failover took before anybody saw them | %d |", r.broken.swallowed)
 	say("| deletes that a failover undid | %d |", r.broken.back)
 	say("| broken locks that an agent released (`release: auto`), did not in time | %d, %d; requests by state: %s |", r.broken.freed, r.broken.left, counts(r.requests))
+	say("| broken locks released after an approval, asked for again; next holders who lost theirs to it | %d, %d; %d |", r.people.released, r.people.again, r.robbed)
 	say("| standing locks gone that nobody released | %d of %d |", r.gone, *locks)
 	say("| changes missed outside of blind time | %.0f |", r.missed)
 	messages, copies := r.ear.Count()

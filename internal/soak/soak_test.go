@@ -19,6 +19,7 @@ targets:
 classes:
   - {class: broken, match: ["soak:broken:*"], team: ops, release: "off"}
   - {class: auto, match: ["soak:auto:*"], team: ops, release: auto, proof: rule, dead_when: ["ttl/none"], auto_after: 1m, max_per_hour: 100000}
+  - {class: people, match: ["soak:people:*"], team: ops, release: approve, max_per_hour: 100000}
   - {class: own, match: ["soak:own:*"], team: ops, release: "off"}
   - {class: unnamed, match: [%s], team: ops, release: "off"}
 release: {max_per_hour: 100000, breaker_locks: 100000}
@@ -29,7 +30,7 @@ alert:
   receivers:
     - {name: ops, webhook: {url: '%s', allow_private: true, timeout: 5s}}
 metrics: {listen: '127.0.0.1:0'}
-console: {listen: '127.0.0.1:0'}
+console: {listen: '127.0.0.1:0', users_file: '%s', rate: {per_second: 1000, burst: 1000}}
 store: {dsn: '%s'}
 `
 
@@ -50,6 +51,7 @@ type run struct {
 	servers  *servers
 	load     *load
 	broken   *broken
+	people   *people
 	ear      *ear
 	all      *samples
 	replicas []*testagent.Agent
@@ -62,6 +64,7 @@ type run struct {
 	reversed     int
 	gone         int
 	goneNames    []string
+	robbed       int
 	requests     map[string]int
 	missed       float64
 	most         float64       // locks that an agent told of
@@ -85,6 +88,7 @@ func TestSoak(t *testing.T) {
 	if len(some) < 60 {
 		t.Errorf("only locks of %d dialects can be made", len(some))
 	}
+	r.people = newPeople(t)
 	r.load.fill(ctx)
 	r.filled = time.Since(began)
 	t.Logf("%d locks after %s", *locks, r.filled.Round(time.Second))
@@ -94,7 +98,7 @@ func TestSoak(t *testing.T) {
 		schedule = "2s"
 	}
 	r.schedule = schedule
-	text := fmt.Sprintf(configuration, r.servers.cluster.URL(), schedule, patterns(r.load.layouts), r.ear.url, pg.DSN())
+	text := fmt.Sprintf(configuration, r.servers.cluster.URL(), schedule, patterns(r.load.layouts), r.ear.url, r.people.file, pg.DSN())
 	for i := range 2 {
 		a := newReplica(t, fmt.Sprintf("r%d", i+1), text)
 		a.Start()
@@ -119,6 +123,10 @@ func TestSoak(t *testing.T) {
 	for i := range 3 {
 		breaking.Go(func() { r.broken.live(ctx, i, false) })
 	}
+	p := r.people
+	p.rdb, p.ear, p.ending, p.patience = r.load.rdb, r.ear, ending, 30*time.Second
+	p.agents = func() []*testagent.Agent { return r.replicas }
+	breaking.Go(func() { p.live(ctx, r.broken) })
 	if *length >= 5*time.Minute {
 		breaking.Go(func() { r.broken.live(ctx, 9, true) })
 	}

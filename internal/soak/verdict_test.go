@@ -184,7 +184,10 @@ func (r *run) verdict(ctx context.Context, st *store.Store) (wrong []string) {
 
 	r.broken.mu.Lock()
 	defer r.broken.mu.Unlock()
-	for _, key := range r.broken.names {
+	r.people.mu.Lock()
+	broke := slices.Concat(r.broken.names, r.people.names)
+	r.people.mu.Unlock()
+	for _, key := range broke {
 		told := r.ear.Of("soak " + key)
 		switch {
 		case !slices.Contains(told, "firing") || !slices.Contains(told, "resolved"):
@@ -198,6 +201,14 @@ func (r *run) verdict(ctx context.Context, st *store.Store) (wrong []string) {
 	if len(r.broken.names) == 0 {
 		bad("no lock broke")
 	}
+	if r.people.released == 0 {
+		bad("no lock was released")
+	}
+	robbed := r.people.taken(ctx)
+	r.robbed = len(robbed)
+	for _, key := range robbed {
+		bad("%s is not the next holder's any more: it was released once too often", key)
+	}
 
 	if r.gone, r.goneNames = r.load.missing(ctx); r.gone > 0 {
 		bad("%d locks are gone that nobody released: %s", r.gone, strings.Join(r.goneNames, ", "))
@@ -208,7 +219,7 @@ func (r *run) verdict(ctx context.Context, st *store.Store) (wrong []string) {
 	}
 	for _, q := range list {
 		r.requests[string(q.State)]++
-		if key := q.Evidence.Key; !slices.Contains(r.broken.names, key) {
+		if key := q.Evidence.Key; !slices.Contains(broke, key) {
 			bad("request %s is about %s, which was not broken", q.ID, key)
 		}
 	}

@@ -13,8 +13,9 @@ CHAOSSEED ?= 1
 SOAKTIME ?= 30m
 ALERTKILLS ?= 500
 TAKEOVERS ?= 200
-# What the tests need beside Go; see scripts/deps.sh.
-TESTDEPS ?= redis postgres prometheus alertmanager chromium cc python
+# What the tests need beside Go; see scripts/deps.sh. With CI set nothing is skipped,
+# nor the one test that needs a Java compiler (300 MB).
+TESTDEPS ?= redis postgres prometheus alertmanager chromium cc python $(if $(CI),java)
 
 GOFUMPT     := go tool -modfile=tools/gofumpt/go.mod gofumpt
 STATICCHECK := go tool -modfile=tools/staticcheck/go.mod staticcheck -checks inherit,ST1000,ST1020,ST1021,ST1022

@@ -142,6 +142,15 @@ func TestAutoNeverWithout(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
+		"frozen by an admin at another replica": {"lock:auto:1", func(t *testing.T, e *env, key string) {
+			e.do(t, "set", key, uuid, "px", minute)
+			other := e.service
+			e.newService(t, release.Config{})
+			e.sweep(t, "holder/dead", locksteward.Presumed, key) // it knows what is stopped
+			if err := other.SetFreeze(t.Context(), admin, e.clock.now().Add(24*time.Hour), "sale"); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		"kill switch": {"lock:auto:1", func(t *testing.T, e *env, key string) {
 			e.do(t, "set", key, uuid, "px", minute)
 			if err := e.service.SetKillSwitch(t.Context(), admin, true, "something is wrong"); err != nil {

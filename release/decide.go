@@ -111,7 +111,7 @@ func (s *Service) first(ctx context.Context, actor Actor, r locksteward.Request,
 	if _, err := s.executor(r.Evidence.Target); err != nil {
 		return err
 	}
-	_ = s.stops.load(ctx) // killed says what is not known
+	_ = s.stops.read(ctx) // another replica may have been told; killed says what is not known
 	if err := s.killed(); err != nil && approve {
 		return err
 	}

@@ -123,6 +123,9 @@ func (s *Service) Warnings(r locksteward.Request) []string {
 
 // mayActAlone refuses an act without a person.
 func (s *Service) mayActAlone(ctx context.Context, r locksteward.Request, c class.Class) error {
+	if err := s.stops.read(ctx); err != nil { // an admin may have frozen releases at another replica
+		return err
+	}
 	if err := s.killed(); err != nil {
 		return err
 	}

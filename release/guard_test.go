@@ -86,6 +86,41 @@ func TestKillSwitchOfAnAdmin(t *testing.T) {
 	e.want(t, e.approve(t, ben, r), locksteward.RequestReleased)
 }
 
+// TestKillSwitchAtAnotherReplica: what an admin said to one replica holds for the next
+// word to another, both ways.
+func TestKillSwitchAtAnotherReplica(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	other := e.service
+	e.newService(t, release.Config{})
+	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	r := e.request(t, ana, "lock:order:1")
+	e.do(t, "set", "lock:order:2", uuid, "px", minute)
+	ask := func() error {
+		_, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:2", Reason: "x"})
+		return err
+	}
+	if err := other.SetKillSwitch(t.Context(), admin, true, "wrong locks go"); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, ask(), locksteward.ErrRefused, "kill switch is on")
+	_, err := e.service.Approve(t.Context(), ben, r.ID, yes(r))
+	wantError(t, err, locksteward.ErrRefused, "kill switch is on")
+	if err := other.SetKillSwitch(t.Context(), admin, false, "mended"); err != nil {
+		t.Fatal(err)
+	}
+	e.want(t, e.approve(t, ben, r), locksteward.RequestReleased)
+	if err := other.SetKillSwitch(t.Context(), admin, true, "again"); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.SetKillSwitch(t.Context(), admin, false, "mended"); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(); err != nil {
+		t.Errorf("after the stop: %v", err)
+	}
+}
+
 // TestUnknownKillSwitchIsOn: until it is known that nobody stopped all releases,
 // nothing is released.
 func TestUnknownKillSwitchIsOn(t *testing.T) {

@@ -95,7 +95,7 @@ func (s *Service) mayAskFor(ctx context.Context, actor Actor, target string, rol
 	if _, err := s.executor(target); err != nil {
 		return err
 	}
-	_ = s.stops.load(ctx) // killed says what is not known
+	_ = s.stops.read(ctx) // another replica may have been told; killed says what is not known
 	if err := s.killed(); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ have() {
 	cc) have_any cc gcc clang ;; # the race detector needs one
 	# Locks of real Python libraries. Homebrew has none of them: the tests skip there.
 	python) [ "$(uname -s)" = Darwin ] || have_python ;;
-	# For docs/snippets/java alone, and 300 MB: only who asks for it gets it.
+	# For docs/snippets/java alone, and 300 MB: for CI, and for who asks for it.
 	java) have_any javac ;;
 	esac
 }

@@ -31,8 +31,13 @@ type stage struct {
 
 func newStage(t *testing.T, client *testcert.CA, pair testcert.Pair) *stage {
 	t.Helper()
-	s := &stage{t: t, dir: t.TempDir(), server: testcert.NewCA(t, "servers")}
-	s.srv = testredis.Start(t, testredis.WithTLS(), testredis.WithConfig("tls-auth-clients yes"))
+	return stageOn(t, testredis.Start(t, testredis.WithTLS(), testredis.WithConfig("tls-auth-clients yes")), client, pair)
+}
+
+// stageOn is newStage with a server that is there.
+func stageOn(t *testing.T, srv *testredis.Server, client *testcert.CA, pair testcert.Pair) *stage {
+	t.Helper()
+	s := &stage{t: t, dir: t.TempDir(), srv: srv, server: testcert.NewCA(t, "servers")}
 	s.admin = s.srv.Client(t)
 	if err := s.admin.Ping(t.Context()).Err(); err != nil { // before it knows us no more
 		t.Fatal(err)
@@ -45,12 +50,20 @@ func newStage(t *testing.T, client *testcert.CA, pair testcert.Pair) *stage {
 // serve has the server show a new certificate and trust clients of an authority.
 func (s *stage) serve(clients *testcert.CA) {
 	s.t.Helper()
-	trusted, cert, key := testcert.Files(s.t, s.dir, "server", clients.PEM, s.server.Issue(s.t, testcert.Leaf{Name: "redis"}))
-	for _, name := range [][2]string{{"tls-ca-cert-file", trusted}} {
-		if err := s.admin.ConfigSet(s.t.Context(), name[0], name[1]).Err(); err != nil {
-			s.t.Fatal(err)
-		}
+	trusted := filepath.Join(s.dir, "trusted.pem")
+	testcert.Put(s.t, trusted, clients.PEM)
+	if err := s.admin.ConfigSet(s.t.Context(), "tls-ca-cert-file", trusted).Err(); err != nil {
+		s.t.Fatal(err)
 	}
+	s.show(s.server.Issue(s.t, testcert.Leaf{Name: "redis"}))
+}
+
+// show has the server show another certificate to new connections.
+func (s *stage) show(pair testcert.Pair) {
+	s.t.Helper()
+	cert, key := filepath.Join(s.dir, "server.pem"), filepath.Join(s.dir, "server.key")
+	testcert.Put(s.t, cert, pair.Cert)
+	testcert.Put(s.t, key, pair.Key)
 	// Certificate and key are one change: half of it would be refused.
 	if err := s.admin.Do(s.t.Context(), "config", "set", "tls-cert-file", cert, "tls-key-file", key).Err(); err != nil {
 		s.t.Fatal(err)
@@ -140,12 +153,15 @@ func TestCertificatesRotateWithoutRestart(t *testing.T) {
 func TestWatchersConnectAgainBeforeTheirCertificateEnds(t *testing.T) {
 	t.Parallel()
 	ca := testcert.NewCA(t, "one")
-	s := newStage(t, ca, ca.Issue(t, testcert.Leaf{Name: "short", NotAfter: time.Now().Add(5 * time.Second)}))
+	s := newStage(t, ca, ca.Issue(t, testcert.Leaf{Name: "client"}))
+	short := ca.Issue(t, testcert.Leaf{Name: "short", NotAfter: time.Now().Add(10 * time.Second)}) // now that the server runs
+	testcert.Put(t, s.cert, short.Cert)
+	testcert.Put(t, s.key, short.Key)
 	conn := open(t, s.config())
 	lasting := conn.Dedicated(s.srv.Addr(), "-lasting", nil)
 	t.Cleanup(func() { _ = lasting.Close() })
 	alone := connect.Config{URL: s.srv.URL(), CAFile: s.ca}
-	_, alone.CertFile, alone.KeyFile = testcert.Files(t, s.dir, "alone", s.server.PEM, ca.Issue(t, testcert.Leaf{Name: "alone", NotAfter: time.Now().Add(2 * time.Second)}))
+	_, alone.CertFile, alone.KeyFile = testcert.Files(t, s.dir, "alone", s.server.PEM, ca.Issue(t, testcert.Leaf{Name: "alone", NotAfter: time.Now().Add(5 * time.Second)}))
 	other := open(t, alone).Dedicated(s.srv.Addr(), "-alone", nil)
 	t.Cleanup(func() { _ = other.Close() })
 	for _, cn := range []*redis.Client{lasting, other} {

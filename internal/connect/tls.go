@@ -28,7 +28,7 @@ func (c *Conn) handshake(ctx context.Context, raw net.Conn, addr string) (net.Co
 		cn := tls.Client(raw, c.creds.tls.Client(name, c.creds.min))
 		if err = cn.HandshakeContext(ctx); err == nil {
 			c.ends.note(addr, cn.ConnectionState())
-			return cn, nil
+			return &tlsConn{Conn: cn}, nil
 		}
 	}
 	// A handshake that took too long has closed it already.
@@ -105,7 +105,7 @@ type renewal struct {
 // renewing makes a renewal of a connection with a client certificate, and of no
 // other.
 func (c *Conn) renewing(cn net.Conn, err error) (net.Conn, error) {
-	if _, isTLS := cn.(*tls.Conn); err != nil || !isTLS || c.creds.tls.Pair == nil {
+	if _, isTLS := cn.(*tlsConn); err != nil || !isTLS || c.creds.tls.Pair == nil {
 		return cn, err
 	}
 	r := &renewal{Conn: cn, c: c, end: c.creds.tls.Pair.Certificate().Leaf.NotAfter}

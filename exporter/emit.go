@@ -120,7 +120,7 @@ func (t *target) emit(s sink, folded int) {
 		s.series(releaseEnabled, truth(*t.release), t.name)
 	}
 	if t.leader != nil {
-		s.series(leader, truth(*t.leader), t.name)
+		s.series(leader, truth(t.leader.is), t.name)
 	}
 	if t.unsaved != nil {
 		s.series(findingsUnsaved, float64(*t.unsaved), t.name)

@@ -209,7 +209,7 @@ var table = [metricCount]Metric{
 	},
 	leader: {
 		"locksteward_leader", Gauge,
-		"Whether this agent holds the right to work on the target (1): its lease, or the lock of the store's file. Absent while that is not known.",
+		"Whether this agent holds the right to work on the target (1): its lease, until it ends, or the lock of the store's file. Absent while that is not known.",
 		byTarget,
 	},
 	sweepDuration: {

@@ -42,7 +42,7 @@ func full(t testing.TB) *exporter.Exporter {
 	e.SetReleaseEnabled("m", true)
 	e.SetRequests(nil)
 	e.CountRelease("m", "orders", "released")
-	e.SetLeader("m", true)
+	e.SetLeader("m", true, time.Time{})
 	e.SetUnsaved("m", 0)
 	e.SetReplicas(2)
 	e.SetHeartbeat(time.Now())

@@ -111,14 +111,26 @@ func (e *Exporter) SetReleaseEnabled(target string, enabled bool) {
 
 // SetLeader says whether this agent holds the right to work on a target: the
 // target's lease, or the lock of the store's file. Other replicas leave it alone.
-// A target of which nothing else was said is not there, or not any more.
-func (e *Exporter) SetLeader(target string, leads bool) {
+// A right ends at until, whoever is told of that, unless until is zero. A target of
+// which nothing else was said is not there, or not any more.
+func (e *Exporter) SetLeader(target string, leads bool, until time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if t := e.targets[target]; t != nil {
-		t.leader = &leads
+		t.leader = &right{leads, until}
 		e.dirty = true
 	}
+}
+
+// right is the right to work on a target, until a time if that is not zero.
+type right struct {
+	is    bool
+	until time.Time
+}
+
+// over says that it has ended since it was said.
+func (r *right) over(now time.Time) bool {
+	return r != nil && r.is && !r.until.IsZero() && !now.Before(r.until)
 }
 
 // SetUnsaved says how many changes of findings the store did not take yet.

@@ -3,6 +3,7 @@ package exporter_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/locksteward/locksteward/exporter"
@@ -62,16 +63,33 @@ func TestReceivers(t *testing.T) {
 func TestTargetFigures(t *testing.T) {
 	t.Parallel()
 	e := newExporter(t, exporter.Config{})
-	e.SetLeader("m", true) // of a target that is not there
+	e.SetLeader("m", true, time.Time{}) // of a target that is not there
 	want(t, e, map[string]float64{`leader{target="m"}`: absent})
 	e.SetReleaseEnabled("m", true)
 	want(t, e, map[string]float64{`leader{target="m"}`: absent, `findings_unsaved{target="m"}`: absent})
-	e.SetLeader("m", true)
+	e.SetLeader("m", true, time.Time{})
 	e.SetUnsaved("m", 12)
 	want(t, e, map[string]float64{`leader{target="m"}`: 1, `findings_unsaved{target="m"}`: 12})
-	e.SetLeader("m", false)
+	e.SetLeader("m", false, time.Time{})
 	e.SetUnsaved("m", 0)
 	want(t, e, map[string]float64{`leader{target="m"}`: 0, `findings_unsaved{target="m"}`: 0})
+}
+
+// A lease ends by the clock: whoever would say so may be the one that hangs.
+func TestARightEndsByItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newExporter(t, exporter.Config{})
+		e.SetReleaseEnabled("m", true)
+		e.SetLeader("m", true, time.Now().Add(2*time.Second))
+		want(t, e, map[string]float64{`leader{target="m"}`: 1})
+		time.Sleep(2*time.Second - 1)
+		want(t, e, map[string]float64{`leader{target="m"}`: 1})
+		time.Sleep(1)
+		want(t, e, map[string]float64{`leader{target="m"}`: 0})
+		e.SetLeader("m", true, time.Now().Add(time.Second))
+		want(t, e, map[string]float64{`leader{target="m"}`: 1})
+	})
 }
 
 // TestWhatVanishedIsGoneFromTheNextScrape looks for everything that a target, a

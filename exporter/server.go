@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,10 +38,18 @@ type Server struct {
 	http     *http.Server
 }
 
+// Readiness is what /-/ready answers, in words that anybody may read.
+type Readiness struct {
+	// Waits says why the agent is not ready; nil when it is.
+	Waits error
+	// Notes are what somebody who looks should know of an agent that is ready, a line
+	// each.
+	Notes []string
+}
+
 // NewServer listens at once, so that a taken port is an error here, and serves
-// when [Server.Run] is called. ready says why the agent is not ready, in words
-// that anybody may read, and nil when it is; without the function it always is.
-func NewServer(log *zap.Logger, cfg Config, e *Exporter, ready func() error) (*Server, error) {
+// when [Server.Run] is called. Without ready the agent always is.
+func NewServer(log *zap.Logger, cfg Config, e *Exporter, ready func() Readiness) (*Server, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -126,7 +135,7 @@ func (s *Server) stop(ctx context.Context) error {
 	return nil
 }
 
-func newHandler(log *zap.Logger, e *Exporter, ready func() error) (http.Handler, error) {
+func newHandler(log *zap.Logger, e *Exporter, ready func() Readiness) (http.Handler, error) {
 	landing, err := web.NewLandingPage(web.LandingConfig{
 		Name:        "Locksteward",
 		Description: "Monitoring and governance of Redis lock keys",
@@ -135,7 +144,7 @@ func newHandler(log *zap.Logger, e *Exporter, ready func() error) (http.Handler,
 		Links: []web.LandingLinks{
 			{Address: "/metrics", Text: "Metrics", Description: "for Prometheus"},
 			{Address: "/-/healthy", Text: "Health", Description: "200 while the process runs"},
-			{Address: "/-/ready", Text: "Readiness", Description: "200 once every target was swept"},
+			{Address: "/-/ready", Text: "Readiness", Description: "200 while this agent can answer for what it shows"},
 		},
 	})
 	if err != nil {
@@ -166,11 +175,12 @@ func newHandler(log *zap.Logger, e *Exporter, ready func() error) (http.Handler,
 			answer(log, w, http.StatusOK, "ready")
 			return
 		}
-		if err := ready(); err != nil {
-			answer(log, w, http.StatusServiceUnavailable, "not ready:\n"+err.Error())
+		now := ready()
+		if now.Waits != nil {
+			answer(log, w, http.StatusServiceUnavailable, "not ready:\n"+now.Waits.Error())
 			return
 		}
-		answer(log, w, http.StatusOK, "ready")
+		answer(log, w, http.StatusOK, strings.Join(append([]string{"ready"}, now.Notes...), "\n"))
 	})
 	mux.Handle("GET /{$}", landing)
 	return mux, nil

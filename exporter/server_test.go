@@ -28,10 +28,10 @@ import (
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
-func readyNow() error { return nil }
+func readyNow() exporter.Readiness { return exporter.Readiness{} }
 
 // serve runs a server until the test ends and returns its address.
-func serve(t testing.TB, cfg exporter.Config, e *exporter.Exporter, ready func() error) string {
+func serve(t testing.TB, cfg exporter.Config, e *exporter.Exporter, ready func() exporter.Readiness) string {
 	t.Helper()
 	cfg.Listen = "127.0.0.1:0"
 	s, err := exporter.NewServer(zaptest.NewLogger(t), cfg, e, ready)
@@ -138,11 +138,11 @@ func TestFormats(t *testing.T) {
 func TestReadinessSaysWhy(t *testing.T) {
 	t.Parallel()
 	var ready atomic.Bool
-	addr := "http://" + serve(t, exporter.Config{}, newExporter(t, exporter.Config{}), func() error {
+	addr := "http://" + serve(t, exporter.Config{}, newExporter(t, exporter.Config{}), func() exporter.Readiness {
 		if ready.Load() {
-			return nil
+			return exporter.Readiness{Notes: []string{"target \"b\": nobody's", "target \"c\": nobody's"}}
 		}
-		return errors.Join(errors.New("target \"a\": its first sweep has not ended"), errors.New("configuration: not loaded"))
+		return exporter.Readiness{Waits: errors.Join(errors.New("target \"a\": its first sweep has not ended"), errors.New("configuration: not loaded"))}
 	})
 	c := newClient(t, nil)
 	res, body := ask(t, c, "GET", addr+"/-/ready")
@@ -153,8 +153,8 @@ func TestReadinessSaysWhy(t *testing.T) {
 		t.Errorf("healthy though not ready: %d", res.StatusCode)
 	}
 	ready.Store(true)
-	if res, _ := ask(t, c, "GET", addr+"/-/ready"); res.StatusCode != 200 {
-		t.Errorf("ready: %d", res.StatusCode)
+	if res, body := ask(t, c, "GET", addr+"/-/ready"); res.StatusCode != 200 || body != "ready\ntarget \"b\": nobody's\ntarget \"c\": nobody's\n" {
+		t.Errorf("ready: %d %q", res.StatusCode, body)
 	}
 }
 

@@ -18,7 +18,7 @@ type target struct {
 	release *bool
 
 	// leader is what SetLeader said last, unsaved what SetUnsaved did; nil before.
-	leader  *bool
+	leader  *right
 	unsaved *int
 
 	// known are the locks not known to be over. pass counts sweeps with masters;

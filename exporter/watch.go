@@ -61,6 +61,12 @@ func (e *Exporter) ObserveWatch(sweep locksteward.Sweep) {
 func (e *Exporter) refresh() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	now := time.Now()
+	for _, t := range e.targets {
+		if t.leader.over(now) {
+			t.leader, e.dirty = &right{}, true
+		}
+	}
 	if !e.dirty {
 		return
 	}

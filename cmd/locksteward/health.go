@@ -70,7 +70,7 @@ One that asks for a certificate is shown that of --cert-file and --key-file.`,
 		},
 	}
 	c.Flags().StringVar(&at, "url", defaultHealthURL, "metrics listener of the agent")
-	c.Flags().BoolVar(&ready, "ready", false, "ask whether every target was swept, not only whether the agent runs")
+	c.Flags().BoolVar(&ready, "ready", false, "ask whether the agent can answer for what it shows (every target was swept, the database of replicas answers), not only whether it runs")
 	c.Flags().DurationVar(&timeout, "timeout", 3*time.Second, "longest wait for the answer")
 	c.Flags().StringVar(&files.CA, "ca-file", "", "PEM file of the authority that signed the listener's certificate")
 	c.Flags().StringVar(&files.Cert, "cert-file", "", "PEM file of a certificate, for a listener that asks for one")

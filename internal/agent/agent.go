@@ -50,6 +50,7 @@ type Agent struct {
 	fleet    *fleet           // nil for a file
 	bequests bequests
 	house    house
+	wasReady atomic.Bool // see ready
 	ending   atomic.Bool // Run ends
 	endSaid  sync.Once
 	trail    *audit.Trail

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/release"
 )
 
@@ -12,3 +13,6 @@ import (
 func (a *Agent) Swept(ctx context.Context, target string, dead []release.Dead) ([]locksteward.Request, error) {
 	return a.releases.Swept(ctx, target, dead)
 }
+
+// Ready is what /-/ready answers.
+func (a *Agent) Ready() exporter.Readiness { return a.ready() }

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -105,19 +103,4 @@ func (t *progressTold) due(now time.Time, s *api.Sweeping) (pages, log bool) {
 		log, t.log = true, now
 	}
 	return pages, log
-}
-
-// ready says what /-/ready waits for, and how far it is.
-func (a *Agent) ready() error {
-	var errs []error
-	now := time.Now()
-	for _, w := range a.watchedBy("") {
-		if a.exporter.Ready(w.target.Name) != nil {
-			errs = append(errs, fmt.Errorf("target %q: %s", w.target.Name, w.view().FirstSweep(now)))
-		}
-	}
-	if err := a.follows.unread.Load(); err != nil {
-		errs = append(errs, *err)
-	}
-	return errors.Join(errs...)
 }

@@ -178,6 +178,9 @@ func (a *Agent) forgetTarget(w *watched) {
 func (a *Agent) rollChanged() {
 	a.showLeader()
 	a.exporter.SetReplicas(len(a.keeper.Replicas()))
+	if !a.wasReady.Load() {
+		a.ready()
+	}
 	a.fleet.look()
 }
 
@@ -187,12 +190,16 @@ func (a *Agent) mine(target string) bool {
 }
 
 // showLeader has the metrics say of which targets this replica is the one that works
-// on them: with a store of its own of all.
+// on them, and until when unless it is told again: with a store of its own of all.
 func (a *Agent) showLeader() {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	for _, t := range a.cfg.Targets {
-		a.exporter.SetLeader(t.Name, a.mine(t.Name))
+		leads, until := true, time.Time{}
+		if a.keeper != nil {
+			until, leads = a.keeper.Until(t.Name)
+		}
+		a.exporter.SetLeader(t.Name, leads, until)
 	}
 }
 

@@ -24,7 +24,7 @@ type Hooks struct {
 	// Drop ends a duty, and returns when nothing of it runs. lost says that it is
 	// another's already: nothing that is written arrives.
 	Drop func(ctx context.Context, duty string, lost bool)
-	// Changed is told that the roll is another; it must be quick.
+	// Changed is told that the roll is another, and leases are renewed; it must be quick.
 	Changed func()
 }
 
@@ -49,7 +49,11 @@ type Keeper struct {
 	roll    store.Roll
 	present attendance
 	changed chan struct{} // closed and replaced with every roll
-	away    bool          // the database, as logged last
+	// heard is when the question was asked that the database answered last, settled that
+	// an answer was acted on.
+	heard   time.Time
+	settled bool
+	away    bool // the database, as logged last
 	// alone is for how long the database has been asked in vain, failed when that was
 	// seen last.
 	alone  time.Duration
@@ -147,13 +151,42 @@ func (k *Keeper) Lease(duty string) (store.Lease, bool) {
 	return h.lease, true
 }
 
-// Holds says whether a duty is this replica's to do now, as far as is known here:
-// counted from before the question, for the clock of the database may be another.
+// Holds says whether a duty is this replica's to do now, as far as is known here.
 func (k *Keeper) Holds(duty string, now time.Time) bool {
+	until, ok := k.Until(duty)
+	return ok && now.Before(until)
+}
+
+// Until says for how long a duty is this replica's to do unless its lease is renewed:
+// counted from before the question, for the clock of the database may be another. It is
+// false for what this replica does not do.
+func (k *Keeper) Until(duty string) (time.Time, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	h, ok := k.held[duty]
-	return ok && h.ready && !h.over && now.Sub(h.asked) < h.lease.Left
+	if !ok || !h.ready || h.over {
+		return time.Time{}, false
+	}
+	return h.asked.Add(h.lease.Left), true
+}
+
+// Silent is for how long the database has not answered, once that is longer than a
+// lease: others may do by now what this replica does. It is 0 before the first answer.
+func (k *Keeper) Silent(now time.Time) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if since := now.Sub(k.heard); !k.heard.IsZero() && since > k.ttl {
+		return since
+	}
+	return 0
+}
+
+// Settled says that this replica has heard who does what, and has what of it was its
+// to take at its start.
+func (k *Keeper) Settled() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.settled
 }
 
 // Replicas are those that share the database, as of the last beat.
@@ -265,8 +298,14 @@ func (k *Keeper) beat(ctx context.Context) error {
 	for duty, h := range k.holding() {
 		k.keep(ctx, duty, h, roll, asked)
 	}
+	if k.hooks.Changed != nil {
+		k.hooks.Changed()
+	}
 	k.giveBack(ctx, roll)
 	k.spread(ctx, roll)
+	k.mu.Lock()
+	k.settled = true
+	k.mu.Unlock()
 	return nil
 }
 
@@ -307,7 +346,7 @@ func (k *Keeper) told(err error) {
 func (k *Keeper) take(roll store.Roll, asked time.Time) {
 	k.mu.Lock()
 	before := k.roll
-	k.roll = roll
+	k.roll, k.heard = roll, asked
 	k.present.note(roll.Replicas, asked, time.Now())
 	close(k.changed)
 	k.changed = make(chan struct{})
@@ -322,9 +361,6 @@ func (k *Keeper) take(roll store.Roll, asked time.Time) {
 		if r.ID != k.me.ID && !slices.ContainsFunc(roll.Replicas, func(o store.Replica) bool { return o.ID == r.ID }) {
 			k.log.Warn("a replica is gone", zap.String("replica", r.ID))
 		}
-	}
-	if k.hooks.Changed != nil {
-		k.hooks.Changed()
 	}
 }
 

@@ -11,10 +11,10 @@
 //     freed its end;
 //   - no end before its fire, by first deliveries;
 //   - no release twice: whoever took a lock after it was released has it still;
-//   - every request has one outcome, and the audit trail verifies.
-//
-// The time from a fault until other replicas have the leases is told, and judged by
-// nobody: it is a figure of docs/ha.md.
+//   - every request has one outcome, and the audit trail verifies;
+//   - other replicas had the leases 3 s after a fault: in 99 of 100 take-overs of a long
+//     run, and in half of those of a short one, which shares its machine with other
+//     tests. None took longer than 10 s. The figures are those of docs/ha.md.
 //
 // # Not guaranteed
 //

@@ -117,10 +117,7 @@ func TestTakeOvers(t *testing.T) {
 	}
 	close(ending)
 	living.Wait()
-	for kind, list := range took {
-		slices.Sort(list)
-		t.Logf("%s: %d, taken over within p50 %s, at most %s", kind, len(list), list[len(list)/2].Round(time.Millisecond), list[len(list)-1].Round(time.Millisecond))
-	}
+	judge(t, took)
 	for _, r := range w.replicas {
 		r.End()
 	}

@@ -116,8 +116,10 @@ func neverSent(err error) bool {
 }
 
 // scriptDenied are the words with which servers refuse a command inside a
-// script; their code is ERR.
+// script; their code is ERR. The first is Redis 7.2 and later and Valkey, the others
+// are those before.
 var scriptDenied = []string{
+	"ACL failure in script",
 	"can't run this command",
 	"can't access at least one of the keys",
 	"can't publish to the channel",

@@ -32,6 +32,7 @@ func TestEveryErrorReplyIsTyped(t *testing.T) {
 		{"NOPERM this user has no permissions to run the 'evalsha' command", CodeNoPerm, false},
 		{"NOPERM User app has no permissions to access one of the keys used as arguments", CodeNoPerm, false},
 		{"ERR The user executing the script can't run this command or subcommand script: 5b4f, on @user_script:12.", CodeNoPerm, false},
+		{"ERR ACL failure in script: No permissions to access a key script: 6eea, on @user_script:1.", CodeNoPerm, false},
 		{"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: 5b4f, on @user_script:12.", CodeNoPerm, false},
 		{"NOAUTH Authentication required.", CodeNoAuth, false},
 		{"WRONGPASS invalid username-password pair or user is disabled.", CodeWrongPass, false},

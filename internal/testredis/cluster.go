@@ -31,10 +31,10 @@ type Cluster struct {
 func StartCluster(t testing.TB, opts ...Option) *Cluster {
 	t.Helper()
 	need(t)
-	base := []Option{withClusterNode(), WithConfig(
-		"cluster-node-timeout 1500",
-		"cluster-allow-replica-migration no",
-	)}
+	base := []Option{withClusterNode(), WithConfig("cluster-node-timeout 1500")}
+	if Version(t).AtLeast(6, 2) { // Before that the setting is not known.
+		base = append(base, WithConfig("cluster-allow-replica-migration no"))
+	}
 	o := collect(append(base, opts...))
 	if o.socket {
 		t.Fatalf("start cluster: a node has no unix socket")

@@ -128,8 +128,10 @@ var scriptDenied = []string{
 
 func codeOf(message string) Code {
 	head, _, _ := strings.Cut(message, " ")
-	// Redis before 7.0 wraps what a command said inside a script.
-	if i := strings.LastIndex(message, ": -"); i > 0 && strings.HasPrefix(message, "ERR Error running script") {
+	// Redis before 7.0 wraps what a command said inside a script, in one way where the
+	// command ended the script, and in another where the script hands it on.
+	wrapped := strings.HasPrefix(message, "ERR Error running script") || strings.HasPrefix(message, "@user_script:")
+	if i := strings.LastIndex(message, ": -"); i > 0 && wrapped {
 		head, _, _ = strings.Cut(message[i+len(": -"):], " ")
 	}
 	switch code := Code(head); code {

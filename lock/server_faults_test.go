@@ -43,6 +43,9 @@ func TestServerThatTakesNoWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name != "MASTERDOWN" {
+				testredis.Since(t, 7, 0, "min-replicas-to-write that holds in scripts, and CONFIG SET of several settings,")
+			}
 			b := setup(t, lock.Options{Timeout: 400 * time.Millisecond}, testredis.WithConfig("enable-protected-configs yes"))
 			ctx := t.Context()
 			do := func(cmds [][]any) {

@@ -90,7 +90,10 @@ wrapper() { # wrapper PLACE FOLDER PROGRAM
 	libraries=$(cd "$2" && find root -path '*/lib/*' -name '*.so.*' | sed 's|/[^/]*$||' | sort -u |
 		while read -r dir; do printf '%s:' "$1/$dir"; done)
 	[ -n "$loader" ] && [ -e "$2/root/usr/bin/$3" ] || return 1
-	printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s" "$@"\n' "$1/$loader" "${libraries%:}" "$1/root/usr/bin/$3"
+	# Redis 6.0 of Debian loads the libraries of its scripts from Lua's path.
+	lua=$(cd "$2" && find root -path '*/lua/5.1' -type d | grep '/lib/' | head -n 1)
+	printf '#!/bin/sh\nLUA_CPATH="%s/?.so" exec' "$1/$lua"
+	printf ' "%s" --library-path "%s" "%s" "$@"\n' "$1/$loader" "${libraries%:}" "$1/root/usr/bin/$3"
 }
 
 fetch() {

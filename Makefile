@@ -77,7 +77,7 @@ lint-alerts:
 
 .PHONY: lint-shell
 lint-shell:
-	sh -n scripts/deps.sh && sh -n scripts/fuzz.sh && sh -n scripts/dist.sh && sh -n deploy/compose/secrets.sh && bash -n .ci/run
+	sh -n scripts/deps.sh && sh -n scripts/fuzz.sh && sh -n scripts/dist.sh && sh -n scripts/servers.sh && sh -n scripts/on-servers.sh && sh -n deploy/compose/secrets.sh && bash -n .ci/run
 
 .PHONY: fmt
 fmt: ## Formats the code and applies the modernisers of go fix.
@@ -153,6 +153,11 @@ chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m)
 soak: build ## Runs two agents over 200,000 locks on a Cluster for SOAKTIME (30m) while applications work and servers and agents break; writes docs/soak.md.
 	@scripts/deps.sh redis postgres
 	go test -count=1 -timeout 0 -v -run TestSoak ./internal/soak -soak.time=$(SOAKTIME) -soak.locks=200000 -soak.rate=2000 -soak.between=20s -soak.every=10s -soak.program=$(CURDIR)/bin/locksteward -soak.report=$(CURDIR)/docs/soak.md
+
+.PHONY: servers
+servers: ## Runs the tests that depend on the server on Redis 6.0, 8 and Valkey 8, 9 too, which it fetches from Debian; SERVERS names some, as "redis-6.0 valkey-8.0" (about 40 min).
+	@scripts/deps.sh redis cc servers
+	scripts/on-servers.sh
 
 .PHONY: museum
 museum: ## Puts known defects of lock libraries into lock/, one at a time, and requires that its tests find each.

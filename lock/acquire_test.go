@@ -292,6 +292,7 @@ func TestReleaseBeforeSubscriptionIsNotMissed(t *testing.T) {
 // Without pub/sub waiters poll.
 func TestWaiterPollsWhereNothingIsPushed(t *testing.T) {
 	t.Parallel()
+	testredis.Since(t, 6, 2, "an ACL that denies channels")
 	b := setup(t, lock.Options{}, testredis.WithACL("app on >secret ~* resetchannels +@all"))
 	rdb := b.srv.ClientAs(t, "app", "secret")
 	events := &recorder{}

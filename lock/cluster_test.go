@@ -54,7 +54,8 @@ func TestCluster(t *testing.T) {
 			node := cluster.NodeOf(key).Client(t)
 			channel := record.Companion(record.DefaultPrefix, record.KindWake, key)
 			testredis.Eventually(t, 20*time.Second, func() bool {
-				return node.PubSubShardNumSub(context.Background(), channel).Val()[channel] == 1
+				return node.PubSubShardNumSub(context.Background(), channel).Val()[channel] == 1 ||
+					node.PubSubNumSub(context.Background(), channel).Val()[channel] == 1 // before Redis 7.0
 			}, "waiter subscribes to "+channel)
 			if err := h.Release(context.Background()); err != nil {
 				t.Error(err)

@@ -46,7 +46,7 @@ func TestReadOnlyIsNoStorm(t *testing.T) {
 func TestBusyServer(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 40)
-	b := setup(t, lock.Options{Timeout: 300 * time.Millisecond}, testredis.WithConfig("busy-reply-threshold 10"))
+	b := setup(t, lock.Options{Timeout: 300 * time.Millisecond}, testredis.WithConfig("lua-time-limit 10"))
 	h := mustAcquire(t, b.client, "held", lock.Lease{TTL: 6 * time.Second, RenewFraction: 0.1})
 	o := b.srv.Options()
 	o.ReadTimeout, o.MaxRetries = 30*time.Second, -1

@@ -43,6 +43,9 @@ func TestServerThatTakesNoWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name != "MASTERDOWN" {
+				testredis.Since(t, 7, 0, "min-replicas-to-write that holds in scripts, and CONFIG SET of several settings,")
+			}
 			b := setup(t, lock.Options{Timeout: 400 * time.Millisecond}, testredis.WithConfig("enable-protected-configs yes"))
 			ctx := t.Context()
 			do := func(cmds [][]any) {
@@ -80,6 +83,7 @@ func TestServerThatTakesNoWrites(t *testing.T) {
 // lock was taken from it.
 func TestServerThatCannotSaveIsHeard(t *testing.T) {
 	t.Parallel()
+	testredis.Since(t, 7, 0, "CONFIG SET of several settings")
 	faults.Covers(t, 44, 76)
 	b := setup(t, lock.Options{}, testredis.WithConfig("enable-protected-configs yes"))
 	ctx := t.Context()
@@ -127,6 +131,7 @@ func stat(t *testing.T, rdb *redis.Client, name string) int {
 // what had been sent takes effect once at most when the pause ends.
 func TestPausedWritesHaveOneEffect(t *testing.T) {
 	t.Parallel()
+	testredis.Since(t, 6, 2, "CLIENT PAUSE WRITE")
 	faults.Covers(t, 45)
 	b := setup(t, lock.Options{Timeout: 300 * time.Millisecond})
 	other := open(t, b.rdb, lock.Options{Timeout: 5 * time.Second})
@@ -206,6 +211,7 @@ func TestEveryHolderKnowsOfAFlush(t *testing.T) {
 // somebody else is touched by its end.
 func TestOthersMoveAndCopyLocks(t *testing.T) {
 	t.Parallel()
+	testredis.Since(t, 6, 2, "COPY")
 	faults.Covers(t, 49)
 	b := setup(t, lock.Options{})
 	ctx := t.Context()

@@ -160,6 +160,7 @@ func TestOutOfMemory(t *testing.T) {
 // acquire needs is denied in turn.
 func TestDeniedCommandLeavesNothing(t *testing.T) {
 	t.Parallel()
+	testredis.Since(t, 6, 2, "a channel in an ACL")
 	srv := testredis.Start(t, testredis.WithACL("app on >secret ~* &* +@all"))
 	admin := srv.Client(t)
 	ctx := t.Context()
@@ -201,6 +202,7 @@ func words(s string) []any {
 // renew nor release it: both say so, and the lock ends with its lease.
 func TestDeniedReadEndsWithTheLease(t *testing.T) {
 	t.Parallel()
+	testredis.Since(t, 6, 2, "SET with GET, without which a lock is not taken unread,")
 	srv := testredis.Start(t, testredis.WithACL("app on >secret ~* &* +@all -get"))
 	c := open(t, srv.ClientAs(t, "app", "secret"), lock.Options{Timeout: 500 * time.Millisecond})
 	h := mustAcquire(t, c, "k", lock.Lease{TTL: 800 * time.Millisecond, NoRenew: true})
@@ -358,6 +360,7 @@ var _ redis.UniversalClient = (*redis.Ring)(nil)
 // denied under it.
 func TestDocumentedACLIsEnough(t *testing.T) {
 	t.Parallel()
+	testredis.Since(t, 7, 0, "the list of the page")
 	doc, err := os.ReadFile("../docs/lock.md")
 	if err != nil {
 		t.Fatal(err)

@@ -116,8 +116,10 @@ func neverSent(err error) bool {
 }
 
 // scriptDenied are the words with which servers refuse a command inside a
-// script; their code is ERR.
+// script; their code is ERR. The first is Redis 7.2 and later and Valkey, the others
+// are those before.
 var scriptDenied = []string{
+	"ACL failure in script",
 	"can't run this command",
 	"can't access at least one of the keys",
 	"can't publish to the channel",
@@ -126,8 +128,10 @@ var scriptDenied = []string{
 
 func codeOf(message string) Code {
 	head, _, _ := strings.Cut(message, " ")
-	// Redis before 7.0 wraps what a command said inside a script.
-	if i := strings.LastIndex(message, ": -"); i > 0 && strings.HasPrefix(message, "ERR Error running script") {
+	// Redis before 7.0 wraps what a command said inside a script, in one way where the
+	// command ended the script, and in another where the script hands it on.
+	wrapped := strings.HasPrefix(message, "ERR Error running script") || strings.HasPrefix(message, "@user_script:")
+	if i := strings.LastIndex(message, ": -"); i > 0 && wrapped {
 		head, _, _ = strings.Cut(message[i+len(": -"):], " ")
 	}
 	switch code := Code(head); code {

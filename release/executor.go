@@ -279,7 +279,9 @@ func (e *databaseError) Error() string {
 
 // isPermission says that the server's ACL refused a command, or one of a script.
 func isPermission(err error) bool {
-	return isReplyError(err) && (redis.HasErrorPrefix(err, "NOPERM") || strings.Contains(err.Error(), "user executing the script can't"))
+	return isReplyError(err) && (redis.HasErrorPrefix(err, "NOPERM") ||
+		strings.Contains(err.Error(), "ACL failure in script") || // Redis 7.2 and later, Valkey
+		strings.Contains(err.Error(), "user executing the script can't")) // before
 }
 
 // explain is an error in words for people, without secrets.

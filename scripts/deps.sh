@@ -1,6 +1,9 @@
 #!/bin/sh
 # Installs what the tests need and the machine lacks; says nothing when all is
-# there. Usage: scripts/deps.sh [redis|postgres|prometheus|alertmanager|chromium|cc|python|java]...   (default: all but java)
+# there. Usage: scripts/deps.sh [redis|postgres|prometheus|alertmanager|chromium|cc|python|java|servers]...   (default: all but java and servers)
+#
+# servers are Redis and Valkey of other versions, for make servers: they are not
+# installed but unpacked into a folder of the user, see scripts/servers.sh.
 #
 # As root it uses apt-get, on macOS Homebrew. It never asks for a password:
 # without the right to install it prints the one command to run, and exits 1.
@@ -56,6 +59,7 @@ have() {
 	python) [ "$(uname -s)" = Darwin ] || have_python ;;
 	# For docs/snippets/java alone, and 300 MB: for CI, and for who asks for it.
 	java) have_any javac ;;
+	servers) true ;; # looked after by scripts/servers.sh
 	esac
 }
 
@@ -180,17 +184,21 @@ if [ $# -eq 0 ]; then
 	# shellcheck disable=SC2086 # One word per dependency.
 	set -- $all
 fi
-wants_redis=''
+wants_redis='' wants_servers=''
 for dep in "$@"; do
 	case $dep in
 	redis) wants_redis=yes ;;
 	postgres | prometheus | alertmanager | chromium | cc | python | java) ;;
+	servers) wants_servers=yes ;;
 	*)
-		say "unknown dependency '$dep': write any of $all java"
+		say "unknown dependency '$dep': write any of $all java servers"
 		exit 2
 		;;
 	esac
 done
+
+# What is unpacked for the user needs no right to install.
+if [ -n "$wants_servers" ] && ! "$(dirname "$0")/servers.sh"; then exit 1; fi
 
 lacking=$(missing "$@")
 if [ -n "$lacking" ]; then

@@ -23,8 +23,8 @@ func denials(t *testing.T, admin *redis.Client) int {
 
 func TestExcess(t *testing.T) {
 	t.Parallel()
-	u := scannerOf(t, version(t, "7.0"), acl.Scan{Hash: acl.Hash(password)})
-	bare := scannerOf(t, version(t, "7.0"), acl.Scan{Name: "bare", Hash: acl.Hash(password), NoSelfCheck: true})
+	u := scannerOf(t, running(t), acl.Scan{Hash: acl.Hash(password)})
+	bare := scannerOf(t, running(t), acl.Scan{Name: "bare", Hash: acl.Hash(password), NoSelfCheck: true})
 	srv := testredis.Start(t, testredis.WithACL(
 		u.FileLine(), bare.FileLine(),
 		"writer on >"+password+" %R~* ~lock:* &* +@read +@write +@connection +info",

@@ -92,8 +92,8 @@ func TestVersionOf(t *testing.T) {
 	}
 }
 
-// What differs between servers, as facts of which only those of 7.0 can be
-// tried on the server that the tests have.
+// What differs between servers, as facts; make servers tries those of each server
+// that there is.
 func TestScannerFitsTheServer(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

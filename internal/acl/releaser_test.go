@@ -212,7 +212,7 @@ func releaseOne(t *testing.T, srv *testredis.Server, admin *redis.Client, f fixt
 	if err := admin.FlushAll(ctx).Err(); err != nil {
 		t.Fatal(err)
 	}
-	u := releaserOf(t, version(t, "7.0"), acl.Free{Hash: acl.Hash(password), Classes: []class.Class{
+	u := releaserOf(t, running(t), acl.Free{Hash: acl.Hash(password), Classes: []class.Class{
 		{Name: "one", Match: []string{match(f.Key)}, Release: class.ReleaseApprove},
 	}})
 	set := []any{}

@@ -51,7 +51,7 @@ func sentinelLog(t *testing.T, set *testredis.Sentinel) []any {
 // has, the users may run what their lists say, and none besides.
 func TestSentinelUsersCanDoNothingElse(t *testing.T) {
 	t.Parallel()
-	v := version(t, "7.0")
+	v := running(t)
 	users := []acl.User{sentinelOf(t, v, acl.Ask{}), sentinelOf(t, v, acl.Ask{Name: "follower", Follow: true})}
 	set := testredis.StartSentinel(t)
 	onEach(t, set, users...)
@@ -73,7 +73,7 @@ func TestSentinelUsersCanDoNothingElse(t *testing.T) {
 // client of an application, are refused nothing.
 func TestSentinelUsersAreEnough(t *testing.T) {
 	t.Parallel()
-	v := version(t, "7.0")
+	v := running(t)
 	set := testredis.StartSentinel(t)
 	onEach(t, set, sentinelOf(t, v, acl.Ask{}), sentinelOf(t, v, acl.Ask{Name: "follower", Follow: true}))
 	conn, err := connect.Open(connect.Config{URL: set.URL(), SentinelUsername: acl.DefaultSentinel, SentinelPassword: password})

@@ -19,9 +19,9 @@ const tooManyRights = "the Redis user has more rights than it needs"
 // is refused and nothing warned of.
 func TestAgentWithTheLeastRights(t *testing.T) {
 	t.Parallel()
-	v, err := acl.ParseVersion("7.0")
+	v, err := acl.ParseVersion(testredis.Version(t).String())
 	if err != nil {
-		t.Fatal(err)
+		t.Skip(err)
 	}
 	u, err := acl.Scanner(v, acl.Scan{Hash: acl.Hash("pw")})
 	if err != nil {

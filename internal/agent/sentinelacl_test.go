@@ -17,9 +17,9 @@ import (
 func TestAgentAsksSentinelsWithTheLeastRights(t *testing.T) {
 	t.Parallel()
 	const password = "s3ntinel-canary"
-	v, err := acl.ParseVersion("7.0")
+	v, err := acl.ParseVersion(testredis.Version(t).String())
 	if err != nil {
-		t.Fatal(err)
+		t.Skip(err)
 	}
 	u, err := acl.Sentinel(v, acl.Ask{Hash: acl.Hash(password)})
 	if err != nil {

@@ -18,9 +18,9 @@ const password = "doctor-canary-1"
 
 func users(t *testing.T, classes []class.Class) (lines []string) {
 	t.Helper()
-	v, err := acl.ParseVersion("7.0")
+	v, err := acl.ParseVersion(testredis.Version(t).String())
 	if err != nil {
-		t.Fatal(err)
+		t.Skip(err)
 	}
 	scan, err := acl.Scanner(v, acl.Scan{Hash: acl.Hash(password)})
 	if err != nil {
@@ -111,8 +111,25 @@ func TestDoctorWithTheLeastRights(t *testing.T) {
 	}
 }
 
+// On a server before 6.2 the doctor says that it is too old for a watch and for ACLs.
+func TestDoctorNamesTheServer(t *testing.T) {
+	t.Parallel()
+	v := testredis.Version(t)
+	srv := testredis.Start(t)
+	r := doctor.Examine(t.Context(), doctor.Options{Target: "x", Connect: connect.Config{URL: srv.URL()}, Scan: scanner.DefaultConfig()})
+	name, _, _ := strings.Cut(v.String(), ".")
+	if v.AtLeast(6, 2) {
+		expect(t, r, "version", doctor.OK, name)
+		expect(t, r, "tracking", doctor.OK)
+		return
+	}
+	expect(t, r, "version", doctor.Warn, name, "sweeps alone", "update the server to 6.2")
+	expect(t, r, "tracking", doctor.Warn, "sweeps alone")
+}
+
 func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
+	testredis.Since(t, 7, 0, "a pattern for reading alone (%R~)")
 	srv := testredis.Start(t, testredis.WithConfig("maxmemory 100mb", "maxmemory-policy allkeys-lru"),
 		testredis.WithACL("few on >"+password+" %R~lock:order:* +@connection -client|tracking +scan +type +pttl +time +exists +get +strlen +info -@pubsub"))
 	r := doctor.Examine(t.Context(), doctor.Options{

@@ -2,6 +2,7 @@ package redisproc
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,13 +37,21 @@ func (p *Proc) confLines() []string {
 		lines = append(lines,
 			"cluster-enabled yes",
 			"cluster-config-file nodes.conf",
-			fmt.Sprintf("cluster-port %d", p.bus.port),
 		)
+		if p.version.AtLeast(7, 0) {
+			lines = append(lines, fmt.Sprintf("cluster-port %d", p.bus.port))
+		}
 		if p.opts.TLS != nil {
 			lines = append(lines, "tls-cluster yes")
 		}
 	}
-	return append(lines, p.opts.Config...)
+	for _, line := range p.opts.Config {
+		name, _, _ := strings.Cut(line, " ")
+		if p.version.AtLeast(7, 0) || !slices.Contains(settings7, name) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 func (p *Proc) listenLines() []string {

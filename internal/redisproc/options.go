@@ -13,10 +13,13 @@ import (
 // Options say which server to start. The zero value is a standalone server on
 // a private port of 127.0.0.1 that saves nothing.
 type Options struct {
+	// Program is the server to start. Empty means that of [Binary].
+	Program string
 	// Dir is the working directory: configuration, log and data. Empty means a
 	// new temporary directory that [Proc.Close] removes.
 	Dir string
-	// Config are lines of redis.conf. They come last, so they win.
+	// Config are lines of redis.conf. They come last, so they win. Those that
+	// allow DEBUG and its like are left out where the server is older than they.
 	Config []string
 	// Env are variables, "NAME=value", that the server has beside those of this
 	// process.

@@ -31,20 +31,50 @@ func reservePort() (*reservation, error) {
 		return nil, fmt.Errorf("reserve port: %w", err)
 	}
 	for range 200 {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		file, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(port)), os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
-			return nil, fmt.Errorf("reserve port: %w", err)
-		}
-		r := &reservation{port: port, file: file}
-		if lockFile(file) == nil && portFree(port) {
-			return r, nil
-		}
-		if err := r.release(); err != nil {
-			return nil, err
+		r, err := tryPort(dir, firstPort+rand.IntN(lastPort-firstPort+1))
+		if r != nil || err != nil {
+			return r, err
 		}
 	}
-	return nil, errors.New("reserve port: no free port in 200 draws")
+	return nil, errNoPort
+}
+
+var errNoPort = errors.New("reserve port: no free port in 200 draws")
+
+// busDistance is how far above its port a node of a Cluster listens for the
+// others; before Redis 7.0 it cannot be told otherwise.
+const busDistance = 10_000
+
+// reservePair takes a port and the one of the bus that belongs to it.
+func reservePair() (port, bus *reservation, err error) {
+	for range 200 {
+		if port, err = reservePort(); err != nil {
+			return nil, nil, err
+		}
+		if port.port+busDistance <= lastPort {
+			bus, err = tryPort(filepath.Dir(port.file.Name()), port.port+busDistance)
+			if bus != nil {
+				return port, bus, nil
+			}
+		}
+		if err = errors.Join(err, port.release()); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, errNoPort
+}
+
+// tryPort takes a port unless it is reserved or in use; then it returns nil.
+func tryPort(dir string, port int) (*reservation, error) {
+	file, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(port)), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("reserve port: %w", err)
+	}
+	r := &reservation{port: port, file: file}
+	if lockFile(file) == nil && portFree(port) {
+		return r, nil
+	}
+	return nil, r.release()
 }
 
 func portFree(port int) bool {

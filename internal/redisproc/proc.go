@@ -27,6 +27,7 @@ const (
 type Proc struct {
 	opts      Options
 	binary    string
+	version   Version
 	dir       string
 	ownDirs   []string
 	network   string
@@ -45,7 +46,14 @@ type Proc struct {
 // alone; the server lives until [Proc.Close]. Errors wrap [ErrNotInstalled]
 // when there is no server to start.
 func Start(ctx context.Context, opts Options) (*Proc, error) {
-	binary, err := Binary()
+	binary, err := opts.Program, error(nil)
+	if binary == "" {
+		binary, err = Binary()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start redis: %w", err)
+	}
+	version, err := VersionOf(binary)
 	if err != nil {
 		return nil, fmt.Errorf("start redis: %w", err)
 	}
@@ -58,7 +66,7 @@ func Start(ctx context.Context, opts Options) (*Proc, error) {
 	// A program that reserves nothing may take the port between our look and
 	// the server's bind: draw again.
 	for range 5 {
-		p := &Proc{opts: opts, binary: binary}
+		p := &Proc{opts: opts, binary: binary, version: version}
 		if err = p.prepare(); err == nil {
 			err = p.launch(ctx)
 		}
@@ -115,13 +123,13 @@ func (p *Proc) takeAddress() error {
 		}
 		return nil
 	}
-	if p.port, err = reservePort(); err != nil {
-		return err
+	if p.opts.Cluster && !p.version.AtLeast(7, 0) {
+		p.port, p.bus, err = reservePair()
+	} else if p.port, err = reservePort(); err == nil && p.opts.Cluster {
+		p.bus, err = reservePort()
 	}
-	if p.opts.Cluster {
-		if p.bus, err = reservePort(); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	p.network, p.addr = "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port.port))
 	return nil

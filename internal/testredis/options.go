@@ -3,6 +3,8 @@ package testredis
 import (
 	"slices"
 	"strings"
+
+	"github.com/locksteward/locksteward/internal/redisproc"
 )
 
 // Option says what a server is like.
@@ -83,12 +85,27 @@ func (o *options) login() (user, password string) {
 	return "", password
 }
 
+// userLine leaves out the channels of a user where ACLs know none, before Redis
+// 6.2: everybody hears them all.
+func userLine(line string) string {
+	if path, err := program(); err != nil {
+		return line
+	} else if v, err := redisproc.VersionOf(path); err != nil || v.AtLeast(6, 2) {
+		return line
+	}
+	return strings.Join(slices.DeleteFunc(strings.Fields(line), func(word string) bool {
+		return word == "resetchannels" || word == "allchannels" || strings.HasPrefix(word, "&")
+	}), " ")
+}
+
 // lines returns the redis.conf of the options.
 func (o *options) lines() []string {
 	lines := []string{"enable-debug-command yes"}
 	if len(o.acl) > 0 {
-		lines = append(lines, "user "+AdminUser+" on >"+adminPassword+" ~* &* +@all")
-		lines = append(lines, o.acl...)
+		lines = append(lines, userLine("user "+AdminUser+" on >"+adminPassword+" ~* &* +@all"))
+		for _, line := range o.acl {
+			lines = append(lines, userLine(line))
+		}
 	}
 	return append(lines, o.config...)
 }

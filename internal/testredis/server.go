@@ -22,9 +22,21 @@ type Server struct {
 	tls  *certFiles
 }
 
+// ProgramEnv names the variable with the path of the server that tests start in
+// place of the machine's own; `make servers` sets it.
+const ProgramEnv = "LOCKSTEWARD_REDIS_SERVER"
+
+// program returns the path of the server that tests start.
+func program() (string, error) {
+	if path := os.Getenv(ProgramEnv); path != "" {
+		return path, nil
+	}
+	return redisproc.Binary()
+}
+
 // Available reports whether this machine has a redis-server.
 func Available() bool {
-	_, err := redisproc.Binary()
+	_, err := program()
 	return err == nil
 }
 
@@ -68,6 +80,7 @@ func start(t testing.TB, o options) *Server {
 // launch starts the process and registers its end.
 func (s *Server) launch(po redisproc.Options) {
 	s.t.Helper()
+	po.Program = os.Getenv(ProgramEnv)
 	if s.opts.tls {
 		files, err := testCerts(po.Dir)
 		if err != nil {

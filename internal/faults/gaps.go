@@ -4,7 +4,6 @@ package faults
 func serverGaps() []Gap {
 	return []Gap{
 		{4, Library, true, "no counter of late renewals; only failed ones are counted."},
-		{8, Agent, true, "the process is not stopped: its connections carry nothing until the server drops it."},
 		{29, Agent, true, "told where the agent had released the lock. One that its own holder had released looks like any lock whose holder is silent; the restart is told."},
 		{31, Agent, true, "the failover is told, and not which locks may have been lost with it."},
 	}
@@ -14,10 +13,8 @@ func serverGaps() []Gap {
 func agentGaps() []Gap {
 	return []Gap{
 		{43, Library, true, "no push: the holder is told by its next renewal."},
-		{46, Agent, true, "refused commands are shown by the API and the console; no metric names them."},
 		{47, Agent, true, "a target costs each of its servers up to five connections, not three: three of the pool, two of the watch."},
 		{48, Agent, true, "SWAPDB is told by nobody, and a flush only where it took locks of our library while the watch tracked."},
-		{52, Agent, true, "tested with a value of 64 MiB and metadata of 1 MiB, not with 512 and 64."},
 		{76, Agent, true, "a release raises no fence itself: until the next holder has written, a late write of the old one is taken. Its context is seen to end within 5 s, not within one."},
 		{77, Agent, true, "agents are killed 30 times in the tests of this page and 500 times in make chaos, not 1,000 times."},
 	}

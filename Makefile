@@ -11,7 +11,7 @@ FUZZTIME ?= 10s
 CHAOSTIME ?= 10m
 CHAOSSEED ?= 1
 SOAKTIME ?= 30m
-ALERTKILLS ?= 500
+ALERTKILLS ?= 1000
 TAKEOVERS ?= 200
 # What the tests need beside Go; see scripts/deps.sh. With CI set nothing is skipped,
 # nor the one test that needs a Java compiler (300 MB).
@@ -142,7 +142,7 @@ bench-alerts: ## Measures how alerts are accepted, delivered, taken up after a r
 	go test ./internal/alertchaos -run '^$$' -bench . -benchtime 1x -timeout 20m
 
 .PHONY: chaos
-chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m), by the schedule of CHAOSSEED (1); races releases 100,000 times; has replicas take over from each other TAKEOVERS (200) times; kills agents that tell of alerts ALERTKILLS (500) times.
+chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m), by the schedule of CHAOSSEED (1); races releases 100,000 times; has replicas take over from each other TAKEOVERS (200) times; kills agents that tell of alerts ALERTKILLS (1000) times.
 	@scripts/deps.sh redis cc
 	go test -race -count=1 -timeout 0 -v -run TestLong ./lock/chaos -chaos.duration=$(CHAOSTIME) -chaos.seed=$(CHAOSSEED)
 	go test -race -count=1 -timeout 0 -v -run 'TestRacesOfEveryDialect|TestBlindDeleteFailsTheRaces' ./release -release.races=100000

@@ -129,6 +129,9 @@ func (t *target) emit(s sink, folded int) {
 		s.series(budgetThrottled, t.throttled[reason], t.name, reason)
 	}
 	s.series(budgetPaused, truth(t.paused), t.name)
+	for _, command := range t.refused {
+		s.series(commandRefused, 1, t.name, command)
+	}
 	t.emitWatch(s)
 	t.emitFindings(s, "")
 	if t.sweep.attempted {

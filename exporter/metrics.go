@@ -59,6 +59,7 @@ const (
 	sweepComplete
 	budgetThrottled
 	budgetPaused
+	commandRefused
 	watchMode
 	watchBlind
 	watchMissed
@@ -241,6 +242,11 @@ var table = [metricCount]Metric{
 		"locksteward_budget_paused", Gauge,
 		"Whether an operator paused the target (1): nothing is asked of it, and nothing new is found.",
 		byTarget,
+	},
+	commandRefused: {
+		"locksteward_command_refused", Gauge,
+		"1 while the server refuses the agent's user a command, or the keys beside locks, that sweeps can do without; what is missing then is in the API and on the page of the target. Absent otherwise.",
+		[]string{"target", "command"},
 	},
 	watchMode: {
 		"locksteward_watch_mode", Gauge,

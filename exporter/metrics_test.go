@@ -44,6 +44,7 @@ func full(t testing.TB) *exporter.Exporter {
 	e.CountRelease("m", "orders", "released")
 	e.SetLeader("m", true, time.Time{})
 	e.SetUnsaved("m", 0)
+	e.SetRefused("m", []string{"info"})
 	e.SetReplicas(2)
 	e.SetHeartbeat(time.Now())
 	e.SetSweepStale(map[string]bool{"m": false})

@@ -100,6 +100,16 @@ func (e *Exporter) SetPaused(target string, paused bool) {
 	e.dirty = true
 }
 
+// SetRefused takes the commands that the server refuses the agent and that sweeps do
+// without. They must come from a closed set.
+func (e *Exporter) SetRefused(target string, commands []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.target(target); !slices.Equal(t.refused, commands) {
+		t.refused, e.dirty = slices.Clone(commands), true
+	}
+}
+
 // SetReleaseEnabled says whether the agent has credentials to release locks of a
 // target.
 func (e *Exporter) SetReleaseEnabled(target string, enabled bool) {

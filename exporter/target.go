@@ -41,6 +41,8 @@ type target struct {
 	// throttled are the seconds that sweeps waited, by reason.
 	throttled map[string]float64
 	paused    bool
+	// refused is what SetRefused said last.
+	refused []string
 
 	// watch is what SetWatch said last, nil before that, watchedBefore what watches
 	// before it had counted; stale says that the gauges are behind the locks.

@@ -64,13 +64,14 @@ func (c *caps) reset() {
 	c.forbidden = 0
 }
 
-// notes returns what is missing, in words, sorted.
-func (c *caps) notes() (notes []string, forbidden int64) {
+// notes returns what is missing, in words and as commands, both sorted.
+func (c *caps) notes() (notes, commands []string, forbidden int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for command := range c.refused {
-		notes = append(notes, optional[command])
+		notes, commands = append(notes, optional[command]), append(commands, command)
 	}
 	slices.Sort(notes)
-	return notes, c.forbidden
+	slices.Sort(commands)
+	return notes, commands, c.forbidden
 }

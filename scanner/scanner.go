@@ -94,6 +94,9 @@ type Stats struct {
 	Share float64
 	// Degraded says in sentences what the last sweep had to do without, sorted.
 	Degraded []string
+	// Refused are the commands that it had to do without, as an ACL names them,
+	// sorted: a closed set.
+	Refused []string
 	// Forbidden is how many reads of single keys the ACL refused in the last
 	// sweep.
 	Forbidden int64
@@ -177,7 +180,7 @@ func (s *Scanner) Stats() Stats {
 	for reason, waited := range s.watch.gaze.throttled() {
 		stats.Throttled[reason] += waited
 	}
-	stats.Degraded, stats.Forbidden = s.caps.notes()
+	stats.Degraded, stats.Refused, stats.Forbidden = s.caps.notes()
 	return stats
 }
 

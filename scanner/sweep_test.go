@@ -153,7 +153,7 @@ func TestLargeValuesCostLittle(t *testing.T) {
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
-	must(t, c.Do(ctx, "setrange", "lock:huge", 64<<20-1, "x").Err())
+	must(t, c.Do(ctx, "setrange", "lock:huge", 512<<20-1, "x").Err())
 	must(t, c.Set(ctx, "lock:just", strings.Repeat("x", 4096), 0).Err())
 	fields := map[string]any{}
 	for i := range 1000 {
@@ -171,7 +171,7 @@ func TestLargeValuesCostLittle(t *testing.T) {
 	must(t, c.XAdd(ctx, &redis.XAddArgs{Stream: "lock:stream", Values: []string{"a", "b"}}).Err())
 	// Metadata and a heartbeat that somebody blew up.
 	must(t, c.Set(ctx, "mine", record.Value("id", "s"), 0).Err())
-	must(t, c.HSet(ctx, "locksteward:meta:{mine}", "id", "id", "purpose", strings.Repeat("p", 1<<20)).Err())
+	must(t, c.HSet(ctx, "locksteward:meta:{mine}", "id", "id", "purpose", strings.Repeat("p", 64<<20)).Err())
 	must(t, c.HSet(ctx, "locksteward:instance:fat", "app", strings.Repeat("p", 1<<20)).Err())
 
 	r := fast(srv.URL())
@@ -187,7 +187,7 @@ func TestLargeValuesCostLittle(t *testing.T) {
 		size     int64
 		tooLarge bool
 	}{
-		"lock:huge": {64 << 20, true}, "lock:just": {4096, false}, "lock:many": {1000, true}, "lock:fat": {1, true}, "lock:fat2": {3, true},
+		"lock:huge": {512 << 20, true}, "lock:just": {4096, false}, "lock:many": {1000, true}, "lock:fat": {1, true}, "lock:fat2": {3, true},
 		"lock:list": {1, true}, "lock:set": {2, false}, "lock:fatset": {2, true}, "lock:board": {65, true}, "lock:stream": {0, true}, "mine": {8, false},
 	} {
 		l := find(t, got.Locks, key)

@@ -53,6 +53,35 @@ func TestPasswordIsUsedWithinFiveSeconds(t *testing.T) {
 	}
 }
 
+// TestRefusedCommandsAreMetrics: each command that the user lost has a series while
+// it is refused, and none before.
+func TestRefusedCommandsAreMetrics(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 46)
+	srv := testredis.Start(t, testredis.WithACL("scanner on >one ~* &* +@all"))
+	admin := srv.Client(t)
+	if err := admin.Set(t.Context(), "lock:order:1", "token", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "pw")
+	testcert.Put(t, file, []byte("one\n"))
+	b := newBed(t, fmt.Sprintf("targets: [{name: main, redis: %q, username: scanner, password_file: %q, schedule: '@every 1s'}]\n", srv.URL(), file))
+	b.awaitMetric(`locksteward_sweep_complete{target="main"} 1`)
+	if text := b.metrics(); strings.Contains(text, "locksteward_command_refused{") {
+		t.Errorf("refused before any right was taken: %s", text)
+	}
+	for _, command := range []string{"info", "pexpiretime"} {
+		if err := admin.Do(t.Context(), "acl", "setuser", "scanner", "-"+command).Err(); err != nil {
+			t.Fatal(err)
+		}
+		b.awaitMetric(fmt.Sprintf(`locksteward_command_refused{command=%q,target="main"} 1`, command))
+	}
+	b.awaitMetric(`locksteward_sweep_complete{target="main"} 1`)
+	if text := b.metrics(); strings.Contains(text, `locksteward_command_refused{command="memory`) {
+		t.Errorf("a command that is allowed counts as refused: %s", text)
+	}
+}
+
 // TestSwappedCertificateIsToldOnce: a certificate without its key is warned of once
 // and shown, the old one stays in use, and the new one is from the moment on that
 // its key is there. So for a certificate that is over.

@@ -23,7 +23,9 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	w.holds.Take(sweep)
 	w.judge(ctx, sweep)
 	a.exporter.SetTarget(w.scanner.State())
-	for reason, total := range w.scanner.Stats().Throttled {
+	stats := w.scanner.Stats()
+	a.exporter.SetRefused(w.target.Name, stats.Refused)
+	for reason, total := range stats.Throttled {
 		a.exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
 		w.throttled[reason] = total
 	}

@@ -13,7 +13,7 @@ const (
 	together = "{by: [target, class, rule], wait: 200ms, interval: 500ms}"
 )
 
-// Agents are killed 30 times (500 in make chaos) while locks break and heal,
+// Agents are killed 30 times (1,000 in make chaos) while locks break and heal,
 // receivers flap and, in one of the runs, the disk fills: nothing is lost, nothing is
 // out of order, and what comes twice is the same message.
 func TestKillsLoseNoAlert(t *testing.T) {

@@ -2,10 +2,20 @@ package faults
 
 // serverGaps are those of the rows 1 to 42.
 func serverGaps() []Gap {
-	return nil
+	return []Gap{
+		{4, Library, true, "no counter of late renewals; only failed ones are counted."},
+		{29, Agent, true, "told where the agent had released the lock. One that its own holder had released looks like any lock whose holder is silent; the restart is told."},
+		{31, Agent, true, "the failover is told, and not which locks may have been lost with it."},
+	}
 }
 
 // agentGaps are those of the rows 43 to 84.
 func agentGaps() []Gap {
-	return nil
+	return []Gap{
+		{43, Library, true, "no push: the holder is told by its next renewal."},
+		{47, Agent, true, "a target costs each of its servers up to five connections, not three: three of the pool, two of the watch."},
+		{48, Agent, true, "SWAPDB is told by nobody, and a flush only where it took locks of our library while the watch tracked."},
+		{76, Library, true, "the context of the old holder is seen to end within 5 s, not within one."},
+		{76, Agent, true, "a release raises no fence itself: until the next holder has written, a late write of the old one is taken."},
+	}
 }

@@ -63,11 +63,12 @@ func Rows() []Row {
 	return out
 }
 
-// Gap is a part of a row that no test shows.
+// Gap is a part of a row that no test shows, or not all of it.
 type Gap struct {
 	Row  int
 	Part Part
-	Why  string // one or two sentences; docs/limits.md has them too
+	Some bool   // tests show some of it: the row is covered in part
+	Why  string // what is missing and why, in one or two sentences; docs/limits.md has them too
 }
 
 // Gaps returns what is not covered, by row.

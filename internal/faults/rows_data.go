@@ -8,9 +8,9 @@ func dataRows() []Row {
 			Agent:   "says that it is no lock it can read, and reads no value of it as one",
 		},
 		{
-			Number: 52, Fault: "huge values",
+			Number: 52, Fault: "huge values: a string of 512 MB, metadata of 64 MB",
 			Library: "refuses metadata that is too large",
-			Agent:   "looks at the size first and reads a bounded part",
+			Agent:   "looks at the size first and reads a bounded part; keeps at most 1 KB of a key",
 		},
 		{
 			Number: 53, Fault: "hostile names: binary, empty, line ends, quotes, NUL, broken UTF-8, 64 KB, braces",

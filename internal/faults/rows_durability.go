@@ -3,7 +3,7 @@ package faults
 func durabilityRows() []Row {
 	return []Row{
 		{
-			Number: 77, Fault: "SIGKILL at any point between a verdict and its acknowledged message",
+			Number: 77, Fault: "SIGKILL at any point between a verdict and its acknowledged message, 1,000 times",
 			Agent: "no message is lost, and one sent twice has the same id",
 		},
 		{

@@ -33,7 +33,7 @@ func processRows() []Row {
 			Library: "who lives is served within 200 ms for each dead one",
 		},
 		{
-			Number: 8, Fault: "the agent is stopped while its watch is on",
+			Number: 8, Fault: "the agent's process is stopped (SIGSTOP) while its watch is on",
 			Agent: "the server keeps at most 32 MiB for it and closes the connection; when it goes on it forgets what it knew, looks at everything again and counts the time as blind",
 		},
 		{

@@ -45,7 +45,7 @@ func releaseRows() []Row {
 		{
 			Number: 76, Fault: "the holder lives on after a forced release",
 			Library: "its context ends within a second, by push",
-			Agent:   "the next hold has a higher fence: with its first write late ones are refused",
+			Agent:   "the release raises the fence: late writes are refused at once",
 		},
 	}
 }

@@ -14,7 +14,7 @@ func serverRows() []Row {
 		{
 			Number: 29, Fault: "the server comes back with an old snapshot",
 			Library: "a lock that was released and is back belongs to nobody: its old holder cannot have it again",
-			Agent:   "says that a lock is back whose end it had seen",
+			Agent:   "says that a lock is back whose end it had seen, whoever ended it",
 		},
 		{
 			Number: 30, Fault: "a node of a Redlock restarts without its data, at once or after the longest TTL",
@@ -23,7 +23,7 @@ func serverRows() []Row {
 		{
 			Number: 31, Fault: "a failover loses a lock that was not replicated yet (Sentinel, Cluster)",
 			Library: "a second client gets it, and a store with fences refuses the first",
-			Agent:   "says that locks younger than the gap may be lost",
+			Agent:   "tells of the locks that may be lost: those that the replica had not heard of",
 		},
 		{
 			Number: 32, Fault: "an old master comes back and is demoted",
@@ -77,7 +77,7 @@ func serverRows() []Row {
 		},
 		{
 			Number: 43, Fault: "locks are evicted",
-			Library: "the loss is known at the next renewal",
+			Library: "the loss is known at once, by push",
 			Agent:   "a policy that can evict locks is a finding; evictions are counted",
 		},
 		{
@@ -92,11 +92,11 @@ func serverRows() []Row {
 		},
 		{
 			Number: 46, Fault: "the password or the rights of a user change",
-			Agent: "logs in anew with the new password of its file; says which command is refused",
+			Agent: "logs in anew with the new password of its file; within 5 s; says which command is refused, a metric of each too",
 		},
 		{
 			Number: 47, Fault: "the server has no room for another client, or drops some",
-			Agent: "dials anew with a growing pause and holds few connections to a node",
+			Agent: "dials anew with a growing pause and holds at most three connections to a node",
 		},
 		{
 			Number: 48, Fault: "FLUSHALL, FLUSHDB, SWAPDB",

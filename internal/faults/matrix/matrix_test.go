@@ -129,9 +129,12 @@ func TestPageIsReadBack(t *testing.T) {
 	a := matrix.Test{Name: "TestA", File: "lock/a_test.go"}
 	b := matrix.Test{Name: "TestB", File: "scanner/b_test.go"}
 	rows := []faults.Row{{Number: 1, Section: "S", Fault: "f", Library: "l", Agent: "a"}, {Number: 2, Section: "S", Fault: "g", Agent: "a"}}
+	rows = append(rows, faults.Row{Number: 3, Section: "S", Fault: "h", Agent: "a"})
 	a.Rows = []matrix.Cover{{Row: 1, Parts: []faults.Part{faults.Library}}}
-	b.Rows = []matrix.Cover{{Row: 1, Parts: []faults.Part{faults.Agent}}}
-	all, problems := matrix.Join(rows, []faults.Gap{{Row: 2, Part: faults.Agent, Why: "because"}}, []matrix.Test{a, b})
+	b.Rows = []matrix.Cover{{Row: 1, Parts: []faults.Part{faults.Agent}}, {Row: 3, Parts: []faults.Part{faults.Agent}}}
+	all, problems := matrix.Join(rows, []faults.Gap{
+		{Row: 2, Part: faults.Agent, Why: "because"}, {Row: 3, Part: faults.Agent, Some: true, Why: "the rest."},
+	}, []matrix.Test{a, b})
 	if len(problems) != 0 {
 		t.Fatal(problems)
 	}
@@ -146,7 +149,8 @@ func TestPageIsReadBack(t *testing.T) {
 	for _, part := range []string{
 		"| 1 | f | **library**: l<br>**agent**: a | **library**: [TestA](../lock/a_test.go) passed<br>**agent**: [TestB](../scanner/b_test.go) failed |",
 		"not covered: because",
-		"Covered: 1 of 2 rows in full, 0 in part, 1 not. Tests: 2, 1 passed, 1 failed.",
+		"| 3 | h | **agent**: a | **agent**: in part, by [TestB](../scanner/b_test.go) failed. Not shown: the rest. (",
+		"Covered: 1 of 3 rows in full, 1 in part, 1 not. Tests: 2, 1 passed, 1 failed.",
 		"| scanner | 1, 1 failed | never |",
 	} {
 		if !strings.Contains(text, part) {
@@ -161,6 +165,7 @@ func TestJoinFindsWhatIsWrong(t *testing.T) {
 	agent := matrix.Test{Name: "TestA", File: "scanner/a_test.go", Rows: []matrix.Cover{{Row: 1, Parts: []faults.Part{faults.Agent}}}}
 	library := matrix.Test{Name: "TestA", File: "lock/a_test.go", Rows: []matrix.Cover{{Row: 1, Parts: []faults.Part{faults.Library}}}}
 	gap := faults.Gap{Row: 1, Part: faults.Agent, Why: "because"}
+	some := faults.Gap{Row: 1, Part: faults.Agent, Some: true, Why: "the rest"}
 	for name, tc := range map[string]struct {
 		gaps  []faults.Gap
 		tests []matrix.Test
@@ -168,6 +173,7 @@ func TestJoinFindsWhatIsWrong(t *testing.T) {
 	}{
 		"nothing":             {nil, nil, "neither a test nor a reason"},
 		"both":                {[]faults.Gap{gap}, []matrix.Test{agent}, "has a test, and a reason"},
+		"in part by nothing":  {[]faults.Gap{some}, nil, "in part, and by no test"},
 		"another part":        {[]faults.Gap{gap}, []matrix.Test{library}, "nothing to do there"},
 		"gap of nothing":      {[]faults.Gap{gap, {Row: 1, Part: faults.Library, Why: "x"}}, nil, "a gap where nothing is expected"},
 		"gap of no row there": {[]faults.Gap{gap, {Row: 9, Part: faults.Agent, Why: "x"}}, nil, "a gap where nothing is expected"},
@@ -177,7 +183,9 @@ func TestJoinFindsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: problems %q, want %q", name, problems, tc.want)
 		}
 	}
-	if _, problems := matrix.Join(row, nil, []matrix.Test{agent}); len(problems) != 0 {
-		t.Error(problems)
+	for _, gaps := range [][]faults.Gap{nil, {some}} {
+		if _, problems := matrix.Join(row, gaps, []matrix.Test{agent}); len(problems) != 0 {
+			t.Error(problems)
+		}
 	}
 }

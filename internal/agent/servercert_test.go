@@ -47,7 +47,8 @@ func TestTargetOfABadCertificate(t *testing.T) {
 				testcert.Put(t, key, pair.Key)
 				for _, args := range [][]any{
 					{"config", "set", "tls-cert-file", cert, "tls-key-file", key},
-					{"client", "kill", "type", "normal", "skipme", "yes"}, {"client", "kill", "type", "pubsub", "skipme", "yes"},
+					{"client", "kill", "type", "normal", "skipme", "yes"},
+					{"client", "kill", "type", "pubsub", "skipme", "yes"},
 				} {
 					if err := admin.Do(t.Context(), args...).Err(); err != nil {
 						t.Fatal(err)

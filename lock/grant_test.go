@@ -69,6 +69,7 @@ func served(t *testing.T, got <-chan *lock.Handle) *lock.Handle {
 // trace, and the next one has it.
 func TestGrantThatNobodyTakesUp(t *testing.T) {
 	t.Parallel()
+	testredis.Since(t, 6, 2, "SET with GET, without which a lock is not handed over,")
 	b := setup(t, lock.Options{})
 	h := mustAcquire(t, b.client, "k", fair())
 	words := promise(t, b.rdb, "k", "HEAD")

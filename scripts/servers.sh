@@ -62,7 +62,7 @@ fetch_one() { # fetch_one NAME SUITE PACKAGE [SUITE OF ITS LIBRARIES]
 	name=$1 package=$3
 	work=$place/.$name.$$
 	rm -rf "$work"
-	mkdir -p "$work/state/lists/partial" "$work/cache/archives/partial" "$work/root"
+	mkdir -p "$work/state/lists/partial" "$work/cache/archives/partial" "$work/tree"
 	: >"$work/status"
 	{
 		printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\n' "$uri" "$2${4:+ $4}"
@@ -74,9 +74,9 @@ fetch_one() { # fetch_one NAME SUITE PACKAGE [SUITE OF ITS LIBRARIES]
 		sed -n 's/^Inst \([^ ]*\) (\([^ ]*\) .*/\1=\2/p' | grep -E '^(lib|lua-|redis-|valkey-)') || return 1
 	# shellcheck disable=SC2086 # One word per package.
 	(cd "$work/cache" && apt "$work" download $wanted >&2) || return 1
-	for deb in "$work"/cache/*.deb; do dpkg-deb -x "$deb" "$work/root" || return 1; done
+	for deb in "$work"/cache/*.deb; do dpkg-deb -x "$deb" "$work/tree" || return 1; done
 	mkdir "$work/done"
-	mv "$work/root" "$work/done/root"
+	mv "$work/tree" "$work/done/tree"
 	wrapper "$place/$name" "$work/done" "$package" >"$work/done/redis-server" || return 1
 	chmod 755 "$work/done/redis-server"
 	rm -rf "${place:?}/$name"
@@ -86,14 +86,14 @@ fetch_one() { # fetch_one NAME SUITE PACKAGE [SUITE OF ITS LIBRARIES]
 
 # wrapper writes the program that starts a server with its own libraries.
 wrapper() { # wrapper PLACE FOLDER PROGRAM
-	loader=$(cd "$2" && find root -name 'ld-linux*.so.*' | sort | head -n 1)
-	libraries=$(cd "$2" && find root -path '*/lib/*' -name '*.so.*' | sed 's|/[^/]*$||' | sort -u |
+	loader=$(cd "$2" && find tree -name 'ld-linux*.so.*' | sort | head -n 1)
+	libraries=$(cd "$2" && find tree -path '*/lib/*' -name '*.so.*' | sed 's|/[^/]*$||' | sort -u |
 		while read -r dir; do printf '%s:' "$1/$dir"; done)
-	[ -n "$loader" ] && [ -e "$2/root/usr/bin/$3" ] || return 1
+	[ -n "$loader" ] && [ -e "$2/tree/usr/bin/$3" ] || return 1
 	# Redis 6.0 of Debian loads the libraries of its scripts from Lua's path.
-	lua=$(cd "$2" && find root -path '*/lua/5.1' -type d | grep '/lib/' | head -n 1)
+	lua=$(cd "$2" && find tree -path '*/lua/5.1' -type d | grep '/lib/' | head -n 1)
 	printf '#!/bin/sh\nLUA_CPATH="%s/?.so" exec' "$1/$lua"
-	printf ' "%s" --library-path "%s" "%s" "$@"\n' "$1/$loader" "${libraries%:}" "$1/root/usr/bin/$3"
+	printf ' "%s" --library-path "%s" "%s" "$@"\n' "$1/$loader" "${libraries%:}" "$1/tree/usr/bin/$3"
 }
 
 fetch() {

@@ -18,7 +18,8 @@ type box struct {
 	mu   sync.Mutex
 	rows []*row
 	groupBox
-	away error // what every call returns, if set
+	away error           // what every call returns, if set
+	slow <-chan struct{} // what Delivered waits for, if set
 }
 
 type row struct {
@@ -127,6 +128,9 @@ func (b *box) said(m Message, fn func(*row)) error {
 }
 
 func (b *box) Delivered(_ context.Context, m Message) error {
+	if b.slow != nil {
+		<-b.slow
+	}
 	return b.said(m, func(r *row) { r.state = "delivered" })
 }
 
@@ -194,6 +198,13 @@ func (b *box) states(receiver string) map[string]int {
 		}
 	}
 	return out
+}
+
+// attempts is how often the n-th row was claimed.
+func (b *box) attempts(n int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rows[n].Attempts
 }
 
 // why is why the last attempt of the n-th row failed.

@@ -20,7 +20,7 @@ var errStopped = errors.New("the agent stopped")
 func (w *worker) deliver(m Message) {
 	if w.spare.claimed(m.ID) {
 		w.circuit.nothing()
-		w.word(m, func(ctx context.Context) error { return w.box.Delivered(ctx, m) })
+		w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Delivered(ctx, m) })
 		return
 	}
 	s := subjectOf(m.Body)
@@ -39,7 +39,7 @@ func (w *worker) deliver(m Message) {
 	if w.hard.Err() != nil {
 		w.circuit.nothing()
 		w.hooks.count(w.name, OutcomeRetried, ReasonShutdown)
-		w.word(m, func(ctx context.Context) error { return w.box.Retry(ctx, m, errStopped, 0) })
+		w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Retry(ctx, m, errStopped, 0) })
 		return
 	}
 	w.told.miss(m.ID, e.Reason)
@@ -50,7 +50,7 @@ func (w *worker) deliver(m Message) {
 	}
 	w.hooks.count(w.name, OutcomeRetried, e.Reason)
 	w.warn(m, wait, e)
-	w.word(m, func(ctx context.Context) error { return w.box.Retry(ctx, m, e, wait) })
+	w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Retry(ctx, m, e, wait) })
 }
 
 func deliveryError(err error) *DeliveryError {
@@ -71,7 +71,7 @@ func (w *worker) arrived(m Message, s subject) {
 	w.told.arrived(m, s)
 	w.hooks.count(w.name, OutcomeDelivered, ReasonOK)
 	w.log.Debug("alert delivered", zap.String("message_id", m.ID), zap.Int("attempt", m.Attempts))
-	w.word(m, func(ctx context.Context) error { return w.box.Delivered(ctx, m) })
+	w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Delivered(ctx, m) })
 }
 
 // judge has the circuit follow an attempt that failed, and returns how long to wait
@@ -121,7 +121,7 @@ func (w *worker) giveUp(m Message, s subject, e *DeliveryError) {
 	w.told.lost(m, s)
 	w.log.Error("alert given up", zap.String("message_id", m.ID), zap.String("event_id", m.EventID), zap.Strings("rules", s.rules),
 		zap.Int("attempts", m.Attempts), zap.String("reason", string(e.Reason)), zap.Error(e))
-	w.word(m, func(ctx context.Context) error { return w.box.Bury(ctx, m, e) })
+	w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Bury(ctx, m, e) })
 }
 
 // withhold gives up a message about the end of what never arrived.
@@ -129,7 +129,7 @@ func (w *worker) withhold(m Message, s subject) {
 	w.told.forget(s)
 	w.hooks.count(w.name, OutcomeDropped, ReasonNoFire)
 	w.log.Info("alert resolve not sent, its fire never arrived", zap.String("message_id", m.ID))
-	w.word(m, func(ctx context.Context) error { return w.box.Bury(ctx, m, errNoFire) })
+	w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Bury(ctx, m, errNoFire) })
 }
 
 // warn logs a failure loudly when it is a new one: a receiver that is down for

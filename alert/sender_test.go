@@ -535,6 +535,67 @@ func TestWordIsRepeated(t *testing.T) {
 	})
 }
 
+// A claim that ends while the outbox does not take word of what arrived does not
+// have it sent twice, neither does a claim of the same message meanwhile.
+func TestWordOutlivesTheClaim(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := postOf(t, Hooks{})
+		taken := make(chan struct{})
+		d.box.slow = taken
+		f := &fake{}
+		d.turn(Webhook{}, f)
+		stop := d.run()
+		d.notify(fire("k", 1))
+		time.Sleep(time.Minute)
+		if n := d.box.attempts(0); n < 2 {
+			t.Fatalf("claimed %d times: the claim did not end", n)
+		}
+		close(taken)
+		time.Sleep(time.Minute)
+		stop()
+		if got := d.box.states("a"); len(f.seen()) != 1 || got["delivered"] != 1 {
+			t.Errorf("%d attempts, kept %v", len(f.seen()), got)
+		}
+	})
+}
+
+// What is to be sent again at once is, though the flight before is not over yet.
+func TestAgainBeforeTheFlightIsOver(t *testing.T) {
+	t.Parallel()
+	f := flights{by: map[string]*flight{}}
+	box := &box{}
+	box.put(Message{ID: "m", Receiver: "a"})
+	claim := func() ([]Message, int) {
+		t.Helper()
+		fresh, came, err := f.claim(t.Context(), box, "a", time.Minute, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fresh, came
+	}
+	if fresh, _ := claim(); len(fresh) != 1 {
+		t.Fatal("nothing to send")
+	}
+	m, n := f.latest("m")
+	if err := box.Retry(t.Context(), m, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	f.said("m", n)
+	if fresh, came := claim(); len(fresh) != 0 || came != 1 {
+		t.Errorf("%d came, %d of them to send beside the flight", came, len(fresh))
+	}
+	again, yes := f.land("m")
+	if !yes || again.Attempts != 2 {
+		t.Errorf("not sent again: attempt %d, %t", again.Attempts, yes)
+	}
+	_, n = f.latest("m")
+	f.said("m", n)
+	if _, yes := f.land("m"); yes || len(f.by) != 0 {
+		t.Errorf("the flight does not end: %v", f.by)
+	}
+}
+
 func TestPendingIsNotTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

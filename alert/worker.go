@@ -71,6 +71,7 @@ type worker struct {
 	circuit circuit
 	told    told
 	spare   spare
+	flights flights
 	// hurried is false when what waits need not wait any longer, since the receiver
 	// works again or is another.
 	hurried atomic.Bool
@@ -103,6 +104,7 @@ func newWorker(log *zap.Logger, name string, box Outbox, hooks Hooks, d *destina
 	w := &worker{
 		name: name, log: log.With(zap.String("receiver", name)), box: box, hooks: hooks,
 		wake: make(chan struct{}, 1), gather: make(chan struct{}, 1), order: newOrder(),
+		flights: flights{by: map[string]*flight{}},
 	}
 	w.hurried.Store(true)
 	w.dest.Store(d)
@@ -263,24 +265,31 @@ func (w *worker) round() time.Duration {
 			return min(due, pollEvery)
 		}
 	}
-	got, err := w.box.Claim(w.hard, w.name, w.dest.Load().Timeout+claimSlack, n)
+	fresh, came, err := w.flights.claim(w.hard, w.box, w.name, w.dest.Load().Timeout+claimSlack, n)
 	if err != nil {
 		return w.withoutOutbox(err)
 	}
 	w.heard()
-	if w.more = len(got) == n; len(got) == 0 {
-		return lull // another was quicker
+	if w.more = came == n; len(fresh) == 0 {
+		return lull // another was quicker, or they are under way
 	}
 	w.circuit.probe()
-	d.pace.began(now, len(got))
-	w.take(len(got))
-	for _, m := range got {
+	d.pace.began(now, len(fresh))
+	w.take(len(fresh))
+	for _, m := range fresh {
 		w.sending.Go(func() {
 			defer w.landed(d)
-			w.deliver(m)
+			w.fly(m)
 		})
 	}
 	return 0
+}
+
+// fly delivers a message, again if it comes back before its flight is over.
+func (w *worker) fly(m Message) {
+	for again := true; again; m, again = w.flights.land(m.ID) {
+		w.deliver(m)
+	}
 }
 
 func (w *worker) timesRoused() uint64 {
@@ -336,23 +345,31 @@ func (w *worker) heard() {
 
 // word says what became of a message until the outbox takes it: a message about
 // which nothing is said is sent again.
-func (w *worker) word(m Message, say func(ctx context.Context) error) {
+func (w *worker) word(id string, say func(ctx context.Context, m Message) error) {
 	for {
+		m, claim := w.flights.latest(id)
 		ctx, cancel := context.WithCancel(w.hard)
 		last := w.hard.Err() != nil
 		if last {
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(w.hard), askAgain)
 		}
-		err := say(ctx)
+		err := say(ctx, m)
 		cancel()
+		lost := errors.Is(err, ErrClaimLost)
+		if lost && w.flights.claimedSince(id, claim) {
+			continue
+		}
+		if err == nil || lost || last {
+			w.flights.said(id, claim)
+		}
 		switch {
 		case err == nil:
 			return
-		case errors.Is(err, ErrClaimLost):
-			w.log.Info("a message was sent twice", zap.String("message_id", m.ID), zap.Error(err))
+		case lost:
+			w.log.Info("a message was sent twice", zap.String("message_id", id), zap.Error(err))
 			return
 		case last:
-			w.log.Warn("what became of a message is not known to the store: it is sent again", zap.String("message_id", m.ID), zap.Error(err))
+			w.log.Warn("what became of a message is not known to the store: it is sent again", zap.String("message_id", id), zap.Error(err))
 			return
 		}
 		timer := time.NewTimer(askAgain)

@@ -33,6 +33,8 @@ var given = flag.String("alertchaos.program", "", "the program that the figures 
 const many = 100_000
 
 // counter is a webhook receiver that counts, and keeps when it heard of a key first.
+// It counts what a message lists once, however often the message comes: a receiver
+// tells copies by their webhook-id.
 type counter struct {
 	url string
 
@@ -41,11 +43,12 @@ type counter struct {
 	requests        int
 	listed, omitted int
 	fires           map[string]time.Time // by key
+	ids             map[string]bool      // of messages
 }
 
 func newCounter(tb testing.TB) *counter {
 	tb.Helper()
-	c := &counter{fires: map[string]time.Time{}}
+	c := &counter{fires: map[string]time.Time{}, ids: map[string]bool{}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := time.Now()
 		raw, err := io.ReadAll(r.Body)
@@ -62,6 +65,10 @@ func newCounter(tb testing.TB) *counter {
 		if c.requests++; c.requests == 1 {
 			c.first = now
 		}
+		if p.ID != "" && c.ids[p.ID] {
+			return
+		}
+		c.ids[p.ID] = true
 		c.listed, c.omitted = c.listed+len(p.Findings), c.omitted+p.Omitted
 		for _, f := range p.Findings {
 			if _, known := c.fires[f.Key.Key]; !known && f.Status == "firing" {

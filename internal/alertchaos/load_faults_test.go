@@ -110,7 +110,7 @@ func TestTenTimesTheAlerts(t *testing.T) {
 	machine, people := newCounter(t), newCounter(t)
 	s := newStage(t, "", `classes: [{class: orders, match: ["lock:order:*"]}]`, `alert:
   first_survey: fire
-  grouping: {by: [target, class, rule], wait: 0s, interval: 1s}
+  grouping: {by: [target, class, rule], wait: 0s, interval: 5s}
   receivers:
     - {name: machine, webhook: {url: '`+machine.url+`', allow_private: true}}
     - {name: people, slack: {url: '`+people.url+`', allow_private: true}}`)

@@ -131,9 +131,9 @@ bench-locks: ## Measures lock/ beside redsync, redislock and rueidislock; writes
 	cd bench && go run ./locks -markdown RESULTS.md
 
 .PHONY: bench-agent
-bench-agent: ## Measures sweep, application beside the agent, and its size; writes bench/RESULTS.md (about 12 min, on a quiet machine).
+bench-agent: ## Measures sweep, application beside the agent, its size and its scrapes; writes bench/RESULTS.md (about 18 min, on a quiet machine).
 	@scripts/deps.sh redis
-	cd bench && go test . -run '^$$' -bench 'Sweep1M|Application|Agent1M' -benchtime 1x -timeout 40m -results RESULTS.md
+	cd bench && go test . -run '^$$' -bench 'Sweep1M|Application|Agent1M|Scrape100k' -benchtime 1x -timeout 40m -results RESULTS.md
 
 .PHONY: bench-alerts
 bench-alerts: ## Measures how alerts are accepted, delivered, taken up after a restart, and what a storm of them takes (about 5 min, on a quiet machine).

@@ -25,6 +25,7 @@ type agentProc struct {
 	b       *testing.B
 	cmd     *exec.Cmd
 	metrics string
+	config  string // its file
 }
 
 // buildAgent builds the program.
@@ -43,6 +44,12 @@ func buildAgent(b *testing.B) string {
 // has not. Extra lines go under the target.
 func startAgent(b *testing.B, binary, url string, extra ...string) *agentProc {
 	b.Helper()
+	return startAgentOn(b, lastCore(), binary, url, extra...)
+}
+
+// startAgentOn starts the program on some cores, as taskset writes them.
+func startAgentOn(b *testing.B, cores, binary, url string, extra ...string) *agentProc {
+	b.Helper()
 	dir := b.TempDir()
 	a := &agentProc{b: b, metrics: freeAddr(b)}
 	lines := append([]string{"targets:", "  - name: bench", "    redis: " + url}, extra...)
@@ -58,7 +65,8 @@ func startAgent(b *testing.B, binary, url string, extra ...string) *agentProc {
 	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	a.cmd = exec.Command("taskset", "-c", lastCore(), binary, "run", "--config", config)
+	a.config = config
+	a.cmd = exec.Command("taskset", "-c", cores, binary, "run", "--config", config)
 	a.cmd.Stdout, a.cmd.Stderr = os.Stderr, os.Stderr
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := a.cmd.Start(); err != nil {

@@ -21,8 +21,8 @@ const (
 // BenchmarkAgent1M lets the program sweep 250 k, 500 k and 1 M ordinary keys
 // beside 100 k healthy locks, a quarter of them of our own library, and reports
 // the most memory of its own that it was seen to have (without the pages of its
-// file, which the kernel may drop at any time), its series, the size and time of a scrape, and the time of
-// a sweep for each number of keys.
+// file, which the kernel may drop at any time), its series, and the time of a sweep
+// for each number of keys.
 func BenchmarkAgent1M(b *testing.B) {
 	const locks = 100_000
 	binary := buildAgent(b)
@@ -33,8 +33,8 @@ func BenchmarkAgent1M(b *testing.B) {
 		loadOurs(b, client, locks/4)
 		table := results.Table{
 			Title:  "100 k locks",
-			Header: []string{"Other keys", "a sweep, s", "µs per key", "own memory at most, MiB", "with its file's pages, MiB", "series", "scrape, ms", "scrape, KiB"},
-			Note:   "Sweeps without throttle, the fastest of five after the first: what they cost, not how long the default budget makes them. Promised: 128 MiB, 2,000 series, a scrape of 20 ms.",
+			Header: []string{"Other keys", "a sweep, s", "µs per key", "own memory at most, MiB", "with its file's pages, MiB", "series"},
+			Note:   "Sweeps without throttle, the fastest of five after the first: what they cost, not how long the default budget makes them. Promised: 128 MiB, 2,000 series.",
 		}
 		from := 0
 		for _, keys := range []int{250_000, 500_000, 1_000_000} {
@@ -72,11 +72,6 @@ func measureSize(b *testing.B, srv *testredis.Server, binary string, keys, locks
 		b.Fatalf("%g locks, want %d", n, locks)
 	}
 	_, file := a.memory()
-	scrape, size := a.scrape()
-	for range 10 {
-		took, _ := a.scrape()
-		scrape = min(scrape, took)
-	}
 	name := strconv.Itoa(keys/1000) + "k"
 	b.ReportMetric(best.Seconds(), name+"-sweep-s")
 	b.ReportMetric(most, name+"-peak-MiB")
@@ -89,7 +84,6 @@ func measureSize(b *testing.B, srv *testredis.Server, binary string, keys, locks
 	return []string{
 		results.Number(float64(keys)), fmt.Sprintf("%.2f", best.Seconds()), fmt.Sprintf("%.2f", best.Seconds()*1e6/float64(all)),
 		fmt.Sprintf("%.0f", most), fmt.Sprintf("%.0f", most+file), strconv.Itoa(len(m)),
-		fmt.Sprintf("%.1f", float64(scrape.Microseconds())/1000), fmt.Sprintf("%.0f", float64(size)/1024),
 	}
 }
 

@@ -132,7 +132,7 @@ func (r *reader) inspect(ctx context.Context, subjects []subject) ([]sight, erro
 func (r *reader) look(ctx context.Context, subjects []subject) ([]sight, error) {
 	sights := make([]sight, len(subjects))
 	for i, s := range subjects {
-		sights[i] = sight{subject: s, idle: -1}
+		sights[i] = sight{subject: s, idle: unknownIdle}
 		sights[i].sample.Key = s.key
 	}
 	steps := []func(context.Context, []sight) error{r.types, r.values, r.rest, r.beside, r.metas, r.settle}

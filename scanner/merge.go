@@ -55,8 +55,7 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 	turn := uint32(s.turn)
 	for _, p := range passes {
 		check := s.watch.suspicionOf(p.master.Addr)
-		for seenNow := range p.out.locks.all(true) {
-			l := *seenNow
+		for l := range p.out.locks.all(true) {
 			l.kind = t.intern(*l.kind)
 			s.join(&l, p, alive, unknown)
 			if old := t.entries[l.key]; old != nil && l.at >= old.at || old == nil && !t.hasDeparted(&l) {

@@ -213,16 +213,18 @@ func (p *pass) keep(s *sight) {
 	}
 	l, shape := pack(obs)
 	l.kind = p.shapes.of(shape)
+	var last *look
 	if s.last != nil {
-		l.share(&s.last.look)
+		last = &s.last.look
+		l.share(last)
 	}
 	if at.at >= 0 {
-		*p.out.locks.at(int(at.at)) = l
+		p.out.locks.set(int(at.at), briefly(&l, last))
 		return
 	}
 	at.at = int32(p.out.locks.len())
 	p.slots[s.key] = at
-	p.out.locks.add(l)
+	p.out.locks.add(briefly(&l, last))
 }
 
 // companions are the keys beside the locks that are read after the scan.

@@ -394,7 +394,7 @@ func TestAssets(t *testing.T) {
 		most      int
 		wants     []string
 	}{
-		"/console.css": {"text/css; charset=utf-8", 24 << 10, []string{"light-dark(", "max-width: 46rem", ":focus-visible", "prefers-reduced-motion", "forced-colors"}},
+		"/console.css": {"text/css; charset=utf-8", 24 << 10, []string{"light-dark(", "max-width: 62rem", ":focus-visible", "prefers-reduced-motion", "forced-colors"}},
 		"/console.js":  {"text/javascript; charset=utf-8", 6 << 10, []string{"EventSource", "use strict"}},
 		"/console.svg": {"image/svg+xml", 1 << 10, []string{"<svg"}},
 	} {

@@ -49,10 +49,12 @@ func TestEveryPage(t *testing.T) {
 			t.Errorf("%s: the id %s stands twice", path, ids)
 		}
 		checkNames(b, path)
-		b.size(320, 740, true) // the least that a phone has
-		b.await("innerWidth === 320")
-		if over := js[string](b, tooWide); over != "" {
-			t.Errorf("%s: %s is cut off or scrolls sideways", path, over)
+		for _, width := range []int64{1000, 780, 320} { // the last is the least that a phone has
+			b.size(width, 740, width == 320)
+			b.await(fmt.Sprint("innerWidth === ", width))
+			if over := js[string](b, tooWide); over != "" {
+				t.Errorf("%s, %d wide: %s is cut off or scrolls sideways", path, width, over)
+			}
 		}
 		b.shot(name + "-phone")
 		b.size(1280, 900, false)

@@ -3,7 +3,6 @@ package faults
 // serverGaps are those of the rows 1 to 42.
 func serverGaps() []Gap {
 	return []Gap{
-		{4, Library, true, "no counter of late renewals; only failed ones are counted."},
 		{29, Agent, true, "told where the agent had released the lock. One that its own holder had released looks like any lock whose holder is silent; the restart is told."},
 		{31, Agent, true, "the failover is told, and not which locks may have been lost with it."},
 	}

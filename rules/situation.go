@@ -80,8 +80,11 @@ func pausedReason(e locksteward.ServerEvent) string {
 // eventLine says what happened to a server, and between which looks.
 func eventLine(e locksteward.ServerEvent) locksteward.Text {
 	what := eventPart(e)
-	if e.After.IsZero() {
+	switch {
+	case e.After.IsZero():
 		return phrase("%s shortly before %s", "%s，就在 %s 之前", what, at(e.At))
+	case e.After.Equal(e.At):
+		return phrase("%s at %s", "%s，在 %s", what, at(e.At))
 	}
 	return phrase("%s between %s and %s", "%s，在 %s 与 %s 之间", what, at(e.After), at(e.At))
 }
@@ -99,6 +102,9 @@ func eventPart(e locksteward.ServerEvent) locksteward.Text {
 	case locksteward.ServerEvicted:
 		return phrase("%s evicted %s for want of memory", "%s 因内存不足淘汰了 %s", node, counted(e.Count, "key", "keys", "个键"))
 	case locksteward.ServerFlushed:
+		if e.Count == 0 {
+			return text("data of %s was flushed (FLUSHALL or FLUSHDB)", "%s 的数据被清空（FLUSHALL 或 FLUSHDB）", node)
+		}
 		return phrase("data of %s was flushed (FLUSHALL, FLUSHDB or SWAPDB, %s)", "%s 的数据被清空（FLUSHALL、FLUSHDB 或 SWAPDB，%s）",
 			node, counted(e.Count, "call", "calls", "次调用"))
 	case locksteward.ServerClockStepped:

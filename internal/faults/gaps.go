@@ -13,7 +13,6 @@ func agentGaps() []Gap {
 	return []Gap{
 		{43, Library, true, "no push: the holder is told by its next renewal."},
 		{47, Agent, true, "a target costs each of its servers up to five connections, not three: three of the pool, two of the watch."},
-		{76, Library, true, "the context of the old holder is seen to end within 5 s, not within one."},
-		{76, Agent, true, "a release raises no fence itself: until the next holder has written, a late write of the old one is taken."},
+		{76, Agent, true, "a release raises no fence, and could not: the next holder is given a greater one anyway, and what refuses a late write is the resource, by the fences that it has seen. Until the next holder has written there, a late write of the old one is taken."},
 	}
 }

@@ -80,11 +80,8 @@ func pausedReason(e locksteward.ServerEvent) string {
 // eventLine says what happened to a server, and between which looks.
 func eventLine(e locksteward.ServerEvent) locksteward.Text {
 	what := eventPart(e)
-	switch {
-	case e.After.IsZero():
+	if e.After.IsZero() {
 		return phrase("%s shortly before %s", "%s，就在 %s 之前", what, at(e.At))
-	case e.After.Equal(e.At):
-		return phrase("%s at %s", "%s，在 %s", what, at(e.At))
 	}
 	return phrase("%s between %s and %s", "%s，在 %s 与 %s 之间", what, at(e.After), at(e.At))
 }

@@ -15,8 +15,12 @@ type pushedFlush struct {
 	// gone are the known holds that a look after it did not find any more, stood
 	// those that one found: it was another database then.
 	gone, stood int
-	told        bool // gone has not changed since it was told
-	ordered     bool // by a command: the data did not go with a process
+	// before and found are the looks of the first that is gone: the last that saw it
+	// and the first that did not, µs of the server's clock as it told them. at is by
+	// ours and what the two differ, which may be some milliseconds late.
+	before, found int64
+	told          bool // gone has not changed since it was told
+	ordered       bool // by a command: the data did not go with a process
 }
 
 // flush notes that the data of the server at addr went at at, by its own clock:
@@ -26,7 +30,7 @@ func (t *Table) flush(addr string, at time.Time, ordered bool) {
 	defer t.mu.Unlock()
 	f := &pushedFlush{at: micros(at), ordered: ordered}
 	if old := t.flushed[addr]; ordered && old != nil && old.ordered && old.stood == 0 {
-		f.gone = old.gone // no sweep has taken it yet
+		f.gone, f.before, f.found = old.gone, old.before, old.found // no sweep has taken it yet
 	}
 	t.flushed[addr] = f
 }
@@ -46,6 +50,9 @@ func (t *Table) tookHold(e *entry, at int64) bool {
 	}
 	if !e.ranOut(at) {
 		f := t.flushed[e.kind.node]
+		if f.gone == 0 {
+			f.before, f.found = e.lastSeen, at
+		}
 		f.gone, f.told = f.gone+1, false
 	}
 	return true
@@ -66,8 +73,9 @@ func (t *Table) flushes() []locksteward.ServerEvent {
 	for _, addr := range slices.Sorted(maps.Keys(t.flushed)) {
 		f := t.flushed[addr]
 		if f.ordered && f.gone > 0 && f.stood == 0 && !f.told {
-			at := fromMicros(f.at)
-			out = append(out, locksteward.ServerEvent{Kind: locksteward.ServerFlushed, Node: addr, After: at, At: at, Locks: f.gone})
+			out = append(out, locksteward.ServerEvent{
+				Kind: locksteward.ServerFlushed, Node: addr, After: fromMicros(f.before), At: fromMicros(f.found), Locks: f.gone,
+			})
 			f.told = true
 		}
 	}

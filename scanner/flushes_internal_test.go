@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/locksteward/locksteward"
 )
 
 // What sweeps find of a flush, one after the other: what still seems to stand at the
@@ -72,5 +74,30 @@ func TestFlushWindow(t *testing.T) {
 				t.Errorf("%+v, want one flush of %d locks", v.events, tc.want)
 			}
 		})
+	}
+}
+
+// When a push came is known by our clock and what it differs from the server's, some
+// milliseconds late: what is told of the flush has the server's own times, those of
+// the looks, so that it lies before the losses that it explains.
+func TestPushedFlushHasTheTimesOfLooks(t *testing.T) {
+	t.Parallel()
+	table := newTable(locksteward.Target{})
+	table.flush("a", moment(time.Second+5*time.Millisecond), true)
+	for i := range 3 {
+		e := begin(look{key: "k", kind: &shape{node: "a"}, at: micros(moment(time.Duration(i) * time.Millisecond)), expireAt: -1})
+		if !table.tookHold(e, micros(moment(time.Second+time.Duration(i)*time.Millisecond))) {
+			t.Fatal("a hold that was seen before is not put down to the flush")
+		}
+	}
+	got := table.flushes()
+	if len(got) != 1 || got[0].Locks != 3 || !got[0].After.Equal(moment(0)) || !got[0].At.Equal(moment(time.Second)) {
+		t.Errorf("got %+v", got)
+	}
+	if again := table.flushes(); len(again) != 0 {
+		t.Errorf("told again: %+v", again)
+	}
+	if n := table.takeFlush("a"); n != 3 || table.takeFlush("a") != 0 {
+		t.Errorf("a sweep takes %d", n)
 	}
 }

@@ -33,8 +33,12 @@ type ServerEvent struct {
 	After time.Time
 	At    time.Time
 	// Count is how many keys were evicted or how many flushes there were; 0 for
-	// other kinds.
+	// other kinds and where it is not known yet.
 	Count int64
+	// Locks is how many known holds stood before a flush, of which none stands any
+	// more; 0 where one does, since another database was flushed then, and for other
+	// kinds.
+	Locks int
 	// Step is how far the clock jumped, negative if back; 0 for other kinds.
 	Step time.Duration
 	// Pause is until when verdicts of death wait because of it: one longest lease.

@@ -48,7 +48,8 @@ type Sweep struct {
 	// gone, in the order of their ids.
 	Silent []Silence
 	// Events are what happened to the servers lately, oldest first: for as long as
-	// they pause verdicts or may explain a loss.
+	// they pause verdicts or may explain a loss. What a watch hands on has those that
+	// it was told of itself.
 	Events []ServerEvent
 	// FenceDrops are the holds among Locks whose fence went backwards, in the order
 	// of (DB, Key).

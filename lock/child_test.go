@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +23,9 @@ import (
 
 // childArg makes the test binary a process that holds a lock.
 const childArg = "lock-test-child"
+
+// childRenewals makes a child say of each renewal how late it was.
+const childRenewals = "renewals"
 
 // child takes the lock args[1] at the server args[0] for args[2], says so on
 // stdout, and then looks at its context over and over. When it sees that it has
@@ -39,7 +43,15 @@ func child(args []string) int {
 	}
 	rdb := redis.NewClient(opt)
 	defer rdb.Close()
-	c, err := lock.New(rdb, lock.Options{App: "child"})
+	o := lock.Options{App: "child"}
+	if slices.Contains(args[3:], childRenewals) {
+		o.OnEvent = func(e lock.Event) {
+			if e.Kind == lock.EventRenewed {
+				fmt.Println("renewed", e.Late)
+			}
+		}
+	}
+	c, err := lock.New(rdb, o)
 	if err != nil {
 		fmt.Println("error", err)
 		return 1
@@ -69,9 +81,9 @@ func child(args []string) int {
 }
 
 // startChild runs a child and returns it with its lines.
-func startChild(t *testing.T, url, key string, ttl time.Duration) (*exec.Cmd, <-chan string) {
+func startChild(t *testing.T, url, key string, ttl time.Duration, more ...string) (*exec.Cmd, <-chan string) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], childArg, url, key, ttl.String())
+	cmd := exec.Command(os.Args[0], append([]string{childArg, url, key, ttl.String()}, more...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	EventHeld          EventKind = "held"           // gave up since another has it; Took: how long it waited
 	EventAcquireFailed EventKind = "acquire_failed" // Err: why
 
-	EventRenewed        EventKind = "renewed"         // Took: round trip
+	EventRenewed        EventKind = "renewed"         // Took: round trip; Late: if its answer came late
 	EventRenewFailed    EventKind = "renew_failed"    // Err: why; will be tried again
 	EventLost           EventKind = "lost"            // Took: how long it was held; Err: a *LostError
 	EventReleased       EventKind = "released"        // Took: how long it was held
@@ -36,6 +36,12 @@ type Event struct {
 	ID    string // acquisition id
 	Trace string // W3C traceparent of the lease
 	Took  time.Duration
+	// Late is how long after it was due a renewal had its answer, whatever took
+	// that long: a process or machine that stalls, the network, the server,
+	// attempts before it that failed. 0 for one that was late by at most a tenth of
+	// the interval of renewals (10 ms at least), as jitter is anyway, and for an
+	// Extend, which is never due.
+	Late time.Duration
 	// Contended says of the end of an acquire that another had the lock when it
 	// looked first.
 	Contended bool

@@ -236,8 +236,22 @@ func (h *hold) end(cause error) bool {
 	return true
 }
 
+// late returns how long after it was due a renewal was answered at now, if that is
+// late (Event.Late); mu is held.
+func (h *hold) late(now instant) time.Duration {
+	d := now.mono - h.renewAt.mono
+	if h.renewAt == (instant{}) || d <= max(h.lease.renewEvery(h.c.opts)/10, 10*time.Millisecond) {
+		return 0
+	}
+	return d
+}
+
 func (h *hold) age() time.Duration { return h.c.clock.now().mono - h.began.mono }
 
 func (h *hold) emit(kind EventKind, took time.Duration, err error) {
-	h.c.emit(Event{Kind: kind, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: took, Err: err})
+	h.c.emit(h.event(kind, took, err))
+}
+
+func (h *hold) event(kind EventKind, took time.Duration, err error) Event {
+	return Event{Kind: kind, Key: h.key, Class: h.lease.Class, ID: h.id, Trace: h.lease.Trace, Took: took, Err: err}
 }

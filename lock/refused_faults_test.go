@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,42 @@ func TestReadOnlyIsNoStorm(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRelease(t, mustAcquire(t, b.client, "k", lease()))
+}
+
+// A master that is made a replica while it runs is left for the new one, by a client
+// that goes on asking, and is not stormed meanwhile.
+func TestDemotedMasterIsLeft(t *testing.T) {
+	t.Parallel()
+	testredis.Since(t, 6, 2, "INFO errorstats")
+	faults.Covers(t, 33)
+	ctx := t.Context()
+	sentinel := testredis.StartSentinel(t)
+	c := open(t, sentinel.Client(t), lock.Options{PollInterval: 100 * time.Millisecond})
+	mustRelease(t, mustAcquire(t, c, "k", lease()))
+	old := sentinel.Master()
+	watcher := redis.NewSentinelClient(&redis.Options{Addr: sentinel.Addrs()[0]})
+	t.Cleanup(func() { _ = watcher.Close() })
+	began := time.Now()
+	if err := watcher.Failover(ctx, testredis.SentinelMaster).Err(); err != nil {
+		t.Fatal(err)
+	}
+	there := old.Client(t)
+	takes := func() bool {
+		h, err := c.TryAcquire(ctx, "k", lease())
+		return err == nil && h.Release(ctx) == nil
+	}
+	testredis.Eventually(t, 60*time.Second, func() bool {
+		_ = takes() // at whichever is the master, or none
+		return strings.Contains(there.Info(ctx, "replication").Val(), "role:slave")
+	}, "the old master is a replica")
+	testredis.Eventually(t, 60*time.Second, takes, "no lock of the new master")
+	refused := 0
+	if _, rest, ok := strings.Cut(there.Info(ctx, "errorstats").Val(), "errorstat_READONLY:count="); ok {
+		_, _ = fmt.Sscan(rest, &refused)
+	}
+	if took := time.Since(began); float64(refused) > 50*took.Seconds()+10 {
+		t.Errorf("%d writes refused in %s", refused, took)
+	}
 }
 
 // A script of somebody else blocks the server: a typed error within the time

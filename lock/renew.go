@@ -119,7 +119,8 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) err
 		keys, args = keys[:2], args[:7]
 	}
 	reply, err := ask(&deadlineContext{ctx, time.Now().Add(patience)}, renewScript, keys, args)
-	took := h.c.clock.now().mono - sent.mono
+	answered := h.c.clock.now()
+	took := answered.mono - sent.mono
 	if err != nil {
 		_, failure := judge("renew", h.key, err)
 		h.mu.Lock()
@@ -138,9 +139,13 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) err
 		h.failures -= failures
 		h.lastErr = nil
 		h.told, h.count = progress, count
+		e := h.event(EventRenewed, took, nil)
+		if how == renewTogether {
+			e.Late = h.late(answered)
+		}
 		h.mu.Unlock()
 		if how != renewGrant {
-			h.emit(EventRenewed, took, nil)
+			h.c.emit(e)
 		}
 		if err := h.outcome(); err != nil {
 			return fmt.Errorf("renew lock %q: %w", h.key, err)

@@ -257,12 +257,13 @@ func TestMaxHold(t *testing.T) {
 	}
 }
 
-// A forced release is told on the process's channel and ends the hold at once.
+// A forced release is told on the process's channel and ends the hold at once:
+// within a second, where the machine lets this test run as often as that once in
+// five times.
 func TestForcedReleaseEndsContextAtOnce(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 76)
 	b := setup(t, lock.Options{})
-	h := mustAcquire(t, b.client, "k", lease())
 	other := mustAcquire(t, b.client, "k2", lease())
 	channel := record.InstanceKey(record.DefaultPrefix, b.client.Instance())
 	testredis.Eventually(t, 5*time.Second, func() bool {
@@ -270,9 +271,19 @@ func TestForcedReleaseEndsContextAtOnce(t *testing.T) {
 	}, "subscribed to the instance channel")
 	b.rdb.Publish(t.Context(), channel, "something else")
 	b.rdb.Publish(t.Context(), channel, record.LostMessage("unknown"))
-	b.rdb.Publish(t.Context(), channel, record.LostMessage(h.ID()))
-	if r := lostReason(t, h, 5*time.Second); r != lock.ReasonForced {
-		t.Errorf("reason %s", r)
+	best := time.Hour
+	for range 5 {
+		h := mustAcquire(t, b.client, "k", lease())
+		began := time.Now()
+		b.rdb.Publish(t.Context(), channel, record.LostMessage(h.ID()))
+		if r := lostReason(t, h, 10*time.Second); r != lock.ReasonForced {
+			t.Errorf("reason %s", r)
+		}
+		best = min(best, time.Since(began))
+		mustRelease(t, h)
+	}
+	if best > time.Second {
+		t.Errorf("ended after %s at best", best)
 	}
 	if err := other.Err(); err != nil {
 		t.Errorf("another hold ended too: %v", err)

@@ -46,6 +46,7 @@ type fixtureEvent struct {
 	After *time.Duration `yaml:"after"`
 	At    time.Duration  `yaml:"at"`
 	Count int64          `yaml:"count"`
+	Locks int            `yaml:"locks"`
 	// Pause is how long verdicts still wait from now on.
 	Pause time.Duration `yaml:"pause"`
 }
@@ -120,7 +121,7 @@ func (b fixtureBeyond) into(in *Input) {
 	}
 	for _, e := range b.Events {
 		event := locksteward.ServerEvent{
-			Kind: locksteward.ServerEventKind(e.Kind), Node: e.Node, Was: e.Was, After: ago(now, e.After), At: now.Add(-e.At), Count: e.Count,
+			Kind: locksteward.ServerEventKind(e.Kind), Node: e.Node, Was: e.Was, After: ago(now, e.After), At: now.Add(-e.At), Count: e.Count, Locks: e.Locks,
 		}
 		if e.Pause > 0 {
 			event.Pause = now.Add(e.Pause)

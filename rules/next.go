@@ -85,6 +85,7 @@ func (e *Engine) EvaluateWatched(s locksteward.Sweep) []locksteward.Transition {
 	p.endings(s.Endings)
 	p.waits(s)
 	p.locks(s, func() bool { return true })
+	p.heard(s.Events)
 	p.losses(s.Losses)
 	return p.finish().List()
 }

@@ -165,6 +165,7 @@ func All() []Rule {
 		renewalZombie{},
 		serverEvictsLocks{},
 		serverFailover{},
+		serverFlushed{},
 		serverNotDurable{},
 		serverRestarted{},
 		ttlNone{},

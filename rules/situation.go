@@ -99,6 +99,9 @@ func eventPart(e locksteward.ServerEvent) locksteward.Text {
 	case locksteward.ServerEvicted:
 		return phrase("%s evicted %s for want of memory", "%s 因内存不足淘汰了 %s", node, counted(e.Count, "key", "keys", "个键"))
 	case locksteward.ServerFlushed:
+		if e.Count == 0 {
+			return text("data of %s was flushed (FLUSHALL or FLUSHDB)", "%s 的数据被清空（FLUSHALL 或 FLUSHDB）", node)
+		}
 		return phrase("data of %s was flushed (FLUSHALL, FLUSHDB or SWAPDB, %s)", "%s 的数据被清空（FLUSHALL、FLUSHDB 或 SWAPDB，%s）",
 			node, counted(e.Count, "call", "calls", "次调用"))
 	case locksteward.ServerClockStepped:

@@ -53,8 +53,8 @@ func (p *pass) sweep(s locksteward.Sweep, step func() bool) bool {
 	if !step() || !p.locks(s, step) || !step() {
 		return false
 	}
-	p.losses(s.Losses)
 	p.servers(s)
+	p.losses(s.Losses)
 	if len(s.Masters) > 0 {
 		p.orders(s)
 		p.activities(s)

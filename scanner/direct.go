@@ -75,7 +75,7 @@ func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *g
 			if len(g.lost) > 0 && e.claim != nil && g.lost[0].Claim.ID == e.claim.ID {
 				lost = &g.lost[0]
 			}
-			g.ended = new(endingOf(e, s.target, g.sight.at, lost, t.flushedSince(e)))
+			g.ended = new(endingOf(e, s.target, g.sight.at, lost, t.tookHold(e, micros(g.sight.at))))
 			t.drop(g.sight.key)
 		}
 		return

@@ -37,7 +37,7 @@ type facts struct {
 }
 
 func newFacts() *facts {
-	return &facts{servers: servers{nodes: map[string]serverSeen{}}, processes: processes{}, fences: newFences()}
+	return &facts{servers: servers{nodes: map[string]serverSeen{}, open: map[string]flushWindow{}}, processes: processes{}, fences: newFences()}
 }
 
 // beyond is what a sweep asked the servers beyond their keys.
@@ -83,6 +83,7 @@ func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[s
 		maps.Copy(alive, p.out.instances)
 	}
 	news := f.servers.look(sweep, passes, told.flushes)
+	f.servers.settleFlushes(passes, sweep.At, s.table.takeFlush)
 	sweep.Events = slices.Clone(f.servers.events)
 	for _, e := range news {
 		if e.Kind == locksteward.ServerClockStepped {

@@ -38,6 +38,7 @@ type eventRow struct {
 	After time.Time                   `json:"after,omitzero"`
 	At    time.Time                   `json:"at"`
 	Count int64                       `json:"count,omitempty"`
+	Locks int                         `json:"locks,omitempty"`
 	Step  time.Duration               `json:"step,omitempty"`
 	Pause time.Time                   `json:"pause,omitzero"`
 }

@@ -21,6 +21,15 @@ const (
 // a lock that was lost by it.
 const eventsFor = record.Grace
 
+// eventFor is how long e is told at least: a flush explains losses that are found
+// a while after it.
+func eventFor(e locksteward.ServerEvent) time.Duration {
+	if e.Kind == locksteward.ServerFlushed {
+		return eventsFor + time.Minute
+	}
+	return eventsFor
+}
+
 // maxEvents bounds what is remembered of a server that does nothing but restart.
 const maxEvents = 64
 
@@ -35,6 +44,7 @@ type servers struct {
 	// longest is the longest lease of the last sweep that had locks.
 	longest time.Duration
 	events  []locksteward.ServerEvent
+	open    map[string]flushWindow // by address, see there
 	changed bool
 }
 
@@ -215,7 +225,7 @@ func (v *servers) forget(current []string) {
 func (v *servers) keep(news []locksteward.ServerEvent, now time.Time) {
 	v.events = append(v.events, news...)
 	v.events = slices.DeleteFunc(v.events, func(e locksteward.ServerEvent) bool {
-		return now.Sub(e.At) >= eventsFor && !now.Before(e.Pause)
+		return now.Sub(e.At) >= eventFor(e) && !now.Before(e.Pause)
 	})
 	if extra := len(v.events) - maxEvents; extra > 0 {
 		v.events = slices.Delete(v.events, 0, extra)

@@ -114,7 +114,6 @@ func deadline(c locksteward.Claim) time.Time {
 // was flushed, or it evicted.
 func endingOf(e *entry, target locksteward.Target, at time.Time, lost *locksteward.Loss, taken bool) locksteward.Ending {
 	end := locksteward.Ending{Lock: e.lock(target), At: at}
-	past := e.expireAt > 0 && at.UnixMilli() >= e.expireAt
 	switch {
 	case lost != nil:
 		end.How = lost.How
@@ -122,7 +121,7 @@ func endingOf(e *entry, target locksteward.Target, at time.Time, lost *lockstewa
 		// Metadata outlives a lock that expires: it went with the lock, so the
 		// holder released it.
 		end.How = locksteward.EndedReleased
-	case past && (e.claim != nil || e.renewals == 0):
+	case e.ranOut(micros(at)):
 		end.How = locksteward.EndedExpired
 	case taken:
 		end.How = locksteward.EndedDeleted

@@ -55,13 +55,21 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 	turn := uint32(s.turn)
 	for _, p := range passes {
 		check := s.watch.suspicionOf(p.master.Addr)
+		p.flush = s.facts.servers.window(p, flushes, t.flushed[p.master.Addr])
 		for l := range p.out.locks.all(true) {
 			l.kind = t.intern(*l.kind)
 			s.join(&l, p, alive, unknown)
 			if old := t.entries[l.key]; old != nil && l.at >= old.at || old == nil && !t.hasDeparted(&l) {
 				check.found(l.key, old, &l, l.at)
 			}
+			known := t.entries[l.key]
 			now, replaced := t.take(l, true)
+			switch {
+			case replaced != nil:
+				p.flush.ends(replaced, l.at)
+			case known != nil && now != nil:
+				p.flush.stands(known, l.at)
+			}
 			if now == nil {
 				if t.departed.before > 0 {
 					s.watch.revisit(p.master.Addr, l.key)
@@ -140,11 +148,13 @@ func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]lock
 			}
 		}
 		sweep.Endings = append(sweep.Endings, endingOf(e, s.target, at, lost, taken || s.table.flushedSince(e)))
+		p.flush.ends(e, micros(at))
 		s.table.drop(key)
 	}
 	for key, at := range p.out.noLock {
 		if e, ok := s.table.entries[key]; ok && !s.table.older(micros(at), e) {
 			sweep.Endings = append(sweep.Endings, replacedBy(e, s.target, micros(at)))
+			p.flush.ends(e, micros(at))
 			s.table.drop(key)
 		}
 	}

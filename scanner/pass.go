@@ -32,6 +32,7 @@ type pass struct {
 	todo   []subject
 	slots  map[string]slot // of every key that is looked at
 	extras companions
+	flush  flushWindow
 
 	out passResult
 }

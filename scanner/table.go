@@ -35,8 +35,8 @@ type Table struct {
 	// What the watch needs, see there.
 	deadlines deadlines
 	departed  departed
-	// flushed is when the server last told of a flush, by address, in µs of its clock.
-	flushed map[string]int64
+	// flushed are the last flushes that servers told of, by address.
+	flushed map[string]*pushedFlush
 	// flushLost are the holds that a flush took.
 	flushLost map[lossKey]locksteward.Loss
 
@@ -52,7 +52,7 @@ type Table struct {
 func newTable(target locksteward.Target) *Table {
 	return &Table{
 		target: target, entries: map[string]*entry{}, shapes: shapes{}, restored: map[string]HistoryRow{},
-		forget: map[string]struct{}{}, flushed: map[string]int64{}, flushLost: map[lossKey]locksteward.Loss{},
+		forget: map[string]struct{}{}, flushed: map[string]*pushedFlush{}, flushLost: map[lossKey]locksteward.Loss{},
 		deadlines: newDeadlines(), byKey: ranking{by: ByKey}, byAge: ranking{by: ByAge}, byTTL: ranking{by: ByTTL},
 	}
 }
@@ -234,17 +234,3 @@ func (t *Table) dropRestored(owns func(key string) bool) {
 
 // intern returns the shared shape. t.mu is held.
 func (t *Table) intern(s shape) *shape { return t.shapes.of(s) }
-
-// flush notes that the server at addr told of a flush at at, by its own clock.
-func (t *Table) flush(addr string, at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.flushed[addr] = micros(at)
-}
-
-// flushedSince says that the data of the lock's server was flushed since it was
-// seen last. The table is locked.
-func (t *Table) flushedSince(e *entry) bool {
-	at, ok := t.flushed[e.kind.node]
-	return ok && e.lastSeen <= at
-}

@@ -84,7 +84,7 @@ func newWatcher(s *Scanner) *watcher {
 // Watch tells of changes between sweeps until ctx is done, and returns nil then.
 // What a push told of, what is due and what [Scanner.Touch] asks for is read and
 // handed to sink as a sweep without masters: Locks that are there, Endings of
-// holds that are over, Losses. sink is called by one goroutine at a time, never
+// holds that are over, Losses, Events. sink is called by one goroutine at a time, never
 // while a sweep of [Scanner.Run] is being handed on, and in the order of what was
 // seen. Its context ends with Watch's. One Watch runs at a time.
 func (s *Scanner) Watch(ctx context.Context, sink func(context.Context, locksteward.Sweep)) error {

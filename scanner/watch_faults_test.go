@@ -158,14 +158,25 @@ func TestOthersMoveAndCopyLocks(t *testing.T) {
 	w.await("lock:restored", "back without its metadata", func(l locksteward.Lock) bool { return l.Claim == nil })
 
 	// And what a third party does to the TTL is seen within a second.
+	// On a busy machine that may take more; it does not in one of five times.
 	ours("lock:ttl", "e1")
-	began := time.Now()
-	must(t, c.Persist(ctx, "lock:ttl").Err())
-	w.await("lock:ttl", "no TTL", func(l locksteward.Lock) bool { return l.TTL == locksteward.NoExpiry })
+	best := time.Hour
+	for range 5 {
+		began := time.Now()
+		must(t, c.Persist(ctx, "lock:ttl").Err())
+		w.await("lock:ttl", "no TTL", func(l locksteward.Lock) bool { return l.TTL == locksteward.NoExpiry })
+		if best = min(best, time.Since(began)); best <= time.Second {
+			break
+		}
+		must(t, c.PExpire(ctx, "lock:ttl", time.Minute).Err())
+		w.await("lock:ttl", "a TTL", func(l locksteward.Lock) bool { return l.TTL > 0 })
+	}
+	if best > time.Second {
+		t.Errorf("a lock without TTL is seen after %s at best", best)
+	}
 	must(t, c.PExpire(ctx, "lock:ttl", 300*time.Millisecond).Err())
 	w.awaitEnd("lock:ttl", 1)
 	loss("lock:ttl", "e1")
-	t.Logf("PERSIST and an early end were told of after %s", time.Since(began))
 	w.audit()
 }
 

@@ -174,7 +174,7 @@ func (n *nodeWatch) up(mode WatchMode, p *pair) {
 	if another {
 		// A server that was restarted, or another one: what is not there any more
 		// went with the old one's data, as after a flush.
-		n.w.s.table.flush(n.addr, now.Add(p.offset))
+		n.w.s.table.flush(n.addr, now.Add(p.offset), false)
 	}
 	n.resync()
 	if again {
@@ -330,7 +330,7 @@ func (n *nodeWatch) flushed() {
 	clear(n.waiting)
 	offset := n.offset
 	n.mu.Unlock()
-	n.w.s.table.flush(n.addr, time.Now().Add(offset))
+	n.w.s.table.flush(n.addr, time.Now().Add(offset), true)
 	n.resync()
 }
 

@@ -277,6 +277,9 @@ func (n *nodeWatch) settle(ctx context.Context, began time.Time, errands []erran
 		since = sooner(since, errands[i].since)
 		s.take(&sweep, g)
 	}
+	if len(sweep.Endings) > 0 {
+		sweep.Events = s.table.flushes()
+	}
 	s.table.mu.Unlock()
 	n.forgetWaiters(glances)
 	n.again(unsure)
@@ -304,22 +307,28 @@ func (s *Scanner) take(sweep *locksteward.Sweep, g watchGlance) {
 			sweep.Endings = append(sweep.Endings, replacedBy(e, s.target, at))
 		default:
 			var lost *locksteward.Loss
+			flushed := t.tookHold(e, at)
 			if len(g.lost) > 0 && e.claim != nil && g.lost[0].Claim.ID == e.claim.ID {
 				lost = &g.lost[0]
-			} else if e.claim != nil && t.flushedSince(e) {
+			} else if e.claim != nil && flushed {
 				sweep.Losses = append(sweep.Losses, t.lossByFlush(e, g.sight.at))
 			}
-			sweep.Endings = append(sweep.Endings, endingOf(e, s.target, g.sight.at, lost, t.flushedSince(e) || g.node != e.kind.node))
+			sweep.Endings = append(sweep.Endings, endingOf(e, s.target, g.sight.at, lost, flushed || g.node != e.kind.node))
 		}
 		t.drop(key)
 		return
 	}
 	g.l.kind = t.intern(g.shape)
+	known := t.entries[key]
 	now, replaced := t.update(*g.l)
 	if now == nil {
 		return
 	}
+	if known != nil && replaced == nil {
+		t.outlived(known, g.l.at)
+	}
 	if replaced != nil {
+		t.tookHold(replaced, g.l.at)
 		sweep.Endings = append(sweep.Endings, replacedBy(replaced, s.target, g.l.at))
 	}
 	sweep.Locks = append(sweep.Locks, now.lock(s.target))

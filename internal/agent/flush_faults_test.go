@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,50 +13,83 @@ import (
 	"github.com/locksteward/locksteward/lock"
 )
 
-// All locks of a living process are flushed away: people are told once, of all of
-// them, and not once for each.
+// All locks of a living process and of others are flushed away, whether the server
+// tells of it (FLUSHALL) or not (SWAPDB): people are told once, of all of them
+// together, and not once for each.
 func TestFlushIsToldOnce(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 48)
-	srv, e := testredis.Start(t), newEar(t)
-	rdb := srv.Client(t)
-	c, err := lock.New(rdb, lock.Options{App: "billing"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	const locks = 30
-	for i := range locks {
-		if _, err := c.Acquire(t.Context(), fmt.Sprint("lock:order:", i), lock.Lease{TTL: time.Hour, NoRenew: true}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b := newBed(t, target(srv.URL())+orders+
-		"alert: {first_survey: fire, grouping: {wait: 1s}, receivers: [{name: ops, webhook: {url: '"+e.url+"', allow_private: true}}]}")
-	b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
-	b.awaitMetric(fmt.Sprintf(`locksteward_locks{class="orders",dialect="locksteward",target="main"} %d`, locks))
-	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, l := range b.logs.All() {
-			if t.Failed() && l.Level >= zap.InfoLevel {
-				t.Log(l.Time.Format(time.TimeOnly+".000"), l.Message, l.ContextMap())
+	for name, command := range map[string][]any{"FLUSHALL": {"flushall"}, "SWAPDB": {"swapdb", 0, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, e := testredis.Start(t), newEar(t)
+			rdb := srv.Client(t)
+			c, err := lock.New(rdb, lock.Options{App: "billing"})
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-	})
-	told := map[string]bool{}
-	testredis.Eventually(t, 3*within, func() bool {
-		for _, h := range e.of("") {
-			for _, f := range h.Findings {
-				if f.Rule == "hold/lost" && h.Status == "firing" {
-					told[f.Key.Key] = true
+			t.Cleanup(func() { _ = c.Close() })
+			const locks, foreign = 30, 10
+			for i := range locks {
+				if _, err := c.Acquire(t.Context(), fmt.Sprint("lock:order:", i), lock.Lease{TTL: time.Hour, NoRenew: true}); err != nil {
+					t.Fatal(err)
 				}
 			}
-		}
-		return len(told) == locks
-	}, "not every loss is told")
-	if n := len(e.of("")); n > 3 {
-		t.Errorf("%d messages about one flush of %d locks", n, locks)
+			for i := range foreign {
+				if err := rdb.SetNX(t.Context(), fmt.Sprint("lock:order:f", i), fmt.Sprint("token-", i), time.Hour).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b := newBed(t, target(srv.URL())+orders+
+				"alert: {first_survey: fire, grouping: {wait: 1s}, receivers: [{name: ops, webhook: {url: '"+e.url+"', allow_private: true}}]}")
+			b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
+			b.awaitMetric(fmt.Sprintf(`locksteward_locks{class="orders",dialect="locksteward",target="main"} %d`, locks))
+			if err := rdb.Do(t.Context(), command...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				for _, l := range b.logs.All() {
+					if t.Failed() && l.Level >= zap.InfoLevel {
+						t.Log(l.Time.Format(time.TimeOnly+".000"), l.Message, l.ContextMap())
+					}
+				}
+			})
+			told := func() (flushed, others []string) {
+				for _, h := range e.of("") {
+					for _, f := range h.Findings {
+						if f.Rule == "server/flushed" {
+							flushed = append(flushed, h.Status+" "+f.Summary)
+						} else {
+							others = append(others, f.Rule+" "+f.Summary)
+						}
+					}
+				}
+				return flushed, others
+			}
+			testredis.Eventually(t, 3*within, func() bool { flushed, _ := told(); return len(flushed) > 0 }, "nobody is told of the flush")
+			b.awaitNoMetric(`locksteward_locks{class="orders",dialect="locksteward",target="main"}`)
+			// What would be told of single locks would have been told by now.
+			for range 3 {
+				was := lastSweep(b)
+				testredis.Eventually(t, within, func() bool { return lastSweep(b) != was }, "no more sweeps")
+			}
+			flushed, others := told()
+			if len(flushed) != 1 || !strings.HasPrefix(flushed[0], "firing a flush took ") {
+				t.Errorf("told of the flush: %q", flushed)
+			}
+			if len(others) != 0 {
+				t.Errorf("%d other things are told of one flush, %q among them", len(others), others[0])
+			}
+		})
 	}
+}
+
+// lastSweep is the metric of when the last sweep was.
+func lastSweep(b *bed) string {
+	for line := range strings.Lines(b.metrics()) {
+		if strings.HasPrefix(line, "locksteward_sweep_last_success_timestamp_seconds{") {
+			return line
+		}
+	}
+	return ""
 }

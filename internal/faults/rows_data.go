@@ -22,8 +22,8 @@ func dataRows() []Row {
 			Agent: "recognised or opaque, never a panic",
 		},
 		{
-			Number: 55, Fault: "patterns with many stars",
-			Agent: "matched in linear time, or refused when the configuration is read",
+			Number: 55, Fault: "patterns with many stars, and with signs of patterns in what is meant literally",
+			Agent: "refused when the configuration is read, but for a literal prefix and one star",
 		},
 		{
 			Number: 56, Fault: "a million keys, a hundred thousand locks",

@@ -31,11 +31,11 @@ func serverRows() []Row {
 		},
 		{
 			Number: 33, Fault: "a server that only reads",
-			Library: "a typed error, and no storm of repeats",
+			Library: "a typed error, no storm of repeats (at most 50 a second), and the master is found anew",
 		},
 		{
 			Number: 34, Fault: "reads from a replica: late, and blind to what has expired",
-			Agent: "never takes a replica for a master: no verdict and no release rests on it",
+			Agent: "never takes a replica for a master: no release rests on it, and what is seen there says as of which offset",
 		},
 		{
 			Number: 35, Fault: "PTTL of 0, -1 and -2",
@@ -106,10 +106,10 @@ func serverRows() []Row {
 		{
 			Number: 49, Fault: "others rename, copy, persist or expire a lock",
 			Library: "the release of a renamed lock says that it is not held",
-			Agent:   "sees another hold; a lock without TTL is seen within a second, and told after a second look",
+			Agent:   "sees another hold; a lock without TTL is told within a second",
 		},
 		{
-			Number: 50, Fault: "the server crashes and starts again, over and over",
+			Number: 50, Fault: "the server changes its replication id, or crashes and starts again, a hundred times each",
 			Library: "works again each time",
 			Agent:   "works again each time",
 		},

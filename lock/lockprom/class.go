@@ -48,7 +48,7 @@ const (
 
 // series are all series of one class, found once.
 type series struct {
-	attempts, acquired, contended, reentered, renewals prometheus.Counter
+	attempts, acquired, contended, reentered, renewals, late prometheus.Counter
 
 	held          prometheus.Gauge
 	failures      [reasonCount]prometheus.Counter
@@ -64,7 +64,7 @@ func newSeries(v *vectors, class string) *series {
 	of := func(id metricID) prometheus.Counter { return v.counters[id].WithLabelValues(class) }
 	s := &series{
 		attempts: of(attempts), acquired: of(acquired), contended: of(contended),
-		reentered: of(reentered), renewals: of(renewals),
+		reentered: of(reentered), renewals: of(renewals), late: of(lateRenewals),
 		held: v.held.WithLabelValues(class),
 	}
 	for r := range reasonCount {

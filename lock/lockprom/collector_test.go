@@ -30,12 +30,15 @@ func story() []lock.Event {
 	lostAs := func(r lock.Reason) error { return &lock.LostError{Reason: r} }
 	contended := ev(lock.EventAcquired, "2", 20*ms, nil)
 	contended.Contended = true
+	late := ev(lock.EventRenewed, "1", ms, nil)
+	late.Late = 2 * time.Second
 	refused := ev(lock.EventHeld, "3", 2*ms, &lock.HeldError{})
 	refused.Contended = true
 	return []lock.Event{
 		ev(lock.EventAcquired, "1", 2*ms, nil),
 		ev(lock.EventReentered, "1", ms, nil),
 		ev(lock.EventRenewed, "1", ms, nil),
+		late,
 		ev(lock.EventReleased, "1", 500*ms, nil),
 		// Lost by MaxHold, and released by its holder later.
 		contended,

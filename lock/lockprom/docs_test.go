@@ -147,6 +147,7 @@ func TestQueries(t *testing.T) {
 		`acquire_attempts_total{class="idle"}`:                             0,
 		`acquire_failures_total{class="idle",reason="held"}`:               0,
 		`renewals_total{class="orders"}`:                                   75,
+		`renewals_late_total{class="orders"}`:                              15,
 		`renewal_failures_total{class="orders",reason="unknown"}`:          25,
 		`wait_seconds_bucket{class="orders",result="acquired",le="0.001"}`: 0,
 		`wait_seconds_bucket{class="orders",result="acquired",le="0.003"}`: 7,
@@ -175,6 +176,7 @@ func TestQueries(t *testing.T) {
 	expect("wait_seconds_bucket", `{class="orders"}`, 298)
 	expect("hold_seconds_bucket", `{}`, 25_000)
 	expect("renewal_failures_total", `{class="orders"}`, 25_000)
+	expect("renewals_late_total", `{class="orders"}`, 20_000)
 	expect("locks_lost_total", `{class="orders", reason="gone"}`, 6_000_000)
 	run("test", "rules", write("test.yaml", tests.String()))
 }

@@ -39,6 +39,7 @@ const (
 	releases
 	lost
 	renewals
+	lateRenewals
 	renewFailures
 	cleanups
 	beatFailures
@@ -108,6 +109,11 @@ var table = [metricCount]Metric{
 	renewals: {
 		"locksteward_client_renewals_total", counter,
 		"Leases renewed or extended.",
+		[]string{"class"},
+	},
+	lateRenewals: {
+		"locksteward_client_renewals_late_total", counter,
+		"Those of them whose answer came late: more than a tenth of the interval after they were due. The process or the server stalls, or the network does.",
 		[]string{"class"},
 	},
 	renewFailures: {

@@ -55,6 +55,9 @@ func (w *watch) observe(e lock.Event) {
 		s.ended(resultFailed, e)
 	case lock.EventRenewed:
 		s.renewals.Inc()
+		if e.Late > 0 {
+			s.late.Inc()
+		}
 	case lock.EventRenewFailed:
 		s.renewFailures[reasonOf(e.Err)].Inc()
 	case lock.EventLost:

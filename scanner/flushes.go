@@ -1,0 +1,178 @@
+package scanner
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// pushedFlush is a flush that the server told of by a push, which does not say of
+// which database.
+type pushedFlush struct {
+	at int64 // µs of the server's clock
+	// gone are the known holds that a look after it did not find any more, stood
+	// those that one found: it was another database then.
+	gone, stood int
+	// before and found are the looks of the first that is gone: the last that saw it
+	// and the first that did not, µs of the server's clock as it told them. at is by
+	// ours and what the two differ, which may be some milliseconds late.
+	before, found int64
+	told          bool // gone has not changed since it was told
+	ordered       bool // by a command: the data did not go with a process
+}
+
+// flush notes that the data of the server at addr went at at, by its own clock:
+// ordered, as it told, or with the process that was there before.
+func (t *Table) flush(addr string, at time.Time, ordered bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := &pushedFlush{at: micros(at), ordered: ordered}
+	if old := t.flushed[addr]; ordered && old != nil && old.ordered && old.stood == 0 {
+		f.gone, f.before, f.found = old.gone, old.before, old.found // no sweep has taken it yet
+	}
+	t.flushed[addr] = f
+}
+
+// flushedSince says that the data of the lock's server was flushed since it was
+// seen last. The table is locked.
+func (t *Table) flushedSince(e *entry) bool {
+	f := t.flushed[e.kind.node]
+	return f != nil && e.lastSeen <= f.at
+}
+
+// tookHold notes that the hold of e is over, and returns whether it may have gone
+// with a flush. The table is locked.
+func (t *Table) tookHold(e *entry, at int64) bool {
+	if !t.flushedSince(e) {
+		return false
+	}
+	if !e.ranOut(at) {
+		f := t.flushed[e.kind.node]
+		if f.gone == 0 {
+			f.before, f.found = e.lastSeen, at
+		}
+		f.gone, f.told = f.gone+1, false
+	}
+	return true
+}
+
+// outlived notes that a look at at found the hold of e, begun at began. The table is
+// locked.
+func (t *Table) outlived(e *entry, at int64) {
+	if f := t.flushed[e.kind.node]; f != nil && e.firstSeen <= f.at && f.at < at {
+		f.stood++
+	}
+}
+
+// flushes are the flushes that took holds of which was not told yet, for what the
+// watch tells. The table is locked.
+func (t *Table) flushes() []locksteward.ServerEvent {
+	var out []locksteward.ServerEvent
+	for _, addr := range slices.Sorted(maps.Keys(t.flushed)) {
+		f := t.flushed[addr]
+		if f.ordered && f.gone > 0 && f.stood == 0 && !f.told {
+			out = append(out, locksteward.ServerEvent{
+				Kind: locksteward.ServerFlushed, Node: addr, After: fromMicros(f.before), At: fromMicros(f.found), Locks: f.gone,
+			})
+			f.told = true
+		}
+	}
+	return out
+}
+
+// takeFlush is how many holds a flush of addr took by what its push led to, once.
+func (t *Table) takeFlush(addr string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.flushed[addr]
+	if f == nil || !f.ordered || f.stood > 0 {
+		return 0
+	}
+	gone := f.gone
+	f.gone = 0
+	return gone
+}
+
+// ranOut says that the lease that was seen last was over at at, as far as is known:
+// the lock would be gone without anybody's doing.
+func (e *entry) ranOut(at int64) bool {
+	past := e.expireAt > 0 && at/1000 >= e.expireAt
+	return past && (e.claim != nil || e.renewals == 0)
+}
+
+// flushWindow is what a sweep finds of the holds that stood before a flush.
+type flushWindow struct {
+	open   bool
+	before int64     // server time, µs: what was seen by then stood before it
+	pushed int64     // likewise, when it was, if the server told
+	event  time.Time // At of its event
+	fresh  bool      // it was noticed by this sweep
+	// ended are the holds that are over, stood those that are not.
+	ended, stood int
+}
+
+// window opens for a master of which data was flushed since it was seen last. It
+// stays open over the next sweep where a hold still seemed to stand: that one may
+// have been read before the flush.
+func (v *servers) window(p *pass, flushes map[string]int64, pushed *pushedFlush) flushWindow {
+	addr := p.master.Addr
+	was, met := v.nodes[addr]
+	if !met || p.out.info["run_id"] != was.runID {
+		return flushWindow{}
+	}
+	w := v.open[addr]
+	if count, told := flushes[addr]; told && was.flushes >= 0 && count > was.flushes {
+		w.fresh = true
+		if !w.open {
+			w.open, w.before = true, micros(was.at)
+		}
+	}
+	if pushed != nil && pushed.ordered && pushed.at >= w.before {
+		w.pushed = pushed.at
+	}
+	return w
+}
+
+// ends counts a hold that a look at at found to be over.
+func (w *flushWindow) ends(e *entry, at int64) {
+	if w.open && !e.ranOut(at) {
+		w.ended++
+	}
+}
+
+// stands counts a hold that a look at at found.
+func (w *flushWindow) stands(e *entry, at int64) {
+	if w.open && e.firstSeen <= w.before && at > w.pushed {
+		w.stood++
+	}
+}
+
+// settleFlushes tells of each flush how many locks it took, once that is known. The
+// sweep was at at, and took returns what the watch saw go.
+func (v *servers) settleFlushes(passes []*pass, at time.Time, took func(addr string) int) {
+	for _, p := range passes {
+		w, addr := p.flush, p.master.Addr
+		delete(v.open, addr)
+		if !w.open {
+			continue
+		}
+		if w.fresh {
+			w.event = at
+		}
+		w.ended += took(addr)
+		switch {
+		case p.out.err != nil || w.stood > 0 && w.fresh:
+			w.fresh, w.stood = false, 0
+			v.open[addr] = w
+		case w.stood > 0: // it was another database
+		default:
+			for i := range v.events {
+				if e := &v.events[i]; e.Kind == locksteward.ServerFlushed && e.Node == addr && e.At.Equal(w.event) {
+					e.Locks, v.changed = w.ended, true
+				}
+			}
+		}
+	}
+}

@@ -27,6 +27,7 @@ type decoder struct {
 	places places
 	// variables are the values that were ${NAME} as a whole, by name.
 	variables map[*yaml.Node]string
+	offers    offered
 }
 
 func newDecoder(file string, raw []byte) *decoder {

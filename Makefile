@@ -112,7 +112,7 @@ security: ## Runs the security suite of docs/security.md: rights, secrets, hosti
 	go test -race -count=1 -run 'TestHostileLabelValues|TestNoKeyOrToken' ./exporter
 	go test -race -count=1 -run 'TestAccessTable|TestDoorOfEveryRoute|TestOtherSites|TestWhoMayDoWhat|TestNobodyGetsIn' ./console
 	go test -count=1 -timeout 20m -run 'TestHostileNames' ./internal/endtoend -security.all
-	go test -count=1 -timeout 20m -run 'TestSecretsShowNowhere' ./cmd/locksteward -security.all
+	go test -count=1 -timeout 20m -run 'TestSecretsShowNowhere|TestSecretsOfAllKeys' ./cmd/locksteward -security.all
 	go test -count=1 -run '^Fuzz' $(SECURITYFUZZ)
 	$(MAKE) licenses
 

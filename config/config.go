@@ -3,8 +3,8 @@
 // what to write. It is imported by the program alone.
 //
 // Unknown keys are errors. ${VAR} in a value is the environment's VAR, which
-// must be set. LOCKSTEWARD_<PATH> sets scalar keys outside lists. Secrets stand
-// in files that the configuration names.
+// must be set. LOCKSTEWARD_<PATH> sets every key. Secrets stand in files that the
+// configuration names, or in the environment.
 package config
 
 import (

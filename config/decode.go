@@ -27,6 +27,7 @@ type decoder struct {
 	places places
 	// variables are the values that were ${NAME} as a whole, by name.
 	variables map[*yaml.Node]string
+	offers    offered
 }
 
 func newDecoder(file string, raw []byte) *decoder {
@@ -262,10 +263,16 @@ func describe(n *yaml.Node) string {
 	}
 }
 
-// secretLike says that a value may hold a password: a URL with one in it.
+// secretLike says that a value may hold a secret: a URL with a password in it, or one of
+// the web with anything behind its host, into which many services put their token.
 func secretLike(value string) bool {
-	_, behind, ok := strings.Cut(value, "://")
-	return ok && strings.Contains(behind, "@")
+	scheme, behind, ok := strings.Cut(value, "://")
+	if !ok {
+		return false
+	}
+	web := strings.HasSuffix(strings.ToLower(scheme), "http") || strings.HasSuffix(strings.ToLower(scheme), "https")
+	at := strings.IndexAny(behind, "/?#")
+	return strings.Contains(behind, "@") || web && at >= 0 && at < len(behind)-1
 }
 
 // secretName says that a key, though unknown, may be a misspelt name for a

@@ -13,8 +13,8 @@ import (
 )
 
 // EnvPrefix starts the name of every environment variable that Locksteward
-// reads. A scalar key outside lists is set by its path in capitals, joined by
-// "_": LOCKSTEWARD_METRICS_LISTEN is metrics.listen.
+// reads. A key is set by its path in capitals, joined by "_", elements of lists by
+// their numbers: LOCKSTEWARD_METRICS_LISTEN is metrics.listen.
 const EnvPrefix = "LOCKSTEWARD_"
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
@@ -99,48 +99,22 @@ func (d *decoder) has(path string) bool {
 	return slices.ContainsFunc(d.problems, func(p problem) bool { return p.path == path })
 }
 
-// overlay sets the scalar keys of v that the environment names, those of blocks
-// that are not there by default among them, and says whether it set any. It runs
-// after the file, so the environment wins.
-func (d *decoder) overlay(v reflect.Value, path string, lookup func(string) (string, bool)) bool {
+// overlay sets the keys of v that the environment names, those of blocks and elements
+// that are not there by default among them, and says whether it set any. It runs after
+// the file, so the environment wins.
+func (d *decoder) overlay(v reflect.Value, path string, env environ) bool {
 	set := false
 	for name, field := range yamlFields(v) {
-		at := join(path, name)
-		switch shapeOf(field.Type()) {
-		case shapeBlock:
-			set = d.overlay(field, at, lookup) || set
-		case shapeOptional:
-			block := reflect.New(field.Type().Elem())
-			if !field.IsNil() {
-				block.Elem().Set(field.Elem())
-			}
-			if d.overlay(block.Elem(), at, lookup) {
-				field.Set(block)
-				set = true
-			}
-		case shapeList:
-			// Lists are set in the file alone.
-		case shapeScalar:
-			value, ok := lookup(Variable(at))
-			if !ok {
-				continue
-			}
-			set = true
-			node := &yaml.Node{Kind: yaml.ScalarNode, Value: value, Tag: resolveTag(value)}
-			env := newDecoder("environment "+Variable(at), nil)
-			env.into(node, field, at)
-			d.places[at] = place{file: env.file}
-			d.problems = append(d.problems, env.problems...)
-		}
+		set = d.overlayOne(field, join(path, name), env) || set
 	}
 	return set
 }
 
-// Variable returns the environment variable that sets a scalar key outside lists,
-// by its path: metrics.listen is LOCKSTEWARD_METRICS_LISTEN.
-func Variable(path string) string {
-	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
-}
+var notInNames = strings.NewReplacer(".", "_", "[", "_", "]", "")
+
+// Variable returns the environment variable that sets a key by its path: metrics.listen
+// is LOCKSTEWARD_METRICS_LISTEN, targets[0].redis is LOCKSTEWARD_TARGETS_0_REDIS.
+func Variable(path string) string { return EnvPrefix + strings.ToUpper(notInNames.Replace(path)) }
 
 // shape is what the type of a key means to the environment.
 type shape int

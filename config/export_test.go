@@ -1,14 +1,18 @@
 package config
 
-import (
-	"os"
-	"reflect"
-)
+import "reflect"
 
-// Overlaid returns the defaults with what the environment sets, unchecked.
-func Overlaid() Config {
+// Overlaid returns the defaults with what the environment sets, unchecked, and what is
+// wrong with the variables.
+func Overlaid() (Config, []error) {
 	c := Default()
 	d := newDecoder("x", nil)
-	d.overlay(reflect.ValueOf(&c).Elem(), "", os.LookupEnv)
-	return c
+	env := processEnviron()
+	d.overlay(reflect.ValueOf(&c).Elem(), "", env)
+	d.strangers(env)
+	var out []error
+	for _, p := range d.problems {
+		out = append(out, p.err)
+	}
+	return c, out
 }

@@ -25,7 +25,7 @@ type key struct {
 	path  string // targets[].name
 	typ   reflect.Type
 	value reflect.Value // its default; not valid: none
-	list  bool          // in a list, so that no variable sets it
+	list  bool          // in a list
 }
 
 var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
@@ -39,12 +39,20 @@ func (k key) scalar() bool {
 	return reflect.PointerTo(t).Implements(textType) || t.Kind() != reflect.Struct && t.Kind() != reflect.Slice && t.Kind() != reflect.Map
 }
 
-// variable is what sets it; "": nothing does.
+// first is its path in the first elements of lists.
+func (k key) first() string { return strings.ReplaceAll(k.path, "[]", "[0]") }
+
+// variable is what sets it; "": the keys below it have variables.
 func (k key) variable() string {
-	if k.list || !k.scalar() {
+	if !k.scalar() && (k.typ.Kind() == reflect.Struct || k.typ.Kind() == reflect.Slice && blocks(k.typ.Elem())) {
 		return ""
 	}
-	return config.Variable(k.path)
+	return config.Variable(k.first())
+}
+
+// blocks says that a type has keys of its own.
+func blocks(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(textType)
 }
 
 // keys walks the whole type of the configuration in the order of its fields.
@@ -97,8 +105,7 @@ func keys() []key {
 	return out
 }
 
-// valueAt returns the value of a key without lists above it; not valid where it is not
-// there.
+// valueAt returns the value of a key; not valid where it is not there.
 func valueAt(c config.Config, path string) reflect.Value {
 	v := reflect.ValueOf(c)
 	for name := range strings.SplitSeq(path, ".") {
@@ -108,7 +115,14 @@ func valueAt(c config.Config, path string) reflect.Value {
 		if !v.IsValid() {
 			return v
 		}
+		name, first := strings.CutSuffix(name, "[0]")
 		v = fieldOf(v, name)
+		if first {
+			if v.Len() == 0 {
+				return reflect.Value{}
+			}
+			v = v.Index(0)
+		}
 	}
 	return v
 }
@@ -136,6 +150,14 @@ func (k key) other() (good, bad string, want any) {
 		t = t.Elem()
 	}
 	switch {
+	case k.typ.Kind() == reflect.Pointer && blocks(t):
+		return "{}", "{a: b}", nil
+	case t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Slice:
+		return "{some: [text]}", "[some]", "map[some:[text]]"
+	case t.Kind() == reflect.Map:
+		return "{some: text}", "[some]", "map[some:text]"
+	case t.Kind() == reflect.Slice:
+		return "[some, text]", "{some: text}", "[some text]"
 	case t == reflect.TypeFor[time.Duration]():
 		return "77s", "soon", 77 * time.Second
 	case t.Kind() == reflect.String:
@@ -154,11 +176,11 @@ func (k key) other() (good, bad string, want any) {
 	}
 }
 
-// TestEveryScalarKeyHasItsVariable walks the type of the configuration: each
-// scalar key outside lists is set by its variable, over the file, and what it
-// cannot take is a problem that names the variable and the key.
-func TestEveryScalarKeyHasItsVariable(t *testing.T) {
-	seen := map[string]string{}
+// TestEveryKeyHasItsVariable walks the type of the configuration: each key, in lists
+// too, is set by its variable, over the file, and what it cannot take is a problem that
+// names the variable and the key.
+func TestEveryKeyHasItsVariable(t *testing.T) {
+	seen, inLists := map[string]string{}, 0
 	for _, k := range keys() {
 		name := k.variable()
 		if name == "" {
@@ -168,6 +190,9 @@ func TestEveryScalarKeyHasItsVariable(t *testing.T) {
 			t.Errorf("%s sets both %s and %s", name, first, k.path)
 		}
 		seen[name] = k.path
+		if k.list {
+			inLists++
+		}
 		good, bad, want := k.other()
 		if good == "" {
 			t.Errorf("%s: no value to try for a %s: add one here", k.path, k.typ)
@@ -175,40 +200,66 @@ func TestEveryScalarKeyHasItsVariable(t *testing.T) {
 		}
 		t.Run(k.path, func(t *testing.T) {
 			t.Setenv(name, good)
-			got := valueAt(config.Overlaid(), k.path)
-			for got.Kind() == reflect.Pointer {
+			c, said := config.Overlaid()
+			got := valueAt(c, k.first())
+			if k.typ.Kind() == reflect.Slice {
+				// The first element by its number too, over all of it.
+				t.Setenv(name+"_0", "other")
+				c, more := config.Overlaid()
+				said = append(said, more...)
+				if is := fmt.Sprint(shownOf(valueAt(c, k.first()))); is != "[other text]" {
+					t.Errorf("%s_0=other gives %v", name, is)
+				}
+			}
+			if len(said) > 0 {
+				t.Errorf("%s=%s: %v", name, good, said)
+			}
+			for got.Kind() == reflect.Pointer && !got.IsNil() {
 				got = got.Elem()
 			}
-			if !got.IsValid() {
+			if !got.IsValid() || got.Kind() == reflect.Pointer {
 				t.Fatalf("%s=%s sets nothing", name, good)
 			}
-			var is any
-			switch got.Kind() {
-			case reflect.Int64, reflect.Int:
-				is = got.Int()
-				if got.Type() == reflect.TypeFor[time.Duration]() {
-					is = time.Duration(got.Int())
-				}
-			case reflect.String:
-				is = got.String()
-			default:
-				is = got.Interface()
-			}
-			if is != want {
+			if is := shownOf(got); want != nil && is != want {
 				t.Errorf("%s=%s gives %v, want %v", name, good, is, want)
 			}
 			if bad == "" {
 				return
 			}
 			t.Setenv(name, bad)
-			said := strings.Join(problems(t, minimal), "\n")
-			if !strings.Contains(said, "environment "+name+": "+k.path+": ") {
-				t.Errorf("%s=%s: the problem names not both, the variable and the key:\n%s", name, bad, said)
+			_, said = config.Overlaid()
+			if len(said) == 0 || !strings.HasPrefix(said[0].Error(), "environment "+name+": "+k.first()+": ") {
+				t.Errorf("%s=%s: the problem names not both, the variable and the key:\n%v", name, bad, said)
 			}
 		})
 	}
-	if len(seen) < 50 {
-		t.Errorf("%d variables: the walk misses some", len(seen))
+	if len(seen) < 150 || inLists < 80 {
+		t.Errorf("%d variables, %d of them in lists: the walk misses some", len(seen), inLists)
+	}
+}
+
+// shownOf is a value of which secrets are shown, to be compared.
+func shownOf(v reflect.Value) any {
+	switch v.Kind() {
+	case reflect.Int64, reflect.Int:
+		if v.Type() == reflect.TypeFor[time.Duration]() {
+			return time.Duration(v.Int())
+		}
+		return v.Int()
+	case reflect.Float64:
+		return v.Float()
+	case reflect.String:
+		return v.String()
+	case reflect.Slice:
+		var out []string
+		for i := range v.Len() {
+			out = append(out, v.Index(i).String())
+		}
+		return fmt.Sprint(out)
+	case reflect.Map:
+		return fmt.Sprint(v.Interface())
+	default:
+		return v.Interface()
 	}
 }
 

@@ -60,7 +60,7 @@ func load(file string, check func(Config) error) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("read configuration: %w; give a file with --config, or print one with 'locksteward config example'", err)
 	}
-	c, d := parse(file, raw, os.LookupEnv)
+	c, d := parse(file, raw, processEnviron())
 	d.loadTargets(&c, filepath.Dir(file))
 	if err := d.loadClasses(&c, filepath.Join(filepath.Dir(file), "classes.d")); err != nil {
 		return Config{}, err
@@ -71,7 +71,7 @@ func load(file string, check func(Config) error) (Config, error) {
 // Parse reads a configuration from memory and checks it; name stands for the
 // file in problems.
 func Parse(name string, raw []byte) (Config, error) {
-	c, d := parse(name, raw, os.LookupEnv)
+	c, d := parse(name, raw, processEnviron())
 	return d.finish(c, Config.Validate)
 }
 
@@ -114,14 +114,15 @@ func related(a, b string) bool {
 }
 
 // parse decodes strictly over the defaults, without the checks of Validate.
-func parse(name string, raw []byte, lookup func(string) (string, bool)) (Config, *decoder) {
+func parse(name string, raw []byte, env environ) (Config, *decoder) {
 	c := Default()
 	d := newDecoder(name, raw)
 	if root := d.document(raw); root != nil {
-		d.expand(root, "", lookup)
+		d.expand(root, "", func(name string) (string, bool) { value, ok := env[name]; return value, ok })
 		d.into(root, reflect.ValueOf(&c).Elem(), "")
 	}
-	d.overlay(reflect.ValueOf(&c).Elem(), "", lookup)
+	d.overlay(reflect.ValueOf(&c).Elem(), "", env)
+	d.strangers(env)
 	return c, d
 }
 

@@ -30,7 +30,7 @@ func LoadRules(file string) (Judging, error) {
 	if err != nil {
 		return Judging{}, fmt.Errorf("read configuration: %w; give a file with --config", err)
 	}
-	c, d := parse(file, raw, os.LookupEnv)
+	c, d := parse(file, raw, processEnviron())
 	if err := d.loadClasses(&c, filepath.Join(filepath.Dir(file), "classes.d")); err != nil {
 		return Judging{}, err
 	}

@@ -61,6 +61,26 @@ func setSecret(t *testing.T, path string) {
 	}
 }
 
+// The URL of a receiver is not shown where it stands in a wrong place, or under a wrong
+// name.
+func TestURLsInWrongPlacesAreHidden(t *testing.T) {
+	t.Parallel()
+	const hook = "https://hooks.example.org/services/" + canary
+	for _, text := range []string{
+		"slack: " + hook, "slack: {webhook: '" + hook + "'}", "slack: {adress: '" + hook + "'}", "slack: {url: ['" + hook + "']}",
+		"webhook: {url: 'https://h', timeout: '" + hook + "'}", "alertmanager: {urls: '" + hook + "'}", "slack: {url: 'HTTPS://h/?" + canary + "', max_age: 'https://h?" + canary + "'}",
+	} {
+		got := problems(t, minimal+"alert: {receivers: [{name: a, "+text+"}]}\n")
+		if all := strings.Join(got, "\n"); strings.Contains(all, canary[:8]) || !strings.Contains(all, "got ") {
+			t.Errorf("%s: shown, or nothing is wrong: %s", text, all)
+		}
+	}
+	// What cannot hold one is shown.
+	if got := problems(t, minimal+"alert: {receivers: [{name: a, slack: 'https://hooks.example.org/'}]}\n"); len(got) != 1 || !strings.Contains(got[0], `"https://hooks.example.org/"`) {
+		t.Errorf("got %q", got)
+	}
+}
+
 // A secret of the environment is taken, and nothing that is printed shows it.
 func TestSecretsFromTheEnvironmentAreTaken(t *testing.T) {
 	each(t, func(t *testing.T, path, kind string) {

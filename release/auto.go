@@ -159,8 +159,11 @@ func (s *Service) Swept(ctx context.Context, target string, found []Dead) ([]loc
 		c, ok := now.classes.Get(d.Lock.Class)
 		return !ok || len(intersect(c.DeadWhen, d.Firing)) == 0
 	})
-	at := s.now().UTC()
-	if s.auto.swept(target, dead, now, at) {
+	// How long a lock has looked dead is counted by the monotonic clock, which UTC
+	// would drop: the other may be set.
+	seen := s.now()
+	at := seen.UTC()
+	if s.auto.swept(target, dead, now, seen) {
 		text := fmt.Sprintf("%d locks of target %q look dead at once: nothing is released without a person until it is over for %s.",
 			len(dead), target, now.cfg.BreakerFor)
 		s.log.Warn("the circuit breaker opened", zap.String("target", target), zap.Int("locks", len(dead)))

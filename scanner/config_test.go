@@ -78,6 +78,19 @@ func TestScheduleKeepsItsPace(t *testing.T) {
 	}
 }
 
+// A clock that is set back by an hour keeps no sweep waiting until it is where it was.
+func TestScheduleAfterTheClockWentBack(t *testing.T) {
+	t.Parallel()
+	due := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	now := due.Add(-time.Hour)
+	for schedule, most := range map[string]time.Duration{"@every 30s": 30 * time.Second, "*/5 * * * *": 5 * time.Minute} {
+		next, skipped := mustSchedule(t, Config{Schedule: schedule}).next(due, now)
+		if !next.After(now) || next.After(now.Add(most)) || skipped != 0 {
+			t.Errorf("%s: %s, %d skipped", schedule, next, skipped)
+		}
+	}
+}
+
 func TestScheduleReadsItsZone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ schedule, zone, after, want string }{

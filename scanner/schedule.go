@@ -40,6 +40,11 @@ func newSchedule(c Config) (schedule, error) {
 // whatever a sweep takes), and how many times in between were skipped because
 // the last sweep was still running.
 func (s schedule) next(due, now time.Time) (next time.Time, skipped int) {
+	if due.Sub(now) > time.Minute {
+		// The clock was set back: by a date as long ago as that nothing was due yet, and
+		// nothing would be until the clock is where it was.
+		due = now
+	}
 	next = s.cron.Next(due.In(s.zone))
 	if now.Sub(next) > time.Hour {
 		// The clock was stepped or the process slept: what it missed is past.

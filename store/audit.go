@@ -183,6 +183,7 @@ func appendEntries(ctx context.Context, t *tx, entries []locksteward.Entry) erro
 	if err := t.insert(ctx, "entries", entryColumns, "", rows); err != nil {
 		return fmt.Errorf("append audit entry: %w", err)
 	}
+	t.trail = head.Seq
 	_, err = t.exec(ctx, `UPDATE entries_head SET seq = ?, hash = ? WHERE id = 1`, head.Seq, head.Hash)
 	return err
 }

@@ -88,6 +88,8 @@ type tx struct {
 	on *backend
 	// enqueued says that there are messages to be sent that were not there before.
 	enqueued bool
+	// trail is how long the audit trail is with what was added; 0: nothing was.
+	trail int64
 }
 
 func (t *tx) database() *backend { return t.on }

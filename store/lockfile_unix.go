@@ -53,8 +53,10 @@ func lockFile(path string) (*fileLock, error) {
 // note writes our process id, and how many entries the audit trail has. Both are
 // conveniences: failing to write them is no reason not to go on.
 func (l *fileLock) note(mark int64) {
-	if err := l.Truncate(0); err == nil {
-		_, _ = l.WriteAt(fmt.Appendf(nil, "%d\n%d\n", os.Getpid(), mark), 0)
+	// All at once over what is there: a process that is killed leaves one or the other.
+	text := fmt.Appendf(nil, "%d\n%019d\n", os.Getpid(), mark)
+	if _, err := l.WriteAt(text, 0); err == nil {
+		_ = l.Truncate(int64(len(text)))
 	}
 }
 

@@ -73,16 +73,10 @@ func (s *Store) openSQLite(path string, busy time.Duration) error {
 // part of a backup, and so it tells when one was restored.
 type fileLock struct {
 	*os.File
-	// mark is how many entries the trail had when the store was closed last, as far as
+	// mark is how many entries the trail had when the last agent wrote to it, as far as
 	// that was noted.
 	mark int64
 }
-
-// Behind returns by how many entries the audit trail is shorter than it was when an
-// agent closed the file last: it was put back to an older state since. It is 0 if that
-// is not so, or not known: a server's databases and files whose agent was killed tell
-// nothing.
-func (s *Store) Behind() int64 { return s.behind }
 
 // compareWithMark finds out whether the file is older than it was.
 func (s *Store) compareWithMark(ctx context.Context) error {

@@ -27,6 +27,7 @@ type Store struct {
 	closers  []io.Closer // keep a second agent out
 	lock     *fileLock   // of a file; nil for a server
 	behind   int64
+	memory   *memory
 	compose  *atomic.Pointer[Composer]
 	enqueued *atomic.Pointer[func()]
 	// schema is the version that this program knows.
@@ -79,8 +80,25 @@ func open(ctx context.Context, cfg Config, l limits) (_ *Store, err error) {
 	return s, nil
 }
 
+// memory is what this process knows of the store beside what is in it.
+type memory struct {
+	trail  atomic.Int64           // how long the trail was when we wrote to it last
+	origin atomic.Pointer[string] // see [Store.Older]
+}
+
+// wrote notes how long the trail is now.
+func (s *Store) wrote(trail int64) {
+	for was := s.memory.trail.Load(); was < trail && !s.memory.trail.CompareAndSwap(was, trail); {
+		was = s.memory.trail.Load()
+	}
+	if s.lock != nil {
+		// As long as it was, until its end: whoever finds it older is to be told so.
+		s.lock.note(max(trail, s.lock.mark))
+	}
+}
+
 func newStore() *Store {
-	return &Store{gate: &gate{}, compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{}}
+	return &Store{gate: &gate{}, memory: &memory{}, compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{}}
 }
 
 // Close ends all transactions and closes the store. It may be called once, and
@@ -219,6 +237,9 @@ func (s *Store) writing(ctx context.Context, op, begin string, fn func(ctx conte
 		err = s.settle(ctx, bound, op, id, err)
 	} else {
 		err = s.judged(ctx, bound, op, err)
+	}
+	if err == nil && work.trail > 0 {
+		s.wrote(work.trail)
 	}
 	if fn := s.enqueued.Load(); err == nil && work.enqueued && fn != nil {
 		(*fn)()

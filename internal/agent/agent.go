@@ -211,6 +211,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	serve("silences", a.keepSilences)
 	serve("heartbeat", a.heart.run)
 	serve("credentials", a.keepCredentials)
+	serve("clock", a.watchClock)
+	serve("store", a.watchStore)
 
 	a.diary.start(ctx)
 	if err := a.readSilences(ctx); err != nil {

@@ -21,22 +21,15 @@ func (a *Agent) newTrail(ctx context.Context, cfg config.Config, stdout io.Write
 	if err := a.lookForLostTrail(ctx, cfg); err != nil {
 		return err
 	}
-	a.lookForOlderStore()
+	if err := a.lookForOlderStore(ctx); err != nil {
+		return err
+	}
 	key, unsigned, err := audit.OpenKey(cfg.Store)
 	if err != nil {
 		return err
 	}
 	a.trail, err = audit.New(a.log, cfg.Audit, a.store, audit.Options{Key: key, Unsigned: unsigned, Stdout: stdout})
 	return err
-}
-
-// lookForOlderStore tells of a file that was put back to an older state.
-func (a *Agent) lookForOlderStore() {
-	if n := a.store.Behind(); n > 0 {
-		a.log.Error("the store is older than it was: a backup was restored, or its file was replaced. What was decided and released since is in no request "+
-			"of it; nothing is released for an approval of that time, for each hold is compared with its request, and what fires is told again. "+
-			"If that was not meant, stop the agent and put the newer file back", zap.Int64("entries_missing", n))
-	}
 }
 
 // lookForLostTrail tells of an empty trail beside the key that signed one: an SQLite

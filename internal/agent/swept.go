@@ -13,8 +13,10 @@ import (
 // swept takes in one sweep; the scanner calls it, one sweep at a time. Between two steps
 // of it the watch comes in: what it tells of meanwhile waits for one step at most.
 func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
+	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.compareClock(sweep, now)
 	a := w.agent
 	defer a.console.Touch()
 	w.endSurvey(ctx, sweep)

@@ -64,6 +64,9 @@ type watched struct {
 	// sweeps is when the last complete one ended: see heartbeat.go.
 	sweeps sweeps
 
+	// clock is how far the server's clock is from ours: see clock.go.
+	clock apart
+
 	// remembers says that histories of its locks were stored.
 	remembers bool
 

@@ -32,6 +32,9 @@ type Options struct {
 	Program string
 	// Env are variables besides those of the test, NAME=value each.
 	Env []string
+	// Clocked gives its processes a wall clock that [Agent.SetClock] sets; where none can
+	// be given the test is skipped.
+	Clocked bool
 	// Log is the path of its log; empty: a file that is gone with the test.
 	Log string
 	// Within is how long [Agent.Start] waits; a minute unless set.
@@ -45,6 +48,8 @@ type Agent struct {
 	t    testing.TB
 	opts Options
 	log  *os.File
+	// clock is how far its clock is off; of the goroutine of the test.
+	clock time.Duration
 
 	mu     sync.Mutex
 	now    *life // the last one; nil before the first
@@ -62,6 +67,9 @@ type Place struct {
 // New returns an agent that is not started yet, and is gone at the end of the test.
 func New(t testing.TB, o Options) *Agent {
 	t.Helper()
+	if o.Clocked {
+		needClock(t)
+	}
 	if o.File == "" {
 		o.File = filepath.Join(t.TempDir(), "locksteward.yaml")
 	}
@@ -132,7 +140,12 @@ func (a *Agent) Begin() {
 	if l.stdin, err = cmd.StdinPipe(); err != nil {
 		a.t.Fatal(err)
 	}
-	if l.child, err = redisproc.Spawn(cmd); err != nil {
+	if a.opts.Clocked {
+		l.child, l.wall, err = spawnClocked(cmd, a.clock)
+	} else {
+		l.child, err = redisproc.Spawn(cmd)
+	}
+	if err != nil {
 		a.t.Fatal(err)
 	}
 	a.mu.Lock()

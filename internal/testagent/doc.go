@@ -14,6 +14,9 @@
 // one that does not end when it is asked to fails the test. The end of its log over all
 // lives is printed when the test failed, and all of it kept under go test -artifacts.
 //
+// With [Options.Clocked] its wall clock is what [Agent.SetClock] says, for all that runs in
+// it, from its first instruction on: on Linux on amd64, elsewhere the test is skipped.
+//
 // An [Ear] takes connections at one address as long as the test lasts, but for the time
 // between [Ear.Down] and [Ear.Up]. A message whose id or form is wrong fails the test.
 //

@@ -18,6 +18,7 @@ type life struct {
 	cmd   *exec.Cmd
 	child *redisproc.Child
 	stdin io.Closer
+	wall  *wall // of an agent that is clocked
 	up    chan struct{}
 
 	mu               sync.Mutex

@@ -19,7 +19,7 @@ func TestDedicatedConnectionIsNotReplaced(t *testing.T) {
 	srv := testredis.Start(t)
 	conn := open(t, connect.Config{URL: strings.TrimSuffix(srv.URL(), "/0") + "/2"})
 	id := int64(0)
-	d := conn.Dedicated(srv.Addr(), "-test", func(ctx context.Context, cn *redis.Conn) (err error) {
+	d := conn.Dedicated(t.Context(), srv.Addr(), "-test", func(ctx context.Context, cn *redis.Conn) (err error) {
 		id, err = cn.ClientID(ctx).Result()
 		return err
 	})

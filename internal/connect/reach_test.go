@@ -120,12 +120,12 @@ func TestReachBehindSentinels(t *testing.T) {
 	t.Parallel()
 	s := testredis.StartSentinel(t)
 	cfg := connect.Config{URL: s.URL()}
+	master := s.Master()
 	s.Sentinels[0].Pause()
 	defer s.Sentinels[0].Resume()
 	if err := reach(t, 2*patience, cfg); err != nil {
 		t.Errorf("reach: %v", err)
 	}
-	master := s.Master()
 	master.Pause()
 	defer master.Resume()
 	if err := reach(t, 200*time.Millisecond, cfg); err == nil {

@@ -93,23 +93,50 @@ func (l *lookout) begin(ctx context.Context, target string) *looked {
 	ctx, stop := context.WithCancel(ctx)
 	t := &looked{target: target, again: make(chan struct{}, 1), stop: stop}
 	l.at[target] = t
-	l.work.Go(func() {
-		for ctx.Err() == nil {
+	l.work.Go(func() { l.run(ctx, t) })
+	return t
+}
+
+// run tries again and again until ctx ends. What is to be tried again at once does not
+// wait for an attempt that is under way.
+func (l *lookout) run(ctx context.Context, t *looked) {
+	var attempts sync.WaitGroup
+	defer attempts.Wait()
+	due := time.NewTimer(0)
+	defer due.Stop()
+	under, next := 0, make(chan time.Duration)
+	begin := func() {
+		under++
+		attempts.Go(func() {
 			began := time.Now()
 			bound, cancel := context.WithTimeout(ctx, lookWithin)
-			why := l.try(bound, target)
-			cancel()
+			defer cancel()
+			why := l.try(bound, t.target)
 			if ctx.Err() != nil {
 				return // that it failed then says nothing
 			}
+			wait := l.note(t, why, began) - time.Since(began)
 			select {
+			case next <- wait:
 			case <-ctx.Done():
-			case <-t.again:
-			case <-time.After(l.note(t, why, began)):
+			}
+		})
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-due.C:
+			begin()
+		case <-t.again:
+			due.Stop()
+			begin()
+		case wait := <-next:
+			if under--; under == 0 {
+				due.Reset(wait)
 			}
 		}
-	})
-	return t
+	}
 }
 
 // note takes in an attempt, and returns how long to wait for the next.

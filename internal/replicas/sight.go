@@ -6,8 +6,8 @@ const (
 	// blindAfter and seesAfter are how many attempts in a row a target must be out of
 	// reach, or within it, until it counts as that.
 	blindAfter, seesAfter = 2, 2
-	// lookEvery is between two looks at a target, retryAfter between one that failed and
-	// the next.
+	// lookEvery is from one look at a target to the next, retryAfter from one that failed;
+	// one that took longer is followed at once.
 	lookEvery, retryAfter = time.Second, 500 * time.Millisecond
 	// calmAfter is after how many looks with the same result one comes only every
 	// lookSlowly, for replicas that do not work on the target: each of them connects.
@@ -55,7 +55,7 @@ func (s *sight) hear(another bool, now time.Time) bool {
 // sees says that the target is within reach.
 func (s *sight) sees() bool { return !s.blind && s.reached > 0 }
 
-// pause is until the next look; works says that this replica works on the target.
+// pause is from the begin of this look to that of the next; works says that this replica works on the target.
 func (s *sight) pause(works bool) time.Duration {
 	switch {
 	case !works && max(s.failed, s.reached) >= calmAfter:

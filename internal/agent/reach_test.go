@@ -163,26 +163,35 @@ func heldBack(t *testing.T, srv *testredis.Server, e *ear, b *bed, way *testredi
 	t.Helper()
 	db := b.opened()
 	b.awaitMetric(`locksteward_sweep_complete{target="main"} 1`)
-	silence := b.silence(api.AddSilence{Matchers: []string{"key=lock:order:1"}, ForMs: time.Hour.Milliseconds(), Comment: "until the way is cut"})
-	awaitPending := func(want string) {
-		t.Helper()
-		testredis.Eventually(t, within, func() bool {
+	b.silenced(db, e, func() { set(t, srv.Client(t), "lock:order:1", token, 0) }, func() {
+		way.Cut()
+		b.down()
+	})
+	return db
+}
+
+// silenced has lock:order:1 wait for the end of a silence, and then for its target. What
+// is given is done when the silence holds, and when the lock waits for it.
+func (b *bed) silenced(db *sql.DB, e *ear, holds, waits func()) {
+	b.t.Helper()
+	silence := b.silence(api.AddSilence{Matchers: []string{"key=lock:order:1"}, ForMs: time.Hour.Milliseconds(), Comment: "for now"})
+	await := func(want string) {
+		b.t.Helper()
+		testredis.Eventually(b.t, within, func() bool {
+			if len(e.got()) > 0 {
+				b.t.Fatalf("told of a target that nobody reads: %s", told(e))
+			}
 			waits := b.pending(db)
 			return len(waits) == 1 && waits[0] == want
 		}, "no finding waits because of "+want)
 	}
-	set(t, srv.Client(t), "lock:order:1", token, 0)
-	awaitPending("silence:" + silence.ID)
-	way.Cut()
-	b.down()
-	if _, err := b.bo.ExpireSilence(t.Context(), silence.ID); err != nil {
-		t.Fatal(err)
+	holds()
+	await("silence:" + silence.ID)
+	waits()
+	if _, err := b.bo.ExpireSilence(b.t.Context(), silence.ID); err != nil {
+		b.t.Fatal(err)
 	}
-	awaitPending("inhibit:target_down")
-	if len(e.got()) > 0 {
-		t.Fatalf("told while the target is down: %s", told(e))
-	}
-	return db
+	await("inhibit:target_down")
 }
 
 // A target that was down for the replica that left it is down until another one has read
@@ -213,17 +222,7 @@ func TestWhatIsHeldBackStaysSoWhileNobodyHasATarget(t *testing.T) {
 		return err == nil
 	}, "the lease cannot be taken")
 	testredis.Eventually(t, within, func() bool { return strings.Contains(logText(b), "target is watched by this replica no longer") }, "it goes on")
-	// Everything that is held back is judged anew, and held back again.
-	if err := st.WakeHeld(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	testredis.Eventually(t, within, func() bool {
-		waits := b.pending(db)
-		return len(e.got()) > 0 || len(waits) == 1 && waits[0] == "inhibit:target_down"
-	}, "it is not judged anew")
-	if len(e.got()) > 0 {
-		t.Fatalf("told of a target that nobody has read: %s", told(e))
-	}
+	b.silenced(db, e, func() {}, func() {}) // it is judged anew, and held back again
 	way.Heal()
 	if err := st.ReleaseLease(t.Context(), other); err != nil {
 		t.Fatal(err)

@@ -22,16 +22,7 @@ func (a *Agent) reach(ctx context.Context, name string) string {
 	if err != nil {
 		return err.Error()
 	}
-	cc.PoolSize = 1
-	conn, err := connect.Open(cc)
-	if err != nil {
-		return err.Error()
-	}
-	err = conn.Reach(ctx)
-	if closing := conn.Close(); err == nil {
-		err = closing
-	}
-	return connect.Explain(err)
+	return connect.Explain(connect.Reach(ctx, cc))
 }
 
 // answers says whether a master answers over a connection that stands. After one that

@@ -30,13 +30,21 @@ func (c *Conn) Ping(ctx context.Context) error {
 	return anyAnswers(ctx, masters, func() {})
 }
 
-// Reach finds out whether a master of the target answers: it asks all entrances at once
-// which masters there are, and these for a sign of life, and returns nil with the first
-// that gives one. So it takes no longer where many of them are away. Connections may be
-// cut off by it: it is for a Conn of its own.
-func (c *Conn) Reach(ctx context.Context) error {
+// Reach finds out whether a master of the target of cfg answers, over connections that are
+// made for it: it asks all entrances at once which masters there are, and these for a
+// sign of life. The first that gives one ends it, however many others are away.
+func Reach(ctx context.Context, cfg Config) error {
+	cfg.PoolSize = 1
+	c, err := Open(cfg)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	end := func() {
+		cancel()
+		_ = c.Close() // what waits for another answer ends with an error, and so may this
+	}
+	defer end()
 	entrances, ask := c.spec.Addrs, c.askOnly
 	switch c.Mode() {
 	case locksteward.ModeCluster:
@@ -49,7 +57,7 @@ func (c *Conn) Reach(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return anyAnswers(ctx, masters, cancel)
+		return anyAnswers(ctx, masters, end)
 	})
 }
 

@@ -17,16 +17,7 @@ func reach(t *testing.T, bound time.Duration, cfg connect.Config) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
-	conn, err := connect.Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	return conn.Reach(ctx)
+	return connect.Reach(ctx, cfg)
 }
 
 // ping asks the masters that conn knows, within a bound.
@@ -90,7 +81,7 @@ func TestReachAsWhom(t *testing.T) {
 func TestReachACluster(t *testing.T) {
 	t.Parallel()
 	cluster := testredis.StartCluster(t)
-	cfg := connect.Config{URL: cluster.URL()}
+	cfg := connect.Config{URL: cluster.URL(), DialTimeout: time.Minute, ReadTimeout: time.Minute}
 	conn := open(t, cfg)
 	if _, err := conn.Masters(t.Context()); err != nil {
 		t.Fatal(err)
@@ -111,7 +102,7 @@ func TestReachACluster(t *testing.T) {
 	}
 	cluster.Nodes[2].Pause()
 	defer cluster.Nodes[2].Resume()
-	if reach(t, 200*time.Millisecond, cfg) == nil || ping(t, 200*time.Millisecond, conn) == nil {
+	if reach(t, 200*time.Millisecond, connect.Config{URL: cfg.URL}) == nil || ping(t, 200*time.Millisecond, conn) == nil {
 		t.Error("nobody answers, and it is in reach")
 	}
 }
@@ -119,7 +110,7 @@ func TestReachACluster(t *testing.T) {
 func TestReachBehindSentinels(t *testing.T) {
 	t.Parallel()
 	s := testredis.StartSentinel(t)
-	cfg := connect.Config{URL: s.URL()}
+	cfg := connect.Config{URL: s.URL(), DialTimeout: time.Minute, ReadTimeout: time.Minute}
 	master := s.Master()
 	s.Sentinels[0].Pause()
 	defer s.Sentinels[0].Resume()
@@ -128,7 +119,7 @@ func TestReachBehindSentinels(t *testing.T) {
 	}
 	master.Pause()
 	defer master.Resume()
-	if err := reach(t, 200*time.Millisecond, cfg); err == nil {
+	if err := reach(t, 200*time.Millisecond, connect.Config{URL: cfg.URL}); err == nil {
 		t.Error("the master does not answer, and it is in reach")
 	}
 }

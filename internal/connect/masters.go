@@ -295,6 +295,7 @@ func (c *Conn) askSentinel(ctx context.Context, addr string) (string, error) {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: noMaintNotifications(),
 	})
+	defer context.AfterFunc(ctx, func() { _ = sentinel.Close() })() // it would wait on for an answer
 	at, err := sentinel.GetMasterAddrByName(ctx, c.spec.MasterName).Result()
 	closeErr := sentinel.Close()
 	switch {

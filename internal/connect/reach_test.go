@@ -114,8 +114,12 @@ func TestReachBehindSentinels(t *testing.T) {
 	master := s.Master()
 	s.Sentinels[0].Pause()
 	defer s.Sentinels[0].Resume()
+	began := time.Now()
 	if err := reach(t, 2*patience, cfg); err != nil {
 		t.Errorf("reach: %v", err)
+	}
+	if took := time.Since(began); took > patience {
+		t.Errorf("it waited %s for a Sentinel that does not answer", took)
 	}
 	master.Pause()
 	defer master.Resume()

@@ -2,6 +2,7 @@ package replicas
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -167,9 +168,7 @@ func TestDutiesAreSpreadAmongThoseThatReachThem(t *testing.T) {
 				}
 			}
 			before := map[string]string{}
-			for name, id := range w.holder {
-				before[name] = id
-			}
+			maps.Copy(before, w.holder)
 			w.settle(t)
 			for _, d := range w.duties {
 				id := w.holder[d.Name]

@@ -13,7 +13,7 @@ import (
 // with one of prefixes. It needs the rules of [ACLKeyspace]. That it succeeds
 // says nothing of whether the server sends any: see nodeWatch.proven.
 func openKeyspace(ctx context.Context, conn *connect.Conn, addr string, db int, prefixes []string, to listener) (*pair, error) {
-	p := newPair(conn, addr, prefixes)
+	ctx, p := newPair(ctx, conn, addr, prefixes)
 	if err := p.subscribeKeyspace(ctx, db, to); err != nil {
 		p.close()
 		return nil, err

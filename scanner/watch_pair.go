@@ -52,6 +52,7 @@ type pair struct {
 	id         int64 // the subscriber's, as the server counts clients
 	patterns   int   // subscriptions to keyspace notifications
 
+	cut    context.CancelFunc
 	pongs  chan string
 	ended  chan struct{} // closed when the subscriber listens no more
 	failed error         // why; read after ended
@@ -64,7 +65,7 @@ type pair struct {
 // openTracking sets up a pair that tells of every change of a key that begins
 // with one of prefixes. An error that wraps errRefused will not go away by itself.
 func openTracking(ctx context.Context, conn *connect.Conn, addr string, prefixes []string, to listener) (*pair, error) {
-	p := newPair(conn, addr, prefixes)
+	ctx, p := newPair(ctx, conn, addr, prefixes)
 	if err := p.track(ctx, conn, addr, to); err != nil {
 		p.close()
 		return nil, err
@@ -73,13 +74,16 @@ func openTracking(ctx context.Context, conn *connect.Conn, addr string, prefixes
 	return p, nil
 }
 
-func newPair(conn *connect.Conn, addr string, prefixes []string) *pair {
+// newPair prepares a pair, and the context of all that is done with it: its connections
+// end with that, by close at the latest.
+func newPair(ctx context.Context, conn *connect.Conn, addr string, prefixes []string) (context.Context, *pair) {
 	p := &pair{prefixes: prefixes, pongs: make(chan string, 8), ended: make(chan struct{})}
-	p.subscriber = conn.Dedicated(addr, "-subscriber", func(ctx context.Context, cn *redis.Conn) (err error) {
+	ctx, p.cut = context.WithCancel(ctx)
+	p.subscriber = conn.Dedicated(ctx, addr, "-subscriber", func(ctx context.Context, cn *redis.Conn) (err error) {
 		p.id, err = cn.ClientID(ctx).Result()
 		return err
 	})
-	return p
+	return ctx, p
 }
 
 func (p *pair) track(ctx context.Context, conn *connect.Conn, addr string, to listener) error {
@@ -87,7 +91,7 @@ func (p *pair) track(ctx context.Context, conn *connect.Conn, addr string, to li
 	if err := p.awaitSubscriptions(ctx, 1, to); err != nil {
 		return err
 	}
-	p.tracker = conn.Dedicated(addr, "-tracker", nil)
+	p.tracker = conn.Dedicated(ctx, addr, "-tracker", nil)
 	args := []any{"client", "tracking", "on", "redirect", p.id, "bcast"}
 	for _, prefix := range p.prefixes {
 		args = append(args, "prefix", prefix)
@@ -304,4 +308,5 @@ func (p *pair) close() {
 		_ = p.pubsub.Close()
 	}
 	_ = p.subscriber.Close()
+	p.cut()
 }

@@ -18,9 +18,12 @@ type Replica struct {
 	Address, Key string
 	Version      string
 	// Targets are the names of the targets that it could work on.
-	Targets   []string
-	StartedAt time.Time // the database's clock, as is Left
-	Left      time.Duration
+	Targets []string
+	// Blind are the names of those that it cannot reach, Sees of those that it reaches
+	// while another replica cannot.
+	Blind, Sees []string
+	StartedAt   time.Time // the database's clock, as is Left
+	Left        time.Duration
 }
 
 // Roll is who shares the database and who works on what, at one moment.
@@ -45,10 +48,11 @@ func (s *Store) Beat(ctx context.Context, r Replica, ttl time.Duration) (Roll, e
 			return err
 		}
 		_, err := t.exec(ctx,
-			`INSERT INTO replicas (id, name, address, key, version, targets, started_at, expires_at)
-			 VALUES (?, ?, ?, ?, ?, ?, `+s.on.now+`, `+s.on.now+` + ?)
-			 ON CONFLICT (id) DO UPDATE SET name = excluded.name, address = excluded.address, targets = excluded.targets, expires_at = excluded.expires_at`,
-			r.ID, text(r.Name), text(r.Address), r.Key, text(r.Version), text(strings.Join(r.Targets, "\n")), ttl.Microseconds())
+			`INSERT INTO replicas (id, name, address, key, version, targets, blind, sees, started_at, expires_at)
+			 VALUES (?, ?, ?, ?, ?, ?, ?, ?, `+s.on.now+`, `+s.on.now+` + ?)
+			 ON CONFLICT (id) DO UPDATE SET name = excluded.name, address = excluded.address, targets = excluded.targets,
+				blind = excluded.blind, sees = excluded.sees, expires_at = excluded.expires_at`,
+			r.ID, text(r.Name), text(r.Address), r.Key, text(r.Version), names(r.Targets), names(r.Blind), names(r.Sees), ttl.Microseconds())
 		if err != nil {
 			return err
 		}
@@ -101,19 +105,27 @@ func (s *Store) PruneReplicas(ctx context.Context, age time.Duration) (int64, er
 
 func (s *Store) replicas(ctx context.Context, q querier) ([]Replica, error) {
 	var out []Replica
-	rows, err := q.query(ctx, `SELECT id, name, address, key, version, targets, started_at, expires_at - `+s.on.now+`
+	rows, err := q.query(ctx, `SELECT id, name, address, key, version, targets, blind, sees, started_at, expires_at - `+s.on.now+`
 		FROM replicas WHERE expires_at > `+s.on.now+` ORDER BY started_at, id`)
 	err = each(rows, err, func(row rowScanner) error {
 		var r Replica
-		var targets string
+		var targets, blind, sees string
 		var started, left int64
-		err := row.Scan(&r.ID, &r.Name, &r.Address, &r.Key, &r.Version, &targets, &started, &left)
+		err := row.Scan(&r.ID, &r.Name, &r.Address, &r.Key, &r.Version, &targets, &blind, &sees, &started, &left)
 		r.StartedAt, r.Left = fromMicros(started), max(0, time.Duration(left)*time.Microsecond)
-		if targets != "" {
-			r.Targets = strings.Split(targets, "\n")
-		}
+		r.Targets, r.Blind, r.Sees = named(targets), named(blind), named(sees)
 		out = append(out, r)
 		return err
 	})
 	return out, err
+}
+
+// names are names of targets as one column has them, one a line.
+func names(list []string) string { return text(strings.Join(list, "\n")) }
+
+func named(column string) []string {
+	if column == "" {
+		return nil
+	}
+	return strings.Split(column, "\n")
 }

@@ -27,6 +27,19 @@ func TestBeat(t *testing.T) {
 			got.Left < 30*time.Second || got.StartedAt.IsZero() {
 			t.Errorf("%+v", got)
 		}
+		// What it says of its ways is as of its last beat.
+		for _, says := range []store.Replica{
+			{Blind: []string{"orders", "stock"}, Sees: []string{"returns"}}, {Sees: []string{"orders", "stock"}}, {},
+		} {
+			a.Blind, a.Sees = says.Blind, says.Sees
+			for _, look := range []func() (store.Roll, error){
+				func() (store.Roll, error) { return s.Beat(ctx, a, time.Minute) }, func() (store.Roll, error) { return s.Roll(ctx) },
+			} {
+				if roll, err = look(); err != nil || !slices.Equal(roll.Replicas[0].Blind, says.Blind) || !slices.Equal(roll.Replicas[0].Sees, says.Sees) {
+					t.Errorf("%+v, %v; want %+v", roll.Replicas, err, says)
+				}
+			}
+		}
 		lease, err := s.AcquireLease(ctx, "orders", "a 1", "", time.Second)
 		if err != nil {
 			t.Fatal(err)

@@ -239,6 +239,14 @@ func (f *fleet) pulse(cfg []config.Target, own map[string]*watched, p *pulse) {
 	}
 }
 
+// left takes in how this replica left a target: until another one has read it, that is
+// what is known.
+func (f *fleet) left(name string, down bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down[name] = down
+}
+
 // isDown says whether the last sweep of a target that a replica told of found it down.
 func (f *fleet) isDown(name string) bool {
 	f.mu.Lock()

@@ -30,7 +30,7 @@ func (a *Agent) openStore(ctx context.Context, cfg config.Config, version string
 	}
 	a.store = st.Under(a.keeper.Lease)
 	a.keeper.SetDuties(duties(cfg))
-	a.keeper.Use(replicas.Hooks{Take: a.take, Drop: a.drop, Changed: a.rollChanged})
+	a.keeper.Use(replicas.Hooks{Take: a.take, Drop: a.drop, Changed: a.rollChanged, Reach: a.reach})
 	return nil
 }
 
@@ -127,6 +127,9 @@ func (a *Agent) drop(ctx context.Context, duty string, lost bool) {
 		return // a reload took it out
 	}
 	w.lost.Store(lost)
+	if a.keeper.Blind(duty) {
+		w.hangUp()
+	}
 	w.stop()
 	if !lost {
 		a.diary.drain(ctx)
@@ -169,6 +172,9 @@ func (a *Agent) forgetTarget(w *watched) {
 	a.bequests.add(bequest{w.target.Name, a.firesTold(untold)})
 	a.alerts.Kept(untold, nil)
 	a.fleet.know(w.target.Name, w.view())
+	if down := w.down.Load(); down != nil {
+		a.fleet.left(w.target.Name, *down)
+	}
 	a.showLeader()
 	a.console.Touch()
 	a.relief.soon()

@@ -139,6 +139,15 @@ func (w *watched) stop() {
 	<-w.done
 }
 
+// hangUp ends the target's connections with it: nothing comes over them, and what waits
+// for an answer would keep the next replica waiting too.
+func (w *watched) hangUp() {
+	w.cancel()
+	if err := w.conn.Close(); err != nil {
+		w.log.Debug("connections did not close", zap.Error(err))
+	}
+}
+
 func (w *watched) run(ctx context.Context) {
 	w.begin(ctx)
 	w.background(func() { w.keeping(ctx) })

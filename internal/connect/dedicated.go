@@ -14,11 +14,12 @@ var errOnce = errors.New("the dedicated connection ended")
 
 // Dedicated returns a client of the server at addr with one connection that is
 // dialled once: when it breaks, every further call fails instead of going on
-// with another connection in another state. suffix is added to the name that
-// CLIENT LIST shows; ready, which may be nil, runs on the connection before
-// anything else. It does no I/O. The client is the caller's to close; closing c
-// leaves it open.
-func (c *Conn) Dedicated(addr, suffix string, ready func(context.Context, *redis.Conn) error) *redis.Client {
+// with another connection in another state. With the end of ctx the connection is cut
+// off, whoever waits for an answer there: go-redis itself would wait on. suffix is added
+// to the name that CLIENT LIST shows; ready, which may be nil, runs on the connection
+// before anything else. It does no I/O. The client is the caller's to close, and ctx to
+// end; closing c leaves it open.
+func (c *Conn) Dedicated(ctx context.Context, addr, suffix string, ready func(context.Context, *redis.Conn) error) *redis.Client {
 	opts := c.nodeOptions(addr)
 	opts.ClientName += suffix
 	// As many failed dials as the pool is large would have go-redis dial on in the
@@ -27,11 +28,16 @@ func (c *Conn) Dedicated(addr, suffix string, ready func(context.Context, *redis
 	opts.MaxRetries = -1
 	opts.ConnMaxIdleTime, opts.ConnMaxLifetime = -1, -1
 	var dialled atomic.Bool
-	opts.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	opts.Dialer = func(dialing context.Context, network, addr string) (net.Conn, error) {
 		if dialled.Swap(true) {
 			return nil, errOnce
 		}
-		return c.renewing(c.dial(ctx, network, addr))
+		cn, err := c.renewing(c.dial(dialing, network, addr))
+		if err == nil {
+			// It may be closed already: there is nobody to tell.
+			context.AfterFunc(ctx, func() { _ = cn.Close() })
+		}
+		return cn, err
 	}
 	if ready != nil {
 		opts.OnConnect = func(ctx context.Context, cn *redis.Conn) error {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,7 +20,7 @@ func TestDedicatedConnectionIsNotReplaced(t *testing.T) {
 	srv := testredis.Start(t)
 	conn := open(t, connect.Config{URL: strings.TrimSuffix(srv.URL(), "/0") + "/2"})
 	id := int64(0)
-	d := conn.Dedicated(srv.Addr(), "-test", func(ctx context.Context, cn *redis.Conn) (err error) {
+	d := conn.Dedicated(t.Context(), srv.Addr(), "-test", func(ctx context.Context, cn *redis.Conn) (err error) {
 		id, err = cn.ClientID(ctx).Result()
 		return err
 	})
@@ -42,5 +43,32 @@ func TestDedicatedConnectionIsNotReplaced(t *testing.T) {
 		if err := d.Ping(t.Context()).Err(); err == nil {
 			t.Fatal("another connection answers")
 		}
+	}
+}
+
+// With the end of its context a dedicated connection is cut off, whoever waits for an
+// answer of a server that gives none.
+func TestDedicatedEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	conn := open(t, connect.Config{URL: srv.URL()})
+	ctx, cancel := context.WithCancel(t.Context())
+	d := conn.Dedicated(ctx, srv.Addr(), "-test", nil)
+	defer d.Close()
+	if err := d.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	srv.Pause()
+	defer srv.Resume()
+	answered := make(chan error, 1)
+	go func() { answered <- d.Ping(context.WithoutCancel(ctx)).Err() }()
+	cancel()
+	select {
+	case err := <-answered:
+		if err == nil {
+			t.Error("a server that stands still answered")
+		}
+	case <-time.After(patience):
+		t.Error("it waits on")
 	}
 }

@@ -148,6 +148,22 @@ func (c *Conn) becomeCluster() {
 }
 
 func (c *Conn) clusterMasters(ctx context.Context) ([]Master, error) {
+	var errs []error
+	for _, addr := range c.entrances() {
+		masters, err := c.askSlots(ctx, addr)
+		if err == nil {
+			return masters, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// entrances are the nodes of a Cluster that can be asked, those known last first.
+func (c *Conn) entrances() []string {
 	c.mu.Lock()
 	ask := slices.Clone(c.masters)
 	c.mu.Unlock()
@@ -156,30 +172,27 @@ func (c *Conn) clusterMasters(ctx context.Context) ([]Master, error) {
 			ask = append(ask, addr)
 		}
 	}
-	var errs []error
-	for _, addr := range ask {
-		client, err := c.nodeClient(addr)
-		if err != nil {
-			return nil, err
-		}
-		// SLOTS and not SHARDS: every version has it, and it names the port that
-		// fits the connection (TLS or not).
-		asked := redis.NewClusterSlotsCmd(ctx, "cluster", "slots")
-		err = client.Process(ctx, asked)
-		slots := asked.Val()
-		if err == nil && len(slots) == 0 {
-			err = errors.New("it serves no slots and knows nobody who does")
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("ask %s for the cluster's slots: %w", addr, err))
-			if ctx.Err() != nil {
-				break
-			}
-			continue
-		}
-		return c.mastersOf(addr, slots)
+	return ask
+}
+
+// askSlots asks one node of a Cluster for all masters.
+func (c *Conn) askSlots(ctx context.Context, addr string) ([]Master, error) {
+	client, err := c.nodeClient(addr)
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.Join(errs...)
+	// SLOTS and not SHARDS: every version has it, and it names the port that
+	// fits the connection (TLS or not).
+	asked := redis.NewClusterSlotsCmd(ctx, "cluster", "slots")
+	err = client.Process(ctx, asked)
+	slots := asked.Val()
+	if err == nil && len(slots) == 0 {
+		err = errors.New("it serves no slots and knows nobody who does")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for the cluster's slots: %w", addr, err)
+	}
+	return c.mastersOf(addr, slots)
 }
 
 // mastersOf groups what the node at asked says of the slots by master.
@@ -227,21 +240,29 @@ func announced(asked, addr string) string {
 func (c *Conn) sentinelMaster(ctx context.Context) ([]Master, error) {
 	var errs []error
 	for _, addr := range c.spec.Addrs {
-		at, err := c.askSentinel(ctx, addr)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("ask sentinel %s for master %q: %w", addr, c.spec.MasterName, err))
-			if ctx.Err() != nil {
-				break
-			}
-			continue
+		masters, err := c.masterBySentinel(ctx, addr)
+		if err == nil {
+			return masters, nil
 		}
-		client, err := c.nodeClient(at)
-		if err != nil {
-			return nil, err
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
 		}
-		return []Master{{Addr: at, Client: client}}, nil
 	}
 	return nil, errors.Join(errs...)
+}
+
+// masterBySentinel asks one Sentinel for the master.
+func (c *Conn) masterBySentinel(ctx context.Context, addr string) ([]Master, error) {
+	at, err := c.askSentinel(ctx, addr)
+	if err != nil {
+		return nil, fmt.Errorf("ask sentinel %s for master %q: %w", addr, c.spec.MasterName, err)
+	}
+	client, err := c.nodeClient(at)
+	if err != nil {
+		return nil, err
+	}
+	return []Master{{Addr: at, Client: client}}, nil
 }
 
 // errNoMaster is a Sentinel that does not know the name.
@@ -274,6 +295,7 @@ func (c *Conn) askSentinel(ctx context.Context, addr string) (string, error) {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: noMaintNotifications(),
 	})
+	defer context.AfterFunc(ctx, func() { _ = sentinel.Close() })() // it would wait on for an answer
 	at, err := sentinel.GetMasterAddrByName(ctx, c.spec.MasterName).Result()
 	closeErr := sentinel.Close()
 	switch {

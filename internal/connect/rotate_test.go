@@ -77,7 +77,7 @@ func (s *stage) config() connect.Config {
 // dial says whether a new connection works.
 func dial(t *testing.T, conn *connect.Conn, addr string) error {
 	t.Helper()
-	cn := conn.Dedicated(addr, "-test", nil)
+	cn := conn.Dedicated(t.Context(), addr, "-test", nil)
 	defer func() { _ = cn.Close() }()
 	return cn.Ping(t.Context()).Err()
 }
@@ -91,7 +91,7 @@ func TestCertificatesRotateWithoutRestart(t *testing.T) {
 	one, two := testcert.NewCA(t, "one"), testcert.NewCA(t, "two")
 	s := newStage(t, one, one.Issue(t, testcert.Leaf{Name: "first"}))
 	conn := open(t, s.config())
-	lasting := conn.Dedicated(s.srv.Addr(), "-lasting", nil)
+	lasting := conn.Dedicated(t.Context(), s.srv.Addr(), "-lasting", nil)
 	t.Cleanup(func() { _ = lasting.Close() })
 	if err := lasting.Ping(t.Context()).Err(); err != nil {
 		t.Fatalf("the first certificate: %v", err)
@@ -158,11 +158,11 @@ func TestWatchersConnectAgainBeforeTheirCertificateEnds(t *testing.T) {
 	testcert.Put(t, s.cert, short.Cert)
 	testcert.Put(t, s.key, short.Key)
 	conn := open(t, s.config())
-	lasting := conn.Dedicated(s.srv.Addr(), "-lasting", nil)
+	lasting := conn.Dedicated(t.Context(), s.srv.Addr(), "-lasting", nil)
 	t.Cleanup(func() { _ = lasting.Close() })
 	alone := connect.Config{URL: s.srv.URL(), CAFile: s.ca}
 	_, alone.CertFile, alone.KeyFile = testcert.Files(t, s.dir, "alone", s.server.PEM, ca.Issue(t, testcert.Leaf{Name: "alone", NotAfter: time.Now().Add(5 * time.Second)}))
-	other := open(t, alone).Dedicated(s.srv.Addr(), "-alone", nil)
+	other := open(t, alone).Dedicated(t.Context(), s.srv.Addr(), "-alone", nil)
 	t.Cleanup(func() { _ = other.Close() })
 	for _, cn := range []*redis.Client{lasting, other} {
 		if err := cn.Ping(t.Context()).Err(); err != nil {

@@ -55,7 +55,7 @@ var questions = []struct {
 // more.
 func (e *exam) rights(ctx context.Context) {
 	for _, m := range e.masters {
-		client := e.conn.Dedicated(m.Addr, "-doctor", nil)
+		client := e.conn.Dedicated(ctx, m.Addr, "-doctor", nil)
 		e.rightsOn(ctx, m, client)
 		_ = client.Close() // it was only asked
 	}

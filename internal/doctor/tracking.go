@@ -72,12 +72,12 @@ func (e *exam) tracking(ctx context.Context, m connect.Master) {
 		return
 	}
 	var id int64
-	ear := e.conn.Dedicated(m.Addr, "-subscriber", func(ctx context.Context, cn *redis.Conn) (err error) {
+	ear := e.conn.Dedicated(ctx, m.Addr, "-subscriber", func(ctx context.Context, cn *redis.Conn) (err error) {
 		id, err = cn.ClientID(ctx).Result()
 		return err
 	})
 	defer func() { _ = ear.Close() }()
-	mouth := e.conn.Dedicated(m.Addr, "-tracker", nil)
+	mouth := e.conn.Dedicated(ctx, m.Addr, "-tracker", nil)
 	defer func() { _ = mouth.Close() }()
 	const alone = "changes are seen by sweeps alone, up to a schedule's interval late"
 	refused := func(what string, err error) {

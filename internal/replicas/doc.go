@@ -9,6 +9,9 @@
 //     replaced, is refused by the database.
 //   - A duty of a replica that dies, hangs or is cut off from the database is another's
 //     after [Config.Lease] and the time of one beat.
+//   - A duty whose target its replica does not reach, and another one does, is given to
+//     that one; where nobody does it stays. Each looks for itself, once a second at what it
+//     works on, and at what another one does not reach.
 //   - Replicas trust each other by certificates that they make at their start and
 //     whose digests stand in the database: whoever can write there could do all that
 //     replicas do anyway. There is nothing to hand out or to renew.

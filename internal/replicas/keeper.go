@@ -24,6 +24,9 @@ type Hooks struct {
 	// Drop ends a duty, and returns when nothing of it runs. lost says that it is
 	// another's already: nothing that is written arrives.
 	Drop func(ctx context.Context, duty string, lost bool)
+	// Reach says why the target of a duty cannot be reached, "" if it can: within the bound
+	// of ctx, and of several targets at a time. Nil: all of them can.
+	Reach func(ctx context.Context, duty string) (why string)
 	// Changed is told that the roll is another, and leases are renewed; it must be quick.
 	Changed func()
 }
@@ -36,6 +39,8 @@ type Keeper struct {
 	ttl   time.Duration
 	hooks Hooks
 	peers *Peers
+	ways  *lookout
+	soon  chan struct{} // beat now, of size 1
 
 	// asking keeps looks at the roll, for certificates nobody knows, from being many.
 	asking sync.Mutex
@@ -107,7 +112,14 @@ func Open(log *zap.Logger, st *store.Store, cfg Config, version string) (*Keeper
 			Key: peers.key, Version: version,
 		},
 		held: map[string]*held{}, shunned: map[string]time.Time{}, present: newAttendance(ripeAfter * cfg.Lease / beatsPerLease), changed: make(chan struct{}),
+		soon: make(chan struct{}, 1),
 	}
+	k.ways = newLookout(log, func() {
+		select {
+		case k.soon <- struct{}{}:
+		default:
+		}
+	})
 	peers.knows = k.knows
 	return k, nil
 }
@@ -123,7 +135,7 @@ func (k *Keeper) Me() store.Replica {
 }
 
 // Use gives the keeper what does the work. It comes before Run.
-func (k *Keeper) Use(h Hooks) { k.hooks = h }
+func (k *Keeper) Use(h Hooks) { k.hooks, k.ways.try = h, h.Reach }
 
 // SetDuties replaces what this replica could do. What it does and should do no longer
 // is for the caller to end, with [Keeper.Yield].
@@ -262,9 +274,12 @@ func (k *Keeper) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
+		case <-k.soon:
 		}
 	}
+	k.ways.close()
 	k.leave(context.WithoutCancel(ctx), tick, over != nil)
+	k.ways.work.Wait()
 	stop()
 	served.Wait()
 	k.peers.close()
@@ -287,7 +302,9 @@ func (k *Keeper) holding() map[string]held {
 // beat says that this replica is there, and acts on what it hears.
 func (k *Keeper) beat(ctx context.Context) error {
 	asked := time.Now()
-	roll, err := k.store.Beat(ctx, k.Me(), k.ttl)
+	me := k.Me()
+	me.Blind, me.Sees = k.ways.says()
+	roll, err := k.store.Beat(ctx, me, k.ttl)
 	if ctx.Err() != nil && err != nil {
 		return nil
 	}
@@ -302,6 +319,7 @@ func (k *Keeper) beat(ctx context.Context) error {
 		k.hooks.Changed()
 	}
 	k.giveBack(ctx, roll)
+	k.look(ctx, roll)
 	k.spread(ctx, roll)
 	k.mu.Lock()
 	k.settled = true

@@ -27,16 +27,26 @@ type view struct {
 	// ripe says whether a replica has been there for long enough to be given what
 	// another one does.
 	ripe func(id string) bool
+	// sure says of a duty whose target me cannot reach that it was tried once more
+	// since another one was heard to reach it; shaky of a replica that it could not
+	// reach one a while ago.
+	sure  func(duty string) bool
+	shaky func(id, duty string) bool
+
+	joint map[string]bool // of duties
 }
 
-// decision is what to take and, at most one duty at a time, to give away. Duties that
-// go with another are taken and given with it.
-type decision struct{ take, give []string }
+// decision is what to take, what to hand over since its target is out of reach, and what
+// to give away, at most one duty at a time. Duties that go with another are taken and
+// given with it.
+type decision struct{ take, hand, give []string }
 
 // decide spreads duties: what is free goes to whoever has least, and whoever has two
-// more than another gives one away. All replicas come to the same, from the same
+// more than another gives one away. Of those who reach a target, who do not know, and who
+// do not reach it, the first count. All replicas come to the same, from the same
 // roll; where rolls differ the lease decides.
 func decide(v view) decision {
+	v.joint = joint(v.duties)
 	holder := map[string]string{}
 	load := map[string]int{}
 	for _, r := range v.roll.Replicas {
@@ -78,6 +88,9 @@ func decide(v view) decision {
 			out.take = append(out.take, d.Name)
 		}
 	}
+	if out.hand = outOfReach(v, holder); len(out.hand) > 0 {
+		return out // what is to be spread then, the next roll says
+	}
 	if give := surplus(v, holder, load); give != "" {
 		out.give = append(out.give, give)
 		for _, d := range v.duties {
@@ -89,11 +102,11 @@ func decide(v view) decision {
 	return out
 }
 
-// least is who of those that could do a duty has least to do.
+// least is who of those that could do a duty best has least to do.
 func least(v view, load map[string]int, duty string) string {
-	best := ""
+	best, most := "", v.most(duty)
 	for _, r := range v.roll.Replicas {
-		if !v.able(r, duty) {
+		if !v.able(r, duty) || v.reach(r, duty) < most {
 			continue
 		}
 		if best == "" || cmp.Or(cmp.Compare(load[r.ID], load[best]), cmp.Compare(weight(best, duty), weight(r.ID, duty))) < 0 {
@@ -114,6 +127,9 @@ func surplus(v view, holder map[string]string, load map[string]int) string {
 		for _, d := range sorted(v.duties) {
 			if d.With != "" || holder[d.Name] != v.me || !v.able(r, d.Name) {
 				continue
+			}
+			if at := v.reach(r, d.Name); at == blind || at < v.most(d.Name) || v.shaky(r.ID, d.Name) {
+				continue // it would come back
 			}
 			better := give == "" || cmp.Or(
 				cmp.Compare(load[r.ID], load[to]), cmp.Compare(cost(d.Name), cost(give)), cmp.Compare(weight(to, give), weight(r.ID, d.Name)),

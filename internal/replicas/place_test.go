@@ -16,6 +16,8 @@ type world struct {
 	duties   []Duty
 	holder   map[string]string
 	unripe   map[string]bool
+	unsure   map[string]bool // did not try again, by id
+	shaky    map[way]bool
 }
 
 func (w *world) roll() store.Roll {
@@ -34,7 +36,9 @@ func (w *world) turn(me string) bool {
 		able: func(r store.Replica, duty string) bool {
 			return duty == store.House || slices.Contains(r.Targets, duty)
 		},
-		ripe: func(id string) bool { return !w.unripe[id] },
+		ripe:  func(id string) bool { return !w.unripe[id] },
+		sure:  func(string) bool { return !w.unsure[me] },
+		shaky: func(id, duty string) bool { return w.shaky[way{id, duty}] },
 	})
 	for _, name := range d.take {
 		if w.holder[name] != "" {
@@ -42,13 +46,13 @@ func (w *world) turn(me string) bool {
 		}
 		w.holder[name] = me
 	}
-	for _, name := range d.give {
+	for _, name := range slices.Concat(d.hand, d.give) {
 		if w.holder[name] != me {
 			panic(me + " gives what it does not have: " + name)
 		}
 		delete(w.holder, name)
 	}
-	return len(d.take)+len(d.give) > 0
+	return len(d.take)+len(d.hand)+len(d.give) > 0
 }
 
 func newWorld(replicas, targets int) *world {

@@ -11,6 +11,20 @@ import (
 	"github.com/locksteward/locksteward/store"
 )
 
+// look has the ways to the targets looked at that the roll asks for.
+func (k *Keeper) look(ctx context.Context, roll store.Roll) {
+	k.mu.Lock()
+	duties, works := slices.Clone(k.duties), map[string]bool{}
+	for duty := range k.held {
+		works[duty] = true
+	}
+	k.mu.Unlock()
+	k.ways.follow(ctx, k.me.ID, works, duties, roll)
+}
+
+// Blind says that the target of a duty is out of this replica's reach now.
+func (k *Keeper) Blind(duty string) bool { return k.ways.blind(duty) }
+
 // spread takes and gives away duties.
 func (k *Keeper) spread(ctx context.Context, roll store.Roll) {
 	k.mu.Lock()
@@ -32,6 +46,12 @@ func (k *Keeper) spread(ctx context.Context, roll store.Roll) {
 			return duty == store.House || slices.Contains(r.Targets, duty)
 		},
 		ripe: func(id string) bool { return ripe[id] },
+		sure: func(duty string) bool { _, is := k.ways.sure(duty); return is },
+		shaky: func(id, duty string) bool {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return k.present.shaky(id, duty, now)
+		},
 	}
 	// What ends is not over for the others yet, and a duty is given away at a time.
 	busy := k.ending
@@ -46,6 +66,13 @@ func (k *Keeper) spread(ctx context.Context, roll store.Roll) {
 	d := decide(v)
 	for _, duty := range d.take {
 		k.acquire(ctx, duty)
+	}
+	for _, duty := range d.hand {
+		why, _ := k.ways.sure(duty)
+		if k.drop(ctx, duty, false) {
+			k.log.Warn("a target goes to another replica, which reaches it: this one does not",
+				zap.String("target", duty), zap.String("replica", seer(v, duty)), zap.String("reason", why))
+		}
 	}
 	if busy {
 		return
@@ -101,19 +128,19 @@ func (k *Keeper) acquire(ctx context.Context, duty string) {
 	})
 }
 
-// drop ends a duty, once.
-func (k *Keeper) drop(ctx context.Context, duty string, lost bool) {
+// drop ends a duty, once, and says whether this was the time.
+func (k *Keeper) drop(ctx context.Context, duty string, lost bool) bool {
 	k.mu.Lock()
 	h, ok := k.held[duty]
 	if !ok || h.over {
 		k.mu.Unlock()
-		return
+		return false
 	}
 	h.over = true
 	ready := h.ready
 	k.mu.Unlock()
 	if !ready {
-		return // whoever takes it sees that
+		return true // whoever takes it sees that
 	}
 	ctx = context.WithoutCancel(ctx)
 	k.work.Go(func() {
@@ -123,6 +150,7 @@ func (k *Keeper) drop(ctx context.Context, duty string, lost bool) {
 			k.hooks.Changed()
 		}
 	})
+	return true
 }
 
 // end lets others have a duty of which nothing runs.

@@ -12,7 +12,8 @@ const (
 	ripeAfter = 4
 	// steadyFor is for how long one must be there that was lost before: whoever was
 	// frozen, cut off or killed may be so again, and each move of a target costs a sweep
-	// of all of it. What nobody does it may take at once.
+	// of all of it. What nobody does it may take at once. So it is with one that could not
+	// reach a target.
 	steadyFor = time.Minute
 	// lossKept is how long it is remembered that a replica was lost.
 	lossKept = 10 * time.Minute
@@ -27,7 +28,12 @@ type attendance struct {
 	// lost says when replicas vanished without a word, by name: one that is started
 	// again has another id.
 	lost map[string]time.Time
+	// blind says when a replica said last that it does not reach a target.
+	blind map[way]time.Time
 }
+
+// way is that of a replica to a target.
+type way struct{ id, target string }
 
 // present is a replica that is there.
 type present struct {
@@ -37,7 +43,7 @@ type present struct {
 }
 
 func newAttendance(wait time.Duration) attendance {
-	return attendance{wait: wait, there: map[string]present{}, lost: map[string]time.Time{}}
+	return attendance{wait: wait, there: map[string]present{}, lost: map[string]time.Time{}, blind: map[way]time.Time{}}
 }
 
 // note takes in who is there, as the database answered between asked and now.
@@ -51,6 +57,14 @@ func (a *attendance) note(replicas []store.Replica, asked, now time.Time) {
 		}
 		p.until = asked.Add(r.Left)
 		list[r.ID] = p
+		for _, target := range r.Blind {
+			a.blind[way{r.ID, target}] = now
+		}
+	}
+	for w, at := range a.blind {
+		if now.Sub(at) >= steadyFor {
+			delete(a.blind, w)
+		}
 	}
 	for id, p := range a.there {
 		// Whoever ends as it should takes itself out before it is due.
@@ -75,4 +89,10 @@ func (a *attendance) ripe(id string, now time.Time) bool {
 		wait = max(wait, steadyFor)
 	}
 	return known && now.Sub(p.since) >= wait
+}
+
+// shaky says whether a replica did not reach a target less than steadyFor before now.
+func (a *attendance) shaky(id, target string, now time.Time) bool {
+	at, was := a.blind[way{id, target}]
+	return was && now.Sub(at) < steadyFor
 }

@@ -46,6 +46,8 @@ type Options struct {
 
 	// breath is the pause before each step of the story on a screen.
 	breath time.Duration
+	// limit is [Limit], or how long a test waits on a machine that has other work.
+	limit time.Duration
 }
 
 // readingTime is enough to read a step of the story.

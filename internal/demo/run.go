@@ -11,7 +11,7 @@ import (
 )
 
 // errLimit is the cause when a demo that runs once takes too long.
-var errLimit = fmt.Errorf("the demo did not get to its end within %s", Limit)
+var errLimit = errors.New("the demo did not get to its end")
 
 // running is a demo that runs.
 type running struct {
@@ -40,13 +40,16 @@ func Run(ctx context.Context, opts Options) (err error) {
 	if opts.breath == 0 {
 		opts.breath = readingTime
 	}
+	if opts.limit == 0 {
+		opts.limit = Limit
+	}
 	interrupted := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	r := &running{opts: opts, log: &tail{}, out: &printer{w: opts.Out, colour: opts.Colour, failed: end}}
 	if opts.Once {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, Limit, errLimit)
+		ctx, cancel = context.WithTimeoutCause(ctx, opts.limit, fmt.Errorf("%w within %s", errLimit, opts.limit))
 		defer cancel()
 	}
 	err = r.play(ctx)

@@ -21,7 +21,7 @@ func (a *Agent) newTrail(ctx context.Context, cfg config.Config, stdout io.Write
 	if err := a.lookForLostTrail(ctx, cfg); err != nil {
 		return err
 	}
-	if err := a.lookForOlderStore(ctx); err != nil {
+	if _, err := a.lookForOlderStore(ctx); err != nil {
 		return err
 	}
 	key, unsigned, err := audit.OpenKey(cfg.Store)

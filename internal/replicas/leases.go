@@ -65,6 +65,14 @@ func (k *Keeper) renewed(duty string, was, lease store.Lease, asked time.Time) {
 	}
 }
 
+// Anew ends all duties, so that each is taken anew, by whoever is to have it then: what
+// the database says of it is not what this replica wrote there. Nothing more is written.
+func (k *Keeper) Anew(ctx context.Context) {
+	for duty := range k.holding() {
+		k.drop(ctx, duty, true)
+	}
+}
+
 // Yield ends duties that are not to be done here any more, and returns when nothing of
 // them runs.
 func (k *Keeper) Yield(ctx context.Context, duties ...string) {

@@ -79,7 +79,7 @@ func openTracking(ctx context.Context, conn *connect.Conn, addr string, prefixes
 func newPair(ctx context.Context, conn *connect.Conn, addr string, prefixes []string) (context.Context, *pair) {
 	p := &pair{prefixes: prefixes, pongs: make(chan string, 8), ended: make(chan struct{})}
 	ctx, p.cut = context.WithCancel(ctx)
-	p.subscriber = conn.Dedicated(ctx, addr, "-subscriber", func(ctx context.Context, cn *redis.Conn) (err error) {
+	p.subscriber = conn.Subscriber(ctx, addr, "-subscriber", func(ctx context.Context, cn *redis.Conn) (err error) {
 		p.id, err = cn.ClientID(ctx).Result()
 		return err
 	})

@@ -15,8 +15,12 @@ import (
 // Times of reading after pushes.
 const (
 	// window is the least time between two batches of a master: the first change is
-	// read at once, and what follows within it is read together.
-	window = 20 * time.Millisecond
+	// read at once, and what follows within it is read together. After a batch of
+	// manyChanges or more the next one has longWindow: of most locks both ends are in
+	// one batch then, and one look tells of them.
+	window      = 20 * time.Millisecond
+	longWindow  = 60 * time.Millisecond
+	manyChanges = 32
 	// afterError is the wait before a failed batch is tried again.
 	afterError = 100 * time.Millisecond
 	// maxTries bounds looks at a key that changes under each of them.
@@ -26,6 +30,7 @@ const (
 // read reads what is queued until ctx ends.
 func (n *nodeWatch) read(ctx context.Context) {
 	var last time.Time
+	pause := window
 	for {
 		select {
 		case <-ctx.Done():
@@ -33,24 +38,36 @@ func (n *nodeWatch) read(ctx context.Context) {
 		case <-n.queue.wake:
 		}
 		for !n.queue.empty() {
-			if sleep(ctx, window-time.Since(last)) != nil {
+			if sleep(ctx, pause-time.Since(last)) != nil {
 				return
 			}
 			last = time.Now()
-			for rest := n.queue.size(); rest > 0; rest -= subjectsPerLook {
-				if err := n.readBatch(ctx, n.queue.take(min(rest, subjectsPerLook))); err != nil {
-					if ctx.Err() != nil {
-						return
-					}
-					n.w.log.Debug("changed keys are not read", zap.String("node", n.addr), zap.Error(err))
-					if sleep(ctx, afterError) != nil {
-						return
-					}
-					break
-				}
+			rest := n.queue.size()
+			if pause = window; rest >= manyChanges {
+				pause = longWindow
+			}
+			if !n.readQueued(ctx, rest) {
+				return
 			}
 		}
 	}
+}
+
+// readQueued reads so many of the queued keys, or as many as it can. It returns
+// false when ctx has ended.
+func (n *nodeWatch) readQueued(ctx context.Context, rest int) bool {
+	for ; rest > 0; rest -= subjectsPerLook {
+		err := n.readBatch(ctx, n.queue.take(min(rest, subjectsPerLook)))
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		n.w.log.Debug("changed keys are not read", zap.String("node", n.addr), zap.Error(err))
+		return sleep(ctx, afterError) == nil
+	}
+	return true
 }
 
 // readBatch reads some keys and hands on what they tell. Keys that could not be

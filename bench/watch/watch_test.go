@@ -317,7 +317,9 @@ func watch(b *testing.B, srv *testredis.Server, seen *latencies) (*scanner.Scann
 	if err != nil {
 		b.Fatal(err)
 	}
-	classes, err := class.NewSet([]class.Class{{Name: "orders", Match: []string{"lock:order:*"}}, {Name: "jobs", Match: []string{"job:lock:*"}}})
+	classes, err := class.NewSet([]class.Class{
+		{Name: "bench", Match: []string{"lock:bench:*"}}, {Name: "probes", Match: []string{probe + "*"}},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -331,9 +333,9 @@ func watch(b *testing.B, srv *testredis.Server, seen *latencies) (*scanner.Scann
 	go func() {
 		done <- s.Watch(ctx, func(_ context.Context, sweep locksteward.Sweep) {
 			now := time.Now()
-			for i := range sweep.Locks {
-				if strings.HasPrefix(sweep.Locks[i].Key, probe) {
-					seen.told(sweep.Locks[i].Key, now)
+			for l := range sweep.AllLocks() {
+				if strings.HasPrefix(l.Key, probe) {
+					seen.told(l.Key, now)
 				}
 			}
 		})

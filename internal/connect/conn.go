@@ -185,6 +185,11 @@ func (c *Conn) setMasters(addrs []string) {
 
 // dial connects to addr, or to where AddrMap leads, with TLS if the URL says so.
 func (c *Conn) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return c.dialOver(ctx, network, addr, func(raw net.Conn) net.Conn { return raw })
+}
+
+// dialOver is dial, with what over makes of the connection beneath TLS.
+func (c *Conn) dialOver(ctx context.Context, network, addr string, over func(net.Conn) net.Conn) (net.Conn, error) {
 	if to, ok := c.cfg.AddrMap[addr]; ok {
 		addr = to
 	}
@@ -192,8 +197,12 @@ func (c *Conn) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	defer cancel()
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
 	raw, err := dialer.DialContext(ctx, network, addr)
-	if err != nil || !c.spec.TLS || network == "unix" {
-		return raw, err
+	if err != nil {
+		return nil, err
+	}
+	raw = over(raw)
+	if !c.spec.TLS || network == "unix" {
+		return raw, nil
 	}
 	return c.handshake(ctx, raw, addr)
 }

@@ -20,6 +20,19 @@ var errOnce = errors.New("the dedicated connection ended")
 // before anything else. It does no I/O. The client is the caller's to close, and ctx to
 // end; closing c leaves it open.
 func (c *Conn) Dedicated(ctx context.Context, addr, suffix string, ready func(context.Context, *redis.Conn) error) *redis.Client {
+	return c.dedicated(ctx, addr, suffix, ready, func(raw net.Conn) net.Conn { return raw })
+}
+
+// Subscriber is [Conn.Dedicated] for a connection on which the server tells of
+// changes. What comes while the connection is busy is read up to 10 ms later: that
+// spares the server a wake-up of this process with each of a thousand changes.
+func (c *Conn) Subscriber(ctx context.Context, addr, suffix string, ready func(context.Context, *redis.Conn) error) *redis.Client {
+	return c.dedicated(ctx, addr, suffix, ready, newSampled)
+}
+
+func (c *Conn) dedicated(
+	ctx context.Context, addr, suffix string, ready func(context.Context, *redis.Conn) error, over func(net.Conn) net.Conn,
+) *redis.Client {
 	opts := c.nodeOptions(addr)
 	opts.ClientName += suffix
 	// As many failed dials as the pool is large would have go-redis dial on in the
@@ -32,7 +45,7 @@ func (c *Conn) Dedicated(ctx context.Context, addr, suffix string, ready func(co
 		if dialled.Swap(true) {
 			return nil, errOnce
 		}
-		cn, err := c.renewing(c.dial(dialing, network, addr))
+		cn, err := c.renewing(c.dialOver(dialing, network, addr, over))
 		if err == nil {
 			// It may be closed already: there is nobody to tell.
 			context.AfterFunc(ctx, func() { _ = cn.Close() })

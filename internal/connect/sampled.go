@@ -1,0 +1,66 @@
+package connect
+
+import (
+	"net"
+	"time"
+)
+
+const (
+	// sampleEvery is how often a busy connection is read.
+	sampleEvery = 10 * time.Millisecond
+	// sampleAtOnce is how many reads a connection has ahead that was quiet: each is
+	// made as soon as there is something.
+	sampleAtOnce = 8
+	// sampleSize is how much is read at once. Who finds so much reads on without a
+	// pause: it is not to fall behind.
+	sampleSize = 16 << 10
+)
+
+// sampled is a connection on which a server tells of many small things, each in a
+// packet of its own. While they come thick it is read a hundred times a second and
+// no more: nobody waits for the single packet then, so that the server, which is
+// busy sending it, does not wake a process with each. Beneath TLS it sees whole
+// records, however many came. Like any connection it has one reader at a time.
+type sampled struct {
+	net.Conn
+	room []byte
+	rest []byte // read, and not yet handed on
+	err  error  // that came with it
+	due  time.Time
+	full bool // the last read had more behind it, perhaps
+}
+
+func newSampled(cn net.Conn) net.Conn { return &sampled{Conn: cn, room: make([]byte, sampleSize)} }
+
+// Read waits for up to [sampleEvery] longer than the connection itself, whatever
+// deadline it has.
+func (s *sampled) Read(p []byte) (int, error) {
+	if len(s.rest) == 0 && s.err == nil {
+		s.pause()
+		n, err := s.Conn.Read(s.room)
+		s.rest, s.err, s.full = s.room[:n], err, n == len(s.room)
+	}
+	if len(s.rest) == 0 {
+		err := s.err
+		s.err = nil // a deadline may be moved
+		return 0, err
+	}
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+// pause waits for the next read's turn.
+func (s *sampled) pause() {
+	if s.full {
+		return
+	}
+	now := time.Now()
+	if ahead := now.Add(-sampleAtOnce * sampleEvery); s.due.Before(ahead) {
+		s.due = ahead
+	}
+	if wait := s.due.Sub(now); wait > 0 {
+		time.Sleep(wait)
+	}
+	s.due = s.due.Add(sampleEvery)
+}

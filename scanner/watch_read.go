@@ -19,7 +19,7 @@ const (
 	// manyChanges or more the next one has longWindow: of most locks both ends are in
 	// one batch then, and one look tells of them.
 	window      = 20 * time.Millisecond
-	longWindow  = 60 * time.Millisecond
+	longWindow  = 50 * time.Millisecond
 	manyChanges = 32
 	// afterError is the wait before a failed batch is tried again.
 	afterError = 100 * time.Millisecond

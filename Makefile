@@ -131,9 +131,10 @@ bench-locks: ## Measures lock/ beside redsync, redislock and rueidislock; writes
 	cd bench && go run ./locks -markdown RESULTS.md
 
 .PHONY: bench-agent
-bench-agent: ## Measures sweep, application beside the agent, its size and its scrapes; writes bench/RESULTS.md (about 18 min, on a quiet machine).
+bench-agent: ## Measures sweep, application beside the agent, its size, its scrapes and its watch; writes bench/RESULTS.md (about 24 min, on a quiet machine).
 	@scripts/deps.sh redis
 	cd bench && go test . -run '^$$' -bench 'Sweep1M|Application|Agent1M|Scrape100k' -benchtime 1x -timeout 40m -results RESULTS.md
+	cd bench && go test ./watch -run '^$$' -bench Watch -benchtime 1x -timeout 20m -results ../RESULTS.md
 
 .PHONY: bench-alerts
 bench-alerts: ## Measures how alerts are accepted, delivered, taken up after a restart, and what a storm of them takes (about 5 min, on a quiet machine).
@@ -152,7 +153,7 @@ chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m)
 .PHONY: soak
 soak: build ## Runs two agents over 200,000 locks on a Cluster for SOAKTIME (30m) while applications work and servers and agents break; writes docs/soak.md.
 	@scripts/deps.sh redis postgres
-	go test -count=1 -timeout 0 -v -run TestSoak ./internal/soak -soak.time=$(SOAKTIME) -soak.locks=200000 -soak.rate=2000 -soak.between=20s -soak.every=10s -soak.program=$(CURDIR)/bin/locksteward -soak.report=$(CURDIR)/docs/soak.md
+	go test -count=1 -timeout 0 -v -run TestSoak ./internal/soak -soak.time=$(SOAKTIME) -soak.locks=200000 -soak.rate=2150 -soak.between=20s -soak.every=10s -soak.program=$(CURDIR)/bin/locksteward -soak.report=$(CURDIR)/docs/soak.md
 
 .PHONY: servers
 servers: ## Runs the tests that depend on the server on Redis 6.0, 8 and Valkey 8, 9 too, which it fetches from Debian; SERVERS names some, as "redis-6.0 valkey-8.0" (about 40 min).

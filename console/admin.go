@@ -17,7 +17,7 @@ import (
 func (s *Server) reload(w http.ResponseWriter, r *http.Request, who users.User) error {
 	ctx, cancel := changing(r)
 	defer cancel()
-	if err := s.deps.Reloader.Reload(ctx); err != nil {
+	if err := s.deps.Reloader.Reload(ctx, who.Name); err != nil {
 		s.log.Warn("reload refused", zap.String("user", who.Name), zap.Error(err))
 		if !errors.Is(err, locksteward.ErrInvalid) {
 			err = fmt.Errorf("%w: %w", locksteward.ErrInvalid, err)

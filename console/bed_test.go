@@ -376,7 +376,7 @@ func (w *world) decide(ctx context.Context, actor Actor, id string, word Word, a
 	return r, nil
 }
 
-func (w *world) Reload(context.Context) error {
+func (w *world) Reload(context.Context, string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reloads++

@@ -162,8 +162,8 @@ type Past interface {
 // Reloader reads the configuration again.
 type Reloader interface {
 	// Reload swaps the configuration as a whole or changes nothing. Its error is
-	// shown to the admin who asked.
-	Reload(ctx context.Context) error
+	// shown to the admin who asked, whose name is by.
+	Reload(ctx context.Context, by string) error
 }
 
 // Pauser keeps the agent from asking anything of targets, and lets it again.

@@ -289,10 +289,13 @@ func (a *Agent) work(ctx context.Context, cancel context.CancelCauseFunc) (stop 
 	}
 }
 
+// ownName stands in the audit trail for what nobody but the agent itself did.
+const ownName = "agent"
+
 // audit writes an entry about the agent itself. It is not a condition of the
 // act, so an error is logged.
 func (a *Agent) audit(ctx context.Context, action, reason string) {
-	a.auditBy(ctx, "agent", action, reason)
+	a.auditBy(ctx, ownName, action, reason)
 }
 
 // auditBy writes an entry of what a person did to the agent itself.

@@ -165,6 +165,25 @@ func TestVerifyTellsABrokenTrail(t *testing.T) {
 	}
 }
 
+// Who had the agent reload stands in the trail; a signal is the agent's own.
+func TestReloadStandsInTheTrail(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	b := newBed(t, target(srv.URL()))
+	secret, err := users.Add(filepath.Join(b.dir, "users.yaml"), "root", []users.Role{users.RoleAdmin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testredis.Eventually(t, within, func() bool { return b.agent.Reload(t.Context()) == nil }, "no reload")
+	if err := b.client(secret).Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	list, err := b.ana.AuditEntries(t.Context(), apiclient.AuditQuery{Action: "agent.reload"})
+	if err != nil || len(list.Entries) != 2 || list.Entries[0].Actor != "root" || list.Entries[1].Actor != "agent" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
 // An import needs an admin, who stands in the trail.
 func TestImportThroughTheAPI(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ func (a *Agent) newConsole(cfg console.Config) (*console.Server, error) {
 	return console.NewServer(a.log, cfg, console.Deps{
 		Locks: a, Findings: everything{a}, Targets: a,
 		Requests: requests{a, a.releases}, Releases: requests{a, a.releases},
-		Audit: trail{a.store, a.trail}, Reloader: a, Pauser: a, Reports: a, Past: a, Stops: stops{a.releases}, Graphs: a, Guide: guide{a}, Sessions: sessions{a.store},
+		Audit: trail{a.store, a.trail}, Reloader: reloader{a}, Pauser: a, Reports: a, Past: a, Stops: stops{a.releases}, Graphs: a, Guide: guide{a}, Sessions: sessions{a.store},
 		Deliveries: deliveries{a}, Silences: silencing{a},
 	})
 }
@@ -235,6 +235,6 @@ func (w *watched) lastSweep() (api.Swept, bool) {
 var (
 	_ console.Locks    = (*Agent)(nil)
 	_ console.Targets  = (*Agent)(nil)
-	_ console.Reloader = (*Agent)(nil)
+	_ console.Reloader = reloader{}
 	_ console.Reports  = (*Agent)(nil)
 )

@@ -22,7 +22,10 @@ var errNotRunning = errors.New("the agent is not running")
 // receivers and users. What cannot change in a running agent (the listeners, the
 // store) is an error that names it. After an error everything is as it was. While the
 // agent starts it waits for that, since the file may be newer than what the agent read.
-func (a *Agent) Reload(ctx context.Context) error {
+func (a *Agent) Reload(ctx context.Context) error { return a.reloadBy(ctx, ownName) }
+
+// reloadBy is Reload by a person, or by [ownName].
+func (a *Agent) reloadBy(ctx context.Context, by string) error {
 	if a.begun.Load() {
 		select {
 		case <-a.started:
@@ -35,7 +38,7 @@ func (a *Agent) Reload(ctx context.Context) error {
 	// Whatever becomes of the configuration: files may have been rotated.
 	a.trail.Reopen()
 	a.changing.Lock()
-	err := a.reload(ctx)
+	err := a.reload(ctx, by)
 	a.changing.Unlock()
 	a.exporter.SetReload(err == nil)
 	a.showSources()
@@ -48,7 +51,12 @@ func (a *Agent) Reload(ctx context.Context) error {
 	return nil
 }
 
-func (a *Agent) reload(ctx context.Context) error {
+// reloader is the agent, for admins who have it reload.
+type reloader struct{ *Agent }
+
+func (r reloader) Reload(ctx context.Context, by string) error { return r.reloadBy(ctx, by) }
+
+func (a *Agent) reload(ctx context.Context, by string) error {
 	if a.load == nil {
 		return fmt.Errorf("reload: %w: this agent has no configuration file", locksteward.ErrRefused)
 	}
@@ -61,7 +69,7 @@ func (a *Agent) reload(ctx context.Context) error {
 		return fmt.Errorf("reload: %w", err)
 	}
 	a.sources = sources
-	a.audit(ctx, "agent.reload", "")
+	a.auditBy(ctx, by, "agent.reload", "")
 	return nil
 }
 

@@ -38,7 +38,7 @@ func (r *run) report(wrong []string) string {
 	say("  The most that an agent had in its table: %.0f. Locks of these cannot be made up without what stands beside them: %s.", r.most, strings.Join(none, ", "))
 	say("- Redis Cluster: three masters with a replica each; one target, a sweep every %s without a limit of the servers' time", r.schedule)
 	say("  (`max_server_share: 100%%`): with a limit, servers that are slow because the machine is full make a sweep of this many locks last longer than\n  the time between two faults. First sweep after %s.", short(r.first))
-	say("- Operations: %d wanted a second, **%.0f reached**: %d locks taken, %d renewed, %d freed in the layouts of other libraries, %d acquires and releases by lock/;",
+	say("- Operations: %d offered a second, **%.0f succeeded** (2000 wanted; while a master is away its locks cannot be had): %d locks taken, %d renewed, %d freed in the layouts of other libraries, %d acquires and releases by lock/;",
 		*rate, float64(ops)/r.took.Seconds(), r.load.sets.Load(), r.load.renewals.Load(), r.load.deletes.Load(), r.load.holds.Load())
 	say("  %d failed, while a master was away.\n", r.load.failed.Load())
 	say("## Verdict\n")
@@ -73,10 +73,10 @@ func (r *run) report(wrong []string) string {
 	say("Lines (least squares) through the samples of each stretch in which an agent has the target, or has it not, without the first %s of its life and %s", warm, settle)
 	say("after each change; a stretch needs %d samples. Live is what the last collection left of the heap. Memory may grow by %.0f %% of its mean or %d MiB,", enough, mayGrow*100, mayGrowBytes>>20)
 	say("goroutines and files by %d: along a line (memory along those of %s and more, since it follows the work), and, in what it has at least, from one stretch", mayGrowCount, short(lasting))
-	say("of a life to the next of its kind.\n")
+	say("of a life to the next in which it has the target, or has it not any more.\n")
 	say("| agent | life | has the target | from – to | samples | RSS mean, least, growth | live heap mean, least, growth | goroutines | open files |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, g := range r.stretches {
-		say("| %s | %d | %t | %s – %s | %d | %.0f MB, %.0f, %+.1f | %.0f MB, %.0f, %+.1f | %.0f, %+.1f | %.0f, %+.1f |", g.agent, g.life, g.leads, short(g.from), short(g.to), g.samples,
+		say("| %s | %d | %s | %s – %s | %d | %.0f MB, %.0f, %+.1f | %.0f MB, %.0f, %+.1f | %.0f, %+.1f | %.0f, %+.1f |", g.agent, g.life, g.has(), short(g.from), short(g.to), g.samples,
 			g.rss.mean/1e6, g.rss.least/1e6, g.rss.grows/1e6, g.live.mean/1e6, g.live.least/1e6, g.live.grows/1e6, g.goroutines.mean, g.goroutines.grows, g.files.mean, g.files.grows)
 	}
 	say("\n## Samples\n")

@@ -30,9 +30,13 @@ const (
 // stretch is a part of an agent's life in which it has the target throughout, or has
 // it not, with what the lines through its samples rise by.
 type stretch struct {
-	agent                        string
-	life                         int
-	leads                        bool
+	agent string
+	life  int
+	leads bool
+	// had says that it had the target before, so that there may be something left of
+	// it: code, stacks, pools. Who never had it says nothing of what is left.
+	had bool
+
 	from, to                     time.Duration
 	samples                      int
 	rss, live, goroutines, files line
@@ -65,7 +69,11 @@ func stretches(list []sample) []stretch {
 	born := map[of]time.Duration{}
 	last := map[of]sample{}
 	turned := map[of]time.Duration{}
-	parts := map[of][][]sample{}
+	type part struct {
+		had     bool
+		samples []sample
+	}
+	parts := map[of][]part{}
 	for _, s := range list {
 		life := of{s.agent, s.life}
 		before, known := last[life]
@@ -74,19 +82,22 @@ func stretches(list []sample) []stretch {
 		}
 		if !known || before.leads != s.leads {
 			turned[life] = s.at
-			parts[life] = append(parts[life], nil)
+			had := known && (before.leads || parts[life][len(parts[life])-1].had)
+			parts[life] = append(parts[life], part{had: had})
 		}
 		if s.at-born[life] < warm || s.at-turned[life] < settle && turned[life] > born[life] {
 			continue
 		}
-		part := &parts[life][len(parts[life])-1]
-		*part = append(*part, s)
+		of := &parts[life][len(parts[life])-1].samples
+		*of = append(*of, s)
 	}
 	var out []stretch
 	for life, parts := range parts {
 		for _, part := range parts {
-			if len(part) >= enough {
-				out = append(out, newStretch(life.agent, life.life, part))
+			if len(part.samples) >= enough {
+				s := newStretch(life.agent, life.life, part.samples)
+				s.had = part.had
+				out = append(out, s)
 			}
 		}
 	}
@@ -111,7 +122,7 @@ func newStretch(agent string, life int, part []sample) stretch {
 }
 
 // drift says what an agent has more of each time it has the target, or each time it
-// has it not: the lines through the least that it had in each such stretch of one life.
+// has lost it: the lines through the least that it had in each such stretch of one life.
 // Whatever is kept for ever is part of that, and what a burst of work took is not.
 func drift(list []stretch) (wrong []string) {
 	type of struct {
@@ -121,6 +132,9 @@ func drift(list []stretch) (wrong []string) {
 	}
 	alike := map[of][]stretch{}
 	for _, s := range list {
+		if !s.leads && !s.had {
+			continue
+		}
 		k := of{s.agent, s.life, s.leads}
 		alike[k] = append(alike[k], s)
 	}
@@ -148,6 +162,18 @@ func drift(list []stretch) (wrong []string) {
 	}
 	slices.Sort(wrong)
 	return wrong
+}
+
+// has is [stretch.leads] in the words of the report.
+func (s stretch) has() string {
+	switch {
+	case s.leads:
+		return "yes"
+	case s.had:
+		return "not any more"
+	default:
+		return "not yet"
+	}
 }
 
 // judge says what is not flat.

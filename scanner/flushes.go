@@ -17,11 +17,16 @@ type pushedFlush struct {
 	gone, stood int
 	// before and found are the looks of the first that is gone: the last that saw it
 	// and the first that did not, µs of the server's clock as it told them. at is by
-	// ours and what the two differ, which may be some milliseconds late.
+	// ours and what the two differ, and late by what the push waited to be read.
 	before, found int64
 	told          bool // gone has not changed since it was told
 	ordered       bool // by a command: the data did not go with a process
 }
+
+// flushLate is by how much a flush may be noted too late: its push waits up to 10 ms
+// to be read, and longer in a busy process. A hold that was first seen in that time
+// may have begun after the flush.
+const flushLate = 100 * time.Millisecond
 
 // flush notes that the data of the server at addr went at at, by its own clock:
 // ordered, as it told, or with the process that was there before.
@@ -61,7 +66,7 @@ func (t *Table) tookHold(e *entry, at int64) bool {
 // outlived notes that a look at at found the hold of e, begun at began. The table is
 // locked.
 func (t *Table) outlived(e *entry, at int64) {
-	if f := t.flushed[e.kind.node]; f != nil && e.firstSeen <= f.at && f.at < at {
+	if f := t.flushed[e.kind.node]; f != nil && e.firstSeen <= f.at-flushLate.Microseconds() && f.at < at {
 		f.stood++
 	}
 }

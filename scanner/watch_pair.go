@@ -298,8 +298,8 @@ func textsOf(v any) []string {
 	return out
 }
 
-// close ends both connections and waits for the listener, if it runs. What the
-// closing itself says interests nobody.
+// close ends both connections, and with them the listener, if it runs, which closes
+// ended. What the closing itself says interests nobody.
 func (p *pair) close() {
 	if p.tracker != nil {
 		_ = p.tracker.Close()

@@ -182,6 +182,13 @@ func (q *queue) has(key string) bool {
 	return urgent || calm || under
 }
 
+// changes is how many keys wait that changed or are due.
+func (q *queue) changes() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.urgent.all)
+}
+
 // size is how many keys wait.
 func (q *queue) size() int {
 	q.mu.Lock()

@@ -42,15 +42,20 @@ func (n *nodeWatch) read(ctx context.Context) {
 				return
 			}
 			last = time.Now()
-			rest := n.queue.size()
-			if pause = window; rest >= manyChanges {
-				pause = longWindow
-			}
-			if !n.readQueued(ctx, rest) {
+			pause = windowAfter(n.queue.changes())
+			if !n.readQueued(ctx, n.queue.size()) {
 				return
 			}
 		}
 	}
+}
+
+// windowAfter is the least time from a batch with so many changes to the next.
+func windowAfter(changes int) time.Duration {
+	if changes >= manyChanges {
+		return longWindow
+	}
+	return window
 }
 
 // readQueued reads so many of the queued keys, or as many as it can. It returns

@@ -53,12 +53,12 @@ var resultsFile = flag.String("results", "", "file whose section the figures rep
 func BenchmarkWatch(b *testing.B) {
 	version := ""
 	table := results.Table{
-		Title: fmt.Sprintf("Medians of %d rounds", rounds),
+		Title: fmt.Sprintf("Medians of %d rounds, of change to sink those of all its probes", rounds),
 		Header: []string{
 			"Writes, keys", "change to sink p50, ms", "p99, ms", "a write costs, µs", "pushes alone, µs more", "the watch, µs more", "promised",
 		},
-		Note: fmt.Sprintf("Promised of change to sink: p50 %s, p99 %s. In brackets the least and the most of all rounds. Pushes alone: a connection that tracks the same prefixes "+
-			"and reads nothing back, what the server itself takes to tell. In pipelines: %d writes are one turn of the server's event loop, which it tells of in one push, as "+
+		Note: fmt.Sprintf("Promised of change to sink: p50 %s, p99 %s. In brackets the least and the most of all rounds. Pushes alone: the same connections with the same prefixes, "+
+			"and nothing read back of what they tell. In pipelines: %d writes are one turn of the server's event loop, which it tells of in one push, as "+
 			"it does when it is busy; alone, each costs a send() of its own.", maxP50, maxP99, depth),
 	}
 	kinds := []struct {
@@ -111,14 +111,19 @@ func run(b *testing.B, name string, keys int, kind string, most float64) (versio
 	seen := &latencies{}
 	prefixes := []string{}
 	for i := range rounds + 1 {
-		bare := round(b, client, work)
-		pushed := 0.0
-		if i > 0 {
-			stop := pushesAlone(b, srv, prefixes)
-			pushed = round(b, client, work) - bare
+		if i == 0 {
+			// The first tells what is watched, and warms all up.
+			s, stop := watch(b, srv, kind, &latencies{})
+			round(b, client, work)
+			prefixes = s.WatchState().Nodes[0].Prefixes
 			stop()
+			continue
 		}
-		s, stop := watch(b, srv, seen)
+		bare := round(b, client, work)
+		end := pushesAlone(b, srv, prefixes)
+		pushed := round(b, client, work) - bare
+		end()
+		s, stop := watch(b, srv, kind, seen)
 		with := round(b, client, work)
 		told := s.WatchState()
 		probes(b, client, work, seen)
@@ -126,13 +131,8 @@ func run(b *testing.B, name string, keys int, kind string, most float64) (versio
 		if state.Missed != 0 || state.Blind != 0 || state.Mode != scanner.WatchTracking {
 			b.Fatalf("watch: %+v", state)
 		}
-		waited := s.Stats().Throttled[scanner.ReasonShare]
+		throttled += s.Stats().Throttled[scanner.ReasonShare]
 		stop()
-		prefixes = state.Nodes[0].Prefixes
-		if i == 0 {
-			continue // the first tells what is watched, and warms all up
-		}
-		throttled += waited
 		reads, events = reads+told.Reads, events+told.Events
 		without, pushes, extra = append(without, bare), append(pushes, pushed), append(extra, with-bare)
 	}
@@ -163,48 +163,53 @@ func run(b *testing.B, name string, keys int, kind string, most float64) (versio
 	}
 }
 
-// pushesAlone has the server tell of the same keys as to a watch, and does nothing
-// with what it tells.
+// pushesAlone has the server tell of the same keys as to a watch, over a connection
+// that is read as the watch's is, and does nothing with what it tells.
 func pushesAlone(b *testing.B, srv *testredis.Server, prefixes []string) (stop func()) {
 	b.Helper()
-	opts := srv.Options()
-	opts.Protocol = 2
+	conn, err := connect.Open(connect.Config{URL: srv.URL()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
 	var id int64
-	opts.OnConnect = func(ctx context.Context, cn *redis.Conn) (err error) {
+	subscriber := conn.Subscriber(ctx, srv.Addr(), "-subscriber", func(ctx context.Context, cn *redis.Conn) (err error) {
 		id, err = cn.ClientID(ctx).Result()
 		return err
-	}
-	subscriber := redis.NewClient(opts)
-	pubsub := subscriber.Subscribe(b.Context(), "__redis__:invalidate")
-	if _, err := pubsub.Receive(b.Context()); err != nil {
+	})
+	pubsub := subscriber.Subscribe(ctx, "__redis__:invalidate")
+	if _, err := pubsub.Receive(ctx); err != nil {
 		b.Fatal(err)
 	}
 	args := []any{"client", "tracking", "on", "redirect", id, "bcast"}
 	for _, prefix := range prefixes {
 		args = append(args, "prefix", prefix)
 	}
-	opts = srv.Options()
-	opts.Protocol = 2
-	client := redis.NewClient(opts)
-	tracker := client.Conn()
-	if err := tracker.Do(b.Context(), args...).Err(); err != nil {
+	tracker := conn.Dedicated(ctx, srv.Addr(), "-tracker", nil)
+	if err := tracker.Do(ctx, args...).Err(); err != nil {
 		b.Fatal(err)
 	}
+	var over atomic.Bool
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for {
-			if _, err := pubsub.Receive(context.Background()); err != nil {
-				return // closed
+			if _, err := pubsub.Receive(ctx); err != nil {
+				if !over.Load() {
+					b.Errorf("pushes alone: %v", err)
+				}
+				return
 			}
 		}
 	}()
 	return func() {
-		for _, c := range []io.Closer{tracker, client, pubsub, subscriber} {
+		over.Store(true)
+		for _, c := range []io.Closer{tracker, pubsub, subscriber, conn} {
 			if err := c.Close(); err != nil {
 				b.Error(err)
 			}
 		}
+		cancel()
 		<-done
 	}
 }
@@ -409,16 +414,19 @@ func (l *latencies) quantile(q float64) time.Duration {
 	return l.all[min(int(q*float64(len(l.all))), len(l.all)-1)]
 }
 
-// watch runs a watch under the default budget.
-func watch(b *testing.B, srv *testredis.Server, seen *latencies) (*scanner.Scanner, func()) {
+// watch runs a watch under the default budget, of locks of our library without
+// classes: then their companions are watched from the first moment on.
+func watch(b *testing.B, srv *testredis.Server, kind string, seen *latencies) (*scanner.Scanner, func()) {
 	b.Helper()
 	conn, err := connect.Open(connect.Config{URL: srv.URL()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	classes, err := class.NewSet([]class.Class{
-		{Name: "bench", Match: []string{"lock:bench:*"}}, {Name: "probes", Match: []string{probe + "*"}},
-	})
+	list := []class.Class{{Name: "bench", Match: []string{"lock:bench:*"}}, {Name: "probes", Match: []string{probe + "*"}}}
+	if kind == "ours" {
+		list = nil
+	}
+	classes, err := class.NewSet(list)
 	if err != nil {
 		b.Fatal(err)
 	}

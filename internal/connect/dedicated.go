@@ -25,7 +25,7 @@ func (c *Conn) Dedicated(ctx context.Context, addr, suffix string, ready func(co
 
 // Subscriber is [Conn.Dedicated] for a connection on which the server tells of
 // changes. What comes while the connection is busy is read up to 10 ms later: that
-// spares the server a wake-up of this process with each of a thousand changes.
+// spares the server a wake-up of this process with each change.
 func (c *Conn) Subscriber(ctx context.Context, addr, suffix string, ready func(context.Context, *redis.Conn) error) *redis.Client {
 	return c.dedicated(ctx, addr, suffix, ready, newSampled)
 }

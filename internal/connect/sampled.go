@@ -17,23 +17,26 @@ const (
 )
 
 // sampled is a connection on which a server tells of many small things, each in a
-// packet of its own. While they come thick it is read a hundred times a second and
-// no more: nobody waits for the single packet then, so that the server, which is
-// busy sending it, does not wake a process with each. Beneath TLS it sees whole
-// records, however many came. Like any connection it has one reader at a time.
+// packet of its own. While they come thick it is read about a hundred times a second,
+// unless a read finds it full: nobody waits for the single packet then, so that the
+// server, which is busy sending it, does not wake a process with each. It is beneath
+// TLS: above, each record would be a read of its own. Like any connection it has one
+// reader at a time.
 type sampled struct {
 	net.Conn
 	room []byte
 	rest []byte // read, and not yet handed on
 	err  error  // that came with it
+	// due is the next read's turn. It lies up to sampleAtOnce turns back: those are
+	// made without a wait.
 	due  time.Time
 	full bool // the last read had more behind it, perhaps
 }
 
 func newSampled(cn net.Conn) net.Conn { return &sampled{Conn: cn, room: make([]byte, sampleSize)} }
 
-// Read waits for up to [sampleEvery] longer than the connection itself, whatever
-// deadline it has.
+// Read waits for up to [sampleEvery] longer than the connection itself. A deadline
+// that passes meanwhile counts afterwards, even if there is something to read.
 func (s *sampled) Read(p []byte) (int, error) {
 	if len(s.rest) == 0 && s.err == nil {
 		s.pause()

@@ -24,7 +24,7 @@
 //
 // # Not guaranteed
 //
-// That the wanted rate of operations is reached: the machine decides, and the run
+// That the offered rate of operations is reached: the machine decides, and the run
 // says what it was.
 //
 // # Running

@@ -88,15 +88,15 @@ func stretches(list []sample) []stretch {
 		if s.at-born[life] < warm || s.at-turned[life] < settle && turned[life] > born[life] {
 			continue
 		}
-		of := &parts[life][len(parts[life])-1].samples
-		*of = append(*of, s)
+		samples := &parts[life][len(parts[life])-1].samples
+		*samples = append(*samples, s)
 	}
 	var out []stretch
 	for life, parts := range parts {
-		for _, part := range parts {
-			if len(part.samples) >= enough {
-				s := newStretch(life.agent, life.life, part.samples)
-				s.had = part.had
+		for _, p := range parts {
+			if len(p.samples) >= enough {
+				s := newStretch(life.agent, life.life, p.samples)
+				s.had = p.had
 				out = append(out, s)
 			}
 		}

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"net"
+	"sync"
 	"time"
 )
 
@@ -31,9 +32,14 @@ type sampled struct {
 	// made without a wait.
 	due  time.Time
 	full bool // the last read had more behind it, perhaps
+
+	closed chan struct{}
+	close  sync.Once
 }
 
-func newSampled(cn net.Conn) net.Conn { return &sampled{Conn: cn, room: make([]byte, sampleSize)} }
+func newSampled(cn net.Conn) net.Conn {
+	return &sampled{Conn: cn, room: make([]byte, sampleSize), closed: make(chan struct{})}
+}
 
 // Read waits for up to [sampleEvery] longer than the connection itself. A deadline
 // that passes meanwhile counts afterwards, even if there is something to read.
@@ -63,7 +69,18 @@ func (s *sampled) pause() {
 		s.due = ahead
 	}
 	if wait := s.due.Sub(now); wait > 0 {
-		time.Sleep(wait)
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-s.closed:
+		}
 	}
 	s.due = s.due.Add(sampleEvery)
+}
+
+// Close ends the connection, and a wait for a read's turn.
+func (s *sampled) Close() error {
+	s.close.Do(func() { close(s.closed) })
+	return s.Conn.Close()
 }

@@ -1,10 +1,16 @@
 package lock_test
 
 import (
+	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
+	"io"
+	"maps"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -115,7 +121,8 @@ func TestFenceIsMonotone(t *testing.T) {
 	}
 }
 
-// B14, fault 41.
+// B14, fault 41: a script that the server has forgotten is sent in full once, and
+// from then on named by its hash again; who calls sees nothing of it.
 func TestScriptFlush(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 41)
@@ -129,6 +136,78 @@ func TestScriptFlush(t *testing.T) {
 		}
 		b.rdb.ScriptFlush(t.Context())
 		mustRelease(t, h)
+	}
+	sent := evalsOf(t, b)
+	b.rdb.ScriptFlush(t.Context())
+	for n := range 2 {
+		h := mustAcquire(t, b.client, "k", lease())
+		if err := h.Extend(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+		mustRelease(t, h)
+		// Not the heartbeat, which comes when it likes.
+		counts := sent()
+		for _, file := range []string{"acquire.lua", "renew.lua", "release.lua"} {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := counts[string(text)]; got != 1 {
+				t.Errorf("%s was sent in full %d times after %d uses, want once", file, got, n+1)
+			}
+		}
+	}
+}
+
+// evalsOf watches the server; what it returns says how often each script has been
+// sent in full since then.
+func evalsOf(t *testing.T, b *bundle) func() map[string]int {
+	t.Helper()
+	conn, err := net.Dial("tcp", b.srv.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "MONITOR\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(conn)
+	read := func() string {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return line
+	}
+	read() // OK: from here on it tells
+	counts := map[string]int{}
+	return func() map[string]int {
+		mark := rand.Text()
+		if err := b.rdb.Echo(t.Context(), mark).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			line := read()
+			if strings.Contains(line, mark) {
+				return maps.Clone(counts)
+			}
+			_, rest, ok := strings.Cut(line, `] "eval" `)
+			if !ok {
+				continue
+			}
+			quoted, err := strconv.QuotedPrefix(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := strconv.Unquote(quoted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts[text]++
+		}
 	}
 }
 

@@ -11,17 +11,17 @@ import (
 	"github.com/locksteward/locksteward/lock"
 )
 
-// At 2 kB/s each request takes a good part of a second: answers find their
+// At 1 kB/s each request takes a good part of a second: answers find their
 // callers, and that time is off the lease.
 func TestLittleBandwidth(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 17)
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
-	c := openThrough(t, b.srv, proxy, lock.Options{Timeout: 10 * time.Second})
+	c := openThrough(t, b.srv, proxy, lock.Options{Timeout: 20 * time.Second})
 	mustRelease(t, mustAcquire(t, c, "warm", lease()))
-	proxy.Bandwidth(2000)
-	const ttl = 20 * time.Second
+	proxy.Bandwidth(1000)
+	const ttl = 40 * time.Second
 	handles := make(chan *lock.Handle, 4)
 	for i := range cap(handles) {
 		go func() {

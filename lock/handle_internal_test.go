@@ -206,6 +206,47 @@ func TestRenewalSchedule(t *testing.T) {
 	})
 }
 
+// Fault 27: who holds a lock that the server has forgotten has its context ended by
+// the next renewal that is due, at that very moment: within one period of the loss.
+func TestForgottenLockEndsAtTheNextRenewal(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 27)
+	const period = 10 * time.Second // a third of the TTL
+	for _, forgotten := range []time.Duration{0, time.Second, 25 * time.Second, 61 * time.Second} {
+		t.Run(forgotten.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBubble(t)
+				b.db.answer = func(s *script, _ int) (any, error) {
+					if s == renewScript && time.Since(b.db.base) >= forgotten {
+						return int64(0), nil
+					}
+					return nil, nil
+				}
+				h := b.take(t, Lease{TTL: 3 * period})
+				time.Sleep(forgotten)
+				if err := h.Err(); err != nil {
+					t.Fatalf("ended before anybody asked: %v", err)
+				}
+				h.hold.mu.Lock()
+				due := h.hold.renewAt.mono - b.clock.now().mono
+				h.hold.mu.Unlock()
+				before := len(b.db.of("renew"))
+				lost := time.Now()
+				<-h.Context().Done()
+				if took := time.Since(lost); took != due || took > period {
+					t.Errorf("ended after %s, the renewal was due after %s", took, due)
+				}
+				wantLost(t, h, ReasonGone)
+				time.Sleep(3 * period)
+				if n := len(b.db.of("renew")) - before; n != 1 {
+					t.Errorf("asked %d times, want once", n)
+				}
+			})
+		})
+	}
+}
+
 // B1: a renewal whose reply comes after the release has begun does not revive
 // anything, nor is it a loss.
 func TestReleaseDuringRenewal(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
@@ -65,10 +66,12 @@ func TestPipelineOnCluster(t *testing.T) {
 	pairs(t, c, 64, 10)
 }
 
-// A server that forgets its scripts, dies and comes back, or does not answer, is
-// the same with a shared connection: no acquire hangs, and no lock is left.
+// A server that forgets its scripts (fault 41), dies and comes back, or does not
+// answer, is the same with a shared connection: no acquire hangs, and no lock is
+// left.
 func TestPipelineUnderFaults(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 41)
 	b := setup(t, lock.Options{Pipeline: true, Timeout: time.Second})
 	pairs(t, b.client, 16, 2)
 	b.rdb.ScriptFlush(t.Context())

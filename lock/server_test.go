@@ -1,10 +1,16 @@
 package lock_test
 
 import (
+	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
+	"io"
+	"maps"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,23 +41,39 @@ func TestWrongTypeLeavesNothing(t *testing.T) {
 	b := setup(t, lock.Options{})
 	ctx := t.Context()
 	fence := record.FenceKey(record.DefaultPrefix, "k")
-	for name, key := range map[string]string{"lock": "k", "metadata": metaKey("k"), "fence": fence} {
-		b.rdb.Del(ctx, "k", metaKey("k"), fence)
-		b.rdb.RPush(ctx, key, "a", "b")
-		began := time.Now()
-		_, err := b.client.Acquire(ctx, "k", lease())
-		reply := wantCode(t, err, lock.CodeWrongType)
-		if !errors.Is(err, lock.ErrWrongType) || reply.Temporary() || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("%s: took %s, a retry loop", name, took)
-		}
-		if n := exists(t, b.rdb, "k", metaKey("k"), fence); n != 1 {
-			t.Errorf("%s: %d keys, want the list alone", name, n)
-		}
-		if v := b.rdb.LRange(ctx, key, 0, -1).Val(); len(v) != 2 {
-			t.Errorf("%s: list is %q", name, v)
+	keys := map[string]string{"lock": "k", "metadata": metaKey("k"), "fence": fence}
+	for typ, put := range map[string]func(key string) error{
+		"list": func(key string) error { return b.rdb.RPush(ctx, key, "a", "b").Err() },
+		"hash": func(key string) error { return b.rdb.HSet(ctx, key, "a", "1", "b", "2").Err() },
+		"stream": func(key string) error {
+			return b.rdb.XAdd(ctx, &redis.XAddArgs{Stream: key, Values: []string{"a", "1"}}).Err()
+		},
+	} {
+		for name, key := range keys {
+			if typ == "hash" && name == "metadata" {
+				continue // that is what metadata is
+			}
+			what := typ + " under " + name
+			b.rdb.Del(ctx, "k", metaKey("k"), fence)
+			if err := put(key); err != nil {
+				t.Fatal(err)
+			}
+			before := b.rdb.Dump(ctx, key).Val()
+			began := time.Now()
+			_, err := b.client.Acquire(ctx, "k", lease())
+			reply := wantCode(t, err, lock.CodeWrongType)
+			if !errors.Is(err, lock.ErrWrongType) || reply.Temporary() || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v", what, err)
+			}
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("%s: took %s, a retry loop", what, took)
+			}
+			if n := exists(t, b.rdb, "k", metaKey("k"), fence); n != 1 {
+				t.Errorf("%s: %d keys, want the %s alone", what, n, typ)
+			}
+			if after := b.rdb.Dump(ctx, key).Val(); after != before || before == "" {
+				t.Errorf("%s: is %q, was %q", what, after, before)
+			}
 		}
 	}
 	for _, bad := range []string{"x", "-1", "1.5", "1e3", "0x10", "9007199254740992", strings.Repeat("9", 40), ""} {
@@ -115,7 +137,8 @@ func TestFenceIsMonotone(t *testing.T) {
 	}
 }
 
-// B14, fault 41.
+// B14, fault 41: a script that the server has forgotten is sent in full once, and
+// from then on named by its hash again; who calls sees nothing of it.
 func TestScriptFlush(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 41)
@@ -129,6 +152,78 @@ func TestScriptFlush(t *testing.T) {
 		}
 		b.rdb.ScriptFlush(t.Context())
 		mustRelease(t, h)
+	}
+	sent := evalsOf(t, b)
+	b.rdb.ScriptFlush(t.Context())
+	for n := range 2 {
+		h := mustAcquire(t, b.client, "k", lease())
+		if err := h.Extend(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+		mustRelease(t, h)
+		// Not the heartbeat, which comes when it likes.
+		counts := sent()
+		for _, file := range []string{"acquire.lua", "renew.lua", "release.lua"} {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := counts[string(text)]; got != 1 {
+				t.Errorf("%s was sent in full %d times after %d uses, want once", file, got, n+1)
+			}
+		}
+	}
+}
+
+// evalsOf watches the server; what it returns says how often each script has been
+// sent in full since then.
+func evalsOf(t *testing.T, b *bundle) func() map[string]int {
+	t.Helper()
+	conn, err := net.Dial("tcp", b.srv.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "MONITOR\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(conn)
+	read := func() string {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return line
+	}
+	read() // OK: from here on it tells
+	counts := map[string]int{}
+	return func() map[string]int {
+		mark := rand.Text()
+		if err := b.rdb.Echo(t.Context(), mark).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			line := read()
+			if strings.Contains(line, mark) {
+				return maps.Clone(counts)
+			}
+			_, rest, ok := strings.Cut(line, `] "eval" `)
+			if !ok {
+				continue
+			}
+			quoted, err := strconv.QuotedPrefix(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := strconv.Unquote(quoted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts[text]++
+		}
 	}
 }
 
@@ -247,10 +342,11 @@ func TestReadOnlyReplica(t *testing.T) {
 	}
 }
 
-// Fault 27 and a server that is down: bounded, and it works again afterwards.
+// Faults 27 and 41 and a server that is down: bounded, and it works again
+// afterwards, with scripts that the server does not know any more.
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 27)
+	faults.Covers(t, 27, 41)
 	b := setup(t, lock.Options{Timeout: 300 * time.Millisecond})
 	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: time.Minute, RenewFraction: 0.01})
 	b.srv.Kill()

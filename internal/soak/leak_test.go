@@ -53,6 +53,12 @@ func TestVerdictSeesWhatGrows(t *testing.T) {
 				s.rss, s.live = 30e6, 2e6
 			}
 		}},
+		{"little before its first stretch with the target", "", func(at time.Duration, _ bool, s *sample) {
+			s.leads = s.leads || at < 20*time.Second // too short to count
+			if at < 200*time.Second {
+				s.rss, s.live = 30e6, 2e6
+			}
+		}},
 		{"goroutines", "goroutines grow", func(at time.Duration, _ bool, s *sample) { s.goroutines += at.Minutes() * 4 }},
 		{"open files of each take-over", "open files grow", func(at time.Duration, _ bool, s *sample) { s.files += float64(at/(500*time.Second)) * 5 }},
 	} {

@@ -33,8 +33,9 @@ type stretch struct {
 	agent string
 	life  int
 	leads bool
-	// had says that it had the target before, so that there may be something left of
-	// it: code, stacks, pools. Who never had it says nothing of what is left.
+	// had says that it had the target before, for a stretch that counts, so that there
+	// may be something left of it: code, stacks, pools. Who never had it, or for some
+	// seconds only, says nothing of what is left.
 	had bool
 
 	from, to                     time.Duration
@@ -82,7 +83,11 @@ func stretches(list []sample) []stretch {
 		}
 		if !known || before.leads != s.leads {
 			turned[life] = s.at
-			had := known && (before.leads || parts[life][len(parts[life])-1].had)
+			had := false
+			if known {
+				last := parts[life][len(parts[life])-1]
+				had = last.had || before.leads && len(last.samples) >= enough
+			}
 			parts[life] = append(parts[life], part{had: had})
 		}
 		if s.at-born[life] < warm || s.at-turned[life] < settle && turned[life] > born[life] {

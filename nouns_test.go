@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 )
 
 func TestSecretNeverShows(t *testing.T) {
@@ -230,6 +231,7 @@ func TestSameHold(t *testing.T) {
 
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 59)
 	f := locksteward.Finding{Rule: "ttl/none", Target: "a", Key: "k"}
 	same := f
 	same.Severity, same.Status = locksteward.SeverityCritical, locksteward.StatusFiring

@@ -12,6 +12,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 )
@@ -416,6 +417,7 @@ func TestSignalThatCannotBeGivenLeavesTheLock(t *testing.T) {
 // A server that is full still lets go of every lock.
 func TestFamilyScriptsOnAFullServer(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 42)
 	c := testredis.Start(t).Client(t)
 	for _, sc := range scripts {
 		do(t, c, sc.take)

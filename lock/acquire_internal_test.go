@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // A repeat that finds itself counts its validity from the first attempt.
@@ -45,6 +47,7 @@ func TestRepeatCountsFromTheFirstAttempt(t *testing.T) {
 // go away is not retried at all.
 func TestRetryBudget(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 15)
 	for name, tc := range map[string]struct {
 		err  error
 		many bool
@@ -89,6 +92,7 @@ func (redisError) RedisError()     {}
 // B22: the lease is checked after the wait for a connection, not before.
 func TestLateSuccessIsGivenBack(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		b.db.answer = func(s *script, _ int) (any, error) {

@@ -136,7 +136,7 @@ func wantLost(t *testing.T, h *Handle, want Reason) {
 // closed then although no renewal gets an answer.
 func TestLeaseEndsByTheLocalClock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 3)
+	faults.Covers(t, 3, 19, 23)
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		b.db.answer = func(s *script, _ int) (any, error) {

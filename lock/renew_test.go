@@ -156,7 +156,7 @@ func TestLossBySomebodyElse(t *testing.T) {
 // at the server, with the renewal's error told.
 func TestServerPausedEndsContextInTime(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 19)
+	faults.Covers(t, 19, 23)
 	b := setup(t, lock.Options{})
 	ttl := time.Second
 	before := time.Now()

@@ -79,6 +79,7 @@ func TestAcquireWithoutReplyIsGivenBack(t *testing.T) {
 // refused and the lock given back.
 func TestLateReplyIsRefused(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 2)
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})

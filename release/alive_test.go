@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/release"
@@ -14,6 +15,7 @@ import (
 // alive its lock is never released, with it it is, and it learns so.
 func TestHolderThatIsAliveButStuck(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 69)
 	e := newEnv(t)
 	key := "lock:self:1" // even where one person may do both, they confirm
 	client, err := lock.New(e.rdb, lock.Options{App: "billing"})

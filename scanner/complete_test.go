@@ -81,6 +81,7 @@ func passOf(got locksteward.Sweep, node string) locksteward.MasterPass {
 
 func TestClusterPausedMasterResolvesNothing(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 36)
 	cluster := testredis.StartCluster(t, testredis.WithConfig("cluster-node-timeout 60000"))
 	c := cluster.Client(t)
 	fill(t, c, 20_000)

@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/audit"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testpg"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/internal/users"
@@ -144,6 +145,7 @@ func lines(t *testing.T, name string) int {
 // A trail that somebody was at is told by the API, in the log, and by nobody else.
 func TestVerifyTellsABrokenTrail(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 79)
 	srv := testredis.Start(t)
 	b := newBed(t, target(srv.URL()))
 	b.stop()

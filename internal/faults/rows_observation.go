@@ -20,7 +20,7 @@ func observationRows() []Row {
 		},
 		{
 			Number: 64, Fault: "reading changes what is read: SCAN deletes what has expired, GET touches the idle time",
-			Agent: "documented; values are read where something changed",
+			Agent: "documented; values are read only where something changed",
 		},
 		{
 			Number: 65, Fault: "SCAN returns empty pages before the end",

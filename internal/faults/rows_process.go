@@ -56,7 +56,7 @@ func processRows() []Row {
 		},
 		{
 			Number: 13, Fault: "a step of the wall clock on the holder alone",
-			Library: "no hold is lost by a small step, none is believed for longer by any",
+			Library: "no effect: a lease goes by the monotonic clock",
 		},
 	}
 }

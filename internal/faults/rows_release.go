@@ -40,7 +40,7 @@ func releaseRows() []Row {
 		},
 		{
 			Number: 75, Fault: "very many releases are asked for",
-			Agent: "limited, and a second approval is needed",
+			Agent: "limited by the minute, and beyond that a second approval is needed",
 		},
 		{
 			Number: 76, Fault: "the holder lives on after a forced release",

@@ -4,7 +4,7 @@ func serverRows() []Row {
 	return []Row{
 		{
 			Number: 27, Fault: "the server restarts without its data",
-			Library: "the next renewal finds no lock and the context ends",
+			Library: "the context ends at the next renewal, or by push within a round trip",
 			Agent:   "tells of the restart; no lock counts as released by its holder",
 		},
 		{

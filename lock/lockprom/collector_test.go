@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/lock"
 )
 
@@ -67,6 +68,7 @@ func story() []lock.Event {
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 4)
 	b := setup(t, Options{Buckets: []float64{0.01, 1}, ConstLabels: prometheus.Labels{"target": "main"}})
 	b.feed(story()...)
 	file := filepath.Join("testdata", "story.txt")

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/release/model"
 )
 
@@ -35,6 +36,7 @@ func TestTheProtocolIsSafe(t *testing.T) {
 // TestBrokenVariantsAreFoundOut: each safeguard is needed.
 func TestBrokenVariantsAreFoundOut(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 68)
 	for _, v := range model.Broken() {
 		t.Run(v.Name, func(t *testing.T) {
 			t.Parallel()

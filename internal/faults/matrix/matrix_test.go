@@ -147,6 +147,7 @@ func TestPageIsReadBack(t *testing.T) {
 		t.Errorf("read back %v", got)
 	}
 	for _, part := range []string{
+		"Tests that pass cover 0 of the 3 rows: 0 in full,",
 		"| 1 | f | **library**: l<br>**agent**: a | **library**: [TestA](../lock/a_test.go) passed<br>**agent**: [TestB](../scanner/b_test.go) failed |",
 		"not covered: because",
 		"| 3 | h | **agent**: a | **agent**: in part, by [TestB](../scanner/b_test.go) failed. Not shown: the rest. (",
@@ -155,6 +156,36 @@ func TestPageIsReadBack(t *testing.T) {
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the page lacks %q:\n%s", part, text)
+		}
+	}
+}
+
+// The page claims a row only where all of its tests have passed, and in full only
+// where nothing of it is a gap.
+func TestPageClaimsWhatHasPassed(t *testing.T) {
+	t.Parallel()
+	rows := []faults.Row{{Number: 1, Library: "l", Agent: "a"}, {Number: 2, Agent: "a"}, {Number: 3, Agent: "a"}}
+	tests := []matrix.Test{
+		{Name: "TestA", File: "lock/a_test.go", Rows: []matrix.Cover{{Row: 1, Parts: []faults.Part{faults.Library}}}},
+		{Name: "TestB", File: "scanner/b_test.go", Rows: []matrix.Cover{
+			{Row: 1, Parts: []faults.Part{faults.Agent}},
+			{Row: 2, Parts: []faults.Part{faults.Agent}},
+		}},
+	}
+	all, problems := matrix.Join(rows, []faults.Gap{
+		{Row: 2, Part: faults.Agent, Some: true, Why: "the rest."}, {Row: 3, Part: faults.Agent, Why: "because"},
+	}, tests)
+	if len(problems) != 0 {
+		t.Fatal(problems)
+	}
+	outcome := map[string]string{tests[0].ID(): matrix.Passed, tests[1].ID(): matrix.Passed}
+	for last, want := range map[string]string{
+		matrix.Passed:  "cover 2 of the 3 rows: 1 in full, and 1 in part",
+		matrix.Skipped: "cover 1 of the 3 rows: 0 in full, and 1 in part",
+	} {
+		outcome[tests[0].ID()] = last
+		if text := matrix.Render(all, matrix.Results{Outcome: outcome}); !strings.Contains(text, want) {
+			t.Errorf("with one %s the page lacks %q:\n%s", last, want, text)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func Join(rows []faults.Row, gaps []faults.Gap, tests []Test) (all []Coverage, p
 
 const head = `# Fault matrix
 
-What can go wrong around a lock, what is expected then of the library (` + "`lock/`" + `) and of the agent (all the rest), and the tests that put the fault in and look. Servers, proxies, disks, clocks and processes in them are real. What no test shows is in [limits.md](limits.md), with the reason.
+What can go wrong around a lock, what is expected then of the library (` + "`lock/`" + `) and of the agent (all the rest), and the tests that put the fault in and look. Servers, proxies, disks and processes in most of them are real; some of the library and of the sender run against a server and a clock of the test's own, and one explores a model. What no test shows is in [limits.md](limits.md), with the reason.
 
 ` + "```sh" + `
 make faults                            # runs all of these tests and writes this page
@@ -102,6 +102,7 @@ A test says itself which rows it covers (` + "`faults.Covers(t, 14)`" + `, packa
 func Render(all []Coverage, results Results) string {
 	var b strings.Builder
 	b.WriteString(head)
+	fmt.Fprintf(&b, "\n%s\n", claim(all, results))
 	section := ""
 	for i := 0; i < len(all); {
 		r := all[i].Row
@@ -138,6 +139,31 @@ func (c Coverage) shown(results Results) string {
 		shown = "in part, by " + shown + ". Not shown: " + c.Gap + " ([limits.md](limits.md#faults-that-are-not-covered))"
 	}
 	return shown
+}
+
+// claim says how much of the rows is shown by tests that have passed. A row of which
+// one part has no test, or of which one test has not passed, is not among them.
+func claim(all []Coverage, results Results) string {
+	rows, failing, open := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	for _, c := range all {
+		n := c.Row.Number
+		rows[n] = true
+		open[n] = open[n] || c.Gap != ""
+		failing[n] = failing[n] || len(c.Tests) == 0 ||
+			slices.ContainsFunc(c.Tests, func(t Test) bool { return results.of(t) != Passed })
+	}
+	whole, partly := 0, 0
+	for n := range rows {
+		switch {
+		case failing[n]:
+		case open[n]:
+			partly++
+		default:
+			whole++
+		}
+	}
+	return fmt.Sprintf("Tests that pass cover %d of the %d rows: %d in full, and %d in part, where less is done or shown than is expected.",
+		whole+partly, len(rows), whole, partly)
 }
 
 // summary counts rows and tests and says when the packages were run.

@@ -72,6 +72,27 @@ func TestStallsLoseNothing(t *testing.T) {
 func TestWaiterOfAKilledHolderIsServedAtOnce(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 6)
+	const most, tries = 50 * time.Millisecond, 5
+	for try := 1; ; try++ {
+		// A busy machine may spoil a try, but not by any time.
+		late, spoilt := waitForKilled(t)
+		if late > most+150*time.Millisecond {
+			t.Fatalf("served %s after the lease was over, a timer is late by %s", late, spoilt)
+		}
+		if late <= most+spoilt {
+			return
+		}
+		t.Logf("served %s after the lease was over, a timer is late by %s", late, spoilt)
+		if try == tries {
+			t.Fatalf("not once in %d tries served within %s of the end of the lease", tries, most)
+		}
+	}
+}
+
+// waitForKilled kills a holder that somebody waits for, and says how long after
+// the end of its lease the waiter was served, and how late a timer was then.
+func waitForKilled(t *testing.T) (late, spoilt time.Duration) {
+	t.Helper()
 	b := setup(t, lock.Options{PollInterval: time.Minute})
 	const ttl = time.Second
 	cmd, lines := startChild(t, b.srv.URL(), "job", ttl)
@@ -99,13 +120,12 @@ func TestWaiterOfAKilledHolderIsServedAtOnce(t *testing.T) {
 	if left <= 0 || left > ttl {
 		t.Fatalf("%s of the lease are left after the kill", left)
 	}
-	at := <-served
-	// What is promised, and what a busy machine takes on top.
-	if late := at.Sub(free); late > 50*time.Millisecond+150*time.Millisecond {
-		t.Errorf("served %s after the lease was over", late)
-	}
+	// How late the machine is with a timer is not the lock's.
+	lag := make(chan time.Duration, 1)
+	time.AfterFunc(left, func() { lag <- time.Since(free) })
+	late, spoilt = (<-served).Sub(free), <-lag
 	if h == nil {
-		return
+		t.FailNow()
 	}
 	if m := meta(t, b.rdb, "job"); m == nil || m.Lost == nil {
 		t.Errorf("the next hold does not know of the lost one: %+v", m)
@@ -116,4 +136,5 @@ func TestWaiterOfAKilledHolderIsServedAtOnce(t *testing.T) {
 			t.Errorf("key %s stays for good", key)
 		}
 	}
+	return late, spoilt
 }

@@ -79,20 +79,36 @@ func TestDeadWaitersInQueue(t *testing.T) {
 	}
 }
 
-func deadWaiters(b *bed, k int, end func(*process)) {
+// Fault 7: all in the queue are killed or stopped, the lock is given back, and
+// only then somebody comes who lives: the same.
+func TestAllWaitersInQueueAreDead(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 7)
+	for _, k := range []int{1, 3} {
+		for how, end := range map[string]func(*process){"killed": (*process).kill, "stopped": (*process).stop} {
+			t.Run(fmt.Sprintf("%d %s", k, how), func(t *testing.T) {
+				t.Parallel()
+				allWaitersDead(newSingle(t), k, end)
+			})
+		}
+	}
+}
+
+// queueOf lets a client of this process hold the one lock of b, fairly, with k
+// children in its queue.
+func queueOf(b *bed, k int, lease lock.Lease) (h *lock.Handle, waiting func(n int)) {
 	t := b.t
+	t.Helper()
 	b.locks = b.locks[:1]
 	key := b.locks[0]
 	queue := record.Companion(record.DefaultPrefix, record.KindWait, key)
-	waiting := func(n int) {
+	waiting = func(n int) {
 		t.Helper()
 		testredis.Eventually(t, 20*time.Second, func() bool {
 			return b.admin.ZCard(t.Context(), queue).Val() == int64(n)
 		}, fmt.Sprintf("%d wait in the queue", n))
 	}
-	holder, last := b.open(0, lock.Options{Timeout: busyTimeout}), b.open(0, lock.Options{Timeout: busyTimeout})
-	lease := lock.Lease{TTL: 10 * time.Second, Fair: true}
-	h, err := holder.Acquire(t.Context(), key, lease)
+	h, err := b.open(0, lock.Options{Timeout: busyTimeout}).Acquire(t.Context(), key, lease)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +116,15 @@ func deadWaiters(b *bed, k int, end func(*process)) {
 		b.spawn(func(o *order) { o.Fair, o.Patient, o.TTL = true, true, 10*time.Second })
 		waiting(i + 1)
 	}
+	return h, waiting
+}
+
+func deadWaiters(b *bed, k int, end func(*process)) {
+	t := b.t
+	last := b.open(0, lock.Options{Timeout: busyTimeout})
+	lease := lock.Lease{TTL: 10 * time.Second, Fair: true}
+	h, waiting := queueOf(b, k, lease)
+	key := b.locks[0]
 	type served struct {
 		h   *lock.Handle
 		err error
@@ -133,4 +158,47 @@ func deadWaiters(b *bed, k int, end func(*process)) {
 		p.kill()
 	}
 	b.rec.Killed()
+}
+
+func allWaitersDead(b *bed, k int, end func(*process)) {
+	t := b.t
+	late := b.open(0, lock.Options{Timeout: busyTimeout})
+	lease := lock.Lease{TTL: 10 * time.Second, Fair: true}
+	// What is promised, of which a busy machine may spoil a try.
+	most := time.Duration(k) * 200 * time.Millisecond
+	for try := 1; ; try++ {
+		h, waiting := queueOf(b, k, lease)
+		for _, p := range b.children {
+			end(p)
+		}
+		waiting(k)
+		if err := h.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		came := time.Now()
+		// How late the machine is with a timer is not the lock's.
+		lag := make(chan time.Duration, 1)
+		due := came.Add(time.Duration(k) * record.Turn)
+		time.AfterFunc(time.Until(due), func() { lag <- time.Since(due) })
+		h, err := late.Acquire(t.Context(), b.locks[0], lease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took, spoilt := time.Since(came), <-lag
+		if err := h.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for _, p := range b.children {
+			p.kill()
+		}
+		b.children = nil
+		b.rec.Killed()
+		t.Logf("served %s after it came, behind %d dead waiters", took, k)
+		if took <= most+spoilt {
+			return
+		}
+		if try == 5 {
+			t.Fatalf("served %s after it came, behind %d dead waiters: want at most %s in one of %d tries", took, k, most, try)
+		}
+	}
 }

@@ -10,7 +10,7 @@
 // nothing, is that the store without fences takes late writes where the other
 // refuses them (TestLateWrite…).
 //
-//	go test -race ./lock/chaos                            the bounded part, under a minute
+//	go test -race ./lock/chaos                            the bounded part, about a minute
 //	go test ./lock/chaos -run '^TestLong$' -timeout 0 -v -chaos.duration=10m -chaos.seed=1
 //
 // The long one draws topologies and nemeses from the seed, says every ten

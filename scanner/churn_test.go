@@ -13,11 +13,15 @@ import (
 
 	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/rules"
 )
 
 // TestWhatIsThereThroughoutIsSeen is SCAN's promise as ours: whatever is added,
 // removed and rehashed meanwhile, a lock that is there from before the sweep
-// until after it is in the sweep, once, and none of them is said to have ended.
+// until after it is in the sweep, once, and none of them is said to have ended. Nor
+// is anybody told of anything: what comes and goes meanwhile is released as it should
+// be, and some of it is of our library, whose locks can be lost.
 func TestWhatIsThereThroughoutIsSeen(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 62, 63)
@@ -25,6 +29,7 @@ func TestWhatIsThereThroughoutIsSeen(t *testing.T) {
 	c := srv.Client(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		must(t, c.FlushAll(t.Context()).Err())
+		heartbeat(t, c, "i1")
 		stay := rapid.IntRange(1, 400).Draw(rt, "locks that stay")
 		around := rapid.IntRange(0, 3000).Draw(rt, "other keys")
 		burst := rapid.IntRange(1, 2000).Draw(rt, "keys written and removed at a time")
@@ -46,6 +51,10 @@ func TestWhatIsThereThroughoutIsSeen(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { // grows and shrinks the hash table under the cursor
 			for n := 0; ctx.Err() == nil; n++ {
+				if err := comeOrGo(t.Context(), c, n); err != nil {
+					t.Error(err)
+					return
+				}
 				_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 					for i := range burst {
 						if n%2 == 0 {
@@ -63,10 +72,15 @@ func TestWhatIsThereThroughoutIsSeen(t *testing.T) {
 			}
 		})
 		s := fast(srv.URL()).build(t)
+		e, err := rules.New(nil, nil)
+		must(t, err)
 		for range 3 {
 			got, err := s.Sweep(t.Context())
 			if err != nil || !got.Complete() {
 				rt.Errorf("sweep: %v", err)
+			}
+			if told := notified(e.Evaluate(got)); len(told) != 0 || len(got.Losses) != 0 {
+				rt.Errorf("told %q, losses %+v", told, got.Losses)
 			}
 			var have []string
 			for _, l := range got.Locks {
@@ -86,4 +100,26 @@ func TestWhatIsThereThroughoutIsSeen(t *testing.T) {
 		stop()
 		wg.Wait()
 	})
+}
+
+// comeOrGo takes locks of ours with an even n and releases them with an odd one, each
+// with its metadata, as the library does.
+func comeOrGo(ctx context.Context, c *redis.Client, n int) error {
+	now := time.Now().UnixMilli()
+	_, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range 50 {
+			key := fmt.Sprintf("lock:churn:ours:%d", i)
+			meta := record.Companion(record.DefaultPrefix, record.KindMeta, key)
+			if n%2 != 0 {
+				p.Del(ctx, key, meta)
+				continue
+			}
+			m := record.Meta{V: record.Version, ID: fmt.Sprintf("id-%d-%d", n, i), Instance: "i1", TTL: 60_000, Acquired: now, Renewed: now}
+			p.Set(ctx, key, record.Value(m.ID, "secret"), time.Minute)
+			p.HSet(ctx, meta, m.Fields()...)
+			p.PExpire(ctx, meta, time.Minute+record.Grace)
+		}
+		return nil
+	})
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -144,7 +145,17 @@ func TestReshardMakesThePassIncomplete(t *testing.T) {
 	cluster := testredis.StartCluster(t)
 	c := cluster.Client(t)
 	fill(t, c, 20_000)
-	must(t, c.Set(t.Context(), "lock:{moved}", "tok", 0).Err())
+	all := []string{"lock:{moved}"}
+	for i := range 400 { // of the slot: some are read on both masters
+		all = append(all, fmt.Sprintf("lock:{moved}:%d", i))
+	}
+	for i := range 20 {
+		all = append(all, fmt.Sprintf("lock:stays:%d", i))
+	}
+	slices.Sort(all)
+	for _, key := range all {
+		must(t, c.Set(t.Context(), key, "tok", 0).Err())
+	}
 	r := slow(cluster.URL())
 	r.scan.MaxServerShare = 0.1 // for three masters together
 	s := r.build(t)
@@ -157,12 +168,23 @@ func TestReshardMakesThePassIncomplete(t *testing.T) {
 		if from == to {
 			to = cluster.Nodes[1]
 		}
-		got, err := during(t, s, from.Client(t), func() { moveSlot(t, key, from, to, cluster.Nodes) })
+		got, err := during(t, s, from.Client(t), func() {
+			// Far enough that locks were read on their old master, and not on the new one.
+			testredis.Eventually(t, 10*time.Second, func() bool {
+				p, ok := s.Progress()
+				return !ok || p.OfKeys > 0 && 3*p.Keys >= p.OfKeys
+			}, "the sweep stands still")
+			moveSlot(t, key, from, to, cluster.Nodes)
+		})
 		if err == nil || got.Complete() {
 			t.Errorf("complete while the slot of %s moved: %+v", key, got.Masters)
 		}
 		if len(got.Endings) != 0 || len(got.Losses) != 0 {
 			t.Errorf("endings %+v, losses %+v", got.Endings, got.Losses)
+		}
+		// What was read on one master before the move may have been read on the other after it.
+		if once := slices.Compact(names(got.Locks)); len(once) != len(got.Locks) {
+			t.Errorf("locks that come twice while a slot moves: %q", names(got.Locks))
 		}
 		if key == "{plain}" {
 			continue
@@ -170,6 +192,14 @@ func TestReshardMakesThePassIncomplete(t *testing.T) {
 		after := sweep(t, s)
 		if l := find(t, after.Locks, key); l.Node != to.Addr() || l.History.Looks < 2 || len(after.Endings) != 0 {
 			t.Errorf("after the move: %s, %+v, endings %+v", l.Node, l.History, after.Endings)
+		}
+		for where, locks := range map[string][]locksteward.Lock{"the sweep": after.Locks, "the table": s.Table().Locks()} {
+			if have := names(locks); !slices.Equal(have, all) {
+				t.Errorf("after the move %s has %d, want each of %d once: %q", where, len(have), len(all), have)
+			}
+		}
+		if page := s.Table().Page(scanner.Query{Limit: 1000}); len(page.Locks) != len(all) {
+			t.Errorf("after the move a page has %d of %d", len(page.Locks), len(all))
 		}
 	}
 }
@@ -188,7 +218,13 @@ func moveSlot(t *testing.T, key string, from, to *testredis.Server, all []*testr
 	must(t, b.Do(ctx, "cluster", "setslot", slot, "importing", idA).Err())
 	must(t, a.Do(ctx, "cluster", "setslot", slot, "migrating", idB).Err())
 	host, port, _ := strings.Cut(to.Addr(), ":")
-	must(t, a.Do(ctx, "migrate", host, port, "", 0, 5000, "keys", key).Err())
+	keys, err := a.ClusterGetKeysInSlot(ctx, int(slot), 1000).Result()
+	must(t, err)
+	migrate := []any{"migrate", host, port, "", 0, 5000, "keys"}
+	for _, k := range keys {
+		migrate = append(migrate, k)
+	}
+	must(t, a.Do(ctx, migrate...).Err())
 	for _, n := range all {
 		must(t, n.Client(t).Do(ctx, "cluster", "setslot", slot, "node", idB).Err())
 	}

@@ -128,7 +128,9 @@ func TestAgesAreByTheServersClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv, clock := testredis.StartClocked(t)
-			clock.Set(off)
+			// It stands still between two steps, so that ages are exact.
+			at := time.Now().Add(off).Truncate(time.Second)
+			clock.Freeze(at)
 			c := srv.Client(t)
 			ctx := t.Context()
 			r := fast(srv.URL())
@@ -141,27 +143,26 @@ func TestAgesAreByTheServersClock(t *testing.T) {
 			must(t, c.Set(ctx, "lock:a", "tok-a", 30*time.Minute).Err())
 			must(t, c.Set(ctx, "lock:long", "tok-b", 2*time.Hour).Err())
 			judged(t, w.s, e)
-			for range 10 { // 50 s of which the agent's clock knows nothing
-				clock.Step(5 * time.Second)
-			}
+			clock.Freeze(at.Add(59 * time.Second)) // of which the agent's clock knows nothing
 			l := find(t, judged(t, w.s, e).Locks, "lock:a")
-			if age, basis, _ := l.Age(); age < 49*time.Second || age > 60*time.Second || basis != locksteward.AgeObserved {
-				t.Errorf("age %s by %s, want 50 s", age, basis)
+			if age, basis, _ := l.Age(); age < 58*time.Second || age > 60*time.Second || basis != locksteward.AgeObserved {
+				t.Errorf("age %s by %s, want 59 s", age, basis)
 			}
-			if left := l.TTL; left < 29*time.Minute-2*time.Second || left > 29*time.Minute+11*time.Second {
+			if left := l.TTL; left < 29*time.Minute || left > 29*time.Minute+2*time.Second {
 				t.Errorf("TTL %s", left)
 			}
 			if f := finding(e, rules.HoldTooLong, "lock:a"); f != nil {
-				t.Errorf("too long, after 50 s of a minute: %s", f.Summary.EN)
+				t.Errorf("too long, after 59 s of a minute: %s", f.Summary.EN)
 			}
 			if f := finding(e, "ttl/too-long", "lock:long"); f == nil {
 				t.Error("nothing is said of the long TTL")
 			}
-			clock.Step(12 * time.Second)
+			clock.Freeze(at.Add(61 * time.Second))
 			judged(t, w.s, e)
 			if f := finding(e, rules.HoldTooLong, "lock:a"); f == nil {
-				t.Error("nothing is said after 62 s of a minute")
+				t.Error("nothing is said after 61 s of a minute")
 			}
+			clock.Set(off + 61*time.Second)
 			// A deadline of the server is kept by the agent's timer.
 			w.awaitState("the clocks are compared anew", func(s scanner.WatchState) bool { return whole(s) })
 			must(t, c.Set(ctx, "lock:short", "tok", time.Second).Err())

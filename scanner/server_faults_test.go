@@ -156,8 +156,8 @@ func TestClusterDownResolvesNothing(t *testing.T) {
 	}, "no complete sweep afterwards")
 }
 
-// A real server loads its data for a second: it is waited for, the target is said
-// to be away, nothing is resolved, and then all is as before.
+// A real server loads its data for some seconds: it is waited for, the target is said
+// to be away, nothing is resolved, what fires goes on firing, and then all is as before.
 func TestLoadingResolvesNothing(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 39)
@@ -165,35 +165,60 @@ func TestLoadingResolvesNothing(t *testing.T) {
 	c := srv.Client(t)
 	ctx := t.Context()
 	must(t, c.Set(ctx, "lock:a", "tok", time.Hour).Err())
-	must(t, c.Do(ctx, "DEBUG", "POPULATE", "300", "filler").Err())
+	must(t, c.Set(ctx, "lock:bare", "tok-b", 0).Err())
+	// Values so long that it looks at its clients after every few keys.
+	must(t, c.Do(ctx, "DEBUG", "POPULATE", "300", "filler", "300").Err())
 	r := fast(srv.URL())
 	r.scan.Schedule = "@every 1s"
 	s := r.build(t)
+	e, err := rules.New(nil, nil)
+	must(t, err)
+	fires := func() bool {
+		f := finding(e, rules.TTLNone, "lock:bare")
+		return f != nil && f.Status == locksteward.StatusFiring
+	}
 	run := start(t, s)
-	run.await(t, "before", complete)
-	must(t, c.Do(ctx, "CONFIG", "SET", "key-load-delay", "7000", "loading-process-events-interval-bytes", "1024").Err())
+	run.await(t, "before", func(got locksteward.Sweep) bool {
+		e.Evaluate(got)
+		return got.Complete() && fires()
+	})
+	must(t, c.Do(ctx, "CONFIG", "SET", "key-load-delay", "20000", "loading-process-events-interval-bytes", "1024").Err())
 	o := srv.Options()
-	o.ReadTimeout, o.MaxRetries = 30*time.Second, -1
+	o.ReadTimeout, o.MaxRetries = 60*time.Second, -1
 	patient := redis.NewClient(o)
 	defer patient.Close()
 	reloaded := make(chan error, 1)
 	go func() { reloaded <- patient.Do(context.Background(), "DEBUG", "RELOAD").Err() }()
-	away := run.await(t, "while it loads", func(got locksteward.Sweep) bool {
+	loading := 0
+	judge := func(got locksteward.Sweep) {
+		t.Helper()
 		if len(got.Endings) != 0 || len(got.Losses) != 0 {
 			t.Errorf("endings %+v, losses %+v", got.Endings, got.Losses)
 		}
-		return !got.Complete()
-	})
-	if len(away.Masters) != 0 && away.Masters[0].Complete {
-		t.Errorf("while it loads: %+v", away.Masters)
+		if told := notified(e.Evaluate(got)); len(told) != 0 || !fires() {
+			t.Errorf("told %q; the lock without TTL fires: %v", told, fires())
+		}
+		// Its state may be of a later sweep, but not of one that was read.
+		if state := s.State(); len(got.Masters) == 0 && !state.Up && strings.Contains(state.Reason, "loading its data") {
+			loading++
+		}
 	}
-	testredis.Eventually(t, 5*time.Second, func() bool { return !s.State().Up || len(reloaded) > 0 }, "said to be up while it loads")
+	run.await(t, "while it loads, that says so", func(got locksteward.Sweep) bool {
+		judge(got)
+		return loading > 1
+	})
+	if len(reloaded) != 0 {
+		t.Error("it was said to load when it did so no more")
+	}
 	if err := <-reloaded; err != nil {
 		t.Fatal(err)
 	}
-	back := run.await(t, "afterwards", complete)
-	if l := find(t, back.Locks, "lock:a"); l.History.Looks < 2 || len(back.Endings) != 0 {
-		t.Errorf("afterwards: %+v, endings %+v", l.History, back.Endings)
+	back := run.await(t, "afterwards", func(got locksteward.Sweep) bool {
+		judge(got)
+		return got.Complete()
+	})
+	if l := find(t, back.Locks, "lock:a"); l.History.Looks < 2 || !s.State().Up {
+		t.Errorf("afterwards: %+v, %+v", l.History, s.State())
 	}
 }
 

@@ -238,7 +238,8 @@ func TestRightsThatChange(t *testing.T) {
 }
 
 // Values of other types are read as what they are: no command that the server
-// refuses for its type, and no value of a large one.
+// refuses for its type, and no value of a large one. Where the name is that of a lock
+// they are listed as of no dialect that we know, and nobody is said to hold them.
 func TestOtherTypesAreNotReadAsStrings(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 51)
@@ -257,9 +258,18 @@ func TestOtherTypesAreNotReadAsStrings(t *testing.T) {
 	} {
 		must(t, c.Do(ctx, cmd...).Err())
 	}
-	s := fast(srv.URL()).build(t)
+	r := fast(srv.URL())
+	r.classes = []class.Class{{Name: "all", Match: []string{"lock:*"}}}
+	s := r.build(t)
 	for range 3 {
-		for _, l := range sweep(t, s).Locks {
+		got := sweep(t, s)
+		for _, typ := range []string{"list", "set", "zset", "hash", "stream"} {
+			l := find(t, got.Locks, "lock:"+typ)
+			if l.Type != typ || l.Dialect != "unknown" || l.Identity != locksteward.IdentityNone || l.Claim != nil || l.Holder != (locksteward.Holder{}) {
+				t.Errorf("%s: a %s of dialect %s, identity %s, claim %+v, holder %+v", l.Key, l.Type, l.Dialect, l.Identity, l.Claim, l.Holder)
+			}
+		}
+		for _, l := range got.Locks {
 			if l.Type != "string" && l.Identity != locksteward.IdentityNone && l.Dialect == "token" {
 				t.Errorf("%s, a %s, is taken for a token", l.Key, l.Type)
 			}

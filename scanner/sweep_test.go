@@ -2,6 +2,7 @@ package scanner_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -198,6 +199,48 @@ func TestLargeValuesCostLittle(t *testing.T) {
 	if again := sweep(t, s); len(again.Endings) > 0 {
 		t.Errorf("what cannot be read in full does not end with each look: %+v", again.Endings)
 	}
+}
+
+// TestLargeValuesAreNotKept: of a value that is read in full a lock keeps what is said
+// of it, and not the value. It runs alone, since it counts the heap of the program.
+func TestLargeValuesAreNotKept(t *testing.T) {
+	faults.Covers(t, 52)
+	if raced {
+		t.Skip("the race detector keeps memory of its own")
+	}
+	srv := testredis.Start(t)
+	c, ctx := srv.Client(t), t.Context()
+	const locks, size, most = 2000, 4096, 1 << 10
+	for from := 0; from < locks; from += 500 {
+		_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i := from; i < from+500; i++ {
+				p.Set(ctx, fmt.Sprintf("lock:%d", i), fmt.Sprintf("%0*d", size, i), time.Hour)
+			}
+			return nil
+		})
+		must(t, err)
+	}
+	r := fast(srv.URL())
+	r.classes = []class.Class{{Name: "all", Match: []string{"lock:*"}}}
+	s := r.build(t)
+	alive := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what pools keep goes with the second
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := alive()
+	got := sweep(t, s)
+	if l := find(t, got.Locks, "lock:1"); len(got.Locks) != locks || l.Size != size || l.TooLarge || l.TokenDigest == "" {
+		t.Fatalf("%d locks, one of them %+v", len(got.Locks), l.Observation)
+	}
+	got = locksteward.Sweep{}
+	grown := (alive() - before) / locks
+	if t.Logf("%d bytes a lock", grown); grown > most || s.Table().Len() != locks {
+		t.Errorf("%d locks are kept with %d bytes each, want at most %d", s.Table().Len(), grown, most)
+	}
+	runtime.KeepAlive(s)
 }
 
 func TestCandidatesAreCountedNotListed(t *testing.T) {

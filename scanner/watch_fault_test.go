@@ -239,10 +239,48 @@ func TestWatchFallsBackToKeyspaceNotifications(t *testing.T) {
 	}
 }
 
+// TestKeyspaceWatchRecoversFromADeadConnection is TestWatchRecoversFromADeadConnection
+// for keyspace notifications, which the server sends to a subscriber and forgets: they
+// are believed again when one has come, and what was taken meanwhile is found.
+func TestKeyspaceWatchRecoversFromADeadConnection(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 60)
+	srv := testredis.Start(t, testredis.WithConfig("notify-keyspace-events KA"))
+	c := srv.Client(t)
+	r := fast(srv.URL())
+	r.scan.Watch = scanner.WatchKeyspace
+	w := watch(t, r)
+	believed := func(s scanner.WatchState) bool { return s.Mode == scanner.WatchKeyspace && len(s.Nodes) == 1 }
+	w.taken(c, "lock:before")
+	w.awaitState("believed", believed)
+	w.audit()
+	for round := range 3 {
+		before := w.s.WatchState()
+		id, _ := clientID(t, c, "locksteward-subscriber")
+		must(t, c.ClientKillByFilter(t.Context(), "ID", id).Err())
+		key := fmt.Sprintf("lock:%d", round)
+		must(t, c.Set(t.Context(), key, "tok", 0).Err())
+		w.awaitState("set up again", func(s scanner.WatchState) bool {
+			return len(s.Nodes) == 1 && s.Nodes[0].Since.After(before.Nodes[0].Since)
+		})
+		if s := w.s.WatchState(); s.Blind <= before.Blind || s.Nodes[0].Repaired {
+			t.Errorf("after the fault: blind %s, repaired %v", s.Blind, s.Nodes[0].Repaired)
+		}
+		find(t, sweep(t, w.s).Locks, key)
+		if s := w.s.WatchState(); !s.Nodes[0].Repaired {
+			t.Error("a complete sweep did not repair the watch")
+		}
+		w.taken(c, key+":after")
+		w.awaitState("believed again", believed)
+	}
+	w.audit()
+}
+
 // TestKeyspaceNotificationsThatLackSomething are not believed once a sweep has
 // found what they did not tell.
 func TestKeyspaceNotificationsThatLackSomething(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 60)
 	srv := testredis.Start(t, testredis.WithConfig("notify-keyspace-events Kx")) // expiries alone
 	c := srv.Client(t)
 	r := fast(srv.URL())

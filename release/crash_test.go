@@ -184,6 +184,7 @@ func TestKilledBetweenIntentAndOutcome(t *testing.T) {
 // than it may be.
 func TestKilledBetweenApprovalAndIntent(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 72)
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprint("late=", late), func(t *testing.T) {
 			t.Parallel()
@@ -199,10 +200,10 @@ func TestKilledBetweenApprovalAndIntent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := locksteward.RequestReleased
+			want, line := locksteward.RequestReleased, "agent release.execute released"
 			if late {
 				e.clock.add(release.DefaultApprovalTTL)
-				want = locksteward.RequestExpired
+				want, line = locksteward.RequestExpired, "agent release.expire expired"
 			}
 			if err := e.service.Recover(t.Context()); err != nil {
 				t.Fatal(err)
@@ -211,6 +212,7 @@ func TestKilledBetweenApprovalAndIntent(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.want(t, r, want)
+			e.wantLast(t, r, line)
 			if e.exists(t, "lock:order:1") != late {
 				t.Errorf("late %t, the lock exists: %t", late, !late)
 			}

@@ -233,6 +233,52 @@ func TestStormIsCapped(t *testing.T) {
 	})
 }
 
+// However late in a storm it comes, what is critical is on the list: of what is not
+// there each one is a warning, and all of them are counted.
+func TestStormLeavesOutTheLeast(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 84)
+	synctest.Test(t, func(t *testing.T) {
+		const many, bad = 250, 237
+		var storm []locksteward.Transition
+		for n := range uint64(many) {
+			tr := fire(fmt.Sprintf("k%03d", n), n+1)
+			tr.Finding.Severity = locksteward.SeverityWarning
+			if n == bad {
+				tr.Finding.Severity = locksteward.SeverityCritical
+			}
+			storm = append(storm, tr)
+		}
+		for _, survey := range []bool{false, true} {
+			f := &fake{}
+			var c suppressions
+			d := grouped(t, Grouping{By: []string{"class"}}, person(), c.hooks(), f)
+			stop := d.run()
+			d.box.change(d.Changes(storm, func(locksteward.Finding) bool { return survey })...)
+			d.Wake()
+			time.Sleep(time.Minute)
+			stop()
+			seen := f.seen()
+			if len(seen) != 1 {
+				t.Fatalf("survey %t: %d messages, want 1", survey, len(seen))
+			}
+			p, counted := seen[0].p, map[string]int{}
+			for _, n := range p.Counts {
+				counted[n.Severity] += n.Findings
+			}
+			if len(p.Findings) != 2 || p.Findings[0].Severity != "critical" || p.Findings[0].Key.Key != "k237" {
+				t.Errorf("survey %t: listed %q, want k237 first", survey, f.told())
+			}
+			for _, e := range p.Findings {
+				counted[e.Severity]-- // what is left then is what is not on the list
+			}
+			if counted["critical"] != 0 || counted["warning"] != p.Omitted || p.Omitted != many-2 || c.get("a omitted") != many-2 {
+				t.Errorf("survey %t: left out %v, omitted %d in the message and %d in the counter", survey, counted, p.Omitted, c.get("a omitted"))
+			}
+		}
+	})
+}
+
 // More groups than a service takes messages come in one digest, and what waits
 // while the service is away comes in one when it is back.
 func TestDigestWhenThrottled(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 )
 
 const secretPath = "/hook/s3cr3t-token?key=t0ps3cret"
@@ -101,6 +102,7 @@ func TestUnsignedWithoutSecrets(t *testing.T) {
 
 func TestAnswersAreClassified(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 80)
 	for _, c := range []struct {
 		status int
 		head   string // Retry-After

@@ -6,6 +6,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/internal/faults"
 )
 
 func TestWatchMetrics(t *testing.T) {
@@ -30,6 +31,22 @@ func TestWatchMetrics(t *testing.T) {
 		`watch_missed_total{target="m"}`:         2,
 		`watch_mode{mode="tracking",target="m"}`: 1,
 	})
+}
+
+// TestDelayOfTheWatchIsShown as it is now: a churn that is over is not shown for ever,
+// and a watch that has told of nothing yet has a delay of 0.
+func TestDelayOfTheWatchIsShown(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 57)
+	e := newExporter(t, exporter.Config{}, "a")
+	want(t, e, map[string]float64{`watch_delay_seconds{target="m"}`: absent})
+	for _, c := range []struct {
+		delay time.Duration
+		shown float64
+	}{{0, 0}, {2500 * time.Millisecond, 2.5}, {40 * time.Millisecond, 0.04}, {0, 0}} {
+		e.SetWatch("m", exporter.Watch{Mode: "tracking", Delay: c.delay})
+		want(t, e, map[string]float64{`watch_delay_seconds{target="m"}`: c.shown})
+	}
 }
 
 // TestWhatTheWatchTellsIsInTheNextScrape, though nothing is published for it.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/release"
 )
 
@@ -128,6 +129,7 @@ func TestEvidenceThatWasChangedInTheStore(t *testing.T) {
 // is not executed after the restart.
 func TestApprovalsRaisedWhileTheAgentWasAway(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 72)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	r := e.request(t, ana, "lock:order:1")
@@ -153,6 +155,13 @@ func TestApprovalsRaisedWhileTheAgentWasAway(t *testing.T) {
 	e.clock.add(release.DefaultApprovalTTL)
 	if n, err := e.service.ExpireDue(t.Context()); n != 1 || err != nil {
 		t.Errorf("%d expired, %v", n, err)
+	}
+	e.wantLast(t, r, "agent release.expire expired")
+	// Nor does anybody bring it back.
+	_, err = e.service.Approve(t.Context(), cat, r.ID, yes(r))
+	wantError(t, err, locksteward.ErrConflict, "expired")
+	if e.exec.count() != 0 || !e.exists(t, "lock:order:1") {
+		t.Error("it was executed after its time")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/store"
 )
@@ -184,6 +186,7 @@ func TestKilledBetweenIntentAndOutcome(t *testing.T) {
 // than it may be.
 func TestKilledBetweenApprovalAndIntent(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 72)
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprint("late=", late), func(t *testing.T) {
 			t.Parallel()
@@ -199,10 +202,10 @@ func TestKilledBetweenApprovalAndIntent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := locksteward.RequestReleased
+			want, line := locksteward.RequestReleased, "agent release.execute released"
 			if late {
 				e.clock.add(release.DefaultApprovalTTL)
-				want = locksteward.RequestExpired
+				want, line = locksteward.RequestExpired, "agent release.expire expired"
 			}
 			if err := e.service.Recover(t.Context()); err != nil {
 				t.Fatal(err)
@@ -211,6 +214,7 @@ func TestKilledBetweenApprovalAndIntent(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.want(t, r, want)
+			e.wantLast(t, r, line)
 			if e.exists(t, "lock:order:1") != late {
 				t.Errorf("late %t, the lock exists: %t", late, !late)
 			}
@@ -336,6 +340,7 @@ func TestReplyLostAnywhere(t *testing.T) {
 	for n := range replies {
 		r, exists := act(n)
 		outcomes[r.State]++
+		e.wantLast(t, r, "agent release.execute "+string(r.State))
 		switch r.State {
 		case locksteward.RequestReleased:
 			if exists {
@@ -350,9 +355,11 @@ func TestReplyLostAnywhere(t *testing.T) {
 		}
 	}
 	// The last reply is the script's own.
-	if r, exists := act(replies - 1); r.State != locksteward.RequestReleased || exists {
+	r, exists := act(replies - 1)
+	if r.State != locksteward.RequestReleased || exists {
 		t.Errorf("reply of the script lost: %s", r.State)
 	}
+	e.wantReleasedOnce(t, r)
 	t.Logf("%d replies, outcomes %v", replies, outcomes)
 }
 
@@ -400,7 +407,28 @@ func TestServerUnreachableAfterTheAct(t *testing.T) {
 	refused := proxy.Accepted()
 	testredis.Eventually(t, 5*time.Second, func() bool { return len(done) == 1 || proxy.Accepted() > refused+2 }, "the agent asks again and again")
 	proxy.Heal()
-	e.want(t, <-done, locksteward.RequestReleased)
+	r = <-done
+	e.want(t, r, locksteward.RequestReleased)
+	e.wantReleasedOnce(t, r)
+}
+
+// wantReleasedOnce checks what the trail and the server say of a release whose answer
+// was lost: one intent and its outcome in the words of any release, and in the
+// server the record that the outcome was read from.
+func (e *env) wantReleasedOnce(t testing.TB, r locksteward.Request) {
+	t.Helper()
+	last := e.wantLast(t, r, "agent release.execute released")
+	want := []string{"ana release.request pending", "ben release.approve approved", "agent release.execute intent", "agent release.execute released"}
+	if got := e.trail(t, r.ID); !slices.Equal(got, want) {
+		t.Errorf("trail %q, want %q", got, want)
+	}
+	if !strings.Contains(string(last.Detail), "the lock was deleted") {
+		t.Errorf("the trail says %s", last.Detail)
+	}
+	exec := record.Companion(record.DefaultPrefix, record.KindExec, r.Evidence.Key)
+	if id := e.rdb.HGet(t.Context(), exec, "request").Val(); id != r.ID {
+		t.Errorf("the record in the server is of %q, want %s", id, r.ID)
+	}
 }
 
 func TestAnotherDatabaseThanAtTheRequest(t *testing.T) {

@@ -425,6 +425,16 @@ func (e *env) trail(t testing.TB, subject string) []string {
 	return out
 }
 
+// wantLast checks the last line about a request, as trail has it, and returns it.
+func (e *env) wantLast(t testing.TB, r locksteward.Request, line string) locksteward.Entry {
+	t.Helper()
+	lines, said := e.lines(t, r.ID), e.trail(t, r.ID)
+	if len(said) == 0 || said[len(said)-1] != line {
+		t.Fatalf("the trail of %s is %q, want %q at its end", r.ID, said, line)
+	}
+	return lines[len(lines)-1]
+}
+
 func (e *env) exists(t testing.TB, key string) bool {
 	t.Helper()
 	n, err := e.rdb.Exists(t.Context(), key).Result()

@@ -253,15 +253,18 @@ func TestExpiry(t *testing.T) {
 	wantError(t, err, locksteward.ErrConflict, "expired")
 	late.State = locksteward.RequestExpired
 	e.want(t, late, locksteward.RequestExpired)
+	e.wantLast(t, late, "agent release.expire expired")
 	// A new request takes the place of one whose time is over.
 	e.want(t, e.request(t, ana, "lock:order:3"), locksteward.RequestPending)
 	again.State = locksteward.RequestExpired
 	e.want(t, again, locksteward.RequestExpired)
+	e.wantLast(t, again, "agent release.expire expired")
 	if n, err := e.service.ExpireDue(t.Context()); n != 1 || err != nil {
 		t.Fatalf("%d expired, %v; want 1", n, err)
 	}
 	due.State = locksteward.RequestExpired
 	e.want(t, due, locksteward.RequestExpired)
+	e.wantLast(t, due, "agent release.expire expired")
 	if !e.exists(t, "lock:order:1") || e.exec.count() != 0 {
 		t.Error("something was executed")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -109,6 +110,7 @@ func TestWatchComesBetween(t *testing.T) {
 // TestDelayOfTheWatchIsKnown, also while what was told of is not taken.
 func TestDelayOfTheWatchIsKnown(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 57)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	w := tracked(t, fast(srv.URL()))

@@ -3,6 +3,7 @@ package scanner_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -388,5 +389,56 @@ func TestClockThatJumpsForward(t *testing.T) {
 	clock.Step(-time.Hour)
 	if jumps = happened(judged(t, s, e), locksteward.ServerClockStepped); len(jumps) != 2 || jumps[1].Step > -59*time.Minute {
 		t.Errorf("after a jump back: %+v", jumps)
+	}
+}
+
+// A server that cannot save, and therefore takes no writes, is told of once, however
+// often it is swept, and once again when it is mended.
+func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 44)
+	srv := testredis.Start(t, testredis.WithConfig("enable-protected-configs yes"))
+	c := srv.Client(t)
+	ctx := t.Context()
+	must(t, c.Set(ctx, "lock:a", "tok", time.Hour).Err())
+	// With a log of its writes it forgets nothing: what is told is the saving.
+	must(t, c.ConfigSet(ctx, "appendonly", "yes").Err())
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		return stat(t, c, "persistence", "aof_rewrite_in_progress:")+stat(t, c, "persistence", "aof_rewrite_scheduled:") == 0
+	}, "the log is begun")
+	dir := c.ConfigGet(ctx, "dir").Val()["dir"]
+	s := fast(srv.URL()).build(t)
+	e, err := rules.New(nil, nil)
+	must(t, err)
+	told := func(sweeps int) []string {
+		t.Helper()
+		var out []string
+		for range sweeps {
+			for _, tr := range e.Evaluate(sweep(t, s)) {
+				if tr.Finding.Rule == "server/not-durable" {
+					out = append(out, string(tr.Finding.Status))
+				}
+			}
+		}
+		return out
+	}
+	if got := told(1); len(got) != 0 {
+		t.Fatalf("before: %q", got)
+	}
+	must(t, c.Do(ctx, "config", "set", "save", "3600 1", "dir", "/proc").Err()) // nobody writes there
+	_ = c.BgSave(ctx).Err()
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		return redis.HasErrorPrefix(c.Set(ctx, "other", "x", 0).Err(), "MISCONF")
+	}, "no MISCONF")
+	if got := told(3); !slices.Equal(got, []string{"firing"}) {
+		t.Errorf("told %q by three sweeps, want it once", got)
+	}
+	must(t, c.ConfigSet(ctx, "dir", dir).Err())
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		_ = c.BgSave(ctx).Err() // refused while another one runs
+		return c.Set(ctx, "other", "x", 0).Err() == nil
+	}, "it takes writes again")
+	if got := told(3); !slices.Equal(got, []string{"resolved"}) {
+		t.Errorf("afterwards told %q by three sweeps, want its end once", got)
 	}
 }

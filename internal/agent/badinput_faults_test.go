@@ -322,11 +322,17 @@ func TestHostileNamesAllTheWay(t *testing.T) {
 	const prefix = "lock:order:"
 	names := []string{
 		"", " ", "\n", "\r\nSET x y\r\n", "\x00", "\xff\xfe\x80", `"}],"`, `'; DROP TABLE entries; --`, "{", "}", "{}", "{a}{b}",
-		"*", "?[a-z]*", `\`, "</script><script>", "\x1b[31m", "锁", "\u202eevil", strings.Repeat("x", 60<<10), "a\tb", "%s%n", "../../etc",
+		"*", "?[a-z]*", `\`, "</script><script>", "\x1b[31m", "锁", "\u202eevil", strings.Repeat("x", 64<<10-len(prefix)), strings.Repeat("\xff", 64<<10), "a\tb", "%s%n", "../../etc",
 	}
+	keys := make([]string, 0, len(names))
 	for _, name := range names {
-		set(t, rdb, prefix+name, token, 0)
+		keys = append(keys, prefix+name)
 	}
+	for _, key := range keys {
+		set(t, rdb, key, token, 0)
+	}
+	// Nor is a key without any name touched: what classes match has a literal part.
+	set(t, rdb, "", token, 0)
 	b := newBed(t, target(srv.URL())+orders+receivers("ops", e.url))
 	told := map[string]bool{}
 	testredis.Eventually(t, within, func() bool {
@@ -335,10 +341,10 @@ func TestHostileNamesAllTheWay(t *testing.T) {
 				told[key] = true
 			}
 		}
-		return len(told) >= len(names)
+		return len(told) >= len(keys)
 	}, "not all are told")
 	list, err := b.ana.Locks(t.Context(), apiclient.LocksQuery{})
-	if err != nil || list.Total != len(names) {
+	if err != nil || list.Total != len(keys) {
 		t.Fatalf("%d locks, %v", list.Total, err)
 	}
 	listed := map[string]bool{}
@@ -350,8 +356,7 @@ func TestHostileNamesAllTheWay(t *testing.T) {
 		listed[key] = true
 	}
 	b.awaitMetric(fmt.Sprintf(`locksteward_locks_without_ttl{class="orders",target="main"} %d`, len(names)))
-	for i, name := range names {
-		key := prefix + name
+	for i, key := range keys {
 		if !told[key] || !listed[key] {
 			t.Errorf("%.40q: told %t, listed %t", key, told[key], listed[key])
 		}
@@ -364,9 +369,12 @@ func TestHostileNamesAllTheWay(t *testing.T) {
 		if err != nil || r.State != "released" {
 			t.Errorf("%.40q: %s %s, %v", key, r.State, r.Outcome, err)
 		}
-		left, err := rdb.Keys(t.Context(), "lock:order:*").Result()
-		if err != nil || len(left) != len(names)-i-1 || rdb.Exists(t.Context(), key).Val() != 0 {
-			t.Fatalf("%.40q: %d locks are left, %v", key, len(left), err)
+		left, err := rdb.Exists(t.Context(), keys...).Result()
+		if err != nil || int(left) != len(keys)-i-1 || rdb.Exists(t.Context(), key).Val() != 0 {
+			t.Fatalf("%.40q: %d locks are left, %v", key, left, err)
 		}
+	}
+	if rdb.Get(t.Context(), "").Val() != token {
+		t.Error("the key without a name was touched")
 	}
 }

@@ -41,6 +41,8 @@ func storeFault(t *testing.T, b *bed, srv *testredis.Server, e *ear, fail, mend 
 	}
 	e.await(2) // of the finding and of the request
 	b.awaitDrained("ops", 2)
+	const allSaved = `locksteward_findings_unsaved{target="main"} 0` + "\n"
+	b.awaitMetric(allSaved)
 	fail()
 	_, err = b.bo.Approve(t.Context(), r.ID, api.Decide{Reason: "checked", EvidenceHash: r.EvidenceHash})
 	if p, ok := errors.AsType[*api.Problem](err); !ok || p.Code != api.CodeUnavailable || !strings.Contains(p.Detail, says) {
@@ -51,6 +53,10 @@ func storeFault(t *testing.T, b *bed, srv *testredis.Server, e *ear, fail, mend 
 	}
 	set(t, rdb, "lock:order:2", token, 0)
 	b.awaitMetric(`locksteward_findings{class="orders",risk="deadlock",rule="ttl/none",severity="critical",target="main"} 2`)
+	testredis.Eventually(t, within, func() bool {
+		got := b.metrics()
+		return strings.Contains(got, `locksteward_findings_unsaved{target="main"} `) && !strings.Contains(got, allSaved)
+	}, "the metrics do not say that findings are not saved")
 	if got := get("http://" + b.agent.MetricsAddr().String() + "/-/healthy"); !strings.Contains(got, "ok") {
 		t.Errorf("healthy: %q", got)
 	}
@@ -60,10 +66,14 @@ func storeFault(t *testing.T, b *bed, srv *testredis.Server, e *ear, fail, mend 
 	if got := e.await(3); got[2].finding() != "lock:order:2 firing" {
 		t.Errorf("told %s", got[2].finding())
 	}
+	if got := b.metrics(); !strings.Contains(got, `locksteward_target_up{target="main"} 1`) || strings.Contains(got, allSaved) {
+		t.Errorf("before the store is mended the metrics are %d bytes; they have all saved: %t", len(got), strings.Contains(got, allSaved))
+	}
 	mend()
 	testredis.Eventually(t, within, func() bool {
 		return strings.Contains(logText(b), "findings are saved again")
 	}, "findings are not written when the store works again")
+	b.awaitMetric(allSaved)
 	testredis.Eventually(t, within, func() bool {
 		r, err = b.bo.Approve(t.Context(), r.ID, api.Decide{Reason: "checked", EvidenceHash: r.EvidenceHash})
 		return err == nil

@@ -23,6 +23,6 @@
 //
 // # Running
 //
-// `make test` kills 30 times, `make chaos` 500 times (-alertchaos.kills).
+// `make test` kills 30 times, `make chaos` 1,000 times (-alertchaos.kills).
 // docs/alerting.md has the figures.
 package alertchaos

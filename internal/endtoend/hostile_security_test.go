@@ -23,6 +23,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/internal/users"
 )
@@ -88,6 +89,7 @@ alert:
 // a line of its own.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
+	faults.Covers(t, 53)
 	names := hostileNames("lock:order:")
 	if len(names) < 1000 {
 		t.Fatalf("only %d names", len(names))

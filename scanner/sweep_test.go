@@ -205,9 +205,6 @@ func TestLargeValuesCostLittle(t *testing.T) {
 // of it, and not the value. It runs alone, since it counts the heap of the program.
 func TestLargeValuesAreNotKept(t *testing.T) {
 	faults.Covers(t, 52)
-	if raced {
-		t.Skip("the race detector keeps memory of its own")
-	}
 	srv := testredis.Start(t)
 	c, ctx := srv.Client(t), t.Context()
 	const locks, size, most = 2000, 4096, 1 << 10

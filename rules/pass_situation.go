@@ -38,6 +38,12 @@ func (e *Engine) learn(s locksteward.Sweep) {
 	if n := newSituation(s); n != nil {
 		if old := e.situations[s.Target]; old != nil {
 			n.HadLocks = n.HadLocks || old.HadLocks
+			// What a watch heard after the end of the sweep, the sweep does not know.
+			for _, event := range old.Events {
+				if event.Kind == locksteward.ServerFlushed && event.At.After(s.At) && !slices.Contains(n.Events, event) {
+					n.Events = append(slices.Clone(n.Events), event)
+				}
+			}
 		}
 		e.situations[s.Target] = n
 	}

@@ -12,6 +12,10 @@ import (
 // which database.
 type pushedFlush struct {
 	at int64 // µs of the server's clock
+	// heard is when it was noted, by our clock: at is only as good as what is known of
+	// the difference between the two, which a busy machine takes to be some
+	// milliseconds too small or too large.
+	heard time.Time
 	// gone are the known holds that a look after it did not find any more, stood
 	// those that one found: it was another database then.
 	gone, stood int
@@ -33,7 +37,7 @@ const flushLate = 100 * time.Millisecond
 func (t *Table) flush(addr string, at time.Time, ordered bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := &pushedFlush{at: micros(at), ordered: ordered}
+	f := &pushedFlush{at: micros(at), heard: time.Now(), ordered: ordered}
 	if old := t.flushed[addr]; ordered && old != nil && old.ordered && old.stood == 0 {
 		f.gone, f.before, f.found = old.gone, old.before, old.found // no sweep has taken it yet
 	}
@@ -63,10 +67,11 @@ func (t *Table) tookHold(e *entry, at int64) bool {
 	return true
 }
 
-// outlived notes that a look at at found the hold of e, begun at began. The table is
-// locked.
-func (t *Table) outlived(e *entry, at int64) {
-	if f := t.flushed[e.kind.node]; f != nil && e.firstSeen <= f.at-flushLate.Microseconds() && f.at < at {
+// outlived notes that a look that was begun at began, by our clock, found the hold of
+// e. What was asked before the flush was heard of may have been answered before it.
+// The table is locked.
+func (t *Table) outlived(e *entry, began time.Time) {
+	if f := t.flushed[e.kind.node]; f != nil && e.firstSeen <= f.at-flushLate.Microseconds() && began.After(f.heard) {
 		f.stood++
 	}
 }

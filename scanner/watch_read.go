@@ -347,7 +347,7 @@ func (s *Scanner) take(sweep *locksteward.Sweep, g watchGlance) {
 		return
 	}
 	if known != nil && replaced == nil {
-		t.outlived(known, g.l.at)
+		t.outlived(known, sweep.Started)
 	}
 	if replaced != nil {
 		t.tookHold(replaced, g.l.at)

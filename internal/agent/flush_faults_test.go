@@ -44,6 +44,11 @@ func TestFlushIsToldOnce(t *testing.T) {
 				"alert: {first_survey: fire, grouping: {wait: 1s}, receivers: [{name: ops, webhook: {url: '"+e.url+"', allow_private: true}}]}")
 			b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
 			b.awaitMetric(fmt.Sprintf(`locksteward_locks{class="orders",dialect="locksteward",target="main"} %d`, locks))
+			// The first sweep finds classes to watch, for which the watch is set up anew:
+			// what a flush takes meanwhile is told lock by lock.
+			was := lastSweep(b)
+			testredis.Eventually(t, within, func() bool { return lastSweep(b) != was }, "no second sweep")
+			b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
 			if err := rdb.Do(t.Context(), command...).Err(); err != nil {
 				t.Fatal(err)
 			}

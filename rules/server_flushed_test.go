@@ -1,0 +1,41 @@
+package rules
+
+import (
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// A sweep that ended before a flush does not know of it, and may be judged after the
+// watch has told of it: the finding stands until a sweep knows better.
+func TestFlushHeardAfterTheEndOfASweep(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, nil, nil)
+	sweep := func(at time.Time, events ...locksteward.ServerEvent) locksteward.Sweep {
+		s := sweepAt(at)
+		s.Nodes, s.Events = make([]locksteward.NodeState, 1), events
+		return s
+	}
+	e.Evaluate(sweep(t0))
+	heard := locksteward.Sweep{Target: "redis", At: after(1500 * time.Millisecond), Events: []locksteward.ServerEvent{
+		{Kind: locksteward.ServerFlushed, Node: "n1", After: t0, At: after(1400 * time.Millisecond), Locks: 40},
+	}}
+	fires := func() bool {
+		for _, f := range e.Findings() {
+			if f.Rule == "server/flushed" {
+				return true
+			}
+		}
+		return false
+	}
+	if e.EvaluateWatched(heard); !fires() {
+		t.Fatal("what the watch heard is not told")
+	}
+	if e.Evaluate(sweep(after(time.Second))); !fires() {
+		t.Error("a sweep that ended before the flush takes it back")
+	}
+	if e.Evaluate(sweep(after(3 * time.Second))); fires() {
+		t.Error("a sweep that ended after it, and found none, does not take it back")
+	}
+}

@@ -172,12 +172,8 @@ func TestReloadStandsInTheTrail(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	b := newBed(t, target(srv.URL()))
-	secret, err := users.Add(filepath.Join(b.dir, "users.yaml"), "root", []users.Role{users.RoleAdmin})
-	if err != nil {
-		t.Fatal(err)
-	}
-	testredis.Eventually(t, within, func() bool { return b.agent.Reload(t.Context()) == nil }, "no reload")
-	if err := b.client(secret).Reload(t.Context()); err != nil {
+	root := b.person("root", users.RoleAdmin) // has the agent read its users again
+	if err := root.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	list, err := b.ana.AuditEntries(t.Context(), apiclient.AuditQuery{Action: "agent.reload"})
@@ -191,12 +187,7 @@ func TestImportThroughTheAPI(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	b := newBed(t, target(srv.URL()))
-	secret, err := users.Add(filepath.Join(b.dir, "users.yaml"), "root", []users.Role{users.RoleAdmin})
-	if err != nil {
-		t.Fatal(err)
-	}
-	testredis.Eventually(t, within, func() bool { return b.agent.Reload(t.Context()) == nil }, "no reload")
-	root := b.client(secret)
+	root := b.person("root", users.RoleAdmin)
 	in := api.AuditImport{File: "night.jsonl", Lines: []string{
 		`{"seq":0,"at":"2026-11-01T03:00:00Z","actor":"ops","action":"unlock.outcome","target":"redis","key":"lock:a","subject":"u-1","reason":"night","outcome":"released","detail":null,"prev_hash":"","hash":""}`,
 	}}

@@ -69,14 +69,7 @@ func TestKilledProcesses(t *testing.T) {
 func TestDeadWaitersInQueue(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 7)
-	for _, k := range []int{1, 3} {
-		for how, end := range map[string]func(*process){"killed": (*process).kill, "stopped": (*process).stop} {
-			t.Run(fmt.Sprintf("%d %s", k, how), func(t *testing.T) {
-				t.Parallel()
-				deadWaiters(newSingle(t), k, end)
-			})
-		}
-	}
+	eachDeath(t, deadWaiters)
 }
 
 // Fault 7: all in the queue are killed or stopped, the lock is given back, and
@@ -84,11 +77,17 @@ func TestDeadWaitersInQueue(t *testing.T) {
 func TestAllWaitersInQueueAreDead(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 7)
+	eachDeath(t, allWaitersDead)
+}
+
+// eachDeath has one and three waiters killed and stopped.
+func eachDeath(t *testing.T, run func(b *bed, k int, end func(*process))) {
+	t.Helper()
 	for _, k := range []int{1, 3} {
 		for how, end := range map[string]func(*process){"killed": (*process).kill, "stopped": (*process).stop} {
 			t.Run(fmt.Sprintf("%d %s", k, how), func(t *testing.T) {
 				t.Parallel()
-				allWaitersDead(newSingle(t), k, end)
+				run(newSingle(t), k, end)
 			})
 		}
 	}

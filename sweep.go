@@ -13,6 +13,11 @@ type MasterPass struct {
 	Complete bool
 	Reason   string
 	Keys     int64 // keys the server returned, duplicates counted
+	// Replica is the replica of Node that was asked for its keys, "" if Node was
+	// asked itself. What stands in them was read on Node either way. AsOf is then the
+	// replication offset of Node up to which the replica had everything before.
+	Replica string
+	AsOf    int64
 }
 
 // Sweep is one pass over a target by SCAN and what it established.

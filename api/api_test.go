@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,25 @@ func TestScanKeepsTheContract(t *testing.T) {
 	}
 	if _, has := l["key_b64"]; has {
 		t.Error("key_b64 is given for a key that is valid UTF-8")
+	}
+}
+
+func TestReplicasOfASweep(t *testing.T) {
+	t.Parallel()
+	sweep := locksteward.Sweep{Masters: []locksteward.MasterPass{
+		{Node: "a:1", Complete: true}, {Node: "b:1", Complete: true, Replica: "b:2", AsOf: 77},
+	}}
+	want := []OnReplica{{Node: "b:1", Replica: "b:2", AsOfOffset: 77}}
+	if got := NewScan(sweep, nil, "en").OnReplicas; !slices.Equal(got, want) {
+		t.Errorf("scan: %+v", got)
+	}
+	if got := NewSwept(sweep).OnReplicas; !slices.Equal(got, want) {
+		t.Errorf("swept: %+v", got)
+	}
+	for _, doc := range []any{NewScan(locksteward.Sweep{}, nil, "en"), NewSwept(locksteward.Sweep{})} {
+		if raw, err := json.Marshal(doc); err != nil || strings.Contains(string(raw), "on_replicas") {
+			t.Errorf("%s, %v", raw, err)
+		}
 	}
 }
 

@@ -15,6 +15,9 @@ type Scan struct {
 	// Incomplete says which masters were not read to the end and why; absent
 	// when Complete.
 	Incomplete []Incomplete `json:"incomplete,omitempty"`
+	// OnReplicas are the masters whose replicas were asked for the names of the keys;
+	// absent without any.
+	OnReplicas []OnReplica `json:"on_replicas,omitempty"`
 	// BaselineGone are the findings of the baseline that a complete scan did not
 	// find any more; absent without any.
 	BaselineGone []BaselineFinding `json:"baseline_gone,omitempty"`
@@ -26,6 +29,27 @@ type Incomplete struct {
 	Reason string `json:"reason"`
 }
 
+// OnReplica is a master that was spared the walk over its keys. What stands in them
+// was read on it all the same.
+type OnReplica struct {
+	Node    string `json:"node"`
+	Replica string `json:"replica"`
+	// AsOfOffset is the replication offset of the master up to which the replica had
+	// everything when the walk began.
+	AsOfOffset int64 `json:"as_of_offset"`
+}
+
+// onReplicas are those of a sweep.
+func onReplicas(s locksteward.Sweep) []OnReplica {
+	var out []OnReplica
+	for _, m := range s.Masters {
+		if m.Replica != "" {
+			out = append(out, OnReplica{Node: m.Node, Replica: m.Replica, AsOfOffset: m.AsOf})
+		}
+	}
+	return out
+}
+
 // NewScan converts a sweep and the findings on it, their texts in lang.
 func NewScan(s locksteward.Sweep, findings []locksteward.Finding, lang string) Scan {
 	out := Scan{
@@ -35,6 +59,7 @@ func NewScan(s locksteward.Sweep, findings []locksteward.Finding, lang string) S
 		DurationMs:  s.Duration.Milliseconds(),
 		Locks:       make([]Lock, 0, s.LockCount()),
 		Candidates:  s.Candidates,
+		OnReplicas:  onReplicas(s),
 		Findings:    NewFindings(findings, lang),
 	}
 	rules := RulesByLock(findings)

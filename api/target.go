@@ -99,6 +99,9 @@ type Swept struct {
 	Candidates int          `json:"candidates"`
 	DurationMs int64        `json:"duration_ms"`
 	Incomplete []Incomplete `json:"incomplete,omitempty"`
+	// OnReplicas are the masters whose replicas were asked for the names of the keys;
+	// absent without any.
+	OnReplicas []OnReplica `json:"on_replicas,omitempty"`
 }
 
 // Node is one server's own figures; null is "the server did not tell".
@@ -146,7 +149,7 @@ func NewTarget(s locksteward.TargetState) Target {
 func NewSwept(s locksteward.Sweep) Swept {
 	out := Swept{
 		At: stamp(s.At), Complete: s.Complete(), Keys: s.Keys(), Locks: s.LockCount(),
-		Candidates: s.Candidates, DurationMs: s.Duration.Milliseconds(),
+		Candidates: s.Candidates, DurationMs: s.Duration.Milliseconds(), OnReplicas: onReplicas(s),
 	}
 	for _, m := range s.Masters {
 		if !m.Complete {

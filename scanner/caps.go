@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,9 +27,11 @@ type caps struct {
 	refused map[string]time.Time
 	// forbidden counts keys that the ACL did not let us read in this sweep.
 	forbidden int64
+	// others are sentences of what else this sweep had to do another way, by server.
+	others map[string]string
 }
 
-func newCaps() *caps { return &caps{refused: map[string]time.Time{}} }
+func newCaps() *caps { return &caps{refused: map[string]time.Time{}, others: map[string]string{}} }
 
 // has says whether an optional command is worth asking for.
 func (c *caps) has(command string) bool {
@@ -57,11 +60,19 @@ func (c *caps) forbid(n int) {
 	c.forbidden += int64(n)
 }
 
+// instead notes what this sweep has to do another way with the server at addr.
+func (c *caps) instead(addr, sentence string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.others[addr] = sentence
+}
+
 // reset begins a sweep.
 func (c *caps) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forbidden = 0
+	clear(c.others)
 }
 
 // notes returns what is missing, in words and as commands, both sorted.
@@ -71,6 +82,7 @@ func (c *caps) notes() (notes, commands []string, forbidden int64) {
 	for command := range c.refused {
 		notes, commands = append(notes, optional[command]), append(commands, command)
 	}
+	notes = slices.AppendSeq(notes, maps.Values(c.others))
 	slices.Sort(notes)
 	slices.Sort(commands)
 	return notes, commands, c.forbidden

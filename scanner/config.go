@@ -68,6 +68,10 @@ type Config struct {
 	// Watch is how changes are told between sweeps: auto (the best that the server
 	// offers), tracking, keyspace, off.
 	Watch WatchMode `yaml:"watch"`
+	// SweepOn is which servers are asked for the names of all keys: masters
+	// (default), or replicas, which spares the masters nearly all that a sweep costs.
+	// What stands in keys that may be locks is read on the masters either way.
+	SweepOn SweepOn `yaml:"sweep_on"`
 	// NoThrottle sweeps as fast as the server answers; for one-off scans.
 	NoThrottle bool `yaml:"-"`
 }
@@ -90,6 +94,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Watch == "" {
 		c.Watch = WatchAuto
+	}
+	if c.SweepOn == "" {
+		c.SweepOn = SweepMasters
 	}
 	return c
 }
@@ -119,6 +126,9 @@ func (c Config) Validate() error {
 	case WatchAuto, WatchTracking, WatchKeyspace, WatchOff:
 	default:
 		errs = append(errs, fmt.Errorf("watch: got %q, write auto, tracking, keyspace or off", string(c.Watch)))
+	}
+	if c.SweepOn != SweepMasters && c.SweepOn != SweepReplicas {
+		errs = append(errs, fmt.Errorf("sweep_on: got %q, write masters or replicas", string(c.SweepOn)))
 	}
 	return errors.Join(errs...)
 }

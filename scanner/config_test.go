@@ -24,7 +24,7 @@ func TestConfigReadsAndReports(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
-	bad := Config{Schedule: "sometimes", Timezone: "Mars/Olympus", Jitter: -1, MaxServerShare: 3, Timeout: 1, MetaPrefixes: []string{"a", ""}}
+	bad := Config{Schedule: "sometimes", Timezone: "Mars/Olympus", Jitter: -1, MaxServerShare: 3, Timeout: 1, MetaPrefixes: []string{"a", ""}, SweepOn: "both"}
 	err := bad.Validate()
 	if err == nil {
 		t.Fatal("accepted")
@@ -32,6 +32,7 @@ func TestConfigReadsAndReports(t *testing.T) {
 	for _, want := range []string{
 		`timezone: must be an IANA name such as Europe/Berlin, got "Mars/Olympus"`, `schedule: got "sometimes"`, "jitter: ",
 		"max_server_share: must be between 0.01% and 100%, got 300%", "timeout: must be at least 1s, got 1ns", "meta_prefixes[1]: ",
+		`sweep_on: got "both", write masters or replicas`,
 	} {
 		if !strings.Contains("\n"+err.Error(), "\n"+want) {
 			t.Errorf("no line begins with %q in:\n%v", want, err)

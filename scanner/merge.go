@@ -226,9 +226,13 @@ func (s *Scanner) report(sweep *locksteward.Sweep, passes []*pass) error {
 				reason = reasonOf(p.out.err)
 			}
 		}
-		sweep.Masters = append(sweep.Masters, locksteward.MasterPass{
+		made := locksteward.MasterPass{
 			Node: p.master.Addr, Complete: p.out.err == nil, Reason: reasonOf(p.out.err), Keys: p.out.keys,
-		})
+		}
+		if p.walk.replica != nil {
+			made.Replica, made.AsOf = p.walk.addr, p.walk.asOf
+		}
+		sweep.Masters = append(sweep.Masters, made)
 	}
 	if read == 0 {
 		// Not one key of not one master: the target is away, whatever answered.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
@@ -20,6 +22,7 @@ type pass struct {
 	master  connect.Master
 	classes *class.Set
 	pace    *pacer
+	walk    walk // whose keys are walked, after greet
 	reader  *reader
 	observe observer
 	shapes  shapes
@@ -108,6 +111,9 @@ func (p *pass) sweep(ctx context.Context) error {
 	if err := p.greet(ctx); err != nil {
 		return err
 	}
+	if err := p.chooseWalk(ctx); err != nil {
+		return err
+	}
 	if err := p.scan(ctx); err != nil {
 		return err
 	}
@@ -145,18 +151,22 @@ func (p *pass) greet(ctx context.Context) error {
 		return errReplica
 	}
 	for range 3 {
-		if err := p.probe(ctx); err != nil {
+		if err := p.probe(ctx, p.pace, p.master.Client); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// askInfo returns "" where the server does not let us ask.
+// askInfo asks the master; it returns "" where that does not let us ask.
 func (p *pass) askInfo(ctx context.Context, sections ...string) (string, error) {
+	return p.askInfoAt(ctx, p.pace, p.master.Client, sections...)
+}
+
+func (p *pass) askInfoAt(ctx context.Context, pace *pacer, client *redis.Client, sections ...string) (string, error) {
 	var text string
-	err := p.call(ctx, 1, func() (err error) {
-		text, err = p.master.Client.Info(ctx, sections...).Result()
+	err := p.callAt(ctx, pace, 1, func() (err error) {
+		text, err = client.Info(ctx, sections...).Result()
 		return err
 	})
 	switch {
@@ -191,7 +201,7 @@ func (p *pass) farewell(ctx context.Context) error {
 	case parseInfo(replication).replica():
 		return errDemoted
 	}
-	return nil
+	return p.walkEnds(ctx)
 }
 
 // scan walks the keyspace and looks at what may be a lock.
@@ -260,70 +270,79 @@ func (p *pass) pages(ctx context.Context, yield func([]string) error) error {
 func (p *pass) page(ctx context.Context, cursor uint64) (keys []string, next uint64, err error) {
 	count := maxCount
 	if !p.s.cfg.NoThrottle {
-		count = p.pace.count
-		if err := p.upkeep(ctx); err != nil {
+		if err := p.upkeep(ctx, p.pace, p.master.Client); err != nil {
 			return nil, 0, err
 		}
+		if p.walk.replica != nil {
+			if err := p.upkeep(ctx, p.walk.pace, p.walk.client); err != nil {
+				return nil, 0, err
+			}
+		}
+		count = p.walk.pace.count
 	}
 	err = p.s.paced(ctx, func() error {
 		began := time.Now()
-		keys, next, err = p.master.Client.Scan(ctx, cursor, "", int64(count)).Result()
+		keys, next, err = p.walk.client.Scan(ctx, cursor, "", int64(count)).Result()
 		if !p.s.cfg.NoThrottle {
-			p.s.budget.spend(p.pace.scanned(count, time.Since(began)))
+			p.s.budget.spend(p.walk.pace.scanned(count, time.Since(began)))
 		}
 		return err
 	})
 	return keys, next, err
 }
 
-// upkeep keeps the pacer informed: a round trip ten times a second, memory now
-// and then.
-func (p *pass) upkeep(ctx context.Context) error {
+// upkeep keeps a server's pacer informed: a round trip ten times a second, memory
+// now and then.
+func (p *pass) upkeep(ctx context.Context, pace *pacer, client *redis.Client) error {
 	now := time.Now()
-	if now.Sub(p.pace.memoryAt) > memoryEvery {
-		text, err := p.askInfo(ctx, "memory")
+	if now.Sub(pace.memoryAt) > memoryEvery {
+		text, err := p.askInfoAt(ctx, pace, client, "memory")
 		if err != nil {
 			return err
 		}
 		i := parseInfo(text)
-		p.pace.memory(now, i.integer("used_memory"), i.integer("maxmemory"))
+		pace.memory(now, i.integer("used_memory"), i.integer("maxmemory"))
 	}
-	if p.pace.meter.due(now) {
-		text, err := p.askInfo(ctx, "cpu")
+	if pace.meter.due(now) {
+		text, err := p.askInfoAt(ctx, pace, client, "cpu")
 		if err != nil {
 			return err
 		}
 		i := parseInfo(text)
-		p.pace.meter.read(time.Now(), i.cpuSeconds())
+		pace.meter.read(time.Now(), i.cpuSeconds())
 	}
-	if now.Sub(p.pace.probedAt) > probeEvery {
-		return p.probe(ctx)
+	if now.Sub(pace.probedAt) > probeEvery {
+		return p.probe(ctx, pace, client)
 	}
 	return nil
 }
 
-func (p *pass) probe(ctx context.Context) error {
+func (p *pass) probe(ctx context.Context, pace *pacer, client *redis.Client) error {
 	return p.s.paced(ctx, func() error {
 		began := time.Now()
-		if err := p.master.Client.Ping(ctx).Err(); err != nil && judge(err) != without && !noWrites(err) {
+		if err := client.Ping(ctx).Err(); err != nil && judge(err) != without && !noWrites(err) {
 			return err
 		}
 		if !p.s.cfg.NoThrottle {
 			now := time.Now()
-			p.pace.probed(now, now.Sub(began))
-			p.s.budget.spend(p.pace.piped(1, now.Sub(began)))
+			pace.probed(now, now.Sub(began))
+			p.s.budget.spend(pace.piped(1, now.Sub(began)))
 		}
 		return nil
 	})
 }
 
-// call is how the pass's reader reaches the server.
+// call is how the pass's reader reaches the master.
 func (p *pass) call(ctx context.Context, n int, pipeline func() error) error {
+	return p.callAt(ctx, p.pace, n, pipeline)
+}
+
+func (p *pass) callAt(ctx context.Context, pace *pacer, n int, pipeline func() error) error {
 	return p.s.paced(ctx, func() error {
 		began := time.Now()
 		err := pipeline()
 		if !p.s.cfg.NoThrottle {
-			p.s.budget.spend(p.pace.piped(n, time.Since(began)))
+			p.s.budget.spend(pace.piped(n, time.Since(began)))
 		}
 		return err
 	})

@@ -218,7 +218,7 @@ func reasonOf(err error) string {
 	case errors.Is(err, errTimeout):
 		return "the sweep took longer than its timeout; raise timeout or max_server_share"
 	}
-	for _, own := range []error{errRestarted, errDemoted, errMoved, errTopology} {
+	for _, own := range []error{errRestarted, errDemoted, errMoved, errTopology, errResynced} {
 		if errors.Is(err, own) {
 			return own.Error() + "; the next sweep repeats it"
 		}

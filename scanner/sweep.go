@@ -230,8 +230,10 @@ func (s *Scanner) remember(passes []*pass) {
 	}
 }
 
-// pacer returns the pacer of a master, which keeps what it learned.
+// pacer returns the pacer of a server, which keeps what it learned.
 func (s *Scanner) pacer(addr string) *pacer {
+	s.mu.Lock() // passes that choose a replica ask side by side
+	defer s.mu.Unlock()
 	p, ok := s.pacers[addr]
 	if !ok {
 		p = newPacer()

@@ -21,16 +21,14 @@ import (
 const initObserve = 30 * time.Second
 
 type initFlags struct {
-	redis   redisFlags
-	match   []string
-	observe time.Duration
-	full    bool
-	least   int
-	name    string
-	file    string
-	yes     bool
-	force   bool
-	output  outputFlag
+	redis  redisFlags
+	look   lookFlags
+	least  int
+	name   string
+	file   string
+	yes    bool
+	force  bool
+	output outputFlag
 }
 
 func initCommand(p *program) *cobra.Command {
@@ -56,9 +54,7 @@ never written.`,
 	f.redis.register(c)
 	f.output.register(c)
 	flags := c.Flags()
-	flags.StringArrayVar(&f.match, "match", nil, "keys that are locks, as a glob (may be repeated)")
-	flags.DurationVar(&f.observe, "observe", initObserve, "for how long to look; longer sees more holds end")
-	flags.BoolVar(&f.full, "no-throttle", false, "use the server as fast as it answers")
+	f.look.register(c, "", initObserve, "for how long to look; longer sees more holds end")
 	flags.IntVar(&f.least, "min-keys", 1, "propose classes of at least this many keys or holds")
 	flags.StringVar(&f.name, "target", scan.TargetName, "name of the target in the configuration")
 	flags.StringVar(&f.file, "config", defaultConfigFile, "file to write")
@@ -80,10 +76,11 @@ func runInit(ctx context.Context, p *program, f initFlags, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	progress := newProgress(p.stderr)
-	plan, err := scan.Survey(ctx, scan.Options{
-		Connect: conn, Match: f.match, Observe: f.observe, NoThrottle: f.full, Progress: progress.update,
-	}, f.least)
+	opts, progress, err := f.look.options(p, conn)
+	if err != nil {
+		return err
+	}
+	plan, err := scan.Survey(ctx, opts, f.least)
 	progress.done()
 	if err != nil {
 		return err
@@ -139,9 +136,6 @@ func (f *initFlags) tell(p *program, plan initcfg.Plan, text string, taken int, 
 
 // check refuses before the server is asked anything.
 func (f *initFlags) check() error {
-	if f.observe < 0 {
-		return usagef("--observe: got %s, write a positive duration such as 30s", f.observe)
-	}
 	if f.least < 1 {
 		return usagef("--min-keys: got %d, write 1 or more", f.least)
 	}

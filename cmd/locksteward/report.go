@@ -17,15 +17,13 @@ import (
 const reportObserve = time.Minute
 
 type reportFlags struct {
-	agent   agentFlags
-	redis   redisFlags
-	target  string
-	class   string
-	since   time.Duration
-	observe time.Duration
-	full    bool
-	match   []string
-	output  outputFlag
+	agent  agentFlags
+	redis  redisFlags
+	look   lookFlags
+	target string
+	class  string
+	since  time.Duration
+	output outputFlag
 }
 
 func reportCommand(p *program) *cobra.Command {
@@ -61,9 +59,7 @@ minimum and ≤4s a maximum.`,
 	c.Flags().StringVar(&f.target, "target", "", "only of this target")
 	c.Flags().StringVar(&f.class, "class", "", "only of this class")
 	c.Flags().DurationVar(&f.since, "since", 24*time.Hour, "how far back the agent's report goes, up to 720h")
-	c.Flags().DurationVar(&f.observe, "observe", reportObserve, "with --redis: for how long to look")
-	c.Flags().BoolVar(&f.full, "no-throttle", false, "with --redis: use the server as fast as it answers")
-	c.Flags().StringArrayVar(&f.match, "match", nil, "with --redis: keys that are locks, as a glob (may be repeated)")
+	f.look.register(c, "with --redis: ", reportObserve, "for how long to look")
 	return c
 }
 
@@ -78,14 +74,14 @@ func (f *reportFlags) run(cmd *cobra.Command, p *program) (api.Report, error) {
 		}
 		return client.Report(cmd.Context(), f.target, f.class, f.since.String())
 	}
-	return f.look(cmd.Context(), p)
+	return f.ask(cmd.Context(), p)
 }
 
 // check refuses flags that would do nothing.
 func (f *reportFlags) check(cmd *cobra.Command) error {
-	with, without := []string{"observe", "no-throttle", "match"}, []string{"since", "target", "agent", "token-file"}
+	without := []string{"since", "target", "agent", "token-file"}
 	if f.redis.url == "" {
-		for _, name := range with {
+		for _, name := range lookFlagNames {
 			if cmd.Flags().Changed(name) {
 				return usagef("--%s: is for a report without an agent, add --redis URL", name)
 			}
@@ -97,22 +93,23 @@ func (f *reportFlags) check(cmd *cobra.Command) error {
 			return usagef("--%s: is for a report of an agent, leave it or --redis out", name)
 		}
 	}
-	if f.observe <= 0 {
-		return usagef("--observe: got %s, write a positive duration such as 60s", f.observe)
+	if f.look.observe <= 0 {
+		return usagef("--observe: got %s, write a positive duration such as 60s", f.look.observe)
 	}
 	return nil
 }
 
-func (f *reportFlags) look(ctx context.Context, p *program) (api.Report, error) {
+func (f *reportFlags) ask(ctx context.Context, p *program) (api.Report, error) {
 	conn, err := f.redis.config()
 	if err != nil {
 		return api.Report{}, err
 	}
-	progress := newProgress(p.stderr)
+	opts, progress, err := f.look.options(p, conn)
+	if err != nil {
+		return api.Report{}, err
+	}
 	defer progress.done()
-	return scan.Report(ctx, scan.Options{
-		Connect: conn, Match: f.match, Observe: f.observe, NoThrottle: f.full, Progress: progress.update,
-	}, f.class)
+	return scan.Report(ctx, opts, f.class)
 }
 
 func writeReport(w io.Writer, out api.Report) error {

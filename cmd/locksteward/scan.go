@@ -17,15 +17,13 @@ import (
 )
 
 type scanFlags struct {
-	redis   redisFlags
-	match   []string
-	observe time.Duration
-	full    bool
-	record  string
-	failOn  severityFlag
-	known   baselineFlags
-	output  outputFlag
-	lang    string
+	redis  redisFlags
+	look   lookFlags
+	record string
+	failOn severityFlag
+	known  baselineFlags
+	output outputFlag
+	lang   string
 }
 
 func scanCommand(p *program) *cobra.Command {
@@ -47,9 +45,7 @@ incomplete, 3 findings at or above --fail-on.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runScan(cmd.Context(), p, f) },
 	}
 	f.redis.register(c)
-	c.Flags().StringArrayVar(&f.match, "match", nil, "keys that are locks, as a glob; acts as a configured class (may be repeated)")
-	c.Flags().DurationVar(&f.observe, "observe", 0, "keep looking for this long, to see renewals (default: one look)")
-	c.Flags().BoolVar(&f.full, "no-throttle", false, "use the server as fast as it answers")
+	f.look.register(c, "", 0, "keep looking for this long, to see renewals (default: one look)")
 	c.Flags().StringVar(&f.record, "record", "", "write what was seen to this new file, for 'rules test': tokens as digests, names as they are")
 	c.Flags().Var(&f.failOn, "fail-on", "exit with 3 on firing findings at or above info, warning or critical")
 	c.Flags().StringVar(&f.lang, "lang", "en", "language of the texts: en or zh")
@@ -66,10 +62,11 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 	if f.lang != "en" && f.lang != "zh" {
 		return usagef("--lang: got %q, write en or zh", f.lang)
 	}
-	if f.observe < 0 {
-		return usagef("--observe: got %s, write a positive duration such as 30s", f.observe)
-	}
 	known, err := f.known.read()
+	if err != nil {
+		return err
+	}
+	opts, progress, err := f.look.options(p, conn)
 	if err != nil {
 		return err
 	}
@@ -77,10 +74,8 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 	if err != nil {
 		return err
 	}
-	progress := newProgress(p.stderr)
-	result, err := scan.Run(ctx, scan.Options{
-		Connect: conn, Match: f.match, Observe: f.observe, NoThrottle: f.full, Progress: progress.update, Record: record.look(),
-	})
+	opts.Record = record.look()
+	result, err := scan.Run(ctx, opts)
 	progress.done()
 	if err := errors.Join(err, record.close()); err != nil {
 		return err
@@ -138,6 +133,9 @@ func writeScan(w io.Writer, out api.Scan) error {
 	}
 	if err := writeGone(w, out.BaselineGone); err != nil {
 		return err
+	}
+	for _, m := range out.OnReplicas {
+		fmt.Fprintf(w, "\nkeys of %s by its replica %s, as of replication offset %d\n", m.Node, m.Replica, m.AsOfOffset)
 	}
 	complete := "complete"
 	if !out.Complete {
@@ -216,5 +214,6 @@ func (p *progress) update(keys int64) {
 func (p *progress) done() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
 	}
 }

@@ -149,6 +149,10 @@ func (c *Conn) Close() error {
 	return nil
 }
 
+// Node returns the client of one server of the target, such as a replica, at the
+// address by which the others know it. It belongs to the Conn, as that of a [Master].
+func (c *Conn) Node(addr string) (*redis.Client, error) { return c.nodeClient(addr) }
+
 // nodeClient returns the client of the server at addr, always the same one.
 func (c *Conn) nodeClient(addr string) (*redis.Client, error) {
 	c.mu.Lock()
@@ -158,7 +162,7 @@ func (c *Conn) nodeClient(addr string) (*redis.Client, error) {
 	}
 	n, ok := c.nodes[addr]
 	if !ok {
-		if own, is := c.universal.(*redis.Client); is && c.mode == locksteward.ModeStandalone {
+		if own, is := c.universal.(*redis.Client); is && c.mode == locksteward.ModeStandalone && addr == c.spec.Addrs[0] {
 			n = &node{client: own}
 		} else {
 			n = &node{client: c.newNode(addr)}
@@ -232,7 +236,7 @@ func (c *Conn) nodeOptions(addr string) *redis.Options {
 
 		CredentialsProviderContext: c.login,
 	}
-	if c.spec.Socket {
+	if c.spec.Socket && addr == c.spec.Addrs[0] {
 		opts.Network = "unix"
 	}
 	if c.spec.Mode != locksteward.ModeCluster {

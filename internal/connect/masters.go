@@ -28,6 +28,9 @@ type Master struct {
 	Addr   string
 	Client *redis.Client
 	Slots  []Range // sorted; nil unless a Cluster
+	// Replicas are the addresses of its replicas as a Cluster announces them; other
+	// servers tell of theirs in INFO.
+	Replicas []string
 }
 
 // Owns says whether key lives on this master.
@@ -213,6 +216,11 @@ func (c *Conn) mastersOf(asked string, slots []redis.ClusterSlot) ([]Master, err
 			byAddr[addr] = m
 		}
 		m.Slots = append(m.Slots, Range{s.Start, s.End})
+		for _, n := range s.Nodes[1:] {
+			if replica := announced(asked, n.Addr); !slices.Contains(m.Replicas, replica) {
+				m.Replicas = append(m.Replicas, replica)
+			}
+		}
 	}
 	masters := make([]Master, 0, len(byAddr))
 	for _, m := range byAddr {

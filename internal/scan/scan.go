@@ -38,8 +38,13 @@ type Options struct {
 	Observe time.Duration
 	// NoThrottle sweeps as fast as the server answers.
 	NoThrottle bool
+	// SweepOn is which servers are asked for the names of all keys; "" is masters.
+	SweepOn scanner.SweepOn
 	// Progress is called with the number of keys scanned so far; nil is nobody.
 	Progress func(keys int64)
+	// Warn is called, before Run returns, with what the last sweep had to do without, in
+	// sentences; nil is nobody.
+	Warn func(sentence string)
 	// Record is called with each sweep, and with each direct read of some locks,
 	// in their order, as the rules see them; nil is nobody. Its error ends the scan.
 	Record func(look locksteward.Sweep, direct bool) error
@@ -92,6 +97,11 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 	if sweep, err = recheck(ctx, p.scanner, p.engine, sweep, record); err != nil {
 		return Result{}, err
 	}
+	if opts.Warn != nil {
+		for _, sentence := range p.scanner.Stats().Degraded {
+			opts.Warn(sentence)
+		}
+	}
 	return Result{Sweep: sweep, Findings: p.engine.Findings(), Salt: p.salt, TooManyRights: p.tooManyRights(ctx)}, nil
 }
 
@@ -125,7 +135,7 @@ func prepare(opts Options) (*parts, error) {
 	}
 	target := locksteward.Target{Name: TargetName, Mode: conn.Mode(), DB: conn.DB()}
 	cfg := scanner.DefaultConfig()
-	cfg.NoThrottle = opts.NoThrottle
+	cfg.NoThrottle, cfg.SweepOn = opts.NoThrottle, opts.SweepOn
 	// A digest key of the run: digests of two scans cannot be compared. It is a salt
 	// that is told with the conditions of unlock, so it is not an installation's.
 	salt := unlock.NewSalt()

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/scan"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+// lookFlags are how a command without an agent looks at a server.
+type lookFlags struct {
+	match   []string
+	observe time.Duration
+	full    bool
+	on      string
+}
+
+// lookFlagNames are their names, for a command in which they need --redis.
+var lookFlagNames = []string{"match", "observe", "no-throttle", "sweep-on"}
+
+// register adds the flags; in says where they count, for their help, and long for
+// how long it is looked unless told otherwise.
+func (f *lookFlags) register(c *cobra.Command, in string, long time.Duration, why string) {
+	flags := c.Flags()
+	flags.StringArrayVar(&f.match, "match", nil, in+"keys that are locks, as a glob; acts as a configured class (may be repeated)")
+	flags.DurationVar(&f.observe, "observe", long, in+why)
+	flags.BoolVar(&f.full, "no-throttle", false, in+"use the server as fast as it answers")
+	flags.StringVar(&f.on, "sweep-on", string(scanner.SweepMasters), in+"ask masters or replicas for the names of all keys; locks are read on the masters either way")
+	_ = c.RegisterFlagCompletionFunc("sweep-on", cobra.FixedCompletions(
+		[]string{string(scanner.SweepMasters), string(scanner.SweepReplicas)}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// options returns how to look at the server of conn. Who uses them ends with
+// progress.done().
+func (f *lookFlags) options(p *program, conn connect.Config) (scan.Options, *progress, error) {
+	on := scanner.SweepOn(f.on)
+	if on != scanner.SweepMasters && on != scanner.SweepReplicas {
+		return scan.Options{}, nil, usagef("--sweep-on: got %q, write masters or replicas", f.on)
+	}
+	if f.observe < 0 {
+		return scan.Options{}, nil, usagef("--observe: got %s, write a positive duration such as 30s", f.observe)
+	}
+	shown := newProgress(p.stderr)
+	return scan.Options{
+		Connect: conn, Match: f.match, Observe: f.observe, NoThrottle: f.full, SweepOn: on, Progress: shown.update,
+		Warn: func(sentence string) {
+			shown.done()
+			fmt.Fprintln(p.stderr, "locksteward: warning:", oneLine(sentence))
+		},
+	}, shown, nil
+}

@@ -6,7 +6,7 @@ func serverGaps() []Gap {
 		{9, Agent, true, "no clock is slewed: those of the agent and of the server are off, or set by steps."},
 		{13, Library, true, "a step forward beyond the lease ends the hold: it looks like a machine that was suspended (5)."},
 		{18, Agent, true, "a watch that is silent is closed within four seconds, not three: a check each second has three for its answer, so that a server that stalls for less is not taken for dead."},
-		{27, Library, true, "no push: the holder is told by its next renewal."},
+		{27, Library, true, "at once on the server that the process listens to. Of a Cluster that is one master, and a Redlock client listens to none: locks that another one has lost end at their next renewal."},
 		{29, Agent, true, "told where the agent had released the lock. One that its own holder had released looks like any lock whose holder is silent; the restart is told."},
 		{31, Agent, true, "the failover is told, and not which locks may have been lost with it."},
 		{34, Agent, true, "a replica is refused, so that nothing is seen there: no result says as of which offset it is."},

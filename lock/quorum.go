@@ -155,10 +155,11 @@ type round struct {
 }
 
 // ask sends r to nodes at once and returns when all have answered, the timeout
-// is over, it is time to leave or ctx has ended. Once the outcome is decided, those that have not
-// answered have as long again as that took, and no longer: a node that hangs
-// costs next to nothing. Requests end with their timeout, not with ctx. What it
-// returns is how long nodes were waited for, to the millisecond and at least one.
+// is over, it is time to leave or ctx has ended. Once the outcome is decided,
+// those that have not answered have as long again as that took, and no longer: a
+// node that hangs costs next to nothing. Requests end with their timeout, not with
+// ctx. What it returns is how long nodes were waited for, to the millisecond and at
+// least one.
 func (q *quorum) ask(ctx context.Context, nodes []*node, r round) time.Duration {
 	began := time.Now()
 	waited := func() time.Duration { return max(time.Millisecond, time.Since(began).Round(time.Millisecond)) }

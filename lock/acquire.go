@@ -205,7 +205,8 @@ func (c *Client) heldError(r *request, v verdict, cause error) error {
 
 // attempt asks once for the lock. What fails without an effect, or with an
 // unknown one, it asks again for up to Options.Timeout: the request is
-// idempotent.
+// idempotent. From one server the last answer may take as long again; an attempt
+// at a majority, whose parts have bounds of their own, ends within that time.
 func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 	args := c.attempted(r)
 	// A reply that comes later than this is of no use.
@@ -217,10 +218,14 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 			args = c.attempted(r)
 		}
 		sent := c.clock.now()
-		reply, err := c.roundTrip(ctx, min(c.opts.Timeout, useful), acquireScript, r.keys, args)
 		if n == 0 {
 			giveUp = sent.add(c.opts.Timeout)
 		}
+		patience := min(c.opts.Timeout, useful)
+		if c.quorum != nil {
+			patience = min(patience, sent.until(giveUp))
+		}
+		reply, err := c.roundTrip(ctx, patience, acquireScript, r.keys, args)
 		if err == nil {
 			r.trip = c.clock.now().mono - sent.mono
 			return c.answer(r, sent, reply)
@@ -240,10 +245,15 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 		if c.ctx.Err() != nil {
 			return verdict{}, fmt.Errorf("%w: %w", failure, ErrClosed)
 		}
-		if effect == effectNone || late || c.clock.now().reached(giveUp) {
+		rest, left := backoff(n, 10*time.Millisecond, 300*time.Millisecond), c.clock.now().until(giveUp)
+		if c.quorum != nil {
+			left -= c.quorum.spare(r.lease.TTL)
+			rest = min(rest, left)
+		}
+		if effect == effectNone || late || left <= 0 {
 			return verdict{}, failure
 		}
-		if !pause(ctx, backoff(n, 10*time.Millisecond, 300*time.Millisecond)) {
+		if !pause(ctx, rest) {
 			return verdict{}, fmt.Errorf("acquire lock %q: %w", r.key, why(ctx))
 		}
 	}

@@ -55,13 +55,7 @@ func (c *Client) beaten(sent instant) {
 
 // lookAll ends the holds that are over by the clock.
 func (c *Client) lookAll() {
-	c.mu.Lock()
-	held := make([]*hold, 0, len(c.holds))
-	for _, h := range c.holds {
-		held = append(held, h)
-	}
-	c.mu.Unlock()
-	for _, h := range held {
+	for _, h := range c.held() {
 		h.look()
 	}
 }

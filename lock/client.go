@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -208,6 +210,13 @@ func (c *Client) remove(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.holds, h.id)
+}
+
+// held returns the holds of the moment.
+func (c *Client) held() []*hold {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.holds))
 }
 
 // told handles a message on the instance channel.

@@ -83,10 +83,13 @@ func (h *Handle) Progress() {
 }
 
 // Extend makes the lease last at least ttl from now (10 ms to 24 h), never
-// less than it does already; 0 is the lease's TTL. Renewals go on as before.
+// less than it does already; 0 is the lease's TTL. Renewals go on as before. What
+// may pass (see [Code]; a lost reply too) is asked for again, while the lock is
+// held, for up to Options.Timeout and as long as ctx lasts.
 //
 // Errors: [ErrInvalid]; a [*LostError] or [ErrReleased] if the lock is not held
-// any more; otherwise the lease stands as it was and may have been extended.
+// any more; otherwise the last answer, and the lease stands as it was and may have
+// been extended.
 func (h *Handle) Extend(ctx context.Context, ttl time.Duration) error {
 	if ttl == 0 {
 		ttl = h.hold.ttl()
@@ -101,7 +104,7 @@ func (h *Handle) Extend(ctx context.Context, ttl time.Duration) error {
 		return fmt.Errorf("extend lock %q: %w", h.Key(), ErrClosed)
 	}
 	defer h.hold.c.wg.Done()
-	return h.hold.renew(ctx, ttl, 0, renewAlone)
+	return h.hold.extend(ctx, ttl)
 }
 
 // String names the lock and the hold, never the token.

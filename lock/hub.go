@@ -24,8 +24,11 @@ type hub struct {
 	sharded atomic.Bool
 	// breaks counts links that broke young, so that opening them slows down.
 	breaks atomic.Int32
+	// reviews counts those that were asked for and have not ended.
+	reviews atomic.Int32
 
 	mu     sync.Mutex
+	own    *topic // the process's own channel; nil before begin
 	topics map[string]*topic
 	links  map[*redis.Client]*link
 }
@@ -36,6 +39,7 @@ type topic struct {
 	sharded  bool
 	instance bool
 	live     bool // acknowledged by the server, on the present connection
+	broke    bool // a connection of it has, since the last acknowledgement
 	count    int  // acknowledgements and messages
 	waiters  map[*waiter]struct{}
 	link     *link
@@ -51,7 +55,7 @@ func newHub(c *Client, s *server) *hub {
 func (h *hub) listen(channel string) {
 	h.mu.Lock()
 	t := &topic{name: channel, instance: true}
-	h.topics[channel] = t
+	h.own, h.topics[channel] = t, t
 	h.mu.Unlock()
 	h.place(t)
 }
@@ -148,6 +152,10 @@ func (h *hub) acknowledged(channel string) {
 		if t.instance {
 			h.c.turns.all()
 		}
+		if t.instance && t.broke {
+			h.review()
+		}
+		t.broke = false
 	}
 }
 
@@ -191,7 +199,7 @@ func (h *hub) dissolve(l *link, err error) {
 		if t.link != l {
 			continue
 		}
-		t.link, t.live = nil, false
+		t.link, t.live, t.broke = nil, false, true
 		t.sharded = t.sharded && h.sharded.Load()
 		orphans = append(orphans, t)
 	}

@@ -10,12 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// How often an idle link is pinged and checked, how long it may be silent, and
-// how long it must have lasted for the next one to be opened at once.
+// How often an idle link is pinged and checked, how long it may be silent, how
+// long it must have lasted for the next one to be opened at once, and how long
+// the pause before that is at most: a server that is back is heard within it.
 const (
 	linkPing    = time.Second
 	linkSilence = 4 * time.Second
 	linkSteady  = 10 * time.Second
+	linkPause   = 3 * time.Second
 )
 
 // link is one subscriber connection to one node. It lives until its first
@@ -51,7 +53,7 @@ func (l *link) run(ctx context.Context) {
 		l.hub.server.doubt(ctx, err)
 		l.hub.c.emit(Event{Kind: EventPushFailed, Err: err})
 		n := int(l.hub.breaks.Add(1))
-		if !pause(ctx, backoff(n, 50*time.Millisecond, 5*time.Second)) {
+		if !pause(ctx, backoff(n, 50*time.Millisecond, linkPause)) {
 			return
 		}
 	}

@@ -51,8 +51,9 @@ type Options struct {
 	// (0, 0.8], default 1/3.
 	RenewFraction float64
 	// Timeout bounds one round trip, and how long a failing server is tried
-	// again before an acquire gives up. 10 ms to 1 min, default 3 s. A round trip
-	// of an acquire or a renewal is bounded by the lease as well.
+	// again before an acquire, an Extend or a release gives up. 10 ms to 1 min,
+	// default 3 s. A round trip of an acquire or a renewal is bounded by the lease
+	// as well.
 	Timeout time.Duration
 	// PoolSize bounds how many round trips of acquires and releases are on their
 	// way to a server at once; those in excess of it share the next ones.

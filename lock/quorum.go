@@ -116,6 +116,20 @@ func (q *quorum) patience(ttl time.Duration) time.Duration {
 	}
 }
 
+// share is how long a node may take in each of the two rounds of an acquire,
+// which end within Options.Timeout.
+func (q *quorum) share(ttl time.Duration) time.Duration {
+	return min(q.patience(ttl), q.c.opts.Timeout/2)
+}
+
+// spare is what must be left of Options.Timeout for an acquire of a lease of ttl
+// to be tried once more: its two rounds, so that votes are agreed upon or taken
+// back before the caller is told. Where nodes have so long that this is most of
+// the time, the last attempt is cut short instead.
+func (q *quorum) spare(ttl time.Duration) time.Duration {
+	return min(2*q.share(ttl), q.c.opts.Timeout/4)
+}
+
 // answer is what came of a request to one node.
 type answer struct {
 	node  *node
@@ -129,6 +143,9 @@ type round struct {
 	keys    []string
 	args    []any
 	timeout time.Duration
+	// leave is when nobody waits any longer, while the requests go on; zero for
+	// as long as they may take.
+	leave time.Time
 	// note is called with each answer, also with one that is late for the round,
 	// from several goroutines. May be nil.
 	note func(answer)
@@ -138,10 +155,11 @@ type round struct {
 }
 
 // ask sends r to nodes at once and returns when all have answered, the timeout
-// is over or ctx has ended. Once the outcome is decided, those that have not
-// answered have as long again as that took, and no longer: a node that hangs
-// costs next to nothing. Requests end with their timeout, not with ctx. What it
-// returns is how long nodes were waited for, to the millisecond and at least one.
+// is over, it is time to leave or ctx has ended. Once the outcome is decided,
+// those that have not answered have as long again as that took, and no longer: a
+// node that hangs costs next to nothing. Requests end with their timeout, not with
+// ctx. What it returns is how long nodes were waited for, to the millisecond and at
+// least one.
 func (q *quorum) ask(ctx context.Context, nodes []*node, r round) time.Duration {
 	began := time.Now()
 	waited := func() time.Duration { return max(time.Millisecond, time.Since(began).Round(time.Millisecond)) }
@@ -163,7 +181,14 @@ func (q *quorum) ask(ctx context.Context, nodes []*node, r round) time.Duration 
 			results <- a
 		})
 	}
-	t := time.NewTimer(time.Until(until))
+	leave := until
+	if !r.leave.IsZero() && r.leave.Before(leave) {
+		leave = r.leave
+	}
+	if !time.Now().Before(leave) {
+		return waited()
+	}
+	t := time.NewTimer(time.Until(leave))
 	defer t.Stop()
 	decided := false
 	for range nodes {
@@ -172,7 +197,7 @@ func (q *quorum) ask(ctx context.Context, nodes []*node, r round) time.Duration 
 			if r.decided(a) && !decided {
 				decided = true
 				now := time.Now()
-				t.Reset(min(now.Sub(began)+time.Millisecond, until.Sub(now)))
+				t.Reset(min(now.Sub(began)+time.Millisecond, leave.Sub(now)))
 			}
 		case <-t.C:
 			return waited()

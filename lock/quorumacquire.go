@@ -32,7 +32,7 @@ func (q *quorum) acquire(ctx context.Context, keys []string, args []any) (any, e
 	t := q.lay(keys, args, ttl)
 	b := q.ballot(acquireScript.op, keys[0], t)
 	b.ripe = true
-	patience := q.patience(ttl)
+	patience := q.share(ttl)
 	waited := q.ask(ctx, q.nodes, round{
 		script: acquireScript, keys: keys, args: args, timeout: patience, note: t.asked,
 		decided: func(a answer) bool {
@@ -187,7 +187,8 @@ func (q *quorum) raise(ctx context.Context, t *trail, b *ballot, patience time.D
 
 // undo takes back an acquire that has no majority: on all nodes but those that
 // said no, without regard to the caller's context. It returns when they have
-// answered or ctx has ended.
+// answered, or at ctx's end or deadline; what has not been answered by then goes
+// on in the background, and Close waits for it.
 func (q *quorum) undo(ctx context.Context, t *trail, patience time.Duration) {
 	nodes := t.perhaps()
 	if len(nodes) == 0 {
@@ -195,8 +196,9 @@ func (q *quorum) undo(ctx context.Context, t *trail, patience time.Duration) {
 	}
 	keys, args := q.c.freeing(&t.token)
 	answered := 0
+	leave, _ := ctx.Deadline()
 	q.ask(undone{context.WithoutCancel(ctx), ctx.Done()}, nodes, round{
-		script: releaseScript, keys: keys, args: args, timeout: patience, note: t.freed,
+		script: releaseScript, keys: keys, args: args, timeout: patience, leave: leave, note: t.freed,
 		decided: func(answer) bool { answered++; return answered == len(nodes) },
 	})
 }

@@ -11,7 +11,7 @@ import (
 // [*ServerError], [ErrUnknown] where no reply came.
 //
 // An acquire that fails so was given back on all nodes; where that was not
-// certain, the library goes on in the background until the lock's TTL. A release
+// certain in time, the library goes on in the background until the lock's TTL. A release
 // goes on likewise. A renewal is tried again inside the lease.
 type QuorumError struct {
 	Op   string // acquire, renew, release or heartbeat

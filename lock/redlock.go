@@ -30,11 +30,13 @@ type RedlockOptions struct {
 	// connection would be late together. The default of PoolSize is that of the
 	// node with the smallest pool; it bounds acquires, and each node has that many
 	// connections. Waiters look again after 50 to 250 ms, or PollInterval if that
-	// is less.
+	// is less. Timeout is the time within which an acquire that gets no majority has
+	// failed.
 	Options
 	// NodeTimeout is how long one node is waited for in one round; an acquire has
-	// two. It must cover a new connection (TCP, TLS, AUTH, INFO) and one script. 1 ms
-	// to 10 s; default: a twentieth of the TTL, at least 5 ms, at most 50 ms.
+	// two, which take Options.Timeout at most. It must cover a new connection (TCP,
+	// TLS, AUTH, INFO) and one script. 1 ms to 10 s; default: a twentieth of the TTL,
+	// at least 5 ms, at most 50 ms.
 	NodeTimeout time.Duration
 	// MinUptime is how long a node must have been up before its vote counts, for
 	// acquires and renewals: a node that lost its memory in a crash must not vote

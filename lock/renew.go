@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -18,45 +19,92 @@ func early(every time.Duration) time.Duration { return every - rand.N(every/10+1
 type way int
 
 const (
-	renewAlone    way = iota
-	renewTogether     // it may wait for others
-	renewGrant        // it confirms what was given for a turn, and is not counted
+	renewAlone    way = iota // somebody waits for it
+	renewTogether            // it may wait for others
+	renewGrant               // it confirms what was given for a turn, and is not counted
 )
 
-// keep renews the lease, trying again inside it, and sets the next renewal.
+// keep renews the lease and sets the next renewal.
 func (h *hold) keep(how way) {
 	if !h.c.enter() {
 		return
 	}
 	defer h.c.wg.Done()
+	if h.insist(h.c.ctx, how, h.ttl) != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	over := h.ended != nil
+	if over {
+		return
+	}
+	now := h.c.clock.now()
+	h.busy = false
+	h.schedule(now)
+	h.timer.Reset(h.next(now))
+}
+
+// extend asks for a lease of ttl from now on behalf of somebody who waits: again
+// and again inside the lease, for up to Options.Timeout, as an acquire does.
+func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
+	bounded, cancel := context.WithTimeout(ctx, h.c.opts.Timeout)
+	defer cancel()
+	defer context.AfterFunc(h.c.ctx, cancel)() // Close does not wait for a pause
+	err := h.insist(bounded, renewAlone, func() time.Duration { return ttl })
+	switch over := h.outcome(); {
+	case err == nil:
+		return nil
+	case over != nil:
+		return fmt.Errorf("renew lock %q: %w", h.key, over)
+	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+		return fmt.Errorf("%w: %w", err, why(ctx))
+	default:
+		return err
+	}
+}
+
+// insist asks for a lease of ttl until the server grants it, with growing pauses;
+// the request is idempotent. It gives up when the hold is over or ctx has ended,
+// and for who waits also where asking again is of no use.
+func (h *hold) insist(ctx context.Context, how way, ttl func() time.Duration) error {
+	var last error
 	for n := 0; ; n++ {
-		ttl := h.ttl()
-		err := h.renew(h.c.ctx, ttl, n, how)
-		h.mu.Lock()
-		over := h.ended != nil
-		if err == nil && !over {
-			now := h.c.clock.now()
-			h.busy = false
-			h.schedule(now)
-			h.timer.Reset(h.next(now))
+		effect, err := h.renew(ctx, ttl(), n, how)
+		if err == nil || h.over() || how == renewAlone && effect == effectNone {
+			return err
 		}
-		h.mu.Unlock()
-		if err == nil || over {
-			return
+		// That ctx ended before anything was sent says less than what came before.
+		if last == nil || effect == effectUnknown || ctx.Err() == nil {
+			last = err
 		}
 		// The timer ends the hold in time, whatever happens here.
-		low, high := ttl/50, min(ttl/10, time.Second)
-		if how == renewGrant {
-			low, high = record.Turn/50, record.Turn/10
+		rest := h.rest(n, how)
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= rest {
+			return last
 		}
-		if !h.pause(backoff(n, low, high)) {
-			return
+		if !pause(ctx, rest) {
+			return last
 		}
 	}
 }
 
-// pause waits for d; false if the hold or the client has ended.
-func (h *hold) pause(d time.Duration) bool { return pause(h.c.ctx, d) && !h.over() }
+// rest is the pause after the n-th attempt in a row. Who waits is told when the
+// lease is over, not later.
+func (h *hold) rest(n int, how way) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ttl := h.lease.TTL
+	switch how {
+	case renewAlone:
+		left := h.c.clock.now().until(h.deadline())
+		return min(backoff(n, min(ttl/50, 10*time.Millisecond), min(ttl/10, 300*time.Millisecond)), max(left, time.Millisecond))
+	case renewGrant:
+		return backoff(n, record.Turn/50, record.Turn/10)
+	default:
+		return backoff(n, ttl/50, min(ttl/10, time.Second))
+	}
+}
 
 // patience is how long the n-th attempt in a row may take: a tenth of the TTL, so
 // that a lost packet costs little, and twice that each time, since a new
@@ -68,8 +116,9 @@ func (h *hold) patience(n int, ttl, left time.Duration) time.Duration {
 }
 
 // renew asks the server once, for the n-th time in a row, to let the lease last
-// ttl from now. A lock that is not ours any more ends the hold at once.
-func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) error {
+// ttl from now, and says of a failure what it may have done. A lock that is not
+// ours any more ends the hold at once.
+func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (effect, error) {
 	h.mu.Lock()
 	if h.renewing == nil {
 		h.renewing = make(chan struct{}, 1)
@@ -80,13 +129,13 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) err
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
-		return fmt.Errorf("renew lock %q: %w", h.key, why(ctx))
+		return effectRetry, fmt.Errorf("renew lock %q: %w", h.key, why(ctx))
 	}
 	h.look()
 	h.mu.Lock()
 	if err := h.ended; err != nil {
 		h.mu.Unlock()
-		return fmt.Errorf("renew lock %q: %w", h.key, err)
+		return effectNone, fmt.Errorf("renew lock %q: %w", h.key, err)
 	}
 	failures, progress, told := h.failures, h.progress, h.told
 	holds, count := "0", len(h.handles)
@@ -122,13 +171,13 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) err
 	answered := h.c.clock.now()
 	took := answered.mono - sent.mono
 	if err != nil {
-		_, failure := judge("renew", h.key, err)
+		effect, failure := judge("renew", h.key, err)
 		h.mu.Lock()
 		h.failures++
 		h.lastErr = failure
 		h.mu.Unlock()
 		h.emit(EventRenewFailed, took, failure)
-		return failure
+		return effect, failure
 	}
 	switch reply {
 	case int64(1):
@@ -148,13 +197,13 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) err
 			h.c.emit(e)
 		}
 		if err := h.outcome(); err != nil {
-			return fmt.Errorf("renew lock %q: %w", h.key, err)
+			return effectNone, fmt.Errorf("renew lock %q: %w", h.key, err)
 		}
-		return nil
+		return effectNone, nil
 	case int64(0):
 		h.lose(ReasonGone, nil)
 	default:
 		h.lose(ReasonTaken, nil)
 	}
-	return fmt.Errorf("renew lock %q: %w", h.key, h.outcome())
+	return effectNone, fmt.Errorf("renew lock %q: %w", h.key, h.outcome())
 }

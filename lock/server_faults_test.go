@@ -277,8 +277,8 @@ func TestOthersMoveAndCopyLocks(t *testing.T) {
 	}
 }
 
-// A server that changes its name, crashes and comes back, over and over: the same
-// client takes locks each time.
+// A server that changes its name, crashes and comes back, over and over, by itself or
+// started anew: the same client takes locks each time.
 func TestServerThatCrashesOverAndOver(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 50)
@@ -307,13 +307,41 @@ func TestServerThatCrashesOverAndOver(t *testing.T) {
 			works("change-repl-id")
 		}
 	}
-	for range 6 {
-		h := mustAcquire(t, b.client, "held", lock.Lease{TTL: 30 * time.Second, RenewFraction: 0.01})
-		_ = b.rdb.Do(ctx, "debug", "segfault").Err() // no answer comes
-		b.srv.Restart()
-		if r := lostReason(t, h, 10*time.Second); r != lock.ReasonGone {
-			t.Errorf("reason %s", r)
+	o := b.srv.Options()
+	o.MaxRetries = -1 // a crash that is asked for again is another one
+	once := redis.NewClient(o)
+	defer func() { _ = once.Close() }()
+	// One that recovers executes itself anew, as the same process; the other is gone.
+	crashes := []struct {
+		verb string
+		back func()
+	}{
+		{"segfault", b.srv.Restart},
+		{"crash-and-recover", func() {
+			testredis.Eventually(t, 20*time.Second, func() bool { return b.rdb.Ping(context.Background()).Err() == nil }, "it recovers")
+		}},
+	}
+	run := func() string {
+		t.Helper()
+		info, err := b.rdb.InfoMap(ctx, "server").Result()
+		if err != nil {
+			t.Fatal(err)
 		}
-		works("a crash")
+		return info["Server"]["run_id"]
+	}
+	runs := map[string]bool{run(): true}
+	for round := range 100 {
+		crash := crashes[min(round%4, 1)] // the first one takes longer: the server writes a report
+		h := mustAcquire(t, b.client, "held", lock.Lease{TTL: 10 * time.Second, RenewFraction: 0.01})
+		_ = once.Do(ctx, "debug", crash.verb).Err() // no answer comes
+		crash.back()
+		runs[run()] = true
+		if r := lostReason(t, h, 10*time.Second); r != lock.ReasonGone {
+			t.Errorf("%s: reason %s", crash.verb, r)
+		}
+		works(crash.verb)
+	}
+	if len(runs) != 101 {
+		t.Errorf("the server lived %d times, want 101: not every crash was one", len(runs))
 	}
 }

@@ -13,8 +13,7 @@ import (
 type Code string
 
 // Codes of a [ServerError] and what the library does about them: "retried"
-// means again with backoff for up to Options.Timeout before it is returned, but for
-// [Handle.Extend], which asks once (go-redis a few times) and may be called again.
+// means again with backoff for up to Options.Timeout before it is returned.
 const (
 	CodeWrongType   Code = "WRONGTYPE"   // another type under one of the lock's keys; returned at once
 	CodeFence       Code = "FENCE"       // fence counter was overwritten with something else; returned at once

@@ -152,7 +152,7 @@ func (c *Client) reenter(ctx context.Context, h *hold, lease Lease) (*Handle, er
 	if err := h.join(ctx, again, lease); err != nil {
 		return nil, fmt.Errorf("acquire lock %q: %w", h.key, err)
 	}
-	if err := h.renew(ctx, h.ttl(), 0, renewAlone); err != nil {
+	if err := h.extend(ctx, h.ttl()); err != nil {
 		h.part(again, err)
 		return nil, fmt.Errorf("acquire lock %q again: %w", h.key, err)
 	}

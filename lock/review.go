@@ -1,0 +1,100 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Bounds of a review: ten thousand locks a second, one round trip at a time.
+const (
+	reviewSize = 256
+	reviewPace = 25 * time.Millisecond
+)
+
+// review looks at all locks that are held, in the background: the connection on
+// which the process is told of things was made anew, so that the server may have
+// been restarted without its data, or another one has taken over. What is asked for
+// while one is under way is one more after it.
+func (h *hub) review() {
+	if h.reviews.Add(1) > 1 {
+		return
+	}
+	h.c.spawn(func(ctx context.Context) {
+		for n := int32(1); ; n = h.reviews.Load() {
+			h.lookAt(ctx, h.c.held(), h.compare)
+			if h.reviews.CompareAndSwap(n, 0) {
+				return
+			}
+		}
+	})
+}
+
+// lookAt asks for list, some at a time, and again for those that ask returns: they
+// got no answer. It ends with ctx or when the connection breaks, since the next one
+// asks for all anew.
+func (h *hub) lookAt(ctx context.Context, list []*hold, ask func(context.Context, []*hold) []*hold) {
+	for n := 0; len(list) > 0; n++ {
+		var open []*hold
+		for len(list) > 0 {
+			some := list[:min(len(list), reviewSize)]
+			list = list[len(some):]
+			silent := ask(ctx, some)
+			open = append(open, silent...)
+			if len(silent) == len(some) {
+				open = append(open, list...) // those behind them would wait in vain too
+				break
+			}
+			if len(list) > 0 && !pause(ctx, reviewPace) {
+				return
+			}
+		}
+		if list = open; len(list) == 0 {
+			return
+		}
+		if !pause(ctx, backoff(n, 100*time.Millisecond, time.Second)) || !h.listens() {
+			return
+		}
+	}
+}
+
+// compare reads the values of some locks in one round trip, and ends the holds whose
+// lock is gone or another's. Nothing is renewed, so that it serves leases that are
+// not, and nothing is told of what fails: renewals do that. Returned are those
+// without an answer.
+func (h *hub) compare(ctx context.Context, some []*hold) (silent []*hold) {
+	ctx = &deadlineContext{ctx, time.Now().Add(h.c.opts.Timeout)}
+	pipe := h.server.rdb.Pipeline()
+	values := make([]*redis.StringCmd, len(some))
+	for i, o := range some {
+		values[i] = pipe.Get(ctx, o.key)
+	}
+	// Each command has its own error; the first one is returned as well.
+	_, err := pipe.Exec(ctx)
+	h.server.doubt(ctx, err)
+	for i, o := range some {
+		value, err := values[i].Result()
+		switch {
+		case err == nil && value == o.value:
+		case errors.Is(err, redis.Nil):
+			o.lose(ReasonGone, nil)
+		case err == nil, redis.HasErrorPrefix(err, string(CodeWrongType)):
+			o.lose(ReasonTaken, nil)
+		default:
+			_, failure := judge(renewScript.op, o.key, err)
+			if reply, ok := errors.AsType[*ServerError](failure); (!ok || reply.Temporary()) && !o.over() {
+				silent = append(silent, o)
+			}
+		}
+	}
+	return silent
+}
+
+// listens says whether the process's own channel is heard, as far as is known.
+func (h *hub) listens() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.own != nil && h.own.live
+}

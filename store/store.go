@@ -28,6 +28,8 @@ type Store struct {
 	patience time.Duration // 0 for a file: its locks have their own bound
 	gate     *gate
 	doubt    *gate // for those that write to a file: see reopen
+	// pen is with the one that writes to a file, until it is known what became of that.
+	pen chan struct{}
 	// turn is read-locked by calls on a file, and locked while it is opened anew.
 	turn     *sync.RWMutex
 	closers  []io.Closer // keep a second agent out
@@ -135,7 +137,7 @@ func (s *Store) wrote(trail int64) {
 }
 
 func newStore() *Store {
-	return &Store{gate: &gate{}, doubt: &gate{}, turn: &sync.RWMutex{}, memory: &memory{}, compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{}}
+	return &Store{gate: &gate{}, doubt: &gate{}, pen: make(chan struct{}, 1), turn: &sync.RWMutex{}, memory: &memory{}, compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{}}
 }
 
 // Close ends all transactions and closes the store. It may be called once, and
@@ -243,6 +245,16 @@ func (s *Store) inOwn(ctx context.Context, op string, fn func(ctx context.Contex
 // writing runs fn in a write transaction. Errors of fn come back as they are, so
 // that a caller's callback keeps its own; the database's are explained.
 func (s *Store) writing(ctx context.Context, op, begin string, fn func(ctx context.Context, t *tx) error) error {
+	if s.file != "" {
+		// A writer that waits for the connection must not get it from one whose commit
+		// is in doubt: it is let in when that is known.
+		select {
+		case s.pen <- struct{}{}:
+			defer func() { <-s.pen }()
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", op, ctx.Err())
+		}
+	}
 	if err := cmp.Or(s.gate.enter(op), s.doubt.enter(op)); err != nil {
 		return err
 	}

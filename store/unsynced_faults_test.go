@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -39,6 +40,54 @@ func unsynced(t *testing.T, s *store.Store, subject string) {
 		t.Skipf("SKIPPED: no system call can be made to fail here: %v", err)
 	case !errors.Is(err, store.ErrUnsure) || !strings.Contains(err.Error(), "the disk gave an error"):
 		t.Fatalf("the write that the disk did not confirm: %v", err)
+	}
+}
+
+// Of writers that wait for one whose commit the disk does not confirm, none writes
+// before the file was opened anew.
+func TestWritersWaitForAFileInDoubt(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 78)
+	s := openFile(t)
+	appendMany(t, s, 1)
+	// Its answer is kept back until others wait behind it.
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	s.Compose(func(w store.Written) []store.Message {
+		if w.Entries[0].Subject == "doubt" {
+			close(inside)
+			<-goOn
+		}
+		return nil
+	})
+	early := make(chan error, 4)
+	go func() {
+		select {
+		case <-inside:
+		case <-t.Context().Done():
+			return // it was skipped
+		}
+		var begun sync.WaitGroup
+		for range cap(early) {
+			begun.Add(1)
+			go func() {
+				begun.Done()
+				err := s.AppendEntries(t.Context(), locksteward.Entry{Action: "test", Subject: "waits"})
+				if err == nil && s.Health().Reopened == 0 {
+					err = errors.New("written to a file in doubt")
+				} else if errors.Is(err, store.ErrAway) {
+					err = nil
+				}
+				early <- err
+			}()
+		}
+		begun.Wait()
+		close(goOn)
+	}()
+	unsynced(t, s, "doubt")
+	for range cap(early) {
+		if err := <-early; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -107,6 +107,7 @@ func (e *Exporter) emitGlobal(s sink) {
 	e.emitHeart(s)
 	e.emitCredentials(s)
 	e.emitSources(s)
+	e.emitStore(s)
 	for _, name := range e.targetNames() {
 		e.targets[name].emit(s, len(e.folded))
 	}

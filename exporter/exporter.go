@@ -52,6 +52,7 @@ type Exporter struct {
 	left      gone[counters]
 	requests  map[locksteward.RequestState]int
 	replicas  int // 0: not shown
+	store     *Store
 	receivers map[string]*told
 	leftOut   gone[*told] // of receivers
 	closed    bool        // receivers has all that are configured

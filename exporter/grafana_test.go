@@ -451,6 +451,7 @@ func TestRules(t *testing.T) {
 		"DeadlockRisk", "LockWithoutTTL", "LockHeldTooLong", "LockLost", "RenewalFailing", "Deadlock", "ContentionHigh", "HolderDead", "Finding",
 		"TargetDown", "SweepStale", "OutboxStuck", "WatchBlind", "WatchMissed", "AgentDown", "ConfigReloadFailed", "StoreFailing", "BudgetPaused",
 		"ReceiverFailing", "TemplateFailing", "SeriesFolded", "HeartbeatMissing", "Watchdog", "CertificateEnds", "CredentialRefused",
+		"StoreDamaged",
 	} {
 		if !alerts["Locksteward"+name] {
 			t.Errorf("there is no alert Locksteward%s", name)

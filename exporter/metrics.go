@@ -89,6 +89,9 @@ const (
 	certificateExpiry
 	credentialRefused
 	targetSourceUp
+	storeDamaged
+	storeSetAside
+	storeErrors
 	metricCount
 )
 
@@ -392,6 +395,21 @@ var table = [metricCount]Metric{
 		"locksteward_target_source_up", Gauge,
 		"Whether what a source of targets (targets_from: a pattern of files or a DNS name) has now is in use (1) or what it had before stays (0).",
 		bySource,
+	},
+	storeDamaged: {
+		"locksteward_store_damaged", Gauge,
+		"Whether the store was found damaged since the agent began (1): by a call, or by the check of the whole file at its start.",
+		nil,
+	},
+	storeSetAside: {
+		"locksteward_store_set_aside", Gauge,
+		"Damaged files of the store that were set aside (store.on_damage) and still lie beside it. /-/ready has their names.",
+		nil,
+	},
+	storeErrors: {
+		"locksteward_store_errors_total", Counter,
+		"Calls of the store that failed, by kind: away, damaged, full, locked, read_only, or unsynced, a commit that the disk did not confirm.",
+		[]string{"kind"},
 	},
 }
 

@@ -32,11 +32,12 @@ type deadlines struct {
 	on    bool // nobody looks at it until a watch runs
 	heap  dueHeap
 	clock map[string]time.Duration // server clocks less ours, by master
+	moved map[string]time.Duration // the same when what is due was moved last
 	wake  chan struct{}            // holds one token when the first one changed
 }
 
 func newDeadlines() deadlines {
-	return deadlines{clock: map[string]time.Duration{}, wake: make(chan struct{}, 1)}
+	return deadlines{clock: map[string]time.Duration{}, moved: map[string]time.Duration{}, wake: make(chan struct{}, 1)}
 }
 
 // setDue notes when e is due, by what its last look told. t.mu is held.
@@ -129,11 +130,36 @@ func (t *Table) startDeadlines(on bool) {
 	}
 }
 
-// clock notes how far a master's clock is before ours.
+// clockMoves is by how much two clocks move against each other before what is due
+// moves along: more than an answer that came slowly makes of it.
+const clockMoves = 50 * time.Millisecond
+
+// clock notes how far a master's clock is before ours. What is due by it moves along:
+// ours may be set, or run faster or slower than the server's, and the next look that
+// would say so anew may be that of a sweep, an hour later.
 func (t *Table) clock(addr string, offset time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.deadlines.clock[addr] = offset
+	d := &t.deadlines
+	d.clock[addr] = offset
+	step := d.moved[addr] - offset
+	if step.Abs() < clockMoves {
+		return
+	}
+	d.moved[addr] = offset
+	for _, e := range d.heap {
+		if e.kind.node != addr {
+			continue
+		}
+		if e.expiry != 0 {
+			e.expiry += step.Microseconds()
+		}
+		if e.asked != 0 {
+			e.asked += step.Microseconds()
+		}
+	}
+	heap.Init(&d.heap)
+	d.poke()
 }
 
 // Touch has [Scanner.Watch] read a known lock at at, server time of its master, or

@@ -35,6 +35,10 @@ type Config struct {
 	// `locksteward audit keygen` writes it. Empty: beside the SQLite file one is
 	// made, and with PostgreSQL nothing is signed.
 	AuditKeyFile string `yaml:"audit_key_file"`
+	// OnDamage is what is done at the start with an SQLite file that is damaged: refuse,
+	// the default, does not begin; set_aside renames it to PATH.damaged-TIME, deletes
+	// nothing and begins an empty store.
+	OnDamage string `yaml:"on_damage"`
 }
 
 // shortestAudit keeps a slip of the pen from taking the trail away.
@@ -42,7 +46,7 @@ const shortestAudit = 30 * 24 * time.Hour
 
 // DefaultConfig returns the configuration of an agent that was told nothing.
 func DefaultConfig() Config {
-	return Config{DSN: DefaultDSN, KeepRequests: 400 * 24 * time.Hour}
+	return Config{DSN: DefaultDSN, KeepRequests: 400 * 24 * time.Hour, OnDamage: OnDamageRefuse}
 }
 
 // Validate reports what is wrong with c, with the key and what to write.
@@ -65,6 +69,15 @@ func (c Config) Validate() error {
 	}
 	if c.KeepAudit != 0 && c.KeepAudit < shortestAudit {
 		errs = append(errs, fmt.Errorf("keep_audit: got %s, write %s or more, or 0 for ever", c.KeepAudit, shortestAudit))
+	}
+	switch c.OnDamage {
+	case "", OnDamageRefuse:
+	case OnDamageSetAside:
+		if err == nil && where.path == "" {
+			errs = append(errs, errors.New("on_damage: set_aside, but a database of PostgreSQL has no file to set aside; leave it out"))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("on_damage: must be %s or %s, got %q", OnDamageRefuse, OnDamageSetAside, c.OnDamage))
 	}
 	return errors.Join(errs...)
 }

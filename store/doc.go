@@ -64,7 +64,8 @@
 // do, and is one of [ErrFull], [ErrReadOnly], [ErrBusy], [ErrAway] and
 // [ErrDamaged] for errors.Is. After an error nothing of that call was written,
 // but for [ErrUnsure]: the server went away in the middle of a commit and did not
-// come back in time to say what became of it. A server that does not answer is
+// come back in time to say what became of it, or the disk did not confirm it. Then
+// nothing is written to the file until it was opened anew and checked. A server that does not answer is
 // waited for once; from then on calls fail at once until it answers again, which
 // the store finds out by itself. The context bounds every call; a cancelled write
 // is rolled back.

@@ -106,6 +106,12 @@ func (s *Store) judged(ctx, bound context.Context, op string, err error) error {
 	}
 	err = s.explain(op, err)
 	e, ours := errors.AsType[*Error](err)
+	if ours {
+		s.memory.health.count(e)
+		if e.Unsure && s.file != "" {
+			s.distrust(e)
+		}
+	}
 	over := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, sql.ErrTxDone)
 	switch {
 	case !ours && !over:

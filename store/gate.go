@@ -12,7 +12,8 @@ const askEvery = 250 * time.Millisecond
 
 // gate keeps calls from waiting, one after the other, for a database that is
 // known to be away: the first that met it waits, the others fail at once, and one
-// goroutine asks until it answers again. It is open for a file at all times.
+// goroutine asks until it answers again. Of a file there is one for those that write:
+// see reopen.
 type gate struct {
 	mu     sync.Mutex
 	why    *Error // nil: open
@@ -61,6 +62,15 @@ func (g *gate) shut(why *Error, ask func(ctx context.Context) error) {
 			}
 		}
 	})
+}
+
+// because says another reason, if it is shut.
+func (g *gate) because(why *Error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.why != nil {
+		g.why = why
+	}
 }
 
 // close ends the asking.

@@ -78,9 +78,9 @@ func TestConfigOfAStore(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
-	bad := store.Config{PasswordFile: file + "x", KeepRequests: time.Hour, KeepAudit: time.Hour}
+	bad := store.Config{PasswordFile: file + "x", KeepRequests: time.Hour, KeepAudit: time.Hour, OnDamage: "forget"}
 	err := bad.Validate()
-	for _, want := range []string{"password_file: set, but", "password_file: stat", "keep_requests: got 1h0m0s", "keep_audit: got 1h0m0s, write 720h"} {
+	for _, want := range []string{"password_file: set, but", "password_file: stat", "keep_requests: got 1h0m0s", "keep_audit: got 1h0m0s, write 720h", `on_damage: must be refuse or set_aside, got "forget"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}

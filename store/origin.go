@@ -21,14 +21,15 @@ type Older struct {
 
 // Older says whether the store is another than it was, since the last time that this was
 // asked or, the first time, since it was written last; false if it is not, or nothing is
-// known of that. Of a file it is asked once.
+// known of that.
 //
 // A file tells by a mark beside it: how long the trail was. A server's database has no
 // place beside it, but dumps have in them in which database they were taken: each has a
 // number of its own in its server, as each table has, and each server among all servers.
 func (s *Store) Older(ctx context.Context) (Older, bool, error) {
 	if s.on == onSQLite {
-		return Older{Missing: s.behind}, s.behind > 0, nil
+		missing := s.memory.behind.Swap(0)
+		return Older{Missing: missing}, missing > 0, nil
 	}
 	var out Older
 	now, written, err := s.origin(ctx)

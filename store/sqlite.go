@@ -39,12 +39,16 @@ const readers = 4
 func (s *Store) openSQLite(path string, busy time.Duration) error {
 	s.name, s.file, s.on = path, path, onSQLite
 	if path != memoryPath {
-		lock, err := s.prepareFile()
-		if err != nil {
+		if err := s.prepareFile(); err != nil {
 			return err
 		}
-		s.closers, s.lock = append(s.closers, lock), lock
 	}
+	return s.openPools(busy)
+}
+
+// openPools opens the pools on a file that is there.
+func (s *Store) openPools(busy time.Duration) error {
+	path := s.file
 	// A statement of many rows keeps what it changed until its end, in a file unless
 	// told otherwise; and a storm changes more pages than the cache holds by default,
 	// which those that read need less of.
@@ -87,7 +91,7 @@ func (s *Store) compareWithMark(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.behind = max(0, s.lock.mark-head.Seq)
+	s.memory.behind.Store(max(0, s.lock.mark-head.Seq))
 	return nil
 }
 
@@ -121,28 +125,39 @@ func driverDSN(path string, busy time.Duration, extra string) string {
 }
 
 // prepareFile makes the folder and the file with narrow modes, and takes the
-// lock that keeps a second agent out. SQLite gives its -wal and -shm files the
-// mode of the file itself.
-func (s *Store) prepareFile() (*fileLock, error) {
+// lock that keeps a second agent out.
+func (s *Store) prepareFile() error {
 	if dir := filepath.Dir(s.file); dir != "." {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, s.unopened(fmt.Errorf("create folder of store: %w; make it writable for this user or set store.dsn to another path", err))
+			return s.unopened(fmt.Errorf("create folder of store: %w; make it writable for this user or set store.dsn to another path", err))
 		}
 	}
 	lock, err := lockFile(s.file + ".lock")
 	if err != nil {
-		return nil, s.unopened(err)
+		return s.unopened(err)
 	}
-	f, err := os.OpenFile(s.file, os.O_CREATE|os.O_RDWR, 0o600)
+	s.closers, s.lock = append(s.closers, lock, heldFile{s}), lock
+	return s.hold()
+}
+
+// hold makes the file, if it is not there, and keeps it open. SQLite gives its -wal and
+// -shm files the mode of the file itself.
+func (s *Store) hold() (err error) {
+	s.held, err = os.OpenFile(s.file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, errors.Join(
-			s.unopened(fmt.Errorf("open store: %w; make the file writable for this user or set store.dsn to another path", err)),
-			lock.Close())
+		return s.unopened(fmt.Errorf("open store: %w; make the file writable for this user or set store.dsn to another path", err))
 	}
-	if err := f.Close(); err != nil {
-		return nil, errors.Join(s.unopened(fmt.Errorf("open store: %w", err)), lock.Close())
+	return nil
+}
+
+// heldFile closes the file that a store holds open; it may be another one by then.
+type heldFile struct{ s *Store }
+
+func (h heldFile) Close() error {
+	if h.s.held == nil {
+		return nil
 	}
-	return lock, nil
+	return h.s.held.Close()
 }
 
 // unopened gives an error of the file system its kind; the text says what to do
@@ -164,6 +179,12 @@ type kindError struct{ kind, err error }
 func (e *kindError) Error() string   { return e.err.Error() }
 func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
 
+// damagedHint says what to do about a damaged file.
+func (s *Store) damagedHint() string {
+	return fmt.Sprintf("move %q away and restore the last backup (docs/store.md), then run 'locksteward audit verify'; "+
+		"without one the agent starts with an empty store, by itself with store.on_damage: set_aside", s.file)
+}
+
 func explainSQLite(s *Store, err error) *Error {
 	driver, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -184,7 +205,7 @@ func explainSQLite(s *Store, err error) *Error {
 		e.Hint = "end the other program (an open sqlite3 shell, a backup) and try again"
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		e.Kind, e.Reason = ErrDamaged, "the file is damaged or not a database"
-		e.Hint = fmt.Sprintf("move %q away and restore the last backup; without one the agent starts with an empty store", s.file)
+		e.Hint = s.damagedHint()
 	case sqlite3.SQLITE_IOERR:
 		e.Kind, e.Reason = ErrAway, "the disk gave an error"
 		// The commit is in the log, and nobody knows what the disk kept of it.

@@ -1,11 +1,14 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -24,9 +27,15 @@ type Store struct {
 	creds    *credentials  // for them; likewise
 	patience time.Duration // 0 for a file: its locks have their own bound
 	gate     *gate
+	doubt    *gate // for those that write to a file: see reopen
+	// pen is with the one that writes to a file, until it is known what became of that.
+	pen chan struct{}
+	// turn is read-locked by calls on a file, and locked while it is opened anew.
+	turn     *sync.RWMutex
 	closers  []io.Closer // keep a second agent out
 	lock     *fileLock   // of a file; nil for a server
-	behind   int64
+	held     *os.File    // the file; nil for a server
+	aside    string      // see SetAside
 	memory   *memory
 	compose  *atomic.Pointer[Composer]
 	enqueued *atomic.Pointer[func()]
@@ -63,27 +72,57 @@ func open(ctx context.Context, cfg Config, l limits) (_ *Store, err error) {
 		}
 	}()
 	if where.path != "" {
-		err = s.openSQLite(where.path, l.busy)
+		err = s.openFile(ctx, where.path, l.busy, cfg.OnDamage == OnDamageSetAside)
 	} else {
 		s.patience = l.patience
-		err = s.openPostgres(where.url, cfg.PasswordFile)
+		if err = s.openPostgres(where.url, cfg.PasswordFile); err == nil {
+			err = s.explain("open store", s.migrate(ctx))
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := s.migrate(ctx); err != nil {
-		return nil, s.explain("open store", err)
-	}
-	if err := s.compareWithMark(ctx); err != nil {
-		return nil, err
-	}
 	return s, nil
+}
+
+// openFile opens a file. One that is damaged is set aside, if that is wanted and an
+// agent has written there: a dsn may also name a file of somebody else by mistake.
+func (s *Store) openFile(ctx context.Context, path string, busy time.Duration, aside bool) error {
+	if err := s.openSQLite(path, busy); err != nil {
+		return err
+	}
+	err := s.beginFile(ctx, aside)
+	if !aside || !errors.Is(err, ErrDamaged) || s.lock == nil || s.lock.mark == 0 {
+		return err
+	}
+	if aerr := s.setAside(); aerr != nil {
+		return errors.Join(err, aerr)
+	}
+	if err := s.openPools(busy); err != nil {
+		return err
+	}
+	return s.beginFile(ctx, false)
+}
+
+// beginFile brings a file up to date, after a check if that is wanted.
+func (s *Store) beginFile(ctx context.Context, check bool) error {
+	if check {
+		if err := s.quickCheck(ctx, "open store"); err != nil {
+			return err
+		}
+	}
+	if err := s.migrate(ctx); err != nil {
+		return s.explain("open store", err)
+	}
+	return s.compareWithMark(ctx)
 }
 
 // memory is what this process knows of the store beside what is in it.
 type memory struct {
 	trail  atomic.Int64           // how long the trail was when we wrote to it last
 	origin atomic.Pointer[string] // see [Store.Older]
+	behind atomic.Int64           // by how many entries a file was found shorter, and nobody was told
+	health health
 }
 
 // wrote notes how long the trail is now.
@@ -98,12 +137,13 @@ func (s *Store) wrote(trail int64) {
 }
 
 func newStore() *Store {
-	return &Store{gate: &gate{}, memory: &memory{}, compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{}}
+	return &Store{gate: &gate{}, doubt: &gate{}, pen: make(chan struct{}, 1), turn: &sync.RWMutex{}, memory: &memory{}, compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{}}
 }
 
 // Close ends all transactions and closes the store. It may be called once, and
 // on what [Open] returned alone.
 func (s *Store) Close() error {
+	s.doubt.close()
 	s.leaveMark()
 	s.gate.close()
 	if s.lines != nil && s.gate.enter("") != nil {
@@ -156,6 +196,8 @@ func (s *Store) inRead(ctx context.Context, op string, fn func(ctx context.Conte
 	if err := s.gate.enter(op); err != nil {
 		return err
 	}
+	s.turn.RLock()
+	defer s.turn.RUnlock()
 	bound, cancel := s.bounded(ctx)
 	defer cancel()
 	return s.judged(ctx, bound, op, fn(bound, s.read))
@@ -166,6 +208,8 @@ func (s *Store) inSnapshot(ctx context.Context, op string, fn func(ctx context.C
 	if err := s.gate.enter(op); err != nil {
 		return err
 	}
+	s.turn.RLock()
+	defer s.turn.RUnlock()
 	bound, cancel := s.bounded(ctx)
 	defer cancel()
 	t, err := s.snapshot(bound)
@@ -201,9 +245,21 @@ func (s *Store) inOwn(ctx context.Context, op string, fn func(ctx context.Contex
 // writing runs fn in a write transaction. Errors of fn come back as they are, so
 // that a caller's callback keeps its own; the database's are explained.
 func (s *Store) writing(ctx context.Context, op, begin string, fn func(ctx context.Context, t *tx) error) error {
-	if err := s.gate.enter(op); err != nil {
+	if s.file != "" {
+		// A writer that waits for the connection must not get it from one whose commit
+		// is in doubt: it is let in when that is known.
+		select {
+		case s.pen <- struct{}{}:
+			defer func() { <-s.pen }()
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", op, ctx.Err())
+		}
+	}
+	if err := cmp.Or(s.gate.enter(op), s.doubt.enter(op)); err != nil {
 		return err
 	}
+	s.turn.RLock()
+	defer s.turn.RUnlock()
 	bound, cancel := s.bounded(ctx)
 	defer cancel()
 	t, err := s.write.db.BeginTx(bound, nil)

@@ -46,6 +46,7 @@ type Agent struct {
 
 	store    *store.Store
 	opened   *store.Store     // the one that is closed
+	kept     store.Config     // how it was opened: no reload changes that
 	keeper   *replicas.Keeper // nil for a file
 	fleet    *fleet           // nil for a file
 	bequests bequests
@@ -124,6 +125,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	a.exporter.SetReload(true)
+	a.showStore()
 	if err = a.newAlerts(cfg.Alert); err != nil {
 		return nil, ofAlert(err)
 	}
@@ -213,6 +215,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	serve("credentials", a.keepCredentials)
 	serve("clock", a.watchClock)
 	serve("store", a.watchStore)
+	serve("health of the store", a.watchHealth)
+	serve("check of the store", a.checkStore)
 
 	a.diary.start(ctx)
 	if err := a.readSilences(ctx); err != nil {

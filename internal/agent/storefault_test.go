@@ -57,6 +57,10 @@ func storeFault(t *testing.T, b *bed, srv *testredis.Server, e *ear, fail, mend 
 		got := b.metrics()
 		return strings.Contains(got, `locksteward_findings_unsaved{target="main"} `) && !strings.Contains(got, allSaved)
 	}, "the metrics do not say that findings are not saved")
+	kind := map[string]string{"no space left": "full", "another program keeps the file locked": "locked", "does not answer": "away"}[says]
+	if got := b.metrics(); !strings.Contains(got, `locksteward_store_errors_total{kind="`+kind+`"} `) || strings.Contains(got, `locksteward_store_errors_total{kind="`+kind+`"} 0`) {
+		t.Errorf("the metrics count no error of the kind %q", kind)
+	}
 	if got := get("http://" + b.agent.MetricsAddr().String() + "/-/healthy"); !strings.Contains(got, "ok") {
 		t.Errorf("healthy: %q", got)
 	}

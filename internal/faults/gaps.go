@@ -3,7 +3,6 @@ package faults
 // serverGaps are those of the rows 1 to 42.
 func serverGaps() []Gap {
 	return []Gap{
-		{9, Agent, true, "no clock is slewed: those of the agent and of the server are off, or set by steps."},
 		{13, Library, true, "a step forward beyond the lease ends the hold: it looks like a machine that was suspended (5)."},
 		{18, Agent, true, "a watch that is silent is closed within four seconds, not three: a check each second has three for its answer, so that a server that stalls for less is not taken for dead."},
 		{27, Library, true, "at once on the server that the process listens to. Of a Cluster that is one master, and a Redlock client listens to none: locks that another one has lost end at their next renewal."},
@@ -28,8 +27,8 @@ func agentGaps() []Gap {
 		{74, Agent, true, "the trail says released in the same words, whether the answer or the record of the execution told it."},
 		{75, Agent, true, "caps are by the hour. Beyond them people are refused, and what the agent would release by itself waits for one approval: no rate makes a second approval necessary."},
 		{76, Agent, true, "a release raises no fence, and could not: the next holder is given a greater one anyway, and what refuses a late write is the resource, by the fences that it has seen. Until the next holder has written there, a late write of the old one is taken."},
-		{78, Agent, true, "after a failed fsync no other file is begun: the agent says that the commit is not known, and goes on with the same one."},
-		{79, Agent, true, "nothing is set aside, and no metric tells of damage: the log and the audit's verification do. A write-ahead log that is torn, or has a flipped bit in its middle, ends there."},
+		{78, Agent, true, "after a failed fsync no other file is begun: the same one is opened anew, without what this process or the kernel remembers of it, and is written again once the disk has confirmed it and a check has found it whole."},
+		{79, Agent, true, "a damaged file is set aside only at a start, and only if the configuration says so. A write-ahead log that is torn, or has a flipped bit in its middle, ends there, and nothing tells of that but a trail that is shorter."},
 		{82, Agent, true, "agents that are cut off from each other tell under different ids, whether each has a store of its own or one of them lost the database that they share; while they share it, only the one that has the target tells."},
 		{84, Agent, true, "messages for people list the worst and count the rest, which may be critical too in a storm; machines are told of all."},
 	}

@@ -35,6 +35,9 @@ type Options struct {
 	// Clocked gives its processes a wall clock that [Agent.SetClock] sets; where none can
 	// be given the test is skipped.
 	Clocked bool
+	// Rate is how fast the clocks of one that is Clocked run, on the wall and monotonic:
+	// 1.5 is half as fast again as the true time. They are right when a life begins. 0 is 1.
+	Rate float64
 	// Log is the path of its log; empty: a file that is gone with the test.
 	Log string
 	// Within is how long [Agent.Start] waits; a minute unless set.
@@ -141,7 +144,7 @@ func (a *Agent) Begin() {
 		a.t.Fatal(err)
 	}
 	if a.opts.Clocked {
-		l.child, l.wall, err = spawnClocked(cmd, a.clock)
+		l.child, l.wall, err = spawnClocked(cmd, a.clock, cmp.Or(a.opts.Rate, 1))
 	} else {
 		l.child, err = redisproc.Spawn(cmd)
 	}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/locksteward/locksteward/internal/redisproc"
 )
@@ -23,27 +24,50 @@ import (
 // that code itself is replaced in the memory of the process, before it runs its first
 // instruction. SQLite, which is Go here and asks the kernel by itself, is led there too.
 
-// tellTime takes the place of clock_gettime in the vDSO: the system call, and to the
-// real time of it what stands at offsetAt. fromGo, behind it, is the same for a caller
-// by the conventions of Go.
+// tellTime takes the place of clock_gettime in the vDSO: the system call, and of what
+// it says of CLOCK_REALTIME and CLOCK_MONOTONIC what a clock of another rate says that
+// was right when it was made, and to CLOCK_REALTIME whole seconds. Other clocks are
+// left as they are. fromGo, behind it, is the same for a caller by the conventions of
+// Go. What it reads stands behind them: see the constants.
 var tellTime = []byte{
 	0xb8, 0xe4, 0, 0, 0, // mov eax, SYS_clock_gettime
 	0x0f, 0x05, // syscall
+	0x83, 0xff, 0x01, // cmp edi, CLOCK_MONOTONIC
+	0x77, 0x3e, // ja the end
+	0x48, 0x69, 0x06, 0x00, 0xca, 0x9a, 0x3b, // imul rax, [rsi], 1e9
+	0x48, 0x03, 0x46, 0x08, // add rax, [rsi+8]
+	0x4c, 0x8d, 0x05, 0x3a, 0, 0, 0, // lea r8, [offsetAt]
+	0x49, 0x8b, 0x4c, 0xf8, 0x10, // mov rcx, [r8+rdi*8+16]: when this clock began
+	0x48, 0x29, 0xc8, // sub rax, rcx
+	0x49, 0x0f, 0xaf, 0x40, 0x08, // imul rax, [r8+8]: the rate
+	0x48, 0xc1, 0xf8, 0x0a, // sar rax, rateBits
+	0x48, 0x01, 0xc8, // add rax, rcx
+	0x31, 0xd2, // xor edx, edx
+	0xb9, 0x00, 0xca, 0x9a, 0x3b, // mov ecx, 1e9
+	0x48, 0xf7, 0xf1, // div rcx
 	0x85, 0xff, // test edi, edi: CLOCK_REALTIME?
-	0x75, 0x0a, // jnz the end
-	0x48, 0x8b, 0x0d, 0x0e, 0, 0, 0, // mov rcx, [offsetAt]
-	0x48, 0x01, 0x0e, // add [rsi], rcx: the seconds
-	0xc3, // ret
-	0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
-	0, 0, 0, 0, 0, 0, 0, 0, // offsetAt
+	0x75, 0x03, // jnz over the next
+	0x49, 0x03, 0x00, // add rax, [r8]: the seconds
+	0x48, 0x89, 0x06, // mov [rsi], rax
+	0x48, 0x89, 0x56, 0x08, // mov [rsi+8], rdx
+	0x31, 0xc0, // the end: xor eax, eax
+	0xc3,       // ret
 	0x89, 0xdf, // fromGo: mov edi, ebx
 	0x48, 0x89, 0xce, // mov rsi, rcx
-	0xeb, 0xd1, // jmp tellTime
+	0xeb, 0xac, // jmp tellTime
+	0xcc, 0xcc, 0xcc, 0xcc,
+	0, 0, 0, 0, 0, 0, 0, 0, // offsetAt
+	0, 0, 0, 0, 0, 0, 0, 0, // rateAt
+	0, 0, 0, 0, 0, 0, 0, 0, // beganAt: CLOCK_REALTIME
+	0, 0, 0, 0, 0, 0, 0, 0, // and CLOCK_MONOTONIC, in ns
 }
 
 const (
-	offsetAt = 0x20
-	fromGo   = 0x28
+	fromGo   = 0x4d
+	offsetAt = 0x58
+	rateAt   = offsetAt + 8
+	beganAt  = rateAt + 8
+	rateBits = 10
 	// sqliteClock is how SQLite reads the clock.
 	sqliteClock = "modernc.org/libc.X__clock_gettime"
 )
@@ -59,11 +83,26 @@ func (w *wall) set(d time.Duration) error {
 	return err
 }
 
+// run has the clocks run at a rate, from what they say now.
+func (w *wall) run(rate float64) error {
+	state := binary.LittleEndian.AppendUint64(nil, uint64(int64(rate*(1<<rateBits))))
+	for clock := range uintptr(2) {
+		var now syscall.Timespec
+		if _, _, err := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&now)), 0); err != 0 {
+			return err
+		}
+		state = binary.LittleEndian.AppendUint64(state, uint64(now.Nano()))
+	}
+	_, err := w.memory.WriteAt(state, w.offset-offsetAt+rateAt)
+	return err
+}
+
 // needClock skips a test where no clock can be set.
 func needClock(testing.TB) {}
 
-// spawnClocked is [redisproc.Spawn] of a process with a wall clock of its own.
-func spawnClocked(cmd *exec.Cmd, d time.Duration) (*redisproc.Child, *wall, error) {
+// spawnClocked is [redisproc.Spawn] of a process with clocks of its own: they run at a
+// rate, and that on the wall is off by d.
+func spawnClocked(cmd *exec.Cmd, d time.Duration, rate float64) (*redisproc.Child, *wall, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true, Ptrace: true}
 	done := make(chan struct{})
 	c := &redisproc.Child{Done: done}
@@ -75,7 +114,7 @@ func spawnClocked(cmd *exec.Cmd, d time.Duration) (*redisproc.Child, *wall, erro
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		if c.Process = cmd.Process; err == nil {
-			if w, err = fitClock(cmd, d); err != nil {
+			if w, err = fitClock(cmd, d, rate); err != nil {
 				_ = cmd.Process.Kill()
 				_ = cmd.Wait()
 			}
@@ -96,7 +135,7 @@ func spawnClocked(cmd *exec.Cmd, d time.Duration) (*redisproc.Child, *wall, erro
 
 // fitClock replaces the clock of a process that stands at its first instruction, and
 // lets it go.
-func fitClock(cmd *exec.Cmd, d time.Duration) (*wall, error) {
+func fitClock(cmd *exec.Cmd, d time.Duration, rate float64) (*wall, error) {
 	pid := cmd.Process.Pid
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || !status.Stopped() {
@@ -118,7 +157,7 @@ func fitClock(cmd *exec.Cmd, d time.Duration) (*wall, error) {
 	w := &wall{memory, at + offsetAt}
 	_, err = memory.WriteAt(tellTime, at)
 	_, jumps := memory.WriteAt(jump, sqlite)
-	if err := errors.Join(err, jumps, w.set(d), syscall.PtraceDetach(pid)); err != nil {
+	if err := errors.Join(err, jumps, w.set(d), w.run(rate), syscall.PtraceDetach(pid)); err != nil {
 		return nil, errors.Join(err, memory.Close())
 	}
 	return w, nil

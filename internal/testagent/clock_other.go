@@ -23,6 +23,6 @@ func needClock(t testing.TB) {
 	t.Skip("NOT TESTED: " + errNoClock.Error())
 }
 
-func spawnClocked(*exec.Cmd, time.Duration) (*redisproc.Child, *wall, error) {
+func spawnClocked(*exec.Cmd, time.Duration, float64) (*redisproc.Child, *wall, error) {
 	return nil, nil, errNoClock
 }

@@ -33,7 +33,8 @@
 //     agent cannot delete"; such an agent holds no means to delete.
 //   - The intent is in the store before the act. Whatever happens in between,
 //     a lost reply, kill -9, a server away, [Service.Recover] finds the true outcome
-//     in the record that the script wrote in the same step as the deletion.
+//     in the record that the script wrote in the same step as the deletion, and
+//     says that the record told it ([Result].ConfirmedBy).
 //   - One request executes at most once. A script that the server receives late
 //     finds the request withdrawn and touches nothing.
 //   - Every act, and every refusal by policy, is an audit entry; state and entry

@@ -49,15 +49,17 @@ type detail struct {
 	ExpireAt     int64    `json:"expire_at,omitempty"`
 	Findings     []string `json:"findings,omitempty"`
 	Sentence     string   `json:"sentence,omitempty"`
-	Differences  []string `json:"differences,omitempty"`
-	WaitersWoken int64    `json:"waiters_woken,omitempty"`
-	Why          string   `json:"why,omitempty"`
-	By           string   `json:"by,omitempty"`
-	Act          string   `json:"act,omitempty"`
-	Of           string   `json:"of,omitempty"`
-	HolderAlive  bool     `json:"holder_alive,omitempty"`
-	Proof        string   `json:"proof,omitempty"`
-	StandMs      int64    `json:"stand_ms,omitempty"`
+	// ConfirmedBy is in the outcomes of executions, and of those since there is one.
+	ConfirmedBy  Confirmation `json:"confirmed_by,omitempty"`
+	Differences  []string     `json:"differences,omitempty"`
+	WaitersWoken int64        `json:"waiters_woken,omitempty"`
+	Why          string       `json:"why,omitempty"`
+	By           string       `json:"by,omitempty"`
+	Act          string       `json:"act,omitempty"`
+	Of           string       `json:"of,omitempty"`
+	HolderAlive  bool         `json:"holder_alive,omitempty"`
+	Proof        string       `json:"proof,omitempty"`
+	StandMs      int64        `json:"stand_ms,omitempty"`
 	// Event, EventID and Say are what people are told of the line; see [EventOf].
 	Event   EventKind `json:"event,omitempty"`
 	EventID string    `json:"event_id,omitempty"`

@@ -48,7 +48,8 @@
 //
 //   - Identity none (a constant value without TTL): the same bytes may be the next
 //     hold. Such a request is marked, needs a separate confirmation by an approver
-//     who is not the requester, and keeps that risk.
+//     who is not the requester, and keeps that risk. A constant value with a TTL
+//     is told apart by its expiry; it is marked and confirmed as well.
 //   - A holder that is still alive keeps working: only fencing at the resource
 //     stops it. Holders that use package lock are told at once.
 //   - With HolderAlive the same owner that took the lock anew is not told from

@@ -45,6 +45,7 @@ type detail struct {
 	Class        string   `json:"class,omitempty"`
 	Dialect      string   `json:"dialect,omitempty"`
 	Identity     string   `json:"identity,omitempty"`
+	WeakIdentity bool     `json:"weak_identity,omitempty"`
 	TokenDigest  string   `json:"token_digest,omitempty"`
 	ExpireAt     int64    `json:"expire_at,omitempty"`
 	Findings     []string `json:"findings,omitempty"`
@@ -90,7 +91,7 @@ func entry(at time.Time, actor, action string, r locksteward.Request, reason str
 func created(r locksteward.Request) detail {
 	e := r.Evidence
 	return detail{
-		EvidenceHash: r.EvidenceHash, DB: e.DB, Class: e.Class, Dialect: e.Dialect, Identity: string(e.Identity),
+		EvidenceHash: r.EvidenceHash, DB: e.DB, Class: e.Class, Dialect: e.Dialect, Identity: string(e.Identity), WeakIdentity: e.WeakIdentity(),
 		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Findings: e.Findings,
 		Act: string(e.Act), Of: e.Of, HolderAlive: e.HolderAlive, Proof: string(e.Proof), StandMs: e.Stand.Milliseconds(),
 	}

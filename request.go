@@ -93,6 +93,10 @@ type Evidence struct {
 	// SharedToken says that the value is a constant or a name: the next holder
 	// writes the same. See [Observation].
 	SharedToken bool
+	// BeyondPerMinute is how many locks of the class may be asked for at once, or be
+	// released in a minute, where this one was more: it needs one approval more than
+	// it would. 0: it was not.
+	BeyondPerMinute int
 }
 
 // WeakIdentity says that who approves has to confirm that nobody else works under

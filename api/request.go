@@ -79,6 +79,9 @@ type Evidence struct {
 	Proof string `json:"proof,omitempty"`
 	// BreakGlass: one person asked and decided, past the class's rules.
 	BreakGlass bool `json:"break_glass,omitempty"`
+	// BeyondPerMinute is many_per_minute of the class where this was asked for beyond
+	// that: it needs one approval more.
+	BeyondPerMinute int `json:"beyond_per_minute,omitempty"`
 }
 
 // Decision is one person's word on a request.
@@ -206,28 +209,29 @@ func NewRequest(r locksteward.Request) Request {
 // NewEvidence converts frozen evidence.
 func NewEvidence(e locksteward.Evidence) Evidence {
 	return Evidence{
-		Target:       e.Target,
-		DB:           e.DB,
-		Key:          NewKey(e.Key),
-		Class:        e.Class,
-		Dialect:      e.Dialect,
-		Type:         e.Type,
-		Identity:     string(e.Identity),
-		WeakIdentity: e.WeakIdentity(),
-		TokenDigest:  e.TokenDigest,
-		ExpiresAtMs:  e.ExpireAt,
-		Count:        e.Count,
-		Holder:       NewHolder(e.Holder),
-		ClaimID:      e.ClaimID,
-		Fence:        e.Fence,
-		Findings:     list(e.Findings),
-		At:           stamp(e.At),
-		Act:          e.Act.String(),
-		HolderAlive:  e.HolderAlive,
-		StandMs:      e.Stand.Milliseconds(),
-		UndoMs:       e.Undo.Milliseconds(),
-		Of:           e.Of,
-		Proof:        string(e.Proof),
-		BreakGlass:   e.BreakGlass,
+		Target:          e.Target,
+		DB:              e.DB,
+		Key:             NewKey(e.Key),
+		Class:           e.Class,
+		Dialect:         e.Dialect,
+		Type:            e.Type,
+		Identity:        string(e.Identity),
+		WeakIdentity:    e.WeakIdentity(),
+		TokenDigest:     e.TokenDigest,
+		ExpiresAtMs:     e.ExpireAt,
+		Count:           e.Count,
+		Holder:          NewHolder(e.Holder),
+		ClaimID:         e.ClaimID,
+		Fence:           e.Fence,
+		Findings:        list(e.Findings),
+		At:              stamp(e.At),
+		Act:             e.Act.String(),
+		HolderAlive:     e.HolderAlive,
+		StandMs:         e.Stand.Milliseconds(),
+		UndoMs:          e.Undo.Milliseconds(),
+		Of:              e.Of,
+		Proof:           string(e.Proof),
+		BreakGlass:      e.BreakGlass,
+		BeyondPerMinute: e.BeyondPerMinute,
 	}
 }

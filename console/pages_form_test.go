@@ -145,6 +145,19 @@ func TestWeakIdentityIsMarked(t *testing.T) {
 	}
 }
 
+// TestManyIsMarked: the page and the API say that one approval more is needed.
+func TestManyIsMarked(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "approver")
+	for _, beyond := range []int{0, 20} {
+		b.world.requests[0].Evidence.BeyondPerMinute = beyond
+		page, answer := b.do("approver", "GET", "/requests/r1", "").body, b.do("approver", "GET", "/api/v1/requests/r1", "").body
+		if strings.Contains(page, ">one approval more<") != (beyond > 0) || strings.Contains(answer, `"beyond_per_minute":`) != (beyond > 0) {
+			t.Errorf("beyond %d: %s\n%s", beyond, page, answer)
+		}
+	}
+}
+
 func TestDecisionForms(t *testing.T) {
 	t.Parallel()
 	b := setup(t, "approver", "viewer")

@@ -205,12 +205,17 @@ func provenDead(r locksteward.Request, c class.Class) bool {
 		e.Proof == locksteward.Proven && slices.Contains(e.Findings, ruleHolderDead)
 }
 
-// needed is how many people must approve: one where the lock is called dead.
+// needed is how many people must approve: one where the lock is called dead, and one
+// more where it was asked for beyond many_per_minute.
 func needed(r locksteward.Request, c class.Class) int {
+	people := c.ApprovalsOrDefault()
 	if provenDead(r, c) {
-		return 1
+		people = 1
 	}
-	return c.ApprovalsOrDefault()
+	if r.Evidence.BeyondPerMinute > 0 {
+		people++
+	}
+	return people
 }
 
 // approved counts the words; the last one that is needed makes the request

@@ -59,8 +59,10 @@ type detail struct {
 	Act          string       `json:"act,omitempty"`
 	Of           string       `json:"of,omitempty"`
 	HolderAlive  bool         `json:"holder_alive,omitempty"`
-	Proof        string       `json:"proof,omitempty"`
-	StandMs      int64        `json:"stand_ms,omitempty"`
+	// BeyondPerMinute is why one approval more is needed.
+	BeyondPerMinute int    `json:"beyond_per_minute,omitempty"`
+	Proof           string `json:"proof,omitempty"`
+	StandMs         int64  `json:"stand_ms,omitempty"`
 	// Event, EventID and Say are what people are told of the line; see [EventOf].
 	Event   EventKind `json:"event,omitempty"`
 	EventID string    `json:"event_id,omitempty"`
@@ -93,7 +95,7 @@ func created(r locksteward.Request) detail {
 	return detail{
 		EvidenceHash: r.EvidenceHash, DB: e.DB, Class: e.Class, Dialect: e.Dialect, Identity: string(e.Identity), WeakIdentity: e.WeakIdentity(),
 		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Findings: e.Findings,
-		Act: string(e.Act), Of: e.Of, HolderAlive: e.HolderAlive, Proof: string(e.Proof), StandMs: e.Stand.Milliseconds(),
+		Act: string(e.Act), Of: e.Of, HolderAlive: e.HolderAlive, BeyondPerMinute: e.BeyondPerMinute, Proof: string(e.Proof), StandMs: e.Stand.Milliseconds(),
 	}
 }
 

@@ -45,6 +45,8 @@ type canonical struct {
 	Bundle      int    `json:"bundle,omitempty"`
 	BreakGlass  bool   `json:"break_glass,omitempty"`
 	SharedToken bool   `json:"shared_token,omitempty"`
+
+	BeyondPerMinute int `json:"beyond_per_minute,omitempty"`
 }
 
 // EvidenceHash returns the SHA-256, in hex, of the canonical JSON of e: what an
@@ -60,6 +62,7 @@ func EvidenceHash(e locksteward.Evidence) string {
 		At:    e.At.UTC().Format(time.RFC3339Nano),
 		Proof: string(e.Proof), Policy: e.Policy, Act: string(e.Act), HolderAlive: e.HolderAlive,
 		Stand: int64(e.Stand), Undo: int64(e.Undo), Of: e.Of, Bundle: e.Bundle, BreakGlass: e.BreakGlass, SharedToken: e.SharedToken,
+		BeyondPerMinute: e.BeyondPerMinute,
 	})
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])

@@ -112,6 +112,9 @@ func (s *Service) Warnings(r locksteward.Request) []string {
 		out = append(out, fmt.Sprintf("Many locks of this target look dead at once (%d): the cause may be the network or the server, not the holders.", n))
 	}
 	e := r.Evidence
+	if why := beyondSentence(e); why != "" {
+		out = append(out, why)
+	}
 	if e.HolderAlive {
 		out = append(out, "The holder is alive and may still be writing: after the release two work at once unless the resource is fenced.")
 	}

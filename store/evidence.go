@@ -33,6 +33,8 @@ type evidenceRow struct {
 	Bundle      int           `json:"bundle,omitempty"`
 	BreakGlass  bool          `json:"break_glass,omitempty"`
 	SharedToken bool          `json:"shared_token,omitempty"`
+
+	BeyondPerMinute int `json:"beyond_per_minute,omitempty"`
 }
 
 type holderRow struct {
@@ -50,6 +52,7 @@ func encodeEvidence(e locksteward.Evidence) (string, error) {
 		ClaimID: e.ClaimID, Fence: e.Fence, Findings: e.Findings, At: e.At.UTC(),
 		Proof: string(e.Proof), Policy: e.Policy, Act: string(e.Act), HolderAlive: e.HolderAlive,
 		Stand: e.Stand, Undo: e.Undo, Of: e.Of, Bundle: e.Bundle, BreakGlass: e.BreakGlass, SharedToken: e.SharedToken,
+		BeyondPerMinute: e.BeyondPerMinute,
 	})
 	return string(raw), err
 }
@@ -64,5 +67,6 @@ func decodeEvidence(text, target string, db int, key string) (locksteward.Eviden
 		ClaimID: row.ClaimID, Fence: row.Fence, Findings: row.Findings, At: row.At,
 		Proof: locksteward.Proof(row.Proof), Policy: row.Policy, Act: locksteward.Act(row.Act), HolderAlive: row.HolderAlive,
 		Stand: row.Stand, Undo: row.Undo, Of: row.Of, Bundle: row.Bundle, BreakGlass: row.BreakGlass, SharedToken: row.SharedToken,
+		BeyondPerMinute: row.BeyondPerMinute,
 	}, err
 }

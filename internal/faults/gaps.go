@@ -28,7 +28,6 @@ func agentGaps() []Gap {
 		{55, Agent, true, "patterns may have many stars: they are matched by the agent, in linear time and never by the server; character sets and what cannot be read are refused."},
 		{57, Agent, true, "the test makes sure of 5,000 writes a second, and makes as many as its machine does, not 50,000."},
 		{64, Agent, true, "each sweep reads the value of each key that is or may be a lock, changed or not; those of other keys never."},
-		{75, Agent, true, "caps are by the hour. Beyond them people are refused, and what the agent would release by itself waits for one approval: no rate makes a second approval necessary."},
 		{76, Agent, true, "a release raises no fence, and could not: the next holder is given a greater one anyway, and what refuses a late write is the resource, by the fences that it has seen. Until the next holder has written there, a late write of the old one is taken."},
 		{78, Agent, true, "after a failed fsync no other file is begun: the agent says that the commit is not known, and goes on with the same one."},
 		{79, Agent, true, "nothing is set aside, and no metric tells of damage: the log and the audit's verification do. A write-ahead log that is torn, or has a flipped bit in its middle, ends there."},

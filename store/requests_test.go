@@ -53,10 +53,16 @@ func TestCountRecent(t *testing.T) {
 			state locksteward.RequestState
 			since time.Duration // from its making to the time; it ended at its making
 		}{
-			{locksteward.RequestPending, 24 * time.Hour}, {locksteward.RequestApproved, time.Minute}, {locksteward.RequestExecuting, 0},
-			{locksteward.RequestReleased, 0}, {locksteward.RequestUnknown, -time.Second},
-			{locksteward.RequestReleased, time.Second}, {locksteward.RequestUnknown, time.Second},
-			{locksteward.RequestDenied, 0}, {locksteward.RequestExpired, 0}, {locksteward.RequestFailed, 0},
+			{locksteward.RequestPending, 24 * time.Hour},
+			{locksteward.RequestApproved, time.Minute},
+			{locksteward.RequestExecuting, 0},
+			{locksteward.RequestReleased, 0},
+			{locksteward.RequestUnknown, -time.Second},
+			{locksteward.RequestReleased, time.Second},
+			{locksteward.RequestUnknown, time.Second},
+			{locksteward.RequestDenied, 0},
+			{locksteward.RequestExpired, 0},
+			{locksteward.RequestFailed, 0},
 		} {
 			req := newRequest(fmt.Sprintf("r-%d", i), fmt.Sprintf("lock:%d", i))
 			req.State, req.CreatedAt = r.state, at.Add(-r.since)

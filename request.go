@@ -90,6 +90,20 @@ type Evidence struct {
 	Bundle int
 	// BreakGlass says that one person asked and decided, past the class's rules.
 	BreakGlass bool
+	// SharedToken says that the value is a constant or a name: the next holder
+	// writes the same. See [Observation].
+	SharedToken bool
+	// BeyondPerMinute is how many locks of the class may be asked for at once, or be
+	// released in a minute, where this one was more: it needs one approval more than
+	// it would. 0: it was not.
+	BeyondPerMinute int
+}
+
+// WeakIdentity says that who approves has to confirm that nobody else works under
+// the lock: the next hold has the same value, and nothing, or its expiry alone,
+// tells it from this one.
+func (e Evidence) WeakIdentity() bool {
+	return e.Identity == IdentityNone || e.Identity == IdentityLineage && e.SharedToken
 }
 
 // Decision is one person's word on a request.

@@ -64,7 +64,7 @@ func outcomeZH(r locksteward.Request, english string) string {
 	const untouched = "未做任何改动。"
 	switch r.State {
 	case locksteward.RequestReleased:
-		return doneZH(r)
+		return doneZH(r) + recordedZH(english)
 	case locksteward.RequestAlreadyGone:
 		switch r.Evidence.Act {
 		case locksteward.ActUndo:
@@ -126,6 +126,17 @@ func doneZH(r locksteward.Request) string {
 		return "已释放：锁已删除" + told + "。"
 	}
 }
+
+// recordedZH says that the answer was lost, where the English sentence does.
+func recordedZH(english string) string {
+	if !strings.HasSuffix(english, recordedText) {
+		return ""
+	}
+	return "服务器的应答已丢失，由执行记录确认。"
+}
+
+// recordedText ends the sentence of an outcome that the record of the execution told.
+const recordedText = "confirmed by the execution record."
 
 // original adds an English sentence that says more than the Chinese one.
 func original(english string) string {

@@ -89,6 +89,7 @@ func TestReleasesAreToldInChinese(t *testing.T) {
 		{"release.auto", "Released without a person: auto: ttl/none held.", with(locksteward.RequestApproved, nil), "ttl/none"},
 		{"release.break_glass", "ana broke the glass.", with(locksteward.RequestApproved, nil), "ana 使用了紧急权限"},
 		{"release.final", "Released: the lock was deleted and 2 waiting clients were told.", with(locksteward.RequestReleased, func(r *locksteward.Request) { r.WaitersWoken = 2 }), "通知了 2 个等待的客户端"},
+		{"release.final", "Released: the lock was deleted. Its answer was lost: confirmed by the execution record.", with(locksteward.RequestReleased, nil), "由执行记录确认"},
 		{"release.final", "Released: and nobody gets it for 30s.", with(locksteward.RequestReleased, func(r *locksteward.Request) { r.Evidence.Stand = 30 * time.Second }), "30s 内"},
 		{"release.final", "Taken over", with(locksteward.RequestReleased, func(r *locksteward.Request) {
 			r.Evidence.Act, r.Evidence.Stand = locksteward.ActTakeOver, time.Minute

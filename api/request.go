@@ -46,11 +46,14 @@ type Evidence struct {
 	Target string `json:"target"`
 	DB     int    `json:"db"`
 	Key
-	Class       string `json:"class"`
-	Dialect     string `json:"dialect"`
-	Type        string `json:"type"`
-	Identity    string `json:"identity"`
-	TokenDigest string `json:"token_digest"`
+	Class    string `json:"class"`
+	Dialect  string `json:"dialect"`
+	Type     string `json:"type"`
+	Identity string `json:"identity"`
+	// WeakIdentity: the next hold has the same value, and nothing, or its expiry
+	// alone, tells it from this one. Approving needs confirm_no_identity.
+	WeakIdentity bool   `json:"weak_identity,omitempty"`
+	TokenDigest  string `json:"token_digest"`
 	// ExpiresAtMs is -1 when the lock never expires, 0 when not known.
 	ExpiresAtMs int64     `json:"expires_at_ms"`
 	Count       int64     `json:"count"`
@@ -76,6 +79,9 @@ type Evidence struct {
 	Proof string `json:"proof,omitempty"`
 	// BreakGlass: one person asked and decided, past the class's rules.
 	BreakGlass bool `json:"break_glass,omitempty"`
+	// BeyondPerMinute is many_per_minute of the class where this was asked for beyond
+	// that: it needs one approval more.
+	BeyondPerMinute int `json:"beyond_per_minute,omitempty"`
 }
 
 // Decision is one person's word on a request.
@@ -148,8 +154,8 @@ type Decide struct {
 	// it, denying may leave it out.
 	EvidenceHash string `json:"evidence_hash"`
 	// ConfirmNoIdentity says that the person knows that this lock cannot be told
-	// from the next one of its name. Approving a request with identity none
-	// needs it.
+	// from the next one of its name, or by its expiry alone, and that nobody works
+	// under it. Approving a request with weak_identity needs it.
 	ConfirmNoIdentity bool `json:"confirm_no_identity,omitempty"`
 	// ConfirmHolderAlive says that the person knows that the holder may still be
 	// writing. Approving a request with holder_alive needs it.
@@ -203,27 +209,29 @@ func NewRequest(r locksteward.Request) Request {
 // NewEvidence converts frozen evidence.
 func NewEvidence(e locksteward.Evidence) Evidence {
 	return Evidence{
-		Target:      e.Target,
-		DB:          e.DB,
-		Key:         NewKey(e.Key),
-		Class:       e.Class,
-		Dialect:     e.Dialect,
-		Type:        e.Type,
-		Identity:    string(e.Identity),
-		TokenDigest: e.TokenDigest,
-		ExpiresAtMs: e.ExpireAt,
-		Count:       e.Count,
-		Holder:      NewHolder(e.Holder),
-		ClaimID:     e.ClaimID,
-		Fence:       e.Fence,
-		Findings:    list(e.Findings),
-		At:          stamp(e.At),
-		Act:         e.Act.String(),
-		HolderAlive: e.HolderAlive,
-		StandMs:     e.Stand.Milliseconds(),
-		UndoMs:      e.Undo.Milliseconds(),
-		Of:          e.Of,
-		Proof:       string(e.Proof),
-		BreakGlass:  e.BreakGlass,
+		Target:          e.Target,
+		DB:              e.DB,
+		Key:             NewKey(e.Key),
+		Class:           e.Class,
+		Dialect:         e.Dialect,
+		Type:            e.Type,
+		Identity:        string(e.Identity),
+		WeakIdentity:    e.WeakIdentity(),
+		TokenDigest:     e.TokenDigest,
+		ExpiresAtMs:     e.ExpireAt,
+		Count:           e.Count,
+		Holder:          NewHolder(e.Holder),
+		ClaimID:         e.ClaimID,
+		Fence:           e.Fence,
+		Findings:        list(e.Findings),
+		At:              stamp(e.At),
+		Act:             e.Act.String(),
+		HolderAlive:     e.HolderAlive,
+		StandMs:         e.Stand.Milliseconds(),
+		UndoMs:          e.Undo.Milliseconds(),
+		Of:              e.Of,
+		Proof:           string(e.Proof),
+		BreakGlass:      e.BreakGlass,
+		BeyondPerMinute: e.BeyondPerMinute,
 	}
 }

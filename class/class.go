@@ -98,6 +98,10 @@ type Class struct {
 	// MaxPerHour is how many locks of the class may be released in an hour; 0:
 	// [DefaultMaxPerHour].
 	MaxPerHour int `yaml:"max_per_hour"`
+	// ManyPerMinute is how many locks of the class may be asked for at once, or be
+	// released in a minute, before each further one needs one approval more; 0:
+	// [DefaultManyPerMinute].
+	ManyPerMinute int `yaml:"many_per_minute"`
 	// LockDelay is how long nobody gets a lock of the class after its forced
 	// release.
 	LockDelay time.Duration `yaml:"lock_delay"`

@@ -24,8 +24,9 @@ func (c Class) ReleaseOrDefault() ReleaseMode { return cmp.Or(c.Release, Release
 
 // Defaults of what limits releases.
 const (
-	DefaultAutoAfter  = 30 * time.Minute
-	DefaultMaxPerHour = 60
+	DefaultAutoAfter     = 30 * time.Minute
+	DefaultMaxPerHour    = 60
+	DefaultManyPerMinute = 20
 )
 
 // Automatic says whether locks of the class may be released without a person.
@@ -39,6 +40,9 @@ func (c Class) AutoAfterOrDefault() time.Duration { return cmp.Or(c.AutoAfter, D
 
 // MaxPerHourOrDefault returns max_per_hour, or [DefaultMaxPerHour].
 func (c Class) MaxPerHourOrDefault() int { return cmp.Or(c.MaxPerHour, DefaultMaxPerHour) }
+
+// ManyPerMinuteOrDefault returns many_per_minute, or [DefaultManyPerMinute].
+func (c Class) ManyPerMinuteOrDefault() int { return cmp.Or(c.ManyPerMinute, DefaultManyPerMinute) }
 
 // DenialsOrDefault returns how many people must deny a release: at least one.
 func (c Class) DenialsOrDefault() int { return max(c.Denials, 1) }

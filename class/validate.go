@@ -127,6 +127,9 @@ func (c Class) releaseProblems() []error {
 	if c.MaxPerHour < 0 {
 		add("max_per_hour: must not be negative, got %d, write how many releases an hour are in order, or 0 for %d", c.MaxPerHour, DefaultMaxPerHour)
 	}
+	if c.ManyPerMinute < 0 {
+		add("many_per_minute: must not be negative, got %d, write how many releases a minute need nobody else, or 0 for %d", c.ManyPerMinute, DefaultManyPerMinute)
+	}
 	if c.LockDelay < 0 || c.LockDelay > MaxStand {
 		add("lock_delay: must be from 0 to %s, got %s, write how long nobody shall get the lock after a release", MaxStand, c.LockDelay)
 	}

@@ -16,7 +16,7 @@ type bundleData struct {
 	Open                   int
 	First                  requestRow // for what all have in common
 	Standing               Standing
-	NoIdentity, Alive      bool // one of them needs this to be confirmed
+	WeakIdentity, Alive    bool // one of them needs this to be confirmed
 	Refused                string
 	LeftOut                []api.LeftOut
 }
@@ -39,7 +39,7 @@ func (s *Server) bundlePage(w http.ResponseWriter, r *http.Request, who users.Us
 		if row.Open && row.State != locksteward.RequestExecuting {
 			data.Open++
 		}
-		data.NoIdentity = data.NoIdentity || row.Evidence.Identity == locksteward.IdentityNone
+		data.WeakIdentity = data.WeakIdentity || row.Evidence.WeakIdentity()
 		data.Alive = data.Alive || row.Evidence.HolderAlive
 		data.Target, data.Host = row.Evidence.Target, row.Evidence.Holder.Host
 	}

@@ -124,6 +124,40 @@ func TestRequestForm(t *testing.T) {
 	}
 }
 
+// TestWeakIdentityIsMarked: a constant value is confirmed, with a TTL too, and the page
+// and the API say so; the same bytes of no known form are not.
+func TestWeakIdentityIsMarked(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "approver")
+	e := &b.world.requests[0].Evidence
+	e.Identity, e.SharedToken = locksteward.IdentityLineage, true
+	for _, weak := range []bool{true, false} {
+		e.SharedToken = weak
+		page, answer := b.do("approver", "GET", "/requests/r1", "").body, b.do("approver", "GET", "/api/v1/requests/r1", "").body
+		for what, in := range map[string]bool{
+			"the tag": strings.Contains(page, ">weak identity<"), "the box": strings.Contains(page, "of its name</b> but by its expiry") || strings.Contains(page, "of its name but by its expiry"),
+			"the field": strings.Contains(answer, `"weak_identity": true`) || strings.Contains(answer, `"weak_identity":true`),
+		} {
+			if in != weak {
+				t.Errorf("%s is there: %t, want %t", what, in, weak)
+			}
+		}
+	}
+}
+
+// TestManyIsMarked: the page and the API say that one approval more is needed.
+func TestManyIsMarked(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "approver")
+	for _, beyond := range []int{0, 20} {
+		b.world.requests[0].Evidence.BeyondPerMinute = beyond
+		page, answer := b.do("approver", "GET", "/requests/r1", "").body, b.do("approver", "GET", "/api/v1/requests/r1", "").body
+		if strings.Contains(page, ">one approval more<") != (beyond > 0) || strings.Contains(answer, `"beyond_per_minute":`) != (beyond > 0) {
+			t.Errorf("beyond %d: %s\n%s", beyond, page, answer)
+		}
+	}
+}
+
 func TestDecisionForms(t *testing.T) {
 	t.Parallel()
 	b := setup(t, "approver", "viewer")

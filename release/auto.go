@@ -247,7 +247,7 @@ func (s *Service) proven(r locksteward.Request, c class.Class, d Dead) string {
 	e := r.Evidence
 	switch {
 	case e.Identity == locksteward.IdentityNone, e.HolderAlive, dialect.NeedsPerson(e.Dialect) != "",
-		e.Act != locksteward.ActRelease, len(r.Decisions) > 0, // a person denied, of several that must
+		e.Act != locksteward.ActRelease, e.BeyondPerMinute > 0, len(r.Decisions) > 0, // a person denied, of several that must
 		len(differences(e, freeze(d.Lock, nil))) > 0:
 		return ""
 	}

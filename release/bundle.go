@@ -88,10 +88,17 @@ func (s *Service) requestBundle(ctx context.Context, actor Actor, in BundleInput
 	if len(b.Requests) == 0 {
 		return Bundle{}, refused("none of the %d locks can be released: %s", len(in.Keys), b.LeftOut[in.Keys[0]])
 	}
+	all := make([]*locksteward.Request, 0, len(b.Requests))
 	for i := range b.Requests {
 		r := &b.Requests[i]
 		r.Evidence.Bundle = len(b.Requests)
 		r.EvidenceHash = EvidenceHash(r.Evidence)
+		all = append(all, r)
+	}
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	if err := s.countIn(ctx, all...); err != nil {
+		return Bundle{}, err
 	}
 	for i, r := range b.Requests {
 		if err := s.open(ctx, ActionRequest, r); err != nil {

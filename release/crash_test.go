@@ -3,6 +3,7 @@ package release_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -167,6 +168,11 @@ func TestKilledBetweenIntentAndOutcome(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.want(t, r, c.want)
+			if c.want == locksteward.RequestReleased {
+				e.wantConfirmed(t, r, release.ConfirmedByRecord)
+			} else {
+				e.wantConfirmed(t, r, "") // the server has no record: the look told
+			}
 			if e.exists(t, "lock:order:1") != c.exists {
 				t.Errorf("the lock exists: %t, want %t (%s)", !c.exists, c.exists, r.Outcome)
 			}
@@ -311,7 +317,8 @@ func TestRunSettlesWhatWasLeftOpen(t *testing.T) {
 }
 
 // TestReplyLostAnywhere cuts the connection after each reply of an act in turn
-// (fault 74): whatever was lost, the recorded outcome is what happened.
+// (fault 74): whatever was lost, the recorded outcome is what happened, and the trail
+// says what told of it.
 func TestReplyLostAnywhere(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 74)
@@ -332,9 +339,11 @@ func TestReplyLostAnywhere(t *testing.T) {
 		proxy.Heal()
 		return r, e.exists(t, "lock:order:1")
 	}
-	if r, exists := act(-1); r.State != locksteward.RequestReleased || exists {
+	r, exists := act(-1)
+	if r.State != locksteward.RequestReleased || exists {
 		t.Fatalf("undisturbed: %s", r.State)
 	}
+	e.wantConfirmed(t, r, release.ConfirmedByAnswer)
 	replies := proxy.Replies() - before
 	outcomes := map[locksteward.RequestState]int{}
 	for n := range replies {
@@ -355,7 +364,7 @@ func TestReplyLostAnywhere(t *testing.T) {
 		}
 	}
 	// The last reply is the script's own.
-	r, exists := act(replies - 1)
+	r, exists = act(replies - 1)
 	if r.State != locksteward.RequestReleased || exists {
 		t.Errorf("reply of the script lost: %s", r.State)
 	}
@@ -413,8 +422,8 @@ func TestServerUnreachableAfterTheAct(t *testing.T) {
 }
 
 // wantReleasedOnce checks what the trail and the server say of a release whose answer
-// was lost: one intent and its outcome in the words of any release, and in the
-// server the record that the outcome was read from.
+// was lost: one intent and its outcome, which says that the record of the execution
+// told it, and in the server that record.
 func (e *env) wantReleasedOnce(t testing.TB, r locksteward.Request) {
 	t.Helper()
 	last := e.wantLast(t, r, "agent release.execute released")
@@ -425,9 +434,28 @@ func (e *env) wantReleasedOnce(t testing.TB, r locksteward.Request) {
 	if !strings.Contains(string(last.Detail), "the lock was deleted") {
 		t.Errorf("the trail says %s", last.Detail)
 	}
+	e.wantConfirmed(t, r, release.ConfirmedByRecord)
 	exec := record.Companion(record.DefaultPrefix, record.KindExec, r.Evidence.Key)
 	if id := e.rdb.HGet(t.Context(), exec, "request").Val(); id != r.ID {
 		t.Errorf("the record in the server is of %q, want %s", id, r.ID)
+	}
+}
+
+// wantConfirmed checks what told of the outcome of a release: the last line of its
+// trail says it, and so does the outcome that pages, API and command line show.
+func (e *env) wantConfirmed(t testing.TB, r locksteward.Request, by release.Confirmation) {
+	t.Helper()
+	var said struct {
+		ConfirmedBy release.Confirmation `json:"confirmed_by"`
+		Sentence    string               `json:"sentence"`
+	}
+	last := e.wantLast(t, r, "agent release.execute "+string(r.State))
+	if err := json.Unmarshal(last.Detail, &said); err != nil {
+		t.Fatal(err)
+	}
+	if said.ConfirmedBy != by || said.Sentence != r.Outcome ||
+		strings.HasSuffix(r.Outcome, "confirmed by the execution record.") != (by == release.ConfirmedByRecord) {
+		t.Errorf("the trail says %s and the request %q, want that the %s told", last.Detail, r.Outcome, by)
 	}
 }
 

@@ -19,8 +19,9 @@ type Word struct {
 	// bundle it is [BundleHash].
 	EvidenceHash string
 	// ConfirmNoIdentity says that the person knows that this lock cannot be told
-	// from the next one of its name. Approving a request with identity none needs
-	// it.
+	// from the next one of its name, or by its expiry alone, and that nobody works
+	// under it. Approving a request with a weak identity needs it: see
+	// [locksteward.Evidence.WeakIdentity].
 	ConfirmNoIdentity bool
 	// ConfirmHolderAlive says that the person knows that the holder may still be
 	// writing. Approving a request with HolderAlive needs it.
@@ -168,6 +169,8 @@ func mayDecide(r locksteward.Request, actor Actor, word Word, approve bool) erro
 		return conflict("%s has decided on request %s already; another person has to", actor.Name, r.ID)
 	case approve && r.Evidence.Identity == locksteward.IdentityNone && !word.ConfirmNoIdentity:
 		return invalid("this lock has a constant value without TTL: if it was released and taken again meanwhile, the new hold is deleted. Look whether anybody works under it, then confirm with confirm_no_identity (--confirm-no-identity)")
+	case approve && r.Evidence.WeakIdentity() && !word.ConfirmNoIdentity:
+		return invalid("this lock has a constant value: whoever takes it next writes the same, and only its expiry tells. Look whether anybody works under it, then confirm with confirm_no_identity (--confirm-no-identity)")
 	case approve && r.Evidence.HolderAlive && !word.ConfirmHolderAlive:
 		return invalid("the holder of this lock is alive and may still be writing: after the release two work at once unless the resource is fenced. Stop the holder first if you can, then confirm with confirm_holder_alive (--confirm-holder-alive)")
 	}
@@ -202,12 +205,17 @@ func provenDead(r locksteward.Request, c class.Class) bool {
 		e.Proof == locksteward.Proven && slices.Contains(e.Findings, ruleHolderDead)
 }
 
-// needed is how many people must approve: one where the lock is called dead.
+// needed is how many people must approve: one where the lock is called dead, and one
+// more where it was asked for beyond many_per_minute.
 func needed(r locksteward.Request, c class.Class) int {
+	people := c.ApprovalsOrDefault()
 	if provenDead(r, c) {
-		return 1
+		people = 1
 	}
-	return c.ApprovalsOrDefault()
+	if r.Evidence.BeyondPerMinute > 0 {
+		people++
+	}
+	return people
 }
 
 // approved counts the words; the last one that is needed makes the request

@@ -33,7 +33,8 @@
 //     agent cannot delete"; such an agent holds no means to delete.
 //   - The intent is in the store before the act. Whatever happens in between,
 //     a lost reply, kill -9, a server away, [Service.Recover] finds the true outcome
-//     in the record that the script wrote in the same step as the deletion.
+//     in the record that the script wrote in the same step as the deletion, and
+//     says that the record told it ([Result].ConfirmedBy).
 //   - One request executes at most once. A script that the server receives late
 //     finds the request withdrawn and touches nothing.
 //   - Every act, and every refusal by policy, is an audit entry; state and entry
@@ -47,7 +48,8 @@
 //
 //   - Identity none (a constant value without TTL): the same bytes may be the next
 //     hold. Such a request is marked, needs a separate confirmation by an approver
-//     who is not the requester, and keeps that risk.
+//     who is not the requester, and keeps that risk. A constant value with a TTL
+//     is told apart by its expiry; it is marked and confirmed as well.
 //   - A holder that is still alive keeps working: only fencing at the resource
 //     stops it. Holders that use package lock are told at once.
 //   - With HolderAlive the same owner that took the lock anew is not told from

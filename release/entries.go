@@ -45,19 +45,24 @@ type detail struct {
 	Class        string   `json:"class,omitempty"`
 	Dialect      string   `json:"dialect,omitempty"`
 	Identity     string   `json:"identity,omitempty"`
+	WeakIdentity bool     `json:"weak_identity,omitempty"`
 	TokenDigest  string   `json:"token_digest,omitempty"`
 	ExpireAt     int64    `json:"expire_at,omitempty"`
 	Findings     []string `json:"findings,omitempty"`
 	Sentence     string   `json:"sentence,omitempty"`
-	Differences  []string `json:"differences,omitempty"`
-	WaitersWoken int64    `json:"waiters_woken,omitempty"`
-	Why          string   `json:"why,omitempty"`
-	By           string   `json:"by,omitempty"`
-	Act          string   `json:"act,omitempty"`
-	Of           string   `json:"of,omitempty"`
-	HolderAlive  bool     `json:"holder_alive,omitempty"`
-	Proof        string   `json:"proof,omitempty"`
-	StandMs      int64    `json:"stand_ms,omitempty"`
+	// ConfirmedBy is in the outcomes of executions, and of those since there is one.
+	ConfirmedBy  Confirmation `json:"confirmed_by,omitempty"`
+	Differences  []string     `json:"differences,omitempty"`
+	WaitersWoken int64        `json:"waiters_woken,omitempty"`
+	Why          string       `json:"why,omitempty"`
+	By           string       `json:"by,omitempty"`
+	Act          string       `json:"act,omitempty"`
+	Of           string       `json:"of,omitempty"`
+	HolderAlive  bool         `json:"holder_alive,omitempty"`
+	// BeyondPerMinute is why one approval more is needed.
+	BeyondPerMinute int    `json:"beyond_per_minute,omitempty"`
+	Proof           string `json:"proof,omitempty"`
+	StandMs         int64  `json:"stand_ms,omitempty"`
 	// Event, EventID and Say are what people are told of the line; see [EventOf].
 	Event   EventKind `json:"event,omitempty"`
 	EventID string    `json:"event_id,omitempty"`
@@ -88,9 +93,9 @@ func entry(at time.Time, actor, action string, r locksteward.Request, reason str
 func created(r locksteward.Request) detail {
 	e := r.Evidence
 	return detail{
-		EvidenceHash: r.EvidenceHash, DB: e.DB, Class: e.Class, Dialect: e.Dialect, Identity: string(e.Identity),
+		EvidenceHash: r.EvidenceHash, DB: e.DB, Class: e.Class, Dialect: e.Dialect, Identity: string(e.Identity), WeakIdentity: e.WeakIdentity(),
 		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Findings: e.Findings,
-		Act: string(e.Act), Of: e.Of, HolderAlive: e.HolderAlive, Proof: string(e.Proof), StandMs: e.Stand.Milliseconds(),
+		Act: string(e.Act), Of: e.Of, HolderAlive: e.HolderAlive, BeyondPerMinute: e.BeyondPerMinute, Proof: string(e.Proof), StandMs: e.Stand.Milliseconds(),
 	}
 }
 

@@ -44,6 +44,9 @@ type canonical struct {
 	Of          string `json:"of,omitempty"`
 	Bundle      int    `json:"bundle,omitempty"`
 	BreakGlass  bool   `json:"break_glass,omitempty"`
+	SharedToken bool   `json:"shared_token,omitempty"`
+
+	BeyondPerMinute int `json:"beyond_per_minute,omitempty"`
 }
 
 // EvidenceHash returns the SHA-256, in hex, of the canonical JSON of e: what an
@@ -58,7 +61,8 @@ func EvidenceHash(e locksteward.Evidence) string {
 		ClaimID: e.ClaimID, Fence: e.Fence, Findings: append([]string{}, e.Findings...),
 		At:    e.At.UTC().Format(time.RFC3339Nano),
 		Proof: string(e.Proof), Policy: e.Policy, Act: string(e.Act), HolderAlive: e.HolderAlive,
-		Stand: int64(e.Stand), Undo: int64(e.Undo), Of: e.Of, Bundle: e.Bundle, BreakGlass: e.BreakGlass,
+		Stand: int64(e.Stand), Undo: int64(e.Undo), Of: e.Of, Bundle: e.Bundle, BreakGlass: e.BreakGlass, SharedToken: e.SharedToken,
+		BeyondPerMinute: e.BeyondPerMinute,
 	})
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])
@@ -79,7 +83,7 @@ func freeze(lock locksteward.Lock, firing []string) locksteward.Evidence {
 			App: text(lock.Holder.App), Host: text(lock.Holder.Host), PID: lock.Holder.PID,
 			Session: text(lock.Holder.Session), Instance: text(lock.Holder.Instance),
 		},
-		Fence: lock.Fence, Findings: slices.Compact(findings), At: lock.At.UTC(),
+		Fence: lock.Fence, Findings: slices.Compact(findings), At: lock.At.UTC(), SharedToken: lock.SharedToken,
 	}
 	if lock.Claim != nil {
 		e.ClaimID = text(lock.Claim.ID)

@@ -90,7 +90,7 @@ func (s *Service) finish(ctx context.Context, id string, result Result) (lockste
 		}
 		return change{
 			entries: []locksteward.Entry{entry(r.FinishedAt, AgentName, ActionExecute, *r, "", detail{
-				Sentence: r.Outcome, Differences: result.Differences, WaitersWoken: r.WaitersWoken,
+				Sentence: r.Outcome, ConfirmedBy: result.ConfirmedBy, Differences: result.Differences, WaitersWoken: r.WaitersWoken,
 			})},
 			events: []Event{eventOf(kind, r.FinishedAt, AgentName, *r, r.Outcome)},
 		}, nil

@@ -120,6 +120,7 @@ func (e *RedisExecutor) resolve(ctx context.Context, req locksteward.Request) (r
 		}
 		if found = reply[0] == 1; found {
 			result, err = resultOf(req.Evidence, dialect.Outcome(reply[1]), reply[2])
+			result = result.by(ConfirmedByRecord)
 			return err
 		}
 		now, err := e.look(ctx, cn, req.Evidence)
@@ -165,7 +166,11 @@ func (e *RedisExecutor) actOn(ctx context.Context, cn *redis.Conn, req lockstewa
 		return Result{}, true, err
 	}
 	result, err = resultOf(req.Evidence, answer.Recorded, answer.Woken)
-	return result, true, err
+	by := ConfirmedByAnswer
+	if answer.Outcome == dialect.OutcomeRepeated { // it ran before: this is what it left
+		by = ConfirmedByRecord
+	}
+	return result.by(by), true, err
 }
 
 // command is the script for a request and what stands under the key now; nil for

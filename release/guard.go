@@ -112,11 +112,17 @@ func (s *Service) Warnings(r locksteward.Request) []string {
 		out = append(out, fmt.Sprintf("Many locks of this target look dead at once (%d): the cause may be the network or the server, not the holders.", n))
 	}
 	e := r.Evidence
+	if why := beyondSentence(e); why != "" {
+		out = append(out, why)
+	}
 	if e.HolderAlive {
 		out = append(out, "The holder is alive and may still be writing: after the release two work at once unless the resource is fenced.")
 	}
-	if e.Identity == locksteward.IdentityNone {
+	switch {
+	case e.Identity == locksteward.IdentityNone || e.WeakIdentity() && e.HolderAlive: // whose expiry is not compared
 		out = append(out, "This lock cannot be told from the next of its name: if it was released and taken again meanwhile, the new hold is deleted.")
+	case e.WeakIdentity():
+		out = append(out, "The identity of this lock is weak: its value is a constant or a name, which the next holder writes too, and only its expiry tells this hold from that one.")
 	}
 	return out
 }

@@ -56,6 +56,8 @@ func testClasses(t testing.TB) *class.Set {
 		{Name: "teams", Match: []string{"lock:teams:*"}, Release: class.ReleaseApprove, Approvers: []string{"team:checkout", "user:cat"}},
 		{Name: "loud", Match: []string{"lock:loud:*"}, Release: class.ReleaseApprove, SelfApproval: class.SelfApprovalAlert},
 		{Name: "few", Match: []string{"lock:few:*"}, Release: class.ReleaseApprove, MaxPerHour: 2},
+		{Name: "many", Match: []string{"lock:many:*"}, Release: class.ReleaseApprove, ManyPerMinute: 3},
+		{Name: "manyauto", Match: []string{"lock:manyauto:*"}, Release: class.ReleaseAuto, DeadWhen: []string{"holder/dead"}, ManyPerMinute: 3},
 		{Name: "delay", Match: []string{"lock:delay:*"}, Release: class.ReleaseApprove, LockDelay: time.Minute},
 		{Name: "auto", Match: []string{"lock:auto:*"}, Release: class.ReleaseAuto, DeadWhen: []string{"holder/dead"}},
 		{
@@ -382,7 +384,7 @@ func (e *env) approve(t testing.TB, actor release.Actor, r locksteward.Request) 
 func yes(r locksteward.Request) release.Word {
 	return release.Word{
 		Reason: "looked, nobody works", EvidenceHash: r.EvidenceHash,
-		ConfirmNoIdentity: r.Evidence.Identity == locksteward.IdentityNone, ConfirmHolderAlive: r.Evidence.HolderAlive,
+		ConfirmNoIdentity: r.Evidence.WeakIdentity(), ConfirmHolderAlive: r.Evidence.HolderAlive,
 	}
 }
 

@@ -7,6 +7,27 @@ import (
 	"github.com/locksteward/locksteward/dialect"
 )
 
+// Confirmation is what told of an outcome. It is a word of the audit trail.
+type Confirmation string
+
+// The confirmations. Where nothing was sent, or the server knows of nothing, there
+// is none: what was looked at tells then.
+const (
+	ConfirmedByAnswer Confirmation = "answer" // the script's own answer
+	ConfirmedByRecord Confirmation = "record" // what the script left beside the lock, read later
+)
+
+// recordedSentence follows the outcome where the answer did not come.
+const recordedSentence = " Its answer was lost: confirmed by the execution record."
+
+// by returns the result as it was confirmed.
+func (r Result) by(c Confirmation) Result {
+	if r.ConfirmedBy = c; c == ConfirmedByRecord {
+		r.Outcome += recordedSentence
+	}
+	return r
+}
+
 // resultOf is what the scripts' outcomes mean for a request.
 func resultOf(e locksteward.Evidence, o dialect.Outcome, woken int64) (Result, error) {
 	switch o {

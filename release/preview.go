@@ -108,6 +108,9 @@ func (s *Service) DryRun(ctx context.Context, actor Actor, in RequestInput) (loc
 	if err != nil {
 		return locksteward.Request{}, Preview{}, s.refuse(ctx, actor, ActionPreview, in.Target, in.Key, "", in.Reason, err)
 	}
+	if err := s.countIn(ctx, &r); err != nil {
+		return locksteward.Request{}, Preview{}, err
+	}
 	preview, err := s.preview(ctx, r)
 	return r, preview, err
 }

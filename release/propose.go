@@ -60,7 +60,7 @@ func (s *Service) propose(ctx context.Context, lock locksteward.Lock, firing []s
 		r.Evidence.Proof = proof
 		r.EvidenceHash = EvidenceHash(r.Evidence)
 	}
-	if err := s.open(ctx, ActionPropose, r); err != nil {
+	if err := s.openCounted(ctx, ActionPropose, &r); err != nil {
 		if errors.Is(err, locksteward.ErrConflict) {
 			return nil, nil // somebody asked meanwhile
 		}

@@ -47,7 +47,7 @@ type ask struct {
 func (s *Service) Request(ctx context.Context, actor Actor, in RequestInput) (locksteward.Request, error) {
 	r, err := s.prepare(ctx, actor, RoleRequester, in, ask{alive: in.HolderAlive, takeOver: in.TakeOver, delay: in.LockDelay})
 	if err == nil {
-		err = s.open(ctx, ActionRequest, r)
+		err = s.openCounted(ctx, ActionRequest, &r)
 	}
 	if err != nil {
 		return locksteward.Request{}, s.refuse(ctx, actor, ActionRequest, in.Target, in.Key, "", in.Reason, err)

@@ -31,6 +31,9 @@ type Store interface {
 	ListRequests(ctx context.Context, states []locksteward.RequestState, target string, limit int) ([]locksteward.Request, error)
 	// RequestsForKey is newest first.
 	RequestsForKey(ctx context.Context, target string, db int, key string, limit int) ([]locksteward.Request, error)
+	// CountRecent counts the requests that are open, and those that were carried out
+	// or may have been since a time, as far as counts accepts them; it stops at most.
+	CountRecent(ctx context.Context, since time.Time, most int, counts func(locksteward.Request) bool) (int, error)
 	CountRequests(ctx context.Context) (map[locksteward.RequestState]int, error)
 	AppendEntries(ctx context.Context, entries ...locksteward.Entry) error
 }
@@ -64,6 +67,7 @@ type Executor interface {
 type Result struct {
 	State        locksteward.RequestState // released, already_gone, changed, failed or unknown
 	Outcome      string                   // a sentence for people
+	ConfirmedBy  Confirmation             // what told of it; "" where nothing was sent
 	WaitersWoken int64
 	// Differences are what was other than the evidence, without tokens.
 	Differences []string
@@ -109,6 +113,10 @@ type Service struct {
 	stops    stops
 	auto     sweeps
 	after    aftermath
+
+	// asking is held from the count for many_per_minute until what was counted for is
+	// stored.
+	asking sync.Mutex
 
 	mu sync.Mutex
 	// busy counts who works on a request in this process, so that the loop does

@@ -96,7 +96,7 @@ func TestTwoAgentsOneRequest(t *testing.T) {
 // manyOrders is the class of orders without a cap that such a test would reach.
 func manyOrders(t *testing.T) *class.Set {
 	t.Helper()
-	set, err := class.NewSet([]class.Class{{Name: "orders", Match: []string{"lock:order:*"}, Release: class.ReleaseApprove, MaxPerHour: 1 << 20}})
+	set, err := class.NewSet([]class.Class{{Name: "orders", Match: []string{"lock:order:*"}, Release: class.ReleaseApprove, MaxPerHour: 1 << 20, ManyPerMinute: 1 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}

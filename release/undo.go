@@ -114,7 +114,7 @@ const lookBack = 100
 // followUp is a request that follows another one on the same lock, approved.
 func followUp(of locksteward.Request, id string, act locksteward.Act, requester, reason string, at time.Time) locksteward.Request {
 	e := of.Evidence
-	e.Act, e.Of, e.Bundle, e.BreakGlass = act, of.ID, 0, false
+	e.Act, e.Of, e.Bundle, e.BreakGlass, e.BeyondPerMinute = act, of.ID, 0, false, 0
 	if act == locksteward.ActUndo {
 		e.Undo, e.Stand = 0, 0
 	}

@@ -1,6 +1,8 @@
 package release_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -23,6 +25,13 @@ func TestEvidenceHashCoversEveryField(t *testing.T) {
 		ClaimID: "c", Fence: 3, Findings: []string{"a/b"}, At: time.Unix(1, 2).UTC(),
 	}
 	hash := release.EvidenceHash(base)
+	// What was stored before there were further fields keeps its hash.
+	const first = `{"v":1,"target":"redis","db":1,"key_b64":"bG9jazr/","class":"orders","dialect":"token","type":"string","identity":"strong",` +
+		`"token_digest":"hmac-sha256:1","expire_at":7,"count":1,"holder":["a","h","2","s","i"],"claim_id":"c","fence":3,"findings":["a/b"],` +
+		`"at":"1970-01-01T00:00:01.000000002Z"}`
+	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(first))); hash != want {
+		t.Errorf("hash %s, want %s as it ever was", hash, want)
+	}
 	if again := release.EvidenceHash(base); again != hash {
 		t.Error("the same evidence has two hashes")
 	}

@@ -27,9 +27,9 @@ var sharedTokenDoc = Doc{
 	},
 	Remedy: locksteward.Text{
 		EN: "Write a fresh random token per acquisition (SET key token NX PX ms, 16 random bytes or more) and release with a script that compares it before DEL. " +
-			"Until then these locks cannot be told apart, so a forced release of one without TTL needs a separate confirmation.",
+			"Until then these locks cannot be told apart, so a forced release of one needs a separate confirmation.",
 		ZH: "每次加锁写入新的随机 token（SET key token NX PX ms，至少 16 个随机字节），释放时用脚本先比较再 DEL。" +
-			"在此之前这些锁无法相互区分，强制释放其中无过期时间的锁需要单独确认。",
+			"在此之前这些锁无法相互区分，强制释放它们需要单独确认。",
 	},
 }
 

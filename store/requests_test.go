@@ -17,6 +17,7 @@ func TestRequestRoundTrip(t *testing.T) {
 		s := p.open(t)
 		want := newRequest("r-1", "lock:\x00\xff\n'\"; DROP TABLE requests; --")
 		want.Reason = "<b>it's \"stuck\"</b>"
+		want.Evidence.SharedToken, want.Evidence.BeyondPerMinute = true, 20
 		create(t, s, want)
 		got, err := s.GetRequest(t.Context(), "r-1")
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -39,6 +40,47 @@ func TestRequestRoundTrip(t *testing.T) {
 			t.Fatalf("list %+v, %v", list, err)
 		}
 		verified(t, s, 2)
+	})
+}
+
+// TestCountRecent: what is open counts whenever it was made, what was carried out since
+// a time, and no more than is asked for.
+func TestCountRecent(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+		for i, r := range []struct {
+			state locksteward.RequestState
+			since time.Duration // from its making to the time; it ended at its making
+		}{
+			{locksteward.RequestPending, 24 * time.Hour},
+			{locksteward.RequestApproved, time.Minute},
+			{locksteward.RequestExecuting, 0},
+			{locksteward.RequestReleased, 0},
+			{locksteward.RequestUnknown, -time.Second},
+			{locksteward.RequestReleased, time.Second},
+			{locksteward.RequestUnknown, time.Second},
+			{locksteward.RequestDenied, 0},
+			{locksteward.RequestExpired, 0},
+			{locksteward.RequestFailed, 0},
+		} {
+			req := newRequest(fmt.Sprintf("r-%d", i), fmt.Sprintf("lock:%d", i))
+			req.State, req.CreatedAt = r.state, at.Add(-r.since)
+			if r.state.Final() {
+				req.FinishedAt = req.CreatedAt
+			}
+			create(t, s, req)
+		}
+		for _, c := range []struct{ most, want int }{{100, 5}, {5, 5}, {4, 4}, {0, 0}} {
+			got, err := s.CountRecent(t.Context(), at, c.most, func(locksteward.Request) bool { return true })
+			if err != nil || got != c.want {
+				t.Errorf("at most %d: %d, %v, want %d", c.most, got, err, c.want)
+			}
+		}
+		got, err := s.CountRecent(t.Context(), at, 100, func(r locksteward.Request) bool { return r.Evidence.Key != "lock:3" })
+		if err != nil || got != 4 {
+			t.Errorf("without one: %d, %v", got, err)
+		}
 	})
 }
 

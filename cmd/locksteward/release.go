@@ -50,7 +50,7 @@ func releaseDecideCommand(p *program, verb, short string) *cobra.Command {
 
 func registerConfirmations(c *cobra.Command, noIdentity, holderAlive *bool) {
 	c.Flags().BoolVar(noIdentity, "confirm-no-identity", false,
-		"you know that this lock cannot be told from the next one of its name (a constant value without TTL)")
+		"you know that this lock cannot be told from the next one of its name (a constant value), or by its expiry alone")
 	c.Flags().BoolVar(holderAlive, "confirm-holder-alive", false,
 		"you know that the holder is alive and may still be writing")
 }

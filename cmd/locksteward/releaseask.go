@@ -132,7 +132,7 @@ comparison: a lock that changed is not touched.`,
 func writePreview(w io.Writer, v api.Preview) error {
 	var b strings.Builder
 	e := v.Request.Evidence
-	fmt.Fprintf(&b, "%s of %s (%s, dialect %s, identity %s)\n", e.Act, showKey(e.Key), e.Type, e.Dialect, e.Identity)
+	fmt.Fprintf(&b, "%s of %s (%s, dialect %s, identity %s)\n", e.Act, showKey(e.Key), e.Type, e.Dialect, identity(e))
 	switch {
 	case v.Refusal != "":
 		fmt.Fprintf(&b, "refused: %s\n", oneLine(v.Refusal))

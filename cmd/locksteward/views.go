@@ -224,6 +224,15 @@ func showAct(e api.Evidence) string {
 	return text
 }
 
+// identity is how surely the lock is told from the next one, and whether who
+// approves has to confirm it.
+func identity(e api.Evidence) string {
+	if e.WeakIdentity && e.Identity != string(locksteward.IdentityNone) {
+		return e.Identity + " (weak: a constant value)"
+	}
+	return e.Identity
+}
+
 func writeRequest(w io.Writer, r api.Request) error {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -234,7 +243,7 @@ func writeRequest(w io.Writer, r api.Request) error {
 	line("asks for", "%s", showAct(e))
 	line("lock", "%s on %s, db %d", showKey(e.Key), e.Target, e.DB)
 	line("class", "%s", e.Class)
-	line("library", "%s (%s), identity %s", e.Dialect, e.Type, e.Identity)
+	line("library", "%s (%s), identity %s", e.Dialect, e.Type, identity(e))
 	line("holder", "%s", showHolder(e.Holder))
 	expires := "never"
 	if e.ExpiresAtMs > 0 {

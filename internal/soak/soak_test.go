@@ -18,8 +18,8 @@ targets:
   - {name: soak, redis: '%s', schedule: '@every %s', max_server_share: 100%%, release_credentials: {}}
 classes:
   - {class: broken, match: ["soak:broken:*"], team: ops, release: "off"}
-  - {class: auto, match: ["soak:auto:*"], team: ops, release: auto, proof: rule, dead_when: ["ttl/none"], auto_after: 1m, max_per_hour: 100000}
-  - {class: people, match: ["soak:people:*"], team: ops, release: approve, max_per_hour: 100000}
+  - {class: auto, match: ["soak:auto:*"], team: ops, release: auto, proof: rule, dead_when: ["ttl/none"], auto_after: 1m, max_per_hour: 100000, many_per_minute: 100000}
+  - {class: people, match: ["soak:people:*"], team: ops, release: approve, max_per_hour: 100000, many_per_minute: 100000}
   - {class: own, match: ["soak:own:*"], team: ops, release: "off"}
   - {class: unnamed, match: [%s], team: ops, release: "off"}
 release: {max_per_hour: 100000, breaker_locks: 100000}

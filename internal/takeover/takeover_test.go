@@ -25,7 +25,7 @@ const configuration = `
 targets:
 %s
 classes:
-  - {class: orders, match: ["lock:order:*"], team: checkout, release: approve, max_per_hour: 100000}
+  - {class: orders, match: ["lock:order:*"], team: checkout, release: approve, max_per_hour: 100000, many_per_minute: 100000}
 release: {max_per_hour: 100000, breaker_locks: 100000}
 alert:
   drain_timeout: 500ms

@@ -113,9 +113,10 @@ func (c Condition) differences(now locksteward.Evidence) []string {
 // nothing was done. The outcome is written to the audit file in either case.
 func (p *Plan) Act(ctx context.Context) (release.Result, error) {
 	audit := auditFile{p.opts.AuditFile}
-	detail, err := json.Marshal(map[string]any{
+	facts := map[string]any{
 		"dialect": p.Dialect, "identity": p.Identity, "if": p.opts.If.String(), "db": p.request.Evidence.DB,
-	})
+	}
+	detail, err := json.Marshal(facts)
 	if err != nil {
 		return release.Result{}, err
 	}
@@ -127,6 +128,10 @@ func (p *Plan) Act(ctx context.Context) (release.Result, error) {
 		return release.Result{}, fmt.Errorf("nothing was done: %w", err)
 	}
 	result, err := p.executor.Execute(ctx, p.request)
+	if result.ConfirmedBy != "" {
+		facts["confirmed_by"] = result.ConfirmedBy
+		entry.Detail, _ = json.Marshal(facts) // texts and a number, as above
+	}
 	entry.Action = actionOutcome
 	if entry.Outcome = string(result.State); err != nil {
 		entry.Outcome = string(locksteward.RequestUnknown)

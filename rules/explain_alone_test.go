@@ -24,7 +24,7 @@ func TestExplainWithoutASweep(t *testing.T) {
 		}
 	}
 	if judged != 6 {
-		t.Errorf("%d rules about servers and hosts, want 6", judged)
+		t.Errorf("%d rules about servers and hosts, want 7", judged)
 	}
 	// After a sweep they are judged.
 	e.Evaluate(hostSweep(after(0), l))

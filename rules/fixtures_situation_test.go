@@ -37,6 +37,16 @@ type fixtureNode struct {
 	LastSave  *time.Duration `yaml:"last_save"`
 	Unsaved   int64          `yaml:"unsaved"`
 	NoInfo    bool           `yaml:"no_info"`
+
+	Refusals []fixtureRefusal `yaml:"refusals"`
+}
+
+type fixtureRefusal struct {
+	Code     string         `yaml:"code"`
+	Count    int64          `yaml:"count"`
+	After    *time.Duration `yaml:"after"`
+	At       time.Duration  `yaml:"at"`
+	Replicas int64          `yaml:"replicas"`
 }
 
 type fixtureEvent struct {
@@ -113,6 +123,11 @@ func (b fixtureBeyond) into(in *Input) {
 		node := locksteward.NodeState{
 			Addr: n.Addr, RunID: "r", EvictionPolicy: n.Policy, MemoryMax: n.MemoryMax, MemoryUsed: n.Used, EvictedKeys: n.Evicted,
 			AOF: n.AOF, Replicas: n.Replicas, LastSaveOK: !n.SaveFails, LastSave: ago(now, n.LastSave), ChangesUnsaved: n.Unsaved,
+		}
+		for _, r := range n.Refusals {
+			node.Refusals = append(node.Refusals, locksteward.Refusal{
+				Code: r.Code, Count: r.Count, After: ago(now, r.After), At: now.Add(-r.At), Replicas: r.Replicas,
+			})
 		}
 		if n.NoInfo {
 			node.RunID = ""

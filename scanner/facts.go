@@ -83,6 +83,9 @@ func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[s
 		maps.Copy(alive, p.out.instances)
 	}
 	news := f.servers.look(sweep, passes, told.flushes)
+	for i := range sweep.Nodes {
+		sweep.Nodes[i].Refusals = f.servers.refusalsOf(sweep.Nodes[i].Addr, sweep.At)
+	}
 	f.servers.settleFlushes(passes, sweep.At, s.table.takeFlush)
 	sweep.Events = slices.Clone(f.servers.events)
 	for _, e := range news {

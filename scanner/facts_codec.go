@@ -29,6 +29,17 @@ type nodeRow struct {
 	At      time.Time `json:"at"`
 	Evicted int64     `json:"evicted"`
 	Flushes int64     `json:"flushes"`
+	// Not there: not known.
+	Refused  map[string]int64 `json:"refused,omitempty"`
+	Refusals []refusalRow     `json:"refusals,omitempty"`
+}
+
+type refusalRow struct {
+	Code     string    `json:"code"`
+	Count    int64     `json:"count,omitempty"`
+	After    time.Time `json:"after,omitzero"`
+	At       time.Time `json:"at"`
+	Replicas int64     `json:"replicas,omitempty"`
 }
 
 type eventRow struct {
@@ -80,7 +91,11 @@ func (f *facts) encode() (string, error) {
 		row.Foreign = append(row.Foreign, top.row())
 	}
 	for addr, n := range f.servers.nodes {
-		row.Nodes[addr] = nodeRow{RunID: n.runID, ReplID: n.replID, At: n.at, Evicted: n.evicted, Flushes: n.flushes}
+		node := nodeRow{RunID: n.runID, ReplID: n.replID, At: n.at, Evicted: n.evicted, Flushes: n.flushes, Refused: n.refused}
+		for _, r := range n.refusals {
+			node.Refusals = append(node.Refusals, refusalRow(r))
+		}
+		row.Nodes[addr] = node
 	}
 	for _, e := range f.servers.events {
 		row.Events = append(row.Events, eventRow(e))
@@ -108,7 +123,11 @@ func (f *facts) decode(text string, now time.Time) error {
 	}
 	f.servers.masters, f.servers.longest = row.Masters, row.Longest
 	for addr, n := range row.Nodes {
-		f.servers.nodes[addr] = serverSeen{addr: addr, runID: n.RunID, replID: n.ReplID, at: n.At, evicted: n.Evicted, flushes: n.Flushes}
+		seen := serverSeen{addr: addr, runID: n.RunID, replID: n.ReplID, at: n.At, evicted: n.Evicted, flushes: n.Flushes, refused: n.Refused}
+		for _, r := range n.Refusals {
+			seen.refusals = append(seen.refusals, locksteward.Refusal(r))
+		}
+		f.servers.nodes[addr] = seen
 	}
 	for _, e := range row.Events {
 		f.servers.events = append(f.servers.events, locksteward.ServerEvent(e))

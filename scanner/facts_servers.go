@@ -58,6 +58,10 @@ type serverSeen struct {
 	uptime        time.Duration // negative: not known
 	evicted       int64         // likewise
 	flushes       int64         // likewise
+	// refused is how often it answered with each of refusalCodes since its start, nil
+	// if not known, and refusals what follows from it.
+	refused  map[string]int64
+	refusals []locksteward.Refusal
 }
 
 // look compares the servers of a sweep with those of the one before and returns
@@ -89,6 +93,8 @@ func (v *servers) look(sweep *locksteward.Sweep, passes []*pass, flushes map[str
 			now.flushes = count
 		}
 		was, met := v.nodes[now.addr]
+		now.refused = i.refused()
+		now.refusals = refusals(was, now, i)
 		happened := v.compare(was, met, now, left)
 		for _, e := range happened {
 			if e.Kind == locksteward.ServerFailedOver && !slices.Contains(v.masters, now.addr) {

@@ -19,7 +19,6 @@ func serverGaps() []Gap {
 func agentGaps() []Gap {
 	return []Gap{
 		{43, Library, true, "no push: the holder is told by its next renewal."},
-		{44, Agent, true, "NOREPLICAS is told nowhere: the agent writes nothing but releases. MISCONF is told by its cause, as server/not-durable."},
 		{47, Agent, true, "a target costs each of its servers up to five connections, not three: three of the pool, two of the watch."},
 		{49, Agent, true, "a lock that has lost its TTL is seen within a second, and told only after a second look two seconds later: who sets the TTL in a command of its own is no finding."},
 		{50, Library, true, "a hundred new replication ids, but six crashes, and none by DEBUG CRASH-AND-RECOVER."},

@@ -57,6 +57,7 @@ type fixtureEvent struct {
 	At    time.Duration  `yaml:"at"`
 	Count int64          `yaml:"count"`
 	Locks int            `yaml:"locks"`
+	Keys  []string       `yaml:"keys"`
 	// Pause is how long verdicts still wait from now on.
 	Pause time.Duration `yaml:"pause"`
 }
@@ -136,7 +137,8 @@ func (b fixtureBeyond) into(in *Input) {
 	}
 	for _, e := range b.Events {
 		event := locksteward.ServerEvent{
-			Kind: locksteward.ServerEventKind(e.Kind), Node: e.Node, Was: e.Was, After: ago(now, e.After), At: now.Add(-e.At), Count: e.Count, Locks: e.Locks,
+			Kind: locksteward.ServerEventKind(e.Kind), Node: e.Node, Was: e.Was, After: ago(now, e.After), At: now.Add(-e.At), Count: e.Count,
+			Locks: e.Locks, Keys: e.Keys,
 		}
 		if e.Pause > 0 {
 			event.Pause = now.Add(e.Pause)

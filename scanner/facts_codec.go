@@ -50,6 +50,7 @@ type eventRow struct {
 	At    time.Time                   `json:"at"`
 	Count int64                       `json:"count,omitempty"`
 	Locks int                         `json:"locks,omitempty"`
+	Keys  []string                    `json:"keys,omitempty"`
 	Step  time.Duration               `json:"step,omitempty"`
 	Pause time.Time                   `json:"pause,omitzero"`
 }
@@ -123,7 +124,7 @@ func (f *facts) decode(text string, now time.Time) error {
 	}
 	f.servers.masters, f.servers.longest = row.Masters, row.Longest
 	for addr, n := range row.Nodes {
-		seen := serverSeen{addr: addr, runID: n.RunID, replID: n.ReplID, at: n.At, evicted: n.Evicted, flushes: n.Flushes, refused: n.Refused}
+		seen := serverSeen{addr: addr, runID: n.RunID, replID: n.ReplID, at: n.At, evicted: n.Evicted, flushes: n.Flushes, offset: -1, refused: n.Refused}
 		for _, r := range n.Refusals {
 			seen.refusals = append(seen.refusals, locksteward.Refusal(r))
 		}

@@ -247,8 +247,8 @@ func TestFullServerIsSwept(t *testing.T) {
 }
 
 // A master dies with a lock that its replica has never heard of: the failover is
-// told, and the lock counts as deleted, not as released by its holder; one that
-// was replicated goes on.
+// told with that lock, which counts as deleted, not as released by its holder; one
+// that was replicated goes on.
 func TestFailoverLosesALock(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 31)
@@ -291,9 +291,16 @@ func TestFailoverLosesALock(t *testing.T) {
 	if l := find(t, got.Locks, "lock:old"); l.History.Looks < 2 {
 		t.Errorf("the lock that was replicated: %+v", l.History)
 	}
-	if told := firing(e); !strings.Contains(told, "server/failover") {
-		t.Errorf("firing: %q", told)
+	over := happened(got, locksteward.ServerFailedOver)
+	if len(over) != 1 || over[0].Locks != 1 || !slices.Equal(over[0].Keys, []string{"lock:young"}) {
+		t.Errorf("the failover may have taken %+v", over)
 	}
+	wantLostInFailover(t, e, "1 lock", "lock:young")
+	// A second sweep has nothing to add.
+	if over = happened(judged(t, s, e), locksteward.ServerFailedOver); len(over) != 1 || over[0].Locks != 1 {
+		t.Errorf("told again: %+v", over)
+	}
+	wantLostInFailover(t, e, "1 lock", "lock:young")
 }
 
 // A server comes back without its data: no lock that went with it counts as

@@ -39,6 +39,8 @@ type Table struct {
 	flushed map[string]*pushedFlush
 	// flushLost are the holds that a flush took.
 	flushLost map[lossKey]locksteward.Loss
+	// strays are the holds that a failover may have taken, for the next sweep.
+	strays []stray
 
 	candidates     []string
 	candidateCount int

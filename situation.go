@@ -41,6 +41,10 @@ type ServerEvent struct {
 	// ever had them as they were; 0 for other kinds. Keys are the first of the latter.
 	Locks int
 	Keys  []string
+	// Back is how many holds stand again after a restart or a failover whose end had
+	// been seen before it, and BackKeys are the first of them; 0 for other kinds.
+	Back     int
+	BackKeys []string
 	// Step is how far the clock jumped, negative if back; 0 for other kinds.
 	Step time.Duration
 	// Pause is until when verdicts of death wait because of it: one longest lease.

@@ -58,6 +58,7 @@ type fixtureEvent struct {
 	Count int64          `yaml:"count"`
 	Locks int            `yaml:"locks"`
 	Keys  []string       `yaml:"keys"`
+	Back  []string       `yaml:"back"`
 	// Pause is how long verdicts still wait from now on.
 	Pause time.Duration `yaml:"pause"`
 }
@@ -138,7 +139,7 @@ func (b fixtureBeyond) into(in *Input) {
 	for _, e := range b.Events {
 		event := locksteward.ServerEvent{
 			Kind: locksteward.ServerEventKind(e.Kind), Node: e.Node, Was: e.Was, After: ago(now, e.After), At: now.Add(-e.At), Count: e.Count,
-			Locks: e.Locks, Keys: e.Keys,
+			Locks: e.Locks, Keys: e.Keys, Back: len(e.Back), BackKeys: e.Back,
 		}
 		if e.Pause > 0 {
 			event.Pause = now.Add(e.Pause)

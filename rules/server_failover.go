@@ -53,5 +53,6 @@ func (serverFailover) Evaluate(in Input) Verdict {
 			EN: "some of them may have been released meanwhile", ZH: "其中一部分可能已在此期间释放",
 		})
 	}
+	f.Evidence = append(f.Evidence, join(backLine(events))...)
 	return in.fires(f)
 }

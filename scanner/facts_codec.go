@@ -51,8 +51,12 @@ type eventRow struct {
 	Count int64                       `json:"count,omitempty"`
 	Locks int                         `json:"locks,omitempty"`
 	Keys  []string                    `json:"keys,omitempty"`
-	Step  time.Duration               `json:"step,omitempty"`
-	Pause time.Time                   `json:"pause,omitzero"`
+
+	Back     int      `json:"back,omitempty"`
+	BackKeys []string `json:"back_keys,omitempty"`
+
+	Step  time.Duration `json:"step,omitempty"`
+	Pause time.Time     `json:"pause,omitzero"`
 }
 
 type processRow struct {

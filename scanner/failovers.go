@@ -13,12 +13,16 @@ import (
 const maxFailoverKeys = 10
 
 // stray is a hold that stood where one server had its key and is gone where another
-// one has it: a failover may have taken it.
+// one has it: a failover may have taken it. Or one that was over and stands again:
+// older data may have brought it.
 type stray struct {
 	key      string
 	from, to string
 	since    int64 // the last write that was seen of it, µs of the clock of from
 	waited   int   // sweeps that did not read to
+	// ended is the line of data on which its end was seen, of one that stands again;
+	// "" for others.
+	ended string
 }
 
 // strayWaits is how many sweeps a stray waits for one that reads its server: a watch
@@ -32,15 +36,17 @@ type inheritance struct {
 	until int64
 }
 
-// stray notes that the hold of e, whose lease was not over, is gone at node. It is no
-// news of a failover where that server had the data all the time since until, the last
-// look at another one's data at its address (µs; 0: none). The table is locked.
-func (t *Table) stray(e *entry, node string, at, until int64) {
+// endsAt notes that a look at node, at at, found the hold of e to be over. Where its
+// lease was not, and another server or process had the data when the hold was seen
+// last, a failover may have taken it; until is the last look at another one's data at
+// that address (µs; 0: none). The table is locked.
+func (t *Table) endsAt(e *entry, node string, at, until int64) {
 	f := t.flushed[node]
 	another := e.kind.node != node || e.lastSeen <= until || f != nil && !f.ordered && e.lastSeen <= f.at
 	if another && !e.ranOut(at) {
 		t.strays = append(t.strays, stray{key: e.key, from: e.kind.node, to: node, since: max(e.firstSeen, e.lastRenewal)})
 	}
+	t.rememberEnd(e, node)
 }
 
 // takeStrays returns those of servers that the sweep has read, once and in the order
@@ -94,6 +100,10 @@ func (v *servers) inherit(now serverSeen, i info) {
 // and were not, as they were seen last, among what the new master had by then.
 func (v *servers) settleFailovers(at time.Time, take func(read func(addr string) bool) []stray) {
 	for _, s := range take(func(addr string) bool { return v.nodes[addr].at.Equal(at) }) {
+		if s.ended != "" {
+			v.broughtBack(s)
+			continue
+		}
 		if had := v.inherited[s.to]; had.from == s.from && s.since <= had.until {
 			continue // the new master had it: somebody released it
 		}
@@ -108,5 +118,24 @@ func (v *servers) settleFailovers(at time.Time, take func(read func(addr string)
 			}
 			break
 		}
+	}
+}
+
+// broughtBack counts a hold that stands again with what happened to its server. On the
+// same data somebody has taken it again, with the same token.
+func (v *servers) broughtBack(s stray) {
+	if v.nodes[s.to].replID == s.ended {
+		return
+	}
+	for i := len(v.events) - 1; i >= 0; i-- {
+		e := &v.events[i]
+		if e.Kind != locksteward.ServerFailedOver && e.Kind != locksteward.ServerRestarted || e.Node != s.to || e.After.IsZero() {
+			continue
+		}
+		e.Back, v.changed = e.Back+1, true
+		if len(e.BackKeys) < maxFailoverKeys {
+			e.BackKeys = append(slices.Clone(e.BackKeys), s.key)
+		}
+		return
 	}
 }

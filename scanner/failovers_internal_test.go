@@ -59,7 +59,7 @@ func TestFailoverTakesWhatItsHeirNeverHad(t *testing.T) {
 				seenLast("young", "a", 12*time.Second), seenLast("older", "a", 5*time.Second), renewed, over,
 				seenLast("moved", "c", 12*time.Second), // of another master, whose slot moved
 			} {
-				table.stray(e, tc.addr, micros(moment(time.Minute)), until)
+				table.endsAt(e, tc.addr, micros(moment(time.Minute)), until)
 			}
 			// A sweep that did not come to the new master.
 			f.servers.settleFailovers(moment(20*time.Second), table.takeStrays)
@@ -92,7 +92,7 @@ func TestFailoverNamesSome(t *testing.T) {
 	sweep := round(moment(time.Minute), false)
 	f.servers.look(sweep, []*pass{answer("b", "run_id:r2 role:master uptime_in_seconds:900000")}, nil)
 	for i := range 3 * maxFailoverKeys {
-		table.stray(seenLast(fmt.Sprintf("lock:%02d", 99-i), "a", 0), "b", micros(moment(time.Minute)), 0)
+		table.endsAt(seenLast(fmt.Sprintf("lock:%02d", 99-i), "a", 0), "b", micros(moment(time.Minute)), 0)
 	}
 	f.servers.settleFailovers(sweep.At, table.takeStrays)
 	text, err := f.encode()

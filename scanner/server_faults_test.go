@@ -248,10 +248,10 @@ func TestFullServerIsSwept(t *testing.T) {
 
 // A master dies with a lock that its replica has never heard of: the failover is
 // told with that lock, which counts as deleted, not as released by its holder; one
-// that was replicated goes on.
+// that was replicated goes on, and one whose release was not is told to be back.
 func TestFailoverLosesALock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 31)
+	faults.Covers(t, 29, 31)
 	sentinel := testredis.StartSentinel(t)
 	c := sentinel.Client(t)
 	ctx := t.Context()
@@ -259,6 +259,7 @@ func TestFailoverLosesALock(t *testing.T) {
 	e, err := rules.New(nil, nil)
 	must(t, err)
 	must(t, c.Set(ctx, "lock:old", "tok", time.Hour).Err())
+	must(t, c.Set(ctx, "lock:released", "0f8fad5b-d9cb-469f-a165-70867728950e", time.Hour).Err())
 	must(t, c.Wait(ctx, 1, 5*time.Second).Err())
 	old := sentinel.Master()
 	var heir *testredis.Server
@@ -276,6 +277,10 @@ func TestFailoverLosesALock(t *testing.T) {
 	}, "the replica still hears")
 	must(t, master.Set(ctx, "lock:young", "tok", time.Hour).Err())
 	find(t, judged(t, s, e).Locks, "lock:young")
+	must(t, master.Del(ctx, "lock:released").Err())
+	if how := ending(judged(t, s, e), "lock:released"); how != locksteward.EndedReleased {
+		t.Errorf("the lock that was released ended %q", how)
+	}
 	old.Kill()
 	sentinel.AwaitMasterOtherThan(t, old)
 	var got locksteward.Sweep
@@ -292,10 +297,13 @@ func TestFailoverLosesALock(t *testing.T) {
 		t.Errorf("the lock that was replicated: %+v", l.History)
 	}
 	over := happened(got, locksteward.ServerFailedOver)
-	if len(over) != 1 || over[0].Locks != 1 || !slices.Equal(over[0].Keys, []string{"lock:young"}) {
+	if len(over) != 1 || over[0].Locks != 1 || !slices.Equal(over[0].Keys, []string{"lock:young"}) || !slices.Equal(over[0].BackKeys, []string{"lock:released"}) {
 		t.Errorf("the failover may have taken %+v", over)
 	}
 	wantLostInFailover(t, e, "1 lock", "lock:young")
+	if said := fmt.Sprint(finding(e, "server/failover", "").Evidence); !strings.Contains(said, "belong to nobody: lock:released ") {
+		t.Errorf("of the lock that was released: %s", said)
+	}
 	// A second sweep has nothing to add.
 	if over = happened(judged(t, s, e), locksteward.ServerFailedOver); len(over) != 1 || over[0].Locks != 1 {
 		t.Errorf("told again: %+v", over)

@@ -8,7 +8,6 @@ func serverGaps() []Gap {
 		{18, Agent, true, "a watch that is silent is closed within four seconds, not three: a check each second has three for its answer, so that a server that stalls for less is not taken for dead."},
 		{20, Library, true, "without a deadline of the caller a Redlock acquire may fail up to 300 ms and two NodeTimeouts after Options.Timeout: the last attempt may begin a pause later, and its votes are taken back before it returns."},
 		{27, Library, true, "no push: the holder is told by its next renewal."},
-		{29, Agent, true, "told where the agent had released the lock. One that its own holder had released looks like any lock whose holder is silent; the restart is told."},
 		{34, Agent, true, "a replica is refused, so that nothing is seen there: no result says as of which offset it is."},
 		{37, Library, true, "an explicit Extend is one question: while the keys of a lock are on two nodes because its slot moves, it returns a temporary ServerError (TRYAGAIN) and is to be called again. Renewals, acquires and releases ask again by themselves."},
 	}

@@ -36,9 +36,15 @@ type ServerEvent struct {
 	// other kinds and where it is not known yet.
 	Count int64
 	// Locks is how many known holds stood before a flush, of which none stands any
-	// more; 0 where one does, since another database was flushed then, and for other
-	// kinds.
+	// more; 0 where one does, since another database was flushed then. Of a failover
+	// it is how many known holds are gone of which it is not proved that the new master
+	// ever had them as they were; 0 for other kinds. Keys are the first of the latter.
 	Locks int
+	Keys  []string
+	// Back is how many holds stand again after a restart or a failover whose end had
+	// been seen before it, and BackKeys are the first of them; 0 for other kinds.
+	Back     int
+	BackKeys []string
 	// Step is how far the clock jumped, negative if back; 0 for other kinds.
 	Step time.Duration
 	// Pause is until when verdicts of death wait because of it: one longest lease.

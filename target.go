@@ -70,4 +70,20 @@ type NodeState struct {
 	ChangesUnsaved int64     // since the last snapshot; negative: not known
 	// Replicas is how many are connected; negative: not known.
 	Replicas int64
+	// Refusals are why the server takes no writes, as far as it can be proved; none
+	// of a server that takes them.
+	Refusals []Refusal
+}
+
+// Refusal is a reason for which a server takes no writes.
+type Refusal struct {
+	// Code is the error that a write is answered with: MISCONF or NOREPLICAS.
+	Code string
+	// Count is how many commands were answered so from the look at After until the
+	// look at At, server time; 0 if none was, and the server would do it.
+	Count int64
+	After time.Time
+	At    time.Time
+	// Replicas is how many were in step with the server then, for NOREPLICAS.
+	Replicas int64
 }

@@ -190,12 +190,15 @@ func (h *hider) key(k api.Key) api.Key { return api.Key{Key: h.shown[nameOf(k)]}
 // of one's own quote what their expression saw, and so are not among them.
 var ownNameOnly = []string{
 	"contention/high", "hold/lost", "hold/too-long", "holder/dead", "redlock/minority", "renewal/failing", "renewal/zombie",
-	"server/evicts-locks", "server/failover", "server/flushed", "server/not-durable", "server/restarted",
+	"server/evicts-locks", "server/flushed", "server/not-durable", "server/refuses-writes",
 	"ttl/none", "ttl/running-out", "ttl/too-long", "wait/starved",
 }
 
 // namesOthers are the rules whose texts name other locks.
-var namesOthers = []string{"fence/regressed", "holder/shared-token", "host/lost", "wait/cycle", "wait/order-inversion"}
+var namesOthers = []string{
+	"fence/regressed", "holder/shared-token", "host/lost", "server/failover", "server/restarted",
+	"wait/cycle", "wait/order-inversion",
+}
 
 func (h *hider) finding(e *Event) {
 	shown := h.key(e.Key)

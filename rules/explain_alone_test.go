@@ -23,8 +23,8 @@ func TestExplainWithoutASweep(t *testing.T) {
 			t.Errorf("%s: %s: %s", v.Rule, v.Result, v.Reason)
 		}
 	}
-	if judged != 6 {
-		t.Errorf("%d rules about servers and hosts, want 6", judged)
+	if judged != 7 {
+		t.Errorf("%d rules about servers and hosts, want 7", judged)
 	}
 	// After a sweep they are judged.
 	e.Evaluate(hostSweep(after(0), l))

@@ -37,6 +37,16 @@ type fixtureNode struct {
 	LastSave  *time.Duration `yaml:"last_save"`
 	Unsaved   int64          `yaml:"unsaved"`
 	NoInfo    bool           `yaml:"no_info"`
+
+	Refusals []fixtureRefusal `yaml:"refusals"`
+}
+
+type fixtureRefusal struct {
+	Code     string         `yaml:"code"`
+	Count    int64          `yaml:"count"`
+	After    *time.Duration `yaml:"after"`
+	At       time.Duration  `yaml:"at"`
+	Replicas int64          `yaml:"replicas"`
 }
 
 type fixtureEvent struct {
@@ -47,6 +57,8 @@ type fixtureEvent struct {
 	At    time.Duration  `yaml:"at"`
 	Count int64          `yaml:"count"`
 	Locks int            `yaml:"locks"`
+	Keys  []string       `yaml:"keys"`
+	Back  []string       `yaml:"back"`
 	// Pause is how long verdicts still wait from now on.
 	Pause time.Duration `yaml:"pause"`
 }
@@ -114,6 +126,11 @@ func (b fixtureBeyond) into(in *Input) {
 			Addr: n.Addr, RunID: "r", EvictionPolicy: n.Policy, MemoryMax: n.MemoryMax, MemoryUsed: n.Used, EvictedKeys: n.Evicted,
 			AOF: n.AOF, Replicas: n.Replicas, LastSaveOK: !n.SaveFails, LastSave: ago(now, n.LastSave), ChangesUnsaved: n.Unsaved,
 		}
+		for _, r := range n.Refusals {
+			node.Refusals = append(node.Refusals, locksteward.Refusal{
+				Code: r.Code, Count: r.Count, After: ago(now, r.After), At: now.Add(-r.At), Replicas: r.Replicas,
+			})
+		}
 		if n.NoInfo {
 			node.RunID = ""
 		}
@@ -121,7 +138,8 @@ func (b fixtureBeyond) into(in *Input) {
 	}
 	for _, e := range b.Events {
 		event := locksteward.ServerEvent{
-			Kind: locksteward.ServerEventKind(e.Kind), Node: e.Node, Was: e.Was, After: ago(now, e.After), At: now.Add(-e.At), Count: e.Count, Locks: e.Locks,
+			Kind: locksteward.ServerEventKind(e.Kind), Node: e.Node, Was: e.Was, After: ago(now, e.After), At: now.Add(-e.At), Count: e.Count,
+			Locks: e.Locks, Keys: e.Keys, Back: len(e.Back), BackKeys: e.Back,
 		}
 		if e.Pause > 0 {
 			event.Pause = now.Add(e.Pause)

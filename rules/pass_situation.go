@@ -40,7 +40,10 @@ func (e *Engine) learn(s locksteward.Sweep) {
 			n.HadLocks = n.HadLocks || old.HadLocks
 			// What a watch heard after the end of the sweep, the sweep does not know.
 			for _, event := range old.Events {
-				if event.Kind == locksteward.ServerFlushed && event.At.After(s.At) && !slices.Contains(n.Events, event) {
+				known := func(o locksteward.ServerEvent) bool {
+					return o.Kind == event.Kind && o.Node == event.Node && o.At.Equal(event.At)
+				}
+				if event.Kind == locksteward.ServerFlushed && event.At.After(s.At) && !slices.ContainsFunc(n.Events, known) {
 					n.Events = append(slices.Clone(n.Events), event)
 				}
 			}

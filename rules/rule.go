@@ -167,6 +167,7 @@ func All() []Rule {
 		serverFailover{},
 		serverFlushed{},
 		serverNotDurable{},
+		serverRefusesWrites{},
 		serverRestarted{},
 		ttlNone{},
 		ttlRunningOut{},

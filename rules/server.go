@@ -127,3 +127,19 @@ func nodesOf(events []locksteward.ServerEvent) locksteward.Text {
 	}
 	return examples(out, len(out))
 }
+
+// backLine names the locks that are back with older data, if there are any.
+func backLine(events []locksteward.ServerEvent) locksteward.Text {
+	back, keys := 0, []string(nil)
+	for _, e := range events {
+		back += e.Back
+		for _, key := range e.BackKeys {
+			keys = append(keys, locksteward.DisplayKey(key))
+		}
+	}
+	if back == 0 {
+		return locksteward.Text{}
+	}
+	return phrase("stand again with older data, after their end was seen, and belong to nobody: %s",
+		"随较旧的数据重新出现，此前已看到其结束，不属于任何持有者：%s", examples(keys, back))
+}

@@ -35,6 +35,6 @@ func (serverRestarted) Evaluate(in Input) Verdict {
 	}
 	return in.fires(locksteward.Finding{
 		Summary:  phrase("the server was restarted: %s", "服务器已重启：%s", nodesOf(events)),
-		Evidence: append(newest(events), join(pauseLine(in))...),
+		Evidence: append(newest(events), join(pauseLine(in), backLine(events))...),
 	})
 }

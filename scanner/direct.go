@@ -76,6 +76,7 @@ func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *g
 				lost = &g.lost[0]
 			}
 			g.ended = new(endingOf(e, s.target, g.sight.at, lost, t.tookHold(e, micros(g.sight.at))))
+			t.endsAt(e, g.node, micros(g.sight.at), 0)
 			t.drop(g.sight.key)
 		}
 		return
@@ -105,6 +106,7 @@ func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *g
 	}
 	g.lock = new(now.lock(s.target))
 	if replaced != nil {
+		t.endsAt(replaced, g.node, l.at, 0)
 		g.ended = new(replacedBy(replaced, s.target, l.at))
 	}
 }

@@ -37,7 +37,7 @@ type facts struct {
 }
 
 func newFacts() *facts {
-	return &facts{servers: servers{nodes: map[string]serverSeen{}, open: map[string]flushWindow{}}, processes: processes{}, fences: newFences()}
+	return &facts{servers: servers{nodes: map[string]serverSeen{}, open: map[string]flushWindow{}, inherited: map[string]inheritance{}}, processes: processes{}, fences: newFences()}
 }
 
 // beyond is what a sweep asked the servers beyond their keys.
@@ -83,7 +83,11 @@ func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[s
 		maps.Copy(alive, p.out.instances)
 	}
 	news := f.servers.look(sweep, passes, told.flushes)
+	for i := range sweep.Nodes {
+		sweep.Nodes[i].Refusals = f.servers.refusalsOf(sweep.Nodes[i].Addr, sweep.At)
+	}
 	f.servers.settleFlushes(passes, sweep.At, s.table.takeFlush)
+	f.servers.settleFailovers(sweep.At, s.table.takeStrays)
 	sweep.Events = slices.Clone(f.servers.events)
 	for _, e := range news {
 		if e.Kind == locksteward.ServerClockStepped {

@@ -29,6 +29,17 @@ type nodeRow struct {
 	At      time.Time `json:"at"`
 	Evicted int64     `json:"evicted"`
 	Flushes int64     `json:"flushes"`
+	// Not there: not known.
+	Refused  map[string]int64 `json:"refused,omitempty"`
+	Refusals []refusalRow     `json:"refusals,omitempty"`
+}
+
+type refusalRow struct {
+	Code     string    `json:"code"`
+	Count    int64     `json:"count,omitempty"`
+	After    time.Time `json:"after,omitzero"`
+	At       time.Time `json:"at"`
+	Replicas int64     `json:"replicas,omitempty"`
 }
 
 type eventRow struct {
@@ -39,8 +50,13 @@ type eventRow struct {
 	At    time.Time                   `json:"at"`
 	Count int64                       `json:"count,omitempty"`
 	Locks int                         `json:"locks,omitempty"`
-	Step  time.Duration               `json:"step,omitempty"`
-	Pause time.Time                   `json:"pause,omitzero"`
+	Keys  []string                    `json:"keys,omitempty"`
+
+	Back     int      `json:"back,omitempty"`
+	BackKeys []string `json:"back_keys,omitempty"`
+
+	Step  time.Duration `json:"step,omitempty"`
+	Pause time.Time     `json:"pause,omitzero"`
 }
 
 type processRow struct {
@@ -80,7 +96,11 @@ func (f *facts) encode() (string, error) {
 		row.Foreign = append(row.Foreign, top.row())
 	}
 	for addr, n := range f.servers.nodes {
-		row.Nodes[addr] = nodeRow{RunID: n.runID, ReplID: n.replID, At: n.at, Evicted: n.evicted, Flushes: n.flushes}
+		node := nodeRow{RunID: n.runID, ReplID: n.replID, At: n.at, Evicted: n.evicted, Flushes: n.flushes, Refused: n.refused}
+		for _, r := range n.refusals {
+			node.Refusals = append(node.Refusals, refusalRow(r))
+		}
+		row.Nodes[addr] = node
 	}
 	for _, e := range f.servers.events {
 		row.Events = append(row.Events, eventRow(e))
@@ -108,7 +128,11 @@ func (f *facts) decode(text string, now time.Time) error {
 	}
 	f.servers.masters, f.servers.longest = row.Masters, row.Longest
 	for addr, n := range row.Nodes {
-		f.servers.nodes[addr] = serverSeen{addr: addr, runID: n.RunID, replID: n.ReplID, at: n.At, evicted: n.Evicted, flushes: n.Flushes}
+		seen := serverSeen{addr: addr, runID: n.RunID, replID: n.ReplID, at: n.At, evicted: n.Evicted, flushes: n.Flushes, offset: -1, refused: n.Refused}
+		for _, r := range n.Refusals {
+			seen.refusals = append(seen.refusals, locksteward.Refusal(r))
+		}
+		f.servers.nodes[addr] = seen
 	}
 	for _, e := range row.Events {
 		f.servers.events = append(f.servers.events, locksteward.ServerEvent(e))

@@ -45,7 +45,9 @@ type servers struct {
 	longest time.Duration
 	events  []locksteward.ServerEvent
 	open    map[string]flushWindow // by address, see there
-	changed bool
+	// inherited is what those that took over had from the ones before, by address.
+	inherited map[string]inheritance
+	changed   bool
 }
 
 // serverSeen is one server at the last look.
@@ -58,6 +60,13 @@ type serverSeen struct {
 	uptime        time.Duration // negative: not known
 	evicted       int64         // likewise
 	flushes       int64         // likewise
+	// offset is how far its replicas would have to be, at offsetAt, µs of its clock;
+	// negative: not known.
+	offset, offsetAt int64
+	// refused is how often it answered with each of refusalCodes since its start, nil
+	// if not known, and refusals what follows from it.
+	refused  map[string]int64
+	refusals []locksteward.Refusal
 }
 
 // look compares the servers of a sweep with those of the one before and returns
@@ -89,10 +98,18 @@ func (v *servers) look(sweep *locksteward.Sweep, passes []*pass, flushes map[str
 			now.flushes = count
 		}
 		was, met := v.nodes[now.addr]
+		if now.offset, now.offsetAt = i.integer("master_repl_offset"), i.integer("server_time_usec"); now.offsetAt < 0 {
+			now.offset = -1
+		}
+		now.refused = i.refused()
+		now.refusals = refusals(was, now, i)
 		happened := v.compare(was, met, now, left)
 		for _, e := range happened {
-			if e.Kind == locksteward.ServerFailedOver && !slices.Contains(v.masters, now.addr) {
-				v.masters = append(v.masters, now.addr) // told once, even by incomplete sweeps
+			if e.Kind == locksteward.ServerFailedOver {
+				if !slices.Contains(v.masters, now.addr) {
+					v.masters = append(v.masters, now.addr) // told once, even by incomplete sweeps
+				}
+				v.inherit(now, i)
 			}
 			if e = pausing(e, now, lease); e.After.IsZero() && !e.Pause.After(e.At) {
 				continue // young, and yet older than every lease
@@ -219,6 +236,7 @@ func (v *servers) forget(current []string) {
 		return
 	}
 	maps.DeleteFunc(v.nodes, func(addr string, _ serverSeen) bool { return !slices.Contains(current, addr) })
+	maps.DeleteFunc(v.inherited, func(addr string, _ inheritance) bool { return !slices.Contains(current, addr) })
 }
 
 // keep adds what is new and drops what is over.

@@ -56,6 +56,10 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 	for _, p := range passes {
 		check := s.watch.suspicionOf(p.master.Addr)
 		p.flush = s.facts.servers.window(p, flushes, t.flushed[p.master.Addr])
+		before := s.facts.servers.changedHands(p)
+		if p.out.err == nil {
+			t.onLine(p.master.Addr, p.out.info["master_replid"])
+		}
 		for l := range p.out.locks.all(true) {
 			l.kind = t.intern(*l.kind)
 			s.join(&l, p, alive, unknown)
@@ -67,6 +71,7 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 			switch {
 			case replaced != nil:
 				p.flush.ends(replaced, l.at)
+				t.endsAt(replaced, p.master.Addr, l.at, before)
 			case known != nil && now != nil:
 				p.flush.stands(known, l.at)
 			}
@@ -134,6 +139,7 @@ func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]lock
 		return
 	}
 	s.table.dropRestored(p.master.Owns)
+	before := s.facts.servers.changedHands(p)
 	taken = taken || len(s.runIDs) > 0 && p.out.info["run_id"] != "" && !s.runIDs[p.out.info["run_id"]]
 	for key, at := range p.out.gone {
 		e, ok := s.table.entries[key]
@@ -149,6 +155,7 @@ func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]lock
 		}
 		sweep.Endings = append(sweep.Endings, endingOf(e, s.target, at, lost, taken || s.table.flushedSince(e)))
 		p.flush.ends(e, micros(at))
+		s.table.endsAt(e, p.master.Addr, micros(at), before)
 		s.table.drop(key)
 	}
 	for key, at := range p.out.noLock {

@@ -247,11 +247,11 @@ func TestFullServerIsSwept(t *testing.T) {
 }
 
 // A master dies with a lock that its replica has never heard of: the failover is
-// told, and the lock counts as deleted, not as released by its holder; one that
-// was replicated goes on.
+// told with that lock, which counts as deleted, not as released by its holder; one
+// that was replicated goes on, and one whose release was not is told to be back.
 func TestFailoverLosesALock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 31)
+	faults.Covers(t, 29, 31)
 	sentinel := testredis.StartSentinel(t)
 	c := sentinel.Client(t)
 	ctx := t.Context()
@@ -259,6 +259,7 @@ func TestFailoverLosesALock(t *testing.T) {
 	e, err := rules.New(nil, nil)
 	must(t, err)
 	must(t, c.Set(ctx, "lock:old", "tok", time.Hour).Err())
+	must(t, c.Set(ctx, "lock:released", "0f8fad5b-d9cb-469f-a165-70867728950e", time.Hour).Err())
 	must(t, c.Wait(ctx, 1, 5*time.Second).Err())
 	old := sentinel.Master()
 	var heir *testredis.Server
@@ -276,6 +277,10 @@ func TestFailoverLosesALock(t *testing.T) {
 	}, "the replica still hears")
 	must(t, master.Set(ctx, "lock:young", "tok", time.Hour).Err())
 	find(t, judged(t, s, e).Locks, "lock:young")
+	must(t, master.Del(ctx, "lock:released").Err())
+	if how := ending(judged(t, s, e), "lock:released"); how != locksteward.EndedReleased {
+		t.Errorf("the lock that was released ended %q", how)
+	}
 	old.Kill()
 	sentinel.AwaitMasterOtherThan(t, old)
 	var got locksteward.Sweep
@@ -291,9 +296,19 @@ func TestFailoverLosesALock(t *testing.T) {
 	if l := find(t, got.Locks, "lock:old"); l.History.Looks < 2 {
 		t.Errorf("the lock that was replicated: %+v", l.History)
 	}
-	if told := firing(e); !strings.Contains(told, "server/failover") {
-		t.Errorf("firing: %q", told)
+	over := happened(got, locksteward.ServerFailedOver)
+	if len(over) != 1 || over[0].Locks != 1 || !slices.Equal(over[0].Keys, []string{"lock:young"}) || !slices.Equal(over[0].BackKeys, []string{"lock:released"}) {
+		t.Errorf("the failover may have taken %+v", over)
 	}
+	wantLostInFailover(t, e, "1 lock", "lock:young")
+	if said := fmt.Sprint(finding(e, "server/failover", "").Evidence); !strings.Contains(said, "belong to nobody: lock:released ") {
+		t.Errorf("of the lock that was released: %s", said)
+	}
+	// A second sweep has nothing to add.
+	if over = happened(judged(t, s, e), locksteward.ServerFailedOver); len(over) != 1 || over[0].Locks != 1 {
+		t.Errorf("told again: %+v", over)
+	}
+	wantLostInFailover(t, e, "1 lock", "lock:young")
 }
 
 // A server comes back without its data: no lock that went with it counts as
@@ -415,11 +430,12 @@ func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
 		var out []string
 		for range sweeps {
 			for _, tr := range e.Evaluate(sweep(t, s)) {
-				if tr.Finding.Rule == "server/not-durable" {
-					out = append(out, string(tr.Finding.Status))
+				if rule := tr.Finding.Rule; rule == "server/not-durable" || rule == "server/refuses-writes" {
+					out = append(out, fmt.Sprint(tr.Finding.Status, " ", rule))
 				}
 			}
 		}
+		slices.Sort(out)
 		return out
 	}
 	if got := told(1); len(got) != 0 {
@@ -430,15 +446,15 @@ func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
 	testredis.Eventually(t, 20*time.Second, func() bool {
 		return redis.HasErrorPrefix(c.Set(ctx, "other", "x", 0).Err(), "MISCONF")
 	}, "no MISCONF")
-	if got := told(3); !slices.Equal(got, []string{"firing"}) {
-		t.Errorf("told %q by three sweeps, want it once", got)
+	if got := told(3); !slices.Equal(got, []string{"firing server/not-durable", "firing server/refuses-writes"}) {
+		t.Errorf("told %q by three sweeps, want each once", got)
 	}
 	must(t, c.ConfigSet(ctx, "dir", dir).Err())
 	testredis.Eventually(t, 20*time.Second, func() bool {
 		_ = c.BgSave(ctx).Err() // refused while another one runs
 		return c.Set(ctx, "other", "x", 0).Err() == nil
 	}, "it takes writes again")
-	if got := told(3); !slices.Equal(got, []string{"resolved"}) {
-		t.Errorf("afterwards told %q by three sweeps, want its end once", got)
+	if got := told(3); !slices.Equal(got, []string{"resolved server/not-durable", "resolved server/refuses-writes"}) {
+		t.Errorf("afterwards told %q by three sweeps, want each end once", got)
 	}
 }

@@ -39,6 +39,9 @@ type Table struct {
 	flushed map[string]*pushedFlush
 	// flushLost are the holds that a flush took.
 	flushLost map[lossKey]locksteward.Loss
+	// strays are the holds that a failover may have taken, for the next sweep.
+	strays []stray
+	ended  endedHolds
 
 	candidates     []string
 	candidateCount int
@@ -141,6 +144,7 @@ func (t *Table) take(l look, merging bool) (now *entry, replaced *entry) {
 	case !ok && t.hasDeparted(&l):
 		return nil, nil
 	case !ok:
+		t.isBack(&l)
 		now = t.resume(begin(l))
 	case t.older(l.at, old):
 		// A direct read was faster than the sweep that found this earlier.
@@ -164,6 +168,7 @@ func (t *Table) take(l look, merging bool) (now *entry, replaced *entry) {
 		if l.idle < 0 && old.idle >= 0 {
 			l.idle = 0 // of a known key it is not asked; from here on it adds up
 		}
+		t.isBack(&l)
 		now, replaced = begin(l), old
 		old.end()
 	}

@@ -336,6 +336,7 @@ func (s *Scanner) take(sweep *locksteward.Sweep, g watchGlance) {
 				sweep.Losses = append(sweep.Losses, t.lossByFlush(e, g.sight.at))
 			}
 			sweep.Endings = append(sweep.Endings, endingOf(e, s.target, g.sight.at, lost, flushed || g.node != e.kind.node))
+			t.endsAt(e, g.node, at, 0)
 		}
 		t.drop(key)
 		return
@@ -351,6 +352,7 @@ func (s *Scanner) take(sweep *locksteward.Sweep, g watchGlance) {
 	}
 	if replaced != nil {
 		t.tookHold(replaced, g.l.at)
+		t.endsAt(replaced, g.node, g.l.at, 0)
 		sweep.Endings = append(sweep.Endings, replacedBy(replaced, s.target, g.l.at))
 	}
 	sweep.Locks = append(sweep.Locks, now.lock(s.target))

@@ -6,8 +6,6 @@ func serverGaps() []Gap {
 		{13, Library, true, "a step forward beyond the lease ends the hold: it looks like a machine that was suspended (5)."},
 		{18, Agent, true, "a watch that is silent is closed within four seconds, not three: a check each second has three for its answer, so that a server that stalls for less is not taken for dead."},
 		{27, Library, true, "at once on the server that the process listens to. Of a Cluster that is one master, and a Redlock client listens to none: locks that another one has lost end at their next renewal."},
-		{29, Agent, true, "told where the agent had released the lock. One that its own holder had released looks like any lock whose holder is silent; the restart is told."},
-		{31, Agent, true, "the failover is told, and not which locks may have been lost with it."},
 	}
 }
 
@@ -15,7 +13,6 @@ func serverGaps() []Gap {
 func agentGaps() []Gap {
 	return []Gap{
 		{43, Library, true, "no push: the holder is told by its next renewal."},
-		{44, Agent, true, "NOREPLICAS is told nowhere: the agent writes nothing but releases. MISCONF is told by its cause, as server/not-durable."},
 		{47, Agent, true, "a target costs each of its servers up to five connections, not three: three of the pool, two of the watch."},
 		{49, Agent, true, "a lock that has lost its TTL is seen within a second, and told only after a second look two seconds later: who sets the TTL in a command of its own is no finding."},
 		{50, Agent, true, "a hundred new replication ids, but three crashes, and none by DEBUG CRASH-AND-RECOVER."},

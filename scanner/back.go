@@ -1,0 +1,66 @@
+package scanner
+
+import "github.com/locksteward/locksteward"
+
+// maxEnded is of how many holds the end is remembered at least; at most twice as many
+// are kept.
+const maxEnded = 5000
+
+// endedHolds are the last holds of which the end was seen, and whose token is theirs
+// alone: where one stands again on other data, that data is older than its end.
+type endedHolds struct {
+	young, old map[string]endedHold // by key
+	// lines is which line of data each server has, by address: its replication id,
+	// which is another after a restart and after a failover.
+	lines map[string]string
+}
+
+// endedHold is what tells a hold from the next one: no more, since thousands are kept.
+type endedHold struct {
+	node, digest, claim string
+	line                string
+}
+
+// onLine notes which line of data the server at addr has. The table is locked.
+func (t *Table) onLine(addr, line string) {
+	if line == "" {
+		return
+	}
+	if t.ended.lines == nil || len(t.ended.lines) > 1024 {
+		t.ended.lines = map[string]string{}
+	}
+	t.ended.lines[addr] = line
+}
+
+// rememberEnd notes that a look at node found the hold of e to be over. The table is
+// locked.
+func (t *Table) rememberEnd(e *entry, node string) {
+	line := t.ended.lines[node]
+	if line == "" || e.digest == "" || e.kind.identity != locksteward.IdentityStrong || e.kind.sharedToken {
+		return // nothing, or nothing for certain, could be told of it later
+	}
+	if t.ended.young == nil || len(t.ended.young) >= maxEnded {
+		t.ended.old, t.ended.young = t.ended.young, map[string]endedHold{}
+	}
+	was := endedHold{node: e.kind.node, digest: e.digest, line: line}
+	if e.claim != nil {
+		was.claim = e.claim.ID
+	}
+	t.ended.young[e.key] = was
+}
+
+// isBack notes that l, which begins, is a hold whose end was seen. Whether that was on
+// older data, which a restart or a failover brought, the next sweep knows. The table is
+// locked.
+func (t *Table) isBack(l *look) {
+	was, known := t.ended.young[l.key]
+	if !known {
+		was, known = t.ended.old[l.key]
+	}
+	if !known || was.digest != l.digest || was.claim != "" && l.claim != nil && was.claim != l.claim.ID {
+		return
+	}
+	delete(t.ended.young, l.key)
+	delete(t.ended.old, l.key)
+	t.strays = append(t.strays, stray{key: l.key, from: was.node, to: l.kind.node, ended: was.line})
+}

@@ -1,0 +1,118 @@
+package scanner_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/rules"
+)
+
+// wantLostInFailover checks what server/failover says of locks that may be lost.
+func wantLostInFailover(t *testing.T, e *rules.Engine, count, keys string) {
+	t.Helper()
+	f := finding(e, "server/failover", "")
+	if f == nil {
+		t.Fatal("the failover is not told")
+	}
+	said := fmt.Sprint(f.Evidence)
+	if !strings.Contains(f.Summary.EN, ", and "+count+" may be lost: ") || !strings.Contains(said, "is not proved: "+keys+" ") {
+		t.Errorf("%s; %s", f.Summary.EN, said)
+	}
+}
+
+// Two masters of a Cluster of which one dies with a lock that its replica had not
+// heard of: that one is named, also if somebody has taken it on the new master since,
+// and none of the other master.
+func TestClusterFailoverLosesALock(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 31)
+	for _, watching := range []bool{true, false} {
+		t.Run(fmt.Sprint("watch ", watching), func(t *testing.T) {
+			t.Parallel()
+			cluster := testredis.StartCluster(t)
+			c := cluster.Client(t)
+			ctx := t.Context()
+			owner := cluster.NodeOf("{a}")
+			heir := cluster.AddReplica(t, owner)
+			if cluster.NodeOf("{b}") == owner {
+				t.Fatal("both tags are on one master")
+			}
+			e, err := rules.New(nil, nil)
+			must(t, err)
+			w := &told{t: t, s: fast(cluster.URL()).build(t), locks: map[string]locksteward.Lock{}}
+			if watching {
+				w.run(t)
+				w.awaitState("tracking", whole)
+			}
+			must(t, c.Set(ctx, "lock:{a}:old", "tok", time.Hour).Err())
+			master := owner.Client(t)
+			must(t, master.Wait(ctx, 1, 5*time.Second).Err())
+			// The replica asks with a password that the master does not know.
+			must(t, heir.Client(t).ConfigSet(ctx, "masterauth", "wrong").Err())
+			must(t, master.Do(ctx, "CLIENT", "KILL", "TYPE", "replica").Err())
+			testredis.Eventually(t, 10*time.Second, func() bool {
+				return strings.Contains(master.Info(ctx, "replication").Val(), "connected_slaves:0")
+			}, "the replica still hears")
+			for _, key := range []string{"lock:{a}:gone", "lock:{a}:again", "lock:{b}:other"} {
+				must(t, c.Set(ctx, key, "tok-"+key, time.Hour).Err())
+			}
+			if got := judged(t, w.s, e); len(got.Locks) != 4 {
+				t.Fatalf("locks %q", names(got.Locks))
+			}
+			owner.Kill()
+			there := heir.Client(t)
+			must(t, there.Do(ctx, "CLUSTER", "FAILOVER", "TAKEOVER").Err())
+			testredis.Eventually(t, 20*time.Second, func() bool {
+				return there.Set(ctx, "lock:{a}:again", "another", time.Hour).Err() == nil
+			}, "the replica does not take over")
+			must(t, c.Del(ctx, "lock:{b}:other").Err())
+			var over []locksteward.ServerEvent
+			testredis.Eventually(t, 30*time.Second, func() bool {
+				got, err := w.s.Sweep(ctx)
+				e.Evaluate(got)
+				over = happened(got, locksteward.ServerFailedOver)
+				return err == nil && got.Complete() && len(over) > 0
+			}, "no failover seen")
+			if len(over) != 1 || over[0].Locks != 2 || !slices.Equal(over[0].Keys, []string{"lock:{a}:again", "lock:{a}:gone"}) {
+				t.Errorf("the failover may have taken %+v", over)
+			}
+			wantLostInFailover(t, e, "2 locks", "lock:{a}:again, lock:{a}:gone")
+		})
+	}
+}
+
+// What the new master says to have had from the one before was not lost by the
+// failover: it is gone since somebody released it.
+func TestFailoverNamesNoReleasedLock(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 31)
+	testredis.Since(t, 7, 0, "INFO does not tell the server's time")
+	sentinel := testredis.StartSentinel(t)
+	c := sentinel.Client(t)
+	ctx := t.Context()
+	s := fast(sentinel.URL()).build(t)
+	e, err := rules.New(nil, nil)
+	must(t, err)
+	must(t, c.Set(ctx, "lock:old", "tok", time.Hour).Err())
+	judged(t, s, e) // sees it
+	judged(t, s, e) // and that the master has come further
+	must(t, c.Set(ctx, "lock:new", "tok", time.Hour).Err())
+	judged(t, s, e)
+	must(t, c.Wait(ctx, 1, 5*time.Second).Err())
+	must(t, c.Del(ctx, "lock:old", "lock:new").Err())
+	must(t, c.Wait(ctx, 1, 5*time.Second).Err())
+	sentinel.Failover(t)
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		got, err := s.Sweep(ctx)
+		e.Evaluate(got)
+		return err == nil && got.Complete() && len(happened(got, locksteward.ServerFailedOver)) > 0
+	}, "no failover seen")
+	// Of the new one it is not proved: it was taken after the begin of the last sweep.
+	wantLostInFailover(t, e, "1 lock", "lock:new")
+}

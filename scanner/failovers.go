@@ -1,0 +1,141 @@
+package scanner
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// maxFailoverKeys bounds how many locks are named that a failover may have taken; all
+// are counted.
+const maxFailoverKeys = 10
+
+// stray is a hold that stood where one server had its key and is gone where another
+// one has it: a failover may have taken it. Or one that was over and stands again:
+// older data may have brought it.
+type stray struct {
+	key      string
+	from, to string
+	since    int64 // the last write that was seen of it, µs of the clock of from
+	waited   int   // sweeps that did not read to
+	// ended is the line of data on which its end was seen, of one that stands again;
+	// "" for others.
+	ended string
+}
+
+// strayWaits is how many sweeps a stray waits for one that reads its server: a watch
+// may know of a failover before the sweep that is on its way then.
+const strayWaits = 2
+
+// inheritance is what a server that took over is known to have had from the one before
+// it: all that was written until then, µs of that one's clock.
+type inheritance struct {
+	from  string
+	until int64
+}
+
+// endsAt notes that a look at node, at at, found the hold of e to be over. Where its
+// lease was not, and another server or process had the data when the hold was seen
+// last, a failover may have taken it; until is the last look at another one's data at
+// that address (µs; 0: none). The table is locked.
+func (t *Table) endsAt(e *entry, node string, at, until int64) {
+	f := t.flushed[node]
+	another := e.kind.node != node || e.lastSeen <= until || f != nil && !f.ordered && e.lastSeen <= f.at
+	if another && !e.ranOut(at) {
+		t.strays = append(t.strays, stray{key: e.key, from: e.kind.node, to: node, since: max(e.firstSeen, e.lastRenewal)})
+	}
+	t.rememberEnd(e, node)
+}
+
+// takeStrays returns those of servers that the sweep has read, once and in the order
+// of their keys.
+func (t *Table) takeStrays(read func(addr string) bool) []stray {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []stray
+	var wait []stray
+	for _, s := range t.strays {
+		switch s.waited++; {
+		case read(s.to):
+			out = append(out, s)
+		case s.waited < strayWaits:
+			wait = append(wait, s)
+		}
+	}
+	t.strays = wait
+	slices.SortFunc(out, func(a, b stray) int { return strings.Compare(a.key, b.key) })
+	return out
+}
+
+// changedHands is the last look, in µs, at the data that another server, or another
+// process, had at the address of p; 0 if it has the same as then.
+func (v *servers) changedHands(p *pass) int64 {
+	was, now := v.nodes[p.master.Addr], p.out.info["master_replid"]
+	if was.replID == "" || now == "" || was.replID == now {
+		return 0
+	}
+	return micros(was.at)
+}
+
+// inherit notes what now, which took over, is known to have from the server before it:
+// its own account of how far it had followed that one, beside the offset at which that
+// one was when it was seen last. Where it had not come so far, or does not say,
+// nothing is proved.
+func (v *servers) inherit(now serverSeen, i info) {
+	delete(v.inherited, now.addr)
+	second := i["master_replid2"]
+	if strings.Trim(second, "0") == "" {
+		return
+	}
+	for _, was := range v.nodes {
+		if was.replID == second && was.offset >= 0 && i.integer("second_repl_offset") > was.offset {
+			v.inherited[now.addr] = inheritance{from: was.addr, until: was.offsetAt}
+		}
+	}
+}
+
+// settleFailovers counts the locks that failovers may have taken: those that are gone
+// and were not, as they were seen last, among what the new master had by then.
+func (v *servers) settleFailovers(at time.Time, take func(read func(addr string) bool) []stray) {
+	for _, s := range take(func(addr string) bool { return v.nodes[addr].at.Equal(at) }) {
+		if s.ended != "" {
+			v.broughtBack(s)
+			continue
+		}
+		if had := v.inherited[s.to]; had.from == s.from && s.since <= had.until {
+			continue // the new master had it: somebody released it
+		}
+		for i := len(v.events) - 1; i >= 0; i-- {
+			e := &v.events[i]
+			if e.Kind != locksteward.ServerFailedOver || e.Node != s.to || e.Was != "" && e.Was != s.from {
+				continue
+			}
+			e.Locks, v.changed = e.Locks+1, true
+			if len(e.Keys) < maxFailoverKeys {
+				e.Keys = append(slices.Clone(e.Keys), s.key) // who was told of it has the other one
+			}
+			break
+		}
+	}
+}
+
+// broughtBack counts a hold that stands again with what happened to its server. On the
+// same data somebody has taken it again, with the same token.
+func (v *servers) broughtBack(s stray) {
+	if v.nodes[s.to].replID == s.ended {
+		return
+	}
+	for i := len(v.events) - 1; i >= 0; i-- {
+		e := &v.events[i]
+		if e.Kind != locksteward.ServerFailedOver && e.Kind != locksteward.ServerRestarted || e.Node != s.to || e.After.IsZero() {
+			continue
+		}
+		e.Back, v.changed = e.Back+1, true
+		if len(e.BackKeys) < maxFailoverKeys {
+			e.BackKeys = append(slices.Clone(e.BackKeys), s.key)
+		}
+		return
+	}
+}

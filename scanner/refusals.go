@@ -1,0 +1,89 @@
+package scanner
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/locksteward/locksteward"
+)
+
+// Errors by which a server says that it takes no writes: it cannot save, or fewer
+// replicas are in step with it than it must have.
+const (
+	misconf    = "MISCONF"
+	noReplicas = "NOREPLICAS"
+)
+
+var refusalCodes = []string{misconf, noReplicas}
+
+// refusedFor is how long a refusal is told of which nothing more is counted: nobody
+// may have tried since.
+const refusedFor = eventsFor
+
+// refused is how often the server answered with each of refusalCodes, from INFO
+// errorstats. An error that never came has no line there, and Redis before 6.2 none
+// at all: then none is ever seen to come.
+func (i info) refused() map[string]int64 {
+	out := make(map[string]int64, len(refusalCodes))
+	for _, code := range refusalCodes {
+		_, count, _ := strings.Cut(i["errorstat_"+code], "count=")
+		n, err := strconv.ParseInt(count, 10, 64)
+		if err != nil {
+			n = 0
+		}
+		out[code] = n
+	}
+	return out
+}
+
+// refusals are the reasons for which the server of now takes no writes, as far as i
+// proves them: errors that it counted since the look before, or that no replica is in
+// step where some must be. How many must be is in its configuration, which nobody
+// needs to let us read.
+func refusals(was, now serverSeen, i info) []locksteward.Refusal {
+	var out []locksteward.Refusal
+	inStep := i.integer("min_slaves_good_slaves") // told only while some must be
+	for _, code := range refusalCodes {
+		r := locksteward.Refusal{Code: code}
+		if was.runID == now.runID {
+			if k := slices.IndexFunc(was.refusals, func(o locksteward.Refusal) bool { return o.Code == code }); k >= 0 {
+				r = was.refusals[k]
+			}
+			if more := now.refused[code] - was.refused[code]; was.refused != nil && more > 0 {
+				if r.Count == 0 {
+					r.After = was.at
+				}
+				r.Count, r.At, r.Replicas = r.Count+more, now.at, max(0, inStep)
+			}
+		}
+		stands := r.Count > 0 && now.at.Sub(r.At) < refusedFor
+		switch code {
+		case misconf:
+			stands = stands && !i.saved()
+			r.Replicas = 0
+		case noReplicas:
+			// With more in step than it was too few of, it may take writes again.
+			stands = stands && inStep >= 0 && inStep <= r.Replicas
+			if inStep == 0 {
+				stands, r.Replicas = true, 0
+				if r.Count == 0 {
+					r.At = now.at
+				}
+			}
+		}
+		if stands {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// refusalsOf are those of the server at addr, as a look at at found them.
+func (v *servers) refusalsOf(addr string, at time.Time) []locksteward.Refusal {
+	if seen, ok := v.nodes[addr]; ok && seen.at.Equal(at) {
+		return seen.refusals
+	}
+	return nil
+}

@@ -5,7 +5,6 @@ func serverGaps() []Gap {
 	return []Gap{
 		{9, Agent, true, "no clock is slewed: those of the agent and of the server are off, or set by steps."},
 		{13, Library, true, "a step forward beyond the lease ends the hold: it looks like a machine that was suspended (5)."},
-		{18, Agent, true, "a watch that is silent is closed within four seconds, not three: a check each second has three for its answer, so that a server that stalls for less is not taken for dead."},
 		{20, Library, true, "without a deadline of the caller a Redlock acquire may fail up to 300 ms and two NodeTimeouts after Options.Timeout: the last attempt may begin a pause later, and its votes are taken back before it returns."},
 		{27, Library, true, "no push: the holder is told by its next renewal."},
 		{29, Agent, true, "told where the agent had released the lock. One that its own holder had released looks like any lock whose holder is silent; the restart is told."},

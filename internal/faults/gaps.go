@@ -20,7 +20,7 @@ func agentGaps() []Gap {
 		{43, Library, true, "no push: the holder is told by its next renewal."},
 		{44, Agent, true, "NOREPLICAS is told nowhere: the agent writes nothing but releases. MISCONF is told by its cause, as server/not-durable."},
 		{47, Agent, true, "a target costs each of its servers up to five connections, not three: three of the pool, two of the watch."},
-		{49, Agent, true, "a lock that has lost its TTL is seen within a second, and told only after a second look two seconds later: who sets the TTL in a command of its own is no finding."},
+		{49, Agent, true, "a lock whose value is a constant is told two seconds after it lost its TTL, not one: it may be the next hold, between its SETNX and its EXPIRE."},
 		{50, Library, true, "a hundred new replication ids, but six crashes, and none by DEBUG CRASH-AND-RECOVER."},
 		{50, Agent, true, "a hundred new replication ids, but three crashes, and none by DEBUG CRASH-AND-RECOVER."},
 		{53, Agent, true, "a key whose name is empty is never a lock to the agent: a pattern of a class has a literal part. It is left alone."},

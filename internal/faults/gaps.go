@@ -25,7 +25,6 @@ func agentGaps() []Gap {
 		{50, Agent, true, "a hundred new replication ids, but three crashes, and none by DEBUG CRASH-AND-RECOVER."},
 		{53, Agent, true, "a key whose name is empty is never a lock to the agent: a pattern of a class has a literal part. It is left alone."},
 		{55, Agent, true, "patterns may have many stars: they are matched by the agent, in linear time and never by the server; character sets and what cannot be read are refused."},
-		{57, Agent, true, "the test makes sure of 5,000 writes a second, and makes as many as its machine does, not 50,000."},
 		{64, Agent, true, "each sweep reads the value of each key that is or may be a lock, changed or not; those of other keys never."},
 		{70, Agent, true, "a constant value that has a TTL is told apart by its expiry, and needs no second confirmation; one without a TTL does."},
 		{74, Agent, true, "the trail says released in the same words, whether the answer or the record of the execution told it."},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -182,13 +183,20 @@ func TestOthersMoveAndCopyLocks(t *testing.T) {
 	w.audit()
 }
 
-// A server that changes its name, crashes and comes back, over and over: the watch
-// is set up each time, and sees what is taken afterwards.
+// A server that changes its name, crashes and comes back, a hundred times, most of them
+// at once (DEBUG CRASH-AND-RECOVER) and some as a process that died: the watch is set up
+// again, and sees what is taken afterwards.
 func TestServerThatCrashesOverAndOver(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 50)
-	srv := testredis.Start(t)
-	c := srv.Client(t)
+	// A search of its memory for faults would take the most of a crash.
+	srv := testredis.Start(t, testredis.WithConfig("crash-memcheck-enabled no"))
+	// Nothing is asked twice: a crash is one crash. After as many failed dials as the pool
+	// is large go-redis would pause for a second.
+	o := srv.Options()
+	o.MaxRetries, o.DialerRetries, o.PoolSize = -1, 1, 10_000
+	c := redis.NewClient(o)
+	defer c.Close()
 	ctx := t.Context()
 	w := tracked(t, fast(srv.URL()))
 	run := start(t, w.s)
@@ -199,24 +207,51 @@ func TestServerThatCrashesOverAndOver(t *testing.T) {
 		testredis.Eventually(t, soon, func() bool { return c.Set(ctx, key, "tok", time.Hour).Err() == nil }, "no write after "+what)
 		w.awaitLock(key)
 	}
+	process := func() string { return infoLine(c.Info(ctx, "server").Val(), "run_id:") }
 	before := runtime.NumGoroutine()
+	crashes, lasted := map[string]int{}, map[string]time.Duration{}
 	for round := range 100 {
 		must(t, c.Do(ctx, "debug", "change-repl-id").Err())
-		if round%20 == 19 {
-			sees("change-repl-id", round)
+		was, blind := process(), w.s.WatchState().Blind
+		how, began := "crash-and-recover", time.Now()
+		if round%10 == 9 {
+			how = "segfault"
+		}
+		_ = c.Do(ctx, "debug", how).Err() // no answer comes
+		if how == "segfault" {
+			srv.Restart()
+		}
+		testredis.Eventually(t, soon, func() bool { is := process(); return is != "" && is != was }, "the server did not crash by "+how)
+		back := time.Now()
+		lasted[how] += back.Sub(began)
+		crashes[how]++
+		if round%25 == 24 { // after one of either kind, twice
+			w.awaitState("set up again", func(s scanner.WatchState) bool {
+				return whole(s) && s.Nodes[0].Since.After(back) && s.Blind > blind
+			})
+			sees(how, round)
 		}
 	}
-	for round := range 3 {
-		blind := w.s.WatchState().Blind
-		_ = c.Do(ctx, "debug", "segfault").Err() // no answer comes
-		srv.Restart()
-		w.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Blind > blind })
-		sees("crash", round)
+	log, err := os.ReadFile(srv.LogPath())
+	must(t, err)
+	if n := strings.Count(string(log), "crashed by signal: 11"); n != crashes["segfault"] {
+		t.Errorf("%d of %d processes died of a fault in their memory", n, crashes["segfault"])
 	}
+	t.Logf("crashes: %v, which lasted %v", crashes, lasted)
 	testredis.Eventually(t, soon, func() bool { return w.s.State().Up }, "the target is not up")
 	sweep(t, w.s)
 	w.audit()
 	testredis.Eventually(t, soon, func() bool { return runtime.NumGoroutine() < before+60 }, "goroutines are left behind")
+}
+
+// infoLine is the rest of the line of an INFO that begins with name; "" for none.
+func infoLine(info, name string) string {
+	for line := range strings.Lines(info) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
 }
 
 // Fifty thousand writes a second on a hundred locks, by the server's own count and clock:

@@ -22,7 +22,6 @@ func agentGaps() []Gap {
 		{47, Agent, true, "a target costs each of its servers up to five connections, not three: three of the pool, two of the watch."},
 		{49, Agent, true, "a lock whose value is a constant is told two seconds after it lost its TTL, not one: it may be the next hold, between its SETNX and its EXPIRE."},
 		{50, Library, true, "a hundred new replication ids, but six crashes, and none by DEBUG CRASH-AND-RECOVER."},
-		{50, Agent, true, "a hundred new replication ids, but three crashes, and none by DEBUG CRASH-AND-RECOVER."},
 		{53, Agent, true, "a key whose name is empty is never a lock to the agent: a pattern of a class has a literal part. It is left alone."},
 		{55, Agent, true, "patterns may have many stars: they are matched by the agent, in linear time and never by the server; character sets and what cannot be read are refused."},
 		{64, Agent, true, "each sweep reads the value of each key that is or may be a lock, changed or not; those of other keys never."},

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -132,7 +133,7 @@ func TestWatchNoticesSilence(t *testing.T) {
 	c := srv.Client(t)
 	// After its first good check, and then every 10 s, the watch asks for these on a
 	// connection of the pool.
-	line := newDeadLine(t, srv.Addr(), "commandstats")
+	line := newDeadLine(t, srv.Addr(), "commandstats", false)
 	r := fast("redis://" + line.listener.Addr().String() + "/0")
 	// The default: a shorter one would end the wait before the watch itself does.
 	r.connect.ReadTimeout = connect.DefaultReadTimeout
@@ -199,12 +200,41 @@ func TestWatchBearsAStall(t *testing.T) {
 	w.audit()
 }
 
-// deadLine is a network before a server in which all connections that are open go dead
-// when a client asks for something: they stay open and carry nothing more, as where a
-// router has forgotten them. Those that are made afterwards work.
+// A connection goes dead under a sweep: what changes meanwhile is told, by those that are
+// left, and waits for nothing. That is what a pool of more than one is for.
+func TestHungSweepHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 18)
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	line := newDeadLine(t, srv.Addr(), "scan", true)
+	r := fast("redis://" + line.listener.Addr().String() + "/0")
+	r.connect.ReadTimeout = connect.DefaultReadTimeout
+	w := tracked(t, r)
+	sweep(t, w.s)
+	line.arm()
+	swept := make(chan time.Time, 1)
+	go func() {
+		_, _ = w.s.Sweep(t.Context()) // it asks again on another connection
+		swept <- time.Now()
+	}()
+	testredis.Eventually(t, soon, func() bool { return !line.died().IsZero() }, "the line does not die")
+	w.taken(c, "lock:meanwhile")
+	took, told := time.Since(line.died()), time.Now()
+	t.Logf("told %s after the connection was dead", took)
+	if ended := <-swept; !told.Before(ended) {
+		t.Errorf("told %s after the sweep had ended", told.Sub(ended))
+	}
+	w.audit()
+}
+
+// deadLine is a network before a server in which connections go dead when a client asks
+// for something: they stay open and carry nothing more, as where a router has forgotten
+// them. Those that are made afterwards work.
 type deadLine struct {
 	listener net.Listener
 	word     []byte
+	alone    bool // the one that asked goes dead; else all that are open do
 	group    sync.WaitGroup
 
 	mu    sync.Mutex
@@ -214,11 +244,17 @@ type deadLine struct {
 	left  int // dead connections that the client has closed
 }
 
-func newDeadLine(t *testing.T, to, word string) *deadLine {
+// wire is one connection of a deadLine.
+type wire struct {
+	began time.Time
+	dead  atomic.Bool
+}
+
+func newDeadLine(t *testing.T, to, word string, alone bool) *deadLine {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	d := &deadLine{listener: l, word: []byte(word)}
+	d := &deadLine{listener: l, word: []byte(word), alone: alone}
 	d.group.Go(func() {
 		for {
 			client, err := l.Accept()
@@ -230,22 +266,22 @@ func newDeadLine(t *testing.T, to, word string) *deadLine {
 				_ = client.Close()
 				continue
 			}
-			began := time.Now()
+			over := &wire{began: time.Now()}
 			d.mu.Lock()
 			d.open = append(d.open, client, server)
 			d.mu.Unlock()
 			d.group.Go(func() {
-				d.carry(client, server, began)
+				d.carry(client, server, over)
 				_ = server.Close()
-				if d.isDead(began) {
+				if d.isDead(over) {
 					d.mu.Lock()
 					d.left++
 					d.mu.Unlock()
 				}
 			})
 			d.group.Go(func() {
-				d.carry(server, client, began)
-				if !d.isDead(began) {
+				d.carry(server, client, over)
+				if !d.isDead(over) {
 					_ = client.Close()
 				}
 			})
@@ -263,9 +299,8 @@ func newDeadLine(t *testing.T, to, word string) *deadLine {
 	return d
 }
 
-// carry passes on what comes until the connection, which was made at began, is dead;
-// then it swallows that.
-func (d *deadLine) carry(from, to net.Conn, began time.Time) {
+// carry passes on what comes until the connection is dead; then it swallows that.
+func (d *deadLine) carry(from, to net.Conn, over *wire) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
@@ -276,10 +311,11 @@ func (d *deadLine) carry(from, to net.Conn, began time.Time) {
 			d.mu.Lock()
 			if d.armed && d.dead.IsZero() {
 				d.dead = time.Now()
+				over.dead.Store(true)
 			}
 			d.mu.Unlock()
 		}
-		if !d.isDead(began) {
+		if !d.isDead(over) {
 			_, _ = to.Write(buf[:n])
 		}
 	}
@@ -298,9 +334,9 @@ func (d *deadLine) died() time.Time {
 	return d.dead
 }
 
-func (d *deadLine) isDead(began time.Time) bool {
+func (d *deadLine) isDead(w *wire) bool {
 	at := d.died()
-	return !at.IsZero() && began.Before(at)
+	return w.dead.Load() || !d.alone && !at.IsZero() && w.began.Before(at)
 }
 
 func (d *deadLine) closed() int {

@@ -19,7 +19,7 @@ func agentGaps() []Gap {
 	return []Gap{
 		{43, Library, true, "no push: the holder is told by its next renewal."},
 		{44, Agent, true, "NOREPLICAS is told nowhere: the agent writes nothing but releases. MISCONF is told by its cause, as server/not-durable."},
-		{47, Agent, true, "a target costs each of its servers up to five connections, not three: three of the pool, two of the watch."},
+		{47, Agent, true, "a target costs each of its servers up to five connections, not three: three of the pool, two of the watch. In a pool of one all would wait for whoever has it: when a connection goes dead under a sweep, changes would be told 3 s later. The watch's own two are asked nothing else, since a slow read there would look like silence."},
 		{49, Agent, true, "a lock whose value is a constant is told two seconds after it lost its TTL, not one: it may be the next hold, between its SETNX and its EXPIRE."},
 		{50, Library, true, "a hundred new replication ids, but six crashes, and none by DEBUG CRASH-AND-RECOVER."},
 		{53, Agent, true, "a key whose name is empty is never a lock to the agent: a pattern of a class has a literal part. It is left alone."},

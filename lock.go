@@ -14,6 +14,8 @@ type History struct {
 	// RenewEvery is the renewal interval learned from outside, 0 before two
 	// renewals were seen.
 	RenewEvery time.Duration
+	// HadTTL says that an earlier look saw an expiry, or this one does.
+	HadTTL bool
 }
 
 // Lock is all that is known of one lock key now.

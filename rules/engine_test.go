@@ -138,6 +138,47 @@ func TestExpireThatArrivesInTimeIsNoFinding(t *testing.T) {
 	wantFindings(t, e)
 }
 
+// TestLockThatLostItsTTL is told sooner than one that may just be taken: unless its value
+// is a constant, or was not read, or the configuration has a wait of its own.
+func TestLockThatLostItsTTL(t *testing.T) {
+	t.Parallel()
+	had := func(l *locksteward.Lock) { l.History.HadTTL = true }
+	for name, c := range map[string]struct {
+		config Config
+		change []func(*locksteward.Lock)
+		after  time.Duration
+	}{
+		"a token that tells":    {nil, []func(*locksteward.Lock){noTTL, had}, lostAfter},
+		"never seen with a TTL": {nil, []func(*locksteward.Lock){noTTL}, RecheckAfter},
+		"a constant token":      {nil, []func(*locksteward.Lock){noTTL, had, func(l *locksteward.Lock) { l.SharedToken = true }}, RecheckAfter},
+		"a value too large":     {nil, []func(*locksteward.Lock){noTTL, had, func(l *locksteward.Lock) { l.TokenDigest = "" }}, RecheckAfter},
+		"a wait of one's own":   {Config{{Rule: "ttl/none", For: new(10 * time.Second)}}, []func(*locksteward.Lock){noTTL, had}, 10 * time.Second},
+		"which is the default":  {Config{{Rule: "ttl/none", For: new(RecheckAfter)}}, []func(*locksteward.Lock){noTTL, had}, RecheckAfter},
+		"a severity alone":      {Config{{Rule: "ttl/none", Severity: "critical"}}, []func(*locksteward.Lock){noTTL, had}, lostAfter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEngine(t, c.config, nil)
+			look := func(at time.Time) []locksteward.Transition {
+				return e.EvaluateLocks("redis", at, []locksteward.Lock{lockAt("a", at, c.change...)}, nil)
+			}
+			wantBrief(t, look(t0))
+			if got := e.NextLook(new(lockAt("a", t0, c.change...))).Sub(t0); got != c.after {
+				t.Errorf("the next look is after %s, want %s", got, c.after)
+			}
+			wantBrief(t, look(after(c.after-time.Millisecond)))
+			wantBrief(t, look(after(c.after)), "ttl/none firing critical a")
+		})
+	}
+	// It has one again before the second look: nobody hears of it, and the wait begins anew.
+	e := newEngine(t, nil, nil)
+	for i, change := range []func(*locksteward.Lock){noTTL, func(*locksteward.Lock) {}, noTTL} {
+		at := after(time.Duration(i) * (lostAfter - time.Millisecond))
+		wantBrief(t, e.EvaluateLocks("redis", at, []locksteward.Lock{lockAt("a", at, had, change)}, nil))
+	}
+	wantFindings(t, e, "ttl/none pending critical a")
+}
+
 func TestAnotherHoldWaitsAnew(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)

@@ -66,6 +66,7 @@ type fixtureHistory struct {
 	Renewals    int            `yaml:"renewals"`
 	LastRenewal *time.Duration `yaml:"last_renewal"`
 	RenewEvery  time.Duration  `yaml:"renew_every"`
+	HadTTL      bool           `yaml:"had_ttl"`
 }
 
 type fixtureClaim struct {
@@ -291,6 +292,7 @@ func (f fixtureLock) lock(now time.Time) locksteward.Lock {
 		History: locksteward.History{
 			FirstSeen: ago(now, f.History.FirstSeen), LastSeen: now, Looks: f.History.Looks,
 			Renewals: f.History.Renewals, LastRenewal: ago(now, f.History.LastRenewal), RenewEvery: f.History.RenewEvery,
+			HadTTL: f.History.HadTTL,
 		},
 	}
 	if f.TTL != nil {

@@ -32,7 +32,7 @@ func (e *Engine) NextLook(l *locksteward.Lock) time.Time {
 		if tr.kind.status != locksteward.StatusPending || tr.kind.scope != ScopeLock {
 			continue
 		}
-		if wait := e.policy.setting(tr.kind.rule, c.Name).wait; wait < maxInterval {
+		if wait := e.policy.setting(tr.kind.rule, c.Name).waitOn(l, tr.kind.rule); wait < maxInterval {
 			at(tr.since.Add(wait))
 		}
 	}

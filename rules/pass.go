@@ -97,7 +97,7 @@ func (p *pass) lock(s subject, l *locksteward.Lock, now time.Time) {
 			rule := r.Doc().Name
 			p.policy.complete(&f, rule, set, pl.class)
 			f.InhibitedBy = cmp.Or(p.inhibitor(rule, s.db, l.Holder.Host, isStale(l, now)), p.deadlocked(rule, s))
-			p.say(s, f, ScopeLock, now, set.wait, l.History.FirstSeen)
+			p.say(s, f, ScopeLock, now, set.waitOn(l, rule), l.History.FirstSeen)
 		}
 	}
 }

@@ -56,6 +56,7 @@ func (p *policy) classOf(name string) class.Class {
 type setting struct {
 	severity locksteward.Severity
 	wait     time.Duration // `for:`
+	usual    bool          // wait is the rule's own default
 	off      bool
 	entry    int // index in the configuration, -1 for the default
 }
@@ -64,7 +65,7 @@ type setting struct {
 // both, else the default.
 func (p *policy) setting(rule, className string) setting {
 	d := p.docs[rule]
-	s := setting{severity: d.Severity, wait: d.For, entry: -1}
+	s := setting{severity: d.Severity, wait: d.For, usual: true, entry: -1}
 	for i, rc := range p.config {
 		if rc.Rule != rule || !rc.covers(className) {
 			continue
@@ -74,11 +75,20 @@ func (p *policy) setting(rule, className string) setting {
 			s.severity = sev
 		}
 		if rc.For != nil {
-			s.wait = *rc.For
+			s.wait, s.usual = *rc.For, false
 		}
 		break
 	}
 	return s
+}
+
+// waitOn is how long the rule must say so of one lock: a `for:` of the configuration
+// counts as it stands.
+func (s setting) waitOn(l *locksteward.Lock, rule string) time.Duration {
+	if rule == TTLNone && s.usual && lostTTL(l) {
+		return lostAfter
+	}
+	return s.wait
 }
 
 func (rc RuleConfig) covers(className string) bool {

@@ -15,10 +15,24 @@ import (
 const TTLNone = "ttl/none"
 
 // RecheckAfter is how long a lock without TTL must be seen so before it is
-// called one: between SETNX and EXPIRE every hand-made lock has none. A caller
+// called one: between SETNX and EXPIRE every hand-made lock has none. One that had a
+// TTL before is called so after a quarter of that, see [Engine.NextLook]. A caller
 // that wants the answer soon reads the pending locks again after this long and
 // hands them to [Engine.EvaluateDirect]; [Engine.Due] names them.
 const RecheckAfter = 2 * time.Second
+
+// lostAfter is the same for a lock that an earlier look at the same hold saw with a TTL:
+// nobody is between SETNX and EXPIRE there, but somebody may be between two commands of
+// another kind (SET without KEEPTTL, then EXPIRE). A watched lock is told of within a
+// second so.
+const lostAfter = 500 * time.Millisecond
+
+// lostTTL says that the hold had a TTL. Under a constant token an earlier look may have
+// seen another hold, and this one may be between SETNX and EXPIRE; so where the value was
+// not read.
+func lostTTL(l *locksteward.Lock) bool {
+	return l.TTL == locksteward.NoExpiry && l.History.HadTTL && !l.SharedToken && l.TokenDigest != ""
+}
 
 // youngLock is the age below which a lock without TTL may still get one.
 const youngLock = 10 * time.Second
@@ -61,6 +75,12 @@ var ttlNoneCauses = map[string]locksteward.Text{
 	},
 }
 
+// ttlNoneLost is the cause for any other lock that had a TTL.
+var ttlNoneLost = locksteward.Text{
+	EN: "The lock had a TTL, and somebody removed it: PERSIST, or a SET without KEEPTTL, a RENAME or a RESTORE that wrote the same value without one.",
+	ZH: "该锁原有过期时间，之后被去掉了：PERSIST，或不带 KEEPTTL 的 SET、RENAME、RESTORE 写入了同一个值而没有过期时间。",
+}
+
 // noTTLByDesign are the dialects whose library cannot give its keys a TTL, or
 // frees them by other means: counters and sets of permits, and marks of tasks
 // that live as long as the task (docs/dialects has a page on each). A library
@@ -93,12 +113,17 @@ func (ttlNone) Evaluate(in Input) Verdict {
 	if noTTLByDesign[l.Dialect] && in.Class.TTL != class.TTLRequired {
 		severity = locksteward.SeverityInfo
 	}
+	cause := ttlNoneCauses[l.Dialect]
+	if cause == (locksteward.Text{}) && lostTTL(l) {
+		cause = ttlNoneLost
+	}
 	return in.fires(locksteward.Finding{
 		Severity: severity,
 		Summary: text("lock %s has no TTL: if its holder is gone, nobody can ever take it again",
 			"锁 %s 没有过期时间：若持有者已不存在，将再也没有人能取得它", key),
 		Evidence: join(
 			locksteward.Text{EN: "PTTL is -1: the key never expires", ZH: "PTTL 为 -1：该键永不过期"},
+			ttlNoneLostLine(l),
 			seenLine(l, in.Now),
 			idleLine(l),
 			ttlNoneDialectLine(l),
@@ -113,7 +138,7 @@ func (ttlNone) Evaluate(in Input) Verdict {
 			nameOnlyLine(l),
 			ttlNoneDesignLine(l),
 		),
-		Cause: ttlNoneCauses[l.Dialect],
+		Cause: cause,
 	})
 }
 
@@ -122,6 +147,17 @@ func ttlNoneDialectLine(l *locksteward.Lock) locksteward.Text {
 		return locksteward.Text{}
 	}
 	return text("dialect %s", "锁类型 %s", l.Dialect)
+}
+
+// ttlNoneLostLine is evidence that the TTL was taken away.
+func ttlNoneLostLine(l *locksteward.Lock) locksteward.Text {
+	if !lostTTL(l) {
+		return locksteward.Text{}
+	}
+	return locksteward.Text{
+		EN: "an earlier look at this hold saw a TTL: it was removed since",
+		ZH: "此前查看这次持有时有过期时间：之后被去掉了",
+	}
 }
 
 // ttlNoneDesignLine is the doubt that the library would have it otherwise.
@@ -134,7 +170,7 @@ func ttlNoneDesignLine(l *locksteward.Lock) locksteward.Text {
 
 // ttlNoneYoungLine is the doubt that the EXPIRE is still on its way.
 func ttlNoneYoungLine(l *locksteward.Lock, now time.Time) locksteward.Text {
-	if max(seenFor(l, now), l.Idle) >= youngLock {
+	if lostTTL(l) || max(seenFor(l, now), l.Idle) >= youngLock {
 		return locksteward.Text{}
 	}
 	return text("first seen only %s ago: a SETNX + EXPIRE pair may be in flight", "%s 前才首次看到：SETNX 与 EXPIRE 可能尚未执行完",

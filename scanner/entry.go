@@ -181,6 +181,9 @@ type entry struct {
 	// What the store has of it.
 	savedAt       int64
 	savedRenewals int32
+
+	// hadTTL belongs to past; here it costs no room of its own.
+	hadTTL bool
 }
 
 func (e *entry) isOver() bool { return atomic.LoadUint32(&e.over) != 0 }
@@ -212,6 +215,7 @@ func (e *entry) lock(target locksteward.Target) locksteward.Lock {
 			Renewals:    int(e.renewals),
 			LastRenewal: fromMicros(e.lastRenewal),
 			RenewEvery:  every,
+			HadTTL:      e.hadTTL,
 		},
 	}
 }
@@ -251,6 +255,7 @@ func (e *entry) seen(l look) {
 	e.look = l
 	e.lastSeen = l.at
 	e.looks++
+	e.hadTTL = e.hadTTL || l.ttl != locksteward.NoExpiry
 }
 
 // setAnew says that the expiry is another than it was under a constant token: the
@@ -281,5 +286,5 @@ func (e *entry) renewed(at int64, step time.Duration) {
 
 // begin starts the history of a new hold.
 func begin(l look) *entry {
-	return &entry{look: l, past: past{firstSeen: l.at, lastSeen: l.at, looks: 1}}
+	return &entry{look: l, past: past{firstSeen: l.at, lastSeen: l.at, looks: 1}, hadTTL: l.ttl != locksteward.NoExpiry}
 }

@@ -1,11 +1,14 @@
 package scanner_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,45 +123,226 @@ func TestNameLeadsToAnotherServer(t *testing.T) {
 	w.audit()
 }
 
-// Connections stay open and carry nothing: the watch knows within its check and
-// the 3 s that an answer may take, and has everything again afterwards.
+// Connections stay open and carry nothing, from the moment at which the watch has just
+// found them good, which is the worst: it knows within its check and the 1.8 s that an
+// answer may take, closes both, and where new ones work it has everything again at once.
 func TestWatchNoticesSilence(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 18)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
-	proxy := testredis.NewProxy(t, srv.Addr())
-	r := fast("redis://" + proxy.Addr() + "/0")
+	// After its first good check, and then every 10 s, the watch asks for these on a
+	// connection of the pool.
+	line := newDeadLine(t, srv.Addr(), "commandstats", false)
+	r := fast("redis://" + line.listener.Addr().String() + "/0")
 	// The default: a shorter one would end the wait before the watch itself does.
-	r.connect.ReadTimeout, r.connect.DialTimeout = connect.DefaultReadTimeout, time.Second
+	r.connect.ReadTimeout = connect.DefaultReadTimeout
 	w := tracked(t, r)
 	w.taken(c, "lock:ends")
-	silent := time.Now()
-	proxy.Freeze(true)
-	// 1 s between checks and 3 s for an answer: two timers, which a busy machine makes
+	since := w.s.WatchState().Nodes[0].Since
+	line.arm()
+	testredis.Eventually(t, soon, func() bool { return !line.died().IsZero() }, "the line does not die")
+	// 1 s between checks and 1.8 s for an answer: two timers, which a busy machine makes
 	// late. How late is told by two of our own that run beside them.
-	const most = 4 * time.Second
+	silent := line.died()
+	const most = 2800 * time.Millisecond
 	timers := make(chan time.Duration, 1)
 	go func() {
-		<-time.After(time.Second)
-		<-time.After(3 * time.Second)
+		<-time.After(time.Second - time.Since(silent))
+		<-time.After(1800 * time.Millisecond)
 		timers <- time.Since(silent)
 	}()
-	w.awaitState("not believed any more", func(s scanner.WatchState) bool { return s.Mode == scanner.WatchSweep })
+	// The lock goes, and another comes, while nobody can tell of them.
+	must(t, c.Del(t.Context(), "lock:ends").Err())
+	must(t, c.Set(t.Context(), "lock:begins", "tok", 0).Err())
+	w.awaitState("not believed any more", func(s scanner.WatchState) bool {
+		return s.Mode == scanner.WatchSweep || s.Nodes[0].Since.After(since)
+	})
 	took := time.Since(silent)
 	late := <-timers - most
 	t.Logf("noticed after %s; timers were late by %s", took, late)
 	// And once around the loops of the watch and of this test.
-	if took > min(most+late+500*time.Millisecond, 6*time.Second) {
+	if took > min(most+late+200*time.Millisecond, 5*time.Second) {
 		t.Errorf("noticed after %s, want %s at most, and %s for late timers", took, most, late)
 	}
-	must(t, c.Del(t.Context(), "lock:ends").Err())
-	must(t, c.Set(t.Context(), "lock:begins", "tok", 0).Err())
-	proxy.Heal()
+	// Those that had no word for it are closed, not left for the server to keep.
+	testredis.Eventually(t, soon, func() bool { return line.closed() >= 2 }, "the silent connections are not closed")
 	w.awaitState("set up again, and blind meanwhile", func(s scanner.WatchState) bool { return whole(s) && s.Blind >= time.Second })
 	w.awaitEnd("lock:ends", 1)
 	find(t, sweep(t, w.s).Locks, "lock:begins")
 	w.audit()
+}
+
+// A server that stalls for less than an answer may take is not taken for dead, at
+// whatever moment it begins.
+func TestWatchBearsAStall(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 18)
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	w := tracked(t, fast(srv.URL()))
+	for round := range 3 {
+		before, began := w.s.WatchState(), time.Now()
+		srv.Pause()
+		pause(t.Context(), time.Second)
+		srv.Resume()
+		if time.Since(began) > 1500*time.Millisecond {
+			continue // this machine stalls itself
+		}
+		w.awaitState("checked again", func(s scanner.WatchState) bool {
+			return whole(s) && s.Nodes[0].LastGood.After(before.Nodes[0].LastGood)
+		})
+		if s := w.s.WatchState(); s.Blind != before.Blind || !s.Nodes[0].Since.Equal(before.Nodes[0].Since) {
+			t.Errorf("it was taken for dead: %+v", s)
+		}
+		w.taken(c, fmt.Sprint("lock:", round))
+	}
+	w.audit()
+}
+
+// A connection goes dead under a sweep: what changes meanwhile is told, by those that are
+// left, and waits for nothing. That is what a pool of more than one is for.
+func TestHungSweepHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 18)
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	line := newDeadLine(t, srv.Addr(), "scan", true)
+	r := fast("redis://" + line.listener.Addr().String() + "/0")
+	r.connect.ReadTimeout = connect.DefaultReadTimeout
+	w := tracked(t, r)
+	sweep(t, w.s)
+	line.arm()
+	swept := make(chan time.Time, 1)
+	go func() {
+		_, _ = w.s.Sweep(t.Context()) // it asks again on another connection
+		swept <- time.Now()
+	}()
+	testredis.Eventually(t, soon, func() bool { return !line.died().IsZero() }, "the line does not die")
+	w.taken(c, "lock:meanwhile")
+	took, told := time.Since(line.died()), time.Now()
+	t.Logf("told %s after the connection was dead", took)
+	if ended := <-swept; !told.Before(ended) {
+		t.Errorf("told %s after the sweep had ended", told.Sub(ended))
+	}
+	w.audit()
+}
+
+// deadLine is a network before a server in which connections go dead when a client asks
+// for something: they stay open and carry nothing more, as where a router has forgotten
+// them. Those that are made afterwards work.
+type deadLine struct {
+	listener net.Listener
+	word     []byte
+	alone    bool // the one that asked goes dead; else all that are open do
+	group    sync.WaitGroup
+
+	mu    sync.Mutex
+	open  []net.Conn
+	armed bool
+	dead  time.Time
+	left  int // dead connections that the client has closed
+}
+
+// wire is one connection of a deadLine.
+type wire struct {
+	began time.Time
+	dead  atomic.Bool
+}
+
+func newDeadLine(t *testing.T, to, word string, alone bool) *deadLine {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	d := &deadLine{listener: l, word: []byte(word), alone: alone}
+	d.group.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			over := &wire{began: time.Now()}
+			d.mu.Lock()
+			d.open = append(d.open, client, server)
+			d.mu.Unlock()
+			d.group.Go(func() {
+				d.carry(client, server, over)
+				_ = server.Close()
+				if d.isDead(over) {
+					d.mu.Lock()
+					d.left++
+					d.mu.Unlock()
+				}
+			})
+			d.group.Go(func() {
+				d.carry(server, client, over)
+				if !d.isDead(over) {
+					_ = client.Close()
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		d.mu.Lock()
+		for _, c := range d.open {
+			_ = c.Close()
+		}
+		d.mu.Unlock()
+		d.group.Wait()
+	})
+	return d
+}
+
+// carry passes on what comes until the connection is dead; then it swallows that.
+func (d *deadLine) carry(from, to net.Conn, over *wire) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		if bytes.Contains(buf[:n], d.word) {
+			d.mu.Lock()
+			if d.armed && d.dead.IsZero() {
+				d.dead = time.Now()
+				over.dead.Store(true)
+			}
+			d.mu.Unlock()
+		}
+		if !d.isDead(over) {
+			_, _ = to.Write(buf[:n])
+		}
+	}
+}
+
+// arm has the line go dead with the next word.
+func (d *deadLine) arm() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.armed = true
+}
+
+func (d *deadLine) died() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dead
+}
+
+func (d *deadLine) isDead(w *wire) bool {
+	at := d.died()
+	return w.dead.Load() || !d.alone && !at.IsZero() && w.began.Before(at)
+}
+
+func (d *deadLine) closed() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.left
 }
 
 // The server is refused for a while, then each connection breaks again and again:

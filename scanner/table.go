@@ -196,6 +196,7 @@ func (t *Table) resume(e *entry) *entry {
 	e.renewEvery = row.RenewEvery
 	e.savedAt, e.savedRenewals = micros(row.LastSeen), e.renewals
 	e.looks++
+	e.hadTTL = e.hadTTL || row.ExpireAt > 0
 	if row.ExpireAt > 0 && e.expireAt > row.ExpireAt+computedTolerance {
 		// Renewed while nobody looked; how often is not known.
 		e.renewals++

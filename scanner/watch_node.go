@@ -225,14 +225,17 @@ func (n *nodeWatch) attend(ctx context.Context, p *pair) error {
 		n.good(began, p.offset)
 		if began.Sub(learned) >= learnEvery {
 			learned = began
-			n.learnCosts(ctx)
+			n.learnCosts(ctx, began.Add(checkEvery))
 		}
 	}
 }
 
-// learnCosts asks what the watch's commands cost the server. Where it may not be
+// learnCosts asks what the watch's commands cost the server, until the next check is due:
+// that must not wait, or a silence that begins now is found out late. Where it may not be
 // asked, a cautious guess is booked.
-func (n *nodeWatch) learnCosts(ctx context.Context) {
+func (n *nodeWatch) learnCosts(ctx context.Context, until time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
 	n.mu.Lock()
 	client := n.master.Client
 	n.mu.Unlock()

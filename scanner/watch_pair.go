@@ -17,11 +17,16 @@ import (
 // invalidations is the channel on which the server tells of changed keys.
 const invalidations = "__redis__:invalidate"
 
-// Times of the two connections.
+// Times of the two connections. One that is open and carries nothing is found out, and
+// both are closed, checkEvery and answerAfter after its last word at the latest: 2.8 s,
+// so that with late timers, too, it is less than three. A server that stalls for less
+// than answerAfter, at whatever moment, is not taken for dead: a fork of a large server
+// or a slow script is no reason to read all its locks again.
 const (
-	checkEvery  = time.Second
-	answerAfter = 3 * time.Second // how long a check may take
-	silentAfter = 5 * time.Second // no word on the subscriber, not even a pong
+	checkEvery   = time.Second
+	answerAfter  = 1800 * time.Millisecond // how long a check may take
+	confirmAfter = 3 * time.Second         // how long subscribing may take
+	silentAfter  = 5 * time.Second         // no word on the subscriber, not even a pong
 )
 
 // Errors of a watch.
@@ -109,10 +114,10 @@ func (p *pair) track(ctx context.Context, conn *connect.Conn, addr string, to li
 // one of them tells of may come before the confirmation of the next, or of its own
 // (redis/redis#13645): it is handed on.
 func (p *pair) awaitSubscriptions(ctx context.Context, n int, to listener) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerAfter, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, confirmAfter, errSilent)
 	defer cancel()
 	for confirmed := 0; confirmed < n; {
-		got, err := p.pubsub.ReceiveTimeout(ctx, answerAfter)
+		got, err := p.pubsub.ReceiveTimeout(ctx, confirmAfter)
 		switch m := got.(type) {
 		case *redis.Subscription:
 			confirmed++

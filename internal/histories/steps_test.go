@@ -147,7 +147,11 @@ func (w *world) lookAgain() {
 	}
 	w.tell("LOOK AGAIN at %q", slices.Sorted(maps.Keys(again)))
 	for key, s := range w.truth.sights {
-		open := !s.bare.IsZero() && s.last.Sub(s.bare) < noTTLFor && !w.truth.bare[key] &&
+		wait := noTTLFor
+		if s.leased || s.wasLeased {
+			wait = lostTTLFor
+		}
+		open := !s.bare.IsZero() && s.last.Sub(s.bare) < wait && !w.truth.bare[key] &&
 			w.plan.classOf(key).TTL != "allowed-none"
 		if open && !again[key] {
 			w.fail("%s: %q had no TTL when it was seen first, and is not due to be read again", w.now.Sub(w.began), key)

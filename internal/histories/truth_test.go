@@ -25,8 +25,12 @@ var noTTLByDesign = []string{
 // a server does not tell it, it is computed.
 const notMoved = 50 * time.Millisecond
 
-// noTTLFor is for how long a lock must be seen without TTL.
-const noTTLFor = 2 * time.Second
+// noTTLFor is for how long a lock must be seen without TTL, and lostTTLFor for how long
+// one that was seen with a TTL before, if its token is not a constant.
+const (
+	noTTLFor   = 2 * time.Second
+	lostTTLFor = 500 * time.Millisecond
+)
 
 // kept is the age from which the history of a hold outlives the agent.
 const kept = 5 * time.Second
@@ -59,6 +63,9 @@ type sight struct {
 	moved   time.Time
 	expires time.Time
 	bare    time.Time // the first of the looks in a row that saw no TTL
+	// leased says that the agent that runs now saw it with a TTL and a token that is no
+	// constant, wasLeased that one before it did, of which the store may know.
+	leased, wasLeased bool
 }
 
 // telling is how and when a loss was told first.
@@ -166,7 +173,7 @@ func (w *world) look(covers func(key string) bool) map[string]facts {
 		s.claim, s.last, s.expires = claim, w.now, f.expires
 		switch {
 		case !f.expires.IsZero():
-			s.bare = time.Time{}
+			s.bare, s.leased = time.Time{}, s.leased || !f.shared
 			delete(w.truth.bare, key)
 		case s.bare.IsZero():
 			s.bare = w.now
@@ -198,9 +205,13 @@ func (w *world) ttlNone(f facts) want {
 	if f.byDesign && f.class.TTL != class.TTLRequired {
 		out.severity = locksteward.SeverityInfo
 	}
+	bare := w.now.Sub(s.bare)
+	lost := bare >= lostTTLFor
 	switch {
-	case w.now.Sub(s.bare) >= noTTLFor:
-		out.status, out.why = []locksteward.Status{locksteward.StatusFiring}, fmt.Sprintf("no TTL, seen so for %s", w.now.Sub(s.bare))
+	case bare >= noTTLFor, lost && s.leased:
+		out.status, out.why = []locksteward.Status{locksteward.StatusFiring}, fmt.Sprintf("no TTL, seen so for %s, with one before: %v", bare, s.leased)
+	case lost && s.wasLeased:
+		out.status = append(out.status, locksteward.StatusFiring)
 	case w.truth.bare[f.key]:
 		// Told before a restart of the agent, which cannot know that this is the next
 		// hold; and it has no TTL either.
@@ -441,6 +452,7 @@ func (w *world) restarted() {
 		if now := t.sights[key]; now != nil && now.first.Equal(s.first) {
 			s.bare = now.bare // findings are stored with each change
 		}
+		s.leased, s.wasLeased = false, s.leased || s.wasLeased
 		s.mine = time.Time{}
 		sights[key] = &s
 	}

@@ -4,7 +4,6 @@ package faults
 func serverGaps() []Gap {
 	return []Gap{
 		{13, Library, true, "a step forward beyond the lease ends the hold: it looks like a machine that was suspended (5)."},
-		{27, Library, true, "at once on the server that the process listens to. Of a Cluster that is one master, and a Redlock client listens to none: locks that another one has lost end at their next renewal."},
 	}
 }
 

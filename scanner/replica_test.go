@@ -147,9 +147,9 @@ func TestReplicaSynchronisedAnewMakesThePassIncomplete(t *testing.T) {
 	got, err := during(t, s, rc, func() {
 		s.Pause(locksteward.Pause{By: "test", Until: time.Now().Add(time.Minute)}) // so that it is not over before
 		defer s.Resume()
-		must(t, rc.SlaveOf(t.Context(), "no", "one").Err())
+		must(t, rc.ReplicaOf(t.Context(), "no", "one").Err())
 		must(t, rc.Do(t.Context(), "debug", "change-repl-id").Err())
-		must(t, rc.SlaveOf(t.Context(), host, port).Err())
+		must(t, rc.ReplicaOf(t.Context(), host, port).Err())
 		testredis.Eventually(t, 20*time.Second, func() bool {
 			text, err := rc.Info(t.Context(), "replication").Result()
 			return err == nil && strings.Contains(text, "master_link_status:up")

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,11 +29,13 @@ func look(t *testing.T, cfg connect.Config) doctor.Report {
 	return doctor.Examine(t.Context(), doctor.Options{Target: "x", Connect: cfg, Scan: scanner.Config{Watch: scanner.WatchOff}})
 }
 
-// config sets settings of a server, all at once.
-func config(t *testing.T, rdb *redis.Client, pairs ...any) {
+// config sets settings of a server, one by one: Redis before 7.0 takes no more at once.
+func config(t *testing.T, rdb *redis.Client, pairs ...string) {
 	t.Helper()
-	if err := rdb.Do(t.Context(), append([]any{"config", "set"}, pairs...)...).Err(); err != nil {
-		t.Fatal(err)
+	for pair := range slices.Chunk(pairs, 2) {
+		if err := rdb.ConfigSet(t.Context(), pair[0], pair[1]).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -107,7 +110,7 @@ func TestConnectionsThatAreLeft(t *testing.T) {
 			t.Parallel()
 			srv := testredis.Start(t)
 			rdb := srv.Client(t)
-			config(t, rdb, "maxclients", test.limit)
+			config(t, rdb, "maxclients", strconv.Itoa(test.limit))
 			for range test.used - number(t, rdb, "connected_clients") {
 				var d net.Dialer
 				c, err := d.DialContext(t.Context(), "tcp", srv.Addr())
@@ -143,7 +146,7 @@ func TestMemoryThatIsFull(t *testing.T) {
 		{"noeviction", 2 * used, doctor.OK, []string{"noeviction, ", " in use"}},
 		{"allkeys-lru", 0, doctor.OK, []string{"no memory limit"}},
 	} {
-		config(t, rdb, "maxmemory-policy", test.policy, "maxmemory", test.limit)
+		config(t, rdb, "maxmemory-policy", test.policy, "maxmemory", strconv.Itoa(test.limit))
 		expect(t, look(t, connect.Config{URL: srv.URL()}), "eviction", test.want, test.words...)
 	}
 }

@@ -83,7 +83,7 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 func TestBusyServer(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 40)
-	b := setup(t, lock.Options{Timeout: 300 * time.Millisecond}, testredis.WithConfig("lua-time-limit 10"))
+	b := setup(t, lock.Options{Timeout: 800 * time.Millisecond}, testredis.WithConfig("lua-time-limit 10"))
 	h := mustAcquire(t, b.client, "held", lock.Lease{TTL: 6 * time.Second, RenewFraction: 0.1})
 	o := b.srv.Options()
 	o.ReadTimeout, o.MaxRetries = 30*time.Second, -1

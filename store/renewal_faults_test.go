@@ -357,6 +357,9 @@ func TestFileThatOthersUse(t *testing.T) {
 		t.Error("another file has the name")
 	}
 
+	if err := r.Alone(t.Context()); err != nil { // no log is in the way either
+		t.Fatal(err)
+	}
 	if err := os.Rename(path, path+".moved"); err != nil {
 		t.Fatal(err)
 	}

@@ -408,7 +408,7 @@ var table = [metricCount]Metric{
 	},
 	storeErrors: {
 		"locksteward_store_errors_total", Counter,
-		"Calls of the store that failed, by kind: away, damaged, full, locked, read_only, or unsynced, a commit that the disk did not confirm.",
+		"Calls of the store that failed, by kind: away, damaged, full, locked, read_only, unsynced, a commit that the disk did not confirm, or uncopied, a file that was written on after one since no copy could take its place.",
 		[]string{"kind"},
 	},
 }

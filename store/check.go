@@ -17,6 +17,8 @@ const tailOfTrail = 1000
 // server's database it reads the end of the trail alone: the server knows its pages.
 func (s *Store) Check(ctx context.Context) error {
 	const op = "check store"
+	s.turn.RLock()
+	defer s.turn.RUnlock()
 	if err := s.quickCheck(ctx, op); err != nil {
 		return s.judged(ctx, ctx, op, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"io/fs"
+	"os"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -74,4 +75,35 @@ func (s *Store) Stored(ctx context.Context) ([]locksteward.Entry, error) {
 	var out []locksteward.Entry
 	err := s.EachEntry(ctx, 0, func(e locksteward.Entry) error { out = append(out, e); return nil })
 	return out, err
+}
+
+// Renewal goes through what follows a commit that the disk did not confirm, step by step.
+type Renewal struct{ r *renewal }
+
+// Renewal begins one.
+func (s *Store) Renewal() Renewal { return Renewal{&renewal{s: s}} }
+
+// Try is what is done every 250 ms until it does not fail.
+func (r Renewal) Try(ctx context.Context) error { return r.r.try(ctx) }
+
+// Copy, Confirm, GiveName and Settle are its parts.
+func (r Renewal) Copy(ctx context.Context) (*os.File, error) { return r.r.s.copyFile(ctx) }
+
+// Confirm is also a part of Copy.
+func (r Renewal) Confirm(f *os.File) error { return r.r.s.confirm(f) }
+
+// Alone ends all connections.
+func (r Renewal) Alone(ctx context.Context) error {
+	return r.r.s.alone(ctx, func() error { return nil })
+}
+
+// GiveName gives the copy the name.
+func (r Renewal) GiveName(ctx context.Context, f *os.File) error {
+	return r.r.s.alone(ctx, func() error { return r.r.s.giveName(f) })
+}
+
+// Settle returns whether the disk has confirmed the name.
+func (r Renewal) Settle() (confirmed bool, err error) {
+	err = r.r.s.sync()
+	return !r.r.s.held.unnamed, err
 }

@@ -6,8 +6,9 @@ import (
 )
 
 // ErrorKinds are the kinds by which errors of the database are counted, in the order
-// of their names. "unsynced" is a commit that the disk did not confirm.
-var ErrorKinds = []string{"away", "damaged", "full", "locked", "read_only", "unsynced"}
+// of their names. "unsynced" is a commit that the disk did not confirm, "uncopied" a file
+// that was written on after one, since no copy of it could take its place.
+var ErrorKinds = []string{"away", "damaged", "full", "locked", "read_only", "uncopied", "unsynced"}
 
 // Health is how the store has fared in this life of the process.
 type Health struct {
@@ -17,8 +18,10 @@ type Health struct {
 	// refused since it is known what is wrong are not counted again.
 	Errors map[string]int64
 	// Reopened is how often the file was opened anew after a commit that the disk did
-	// not confirm, and found whole.
+	// not confirm, found whole and, as a copy or the same file, written again.
 	Reopened int64
+	// Kept is why it was the same file at the last time, "" if a copy took its place.
+	Kept string
 	// Refused is why nothing is written now although it is read; nil if it is written.
 	Refused error
 }
@@ -73,9 +76,19 @@ func (h *health) count(e *Error) {
 	}
 }
 
-// reopened notes that the file was opened anew and is whole.
-func (h *health) reopened() {
+// reopened notes that the file was opened anew and is whole, and why no copy took its
+// place; nil if one did.
+func (h *health) reopened(kept error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now.Reopened++
+	h.now.Kept = ""
+	if kept == nil {
+		return
+	}
+	h.now.Kept = kept.Error()
+	if h.now.Errors == nil {
+		h.now.Errors = map[string]int64{}
+	}
+	h.now.Errors["uncopied"]++
 }

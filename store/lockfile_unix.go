@@ -72,3 +72,20 @@ func content(f *os.File) (pid string, mark int64) {
 	}
 	return strings.TrimSpace(pid), mark
 }
+
+// The bytes of a file on which SQLite has its locks: each program that uses it has one on
+// some of them (https://www.sqlite.org/fileformat.html#the_lock_byte_page).
+const locksAt, locksLen = 1 << 30, 512
+
+// lockAll takes all locks that SQLite could have on a file; it fails if another process
+// has one. This process must have none: they would end with it.
+func lockAll(f *os.File) (release func(), err error) {
+	all := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: locksAt, Len: locksLen}
+	if err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &all); err != nil {
+		return nil, fmt.Errorf("another program has the store open: %w", err)
+	}
+	return func() {
+		all.Type = syscall.F_UNLCK
+		_ = syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &all) // else they end with f
+	}, nil
+}

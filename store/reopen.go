@@ -12,7 +12,8 @@ import (
 // could not write, or has it in its cache and calls it written. So nothing that this
 // process or the kernel remembers of the file is believed: until it was opened anew and
 // checked, nothing is written. It is read meanwhile, by the connections that there are:
-// they see what was confirmed, and not what is in doubt.
+// they see what was confirmed, and not what is in doubt. What is found then goes to
+// another file: see renewal.
 
 const (
 	// turnWithin is how long a file that is to be opened anew waits for the calls that
@@ -22,10 +23,10 @@ const (
 )
 
 // distrust has nothing written until the file was opened anew.
-func (s *Store) distrust(why *Error) { s.doubt.shut(why, s.reopen) }
+func (s *Store) distrust(why *Error) { s.doubt.shut(why, (&renewal{s: s}).try) }
 
-// reopen opens the file anew. It fails, and is to be tried again, as long as the disk
-// does not keep what it is given; a file that is damaged is never written again in this
+// reopen opens the file anew, and checks it. It fails, and is to be tried again, as long
+// as the disk does not keep what it is given; a file that is damaged is never written again in this
 // life.
 func (s *Store) reopen(ctx context.Context) error {
 	const op = "open store anew"
@@ -49,9 +50,6 @@ func (s *Store) reopen(ctx context.Context) error {
 		s.memory.health.count(e)
 		s.doubt.because(e)
 	}
-	if err == nil {
-		s.memory.health.reopened()
-	}
 	return err
 }
 
@@ -59,11 +57,16 @@ func (s *Store) reopen(ctx context.Context) error {
 // is said to be, and bring all else there. The file itself is open for as long as the
 // store is: a process that closes it loses the locks that SQLite has on it.
 func (s *Store) sync() error {
-	errs := []error{toDisk(s.held)}
-	log, err := os.OpenFile(s.file+"-wal", os.O_RDWR, 0)
+	errs := []error{toDisk(s.held.f)}
+	log, err := os.OpenFile(s.held.path+"-wal", os.O_RDWR, 0)
 	if err == nil {
 		errs = append(errs, toDisk(log), log.Close())
 	} else if !errors.Is(err, os.ErrNotExist) {
+		errs = append(errs, err)
+	}
+	if s.held.unnamed {
+		err := syncFolder(s.held.path)
+		s.held.unnamed = err != nil
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -75,27 +78,47 @@ func toDisk(f *os.File) error {
 }
 
 // anew ends all connections to the file, with the pages that they have, and makes one.
-// The calls under way end first.
 func (s *Store) anew(ctx context.Context) error {
+	if err := s.alone(ctx, func() error { return nil }); err != nil {
+		return err
+	}
+	var tables int
+	return s.write.row(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&tables)
+}
+
+// alone ends all connections to the file and runs fn while there are none. The calls
+// under way end first, and those that come wait.
+func (s *Store) alone(ctx context.Context, fn func() error) error {
 	tick := time.NewTicker(turnEvery)
 	defer tick.Stop()
-	for end := time.Now().Add(turnWithin); !s.turn.TryLock(); {
-		if time.Now().After(end) {
-			return errors.New("open store anew: calls that are under way do not end")
+	end := time.Now().Add(turnWithin)
+	until := func(ready func() bool) error {
+		for !ready() {
+			if time.Now().After(end) {
+				return errors.New("open store anew: calls that are under way do not end")
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-tick.C:
+			}
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
+		return nil
+	}
+	if err := until(s.turn.TryLock); err != nil {
+		return err
 	}
 	defer s.turn.Unlock()
 	for db, idle := range map[*sql.DB]int{s.write.db: 1, s.read.db: readers} {
 		db.SetMaxIdleConns(0) // closes those that there are
-		db.SetMaxIdleConns(idle)
+		defer db.SetMaxIdleConns(idle)
 	}
-	var tables int
-	return s.write.row(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&tables)
+	// A call that was given up ends its transaction after it returned.
+	err := until(func() bool { return s.write.db.Stats().OpenConnections+s.read.db.Stats().OpenConnections == 0 })
+	if err != nil {
+		return err
+	}
+	return fn()
 }
 
 // compareWithMemory notes whether what was confirmed is there.

@@ -136,28 +136,46 @@ func (s *Store) prepareFile() error {
 	if err != nil {
 		return s.unopened(err)
 	}
-	s.closers, s.lock = append(s.closers, lock, heldFile{s}), lock
-	return s.hold()
+	s.held = &heldFile{}
+	s.closers, s.lock = append(s.closers, lock, s.held), lock
+	if err := s.hold(); err != nil {
+		return err
+	}
+	// Of an agent that was killed. What cannot be removed is in the way of the next copy
+	// alone, which says so.
+	_ = removeCopy(s.held.path)
+	return nil
 }
 
 // hold makes the file, if it is not there, and keeps it open. SQLite gives its -wal and
 // -shm files the mode of the file itself.
 func (s *Store) hold() (err error) {
-	s.held, err = os.OpenFile(s.file, os.O_CREATE|os.O_RDWR, 0o600)
+	s.held.f, err = os.OpenFile(s.file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		s.held.path, err = filepath.EvalSymlinks(s.file)
+	}
 	if err != nil {
 		return s.unopened(fmt.Errorf("open store: %w; make the file writable for this user or set store.dsn to another path", err))
 	}
 	return nil
 }
 
-// heldFile closes the file that a store holds open; it may be another one by then.
-type heldFile struct{ s *Store }
+// heldFile is the file that a store holds open. All views of a store have the same, and
+// it may become another one: see renewal.
+type heldFile struct {
+	f *os.File
+	// path is where it is, and where SQLite has its log: no symbolic link.
+	path string
+	// unnamed says that the disk has not confirmed yet that it has this name.
+	unnamed bool
+}
 
-func (h heldFile) Close() error {
-	if h.s.held == nil {
+// Close closes the file, if it was ever open.
+func (h *heldFile) Close() error {
+	if h.f == nil {
 		return nil
 	}
-	return h.s.held.Close()
+	return h.f.Close()
 }
 
 // unopened gives an error of the file system its kind; the text says what to do

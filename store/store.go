@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +33,7 @@ type Store struct {
 	turn     *sync.RWMutex
 	closers  []io.Closer // keep a second agent out
 	lock     *fileLock   // of a file; nil for a server
-	held     *os.File    // the file; nil for a server
+	held     *heldFile   // nil for a server
 	aside    string      // see SetAside
 	memory   *memory
 	compose  *atomic.Pointer[Composer]

@@ -93,6 +93,8 @@ func (s *Store) VerifyWith(ctx context.Context, o VerifyOptions) (Verification, 
 	if err := s.gate.enter(op); err != nil {
 		return Verification{}, err
 	}
+	s.turn.RLock()
+	defer s.turn.RUnlock()
 	// One transaction: head and entries are of the same moment. Only its parts
 	// are bounded in time.
 	t, err := s.snapshot(ctx)

@@ -67,6 +67,12 @@ func (a *Agent) watchHealth(ctx context.Context) error {
 		if h.Reopened != reopened {
 			reopened = h.Reopened
 			a.log.Warn("the file of the store was opened anew and is whole: a write that the disk did not confirm is what is found there now")
+			if h.Kept != "" {
+				a.log.Warn("no copy of the file of the store could take its place: the same file is written on, on a disk that failed to keep what it was given",
+					zap.String("error", h.Kept))
+			} else {
+				a.log.Info("a copy of the file of the store has taken its place")
+			}
 			if _, err := a.lookForOlderStore(ctx); err != nil {
 				a.log.Warn("whether the store is older than it was is not known", zap.Error(err))
 			}

@@ -21,6 +21,5 @@ func agentGaps() []Gap {
 		{78, Agent, true, "after a failed fsync no other file is begun: the same one is opened anew, without what this process or the kernel remembers of it, and is written again once the disk has confirmed it and a check has found it whole."},
 		{79, Agent, true, "a damaged file is set aside only at a start, and only if the configuration says so. A write-ahead log that is torn, or has a flipped bit in its middle, ends there, and nothing tells of that but a trail that is shorter."},
 		{82, Agent, true, "agents that are cut off from each other tell under different ids, whether each has a store of its own or one of them lost the database that they share; while they share it, only the one that has the target tells."},
-		{84, Agent, true, "messages for people list the worst and count the rest, which may be critical too in a storm; machines are told of all."},
 	}
 }

@@ -257,7 +257,7 @@ func (c *composer) message(why Reasoning, group *Group, salt string, changes []C
 		events = append(events, salt)
 	}
 	listed, target, n := changes, changes[0].Finding.Target, len(changes)
-	if c.people || why == ReasonSurvey {
+	if c.people || why != ReasonNews { // all but what happened to each, told one after the other
 		listed = changes[:0]
 		for i := range changes {
 			if last[changes[i].Finding.Fingerprint()] == i {
@@ -267,12 +267,13 @@ func (c *composer) message(why Reasoning, group *Group, salt string, changes []C
 		slices.SortStableFunc(listed, worst)
 	}
 	p.Counts = countsOf(listed)
-	if more := len(listed) - c.cap; more > 0 {
-		listed, p.Omitted = listed[:c.cap], more
-	}
+	told := 0
 	if why == ReasonRepeat {
-		p.Omitted += max(0, group.Firing-n) // those that were not read
+		told = max(0, group.Firing-n) // those that were not read, or are held back now
 	}
+	room := min(len(listed), c.cap)
+	p.omit(listed[room:], told)
+	listed = listed[:room]
 	c.omitted += p.Omitted
 	p.Findings = make([]Event, 0, len(listed))
 	for _, t := range listed {
@@ -306,7 +307,8 @@ func worst(a, b Change) int {
 	)
 }
 
-// countsOf sums changes up, the most first.
+// countsOf sums changes up, the most first. Where there are too many sums, those of the
+// worst are kept.
 func countsOf(changes []Change) []Count {
 	n := map[Count]int{}
 	for _, t := range changes {
@@ -318,13 +320,17 @@ func countsOf(changes []Change) []Count {
 		c.Findings = findings
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b Count) int {
+	most := func(a, b Count) int {
 		return cmp.Or(cmp.Compare(b.Findings, a.Findings), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Target, b.Target),
 			strings.Compare(a.Class, b.Class), strings.Compare(a.Severity, b.Severity), strings.Compare(a.Status, b.Status))
-	})
+	}
 	if len(out) > maxCounts {
+		slices.SortFunc(out, func(a, b Count) int {
+			return cmp.Or(worstKind(kindOf(a.Status, a.Severity), kindOf(b.Status, b.Severity)), most(a, b))
+		})
 		out = out[:maxCounts]
 	}
+	slices.SortFunc(out, most)
 	return out
 }
 

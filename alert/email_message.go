@@ -123,8 +123,8 @@ func (s sheet) html() (string, error) {
 			page.Parts = append(page.Parts, mailPart{p.tone.colour(), p.head, mailLines(p.lines), mailLinks(p.links)})
 		}
 	}
-	if s.more > 0 {
-		page.More = moreWords(s.lang, s.more)
+	if s.more.n > 0 {
+		page.More = s.more.words(s.lang)
 	}
 	var b strings.Builder
 	err := mailPage.Execute(&b, page)

@@ -172,8 +172,8 @@ func (f *feishu) elements(page sheet) []any {
 			plain(plainLines(p.lines))
 		}
 	}
-	if page.more > 0 {
-		plain(moreWords(page.lang, page.more))
+	if page.more.n > 0 {
+		plain(page.more.words(page.lang))
 	}
 	var buttons []any
 	for _, l := range page.links {

@@ -103,12 +103,24 @@ func (l links) findings(p *Payload) string {
 			counts = append(counts, Count{Rule: e.Rule, Target: e.Target, Class: e.Class})
 		}
 	}
+	// More than is summed up is known by what the group shares alone.
+	summed := 0
+	for _, c := range p.Counts {
+		summed += c.Findings
+	}
+	partial := len(p.Counts) > 0 && summed < len(p.Findings)+p.Omitted
 	query := url.Values{}
 	for name, of := range map[string]func(Count) string{
 		"target": func(c Count) string { return c.Target },
 		"class":  func(c Count) string { return c.Class },
 		"rule":   func(c Count) string { return c.Rule },
 	} {
+		if partial {
+			if p.Group != nil && p.Group.Labels[name] != "" {
+				query.Set(name, p.Group.Labels[name])
+			}
+			continue
+		}
 		all := map[string]bool{}
 		for _, c := range counts {
 			all[of(c)] = true

@@ -113,7 +113,7 @@ func (d *pagerDuty) ofFindings(p Payload) []pdEvent {
 			continue
 		}
 		one := p
-		one.Findings, one.Counts, one.Omitted, one.URL = []Event{e}, nil, 0, e.URL
+		one.Findings, one.Counts, one.Omitted, one.OmittedBy, one.URL = []Event{e}, nil, 0, nil, e.URL
 		out = append(out, d.trigger(one, key, e.Severity, e.Target, ""))
 	}
 	return out
@@ -190,7 +190,7 @@ func details(p Payload, page sheet, list []Event) map[string]any {
 		out["group"], out["firing"] = p.Group.Labels, p.Group.Firing
 	}
 	if p.Omitted > 0 {
-		out["omitted"] = p.Omitted
+		out["omitted"], out["omitted_by"] = p.Omitted, p.OmittedBy
 	}
 	var findings []map[string]string
 	for _, e := range list {

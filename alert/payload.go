@@ -49,9 +49,11 @@ type Payload struct {
 	Reason Reasoning `json:"reason,omitempty"`
 	Group  *Group    `json:"group,omitempty"`
 	// Counts sum up all findings of the message, also those that it does not list:
-	// Omitted is how many these are.
-	Counts  []Count `json:"counts,omitempty"`
-	Omitted int     `json:"omitted,omitempty"`
+	// Omitted is how many these are, OmittedBy how many of each severity: "resolved" are
+	// over, and of those "told_before" no more is known here than that they fire still.
+	Counts    []Count        `json:"counts,omitempty"`
+	Omitted   int            `json:"omitted,omitempty"`
+	OmittedBy map[string]int `json:"omitted_by,omitempty"`
 	// URL leads to the console: to what the message is about.
 	URL string `json:"url,omitempty"`
 

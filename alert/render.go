@@ -17,8 +17,8 @@ type sheet struct {
 	// lead is what stands above the parts: sentences and facts about all of them.
 	lead  []line
 	parts []part
-	// more is how many findings are not among the parts.
-	more  int
+	// more are the findings that are not among the parts.
+	more  rest
 	links []link
 	// text replaces lead and parts: a template's words, of several lines.
 	text string
@@ -29,6 +29,7 @@ type sheet struct {
 // part is one finding.
 type part struct {
 	tone  tone
+	kind  string // as in [rest]
 	head  string
 	lines []line
 	links []link
@@ -174,8 +175,8 @@ func (s sheet) plain() string {
 			links(p.links)
 		}
 	}
-	if s.more > 0 {
-		b.WriteString("\n" + moreWords(s.lang, s.more) + "\n")
+	if s.more.n > 0 {
+		b.WriteString("\n" + s.more.words(s.lang) + "\n")
 	}
 	if len(s.links) > 0 {
 		b.WriteString("\n")

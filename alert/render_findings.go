@@ -45,18 +45,30 @@ func total(p Payload, list []Event) totals {
 	}
 	t := totals{severities: map[string]int{}}
 	rules, classes, targets := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	of := map[string]int{}
 	for _, c := range counts {
 		rules[c.Rule], targets[c.Target] = true, true
 		if c.Class != "" {
 			classes[c.Class] = true
 		}
-		if c.Status == string(locksteward.StatusResolved) {
-			t.resolved += c.Findings
-			continue
+		of[kindOf(c.Status, c.Severity)] += c.Findings
+	}
+	if len(p.OmittedBy) > 0 { // there may be more sums than a message has
+		of = maps.Clone(p.OmittedBy)
+		for _, e := range list {
+			of[kindOf(e.Status, e.Severity)]++
 		}
-		t.firing += c.Findings
-		t.severities[c.Severity] += c.Findings
-		t.worst = worse(t.worst, c.Severity)
+	}
+	for kind, n := range of {
+		switch kind {
+		case kindTold: // a repeat says beside how many fire
+		case kindResolved:
+			t.resolved = n
+		default:
+			t.firing += n
+			t.severities[kind] = n
+			t.worst = worse(t.worst, kind)
+		}
 	}
 	t.rules, t.classes, t.targets = slices.Sorted(maps.Keys(rules)), slices.Sorted(maps.Keys(classes)), slices.Sorted(maps.Keys(targets))
 	return t
@@ -95,12 +107,12 @@ func (r renderer) findings(s *sheet, p Payload) {
 	}
 	r.group(s, p, t)
 	if p.Omitted > 0 || p.Reason == ReasonSurvey || p.Reason == ReasonDigest {
-		r.counts(s, p.Counts)
+		r.counts(s, p.Counts, t)
 	}
 	for _, e := range list {
 		s.parts = append(s.parts, r.finding(e))
 	}
-	s.more = p.Omitted
+	s.more = rest{p.Omitted, p.OmittedBy}
 }
 
 // findingsTitle is such as "FIRING critical · ttl/none · lock:order:42 · redis".
@@ -175,18 +187,20 @@ func (r renderer) group(s *sheet, p Payload, t totals) {
 const maxRows = 12
 
 // counts say what a message is about that does not list all of it.
-func (r renderer) counts(s *sheet, counts []Count) {
-	for i, c := range counts {
-		if i == maxRows {
-			rest := 0
-			for _, c := range counts[i:] {
-				rest += c.Findings
-			}
-			s.say(moreWords(r.lang, rest))
-			return
-		}
+func (r renderer) counts(s *sheet, counts []Count, t totals) {
+	if len(counts) == 0 {
+		return
+	}
+	left := rest{t.firing + t.resolved, maps.Clone(t.severities)}
+	left.of[kindResolved] = t.resolved
+	for _, c := range counts[:min(len(counts), maxRows)] {
 		where := strings.Trim(c.Class+" · "+c.Target, " ·")
 		s.say(fmt.Sprintf("%d × %s (%s) · %s · %s", c.Findings, c.Rule, r.word(c.Severity), where, r.word(c.Status)))
+		left.n -= c.Findings
+		left.of[kindOf(c.Status, c.Severity)] -= c.Findings
+	}
+	if left.n > 0 {
+		s.say(left.words(r.lang))
 	}
 }
 
@@ -195,7 +209,7 @@ const maxEvidence = 4
 
 func (r renderer) finding(e Event) part {
 	firing := e.Status != string(locksteward.StatusResolved)
-	p := part{tone: toneOf(firing, e.Severity)}
+	p := part{tone: toneOf(firing, e.Severity), kind: kindOf(e.Status, e.Severity)}
 	p.head = strings.TrimSpace(r.word(e.Status) + " " + r.word(e.Severity) + " · " + tidy(e.Rule))
 	if e.Risk != "" {
 		p.head += " · " + r.word(e.Risk)

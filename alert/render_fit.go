@@ -1,7 +1,8 @@
 package alert
 
 // Every service bounds a message. What is too long is told with less of each text,
-// then with fewer findings, and at last by its title; what is left out is counted.
+// then with fewer findings, and at last by its title; what is left out is counted, by
+// severity.
 
 // textLimits are how long texts may be, in characters, from the first try to the last.
 var textLimits = []int{600, 200, 60}
@@ -19,7 +20,7 @@ func (s sheet) cut(n, limit int) sheet {
 		p.head, p.lines = cut(p.head, limit), cutLines(p.lines, limit)
 		out.parts = append(out.parts, p)
 	}
-	out.more = s.more + len(s.parts) - n
+	out.more = s.more.and(s.parts[n:])
 	if s.text != "" {
 		// A template's text stands for all parts: only its own length matters.
 		out.text = cut(s.text, limit*20)
@@ -38,9 +39,8 @@ func cutLines(lines []line, limit int) []line {
 
 // bare is a title, and how much is left out.
 func (s sheet) bare() sheet {
-	out := s.cut(0, textLimits[len(textLimits)-1])
-	out.lead, out.text = nil, ""
-	return out
+	s.lead, s.text = nil, "" // what a template said of the parts is left out with them
+	return s.cut(0, textLimits[len(textLimits)-1])
 }
 
 // fit is the largest form of a sheet that a service takes. take returns what is sent

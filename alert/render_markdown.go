@@ -28,8 +28,8 @@ func (m markdown) write(page sheet) string {
 			m.lines(&b, m.quote, p.lines, p.links)
 		}
 	}
-	if page.more > 0 {
-		b.WriteString(forMarkdown(moreWords(page.lang, page.more)) + m.lineEnd + "\n")
+	if page.more.n > 0 {
+		b.WriteString(forMarkdown(page.more.words(page.lang)) + m.lineEnd + "\n")
 	}
 	b.WriteString(markdownLinks(page.links))
 	return strings.TrimRight(b.String(), " \n")

@@ -77,7 +77,7 @@ func shownSamples(lang string) map[string]Payload {
 		"survey": make("findings.survey", ReasonSurvey, &Group{Key: "s", Labels: map[string]string{"target": "redis"}, Firing: 14}, found("lock:order:42", critical, firing)),
 	}
 	survey := out["survey"]
-	survey.Counts[0].Findings, survey.Omitted = 14, 13
+	survey.Counts[0].Findings, survey.Omitted, survey.OmittedBy = 14, 13, map[string]int{"critical": 13}
 	to.dress(&survey)
 	out["survey"] = survey
 	asked := glass()

@@ -182,8 +182,8 @@ func (b *slackBuilder) page(page sheet) []any {
 			plain(plainLines(p.lines))
 		}
 	}
-	if page.more > 0 {
-		marked("_"+forSlack(moreWords(page.lang, page.more))+"_", slackLinks(page.links))
+	if page.more.n > 0 {
+		marked("_"+forSlack(page.more.words(page.lang))+"_", slackLinks(page.links))
 	} else {
 		marked(slackLinks(page.links))
 	}

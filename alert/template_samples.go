@@ -40,13 +40,13 @@ func templateSamples() []Payload {
 	out := []Payload{
 		with(func(p *Payload) {
 			p.Type, p.Status, p.Findings = "findings.firing", "firing", []Event{full, bare}
-			p.Reason, p.Group, p.Counts, p.Omitted, p.URL = ReasonNews, group, []Count{count}, 3, "https://locks.example/findings"
+			p.Reason, p.Group, p.Counts, p.Omitted, p.OmittedBy, p.URL = ReasonNews, group, []Count{count}, 3, map[string]int{"critical": 3}, "https://locks.example/findings"
 		}),
 		with(func(p *Payload) {
 			p.Type, p.Status, p.Findings, p.Reason = "findings.resolved", "resolved", []Event{ended}, ReasonNews
 		}),
 		with(func(p *Payload) {
-			p.Type, p.Status, p.Reason, p.Counts, p.Omitted = "findings.survey", "firing", ReasonSurvey, []Count{count}, 2
+			p.Type, p.Status, p.Reason, p.Counts, p.Omitted, p.OmittedBy = "findings.survey", "firing", ReasonSurvey, []Count{count}, 2, map[string]int{"critical": 2}
 		}),
 		with(func(p *Payload) { p.Type, p.Status, p.Findings = "findings.firing", "firing", []Event{bare} }),
 		with(func(p *Payload) { p.Type, p.Text = typeTest, "This is a test." }),

@@ -20,6 +20,10 @@ var words = map[string]locksteward.Text{
 	"proven":   {EN: "proven", ZH: "已证实"},
 	"presumed": {EN: "presumed", ZH: "推定"},
 
+	// what a message does not list, beside severities
+	"over":        {EN: "over", ZH: "已恢复"},
+	"told_before": {EN: "told before", ZH: "此前已通知"},
+
 	// why a message comes
 	"news":         {EN: "new", ZH: "新消息"},
 	"repeat":       {EN: "Still firing: told again.", ZH: "仍未恢复，再次提醒。"},

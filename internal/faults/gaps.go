@@ -18,6 +18,5 @@ func agentGaps() []Gap {
 		{64, Agent, true, "each sweep reads the value of each key that is or may be a lock, changed or not; those of other keys never."},
 		{76, Agent, true, "a release raises no fence, and could not: the next holder is given a greater one anyway, and what refuses a late write is the resource, by the fences that it has seen. Until the next holder has written there, a late write of the old one is taken."},
 		{79, Agent, true, "a damaged file is set aside only at a start, and only if the configuration says so. A write-ahead log that is torn, or has a flipped bit in its middle, ends there, and nothing tells of that but a trail that is shorter."},
-		{82, Agent, true, "agents that are cut off from each other tell under different ids of events, whether each has a store of its own or one of them lost the database that they share; the `fingerprint`, by which Alertmanager, PagerDuty and a sink dedupe, is the same, but with `key_names: hash` the label `key` differs between two stores. While they share it, only the one that has the target tells."},
 	}
 }

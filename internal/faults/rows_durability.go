@@ -24,7 +24,7 @@ func durabilityRows() []Row {
 		},
 		{
 			Number: 82, Fault: "two agents with one configuration, cut off from each other",
-			Agent: "one acts; both may tell, under the same id",
+			Agent: "one acts; both may tell, under the one id by which sinks take both for one (the fingerprint)",
 		},
 		{
 			Number: 83, Fault: "SIGTERM with ten thousand messages waiting",

@@ -43,12 +43,12 @@ type ended struct {
 var dropScript = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 
 // renewScript prolongs and tells the new expiry; 0 when the lock is gone.
-var renewScript = redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('PEXPIRE', KEYS[1], ARGV[2]) return redis.call('PEXPIRETIME', KEYS[1])`)
+var renewScript = redis.NewScript(testredis.ExpiryLua + `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('PEXPIRE', KEYS[1], ARGV[2]) return expiry(KEYS[1])`)
 
 // takeScript takes the lock and tells its expiry; 0 when it is held.
-var takeScript = redis.NewScript(`if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
-return redis.call('PEXPIRETIME', KEYS[1])`)
+var takeScript = redis.NewScript(testredis.ExpiryLua + `if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
+return expiry(KEYS[1])`)
 
 func (a *adversary) run(ctx context.Context, digest locksteward.DigestKey) error {
 	for ctx.Err() == nil {

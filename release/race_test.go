@@ -107,6 +107,10 @@ func TestNeverTheWrongHold(t *testing.T) {
 	faults.Covers(t, 67, 68)
 	srv := testredis.Start(t, testredis.WithACL(releaserLine()))
 	const rounds = 700
+	slack := int64(0) // ms, of expiries
+	if !testredis.Version(t).AtLeast(7, 0) {
+		slack = 2
+	}
 	for name, next := range map[string]func() string{
 		"strong":  rand.Text,
 		"lineage": func() string { return "worker-7" },
@@ -159,10 +163,17 @@ func TestNeverTheWrongHold(t *testing.T) {
 			stop()
 			wg.Wait()
 			for _, f := range a.forced {
-				if _, ours := released[f]; !ours {
+				ours := false
+				for about := range released {
+					// Computed, where the server does not tell it. Two holds differ by far more.
+					if ours = about.digest == f.digest && max(about.expireAt-f.expireAt, f.expireAt-about.expireAt) <= slack; ours {
+						delete(released, about)
+						break
+					}
+				}
+				if !ours {
 					t.Errorf("a hold was ended that no request was about: %+v", f)
 				}
-				delete(released, f)
 			}
 			for state, id := range released {
 				t.Errorf("%s said released, but no hold %+v ended", id, state)

@@ -48,7 +48,7 @@ func TestClusterFailoverLosesALock(t *testing.T) {
 			w := &told{t: t, s: fast(cluster.URL()).build(t), locks: map[string]locksteward.Lock{}}
 			if watching {
 				w.run(t)
-				w.awaitState("tracking", whole)
+				w.awaitTracking()
 			}
 			must(t, c.Set(ctx, "lock:{a}:old", "tok", time.Hour).Err())
 			master := owner.Client(t)

@@ -43,7 +43,7 @@ func TestWatchRecoversFromADeadConnection(t *testing.T) {
 			srv := testredis.Start(t)
 			c := srv.Client(t)
 			w := watch(t, fast(srv.URL()))
-			w.awaitState("tracking", whole)
+			w.awaitTracking()
 			w.audit()
 			for round := range 3 {
 				since := w.s.WatchState().Nodes[0].Since
@@ -145,6 +145,7 @@ func TestWatchOutlivesARestart(t *testing.T) {
 
 func TestWatchFollowsAClusterFailover(t *testing.T) {
 	t.Parallel()
+	sinceTracking(t)
 	cluster := testredis.StartCluster(t)
 	c := cluster.Client(t)
 	const key = "lock:{moves}:1"
@@ -328,7 +329,7 @@ func TestWatchStopsAndStartsAgain(t *testing.T) {
 	w := &told{t: t, s: fast(srv.URL()).build(t), locks: map[string]locksteward.Lock{}}
 	for i := range 3 {
 		stop := w.run(t)
-		w.awaitState("tracking", whole)
+		w.awaitTracking()
 		key := fmt.Sprintf("lock:%d", i)
 		w.taken(c, key)
 		stop()

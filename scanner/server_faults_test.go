@@ -162,6 +162,7 @@ func TestClusterDownResolvesNothing(t *testing.T) {
 func TestLoadingResolvesNothing(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 39)
+	testredis.Since(t, 6, 2, "loading-process-events-interval-bytes, set while it runs,")
 	srv := testredis.Start(t, testredis.WithConfig("enable-debug-command yes", "enable-protected-configs yes"))
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -413,6 +414,7 @@ func TestClockThatJumpsForward(t *testing.T) {
 func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 44)
+	testredis.Since(t, 6, 2, "the count of each error in INFO")
 	srv := testredis.Start(t, testredis.WithConfig("enable-protected-configs yes"))
 	c := srv.Client(t)
 	ctx := t.Context()

@@ -188,6 +188,7 @@ func TestPausedClients(t *testing.T) {
 func TestRightsThatChange(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 46)
+	testredis.Since(t, 7, 0, "taking a subcommand back in an ACL")
 	line := strings.Join(scanner.ACL(), " ")
 	srv := testredis.Start(t, testredis.WithACL("user scanner on >pw resetkeys resetchannels "+line))
 	admin := srv.Client(t)

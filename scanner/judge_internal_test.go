@@ -14,7 +14,7 @@ func TestRefusalOfAKey(t *testing.T) {
 	for text, want := range map[string]verdict{
 		"NOPERM this user has no permissions to access one of the keys used as arguments":         forbidden, // Redis 6.0 to 7.0
 		"NOPERM User scanner has no permissions to access one of the keys used as arguments":      forbidden, // Redis 7.2
-		"NOPERM No permissions to access a key":                                                   forbidden, // Redis 7.0, Valkey 8
+		"NOPERM No permissions to access a key":                                                   forbidden, // Redis 8, Valkey 8
 		"NOPERM this user has no permissions to run the 'get' command or its subcommand":          without,
 		"NOPERM User key has no permissions to run the 'memory|usage' command":                    without,
 		"NOPERM No permissions to access a channel":                                               without,

@@ -55,7 +55,7 @@ type Config struct {
 	AddrMap map[string]string `yaml:"addr_map"`
 	// Writes says that scripts of ours write over the connections: none of them gets
 	// CLIENT NO-TOUCH. Redis 8.0 crashes where such a client wakes one that is blocked
-	// on a list (lookupKey in src/db.c, signal 11).
+	// on a list (signal 11, in lookupKey).
 	Writes bool `yaml:"-"`
 
 	// opened are the files, if [Config.Opened] made this.

@@ -282,7 +282,11 @@ func TestOthersMoveAndCopyLocks(t *testing.T) {
 func TestServerThatCrashesOverAndOver(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 50)
-	b := setup(t, lock.Options{Timeout: 500 * time.Millisecond})
+	var quick []testredis.Option // a search of its memory for faults would take the most of a crash
+	if testredis.Version(t).AtLeast(6, 2) {
+		quick = append(quick, testredis.WithConfig("crash-memcheck-enabled no"))
+	}
+	b := setup(t, lock.Options{Timeout: 500 * time.Millisecond}, quick...)
 	ctx := t.Context()
 	last := int64(0)
 	works := func(what string) {

@@ -298,6 +298,9 @@ func TestFamilyScriptsWakeListWaiters(t *testing.T) {
 	} {
 		t.Run(tt.dialect, func(t *testing.T) {
 			t.Parallel()
+			if tt.wait[0] == "BLMOVE" {
+				testredis.Since(t, 6, 2, "BLMOVE")
+			}
 			c := testredis.Start(t).Client(t)
 			sc := scripts[slices.IndexFunc(scripts, func(s script) bool { return s.dialect == tt.dialect })]
 			do(t, c, sc.take)

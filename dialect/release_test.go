@@ -87,8 +87,7 @@ func look(t *testing.T, c redis.Cmdable, key string) (dialect.Sample, dialect.Re
 	if fields := c.HGetAll(ctx, record.Companion(record.DefaultPrefix, record.KindMeta, key)).Val(); len(fields) > 0 {
 		s.Meta, _ = record.Decode(fields)
 	}
-	at, err := c.PExpireTime(ctx, key).Result()
-	must(t, err)
+	at := testredis.ExpireAt(t, c, key)
 	if s.TTL < 0 {
 		s.TTL = locksteward.NoExpiry
 	}
@@ -107,7 +106,7 @@ func look(t *testing.T, c redis.Cmdable, key string) (dialect.Sample, dialect.Re
 			s.Beside[ask.Key] = b
 		}
 	}
-	r := dialect.Release{RequestID: "req-1", ExpireAt: at.Milliseconds()}
+	r := dialect.Release{RequestID: "req-1", ExpireAt: at}
 	if at < 0 {
 		r.ExpireAt, s.TTL = locksteward.NoExpireAt, locksteward.NoExpiry
 	}
@@ -222,7 +221,7 @@ func TestReleaseTouchesNothingThatChanged(t *testing.T) {
 			return c.Persist(ctx, key).Err()
 		}},
 		"other type": {want: dialect.OutcomeChanged, change: func(ctx context.Context, c redis.Cmdable, key string) error {
-			at := c.PExpireTime(ctx, key).Val().Milliseconds()
+			at := testredis.ExpireAt(t, c, key)
 			return errors.Join(c.Del(ctx, key).Err(), c.RPush(ctx, key, "x").Err(), c.PExpireAt(ctx, key, time.UnixMilli(at)).Err())
 		}},
 		"other value": {want: dialect.OutcomeChanged, change: func(ctx context.Context, c redis.Cmdable, key string) error {
@@ -260,13 +259,13 @@ func TestReleaseTouchesNothingThatChanged(t *testing.T) {
 					command := plan(t, s, r)
 					must(t, ch.change(t.Context(), c, key))
 					before := c.Dump(t.Context(), key).Val()
-					expiry := c.PExpireTime(t.Context(), key).Val()
+					expiry := testredis.ExpireAt(t, c, key)
 					wantReply(t, run(t, c, command), ch.want, ch.want)
 					if after := c.Dump(t.Context(), key).Val(); after != before {
 						t.Error("the lock was touched")
 					}
-					if after := c.PExpireTime(t.Context(), key).Val(); after != expiry {
-						t.Errorf("its expiry is %s, want %s", after, expiry)
+					if after := testredis.ExpireAt(t, c, key); after != expiry {
+						t.Errorf("its expiry is %d, want %d", after, expiry)
 					}
 					if name == dialect.Locksteward && !exists(t, c, record.Companion(record.DefaultPrefix, record.KindMeta, key)) {
 						t.Error("the metadata is gone")

@@ -42,7 +42,7 @@ func TestUndoPutsBackExactlyTheLock(t *testing.T) {
 		do(t, c, sc.take)
 		s, r := seen(t, c, sc.key, "req-1")
 		r.Undo = 10 * time.Minute
-		before, at := c.Dump(t.Context(), sc.key).Val(), c.Do(t.Context(), "PEXPIRETIME", sc.key).Val()
+		before, at := c.Dump(t.Context(), sc.key).Val(), testredis.ExpireAt(t, c, sc.key)
 		wantReply(t, run(t, c, plan(t, s, r)), dialect.OutcomeReleased, dialect.OutcomeReleased)
 		aside := record.Companion(record.DefaultPrefix, record.KindUndo, sc.key)
 		undo, err := dialect.Undo(sc.dialect, sc.key, "req-1", dialect.Release{RequestID: "req-2", ExpireAt: r.ExpireAt})
@@ -60,7 +60,7 @@ func TestUndoPutsBackExactlyTheLock(t *testing.T) {
 			t.Errorf("kept for %s, the lock had %s left", left, s.TTL)
 		}
 		wantReply(t, run(t, c, undo), dialect.OutcomeReleased, dialect.OutcomeReleased)
-		if c.Dump(t.Context(), sc.key).Val() != before || c.Do(t.Context(), "PEXPIRETIME", sc.key).Val() != at || exists(t, c, aside) {
+		if c.Dump(t.Context(), sc.key).Val() != before || testredis.ExpireAt(t, c, sc.key) != at || exists(t, c, aside) {
 			t.Error("what was put back is not what was taken away")
 		}
 		wantReply(t, run(t, c, undo), dialect.OutcomeRepeated, dialect.OutcomeReleased)

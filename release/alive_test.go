@@ -28,8 +28,8 @@ func TestHolderThatIsAliveButStuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	renewed := func() {
-		before := e.rdb.PExpireTime(t.Context(), key).Val()
-		testredis.Eventually(t, 10*time.Second, func() bool { return e.rdb.PExpireTime(t.Context(), key).Val() > before }, "the holder renews")
+		before := testredis.ExpireAt(t, e.rdb, key)
+		testredis.Eventually(t, 10*time.Second, func() bool { return testredis.ExpireAt(t, e.rdb, key) > before }, "the holder renews")
 	}
 	r := e.request(t, ana, key)
 	renewed()

@@ -246,7 +246,9 @@ func (e *RedisExecutor) run(ctx context.Context, cn *redis.Conn, c dialect.Comma
 
 // with opens the release connection to the master of the lock, for fn alone.
 func (e *RedisExecutor) with(ctx context.Context, lock locksteward.Evidence, fn func(cn *redis.Conn) error) error {
-	conn, err := connect.Open(e.cfg.Connect)
+	cfg := e.cfg.Connect
+	cfg.Writes = true
+	conn, err := connect.Open(cfg)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/release"
 )
 
@@ -78,7 +79,7 @@ func TestKilledDuringWhatFollowsARelease(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			e.do(t, "set", key, uuid, "px", 100*minute)
-			before, at := e.rdb.Dump(t.Context(), key).Val(), e.rdb.PExpireTime(t.Context(), key).Val()
+			before, at := e.rdb.Dump(t.Context(), key).Val(), testredis.ExpireAt(t, e.rdb, key)
 			in, delay := release.RequestInput{Key: key}, time.Minute
 			switch c.verb {
 			case "lift", "take-over":
@@ -114,7 +115,7 @@ func TestKilledDuringWhatFollowsARelease(t *testing.T) {
 					t.Fatalf("%s (%s), and there stands %q, want %q", got.State, got.Outcome, s, c.stands)
 				}
 			}
-			if c.stands == uuid && (e.rdb.Dump(t.Context(), key).Val() != before || e.rdb.PExpireTime(t.Context(), key).Val() != at) {
+			if c.stands == uuid && (e.rdb.Dump(t.Context(), key).Val() != before || testredis.ExpireAt(t, e.rdb, key) != at) {
 				t.Error("the lock is not as it was")
 			}
 			// What the dead process sent and the server receives only now.
@@ -141,7 +142,7 @@ func TestKilledDuringWhatFollowsARelease(t *testing.T) {
 					t.Fatal(err)
 				}
 				e.want(t, u, locksteward.RequestReleased)
-				if e.rdb.Dump(t.Context(), key).Val() != before || e.rdb.PExpireTime(t.Context(), key).Val() != at {
+				if e.rdb.Dump(t.Context(), key).Val() != before || testredis.ExpireAt(t, e.rdb, key) != at {
 					t.Error("the lock is not as it was")
 				}
 			}

@@ -116,7 +116,7 @@ func TestFailoverDuringWhatFollowsARelease(t *testing.T) {
 	// From here on the replica hears nothing. A link that was down for more than
 	// five seconds when the master died would keep it from becoming one.
 	replica := s.Servers[1].Client(t)
-	for _, command := range [][]any{{"config", "set", "masteruser", "nobody", "masterauth", "wrong"}, {"client", "kill", "type", "master"}} {
+	for _, command := range [][]any{{"config", "set", "masteruser", "nobody"}, {"config", "set", "masterauth", "wrong"}, {"client", "kill", "type", "master"}} {
 		if err := replica.Do(t.Context(), command...).Err(); err != nil {
 			t.Fatal(err)
 		}

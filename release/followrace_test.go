@@ -125,10 +125,7 @@ func (f *followRace) round(s specimen, stands bool, rng *rand.Rand) {
 	next := write("z")
 	dump := f.clients[3].Dump(ctx, key).Val()
 	first := write("")
-	at, err := f.clients[3].Do(ctx, "PEXPIRETIME", key).Int64()
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := testredis.ExpireAt(t, f.clients[3], key)
 	stands = stands && dialect.WhyNoStand(name, at) == ""
 	how := dialect.Release{RequestID: "of", ExpireAt: at, Undo: time.Minute}
 	if stands {
@@ -195,8 +192,8 @@ func (f *followRace) round(s specimen, stands bool, rng *rand.Rand) {
 		if freed {
 			f.count("undone after a lift")
 		}
-		if got, err := f.clients[3].Do(ctx, "PEXPIRETIME", key).Int64(); err != nil || got != at {
-			t.Errorf("%s: undone, and expires at %d, want %d, %v", s.name, got, at, err)
+		if got := testredis.ExpireAt(t, f.clients[3], key); got != at {
+			t.Errorf("%s: undone, and expires at %d, want %d", s.name, got, at)
 		}
 	case taken:
 		want = next

@@ -34,7 +34,8 @@ type look struct {
 func (e *RedisExecutor) look(ctx context.Context, cn *redis.Conn, was locksteward.Evidence) (look, error) {
 	key := was.Key
 	head := cn.Pipeline()
-	kind, ttl, at := head.Type(ctx, key), head.PTTL(ctx, key), head.Do(ctx, "pexpiretime", key)
+	kind, before, ttl, after := head.Type(ctx, key), head.Time(ctx), head.PTTL(ctx, key), head.Time(ctx)
+	at := head.Do(ctx, "pexpiretime", key)
 	if _, err := head.Exec(ctx); err != nil && !isReplyError(err) {
 		return look{}, err
 	}
@@ -61,11 +62,31 @@ func (e *RedisExecutor) look(ctx context.Context, cn *redis.Conn, was lockstewar
 	}
 	expireAt, err := at.Int64()
 	if err != nil {
-		// A server without PEXPIRETIME: the script compares by time and PTTL.
+		// A server without PEXPIRETIME: the script compares by time and PTTL, too.
 		expireAt = was.ExpireAt
+		if before.Err() == nil && after.Err() == nil && ttl.Val() != gone {
+			expireAt = expiryBy(out.sample.TTL, before.Val(), after.Val(), was.ExpireAt)
+		}
 	}
 	out.evidence = e.evidenceOf(out.sample, expireAt)
 	return out, nil
+}
+
+// gone is the PTTL of a key that ended since its type was asked for.
+const gone = -2
+
+// expiryBy computes when a key expires that has ttl left at some time from before to
+// after. That is was, if it may be: readings of the clock differ by 2 ms (same_expiry
+// in dialect/opening.lua).
+func expiryBy(ttl time.Duration, before, after time.Time, was int64) int64 {
+	if ttl == locksteward.NoExpiry {
+		return locksteward.NoExpireAt
+	}
+	first, last := before.UnixMilli()+ttl.Milliseconds(), after.UnixMilli()+ttl.Milliseconds()
+	if was >= first-2 && was <= last+2 {
+		return was
+	}
+	return first
 }
 
 func (e *RedisExecutor) readValue(ctx context.Context, cn *redis.Conn, s *dialect.Sample) error {

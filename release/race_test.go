@@ -43,12 +43,12 @@ type ended struct {
 var dropScript = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 
 // renewScript prolongs and tells the new expiry; 0 when the lock is gone.
-var renewScript = redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('PEXPIRE', KEYS[1], ARGV[2]) return redis.call('PEXPIRETIME', KEYS[1])`)
+var renewScript = redis.NewScript(testredis.ExpiryLua + `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('PEXPIRE', KEYS[1], ARGV[2]) return expiry(KEYS[1])`)
 
 // takeScript takes the lock and tells its expiry; 0 when it is held.
-var takeScript = redis.NewScript(`if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
-return redis.call('PEXPIRETIME', KEYS[1])`)
+var takeScript = redis.NewScript(testredis.ExpiryLua + `if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
+return expiry(KEYS[1])`)
 
 func (a *adversary) run(ctx context.Context, digest locksteward.DigestKey) error {
 	for ctx.Err() == nil {
@@ -107,6 +107,10 @@ func TestNeverTheWrongHold(t *testing.T) {
 	faults.Covers(t, 67, 68)
 	srv := testredis.Start(t, testredis.WithACL(releaserLine()))
 	const rounds = 700
+	slack := int64(0) // ms, of expiries
+	if !testredis.Version(t).AtLeast(7, 0) {
+		slack = 2
+	}
 	for name, next := range map[string]func() string{
 		"strong":  rand.Text,
 		"lineage": func() string { return "worker-7" },
@@ -159,10 +163,17 @@ func TestNeverTheWrongHold(t *testing.T) {
 			stop()
 			wg.Wait()
 			for _, f := range a.forced {
-				if _, ours := released[f]; !ours {
+				ours := false
+				for about := range released {
+					// Computed, where the server does not tell it. Two holds differ by far more.
+					if ours = about.digest == f.digest && max(about.expireAt-f.expireAt, f.expireAt-about.expireAt) <= slack; ours {
+						delete(released, about)
+						break
+					}
+				}
+				if !ours {
 					t.Errorf("a hold was ended that no request was about: %+v", f)
 				}
-				delete(released, f)
 			}
 			for state, id := range released {
 				t.Errorf("%s said released, but no hold %+v ended", id, state)

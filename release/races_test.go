@@ -316,7 +316,7 @@ func (c *raceClients) batch(list []specimen, run string) []raced {
 	ghosts := make([]*redis.SliceCmd, len(list))
 	if _, err := c.setup.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, s := range here {
-			expiries[i], ghosts[i] = p.Do(ctx, "PEXPIRETIME", s.sample.Key), p.HMGet(ctx, ghost(s.sample.Key), "hold", "renewal")
+			expiries[i], ghosts[i] = p.Eval(ctx, testredis.ExpiryScript, []string{s.sample.Key}), p.HMGet(ctx, ghost(s.sample.Key), "hold", "renewal")
 		}
 		return nil
 	}); err != nil {

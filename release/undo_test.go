@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/release"
 )
@@ -14,7 +15,7 @@ func TestUndo(t *testing.T) {
 	e := newEnv(t)
 	key := "lock:order:1"
 	e.do(t, "set", key, uuid, "px", minute)
-	before, at := e.rdb.Dump(t.Context(), key).Val(), e.rdb.PExpireTime(t.Context(), key).Val()
+	before, at := e.rdb.Dump(t.Context(), key).Val(), testredis.ExpireAt(t, e.rdb, key)
 	r := e.approve(t, ben, e.request(t, ana, key))
 	e.want(t, r, locksteward.RequestReleased)
 	if r.Evidence.Undo != release.DefaultUndoWindow {
@@ -32,7 +33,7 @@ func TestUndo(t *testing.T) {
 	if u.Evidence.Act != locksteward.ActUndo || u.Evidence.Of != r.ID {
 		t.Errorf("the undo is %+v", u.Evidence)
 	}
-	if e.rdb.Dump(t.Context(), key).Val() != before || e.rdb.PExpireTime(t.Context(), key).Val() != at {
+	if e.rdb.Dump(t.Context(), key).Val() != before || testredis.ExpireAt(t, e.rdb, key) != at {
 		t.Error("the lock is not as it was")
 	}
 	want := []string{"ben release.undo approved", "agent release.execute intent", "agent release.execute released"}

@@ -119,6 +119,9 @@ func TestWaitersWakeWithin100ms(t *testing.T) {
 	for _, w := range sleepers {
 		t.Run(w.dialect, func(t *testing.T) {
 			t.Parallel()
+			if len(w.pop) > 0 && w.pop[0] == "blmove" {
+				testredis.Since(t, 6, 2, "BLMOVE")
+			}
 			srv := testredis.Start(t)
 			exec := plainExecutor(t, srv.URL())
 			c := srv.Client(t)

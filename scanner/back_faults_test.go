@@ -31,7 +31,7 @@ func TestSnapshotBringsBackLocksThatEnded(t *testing.T) {
 			w := &told{t: t, s: fast(srv.URL()).build(t), locks: map[string]locksteward.Lock{}}
 			if watching {
 				w.run(t)
-				w.awaitState("tracking", whole)
+				w.awaitTracking()
 			}
 			judged(t, w.s, e)
 			const token = "0f8fad5b-d9cb-469f-a165-70867728950e"

@@ -342,7 +342,7 @@ func TestEmptyPagesAreNoEnd(t *testing.T) {
 func TestBusyServerIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 40)
-	srv := testredis.Start(t, testredis.WithConfig("busy-reply-threshold 10"))
+	srv := testredis.Start(t, testredis.WithConfig("lua-time-limit 10"))
 	c := srv.Client(t)
 	fill(t, c, 20_000)
 	must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())

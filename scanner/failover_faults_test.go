@@ -48,13 +48,15 @@ func TestClusterFailoverLosesALock(t *testing.T) {
 			w := &told{t: t, s: fast(cluster.URL()).build(t), locks: map[string]locksteward.Lock{}}
 			if watching {
 				w.run(t)
-				w.awaitState("tracking", whole)
+				w.awaitTracking()
 			}
 			must(t, c.Set(ctx, "lock:{a}:old", "tok", time.Hour).Err())
 			master := owner.Client(t)
-			must(t, master.Wait(ctx, 1, 5*time.Second).Err())
+			there := heir.Client(t)
+			// WAIT tells of the writes of its own client alone, so the replica is asked.
+			testredis.Eventually(t, 10*time.Second, func() bool { return there.DBSize(ctx).Val() == 1 }, "the replica has not heard")
 			// The replica asks with a password that the master does not know.
-			must(t, heir.Client(t).ConfigSet(ctx, "masterauth", "wrong").Err())
+			must(t, there.ConfigSet(ctx, "masterauth", "wrong").Err())
 			must(t, master.Do(ctx, "CLIENT", "KILL", "TYPE", "replica").Err())
 			testredis.Eventually(t, 10*time.Second, func() bool {
 				return strings.Contains(master.Info(ctx, "replication").Val(), "connected_slaves:0")
@@ -66,7 +68,6 @@ func TestClusterFailoverLosesALock(t *testing.T) {
 				t.Fatalf("locks %q", names(got.Locks))
 			}
 			owner.Kill()
-			there := heir.Client(t)
 			must(t, there.Do(ctx, "CLUSTER", "FAILOVER", "TAKEOVER").Err())
 			testredis.Eventually(t, 20*time.Second, func() bool {
 				return there.Set(ctx, "lock:{a}:again", "another", time.Hour).Err() == nil

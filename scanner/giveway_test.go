@@ -130,6 +130,7 @@ func TestDelayOfTheWatchIsKnown(t *testing.T) {
 // again. What changes meanwhile does not wait for them.
 func TestChangesGoBeforeWhatIsReadAgain(t *testing.T) {
 	t.Parallel()
+	sinceTracking(t)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	const known = 3000

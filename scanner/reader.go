@@ -100,7 +100,8 @@ func judge(err error) verdict {
 	case err == nil, errors.Is(err, redis.Nil):
 		return fine
 	case redis.HasErrorPrefix(err, "NOPERM"):
-		if strings.Contains(err.Error(), " keys ") || strings.Contains(err.Error(), " key ") {
+		// Redis to 7.2; Redis 8 and Valkey 8.
+		if strings.Contains(err.Error(), "access one of the keys") || strings.Contains(err.Error(), "access a key") {
 			return forbidden
 		}
 		return without

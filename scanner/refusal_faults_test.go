@@ -20,6 +20,7 @@ import (
 func TestServerWithTooFewReplicasIsToldOnce(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 44)
+	testredis.Since(t, 6, 2, "the count of each error in INFO")
 	srv := testredis.Start(t)
 	first := testredis.StartReplica(t, srv)
 	c := srv.Client(t)

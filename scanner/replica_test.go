@@ -122,7 +122,7 @@ func TestSweepWithoutReplicaInStep(t *testing.T) {
 
 	// It is behind and stays so: it hears of writes late.
 	rc := replica.Client(t)
-	must(t, rc.Do(t.Context(), "client", "pause", "60000", "all").Err())
+	must(t, rc.Do(t.Context(), "client", "pause", "60000").Err())
 	must(t, c.Set(t.Context(), "lock:a", "tok2", time.Hour).Err())
 	told("replica " + replica.Addr())
 }

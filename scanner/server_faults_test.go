@@ -162,6 +162,7 @@ func TestClusterDownResolvesNothing(t *testing.T) {
 func TestLoadingResolvesNothing(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 39)
+	testredis.Since(t, 6, 2, "loading-process-events-interval-bytes, set while it runs,")
 	srv := testredis.Start(t, testredis.WithConfig("enable-debug-command yes", "enable-protected-configs yes"))
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -183,7 +184,8 @@ func TestLoadingResolvesNothing(t *testing.T) {
 		e.Evaluate(got)
 		return got.Complete() && fires()
 	})
-	must(t, c.Do(ctx, "CONFIG", "SET", "key-load-delay", "20000", "loading-process-events-interval-bytes", "1024").Err())
+	must(t, c.ConfigSet(ctx, "key-load-delay", "20000").Err())
+	must(t, c.ConfigSet(ctx, "loading-process-events-interval-bytes", "1024").Err())
 	o := srv.Options()
 	o.ReadTimeout, o.MaxRetries = 60*time.Second, -1
 	patient := redis.NewClient(o)
@@ -329,7 +331,7 @@ func TestRestartReleasesNothing(t *testing.T) {
 			take(t, c, "lock:ours", record.Meta{ID: "id", Instance: "i"}, time.Hour)
 			if watching {
 				w.run(t)
-				w.awaitState("tracking", whole)
+				w.awaitTracking()
 			}
 			if got := judged(t, w.s, e); len(got.Locks) != 2 {
 				t.Fatalf("locks %q", names(got.Locks))
@@ -412,6 +414,7 @@ func TestClockThatJumpsForward(t *testing.T) {
 func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 44)
+	testredis.Since(t, 6, 2, "the count of each error in INFO")
 	srv := testredis.Start(t, testredis.WithConfig("enable-protected-configs yes"))
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -441,7 +444,8 @@ func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
 	if got := told(1); len(got) != 0 {
 		t.Fatalf("before: %q", got)
 	}
-	must(t, c.Do(ctx, "config", "set", "save", "3600 1", "dir", "/proc").Err()) // nobody writes there
+	must(t, c.ConfigSet(ctx, "save", "3600 1").Err())
+	must(t, c.ConfigSet(ctx, "dir", "/proc").Err()) // nobody writes there
 	_ = c.BgSave(ctx).Err()
 	testredis.Eventually(t, 20*time.Second, func() bool {
 		return redis.HasErrorPrefix(c.Set(ctx, "other", "x", 0).Err(), "MISCONF")

@@ -112,6 +112,9 @@ func TestMessagesBeforeTheConfirmation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "tracking" {
+				testredis.Since(t, 6, 2, "CLIENT TRACKINGINFO")
+			}
 			srv := testredis.Start(t, testredis.WithConfig("notify-keyspace-events KA"))
 			addr := early(t, srv.Addr(), tc.message)
 			heard := make(chan string, 100)

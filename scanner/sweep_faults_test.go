@@ -115,7 +115,8 @@ func TestServerThatTakesNoWritesIsSweptAllTheSame(t *testing.T) {
 	refuses("NOREPLICAS")
 	must(t, c.ConfigSet(ctx, "min-replicas-to-write", "0").Err())
 	// Nobody writes there.
-	must(t, c.Do(ctx, "config", "set", "save", "3600 1", "dir", "/proc").Err())
+	must(t, c.ConfigSet(ctx, "save", "3600 1").Err())
+	must(t, c.ConfigSet(ctx, "dir", "/proc").Err())
 	_ = c.BgSave(ctx).Err()
 	refuses("MISCONF")
 	must(t, c.Do(ctx, "config", "set", "save", "").Err())
@@ -148,6 +149,7 @@ func TestPausedClients(t *testing.T) {
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
+	testredis.Since(t, 6, 2, "CLIENT PAUSE of writes alone")
 	must(t, c.Set(ctx, "lock:short", "tok", 400*time.Millisecond).Err())
 	must(t, c.Set(ctx, "lock:long", "tok", time.Hour).Err())
 	r := fast(srv.URL())
@@ -186,6 +188,7 @@ func TestPausedClients(t *testing.T) {
 func TestRightsThatChange(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 46)
+	testredis.Since(t, 7, 0, "taking a subcommand back in an ACL")
 	line := strings.Join(scanner.ACL(), " ")
 	srv := testredis.Start(t, testredis.WithACL("user scanner on >pw resetkeys resetchannels "+line))
 	admin := srv.Client(t)
@@ -433,7 +436,7 @@ func TestPatternsStayHere(t *testing.T) {
 	}
 	w := &told{t: t, s: s, locks: map[string]locksteward.Lock{}}
 	w.run(t)
-	w.awaitState("tracking", whole)
+	w.awaitTracking()
 	must(t, c.Ping(ctx).Err())
 	for _, line := range monitor() {
 		low := strings.ToLower(line)

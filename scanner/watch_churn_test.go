@@ -108,10 +108,9 @@ func agrees(t *testing.T, w *told, c *redis.Client) bool {
 		have[l.Key] = l
 	}
 	for _, key := range keys {
-		when, err := c.PExpireTime(t.Context(), key).Result()
-		must(t, err)
+		when := testredis.ExpireAt(t, c, key)
 		l, ok := have[key]
-		if !ok || when > 0 && l.ExpireAt != when.Milliseconds() || when < 0 && l.ExpireAt != locksteward.NoExpireAt {
+		if !ok || when > 0 && l.ExpireAt != when || when < 0 && l.ExpireAt != locksteward.NoExpireAt {
 			return false
 		}
 	}

@@ -43,7 +43,7 @@ func TestWatchRecoversFromADeadConnection(t *testing.T) {
 			srv := testredis.Start(t)
 			c := srv.Client(t)
 			w := watch(t, fast(srv.URL()))
-			w.awaitState("tracking", whole)
+			w.awaitTracking()
 			w.audit()
 			for round := range 3 {
 				since := w.s.WatchState().Nodes[0].Since
@@ -145,6 +145,7 @@ func TestWatchOutlivesARestart(t *testing.T) {
 
 func TestWatchFollowsAClusterFailover(t *testing.T) {
 	t.Parallel()
+	sinceTracking(t)
 	cluster := testredis.StartCluster(t)
 	c := cluster.Client(t)
 	const key = "lock:{moves}:1"
@@ -196,7 +197,7 @@ func TestWatchFollowsASentinelFailover(t *testing.T) {
 // server's ACL LOG.
 func TestWatchNeedsNoMoreThanTheACL(t *testing.T) {
 	t.Parallel()
-	srv := testredis.Start(t, testredis.WithACL("user scanner on >pw resetkeys resetchannels "+strings.Join(scanner.ACL(), " ")))
+	srv := testredis.Start(t, testredis.WithACL(leastUser(t)))
 	c := srv.Client(t)
 	r := fast(srv.URL())
 	r.connect = connect.Config{URL: "redis://" + srv.Addr(), Username: "scanner", Password: "pw"}
@@ -296,6 +297,16 @@ func TestKeyspaceNotificationsThatLackSomething(t *testing.T) {
 	})
 }
 
+// trackingCommand is what the server calls a command that it refuses: before 7.0
+// it does not say which subcommand of CLIENT that was.
+func trackingCommand(t testing.TB) string {
+	t.Helper()
+	if testredis.Version(t).AtLeast(7, 0) {
+		return "client|tracking"
+	}
+	return "run client;"
+}
+
 func TestWatchSaysWhyItCannot(t *testing.T) {
 	t.Parallel()
 	rules := append(scanner.ACL(), "-client|tracking")
@@ -304,7 +315,7 @@ func TestWatchSaysWhyItCannot(t *testing.T) {
 	r.connect = connect.Config{URL: "redis://" + srv.Addr(), Username: "scanner", Password: "pw"}
 	w := watch(t, r)
 	s := w.s.WatchState()
-	if s.Mode != scanner.WatchSweep || !strings.Contains(s.Reason, "client|tracking") {
+	if s.Mode != scanner.WatchSweep || !strings.Contains(s.Reason, trackingCommand(t)) {
 		t.Errorf("state: %s %q", s.Mode, s.Reason)
 	}
 	for _, c := range s.Classes {
@@ -328,7 +339,7 @@ func TestWatchStopsAndStartsAgain(t *testing.T) {
 	w := &told{t: t, s: fast(srv.URL()).build(t), locks: map[string]locksteward.Lock{}}
 	for i := range 3 {
 		stop := w.run(t)
-		w.awaitState("tracking", whole)
+		w.awaitTracking()
 		key := fmt.Sprintf("lock:%d", i)
 		w.taken(c, key)
 		stop()

@@ -35,6 +35,7 @@ func openConn(t *testing.T, url string) *connect.Conn {
 func TestABrokenRedirectIsTold(t *testing.T) {
 	t.Parallel()
 	faults.Covers(t, 60)
+	testredis.Since(t, 6, 2, "CLIENT TRACKINGINFO")
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	to := listener{changed: func([]string) {}, flushed: func() {}}

@@ -51,7 +51,7 @@ func judgedWatch(t *testing.T, url string) *verdicts {
 		}
 	}
 	v.run(t)
-	v.awaitState("tracking", whole)
+	v.awaitTracking()
 	return v
 }
 

@@ -51,8 +51,9 @@ func watch(t testing.TB, r rig) *told {
 // tracked is watch, once the server tells of changes.
 func tracked(t testing.TB, r rig) *told {
 	t.Helper()
+	sinceTracking(t)
 	w := watch(t, r)
-	w.awaitState("tracking", whole)
+	w.awaitTracking()
 	return w
 }
 
@@ -149,6 +150,20 @@ func (w *told) awaitState(what string, cond func(scanner.WatchState) bool) {
 	testredis.Eventually(w.t, soon, func() bool { return cond(w.s.WatchState()) }, "watch state: "+what)
 }
 
+// awaitTracking waits until the server tells of changes, and skips the test on one
+// whose tracking the agent does not use.
+func (w *told) awaitTracking() {
+	w.t.Helper()
+	sinceTracking(w.t)
+	w.awaitState("tracking", whole)
+}
+
+// sinceTracking skips a test on servers of which nobody can know whether they track.
+func sinceTracking(t testing.TB) {
+	t.Helper()
+	testredis.Since(t, 6, 2, "CLIENT TRACKINGINFO")
+}
+
 func whole(s scanner.WatchState) bool {
 	for _, n := range s.Nodes {
 		if n.Mode != scanner.WatchTracking || n.LastGood.IsZero() {
@@ -203,6 +218,7 @@ func TestWatchTellsOfALockWithoutTTL(t *testing.T) {
 // nothing but the look at the deadline can tell.
 func TestWatchSeesAnExpiryAtOnce(t *testing.T) {
 	t.Parallel()
+	sinceTracking(t)
 	srv := testredis.Start(t, testredis.WithConfig("enable-debug-command yes"))
 	c := srv.Client(t)
 	must(t, c.Do(t.Context(), "debug", "set-active-expire", "0").Err())
@@ -482,7 +498,7 @@ func TestUnwatchedLocksAreLookedAtAgain(t *testing.T) {
 	sweep(t, s)
 	w := &told{t: t, s: s, locks: map[string]locksteward.Lock{}}
 	w.run(t)
-	w.awaitState("tracking", whole)
+	w.awaitTracking()
 	w.awaitLock("my:lock") // by the resync
 	must(t, c.PExpire(ctx, "my:lock", time.Minute).Err())
 	must(t, c.Del(ctx, "your:lock").Err())

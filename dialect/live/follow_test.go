@@ -11,6 +11,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/release"
 )
 
@@ -158,12 +159,12 @@ func TestUndoGivesTheHolderItsLockBack(t *testing.T) {
 				const key = "lock:order:42"
 				holder, other := newMutex(t, l, key), newMutex(t, l, key)
 				expect(t, "the first acquire", true, holder.acquire)
-				before := l.client.PExpireTime(t.Context(), key).Val()
+				before := testredis.ExpireAt(t, l.client, key)
 				of := l.act(t, key, change)
 				expect(t, "renewal of what was taken away", false, holder.renew)
 				l.follow(t, of, locksteward.ActUndo, locksteward.RequestReleased)
-				if at := l.client.PExpireTime(t.Context(), key).Val(); at != before {
-					t.Errorf("it expires at %s, want %s", at, before)
+				if at := testredis.ExpireAt(t, l.client, key); at != before {
+					t.Errorf("it expires at %d, want %d", at, before)
 				}
 				expect(t, "acquire by another after the undo", false, other.acquire)
 				expect(t, "renewal after the undo", true, holder.renew)

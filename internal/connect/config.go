@@ -53,6 +53,10 @@ type Config struct {
 	// AddrMap maps addresses that the servers announce to ones that can be
 	// reached from here (port-forwards, containers).
 	AddrMap map[string]string `yaml:"addr_map"`
+	// Writes says that scripts of ours write over the connections: none of them gets
+	// CLIENT NO-TOUCH. Redis 8.0 crashes where such a client wakes one that is blocked
+	// on a list (signal 11, in lookupKey).
+	Writes bool `yaml:"-"`
 
 	// opened are the files, if [Config.Opened] made this.
 	opened *credentials

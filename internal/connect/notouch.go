@@ -14,7 +14,7 @@ import (
 // version first: a blind try would count as an error in the server's statistics
 // on each connection. Only an error that broke the connection is returned.
 func (c *Conn) leaveNoTrace(ctx context.Context, cn *redis.Conn) error {
-	if c.noTouchRefused.Load() {
+	if c.cfg.Writes || c.noTouchRefused.Load() {
 		return nil
 	}
 	text, err := cn.Info(ctx, "server").Result()

@@ -91,13 +91,15 @@ func TestNoTouchWhereTheServerHasIt(t *testing.T) {
 	tests := map[string]struct {
 		info, answer string
 		tried        int // NO-TOUCH on two connections
+		writes       bool
 	}{
-		"7.0":              {"redis_version:7.0.15", "+OK", 0},
-		"7.2":              {"redis_version:7.2.0", "+OK", 2},
-		"8.4":              {"redis_version:8.4.1", "+OK", 2},
-		"valkey":           {"redis_version:7.0.0\r\nvalkey_version:8.0.0", "+OK", 2},
-		"7.2, not allowed": {"redis_version:7.2.0", "-NOPERM no permissions to run the 'client|no-touch' command", 1},
-		"nonsense":         {"redis_version:x", "+OK", 0},
+		"7.0":              {"redis_version:7.0.15", "+OK", 0, false},
+		"7.2":              {"redis_version:7.2.0", "+OK", 2, false},
+		"8.4":              {"redis_version:8.4.1", "+OK", 2, false},
+		"8.4, for writes":  {"redis_version:8.4.1", "+OK", 0, true},
+		"valkey":           {"redis_version:7.0.0\r\nvalkey_version:8.0.0", "+OK", 2, false},
+		"7.2, not allowed": {"redis_version:7.2.0", "-NOPERM no permissions to run the 'client|no-touch' command", 1, false},
+		"nonsense":         {"redis_version:x", "+OK", 0, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +122,7 @@ func TestNoTouchWhereTheServerHasIt(t *testing.T) {
 					return "+OK\r\n"
 				}
 			})
-			conn := open(t, connect.Config{URL: "redis://" + addr})
+			conn := open(t, connect.Config{URL: "redis://" + addr, Writes: test.writes})
 			client := conn.Universal().(*redis.Client)
 			for range 2 {
 				cn := client.Conn() // held, so that the next one is another

@@ -97,6 +97,7 @@ func TestLatencyOfTheServer(t *testing.T) {
 // TestConnectionsThatAreLeft: the server has few or too few for an agent.
 func TestConnectionsThatAreLeft(t *testing.T) {
 	t.Parallel()
+	testredis.Since(t, 6, 2, "maxclients in INFO")
 	for name, test := range map[string]struct {
 		limit, used int
 		want        doctor.Status
@@ -254,7 +255,7 @@ func TestServersThatAreOlder(t *testing.T) {
 	} {
 		t.Run(is, func(t *testing.T) {
 			t.Parallel()
-			r := look(t, rewriting(t, srv.Addr(), "redis_version:"+version[:3], "redis_version:"+is))
+			r := look(t, rewriting(t, srv.Addr(), "valkey_version:", "hidden_version:", "redis_version:"+version[:3], "redis_version:"+is))
 			expect(t, r, "version", test.want, append(test.words, "redis "+is)...)
 		})
 	}
@@ -264,7 +265,7 @@ func TestServersThatAreOlder(t *testing.T) {
 func TestProxyThatHidesThings(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
-	r := look(t, rewriting(t, srv.Addr(), "redis_version:", "proxy_version:", "aof_enabled:", "aof_unknown:",
+	r := look(t, rewriting(t, srv.Addr(), "redis_version:", "proxy_version:", "valkey_version:", "hidden_version:", "aof_enabled:", "aof_unknown:",
 		"maxmemory_policy:", "maxmemory_hidden:", "connected_slaves:", "connected_secret:", "maxclients:", "maxhiddens:"))
 	expect(t, r, "version", doctor.Warn, "a proxy, or not Redis", "point the target at the servers themselves")
 	expect(t, r, "persistence", doctor.Warn, "does not tell")
@@ -277,6 +278,10 @@ func TestProxyThatHidesThings(t *testing.T) {
 	// Of a server whose pushes do not come through, the test of it says so.
 	const key = "locksteward-doctor"
 	r = doctor.Examine(t.Context(), doctor.Options{Target: "x", Connect: rewriting(t, srv.Addr(), key, "something-not-seen"[:len(key)]), PushTest: true})
+	if !testredis.Version(t).AtLeast(6, 2) {
+		expect(t, r, "tracking", doctor.Warn, "no CLIENT TRACKINGINFO, which came with Redis 6.2", "update the server to 6.2", "notify-keyspace-events")
+		return
+	}
 	expect(t, r, "tracking", doctor.Fail, "no push came for a key that was written", "look for a proxy")
 }
 
@@ -296,6 +301,9 @@ func TestRightsThatHideThings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "SET" {
+				testredis.Since(t, 6, 2, "CLIENT TRACKINGINFO")
+			}
 			srv := testredis.Start(t, testredis.WithACL(fmt.Sprintf("few on >%s ~* &* +@all %s", password, test.lacks)))
 			r := doctor.Examine(t.Context(), doctor.Options{
 				Target: "x", Connect: connect.Config{URL: srv.URL(), Username: "few", Password: password}, PushTest: true,

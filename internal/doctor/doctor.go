@@ -213,3 +213,8 @@ func isReply(err error) bool {
 
 // denied says that the server's ACL refused it.
 func denied(err error) bool { return redis.HasErrorPrefix(err, "NOPERM") }
+
+// lacking says that the server does not have the command.
+func lacking(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "nknown subcommand"))
+}

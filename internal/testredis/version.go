@@ -1,6 +1,7 @@
 package testredis
 
 import (
+	"os"
 	"testing"
 
 	"github.com/locksteward/locksteward/internal/redisproc"
@@ -30,3 +31,8 @@ func Since(t testing.TB, major, minor int, lack string) {
 		t.Skipf("%s: %s came with Redis %d.%d", v, lack, major, minor)
 	}
 }
+
+// Reexecutes says that the server can execute itself anew (DEBUG RESTART,
+// DEBUG CRASH-AND-RECOVER). One that [ProgramEnv] names may have been started
+// through another program, as those of `make servers` are, and would execute that.
+func Reexecutes() bool { return os.Getenv(ProgramEnv) == "" }

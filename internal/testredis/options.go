@@ -112,7 +112,7 @@ func userLineFor(v redisproc.Version, line string) string {
 		return line
 	}
 	var words []string
-	for _, word := range strings.Fields(line) {
+	for word := range strings.FieldsSeq(line) {
 		name := strings.TrimLeft(word, "+-")
 		switch {
 		case name != word && slices.Contains(since7, name):

@@ -40,7 +40,8 @@ func TestFiresWhileTheReceiverIsDown(t *testing.T) {
 			b.awaitMetric(`locksteward_outbox_depth{receiver="ops"} 1`)
 			rdb.Del(t.Context(), "lock:order:1")
 			b.awaitMetric(`locksteward_outbox_depth{receiver="ops"} 2`)
-			before := b.deliveries("ops")
+			var before []api.Delivery // what waits is counted before it is a message
+			testredis.Eventually(t, within, func() bool { before = b.deliveries("ops"); return len(before) == 2 }, "no two messages wait")
 			b.stop()
 			e.Up()
 			b.start()

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/lock/record"
 )
 
 // Waits before a pair is set up again.
@@ -289,83 +288,6 @@ func (n *nodeWatch) fault(ctx context.Context, err error) {
 			zap.String("node", n.addr), zap.Error(err))
 	}
 	n.w.lookAround()
-}
-
-// changed takes the keys of a push.
-func (n *nodeWatch) changed(keys []string) {
-	errands := make([]errand, 0, len(keys))
-	for _, key := range keys {
-		if e, ok := n.errandFor(key); ok {
-			errands = append(errands, e)
-		}
-	}
-	n.w.events.Add(int64(len(keys)))
-	n.clearSuspects(errands)
-	if len(errands) > 0 && !n.queue.put(true, errands...) {
-		n.overrun()
-	}
-}
-
-// errandFor says what is to be read because key changed, if anything.
-func (n *nodeWatch) errandFor(key string) (errand, bool) {
-	s := n.w.s
-	for _, prefix := range s.prefixes {
-		kind, lockKey, ok := record.ParseCompanion(prefix, key)
-		if !ok {
-			continue
-		}
-		switch kind {
-		case record.KindMeta:
-			return errand{key: lockKey, metaPrefix: prefix, written: true}, true
-		case record.KindWaiter:
-			return errand{key: lockKey, waiters: true}, true
-		default:
-			return errand{}, false
-		}
-	}
-	if !s.mayBeLock(key) {
-		return errand{}, false
-	}
-	return errand{key: key, written: true}, true
-}
-
-// flushed is a FLUSHALL or FLUSHDB: whatever was there may be gone.
-func (n *nodeWatch) flushed() {
-	n.mu.Lock()
-	clear(n.suspects) // what it took is no miss
-	clear(n.waiting)
-	offset := n.offset
-	n.mu.Unlock()
-	n.w.s.table.flush(n.addr, time.Now().Add(offset), true)
-	n.resync()
-}
-
-// resync has every known lock of the master read again, behind what changes from now
-// on: of 60,000 that is half a minute and more.
-func (n *nodeWatch) resync() {
-	n.mu.Lock()
-	m := n.master
-	n.mu.Unlock()
-	var errands []errand
-	for _, key := range n.w.s.table.keysOf(m.Owns) {
-		errands = append(errands, errand{key: key, waiters: true})
-	}
-	if len(errands) > 0 && !n.queue.put(false, errands...) {
-		n.overrun()
-	}
-}
-
-// overrun is more changed keys than may wait to be read.
-func (n *nodeWatch) overrun() {
-	n.mu.Lock()
-	first := n.repaired
-	n.repaired = false
-	clear(n.suspects)
-	n.mu.Unlock()
-	if first {
-		n.w.log.Warn("more keys change than the budget lets us read: the next sweep repairs what is left out",
-			zap.String("node", n.addr), zap.Int("waiting", maxQueued))
-	}
 }
 
 // watching says whether pushes can be relied on. n.mu is held.

@@ -10,6 +10,9 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
+// BeginPostgres is what a transaction beside which there is no other writer begins with.
+var BeginPostgres = onPostgres.begin
+
 // OpenImpatient is Open that waits less long: for another program's lock on a
 // file, or for a server.
 func OpenImpatient(ctx context.Context, dsn string, wait time.Duration) (*Store, error) {

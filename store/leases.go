@@ -35,7 +35,7 @@ func (s *Store) AcquireLease(ctx context.Context, target, owner, address string,
 	}
 	var out Lease
 	held := false
-	err := s.inOwn(ctx, "acquire lease", func(ctx context.Context, t *tx) error {
+	err := s.inLease(ctx, "acquire lease", func(ctx context.Context, t *tx) error {
 		err := s.sameSchema(ctx, t)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func (s *Store) AcquireLease(ctx context.Context, target, owner, address string,
 // not renewed: [ErrNewerSchema].
 func (s *Store) RenewLease(ctx context.Context, l Lease, ttl time.Duration) (Lease, error) {
 	var out Lease
-	err := s.inOwn(ctx, "renew lease", func(ctx context.Context, t *tx) error {
+	err := s.inLease(ctx, "renew lease", func(ctx context.Context, t *tx) error {
 		err := s.sameSchema(ctx, t)
 		if err != nil {
 			return err
@@ -83,7 +83,7 @@ func (s *Store) RenewLease(ctx context.Context, l Lease, ttl time.Duration) (Lea
 // ReleaseLease ends a lease, so that another process need not wait for its
 // expiry. One that is lost already is left alone.
 func (s *Store) ReleaseLease(ctx context.Context, l Lease) error {
-	return s.inOwn(ctx, "release lease", func(ctx context.Context, t *tx) error {
+	return s.inLease(ctx, "release lease", func(ctx context.Context, t *tx) error {
 		_, err := t.exec(ctx, `UPDATE leases SET expires_at = 0 WHERE target = ? AND owner = ? AND fence = ?`, l.Target, text(l.Owner), l.Fence)
 		return err
 	})

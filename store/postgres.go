@@ -75,7 +75,7 @@ func (s *Store) openPostgres(dsn, passwordFile string) error {
 	if !strings.HasPrefix(host, "/") { // else the directory of a socket
 		host = net.JoinHostPort(host, strconv.Itoa(int(cfg.Port)))
 	}
-	s.name, s.on = host+"/"+cfg.Database, onPostgres
+	s.name, s.on, s.pens = host+"/"+cfg.Database, onPostgres, pensOfServer()
 	cfg.ConnectTimeout = s.patience
 	lines := &lines{dial: cfg.DialFunc, open: map[net.Conn]bool{}}
 	cfg.DialFunc = lines.connect

@@ -42,7 +42,7 @@ func (s *Store) Beat(ctx context.Context, r Replica, ttl time.Duration) (Roll, e
 		return Roll{}, fmt.Errorf("beat: got replica %q, ttl %s; none of them may be empty", r.ID, ttl)
 	}
 	var roll Roll
-	err := s.inOwn(ctx, "beat", func(ctx context.Context, t *tx) error {
+	err := s.inLease(ctx, "beat", func(ctx context.Context, t *tx) error {
 		roll = Roll{}
 		if err := s.sameSchema(ctx, t); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (s *Store) Roll(ctx context.Context) (Roll, error) {
 
 // Leave ends a replica and all its leases: nobody waits for their expiry.
 func (s *Store) Leave(ctx context.Context, id string) error {
-	return s.inOwn(ctx, "leave", func(ctx context.Context, t *tx) error {
+	return s.inLease(ctx, "leave", func(ctx context.Context, t *tx) error {
 		if _, err := t.exec(ctx, `UPDATE leases SET expires_at = 0 WHERE owner = ?`, id); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 // PruneReplicas forgets replicas that vanished, age ago or longer.
 func (s *Store) PruneReplicas(ctx context.Context, age time.Duration) (int64, error) {
 	var n int64
-	err := s.inOwn(ctx, "prune replicas", func(ctx context.Context, t *tx) (err error) {
+	err := s.inLease(ctx, "prune replicas", func(ctx context.Context, t *tx) (err error) {
 		n, err = t.exec(ctx, `DELETE FROM replicas WHERE expires_at <= `+s.on.now+` - ?`, age.Microseconds())
 		return err
 	})

@@ -27,8 +27,7 @@ type Store struct {
 	patience time.Duration // 0 for a file: its locks have their own bound
 	gate     *gate
 	doubt    *gate // for those that write to a file: see reopen
-	// pen is with the one that writes to a file, until it is known what became of that.
-	pen chan struct{}
+	pens     *pens
 	// turn is read-locked by calls on a file, and locked while it is opened anew.
 	turn     *sync.RWMutex
 	closers  []io.Closer // keep a second agent out
@@ -136,7 +135,7 @@ func (s *Store) wrote(trail int64) {
 }
 
 func newStore() *Store {
-	return &Store{gate: &gate{}, doubt: &gate{}, pen: make(chan struct{}, 1), turn: &sync.RWMutex{}, memory: &memory{}, compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{}}
+	return &Store{gate: &gate{}, doubt: &gate{}, pens: pensOfFile(), turn: &sync.RWMutex{}, memory: &memory{}, compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{}}
 }
 
 // Close ends all transactions and closes the store. It may be called once, and
@@ -232,28 +231,29 @@ func (s *Store) snapshot(ctx context.Context) (*tx, error) {
 // inWrite runs fn in a write transaction beside which there is no other of its
 // kind, in whatever process: what fn reads stays so until the end.
 func (s *Store) inWrite(ctx context.Context, op string, fn func(ctx context.Context, t *tx) error) error {
-	return s.writing(ctx, op, s.on.begin, fn)
+	return s.writing(ctx, op, s.pens.chain, s.on.begin, fn)
 }
 
 // inOwn is inWrite for rows that belong to one target, or that fn locks itself:
 // others may be written meanwhile.
 func (s *Store) inOwn(ctx context.Context, op string, fn func(ctx context.Context, t *tx) error) error {
-	return s.writing(ctx, op, s.on.join, fn)
+	return s.writing(ctx, op, s.pens.own, s.on.join, fn)
+}
+
+// inLease is inOwn for what says who is there and who works on what: it waits for no
+// other write of this process.
+func (s *Store) inLease(ctx context.Context, op string, fn func(ctx context.Context, t *tx) error) error {
+	return s.writing(ctx, op, s.pens.lease, s.on.join, fn)
 }
 
 // writing runs fn in a write transaction. Errors of fn come back as they are, so
 // that a caller's callback keeps its own; the database's are explained.
-func (s *Store) writing(ctx context.Context, op, begin string, fn func(ctx context.Context, t *tx) error) error {
-	if s.file != "" {
-		// A writer that waits for the connection must not get it from one whose commit
-		// is in doubt: it is let in when that is known.
-		select {
-		case s.pen <- struct{}{}:
-			defer func() { <-s.pen }()
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", op, ctx.Err())
-		}
+func (s *Store) writing(ctx context.Context, op string, pen chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) error {
+	put, err := s.takePen(ctx, op, pen)
+	if err != nil {
+		return err
 	}
+	defer put()
 	if err := cmp.Or(s.gate.enter(op), s.doubt.enter(op)); err != nil {
 		return err
 	}

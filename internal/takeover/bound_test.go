@@ -14,8 +14,8 @@ const (
 	// patience is what no take-over may exceed, whatever else the machine does: a lease
 	// and the beats of replicas that wait for their turn.
 	patience = 10 * time.Second
-	// long is from how many take-overs on a run has the machine for itself, and enough of
-	// them to speak of one in a hundred.
+	// long is from how many take-overs on a run has the machine for itself: each of them is
+	// to be within what is promised then.
 	long = 100
 )
 
@@ -45,7 +45,7 @@ func judge(t testing.TB, took map[string][]time.Duration) {
 func tooLong(sorted []time.Duration) (what []string) {
 	share := 50
 	if len(sorted) >= long {
-		share = 99
+		share = 100
 	}
 	if got := quantile(sorted, share); got > promised {
 		what = append(what, fmt.Sprintf("%d of 100 take-overs took up to %s, more than %s", share, got, promised))
@@ -74,9 +74,9 @@ func TestTakeOversAreJudged(t *testing.T) {
 		{20, 11, 4 * time.Second, 1},
 		{20, 1, 11 * time.Second, 1},
 		{1, 1, 4 * time.Second, 1},
-		{200, 2, 4 * time.Second, 0},
-		{200, 3, 4 * time.Second, 1},
-		{200, 3, 11 * time.Second, 2},
+		{200, 0, 0, 0},
+		{200, 1, 4 * time.Second, 1},
+		{200, 1, 11 * time.Second, 2},
 	} {
 		took := slices.Repeat([]time.Duration{2 * time.Second}, tc.all-tc.slow)
 		took = append(took, slices.Repeat([]time.Duration{tc.as}, tc.slow)...)

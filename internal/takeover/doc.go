@@ -12,9 +12,9 @@
 //   - no end before its fire, by first deliveries;
 //   - no release twice: whoever took a lock after it was released has it still;
 //   - every request has one outcome, and the audit trail verifies;
-//   - other replicas had the leases 3 s after a fault: in 99 of 100 take-overs of a long
-//     run, and in half of those of a short one, which shares its machine with other
-//     tests. None took longer than 10 s. The figures are those of docs/ha.md.
+//   - other replicas had the leases 3 s after a fault: in every take-over of a long run,
+//     and in half of those of a short one, which shares its machine with other tests. None
+//     took longer than 10 s. The figures are those of docs/ha.md.
 //
 // # Not guaranteed
 //

@@ -67,3 +67,24 @@ func (w *world) explain(ctx context.Context, target, key string) {
 		}
 	}
 }
+
+// activity is what each connection of a replica is about, and for whom it waits.
+func (w *world) activity() string {
+	ctx := context.WithoutCancel(w.t.Context())
+	conn, err := pgx.Connect(ctx, w.dsn)
+	if err != nil {
+		return err.Error()
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, `SELECT format('%s from %s: %s, %s ms, waits for %s %s: %s', pid, client_addr, state,
+		round(extract(epoch FROM clock_timestamp() - state_change) * 1000), pg_blocking_pids(pid), wait_event, left(query, 150))
+		FROM pg_stat_activity WHERE application_name = 'locksteward' AND state <> 'idle' ORDER BY state_change`)
+	if err != nil {
+		return err.Error()
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(lines, "\n")
+}

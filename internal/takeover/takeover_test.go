@@ -101,7 +101,7 @@ func TestTakeOvers(t *testing.T) {
 		case "cut off":
 			victim.proxy.Freeze(true) // no reset: packets vanish
 		}
-		took[kind] = append(took[kind], replaced(t, st, owner, len(places)+1, began))
+		took[kind] = append(took[kind], w.replaced(st, owner, len(places)+1, began))
 		switch kind {
 		case "killed":
 			victim.Start()
@@ -158,13 +158,19 @@ func holder(t *testing.T, st *store.Store, all []*replica, rng *rand.Rand) *repl
 	return nil
 }
 
-// replaced waits until others have all duties, and returns how long that took.
-func replaced(t *testing.T, st *store.Store, owner string, duties int, began time.Time) time.Duration {
-	t.Helper()
-	testredis.Eventually(t, within, func() bool {
-		roll, err := st.Roll(t.Context())
+// replaced waits until others have all duties, and returns how long that took. It logs
+// what the database was about if that is long.
+func (w *world) replaced(st *store.Store, owner string, duties int, began time.Time) time.Duration {
+	w.t.Helper()
+	late := 0
+	testredis.Eventually(w.t, within, func() bool {
+		roll, err := st.Roll(w.t.Context())
 		if err != nil {
-			t.Fatal(err)
+			w.t.Fatal(err)
+		}
+		if since := time.Since(began); since > promised-500*time.Millisecond && late < 20 {
+			late++
+			w.t.Logf("%s without all of its work taken: %+v\n%s", since, roll, w.activity())
 		}
 		return len(roll.Leases) == duties && !slices.ContainsFunc(roll.Leases, func(l store.Lease) bool { return strings.HasPrefix(l.Owner, owner) })
 	}, "nobody takes over")

@@ -1,0 +1,311 @@
+package exporter
+
+// table is every metric: name, type, help, labels. A name or a label here is a
+// contract (docs/metrics.md).
+var table = [metricCount]Metric{
+	buildInfo: {
+		"locksteward_build_info", Gauge,
+		"Always 1; the version of this agent.",
+		[]string{"version", "revision", "goversion"},
+	},
+	targetUp: {
+		"locksteward_target_up", Gauge,
+		"Whether the last contact with the target worked (1) or not (0).",
+		byTarget,
+	},
+	locks: {
+		"locksteward_locks", Gauge,
+		"Lock keys known now. Absent while the target is away, and for a class without locks.",
+		[]string{"target", "class", "dialect"},
+	},
+	locksWithoutTTL: {
+		"locksteward_locks_without_ttl", Gauge,
+		"Lock keys without a TTL, allowed or not. Alert on locksteward_findings{rule=\"ttl/none\"} instead: it knows the class's policy.",
+		byClass,
+	},
+	locksOverdue: {
+		"locksteward_locks_overdue", Gauge,
+		"Lock keys held for longer than expected. Absent for a class where neither the holders nor the configuration say what to expect.",
+		byClass,
+	},
+	lockLongestHold: {
+		"locksteward_lock_longest_hold_seconds", Gauge,
+		"Age of the oldest hold at its last look; a lower bound where the holder does not say when it began.",
+		byClass,
+	},
+	lockAge: {
+		"locksteward_lock_age_seconds", Gauge,
+		"Age of each of the locks held longest at its last look. Only with metrics.top_locks, and at most that many.",
+		[]string{"target", "class", "key"},
+	},
+	lockHold: {
+		"locksteward_lock_hold_seconds", Histogram,
+		"How long ended holds lasted, as far as sweeps saw it: lower bounds, and short holds are mostly missed.",
+		byClass,
+	},
+	lockWaiters: {
+		"locksteward_lock_waiters", Gauge,
+		"Clients that wait for locks. Absent for a class whose libraries do not show their waiters.",
+		byClass,
+	},
+	lockAcquires: {
+		"locksteward_lock_acquires_total", Counter,
+		"Locks taken: told by processes in their heartbeats, else holds that sweeps saw begin; a lower bound.",
+		byClass,
+	},
+	lockAcquireFailures: {
+		"locksteward_lock_acquire_failures_total", Counter,
+		"Attempts that ended without the lock, as told by processes in their heartbeats or counted in the metadata of the hold in their way; a lower bound. Absent for libraries that do not count them.",
+		byClass,
+	},
+	lockRenewals: {
+		"locksteward_lock_renewals_total", Counter,
+		"Renewals: told by processes in their heartbeats or by holders in their metadata, else seen from outside, at most one for each sweep; a lower bound.",
+		byClass,
+	},
+	lockRenewalFailures: {
+		"locksteward_lock_renewal_failures_total", Counter,
+		"Failed renewals, as told by processes in their heartbeats or by the holder with its next success; a lower bound. Absent for libraries that do not tell.",
+		byClass,
+	},
+	locksLost: {
+		"locksteward_locks_lost_total", Counter,
+		"Holds that ended without a release, told by processes in their heartbeats or proven by the metadata they left: expired, deleted or replaced.",
+		byClass,
+	},
+	locksExpired: {
+		"locksteward_locks_expired_total", Counter,
+		"Holds seen whose lease ran out.",
+		byClass,
+	},
+	lockCandidates: {
+		"locksteward_lock_candidates", Gauge,
+		"Keys that only a built-in name pattern matched in the last sweep: neither judged nor releasable, and in no other metric.",
+		byTarget,
+	},
+	findings: {
+		"locksteward_findings", Gauge,
+		"Findings that fire now; never 0. The class is empty for findings about a target.",
+		[]string{"target", "class", "rule", "severity", "risk"},
+	},
+	findingsUnsaved: {
+		"locksteward_findings_unsaved", Gauge,
+		"Changes of findings that the store has not taken yet: it is full, away or slow. They are in memory, and people are told meanwhile.",
+		byTarget,
+	},
+	classInfo: {
+		"locksteward_class_info", Gauge,
+		"Always 1; team and runbook of each configured class, for joins.",
+		[]string{"class", "team", "runbook"},
+	},
+	classesFolded: {
+		"locksteward_classes_folded", Gauge,
+		"Classes that share the series of class \"_other\" to hold metrics.max_series.",
+		byTarget,
+	},
+	releaseEnabled: {
+		"locksteward_release_enabled", Gauge,
+		"Whether this agent has credentials to release locks of the target (1) or cannot delete (0).",
+		byTarget,
+	},
+	leader: {
+		"locksteward_leader", Gauge,
+		"Whether this agent holds the right to work on the target (1): its lease, until it ends, or the lock of the store's file. Absent while that is not known.",
+		byTarget,
+	},
+	sweepDuration: {
+		"locksteward_sweep_duration_seconds", Gauge,
+		"Duration of the last sweep.",
+		byTarget,
+	},
+	sweepKeys: {
+		"locksteward_sweep_keys_total", Counter,
+		"Keys that sweeps were given by SCAN.",
+		byTarget,
+	},
+	sweepLastSuccess: {
+		"locksteward_sweep_last_success_timestamp_seconds", Gauge,
+		"When the last complete sweep ended, by the agent's clock. Absent before the first.",
+		byTarget,
+	},
+	sweepComplete: {
+		"locksteward_sweep_complete", Gauge,
+		"Whether the last sweep saw all keys of all masters (1) or was cut short (0).",
+		byTarget,
+	},
+	budgetThrottled: {
+		"locksteward_budget_throttled_seconds_total", Counter,
+		"Time that sweeps waited to spare the server, by reason.",
+		[]string{"target", "reason"},
+	},
+	budgetPaused: {
+		"locksteward_budget_paused", Gauge,
+		"Whether an operator paused the target (1): nothing is asked of it, and nothing new is found.",
+		byTarget,
+	},
+	commandRefused: {
+		"locksteward_command_refused", Gauge,
+		"1 while the server refuses the agent's user a command, or the keys beside locks, that sweeps can do without; what is missing then is in the API and on the page of the target. Absent otherwise.",
+		[]string{"target", "command"},
+	},
+	watchMode: {
+		"locksteward_watch_mode", Gauge,
+		"How changes are told between sweeps, as far as all masters go: 1 for the mode in use, 0 for the others. Modes: tracking, keyspace, sweep.",
+		[]string{"target", "mode"},
+	},
+	watchBlind: {
+		"locksteward_watch_blind_seconds_total", Counter,
+		"Time in which changes may have gone unseen until the next sweep, since a watch that worked was broken; summed over masters.",
+		byTarget,
+	},
+	watchMissed: {
+		"locksteward_watch_missed_total", Counter,
+		"Changes older than a second that a sweep found and the watch had not told of, outside of blind time. Anything but 0 is a defect, or SWAPDB.",
+		byTarget,
+	},
+	watchDelay: {
+		"locksteward_watch_delay_seconds", Gauge,
+		"The longest within the last minute from a change of which the server told, or a moment at which a lock was to be looked at, until it was judged and kept with what people are told of it; what waits still counts.",
+		byTarget,
+	},
+	classWatched: {
+		"locksteward_class_watched", Gauge,
+		"Whether all keys of the class are watched (1) or some of them only by sweeps (0).",
+		byClass,
+	},
+	redisConnectedClients: {
+		"locksteward_redis_connected_clients", Gauge,
+		"Clients connected to the server.",
+		byNode,
+	},
+	redisMaxClients: {
+		"locksteward_redis_max_clients", Gauge,
+		"Limit of connected clients.",
+		byNode,
+	},
+	redisMemoryUsed: {
+		"locksteward_redis_memory_used_bytes", Gauge,
+		"Memory that the server uses.",
+		byNode,
+	},
+	redisMemoryMax: {
+		"locksteward_redis_memory_max_bytes", Gauge,
+		"Limit of memory; 0 is no limit.",
+		byNode,
+	},
+	redisCPU: {
+		"locksteward_redis_cpu_seconds_total", Counter,
+		"CPU time of the server since its start, by mode: system or user.",
+		[]string{"target", "node", "mode"},
+	},
+	redisEvictedKeys: {
+		"locksteward_redis_evicted_keys_total", Counter,
+		"Keys that the server evicted for lack of memory since its start; locks can be among them.",
+		byNode,
+	},
+	releaseRequests: {
+		"locksteward_release_requests", Gauge,
+		"Release requests in the store, by state.",
+		[]string{"state"},
+	},
+	releases: {
+		"locksteward_releases_total", Counter,
+		"Release requests that reached a final state, by outcome.",
+		[]string{"target", "class", "outcome"},
+	},
+	deliveries: {
+		"locksteward_deliveries_total", Counter,
+		"Attempts to deliver notifications, by receiver, outcome and reason.",
+		[]string{"receiver", "outcome", "reason"},
+	},
+	alertsSuppressed: {
+		"locksteward_alerts_suppressed_total", Counter,
+		"Changes of findings that a receiver was not told of, by reason: silence, inhibit, survey, match, or unknown for the end of what it was not told.",
+		[]string{"receiver", "reason"},
+	},
+	alertsOmitted: {
+		"locksteward_alerts_omitted_total", Counter,
+		"Findings that a message to the receiver had no room for: it told their number.",
+		[]string{"receiver"},
+	},
+	alertGroups: {
+		"locksteward_alert_groups", Gauge,
+		"Groups of findings of which the receiver will be told: of something new, or again.",
+		[]string{"receiver"},
+	},
+	templateFailures: {
+		"locksteward_template_failures_total", Counter,
+		"Messages that were told with the built-in text, since the receiver's template failed.",
+		[]string{"receiver"},
+	},
+	outboxDepth: {
+		"locksteward_outbox_depth", Gauge,
+		"Notifications that wait for a receiver, those under way included.",
+		[]string{"receiver"},
+	},
+	outboxOldest: {
+		"locksteward_outbox_oldest_seconds", Gauge,
+		"How long the oldest of them has been waiting; 0 if none waits.",
+		[]string{"receiver"},
+	},
+	outboxDead: {
+		"locksteward_outbox_dead", Gauge,
+		"Notifications that were given up and can be replayed.",
+		[]string{"receiver"},
+	},
+	circuitOpen: {
+		"locksteward_receiver_circuit_open", Gauge,
+		"Whether the receiver is left alone since it takes nothing (1): one message at a time finds out whether that is over.",
+		[]string{"receiver"},
+	},
+	replicas: {
+		"locksteward_replicas", Gauge,
+		"Agents that share the store, as this one saw them last, itself included. Absent with a store of its own.",
+		nil,
+	},
+	configLastReload: {
+		"locksteward_config_last_reload_successful", Gauge,
+		"Whether the configuration was read without error the last time (1) or the one before is still in use (0).",
+		nil,
+	},
+	heartbeatLastSuccess: {
+		"locksteward_heartbeat_last_success_timestamp_seconds", Gauge,
+		"When the last heartbeat (alert.heartbeat) was taken. Absent before the first, and without one in the configuration.",
+		nil,
+	},
+	sweepStale: {
+		"locksteward_sweep_stale", Gauge,
+		"Whether complete sweeps of the target are missing by its own schedule (1): heartbeats stop then.",
+		byTarget,
+	},
+	certificateExpiry: {
+		"locksteward_certificate_expiry_timestamp_seconds", Gauge,
+		"When a certificate in use ends, by what it is for (redis, release, alert, heartbeat, audit, store, console, metrics) and its key in the configuration, or server for the one that Redis shows; of a file of authorities the last. At most the 100 that end first.",
+		byFile,
+	},
+	credentialRefused: {
+		"locksteward_credential_refused", Gauge,
+		"1 while a file of a certificate or password cannot be used as it is now, so that what it held before stays in use. Absent otherwise.",
+		byFile,
+	},
+	targetSourceUp: {
+		"locksteward_target_source_up", Gauge,
+		"Whether what a source of targets (targets_from: a pattern of files or a DNS name) has now is in use (1) or what it had before stays (0).",
+		bySource,
+	},
+	storeDamaged: {
+		"locksteward_store_damaged", Gauge,
+		"Whether the store was found damaged since the agent began (1): by a call, or by the check of the whole file at its start.",
+		nil,
+	},
+	storeSetAside: {
+		"locksteward_store_set_aside", Gauge,
+		"Damaged files of the store that were set aside (store.on_damage) and still lie beside it. /-/ready has their names.",
+		nil,
+	},
+	storeErrors: {
+		"locksteward_store_errors_total", Counter,
+		"Calls of the store that failed, by kind: away, damaged, full, locked, read_only, unsynced, a commit that the disk did not confirm, or uncopied, a file that was written on after one since no copy could take its place.",
+		[]string{"kind"},
+	},
+}

@@ -168,7 +168,8 @@ func TestScriptFlush(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := counts[string(text)]; got != 1 {
+			first, _, _ := strings.Cut(string(text), "\n")
+			if got := counts[first]; got != 1 {
 				t.Errorf("%s was sent in full %d times after %d uses, want once", file, got, n+1)
 			}
 		}
@@ -176,7 +177,7 @@ func TestScriptFlush(t *testing.T) {
 }
 
 // evalsOf watches the server; what it returns says how often each script has been
-// sent in full since then.
+// sent in full since then, by its first line.
 func evalsOf(t *testing.T, b *bundle) func() map[string]int {
 	t.Helper()
 	conn, err := net.Dial("tcp", b.srv.Addr())
@@ -222,7 +223,9 @@ func evalsOf(t *testing.T, b *bundle) func() map[string]int {
 			if err != nil {
 				t.Fatal(err)
 			}
-			counts[text]++
+			// Valkey 8.1 tells letters beyond ASCII in a way of its own; our first lines have none.
+			first, _, _ := strings.Cut(text, "\n")
+			counts[first]++
 		}
 	}
 }

@@ -387,7 +387,9 @@ func TestIdleTimeIsOfTheKey(t *testing.T) {
 	awaitIdle("lock:old", time.Hour)
 	set("lock:one", "1")
 	set("lock:many", "9999")
-	awaitIdle("lock:one", time.Hour) // that is what makes it wrong to believe it
+	if c.ObjectRefCount(ctx, "lock:one").Val() > 1 { // Redis 8.6 and Valkey 8.1 keep one for each key
+		awaitIdle("lock:one", time.Hour) // that is what makes it wrong to believe it
+	}
 
 	locks := sweep(t, fast(srv.URL()).build(t)).Locks
 	for key, want := range map[string]bool{"lock:old": true, "lock:number": true, "lock:one": false, "lock:many": false} {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward/internal/connect"
@@ -75,7 +76,7 @@ func (n *nodeWatch) watch(ctx context.Context) {
 	defer tried()
 	for n.w.allowed(ctx) == nil {
 		p, err := n.open(ctx)
-		if errors.Is(err, errRefused) {
+		if _, said := errors.AsType[redis.Error](err); said || errors.Is(err, errRefused) {
 			n.without(err)
 		}
 		tried() // whoever waited for it finds the state as it is
@@ -184,7 +185,8 @@ func (n *nodeWatch) up(mode WatchMode, p *pair) {
 	}
 }
 
-// without notes that this master is not watched.
+// without notes that this master is not watched: the server said why, and may think
+// better of it.
 func (n *nodeWatch) without(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -34,10 +34,14 @@ type Clock struct {
 }
 
 // StartClocked starts a redis-server whose clock can be set. It needs a C
-// compiler.
+// compiler. Valkey 9.1 goes on from the processor's ticks between two looks at the
+// clock, and so follows a step late: there the test is skipped.
 func StartClocked(t testing.TB, opts ...Option) (*Server, *Clock) {
 	t.Helper()
 	need(t)
+	if v := Version(t); v.Valkey && (v.Major > 9 || v.Major == 9 && v.Minor >= 1) {
+		t.Skipf("%s: its clock cannot be set to the moment", v)
+	}
 	dir := t.TempDir()
 	source, lib := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so")
 	if err := os.WriteFile(source, clockSource, 0o600); err != nil {

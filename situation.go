@@ -61,13 +61,14 @@ type Silence struct {
 	// Since is the first of Looks looks in a row that missed the heartbeat, server
 	// time, and For how long that has been, by the slower of the server's clock and
 	// the agent's. A look that could not read it, and whatever happened to the
-	// server that keeps it (restart, failover, eviction, flush), begins a new row.
+	// server that keeps it (restart, failover, eviction, flush), begins a new row; where
+	// Listeners is 0, so does a look that found the process connected.
 	Since time.Time
 	For   time.Duration
 	Looks int
 	// Deleted says that the heartbeat was deleted before its time while nothing
-	// happened to the server: the farewell of a process that ended and held, as far
-	// as it knew, no lock.
+	// happened to the server, and that the process was not found connected since: the
+	// farewell of a process that ended and held, as far as it knew, no lock.
 	Deleted bool
 	// Listeners is how many connections are subscribed to the process's own
 	// channel; negative: not known.

@@ -99,13 +99,8 @@ func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[s
 	slotted := f.processes.heard(alive, clock)
 	sweep.Silent = f.processes.silent(named(sweep), hearing{
 		at: sweep.At, clock: clock, alive: alive, unknown: unknown,
-		broken: func(id string) bool { return s.broken(id, passes, news) },
+		broken: func(id string) bool { return s.broken(id, passes, news) }, listeners: told.listeners,
 	})
-	for i := range sweep.Silent {
-		if n, ok := told.listeners[sweep.Silent[i].Instance.ID]; ok {
-			sweep.Silent[i].Listeners = n
-		}
-	}
 	sweep.FenceDrops = f.fences.look(sweep, func(key string) string { return s.prefixOf(passes, key) })
 	f.dirty = f.dirty || slotted || len(news) > 0 || f.servers.changed
 	f.servers.changed = false

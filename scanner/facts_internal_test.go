@@ -193,7 +193,7 @@ func TestPauseIsOneLongestLease(t *testing.T) {
 
 // hear is one look at heartbeats.
 func hear(at time.Duration, alive ...locksteward.Instance) hearing {
-	h := hearing{at: moment(at), clock: moment(at), alive: map[string]*locksteward.Instance{}, broken: func(string) bool { return false }}
+	h := hearing{at: moment(at), clock: moment(at), alive: map[string]*locksteward.Instance{}, broken: func(string) bool { return false }, listeners: map[string]int{"P": 0}}
 	for i := range alive {
 		h.alive[alive[i].ID] = &alive[i]
 	}
@@ -248,6 +248,39 @@ func TestSilenceIsARowWithoutABreak(t *testing.T) {
 		t.Errorf("it is back: %+v", s)
 	}
 	expect(look(hear(17*time.Minute)), 1, 0)
+}
+
+// A process that is connected is not silent, and what was before that counts for
+// nothing when it is not any more.
+func TestConnectedIsNotSilent(t *testing.T) {
+	t.Parallel()
+	ps := processes{}
+	first := hear(0, locksteward.Instance{ID: "P", Beat: moment(0)})
+	ps.heard(first.alive, first.clock)
+	for _, look := range []struct {
+		at        time.Duration
+		listeners int
+		looks     int
+		lasts     time.Duration
+		deleted   bool
+	}{
+		{time.Second, 0, 1, 0, true}, // a farewell
+		{11 * time.Second, 0, 2, 10 * time.Second, true},
+		{21 * time.Second, 1, 3, 20 * time.Second, false}, // somebody else deleted it
+		{31 * time.Second, 0, 1, 0, false},
+		{41 * time.Second, 0, 2, 10 * time.Second, false},
+		{51 * time.Second, -1, 6, 50 * time.Second, false}, // not known
+		{61 * time.Second, 0, 1, 0, false},
+	} {
+		h := hear(look.at)
+		if h.listeners["P"] = look.listeners; look.listeners < 0 {
+			delete(h.listeners, "P")
+		}
+		s := ps.silent([]string{"P"}, h)[0]
+		if s.Looks != look.looks || s.For != look.lasts || s.Deleted != look.deleted || s.Listeners != look.listeners {
+			t.Errorf("%s: got %+v", look.at, s)
+		}
+	}
 }
 
 // A heartbeat that goes more than a second before its time was deleted, unless

@@ -35,11 +35,29 @@ type process struct {
 	instance locksteward.Instance
 	lastUse  time.Time // agent's clock
 
-	// The row of looks that missed its heartbeat; looks is 0 while there is none.
-	looks   int
-	since   time.Time // server time
-	clock   time.Time // agent's clock
+	missing row // that missed its heartbeat
+	quiet   row // the end of that: that did not find it connected either
 	deleted bool
+}
+
+// row is looks in a row; looks is 0 while there is none.
+type row struct {
+	looks int
+	since time.Time // server time
+	clock time.Time // agent's clock
+}
+
+// more counts a look.
+func (r *row) more(h hearing) {
+	if r.looks == 0 {
+		r.since, r.clock = h.at, h.clock
+	}
+	r.looks++
+}
+
+// lasts is how long it has been, by the slower of the two clocks.
+func (r *row) lasts(h hearing) time.Duration {
+	return max(0, min(h.at.Sub(r.since), h.clock.Sub(r.clock)))
 }
 
 // hearing is what one sweep tells of heartbeats.
@@ -49,6 +67,9 @@ type hearing struct {
 	alive   map[string]*locksteward.Instance
 	unknown map[string]bool // could not be read
 	broken  func(id string) bool
+	// listeners are who is subscribed to the channel of a silent process, by id; not
+	// there: not known.
+	listeners map[string]int
 }
 
 // heard takes the heartbeats that are there. It says whether one declares a slot
@@ -92,17 +113,22 @@ func (ps processes) silent(ids []string, h hearing) []locksteward.Silence {
 		}
 		p.lastUse = h.clock
 		if h.unknown[id] {
-			p.looks, p.deleted = 0, false
+			p.missing, p.quiet, p.deleted = row{}, row{}, false
 			continue
 		}
+		listeners, known := h.listeners[id]
+		if !known {
+			listeners = -1
+		}
 		p.missed(h, h.broken(id))
+		r := p.heardOf(h, listeners)
 		out = append(out, locksteward.Silence{
 			Instance:  p.instance,
-			Since:     p.since,
-			For:       max(0, min(h.at.Sub(p.since), h.clock.Sub(p.clock))),
-			Looks:     p.looks,
+			Since:     r.since,
+			For:       r.lasts(h),
+			Looks:     r.looks,
 			Deleted:   p.deleted,
-			Listeners: -1,
+			Listeners: listeners,
 			Successor: ps.successor(p, h.alive),
 		})
 	}
@@ -111,14 +137,27 @@ func (ps processes) silent(ids []string, h hearing) []locksteward.Silence {
 
 // missed counts a look that did not find the heartbeat.
 func (p *process) missed(h hearing, broken bool) {
-	if broken || p.looks == 0 || h.at.Before(p.since) {
-		p.looks, p.since, p.clock = 0, h.at, h.clock
+	if broken || p.missing.looks == 0 || h.at.Before(p.missing.since) {
+		p.missing, p.quiet = row{}, row{}
 		// It had time left by its own TTL when it was seen last, and nothing
 		// happened to the server since.
 		left := p.instance.Beat.Add(record.HeartbeatTTL).Sub(h.at)
 		p.deleted = !broken && !p.instance.Beat.IsZero() && left > farewellSlack
 	}
-	p.looks++
+	p.missing.more(h)
+}
+
+// heardOf takes in who listens for the process, and returns the row that its silence
+// is. One that is connected lives, whoever deleted its heartbeat: it writes another,
+// which may be gone again at the next look. And a process says farewell when its
+// connections are closed.
+func (p *process) heardOf(h hearing, listeners int) *row {
+	if listeners != 0 {
+		p.quiet, p.deleted = row{}, false
+		return &p.missing
+	}
+	p.quiet.more(h)
+	return &p.quiet
 }
 
 // successor is a live process in the same declared slot that was started after

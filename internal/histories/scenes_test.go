@@ -58,6 +58,30 @@ func (w *world) overlap(rt *rapid.T, lib *library) {
 	w.leave(next)
 }
 
+// bereave is somebody who deletes the heartbeat of a process, of which the agent looks
+// at that moment; the process writes another, and is cut off and frozen at some later
+// looks.
+func (w *world) bereave(rt *rapid.T, lib *library) {
+	free := w.freeKeys()
+	if len(free) == 0 {
+		return
+	}
+	p := w.begin("", "web-1")
+	w.acquire(p, "", free[0], time.Hour, 0, 0, true)
+	w.sweep()
+	w.advance(time.Second)
+	w.must(w.db.Del(w.ctx, channel(p)).Err())
+	p.written = false
+	w.tell("somebody deletes the heartbeat of %s", p.id)
+	for range rapid.IntRange(1, 3).Draw(rt, "sweeps") {
+		w.advance(time.Millisecond)
+		w.sweep()
+	}
+	w.advance(oneOf(rt, "later", 7*time.Second, time.Minute, 4*time.Minute))
+	w.freeze(p, oneOf(rt, "for", 20*time.Second, 58*time.Second), true)
+	w.patrol(rt, lib)
+}
+
 // jilt is a deadlock that ends when one of the two is killed: its record is there
 // for as long as somebody else waits for the same lock, and is believed no more.
 func (w *world) jilt(rt *rapid.T, _ *library) {

@@ -51,6 +51,7 @@ var steps = map[string]struct {
 	"delete heartbeat": {1, (*world).deleteHeartbeat},
 	"rollout":          {3, (*world).rollout},
 	"overlap":          {1, (*world).overlap},
+	"bereave":          {2, (*world).bereave},
 	"jilt":             {2, (*world).jilt},
 	"turn over":        {3, (*world).turnOver},
 	"unseen":           {4, (*world).unseen},

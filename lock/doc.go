@@ -82,8 +82,8 @@
 // [Client] and [Handle] are safe for concurrent use. A client has one goroutine
 // for its heartbeat, two for each node that it listens to, one while it looks at
 // its locks after a break, and one for each release of unknown outcome; a renewal
-// runs on a goroutine of its own while it lasts; with Options.Pipeline go-redis
-// adds two for each node, and a Redlock client has one more for each node that a
+// runs on a goroutine of its own while it lasts, and so does a round trip that
+// several requests share; and a Redlock client has one more for each node that a
 // release did not reach. [Client.Close] returns after all of them. They start with
 // the first acquire.
 //

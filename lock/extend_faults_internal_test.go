@@ -69,6 +69,16 @@ func TestExtendAsksAgain(t *testing.T) {
 			earliest: DefaultTimeout - longest, most: DefaultTimeout,
 			want: func(err error) bool { return errors.Is(err, ErrUnknown) }, least: 1, asked: 3,
 		},
+		"refused, and then nobody answers": {
+			answer: func(n int) error {
+				if n < 3 {
+					return tryAgain
+				}
+				return context.DeadlineExceeded
+			},
+			earliest: DefaultTimeout - longest, most: DefaultTimeout,
+			want: func(err error) bool { return errors.Is(err, ErrUnknown) && wantTryAgain(err) }, least: 4, asked: 6,
+		},
 		"the caller's deadline": {
 			answer: func(int) error { return tryAgain }, caller: 700 * time.Millisecond,
 			earliest: 700*time.Millisecond - longest, most: 700 * time.Millisecond,

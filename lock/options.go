@@ -60,10 +60,11 @@ type Options struct {
 	// Default: that of the client given to [New]. Connections in excess of it
 	// are kept for what keeps locks alive.
 	PoolSize int
-	// Pipeline lets only two acquires or releases be on their way to a server at
-	// once, alone or many in one pipeline: the busier the process, the fewer
-	// round trips for each. More throughput under load, at the same latency
-	// without; but what is slow or lost is slow or lost for many.
+	// Pipeline lets only four round trips of acquires and releases be on their way to
+	// a server at once, each with one of them or with many in one pipeline: the
+	// busier the process, the fewer round trips for each. More throughput under
+	// load, at the same latency without; but what is slow or lost is slow or lost
+	// for many.
 	Pipeline bool
 	// EndWithHeartbeat ends all holds with ReasonHeartbeat when the process's
 	// heartbeat could not be written before it runs out at the server (15 s): who

@@ -68,11 +68,16 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 // the request is idempotent. It gives up when the hold is over or ctx has ended,
 // and for who waits also where asking again is of no use.
 func (h *hold) insist(ctx context.Context, how way, ttl func() time.Duration) error {
-	var last error
+	var last, refused error
 	for n := 0; ; n++ {
 		effect, err := h.renew(ctx, ttl(), n, how)
 		if err == nil || h.over() || how == renewAlone && effect == effectNone {
 			return err
+		}
+		if _, is := errors.AsType[*ServerError](err); is {
+			refused = err
+		} else if refused != nil {
+			err = fmt.Errorf("%w; before that: %w", err, refused) // whose answer did not come says nothing of why
 		}
 		// That ctx ended before anything was sent says less than what came before.
 		if last == nil || effect == effectUnknown || ctx.Err() == nil {

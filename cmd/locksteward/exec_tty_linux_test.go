@@ -91,10 +91,21 @@ func TestExecAtATerminal(t *testing.T) {
 	srv := testredis.Start(t)
 	e := &execution{t: t, dir: t.TempDir()}
 	keys := terminalAt(t, e.dir)
+	if err := unix.Mkfifo(e.dir+"/go", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wake, err := os.OpenFile(e.dir+"/go", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wake.Close()
+	// It starts no other program: a shell that is between vfork and execve when Ctrl-Z
+	// comes does not stop, but waits for its child, which has.
 	script := `trap "echo int > $DIR/told; exit 8" INT
 read line; echo "$line" > $DIR/line
 echo $$ > $DIR/pid
-while :; do sleep 0.05; [ -e $DIR/go ] && echo on > $DIR/on; done`
+read go < $DIR/go; echo on > $DIR/on
+while :; do read go < $DIR/go; done`
 	if err := os.WriteFile(e.dir+"/script", []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +119,9 @@ while :; do sleep 0.05; [ -e $DIR/go ] && echo on > $DIR/on; done`
 	testredis.Eventually(t, 20*time.Second, func() bool { return state(pid) == "T" }, "the command is not stopped")
 	keys("echo the shell > $DIR/shell\n")
 	e.await("shell")
-	e.write("go")
+	if _, err := wake.WriteString("on\n"); err != nil {
+		t.Fatal(err)
+	}
 	keys("fg\n")
 	e.await("on")
 	keys("\x03")

@@ -100,7 +100,7 @@ func (p *pass) companion(prefix, key string) bool {
 		p.extras.instances = append(p.extras.instances, instanceKey{id: id, key: key})
 		return true
 	}
-	if strings.HasPrefix(key, prefix+"fence:{") {
+	if isFence(prefix, key) {
 		return true
 	}
 	kind, lockKey, ok := record.ParseCompanion(prefix, key)
@@ -114,6 +114,12 @@ func (p *pass) companion(prefix, key string) bool {
 		p.extras.waits = append(p.extras.waits, waitKey{lock: lockKey, key: key})
 	}
 	return true
+}
+
+// isFence says that key is the counter that fences the locks of a slot: it changes
+// with each of them, and tells of none.
+func isFence(prefix, key string) bool {
+	return strings.HasPrefix(key, prefix) && strings.HasPrefix(key[len(prefix):], "fence:{")
 }
 
 // metaOf queues the lock that a metadata key names, whatever its own name is

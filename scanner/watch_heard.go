@@ -27,6 +27,9 @@ func (n *nodeWatch) changed(keys []string) {
 func (n *nodeWatch) errandFor(key string) (errand, bool) {
 	s := n.w.s
 	for _, prefix := range s.prefixes {
+		if _, process := record.ParseInstanceKey(prefix, key); process || isFence(prefix, key) {
+			return errand{}, false
+		}
 		kind, lockKey, ok := record.ParseCompanion(prefix, key)
 		if !ok {
 			continue

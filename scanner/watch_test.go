@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -355,6 +356,42 @@ func TestWatchSeesOurLocksUnderAnyName(t *testing.T) {
 	defer w.mu.Unlock()
 	if len(w.losses) == 0 || w.losses[0].Claim.ID != "a2" || w.losses[0].How != locksteward.EndedDeleted {
 		t.Errorf("losses: %+v", w.losses)
+	}
+}
+
+// TestWatchReadsLocksAlone: with each lock of ours the server tells of the counter
+// that fences it as well, and now and then of the heartbeat of its process. They tell
+// of no lock and are not read.
+func TestWatchReadsLocksAlone(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	w := tracked(t, fast(srv.URL()))
+	seen := monitored(t, srv)
+	locks, err := lock.New(c, lock.Options{App: "app"})
+	must(t, err)
+	t.Cleanup(func() { must(t, locks.Close()) })
+	h, err := locks.Acquire(t.Context(), "lock:ours", lock.Lease{TTL: time.Minute})
+	must(t, err)
+	w.awaitLock("lock:ours")
+	must(t, h.Release(t.Context()))
+	w.awaitEnd("lock:ours", 1)
+	// Behind all pushes so far.
+	must(t, c.Set(t.Context(), "lock:last", "tok", time.Minute).Err())
+	w.awaitLock("lock:last")
+	fenced := false
+	for _, line := range seen() {
+		low := strings.ToLower(line)
+		script := strings.Contains(low, " lua] ") || strings.Contains(low, `"eval`)
+		fence, process := strings.Contains(low, `"locksteward:fence:{`), strings.Contains(low, `"locksteward:instance:`)
+		fenced = fenced || fence && script
+		// That of a process is asked for its TTL and its text when there is a lock of it.
+		if !script && (fence || process && (strings.Contains(low, `"getrange"`) || strings.Contains(low, `"type"`))) {
+			t.Errorf("the server was asked %s", line)
+		}
+	}
+	if !fenced {
+		t.Error("no fence was counted")
 	}
 }
 

@@ -144,7 +144,7 @@ func measureApplication(b *testing.B, srv *testredis.Server, client *redis.Clien
 			},
 			Note: fmt.Sprintf("Of each part the median of %d runs behind one that warms up; all parts begin with the same pause. Differences are taken round by round; in brackets the middle half of them. "+
 				"SLOWLOG counts the time in which another process, or another virtual machine, had the server's core, too: the load's own commands, which take 2 µs, are never slow by themselves. "+
-				"The server goes before all others on its core (SCHED_FIFO). What is left strikes who happens to be executed.", loadRuns),
+				"The server goes before all others on its core (SCHED_FIFO).", loadRuns),
 		})
 }
 

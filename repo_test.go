@@ -89,7 +89,7 @@ var imports = map[string][]string{
 	"lock/fenced":            {},
 	"internal/alertchaos":    {},
 	"internal/endtoend":      {},
-	"internal/testagent":     {"alert", "config", "internal/agent", "internal/redisproc", "internal/testredis"},
+	"internal/testagent":     {"alert", "config", "internal/agent", "internal/redisproc", "internal/stacks", "internal/testredis"},
 	"internal/testam":        {},
 	"internal/testpg":        {},
 	"internal/testprom":      {},
@@ -109,6 +109,7 @@ var imports = map[string][]string{
 	"internal/testredis":     {"internal/redisproc"},
 	"internal/lockuser":      {"lock"},
 	"internal/users":         {"."},
+	"internal/stacks":        {},
 	"internal/signin":        {".", "internal/users"},
 	"internal/testoidc":      {},
 	"internal/oidclogin":     {".", "internal/signin", "internal/users", "internal/credfile"},
@@ -139,7 +140,7 @@ var imports = map[string][]string{
 	"internal/testdns":       {},
 	"internal/execlock":      {".", "lock", "internal/connect"},
 	"internal/scan":          {".", "api", "class", "dialect", "rules", "scanner", "internal/acl", "internal/connect", "internal/initcfg", "internal/report", "internal/unlock"},
-	"cmd/locksteward":        {".", "api", "class", "config", "exporter", "internal/access", "internal/acl", "internal/agent", "internal/apiclient", "internal/audit", "internal/connect", "internal/demo", "internal/doctor", "internal/execlock", "internal/initcfg", "internal/recording", "internal/scan", "internal/signin", "internal/unlock", "internal/users", "lock", "rules", "scanner", "store", "internal/credfile"},
+	"cmd/locksteward":        {".", "api", "class", "config", "exporter", "internal/access", "internal/acl", "internal/agent", "internal/apiclient", "internal/audit", "internal/connect", "internal/demo", "internal/doctor", "internal/execlock", "internal/initcfg", "internal/recording", "internal/scan", "internal/signin", "internal/stacks", "internal/unlock", "internal/users", "lock", "rules", "scanner", "store", "internal/credfile"},
 }
 
 // outside names the packages that may use a library directly; others go through

@@ -13,6 +13,7 @@ import (
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/agent"
+	"github.com/locksteward/locksteward/internal/stacks"
 )
 
 func runCommand(p *program) *cobra.Command {
@@ -22,7 +23,8 @@ func runCommand(p *program) *cobra.Command {
 		Short: "Watch the configured targets: the agent",
 		Long: `Run watches the targets of a configuration until SIGTERM or Ctrl-C: it sweeps
 them on schedule, judges their locks, serves metrics and the console, sends
-alerts, and releases what people approved. SIGHUP reads the configuration again.
+alerts, and releases what people approved. SIGHUP reads the configuration again,
+SIGUSR1 logs what the agent's goroutines do.
 
 A Redis that is away is reported down and tried again; a configuration that is
 wrong ends the program with exit code 2 before anything starts.`,
@@ -68,6 +70,7 @@ func runAgent(ctx context.Context, p *program, cfg config.Config, load func() (c
 	}
 	stop := reloadOnHangup(ctx, log, a)
 	defer stop()
+	defer stacks.OnSignal(log)()
 	defer limitMemory(ctx)()
 	// Who reads the trail on stdout may go away: that must not end the agent.
 	signal.Ignore(syscall.SIGPIPE)

@@ -1,6 +1,7 @@
 package soak_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,5 +88,34 @@ func TestVerdictSeesALeakWithoutFaults(t *testing.T) {
 	got := stretches(list)
 	if len(got) != 1 || got[0].from != warm || len(got[0].judge()) != 1 || !strings.Contains(got[0].judge()[0], "with the target, from 2m0s to 9m50s: live heap grows by 47.0 MB") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What is told of goroutines is read out of a log, and only what became more of is shown.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	told := func(line string) map[string]int { return goroutinesIn([]byte(line)) }
+	if got := told(`{"level":"info","msg":"sweep ended","groups":[{"count":1,"stack":"x"}]}`); got != nil {
+		t.Errorf("another line tells of %v", got)
+	}
+	few := told(`{"level":"info","msg":"goroutines","total":3,"groups":[{"count":2,"stack":"net.read < a/b.serve"},{"count":1,"stack":"c.stays"}]}`)
+	many := told(`{"level":"info","msg":"goroutines","total":16,"groups":[{"count":14,"stack":"net.read < a/b.serve"},{"count":1,"stack":"c.stays"},{"count":1,"stack":"d.new"}]}`)
+	list := []sample{
+		{agent: "r1", life: 1, at: 1 * time.Minute, goroutines: 3, stacks: few},
+		{agent: "r1", life: 1, at: 2 * time.Minute, goroutines: 40}, // did not tell
+		{agent: "r1", life: 1, at: 3 * time.Minute, goroutines: 16, stacks: many},
+		{agent: "r2", life: 1, at: 4 * time.Minute, goroutines: 90, stacks: many},
+		{agent: "r1", life: 1, at: 9 * time.Minute, goroutines: 90, stacks: many},
+	}
+	got := crowd("r1", 1, time.Minute, 5*time.Minute, list)
+	want := []string{
+		"| r1 | 1 | 1m0s: 3 | 3m0s: 16 | 12 | `net.read < b.serve` |",
+		"| r1 | 1 | 1m0s: 3 | 3m0s: 16 | 1 | `d.new` |",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := crowd("r1", 1, time.Minute, 2*time.Minute, list); got != nil {
+		t.Errorf("one sample tells of %q", got)
 	}
 }

@@ -79,6 +79,13 @@ func (r *run) report(wrong []string) string {
 		say("| %s | %d | %s | %s – %s | %d | %.0f MB, %.0f, %+.1f | %.0f MB, %.0f, %+.1f | %.0f, %+.1f | %.0f, %+.1f |", g.agent, g.life, g.has(), short(g.from), short(g.to), g.samples,
 			g.rss.mean/1e6, g.rss.least/1e6, g.rss.grows/1e6, g.live.mean/1e6, g.live.least/1e6, g.live.grows/1e6, g.goroutines.mean, g.goroutines.grows, g.files.mean, g.files.grows)
 	}
+	if rows := r.crowds(); len(rows) > 0 {
+		say("\nWhat the sample with the most goroutines of a stretch has more of than the one with the fewest, where that is more than %d:\n", mayGrowCount)
+		say("| agent | life | fewest at | most at | more | from where they are to where they began |\n| --- | --- | --- | --- | --- | --- |")
+		for _, row := range rows {
+			say("%s", row)
+		}
+	}
 	say("\n## Samples\n")
 	say("The first, the first after %s, a middle one and the last of each life of some length; one is taken each %s.\n", warm, *every)
 	say("| agent | life | at | has the target | locks | RSS | live heap | goroutines | open files | CPU | blind | load average |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
@@ -95,6 +102,14 @@ func (r *run) report(wrong []string) string {
 	say("\n## Again\n")
 	say("```sh\nmake soak SOAKTIME=%s\n```", *length)
 	return b.String()
+}
+
+// crowds are the rows of [crowd] for all stretches.
+func (r *run) crowds() (rows []string) {
+	for _, g := range r.stretches {
+		rows = append(rows, crowd(g.agent, g.life, g.from, g.to, r.all.list)...)
+	}
+	return rows
 }
 
 // some are few samples of each life.

@@ -19,6 +19,7 @@ type sample struct {
 	at         time.Duration // since the begin of the load
 	rss, live  float64       // bytes; live is what the last collection left of the heap
 	goroutines float64
+	stacks     map[string]int // what they do; nil if it did not tell
 	files      float64
 	cpu        float64 // seconds since its start
 	blind      float64 // seconds
@@ -128,6 +129,7 @@ func (all *samples) run(ctx context.Context, replicas []*testagent.Agent) {
 	for {
 		for _, r := range replicas {
 			if s, ok := all.ask(ctx, r); ok {
+				s.stacks = goroutinesOf(ctx, r)
 				all.mu.Lock()
 				all.list = append(all.list, s)
 				all.mu.Unlock()

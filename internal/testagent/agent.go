@@ -192,12 +192,19 @@ func (a *Agent) Where() Place {
 	return out
 }
 
-// Signal sends a signal, if the process is there to take it.
+// Signal sends a signal to the process, which is there to take it.
 func (a *Agent) Signal(s syscall.Signal) {
 	a.t.Helper()
 	if err := a.last().child.Process.Signal(s); err != nil {
 		a.t.Fatalf("signal %s: %v", a.Name, err)
 	}
+}
+
+// TrySignal sends a signal if the process runs and is reachable, see [Agent.Where], and
+// says whether it did.
+func (a *Agent) TrySignal(s syscall.Signal) bool {
+	l := a.last()
+	return a.Where().Metrics != "" && l.child.Process.Signal(s) == nil
 }
 
 // Kill ends the process at once and returns when it is gone: whether it was alive.

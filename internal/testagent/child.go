@@ -12,6 +12,7 @@ import (
 
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/agent"
+	"github.com/locksteward/locksteward/internal/stacks"
 )
 
 // childEnv makes a test binary an agent on a configuration.
@@ -32,7 +33,8 @@ func Child() (is bool, code int) {
 }
 
 // run is an agent until stdin ends, because its parent wants it or has died. SIGHUP
-// reloads it, SIGTERM ends it as it ends the program.
+// reloads it, SIGUSR1 has it log what its goroutines do, SIGTERM ends it as it ends the
+// program.
 func run(file string) error {
 	load := func() (config.Config, error) { return config.Load(file) }
 	cfg, err := load()
@@ -60,6 +62,7 @@ func run(file string) error {
 			}
 		}
 	}()
+	defer stacks.OnSignal(log)()
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()

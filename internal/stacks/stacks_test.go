@@ -1,0 +1,62 @@
+//go:build unix
+
+package stacks_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/locksteward/locksteward/internal/stacks"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func parked(until <-chan struct{}, up chan<- struct{}) {
+	up <- struct{}{}
+	<-until
+}
+
+// The signal logs how many goroutines wait where.
+func TestSignalLogsWhatGoroutinesDo(t *testing.T) {
+	t.Parallel()
+	const many = 7
+	until, up := make(chan struct{}), make(chan struct{})
+	defer close(until)
+	for range many {
+		go parked(until, up)
+		<-up
+	}
+	core, logged := observer.New(zap.InfoLevel)
+	written := make(chan struct{})
+	stop := stacks.OnSignal(zap.New(core, zap.Hooks(func(zapcore.Entry) error { close(written); return nil })))
+	defer stop()
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-written:
+	case <-time.After(time.Minute):
+		t.Fatal("nothing was logged")
+	}
+	fields := logged.FilterMessage(stacks.Message).All()[0].ContextMap()
+	found, total := 0, 0
+	for _, g := range fields["groups"].([]stacks.Group) {
+		total += g.Count
+		if strings.Contains(g.Stack, "stacks_test.parked") {
+			found += g.Count
+		}
+		if strings.Contains(g.Stack, "runtime.gopark") {
+			t.Errorf("%q tells of the runtime", g.Stack)
+		}
+	}
+	if found != many || fields["total"] != int64(total) {
+		t.Errorf("%d of %d goroutines are told of; total %v of %d", found, many, fields["total"], total)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/lock/record"
 )
 
 func openConn(t *testing.T, url string) *connect.Conn {
@@ -108,6 +109,32 @@ func TestFoldedPrefixes(t *testing.T) {
 			rt.Fatalf("covers(%q) = %v with %q", key, got, wanted)
 		}
 	})
+}
+
+// Of what stands beside a lock of ours only that is watched which is read: each push
+// costs the server about a microsecond.
+func TestWatchPlanHearsOfLocksAlone(t *testing.T) {
+	t.Parallel()
+	set, err := class.NewSet(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := newWatchPlan(set, []string{"locksteward:", "other:"}, optionalPrefixes)
+	for _, prefix := range []string{"locksteward:", "other:"} {
+		for kind, want := range map[record.Kind]bool{
+			record.KindMeta: true, record.KindWaiter: true,
+			record.KindWait: false, record.KindGrant: false, record.KindUndo: false, record.KindExec: false,
+		} {
+			if key := record.Companion(prefix, kind, "any"); plan.covers(key) != want {
+				t.Errorf("%s is watched: %v", key, !want)
+			}
+		}
+		for _, key := range []string{record.FenceKey(prefix, "any"), record.InstanceKey(prefix, "any")} {
+			if plan.covers(key) {
+				t.Errorf("%s is watched", key)
+			}
+		}
+	}
 }
 
 func TestWatchPlanIsBounded(t *testing.T) {

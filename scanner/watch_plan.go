@@ -59,7 +59,7 @@ func newWatchPlan(classes *class.Set, companions, optional []string) watchPlan {
 	var wanted []string
 	for _, c := range companions {
 		if c != record.DefaultPrefix || slices.Contains(optional, c) {
-			wanted = append(wanted, c)
+			wanted = append(wanted, heardCompanions(c)...)
 		}
 	}
 	for _, c := range classes.All() {
@@ -69,7 +69,11 @@ func newWatchPlan(classes *class.Set, companions, optional []string) watchPlan {
 			}
 		}
 	}
-	wanted = append(wanted, optional...)
+	for _, o := range optional {
+		if o != record.DefaultPrefix { // it is among the companions
+			wanted = append(wanted, o)
+		}
+	}
 	plan := watchPlan{prefixes: foldPrefixes(wanted)}
 	for len(plan.prefixes) > maxPrefixes {
 		// The least important first; what remains may fold no better.
@@ -83,6 +87,13 @@ func newWatchPlan(classes *class.Set, companions, optional []string) watchPlan {
 		plan.classes = append(plan.classes, plan.defaultCoverage())
 	}
 	return plan
+}
+
+// heardCompanions are the beginnings of those companions that tell something of a lock,
+// see [nodeWatch.errandFor]. A push of each fence, queue and heartbeat would cost the
+// server more than one prefix more does.
+func heardCompanions(prefix string) []string {
+	return []string{prefix + string(record.KindMeta) + ":", prefix + string(record.KindWaiter) + ":"}
 }
 
 func (p watchPlan) coverage(c class.Class) ClassWatch {
@@ -114,10 +125,11 @@ func (p watchPlan) defaultCoverage() ClassWatch {
 	var have []string
 	for _, o := range optionalPrefixes {
 		switch {
-		case !p.covers(o):
 		case o == record.DefaultPrefix:
-			have = append(have, "belong to our library")
-		default:
+			if p.covers(heardCompanions(o)[0]) {
+				have = append(have, "belong to our library")
+			}
+		case p.covers(o):
 			have = append(have, "begin with "+o)
 		}
 	}

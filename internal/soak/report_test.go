@@ -80,7 +80,7 @@ func (r *run) report(wrong []string) string {
 			g.rss.mean/1e6, g.rss.least/1e6, g.rss.grows/1e6, g.live.mean/1e6, g.live.least/1e6, g.live.grows/1e6, g.goroutines.mean, g.goroutines.grows, g.files.mean, g.files.grows)
 	}
 	if rows := r.crowds(); len(rows) > 0 {
-		say("\nWhat the sample with the most goroutines of a stretch has more of than the one with the fewest, where that is more than %d:\n", mayGrowCount)
+		say("\nWhat the sample with the most goroutines of a stretch has more of than the one with the fewest, where their line grows by more than %d:\n", mayGrowCount)
 		say("| agent | life | fewest at | most at | more | from where they are to where they began |\n| --- | --- | --- | --- | --- | --- |")
 		for _, row := range rows {
 			say("%s", row)
@@ -104,9 +104,12 @@ func (r *run) report(wrong []string) string {
 	return b.String()
 }
 
-// crowds are the rows of [crowd] for all stretches.
+// crowds are the rows of [crowd] for the stretches in which goroutines grow.
 func (r *run) crowds() (rows []string) {
 	for _, g := range r.stretches {
+		if g.goroutines.grows <= mayGrowCount {
+			continue
+		}
 		rows = append(rows, crowd(g.agent, g.life, g.from, g.to, r.all.list)...)
 	}
 	return rows

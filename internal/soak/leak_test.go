@@ -98,8 +98,8 @@ func TestCrowd(t *testing.T) {
 	if got := told(`{"level":"info","msg":"sweep ended","groups":[{"count":1,"stack":"x"}]}`); got != nil {
 		t.Errorf("another line tells of %v", got)
 	}
-	few := told(`{"level":"info","msg":"goroutines","total":3,"groups":[{"count":2,"stack":"net.read < a/b.serve"},{"count":1,"stack":"c.stays"}]}`)
-	many := told(`{"level":"info","msg":"goroutines","total":16,"groups":[{"count":14,"stack":"net.read < a/b.serve"},{"count":1,"stack":"c.stays"},{"count":1,"stack":"d.new"}]}`)
+	few := told(`{"level":"info","msg":"goroutines","total":3,"groups":[{"count":2,"stack":"net.read < a/b.serve < began in a/b.start"},{"count":1,"stack":"c.stays"}]}`)
+	many := told(`{"level":"info","msg":"goroutines","total":16,"groups":[{"count":14,"stack":"net.read < a/b.serve < began in a/b.start"},{"count":1,"stack":"c.stays"},{"count":1,"stack":"d.new"}]}`)
 	list := []sample{
 		{agent: "r1", life: 1, at: 1 * time.Minute, goroutines: 3, stacks: few},
 		{agent: "r1", life: 1, at: 2 * time.Minute, goroutines: 40}, // did not tell
@@ -109,7 +109,7 @@ func TestCrowd(t *testing.T) {
 	}
 	got := crowd("r1", 1, time.Minute, 5*time.Minute, list)
 	want := []string{
-		"| r1 | 1 | 1m0s: 3 | 3m0s: 16 | 12 | `net.read < b.serve` |",
+		"| r1 | 1 | 1m0s: 3 | 3m0s: 16 | 12 | `net.read < b.serve < began in b.start` |",
 		"| r1 | 1 | 1m0s: 3 | 3m0s: 16 | 1 | `d.new` |",
 	}
 	if !slices.Equal(got, want) {

@@ -117,7 +117,11 @@ func brief(stack string) string {
 	const ends = 4
 	names := strings.Split(stack, " < ")
 	for i, n := range names {
-		names[i] = n[strings.LastIndexByte(n, '/')+1:]
+		by, began := strings.CutPrefix(n, stacks.Began)
+		names[i] = by[strings.LastIndexByte(by, '/')+1:]
+		if began {
+			names[i] = stacks.Began + names[i]
+		}
 	}
 	if len(names) > 2*ends {
 		names = slices.Concat(names[:ends], []string{"…"}, names[len(names)-ends:])

@@ -3,6 +3,7 @@
 package stacks
 
 import (
+	"bytes"
 	"cmp"
 	"runtime"
 	"slices"
@@ -12,28 +13,31 @@ import (
 // Group is goroutines that do the same.
 type Group struct {
 	Count int `json:"count"`
-	// Stack names functions from where they are to where they began, " < " between.
+	// Stack names functions from where they are to where they began, " < " between, and
+	// behind [Began] the function that started them. One that did not run yet has only that.
 	Stack string `json:"stack"`
 }
 
 // Message is what [OnSignal] logs; its fields are "total", goroutines, and "groups".
 const Message = "goroutines"
 
+// Began stands before the name of the function that started a goroutine.
+const Began = "began in "
+
 // Now groups the goroutines of this process, most of them first. It stops the process for
-// the moment it takes to read their stacks, of which it knows the 32 innermost calls.
+// the moment it takes to write their stacks, of which it has up to a hundred calls each.
 func Now() []Group {
-	records := make([]runtime.StackRecord, runtime.NumGoroutine()+16)
+	text := make([]byte, 256<<10)
 	for {
-		n, ok := runtime.GoroutineProfile(records)
-		if ok {
-			records = records[:n]
+		if n := runtime.Stack(text, true); n < len(text) {
+			text = text[:n]
 			break
 		}
-		records = make([]runtime.StackRecord, n+n/4+16)
+		text = make([]byte, 2*len(text))
 	}
 	counts := map[string]int{}
-	for _, r := range records {
-		counts[name(r.Stack())]++
+	for one := range bytes.SplitSeq(bytes.TrimSpace(text), []byte("\n\n")) {
+		counts[name(string(one))]++
 	}
 	out := make([]Group, 0, len(counts))
 	for stack, n := range counts {
@@ -45,18 +49,24 @@ func Now() []Group {
 	return out
 }
 
-// name leaves out the runtime's own functions: they say that it waits, which all do.
-func name(stack []uintptr) string {
+// name reads what [runtime.Stack] writes of one goroutine: a head, then for each call a
+// line of the function with its arguments in hexadecimal and an indented one of its place,
+// at the end who started it. The runtime's own functions are left out: they say that it
+// waits, which all do.
+func name(one string) string {
 	var names []string
-	frames := runtime.CallersFrames(stack)
-	for {
-		f, more := frames.Next()
-		if f.Function != "" && !strings.HasPrefix(f.Function, "runtime.") {
-			names = append(names, f.Function)
+	_, calls, _ := strings.Cut(one, "\n")
+	for line := range strings.SplitSeq(calls, "\n") {
+		if by, ok := strings.CutPrefix(line, "created by "); ok {
+			by, _, _ = strings.Cut(by, " in goroutine ")
+			names = append(names, Began+by)
+			continue
 		}
-		if !more {
-			break
+		arguments := strings.LastIndexByte(line, '(')
+		if arguments < 0 || line[0] == '\t' || strings.HasPrefix(line, "runtime.") {
+			continue
 		}
+		names = append(names, line[:arguments])
 	}
 	if len(names) == 0 {
 		return "runtime"

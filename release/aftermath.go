@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,8 +32,8 @@ type watched struct {
 	until   time.Time
 }
 
-// aftermathLook bounds how many released requests are looked at after a start.
-const aftermathLook = 2000
+// aftermathLook is how far back released requests are looked at after a start.
+const aftermathLook = class.MaxStand + 24*time.Hour
 
 // standMargin is how much longer the TTL of what stands in a lock's place is than
 // its time: the job that ends it must be the first, or nobody is woken.
@@ -78,14 +79,13 @@ func (s *Service) recall(ctx context.Context) error {
 	if loaded {
 		return nil
 	}
-	list, err := s.store.ListRequests(ctx, []locksteward.RequestState{locksteward.RequestReleased}, "", aftermathLook)
+	list, err := s.store.ListActs(ctx, s.now().Add(-aftermathLook))
 	if err != nil {
 		return err
 	}
-	at, watchFor := s.now(), s.settings.Load().cfg.WatchFor
-	for i := range list {
-		r := list[len(list)-1-i] // oldest first: an undo comes after what it undoes
-		if s.mine(r.Evidence.Target) && at.Sub(r.FinishedAt) < class.MaxStand+24*time.Hour {
+	watchFor := s.settings.Load().cfg.WatchFor
+	for _, r := range slices.Backward(list) { // oldest first: an undo comes after what it undoes
+		if s.mine(r.Evidence.Target) {
 			s.after.remember(r, watchFor)
 		}
 	}

@@ -15,9 +15,6 @@ import (
 // capWindow is what the caps are for.
 const capWindow = time.Hour
 
-// capLook bounds how many of the newest requests are looked at for the caps.
-const capLook = 2000
-
 // tally is how many acts there were in the last hour.
 type tally struct {
 	all, auto int
@@ -28,16 +25,12 @@ type tally struct {
 // the count is the same after a restart and in every replica.
 func (s *Service) tally(ctx context.Context) (tally, error) {
 	out := tally{byClass: map[string]int{}}
-	list, err := s.store.ListRequests(ctx, []locksteward.RequestState{
-		locksteward.RequestExecuting, locksteward.RequestReleased, locksteward.RequestUnknown,
-	}, "", capLook)
+	list, err := s.store.ListActs(ctx, s.now().Add(-capWindow))
 	if err != nil {
 		return out, err
 	}
-	since := s.now().Add(-capWindow)
 	for _, r := range list {
-		if r.Evidence.Act == locksteward.ActUndo || r.Evidence.Act == locksteward.ActLift ||
-			r.State != locksteward.RequestExecuting && r.FinishedAt.Before(since) {
+		if r.Evidence.Act == locksteward.ActUndo || r.Evidence.Act == locksteward.ActLift {
 			continue
 		}
 		out.all++

@@ -34,6 +34,9 @@ type Store interface {
 	// CountRecent counts the requests that are open, and those that were carried out
 	// or may have been since a time, as far as counts accepts them; it stops at most.
 	CountRecent(ctx context.Context, since time.Time, most int, counts func(locksteward.Request) bool) (int, error)
+	// ListActs is what is being carried out, and what was or may have been since a time,
+	// newest first.
+	ListActs(ctx context.Context, since time.Time) ([]locksteward.Request, error)
 	CountRequests(ctx context.Context) (map[locksteward.RequestState]int, error)
 	AppendEntries(ctx context.Context, entries ...locksteward.Entry) error
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/locksteward/locksteward"
 )
@@ -167,8 +168,9 @@ func selectRequest(ctx context.Context, q querier, id string) (locksteward.Reque
 	if err != nil {
 		return locksteward.Request{}, err
 	}
-	r.Decisions, err = selectDecisions(ctx, q, id)
-	return r, err
+	one := []locksteward.Request{r}
+	err = readDecisions(ctx, q, one)
+	return one[0], err
 }
 
 func scanRequest(row rowScanner) (locksteward.Request, error) {
@@ -191,17 +193,34 @@ func scanRequest(row rowScanner) (locksteward.Request, error) {
 	return r, nil
 }
 
-func selectDecisions(ctx context.Context, q querier, id string) ([]locksteward.Decision, error) {
-	rows, err := q.query(ctx,
-		`SELECT decided_by, approve, reason, decided_at, evidence_hash FROM decisions WHERE request_id = ? ORDER BY n`, id)
-	var out []locksteward.Decision
-	err = each(rows, err, func(row rowScanner) error {
-		var d locksteward.Decision
-		var at int64
-		err := row.Scan(&d.By, &d.Approve, &d.Reason, &at, &d.EvidenceHash)
-		d.At = fromMicros(at)
-		out = append(out, d)
-		return err
-	})
-	return out, err
+// decisionsAtOnce bounds of how many requests a query reads the decisions.
+const decisionsAtOnce = 200
+
+// readDecisions fills in the decisions of requests.
+func readDecisions(ctx context.Context, q querier, list []locksteward.Request) error {
+	at := make(map[string]*locksteward.Request, min(len(list), decisionsAtOnce))
+	for some := range slices.Chunk(list, decisionsAtOnce) {
+		clear(at)
+		ids := make([]any, len(some))
+		for i := range some {
+			ids[i], at[some[i].ID] = some[i].ID, &some[i]
+		}
+		rows, err := q.query(ctx,
+			`SELECT request_id, decided_by, approve, reason, decided_at, evidence_hash FROM decisions WHERE request_id IN (`+marks(len(ids))+`) ORDER BY request_id, n`, ids...)
+		err = each(rows, err, func(row rowScanner) error {
+			var id string
+			var d locksteward.Decision
+			var decided int64
+			if err := row.Scan(&id, &d.By, &d.Approve, &d.Reason, &decided, &d.EvidenceHash); err != nil {
+				return err
+			}
+			d.At = fromMicros(decided)
+			at[id].Decisions = append(at[id].Decisions, d)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

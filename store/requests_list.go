@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,33 +122,76 @@ func (s *Store) CountRecent(ctx context.Context, since time.Time, most int, coun
 	n := 0
 	err := s.inSnapshot(ctx, "count recent requests", func(ctx context.Context, q querier) error {
 		n = 0
-		for _, state := range []locksteward.RequestState{
-			locksteward.RequestPending, locksteward.RequestApproved, locksteward.RequestExecuting,
-			locksteward.RequestReleased, locksteward.RequestUnknown,
-		} {
-			// One state at a time goes backwards through an index.
-			f := requestFilter([]locksteward.RequestState{state}, "")
-			if state.Final() {
-				f.add("created_at >= ? AND finished_at >= ?", micros(since.Add(-oldestActed)), micros(since))
+		err := eachRecent(ctx, q, openOrActed, since, func(r locksteward.Request) error {
+			if n >= most {
+				return errEnough
 			}
-			rows, err := q.query(ctx, `SELECT `+requestColumns+` FROM requests`+f.where()+` ORDER BY created_at DESC`, f.args...)
-			err = each(rows, err, func(row rowScanner) error {
-				if n >= most {
-					return errEnough
-				}
-				r, err := scanRequest(row)
-				if err == nil && counts(r) {
-					n++
-				}
-				return err
-			})
-			if err != nil && !errors.Is(err, errEnough) {
-				return err
+			if counts(r) {
+				n++
 			}
+			return nil
+		})
+		if errors.Is(err, errEnough) {
+			return nil
 		}
-		return nil
+		return err
 	})
 	return n, err
+}
+
+// ListActs returns the requests that are being carried out, and those that were
+// released, or may have been, since a time, with their decisions, newest first: all of
+// them, which release.max_per_hour bounds.
+func (s *Store) ListActs(ctx context.Context, since time.Time) ([]locksteward.Request, error) {
+	var out []locksteward.Request
+	err := s.inSnapshot(ctx, "list acts", func(ctx context.Context, q querier) error {
+		out = nil
+		err := eachRecent(ctx, q, actedStates, since, func(r locksteward.Request) error {
+			out = append(out, r)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return readDecisions(ctx, q, out)
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(out, func(a, b locksteward.Request) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return out, nil
+}
+
+// actedStates are those of requests that were carried out, may have been, or just are.
+var actedStates = []locksteward.RequestState{
+	locksteward.RequestExecuting, locksteward.RequestReleased, locksteward.RequestUnknown,
+}
+
+// openOrActed are those too that may still be carried out.
+var openOrActed = slices.Concat(actedStates, []locksteward.RequestState{locksteward.RequestPending, locksteward.RequestApproved})
+
+// eachRecent reads the requests of some states, without their decisions: of final ones
+// those that ended since a time. One state after the other, since each goes backwards
+// through an index; the newest of a state first.
+func eachRecent(ctx context.Context, q querier, states []locksteward.RequestState, since time.Time, fn func(locksteward.Request) error) error {
+	for _, state := range states {
+		f := requestFilter([]locksteward.RequestState{state}, "")
+		if state.Final() {
+			f.add("created_at >= ? AND finished_at >= ?", micros(since.Add(-oldestActed)), micros(since))
+		}
+		rows, err := q.query(ctx, `SELECT `+requestColumns+` FROM requests`+f.where()+` ORDER BY created_at DESC, n DESC`, f.args...)
+		err = each(rows, err, func(row rowScanner) error {
+			r, err := scanRequest(row)
+			if err != nil {
+				return err
+			}
+			return fn(r)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errEnough ends the reading of rows.
@@ -166,6 +210,7 @@ func (s *Store) requests(ctx context.Context, f filter, limit int, keep func(loc
 	var out []locksteward.Request
 	// A request and its decisions are of the same moment.
 	err := s.inSnapshot(ctx, "list requests", func(ctx context.Context, q querier) error {
+		out = nil
 		rows, err := q.query(ctx, query, f.args...)
 		err = each(rows, err, func(row rowScanner) error {
 			r, err := scanRequest(row)
@@ -182,12 +227,7 @@ func (s *Store) requests(ctx context.Context, f filter, limit int, keep func(loc
 		if err != nil && !errors.Is(err, errEnough) {
 			return err
 		}
-		for i := range out {
-			if out[i].Decisions, err = selectDecisions(ctx, q, out[i].ID); err != nil {
-				return err
-			}
-		}
-		return nil
+		return readDecisions(ctx, q, out)
 	})
 	if err != nil {
 		return nil, err

@@ -63,6 +63,7 @@ func measureApplication(b *testing.B, srv *testredis.Server, client *redis.Clien
 		}
 	}
 	var alone, again, beside []applied
+	var busy []float64       // of the agent, in % of a core
 	pause := 3 * time.Second // as long as the last agent took to start
 	rest := func() {
 		select {
@@ -82,15 +83,17 @@ func measureApplication(b *testing.B, srv *testredis.Server, client *redis.Clien
 			})
 			a.settle() // what it does from now on is what it does all day
 			pause = time.Since(began)
+			used, since := a.cpu(), time.Now()
 			beside = append(beside, warm(b, srv, client, requests))
+			busy = append(busy, 100*(a.cpu()-used).Seconds()/time.Since(since).Seconds())
 		},
 	}
 	for round := range loadRounds {
 		for _, i := range orders[round%len(orders)] {
 			parts[i]()
 		}
-		b.Logf("round %d: %.0f/s, again %.0f/s, beside an agent %.0f/s; p99 %.3f, %.3f and %.3f ms",
-			round+1, alone[round].rate, again[round].rate, beside[round].rate, alone[round].p99, again[round].p99, beside[round].p99)
+		b.Logf("round %d: %.0f/s, again %.0f/s, beside an agent %.0f/s; p99 %.3f, %.3f and %.3f ms; the agent took %.2f %% of a core",
+			round+1, alone[round].rate, again[round].rate, beside[round].rate, alone[round].p99, again[round].p99, beside[round].p99, busy[round])
 	}
 	ofLoad, ofAgent := executed(b, client)
 	compare := func(of []applied, what func(a, b applied) float64) []float64 {
@@ -139,6 +142,7 @@ func measureApplication(b *testing.B, srv *testredis.Server, client *redis.Clien
 				row("commands/s", rate, lost, " % lost", "≤ 2 %"),
 				row("p99 ms", p99, longer, "", "≤ +0.3"),
 				row("server CPU µs/command", cpu, dearer, " %", "–"),
+				{"the agent, % of the load's core", "–", fmt.Sprintf("%.2f", median(busy)), "–", "–", "–"},
 				{fmt.Sprintf("commands over %d µs in SLOWLOG", slowFrom), strconv.Itoa(others) + " of the load", strconv.Itoa(ours) + " of the agent", "–", "–", "0"},
 				{"per second of their execution", perSecond(others, ofLoad), perSecond(ours, ofAgent), "–", "–", "–"},
 			},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +13,9 @@ import (
 // Bounds of a lane.
 const (
 	// pipelined is how many round trips are under way at once with
-	// Options.Pipeline: while some are read, the next are executed.
-	pipelined = 4
+	// Options.Pipeline: while some are read, the next are executed. A server that
+	// finds more of them answers none before it has executed them all.
+	pipelined = 3
 	// most is how many requests share a round trip at most. The last of them waits
 	// for all others: many small ones keep client and server busy at once.
 	most = 16
@@ -31,20 +31,17 @@ type lane struct {
 
 	mu      sync.Mutex
 	going   int
-	queue   []*ride
+	rides   rides
+	bell    *time.Timer // tells rides that their deadline has come
+	rings   time.Time   // when it does; zero for not
 	drivers sync.WaitGroup
-}
-
-// ride is one request that shares a round trip with others.
-type ride struct {
-	cmd  *redis.Cmd
-	done chan struct{}
 }
 
 // process sends cmd and reads its reply. A command that is given up when ctx
 // ends may still be executed, and must not be touched any more; on that account
 // ctx needs a deadline. redis.ErrPoolTimeout means that it was never sent.
 func (l *lane) process(ctx context.Context, cmd *redis.Cmd) error {
+	deadline, _ := ctx.Deadline()
 	l.mu.Lock()
 	if l.going < l.abreast {
 		l.going++
@@ -53,44 +50,60 @@ func (l *lane) process(ctx context.Context, cmd *redis.Cmd) error {
 		l.leave()
 		return err
 	}
-	r := &ride{cmd: cmd, done: make(chan struct{})}
-	l.queue = append(l.queue, r)
+	r := newRide(cmd, deadline)
+	l.rides.add(r)
+	l.heed(deadline)
 	l.mu.Unlock()
-	deadline, _ := ctx.Deadline()
-	t := time.NewTimer(time.Until(deadline))
-	defer t.Stop()
 	var err error
 	select {
-	case <-r.done:
-		return cmd.Err()
+	case err = <-r.done:
 	case <-ctx.Done():
-		err = ctx.Err()
-	case <-t.C:
-		err = context.DeadlineExceeded
+		l.mu.Lock()
+		l.rides.end(r, false, ctx.Err())
+		l.mu.Unlock()
+		err = <-r.done // if not from here, then what came before
 	}
-	if l.alight(r) {
+	switch {
+	case r.back:
+		r.reuse()
+		return cmd.Err()
+	case !r.sent:
 		return fmt.Errorf("%w: %d round trips are under way and do not end (hint: is the server slow, or Options.PoolSize too small?)",
 			redis.ErrPoolTimeout, l.abreast)
+	default:
+		return err
 	}
-	return err
 }
 
-// alight takes r out of the queue, if it still is there.
-func (l *lane) alight(r *ride) bool {
+// heed has the bell ring at a deadline, if it does not ring before; mu is held.
+// One bell for all costs less than a timer for each.
+func (l *lane) heed(deadline time.Time) {
+	if !l.rings.IsZero() && !deadline.Before(l.rings) {
+		return
+	}
+	l.rings = deadline
+	if l.bell == nil {
+		l.bell = time.AfterFunc(time.Until(deadline), l.ring)
+		return
+	}
+	l.bell.Reset(time.Until(deadline))
+}
+
+// ring ends the rides whose deadline has come.
+func (l *lane) ring() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.Index(l.queue, r)
-	if i >= 0 {
-		l.queue = slices.Delete(l.queue, i, i+1)
+	l.rings = time.Time{}
+	if next := l.rides.expire(time.Now()); !next.IsZero() {
+		l.heed(next)
 	}
-	return i >= 0
 }
 
 // leave gives the place of a round trip to those who wait, if there are any.
 func (l *lane) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.queue) == 0 {
+	if l.rides.waiting == 0 {
 		l.going--
 		return
 	}
@@ -99,18 +112,24 @@ func (l *lane) leave() {
 
 // drive makes round trips until nobody waits.
 func (l *lane) drive() {
+	var list []*ride
 	for {
-		// Those who were served come back: they ride together again.
-		runtime.Gosched()
 		l.mu.Lock()
-		n := min(len(l.queue), most)
-		if n == 0 {
+		for _, r := range list {
+			l.rides.end(r, true, nil)
+		}
+		if l.rides.waiting < most {
+			// Those who were served come back: they ride together again.
+			l.mu.Unlock()
+			runtime.Gosched()
+			l.mu.Lock()
+		}
+		list = l.rides.take(list[:0], most)
+		if len(list) == 0 {
 			l.going--
 			l.mu.Unlock()
 			return
 		}
-		list := l.queue[:n:n]
-		l.queue = l.queue[n:]
 		l.mu.Unlock()
 		l.send(list)
 	}
@@ -121,17 +140,21 @@ func (l *lane) send(list []*ride) {
 	ctx := &deadlineContext{context.Background(), time.Now().Add(l.timeout)}
 	if len(list) == 1 {
 		_ = l.rdb.Process(ctx, list[0].cmd) // the command has the error
-	} else {
-		pipe := l.rdb.Pipeline()
-		for _, r := range list {
-			_ = pipe.Process(ctx, r.cmd) // it queues
-		}
-		_, _ = pipe.Exec(ctx) // each command has its own error
+		return
 	}
+	pipe := l.rdb.Pipeline()
 	for _, r := range list {
-		close(r.done)
+		_ = pipe.Process(ctx, r.cmd) // it queues
 	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
 }
 
 // close waits for what is under way.
-func (l *lane) close() { l.drivers.Wait() }
+func (l *lane) close() {
+	l.drivers.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bell != nil {
+		l.bell.Stop()
+	}
+}

@@ -49,6 +49,54 @@ func TestGivenUpBeforeItWasSent(t *testing.T) {
 	}
 }
 
+// A deadline is minded without the help of a context that ends: of who waits for
+// a place, and of who is under way while the server does not answer. The others
+// get their answers.
+func TestRidesMindTheirDeadlines(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 22)
+	rdb := testredis.Start(t).Client(t)
+	l := &lane{rdb: rdb, abreast: 1, timeout: 10 * time.Second}
+	t.Cleanup(l.close)
+	within := func(d time.Duration) context.Context {
+		return &deadlineContext{context.Background(), time.Now().Add(d)}
+	}
+	blocked := func(n string) bool { return infoField(t, rdb, "clients", "blocked_clients") == n }
+	long := within(10 * time.Second)
+	first := make(chan error, 1)
+	go func() { first <- l.process(long, redis.NewCmd(long, "blpop", "first", "0")) }()
+	testredis.Eventually(t, 5*time.Second, func() bool { return blocked("1") }, "the place is taken")
+
+	// The bell is set to the latest of them first.
+	patient := make(chan error, 1)
+	go func() { patient <- l.process(long, redis.NewCmd(long, "set", "patient", "1")) }()
+	short := within(20 * time.Millisecond)
+	if err := l.process(short, redis.NewCmd(short, "set", "late", "1")); !errors.Is(err, redis.ErrPoolTimeout) {
+		t.Errorf("not sent: %v", err)
+	}
+	// The next driver takes both, and hangs with them.
+	soon := within(time.Second)
+	stuck := make(chan error, 1)
+	go func() { stuck <- l.process(soon, redis.NewCmd(soon, "blpop", "second", "0")) }()
+	testredis.Eventually(t, 5*time.Second, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.rides.waiting == 2
+	}, "two wait")
+	rdb.RPush(t.Context(), "first", "1")
+	if err := <-stuck; !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrPoolTimeout) {
+		t.Errorf("under way: %v", err)
+	}
+	rdb.RPush(t.Context(), "second", "1")
+	if err := errors.Join(<-first, <-patient); err != nil {
+		t.Error(err)
+	}
+	l.close()
+	if n := rdb.Exists(t.Context(), "late", "patient").Val(); n != 1 || l.going != 0 || l.rides.waiting != 0 || l.rides.first != nil {
+		t.Errorf("%d of one executed, %d places taken, %d wait", n, l.going, l.rides.waiting)
+	}
+}
+
 // Each gets its own reply, and its own error.
 func TestRidesAreTheirOwn(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ type Options struct {
 	// Default: that of the client given to [New]. Connections in excess of it
 	// are kept for what keeps locks alive.
 	PoolSize int
-	// Pipeline lets only four round trips of acquires and releases be on their way to
+	// Pipeline lets only three round trips of acquires and releases be on their way to
 	// a server at once, each with one of them or with many in one pipeline: the
 	// busier the process, the fewer round trips for each. More throughput under
 	// load, at the same latency without; but what is slow or lost is slow or lost

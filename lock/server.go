@@ -7,8 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,8 +68,7 @@ type server struct {
 
 	abreast int // round trips to one node at once
 	timeout time.Duration
-	mu      sync.Mutex
-	lanes   map[*redis.Client]*lane // by node
+	lanes   sync.Map // by *redis.Client of the node: *lane
 }
 
 // eval names the script by its hash and sends it in full, once, to a server that
@@ -137,14 +134,11 @@ func (s *server) call(ctx context.Context, sc *script, name any, text *string, k
 
 // laneOf returns the lane to a node.
 func (s *server) laneOf(node *redis.Client) *lane {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.lanes[node]
-	if l == nil {
-		l = &lane{rdb: node, abreast: s.abreast, timeout: s.timeout}
-		s.lanes[node] = l
+	l, known := s.lanes.Load(node)
+	if !known {
+		l, _ = s.lanes.LoadOrStore(node, &lane{rdb: node, abreast: s.abreast, timeout: s.timeout})
 	}
-	return l
+	return l.(*lane)
 }
 
 // elsewhere says that a command was not executed because its slot is elsewhere,
@@ -165,12 +159,10 @@ func (s *server) ride(ctx context.Context, key string, cmd *redis.Cmd) error {
 
 // close waits for what is under way and closes the connections.
 func (s *server) close() error {
-	s.mu.Lock()
-	lanes := slices.Collect(maps.Values(s.lanes))
-	s.mu.Unlock()
-	for _, l := range lanes {
-		l.close()
-	}
+	s.lanes.Range(func(_, l any) bool {
+		l.(*lane).close()
+		return true
+	})
 	return s.rdb.Close()
 }
 
@@ -219,7 +211,7 @@ func derive(rdb redis.UniversalClient, o Options) (*server, error) {
 		opt.PipelinePoolSize, opt.AutoPipelineOptions = -1, nil
 		opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, quiet()
 		c := redis.NewClusterClient(&opt)
-		return &server{rdb: c, cluster: c, abreast: o.abreast(), timeout: o.Timeout, lanes: map[*redis.Client]*lane{}}, nil
+		return &server{rdb: c, cluster: c, abreast: o.abreast(), timeout: o.Timeout}, nil
 	}
 	opt := *rdb.(*redis.Client).Options()
 	return deriveSingle(&opt, o)
@@ -238,7 +230,7 @@ func deriveSingle(opt *redis.Options, o Options) (*server, error) {
 	opt.ClientSideCache, opt.ClientSideCacheConfig = nil, nil
 	opt.ClientSideCacheRefreshOnInvalidate = false
 	c := redis.NewClient(opt)
-	return &server{rdb: c, single: c, abreast: o.abreast(), timeout: o.Timeout, lanes: map[*redis.Client]*lane{}}, nil
+	return &server{rdb: c, single: c, abreast: o.abreast(), timeout: o.Timeout}, nil
 }
 
 // dialTimeout is how long a connection may take to make, for a caller who says d.

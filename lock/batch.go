@@ -36,7 +36,7 @@ type batched struct {
 // request that is given up when ctx ends may still be executed.
 func (b *batch) eval(ctx context.Context, sc *script, keys []string, args []any) (any, error) {
 	deadline, _ := ctx.Deadline()
-	r := &batched{cmd: command(ctx, "evalsha", &sc.sha, keys, args), deadline: deadline, done: make(chan struct{})}
+	r := &batched{cmd: command(ctx, nil, "evalsha", &sc.sha, keys, args), deadline: deadline, done: make(chan struct{})}
 	b.mu.Lock()
 	b.list = append(b.list, r)
 	first, full := len(b.list) == 1, len(b.list) == batchSize

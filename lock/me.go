@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/locksteward/locksteward/lock/record"
 )
@@ -13,15 +14,22 @@ type me struct {
 	c       *Client
 	waiters map[mode]any // of requests without a session, at their first attempt
 
+	last    atomic.Pointer[described]
 	mu      sync.RWMutex
-	holders map[Lease]*string // what was described last, by lease without its trace
+	holders map[Lease]*described // what was described before, by lease without its trace
+}
+
+// described is a lease without its trace, and what the metadata says about it.
+type described struct {
+	lease  Lease
+	packed *string
 }
 
 // maxHolders is how many descriptions are kept.
 const maxHolders = 256
 
 func newMe(c *Client) *me {
-	m := &me{c: c, holders: map[Lease]*string{}}
+	m := &me{c: c, holders: map[Lease]*described{}}
 	m.waiters = map[mode]any{}
 	for _, way := range []mode{modeTry, modeWait, modeQueue} {
 		m.waiters[way] = m.waiterText(&request{mode: way})
@@ -55,11 +63,15 @@ func (m *me) waiterText(r *request) string {
 func (m *me) describe(args []any, lease *Lease) []any {
 	key := *lease
 	key.Trace = ""
+	if last := m.last.Load(); last != nil && last.lease == key {
+		return append(args, last.packed)
+	}
 	m.mu.RLock()
-	packed := m.holders[key]
+	before := m.holders[key]
 	m.mu.RUnlock()
-	if packed != nil {
-		return append(args, packed)
+	if before != nil {
+		m.last.Store(before)
+		return append(args, before.packed)
 	}
 	meta := record.Meta{
 		V:          record.Version,
@@ -86,6 +98,6 @@ func (m *me) describe(args []any, lease *Lease) []any {
 		// Leases that differ each time are not worth remembering.
 		clear(m.holders)
 	}
-	m.holders[key] = &text
+	m.holders[key] = &described{key, &text}
 	return append(args, &text)
 }

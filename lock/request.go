@@ -72,23 +72,24 @@ const (
 	keyGrants = 5 // only of who leaves marks
 )
 
-// payload is the memory of a request in one piece.
+// payload is the memory of a request in one piece, with room for the arguments of
+// most: seven, and trace, session and locks held with their names.
 type payload struct {
 	request
-	names record.Names
-	keys  [6]string
-	args  [7 + 2*12]any
-	num   [2]int64
+	keys [6]string
+	args [7 + 2*3]any
+	num  [2]int64
 }
 
 // request prepares a call for s, which may be nil.
 func (c *Client) request(key string, lease Lease, s *session, m mode) *request {
-	p := &payload{names: record.NamesOf(c.opts.KeyPrefix, key)}
+	p := &payload{}
 	r := &p.request
+	names := record.NamesOf(c.opts.KeyPrefix, key)
 	r.key, r.lease, r.session, r.mode = key, lease, s, m
 	r.id, r.value = newToken()
-	r.wake = p.names.Wake
-	p.keys = [...]string{key, p.names.Meta, p.names.Fence, p.names.Wait, p.names.Waiter, ""}
+	r.wake = names.Wake
+	p.keys = [...]string{key, names.Meta, names.Fence, names.Wait, names.Waiter, ""}
 	r.keys = p.keys[:5]
 	r.began = c.clock.now()
 	ttl := lease.TTL.Milliseconds()

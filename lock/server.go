@@ -89,8 +89,10 @@ const reloadEvery = 200 * time.Millisecond
 // that by itself only when a node says that the slot is elsewhere, and a dead
 // one says nothing.
 func (s *server) doubt(ctx context.Context, err error) {
-	var reply redis.Error
-	if s.cluster == nil || err == nil || errors.As(err, &reply) {
+	if s.cluster == nil || err == nil {
+		return
+	}
+	if _, reply := errors.AsType[redis.Error](err); reply {
 		return
 	}
 	now, last := time.Now().UnixNano(), s.stale.Load()
@@ -99,11 +101,10 @@ func (s *server) doubt(ctx context.Context, err error) {
 	}
 }
 
-// command makes one command. The strings are pointed at, not copied: they must
-// not change any more.
-func command(ctx context.Context, name any, script *string, keys []string, args []any) *redis.Cmd {
-	all := make([]any, 0, 3+len(keys)+len(args))
-	all = append(all, name, script, len(keys))
+// command makes one command, whose arguments are appended to none. The strings are
+// pointed at, not copied: they must not change any more.
+func command(ctx context.Context, none []any, name any, script *string, keys []string, args []any) *redis.Cmd {
+	all := append(none, name, script, len(keys))
 	for i := range keys {
 		all = append(all, &keys[i])
 	}
@@ -112,23 +113,31 @@ func command(ctx context.Context, name any, script *string, keys []string, args 
 	return cmd
 }
 
+// spare is memory for the arguments of commands.
+var spare = sync.Pool{New: func() any { return new([]any) }}
+
 // call sends one command.
 func (s *server) call(ctx context.Context, sc *script, name any, text *string, keys []string, args []any) (any, error) {
-	cmd := command(ctx, name, text, keys, args)
+	list := spare.Get().(*[]any)
+	cmd := command(ctx, *list, name, text, keys, args)
+	var err error
 	if sc.rides {
-		err := s.ride(ctx, keys[0], cmd)
-		switch {
-		case err == nil:
-			return cmd.Val(), nil
-		case s.cluster == nil || !elsewhere(err):
-			return nil, err
+		err = s.ride(ctx, keys[0], cmd)
+		if err != nil && s.cluster != nil && elsewhere(err) {
+			// The client of the Cluster follows to where the slot is now.
+			cmd = command(ctx, nil, name, text, keys, args)
+			err = s.rdb.Process(ctx, cmd)
 		}
-		// The client of the Cluster follows to where the slot is now.
-		cmd = command(ctx, name, text, keys, args)
+	} else {
+		err = s.rdb.Process(ctx, cmd)
 	}
-	if err := s.rdb.Process(ctx, cmd); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, err // a command that was given up may still be read
 	}
+	*list = cmd.Args()
+	clear(*list)
+	*list = (*list)[:0]
+	spare.Put(list)
 	return cmd.Val(), nil
 }
 
@@ -203,7 +212,7 @@ func derive(rdb redis.UniversalClient, o Options) (*server, error) {
 	if r, ok := rdb.(*redis.ClusterClient); ok {
 		opt := *r.Options()
 		opt.ReadOnly, opt.RouteByLatency, opt.RouteRandomly = false, false, false
-		opt.MaxRetries = -1
+		opt.MaxRetries, opt.Protocol = -1, resp2
 		opt.ContextTimeoutEnabled = true
 		opt.DialTimeout, opt.DialerRetries = o.dialTimeout(opt.DialTimeout), 1
 		opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = o.Timeout, o.Timeout, o.Timeout
@@ -220,7 +229,7 @@ func derive(rdb redis.UniversalClient, o Options) (*server, error) {
 // deriveSingle opens the client of one server; opt is changed.
 func deriveSingle(opt *redis.Options, o Options) (*server, error) {
 	opt.Limiter = nil
-	opt.MaxRetries = -1
+	opt.MaxRetries, opt.Protocol = -1, resp2
 	opt.ContextTimeoutEnabled = true
 	opt.DialTimeout, opt.DialerRetries = o.dialTimeout(opt.DialTimeout), 1
 	opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = o.Timeout, o.Timeout, o.Timeout
@@ -232,6 +241,10 @@ func deriveSingle(opt *redis.Options, o Options) (*server, error) {
 	c := redis.NewClient(opt)
 	return &server{rdb: c, single: c, abreast: o.abreast(), timeout: o.Timeout}, nil
 }
+
+// resp2 is the protocol of all connections: with RESP3 go-redis looks for pushes before each reply, and there
+// are none.
+const resp2 = 2
 
 // dialTimeout is how long a connection may take to make, for a caller who says d.
 func (o Options) dialTimeout(d time.Duration) time.Duration {

@@ -54,7 +54,6 @@ func TestGivenUpBeforeItWasSent(t *testing.T) {
 // get their answers.
 func TestRidesMindTheirDeadlines(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 22)
 	rdb := testredis.Start(t).Client(t)
 	l := &lane{rdb: rdb, abreast: 1, timeout: 10 * time.Second}
 	t.Cleanup(l.close)

@@ -3,6 +3,8 @@ package scanner
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -145,6 +147,93 @@ func TestPacerKeepsCallsShort(t *testing.T) {
 		}
 		if perKey < time.Microsecond && p.count < 250 {
 			t.Errorf("%s: COUNT %d is smaller than it need be", name, p.count)
+		}
+	}
+}
+
+// On a busy server a call mostly waits for other clients', which must not be taken
+// for its size: pages of ten keys would only be more calls, for the server and for us.
+func TestPacerSeesPastQueues(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		perKey     time.Duration
+		least, max int
+	}{
+		"usual": {600 * time.Nanosecond, 150, 360},
+		"slow":  {5 * time.Microsecond, minCount, 90},
+	} {
+		p := newPacer()
+		rng := rand.New(rand.NewPCG(1, 2))
+		// 0.2 ms of network, and a wait of 0.8 ms on average.
+		wait := func() time.Duration {
+			return 200*time.Microsecond + time.Duration(rng.ExpFloat64()*float64(800*time.Microsecond))
+		}
+		now := time.Now()
+		var counts []int
+		for i := range 400 {
+			now = now.Add(probeEvery)
+			p.probed(now, wait())
+			count := p.count
+			p.scanned(count, wait()+time.Duration(count)*c.perKey)
+			if i >= 50 {
+				counts = append(counts, count)
+			}
+		}
+		slices.Sort(counts)
+		if median := counts[len(counts)/2]; median < c.least || median > c.max {
+			t.Errorf("%s: COUNT %d in the median behind a queue, want %d to %d", name, median, c.least, c.max)
+		}
+		if high := counts[len(counts)*9/10]; high > 3*c.max {
+			t.Errorf("%s: one COUNT of ten is above %d, want at most %d", name, high, 3*c.max)
+		}
+	}
+}
+
+// One call that took far longer than anything lately is answered at once, and
+// forgotten when the next ones do not.
+func TestPacerMindsOneLongCall(t *testing.T) {
+	t.Parallel()
+	p := newPacer()
+	p.probed(time.Now(), 100*time.Microsecond)
+	usual := func(n int) {
+		for range n {
+			p.scanned(p.count, 150*time.Microsecond+time.Duration(p.count)*keyCost)
+		}
+	}
+	usual(2 * scanRecent)
+	before := p.count
+	p.scanned(p.count, 5*time.Millisecond)
+	if p.count > before/2 {
+		t.Errorf("COUNT %d after a call of 5 ms at %d", p.count, before)
+	}
+	usual(2)
+	if p.count != before {
+		t.Errorf("COUNT %d two calls later, want %d again", p.count, before)
+	}
+}
+
+// A server whose one thread has no time left gives us that of others.
+func TestPacerLeavesAFullServerAlone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		main float64 // busy seconds a second; negative: not told
+		want float64
+	}{{"full", 0.97, minFactor}, {"busy", 0.85, 1}, {"not told", -1, 1}} {
+		p := newPacer()
+		now, main := time.Unix(1000, 0), 50.0
+		for range 8 {
+			if c.main < 0 {
+				main = -1
+			} else {
+				main += c.main
+			}
+			p.meter.read(now, 100, main)
+			now = now.Add(meterEvery)
+			p.probed(now, 200*time.Microsecond)
+		}
+		if p.factor != c.want {
+			t.Errorf("%s: factor %g, want %g", c.name, p.factor, c.want)
 		}
 	}
 }

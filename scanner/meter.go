@@ -18,6 +18,11 @@ type meter struct {
 	estimated time.Duration
 	// scale is the part of the estimates that is booked, (0, 1].
 	scale float64
+
+	main float64 // seconds of the thread that executes commands, then
+	// busy is the part of its time which that thread was busy between the last two
+	// readings; 0 if it is not known.
+	busy float64
 }
 
 // estimate takes what a call is thought to have cost and returns what to book.
@@ -30,11 +35,16 @@ func (m *meter) estimate(took time.Duration) time.Duration {
 func (m *meter) due(now time.Time) bool { return now.Sub(m.at) >= meterEvery }
 
 // read takes the processor time that the server's process has used since its
-// start, in seconds; negative if it does not tell.
-func (m *meter) read(now time.Time, cpu float64) {
+// start, and that of its thread which executes commands, in seconds; negative if it
+// does not tell.
+func (m *meter) read(now time.Time, cpu, main float64) {
 	used, estimated, since := cpu-m.cpu, m.estimated, now.Sub(m.at)
 	first := m.at.IsZero() || cpu < m.cpu // or another process
-	m.at, m.cpu, m.estimated = now, cpu, 0
+	busy := 0.0
+	if !first && main >= 0 && m.main >= 0 {
+		busy = (main - m.main) / since.Seconds()
+	}
+	m.at, m.cpu, m.main, m.busy, m.estimated = now, cpu, main, busy, 0
 	switch {
 	case cpu < 0:
 		m.scale = 1

@@ -13,7 +13,7 @@ func rounds(m *meter, seconds, calls int, est, cost time.Duration, other float64
 	now, cpu := m.at.Add(time.Second), m.cpu+50 // it has not been asked for a while
 	m.estimated = 0
 	m.at = time.Time{}
-	m.read(now, cpu)
+	m.read(now, cpu, -1)
 	var booked time.Duration
 	for range seconds {
 		for range calls {
@@ -21,7 +21,7 @@ func rounds(m *meter, seconds, calls int, est, cost time.Duration, other float64
 		}
 		now = now.Add(meterEvery)
 		cpu += float64(calls)*cost.Seconds() + other
-		m.read(now, cpu)
+		m.read(now, cpu, -1)
 	}
 	return booked
 }
@@ -66,18 +66,43 @@ func TestMeterBearsOddReadings(t *testing.T) {
 	low := m.scale
 	now := m.at
 	m.estimate(time.Second)
-	m.read(now.Add(time.Minute), m.cpu+0.001) // we slept
+	m.read(now.Add(time.Minute), m.cpu+0.001, -1) // we slept
 	if m.scale != low {
 		t.Errorf("scale %g after a pause, want %g", m.scale, low)
 	}
 	m.estimate(time.Second)
-	m.read(now.Add(time.Minute+meterEvery), 0.5) // another process
+	m.read(now.Add(time.Minute+meterEvery), 0.5, -1) // another process
 	if m.scale != low {
 		t.Errorf("scale %g after a restart, want %g", m.scale, low)
 	}
 	m.estimate(time.Second)
-	m.read(now.Add(time.Minute+2*meterEvery), -1)
+	m.read(now.Add(time.Minute+2*meterEvery), -1, -1)
 	if m.scale != 1 {
 		t.Errorf("scale %g where the server does not tell, want 1", m.scale)
+	}
+}
+
+func TestMeterTellsHowBusyTheThreadIs(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	m := &meter{scale: 1}
+	for _, c := range []struct {
+		after     time.Duration
+		cpu, main float64
+		want      float64
+	}{
+		{0, 90, 50, 0}, // nothing to compare with
+		{time.Second, 90.5, 50.5, 0.5},
+		{2 * time.Second, 93, 52.4, 0.95},
+		{time.Second, 94, -1, 0}, // not told
+		{time.Second, 95, 54, 0},
+		{time.Second, 1, 0.5, 0}, // another process
+		{time.Second, 2, 1.4, 0.9},
+	} {
+		now = now.Add(c.after)
+		m.read(now, c.cpu, c.main)
+		if math.Abs(m.busy-c.want) > 1e-9 {
+			t.Errorf("busy %g at cpu %g, main %g; want %g", m.busy, c.cpu, c.main, c.want)
+		}
 	}
 }

@@ -9,15 +9,17 @@ import (
 const (
 	firstCount = 100  // COUNT of the first SCAN
 	minCount   = 10   // below that a page is mostly round trip
-	maxCount   = 1000 // one call blocks a server for about 0.5 ms
+	maxCount   = 1000 // without a budget: one call then blocks a server for about 0.5 ms
 	// callTarget is how long one SCAN may keep the server, and everyone else
 	// waiting: well below the 0.5 ms that are promised, since it is felt at once.
 	callTarget = 200 * time.Microsecond
 
 	probeEvery  = 100 * time.Millisecond
 	probeKept   = 256 // for the best round trip: about 26 s
-	probeRecent = 20  // for the 95th percentile: 2 s
+	probeRecent = 20  // for the 95th percentile and the median: 2 s
+	scanRecent  = 15  // of the SCANs whose median counts
 
+	crowded      = 0.9 // of a core: the thread of a server that executes commands has no time left
 	minFactor    = 1.0 / 8
 	memoryFactor = 1.0 / 4
 	memoryLimit  = 0.95
@@ -38,6 +40,9 @@ const (
 // to go. It belongs to the one goroutine that sweeps that master.
 type pacer struct {
 	count int
+	// dear is what each of the last scanRecent SCANs took beyond the usual trivial
+	// command, as a multiple of the floor of its cost.
+	dear []float64
 
 	probes    []time.Duration // last probeKept round trips of a trivial command
 	probedAt  time.Time
@@ -50,7 +55,12 @@ type pacer struct {
 	meter meter
 }
 
-func newPacer() *pacer { return &pacer{count: firstCount, factor: 1, meter: meter{scale: 1}} }
+func newPacer() *pacer {
+	return &pacer{count: firstCount, factor: 1, meter: meter{scale: 1}}
+}
+
+// scanCost is what a SCAN costs a server at least.
+func scanCost(count int) time.Duration { return callCost + time.Duration(count)*keyCost }
 
 // best returns the shortest round trip of a trivial command: what a call costs
 // without the server's work.
@@ -62,8 +72,9 @@ func (p *pacer) best() time.Duration {
 }
 
 // probed takes the round trip of a trivial command. When the 95th percentile of
-// the recent ones is far above the best, other clients wait too: the speed is
-// halved, at most once a second, and comes back by 10 % a second.
+// the recent ones is far above the best, other clients wait too, and a server that
+// has no time left gives us that of others: the speed is halved, at most once a
+// second, and comes back by 10 % a second.
 func (p *pacer) probed(now time.Time, rtt time.Duration) {
 	p.probedAt = now
 	p.probes = append(p.probes, rtt)
@@ -78,19 +89,25 @@ func (p *pacer) probed(now time.Time, rtt time.Duration) {
 		return
 	}
 	p.changedAt = now
-	if p.slow() {
+	if p.slow() || p.meter.busy > crowded {
 		p.factor = max(p.factor/2, minFactor)
 		return
 	}
 	p.factor = min(1, p.factor*(1+0.1*elapsed.Seconds()))
 }
 
-func (p *pacer) slow() bool {
+// recent returns the latest round trips of trivial commands, shortest first.
+func (p *pacer) recent() []time.Duration {
 	recent := slices.Clone(p.probes[max(0, len(p.probes)-probeRecent):])
+	slices.Sort(recent)
+	return recent
+}
+
+func (p *pacer) slow() bool {
+	recent := p.recent()
 	if len(recent) < 5 {
 		return false
 	}
-	slices.Sort(recent)
 	p95 := recent[(len(recent)*95-1)/100]
 	best := p.best()
 	return p95 > max(2*best, best+time.Millisecond)
@@ -103,12 +120,26 @@ func (p *pacer) memory(now time.Time, used, limit int64) {
 }
 
 // scanned books a SCAN of COUNT count that took rtt, and tunes the next one.
+//
+// On a busy server a call mostly waits for others, and that says nothing of its
+// size. Trivial commands wait as long, so the difference of the two medians is what
+// the SCANs took; one alone says only that it was too large, if it took longer than
+// any trivial command lately.
 func (p *pacer) scanned(count int, rtt time.Duration) work {
-	took := p.estimate(rtt, callCost+time.Duration(count)*keyCost)
-	// Half of the way to what this call suggests, at most twice as many.
-	fit := int(float64(count) * float64(callTarget) / float64(max(took, rtt-p.best(), time.Microsecond)))
-	p.count = min(max((p.count+min(fit, 3*p.count))/2, minCount), maxCount)
-	return p.work(took)
+	var usual, worst time.Duration
+	if recent := p.recent(); len(recent) > 0 {
+		usual, worst = recent[len(recent)/2], recent[len(recent)-1]
+	}
+	floor := scanCost(count)
+	p.dear = append(p.dear, float64(rtt-usual)/float64(floor))
+	p.dear = p.dear[max(0, len(p.dear)-scanRecent):]
+	dear := slices.Sorted(slices.Values(p.dear))
+	fit := int((time.Duration(float64(callTarget)/max(1, dear[len(dear)/2])) - callCost) / keyCost)
+	if rtt-worst > 2*callTarget {
+		fit = min(fit, count/2)
+	}
+	p.count = min(max(fit, minCount), 2*p.count)
+	return p.work(p.estimate(rtt, floor))
 }
 
 // piped books a pipeline of n commands that took rtt.

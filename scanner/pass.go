@@ -309,7 +309,7 @@ func (p *pass) upkeep(ctx context.Context, pace *pacer, client *redis.Client) er
 			return err
 		}
 		i := parseInfo(text)
-		pace.meter.read(time.Now(), i.cpuSeconds())
+		pace.meter.read(time.Now(), i.cpuSeconds(), i.mainSeconds())
 	}
 	if now.Sub(pace.probedAt) > probeEvery {
 		return p.probe(ctx, pace, client)

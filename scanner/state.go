@@ -48,6 +48,16 @@ func (i info) cpuSeconds() float64 {
 	return system + user
 }
 
+// mainSeconds is the processor time of the thread that executes commands, -1 if not
+// told (before Redis 7.0).
+func (i info) mainSeconds() float64 {
+	system, user := i.seconds("used_cpu_sys_main_thread"), i.seconds("used_cpu_user_main_thread")
+	if system < 0 || user < 0 {
+		return -1
+	}
+	return system + user
+}
+
 // version returns major and minor version of the protocol's commands; 0.0 if
 // not told.
 func (i info) version() (major, minor int) {

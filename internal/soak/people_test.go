@@ -99,10 +99,12 @@ func (p *people) release(ctx context.Context, key string) bool {
 				p.mu.Unlock()
 				return true
 			}
+			// Freed, but the lock is not the next holder's for certain: no replica has it yet.
+		} else {
+			p.mu.Lock()
+			p.again++
+			p.mu.Unlock()
 		}
-		p.mu.Lock()
-		p.again++
-		p.mu.Unlock()
 		<-time.After(200 * time.Millisecond)
 	}
 	p.t.Errorf("%s was not released", key)

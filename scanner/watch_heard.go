@@ -66,11 +66,7 @@ func (n *nodeWatch) resync() {
 	n.mu.Lock()
 	m := n.master
 	n.mu.Unlock()
-	var errands []errand
-	for _, key := range n.w.s.table.keysOf(m.Owns) {
-		errands = append(errands, errand{key: key, waiters: true})
-	}
-	if len(errands) > 0 && !n.queue.put(false, errands...) {
+	if keys := n.w.s.table.keysOf(m.Owns); len(keys) > 0 && !n.queue.putKnown(keys) {
 		n.overrun()
 	}
 }

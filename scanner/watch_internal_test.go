@@ -248,6 +248,49 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// What a resync queues comes last, once, and is bounded with the others.
+func TestQueueOfKnownKeys(t *testing.T) {
+	t.Parallel()
+	q := newQueue(time.Now())
+	q.put(false, errand{key: "calm"}, errand{key: "looked at anyway"})
+	if !q.putKnown([]string{"a", "b", "looked at anyway", "c", "a"}) || !q.putKnown([]string{"b", "d"}) {
+		t.Fatal("no room for five keys")
+	}
+	q.put(true, errand{key: "c", written: true, since: 1})
+	for _, key := range []string{"a", "b", "c", "d"} {
+		if !q.has(key) {
+			t.Errorf("%q is not known to wait", key)
+		}
+	}
+	if q.size() != 6 {
+		t.Errorf("%d wait, want 6", q.size())
+	}
+	want := []errand{
+		{key: "c", written: true, waiters: true, since: 1}, {key: "calm"}, {key: "looked at anyway", waiters: true},
+		{key: "a", waiters: true}, {key: "b", waiters: true}, {key: "d", waiters: true},
+	}
+	got := q.take(4)
+	if q.empty() || !q.has("d") || !q.has("a") {
+		t.Error("what is left, or is being read, is not known")
+	}
+	if got = append(got, q.take(4)...); !slices.Equal(got, want) {
+		t.Errorf("took %+v, want %+v", got, want)
+	}
+	if !q.empty() || q.known.order != nil || q.known.all != nil {
+		t.Error("a queue that is empty keeps the room of a resync")
+	}
+	many := make([]string, maxQueued+1)
+	for i := range many {
+		many[i] = fmt.Sprint(i)
+	}
+	if !q.putKnown(many[:maxQueued]) || q.putKnown(many) || q.put(false, errand{key: "too many"}) {
+		t.Error("the queue is not bounded, or refuses what it has")
+	}
+	if !q.put(true, errand{key: "7"}) || q.size() != maxQueued {
+		t.Errorf("a key of a resync that changed has no room, or waits twice: %d wait", q.size())
+	}
+}
+
 // TestReadCost books what the server says that its commands cost, within bounds,
 // and never more than the time that passed.
 func TestReadCost(t *testing.T) {

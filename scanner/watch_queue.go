@@ -46,6 +46,9 @@ type queue struct {
 	mu     sync.Mutex
 	urgent lane
 	calm   lane
+	// known are the keys of a resync, which come last: with as many as there are
+	// locks, errands would take several times the room.
+	known backlog
 	// under are the keys that are being read right now, and underSince since when the
 	// first of them waits.
 	under      map[string]struct{}
@@ -55,6 +58,12 @@ type queue struct {
 type lane struct {
 	order []string
 	all   map[string]errand
+}
+
+// backlog is keys without errands of their own: all is looked at, with its waiters.
+type backlog struct {
+	order []string
+	all   map[string]struct{}
 }
 
 // newQueue returns an empty queue. All queues between which errands move have the same
@@ -103,6 +112,50 @@ func (q *queue) put(urgent bool, errands ...errand) bool {
 	return room
 }
 
+// putKnown queues keys to be looked at again, with their waiters, behind all others;
+// it says whether there was room.
+func (q *queue) putKnown(keys []string) bool {
+	q.mu.Lock()
+	room := true
+	for _, key := range keys {
+		if q.merge(key) {
+			continue
+		}
+		if room = q.room(); !room {
+			break
+		}
+		if q.known.all == nil {
+			q.known.all = make(map[string]struct{}, len(keys))
+		}
+		if _, ok := q.known.all[key]; !ok {
+			q.known.all[key] = struct{}{}
+			q.known.order = append(q.known.order, key)
+		}
+	}
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	return room
+}
+
+// merge has an errand for key look at its waiters too, if there is one.
+func (q *queue) merge(key string) bool {
+	for _, l := range []*lane{&q.urgent, &q.calm} {
+		if was, ok := l.all[key]; ok {
+			was.waiters = true
+			l.all[key] = was
+			return true
+		}
+	}
+	return false
+}
+
+func (q *queue) waiting() int { return len(q.urgent.all) + len(q.calm.all) + len(q.known.all) }
+
+func (q *queue) room() bool { return q.waiting() < maxQueued }
+
 func (q *queue) add(urgent bool, e errand) bool {
 	to, other := &q.urgent, &q.calm
 	if !urgent {
@@ -122,7 +175,11 @@ func (q *queue) add(urgent bool, e errand) bool {
 		e.merge(was)
 		delete(other.all, e.key) // its place in order is skipped
 	}
-	if len(to.all)+len(other.all) >= maxQueued {
+	if _, ok := q.known.all[e.key]; ok {
+		e.waiters = true
+		delete(q.known.all, e.key)
+	}
+	if !q.room() {
 		return false
 	}
 	to.all[e.key] = e
@@ -138,6 +195,7 @@ func (q *queue) take(n int) []errand {
 	for _, l := range []*lane{&q.urgent, &q.calm} {
 		out = l.take(out, n)
 	}
+	out = q.known.take(out, n)
 	for _, e := range out {
 		q.under[e.key] = struct{}{}
 	}
@@ -156,6 +214,20 @@ func (l *lane) take(out []errand, n int) []errand {
 	if l.order = l.order[i:]; len(l.order) == 0 {
 		// A map does not shrink: after 100,000 keys it would keep their room.
 		l.order, l.all = nil, map[string]errand{}
+	}
+	return out
+}
+
+func (b *backlog) take(out []errand, n int) []errand {
+	i := 0
+	for ; i < len(b.order) && len(out) < n; i++ {
+		if _, ok := b.all[b.order[i]]; ok {
+			delete(b.all, b.order[i])
+			out = append(out, errand{key: b.order[i], waiters: true})
+		}
+	}
+	if b.order = b.order[i:]; len(b.order) == 0 {
+		*b = backlog{}
 	}
 	return out
 }
@@ -179,7 +251,8 @@ func (q *queue) has(key string) bool {
 	_, urgent := q.urgent.all[key]
 	_, calm := q.calm.all[key]
 	_, under := q.under[key]
-	return urgent || calm || under
+	_, known := q.known.all[key]
+	return urgent || calm || known || under
 }
 
 // changes is how many keys wait that changed or are due.
@@ -193,7 +266,7 @@ func (q *queue) changes() int {
 func (q *queue) size() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.urgent.all) + len(q.calm.all)
+	return q.waiting()
 }
 
 func (q *queue) empty() bool { return q.size() == 0 }

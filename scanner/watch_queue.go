@@ -125,7 +125,7 @@ func (q *queue) putKnown(keys []string) bool {
 			break
 		}
 		if q.known.all == nil {
-			q.known.all = make(map[string]struct{}, len(keys))
+			q.known = backlog{order: make([]string, 0, len(keys)), all: make(map[string]struct{}, len(keys))}
 		}
 		if _, ok := q.known.all[key]; !ok {
 			q.known.all[key] = struct{}{}

@@ -130,7 +130,7 @@ func (g glimpsed) same(typ string, ttl time.Duration, now time.Time) bool {
 func (t *Table) keysOf(owns func(key string) bool) []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	var out []string
+	out := make([]string, 0, len(t.entries))
 	for key := range t.entries {
 		if owns(key) {
 			out = append(out, key)

@@ -32,7 +32,7 @@ func TestInfoOfTheMainThread(t *testing.T) {
 	for text, want := range map[string]float64{
 		"used_cpu_sys:9\r\nused_cpu_user:9\r\nused_cpu_sys_main_thread:1.5\r\nused_cpu_user_main_thread:2.25\r\n": 3.75,
 		"used_cpu_sys:9\r\nused_cpu_user:9\r\n": -1, // before Redis 7.0
-		"": -1,
+		"":                                      -1,
 	} {
 		if got := parseInfo(text).mainSeconds(); got != want {
 			t.Errorf("%q: %g seconds, want %g", text, got, want)

@@ -266,8 +266,12 @@ func TestQueueOfKnownKeys(t *testing.T) {
 		t.Errorf("%d wait, want 6", q.size())
 	}
 	want := []errand{
-		{key: "c", written: true, waiters: true, since: 1}, {key: "calm"}, {key: "looked at anyway", waiters: true},
-		{key: "a", waiters: true}, {key: "b", waiters: true}, {key: "d", waiters: true},
+		{key: "c", written: true, waiters: true, since: 1},
+		{key: "calm"},
+		{key: "looked at anyway", waiters: true},
+		{key: "a", waiters: true},
+		{key: "b", waiters: true},
+		{key: "d", waiters: true},
 	}
 	got := q.take(4)
 	if q.empty() || !q.has("d") || !q.has("a") {

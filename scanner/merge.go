@@ -95,7 +95,7 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 		s.end(sweep, p, losses, check, s.facts.servers.tookKeys(p, flushes))
 		if p.out.err == nil {
 			seen = append(seen, t.late(p, turn, p.out.at.Add(sweep.Started.Sub(s.clock())))...)
-			s.watch.merged(p.master.Addr, sweep.Started)
+			s.watch.merged(p.master.Addr, sweep.Started, p.out.keys)
 		}
 		p.out.locks, p.slots, p.shapes, p.counted = looks{}, nil, nil, nil
 		names := p.out.candidateNames[:min(len(p.out.candidateNames), maxCandidateNames-len(t.candidates))]

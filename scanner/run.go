@@ -36,6 +36,7 @@ func (s *Scanner) Run(ctx context.Context, sink func(context.Context, lockstewar
 	failures := 0
 	// A paused target is not away: no sweep begins that could not ask anything.
 	for s.budget.pass(ctx) == nil {
+		s.unhurry()
 		sweep, err := s.sweepInOrder(ctx)
 		if ctx.Err() != nil {
 			s.going.end(&sweep)
@@ -65,15 +66,36 @@ func (s *Scanner) Run(ctx context.Context, sink func(context.Context, lockstewar
 	return nil
 }
 
+// hurry has [Scanner.Run] begin its next sweep as soon as the one under way, if any, has
+// ended.
+func (s *Scanner) hurry() {
+	select {
+	case s.hurried <- struct{}{}:
+	default:
+	}
+}
+
+// unhurry notes that a sweep begins, which is as good as another one.
+func (s *Scanner) unhurry() {
+	select {
+	case <-s.hurried:
+	default:
+	}
+}
+
 // await waits for the sweep after the one that was due, and returns when that
-// was due.
+// was due. A hurried one comes at once, and "every 30s" counts from it.
 func (s *Scanner) await(ctx context.Context, due time.Time) (time.Time, bool) {
 	now := time.Now()
 	next, skipped := s.schedule.next(due, now)
 	if next.IsZero() {
 		// The schedule has no further date: nothing more to do but wait.
-		<-ctx.Done()
-		return due, false
+		select {
+		case <-ctx.Done():
+			return due, false
+		case <-s.hurried:
+			return time.Now(), true
+		}
 	}
 	if skipped > 0 {
 		s.mu.Lock()
@@ -81,7 +103,16 @@ func (s *Scanner) await(ctx context.Context, due time.Time) (time.Time, bool) {
 		s.mu.Unlock()
 	}
 	wait := next.Sub(now) + s.schedule.delay(next.Sub(due))
-	return next, sleep(ctx, wait) == nil
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return due, false
+	case <-s.hurried:
+		return time.Now(), true
+	case <-timer.C:
+		return next, true
+	}
 }
 
 // backOff waits before the target is tried again.

@@ -48,8 +48,10 @@ type Scanner struct {
 	// order is held from the moment that something is put into the table until it
 	// has been handed on, so that sweeps and the watch tell in the order of what
 	// they saw. See [Scanner.GiveWay].
-	order    turns
-	watch    *watcher
+	order turns
+	watch *watcher
+	// hurried holds one token when the next sweep shall not wait for its date.
+	hurried  chan struct{}
 	pacers   map[string]*pacer // by address
 	lastSeen map[string]int    // candidates of the last pass, by address
 	turn     uint64            // sweeps begun
@@ -134,6 +136,7 @@ func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes
 		caps:     newCaps(),
 		pacers:   map[string]*pacer{},
 		runIDs:   map[string]bool{},
+		hurried:  make(chan struct{}, 1),
 		lastSeen: map[string]int{},
 		known:    map[lossKey]locksteward.Loss{},
 		facts:    newFacts(), factStore: opts.Facts,

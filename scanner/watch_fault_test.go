@@ -3,6 +3,7 @@ package scanner_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,56 @@ func TestWatchRecoversFromADeadConnection(t *testing.T) {
 				w.awaitLock(key + ":after")
 			}
 			w.audit()
+		})
+	}
+}
+
+// TestBlindMomentAmongManyLocks: what happened while nobody told is found by the watch,
+// which reads the few locks again, and of many by a sweep that does not wait for its date.
+func TestBlindMomentAmongManyLocks(t *testing.T) {
+	t.Parallel()
+	for _, locks := range []int{100, 10_001} {
+		t.Run(strconv.Itoa(locks), func(t *testing.T) {
+			t.Parallel()
+			srv := testredis.Start(t)
+			c := srv.Client(t)
+			ctx := t.Context()
+			_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for i := range locks {
+					p.Set(ctx, fmt.Sprintf("lock:%d", i), fmt.Sprintf("%032x", i), time.Hour)
+				}
+				return nil
+			})
+			must(t, err)
+			r := fast(srv.URL())
+			r.scan.Schedule = "@every 1h"
+			w := tracked(t, r)
+			run := start(t, w.s)
+			run.await(t, "at once", complete)
+			w.awaitState("repaired", func(s scanner.WatchState) bool { return whole(s) && s.Nodes[0].Repaired })
+			reads := w.s.WatchState().Reads
+
+			id, _ := clientID(t, c, "locksteward-tracker")
+			must(t, c.ClientKillByFilter(ctx, "ID", id).Err())
+			must(t, c.Del(ctx, "lock:7").Err())
+			if locks < 10_000 {
+				w.awaitEnd("lock:7", 1)
+				if n := len(run.sweeps); n != 0 {
+					t.Errorf("%d sweeps before their date", n)
+				}
+				return
+			}
+			got := run.await(t, "before its date", complete)
+			if len(got.Endings) != 1 || got.Endings[0].Lock.Key != "lock:7" {
+				t.Errorf("endings %v, want that of lock:7", got.Endings)
+			}
+			w.awaitState("repaired", func(s scanner.WatchState) bool { return whole(s) && s.Nodes[0].Repaired })
+			if n := w.s.WatchState().Reads - reads; n > 100 {
+				t.Errorf("the watch read %d locks beside the sweep", n)
+			}
+			if n := len(run.sweeps); n != 0 {
+				t.Errorf("%d more sweeps", n)
+			}
 		})
 	}
 }

@@ -71,6 +71,28 @@ func (n *nodeWatch) resync() {
 	}
 }
 
+const (
+	// sweepPerLock is how many keys a sweep goes over at about the cost of one lock
+	// that is read.
+	sweepPerLock = 20
+	// resyncMost is how many known locks the watch reads again itself, however few
+	// keys there are beside them.
+	resyncMost = 10_000
+)
+
+// catchUp has every known lock of the master looked at again, whichever way is the
+// cheaper one.
+func (n *nodeWatch) catchUp() {
+	n.mu.Lock()
+	m, keys := n.master, n.keys
+	n.mu.Unlock()
+	if known := int64(n.w.s.table.countOf(m.Owns)); known > resyncMost && known*sweepPerLock > keys {
+		n.w.s.hurry()
+		return
+	}
+	n.resync()
+}
+
 // overrun is more changed keys than may wait to be read.
 func (n *nodeWatch) overrun() {
 	n.mu.Lock()

@@ -123,15 +123,16 @@ func (w *watcher) miss(n *nodeWatch, key string) {
 	}
 }
 
-// merged ends the check: a master whose pass was complete, and began after the
-// watch was set up, has no unknown changes left.
-func (w *watcher) merged(addr string, began time.Time) {
+// merged ends the check: a master whose pass over so many keys was complete, and began
+// after the watch was set up, has no unknown changes left.
+func (w *watcher) merged(addr string, began time.Time, keys int64) {
 	n := w.node(addr)
 	if n == nil {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.keys = keys
 	if !n.since.IsZero() && n.since.Before(began) {
 		n.repaired = true
 	}

@@ -54,6 +54,8 @@ type nodeWatch struct {
 	// repaired says that a complete sweep began and ended since the pair was set
 	// up: from then on all that is watched is known.
 	repaired bool
+	// keys is how many the last complete pass went over.
+	keys int64
 	// proven says that a keyspace notification came at all; silent, that a sweep
 	// found what should have come.
 	proven, silent bool
@@ -148,7 +150,7 @@ func (n *nodeWatch) open(ctx context.Context) (*pair, error) {
 	return p, nil
 }
 
-// up notes that a pair stands, and has everything known read again: what
+// up notes that a pair stands, and has everything known looked at again: what
 // changed before is in nobody's queue.
 func (n *nodeWatch) up(mode WatchMode, p *pair) {
 	now := time.Now()
@@ -178,8 +180,10 @@ func (n *nodeWatch) up(mode WatchMode, p *pair) {
 		// A server that was restarted, or another one: what is not there any more
 		// went with the old one's data, as after a flush.
 		n.w.s.table.flush(n.addr, now.Add(p.offset), false)
+		n.resync()
+	} else {
+		n.catchUp()
 	}
-	n.resync()
 	if again {
 		n.w.log.Info("watch is set up again", zap.String("node", n.addr))
 	}

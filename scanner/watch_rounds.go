@@ -126,6 +126,19 @@ func (g glimpsed) same(typ string, ttl time.Duration, now time.Time) bool {
 	return moved <= computedTolerance && moved >= -computedTolerance
 }
 
+// countOf returns how many known locks owns says yes to.
+func (t *Table) countOf(owns func(key string) bool) int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n := 0
+	for key := range t.entries {
+		if owns(key) {
+			n++
+		}
+	}
+	return n
+}
+
 // keysOf returns the keys of the known locks that owns says yes to.
 func (t *Table) keysOf(owns func(key string) bool) []string {
 	t.mu.RLock()

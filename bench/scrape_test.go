@@ -51,7 +51,13 @@ func BenchmarkScrape100k(b *testing.B) {
 			{"sweeps at its default pace", unthrottled, "", true, true},
 		} {
 			if state.from != "" {
+				ended := func(m map[string]float64) float64 {
+					return sum(m, "locksteward_sweep_last_success_timestamp_seconds")
+				}
+				last := ended(a.samples(b.Context()))
 				a.reload(state.from, state.to)
+				// The end of a sweep of the state before, with its merge, is not this one's.
+				a.await(time.Minute, "the end of a sweep", func(m map[string]float64) bool { return ended(m) > last })
 			}
 			if before := scans(b, client); state.sweeps {
 				testredis.Eventually(b, time.Minute, func() bool { return scans(b, client) > before }, "a sweep")

@@ -137,7 +137,9 @@ func (l *look) observation(target locksteward.Target) locksteward.Observation {
 	return o
 }
 
-// share takes from another look what is equal, so that it need not be kept twice.
+// share takes from another look what is equal, so that it need not be kept twice. It
+// writes nothing behind l's pointers: the look of a key that is as it was shares its
+// claim with locks that were handed out.
 func (l *look) share(o *look) {
 	if l.key == o.key {
 		l.key = o.key
@@ -148,11 +150,21 @@ func (l *look) share(o *look) {
 	if l.holder != nil && o.holder != nil && *l.holder == *o.holder {
 		l.holder = o.holder
 	}
-	if l.claim != nil && o.claim != nil && l.claim.ID == o.claim.ID {
-		l.claim.ID = o.claim.ID
-		if l.claim.Session == o.claim.Session {
-			l.claim.Session = o.claim.Session
-		}
+	if l.claim != o.claim && equalClaims(l.claim, o.claim) {
+		l.claim = o.claim
+	}
+}
+
+// shareFresh is share for a look that nobody else has yet, so that a claim that is
+// another may at least take the names of o's.
+func (l *look) shareFresh(o *look) {
+	l.share(o)
+	if l.claim == nil || o.claim == nil || l.claim == o.claim || l.claim.ID != o.claim.ID {
+		return
+	}
+	l.claim.ID = o.claim.ID
+	if l.claim.Session == o.claim.Session {
+		l.claim.Session = o.claim.Session
 	}
 }
 

@@ -2,8 +2,10 @@ package scanner
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/locksteward/locksteward"
 )
@@ -79,5 +81,47 @@ func TestEqualClaims(t *testing.T) {
 		if equalClaims(&c, &locksteward.Claim{}) {
 			t.Errorf("a change of %s is not seen", reflect.TypeFor[locksteward.Claim]().Field(i).Name)
 		}
+	}
+}
+
+// A lock that was handed out is read while later looks at it are taken in: nothing is
+// written behind its pointers (which the race detector sees), and what is equal is kept
+// once.
+func TestLocksHandedOutAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	claim := func(id string) *locksteward.Claim {
+		return &locksteward.Claim{ID: strings.Clone(id), Session: strings.Clone("s"), Renewed: time.UnixMilli(5)}
+	}
+	table := newTable(locksteward.Target{})
+	first := look{key: "k", kind: table.intern(shape{typ: "string"}), digest: "d", claim: claim("c"), at: 1000, expireAt: 90, idle: unknownIdle}
+	now, _ := table.update(first)
+	handed := now.lock(table.target)
+	read := make(chan string)
+	go func() { read <- handed.Claim.ID + handed.Claim.Session }()
+
+	same := first
+	same.at, same.claim = 2000, claim("c")
+	b := briefly(&same, &now.look)
+	now, _ = table.take(b.look(), true)
+	if now.claim != handed.Claim {
+		t.Error("the same claim is kept twice")
+	}
+	again := first
+	again.at, again.claim = 3000, claim("c")
+	if now, _ = table.update(again); now.claim != handed.Claim {
+		t.Error("the same claim, read directly, is kept twice")
+	}
+	renewed := first
+	renewed.at, renewed.claim = 4000, claim("c")
+	renewed.claim.Renewals++
+	now, _ = table.update(renewed)
+	if now.claim == handed.Claim || now.claim.Renewals != 1 || handed.Claim.Renewals != 0 {
+		t.Errorf("renewed: %+v, was handed out as %+v", now.claim, handed.Claim)
+	}
+	if unsafe.StringData(now.claim.ID) != unsafe.StringData(handed.Claim.ID) || unsafe.StringData(now.claim.Session) != unsafe.StringData(handed.Claim.Session) {
+		t.Error("the names of a renewed claim are kept twice")
+	}
+	if got := <-read; got != "cs" {
+		t.Errorf("handed out %q", got)
 	}
 }

@@ -222,7 +222,7 @@ func (p *pass) keep(s *sight) {
 	var last *look
 	if s.last != nil {
 		last = &s.last.look
-		l.share(last)
+		l.shareFresh(last)
 	}
 	if at.at >= 0 {
 		p.out.locks.set(int(at.at), briefly(&l, last))

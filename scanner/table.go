@@ -152,6 +152,7 @@ func (t *Table) take(l look, merging bool) (now *entry, replaced *entry) {
 	case sameHold(&old.look, &l):
 		was := old.stood()
 		if now = old; !merging {
+			l.shareFresh(&old.look)
 			now = new(*old)
 			t.takePlace(now)
 			t.entries[l.key] = now

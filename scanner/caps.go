@@ -17,6 +17,7 @@ var optional = map[string]string{
 	"memory|usage":    "MEMORY USAGE is refused: hash locks and lock metadata are listed but not read; grant +memory|usage",
 	besideKeys:        "queues and fences beside Redisson's locks may not be read: fair and fenced locks are taken for plain ones; grant read access to redisson_lock_*",
 	"pexpiretime":     "PEXPIRETIME is refused: expiry times are computed from TTLs; grant +pexpiretime, on Redis 7.0 or later: older servers do not have it",
+	"exists":          "EXISTS is refused: keys that changed are read in full though most of them are gone again; grant +exists",
 	"info":            "INFO is refused: failovers, restarts, evictions and missing persistence go unnoticed; grant +info",
 	"pubsub|numsub":   "PUBSUB NUMSUB is refused: no holder is presumed dead for its silence alone; grant +pubsub|numsub",
 }

@@ -34,6 +34,8 @@ type reader struct {
 	// noIdle and noExpireTime say that this server has no such thing: it keeps
 	// frequencies instead, it is older than 7.0.
 	noIdle, noExpireTime bool
+	// along are commands that go along with the next ones: a round trip less.
+	along []redis.Cmder
 	// call runs one pipeline of n commands: it waits for the budget before and
 	// books what it took.
 	call func(ctx context.Context, n int, pipeline func() error) error
@@ -43,6 +45,12 @@ type reader struct {
 // that makes all replies worthless; errors about single commands stay with them
 // and are judged by [reader.judge].
 func (r *reader) exec(ctx context.Context, cmds []redis.Cmder) error {
+	if len(cmds) == 0 {
+		return nil
+	}
+	if len(r.along) > 0 {
+		cmds, r.along = append(r.along, cmds...), nil
+	}
 	for chunk := range slices.Chunk(cmds, maxPipeline) {
 		err := r.call(ctx, len(chunk), func() error {
 			pipe := r.client.Pipeline()
@@ -63,6 +71,13 @@ func (r *reader) exec(ctx context.Context, cmds []redis.Cmder) error {
 		}
 	}
 	return nil
+}
+
+// flush runs what was to go along with others, if there were none.
+func (r *reader) flush(ctx context.Context) error {
+	cmds := r.along
+	r.along = nil
+	return r.exec(ctx, cmds)
 }
 
 // fatal says that an error is not about the one command that got it: the

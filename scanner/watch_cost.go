@@ -32,7 +32,7 @@ const (
 
 // watchCommands are the commands of the watch whose times count.
 var watchCommands = []string{
-	"pttl", "pexpiretime", "getrange", "type", "hlen", "memory|usage", "hgetall", "hmget", "zcard", "scard", "llen", "strlen",
+	"exists", "pttl", "pexpiretime", "getrange", "type", "hlen", "memory|usage", "hgetall", "hmget", "zcard", "scard", "llen", "strlen",
 }
 
 // readCost estimates what the server spends on the watch's pipelines, by what it

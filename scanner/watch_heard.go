@@ -46,7 +46,7 @@ func (n *nodeWatch) errandFor(key string) (errand, bool) {
 	if !s.mayBeLock(key) {
 		return errand{}, false
 	}
-	return errand{key: key, written: true}, true
+	return errand{key: key, written: true, pushes: 1}, true
 }
 
 // flushed is a FLUSHALL or FLUSHDB: whatever was there may be gone.

@@ -28,13 +28,11 @@ const (
 
 // nodeWatch watches one master. Its goroutines belong to the watcher.
 type nodeWatch struct {
-	w     *watcher
-	addr  string
-	queue *queue
-	reads *readCost
-	// vanished is how often a changed key is gone when it is read; it belongs to
-	// the goroutine that reads.
-	vanished share
+	w        *watcher
+	addr     string
+	queue    *queue
+	reads    *readCost
+	vanished vanished      // belongs to the goroutine that reads
 	replan   chan struct{} // holds one token when the plan changed
 	tried    chan struct{} // closed when the first pair stood, or did not
 
@@ -65,7 +63,7 @@ type nodeWatch struct {
 
 func newNodeWatch(w *watcher, m connect.Master, plan watchPlan) *nodeWatch {
 	return &nodeWatch{
-		w: w, addr: m.Addr, queue: newQueue(w.began), reads: newReadCost(), replan: make(chan struct{}, 1), tried: make(chan struct{}),
+		w: w, addr: m.Addr, queue: newQueue(w.began), reads: newReadCost(), vanished: newVanished(), replan: make(chan struct{}, 1), tried: make(chan struct{}),
 		master: m, plan: plan, mode: WatchSweep, reason: "not set up yet",
 		suspects: map[string]suspect{}, waiting: map[string]int32{},
 	}

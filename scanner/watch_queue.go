@@ -23,6 +23,8 @@ type errand struct {
 	since int64
 	// tries counts looks that came to nothing since the key changed under them.
 	tries int8
+	// pushes is how many told of the key itself since it waits: none, one, or 2 for more.
+	pushes int8
 }
 
 // merge adds what another reason for the same key tells.
@@ -34,6 +36,7 @@ func (e *errand) merge(o errand) {
 	e.waiters = e.waiters || o.waiters
 	e.since = sooner(e.since, o.since)
 	e.tries = max(e.tries, o.tries)
+	e.pushes = min(e.pushes+o.pushes, 2)
 }
 
 // queue is the keys of one master that are to be read: those that changed or are

@@ -3,6 +3,7 @@ package scanner
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,8 +20,11 @@ const (
 	// manyChanges or more the next one has longWindow: of most locks both ends are in
 	// one batch then, and one look tells of them.
 	window      = 20 * time.Millisecond
-	longWindow  = 50 * time.Millisecond
+	longWindow  = 60 * time.Millisecond
 	manyChanges = 32
+	// batchMost is how many keys are sifted and handed on together: each round trip
+	// costs the server as much as some ten commands.
+	batchMost = 4 * subjectsPerLook
 	// afterError is the wait before a failed batch is tried again.
 	afterError = 100 * time.Millisecond
 	// maxTries bounds looks at a key that changes under each of them.
@@ -61,8 +65,8 @@ func windowAfter(changes int) time.Duration {
 // readQueued reads so many of the queued keys, or as many as it can. It returns
 // false when ctx has ended.
 func (n *nodeWatch) readQueued(ctx context.Context, rest int) bool {
-	for ; rest > 0; rest -= subjectsPerLook {
-		err := n.readBatch(ctx, n.queue.take(min(rest, subjectsPerLook)))
+	for ; rest > 0; rest -= batchMost {
+		err := n.readBatch(ctx, n.queue.take(min(rest, batchMost)))
 		if err == nil {
 			continue
 		}
@@ -91,13 +95,15 @@ func (n *nodeWatch) readBatch(ctx context.Context, errands []errand) error {
 		return nil
 	case errors.Is(err, errMoved) && len(errands) > 1:
 		// One of them is elsewhere: find it.
-		for i := range errands {
-			if err := n.readBatch(ctx, errands[i:i+1]); err != nil && !errors.Is(err, errMoved) {
-				if !n.queue.put(true, errands[i+1:]...) {
-					n.overrun()
-				}
-				return err
+		half := len(errands) / 2
+		if err := n.readBatch(ctx, errands[:half]); err != nil && !errors.Is(err, errMoved) {
+			if !n.queue.put(true, errands[half:]...) {
+				n.overrun()
 			}
+			return err
+		}
+		if err := n.readBatch(ctx, errands[half:]); !errors.Is(err, errMoved) {
+			return err
 		}
 		return nil
 	case errors.Is(err, errMoved):
@@ -150,17 +156,48 @@ func (n *nodeWatch) reader(also *budget) *reader {
 	}
 }
 
+// readNow reads keys and hands on what they tell: first what most likely stands, and
+// together with it whether the others are gone; then what is left of these.
 func (n *nodeWatch) readNow(ctx context.Context, errands []errand) error {
-	s, r := n.w.s, n.reader(nil)
-	left, err := n.sift(ctx, r, errands)
-	if err != nil || len(left) == 0 {
-		return err
+	r := n.reader(nil)
+	began := time.Now()
+	some := n.sift(errands)
+	for len(some.left)+len(some.groups) > 0 {
+		now, asked := some.questions(ctx)
+		r.along = asked
+		left := some.left
+		some.left = nil
+		for chunk := range slices.Chunk(left, subjectsPerLook) {
+			if err := n.inspect(ctx, r, chunk); err != nil {
+				return err
+			}
+		}
+		if err := r.flush(ctx); err != nil {
+			return err
+		}
+		if now == nil {
+			break
+		}
+		if err := n.answered(r, &some, now.Val()); err != nil {
+			return err
+		}
 	}
-	errands = left
+	n.w.reads.Add(int64(len(some.over)))
+	if len(some.over) > 0 {
+		n.settle(ctx, began, some.over, some.glances, nil)
+	}
+	return nil
+}
+
+// inspect reads keys in full and hands on what they tell.
+func (n *nodeWatch) inspect(ctx context.Context, r *reader, errands []errand) error {
+	s := n.w.s
 	classes := s.classes.Load()
 	subjects := make([]subject, len(errands))
+	odds := make([]*share, len(errands))
 	for i, e := range errands {
 		sub := subject{key: e.key, match: classes.Classify(e.key), metaPrefix: e.metaPrefix, memory: s.table.remember(e.key)}
+		odds[i] = &n.vanished[n.vanished.index(&e, sub.known)]
 		if !sub.known && e.written {
 			// Most locks are strings, and one that was written just now has no idle
 			// time: two questions less. Another type says so itself.
@@ -175,7 +212,7 @@ func (n *nodeWatch) readNow(ctx context.Context, errands []errand) error {
 	}
 	n.w.reads.Add(int64(len(sights)))
 	for i := range sights {
-		n.vanished.note(sights[i].as == gone)
+		odds[i].note(sights[i].as == gone)
 	}
 	waiters, err := n.readWaiters(ctx, r, errands, sights)
 	if err != nil {

@@ -6,95 +6,182 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// siftFrom is from which share on of keys that are gone when they are read it
-// pays to ask for that first.
-const siftFrom = 0.5
+const (
+	// siftFrom is from which share on of keys that are gone when they are read it
+	// pays to ask for that first.
+	siftFrom = 0.5
+	// maxTogether is how many keys one EXISTS asks about at most.
+	maxTogether = 16
+)
 
-// sift takes out of errands the keys that are gone, and their metadata with them:
-// most locks are short, and of those nothing else need be asked. It hands on what
-// their end tells.
-func (n *nodeWatch) sift(ctx context.Context, r *reader, errands []errand) ([]errand, error) {
-	if n.vanished < siftFrom {
-		return errands, nil
+// vanished is how often a changed key is gone when it is read, by what is known
+// before: a key that was no lock and of which one push told was mostly taken just now
+// and stands; one that was a lock, or of which two told, is mostly over.
+type vanished [4]share
+
+// mostlyGone is what is thought of what was a lock or was pushed twice before any was
+// read: locks are short where they are many, and an EXISTS more costs little else.
+const mostlyGone = 0.9
+
+func newVanished() vanished { return vanished{0, mostlyGone, mostlyGone, mostlyGone} }
+
+func (v *vanished) index(e *errand, known bool) int {
+	i := 0
+	if known {
+		i |= 1
 	}
-	began := time.Now()
-	now := timeCmd(ctx)
-	cmds := []redis.Cmder{now}
-	asked := make([][]*redis.DurationCmd, len(errands))
-	for i, e := range errands {
-		names := n.beside(e)
-		if len(names) == 0 {
+	if e.pushes > 1 {
+		i |= 2
+	}
+	return i
+}
+
+// together is how many keys to ask about in one EXISTS when each is gone with
+// probability p: that with the fewest questions per key, since each of them is asked
+// about alone if one of them is there (R. Dorfman, The detection of defective members
+// of large populations, Ann. Math. Statist. 14, 1943).
+func together(p share) int {
+	best, fewest := 1, 1.0
+	all := float64(p)
+	for n := 2; n <= maxTogether; n *= 2 {
+		all *= all // p to the power of n
+		if each := 1/float64(n) + 1 - all; each < fewest {
+			best, fewest = n, each
+		}
+	}
+	return best
+}
+
+// group are errands whose keys one EXISTS asks about.
+type group struct {
+	errands []errand
+	odds    *share // of each of them
+	args    []any
+	cmd     *redis.IntCmd
+}
+
+func newGroup(odds *share) *group { return &group{odds: odds, args: []any{"exists"}} }
+
+func (g *group) add(e errand, names []string) {
+	g.errands = append(g.errands, e)
+	for _, name := range names {
+		g.args = append(g.args, name)
+	}
+}
+
+// sifted are errands by what became of them, or is to be done with them.
+type sifted struct {
+	over    []errand // as glances tell
+	glances []watchGlance
+	left    []errand // to be read in full
+	groups  []*group // to be asked about
+}
+
+// sift returns what of errands is to be read in full, and what to ask of the rest
+// first, whether they are gone and their metadata with them: most locks are short, and
+// of those nothing else need be asked.
+func (n *nodeWatch) sift(errands []errand) (out sifted) {
+	if !n.w.s.caps.has("exists") {
+		return sifted{left: errands}
+	}
+	cluster := n.w.s.conn.Mode() == locksteward.ModeCluster
+	var filling [len(n.vanished)]*group
+	for _, e := range errands {
+		names, known := n.beside(&e)
+		kind := n.vanished.index(&e, known)
+		odds := &n.vanished[kind]
+		if len(names) == 0 || *odds < siftFrom {
+			out.left = append(out.left, e)
 			continue
 		}
-		for _, name := range names {
-			cmd := pttlCmd(ctx, name)
-			asked[i] = append(asked[i], cmd)
-			cmds = append(cmds, cmd)
+		g := filling[kind]
+		if g == nil {
+			g = newGroup(odds)
+			filling[kind], out.groups = g, append(out.groups, g)
+		}
+		g.add(e, names)
+		// In a Cluster the keys of one command are of one slot.
+		if cluster || len(g.errands) >= together(*odds) {
+			filling[kind] = nil
 		}
 	}
-	if len(cmds) == 1 {
-		return errands, nil
+	return out
+}
+
+// questions returns the commands that ask about groups, the server's time first.
+func (s *sifted) questions(ctx context.Context) (now *redis.TimeCmd, cmds []redis.Cmder) {
+	if len(s.groups) == 0 {
+		return nil, nil
 	}
-	if err := r.exec(ctx, cmds); err != nil {
-		return nil, err
+	now = timeCmd(ctx)
+	cmds = append(make([]redis.Cmder, 0, len(s.groups)+1), now)
+	for _, g := range s.groups {
+		g.cmd = redis.NewIntCmd(ctx, g.args...)
+		cmds = append(cmds, g.cmd)
 	}
-	var left, over []errand
-	for i, e := range errands {
-		away, err := allGone(r, asked[i])
-		if err != nil {
-			return nil, err
+	return now, cmds
+}
+
+// answered sorts the groups by what the server answered at that time: of those of which
+// something is there, each errand is to be asked about alone, or read.
+func (n *nodeWatch) answered(r *reader, s *sifted, at time.Time) error {
+	asked := s.groups
+	s.groups = nil
+	for _, g := range asked {
+		away := false
+		switch err := g.cmd.Err(); judge(err) {
+		case fine:
+			away = g.cmd.Val() == 0
+		case without:
+			r.caps.refuse("exists")
+		case forbidden: // reading it says so
+		case moved:
+			return errMoved
+		default:
+			return err
 		}
-		if len(asked[i]) > 0 {
-			n.vanished.note(away)
-		}
-		if away {
-			over = append(over, e)
-		} else {
-			left = append(left, e)
+		switch {
+		case away:
+			for _, e := range g.errands {
+				g.odds.note(true)
+				s.over = append(s.over, e)
+				s.glances = append(s.glances, watchGlance{node: n.addr, sight: &sight{subject: subject{key: e.key}, as: gone, at: at}})
+			}
+		case len(g.errands) == 1:
+			s.left = append(s.left, g.errands[0]) // whose reading is noted
+		default:
+			for _, e := range g.errands {
+				one := newGroup(g.odds)
+				names, _ := n.beside(&e)
+				one.add(e, names)
+				s.groups = append(s.groups, one)
+			}
 		}
 	}
-	n.w.reads.Add(int64(len(over)))
-	if len(over) > 0 {
-		glances := make([]watchGlance, len(over))
-		for i, e := range over {
-			glances[i].sight = &sight{subject: subject{key: e.key}, as: gone, at: now.Val()}
-		}
-		n.settle(ctx, began, over, glances, nil)
-	}
-	return left, nil
+	return nil
 }
 
 // beside returns the keys that must all be gone for the key of e to have ended
-// without leaving anything to read: itself, and its metadata if it has any. It
-// returns none for a key that is to be read in any case.
-func (n *nodeWatch) beside(e errand) []string {
+// without leaving anything to read: itself, and its metadata if it has any; and
+// whether it is known as a lock. It returns none for a key that is to be read in any
+// case.
+func (n *nodeWatch) beside(e *errand) (names []string, known bool) {
 	if !e.written || e.waiters {
-		return nil
+		return nil, false
 	}
-	names := []string{e.key}
+	names = []string{e.key}
+	last := n.w.s.table.remember(e.key)
 	switch {
 	case e.metaPrefix != "":
 		names = append(names, record.Companion(e.metaPrefix, record.KindMeta, e.key))
-	case n.w.s.table.remember(e.key).ours:
+	case last.ours:
 		for _, prefix := range n.w.s.prefixes {
 			names = append(names, record.Companion(prefix, record.KindMeta, e.key))
 		}
 	}
-	return names
-}
-
-func allGone(r *reader, cmds []*redis.DurationCmd) (bool, error) {
-	for _, cmd := range cmds {
-		ok, err := r.usable(cmd.Err())
-		if err != nil {
-			return false, err
-		}
-		if !ok || cmd.Val() != -2*time.Nanosecond {
-			return false, nil
-		}
-	}
-	return len(cmds) > 0, nil
+	return names, last.known
 }

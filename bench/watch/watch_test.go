@@ -31,8 +31,8 @@ const (
 	lockNames  = 10_000
 	// rounds are interleaved: without the watch, with the pushes alone, with the
 	// watch. The medians of their differences are reported.
-	rounds   = 5
-	roundFor = 3 * time.Second
+	rounds   = 11
+	roundFor = 2 * time.Second
 )
 
 // The promise (issue 4): change to sink within p50 50 ms and p99 250 ms at any

@@ -101,7 +101,7 @@ func (c *Client) acquire(ctx context.Context, key string, lease Lease, m mode) (
 			if err != nil {
 				kind = EventAcquireFailed
 			}
-			held.emit(kind, c.clock.now().mono-began.mono, err)
+			held.emit(kind, c.took(began), err)
 			end(held, false, err)
 			return h, err
 		}
@@ -122,7 +122,7 @@ func (c *Client) acquire(ctx context.Context, key string, lease Lease, m mode) (
 	}
 	c.emit(Event{
 		Kind: kind, Key: key, Class: lease.Class, ID: r.id, Trace: lease.Trace,
-		Took: c.clock.now().mono - r.began.mono, Contended: r.contended, Err: err,
+		Took: c.took(r.began), Contended: r.contended, Err: err,
 	})
 	return h, err
 }
@@ -227,7 +227,9 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 		}
 		reply, err := c.roundTrip(ctx, patience, acquireScript, r.keys, args)
 		if err == nil {
-			r.trip = c.clock.now().mono - sent.mono
+			if r.mark != "" {
+				r.trip = c.clock.now().mono - sent.mono
+			}
 			return c.answer(r, sent, reply)
 		}
 		effect, failure := judge("acquire", r.key, err)

@@ -21,7 +21,7 @@ import (
 type Client struct {
 	opts     Options
 	instance string
-	waking   string // how waiters are told of a release, for scripts
+	waking   string // the command that tells waiters of a release, for scripts
 	pid      int
 	me       *me
 	clock    clock
@@ -73,7 +73,7 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 	c := newClient(opts, s, newClock())
 	c.server = s
 	if s.cluster != nil {
-		c.wakeBy("SPUBLISH") // a plain message would go to every node
+		c.waking = "SPUBLISH" // a plain message would go to every node
 	}
 	c.hub = newHub(c, s)
 	c.batch = &batch{c: c}
@@ -90,7 +90,7 @@ func newClient(opts Options, db evaler, clk clock) *Client {
 		holds:    map[string]*hold{},
 	}
 	c.me = newMe(c)
-	c.wakeBy("PUBLISH")
+	c.waking = "PUBLISH"
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
@@ -145,11 +145,6 @@ func (c *Client) Close() error {
 	default:
 		return nil
 	}
-}
-
-// wakeBy sets the command that reaches the waiters of a lock.
-func (c *Client) wakeBy(command string) {
-	c.waking = command + " " + record.WakeMessage + " " + record.InstanceKey(c.opts.KeyPrefix, "")
 }
 
 // enter registers background work; false once the client is closed.

@@ -73,6 +73,15 @@ func (c *Client) change(f func([]*func(Event)) []*func(Event)) {
 	c.observers.Store(&list)
 }
 
+// took is what an event says that something took, if there is anybody to tell: reading
+// the clock is a good part of what an event costs.
+func (c *Client) took(began instant) time.Duration {
+	if list := c.observers.Load(); c.opts.OnEvent == nil && (list == nil || len(*list) == 0) {
+		return 0
+	}
+	return c.clock.now().mono - began.mono
+}
+
 // emit tells every observer.
 func (c *Client) emit(e Event) {
 	c.counts.note(&e)

@@ -54,15 +54,7 @@ func (l *lane) process(ctx context.Context, cmd *redis.Cmd) error {
 	l.rides.add(r)
 	l.heed(deadline)
 	l.mu.Unlock()
-	var err error
-	select {
-	case err = <-r.done:
-	case <-ctx.Done():
-		l.mu.Lock()
-		l.rides.end(r, false, ctx.Err())
-		l.mu.Unlock()
-		err = <-r.done // if not from here, then what came before
-	}
+	err := l.arrive(ctx, r)
 	switch {
 	case r.back:
 		r.reuse()
@@ -72,6 +64,23 @@ func (l *lane) process(ctx context.Context, cmd *redis.Cmd) error {
 			redis.ErrPoolTimeout, l.abreast)
 	default:
 		return err
+	}
+}
+
+// arrive awaits the outcome of a ride, which the end of ctx is too.
+func (l *lane) arrive(ctx context.Context, r *ride) error {
+	end := ctx.Done()
+	if end == nil {
+		return <-r.done // a select of two costs as much as the rest of this
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-end:
+		l.mu.Lock()
+		l.rides.end(r, false, ctx.Err())
+		l.mu.Unlock()
+		return <-r.done // if not from here, then what came before
 	}
 }
 
@@ -143,10 +152,12 @@ func (l *lane) send(list []*ride) {
 		return
 	}
 	pipe := l.rdb.Pipeline()
-	for _, r := range list {
-		_ = pipe.Process(ctx, r.cmd) // it queues
+	cmds := make([]redis.Cmder, len(list))
+	for i, r := range list {
+		cmds[i] = r.cmd
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
+	_ = pipe.BatchProcess(ctx, cmds...) // it queues
+	_, _ = pipe.Exec(ctx)               // each command has its own error
 }
 
 // close waits for what is under way.

@@ -2,7 +2,7 @@
 -- are told.
 --
 -- KEYS:    1 lock · 2 queue · 3 waiters · of who left a mark: 4 grants
--- ARGV:    1 acquisition id · 2 wake channel · 3 "<SPUBLISH or PUBLISH> <wake message> …"
+-- ARGV:    1 acquisition id · 2 wake channel · 3 how that is told: SPUBLISH or PUBLISH
 -- Returns: 1 it was recorded · 0 it was not · 2 it was, and was handed the lock already
 
 local lock, queue, waiters, grants = unpack(KEYS)
@@ -22,8 +22,7 @@ if turn and redis.call('EXISTS', lock) == 0 then
     if redis.call('EXISTS', waiters) == 1 then
       redis.call('HSET', waiters, ':free', now[1] * 1000 + math.floor(now[2] / 1000))
     end
-    local publish, message = string.match(ARGV[3], '^(%S+) (%S+)')
-    message = message .. ' ' .. table.concat(next, ' ')
+    local publish, message = ARGV[3], 'free ' .. table.concat(next, ' ')
     local sent = redis.pcall(publish, ARGV[2], message)
     if type(sent) == 'table' and sent.err and publish ~= 'PUBLISH' then
       redis.pcall('PUBLISH', ARGV[2], message)

@@ -71,7 +71,7 @@ func (h *hold) release(ctx context.Context) error {
 	switch {
 	case err == nil:
 		h.freed = true
-		h.emit(EventReleased, h.age(), nil)
+		h.emit(EventReleased, h.c.took(h.began), nil)
 		h.sweep()
 		return nil
 	case ours:
@@ -102,7 +102,7 @@ func (h *hold) sweep() {
 // releasing is the memory of one free in one piece.
 type releasing struct {
 	keys [6]string
-	args [3]any
+	args [2]any
 }
 
 // detach returns a context that does not end with ctx.
@@ -116,7 +116,7 @@ func detach(ctx context.Context) context.Context {
 // freeing returns keys and arguments of the script that frees f.
 func (c *Client) freeing(f *token) (keys []string, args []any) {
 	m := &releasing{keys: [...]string{f.keys[0], f.keys[1], f.keys[3], f.keys[4], f.keys[2], ""}}
-	m.args = [...]any{&f.value, &f.wake, &c.waking}
+	m.args = [...]any{&f.value, &c.waking}
 	if len(f.keys) <= keyGrants {
 		return m.keys[:4], m.args[:]
 	}
@@ -137,7 +137,10 @@ func (c *Client) free(ctx context.Context, timeout time.Duration, f *token, vali
 	giveUp := c.clock.now().add(timeout)
 	unknown := false
 	for n := 0; ; n++ {
-		reply, err := c.roundTrip(ctx, max(time.Millisecond, c.clock.now().until(giveUp)), releaseScript, keys, args)
+		if n > 0 {
+			timeout = c.clock.now().until(giveUp)
+		}
+		reply, err := c.roundTrip(ctx, max(time.Millisecond, timeout), releaseScript, keys, args)
 		switch {
 		case err == nil && reply == int64(1):
 			return nil

@@ -2,7 +2,7 @@
 -- the head of the queue, or wakes who waits for it.
 --
 -- KEYS:    1 lock · 2 metadata · 3 queue · 4 waiters · of a fair hold: 5 fence counter of the slot · 6 grants
--- ARGV:    1 value of the lock · 2 wake channel · 3 "<SPUBLISH or PUBLISH> <wake message> <prefix of the channels of processes>"
+-- ARGV:    1 value of the lock · 2 how its wake channel is told: SPUBLISH or PUBLISH
 -- Returns: 1 released · 0 the lock is gone · -1 the key is not this hold's
 
 local value = redis.pcall('GET', KEYS[1])
@@ -18,7 +18,11 @@ redis.call('DEL', KEYS[1], KEYS[2])
 -- who is not recorded.
 local lock, meta, queue, waiters, counter, grants = unpack(KEYS)
 if redis.pcall('EXISTS', queue, waiters) == 0 then return 1 end
-local publish, message, processes = string.match(ARGV[3], '^(%S+) (%S+) (.*)$')
+-- The channels are not sent with each release, since most need none: all names of a
+-- lock begin alike, and no brace is in what they begin with.
+local publish, message = ARGV[2], 'free'
+local prefix, tag = string.match(waiters, '^([^{]*)waiter(:.*)$')
+local channel, processes = prefix .. 'wake' .. tag, prefix .. 'instance:'
 local now, ms
 
 local function tick()
@@ -127,8 +131,8 @@ if next[1] then
   end
 end
 for _, one in ipairs(next) do message = message .. ' ' .. one[1] end
-local sent = redis.pcall(publish, ARGV[2], message)
+local sent = redis.pcall(publish, channel, message)
 if type(sent) == 'table' and sent.err and publish ~= 'PUBLISH' then
-  redis.pcall('PUBLISH', ARGV[2], message)
+  redis.pcall('PUBLISH', channel, message)
 end
 return 1

@@ -31,6 +31,7 @@ type lane struct {
 
 	mu      sync.Mutex
 	going   int
+	kept    kept
 	rides   rides
 	bell    *time.Timer // tells rides that their deadline has come
 	rings   time.Time   // when it does; zero for not
@@ -45,9 +46,11 @@ func (l *lane) process(ctx context.Context, cmd *redis.Cmd) error {
 	l.mu.Lock()
 	if l.going < l.abreast {
 		l.going++
+		conn, stale := l.kept.take(l.rdb, time.Now())
 		l.mu.Unlock()
-		err := l.rdb.Process(ctx, cmd)
-		l.leave()
+		toPool(stale)
+		err := l.by(conn).Process(ctx, cmd)
+		l.leave(conn, err)
 		return err
 	}
 	r := newRide(cmd, deadline)
@@ -108,10 +111,19 @@ func (l *lane) ring() {
 	}
 }
 
+// by returns what a round trip goes by: the pool, if there is no connection.
+func (l *lane) by(conn *redis.Conn) via {
+	if conn == nil {
+		return l.rdb
+	}
+	return conn
+}
+
 // leave gives the place of a round trip to those who wait, if there are any.
-func (l *lane) leave() {
+func (l *lane) leave(conn *redis.Conn, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.heard(conn, err)
 	if l.rides.waiting == 0 {
 		l.going--
 		return
@@ -119,11 +131,28 @@ func (l *lane) leave() {
 	l.drivers.Go(l.drive)
 }
 
+// heard keeps a connection, nil for one of the pool, for the next round trip,
+// unless it got an error, of whatever kind; mu is held.
+func (l *lane) heard(conn *redis.Conn, err error) {
+	if err == nil {
+		l.kept.put(conn, time.Now())
+	} else if conn != nil {
+		toPool([]keptConn{{conn: conn}})
+	}
+}
+
 // drive makes round trips until nobody waits.
 func (l *lane) drive() {
-	var list []*ride
+	var (
+		list []*ride
+		conn *redis.Conn
+		err  error
+	)
 	for {
 		l.mu.Lock()
+		if len(list) > 0 {
+			l.heard(conn, err)
+		}
 		for _, r := range list {
 			l.rides.end(r, true, nil)
 		}
@@ -139,25 +168,29 @@ func (l *lane) drive() {
 			l.mu.Unlock()
 			return
 		}
+		var stale []keptConn
+		conn, stale = l.kept.take(l.rdb, time.Now())
 		l.mu.Unlock()
-		l.send(list)
+		toPool(stale)
+		err = l.send(l.by(conn), list)
 	}
 }
 
-// send makes one round trip. Each request minds its own deadline.
-func (l *lane) send(list []*ride) {
+// send makes one round trip. Each request minds its own deadline, and has its own
+// error; the first of them is returned.
+func (l *lane) send(by via, list []*ride) error {
 	ctx := &deadlineContext{context.Background(), time.Now().Add(l.timeout)}
 	if len(list) == 1 {
-		_ = l.rdb.Process(ctx, list[0].cmd) // the command has the error
-		return
+		return by.Process(ctx, list[0].cmd)
 	}
-	pipe := l.rdb.Pipeline()
+	pipe := by.Pipeline()
 	cmds := make([]redis.Cmder, len(list))
 	for i, r := range list {
 		cmds[i] = r.cmd
 	}
 	_ = pipe.BatchProcess(ctx, cmds...) // it queues
-	_, _ = pipe.Exec(ctx)               // each command has its own error
+	_, err := pipe.Exec(ctx)
+	return err
 }
 
 // close waits for what is under way.
@@ -165,6 +198,8 @@ func (l *lane) close() {
 	l.drivers.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	toPool(l.kept.idle)
+	l.kept.idle = nil
 	if l.bell != nil {
 		l.bell.Stop()
 	}

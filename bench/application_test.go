@@ -112,6 +112,7 @@ func measureApplication(b *testing.B, srv *testredis.Server, client *redis.Clien
 	rate, p99, cpu := own(func(a applied) float64 { return a.rate }), own(func(a applied) float64 { return a.p99 }), own(func(a applied) float64 { return a.cpu })
 	loss, more := median(compare(beside, lost)), median(compare(beside, longer))
 	ours, others := slow(b, client)
+	counts, counted := witness(b, srv, client, requests)
 	b.ReportMetric(loss, "loss-%")
 	b.ReportMetric(more, "p99-more-ms")
 	b.ReportMetric(float64(ours), "slow-ours")
@@ -148,7 +149,8 @@ func measureApplication(b *testing.B, srv *testredis.Server, client *redis.Clien
 			},
 			Note: fmt.Sprintf("Of each part the median of %d runs behind one that warms up; all parts begin with the same pause. Differences are taken round by round; in brackets the middle half of them. "+
 				"SLOWLOG counts the time in which another process, or another virtual machine, had the server's core, too: the load's own commands, which take 2 µs, are never slow by themselves. "+
-				"The server goes before all others on its core (SCHED_FIFO).", loadRuns),
+				"The server goes before all others on its core (SCHED_FIFO). A script that only counts, for %s, beside the same load in place of the agent: %s per second of its execution.",
+				loadRuns, witnessTakes, perSecond(counts, counted)),
 		})
 }
 
@@ -220,11 +222,30 @@ func calibrate(b *testing.B, srv *testredis.Server, client *redis.Client) int {
 // the agents. What this benchmark asks itself is in neither.
 func executed(b *testing.B, client *redis.Client) (load, agents time.Duration) {
 	b.Helper()
+	all := executions(b, client)
+	if all["scan"] == 0 {
+		b.Fatal("no agent swept meanwhile")
+	}
+	for command, took := range all {
+		switch command {
+		case "set", "get":
+			load += took
+		case "config", "slowlog", "info":
+		default:
+			agents += took
+		}
+	}
+	return load, agents
+}
+
+// executions returns how long the server was executing each command.
+func executions(b *testing.B, client *redis.Client) map[string]time.Duration {
+	b.Helper()
 	text, err := client.Info(b.Context(), "commandstats").Result()
 	if err != nil {
 		b.Fatal(err)
 	}
-	swept := false
+	all := map[string]time.Duration{}
 	for line := range strings.Lines(text) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "cmdstat_"), ":")
 		var calls, usec int64
@@ -232,20 +253,9 @@ func executed(b *testing.B, client *redis.Client) (load, agents time.Duration) {
 			continue // the heading
 		}
 		command, _, _ := strings.Cut(name, "|")
-		took := time.Duration(usec) * time.Microsecond
-		switch command {
-		case "set", "get":
-			load += took
-		case "config", "slowlog", "info":
-		default:
-			agents += took
-			swept = swept || command == "scan"
-		}
+		all[command] += time.Duration(usec) * time.Microsecond
 	}
-	if !swept {
-		b.Fatal("no agent swept meanwhile")
-	}
-	return load, agents
+	return all
 }
 
 // perSecond is how many of them fell into each second.

@@ -50,8 +50,9 @@ type pacer struct {
 
 	probes    []time.Duration // last probeKept round trips of a trivial command
 	probedAt  time.Time
-	factor    float64 // on the share: lowered by latency
-	changedAt time.Time
+	factor    float64   // on the share: lowered by latency
+	loweredAt time.Time // last
+	changedAt time.Time // last, either way
 
 	full     bool // memory pressure
 	memoryAt time.Time
@@ -77,7 +78,7 @@ func (p *pacer) best() time.Duration {
 
 // probed takes the round trip of a trivial command. When the 95th percentile of
 // the recent ones is far above the best, other clients wait too, and a server that
-// has no time left gives us that of others: the speed is halved, at most once a
+// has no time left gives us that of others: the speed is halved, at once but at most once a
 // second, and comes back by 10 % a second.
 func (p *pacer) probed(now time.Time, rtt time.Duration) {
 	p.probedAt = now
@@ -88,16 +89,17 @@ func (p *pacer) probed(now time.Time, rtt time.Duration) {
 	if p.changedAt.IsZero() {
 		p.changedAt = now
 	}
-	elapsed := now.Sub(p.changedAt)
-	if elapsed < time.Second {
-		return
-	}
-	p.changedAt = now
 	if p.slow() || p.meter.busy > crowded {
-		p.factor = max(p.factor/2, minFactor)
+		if now.Sub(p.loweredAt) >= time.Second {
+			p.factor = max(p.factor/2, minFactor)
+			p.loweredAt, p.changedAt = now, now
+		}
 		return
 	}
-	p.factor = min(1, p.factor*(1+0.1*elapsed.Seconds()))
+	if elapsed := now.Sub(p.changedAt); elapsed >= time.Second {
+		p.factor = min(1, p.factor*(1+0.1*elapsed.Seconds()))
+		p.changedAt = now
+	}
 }
 
 // recent returns the latest round trips of trivial commands, shortest first.

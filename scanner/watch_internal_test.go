@@ -137,6 +137,37 @@ func TestWatchPlanHearsOfLocksAlone(t *testing.T) {
 	}
 }
 
+// What the server is asked to track covers what is wanted, with one prefix for all
+// that begins with "lock" only where it tells of the locks named so anyway.
+func TestTracked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ wanted, want []string }{
+		"without classes": {
+			[]string{"lock:", "locks:", "locksteward:meta:", "locksteward:waiter:", "mutex:", "redlock:"},
+			[]string{"lock", "mutex:", "redlock:"},
+		},
+		"classes of one's own": {
+			[]string{"lock:jobs:", "lock:users:", "locksteward:meta:", "locksteward:waiter:"},
+			[]string{"lock:jobs:", "lock:users:", "locksteward:meta:", "locksteward:waiter:"},
+		},
+		"nothing to spare": {[]string{"lock:", "locks:", "z"}, []string{"lock:", "locks:", "z"}},
+		"a shorter one":    {[]string{"loc", "z"}, []string{"loc", "z"}},
+		"nothing":          {nil, nil},
+	} {
+		before := slices.Clone(c.wanted)
+		got := tracked(c.wanted)
+		if !slices.Equal(got, c.want) || !slices.Equal(c.wanted, before) {
+			t.Errorf("%s: %q, want %q; the wanted ones are %q now", name, got, c.want, c.wanted)
+		}
+		plan := watchPlan{prefixes: got}
+		for _, p := range c.wanted {
+			if !plan.covers(p) {
+				t.Errorf("%s: nothing tells of %q", name, p)
+			}
+		}
+	}
+}
+
 func TestWatchPlanIsBounded(t *testing.T) {
 	t.Parallel()
 	var classes []class.Class

@@ -130,7 +130,7 @@ func (n *nodeWatch) open(ctx context.Context) (*pair, error) {
 	to := listener{changed: n.changed, flushed: n.flushed}
 	var refused error
 	if wanted != WatchKeyspace {
-		p, err := openTracking(ctx, conn, n.addr, prefixes, to)
+		p, err := openTracking(ctx, conn, n.addr, tracked(prefixes), to)
 		if err == nil {
 			n.up(WatchTracking, p)
 			return p, nil

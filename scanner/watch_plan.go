@@ -164,6 +164,25 @@ func foldPrefixes(list []string) []string {
 	return out
 }
 
+// widely is what most names of locks begin with, and all that our library writes.
+const widely = "lock"
+
+// tracked returns what to have a server track so that it tells of these prefixes. It
+// compares the key of each write, whatever that is, with each of them. Where it tells of
+// all that begins with "lock:" anyway, one prefix in place of several spares every
+// writer more than the pushes of our library's fences, queues and heartbeats cost those
+// who take locks: see docs/scanner.md. What else begins so is not read.
+func tracked(prefixes []string) []string {
+	if !slices.Contains(prefixes, widely+":") {
+		return prefixes
+	}
+	rest := slices.DeleteFunc(slices.Clone(prefixes), func(p string) bool { return strings.HasPrefix(p, widely) })
+	if len(prefixes)-len(rest) < 3 {
+		return prefixes
+	}
+	return foldPrefixes(append(rest, widely))
+}
+
 // patterned says whether any class has a pattern.
 func patterned(classes *class.Set) bool {
 	return slices.ContainsFunc(classes.All(), func(c class.Class) bool { return len(c.Match) > 0 })

@@ -94,13 +94,16 @@ func rank(m WatchMode) int {
 func (n *nodeWatch) state() NodeWatch {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	mode := n.mode
+	mode, prefixes := n.mode, slices.Clone(n.plan.prefixes)
+	if mode == WatchTracking {
+		prefixes = tracked(prefixes)
+	}
 	if !n.watching() {
 		mode = WatchSweep
 	}
 	return NodeWatch{
 		Addr: n.addr, Mode: mode, Reason: n.reason, Since: n.since, LastGood: n.lastGood, Repaired: n.repaired,
-		Prefixes: slices.Clone(n.plan.prefixes),
+		Prefixes: prefixes,
 	}
 }
 

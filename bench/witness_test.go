@@ -11,7 +11,7 @@ import (
 
 const (
 	witnessTakes = 60 * time.Microsecond // as long as a SCAN of the default budget
-	witnessRuns  = 10                    // of the load
+	witnessRuns  = 20                    // of the load
 	witnessName  = "witness"
 )
 

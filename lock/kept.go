@@ -13,6 +13,11 @@ import (
 // from one that went with it, so that this is no longer than a round trip may be.
 const fresh = 10 * time.Millisecond
 
+// lent is how long a connection stays out of the pool at most. When it comes back
+// the pool does what is due: it ends one that is older than ConnMaxLifetime and logs in
+// again with credentials that were changed.
+const lent = time.Second
+
 // via is what a round trip goes by: the pool, or a connection that is kept.
 type via interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
@@ -23,18 +28,19 @@ type via interface {
 // that follow each other closely. The lane's mutex guards them; there are never
 // more of them, with those under way, than the lane has places.
 type kept struct {
-	idle     []keptConn // by answered
-	answered time.Time  // the last of all answers
+	idle     []*keptConn // by answered
+	answered time.Time   // the last of all answers
 }
 
 type keptConn struct {
 	conn     *redis.Conn
+	since    time.Time // out of the pool
 	answered time.Time
 }
 
 // take returns a connection to use without a look at it, or nil for the pool,
 // and those that go back there.
-func (k *kept) take(rdb *redis.Client, now time.Time) (conn *redis.Conn, stale []keptConn) {
+func (k *kept) take(rdb *redis.Client, now time.Time) (conn *keptConn, stale []*keptConn) {
 	if now.Sub(k.answered) >= fresh {
 		stale, k.idle = k.idle, nil
 		return nil, stale
@@ -42,22 +48,26 @@ func (k *kept) take(rdb *redis.Client, now time.Time) (conn *redis.Conn, stale [
 	n := len(k.idle)
 	if n == 0 || now.Sub(k.idle[n-1].answered) >= fresh {
 		stale, k.idle = k.idle, nil
-		return rdb.Conn(), stale
+		return &keptConn{conn: rdb.Conn(), since: now}, stale
 	}
-	conn, k.idle = k.idle[n-1].conn, k.idle[:n-1]
+	conn, k.idle = k.idle[n-1], k.idle[:n-1]
+	if now.Sub(conn.since) >= lent {
+		return &keptConn{conn: rdb.Conn(), since: now}, []*keptConn{conn}
+	}
 	return conn, nil
 }
 
 // put keeps a connection that has answered, nil for one of the pool.
-func (k *kept) put(conn *redis.Conn, now time.Time) {
+func (k *kept) put(conn *keptConn, now time.Time) {
 	k.answered = now
 	if conn != nil {
-		k.idle = append(k.idle, keptConn{conn, now})
+		conn.answered = now
+		k.idle = append(k.idle, conn)
 	}
 }
 
 // toPool gives connections back, of which those that failed are closed.
-func toPool(list []keptConn) {
+func toPool(list []*keptConn) {
 	for _, k := range list {
 		_ = k.conn.Close() // of what it says nothing is to be done
 	}

@@ -23,13 +23,13 @@ func TestKept(t *testing.T) {
 		t.Fatalf("before any answer: %v, %v", conn, stale)
 	}
 	k.put(nil, now)
-	var conns []*redis.Conn
+	var conns []*keptConn
 	for range 3 {
 		conn, stale := k.take(rdb, soon)
 		if conn == nil || stale != nil {
 			t.Fatalf("shortly after an answer: %v, %v", conn, stale)
 		}
-		if err := conn.Ping(t.Context()).Err(); err != nil {
+		if err := conn.conn.Ping(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
 		conns = append(conns, conn)
@@ -37,13 +37,13 @@ func TestKept(t *testing.T) {
 	k.put(conns[0], now.Add(-2*fresh))
 	k.put(conns[1], now)
 	k.put(conns[2], now)
-	for _, want := range []*redis.Conn{conns[2], conns[1]} {
+	for _, want := range []*keptConn{conns[2], conns[1]} {
 		if conn, stale := k.take(rdb, soon); conn != want || stale != nil {
 			t.Fatalf("took %v, and %v goes back; want the last one to answer", conn, stale)
 		}
 	}
 	other, stale := k.take(rdb, soon)
-	if other == nil || other == conns[0] || len(stale) != 1 || stale[0].conn != conns[0] {
+	if other == nil || other == conns[0] || len(stale) != 1 || stale[0] != conns[0] {
 		t.Fatalf("where the rest is old: %v, and %v goes back", other, stale)
 	}
 	toPool(stale)
@@ -55,6 +55,40 @@ func TestKept(t *testing.T) {
 	}
 	toPool(stale)
 	if s := rdb.PoolStats(); s.TotalConns != 3 || s.IdleConns != 3 {
+		t.Errorf("in the pool: %+v", s)
+	}
+}
+
+// However busy a lane is, a connection goes back to the pool after a while, which
+// ends those that are too old.
+func TestKeptNotForEver(t *testing.T) {
+	t.Parallel()
+	opt := *testredis.Start(t).Client(t).Options()
+	opt.ConnMaxLifetime = time.Nanosecond // any that comes back is too old
+	rdb := redis.NewClient(&opt)
+	t.Cleanup(func() { _ = rdb.Close() })
+	k, now := &kept{answered: time.Now()}, time.Now()
+	id := func(now time.Time) int64 {
+		conn, stale := k.take(rdb, now)
+		toPool(stale)
+		id, err := conn.conn.ClientID(t.Context()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.put(conn, now)
+		return id
+	}
+	first := id(now)
+	for at := now; at.Before(now.Add(lent)); at = at.Add(fresh / 2) {
+		if again := id(at); again != first {
+			t.Fatalf("after %v by connection %d; want %d", at.Sub(now), again, first)
+		}
+	}
+	if next := id(now.Add(lent)); next == first {
+		t.Errorf("after %v still by connection %d", lent, next)
+	}
+	toPool(k.idle)
+	if s := rdb.PoolStats(); s.TotalConns > 1 {
 		t.Errorf("in the pool: %+v", s)
 	}
 }
@@ -72,8 +106,8 @@ func TestKeptIsDroppedWhenItFails(t *testing.T) {
 		l.kept.answered = time.Now().Add(time.Hour) // fresh, however slow this machine is
 		cmd := redis.NewCmd(ctx, "client", "id")
 		err := l.process(ctx, cmd)
-		for i := range l.kept.idle {
-			l.kept.idle[i].answered = time.Now().Add(time.Hour)
+		for _, conn := range l.kept.idle {
+			conn.since, conn.answered = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
 		}
 		return cmd.Val(), err
 	}

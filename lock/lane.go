@@ -112,15 +112,15 @@ func (l *lane) ring() {
 }
 
 // by returns what a round trip goes by: the pool, if there is no connection.
-func (l *lane) by(conn *redis.Conn) via {
+func (l *lane) by(conn *keptConn) via {
 	if conn == nil {
 		return l.rdb
 	}
-	return conn
+	return conn.conn
 }
 
 // leave gives the place of a round trip to those who wait, if there are any.
-func (l *lane) leave(conn *redis.Conn, err error) {
+func (l *lane) leave(conn *keptConn, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.heard(conn, err)
@@ -133,11 +133,11 @@ func (l *lane) leave(conn *redis.Conn, err error) {
 
 // heard keeps a connection, nil for one of the pool, for the next round trip,
 // unless it got an error, of whatever kind; mu is held.
-func (l *lane) heard(conn *redis.Conn, err error) {
+func (l *lane) heard(conn *keptConn, err error) {
 	if err == nil {
 		l.kept.put(conn, time.Now())
 	} else if conn != nil {
-		toPool([]keptConn{{conn: conn}})
+		toPool([]*keptConn{conn})
 	}
 }
 
@@ -145,7 +145,7 @@ func (l *lane) heard(conn *redis.Conn, err error) {
 func (l *lane) drive() {
 	var (
 		list []*ride
-		conn *redis.Conn
+		conn *keptConn
 		err  error
 	)
 	for {
@@ -168,7 +168,7 @@ func (l *lane) drive() {
 			l.mu.Unlock()
 			return
 		}
-		var stale []keptConn
+		var stale []*keptConn
 		conn, stale = l.kept.take(l.rdb, time.Now())
 		l.mu.Unlock()
 		toPool(stale)

@@ -212,14 +212,16 @@ func TestPacerMindsOneLongCall(t *testing.T) {
 	}
 }
 
-// A server whose one thread has no time left gives us that of others.
+// A server whose one thread has little time left gives us that of others. What we had
+// of it ourselves does not count.
 func TestPacerLeavesAFullServerAlone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		main float64 // busy seconds a second; negative: not told
+		main float64       // busy seconds a second; negative: not told
+		ours time.Duration // of them
 		want float64
-	}{{"full", 0.97, minFactor}, {"busy", 0.85, 1}, {"not told", -1, 1}} {
+	}{{"full", 0.97, 0, minFactor}, {"busy", 0.8, 0, minFactor}, {"half busy", 0.7, 0, 1}, {"ours", 0.97, 300 * time.Millisecond, 1}, {"not told", -1, 0, 1}} {
 		p := newPacer()
 		now, main := time.Unix(1000, 0), 50.0
 		for range 8 {
@@ -228,7 +230,8 @@ func TestPacerLeavesAFullServerAlone(t *testing.T) {
 			} else {
 				main += c.main
 			}
-			p.meter.read(now, 100, main)
+			p.meter.read(now, 100+main, main)
+			p.meter.estimate(c.ours)
 			now = now.Add(meterEvery)
 			p.probed(now, 200*time.Microsecond)
 		}

@@ -20,8 +20,8 @@ type meter struct {
 	scale float64
 
 	main float64 // seconds of the thread that executes commands, then
-	// busy is the part of its time which that thread was busy between the last two
-	// readings; 0 if it is not known.
+	// busy is the part of its time which that thread was busy with what others asked
+	// for, between the last two readings; 0 if it is not known.
 	busy float64
 }
 
@@ -42,7 +42,7 @@ func (m *meter) read(now time.Time, cpu, main float64) {
 	first := m.at.IsZero() || cpu < m.cpu // or another process
 	busy := 0.0
 	if !first && main >= 0 && m.main >= 0 {
-		busy = (main - m.main) / since.Seconds()
+		busy = max(0, (main-m.main-estimated.Seconds()*m.scale)/since.Seconds())
 	}
 	m.at, m.cpu, m.main, m.busy, m.estimated = now, cpu, main, busy, 0
 	switch {

@@ -23,7 +23,11 @@ const (
 	probeRecent = 20  // for the 95th percentile and the median: 2 s
 	scanRecent  = 15  // of the SCANs whose median counts
 
-	crowded      = 0.9 // of a core: the thread of a server that executes commands has no time left
+	// crowded is the part of its time which the thread of a server that executes commands
+	// may be busy for others without our giving way. What we take of a server is taken from
+	// others long before it has no time left: they wait for rho/2(1-rho) commands (M/D/1), which
+	// is 1.5 here and 4.5 at 0.9, and their clients are as busy as it is.
+	crowded      = 0.75
 	minFactor    = 1.0 / 8
 	memoryFactor = 1.0 / 4
 	memoryLimit  = 0.95
@@ -78,7 +82,7 @@ func (p *pacer) best() time.Duration {
 
 // probed takes the round trip of a trivial command. When the 95th percentile of
 // the recent ones is far above the best, other clients wait too, and a server that
-// has no time left gives us that of others: the speed is halved, at once but at most once a
+// has little time left gives us that of others: the speed is halved, at once but at most once a
 // second, and comes back by 10 % a second.
 func (p *pacer) probed(now time.Time, rtt time.Duration) {
 	p.probedAt = now

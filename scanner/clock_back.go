@@ -2,23 +2,17 @@ package scanner
 
 import "time"
 
-// readTakes is how long a direct read takes at the very most: by so much, and by
-// the time that a sweep has run, a look may be older than what is known already.
+// readTakes is by how much a server's clock may go back before that counts as a step:
+// by so much, and by the time since a look began, it may be older than what is known
+// already.
 const readTakes = 10 * time.Second
 
-// older says that a look at at, server time in µs, was taken before the one that
-// is known. One that is older by more than a look can take is not: the server's
-// clock went back, or that of another server counts now, and whoever waited until
-// it is where it was would see nothing for as long as the step is. t.mu is held.
-func (t *Table) older(at int64, e *entry) bool {
-	if at >= e.at {
-		return false
-	}
-	window := readTakes
-	if began := t.departed.began; !began.IsZero() {
-		window += time.Since(began)
-	}
-	return e.at-at <= window.Microseconds()
+// older says that a look was taken before the one that is known. One that is older
+// by more than the time since it began is not: the server's clock went back, or that
+// of another server counts now, and whoever waited until it is where it was would see
+// nothing for as long as the step is. t.mu is held.
+func (t *Table) older(r *reading, e *entry) bool {
+	return r.at < e.at && e.at-r.at <= (readTakes+time.Since(r.began)).Microseconds()
 }
 
 // stepBack moves the history of a hold to the clock by which it is seen at at, so

@@ -46,6 +46,7 @@ func (s *Scanner) glanceAt(ctx context.Context, m connect.Master, keys []string,
 	for i, key := range keys {
 		subjects[i] = subject{key: key, match: classes.Classify(key), memory: s.table.remember(key)}
 	}
+	began := time.Now()
 	sights, err := r.inspect(ctx, subjects)
 	if err != nil {
 		return nil, err
@@ -56,59 +57,54 @@ func (s *Scanner) glanceAt(ctx context.Context, m connect.Master, keys []string,
 		g := &glances[i]
 		g.sight, g.node = &sights[i], m.Addr
 		g.lost = lossesOf(&sights[i], s.target, m.Addr)
-		s.settleGlance(ctx, r, &o, g, keepGone)
+		s.settleGlance(ctx, r, &o, g, reading{key: g.sight.key, at: micros(g.sight.at), began: began, keep: keepGone})
 	}
 	return glances, nil
 }
 
-func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *glance, keepGone bool) {
+// settleGlance takes one look into the table, as read says, and notes in g what
+// became of it.
+func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *glance, read reading) {
+	if g.sight.as == unread {
+		return
+	}
 	t := s.table
-	switch g.sight.as {
-	case unread:
-		return
-	case gone:
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.depart(g.sight.key, micros(g.sight.at))
-		if e, ok := t.entries[g.sight.key]; ok && !keepGone {
-			var lost *locksteward.Loss
-			if len(g.lost) > 0 && e.claim != nil && g.lost[0].Claim.ID == e.claim.ID {
-				lost = &g.lost[0]
-			}
-			g.ended = new(endingOf(e, s.target, g.sight.at, lost, t.tookHold(e, micros(g.sight.at))))
-			t.endsAt(e, g.node, micros(g.sight.at), 0)
-			t.drop(g.sight.key)
+	var kind shape
+	if obs, ok := o.observe(g.sight, g.node); g.sight.as == there && ok {
+		if obs.Kind == locksteward.KindCandidate {
+			g.lock = &locksteward.Lock{Observation: obs}
+		} else {
+			var l look
+			l, kind = pack(obs)
+			s.joinDirect(ctx, r, g, &l)
+			read.lock = &l
 		}
-		return
 	}
-	obs, ok := o.observe(g.sight, g.node)
-	if ok && obs.Kind == locksteward.KindCandidate {
-		g.lock = &locksteward.Lock{Observation: obs}
-	}
-	if !ok || obs.Kind == locksteward.KindCandidate {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		// What stands there is no lock: the one that did is over.
-		if e, known := t.entries[g.sight.key]; known && !keepGone && !t.older(micros(g.sight.at), e) {
-			g.ended = new(replacedBy(e, s.target, micros(g.sight.at)))
-			t.drop(g.sight.key)
-		}
-		return
-	}
-	l, shape := pack(obs)
-	s.joinDirect(ctx, r, g, &l)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l.kind = t.intern(shape)
-	now, replaced := t.update(l)
-	if now == nil {
-		return // gone since, as another look told
+	if read.lock != nil {
+		read.lock.kind = t.intern(kind)
 	}
-	g.lock = new(now.lock(s.target))
-	if replaced != nil {
-		t.endsAt(replaced, g.node, l.at, 0)
-		g.ended = new(replacedBy(replaced, s.target, l.at))
+	now, ended := t.apply(read)
+	if now != nil {
+		g.lock = new(now.lock(s.target))
 	}
+	if ended != nil {
+		end, _ := s.ending(ended, g.sight, g.node, g.lost)
+		g.ended = &end
+	}
+}
+
+// ending says how a hold ended that a look at node found to be over, with the losses
+// that the look proves, and whether a flush may have taken it. The table is locked.
+func (s *Scanner) ending(e *entry, seen *sight, node string, losses []locksteward.Loss) (end locksteward.Ending, flushed bool) {
+	at := micros(seen.at)
+	flushed = s.table.tookHold(e, at)
+	s.table.endsAt(e, node, at, 0)
+	if seen.as == there {
+		return replacedBy(e, s.target, at), flushed
+	}
+	return endingOf(e, s.target, seen.at, lossOf(e, losses), flushed || node != e.kind.node), flushed
 }
 
 // joinDirect reads what other keys tell of a lock: who waits for it, and the

@@ -155,7 +155,8 @@ func (r *reader) types(ctx context.Context, sights []sight) error {
 	askIdle := !r.noIdle && r.caps.has("object|idletime")
 	kinds := make([]*redis.StatusCmd, len(sights))
 	idles := make([]*redis.DurationCmd, len(sights))
-	var cmds []redis.Cmder
+	now := timeCmd(ctx) // first: it must not be later than any of the looks
+	cmds := []redis.Cmder{now}
 	for i := range sights {
 		if askIdle && !sights[i].known {
 			idles[i] = idleCmd(ctx, sights[i].key)
@@ -166,8 +167,10 @@ func (r *reader) types(ctx context.Context, sights []sight) error {
 			cmds = append(cmds, kinds[i])
 		}
 	}
-	if err := r.exec(ctx, cmds); err != nil {
-		return fmt.Errorf("read types: %w", err)
+	if len(cmds) > 1 {
+		if err := r.exec(ctx, cmds); err != nil {
+			return fmt.Errorf("read types: %w", err)
+		}
 	}
 	for i := range sights {
 		s := &sights[i]
@@ -195,7 +198,7 @@ func (r *reader) types(ctx context.Context, sights []sight) error {
 			s.sample.Type = kinds[i].Val()
 			s.as = there
 			if s.sample.Type == "none" {
-				s.as = gone
+				s.as, s.at = gone, now.Val()
 			}
 		}
 	}
@@ -231,7 +234,9 @@ func (r *reader) values(ctx context.Context, sights []sight) error {
 	}
 	for i := range sights {
 		s := &sights[i]
-		s.at = q.at.Val()
+		if s.as != gone { // else it was gone before, and may be there by now
+			s.at = q.at.Val()
+		}
 		if err := q.takeValue(i, s); err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func TestLocksHandedOutAreLeftAlone(t *testing.T) {
 	same := first
 	same.at, same.claim = 2000, claim("c")
 	b := briefly(&same, &now.look)
-	now, _ = table.take(b.look(), true)
+	now, _ = table.merged(b.look())
 	if now.claim != handed.Claim {
 		t.Error("the same claim is kept twice")
 	}
@@ -124,4 +124,14 @@ func TestLocksHandedOutAreLeftAlone(t *testing.T) {
 	if got := <-read; got != "cs" {
 		t.Errorf("handed out %q", got)
 	}
+}
+
+// update takes one look at a lock into the table, as the watch does.
+func (t *Table) update(l look) (now, ended *entry) {
+	return t.apply(reading{key: l.key, lock: &l, at: l.at, began: time.Now()})
+}
+
+// merged takes one look at a lock into the table, as a sweep does.
+func (t *Table) merged(l look) (now, ended *entry) {
+	return t.apply(reading{key: l.key, lock: &l, at: l.at, began: time.Now(), merging: true})
 }

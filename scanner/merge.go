@@ -67,7 +67,7 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 				check.found(l.key, old, &l, l.at)
 			}
 			known := t.entries[l.key]
-			now, replaced := t.take(l, true)
+			now, replaced := t.apply(reading{key: l.key, lock: &l, at: l.at, began: t.departed.began, merging: true})
 			switch {
 			case replaced != nil:
 				p.flush.ends(replaced, l.at)
@@ -81,11 +81,14 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 				}
 				continue
 			}
-			now.turn = turn
 			if replaced != nil {
 				sweep.Endings = append(sweep.Endings, replacedBy(replaced, s.target, l.at))
 				enrich(losses, replaced)
 			}
+			if now.turn == turn {
+				continue // two masters tell of it, since it moved
+			}
+			now.turn = turn
 			seen = append(seen, now)
 			if len(seen)%mergeAtOnce == 0 {
 				t.mu.Unlock() // whoever reads the table need not wait for all of it
@@ -142,9 +145,9 @@ func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]lock
 	before := s.facts.servers.changedHands(p)
 	taken = taken || len(s.runIDs) > 0 && p.out.info["run_id"] != "" && !s.runIDs[p.out.info["run_id"]]
 	for key, at := range p.out.gone {
-		e, ok := s.table.entries[key]
-		if !ok || s.table.older(micros(at), e) {
-			continue // a direct read saw it later
+		_, e := s.table.apply(reading{key: key, at: micros(at), began: s.table.departed.began, merging: true})
+		if e == nil {
+			continue
 		}
 		check.found(key, e, nil, micros(at))
 		var lost *locksteward.Loss
@@ -156,13 +159,11 @@ func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]lock
 		sweep.Endings = append(sweep.Endings, endingOf(e, s.target, at, lost, taken || s.table.flushedSince(e)))
 		p.flush.ends(e, micros(at))
 		s.table.endsAt(e, p.master.Addr, micros(at), before)
-		s.table.drop(key)
 	}
 	for key, at := range p.out.noLock {
-		if e, ok := s.table.entries[key]; ok && !s.table.older(micros(at), e) {
+		if _, e := s.table.apply(reading{key: key, at: micros(at), began: s.table.departed.began, merging: true}); e != nil {
 			sweep.Endings = append(sweep.Endings, replacedBy(e, s.target, micros(at)))
 			p.flush.ends(e, micros(at))
-			s.table.drop(key)
 		}
 	}
 }

@@ -13,16 +13,12 @@ type packed struct {
 	entries []*entry
 }
 
-// packEntries sorts entries by key. Of a key that two masters told of, since it
-// moved, the later look counts.
+// packEntries sorts entries by key. Holds that are over are left out: where one sweep
+// found a hold and its successor, since the key moved, the successor is packed.
 func packEntries(table *Table, entries []*entry) packed {
-	slices.SortFunc(entries, func(a, b *entry) int {
-		if c := strings.Compare(a.key, b.key); c != 0 {
-			return c
-		}
-		return int(b.looks) - int(a.looks)
-	})
-	return packed{table, slices.CompactFunc(entries, func(a, b *entry) bool { return a.key == b.key })}
+	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.isOver() && table.newer(e) == nil })
+	slices.SortFunc(entries, func(a, b *entry) int { return strings.Compare(a.key, b.key) })
+	return packed{table, entries}
 }
 
 // Len implements [locksteward.PackedLocks].

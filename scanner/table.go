@@ -130,53 +130,78 @@ func (e *entry) memory() memory {
 	return memory{known: true, ours: e.kind.dialect == dialect.Locksteward, typ: e.kind.typ, last: e}
 }
 
-// update takes one look into the table and returns the lock as it is now known
-// and the hold that it replaced, if it did; now is nil where the lock is known to
-// be gone since. The entry of the same hold stays as it is, since a sweep may have
-// it, and a copy takes its place. t.mu is held.
-func (t *Table) update(l look) (now *entry, replaced *entry) { return t.take(l, false) }
+// reading is what a look at one key found.
+type reading struct {
+	key  string
+	lock *look // nil: no lock is there
+	at   int64 // server time of the look, µs
+	// began is when the look began, or the sweep that it belongs to, by our clock.
+	began time.Time
+	// merging says that a sweep is merged.
+	merging bool
+	// keep leaves a hold that is over to the next sweep.
+	keep bool
+}
 
-// take is [Table.update]; a merge goes on in the same entry instead: no sweep has it
-// any more, and 100,000 copies would be as much again as the table.
-func (t *Table) take(l look, merging bool) (now *entry, replaced *entry) {
-	old, ok := t.entries[l.key]
+// apply takes a look at one key into the table, unless more recent ones are known.
+// It returns the lock as it is now known, nil where none is, and the hold that is
+// over by this look, nil for none. t.mu is held.
+//
+// The entry of the same hold stays as it is, since a sweep may have it, and a copy
+// takes its place. A merge goes on in the same entry instead: no sweep has it any
+// more, and 100,000 copies would be as much again as the table.
+func (t *Table) apply(r reading) (now, ended *entry) {
+	old, known := t.entries[r.key]
 	switch {
-	case !ok && t.hasDeparted(&l):
-		return nil, nil
-	case !ok:
-		t.isBack(&l)
-		now = t.resume(begin(l))
-	case t.older(l.at, old):
-		// A direct read was faster than the sweep that found this earlier.
+	case known && t.older(&r, old):
 		return old, nil
-	case sameHold(&old.look, &l):
-		was := old.stood()
-		if now = old; !merging {
-			l.shareFresh(&old.look)
-			now = new(*old)
-			t.takePlace(now)
-			t.entries[l.key] = now
-			old.end()
+	case r.lock == nil:
+		if !r.merging {
+			t.depart(r.key, r.at)
 		}
-		now.stepBack(l.at)
-		now.seen(l)
-		t.rank(was, now)
-		t.setDue(now)
-		return now, nil
+		if !known || r.keep {
+			return nil, nil
+		}
+		t.drop(r.key)
+		return nil, old
+	case !known && t.hasDeparted(r.lock):
+		return nil, nil
+	case !known:
+		t.isBack(r.lock)
+		now = t.resume(begin(*r.lock))
+	case sameHold(&old.look, r.lock):
+		return t.goOn(old, r), nil
 	default:
 		t.forgetRow(old)
 		t.dropDue(old)
-		if l.idle < 0 && old.idle >= 0 {
-			l.idle = 0 // of a known key it is not asked; from here on it adds up
+		if r.lock.idle < 0 && old.idle >= 0 {
+			r.lock.idle = 0 // of a known key it is not asked; from here on it adds up
 		}
-		t.isBack(&l)
-		now, replaced = begin(l), old
+		t.isBack(r.lock)
+		now, ended = begin(*r.lock), old
 		old.end()
 	}
-	t.entries[l.key] = now
-	t.rank(replaced.stood(), now)
+	t.entries[r.key] = now
+	t.rank(ended.stood(), now)
 	t.setDue(now)
-	return now, replaced
+	return now, ended
+}
+
+// goOn continues the history of the hold of old. t.mu is held.
+func (t *Table) goOn(old *entry, r reading) *entry {
+	was, now := old.stood(), old
+	if !r.merging {
+		r.lock.shareFresh(&old.look)
+		now = new(*old)
+		t.takePlace(now)
+		t.entries[r.key] = now
+		old.end()
+	}
+	now.stepBack(r.at)
+	now.seen(*r.lock)
+	t.rank(was, now)
+	t.setDue(now)
+	return now
 }
 
 // resume continues a history from before the restart, if e is the same hold.

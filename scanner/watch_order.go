@@ -27,7 +27,7 @@ func (t *Table) depart(key string, at int64) {
 		clear(d.at)
 		d.before = max(d.before, at)
 	}
-	d.at[key] = at
+	d.at[key] = max(d.at[key], at)
 }
 
 // hasDeparted says whether a look at an unknown key is older than what is known

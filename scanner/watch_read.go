@@ -356,41 +356,22 @@ func (s *Scanner) take(sweep *locksteward.Sweep, g watchGlance) {
 	t, key, at := s.table, g.sight.key, micros(g.sight.at)
 	sweep.At = maxTime(sweep.At, g.sight.at)
 	sweep.Losses = append(sweep.Losses, g.lost...)
-	if g.l == nil {
-		t.depart(key, at)
-		e, known := t.entries[key]
-		switch {
-		case !known || t.older(at, e):
-			return
-		case g.sight.as == there:
-			sweep.Endings = append(sweep.Endings, replacedBy(e, s.target, at))
-		default:
-			var lost *locksteward.Loss
-			flushed := t.tookHold(e, at)
-			if len(g.lost) > 0 && e.claim != nil && g.lost[0].Claim.ID == e.claim.ID {
-				lost = &g.lost[0]
-			} else if e.claim != nil && flushed {
-				sweep.Losses = append(sweep.Losses, t.lossByFlush(e, g.sight.at))
-			}
-			sweep.Endings = append(sweep.Endings, endingOf(e, s.target, g.sight.at, lost, flushed || g.node != e.kind.node))
-			t.endsAt(e, g.node, at, 0)
-		}
-		t.drop(key)
-		return
+	if g.l != nil {
+		g.l.kind = t.intern(g.shape)
 	}
-	g.l.kind = t.intern(g.shape)
 	known := t.entries[key]
-	now, replaced := t.update(*g.l)
-	if now == nil {
-		return
-	}
-	if known != nil && replaced == nil {
+	now, ended := t.apply(reading{key: key, lock: g.l, at: at, began: sweep.Started})
+	switch {
+	case ended != nil:
+		end, flushed := s.ending(ended, g.sight, g.node, g.lost)
+		if flushed && g.sight.as == gone && ended.claim != nil && lossOf(ended, g.lost) == nil {
+			sweep.Losses = append(sweep.Losses, t.lossByFlush(ended, g.sight.at))
+		}
+		sweep.Endings = append(sweep.Endings, end)
+	case now != nil && known != nil && now != known:
 		t.outlived(known, sweep.Started)
 	}
-	if replaced != nil {
-		t.tookHold(replaced, g.l.at)
-		t.endsAt(replaced, g.node, g.l.at, 0)
-		sweep.Endings = append(sweep.Endings, replacedBy(replaced, s.target, g.l.at))
+	if now != nil {
+		sweep.Locks = append(sweep.Locks, now.lock(s.target))
 	}
-	sweep.Locks = append(sweep.Locks, now.lock(s.target))
 }

@@ -56,7 +56,7 @@ type watcher struct {
 
 	mu       sync.Mutex
 	running  bool
-	ready    chan struct{} // closed when the first pairs were tried
+	ready    chan struct{} // closed when the first pairs were tried; another for each run
 	plan     watchPlan
 	optional []string              // those of optionalPrefixes that are in the plan
 	nodes    map[string]*nodeWatch // by address
@@ -112,6 +112,7 @@ func (w *watcher) run(ctx context.Context, sink func(context.Context, lockstewar
 	w.sink = sink
 	w.mu.Lock()
 	w.running = true
+	ready := w.ready // this run's, which stop replaces
 	w.mu.Unlock()
 	w.s.table.startDeadlines(true)
 	defer w.stop()
@@ -125,7 +126,7 @@ func (w *watcher) run(ctx context.Context, sink func(context.Context, lockstewar
 			w.log.Debug("masters are not known", zap.Error(err))
 		}
 		if first {
-			wg.Go(func() { w.awaitFirst(ctx) })
+			wg.Go(func() { w.awaitFirst(ctx, ready) })
 		}
 		if sleep(ctx, lookAroundLeast) != nil {
 			break
@@ -171,17 +172,16 @@ func (w *watcher) awaitLook(ctx context.Context) {
 	}
 }
 
-// awaitFirst tells when all masters that are known now were tried once.
-func (w *watcher) awaitFirst(ctx context.Context) {
+// awaitFirst closes ready when all masters that are known now were tried once, or when
+// ctx is done.
+func (w *watcher) awaitFirst(ctx context.Context, ready chan struct{}) {
+	defer close(ready)
 	for _, n := range w.all() {
 		select {
 		case <-n.tried:
 		case <-ctx.Done():
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	close(w.ready)
 }
 
 // stop forgets all masters.

@@ -15,7 +15,7 @@ import (
 // budget, in which it is booked all the same.
 func (s *Scanner) directReader(m connect.Master) *reader {
 	return &reader{
-		client: m.Client, node: m.Addr, caps: s.caps, prefixes: s.prefixes,
+		client: m.Client, node: m.Addr, table: s.table, caps: s.caps, prefixes: s.prefixes,
 		call: func(_ context.Context, _ int, pipeline func() error) error {
 			began := time.Now()
 			err := pipeline()

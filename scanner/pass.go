@@ -86,7 +86,7 @@ func newPass(s *Scanner, m connect.Master, classes *class.Set, r ration, expect 
 			instances: map[string]*locksteward.Instance{}, waiters: map[string]crowd{}, prefixes: map[string]string{},
 		},
 	}
-	p.reader = &reader{client: m.Client, node: m.Addr, caps: s.caps, prefixes: s.prefixes, call: p.call}
+	p.reader = &reader{client: m.Client, node: m.Addr, table: s.table, caps: s.caps, prefixes: s.prefixes, call: p.call}
 	return p
 }
 

@@ -29,6 +29,7 @@ var errMoved = errors.New("hash slots moved during the pass")
 type reader struct {
 	client   *redis.Client
 	node     string
+	table    *Table // to which it says what the server's clock shows
 	caps     *caps
 	prefixes []string
 	// noIdle and noExpireTime say that this server has no such thing: it keeps
@@ -57,11 +58,16 @@ func (r *reader) exec(ctx context.Context, cmds []redis.Cmder) error {
 			if err := pipe.BatchProcess(ctx, chunk...); err != nil {
 				return err
 			}
+			began := time.Now()
 			// The first error may be about one command only: each has its own.
 			_, _ = pipe.Exec(ctx)
+			ended := time.Now()
 			for _, cmd := range chunk {
 				if err := cmd.Err(); err != nil && fatal(err) {
 					return err
+				}
+				if now, ok := cmd.(*redis.TimeCmd); ok && now.Err() == nil {
+					r.table.clockBetween(r.node, now.Val(), began, ended)
 				}
 			}
 			return nil

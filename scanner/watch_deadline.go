@@ -134,6 +134,23 @@ func (t *Table) startDeadlines(on bool) {
 // moves along: more than an answer that came slowly makes of it.
 const clockMoves = 50 * time.Millisecond
 
+// offset is how far the clock of the server at addr is before ours, as far as is known.
+func (t *Table) offset(addr string) time.Duration {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.deadlines.clock[addr]
+}
+
+// clockBetween notes that the server at addr said that it was now, between two moments
+// of our clock. What is known of the difference stays where it is possible by that: an
+// answer that came slowly says little.
+func (t *Table) clockBetween(addr string, now, began, ended time.Time) {
+	least, most := now.Sub(ended), now.Sub(began)
+	if known := t.offset(addr); known < least || known > most {
+		t.clock(addr, (least+most)/2)
+	}
+}
+
 // clock notes how far a master's clock is before ours. What is due by it moves along:
 // ours may be set, or run faster or slower than the server's, and the next look that
 // would say so anew may be that of a sweep, an hour later.

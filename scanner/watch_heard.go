@@ -54,9 +54,8 @@ func (n *nodeWatch) flushed() {
 	n.mu.Lock()
 	clear(n.suspects) // what it took is no miss
 	clear(n.waiting)
-	offset := n.offset
 	n.mu.Unlock()
-	n.w.s.table.flush(n.addr, time.Now().Add(offset), true)
+	n.w.s.table.flush(n.addr, time.Now().Add(n.w.s.table.offset(n.addr)), true)
 	n.resync()
 }
 

@@ -41,7 +41,6 @@ type nodeWatch struct {
 	plan   watchPlan
 	mode   WatchMode
 	reason string // why it is not tracking
-	offset time.Duration
 	replID string // of the last pair's server; "" if not known
 	// since is when the pair was set up, lastGood when the last good check began;
 	// zero without a pair.
@@ -159,7 +158,6 @@ func (n *nodeWatch) up(mode WatchMode, p *pair) {
 	}
 	n.since, n.lastGood, n.repaired = now, now, false
 	n.proven, n.silent = false, false
-	n.offset = p.offset
 	again := !n.blindFrom.IsZero()
 	if again {
 		n.blind += now.Sub(n.blindFrom)
@@ -170,7 +168,9 @@ func (n *nodeWatch) up(mode WatchMode, p *pair) {
 		n.replID = p.replID
 	}
 	n.mu.Unlock()
-	n.w.s.table.clock(n.addr, p.offset)
+	if p.tracker != nil {
+		n.w.s.table.clock(n.addr, p.offset)
+	}
 	n.w.s.table.mu.Lock()
 	n.w.s.table.onLine(n.addr, p.replID)
 	n.w.s.table.mu.Unlock()
@@ -225,7 +225,10 @@ func (n *nodeWatch) attend(ctx context.Context, p *pair) error {
 		if err := p.check(ctx); err != nil {
 			return err
 		}
-		n.good(began, p.offset)
+		if p.tracker != nil {
+			n.w.s.table.clock(n.addr, p.offset)
+		}
+		n.good(began)
 		if began.Sub(learned) >= learnEvery {
 			learned = began
 			n.learnCosts(ctx, began.Add(checkEvery))
@@ -256,13 +259,11 @@ var errReplan = errors.New("the classes changed")
 
 // good notes a good check that began at began, and judges what is under
 // suspicion for long enough.
-func (n *nodeWatch) good(began time.Time, offset time.Duration) {
+func (n *nodeWatch) good(began time.Time) {
 	n.mu.Lock()
 	n.lastGood = began
-	n.offset = offset
 	missed := n.judgeSuspects(began)
 	n.mu.Unlock()
-	n.w.s.table.clock(n.addr, offset)
 	for _, key := range missed {
 		n.w.miss(n, key)
 	}

@@ -63,7 +63,7 @@ type pair struct {
 	failed error         // why; read after ended
 	pings  int
 
-	offset time.Duration // server clock less ours, from the last check
+	offset time.Duration // server clock less ours, from the tracker's last check
 	replID string        // of the server's data; another process has another one
 }
 

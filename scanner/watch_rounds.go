@@ -67,9 +67,9 @@ type glimpsed struct {
 func (n *nodeWatch) unwatched(now time.Time) []glimpsed {
 	n.mu.Lock()
 	master, plan, watching := n.master, n.plan, n.watching()
-	since := micros(now.Add(n.offset - roundEvery))
 	n.mu.Unlock()
 	t := n.w.s.table
+	since := micros(now.Add(t.offset(n.addr) - roundEvery))
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var out []glimpsed

@@ -136,7 +136,7 @@ func (p *pass) greet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.out.greeted = true
+	p.out.greeted = text != ""
 	i := parseInfo(text)
 	p.out.info = i
 	p.s.going.tell(i.keys(p.s.target.DB))
@@ -154,16 +154,21 @@ func (p *pass) greet(ctx context.Context) error {
 		if err := p.probe(ctx, p.pace, p.master.Client); err != nil {
 			return err
 		}
+		p.out.greeted = true
 	}
 	return nil
 }
 
-// askInfo asks the master; it returns "" where that does not let us ask.
+// askInfo asks the master; it returns "" where that does not let us ask, which is not
+// tried again for a while.
 func (p *pass) askInfo(ctx context.Context, sections ...string) (string, error) {
 	return p.askInfoAt(ctx, p.pace, p.master.Client, sections...)
 }
 
 func (p *pass) askInfoAt(ctx context.Context, pace *pacer, client *redis.Client, sections ...string) (string, error) {
+	if !p.s.caps.has("info") {
+		return "", nil
+	}
 	var text string
 	err := p.callAt(ctx, pace, 1, func() (err error) {
 		text, err = client.Info(ctx, sections...).Result()

@@ -100,7 +100,7 @@ func TestMessagesBeforeTheConfirmation(t *testing.T) {
 			// Keys of an invalidation are an array in the place of the payload.
 			"*3\r\n$7\r\nmessage\r\n$20\r\n" + invalidations + "\r\n" + bulk("lock:early"),
 			func(ctx context.Context, t *testing.T, addr string, to listener) (*pair, error) {
-				return openTracking(ctx, openConn(t, "redis://"+addr), addr, []string{"lock:", "mutex:"}, to)
+				return openTracking(ctx, openConn(t, "redis://"+addr), newCaps(), addr, []string{"lock:", "mutex:"}, to)
 			},
 		},
 		"keyspace": {

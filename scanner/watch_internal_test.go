@@ -40,7 +40,7 @@ func TestABrokenRedirectIsTold(t *testing.T) {
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	to := listener{changed: func([]string) {}, flushed: func() {}}
-	p, err := openTracking(t.Context(), openConn(t, srv.URL()), srv.Addr(), []string{"lock:"}, to)
+	p, err := openTracking(t.Context(), openConn(t, srv.URL()), newCaps(), srv.Addr(), []string{"lock:"}, to)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func (n *nodeWatch) open(ctx context.Context) (*pair, error) {
 	to := listener{changed: n.changed, flushed: n.flushed}
 	var refused error
 	if wanted != WatchKeyspace {
-		p, err := openTracking(ctx, conn, n.addr, tracked(prefixes), to)
+		p, err := openTracking(ctx, conn, n.w.s.caps, n.addr, tracked(prefixes), to)
 		if err == nil {
 			n.up(WatchTracking, p)
 			return p, nil
@@ -240,13 +240,19 @@ func (n *nodeWatch) attend(ctx context.Context, p *pair) error {
 // that must not wait, or a silence that begins now is found out late. Where it may not be
 // asked, a cautious guess is booked.
 func (n *nodeWatch) learnCosts(ctx context.Context, until time.Time) {
+	if !n.w.s.caps.has("info") {
+		return
+	}
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	n.mu.Lock()
 	client := n.master.Client
 	n.mu.Unlock()
-	if text, err := client.Info(ctx, "commandstats").Result(); err == nil {
+	switch text, err := client.Info(ctx, "commandstats").Result(); {
+	case err == nil:
 		n.reads.learn(parseInfo(text))
+	case judge(err) == without:
+		n.w.s.caps.refuse("info")
 	}
 }
 

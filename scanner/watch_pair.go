@@ -50,6 +50,7 @@ type listener struct {
 // no bound. That is also why the tracker speaks RESP2: RESP3 would have it told of
 // a broken redirection with every write.
 type pair struct {
+	caps       *caps
 	prefixes   []string
 	tracker    *redis.Client // nil where keyspace notifications are listened to
 	subscriber *redis.Client
@@ -69,8 +70,9 @@ type pair struct {
 
 // openTracking sets up a pair that tells of every change of a key that begins
 // with one of prefixes. An error that wraps errRefused will not go away by itself.
-func openTracking(ctx context.Context, conn *connect.Conn, addr string, prefixes []string, to listener) (*pair, error) {
+func openTracking(ctx context.Context, conn *connect.Conn, caps *caps, addr string, prefixes []string, to listener) (*pair, error) {
 	ctx, p := newPair(ctx, conn, addr, prefixes)
+	p.caps = caps
 	if err := p.track(ctx, conn, addr, to); err != nil {
 		p.close()
 		return nil, err
@@ -238,10 +240,15 @@ func (p *pair) check(ctx context.Context) error {
 // checkTracker asks for the state of the tracking, the server's role and time.
 func (p *pair) checkTracker(ctx context.Context) error {
 	info := redis.NewSliceCmd(ctx, "client", "trackinginfo")
-	role := redis.NewStringCmd(ctx, "info", "replication")
 	now := timeCmd(ctx)
+	cmds := []redis.Cmder{info, now}
+	role := redis.NewStringCmd(ctx, "info", "replication")
+	askRole := p.caps.has("info")
+	if askRole {
+		cmds = append(cmds, role)
+	}
 	pipe := p.tracker.Pipeline()
-	if err := pipe.BatchProcess(ctx, info, role, now); err != nil {
+	if err := pipe.BatchProcess(ctx, cmds...); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -250,12 +257,16 @@ func (p *pair) checkTracker(ctx context.Context) error {
 	if err := info.Err(); err != nil {
 		return err
 	}
-	if role.Err() == nil {
+	switch {
+	case !askRole:
+	case role.Err() == nil:
 		i := parseInfo(role.Val())
 		if i.replica() {
 			return errDemoted
 		}
 		p.replID = i["master_replid"]
+	case judge(role.Err()) == without:
+		p.caps.refuse("info")
 	}
 	if now.Err() == nil {
 		p.offset = now.Val().Sub(began.Add(took / 2))

@@ -33,6 +33,7 @@ type Conn struct {
 	ends  ends
 
 	noTouchRefused atomic.Bool
+	infoRefused    atomic.Pointer[time.Time] // when INFO was refused last; nil: never
 
 	mu        sync.Mutex
 	closed    bool

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -121,7 +122,7 @@ func (c *Conn) standaloneMaster(ctx context.Context) ([]Master, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := client.Info(ctx, "cluster").Result()
+	text, err := c.clusterInfo(ctx, client)
 	if err != nil && !isUnknownOrForbidden(err) {
 		return nil, fmt.Errorf("ask %s: %w", addr, err)
 	}
@@ -130,6 +131,27 @@ func (c *Conn) standaloneMaster(ctx context.Context) ([]Master, error) {
 		return c.clusterMasters(ctx)
 	}
 	return []Master{{Addr: addr, Client: client}}, nil
+}
+
+// infoAgain is how long INFO that was refused is not asked for again: each refusal is an
+// entry in the server's ACL LOG.
+const infoAgain = 10 * time.Minute
+
+// clusterInfo asks whether the server is a node of a Cluster. Where it refuses to say,
+// it is asked for a sign of life alone for a while.
+func (c *Conn) clusterInfo(ctx context.Context, client *redis.Client) (string, error) {
+	if at := c.infoRefused.Load(); at != nil && time.Since(*at) < infoAgain {
+		err := client.Ping(ctx).Err()
+		if _, answered := errors.AsType[redis.Error](err); answered {
+			err = nil
+		}
+		return "", err
+	}
+	text, err := client.Info(ctx, "cluster").Result()
+	if isUnknownOrForbidden(err) {
+		c.infoRefused.Store(new(time.Now()))
+	}
+	return text, err
 }
 
 // isUnknownOrForbidden says that a server answered and has no such command for

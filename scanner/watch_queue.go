@@ -96,7 +96,8 @@ func (q *queue) oldest() int64 {
 	return since
 }
 
-// put queues keys and says whether there was room.
+// put queues keys and says whether there was room. Those are urgent for which somebody
+// waits: from now on if urgent says so, or since they were first queued.
 func (q *queue) put(urgent bool, errands ...errand) bool {
 	now := int64(max(1, time.Since(q.began)))
 	q.mu.Lock()
@@ -105,7 +106,7 @@ func (q *queue) put(urgent bool, errands ...errand) bool {
 		if urgent && e.since == 0 {
 			e.since = now
 		}
-		room = q.add(urgent, e) && room
+		room = q.add(e.since != 0, e) && room
 	}
 	q.mu.Unlock()
 	select {

@@ -80,7 +80,7 @@ func (n *nodeWatch) readQueued(ctx context.Context, rest int) bool {
 }
 
 // readBatch reads some keys and hands on what they tell. Keys that could not be
-// read go back into the queue; an error says that none could.
+// read go back into the queue, as urgent as they were; an error says that none could.
 func (n *nodeWatch) readBatch(ctx context.Context, errands []errand) error {
 	if len(errands) == 0 {
 		return nil
@@ -97,7 +97,7 @@ func (n *nodeWatch) readBatch(ctx context.Context, errands []errand) error {
 		// One of them is elsewhere: find it.
 		half := len(errands) / 2
 		if err := n.readBatch(ctx, errands[:half]); err != nil && !errors.Is(err, errMoved) {
-			if !n.queue.put(true, errands[half:]...) {
+			if !n.queue.put(false, errands[half:]...) {
 				n.overrun()
 			}
 			return err
@@ -111,7 +111,7 @@ func (n *nodeWatch) readBatch(ctx context.Context, errands []errand) error {
 		n.again(errands)
 		return err
 	}
-	if !n.queue.put(true, errands...) {
+	if !n.queue.put(false, errands...) {
 		n.overrun()
 	}
 	return err
@@ -128,7 +128,7 @@ func (n *nodeWatch) again(errands []errand) {
 		if owner := n.w.ownerOf(e.key); owner != nil {
 			to = owner
 		}
-		if !to.queue.put(true, e) {
+		if !to.queue.put(false, e) {
 			to.overrun()
 		}
 	}

@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -37,10 +38,9 @@ func (r *refusing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessP
 	}
 }
 
-// TestKeysOfABatchThatFailedWait: a batch with a key of another master is read key
-// by key. When the server is down before all are read, the others wait like it.
-func TestKeysOfABatchThatFailedWait(t *testing.T) {
-	t.Parallel()
+// refused is the watch of a master that answers so.
+func refused(t *testing.T, answers ...answered) *nodeWatch {
+	t.Helper()
 	classes, err := class.NewSet(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -50,9 +50,20 @@ func TestKeysOfABatchThatFailedWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	defer client.Close()
-	client.AddHook(&refusing{answers: []answered{"MOVED 1 127.0.0.1:2", "MOVED 1 127.0.0.1:2", "CLUSTERDOWN The cluster is down"}})
-	n := newNodeWatch(s.watch, connect.Master{Addr: "127.0.0.1:1", Client: client}, watchPlan{})
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	client.AddHook(&refusing{answers: answers})
+	return newNodeWatch(s.watch, connect.Master{Addr: "127.0.0.1:1", Client: client}, watchPlan{})
+}
+
+// TestKeysOfABatchThatFailedWait: a batch with a key of another master is read key
+// by key. When the server is down before all are read, the others wait like it.
+func TestKeysOfABatchThatFailedWait(t *testing.T) {
+	t.Parallel()
+	n := refused(t, "MOVED 1 127.0.0.1:2", "MOVED 1 127.0.0.1:2", "CLUSTERDOWN The cluster is down")
 	keys := []string{"lock:a", "lock:b", "lock:c", "lock:d"}
 	for _, key := range keys {
 		n.queue.put(true, errand{key: key, written: true})
@@ -64,5 +75,35 @@ func TestKeysOfABatchThatFailedWait(t *testing.T) {
 		if !n.queue.has(key) {
 			t.Errorf("%s changed, and nobody will read it", key)
 		}
+	}
+}
+
+// What could not be read waits as it did before: nobody waits for the keys of a resync
+// and for those that are only looked at again, and they stay behind what changed.
+func TestKeysThatWereNotReadKeepTheirPlace(t *testing.T) {
+	t.Parallel()
+	for name, answers := range map[string][]answered{
+		"the server is down":        {"CLUSTERDOWN The cluster is down"},
+		"some are of another one":   {"MOVED 1 127.0.0.1:2", "MOVED 1 127.0.0.1:2", "CLUSTERDOWN The cluster is down"},
+		"all are of another one":    {"MOVED 1 127.0.0.1:2"},
+		"and the last one, by then": {"MOVED 1 127.0.0.1:2", "CLUSTERDOWN The cluster is down"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := refused(t, answers...)
+			n.queue.putKnown([]string{"lock:known"})
+			n.queue.put(false, errand{key: "lock:calm"})
+			if err := n.readBatch(t.Context(), n.queue.take(2)); err == nil && !strings.HasPrefix(string(answers[0]), "MOVED") {
+				t.Fatal("what cannot be read was read")
+			}
+			if n.queue.oldest() != 0 || n.queue.changes() != 0 {
+				t.Errorf("somebody is said to wait for keys that did not change, %d of them", n.queue.changes())
+			}
+			n.queue.put(true, errand{key: "lock:changed"})
+			got := n.queue.take(3)
+			if len(got) != 3 || got[0].key != "lock:changed" || got[0].since == 0 {
+				t.Errorf("the next are %+v, want lock:changed first", got)
+			}
+		})
 	}
 }

@@ -311,8 +311,10 @@ func (r *reader) rest(ctx context.Context, sights []sight) error {
 			case len(cmd.Val()) == 0:
 				s.as = gone
 			default:
-				s.sample.Fields = cmd.Val()
 				s.sample.Size = int64(len(cmd.Val()))
+				if s.sample.TooLarge = !within(cmd.Val()); !s.sample.TooLarge {
+					s.sample.Fields = cmd.Val()
+				}
 			}
 		}
 		if cmd := q.size[i]; cmd != nil {
@@ -342,11 +344,19 @@ func (s *sight) takeMembers(read bool, members []dialect.Member) {
 		s.as = unread
 	case len(members) == 0:
 		s.as = gone
-	case len(members) > maxMembers:
+	case len(members) > maxMembers || weightOf(members) > maxHash:
 		s.sample.TooLarge = true
 	default:
 		s.sample.Members, s.sample.Size = members, int64(len(members))
 	}
+}
+
+// weightOf is how many bytes the names of members have.
+func weightOf(members []dialect.Member) (n int) {
+	for i := range members {
+		n += len(members[i].Name)
+	}
+	return n
 }
 
 // metas reads the metadata found so far.
@@ -380,10 +390,12 @@ func (r *reader) metas(ctx context.Context, sights []sight) error {
 }
 
 // take decodes the fields of a metadata hash. What is malformed in it is left
-// out: the rest still tells something.
+// out: the rest still tells something. One that has grown beyond the bounds counts as
+// never read.
 func (m *metadata) take(fields map[string]string) {
-	m.fields, m.record, m.there = fields, nil, len(fields) > 0
-	if m.there {
+	m.fields, m.record, m.there, m.small = nil, nil, len(fields) > 0, within(fields)
+	if m.there && m.small {
+		m.fields = fields
 		m.record, _ = record.Decode(fields)
 	}
 }

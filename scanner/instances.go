@@ -77,7 +77,7 @@ func (r *reader) someInstances(ctx context.Context, keys []instanceKey) ([]insta
 		return nil, err
 	}
 	for i := range out {
-		if q.fields[i] != nil && q.fields[i].Err() == nil && len(q.fields[i].Val()) > 0 {
+		if q.fields[i] != nil && q.fields[i].Err() == nil && len(q.fields[i].Val()) > 0 && within(q.fields[i].Val()) {
 			fill(out[i].instance, q.fields[i].Val())
 		}
 	}

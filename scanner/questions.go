@@ -213,6 +213,16 @@ func small(size, mem *redis.IntCmd) bool {
 		mem != nil && mem.Err() == nil && mem.Val() <= maxHash
 }
 
+// within says that fields that were read are within the bounds: there may be more of
+// them by now than were counted, and larger ones.
+func within(fields map[string]string) bool {
+	size := 0
+	for name, value := range fields {
+		size += len(name) + len(value)
+	}
+	return len(fields) <= maxMembers && size <= maxHash
+}
+
 // isNil says that an interface holds no command.
 func isNil(cmd redis.Cmder) bool {
 	switch c := cmd.(type) {

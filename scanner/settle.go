@@ -75,6 +75,9 @@ func (r *reader) settle(ctx context.Context, sights []sight) error {
 		}
 		s.at = q.at.Val()
 		s.meta.take(read.before.Val())
+		if !s.meta.small {
+			continue // too large by now: it proves nothing
+		}
 		if err := s.judgeTogether(q, i, read.kind.Val(), after(read.after)); err != nil {
 			return err
 		}

@@ -83,12 +83,12 @@ func (r *reader) someWaiters(ctx context.Context, keys []waitKey, list bool, out
 	}
 	for i, k := range keys {
 		if q.fields[i] != nil {
-			// What can be counted and not be read stays counted.
+			// What can be counted and not be read, or is too much by now, stays counted.
 			ok, err := r.usable(q.fields[i].Err())
 			if err != nil {
 				return err
 			}
-			if ok {
+			if ok && within(q.fields[i].Val()) {
 				crowds[i] = crowdOf(k.lock, q.fields[i].Val(), q.at.Val())
 			}
 		}

@@ -159,12 +159,15 @@ func (v *servers) compare(was serverSeen, met bool, now serverSeen, left []strin
 		return nil // a node that joined a Cluster, or one that has been up for long
 	case !met:
 		return one(locksteward.ServerRestarted) // it may have lost what it had
-	case was.runID != now.runID && now.uptime > now.at.Sub(was.at)+uptimeSlack:
-		// A process older than the last look answers under this address: it was
-		// another one's then.
+	case was.runID != now.runID && !restarted(was, now.uptime, now.at):
 		return one(locksteward.ServerFailedOver)
 	case was.runID != now.runID:
-		return one(locksteward.ServerRestarted)
+		out := one(locksteward.ServerRestarted)
+		if now.flushes > 0 {
+			event.Kind, event.Count = locksteward.ServerFlushed, now.flushes // since its start
+			out = append(out, event)
+		}
+		return out
 	case was.replID != "" && was.replID != now.replID && now.promoted:
 		// The same process was a replica in between.
 		return one(locksteward.ServerFailedOver)
@@ -185,6 +188,12 @@ func (v *servers) compare(was serverSeen, met bool, now serverSeen, left []strin
 	grown(locksteward.ServerEvicted, was.evicted, now.evicted)
 	grown(locksteward.ServerFlushed, was.flushes, now.flushes)
 	return out
+}
+
+// restarted says of another process than was, which has been up for uptime at at, that it
+// was started since. One that is older answers under an address that was another's then.
+func restarted(was serverSeen, uptime time.Duration, at time.Time) bool {
+	return uptime <= at.Sub(was.at)+uptimeSlack
 }
 
 // tookKeys says that the server of p lost keys since it was seen last: it evicted

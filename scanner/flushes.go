@@ -19,6 +19,9 @@ type pushedFlush struct {
 	// gone are the known holds that a look after it did not find any more, stood
 	// those that one found: it was another database then.
 	gone, stood int
+	// held is how many known holds stood before it, as far as their leases have not run
+	// out since: gone comes up to it when all of them have been read again.
+	held int
 	// before and found are the looks of the first that is gone: the last that saw it
 	// and the first that did not, µs of the server's clock as it told them. at is by
 	// ours and what the two differ, and late by what the push waited to be read.
@@ -32,14 +35,33 @@ type pushedFlush struct {
 // may have begun after the flush.
 const flushLate = 100 * time.Millisecond
 
+// severalGone is from how many holds on that are gone, and none that stands, all holds
+// are put down to the flush: one or two may have ended by themselves meanwhile.
+const severalGone = 3
+
+// took is how many holds the flush took. Those that have not been read again yet count:
+// of 60,000 that takes half a minute, and the first word on it is what people act on.
+func (f *pushedFlush) took() int {
+	if f.gone < severalGone {
+		return f.gone
+	}
+	return max(f.gone, f.held)
+}
+
 // flush notes that the data of the server at addr went at at, by its own clock:
 // ordered, as it told, or with the process that was there before.
 func (t *Table) flush(addr string, at time.Time, ordered bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := &pushedFlush{at: micros(at), heard: time.Now(), ordered: ordered}
+	for _, e := range t.entries {
+		if e.kind.node == addr && e.lastSeen <= f.at && !e.ranOut(f.at) {
+			f.held++
+		}
+	}
 	if old := t.flushed[addr]; ordered && old != nil && old.ordered && old.stood == 0 {
 		f.gone, f.before, f.found = old.gone, old.before, old.found // no sweep has taken it yet
+		f.held += old.gone
 	}
 	t.flushed[addr] = f
 }
@@ -57,13 +79,15 @@ func (t *Table) tookHold(e *entry, at int64) bool {
 	if !t.flushedSince(e) {
 		return false
 	}
-	if !e.ranOut(at) {
-		f := t.flushed[e.kind.node]
-		if f.gone == 0 {
-			f.before, f.found = e.lastSeen, at
-		}
-		f.gone, f.told = f.gone+1, false
+	f := t.flushed[e.kind.node]
+	if e.ranOut(at) {
+		f.held--
+		return true
 	}
+	if f.gone == 0 {
+		f.before, f.found = e.lastSeen, at
+	}
+	f.gone, f.told = f.gone+1, false
 	return true
 }
 
@@ -84,7 +108,7 @@ func (t *Table) flushes() []locksteward.ServerEvent {
 		f := t.flushed[addr]
 		if f.ordered && f.gone > 0 && f.stood == 0 && !f.told {
 			out = append(out, locksteward.ServerEvent{
-				Kind: locksteward.ServerFlushed, Node: addr, After: fromMicros(f.before), At: fromMicros(f.found), Locks: f.gone,
+				Kind: locksteward.ServerFlushed, Node: addr, After: fromMicros(f.before), At: fromMicros(f.found), Locks: f.took(),
 			})
 			f.told = true
 		}
@@ -119,6 +143,9 @@ type flushWindow struct {
 	pushed int64     // likewise, when it was, if the server told
 	event  time.Time // At of its event
 	fresh  bool      // it was noticed by this sweep
+	// another says that another process has the data than at the last look: holds that
+	// are over may have gone with that one, and the watch alone knows which did not.
+	another bool
 	// ended are the holds that are over, stood those that are not.
 	ended, stood int
 }
@@ -129,11 +156,17 @@ type flushWindow struct {
 func (v *servers) window(p *pass, flushes map[string]int64, pushed *pushedFlush) flushWindow {
 	addr := p.master.Addr
 	was, met := v.nodes[addr]
-	if !met || p.out.info["run_id"] != was.runID {
+	if !met || p.out.info["run_id"] == "" {
 		return flushWindow{}
 	}
-	w := v.open[addr]
-	if count, told := flushes[addr]; told && was.flushes >= 0 && count > was.flushes {
+	w, before := v.open[addr], was.flushes
+	if p.out.info["run_id"] != was.runID {
+		w, before = flushWindow{another: true}, 0 // it counts from its start
+		if !restarted(was, p.out.info.uptime(), p.out.at) {
+			return flushWindow{}
+		}
+	}
+	if count, told := flushes[addr]; told && before >= 0 && count > before {
 		w.fresh = true
 		if !w.open {
 			w.open, w.before = true, micros(was.at)
@@ -147,7 +180,7 @@ func (v *servers) window(p *pass, flushes map[string]int64, pushed *pushedFlush)
 
 // ends counts a hold that a look at at found to be over.
 func (w *flushWindow) ends(e *entry, at int64) {
-	if w.open && !e.ranOut(at) {
+	if w.open && !w.another && !e.ranOut(at) {
 		w.ended++
 	}
 }

@@ -1,0 +1,100 @@
+package scanner_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+// A flush is told with all the locks that it took, from the first word on, however many
+// the watch has read again by then; and sweeps after it say the same.
+func TestFlushIsToldWithAllItsLocks(t *testing.T) {
+	t.Parallel()
+	faults.Covers(t, 48)
+	for _, tc := range []struct {
+		after string
+		locks int
+	}{{"a while", 300}, {"a while", 1000}, {"the agent's restart", 300}, {"the server's restart", 300}} {
+		t.Run(fmt.Sprintf("%d after %s", tc.locks, tc.after), func(t *testing.T) {
+			t.Parallel()
+			srv := testredis.Start(t)
+			c, ctx := srv.Client(t), t.Context()
+			set := func() {
+				t.Helper()
+				_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+					for i := range tc.locks {
+						p.Set(ctx, fmt.Sprint("lock:", i), fmt.Sprintf("%032x", i), time.Hour)
+					}
+					return nil
+				})
+				must(t, err)
+			}
+			e, err := rules.New(nil, nil)
+			must(t, err)
+			var told []locksteward.Transition
+			judge := func(list []locksteward.Transition) {
+				for _, tr := range list {
+					if tr.Finding.Rule == rules.ServerFlushed {
+						told = append(told, tr)
+					}
+				}
+			}
+			if tc.after == "the agent's restart" {
+				set()
+			}
+			run := tracked(t, fast(srv.URL()))
+			func() {
+				run.mu.Lock()
+				defer run.mu.Unlock()
+				run.judge = func(s locksteward.Sweep) { judge(e.EvaluateWatched(s)) }
+			}()
+			sweeps := func(n int) {
+				t.Helper()
+				for range n {
+					got := sweep(t, run.s)
+					func() {
+						run.mu.Lock()
+						defer run.mu.Unlock()
+						judge(e.Evaluate(got))
+					}()
+				}
+			}
+			sweeps(1)
+			if tc.after == "the server's restart" {
+				since := run.s.WatchState().Nodes[0].Since
+				srv.Restart()
+				run.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Nodes[0].Since.After(since) })
+			}
+			if tc.after != "the agent's restart" {
+				set()
+			}
+			testredis.Eventually(t, soon, func() bool { return run.s.Table().Len() == tc.locks }, "not all are known")
+			must(t, c.FlushAll(ctx).Err())
+			testredis.Eventually(t, soon, func() bool { return run.s.Table().Len() == 0 }, "not all are found gone")
+			sweeps(3)
+			run.mu.Lock()
+			defer run.mu.Unlock()
+			want := fmt.Sprintf("a flush took %d locks", tc.locks)
+			if len(told) != 1 || told[0].Finding.Status != locksteward.StatusFiring || !strings.HasPrefix(told[0].Finding.Summary.EN, want) {
+				for _, tr := range told {
+					t.Logf("told: %s: %s", tr.Finding.Status, tr.Finding.Summary.EN)
+				}
+				t.Errorf("%d transitions, want one: %s", len(told), want)
+			}
+			for _, f := range e.Findings() {
+				if f.Rule == rules.ServerFlushed && !strings.HasPrefix(f.Summary.EN, want) {
+					t.Errorf("in the end: %s", f.Summary.EN)
+				}
+			}
+		})
+	}
+}

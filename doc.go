@@ -7,10 +7,11 @@
 //	applications ─▶ lock ─▶ lock/record          └──▶ release    requests ─▶ Redis
 //	                          console, CLI ──approvals──────┘      everything ─▶ store
 //
-// The package imports the standard library alone and has no behaviour but
-// encoding, formatting and arithmetic on its own values. Every value may be
-// copied; none is safe for concurrent mutation, all are safe for concurrent
-// reading.
+// The package imports the standard library alone and does no I/O. It encodes and
+// formats its own values, and judges a little by them alone, such as whether an age
+// that a value tells is to be believed ([Lock.WrittenAge]). It embeds the example
+// configuration and the pages of the rules. Every value may be copied; none is safe
+// for concurrent mutation, all are safe for concurrent reading.
 //
 // Times are the Redis server's clock unless a field says otherwise: an agent
 // whose own clock is wrong must still report right ages.

@@ -36,7 +36,8 @@ type ServerEvent struct {
 	// other kinds and where it is not known yet.
 	Count int64
 	// Locks is how many known holds stood before a flush, of which none stands any
-	// more; 0 where one does, since another database was flushed then. Of a failover
+	// more, as far as they have been read again; 0 where one does, since another
+	// database was flushed then. Of a failover
 	// it is how many known holds are gone of which it is not proved that the new master
 	// ever had them as they were; 0 for other kinds. Keys are the first of the latter.
 	Locks int

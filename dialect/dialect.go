@@ -13,7 +13,7 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// Sample is what was read of one key, bounded (DESIGN §5).
+// Sample is what was read of one key, bounded.
 type Sample struct {
 	Key  string
 	Type string // as TYPE says
@@ -94,8 +94,7 @@ type Release struct {
 	Stand time.Duration
 }
 
-// Command is one script to run. Args may hold the lock's token: it is never
-// logged, and its String is masked by the caller.
+// Command is one script to run. Args may hold the lock's token: never print or log it.
 type Command struct {
 	// Script is the Lua text, for EVALSHA with EVAL as the way back.
 	Script string

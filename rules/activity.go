@@ -32,9 +32,8 @@ type activity struct {
 
 // process is the last heartbeat of one process.
 type process struct {
-	started time.Time
-	seen    time.Time
-	counts  map[string]locksteward.Counts
+	seen   time.Time
+	counts map[string]locksteward.Counts
 }
 
 // tick is what one sweep added to a class.
@@ -60,7 +59,7 @@ func (all activities) take(s locksteward.Sweep) *activity {
 		}
 		last, known := a.processes[in.ID]
 		if !known {
-			last = &process{started: in.Started}
+			last = &process{}
 			a.processes[in.ID] = last
 		}
 		for class, now := range in.Counts {

@@ -108,11 +108,6 @@ func (e *Engine) EvaluateDirect(s locksteward.Sweep) []locksteward.Transition {
 	return p.finish().List()
 }
 
-// EvaluateLocks is [Engine.EvaluateDirect] of reads that tell nothing of waiters.
-func (e *Engine) EvaluateLocks(target string, at time.Time, locks []locksteward.Lock, endings []locksteward.Ending) []locksteward.Transition {
-	return e.EvaluateDirect(locksteward.Sweep{Target: target, At: at, Locks: locks, Endings: endings})
-}
-
 // RemoveTarget resolves all findings of a target that is watched no longer, at
 // at.
 func (e *Engine) RemoveTarget(target string, at time.Time) []locksteward.Transition {

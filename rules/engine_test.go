@@ -33,6 +33,11 @@ func newEngine(t testing.TB, cfg Config, classes []class.Class, opts ...Option) 
 	return e
 }
 
+// evaluateLocks judges direct reads that tell nothing of waiters.
+func evaluateLocks(e *Engine, target string, at time.Time, locks []locksteward.Lock, endings []locksteward.Ending) []locksteward.Transition {
+	return e.EvaluateDirect(locksteward.Sweep{Target: target, At: at, Locks: locks, Endings: endings})
+}
+
 // lockAt is a healthy string lock looked at at.
 func lockAt(key string, at time.Time, change ...func(*locksteward.Lock)) locksteward.Lock {
 	l := locksteward.Lock{
@@ -114,10 +119,10 @@ func TestLockWithoutTTLIsReadAgainBeforeItFires(t *testing.T) {
 	wantFindings(t, e, "ttl/none pending critical a")
 
 	early := after(RecheckAfter - time.Millisecond)
-	wantBrief(t, e.EvaluateLocks("redis", early, []locksteward.Lock{lockAt("a", early, noTTL)}, nil))
+	wantBrief(t, evaluateLocks(e, "redis", early, []locksteward.Lock{lockAt("a", early, noTTL)}, nil))
 
 	due := after(RecheckAfter)
-	got := e.EvaluateLocks("redis", due, []locksteward.Lock{lockAt("a", due, noTTL)}, nil)
+	got := evaluateLocks(e, "redis", due, []locksteward.Lock{lockAt("a", due, noTTL)}, nil)
 	wantBrief(t, got, "ttl/none firing critical a")
 	f := got[0].Finding
 	if !f.Since.Equal(t0) || !f.FiredAt.Equal(due) || f.Risk != locksteward.RiskDeadlock || f.Dialect != "token" || f.Class != class.Default {
@@ -134,7 +139,7 @@ func TestExpireThatArrivesInTimeIsNoFinding(t *testing.T) {
 	e := newEngine(t, nil, nil)
 	e.Evaluate(sweepAt(t0, lockAt("a", t0, noTTL)))
 	due := after(RecheckAfter)
-	wantBrief(t, e.EvaluateLocks("redis", due, []locksteward.Lock{lockAt("a", due)}, nil))
+	wantBrief(t, evaluateLocks(e, "redis", due, []locksteward.Lock{lockAt("a", due)}, nil))
 	wantFindings(t, e)
 }
 
@@ -160,7 +165,7 @@ func TestLockThatLostItsTTL(t *testing.T) {
 			t.Parallel()
 			e := newEngine(t, c.config, nil)
 			look := func(at time.Time) []locksteward.Transition {
-				return e.EvaluateLocks("redis", at, []locksteward.Lock{lockAt("a", at, c.change...)}, nil)
+				return evaluateLocks(e, "redis", at, []locksteward.Lock{lockAt("a", at, c.change...)}, nil)
 			}
 			wantBrief(t, look(t0))
 			if got := e.NextLook(new(lockAt("a", t0, c.change...))).Sub(t0); got != c.after {
@@ -174,7 +179,7 @@ func TestLockThatLostItsTTL(t *testing.T) {
 	e := newEngine(t, nil, nil)
 	for i, change := range []func(*locksteward.Lock){noTTL, func(*locksteward.Lock) {}, noTTL} {
 		at := after(time.Duration(i) * (lostAfter - time.Millisecond))
-		wantBrief(t, e.EvaluateLocks("redis", at, []locksteward.Lock{lockAt("a", at, had, change)}, nil))
+		wantBrief(t, evaluateLocks(e, "redis", at, []locksteward.Lock{lockAt("a", at, had, change)}, nil))
 	}
 	wantFindings(t, e, "ttl/none pending critical a")
 }
@@ -284,7 +289,7 @@ func TestLossIsRaisedWhenTheHolderBeatsOn(t *testing.T) {
 	}
 	wantBrief(t, e.Evaluate(cut(sweepAt(after(121*time.Second)))))
 	// A look at the key's next hold says nothing of the loss.
-	wantBrief(t, e.EvaluateLocks("redis", after(122*time.Second), []locksteward.Lock{lockAt("a", after(122*time.Second))}, nil))
+	wantBrief(t, evaluateLocks(e, "redis", after(122*time.Second), []locksteward.Lock{lockAt("a", after(122*time.Second))}, nil))
 	wantBrief(t, e.Evaluate(sweepAt(after(151*time.Second))), "hold/lost resolved info a#c1")
 }
 
@@ -376,7 +381,7 @@ func TestClassIsJudgedOnCompleteSweepsOnly(t *testing.T) {
 	wantBrief(t, e.Evaluate(sweepAt(t0, both...)),
 		"holder/shared-token firing info  default", "holder/shared-token firing info  jobs")
 	wantBrief(t, e.Evaluate(cut(sweepAt(after(time.Minute), lockAt("jobs:1", after(time.Minute), ofClass("jobs"))))))
-	wantBrief(t, e.EvaluateLocks("redis", t0, []locksteward.Lock{lockAt("jobs:1", t0, ofClass("jobs"))}, nil))
+	wantBrief(t, evaluateLocks(e, "redis", t0, []locksteward.Lock{lockAt("jobs:1", t0, ofClass("jobs"))}, nil))
 	wantBrief(t, e.Evaluate(sweepAt(after(time.Minute), lockAt("lock:2", after(time.Minute), shared))),
 		"holder/shared-token resolved info  jobs")
 	wantFindings(t, e, "holder/shared-token firing info  default")

@@ -13,7 +13,7 @@ func TestExplainWithoutASweep(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)
 	l := held("lock:a", "I1", after(0), after(0), after(0))
-	e.EvaluateLocks("redis", after(0), []locksteward.Lock{l}, nil)
+	evaluateLocks(e, "redis", after(0), []locksteward.Lock{l}, nil)
 	judged := 0
 	for _, v := range e.Explain(l) {
 		if !strings.HasPrefix(v.Rule, "server/") && v.Rule != HostLost {

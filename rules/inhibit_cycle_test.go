@@ -62,7 +62,7 @@ func TestCycleInhibits(t *testing.T) {
 	for i := range direct.Locks {
 		direct.Locks[i].Waiters = -1
 	}
-	expectTold(t, restarted.EvaluateLocks("redis", direct.At, direct.Locks, nil))
+	expectTold(t, evaluateLocks(restarted, "redis", direct.At, direct.Locks, nil))
 	expectTold(t, restarted.Evaluate(stuck(after(4*time.Second))))
 
 	// One gives up waiting: what is still so is told now.

@@ -29,7 +29,7 @@ func TestLifeOfFindings(t *testing.T) {
 			direct := rapid.Bool().Draw(rt, "direct")
 			var told []locksteward.Transition
 			if direct {
-				told = e.EvaluateLocks(s.Target, s.At, s.Locks, s.Endings)
+				told = evaluateLocks(e, s.Target, s.At, s.Locks, s.Endings)
 			} else {
 				told = e.Evaluate(s)
 			}
@@ -226,7 +226,7 @@ func FuzzEvaluate(f *testing.F) {
 				}
 			}
 		}
-		e.EvaluateLocks("redis", time.Time{}, s.Locks, nil)
+		evaluateLocks(e, "redis", time.Time{}, s.Locks, nil)
 	})
 }
 

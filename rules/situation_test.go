@@ -101,7 +101,7 @@ func TestHostLostInhibits(t *testing.T) {
 
 	// A direct read tells nothing new, nor does a sweep that was cut.
 	again := after(42 * time.Second)
-	expectTold(t, e.EvaluateLocks("redis", again, []locksteward.Lock{held("lock:1", "I1", again, after(0), time.Time{})}, nil))
+	expectTold(t, evaluateLocks(e, "redis", again, []locksteward.Lock{held("lock:1", "I1", again, after(0), time.Time{})}, nil))
 	expectTold(t, e.Evaluate(cut(hostSweep(again, fourOf(again, after(0), time.Time{})[:1]...))))
 
 	// Two processes are back; the other two locks are still late, and one has ended.
@@ -162,7 +162,7 @@ func TestVerdictsOfDeathPause(t *testing.T) {
 		t.Errorf("the finding is %+v", f)
 	}
 	direct := silentSweep(after(62*time.Second), 0, 0).Locks
-	expectTold(t, e.EvaluateLocks("redis", after(62*time.Second), direct, nil))
+	expectTold(t, evaluateLocks(e, "redis", after(62*time.Second), direct, nil))
 	if _, _, paused := e.Paused("redis", after(62*time.Second)); paused {
 		t.Error("paused without an event")
 	}
@@ -203,7 +203,7 @@ func TestVerdictsOfDeathPause(t *testing.T) {
 	}
 	// The target is away: what is known of it stays.
 	expectTold(t, e.Evaluate(locksteward.Sweep{Target: "redis", At: after(200 * time.Second)}))
-	expectTold(t, e.EvaluateLocks("redis", after(201*time.Second), silentSweep(after(201*time.Second), 0, 0).Locks, nil))
+	expectTold(t, evaluateLocks(e, "redis", after(201*time.Second), silentSweep(after(201*time.Second), 0, 0).Locks, nil))
 }
 
 // Findings about servers resolve on complete sweeps alone, and differ from each
@@ -242,8 +242,8 @@ func TestFenceRegressedFollowsItsHold(t *testing.T) {
 	s := hostSweep(at, l)
 	s.FenceDrops = []locksteward.FenceDrop{{Key: "lock:a", ID: l.Claim.ID, Fence: 5, Highest: 7, At: after(0)}}
 	expectTold(t, e.Evaluate(s), "firing fence/regressed lock:a")
-	expectTold(t, e.EvaluateLocks("redis", at, []locksteward.Lock{l}, nil))
+	expectTold(t, evaluateLocks(e, "redis", at, []locksteward.Lock{l}, nil))
 	next := held("lock:a", "I", at, at, at)
 	next.Claim.ID, next.Claim.Fence = "another", 8
-	expectTold(t, e.EvaluateLocks("redis", at, []locksteward.Lock{next}, nil), "resolved fence/regressed lock:a")
+	expectTold(t, evaluateLocks(e, "redis", at, []locksteward.Lock{next}, nil), "resolved fence/regressed lock:a")
 }

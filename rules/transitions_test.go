@@ -84,11 +84,11 @@ func TestFindingsOnIsOneMoment(t *testing.T) {
 			History:     locksteward.History{FirstSeen: t0, LastSeen: at, Looks: 1},
 		}
 	}
-	e.EvaluateLocks("redis", t0, []locksteward.Lock{lock("b", t0), lock("a", t0)}, nil)
+	evaluateLocks(e, "redis", t0, []locksteward.Lock{lock("b", t0), lock("a", t0)}, nil)
 	want := e.Findings()
 	before := e.FindingsOn("redis")
 	at := t0.Add(time.Minute)
-	e.EvaluateLocks("redis", at, []locksteward.Lock{lock("a", at)}, []locksteward.Ending{{Lock: lock("b", t0), How: locksteward.EndedReleased, At: at}})
+	evaluateLocks(e, "redis", at, []locksteward.Lock{lock("a", at)}, []locksteward.Ending{{Lock: lock("b", t0), How: locksteward.EndedReleased, At: at}})
 	got := slices.Collect(before.All())
 	if len(got) != 2 || got[0].Key != "a" || !slices.EqualFunc(got, want, func(a, b locksteward.Finding) bool {
 		return a.Key == b.Key && a.Status == b.Status && a.Summary == b.Summary && slices.Equal(a.Evidence, b.Evidence)

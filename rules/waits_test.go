@@ -100,10 +100,10 @@ func TestSecondReadMayBeDirect(t *testing.T) {
 	for i := range second.Locks {
 		second.Locks[i].Waiters = -1
 	}
-	wantBrief(t, e.EvaluateLocks("redis", after(2*time.Second), second.Locks, nil))
+	wantBrief(t, evaluateLocks(e, "redis", after(2*time.Second), second.Locks, nil))
 	// One that shows another hold breaks it.
 	next := ourLock("redis", "b", "cb2", "s3", after(2*time.Second))
-	if ts := e.EvaluateLocks("redis", after(3*time.Second), []locksteward.Lock{next}, nil); len(ts) != 1 || ts[0].Finding.Status != locksteward.StatusResolved {
+	if ts := evaluateLocks(e, "redis", after(3*time.Second), []locksteward.Lock{next}, nil); len(ts) != 1 || ts[0].Finding.Status != locksteward.StatusResolved {
 		t.Fatalf("%+v", ts)
 	}
 }
@@ -296,9 +296,9 @@ func TestStarvedWaiters(t *testing.T) {
 	wantBrief(t, e.Evaluate(cut(sweepAt(after(13*time.Second)))))
 	l := read(after(14 * time.Second)).Locks
 	l[0].Waiters = -1
-	wantBrief(t, e.EvaluateLocks("redis", after(14*time.Second), l, nil))
+	wantBrief(t, evaluateLocks(e, "redis", after(14*time.Second), l, nil))
 	l[0].Waiters = 0
-	wantBrief(t, e.EvaluateLocks("redis", after(15*time.Second), l, nil), "wait/starved resolved warning a")
+	wantBrief(t, evaluateLocks(e, "redis", after(15*time.Second), l, nil), "wait/starved resolved warning a")
 
 	// Free, with a queue.
 	s := read(after(20 * time.Second))

@@ -24,7 +24,7 @@ func TestNoDeathByTheClockOfTheHolder(t *testing.T) {
 		})
 	}
 	young := shedlock(after(time.Second))
-	wantBrief(t, e.EvaluateLocks("redis", after(time.Second), []locksteward.Lock{young}, nil),
+	wantBrief(t, evaluateLocks(e, "redis", after(time.Second), []locksteward.Lock{young}, nil),
 		"custom/old firing warning job:1", "hold/too-long firing warning job:1")
 	if got := e.Firing(young); len(got) != 0 {
 		t.Errorf("after a second %v may call it dead", got)
@@ -33,7 +33,7 @@ func TestNoDeathByTheClockOfTheHolder(t *testing.T) {
 		t.Errorf("after a second it is dead: %v", got)
 	}
 	old := shedlock(after(31 * time.Minute))
-	wantBrief(t, e.EvaluateLocks("redis", after(31*time.Minute), []locksteward.Lock{old}, nil))
+	wantBrief(t, evaluateLocks(e, "redis", after(31*time.Minute), []locksteward.Lock{old}, nil))
 	if got := e.Firing(old); !slices.Equal(got, []string{"custom/old", "hold/too-long"}) {
 		t.Errorf("seen for 31 minutes only %v may call it dead", got)
 	}

@@ -24,7 +24,7 @@
 // # Not guaranteed
 //
 //   - A key that lives shorter than the time between two sweeps, or than the 20 ms
-//     (50 ms of a busy master) in which the watch collects changes, may be missed.
+//     (60 ms of a busy master) in which the watch collects changes, may be missed.
 //   - A constant token hides turnover: a lock with the same bytes counts as the
 //     same hold, so its age is a lower bound.
 //   - Server time spent is estimated from outside (round trip less the best

@@ -16,7 +16,7 @@ import (
 )
 
 // pass is one master's part of a sweep. It is used by one goroutine, but for
-// the pages that an unthrottled pass reads ahead.
+// the pages and inspections that an unthrottled pass does ahead.
 type pass struct {
 	s       *Scanner
 	master  connect.Master
@@ -26,7 +26,7 @@ type pass struct {
 	reader  *reader
 	observe observer
 	shapes  shapes
-	// ration says which unknown candidates are looked at, see [Scanner.ration].
+	// ration says which unknown candidates are looked at, see there.
 	ration  ration
 	counted map[uint64]struct{} // hashes of candidates' names
 	tried   int                 // unknown candidates looked into

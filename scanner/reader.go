@@ -44,7 +44,7 @@ type reader struct {
 
 // exec runs commands in order, in pipelines of at most 100. Its error is one
 // that makes all replies worthless; errors about single commands stay with them
-// and are judged by [reader.judge].
+// and are judged by [judge].
 func (r *reader) exec(ctx context.Context, cmds []redis.Cmder) error {
 	if len(cmds) == 0 {
 		return nil

@@ -268,7 +268,7 @@ func TestCandidatesAreCountedNotListed(t *testing.T) {
 	}
 }
 
-// leastUser is the user of DESIGN §5 on the server of the test.
+// leastUser is the user of [scanner.ACL] on the server of the test.
 func leastUser(t testing.TB) string {
 	t.Helper()
 	rules := scanner.ACL()

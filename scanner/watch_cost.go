@@ -12,7 +12,7 @@ import (
 const watchPart = 0.75
 
 // roundPart is the part of max_server_share that looking again at locks that
-// nobody tells of may take, of the watch's own (DESIGN §5): what a push told of
+// nobody tells of may take, of the watch's own: what a push told of
 // never waits behind a long round.
 const roundPart = 0.5
 

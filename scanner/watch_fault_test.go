@@ -244,7 +244,7 @@ func TestWatchFollowsASentinelFailover(t *testing.T) {
 	w.audit()
 }
 
-// TestWatchNeedsNoMoreThanTheACL runs as the user of DESIGN §5 and looks into the
+// TestWatchNeedsNoMoreThanTheACL runs as the user of [scanner.ACL] and looks into the
 // server's ACL LOG.
 func TestWatchNeedsNoMoreThanTheACL(t *testing.T) {
 	t.Parallel()

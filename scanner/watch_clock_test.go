@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -16,7 +15,6 @@ import (
 // is not found a minute late where it is ahead.
 func TestDeadlinesWithoutTrackingAreByTheServersClock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 9)
 	for _, mode := range []scanner.WatchMode{scanner.WatchOff, scanner.WatchKeyspace} {
 		for name, off := range map[string]time.Duration{"behind": -time.Minute, "ahead": time.Minute} {
 			t.Run(fmt.Sprint(mode, " ", name), func(t *testing.T) {

@@ -213,14 +213,19 @@ func (s *Service) sweptOne(ctx context.Context, d Dead) (*locksteward.Request, e
 	if because == "" {
 		return r, nil
 	}
-	if err := s.mayActAlone(ctx, *open, c); err != nil {
-		if errors.Is(err, locksteward.ErrRefused) {
-			s.log.Info("a person has to decide", append(requestFields(*open), zap.String("why", err.Error()))...)
-			return r, nil
-		}
+	s.enter(open.ID)
+	defer s.leave(open.ID)
+	if err = s.mayActAlone(ctx, *open); err == nil {
+		err = s.decideAlone(ctx, open.ID, because)
+	}
+	switch {
+	case errors.Is(err, locksteward.ErrRefused):
+		s.log.Info("a person has to decide", append(requestFields(*open), zap.String("why", err.Error()))...)
+		return r, nil
+	case err != nil:
 		return r, err
 	}
-	done, err := s.decideAlone(ctx, *open, because)
+	done, err := s.execute(ctx, open.ID)
 	if err != nil {
 		return r, err
 	}
@@ -268,11 +273,9 @@ func (s *Service) proven(r locksteward.Request, c class.Class, d Dead) string {
 	return fmt.Sprintf("auto: %s held over %d complete sweeps, for %s", strings.Join(dead, ", "), seen.aloneSweeps, held.Round(time.Second))
 }
 
-// decideAlone approves the agent's own request in its own name and executes it.
-func (s *Service) decideAlone(ctx context.Context, r locksteward.Request, because string) (locksteward.Request, error) {
-	s.enter(r.ID)
-	defer s.leave(r.ID)
-	after, err := s.update(ctx, r.ID, func(r *locksteward.Request) (change, error) {
+// decideAlone approves the agent's own request in its own name, if the caps allow it.
+func (s *Service) decideAlone(ctx context.Context, id, because string) error {
+	_, err := s.updateBeside(ctx, id, func(r *locksteward.Request, others acts) (change, error) {
 		at := s.now().UTC().Truncate(time.Microsecond)
 		if r.State != locksteward.RequestPending || len(r.Decisions) > 0 || due(*r, at) || !intact(*r) {
 			return change{}, conflict("request %s was decided meanwhile", r.ID)
@@ -284,13 +287,13 @@ func (s *Service) decideAlone(ctx context.Context, r locksteward.Request, becaus
 			return change{}, err
 		}
 		r.ApprovedUntil = at.Add(s.settings.Load().cfg.ApprovalTTL)
+		if err := s.reserve(others, true, *r); err != nil {
+			return change{}, err
+		}
 		return change{
 			entries: []locksteward.Entry{entry(at, AgentName, ActionApprove, *r, because, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)})},
 			events:  []Event{eventOf(EventAuto, at, AgentName, *r, "Released without a person: "+because+".")},
 		}, nil
 	})
-	if err != nil {
-		return locksteward.Request{}, err
-	}
-	return s.execute(ctx, after.ID)
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/locksteward/locksteward"
 )
@@ -88,22 +89,11 @@ func (s *Service) requestBundle(ctx context.Context, actor Actor, in BundleInput
 	if len(b.Requests) == 0 {
 		return Bundle{}, refused("none of the %d locks can be released: %s", len(in.Keys), b.LeftOut[in.Keys[0]])
 	}
-	all := make([]*locksteward.Request, 0, len(b.Requests))
 	for i := range b.Requests {
-		r := &b.Requests[i]
-		r.Evidence.Bundle = len(b.Requests)
-		r.EvidenceHash = EvidenceHash(r.Evidence)
-		all = append(all, r)
+		b.Requests[i].Evidence.Bundle = len(b.Requests)
 	}
-	s.asking.Lock()
-	defer s.asking.Unlock()
-	if err := s.countIn(ctx, all...); err != nil {
+	if err := s.open(ctx, ActionRequest, b.Requests); err != nil {
 		return Bundle{}, err
-	}
-	for i, r := range b.Requests {
-		if err := s.open(ctx, ActionRequest, r); err != nil {
-			return Bundle{}, s.abandon(ctx, b.Requests[:i], fmt.Errorf("request for %q: %w", locksteward.DisplayKey(r.Evidence.Key), err))
-		}
 	}
 	b.Hash = BundleHash(b.Requests)
 	return b, nil
@@ -118,33 +108,8 @@ func containsKey(list []locksteward.Request, key string) bool {
 	return false
 }
 
-// abandon ends the requests of a bundle that could not be completed, and returns
-// why.
-func (s *Service) abandon(ctx context.Context, made []locksteward.Request, why error) error {
-	ctx = context.WithoutCancel(ctx)
-	errs := []error{why}
-	for _, r := range made {
-		r, err := s.update(ctx, r.ID, func(r *locksteward.Request) (change, error) {
-			if err := advance(r, locksteward.RequestSuperseded); err != nil {
-				return change{}, err
-			}
-			r.FinishedAt, r.Outcome = s.now().UTC(), "Superseded: its bundle could not be completed. Nothing was touched."
-			return change{
-				entries: []locksteward.Entry{entry(r.FinishedAt, AgentName, ActionSupersede, *r, "", detail{Sentence: r.Outcome})},
-				events:  []Event{eventOf(EventFinal, r.FinishedAt, AgentName, *r, r.Outcome)},
-			}, nil
-		})
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		s.final(r)
-	}
-	return errors.Join(errs...)
-}
-
-// GetBundle returns the requests of a bundle; an unknown id, or a bundle that
-// was never completed, is locksteward.ErrNotFound.
+// GetBundle returns the requests of a bundle; an unknown id is
+// locksteward.ErrNotFound.
 func (s *Service) GetBundle(ctx context.Context, id string) (Bundle, error) {
 	b := Bundle{ID: bundleID(id)}
 	for n, size := 1, 1; n <= size; n++ {
@@ -164,8 +129,9 @@ func (s *Service) GetBundle(ctx context.Context, id string) (Bundle, error) {
 
 // ApproveBundle is [Service.Approve] for all requests of a bundle that are still
 // open; word.EvidenceHash is the bundle's. If the word is refused for one of
-// them nothing is decided. Each is then compared and executed on its own: the
-// returned bundle has their outcomes.
+// them, or the caps have no room for all, nothing is decided. Each is then decided,
+// compared and executed on its own: the returned bundle has their outcomes, and one for
+// which others took the room meanwhile is still pending.
 func (s *Service) ApproveBundle(ctx context.Context, actor Actor, id string, word Word) (Bundle, error) {
 	return s.decideBundle(ctx, actor, id, word, true)
 }
@@ -221,13 +187,14 @@ func (s *Service) mayDecideBundle(ctx context.Context, b Bundle, actor Actor, wo
 		return conflict("the hash is not that of bundle %s; look at it again and decide on what it shows", b.ID)
 	}
 	at := s.now()
-	var open []locksteward.Request
+	open := 0
+	var decided []locksteward.Request // by this word
 	actor.bundled = true
 	for _, r := range b.Requests {
 		if r.State.Final() || r.State == locksteward.RequestExecuting {
 			continue
 		}
-		open = append(open, r)
+		open++
 		if err := s.first(ctx, actor, r, word, approve); err != nil {
 			return err
 		}
@@ -240,12 +207,15 @@ func (s *Service) mayDecideBundle(ctx context.Context, b Bundle, actor Actor, wo
 		if _, err := s.word(&try, actor, single, approve, at); err != nil {
 			return fmt.Errorf("lock %q: %w", locksteward.DisplayKey(r.Evidence.Key), err)
 		}
+		if r.State == locksteward.RequestPending && try.State == locksteward.RequestApproved {
+			decided = append(decided, try)
+		}
 	}
-	if len(open) == 0 {
+	if open == 0 {
 		return conflict("bundle %s is over already; request again for what is still stuck", b.ID)
 	}
-	if approve {
-		return s.mayAct(ctx, open)
+	if len(decided) == 0 {
+		return nil
 	}
-	return nil
+	return s.reserve(func(since time.Time) ([]locksteward.Request, error) { return s.store.ListActs(ctx, since) }, false, decided...)
 }

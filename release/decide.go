@@ -87,7 +87,7 @@ func (s *Service) tryDecide(ctx context.Context, actor Actor, id string, word Wo
 	}
 	word.Reason, _ = cleanReason(word.Reason)
 	lapsed := false
-	r, err := s.update(ctx, id, func(r *locksteward.Request) (change, error) {
+	r, err := s.updateBeside(ctx, id, func(r *locksteward.Request, others acts) (change, error) {
 		at := s.now().UTC().Truncate(time.Microsecond)
 		if lapsed = due(*r, at); lapsed {
 			return s.expire(r, at)
@@ -95,7 +95,11 @@ func (s *Service) tryDecide(ctx context.Context, actor Actor, id string, word Wo
 		if r.Evidence.Bundle > 0 && !actor.bundled {
 			return change{}, conflict("request %s is one of %d that are decided on together; decide on %s", r.ID, r.Evidence.Bundle, bundleID(r.ID))
 		}
-		return s.word(r, actor, word, approve, at)
+		said, err := s.word(r, actor, word, approve, at)
+		if err == nil && r.State == locksteward.RequestApproved && approve {
+			err = s.reserve(others, false, *r)
+		}
+		return said, err
 	})
 	if err != nil {
 		return locksteward.Request{}, err
@@ -119,13 +123,8 @@ func (s *Service) first(ctx context.Context, actor Actor, r locksteward.Request,
 	if err := actor.may(RoleApprover); err != nil {
 		return err
 	}
-	if _, err := cleanReason(word.Reason); err != nil {
-		return err
-	}
-	if approve && !r.State.Final() && !actor.bundled { // a bundle is counted as a whole
-		return s.mayAct(ctx, []locksteward.Request{r})
-	}
-	return nil
+	_, err := cleanReason(word.Reason)
+	return err
 }
 
 // word is a person's word on a request that is not due.

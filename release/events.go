@@ -2,6 +2,7 @@ package release
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -48,7 +49,7 @@ func eventOf(kind EventKind, at time.Time, actor string, r locksteward.Request, 
 }
 
 // change is what a transaction writes beside a request: lines of the audit trail,
-// and what people are told. There is never an event without a line.
+// and what people are told; see lines.
 type change struct {
 	entries []locksteward.Entry
 	events  []Event
@@ -59,17 +60,22 @@ func (c *change) add(entries ...locksteward.Entry) { c.entries = append(c.entrie
 func (c *change) tell(events ...Event) { c.events = append(c.events, events...) }
 
 // lines are the entries with the events on them, so that whoever writes them can
-// tell of them in the same transaction: see [EventOf].
+// tell of them in the same transaction: see [EventOf]. A line tells of one event: one more
+// than there are entries has a line of its own.
 func (c change) lines() []locksteward.Entry {
+	lines := slices.Clone(c.entries)
 	for i, e := range c.events {
-		at := min(i, len(c.entries)-1) // there is one
+		if i == len(lines) {
+			lines = append(lines, entry(e.At, e.Actor, string(e.Kind), e.Request, "", detail{Sentence: e.Text}))
+			lines[i].Target = e.Target
+		}
 		var d detail
 		// What was encoded here can be decoded.
-		_ = json.Unmarshal(c.entries[at].Detail, &d)
+		_ = json.Unmarshal(lines[i].Detail, &d)
 		d.Event, d.EventID, d.Say = e.Kind, e.ID, e.Text
-		c.entries[at].Detail = d.json()
+		lines[i].Detail = d.json()
 	}
-	return c.entries
+	return lines
 }
 
 // EventOf returns what a line of the audit trail tells people, with the request

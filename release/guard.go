@@ -3,10 +3,11 @@ package release
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/class"
 )
 
 // What keeps too much from happening at once: caps bind everybody; freeze
@@ -15,79 +16,87 @@ import (
 // capWindow is what the caps are for.
 const capWindow = time.Hour
 
-// tally is how many acts there were in the last hour.
-type tally struct {
-	all, auto int
-	byClass   map[string]int
+// reserve refuses what the caps do not allow for requests of which the approval is being
+// decided. They have their places with the transaction that writes it: what is approved
+// or being carried out counts, and what was carried out, or may have been, in the last
+// hour. So the count is the same after a restart and in every replica, also while one of
+// them is between approval, intent and outcome; and a request that turns out to have
+// released nothing gives its place back by its state.
+func (s *Service) reserve(others acts, auto bool, asked ...locksteward.Request) error {
+	at := s.now()
+	list, err := others(at.Add(-capWindow))
+	if err != nil {
+		return err
+	}
+	cfg := s.settings.Load().cfg
+	perClass := map[string]int{}
+	for _, r := range asked {
+		perClass[r.Evidence.Class]++
+	}
+	var caps []limit
+	for _, name := range slices.Sorted(maps.Keys(perClass)) {
+		c, err := s.policy(name)
+		if err != nil {
+			return err
+		}
+		caps = append(caps, limit{
+			c.MaxPerHourOrDefault(), perClass[name], fmt.Sprintf("locks of class %q", name), "max_per_hour of the class",
+			func(r locksteward.Request) bool { return r.Evidence.Class == name },
+		})
+	}
+	caps = append(caps, limit{cfg.MaxPerHour, len(asked), "locks", "release.max_per_hour", func(locksteward.Request) bool { return true }})
+	if auto {
+		caps = append(caps, limit{cfg.AutoPerHour, len(asked), "locks without a person", "release.auto_per_hour", automatic})
+	}
+	for _, c := range caps {
+		if err := c.allows(list, at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// tally counts the acts that were carried out, or may have been, from the store:
-// the count is the same after a restart and in every replica.
-func (s *Service) tally(ctx context.Context) (tally, error) {
-	out := tally{byClass: map[string]int{}}
-	list, err := s.store.ListActs(ctx, s.now().Add(-capWindow))
-	if err != nil {
-		return out, err
-	}
+// limit is one cap for so many more requests.
+type limit struct {
+	most, more int
+	what, key  string
+	counts     func(locksteward.Request) bool
+}
+
+func (l limit) allows(list []locksteward.Request, at time.Time) error {
+	var ended []time.Time // the oldest first
+	underWay := 0
 	for _, r := range list {
-		if r.Evidence.Act == locksteward.ActUndo || r.Evidence.Act == locksteward.ActLift {
-			continue
-		}
-		out.all++
-		out.byClass[r.Evidence.Class]++
-		if automatic(r) {
-			out.auto++
+		switch {
+		case r.Evidence.Act == locksteward.ActUndo || r.Evidence.Act == locksteward.ActLift || !l.counts(r):
+		case r.State.Final():
+			ended = append(ended, r.FinishedAt)
+		default:
+			underWay++
 		}
 	}
-	return out, nil
+	used := len(ended) + underWay
+	if used+l.more <= l.most {
+		return nil
+	}
+	slices.SortFunc(ended, time.Time.Compare)
+	var when string
+	switch first := used + l.more - l.most; {
+	case l.more > l.most:
+		when = fmt.Sprintf("%d at once are never possible, ask for fewer", l.more)
+	case first <= len(ended):
+		when = "free again at " + ended[first-1].Add(capWindow).UTC().Format(time.RFC3339)
+	default:
+		when = "free again about " + at.Add(capWindow).UTC().Format(time.RFC3339) + ", an hour after those that are being released now have ended"
+	}
+	return refused("at most %d %s may be released in an hour (%s), and %d were, or are being, released: %s. What was asked for stays pending; look why so many are stuck, then wait or raise %s",
+		l.most, l.what, l.key, used, when, l.key)
 }
 
 // automatic says whether a request was decided without a person.
 func automatic(r locksteward.Request) bool {
 	yes, _ := lastWords(r)
 	return len(yes) == 1 && yes[0] == AgentName
-}
-
-// capped refuses what would be more than the caps allow, n acts of the class.
-func (t tally) capped(cfg Config, c class.Class, auto bool, n int) error {
-	for _, limit := range []struct {
-		now, most int
-		what, key string
-	}{
-		{t.byClass[c.Name] + n, c.MaxPerHourOrDefault(), fmt.Sprintf("of class %q ", c.Name), "max_per_hour of the class"},
-		{t.all + n, cfg.MaxPerHour, "", "release.max_per_hour"},
-	} {
-		if limit.now > limit.most {
-			return refused("%d locks %swere released in the last hour or are being released, and at most %d may be; look why so many are stuck, then wait or raise %s",
-				limit.now-n, limit.what, limit.most, limit.key)
-		}
-	}
-	if auto && t.auto+n > cfg.AutoPerHour {
-		return refused("%d locks were released without a person in the last hour, and at most %d may be (release.auto_per_hour); a person has to decide", t.auto, cfg.AutoPerHour)
-	}
-	return nil
-}
-
-// mayAct refuses a person's approval of so many requests where the caps do not
-// allow them all.
-func (s *Service) mayAct(ctx context.Context, list []locksteward.Request) error {
-	now, err := s.tally(ctx)
-	if err != nil {
-		return err
-	}
-	cfg := s.settings.Load().cfg
-	for _, r := range list {
-		c, err := s.policy(r.Evidence.Class)
-		if err != nil {
-			continue // told where it is decided
-		}
-		if err := now.capped(cfg, c, false, 1); err != nil {
-			return err
-		}
-		now.all++
-		now.byClass[c.Name]++
-	}
-	return nil
 }
 
 // Warnings are what a person should know before they approve a request: what
@@ -120,8 +129,8 @@ func (s *Service) Warnings(r locksteward.Request) []string {
 	return out
 }
 
-// mayActAlone refuses an act without a person.
-func (s *Service) mayActAlone(ctx context.Context, r locksteward.Request, c class.Class) error {
+// mayActAlone refuses an act without a person, but for the caps: see reserve.
+func (s *Service) mayActAlone(ctx context.Context, r locksteward.Request) error {
 	if err := s.stops.read(ctx); err != nil { // an admin may have frozen releases at another replica
 		return err
 	}
@@ -139,9 +148,5 @@ func (s *Service) mayActAlone(ctx context.Context, r locksteward.Request, c clas
 	if n := s.auto.open(r.Evidence.Target, at); n > 0 {
 		return refused("the circuit breaker is open: %d locks of target %q looked dead at once", n, r.Evidence.Target)
 	}
-	now, err := s.tally(ctx)
-	if err != nil {
-		return err
-	}
-	return now.capped(cfg, c, true, 1)
+	return nil
 }

@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -56,6 +57,8 @@ func testClasses(t testing.TB) *class.Set {
 		{Name: "teams", Match: []string{"lock:teams:*"}, Release: class.ReleaseApprove, Approvers: []string{"team:checkout", "user:cat"}},
 		{Name: "loud", Match: []string{"lock:loud:*"}, Release: class.ReleaseApprove, SelfApproval: class.SelfApprovalAlert},
 		{Name: "few", Match: []string{"lock:few:*"}, Release: class.ReleaseApprove, MaxPerHour: 2},
+		{Name: "first", Match: []string{"lock:first:*"}, Release: class.ReleaseApprove, MaxPerHour: 7, ManyPerMinute: 1 << 20},
+		{Name: "second", Match: []string{"lock:second:*"}, Release: class.ReleaseApprove, MaxPerHour: 7, ManyPerMinute: 1 << 20},
 		{Name: "many", Match: []string{"lock:many:*"}, Release: class.ReleaseApprove, ManyPerMinute: 3},
 		{Name: "manyauto", Match: []string{"lock:manyauto:*"}, Release: class.ReleaseAuto, DeadWhen: []string{"holder/dead"}, ManyPerMinute: 3},
 		{Name: "delay", Match: []string{"lock:delay:*"}, Release: class.ReleaseApprove, LockDelay: time.Minute},
@@ -147,6 +150,7 @@ type options struct {
 	cfg      release.Config
 	noCreds  bool
 	username string // of the releaser
+	dsn      string // of the store; "" is a file of its own
 }
 
 func newEnv(t *testing.T, change ...func(*options)) *env {
@@ -165,7 +169,7 @@ func newEnv(t *testing.T, change ...func(*options)) *env {
 func newEnvOn(t *testing.T, url string, rdb redis.UniversalClient, o options) *env {
 	t.Helper()
 	e := &env{
-		url: url, rdb: rdb, dsn: "sqlite:" + filepath.Join(t.TempDir(), "locksteward.db"),
+		url: url, rdb: rdb, dsn: cmp.Or(o.dsn, "sqlite:"+filepath.Join(t.TempDir(), "locksteward.db")),
 		clock: &clock{at: time.Now()}, finals: make(chan locksteward.Request, 1000), told: &events{},
 	}
 	e.openStore(t)
@@ -213,7 +217,8 @@ func (e *env) openStore(t testing.TB) {
 	if e.store, err = store.Open(t.Context(), e.dsn); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = e.store.Close() })
+	opened := e.store
+	t.Cleanup(func() { _ = opened.Close() })
 	if e.digest, err = e.store.DigestKey(t.Context()); err != nil {
 		t.Fatal(err)
 	}

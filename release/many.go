@@ -1,7 +1,6 @@
 package release
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -20,20 +19,10 @@ import (
 // manyWindow is what many_per_minute is for.
 const manyWindow = time.Minute
 
-// openCounted is open for a request that counts for many_per_minute.
-func (s *Service) openCounted(ctx context.Context, action string, r *locksteward.Request) error {
-	// Or two that ask in the same moment would both be the last that may.
-	s.asking.Lock()
-	defer s.asking.Unlock()
-	if err := s.countIn(ctx, r); err != nil {
-		return err
-	}
-	return s.open(ctx, action, *r)
-}
-
 // countIn marks those of the requests, asked for together, that are beyond
-// many_per_minute of their class with the others.
-func (s *Service) countIn(ctx context.Context, asked ...*locksteward.Request) error {
+// many_per_minute of their class with the others. It counts in the transaction that
+// writes them, or two that ask in the same moment would both be the last that may.
+func (s *Service) countIn(asked []locksteward.Request, there recent) error {
 	together := map[string]int{}
 	for _, r := range asked {
 		together[r.Evidence.Class]++
@@ -47,7 +36,7 @@ func (s *Service) countIn(ctx context.Context, asked ...*locksteward.Request) er
 		}
 		most := c.ManyPerMinuteOrDefault()
 		if n <= most {
-			before, err := s.store.CountRecent(ctx, at.Add(-manyWindow), most+1-n, func(r locksteward.Request) bool {
+			before, err := there(at.Add(-manyWindow), most+1-n, func(r locksteward.Request) bool {
 				return r.Evidence.Class == name && r.Evidence.Act != locksteward.ActUndo && r.Evidence.Act != locksteward.ActLift &&
 					!due(r, at) && !givesWay(r, asked)
 			})
@@ -60,18 +49,17 @@ func (s *Service) countIn(ctx context.Context, asked ...*locksteward.Request) er
 			beyond[name] = most
 		}
 	}
-	for _, r := range asked {
-		if most := beyond[r.Evidence.Class]; most > 0 {
-			r.Evidence.BeyondPerMinute = most
-			r.EvidenceHash = EvidenceHash(r.Evidence)
-		}
+	for i := range asked {
+		r := &asked[i]
+		r.Evidence.BeyondPerMinute = beyond[r.Evidence.Class]
+		r.EvidenceHash = EvidenceHash(r.Evidence)
 	}
 	return nil
 }
 
 // givesWay says whether an open request is about a lock that is asked for anew: one
 // of the two will be open.
-func givesWay(open locksteward.Request, asked []*locksteward.Request) bool {
+func givesWay(open locksteward.Request, asked []locksteward.Request) bool {
 	if open.State.Final() {
 		return false
 	}

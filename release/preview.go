@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -108,11 +109,15 @@ func (s *Service) DryRun(ctx context.Context, actor Actor, in RequestInput) (loc
 	if err != nil {
 		return locksteward.Request{}, Preview{}, s.refuse(ctx, actor, ActionPreview, in.Target, in.Key, "", in.Reason, err)
 	}
-	if err := s.countIn(ctx, &r); err != nil {
+	list := []locksteward.Request{r}
+	err = s.countIn(list, func(since time.Time, most int, counts func(locksteward.Request) bool) (int, error) {
+		return s.store.CountRecent(ctx, since, most, counts)
+	})
+	if err != nil {
 		return locksteward.Request{}, Preview{}, err
 	}
-	preview, err := s.preview(ctx, r)
-	return r, preview, err
+	preview, err := s.preview(ctx, list[0])
+	return list[0], preview, err
 }
 
 // PreviewRequest says what the execution of a request would do now: what changed

@@ -60,13 +60,14 @@ func (s *Service) propose(ctx context.Context, lock locksteward.Lock, firing []s
 		r.Evidence.Proof = proof
 		r.EvidenceHash = EvidenceHash(r.Evidence)
 	}
-	if err := s.openCounted(ctx, ActionPropose, &r); err != nil {
+	list := []locksteward.Request{r}
+	if err := s.open(ctx, ActionPropose, list); err != nil {
 		if errors.Is(err, locksteward.ErrConflict) {
 			return nil, nil // somebody asked meanwhile
 		}
 		return nil, err
 	}
-	return &r, nil
+	return &list[0], nil
 }
 
 // settled says whether an earlier request leaves nothing to propose for lock.

@@ -147,7 +147,7 @@ func (s *Service) stillApproved(ctx context.Context, r locksteward.Request) (boo
 		if !c.Automatic() {
 			return false, nil
 		}
-		if err := s.mayActAlone(ctx, r, c); errors.Is(err, locksteward.ErrRefused) {
+		if err := s.mayActAlone(ctx, r); errors.Is(err, locksteward.ErrRefused) {
 			return false, nil
 		} else if err != nil {
 			return false, err

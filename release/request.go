@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -46,13 +47,14 @@ type ask struct {
 // meanwhile gives way: it becomes superseded.
 func (s *Service) Request(ctx context.Context, actor Actor, in RequestInput) (locksteward.Request, error) {
 	r, err := s.prepare(ctx, actor, RoleRequester, in, ask{alive: in.HolderAlive, takeOver: in.TakeOver, delay: in.LockDelay})
+	list := []locksteward.Request{r}
 	if err == nil {
-		err = s.openCounted(ctx, ActionRequest, &r)
+		err = s.open(ctx, ActionRequest, list)
 	}
 	if err != nil {
 		return locksteward.Request{}, s.refuse(ctx, actor, ActionRequest, in.Target, in.Key, "", in.Reason, err)
 	}
-	return r, nil
+	return list[0], nil
 }
 
 // prepare makes the request that a person asks for and stores nothing.
@@ -230,26 +232,38 @@ func checkStand(e locksteward.Evidence, asked ask) error {
 	return nil
 }
 
-// open stores a new request; an older one about another state of the lock gives
-// way to it.
-func (s *Service) open(ctx context.Context, action string, r locksteward.Request) error {
-	var gone *locksteward.Request
-	with := change{
-		entries: []locksteward.Entry{entry(r.CreatedAt, r.Requester, action, r, r.Reason, created(r))},
-		events:  []Event{eventOf(EventRequested, r.CreatedAt, r.Requester, r, "A release waits for a decision.")},
-	}
-	err := s.create(ctx, r, with, func(old *locksteward.Request) (change, error) {
-		entries, err := s.supersede(old, r)
-		gone = old
-		return entries, err
-	})
+// open stores new requests that are asked for together, all or none, and marks those that
+// are beyond many_per_minute; an older one about another state of a lock gives way.
+func (s *Service) open(ctx context.Context, action string, list []locksteward.Request) error {
+	var gone []locksteward.Request
+	err := s.createAll(ctx, list,
+		func(there recent) error {
+			gone = nil
+			return s.countIn(list, there)
+		},
+		func(r locksteward.Request) change {
+			return change{
+				entries: []locksteward.Entry{entry(r.CreatedAt, r.Requester, action, r, r.Reason, created(r))},
+				events:  []Event{eventOf(EventRequested, r.CreatedAt, r.Requester, r, "A release waits for a decision.")},
+			}
+		},
+		func(old *locksteward.Request, by locksteward.Request) (change, error) {
+			ended, err := s.supersede(old, by)
+			if err != nil && len(list) > 1 {
+				err = fmt.Errorf("request for %q: %w", locksteward.DisplayKey(by.Evidence.Key), err)
+			}
+			gone = append(gone, *old)
+			return ended, err
+		})
 	if err != nil {
 		return err
 	}
-	if gone != nil {
-		s.final(*gone)
+	for _, r := range gone {
+		s.final(r)
 	}
-	s.log.Info("release requested", requestFields(r)...)
+	for _, r := range list {
+		s.log.Info("release requested", requestFields(r)...)
+	}
 	return nil
 }
 

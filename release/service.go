@@ -22,10 +22,19 @@ type Store interface {
 	// about that, or returns the error that CreateRequest returns.
 	CreateRequest(ctx context.Context, req locksteward.Request, entries []locksteward.Entry,
 		onOpen func(open *locksteward.Request) ([]locksteward.Entry, error)) error
-	// UpdateRequest lets change alter a request and writes it with the entries
-	// that change returned; an error of change comes back and nothing is written.
-	UpdateRequest(ctx context.Context, id string,
-		change func(*locksteward.Request) ([]locksteward.Entry, error)) (locksteward.Request, error)
+	// CreateRequests is CreateRequest of requests that are asked for together: all or
+	// none. count comes first and may alter them by what is there: recent is CountRecent
+	// in the same transaction, from which to its end no other process writes a request.
+	CreateRequests(ctx context.Context, list []locksteward.Request,
+		count func(recent func(since time.Time, most int, counts func(locksteward.Request) bool) (int, error)) error,
+		entries func(locksteward.Request) []locksteward.Entry,
+		onOpen func(open *locksteward.Request, by locksteward.Request) ([]locksteward.Entry, error)) error
+	// DecideRequest lets change alter a request and writes it with the entries that
+	// change returned; an error of change comes back and nothing is written. acts is
+	// ListActs in the same transaction, from which to its end no other process writes a
+	// request.
+	DecideRequest(ctx context.Context, id string,
+		change func(r *locksteward.Request, acts func(since time.Time) ([]locksteward.Request, error)) ([]locksteward.Entry, error)) (locksteward.Request, error)
 	GetRequest(ctx context.Context, id string) (locksteward.Request, error)
 	// ListRequests is newest first; limit 0 is the store's default, -1 none.
 	ListRequests(ctx context.Context, states []locksteward.RequestState, target string, limit int) ([]locksteward.Request, error)
@@ -34,8 +43,8 @@ type Store interface {
 	// CountRecent counts the requests that are open, and those that were carried out
 	// or may have been since a time, as far as counts accepts them; it stops at most.
 	CountRecent(ctx context.Context, since time.Time, most int, counts func(locksteward.Request) bool) (int, error)
-	// ListActs is what is being carried out, and what was or may have been since a time,
-	// newest first.
+	// ListActs is what is approved or being carried out, and what was carried out or may
+	// have been since a time, newest first.
 	ListActs(ctx context.Context, since time.Time) ([]locksteward.Request, error)
 	CountRequests(ctx context.Context) (map[locksteward.RequestState]int, error)
 	AppendEntries(ctx context.Context, entries ...locksteward.Entry) error
@@ -116,10 +125,6 @@ type Service struct {
 	stops    stops
 	auto     sweeps
 	after    aftermath
-
-	// asking is held from the count for many_per_minute until what was counted for is
-	// stored.
-	asking sync.Mutex
 
 	mu sync.Mutex
 	// busy counts who works on a request in this process, so that the loop does

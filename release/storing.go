@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"time"
 
 	"github.com/locksteward/locksteward"
 )
@@ -9,10 +10,22 @@ import (
 // update changes a request in one transaction with what alter returns, and
 // announces that once it is written.
 func (s *Service) update(ctx context.Context, id string, alter func(*locksteward.Request) (change, error)) (locksteward.Request, error) {
+	return s.updateBeside(ctx, id, func(r *locksteward.Request, _ acts) (change, error) { return alter(r) })
+}
+
+// acts are the requests that are approved or being carried out, and those that were
+// carried out or may have been since a time, as the transaction sees them that asks.
+type acts = func(since time.Time) ([]locksteward.Request, error)
+
+// recent is [Store.CountRecent] as a transaction sees it.
+type recent = func(since time.Time, most int, counts func(locksteward.Request) bool) (int, error)
+
+// updateBeside is update of what depends on other requests.
+func (s *Service) updateBeside(ctx context.Context, id string, alter func(*locksteward.Request, acts) (change, error)) (locksteward.Request, error) {
 	var done change
-	r, err := s.store.UpdateRequest(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
+	r, err := s.store.DecideRequest(ctx, id, func(r *locksteward.Request, others acts) ([]locksteward.Entry, error) {
 		var err error
-		done, err = alter(r) // may run again if the store tries again
+		done, err = alter(r, others) // may run again if the store tries again
 		return done.lines(), err
 	})
 	if err != nil {
@@ -38,6 +51,34 @@ func (s *Service) create(ctx context.Context, r locksteward.Request, with change
 	}
 	s.announce(ended.events)
 	s.announce(with.events)
+	return nil
+}
+
+// createAll stores new requests that are asked for together, all or none, as create does;
+// count comes first and may alter them.
+func (s *Service) createAll(ctx context.Context, list []locksteward.Request, count func(recent) error,
+	with func(locksteward.Request) change, onOpen func(open *locksteward.Request, by locksteward.Request) (change, error),
+) error {
+	var events []Event
+	err := s.store.CreateRequests(ctx, list,
+		func(there recent) error {
+			events = nil // may run again if the store tries again
+			return count(there)
+		},
+		func(r locksteward.Request) []locksteward.Entry {
+			c := with(r)
+			events = append(events, c.events...)
+			return c.lines()
+		},
+		func(open *locksteward.Request, by locksteward.Request) ([]locksteward.Entry, error) {
+			c, err := onOpen(open, by)
+			events = append(events, c.events...)
+			return c.lines(), err
+		})
+	if err != nil {
+		return err
+	}
+	s.announce(events)
 	return nil
 }
 

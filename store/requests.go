@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/locksteward/locksteward"
 )
@@ -36,29 +37,64 @@ func (s *Store) CreateRequest(ctx context.Context, req locksteward.Request, entr
 	onOpen func(open *locksteward.Request) ([]locksteward.Entry, error),
 ) error {
 	return s.inWrite(ctx, "create request", func(ctx context.Context, t *tx) error {
-		if err := s.leased(ctx, t, req.Evidence.Target); err != nil {
+		return s.createRequest(ctx, t, req, entries, onOpen)
+	})
+}
+
+// CreateRequests is [Store.CreateRequest] of requests that are asked for together: all
+// are written, in one transaction, or none. count comes first in it and may alter them by
+// what is there: recent is [Store.CountRecent], and what it counts stays so until the end,
+// since no other process writes a request meanwhile. entries are those of a request.
+func (s *Store) CreateRequests(ctx context.Context, list []locksteward.Request,
+	count func(recent func(since time.Time, most int, counts func(locksteward.Request) bool) (int, error)) error,
+	entries func(locksteward.Request) []locksteward.Entry,
+	onOpen func(open *locksteward.Request, by locksteward.Request) ([]locksteward.Entry, error),
+) error {
+	return s.patient(len(list)*rowsOfRequest).inWrite(ctx, "create requests", func(ctx context.Context, t *tx) error {
+		err := count(func(since time.Time, most int, counts func(locksteward.Request) bool) (int, error) {
+			return countRecent(ctx, t, since, most, counts)
+		})
+		if err != nil {
 			return err
 		}
-		var id string
-		err := t.row(ctx,
-			`SELECT id FROM requests WHERE target = ? AND db = ? AND lock_key = ? AND state IN ('pending', 'approved', 'executing')`,
-			text(req.Evidence.Target), req.Evidence.DB, bytesOf(req.Evidence.Key)).Scan(&id)
-		switch {
-		case err == nil:
-			if _, err := s.changeRequest(ctx, t, id, onOpen); err != nil {
+		for _, r := range list {
+			err := s.createRequest(ctx, t, r, entries(r), func(open *locksteward.Request) ([]locksteward.Entry, error) { return onOpen(open, r) })
+			if err != nil {
 				return err
 			}
-		case !errors.Is(err, sql.ErrNoRows):
-			return err
 		}
-		if len(entries) == 0 {
-			return fmt.Errorf("create request %s: %w", req.ID, ErrNoEntry)
-		}
-		if err := insertRequest(ctx, t, req); err != nil {
-			return err
-		}
-		return s.written(ctx, t, Written{After: &req, Entries: entries})
+		return nil
 	})
+}
+
+// rowsOfRequest is for how many rows a request counts that is one of many.
+const rowsOfRequest = 10
+
+func (s *Store) createRequest(ctx context.Context, t *tx, req locksteward.Request, entries []locksteward.Entry,
+	onOpen func(open *locksteward.Request) ([]locksteward.Entry, error),
+) error {
+	if err := s.leased(ctx, t, req.Evidence.Target); err != nil {
+		return err
+	}
+	var id string
+	err := t.row(ctx,
+		`SELECT id FROM requests WHERE target = ? AND db = ? AND lock_key = ? AND state IN ('pending', 'approved', 'executing')`,
+		text(req.Evidence.Target), req.Evidence.DB, bytesOf(req.Evidence.Key)).Scan(&id)
+	switch {
+	case err == nil:
+		if _, err := s.changeRequest(ctx, t, id, onOpen); err != nil {
+			return err
+		}
+	case !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	if len(entries) == 0 {
+		return fmt.Errorf("create request %s: %w", req.ID, ErrNoEntry)
+	}
+	if err := insertRequest(ctx, t, req); err != nil {
+		return err
+	}
+	return s.written(ctx, t, Written{After: &req, Entries: entries})
 }
 
 // UpdateRequest reads a request, lets change alter its state, outcome, times
@@ -70,10 +106,23 @@ func (s *Store) CreateRequest(ctx context.Context, req locksteward.Request, entr
 func (s *Store) UpdateRequest(ctx context.Context, id string,
 	change func(*locksteward.Request) ([]locksteward.Entry, error),
 ) (locksteward.Request, error) {
+	return s.DecideRequest(ctx, id, func(r *locksteward.Request, _ func(time.Time) ([]locksteward.Request, error)) ([]locksteward.Entry, error) {
+		return change(r)
+	})
+}
+
+// DecideRequest is [Store.UpdateRequest] of a change that depends on other requests: acts
+// is [Store.ListActs] in the same transaction, and what it returns stays so until the end,
+// since no other process writes a request meanwhile.
+func (s *Store) DecideRequest(ctx context.Context, id string,
+	change func(r *locksteward.Request, acts func(since time.Time) ([]locksteward.Request, error)) ([]locksteward.Entry, error),
+) (locksteward.Request, error) {
 	var out locksteward.Request
 	err := s.inWrite(ctx, "update request", func(ctx context.Context, t *tx) error {
 		var err error
-		out, err = s.changeRequest(ctx, t, id, change)
+		out, err = s.changeRequest(ctx, t, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
+			return change(r, func(since time.Time) ([]locksteward.Request, error) { return listActs(ctx, t, since) })
+		})
 		return err
 	})
 	if err != nil {

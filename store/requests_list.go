@@ -118,57 +118,66 @@ const oldestActed = 10 * 24 * time.Hour
 // CountRecent counts the requests that are open, and those that were released, or may
 // have been, since a time, as far as counts accepts them. Their decisions are not
 // read. It stops at most: in a storm the newest are enough.
-func (s *Store) CountRecent(ctx context.Context, since time.Time, most int, counts func(locksteward.Request) bool) (int, error) {
-	n := 0
-	err := s.inSnapshot(ctx, "count recent requests", func(ctx context.Context, q querier) error {
-		n = 0
-		err := eachRecent(ctx, q, openOrActed, since, func(r locksteward.Request) error {
-			if n >= most {
-				return errEnough
-			}
-			if counts(r) {
-				n++
-			}
-			return nil
-		})
-		if errors.Is(err, errEnough) {
-			return nil
-		}
+func (s *Store) CountRecent(ctx context.Context, since time.Time, most int, counts func(locksteward.Request) bool) (n int, err error) {
+	err = s.inSnapshot(ctx, "count recent requests", func(ctx context.Context, q querier) error {
+		n, err = countRecent(ctx, q, since, most, counts)
 		return err
 	})
 	return n, err
 }
 
-// ListActs returns the requests that are being carried out, and those that were
-// released, or may have been, since a time, with their decisions, newest first: all of
-// them, which release.max_per_hour bounds.
-func (s *Store) ListActs(ctx context.Context, since time.Time) ([]locksteward.Request, error) {
-	var out []locksteward.Request
-	err := s.inSnapshot(ctx, "list acts", func(ctx context.Context, q querier) error {
-		out = nil
-		err := eachRecent(ctx, q, actedStates, since, func(r locksteward.Request) error {
-			out = append(out, r)
-			return nil
-		})
-		if err != nil {
-			return err
+func countRecent(ctx context.Context, q querier, since time.Time, most int, counts func(locksteward.Request) bool) (int, error) {
+	n := 0
+	err := eachRecent(ctx, q, openOrActed, since, func(r locksteward.Request) error {
+		if n >= most {
+			return errEnough
 		}
-		return readDecisions(ctx, q, out)
+		if counts(r) {
+			n++
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return n, nil
+	}
+	return n, err
+}
+
+// ListActs returns the requests that are approved or being carried out, and those that
+// were released, or may have been, since a time, with their decisions, newest first: all
+// of them, which release.max_per_hour bounds.
+func (s *Store) ListActs(ctx context.Context, since time.Time) (out []locksteward.Request, err error) {
+	err = s.inSnapshot(ctx, "list acts", func(ctx context.Context, q querier) error {
+		out, err = listActs(ctx, q, since)
+		return err
+	})
+	return out, err
+}
+
+func listActs(ctx context.Context, q querier, since time.Time) ([]locksteward.Request, error) {
+	var out []locksteward.Request
+	err := eachRecent(ctx, q, actedStates, since, func(r locksteward.Request) error {
+		out = append(out, r)
+		return nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := readDecisions(ctx, q, out); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(out, func(a, b locksteward.Request) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	return out, nil
 }
 
-// actedStates are those of requests that were carried out, may have been, or just are.
+// actedStates are those of requests that were carried out, may have been, just are, or
+// are about to be.
 var actedStates = []locksteward.RequestState{
-	locksteward.RequestExecuting, locksteward.RequestReleased, locksteward.RequestUnknown,
+	locksteward.RequestApproved, locksteward.RequestExecuting, locksteward.RequestReleased, locksteward.RequestUnknown,
 }
 
-// openOrActed are those too that may still be carried out.
-var openOrActed = slices.Concat(actedStates, []locksteward.RequestState{locksteward.RequestPending, locksteward.RequestApproved})
+// openOrActed are those too that wait for people.
+var openOrActed = slices.Concat(actedStates, []locksteward.RequestState{locksteward.RequestPending})
 
 // eachRecent reads the requests of some states, without their decisions: of final ones
 // those that ended since a time. One state after the other, since each goes backwards

@@ -253,6 +253,25 @@ func TestManyClaimers(t *testing.T) {
 	})
 }
 
+// Whoever is told of new messages may wait for another who writes, or write.
+func TestEnqueuedWhoWrites(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		var calls atomic.Int64
+		s.Enqueued(func() {
+			calls.Add(1)
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			defer cancel()
+			if err := s.SaveSetting(ctx, "told", "yes"); err != nil {
+				t.Errorf("while others are told of messages nobody can write: %v", err)
+			}
+		})
+		if err := s.Append(t.Context(), store.Change{Messages: []store.Message{message("m", "")}}); err != nil || calls.Load() != 1 {
+			t.Errorf("%d calls, %v", calls.Load(), err)
+		}
+	})
+}
+
 // What changes and what is told of it are written together or not at all.
 func TestMessagesComeWithTheChange(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {

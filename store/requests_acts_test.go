@@ -1,15 +1,19 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/store"
 )
 
-// TestListActs: what is being carried out is in it whenever it was made, what was
+// TestListActs: what is approved or being carried out is in it whenever it was made, what was
 // carried out since a time; each with the decisions about it and no others, though they
 // are read for many requests at once.
 func TestListActs(t *testing.T) {
@@ -39,6 +43,7 @@ func TestListActs(t *testing.T) {
 		put(many+1, locksteward.RequestReleased, -time.Second, 1)
 		put(many+2, locksteward.RequestFailed, time.Second, 1)
 		put(many+3, locksteward.RequestPending, time.Second, 1)
+		want = append(want, put(many+5, locksteward.RequestApproved, -time.Hour, 1))
 		want = append(want, put(many+4, locksteward.RequestExecuting, -100*24*time.Hour, 2))
 		got, err := s.ListActs(t.Context(), at)
 		if err != nil || len(got) != len(want) {
@@ -49,5 +54,90 @@ func TestListActs(t *testing.T) {
 				t.Fatalf("act %d is %+v, not %+v", i, got[i], want[i])
 			}
 		}
+	})
+}
+
+// TestDecideBesideOthers: what a decision counts stays so until it is written, in whatever
+// process others decide: of many that each need a free place no more get one than there are.
+func TestDecideBesideOthers(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		const many, places = 20, 3
+		views := []*store.Store{p.open(t)}
+		if p.postgres {
+			views = append(views, p.open(t))
+		}
+		for n := range many {
+			create(t, views[0], newRequest(fmt.Sprintf("r-%d", n), fmt.Sprintf("lock:%d", n)))
+		}
+		errTaken := errors.New("no place is left")
+		var wg sync.WaitGroup
+		var got atomic.Int64
+		for n := range many {
+			wg.Go(func() {
+				id := fmt.Sprintf("r-%d", n)
+				_, err := views[n%len(views)].DecideRequest(t.Context(), id, func(r *locksteward.Request, acts func(time.Time) ([]locksteward.Request, error)) ([]locksteward.Entry, error) {
+					taken, err := acts(time.Now().Add(-time.Hour))
+					if err == nil && len(taken) >= places {
+						err = errTaken
+					}
+					r.State = locksteward.RequestApproved
+					return []locksteward.Entry{{Action: "test", Subject: id}}, err
+				})
+				switch {
+				case err == nil:
+					got.Add(1)
+				case !errors.Is(err, errTaken):
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		acts, err := views[0].ListActs(t.Context(), time.Now())
+		if err != nil || len(acts) != places || got.Load() != places {
+			t.Errorf("%d have a place and %d were told so, want %d: %v", len(acts), got.Load(), places, err)
+		}
+	})
+}
+
+// TestCreateRequests: requests asked for together are written with what the count made of
+// them, all or none.
+func TestCreateRequests(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		create(t, s, newRequest("r-old", "lock:b"))
+		list := []locksteward.Request{newRequest("r-1", "lock:a"), newRequest("r-2", "lock:b")}
+		ask := func(onOpen func(open *locksteward.Request, by locksteward.Request) ([]locksteward.Entry, error)) error {
+			return s.CreateRequests(t.Context(), list,
+				func(recent func(time.Time, int, func(locksteward.Request) bool) (int, error)) error {
+					n, err := recent(time.Now(), 10, func(locksteward.Request) bool { return true })
+					list[0].Evidence.BeyondPerMinute = n
+					return err
+				},
+				func(r locksteward.Request) []locksteward.Entry { return []locksteward.Entry{entryOf(r)} }, onOpen)
+		}
+		errNo := errors.New("one is open")
+		if err := ask(func(_ *locksteward.Request, by locksteward.Request) ([]locksteward.Entry, error) {
+			return nil, fmt.Errorf("%s: %w", by.ID, errNo)
+		}); !errors.Is(err, errNo) || err.Error() != "r-2: one is open" {
+			t.Errorf("got %v", err)
+		}
+		if _, err := s.GetRequest(t.Context(), "r-1"); !errors.Is(err, locksteward.ErrNotFound) {
+			t.Errorf("the first of two that were not written together: %v", err)
+		}
+		err := ask(func(open *locksteward.Request, _ locksteward.Request) ([]locksteward.Entry, error) {
+			open.State = locksteward.RequestSuperseded
+			return []locksteward.Entry{entryOf(*open)}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := s.GetRequest(t.Context(), "r-1")
+		if err != nil || first.Evidence.BeyondPerMinute != 1 {
+			t.Errorf("what was counted: %+v, %v", first.Evidence, err)
+		}
+		if old, err := s.GetRequest(t.Context(), "r-old"); err != nil || old.State != locksteward.RequestSuperseded {
+			t.Errorf("the open one is %s, %v", old.State, err)
+		}
+		verified(t, s, 4)
 	})
 }

@@ -249,13 +249,24 @@ func (s *Store) inLease(ctx context.Context, op string, fn func(ctx context.Cont
 // writing runs fn in a write transaction. Errors of fn come back as they are, so
 // that a caller's callback keeps its own; the database's are explained.
 func (s *Store) writing(ctx context.Context, op string, pen chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) error {
+	enqueued, err := s.writeWith(ctx, op, pen, begin, fn)
+	// Not before the pen is back: who is told may wait for one who needs it.
+	if fn := s.enqueued.Load(); err == nil && enqueued && fn != nil {
+		(*fn)()
+	}
+	return err
+}
+
+// writeWith is writing with a pen, and says whether there are messages to be sent that
+// were not there before.
+func (s *Store) writeWith(ctx context.Context, op string, pen chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) (enqueued bool, err error) {
 	put, err := s.takePen(ctx, op, pen)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer put()
 	if err := cmp.Or(s.gate.enter(op), s.doubt.enter(op)); err != nil {
-		return err
+		return false, err
 	}
 	s.turn.RLock()
 	defer s.turn.RUnlock()
@@ -263,7 +274,7 @@ func (s *Store) writing(ctx context.Context, op string, pen chan struct{}, begin
 	defer cancel()
 	t, err := s.write.db.BeginTx(bound, nil)
 	if err != nil {
-		return s.judged(ctx, bound, op, err)
+		return false, s.judged(ctx, bound, op, err)
 	}
 	done := false
 	defer func() {
@@ -286,7 +297,7 @@ func (s *Store) writing(ctx context.Context, op string, pen chan struct{}, begin
 		// A rollback after a failed statement can itself only fail when the
 		// transaction, or its connection, is gone already.
 		_ = t.Rollback()
-		return s.judged(ctx, bound, op, err)
+		return false, s.judged(ctx, bound, op, err)
 	}
 	if err = t.Commit(); err != nil && id != "" {
 		err = s.settle(ctx, bound, op, id, err)
@@ -296,10 +307,7 @@ func (s *Store) writing(ctx context.Context, op string, pen chan struct{}, begin
 	if err == nil && work.trail > 0 {
 		s.wrote(work.trail)
 	}
-	if fn := s.enqueued.Load(); err == nil && work.enqueued && fn != nil {
-		(*fn)()
-	}
-	return err
+	return work.enqueued, err
 }
 
 // settle finds out what became of a commit whose answer did not come.

@@ -33,7 +33,7 @@ func (e *env) sweep(t testing.TB, rule string, proof locksteward.Proof, keys ...
 // pending are the requests that wait for a person, of which there are n.
 func (e *env) pending(t testing.TB, n int) []locksteward.Request {
 	t.Helper()
-	list, err := e.service.List(t.Context(), release.Filter{States: []locksteward.RequestState{locksteward.RequestPending}})
+	list, err := e.store.ListRequests(t.Context(), []locksteward.RequestState{locksteward.RequestPending}, "", 0)
 	if err != nil || len(list) != n {
 		t.Fatalf("%d requests wait, want %d: %v", len(list), n, err)
 	}

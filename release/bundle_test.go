@@ -124,7 +124,7 @@ func TestBundleIsRefused(t *testing.T) {
 	open := e.request(t, ana, keys[2])
 	_, err := e.service.RequestBundle(t.Context(), ana, release.BundleInput{Target: target, Host: "web-3", Keys: keys, Reason: "x"})
 	wantError(t, err, locksteward.ErrConflict, open.ID)
-	list, err := e.service.List(t.Context(), release.Filter{States: []locksteward.RequestState{locksteward.RequestPending}})
+	list, err := e.store.ListRequests(t.Context(), []locksteward.RequestState{locksteward.RequestPending}, "", 0)
 	if err != nil || len(list) != 1 || list[0].ID != open.ID {
 		t.Errorf("open requests %+v, %v", list, err)
 	}

@@ -240,7 +240,7 @@ func TestDryRunTouchesNothing(t *testing.T) {
 	if err != nil || len(keys) != 1 || e.rdb.Dump(t.Context(), key).Val() != before {
 		t.Errorf("keys %q, %v", keys, err)
 	}
-	if list, err := e.service.List(t.Context(), release.Filter{}); err != nil || len(list) != 0 {
+	if list, err := e.store.ListRequests(t.Context(), nil, "", 0); err != nil || len(list) != 0 {
 		t.Errorf("requests %+v, %v", list, err)
 	}
 	_, _, err = e.service.DryRun(t.Context(), ben, in)

@@ -39,7 +39,7 @@ func TestReleaseToken(t *testing.T) {
 	if got := <-e.finals; got.ID != r.ID || got.State != locksteward.RequestReleased {
 		t.Errorf("OnFinal was told %+v", got)
 	}
-	counts, err := e.service.Counts(t.Context())
+	counts, err := e.store.CountRequests(t.Context())
 	if err != nil || counts[locksteward.RequestReleased] != 1 {
 		t.Errorf("counts %v, %v", counts, err)
 	}

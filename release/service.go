@@ -46,7 +46,6 @@ type Store interface {
 	// ListActs is what is approved or being carried out, and what was carried out or may
 	// have been since a time, newest first.
 	ListActs(ctx context.Context, since time.Time) ([]locksteward.Request, error)
-	CountRequests(ctx context.Context) (map[locksteward.RequestState]int, error)
 	AppendEntries(ctx context.Context, entries ...locksteward.Entry) error
 }
 
@@ -92,8 +91,10 @@ type Deps struct {
 	Classes *class.Set
 	// Executors has every target; nil for one without release credentials.
 	Executors map[string]Executor
-	// OnFinal, if set, is told of each request that became final, after it was
-	// stored; it must not block. For metrics and alerts.
+	// OnFinal, if set, is called with each request that became final, after it was
+	// stored and outside of any transaction: it may read the store. The call that ended
+	// the request, an approver's among them, waits for it, so it must not wait for a
+	// Redis. For metrics and alerts.
 	OnFinal func(locksteward.Request)
 	// OnEvent, if set, is told of each event after it was stored; it must not
 	// block. For what must not be lost the store has it in the transaction.
@@ -182,26 +183,9 @@ func (s *Service) Enabled(target string) bool {
 	return now.executors[target] != nil && s.killed() == nil
 }
 
-// Filter selects requests; zero fields select all.
-type Filter struct {
-	States []locksteward.RequestState
-	Target string
-	Limit  int // 0: 100; -1: all
-}
-
-// List returns requests, newest first.
-func (s *Service) List(ctx context.Context, f Filter) ([]locksteward.Request, error) {
-	return s.store.ListRequests(ctx, f.States, f.Target, f.Limit)
-}
-
 // Get returns a request; an unknown id is locksteward.ErrNotFound.
 func (s *Service) Get(ctx context.Context, id string) (locksteward.Request, error) {
 	return s.store.GetRequest(ctx, id)
-}
-
-// Counts returns how many requests are in each state.
-func (s *Service) Counts(ctx context.Context) (map[locksteward.RequestState]int, error) {
-	return s.store.CountRequests(ctx)
 }
 
 // executor returns the means to delete on a target, or why there are none.

@@ -59,27 +59,6 @@ func (s *Store) AcquireLease(ctx context.Context, target, owner, address string,
 	return out, err
 }
 
-// RenewLease prolongs a lease to ttl from now. One that expired, even if nobody
-// took it, is lost: [ErrLeaseLost]. After a newer program changed the schema it is
-// not renewed: [ErrNewerSchema].
-func (s *Store) RenewLease(ctx context.Context, l Lease, ttl time.Duration) (Lease, error) {
-	var out Lease
-	err := s.inLease(ctx, "renew lease", func(ctx context.Context, t *tx) error {
-		err := s.sameSchema(ctx, t)
-		if err != nil {
-			return err
-		}
-		out, err = scanLease(t.row(ctx,
-			`UPDATE leases SET expires_at = `+s.on.now+` + ? WHERE target = ? AND owner = ? AND fence = ? AND expires_at > `+s.on.now+`
-			 RETURNING `+leaseColumns(s.on), ttl.Microseconds(), l.Target, text(l.Owner), l.Fence))
-		if errors.Is(err, sql.ErrNoRows) {
-			return lost(l.Target)
-		}
-		return err
-	})
-	return out, err
-}
-
 // ReleaseLease ends a lease, so that another process need not wait for its
 // expiry. One that is lost already is left alone.
 func (s *Store) ReleaseLease(ctx context.Context, l Lease) error {

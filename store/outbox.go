@@ -23,7 +23,7 @@ const (
 	MessageDead MessageState = "dead"
 )
 
-// Message is one event to be told to one receiver.
+// Message is what one receiver is sent at once: one event, or several of a group.
 type Message struct {
 	// ID is unique for event and receiver and the same in every attempt, so that a
 	// receiver knows a copy. A message whose ID the outbox has is not taken in

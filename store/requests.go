@@ -14,7 +14,6 @@ import (
 // Written is what one transaction writes to the audit trail, with the request
 // that it is about.
 type Written struct {
-	Before  *locksteward.Request // nil for a new one, and for one about no request
 	After   *locksteward.Request // nil for one about no request
 	Entries []locksteward.Entry
 }
@@ -171,7 +170,7 @@ func (s *Store) changeRequest(ctx context.Context, t *tx, id string,
 	if err != nil {
 		return locksteward.Request{}, err
 	}
-	return written, s.written(ctx, t, Written{Before: &before, After: &written, Entries: entries})
+	return written, s.written(ctx, t, Written{After: &written, Entries: entries})
 }
 
 func insertRequest(ctx context.Context, t *tx, r locksteward.Request) error {

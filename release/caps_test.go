@@ -293,3 +293,47 @@ func TestAgentActsAtOnceOnManyTargets(t *testing.T) {
 		e.wantStates(t, list, map[locksteward.RequestState]int{locksteward.RequestReleased: most, locksteward.RequestPending: targets - most})
 	})
 }
+
+// TestBundlesUnderACap: a bundle for which there is no room is refused as a whole; of those
+// approved in the same moment no more is released than the cap allows, and the rest waits.
+func TestBundlesUnderACap(t *testing.T) {
+	faults.Covers(t, 75)
+	forEachPlace(t, func(t *testing.T, e *env, stores []*store.Store) {
+		const perHour = 7
+		replicas := e.replicas(t, stores, release.Config{}, target)
+		keys := e.dead(t, "first", 8+4*5)
+		ask := func(keys []string) release.Bundle {
+			t.Helper()
+			b, err := replicas[0].RequestBundle(t.Context(), ana, release.BundleInput{Target: target, Host: "web-3", Keys: keys, Reason: "gone"})
+			if err != nil || len(b.Requests) != len(keys) {
+				t.Fatalf("%+v, %v", b, err)
+			}
+			return b
+		}
+		large := ask(keys[:8])
+		_, err := replicas[0].ApproveBundle(t.Context(), ben, large.ID, bundleWord(large))
+		wantError(t, err, locksteward.ErrRefused, "max_per_hour", "at most 7", "8 at once are never possible")
+		e.wantStates(t, large.Requests, map[locksteward.RequestState]int{locksteward.RequestPending: 8})
+
+		var all []locksteward.Request
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for i := range 4 {
+			b := ask(keys[8+5*i:][:5])
+			all = append(all, b.Requests...)
+			wg.Go(func() {
+				<-start
+				_, err := replicas[i%len(replicas)].ApproveBundle(t.Context(), ben, b.ID, bundleWord(b))
+				if err != nil && !errors.Is(err, locksteward.ErrRefused) {
+					t.Error(err)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		got := e.states(t, all)
+		if gone := e.gone(t, all); gone > perHour || gone < 5 || gone != got[locksteward.RequestReleased] || got[locksteward.RequestPending] != len(all)-gone {
+			t.Errorf("%d locks are gone at the server: %v", gone, got)
+		}
+	})
+}

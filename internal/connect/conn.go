@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/respcheck"
 )
 
 // maxRetries is how often go-redis repeats a command on a broken connection.
@@ -188,9 +189,14 @@ func (c *Conn) setMasters(addrs []string) {
 	}
 }
 
-// dial connects to addr, or to where AddrMap leads, with TLS if the URL says so.
+// dial connects to addr, or to where AddrMap leads, with TLS if the URL says so. What
+// the server sends is bounded.
 func (c *Conn) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	return c.dialOver(ctx, network, addr, func(raw net.Conn) net.Conn { return raw })
+	cn, err := c.dialOver(ctx, network, addr, func(raw net.Conn) net.Conn { return raw })
+	if err != nil {
+		return nil, err
+	}
+	return respcheck.New(cn, addr), nil
 }
 
 // dialOver is dial, with what over makes of the connection beneath TLS.

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/internal/respcheck"
 )
 
 // errOnce is a second dial of a connection that must not be replaced unnoticed.
@@ -46,11 +48,12 @@ func (c *Conn) dedicated(
 			return nil, errOnce
 		}
 		cn, err := c.renewing(c.dialOver(dialing, network, addr, over))
-		if err == nil {
-			// It may be closed already: there is nobody to tell.
-			context.AfterFunc(ctx, func() { _ = cn.Close() })
+		if err != nil {
+			return nil, err
 		}
-		return cn, err
+		// It may be closed already: there is nobody to tell.
+		context.AfterFunc(ctx, func() { _ = cn.Close() })
+		return respcheck.New(cn, addr), nil
 	}
 	if ready != nil {
 		opts.OnConnect = func(ctx context.Context, cn *redis.Conn) error {

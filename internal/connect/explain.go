@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/respcheck"
 )
 
 // maxReason bounds what [Explain] passes on of an unknown error's own text.
@@ -56,6 +57,10 @@ var tlsAlerts = []struct{ says, reason string }{
 func Explain(err error) string {
 	if err == nil {
 		return ""
+	}
+	if bad, ok := errors.AsType[*respcheck.Error](err); ok {
+		return "the connection to " + bad.Server + " was closed, which sent " + bad.What +
+			"; look whether a Redis server listens there, and what is between"
 	}
 	if reason := explainServer(err); reason != "" {
 		return reason

@@ -7,12 +7,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/locksteward/locksteward/internal/respcheck"
 )
 
 // script is one Lua script and the name that servers cache it under.
@@ -219,6 +222,7 @@ func derive(rdb redis.UniversalClient, o Options) (*server, error) {
 		opt.PoolSize, opt.MaxActiveConns, opt.MinIdleConns, opt.MaxConcurrentDials = o.PoolSize+reserved, 0, 0, 0
 		opt.PipelinePoolSize, opt.AutoPipelineOptions = -1, nil
 		opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, quiet()
+		opt.NewClient = checkedNode(opt.NewClient)
 		c := redis.NewClusterClient(&opt)
 		return &server{rdb: c, cluster: c, abreast: o.abreast(), timeout: o.Timeout}, nil
 	}
@@ -238,8 +242,36 @@ func deriveSingle(opt *redis.Options, o Options) (*server, error) {
 	opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, quiet()
 	opt.ClientSideCache, opt.ClientSideCacheConfig = nil, nil
 	opt.ClientSideCacheRefreshOnInvalidate = false
+	check(opt)
 	c := redis.NewClient(opt)
 	return &server{rdb: c, single: c, abreast: o.abreast(), timeout: o.Timeout}, nil
+}
+
+// check bounds what the servers may send that connections of opt lead to: a reply that
+// is not what it says would end the process.
+func check(opt *redis.Options) {
+	dial := opt.Dialer
+	if dial == nil {
+		dial = redis.NewDialer(opt)
+	}
+	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		cn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return respcheck.New(cn, addr), nil
+	}
+}
+
+// checkedNode is check for the nodes of a Cluster, whose clients open makes.
+func checkedNode(open func(*redis.Options) *redis.Client) func(*redis.Options) *redis.Client {
+	if open == nil {
+		open = redis.NewClient
+	}
+	return func(opt *redis.Options) *redis.Client {
+		check(opt)
+		return open(opt)
+	}
 }
 
 // resp2 is the protocol of all connections: with RESP3 go-redis looks for pushes before each reply, and there

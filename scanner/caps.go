@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -28,6 +29,8 @@ type caps struct {
 	refused map[string]time.Time
 	// forbidden counts keys that the ACL did not let us read in this sweep.
 	forbidden int64
+	// long counts names and values that were longer than is read, in this sweep.
+	long int64
 	// others are sentences of what else this sweep had to do another way, by server.
 	others map[string]string
 }
@@ -61,6 +64,13 @@ func (c *caps) forbid(n int) {
 	c.forbidden += int64(n)
 }
 
+// tooLong counts a name or value that the check of the connection read past.
+func (c *caps) tooLong() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.long++
+}
+
 // instead notes what this sweep has to do another way with the server at addr.
 func (c *caps) instead(addr, sentence string) {
 	c.mu.Lock()
@@ -72,19 +82,22 @@ func (c *caps) instead(addr, sentence string) {
 func (c *caps) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forbidden = 0
+	c.forbidden, c.long = 0, 0
 	clear(c.others)
 }
 
 // notes returns what is missing, in words and as commands, both sorted.
-func (c *caps) notes() (notes, commands []string, forbidden int64) {
+func (c *caps) notes() (notes, commands []string, forbidden, long int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for command := range c.refused {
 		notes, commands = append(notes, optional[command]), append(commands, command)
 	}
 	notes = slices.AppendSeq(notes, maps.Values(c.others))
+	if c.long > 0 {
+		notes = append(notes, fmt.Sprintf("names or values of more than 1 MiB: %d; such a key is not read, whatever it is; `redis-cli --memkeys` finds it", c.long))
+	}
 	slices.Sort(notes)
 	slices.Sort(commands)
-	return notes, commands, c.forbidden
+	return notes, commands, c.forbidden, c.long
 }

@@ -299,14 +299,16 @@ func (r *reader) rest(ctx context.Context, sights []sight) error {
 			if err != nil {
 				return fmt.Errorf("read members: %w", err)
 			}
-			s.takeMembers(ok, membersOf(cmd, s.sample.Type))
+			members := membersOf(cmd, s.sample.Type)
+			ok = ok && !slices.ContainsFunc(members, func(m dialect.Member) bool { return r.tooLong(m.Name) })
+			s.takeMembers(ok, members)
 		}
 		if cmd := q.fields[i]; cmd != nil {
 			ok, err := r.usable(cmd.Err())
 			switch {
 			case err != nil:
 				return fmt.Errorf("read members: %w", err)
-			case !ok:
+			case !ok, r.anyTooLong(cmd.Val()):
 				s.as = unread
 			case len(cmd.Val()) == 0:
 				s.as = gone
@@ -380,7 +382,7 @@ func (r *reader) metas(ctx context.Context, sights []sight) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("read metadata: %w", err)
-		case ok:
+		case ok && !r.anyTooLong(cmds[i].Val()):
 			sights[i].meta.take(cmds[i].Val())
 		default:
 			sights[i].meta = metadata{}

@@ -13,6 +13,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/respcheck"
 )
 
 // pass is one master's part of a sweep. It is used by one goroutine, but for
@@ -177,7 +178,7 @@ func (p *pass) askInfoAt(ctx context.Context, pace *pacer, client *redis.Client,
 	switch {
 	case err == nil:
 		p.s.caps.allow("info")
-		return text, nil
+		return text, notLong(text, client.Options().Addr)
 	case judge(err) == without:
 		p.s.caps.refuse("info")
 		return "", nil
@@ -252,10 +253,14 @@ func (p *pass) scanAhead(ctx context.Context) error {
 // pages calls yield with each page of SCAN until the cursor is back at 0. An
 // empty page with a cursor is no end.
 func (p *pass) pages(ctx context.Context, yield func([]string) error) error {
+	end := newScanEnd(p)
 	for cursor := uint64(0); ; {
 		keys, next, err := p.page(ctx, cursor)
 		if err != nil {
 			return fmt.Errorf("scan: %w", err)
+		}
+		if err := end.page(ctx, len(keys)); err != nil {
+			return err
 		}
 		if cursor == 0 {
 			p.s.answers(p)
@@ -293,7 +298,18 @@ func (p *pass) page(ctx context.Context, cursor uint64) (keys []string, next uin
 		}
 		return err
 	})
-	return keys, next, err
+	return p.readable(keys), next, err
+}
+
+// readable leaves out names that are too long to be read.
+func (p *pass) readable(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, long := respcheck.Long(name)
+		if long {
+			p.s.caps.tooLong()
+		}
+		return long
+	})
 }
 
 // upkeep keeps a server's pacer informed: a round trip ten times a second, memory

@@ -129,6 +129,10 @@ func (q *questions) takeValue(i int, s *sight) error {
 	q.learn(q.mem[i], "memory|usage")
 	switch s.sample.Type {
 	case "string":
+		if q.r.tooLong(q.head[i].Val()) {
+			s.as = unread
+			return nil
+		}
 		s.sample.Value = []byte(q.head[i].Val())
 		s.sample.Size = int64(len(s.sample.Value))
 		// There may be more: its length is asked for next.

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/internal/respcheck"
 )
 
 // Bounds of one look at one key.
@@ -159,6 +160,25 @@ func (r *reader) usable(err error) (bool, error) {
 	default:
 		return false, err
 	}
+}
+
+// tooLong says that text was too long to be read, and counts it.
+func (r *reader) tooLong(text string) bool {
+	_, long := respcheck.Long(text)
+	if long {
+		r.caps.tooLong()
+	}
+	return long
+}
+
+// anyTooLong says that a field or its value was.
+func (r *reader) anyTooLong(fields map[string]string) bool {
+	for name, value := range fields {
+		if r.tooLong(name) || r.tooLong(value) {
+			return true
+		}
+	}
+	return false
 }
 
 // Commands, each with the reply's type.

@@ -205,5 +205,5 @@ func (p *pass) infoOf(ctx context.Context, w walk) (text string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("ask for info: %w", err)
 	}
-	return text, nil
+	return text, notLong(text, w.addr)
 }

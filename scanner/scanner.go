@@ -102,6 +102,9 @@ type Stats struct {
 	// Forbidden is how many reads of single keys the ACL refused in the last
 	// sweep.
 	Forbidden int64
+	// Long is how many names and values of more than 1 MiB were read past in the last
+	// sweep.
+	Long int64
 }
 
 // New returns a scanner of target over conn, which stays the caller's. It does
@@ -183,7 +186,7 @@ func (s *Scanner) Stats() Stats {
 	for reason, waited := range s.watch.gaze.throttled() {
 		stats.Throttled[reason] += waited
 	}
-	stats.Degraded, stats.Refused, stats.Forbidden = s.caps.notes()
+	stats.Degraded, stats.Refused, stats.Forbidden, stats.Long = s.caps.notes()
 	return stats
 }
 
@@ -220,6 +223,9 @@ func reasonOf(err error) string {
 		return "the server is loading its data; wait until it is done"
 	case errors.Is(err, errTimeout):
 		return "the sweep took longer than its timeout; raise timeout or max_server_share"
+	}
+	if errors.Is(err, errEndless) {
+		return err.Error() + "; look what answers there: Redis does not"
 	}
 	for _, own := range []error{errRestarted, errDemoted, errMoved, errTopology, errResynced} {
 		if errors.Is(err, own) {

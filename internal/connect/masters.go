@@ -19,6 +19,10 @@ import (
 // Slots is the number of hash slots of a Cluster.
 const Slots = 16384
 
+// maxMasters is how many masters of one Cluster are read: Redis is made for 1,000 nodes,
+// replicas among them. Each costs memory and connections.
+const maxMasters = 1000
+
 // Range is the hash slots from First to Last, both included.
 type Range struct{ First, Last int }
 
@@ -230,6 +234,9 @@ func (c *Conn) mastersOf(asked string, slots []redis.ClusterSlot) ([]Master, err
 		addr := announced(asked, s.Nodes[0].Addr)
 		m, ok := byAddr[addr]
 		if !ok {
+			if len(byAddr) == maxMasters {
+				return nil, fmt.Errorf("ask %s for the cluster's slots: it names more than %d masters, which no Cluster has", asked, maxMasters)
+			}
 			client, err := c.nodeClient(addr)
 			if err != nil {
 				return nil, err

@@ -75,7 +75,7 @@ func (n *nodeWatch) watch(ctx context.Context) {
 	defer tried()
 	for n.w.allowed(ctx) == nil {
 		p, err := n.open(ctx)
-		if _, said := errors.AsType[redis.Error](err); said || errors.Is(err, errRefused) {
+		if _, said := errors.AsType[redis.Error](err); said || errors.Is(err, errRefused) || connect.Lied(err) {
 			n.without(err)
 		}
 		tried() // whoever waited for it finds the state as it is

@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync/atomic"
 
@@ -43,8 +44,13 @@ func (c *Conn) dedicated(
 	opts.MaxRetries = -1
 	opts.ConnMaxIdleTime, opts.ConnMaxLifetime = -1, -1
 	var dialled atomic.Bool
+	var unready atomic.Pointer[error] // why the connection could not be used
 	opts.Dialer = func(dialing context.Context, network, addr string) (net.Conn, error) {
 		if dialled.Swap(true) {
+			// Who subscribes is not told why it failed, and comes here at once.
+			if why := unready.Load(); why != nil {
+				return nil, fmt.Errorf("%w: %w", errOnce, *why)
+			}
 			return nil, errOnce
 		}
 		cn, err := c.renewing(c.dialOver(dialing, network, addr, over))
@@ -55,13 +61,15 @@ func (c *Conn) dedicated(
 		context.AfterFunc(ctx, func() { _ = cn.Close() })
 		return respcheck.New(cn, addr), nil
 	}
-	if ready != nil {
-		opts.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
-			if err := c.leaveNoTrace(ctx, cn); err != nil {
-				return err
-			}
-			return ready(ctx, cn)
+	opts.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
+		err := c.leaveNoTrace(ctx, cn)
+		if err == nil && ready != nil {
+			err = ready(ctx, cn)
 		}
+		if err != nil {
+			unready.Store(&err)
+		}
+		return err
 	}
 	return redis.NewClient(opts)
 }

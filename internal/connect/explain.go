@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -59,8 +60,7 @@ func Explain(err error) string {
 		return ""
 	}
 	if bad, ok := errors.AsType[*respcheck.Error](err); ok {
-		return "the connection to " + bad.Server + " was closed, which sent " + bad.What +
-			"; look whether a Redis server listens there, and what is between"
+		return "the connection to " + bad.Server + " was closed, which sent " + bad.What + "; " + lookThere
 	}
 	if reason := explainServer(err); reason != "" {
 		return reason
@@ -71,11 +71,35 @@ func Explain(err error) string {
 	if reason := explainNet(err); reason != "" {
 		return reason
 	}
+	then := "see the server's log"
+	if Lied(err) {
+		then = lookThere
+	}
 	text := locksteward.DisplayKey(strings.Join(strings.Fields(err.Error()), " "))
 	if len(text) > maxReason {
 		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
 	}
-	return text + "; see the server's log"
+	return text + "; " + then
+}
+
+// lookThere is what to do about a server that answers as Redis does not.
+const lookThere = "look whether a Redis server listens there, and what is between"
+
+// Lied says that a server sent what Redis does not: something that is no reply, or none
+// that the command has.
+func Lied(err error) bool {
+	if _, ok := errors.AsType[*respcheck.Error](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*strconv.NumError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[redis.Error](err); ok || err == nil {
+		return false
+	}
+	text := err.Error() // of go-redis's internal/proto/reader.go
+	return strings.Contains(text, "redis: can't parse ") || strings.Contains(text, "redis: got ") ||
+		strings.Contains(text, "redis: invalid reply") || strings.Contains(text, "redis: the length of ")
 }
 
 func explainServer(err error) string {

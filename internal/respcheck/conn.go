@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // errHeld is a look at the socket of a connection of which a part of a reply was read
@@ -130,12 +131,26 @@ func (c *conn) refuse(wrong string) {
 	_ = c.Conn.Close()
 }
 
-// Write is that of net.Conn. Of a connection that was closed for what the server sent
-// the error says so.
+// why is the reason of an error of a connection that was closed for what the server
+// sent, and any other error as it is.
+func (c *conn) why(err error) error {
+	if bad := c.bad.Load(); bad != nil && err != nil {
+		return bad
+	}
+	return err
+}
+
+// Write is that of net.Conn.
 func (c *conn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
-	if bad := c.bad.Load(); bad != nil && err != nil {
-		err = bad
-	}
-	return n, err
+	return n, c.why(err)
 }
+
+// SetDeadline is that of net.Conn.
+func (c *conn) SetDeadline(t time.Time) error { return c.why(c.Conn.SetDeadline(t)) }
+
+// SetReadDeadline is that of net.Conn.
+func (c *conn) SetReadDeadline(t time.Time) error { return c.why(c.Conn.SetReadDeadline(t)) }
+
+// SetWriteDeadline is that of net.Conn.
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.why(c.Conn.SetWriteDeadline(t)) }

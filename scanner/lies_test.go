@@ -1,0 +1,201 @@
+package scanner_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/scanner"
+)
+
+// mostMemory is what a process may need whose Redis lies.
+const mostMemory = 300 << 20
+
+// inChild runs the test in a process of its own, whose death is a failure and whose
+// memory is its own, and says whether this is that process.
+func inChild(t *testing.T) bool {
+	t.Helper()
+	const mark = "LOCKSTEWARD_TEST_LIES"
+	if os.Getenv(mark) != "" {
+		t.Cleanup(func() {
+			if peak := peakMemory(t); peak > mostMemory && !raced {
+				t.Errorf("the process needed %d MiB, at most %d are right", peak>>20, mostMemory>>20)
+			} else {
+				fmt.Printf("peak memory: %d MiB\n", peak>>20)
+			}
+		})
+		return true
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), mark+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out[max(0, len(out)-8000):])
+	}
+	for line := range bytes.Lines(out) {
+		if bytes.Contains(line, []byte("peak memory")) || bytes.Contains(line, []byte("| ")) {
+			t.Logf("%s", line)
+		}
+	}
+	return false
+}
+
+func peakMemory(t *testing.T) int64 {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip("no /proc: ", err)
+	}
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	var kib int64
+	_, err = fmt.Sscan(after, &kib)
+	must(t, err)
+	return kib << 10
+}
+
+// TestLies has a server lie in every way at every command of a sweep. The process
+// lives and stays small, another target is swept meanwhile, and what was wrong with
+// which server is the reason of the target.
+func TestLies(t *testing.T) {
+	t.Parallel()
+	if !inChild(t) {
+		return
+	}
+	srv, good := testredis.Start(t), testredis.Start(t)
+	c := srv.Client(t)
+	must(t, c.Set(t.Context(), "lock:string", "token-1234567890", time.Hour).Err())
+	must(t, c.HSet(t.Context(), "lock:hash", "8743c9c0-0795-4907-87fd-6c719a6b4586:1", 1).Err())
+	must(t, c.ZAdd(t.Context(), "lock:zset", redis.Z{Score: 1, Member: "a"}).Err())
+	must(t, c.SAdd(t.Context(), "lock:set", "a").Err())
+	must(t, c.RPush(t.Context(), "lock:list", "a").Err())
+	must(t, good.Client(t).Set(t.Context(), "lock:string", "token-1234567890", time.Hour).Err())
+	classes := []class.Class{{Name: "locks", Match: []string{"lock:*"}}}
+	liar := testredis.NewLiar(t, srv.Addr())
+	r := fast(good.URL())
+	r.classes = classes
+	honest := r.build(t)
+
+	sweeps := []string{
+		"hello", "client setname", "info", "ping", "scan", "type", "object idletime", "time", "pexpiretime", "getrange",
+		"hlen", "memory usage", "hgetall", "zcard", "zrange", "scard", "smembers", "llen", "lrange",
+	}
+	for url, commands := range map[string][]string{
+		"redis://" + liar.Addr() + "/0":                 sweeps,
+		"redis+cluster://" + liar.Addr():                {"cluster slots"},
+		"redis+sentinel://" + liar.Addr() + "/mymaster": {"sentinel get-master-addr-by-name"},
+	} {
+		for _, command := range commands {
+			for _, lie := range testredis.Lies() {
+				t.Run(command+"/"+lie.Name, func(t *testing.T) {
+					liar.Tell(command, lie.Tell)
+					defer liar.Tell("", nil)
+					r := fast(url)
+					r.classes = classes
+					r.connect.ReadTimeout = 500 * time.Millisecond
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					defer cancel()
+					other := besides(ctx, honest)
+					got, err := r.build(t).Sweep(ctx)
+					if err := <-other; err != nil {
+						t.Errorf("the other target was not swept: %v", err)
+					}
+					reason := reasonOf(got, err)
+					told := liar.Told()
+					fmt.Printf("| %s | %s | %d | %s\n", command, lie.Name, told, reason)
+					if told == 0 || told > 8 {
+						t.Errorf("lied to %d times, want one and few", told)
+					}
+					checkReason(t, lie, got.Complete() && len(got.Masters) > 0, reason, liar.Addr())
+				})
+			}
+		}
+	}
+	for _, command := range []string{"client id", "subscribe", "client tracking", "client trackinginfo"} {
+		for _, lie := range testredis.Lies() {
+			if !lie.Refused {
+				continue
+			}
+			t.Run(command+"/"+lie.Name, func(t *testing.T) {
+				liar.Tell(command, lie.Tell)
+				defer liar.Tell("", nil)
+				r := fast("redis://" + liar.Addr() + "/0")
+				r.classes = classes
+				r.connect.ReadTimeout = 500 * time.Millisecond
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				s := r.build(t)
+				other := besides(ctx, honest)
+				over := make(chan error, 1)
+				go func() { over <- s.Watch(ctx, func(context.Context, locksteward.Sweep) {}) }()
+				reason := ""
+				testredis.Eventually(t, 5*time.Second, func() bool {
+					for _, n := range s.WatchState().Nodes {
+						reason = n.Addr + ": " + n.Reason
+					}
+					return liar.Told() > 0 && reason != "" && !strings.HasSuffix(reason, "not set up yet")
+				}, "the watch says why it is not set up")
+				cancel()
+				must(t, <-over)
+				if err := <-other; err != nil {
+					t.Errorf("the other target was not swept: %v", err)
+				}
+				fmt.Printf("| %s | %s | %d | %s\n", command, lie.Name, liar.Told(), reason)
+				checkReason(t, lie, false, reason, liar.Addr())
+			})
+		}
+	}
+}
+
+// besides sweeps another target meanwhile.
+func besides(ctx context.Context, honest *scanner.Scanner) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		got, err := honest.Sweep(ctx)
+		if err == nil && (!got.Complete() || len(got.Locks) != 1) {
+			err = fmt.Errorf("complete %t, %d locks", got.Complete(), len(got.Locks))
+		}
+		done <- err
+	}()
+	return done
+}
+
+// checkReason requires that what was wrong is told, and of which server, unless the lie
+// was one that is no harm.
+func checkReason(t *testing.T, lie testredis.Lie, harmless bool, reason, addr string) {
+	t.Helper()
+	says := strings.Contains(reason, "look whether a Redis server listens there") && strings.Contains(reason, addr)
+	silent := strings.Contains(reason, "the server closed the connection") || strings.Contains(reason, "no answer in time") ||
+		strings.Contains(reason, "cannot be resolved") // the master that a Sentinel names
+	switch {
+	case says, !lie.Refused && (silent || harmless):
+	default:
+		t.Errorf("reason %q does not say what was wrong with %s", reason, addr)
+	}
+}
+
+// reasonOf is what a person sees of a sweep that is not complete.
+func reasonOf(s locksteward.Sweep, err error) string {
+	if len(s.Masters) == 0 {
+		return connect.Explain(err)
+	}
+	var out []string
+	for _, m := range s.Masters {
+		if m.Reason != "" {
+			out = append(out, m.Node+": "+m.Reason)
+		}
+	}
+	return strings.Join(out, "; ")
+}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/locksteward/locksteward/internal/respcheck"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
@@ -252,7 +253,8 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 			left -= c.quorum.spare(r.lease.TTL)
 			rest = min(rest, left)
 		}
-		if effect == effectNone || late || left <= 0 {
+		lied := c.quorum == nil && respcheck.Lied(err) // it will hardly say something else
+		if effect == effectNone || late || lied || left <= 0 {
 			return verdict{}, failure
 		}
 		if !pause(ctx, rest) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/locksteward/locksteward/internal/respcheck"
 )
 
 // Release ends the handle: its context ends with [ErrReleased], and if it is the
@@ -154,7 +156,8 @@ func (c *Client) free(ctx context.Context, timeout time.Duration, f *token, vali
 		effect, failure := judge("release", f.key, err)
 		unknown = unknown || effect == effectUnknown
 		wait := backoff(n, 10*time.Millisecond, 200*time.Millisecond)
-		if effect == effectNone || c.ctx.Err() != nil || c.clock.now().add(wait).reached(giveUp) {
+		lied := c.quorum == nil && respcheck.Lied(err) // it will hardly say something else
+		if effect == effectNone || lied || c.ctx.Err() != nil || c.clock.now().add(wait).reached(giveUp) {
 			if unknown && effect != effectUnknown {
 				return fmt.Errorf("%w: %w", ErrUnknown, failure)
 			}

@@ -247,6 +247,10 @@ func deriveSingle(opt *redis.Options, o Options) (*server, error) {
 	return &server{rdb: c, single: c, abreast: o.abreast(), timeout: o.Timeout}, nil
 }
 
+// maxReply bounds a reply: those of the scripts have some hundred bytes, those of a large
+// Cluster about its slots some hundred KiB, and many connections may have one at once.
+const maxReply = 4 << 20
+
 // check bounds what the servers may send that connections of opt lead to: a reply that
 // is not what it says would end the process.
 func check(opt *redis.Options) {
@@ -259,7 +263,7 @@ func check(opt *redis.Options) {
 		if err != nil {
 			return nil, err
 		}
-		return respcheck.New(cn, addr), nil
+		return respcheck.New(cn, addr, maxReply), nil
 	}
 }
 

@@ -1,11 +1,8 @@
 package scanner_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -19,59 +16,12 @@ import (
 	"github.com/locksteward/locksteward/scanner"
 )
 
-// mostMemory is what a process may need whose Redis lies.
-const mostMemory = 300 << 20
-
-// inChild runs the test in a process of its own, whose death is a failure and whose
-// memory is its own, and says whether this is that process.
-func inChild(t *testing.T) bool {
-	t.Helper()
-	const mark = "LOCKSTEWARD_TEST_LIES"
-	if os.Getenv(mark) != "" {
-		t.Cleanup(func() {
-			if peak := peakMemory(t); peak > mostMemory && !raced {
-				t.Errorf("the process needed %d MiB, at most %d are right", peak>>20, mostMemory>>20)
-			} else {
-				fmt.Printf("peak memory: %d MiB\n", peak>>20)
-			}
-		})
-		return true
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), mark+"=1")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out[max(0, len(out)-8000):])
-	}
-	for line := range bytes.Lines(out) {
-		if bytes.Contains(line, []byte("peak memory")) || bytes.Contains(line, []byte("| ")) {
-			t.Logf("%s", line)
-		}
-	}
-	return false
-}
-
-func peakMemory(t *testing.T) int64 {
-	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Skip("no /proc: ", err)
-	}
-	_, after, _ := strings.Cut(string(status), "VmHWM:")
-	var kib int64
-	_, err = fmt.Sscan(after, &kib)
-	must(t, err)
-	return kib << 10
-}
-
 // TestLies has a server lie in every way at every command of a sweep. The process
 // lives and stays small, another target is swept meanwhile, and what was wrong with
 // which server is the reason of the target.
 func TestLies(t *testing.T) {
 	t.Parallel()
-	if !inChild(t) {
+	if !testredis.Apart(t, raced) {
 		return
 	}
 	srv, good := testredis.Start(t), testredis.Start(t)
@@ -115,7 +65,7 @@ func TestLies(t *testing.T) {
 					reason := reasonOf(got, err)
 					told := liar.Told()
 					fmt.Printf("| %s | %s | %d | %s\n", command, lie.Name, told, reason)
-					if told == 0 || told > 8 {
+					if told == 0 || told > 16 {
 						t.Errorf("lied to %d times, want one and few", told)
 					}
 					checkReason(t, lie, got.Complete() && len(got.Masters) > 0, reason, liar.Addr())
@@ -137,7 +87,7 @@ func TestLies(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				s := r.build(t)
-				other := besides(ctx, honest)
+				other := besides(t.Context(), honest)
 				over := make(chan error, 1)
 				go func() { over <- s.Watch(ctx, func(context.Context, locksteward.Sweep) {}) }()
 				reason := ""

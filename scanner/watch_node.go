@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/respcheck"
 )
 
 // Waits before a pair is set up again.
@@ -75,7 +76,7 @@ func (n *nodeWatch) watch(ctx context.Context) {
 	defer tried()
 	for n.w.allowed(ctx) == nil {
 		p, err := n.open(ctx)
-		if _, said := errors.AsType[redis.Error](err); said || errors.Is(err, errRefused) || connect.Lied(err) {
+		if _, said := errors.AsType[redis.Error](err); said || errors.Is(err, errRefused) || respcheck.Lied(err) {
 			n.without(err)
 		}
 		tried() // whoever waited for it finds the state as it is

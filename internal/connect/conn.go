@@ -196,7 +196,7 @@ func (c *Conn) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	return respcheck.New(cn, addr), nil
+	return respcheck.New(cn, addr, respcheck.MaxBytes), nil
 }
 
 // dialOver is dial, with what over makes of the connection beneath TLS.

@@ -59,7 +59,7 @@ func (c *Conn) dedicated(
 		}
 		// It may be closed already: there is nobody to tell.
 		context.AfterFunc(ctx, func() { _ = cn.Close() })
-		return respcheck.New(cn, addr), nil
+		return respcheck.New(cn, addr, respcheck.MaxBytes), nil
 	}
 	opts.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
 		err := c.leaveNoTrace(ctx, cn)

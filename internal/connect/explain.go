@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -72,7 +71,7 @@ func Explain(err error) string {
 		return reason
 	}
 	then := "see the server's log"
-	if Lied(err) {
+	if respcheck.Lied(err) {
 		then = lookThere
 	}
 	text := locksteward.DisplayKey(strings.Join(strings.Fields(err.Error()), " "))
@@ -84,23 +83,6 @@ func Explain(err error) string {
 
 // lookThere is what to do about a server that answers as Redis does not.
 const lookThere = "look whether a Redis server listens there, and what is between"
-
-// Lied says that a server sent what Redis does not: something that is no reply, or none
-// that the command has.
-func Lied(err error) bool {
-	if _, ok := errors.AsType[*respcheck.Error](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[*strconv.NumError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[redis.Error](err); ok || err == nil {
-		return false
-	}
-	text := err.Error() // of go-redis's internal/proto/reader.go
-	return strings.Contains(text, "redis: can't parse ") || strings.Contains(text, "redis: got ") ||
-		strings.Contains(text, "redis: invalid reply") || strings.Contains(text, "redis: the length of ")
-}
 
 func explainServer(err error) string {
 	if redis.HasErrorPrefix(err, "NOPERM") {

@@ -6,11 +6,13 @@ import (
 	"math"
 )
 
+// MaxBytes is the most that a connection may let through of one reply or push.
+const MaxBytes = 64 << 20
+
 // Bounds of one reply or push.
 const (
 	maxDepth    = 8
 	maxElements = 65536
-	maxBytes    = 64 << 20
 	maxLine     = 64 << 10 // of what ends with its line
 	maxString   = 1 << 20  // what is longer is read past
 	// maxPast is how much is read past in one reply: the longest string that a server
@@ -30,8 +32,10 @@ const (
 	inPast              // in one that is read past
 )
 
-// check follows a stream of RESP. Its zero value is at the beginning of a reply.
+// check follows a stream of RESP. Without anything but most it is at the beginning of a
+// reply.
 type check struct {
+	most  int64 // bytes of a reply that pass
 	in    place
 	cr    bool  // the last byte of the line was a CR
 	line  int   // bytes of the line so far
@@ -119,8 +123,8 @@ func (c *check) more(b []byte) (n int, wrong string) {
 	if room := maxLine - c.line; n > room {
 		return room, fmt.Sprintf("a line of more than %d bytes", maxLine)
 	}
-	if room := maxBytes - c.passed; int64(n) > room {
-		return int(room), tooMuch
+	if room := c.most - c.passed; int64(n) > room {
+		return int(room), c.tooMuch()
 	}
 	if over {
 		cr := c.cr
@@ -140,7 +144,7 @@ func (c *check) more(b []byte) (n int, wrong string) {
 	return n, ""
 }
 
-var tooMuch = fmt.Sprintf("a reply of more than %d bytes", maxBytes)
+func (c *check) tooMuch() string { return fmt.Sprintf("a reply of more than %d bytes", c.most) }
 
 // head takes a line that tells a length, and returns how long it is, 0 if its end is
 // still to come. With long, a string begins there that is read past and in whose place
@@ -160,8 +164,8 @@ func (c *check) head(b []byte) (n int, long []byte, wrong string) {
 		if kind != '$' && kind != '*' {
 			return 0, nil, fmt.Sprintf("a negative length (%s)", shown(kind))
 		}
-		if c.passed += int64(n); c.passed > maxBytes {
-			return 0, nil, tooMuch
+		if c.passed += int64(n); c.passed > c.most {
+			return 0, nil, c.tooMuch()
 		}
 		c.end()
 		return n, nil, ""
@@ -214,15 +218,15 @@ func (c *check) beginString(kind byte, size int64, n int) (long []byte, wrong st
 			return nil, fmt.Sprintf("%s of %d bytes", shown(kind), size)
 		}
 		long = mark(kind, size)
-		if c.passed += int64(len(long) + 2); c.passed > maxBytes {
-			return nil, tooMuch
+		if c.passed += int64(len(long) + 2); c.passed > c.most {
+			return nil, c.tooMuch()
 		}
 		c.past += size
 		c.in, c.left = inPast, size
 		return long, ""
 	}
-	if c.passed += int64(n) + size + 2; c.passed > maxBytes {
-		return nil, tooMuch
+	if c.passed += int64(n) + size + 2; c.passed > c.most {
+		return nil, c.tooMuch()
 	}
 	c.in, c.left = inBody, size+2
 	return nil, ""
@@ -242,8 +246,8 @@ func (c *check) beginAggregate(kind byte, size int64, n int) (wrong string) {
 	if c.elements += values; c.elements > maxElements {
 		return tooMany(kind, size)
 	}
-	if c.passed += int64(n); c.passed > maxBytes {
-		return tooMuch
+	if c.passed += int64(n); c.passed > c.most {
+		return c.tooMuch()
 	}
 	if c.depth == maxDepth {
 		return fmt.Sprintf("a reply that is nested more than %d deep", maxDepth)

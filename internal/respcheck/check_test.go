@@ -49,7 +49,7 @@ func (c *piecewise) Close() error {
 func through(t testing.TB, data, cuts, reads []byte) (string, error) {
 	t.Helper()
 	raw := &piecewise{data: data, cuts: cuts}
-	cn := respcheck.New(raw, "redis-1:6379")
+	cn := respcheck.New(raw, "redis-1:6379", respcheck.MaxBytes)
 	var out bytes.Buffer
 	room := make([]byte, 32<<10)
 	for {

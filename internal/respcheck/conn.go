@@ -34,13 +34,14 @@ type direct struct {
 }
 
 // New returns cn with a check on what comes from server, as which it is named in an
-// [*Error]. One that has the check is returned as it is.
-func New(cn net.Conn, server string) net.Conn {
+// [*Error]; of a reply at most so many bytes pass. One that has the check is returned as
+// it is.
+func New(cn net.Conn, server string, most int64) net.Conn {
 	switch cn.(type) {
 	case *conn, *direct:
 		return cn
 	}
-	c := &conn{Conn: cn, server: server}
+	c := &conn{Conn: cn, server: server, check: check{most: min(most, MaxBytes)}}
 	if socket, ok := cn.(syscall.Conn); ok {
 		return &direct{conn: c, socket: socket}
 	}

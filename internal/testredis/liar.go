@@ -255,8 +255,8 @@ func Lies() []Lie {
 		{"100 million names", true, flood("*2\r\n$1\r\n0\r\n*100000000\r\n", "$4\r\nname\r\n", 512<<20)},
 		{"90 MB of strings of 1 MB", true, flood("*2\r\n$1\r\n0\r\n*90\r\n", "$1000000\r\n"+strings.Repeat("x", 1_000_000)+"\r\n", 90<<20)},
 		{"another protocol", true, say("HTTP/1.1 400 Bad Request\r\n\r\n")},
-		{"string of 100 MB, sent", false, func(w io.Writer) error {
-			if err := flood("$100000000\r\n", "x", 100_000_000)(w); err != nil {
+		{"string of 50 MB, sent", false, func(w io.Writer) error {
+			if err := flood("$50000000\r\n", "x", 50_000_000)(w); err != nil {
 				return err
 			}
 			return say("\r\n")(w)

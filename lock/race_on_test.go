@@ -1,0 +1,6 @@
+//go:build race
+
+package lock_test
+
+// raced says that the race detector makes everything several times as slow.
+const raced = true

@@ -42,5 +42,7 @@ func BenchmarkPage(b *testing.B) {
 		}
 	}
 	b.Run("plain", func(b *testing.B) { read(b, &endless{page: []byte(page.String())}) })
-	b.Run("checked", func(b *testing.B) { read(b, respcheck.New(&endless{page: []byte(page.String())}, "redis-1:6379", respcheck.MaxBytes)) })
+	b.Run("checked", func(b *testing.B) {
+		read(b, respcheck.New(&endless{page: []byte(page.String())}, "redis-1:6379", respcheck.MaxBytes))
+	})
 }

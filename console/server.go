@@ -100,23 +100,32 @@ func (s *Server) Close() error {
 }
 
 // ReloadUsers reads the users file again and swaps it, or returns an error and
-// changes nothing. A file that is gone, empty or without users does not open a
-// console that was closed: that is an error too. So is a certificate that cannot be
-// used as it is now: else it counts from its change on, without a reload.
+// changes nothing: see [Server.PrepareUsers].
 func (s *Server) ReloadUsers() error {
+	apply, err := s.PrepareUsers()
+	if err == nil {
+		apply()
+	}
+	return err
+}
+
+// PrepareUsers reads the users file again and changes nothing; apply, which cannot
+// fail, swaps it. A file that is gone, empty or without users does not open a console
+// that was closed: that is an error. So is a certificate that cannot be used as it is
+// now: else it counts from its change on, without a reload.
+func (s *Server) PrepareUsers() (apply func(), err error) {
 	set, _, err := s.cfg.load()
 	if err == nil && s.tls != nil {
 		err = s.tls.Refused()
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s.cfg.open(set) && !s.cfg.open(s.users.Load()) {
-		return fmt.Errorf("users_file: %q has no users any more, and without users everybody on this machine reads the console: "+
+		return nil, fmt.Errorf("users_file: %q has no users any more, and without users everybody on this machine reads the console: "+
 			"put the file back, or restart the agent if that is meant", s.cfg.UsersFile)
 	}
-	s.users.Store(set)
-	return nil
+	return func() { s.users.Store(set) }, nil
 }
 
 // Run serves until ctx is done, lets requests that were begun finish for a

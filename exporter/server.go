@@ -48,14 +48,15 @@ type Readiness struct {
 }
 
 // NewServer listens at once, so that a taken port is an error here, and serves
-// when [Server.Run] is called. Without ready the agent always is.
-func NewServer(log *zap.Logger, cfg Config, e *Exporter, ready func() Readiness) (*Server, error) {
+// when [Server.Run] is called. Healthy is why /-/healthy fails, nil while it does not;
+// without healthy or ready the agent always is.
+func NewServer(log *zap.Logger, cfg Config, e *Exporter, healthy func() error, ready func() Readiness) (*Server, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	log = log.Named("metrics")
-	handler, err := newHandler(log, e, ready)
+	handler, err := newHandler(log, e, healthy, ready)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (s *Server) stop(ctx context.Context) error {
 	return nil
 }
 
-func newHandler(log *zap.Logger, e *Exporter, ready func() Readiness) (http.Handler, error) {
+func newHandler(log *zap.Logger, e *Exporter, healthy func() error, ready func() Readiness) (http.Handler, error) {
 	landing, err := web.NewLandingPage(web.LandingConfig{
 		Name:        "Locksteward",
 		Description: "Monitoring and governance of Redis lock keys",
@@ -143,7 +144,7 @@ func newHandler(log *zap.Logger, e *Exporter, ready func() Readiness) (http.Hand
 		Profiling:   "false",
 		Links: []web.LandingLinks{
 			{Address: "/metrics", Text: "Metrics", Description: "for Prometheus"},
-			{Address: "/-/healthy", Text: "Health", Description: "200 while the process runs"},
+			{Address: "/-/healthy", Text: "Health", Description: "200 while the agent makes progress"},
 			{Address: "/-/ready", Text: "Readiness", Description: "200 while this agent can answer for what it shows"},
 		},
 	})
@@ -168,6 +169,12 @@ func newHandler(log *zap.Logger, e *Exporter, ready func() Readiness) (http.Hand
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) {
+		if healthy != nil {
+			if err := healthy(); err != nil {
+				answer(log, w, http.StatusServiceUnavailable, "not healthy:\n"+err.Error())
+				return
+			}
+		}
 		answer(log, w, http.StatusOK, "ok")
 	})
 	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {

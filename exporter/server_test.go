@@ -34,7 +34,7 @@ func readyNow() exporter.Readiness { return exporter.Readiness{} }
 func serve(t testing.TB, cfg exporter.Config, e *exporter.Exporter, ready func() exporter.Readiness) string {
 	t.Helper()
 	cfg.Listen = "127.0.0.1:0"
-	s, err := exporter.NewServer(zaptest.NewLogger(t), cfg, e, ready)
+	s, err := exporter.NewServer(zaptest.NewLogger(t), cfg, e, nil, ready)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,17 +203,17 @@ func TestServerRefusesWhatCannotWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	if _, err := exporter.NewServer(log, exporter.Config{Listen: taken.Addr().String()}, e, readyNow); err == nil || !strings.Contains(err.Error(), "metrics.listen") {
+	if _, err := exporter.NewServer(log, exporter.Config{Listen: taken.Addr().String()}, e, nil, readyNow); err == nil || !strings.Contains(err.Error(), "metrics.listen") {
 		t.Errorf("taken port: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "web.yml")
 	writeFile(t, file, "no_such_key: 1\n")
-	if _, err := exporter.NewServer(log, exporter.Config{Listen: "127.0.0.1:0", WebConfigFile: file}, e, readyNow); err == nil || !strings.Contains(err.Error(), "web_config_file") {
+	if _, err := exporter.NewServer(log, exporter.Config{Listen: "127.0.0.1:0", WebConfigFile: file}, e, nil, readyNow); err == nil || !strings.Contains(err.Error(), "web_config_file") {
 		t.Errorf("broken web configuration: %v", err)
 	}
 	// The file breaks between NewServer and Run: an error, not a plain server.
 	writeFile(t, file, "http_server_config: {http2: true}\n")
-	s, err := exporter.NewServer(log, exporter.Config{Listen: "127.0.0.1:0", WebConfigFile: file}, e, readyNow)
+	s, err := exporter.NewServer(log, exporter.Config{Listen: "127.0.0.1:0", WebConfigFile: file}, e, nil, readyNow)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestServerStops(t *testing.T) {
 	t.Parallel()
 	t.Run("before it was run", func(t *testing.T) {
 		t.Parallel()
-		s, err := exporter.NewServer(zaptest.NewLogger(t), exporter.Config{Listen: "127.0.0.1:0"}, newExporter(t, exporter.Config{}), readyNow)
+		s, err := exporter.NewServer(zaptest.NewLogger(t), exporter.Config{Listen: "127.0.0.1:0"}, newExporter(t, exporter.Config{}), nil, readyNow)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +243,7 @@ func TestServerStops(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		s, err := exporter.NewServer(zaptest.NewLogger(t), exporter.Config{Listen: "127.0.0.1:0"}, newExporter(t, exporter.Config{}), readyNow)
+		s, err := exporter.NewServer(zaptest.NewLogger(t), exporter.Config{Listen: "127.0.0.1:0"}, newExporter(t, exporter.Config{}), nil, readyNow)
 		if err != nil {
 			t.Fatal(err)
 		}

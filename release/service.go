@@ -123,7 +123,7 @@ type Service struct {
 	heard    func() int
 	now      func() time.Time
 	settings atomic.Pointer[settings]
-	stops    stops
+	stops    *stops
 	auto     sweeps
 	after    aftermath
 
@@ -151,7 +151,7 @@ func New(log *zap.Logger, cfg Config, deps Deps) (*Service, error) {
 	s := &Service{
 		log: log.Named("release"), store: deps.Store, locks: deps.Locks,
 		onFinal: deps.OnFinal, onEvent: deps.OnEvent, mine: deps.Mine, heard: deps.Receivers, now: deps.Now, busy: map[string]int{},
-		stops: stops{store: deps.Stops},
+		stops: newStops(deps.Stops),
 	}
 	if s.heard == nil {
 		s.heard = func() int { return 0 }

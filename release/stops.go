@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -40,31 +40,54 @@ const settingStops = "release_stops"
 // stops holds what is stopped now.
 type stops struct {
 	store StopStore
+	// now is what is known; nil: nothing is known yet. Readers never wait: what changes
+	// it waits for the store, which may ask for it meanwhile.
+	now atomic.Pointer[Stops]
+	// turn holds one token while somebody reads what is stopped from the store or
+	// changes it there, so that what was read earlier does not replace what was written
+	// later.
+	turn chan struct{}
+}
 
-	mu     sync.RWMutex
-	loaded bool
-	now    Stops
+func newStops(store StopStore) *stops {
+	s := &stops{store: store, turn: make(chan struct{}, 1)}
+	if store == nil {
+		s.now.Store(&Stops{})
+	}
+	return s
+}
+
+// take waits for the turn until ctx ends; done gives it back.
+func (s *stops) take(ctx context.Context) (done func(), err error) {
+	select {
+	case s.turn <- struct{}{}:
+		return func() { <-s.turn }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for what is stopped: %w", context.Cause(ctx))
+	}
 }
 
 // load reads what was stopped before a restart. Until that succeeds everything
 // counts as stopped: an emergency stop must outlive a crash.
 func (s *stops) load(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.loaded {
+	if s.now.Load() != nil {
 		return nil
 	}
-	return s.readLocked(ctx)
+	return s.read(ctx)
 }
 
 // read takes in what is stopped now: another replica may have been told.
 func (s *stops) read(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.readLocked(ctx)
+	done, err := s.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return s.readInTurn(ctx)
 }
 
-func (s *stops) readLocked(ctx context.Context) error {
+// readInTurn is read by a caller who has the turn.
+func (s *stops) readInTurn(ctx context.Context) error {
 	if s.store == nil {
 		return nil
 	}
@@ -78,14 +101,15 @@ func (s *stops) readLocked(ctx context.Context) error {
 			return fmt.Errorf("read what is stopped: %w", err)
 		}
 	}
-	s.now, s.loaded = now, true
+	s.now.Store(&now)
 	return nil
 }
 
 func (s *stops) get() (now Stops, known bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.now, s.loaded || s.store == nil
+	if p := s.now.Load(); p != nil {
+		return *p, true
+	}
+	return Stops{}, false
 }
 
 func (s *stops) killed() error {
@@ -161,12 +185,9 @@ func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome
 	if err != nil {
 		return err
 	}
-	if err := s.stops.read(ctx); err != nil {
-		return err
-	}
 	at := s.now().UTC()
 	var with change
-	said, err := s.stops.change(func(now *Stops) string { return alter(now, at, reason) }, func(next Stops, said string) error {
+	said, err := s.stops.change(ctx, func(now *Stops) string { return alter(now, at, reason) }, func(next Stops, said string) error {
 		e := locksteward.Entry{
 			At: at, Actor: actor.Name, Action: action, Reason: reason, Outcome: outcome, Detail: detail{Sentence: said}.json(),
 		}
@@ -190,15 +211,21 @@ func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome
 	return nil
 }
 
-// change alters what is stopped once save has kept it.
-func (s *stops) change(alter func(*Stops) string, save func(next Stops, said string) error) (said string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	next := s.now
+// change alters what is stopped, as the store has it, once save has kept it.
+func (s *stops) change(ctx context.Context, alter func(*Stops) string, save func(next Stops, said string) error) (said string, err error) {
+	done, err := s.take(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	if err := s.readInTurn(ctx); err != nil {
+		return "", err
+	}
+	next, _ := s.get()
 	said = alter(&next)
 	if err := save(next, said); err != nil {
 		return "", err
 	}
-	s.now = next
+	s.now.Store(&next)
 	return said, nil
 }

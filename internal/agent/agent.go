@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -64,6 +65,7 @@ type Agent struct {
 	ended    ended
 	silencer silencer
 	heart    *heart
+	liveness *liveness
 	relief   relief
 	webFiles *credfile.Set // of the metrics' listener
 
@@ -75,35 +77,61 @@ type Agent struct {
 	lookEvery time.Duration
 	changing  sync.RWMutex
 
-	// mu guards what a reload replaces.
-	mu      sync.RWMutex
+	alerts *alerts
+
+	// now is the current state: see current and alter.
+	now      atomic.Pointer[state]
+	altering sync.Mutex
+	// begun says that Run was called; started is closed when a reload may come.
+	begun   atomic.Bool
+	started chan struct{}
+}
+
+// state is what a reload replaces, and the targets that this replica works on. The
+// current one is never changed, so that readers need no lock: they run in transactions
+// of the store, among others.
+type state struct {
 	cfg     config.Config
 	classes *class.Set
 	targets map[string]*watched
-	alerts  *alerts
 	// releaseFiles are the opened files of release credentials, by target.
 	releaseFiles map[string]connect.Config
-	// running is the context of Run; nil before it. Begun says that Run was called, and
-	// started is closed when running is set.
+	// running is the context of Run; nil before it.
 	running context.Context
-	begun   atomic.Bool
-	started chan struct{}
+}
+
+// current returns the state of this moment; the caller must not change it.
+func (a *Agent) current() *state { return a.now.Load() }
+
+// alter replaces the current state by a copy that fn has changed. Fn must not call
+// anything that waits.
+func (a *Agent) alter(fn func(next *state)) {
+	a.altering.Lock()
+	defer a.altering.Unlock()
+	next := *a.now.Load()
+	next.targets = maps.Clone(next.targets)
+	fn(&next)
+	a.now.Store(&next)
 }
 
 // New opens the store, takes both ports and prepares everything else. It
 // connects to no Redis. The caller runs the agent or closes it.
 func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) (_ *Agent, err error) {
-	a := &Agent{log: log, load: opts.Load, lookEvery: cmp.Or(opts.LookEvery, config.LookEvery), cfg: cfg, targets: map[string]*watched{}, started: make(chan struct{})}
+	a := &Agent{log: log, load: opts.Load, lookEvery: cmp.Or(opts.LookEvery, config.LookEvery), started: make(chan struct{})}
+	a.liveness = newLiveness(log.Named("liveness"))
+	a.now.Store(&state{cfg: cfg, targets: map[string]*watched{}})
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
 		}
 	}()
 	connect.RedirectGoRedisLog(log.Named("redis"))
-	if a.classes, err = class.NewSet(cfg.Classes); err != nil {
+	classes, err := class.NewSet(cfg.Classes)
+	if err != nil {
 		return nil, err
 	}
-	if a.engine, err = rules.New(cfg.Rules, a.classes); err != nil {
+	a.alter(func(next *state) { next.classes = classes })
+	if a.engine, err = rules.New(cfg.Rules, classes); err != nil {
 		return nil, err
 	}
 	a.engine.SetRedlocks(cfg.Redlock)
@@ -113,7 +141,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	if err = a.openSources(ctx); err != nil {
 		return nil, err
 	}
-	cfg = a.cfg
+	cfg = a.current().cfg
 	a.diary = newDiary(a.log, a.store)
 	if err = a.newTrail(ctx, cfg, opts.Stdout); err != nil {
 		return nil, err
@@ -121,7 +149,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	if a.digest, err = a.store.DigestKey(ctx); err != nil {
 		return nil, err
 	}
-	if a.exporter, err = exporter.New(cfg.Metrics, a.classes, opts.Build); err != nil {
+	if a.exporter, err = exporter.New(cfg.Metrics, classes, opts.Build); err != nil {
 		return nil, err
 	}
 	a.exporter.SetReload(true)
@@ -143,16 +171,18 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		if a.keeper != nil {
 			break // watched when it is this replica's turn
 		}
-		if a.targets[t.Name], err = a.newWatched(ctx, t, a.classes); err != nil {
+		w, err := a.newWatched(ctx, t, classes)
+		if err != nil {
 			return nil, err
 		}
+		a.alter(func(next *state) { next.targets[t.Name] = w })
 		a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
 	}
 	a.showLeader()
 	if err = a.newReleases(cfg); err != nil {
 		return nil, err
 	}
-	if a.metrics, err = exporter.NewServer(log, cfg.Metrics, a.exporter, a.ready); err != nil {
+	if a.metrics, err = exporter.NewServer(log, cfg.Metrics, a.exporter, a.liveness.healthy, a.ready); err != nil {
 		return nil, err
 	}
 	if a.console, err = a.newConsole(cfg.Console); err != nil {
@@ -177,10 +207,8 @@ func (a *Agent) Close() error {
 	if a.metrics != nil {
 		errs = append(errs, a.metrics.Close())
 	}
-	for _, w := range a.targets {
-		if w != nil {
-			errs = append(errs, w.conn.Close())
-		}
+	for _, w := range a.current().targets {
+		errs = append(errs, w.conn.Close())
 	}
 	if a.keeper != nil {
 		a.keeper.Close()
@@ -212,6 +240,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	serve("release", a.releases.Run)
 	serve("silences", a.keepSilences)
 	serve("heartbeat", a.heart.run)
+	serve("liveness", a.liveness.run)
+	serve("probe", a.probe)
 	serve("credentials", a.keepCredentials)
 	serve("clock", a.watchClock)
 	serve("store", a.watchStore)
@@ -222,15 +252,12 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.readSilences(ctx); err != nil {
 		a.log.Error("silences are not known yet: people may be told what they wanted to hear nothing of", zap.Error(err))
 	}
-	// Not under a.mu: a transaction that is under way may ask for it. Until running is set
-	// there is no reload.
+	// Until running is set there is no reload.
 	working := a.work(ctx, cancel)
-	a.mu.Lock()
-	a.running = ctx
-	// Said under the lock: from its end on a reload may replace the configuration.
+	cfg := a.current().cfg
 	a.log.Info("agent started", zap.Stringer("metrics", a.metrics.Addr()), zap.String("console", a.console.URL()),
-		zap.Int("targets", len(a.cfg.Targets)), zap.Int("classes", len(a.cfg.Classes)))
-	a.mu.Unlock()
+		zap.Int("targets", len(cfg.Targets)), zap.Int("classes", len(cfg.Classes)))
+	a.alter(func(next *state) { next.running = ctx })
 	close(a.started)
 
 	following := a.followSources(ctx)
@@ -268,11 +295,11 @@ func (a *Agent) sayEnd(ctx context.Context) {
 func (a *Agent) work(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
 	if a.keeper == nil {
 		a.openHouse(ctx)
-		for _, w := range a.targets {
+		for _, w := range a.current().targets {
 			w.start(ctx)
 		}
 		return func() {
-			for _, w := range a.targets {
+			for _, w := range a.current().targets {
 				w.stop()
 			}
 		}

@@ -115,9 +115,7 @@ func (r *alerts) stop() {
 
 // classNamed is a class of the configuration; the zero class if there is none.
 func (a *Agent) classNamed(name string) class.Class {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	c, _ := a.classes.Get(name)
+	c, _ := a.current().classes.Get(name)
 	return c
 }
 

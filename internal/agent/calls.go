@@ -141,9 +141,7 @@ func answer[A, R any](a *Agent, c call[A, R]) {
 
 // configured says whether a target is in the configuration.
 func (a *Agent) configured(target string) bool {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return slices.ContainsFunc(a.cfg.Targets, func(t config.Target) bool { return t.Name == target })
+	return slices.ContainsFunc(a.current().cfg.Targets, func(t config.Target) bool { return t.Name == target })
 }
 
 // asJSON carries what is made for JSON: gob does not tell a pointer to nothing from

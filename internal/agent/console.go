@@ -95,9 +95,7 @@ func (w *watched) ownDB(db int) error {
 
 // Targets are the targets with their health, in the order of the configuration.
 func (a *Agent) Targets() []api.Target {
-	a.mu.RLock()
-	cfg := a.cfg.Targets
-	a.mu.RUnlock()
+	cfg := a.current().cfg.Targets
 	own := a.ownTargets()
 	out := make([]api.Target, 0, len(cfg))
 	for _, t := range cfg {
@@ -126,11 +124,10 @@ func unseen(t config.Target, why string) api.Target {
 
 // ownTargets are those that this replica works on.
 func (a *Agent) ownTargets() []api.Target {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
+	now := a.current()
 	var out []api.Target
-	for _, t := range a.cfg.Targets {
-		w, ok := a.targets[t.Name]
+	for _, t := range now.cfg.Targets {
+		w, ok := now.targets[t.Name]
 		if !ok {
 			continue
 		}
@@ -147,10 +144,8 @@ func (a *Agent) ownTargets() []api.Target {
 
 // downTargets says of each of those whether the last sweep found it down, once one ended.
 func (a *Agent) downTargets() map[string]bool {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
 	out := map[string]bool{}
-	for name, w := range a.targets {
+	for name, w := range a.current().targets {
 		if down := w.down.Load(); down != nil {
 			out[name] = *down
 		}
@@ -192,9 +187,7 @@ func budgetView(s scanner.Stats) *api.Budget {
 
 // Classes are the classes in the order they match, the default last.
 func (a *Agent) Classes() []api.Class {
-	a.mu.RLock()
-	classes := a.classes
-	a.mu.RUnlock()
+	classes := a.current().classes
 	all := classes.All()
 	if c, ok := classes.Get(class.Default); ok {
 		all = append(all, c)

@@ -76,13 +76,12 @@ func (a *Agent) credentialFiles() []credentialFile {
 			out = append(out, credentialFile{credential{use, target, f.Key}, f.State})
 		}
 	}
-	a.mu.RLock()
-	conns := make(map[string]*connect.Conn, len(a.targets))
-	for name, w := range a.targets {
+	now := a.current()
+	conns := make(map[string]*connect.Conn, len(now.targets))
+	for name, w := range now.targets {
 		conns[name] = w.conn
 	}
-	releases := a.releaseFiles
-	a.mu.RUnlock()
+	releases := now.releaseFiles
 	for name, conn := range conns {
 		add("redis", name, conn.Files())
 		if end, ok := conn.ServerCertificateEnds(); ok {

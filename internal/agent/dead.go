@@ -10,22 +10,19 @@ import (
 	"github.com/locksteward/locksteward/release"
 )
 
-// proposeDead asks once for the release of each lock for which an expression of
-// its class's dead_when holds, of those that were just looked at. The caller
-// holds w.mu.
-func (w *watched) proposeDead(ctx context.Context, sweep locksteward.Sweep) {
+// proposeDead has the release asked for of each lock for which an expression of its
+// class's dead_when holds, of those that were just looked at. The caller holds w.mu.
+func (w *watched) proposeDead(sweep locksteward.Sweep) {
 	if w.behind > 0 {
 		return // the store takes no request: the next look asks
 	}
-	asked := map[string]bool{}
+	var all []question
 	for l := range sweep.AllLocks() {
 		for _, because := range w.agent.engine.DeadWhen(*l) {
-			// Another hold under the same key is another question.
-			id := because + "\x00" + l.Key + "\x00" + l.TokenDigest + l.History.FirstSeen.String()
-			asked[id] = w.dead[id] || w.agent.proposeRelease(ctx, w, l.Key)
+			all = append(all, question{byExpression, because + "\x00" + l.Key + "\x00" + l.TokenDigest + l.History.FirstSeen.String(), l.Key})
 		}
 	}
-	w.dead = asked
+	w.proposals.replace(byExpression, all)
 }
 
 // proposeRelease reads the lock again and asks for its release if a rule or an
@@ -59,9 +56,7 @@ func (w *watched) releaseDead(ctx context.Context, sweep locksteward.Sweep) {
 	if !sweep.Complete() || a.releases == nil {
 		return
 	}
-	a.mu.RLock()
-	classes := a.classes
-	a.mu.RUnlock()
+	classes := a.current().classes
 	// After a restart or failover nobody is called dead for one longest lease.
 	_, _, paused := a.engine.Paused(w.target.Name, sweep.At)
 	var dead []release.Dead

@@ -6,6 +6,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/store"
 )
 
 // Swept tells the release side what looked dead in a complete sweep, as the sweep
@@ -16,3 +17,17 @@ func (a *Agent) Swept(ctx context.Context, target string, dead []release.Dead) (
 
 // Ready is what /-/ready answers.
 func (a *Agent) Ready() exporter.Readiness { return a.ready() }
+
+// SetKillSwitch stops all releases, as an admin does.
+func (a *Agent) SetKillSwitch(ctx context.Context, admin string, on bool) error {
+	return a.releases.SetKillSwitch(ctx, release.Actor{Name: admin, Roles: []release.Role{release.RoleAdmin}}, on, "a test")
+}
+
+// BeforeComposing calls fn in each transaction that writes to the audit trail, before
+// its notifications are made.
+func (a *Agent) BeforeComposing(fn func(w store.Written)) {
+	a.store.Compose(func(w store.Written) []store.Message {
+		fn(w)
+		return a.composed(w)
+	})
+}

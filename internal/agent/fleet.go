@@ -174,9 +174,7 @@ func (f *fleet) unconfigured() []string {
 
 // configured is a target as the configuration has it.
 func (f *fleet) configured(name string) config.Target {
-	f.agent.mu.RLock()
-	defer f.agent.mu.RUnlock()
-	for _, t := range f.agent.cfg.Targets {
+	for _, t := range f.agent.current().cfg.Targets {
 		if t.Name == name {
 			return t
 		}
@@ -193,9 +191,7 @@ type other struct {
 // others are the replicas that work on a target, or on any if it is "", but this one.
 func (f *fleet) others(target string) []other {
 	a := f.agent
-	a.mu.RLock()
-	cfg := a.cfg.Targets
-	a.mu.RUnlock()
+	cfg := a.current().cfg.Targets
 	var out []other
 	for _, t := range cfg {
 		if target != "" && t.Name != target {
@@ -264,9 +260,7 @@ func (f *fleet) foreign() []locksteward.Finding {
 	ctx, cancel := context.WithTimeout(context.Background(), fleetWithin)
 	defer cancel()
 	a := f.agent
-	a.mu.RLock()
-	cfg := a.cfg.Targets
-	a.mu.RUnlock()
+	cfg := a.current().cfg.Targets
 	var out []locksteward.Finding
 	for _, t := range cfg {
 		if _, err := a.watched(t.Name); err == nil {

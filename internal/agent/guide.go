@@ -37,9 +37,7 @@ func (g guide) Resolved(fingerprint string) (locksteward.Finding, bool) {
 }
 
 func (g guide) Rules(lang string) []api.Rule {
-	g.agent.mu.RLock()
-	cfg := g.agent.cfg.Rules
-	g.agent.mu.RUnlock()
+	cfg := g.agent.current().cfg.Rules
 	return RuleList(cfg, lang).Rules
 }
 

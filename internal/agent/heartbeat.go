@@ -40,6 +40,9 @@ type heart struct {
 	every  time.Duration
 	caller *alert.Caller // nil: nobody is told
 
+	liveness *liveness
+	calls    calls // to the heartbeat's receiver
+
 	// What follows belongs to run.
 	next   time.Time
 	missed map[string]bool // as shown last
@@ -75,7 +78,7 @@ func (a *Agent) newHeart(cfg alert.Config) (*heart, error) {
 	if _, err := rand.Read(raw[:]); err != nil {
 		return nil, err
 	}
-	h := &heart{log: a.log.Named("heartbeat"), show: a.exporter, id: hex.EncodeToString(raw[:]), pulse: a.pulse}
+	h := &heart{log: a.log.Named("heartbeat"), show: a.exporter, id: hex.EncodeToString(raw[:]), pulse: a.pulse, liveness: a.liveness}
 	apply, err := h.prepare(cfg)
 	if err != nil {
 		return nil, err
@@ -129,7 +132,10 @@ func (h *heart) files() []credfile.File {
 func (h *heart) run(ctx context.Context) error {
 	tick := time.NewTicker(heartLook)
 	defer tick.Stop()
+	turns, forget := h.liveness.watch("heartbeat", &h.calls)
+	defer forget()
 	for {
+		turns.turn()
 		select {
 		case <-ctx.Done():
 			h.mu.Lock()
@@ -186,7 +192,9 @@ func (h *heart) beat(ctx context.Context, caller *alert.Caller, p pulse, now tim
 		At: now, Agent: h.id, Targets: alert.BeatTargets{Total: len(p.stale), Up: p.up}, OldestSweepSeconds: p.age(now),
 	}.Encode()
 	if err == nil {
+		end := h.calls.begin()
 		err = caller.Post(ctx, id, body)
+		end()
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -213,13 +221,12 @@ func (p pulse) age(now time.Time) float64 {
 
 // pulse looks at all targets of the configuration.
 func (a *Agent) pulse(now time.Time) pulse {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
+	state := a.current()
 	p := pulse{stale: map[string]bool{}, whole: true, silent: !a.house.opened()}
 	if a.fleet != nil && !p.silent {
-		a.fleet.pulse(a.cfg.Targets, a.targets, &p)
+		a.fleet.pulse(state.cfg.Targets, state.targets, &p)
 	}
-	for name, w := range a.targets {
+	for name, w := range state.targets {
 		last, stale := w.sweeps.at(now, w.scanner.Overdue)
 		p.stale[name] = stale
 		p.whole = p.whole && !last.IsZero()

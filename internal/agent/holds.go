@@ -60,21 +60,20 @@ func (a *Agent) Report(ctx context.Context, target, name string, since time.Time
 }
 
 func (a *Agent) report(ctx context.Context, target, name string, since time.Time) (api.Report, error) {
-	a.mu.RLock()
-	classes := a.classes
+	now := a.current()
+	classes := now.classes
 	var chosen []*watched
 	var elsewhere []string
-	for _, t := range a.cfg.Targets {
+	for _, t := range now.cfg.Targets {
 		if target != "" && target != t.Name {
 			continue
 		}
-		if w, ok := a.targets[t.Name]; ok {
+		if w, ok := now.targets[t.Name]; ok {
 			chosen = append(chosen, w)
 		} else {
 			elsewhere = append(elsewhere, t.Name)
 		}
 	}
-	a.mu.RUnlock()
 	if target != "" && len(chosen) == 0 {
 		return api.Report{}, fmt.Errorf("target %q: %w: `locksteward config check` lists the targets", target, locksteward.ErrNotFound)
 	}

@@ -80,9 +80,8 @@ func (a *Agent) tidy(ctx context.Context) {
 	if err := a.resolveGone(ctx); err != nil && ctx.Err() == nil {
 		a.log.Warn("findings of targets that are watched no longer are not ended", zap.Error(err))
 	}
-	a.mu.RLock()
-	keep, idle := a.cfg.Store, a.cfg.Console.SignIn.WithDefaults().Session.Idle
-	a.mu.RUnlock()
+	cfg := a.current().cfg
+	keep, idle := cfg.Store, cfg.Console.SignIn.WithDefaults().Session.Idle
 	now := time.Now()
 	for _, job := range []struct {
 		what  string

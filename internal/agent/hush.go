@@ -36,7 +36,5 @@ func (a *Agent) targetDown(name string) bool {
 // patternOf is what is told in place of a key, for receivers that are not told
 // names.
 func (a *Agent) patternOf(class, key string) string {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return a.classes.Pattern(class, key)
+	return a.current().classes.Pattern(class, key)
 }

@@ -49,7 +49,7 @@ func (w *watched) publish(ctx context.Context) {
 	w.keepRest(ctx)
 	mine := w.agent.engine.FindingsOn(w.target.Name)
 	w.agent.exporter.TakeFindings(w.target.Name, mine.Outlines())
-	w.proposeAll(ctx, mine.Outlines())
+	w.proposeAll(mine.Outlines())
 }
 
 // keep writes findings to the store now, with what people are told of them. While
@@ -63,7 +63,10 @@ func (w *watched) keep(ctx context.Context, changes []alert.Change, write func(c
 		return
 	}
 	// A shutdown in between must not lose what was concluded already.
-	if err := write(context.WithoutCancel(ctx), telling(changes)); err != nil {
+	end := w.calls.begin()
+	err := write(context.WithoutCancel(ctx), telling(changes))
+	end()
+	if err != nil {
 		w.behind, w.again, w.fenced = 1, time.Now().Add(keepEvery), errors.Is(err, store.ErrLeaseLost)
 		w.hold(changes, w.fenced)
 		w.log.Error("findings are not saved: it is tried again", zap.Error(err))

@@ -90,10 +90,8 @@ func (a *Agent) ownLocks(f console.LockFilter) (listed, error) {
 // watchedBy is one target, or all in the order of their names; an unknown name is
 // none.
 func (a *Agent) watchedBy(name string) []*watched {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
 	var out []*watched
-	for own, w := range a.targets {
+	for own, w := range a.current().targets {
 		if name == "" || own == name {
 			out = append(out, w)
 		}

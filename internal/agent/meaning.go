@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -82,30 +83,57 @@ func renamed(old, cfg config.Config) error {
 // placeSetting is where the store keeps what a target's name meant last.
 func placeSetting(name string) string { return "target_place:" + name }
 
+// move is where a target led when it was watched last, and where it leads.
+type move struct {
+	was, is place
+	text    string // was, as the store has it
+	// elsewhere says that these are two deployments.
+	elsewhere bool
+}
+
+// moveOf reads where a target led, and changes nothing.
+func (a *Agent) moveOf(ctx context.Context, t config.Target) (m move, err error) {
+	if m.is, err = placeOf(t); err != nil {
+		return move{}, err
+	}
+	if m.text, err = a.store.LoadSetting(ctx, placeSetting(t.Name)); err != nil {
+		return move{}, err
+	}
+	known := m.text != "" && json.Unmarshal([]byte(m.text), &m.was) == nil
+	m.elsewhere = known && !m.was.same(m.is)
+	return m, nil
+}
+
+// settlePlaces is settlePlace of each of some targets. What was settled before an error
+// is true in any case: of those targets none was watched.
+func (a *Agent) settlePlaces(ctx context.Context, list map[string]*watched) error {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if err := a.settlePlace(ctx, list[name].cfg); err != nil {
+			return fmt.Errorf("target %q: settle where it leads: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // settlePlace compares where a target leads with where it led when it was watched
 // last. If that is another server, what is known under its name
 // is about locks that are not there: its findings end as those of a target that is
 // watched no longer, its open requests as superseded, and its histories begin anew.
 // Nothing of it says that a lock is gone.
 func (a *Agent) settlePlace(ctx context.Context, t config.Target) error {
-	is, err := placeOf(t)
+	m, err := a.moveOf(ctx, t)
 	if err != nil {
 		return err
 	}
-	text, err := a.store.LoadSetting(ctx, placeSetting(t.Name))
-	if err != nil {
-		return err
-	}
-	var was place
-	known := text != "" && json.Unmarshal([]byte(text), &was) == nil
+	was, is := m.was, m.is
 	raw, err := json.Marshal(is)
 	if err != nil {
 		return fmt.Errorf("encode place: %w", err)
 	}
 	switch {
-	case text == string(raw):
+	case m.text == string(raw):
 		return nil
-	case !known || was.same(is):
+	case !m.elsewhere:
 		return a.store.SaveSetting(ctx, placeSetting(t.Name), string(raw))
 	}
 	now := time.Now()

@@ -27,9 +27,7 @@ func (a *Agent) onEach(target string, do func(name string) ([]string, error)) ([
 	if target != "" {
 		return do(target)
 	}
-	a.mu.RLock()
-	cfg := a.cfg.Targets
-	a.mu.RUnlock()
+	cfg := a.current().cfg.Targets
 	names := []string{}
 	var errs []error
 	for _, t := range cfg {
@@ -100,11 +98,10 @@ func (a *Agent) oneOrAll(target string) ([]*watched, error) {
 		}
 		return []*watched{w}, nil
 	}
-	a.mu.RLock()
-	defer a.mu.RUnlock()
+	now := a.current()
 	var list []*watched
-	for _, t := range a.cfg.Targets {
-		if w, ok := a.targets[t.Name]; ok {
+	for _, t := range now.cfg.Targets {
+		if w, ok := now.targets[t.Name]; ok {
 			list = append(list, w)
 		}
 	}

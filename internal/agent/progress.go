@@ -47,7 +47,10 @@ func (w *watched) tellProgress(ctx context.Context) {
 	defer tick.Stop()
 	var told progressTold
 	up := false
+	turns, forget := w.agent.liveness.watch("sweeps of target "+w.target.Name, &w.calls)
+	defer forget()
 	for {
+		turns.turn()
 		select {
 		case <-ctx.Done():
 			return

@@ -56,10 +56,7 @@ func (a *Agent) readyAmongReplicas(now time.Time, sweeps []error) (waits []error
 			waits = append(waits, err)
 		}
 	}
-	a.mu.RLock()
-	targets := a.cfg.Targets
-	a.mu.RUnlock()
-	for _, t := range targets {
+	for _, t := range a.current().cfg.Targets {
 		switch _, mine, works := a.keeper.Holder(t.Name); {
 		case works:
 		case mine && !begun:

@@ -14,12 +14,13 @@ import (
 // newReleases builds the release service; targets without release credentials
 // get no executor, so that the agent cannot delete there.
 func (a *Agent) newReleases(cfg config.Config) error {
-	executors, err := a.executors(cfg)
+	executors, files, err := a.executors(cfg)
 	if err != nil {
 		return err
 	}
+	a.alter(func(next *state) { next.releaseFiles = files })
 	a.releases, err = release.New(a.log, cfg.Release, release.Deps{
-		Store: a.store, Locks: a, Classes: a.classes, Executors: executors, OnFinal: a.released,
+		Store: a.store, Locks: a, Classes: a.current().classes, Executors: executors, OnFinal: a.released,
 		Stops: a.store, Receivers: a.receivers, Mine: a.mine,
 	})
 	return err
@@ -27,18 +28,17 @@ func (a *Agent) newReleases(cfg config.Config) error {
 
 // receivers is how many hear of what is never silent.
 func (a *Agent) receivers() int {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return len(a.cfg.Alert.Receivers)
+	return len(a.current().cfg.Alert.Receivers)
 }
 
-func (a *Agent) executors(cfg config.Config) (map[string]release.Executor, error) {
-	out := make(map[string]release.Executor, len(cfg.Targets))
-	files := map[string]connect.Config{}
+// executors opens the release credentials of a configuration; files are those of each
+// target that has some.
+func (a *Agent) executors(cfg config.Config) (out map[string]release.Executor, files map[string]connect.Config, err error) {
+	out, files = make(map[string]release.Executor, len(cfg.Targets)), map[string]connect.Config{}
 	for _, t := range cfg.Targets {
 		cc, enabled, err := t.ConnectRelease()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !enabled {
 			out[t.Name] = nil
@@ -48,24 +48,20 @@ func (a *Agent) executors(cfg config.Config) (map[string]release.Executor, error
 			Connect: cc, Digest: a.digest, MetaPrefixes: t.Scan.MetaPrefixes,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("target %q: release: %w", t.Name, err)
+			return nil, nil, fmt.Errorf("target %q: release: %w", t.Name, err)
 		}
 		out[t.Name], files[t.Name] = e, cc
 	}
-	a.mu.Lock()
-	a.releaseFiles = files
-	a.mu.Unlock()
-	return out, nil
+	return out, files, nil
 }
 
 // released is told of each request that became final.
 func (a *Agent) released(r locksteward.Request) {
 	a.console.Touch()
 	a.exporter.CountRelease(r.Evidence.Target, r.Evidence.Class, string(r.State))
-	a.mu.RLock()
-	ctx := a.running
-	w, watching := a.targets[r.Evidence.Target]
-	a.mu.RUnlock()
+	now := a.current()
+	ctx := now.running
+	w, watching := now.targets[r.Evidence.Target]
 	if ctx == nil {
 		ctx = context.Background() // settled by Recover, before anything runs
 		watching = false
@@ -112,9 +108,7 @@ func (a *Agent) ProofOf(l locksteward.Lock) locksteward.Proof {
 
 // watched returns a target by its name.
 func (a *Agent) watched(name string) (*watched, error) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	w, ok := a.targets[name]
+	w, ok := a.current().targets[name]
 	if !ok {
 		return nil, noTarget(name)
 	}
@@ -123,21 +117,6 @@ func (a *Agent) watched(name string) (*watched, error) {
 
 func noTarget(name string) error {
 	return fmt.Errorf("%w: no target is named %q; 'locksteward config check' lists them", locksteward.ErrNotFound, name)
-}
-
-// propose asks for a release of the lock where its class says that this rule
-// means death. A person decides; the agent never does. It returns false if
-// asking failed and is worth another try.
-func (a *Agent) propose(ctx context.Context, w *watched, f locksteward.Finding) bool {
-	a.mu.RLock()
-	classes := a.classes
-	a.mu.RUnlock()
-	c, ok := classes.Get(f.Class)
-	if !ok || !slices.Contains(c.DeadWhen, f.Rule) {
-		// Not asked, and cheap to look at again: a reload may change the class.
-		return false
-	}
-	return a.proposeRelease(ctx, w, f.Key)
 }
 
 var (

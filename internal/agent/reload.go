@@ -13,6 +13,8 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/rules"
 )
 
 // errNotRunning is a reload before Run or after its end.
@@ -76,9 +78,8 @@ func (a *Agent) reload(ctx context.Context, by string) error {
 // change has the agent follow another configuration, or says why it cannot; then
 // everything is as it was.
 func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
-	a.mu.RLock()
-	running, old := a.running, a.cfg
-	a.mu.RUnlock()
+	now := a.current()
+	running, old := now.running, now.cfg
 	if running == nil || running.Err() != nil {
 		return errNotRunning
 	}
@@ -86,7 +87,8 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 		return err
 	}
 
-	// Everything that can fail comes before the first change.
+	// Everything that can fail comes before the first change: an error below leaves
+	// everything as it was.
 	classes, err := class.NewSet(cfg.Classes)
 	if err != nil {
 		return err
@@ -108,34 +110,41 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 		}
 	}()
 	for _, t := range cfg.Targets {
-		w, ok := a.targets[t.Name]
+		w, ok := now.targets[t.Name]
 		if ok && w.same(t) || !ok && a.keeper != nil {
 			continue // a new one is watched when it is this replica's turn
 		}
-		if fresh[t.Name], err = a.newWatched(ctx, t, classes); err != nil {
+		if fresh[t.Name], err = a.prepareWatched(ctx, t, classes); err != nil {
 			delete(fresh, t.Name)
 			return err
 		}
 	}
-	executors, err := a.executors(cfg)
+	executors, files, err := a.executors(cfg)
 	if err != nil {
 		return err
 	}
-	if err := a.console.ReloadUsers(); err != nil {
+	admit, err := a.console.PrepareUsers()
+	if err != nil {
 		return fmt.Errorf("console.%w", err)
 	}
-	// These checked the same when the configuration was loaded, so they do not
-	// fail here; if one did, nothing of the targets would have changed.
-	if err := a.engine.Reload(cfg.Rules, classes); err != nil {
+	if _, err := rules.New(cfg.Rules, classes); err != nil {
+		return err
+	}
+	if err := cfg.Release.Validate(); err != nil {
+		return fmt.Errorf("release.%w", err)
+	}
+	// The last thing that can fail: it writes to the store.
+	if err := a.settlePlaces(ctx, fresh); err != nil {
 		return err
 	}
 
-	a.engine.SetRedlocks(cfg.Redlock)
-	if err := a.releases.Reload(cfg.Release, classes, executors); err != nil {
-		return fmt.Errorf("release.%w", err)
+	// Neither of the two can fail: what they check was checked above.
+	if err := errors.Join(a.engine.Reload(cfg.Rules, classes), a.releases.Reload(cfg.Release, classes, executors)); err != nil {
+		return err
 	}
-
-	a.apply(running, cfg, classes, fresh, tell)
+	a.engine.SetRedlocks(cfg.Redlock)
+	admit()
+	a.apply(running, cfg, classes, files, fresh, tell)
 	beat()
 	return nil
 }
@@ -155,9 +164,9 @@ func ofAlert(err error) error {
 }
 
 // apply swaps in what reload built; nothing here can fail.
-func (a *Agent) apply(running context.Context, cfg config.Config, classes *class.Set, fresh map[string]*watched, tell func()) {
+func (a *Agent) apply(running context.Context, cfg config.Config, classes *class.Set, files map[string]connect.Config, fresh map[string]*watched, tell func()) {
 	var gone []*watched
-	for name, w := range a.targets {
+	for name, w := range a.current().targets {
 		kept := slices.ContainsFunc(cfg.Targets, func(t config.Target) bool { return t.Name == name })
 		if _, replaced := fresh[name]; replaced || !kept {
 			gone = append(gone, w)
@@ -174,19 +183,20 @@ func (a *Agent) apply(running context.Context, cfg config.Config, classes *class
 		}
 		a.relief.soon()
 	}
-	a.mu.Lock()
-	for _, w := range gone {
-		delete(a.targets, w.target.Name)
-	}
-	maps.Copy(a.targets, fresh)
-	for _, w := range a.targets {
+	a.alter(func(next *state) {
+		for _, w := range gone {
+			delete(next.targets, w.target.Name)
+		}
+		maps.Copy(next.targets, fresh)
+		next.cfg, next.classes, next.releaseFiles = cfg, classes, files
+	})
+	targets := a.current().targets
+	for _, w := range targets {
 		w.scanner.SetClasses(classes)
 	}
-	a.cfg, a.classes = cfg, classes
-	a.mu.Unlock()
 	a.exporter.SetClasses(classes)
 	for _, t := range cfg.Targets {
-		if _, mine := a.targets[t.Name]; mine {
+		if _, mine := targets[t.Name]; mine {
 			a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
 		}
 	}

@@ -93,9 +93,7 @@ func (w *watched) lostSince(s locksteward.Sweep) []noted {
 	if len(w.memories.restored) == 0 || !s.Complete() {
 		return nil
 	}
-	w.agent.mu.RLock()
-	classes := w.agent.classes
-	w.agent.mu.RUnlock()
+	classes := w.agent.current().classes
 	var out []noted
 	for at, r := range w.memories.restored {
 		if l, ok := w.scanner.Table().Get(at.DB, at.Key); ok && sameRow(r, l) {

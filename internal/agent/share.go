@@ -92,21 +92,17 @@ func (a *Agent) take(ctx context.Context, duty string) error {
 		a.openHouse(ctx)
 		return nil
 	}
-	a.mu.RLock()
-	i := slices.IndexFunc(a.cfg.Targets, func(t config.Target) bool { return t.Name == duty })
+	now := a.current()
+	i := slices.IndexFunc(now.cfg.Targets, func(t config.Target) bool { return t.Name == duty })
 	if i < 0 {
-		a.mu.RUnlock()
 		return fmt.Errorf("target %q: the configuration has it no longer", duty)
 	}
-	t, classes := a.cfg.Targets[i], a.classes
-	a.mu.RUnlock()
-	w, err := a.newWatched(ctx, t, classes)
+	t := now.cfg.Targets[i]
+	w, err := a.newWatched(ctx, t, now.classes)
 	if err != nil {
 		return err
 	}
-	a.mu.Lock()
-	a.targets[duty] = w
-	a.mu.Unlock()
+	a.alter(func(next *state) { next.targets[duty] = w })
 	a.exporter.SetReleaseEnabled(duty, t.ReleaseCredentials != nil)
 	a.log.Info("target is watched by this replica", zap.String("target", duty))
 	a.releases.Gained(duty)
@@ -123,9 +119,7 @@ func (a *Agent) drop(ctx context.Context, duty string, lost bool) {
 		a.closeHouse(ctx)
 		return
 	}
-	a.mu.RLock()
-	w := a.targets[duty]
-	a.mu.RUnlock()
+	w := a.current().targets[duty]
 	if w == nil {
 		return // a reload took it out
 	}
@@ -137,9 +131,7 @@ func (a *Agent) drop(ctx context.Context, duty string, lost bool) {
 	if !lost {
 		a.diary.drain(ctx)
 	}
-	a.mu.Lock()
-	delete(a.targets, duty)
-	a.mu.Unlock()
+	a.alter(func(next *state) { delete(next.targets, duty) })
 	a.forgetTarget(w)
 	a.log.Info("target is watched by this replica no longer", zap.String("target", duty), zap.Bool("lost", lost))
 }
@@ -150,9 +142,7 @@ func (a *Agent) share(ctx context.Context) {
 	if a.keeper == nil {
 		return
 	}
-	a.mu.RLock()
-	now := duties(a.cfg)
-	a.mu.RUnlock()
+	now := duties(a.current().cfg)
 	var gone []string
 	for _, name := range a.keeper.Me().Targets {
 		if !slices.ContainsFunc(now, func(d replicas.Duty) bool { return d.Name == name }) {
@@ -201,9 +191,7 @@ func (a *Agent) mine(target string) bool {
 // showLeader has the metrics say of which targets this replica is the one that works
 // on them, and until when unless it is told again: with a store of its own of all.
 func (a *Agent) showLeader() {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	for _, t := range a.cfg.Targets {
+	for _, t := range a.current().cfg.Targets {
 		leads, until := true, time.Time{}
 		if a.keeper != nil {
 			until, leads = a.keeper.Until(t.Name)

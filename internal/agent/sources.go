@@ -37,7 +37,8 @@ func answersSetting(name string) string { return "srv:" + name }
 // configuration: those of files are in it already.
 func (a *Agent) openSources(ctx context.Context) error {
 	answers := config.Answers{}
-	for _, s := range a.cfg.Sources.SRV {
+	cfg := a.current().cfg
+	for _, s := range cfg.Sources.SRV {
 		text, err := a.store.LoadSetting(ctx, answersSetting(s.Record))
 		if err != nil {
 			return fmt.Errorf("load the targets of %s: %w", s.Record, err)
@@ -50,15 +51,15 @@ func (a *Agent) openSources(ctx context.Context) error {
 		}
 		answers[s.Record] = list
 	}
-	a.sources = config.NewDiscovery(a.cfg, answers)
+	a.sources = config.NewDiscovery(cfg, answers)
 	all := a.sources.Config()
 	if err := all.Validate(); err != nil {
 		// The list has changed meanwhile: the DNS will tell again.
 		a.log.Warn("targets that were known of the DNS cannot be watched on", zap.Error(err))
-		a.sources = config.NewDiscovery(a.cfg, nil)
+		a.sources = config.NewDiscovery(cfg, nil)
 		all = a.sources.Config()
 	}
-	a.cfg = all
+	a.alter(func(next *state) { next.cfg = all })
 	if a.keeper != nil {
 		a.keeper.SetDuties(duties(all))
 	}

@@ -59,6 +59,7 @@ func (w *watched) endSurvey(ctx context.Context, sweep locksteward.Sweep) {
 	if w.survey.kept || w.survey.until.IsZero() {
 		return
 	}
+	defer w.calls.begin()()
 	value := strconv.FormatInt(w.survey.until.UnixMicro(), 10)
 	if err := w.agent.store.SaveSetting(context.WithoutCancel(ctx), surveySetting(w.target.Name), value); err != nil {
 		w.log.Warn("the end of the first survey is not kept yet", zap.Error(err))

@@ -39,7 +39,7 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	w.giveWay()
 	w.saveOrders(ctx, sweep)
 	w.giveWay()
-	w.proposeDead(ctx, sweep)
+	w.proposeDead(sweep)
 	w.releaseDead(ctx, sweep)
 	w.giveWay()
 	n := 0
@@ -92,7 +92,10 @@ func (w *watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
 	was, isDown := w.down.Load(), now == down
 	w.down.Store(&isDown)
 	if !isDown && (was == nil || *was) {
-		defer w.agent.alerts.lookAgain(ctx)
+		defer func() {
+			defer w.calls.begin()()
+			w.agent.alerts.lookAgain(ctx)
+		}()
 	}
 	switch {
 	case now == w.condition:

@@ -39,11 +39,9 @@ type watched struct {
 	// judged one after the other, in the order they were read.
 	mu        sync.Mutex
 	throttled map[scanner.Reason]time.Duration
-	condition health          // as last logged; "" before the first sweep
-	unshown   bool            // findings changed and the metrics do not say so yet
-	proposed  map[string]bool // firing findings, each with its hold: asked and answered
-	dead      map[string]bool // the same for expressions of dead_when
-	memories  memories        // see remember
+	condition health   // as last logged; "" before the first sweep
+	unshown   bool     // findings changed and the metrics do not say so yet
+	memories  memories // see remember
 	survey    survey
 	behind    int            // changes of findings that the store does not have: see keep
 	untold    []alert.Change // of which people are told
@@ -57,6 +55,11 @@ type watched struct {
 	// down says whether the last sweep that ended found the target down; nil before one
 	// ended. That it answers again says nothing yet of what was found on it.
 	down atomic.Pointer[bool]
+
+	proposals proposals
+
+	// calls are those to the store under mu: see liveness.go.
+	calls calls
 
 	// lost says that another replica has the lease: nothing is written any more.
 	lost atomic.Bool
@@ -81,8 +84,20 @@ type watched struct {
 	waiting  chan struct{} // holds one token while a recheck waits
 }
 
-// newWatched prepares a target without any I/O to it.
+// newWatched prepares a target without any I/O to it, and settles where it leads.
 func (a *Agent) newWatched(ctx context.Context, t config.Target, classes *class.Set) (*watched, error) {
+	w, err := a.prepareWatched(ctx, t, classes)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.settlePlaces(ctx, map[string]*watched{t.Name: w}); err != nil {
+		return nil, errors.Join(err, w.conn.Close())
+	}
+	return w, nil
+}
+
+// prepareWatched is newWatched that writes nothing; settlePlaces comes after it.
+func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *class.Set) (*watched, error) {
 	cc, err := t.Connect()
 	if err != nil {
 		return nil, err
@@ -100,8 +115,9 @@ func (a *Agent) newWatched(ctx context.Context, t config.Target, classes *class.
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("target %q: %w", t.Name, err), conn.Close())
 	}
-	if err := a.settlePlace(ctx, t); err != nil {
-		return nil, errors.Join(fmt.Errorf("target %q: settle where it leads: %w", t.Name, err), conn.Close())
+	move, err := a.moveOf(ctx, t)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("target %q: where it led before: %w", t.Name, err), conn.Close())
 	}
 	// Histories are there before anybody can ask: an age must not restart at zero
 	// because the agent did, not even until the first sweep.
@@ -111,11 +127,15 @@ func (a *Agent) newWatched(ctx context.Context, t config.Target, classes *class.
 	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("target %q: since when its locks are held: %w", t.Name, err), conn.Close())
 	}
+	if move.elsewhere {
+		rows = nil // of locks that are not there: settlePlace forgets them
+	}
 	s.Restore(rows)
 	w := &watched{
 		agent: a, log: log, cfg: t, target: target, conn: conn, scanner: s, holds: report.NewRecorder(t.Name, nil),
 		memories: remembered(rows, classes), remembers: len(rows) > 0,
 		done: make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
+		proposals: proposals{fresh: make(chan struct{}, 1)},
 	}
 	return w, nil
 }
@@ -151,6 +171,7 @@ func (w *watched) hangUp() {
 func (w *watched) run(ctx context.Context) {
 	w.begin(ctx)
 	w.background(func() { w.keeping(ctx) })
+	w.background(func() { w.proposing(ctx) })
 	w.watch(ctx)
 	if err := w.scanner.Run(ctx, w.swept); err != nil {
 		w.log.Error("the target is watched no longer", zap.Error(err))

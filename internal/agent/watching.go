@@ -84,11 +84,8 @@ func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Tra
 		return // a request could not be written either: the next sweep asks
 	}
 	for f := range findingsOf(transitions) {
-		if id, ok := w.question(f); ok && !w.proposed[id] {
-			if w.proposed == nil {
-				w.proposed = map[string]bool{}
-			}
-			w.proposed[id] = w.ask(ctx, f)
+		if q, ok := w.question(f); ok {
+			w.proposals.add(q)
 		}
 	}
 }
@@ -124,7 +121,10 @@ func (w *watched) announce(transitions []locksteward.Transition) []alert.Change 
 func (w *watched) showWatch(ctx context.Context) {
 	tick := time.NewTicker(showEvery)
 	defer tick.Stop()
+	turns, forget := w.agent.liveness.watch("verdicts on target "+w.target.Name, &w.calls)
+	defer forget()
 	for {
+		turns.turn()
 		w.coverHolds(watchOf(w.scanner.WatchState()))
 		w.mu.Lock()
 		if w.unshown {

@@ -195,9 +195,9 @@ func (b *docBed) run(t *testing.T) {
 func (b *docBed) untilReady(t *testing.T) {
 	t.Helper()
 	testredis.Eventually(t, 60*time.Second, func() bool {
-		_, ok := fetch("http://" + b.metrics + "/-/ready")
-		return ok
-	}, "the agent is not ready")
+		text, ok := fetch("http://" + b.metrics + "/-/ready")
+		return ok && !strings.Contains(text, "first sweep")
+	}, "the agent is not ready, or its first sweep does not end")
 }
 
 // ask asks the agent's API as one of people, and returns the status.

@@ -13,9 +13,11 @@ import (
 // is as wrong wherever people look, and would take the pages away from them.
 func (a *Agent) ready() exporter.Readiness {
 	now := time.Now()
-	waits, notes := a.firstSweeps(now), []string(nil)
+	waits, notes := a.unrecalled(), a.firstSweeps(now)
 	if a.keeper != nil {
-		waits, notes = a.readyAmongReplicas(now, waits)
+		var others []string
+		waits, others = a.readyAmongReplicas(now, waits)
+		notes = append(notes, others...)
 	}
 	if err := a.follows.unread.Load(); err != nil {
 		waits = append(waits, *err)
@@ -27,21 +29,34 @@ func (a *Agent) ready() exporter.Readiness {
 	return exporter.Readiness{Waits: errors.Join(waits...), Notes: notes}
 }
 
-// firstSweeps are the first sweeps here that have not ended, and how far they are.
-func (a *Agent) firstSweeps(now time.Time) []error {
+// unrecalled are the targets here of which the findings of the last run are not shown
+// yet.
+func (a *Agent) unrecalled() []error {
 	var out []error
 	for _, w := range a.watchedBy("") {
-		if a.exporter.Ready(w.target.Name) != nil {
-			out = append(out, fmt.Errorf("target %q: %s", w.target.Name, w.view().FirstSweep(now)))
+		if !w.restored.Load() {
+			out = append(out, fmt.Errorf("target %q: what the store knows of it is being read", w.target.Name))
 		}
 	}
 	return out
 }
 
-// readyAmongReplicas is ready for one of several. What it takes at its start it sweeps
-// before it is ready, as an agent alone does. What it takes over later does not make it
-// unready: others died, and it may be the last one that is.
-func (a *Agent) readyAmongReplicas(now time.Time, sweeps []error) (waits []error, notes []string) {
+// firstSweeps are the first sweeps here that have not ended, and how far they are.
+// Nobody waits for them: a large target with a small budget takes minutes, its findings
+// of the last run are shown meanwhile, and pages say what they may lack.
+func (a *Agent) firstSweeps(now time.Time) []string {
+	var out []string
+	for _, w := range a.watchedBy("") {
+		if a.exporter.Ready(w.target.Name) != nil {
+			out = append(out, fmt.Sprintf("target %q: %s", w.target.Name, w.view().FirstSweep(now)))
+		}
+	}
+	return out
+}
+
+// readyAmongReplicas is ready for one of several; unrecalled are its own. What it takes
+// over later does not make it unready: others died, and it may be the last one that is.
+func (a *Agent) readyAmongReplicas(now time.Time, unrecalled []error) (waits []error, notes []string) {
 	if since := a.keeper.Silent(now); since > 0 {
 		waits = append(waits, fmt.Errorf("the database has not answered for %s: other replicas may do by now what this one did", since.Round(100*time.Millisecond)))
 	}
@@ -49,7 +64,7 @@ func (a *Agent) readyAmongReplicas(now time.Time, sweeps []error) (waits []error
 		return append(waits, errors.New("this replica has not heard yet what it is to do: the database has not answered")), nil
 	}
 	begun := a.wasReady.Load()
-	for _, err := range sweeps {
+	for _, err := range unrecalled {
 		if begun {
 			notes = append(notes, err.Error())
 		} else {

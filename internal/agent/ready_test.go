@@ -20,8 +20,8 @@ func (b *bed) readiness() string { return get("http://" + b.agent.MetricsAddr().
 
 func isReady(text string) bool { return strings.HasPrefix(text, "ready\n") }
 
-// A replica is ready while it can answer for what it shows: not before its first
-// sweeps, not while it has no word from the database, and whatever it takes over then.
+// A replica is ready while it can answer for what it shows: before its first sweeps and
+// whatever it takes over, but not while it has no word from the database.
 func TestReadinessOfReplicas(t *testing.T) {
 	t.Parallel()
 	server := testpg.Start(t)
@@ -43,12 +43,13 @@ func TestReadinessOfReplicas(t *testing.T) {
 
 	one := newBedOn(t, text, "postgres://postgres@"+proxy.Addr()+"/postgres?sslmode=disable")
 	testredis.Eventually(t, within, func() bool {
-		is := isReady(one.readiness())
-		if is && !strings.Contains(one.metrics(), swept) {
-			t.Fatal("ready before the first sweep ended")
+		text := one.readiness()
+		if text == "ready\n" && !strings.Contains(one.metrics(), swept) {
+			t.Fatal("nothing is said of the first sweep before it ended")
 		}
-		return is
-	}, "not ready after the first sweep")
+		return isReady(text) && strings.Contains(text, "first sweep")
+	}, "not ready during the first sweep")
+	one.awaitMetric(swept)
 	one.awaitMetric(leads)
 	two := newBedOn(t, text, server.DSN())
 	testredis.Eventually(t, within, func() bool { return two.readiness() == "ready\n" }, "a replica without targets is not ready")

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -34,6 +35,79 @@ func (w *watched) begin(ctx context.Context) {
 	w.restoreSurvey(ctx, known)
 	w.restoreOrders(ctx)
 	w.restoreHolds(ctx)
+	if err == nil {
+		w.recallReleases(ctx)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.agent.exporter.TakeFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
+	w.restored.Store(true)
+}
+
+// recallReleases ends what fires on holds that were released just before the last run
+// ended: it was killed before it read those locks again.
+func (w *watched) recallReleases(ctx context.Context) {
+	var since time.Time
+	for f := range w.agent.engine.FindingsOn(w.target.Name).Outlines() {
+		if f.Key != "" && (since.IsZero() || f.Since.Before(since)) {
+			since = f.Since
+		}
+	}
+	if since.IsZero() {
+		return
+	}
+	list, err := w.agent.store.ListActs(ctx, later(since, time.Now().Add(-actsRecalled)))
+	if err != nil {
+		w.log.Warn("what was released before the restart is not known: the first sweep tells", zap.Error(err))
+		return
+	}
+	w.endReleased(ctx, list)
+}
+
+// actsRecalled is how far back releases are looked at after a start.
+const actsRecalled = 7 * 24 * time.Hour
+
+// endReleased ends the findings on holds that requests released, newest first, if
+// nothing else is known of their locks: what began after the release is about another
+// hold, and what was undone holds on.
+func (w *watched) endReleased(ctx context.Context, list []locksteward.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := map[scanner.HistoryKey]bool{}
+	var endings []locksteward.Ending
+	for _, r := range list {
+		e := r.Evidence
+		at := scanner.HistoryKey{DB: e.DB, Key: e.Key}
+		if e.Target != w.target.Name || seen[at] {
+			continue
+		}
+		seen[at] = true
+		if _, known := w.scanner.Table().Get(e.DB, e.Key); known || r.State != locksteward.RequestReleased || e.Act == locksteward.ActUndo {
+			continue
+		}
+		findings := w.agent.engine.FindingsFor(w.target.Name, e.DB, e.Key)
+		if len(findings) == 0 || slices.ContainsFunc(findings, func(f locksteward.Finding) bool { return f.Since.After(r.FinishedAt) }) {
+			continue
+		}
+		end := locksteward.Ending{How: locksteward.EndedDeleted, At: r.FinishedAt}
+		end.Lock.Target, end.Lock.DB, end.Lock.Key, end.Lock.Class = e.Target, e.DB, e.Key, e.Class
+		endings = append(endings, end)
+	}
+	if len(endings) == 0 {
+		return
+	}
+	transitions := w.agent.engine.EvaluateLocks(w.target.Name, time.Now(), nil, endings)
+	w.found(transitions)
+	w.tell(ctx, transitions)
+	w.unshown = true
+	w.log.Info("findings on locks that were released before ended", zap.Int("locks", len(endings)))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // recall puts the findings that the store has back into the engine. Of one that was

@@ -53,12 +53,15 @@ func (w *watched) recheck(ctx context.Context) {
 	w.look(ctx, w.known(due))
 }
 
-// recheckOne reads one lock again at once: it was released, and nobody should
-// wait for the next sweep to see that.
-func (w *watched) recheckOne(ctx context.Context, db int, key string) {
-	if l, ok := w.scanner.Table().Get(db, key); ok {
+// released reads the lock of a request that is over again at once: nobody should wait
+// for the next sweep to see what became of it. Before the first one no lock is known, and
+// what the request says counts.
+func (w *watched) released(ctx context.Context, r locksteward.Request) {
+	if l, ok := w.scanner.Table().Get(r.Evidence.DB, r.Evidence.Key); ok {
 		w.look(ctx, []locksteward.Lock{l})
+		return
 	}
+	w.endReleased(ctx, []locksteward.Request{r})
 }
 
 // look reads locks directly and judges them.

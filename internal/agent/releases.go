@@ -59,18 +59,18 @@ func (a *Agent) executors(cfg config.Config) (out map[string]release.Executor, f
 func (a *Agent) released(r locksteward.Request) {
 	a.console.Touch()
 	a.exporter.CountRelease(r.Evidence.Target, r.Evidence.Class, string(r.State))
-	now := a.current()
-	ctx := now.running
-	w, watching := now.targets[r.Evidence.Target]
-	if ctx == nil {
-		ctx = context.Background() // settled by Recover, before anything runs
-		watching = false
+	w, err := a.watched(r.Evidence.Target)
+	if err != nil {
+		a.countRequests(context.Background())
+		return
 	}
-	a.countRequests(context.WithoutCancel(ctx))
-	if watching {
-		// The service must not wait for a read of Redis.
-		w.background(func() { w.recheckOne(ctx, r.Evidence.DB, r.Evidence.Key) })
-	}
+	// The service must not wait for a read of Redis.
+	w.background(func() {
+		<-a.started // settled by Recover, before everything runs
+		ctx := a.current().running
+		a.countRequests(context.WithoutCancel(ctx))
+		w.released(ctx, r)
+	})
 }
 
 // ReadLock reads one lock directly and tells which rules fire on it. It is the

@@ -58,6 +58,9 @@ type watched struct {
 
 	proposals proposals
 
+	// restored says that what the store knows of the target was taken back, or could not be.
+	restored atomic.Bool
+
 	// calls are those to the store under mu: see liveness.go.
 	calls calls
 

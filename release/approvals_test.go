@@ -187,6 +187,10 @@ func TestReminderBeforeTheEnd(t *testing.T) {
 	if n := remind(); n != 1 {
 		t.Errorf("reminded again: %d", n)
 	}
+	e.newService(t, release.Config{})
+	if n := remind(); n != 1 {
+		t.Errorf("reminded again after a restart: %d", n)
+	}
 	if got := e.told.of(release.EventReminder)[0]; got.Request.ID != r.ID || got.ID != r.ID+"/release.reminder" {
 		t.Errorf("told %+v", got)
 	}

@@ -238,6 +238,10 @@ func (e *env) newService(t testing.TB, cfg release.Config) {
 		Store: e.store, Locks: e.locks, Classes: testClasses(t), Executors: executors, Now: e.clock.now,
 		OnFinal: func(r locksteward.Request) { e.finals <- r }, OnEvent: e.told.add,
 		Receivers: func() int { return int(e.heard.Load()) }, Stops: stopsOf{e},
+		Reminded: func(ctx context.Context, id string) (bool, error) {
+			list, err := e.store.Entries(ctx, store.EntryQuery{Subject: id, Action: release.ActionRemind, Limit: 1})
+			return len(list) > 0, err
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

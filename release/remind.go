@@ -8,7 +8,8 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Remind tells once of each request that waits and whose time is over soon.
+// Remind tells once of each request that waits and whose time is over soon; once, too,
+// over restarts and take-overs.
 func (s *Service) Remind(ctx context.Context) error {
 	list, err := s.store.ListRequests(ctx, []locksteward.RequestState{locksteward.RequestPending}, "", -1)
 	if err != nil {
@@ -22,9 +23,17 @@ func (s *Service) Remind(ctx context.Context) error {
 		}
 		open[r.ID] = true
 		if !s.after.wasTold(r.ID) {
+			reminded, err := s.reminded(ctx, r.ID)
+			if err != nil {
+				return err
+			}
+			if reminded {
+				s.after.tell(r.ID)
+				continue
+			}
 			left := r.ExpiresAt.Sub(at).Round(time.Second)
 			text := fmt.Sprintf("A release still waits for a decision and expires in %s.", left)
-			_, err := s.update(ctx, r.ID, func(r *locksteward.Request) (change, error) {
+			_, err = s.update(ctx, r.ID, func(r *locksteward.Request) (change, error) {
 				if r.State.Final() {
 					return change{}, nil // decided on meanwhile
 				}

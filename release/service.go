@@ -105,6 +105,9 @@ type Deps struct {
 	// Stops keeps what an admin stopped over a restart, and tells other replicas of it;
 	// nil keeps it in memory.
 	Stops StopStore
+	// Reminded says whether the audit trail has a reminder of a request: an earlier run
+	// of the agent, or another replica, may have written it. Nil: none has.
+	Reminded func(ctx context.Context, id string) (bool, error)
 	// Mine says whether a target is this replica's to work on; nil: all are. What is
 	// due by itself on others is theirs to do.
 	Mine func(target string) bool
@@ -121,6 +124,7 @@ type Service struct {
 	onEvent  func(Event)
 	mine     func(target string) bool
 	heard    func() int
+	reminded func(ctx context.Context, id string) (bool, error)
 	now      func() time.Time
 	settings atomic.Pointer[settings]
 	stops    *stops
@@ -151,7 +155,10 @@ func New(log *zap.Logger, cfg Config, deps Deps) (*Service, error) {
 	s := &Service{
 		log: log.Named("release"), store: deps.Store, locks: deps.Locks,
 		onFinal: deps.OnFinal, onEvent: deps.OnEvent, mine: deps.Mine, heard: deps.Receivers, now: deps.Now, busy: map[string]int{},
-		stops: newStops(deps.Stops),
+		stops: newStops(deps.Stops), reminded: deps.Reminded,
+	}
+	if s.reminded == nil {
+		s.reminded = func(context.Context, string) (bool, error) { return false, nil }
 	}
 	if s.heard == nil {
 		s.heard = func() int { return 0 }

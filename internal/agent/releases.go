@@ -9,6 +9,7 @@ import (
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/store"
 )
 
 // newReleases builds the release service; targets without release credentials
@@ -21,9 +22,15 @@ func (a *Agent) newReleases(cfg config.Config) error {
 	a.alter(func(next *state) { next.releaseFiles = files })
 	a.releases, err = release.New(a.log, cfg.Release, release.Deps{
 		Store: a.store, Locks: a, Classes: a.current().classes, Executors: executors, OnFinal: a.released,
-		Stops: a.store, Receivers: a.receivers, Mine: a.mine,
+		Stops: a.store, Receivers: a.receivers, Reminded: a.reminded, Mine: a.mine,
 	})
 	return err
+}
+
+// reminded says whether the audit trail has a reminder of a request.
+func (a *Agent) reminded(ctx context.Context, id string) (bool, error) {
+	list, err := a.store.Entries(ctx, store.EntryQuery{Subject: id, Action: release.ActionRemind, Limit: 1})
+	return len(list) > 0, err
 }
 
 // receivers is how many hear of what is never silent.

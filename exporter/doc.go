@@ -2,13 +2,15 @@
 // serves them with health and readiness on the listener that is safe to expose.
 //
 // The agent tells an [Exporter] what happened ([Exporter.ObserveSweep],
-// [Exporter.SetFindings], ...); each call aggregates at once and publishes an
-// immutable list of series. A scrape only sends that list.
+// [Exporter.SetFindings], ...); each call aggregates at once. Most publish an
+// immutable list of series; what comes many times a second, such as
+// [Exporter.ObserveWatch], leaves that to the next scrape.
 //
 // # Guarantees
 //
 //   - A scrape calls neither Redis nor the database and does no work that grows
-//     with the number of locks: gauges are kept up to date lock by lock.
+//     with the number of locks: gauges are kept up to date lock by lock, and a scrape
+//     publishes as many series as there are at most.
 //   - Every metric stands in one table, [Metrics]; docs/metrics.md is checked
 //     against it.
 //   - What is not known is absent, never 0: a target that is away has no lock

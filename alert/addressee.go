@@ -46,10 +46,10 @@ func (a addressee) address(t Change, survey string) (Address, bool) {
 		a.hooks.suppress(a.name, SuppressedSurvey, 1)
 		return Address{}, false
 	case t.Survey:
-		return Address{Receiver: a.name, Group: surveyPrefix + t.Finding.Target, Wait: surveyWait}, true
+		return Address{Receiver: a.name, Group: surveyPrefix + t.Finding.Target, Wait: surveyWait, Urgency: urgencyOf(t.Finding)}, true
 	default:
 		return Address{
-			Receiver: a.name, Group: a.grouping.key(t.Finding), Wait: a.grouping.Wait, Interval: a.grouping.Interval,
+			Receiver: a.name, Group: a.grouping.key(t.Finding), Wait: a.grouping.Wait, Interval: a.grouping.Interval, Urgency: urgencyOf(t.Finding),
 		}, true
 	}
 }

@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,6 +68,28 @@ func (b *box) first(r *row) bool {
 	return true
 }
 
+// most is how urgent a row is: as what waits behind it.
+func (b *box) most(r *row) int {
+	most := r.Urgency
+	for _, p := range b.rows[slices.Index(b.rows, r):] {
+		if p.Receiver == r.Receiver && p.Ordering != "" && p.Ordering == r.Ordering && p.state == "waiting" {
+			most = max(most, p.Urgency)
+		}
+	}
+	return most
+}
+
+// above is the urgency that a group must exceed to come before what waits.
+func (b *box) above(receiver, behind string) int {
+	above := -1
+	for _, r := range b.rows {
+		if behind != "" && r.Receiver == receiver && r.Ordering == behind && r.state == "waiting" {
+			above = max(above, b.most(r))
+		}
+	}
+	return above
+}
+
 func (b *box) Claim(ctx context.Context, receiver string, ttl time.Duration, limit int) ([]Message, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +98,9 @@ func (b *box) Claim(ctx context.Context, receiver string, ttl time.Duration, lim
 	}
 	now := time.Now()
 	var out []Message
-	for _, r := range b.rows {
+	rows := slices.Clone(b.rows)
+	slices.SortStableFunc(rows, func(x, y *row) int { return cmp.Compare(b.most(y), b.most(x)) })
+	for _, r := range rows {
 		if r.Receiver != receiver || r.state != "waiting" || r.next.After(now) || r.claimed.After(now) || !b.first(r) || len(out) == limit {
 			continue
 		}

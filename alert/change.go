@@ -26,6 +26,8 @@ type Address struct {
 	// Wait is how long the first change of a quiet group waits for others, Interval
 	// the least time between two messages of the group.
 	Wait, Interval time.Duration
+	// Urgency is that of the message that tells the change.
+	Urgency int
 	// Told says that a message of its own tells the change: it does not wait, but
 	// that the receiver knows it is kept.
 	Told bool
@@ -73,12 +75,14 @@ type Flushed struct {
 // together.
 type Groups interface {
 	// NextGroup is how long it is until a group of a receiver is due; false if none
-	// will be by itself.
-	NextGroup(ctx context.Context, receiver string) (time.Duration, bool, error)
-	// Flush gives compose the groups of a receiver that are due, at most so many with
-	// at most so many changes in all, and writes in one transaction what it makes of
-	// them. It returns how many there were. compose must not use the outbox.
-	Flush(ctx context.Context, receiver string, groups, changes int, compose func([]Due) ([]Flushed, []Message)) (int, error)
+	// will be by itself. Groups that are no more urgent than a message that waits with
+	// the ordering behind do not count; "": all count.
+	NextGroup(ctx context.Context, receiver, behind string) (time.Duration, bool, error)
+	// Flush gives compose the groups of a receiver that are due and that NextGroup counts,
+	// the most urgent first, at most so many with at most so many changes in all, and
+	// writes in one transaction what it makes of them. It returns how many there were.
+	// compose must not use the outbox; a group that it returns nothing for stays due.
+	Flush(ctx context.Context, receiver, behind string, groups, changes int, compose func([]Due) ([]Flushed, []Message)) (int, error)
 	// Waits says whether a change waits for a receiver that is not held back.
 	Waits(ctx context.Context, receiver string) (bool, error)
 	// Standing are changes of which a receiver knows that they fire, in the order of

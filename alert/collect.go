@@ -63,7 +63,13 @@ func (w *worker) yield(took time.Duration) {
 // due.
 func (w *worker) flush() time.Duration {
 	d := w.dest.Load()
-	due, any, err := w.box.NextGroup(w.hard, w.name)
+	behind := ""
+	if d.people {
+		// What is told to people waits here, where it can be told together, and where
+		// what is more urgent comes first.
+		behind = allGroups
+	}
+	due, any, err := w.box.NextGroup(w.hard, w.name, behind)
 	switch {
 	case err != nil:
 		return askAgain // said by the deliveries
@@ -72,22 +78,22 @@ func (w *worker) flush() time.Duration {
 	case due > 0:
 		return due
 	}
-	changes := changesAtOnce
+	groups, changes := groupsAtOnce, changesAtOnce
+	c := &composer{addressee: d.addressee, hold: d.hooks.held}
+	digests := d.perMinute > 0 && !d.apart
 	if d.people {
 		changes = toldAtOnce
-		// What is told to people waits here, where it can be told together.
-		if _, waits, err := w.box.NextDue(w.hard, w.name); err != nil || waits {
-			return askAgain
-		}
-		n, wait := d.free(time.Now(), 1)
-		if n == 0 {
+		if n, wait := d.free(time.Now(), 1); n == 0 {
 			return wait
 		}
+		// On a shutdown all that is due becomes messages.
+		if c.one = w.stop.Err() == nil; c.one && !digests {
+			groups = 1
+		}
 	}
-	resting, _, _ := w.circuit.state()
-	c := &composer{addressee: d.addressee, hold: d.hooks.held, quiet: resting}
-	_, err = w.box.Flush(w.hard, w.name, groupsAtOnce, changes, func(due []Due) ([]Flushed, []Message) {
-		c.digest = d.perMinute > 0 && !d.apart && len(due) > separate
+	c.quiet, _, _ = w.circuit.state()
+	_, err = w.box.Flush(w.hard, w.name, behind, groups, changes, func(due []Due) ([]Flushed, []Message) {
+		c.digest = digests && len(due) > separate
 		return c.compose(due)
 	})
 	if err != nil {

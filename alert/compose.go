@@ -29,6 +29,10 @@ func SuppressedReasons() []string {
 	return []string{SuppressedSilence, SuppressedInhibit, SuppressedUnknown, SuppressedSurvey, SuppressedMatch}
 }
 
+// allGroups is the ordering of messages to people about findings: what is told of all
+// groups is one stream.
+const allGroups = "*"
+
 // surveyPrefix begins the keys of groups that are first surveys.
 const surveyPrefix = "first_survey "
 
@@ -137,6 +141,9 @@ type composer struct {
 	// digest has all groups told in one message; quiet has nothing told again: the
 	// receiver takes nothing, and repeats would only pile up.
 	digest, quiet bool
+	// one has people told one message; the groups that are not in it stay due, so that
+	// they can be told by urgency or together.
+	one bool
 
 	// at is the time of a repeat; zero for a message that is of its newest event.
 	at         time.Time
@@ -152,7 +159,13 @@ func (c *composer) compose(due []Due) ([]Flushed, []Message) {
 	var all []picked
 	c.suppressed, c.omitted = map[string]int{}, 0 // a transaction that failed is begun again
 	for _, d := range due {
+		if c.one && (len(messages) > 0 || len(all) > 0 && !c.digest) {
+			break
+		}
 		p := pick(d, c.hold)
+		if c.one && len(all) > 0 && p.repeatDue(c.grouping.Repeat) {
+			continue
+		}
 		for why, n := range p.counts {
 			c.suppressed[why] += n
 		}
@@ -236,9 +249,13 @@ func (c *composer) message(why Reasoning, group *Group, salt string, changes []C
 		last[changes[i].Finding.Fingerprint()] = i
 	}
 	p := Payload{Version: PayloadVersion, Lang: c.lang, Reason: why, Group: group, Status: string(locksteward.StatusResolved)}
+	urgency := urgencyNone
 	for _, i := range last {
 		if changes[i].Finding.Status == locksteward.StatusFiring {
 			p.Status = string(locksteward.StatusFiring)
+		}
+		if why != ReasonRepeat {
+			urgency = max(urgency, urgencyOf(changes[i].Finding))
 		}
 	}
 	p.Type = typeFindings + p.Status
@@ -286,7 +303,7 @@ func (c *composer) message(why Reasoning, group *Group, salt string, changes []C
 	if !c.at.IsZero() {
 		p.Timestamp = stamp(c.at)
 	}
-	ordering := "*"
+	ordering := allGroups
 	if !c.people {
 		ordering = group.Key
 	}
@@ -295,6 +312,7 @@ func (c *composer) message(why Reasoning, group *Group, salt string, changes []C
 		c.err = err
 		return nil
 	}
+	m.Urgency = urgency
 	return []Message{m}
 }
 

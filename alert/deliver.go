@@ -13,6 +13,13 @@ import (
 // replayed together.
 var errNoFire = errors.New("not sent: the fire of this resolve did not arrive; replay one of them, and both are sent")
 
+// errOver is why nobody is asked for a decision any more.
+var errOver = errors.New("not sent: the request was over before its receiver could be asked; release.final says how it ended, and there is nothing to replay")
+
+// askedLate is how old a message is that comes late: what is younger is sent as it is,
+// though its request may be over this very moment.
+const askedLate = 10 * time.Second
+
 // errStopped is why a message is sent again that a shutdown cut short.
 var errStopped = errors.New("the agent stopped")
 
@@ -26,10 +33,16 @@ func (w *worker) deliver(m Message) {
 	s := subjectOf(m.Body)
 	if w.told.never(s) {
 		w.circuit.nothing()
-		w.withhold(m, s)
+		w.told.forget(s)
+		w.withhold(m, ReasonNoFire, errNoFire)
 		return
 	}
-	d := w.dest.Load()
+	if w.tooLate(m, s) {
+		w.circuit.nothing()
+		w.withhold(m, ReasonOver, errOver)
+		return
+	}
+	d, accepted := w.dest.Load(), w.circuit.accepted()
 	err := w.send(d, m)
 	if err == nil {
 		w.arrived(m, s)
@@ -43,7 +56,7 @@ func (w *worker) deliver(m Message) {
 		return
 	}
 	w.told.miss(m.ID, e.Reason)
-	wait := w.judge(m, e)
+	wait := w.judge(m, e, accepted)
 	if !e.Retryable || m.Attempts >= d.MaxAttempts || time.Since(m.CreatedAt)+wait > d.MaxAge {
 		w.giveUp(m, s, e)
 		return
@@ -61,10 +74,7 @@ func deliveryError(err error) *DeliveryError {
 }
 
 func (w *worker) arrived(m Message, s subject) {
-	if w.circuit.answered() {
-		w.log.Info("the receiver takes alerts again")
-		w.hurried.Store(false)
-	}
+	w.works(m)
 	w.mu.Lock()
 	w.warned = ""
 	w.mu.Unlock()
@@ -74,9 +84,21 @@ func (w *worker) arrived(m Message, s subject) {
 	w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Delivered(ctx, m) })
 }
 
+// works notes that the receiver answered as one that works. If an outage is over with
+// that, all that waits for it because of the outage is due at once.
+func (w *worker) works(m Message) {
+	open, over := w.circuit.answered(m.ID)
+	if open {
+		w.log.Info("the receiver takes alerts again")
+	}
+	if over {
+		w.hurried.Store(false)
+	}
+}
+
 // judge has the circuit follow an attempt that failed, and returns how long to wait
-// before the next one.
-func (w *worker) judge(m Message, e *DeliveryError) time.Duration {
+// before the next one. accepted is what [circuit.accepted] returned before it.
+func (w *worker) judge(m Message, e *DeliveryError, accepted int) time.Duration {
 	wait := max(backoff(m.Attempts), e.RetryAfter)
 	if e.Status == http.StatusGone && !e.Retryable {
 		if w.circuit.left(time.Now()) {
@@ -86,11 +108,13 @@ func (w *worker) judge(m Message, e *DeliveryError) time.Duration {
 		return wait
 	}
 	if !e.Retryable && e.Status != 0 {
-		// It works, and says no to this message.
-		w.circuit.answered()
+		w.works(m) // it says no to this message
 		return wait
 	}
-	open, first := w.circuit.fail(time.Now(), m.ID, e.RetryAfter)
+	open, first, soon := w.circuit.fail(time.Now(), failure{m.ID, e.RetryAfter, accepted})
+	if soon {
+		wait = max(backoff(1), e.RetryAfter)
+	}
 	if first {
 		w.log.Warn("the receiver takes nothing, it is tried with one alert at a time", zap.String("reason", string(e.Reason)), zap.Error(e))
 	}
@@ -118,18 +142,28 @@ var errTooOld = errors.New("the receiver took nothing for max_age; mend it and r
 
 func (w *worker) giveUp(m Message, s subject, e *DeliveryError) {
 	w.hooks.count(w.name, OutcomeDropped, e.Reason)
+	w.circuit.forget(m.ID)
 	w.told.lost(m, s)
 	w.log.Error("alert given up", zap.String("message_id", m.ID), zap.String("event_id", m.EventID), zap.Strings("rules", s.rules),
 		zap.Int("attempts", m.Attempts), zap.String("reason", string(e.Reason)), zap.Error(e))
 	w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Bury(ctx, m, e) })
 }
 
-// withhold gives up a message about the end of what never arrived.
-func (w *worker) withhold(m Message, s subject) {
-	w.told.forget(s)
-	w.hooks.count(w.name, OutcomeDropped, ReasonNoFire)
-	w.log.Info("alert resolve not sent, its fire never arrived", zap.String("message_id", m.ID))
-	w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Bury(ctx, m, errNoFire) })
+// tooLate says that a message asks for a decision on a request that is over.
+func (w *worker) tooLate(m Message, s subject) bool {
+	if s.asks == "" || w.hooks.RequestOver == nil || m.Attempts < 2 && time.Since(m.CreatedAt) < askedLate {
+		return false
+	}
+	return w.hooks.RequestOver(w.hard, s.asks)
+}
+
+// withhold gives up a message that would say what is not so: of the end of what never
+// arrived, or that a request waits for a decision that is over.
+func (w *worker) withhold(m Message, reason Reason, why error) {
+	w.circuit.forget(m.ID)
+	w.hooks.count(w.name, OutcomeDropped, reason)
+	w.log.Info("alert not sent", zap.String("message_id", m.ID), zap.Error(why))
+	w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Bury(ctx, m, why) })
 }
 
 // warn logs a failure loudly when it is a new one: a receiver that is down for

@@ -21,6 +21,10 @@
 //   - One slow or dead receiver delays no other, and one message that a receiver
 //     does not take delays only those of its own group or request; those that people
 //     read come one at a time.
+//   - After an outage of a receiver the first message that it accepts ends every
+//     backoff. What is due is sent by urgency, then by age; what waits before an
+//     urgent message in its group or request goes with it. Nobody is asked for a
+//     decision on a request that is over.
 //   - Nothing is given up silently: it is counted through [Hooks] and logged.
 //   - A receiver's URL and secrets are in no log line and no error; only scheme
 //     and host are.

@@ -78,12 +78,24 @@ func (b *box) know(p pendingChange) {
 	}
 }
 
-func (b *box) NextGroup(_ context.Context, receiver string) (time.Duration, bool, error) {
+// urgency is that of a group: of the most urgent of what waits in it.
+func (b *box) urgency(receiver, group string) int {
+	most := 0
+	for _, p := range b.pending {
+		if p.Receiver == receiver && p.Group == group {
+			most = max(most, p.Urgency)
+		}
+	}
+	return most
+}
+
+func (b *box) NextGroup(_ context.Context, receiver, behind string) (time.Duration, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var next time.Time
+	above := b.above(receiver, behind)
 	for at, g := range b.groups {
-		if at[0] == receiver && !g.due.IsZero() && (next.IsZero() || g.due.Before(next)) {
+		if at[0] == receiver && b.urgency(receiver, at[1]) > above && !g.due.IsZero() && (next.IsZero() || g.due.Before(next)) {
 			next = g.due
 		}
 	}
@@ -96,15 +108,16 @@ func (b *box) Waits(_ context.Context, receiver string) (bool, error) {
 	return slices.ContainsFunc(b.pending, func(p pendingChange) bool { return p.Receiver == receiver && p.Held == "" }), b.away
 }
 
-func (b *box) Flush(_ context.Context, receiver string, groups, changes int, compose func([]Due) ([]Flushed, []Message)) (int, error) {
+func (b *box) Flush(_ context.Context, receiver, behind string, groups, changes int, compose func([]Due) ([]Flushed, []Message)) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.away != nil {
 		return 0, b.away
 	}
 	var due []Due
+	above := b.above(receiver, behind)
 	for at, g := range b.groups {
-		if at[0] != receiver || g.due.IsZero() || g.due.After(time.Now()) {
+		if at[0] != receiver || b.urgency(receiver, at[1]) <= above || g.due.IsZero() || g.due.After(time.Now()) {
 			continue
 		}
 		d := Due{Group: at[1], LastAt: g.last, Now: time.Now()}
@@ -129,7 +142,9 @@ func (b *box) Flush(_ context.Context, receiver string, groups, changes int, com
 		}
 		due = append(due, d)
 	}
-	slices.SortFunc(due, func(x, y Due) int { return cmp.Compare(x.Group, y.Group) })
+	slices.SortFunc(due, func(x, y Due) int {
+		return cmp.Or(cmp.Compare(b.urgency(receiver, y.Group), b.urgency(receiver, x.Group)), cmp.Compare(x.Group, y.Group))
+	})
 	due = due[:min(len(due), groups)]
 	flushed, messages := compose(due)
 	for _, f := range flushed {

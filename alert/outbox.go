@@ -15,7 +15,9 @@ type Message struct {
 	// Ordering is the key of a group or the id of a request: of messages with the same
 	// one is in flight at a time, in the order in which they were written.
 	Ordering string
-	EventID  string
+	// Urgency is how soon it must arrive: of what is due, the more urgent is sent first.
+	Urgency int
+	EventID string
 	Target   string
 	// Body is the JSON of a [Payload].
 	Body []byte
@@ -34,7 +36,8 @@ var ErrClaimLost = errors.New("another sender has the message")
 type Outbox interface {
 	Groups
 	// Claim takes up to limit messages of a receiver that are due, for ttl: nobody
-	// else gets them until then. Of each Ordering it gives the first that is not done.
+	// else gets them until then. Of each Ordering it gives the first that is not done:
+	// first those with the most urgent of what waits of their Ordering, then the oldest.
 	Claim(ctx context.Context, receiver string, ttl time.Duration, limit int) ([]Message, error)
 	// NextDue is how long it is until a message may be claimed; false if none waits.
 	NextDue(ctx context.Context, receiver string) (time.Duration, bool, error)

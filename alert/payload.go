@@ -157,18 +157,26 @@ func TypeOf(body []byte) string {
 	return p.Type
 }
 
-// subject is what the sender must know of a message to keep fires and resolves
-// together: the fingerprints of the findings that it lists.
+// subject is what the sender must know of a message: to keep fires and resolves
+// together the fingerprints of the findings that it lists, and what it asks for.
 type subject struct {
 	// fires are the findings that begin in it and were not told before, raises those
 	// that were.
 	fires, raises, resolves []string
 	rules                   []string
+	// asks is the request on which somebody is to decide; "" for all other messages.
+	asks string
 }
 
 func subjectOf(body []byte) subject {
 	var p Payload
-	if json.Unmarshal(body, &p) != nil || !strings.HasPrefix(p.Type, typeFindings) {
+	if json.Unmarshal(body, &p) != nil {
+		return subject{}
+	}
+	if asks(p.Type) && p.Release != nil && p.Release.Request != nil && !p.Loud {
+		return subject{asks: p.Release.Request.ID}
+	}
+	if !strings.HasPrefix(p.Type, typeFindings) {
 		return subject{}
 	}
 	var s subject

@@ -37,6 +37,7 @@ const (
 	ReasonNoFire   Reason = "no_fire"  // a resolve whose fire did not arrive
 	ReasonTooOld   Reason = "too_old"  // the receiver took nothing for max_age
 	ReasonRemoved  Reason = "removed"  // its receiver is configured no longer
+	ReasonOver     Reason = "over"     // a decision was to be asked for, on a request that is over
 	ReasonOther    Reason = "other"
 )
 
@@ -44,7 +45,7 @@ const (
 func Reasons() []Reason {
 	return []Reason{
 		ReasonOK, ReasonTimeout, ReasonRefused, ReasonReset, ReasonDNS, ReasonTLS, ReasonBlocked, Reason3xx,
-		Reason4xx, Reason429, Reason5xx, ReasonRejected, ReasonShutdown, ReasonNoFire, ReasonTooOld, ReasonRemoved, ReasonOther,
+		Reason4xx, Reason429, Reason5xx, ReasonRejected, ReasonShutdown, ReasonNoFire, ReasonTooOld, ReasonRemoved, ReasonOver, ReasonOther,
 	}
 }
 

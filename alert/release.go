@@ -98,5 +98,7 @@ func tellRelease(to addressee, n Notice, seq uint64) (Message, error) {
 			Team: cmp.Or(n.Team, to.team), RunbookURL: n.RunbookURL, Request: newReleaseRequest(n.Request),
 		},
 	}
-	return to.finish(&p, ordering, n.Target, n.EventID)
+	m, err := to.finish(&p, ordering, n.Target, n.EventID)
+	m.Urgency = n.urgency()
+	return m, err
 }

@@ -139,7 +139,7 @@ func TestThrottledRobotsAreLeftAlone(t *testing.T) {
 	}
 	var c circuit
 	now := time.Now()
-	c.fail(now, "msg_1", e.RetryAfter)
+	c.fail(now, failure{id: "msg_1", asked: e.RetryAfter})
 	if n, wait := c.allow(now.Add(time.Second), 4); n != 0 || wait < 9*time.Minute {
 		t.Errorf("%d messages are let through, in %s", n, wait)
 	}

@@ -27,6 +27,9 @@ type Hooks struct {
 	// if it is). It is called inside transactions of the outbox, which it must not
 	// use. Whoever knows that a reason is over has the outbox look again.
 	Held func(f locksteward.Finding) string
+	// RequestOver says that a release request is over, so that nobody is asked to decide
+	// on it when a message comes late; nil: none is. It may take its time.
+	RequestOver func(ctx context.Context, id string) bool
 	// Alone says that nobody else can tell what the outbox does not take, so that it is
 	// told from memory; nil: that is so. It is asked again every second.
 	Alone func() bool

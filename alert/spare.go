@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -57,8 +58,8 @@ func (p *spare) add(m Message) {
 	}
 }
 
-// due returns the messages that may be sent now: of each ordering the first, and
-// none if something may wait in the outbox.
+// due returns the messages that may be sent now, the most urgent first: of each
+// ordering the first, and none if something may wait in the outbox.
 func (p *spare) due(roused uint64, now time.Time) []Message {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +67,12 @@ func (p *spare) due(roused uint64, now time.Time) []Message {
 		return nil
 	}
 	var out []Message
-	held := map[string]bool{}
+	held, most := map[string]bool{}, map[string]int{}
+	for _, m := range p.list {
+		if !m.sent && m.Ordering != "" {
+			most[m.Ordering] = max(most[m.Ordering], m.Urgency)
+		}
+	}
 	for _, m := range p.list {
 		if m.sent || m.Ordering != "" && held[m.Ordering] {
 			continue
@@ -76,6 +82,8 @@ func (p *spare) due(roused uint64, now time.Time) []Message {
 			out = append(out, m.Message)
 		}
 	}
+	urgency := func(m Message) int { return max(m.Urgency, most[m.Ordering]) }
+	slices.SortStableFunc(out, func(a, b Message) int { return cmp.Compare(urgency(b), urgency(a)) })
 	return out
 }
 

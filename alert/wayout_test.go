@@ -82,13 +82,13 @@ func TestFailuresEndWithTheWayOut(t *testing.T) {
 	}
 	// Who adds a reason says what to do about it.
 	for _, r := range Reasons() {
-		needless := []Reason{ReasonOK, ReasonShutdown, ReasonNoFire, ReasonTooOld, ReasonRemoved}
+		needless := []Reason{ReasonOK, ReasonShutdown, ReasonNoFire, ReasonTooOld, ReasonRemoved, ReasonOver}
 		e := &DeliveryError{Reason: r, Endpoint: "https://h", Err: errors.New("it failed")}
 		if has := strings.Contains(e.Error(), "; "); has == slices.Contains(needless, r) {
 			t.Errorf("%s: got %q", r, e)
 		}
 	}
-	for _, err := range []error{errNoFire, errTooOld, errRemoved} {
+	for _, err := range []error{errNoFire, errTooOld, errRemoved, errOver} {
 		if !strings.Contains(fmt.Sprint(err), "replay") {
 			t.Errorf("got %q", err)
 		}

@@ -133,6 +133,7 @@ func (w *worker) begin(stop, hard context.Context) {
 	w.told.reset()
 	w.over.reset()
 	w.spare.reset()
+	w.circuit.begin()
 	w.more, w.forgotten = false, false
 	w.stop = stop
 	w.hard, w.cancel = context.WithCancel(hard)

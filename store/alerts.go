@@ -37,6 +37,7 @@ type Address struct {
 	Group    string        // its key, at most 512 bytes
 	Wait     time.Duration // how long the first event of a quiet group waits for others
 	Interval time.Duration // the least time between two messages of the group
+	Urgency  int           // how urgent the event is: of groups that are due, the one with the most urgent event comes first
 	// Told says that the receiver is told otherwise: the event does not wait, and what
 	// the receiver knows from then on is kept.
 	Told bool
@@ -141,14 +142,14 @@ func (in *intake) take(ctx context.Context, events []Event) error {
 				told.put(seat{a.Receiver, print}, a.Receiver, print, group, have.seq, number(e.Survey), e.Finding.Status)
 				continue
 			}
-			pending = append(pending, []any{a.Receiver, group, have.seq, ""})
+			pending = append(pending, []any{a.Receiver, group, have.seq, "", a.Urgency})
 			in.groups[groupKey{a.Receiver, group}] = in.groups[groupKey{a.Receiver, group}].with(a)
 		}
 	}
 	if err := in.t.insert(ctx, "alert_events", eventColumns, "", rows); err != nil {
 		return fmt.Errorf("write events: %w", err)
 	}
-	if err := in.t.insert(ctx, "alert_pending", "receiver, grp, seq, held", "", pending); err != nil {
+	if err := in.t.insert(ctx, "alert_pending", "receiver, grp, seq, held, urgency", "", pending); err != nil {
 		return fmt.Errorf("write what is to be told: %w", err)
 	}
 	return in.told(ctx, told.rows)

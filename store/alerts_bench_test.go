@@ -81,7 +81,7 @@ func BenchmarkStorm(b *testing.B) {
 		}
 		began = time.Now()
 		for told := 0; told < n; {
-			_, err := s.Flush(b.Context(), "ops", 5, 1000, func(due []store.DueGroup) (out []store.Flushed, messages []store.Message) {
+			_, err := s.Flush(b.Context(), "ops", "", 5, 1000, func(due []store.DueGroup) (out []store.Flushed, messages []store.Message) {
 				for _, g := range due {
 					f, m := tellAll(g)
 					f.Group, told = g.Group, told+len(f.Told)

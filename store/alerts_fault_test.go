@@ -59,7 +59,7 @@ func TestAlertsAreWholeAfterAFault(t *testing.T) {
 			return s.ChangeFindings(t.Context(), "orders", []locksteward.Finding{f.Finding}, telling(f, fires(fmt.Sprint("held", n), "held:"+key, ops), resolves(fmt.Sprint("r", n), "lock:old", ops)))
 		}
 		flush := func() error {
-			_, err := s.Flush(t.Context(), "ops", 10, 10, func(due []store.DueGroup) (out []store.Flushed, messages []store.Message) {
+			_, err := s.Flush(t.Context(), "ops", "", 10, 10, func(due []store.DueGroup) (out []store.Flushed, messages []store.Message) {
 				f, m := tellAll(due[0])
 				f.Held = map[int64]string{f.Told[1]: "silence"}
 				f.Told = append(f.Told[:1], f.Told[2:]...)

@@ -47,13 +47,14 @@ type Flushed struct {
 	Next    time.Duration    // due again after; < 0: when something new is written
 }
 
-// Flush gives compose the due groups of a receiver (at most groups of them, those
-// due longest first, with at most events in all) and writes, in one transaction, the
+// Flush gives compose the due groups of a receiver (at most groups of them, the most
+// urgent and of these those due longest first, with at most events in all; behind is
+// that of [Store.NextGroup]) and writes, in one transaction, the
 // messages and what becomes of each group. It returns how many groups there were;
 // a group that compose says nothing about stays due. compose runs inside the
 // transaction, beside which there is no other writer: it must be quick and must not
 // use the store. Its errors come back as they are, and nothing is written then.
-func (s *Store) Flush(ctx context.Context, receiver string, groups, events int, compose func([]DueGroup) ([]Flushed, []Message)) (int, error) {
+func (s *Store) Flush(ctx context.Context, receiver, behind string, groups, events int, compose func([]DueGroup) ([]Flushed, []Message)) (int, error) {
 	if receiver == "" || groups <= 0 || events <= 0 {
 		return 0, fmt.Errorf("flush groups: got receiver %q, %d groups, %d events; none of them may be empty", receiver, groups, events)
 	}
@@ -62,7 +63,7 @@ func (s *Store) Flush(ctx context.Context, receiver string, groups, events int, 
 		if err := s.leased(ctx, t, House); err != nil {
 			return err
 		}
-		f := &flush{t: t, receiver: receiver, alike: alike{}}
+		f := &flush{t: t, receiver: receiver, behind: behind, alike: alike{}}
 		due, err := f.read(ctx, groups, events)
 		if err != nil || len(due) == 0 {
 			return err
@@ -93,6 +94,7 @@ func (s *Store) Flush(ctx context.Context, receiver string, groups, events int, 
 type flush struct {
 	t        *tx
 	receiver string
+	behind   string
 	now      int64
 	done     []any // seqs that this receiver needs no longer
 	alike    alike
@@ -104,18 +106,16 @@ func (f *flush) read(ctx context.Context, groups, events int) ([]DueGroup, error
 	if err := f.t.row(ctx, `SELECT `+f.t.on.now).Scan(&f.now); err != nil {
 		return nil, err
 	}
-	rows, err := f.t.query(ctx,
-		`SELECT grp, last_at FROM alert_groups WHERE receiver = ? AND due_at > 0 AND due_at <= ? ORDER BY due_at, grp LIMIT ?`, f.receiver, f.now, groups)
-	err = each(rows, err, func(row rowScanner) error {
-		g := DueGroup{Now: fromMicros(f.now)}
-		var last int64
-		err := row.Scan(&g.Group, &last)
-		g.LastAt = fromMicros(last)
-		out = append(out, g)
-		return err
-	})
+	above, err := aboveWaiting(ctx, f.t, f.receiver, f.behind)
 	if err != nil {
 		return nil, err
+	}
+	due, err := dueNow(ctx, f.t, f.receiver, f.now, above, groups)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range due {
+		out = append(out, DueGroup{Group: g.group, Now: fromMicros(f.now), LastAt: fromMicros(g.last)})
 	}
 	for i := range out {
 		if err := f.fill(ctx, &out[i], events); err != nil {
@@ -250,7 +250,12 @@ func (f *flush) write(ctx context.Context, g DueGroup, out Flushed) error {
 	if out.Sent {
 		last = f.now
 	}
-	_, err := f.t.exec(ctx, `UPDATE alert_groups SET due_at = ?, last_at = ? WHERE receiver = ? AND grp = ?`, due, last, f.receiver, g.Group)
+	if g.More || len(waiting) > 0 { // it stays as urgent
+		_, err := f.t.exec(ctx, `UPDATE alert_groups SET due_at = ?, last_at = ? WHERE receiver = ? AND grp = ?`, due, last, f.receiver, g.Group)
+		return err
+	}
+	_, err := f.t.exec(ctx, `UPDATE alert_groups SET due_at = ?, last_at = ?, urgency = (SELECT COALESCE(MAX(p.urgency), 0) FROM alert_pending p
+		WHERE p.receiver = alert_groups.receiver AND p.grp = alert_groups.grp AND p.held <> '') WHERE receiver = ? AND grp = ?`, due, last, f.receiver, g.Group)
 	return err
 }
 

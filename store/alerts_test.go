@@ -47,7 +47,7 @@ func tell(t testing.TB, s *store.Store, events ...store.Event) {
 func flushed(t testing.TB, s *store.Store, receiver string, limit int, compose func(store.DueGroup) (store.Flushed, []store.Message)) []store.DueGroup {
 	t.Helper()
 	var seen []store.DueGroup
-	n, err := s.Flush(t.Context(), receiver, 100, limit, func(due []store.DueGroup) (out []store.Flushed, messages []store.Message) {
+	n, err := s.Flush(t.Context(), receiver, "", 100, limit, func(due []store.DueGroup) (out []store.Flushed, messages []store.Message) {
 		seen = due
 		for _, g := range due {
 			f, m := compose(g)
@@ -100,13 +100,13 @@ func TestEventsInGroups(t *testing.T) {
 		if wakes.Load() != 1 {
 			t.Errorf("woken %d times", wakes.Load())
 		}
-		if wait, ok, err := s.NextGroup(t.Context(), "ops"); err != nil || !ok || wait != 0 {
+		if wait, ok, err := s.NextGroup(t.Context(), "ops", ""); err != nil || !ok || wait != 0 {
 			t.Errorf("due in %s, %t, %v", wait, ok, err)
 		}
-		if wait, ok, err := s.NextGroup(t.Context(), "chat"); err != nil || !ok || wait < 50*time.Minute || wait > time.Hour {
+		if wait, ok, err := s.NextGroup(t.Context(), "chat", ""); err != nil || !ok || wait < 50*time.Minute || wait > time.Hour {
 			t.Errorf("due in %s, %t, %v", wait, ok, err)
 		}
-		if _, ok, err := s.NextGroup(t.Context(), "none"); err != nil || ok {
+		if _, ok, err := s.NextGroup(t.Context(), "none", ""); err != nil || ok {
 			t.Errorf("%t, %v", ok, err)
 		}
 		waiting, err := s.Pending(t.Context())
@@ -127,7 +127,7 @@ func TestEventsInGroups(t *testing.T) {
 		if sent, err := s.Messages(t.Context(), store.MessageQuery{}); err != nil || len(sent) != 1 || sent[0].Seq != 3 {
 			t.Errorf("%+v, %v", sent, err)
 		}
-		if _, ok, err := s.NextGroup(t.Context(), "ops"); err != nil || ok {
+		if _, ok, err := s.NextGroup(t.Context(), "ops", ""); err != nil || ok {
 			t.Errorf("due again: %t, %v", ok, err)
 		}
 		standing, err := s.Standing(t.Context(), "ops", "", 1)
@@ -192,7 +192,7 @@ func TestEventsInGroups(t *testing.T) {
 		if n, err := s.PruneEvents(t.Context(), -time.Hour); err != nil || n != 1 {
 			t.Errorf("pruned %d, %v", n, err)
 		}
-		if _, ok, err := s.NextGroup(t.Context(), "ops"); err != nil || ok {
+		if _, ok, err := s.NextGroup(t.Context(), "ops", ""); err != nil || ok {
 			t.Errorf("%t, %v", ok, err)
 		}
 	})
@@ -273,7 +273,7 @@ func TestFlush(t *testing.T) {
 		if len(due) != 1 || !slices.Equal(keys(due[0].Waiting), []string{"lock:4 firing", "lock:5 firing"}) || due[0].Told != 1 || due[0].Standing != nil {
 			t.Fatalf("%+v", due)
 		}
-		if wait, ok, err := s.NextGroup(t.Context(), "ops"); err != nil || !ok || wait < 50*time.Minute {
+		if wait, ok, err := s.NextGroup(t.Context(), "ops", ""); err != nil || !ok || wait < 50*time.Minute {
 			t.Errorf("due in %s, %t, %v", wait, ok, err)
 		}
 		if waiting, err := s.Pending(t.Context()); err != nil || len(waiting) != 1 || waiting[0].Waiting != 4 || waiting[0].Held != 4 || waiting[0].Groups != 1 || waiting[0].Late != 0 {
@@ -310,7 +310,7 @@ func TestFlush(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			n, err := s.Flush(t.Context(), "ops", 10, 10, func([]store.DueGroup) ([]store.Flushed, []store.Message) { return nil, nil })
+			n, err := s.Flush(t.Context(), "ops", "", 10, 10, func([]store.DueGroup) ([]store.Flushed, []store.Message) { return nil, nil })
 			if n != 1 || err != nil {
 				t.Errorf("%d, %v", n, err)
 			}
@@ -323,7 +323,7 @@ func TestFlush(t *testing.T) {
 			"must not be empty":                          {Group: "message"},
 			"event 12 does not wait in it, or is named ": {Group: "g", Told: []int64{12}, Dropped: []int64{12}},
 		} {
-			_, err := s.Flush(t.Context(), "ops", 10, 10, func(g []store.DueGroup) ([]store.Flushed, []store.Message) {
+			_, err := s.Flush(t.Context(), "ops", "", 10, 10, func(g []store.DueGroup) ([]store.Flushed, []store.Message) {
 				if f.Group == "message" {
 					return nil, []store.Message{{ID: "nobody"}}
 				}
@@ -344,7 +344,7 @@ func TestFlush(t *testing.T) {
 				t.Errorf("got %v, want %s", err, want)
 			}
 		}
-		if _, err := s.Flush(t.Context(), "", 1, 1, nil); err == nil {
+		if _, err := s.Flush(t.Context(), "", "", 1, 1, nil); err == nil {
 			t.Error("flushed for nobody")
 		}
 		if due := flushed(t, s, "ops", 10, tellAll); len(due) != 1 || len(due[0].Waiting) != 1 {
@@ -443,7 +443,7 @@ func TestFlushIsOneAtATime(t *testing.T) {
 		for _, s := range stores {
 			group.Go(func() {
 				testredis.Eventually(t, within, func() bool {
-					_, err := s.Flush(t.Context(), "ops", 2, 7, func(due []store.DueGroup) (out []store.Flushed, messages []store.Message) {
+					_, err := s.Flush(t.Context(), "ops", "", 2, 7, func(due []store.DueGroup) (out []store.Flushed, messages []store.Message) {
 						mu.Lock()
 						defer mu.Unlock()
 						for _, g := range due {
@@ -551,7 +551,7 @@ func TestHeldBackIsOutOfTheWay(t *testing.T) {
 		if waits, err := s.Waits(t.Context(), "ops"); err != nil || waits {
 			t.Errorf("waits %t, %v", waits, err)
 		}
-		if _, due, err := s.NextGroup(t.Context(), "ops"); err != nil || due {
+		if _, due, err := s.NextGroup(t.Context(), "ops", ""); err != nil || due {
 			t.Errorf("due %t, %v", due, err)
 		}
 		write(fires("new", "lock:new", ops), resolves("end", "held:7", ops))

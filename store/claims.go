@@ -20,8 +20,8 @@ func claimable(now string) string {
 const firstOfOrdering = `(o.ordering = '' OR NOT EXISTS (SELECT 1 FROM outbox p WHERE p.receiver = o.receiver AND p.ordering = o.ordering
 	AND p.state = 'waiting' AND p.seq < o.seq))`
 
-// Claim takes up to limit messages of a receiver that are due, in their order,
-// for ttl: nobody else gets them until then. Of messages with the same Ordering
+// Claim takes up to limit messages of a receiver that are due, the most urgent and of
+// these the oldest first, for ttl: nobody else gets them until then. Of messages with the same Ordering
 // only the first that is not done can be claimed, so that they arrive in their
 // order whoever sends them. Each claim counts as an attempt. Word about what
 // became of it is [Store.Delivered], [Store.Retry] or [Store.Bury]; without word
@@ -39,7 +39,7 @@ func (s *Store) Claim(ctx context.Context, receiver string, ttl time.Duration, l
 		}
 		rows, err := t.query(ctx,
 			`SELECT `+messageColumns+` FROM outbox o
-			 WHERE o.receiver = ? AND o.state = 'waiting' AND `+claimable(s.on.now)+` ORDER BY o.seq LIMIT ?`+s.on.skip, receiver, limit)
+			 WHERE o.receiver = ? AND o.state = 'waiting' AND `+claimable(s.on.now)+` ORDER BY o.urgency DESC, o.seq LIMIT ?`+s.on.skip, receiver, limit)
 		err = each(rows, err, func(row rowScanner) error {
 			m, err := scanMessage(row)
 			m.Attempts++
@@ -131,7 +131,7 @@ func (s *Store) NextDue(ctx context.Context, receiver string) (time.Duration, bo
 	err := s.inRead(ctx, "look for messages", func(ctx context.Context, q querier) error {
 		// One that is due now is found at once, however many wait; only where there is
 		// none all are looked at.
-		err := q.row(ctx, `SELECT 0 FROM outbox o WHERE o.receiver = ? AND o.state = 'waiting' AND `+claimable(s.on.now)+` ORDER BY o.seq LIMIT 1`, receiver).Scan(&wait)
+		err := q.row(ctx, `SELECT 0 FROM outbox o WHERE o.receiver = ? AND o.state = 'waiting' AND `+claimable(s.on.now)+` ORDER BY o.urgency DESC, o.seq LIMIT 1`, receiver).Scan(&wait)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}

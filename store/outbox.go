@@ -30,9 +30,12 @@ type Message struct {
 	// again: writing a change twice tells it once.
 	ID       string
 	Receiver string
-	// Ordering names what must be told in its order, a finding's fingerprint or a
-	// request's id: one is in flight at a time. Empty: any order.
+	// Ordering names what must be sent in its order, a group's key or a request's id:
+	// one is in flight at a time. Empty: any order.
 	Ordering string
+	// Urgency is how urgent it is: of what is due, the higher is claimed first, and then
+	// the older. What waits before it in its Ordering becomes as urgent.
+	Urgency int
 	EventID  string
 	Target   string
 	Body     []byte
@@ -69,21 +72,45 @@ func enqueue(ctx context.Context, t *tx, messages []Message) error {
 		return fmt.Errorf("read head of outbox: %w", err)
 	}
 	var rows [][]any
-	for _, m := range fresh {
-		seq++
+	urgencies := map[[2]string]int{} // by receiver and ordering
+	for _, m := range slices.Backward(fresh) {
+		urgency := m.Urgency
+		if at := [2]string{m.Receiver, text(m.Ordering)}; at[1] != "" {
+			urgency = max(urgency, urgencies[at])
+			urgencies[at] = urgency
+		}
 		rows = append(rows, []any{
-			seq, m.ID, m.Receiver, text(m.Ordering), m.EventID, text(m.Target), bytesOf(string(m.Body)),
-			string(MessageWaiting), 0, now + m.Delay.Microseconds(), "", 0, now, 0, "",
+			seq + int64(len(fresh)-len(rows)), m.ID, m.Receiver, text(m.Ordering), m.EventID, text(m.Target), bytesOf(string(m.Body)),
+			string(MessageWaiting), 0, now + m.Delay.Microseconds(), "", 0, now, 0, "", urgency,
 		})
 	}
+	slices.Reverse(rows)
+	if err := raise(ctx, t, urgencies); err != nil {
+		return err
+	}
 	err = t.insert(ctx, "outbox",
-		"seq, id, receiver, ordering, event_id, target, body, state, attempts, next_at, claim, claimed_until, created_at, done_at, last_error", "", rows)
+		"seq, id, receiver, ordering, event_id, target, body, state, attempts, next_at, claim, claimed_until, created_at, done_at, last_error, urgency", "", rows)
 	if err != nil {
 		return err
 	}
 	t.enqueued = true
-	_, err = t.exec(ctx, `UPDATE outbox_head SET seq = ? WHERE id = 1`, seq)
+	_, err = t.exec(ctx, `UPDATE outbox_head SET seq = ? WHERE id = 1`, seq+int64(len(fresh)))
 	return err
+}
+
+// raise makes what waits in orderings as urgent as what is to wait behind it.
+func raise(ctx context.Context, t *tx, urgencies map[[2]string]int) error {
+	for at, urgency := range urgencies {
+		if urgency <= 0 {
+			continue
+		}
+		_, err := t.exec(ctx, `UPDATE outbox SET urgency = ? WHERE receiver = ? AND ordering = ? AND state = 'waiting' AND urgency < ?`,
+			urgency, at[0], at[1], urgency)
+		if err != nil {
+			return fmt.Errorf("raise urgency of messages: %w", err)
+		}
+	}
+	return nil
 }
 
 // Enqueued has fn called after each transaction that put messages into the outbox,
@@ -215,14 +242,14 @@ func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
 	return out, err
 }
 
-const messageColumns = "o.seq, o.id, o.receiver, o.ordering, o.event_id, o.target, o.body, o.state, o.attempts, o.next_at, o.created_at, o.done_at, o.last_error"
+const messageColumns = "o.seq, o.id, o.receiver, o.ordering, o.event_id, o.target, o.body, o.state, o.attempts, o.next_at, o.created_at, o.done_at, o.last_error, o.urgency"
 
 func scanMessage(row rowScanner) (Message, error) {
 	var m Message
 	var state string
 	var next, created, done int64
 	err := row.Scan(&m.Seq, &m.ID, &m.Receiver, &m.Ordering, &m.EventID, &m.Target, &m.Body, &state, &m.Attempts,
-		&next, &created, &done, &m.LastError)
+		&next, &created, &done, &m.LastError, &m.Urgency)
 	m.State, m.NextAt, m.CreatedAt, m.DoneAt = MessageState(state), fromMicros(next), fromMicros(created), fromMicros(done)
 	return m, err
 }

@@ -29,7 +29,7 @@ func TestSilences(t *testing.T) {
 		flushed(t, s, "ops", 10, hold)
 		woken := func(when string) {
 			t.Helper()
-			if wait, ok, err := s.NextGroup(t.Context(), "ops"); err != nil || !ok || wait != 0 {
+			if wait, ok, err := s.NextGroup(t.Context(), "ops", ""); err != nil || !ok || wait != 0 {
 				t.Errorf("%s: due in %s, %t, %v", when, wait, ok, err)
 			}
 			flushed(t, s, "ops", 10, hold)

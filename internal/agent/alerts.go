@@ -30,7 +30,7 @@ func (a *Agent) newAlerts(cfg alert.Config) error {
 	sender, err := alert.New(a.log.Named("alert"), cfg, outbox{a.store}, alert.Hooks{
 		Delivered: a.exporter.CountDelivery, Backlogs: a.showBacklogs,
 		Held: a.held, Suppressed: a.exporter.CountSuppressed, Omitted: a.exporter.CountOmitted,
-		TemplateFailed: a.exporter.CountTemplateFailure, Alone: a.alone,
+		TemplateFailed: a.exporter.CountTemplateFailure, Alone: a.alone, RequestOver: a.requestOver,
 		Pattern: a.patternOf, Salt: []byte(a.digest.Value([]byte("key_names"))),
 	})
 	if err != nil {
@@ -45,6 +45,12 @@ func (a *Agent) newAlerts(cfg alert.Config) error {
 
 // alone says that no other replica can know better: with a store of its own always.
 func (a *Agent) alone() bool { return a.keeper == nil || a.keeper.Alone() }
+
+// requestOver says that a release request is over. One that cannot be read may not be.
+func (a *Agent) requestOver(ctx context.Context, id string) bool {
+	r, err := a.store.GetRequest(ctx, id)
+	return err == nil && r.State.Final()
+}
 
 // knowReceivers has the metrics show the receivers, each before its first delivery.
 func (a *Agent) knowReceivers(cfg alert.Config) {

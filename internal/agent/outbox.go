@@ -19,7 +19,7 @@ func kept(messages []alert.Message) []store.Message {
 	out := make([]store.Message, 0, len(messages))
 	for _, m := range messages {
 		out = append(out, store.Message{
-			ID: m.ID, Receiver: m.Receiver, Ordering: m.Ordering, EventID: m.EventID, Target: m.Target, Body: m.Body,
+			ID: m.ID, Receiver: m.Receiver, Ordering: m.Ordering, Urgency: m.Urgency, EventID: m.EventID, Target: m.Target, Body: m.Body,
 		})
 	}
 	return out
@@ -63,12 +63,12 @@ func changesOf(events []store.Event) []alert.Change {
 	return out
 }
 
-func (o outbox) NextGroup(ctx context.Context, receiver string) (time.Duration, bool, error) {
-	return o.store.NextGroup(ctx, receiver)
+func (o outbox) NextGroup(ctx context.Context, receiver, behind string) (time.Duration, bool, error) {
+	return o.store.NextGroup(ctx, receiver, behind)
 }
 
-func (o outbox) Flush(ctx context.Context, receiver string, groups, changes int, compose func([]alert.Due) ([]alert.Flushed, []alert.Message)) (int, error) {
-	return o.store.Flush(ctx, receiver, groups, changes, func(list []store.DueGroup) ([]store.Flushed, []store.Message) {
+func (o outbox) Flush(ctx context.Context, receiver, behind string, groups, changes int, compose func([]alert.Due) ([]alert.Flushed, []alert.Message)) (int, error) {
+	return o.store.Flush(ctx, receiver, behind, groups, changes, func(list []store.DueGroup) ([]store.Flushed, []store.Message) {
 		due := make([]alert.Due, 0, len(list))
 		for _, g := range list {
 			d := alert.Due{Group: g.Group, LastAt: g.LastAt, Now: g.Now, More: g.More, Told: g.Told, Standing: changesOf(g.Standing)}
@@ -105,7 +105,7 @@ func (o outbox) Claim(ctx context.Context, receiver string, ttl time.Duration, l
 	out := make([]alert.Message, 0, len(list))
 	for _, m := range list {
 		out = append(out, alert.Message{
-			ID: m.ID, Receiver: m.Receiver, Ordering: m.Ordering, EventID: m.EventID, Target: m.Target, Body: m.Body,
+			ID: m.ID, Receiver: m.Receiver, Ordering: m.Ordering, Urgency: m.Urgency, EventID: m.EventID, Target: m.Target, Body: m.Body,
 			Attempts: m.Attempts, CreatedAt: m.CreatedAt, Handle: m,
 		})
 	}

@@ -1,0 +1,120 @@
+package store_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward/store"
+)
+
+func urgent(urgency int, id, ordering string) store.Message {
+	m := message(id, ordering)
+	m.Urgency = urgency
+	return m
+}
+
+// Of what is due the most urgent is claimed first, then the oldest. What waits before
+// an urgent message in its order goes with it, also where both are written at once.
+func TestUrgentMessagesAreClaimedFirst(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		enqueue(t, s, urgent(4, "w1", "wait"), urgent(4, "w2", "wait"), urgent(0, "r1", "mixed"), urgent(4, "w3", "late"))
+		enqueue(t, s, urgent(5, "asks", "r-1"), urgent(0, "n1", "both"), urgent(6, "n2", "both"), urgent(0, "n3", "both"))
+		enqueue(t, s, urgent(6, "c", "mixed"), urgent(0, "alone", ""))
+		var got []string
+		for range 10 {
+			m := claim(t, s, "ops", 1)
+			if len(m) != 1 {
+				break
+			}
+			got = append(got, m[0].ID)
+			if err := s.Delivered(t.Context(), m[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := "r1 n1 n2 c asks w1 w2 w3 n3 alone"; strings.Join(got, " ") != want {
+			t.Errorf("claimed %v, want %s", got, want)
+		}
+	})
+}
+
+// After an outage all that waits is due at once, the most urgent first.
+func TestHurriedMessagesComeByUrgency(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		enqueue(t, s, urgent(4, "w1", "g1"), urgent(4, "w2", "g2"), urgent(6, "c", "g3"))
+		for _, m := range claim(t, s, "ops", 9) {
+			if err := s.Retry(t.Context(), m, errors.New("refused"), time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if wait, ok, err := s.NextDue(t.Context(), "ops"); err != nil || !ok || wait < time.Minute {
+			t.Fatalf("due in %s, %t, %v", wait, ok, err)
+		}
+		if err := s.Hurry(t.Context(), "ops"); err != nil {
+			t.Fatal(err)
+		}
+		if got := ids(claim(t, s, "ops", 9)); !slices.Equal(got, []string{"c", "w1", "w2"}) {
+			t.Errorf("claimed %v", got)
+		}
+	})
+}
+
+// Groups that are due come by urgency. Those that are no more urgent than what waits
+// before them in the outbox are left until that is sent.
+func TestUrgentGroupsAreFlushedFirst(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		to := func(group string, urgency int) store.Address {
+			return store.Address{Receiver: "ops", Group: group, Urgency: urgency}
+		}
+		tell(t, s, fires("e1", "k1", to("old", 4)), resolves("e2", "k2", to("ended", 0)), fires("e3", "k3", to("worst", 6)), fires("e4", "k4", to("held", 4)))
+		tell(t, s, fires("e5", "k5", to("old", 4)))
+		next := func(behind string) []string {
+			t.Helper()
+			var out []string
+			_, err := s.Flush(t.Context(), "ops", behind, 10, 100, func(due []store.DueGroup) ([]store.Flushed, []store.Message) {
+				for _, g := range due {
+					out = append(out, g.Group)
+				}
+				return nil, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		if got := next("*"); !slices.Equal(got, []string{"worst", "held", "old", "ended"}) {
+			t.Errorf("due %v", got)
+		}
+		enqueue(t, s, urgent(4, "m", "*"))
+		if got := next("*"); !slices.Equal(got, []string{"worst"}) {
+			t.Errorf("behind a message due %v", got)
+		}
+		if _, ok, err := s.NextGroup(t.Context(), "ops", "*"); err != nil || !ok {
+			t.Errorf("next %t, %v", ok, err)
+		}
+		if got := next(""); len(got) != 4 {
+			t.Errorf("behind nothing due %v", got)
+		}
+		// Told, a group is no longer urgent; what is held back in it keeps that.
+		flushed(t, s, "ops", 100, func(g store.DueGroup) (store.Flushed, []store.Message) {
+			f, _ := tellAll(g)
+			f.Next = 0
+			if g.Group == "held" {
+				f.Told, f.Sent, f.Held = nil, false, map[int64]string{g.Waiting[0].Seq: "silence:1"}
+			}
+			return f, nil
+		})
+		if _, ok, err := s.NextGroup(t.Context(), "ops", "*"); err != nil || ok {
+			t.Errorf("next %t, %v: all is told, or as urgent as what waits", ok, err)
+		}
+		if got := next(""); got[0] != "held" || len(got) != 4 {
+			t.Errorf("then due %v", got)
+		}
+	})
+}
+

@@ -48,9 +48,13 @@ func (a addressee) address(t Change, survey string) (Address, bool) {
 	case t.Survey:
 		return Address{Receiver: a.name, Group: surveyPrefix + t.Finding.Target, Wait: surveyWait, Urgency: urgencyOf(t.Finding)}, true
 	default:
-		return Address{
+		to := Address{
 			Receiver: a.name, Group: a.grouping.key(t.Finding), Wait: a.grouping.Wait, Interval: a.grouping.Interval, Urgency: urgencyOf(t.Finding),
-		}, true
+		}
+		if t.urgentFor(to.Wait) {
+			to.Wait, to.Interval = 0, min(to.Interval, to.Wait)
+		}
+		return to, true
 	}
 }
 

@@ -259,5 +259,5 @@ func (p *post) notify(transitions ...locksteward.Transition) {
 // that are due become messages at once.
 func (p *post) write(transitions ...locksteward.Transition) {
 	p.t.Helper()
-	p.box.change(p.Changes(transitions, nil)...)
+	p.box.change(p.Changes(transitions, nil, nil)...)
 }

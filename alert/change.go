@@ -16,7 +16,17 @@ type Change struct {
 	At      time.Time
 	Survey  bool // found by the first sweep of its target
 	Finding locksteward.Finding
-	To      []Address
+	// LeaseEnds is when the lease of the finding's lock ends unless it is renewed, by the
+	// clock of At; zero if that is not known. The outbox does not keep it.
+	LeaseEnds time.Time
+	To        []Address
+}
+
+// urgentFor says that the lease of the lock ends so soon that the change must not wait
+// so long for others: half of what is left would be gone.
+func (c Change) urgentFor(wait time.Duration) bool {
+	left := c.LeaseEnds.Sub(c.At)
+	return c.Finding.Status == locksteward.StatusFiring && left > 0 && left <= 2*wait
 }
 
 // Address is one receiver's group, in which a change waits until it is told.

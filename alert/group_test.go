@@ -254,7 +254,7 @@ func TestStormLeavesOutTheLeast(t *testing.T) {
 			var c suppressions
 			d := grouped(t, Grouping{By: []string{"class"}}, person(), c.hooks(), f)
 			stop := d.run()
-			d.box.change(d.Changes(storm, func(locksteward.Finding) bool { return survey })...)
+			d.box.change(d.Changes(storm, func(locksteward.Finding) bool { return survey }, nil)...)
 			d.Wake()
 			time.Sleep(time.Minute)
 			stop()
@@ -335,7 +335,7 @@ func TestFirstSurveyIsOneDigest(t *testing.T) {
 			tr.Finding.Class = fmt.Sprint("c", n%3)
 			found = append(found, tr)
 		}
-		d.box.change(d.Changes(found, func(locksteward.Finding) bool { return true })...)
+		d.box.change(d.Changes(found, func(locksteward.Finding) bool { return true }, nil)...)
 		d.Wake()
 		time.Sleep(time.Hour)
 		wantTold(t, f, "first_survey firing: k0 firing, k1 firing +28")

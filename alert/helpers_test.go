@@ -209,5 +209,5 @@ func (p *post) alone(transitions ...locksteward.Transition) []Message {
 
 // changes are transitions as the agent hands them to the store.
 func (p *post) changes(transitions ...locksteward.Transition) []Change {
-	return p.Changes(transitions, nil)
+	return p.Changes(transitions, nil, nil)
 }

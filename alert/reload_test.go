@@ -113,7 +113,7 @@ func TestPrepareChangesNothingBeforeApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := func() (receivers, text string) {
-		for _, c := range s.Changes([]locksteward.Transition{fire("k", 1)}, nil) {
+		for _, c := range s.Changes([]locksteward.Transition{fire("k", 1)}, nil, nil) {
 			for n, to := range c.To {
 				receivers += to.Receiver + " "
 				m, err := s.to.Load().list[n].tellOne(c, to.Group)

@@ -57,7 +57,7 @@ func (a *Agent) resolveGone(ctx context.Context) error {
 				ended = append(ended, t)
 			}
 		}
-		if err := a.store.SaveFindings(ctx, name, nil, telling(a.alerts.Changes(ended, nil))); err != nil {
+		if err := a.store.SaveFindings(ctx, name, nil, telling(a.alerts.Changes(ended, nil, nil))); err != nil {
 			return err
 		}
 		a.log.Info("findings of a target that is watched no longer ended", zap.String("target", name), zap.Int("findings", len(findings)))

@@ -58,7 +58,7 @@ func BenchmarkTelling(b *testing.B) {
 		transitions[i] = locksteward.Transition{EventID: fmt.Sprint("e", i), At: time.Now(), Finding: findings[i]}
 	}
 	b.ResetTimer()
-	if err := st.SaveFindings(ctx, "main", findings, telling(sender.Changes(transitions, nil))); err != nil {
+	if err := st.SaveFindings(ctx, "main", findings, telling(sender.Changes(transitions, nil, nil))); err != nil {
 		b.Fatal(err)
 	}
 	<-all

@@ -107,7 +107,7 @@ func (w *watched) announce(transitions []locksteward.Transition) []alert.Change 
 				told = append(told, t)
 			}
 		}
-		if changes := w.agent.alerts.Changes(told, w.surveyed); len(changes) > 0 {
+		if changes := w.agent.alerts.Changes(told, w.surveyed, w.leaseEnds); len(changes) > 0 {
 			if out == nil {
 				out = make([]alert.Change, 0, len(transitions))
 			}
@@ -115,6 +115,16 @@ func (w *watched) announce(transitions []locksteward.Transition) []alert.Change 
 		}
 	}
 	return out
+}
+
+// leaseEnds is when the lease of a finding's lock ends unless it is renewed; zero if
+// that is not known.
+func (w *watched) leaseEnds(f locksteward.Finding) time.Time {
+	l, ok := w.scanner.Table().Get(f.DB, f.Key)
+	if f.Key == "" || !ok || l.TTL <= 0 { // [locksteward.NoExpiry] among them
+		return time.Time{}
+	}
+	return l.At.Add(l.TTL)
 }
 
 // showWatch has the metrics follow what was judged until ctx ends.

@@ -18,7 +18,7 @@ type Message struct {
 	// Urgency is how soon it must arrive: of what is due, the more urgent is sent first.
 	Urgency int
 	EventID string
-	Target   string
+	Target  string
 	// Body is the JSON of a [Payload].
 	Body []byte
 

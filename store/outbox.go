@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,9 +37,9 @@ type Message struct {
 	// Urgency is how urgent it is: of what is due, the higher is claimed first, and then
 	// the older. What waits before it in its Ordering becomes as urgent.
 	Urgency int
-	EventID  string
-	Target   string
-	Body     []byte
+	EventID string
+	Target  string
+	Body    []byte
 	// Delay is how long it is held back at first.
 	Delay time.Duration
 
@@ -178,6 +179,20 @@ func (s *Store) Messages(ctx context.Context, q MessageQuery) ([]Message, error)
 		})
 	})
 	return out, err
+}
+
+// LastFailure returns how the last attempt at the oldest of those messages ended that
+// wait for a receiver and failed; "" if none did. The others may wait behind it.
+func (s *Store) LastFailure(ctx context.Context, receiver string) (string, error) {
+	var why string
+	err := s.inRead(ctx, "look for failures", func(ctx context.Context, q querier) error {
+		err := q.row(ctx, `SELECT last_error FROM outbox WHERE receiver = ? AND state = 'waiting' AND last_error <> '' ORDER BY seq LIMIT 1`, receiver).Scan(&why)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return why, err
 }
 
 func (q MessageQuery) filter() filter {

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -118,3 +119,36 @@ func TestUrgentGroupsAreFlushedFirst(t *testing.T) {
 	})
 }
 
+// Why a receiver fails is known however much waits behind the message that failed.
+func TestLastFailure(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		want := func(want string) {
+			t.Helper()
+			if got, err := s.LastFailure(t.Context(), "ops"); err != nil || got != want {
+				t.Errorf("got %q, %v, want %q", got, err, want)
+			}
+		}
+		want("")
+		var all []store.Message
+		for n := range 150 {
+			all = append(all, message(fmt.Sprint("m", n), "g"))
+		}
+		enqueue(t, s, all...)
+		want("")
+		for _, why := range []string{"refused", "status 500"} {
+			first := claim(t, s, "ops", 1)[0]
+			if err := s.Retry(t.Context(), first, errors.New(why), 0); err != nil {
+				t.Fatal(err)
+			}
+			want(why)
+		}
+		if got, err := s.LastFailure(t.Context(), "chat"); err != nil || got != "" {
+			t.Errorf("of another receiver %q, %v", got, err)
+		}
+		if err := s.Delivered(t.Context(), claim(t, s, "ops", 1)[0]); err != nil {
+			t.Fatal(err)
+		}
+		want("")
+	})
+}

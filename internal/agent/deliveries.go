@@ -69,28 +69,12 @@ func (d deliveries) Receivers(ctx context.Context) ([]api.Receiver, error) {
 		}
 		out[n].Waiting, out[n].Dead, out[n].OldestMs = b.Waiting+b.Grouped-b.Held, b.Dead, b.Oldest.Milliseconds()
 		if out[n].Configured && b.Waiting > 0 {
-			if out[n].Failing, err = d.failing(ctx, b.Receiver); err != nil {
+			if out[n].Failing, err = d.agent.store.LastFailure(ctx, b.Receiver); err != nil {
 				return nil, stored(err)
 			}
 		}
 	}
 	return out, nil
-}
-
-// failing is how the last attempt at one of the messages that wait ended, "" if none
-// was made. It looks at the newest: a receiver that has more of them rests.
-func (d deliveries) failing(ctx context.Context, receiver string) (string, error) {
-	list, err := d.agent.store.Messages(ctx, store.MessageQuery{State: store.MessageWaiting, Receiver: receiver})
-	if err != nil {
-		return "", err
-	}
-	said := ""
-	for _, m := range list {
-		if m.LastError != "" {
-			said = m.LastError // of the oldest of them: the others wait behind it
-		}
-	}
-	return said, nil
 }
 
 const addAgain = "; add it again to send what it missed"

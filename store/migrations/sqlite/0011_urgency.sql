@@ -9,3 +9,6 @@ CREATE INDEX outbox_waiting ON outbox (receiver, urgency DESC, seq) WHERE state 
 DROP INDEX outbox_order;
 CREATE INDEX outbox_order ON outbox (receiver, ordering, seq, urgency) WHERE state = 'waiting';
 CREATE INDEX alert_groups_urgent ON alert_groups (receiver, urgency, due_at) WHERE due_at > 0;
+
+-- What a receiver said to the messages that wait for another attempt, without a look at the messages.
+CREATE INDEX outbox_failing ON outbox (receiver, seq) WHERE state = 'waiting' AND last_error <> '';

@@ -16,14 +16,17 @@ type word struct {
 // waiter is one call that waits.
 type waiter struct {
 	id   string
-	wake chan word
+	mu   sync.Mutex // excludes senders of different channels, hub's and turns'
+	wake chan word  // one slot; only told sends
 }
 
 func newWaiter(id string) *waiter { return &waiter{id: id, wake: make(chan word, 1)} }
 
-// told hands w a word. What it has not read yet gives way to what comes sooner.
-// Calls exclude each other.
+// told hands w a word. What it has not read yet gives way to what comes sooner. It
+// never blocks: with w.mu locked the slot stays free once it is empty.
 func (w *waiter) told(now word) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	select {
 	case old := <-w.wake:
 		now = sooner(old, now)

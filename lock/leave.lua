@@ -5,6 +5,11 @@
 -- ARGV:    1 acquisition id · 2 wake channel · 3 how that is told: SPUBLISH or PUBLISH
 -- Returns: 1 it was recorded · 0 it was not · 2 it was, and was handed the lock already
 
+-- It is run as a command below, where errors are ignored.
+if ARGV[3] ~= 'PUBLISH' and ARGV[3] ~= 'SPUBLISH' then
+  return redis.error_reply("ERR leave.lua: third argument is '" .. tostring(ARGV[3]) .. "', want PUBLISH or SPUBLISH")
+end
+
 local lock, queue, waiters, grants = unpack(KEYS)
 
 local turn = redis.call('ZRANGE', queue, 0, 0)[1] == ARGV[1]

@@ -5,6 +5,11 @@
 -- ARGV:    1 value of the lock · 2 how its wake channel is told: SPUBLISH or PUBLISH
 -- Returns: 1 released · 0 the lock is gone · -1 the key is not this hold's
 
+-- It is run as a command below, where errors are ignored.
+if ARGV[2] ~= 'PUBLISH' and ARGV[2] ~= 'SPUBLISH' then
+  return redis.error_reply("ERR release.lua: second argument is '" .. tostring(ARGV[2]) .. "', want PUBLISH or SPUBLISH")
+end
+
 local value = redis.pcall('GET', KEYS[1])
 if value ~= ARGV[1] then
   if not value then return 0 end

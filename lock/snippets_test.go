@@ -226,3 +226,46 @@ func snippetHolds(t *testing.T, command []string, key string) {
 	s.want("release", "unknown")
 	b.srv.Resume()
 }
+
+// On a Cluster a waiter listens to a sharded channel: the release of a holder in
+// Python must publish there.
+func TestSnippetWakesOnCluster(t *testing.T) {
+	t.Parallel()
+	command := python(t)
+	cluster := testredis.StartCluster(t)
+	rdb := cluster.Client(t)
+	c := open(t, rdb, lock.Options{App: "go", PollInterval: time.Minute})
+	for _, key := range []string{"lock:order:42", "{user:7}:lock", "order}42"} {
+		s := runSnippet(t, command, cluster.Nodes[0].URL(), key, 60*time.Second)
+		var fence int64
+		if _, err := fmt.Sscan(s.do("acquire"), &fence); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan *lock.Handle, 1)
+		go func() {
+			h, err := c.Acquire(t.Context(), key, lease())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- h
+		}()
+		node := cluster.NodeOf(key).Client(t)
+		channel := record.Companion(record.DefaultPrefix, record.KindWake, key)
+		testredis.Eventually(t, 20*time.Second, func() bool {
+			return node.PubSubShardNumSub(t.Context(), channel).Val()[channel] == 1 ||
+				node.PubSubNumSub(t.Context(), channel).Val()[channel] == 1 // before Redis 7.0
+		}, "nobody subscribes to "+channel)
+		waiters := record.Companion(record.DefaultPrefix, record.KindWaiter, key)
+		testredis.Eventually(t, 20*time.Second, func() bool { return rdb.HLen(t.Context(), waiters).Val() == 1 }, "nobody waits")
+		s.want("release", "released")
+		select {
+		case h := <-got:
+			if h == nil || h.Fence() <= fence {
+				t.Fatalf("the next holder: %v", h)
+			}
+			mustRelease(t, h)
+		case <-time.After(20 * time.Second):
+			t.Fatalf("the waiter for %q was not woken", key)
+		}
+	}
+}

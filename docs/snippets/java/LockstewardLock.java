@@ -60,7 +60,6 @@ public final class LockstewardLock {
     private final String meta;
     private final String queue;
     private final String waiter;
-    private final String wake;
     private final String counter;
     private final Map<String, String> scripts = new LinkedHashMap<>();
 
@@ -84,7 +83,6 @@ public final class LockstewardLock {
         meta = companion("meta", key);
         queue = companion("wait", key);
         waiter = companion("waiter", key);
-        wake = companion("wake", key);
         counter = PREFIX + "fence:{" + number(slot(key)) + "}";
         for (String name : List.of("acquire", "renew", "release")) {
             scripts.put(name, Files.readString(folder.resolve(name + ".lua")));
@@ -156,7 +154,8 @@ public final class LockstewardLock {
 
     /**
      * Frees the lock if it is still this hold's, and wakes who waits. UNKNOWN: no reply came; the lock is
-     * free at the end of its TTL at the latest. With a JedisCluster write SPUBLISH for PUBLISH.
+     * free at the end of its TTL at the latest. With a JedisCluster write
+     * SPUBLISH for PUBLISH: waiters of a Cluster listen on a sharded channel.
      */
     public Outcome release() {
         String mine = value;
@@ -167,8 +166,7 @@ public final class LockstewardLock {
         boolean doubt = false;
         for (int attempt = 0; attempt < 2; attempt++) {
             try {
-                Object reply = run("release", List.of(key, meta, queue, waiter),
-                        List.of(mine, wake, "PUBLISH free " + PREFIX + "instance:"));
+                Object reply = run("release", List.of(key, meta, queue, waiter), List.of(mine, "PUBLISH"));
                 // Gone after a release without a reply: that one freed it, or its time was over.
                 boolean freed = Long.valueOf(1).equals(reply) || doubt && Long.valueOf(0).equals(reply);
                 return freed ? Outcome.RELEASED : Outcome.LOST;

@@ -35,10 +35,8 @@ class Lock:
         self.client, self.key, self.ttl = client, key, int(ttl * 1000)
         self.about = {"app": app, "host": socket.gethostname(), "pid": os.getpid(), "purpose": purpose,
                       "ttl": self.ttl, "renew_every": self.ttl // 3, "expect": int(expect * 1000)}
-        self.meta, self.wait, self.waiter, self.wake = (
-            companion(prefix, kind, key) for kind in ("meta", "wait", "waiter", "wake"))
+        self.meta, self.wait, self.waiter = (companion(prefix, kind, key) for kind in ("meta", "wait", "waiter"))
         self.counter = prefix + "fence:{%s}" % number(key_slot(key.encode()))
-        self.channels = prefix + "instance:"
         self.script = {name: client.register_script((Path(scripts) / (name + ".lua")).read_text())
                        for name in ("acquire", "renew", "release")}
         self.value, self.until, self.failures = None, (0, 0), 0
@@ -102,13 +100,13 @@ class Lock:
         value, self.value = self.value, None
         if value is None:
             return LOST
+        # Waiters of a Cluster listen on a sharded channel.
         command = "SPUBLISH" if isinstance(self.client, redis.RedisCluster) else "PUBLISH"
         doubt = False
         for _ in range(2):
             try:
                 reply = self.script["release"](
-                    [self.key, self.meta, self.wait, self.waiter],
-                    [value, self.wake, command + " free " + self.channels])
+                    [self.key, self.meta, self.wait, self.waiter], [value, command])
             except (redis.ConnectionError, redis.TimeoutError):
                 doubt = True
                 continue
@@ -150,6 +148,8 @@ def main():
     """By hand: python3 lockholder.py URL KEY TTL, then acquire, renew, valid, release."""
     import sys
     client = redis.Redis.from_url(sys.argv[1], socket_timeout=0.5)
+    if client.info("cluster").get("cluster_enabled"):
+        client = redis.RedisCluster.from_url(sys.argv[1], socket_timeout=0.5)
     lock = Lock(client, sys.argv[2], float(sys.argv[3]), app="snippet", purpose="by hand",
                 scripts=os.environ.get("SCRIPTS", "lock"))
     for line in sys.stdin:

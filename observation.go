@@ -70,6 +70,10 @@ type Holder struct {
 	Instance string
 }
 
+// UnverifiedPlaceholder is the TokenKind of a lock with the mark of a placeholder that
+// no release known here has put there: any client can write one.
+const UnverifiedPlaceholder = "the placeholder of a release that is not known here (unverified)"
+
 // Claim is what the holder itself wrote beside the lock (lock/record), already
 // checked to belong to this incarnation. Zero times and durations are "not
 // said".
@@ -130,7 +134,8 @@ type Observation struct {
 	TokenDigest string
 	// SharedToken says that the token is a constant or names a host or process,
 	// so that any client could release the lock; TokenKind says which, in words
-	// that do not give the token away ("a one-digit number").
+	// that do not give the token away ("a one-digit number"). It may be
+	// [UnverifiedPlaceholder].
 	SharedToken bool
 	TokenKind   string
 	// Acquired is when the lock was taken as its value says, by the clock of who

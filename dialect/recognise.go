@@ -60,13 +60,14 @@ func Recognise(s Sample) Decoded {
 // Decide says whether the key is a lock or a candidate, or, with false, neither
 // (DESIGN §6). A configured class and a structure that nothing else has make a
 // lock whatever its name; a whole word of the name does for a short string and
-// for a shape known of a lock library.
+// for a shape known of a lock library. A placeholder is a lock here: only who knows
+// the release that put it there ([StandOf]) can say that it is none.
 func Decide(m class.Match, s Sample, d Decoded) (locksteward.Kind, bool) {
-	if _, _, helper := Companion(s.Key); helper || isWorkCounter(s) || IsStand(s) {
+	if _, _, helper := Companion(s.Key); helper || isWorkCounter(s) {
 		return "", false
 	}
 	switch {
-	case m.Configured, d.Confidence == locksteward.ConfidenceHigh:
+	case m.Configured, d.Confidence == locksteward.ConfidenceHigh, IsStand(s):
 		return locksteward.KindLock, true
 	case m.Word && s.Type == typeString && s.Size <= MaxNamedString,
 		m.Word && s.Type != typeString && d.Confidence == locksteward.ConfidenceMedium:

@@ -91,7 +91,7 @@ func planRelease(name string, s Sample, r Release) (plan, error) {
 		return plan{}, refuse(fmt.Sprintf("it is not a %s lock but %s; look at it again", name, decoded.Dialect))
 	}
 	if IsStand(s) {
-		return plan{}, refuse("what stands there is our own, put in a lock's place by a release; end that one")
+		return plan{}, refuse("it is marked as the placeholder of a release: end that release; if none is known that put it there (the lock is shown as unverified), another client wrote it, so find out which")
 	}
 	if r.ExpireAt <= 0 && r.ExpireAt != locksteward.NoExpireAt {
 		return plan{}, refuse("its expiry is not known, so it cannot be compared; scan it again")

@@ -3,6 +3,7 @@ package dialect
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/locksteward/locksteward"
@@ -71,8 +72,77 @@ func standOf(name string, r Release) stand {
 	return out
 }
 
-// IsStand says that what was read stands in a lock's place by a release of ours.
-// It is no lock and is never judged.
+// StandOf returns the request that a placeholder names. It is not ok unless all that
+// was read is a placeholder, in a form that a release writes. Any client can write the
+// same: it keeps a lock's place only if that request is known to have put it there.
+func StandOf(s Sample) (requestID string, ok bool) {
+	if !IsStand(s) {
+		return "", false
+	}
+	for _, text := range standTexts(s) {
+		rest, marked := strings.CutPrefix(text, standMark)
+		if !marked {
+			continue
+		}
+		id, _, _ := strings.Cut(rest, ":") // of a request has no colon
+		if standString(StandOwner(id)).is(s) {
+			return id, id != ""
+		}
+		for _, f := range families {
+			if f.stand != nil && f.stand(StandOwner(id)).is(s) {
+				return id, id != ""
+			}
+		}
+	}
+	return "", false
+}
+
+// standTexts are the parts of a sample that may have the mark.
+func standTexts(s Sample) (texts []string) {
+	switch s.Type {
+	case typeString:
+		texts = append(texts, string(s.Value))
+	case typeHash:
+		for field, value := range s.Fields {
+			texts = append(texts, field)
+			if field == "writer" {
+				texts = append(texts, value)
+			}
+		}
+	case typeZSet:
+		for _, m := range s.Members {
+			texts = append(texts, m.Name)
+		}
+	}
+	return texts
+}
+
+// is says that a sample is p and nothing else, its times apart.
+func (p stand) is(s Sample) bool {
+	if s.Type != p.Type || s.TooLarge {
+		return false
+	}
+	switch p.Type {
+	case typeString:
+		return whole(s) && string(s.Value) == p.Name
+	case typeHash:
+		if int64(len(p.Parts)) != 2*s.Size {
+			return false
+		}
+		for i := 0; i < len(p.Parts); i += 2 {
+			if value, ok := s.Fields[p.Parts[i]]; !ok || value != p.Parts[i+1] {
+				return false
+			}
+		}
+		return true
+	default:
+		return int64(len(p.Parts)) == s.Size && len(s.Members) == len(p.Parts) &&
+			!slices.ContainsFunc(s.Members, func(m Member) bool { return !slices.Contains(p.Parts, m.Name) })
+	}
+}
+
+// IsStand says that what was read has the mark of a placeholder, whoever wrote it: it
+// is never released as a lock.
 func IsStand(s Sample) bool {
 	switch s.Type {
 	case typeString:

@@ -107,8 +107,11 @@ func TestAnOwnerThatNobodyIsKeepsOthersOut(t *testing.T) {
 		if !dialect.IsStand(stand) || stand.Type != s.Type || stand.TTL <= 0 || stand.TTL > time.Minute {
 			t.Fatalf("there stands %+v", stand)
 		}
-		if kind, ok := dialect.Decide(class.Match{Class: "orders", Configured: true}, stand, dialect.Recognise(stand)); ok {
-			t.Errorf("it is judged as a %s", kind)
+		if id, ok := dialect.StandOf(stand); !ok || id != "req-1" {
+			t.Errorf("it stands for request %q, %t", id, ok)
+		}
+		if kind, ok := dialect.Decide(class.Match{}, stand, dialect.Recognise(stand)); !ok || kind != locksteward.KindLock {
+			t.Errorf("who does not know the release takes it for %q, %t", kind, ok)
 		}
 		if _, err := d.Release(stand, sr); err == nil {
 			t.Error("it can be released like a lock")
@@ -254,6 +257,58 @@ func TestWhatCannotBeReleasedSaysWhy(t *testing.T) {
 	for _, name := range []string{dialect.Token, dialect.Locksteward, dialect.Redisson} {
 		if never[name] {
 			t.Errorf("%s counts as not releasable", name)
+		}
+	}
+}
+
+// TestForgedStands: a placeholder is one of the forms that a release writes, and nothing
+// else; what has its mark is a lock to who does not know the release, and no dialect
+// releases it.
+func TestForgedStands(t *testing.T) {
+	t.Parallel()
+	mark := dialect.StandOwner("r-1")
+	text := func(value string) dialect.Sample {
+		return dialect.Sample{Type: "string", Value: []byte(value), Size: int64(len(value))}
+	}
+	hash := func(fields map[string]string) dialect.Sample {
+		return dialect.Sample{Type: "hash", Fields: fields, Size: int64(len(fields))}
+	}
+	zset := func(members ...dialect.Member) dialect.Sample {
+		return dialect.Sample{Type: "zset", Members: members, Size: int64(len(members))}
+	}
+	live := "b983c153-7421-469a-addb-44fb92259a1b:1"
+	cut := text(mark)
+	cut.Size, cut.TooLarge = 5000, true
+	for name, tc := range map[string]struct {
+		s     dialect.Sample
+		whole bool
+	}{
+		"string":                       {text(mark), true},
+		"string and more":              {text(mark + ":more"), false},
+		"no request":                   {text(dialect.StandOwner("")), false},
+		"string read in part":          {cut, false},
+		"Redisson hash":                {hash(map[string]string{mark: "1"}), true},
+		"with another count":           {hash(map[string]string{mark: "2"}), false},
+		"field in a live Redisson":     {hash(map[string]string{mark: "1", live: "1"}), false},
+		"Redisson write lock":          {hash(map[string]string{mark + ":write": "1", "mode": "write"}), true},
+		"field in a live write lock":   {hash(map[string]string{mark + ":write": "1", live + ":write": "1", "mode": "write"}), false},
+		"go-redislock writer":          {hash(map[string]string{"writer": mark, "mode": "write", "wcount": "1"}), true},
+		"go-redislock with a reader":   {hash(map[string]string{"writer": mark, "mode": "write", "wcount": "1", "r:x": "1"}), false},
+		"Symfony":                      {zset(dialect.Member{Name: mark, Score: 1.9e12}, dialect.Member{Name: "__write__", Score: 1.9e12}), true},
+		"member in a live Symfony set": {zset(dialect.Member{Name: mark, Score: 1.9e12}, dialect.Member{Name: "x", Score: 1.9e12}), false},
+	} {
+		s := tc.s
+		s.Key, s.TTL = "job:17", time.Minute
+		if id, ok := dialect.StandOf(s); ok != tc.whole || ok && id != "r-1" {
+			t.Errorf("%s: stands for %q, %t", name, id, ok)
+		}
+		d := dialect.Recognise(s)
+		if kind, ok := dialect.Decide(class.Match{}, s, d); !ok || kind != locksteward.KindLock {
+			t.Errorf("%s: %q, %t, and not a lock", name, kind, ok)
+		}
+		as, _ := dialect.Get(d.Dialect)
+		if _, err := as.Release(s, dialect.Release{RequestID: "r-2", ExpireAt: time.Now().UnixMilli()}); err == nil {
+			t.Errorf("%s: it can be released", name)
 		}
 	}
 }

@@ -1,9 +1,11 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +25,7 @@ type aftermath struct {
 	mu     sync.Mutex
 	loaded bool
 	stands map[string]time.Time // request id → when what stands there ends
+	placed map[string]placeholder
 	watch  map[string]watched   // request id → whose key is looked at
 	told   map[string]bool      // request id → reminded of
 }
@@ -30,6 +33,48 @@ type aftermath struct {
 type watched struct {
 	request locksteward.Request
 	until   time.Time
+}
+
+// placeholder is what a request puts, or may have put, in the place of a lock.
+type placeholder struct {
+	target string
+	db     int
+	key    string
+	until  time.Time
+}
+
+// Placeholder says whether a request put what names it in the place of that lock, or
+// may have: the key holds no lock then.
+func (s *Service) Placeholder(target string, db int, key, requestID string) bool {
+	s.after.mu.Lock()
+	defer s.after.mu.Unlock()
+	p, ok := s.after.placed[requestID]
+	return ok && p.target == target && p.db == db && p.key == key && s.now().Before(p.until)
+}
+
+// place takes in that a request is carried out at that time which leaves a placeholder.
+func (a *aftermath) place(r locksteward.Request, at time.Time) {
+	e := r.Evidence
+	if e.Stand <= 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.placed == nil {
+		a.placed = map[string]placeholder{}
+	}
+	maps.DeleteFunc(a.placed, func(_ string, p placeholder) bool { return p.until.Before(at) })
+	// A renewer that does not compare may prolong it.
+	a.placed[r.ID] = placeholder{e.Target, e.DB, e.Key, at.Add(e.Stand + standMargin + class.MaxStand)}
+}
+
+// displaced takes in that a placeholder was removed. What was read just before is still
+// under way for a moment. The caller holds a.mu.
+func (a *aftermath) displaced(requestID string, at time.Time) {
+	if p, ok := a.placed[requestID]; ok && at.Add(standMargin).Before(p.until) {
+		p.until = at.Add(standMargin)
+		a.placed[requestID] = p
+	}
 }
 
 // aftermathLook is how far back released requests are looked at after a start.
@@ -41,11 +86,14 @@ const standMargin = time.Minute
 
 // remember takes a request in that was carried out.
 func (a *aftermath) remember(r locksteward.Request, watchFor time.Duration) {
-	if r.State != locksteward.RequestReleased {
-		return
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if r.State != locksteward.RequestReleased {
+		if r.State != locksteward.RequestUnknown && r.State != locksteward.RequestExecuting {
+			delete(a.placed, r.ID)
+		}
+		return
+	}
 	if a.stands == nil {
 		a.stands, a.watch = map[string]time.Time{}, map[string]watched{}
 	}
@@ -53,8 +101,10 @@ func (a *aftermath) remember(r locksteward.Request, watchFor time.Duration) {
 	case locksteward.ActUndo:
 		delete(a.watch, e.Of) // the key is meant to be there again
 		delete(a.stands, e.Of)
+		a.displaced(e.Of, r.FinishedAt)
 	case locksteward.ActLift:
 		delete(a.stands, e.Of)
+		a.displaced(e.Of, r.FinishedAt)
 		a.watchLocked(r, watchFor)
 	default:
 		if e.Stand > 0 {
@@ -71,8 +121,9 @@ func (a *aftermath) watchLocked(r locksteward.Request, watchFor time.Duration) {
 	}
 }
 
-// recall finds what an earlier run of the agent left to do.
-func (s *Service) recall(ctx context.Context) error {
+// Recall finds what an earlier run of the agent, or another replica, left to do, and
+// which placeholders it put in the place of locks.
+func (s *Service) Recall(ctx context.Context) error {
 	s.after.mu.Lock()
 	loaded := s.after.loaded
 	s.after.mu.Unlock()
@@ -85,6 +136,7 @@ func (s *Service) recall(ctx context.Context) error {
 	}
 	watchFor := s.settings.Load().cfg.WatchFor
 	for _, r := range slices.Backward(list) { // oldest first: an undo comes after what it undoes
+		s.after.place(r, cmp.Or(r.FinishedAt, r.CreatedAt))
 		if s.mine(r.Evidence.Target) {
 			s.after.remember(r, watchFor)
 		}
@@ -121,7 +173,7 @@ func (a *aftermath) nextStand() (next time.Time) {
 // and wakes who waits: a request of the agent's own for each, carried out at
 // once. What fails is tried again. While the kill switch is on nothing ends.
 func (s *Service) EndStands(ctx context.Context) error {
-	if err := errors.Join(s.stops.load(ctx), s.recall(ctx)); err != nil {
+	if err := errors.Join(s.stops.load(ctx), s.Recall(ctx)); err != nil {
 		return err
 	}
 	if s.killed() != nil {
@@ -209,7 +261,7 @@ func (s *Service) endStand(ctx context.Context, id string) error {
 // WatchReleased looks whether the keys that were released lately were written
 // again by their old holders, and reports that once.
 func (s *Service) WatchReleased(ctx context.Context) error {
-	if err := s.recall(ctx); err != nil {
+	if err := s.Recall(ctx); err != nil {
 		return err
 	}
 	var errs []error

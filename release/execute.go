@@ -58,6 +58,7 @@ func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, 
 	}
 	act, cancel := context.WithTimeoutCause(ctx, s.settings.Load().cfg.ExecuteTimeout, errTooSlow)
 	defer cancel()
+	s.after.place(r, s.now()) // before anybody can see it
 	result, err := executor.Execute(act, r)
 	if err != nil {
 		s.log.Error("outcome of a release is not known yet", append(requestFields(r), zap.Error(err))...)

@@ -174,7 +174,9 @@ func newEnvOn(t *testing.T, url string, rdb redis.UniversalClient, o options) *e
 	}
 	e.openStore(t)
 	conn := openConn(t, connect.Config{URL: url, Username: "scanner", Password: scannerPassword})
-	sc, err := scanner.New(zap.NewNop(), locksteward.Target{Name: target}, conn, testClasses(t), e.digest, scanner.Config{}, scanner.Options{})
+	sc, err := scanner.New(zap.NewNop(), locksteward.Target{Name: target}, conn, testClasses(t), e.digest, scanner.Config{}, scanner.Options{
+		Placeholder: func(key, requestID string) bool { return e.service.Placeholder(target, 0, key, requestID) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,10 +112,16 @@ func withdrawn(was locksteward.Evidence, now look) Result {
 	}
 }
 
+// standsFor is the request whose placeholder was read; "" for none.
+func standsFor(s dialect.Sample) string {
+	id, _ := dialect.StandOf(s)
+	return id
+}
+
 // withdrawnFollowUp is withdrawn for an act on what an earlier one left.
 func withdrawnFollowUp(was locksteward.Evidence, now look) Result {
 	switch {
-	case was.Act == locksteward.ActLift && now.found && dialect.IsStand(now.sample):
+	case was.Act == locksteward.ActLift && now.found && standsFor(now.sample) == was.Of:
 		return failed("it was not carried out and is withdrawn; what stands in the lock's place is still there")
 	case was.Act == locksteward.ActUndo && !now.found:
 		return failed("it was not carried out and is withdrawn; the lock is free")

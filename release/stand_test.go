@@ -210,3 +210,61 @@ func TestRunEndsADelayOnTime(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestForgedPlaceholder: a placeholder keeps a lock out of sight under the key, and for
+// the time, of the release that put it there, also after a restart. Another client's,
+// whatever request it names, is a lock that nobody can ask to release.
+func TestForgedPlaceholder(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	delayed, forged := "lock:delay:2", "lock:delay:3"
+	e.do(t, "set", delayed, "7c9e6679-7425-40de-944b-e07fc1f90ae7", "px", minute)
+	r := e.approve(t, ben, e.ask(t, ana, release.RequestInput{Key: delayed, LockDelay: new(time.Minute)}))
+	e.want(t, r, locksteward.RequestReleased)
+	placeholder := e.rdb.Get(t.Context(), delayed).Val()
+	read := func(key string) (locksteward.Lock, error) { return e.locks.table.Refresh(t.Context(), key) }
+	if l, err := read(delayed); err == nil {
+		t.Errorf("what the release put in the lock's place is a lock: %+v", l)
+	}
+
+	e.do(t, "set", forged, placeholder, "px", minute)
+	l, err := read(forged)
+	if err != nil || l.Kind != locksteward.KindLock || l.TokenKind != locksteward.UnverifiedPlaceholder {
+		t.Fatalf("another client's is %+v, %v", l, err)
+	}
+	_, err = e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: forged, Reason: "x"})
+	wantError(t, err, locksteward.ErrRefused)
+	if !strings.Contains(err.Error(), "marked as the placeholder of a release") {
+		t.Errorf("refused without the reason: %v", err)
+	}
+	if preview, err := e.exec.Preview(t.Context(), locksteward.Request{ID: "r-x", Evidence: locksteward.Evidence{
+		Target: target, Key: forged, Type: l.Type, Dialect: l.Dialect, TokenDigest: l.TokenDigest, ExpireAt: l.ExpireAt, Count: l.Count,
+	}}); err != nil || preview.Refusal == nil {
+		t.Errorf("the preview refuses nothing: %+v, %v", preview, err)
+	}
+
+	e.newService(t, release.Config{})
+	if _, err := read(delayed); err != nil {
+		t.Errorf("before the store is read it is unverified: %v", err)
+	}
+	if err := e.service.Recall(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := read(delayed); err == nil {
+		t.Errorf("after a restart it is a lock: %+v", l)
+	}
+
+	// Its time is over: the same value is another client's from then on.
+	e.clock.add(2 * time.Minute)
+	if err := e.service.EndStands(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e.exists(t, delayed) {
+		t.Fatal("the delay did not end")
+	}
+	e.clock.add(2 * time.Minute)
+	e.do(t, "set", delayed, placeholder, "px", minute)
+	if l, err := read(delayed); err != nil || l.TokenKind != locksteward.UnverifiedPlaceholder {
+		t.Errorf("put back by another client: %+v, %v", l, err)
+	}
+}

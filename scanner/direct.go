@@ -51,7 +51,7 @@ func (s *Scanner) glanceAt(ctx context.Context, m connect.Master, keys []string,
 	if err != nil {
 		return nil, err
 	}
-	o := observer{target: s.target, digest: s.digest, texts: texts{}}
+	o := observer{target: s.target, digest: s.digest, placeholder: s.placeholder, texts: texts{}}
 	glances := make([]glance, len(sights))
 	for i := range sights {
 		g := &glances[i]

@@ -13,6 +13,8 @@ import (
 type observer struct {
 	target locksteward.Target
 	digest locksteward.DigestKey
+	// placeholder is Options.Placeholder.
+	placeholder func(key, requestID string) bool
 	// texts keeps one copy of texts that many locks share.
 	texts texts
 }
@@ -35,11 +37,17 @@ func (t texts) of(s string) string {
 
 // observe returns what s is, or false when it is neither lock nor candidate.
 func (o *observer) observe(s *sight, node string) (locksteward.Observation, bool) {
+	if id, ok := dialect.StandOf(s.sample); ok && o.placeholder != nil && o.placeholder(s.key, id) {
+		return locksteward.Observation{}, false
+	}
 	s.sample.Meta = s.meta.record
 	decoded := dialect.Recognise(s.sample)
 	kind, ok := dialect.Decide(s.match, s.sample, decoded)
 	if !ok {
 		return locksteward.Observation{}, false
+	}
+	if kind == locksteward.KindLock && dialect.IsStand(s.sample) {
+		decoded.SharedToken, decoded.TokenKind = false, locksteward.UnverifiedPlaceholder
 	}
 	obs := locksteward.Observation{
 		Target:      o.target.Name,

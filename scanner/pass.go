@@ -78,7 +78,7 @@ type passResult struct {
 func newPass(s *Scanner, m connect.Master, classes *class.Set, r ration, expect int) *pass {
 	p := &pass{
 		s: s, master: m, classes: classes, pace: s.pacer(m.Addr), ration: r,
-		observe: observer{target: s.target, digest: s.digest, texts: texts{}},
+		observe: observer{target: s.target, digest: s.digest, placeholder: s.placeholder, texts: texts{}},
 		shapes:  shapes{},
 		slots:   make(map[string]slot, expect),
 		counted: map[uint64]struct{}{},

@@ -34,6 +34,8 @@ type Scanner struct {
 	history  HistoryStore
 	// factStore keeps facts; nil for none.
 	factStore FactStore
+	// placeholder is Options.Placeholder.
+	placeholder func(key, requestID string) bool
 	classes   atomic.Pointer[class.Set]
 	seed      maphash.Seed
 	clock     func() time.Time
@@ -77,6 +79,11 @@ type Options struct {
 	Paused func(bool)
 	// Facts keeps what is known of servers and processes; nil keeps none.
 	Facts FactStore
+	// Placeholder says whether the release request of that id is known to have put a
+	// placeholder in a lock's place, so that the key is no lock. Nil knows none: then
+	// each placeholder is a lock, shown as unverified. It is called by many goroutines
+	// and must return soon.
+	Placeholder func(key, requestID string) bool
 	// Clock is the agent's clock in what is concluded: when sweeps began, for how
 	// long a process was silent. Nil is time.Now. The schedule, the budget and the
 	// watch go by the true clock all the same. It is called by many goroutines.
@@ -132,6 +139,8 @@ func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes
 		prefixes: cfg.prefixes(),
 		schedule: plan,
 		history:  opts.History,
+
+		placeholder: opts.Placeholder,
 		seed:     maphash.MakeSeed(),
 		target:   target,
 		table:    newTable(target),

@@ -218,7 +218,7 @@ func (n *nodeWatch) inspect(ctx context.Context, r *reader, errands []errand) er
 	if err != nil {
 		return err
 	}
-	o := observer{target: s.target, digest: s.digest, texts: texts{}}
+	o := observer{target: s.target, digest: s.digest, placeholder: s.placeholder, texts: texts{}}
 	glances := make([]watchGlance, len(sights))
 	for i := range sights {
 		glances[i] = n.glance(&o, &sights[i])

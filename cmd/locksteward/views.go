@@ -306,8 +306,11 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 	if d.WaitersKnown {
 		line("waiters", "%d", d.Waiters)
 	}
-	if d.SharedToken {
+	switch {
+	case d.SharedToken:
 		line("token", "shared: %s", d.TokenKind)
+	case d.TokenKind == locksteward.UnverifiedPlaceholder:
+		line("token", "%s", d.TokenKind)
 	}
 	if c := d.Claim; c != nil {
 		if c.Purpose != "" {

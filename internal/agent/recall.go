@@ -32,6 +32,9 @@ func (w *watched) begin(ctx context.Context) {
 		w.log.Error("findings of the last run are not known yet: nothing is written before they are", zap.Error(err))
 	}
 	w.mu.Unlock()
+	if err := w.agent.releases.Recall(ctx); err != nil {
+		w.log.Error("which placeholders the last run put in the place of locks is not known yet: until it is, they are shown as unverified locks", zap.Error(err))
+	}
 	w.restoreSurvey(ctx, known)
 	w.restoreOrders(ctx)
 	w.restoreHolds(ctx)

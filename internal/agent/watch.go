@@ -114,6 +114,9 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 	s, err := scanner.New(a.log, target, conn, classes, a.digest, t.Scan, scanner.Options{
 		History: a.store, Facts: a.store,
 		Paused: func(paused bool) { a.exporter.SetPaused(t.Name, paused) },
+		Placeholder: func(key, requestID string) bool {
+			return a.releases.Placeholder(t.Name, target.DB, key, requestID)
+		},
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("target %q: %w", t.Name, err), conn.Close())

@@ -7,15 +7,14 @@ import (
 )
 
 // familyIoredisLock is ioredis-lock: one UUID per Lock object under any name.
-// Version 4.0.0 writes those with a time (version 1), which hardly anything else
-// puts into a lock; drawn ones are everybody's, and are claimed only where the
-// name says ioredis-lock. The time is that of the object, not of the lock.
+// UUIDs are everybody's, also those with a time (version 1) of its version 4.0.0, so
+// that it is named only where the key says ioredis-lock. The time is that of the
+// object, not of the lock.
 // Source: microfleet/ioredis-lock src/lock.js.
 var familyIoredisLock = ioredisLock()
 
 func ioredisLock() *family {
-	says := named("ioredis-lock")
-	f := bare(stringFamily("ioredis-lock", nil, stringLock{
+	f := bare(stringFamily("ioredis-lock", named("ioredis-lock"), stringLock{
 		kind:       "a UUID of an ioredis-lock object",
 		value:      isLowerUUID,
 		origin:     originProcess,
@@ -29,7 +28,7 @@ func ioredisLock() *family {
 		}
 		text := string(s.Value)
 		_, timed := timeOfUUIDHex(strings.ReplaceAll(text, "-", ""))
-		return d, timed || isRandomUUID(text) && says(s.Key)
+		return d, timed || isRandomUUID(text)
 	}
 	return f
 }

@@ -1,19 +1,16 @@
 package dialect
 
 import (
-	"strings"
-
 	"github.com/locksteward/locksteward"
 )
 
 // familyRedlockPy is redlock-py: 22 random letters and digits under any name.
-// What could be the text of 16 bytes in base64, whose last character is one of
-// A, Q, g and w, is left to bsm/redislock.
+// Others write those too: it is named only where the key says redlock-py.
 // Source: SPSCommerce/redlock-py redlock/__init__.py.
-var familyRedlockPy = stringFamily("redlock-py", nil, stringLock{
+var familyRedlockPy = stringFamily("redlock-py", named("redlock-py"), stringLock{
 	kind: "22 random letters and digits, as redlock-py writes them",
 	value: func(text string) bool {
-		if len(text) != 22 || !every(text, isAlnum) || strings.IndexByte("AQgw", text[21]) >= 0 {
+		if len(text) != 22 || !every(text, isAlnum) {
 			return false
 		}
 		v := varietyOf(text)

@@ -15,8 +15,8 @@ const (
 // golangScripts are the locks of Go's libraries. What cannot be had as a module
 // (go-redislock, Dapr) runs here by the commands of its own scripts.
 var golangScripts = []script{
-	set("redsync", "order:lock:42", redsyncToken, redsyncToken2, 8000),
-	set("bsm-redislock", "order-lock", bsmValue, bsmValue2, 5000),
+	set("redsync", "redsync:lock:42", redsyncToken, redsyncToken2, 8000),
+	set("bsm-redislock", "redislock:order", bsmValue, bsmValue2, 5000),
 	set("bsm-redislock", "lock:with metadata", bsmValue+"web-1:4711", bsmValue+"web-1:4712", 5000),
 	set("rueidislock", "rueidislock:0:orders", rawToken, rawToken2, 5000),
 	set("valkeylock", "valkeylock:12:orders", rawToken, rawToken2, 5000),

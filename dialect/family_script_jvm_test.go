@@ -82,7 +82,7 @@ var jvmScripts = []script{
 	},
 	set("shedlock", "job-lock:default:report", "ADDED:2026-11-21T03:00:00.123Z@batch-7:"+uuidToken, "ADDED:2026-11-21T03:00:00.124Z@batch-7:"+uuidToken2, 30000),
 	set("spring-integration", "spring-registry:job", uuidToken, uuidToken2, 60000),
-	set("redlock4j", "lock:r4j", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b", "8f86d081884c7d659a2feaa0c55ad015a3bf4f1b", 30000),
+	set("redlock4j", "lock:redlock4j", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b", "8f86d081884c7d659a2feaa0c55ad015a3bf4f1b", 30000),
 }
 
 const (

@@ -10,7 +10,7 @@ const (
 
 // nodeScripts are the locks of Node's libraries.
 var nodeScripts = []script{
-	set("node-redlock", "locks:account:7", redlockToken, redlockToken2, 1000),
+	set("node-redlock", "locks:redlock:7", redlockToken, redlockToken2, 1000),
 	set("redis-semaphore-mutex", "mutex:order", uuidToken, uuidToken2, 10000),
 	{
 		dialect: "redis-semaphore-semaphore", key: "semaphore:printer",
@@ -51,7 +51,7 @@ var nodeScripts = []script{
 		another: []command{{"SET", dedupKey + ":ttl", "18", "KEEPTTL"}},
 		left:    []string{"bull:mail:17"},
 	},
-	set("ioredis-lock", "order:lock", timedUUID, timedUUID2, 10000),
+	set("ioredis-lock", "ioredis-lock:order", timedUUID, timedUUID2, 10000),
 	set("node-redis-lock", "node-redis-lock:order", uuidToken2, "0f8fad5b-d9cb-469f-a165-70867728950f", 10000),
 	set("errorception-redis-lock", "lock.order", "1794970000123", "1794970000124", 5000),
 }

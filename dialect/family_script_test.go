@@ -66,7 +66,7 @@ var scripts = append(slices.Concat(golangScripts, nodeScripts, jvmScripts, dotne
 	set("pottery-redlock", "redlock:pottery:order", uuidToken2, "0f8fad5b-d9cb-469f-a165-70867728950f", 10000),
 	set("aiocache-redlock", "main:user:7-lock", uuidToken2, "0f8fad5b-d9cb-469f-a165-70867728950f", 2000),
 	set("sherlock", "sherlock_order", uuidToken2, "0f8fad5b-d9cb-469f-a165-70867728950f", 60000),
-	set("redlock-py", "lock:order:py", "k3Jd92LmXz0QpR7sTbV5yB", "B3Jd92LmXz0QpR7sTbV5yk", 30000),
+	set("redlock-py", "lock:redlock-py:order", "k3Jd92LmXz0QpR7sTbV5yB", "B3Jd92LmXz0QpR7sTbV5yk", 30000),
 	set("celery-singleton", "SINGLETONLOCK_0f8fad5bd9cb469fa16570867728950e", uuidToken, uuidToken2, 0),
 	set("rq-scheduler", "rq:scheduler-lock:default", "4711", "4712", 61000),
 	set("sentry-lock", "l:relocation:7", "9f86d081884c4d659a2feaa0c55ad015", "9f86d081884c4d659a2feaa0c55ad016", 10000),

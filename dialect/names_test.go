@@ -64,7 +64,7 @@ var namesItself = map[string]bool{
 	"redisson":    true, "redisson-fair": true, "redisson-fenced": true, "redisson-rw-read": true, "redisson-rw-write": true,
 	"redisson-faster-multilock": true,
 	"symfony-lock":              true, "shedlock": true, "distributedlock-mutex": true, "distributedlock-semaphore": true,
-	"redsync": true, "bsm-redislock": true, "go-redislock-rw": true,
+	"go-redislock-rw": true,
 }
 
 func BenchmarkMayBeLock(b *testing.B) {

@@ -20,24 +20,57 @@ func freshShape(_, text string) (tokenShape, bool) {
 	if kind == "" {
 		return tokenShape{}, false
 	}
-	return tokenShape{kind: kind, origin: originAcquisition, confidence: locksteward.ConfidenceMedium}, true
+	shape := tokenShape{kind: kind, origin: originAcquisition, confidence: locksteward.ConfidenceMedium}
+	if kind == kindTimedUUID {
+		shape.origin = originProcess // ioredis-lock draws one for each lock object
+	}
+	return shape, true
 }
+
+// Kinds of fresh tokens that libraries write under names of any form. Code that draws
+// its own writes them too, so that the shape alone names none of the libraries.
+const (
+	kindUUID      = "a UUID, as aioredlock, ioredis-lock, node-redis-lock, redlock-rb, sherlock, spring-integration and others write it"
+	kindTimedUUID = "a UUID with a time, as ioredis-lock and others write it"
+	kindHex32     = "32 random hex digits, as node-redlock and others write them"
+	kindHex40     = "40 random hex digits, as redlock4j and others write them"
+	kindBase64URL = "22 characters of random base64, as bsm-redislock, redlock-py and others write them"
+	kindBase64    = "24 characters of random base64, as redsync and others write them"
+	kindAlnum22   = "22 random letters and digits, as redlock-py and others write them"
+)
 
 func freshKind(text string) string {
 	switch {
+	case isFreshUUID(text) && text[14] == '1':
+		return kindTimedUUID
 	case isFreshUUID(text):
-		return "a UUID"
+		return kindUUID
 	case len(text) < minFresh || len(text) > maxFresh:
 		return ""
 	case isBase64Text(text):
 		return ""
 	case isRandomHex(text):
+		switch {
+		case len(text) == 32 && isLowerHex(text):
+			return kindHex32
+		case len(text) == 40 && isLowerHex(text):
+			return kindHex40
+		}
 		return "random hex digits"
 	case isRandomBase32(text):
 		return "random base32"
 	case isRandomBase64(text):
+		switch {
+		case len(text) == bsmTokenLength && !strings.ContainsAny(text, "+/"):
+			return kindBase64URL
+		case len(text) == 24 && strings.HasSuffix(text, "=="):
+			return kindBase64
+		}
 		return "random base64"
 	case isRandomAlnum(text):
+		if len(text) == 22 && every(text, isAlnum) {
+			return kindAlnum22
+		}
 		return "random letters and digits"
 	default:
 		return ""

@@ -309,7 +309,7 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 	switch {
 	case d.SharedToken:
 		line("token", "shared: %s", d.TokenKind)
-	case d.TokenKind == locksteward.UnverifiedPlaceholder:
+	case d.TokenKind == locksteward.UnverifiedPlaceholder, d.Dialect == "token" && d.TokenKind != "":
 		line("token", "%s", d.TokenKind)
 	}
 	if c := d.Claim; c != nil {

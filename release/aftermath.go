@@ -26,8 +26,8 @@ type aftermath struct {
 	loaded bool
 	stands map[string]time.Time // request id → when what stands there ends
 	placed map[string]placeholder
-	watch  map[string]watched   // request id → whose key is looked at
-	told   map[string]bool      // request id → reminded of
+	watch  map[string]watched // request id → whose key is looked at
+	told   map[string]bool    // request id → reminded of
 }
 
 type watched struct {

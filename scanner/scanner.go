@@ -36,9 +36,9 @@ type Scanner struct {
 	factStore FactStore
 	// placeholder is Options.Placeholder.
 	placeholder func(key, requestID string) bool
-	classes   atomic.Pointer[class.Set]
-	seed      maphash.Seed
-	clock     func() time.Time
+	classes     atomic.Pointer[class.Set]
+	seed        maphash.Seed
+	clock       func() time.Time
 
 	target locksteward.Target
 	table  *Table
@@ -141,17 +141,17 @@ func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes
 		history:  opts.History,
 
 		placeholder: opts.Placeholder,
-		seed:     maphash.MakeSeed(),
-		target:   target,
-		table:    newTable(target),
-		budget:   newBudget(share),
-		caps:     newCaps(),
-		pacers:   map[string]*pacer{},
-		runIDs:   map[string]bool{},
-		hurried:  make(chan struct{}, 1),
-		lastSeen: map[string]int{},
-		known:    map[lossKey]locksteward.Loss{},
-		facts:    newFacts(), factStore: opts.Facts,
+		seed:        maphash.MakeSeed(),
+		target:      target,
+		table:       newTable(target),
+		budget:      newBudget(share),
+		caps:        newCaps(),
+		pacers:      map[string]*pacer{},
+		runIDs:      map[string]bool{},
+		hurried:     make(chan struct{}, 1),
+		lastSeen:    map[string]int{},
+		known:       map[lossKey]locksteward.Loss{},
+		facts:       newFacts(), factStore: opts.Facts,
 		state: locksteward.TargetState{Target: target, Reason: "not contacted yet; wait for the first sweep"},
 	}
 	if s.clock = opts.Clock; s.clock == nil {

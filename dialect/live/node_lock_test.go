@@ -39,7 +39,7 @@ func TestNodeLocks(t *testing.T) {
 				w.typ, w.ttl, w.renews, w.count, w.confidence = "zset", 10*time.Second, 8*time.Second, 2, locksteward.ConfidenceHigh
 			},
 		},
-		{library: "ioredis-lock", name: "order-lock", dialect: "ioredis-lock", key: "order-lock", poll: "set", after: "lost"},
+		{library: "ioredis-lock", name: "ioredis-lock:order", dialect: "ioredis-lock", key: "ioredis-lock:order", poll: "set", after: "lost"},
 		{library: "node-redis-lock", name: "order", dialect: "node-redis-lock", key: "node-redis-lock:order", poll: "evalsha", after: "lost"},
 		// Its release compares nothing but its own clock: what its page warns of.
 		{library: "redis-lock", name: "order", dialect: "errorception-redis-lock", key: "lock.order", poll: "set", after: "released"},

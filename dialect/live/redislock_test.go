@@ -18,7 +18,7 @@ func TestRedislock(t *testing.T) {
 	must(t, err)
 	l.check(t, wants{
 		key: "order-lock", typ: "string", dialect: "bsm-redislock",
-		confidence: locksteward.ConfidenceHigh, identity: locksteward.IdentityStrong,
+		confidence: locksteward.ConfidenceMedium, identity: locksteward.IdentityStrong,
 		holder: locksteward.Holder{Host: "web-1", PID: 4711}, ttl: time.Minute,
 	})
 
@@ -51,12 +51,12 @@ func TestRedislockMulti(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	client := redislock.New(l.client)
-	keys := []string{"lock:a", "lock:b"}
+	keys := []string{"redislock:lock:a", "redislock:lock:b"}
 	holder, err := client.ObtainMulti(t.Context(), keys, time.Minute, nil)
 	must(t, err)
 	w := wants{
 		typ: "string", dialect: "bsm-redislock",
-		confidence: locksteward.ConfidenceHigh, identity: locksteward.IdentityStrong, ttl: time.Minute,
+		confidence: locksteward.ConfidenceMedium, identity: locksteward.IdentityStrong, ttl: time.Minute,
 	}
 	var digests []string
 	for _, key := range keys {

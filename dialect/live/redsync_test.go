@@ -11,8 +11,8 @@ import (
 )
 
 var redsyncWants = wants{
-	key: "order:lock:42", typ: "string", dialect: "redsync",
-	confidence: locksteward.ConfidenceHigh, identity: locksteward.IdentityStrong, ttl: 8 * time.Second,
+	key: "redsync:lock:42", typ: "string", dialect: "redsync",
+	confidence: locksteward.ConfidenceMedium, identity: locksteward.IdentityStrong, ttl: 8 * time.Second,
 }
 
 func TestRedsync(t *testing.T) {

@@ -67,7 +67,8 @@ type verdict struct {
 	lease  time.Duration
 	fence  int64
 	holder Holder
-	left   time.Duration // of the lease of another; negative: no TTL
+	left   time.Duration // of the lease of another, at seen; negative: no TTL
+	seen   time.Time
 	// queued says that the lock is free, but others are before: worth a look
 	// after left.
 	queued bool
@@ -199,7 +200,7 @@ func (c *Client) handle(ctx context.Context, r *request, v verdict) (*Handle, er
 func (c *Client) heldError(r *request, v verdict, cause error) error {
 	e := &HeldError{Key: r.key, Holder: v.holder, Queued: v.queued, Err: cause}
 	if v.left >= 0 && !v.queued {
-		e.Until = time.Now().Add(v.left)
+		e.Until = v.seen.Add(v.left)
 	}
 	return e
 }
@@ -288,7 +289,7 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 			r.since = since
 		}
 		return verdict{
-			left: time.Duration(number(list[1])) * time.Millisecond, rank: int(number(list[2])),
+			left: time.Duration(number(list[1])) * time.Millisecond, seen: time.Now(), rank: int(number(list[2])),
 			queued: state == 3, holder: holderOf(list),
 		}, nil
 	default:

@@ -378,3 +378,24 @@ func TestObserve(t *testing.T) {
 		t.Errorf("Options.OnEvent: %+v", got)
 	}
 }
+
+// HeldError.Until is the end of the holder's lease as the last attempt saw it, however
+// long the waiter has waited since.
+func TestHeldUntilIsNotLate(t *testing.T) {
+	t.Parallel()
+	b := setup(t, lock.Options{PollInterval: time.Minute})
+	holder := lease()
+	holder.NoRenew = true
+	mustAcquire(t, b.client, "k", holder)
+	end := time.UnixMilli(testredis.ExpireAt(t, b.rdb, "k"))
+	waiter := lease()
+	waiter.Wait = 3 * time.Second
+	_, err := b.client.Acquire(t.Context(), "k", waiter)
+	held, ok := errors.AsType[*lock.HeldError](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	if late := held.Until.Sub(end); late > 2*time.Second {
+		t.Errorf("until %s, %s after the end of the lease", held.Until, late)
+	}
+}

@@ -48,8 +48,10 @@
 //     that has the process's channel is heard of so; the loss of locks on another
 //     one is known at their next renewal, as one without a break is anywhere.
 //   - Lease.Fair is first come, first served among the waiters that live; a dead
-//     one costs 150 ms, once. A release hands the lock to the head of the queue
-//     itself, for 150 ms: counted from before the head's last attempt, and
+//     one costs 150 ms, once. The release of a fair hold hands the lock to the head of
+//     the queue itself, except on a Cluster and where the head asks for a TTL below
+//     300 ms; any other release tells the head that it is its turn. The hand-over is
+//     for 150 ms: counted from before the head's last attempt, and
 //     prolonged to the TTL by a round trip that begins when Acquire returns. If
 //     that does not come through, the hold ends as any other that is not renewed.
 //   - Who waits, and which session holds what else, can be read from outside.
@@ -102,5 +104,6 @@
 //   - A minority of a Redlock client's nodes away: nothing happens. A majority: a
 //     [*QuorumError], and held locks end by the local clock.
 //   - The caller's pool is exhausted: the library has its own connections, and
-//     keeps some of them for renewals and releases.
+//     keeps some of them for renewals. Releases go over those of acquires, in the order
+//     in which they come.
 package lock

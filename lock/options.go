@@ -78,7 +78,8 @@ type Options struct {
 	OnEvent func(Event)
 }
 
-// reserved is how many connections renewals and releases have for themselves.
+// reserved is how many connections renewals, heartbeats and waiters that leave the
+// queue have for themselves. Releases have none: they share those of acquires.
 const reserved = 4
 
 func (o Options) withDefaults(poolSize int) Options {
@@ -132,7 +133,9 @@ type Lease struct {
 	// ErrMaxHold. The remedy for work that hangs while its lock is renewed.
 	// 0: none.
 	MaxHold time.Duration
-	// Wait is how long Acquire waits at most. 0: as long as its context.
+	// Wait is how long Acquire waits for another's release at most. A round trip that
+	// is under way then, and with Fair the one that leaves the queue, are awaited: each
+	// takes Options.Timeout at most. 0: as long as its context.
 	Wait time.Duration
 	// Fair makes Acquire wait in the lock's queue: first come, first served,
 	// among those that live. Everybody yields to the queue, TryAcquire and

@@ -39,7 +39,7 @@ const (
 // ServerError is an error reply. The server did nothing, unless Op is "release"
 // and the reply before it was lost.
 type ServerError struct {
-	Op   string // acquire, renew, release or heartbeat
+	Op   string // acquire, renew, release, leave (the queue) or heartbeat
 	Key  string // lock
 	Code Code
 	Err  error

@@ -174,7 +174,7 @@ func (f *aclFlags) server(ctx context.Context) (v acl.Version, assumed bool, err
 		}
 		return v, false, nil
 	}
-	if f.redis.url == "" {
+	if f.redis.where() == "" || f.config != "" && f.redis.url == "" { // the variable's server is none of the configuration
 		v, err = acl.ParseVersion(aclVersion)
 		return v, true, err
 	}
@@ -184,7 +184,7 @@ func (f *aclFlags) server(ctx context.Context) (v acl.Version, assumed bool, err
 	}
 	conn, err := connect.Open(cfg)
 	if err != nil {
-		return v, false, usagef("--redis: %w", err)
+		return v, false, usagef("%s: %w", f.redis.source(), err)
 	}
 	v, err = f.ask(ctx, conn)
 	return v, false, errors.Join(err, conn.Close())

@@ -59,6 +59,8 @@ there is only read.`,
 	}
 	c.AddCommand(demoHolderCommand(p))
 	redis.register(c)
+	// The demo writes: a server of yours is asked for, not found in the environment.
+	c.Flags().Lookup("redis").Usage = "server of yours to use, as other commands take it; the environment names none here"
 	c.Flags().BoolVar(&once, "once", false, "print everything once and end; the default without a terminal")
 	c.Flags().BoolVar(&embedded, "embedded", false, "use the embedded Redis although redis-server is installed")
 	return c

@@ -111,8 +111,8 @@ func (f *doctorFlags) exams(ctx context.Context, p *program) ([]doctor.Options, 
 	case f.config != "":
 		return f.ofConfig(ctx, p)
 	}
-	if f.redis.url == "" {
-		return nil, usagef("--redis or --config is missing, write --redis redis://127.0.0.1:6379/0")
+	if f.redis.where() == "" {
+		return nil, usagef("--redis or --config is missing, write --redis redis://127.0.0.1:6379/0 or set %s", redisEnv)
 	}
 	conn, err := f.redis.config()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/execlock"
 	"github.com/locksteward/locksteward/lock"
 )
@@ -193,9 +194,11 @@ func (f execFlags) options(args []string) (execlock.Options, error) {
 func withoutPassword(env []string) []string {
 	out := make([]string, 0, len(env))
 	for _, v := range env {
-		if !strings.HasPrefix(v, redisPasswordEnv+"=") {
-			out = append(out, v)
+		name, value, _ := strings.Cut(v, "=")
+		if spec, err := connect.Parse(value); name == redisPasswordEnv || name == redisEnv && err == nil && spec.HasPassword {
+			continue
 		}
+		out = append(out, v)
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/scan"
 )
 
@@ -38,7 +39,16 @@ agent, and then knows only what two looks can tell.`,
 			if lang != "en" && lang != "zh" {
 				return usagef("--lang: got %q, write en or zh", lang)
 			}
-			detail, err := explain(cmd.Context(), agent, redis, key, match, lang, args[0])
+			direct, err := redis.direct(cmd, "match")
+			if err != nil {
+				return err
+			}
+			var detail api.LockDetail
+			if direct {
+				detail, err = explainDirectly(cmd.Context(), redis, key, match, lang, args[0])
+			} else {
+				detail, err = explain(cmd.Context(), agent, key, lang, args[0])
+			}
 			if err != nil {
 				return err
 			}
@@ -57,25 +67,32 @@ agent, and then knows only what two looks can tell.`,
 	return c
 }
 
-func explain(ctx context.Context, agent agentFlags, redis redisFlags, key keyFlags, match []string, lang, arg string) (api.LockDetail, error) {
-	if redis.url == "" {
-		client, err := agent.client()
-		if err != nil {
-			return api.LockDetail{}, err
-		}
-		ref, err := key.resolve(ctx, client, arg)
-		if err != nil {
-			return api.LockDetail{}, err
-		}
-		d, err := client.Lock(ctx, ref.target, ref.db, ref.key, lang)
-		if err != nil {
-			err = whatBecameOf(ctx, client, ref, err)
-		}
-		return d, err
+func explain(ctx context.Context, agent agentFlags, key keyFlags, lang, arg string) (api.LockDetail, error) {
+	client, err := agent.client()
+	if err != nil {
+		return api.LockDetail{}, err
 	}
+	ref, err := key.resolve(ctx, client, arg)
+	if err != nil {
+		return api.LockDetail{}, err
+	}
+	d, err := client.Lock(ctx, ref.target, ref.db, ref.key, lang)
+	if err != nil {
+		err = whatBecameOf(ctx, client, ref, err)
+	}
+	return d, err
+}
+
+// explainDirectly reads the lock on the server of redis, without an agent.
+func explainDirectly(ctx context.Context, redis redisFlags, key keyFlags, match []string, lang, arg string) (api.LockDetail, error) {
 	conn, err := redis.config()
 	if err != nil {
 		return api.LockDetail{}, err
+	}
+	if key.db >= 0 {
+		if conn, err = inDatabase(conn, key.db); err != nil {
+			return api.LockDetail{}, err
+		}
 	}
 	name, err := key.key(arg)
 	if err != nil {
@@ -93,6 +110,20 @@ func explain(ctx context.Context, agent agentFlags, redis redisFlags, key keyFla
 		said = append(said, api.NewVerdict(v.Rule, string(v.Result), v.Reason, v.Finding, lang))
 	}
 	return api.NewLockDetail(l, said), nil
+}
+
+// inDatabase returns conn with db in place of the database of its URL.
+func inDatabase(conn connect.Config, db int) (connect.Config, error) {
+	spec, err := connect.Parse(conn.URL)
+	if err != nil {
+		return conn, err
+	}
+	if spec.Mode == locksteward.ModeCluster && db != 0 {
+		return conn, usagef("--db: a Cluster has database 0 alone, got %d", db)
+	}
+	spec.DB = db
+	conn.URL, conn.Username = spec.String(), cmp.Or(conn.Username, spec.Username)
+	return conn, nil
 }
 
 // worstFirst puts what fires in the order of its severity, in front.

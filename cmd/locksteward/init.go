@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/initcfg"
 	"github.com/locksteward/locksteward/internal/scan"
 )
@@ -72,7 +73,7 @@ func runInit(ctx context.Context, p *program, f initFlags, in io.Reader) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	target, err := f.target(conn.Password != "")
+	target, err := f.target(conn)
 	if err != nil {
 		return err
 	}
@@ -153,19 +154,19 @@ func (f *initFlags) check() error {
 
 // target is the server as the configuration is to have it. Files are given with
 // their whole path: the agent may run somewhere else.
-func (f *initFlags) target(password bool) (initcfg.Target, error) {
+func (f *initFlags) target(conn connect.Config) (initcfg.Target, error) {
 	out := initcfg.Target{
-		Name: f.name, URL: f.redis.url, Username: f.redis.username, AddrMap: f.redis.addrMap,
-		PasswordLeftOut: password && f.redis.passwordFile == "",
+		Name: f.name, URL: conn.URL, Username: conn.Username, ServerName: conn.ServerName, AddrMap: conn.AddrMap,
+		PasswordLeftOut: conn.Password != "" && conn.PasswordFile == "",
 	}
 	for _, file := range []struct {
 		from string
 		to   *string
 	}{
-		{f.redis.passwordFile, &out.PasswordFile},
-		{f.redis.ca, &out.CAFile},
-		{f.redis.cert, &out.CertFile},
-		{f.redis.key, &out.KeyFile},
+		{conn.PasswordFile, &out.PasswordFile},
+		{conn.CAFile, &out.CAFile},
+		{conn.CertFile, &out.CertFile},
+		{conn.KeyFile, &out.KeyFile},
 	} {
 		if file.from == "" {
 			continue

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -131,6 +132,9 @@ func (f keyFlags) oneTarget(ctx context.Context, client *apiclient.Client) (stri
 	}
 	if len(list.Targets) == 1 {
 		return list.Targets[0].Name, nil
+	}
+	if len(list.Targets) == 0 {
+		return "", errors.New("the agent watches no target, so it has no locks; name one under targets in its configuration")
 	}
 	names := make([]string, 0, len(list.Targets))
 	for _, t := range list.Targets {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -43,16 +45,74 @@ func (f *redisFlags) register(c *cobra.Command) {
 	flags.StringToStringVar(&f.addrMap, "addr-map", nil, "announced=reachable address of a node behind a port-forward, host:port=host:port (may be repeated)")
 }
 
-// config checks the flags. A password in the URL is refused: the command line
-// is readable by every process of the machine.
+// where is the URL of the server: the flag's, else the environment's; "" for neither.
+func (f *redisFlags) where() string { return cmp.Or(f.url, os.Getenv(redisEnv)) }
+
+// agentOnly are the flags of a command that asks a server or an agent which count
+// for the agent alone.
+var agentOnly = []string{"target", "since", "agent", "token-file", "ca-file", "cert-file", "key-file"}
+
+// direct says whether cmd, which can ask an agent too, asks a server itself: --redis
+// says so, or its variable where nothing names an agent, which knows more. Flags that
+// would do nothing are refused: agentOnly with a server, and those of direct without.
+func (f *redisFlags) direct(cmd *cobra.Command, direct ...string) (bool, error) {
+	changed := cmd.Flags().Changed
+	named := os.Getenv(agentEnv) != "" || slices.ContainsFunc(agentOnly, changed)
+	if f.url == "" && (f.where() == "" || named) {
+		for _, name := range direct {
+			if changed(name) {
+				return false, usagef("--%s: is for %s without an agent, add --redis URL", name, cmd.Name())
+			}
+		}
+		return false, nil
+	}
+	for _, name := range agentOnly {
+		if changed(name) {
+			return false, usagef("--%s: is for %s with an agent, leave it or --redis out", name, cmd.Name())
+		}
+	}
+	return true, nil
+}
+
+// words are the flags with which another command asks the server of conn, which is
+// the config of f. A password is not among them: it stays in the environment, and so
+// does a URL that has one.
+func (f *redisFlags) words(conn connect.Config) []string {
+	var out []string
+	spec, err := connect.Parse(f.where())
+	if err != nil || !spec.HasPassword {
+		out = append(out, "--redis", conn.URL)
+	}
+	for _, flag := range [][2]string{
+		{"--redis-username", conn.Username},
+		{"--redis-password-file", conn.PasswordFile},
+		{"--redis-ca-file", conn.CAFile},
+		{"--redis-cert-file", conn.CertFile},
+		{"--redis-key-file", conn.KeyFile},
+		{"--redis-tls-server-name", conn.ServerName},
+	} {
+		if flag[1] != "" {
+			out = append(out, flag[0], flag[1])
+		}
+	}
+	for _, from := range slices.Sorted(maps.Keys(conn.AddrMap)) {
+		out = append(out, "--addr-map", from+"="+conn.AddrMap[from])
+	}
+	return out
+}
+
+// config returns how to reach the server. A password in the URL of the flag is
+// refused: the command line is readable by every process of the machine. One in the
+// URL of the environment is moved out of it, so that no URL that is printed or
+// written has one.
 func (f *redisFlags) config() (connect.Config, error) {
-	where := cmp.Or(f.url, os.Getenv(redisEnv))
+	where := f.where()
 	if where == "" {
-		return connect.Config{}, usagef("--redis is missing, write --redis redis://127.0.0.1:6379/0")
+		return connect.Config{}, usagef("--redis is missing, write --redis redis://127.0.0.1:6379/0 or set %s", redisEnv)
 	}
 	spec, err := connect.Parse(where)
 	if err != nil {
-		return connect.Config{}, usagef("--redis: %w", err)
+		return connect.Config{}, usagef("%s: %w", f.source(), err)
 	}
 	if spec.HasPassword && f.url != "" {
 		return connect.Config{}, usagef("--redis: the URL holds a password, which every process of this machine can read; "+
@@ -66,6 +126,9 @@ func (f *redisFlags) config() (connect.Config, error) {
 	if f.passwordFile == "" && c.Password != "" {
 		c.PasswordFile = "" // of two variables the password itself
 	}
+	if spec.HasPassword {
+		c.URL, c.Username, c.Password = spec.String(), cmp.Or(c.Username, spec.Username), cmp.Or(c.Password, spec.Password)
+	}
 	if c.PasswordFile != "" {
 		if _, err := config.ReadSecret(c.PasswordFile); err != nil {
 			return connect.Config{}, usagef("--redis-password-file: %w", err)
@@ -77,6 +140,14 @@ func (f *redisFlags) config() (connect.Config, error) {
 		c.CAFile, c.CertFile, c.KeyFile, c.ServerName = f.ca, f.cert, f.key, f.serverName
 	}
 	return c, nil
+}
+
+// source names what the URL is from.
+func (f *redisFlags) source() string {
+	if f.url != "" {
+		return "--redis"
+	}
+	return redisEnv
 }
 
 // or returns the value of a flag, else that of its variable.

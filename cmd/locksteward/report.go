@@ -64,39 +64,21 @@ minimum and ≤4s a maximum.`,
 }
 
 func (f *reportFlags) run(cmd *cobra.Command, p *program) (api.Report, error) {
-	if err := f.check(cmd); err != nil {
+	direct, err := f.redis.direct(cmd, lookFlagNames...)
+	if err != nil {
 		return api.Report{}, err
 	}
-	if f.redis.url == "" {
+	if !direct {
 		client, err := f.agent.client()
 		if err != nil {
 			return api.Report{}, err
 		}
 		return client.Report(cmd.Context(), f.target, f.class, f.since.String())
 	}
-	return f.ask(cmd.Context(), p)
-}
-
-// check refuses flags that would do nothing.
-func (f *reportFlags) check(cmd *cobra.Command) error {
-	without := []string{"since", "target", "agent", "token-file"}
-	if f.redis.url == "" {
-		for _, name := range lookFlagNames {
-			if cmd.Flags().Changed(name) {
-				return usagef("--%s: is for a report without an agent, add --redis URL", name)
-			}
-		}
-		return nil
-	}
-	for _, name := range without {
-		if cmd.Flags().Changed(name) {
-			return usagef("--%s: is for a report of an agent, leave it or --redis out", name)
-		}
-	}
 	if f.look.observe <= 0 {
-		return usagef("--observe: got %s, write a positive duration such as 60s", f.look.observe)
+		return api.Report{}, usagef("--observe: got %s, write a positive duration such as 60s", f.look.observe)
 	}
-	return nil
+	return f.ask(cmd.Context(), p)
 }
 
 func (f *reportFlags) ask(ctx context.Context, p *program) (api.Report, error) {

@@ -84,7 +84,7 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 		fmt.Fprintln(p.stderr, "locksteward: warning:", result.TooManyRights)
 	}
 	out := api.NewScan(result.Sweep, result.Findings, f.lang)
-	addUnlockLines(&out, result, f.redis)
+	addUnlockLines(&out, result, f.redis.words(conn))
 	if err := f.known.apply(p, &out, known); err != nil {
 		return err
 	}
@@ -120,16 +120,16 @@ func writeScan(w io.Writer, out api.Scan) error {
 			fmt.Fprintf(w, "; %d keys have a name that may be a lock's (name them with --match)", out.Candidates)
 		}
 		fmt.Fprintln(w)
-		return writeGone(w, out.BaselineGone)
-	}
-	if err := writeLocks(w, out.Locks, false); err != nil {
+	} else if err := writeLocks(w, out.Locks, false); err != nil {
 		return err
 	}
-	fmt.Fprintln(w)
-	if len(out.Findings) == 0 {
-		fmt.Fprintln(w, "no findings: every lock looks healthy")
-	} else if err := writeFindings(w, out.Findings); err != nil {
-		return err
+	if len(out.Findings) > 0 {
+		fmt.Fprintln(w)
+		if err := writeFindings(w, out.Findings); err != nil {
+			return err
+		}
+	} else if len(out.Locks) > 0 {
+		fmt.Fprintln(w, "\nno findings: every lock looks healthy")
 	}
 	if err := writeGone(w, out.BaselineGone); err != nil {
 		return err
@@ -140,6 +140,8 @@ func writeScan(w io.Writer, out api.Scan) error {
 	complete := "complete"
 	if !out.Complete {
 		complete = "INCOMPLETE"
+	} else if len(out.Locks) == 0 {
+		return nil
 	}
 	_, err := fmt.Fprintf(w, "\n%s among %s in %s, %s; %s\n", count(len(out.Locks), "lock"), count(int(out.KeysScanned), "key"),
 		span(time.Duration(out.DurationMs)*time.Millisecond), complete, count(out.Candidates, "candidate"))

@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/base64"
-	"maps"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,7 +13,7 @@ import (
 
 // addUnlockLines gives each finding on a lock that can be released safely the
 // command that does it.
-func addUnlockLines(out *api.Scan, result scan.Result, redis redisFlags) {
+func addUnlockLines(out *api.Scan, result scan.Result, server []string) {
 	locks := map[string]locksteward.Lock{}
 	for _, l := range result.Sweep.Locks {
 		locks[l.Key] = l
@@ -26,32 +24,19 @@ func addUnlockLines(out *api.Scan, result scan.Result, redis redisFlags) {
 			continue
 		}
 		if condition, ok := unlock.ConditionOf(l.Observation, result.Salt); ok {
-			out.Findings[i].Unlock = unlockLine(redis, l, condition)
+			out.Findings[i].Unlock = unlockLine(server, l, condition)
 		}
 	}
 }
 
-// unlockLine is the whole command but for the reason, which is asked for.
-func unlockLine(redis redisFlags, l locksteward.Lock, condition unlock.Condition) string {
+// unlockLine is the whole command but for the reason, which is asked for; server are
+// the flags that name the server.
+func unlockLine(server []string, l locksteward.Lock, condition unlock.Condition) string {
 	key, extra := l.Key, []string(nil)
 	if !utf8.ValidString(key) {
 		key, extra = base64.StdEncoding.EncodeToString([]byte(key)), []string{"--base64"}
 	}
-	words := []string{"locksteward", "unlock", "--redis", redis.url}
-	for _, flag := range [][2]string{
-		{"--redis-username", redis.username},
-		{"--redis-password-file", redis.passwordFile},
-		{"--redis-ca-file", redis.ca},
-		{"--redis-cert-file", redis.cert},
-		{"--redis-key-file", redis.key},
-	} {
-		if flag[1] != "" {
-			words = append(words, flag[0], flag[1])
-		}
-	}
-	for _, from := range slices.Sorted(maps.Keys(redis.addrMap)) {
-		words = append(words, "--addr-map", from+"="+redis.addrMap[from])
-	}
+	words := append([]string{"locksteward", "unlock"}, server...)
 	words = append(words, "--if", condition.String())
 	words = append(words, extra...)
 	var line strings.Builder

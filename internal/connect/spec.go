@@ -216,7 +216,7 @@ func hostPort(text, port string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// String returns the URL without user and password.
+// String returns the URL without user and password; [Parse] takes it apart again.
 func (s Spec) String() string {
 	scheme := "redis"
 	if s.TLS {
@@ -224,7 +224,7 @@ func (s Spec) String() string {
 	}
 	switch {
 	case s.Socket:
-		out := "unix://" + s.Addrs[0]
+		out := "unix://" + (&url.URL{Path: s.Addrs[0]}).EscapedPath()
 		if s.DB != 0 {
 			out += "?db=" + strconv.Itoa(s.DB)
 		}
@@ -232,7 +232,7 @@ func (s Spec) String() string {
 	case s.Mode == locksteward.ModeCluster:
 		return scheme + "+cluster://" + strings.Join(s.Addrs, ",")
 	case s.Mode == locksteward.ModeSentinel:
-		return scheme + "+sentinel://" + strings.Join(s.Addrs, ",") + "/" + s.MasterName + "/" + strconv.Itoa(s.DB)
+		return scheme + "+sentinel://" + strings.Join(s.Addrs, ",") + "/" + url.PathEscape(s.MasterName) + "/" + strconv.Itoa(s.DB)
 	default:
 		return scheme + "://" + strings.Join(s.Addrs, ",") + "/" + strconv.Itoa(s.DB)
 	}

@@ -24,6 +24,7 @@ type Target struct {
 	CAFile       string
 	CertFile     string
 	KeyFile      string
+	ServerName   string
 	AddrMap      map[string]string
 	// PasswordLeftOut says that a password was used that is in no file.
 	PasswordLeftOut bool
@@ -79,6 +80,7 @@ func writeLogin(b *strings.Builder, target Target) {
 	line("ca_file", target.CAFile)
 	line("cert_file", target.CertFile)
 	line("key_file", target.KeyFile)
+	line("tls_server_name", target.ServerName)
 	if len(target.AddrMap) > 0 {
 		b.WriteString("    addr_map:\n")
 		for _, from := range sortedKeys(target.AddrMap) {

@@ -202,6 +202,9 @@ func explained(ctx context.Context, err error) error {
 	if ctx.Err() != nil || strings.HasSuffix(reason, "see the server's log") {
 		return err
 	}
+	if head, todo, ok := strings.Cut(reason, ": "); ok && strings.HasSuffix(err.Error(), head) {
+		reason = todo // the error says the rest itself
+	}
 	return fmt.Errorf("%w: %s", err, reason)
 }
 

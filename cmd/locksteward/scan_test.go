@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/redisproc"
+	"github.com/locksteward/locksteward/internal/scan"
+	"github.com/locksteward/locksteward/internal/testredis"
+)
+
+// A scan that saw a FLUSHALL shows what it found, though no lock is left to list.
+func TestScanAcrossAFlushShowsTheFinding(t *testing.T) {
+	t.Parallel()
+	if testing.Short() || !testredis.Available() {
+		t.Skip("needs a redis-server")
+	}
+	ctx := t.Context()
+	server, err := redisproc.Start(ctx, redisproc.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	for _, key := range []string{"lock:a", "lock:b", "lock:c"} {
+		if err := client.Set(ctx, key, "9a2b8c1e-9d1a-4b6e-8f0a-1c2d3e4f5a6b", time.Hour).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flushed := false
+	result, err := scan.Run(ctx, scan.Options{
+		Connect: connect.Config{URL: "redis://" + server.Addr()}, Observe: 1500 * time.Millisecond, NoThrottle: true,
+		Record: func(locksteward.Sweep, bool) error {
+			if flushed {
+				return nil
+			}
+			flushed = true
+			return client.FlushAll(ctx).Err()
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := api.NewScan(result.Sweep, result.Findings, "en")
+	if len(out.Locks) != 0 || len(out.Findings) == 0 {
+		t.Fatalf("%d locks, findings %+v", len(out.Locks), out.Findings)
+	}
+	var b bytes.Buffer
+	if err := writeScan(&b, out); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range out.Findings {
+		if !strings.Contains(b.String(), f.Rule) {
+			t.Errorf("finding %s is not shown:\n%s", f.Rule, b.String())
+		}
+	}
+}
+
+// "No locks" of a scan that was cut short is not the same as of a whole one.
+func TestScanWithoutLocksSaysThatItIsIncomplete(t *testing.T) {
+	t.Parallel()
+	out := api.Scan{KeysScanned: 7, Incomplete: []api.Incomplete{{Node: "a:1", Reason: "timeout"}}}
+	var b bytes.Buffer
+	if err := writeScan(&b, out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "INCOMPLETE") {
+		t.Errorf("got %s", b.String())
+	}
+	b.Reset()
+	out.Complete, out.Incomplete = true, nil
+	if err := writeScan(&b, out); err != nil || b.String() != "no locks among 7 keys\n" {
+		t.Errorf("got %q, %v", b.String(), err)
+	}
+}

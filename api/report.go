@@ -57,6 +57,22 @@ type HoldBounds struct {
 	AtMostMs  *int64 `json:"at_most_ms"`
 }
 
+// How far the bounds of a duration may be apart that counts as known.
+const (
+	knownWithin = 5 * time.Second
+	knownFactor = 10
+)
+
+// Known says whether the bounds tell a length: an upper bound that is knownWithin and
+// knownFactor times above the lower tells how far two looks were apart, and so little
+// as a lower bound of nothing tells nothing.
+func (b HoldBounds) Known() bool {
+	if b.AtMostMs == nil {
+		return b.AtLeastMs > 0
+	}
+	return *b.AtMostMs-b.AtLeastMs <= knownWithin.Milliseconds() || *b.AtMostMs <= knownFactor*b.AtLeastMs
+}
+
 // HeldKey is one hold of one key.
 type HeldKey struct {
 	DB int `json:"db"`

@@ -78,3 +78,23 @@ func TestHeartbeatCannotMoveTheCursor(t *testing.T) {
 		t.Errorf("the holder's text reaches the terminal: %q", b.String())
 	}
 }
+
+// A bound that tells nothing is not shown as a length: a median of "≤5m00s" beside a
+// 95th percentile of "≥0ms" reads as if the median were the larger.
+func TestUnknownLengthIsUnknown(t *testing.T) {
+	t.Parallel()
+	for want, b := range map[string]api.HoldBounds{
+		"unknown":     {AtLeastMs: 0, AtMostMs: new(int64(300_000))},
+		"≤4.0s":       {AtLeastMs: 0, AtMostMs: new(int64(4000))},
+		"200ms-2.2s":  {AtLeastMs: 200, AtMostMs: new(int64(2200))},
+		"30.0s-3m00s": {AtLeastMs: 30_000, AtMostMs: new(int64(180_000))},
+		"≥2.0s":       {AtLeastMs: 2000},
+	} {
+		if got := showBounds(&b); got != want {
+			t.Errorf("%+v is shown as %q, want %q", b, got, want)
+		}
+	}
+	if got := showBounds(&api.HoldBounds{}); got != "unknown" {
+		t.Errorf("nothing known is shown as %q", got)
+	}
+}

@@ -37,7 +37,7 @@ It asks the agent, which keeps 30 days; with --redis it looks at a server itself
 for a minute, and groups locks by their names.
 
 A hold's length is known from two sides: 1.2s-3.1s is between the two, ≥4s is a
-minimum and ≤4s a maximum.`,
+minimum and ≤4s a maximum. It is unknown where the two are too far apart to tell it.`,
 		Example: `  locksteward report --since 168h
   locksteward report --class orders --output json
   locksteward report --redis redis://127.0.0.1:6379 --observe 60s`,
@@ -161,13 +161,15 @@ func writeClassReport(b *strings.Builder, c api.ClassReport) {
 }
 
 // showBounds shows a duration that is known from two sides: one number where
-// they are within a tenth of each other.
+// they are within a tenth of each other, "unknown" where they tell no length.
 func showBounds(d *api.HoldBounds) string {
 	if d == nil {
 		return "-"
 	}
 	low := time.Duration(d.AtLeastMs) * time.Millisecond
 	switch {
+	case !d.Known():
+		return "unknown"
 	case d.AtMostMs == nil:
 		return "≥" + span(low)
 	case *d.AtMostMs-d.AtLeastMs <= *d.AtMostMs/10:

@@ -2,6 +2,7 @@ package connect_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,11 +27,12 @@ func TestParse(t *testing.T) {
 		"redis://:pw@[::1]":                    {addrs: "[::1]:6379", shown: "redis://[::1]:6379/0", mode: "standalone", pass: "pw"},
 		"redis://u@[::1]:9":                    {addrs: "[::1]:9", shown: "redis://[::1]:9/0", mode: "standalone", user: "u"},
 		"unix:///run/redis.sock?db=2":          {addrs: "/run/redis.sock", shown: "unix:///run/redis.sock?db=2", mode: "standalone", db: 2},
+		"unix:///tmp/a%3Fb%25c.sock":           {addrs: "/tmp/a?b%c.sock", shown: "unix:///tmp/a%3Fb%25c.sock", mode: "standalone"},
 		"unix:///tmp/a@b.sock":                 {addrs: "/tmp/a@b.sock", shown: "unix:///tmp/a@b.sock", mode: "standalone"},
 		"redis+cluster://a,b:1,[::1]":          {addrs: "a:6379,b:1,[::1]:6379", shown: "redis+cluster://a:6379,b:1,[::1]:6379", mode: "cluster"},
 		"rediss+cluster://u:p@a/0":             {addrs: "a:6379", shown: "rediss+cluster://a:6379", mode: "cluster", user: "u", pass: "p"},
 		"redis+sentinel://a,b:5/mymaster":      {addrs: "a:26379,b:5", shown: "redis+sentinel://a:26379,b:5/mymaster/0", mode: "sentinel"},
-		"rediss+sentinel://:x@a/my%20master/7": {addrs: "a:26379", shown: "rediss+sentinel://a:26379/my master/7", mode: "sentinel", db: 7, pass: "x"},
+		"rediss+sentinel://:x@a/my%20master/7": {addrs: "a:26379", shown: "rediss+sentinel://a:26379/my%20master/7", mode: "sentinel", db: 7, pass: "x"},
 	}
 	for url, want := range tests {
 		got, err := connect.Parse(url)
@@ -46,6 +48,9 @@ func TestParse(t *testing.T) {
 		}
 		if got.Username != want.user || got.Password.Reveal() != want.pass || got.HasPassword != (want.pass != "") {
 			t.Errorf("Parse(%q): user or password wrong: %q, %v", url, got.Username, got.HasPassword)
+		}
+		if again, err := connect.Parse(got.String()); err != nil || again.String() != got.String() || !slices.Equal(again.Addrs, got.Addrs) {
+			t.Errorf("Parse(%q), which is how %q is shown: %+v, %v", got, url, again, err)
 		}
 	}
 }

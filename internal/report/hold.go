@@ -31,15 +31,6 @@ type Hold struct {
 	Renewed bool
 }
 
-// Length is the hold in one number, to order holds by: at most, where that is
-// known, else at least.
-func (h Hold) Length() time.Duration {
-	if h.Bounded {
-		return h.High
-	}
-	return h.Low
-}
-
 // Measure says how long the hold of an ending lasted. since returns a moment
 // before which a lock that was first seen at the given time cannot have begun,
 // false if none is known; expired says that the server removed the lock when its

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -287,6 +288,56 @@ func TestSuggest(t *testing.T) {
 	short := rowOf(100, 50*time.Second)
 	if _, ttl = report.Suggest(short); !strings.Contains(ttl.Reason, "too short") {
 		t.Errorf("a TTL below the holds: %+v", ttl)
+	}
+}
+
+// A sweep that takes five minutes bounds the holds that it finds gone by five minutes:
+// that is how far its looks are apart, not how long locks are held.
+func TestLengthOfASweepIsNoLengthOfHolds(t *testing.T) {
+	t.Parallel()
+	const sweep = 5 * time.Minute
+	rec := report.NewRecorder("a", nil)
+	at := begin
+	take := func(endings ...locksteward.Ending) {
+		at = at.Add(sweep)
+		s := sweepAt(0)
+		s.At, s.Started, s.Duration, s.Endings = at, at.Add(-sweep), sweep, endings
+		rec.Take(s)
+	}
+	take()
+	var ended []locksteward.Ending
+	for i := range 200 { // each seen once, by the second sweep, and held for an instant
+		seen := at.Add(time.Duration(i+1) * time.Second)
+		ended = append(ended, locksteward.Ending{
+			Lock: lockAt(seen, seen, func(l *locksteward.Lock) { l.Key = fmt.Sprint("lock:order:", i) }), How: locksteward.EndedReleased, At: seen.Add(time.Second),
+		})
+	}
+	long := at.Add(time.Minute) // seen to be held for two minutes
+	take(append(ended, locksteward.Ending{
+		Lock: lockAt(long, long.Add(2*time.Minute), func(l *locksteward.Lock) { l.Key = "lock:order:long" }), How: locksteward.EndedReleased, At: long.Add(2*time.Minute + time.Second),
+	})...)
+	var row report.Row
+	for _, r := range rec.Rows() {
+		row.Merge(r)
+	}
+	expect, ttl := report.Suggest(row)
+	if expect.Value != 0 || ttl.Value != 0 || !strings.Contains(expect.Reason, "unknown") {
+		t.Errorf("suggested are %+v and %+v", expect, ttl)
+	}
+	c := report.Build(report.Input{Rows: rec.Rows()}).Classes[0]
+	if c.P50.Known() || c.P95.Known() {
+		t.Errorf("p50 %+v, p95 %+v count as known", c.P50, c.P95)
+	}
+	if c.Longest.Key.Key != "lock:order:long" {
+		t.Errorf("the longest is %+v", c.Longest)
+	}
+	// None of them bounded: as little is known.
+	var early report.Row
+	for range 60 {
+		early.Add(report.Hold{Class: "orders", Key: "k", How: locksteward.EndedReleased})
+	}
+	if expect, _ = report.Suggest(early); expect.Value != 0 || !strings.Contains(expect.Reason, "unknown") {
+		t.Errorf("suggested is %+v", expect)
 	}
 }
 

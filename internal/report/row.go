@@ -34,11 +34,17 @@ type Worst struct {
 	Bounded bool
 }
 
-func (w Worst) length() time.Duration {
-	if w.Bounded {
-		return w.High
+// compareLength orders holds, the longest first: by how long they lasted at least,
+// since a wide upper bound tells how far two looks were apart, then at most, where
+// that is known.
+func compareLength(a, b Worst) int {
+	most := func(w Worst) time.Duration {
+		if w.Bounded {
+			return w.High
+		}
+		return w.Low
 	}
-	return w.Low
+	return cmp.Or(cmp.Compare(b.Low, a.Low), cmp.Compare(most(b), most(a)))
 }
 
 // Row is what is kept of the holds of one class in one slot.
@@ -97,13 +103,12 @@ func (r *Row) Add(h Hold) {
 		r.Endings = map[locksteward.EndedHow]int64{}
 	}
 	r.Endings[h.How]++
-	if n := len(r.Worst); n == maxWorst && h.Length() <= r.Worst[n-1].length() {
+	w := Worst{Key: h.Key, DB: h.DB, How: h.How, EndedAt: h.EndedAt, Low: h.Low, High: h.High, Bounded: h.Bounded}
+	if n := len(r.Worst); n == maxWorst && compareLength(r.Worst[n-1], w) <= 0 {
 		return
 	}
-	r.Worst = worstOf(append(r.Worst, Worst{
-		Key: h.Key, DB: h.DB, Holder: HolderText(h.Holder), How: h.How, EndedAt: h.EndedAt,
-		Low: h.Low, High: h.High, Bounded: h.Bounded,
-	}), maxWorst)
+	w.Holder = HolderText(h.Holder)
+	r.Worst = worstOf(append(r.Worst, w), maxWorst)
 }
 
 // Merge adds what another row of the same class counted.
@@ -140,7 +145,7 @@ func (r Row) Clone() Row {
 // worstOf keeps the longest hold of each key, and the n longest of those.
 func worstOf(list []Worst, n int) []Worst {
 	slices.SortStableFunc(list, func(a, b Worst) int {
-		return cmp.Or(cmp.Compare(b.length(), a.length()), cmp.Compare(b.Low, a.Low), cmp.Compare(a.DB, b.DB), strings.Compare(a.Key, b.Key))
+		return cmp.Or(compareLength(a, b), cmp.Compare(a.DB, b.DB), strings.Compare(a.Key, b.Key))
 	})
 	var out []Worst
 	for _, w := range list {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/locksteward/locksteward/api"
 )
 
 // Enough is how many holds must have ended before anything is suggested: of
@@ -41,6 +43,11 @@ func Suggest(r Row) (expect, ttl Suggestion) {
 		none := Suggestion{Reason: fmt.Sprintf("%s ended while anybody looked, and it takes %d to say", seen, Enough)}
 		return none, none
 	}
+	if r.High.Count() == 0 {
+		none := Suggestion{Reason: fmt.Sprintf("the length is unknown: all %s had begun before anybody looked", holds(r.Holds()))}
+		return none, none
+	}
+	least, _, _ := r.Low.Quantile(0.99, 0)
 	_, p99, ok := r.High.Quantile(0.99, r.unbounded())
 	basis := fmt.Sprintf("the 99th percentile of %s, at most %s", holds(r.Holds()), Show(p99))
 	if !ok {
@@ -50,6 +57,10 @@ func Suggest(r Row) (expect, ttl Suggestion) {
 			p99 = max(p99, high)
 		}
 		basis = fmt.Sprintf("the longest of %s that could be measured, %s, since %s had begun before anybody looked", holds(r.Holds()), Show(p99), holds(r.unbounded()))
+	}
+	if most := ceilMs(p99); !(api.HoldBounds{AtLeastMs: least.Milliseconds(), AtMostMs: &most}).Known() {
+		none := Suggestion{Reason: fmt.Sprintf("the length is unknown: the 99th percentile of %s is between %s and %s, since looks were that far apart", holds(r.Holds()), Show(least), Show(p99))}
+		return none, none
 	}
 	expect = Suggestion{
 		Value:  RoundUp(max(leastExpect, expectFactor*p99)),

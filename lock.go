@@ -52,6 +52,19 @@ func (l Lock) Age() (age time.Duration, basis AgeBasis, minimum bool) {
 	}
 }
 
+// AgeAt is [Lock.Age] at a moment after the look, by the server's clock: for how long
+// the lock has been held if nothing happened to it since. An earlier moment counts as
+// that of the look.
+func (l Lock) AgeAt(now time.Time) (age time.Duration, basis AgeBasis, minimum bool) {
+	if since := now.Sub(l.At); since > 0 && !l.At.IsZero() {
+		l.At = now
+		if l.Idle > 0 {
+			l.Idle += since
+		}
+	}
+	return l.Age()
+}
+
 // maxLease is the longest lease of a hold that nobody renews: what ttl/too-long
 // allows unless its class says otherwise, and the most that lock/ gives.
 const maxLease = 24 * time.Hour

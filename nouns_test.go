@@ -287,3 +287,24 @@ func TestSweepComplete(t *testing.T) {
 		t.Errorf("Keys = %d, want 3", n)
 	}
 }
+
+// An age goes on after the look: a lock that was read a minute ago is a minute older.
+func TestAgeAt(t *testing.T) {
+	t.Parallel()
+	look := time.UnixMilli(1_700_000_000_000)
+	seen := locksteward.Lock{Observation: locksteward.Observation{At: look, Idle: -1}, History: locksteward.History{FirstSeen: look}}
+	if age, basis, minimum := seen.AgeAt(look.Add(time.Minute)); age != time.Minute || basis != locksteward.AgeObserved || !minimum {
+		t.Errorf("seen at one look, a minute later: %v, %v, %v", age, basis, minimum)
+	}
+	if age, basis, _ := seen.AgeAt(look.Add(-time.Minute)); age != 0 || basis != locksteward.AgeNone {
+		t.Errorf("before the look: %v, %v", age, basis)
+	}
+	idle := locksteward.Lock{Observation: locksteward.Observation{At: look, Idle: time.Hour}}
+	if age, _, _ := idle.AgeAt(look.Add(time.Minute)); age != time.Hour+time.Minute {
+		t.Errorf("idle: %v", age)
+	}
+	claimed := locksteward.Lock{Observation: locksteward.Observation{At: look, Claim: &locksteward.Claim{Acquired: look.Add(-time.Second)}}}
+	if age, _, minimum := claimed.AgeAt(look.Add(time.Minute)); age != time.Minute+time.Second || minimum {
+		t.Errorf("claimed: %v, %v", age, minimum)
+	}
+}

@@ -121,9 +121,9 @@ func TestGolden(t *testing.T) {
 	}
 	written := forever()
 	written.Dialect, written.Acquired, written.Mode = "shedlock", at.Add(-time.Hour), "read"
-	golden(t, "lock_written", NewLock(written, nil))
+	golden(t, "lock_written", NewLock(written, nil, written.At))
 	written.Asked = true
-	if l := NewLock(written, nil); l.AgeMs != nil || !strings.Contains(l.AcquiredDoubt, "may have waited") {
+	if l := NewLock(written, nil, written.At); l.AgeMs != nil || !strings.Contains(l.AcquiredDoubt, "may have waited") {
 		t.Errorf("in doubt: %+v", l)
 	}
 	golden(t, "class", Class{
@@ -220,7 +220,7 @@ func TestShortTTLIsNotNoTTL(t *testing.T) {
 	t.Parallel()
 	l := forever()
 	l.TTL = 300 * time.Microsecond
-	if got := NewLock(l, nil).TTLMs; got != 0 {
+	if got := NewLock(l, nil, l.At).TTLMs; got != 0 {
 		t.Errorf("ttl_ms is %d, want 0", got)
 	}
 }

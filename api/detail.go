@@ -77,7 +77,7 @@ type Instance struct {
 // list are those of the verdicts that fire.
 func NewLockDetail(l locksteward.Lock, verdicts []Verdict) LockDetail {
 	out := LockDetail{
-		Lock:        NewLock(l, fired(verdicts)),
+		Lock:        NewLock(l, fired(verdicts), l.At),
 		Kind:        string(l.Kind),
 		Confidence:  string(l.Confidence),
 		Configured:  l.Configured,

@@ -7,7 +7,7 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Lock is one lock key as it was last seen.
+// Lock is one lock key as it was last seen, with its age by now.
 type Lock struct {
 	// Target is empty inside a [Scan], which names it once.
 	Target string `json:"target,omitempty"`
@@ -59,9 +59,10 @@ func NewHolder(h locksteward.Holder) Holder {
 }
 
 // NewLock converts a lock; findings are the ids of the rules that fire or are
-// pending on it, in any order and with repeats.
-func NewLock(l locksteward.Lock, findings []string) Lock {
-	age, basis, minimum := l.Age()
+// pending on it, in any order and with repeats. The age is that at now, by the
+// server's clock, or that of the look if it was later.
+func NewLock(l locksteward.Lock, findings []string, now time.Time) Lock {
+	age, basis, minimum := l.AgeAt(now)
 	out := Lock{
 		Target:       l.Target,
 		DB:           l.DB,

@@ -1,6 +1,29 @@
 package api
 
-import "time"
+import (
+	"slices"
+	"time"
+)
+
+// The kinds of a [LockEvent]. A hold ends with one of EndKinds.
+const (
+	EventAcquired      = "acquired"
+	EventRenewed       = "renewed"
+	EventReleased      = "released"
+	EventExpired       = "expired"
+	EventDeleted       = "deleted"
+	EventForceReleased = "force-released"
+	EventGone          = "gone"
+	EventPending       = "pending"
+	EventFiring        = "firing"
+	EventResolved      = "resolved"
+)
+
+// EndKinds are the kinds of events that end a hold.
+var EndKinds = []string{EventReleased, EventExpired, EventDeleted, EventForceReleased, EventGone}
+
+// LockEventKinds are all kinds.
+var LockEventKinds = slices.Concat([]string{EventAcquired, EventRenewed}, EndKinds, []string{EventPending, EventFiring, EventResolved})
 
 // LockEvent is something that happened to a lock: a hold began or ended, or a
 // finding on it changed. It is history, not audit.
@@ -9,7 +32,7 @@ type LockEvent struct {
 	// Kind is "acquired", "renewed" (the last renewal that was seen of the hold),
 	// "released" (it ended before its expiry), "expired", "deleted" (by somebody else
 	// than its holder, before its expiry), "force-released" (by a request here),
-	// "gone" (it ended, and how is not known), "firing" or "resolved" (a finding).
+	// "gone" (it ended, and how is not known), "pending", "firing" or "resolved" (a finding).
 	Kind string `json:"kind"`
 	// HeldMs is how long a hold lasted that ended, at least if HeldIsMinimum.
 	HeldMs        int64  `json:"held_ms,omitempty"`

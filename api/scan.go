@@ -64,7 +64,7 @@ func NewScan(s locksteward.Sweep, findings []locksteward.Finding, lang string) S
 	}
 	rules := RulesByLock(findings)
 	for l := range s.AllLocks() {
-		lock := NewLock(*l, rules[LockKey{Target: l.Target, DB: l.DB, Key: l.Key}])
+		lock := NewLock(*l, rules[LockKey{Target: l.Target, DB: l.DB, Key: l.Key}], s.At)
 		lock.Target = ""
 		out.Locks = append(out.Locks, lock)
 	}

@@ -35,6 +35,7 @@ const hostile = "lock:\xff\n\"'><script>alert(1)</script>\x00\u202e{{.}}"
 type world struct {
 	mu       sync.Mutex
 	locks    []locksteward.Lock
+	now      time.Time // by the server's clock
 	findings []locksteward.Finding
 	targets  []api.Target
 	requests []locksteward.Request
@@ -70,7 +71,7 @@ func (w *world) ListLocks(f LockFilter) (LockPage, error) {
 	var rows []LockRow
 	var at []LockPosition
 	for _, l := range w.locks {
-		row := LockRow{Lock: l, Rules: api.RulesByLock(w.findings)[keyOf(l)]}
+		row := LockRow{Lock: l, Now: w.now, Rules: api.RulesByLock(w.findings)[keyOf(l)]}
 		for _, finding := range w.findings {
 			if finding.Target == l.Target && finding.DB == l.DB && finding.Key == l.Key && row.State != locksteward.StatusFiring {
 				row.State = finding.Status

@@ -301,6 +301,8 @@ type LockRow struct {
 	Rules []string
 	// State is firing if one of them fires, else pending; "" without any.
 	State locksteward.Status
+	// Now is the time by the clock of the lock's server; zero if it is not known.
+	Now time.Time
 }
 
 // Deps is what the console shows and changes; all are required.

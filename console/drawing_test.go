@@ -81,6 +81,13 @@ func TestTimeline(t *testing.T) {
 	l.At = now
 	l.History.FirstSeen = now.Add(-20 * time.Minute)
 	got := newTimeline(events, &l, now)
+	// Whatever ends a hold, the hold is drawn.
+	for _, kind := range api.EndKinds {
+		list := []api.LockEvent{{At: at.Add(30 * time.Minute), Kind: kind, HeldMs: 600_000}}
+		if one := newTimeline(list, nil, now); len(one.Lanes) != 1 || len(one.Lanes[0].Bars) != 1 {
+			t.Errorf("a hold that ended with %q is drawn as %+v", kind, one.Lanes)
+		}
+	}
 	var said []string
 	for _, lane := range got.Lanes {
 		for _, b := range lane.Bars {

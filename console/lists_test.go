@@ -190,3 +190,18 @@ func TestBundleKeysReachTheService(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// An age is that of now, by the server's clock, in the list as on the page: a lock that
+// was looked at five minutes ago is five minutes older.
+func TestAgesGoOnAfterTheLook(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.world.locks = []locksteward.Lock{aLock("lock:order:42", time.Minute)}
+	b.world.now = at.Add(5 * time.Minute)
+	if a := b.do("", "GET", "/api/v1/locks", ""); !strings.Contains(a.body, `"age_ms":360000,`) {
+		t.Errorf("GET /api/v1/locks: %s", a.body)
+	}
+	if a := b.do("", "GET", "/locks", ""); !strings.Contains(a.body, "≥ 6m") {
+		t.Errorf("GET /locks: %s", a.body)
+	}
+}

@@ -41,7 +41,7 @@ func (s *Server) listLocks(w http.ResponseWriter, r *http.Request, _ users.User)
 	}
 	out := api.LockList{Total: page.Total, Locks: make([]api.Lock, 0, len(page.Rows)), Next: lockCursorOf(filter.Sort, page.Next)}
 	for _, row := range page.Rows {
-		out.Locks = append(out.Locks, api.NewLock(row.Lock, row.Rules))
+		out.Locks = append(out.Locks, api.NewLock(row.Lock, row.Rules, row.Now))
 	}
 	out.Unseen = api.UnseenOf(s.deps.Targets.Targets(), filter.Target, time.Now())
 	linkNext(w, r, out.Next)

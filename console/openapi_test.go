@@ -14,6 +14,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"github.com/locksteward/locksteward/api"
 )
 
 // contract is docs/openapi.yaml, and what finds the operation of a request in it.
@@ -108,6 +110,23 @@ func TestOpenAPIIsTheRoutes(t *testing.T) {
 		if !slices.Contains(served, one) {
 			t.Errorf("docs/openapi.yaml has %s, which is no route", one)
 		}
+	}
+}
+
+// The kinds of lock events are those that the agent makes.
+func TestOpenAPINamesEveryLockEvent(t *testing.T) {
+	t.Parallel()
+	c, err := theContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for _, one := range c.doc.Components.Schemas["LockEvent"].Value.Properties["kind"].Value.Enum {
+		named = append(named, one.(string))
+	}
+	want := slices.Sorted(slices.Values(api.LockEventKinds))
+	if slices.Sort(named); !slices.Equal(named, want) {
+		t.Errorf("docs/openapi.yaml has the kinds %q, the agent %q", named, want)
 	}
 }
 

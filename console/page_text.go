@@ -150,7 +150,7 @@ func plural(n int, noun string) string {
 
 // bytesWords is a size for a person.
 func bytesWords(n int64) string {
-	units := []string{"B", "KB", "MB", "GB", "TB"}
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	size, i := float64(n), 0
 	for size >= 1024 && i < len(units)-1 {
 		size, i = size/1024, i+1

@@ -86,7 +86,7 @@ func lockRows(list []LockRow, manyTargets bool) []lockRow {
 	for _, l := range list {
 		row := lockRow{
 			Target: l.Target, DB: l.DB, Key: l.Key, Class: l.Class, Library: l.Dialect, Mode: l.Mode, ManyTargets: manyTargets,
-			NoTTL: l.TTL == locksteward.NoExpiry, TTL: span(l.TTL), Age: ageWords(l.Lock), Holder: holder(l.Holder), Waiters: "not known",
+			NoTTL: l.TTL == locksteward.NoExpiry, TTL: span(l.TTL), Age: ageWords(l.Lock, l.Now), Holder: holder(l.Holder), Waiters: "not known",
 			Acquired: l.Acquired, Findings: l.Rules, State: "clear", Tone: "good",
 		}
 		if l.Waiters >= 0 {
@@ -107,9 +107,9 @@ func lockRows(list []LockRow, manyTargets bool) []lockRow {
 	return out
 }
 
-// ageWords says for how long a lock has been held, as far as it is known.
-func ageWords(l locksteward.Lock) string {
-	age, basis, minimum := l.Age()
+// ageWords says for how long a lock has been held by now, as far as it is known.
+func ageWords(l locksteward.Lock, now time.Time) string {
+	age, basis, minimum := l.AgeAt(now)
 	switch {
 	case basis == locksteward.AgeNone:
 		return "not known"

@@ -21,7 +21,7 @@ type gauge struct {
 
 // gauges are for how long a lock is held and how much of its lease is left.
 func gauges(l locksteward.Lock, c *api.Class) []gauge {
-	held := gauge{Name: "Held", Value: ageWords(l), Mark: -1, Tone: "calm"}
+	held := gauge{Name: "Held", Value: ageWords(l, l.At), Mark: -1, Tone: "calm"}
 	age, basis, _ := l.Age()
 	if basis == locksteward.AgeNone {
 		held.Words = "for how long it is held is not known"
@@ -29,7 +29,7 @@ func gauges(l locksteward.Lock, c *api.Class) []gauge {
 		expect := expected(l, c)
 		whole := max(age+age/5, expect+expect/4, time.Second)
 		held.Fill = share(age, whole)
-		held.Words = "held for " + ageWords(l)
+		held.Words = "held for " + ageWords(l, l.At)
 		if expect > 0 {
 			held.Mark, held.MarkName = share(expect, whole), "expected "+span(expect)
 			held.Words += ", " + held.MarkName
@@ -117,19 +117,19 @@ func newTimeline(events []api.LockEvent, l *locksteward.Lock, now time.Time) tim
 	byRule := map[string][]segment{}
 	var begun time.Time
 	for _, e := range slices.Backward(events) {
-		switch e.Kind {
-		case "acquired":
+		switch {
+		case e.Kind == api.EventAcquired:
 			begun = e.At
-		case "renewed":
+		case e.Kind == api.EventRenewed:
 			renewals = append(renewals, segment{from: e.At, to: e.At, tone: "calm", what: "renewed"})
-		case "released", "expired", "force-released", "gone":
+		case slices.Contains(api.EndKinds, e.Kind):
 			from := begun
 			if held := time.Duration(e.HeldMs) * time.Millisecond; from.IsZero() || from.After(e.At) {
 				from = e.At.Add(-held)
 			}
 			holds = append(holds, segment{from: from, to: e.At, tone: endTone(e.Kind), what: "held " + span(e.At.Sub(from)) + ", " + e.Kind})
 			begun = time.Time{}
-		case "pending", "firing", "resolved":
+		case e.Rule != "":
 			byRule[e.Rule] = append(byRule[e.Rule], segment{from: e.At, tone: e.Kind, what: e.Kind, severity: e.Severity})
 		}
 	}
@@ -182,9 +182,9 @@ func earlier(a, b time.Time) time.Time {
 // endTone is how the end of a hold looks.
 func endTone(kind string) string {
 	switch kind {
-	case "expired":
+	case api.EventExpired, api.EventDeleted:
 		return "warning"
-	case "force-released":
+	case api.EventForceReleased:
 		return "forced"
 	default:
 		return "good"

@@ -28,12 +28,26 @@ const (
 type apart struct {
 	mu   sync.Mutex
 	told time.Duration
+	// off is how far the other clock is ahead of ours, if known.
+	off   time.Duration
+	known bool
+}
+
+// now is the time by the other clock; zero if it was never compared with ours.
+func (a *apart) now() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.known {
+		return time.Time{}
+	}
+	return time.Now().Add(a.off)
 }
 
 // news takes a look at the other clock, and says whether people are to hear of it.
 func (a *apart) news(off time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.off, a.known = off, true
 	if off.Abs() < clockApart {
 		off = 0
 	}

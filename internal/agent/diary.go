@@ -230,13 +230,13 @@ func (d *diary) prune(ctx context.Context) (int64, error) {
 
 // The kinds of events, as api.LockEvent names them.
 const (
-	kindAcquired = "acquired"
-	kindRenewed  = "renewed"
-	kindReleased = "released"
-	kindExpired  = "expired"
-	kindDeleted  = "deleted"
-	kindForced   = "force-released"
-	kindGone     = "gone"
+	kindAcquired = api.EventAcquired
+	kindRenewed  = api.EventRenewed
+	kindReleased = api.EventReleased
+	kindExpired  = api.EventExpired
+	kindDeleted  = api.EventDeleted
+	kindForced   = api.EventForceReleased
+	kindGone     = api.EventGone
 )
 
 // heldEvent is a hold that ended, as the store keeps it.

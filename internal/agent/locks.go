@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
@@ -69,7 +70,7 @@ func (a *Agent) ownLocks(f console.LockFilter) (listed, error) {
 		own.Keep = a.keepIn(w.target, f)
 		found := w.scanner.Table().Page(own)
 		page.Total += found.Total
-		merged.add(w.target, found)
+		merged.add(w.target, found, w.clock.now())
 	}
 	merged.sort()
 	rows := merged.rows
@@ -78,7 +79,7 @@ func (a *Agent) ownLocks(f console.LockFilter) (listed, error) {
 	}
 	for _, r := range rows {
 		m := a.engine.MarkOf(r.lock.Target, r.lock.DB, r.lock.Key)
-		page.Rows = append(page.Rows, console.LockRow{Lock: r.lock, Rules: m.Rules, State: m.Status})
+		page.Rows = append(page.Rows, console.LockRow{Lock: r.lock, Rules: m.Rules, State: m.Status, Now: r.now})
 		out.At = append(out.At, r.at)
 	}
 	if out.More = merged.more; len(rows) > 0 && out.More {
@@ -167,6 +168,7 @@ type merge struct {
 type placed struct {
 	lock locksteward.Lock
 	at   console.LockPosition
+	now  time.Time // by the clock of its server
 }
 
 // afterIn is where the page begins in one target.
@@ -187,10 +189,10 @@ func (m *merge) afterIn(t locksteward.Target) *scanner.Position {
 	}
 }
 
-func (m *merge) add(t locksteward.Target, p scanner.Page) {
+func (m *merge) add(t locksteward.Target, p scanner.Page, now time.Time) {
 	m.more = m.more || p.More
 	for i, l := range p.Locks {
-		m.rows = append(m.rows, placed{l, console.LockPosition{Value: p.At[i].Value, Target: t.Name, DB: t.DB, Key: l.Key}})
+		m.rows = append(m.rows, placed{l, console.LockPosition{Value: p.At[i].Value, Target: t.Name, DB: t.DB, Key: l.Key}, now})
 	}
 }
 

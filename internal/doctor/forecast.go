@@ -263,7 +263,7 @@ func (e *exam) growth(ctx context.Context, f *Forecast) {
 	}
 	if watched == 0 {
 		f.StoreAssumption = "no lock was seen"
-		e.report.add("store", OK, "", "no lock was seen, so the store grows by audit entries alone (0.6 KB each)", "")
+		e.report.add("store", OK, "", "no lock was seen, so the store grows by audit entries alone (0.6 KiB each)", "")
 		return
 	}
 	// None that ended: as if one were about to.
@@ -273,5 +273,5 @@ func (e *exam) growth(ctx context.Context, f *Forecast) {
 	f.StoreBytesPerDay = &bytes
 	f.StoreAssumption = fmt.Sprintf("%d of %d locks ended within %.1fs, which goes on, %d bytes for each end; the latest %d ends of 30 days are kept, and %s of the locks that stand",
 		gone, watched, seconds, eventRow, eventRows, size(f.Locks*historyRow))
-	e.report.add("store", OK, "", fmt.Sprintf("at most %s a day (%s); audit entries besides, 0.6 KB each", size(bytes), f.StoreAssumption), "")
+	e.report.add("store", OK, "", fmt.Sprintf("at most %s a day (%s); audit entries besides, 0.6 KiB each", size(bytes), f.StoreAssumption), "")
 }

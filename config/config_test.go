@@ -31,13 +31,14 @@ func TestExampleIsTheDefaults(t *testing.T) {
 		"classes": reflect.ValueOf(got.Classes), "rules": reflect.ValueOf(got.Rules), "receivers": reflect.ValueOf(got.Alert.Receivers),
 		"redlock": reflect.ValueOf(got.Redlock), "audit sinks": reflect.ValueOf(got.Audit.Sinks),
 		"files of targets": reflect.ValueOf(got.Sources.Files), "srv": reflect.ValueOf(got.Sources.SRV),
+		"allowed hosts": reflect.ValueOf(got.Metrics.AllowedHosts),
 	} {
 		if list.Len() != 0 {
 			t.Errorf("the example has %d %s, want none", list.Len(), name)
 		}
 	}
 	got.Classes, got.Rules, got.Alert.Receivers, got.Redlock = want.Classes, want.Rules, want.Alert.Receivers, want.Redlock
-	got.Audit.Sinks, got.Sources = want.Audit.Sinks, want.Sources
+	got.Audit.Sinks, got.Sources, got.Metrics.AllowedHosts = want.Audit.Sinks, want.Sources, want.Metrics.AllowedHosts
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the example is not the defaults:\n got %+v\nwant %+v", got, want)
 	}

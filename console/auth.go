@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/loopback"
 	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
@@ -105,12 +104,7 @@ func checkForm(r *http.Request, who signin.Who) error {
 // anonymous is the rule for an agent without users: the listener is on loopback,
 // so that whoever can ask is on this machine.
 func anonymous(r *http.Request, rt route) error {
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
-	if !loopback(host) && !strings.HasSuffix(host, ".localhost") {
+	if !loopback.Names(loopback.HostOf(r)) {
 		return api.NewProblem(api.CodeMisdirected, "while no users are configured, the console answers to loopback addresses alone: use http://127.0.0.1, or run `locksteward users add`")
 	}
 	if rt.verb != users.VerbView && !rt.anybody {

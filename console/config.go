@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 
 	"github.com/locksteward/locksteward/internal/credfile"
+	"github.com/locksteward/locksteward/internal/loopback"
 	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
@@ -69,7 +69,7 @@ func (c Config) load() (*users.Set, *credfile.Set, error) {
 	if usersErr != nil {
 		errs = append(errs, fmt.Errorf("users_file: %w", usersErr))
 	}
-	if err == nil && usersErr == nil && c.open(set) && !loopback(host) {
+	if err == nil && usersErr == nil && c.open(set) && !loopback.Is(host) {
 		errs = append(errs, fmt.Errorf("listen: %q is not loopback, and %q has no users: run `locksteward users add NAME --role viewer` first, or listen on %s", c.Listen, c.UsersFile, net.JoinHostPort("127.0.0.1", port)))
 	}
 	cert, err := c.openTLS()
@@ -89,14 +89,4 @@ func (c Config) load() (*users.Set, *credfile.Set, error) {
 // none can come from elsewhere.
 func (c Config) open(set *users.Set) bool {
 	return set.Len() == 0 && c.SignIn.Proxy == nil && c.SignIn.OIDC == nil
-}
-
-// loopback says whether a host can be reached from this machine alone. A name
-// other than localhost cannot be trusted to stay what it is.
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
 }

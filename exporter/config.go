@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/exporter-toolkit/web"
 )
@@ -24,6 +25,11 @@ type Config struct {
 	// Listen is host:port of metrics, health and readiness. This listener only
 	// reads, so any address is allowed.
 	Listen string `yaml:"listen"`
+	// AllowedHosts are the hosts that a request may name beside those of this machine,
+	// without a port: a listener on a loopback address answers no other, since the page
+	// of a browser could have its name lead here. Elsewhere each is answered, unless
+	// some are given.
+	AllowedHosts []string `yaml:"allowed_hosts"`
 	// WebConfigFile is exporter-toolkit's file with TLS, basic auth and headers;
 	// none serves plain HTTP. It is read again on every connection.
 	WebConfigFile string `yaml:"web_config_file"`
@@ -70,6 +76,11 @@ func (c Config) Validate() error {
 	var errs []error
 	if err := checkListen(c.Listen); err != nil {
 		errs = append(errs, fmt.Errorf("listen: got %q: %w; write host:port, such as %q for all addresses", c.Listen, err, DefaultListen))
+	}
+	for i, host := range c.AllowedHosts {
+		if host == "" || strings.ContainsAny(host, "/@ ") || strings.Contains(host, ":") && net.ParseIP(host) == nil {
+			errs = append(errs, fmt.Errorf("allowed_hosts[%d]: got %q, write a host without scheme and port, such as metrics.example", i, host))
+		}
 	}
 	if err := c.bounds(); err != nil {
 		errs = append(errs, err)

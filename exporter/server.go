@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,8 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
+
+	"github.com/locksteward/locksteward/internal/loopback"
 )
 
 // Limits of the listener. A scrape is answered in milliseconds, so whoever takes
@@ -73,7 +76,7 @@ func NewServer(log *zap.Logger, cfg Config, e *Exporter, healthy func() error, r
 		cfg:      cfg,
 		listener: listener,
 		http: &http.Server{
-			Handler:           handler,
+			Handler:           namedHosts(handler, listener.Addr(), cfg.AllowedHosts),
 			ErrorLog:          errorLog,
 			ReadHeaderTimeout: readTimeout,
 			ReadTimeout:       readTimeout,
@@ -191,6 +194,22 @@ func newHandler(log *zap.Logger, e *Exporter, healthy func() error, ready func()
 	})
 	mux.Handle("GET /{$}", landing)
 	return mux, nil
+}
+
+// namedHosts answers requests that name this machine or an allowed host, if the
+// listener is on a loopback address or some hosts are allowed.
+func namedHosts(next http.Handler, at net.Addr, allowed []string) http.Handler {
+	if tcp, ok := at.(*net.TCPAddr); len(allowed) == 0 && !(ok && tcp.IP.IsLoopback()) {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := loopback.HostOf(r)
+		if !loopback.Names(host) && !slices.ContainsFunc(allowed, func(one string) bool { return strings.EqualFold(one, host) }) {
+			http.Error(w, "this listener does not answer for that host: use http://127.0.0.1, or add the host to metrics.allowed_hosts", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func answer(log *zap.Logger, w http.ResponseWriter, status int, text string) {

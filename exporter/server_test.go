@@ -331,3 +331,38 @@ func writeCertificate(t testing.TB, dir string) *x509.CertPool {
 	roots.AppendCertsFromPEM(pemCert)
 	return roots
 }
+
+// The page of a browser whose name was made to lead to 127.0.0.1 reads no metrics.
+func TestLoopbackListenerAnswersForItsHosts(t *testing.T) {
+	t.Parallel()
+	e := newExporter(t, exporter.Config{})
+	client := newClient(t, nil)
+	status := func(address, host string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		return resp.StatusCode
+	}
+	plain := serve(t, exporter.Config{}, e, readyNow)
+	allowed := serve(t, exporter.Config{AllowedHosts: []string{"Metrics.example"}}, e, readyNow)
+	for host, want := range map[string][2]int{
+		"localhost": {200, 200}, "127.0.0.1:10121": {200, 200}, "[::1]:1": {200, 200}, "a.localhost": {200, 200},
+		"metrics.example": {421, 200}, "METRICS.EXAMPLE.:9": {421, 200},
+		"evil.example": {421, 421}, "127.0.0.1.evil.example": {421, 421}, "10.0.0.1": {421, 421},
+	} {
+		if got := [2]int{status(plain, host), status(allowed, host)}; got != want {
+			t.Errorf("Host %s: %v without and with an allowed host, want %v", host, got, want)
+		}
+	}
+	if err := (exporter.Config{AllowedHosts: []string{"http://a", "a:1"}}).Validate(); err == nil || strings.Count(err.Error(), "allowed_hosts[") != 2 {
+		t.Errorf("got %v", err)
+	}
+}

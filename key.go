@@ -1,8 +1,11 @@
 package locksteward
 
 import (
+	"bytes"
 	"encoding/base64"
+	"fmt"
 	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -55,4 +58,29 @@ func DecodeKey(text, b64 string) (string, error) {
 		return "", err
 	}
 	return string(raw), nil
+}
+
+// EscapeJSON writes the characters of a JSON text that do not print (C1 controls,
+// marks that turn the direction of a line, invisible ones) as \u escapes, as the
+// standard library does with C0 controls alone: a terminal or page that shows the text
+// is not led astray, and who parses it reads the same values. It may return raw itself.
+func EscapeJSON(raw []byte) []byte {
+	hidden := func(r rune) bool { return r >= 0x7f && r != utf8.RuneError && !strconv.IsPrint(r) }
+	at := bytes.IndexFunc(raw, hidden)
+	if at < 0 {
+		return raw
+	}
+	out := append(make([]byte, 0, len(raw)+64), raw[:at]...)
+	for i := at; i < len(raw); {
+		r, size := utf8.DecodeRune(raw[i:])
+		if hidden(r) {
+			for _, unit := range utf16.AppendRune(nil, r) {
+				out = fmt.Appendf(out, `\u%04x`, unit)
+			}
+		} else {
+			out = append(out, raw[i:i+size]...)
+		}
+		i += size
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package locksteward_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -306,5 +307,32 @@ func TestAgeAt(t *testing.T) {
 	claimed := locksteward.Lock{Observation: locksteward.Observation{At: look, Claim: &locksteward.Claim{Acquired: look.Add(-time.Second)}}}
 	if age, _, minimum := claimed.AgeAt(look.Add(time.Minute)); age != time.Minute+time.Second || minimum {
 		t.Errorf("claimed: %v, %v", age, minimum)
+	}
+}
+
+// JSON that is shown on a terminal moves no cursor and turns no line, and says the same.
+func TestEscapeJSON(t *testing.T) {
+	t.Parallel()
+	const hostile = "a\u009b2J\u0085\u007f\u202e\u2066\u200f\ufeff\U000e0041 锁 é\u00a0\ufffd\"\\"
+	raw, err := json.Marshal(map[string]string{hostile: hostile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	escaped := locksteward.EscapeJSON(raw)
+	for _, r := range string(escaped) {
+		if !strconv.IsPrint(r) {
+			t.Errorf("%q stands in %s", r, escaped)
+		}
+	}
+	var got map[string]string
+	if err := json.Unmarshal(escaped, &got); err != nil || got[hostile] != hostile {
+		t.Errorf("%q, %v", got, err)
+	}
+	if !strings.Contains(string(escaped), "锁 é") {
+		t.Errorf("what prints is escaped: %s", escaped)
+	}
+	plain := []byte("{\n\t\"a\": \"锁\"}\n")
+	if got := locksteward.EscapeJSON(plain); &got[0] != &plain[0] {
+		t.Error("a text without such characters is copied")
 	}
 }

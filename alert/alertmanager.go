@@ -208,6 +208,7 @@ func (a *alertmanager) post(ctx context.Context, list []amAlert) (missed, err er
 	if err != nil {
 		return nil, &DeliveryError{Reason: ReasonOther, Endpoint: a.instances[0].endpoint, Err: err}
 	}
+	body = locksteward.EscapeJSON(body)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type word struct {

@@ -56,13 +56,15 @@ type pdPayload struct {
 // encode leaves the details out of what would be too large.
 func (e pdEvent) encode() ([]byte, error) {
 	body, err := json.Marshal(e)
+	body = locksteward.EscapeJSON(body)
 	if err != nil || len(body) <= pdBody || e.Payload == nil {
 		return body, err
 	}
 	p := *e.Payload
 	p.Details = map[string]any{"omitted": fmt.Sprintf("the details of %d bytes are more than PagerDuty takes", len(body))}
 	e.Payload, e.Links = &p, nil
-	return json.Marshal(e)
+	body, err = json.Marshal(e)
+	return locksteward.EscapeJSON(body), err
 }
 
 // events are what PagerDuty is to know of a message.

@@ -144,7 +144,7 @@ func (p Payload) message(to addressee, ordering, target string, events ...string
 	if err != nil {
 		return Message{}, fmt.Errorf("encode message of event %s: %w", events[0], err)
 	}
-	return Message{ID: p.ID, Receiver: to.name, Ordering: ordering, EventID: events[0], Target: target, Body: body}, nil
+	return Message{ID: p.ID, Receiver: to.name, Ordering: ordering, EventID: events[0], Target: target, Body: locksteward.EscapeJSON(body)}, nil
 }
 
 // TypeOf is the type of the payload that is the body of a message; "" if it is

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/locksteward/locksteward"
 )
 
 // plainLines are facts for a text without markup.
@@ -24,7 +26,7 @@ func plainJSON(v any) []byte {
 	enc.SetEscapeHTML(false)
 	// Maps, lists, texts and numbers can be encoded.
 	_ = enc.Encode(v)
-	return bytes.TrimRight(b.Bytes(), "\n")
+	return locksteward.EscapeJSON(bytes.TrimRight(b.Bytes(), "\n"))
 }
 
 // pieces cuts a text into pieces that are no longer than limit, in UTF-16 units, at

@@ -117,7 +117,7 @@ func exactDetail(detail json.RawMessage) string {
 	if len(detail) == 0 {
 		return ""
 	}
-	if plain, err := json.Marshal(detail); err == nil && bytes.Equal(plain, detail) {
+	if plain, err := json.Marshal(detail); err == nil && bytes.Equal(locksteward.EscapeJSON(plain), detail) {
 		return ""
 	}
 	return base64.StdEncoding.EncodeToString(detail)

@@ -66,7 +66,7 @@ func writeAs(w http.ResponseWriter, mediaType string, status int, v any) {
 		mediaType, status = api.ProblemType, http.StatusInternalServerError
 		raw = []byte(`{"type":"urn:locksteward:problem:internal","title":"Internal Server Error","status":500,"detail":"the answer could not be encoded","code":"internal"}`)
 	}
-	raw = append(raw, '\n')
+	raw = append(locksteward.EscapeJSON(raw), '\n')
 	if status == http.StatusOK && notModified(w, raw) {
 		return
 	}

@@ -205,3 +205,16 @@ func TestAgesGoOnAfterTheLook(t *testing.T) {
 		t.Errorf("GET /locks: %s", a.body)
 	}
 }
+
+// What a client of Redis wrote turns no line of whoever reads an answer.
+func TestAnswersHaveNoHiddenCharacters(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	l := aLock("lock:\u009b2J\u202egnp", time.Minute)
+	l.Holder.App = "app\u2066\u0085"
+	b.world.locks = []locksteward.Lock{l}
+	a := b.do("", "GET", "/api/v1/locks", "")
+	if strings.ContainsAny(a.body, "\u009b\u202e\u2066\u0085") || !strings.Contains(a.body, `lock:\u009b2J\u202egnp`) {
+		t.Errorf("got %q", a.body)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -96,5 +97,22 @@ func TestUnknownLengthIsUnknown(t *testing.T) {
 	}
 	if got := showBounds(&api.HoldBounds{}); got != "unknown" {
 		t.Errorf("nothing known is shown as %q", got)
+	}
+}
+
+// JSON on a terminal cannot move the cursor or turn the line either.
+func TestJSONCannotMoveTheCursor(t *testing.T) {
+	t.Parallel()
+	const evil = "lock:\u009b2J\u202egnp.exe"
+	var b strings.Builder
+	if err := writeJSON(&b, api.Scan{Locks: []api.Lock{{Key: api.NewKey(evil), Holder: api.Holder{App: evil}}}}); err != nil {
+		t.Fatal(err)
+	}
+	var back api.Scan
+	if err := json.Unmarshal([]byte(b.String()), &back); err != nil || back.Locks[0].Key.Key != evil {
+		t.Errorf("got %+v, %v", back.Locks, err)
+	}
+	if strings.ContainsAny(b.String(), "\u009b\u202e") {
+		t.Errorf("got %q", b.String())
 	}
 }

@@ -90,7 +90,7 @@ func asLine(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(raw, '\n'), nil
+	return append(locksteward.EscapeJSON(raw), '\n'), nil
 }
 
 // exporter writes the lines of an export and checks them on their way: what does

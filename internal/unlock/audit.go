@@ -33,7 +33,7 @@ func (f auditFile) append(e locksteward.Entry) (err error) {
 		return f.explain(err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if _, err := file.Write(append(line, '\n')); err != nil {
+	if _, err := file.Write(append(locksteward.EscapeJSON(line), '\n')); err != nil {
 		return f.explain(err)
 	}
 	if err := file.Sync(); err != nil {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,5 +78,21 @@ func TestKnownIntervals(t *testing.T) {
 				t.Errorf("late %v, want %v: %+v", r.late(), tc.late, r)
 			}
 		})
+	}
+}
+
+// TestEndlessLease: a key may live for longer than a time.Duration can say; no finding
+// prints the largest duration that there is as if it had been measured.
+func TestEndlessLease(t *testing.T) {
+	t.Parallel()
+	l := lockAt("a", t0, func(l *locksteward.Lock) { l.TTL, l.ExpireAt = math.MaxInt64, math.MaxInt64 })
+	v := ttlTooLong{}.Evaluate(Input{Now: t0, Lock: &l})
+	if v.Finding == nil || !strings.Contains(v.Finding.Summary.EN, "a TTL of >876000h, above") {
+		t.Fatalf("%s: %s", v.Result, v.Reason)
+	}
+	for _, line := range append(v.Finding.Evidence, v.Finding.CounterEvidence...) {
+		if strings.Contains(line.EN+line.ZH, "2562047h") {
+			t.Error(line)
+		}
 	}
 }

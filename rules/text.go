@@ -25,10 +25,16 @@ func phrase(en, zh string, parts ...any) locksteward.Text {
 	return locksteward.Text{EN: fmt.Sprintf(en, enParts...), ZH: fmt.Sprintf(zh, zhParts...)}
 }
 
+// longest is the longest duration that is printed as such. A key may live for longer
+// than a time.Duration holds, so that what is longer need not be exact.
+const longest = 100 * 365 * 24 * time.Hour
+
 // dur prints a duration as exactly as a person needs it: whole seconds from ten
 // on, tenths below, milliseconds below one; no "0s" behind minutes or hours.
 func dur(d time.Duration) string {
 	switch abs := d.Abs(); {
+	case d > longest:
+		return ">" + dur(longest)
 	case abs >= 10*time.Second:
 		d = d.Round(time.Second)
 	case abs >= time.Second:

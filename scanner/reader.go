@@ -64,8 +64,8 @@ func (r *reader) exec(ctx context.Context, cmds []redis.Cmder) error {
 			_, _ = pipe.Exec(ctx)
 			ended := time.Now()
 			for _, cmd := range chunk {
-				if err := cmd.Err(); err != nil && fatal(err) {
-					return err
+				if err := cmd.Err(); err != nil && (fatal(err) || isTime(cmd)) {
+					return err // what has no time is no reading
 				}
 				if now, ok := cmd.(*redis.TimeCmd); ok && now.Err() == nil {
 					r.table.clockBetween(r.node, now.Val(), began, ended)
@@ -78,6 +78,11 @@ func (r *reader) exec(ctx context.Context, cmds []redis.Cmder) error {
 		}
 	}
 	return nil
+}
+
+func isTime(cmd redis.Cmder) bool {
+	_, is := cmd.(*redis.TimeCmd)
+	return is
 }
 
 // flush runs what was to go along with others, if there were none.

@@ -218,7 +218,7 @@ func (c *Conn) dialOver(ctx context.Context, network, addr string, over func(net
 	return c.handshake(ctx, raw, addr)
 }
 
-func (c *Conn) newNode(addr string) *redis.Client { return redis.NewClient(c.nodeOptions(addr)) }
+func (c *Conn) newNode(addr string) *redis.Client { return newClient(c.nodeOptions(addr)) }
 
 func (c *Conn) nodeOptions(addr string) *redis.Options {
 	opts := &redis.Options{
@@ -278,7 +278,7 @@ func (c *Conn) newCluster(addrs []string) *redis.ClusterClient {
 }
 
 func (c *Conn) newFailover() *redis.Client {
-	return redis.NewFailoverClient(&redis.FailoverOptions{
+	client := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName:            c.spec.MasterName,
 		SentinelAddrs:         c.spec.Addrs,
 		SentinelUsername:      c.cfg.SentinelUsername,
@@ -302,6 +302,8 @@ func (c *Conn) newFailover() *redis.Client {
 
 		CredentialsProviderContext: c.login,
 	})
+	client.AddHook(failedPipelines{})
+	return client
 }
 
 func noMaintNotifications() *maintnotifications.Config {

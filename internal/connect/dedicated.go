@@ -71,5 +71,5 @@ func (c *Conn) dedicated(
 		}
 		return err
 	}
-	return redis.NewClient(opts)
+	return newClient(opts)
 }

@@ -39,9 +39,17 @@ type ServerEvent struct {
 	// more, as far as they have been read again; 0 where one does, since another
 	// database was flushed then. Of a failover
 	// it is how many known holds are gone of which it is not proved that the new master
-	// ever had them as they were; 0 for other kinds. Keys are the first of the latter.
+	// ever had them as they were. Of a restart it is how many known holds are gone that
+	// had no TTL or a lease that ended after Started. 0 for other kinds. Keys are the
+	// first of those of a failover or restart.
 	Locks int
 	Keys  []string
+	// Started is when the process of a restarted server began, server time; zero for
+	// other kinds and where it is not known. Classes counts the holds of Locks by their
+	// class, and Stood is how many holds from before the restart were found after it.
+	Started time.Time
+	Classes map[string]int
+	Stood   int
 	// Back is how many holds stand again after a restart or a failover whose end had
 	// been seen before it, and BackKeys are the first of them; 0 for other kinds.
 	Back     int

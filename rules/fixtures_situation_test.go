@@ -59,6 +59,10 @@ type fixtureEvent struct {
 	Locks int            `yaml:"locks"`
 	Keys  []string       `yaml:"keys"`
 	Back  []string       `yaml:"back"`
+	// Started is how long ago a restarted process began.
+	Started *time.Duration `yaml:"started"`
+	Classes map[string]int `yaml:"classes"`
+	Stood   int            `yaml:"stood"`
 	// Pause is how long verdicts still wait from now on.
 	Pause time.Duration `yaml:"pause"`
 }
@@ -140,6 +144,7 @@ func (b fixtureBeyond) into(in *Input) {
 		event := locksteward.ServerEvent{
 			Kind: locksteward.ServerEventKind(e.Kind), Node: e.Node, Was: e.Was, After: ago(now, e.After), At: now.Add(-e.At), Count: e.Count,
 			Locks: e.Locks, Keys: e.Keys, Back: len(e.Back), BackKeys: e.Back,
+			Started: ago(now, e.Started), Classes: e.Classes, Stood: e.Stood,
 		}
 		if e.Pause > 0 {
 			event.Pause = now.Add(e.Pause)

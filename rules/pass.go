@@ -127,7 +127,7 @@ func (p *pass) losses(losses []locksteward.Loss) {
 			f := p.fill(*v.Finding, s, lossDialect)
 			f.Subject = l.Claim.ID
 			p.policy.complete(&f, rule, set, c)
-			f.InhibitedBy = cmp.Or(p.flushed(&l), p.inhibitor(rule, s.db, l.Holder.Host, l.Instance == nil))
+			f.InhibitedBy = cmp.Or(p.taken(&l), p.inhibitor(rule, s.db, l.Holder.Host, l.Instance == nil))
 			p.say(s, f, ScopeLoss, now, set.wait, time.Time{}).loss = &origin
 		}
 	}

@@ -84,15 +84,23 @@ func (p *pass) heard(events []locksteward.ServerEvent) {
 	p.beyond(ScopeTarget, subject{target: p.target}, "", Input{Now: p.at})
 }
 
-// flushed is the fingerprint of the finding that a flush took the lock of l, and
-// others; "" if none did.
-func (p *pass) flushed(l *locksteward.Loss) string {
-	tr := p.e.table.find(subject{target: p.target}, ServerFlushed, "")
-	if tr == nil || l.How != locksteward.EndedDeleted || !explains(tr.outline()) {
+// taken is the fingerprint of the finding that a flush or a restart took the lock of l,
+// and others; "" if none did.
+func (p *pass) taken(l *locksteward.Loss) string {
+	if l.How != locksteward.EndedDeleted {
 		return ""
 	}
 	for _, e := range onNode(p.e.situations[p.target].suspects(lastGood(l), l.At), l.Node) {
-		if e.Kind == locksteward.ServerFlushed && e.Locks >= minFlushed {
+		rule := ""
+		switch {
+		case e.Kind == locksteward.ServerFlushed && e.Locks >= minFlushed:
+			rule = ServerFlushed
+		case e.Kind == locksteward.ServerRestarted && e.Locks > 0:
+			rule = ServerRestarted
+		default:
+			continue
+		}
+		if tr := p.e.table.find(subject{target: p.target}, rule, ""); tr != nil && explains(tr.outline()) {
 			return tr.outline().Fingerprint()
 		}
 	}

@@ -39,3 +39,33 @@ func TestFlushHeardAfterTheEndOfASweep(t *testing.T) {
 		t.Error("a sweep that ended after it, and found none, does not take it back")
 	}
 }
+
+// A restart that lost locks explains each hold that went with it: one message, and the
+// holds are shown beside it.
+func TestRestartExplainsLostHolds(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, nil, nil)
+	s := lossAt(t0, new(after(-2*time.Second)))
+	s.Losses[0].How, s.Losses[0].Deadline, s.Losses[0].Node = locksteward.EndedDeleted, after(20*time.Second), "n1"
+	s.Nodes = make([]locksteward.NodeState, 1)
+	s.Events = []locksteward.ServerEvent{{
+		Kind: locksteward.ServerRestarted, Node: "n1", After: after(-time.Second), At: t0, Locks: 1, Keys: []string{"a"}, Classes: map[string]int{"default": 1},
+	}}
+	for _, tr := range e.Evaluate(s) {
+		if Notifies(tr.Finding) != (tr.Finding.Rule == ServerRestarted) {
+			t.Errorf("%s %s notifies: %v", tr.Finding.Rule, tr.Finding.Severity, Notifies(tr.Finding))
+		}
+	}
+	var lost, restarted locksteward.Finding
+	for _, f := range e.Findings() {
+		switch f.Rule {
+		case "hold/lost":
+			lost = f
+		case ServerRestarted:
+			restarted = f
+		}
+	}
+	if restarted.Severity != locksteward.SeverityCritical || lost.InhibitedBy != restarted.Fingerprint() {
+		t.Errorf("%s %q explains %q, inhibited by %q", restarted.Severity, restarted.Summary.EN, lost.Summary.EN, lost.InhibitedBy)
+	}
+}

@@ -52,6 +52,10 @@ type eventRow struct {
 	Locks int                         `json:"locks,omitempty"`
 	Keys  []string                    `json:"keys,omitempty"`
 
+	Started time.Time      `json:"started,omitzero"`
+	Classes map[string]int `json:"classes,omitempty"`
+	Stood   int            `json:"stood,omitempty"`
+
 	Back     int      `json:"back,omitempty"`
 	BackKeys []string `json:"back_keys,omitempty"`
 

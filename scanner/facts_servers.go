@@ -111,6 +111,9 @@ func (v *servers) look(sweep *locksteward.Sweep, passes []*pass, flushes map[str
 				}
 				v.inherit(now, i)
 			}
+			if e.Kind == locksteward.ServerRestarted {
+				e.Started, e.Stood = now.started(), p.stood
+			}
 			if e = pausing(e, now, lease); e.After.IsZero() && !e.Pause.After(e.At) {
 				continue // young, and yet older than every lease
 			}
@@ -125,6 +128,14 @@ func (v *servers) look(sweep *locksteward.Sweep, passes []*pass, flushes map[str
 	}
 	v.keep(news, sweep.At)
 	return news
+}
+
+// started is when the process began, by the server's clock; zero if that is not known.
+func (s *serverSeen) started() time.Time {
+	if s.uptime < 0 || s.clock.IsZero() {
+		return time.Time{}
+	}
+	return s.clock.Add(-s.uptime)
 }
 
 // pausing says until when verdicts wait because of e.

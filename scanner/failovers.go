@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,12 +14,15 @@ import (
 const maxFailoverKeys = 10
 
 // stray is a hold that stood where one server had its key and is gone where another
-// one has it: a failover may have taken it. Or one that was over and stands again:
-// older data may have brought it.
+// server or process has it: a failover or a restart may have taken it. Or one that was
+// over and stands again: older data may have brought it.
 type stray struct {
 	key      string
+	class    string
 	from, to string
 	since    int64 // the last write that was seen of it, µs of the clock of from
+	expireAt int64 // when its lease ends, as it was seen last
+	ranOut   bool  // which may be why it is gone
 	waited   int   // sweeps that did not read to
 	// ended is the line of data on which its end was seen, of one that stands again;
 	// "" for others.
@@ -36,15 +40,18 @@ type inheritance struct {
 	until int64
 }
 
-// endsAt notes that a look at node, at at, found the hold of e to be over. Where its
-// lease was not, and another server or process had the data when the hold was seen
-// last, a failover may have taken it; until is the last look at another one's data at
+// endsAt notes that a look at node, at at, found the hold of e to be over. Where
+// another server or process had the data when the hold was seen last, a failover or a
+// restart may have taken it; until is the last look at another one's data at
 // that address (µs; 0: none). The table is locked.
 func (t *Table) endsAt(e *entry, node string, at, until int64) {
 	f := t.flushed[node]
 	another := e.kind.node != node || e.lastSeen <= until || f != nil && !f.ordered && e.lastSeen <= f.at
-	if another && !e.ranOut(at) {
-		t.strays = append(t.strays, stray{key: e.key, from: e.kind.node, to: node, since: max(e.firstSeen, e.lastRenewal)})
+	if another {
+		t.strays = append(t.strays, stray{
+			key: e.key, class: e.kind.class, from: e.kind.node, to: node,
+			since: max(e.firstSeen, e.lastRenewal), expireAt: e.expireAt, ranOut: e.ranOut(at),
+		})
 	}
 	t.rememberEnd(e, node)
 }
@@ -69,14 +76,25 @@ func (t *Table) takeStrays(read func(addr string) bool) []stray {
 	return out
 }
 
-// changedHands is the last look, in µs, at the data that another server, or another
-// process, had at the address of p; 0 if it has the same as then.
-func (v *servers) changedHands(p *pass) int64 {
+// changedHands is until when, in µs, another server or another process had the data at
+// the address of p: until the last sweep at least, and until a process began that was
+// started since. Its uptime is in whole seconds, so that it may have begun up to one
+// earlier: up is when the watch found another one, which is later than that; nil if it
+// did not. It is 0 if the data is the same as then.
+func (v *servers) changedHands(p *pass, up *pushedFlush) int64 {
 	was, now := v.nodes[p.master.Addr], p.out.info["master_replid"]
 	if was.replID == "" || now == "" || was.replID == now {
 		return 0
 	}
-	return micros(was.at)
+	until := micros(was.at)
+	if uptime := p.out.info.uptime(); uptime >= 0 {
+		began := micros(p.out.at.Add(-uptime))
+		if up != nil && !up.ordered && up.at > until {
+			began = min(began, up.at)
+		}
+		until = max(until, began)
+	}
+	return until
 }
 
 // inherit notes what now, which took over, is known to have from the server before it:
@@ -96,8 +114,9 @@ func (v *servers) inherit(now serverSeen, i info) {
 	}
 }
 
-// settleFailovers counts the locks that failovers may have taken: those that are gone
-// and were not, as they were seen last, among what the new master had by then.
+// settleFailovers counts the locks that failovers and restarts may have taken: those
+// that are gone and were not, as they were seen last, among what the new master had by
+// then; and those whose lease went on when the server was back.
 func (v *servers) settleFailovers(at time.Time, take func(read func(addr string) bool) []stray) {
 	for _, s := range take(func(addr string) bool { return v.nodes[addr].at.Equal(at) }) {
 		if s.ended != "" {
@@ -109,8 +128,17 @@ func (v *servers) settleFailovers(at time.Time, take func(read func(addr string)
 		}
 		for i := len(v.events) - 1; i >= 0; i-- {
 			e := &v.events[i]
-			if e.Kind != locksteward.ServerFailedOver || e.Node != s.to || e.Was != "" && e.Was != s.from {
+			if !s.mayBeTakenBy(e) {
 				continue
+			}
+			if e.Kind == locksteward.ServerRestarted {
+				if !s.outlasts(e) {
+					break // its lease ended while the server was away
+				}
+				if e.Classes = maps.Clone(e.Classes); e.Classes == nil { // who was told of it has the other one
+					e.Classes = map[string]int{}
+				}
+				e.Classes[s.class]++
 			}
 			e.Locks, v.changed = e.Locks+1, true
 			if len(e.Keys) < maxFailoverKeys {
@@ -119,6 +147,28 @@ func (v *servers) settleFailovers(at time.Time, take func(read func(addr string)
 			break
 		}
 	}
+}
+
+// mayBeTakenBy says whether e is the failover or the restart between the two looks.
+func (s *stray) mayBeTakenBy(e *locksteward.ServerEvent) bool {
+	switch e.Kind {
+	case locksteward.ServerFailedOver:
+		return !s.ranOut && e.Node == s.to && (e.Was == "" || e.Was == s.from)
+	case locksteward.ServerRestarted:
+		return e.Node == s.to && s.from == s.to && !e.After.IsZero()
+	default:
+		return false
+	}
+}
+
+// outlasts says that the lease would have gone on after the restart e: the server did
+// not end it.
+func (s *stray) outlasts(e *locksteward.ServerEvent) bool {
+	back := e.Started
+	if back.IsZero() {
+		back = e.At
+	}
+	return s.expireAt == locksteward.NoExpireAt || s.expireAt > back.UnixMilli()
 }
 
 // broughtBack counts a hold that stands again with what happened to its server. On the

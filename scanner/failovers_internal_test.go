@@ -38,7 +38,7 @@ func TestFailoverTakesWhatItsHeirNeverHad(t *testing.T) {
 		"the heir followed another":           {addr: "b", info: heir("three", 501), want: "older renewed young"},
 		"the heir does not say":               {addr: "b", info: "run_id:r2 role:master uptime_in_seconds:900000", want: "older renewed young"},
 		"behind the same address":             {addr: "a", info: heir("one", 501), until: true, want: "renewed young"},
-		"restarted, which is no failover":     {addr: "a", info: "run_id:r2 role:master uptime_in_seconds:1 master_replid:four", until: true},
+		"restarted without its data":          {addr: "a", info: "run_id:r2 role:master uptime_in_seconds:1 master_replid:four", until: true, want: "older renewed young"},
 		"the same data, at which all is ours": {addr: "a", info: old(time.Minute, 700)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestFailoverTakesWhatItsHeirNeverHad(t *testing.T) {
 			before := answer("a", old(10*time.Second, 500))
 			f.servers.look(round(moment(15*time.Second), false), []*pass{before}, nil)
 			now := answer(tc.addr, tc.info)
-			until := f.servers.changedHands(now)
+			until := f.servers.changedHands(now, nil)
 			if (until != 0) != tc.until {
 				t.Fatalf("another's data until %d", until)
 			}

@@ -56,7 +56,7 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 	for _, p := range passes {
 		check := s.watch.suspicionOf(p.master.Addr)
 		p.flush = s.facts.servers.window(p, flushes, t.flushed[p.master.Addr])
-		before := s.facts.servers.changedHands(p)
+		before := s.facts.servers.changedHands(p, t.flushed[p.master.Addr])
 		if p.out.err == nil {
 			t.onLine(p.master.Addr, p.out.info["master_replid"])
 		}
@@ -74,6 +74,9 @@ func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, al
 				t.endsAt(replaced, p.master.Addr, l.at, before)
 			case known != nil && now != nil:
 				p.flush.stands(known, l.at)
+				if known.firstSeen <= before {
+					p.stood++
+				}
 			}
 			if now == nil {
 				if t.departed.before > 0 {
@@ -142,7 +145,7 @@ func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]lock
 		return
 	}
 	s.table.dropRestored(p.master.Owns)
-	before := s.facts.servers.changedHands(p)
+	before := s.facts.servers.changedHands(p, s.table.flushed[p.master.Addr])
 	taken = taken || len(s.runIDs) > 0 && p.out.info["run_id"] != "" && !s.runIDs[p.out.info["run_id"]]
 	for key, at := range p.out.gone {
 		_, e := s.table.apply(reading{key: key, at: micros(at), began: s.table.departed.began, merging: true})

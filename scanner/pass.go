@@ -37,6 +37,8 @@ type pass struct {
 	slots  map[string]slot // of every key that is looked at
 	extras companions
 	flush  flushWindow
+	// stood is how many holds were found that stood on another process's data.
+	stood int
 
 	out passResult
 }

@@ -122,8 +122,17 @@ func (s *Scanner) backOff(ctx context.Context, failures int, cause error) error 
 	if errors.Is(cause, errLoading) || redis.HasErrorPrefix(cause, "LOADING") {
 		return s.budget.pause(ctx, ReasonLoading, wait)
 	}
-	// A new password or certificate is worth a try at once.
-	return s.conn.Rest(ctx, wait)
+	// A new password or certificate is worth a try at once, and so is a server that the
+	// watch found to be back.
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-s.conn.Renewed():
+	case <-s.hurried:
+	case <-timer.C:
+	}
+	return ctx.Err()
 }
 
 func (s *Scanner) logSweep(sweep locksteward.Sweep, err error, failures int) {

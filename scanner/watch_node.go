@@ -180,6 +180,7 @@ func (n *nodeWatch) up(mode WatchMode, p *pair) {
 		// went with the old one's data, as after a flush.
 		n.w.s.table.flush(n.addr, now.Add(p.offset), false)
 		n.resync()
+		n.w.s.hurry() // a sweep tells a restart from a failover, and what was lost
 	} else {
 		n.catchUp()
 	}

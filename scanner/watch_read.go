@@ -365,7 +365,10 @@ func (s *Scanner) take(sweep *locksteward.Sweep, g watchGlance) {
 	case ended != nil:
 		end, flushed := s.ending(ended, g.sight, g.node, g.lost)
 		if flushed && g.sight.as == gone && ended.claim != nil && lossOf(ended, g.lost) == nil {
-			sweep.Losses = append(sweep.Losses, t.lossByFlush(ended, g.sight.at))
+			loss := t.lossByFlush(ended, g.sight.at)
+			if t.flushed[ended.kind.node].ordered {
+				sweep.Losses = append(sweep.Losses, loss)
+			} // else the next sweep reports what the restart took, and these with it
 		}
 		sweep.Endings = append(sweep.Endings, end)
 	case now != nil && known != nil && now != known:

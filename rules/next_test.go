@@ -55,7 +55,7 @@ func TestNextLook(t *testing.T) {
 		},
 		"late renewal": {
 			func(at time.Time) locksteward.Lock { return lockAt("lock:x", at, renewing) },
-			-time.Second + lateAfter(10*time.Second) + renewSlack + time.Millisecond, "",
+			-time.Second + lateAfter(10*time.Second, 30*time.Second) + renewSlack + time.Millisecond, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,8 @@ type renewal struct {
 
 	every    time.Duration // the interval
 	last     time.Time     // no later than the last renewal was seen
-	overdue  time.Duration // beyond 1.25 intervals; > 0 is late
+	after    time.Duration // since the last renewal, beyond which the next one is late
+	overdue  time.Duration // beyond that; > 0 is late
 	inferred bool          // from the TTL lineage, not from the holder's word
 }
 
@@ -67,10 +68,9 @@ func claimedRenewal(l *locksteward.Lock, now time.Time) renewal {
 			return fmt.Sprintf("the next renewal would be past max_hold %s, where renewal stops by design", dur(c.MaxHold))
 		})
 	}
-	return renewal{
-		known: true, every: c.RenewEvery, last: last,
-		overdue: max(0, now.Sub(last)) - lateAfter(c.RenewEvery) - renewSlack,
-	}
+	r := renewal{known: true, every: c.RenewEvery, last: last, after: lateAfter(c.RenewEvery, c.TTL)}
+	r.overdue = max(0, now.Sub(last)) - r.after - renewSlack
+	return r
 }
 
 // inferredRenewal judges by how the expiry was seen to move. Looks are samples: a
@@ -99,13 +99,17 @@ func inferredRenewal(l *locksteward.Lock, now time.Time) renewal {
 	switch {
 	case isRedisson(l):
 		// The true lease is at least what was left at a look, so this interval is
-		// a lower bound. What may be left before the next renewal,
-		// lease × (1 − 1.25/3), grows with the lease: the bound is on the safe side.
+		// a lower bound. What may be left before the next renewal, half of the
+		// lease, grows with it: the bound is on the safe side.
 		r.every = lease / redissonPerLease
-		r.overdue = lease - lateAfter(r.every) - renewSlack - max(0, end.Sub(now))
+		r.after = lateAfter(r.every, lease)
+		r.overdue = lease - r.after - renewSlack - max(0, end.Sub(now))
 	case h.RenewEvery > 0:
+		// The renewal was seen later than it happened by as much as the lease seems
+		// shorter: what is late by these is late by the true ones.
 		r.every = knownOrLearned(l.RenewEvery, h.RenewEvery)
-		r.overdue = max(0, now.Sub(h.LastRenewal)) - lateAfter(r.every) - renewSlack
+		r.after = lateAfter(r.every, lease)
+		r.overdue = max(0, now.Sub(h.LastRenewal)) - r.after - renewSlack
 	default:
 		return unknownRenewal(because("no renewal interval has been learned yet"))
 	}
@@ -122,14 +126,22 @@ func isRedisson(l *locksteward.Lock) bool {
 // taught is no shorter than the truth but for jitter; if it is about what is
 // known of the library, which was then not configured otherwise, that is exact.
 func knownOrLearned(known, learned time.Duration) time.Duration {
-	if known > 0 && learned >= known-known/4 && learned <= lateAfter(known) {
+	if known > 0 && learned >= known-known/4 && learned <= withJitter(known) {
 		return known
 	}
 	return learned
 }
 
-// lateAfter is how long after a renewal the next one is late: 1.25 intervals.
-func lateAfter(every time.Duration) time.Duration {
+// lateAfter is how long after a renewal the next one is late: half of the lease, or the
+// interval and a tenth of the lease if that is longer. One attempt that fails and is
+// repeated is no more than a lease of some renewals is for: half of it is left then.
+func lateAfter(every, lease time.Duration) time.Duration {
+	every, lease = min(every, maxInterval), min(max(0, lease), maxInterval)
+	return max(lease/2, every+lease/10)
+}
+
+// withJitter is an interval as it may be seen from outside, a quarter longer.
+func withJitter(every time.Duration) time.Duration {
 	every = min(every, maxInterval)
 	return every + every/4
 }

@@ -65,7 +65,7 @@ func renewalLate(in Input, r renewal) Verdict {
 		},
 		Evidence: join(
 			renewedLine(in, r),
-			text("overdue by %s: a renewal is late after 1.25 intervals", "已逾期 %s：超过 1.25 个间隔未续期即为延迟", dur(r.overdue)),
+			text("overdue by %s: with this lease and interval a renewal is late after %s", "已逾期 %s：按此租约和间隔，超过 %s 未续期即为延迟", dur(r.overdue), dur(r.after)),
 			ttlLine(l),
 			failuresLine(l),
 			silentLine(l, in.Now),

@@ -15,7 +15,7 @@ func held(key, instance string, at, renewed, beat time.Time) locksteward.Lock {
 	return lockAt(key, at, func(l *locksteward.Lock) {
 		l.Dialect = "locksteward"
 		l.Holder = locksteward.Holder{Host: "h7", Instance: instance}
-		l.Claim = &locksteward.Claim{ID: "claim-" + key, Acquired: t0, Renewed: renewed, TTL: time.Minute, RenewEvery: 10 * time.Second}
+		l.Claim = &locksteward.Claim{ID: "claim-" + key, Acquired: t0, Renewed: renewed, TTL: 30 * time.Second, RenewEvery: 10 * time.Second}
 		l.TTL = time.Minute - at.Sub(renewed)
 		if !beat.IsZero() {
 			l.Instance = &locksteward.Instance{ID: instance, Host: "h7", Beat: beat}

@@ -76,7 +76,7 @@ func (ttlRunningOut) Evaluate(in Input) Verdict {
 // mayRenewYet says that the library has a watchdog and that this hold was not
 // seen for long enough to know that it does not use it.
 func mayRenewYet(l *locksteward.Lock, now time.Time) bool {
-	return l.Claim == nil && l.RenewEvery > 0 && seenFor(l, now) <= lateAfter(l.RenewEvery)+renewSlack
+	return l.Claim == nil && l.RenewEvery > 0 && seenFor(l, now) <= withJitter(l.RenewEvery)+renewSlack
 }
 
 // expectedEnd is when the work should be done, zero if that is not known.

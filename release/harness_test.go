@@ -100,7 +100,8 @@ type env struct {
 	told    *events
 	heard   atomic.Int64 // receivers of alerts
 
-	stopsFail atomic.Bool
+	stopsFail    atomic.Bool
+	stopsBetween func() // before what is stopped is written
 }
 
 // stopsOf is the store of what admins stopped, which can fail.
@@ -115,8 +116,11 @@ func (s stopsOf) LoadSetting(ctx context.Context, name string) (string, error) {
 	return s.store.LoadSetting(ctx, name)
 }
 
-func (s stopsOf) SaveSetting(ctx context.Context, name, value string, entries ...locksteward.Entry) error {
-	return s.store.SaveSetting(ctx, name, value, entries...)
+func (s stopsOf) SwapSetting(ctx context.Context, name, was, value string, entries ...locksteward.Entry) (bool, error) {
+	if s.stopsBetween != nil {
+		s.stopsBetween()
+	}
+	return s.store.SwapSetting(ctx, name, was, value, entries...)
 }
 
 // events are what people were told of.

@@ -31,7 +31,8 @@ type Stops struct {
 // it in one transaction. A name that it does not have is "".
 type StopStore interface {
 	LoadSetting(ctx context.Context, name string) (string, error)
-	SaveSetting(ctx context.Context, name, value string, entries ...locksteward.Entry) error
+	// SwapSetting writes nothing and returns false if the text is not was any more.
+	SwapSetting(ctx context.Context, name, was, value string, entries ...locksteward.Entry) (swapped bool, err error)
 }
 
 // settingStops is the name that [Stops] are kept under.
@@ -83,26 +84,26 @@ func (s *stops) read(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	return s.readInTurn(ctx)
+	_, err = s.readInTurn(ctx)
+	return err
 }
 
-// readInTurn is read by a caller who has the turn.
-func (s *stops) readInTurn(ctx context.Context) error {
+// readInTurn is read by a caller who has the turn; raw is the text that was read.
+func (s *stops) readInTurn(ctx context.Context) (raw string, err error) {
 	if s.store == nil {
-		return nil
+		return "", nil
 	}
-	raw, err := s.store.LoadSetting(ctx, settingStops)
-	if err != nil {
-		return err
+	if raw, err = s.store.LoadSetting(ctx, settingStops); err != nil {
+		return "", err
 	}
 	var now Stops
 	if raw != "" {
 		if err := json.Unmarshal([]byte(raw), &now); err != nil {
-			return fmt.Errorf("read what is stopped: %w", err)
+			return "", fmt.Errorf("read what is stopped: %w", err)
 		}
 	}
 	s.now.Store(&now)
-	return nil
+	return raw, nil
 }
 
 func (s *stops) get() (now Stops, known bool) {
@@ -187,7 +188,7 @@ func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome
 	}
 	at := s.now().UTC()
 	var with change
-	said, err := s.stops.change(ctx, func(now *Stops) string { return alter(now, at, reason) }, func(next Stops, said string) error {
+	said, err := s.stops.change(ctx, func(now *Stops) string { return alter(now, at, reason) }, func(was string, next Stops, said string) (bool, error) {
 		e := locksteward.Entry{
 			At: at, Actor: actor.Name, Action: action, Reason: reason, Outcome: outcome, Detail: detail{Sentence: said}.json(),
 		}
@@ -195,13 +196,13 @@ func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome
 			ID: action + "/" + at.Format(time.RFC3339Nano), Kind: EventStopped, At: at, Actor: actor.Name, Text: said,
 		}}}
 		if s.stops.store == nil {
-			return s.store.AppendEntries(ctx, with.lines()...)
+			return true, s.store.AppendEntries(ctx, with.lines()...)
 		}
 		raw, err := json.Marshal(next)
 		if err != nil {
-			return err
+			return false, err
 		}
-		return s.stops.store.SaveSetting(ctx, settingStops, string(raw), with.lines()...)
+		return s.stops.store.SwapSetting(ctx, settingStops, was, string(raw), with.lines()...)
 	})
 	if err != nil {
 		return err
@@ -211,21 +212,27 @@ func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome
 	return nil
 }
 
-// change alters what is stopped, as the store has it, once save has kept it.
-func (s *stops) change(ctx context.Context, alter func(*Stops) string, save func(next Stops, said string) error) (said string, err error) {
+// change alters what is stopped, as the store has it, once save has kept it; save
+// returns false if the store has something else by now: another replica was faster.
+func (s *stops) change(ctx context.Context, alter func(*Stops) string, save func(was string, next Stops, said string) (bool, error)) (said string, err error) {
 	done, err := s.take(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	if err := s.readInTurn(ctx); err != nil {
-		return "", err
+	for {
+		was, err := s.readInTurn(ctx)
+		if err != nil {
+			return "", err
+		}
+		next, _ := s.get()
+		said = alter(&next)
+		switch kept, err := save(was, next, said); {
+		case err != nil:
+			return "", err
+		case kept:
+			s.now.Store(&next)
+			return said, nil
+		}
 	}
-	next, _ := s.get()
-	said = alter(&next)
-	if err := save(next, said); err != nil {
-		return "", err
-	}
-	s.now.Store(&next)
-	return said, nil
 }

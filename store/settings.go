@@ -51,7 +51,28 @@ func (s *Store) SaveSetting(ctx context.Context, name, value string, entries ...
 	})
 }
 
-// LoadSetting returns what [Store.SaveSetting] kept last, "" if nothing.
+// SwapSetting is [Store.SaveSetting] if what is kept is was still, "" for nothing. Else
+// it writes nothing and returns false: somebody else has changed it.
+func (s *Store) SwapSetting(ctx context.Context, name, was, value string, entries ...locksteward.Entry) (swapped bool, err error) {
+	err = s.inWrite(ctx, "save setting", func(ctx context.Context, t *tx) error {
+		swapped = false
+		statement := `UPDATE settings SET value = ? WHERE name = ? AND value = ?`
+		args := []any{text(value), settingOwn + name, text(was)}
+		if was == "" {
+			statement = `INSERT INTO settings (value, name) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE settings.value = ''`
+			args = args[:2]
+		}
+		n, err := t.exec(ctx, statement, args...)
+		if err != nil || n == 0 {
+			return err
+		}
+		swapped = true
+		return s.written(ctx, t, Written{Entries: entries})
+	})
+	return swapped && err == nil, err
+}
+
+// LoadSetting returns what [Store.SaveSetting] or [Store.SwapSetting] kept last, "" if nothing.
 func (s *Store) LoadSetting(ctx context.Context, name string) (string, error) {
 	return s.setting(ctx, "load setting", settingOwn+name)
 }

@@ -30,3 +30,34 @@ func TestSettingsRoundTrip(t *testing.T) {
 		}
 	})
 }
+
+// A setting is swapped only for what it was read as, and else nothing is written.
+func TestSwapSetting(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		line := locksteward.Entry{Actor: "adm", Action: "release.kill_switch"}
+		for _, step := range []struct {
+			was, value string
+			swapped    bool
+			now        string
+		}{
+			{"", "a", true, "a"},
+			{"", "b", false, "a"},
+			{"x", "b", false, "a"},
+			{"a", "b", true, "b"},
+			{"b", "", true, ""},
+			{"", "c", true, "c"},
+		} {
+			swapped, err := s.SwapSetting(t.Context(), "stops", step.was, step.value, line)
+			if err != nil || swapped != step.swapped {
+				t.Errorf("%+v: %v, %v", step, swapped, err)
+			}
+			if now, err := s.LoadSetting(t.Context(), "stops"); err != nil || now != step.now {
+				t.Errorf("%+v: %q is kept, %v", step, now, err)
+			}
+		}
+		if lines, err := s.Entries(t.Context(), store.EntryQuery{Actor: "adm"}); err != nil || len(lines) != 4 {
+			t.Errorf("%d lines, %v", len(lines), err)
+		}
+	})
+}

@@ -71,6 +71,9 @@ type Finding struct {
 	CounterEvidence []Text
 	Cause           Text
 	Remedy          Text
+	// Resolution says why a resolved finding is over; empty for others, and for those
+	// that an older version resolved.
+	Resolution Text
 
 	Team       string
 	RunbookURL string

@@ -128,6 +128,9 @@ type Ending struct {
 	Lock Lock
 	How  EndedHow
 	At   time.Time // server time of the look that found it gone
+	// By is what happened to the server and took the hold with it; "" if that is not
+	// known, or nothing did.
+	By ServerEventKind
 }
 
 // Loss is a hold of ours that ended without a release: its metadata outlived

@@ -33,7 +33,9 @@ func fire(key string, n uint64) locksteward.Transition {
 }
 
 func resolve(key string, n uint64) locksteward.Transition {
-	return transition(key, n, locksteward.StatusResolved)
+	t := transition(key, n, locksteward.StatusResolved)
+	t.Finding.Resolution = locksteward.Text{EN: "the hold ended: the lock was released", ZH: "持有已结束：锁已释放"}
+	return t
 }
 
 // counts gathers what the hook was told.

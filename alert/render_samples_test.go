@@ -29,6 +29,7 @@ func found(key string, severity locksteward.Severity, status locksteward.Status)
 	}
 	if status == locksteward.StatusResolved {
 		f.ResolvedAt = sampleTime
+		f.Resolution = locksteward.Text{EN: "the hold ended: the lock was released by request r-7", ZH: "持有已结束：锁已由申请 r-7 释放"}
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -20,7 +21,8 @@ type Finding struct {
 	Subject string `json:"subject,omitempty"`
 	Status  string `json:"status"`
 	// Risk is "deadlock" or empty.
-	Risk            string   `json:"risk"`
+	Risk string `json:"risk"`
+	// Summary is what is wrong; of a resolved finding, why it is over.
 	Summary         string   `json:"summary"`
 	Evidence        []string `json:"evidence"`
 	CounterEvidence []string `json:"counter_evidence"`
@@ -59,7 +61,7 @@ func NewFinding(f locksteward.Finding, lang string) Finding {
 		Subject:         f.Subject,
 		Status:          string(f.Status),
 		Risk:            f.Risk,
-		Summary:         f.Summary.In(lang),
+		Summary:         summaryOf(f).In(lang),
 		Evidence:        lines(f.Evidence, lang),
 		CounterEvidence: lines(f.CounterEvidence, lang),
 		Cause:           f.Cause.In(lang),
@@ -73,6 +75,15 @@ func NewFinding(f locksteward.Finding, lang string) Finding {
 		FiredAt:         stamp(f.FiredAt),
 		ResolvedAt:      stamp(f.ResolvedAt),
 	}
+}
+
+// summaryOf is the sentence about a finding. One that is over is not told in the words of
+// what was wrong.
+func summaryOf(f locksteward.Finding) locksteward.Text {
+	if f.Status == locksteward.StatusResolved {
+		return cmp.Or(f.Resolution, f.Summary)
+	}
+	return f.Summary
 }
 
 // lines are texts in lang, in their order; the result is never nil.

@@ -114,6 +114,7 @@ func (e *Engine) RemoveTarget(target string, at time.Time) []locksteward.Transit
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := e.begin(target, at)
+	p.over = targetRemoved
 	p.resolveUnseen()
 	e.waits.remove(target)
 	delete(e.orders, target)
@@ -130,8 +131,7 @@ func (e *Engine) Ended(f locksteward.Finding, at time.Time) locksteward.Transiti
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.seq++
-	f.Status, f.ResolvedAt = locksteward.StatusResolved, at
-	return locksteward.Transition{EventID: e.newEventID(), Seq: e.seq, At: at, Finding: f}
+	return locksteward.Transition{EventID: e.newEventID(), Seq: e.seq, At: at, Finding: resolved(f, at, cmp.Or(f.Resolution, foundElsewhere))}
 }
 
 // Due returns the locks of a target that are worth a second look before the next

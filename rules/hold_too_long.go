@@ -33,6 +33,14 @@ var holdTooLongDoc = Doc{
 	},
 }
 
+// holdTooLongBareRemedy is the advice where no TTL frees the lock.
+var holdTooLongBareRemedy = locksteward.Text{
+	EN: "Look at what the holder is doing. The lock has no TTL, so that nothing frees it when its process ends: request a release once it is surely gone. " +
+		"Take the lock with a TTL, bound the work with a deadline and the hold with Lease.MaxHold; if the work is right, raise expect.",
+	ZH: "查看持有者正在做什么。该锁没有过期时间，进程结束后也不会自动释放：请在确认其已不存在后申请释放。" +
+		"加锁时设置过期时间，为执行设置截止时间，并用 Lease.MaxHold 限制持有时间；若执行时间合理，请调大 expect。",
+}
+
 // Doc implements [Rule].
 func (holdTooLong) Doc() Doc { return holdTooLongDoc }
 
@@ -57,7 +65,12 @@ func (holdTooLong) Evaluate(in Input) Verdict {
 			return fmt.Sprintf("held for %s (%s), expected %s", dur(age.shown), age.basis, dur(expect))
 		})
 	}
+	var remedy locksteward.Text // else the usual one
+	if l.TTL == locksteward.NoExpiry {
+		remedy = holdTooLongBareRemedy
+	}
 	return in.fires(locksteward.Finding{
+		Remedy: remedy,
 		Summary: text("lock %s has been held for %s, expected %s",
 			"锁 %s 已被持有 %s，预期为 %s", locksteward.DisplayKey(l.Key), dur(age.proven), dur(expect)),
 		Evidence: join(

@@ -20,6 +20,9 @@ type pass struct {
 	told   []happened // numbered at the end
 	// changed are the findings that came, went or changed their status.
 	changed []*tracked
+	// over is why all findings are over that this evaluation does not confirm; empty
+	// where that depends on the finding.
+	over locksteward.Text
 	// deadlocks are the cycles that people are told of; nil until asked for.
 	deadlocks *deadlocks
 }
@@ -48,7 +51,7 @@ func (p *pass) endings(endings []locksteward.Ending) {
 		p.ended[s] = end
 		for tr := range p.e.table.of(s) {
 			if tr.kind.scope == ScopeLock {
-				p.resolve(s, tr, p.orAt(end.At))
+				p.resolve(s, tr, p.orAt(end.At), p.whyEnded(end))
 			}
 		}
 	}
@@ -77,7 +80,7 @@ func (p *pass) locks(sweep locksteward.Sweep, step func() bool) bool {
 		}
 		for tr := range p.e.table.of(s) {
 			if tr.kind.scope == ScopeLock && tr.confirmed != p.number {
-				p.resolve(s, tr, now)
+				p.resolve(s, tr, now, notFoundAgain)
 			}
 		}
 	}
@@ -181,7 +184,7 @@ func (p *pass) groups(sweep locksteward.Sweep) {
 func (p *pass) resolveUnseen() {
 	for tr := range p.e.table.on(p.target) {
 		if tr.confirmed < p.number {
-			p.resolve(tr.subject(), tr, p.at)
+			p.resolve(tr.subject(), tr, p.at, cmp.Or(p.over, whyUnseen(tr.kind)))
 		}
 	}
 }
@@ -221,7 +224,7 @@ func (p *pass) say(s subject, f locksteward.Finding, scope Scope, now time.Time,
 		p.changed = append(p.changed, tr)
 	}
 	if ended {
-		p.told = append(p.told, happened{tr: tr, kept: was, at: now, ended: true})
+		p.told = append(p.told, happened{tr: tr, kept: was, at: now, ended: true, why: lessSevere})
 	}
 	if told {
 		p.told = append(p.told, happened{tr: tr, kept: tr.kept, at: now})
@@ -230,11 +233,11 @@ func (p *pass) say(s subject, f locksteward.Finding, scope Scope, now time.Time,
 }
 
 // resolve ends a finding; one that never fired ends in silence.
-func (p *pass) resolve(s subject, tr *tracked, at time.Time) {
+func (p *pass) resolve(s subject, tr *tracked, at time.Time, why locksteward.Text) {
 	p.e.table.drop(s, tr)
 	p.changed = append(p.changed, tr)
 	if tr.kind.status == locksteward.StatusFiring {
-		p.told = append(p.told, happened{tr: tr, kept: tr.kept, at: at, ended: true})
+		p.told = append(p.told, happened{tr: tr, kept: tr.kept, at: at, ended: true, why: why})
 	}
 }
 

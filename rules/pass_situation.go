@@ -114,7 +114,7 @@ func (p *pass) hosts(s locksteward.Sweep) {
 	}
 	for tr := range p.e.table.beside(p.target) {
 		if tr.kind.scope == ScopeHost && tr.confirmed != p.number {
-			p.resolve(tr.subject(), tr, p.at)
+			p.resolve(tr.subject(), tr, p.at, notFoundAgain)
 		}
 	}
 }

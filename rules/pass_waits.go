@@ -77,7 +77,7 @@ func (p *pass) waitersOf(at subject, f *lockFacts) {
 func (p *pass) settle(at subject, scope Scope) {
 	for tr := range p.e.table.of(at) {
 		if tr.kind.scope == scope && tr.confirmed != p.number {
-			p.resolve(at, tr, p.at)
+			p.resolve(at, tr, p.at, notFoundAgain)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (p *pass) cycles() {
 		case g.cycles[id] == nil && !g.seenWhole(targetsOf(id, at.target)):
 			tr.confirmed = p.number // from before a restart: not all of it was looked at since
 		default:
-			p.resolve(at, tr, p.at)
+			p.resolve(at, tr, p.at, notFoundAgain)
 			delete(g.told, id)
 		}
 	}

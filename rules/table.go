@@ -209,12 +209,6 @@ func (tr *tracked) advance(next locksteward.Finding, now time.Time, wait time.Du
 	return next, false, true, true
 }
 
-// resolved is the finding as it ends.
-func resolved(f locksteward.Finding, at time.Time) locksteward.Finding {
-	f.Status, f.ResolvedAt = locksteward.StatusResolved, at
-	return f
-}
-
 // reported is the first report of a lost hold, if there was one.
 func (tr *tracked) reported() lossOrigin {
 	if tr.loss == nil {

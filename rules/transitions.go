@@ -19,6 +19,7 @@ type happened struct {
 	kept  *kept
 	at    time.Time
 	ended bool
+	why   locksteward.Text // it ended
 	id    string
 	seq   uint64
 }
@@ -26,7 +27,7 @@ type happened struct {
 func (h happened) transition() locksteward.Transition {
 	f := h.kept.finding(h.tr.key, h.tr.id)
 	if h.ended {
-		f = resolved(f, h.at)
+		f = resolved(f, h.at, h.why)
 	}
 	return locksteward.Transition{EventID: h.id, Seq: h.seq, At: h.at, Finding: f}
 }

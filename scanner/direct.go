@@ -104,7 +104,11 @@ func (s *Scanner) ending(e *entry, seen *sight, node string, losses []lockstewar
 	if seen.as == there {
 		return replacedBy(e, s.target, at), flushed
 	}
-	return endingOf(e, s.target, seen.at, lossOf(e, losses), flushed || node != e.kind.node), flushed
+	end = endingOf(e, s.target, seen.at, lossOf(e, losses), flushed || node != e.kind.node)
+	if flushed && end.How == locksteward.EndedDeleted {
+		end.By = s.table.flushed[e.kind.node].kind()
+	}
+	return end, flushed
 }
 
 // joinDirect reads what other keys tell of a lock: who waits for it, and the

@@ -30,6 +30,15 @@ type pushedFlush struct {
 	ordered       bool // by a command: the data did not go with a process
 }
 
+// kind is what happened to the server: where no command ordered it, another process has
+// the address, started since or not.
+func (f *pushedFlush) kind() locksteward.ServerEventKind {
+	if f.ordered {
+		return locksteward.ServerFlushed
+	}
+	return locksteward.ServerRestarted
+}
+
 // flushLate is by how much a flush may be noted too late: its push waits up to 10 ms
 // to be read, and longer in a busy process. A hold that was first seen in that time
 // may have begun after the flush.

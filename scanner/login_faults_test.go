@@ -55,7 +55,7 @@ func TestLoginLost(t *testing.T) {
 		e.EvaluateDirect(got)
 	}
 	for _, l := range w.s.Table().Locks() {
-		e.EvaluateLocks("test", l.At, []locksteward.Lock{l}, nil)
+		e.EvaluateDirect(locksteward.Sweep{Target: "test", At: l.At, Locks: []locksteward.Lock{l}})
 		if how := w.ended(l.Key); len(how) != 0 || !l.At.Before(ends) {
 			t.Fatalf("%s: ended %v, TTL %s at %s", l.Key, how, l.TTL, l.At)
 		}

@@ -224,6 +224,7 @@ type findingRow struct {
 	CounterEvidence []lineRow            `json:"counter_evidence,omitempty"`
 	Cause           textRow              `json:"cause"`
 	Remedy          textRow              `json:"remedy"`
+	Resolution      textRow              `json:"resolution,omitzero"`
 	Team            string               `json:"team,omitempty"`
 	RunbookURL      string               `json:"runbook_url,omitempty"`
 	Proof           locksteward.Proof    `json:"proof,omitempty"`
@@ -280,7 +281,7 @@ func newFindingRow(f locksteward.Finding) findingRow {
 		Rule: f.Rule, Severity: f.Severity, Risk: f.Risk, Status: f.Status,
 		DB: f.DB, Class: f.Class, Dialect: f.Dialect, Subject: f.Subject,
 		Summary: textRow(f.Summary), Evidence: lineRows(f.Evidence), CounterEvidence: lineRows(f.CounterEvidence),
-		Cause: textRow(f.Cause), Remedy: textRow(f.Remedy), Team: f.Team, RunbookURL: f.RunbookURL,
+		Cause: textRow(f.Cause), Remedy: textRow(f.Remedy), Resolution: textRow(f.Resolution), Team: f.Team, RunbookURL: f.RunbookURL,
 		Proof: f.Proof, InhibitedBy: f.InhibitedBy,
 		Since: f.Since, FiredAt: f.FiredAt, ResolvedAt: f.ResolvedAt,
 	}
@@ -291,7 +292,7 @@ func (r findingRow) finding(target, key string) locksteward.Finding {
 		Rule: r.Rule, Severity: r.Severity, Risk: r.Risk, Status: r.Status,
 		Target: target, DB: r.DB, Class: r.Class, Key: key, Dialect: r.Dialect, Subject: r.Subject,
 		Summary: locksteward.Text(r.Summary), Evidence: linesOf(r.Evidence), CounterEvidence: linesOf(r.CounterEvidence),
-		Cause: locksteward.Text(r.Cause), Remedy: locksteward.Text(r.Remedy), Team: r.Team, RunbookURL: r.RunbookURL,
+		Cause: locksteward.Text(r.Cause), Remedy: locksteward.Text(r.Remedy), Resolution: locksteward.Text(r.Resolution), Team: r.Team, RunbookURL: r.RunbookURL,
 		Proof: r.Proof, InhibitedBy: r.InhibitedBy,
 		Since: r.Since, FiredAt: r.FiredAt, ResolvedAt: r.ResolvedAt,
 	}

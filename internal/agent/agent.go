@@ -62,12 +62,14 @@ type Agent struct {
 	console  *console.Server
 	engine   *rules.Engine
 	releases *release.Service
-	ended    ended
-	silencer silencer
-	heart    *heart
-	liveness *liveness
-	relief   relief
-	webFiles *credfile.Set // of the metrics' listener
+	// releasing are the executions under way and of late.
+	releasing releasing
+	ended     ended
+	silencer  silencer
+	heart     *heart
+	liveness  *liveness
+	relief    relief
+	webFiles  *credfile.Set // of the metrics' listener
 
 	// reloading lets one reload run at a time, and changing keeps it and the changes of
 	// what this replica works on apart.

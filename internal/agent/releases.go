@@ -57,7 +57,7 @@ func (a *Agent) executors(cfg config.Config) (out map[string]release.Executor, f
 		if err != nil {
 			return nil, nil, fmt.Errorf("target %q: release: %w", t.Name, err)
 		}
-		out[t.Name], files[t.Name] = e, cc
+		out[t.Name], files[t.Name] = tracedExecutor{e, &a.releasing}, cc
 	}
 	return out, files, nil
 }

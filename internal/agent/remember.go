@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"cmp"
+	"time"
+
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
@@ -54,6 +57,7 @@ func (m *memories) markAll(findings []locksteward.Finding) {
 
 // found puts the findings that changed into the diary. The caller holds w.mu.
 func (w *watched) found(transitions []locksteward.Transition) {
+	w.agent.releasing.explain(transitions, time.Now())
 	var events []noted
 	for _, t := range transitions {
 		f := t.Finding
@@ -62,7 +66,7 @@ func (w *watched) found(transitions []locksteward.Transition) {
 		}
 		w.memories.mark(f)
 		events = append(events, eventOf(f.DB, f.Key, t.At, string(f.Status), foundEvent{
-			Rule: f.Rule, Severity: f.Severity.String(), Summary: f.Summary.EN,
+			Rule: f.Rule, Severity: f.Severity.String(), Summary: cmp.Or(f.Resolution.EN, f.Summary.EN),
 		}))
 	}
 	w.agent.diary.note(w.target.Name, events...)

@@ -93,6 +93,7 @@ func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Tra
 // announce logs transitions and returns those that people are to hear of. The
 // caller holds w.mu.
 func (w *watched) announce(transitions []locksteward.Transition) []alert.Change {
+	w.agent.releasing.explain(transitions, time.Now()) // each part of a sweep is made anew
 	w.agent.ended.take(transitions)
 	var out []alert.Change
 	var told []locksteward.Transition

@@ -1,0 +1,24 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+)
+
+// A finding that is over is told by why it is, in each language.
+func TestSummaryOfResolvedFinding(t *testing.T) {
+	t.Parallel()
+	f := locksteward.Finding{
+		Status: locksteward.StatusFiring, Summary: locksteward.Text{EN: "lock a has no TTL", ZH: "没有过期时间"},
+		Resolution: locksteward.Text{EN: "released", ZH: "已释放"},
+	}
+	if s := api.NewFinding(f, "en").Summary; s != "lock a has no TTL" {
+		t.Errorf("firing: %q", s)
+	}
+	f.Status = locksteward.StatusResolved
+	if en, zh := api.NewFinding(f, "en").Summary, api.NewFinding(f, "zh").Summary; en != "released" || zh != "已释放" {
+		t.Errorf("resolved: %q, %q", en, zh)
+	}
+}

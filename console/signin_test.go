@@ -368,3 +368,27 @@ func TestProviderIsAway(t *testing.T) {
 		t.Errorf("status %d", a.status)
 	}
 }
+
+// Who comes back from a provider goes on to a page of this console as well.
+func TestNextAfterAProviderIsAPageOfOurs(t *testing.T) {
+	t.Parallel()
+	i := testoidc.Start(t)
+	file := write(t, "secret", testoidc.Secret)
+	b := setupAs(t, func(c *signin.Config) {
+		c.OIDC = &signin.OIDCConfig{
+			Issuer: i.URL, ClientID: testoidc.Client, ClientSecretFile: file, RedirectURL: "http://127.0.0.1:10122" + signin.CallbackPath,
+			Roles: map[string][]string{"lock-approvers": {"approver"}},
+		}
+	})
+	for _, next := range []string{"//evil.example", "/\\evil.example", "/\t/evil.example", "https://evil.example", "javascript:alert(1)", "/\r\nLocation: //evil.example"} {
+		w := browser(t)
+		a := b.askAll(w, "GET", "/sign-in/oidc?next="+url.QueryEscape(next), nil, true)
+		back := i.Authorize(t, a.head.Get("Location"))
+		// The way back has no say in it either.
+		back.Set("next", next)
+		a = b.askAll(w, "GET", signin.CallbackPath+"?"+back.Encode(), nil, true)
+		if a.status != http.StatusOK || !strings.Contains(a.body, `content="0;url=/"`) || strings.Contains(a.body, "evil") || a.head.Get("Location") != "" {
+			t.Errorf("%q: status %d: %s", next, a.status, a.body)
+		}
+	}
+}

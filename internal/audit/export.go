@@ -290,8 +290,9 @@ func (x *exporter) pieces(ctx context.Context, from Source, last int64, progress
 // pageOfProgress is how many entries lie between two words about progress.
 const pageOfProgress = 5000
 
-// sameLine says whether v is written exactly as line.
+// sameLine says whether v is written exactly as line, but for escapes of characters that
+// do not print, which exports had not always.
 func sameLine(v any, line []byte) bool {
 	raw, err := asLine(v)
-	return err == nil && bytes.Equal(raw, line)
+	return err == nil && bytes.Equal(raw, locksteward.EscapeJSON(line))
 }

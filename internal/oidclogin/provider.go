@@ -138,7 +138,7 @@ func (p *Provider) Finish(ctx context.Context, cookie string, query url.Values) 
 	}
 	verified, err := found.Verifier(&oidc.Config{ClientID: p.cfg.ClientID, Now: p.now}).Verify(ctx, raw)
 	if err != nil {
-		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token is not accepted: %w", locksteward.ErrRefused, err)
+		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token is not accepted: %w", locksteward.ErrRefused, clipError(err))
 	}
 	if subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(j.Nonce)) != 1 {
 		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token belongs to another sign-in", locksteward.ErrRefused)
@@ -156,7 +156,7 @@ func again(why string) error {
 func exchangeError(err error) error {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
-		return fmt.Errorf("ask token endpoint: %w", err)
+		return fmt.Errorf("ask token endpoint: %w", clipError(err))
 	}
 	switch answer.ErrorCode {
 	case "invalid_grant":

@@ -17,6 +17,9 @@ func TestLocalPath(t *testing.T) {
 		"": "/", "//evil.example": "/", "///evil.example": "/", "/\\evil.example": "/", "\\/evil.example": "/", "https://evil.example/": "/",
 		"javascript:alert(1)": "/", "evil": "/", "/a\nb": "/", "/\t/evil.example": "/", "/a\x00": "/", "/sign-out": "/", "/sign-in?next=/": "/",
 		"/" + strings.Repeat("x", 3000): "/",
+		"/\n/evil.example":              "/", "\t//evil.example": "/", " //evil.example": "/", "/\\/evil.example": "/", "\\\\evil.example": "/", "/\x7f/evil.example": "/",
+		"/locks\r\nSet-Cookie: a=b": "/", "http:evil.example": "/", "https:/evil.example": "/", "HTTPS://evil.example": "/", "data:text/html,x": "/",
+		"@evil.example": "/", "?//evil.example": "/", "#//evil.example": "/", ".//evil.example": "/", "%2F%2Fevil.example": "/", "/sign-in/oidc": "/",
 	} {
 		if got := LocalPath(next); got != want {
 			t.Errorf("%q: got %q, want %q", next, got, want)

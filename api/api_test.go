@@ -44,7 +44,7 @@ func golden(t *testing.T, name string, v any) {
 	}
 }
 
-// forever is the lock of the example in DESIGN §9: no TTL, no known age.
+// forever is the lock of the example in docs/cli.md: no TTL, no known age.
 func forever() locksteward.Lock {
 	return locksteward.Lock{Observation: locksteward.Observation{
 		Target: "redis", Key: "lock:order:42", Type: "string", At: at, TTL: locksteward.NoExpiry,
@@ -133,7 +133,7 @@ func TestGolden(t *testing.T) {
 	golden(t, "problem", NewProblem(CodeRefused, "no release credentials configured"))
 }
 
-// The names of DESIGN §9, which other programs rely on.
+// The names of docs/cli.md, which other programs rely on.
 func TestScanKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	raw, err := json.Marshal(NewScan(locksteward.Sweep{

@@ -13,7 +13,7 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// maxPeak is how much heap a scanner with 100 k locks may reach (DESIGN §11, of
+// maxPeak is how much heap a scanner with 100 k locks may reach (of
 // the whole agent), with the soft limit that makes the collector work for it.
 const (
 	maxPeak   = 128 << 20

@@ -15,7 +15,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
-// maxScrape is the promise (DESIGN §10) for one scrape beside 100 k locks.
+// maxScrape is the promise for one scrape beside 100 k locks.
 const maxScrape = 20 * time.Millisecond
 
 // BenchmarkScrape100k scrapes the program while 100 k healthy locks are in its

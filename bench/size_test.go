@@ -12,7 +12,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
-// The promise (DESIGN §11) for the whole program.
+// The promise for the whole program.
 const (
 	maxAgent  = 128.0 // MiB
 	maxSeries = 2000

@@ -18,7 +18,7 @@ import (
 	"github.com/locksteward/locksteward/scanner"
 )
 
-// The promise (DESIGN §11): a sweep of 1 M keys with 10 k locks costs at most
+// The promise: a sweep of 1 M keys with 10 k locks costs at most
 // this much of a bare SCAN loop.
 const (
 	maxTimeRatio = 1.35

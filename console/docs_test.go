@@ -37,7 +37,7 @@ func TestDocumentIsTheRoutes(t *testing.T) {
 		documented = append(documented, m[1])
 	}
 	for _, rt := range b.server.routes() {
-		served = append(served, rt.pattern)
+		served = append(served, strings.TrimSuffix(rt.pattern, "{$}")) // Go's mark of this path alone
 	}
 	if slices.Sort(documented); !slices.Equal(documented, slices.Sorted(slices.Values(served))) {
 		t.Errorf("documented are %q, served are %q", documented, served)

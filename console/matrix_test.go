@@ -54,8 +54,8 @@ func TestDoorOfEveryRoute(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := slices.Concat(b.server.routes(), b.server.pageRoutes())
-	if len(all) < 40 {
-		t.Fatalf("only %d routes", len(all))
+	if len(all) == 0 {
+		t.Fatal("no routes")
 	}
 	tried := 0
 	for _, role := range roles {

@@ -79,7 +79,7 @@ func TestAcquireWritesLockAndMetadataTogether(t *testing.T) {
 	}
 }
 
-// Promise (DESIGN §11): exactly two commands per uncontended acquire and
+// Promise: exactly two commands per uncontended acquire and
 // release. Counted on the wire, as replies of the server.
 func TestTwoCommandsPerPair(t *testing.T) {
 	t.Parallel()

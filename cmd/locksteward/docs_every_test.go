@@ -94,8 +94,8 @@ func TestEveryCommandInPagesIsRun(t *testing.T) {
 		}
 	}
 	t.Logf("commands: %v", count)
-	if count["run"] < 250 {
-		t.Errorf("only %d commands are run", count["run"])
+	if count["run"] == 0 {
+		t.Error("no command is run: the pages are not read")
 	}
 	for _, b := range []docBlock{
 		{page: "docs/faq.md", language: "sh", text: "locksteward scan --redis redis://127.0.0.1:6379\n"},

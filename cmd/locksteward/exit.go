@@ -9,7 +9,7 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Exit codes, a contract (DESIGN §9, docs/cli.md).
+// Exit codes, a contract (docs/cli.md).
 const (
 	exitDone        = 0
 	exitError       = 1   // an error, or an incomplete scan

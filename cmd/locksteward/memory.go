@@ -14,7 +14,7 @@ import (
 // never works for nothing.
 const (
 	// memoryFloor is the soft limit as long as that is enough: 100 k healthy locks
-	// in at most 128 MiB (DESIGN §11).
+	// in at most 128 MiB.
 	memoryFloor = 112 << 20
 	// memoryRoom is the room above what is alive, in parts of it: with 0.15, of which
 	// what is beside the heap took its part, the collector had two thirds of the

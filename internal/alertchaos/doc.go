@@ -8,7 +8,7 @@
 // After all is well again a run has, for each receiver:
 //
 //   - lost 0: no committed transition that never arrived, and no anomaly that is
-//     still there without its fire (DESIGN §8);
+//     still there without its fire;
 //   - no resolve before its fire, by first deliveries;
 //   - copies only under the same webhook-id and with the same bytes.
 //

@@ -178,8 +178,8 @@ func (s *shape) sample(ttl time.Duration) dialect.Sample {
 	return out
 }
 
-// isLock says whether the agent judges what stands there, by the words of DESIGN
-// section 6, which the dialects decide.
+// isLock says whether the agent judges what stands there, as
+// the classes and dialects decide.
 func (s *shape) isLock(m class.Match, ttl time.Duration) bool {
 	sample := s.sample(ttl)
 	kind, ok := dialect.Decide(m, sample, dialect.Recognise(sample))

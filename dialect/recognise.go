@@ -58,7 +58,7 @@ func Recognise(s Sample) Decoded {
 }
 
 // Decide says whether the key is a lock or a candidate, or, with false, neither
-//. A configured class and a structure that nothing else has make a
+// . A configured class and a structure that nothing else has make a
 // lock whatever its name; a whole word of the name does for a short string and
 // for a shape known of a lock library. A placeholder is a lock here: only who knows
 // the release that put it there ([StandOf]) can say that it is none.

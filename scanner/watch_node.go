@@ -288,14 +288,17 @@ func (n *nodeWatch) fault(ctx context.Context, err error) {
 		n.blindFrom = n.lastGood
 	}
 	n.mode, n.reason = WatchSweep, "being set up again: "+connect.Explain(err)
-	if errors.Is(err, errPaused) {
+	switch {
+	case errors.Is(err, errPaused):
 		n.reason = "paused; resume the target"
+	case errors.Is(err, errReplan):
+		n.reason = "being set up again: " + err.Error()
 	}
 	n.since, n.lastGood, n.repaired = time.Time{}, time.Time{}, false
 	clear(n.suspects)
 	n.mu.Unlock()
 	if errors.Is(err, errPaused) || errors.Is(err, errReplan) {
-		n.w.log.Info("watch is taken down", zap.String("node", n.addr), zap.Error(err))
+		n.w.log.Info("watch is taken down", zap.String("node", n.addr), zap.String("reason", err.Error()))
 	} else {
 		n.w.log.Warn("watch broke: it is set up again and the next sweep repairs what it missed",
 			zap.String("node", n.addr), zap.Error(err))

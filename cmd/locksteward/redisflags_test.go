@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -114,7 +113,7 @@ func TestNoTargetIsNotSeveral(t *testing.T) {
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		raw, _ := json.Marshal(api.TargetList{Targets: []api.Target{}})
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, string(raw))
+		_, _ = w.Write(raw)
 	}))
 	t.Cleanup(agent.Close)
 	client, err := apiclient.New(agent.URL, "", agent.Client())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/lock"
@@ -22,6 +23,7 @@ func TestLies(t *testing.T) {
 		return
 	}
 	srv, good := testredis.Start(t), testredis.Start(t)
+	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	honest := open(t, good.Client(t), lock.Options{})
 	for _, command := range []string{"hello", "client setname", "evalsha", "eval", "cluster slots"} {
 		for _, lie := range testredis.Lies() {
@@ -35,9 +37,9 @@ func TestLies(t *testing.T) {
 				}
 				liar := testredis.NewLiar(t, srv.Addr())
 				// The client of the caller is not ours to protect: it asks nothing.
-				var rdb redis.UniversalClient = redis.NewClient(&redis.Options{Addr: liar.Addr(), ClientName: "app", DialerRetries: 1})
+				var rdb redis.UniversalClient = redis.NewClient(&redis.Options{Addr: liar.Addr(), ClientName: "app", DialerRetries: 1, MaintNotificationsConfig: quiet})
 				if command == "cluster slots" {
-					rdb = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{liar.Addr()}, DialerRetries: 1})
+					rdb = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{liar.Addr()}, DialerRetries: 1, MaintNotificationsConfig: quiet})
 				}
 				defer rdb.Close()
 				c := open(t, rdb, lock.Options{Timeout: timeout})

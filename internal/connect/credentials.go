@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/credfile"
@@ -119,20 +118,6 @@ func (c *Conn) Renewed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.renewed
-}
-
-// Rest waits for d, for ctx, or until [Conn.Renewed]. It returns the context's
-// error.
-func (c *Conn) Rest(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.Renewed():
-	case <-timer.C:
-	}
-	return nil
 }
 
 // anyPassword stands in for the password of a user that has none.

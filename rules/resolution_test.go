@@ -45,7 +45,7 @@ func TestResolvedSaysWhy(t *testing.T) {
 			t.Parallel()
 			e := newEngine(t, nil, nil)
 			e.Evaluate(sweepAt(t0, bare(t0)))
-			if told := e.EvaluateLocks("redis", after(3*time.Second), []locksteward.Lock{bare(after(3 * time.Second))}, nil); len(told) != 1 {
+			if told := evaluateLocks(e, "redis", after(3*time.Second), []locksteward.Lock{bare(after(3 * time.Second))}, nil); len(told) != 1 {
 				t.Fatalf("told %+v", told)
 			}
 			told := over(e)

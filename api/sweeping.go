@@ -12,8 +12,6 @@ type Sweeping struct {
 	// start: lists have no more of it than what changed meanwhile.
 	First   bool      `json:"first"`
 	Started time.Time `json:"started"`
-	// CutAt is when its timeout ends it.
-	CutAt time.Time `json:"cut_at"`
 	// Keys is how many were scanned so far, OfKeys how many there were at its start;
 	// null while the servers have not told.
 	Keys   int64  `json:"keys"`
@@ -36,8 +34,6 @@ func (s Sweeping) Words(now time.Time) string {
 	fmt.Fprintf(&b, " in %s", roundly(now.Sub(s.Started)))
 	switch {
 	case s.EndsAt.IsZero():
-	case s.EndsAt.After(s.CutAt):
-		fmt.Fprintf(&b, "; at this pace it is cut off by its timeout in %s: raise max_server_share or timeout of the target", roundly(s.CutAt.Sub(now)))
 	case s.EndsAt.Sub(now) < time.Second:
 		b.WriteString(", about to end")
 	default:

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -66,14 +67,53 @@ type ClassWatch struct {
 
 // Budget is what looking at a target may cost its servers.
 type Budget struct {
-	// MaxServerShare is the part of each server's time that it may take; 1 is no
-	// limit.
-	MaxServerShare float64 `json:"max_server_share"`
+	// Idle and Busy bound the share of each server's time that sweeping may take: of one that nobody else uses, and of
+	// one in full use.
+	Idle float64 `json:"idle"`
+	Busy float64 `json:"busy"`
+	// Servers is the pace of each server that was swept, by address.
+	Servers []Pace `json:"servers"`
 	// ThrottledMs is the time waited by reason, summed over masters since the start;
 	// every reason is there.
 	ThrottledMs map[string]int64 `json:"throttled_ms"`
 	// Degraded says what the last sweep had to do without, and what to do.
 	Degraded []string `json:"degraded"`
+}
+
+// Pace is how fast a server may be read now.
+type Pace struct {
+	Addr string `json:"addr"`
+	// Share is of the time of the server's main thread.
+	Share float64 `json:"share"`
+	// Use is the part of that thread that others use, 1 where it is not known.
+	Use float64 `json:"use"`
+	// Bound is "idle" or "busy", the end of the configured pace that applies.
+	Bound string `json:"bound"`
+	// Reason is why it is no more: headroom, used, starting, unknown, jumped, delayed, memory or average.
+	Reason string `json:"reason"`
+}
+
+// Words says why the share is no more.
+func (p Pace) Words() string {
+	switch p.Reason {
+	case "headroom":
+		return fmt.Sprintf("others use %.0f %%", 100*p.Use)
+	case "used":
+		return fmt.Sprintf("others use %.0f %%: the busy bound", 100*p.Use)
+	case "starting":
+		return "the busy bound, until three samples of its processor time agree"
+	case "unknown":
+		return "the busy bound: it does not report the processor time of its main thread"
+	case "jumped":
+		return "the busy bound: its counters of processor time jump, as behind a proxy for several servers"
+	case "delayed":
+		return "it answers later than it can"
+	case "memory":
+		return "it is nearly out of memory"
+	case "average":
+		return "3 % in ten minutes are nearly spent"
+	}
+	return p.Reason
 }
 
 // Waited is the time waited in all, and the reason that most of it is for; "" if

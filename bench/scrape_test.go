@@ -34,7 +34,7 @@ func BenchmarkScrape100k(b *testing.B) {
 			Header: []string{"The agent", "p50, ms", "p99, ms", "worst, ms", "KiB"},
 			Note:   fmt.Sprintf("Of %d scrapes each, one every 20 ms, on the cores that agent and server have together. Promised: 20 ms, kept also by the slowest hundredth unless it sweeps without throttle, which takes all cores there are.", scrapes),
 		}
-		const unthrottled, rests = "    max_server_share: 100%\n", "    schedule: '@every 24h'\n"
+		const unthrottled, rests = "    pace: {idle: 80%, busy: 80%}\n", "    schedule: '@every 24h'\n"
 		a := startAgentOn(b, "0-"+lastCore(), binary, srv.URL(), unthrottled+rests+"    jitter: 1ms")
 		first := a.await(5*time.Minute, "first sweep", func(m map[string]float64) bool {
 			return sum(m, "locksteward_sweep_last_success_timestamp_seconds") > 0

@@ -50,7 +50,7 @@ func BenchmarkAgent1M(b *testing.B) {
 
 func measureSize(b *testing.B, srv *testredis.Server, binary string, keys, locks int) []string {
 	b.Helper()
-	a := startAgent(b, binary, srv.URL(), "    max_server_share: 100%", "    schedule: '@every 1s'", "    jitter: 1ms")
+	a := startAgent(b, binary, srv.URL(), "    pace: {idle: 80%, busy: 80%}", "    schedule: '@every 1s'", "    jitter: 1ms")
 	defer a.stop()
 	ended := func(m map[string]float64) float64 {
 		return sum(m, "locksteward_sweep_last_success_timestamp_seconds")

@@ -485,8 +485,8 @@ func newWorld() *world {
 				},
 			},
 			Budget: &api.Budget{
-				MaxServerShare: 0.02, Degraded: []string{},
-				ThrottledMs: map[string]int64{"share": 5400, "latency": 0, "loading": 0, "busy": 0, "memory": 0, "paused": 0},
+				Idle: 0.1, Busy: 0.01, Servers: []api.Pace{{Addr: "10.0.0.1:6379", Share: 0.025, Use: 0.5, Bound: "idle", Reason: "headroom"}}, Degraded: []string{},
+				ThrottledMs: map[string]int64{"headroom": 5400, "delayed": 0, "loading": 0, "busy": 0, "memory": 0, "paused": 0},
 			},
 		}},
 		requests: []locksteward.Request{pending(), released},

@@ -74,12 +74,12 @@ func TestPageShowsTheWatch(t *testing.T) {
 	b.world.targets = append(b.world.targets, api.Target{
 		Name: "old", Up: true, Paused: &api.Pause{By: "ann", Since: at},
 		Watch:  &api.Watch{Mode: "sweep", Reason: "CLIENT TRACKING is refused: grant +client|tracking", Missed: 3},
-		Budget: &api.Budget{MaxServerShare: 1, Degraded: []string{"PEXPIRETIME is refused"}},
+		Budget: &api.Budget{Idle: 0.1, Busy: 0.02, Degraded: []string{"PEXPIRETIME is refused"}},
 	})
 	body := b.do("", "GET", "/targets", "").body
 	for _, want := range []string{
-		"tracking, blind for 1.2s", "2 % of a server", "waited 5.4s, mostly for share",
-		`<b class="warn">3 missed</b>`, "CLIENT TRACKING is refused: grant &#43;client|tracking", "no limit", "PEXPIRETIME is refused",
+		"tracking, blind for 1.2s", "10 % of a server that nobody else uses, 1 % of one in full use", "10.0.0.1:6379: 2.5 % now, others use 50 %", "waited 5.4s, mostly for headroom",
+		`<b class="warn">3 missed</b>`, "CLIENT TRACKING is refused: grant &#43;client|tracking", "PEXPIRETIME is refused",
 		"<b>paused</b> by ann",
 	} {
 		if !strings.Contains(body, want) {
@@ -266,7 +266,7 @@ func TestPageSaysWhyItIsEmpty(t *testing.T) {
 }
 
 func sweepOf(keys, of int64) *api.Sweeping {
-	return &api.Sweeping{Started: at, CutAt: at.Add(time.Hour), Keys: keys, OfKeys: &of, Percent: new(int(keys * 100 / of))}
+	return &api.Sweeping{Started: at, Keys: keys, OfKeys: &of, Percent: new(int(keys * 100 / of))}
 }
 
 func firstSweepOf(keys, of int64) *api.Sweeping {

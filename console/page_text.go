@@ -87,12 +87,9 @@ func when(now, t time.Time) template.HTML {
 	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `" title="` + t.Format(time.DateTime) + ` UTC">` + text + `</time>`)
 }
 
-// percent shows the share of a server's time.
+// percent shows a share of a server's time.
 func percent(share float64) string {
-	if share >= 1 {
-		return "no limit"
-	}
-	return strconv.FormatFloat(share*100, 'f', -1, 64) + " % of a server"
+	return strconv.FormatFloat(math.Round(1000*share)/10, 'f', -1, 64) + " %"
 }
 
 // waited says for how long the budget made looking wait, and mostly why; "" if

@@ -129,6 +129,9 @@ func (t *target) emit(s sink, folded int) {
 	for _, reason := range slices.Sorted(maps.Keys(t.throttled)) {
 		s.series(budgetThrottled, t.throttled[reason], t.name, reason)
 	}
+	if t.pace > 0 {
+		s.series(paceShare, t.pace, t.name)
+	}
 	s.series(budgetPaused, truth(t.paused), t.name)
 	for _, command := range t.refused {
 		s.series(commandRefused, 1, t.name, command)

@@ -58,6 +58,7 @@ const (
 	sweepLastSuccess
 	sweepComplete
 	budgetThrottled
+	paceShare
 	budgetPaused
 	commandRefused
 	watchMode

@@ -92,6 +92,14 @@ func (e *Exporter) AddThrottled(target, reason string, d time.Duration) {
 	e.dirty = true
 }
 
+// SetPace says which share of its time the least of the target's servers grants to sweeping.
+func (e *Exporter) SetPace(target string, share float64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.target(target).pace = share
+	e.dirty = true
+}
+
 // SetPaused says whether an operator paused the target.
 func (e *Exporter) SetPaused(target string, paused bool) {
 	e.mu.Lock()

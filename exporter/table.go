@@ -138,6 +138,11 @@ var table = [metricCount]Metric{
 		"Time that sweeps waited to spare the server, by reason.",
 		[]string{"target", "reason"},
 	},
+	paceShare: {
+		"locksteward_pace_share", Gauge,
+		"The share of its time that the least of the target's servers grants to sweeping now. Absent before the first sweep.",
+		byTarget,
+	},
 	budgetPaused: {
 		"locksteward_budget_paused", Gauge,
 		"Whether an operator paused the target (1): nothing is asked of it, and nothing new is found.",

@@ -40,6 +40,7 @@ type target struct {
 	tallies  map[string]*tally            // by class, Other among them
 	// throttled are the seconds that sweeps waited, by reason.
 	throttled map[string]float64
+	pace      float64 // 0 before the first sweep
 	paused    bool
 	// refused is what SetRefused said last.
 	refused []string

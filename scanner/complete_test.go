@@ -14,6 +14,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -36,7 +37,7 @@ func fill(t testing.TB, c redis.Cmdable, n int) {
 // third of a second, so that something can happen meanwhile.
 func slow(url string) rig {
 	r := fast(url)
-	r.scan = scanner.Config{MaxServerShare: 0.03}
+	r.scan = scanner.Config{Pace: pace.Config{Idle: 0.03, Busy: 0.03}}
 	r.connect.ReadTimeout = 300 * time.Millisecond
 	r.connect.DialTimeout = 300 * time.Millisecond
 	return r
@@ -94,7 +95,7 @@ func TestClusterPausedMasterResolvesNothing(t *testing.T) {
 		keys[n] = append(keys[n], key)
 	}
 	r := slow(cluster.URL())
-	r.scan.MaxServerShare = 0.1 // for three masters together
+	r.scan.Pace = pace.Config{Idle: 0.1, Busy: 0.1} // for three masters together
 	s := r.build(t)
 	first := sweep(t, s)
 	if len(first.Locks) != 30 || len(first.Masters) != 3 || len(keys) != 3 {
@@ -157,7 +158,7 @@ func TestReshardMakesThePassIncomplete(t *testing.T) {
 		must(t, c.Set(t.Context(), key, "tok", 0).Err())
 	}
 	r := slow(cluster.URL())
-	r.scan.MaxServerShare = 0.1 // for three masters together
+	r.scan.Pace = pace.Config{Idle: 0.1, Busy: 0.1} // for three masters together
 	s := r.build(t)
 	sweep(t, s)
 	// The slot of a lock, and one whose keys nobody reads.
@@ -290,19 +291,37 @@ func TestReplicaIsNoMaster(t *testing.T) {
 	}
 }
 
-func TestTimeoutMakesTheSweepIncomplete(t *testing.T) {
+// A sweep is cut when no server answers, and not when it is long.
+func TestOnlyASweepWithoutProgressIsCut(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
-	fill(t, srv.Client(t), 5000)
+	c := srv.Client(t)
+	fill(t, c, 5000)
 	r := slow(srv.URL())
-	r.scan.MaxServerShare, r.scan.Timeout = 0.001, time.Second
+	r.scan.Pace, r.scan.Timeout = pace.Config{Idle: 0.002, Busy: 0.002}, time.Second
 	s := r.build(t)
 	got, err := s.Sweep(t.Context())
+	if err != nil || !got.Complete() || got.Duration < r.scan.Timeout {
+		t.Errorf("a sweep of %s: %v, %+v", got.Duration, err, got.Masters)
+	}
+	if throttled := s.Stats().Throttled[scanner.Reason(pace.Headroom)]; throttled < 500*time.Millisecond {
+		t.Errorf("throttled for %s", throttled)
+	}
+
+	r.connect.ReadTimeout = time.Minute
+	s = r.build(t)
+	scanned := scans(t, c)
+	frozen := make(chan struct{})
+	go func() {
+		defer close(frozen)
+		testredis.Eventually(t, 20*time.Second, func() bool { return scans(t, c) > scanned }, "the sweep does not begin")
+		srv.Pause()
+	}()
+	got, err = s.Sweep(t.Context())
+	<-frozen
+	srv.Resume()
 	if err == nil || got.Complete() || len(got.Masters) != 1 || !strings.Contains(got.Masters[0].Reason, "timeout") {
 		t.Errorf("%v, %+v", err, got.Masters)
-	}
-	if throttled := s.Stats().Throttled[scanner.ReasonShare]; throttled < 500*time.Millisecond {
-		t.Errorf("throttled for %s", throttled)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

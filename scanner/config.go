@@ -3,48 +3,23 @@ package scanner
 import (
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
 // Defaults of [Config].
 const (
-	DefaultSchedule       = "@every 30s"
-	DefaultTimezone       = "UTC"
-	DefaultMaxServerShare = Share(0.02)
-	DefaultTimeout        = 15 * time.Minute
+	DefaultSchedule = "@every 30s"
+	DefaultTimezone = "UTC"
+	DefaultTimeout  = 2 * time.Minute
 )
 
 // maxJitter bounds the default jitter, which is a tenth of the time between two
 // sweeps.
 const maxJitter = 5 * time.Second
-
-// Share is a part of a whole, written "2%" or "0.02".
-type Share float64
-
-// UnmarshalText reads "2%" or "0.02".
-func (s *Share) UnmarshalText(text []byte) error {
-	number, percent := strings.CutSuffix(strings.TrimSpace(string(text)), "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return fmt.Errorf("share %q: must be a percentage such as 2%%", text)
-	}
-	if percent {
-		v /= 100
-	}
-	*s = Share(v)
-	return nil
-}
-
-// MarshalText writes a percentage.
-func (s Share) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// String returns a percentage, "2%".
-func (s Share) String() string { return strconv.FormatFloat(float64(s)*100, 'g', 6, 64) + "%" }
 
 // Config says when and how gently a target is swept. The zero value of every
 // field is the default.
@@ -58,9 +33,10 @@ type Config struct {
 	// not knock at once; default a tenth of the time between two sweeps, at most
 	// 5 s.
 	Jitter time.Duration `yaml:"jitter"`
-	// MaxServerShare is the largest part of server time that sweeping may take.
-	MaxServerShare Share `yaml:"max_server_share"`
-	// Timeout ends a sweep, which is then incomplete.
+	// Pace bounds the share of a server's time that sweeping may take; see docs/pace.md.
+	Pace pace.Config `yaml:"pace"`
+	// Timeout ends a sweep, which is then incomplete, when no server has answered for so long. A sweep that makes
+	// progress is not cut.
 	Timeout time.Duration `yaml:"timeout"`
 	// MetaPrefixes are prefixes of companion keys beside [record.DefaultPrefix],
 	// for applications that moved theirs (lock.Options.KeyPrefix).
@@ -86,9 +62,7 @@ func (c Config) withDefaults() Config {
 	if c.Timezone == "" {
 		c.Timezone = DefaultTimezone
 	}
-	if c.MaxServerShare == 0 {
-		c.MaxServerShare = DefaultMaxServerShare
-	}
+	c.Pace = c.Pace.WithDefaults()
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
 	}
@@ -111,8 +85,10 @@ func (c Config) Validate() error {
 	if c.Jitter < 0 {
 		errs = append(errs, fmt.Errorf("jitter: must not be negative, got %s", c.Jitter))
 	}
-	if c.MaxServerShare < 0.0001 || c.MaxServerShare > 1 {
-		errs = append(errs, fmt.Errorf("max_server_share: must be between 0.01%% and 100%%, got %s", c.MaxServerShare))
+	if err := c.Pace.Validate(); err != nil {
+		for _, line := range strings.Split(err.Error(), "\n") {
+			errs = append(errs, errors.New("pace."+line))
+		}
 	}
 	if c.Timeout < time.Second {
 		errs = append(errs, fmt.Errorf("timeout: must be at least 1s, got %s", c.Timeout))

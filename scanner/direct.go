@@ -19,7 +19,7 @@ func (s *Scanner) directReader(m connect.Master) *reader {
 		call: func(_ context.Context, _ int, pipeline func() error) error {
 			began := time.Now()
 			err := pipeline()
-			s.budget.spend(work{took: time.Since(began), latency: 1, memory: 1})
+			s.book(m.Addr, time.Since(began))
 			return err
 		},
 	}

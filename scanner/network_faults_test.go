@@ -17,6 +17,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
@@ -411,7 +412,7 @@ func gaveWay(t *testing.T) time.Duration {
 	c := srv.Client(t)
 	fill(t, c, 20_000)
 	r := slow(srv.URL())
-	r.scan.MaxServerShare = 0.002 // some five seconds when nothing is in the way
+	r.scan.Pace = pace.Config{Idle: 0.002, Busy: 0.0005} // some five seconds when nothing is in the way
 	s := r.build(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -428,6 +429,6 @@ func gaveWay(t *testing.T) time.Duration {
 			_ = sleeper.Do(ctx, "DEBUG", "SLEEP", "0.02").Err() // its end ends it
 		}
 	})
-	testredis.Eventually(t, 10*time.Second, func() bool { return s.Stats().Throttled[scanner.ReasonLatency] > 0 }, "the sweep does not give way")
+	testredis.Eventually(t, 10*time.Second, func() bool { return s.Stats().Throttled[scanner.Reason(pace.Delayed)] > 0 }, "the sweep does not give way")
 	return time.Since(began)
 }

@@ -13,7 +13,15 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/respcheck"
+)
+
+const (
+	// unpacedCount is COUNT of SCAN without a pace: one call then keeps a server for about 0.5 ms.
+	unpacedCount = 1000
+	memoryLimit  = 0.95
+	memoryEvery  = 10 * time.Second
 )
 
 // pass is one master's part of a sweep. It is used by one goroutine, but for
@@ -22,13 +30,14 @@ type pass struct {
 	s       *Scanner
 	master  connect.Master
 	classes *class.Set
-	pace    *pacer
+	pace    *pace.Server
 	walk    walk // whose keys are walked, after greet
 	reader  *reader
 	observe observer
 	shapes  shapes
 	// ration says which unknown candidates are looked at, see there.
 	ration  ration
+	due     map[*pace.Server]*upkeepDue
 	counted map[uint64]struct{} // hashes of candidates' names
 	tried   int                 // unknown candidates looked into
 
@@ -79,10 +88,11 @@ type passResult struct {
 // newPass prepares a pass over m, in which about expect locks are.
 func newPass(s *Scanner, m connect.Master, classes *class.Set, r ration, expect int) *pass {
 	p := &pass{
-		s: s, master: m, classes: classes, pace: s.pacer(m.Addr), ration: r,
+		s: s, master: m, classes: classes, pace: s.server(m.Addr), ration: r,
 		observe: observer{target: s.target, digest: s.digest, placeholder: s.placeholder, texts: texts{}},
 		shapes:  shapes{},
 		slots:   make(map[string]slot, expect),
+		due:     map[*pace.Server]*upkeepDue{},
 		counted: map[uint64]struct{}{},
 		out: passResult{
 			master: m, gone: map[string]time.Time{}, noLock: map[string]time.Time{},
@@ -111,6 +121,7 @@ func (p *pass) run(ctx context.Context) {
 }
 
 func (p *pass) sweep(ctx context.Context) error {
+	p.pace.Mark()
 	if err := p.greet(ctx); err != nil {
 		return err
 	}
@@ -143,7 +154,7 @@ func (p *pass) greet(ctx context.Context) error {
 	i := parseInfo(text)
 	p.out.info = i
 	p.s.going.tell(i.keys(p.s.target.DB))
-	p.pace.memory(time.Now(), i.integer("used_memory"), i.integer("maxmemory"))
+	p.memoryOf(p.pace, i)
 	major, _ := i.version()
 	p.reader.noExpireTime = major > 0 && major < 7
 	p.reader.noIdle = i.lfu()
@@ -168,12 +179,12 @@ func (p *pass) askInfo(ctx context.Context, sections ...string) (string, error) 
 	return p.askInfoAt(ctx, p.pace, p.master.Client, sections...)
 }
 
-func (p *pass) askInfoAt(ctx context.Context, pace *pacer, client *redis.Client, sections ...string) (string, error) {
+func (p *pass) askInfoAt(ctx context.Context, server *pace.Server, client *redis.Client, sections ...string) (string, error) {
 	if !p.s.caps.has("info") {
 		return "", nil
 	}
 	var text string
-	err := p.callAt(ctx, pace, 1, func() (err error) {
+	err := p.callAt(ctx, server, 1, func() (err error) {
 		text, err = client.Info(ctx, sections...).Result()
 		return err
 	})
@@ -280,7 +291,7 @@ func (p *pass) pages(ctx context.Context, yield func([]string) error) error {
 }
 
 func (p *pass) page(ctx context.Context, cursor uint64) (keys []string, next uint64, err error) {
-	count := maxCount
+	count := unpacedCount
 	if !p.s.cfg.NoThrottle {
 		if err := p.upkeep(ctx, p.pace, p.master.Client); err != nil {
 			return nil, 0, err
@@ -290,14 +301,13 @@ func (p *pass) page(ctx context.Context, cursor uint64) (keys []string, next uin
 				return nil, 0, err
 			}
 		}
-		count = p.walk.pace.count
+		count = p.walk.pace.Count()
 	}
-	err = p.s.paced(ctx, func() error {
+	err = p.s.paced(ctx, p.walk.pace, func() error {
 		began := time.Now()
 		keys, next, err = p.walk.client.Scan(ctx, cursor, "", int64(count)).Result()
-		if !p.s.cfg.NoThrottle {
-			p.s.budget.spend(p.walk.pace.scanned(count, time.Since(began)))
-		}
+		now := time.Now()
+		p.walk.pace.Scanned(now, count, now.Sub(began))
 		return err
 	})
 	return p.readable(keys), next, err
@@ -314,43 +324,55 @@ func (p *pass) readable(names []string) []string {
 	})
 }
 
-// upkeep keeps a server's pacer informed: a round trip ten times a second, memory
-// now and then.
-func (p *pass) upkeep(ctx context.Context, pace *pacer, client *redis.Client) error {
+// upkeep keeps the pace of a server informed: its processor time, a round trip, and its memory now and then.
+func (p *pass) upkeep(ctx context.Context, server *pace.Server, client *redis.Client) error {
 	now := time.Now()
-	if now.Sub(pace.memoryAt) > memoryEvery {
-		text, err := p.askInfoAt(ctx, pace, client, "memory")
+	due := p.due[server]
+	if due == nil {
+		due = new(upkeepDue)
+		p.due[server] = due
+	}
+	if now.Sub(due.memory) >= memoryEvery {
+		due.memory = now
+		text, err := p.askInfoAt(ctx, server, client, "memory")
 		if err != nil {
 			return err
 		}
-		i := parseInfo(text)
-		pace.memory(now, i.integer("used_memory"), i.integer("maxmemory"))
+		p.memoryOf(server, parseInfo(text))
 	}
-	if pace.meter.due(now) {
-		text, err := p.askInfoAt(ctx, pace, client, "cpu")
+	if now.Sub(due.sample) >= pace.SampleEvery {
+		due.sample = now
+		text, err := p.askInfoAt(ctx, server, client, "cpu")
 		if err != nil {
 			return err
 		}
-		i := parseInfo(text)
-		pace.meter.read(time.Now(), i.cpuSeconds(), i.mainSeconds())
+		server.Sample(time.Now(), parseInfo(text).counters(p.out.info.flag("io_threads_active")))
 	}
-	if now.Sub(pace.probedAt) > probeEvery {
-		return p.probe(ctx, pace, client)
+	if now.Sub(due.probe) >= pace.ProbeEvery {
+		due.probe = now
+		return p.probe(ctx, server, client)
 	}
 	return nil
 }
 
-func (p *pass) probe(ctx context.Context, pace *pacer, client *redis.Client) error {
-	return p.s.paced(ctx, func() error {
+// upkeepDue is when a server was last asked what its pace goes by.
+type upkeepDue struct {
+	memory, sample, probe time.Time
+}
+
+func (p *pass) memoryOf(server *pace.Server, i info) {
+	limit := i.integer("maxmemory")
+	server.NearlyFull(limit > 0 && float64(i.integer("used_memory")) > memoryLimit*float64(limit))
+}
+
+func (p *pass) probe(ctx context.Context, server *pace.Server, client *redis.Client) error {
+	return p.s.paced(ctx, server, func() error {
 		began := time.Now()
 		if err := client.Ping(ctx).Err(); err != nil && judge(err) != without && !noWrites(err) {
 			return err
 		}
-		if !p.s.cfg.NoThrottle {
-			now := time.Now()
-			pace.probed(now, now.Sub(began))
-			p.s.budget.spend(pace.piped(1, now.Sub(began)))
-		}
+		now := time.Now()
+		server.Probed(now, now.Sub(began))
 		return nil
 	})
 }
@@ -360,13 +382,12 @@ func (p *pass) call(ctx context.Context, n int, pipeline func() error) error {
 	return p.callAt(ctx, p.pace, n, pipeline)
 }
 
-func (p *pass) callAt(ctx context.Context, pace *pacer, n int, pipeline func() error) error {
-	return p.s.paced(ctx, func() error {
+func (p *pass) callAt(ctx context.Context, server *pace.Server, n int, pipeline func() error) error {
+	return p.s.paced(ctx, server, func() error {
 		began := time.Now()
 		err := pipeline()
-		if !p.s.cfg.NoThrottle {
-			p.s.budget.spend(pace.piped(n, time.Since(began)))
-		}
+		now := time.Now()
+		server.Piped(now, n, now.Sub(began))
 		return err
 	})
 }

@@ -19,59 +19,59 @@ type gate struct {
 // person or a release reads directly is not held. A second pause replaces the
 // first one. What has been concluded stays.
 func (s *Scanner) Pause(p locksteward.Pause) {
-	b := s.budget
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	t := s.throttle
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	g := &gate{pause: p, opened: make(chan struct{})}
-	if old := b.gate; old != nil {
+	if old := t.gate; old != nil {
 		old.stop()
 		g.opened = old.opened // who waits there waits on
 	}
 	if !p.Until.IsZero() {
-		g.timer = time.AfterFunc(time.Until(p.Until), func() { b.open(g) })
+		g.timer = time.AfterFunc(time.Until(p.Until), func() { t.open(g) })
 	}
-	b.gate = g
-	b.tell(true)
+	t.gate = g
+	t.tell(true)
 }
 
 // Resume ends a pause; false if there was none.
 func (s *Scanner) Resume() bool {
-	b := s.budget
-	b.mu.Lock()
-	g := b.gate
-	b.mu.Unlock()
-	return g != nil && b.open(g)
+	t := s.throttle
+	t.mu.Lock()
+	g := t.gate
+	t.mu.Unlock()
+	return g != nil && t.open(g)
 }
 
 // Paused returns the pause that lasts, nil for none.
 func (s *Scanner) Paused() *locksteward.Pause {
-	s.budget.mu.Lock()
-	defer s.budget.mu.Unlock()
-	if s.budget.gate == nil {
+	s.throttle.mu.Lock()
+	defer s.throttle.mu.Unlock()
+	if s.throttle.gate == nil {
 		return nil
 	}
-	return new(s.budget.gate.pause)
+	return new(s.throttle.gate.pause)
 }
 
 // open opens g, unless it was opened or replaced before.
-func (b *budget) open(g *gate) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.gate != g {
+func (t *throttle) open(g *gate) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gate != g {
 		return false
 	}
-	b.gate = nil
+	t.gate = nil
 	g.stop()
 	close(g.opened)
-	b.tell(false)
+	t.tell(false)
 	return true
 }
 
-// tell passes on that a pause began or ended; mu is held, so that the last word
+// tell reports that a pause began or ended; mu is held, so that the last word
 // is the true one.
-func (b *budget) tell(paused bool) {
-	if b.paused != nil {
-		b.paused(paused)
+func (t *throttle) tell(paused bool) {
+	if t.paused != nil {
+		t.paused(paused)
 	}
 }
 
@@ -82,11 +82,11 @@ func (g *gate) stop() {
 }
 
 // pass waits while the gate is shut.
-func (b *budget) pass(ctx context.Context) error {
+func (t *throttle) pass(ctx context.Context) error {
 	for {
-		b.mu.Lock()
-		g := b.gate
-		b.mu.Unlock()
+		t.mu.Lock()
+		g := t.gate
+		t.mu.Unlock()
 		if g == nil {
 			return ctx.Err()
 		}
@@ -95,7 +95,7 @@ func (b *budget) pass(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-g.opened:
 		}
-		b.count(time.Since(began), map[Reason]float64{ReasonPaused: 1})
+		t.count(ReasonPaused, time.Since(began))
 		if err := ctx.Err(); err != nil {
 			return err
 		}

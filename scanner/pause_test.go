@@ -14,14 +14,15 @@ func TestPauseHoldsTheBudget(t *testing.T) {
 	t.Parallel()
 	for _, share := range []float64{0.02, 1} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &Scanner{budget: newBudget(share)}
+			s := &Scanner{throttle: newThrottle()}
+			b := newBudget(share, s.throttle)
 			if s.Resume() || s.Paused() != nil {
 				t.Error("paused from the start")
 			}
 			began := time.Now()
 			s.Pause(locksteward.Pause{By: "ann", Since: began})
 			passed := make(chan error, 1)
-			go func() { passed <- s.budget.wait(t.Context()) }()
+			go func() { passed <- b.wait(t.Context()) }()
 			time.Sleep(time.Hour)
 			s.Pause(locksteward.Pause{By: "bob", Since: time.Now(), Until: time.Now().Add(time.Minute)})
 			if p := s.Paused(); p == nil || p.By != "bob" {
@@ -33,19 +34,19 @@ func TestPauseHoldsTheBudget(t *testing.T) {
 			if s.Paused() != nil || s.Resume() {
 				t.Error("paused after its end")
 			}
-			if got := s.budget.throttled()[ReasonPaused]; got != time.Hour+time.Minute {
+			if got := s.throttle.throttled()[ReasonPaused]; got != time.Hour+time.Minute {
 				t.Errorf("waited %s for the pause", got)
 			}
 
 			s.Pause(locksteward.Pause{Until: time.Now().Add(time.Hour)})
-			if !s.Resume() || s.budget.wait(t.Context()) != nil {
+			if !s.Resume() || b.wait(t.Context()) != nil {
 				t.Error("not resumed")
 			}
 			time.Sleep(2 * time.Hour) // the timer of what was resumed does nothing
 			s.Pause(locksteward.Pause{})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if err := s.budget.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			if err := b.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v", err)
 			}
 		})

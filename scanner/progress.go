@@ -11,8 +11,8 @@ import (
 
 // Progress is how far a sweep under way has come.
 type Progress struct {
-	// Started is when it began, by the true clock; CutAt when its timeout ends it.
-	Started, CutAt time.Time
+	// Started is when it began, by the true clock.
+	Started time.Time
 	// First says that no sweep has read the target yet: of its locks nothing is
 	// known but what the watch told meanwhile.
 	First bool
@@ -61,7 +61,7 @@ func (p Progress) Left(now time.Time) (time.Duration, bool) {
 
 // Progress returns how far the sweep under way has come; false if there is none.
 func (s *Scanner) Progress() (Progress, bool) {
-	idle := s.budget.throttled()[ReasonPaused]
+	idle := s.throttle.throttled()[ReasonPaused]
 	s.going.mu.Lock()
 	defer s.going.mu.Unlock()
 	if s.going.Started.IsZero() {
@@ -90,11 +90,11 @@ type going struct {
 }
 
 func (g *going) begin(s *Scanner) {
-	idle := s.budget.throttled()[ReasonPaused]
+	idle := s.throttle.throttled()[ReasonPaused]
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	g.Progress = Progress{Started: now, CutAt: now.Add(s.cfg.Timeout), First: !g.read}
+	g.Progress = Progress{Started: now, First: !g.read}
 	g.scanned, g.idle = s.scanned.Load(), idle
 	g.masters, g.told, g.keys = 0, 0, 0
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/pace"
 )
 
 // SweepOn says which servers are asked for the names of all keys, which is nearly
@@ -46,7 +47,7 @@ var (
 type walk struct {
 	client *redis.Client
 	addr   string
-	pace   *pacer
+	pace   *pace.Server
 	// replica is what a replica said of itself at first; nil for the master.
 	replica info
 	// asOf is the replication offset of the master up to which the replica had
@@ -100,7 +101,7 @@ func (p *pass) follow(ctx context.Context, addr string) (walk, error) {
 	if err != nil {
 		return walk{}, err
 	}
-	w := walk{client: client, addr: addr, pace: p.s.pacer(addr), asOf: p.out.info.integer("master_repl_offset")}
+	w := walk{client: client, addr: addr, pace: p.s.server(addr), asOf: p.out.info.integer("master_repl_offset")}
 	if w.asOf < 0 {
 		return walk{}, fmt.Errorf("%w: INFO is refused on the master", errNotInStep)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -138,7 +139,7 @@ func TestReplicaSynchronisedAnewMakesThePassIncomplete(t *testing.T) {
 	replica := testredis.StartReplica(t, master)
 	rc := replica.Client(t)
 	r := slow(master.URL())
-	r.scan.SweepOn, r.scan.MaxServerShare = scanner.SweepReplicas, 0.06
+	r.scan.SweepOn, r.scan.Pace = scanner.SweepReplicas, pace.Config{Idle: 0.06, Busy: 0.06}
 	s := r.build(t)
 	if first := sweep(t, s); passOf(first, master.Addr()).Replica != replica.Addr() {
 		t.Fatalf("pass: %+v", first.Masters)

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/pace"
 )
 
 // Waits while a target is away.
@@ -35,7 +36,7 @@ func (s *Scanner) Run(ctx context.Context, sink func(context.Context, lockstewar
 	due := time.Now()
 	failures := 0
 	// A paused target is not away: no sweep begins that could not ask anything.
-	for s.budget.pass(ctx) == nil {
+	for s.throttle.pass(ctx) == nil {
 		s.unhurry()
 		sweep, err := s.sweepInOrder(ctx)
 		if ctx.Err() != nil {
@@ -103,6 +104,7 @@ func (s *Scanner) await(ctx context.Context, due time.Time) (time.Time, bool) {
 		s.mu.Unlock()
 	}
 	wait := next.Sub(now) + s.schedule.delay(next.Sub(due))
+	wait += s.late(now.Add(wait))
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -115,12 +117,46 @@ func (s *Scanner) await(ctx context.Context, due time.Time) (time.Time, bool) {
 	}
 }
 
+// late returns by how much a sweep must begin later so that sweeping stays within its share of ten minutes, and logs
+// it the first time.
+func (s *Scanner) late(at time.Time) time.Duration {
+	if s.cfg.NoThrottle {
+		return 0
+	}
+	var late time.Duration
+	s.mu.Lock()
+	for _, server := range s.servers {
+		late = max(late, server.Ready(at))
+	}
+	first := late > 0 && !s.saidLate
+	s.saidLate = late > 0
+	s.mu.Unlock()
+	if first {
+		s.log.Info("sweeps begin later than scheduled: they would take more than 3 % of a server in ten minutes", zap.Duration("later", late))
+	}
+	return late
+}
+
+// logPace logs which servers are held to the busy bound for another reason than their use, each change once.
+func (s *Scanner) logPace() {
+	for addr, p := range s.Stats().Pace {
+		odd := p.Bound == pace.Busy && (p.Reason == pace.Unknown || p.Reason == pace.Jumped)
+		switch was := s.saidPace[addr]; {
+		case odd && was != p.Reason:
+			s.log.Warn("server is swept slowly: what others use of it is not known", zap.String("node", addr), zap.String("reason", string(p.Reason)), zap.Float64("share", p.Share))
+			s.saidPace[addr] = p.Reason
+		case !odd:
+			delete(s.saidPace, addr)
+		}
+	}
+}
+
 // backOff waits before the target is tried again.
 func (s *Scanner) backOff(ctx context.Context, failures int, cause error) error {
 	wait := min(backoffFirst<<min(failures-1, 10), backoffMost)
 	wait = wait/2 + rand.N(wait/2)
 	if errors.Is(cause, errLoading) || redis.HasErrorPrefix(cause, "LOADING") {
-		return s.budget.pause(ctx, ReasonLoading, wait)
+		return s.throttle.pause(ctx, ReasonLoading, wait)
 	}
 	// A new password or certificate is worth a try at once, and so is a server that the
 	// watch found to be back.
@@ -144,6 +180,7 @@ func (s *Scanner) logSweep(sweep locksteward.Sweep, err error, failures int) {
 	case err != nil:
 		s.log.Warn("sweep is incomplete", zap.String("reason", reasonOf(err)), zap.Error(err))
 	default:
+		s.logPace()
 		if failures > 0 {
 			s.log.Info("target is back", zap.Int("tries", failures+1))
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/pace"
 )
 
 // Waits of a server that runs a script for long.
@@ -40,10 +41,11 @@ type Scanner struct {
 	seed        maphash.Seed
 	clock       func() time.Time
 
-	target locksteward.Target
-	table  *Table
-	budget *budget
-	caps   *caps
+	target   locksteward.Target
+	table    *Table
+	throttle *throttle
+	hosts    *pace.Hosts
+	caps     *caps
 
 	// sweeping is held by the one sweep that runs.
 	sweeping sync.Mutex
@@ -54,20 +56,23 @@ type Scanner struct {
 	watch *watcher
 	// hurried holds one token when the next sweep shall not wait for its date.
 	hurried  chan struct{}
-	pacers   map[string]*pacer // by address
-	lastSeen map[string]int    // candidates of the last pass, by address
-	turn     uint64            // sweeps begun
-	runIDs   map[string]bool   // server processes of the last sweep
+	servers  map[string]*pace.Server // by address; mu guards it
+	lastSeen map[string]int          // candidates of the last pass, by address
+	turn     uint64                  // sweeps begun
+	runIDs   map[string]bool         // server processes of the last sweep
+	saidPace map[string]pace.Reason  // of servers that the log names, by address; of the goroutine of Run
 	// known are losses of which more was known once than the server tells now.
 	known map[lossKey]locksteward.Loss
 	facts *facts
 
 	scanned atomic.Int64 // Stats.Keys
 	going   going
+	stall   stall
 
-	mu    sync.Mutex
-	state locksteward.TargetState
-	stats Stats
+	mu       sync.Mutex
+	saidLate bool // that the next sweep begins later than scheduled
+	state    locksteward.TargetState
+	stats    Stats
 }
 
 // Options are what a scanner may have beside its configuration.
@@ -77,6 +82,8 @@ type Options struct {
 	// Paused is told when a pause begins and when it ends. It must return soon
 	// and not call the scanner.
 	Paused func(bool)
+	// Hosts are the machines whose servers share an allowance, with other scanners; nil for the target's alone.
+	Hosts *pace.Hosts
 	// Facts keeps what is known of servers and processes; nil keeps none.
 	Facts FactStore
 	// Placeholder says whether the release request of that id is known to have put a
@@ -99,8 +106,10 @@ type Stats struct {
 	// Throttled is the time waited by reason, summed over masters; every reason
 	// is present.
 	Throttled map[Reason]time.Duration
-	// Share is the part of each server's time that looking may take; 1: no limit.
-	Share float64
+	// Bounds are the configured bounds of the pace.
+	Bounds pace.Config
+	// Pace is how fast each server may be read now, by address; empty without a limit.
+	Pace map[string]pace.State
 	// Degraded says in sentences what the last sweep had to do without, sorted.
 	Degraded []string
 	// Refused are the commands that it had to do without, as an ACL names them,
@@ -127,10 +136,6 @@ func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes
 		return nil, err
 	}
 	target.DB = conn.DB()
-	share := float64(cfg.MaxServerShare)
-	if cfg.NoThrottle {
-		share = 1
-	}
 	s := &Scanner{
 		log:      log.Named("scanner").With(zap.String("target", target.Name)),
 		conn:     conn,
@@ -144,9 +149,11 @@ func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes
 		seed:        maphash.MakeSeed(),
 		target:      target,
 		table:       newTable(target),
-		budget:      newBudget(share),
+		throttle:    newThrottle(),
+		hosts:       opts.Hosts,
 		caps:        newCaps(),
-		pacers:      map[string]*pacer{},
+		servers:     map[string]*pace.Server{},
+		saidPace:    map[string]pace.Reason{},
 		runIDs:      map[string]bool{},
 		hurried:     make(chan struct{}, 1),
 		lastSeen:    map[string]int{},
@@ -158,7 +165,10 @@ func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes
 		s.clock = time.Now
 	}
 	s.table.direct = s.refresh
-	s.budget.paused = opts.Paused
+	if s.hosts == nil {
+		s.hosts = new(pace.Hosts)
+	}
+	s.throttle.paused = opts.Paused
 	s.watch = newWatcher(s)
 	s.SetClasses(classes)
 	return s, nil
@@ -191,32 +201,50 @@ func (s *Scanner) Stats() Stats {
 	defer s.mu.Unlock()
 	stats := s.stats
 	stats.Keys = s.scanned.Load()
-	stats.Throttled, stats.Share = s.budget.throttled(), s.budget.share
-	for reason, waited := range s.watch.gaze.throttled() {
-		stats.Throttled[reason] += waited
+	stats.Bounds = s.cfg.Pace
+	stats.Throttled, stats.Pace = s.throttle.throttled(), map[string]pace.State{}
+	if !s.cfg.NoThrottle {
+		for addr, server := range s.servers {
+			stats.Pace[addr] = server.State(time.Now())
+		}
 	}
 	stats.Degraded, stats.Refused, stats.Forbidden, stats.Long = s.caps.notes()
 	return stats
 }
 
-// paced calls f when the budget allows, and again while the server is busy with
+// paced calls f when the pace of a server allows, and again while it is busy with
 // a script. f books what it took.
-func (s *Scanner) paced(ctx context.Context, f func() error) error {
+func (s *Scanner) paced(ctx context.Context, server *pace.Server, f func() error) error {
 	wait, waited := busyFirst, time.Duration(0)
 	for {
-		if err := s.budget.wait(ctx); err != nil {
+		if err := s.allowed(ctx, server); err != nil {
 			return err
 		}
+		s.stall.progress()
 		err := f()
+		s.stall.progress()
 		if !isBusy(err) || waited >= busyLimit {
 			return err
 		}
-		if pauseErr := s.budget.pause(ctx, ReasonBusy, wait); pauseErr != nil {
+		if pauseErr := s.throttle.pause(ctx, ReasonBusy, wait); pauseErr != nil {
 			return errors.Join(pauseErr, err)
 		}
 		waited += wait
 		wait = min(2*wait, busyMost)
 	}
+}
+
+// allowed returns when a server may be asked something, or with ctx's error.
+func (s *Scanner) allowed(ctx context.Context, server *pace.Server) error {
+	if s.cfg.NoThrottle {
+		return s.throttle.pass(ctx)
+	}
+	return s.throttle.wait(ctx, server)
+}
+
+// book books a call to the server at addr that no sweep made and that waited for no pace.
+func (s *Scanner) book(addr string, took time.Duration) {
+	s.server(addr).Spend(time.Now(), took)
 }
 
 func isBusy(err error) bool { return redis.HasErrorPrefix(err, "BUSY ") }
@@ -231,7 +259,7 @@ func reasonOf(err error) string {
 	case errors.Is(err, errLoading):
 		return "the server is loading its data; wait until it is done"
 	case errors.Is(err, errTimeout):
-		return "the sweep took longer than its timeout; raise timeout or max_server_share"
+		return "no server answered the sweep within its timeout; check the server and the network, or raise timeout"
 	}
 	if errors.Is(err, errEndless) {
 		return err.Error() + "; look what answers there: Redis does not"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/pace"
 )
 
 // info is a server's answer to INFO, by field name.
@@ -39,23 +40,22 @@ func (i info) seconds(name string) float64 {
 	return f
 }
 
-// cpuSeconds is the processor time that the process has used, -1 if not told.
-func (i info) cpuSeconds() float64 {
-	system, user := i.seconds("used_cpu_sys"), i.seconds("used_cpu_user")
-	if system < 0 || user < 0 {
-		return -1
+// counters is what the server reports of its use of processors (INFO cpu). ioThreads says that other threads read and
+// write for its clients.
+func (i info) counters(ioThreads bool) pace.Counters {
+	sum := func(a, b string) float64 {
+		system, user := i.seconds(a), i.seconds(b)
+		if system < 0 || user < 0 {
+			return -1
+		}
+		return system + user
 	}
-	return system + user
-}
-
-// mainSeconds is the processor time of the thread that executes commands, -1 if not
-// told (before Redis 7.0).
-func (i info) mainSeconds() float64 {
-	system, user := i.seconds("used_cpu_sys_main_thread"), i.seconds("used_cpu_user_main_thread")
-	if system < 0 || user < 0 {
-		return -1
+	return pace.Counters{
+		Active:    i.seconds("used_active_time_main_thread"),                    // Valkey 9.1
+		Main:      sum("used_cpu_sys_main_thread", "used_cpu_user_main_thread"), // Redis 7.0
+		Process:   sum("used_cpu_sys", "used_cpu_user"),
+		IOThreads: ioThreads,
 	}
-	return system + user
 }
 
 // version returns major and minor version of the protocol's commands; 0.0 if

@@ -1,6 +1,10 @@
 package scanner
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/locksteward/locksteward/internal/pace"
+)
 
 func TestInfoByFieldName(t *testing.T) {
 	t.Parallel()
@@ -27,15 +31,16 @@ func TestInfoByFieldName(t *testing.T) {
 	}
 }
 
-func TestInfoOfTheMainThread(t *testing.T) {
+func TestInfoOfProcessors(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]float64{
-		"used_cpu_sys:9\r\nused_cpu_user:9\r\nused_cpu_sys_main_thread:1.5\r\nused_cpu_user_main_thread:2.25\r\n": 3.75,
-		"used_cpu_sys:9\r\nused_cpu_user:9\r\n": -1, // before Redis 7.0
-		"":                                      -1,
+	const all = "used_cpu_sys:9\r\nused_cpu_user:9\r\n"
+	for text, want := range map[string]pace.Counters{
+		all + "used_cpu_sys_main_thread:1.5\r\nused_cpu_user_main_thread:2.25\r\n": {Active: -1, Main: 3.75, Process: 18, IOThreads: true},
+		all + "used_active_time_main_thread:0.5\r\n":                               {Active: 0.5, Main: -1, Process: 18, IOThreads: true},
+		"": {Active: -1, Main: -1, Process: -1, IOThreads: true},
 	} {
-		if got := parseInfo(text).mainSeconds(); got != want {
-			t.Errorf("%q: %g seconds, want %g", text, got, want)
+		if got := parseInfo(text).counters(true); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
 	}
 }

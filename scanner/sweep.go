@@ -9,6 +9,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/pace"
 )
 
 // Errors that make a sweep or a pass incomplete.
@@ -41,8 +42,9 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 	s.going.begin(s)
 	s.table.beginSweep()
 	defer s.table.endSweep()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Timeout, errTimeout)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer s.stall.begin(s.cfg.Timeout, s.Paused, func() { cancel(errTimeout) })()
 	sweep = locksteward.Sweep{Target: s.target.Name, Started: s.clock()}
 	sweep.At = sweep.Started
 	s.caps.reset()
@@ -230,14 +232,14 @@ func (s *Scanner) remember(passes []*pass) {
 	}
 }
 
-// pacer returns the pacer of a server, which keeps what it learned.
-func (s *Scanner) pacer(addr string) *pacer {
+// server returns the pace of a server, which keeps what it learned.
+func (s *Scanner) server(addr string) *pace.Server {
 	s.mu.Lock() // passes that choose a replica ask side by side
 	defer s.mu.Unlock()
-	p, ok := s.pacers[addr]
+	p, ok := s.servers[addr]
 	if !ok {
-		p = newPacer()
-		s.pacers[addr] = p
+		p = s.hosts.At(addr).Server(s.cfg.Pace)
+		s.servers[addr] = p
 	}
 	return p
 }

@@ -69,13 +69,13 @@ type watcher struct {
 
 func newWatcher(s *Scanner) *watcher {
 	share := func(part float64) float64 {
-		if s.budget.share >= 1 {
+		if s.cfg.NoThrottle {
 			return 1 // no limit
 		}
-		return s.budget.share * part
+		return min(1, float64(s.cfg.Pace.Busy)*part)
 	}
 	return &watcher{
-		s: s, began: time.Now(), log: s.log.Named("watch"), gaze: newBudget(share(watchPart)), rounds: newBudget(share(roundPart)), look: make(chan struct{}, 1), ready: make(chan struct{}),
+		s: s, began: time.Now(), log: s.log.Named("watch"), gaze: newBudget(share(watchPart), s.throttle), rounds: newBudget(share(roundPart), s.throttle), look: make(chan struct{}, 1), ready: make(chan struct{}),
 		nodes: map[string]*nodeWatch{}, cancels: map[string]context.CancelFunc{},
 		instances: newInstanceCache(),
 	}
@@ -138,11 +138,11 @@ func (w *watcher) run(ctx context.Context, sink func(context.Context, lockstewar
 
 // allowed returns when no operator's pause lasts, or with ctx's error.
 func (w *watcher) allowed(ctx context.Context) error {
-	b := w.s.budget
+	t := w.s.throttle
 	for ctx.Err() == nil {
-		b.mu.Lock()
-		g := b.gate
-		b.mu.Unlock()
+		t.mu.Lock()
+		g := t.gate
+		t.mu.Unlock()
 		if g == nil {
 			break
 		}

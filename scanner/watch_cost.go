@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// watchPart is the part of max_server_share that reading after pushes, at
-// deadlines and of unwatched locks may take. All of it is booked in the budget
-// too, so that sweeps have the rest at least.
-const watchPart = 0.75
-
-// roundPart is the part of max_server_share that looking again at locks that
-// nobody tells of may take, of the watch's own: what a push told of
-// never waits behind a long round.
-const roundPart = 0.5
+// The watch reads at shares of their own, in multiples of pace.busy: what changed is read soon however busy the server
+// is. All of it is booked in the server's pace too, so that sweeps slow down for it.
+const (
+	// watchPart is for reading after pushes, at deadlines and of unwatched locks.
+	watchPart = 1.5
+	// roundPart is for reading again locks that no push covers, so that a push never waits behind a long round.
+	roundPart = 1.0
+)
 
 // Costs of a command of the watch, which all take constant time.
 const (
+	callCost    = 20 * time.Microsecond // of a round trip, as measured on Redis 7.0
+	commandCost = 500 * time.Nanosecond // of a command of a pipeline
 	// aroundCommand is what the server spends on a command of a pipeline before and
 	// after it runs it: reading, looking it up, answering (Redis 7.0).
 	aroundCommand = 300 * time.Nanosecond

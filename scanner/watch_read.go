@@ -145,12 +145,12 @@ func (n *nodeWatch) reader(also *budget) *reader {
 		call: func(_ context.Context, count int, pipeline func() error) error {
 			began := time.Now()
 			err := pipeline()
-			cost := work{took: n.reads.of(count, time.Since(began)), latency: 1, memory: 1}
+			cost := n.reads.of(count, time.Since(began))
 			n.w.gaze.spend(cost)
 			if also != nil {
 				also.spend(cost)
 			}
-			n.w.s.budget.spend(cost)
+			n.w.s.book(n.addr, cost)
 			return err
 		},
 	}

@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward/internal/pace"
 )
 
-// TestRoundsTakeHalfOfTheBudget: looking again at locks that nobody tells of is
-// held to half of max_server_share; what a push told of is booked apart.
-func TestRoundsTakeHalfOfTheBudget(t *testing.T) {
+// TestRoundsTakeTheBusyShare: looking again at locks that nobody tells of is
+// held to pace.busy; what a push named is booked apart.
+func TestRoundsTakeTheBusyShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWatcher(&Scanner{log: zap.NewNop(), budget: newBudget(0.1)})
+		w := newWatcher(&Scanner{log: zap.NewNop(), throttle: newThrottle(), cfg: Config{Pace: pace.Config{Busy: 0.05}}, servers: map[string]*pace.Server{}, hosts: new(pace.Hosts)})
 		n := &nodeWatch{w: w, reads: newReadCost()}
 		call := func(r *reader) {
 			if err := r.call(t.Context(), 1, func() error { time.Sleep(10 * time.Microsecond); return nil }); err != nil {
@@ -41,11 +43,11 @@ func TestRoundsTakeHalfOfTheBudget(t *testing.T) {
 			}
 		}
 		if share := float64(worked) / float64(time.Since(began)); share > 0.05001 || share < 0.049 {
-			t.Errorf("rounds took %.4f of the server's time, want at most half of 0.1", share)
+			t.Errorf("rounds took %.4f of the server's time, want at most 0.05", share)
 		}
 	})
-	without := newWatcher(&Scanner{log: zap.NewNop(), budget: newBudget(1)})
-	without.rounds.spend(work{took: time.Hour, latency: 1, memory: 1})
+	without := newWatcher(&Scanner{log: zap.NewNop(), throttle: newThrottle(), cfg: Config{NoThrottle: true}})
+	without.rounds.spend(time.Hour)
 	if err := without.rounds.wait(context.Background()); err != nil || without.gaze.share != 1 {
 		t.Errorf("without a limit: %v", err)
 	}

@@ -76,7 +76,7 @@ func newAgentBed(t *testing.T) *docBed {
 	b.write(t, "audit.pub", b.inProcess(t, "audit", "keygen", b.path("audit.pem")))
 	b.write(t, "locksteward.yaml", fmt.Sprintf(`
 targets:
-  - {name: orders, redis: "%s", schedule: "@every 1s", max_server_share: 50%%, release_credentials: {}}
+  - {name: orders, redis: "%s", schedule: "@every 1s", pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}
 classes:
   - {class: orders, match: ["lock:order:*"], team: checkout, expect: 10m, release: approve}
 store: {audit_key_file: audit.pem}
@@ -115,7 +115,7 @@ func newTLSBed(t *testing.T) *docBed {
 	}
 	b.write(t, "token", string(token))
 	b.write(t, "locksteward.yaml", fmt.Sprintf(`
-targets: [{name: orders, redis: "%s", schedule: "@every 1s", max_server_share: 50%%}]
+targets: [{name: orders, redis: "%s", schedule: "@every 1s", pace: {idle: 50%%, busy: 50%%}}]
 console: {tls_cert_file: cert.pem, tls_key_file: key.pem, tls_client_ca_file: ca.pem}
 `, b.srv.URL()))
 	b.stuck(t, "lock:order:1")

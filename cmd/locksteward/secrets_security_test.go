@@ -203,7 +203,7 @@ func newSecretBed(t *testing.T) *secretBed {
 	b.console, b.metrics = "http://"+console, "http://"+metrics
 	b.file("locksteward.yaml", `
 targets:
-  - {name: main, redis: '`+b.url+`', username: scanner, password_file: scanner, schedule: '@every 1s', max_server_share: 50%,
+  - {name: main, redis: '`+b.url+`', username: scanner, password_file: scanner, schedule: '@every 1s', pace: {idle: 50%, busy: 50%},
      release_credentials: {username: releaser, password_file: releaser}}
 classes: [{class: orders, match: ["lock:order:*"], team: checkout, release: approve}]
 metrics: {listen: '`+metrics+`'}

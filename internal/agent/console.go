@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -178,7 +179,14 @@ func watchView(s scanner.WatchState) *api.Watch {
 }
 
 func budgetView(s scanner.Stats) *api.Budget {
-	out := &api.Budget{MaxServerShare: s.Share, ThrottledMs: map[string]int64{}, Degraded: append([]string{}, s.Degraded...)}
+	out := &api.Budget{
+		Idle: float64(s.Bounds.Idle), Busy: float64(s.Bounds.Busy), Servers: []api.Pace{},
+		ThrottledMs: map[string]int64{}, Degraded: append([]string{}, s.Degraded...),
+	}
+	for _, addr := range slices.Sorted(maps.Keys(s.Pace)) {
+		p := s.Pace[addr]
+		out.Servers = append(out.Servers, api.Pace{Addr: addr, Share: p.Share, Use: p.Use, Bound: string(p.Bound), Reason: string(p.Reason)})
+	}
 	for reason, waited := range s.Throttled {
 		out.ThrottledMs[string(reason)] = waited.Milliseconds()
 	}

@@ -31,7 +31,7 @@ func (w *watched) sweeping(now time.Time) *api.Sweeping {
 }
 
 func sweepingView(p scanner.Progress, now time.Time, paused bool) *api.Sweeping {
-	out := &api.Sweeping{First: p.First, Started: shown(p.Started), CutAt: shown(p.CutAt), Keys: p.Keys}
+	out := &api.Sweeping{First: p.First, Started: shown(p.Started), Keys: p.Keys}
 	if percent, ok := p.Percent(); ok {
 		out.OfKeys, out.Percent = &p.OfKeys, &percent
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/scanner"
 )
 
 // swept takes in one sweep; the scanner calls it, one sweep at a time. Between two steps
@@ -30,6 +31,9 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	for reason, total := range stats.Throttled {
 		a.exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
 		w.throttled[reason] = total
+	}
+	if least := leastShare(stats); least > 0 {
+		a.exporter.SetPace(w.target.Name, least)
 	}
 	w.logSweep(ctx, sweep)
 	w.shown.Lock()
@@ -128,4 +132,15 @@ func condition(state locksteward.TargetState, sweep locksteward.Sweep) health {
 	default:
 		return up
 	}
+}
+
+// leastShare returns the least share that a server of the target grants to sweeping now, 0 if none was swept.
+func leastShare(stats scanner.Stats) float64 {
+	least := 0.0
+	for _, p := range stats.Pace {
+		if least == 0 || p.Share < least {
+			least = p.Share
+		}
+	}
+	return least
 }

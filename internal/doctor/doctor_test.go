@@ -96,7 +96,7 @@ func TestDoctorWithTheLeastRights(t *testing.T) {
 		t.Errorf("latency: %q", s)
 	}
 	f := r.Forecast
-	if f == nil || f.Keys < 600 || f.Keys > 601 || f.Locks != 300 || f.ServerMs <= 0 || f.SweepMs < 49*f.ServerMs || f.ServerShare == nil || f.StoreBytesPerDay == nil {
+	if f == nil || f.Keys < 600 || f.Keys > 601 || f.Locks != 300 || f.ServerMs <= 0 || f.SweepMs < 9*f.ServerMs || f.SweepBusyMs < 99*f.ServerMs || f.ServerShare == nil || f.StoreBytesPerDay == nil {
 		t.Errorf("forecast %+v", f)
 	}
 	if log, err := admin.Do(ctx, "acl", "log").Slice(); err != nil || len(log) != 0 {
@@ -156,7 +156,7 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	})
 	expect(t, full, "least-rights", doctor.Warn, "everything", "locksteward acl")
 	expect(t, full, "rights", doctor.OK)
-	expect(t, full, "sweep", doctor.Warn, "raise max_server_share")
+	expect(t, full, "sweep", doctor.Warn, "sweep less often")
 	expect(t, full, "tracking", doctor.OK, "not asked for")
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -44,10 +45,7 @@ type sample struct {
 }
 
 func (e *exam) forecast(ctx context.Context) {
-	f := &Forecast{
-		ConnectionsPerMaster: agentConnections,
-		MaxServerShare:       float64(cmp.Or(e.Scan.MaxServerShare, scanner.DefaultMaxServerShare)),
-	}
+	f := &Forecast{ConnectionsPerMaster: agentConnections}
 	var server time.Duration
 	for _, m := range e.masters {
 		e.connections(m)
@@ -62,10 +60,9 @@ func (e *exam) forecast(ctx context.Context) {
 		f.Locks, f.Read = f.Locks+locks, f.Read+read
 		server += time.Duration(s.keys)*s.perKey + time.Duration(read)*s.perRead
 	}
-	sweep := time.Duration(float64(server) / f.MaxServerShare)
-	f.ServerMs, f.SweepMs = ms(server), ms(sweep)
+	f.ServerMs = ms(server)
 	e.report.Forecast = f
-	e.sweep(f, server, sweep)
+	e.sweep(f, server)
 	e.growth(ctx, f)
 }
 
@@ -209,9 +206,12 @@ func (s *sample) extrapolate(n int64) int64 {
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // sweep says how long a sweep takes and whether the schedule leaves room for it.
-func (e *exam) sweep(f *Forecast, server, sweep time.Duration) {
-	found := fmt.Sprintf("%d keys, about %d of them locks by name and %d to be read: %s of server time a sweep, so at %s of it a sweep takes %s",
-		f.Keys, f.Locks, f.Read, round(server), percent(f.MaxServerShare), round(sweep))
+func (e *exam) sweep(f *Forecast, server time.Duration) {
+	bounds := e.Scan.Pace.WithDefaults()
+	idle, busy := time.Duration(float64(server)/float64(bounds.Idle)), time.Duration(float64(server)/float64(bounds.Busy))
+	f.SweepMs, f.SweepBusyMs = ms(idle), ms(busy)
+	found := fmt.Sprintf("%d keys, about %d of them locks by name and %d to be read: %s of server time a sweep, which takes %s while nobody else uses the server (%s of it) and up to %s while it is in full use (%s)",
+		f.Keys, f.Locks, f.Read, round(server), round(idle), bounds.Idle, round(busy), bounds.Busy)
 	schedule := cmp.Or(e.Scan.Schedule, scanner.DefaultSchedule)
 	every, fixed := strings.CutPrefix(schedule, "@every ")
 	interval, err := time.ParseDuration(strings.TrimSpace(every))
@@ -219,11 +219,16 @@ func (e *exam) sweep(f *Forecast, server, sweep time.Duration) {
 		e.report.add("sweep", OK, "", found, "")
 		return
 	}
-	share := min(float64(server)/float64(interval), f.MaxServerShare)
+	share := min(float64(server)/float64(interval), pace.TenMinutes)
 	f.ServerShare = &share
-	if sweep > interval {
+	switch {
+	case float64(server)/float64(interval) > pace.TenMinutes:
+		e.report.add("sweep", Warn, "", found+fmt.Sprintf("; every %s that is more than the %s of a server that sweeps take in ten minutes, so they begin later", round(interval), percent(pace.TenMinutes)),
+			"sweep less often: what is not watched is seen that much later either way")
+		return
+	case idle > interval:
 		e.report.add("sweep", Warn, "", found+fmt.Sprintf(", longer than the %s between two", round(interval)),
-			fmt.Sprintf("raise max_server_share to %s, or sweep less often: what is not watched is seen that much later", percent(math.Ceil(100*float64(server)/float64(interval)*1.2)/100)))
+			"raise pace.idle of the target, or sweep less often: what is not watched is seen that much later")
 		return
 	}
 	e.report.add("sweep", OK, "", found+fmt.Sprintf(", and every %s that is %s of the server", round(interval), percent(share)), "")

@@ -11,6 +11,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/doctor"
+	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/testredis"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -62,7 +63,7 @@ return 1`
 	if err := rdb.Eval(t.Context(), fill, nil, locks, keys-locks).Err(); err != nil {
 		t.Fatal(err)
 	}
-	cfg := scanner.Config{Watch: scanner.WatchOff, MaxServerShare: 0.5, Schedule: "@every 10m"}
+	cfg := scanner.Config{Watch: scanner.WatchOff, Pace: pace.Config{Idle: 0.5, Busy: 0.5}, Schedule: "@every 10m"}
 	conn, err := connect.Open(connect.Config{URL: srv.URL()})
 	if err != nil {
 		t.Fatal(err)

@@ -44,13 +44,13 @@ type Forecast struct {
 	Sampled int64 `json:"keys_sampled"`
 	// ConnectionsPerMaster is the most that one agent has open to a master.
 	ConnectionsPerMaster int `json:"connections_per_master"`
-	// ServerMs is the server time that one sweep takes, SweepMs how long it takes
-	// within the budget, MaxServerShare that budget, ServerShare what sweeps on the
-	// schedule come to (null where the schedule has no fixed interval).
-	ServerMs       float64  `json:"server_ms_per_sweep"`
-	SweepMs        float64  `json:"sweep_ms"`
-	MaxServerShare float64  `json:"max_server_share"`
-	ServerShare    *float64 `json:"server_share"`
+	// ServerMs is the server time that one sweep takes, SweepMs how long it takes while nobody else uses the server,
+	// SweepBusyMs while it is in full use, ServerShare what sweeps on the schedule come to (null where the schedule has
+	// no fixed interval).
+	ServerMs    float64  `json:"server_ms_per_sweep"`
+	SweepMs     float64  `json:"sweep_ms"`
+	SweepBusyMs float64  `json:"sweep_busy_ms"`
+	ServerShare *float64 `json:"server_share"`
 	// StoreBytesPerDay is by how much the agent's store grows at most, null if no
 	// lock was seen. StoreAssumption says what that rests on.
 	StoreBytesPerDay *int64 `json:"store_bytes_per_day"`

@@ -26,7 +26,7 @@ const (
 type cost struct {
 	each   time.Duration // of one key or command
 	ratios []float64     // what the last calls took, in multiples of call and each
-	batch  int           // keys or commands of the next call
+	batch  int           // of the next call
 }
 
 func (c *cost) floor(n int) time.Duration { return callCost + time.Duration(n)*c.each }

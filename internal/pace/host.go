@@ -7,18 +7,20 @@ import (
 )
 
 const (
-	// window is the time over which a host's average is bounded, by averageShare.
-	window       = 10 * time.Minute
-	averageShare = 0.03
-	slots        = 60
-	slotLength   = window / slots
+	// window is the time over which a host's share is at most [TenMinutes].
+	window     = 10 * time.Minute
+	slots      = 60
+	slotLength = window / slots
 	// easing is the time that what is left of the average would last: the share falls gradually, not at once.
 	easing = time.Minute
 	// least is the share that is never gone below, so that waits end: 3 % of 3 %.
-	least = averageShare / 1000
+	least = TenMinutes / 1000
 	// credit is how much time that was waited too long is made up for: a wake-up that comes late.
 	credit = 20 * time.Millisecond
 )
+
+// TenMinutes is the largest share of a host that is taken in any ten minutes.
+const TenMinutes = 0.03
 
 // Host is one machine, whose servers share an allowance.
 type Host struct {
@@ -55,7 +57,7 @@ func (h *Host) forget(now time.Time) {
 // left returns what may be spent within the window still.
 func (h *Host) left(now time.Time) time.Duration {
 	h.forget(now)
-	left := time.Duration(averageShare * float64(window))
+	left := time.Duration(TenMinutes * float64(window))
 	for _, spent := range h.spent {
 		left -= spent
 	}
@@ -75,13 +77,13 @@ func (h *Host) wait(now time.Time) time.Duration {
 	return max(0, h.free.Sub(now))
 }
 
-// Ready returns for how long a sweep that costs need must not begin so that it has the room for it within the average,
+// ready returns for how long a sweep that costs need must not begin so that it has the room for it within the average,
 // 0 for not at all. One that needs more than half of the average waits for that half.
-func (h *Host) Ready(now time.Time, need time.Duration) time.Duration {
+func (h *Host) ready(now time.Time, need time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left := h.left(now)
-	need = min(need, time.Duration(averageShare*float64(window))/2)
+	need = min(need, time.Duration(TenMinutes*float64(window))/2)
 	for i := int64(1); i <= slots; i++ {
 		if left >= need {
 			if i == 1 {

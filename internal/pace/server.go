@@ -65,6 +65,9 @@ type Server struct {
 	pipes  cost
 	// ours is what we are thought to have cost since the last sample, floor the floors of that.
 	ours, floor time.Duration
+	total       time.Duration // of all that we cost
+	marked      time.Duration // total when the last sweep began
+
 	// mosts are by how much our calls can have been dearer than their floors in the last intervals: the server did no
 	// more work for all clients together.
 	mosts []float64
@@ -147,9 +150,17 @@ func (s *Server) called(now time.Time, c *cost, n int, rtt time.Duration) {
 	s.spend(now, time.Duration(float64(c.floor(n))*ratio), c.floor(n))
 }
 
+// Spend books a call of another kind that took the server so long.
+func (s *Server) Spend(now time.Time, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spend(now, took, took)
+}
+
 func (s *Server) spend(now time.Time, took, floor time.Duration) {
 	s.ours += took
 	s.floor += floor
+	s.total += took
 	s.host.spend(now, took, s.state(now).Share)
 }
 
@@ -166,13 +177,6 @@ func (s *Server) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.scans.batch
-}
-
-// Commands returns how many commands the next pipeline may have.
-func (s *Server) Commands() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pipes.batch
 }
 
 // State returns how fast the server may be read now.
@@ -200,7 +204,7 @@ func (s *Server) state(now time.Time) State {
 		switch {
 		case why != "":
 			st.Reason = why
-		case st.Reason == Headroom:
+		case st.Reason == Headroom && use > 0:
 			st.Reason = Used
 		}
 	}
@@ -212,3 +216,18 @@ func (s *Server) state(now time.Time) State {
 
 // Wait returns for how long nothing may be sent to the server, 0 for not at all.
 func (s *Server) Wait(now time.Time) time.Duration { return s.host.wait(now) }
+
+// Mark says that a sweep begins.
+func (s *Server) Mark() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.marked = s.total
+}
+
+// Ready returns for how long the next sweep must not begin so that there is room within the average for one that costs
+// what the last one did, 0 for not at all.
+func (s *Server) Ready(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.host.ready(now, s.total-s.marked)
+}

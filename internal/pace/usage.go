@@ -9,9 +9,9 @@ import (
 // reported.
 type Counters struct {
 	// Active is the time in which the main thread did not wait for events, whether it had a processor or not
-	// (used_active_time_main_thread of Valkey 9).
+	// (used_active_time_main_thread of Valkey 9.1).
 	Active float64
-	// Main is the processor time of the main thread (used_cpu_user_main_thread and used_cpu_sys_main_thread, Redis 6.2).
+	// Main is the processor time of the main thread (used_cpu_user_main_thread and used_cpu_sys_main_thread, Redis 7.0).
 	Main float64
 	// Process is the processor time of all threads (used_cpu_user and used_cpu_sys).
 	Process float64

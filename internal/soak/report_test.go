@@ -37,7 +37,7 @@ func (r *run) report(wrong []string) string {
 		r.all.began.UTC().Format("2006-01-02 15:04"), r.took.Round(time.Second), *locks, len(r.load.layouts), len(some), r.filled.Round(time.Second))
 	say("  The most that an agent had in its table: %.0f. Locks of these cannot be made up without what stands beside them: %s.", r.most, strings.Join(none, ", "))
 	say("- Redis Cluster: three masters with a replica each; one target, a sweep every %s without a limit of the servers' time", r.schedule)
-	say("  (`max_server_share: 100%%`): with a limit, servers that are slow because the machine is full make a sweep of this many locks last longer than\n  the time between two faults. First sweep after %s.", short(r.first))
+	say("  (`pace: {idle: 80%%, busy: 80%%}`): with a limit, servers that are slow because the machine is full make a sweep of this many locks last longer than\n  the time between two faults. First sweep after %s.", short(r.first))
 	say("- Operations: %d offered a second, **%.0f succeeded** (while a master is away its locks cannot be had): %d locks taken, %d renewed, %d freed in the layouts of other libraries, %d acquires and releases by lock/;",
 		*rate, float64(ops)/r.took.Seconds(), r.load.sets.Load(), r.load.renewals.Load(), r.load.deletes.Load(), r.load.holds.Load())
 	say("  %d failed, while a master was away.\n", r.load.failed.Load())

@@ -116,7 +116,7 @@ func TestGolden(t *testing.T) {
 	watched.Watch = &Watch{Mode: "sweep", Reason: "refused", BlindMs: 7, Missed: 1, Waiting: 2, Classes: []ClassWatch{{Class: "a", Coverage: "partly", Reason: "x"}}}
 	watched.Budget = &Budget{Idle: 0.1, Busy: 0.01, Servers: []Pace{{Addr: "127.0.0.1:6379", Share: 0.081, Use: 0.1, Bound: "idle", Reason: "headroom"}}, ThrottledMs: map[string]int64{"headroom": 1500, "delayed": 20}, Degraded: []string{"d"}}
 	golden(t, "target_watched", watched)
-	if total, reason := watched.Budget.Waited(); total != 1520*time.Millisecond || reason != "share" {
+	if total, reason := watched.Budget.Waited(); total != 1520*time.Millisecond || reason != "headroom" {
 		t.Errorf("waited %s, mostly for %q", total, reason)
 	}
 	written := forever()

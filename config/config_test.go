@@ -133,7 +133,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	got := problems(t, string(raw))
 	for _, want := range []string{
 		`c.yaml:2: targets[0].nmae: unknown key (got "x"), did you mean "name"?`,
-		`targets[0].pace.idle:`,
+		`targets[0].pace.busy:`,
 		`targets[0].timeout: got "soon", write a duration`,
 		`classes[0].match: got "lock:*", write a list`,
 		`console.listen: the key stands twice`,
@@ -158,7 +158,7 @@ func TestValidateReportsAllProblems(t *testing.T) {
 	}
 	got := strings.Join(problems(t, string(raw)), "\n")
 	for _, want := range []string{
-		"targets[0].name", "targets[0].redis", "targets[0].schedule", "targets[0].pace.busy",
+		"targets[0].name", "targets[0].redis", "targets[0].schedule", "targets[0].pace.idle",
 		"targets[1].name", "targets[1].password_file", "targets[1].redis",
 		"classes[0].match", "classes[1].release", "classes[0].dead_when[0]",
 		"rules[0].rule", "alert.receivers[0]", "release.request_ttl", "store.dsn", "console.listen", "log.level", "log.format",

@@ -18,7 +18,7 @@ classes: [{class: orders, match: ['lock:order:*', 'lock:o:*'], team: checkout}]
 		"LOCKSTEWARD_TARGETS_1_REDIS":                         "redis://elsewhere",
 		"LOCKSTEWARD_TARGETS_2_NAME":                          "c",
 		"LOCKSTEWARD_TARGETS_2_REDIS":                         "redis+cluster://c1,c2",
-		"LOCKSTEWARD_TARGETS_2_MAX_SERVER_SHARE":              "7%",
+		"LOCKSTEWARD_TARGETS_2_PACE_IDLE":                     "7%",
 		"LOCKSTEWARD_TARGETS_2_ADDR_MAP":                      "{'10.0.0.1:6379': 'localhost:7001'}",
 		"LOCKSTEWARD_TARGETS_2_RELEASE_CREDENTIALS":           "{}",
 		"LOCKSTEWARD_CLASSES_0_MATCH_1":                       "lock:old:*",

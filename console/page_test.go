@@ -31,7 +31,7 @@ func TestPageShowsWhatMatters(t *testing.T) {
 		},
 		"/locks":    {"<th scope=\"col\">Library</th>", `<b class="warn">none</b>`, "≥ 1h 0m", `<span class="tag firing">firing</span>`, "2 of 2 locks"},
 		"/requests": {"Released; 0 waiters woken.", "waits for a decision", `<a href="/requests/r0"><code>r0</code></a>`, "queue is stuck"},
-		"/targets":  {"with approval", "2 % of a server", "complete"},
+		"/targets":  {"with approval", "10 % of a server that nobody else uses", "complete"},
 		"/classes":  {"lock:order:*", "team checkout", "https://wiki/locks", "1 approval", "30s"},
 		"/rules":    {"ttl/none", "a lock has no TTL", "1 firing", `href="/rules/ttl/none"`},
 		"/findings": {"The lock never expires", "PTTL is -1", "2 findings"},

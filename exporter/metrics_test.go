@@ -39,6 +39,7 @@ func full(t testing.TB) *exporter.Exporter {
 	e.ObserveSweep(s)
 	e.SetFindings("m", []locksteward.Finding{finding("orders", "ttl/none", locksteward.SeverityCritical, "lock:order:2")})
 	e.AddThrottled("m", "duty", time.Second)
+	e.SetPace("m", 0.1)
 	e.SetReleaseEnabled("m", true)
 	e.SetRequests(nil)
 	e.CountRelease("m", "orders", "released")

@@ -22,6 +22,7 @@ import (
 	"github.com/locksteward/locksteward/internal/audit"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/credfile"
+	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/replicas"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
@@ -52,6 +53,7 @@ type Agent struct {
 	fleet    *fleet           // nil for a file
 	bequests bequests
 	house    house
+	hosts    pace.Hosts  // of all targets: what shares a machine shares an allowance
 	wasReady atomic.Bool // see ready
 	ending   atomic.Bool // Run ends
 	endSaid  sync.Once

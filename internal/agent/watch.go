@@ -112,7 +112,7 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 	target := locksteward.Target{Name: t.Name, Mode: conn.Mode(), DB: conn.DB()}
 	log := a.log.With(zap.String("target", t.Name))
 	s, err := scanner.New(a.log, target, conn, classes, a.digest, t.Scan, scanner.Options{
-		History: a.store, Facts: a.store,
+		History: a.store, Facts: a.store, Hosts: &a.hosts,
 		Paused: func(paused bool) { a.exporter.SetPaused(t.Name, paused) },
 		Placeholder: func(key, requestID string) bool {
 			return a.releases.Placeholder(t.Name, target.DB, key, requestID)

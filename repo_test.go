@@ -85,7 +85,8 @@ var imports = map[string][]string{
 	".":                      {},
 	"lock/record":            {},
 	"internal/respcheck":     {},
-	"lock":                   {"lock/record", "internal/respcheck"},
+	"internal/redishook":     {},
+	"lock":                   {"lock/record", "internal/redishook", "internal/respcheck"},
 	"lock/lockprom":          {"lock"},
 	"lock/fenced":            {},
 	"internal/alertchaos":    {},
@@ -103,7 +104,7 @@ var imports = map[string][]string{
 	"class":                  {},
 	"dialect":                {".", "class", "lock/record"},
 	"api":                    {"."},
-	"internal/connect":       {".", "lock/record", "internal/credfile", "internal/respcheck"},
+	"internal/connect":       {".", "lock/record", "internal/credfile", "internal/redishook", "internal/respcheck"},
 	"internal/acl":           {".", "class", "lock/record", "release", "scanner", "internal/connect"},
 	"internal/doctor":        {".", "class", "internal/acl", "internal/connect", "internal/pace", "lock/record", "scanner"},
 	"internal/redisproc":     {},
@@ -149,7 +150,7 @@ var imports = map[string][]string{
 // outside names the packages that may use a library directly; others go through
 // them.
 var outside = map[string][]string{
-	"github.com/redis/go-redis":              {"lock", "lock/lockprom", "lock/fenced", "scanner", "release", "internal/acl", "internal/connect", "internal/doctor", "internal/testredis", "internal/redisproc", "internal/lockuser", "internal/demo", "internal/execlock"},
+	"github.com/redis/go-redis":              {"lock", "lock/lockprom", "lock/fenced", "scanner", "release", "internal/acl", "internal/connect", "internal/doctor", "internal/redishook", "internal/testredis", "internal/redisproc", "internal/lockuser", "internal/demo", "internal/execlock"},
 	"github.com/prometheus/client_golang":    {"exporter", "lock/lockprom"},
 	"github.com/prometheus/exporter-toolkit": {"exporter"},
 	"github.com/jackc/pgx":                   {"internal/testpg", "store"},

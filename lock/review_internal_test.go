@@ -2,11 +2,16 @@ package lock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/locksteward/locksteward/internal/faults"
+	"github.com/locksteward/locksteward/internal/testredis"
 )
 
 // Ten thousand locks are looked at within a second or so, one round trip of a few
@@ -82,4 +87,65 @@ func TestReviewAsksAgain(t *testing.T) {
 			t.Errorf("asked %d times in %s", tries, took)
 		}
 	})
+}
+
+// A refused login says nothing of locks: no hold is over because of it.
+func TestReviewAfterRefusedLogin(t *testing.T) {
+	t.Parallel()
+	acl := testredis.WithACL("app on >secret ~* &* +@all")
+	srv := testredis.Start(t, acl)
+	cluster := testredis.StartCluster(t, acl)
+	single := srv.Options()
+	single.Username, single.Password = "app", "secret"
+	nodes := *cluster.Client(t).Options()
+	nodes.Username, nodes.Password = "app", "secret"
+	for name, c := range map[string]struct {
+		rdb    redis.UniversalClient
+		admins []*redis.Client
+	}{
+		"single":  {redis.NewClient(single), []*redis.Client{srv.Client(t)}},
+		"cluster": {redis.NewClusterClient(&nodes), adminsOf(t, cluster)},
+	} {
+		t.Cleanup(func() { _ = c.rdb.Close() })
+		client, err := New(c.rdb, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Close() })
+		for i := range 3 {
+			if _, err := client.Acquire(t.Context(), fmt.Sprintf("lock:{%s}:%d", name, i), Lease{TTL: time.Minute, NoRenew: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, admin := range c.admins {
+			if err := errors.Join(admin.Do(t.Context(), "acl", "setuser", "app", "resetpass", ">new").Err(),
+				admin.Do(t.Context(), "client", "kill", "user", "app").Err()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 5 { // connections that are cut give an error of their own first
+			client.hub.compare(t.Context(), client.held())
+		}
+		for _, o := range client.held() {
+			if o.over() {
+				t.Errorf("%s: a hold is over: %v", name, o.ended)
+			}
+		}
+		if n := len(client.held()); n != 3 {
+			t.Errorf("%s: %d of 3 locks are held", name, n)
+		}
+		for _, admin := range c.admins {
+			if err := admin.Do(t.Context(), "acl", "setuser", "app", "resetpass", ">secret").Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func adminsOf(t *testing.T, cluster *testredis.Cluster) (admins []*redis.Client) {
+	t.Helper()
+	for _, node := range cluster.Nodes {
+		admins = append(admins, node.Client(t))
+	}
+	return admins
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/redishook"
 	"github.com/locksteward/locksteward/internal/respcheck"
 )
 
@@ -220,6 +221,13 @@ func (c *Conn) dialOver(ctx context.Context, network, addr string, over func(net
 
 func (c *Conn) newNode(addr string) *redis.Client { return newClient(c.nodeOptions(addr)) }
 
+// newClient returns a client of one server.
+func newClient(opts *redis.Options) *redis.Client {
+	client := redis.NewClient(opts)
+	client.AddHook(redishook.PipelineErrors{})
+	return client
+}
+
 func (c *Conn) nodeOptions(addr string) *redis.Options {
 	opts := &redis.Options{
 		Addr:                     addr,
@@ -272,6 +280,7 @@ func (c *Conn) newCluster(addrs []string) *redis.ClusterClient {
 		ConnMaxLifetime:          c.lifetime(),
 		DisableIdentity:          true,
 		MaintNotificationsConfig: noMaintNotifications(),
+		NewClient:                newClient,
 
 		CredentialsProviderContext: c.login,
 	})
@@ -302,7 +311,7 @@ func (c *Conn) newFailover() *redis.Client {
 
 		CredentialsProviderContext: c.login,
 	})
-	client.AddHook(failedPipelines{})
+	client.AddHook(redishook.PipelineErrors{})
 	return client
 }
 

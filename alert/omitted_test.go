@@ -27,7 +27,7 @@ var (
 // toldOf is how many findings of each kind the text of a message lists or counts.
 func toldOf(t *testing.T, lang, text string) map[string]int {
 	t.Helper()
-	text = strings.ReplaceAll(text, noWidth, "")
+	text = strings.NewReplacer(noWidth, "", `\u200b`, "").Replace(text) // as it is, and escaped in JSON
 	out := map[string]int{}
 	for _, severity := range severities {
 		out[severity] = strings.Count(text, say(lang, "firing")+" "+say(lang, severity)+" · ")

@@ -18,7 +18,7 @@
 //     owns its key and a direct read there, or after a direct read alone.
 //   - At most 4 KiB of a string and, of a hash, 64 members in 16 KiB are read,
 //     whatever its size; the rest is listed as too large.
-//   - The share of server time is bounded by Config.MaxServerShare.
+//   - The share of server time is bounded by Config.Pace.
 //   - Token and value stay in this package; out goes a keyed digest.
 //
 // # Not guaranteed

@@ -37,7 +37,7 @@ func TestRefusedInfoIsNotAskedAgain(t *testing.T) {
 			fill(t, c, 500)
 			must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())
 			r := fast(strings.Replace(srv.URL(), "redis://", "redis://scanner@", 1))
-			r.scan = scanner.Config{MaxServerShare: 0.01, Watch: mode}
+			r.scan = scanner.Config{Watch: mode}
 			w := watch(t, r)
 			sweep(t, w.s)
 			asked := refusals(t, c, "info")

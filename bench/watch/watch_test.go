@@ -131,7 +131,7 @@ func run(b *testing.B, name string, keys int, kind string, most float64) (versio
 		if state.Missed != 0 || state.Blind != 0 || state.Mode != scanner.WatchTracking {
 			b.Fatalf("watch: %+v", state)
 		}
-		throttled += s.Stats().Throttled[scanner.ReasonShare]
+		throttled += s.Stats().Throttled[scanner.ReasonWatch]
 		stop()
 		reads, events = reads+told.Reads, events+told.Events
 		without, pushes, extra = append(without, bare), append(pushes, pushed), append(extra, with-bare)

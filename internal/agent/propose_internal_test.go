@@ -11,7 +11,7 @@ func TestProposalsAreAskedOnce(t *testing.T) {
 	t.Parallel()
 	p := proposals{fresh: make(chan struct{}, 1)}
 	of := func(names string) (out []question) {
-		for _, name := range strings.Fields(names) {
+		for name := range strings.FieldsSeq(names) {
 			out = append(out, question{byRule, name, name})
 		}
 		return out

@@ -26,7 +26,7 @@ func TestObserveJudgesRenewals(t *testing.T) {
 	client := server.Client(t)
 	ctx := t.Context()
 	for _, key := range []string{"lock:healthy", "lock:hung"} {
-		if err := client.Set(ctx, key, token, 30*time.Second).Err(); err != nil {
+		if err := client.Set(ctx, key, token, 6*time.Second).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,11 +36,11 @@ func TestObserveJudgesRenewals(t *testing.T) {
 		Record: func(_ locksteward.Sweep, _ bool) error {
 			looks++
 			if looks <= 4 {
-				if err := client.PExpire(ctx, "lock:hung", 30*time.Second).Err(); err != nil {
+				if err := client.PExpire(ctx, "lock:hung", 6*time.Second).Err(); err != nil {
 					return err
 				}
 			}
-			return client.PExpire(ctx, "lock:healthy", 30*time.Second).Err()
+			return client.PExpire(ctx, "lock:healthy", 6*time.Second).Err()
 		},
 	})
 	if err != nil {

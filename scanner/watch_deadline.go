@@ -134,6 +134,14 @@ func (t *Table) startDeadlines(on bool) {
 // moves along: more than an answer that came slowly makes of it.
 const clockMoves = 50 * time.Millisecond
 
+// ClockOffset returns how far the clock of the server at addr is before ours; false while it is not known.
+func (t *Table) ClockOffset(addr string) (time.Duration, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	offset, known := t.deadlines.clock[addr]
+	return offset, known
+}
+
 // offset is how far the clock of the server at addr is before ours, as far as is known.
 func (t *Table) offset(addr string) time.Duration {
 	t.mu.RLock()

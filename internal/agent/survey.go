@@ -68,7 +68,28 @@ func (w *watched) endSurvey(ctx context.Context, sweep locksteward.Sweep) {
 	w.survey.kept = true
 }
 
-// surveyed says that the first survey of the target found f. The caller holds w.mu.
+// surveyed says that the first survey of the target found f, on a hold that may have been there
+// before the agent. The caller holds w.mu.
 func (w *watched) surveyed(f locksteward.Finding) bool {
-	return w.survey.until.IsZero() || !f.Since.After(w.survey.until)
+	if !w.survey.until.IsZero() && f.Since.After(w.survey.until.Add(surveySettles)) {
+		return false
+	}
+	l, ok := w.scanner.Table().Get(f.DB, f.Key)
+	if f.Key == "" || !ok {
+		return true
+	}
+	offset, known := w.scanner.Table().ClockOffset(l.Node)
+	return !known || !bornAfter(l, w.began.Add(offset))
+}
+
+// surveySettles is how long after the first sweep the watch may still read what that sweep found: its connections
+// are set up anew for the prefixes of the locks, and the later look of a lock counts.
+const surveySettles = 2 * time.Second
+
+// bornMargin is the error of a comparison of two clocks.
+const bornMargin = time.Second
+
+// bornAfter says that a hold provably began after start, by the server's clock: its holder wrote when.
+func bornAfter(l locksteward.Lock, start time.Time) bool {
+	return l.Claim != nil && l.Claim.Acquired.After(start.Add(bornMargin))
 }

@@ -30,6 +30,7 @@ type watched struct {
 	target  locksteward.Target
 	conn    *connect.Conn
 	scanner *scanner.Scanner
+	began   time.Time // by our clock
 	holds   *report.Recorder
 
 	cancel context.CancelFunc
@@ -138,7 +139,7 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 	}
 	s.Restore(rows)
 	w := &watched{
-		agent: a, log: log, cfg: t, target: target, conn: conn, scanner: s, holds: report.NewRecorder(t.Name, nil),
+		agent: a, log: log, cfg: t, target: target, conn: conn, scanner: s, began: time.Now(), holds: report.NewRecorder(t.Name, nil),
 		memories: remembered(rows, classes), remembers: len(rows) > 0,
 		done: make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
 		proposals: proposals{fresh: make(chan struct{}, 1)},

@@ -1,0 +1,55 @@
+package agent_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/locksteward/locksteward/internal/testredis"
+)
+
+// A lock that was there before the agent is in the digest of the first sweep. One that provably began
+// after the agent's start is an alert of its own, though the first sweep has not ended.
+func TestLockBornDuringTheFirstSweepFires(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	rdb := srv.Client(t)
+	pipe := rdb.Pipeline()
+	for i := range 8_000 {
+		pipe.Set(t.Context(), fmt.Sprintf("user:%d", i), "x", 0)
+	}
+	pipe.Set(t.Context(), "lock:order:old", token, 0)
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := newEar(t)
+	b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', schedule: '@every 1s', pace: {idle: 0.3%, busy: 0.3%}}]"+orders+`
+alert:
+  grouping: {by: [fingerprint], wait: 0s, interval: 0s}
+  receivers: [{name: ops, webhook: {url: '`+s.url+`', allow_private: true}}]
+`)
+	began := time.Now()
+	testredis.Eventually(t, within, func() bool {
+		list, err := b.ana.Targets(t.Context())
+		return err == nil && len(list.Targets) == 1 && list.Targets[0].Up && list.Targets[0].Sweeping != nil && time.Since(began) > 2*time.Second
+	}, "the first sweep does not begin")
+	holdAfter(t, rdb, "lock:order:new")
+	if err := rdb.Persist(t.Context(), "lock:order:new").Err(); err != nil {
+		t.Fatal(err)
+	}
+	in := func(kind, key string) bool {
+		for _, h := range s.of(kind) {
+			for _, f := range h.Findings {
+				if f.Key.Key == key {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	testredis.Eventually(t, within, func() bool { return in("findings.firing", "lock:order:new") }, "the new lock does not fire")
+	testredis.Eventually(t, within, func() bool { return in("findings.survey", "lock:order:old") }, "the digest does not come")
+	if in("findings.survey", "lock:order:new") || in("findings.firing", "lock:order:old") {
+		t.Error("the old lock fires, or the new one is in the digest")
+	}
+}

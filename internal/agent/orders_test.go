@@ -81,7 +81,7 @@ func TestTargetsTellOfWatchAndBudget(t *testing.T) {
 			return false
 		}
 		last = list.Targets[0]
-		return last.Watch != nil && last.Watch.Mode == "tracking"
+		return last.LastSweep != nil && last.Watch != nil && last.Watch.Mode == "tracking"
 	}, "the target is not watched")
 	if w := last.Watch; w.Missed != 0 || w.Reason != "" || len(w.Classes) != 3 || w.Classes[0] != (api.ClassWatch{Class: "orders", Coverage: "watched"}) {
 		t.Errorf("watch %+v", w)

@@ -28,7 +28,7 @@ type server struct {
 // A server of the demo's own has nothing else to do. On another, sweeps may still
 // take more than usual, for as long as somebody watches.
 const (
-	ownShare   = "100%"
+	ownShare   = "80%"
 	guestShare = "10%"
 )
 

@@ -15,12 +15,18 @@ import (
 type lookFlags struct {
 	match   []string
 	observe time.Duration
-	full    bool
+	pace    string
 	on      string
 }
 
+// The values of --pace: see docs/pace.md.
+const (
+	paceDefault   = "default"
+	paceUnlimited = "unlimited"
+)
+
 // lookFlagNames are their names, for a command in which they need --redis.
-var lookFlagNames = []string{"match", "observe", "no-throttle", "sweep-on"}
+var lookFlagNames = []string{"match", "observe", "pace", "sweep-on"}
 
 // register adds the flags; in says where they count, for their help, and long for
 // how long it is looked unless told otherwise.
@@ -28,7 +34,8 @@ func (f *lookFlags) register(c *cobra.Command, in string, long time.Duration, wh
 	flags := c.Flags()
 	flags.StringArrayVar(&f.match, "match", nil, in+"keys that are locks, as a glob; acts as a configured class (may be repeated)")
 	flags.DurationVar(&f.observe, "observe", long, in+why)
-	flags.BoolVar(&f.full, "no-throttle", false, in+"use the server as fast as it answers")
+	flags.StringVar(&f.pace, "pace", paceDefault, in+"how fast: default follows what others use of the server, unlimited is for a server of one's own")
+	_ = c.RegisterFlagCompletionFunc("pace", cobra.FixedCompletions([]string{paceDefault, paceUnlimited}, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&f.on, "sweep-on", string(scanner.SweepMasters), in+"ask masters or replicas for the names of all keys; locks are read on the masters either way")
 	_ = c.RegisterFlagCompletionFunc("sweep-on", cobra.FixedCompletions(
 		[]string{string(scanner.SweepMasters), string(scanner.SweepReplicas)}, cobra.ShellCompDirectiveNoFileComp))
@@ -41,12 +48,17 @@ func (f *lookFlags) options(p *program, conn connect.Config) (scan.Options, *pro
 	if on != scanner.SweepMasters && on != scanner.SweepReplicas {
 		return scan.Options{}, nil, usagef("--sweep-on: got %q, write masters or replicas", f.on)
 	}
+	if f.pace != paceDefault && f.pace != paceUnlimited {
+		return scan.Options{}, nil, usagef("--pace: got %q, write default or unlimited", f.pace)
+	}
 	if f.observe < 0 {
 		return scan.Options{}, nil, usagef("--observe: got %s, write a positive duration such as 30s", f.observe)
 	}
 	shown := newProgress(p.stderr)
 	return scan.Options{
-		Connect: conn, Match: f.match, Observe: f.observe, NoThrottle: f.full, SweepOn: on, Progress: shown.update,
+		Connect: conn, Match: f.match, Observe: f.observe, NoThrottle: f.pace == paceUnlimited, SweepOn: on, Progress: func(sweep scanner.Progress) {
+			shown.update(func(now time.Time) string { return progressWords(sweep, now) })
+		},
 		Warn: func(sentence string) {
 			shown.done()
 			fmt.Fprintln(p.stderr, "locksteward: warning:", oneLine(sentence))

@@ -112,7 +112,7 @@ func counted(ctx context.Context, looks iter.Seq2[recording.Look, error], p *pro
 				return
 			}
 			locks += int64(len(look.Sweep.Locks))
-			p.update(locks)
+			p.update(func(time.Time) string { return fmt.Sprintf("judged %d locks", locks) })
 		}
 	}
 }

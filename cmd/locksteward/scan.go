@@ -14,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/scan"
+	"github.com/locksteward/locksteward/scanner"
 )
 
 type scanFlags struct {
@@ -77,23 +78,28 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 	opts.Record = record.look()
 	result, err := scan.Run(ctx, opts)
 	progress.done()
-	if err := errors.Join(err, record.close()); err != nil {
-		return err
+	interrupted := err != nil && ctx.Err() != nil && len(result.Sweep.Masters) > 0
+	if failed := record.close(); err != nil && !interrupted || failed != nil {
+		return errors.Join(err, failed)
 	}
 	if result.TooManyRights != "" {
 		fmt.Fprintln(p.stderr, "locksteward: warning:", result.TooManyRights)
 	}
 	out := api.NewScan(result.Sweep, result.Findings, f.lang)
 	addUnlockLines(&out, result, f.redis.words(conn))
-	if err := f.known.apply(p, &out, known); err != nil {
+	if interrupted {
+		out.Complete = false
+	} else if err := f.known.apply(p, &out, known); err != nil {
 		return err
 	}
+	write := writeScan
 	if f.output.json() {
-		err = writeJSON(p.stdout, out)
-	} else {
-		err = writeScan(p.stdout, out)
+		write = func(w io.Writer, out api.Scan) error { return writeJSON(w, out) }
 	}
-	if err != nil {
+	if err := write(p.stdout, out); err != nil {
+		return err
+	}
+	if interrupted {
 		return err
 	}
 	return scanVerdict(out, f.failOn)
@@ -129,7 +135,11 @@ func writeScan(w io.Writer, out api.Scan) error {
 			return err
 		}
 	} else if len(out.Locks) > 0 {
-		fmt.Fprintln(w, "\nno findings: every lock looks healthy")
+		healthy := "every lock looks healthy"
+		if !out.Complete {
+			healthy = "every lock that was read looks healthy"
+		}
+		fmt.Fprintln(w, "\nno findings: "+healthy)
 	}
 	if err := writeGone(w, out.BaselineGone); err != nil {
 		return err
@@ -190,27 +200,56 @@ func (s *severityFlag) Set(text string) error {
 	return nil
 }
 
-// progress shows how far a long scan is, on a terminal alone and not before it
-// has become long. It is used by one goroutine at a time.
+// progress shows how far a long scan is: on a terminal in one line after a second, elsewhere
+// in a line a minute. It is used by one goroutine at a time.
 type progress struct {
-	w     io.Writer
-	on    bool
-	since time.Time
-	shown bool
+	w        io.Writer
+	terminal bool
+	next     time.Time // when the next line is due
+	shown    bool      // a line stands on the terminal
 }
+
+// progressLines is the time between two lines where there is no terminal.
+const progressLines = time.Minute
 
 func newProgress(w io.Writer) *progress {
 	file, ok := w.(*os.File)
-	return &progress{w: w, on: ok && isTerminal(file), since: time.Now()}
+	p := &progress{w: w, terminal: ok && isTerminal(file), next: time.Now().Add(progressLines)}
+	if p.terminal {
+		p.next = time.Now().Add(time.Second)
+	}
+	return p
 }
 
-func (p *progress) update(keys int64) {
-	took := time.Since(p.since)
-	if !p.on || took < time.Second {
-		return
+// update shows what words say, if a line is due.
+func (p *progress) update(words func(now time.Time) string) {
+	now := time.Now()
+	switch {
+	case now.Before(p.next):
+	case p.terminal:
+		p.shown = true
+		fmt.Fprintf(p.w, "\rlocksteward: %s\x1b[K", words(now))
+	default:
+		p.next = now.Add(progressLines)
+		fmt.Fprintf(p.w, "locksteward: %s\n", words(now))
 	}
-	p.shown = true
-	fmt.Fprintf(p.w, "\rlocksteward: scanned %d keys in %s\x1b[K", keys, span(took))
+}
+
+// progressWords is how far a sweep is: "43 % of 1010000 keys in 3s, 144000 keys/s, about 4s left".
+func progressWords(sweep scanner.Progress, now time.Time) string {
+	took := now.Sub(sweep.Started)
+	words := fmt.Sprintf("%d keys", sweep.Keys)
+	if percent, ok := sweep.Percent(); ok {
+		words = fmt.Sprintf("%d %% of %d keys", percent, sweep.OfKeys)
+	}
+	words += " in " + span(took)
+	if took >= time.Second {
+		words += fmt.Sprintf(", %.0f keys/s", float64(sweep.Keys)/took.Seconds())
+	}
+	if left, ok := sweep.Left(now); ok {
+		words += ", about " + span(left.Round(time.Second)) + " left"
+	}
+	return words
 }
 
 func (p *progress) done() {

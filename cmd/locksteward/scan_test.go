@@ -14,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/internal/scan"
 	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/scanner"
 )
 
 // A scan that saw a FLUSHALL shows what it found, though no lock is left to list.
@@ -79,5 +80,33 @@ func TestScanWithoutLocksSaysThatItIsIncomplete(t *testing.T) {
 	out.Complete, out.Incomplete = true, nil
 	if err := writeScan(&b, out); err != nil || b.String() != "no locks among 7 keys\n" {
 		t.Errorf("got %q, %v", b.String(), err)
+	}
+}
+
+// How far a long sweep is stands in one line: on a terminal it is replaced, elsewhere one a minute is written.
+func TestProgressWords(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	for want, p := range map[string]scanner.Progress{
+		"50 % of 1000000 keys in 5.0s, 100000 keys/s, about 5.0s left": {Started: now.Add(-5 * time.Second), Keys: 500_000, OfKeys: 1_000_000},
+		"700 keys in 500ms": {Started: now.Add(-500 * time.Millisecond), Keys: 700, OfKeys: -1},
+	} {
+		if got := progressWords(p, now); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	var b strings.Builder
+	p := newProgress(&b)
+	words := func(time.Time) string { return "far" }
+	p.update(words)
+	if b.Len() > 0 {
+		t.Errorf("at once: %q", b.String())
+	}
+	p.next = time.Now()
+	p.update(words)
+	p.update(words)
+	p.done()
+	if b.String() != "locksteward: far\n" {
+		t.Errorf("after a minute: %q", b.String())
 	}
 }

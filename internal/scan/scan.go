@@ -40,8 +40,8 @@ type Options struct {
 	NoThrottle bool
 	// SweepOn is which servers are asked for the names of all keys; "" is masters.
 	SweepOn scanner.SweepOn
-	// Progress is called with the number of keys scanned so far; nil is nobody.
-	Progress func(keys int64)
+	// Progress is called five times a second with how far the sweep under way is; nil is nobody.
+	Progress func(scanner.Progress)
 	// Warn is called, before Run returns, with what the last sweep had to do without, in
 	// sentences; nil is nobody.
 	Warn func(sentence string)
@@ -74,7 +74,8 @@ const recheckSlack = 50 * time.Millisecond
 const progressEvery = 200 * time.Millisecond
 
 // Run scans once. An error means that nothing could be read; a sweep that was
-// cut short is a result that is not Complete.
+// cut short is a result that is not Complete. When ctx ends after something was read, the
+// error is its cause, and the result has what was found until then.
 func Run(ctx context.Context, opts Options) (Result, error) {
 	p, err := prepare(opts)
 	if err != nil {
@@ -88,13 +89,13 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 		record = func(locksteward.Sweep, bool) error { return nil }
 	}
 	sweep, err := observe(ctx, p.scanner, p.engine, opts.Observe, record)
+	if err == nil && ctx.Err() == nil {
+		sweep, err = recheck(ctx, p.scanner, p.engine, sweep, record)
+	}
+	if ctx.Err() != nil { // what is incomplete is so for no other reason
+		return Result{Sweep: sweep, Findings: p.engine.Findings(), Salt: p.salt}, context.Cause(ctx)
+	}
 	if err != nil {
-		return Result{}, err
-	}
-	if ctx.Err() != nil { // the sweep is incomplete for no other reason
-		return Result{}, context.Cause(ctx)
-	}
-	if sweep, err = recheck(ctx, p.scanner, p.engine, sweep, record); err != nil {
 		return Result{}, err
 	}
 	if opts.Warn != nil {
@@ -183,7 +184,11 @@ func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d ti
 			return sweep, context.Cause(ctx)
 		case <-time.After(min(between, d-time.Since(began))):
 		}
-		if sweep, err = s.Sweep(ctx); len(sweep.Masters) == 0 {
+		again, err := s.Sweep(ctx)
+		if ctx.Err() != nil {
+			return sweep, context.Cause(ctx) // the one before has more
+		}
+		if sweep = again; len(sweep.Masters) == 0 {
 			return sweep, err
 		}
 		engine.Evaluate(sweep)
@@ -251,8 +256,8 @@ func recheck(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, swee
 	return sweep, nil
 }
 
-// follow reports the scanner's counter until the returned function is called.
-func follow(s *scanner.Scanner, progress func(int64)) (stop func()) {
+// follow reports the progress of sweeps until the returned function is called.
+func follow(s *scanner.Scanner, progress func(scanner.Progress)) (stop func()) {
 	if progress == nil {
 		return func() {}
 	}
@@ -266,7 +271,9 @@ func follow(s *scanner.Scanner, progress func(int64)) (stop func()) {
 			case <-quit:
 				return
 			case <-tick.C:
-				progress(s.Stats().Keys)
+				if p, ok := s.Progress(); ok {
+					progress(p)
+				}
 			}
 		}
 	}()

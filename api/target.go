@@ -80,7 +80,7 @@ type Budget struct {
 	Degraded []string `json:"degraded"`
 }
 
-// Pace is how fast a server may be read now.
+// Pace is how fast a server may be read, as of the sweep under way or the last one.
 type Pace struct {
 	Addr string `json:"addr"`
 	// Share is of the time of the server's main thread.

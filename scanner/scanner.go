@@ -108,7 +108,7 @@ type Stats struct {
 	Throttled map[Reason]time.Duration
 	// Bounds are the configured bounds of the pace.
 	Bounds pace.Config
-	// Pace is how fast each server may be read now, by address; empty without a limit.
+	// Pace is how fast each server may be read, as of its last sweep, by address; empty without a limit.
 	Pace map[string]pace.State
 	// Degraded says in sentences what the last sweep had to do without, sorted.
 	Degraded []string
@@ -205,7 +205,7 @@ func (s *Scanner) Stats() Stats {
 	stats.Throttled, stats.Pace = s.throttle.throttled(), map[string]pace.State{}
 	if !s.cfg.NoThrottle {
 		for addr, server := range s.servers {
-			stats.Pace[addr] = server.State(time.Now())
+			stats.Pace[addr] = server.Latest(time.Now())
 		}
 	}
 	stats.Degraded, stats.Refused, stats.Forbidden, stats.Long = s.caps.notes()

@@ -65,6 +65,7 @@ type Server struct {
 	pipes  cost
 	// ours is what we are thought to have cost since the last sample, floor the floors of that.
 	ours, floor time.Duration
+	last        State         // what the rule said last, once enough samples agreed
 	total       time.Duration // of all that we cost
 	marked      time.Duration // total when the last sweep began
 
@@ -161,7 +162,11 @@ func (s *Server) spend(now time.Time, took, floor time.Duration) {
 	s.ours += took
 	s.floor += floor
 	s.total += took
-	s.host.spend(now, took, s.state(now).Share)
+	st := s.state(now)
+	if st.Reason != Starting {
+		s.last = st
+	}
+	s.host.spend(now, took, st.Share)
 }
 
 // long is how long one write may keep the server.
@@ -184,6 +189,16 @@ func (s *Server) State(now time.Time) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state(now)
+}
+
+// Latest is State, but between two sweeps, when nothing is sampled, that of the last one.
+func (s *Server) Latest(now time.Time) State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.state(now); st.Reason != Starting || s.last.Share == 0 {
+		return st
+	}
+	return s.last
 }
 
 func (s *Server) state(now time.Time) State {

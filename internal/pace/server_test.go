@@ -88,6 +88,12 @@ func TestStates(t *testing.T) {
 	now = now.Add(2 * time.Second)
 	check("not sampled for two seconds", State{0.01, 1, Busy, Starting})
 	s = idle(&now)
+	s.Spend(now, time.Microsecond)
+	now = now.Add(time.Minute)
+	if got := s.Latest(now); got != (State{0.1, 0, Idle, Headroom}) {
+		t.Errorf("between two sweeps: %+v", got)
+	}
+	s = idle(&now)
 	now = now.Add(SampleEvery)
 	s.Sample(now, Counters{Active: -1, Main: 7 + 0.5*SampleEvery.Seconds(), Process: 9})
 	if got := s.State(now); got.Use < 0.49 || got.Use > 0.51 || got.Share < 0.024 || got.Share > 0.027 {

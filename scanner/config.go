@@ -86,7 +86,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("jitter: must not be negative, got %s", c.Jitter))
 	}
 	if err := c.Pace.Validate(); err != nil {
-		for _, line := range strings.Split(err.Error(), "\n") {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
 			errs = append(errs, errors.New("pace."+line))
 		}
 	}

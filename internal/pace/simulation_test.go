@@ -117,18 +117,30 @@ func TestSimulation(t *testing.T) {
 		want want
 	}{
 		{"idle", func(*world) {}, want{12 * time.Second, time.Second, 5 * time.Second, 0.08, 0.11, Headroom}},
-		{"idle, calls cost three times as much", func(w *world) { w.dear = 3 },
-			want{36 * time.Second, time.Second, 5 * time.Second, 0.07, 0.12, Headroom}},
-		{"idle, a slow network", func(w *world) { w.network = 5 * time.Millisecond },
-			want{20 * time.Second, time.Second, 5 * time.Second, 0.03, 0.11, Headroom}},
-		{"idle, the agent's machine is busy", func(w *world) { w.late = busyLoop(w) },
-			want{24 * time.Second, time.Second, 5 * time.Second, 0.03, 0.12, ""}},
-		{"used at 10 %", func(w *world) { w.load = constant(0.1) },
-			want{20 * time.Second, time.Second, 5 * time.Second, 0.06, 0.09, Headroom}},
-		{"used at 50 %", func(w *world) { w.load = constant(0.5) },
-			want{60 * time.Second, time.Second, 5 * time.Second, 0.018, 0.03, Headroom}},
-		{"saturated", func(w *world) { w.load = constant(0.99) },
-			want{0, time.Second, 5 * time.Second, 0.007, 0.012, Used}},
+		{
+			"idle, calls cost three times as much", func(w *world) { w.dear = 3 },
+			want{36 * time.Second, time.Second, 5 * time.Second, 0.07, 0.12, Headroom},
+		},
+		{
+			"idle, a slow network", func(w *world) { w.network = 5 * time.Millisecond },
+			want{20 * time.Second, time.Second, 5 * time.Second, 0.03, 0.11, Headroom},
+		},
+		{
+			"idle, the agent's machine is busy", func(w *world) { w.late = busyLoop(w) },
+			want{24 * time.Second, time.Second, 5 * time.Second, 0.03, 0.12, ""},
+		},
+		{
+			"used at 10 %", func(w *world) { w.load = constant(0.1) },
+			want{20 * time.Second, time.Second, 5 * time.Second, 0.06, 0.09, Headroom},
+		},
+		{
+			"used at 50 %", func(w *world) { w.load = constant(0.5) },
+			want{60 * time.Second, time.Second, 5 * time.Second, 0.018, 0.03, Headroom},
+		},
+		{
+			"saturated", func(w *world) { w.load = constant(0.99) },
+			want{0, time.Second, 5 * time.Second, 0.007, 0.012, Used},
+		},
 		{"a load begins", func(w *world) {
 			w.load = func(at time.Duration) float64 {
 				if at > 2*time.Second {

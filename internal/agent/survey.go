@@ -71,19 +71,21 @@ func (w *watched) endSurvey(ctx context.Context, sweep locksteward.Sweep) {
 // surveyed says that the first survey of the target found f, on a hold that may have been there
 // before the agent. The caller holds w.mu.
 func (w *watched) surveyed(f locksteward.Finding) bool {
-	if !w.survey.until.IsZero() && f.Since.After(w.survey.until.Add(surveySettles)) {
-		return false
-	}
+	until := w.survey.until
+	late := !until.IsZero() && f.Since.After(until)
 	l, ok := w.scanner.Table().Get(f.DB, f.Key)
 	if f.Key == "" || !ok {
-		return true
+		return !late
+	}
+	if late && (l.History.FirstSeen.After(until) || f.Since.After(until.Add(surveySettles))) {
+		return false
 	}
 	offset, known := w.scanner.Table().ClockOffset(l.Node)
 	return !known || !bornAfter(l, w.began.Add(offset))
 }
 
-// surveySettles is how long after the first sweep the watch may still read what that sweep found: its connections
-// are set up anew for the prefixes of the locks, and the later look of a lock counts.
+// surveySettles is how long after the first sweep a lock that it found may be judged by a later look: the watch is set up
+// anew for the prefixes of the locks then, and reads them all.
 const surveySettles = 2 * time.Second
 
 // bornMargin is the error of a comparison of two clocks.

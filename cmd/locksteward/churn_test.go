@@ -33,6 +33,11 @@ func churnMain() {
 	for w := range workers {
 		go func() {
 			defer func() { done <- struct{}{} }()
+			// Some hold a lock at any time.
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Duration(w) * 500 * time.Millisecond / time.Duration(workers)):
+			}
 			for i := 0; ctx.Err() == nil; i++ {
 				key := fmt.Sprintf("%s%d", os.Args[2], i*workers+w)
 				if client.SetNX(ctx, key, rand.Text(), 30*time.Second).Err() != nil {

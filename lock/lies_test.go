@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -78,5 +79,39 @@ func TestLies(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A server whose messages go-redis panics over is asked by polling, and the caller gets the lock.
+func TestMessagesOfAnotherShape(t *testing.T) {
+	t.Parallel()
+	for _, message := range []string{"*0\r\n", "*1\r\n:5\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n$1\r\n1\r\n"} {
+		t.Run(message, func(t *testing.T) {
+			t.Parallel()
+			srv := testredis.Start(t)
+			liar := testredis.NewLiar(t, srv.Addr())
+			liar.Tell("subscribe", func(w io.Writer) error {
+				_, err := io.WriteString(w, message)
+				return err
+			})
+			rdb := redis.NewClient(&redis.Options{Addr: liar.Addr()})
+			t.Cleanup(func() { _ = rdb.Close() })
+			events := &recorder{}
+			c := open(t, rdb, lock.Options{PollInterval: 20 * time.Millisecond, OnEvent: events.add})
+			h := mustAcquire(t, open(t, srv.Client(t), lock.Options{}), "k", lease())
+			got := make(chan error, 1)
+			go func() {
+				h, err := c.Acquire(t.Context(), "k", lease())
+				if err == nil {
+					err = h.Release(t.Context())
+				}
+				got <- err
+			}()
+			events.wait(t, lock.EventPushFailed, 1, 5*time.Second)
+			mustRelease(t, h)
+			if err := <-got; err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }

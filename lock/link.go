@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/internal/respcheck"
 )
 
 // How often an idle link is pinged and checked, how long it may be silent, how
@@ -111,7 +113,7 @@ func (l *link) serve(ctx context.Context) error {
 // read hands what the server pushes to the hub.
 func (l *link) read(ctx context.Context, ps *redis.PubSub) error {
 	for {
-		m, err := ps.Receive(ctx)
+		m, err := respcheck.Message(l.node.Options().Addr, func() (any, error) { return ps.Receive(ctx) })
 		if redis.HasErrorPrefix(err, "MISCONF") {
 			l.touch() // a server that cannot save refuses PING too, but it answers
 			continue

@@ -3,6 +3,7 @@ package scanner_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -148,4 +149,41 @@ func reasonOf(s locksteward.Sweep, err error) string {
 		}
 	}
 	return strings.Join(out, "; ")
+}
+
+// A subscription that is answered with messages that go-redis panics over ends, and says why.
+func TestMessagesOfAnotherShape(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	for name, message := range map[string]string{
+		"empty":            "*0\r\n",
+		"number":           "*1\r\n:5\r\n",
+		"count as text":    "*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n$1\r\n1\r\n",
+		"without a count":  "*1\r\n$9\r\nsubscribe\r\n",
+		"channel of ten":   "*3\r\n$7\r\nmessage\r\n:10\r\n$1\r\nx\r\n",
+		"names as numbers": "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n:5\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			liar := testredis.NewLiar(t, srv.Addr())
+			liar.Tell("subscribe", func(w io.Writer) error {
+				_, err := io.WriteString(w, message)
+				return err
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			s := fast("redis://" + liar.Addr() + "/0").build(t)
+			over := make(chan error, 1)
+			go func() { over <- s.Watch(ctx, func(context.Context, locksteward.Sweep) {}) }()
+			testredis.Eventually(t, soon, func() bool {
+				for _, n := range s.WatchState().Nodes {
+					if strings.Contains(n.Reason, "a message of a shape that no message of Redis has") {
+						return true
+					}
+				}
+				return false
+			}, "the watch does not say why it is not set up")
+			cancel()
+			must(t, <-over)
+		})
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/respcheck"
 )
 
 // invalidations is the channel on which the server tells of changed keys.
@@ -119,17 +120,13 @@ func (p *pair) awaitSubscriptions(ctx context.Context, n int, to listener) error
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmAfter, errSilent)
 	defer cancel()
 	for confirmed := 0; confirmed < n; {
-		got, err := p.pubsub.ReceiveTimeout(ctx, confirmAfter)
+		got, err := p.receive(ctx, confirmAfter)
 		switch m := got.(type) {
 		case *redis.Subscription:
 			confirmed++
 		case *redis.Message:
 			p.hear(m, to)
 		default:
-			if isFlush(err) {
-				to.flushed()
-				continue
-			}
 			if err == nil {
 				err = fmt.Errorf("got %T in place of a confirmation", got)
 			}
@@ -156,12 +153,8 @@ func (p *pair) listen(to listener) {
 	defer close(p.ended)
 	ctx := context.Background() // the end comes by close
 	for {
-		got, err := p.pubsub.ReceiveTimeout(ctx, silentAfter)
+		got, err := p.receive(ctx, silentAfter)
 		if err != nil {
-			if isFlush(err) {
-				to.flushed()
-				continue
-			}
 			if noWrites(err) {
 				p.pong(refusedPing)
 				continue
@@ -189,9 +182,17 @@ func (p *pair) pong(text string) {
 	}
 }
 
-// hear hands on the keys that a message tells of.
+// receive waits for the next message.
+func (p *pair) receive(ctx context.Context, timeout time.Duration) (any, error) {
+	return respcheck.Message(p.subscriber.Options().Addr, func() (any, error) { return p.pubsub.ReceiveTimeout(ctx, timeout) })
+}
+
+// hear hands on the keys that a message tells of. That of a FLUSHALL or FLUSHDB names
+// none.
 func (p *pair) hear(m *redis.Message, to listener) {
 	switch {
+	case m.Channel == invalidations && m.PayloadSlice != nil && len(m.PayloadSlice) == 0: // nil: anybody may publish text there
+		to.flushed()
 	case m.Channel == invalidations:
 		to.changed(m.PayloadSlice)
 	case p.patterns > 0:
@@ -199,12 +200,6 @@ func (p *pair) hear(m *redis.Message, to listener) {
 			to.changed([]string{key})
 		}
 	}
-}
-
-// isFlush says that the server told of a FLUSHALL or FLUSHDB, a message without
-// keys, which go-redis takes for a malformed one.
-func isFlush(err error) bool {
-	return strings.Contains(err.Error(), "unsupported pubsub message payload: <nil>")
 }
 
 // check asks both connections for a sign of life, and the server whether it

@@ -23,18 +23,22 @@ var errOnce = errors.New("the dedicated connection ended")
 // before anything else. It does no I/O. The client is the caller's to close, and ctx to
 // end; closing c leaves it open.
 func (c *Conn) Dedicated(ctx context.Context, addr, suffix string, ready func(context.Context, *redis.Conn) error) *redis.Client {
-	return c.dedicated(ctx, addr, suffix, ready, func(raw net.Conn) net.Conn { return raw })
+	return c.dedicated(ctx, addr, suffix, ready, func(raw net.Conn) net.Conn { return raw }, func(cn net.Conn, server string) net.Conn {
+		return respcheck.New(cn, server, respcheck.MaxBytes)
+	})
 }
 
 // Subscriber is [Conn.Dedicated] for a connection on which the server tells of
 // changes. What comes while the connection is busy is read up to 10 ms later: that
-// spares the server a wake-up of this process with each change.
+// spares the server a wake-up of this process with each change. The message of a flush
+// has an empty PayloadSlice.
 func (c *Conn) Subscriber(ctx context.Context, addr, suffix string, ready func(context.Context, *redis.Conn) error) *redis.Client {
-	return c.dedicated(ctx, addr, suffix, ready, newSampled)
+	return c.dedicated(ctx, addr, suffix, ready, newSampled, respcheck.NewSubscriber)
 }
 
 func (c *Conn) dedicated(
-	ctx context.Context, addr, suffix string, ready func(context.Context, *redis.Conn) error, over func(net.Conn) net.Conn,
+	ctx context.Context, addr, suffix string, ready func(context.Context, *redis.Conn) error,
+	over func(net.Conn) net.Conn, checked func(cn net.Conn, server string) net.Conn,
 ) *redis.Client {
 	opts := c.nodeOptions(addr)
 	opts.ClientName += suffix
@@ -59,7 +63,7 @@ func (c *Conn) dedicated(
 		}
 		// It may be closed already: there is nobody to tell.
 		context.AfterFunc(ctx, func() { _ = cn.Close() })
-		return respcheck.New(cn, addr, respcheck.MaxBytes), nil
+		return checked(cn, addr), nil
 	}
 	opts.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
 		err := c.leaveNoTrace(ctx, cn)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/respcheck"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -85,7 +86,7 @@ func (e *exam) tracking(ctx context.Context, m connect.Master) {
 	}
 	pubsub := ear.Subscribe(ctx, invalidations)
 	defer func() { _ = pubsub.Close() }()
-	if _, err := pubsub.Receive(ctx); err != nil {
+	if _, err := respcheck.Message(m.Addr, func() (any, error) { return pubsub.Receive(ctx) }); err != nil {
 		refused("the channel of pushes cannot be subscribed to", err)
 		return
 	}
@@ -125,7 +126,7 @@ func (e *exam) listen(ctx context.Context, m connect.Master, pubsub *redis.PubSu
 		}
 	}
 	for time.Since(began) < listenFor {
-		got, err := pubsub.ReceiveTimeout(ctx, listenFor-time.Since(began))
+		got, err := respcheck.Message(m.Addr, func() (any, error) { return pubsub.ReceiveTimeout(ctx, listenFor-time.Since(began)) })
 		if err != nil {
 			break // nobody writes, or ctx ended, which is told at the end
 		}

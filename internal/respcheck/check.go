@@ -35,13 +35,15 @@ const (
 // check follows a stream of RESP. Without anything but most it is at the beginning of a
 // reply.
 type check struct {
-	most  int64 // bytes of a reply that pass
-	in    place
-	cr    bool  // the last byte of the line was a CR
-	line  int   // bytes of the line so far
-	left  int64 // of the string
-	depth int
-	open  [maxDepth]int64 // values still to come, of each aggregate that is open
+	most int64 // bytes of a reply that pass
+	// noNulls says that a null at the end of an array passes as an empty array.
+	noNulls bool
+	in      place
+	cr      bool  // the last byte of the line was a CR
+	line    int   // bytes of the line so far
+	left    int64 // of the string
+	depth   int
+	open    [maxDepth]int64 // values still to come, of each aggregate that is open
 
 	// Of the reply so far: elements that are announced, bytes that passed or were read
 	// past.
@@ -95,6 +97,9 @@ func (c *check) feed(b []byte) (kept, held int, mark []byte, wrong string) {
 			}
 			n, long, wrong := c.head(b[r:])
 			switch {
+			case n > 0 && string(long) == emptyArray:
+				kept, r = kept+copy(b[kept:], long), r+n
+				continue
 			case wrong != "":
 				return kept, 0, nil, wrong
 			case n == 0:
@@ -121,22 +126,27 @@ func (c *check) feed(b []byte) (kept, held int, mark []byte, wrong string) {
 	return kept, 0, nil, ""
 }
 
-// short takes a string of at most 99,999 bytes that is all in b, as most of what comes
-// is, and returns its length with header and end; 0 leaves it to the long way.
-func (c *check) short(b []byte) int {
-	if b[0] != '$' {
-		return 0
+// short takes the strings of at most 99,999 bytes that b begins with, as most of what comes is, as far as each is all
+// in b, and returns their length with headers and ends; the others are left to the long way.
+func (c *check) short(b []byte) (n int) {
+	for n < len(b) && b[n] == '$' {
+		s := b[n:]
+		size, i := 0, 1
+		for ; i < len(s) && i < 6 && s[i]-'0' < 10; i++ {
+			size = size*10 + int(s[i]-'0')
+		}
+		length := i + 2 + size + 2
+		if i == 1 || length > len(s) || s[i] != '\r' || s[i+1] != '\n' || c.passed+int64(length) > c.most {
+			break
+		}
+		n += length
+		c.passed += int64(length)
+		if c.depth > 0 && c.open[c.depth-1] > 1 {
+			c.open[c.depth-1]--
+			continue
+		}
+		c.end()
 	}
-	size, i := 0, 1
-	for ; i < len(b) && i < 6 && b[i]-'0' < 10; i++ {
-		size = size*10 + int(b[i]-'0')
-	}
-	n := i + 2 + size + 2
-	if i == 1 || n > len(b) || b[i] != '\r' || b[i+1] != '\n' || c.passed+int64(n) > c.most {
-		return 0
-	}
-	c.passed += int64(n)
-	c.end()
 	return n
 }
 
@@ -172,9 +182,12 @@ func (c *check) more(b []byte) (n int, wrong string) {
 
 func (c *check) tooMuch() string { return fmt.Sprintf("a reply of more than %d bytes", c.most) }
 
+// emptyArray is what passes in place of a null, which is longer.
+const emptyArray = "*0\r\n"
+
 // head takes a line that tells a length, and returns how long it is, 0 if its end is
 // still to come. With long, a string begins there that is read past and in whose place
-// long comes.
+// long comes, or long is an empty array in place of a null.
 func (c *check) head(b []byte) (n int, long []byte, wrong string) {
 	kind := b[0]
 	switch kind {
@@ -190,11 +203,14 @@ func (c *check) head(b []byte) (n int, long []byte, wrong string) {
 		if kind != '$' && kind != '*' {
 			return 0, nil, fmt.Sprintf("a negative length (%s)", shown(kind))
 		}
+		if c.noNulls && c.depth > 0 && c.open[c.depth-1] == 1 {
+			long = []byte(emptyArray)
+		}
 		if c.passed += int64(n); c.passed > c.most {
 			return 0, nil, c.tooMuch()
 		}
 		c.end()
-		return n, nil, ""
+		return n, long, ""
 	}
 	switch kind {
 	case '$', '=', '!':

@@ -48,6 +48,19 @@ func New(cn net.Conn, server string, most int64) net.Conn {
 	return c
 }
 
+// NewSubscriber is [New] for a connection that is told of changed keys. The message of a flush names none: a null stands
+// where the others have an array of names, which go-redis takes for an error. It passes as an empty array.
+func NewSubscriber(cn net.Conn, server string) net.Conn {
+	checked := New(cn, server, MaxBytes)
+	switch c := checked.(type) {
+	case *conn:
+		c.check.noNulls = true
+	case *direct:
+		c.check.noNulls = true
+	}
+	return checked
+}
+
 // SyscallConn is that of syscall.Conn. go-redis looks there whether a connection
 // of its pool has ended, or has something to read that nobody asked for.
 func (c *direct) SyscallConn() (syscall.RawConn, error) {

@@ -46,7 +46,8 @@ func (a addressee) address(t Change, survey string) (Address, bool) {
 		a.hooks.suppress(a.name, SuppressedSurvey, 1)
 		return Address{}, false
 	case t.Survey:
-		return Address{Receiver: a.name, Group: surveyPrefix + t.Finding.Target, Wait: surveyWait, Urgency: urgencyOf(t.Finding)}, true
+		wait, interval := surveyWaits(t.Finding.Severity, t.surveying)
+		return Address{Receiver: a.name, Group: SurveyGroup(t.Finding.Target), Wait: wait, Interval: interval, Urgency: urgencyOf(t.Finding)}, true
 	default:
 		to := Address{
 			Receiver: a.name, Group: a.grouping.key(t.Finding), Wait: a.grouping.Wait, Interval: a.grouping.Interval, Urgency: urgencyOf(t.Finding),

@@ -12,10 +12,12 @@ import (
 type Change struct {
 	EventID string
 	// Seq grows over all changes, restarts included.
-	Seq     uint64
-	At      time.Time
-	Survey  bool // found by the first sweep of its target
-	Finding locksteward.Finding
+	Seq    uint64
+	At     time.Time
+	Survey bool // found by the first sweep of its target
+	// surveying is for how long that sweep has been under way, negative once it has ended.
+	surveying time.Duration
+	Finding   locksteward.Finding
 	// LeaseEnds is when the lease of the finding's lock ends unless it is renewed, by the
 	// clock of At; zero if that is not known. The outbox does not keep it.
 	LeaseEnds time.Time

@@ -254,7 +254,7 @@ func TestStormLeavesOutTheLeast(t *testing.T) {
 			var c suppressions
 			d := grouped(t, Grouping{By: []string{"class"}}, person(), c.hooks(), f)
 			stop := d.run()
-			d.box.change(d.Changes(storm, func(locksteward.Finding) bool { return survey }, nil)...)
+			d.box.change(d.Changes(storm, func(locksteward.Finding) (bool, time.Duration) { return survey, -1 }, nil)...)
 			d.Wake()
 			time.Sleep(time.Minute)
 			stop()
@@ -335,7 +335,7 @@ func TestFirstSurveyIsOneDigest(t *testing.T) {
 			tr.Finding.Class = fmt.Sprint("c", n%3)
 			found = append(found, tr)
 		}
-		d.box.change(d.Changes(found, func(locksteward.Finding) bool { return true }, nil)...)
+		d.box.change(d.Changes(found, func(locksteward.Finding) (bool, time.Duration) { return true, -1 }, nil)...)
 		d.Wake()
 		time.Sleep(time.Hour)
 		wantTold(t, f, "first_survey firing: k0 firing, k1 firing +28")
@@ -348,6 +348,57 @@ func TestFirstSurveyIsOneDigest(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		stop()
 		wantTold(t, f, "first_survey firing: k0 firing, k1 firing +28", "news resolved: k5 resolved")
+	})
+}
+
+// While the first sweep is under way its digest comes after a minute, and once more when the sweep has ended; for what is
+// critical it does not wait.
+func TestFirstSurveyWhileItsSweepIsUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		d := grouped(t, DefaultGrouping(), person(), Hooks{}, f)
+		stop := d.run()
+		defer stop()
+		began := time.Now()
+		found := func(key string, n uint64, severity locksteward.Severity) {
+			tr := fire(key, n)
+			tr.Finding.Severity = severity
+			d.box.change(d.Changes([]locksteward.Transition{tr}, func(locksteward.Finding) (bool, time.Duration) {
+				return true, time.Since(began)
+			}, nil)...)
+			d.Wake()
+		}
+		var want []string
+		quiet := func(long time.Duration) {
+			t.Helper()
+			time.Sleep(long)
+			wantTold(t, f, want...)
+		}
+		told := func(at time.Duration, what string) {
+			t.Helper()
+			quiet(at - time.Since(began) - time.Millisecond)
+			want = append(want, what)
+			quiet(2 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		found("a", 1, locksteward.SeverityWarning)
+		time.Sleep(30 * time.Second)
+		found("b", 2, locksteward.SeverityWarning)
+		told(time.Minute, "first_survey firing: a firing, b firing")
+		time.Sleep(5 * time.Second)
+		found("c", 3, locksteward.SeverityInfo)
+		quiet(20 * time.Minute)
+		at := time.Since(began)
+		found("d", 4, locksteward.SeverityCritical)
+		told(at+10*time.Second, "first_survey firing: d firing, c firing")
+		found("e", 5, locksteward.SeverityCritical) // a minute after the one before
+		told(at+70*time.Second, "first_survey firing: e firing")
+		found("f", 6, locksteward.SeverityWarning)
+		quiet(20 * time.Minute)
+		d.box.hurry(SurveyGroup("redis"), SurveyWait)
+		d.Wake()
+		told(time.Since(began)+10*time.Second, "first_survey firing: f firing")
 	})
 }
 

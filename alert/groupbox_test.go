@@ -102,6 +102,17 @@ func (b *box) NextGroup(_ context.Context, receiver, behind string) (time.Durati
 	return max(0, time.Until(next)), !next.IsZero(), b.away
 }
 
+// hurry makes a group due within so long, as the store's HurryGroup does.
+func (b *box) hurry(group string, within time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for at, g := range b.groups {
+		if due := time.Now().Add(within); at[1] == group && g.due.After(due) {
+			g.due = due
+		}
+	}
+}
+
 func (b *box) Waits(_ context.Context, receiver string) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

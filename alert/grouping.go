@@ -20,9 +20,33 @@ const (
 	DefaultRepeat        = 4 * time.Hour
 )
 
-// surveyWait is how long the digest of a first survey waits for what needs a second
-// look.
-const surveyWait = 10 * time.Second
+// How long the digest of a first survey waits. While the sweep is under way it is due once, after surveyFirst, and the
+// rest waits for the end of the sweep ([SurveyGroup] is hurried then), or surveyRest; what is critical waits for
+// surveyWait alone, and for surveyFirst after the digest before.
+const (
+	// SurveyWait is how long it waits for what needs a second look.
+	SurveyWait  = 10 * time.Second
+	surveyFirst = time.Minute
+	surveyRest  = time.Hour
+)
+
+// SurveyGroup is the group in which the first survey of a target waits.
+func SurveyGroup(target string) string { return surveyPrefix + target }
+
+// surveyWaits returns for how long a finding of a first survey waits, and the least time from the digest before it to
+// the next. running is for how long the sweep has been under way, negative once it has ended.
+func surveyWaits(severity locksteward.Severity, running time.Duration) (wait, interval time.Duration) {
+	switch {
+	case running < 0:
+		return SurveyWait, 0
+	case severity >= locksteward.SeverityCritical:
+		return SurveyWait, surveyFirst
+	case running < surveyFirst:
+		return surveyFirst - running, surveyRest
+	default:
+		return surveyRest, surveyRest
+	}
+}
 
 // maxGroupKey bounds the key of a group, in bytes.
 const maxGroupKey = 512

@@ -213,10 +213,10 @@ func (s *Sender) look() {
 
 // Changes are transitions as receivers are told of them, in their order, for
 // whoever writes them with the findings. survey says of a finding that the first
-// sweep of its target found it, leaseEnds when its lock's lease ends; either may be
+// sweep of its target found it, and for how long that has been under way, negative once it has ended; leaseEnds when its lock's lease ends; either may be
 // nil. Those that are neither firing nor resolved, or of which nobody is told, are left
 // out.
-func (s *Sender) Changes(transitions []locksteward.Transition, survey func(locksteward.Finding) bool, leaseEnds func(locksteward.Finding) time.Time) []Change {
+func (s *Sender) Changes(transitions []locksteward.Transition, survey func(locksteward.Finding) (found bool, running time.Duration), leaseEnds func(locksteward.Finding) time.Time) []Change {
 	to := *s.to.Load()
 	var out []Change
 	groups := map[string]string{}
@@ -225,7 +225,9 @@ func (s *Sender) Changes(transitions []locksteward.Transition, survey func(locks
 			continue
 		}
 		c := Change{EventID: eventID(t), Seq: s.next(), At: t.At, Finding: t.Finding}
-		c.Survey = to.survey != SurveyFire && t.Finding.Status == locksteward.StatusFiring && survey != nil && survey(t.Finding)
+		if to.survey != SurveyFire && t.Finding.Status == locksteward.StatusFiring && survey != nil {
+			c.Survey, c.surveying = survey(t.Finding)
+		}
 		if leaseEnds != nil && t.Finding.Status == locksteward.StatusFiring {
 			c.LeaseEnds = leaseEnds(t.Finding)
 		}

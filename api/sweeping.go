@@ -9,15 +9,15 @@ import (
 // Sweeping is how far a sweep under way has come.
 type Sweeping struct {
 	// First says that no sweep has told anything of the target since the agent's
-	// start: lists have no more of it than what changed meanwhile.
+	// start: lists have no more of it than what was found meanwhile.
 	First   bool      `json:"first"`
 	Started time.Time `json:"started"`
 	// Keys is how many were scanned so far, OfKeys how many there were at its start;
 	// null while the servers have not told.
 	Keys   int64  `json:"keys"`
 	OfKeys *int64 `json:"of_keys"`
-	// Percent of the keys were scanned, 0 to 99; null without OfKeys. What was found
-	// is judged at the end.
+	// Percent of the keys were scanned, 0 to 99; null without OfKeys. Findings of single
+	// locks come meanwhile, all others at the end.
 	Percent *int `json:"percent"`
 	// EndsAt is an estimate; absent while it cannot be given.
 	EndsAt time.Time `json:"ends_at,omitzero"`

@@ -95,7 +95,7 @@ func TestKeysThatGrowWhileTheyAreReadAreTooLarge(t *testing.T) {
 					t.Error(err)
 				}
 			})})
-			glances, err := s.glanceAt(t.Context(), masters[0], []string{key}, false)
+			glances, err := s.glanceAt(t.Context(), s.directReader(masters[0]), []string{key}, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -36,12 +36,27 @@ type glance struct {
 	lost    []locksteward.Loss
 }
 
+// pacedReader reads as a sweep does: when the pace of the server allows.
+func (s *Scanner) pacedReader(m connect.Master) *reader {
+	server := s.server(m.Addr)
+	r := s.directReader(m)
+	r.call = func(ctx context.Context, n int, pipeline func() error) error {
+		return s.paced(ctx, server, func() error {
+			began := time.Now()
+			err := pipeline()
+			now := time.Now()
+			server.Piped(now, n, now.Sub(began))
+			return err
+		})
+	}
+	return r
+}
+
 // glanceAt reads keys of one master, takes them into the table and returns what
 // it saw. known locks that turn out to be gone stay in the table when keepGone
 // is set.
-func (s *Scanner) glanceAt(ctx context.Context, m connect.Master, keys []string, keepGone bool) ([]glance, error) {
+func (s *Scanner) glanceAt(ctx context.Context, r *reader, keys []string, keepGone bool) ([]glance, error) {
 	classes := s.classes.Load()
-	r := s.directReader(m)
 	subjects := make([]subject, len(keys))
 	for i, key := range keys {
 		subjects[i] = subject{key: key, match: classes.Classify(key), memory: s.table.remember(key)}
@@ -55,8 +70,8 @@ func (s *Scanner) glanceAt(ctx context.Context, m connect.Master, keys []string,
 	glances := make([]glance, len(sights))
 	for i := range sights {
 		g := &glances[i]
-		g.sight, g.node = &sights[i], m.Addr
-		g.lost = lossesOf(&sights[i], s.target, m.Addr)
+		g.sight, g.node = &sights[i], r.node
+		g.lost = lossesOf(&sights[i], s.target, r.node)
 		s.settleGlance(ctx, r, &o, g, reading{key: g.sight.key, at: micros(g.sight.at), began: began, keep: keepGone})
 	}
 	return glances, nil
@@ -169,7 +184,7 @@ func (s *Scanner) refresh(ctx context.Context, key string) (locksteward.Lock, er
 	if err != nil {
 		return locksteward.Lock{}, fmt.Errorf(`read "%s": %w`, name, err)
 	}
-	glances, err := s.glanceAt(ctx, m, []string{key}, true)
+	glances, err := s.glanceAt(ctx, s.directReader(m), []string{key}, true)
 	if err != nil {
 		return locksteward.Lock{}, fmt.Errorf(`read "%s": %w`, name, err)
 	}
@@ -193,6 +208,15 @@ func (s *Scanner) refresh(ctx context.Context, key string) (locksteward.Lock, er
 // Waiters for them, Endings of holds that are over, Losses. A key that could not be read is in
 // neither; the error says why, and the rest is good all the same.
 func (s *Scanner) Recheck(ctx context.Context, locks []locksteward.Lock) (locksteward.Sweep, error) {
+	return s.recheck(ctx, locks, s.directReader)
+}
+
+// RecheckPaced is [Scanner.Recheck] that waits for the pace of the servers, as a sweep does.
+func (s *Scanner) RecheckPaced(ctx context.Context, locks []locksteward.Lock) (locksteward.Sweep, error) {
+	return s.recheck(ctx, locks, s.pacedReader)
+}
+
+func (s *Scanner) recheck(ctx context.Context, locks []locksteward.Lock, readerAt func(connect.Master) *reader) (locksteward.Sweep, error) {
 	sweep := locksteward.Sweep{Target: s.target.Name, Started: s.clock()}
 	if len(locks) == 0 {
 		sweep.At = sweep.Started
@@ -210,9 +234,10 @@ func (s *Scanner) Recheck(ctx context.Context, locks []locksteward.Lock) (lockst
 				keys = append(keys, l.Key)
 			}
 		}
+		r := readerAt(m)
 		for len(keys) > 0 {
 			n := min(len(keys), subjectsPerLook)
-			glances, err := s.glanceAt(ctx, m, keys[:n], false)
+			glances, err := s.glanceAt(ctx, r, keys[:n], false)
 			keys = keys[n:]
 			if err != nil {
 				errs = append(errs, fmt.Errorf("read locks of %s again: %w", m.Addr, err))

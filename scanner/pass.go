@@ -42,10 +42,13 @@ type pass struct {
 	tried   int                 // unknown candidates looked into
 
 	ahead  <-chan looked // the inspection under way, nil if none
+	looked time.Time     // when it began
 	todo   []subject
-	slots  map[string]slot // of every key that is looked at
-	extras companions
-	flush  flushWindow
+	// todoSince is when the first of todo was met.
+	todoSince time.Time
+	slots     map[string]slot // of every key that is looked at
+	extras    companions
+	flush     flushWindow
 	// stood is how many holds were found that stood on another process's data.
 	stood int
 
@@ -114,7 +117,7 @@ var (
 // run makes the pass. What it found before an error counts too.
 func (p *pass) run(ctx context.Context) {
 	err := p.sweep(ctx)
-	if collectErr := p.collect(); err == nil {
+	if collectErr := p.collect(ctx); err == nil {
 		err = collectErr
 	}
 	p.out.err = err
@@ -131,11 +134,11 @@ func (p *pass) sweep(ctx context.Context) error {
 	if err := p.scan(ctx); err != nil {
 		return err
 	}
-	if err := p.inspect(ctx, p.todo); err != nil {
+	if err := p.lookNow(ctx); err != nil {
 		return err
 	}
 	p.todo = nil
-	if err := p.collect(); err != nil {
+	if err := p.collect(ctx); err != nil {
 		return err
 	}
 	if err := p.readExtras(ctx); err != nil {
@@ -400,7 +403,7 @@ func (p *pass) verify(ctx context.Context, missing []subject) error {
 			return err
 		}
 	}
-	return p.collect()
+	return p.collect(ctx)
 }
 
 // consume takes one page of key names.
@@ -408,14 +411,19 @@ func (p *pass) consume(ctx context.Context, keys []string) error {
 	for _, key := range keys {
 		p.route(key)
 		if len(p.todo) >= subjectsPerLook {
-			todo := p.todo
-			p.todo = p.todo[:0]
-			if err := p.inspect(ctx, todo); err != nil {
+			if err := p.lookNow(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return p.lookSoon(ctx)
+}
+
+// lookNow looks at all keys that wait for it.
+func (p *pass) lookNow(ctx context.Context) error {
+	todo := p.todo
+	p.todo = p.todo[:0]
+	return p.inspect(ctx, todo)
 }
 
 // hashOf returns a name's hash.

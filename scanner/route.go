@@ -74,6 +74,9 @@ func (p *pass) queue(s subject) {
 	}
 	at.meta = s.metaPrefix != "" || s.ours
 	p.slots[s.key] = at
+	if len(p.todo) == 0 {
+		p.todoSince = time.Now()
+	}
 	p.todo = append(p.todo, s)
 }
 
@@ -146,15 +149,15 @@ func (p *pass) metaOf(lockKey, prefix string) {
 // inspect looks at keys and keeps what is a lock. Without a budget it goes on in
 // the background until the next call, so that SCAN need not wait for it.
 func (p *pass) inspect(ctx context.Context, subjects []subject) error {
-	if err := p.collect(); err != nil || len(subjects) == 0 {
+	if err := p.collect(ctx); err != nil || len(subjects) == 0 {
 		return err
 	}
 	ahead := make(chan looked, 1)
-	p.ahead = ahead
+	p.ahead, p.looked = ahead, time.Now()
 	if !p.s.cfg.NoThrottle {
 		sights, err := p.reader.inspect(ctx, subjects)
 		ahead <- looked{sights, err}
-		return p.collect()
+		return p.collect(ctx)
 	}
 	subjects = slices.Clone(subjects)
 	go func() {
@@ -170,23 +173,29 @@ type looked struct {
 	err    error
 }
 
-// collect waits for the inspection that is under way, if there is one, and
-// keeps what it saw.
-func (p *pass) collect() error {
+// collect waits for the inspection that is under way, if there is one, keeps what
+// it saw, and hands on what should not wait for the end of the sweep.
+func (p *pass) collect(ctx context.Context) error {
 	if p.ahead == nil {
 		return nil
 	}
 	got := <-p.ahead
 	p.ahead = nil
+	var news []watchGlance
 	for i := range got.sights {
-		p.keep(&got.sights[i])
+		seen := &got.sights[i]
+		l := p.keep(seen)
+		if l != nil && p.s.found != nil && p.isNews(seen, l) {
+			news = append(news, watchGlance{node: p.master.Addr, sight: seen, l: new(*l), shape: *l.kind})
+		}
 	}
+	p.handOn(ctx, news)
 	return got.err
 }
 
-// keep takes one look into the result. A second look at the same key replaces
-// the first.
-func (p *pass) keep(s *sight) {
+// keep takes one look into the result, and returns it if it saw a lock. A second
+// look at the same key replaces the first.
+func (p *pass) keep(s *sight) *look {
 	if s.at.After(p.out.at) {
 		p.out.at, p.out.told = s.at, p.s.clock()
 	}
@@ -195,7 +204,7 @@ func (p *pass) keep(s *sight) {
 		p.out.gone[s.key] = s.at
 	}
 	if s.as != there {
-		return
+		return nil
 	}
 	delete(p.out.gone, s.key)
 	at, queued := p.slots[s.key]
@@ -212,7 +221,7 @@ func (p *pass) keep(s *sight) {
 		if s.known {
 			p.out.noLock[s.key] = s.at
 		}
-		return
+		return nil
 	}
 	if obs.Claim != nil && s.meta.prefix != p.s.prefixes[0] {
 		p.out.prefixes[s.key] = s.meta.prefix
@@ -226,11 +235,12 @@ func (p *pass) keep(s *sight) {
 	}
 	if at.at >= 0 {
 		p.out.locks.set(int(at.at), briefly(&l, last))
-		return
+		return &l
 	}
 	at.at = int32(p.out.locks.len())
 	p.slots[s.key] = at
 	p.out.locks.add(briefly(&l, last))
+	return &l
 }
 
 // companions are the keys beside the locks that are read after the scan.

@@ -35,6 +35,8 @@ type Scanner struct {
 	history  HistoryStore
 	// factStore keeps facts; nil for none.
 	factStore FactStore
+	// found is Options.Found.
+	found func(context.Context, locksteward.Sweep)
 	// placeholder is Options.Placeholder.
 	placeholder func(key, requestID string) bool
 	classes     atomic.Pointer[class.Set]
@@ -79,6 +81,11 @@ type Scanner struct {
 type Options struct {
 	// History keeps histories across restarts; nil keeps none.
 	History HistoryStore
+	// Found is called while a sweep is under way with locks that should not wait for its end: those that were not known,
+	// new holds, and those for whose verdict the time has come ([Scanner.Touch]). It is given as a sweep without masters,
+	// and the sweep has them too. Calls come one at a time, and none while the watch or the sweep is handed on. Nil hands
+	// nothing on.
+	Found func(context.Context, locksteward.Sweep)
 	// Paused is told when a pause begins and when it ends. It must return soon
 	// and not call the scanner.
 	Paused func(bool)
@@ -145,6 +152,7 @@ func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes
 		schedule: plan,
 		history:  opts.History,
 
+		found:       opts.Found,
 		placeholder: opts.Placeholder,
 		seed:        maphash.MakeSeed(),
 		target:      target,

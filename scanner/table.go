@@ -189,6 +189,11 @@ func (t *Table) apply(r reading) (now, ended *entry) {
 
 // goOn continues the history of the hold of old. t.mu is held.
 func (t *Table) goOn(old *entry, r reading) *entry {
+	if r.merging && r.at == old.at {
+		// The look was handed on before the sweep ended: what other keys tell is new.
+		old.instance, old.waiters = r.lock.instance, r.lock.waiters
+		return old
+	}
 	was, now := old.stood(), old
 	if !r.merging {
 		r.lock.shareFresh(&old.look)

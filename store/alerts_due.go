@@ -146,6 +146,20 @@ func dueNow(ctx context.Context, q querier, receiver string, now, above int64, l
 	return out, nil
 }
 
+// HurryGroup makes a group of all receivers due within so long, where something waits in it for longer.
+func (s *Store) HurryGroup(ctx context.Context, group string, within time.Duration) error {
+	return s.inWrite(ctx, "hurry group", func(ctx context.Context, t *tx) error {
+		due := t.on.now + ` + ?`
+		n, err := t.exec(ctx, `UPDATE alert_groups SET due_at = `+due+` WHERE grp = ? AND due_at > `+due,
+			within.Microseconds(), text(group), within.Microseconds())
+		if err != nil {
+			return fmt.Errorf("hurry group: %w", err)
+		}
+		t.enqueued = t.enqueued || n > 0
+		return nil
+	})
+}
+
 // WakeHeld makes all groups due that hold something back: silences, or what
 // explains findings, changed.
 func (s *Store) WakeHeld(ctx context.Context) error {

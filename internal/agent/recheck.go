@@ -47,7 +47,7 @@ const atOnce = 5000
 func (w *watched) recheck(ctx context.Context) {
 	due := w.agent.engine.Due(w.target.Name)
 	for len(due) > atOnce {
-		w.lookAt(ctx, w.known(due[:atOnce]), w.tellChanges)
+		w.lookAt(ctx, w.scanner.Recheck, w.known(due[:atOnce]), w.tellChanges)
 		due = due[atOnce:]
 	}
 	w.look(ctx, w.known(due))
@@ -66,19 +66,22 @@ func (w *watched) released(ctx context.Context, r locksteward.Request) {
 
 // look reads locks directly and judges them.
 func (w *watched) look(ctx context.Context, locks []locksteward.Lock) {
-	w.lookAt(ctx, locks, func(ctx context.Context, transitions []locksteward.Transition) {
+	w.lookAt(ctx, w.scanner.Recheck, locks, func(ctx context.Context, transitions []locksteward.Transition) {
 		w.tell(ctx, transitions)
 		w.publish(ctx)
 	})
 }
 
+// recheck is [scanner.Scanner.Recheck] or [scanner.Scanner.RecheckPaced].
+type recheck func(ctx context.Context, locks []locksteward.Lock) (locksteward.Sweep, error)
+
 // lookAt reads without holding w.mu: a server that is away lets its reader wait for
 // seconds, and the watch of the others goes on. tell is called with it.
-func (w *watched) lookAt(ctx context.Context, locks []locksteward.Lock, tell func(context.Context, []locksteward.Transition)) {
+func (w *watched) lookAt(ctx context.Context, read recheck, locks []locksteward.Lock, tell func(context.Context, []locksteward.Transition)) {
 	if len(locks) == 0 {
 		return
 	}
-	sweep, err := w.scanner.Recheck(ctx, locks)
+	sweep, err := read(ctx, locks)
 	if err != nil && ctx.Err() == nil {
 		w.log.Warn("locks could not be read again", zap.Error(err))
 	}

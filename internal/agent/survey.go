@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/alert"
 )
 
 // survey is the first look at a target: what it finds was there before anybody
@@ -60,12 +61,26 @@ func (w *watched) endSurvey(ctx context.Context, sweep locksteward.Sweep) {
 		return
 	}
 	defer w.calls.begin()()
+	if err := w.agent.store.HurryGroup(context.WithoutCancel(ctx), alert.SurveyGroup(w.target.Name), alert.SurveyWait); err != nil {
+		w.log.Warn("the digest of the first survey is not hurried yet: it is tried again", zap.Error(err))
+		return
+	}
 	value := strconv.FormatInt(w.survey.until.UnixMicro(), 10)
 	if err := w.agent.store.SaveSetting(context.WithoutCancel(ctx), surveySetting(w.target.Name), value); err != nil {
 		w.log.Warn("the end of the first survey is not kept yet", zap.Error(err))
 		return
 	}
 	w.survey.kept = true
+}
+
+// surveying says whether the first survey of the target found f, and for how long it has been under way, negative once
+// it has ended. The caller holds w.mu.
+func (w *watched) surveying(f locksteward.Finding) (found bool, running time.Duration) {
+	running = -1
+	if w.survey.until.IsZero() {
+		running = time.Since(w.began)
+	}
+	return w.surveyed(f), running
 }
 
 // surveyed says that the first survey of the target found f, on a hold that may have been there

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
@@ -51,5 +52,38 @@ alert:
 	testredis.Eventually(t, within, func() bool { return in("findings.survey", "lock:order:old") }, "the digest does not come")
 	if in("findings.survey", "lock:order:new") || in("findings.firing", "lock:order:old") {
 		t.Error("the old lock fires, or the new one is in the digest")
+	}
+}
+
+// What is found of one lock does not wait for the end of the first sweep: it is in the store, on the console and in the
+// metrics while that is under way. The lock is read directly for its second look.
+func TestFindingsBeforeTheFirstSweepEnds(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	rdb := srv.Client(t)
+	pipe := rdb.Pipeline()
+	for i := range 20_000 {
+		pipe.Set(t.Context(), fmt.Sprintf("user:%d", i), "x", 0)
+	}
+	for i := range 50 { // one of them is met early, whatever the order of the keys
+		pipe.Set(t.Context(), fmt.Sprintf("lock:order:%d", i), fmt.Sprint(token, i), 0)
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', pace: {idle: 0.1%, busy: 0.1%}, watch: off}]"+orders)
+	var firing int
+	testredis.Eventually(t, within, func() bool {
+		list, err := b.ana.Findings(t.Context(), apiclient.FindingsQuery{Rule: "ttl/none"})
+		firing = len(list.Findings)
+		return err == nil && firing > 0 && list.Findings[0].Status == "firing"
+	}, "nothing is found")
+	b.awaitMetric(`locksteward_findings{class="orders",risk="deadlock",rule="ttl/none",severity="critical",target="main"}`)
+	list, err := b.ana.Targets(t.Context())
+	if err != nil || len(list.Targets) != 1 || list.Targets[0].Sweeping == nil || !list.Targets[0].Sweeping.First {
+		t.Fatalf("the first sweep has ended: %+v, %v", list, err)
+	}
+	if locks, err := b.ana.Locks(t.Context(), apiclient.LocksQuery{}); err != nil || len(locks.Locks) < firing {
+		t.Errorf("%d locks, %d findings, %v", len(locks.Locks), firing, err)
 	}
 }

@@ -112,8 +112,10 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 	}
 	target := locksteward.Target{Name: t.Name, Mode: conn.Mode(), DB: conn.DB()}
 	log := a.log.With(zap.String("target", t.Name))
+	var w *watched // before anything is read
 	s, err := scanner.New(a.log, target, conn, classes, a.digest, t.Scan, scanner.Options{
 		History: a.store, Facts: a.store, Hosts: &a.hosts,
+		Found:  func(ctx context.Context, sweep locksteward.Sweep) { w.sighted(ctx, sweep) },
 		Paused: func(paused bool) { a.exporter.SetPaused(t.Name, paused) },
 		Placeholder: func(key, requestID string) bool {
 			return a.releases.Placeholder(t.Name, target.DB, key, requestID)
@@ -138,7 +140,7 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 		rows = nil // of locks that are not there: settlePlace forgets them
 	}
 	s.Restore(rows)
-	w := &watched{
+	w = &watched{
 		agent: a, log: log, cfg: t, target: target, conn: conn, scanner: s, began: time.Now(), holds: report.NewRecorder(t.Name, nil),
 		memories: remembered(rows, classes), remembers: len(rows) > 0,
 		done: make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
@@ -179,6 +181,7 @@ func (w *watched) run(ctx context.Context) {
 	w.begin(ctx)
 	w.background(func() { w.keeping(ctx) })
 	w.background(func() { w.proposing(ctx) })
+	w.background(func() { w.rereading(ctx) })
 	w.watch(ctx)
 	if err := w.scanner.Run(ctx, w.swept); err != nil {
 		w.log.Error("the target is watched no longer", zap.Error(err))

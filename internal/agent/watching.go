@@ -38,9 +38,21 @@ func (w *watched) watch(ctx context.Context) {
 	w.scanner.AwaitWatch(patience)
 }
 
-// pushed takes in what the watch saw of some locks. What it costs depends on
-// them, not on how many locks or findings there are.
+// pushed takes in what the watch saw of some locks.
 func (w *watched) pushed(ctx context.Context, sweep locksteward.Sweep) {
+	w.take(ctx, sweep, true)
+}
+
+// sighted takes in what the sweep under way saw of some locks.
+func (w *watched) sighted(ctx context.Context, sweep locksteward.Sweep) {
+	w.take(ctx, sweep, false)
+	w.recheckLater(ctx)
+}
+
+// take judges some locks that were read, and tells of what the rules find. prompt says that
+// endings are known as they happened. What it costs depends on these locks, not on how many
+// locks or findings there are.
+func (w *watched) take(ctx context.Context, sweep locksteward.Sweep, prompt bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// A recheck may have seen more meanwhile: the last word counts.
@@ -55,7 +67,7 @@ func (w *watched) pushed(ctx context.Context, sweep locksteward.Sweep) {
 	w.agent.exporter.ObserveWatch(sweep)
 	w.holds.Take(sweep)
 	w.found(transitions)
-	w.over(sweep, true)
+	w.over(sweep, prompt)
 	w.tellChanges(ctx, transitions)
 	w.agent.console.Touch()
 	for l := range sweep.AllLocks() {
@@ -108,7 +120,7 @@ func (w *watched) announce(transitions []locksteward.Transition) []alert.Change 
 				told = append(told, t)
 			}
 		}
-		if changes := w.agent.alerts.Changes(told, w.surveyed, w.leaseEnds); len(changes) > 0 {
+		if changes := w.agent.alerts.Changes(told, w.surveying, w.leaseEnds); len(changes) > 0 {
 			if out == nil {
 				out = make([]alert.Change, 0, len(transitions))
 			}

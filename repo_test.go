@@ -106,7 +106,7 @@ var imports = map[string][]string{
 	"api":                    {"."},
 	"internal/connect":       {".", "lock/record", "internal/credfile", "internal/redishook", "internal/respcheck"},
 	"internal/acl":           {".", "class", "lock/record", "release", "scanner", "internal/connect"},
-	"internal/doctor":        {".", "class", "internal/acl", "internal/connect", "internal/pace", "lock/record", "scanner"},
+	"internal/doctor":        {".", "class", "internal/acl", "internal/connect", "internal/pace", "internal/respcheck", "lock/record", "scanner"},
 	"internal/redisproc":     {},
 	"internal/testredis":     {"internal/redisproc"},
 	"internal/lockuser":      {"lock"},

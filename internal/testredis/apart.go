@@ -38,7 +38,8 @@ func Apart(t *testing.T, raced bool) bool {
 	cmd.Env = append(os.Environ(), apart+"=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("%v\n%s", err, out[max(0, len(out)-8000):])
+		said := failures(out)
+		t.Errorf("%v\n%s", err, said[max(0, len(said)-8000):])
 	}
 	for line := range bytes.Lines(out) {
 		if bytes.HasPrefix(line, []byte("| ")) {
@@ -46,6 +47,18 @@ func Apart(t *testing.T, raced bool) bool {
 		}
 	}
 	return false
+}
+
+// failures is what a verbose test wrote, without what passed and what [Apart] shows anyway.
+func failures(out []byte) []byte {
+	var said []byte
+	for line := range bytes.Lines(out) {
+		text := bytes.TrimSpace(line)
+		if !bytes.HasPrefix(text, []byte("=== ")) && !bytes.HasPrefix(text, []byte("--- PASS")) && !bytes.HasPrefix(text, []byte("| ")) {
+			said = append(said, line...)
+		}
+	}
+	return said
 }
 
 // peakMemory is the most that this process has had in memory.

@@ -17,7 +17,8 @@ const (
 )
 
 // Cluster is a Redis Cluster of three masters, without replicas unless
-// [Cluster.AddReplica] makes one. Node i serves the i-th third of the slots.
+// [Cluster.AddReplica] makes one. Node i serves the i-th third of the slots. Of
+// [StartClusterOf] they are as many as were asked for, with as many parts.
 type Cluster struct {
 	Nodes    []*Server
 	Replicas []*Server
@@ -30,6 +31,12 @@ type Cluster struct {
 // as failed after 1.5 s; [WithConfig] may change that.
 func StartCluster(t testing.TB, opts ...Option) *Cluster {
 	t.Helper()
+	return StartClusterOf(t, 3, opts...)
+}
+
+// StartClusterOf is [StartCluster] with so many masters.
+func StartClusterOf(t testing.TB, masters int, opts ...Option) *Cluster {
+	t.Helper()
 	need(t)
 	base := []Option{withClusterNode(), WithConfig("cluster-node-timeout 1500")}
 	if Version(t).AtLeast(6, 2) { // Before that the setting is not known.
@@ -40,7 +47,7 @@ func StartCluster(t testing.TB, opts ...Option) *Cluster {
 		t.Fatalf("start cluster: a node has no unix socket")
 	}
 	c := &Cluster{t: t}
-	for range 3 {
+	for range masters {
 		c.Nodes = append(c.Nodes, start(t, o))
 	}
 	c.join()

@@ -35,7 +35,7 @@ func BenchmarkCluster12(b *testing.B) {
 	for b.Loop() {
 		began := time.Now()
 		a := startAgent(b, binary, cluster.URL())
-		a.await(30*time.Second, "the agent sweeps", func(m map[string]float64) bool { return sum(m, "locksteward_sweep_keys_total") > 0 })
+		a.await(30*time.Second, "the agent sweeps", func(m map[string]float64) bool { return sum(m, "locksteward_pace_share") > 0 })
 		first, since := a.cpu(), time.Now()
 		last, at, worst := first, since, 0.0
 		m := a.await(10*time.Minute, "the sweep ends", func(m map[string]float64) bool {

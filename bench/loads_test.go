@@ -170,11 +170,12 @@ func measureBegin(b *testing.B, srv *testredis.Server, client *redis.Client, bin
 	}
 }
 
-// awaitSweep waits until the agent watches and has swept a part of the keys.
+// awaitSweep waits until the agent watches and is in the middle of its first sweep, the start of the program over.
 func (a *agentProc) awaitSweep() {
 	a.b.Helper()
 	a.await(30*time.Second, "the agent sweeps", func(m map[string]float64) bool {
-		return sum(m, "locksteward_watch_mode", `mode="tracking"`) == 1 && sum(m, "locksteward_sweep_keys_total") > 10_000
+		return sum(m, "locksteward_watch_mode", `mode="tracking"`) == 1 && sum(m, "locksteward_pace_share") > 0 &&
+			sum(m, "locksteward_budget_throttled_seconds_total") > 1
 	})
 }
 

@@ -140,7 +140,7 @@ var table = [metricCount]Metric{
 	},
 	paceShare: {
 		"locksteward_pace_share", Gauge,
-		"The share of its time that the least of the target's servers grants to sweeping now. Absent before the first sweep.",
+		"The share of its time that the least of the target's servers grants to sweeping now. Absent before the first sweep begins.",
 		byTarget,
 	},
 	budgetPaused: {

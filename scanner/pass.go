@@ -370,12 +370,12 @@ func (p *pass) memoryOf(server *pace.Server, i info) {
 
 func (p *pass) probe(ctx context.Context, server *pace.Server, client *redis.Client) error {
 	return p.s.paced(ctx, server, func() error {
-		began := time.Now()
+		waited, began := runDelays(), time.Now()
 		if err := client.Ping(ctx).Err(); err != nil && judge(err) != without && !noWrites(err) {
 			return err
 		}
 		now := time.Now()
-		server.Probed(now, now.Sub(began))
+		server.Probed(now, now.Sub(began), runDelay(waited, runDelays()))
 		return nil
 	})
 }

@@ -58,7 +58,6 @@ func (t *throttle) wait(ctx context.Context, server *pace.Server) error {
 		if err := t.pause(ctx, Reason(server.State(began).Reason), d); err != nil {
 			return err
 		}
-		server.Woke(time.Since(began) - d)
 	}
 }
 

@@ -26,15 +26,8 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	w.holds.Take(sweep)
 	w.judge(ctx, sweep)
 	a.exporter.SetTarget(w.scanner.State())
-	stats := w.scanner.Stats()
-	a.exporter.SetRefused(w.target.Name, stats.Refused)
-	for reason, total := range stats.Throttled {
-		a.exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
-		w.throttled[reason] = total
-	}
-	if least := leastShare(stats); least > 0 {
-		a.exporter.SetPace(w.target.Name, least)
-	}
+	a.exporter.SetRefused(w.target.Name, w.scanner.Stats().Refused)
+	w.showPace()
 	w.logSweep(ctx, sweep)
 	w.shown.Lock()
 	w.last = api.NewSwept(sweep)
@@ -131,6 +124,18 @@ func condition(state locksteward.TargetState, sweep locksteward.Sweep) health {
 		return partial
 	default:
 		return up
+	}
+}
+
+// showPace has the metrics show how fast the target's servers are read, and what was waited for. The caller holds w.mu.
+func (w *watched) showPace() {
+	stats := w.scanner.Stats()
+	for reason, total := range stats.Throttled {
+		w.agent.exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
+		w.throttled[reason] = total
+	}
+	if least := leastShare(stats); least > 0 {
+		w.agent.exporter.SetPace(w.target.Name, least)
 	}
 }
 

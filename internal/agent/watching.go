@@ -155,6 +155,7 @@ func (w *watched) showWatch(ctx context.Context) {
 			w.agent.exporter.TakeFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
 		}
 		w.agent.exporter.SetUnsaved(w.target.Name, w.behind)
+		w.showPace()
 		w.mu.Unlock()
 		select {
 		case <-ctx.Done():

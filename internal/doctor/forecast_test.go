@@ -48,10 +48,9 @@ func sweepOf(t *testing.T, rdb *redis.Client, s *scanner.Scanner, locks int) (to
 	return swept.Duration, server
 }
 
-// TestForecastIsASweep: of 30,000 keys, a third of them locks, the forecast says at most
-// three times as long as a sweep takes, and at least a third of the server's own time for
-// it. Not the other ways round: on a machine on which others work a sweep waits for more
-// than the server. It is looked at up to five times: that it is wrong shows each time.
+// TestForecastIsASweep: of 30,000 keys, a third of them locks, a sweep takes as long as
+// the forecast's range says, with a third of its lower end and three times the upper one allowed, and at most three times the
+// server's own time. It is looked at up to five times: that it is wrong shows each time.
 func TestForecastIsASweep(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
@@ -63,7 +62,7 @@ return 1`
 	if err := rdb.Eval(t.Context(), fill, nil, locks, keys-locks).Err(); err != nil {
 		t.Fatal(err)
 	}
-	cfg := scanner.Config{Watch: scanner.WatchOff, Pace: pace.Config{Idle: 0.5, Busy: 0.5}, Schedule: "@every 10m"}
+	cfg := scanner.Config{Watch: scanner.WatchOff, Pace: pace.Config{Idle: 0.5, Busy: 0.05}, Schedule: "@every 10m"}
 	conn, err := connect.Open(connect.Config{URL: srv.URL()})
 	if err != nil {
 		t.Fatal(err)
@@ -89,11 +88,11 @@ return 1`
 			t.Fatalf("forecast %+v", f)
 		}
 		took, server = sweepOf(t, rdb, s, locks)
-		t.Logf("forecast: %.1f ms at the budget, %.1f ms of the server, %.3g of it; a sweep: %s, %s", f.SweepMs, f.ServerMs, *f.ServerShare, took, server)
+		t.Logf("forecast: %.1f to %.1f ms, %.1f ms of the server, %.3g of it; a sweep: %s, %s", f.SweepMs, f.SweepBusyMs, f.ServerMs, *f.ServerShare, took, server)
 		if share := f.ServerMs / float64((10 * time.Minute).Milliseconds()); *f.ServerShare < 0.99*share || *f.ServerShare > 1.01*share {
 			t.Errorf("a share of %.3g, of %.1f ms every 10 m", *f.ServerShare, f.ServerMs)
 		}
-		if f.SweepMs <= far*float64(took.Microseconds())/1000 && f.ServerMs >= float64(server.Microseconds())/1000/far {
+		if ms := float64(took.Microseconds()) / 1000; f.SweepMs <= far*ms && ms <= far*f.SweepBusyMs && f.ServerMs >= float64(server.Microseconds())/1000/far {
 			return
 		}
 	}

@@ -13,6 +13,7 @@ const (
 	delayFew    = 5 // say nothing
 	// floorSlots minutes are what the least round trip is taken from.
 	floorSlots = 10
+	usualMost  = 3
 	// delayMin is the least delay that counts.
 	delayMin = time.Millisecond
 
@@ -25,25 +26,18 @@ const (
 // delay lowers the share while commands take longer than they could for a reason that processor time does not show,
 // such as a neighbor on the server's core. It never raises it.
 type delay struct {
-	trips, late []time.Duration // the last delayRecent round trips, and wake-ups of our own that came late
-	floor       [floorSlots]time.Duration
-	slot        int64 // the minute that floor was last written for
+	trips, net []time.Duration // the last delayRecent round trips, and those without delay of our own machine
+	floor      [floorSlots]time.Duration
+	slot       int64 // the minute that floor was last written for
 
 	factor             float64
 	lowered, changedAt time.Time
 }
 
-// woke takes by how much a wait of ours was longer than it was meant to be: delay of our own machine, which round trips
-// have too.
-func (d *delay) woke(late time.Duration) {
-	d.late = append(d.late, max(0, late))
-	d.late = d.late[max(0, len(d.late)-delayRecent):]
-}
-
-// add takes the round trip of a trivial command.
-func (d *delay) add(now time.Time, rtt time.Duration) {
-	d.trips = append(d.trips, rtt)
-	d.trips = d.trips[max(0, len(d.trips)-delayRecent):]
+// add takes the round trip of a trivial command, of which so much at most is delay of our own machine.
+func (d *delay) add(now time.Time, rtt, own time.Duration) {
+	d.trips, d.net = append(d.trips, rtt), append(d.net, max(0, rtt-own))
+	d.trips, d.net = d.trips[max(0, len(d.trips)-delayRecent):], d.net[max(0, len(d.net)-delayRecent):]
 	minute := now.Unix() / 60
 	for passed := min(minute-d.slot, floorSlots); passed > 0; passed-- {
 		d.floor[(minute-passed+1)%floorSlots] = 0
@@ -75,15 +69,18 @@ func (d *delay) least() time.Duration {
 	return least
 }
 
-// usual returns the median of the recent round trips, 0 before any.
-func (d *delay) usual() time.Duration { return percentile(d.trips, 50) }
+// usual returns the median of the recent round trips, 0 before any; where our own machine is busy that is anything, so at
+// most usualMost of the least counts.
+func (d *delay) usual() time.Duration {
+	return min(percentile(d.trips, 50), usualMost*d.least())
+}
 
 func (d *delay) slow() bool {
-	if len(d.trips) < delayFew {
+	if len(d.net) < delayFew {
 		return false
 	}
 	least := d.least()
-	return percentile(d.trips, 90)-percentile(d.late, 90)-least > max(least, delayMin)
+	return percentile(d.net, 90)-least > max(least, delayMin)
 }
 
 // percentile returns the p-th percentile of list, 0 of an empty one.

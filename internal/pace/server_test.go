@@ -22,7 +22,7 @@ func TestCallsAreShort(t *testing.T) {
 		now := time.Unix(1_800_000_000, 0)
 		s := idle(&now)
 		const network = 2 * time.Millisecond // a server far away is not a slow server
-		s.Probed(now, network+callCost)
+		s.Probed(now, network+callCost, 0)
 		var took time.Duration
 		for range 50 {
 			n := s.Count()
@@ -49,7 +49,7 @@ func TestCallsBehindAQueue(t *testing.T) {
 	sum := 0
 	for i := range 400 {
 		now = now.Add(ProbeEvery)
-		s.Probed(now, wait())
+		s.Probed(now, wait(), 0)
 		n := s.Count()
 		s.Scanned(now, n, wait()+time.Duration(n)*600*time.Nanosecond)
 		if i >= 100 {
@@ -107,7 +107,7 @@ func TestDelay(t *testing.T) {
 	probe := func(n int, rtt time.Duration) {
 		for range n {
 			now = now.Add(ProbeEvery)
-			d.add(now, rtt)
+			d.add(now, rtt, 0)
 		}
 	}
 	probe(30, 200*time.Microsecond)
@@ -130,14 +130,13 @@ func TestDelay(t *testing.T) {
 	}
 
 	own := delay{factor: 1}
-	for range 50 { // our own machine is late by as much
+	for n := range 100 {
 		now = now.Add(ProbeEvery)
-		own.add(now, 200*time.Microsecond)
-	}
-	for range 50 {
-		now = now.Add(ProbeEvery)
-		own.woke(5 * time.Millisecond)
-		own.add(now, 5*time.Millisecond)
+		if n < 50 {
+			own.add(now, 200*time.Microsecond, 0)
+		} else { // our own machine is late by as much
+			own.add(now, 5*time.Millisecond, 4900*time.Microsecond)
+		}
 	}
 	if own.factor != 1 {
 		t.Errorf("factor %g for delay of our own machine", own.factor)

@@ -21,6 +21,8 @@ type world struct {
 
 	main float64 // processor time of the main thread, seconds
 	ours time.Duration
+	// lastLate is by how much our machine was late in the last call.
+	lastLate time.Duration
 	// spent is what we cost by 100 ms.
 	spent map[int]time.Duration
 }
@@ -51,7 +53,8 @@ func (w *world) call(cost time.Duration) time.Duration {
 	u := min(0.98, w.load(w.at()))
 	// M/D/1 with commands of 5 µs, as a mean of an exponential distribution.
 	queue := time.Duration(w.rnd.ExpFloat64() * u / (2 * (1 - u)) * float64(5*time.Microsecond))
-	rtt := w.network + queue + w.stolen() + cost + w.late()
+	w.lastLate = w.late()
+	rtt := w.network + queue + w.stolen() + cost + w.lastLate
 	w.pass(rtt)
 	w.main += cost.Seconds()
 	w.ours += cost
@@ -67,7 +70,6 @@ func (w *world) sweep(s *Server, keys int, limit time.Duration) (read int) {
 		if d := s.Wait(w.now); d > 0 {
 			late := w.late()
 			w.pass(d + late)
-			s.Woke(late)
 		}
 		if w.now.Sub(sampled) >= SampleEvery {
 			sampled = w.now
@@ -76,7 +78,8 @@ func (w *world) sweep(s *Server, keys int, limit time.Duration) (read int) {
 		}
 		if w.now.Sub(probed) >= ProbeEvery {
 			probed = w.now
-			s.Probed(w.now, w.call(callCost))
+			rtt := w.call(callCost)
+			s.Probed(w.now, rtt, w.lastLate)
 		}
 		n := s.Count()
 		s.Scanned(w.now, n, w.call(callCost+time.Duration(n)*keyCost))

@@ -98,3 +98,10 @@ func (u *usage) now(now time.Time) (use float64, why Reason) {
 	}
 	return slices.Max(u.recent[max(0, len(u.recent)-2):]), ""
 }
+
+// quiet says that others are known to use less than [quietUse]. Of the last two samples the smaller counts: what a sample
+// says of so little is uncertain, and a load that begins shows in both soon.
+func (u *usage) quiet(now time.Time) bool {
+	_, why := u.now(now)
+	return why == "" && slices.Min(u.recent[max(0, len(u.recent)-2):]) < quietUse
+}

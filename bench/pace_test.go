@@ -88,7 +88,7 @@ func BenchmarkScan1M(b *testing.B) {
 	loadHealthy(b, client, 10_000)
 	binary := buildAgent(b)
 	pin(b, srv.PID(), 0)
-	var own = map[string][]float64{} // CPU of the program, ms
+	own := map[string][]float64{} // CPU of the program, ms
 	scan := func(what string, args ...string) {
 		own[what] = append(own[what], float64(scanProgram(b, binary, srv.URL(), args...).cpu.Milliseconds()))
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/locksteward/locksteward/internal/testredis"
 )
 
+var loadRounds = flag.Int("rounds", 24, "rounds of each part of BenchmarkApplication and BenchmarkUsedServer; 24 are four times each order of three parts")
+
 var resultsFile = flag.String("results", "", "file whose section the figures replace, such as RESULTS.md")
 
 // What is promised for an application that saturates its server, beside an agent of default settings (issue 29).
@@ -27,7 +29,6 @@ const (
 	maxDearer  = 1.5                     // % of the server's CPU per command
 	maxP99More = 0.1                     // ms
 	slowFrom   = 500                     // µs of server execution time
-	loadRounds = 24                      // four times each order of the three parts
 	loadRuns   = 5                       // of each part, whose medians count
 	loadFor    = 1500 * time.Millisecond // roughly, of each run
 )
@@ -88,7 +89,7 @@ func measureApplication(b *testing.B, srv *testredis.Server, client *redis.Clien
 			busy = append(busy, 100*(a.cpu()-used).Seconds()/time.Since(since).Seconds())
 		},
 	}
-	for round := range loadRounds {
+	for round := range *loadRounds {
 		for _, i := range orders[round%len(orders)] {
 			parts[i]()
 		}
@@ -139,7 +140,7 @@ func measureApplication(b *testing.B, srv *testredis.Server, client *redis.Clien
 		"redis-benchmark (SET, then GET; 50 clients, each waits for its answer) among 1 M keys and 10 k locks: alone, alone again, and beside an agent of default settings whose start is over, in turn. "+
 			"The server is pinned to one core; the load and the agent share the other.",
 		results.Table{
-			Title:  fmt.Sprintf("Medians of %d rounds", loadRounds),
+			Title:  fmt.Sprintf("Medians of %d rounds", *loadRounds),
 			Header: []string{"What", "alone", "beside an agent", "difference", "of alone again (noise)", "promised"},
 			Rows: [][]string{
 				row("commands/s", rate, lost, " % lost", "–"),

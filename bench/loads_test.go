@@ -60,7 +60,7 @@ func BenchmarkUsedServer(b *testing.B) {
 			fmt.Sprintf("SET and GET of 64 bytes over %d connections, each waits for its answer, at a rate that takes half or a tenth of the server's main thread, among 1 M keys and 10 k locks: "+
 				"alone, alone again, and while an agent of default settings makes its first sweep, in turn, for %s each. The server is pinned to one core; the load and the agent share the other.", usedConns, usedWindow),
 			results.Table{
-				Title:  fmt.Sprintf("Medians of %d rounds; times in µs from the write of a command to its answer", loadRounds),
+				Title:  fmt.Sprintf("Medians of %d rounds; times in µs from the write of a command to its answer", *loadRounds),
 				Header: []string{"What", "alone", "beside an agent", "difference", "of alone again (noise)", "promised"},
 				Rows:   rows,
 				Note:   fmt.Sprintf("Differences are taken round by round; in brackets the middle half of them. The length of a sweep is the median of the first %d rounds.", sweepsToSee),
@@ -102,7 +102,7 @@ func measureUsed(b *testing.B, srv *testredis.Server, client *redis.Client, bina
 			}
 		},
 	}
-	for round := range loadRounds {
+	for round := range *loadRounds {
 		for _, i := range orders[round%len(orders)] {
 			parts[i]()
 		}
@@ -147,7 +147,7 @@ func measureBegin(b *testing.B, srv *testredis.Server, client *redis.Client, bin
 			window(&beside)
 		},
 	}
-	for round := range loadRounds {
+	for round := range *loadRounds {
 		for _, i := range orders[round%len(orders)] {
 			parts[i]()
 		}

@@ -28,6 +28,13 @@ func (f *foundEarly) take(ctx context.Context, got locksteward.Sweep) {
 	}
 }
 
+// freely lets the sweep go on at once.
+func freely() *foundEarly {
+	f := &foundEarly{batches: make(chan locksteward.Sweep, 100), goOn: make(chan struct{})}
+	close(f.goOn)
+	return f
+}
+
 // Locks are handed on and in the table before the sweep ends, and count as one look with what the sweep tells.
 func TestLocksAreHandedOnBeforeTheSweepEnds(t *testing.T) {
 	t.Parallel()
@@ -72,10 +79,7 @@ func TestNextHoldIsHandedOnBeforeTheSweepEnds(t *testing.T) {
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	must(t, c.Set(t.Context(), "lock:a", "3f2b8c1e-9d1a-4b6e-8f0a-1c2d3e4f5a6b", 0).Err())
-	early := &foundEarly{batches: make(chan locksteward.Sweep, 100), goOn: make(chan struct{}, 100)}
-	for range 100 {
-		early.goOn <- struct{}{}
-	}
+	early := freely()
 	r := slow(srv.URL())
 	r.scan.Watch, r.opts.Found = scanner.WatchOff, early.take
 	s := r.build(t)
@@ -98,10 +102,7 @@ func TestKnownLocksWaitForTheEndOfTheSweep(t *testing.T) {
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	must(t, c.Set(t.Context(), "lock:a", "3f2b8c1e-9d1a-4b6e-8f0a-1c2d3e4f5a6b", 0).Err())
-	early := &foundEarly{batches: make(chan locksteward.Sweep, 100), goOn: make(chan struct{}, 100)}
-	for range 100 {
-		early.goOn <- struct{}{}
-	}
+	early := freely()
 	r := fast(srv.URL())
 	r.opts.Found = early.take
 	w := tracked(t, r)

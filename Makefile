@@ -111,7 +111,7 @@ security: ## Runs the security suite of docs/security.md: rights, secrets, hosti
 	go test -race -count=1 -run 'TestInnards|TestNamesOfInnards|TestOddWays|TestPermit|TestNoSecret|TestBadSecrets|TestAGigabyte|TestADripping|TestHostile' ./alert
 	go test -race -count=1 -run 'TestHostileLabelValues|TestNoKeyOrToken' ./exporter
 	go test -race -count=1 -run 'TestAccessTable|TestDoorOfEveryRoute|TestOtherSites|TestWhoMayDoWhat|TestNobodyGetsIn' ./console
-	go test -count=1 -timeout 20m -run 'TestHostileNames' ./internal/endtoend -security.all
+	go test -count=1 -timeout 20m -run 'TestHostileNames' ./test/endtoend -security.all
 	go test -count=1 -timeout 20m -run 'TestSecretsShowNowhere|TestSecretsOfAllKeys' ./cmd/locksteward -security.all
 	go test -count=1 -run '^Fuzz' $(SECURITYFUZZ)
 	$(MAKE) licenses
@@ -140,20 +140,20 @@ bench-agent: ## Measures sweep, application beside the agent, its size, its scra
 bench-alerts: ## Measures how alerts are accepted, delivered, taken up after a restart, and what a storm of them takes (about 5 min, on a quiet machine).
 	@scripts/deps.sh redis postgres
 	go test ./store -run '^$$' -bench 'BenchmarkEvents|BenchmarkStorm|BenchmarkOneOrdering' -benchtime 2s
-	go test ./internal/alertchaos -run '^$$' -bench . -benchtime 1x -timeout 20m
+	go test ./test/alertchaos -run '^$$' -bench . -benchtime 1x -timeout 20m
 
 .PHONY: chaos
 chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m), by the schedule of CHAOSSEED (1); races releases 100,000 times; has replicas take over from each other TAKEOVERS (200) times; kills agents that tell of alerts ALERTKILLS (1000) times.
 	@scripts/deps.sh redis cc
 	go test -race -count=1 -timeout 0 -v -run TestLong ./lock/chaos -chaos.duration=$(CHAOSTIME) -chaos.seed=$(CHAOSSEED)
 	go test -race -count=1 -timeout 0 -v -run 'TestRacesOfEveryDialect|TestBlindDeleteFailsTheRaces' ./release -release.races=100000
-	go test -count=1 -timeout 0 -v -run TestTakeOvers ./internal/takeover -takeover.faults=$(TAKEOVERS)
-	go test -race -count=1 -timeout 0 -v -run 'TestKillsLoseNoAlert|TestControlWithoutOutbox' ./internal/alertchaos -alertchaos.kills=$(ALERTKILLS)
+	go test -count=1 -timeout 0 -v -run TestTakeOvers ./test/takeover -takeover.faults=$(TAKEOVERS)
+	go test -race -count=1 -timeout 0 -v -run 'TestKillsLoseNoAlert|TestControlWithoutOutbox' ./test/alertchaos -alertchaos.kills=$(ALERTKILLS)
 
 .PHONY: soak
 soak: build ## Runs two agents over 200,000 locks on a Cluster for SOAKTIME (30m) while applications work and servers and agents break; writes docs/soak.md.
 	@scripts/deps.sh redis postgres
-	go test -count=1 -timeout 0 -v -run TestSoak ./internal/soak -soak.time=$(SOAKTIME) -soak.locks=200000 -soak.rate=2150 -soak.between=20s -soak.every=10s -soak.program=$(CURDIR)/bin/locksteward -soak.report=$(CURDIR)/docs/soak.md
+	go test -count=1 -timeout 0 -v -run TestSoak ./test/soak -soak.time=$(SOAKTIME) -soak.locks=200000 -soak.rate=2150 -soak.between=20s -soak.every=10s -soak.program=$(CURDIR)/bin/locksteward -soak.report=$(CURDIR)/docs/soak.md
 
 .PHONY: servers
 servers: ## Runs the tests that depend on the server on Redis 6.0, 8 and Valkey 8, 9 too, which it fetches from Debian; SERVERS names some, as "redis-6.0 valkey-8.0" (about 40 min).
@@ -186,8 +186,8 @@ dist: ## Builds the files of a release into dist/: archives, bills of materials,
 .PHONY: screenshots
 screenshots: ## Takes the pictures of docs/img anew: the console in headless Chromium, the dashboards from a real Prometheus.
 	@scripts/deps.sh redis chromium prometheus
-	go test ./internal/browsertest -run TestScreenshots -count=1 -screenshots
-	go test ./internal/dashboardtest -run TestEveryPanelHasData -count=1 -pictures
+	go test ./test/browser -run TestScreenshots -count=1 -screenshots
+	go test ./test/dashboards -run TestEveryPanelHasData -count=1 -pictures
 
 .PHONY: demo
 demo: ## Shows Locksteward at work on a Redis of its own.

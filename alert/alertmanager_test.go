@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/testam"
+	"github.com/locksteward/locksteward/internal/testkit/testam"
 )
 
 // openAM opens an Alertmanager kind as a receiver has it.

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/locksteward/locksteward/internal/testam"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testam"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // mind is a fake receiver that forgets: it keeps what it was told, in order.

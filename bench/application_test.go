@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/bench/results"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 var loadRounds = flag.Int("rounds", 24, "rounds of each part of BenchmarkApplication and BenchmarkUsedServer; 24 are four times each order of three parts")

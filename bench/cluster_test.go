@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/bench/results"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 const (

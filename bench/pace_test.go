@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/bench/results"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // BenchmarkScan10M runs the program `locksteward scan` at the default pace, and once without one, on a server with 10 M keys and 10 k locks that nobody

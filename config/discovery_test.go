@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/internal/testdns"
+	"github.com/locksteward/locksteward/internal/testkit/testdns"
 )
 
 // follower is a configuration whose sources are followed by hand.

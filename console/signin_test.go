@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/signin"
-	"github.com/locksteward/locksteward/internal/testoidc"
+	"github.com/locksteward/locksteward/internal/testkit/testoidc"
 	"github.com/locksteward/locksteward/internal/users"
 )
 

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/locksteward/locksteward/internal/credfile"
-	"github.com/locksteward/locksteward/internal/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
 )
 
 // tlsBed is a console that asks clients for a certificate.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/faults"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/faults"
-	"github.com/locksteward/locksteward/internal/testprom"
+	"github.com/locksteward/locksteward/internal/testkit/testprom"
 	"github.com/locksteward/locksteward/rules"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/exporter"
-	"github.com/locksteward/locksteward/internal/testprom"
+	"github.com/locksteward/locksteward/internal/testkit/testprom"
 )
 
 // traceparent is what the lock library writes of the trace of an acquire.

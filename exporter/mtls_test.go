@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/exporter"
-	"github.com/locksteward/locksteward/internal/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
 )
 
 // mutual is a metrics listener that wants a certificate of whoever scrapes.

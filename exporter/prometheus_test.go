@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/exporter"
-	"github.com/locksteward/locksteward/internal/testprom"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testprom"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // TestUnderPrometheus runs a real Prometheus with the shipped rules, as they

@@ -8,7 +8,7 @@ import (
 
 	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/redisproc"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
 )

@@ -23,7 +23,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/faults"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // races is how many races TestRacesOfEveryDialect runs; `make chaos` asks for

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // TestSweepOfAnEndlessScan has a server return names and cursors for ever: the sweep ends

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/faults"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // early stands between a client and a server, and has a message arrive before the

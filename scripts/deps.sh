@@ -22,7 +22,7 @@ have_any() {
 }
 
 # Packages of PostgreSQL keep its server out of PATH: Debian, Red Hat, Homebrew
-# on its two prefixes. internal/testpg looks into the same places.
+# on its two prefixes. internal/testkit/testpg looks into the same places.
 postgres_places=${DEPS_POSTGRES_PLACES:-'/usr/lib/postgresql/*/bin /usr/pgsql-*/bin /opt/homebrew/opt/postgresql*/bin /usr/local/opt/postgresql*/bin'}
 
 have_postgres() {

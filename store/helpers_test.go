@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/testpg"
+	"github.com/locksteward/locksteward/internal/testkit/testpg"
 	"github.com/locksteward/locksteward/store"
 )
 

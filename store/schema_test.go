@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/locksteward/locksteward/internal/testpg"
+	"github.com/locksteward/locksteward/internal/testkit/testpg"
 	"github.com/locksteward/locksteward/store"
 )
 

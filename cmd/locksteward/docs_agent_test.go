@@ -16,8 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/testcert"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // docBed is the machine of somebody who follows a page that presumes something: an

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/redisproc"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // What pages presume, before their first command.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // runInDocs are the pages whose console blocks are run, in their order, each page

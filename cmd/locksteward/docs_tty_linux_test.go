@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // screen keeps what a terminal shows.

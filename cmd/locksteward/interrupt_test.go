@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // Ctrl-C ends what looks for long, at once, with 130, and leaves no half-written

@@ -24,7 +24,7 @@ import (
 
 	"github.com/locksteward/locksteward/internal/lockuser"
 	"github.com/locksteward/locksteward/internal/redisproc"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/locksteward/locksteward/internal/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
 )
 
 // authorities are those of all scripts.

@@ -18,7 +18,7 @@ import (
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/initcfg"
-	"github.com/locksteward/locksteward/internal/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
 	"github.com/locksteward/locksteward/internal/unlock"
 )
 

@@ -26,7 +26,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // securityAll looks at every output; by itself the test takes each fourth

@@ -6,7 +6,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/locksteward/locksteward/internal/acl"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // running is the version of the server that the tests have; tests for servers whose

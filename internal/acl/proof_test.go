@@ -10,7 +10,7 @@ import (
 
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/acl"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
 )
 

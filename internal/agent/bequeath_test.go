@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/locksteward/locksteward/internal/testpg"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testpg"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // A replica that is cut off from the database tells from memory that a lock is

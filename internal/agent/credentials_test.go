@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/faults"
-	"github.com/locksteward/locksteward/internal/testcert"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // TestPasswordIsUsedWithinFiveSeconds: the password is changed at the server and

@@ -9,7 +9,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // place is what a route does on a replica that does not have the target.
@@ -21,7 +21,7 @@ type place struct {
 }
 
 // places has every route of the API. Pages ask the same of the agent, and a person sees
-// them in TestReplicasAreOneConsole of internal/browsertest.
+// them in TestReplicasAreOneConsole of test/browser.
 var places = map[string]place{
 	"GET /api/v1/locks":        same("/api/v1/locks?target=main&match=lock:order:still", "lock:order:still", "ttl/none"),
 	"GET /api/v1/locks/one":    same("/api/v1/locks/one?target=main&key=lock:order:still", "lock:order:still", "verdicts", "ttl/none"),

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/faults"
-	"github.com/locksteward/locksteward/internal/testagent"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testagent"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // omem is what a server keeps for our subscriber, in bytes, -1 if there is none.

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/internal/testpg"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testpg"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // An agent whose loops wait for each other fails its health check, one that waits for

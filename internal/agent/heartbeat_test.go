@@ -16,7 +16,7 @@ import (
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/locksteward/locksteward/alert"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // Somebody outside hears from the agent while it sweeps, and of nothing else.

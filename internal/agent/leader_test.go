@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // TestMetricsOfTheAgentItself: who works on a target, what the store lacks, and

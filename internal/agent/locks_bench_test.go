@@ -16,7 +16,7 @@ import (
 
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/agent"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // BenchmarkListLocks100k asks a running agent for the list of its 100,000 locks over

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // While a target is paused nothing new is found and nothing is called over; a

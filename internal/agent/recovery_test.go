@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/internal/testpg"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testpg"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // A request that was decided while its receiver was down: nobody is asked to decide

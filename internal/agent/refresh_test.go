@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/testam"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testam"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // A broken lock is an alert in Alertmanager for as long as it is broken: past the

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/locksteward/locksteward/internal/acl"
-	"github.com/locksteward/locksteward/internal/testcert"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // TestAgentAsksSentinelsWithTheLeastRights: the user that `locksteward acl --sentinels`

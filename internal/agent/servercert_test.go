@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/testcert"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // TestTargetOfABadCertificate: a target whose server shows a certificate that does not

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/faults"
-	"github.com/locksteward/locksteward/internal/testagent"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testagent"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // Of three agents on one server one has clocks that run half as fast again, and one such

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/locksteward/locksteward/internal/testdns"
-	"github.com/locksteward/locksteward/internal/testpg"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testdns"
+	"github.com/locksteward/locksteward/internal/testkit/testpg"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // Targets of a file: what it says is watched without a reload, and people hear of the

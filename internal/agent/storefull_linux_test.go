@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/locksteward/locksteward/internal/faults"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 func TestDiskThatIsFull(t *testing.T) {

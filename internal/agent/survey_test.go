@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/apiclient"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // A lock that was there before the agent is in the digest of the first sweep. One that provably began

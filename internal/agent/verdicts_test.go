@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/apiclient"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // TestNothingIsProposedWhileVerdictsPause: after a restart of the server a rule of

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // TestWatchTellsBetweenSweeps has sweeps an hour apart: all that people hear after

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/testcert"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // bad are certificates that a server should not have, and what is said of each.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/respcheck"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // single is a client with the connections of a Conn, of which each command is sent but once.

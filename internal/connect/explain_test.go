@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // TestExplain looks at real refusals: each must say what is wrong and what to

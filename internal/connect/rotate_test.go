@@ -11,8 +11,8 @@ import (
 
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/faults"
-	"github.com/locksteward/locksteward/internal/testcert"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // within is how long an event may take on a loaded machine.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // All that the server tells in a burst comes, in order, over TLS too, where many

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/locksteward/locksteward/internal/credfile"
-	"github.com/locksteward/locksteward/internal/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

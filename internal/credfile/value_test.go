@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/credfile"
-	"github.com/locksteward/locksteward/internal/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
 )
 
 var errShort = errors.New("must have six letters")

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/locksteward/locksteward/internal/lockuser"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/locksteward/locksteward/internal/testoidc"
+	"github.com/locksteward/locksteward/internal/testkit/testoidc"
 )
 
 // publicKey is the key that anybody may fetch from the provider.

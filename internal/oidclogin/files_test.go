@@ -14,8 +14,8 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/internal/signin"
-	"github.com/locksteward/locksteward/internal/testcert"
-	"github.com/locksteward/locksteward/internal/testoidc"
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
+	"github.com/locksteward/locksteward/internal/testkit/testoidc"
 )
 
 // look returns how a file stands.

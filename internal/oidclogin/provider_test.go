@@ -18,7 +18,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/signin"
-	"github.com/locksteward/locksteward/internal/testoidc"
+	"github.com/locksteward/locksteward/internal/testkit/testoidc"
 	"github.com/locksteward/locksteward/internal/users"
 )
 

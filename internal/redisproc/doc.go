@@ -1,5 +1,5 @@
 // Package redisproc runs real redis-server processes on private ports or
-// sockets of the loopback, for the tests (through internal/testredis) and for
+// sockets of the loopback, for the tests (through internal/testkit/testredis) and for
 // the demo. It is no part of the agent.
 //
 // # Guarantees

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// start gives a server to the test, or skips it as internal/testredis would,
+// start gives a server to the test, or skips it as internal/testkit/testredis would,
 // which cannot be imported here.
 func start(t *testing.T, opts Options) *Proc {
 	t.Helper()

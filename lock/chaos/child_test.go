@@ -16,8 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/lockcheck"
 	"github.com/locksteward/locksteward/internal/redisproc"
+	"github.com/locksteward/locksteward/internal/testkit/lockcheck"
 	"github.com/locksteward/locksteward/lock"
 )
 

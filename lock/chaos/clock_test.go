@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/faults"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // clockNemeses step the clock of the server.

@@ -5,7 +5,7 @@
 // Clients take a few locks, here and in processes of their own, and write under
 // them to two stores on a server that nothing happens to: one that compares
 // fences and one that does not. All that they saw is recorded and judged
-// afterwards by internal/lockcheck. Each nemesis has a test that names its rows
+// afterwards by internal/testkit/lockcheck. Each nemesis has a test that names its rows
 // of the list of faults; the control, without which the suite would prove
 // nothing, is that the store without fences takes late writes where the other
 // refuses them (TestLateWrite…).

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/faults"
-	"github.com/locksteward/locksteward/internal/lockcheck"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/lockcheck"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/lockcheck"
+	"github.com/locksteward/locksteward/internal/testkit/lockcheck"
 )
 
 // ledger is what locks protect: for each of them a store that refuses smaller

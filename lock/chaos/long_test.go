@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/lockcheck"
+	"github.com/locksteward/locksteward/internal/testkit/lockcheck"
 )
 
 func allNemeses() []nemesis {

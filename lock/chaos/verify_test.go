@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/lockcheck"
-	"github.com/locksteward/locksteward/internal/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/lockcheck"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // damage is what a nemesis does to the state of the server.

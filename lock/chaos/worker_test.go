@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/lockcheck"
+	"github.com/locksteward/locksteward/internal/testkit/lockcheck"
 	"github.com/locksteward/locksteward/lock"
 )
 

@@ -11,7 +11,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"go.uber.org/goleak"
 
-	"github.com/locksteward/locksteward/internal/testpg"
+	"github.com/locksteward/locksteward/internal/testkit/testpg"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/fenced"
 )

@@ -1,0 +1,131 @@
+package dashboards_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// most lines and names in a panel.
+const (
+	maxLines = 10
+	maxNames = 3
+)
+
+// lines draws a time series: lines, areas on each other, or bars.
+func (a *artist) lines(p panel, at box) {
+	d := p.FieldConfig.Defaults
+	found := a.ask(p)
+	slices.SortStableFunc(found, func(x, y line) int { return cmp.Compare(y.last, x.last) })
+	found = found[:min(len(found), maxLines)]
+	bars, stacked := fmt.Sprint(d.Custom.DrawStyle) == "bars", fmt.Sprint(d.Custom.Stacking) == "map[group:A mode:normal]"
+	if stacked {
+		stack(found, a.steps())
+	}
+	top := highest(found)
+	names := min(len(found), maxNames)
+	plot := at.inset(48, 4, 4, float64(names)*13+4)
+	y := func(v float64) float64 { return plot.y + plot.h*(1-v/top) }
+	x := func(step int) float64 { return plot.x + plot.w*float64(step)/float64(a.steps()) }
+	for i := range 4 {
+		v := top * float64(i) / 3
+		a.line(plot.x, y(v), plot.x+plot.w, y(v), grid, "")
+		a.text(plot.x-5, y(v)+3, "e", faint, shown(v, d.Unit))
+	}
+	for i, l := range found {
+		color := palette[i%len(palette)]
+		switch {
+		case bars:
+			for step, v := range l.at {
+				below := 0.0
+				if i+1 < len(found) {
+					below = found[i+1].at[step]
+				}
+				if v > below {
+					a.rect(box{x(step) - 2, y(v), 3, y(below) - y(v)}, color, 0.7)
+				}
+			}
+		default:
+			for _, run := range runs(l, a.steps()) {
+				var points [][2]float64
+				for _, step := range run {
+					points = append(points, [2]float64{x(step), y(l.at[step])})
+				}
+				if stacked {
+					area := append(slices.Clone(points), [2]float64{x(run[len(run)-1]), y(0)}, [2]float64{x(run[0]), y(0)})
+					a.path(area, "", color)
+				}
+				a.path(points, color, "none")
+			}
+		}
+	}
+	for _, s := range d.Thresholds.Steps[min(1, len(d.Thresholds.Steps)):] {
+		if s.Value != nil && *s.Value < top {
+			a.line(plot.x, y(*s.Value), plot.x+plot.w, y(*s.Value), cmp.Or(colors[s.Color], s.Color), "4 3")
+		}
+	}
+	a.legend(p, found[:names], len(found), box{at.x, at.y + at.h - float64(names)*13, at.w, float64(names) * 13})
+}
+
+func (a *artist) legend(p panel, found []line, all int, at box) {
+	for i, l := range found {
+		y := at.y + float64(i)*13 + 9
+		a.rect(box{at.x + 4, y - 5, 10, 3}, palette[i%len(palette)], 1)
+		name := cmp.Or(l.name, p.Title)
+		if i == maxNames-1 && all > maxNames {
+			name += fmt.Sprintf("   (and %d more)", all-maxNames)
+		}
+		a.text(at.x+18, y, "s", ink, fit(name, at.w-90, 5.6))
+		a.text(at.x+at.w-2, y, "e", faint, shown(l.last, p.FieldConfig.Defaults.Unit))
+	}
+}
+
+// stack puts each line on those that come after it; last stays its own.
+func stack(found []line, steps int) {
+	for i := len(found) - 2; i >= 0; i-- {
+		for step := range steps + 1 {
+			below, under := found[i+1].at[step]
+			if _, here := found[i].at[step]; here || under {
+				found[i].at[step] += below
+			}
+		}
+	}
+}
+
+// highest is a round number that no point is above.
+func highest(found []line) float64 {
+	top := 0.0
+	for _, l := range found {
+		for _, v := range l.at {
+			top = max(top, v)
+		}
+	}
+	if top <= 0 {
+		return 1
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(top)))
+	for _, m := range []float64{1, 1.5, 2, 3, 5, 7.5, 10} {
+		if top <= m*unit {
+			return m * unit
+		}
+	}
+	return top
+}
+
+// runs are the steps of a line without gaps.
+func runs(l line, steps int) [][]int {
+	var out [][]int
+	var run []int
+	for step := range steps + 1 {
+		if _, ok := l.at[step]; ok {
+			run = append(run, step)
+		} else if run != nil {
+			out, run = append(out, run), nil
+		}
+	}
+	if run != nil {
+		out = append(out, run)
+	}
+	return out
+}

@@ -1,0 +1,11 @@
+package endtoend_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testredis.Settled{M: m}) }

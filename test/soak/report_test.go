@@ -1,0 +1,194 @@
+package soak_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// write writes the report where that is wanted.
+func (r *run) write(wrong []string) {
+	r.t.Helper()
+	if *page == "" {
+		return
+	}
+	if err := os.WriteFile(*page, []byte(r.report(wrong)), 0o644); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// report is docs/soak.md.
+func (r *run) report(wrong []string) string {
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	ops := r.load.operations()
+	say("# Soak\n")
+	say("What half an hour of work and faults does to two agents. Written by `make soak` (package test/soak, TestSoak); do not edit.\n")
+	say("## The run\n")
+	say("- Machine: %s.", machine())
+	say("- Load average of the machine at the samples: %s. One machine has all of it: six Redis servers, PostgreSQL, both agents, the", r.loads())
+	say("  applications and the receiver.")
+	some, none := dialects(r.t, r.load.layouts)
+	say("- Begun %s UTC, %s of load. %d locks of %d layouts of %d dialects stand all the time (written in %s), one in five of them renewed.",
+		r.all.began.UTC().Format("2006-01-02 15:04"), r.took.Round(time.Second), *locks, len(r.load.layouts), len(some), r.filled.Round(time.Second))
+	say("  The most that an agent had in its table: %.0f. Locks of these cannot be made up without what stands beside them: %s.", r.most, strings.Join(none, ", "))
+	say("- Redis Cluster: three masters with a replica each; one target, a sweep every %s without a limit of the servers' time", r.schedule)
+	say("  (`pace: {idle: 80%%, busy: 80%%}`): with a limit, servers that are slow because the machine is full make a sweep of this many locks last longer than\n  the time between two faults. First sweep after %s.", short(r.first))
+	say("- Operations: %d offered a second, **%.0f succeeded** (while a master is away its locks cannot be had): %d locks taken, %d renewed, %d freed in the layouts of other libraries, %d acquires and releases by lock/;",
+		*rate, float64(ops)/r.took.Seconds(), r.load.sets.Load(), r.load.renewals.Load(), r.load.deletes.Load(), r.load.holds.Load())
+	say("  %d failed, while a master was away.\n", r.load.failed.Load())
+	say("## Verdict\n")
+	if len(wrong) == 0 {
+		say("Passed.\n")
+	} else {
+		say("**Failed:**\n")
+		for _, w := range wrong[:min(len(wrong), 20)] {
+			say("- %s", w)
+		}
+		say("")
+	}
+	broken := len(r.broken.names) + len(r.people.names)
+	say("| what | figure |\n| --- | --- |")
+	say("| broken locks of which people had to be told | %d |", broken)
+	say("| fires or ends lost | %d |", r.lost)
+	say("| ends told before their fire | %d |", r.reversed)
+	say("| from break to fire, p50 / p99 / longest | %s |", quantiles(r.broken.fire))
+	say("| from freed to its end told | %s |", quantiles(r.broken.end))
+	say("| the longest delay of the watch that an agent told of | %s |", r.delay.Round(10*time.Millisecond))
+	say("| broken locks that a failover took before anybody saw them | %d |", r.broken.swallowed)
+	say("| deletes that a failover undid | %d |", r.broken.back)
+	say("| broken locks that an agent released (`release: auto`), did not in time | %d, %d; requests by state: %s |", r.broken.freed, r.broken.left, counts(r.requests))
+	say("| broken locks released after an approval, asked for again; next holders who lost theirs to it | %d, %d; %d |", r.people.released, r.people.again, r.robbed)
+	say("| standing locks gone that nobody released | %d of %d |", r.gone, *locks)
+	say("| changes missed outside of blind time | %.0f |", r.missed)
+	messages, copies := r.ear.Count()
+	say("| messages taken by the receiver, copies | %d, %d |", messages, copies)
+	say("| changes told, by rule | %s |", counts(r.ear.byRule))
+	say("| scrapes not answered within 8 s | %d |\n", r.all.silent)
+	say("## Memory, goroutines, open files\n")
+	say("Lines (least squares) through the samples of each stretch in which an agent has the target, or has it not, without the first %s of its life and %s", warm, settle)
+	say("after each change; a stretch needs %d samples. Live is what the last collection left of the heap. Memory may grow by %.0f %% of its mean or %d MiB,", enough, mayGrow*100, mayGrowBytes>>20)
+	say("goroutines and files by %d: along a line (memory along those of %s and more, since it follows the work), and, in what it has at least, from one stretch", mayGrowCount, short(lasting))
+	say("of a life to the next in which it has the target, or has it not any more.\n")
+	say("| agent | life | has the target | from – to | samples | RSS mean, least, growth | live heap mean, least, growth | goroutines | open files |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	for _, g := range r.stretches {
+		say("| %s | %d | %s | %s – %s | %d | %.0f MB, %.0f, %+.1f | %.0f MB, %.0f, %+.1f | %.0f, %+.1f | %.0f, %+.1f |", g.agent, g.life, g.has(), short(g.from), short(g.to), g.samples,
+			g.rss.mean/1e6, g.rss.least/1e6, g.rss.grows/1e6, g.live.mean/1e6, g.live.least/1e6, g.live.grows/1e6, g.goroutines.mean, g.goroutines.grows, g.files.mean, g.files.grows)
+	}
+	if rows := r.crowds(); len(rows) > 0 {
+		say("\nWhat the sample with the most goroutines of a stretch has more of than the one with the fewest, where their line grows by more than %d:\n", mayGrowCount)
+		say("| agent | life | fewest at | most at | more | from where they are to where they began |\n| --- | --- | --- | --- | --- | --- |")
+		for _, row := range rows {
+			say("%s", row)
+		}
+	}
+	say("\n## Samples\n")
+	say("The first, the first after %s, a middle one and the last of each life of some length; one is taken each %s.\n", warm, *every)
+	say("| agent | life | at | has the target | locks | RSS | live heap | goroutines | open files | CPU | blind | load average |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	for _, s := range r.some() {
+		say("| %s | %d | %s | %t | %.0f | %.0f MB | %.0f MB | %.0f | %.0f | %.0f s | %.1f s | %.1f |", s.agent, s.life, short(s.at), s.leads, s.locks, s.rss/1e6, s.live/1e6, s.goroutines, s.files, s.cpu, s.blind, s.load)
+	}
+	say("\n## What happened\n")
+	say("Blind is what agents told of by `locksteward_watch_blind_seconds_total`, summed over masters, until the next complete sweep. An agent that")
+	say("takes a target over has no watch that broke: it sweeps all of it before it says anything.\n")
+	say("| at | what | took | blind told | swept anew by another life |\n| --- | --- | --- | --- | --- |")
+	for _, f := range r.faults {
+		say("| %s | %s: %s | %s | %.1f s | %t |", short(f.at), f.kind, f.what, f.took.Round(100*time.Millisecond), f.blind, f.swept)
+	}
+	say("\n## Again\n")
+	say("```sh\nmake soak SOAKTIME=%s\n```", *length)
+	return b.String()
+}
+
+// crowds are the rows of [crowd] for the stretches in which goroutines grow.
+func (r *run) crowds() (rows []string) {
+	for _, g := range r.stretches {
+		if g.goroutines.grows <= mayGrowCount {
+			continue
+		}
+		rows = append(rows, crowd(g.agent, g.life, g.from, g.to, r.all.list)...)
+	}
+	return rows
+}
+
+// some are few samples of each life.
+func (r *run) some() []sample {
+	lives := map[string][]sample{}
+	var order []string
+	for _, s := range r.all.list {
+		id := fmt.Sprintf("%s %03d", s.agent, s.life)
+		if lives[id] == nil {
+			order = append(order, id)
+		}
+		lives[id] = append(lives[id], s)
+	}
+	slices.Sort(order)
+	var out []sample
+	for _, id := range order {
+		list := lives[id]
+		at := []int{0, slices.IndexFunc(list, func(s sample) bool { return s.at-list[0].at >= warm }), len(list) / 2, len(list) - 1}
+		slices.Sort(at)
+		for _, i := range slices.Compact(at) {
+			if i >= 0 {
+				out = append(out, list[i])
+			}
+		}
+	}
+	return out
+}
+
+func (r *run) loads() string {
+	var v []float64
+	for _, s := range r.all.list {
+		v = append(v, s.load)
+	}
+	slices.Sort(v)
+	if len(v) == 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.1f at least, %.1f in the middle, %.1f at most", v[0], v[len(v)/2], v[len(v)-1])
+}
+
+func short(d time.Duration) string { return d.Round(time.Second).String() }
+
+func quantiles(list []time.Duration) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	list = slices.Sorted(slices.Values(list))
+	at := func(q float64) string {
+		return list[min(len(list)-1, int(q*float64(len(list))))].Round(10 * time.Millisecond).String()
+	}
+	return at(0.5) + " / " + at(0.99) + " / " + at(1)
+}
+
+func counts(m map[string]int) string {
+	var list []string
+	for name, n := range m {
+		list = append(list, fmt.Sprintf("%s %d", name, n))
+	}
+	slices.Sort(list)
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
+
+// machine names the processor, as far as the system tells.
+func machine() string {
+	model := "unknown processor"
+	if f, err := os.Open("/proc/cpuinfo"); err == nil {
+		defer f.Close()
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			if _, name, ok := strings.Cut(lines.Text(), "model name\t: "); ok {
+				model = name
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s/%s, %d cores of %s, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model, runtime.Version())
+}

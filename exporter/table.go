@@ -280,7 +280,7 @@ var table = [metricCount]Metric{
 	},
 	sweepStale: {
 		"locksteward_sweep_stale", Gauge,
-		"Whether complete sweeps of the target are missing by its own schedule (1): heartbeats stop then.",
+		"Whether a complete sweep of the target is overdue by its schedule (1): no heartbeats are sent then.",
 		byTarget,
 	},
 	certificateExpiry: {

@@ -20,10 +20,16 @@ import (
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/audit"
+	"github.com/locksteward/locksteward/internal/clockcheck"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/credentials"
 	"github.com/locksteward/locksteward/internal/credfile"
+	"github.com/locksteward/locksteward/internal/heartbeat"
+	"github.com/locksteward/locksteward/internal/liveness"
+	"github.com/locksteward/locksteward/internal/lockhistory"
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/replicas"
+	"github.com/locksteward/locksteward/internal/silences"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/store"
@@ -58,7 +64,7 @@ type Agent struct {
 	ending   atomic.Bool // Run ends
 	endSaid  sync.Once
 	trail    *audit.Trail
-	diary    *diary
+	history  *lockhistory.Writer
 	exporter *exporter.Exporter
 	metrics  *exporter.Server
 	console  *console.Server
@@ -67,9 +73,9 @@ type Agent struct {
 	// releasing are the executions under way and of late.
 	releasing releasing
 	ended     ended
-	silencer  silencer
-	heart     *heart
-	liveness  *liveness
+	silences  *silences.Set
+	heartbeat *heartbeat.Sender
+	liveness  *liveness.Monitor
 	relief    relief
 	webFiles  *credfile.Set // of the metrics' listener
 
@@ -122,7 +128,7 @@ func (a *Agent) alter(fn func(next *state)) {
 // connects to no Redis. The caller runs the agent or closes it.
 func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) (_ *Agent, err error) {
 	a := &Agent{log: log, load: opts.Load, lookEvery: cmp.Or(opts.LookEvery, config.LookEvery), started: make(chan struct{})}
-	a.liveness = newLiveness(log.Named("liveness"))
+	a.liveness = liveness.New(log.Named("liveness"))
 	a.now.Store(&state{cfg: cfg, targets: map[string]*watched{}})
 	defer func() {
 		if err != nil {
@@ -146,7 +152,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	cfg = a.current().cfg
-	a.diary = newDiary(a.log, a.store)
+	a.history = lockhistory.NewWriter(a.log.Named("history"), a.store)
 	if err = a.newTrail(ctx, cfg, opts.Stdout); err != nil {
 		return nil, err
 	}
@@ -161,9 +167,15 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	if err = a.newAlerts(cfg.Alert); err != nil {
 		return nil, ofAlert(err)
 	}
-	if a.heart, err = a.newHeart(cfg.Alert); err != nil {
+	a.silences = silences.New(silences.Options{
+		Log: a.log, Store: a.store, Findings: a.findings, Changed: a.alerts.lookAgain, Waiting: a.alerts.settle,
+	})
+	a.heartbeat = heartbeat.New(a.log.Named("heartbeat"), a.sweepStatus, a.exporter, a.liveness)
+	beats, err := a.heartbeat.Prepare(cfg.Alert.Heartbeat)
+	if err != nil {
 		return nil, ofAlert(err)
 	}
+	beats.Commit()
 	if a.keeper != nil {
 		if err = checkTargets(cfg); err != nil {
 			return nil, err
@@ -186,7 +198,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	if err = a.newReleases(cfg); err != nil {
 		return nil, err
 	}
-	if a.metrics, err = exporter.NewServer(log, cfg.Metrics, a.exporter, a.liveness.healthy, a.ready); err != nil {
+	if a.metrics, err = exporter.NewServer(log, cfg.Metrics, a.exporter, a.liveness.Healthy, a.ready); err != nil {
 		return nil, err
 	}
 	if a.console, err = a.newConsole(cfg.Console); err != nil {
@@ -242,19 +254,25 @@ func (a *Agent) Run(ctx context.Context) error {
 	// What the last run left open is settled first in there, and beside the
 	// servers: a Redis that does not answer must not keep the health checks waiting.
 	serve("release", a.releases.Run)
-	serve("silences", a.keepSilences)
-	serve("heartbeat", a.heart.run)
-	serve("liveness", a.liveness.run)
+	serve("silences", a.silences.Run)
+	serve("heartbeat", a.heartbeat.Run)
+	serve("liveness", a.liveness.Run)
 	serve("probe", a.probe)
-	serve("credentials", a.keepCredentials)
-	serve("clock", a.watchClock)
+	serve("credentials", func(ctx context.Context) error {
+		return credentials.Run(ctx, a.log, a.credentialFiles, a.exporter.SetCredentials)
+	})
+	serve("clock", clockcheck.Monitor{Log: a.log, Store: a.store, Shared: a.keeper != nil}.Run)
 	serve("store", a.watchStore)
 	serve("health of the store", a.watchHealth)
 	serve("check of the store", a.checkStore)
 
-	a.diary.start(ctx)
-	if err := a.readSilences(ctx); err != nil {
-		a.log.Error("silences are not known yet: people may be told what they wanted to hear nothing of", zap.Error(err))
+	// The last events of targets come after the end of ctx.
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWriting()
+	var history sync.WaitGroup
+	history.Go(func() { a.history.Run(writing) })
+	if err := a.silences.Read(ctx); err != nil {
+		a.log.Error("silences are not loaded yet; silenced alerts may be sent", zap.Error(err))
 	}
 	// Until running is set there is no reload.
 	working := a.work(ctx, cancel)
@@ -276,7 +294,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	working()
 	a.relief.stop()
 	servers.Wait()
-	a.diary.stop(ctx)
+	stopWriting()
+	history.Wait()
 	a.sayEnd(ctx)
 	a.closeHouse(ctx)
 	err := a.closeStore()

@@ -167,7 +167,7 @@ func (w *watched) inherit(ctx context.Context, told []alert.Change) (bool, error
 		return false, nil // the store does not work
 	}
 	changes := append(told, w.announce(over)...)
-	defer w.calls.begin()()
+	defer w.calls.Begin()()
 	if err := w.agent.store.NoteFindings(ctx, w.target.Name, findingsOf(nil), telling(changes)); err != nil {
 		if errors.Is(err, store.ErrLeaseLost) {
 			return false, err

@@ -344,7 +344,7 @@ func (a *Agent) answerAll() {
 	answer(a, callInherit)
 	p := a.keeper.Peers()
 	replicas.Handle(p, callTargets, func(context.Context, nothing) (asJSON[targetsTold], error) {
-		return asJSON[targetsTold]{targetsTold{a.ownTargets(), a.pulse(time.Now()).missing(), a.downTargets()}}, nil
+		return asJSON[targetsTold]{targetsTold{a.ownTargets(), a.sweepStatus(time.Now()).Overdue(), a.downTargets()}}, nil
 	})
 	replicas.Handle(p, callList, func(_ context.Context, f console.LockFilter) (listed, error) { return a.ownLocks(f) })
 	replicas.Handle(p, callGraph, func(_ context.Context, in lockAsked) (asJSON[api.Graph], error) {

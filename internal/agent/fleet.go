@@ -13,6 +13,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/heartbeat"
 	"github.com/locksteward/locksteward/internal/replicas"
 	"github.com/locksteward/locksteward/store"
 )
@@ -211,9 +212,9 @@ func (f *fleet) others(target string) []other {
 	return out
 }
 
-// pulse adds how the targets of the others are. One of which nothing is known keeps
+// addStatus adds the targets of the others. One of which nothing is known keeps
 // heartbeats from being sent: if that lasts, somebody must look.
-func (f *fleet) pulse(cfg []config.Target, own map[string]*watched, p *pulse) {
+func (f *fleet) addStatus(cfg []config.Target, own map[string]*watched, s *heartbeat.Status) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range cfg {
@@ -222,15 +223,15 @@ func (f *fleet) pulse(cfg []config.Target, own map[string]*watched, p *pulse) {
 		}
 		t, ok := f.targets[c.Name]
 		if !ok || t.LastSweep == nil {
-			p.whole = false
+			s.Swept = false
 			continue
 		}
-		p.stale[c.Name] = f.stale[c.Name]
+		s.Stale[c.Name] = f.stale[c.Name]
 		if t.Up {
-			p.up++
+			s.Up++
 		}
-		if at := t.LastSweep.At; p.oldest.IsZero() || at.Before(p.oldest) {
-			p.oldest = at
+		if at := t.LastSweep.At; s.Oldest.IsZero() || at.Before(s.Oldest) {
+			s.Oldest = at
 		}
 	}
 }

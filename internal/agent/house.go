@@ -89,7 +89,7 @@ func (a *Agent) tidy(ctx context.Context) {
 	}{
 		{"histories", func() (int64, error) { return a.store.PruneHistory(ctx, now.Add(-historyKept)) }},
 		{"holds", func() (int64, error) { return a.store.PruneHolds(ctx, now.Add(-holdsKept)) }},
-		{"events of locks", func() (int64, error) { return a.diary.prune(ctx) }},
+		{"events of locks", func() (int64, error) { return a.history.Prune(ctx) }},
 		{"sessions", func() (int64, error) { return a.pruneSessions(ctx, idle) }},
 		{"messages", func() (int64, error) { return a.store.PruneMessages(ctx, deliveredKept, deadKept) }},
 		{"changes", func() (int64, error) { return a.store.PruneEvents(ctx, deliveredKept) }},

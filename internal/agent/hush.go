@@ -10,7 +10,7 @@ import (
 // held says why people are not told of a firing finding now. It runs inside
 // transactions of the store, which it must not use, and waits for nobody who does.
 func (a *Agent) held(f locksteward.Finding) string {
-	if id, _, ok := alert.SilencedBy(a.silences(), f, time.Now()); ok {
+	if id, _, ok := alert.SilencedBy(a.silences.Current(), f, time.Now()); ok {
 		return alert.SuppressedSilence + ":" + id
 	}
 	if a.targetDown(f.Target) {

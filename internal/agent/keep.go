@@ -63,7 +63,7 @@ func (w *watched) keep(ctx context.Context, changes []alert.Change, write func(c
 		return
 	}
 	// A shutdown in between must not lose what was concluded already.
-	end := w.calls.begin()
+	end := w.calls.Begin()
 	err := write(context.WithoutCancel(ctx), telling(changes))
 	end()
 	if err != nil {

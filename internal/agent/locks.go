@@ -70,7 +70,7 @@ func (a *Agent) ownLocks(f console.LockFilter) (listed, error) {
 		own.Keep = a.keepIn(w.target, f)
 		found := w.scanner.Table().Page(own)
 		page.Total += found.Total
-		merged.add(w.target, found, w.clock.now())
+		merged.add(w.target, found, w.clock.Now())
 	}
 	merged.sort()
 	rows := merged.rows

@@ -97,10 +97,15 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 	if err != nil {
 		return ofAlert(err)
 	}
-	beat, err := a.heart.prepare(cfg.Alert)
+	beats, err := a.heartbeat.Prepare(cfg.Alert.Heartbeat)
 	if err != nil {
 		return ofAlert(err)
 	}
+	defer func() {
+		if err != nil {
+			beats.Discard()
+		}
+	}()
 	fresh := map[string]*watched{}
 	defer func() {
 		if err != nil {
@@ -145,7 +150,7 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 	a.engine.SetRedlocks(cfg.Redlock)
 	admit()
 	a.apply(running, cfg, classes, files, fresh, tell)
-	beat()
+	beats.Commit()
 	return nil
 }
 

@@ -129,7 +129,7 @@ func (a *Agent) drop(ctx context.Context, duty string, lost bool) {
 	}
 	w.stop()
 	if !lost {
-		a.diary.drain(ctx)
+		a.history.Drain(ctx)
 	}
 	a.alter(func(next *state) { delete(next.targets, duty) })
 	a.forgetTarget(w)

@@ -17,12 +17,14 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.compareClock(sweep, now)
+	if sweep.Complete() && !sweep.At.Equal(sweep.Started) { // else the server's time was not read
+		w.clock.Update(w.log, "Redis server", sweep.At.Sub(now.Round(0)))
+	}
 	a := w.agent
 	defer a.console.Touch()
 	w.endSurvey(ctx, sweep)
 	a.exporter.ObserveSweep(sweep)
-	w.sweeps.note(sweep, time.Now())
+	w.sweeps.add(sweep, time.Now())
 	w.holds.Take(sweep)
 	w.judge(ctx, sweep)
 	a.exporter.SetTarget(w.scanner.State())
@@ -90,7 +92,7 @@ func (w *watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
 	w.down.Store(&isDown)
 	if !isDown && (was == nil || *was) {
 		defer func() {
-			defer w.calls.begin()()
+			defer w.calls.Begin()()
 			w.agent.alerts.lookAgain(ctx)
 		}()
 	}

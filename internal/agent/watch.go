@@ -16,7 +16,9 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/clockcheck"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/liveness"
 	"github.com/locksteward/locksteward/internal/report"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
@@ -62,17 +64,15 @@ type watched struct {
 	// restored says that what the store knows of the target was taken back, or could not be.
 	restored atomic.Bool
 
-	// calls are those to the store under mu: see liveness.go.
-	calls calls
+	// calls are those to the store under mu: see package liveness.
+	calls liveness.Calls
 
 	// lost says that another replica has the lease: nothing is written any more.
 	lost atomic.Bool
 
-	// sweeps is when the last complete one ended: see heartbeat.go.
-	sweeps sweeps
+	sweeps sweepTimes
 
-	// clock is how far the server's clock is from ours: see clock.go.
-	clock apart
+	clock clockcheck.Offset // of the server
 
 	// remembers says that histories of its locks were stored.
 	remembers bool

@@ -144,10 +144,10 @@ func (w *watched) leaseEnds(f locksteward.Finding) time.Time {
 func (w *watched) showWatch(ctx context.Context) {
 	tick := time.NewTicker(showEvery)
 	defer tick.Stop()
-	turns, forget := w.agent.liveness.watch("verdicts on target "+w.target.Name, &w.calls)
-	defer forget()
+	loop, remove := w.agent.liveness.Add("verdicts on target "+w.target.Name, &w.calls)
+	defer remove()
 	for {
-		turns.turn()
+		loop.Progress()
 		w.coverHolds(watchOf(w.scanner.WatchState()))
 		w.mu.Lock()
 		if w.unshown {

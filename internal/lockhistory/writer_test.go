@@ -1,6 +1,7 @@
-package agent
+package lockhistory
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -9,12 +10,12 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/store"
 )
 
-// What the store does not take waits, as much as is allowed; the rest is counted, and
-// nobody who tells something waits.
-func TestDiaryIsBounded(t *testing.T) {
+// Events that the store refuses wait in a bounded queue; the rest is counted, and Enqueue never blocks.
+func TestWriterIsBounded(t *testing.T) {
 	t.Parallel()
 	path := "sqlite:" + filepath.Join(t.TempDir(), "store.db")
 	st, err := store.Open(t.Context(), path)
@@ -25,10 +26,10 @@ func TestDiaryIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	core, logs := observer.New(zap.InfoLevel)
-	d := newDiary(zap.New(core), st)
+	d := NewWriter(zap.New(core), st)
 	began := time.Now()
-	for i := range diaryQueue + 5000 {
-		d.note(fmt.Sprint("t", i/12_000), eventOf(0, fmt.Sprint("lock:", i), began, kindReleased, heldEvent{}))
+	for i := range maxQueue + 5000 {
+		d.Enqueue(fmt.Sprint("t", i/12_000), event(0, fmt.Sprint("lock:", i), began, api.EventReleased, hold{}))
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("took %s", took)
@@ -38,10 +39,10 @@ func TestDiaryIsBounded(t *testing.T) {
 			t.Error("there is more to write to a store that is closed")
 		}
 	}
-	if n := logs.FilterMessageSnippet("more came than is written").All(); len(n) != 1 || n[0].ContextMap()["events"] != int64(5000) {
+	if n := logs.FilterMessageSnippet("more arrive than are written").All(); len(n) != 1 || n[0].ContextMap()["events"] != int64(5000) {
 		t.Errorf("%+v", n)
 	}
-	if n := logs.FilterMessageSnippet("it is tried again").Len(); n != 1 {
+	if n := logs.FilterMessageSnippet("trying again").Len(); n != 1 {
 		t.Errorf("told %d times", n)
 	}
 	again, err := store.Open(t.Context(), path)
@@ -52,20 +53,21 @@ func TestDiaryIsBounded(t *testing.T) {
 	d.store = again
 	for d.flush(t.Context()) {
 	}
-	d.note("t8", eventOf(0, "last", began, kindGone, heldEvent{}))
-	d.start(t.Context())
-	d.stop(t.Context())
+	d.Enqueue("t8", event(0, "last", began, api.EventGone, hold{}))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d.Run(ctx)
 	if got, err := again.LockEvents(t.Context(), "t8", 0, "last", 10); err != nil || len(got) != 1 {
 		t.Errorf("what came last: %+v, %v", got, err)
 	}
 	if logs.FilterMessageSnippet("is written again").Len() != 1 || len(d.queue) != 0 {
 		t.Errorf("%d events wait", len(d.queue))
 	}
-	for i, want := range map[int]int{0: 1, diaryQueue - 1: 1, diaryQueue: 0} {
+	for i, want := range map[int]int{0: 1, maxQueue - 1: 1, maxQueue: 0} {
 		got, err := again.LockEvents(t.Context(), fmt.Sprint("t", i/12_000), 0, fmt.Sprint("lock:", i), 10)
 		if err != nil || len(got) != want {
 			t.Errorf("lock:%d: %+v, %v", i, got, err)
 		}
 	}
-	d.note("t9", eventOf(0, "after", began, kindGone, heldEvent{})) // nobody writes any more: no panic
+	d.Enqueue("t9", event(0, "after", began, api.EventGone, hold{})) // nobody writes any more: no panic
 }

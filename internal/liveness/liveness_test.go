@@ -1,4 +1,4 @@
-package agent
+package liveness
 
 import (
 	"strings"
@@ -10,19 +10,19 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// A loop that stands still makes the agent unhealthy after a minute, and one in a call
-// never; either may go on again.
-func TestLivenessCountsStandstill(t *testing.T) {
+// A loop without progress makes the program unhealthy after a minute, a loop in a call
+// never; either may make progress again.
+func TestLoopWithoutProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
-		l := newLiveness(zap.New(core))
-		var slow calls
-		loops := make([]*loop, 0, 2)
+		l := New(zap.New(core))
+		var slow Calls
+		loops := make([]*Loop, 0, 2)
 		for _, name := range []string{"first", "second"} {
-			one, forget := l.watch(name, &slow)
-			defer forget()
-			loops = append(loops, one)
+			loop, remove := l.Add(name, &slow)
+			defer remove()
+			loops = append(loops, loop)
 		}
 		stop := make(chan struct{})
 		defer close(stop)
@@ -31,19 +31,19 @@ func TestLivenessCountsStandstill(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				case <-time.After(livenessEvery):
-					loops[0].turn()
+				case <-time.After(every):
+					loops[0].Progress()
 				}
 			}
 		}()
 		after := func(d time.Duration) error {
-			for range int(d / livenessEvery) {
-				<-time.After(livenessEvery)
+			for range int(d / every) {
+				<-time.After(every)
 				l.check()
 			}
-			return l.healthy()
+			return l.Healthy()
 		}
-		end := slow.begin()
+		end := slow.Begin()
 		if err := after(time.Hour); err != nil {
 			t.Errorf("in a call: %v", err)
 		}
@@ -56,10 +56,10 @@ func TestLivenessCountsStandstill(t *testing.T) {
 			t.Errorf("a minute later: %v", err)
 		}
 		after(time.Minute)
-		if n := logs.FilterMessage("the agent stands still").Len(); n != 1 || !strings.Contains(logs.All()[0].ContextMap()["stacks"].(string), "goroutine profile") {
+		if n := logs.FilterMessage("loops make no progress").Len(); n != 1 || !strings.Contains(logs.All()[0].ContextMap()["stacks"].(string), "goroutine profile") {
 			t.Errorf("logged %d times: %+v", n, logs.All())
 		}
-		loops[1].turn()
+		loops[1].Progress()
 		if err := after(time.Second); err != nil {
 			t.Errorf("it goes on: %v", err)
 		}

@@ -62,7 +62,7 @@ func TestKillSwitchOfAnAdmin(t *testing.T) {
 	if err := e.service.SetKillSwitch(t.Context(), admin, true, "wrong locks go"); err != nil {
 		t.Fatal(err)
 	}
-	if len(e.told.of(release.EventStopped)) != 1 || e.service.Enabled(target) {
+	if len(e.told.of(locksteward.EventStopped)) != 1 || e.service.Enabled(target) {
 		t.Error("nobody was told, or release counts as enabled")
 	}
 	// It outlives the agent.
@@ -160,7 +160,7 @@ func TestBreakGlass(t *testing.T) {
 	e.want(t, r, locksteward.RequestReleased)
 	waits.State = locksteward.RequestSuperseded
 	e.want(t, waits, locksteward.RequestSuperseded)
-	told := e.told.of(release.EventBreakGlass)
+	told := e.told.of(locksteward.EventBreakGlass)
 	if len(told) != 1 || !told[0].Loud || !r.Evidence.BreakGlass {
 		t.Errorf("told %+v", told)
 	}
@@ -186,7 +186,7 @@ func TestResurrectionIsReported(t *testing.T) {
 		if err := e.service.WatchReleased(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return len(e.told.of(release.EventResurrected))
+		return len(e.told.of(locksteward.EventResurrected))
 	}
 	if n := look(); n != 0 {
 		t.Fatalf("%d reports of a lock that is gone", n)

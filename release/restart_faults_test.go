@@ -30,12 +30,12 @@ func TestSnapshotBringsBackAReleasedLock(t *testing.T) {
 	e.do(t, "save")
 	r := e.approve(t, ben, e.request(t, ana, back))
 	e.want(t, r, locksteward.RequestReleased)
-	look := func() []release.Event {
+	look := func() []locksteward.Event {
 		t.Helper()
 		if err := e.service.WatchReleased(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return e.told.of(release.EventResurrected)
+		return e.told.of(locksteward.EventResurrected)
 	}
 	if told := look(); len(told) != 0 {
 		t.Fatalf("before: %+v", told)

@@ -250,7 +250,7 @@ func (e *env) newService(t testing.TB, cfg release.Config) {
 	var err error
 	e.service, err = release.New(zap.New(core), cfg, release.Deps{
 		Store: e.store, Locks: e.locks, Classes: testClasses(t), Executors: executors, Now: e.clock.now,
-		OnFinal: func(r locksteward.Request) { e.finals <- r },
+		OnFinal:   func(r locksteward.Request) { e.finals <- r },
 		Receivers: func() int { return int(e.heard.Load()) }, Stops: stopsOf{e},
 		Reminded: func(ctx context.Context, id string) (bool, error) {
 			list, err := e.store.Entries(ctx, store.EntryQuery{Subject: id, Action: release.ActionRemind, Limit: 1})

@@ -12,6 +12,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/console"
+	"github.com/locksteward/locksteward/internal/lockview"
 	"github.com/locksteward/locksteward/internal/replicas"
 	"github.com/locksteward/locksteward/store"
 )
@@ -192,12 +193,6 @@ type (
 		Target, Class string
 		Since         time.Time
 	}
-	// listed is part of a list of locks with the place of each.
-	listed struct {
-		Page console.LockPage
-		At   []console.LockPosition
-		More bool
-	}
 	// targetsTold are the targets of a replica, of which of them complete sweeps are
 	// missing, and which of them the last sweep found down; those of which none has
 	// ended are not in Down.
@@ -346,13 +341,12 @@ func (a *Agent) answerAll() {
 	replicas.Handle(p, callTargets, func(context.Context, nothing) (asJSON[targetsTold], error) {
 		return asJSON[targetsTold]{targetsTold{a.ownTargets(), a.sweepStatus(time.Now()).Overdue(), a.downTargets()}}, nil
 	})
-	replicas.Handle(p, callList, func(_ context.Context, f console.LockFilter) (listed, error) { return a.ownLocks(f) })
+	replicas.Handle(p, callList, func(_ context.Context, f console.LockFilter) (lockview.Page, error) { return a.ownLocks(f) })
 	replicas.Handle(p, callGraph, func(_ context.Context, in lockAsked) (asJSON[api.Graph], error) {
-		g, err := a.ownGraph(in.Target)
-		return asJSON[api.Graph]{g}, err
+		return asJSON[api.Graph]{a.ownGraph(in.Target)}, nil
 	})
 	replicas.Handle(p, callResolved, func(_ context.Context, in lockAsked) ([]locksteward.Finding, error) {
-		if f, ok := a.ended.get(in.Key); ok {
+		if f, ok := a.resolved.get(in.Key); ok {
 			return []locksteward.Finding{f}, nil
 		}
 		return nil, nil

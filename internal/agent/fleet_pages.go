@@ -13,6 +13,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/console"
+	"github.com/locksteward/locksteward/internal/lockview"
 	"github.com/locksteward/locksteward/internal/replicas"
 	"github.com/locksteward/locksteward/store"
 )
@@ -101,8 +102,8 @@ func (f *fleet) miss(who other, err error) {
 }
 
 // locks are the pages of the others.
-func (f *fleet) locks(filter console.LockFilter) []listed {
-	return everyOther[console.LockFilter, listed](f, filter.Target, callList, filter)
+func (f *fleet) locks(filter console.LockFilter) []lockview.Page {
+	return everyOther[console.LockFilter, lockview.Page](f, filter.Target, callList, filter)
 }
 
 // graphs are those of the others.

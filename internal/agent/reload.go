@@ -139,7 +139,7 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 		return fmt.Errorf("release.%w", err)
 	}
 	// The last thing that can fail: it writes to the store.
-	if err := a.settlePlaces(ctx, fresh); err != nil {
+	if err := a.reconcileTargets(ctx, fresh); err != nil {
 		return err
 	}
 

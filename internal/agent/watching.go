@@ -106,7 +106,7 @@ func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Tra
 // caller holds w.mu.
 func (w *watched) announce(transitions []locksteward.Transition) []alert.Change {
 	w.agent.releasing.explain(transitions, time.Now()) // each part of a sweep is made anew
-	w.agent.ended.take(transitions)
+	w.agent.resolved.add(transitions)
 	var out []alert.Change
 	var told []locksteward.Transition
 	for part := range slices.Chunk(transitions, eventsAtOnce) { // a storm is not copied as a whole

@@ -21,20 +21,20 @@ import (
 	"github.com/locksteward/locksteward/store"
 )
 
-// place is which server a target's name means, without logins.
-type place struct {
+// targetIdentity is the deployment that a target's URL names, without credentials.
+type targetIdentity struct {
 	Sentinel bool     `json:"sentinel,omitempty"`
 	Master   string   `json:"master,omitempty"`
 	DB       int      `json:"db"`
 	Addrs    []string `json:"addrs"`
 }
 
-func placeOf(t config.Target) (place, error) {
+func identityOf(t config.Target) (targetIdentity, error) {
 	spec, err := connect.Parse(t.Redis)
 	if err != nil {
-		return place{}, err
+		return targetIdentity{}, err
 	}
-	p := place{Sentinel: spec.Mode == locksteward.ModeSentinel, Master: spec.MasterName, DB: spec.DB}
+	p := targetIdentity{Sentinel: spec.Mode == locksteward.ModeSentinel, Master: spec.MasterName, DB: spec.DB}
 	for _, addr := range spec.Addrs {
 		if !spec.Socket {
 			addr = strings.ToLower(addr)
@@ -47,12 +47,12 @@ func placeOf(t config.Target) (place, error) {
 
 // same says whether both mean one deployment: of several nodes one may have been
 // replaced.
-func (p place) same(o place) bool {
+func (p targetIdentity) same(o targetIdentity) bool {
 	return p.Sentinel == o.Sentinel && p.Master == o.Master && p.DB == o.DB &&
 		slices.ContainsFunc(p.Addrs, func(addr string) bool { return slices.Contains(o.Addrs, addr) })
 }
 
-func (p place) String() string {
+func (p targetIdentity) String() string {
 	text := strings.Join(p.Addrs, ",")
 	if p.Sentinel {
 		text += " master " + p.Master
@@ -69,8 +69,8 @@ func renamed(old, cfg config.Config) error {
 		if at < 0 {
 			continue
 		}
-		was, errWas := placeOf(old.Targets[at])
-		is, errIs := placeOf(t)
+		was, errWas := identityOf(old.Targets[at])
+		is, errIs := identityOf(t)
 		if errWas != nil || errIs != nil || was.same(is) {
 			continue // a URL that cannot be read was refused already
 		}
@@ -80,23 +80,23 @@ func renamed(old, cfg config.Config) error {
 	return errors.Join(errs...)
 }
 
-// placeSetting is where the store keeps what a target's name meant last.
-func placeSetting(name string) string { return "target_place:" + name }
+// identitySetting is the setting in which the store keeps the identity of a target.
+func identitySetting(name string) string { return "target_identity:" + name }
 
-// move is where a target led when it was watched last, and where it leads.
+// move compares the identity of a target with that of the last time it was watched.
 type move struct {
-	was, is place
+	was, is targetIdentity
 	text    string // was, as the store has it
 	// elsewhere says that these are two deployments.
 	elsewhere bool
 }
 
-// moveOf reads where a target led, and changes nothing.
+// moveOf compares the identity of a target with the stored one. It changes nothing.
 func (a *Agent) moveOf(ctx context.Context, t config.Target) (m move, err error) {
-	if m.is, err = placeOf(t); err != nil {
+	if m.is, err = identityOf(t); err != nil {
 		return move{}, err
 	}
-	if m.text, err = a.store.LoadSetting(ctx, placeSetting(t.Name)); err != nil {
+	if m.text, err = a.store.LoadSetting(ctx, identitySetting(t.Name)); err != nil {
 		return move{}, err
 	}
 	known := m.text != "" && json.Unmarshal([]byte(m.text), &m.was) == nil
@@ -104,23 +104,23 @@ func (a *Agent) moveOf(ctx context.Context, t config.Target) (m move, err error)
 	return m, nil
 }
 
-// settlePlaces is settlePlace of each of some targets. What was settled before an error
-// is true in any case: of those targets none was watched.
-func (a *Agent) settlePlaces(ctx context.Context, list map[string]*watched) error {
+// reconcileTargets calls reconcileTarget for each target. What was reconciled before an error
+// stays valid: none of these targets was watched.
+func (a *Agent) reconcileTargets(ctx context.Context, list map[string]*watched) error {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		if err := a.settlePlace(ctx, list[name].cfg); err != nil {
-			return fmt.Errorf("target %q: settle where it leads: %w", name, err)
+		if err := a.reconcileTarget(ctx, list[name].cfg); err != nil {
+			return fmt.Errorf("target %q: reconcile: which server it is: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// settlePlace compares where a target leads with where it led when it was watched
+// reconcileTarget compares where a target leads with where it led when it was watched
 // last. If that is another server, what is known under its name
 // is about locks that are not there: its findings end as those of a target that is
 // watched no longer, its open requests as superseded, and its histories begin anew.
 // Nothing of it says that a lock is gone.
-func (a *Agent) settlePlace(ctx context.Context, t config.Target) error {
+func (a *Agent) reconcileTarget(ctx context.Context, t config.Target) error {
 	m, err := a.moveOf(ctx, t)
 	if err != nil {
 		return err
@@ -128,13 +128,13 @@ func (a *Agent) settlePlace(ctx context.Context, t config.Target) error {
 	was, is := m.was, m.is
 	raw, err := json.Marshal(is)
 	if err != nil {
-		return fmt.Errorf("encode place: %w", err)
+		return fmt.Errorf("encode the identity of the target: %w", err)
 	}
 	switch {
 	case m.text == string(raw):
 		return nil
 	case !m.elsewhere:
-		return a.store.SaveSetting(ctx, placeSetting(t.Name), string(raw))
+		return a.store.SaveSetting(ctx, identitySetting(t.Name), string(raw))
 	}
 	now := time.Now()
 	why := fmt.Sprintf("%q led to %s and leads to %s", t.Name, was, is)
@@ -152,7 +152,7 @@ func (a *Agent) settlePlace(ctx context.Context, t config.Target) error {
 	a.log.Warn("the target leads to another server than when it was watched last: its findings and open requests end, whatever became of the locks there",
 		zap.String("target", t.Name), zap.Stringer("was", was), zap.Stringer("is", is), zap.Int("findings", findings), zap.Int("requests", requests))
 	// Last: what was not settled is settled by the next start.
-	return a.store.SaveSetting(ctx, placeSetting(t.Name), string(raw), locksteward.Entry{
+	return a.store.SaveSetting(ctx, identitySetting(t.Name), string(raw), locksteward.Entry{
 		At: now, Actor: "agent", Action: "target.moved", Target: t.Name, Reason: why,
 	})
 }

@@ -1,10 +1,13 @@
-package agent
+// Package lockview answers what people ask about the locks that the agent knows: pages of locks, and the graph of who waits
+// for whom. It reads tables and findings as they are and delays neither sweeps nor rules.
+package lockview
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
@@ -12,33 +15,37 @@ import (
 	"github.com/locksteward/locksteward/scanner"
 )
 
-// maxGraph is how many locks a graph has: more cannot be drawn.
+// maxGraph is the number of locks in a graph: more cannot be drawn.
 const maxGraph = 200
 
-// Graph is who waits for whom on one target, or on all if it is "".
-func (a *Agent) Graph(target string) (api.Graph, error) {
-	if target != "" && !a.configured(target) {
-		return api.Graph{}, noTarget(target)
-	}
-	own, err := a.ownGraph(target)
-	if err != nil || a.fleet == nil {
-		return own, err
-	}
-	return united(own, a.fleet.graphs(target)), nil
+// Target is a target whose locks are shown.
+type Target struct {
+	locksteward.Target
+	Table *scanner.Table
+	Now   func() time.Time // by the clock of its server; zero while unknown
 }
 
-// ownGraph is that of what this replica works on.
-func (a *Agent) ownGraph(target string) (api.Graph, error) {
-	locks, cycles := a.engine.Waits(target)
-	g := graph{agent: a, nodes: map[string]*api.GraphNode{}, edges: map[edgeKey]*api.GraphEdge{}}
+// Findings is the part of [rules.Engine] that is shown.
+type Findings interface {
+	Waits(target string) ([]rules.Awaited, []rules.Cycle)
+	FindingsFor(target string, db int, key string) []locksteward.Finding
+	MarkOf(target string, db int, key string) rules.Mark
+}
+
+// Waits returns who waits for whom on targets; name is that of the only target, or "" for all.
+func Waits(targets []Target, findings Findings, name string) api.Graph {
+	locks, cycles := findings.Waits(name)
+	g := graph{findings: findings, tables: map[string]*scanner.Table{}, nodes: map[string]*api.GraphNode{}, edges: map[edgeKey]*api.GraphEdge{}}
+	for _, t := range targets {
+		g.tables[t.Name] = t.Table
+	}
 	in := map[api.LockKey]bool{}
 	for _, c := range cycles {
 		for _, m := range c.Members {
 			in[api.LockKey{Target: m.Target, DB: m.DB, Key: m.Holds}] = true
 		}
 	}
-	counted := a.counted(target, locks)
-	locks = append(locks, counted...)
+	locks = append(locks, counted(targets, locks)...)
 	waiting := func(l rules.Awaited) int { return g.waiters(l) }
 	slices.SortStableFunc(locks, func(x, y rules.Awaited) int {
 		inX, inY := in[keyOf(x)], in[keyOf(y)]
@@ -50,7 +57,7 @@ func (a *Agent) ownGraph(target string) (api.Graph, error) {
 		}
 		return cmp.Compare(waiting(y), waiting(x))
 	})
-	out := api.Graph{Target: target, Nodes: []api.GraphNode{}, Edges: []api.GraphEdge{}, Cycles: []api.GraphCycle{}}
+	out := api.Graph{Target: name, Nodes: []api.GraphNode{}, Edges: []api.GraphEdge{}, Cycles: []api.GraphCycle{}}
 	for i, l := range locks {
 		if i >= maxGraph && !in[keyOf(l)] {
 			out.LeftOut = len(locks) - i
@@ -71,21 +78,20 @@ func (a *Agent) ownGraph(target string) (api.Graph, error) {
 	slices.SortFunc(out.Edges, func(a, b api.GraphEdge) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Kind, b.Kind))
 	})
-	return out, nil
+	return out
 }
 
 func keyOf(l rules.Awaited) api.LockKey { return api.LockKey{Target: l.Target, DB: l.DB, Key: l.Key} }
 
-// counted are the locks of libraries that tell only how many wait, of which the
-// rules know nothing.
-func (a *Agent) counted(target string, known []rules.Awaited) []rules.Awaited {
+// counted returns the locks of libraries that store only the number of waiters, which the rules do not use.
+func counted(targets []Target, known []rules.Awaited) []rules.Awaited {
 	have := make(map[api.LockKey]bool, len(known))
 	for _, l := range known {
 		have[keyOf(l)] = true
 	}
 	var out []rules.Awaited
-	for _, w := range a.watchedBy(target) {
-		page := w.scanner.Table().Page(scanner.Query{Waited: true, Order: scanner.ByAge, Limit: maxGraph + len(known)})
+	for _, t := range targets {
+		page := t.Table.Page(scanner.Query{Waited: true, Order: scanner.ByAge, Limit: maxGraph + len(known)})
 		for _, l := range page.Locks {
 			if one := (rules.Awaited{Target: l.Target, DB: l.DB, Key: l.Key, Class: l.Class}); !have[keyOf(one)] {
 				out = append(out, one)
@@ -97,36 +103,37 @@ func (a *Agent) counted(target string, known []rules.Awaited) []rules.Awaited {
 
 // graph is one under construction.
 type graph struct {
-	agent *Agent
-	nodes map[string]*api.GraphNode
-	edges map[edgeKey]*api.GraphEdge
+	findings Findings
+	tables   map[string]*scanner.Table
+	nodes    map[string]*api.GraphNode
+	edges    map[edgeKey]*api.GraphEdge
 }
 
 type edgeKey struct{ from, to, kind string }
 
 // waiters counts all who wait for a lock.
 func (g *graph) waiters(l rules.Awaited) int {
-	seen, _ := g.seen(l)
+	seen, _ := g.known(l)
 	return max(len(l.Waiters), seen.Waiters)
 }
 
-// seen is the lock as the table has it.
-func (g *graph) seen(l rules.Awaited) (locksteward.Lock, bool) {
-	w, err := g.agent.watched(l.Target)
-	if err != nil {
+// known returns the lock as the table has it.
+func (g *graph) known(l rules.Awaited) (locksteward.Lock, bool) {
+	table, ok := g.tables[l.Target]
+	if !ok {
 		return locksteward.Lock{}, false
 	}
-	return w.scanner.Table().Get(l.DB, l.Key)
+	return table.Get(l.DB, l.Key)
 }
 
 // lock adds a lock with who has it and who waits for it.
 func (g *graph) lock(l rules.Awaited) {
-	seen, there := g.seen(l)
+	seen, there := g.known(l)
 	id := lockNode(l.Target, l.DB, l.Key)
 	node := &api.GraphNode{ID: id, Kind: api.NodeLock, Lock: &api.GraphLock{
 		Target: l.Target, DB: l.DB, Key: api.NewKey(l.Key), Class: l.Class, Waiters: g.waiters(l), Firing: []string{},
 	}}
-	for _, f := range g.agent.engine.FindingsFor(l.Target, l.DB, l.Key) {
+	for _, f := range g.findings.FindingsFor(l.Target, l.DB, l.Key) {
 		if f.Status == locksteward.StatusFiring && !slices.Contains(node.Lock.Firing, f.Rule) {
 			node.Lock.Firing = append(node.Lock.Firing, f.Rule)
 		}
@@ -184,8 +191,7 @@ func (g *graph) edge(from, to, kind string) *api.GraphEdge {
 	return g.edges[k]
 }
 
-// cycle names the round and marks its edges. Member i waits for what member i+1
-// holds.
+// cycle describes a cycle and marks its edges. Member i waits for what member i+1 holds.
 func (g *graph) cycle(c rules.Cycle) api.GraphCycle {
 	out := api.GraphCycle{Nodes: []string{}, Proven: c.Proven, Victim: sessionNode(c.Members[c.Victim].Session)}
 	for i, m := range c.Members {

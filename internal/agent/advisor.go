@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"slices"
-	"sync"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
@@ -29,7 +27,7 @@ func (g guide) WhyNotApprove(actor console.Actor, r locksteward.Request) error {
 }
 
 func (g guide) Resolved(fingerprint string) (locksteward.Finding, bool) {
-	f, ok := g.agent.ended.get(fingerprint)
+	f, ok := g.agent.resolved.get(fingerprint)
 	if !ok && g.agent.fleet != nil {
 		return g.agent.fleet.resolved(fingerprint)
 	}
@@ -83,48 +81,6 @@ func applyEntry(r *api.Rule, e api.RuleEntry) {
 		r.ForMs = *e.ForMs
 	}
 	r.Off = e.Off
-}
-
-// maxEnded is how many findings are remembered after their end.
-const maxEnded = 2000
-
-// ended remembers findings that ended, the last ones, so that the link of an
-// alert still says what it was about.
-type ended struct {
-	mu    sync.Mutex
-	by    map[string]locksteward.Finding
-	order []string // fingerprints, the oldest first
-}
-
-func (e *ended) take(transitions []locksteward.Transition) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, t := range transitions {
-		id := t.Finding.Fingerprint()
-		if _, known := e.by[id]; known {
-			delete(e.by, id)
-			e.order = slices.DeleteFunc(e.order, func(other string) bool { return other == id })
-		}
-		if t.Finding.Status != locksteward.StatusResolved {
-			continue
-		}
-		if e.by == nil {
-			e.by = map[string]locksteward.Finding{}
-		}
-		if len(e.order) == maxEnded {
-			delete(e.by, e.order[0])
-			e.order = e.order[1:]
-		}
-		e.by[id] = t.Finding
-		e.order = append(e.order, id)
-	}
-}
-
-func (e *ended) get(fingerprint string) (locksteward.Finding, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	f, ok := e.by[fingerprint]
-	return f, ok
 }
 
 var _ console.Guide = guide{}

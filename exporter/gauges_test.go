@@ -42,7 +42,6 @@ func TestLockGauges(t *testing.T) {
 		`locks_without_ttl{class="default",target="m"}`:                       absent, // no such lock
 		`class_info{class="orders",runbook="https://wiki/x",team="checkout"}`: 1,
 		`class_info{class="default",runbook="",team=""}`:                      1,
-		`classes_folded{target="m"}`:                                          0,
 	})
 }
 

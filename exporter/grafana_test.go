@@ -450,7 +450,7 @@ func TestRules(t *testing.T) {
 	for _, name := range []string{
 		"DeadlockRisk", "LockWithoutTTL", "LockHeldTooLong", "LockLost", "RenewalFailing", "Deadlock", "ContentionHigh", "HolderDead", "Finding",
 		"TargetDown", "SweepStale", "OutboxStuck", "WatchBlind", "WatchMissed", "AgentDown", "ConfigReloadFailed", "StoreFailing", "BudgetPaused",
-		"ReceiverFailing", "TemplateFailing", "SeriesFolded", "HeartbeatMissing", "Watchdog", "CertificateEnds", "CredentialRefused",
+		"ReceiverFailing", "TemplateFailing", "HeartbeatMissing", "Watchdog", "CertificateEnds", "CredentialRefused",
 		"StoreDamaged",
 	} {
 		if !alerts["Locksteward"+name] {

@@ -101,8 +101,6 @@ var imports = map[string][]string{
 	"test/histories":             {},
 	"internal/testkit/lockcheck": {},
 	"internal/spell":             {},
-	"internal/faults":            {},
-	"internal/faults/matrix":     {"internal/faults"},
 	"lock/chaos":                 {"lock", "internal/testkit/lockcheck"},
 	"class":                      {},
 	"dialect":                    {".", "class", "lock/record"},

@@ -248,7 +248,7 @@ func TestFilesStaySmall(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		if lines := bytes.Count(s.raw, []byte("\n")); lines > 600 {
-			t.Errorf("%s: %d lines, split it by noun (600 at most)", s.path, lines)
+			t.Errorf("%s: %d lines, want at most 600", s.path, lines)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 func TestNamesOfLocksInTexts(t *testing.T) {
@@ -251,9 +250,9 @@ func TestSameHold(t *testing.T) {
 	}
 }
 
+// fault: 59
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 59)
 	f := locksteward.Finding{Rule: "ttl/none", Target: "a", Key: "k"}
 	same := f
 	same.Severity, same.Status = locksteward.SeverityCritical, locksteward.StatusFiring

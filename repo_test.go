@@ -101,8 +101,6 @@ var imports = map[string][]string{
 	"test/histories":             {},
 	"internal/testkit/lockcheck": {},
 	"internal/spell":             {},
-	"internal/faults":            {},
-	"internal/faults/matrix":     {"internal/faults"},
 	"lock/chaos":                 {"lock", "internal/testkit/lockcheck"},
 	"class":                      {},
 	"dialect":                    {".", "class", "lock/record"},
@@ -251,7 +249,7 @@ func TestFilesStaySmall(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		if lines := bytes.Count(s.raw, []byte("\n")); lines > 600 {
-			t.Errorf("%s: %d lines, split it by noun (600 at most)", s.path, lines)
+			t.Errorf("%s: %d lines, want at most 600", s.path, lines)
 		}
 	}
 }

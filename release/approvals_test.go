@@ -6,7 +6,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/release"
 )
 
@@ -127,9 +126,9 @@ func TestEvidenceThatWasChangedInTheStore(t *testing.T) {
 
 // TestApprovalsRaisedWhileTheAgentWasAway: what was approved under a weaker policy
 // is not executed after the restart.
+// fault: 72
 func TestApprovalsRaisedWhileTheAgentWasAway(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 72)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	r := e.request(t, ana, "lock:order:1")

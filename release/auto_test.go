@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/release"
 )
@@ -247,9 +246,9 @@ func TestAutoCountsEachWayByItself(t *testing.T) {
 }
 
 // TestCircuitBreaker: many dead locks at once are no many deaths.
+// fault: 75
 func TestCircuitBreaker(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 75)
 	e := newEnv(t)
 	e.newService(t, release.Config{BreakerLocks: 5})
 	var keys []string
@@ -282,9 +281,9 @@ func TestCircuitBreaker(t *testing.T) {
 	}
 }
 
+// fault: 75
 func TestAutoPerHour(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 75)
 	e := newEnv(t)
 	e.newService(t, release.Config{AutoPerHour: 2})
 	for i := range 4 {

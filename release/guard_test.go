@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
 )
@@ -18,9 +17,9 @@ var (
 	breaker = release.Actor{Name: "bea", Roles: []release.Role{release.RoleBreakGlass}}
 )
 
+// fault: 75
 func TestCapsBindPeople(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 75)
 	e := newEnv(t)
 	var last locksteward.Request
 	for i := range 3 {
@@ -175,9 +174,9 @@ func TestBreakGlass(t *testing.T) {
 	wantError(t, err, locksteward.ErrRefused, "does not allow")
 }
 
+// fault: 29
 func TestResurrectionIsReported(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 29)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	r := e.approve(t, ben, e.request(t, ana, "lock:order:1"))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
@@ -16,9 +15,9 @@ import (
 // changes nothing. A restart takes it, says so, ends what was known of the old
 // server without a word that its locks are gone, and executes nothing that was
 // approved there: the locks of both servers stand.
+// fault: 26
 func TestTargetThatLeadsElsewhere(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 26)
 	one, two := testredis.Start(t), testredis.Start(t)
 	for _, srv := range []*testredis.Server{one, two} {
 		set(t, srv.Client(t), "lock:order:1", "1", 0) // no identity: two such locks cannot be told apart

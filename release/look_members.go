@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // maxBeside is how much is read of a string beside a lock, as the scanner does.
@@ -16,7 +16,7 @@ const maxBeside = 64
 
 // readMembers reads a sorted set, a list or a set, bounded; other types are read
 // by no dialect.
-func readMembers(ctx context.Context, cn *redis.Conn, s *dialect.Sample) error {
+func readMembers(ctx context.Context, cn *redis.Conn, s *formats.Sample) error {
 	size := map[string]func(context.Context, string) *redis.IntCmd{"zset": cn.ZCard, "list": cn.LLen, "set": cn.SCard}[s.Type]
 	s.TooLarge = true
 	if size == nil {
@@ -43,9 +43,9 @@ func readMembers(ctx context.Context, cn *redis.Conn, s *dialect.Sample) error {
 
 // members reads a sorted set and a list in their order, a set in that of its
 // members.
-func members(ctx context.Context, cn *redis.Conn, kind, key string) ([]dialect.Member, error) {
+func members(ctx context.Context, cn *redis.Conn, kind, key string) ([]formats.Member, error) {
 	var (
-		out   []dialect.Member
+		out   []formats.Member
 		names []string
 		err   error
 	)
@@ -54,7 +54,7 @@ func members(ctx context.Context, cn *redis.Conn, kind, key string) ([]dialect.M
 		list, err := cn.ZRangeWithScores(ctx, key, 0, maxFields).Result()
 		for _, z := range list {
 			name, _ := z.Member.(string)
-			out = append(out, dialect.Member{Name: name, Score: z.Score})
+			out = append(out, formats.Member{Name: name, Score: z.Score})
 		}
 		return out, err
 	case "list":
@@ -64,7 +64,7 @@ func members(ctx context.Context, cn *redis.Conn, kind, key string) ([]dialect.M
 		slices.SortFunc(names, strings.Compare)
 	}
 	for _, name := range names {
-		out = append(out, dialect.Member{Name: name})
+		out = append(out, formats.Member{Name: name})
 	}
 	return out, err
 }
@@ -72,9 +72,9 @@ func members(ctx context.Context, cn *redis.Conn, kind, key string) ([]dialect.M
 // readBeside reads the keys beside the lock that its dialect asks for. One that
 // is of another type counts as not there; so does one that may not be read, which
 // is returned: without it the lock may look like another.
-func readBeside(ctx context.Context, cn *redis.Conn, s *dialect.Sample) (denied string, err error) {
-	for _, ask := range dialect.Asks(*s) {
-		var got dialect.Beside
+func readBeside(ctx context.Context, cn *redis.Conn, s *formats.Sample) (denied string, err error) {
+	for _, ask := range formats.Asks(*s) {
+		var got formats.Beside
 		switch ask.Type {
 		case "list":
 			got.Size, err = cn.LLen(ctx, ask.Key).Result()
@@ -95,7 +95,7 @@ func readBeside(ctx context.Context, cn *redis.Conn, s *dialect.Sample) (denied 
 			continue
 		}
 		if s.Beside == nil {
-			s.Beside = map[string]dialect.Beside{}
+			s.Beside = map[string]formats.Beside{}
 		}
 		s.Beside[ask.Key] = got
 	}

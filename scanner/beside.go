@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // besideKeys is what [caps] calls the right to read them.
@@ -34,7 +34,7 @@ func (r *reader) beside(ctx context.Context, sights []sight) error {
 		if sights[i].as != there {
 			continue
 		}
-		for _, ask := range dialect.Asks(sights[i].sample) {
+		for _, ask := range formats.Asks(sights[i].sample) {
 			var cmd redis.Cmder
 			if command, ok := sizes[ask.Type]; ok {
 				cmd = sizeCmd(ctx, command, ask.Key)
@@ -63,7 +63,7 @@ func (r *reader) beside(ctx context.Context, sights []sight) error {
 		if err != nil {
 			return fmt.Errorf("read keys beside locks: %w", err)
 		}
-		var got dialect.Beside
+		var got formats.Beside
 		switch cmd := q.cmd.(type) {
 		case *redis.IntCmd:
 			got.Size = cmd.Val()
@@ -75,7 +75,7 @@ func (r *reader) beside(ctx context.Context, sights []sight) error {
 		}
 		s := &sights[q.of].sample
 		if s.Beside == nil {
-			s.Beside = map[string]dialect.Beside{}
+			s.Beside = map[string]formats.Beside{}
 		}
 		s.Beside[q.key] = got
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // lane is a server on which histories are played one after the other.
@@ -359,7 +359,7 @@ func (h *hold) left() string {
 // writeBeside puts the keys beside the lock that its dialect asks for: queues,
 // fences.
 func (h *hold) writeBeside(ctx context.Context, pipe redis.Pipeliner) {
-	for _, ask := range dialect.Asks(h.sample(h.lease)) {
+	for _, ask := range formats.Asks(h.sample(h.lease)) {
 		b, ok := h.beside[ask.Key]
 		if !ok {
 			continue

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 const (
@@ -37,7 +37,7 @@ type load struct {
 }
 
 // standing is the n-th lock that must be there at the end.
-func (l *load) standing(n int) dialect.Sample {
+func (l *load) standing(n int) formats.Sample {
 	return l.layouts[n%len(l.layouts)].make(n)
 }
 

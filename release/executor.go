@@ -59,7 +59,7 @@ func NewRedisExecutor(cfg ExecutorConfig) (*RedisExecutor, error) {
 }
 
 // Execute reads the lock again, compares it with the evidence and runs the
-// dialect's script, which compares once more and deletes. The script is sent
+// format's script, which compares once more and deletes. The script is sent
 // once; if its answer is lost, the record that it left tells. An error means that
 // the outcome is not known yet.
 func (e *RedisExecutor) Execute(ctx context.Context, req locksteward.Request) (Result, error) {
@@ -176,7 +176,7 @@ func (e *RedisExecutor) actOn(ctx context.Context, cn *redis.Conn, req lockstewa
 // command is the script for a request and what stands under the key now; nil for
 // an act on what an earlier one left, which the script alone compares. There is
 // no script where nothing is found or it is not what was frozen. A refusal of the
-// dialect comes with what was seen.
+// format comes with what was seen.
 func (e *RedisExecutor) command(ctx context.Context, cn *redis.Conn, req locksteward.Request) (formats.Command, *look, error) {
 	ev := req.Evidence
 	r := formats.Release{RequestID: req.ID, ExpireAt: ev.ExpireAt, HolderAlive: ev.HolderAlive, Undo: ev.Undo}
@@ -206,11 +206,11 @@ func (e *RedisExecutor) command(ctx context.Context, cn *redis.Conn, req lockste
 	}
 	d, ok := formats.Get(ev.Dialect)
 	if !ok {
-		return formats.Command{}, &now, &formats.Refusal{Key: ev.Key, Dialect: ev.Dialect, Why: formats.WhyNever(ev.Dialect)}
+		return formats.Command{}, &now, &formats.Refusal{Key: ev.Key, Format: ev.Dialect, Why: formats.WhyNever(ev.Dialect)}
 	}
 	r.MetaPrefix = now.prefix
 	if ev.Stand > 0 {
-		r.Stand = ev.Stand + standMargin
+		r.Placeholder = ev.Stand + standMargin
 	}
 	command, err := d.Release(now.sample, r)
 	return command, &now, err

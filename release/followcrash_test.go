@@ -23,7 +23,7 @@ func (e *env) standing(t testing.TB, key string) string {
 		return ""
 	case err != nil:
 		t.Fatal(err)
-	case formats.IsStand(formats.Sample{Key: key, Type: "string", Value: []byte(value)}):
+	case formats.IsPlaceholder(formats.Sample{Key: key, Type: "string", Value: []byte(value)}):
 		return "stand"
 	}
 	return value

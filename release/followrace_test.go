@@ -22,14 +22,14 @@ const followRounds = 6
 
 // TestWhatFollowsARaceForTheLock: two agents undo a release, one lifts what it put
 // in the lock's place, and the next holder tries to get the lock, all at once, for
-// every dialect that can be undone. The next holder's lock is never touched, a lock
+// every format that can be undone. The next holder's lock is never touched, a lock
 // comes back at most once, and what was told is what stands there.
 func TestWhatFollowsARaceForTheLock(t *testing.T) {
 	t.Parallel()
 	all, _ := specimens(t)
 	var list []specimen
 	for _, s := range all {
-		if formats.WhyNoUndo(formats.Recognise(s.sample).Dialect) == "" {
+		if formats.WhyNoUndo(formats.Recognise(s.sample).Format) == "" {
 			list = append(list, s)
 		}
 	}
@@ -110,11 +110,11 @@ func (f *followRace) run(c *redis.Client, command formats.Command, err error) fo
 
 func (f *followRace) round(s specimen, stands bool, rng *rand.Rand) {
 	t, ctx, key := f.t, f.t.Context(), s.sample.Key
-	name := formats.Recognise(s.sample).Dialect
+	name := formats.Recognise(s.sample).Format
 	d, _ := formats.Get(name)
 	write := func(owner string) string {
 		if _, err := f.clients[3].Pipelined(ctx, func(p redis.Pipeliner) error {
-			s.beside(ctx, p)
+			s.auxiliary(ctx, p)
 			s.write(ctx, p, time.Now().UnixMilli()+600_000, owner)
 			return nil
 		}); err != nil {
@@ -126,10 +126,10 @@ func (f *followRace) round(s specimen, stands bool, rng *rand.Rand) {
 	dump := f.clients[3].Dump(ctx, key).Val()
 	first := write("")
 	at := testredis.ExpireAt(t, f.clients[3], key)
-	stands = stands && formats.WhyNoStand(name, at) == ""
+	stands = stands && formats.WhyNoPlaceholder(name, at) == ""
 	how := formats.Release{RequestID: "of", ExpireAt: at, Undo: time.Minute}
 	if stands {
-		how.Stand = time.Minute
+		how.Placeholder = time.Minute
 	}
 	command, err := d.Release(s.sample, how)
 	if r := f.run(f.clients[3], command, err); r.Outcome != formats.OutcomeReleased {

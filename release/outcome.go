@@ -114,7 +114,7 @@ func withdrawn(was locksteward.Evidence, now look) Result {
 
 // standsFor is the request whose placeholder was read; "" for none.
 func standsFor(s formats.Sample) string {
-	id, _ := formats.StandOf(s)
+	id, _ := formats.PlaceholderRequest(s)
 	return id
 }
 

@@ -24,7 +24,7 @@ type Preview struct {
 	// Differences are what is other than the request's evidence: with any, the
 	// execution ends in changed.
 	Differences []string
-	// Refusal is why the dialect does not release this lock as it stands; nil if it
+	// Refusal is why the format does not release this lock as it stands; nil if it
 	// does.
 	Refusal *formats.Refusal
 	// Keys, Script and Args are what would be sent; tokens are masked.

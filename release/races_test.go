@@ -34,7 +34,7 @@ var races = flag.Int("release.races", 20_000, "adversarial races against the scr
 // cores it takes a tenth of that.
 const raceBudget = 3 * time.Minute
 
-// specimen is one lock of a dialect, as its fixture has it, on a key of the
+// specimen is one lock of a format, as its fixture has it, on a key of the
 // test's own: a place where a library's lock stands.
 type specimen struct {
 	name     string
@@ -42,36 +42,36 @@ type specimen struct {
 	identity locksteward.Identity
 }
 
-// specimens are the locks of the fixtures that can be released, by dialect, and
-// the dialects that never can be.
+// specimens are the locks of the fixtures that can be released, by format, and
+// the formats that never can be.
 func specimens(t *testing.T) (list []specimen, never []string) {
 	t.Helper()
 	for _, d := range formats.All() {
-		if formats.WhyNever(d.Name()) != "" {
-			never = append(never, d.Name())
+		if formats.WhyNever(d.Name) != "" {
+			never = append(never, d.Name)
 			continue
 		}
 		before := len(list)
-		paths, err := filepath.Glob(filepath.Join("..", "source", "redis", "formats", "testdata", d.Name(), "*.json"))
+		paths, err := filepath.Glob(filepath.Join("..", "source", "redis", "formats", "testdata", d.Name, "*.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, path := range paths {
 			s, ok := fixtureSample(t, path)
-			if !ok || formats.Recognise(s).Dialect != d.Name() {
+			if !ok || formats.Recognise(s).Format != d.Name {
 				continue
 			}
 			if _, err := d.Release(s, formats.Release{RequestID: "r", ExpireAt: locksteward.NoExpireAt}); err != nil {
 				continue // of several holders, say
 			}
-			found := specimen{d.Name() + "/" + filepath.Base(path), s, formats.Recognise(s).Identity}
+			found := specimen{d.Name + "/" + filepath.Base(path), s, formats.Recognise(s).Identity}
 			if found.in("0:0:0").name == "" {
 				continue // known by a name that leaves no place for another
 			}
 			list = append(list, found)
 		}
 		if len(list) == before {
-			t.Errorf("%s: no fixture can be raced", d.Name())
+			t.Errorf("%s: no fixture can be raced", d.Name)
 		}
 	}
 	return list, never
@@ -112,10 +112,10 @@ func fixtureSample(t *testing.T, path string) (formats.Sample, bool) {
 		s.Members = append(s.Members, formats.Member{Name: plain(t, m.Name, m.NameB64), Score: m.Score})
 	}
 	for key, b := range f.Beside {
-		if s.Beside == nil {
-			s.Beside = map[string]formats.Beside{}
+		if s.Auxiliary == nil {
+			s.Auxiliary = map[string]formats.Auxiliary{}
 		}
-		s.Beside[key] = formats.Beside{Size: b.Size, Value: []byte(b.Value)}
+		s.Auxiliary[key] = formats.Auxiliary{Size: b.Size, Value: []byte(b.Value)}
 	}
 	if f.TTLMs < 0 {
 		s.TTL = locksteward.NoExpiry
@@ -172,9 +172,9 @@ func (s specimen) write(ctx context.Context, p redis.Pipeliner, expireAt int64, 
 func ghost(key string) string { return "ghost:" + key }
 
 // beside puts what stands beside the lock, by which it is known.
-func (s specimen) beside(ctx context.Context, p redis.Pipeliner) {
-	for _, ask := range formats.Asks(s.sample) {
-		b, ok := s.sample.Beside[ask.Key]
+func (s specimen) auxiliary(ctx context.Context, p redis.Pipeliner) {
+	for _, ask := range formats.AuxiliaryReads(s.sample) {
+		b, ok := s.sample.Auxiliary[ask.Key]
 		if !ok {
 			continue
 		}
@@ -304,7 +304,7 @@ func (c *raceClients) batch(list []specimen, run string) []raced {
 	}
 	if _, err := c.setup.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, s := range here {
-			s.beside(ctx, p)
+			s.auxiliary(ctx, p)
 			s.write(ctx, p, c.expiry(), "")
 		}
 		return nil
@@ -326,7 +326,7 @@ func (c *raceClients) batch(list []specimen, run string) []raced {
 	var out []raced
 	for i, s := range here {
 		at, _ := expiries[i].Int64()
-		d, _ := formats.Get(formats.Recognise(s.sample).Dialect)
+		d, _ := formats.Get(formats.Recognise(s.sample).Format)
 		command, err := d.Release(s.sample, formats.Release{RequestID: "r-" + run, ExpireAt: at, Undo: time.Duration(i%2) * time.Minute})
 		if err != nil {
 			c.t.Errorf("%s: %v", s.name, err)
@@ -339,7 +339,7 @@ func (c *raceClients) batch(list []specimen, run string) []raced {
 
 var hexRun = regexp.MustCompile(`[0-9a-f]{32}`)
 
-// in is the specimen on a key of its own, where its dialect does not know it by
+// in is the specimen on a key of its own, where its format does not know it by
 // its whole name.
 func (s specimen) in(run string) specimen {
 	other := s.sample
@@ -362,14 +362,14 @@ func (s specimen) in(run string) specimen {
 	}
 	for _, key := range keys {
 		other.Key = key
-		other.Beside = nil
-		for was, b := range s.sample.Beside {
-			if other.Beside == nil {
-				other.Beside = map[string]formats.Beside{}
+		other.Auxiliary = nil
+		for was, b := range s.sample.Auxiliary {
+			if other.Auxiliary == nil {
+				other.Auxiliary = map[string]formats.Auxiliary{}
 			}
-			other.Beside[strings.Replace(was, s.sample.Key, key, 1)] = b
+			other.Auxiliary[strings.Replace(was, s.sample.Key, key, 1)] = b
 		}
-		if got := formats.Recognise(other); got.Dialect == formats.Recognise(s.sample).Dialect && got.Identity == s.identity {
+		if got := formats.Recognise(other); got.Format == formats.Recognise(s.sample).Format && got.Identity == s.identity {
 			return specimen{s.name, other, s.identity}
 		}
 	}

@@ -173,7 +173,7 @@ func maxHeld(l locksteward.Lock) *locksteward.Lock {
 	return &l
 }
 
-// Each kind of token that a dialect calls shared has a name in Chinese.
+// Each kind of token that a format calls shared has a name in Chinese.
 func TestKindsOfTokensAreInChinese(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{unknownKind: true}

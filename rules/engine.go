@@ -16,6 +16,7 @@ import (
 // concurrent use; see the package comment for the order that callers keep.
 type Engine struct {
 	newEventID func() string
+	libraries  func(name string) locksteward.LibraryFacts
 
 	mu     sync.Mutex
 	policy *policy
@@ -47,11 +48,20 @@ func WithSeq(last uint64) Option { return func(e *Engine) { e.seq = last } }
 // WithEventIDs replaces the random event ids, for tests.
 func WithEventIDs(next func() string) Option { return func(e *Engine) { e.newEventID = next } }
 
+// WithLibraries sets where the facts of lock libraries come from, by the name in
+// Observation.Dialect. Without it nothing is known of any library: a lock of one
+// that sets no TTL by design is as critical as any other.
+func WithLibraries(facts func(name string) locksteward.LibraryFacts) Option {
+	return func(e *Engine) { e.libraries = facts }
+}
+
+func noLibraries(string) locksteward.LibraryFacts { return locksteward.LibraryFacts{} }
+
 // New returns an engine without findings. A nil classes is the default class
 // alone. The error joins all problems of cfg, each beginning with its path
 // ("rules[1].rule: …").
 func New(cfg Config, classes *class.Set, opts ...Option) (*Engine, error) {
-	e := &Engine{newEventID: rand.Text, table: table{}, kinds: kinds{}, changes: map[string][]*tracked{}, waits: newWaits(), orders: orders{}, activities: activities{}, situations: map[string]*Situation{}}
+	e := &Engine{newEventID: rand.Text, libraries: noLibraries, table: table{}, kinds: kinds{}, changes: map[string][]*tracked{}, waits: newWaits(), orders: orders{}, activities: activities{}, situations: map[string]*Situation{}}
 	for _, o := range opts {
 		o(e)
 	}

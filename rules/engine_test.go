@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 var t0 = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -25,7 +26,7 @@ func newEngine(t testing.TB, cfg Config, classes []class.Class, opts ...Option) 
 		t.Fatal(err)
 	}
 	n := 0
-	opts = append([]Option{WithEventIDs(func() string { n++; return fmt.Sprintf("event-%d", n) })}, opts...)
+	opts = append([]Option{WithLibraries(formats.Facts), WithEventIDs(func() string { n++; return fmt.Sprintf("event-%d", n) })}, opts...)
 	e, err := New(cfg, set, opts...)
 	if err != nil {
 		t.Fatal(err)

@@ -135,7 +135,7 @@ func (r *reader) look(ctx context.Context, subjects []subject) ([]sight, error) 
 		sights[i] = sight{subject: s, idle: unknownIdle}
 		sights[i].sample.Key = s.key
 	}
-	steps := []func(context.Context, []sight) error{r.types, r.values, r.rest, r.beside, r.metas, r.settle}
+	steps := []func(context.Context, []sight) error{r.types, r.values, r.rest, r.auxiliary, r.metas, r.settle}
 	for _, step := range steps {
 		if err := step(ctx, sights); err != nil {
 			return nil, err

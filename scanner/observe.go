@@ -37,7 +37,7 @@ func (t texts) of(s string) string {
 
 // observe returns what s is, or false when it is neither lock nor candidate.
 func (o *observer) observe(s *sight, node string) (locksteward.Observation, bool) {
-	if id, ok := formats.StandOf(s.sample); ok && o.placeholder != nil && o.placeholder(s.key, id) {
+	if id, ok := formats.PlaceholderRequest(s.sample); ok && o.placeholder != nil && o.placeholder(s.key, id) {
 		return locksteward.Observation{}, false
 	}
 	s.sample.Meta = s.meta.record
@@ -46,7 +46,7 @@ func (o *observer) observe(s *sight, node string) (locksteward.Observation, bool
 	if !ok {
 		return locksteward.Observation{}, false
 	}
-	if kind == locksteward.KindLock && formats.IsStand(s.sample) {
+	if kind == locksteward.KindLock && formats.IsPlaceholder(s.sample) {
 		decoded.SharedToken, decoded.TokenKind = false, locksteward.UnverifiedPlaceholder
 	}
 	obs := locksteward.Observation{
@@ -64,7 +64,7 @@ func (o *observer) observe(s *sight, node string) (locksteward.Observation, bool
 		Kind:        kind,
 		Class:       s.match.Class,
 		Configured:  s.match.Configured,
-		Dialect:     decoded.Dialect,
+		Dialect:     decoded.Format,
 		Confidence:  decoded.Confidence,
 		Identity:    decoded.Identity,
 		SharedToken: decoded.SharedToken,

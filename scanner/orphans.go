@@ -20,7 +20,7 @@ const (
 	maxOrphans = 1_000
 )
 
-// helperKey is a helper of a lock library that a pass met (formats.Companion).
+// helperKey is a helper of a lock library that a pass met (formats.AuxiliaryKey).
 type helperKey struct{ key, library, lock string }
 
 // helper notes a helper that should not outlive its lock.

@@ -19,7 +19,7 @@ func TestPlaceholders(t *testing.T) {
 	c := srv.Client(t)
 	ctx := t.Context()
 	const redisson = "b983c153-7421-469a-addb-44fb92259a1b:1"
-	known, other := formats.StandOwner("r-known"), formats.StandOwner("r-other")
+	known, other := formats.PlaceholderOwner("r-known"), formats.PlaceholderOwner("r-other")
 	must(t, c.Set(ctx, "lock:known", known, time.Minute).Err())
 	must(t, c.Set(ctx, "lock:forged", other, time.Minute).Err())
 	must(t, c.Set(ctx, "lock:copied", known, time.Minute).Err())

@@ -18,7 +18,7 @@ const (
 	maxString       = 4096 // bytes read of a string
 	maxMembers      = 64   // of any other type, else it is not read
 	maxHash         = 16 << 10
-	maxBeside       = 64 // bytes read of a string beside a lock
+	maxAuxiliary    = 64 // bytes read of a string beside a lock
 	maxPipeline     = 100
 	subjectsPerLook = 96
 )

@@ -44,7 +44,7 @@ func (p *pass) route(key string) {
 	if byName && !formats.MayBeLock(key) {
 		return
 	}
-	if library, lock, helper := formats.Companion(key); helper {
+	if library, lock, helper := formats.AuxiliaryKey(key); helper {
 		p.helper(key, library, lock)
 		return
 	}

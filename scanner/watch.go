@@ -335,6 +335,6 @@ func (s *Scanner) mayBeLock(key string) bool {
 	if match := s.classes.Load().Classify(key); match == (class.Match{}) && !formats.MayBeLock(key) {
 		return false
 	}
-	_, _, helper := formats.Companion(key)
+	_, _, helper := formats.AuxiliaryKey(key)
 	return !helper
 }

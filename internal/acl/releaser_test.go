@@ -154,13 +154,13 @@ var acts = map[string]func(e *locksteward.Evidence){
 	"for good":  func(*locksteward.Evidence) {},
 	"with undo": func(e *locksteward.Evidence) { e.Undo = 10 * time.Minute },
 	"with a stand": func(e *locksteward.Evidence) {
-		if formats.WhyNoStand(e.Dialect, e.ExpireAt) == "" {
+		if formats.WhyNoPlaceholder(e.Dialect, e.ExpireAt) == "" {
 			e.Stand = time.Minute
 		}
 	},
 }
 
-// Every lock of every dialect that can be released is, by a releaser whose only
+// Every lock of every format that can be released is, by a releaser whose only
 // class has exactly that key, in each way; and the same lock under another name
 // stays as it is.
 func TestReleaserReleasesEveryDialectAndNothingElse(t *testing.T) {
@@ -172,11 +172,11 @@ func TestReleaserReleasesEveryDialectAndNothingElse(t *testing.T) {
 	}
 	releasable := 0
 	for _, d := range formats.All() {
-		if formats.WhyNever(d.Name()) != "" {
+		if formats.WhyNever(d.Name) != "" {
 			continue
 		}
-		if releasable++; !seen[d.Name()] {
-			t.Errorf("no fixture of %s can be released", d.Name())
+		if releasable++; !seen[d.Name] {
+			t.Errorf("no fixture of %s can be released", d.Name)
 		}
 	}
 	t.Logf("%d locks of %d dialects", len(list), releasable)

@@ -125,7 +125,7 @@ func prepare(opts Options) (*parts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--match: %w: %w", locksteward.ErrInvalid, err)
 	}
-	engine, err := rules.New(nil, classes)
+	engine, err := rules.New(nil, classes, rules.WithLibraries(formats.Facts))
 	if err != nil {
 		return nil, err
 	}
@@ -283,6 +283,6 @@ func follow(s *scanner.Scanner, progress func(scanner.Progress)) (stop func()) {
 	}
 }
 
-// WhyNever says why no lock of the dialect called name can be released safely; ""
+// WhyNever says why no lock of the format called name can be released safely; ""
 // where one can.
 func WhyNever(name string) string { return formats.WhyNever(name) }

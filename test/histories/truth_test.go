@@ -118,7 +118,7 @@ func (w *world) read(key string) (facts, bool) {
 	}
 	return facts{
 		hold: h, class: w.plan.classOf(key), bytes: s.Type + " " + s.Digest(digestKey), claimed: h.own.claimed(w.now),
-		shared: d.SharedToken, byDesign: slices.Contains(noTTLByDesign, d.Dialect),
+		shared: d.SharedToken, byDesign: slices.Contains(noTTLByDesign, d.Format),
 	}, true
 }
 

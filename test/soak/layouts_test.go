@@ -23,7 +23,7 @@ import (
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// layout makes as many locks of one dialect as are wanted, from one of its
+// layout makes as many locks of one format as are wanted, from one of its
 // documented examples.
 type layout struct {
 	name   string // format/example
@@ -54,7 +54,7 @@ type document struct {
 // number is what may count in a key without changing whose key it is.
 var number = regexp.MustCompile(`[0-9]+`)
 
-// renames are ways to make many keys of one; which one leaves a key its dialect
+// renames are ways to make many keys of one; which one leaves a key its format
 // differs.
 var renames = []func(key string, n int) string{
 	func(key string, n int) string { return fmt.Sprintf("%s-%d", key, n) },
@@ -144,7 +144,7 @@ func vary(token string, n int) string {
 var alike = regexp.MustCompile(`[0-9a-zA-Z]{10,}`)
 
 // layouts reads the examples of locks that can stand alone, without keys beside them, and
-// checks that what is made of them, with a TTL, is a lock of the same dialect.
+// checks that what is made of them, with a TTL, is a lock of the same format.
 func layouts(t *testing.T) []layout {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("..", "..", "source", "redis", "formats", "testdata", "*", "*.json"))
@@ -171,7 +171,7 @@ func layouts(t *testing.T) []layout {
 		}
 		l := layout{name: name + "/" + strings.TrimSuffix(filepath.Base(path), ".json"), sample: formats.Sample{
 			Key: d.Key, Type: d.Type, TTL: standingTTL, Value: append([]byte(d.Value), d.ValueB64...), Fields: d.Fields,
-			Beside: map[string]formats.Beside{},
+			Auxiliary: map[string]formats.Auxiliary{},
 		}}
 		for _, m := range d.Members {
 			l.sample.Members = append(l.sample.Members, formats.Member{Name: m.Name + string(m.NameB64), Score: m.Score})
@@ -188,7 +188,7 @@ func layouts(t *testing.T) []layout {
 	return all
 }
 
-// holds says whether the layout makes different locks of its dialect.
+// holds says whether the layout makes different locks of its format.
 func (l layout) holds(classes *class.Set, name string) bool {
 	a, b := l.make(4711), l.make(1234567)
 	if a.Key == b.Key || a.Key == "" {
@@ -197,16 +197,16 @@ func (l layout) holds(classes *class.Set, name string) bool {
 	for _, s := range []formats.Sample{a, b} {
 		got := formats.Recognise(s)
 		kind, ok := formats.Decide(classes.Classify(s.Key), s, got)
-		if !ok || string(kind) != "lock" || got.Dialect != name {
+		if !ok || string(kind) != "lock" || got.Format != name {
 			return false
 		}
 	}
 	return true
 }
 
-// dialects are those of layouts, and those of source/redis/formats/testdata that none is of: their
+// formatNames are those of layouts, and those of source/redis/formats/testdata that none is of: their
 // locks have keys beside them, or say in their names or tokens what is not made up.
-func dialects(t *testing.T, all []layout) (some, none []string) {
+func formatNames(t *testing.T, all []layout) (some, none []string) {
 	t.Helper()
 	folders, err := filepath.Glob(filepath.Join("..", "..", "source", "redis", "formats", "testdata", "*"))
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	standingTTL = 6 * time.Hour    // of locks that nobody renews
 	renewedTTL  = 15 * time.Minute // of those that are renewed
 	briefTTL    = 30 * time.Second // of those that come and go
-	raw         = 8                // workers that write other dialects' layouts
+	raw         = 8                // workers that write other formats' layouts
 	own         = 8                // holders that use lock/
 	apiece      = 100              // brief locks of one worker at most
 )

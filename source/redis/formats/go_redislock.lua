@@ -1,5 +1,5 @@
 -- Releases a go-redislock string lock, if it is still the same bytes with the
--- same expiry, and what stands beside it: the counter, which would let its old
+-- same expiry, and its auxiliary keys: the counter, which would let its old
 -- holder in again without the lock, and its place in the queue of a fair lock,
 -- behind which others would wait until it is too old. Waiters poll.
 --

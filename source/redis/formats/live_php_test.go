@@ -52,11 +52,11 @@ func TestLivePHP(t *testing.T) {
 	}{
 		{
 			"symfony", "php-cli php-redis php-symfony-lock", `exit(class_exists("Redis") && @include("/usr/share/php/Symfony/Component/Lock/autoload.php") ? 0 : 1);`, symfonyProgram,
-			live{dialect: "symfony-lock", key: "invoice", want: want("zset", locksteward.ConfidenceHigh), after: "not mine", poll: "eval"},
+			live{format: "symfony-lock", key: "invoice", want: want("zset", locksteward.ConfidenceHigh), after: "not mine", poll: "eval"},
 		},
 		{
 			"laravel", "php-cli php-redis php-illuminate-cache php-illuminate-redis", `exit(class_exists("Redis") && @include("/usr/share/php/Illuminate/Redis/autoload.php") ? 0 : 1);`, laravelProgram,
-			live{dialect: "laravel-lock", key: "laravel_database_laravel_cache_:order", want: want("string", locksteward.ConfidenceHigh), after: "not mine", poll: "set"},
+			live{format: "laravel-lock", key: "laravel_database_laravel_cache_:order", want: want("string", locksteward.ConfidenceHigh), after: "not mine", poll: "set"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -85,11 +85,11 @@ func TestLivePython(t *testing.T) {
 		name, packages, probe, program string
 		l                              live
 	}{
-		{"redis-py", "python3-redis", "import redis", withTimeout(redisPyProgram, "None"), live{dialect: "redis-py", key: "report-lock", want: high(locksteward.NoExpiry, strong), after: "not owned"}},
-		{"redis-py with timeout", "python3-redis", "import redis", withTimeout(redisPyProgram, "60"), live{dialect: "redis-py", key: "report-lock", want: high(time.Minute, strong), after: "not owned"}},
-		{"redis-py asyncio", "python3-redis", "import redis.asyncio", redisPyAsyncProgram, live{dialect: "redis-py", key: "report-lock", want: high(locksteward.NoExpiry, strong), after: "not owned"}},
-		{"dogpile", "python3-redis python3-dogpile.cache", "import redis, dogpile.cache", dogpileProgram, live{dialect: "dogpile", key: "_lockuser:1", want: high(locksteward.NoExpiry, strong), after: "not owned"}},
-		{"rq", "python3-redis python3-rq", "import redis, rq", rqProgram, live{dialect: "rq-scheduler", key: "rq:scheduler-lock:mail", want: high(61*time.Second, locksteward.IdentityLineage), after: "released"}},
+		{"redis-py", "python3-redis", "import redis", withTimeout(redisPyProgram, "None"), live{format: "redis-py", key: "report-lock", want: high(locksteward.NoExpiry, strong), after: "not owned"}},
+		{"redis-py with timeout", "python3-redis", "import redis", withTimeout(redisPyProgram, "60"), live{format: "redis-py", key: "report-lock", want: high(time.Minute, strong), after: "not owned"}},
+		{"redis-py asyncio", "python3-redis", "import redis.asyncio", redisPyAsyncProgram, live{format: "redis-py", key: "report-lock", want: high(locksteward.NoExpiry, strong), after: "not owned"}},
+		{"dogpile", "python3-redis python3-dogpile.cache", "import redis, dogpile.cache", dogpileProgram, live{format: "dogpile", key: "_lockuser:1", want: high(locksteward.NoExpiry, strong), after: "not owned"}},
+		{"rq", "python3-redis python3-rq", "import redis, rq", rqProgram, live{format: "rq-scheduler", key: "rq:scheduler-lock:mail", want: high(61*time.Second, locksteward.IdentityLineage), after: "released"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -26,7 +26,7 @@ import (
 // live is a lock of a real library of another language. Its program takes the
 // lock, says "held", and when it is told to release says how that went.
 type live struct {
-	dialect string
+	format  string
 	key     string
 	program []string // interpreter and arguments; the server's port follows
 	want    locksteward.Lock
@@ -146,8 +146,8 @@ func (l live) run(t *testing.T) {
 		t.Fatalf("the scanner does not see %q among %d locks", l.key, len(sweep.Locks))
 	}
 	got := sweep.Locks[i]
-	if got.Dialect != l.dialect || got.Confidence != l.want.Confidence || got.Identity != l.want.Identity || got.Type != l.want.Type {
-		t.Errorf("the scanner sees %s, %s, %s, %s, want %s, %s, %s, %s", got.Dialect, got.Confidence, got.Identity, got.Type, l.dialect, l.want.Confidence, l.want.Identity, l.want.Type)
+	if got.Dialect != l.format || got.Confidence != l.want.Confidence || got.Identity != l.want.Identity || got.Type != l.want.Type {
+		t.Errorf("the scanner sees %s, %s, %s, %s, want %s, %s, %s, %s", got.Dialect, got.Confidence, got.Identity, got.Type, l.format, l.want.Confidence, l.want.Identity, l.want.Type)
 	}
 	if (got.TTL == locksteward.NoExpiry) != (l.want.TTL == locksteward.NoExpiry) || got.TTL > l.want.TTL {
 		t.Errorf("TTL = %s, want %s at most", got.TTL, l.want.TTL)
@@ -165,7 +165,7 @@ func (l live) run(t *testing.T) {
 	// The waiter's hold is another: the same request, and the old holder's release.
 	wantReply(t, run(t, c, release), formats.OutcomeRepeated, formats.OutcomeReleased)
 	r.RequestID = "req-2"
-	d, _ := formats.Get(l.dialect)
+	d, _ := formats.Get(l.format)
 	again, err := d.Release(s, r)
 	must(t, err)
 	wantReply(t, run(t, c, again), formats.OutcomeChanged, formats.OutcomeChanged)

@@ -1,5 +1,5 @@
 -- Releases a lock of lock/: lock and metadata go, the fence stays, the next
--- waiter is woken, and the process that held it is told that it lost it.
+-- waiter is woken, and the process that held it is notified.
 --
 -- KEYS:    1 lock · 2 exec record · 3 metadata
 -- ARGV:    1 request id · 2 PEXPIRETIME · 3 life of the exec record in ms · 4 value · 5 acquisition id
@@ -20,4 +20,4 @@ return carry_out{kind = 'string', same = function() return same_value(4) end, ke
     -- Plain PUBLISH: on a Cluster the process may have no channel in this slot.
     if instance and instance ~= '' then redis.call('PUBLISH', ARGV[8] .. instance, ARGV[9]) end
   end,
-  wake = function() return tell(ARGV[6], ARGV[7]) end}
+  wake = function() return publish(ARGV[6], ARGV[7]) end}

@@ -46,7 +46,7 @@ func TestLocksOfKnownNamesAreFound(t *testing.T) {
 	for path, f := range readFixtures(t) {
 		s := f.sample(t)
 		if f.Want.Kind == "lock" && classes.Classify(s.Key) == (class.Match{}) && !formats.MayBeLock(s.Key) {
-			freeNames[formats.Recognise(s).Dialect] = true
+			freeNames[formats.Recognise(s).Format] = true
 			t.Log(path, s.Key)
 		}
 	}
@@ -57,7 +57,7 @@ func TestLocksOfKnownNamesAreFound(t *testing.T) {
 	}
 }
 
-// namesItself are the dialects whose locks have any name that the application
+// namesItself are the formats whose locks have any name that the application
 // gives them.
 var namesItself = map[string]bool{
 	"locksteward": true, // found by the metadata beside it

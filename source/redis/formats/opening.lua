@@ -1,23 +1,23 @@
--- What every script of a forced release begins with. The text of one dialect
--- follows it and ends in carry_out. Nothing of the lock is touched before all
--- that could fail has been done: a server that refuses one of the commands
--- refuses it while the lock still stands.
+-- The common beginning of every script of a forced release. The script of one
+-- format follows it and ends in carry_out. Nothing of the lock is touched before
+-- all that could fail has been done: a server that refuses one of the commands
+-- refuses it while the lock is still there.
 --
--- KEYS:    1 lock · 2 exec record · the dialect's own · where the lock is set aside, if it is
+-- KEYS:    1 lock · 2 exec record · the format's own · where the lock is set aside, if it is
 -- ARGV:    1 request id · 2 PEXPIRETIME that must still hold, -1 for none, empty for any
---          3 life of the exec record in ms · the dialect's own · how it is done, as JSON:
+--          3 life of the exec record in ms · the format's own · options as JSON:
 --            alive  the holder lives and renews: what a renewal changes is given as an empty text
 --            aside  ms that the lock is kept under the last key, for an undo
---            stand  what stands in the lock's place for stand.ms: stand.type, stand.name, stand.parts
---            lift   true: remove what stands there, wake who waits
+--            placeholder  what holds the lock's place for placeholder.ms: placeholder.type, .name, .parts
+--            lift   true: remove the placeholder, wake the waiters
 --            of     the request that this one follows
 -- Returns: {outcome, woken, recorded}: 1 released · 0 already gone · -1 changed · -2 this request ran before and did what recorded says
 
 local RELEASED, GONE, CHANGED, REPEATED = 1, 0, -1, -2
-local HOW = cjson.decode(ARGV[#ARGV])
-local ARGC = #ARGV - 1 -- without HOW
+local OPTIONS = cjson.decode(ARGV[#ARGV])
+local ARGC = #ARGV - 1 -- without OPTIONS
 local KEYC = #KEYS -- without where the lock is set aside
-if HOW.aside then KEYC = KEYC - 1 end
+if OPTIONS.aside then KEYC = KEYC - 1 end
 
 local function now_ms()
   local t = redis.call('TIME')
@@ -26,7 +26,7 @@ end
 
 local function int(n) return string.format('%.0f', n) end
 
--- record keeps what this request did. Every outcome is kept, not only a
+-- record stores what this request did. Every outcome is stored, not only a
 -- release: a request whose reply was lost must not try again and find, say, the
 -- same constant value a second time.
 local function record(outcome, woken)
@@ -51,7 +51,7 @@ end
 -- failed is the error of a protected call, or nil.
 local function failed(reply) return type(reply) == 'table' and reply.err or nil end
 
--- same_expiry is exact where the server tells PEXPIRETIME (7.0) and lets us ask.
+-- same_expiry is exact where the server has PEXPIRETIME (7.0) and lets us ask.
 -- Elsewhere it is computed, and two readings of the clock may differ by 2 ms. A
 -- server that was held up between them is asked again; then it is "no".
 local function same_expiry()
@@ -77,7 +77,7 @@ local function same_fields(i)
   if redis.call('HLEN', KEYS[1]) * 2 ~= ARGC - i + 1 then return false end
   for n = i, ARGC, 2 do
     local value = redis.call('HGET', KEYS[1], ARGV[n])
-    if not value or value ~= ARGV[n + 1] and not (HOW.alive and ARGV[n + 1] == '') then return false end
+    if not value or value ~= ARGV[n + 1] and not (OPTIONS.alive and ARGV[n + 1] == '') then return false end
   end
   return true
 end
@@ -89,15 +89,15 @@ local function same_members(i)
   for n = i, ARGC, 2 do
     local score = redis.call('ZSCORE', KEYS[1], ARGV[n])
     if not score then return false end
-    if not (HOW.alive and ARGV[n + 1] == '') and tonumber(score) ~= tonumber(ARGV[n + 1]) then return false end
+    if not (OPTIONS.alive and ARGV[n + 1] == '') and tonumber(score) ~= tonumber(ARGV[n + 1]) then return false end
   end
   return true
 end
 
--- tell publishes to plain and to sharded subscribers and returns how many there
+-- publish sends to plain and to sharded subscribers and returns how many there
 -- were. Before 7.0 there is no SPUBLISH, and on a Cluster a channel may belong
 -- to another slot; a missing permission is an error, as waiters would sleep on.
-local function tell(channel, message)
+local function publish(channel, message)
   local reached = redis.call('PUBLISH', channel, message)
   local sharded = redis.pcall('SPUBLISH', channel, message)
   if type(sharded) == 'number' then return reached + sharded end
@@ -108,36 +108,35 @@ local function tell(channel, message)
   return reached
 end
 
--- stands says that what stands under a key of this type is what we put there.
-local function stands(found)
-  local want = HOW.stand
+-- is_placeholder says that the key, of this type, holds the placeholder that we put there.
+local function is_placeholder(found)
+  local want = OPTIONS.placeholder
   if not want or found ~= want.type then return false end
   if found == 'string' then return redis.call('GET', KEYS[1]) == want.name end
   if found == 'hash' then return redis.call('HGET', KEYS[1], want.name) == want.parts[2] end
   return redis.call('ZSCORE', KEYS[1], want.name) ~= false
 end
 
--- put writes what stands in the lock's place, under a key that is free; an error
--- comes back.
-local function put(key, stand)
+-- put writes the placeholder under a key that is free; an error is returned.
+local function put(key, placeholder)
   local wrote
-  if stand.type == 'string' then
-    return redis.pcall('SET', key, stand.name, 'PX', stand.ms)
-  elseif stand.type == 'hash' then
-    wrote = redis.pcall('HSET', key, unpack(stand.parts))
+  if placeholder.type == 'string' then
+    return redis.pcall('SET', key, placeholder.name, 'PX', placeholder.ms)
+  elseif placeholder.type == 'hash' then
+    wrote = redis.pcall('HSET', key, unpack(placeholder.parts))
   else
-    local ends, args = int(now_ms() + stand.ms), {}
-    for _, member in ipairs(stand.parts) do
+    local ends, args = int(now_ms() + placeholder.ms), {}
+    for _, member in ipairs(placeholder.parts) do
       args[#args + 1] = ends
       args[#args + 1] = member
     end
     wrote = redis.pcall('ZADD', key, unpack(args))
   end
-  if not failed(wrote) then redis.call('PEXPIRE', key, stand.ms) end
+  if not failed(wrote) then redis.call('PEXPIRE', key, placeholder.ms) end
   return wrote
 end
 
--- rehearse does on keys that are ours what remove will do with the lock: what is
+-- rehearse tries on keys of our own what remove will do with the lock: what is
 -- refused is refused here. It leaves nothing behind.
 local function rehearse()
   local aside = KEYS[#KEYS]
@@ -145,25 +144,25 @@ local function rehearse()
   local why = failed(redis.pcall('RENAME', KEYS[2], aside))
   if why then fail(why) end
   redis.call('DEL', aside)
-  if not HOW.stand then return end
-  why = failed(put(aside, HOW.stand))
+  if not OPTIONS.placeholder then return end
+  why = failed(put(aside, OPTIONS.placeholder))
   if why then error(why, 0) end
   redis.call('DEL', aside)
 end
 
--- remove takes the lock away: for good, or to where an undo finds it, or to make
--- place for what stands there next.
+-- remove removes the lock: for good, or to where an undo finds it, or to make
+-- place for the placeholder.
 local function remove(keys)
-  if not HOW.aside then
+  if not OPTIONS.aside then
     redis.call('DEL', KEYS[1], unpack(keys))
     return
   end
   local aside = KEYS[#KEYS]
   redis.call('RENAME', KEYS[1], aside)
-  if HOW.stand then put(KEYS[1], HOW.stand) end
-  if HOW.aside > 0 then
+  if OPTIONS.placeholder then put(KEYS[1], OPTIONS.placeholder) end
+  if OPTIONS.aside > 0 then
     local left = redis.call('PTTL', aside)
-    if left < 0 or left > HOW.aside then redis.call('PEXPIRE', aside, HOW.aside) end
+    if left < 0 or left > OPTIONS.aside then redis.call('PEXPIRE', aside, OPTIONS.aside) end
     redis.call('HSET', KEYS[2], 'undo', ARGV[1])
   else
     redis.call('DEL', aside)
@@ -171,12 +170,12 @@ local function remove(keys)
   if #keys > 0 then redis.call('DEL', unpack(keys)) end
 end
 
--- carry_out does what was asked for, if the lock is as it was seen:
+-- carry_out does what was requested, if the lock is as it was read:
 --   kind   its type
 --   same   says that it is the same hold, its expiry apart
 --   keys   what goes with it and is its own, besides the lock
---   strip  takes away what else its holder has, and tells the holder
---   wake   tells who waits that the lock is free; returns how many were told
+--   strip  removes what else its holder has, and notifies the holder
+--   wake   notifies the waiters that the lock is free; returns how many were reached
 --   after  what comes with the removal and cannot fail
 -- The order is for failure only: others see all of it at once.
 local function carry_out(d)
@@ -184,14 +183,14 @@ local function carry_out(d)
   if was[1] == ARGV[1] then return {REPEATED, tonumber(was[3]) or 0, tonumber(was[2])} end
   local found = redis.call('TYPE', KEYS[1]).ok
   if found == 'none' then return settle(GONE) end
-  local lift = HOW.lift and stands(found)
-  if not lift and (HOW.lift or found ~= d.kind or not same_expiry() or not d.same()) then return settle(CHANGED) end
+  local lift = OPTIONS.lift and is_placeholder(found)
+  if not lift and (OPTIONS.lift or found ~= d.kind or not same_expiry() or not d.same()) then return settle(CHANGED) end
 
   redis.call('DEL', KEYS[2]) -- an older request's record; shows that DEL is allowed
-  if HOW.aside then rehearse() end
+  if OPTIONS.aside then rehearse() end
   local woken = 0
   if d.strip and not lift then d.strip() end
-  if d.wake and (lift or not HOW.stand) then woken = d.wake() end
+  if d.wake and (lift or not OPTIONS.placeholder) then woken = d.wake() end
   record(RELEASED, woken)
   if lift then
     -- The lock that made place may still be where it was set aside.

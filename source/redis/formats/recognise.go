@@ -9,65 +9,40 @@ import (
 // makes a lock; a longer one under such a name is more likely data.
 const MaxNamedString = 256
 
-// all is in the order in which dialects are tried: the most particular first.
-var all = func() []Dialect {
-	list := []Dialect{lockstewardDialect{}}
-	for _, f := range families {
-		list = append(list, f)
-	}
-	return append(list, tokenDialect{}, unknownDialect{})
-}()
-
-// All returns the dialects in the order in which [Recognise] tries them; the
-// last one takes everything.
-func All() []Dialect { return append([]Dialect(nil), all...) }
-
-// Get returns the dialect of that name.
-func Get(name string) (Dialect, bool) {
-	for _, d := range all {
-		if d.Name() == name {
-			return d, true
-		}
-	}
-	return nil, false
-}
-
-// Recognise decodes s with the first dialect that knows it. It never fails:
-// what fits nothing is "unknown" and never releasable.
+// Recognise decodes s with the first format that knows it. It never fails:
+// what fits no format is "unknown" and never releasable.
 func Recognise(s Sample) Decoded {
 	if whole(s) {
-		s.text, s.unwrapped = unwrap(string(s.Value)), true // once for all dialects
+		s.text, s.unwrapped = unwrap(string(s.Value)), true // once for all formats
 	}
-	if d, ok := (lockstewardDialect{}).Recognise(s); ok {
-		return d
-	}
-	for _, f := range families {
-		// As family.Recognise, without a copy of the sample for each family.
-		if f.typ != "" && f.typ != s.Type || f.key != nil && !f.key(s.Key) {
+	for _, f := range table {
+		if f.Type != "" && f.Type != s.Type || f.matches != nil && !f.matches(s.Key) || f.needsTTL && s.TTL == locksteward.NoExpiry {
 			continue
 		}
-		if d, ok := f.recognise(s); ok {
-			d.Dialect = f.name
-			return d
+		d, ok := f.decode(s)
+		if !ok || f.bare && len(s.plain()) != len(s.Value) {
+			continue
 		}
-	}
-	if d, ok := (tokenDialect{}).Recognise(s); ok {
+		d.Format = f.Name
+		if d.RenewEvery == 0 {
+			d.RenewEvery = f.RenewEvery
+		}
 		return d
 	}
-	return unknownOf(s)
+	return Decoded{} // not reached: the last format accepts everything
 }
 
-// Decide says whether the key is a lock or a candidate, or, with false, neither
-// . A configured class and a structure that nothing else has make a
+// Decide reports whether the key is a lock or a candidate, or, with false,
+// neither. A configured class and a structure that nothing else has make a
 // lock whatever its name; a whole word of the name does for a short string and
-// for a shape known of a lock library. A placeholder is a lock here: only who knows
-// the release that put it there ([StandOf]) can say that it is none.
+// for a shape known of a lock library. A placeholder is a lock here: whoever knows
+// the release that wrote it ([PlaceholderRequest]) decides otherwise.
 func Decide(m class.Match, s Sample, d Decoded) (locksteward.Kind, bool) {
-	if _, _, helper := Companion(s.Key); helper || isWorkCounter(s) {
+	if _, _, auxiliary := AuxiliaryKey(s.Key); auxiliary || isWorkCounter(s) {
 		return "", false
 	}
 	switch {
-	case m.Configured, d.Confidence == locksteward.ConfidenceHigh, IsStand(s):
+	case m.Configured, d.Confidence == locksteward.ConfidenceHigh, IsPlaceholder(s):
 		return locksteward.KindLock, true
 	case m.Word && s.Type == typeString && s.Size <= MaxNamedString,
 		m.Word && s.Type != typeString && d.Confidence == locksteward.ConfidenceMedium:
@@ -79,7 +54,7 @@ func Decide(m class.Match, s Sample, d Decoded) (locksteward.Kind, bool) {
 	}
 }
 
-// Types as TYPE says them.
+// Types as TYPE returns them.
 const (
 	typeString = "string"
 	typeHash   = "hash"
@@ -89,8 +64,14 @@ const (
 	typeStream = "stream"
 )
 
+// Modes of locks that have both, as Decoded.Mode.
+const (
+	modeRead  = "read"
+	modeWrite = "write"
+)
+
 // lineage is the identity of a lock whose bytes may be the same in the next
-// acquisition: its expiry tells them apart, without expiry nothing does.
+// hold: its expiry tells them apart, without expiry nothing does.
 func lineage(s Sample) locksteward.Identity {
 	if s.TTL == locksteward.NoExpiry {
 		return locksteward.IdentityNone
@@ -98,8 +79,8 @@ func lineage(s Sample) locksteward.Identity {
 	return locksteward.IdentityLineage
 }
 
-// plain is the value of a string without the serialisation that a client library
-// put around it.
+// plain returns the value of a string without the serialisation that a client
+// library put around it.
 func (s *Sample) plain() string {
 	if s.unwrapped {
 		return s.text
@@ -107,7 +88,7 @@ func (s *Sample) plain() string {
 	return unwrap(string(s.Value))
 }
 
-// whole says that the sample has all bytes of a string.
+// whole reports whether the sample has all bytes of a string.
 func whole(s Sample) bool {
 	return s.Type == typeString && !s.TooLarge && int64(len(s.Value)) == s.Size
 }

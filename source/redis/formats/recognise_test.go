@@ -22,7 +22,7 @@ import (
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// fixture is one file of testdata/<dialect>/.
+// fixture is one file of testdata/<format>/.
 type fixture struct {
 	About    string            `json:"about"`
 	Key      string            `json:"key"`
@@ -72,19 +72,19 @@ type fixtureMember struct {
 func (f fixture) sample(t *testing.T) formats.Sample {
 	t.Helper()
 	s := formats.Sample{
-		Key:      unbase(t, f.Key, f.KeyB64),
-		Type:     f.Type,
-		TTL:      time.Duration(f.TTLMs) * time.Millisecond,
-		TooLarge: f.TooLarge,
-		Value:    []byte(unbase(t, f.Value, f.ValueB64)),
-		Fields:   f.Fields,
-		Beside:   map[string]formats.Beside{},
+		Key:       unbase(t, f.Key, f.KeyB64),
+		Type:      f.Type,
+		TTL:       time.Duration(f.TTLMs) * time.Millisecond,
+		TooLarge:  f.TooLarge,
+		Value:     []byte(unbase(t, f.Value, f.ValueB64)),
+		Fields:    f.Fields,
+		Auxiliary: map[string]formats.Auxiliary{},
 	}
 	for _, m := range f.Members {
 		s.Members = append(s.Members, formats.Member{Name: unbase(t, m.Name, m.NameB64), Score: m.Score})
 	}
 	for key, b := range f.Beside {
-		s.Beside[key] = formats.Beside{Size: b.Size, Value: []byte(b.Value)}
+		s.Auxiliary[key] = formats.Auxiliary{Size: b.Size, Value: []byte(b.Value)}
 	}
 	if f.TTLMs < 0 {
 		s.TTL = locksteward.NoExpiry
@@ -150,8 +150,8 @@ func TestRecogniseFixtures(t *testing.T) {
 			t.Parallel()
 			s, want := f.sample(t), f.Want
 			got := formats.Recognise(s)
-			if name := cmp.Or(want.Dialect, filepath.Base(filepath.Dir(path))); got.Dialect != name {
-				t.Errorf("dialect = %q, want %q", got.Dialect, name)
+			if name := cmp.Or(want.Dialect, filepath.Base(filepath.Dir(path))); got.Format != name {
+				t.Errorf("format = %q, want %q", got.Format, name)
 			}
 			if got.Confidence != want.Confidence {
 				t.Errorf("confidence = %q, want %q", got.Confidence, want.Confidence)
@@ -194,9 +194,9 @@ func TestRecogniseFixtures(t *testing.T) {
 
 func checkRelease(t *testing.T, s formats.Sample, d formats.Decoded, want bool) {
 	t.Helper()
-	found, ok := formats.Get(d.Dialect)
+	found, ok := formats.Get(d.Format)
 	if !ok {
-		t.Fatalf("no dialect %q", d.Dialect)
+		t.Fatalf("no format %q", d.Format)
 	}
 	command, err := found.Release(s, formats.Release{RequestID: "r1", ExpireAt: locksteward.NoExpireAt})
 	if !want {
@@ -216,13 +216,13 @@ func checkRelease(t *testing.T, s formats.Sample, d formats.Decoded, want bool) 
 	if command.Keys[0] != s.Key {
 		t.Errorf("first key = %q, want the lock", command.Keys[0])
 	}
-	// No dialect releases what another one recognised.
+	// No format releases what another one recognised.
 	for _, other := range formats.All() {
-		if other.Name() == d.Dialect {
+		if other.Name == d.Format {
 			continue
 		}
 		if _, err := other.Release(s, formats.Release{RequestID: "r1", ExpireAt: locksteward.NoExpireAt}); !errors.Is(err, locksteward.ErrRefused) {
-			t.Errorf("%s releases a %s lock: %v", other.Name(), d.Dialect, err)
+			t.Errorf("%s releases a %s lock: %v", other.Name, d.Format, err)
 		}
 	}
 }
@@ -291,19 +291,19 @@ func TestAllAndGet(t *testing.T) {
 	t.Parallel()
 	names := []string{}
 	for _, d := range formats.All() {
-		names = append(names, d.Name())
-		if got, ok := formats.Get(d.Name()); !ok || got.Name() != d.Name() {
-			t.Errorf("Get(%q) = %v, %t", d.Name(), got, ok)
+		names = append(names, d.Name)
+		if got, ok := formats.Get(d.Name); !ok || got.Name != d.Name {
+			t.Errorf("Get(%q) = %v, %t", d.Name, got, ok)
 		}
-		if _, err := os.Stat("../../../docs/dialects/" + d.Name() + ".md"); err != nil {
-			t.Errorf("dialect %s has no page: %v", d.Name(), err)
+		if _, err := os.Stat("../../../docs/dialects/" + d.Name + ".md"); err != nil {
+			t.Errorf("format %s has no page: %v", d.Name, err)
 		}
-		if _, err := os.Stat("testdata/" + d.Name()); err != nil {
-			t.Errorf("dialect %s has no fixtures: %v", d.Name(), err)
+		if _, err := os.Stat("testdata/" + d.Name); err != nil {
+			t.Errorf("format %s has no fixtures: %v", d.Name, err)
 		}
 	}
 	if want := "unknown"; names[len(names)-1] != want {
-		t.Errorf("the last dialect is %q, want %q", names[len(names)-1], want)
+		t.Errorf("the last format is %q, want %q", names[len(names)-1], want)
 	}
 	if d, ok := formats.Get("nonsense"); ok {
 		t.Errorf("Get(nonsense) = %v", d)
@@ -339,21 +339,21 @@ func FuzzRecognise(f *testing.F) {
 		s := foreignSample(key, kind, string(value), more)
 		s.TTL, s.TooLarge = time.Duration(ttl), large
 		s.Meta = &record.Meta{ID: more, Acquired: ttl, TTL: ttl, Renewed: ttl, Expect: ttl, Holds: ttl}
-		for i, ask := range formats.Asks(s) {
+		for i, ask := range formats.AuxiliaryReads(s) {
 			if i%2 == int(ttl&1) {
-				s.Beside = map[string]formats.Beside{ask.Key: {Size: ttl, Value: []byte(more)}}
+				s.Auxiliary = map[string]formats.Auxiliary{ask.Key: {Size: ttl, Value: []byte(more)}}
 			}
 		}
 		formats.MayBeLock(key)
 		s.Digest(locksteward.DigestKey{})
 		d := formats.Recognise(s)
 		formats.Decide(class.Match{Word: true}, s, d)
-		found, ok := formats.Get(d.Dialect)
+		found, ok := formats.Get(d.Format)
 		if !ok {
-			t.Fatalf("Recognise gave a dialect %q that is not there", d.Dialect)
+			t.Fatalf("Recognise gave a format %q that is not there", d.Format)
 		}
 		if d.Count < 0 || d.Waiters < -1 || d.Fence < 0 {
-			t.Errorf("%s: count %d, waiters %d, fence %d", d.Dialect, d.Count, d.Waiters, d.Fence)
+			t.Errorf("%s: count %d, waiters %d, fence %d", d.Format, d.Count, d.Waiters, d.Fence)
 		}
 		command, err := found.Release(s, formats.Release{RequestID: "r", ExpireAt: 1})
 		if err != nil {
@@ -362,7 +362,7 @@ func FuzzRecognise(f *testing.F) {
 			}
 			return
 		}
-		if large || d.Dialect == formats.Unknown {
+		if large || d.Format == formats.Unknown {
 			t.Errorf("a sample that was not read or understood is releasable")
 		}
 		given := map[string]bool{}
@@ -381,7 +381,7 @@ func FuzzRecognise(f *testing.F) {
 		}
 		for _, w := range want {
 			if !given[w] {
-				t.Errorf("%s: the script does not get %q to compare", d.Dialect, w)
+				t.Errorf("%s: the script does not get %q to compare", d.Format, w)
 			}
 		}
 	})

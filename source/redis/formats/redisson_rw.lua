@@ -11,4 +11,4 @@
 local keys = {}
 for i = 3, KEYC do keys[#keys + 1] = KEYS[i] end
 return carry_out{kind = 'hash', same = function() return same_fields(6) end, keys = keys,
-  wake = function() return tell(ARGV[4], ARGV[5]) end}
+  wake = function() return publish(ARGV[4], ARGV[5]) end}

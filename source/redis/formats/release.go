@@ -4,15 +4,17 @@ import (
 	"cmp"
 	_ "embed" // for the scripts
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// ExecTTL is how long the record of a release stays beside the lock, for a
-// reply that was lost or an agent that crashed to be resolved by reading.
+// ExecTTL is how long the record of a release is kept: a lost reply or a crashed
+// agent is resolved by reading it.
 const ExecTTL = 7 * 24 * time.Hour
 
 //go:embed opening.lua
@@ -66,62 +68,78 @@ func ParseReply(reply any) (Reply, error) {
 	return r, nil
 }
 
-// plan is what the releases of all dialects have in common.
-type plan struct {
-	name    string
-	decoded Decoded // zero when what stands in a lock's place is lifted
-	prefix  string
-	keys    []string // lock, exec record
-	args    []any    // as opening.lua takes them
-	aside   []string // where the lock is set aside, if it is
-	how     how
+// Release returns the one script that removes exactly the hold in s and wakes its
+// waiters. An error that wraps locksteward.ErrRefused says why it cannot be done
+// safely.
+func (f *Format) Release(s Sample, r Release) (Command, error) {
+	if f.Name == Unknown {
+		return Command{}, refuseUnknown(s)
+	}
+	p, err := f.plan(s, r)
+	if err != nil {
+		return Command{}, err
+	}
+	if f.release == nil {
+		return Command{}, p.refuse("%s", f.Never)
+	}
+	return f.release(s, p)
 }
 
-// planRelease checks that the sample is one that dialect name may release.
-func planRelease(name string, s Sample, r Release) (plan, error) {
-	refuse := func(why string) error { return &Refusal{Key: s.Key, Dialect: name, Why: why} }
+// plan is what the releases of all formats have in common.
+type plan struct {
+	format  string
+	decoded Decoded // zero when a placeholder is lifted
+	prefix  string
+	keys    []string // lock, exec record
+	args    []any    // in the order of opening.lua
+	aside   []string // where the lock is set aside, if it is
+	options scriptOptions
+}
+
+// plan checks that the sample is one that the format may release.
+func (f *Format) plan(s Sample, r Release) (plan, error) {
+	refuse := func(why string) error { return &Refusal{Key: s.Key, Format: f.Name, Why: why} }
 	if err := r.check(s.Key); err != nil {
 		return plan{}, err
 	}
-	if _, _, helper := Companion(s.Key); helper || isWorkCounter(s) {
+	if _, _, auxiliary := AuxiliaryKey(s.Key); auxiliary || isWorkCounter(s) {
 		return plan{}, refuse("the key belongs to a lock library but is no lock")
 	}
 	decoded := Recognise(s)
-	if decoded.Dialect != name {
-		return plan{}, refuse(fmt.Sprintf("it is not a %s lock but %s; look at it again", name, decoded.Dialect))
+	if decoded.Format != f.Name {
+		return plan{}, refuse(fmt.Sprintf("it is not a %s lock but %s; look at it again", f.Name, decoded.Format))
 	}
-	if IsStand(s) {
+	if IsPlaceholder(s) {
 		return plan{}, refuse("it is marked as the placeholder of a release: end that release; if none is known that put it there (the lock is shown as unverified), another client wrote it, so find out which")
 	}
 	if r.ExpireAt <= 0 && r.ExpireAt != locksteward.NoExpireAt {
 		return plan{}, refuse("its expiry is not known, so it cannot be compared; scan it again")
 	}
-	p := newPlan(name, s.Key, r)
+	p := newPlan(f.Name, s.Key, r)
 	p.decoded = decoded
-	if r.Undo > 0 && WhyNoUndo(name) == "" {
+	if r.Undo > 0 && WhyNoUndo(f.Name) == "" {
 		p.setAside(s.Key, r.Undo)
 	}
-	if r.Stand > 0 {
-		if why := WhyNoStand(name, r.ExpireAt); why != "" {
+	if r.Placeholder > 0 {
+		if why := WhyNoPlaceholder(f.Name, r.ExpireAt); why != "" {
 			return plan{}, refuse("nothing can stand in its place: " + why)
 		}
-		stand := standOf(name, r)
-		p.how.Stand = &stand
+		p.options.Placeholder = f.placeholderOf(r.RequestID, r.Placeholder.Milliseconds())
 		if p.aside == nil {
 			p.setAside(s.Key, 0)
 		}
 	}
-	p.how.Alive = r.HolderAlive
+	p.options.Alive = r.HolderAlive
 	if r.HolderAlive {
 		p.args[1] = "" // any expiry
 	}
 	return p, nil
 }
 
-func newPlan(name, key string, r Release) plan {
+func newPlan(format, key string, r Release) plan {
 	prefix := cmp.Or(r.MetaPrefix, record.DefaultPrefix)
 	return plan{
-		name: name, prefix: prefix,
+		format: format, prefix: prefix,
 		keys: []string{key, record.Companion(prefix, record.KindExec, key)},
 		args: []any{r.RequestID, r.ExpireAt, ExecTTL.Milliseconds()},
 	}
@@ -136,26 +154,25 @@ func (r Release) check(key string) error {
 
 func (p *plan) setAside(key string, undo time.Duration) {
 	ms := undo.Milliseconds()
-	p.how.Aside = &ms
+	p.options.Aside = &ms
 	p.aside = []string{record.Companion(p.prefix, record.KindUndo, key)}
 }
 
-// refuse says why a lock that was recognised cannot be released, and where the
-// way by hand stands.
+// refuse returns why a lock that was recognised cannot be released.
 func (p plan) refuse(why string, args ...any) error {
-	return &Refusal{Key: p.keys[0], Dialect: p.name, Why: fmt.Sprintf(why, args...)}
+	return &Refusal{Key: p.keys[0], Format: p.format, Why: fmt.Sprintf(why, args...)}
 }
 
-// volatile is an argument that a renewal changes: not compared with a holder
-// that is known to renew.
+// volatile is an argument that a renewal changes: it is not compared when the
+// holder is known to renew.
 func (p plan) volatile(value any) any {
-	if p.how.Alive {
+	if p.options.Alive {
 		return ""
 	}
 	return value
 }
 
-// memberArgs are all members of a sorted set with their scores, in ms.
+// memberArgs returns all members of a sorted set with their scores, in ms.
 func (p plan) memberArgs(s Sample) []any {
 	args := make([]any, 0, 2*len(s.Members))
 	for _, m := range s.Members {
@@ -164,11 +181,33 @@ func (p plan) memberArgs(s Sample) []any {
 	return args
 }
 
-// command puts the dialect's script behind the common opening.
+// fieldArgs returns all fields and values of a hash, in the order of their names.
+func fieldArgs(s Sample) []any {
+	args := make([]any, 0, 2*len(s.Fields))
+	for _, field := range slices.Sorted(maps.Keys(s.Fields)) {
+		args = append(args, field, s.Fields[field])
+	}
+	return args
+}
+
+// formatScore writes a score so that Lua reads the same number.
+func formatScore(score float64) string { return strconv.FormatFloat(score, 'g', 17, 64) }
+
+// sameSlot reports whether one script may use all keys on a Cluster.
+func sameSlot(keys ...string) bool {
+	for _, key := range keys[1:] {
+		if record.Slot(key) != record.Slot(keys[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// command returns the format's script behind the common opening.
 func (p plan) command(script string, keys []string, args ...any) Command {
 	return Command{
 		Script: openingLua + "\n" + script,
 		Keys:   slices.Concat(p.keys, keys, p.aside),
-		Args:   slices.Concat(p.args, args, []any{p.how.json()}),
+		Args:   slices.Concat(p.args, args, []any{p.options.json()}),
 	}
 }

@@ -32,7 +32,7 @@ var keys = map[string]string{
 	"whitespace": " lock \t",
 }
 
-// take puts a lock of each dialect that is released under key.
+// take puts a lock of each format that is released under key.
 var take = map[string]func(t *testing.T, c redis.Cmdable, key string, ttl time.Duration){
 	formats.Token: func(t *testing.T, c redis.Cmdable, key string, ttl time.Duration) {
 		t.Helper()
@@ -91,8 +91,8 @@ func look(t *testing.T, c redis.Cmdable, key string) (formats.Sample, formats.Re
 	if s.TTL < 0 {
 		s.TTL = locksteward.NoExpiry
 	}
-	for _, ask := range formats.Asks(s) {
-		var b formats.Beside
+	for _, ask := range formats.AuxiliaryReads(s) {
+		var b formats.Auxiliary
 		if ask.Type == "list" {
 			b.Size = c.LLen(ctx, ask.Key).Val()
 		} else {
@@ -100,10 +100,10 @@ func look(t *testing.T, c redis.Cmdable, key string) (formats.Sample, formats.Re
 			b.Size = int64(len(b.Value))
 		}
 		if b.Size > 0 {
-			if s.Beside == nil {
-				s.Beside = map[string]formats.Beside{}
+			if s.Auxiliary == nil {
+				s.Auxiliary = map[string]formats.Auxiliary{}
 			}
-			s.Beside[ask.Key] = b
+			s.Auxiliary[ask.Key] = b
 		}
 	}
 	r := formats.Release{RequestID: "req-1", ExpireAt: at}
@@ -115,7 +115,7 @@ func look(t *testing.T, c redis.Cmdable, key string) (formats.Sample, formats.Re
 
 func plan(t *testing.T, s formats.Sample, r formats.Release) formats.Command {
 	t.Helper()
-	d, _ := formats.Get(formats.Recognise(s).Dialect)
+	d, _ := formats.Get(formats.Recognise(s).Format)
 	command, err := d.Release(s, r)
 	must(t, err)
 	return command
@@ -207,7 +207,7 @@ func checkExec(t *testing.T, c redis.Cmdable, key, outcome string) {
 func TestReleaseTouchesNothingThatChanged(t *testing.T) {
 	t.Parallel()
 	changes := map[string]struct {
-		only   string // dialect; "" for all
+		only   string // format; "" for all
 		change func(ctx context.Context, c redis.Cmdable, key string) error
 		want   formats.Outcome
 	}{

@@ -126,9 +126,9 @@ func TestShapesNameNoLibrary(t *testing.T) {
 				for _, ttl := range []time.Duration{30 * time.Second, locksteward.NoExpiry} {
 					d := formats.Recognise(formats.Sample{Key: key, Type: "string", TTL: ttl, Value: []byte(value), Size: int64(len(value))})
 					switch {
-					case shape.alone != "" && d.Dialect == shape.alone:
-					case d.Dialect != formats.Token:
-						t.Fatalf("%s (%s) under %s is named %s, %s confidence: nothing but its shape says so", name, value, key, d.Dialect, d.Confidence)
+					case shape.alone != "" && d.Format == shape.alone:
+					case d.Format != formats.Token:
+						t.Fatalf("%s (%s) under %s is named %s, %s confidence: nothing but its shape says so", name, value, key, d.Format, d.Confidence)
 					case d.Confidence == locksteward.ConfidenceHigh:
 						t.Fatalf("%s under %s: high confidence in a token", name, key)
 					}
@@ -141,7 +141,7 @@ func TestShapesNameNoLibrary(t *testing.T) {
 				t.Errorf("%s: %s may have written it, which nothing of %q says", name, library, slices.Collect(maps.Keys(kinds)))
 			}
 			if _, ok := formats.Get(library); !ok {
-				t.Errorf("no dialect is called %s", library)
+				t.Errorf("no format is called %s", library)
 			}
 		}
 	}

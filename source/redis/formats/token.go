@@ -6,28 +6,31 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Token is the name of the dialect of locks that are one string.
+// Token is the name of the format of locks that are one string of no known library.
 const Token = "token"
 
 //go:embed token.lua
 var tokenLua string
 
-// tokenDialect is any string that is no known library's: `SET k v NX PX`, SETNX,
-// and the libraries whose value is whatever the caller gives.
-type tokenDialect struct{}
+// tokenFormat is any string that is no known library's: `SET k v NX PX`, SETNX,
+// and the libraries whose value is whatever the caller passes.
+var tokenFormat = Format{
+	Name:         Token,
+	Type:         typeString,
+	decode:       decodeToken,
+	release:      deleteString,
+	reads:        workCounterReads,
+	auxiliaryKey: queueAuxiliaryKey,
+}
 
-// Name returns "token".
-func (tokenDialect) Name() string { return Token }
-
-// Recognise takes every string that was read in full and says what its value
-// looks like: that decides whether the next acquisition can be told from this.
-func (tokenDialect) Recognise(s Sample) (Decoded, bool) {
+// decodeToken accepts every string that was read in full and judges its value:
+// that decides whether the next hold can be told from this one.
+func decodeToken(s Sample) (Decoded, bool) {
 	if !whole(s) {
 		return Decoded{}, false
 	}
 	shape := shapeOf(s.Key, s.Value)
 	d := Decoded{
-		Dialect:     Token,
 		Confidence:  shape.confidence,
 		Identity:    locksteward.IdentityStrong,
 		Holder:      shape.holder,
@@ -42,16 +45,7 @@ func (tokenDialect) Recognise(s Sample) (Decoded, bool) {
 	return d, true
 }
 
-// Release deletes the string if it has the same bytes and the same expiry.
-func (tokenDialect) Release(s Sample, r Release) (Command, error) {
-	p, err := planRelease(Token, s, r)
-	if err != nil {
-		return Command{}, err
-	}
-	return p.command(tokenLua, nil, s.Value), nil
-}
-
-// origin says where a token comes from, which is how often it changes.
+// origin is where a token comes from, which is how often it changes.
 type origin int
 
 const (
@@ -67,8 +61,8 @@ const (
 	originShared
 )
 
-// tokenShape is what a token looks like. kind is for people and does not give
-// the token away.
+// tokenShape is what a token looks like. kind is for people and does not reveal
+// the token.
 type tokenShape struct {
 	kind       string
 	origin     origin
@@ -90,5 +84,3 @@ func shapeOf(key string, value []byte) tokenShape {
 	}
 	return tokenShape{kind: kind, origin: originUnclear, confidence: locksteward.ConfidenceLow}
 }
-
-var _ Dialect = tokenDialect{}

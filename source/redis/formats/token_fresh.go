@@ -89,6 +89,12 @@ func isFreshUUID(text string) bool {
 	return varietyOf(text).distinct >= 5 // with the dash; zeros and test patterns have fewer
 }
 
+// isRandomUUID matches a version 4 UUID as Python, Ruby and others print it: in
+// lower case. The zero UUID and test patterns are none.
+func isRandomUUID(text string) bool {
+	return isLowerUUID(text) && text[14] == '4' && strings.IndexByte("89ab", text[19]) >= 0 && isFreshUUID(text)
+}
+
 func isRandomHex(text string) bool {
 	if !isHex(text) {
 		return false

@@ -53,6 +53,7 @@ func isUpperHexC(c byte) bool { return isDigit(c) || 'A' <= c && c <= 'F' }
 
 func isDigits(s string) bool   { return every(s, isDigit) }
 func isLowerHex(s string) bool { return every(s, isLowerHexC) }
+func isHex32(s string) bool    { return len(s) == 32 && isLowerHex(s) }
 func isHex(s string) bool      { return isLowerHex(s) || every(s, isUpperHexC) }
 
 // uuidLength is the length of a UUID's text form, 8-4-4-4-12.

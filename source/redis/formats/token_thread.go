@@ -20,14 +20,3 @@ func threadShape(_, text string) (tokenShape, bool) {
 		kind: "a UUID and a number, as of one process and thread", origin: originProcess, confidence: locksteward.ConfidenceMedium,
 	}, true
 }
-
-func prefixed(prefix string) func(string) bool {
-	return func(s string) bool { return len(s) > len(prefix) && strings.HasPrefix(s, prefix) }
-}
-
-func hasPrefixed(s, prefix string, ok func(string) bool) bool {
-	rest, found := strings.CutPrefix(s, prefix)
-	return found && ok(rest)
-}
-
-func isHex32(s string) bool { return len(s) == 32 && isLowerHex(s) }

@@ -1,18 +1,18 @@
 -- Puts a lock back that a forced release set aside, with the expiry that it had,
--- unless somebody has it now. What stands in its place by that release makes way.
+-- unless somebody has it now. The placeholder of that release makes way.
 -- Only the key comes back: what the library keeps beside it does not.
 --
 -- KEYS:    1 lock · 2 exec record · 3 where the lock was set aside
 -- ARGV:    1 request id · 2 PEXPIRETIME that the lock had, -1 for none · 3 life of the exec record in ms
---          4 how it is done, as JSON: of is the request that is undone, stand what it put there
+--          4 options as JSON: of is the request that is undone, placeholder what it put there
 -- Returns: {outcome, woken, recorded}, see opening.lua: 1 put back · 0 it is not there any more · -1 somebody holds the lock
 
 local was = redis.call('HMGET', KEYS[2], 'request', 'outcome', 'woken', 'undo')
 if was[1] == ARGV[1] then return {REPEATED, 0, tonumber(was[2])} end
-if was[4] ~= HOW.of then return settle(GONE) end -- another act came between
+if was[4] ~= OPTIONS.of then return settle(GONE) end -- another act came between
 if redis.call('EXISTS', KEYS[3]) == 0 then return settle(GONE) end
 local found = redis.call('TYPE', KEYS[1]).ok
-if found ~= 'none' and not stands(found) then return settle(CHANGED) end
+if found ~= 'none' and not is_placeholder(found) then return settle(CHANGED) end
 record(RELEASED, 0)
 -- The expiry is set first: a key that could not be given back its own would stay
 -- too long or go too soon.

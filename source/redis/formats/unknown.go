@@ -6,33 +6,28 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Unknown is the name of the dialect of what no other dialect knows.
+// Unknown is the name of the format of what no other format knows.
 const Unknown = "unknown"
 
-// unknownDialect takes everything and releases nothing.
-type unknownDialect struct{}
-
-// Name returns "unknown".
-func (unknownDialect) Name() string { return Unknown }
-
-// Recognise takes every sample.
-func (unknownDialect) Recognise(s Sample) (Decoded, bool) { return unknownOf(s), true }
-
-// Release always refuses, and says why and how a person can do it.
-func (unknownDialect) Release(s Sample, _ Release) (Command, error) {
-	return Command{}, fmt.Errorf("release %q: %s: %w; read it with redis-cli, stop its holder, and follow docs/dialects/unknown.md",
-		locksteward.DisplayKey(s.Key), whyUnknown(s), locksteward.ErrRefused)
+// unknownFormat accepts every sample and releases nothing.
+var unknownFormat = Format{
+	Name: Unknown,
+	decode: func(Sample) (Decoded, bool) {
+		return Decoded{
+			Confidence: locksteward.ConfidenceLow,
+			Identity:   locksteward.IdentityNone,
+			Count:      1,
+			Waiters:    -1,
+		}, true
+	},
+	Never: "nobody can say what must be compared and who must be woken",
 }
 
-func unknownOf(s Sample) Decoded {
-	d := Decoded{
-		Dialect:    Unknown,
-		Confidence: locksteward.ConfidenceLow,
-		Identity:   locksteward.IdentityNone,
-		Count:      1,
-		Waiters:    -1,
-	}
-	return d
+// refuseUnknown returns why this sample cannot be released and how a person can
+// do it.
+func refuseUnknown(s Sample) error {
+	return fmt.Errorf("release %q: %s: %w; read it with redis-cli, stop its holder, and follow docs/dialects/unknown.md",
+		locksteward.DisplayKey(s.Key), whyUnknown(s), locksteward.ErrRefused)
 }
 
 func whyUnknown(s Sample) string {
@@ -47,5 +42,3 @@ func whyUnknown(s Sample) string {
 		return fmt.Sprintf("no dialect knows a %s of this form, so nobody can say what must be compared and who must be woken", s.Type)
 	}
 }
-
-var _ Dialect = unknownDialect{}

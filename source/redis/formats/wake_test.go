@@ -164,7 +164,7 @@ func TestReleaseWithoutPExpireTime(t *testing.T) {
 	}
 }
 
-// Whatever the server refuses, it refuses while the lock still stands, and the
+// Whatever the server refuses, it refuses while the lock is still there, and the
 // same request may run again when the permission is there.
 func TestReleaseThatIsRefusedTouchesNothing(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func TestAsynqUnique(t *testing.T) {
 		t.Fatalf("unique keys = %q, want one", keys)
 	}
 	w := wants{
-		key: keys[0], typ: "string", dialect: "asynq-unique",
+		key: keys[0], typ: "string", format: "asynq-unique",
 		confidence: locksteward.ConfidenceHigh, identity: locksteward.IdentityStrong, ttl: time.Minute,
 	}
 	l.check(t, w)
@@ -91,7 +91,7 @@ func TestAsynqLease(t *testing.T) {
 		}
 	}
 	l.check(t, wants{
-		key: "asynq:{mail}:lease", typ: "zset", dialect: "asynq-lease",
+		key: "asynq:{mail}:lease", typ: "zset", format: "asynq-lease",
 		confidence: locksteward.ConfidenceHigh, identity: locksteward.IdentityNone, count: 2,
 	})
 	l.refused(t, "asynq:{mail}:lease", "asynq's own servers")

@@ -53,7 +53,7 @@ func TestGoRedisLock(t *testing.T) {
 		}
 	}
 	l.check(t, wants{
-		key: key, typ: "string", dialect: "go-redislock-reentrant",
+		key: key, typ: "string", format: "go-redislock-reentrant",
 		confidence: locksteward.ConfidenceHigh, identity: locksteward.IdentityLineage, count: 2, ttl: 5 * time.Second,
 	})
 	l.free(t, key)
@@ -75,7 +75,7 @@ func TestGoRedisLockFair(t *testing.T) {
 		}
 	}
 	got := l.check(t, wants{
-		key: key, typ: "string", dialect: "go-redislock-fair",
+		key: key, typ: "string", format: "go-redislock-fair",
 		confidence: locksteward.ConfidenceMedium, identity: locksteward.IdentityLineage, ttl: 5 * time.Second,
 	})
 	if got.Waiters != 2 {
@@ -98,7 +98,7 @@ func TestGoRedisLockRW(t *testing.T) {
 		t.Fatal("the lock is not free")
 	}
 	l.check(t, wants{
-		key: key, typ: "hash", dialect: "go-redislock-rw",
+		key: key, typ: "hash", format: "go-redislock-rw",
 		confidence: locksteward.ConfidenceHigh, identity: locksteward.IdentityLineage, ttl: 5 * time.Second,
 	})
 	l.free(t, key)
@@ -116,7 +116,7 @@ func TestDapr(t *testing.T) {
 		if v ~= ARGV[1] then return -2 end return redis.call('DEL', KEYS[1])`)
 	must(t, l.client.SetArgs(t.Context(), key, owner, redis.SetArgs{Mode: "NX", TTL: time.Minute}).Err())
 	l.check(t, wants{
-		key: key, typ: "string", dialect: "dapr-lock",
+		key: key, typ: "string", format: "dapr-lock",
 		confidence: locksteward.ConfidenceHigh, identity: locksteward.IdentityLineage,
 		holder: locksteward.Holder{App: "shop"}, ttl: time.Minute,
 	})

@@ -69,13 +69,13 @@ func (l lab) see(t *testing.T, key string) (lock locksteward.Lock, ok bool) {
 
 // wants is what the scanner must say of a lock.
 type wants struct {
-	key, typ, dialect string
-	confidence        locksteward.Confidence
-	identity          locksteward.Identity
-	holder            locksteward.Holder
-	count             int64         // 0 stands for 1
-	ttl               time.Duration // at most; 0: the key never expires
-	renews            time.Duration
+	key, typ, format string
+	confidence       locksteward.Confidence
+	identity         locksteward.Identity
+	holder           locksteward.Holder
+	count            int64         // 0 stands for 1
+	ttl              time.Duration // at most; 0: the key never expires
+	renews           time.Duration
 }
 
 // check looks at the lock under w.key and compares.
@@ -85,8 +85,8 @@ func (l lab) check(t *testing.T, w wants) locksteward.Lock {
 	if !ok {
 		t.Fatalf("the scanner does not see %q", w.key)
 	}
-	if got.Dialect != w.dialect || got.Type != w.typ || got.Kind != locksteward.KindLock {
-		t.Errorf("%q is a %s of dialect %s (%s), want a %s of %s (lock)", w.key, got.Type, got.Dialect, got.Kind, w.typ, w.dialect)
+	if got.Dialect != w.format || got.Type != w.typ || got.Kind != locksteward.KindLock {
+		t.Errorf("%q is a %s of format %s (%s), want a %s of %s (lock)", w.key, got.Type, got.Dialect, got.Kind, w.typ, w.format)
 	}
 	if got.Confidence != w.confidence || got.Identity != w.identity || got.SharedToken {
 		t.Errorf("%q: confidence %s, identity %s, shared %t, want %s, %s, false", w.key, got.Confidence, got.Identity, got.SharedToken, w.confidence, w.identity)

@@ -14,35 +14,35 @@ func TestNodeLocks(t *testing.T) {
 	t.Parallel()
 	medium := wants{typ: "string", confidence: locksteward.ConfidenceMedium, identity: locksteward.IdentityLineage, ttl: 30 * time.Second}
 	for _, tt := range []struct {
-		library, name, dialect, key string
-		change                      func(w *wants)
-		poll                        string // how it asks for the lock
-		after                       string // what its old holder finds
+		library, name, format, key string
+		change                     func(w *wants)
+		poll                       string // how it asks for the lock
+		after                      string // what its old holder finds
 	}{
 		{
-			library: "redlock", name: "redlock:order", dialect: "node-redlock", key: "redlock:order", poll: "eval", after: "lost",
+			library: "redlock", name: "redlock:order", format: "node-redlock", key: "redlock:order", poll: "eval", after: "lost",
 			change: func(w *wants) { w.identity = locksteward.IdentityStrong },
 		},
 		{
-			library: "sesamecare-redlock", name: "redlock:order", dialect: "node-redlock", key: "redlock:order", poll: "evalsha", after: "lost",
+			library: "sesamecare-redlock", name: "redlock:order", format: "node-redlock", key: "redlock:order", poll: "evalsha", after: "lost",
 			change: func(w *wants) { w.identity = locksteward.IdentityStrong },
 		},
 		{
-			library: "mutex", name: "order", dialect: "redis-semaphore-mutex", key: "mutex:order", poll: "set", after: "lost",
+			library: "mutex", name: "order", format: "redis-semaphore-mutex", key: "mutex:order", poll: "set", after: "lost",
 			change: func(w *wants) {
 				w.ttl, w.renews, w.holder = 10*time.Second, 8*time.Second, locksteward.Holder{Host: "web-1", PID: 4711}
 			},
 		},
 		{
-			library: "semaphore", name: "printer", dialect: "redis-semaphore-semaphore", key: "semaphore:printer", poll: "evalsha", after: "lost",
+			library: "semaphore", name: "printer", format: "redis-semaphore-semaphore", key: "semaphore:printer", poll: "evalsha", after: "lost",
 			change: func(w *wants) {
 				w.typ, w.ttl, w.renews, w.count, w.confidence = "zset", 10*time.Second, 8*time.Second, 2, locksteward.ConfidenceHigh
 			},
 		},
-		{library: "ioredis-lock", name: "ioredis-lock:order", dialect: "ioredis-lock", key: "ioredis-lock:order", poll: "set", after: "lost"},
-		{library: "node-redis-lock", name: "order", dialect: "node-redis-lock", key: "node-redis-lock:order", poll: "evalsha", after: "lost"},
+		{library: "ioredis-lock", name: "ioredis-lock:order", format: "ioredis-lock", key: "ioredis-lock:order", poll: "set", after: "lost"},
+		{library: "node-redis-lock", name: "order", format: "node-redis-lock", key: "node-redis-lock:order", poll: "evalsha", after: "lost"},
 		// Its release compares nothing but its own clock: what its page warns of.
-		{library: "redis-lock", name: "order", dialect: "errorception-redis-lock", key: "lock.order", poll: "set", after: "released"},
+		{library: "redis-lock", name: "order", format: "errorception-redis-lock", key: "lock.order", poll: "set", after: "released"},
 	} {
 		t.Run(tt.library, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ func TestNodeLocks(t *testing.T) {
 			holder.says("waiting")
 			holder.says("held")
 			w := medium
-			w.key, w.dialect = tt.key, tt.dialect
+			w.key, w.format = tt.key, tt.format
 			if tt.change != nil {
 				tt.change(&w)
 			}
@@ -79,8 +79,8 @@ func TestNodeLocks(t *testing.T) {
 func TestNodeQueues(t *testing.T) {
 	t.Parallel()
 	for library, w := range map[string]wants{
-		"bullmq": {dialect: "bullmq-job", identity: locksteward.IdentityStrong},
-		"bull":   {dialect: "bull-job", identity: locksteward.IdentityLineage},
+		"bullmq": {format: "bullmq-job", identity: locksteward.IdentityStrong},
+		"bull":   {format: "bull-job", identity: locksteward.IdentityLineage},
 	} {
 		t.Run(library, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +119,7 @@ func TestNodeDeduplication(t *testing.T) {
 	node(t, "queue.js", "bullmq", l.port(), "add").says("added 1")
 	const key = "bull:mail:de:invoice-7"
 	l.check(t, wants{
-		key: key, typ: "string", dialect: "bullmq-dedup",
+		key: key, typ: "string", format: "bullmq-dedup",
 		confidence: locksteward.ConfidenceHigh, identity: locksteward.IdentityNone,
 	})
 	l.refused(t, key, "its job is still to be done")

@@ -17,7 +17,7 @@ func TestRedislock(t *testing.T) {
 	holder, err := client.Obtain(t.Context(), "order-lock", time.Minute, &redislock.Options{Metadata: "web-1:4711"})
 	must(t, err)
 	l.check(t, wants{
-		key: "order-lock", typ: "string", dialect: "bsm-redislock",
+		key: "order-lock", typ: "string", format: "bsm-redislock",
 		confidence: locksteward.ConfidenceMedium, identity: locksteward.IdentityStrong,
 		holder: locksteward.Holder{Host: "web-1", PID: 4711}, ttl: time.Minute,
 	})
@@ -55,7 +55,7 @@ func TestRedislockMulti(t *testing.T) {
 	holder, err := client.ObtainMulti(t.Context(), keys, time.Minute, nil)
 	must(t, err)
 	w := wants{
-		typ: "string", dialect: "bsm-redislock",
+		typ: "string", format: "bsm-redislock",
 		confidence: locksteward.ConfidenceMedium, identity: locksteward.IdentityStrong, ttl: time.Minute,
 	}
 	var digests []string

@@ -11,7 +11,7 @@ import (
 )
 
 var redsyncWants = wants{
-	key: "redsync:lock:42", typ: "string", dialect: "redsync",
+	key: "redsync:lock:42", typ: "string", format: "redsync",
 	confidence: locksteward.ConfidenceMedium, identity: locksteward.IdentityStrong, ttl: 8 * time.Second,
 }
 

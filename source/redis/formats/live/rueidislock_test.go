@@ -36,7 +36,7 @@ func TestValkeylock(t *testing.T) {
 
 // Three keys are one lock: with two of them gone its holder is told at once, and
 // so is who waits, both by the server's tracking.
-func testTracked(t *testing.T, dialect string, open func(addr string) (locker, error)) {
+func testTracked(t *testing.T, format string, open func(addr string) (locker, error)) {
 	t.Helper()
 	l := newLab(t)
 	lockers := make([]locker, 2)
@@ -51,9 +51,9 @@ func testTracked(t *testing.T, dialect string, open func(addr string) (locker, e
 	defer stop()
 	keys := make([]string, 3)
 	for i := range keys {
-		keys[i] = dialect + ":" + strconv.Itoa(i) + ":order:42"
+		keys[i] = library + ":" + strconv.Itoa(i) + ":order:42"
 		w := wants{
-			key: keys[i], typ: "string", dialect: dialect,
+			key: keys[i], typ: "string", format: library,
 			confidence: locksteward.ConfidenceHigh, identity: locksteward.IdentityStrong,
 			ttl: 5 * time.Second, renews: 2500 * time.Millisecond,
 		}

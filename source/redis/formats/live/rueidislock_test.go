@@ -36,7 +36,7 @@ func TestValkeylock(t *testing.T) {
 
 // Three keys are one lock: with two of them gone its holder is told at once, and
 // so is who waits, both by the server's tracking.
-func testTracked(t *testing.T, format string, open func(addr string) (locker, error)) {
+func testTracked(t *testing.T, library string, open func(addr string) (locker, error)) {
 	t.Helper()
 	l := newLab(t)
 	lockers := make([]locker, 2)

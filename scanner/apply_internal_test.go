@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,16 +37,17 @@ func TestApplyGoesByTheTimeOfTheLook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			table := newTable(locksteward.Target{})
-			kind := table.intern(shape{node: "a", typ: "string"})
+			kind := table.shapes.of(shape{node: "a", typ: "string"})
 			see := func(digest string, when int64) *look {
 				return &look{key: "k", kind: kind, digest: digest, at: when, expireAt: locksteward.NoExpireAt}
 			}
 			table.update(*see(known, at(0)))
-			r := reading{key: "k", at: at(tc.at), began: time.Now().Add(-tc.took), keep: tc.keep}
+			b := batch{began: time.Now().Add(-tc.took), keepGone: tc.keep}
+			r := reading{key: "k", at: at(tc.at), gone: tc.lock == none}
 			if tc.lock != none {
 				r.lock = see(tc.lock, r.at)
 			}
-			now, ended := table.apply(r)
+			now, ended := table.decide(&b, &r)
 			if got := digestOf(now); got != tc.now {
 				t.Errorf("now %q, want %q", got, tc.now)
 			}
@@ -76,7 +78,7 @@ func TestSweepHasTheSuccessorOfAHoldThatItFoundToo(t *testing.T) {
 	t.Parallel()
 	table := newTable(locksteward.Target{})
 	see := func(digest, node string, when time.Duration) *entry {
-		kind := table.intern(shape{node: node, typ: "string"})
+		kind := table.shapes.of(shape{node: node, typ: "string"})
 		now, _ := table.merged(look{key: "k", kind: kind, digest: digest, at: micros(moment(when)), expireAt: locksteward.NoExpireAt})
 		return now
 	}
@@ -84,10 +86,12 @@ func TestSweepHasTheSuccessorOfAHoldThatItFoundToo(t *testing.T) {
 	first := see("first", "a", time.Second)
 	next := see("next", "b", 2*time.Second)
 	for _, order := range [][]*entry{{first, next}, {next, first}} {
-		p := packEntries(table, order)
-		var l locksteward.Lock
-		if p.Len() != 1 || !p.Unpack(0, &l) || l.TokenDigest != "next" {
-			t.Errorf("%d locks, %+v", p.Len(), l)
+		var got []string
+		for l := range table.visit(table.sortEntries(slices.Clone(order))) {
+			got = append(got, l.TokenDigest)
+		}
+		if !slices.Equal(got, []string{"next"}) {
+			t.Errorf("the sweep has %q", got)
 		}
 	}
 }

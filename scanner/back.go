@@ -21,11 +21,13 @@ type endedHold struct {
 	line                string
 }
 
-// onLine notes which line of data the server at addr has. The table is locked.
+// onLine notes which line of data the server at addr has.
 func (t *Table) onLine(addr, line string) {
 	if line == "" {
 		return
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.ended.lines == nil || len(t.ended.lines) > 1024 {
 		t.ended.lines = map[string]string{}
 	}

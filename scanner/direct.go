@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -25,17 +26,6 @@ func (s *Scanner) directReader(m connect.Master) *reader {
 	}
 }
 
-// glance is what a direct read of one key came to.
-type glance struct {
-	sight *sight
-	node  string
-	lock  *locksteward.Lock // nil unless it is a lock or a candidate
-	// waiters are those who wait for it, as far as they were read.
-	waiters []locksteward.Waiter
-	ended   *locksteward.Ending
-	lost    []locksteward.Loss
-}
-
 // pacedReader reads as a sweep does: when the pace of the server allows.
 func (s *Scanner) pacedReader(m connect.Master) *reader {
 	server := s.server(m.Addr)
@@ -52,10 +42,10 @@ func (s *Scanner) pacedReader(m connect.Master) *reader {
 	return r
 }
 
-// glanceAt reads keys of one master, takes them into the table and returns what
-// it saw. known locks that turn out to be gone stay in the table when keepGone
-// is set.
-func (s *Scanner) glanceAt(ctx context.Context, r *reader, keys []string, keepGone bool) ([]glance, error) {
+// lookAt reads keys of one master, applies what it saw to the table and returns it with
+// what each key changed; those of keys that could not be read are empty. Locks that are
+// gone stay in the table when keepGone is set.
+func (s *Scanner) lookAt(ctx context.Context, r *reader, keys []string, keepGone bool) ([]sight, []change, locksteward.Update, error) {
 	classes := s.classes.Load()
 	subjects := make([]subject, len(keys))
 	for i, key := range keys {
@@ -64,75 +54,42 @@ func (s *Scanner) glanceAt(ctx context.Context, r *reader, keys []string, keepGo
 	began := time.Now()
 	sights, err := r.inspect(ctx, subjects)
 	if err != nil {
-		return nil, err
+		return nil, nil, locksteward.Update{}, err
 	}
 	o := observer{target: s.target, digest: s.digest, placeholder: s.placeholder, texts: texts{}}
-	glances := make([]glance, len(sights))
+	var sure []*sight
 	for i := range sights {
-		g := &glances[i]
-		g.sight, g.node = &sights[i], r.node
-		g.lost = lossesOf(&sights[i], s.target, r.node)
-		s.settleGlance(ctx, r, &o, g, reading{key: g.sight.key, at: micros(g.sight.at), began: began, keep: keepGone})
+		seen := &sights[i]
+		if seen.as == unread {
+			continue
+		}
+		if o.complete(seen, r.node); seen.lock != nil {
+			s.joinDirect(ctx, r, seen)
+		}
+		sure = append(sure, seen)
 	}
-	return glances, nil
-}
-
-// settleGlance takes one look into the table, as read says, and notes in g what
-// became of it.
-func (s *Scanner) settleGlance(ctx context.Context, r *reader, o *observer, g *glance, read reading) {
-	if g.sight.as == unread {
-		return
-	}
-	t := s.table
-	var kind shape
-	if obs, ok := o.observe(g.sight, g.node); g.sight.as == there && ok {
-		if obs.Kind == locksteward.KindCandidate {
-			g.lock = &locksteward.Lock{Observation: obs}
-		} else {
-			var l look
-			l, kind = pack(obs)
-			s.joinDirect(ctx, r, g, &l)
-			read.lock = &l
+	update, applied := s.applyLooks(r.node, began, sure, keepGone)
+	changes := make([]change, len(sights))
+	for i := range sights {
+		if sights[i].as == unread {
+			continue
+		}
+		changes[i], applied = applied[0], applied[1:]
+		if changes[i].lock != nil {
+			update.Waiters = append(update.Waiters, sights[i].waiters...)
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if read.lock != nil {
-		read.lock.kind = t.intern(kind)
-	}
-	now, ended := t.apply(read)
-	if now != nil {
-		g.lock = new(now.lock(s.target))
-	}
-	if ended != nil {
-		end, _ := s.ending(ended, g.sight, g.node, g.lost)
-		g.ended = &end
-	}
-}
-
-// ending says how a hold ended that a look at node found to be over, with the losses
-// that the look proves, and whether a flush may have taken it. The table is locked.
-func (s *Scanner) ending(e *entry, seen *sight, node string, losses []locksteward.Loss) (end locksteward.Ending, flushed bool) {
-	at := micros(seen.at)
-	flushed = s.table.tookHold(e, at)
-	s.table.endsAt(e, node, at, 0)
-	if seen.as == there {
-		return replacedBy(e, s.target, at), flushed
-	}
-	end = endingOf(e, s.target, seen.at, lossOf(e, losses), flushed || node != e.kind.node)
-	if flushed && end.How == locksteward.EndedDeleted {
-		end.By = s.table.flushed[e.kind.node].kind()
-	}
-	return end, flushed
+	return sights, changes, update, nil
 }
 
 // joinDirect reads what other keys tell of a lock: who waits for it, and the
 // heartbeat of its holder. What cannot be read now stays unknown, which is no
 // reason not to show the lock.
-func (s *Scanner) joinDirect(ctx context.Context, r *reader, g *glance, l *look) {
-	if g.sight.id() != "" {
-		waiting := s.crowdAt(ctx, r, g.sight)
-		l.waiters, g.waiters = int32(waiting[l.key].count), s.listed(waiting)
+func (s *Scanner) joinDirect(ctx context.Context, r *reader, seen *sight) {
+	l := seen.lock
+	if seen.id() != "" {
+		waiting := s.crowdAt(ctx, r, seen)
+		l.waiters, seen.waiters = int32(waiting[l.key].count), s.listed(waiting)
 	}
 	id := l.holderInstance()
 	if id == "" {
@@ -184,47 +141,45 @@ func (s *Scanner) refresh(ctx context.Context, key string) (locksteward.Lock, er
 	if err != nil {
 		return locksteward.Lock{}, fmt.Errorf(`read "%s": %w`, name, err)
 	}
-	glances, err := s.glanceAt(ctx, s.directReader(m), []string{key}, true)
+	sights, changes, update, err := s.lookAt(ctx, s.directReader(m), []string{key}, true)
 	if err != nil {
 		return locksteward.Lock{}, fmt.Errorf(`read "%s": %w`, name, err)
 	}
-	g := glances[0]
-	if g.ended != nil {
-		s.table.mu.Lock()
-		s.table.pending = append(s.table.pending, *g.ended)
-		s.table.mu.Unlock()
-	}
-	switch {
-	case g.sight.as == unread:
+	s.table.addPending(update.Endings)
+	switch seen := &sights[0]; {
+	case seen.as == unread:
 		return locksteward.Lock{}, fmt.Errorf(`read "%s": it changed while it was read or may not be read; try again`, name)
-	case g.lock == nil:
+	case changes[0].lock != nil:
+		return *changes[0].lock, nil
+	case seen.candidate != nil:
+		return locksteward.Lock{Observation: *seen.candidate}, nil
+	default:
 		return locksteward.Lock{}, fmt.Errorf(`read "%s": %w`, name, locksteward.ErrNotFound)
 	}
-	return *g.lock, nil
 }
 
-// Recheck reads the keys of locks again, now, each on the master that owns it,
-// and returns what it saw as a sweep without masters: Locks that are there, the
-// Waiters for them, Endings of holds that are over, Losses. A key that could not be read is in
-// neither; the error says why, and the rest is good all the same.
-func (s *Scanner) Recheck(ctx context.Context, locks []locksteward.Lock) (locksteward.Sweep, error) {
+// Recheck reads the keys of locks again, now, each on the master that owns it, and
+// returns what it saw: locks that are there, who waits for them, holds that are over, and
+// losses. A key that could not be read is in none of these; the error says why, and the
+// rest is good all the same.
+func (s *Scanner) Recheck(ctx context.Context, locks []locksteward.Lock) (locksteward.Update, error) {
 	return s.recheck(ctx, locks, s.directReader)
 }
 
 // RecheckPaced is [Scanner.Recheck] that waits for the pace of the servers, as a sweep does.
-func (s *Scanner) RecheckPaced(ctx context.Context, locks []locksteward.Lock) (locksteward.Sweep, error) {
+func (s *Scanner) RecheckPaced(ctx context.Context, locks []locksteward.Lock) (locksteward.Update, error) {
 	return s.recheck(ctx, locks, s.pacedReader)
 }
 
-func (s *Scanner) recheck(ctx context.Context, locks []locksteward.Lock, readerAt func(connect.Master) *reader) (locksteward.Sweep, error) {
-	sweep := locksteward.Sweep{Target: s.target.Name, Started: s.clock()}
+func (s *Scanner) recheck(ctx context.Context, locks []locksteward.Lock, readerAt func(connect.Master) *reader) (locksteward.Update, error) {
+	all := locksteward.Update{Target: s.target.Name, Started: s.clock()}
 	if len(locks) == 0 {
-		sweep.At = sweep.Started
-		return sweep, nil
+		all.At = all.Started
+		return all, nil
 	}
 	masters, err := s.conn.Masters(ctx)
 	if err != nil {
-		return sweep, fmt.Errorf("read %d locks again: %w", len(locks), err)
+		return all, fmt.Errorf("read %d locks again: %w", len(locks), err)
 	}
 	var errs []error
 	for _, m := range masters {
@@ -235,37 +190,25 @@ func (s *Scanner) recheck(ctx context.Context, locks []locksteward.Lock, readerA
 			}
 		}
 		r := readerAt(m)
-		for len(keys) > 0 {
-			n := min(len(keys), subjectsPerLook)
-			glances, err := s.glanceAt(ctx, r, keys[:n], false)
-			keys = keys[n:]
+		for chunk := range slices.Chunk(keys, subjectsPerLook) {
+			_, _, update, err := s.lookAt(ctx, r, chunk, false)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("read locks of %s again: %w", m.Addr, err))
 				break
 			}
-			for _, g := range glances {
-				collect(&sweep, g)
-			}
+			all.Locks = append(all.Locks, update.Locks...)
+			all.Waiters = append(all.Waiters, update.Waiters...)
+			all.Endings = append(all.Endings, update.Endings...)
+			all.Losses = append(all.Losses, update.Losses...)
+			all.At = maxTime(all.At, update.At)
 		}
 	}
-	sweep.Duration = s.clock().Sub(sweep.Started)
-	if sweep.At.IsZero() {
-		sweep.At = sweep.Started
+	all.Duration = s.clock().Sub(all.Started)
+	if all.At.IsZero() {
+		all.At = all.Started
 	}
-	sortLocks(sweep.Locks)
-	sortWaiters(sweep.Waiters)
-	sortLosses(sweep.Losses)
-	return sweep, errors.Join(errs...)
-}
-
-func collect(sweep *locksteward.Sweep, g glance) {
-	if g.lock != nil && g.lock.Kind == locksteward.KindLock {
-		sweep.Locks = append(sweep.Locks, *g.lock)
-		sweep.Waiters = append(sweep.Waiters, g.waiters...)
-	}
-	if g.ended != nil {
-		sweep.Endings = append(sweep.Endings, *g.ended)
-	}
-	sweep.Losses = append(sweep.Losses, g.lost...)
-	sweep.At = maxTime(sweep.At, g.sight.at)
+	sortLocks(all.Locks)
+	sortWaiters(all.Waiters)
+	sortLosses(all.Losses)
+	return all, errors.Join(errs...)
 }

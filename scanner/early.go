@@ -23,8 +23,8 @@ func (p *pass) lookSoon(ctx context.Context) error {
 // isNews says that a look tells something that should not wait for the end of the sweep: a lock or a hold that is not
 // known, an expiry that is gone, or a lock for whose verdict the time has come. While no watch runs nobody says when
 // that is, so each look does.
-func (p *pass) isNews(s *sight, l *look) bool {
-	if s.last == nil || !sameHold(&s.last.look, l) || l.ttl == locksteward.NoExpiry && s.last.ttl != locksteward.NoExpiry {
+func (p *pass) isNews(s *sight) bool {
+	if s.last == nil || !sameHold(&s.last.look, s.lock) || s.lock.ttl == locksteward.NoExpiry && s.last.ttl != locksteward.NoExpiry {
 		return true
 	}
 	t := p.s.table
@@ -33,37 +33,40 @@ func (p *pass) isNews(s *sight, l *look) bool {
 	if !t.deadlines.on {
 		return true
 	}
-	e := t.entries[l.key]
+	e := t.entries[s.key]
 	return e != nil && e.asked != 0 && e.asked <= time.Now().UnixMicro()
 }
 
-// handOn takes looks into the table and hands them on to Options.Found. What other keys tell of the locks is not known
+// handOn applies looks to the table and hands them on to Options.Found. What other keys tell of the locks is not known
 // yet: it stays as it was.
-func (p *pass) handOn(ctx context.Context, news []watchGlance) {
+func (p *pass) handOn(ctx context.Context, news []*sight) {
 	if len(news) == 0 {
 		return
 	}
 	s := p.s
-	batch := locksteward.Sweep{Target: s.target.Name, Started: p.looked, Duration: time.Since(p.looked)}
 	s.order.Lock()
 	defer s.order.Unlock()
-	s.table.mu.Lock()
-	for _, g := range news {
-		if id := g.l.holderInstance(); id != "" {
-			g.l.instance = s.lastInstance(g.l.key, id)
-		}
-		if g.shape.dialect == dialect.Locksteward {
-			g.l.waiters = -1
-			if e := s.table.entries[g.l.key]; e != nil {
-				g.l.waiters = e.waiters
-			}
-		}
-		s.take(&batch, g)
-	}
-	s.table.mu.Unlock()
-	if len(batch.Locks) > 0 {
-		sortLocks(batch.Locks)
-		s.found(ctx, batch)
+	s.table.asKnown(news)
+	update, _ := s.applyLooks(p.master.Addr, p.looked, news, false)
+	if len(update.Locks) > 0 {
+		s.found(ctx, update)
 	}
 	s.stall.progress()
+}
+
+// asKnown completes looks by what was known before of other keys: of heartbeats and waiters.
+func (t *Table) asKnown(looks []*sight) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, s := range looks {
+		if id := s.lock.holderInstance(); id != "" {
+			s.lock.instance = t.lastInstance(s.key, id)
+		}
+		if s.lock.kind.dialect == dialect.Locksteward {
+			s.lock.waiters = -1
+			if e := t.entries[s.key]; e != nil {
+				s.lock.waiters = e.waiters
+			}
+		}
+	}
 }

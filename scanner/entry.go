@@ -1,14 +1,15 @@
 package scanner
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/locksteward/locksteward"
 )
 
-// look is what one look saw of one lock, packed: 100,000 locks have to fit
-// beside everything else. [look.observation] unpacks it.
+// look is what was read of one lock, as the table keeps it: what many locks have in
+// common is kept once. [look.observation] is all of it.
 type look struct {
 	key      string
 	kind     *shape // shared by all locks alike
@@ -50,11 +51,11 @@ type shape struct {
 type shapes map[shape]*shape
 
 func (s shapes) of(v shape) *shape {
-	if p, ok := s[v]; ok {
-		return p
+	p, ok := s[v]
+	if !ok {
+		p = new(v)
+		s[v] = p
 	}
-	p := &v
-	s[v] = p
 	return p
 }
 
@@ -72,8 +73,11 @@ func fromMicros(us int64) time.Time {
 	return time.UnixMicro(us)
 }
 
-// pack is the inverse of [look.observation].
-func pack(o locksteward.Observation) (look, shape) {
+// unknownIdle is the idle time of a key of which it was not asked.
+const unknownIdle = -1
+
+// lookOf is the inverse of [look.observation].
+func lookOf(o locksteward.Observation) look {
 	l := look{
 		key:      o.Key,
 		digest:   o.TokenDigest,
@@ -92,11 +96,12 @@ func pack(o locksteward.Observation) (look, shape) {
 	if o.Holder != (locksteward.Holder{}) {
 		l.holder = new(o.Holder)
 	}
-	return l, shape{
+	l.kind = &shape{
 		node: o.Node, typ: o.Type, tooLarge: o.TooLarge, kind: o.Kind, class: o.Class, configured: o.Configured,
 		dialect: o.Dialect, confidence: o.Confidence, identity: o.Identity, sharedToken: o.SharedToken, tokenKind: o.TokenKind,
 		asked: o.Asked, mode: o.Mode, renewEvery: o.RenewEvery,
 	}
+	return l
 }
 
 func (l *look) observation(target locksteward.Target) locksteward.Observation {
@@ -166,6 +171,18 @@ func (l *look) shareFresh(o *look) {
 	if l.claim.Session == o.claim.Session {
 		l.claim.Session = o.claim.Session
 	}
+}
+
+func equalClaims(a, b *locksteward.Claim) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Version == b.Version && a.ID == b.ID && a.Class == b.Class && a.Purpose == b.Purpose &&
+		a.Acquired.Equal(b.Acquired) && a.Renewed.Equal(b.Renewed) && a.Progress.Equal(b.Progress) &&
+		a.TTL == b.TTL && a.RenewEvery == b.RenewEvery && a.Expect == b.Expect && a.MaxHold == b.MaxHold &&
+		a.Renewals == b.Renewals && a.RenewFailures == b.RenewFailures && a.Fence == b.Fence &&
+		a.Holds == b.Holds && a.Contended == b.Contended && a.Trace == b.Trace && a.Session == b.Session &&
+		slices.Equal(a.Holding, b.Holding) && a.EndsWithHeartbeat == b.EndsWithHeartbeat
 }
 
 // holderInstance returns the id of the process that holds the lock, "" if it

@@ -51,8 +51,8 @@ type beyond struct {
 func (s *Scanner) askBeyond(ctx context.Context, passes []*pass, unknown map[string]bool) beyond {
 	silent := map[string]bool{}
 	for _, p := range passes {
-		for l := range p.out.locks.all(false) {
-			silent[l.holderInstance()] = true
+		for i := range p.out.locks {
+			silent[p.out.locks[i].holderInstance()] = true
 		}
 		for i := range p.out.losses {
 			silent[p.out.losses[i].Holder.Instance] = true

@@ -82,22 +82,18 @@ func (t *Table) flushedSince(e *entry) bool {
 	return f != nil && e.lastSeen <= f.at
 }
 
-// tookHold notes that the hold of e is over, and returns whether it may have gone
-// with a flush. The table is locked.
-func (t *Table) tookHold(e *entry, at int64) bool {
-	if !t.flushedSince(e) {
-		return false
-	}
+// countFlushed counts the hold of e, which is over, with the flush of its server. The
+// table is locked.
+func (t *Table) countFlushed(e *entry, at int64) {
 	f := t.flushed[e.kind.node]
 	if e.ranOut(at) {
 		f.held--
-		return true
+		return
 	}
 	if f.gone == 0 {
 		f.before, f.found = e.lastSeen, at
 	}
 	f.gone, f.told = f.gone+1, false
-	return true
 }
 
 // outlived notes that a look that was begun at began, by our clock, found the hold of
@@ -109,9 +105,19 @@ func (t *Table) outlived(e *entry, began time.Time) {
 	}
 }
 
-// flushes are the flushes that took holds of which was not told yet, for what the
-// watch tells. The table is locked.
+// pushedFlushOf is the last flush that the server at addr told of; nil for none. Its
+// time and its kind do not change.
+func (t *Table) pushedFlushOf(addr string) *pushedFlush {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.flushed[addr]
+}
+
+// flushes are the flushes that took holds and are not reported yet, for an update of the
+// watch.
 func (t *Table) flushes() []locksteward.ServerEvent {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var out []locksteward.ServerEvent
 	for _, addr := range slices.Sorted(maps.Keys(t.flushed)) {
 		f := t.flushed[addr]

@@ -86,9 +86,10 @@ func TestPushedFlushHasTheTimesOfLooks(t *testing.T) {
 	table.flush("a", moment(time.Second+5*time.Millisecond), true)
 	for i := range 3 {
 		e := begin(look{key: "k", kind: &shape{node: "a"}, at: micros(moment(time.Duration(i) * time.Millisecond)), expireAt: -1})
-		if !table.tookHold(e, micros(moment(time.Second+time.Duration(i)*time.Millisecond))) {
+		if !table.flushedSince(e) {
 			t.Fatal("a hold that was seen before is not put down to the flush")
 		}
+		table.countFlushed(e, micros(moment(time.Second+time.Duration(i)*time.Millisecond)))
 	}
 	got := table.flushes()
 	if len(got) != 1 || got[0].Locks != 3 || !got[0].After.Equal(moment(0)) || !got[0].At.Equal(moment(time.Second)) {

@@ -86,7 +86,7 @@ func TestWatchComesBetween(t *testing.T) {
 			if got := sweep.LockCount(); got != 4 {
 				t.Errorf("%d locks, want the 4 of the sweep", got)
 			}
-			handed <- sweep.Unpacked()
+			handed <- sweep.Collect()
 		})
 	}()
 	got := <-handed
@@ -149,16 +149,16 @@ func TestChangesGoBeforeWhatIsReadAgain(t *testing.T) {
 	before := 0
 	begin := sync.OnceFunc(func() { close(begun) })
 	go func() {
-		done <- s.Watch(ctx, func(_ context.Context, sweep locksteward.Sweep) {
+		done <- s.Watch(ctx, func(_ context.Context, update locksteward.Update) {
 			begin()
 			<-release
-			for _, l := range sweep.Locks {
+			for _, l := range update.Locks {
 				if l.Key == "lock:new" {
 					told <- before
 					cancel()
 				}
 			}
-			before += len(sweep.Locks)
+			before += len(update.Locks)
 		})
 	}()
 	<-begun // some of the known ones were read

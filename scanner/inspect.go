@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock/record"
@@ -77,6 +78,12 @@ type sight struct {
 	meta     metadata
 	// lost says that meta proves a hold that ended without a release.
 	lost bool
+
+	// What [observer.complete] makes of it.
+	lock      *look                    // nil: no lock is there
+	candidate *locksteward.Observation // nil: it does not only look like a lock by name
+	losses    []locksteward.Loss       // that metadata proves
+	waiters   []locksteward.Waiter     // of the lock, where they were read with it
 }
 
 // metadata is the companion hash of a key, as far as it was read.

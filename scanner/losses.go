@@ -37,14 +37,6 @@ func lossesOf(s *sight, target locksteward.Target, node string) []locksteward.Lo
 	return out
 }
 
-// lossOf returns the loss of the hold of e that a look proved, nil if it proved none.
-func lossOf(e *entry, proved []locksteward.Loss) *locksteward.Loss {
-	if len(proved) > 0 && e.claim != nil && proved[0].Claim.ID == e.claim.ID {
-		return &proved[0]
-	}
-	return nil
-}
-
 // orphaned is metadata that outlived its lock.
 func orphaned(s *sight, m *record.Meta) (locksteward.Loss, bool) {
 	claim, holder, ok := asItStood(s.key, m)

@@ -17,7 +17,7 @@ func BenchmarkPage(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, i := range random.Perm(100_000) {
 		l := look{
-			key: fmt.Sprintf("lock:order:%06d", i), kind: table.intern(kind), digest: fmt.Sprintf("hmac-sha256:%064d", i),
+			key: fmt.Sprintf("lock:order:%06d", i), kind: table.shapes.of(kind), digest: fmt.Sprintf("hmac-sha256:%064d", i),
 			at: 1_700_000_000_000_000, ttl: time.Minute, expireAt: 1_700_000_060_000 + random.Int64N(60_000), idle: -1,
 		}
 		e := begin(l)

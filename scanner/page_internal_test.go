@@ -16,7 +16,7 @@ import (
 )
 
 // drawLook is any look of a lock.
-func drawLook(t *rapid.T, key string) (look, shape) {
+func drawLook(t *rapid.T, key string) look {
 	at := time.UnixMicro(1_700_000_000_000_000 + rapid.Int64Range(0, 5_000_000).Draw(t, "at"))
 	o := locksteward.Observation{
 		Key: key, Type: "string", At: at, Idle: -1, Kind: locksteward.KindLock, TokenDigest: "d",
@@ -47,14 +47,13 @@ func drawLook(t *rapid.T, key string) (look, shape) {
 	if rapid.Bool().Draw(t, "held by") {
 		o.Holder = locksteward.Holder{App: "Checkout", Host: rapid.SampledFrom([]string{"app-7", "app-8"}).Draw(t, "host")}
 	}
-	return pack(o)
+	return lookOf(o)
 }
 
 func drawTable(t *rapid.T) *Table {
 	table := newTable(locksteward.Target{Name: "orders", DB: 3})
 	for i := range rapid.IntRange(0, 40).Draw(t, "locks") {
-		l, kind := drawLook(t, fmt.Sprintf("lock:%02d", i))
-		l.kind = table.intern(kind)
+		l := drawLook(t, fmt.Sprintf("lock:%02d", i))
 		e := begin(l)
 		e.firstSeen = e.at - rapid.SampledFrom([]int64{0, 0, 1_000_000, 60_000_000}).Draw(t, "seen for")
 		e.renewals = rapid.Int32Range(0, 2).Draw(t, "renewals")
@@ -163,7 +162,7 @@ func TestPagesHoldWhileLocksComeAndGo(t *testing.T) {
 		put := func(key string, at int64) {
 			table.mu.Lock()
 			defer table.mu.Unlock()
-			table.update(look{key: key, kind: table.intern(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000})
+			table.update(look{key: key, kind: table.shapes.of(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000})
 		}
 		for i := range stay {
 			put(fmt.Sprintf("stay:%04d", i), int64(i%97+1)*1000)
@@ -222,10 +221,9 @@ func TestRankingsFollowTheTable(t *testing.T) {
 				table.drop(key)
 				continue
 			}
-			l, kind := drawLook(t, key)
+			l := drawLook(t, key)
 			l.at = at
 			l.digest = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "token")
-			l.kind = table.intern(kind)
 			table.update(l)
 			if rapid.IntRange(0, 5).Draw(t, "look") > 0 {
 				continue
@@ -259,7 +257,7 @@ func TestOrderByExpiryIsMadeWhenWanted(t *testing.T) {
 		table.mu.Lock()
 		defer table.mu.Unlock()
 		key := fmt.Sprintf("lock:%05d", i)
-		table.update(look{key: key, kind: table.intern(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000 + int64(i*7919%10_000)})
+		table.update(look{key: key, kind: table.shapes.of(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000 + int64(i*7919%10_000)})
 	}
 	const locks = 3 * chunk
 	for i := range locks {

@@ -73,7 +73,7 @@ type passResult struct {
 	at      time.Time // server time of the last look
 	told    time.Time // when it came, our clock
 
-	locks looks
+	locks []look
 	// gone and noLock are known locks whose keys are not there any more, or are
 	// no locks any more, with the server time of the look.
 	gone, noLock map[string]time.Time
@@ -98,7 +98,7 @@ func newPass(s *Scanner, m connect.Master, classes *class.Set, r ration, expect 
 		due:     map[*pace.Server]*upkeepDue{},
 		counted: map[uint64]struct{}{},
 		out: passResult{
-			master: m, gone: map[string]time.Time{}, noLock: map[string]time.Time{},
+			master: m, locks: make([]look, 0, expect), gone: map[string]time.Time{}, noLock: map[string]time.Time{},
 			instances: map[string]*locksteward.Instance{}, waiters: map[string]crowd{}, prefixes: map[string]string{},
 		},
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock/record"
@@ -181,30 +180,30 @@ func (p *pass) collect(ctx context.Context) error {
 	}
 	got := <-p.ahead
 	p.ahead = nil
-	var news []watchGlance
+	var news []*sight
 	for i := range got.sights {
 		seen := &got.sights[i]
-		l := p.keep(seen)
-		if l != nil && p.s.found != nil && p.isNews(seen, l) {
-			news = append(news, watchGlance{node: p.master.Addr, sight: seen, l: new(*l), shape: *l.kind})
+		if p.keep(seen) && p.s.found != nil && p.isNews(seen) {
+			news = append(news, seen)
 		}
 	}
 	p.handOn(ctx, news)
 	return got.err
 }
 
-// keep takes one look into the result, and returns it if it saw a lock. A second
-// look at the same key replaces the first.
-func (p *pass) keep(s *sight) *look {
+// keep takes one look into the result, and says whether it saw a lock. A second look at
+// the same key replaces the first.
+func (p *pass) keep(s *sight) bool {
 	if s.at.After(p.out.at) {
 		p.out.at, p.out.told = s.at, p.s.clock()
 	}
-	p.out.losses = append(p.out.losses, lossesOf(s, p.s.target, p.master.Addr)...)
+	p.observe.complete(s, p.master.Addr)
+	p.out.losses = append(p.out.losses, s.losses...)
 	if s.as == gone && s.known {
 		p.out.gone[s.key] = s.at
 	}
 	if s.as != there {
-		return nil
+		return false
 	}
 	delete(p.out.gone, s.key)
 	at, queued := p.slots[s.key]
@@ -212,35 +211,31 @@ func (p *pass) keep(s *sight) *look {
 		at.at = -1 // a direct look
 	}
 	at.meta = at.meta || s.id() != "" // its metadata was looked for
-	p.slots[s.key] = at
-	obs, ok := p.observe.observe(s, p.master.Addr)
-	if ok && obs.Kind == locksteward.KindCandidate {
+	if s.candidate != nil {
 		p.candidate(s.key)
 	}
-	if !ok || obs.Kind == locksteward.KindCandidate {
+	if s.lock == nil {
+		p.slots[s.key] = at
 		if s.known {
 			p.out.noLock[s.key] = s.at
 		}
-		return nil
+		return false
 	}
-	if obs.Claim != nil && s.meta.prefix != p.s.prefixes[0] {
+	if s.lock.claim != nil && s.meta.prefix != p.s.prefixes[0] {
 		p.out.prefixes[s.key] = s.meta.prefix
 	}
-	l, shape := pack(obs)
-	l.kind = p.shapes.of(shape)
-	var last *look
+	s.lock.kind = p.shapes.of(*s.lock.kind)
 	if s.last != nil {
-		last = &s.last.look
-		l.shareFresh(last)
+		s.lock.shareFresh(&s.last.look)
 	}
 	if at.at >= 0 {
-		p.out.locks.set(int(at.at), briefly(&l, last))
-		return &l
+		p.out.locks[at.at] = *s.lock
+	} else {
+		at.at = int32(len(p.out.locks))
+		p.out.locks = append(p.out.locks, *s.lock)
 	}
-	at.at = int32(p.out.locks.len())
 	p.slots[s.key] = at
-	p.out.locks.add(briefly(&l, last))
-	return &l
+	return true
 }
 
 // companions are the keys beside the locks that are read after the scan.

@@ -36,7 +36,7 @@ type Scanner struct {
 	// factStore keeps facts; nil for none.
 	factStore FactStore
 	// found is Options.Found.
-	found func(context.Context, locksteward.Sweep)
+	found func(context.Context, locksteward.Update)
 	// placeholder is Options.Placeholder.
 	placeholder func(key, requestID string) bool
 	classes     atomic.Pointer[class.Set]
@@ -82,10 +82,9 @@ type Options struct {
 	// History keeps histories across restarts; nil keeps none.
 	History HistoryStore
 	// Found is called while a sweep is under way with locks that should not wait for its end: those that were not known,
-	// new holds, and those for whose verdict the time has come ([Scanner.Touch]). It is given as a sweep without masters,
-	// and the sweep has them too. Calls come one at a time, and none while the watch or the sweep is handed on. Nil hands
-	// nothing on.
-	Found func(context.Context, locksteward.Sweep)
+	// new holds, and those for whose verdict the time has come ([Scanner.Touch]). The sweep has them too. Calls come one
+	// at a time, and none while the watch or the sweep is handed on. Nil hands nothing on.
+	Found func(context.Context, locksteward.Update)
 	// Paused is told when a pause begins and when it ends. It must return soon
 	// and not call the scanner.
 	Paused func(bool)

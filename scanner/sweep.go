@@ -25,13 +25,13 @@ var (
 // scanner run one after the other.
 func (s *Scanner) Sweep(ctx context.Context) (locksteward.Sweep, error) {
 	sweep, err := s.sweepInOrder(ctx)
-	out := sweep.Unpacked() // the next merge goes on in its entries
+	out := sweep.Collect() // the next merge goes on in its entries
 	s.going.end(&out)
 	s.order.Unlock()
 	return out, err
 }
 
-// sweepInOrder is [Scanner.Sweep] of packed locks that leaves s.order locked: until the caller
+// sweepInOrder is [Scanner.Sweep] whose locks stay in the table, and that leaves s.order locked: until the caller
 // has handed the sweep on and unlocks it, the watch hands on nothing that it saw
 // later.
 func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, err error) {
@@ -165,8 +165,8 @@ func (t *Table) missing(p *pass) []subject {
 func (s *Scanner) readMissingInstances(ctx context.Context, passes []*pass) (unknown map[string]bool) {
 	wanted := map[string]bool{}
 	for _, p := range passes {
-		for l := range p.out.locks.all(false) {
-			wanted[l.holderInstance()] = true
+		for i := range p.out.locks {
+			wanted[p.out.locks[i].holderInstance()] = true
 		}
 		for i := range p.out.losses {
 			wanted[p.out.losses[i].Holder.Instance] = true

@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -98,6 +99,29 @@ func (t *Table) Candidates() (names []string, total int) {
 	return slices.Clone(t.candidates), t.candidateCount
 }
 
+// addPending leaves endings that a read of a single lock found to the next sweep.
+func (t *Table) addPending(endings []locksteward.Ending) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pending = append(t.pending, endings...)
+}
+
+// takePending returns the endings that reads of single locks left to the next sweep.
+func (t *Table) takePending() []locksteward.Ending {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pending := t.pending
+	t.pending = nil
+	return pending
+}
+
+// setCandidates keeps the candidates of a sweep: the names of some, and how many there are.
+func (t *Table) setCandidates(names []string, total int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.candidates, t.candidateCount = names[:min(len(names), maxCandidateNames)], total
+}
+
 // Refresh reads one key from the master that owns it, now, puts what it saw
 // into the table and returns it. A key that is gone or no lock gives an error
 // that wraps locksteward.ErrNotFound; its ending is told by the next sweep. A
@@ -128,85 +152,6 @@ func (t *Table) remember(key string) memory {
 
 func (e *entry) memory() memory {
 	return memory{known: true, ours: e.kind.dialect == dialect.Locksteward, typ: e.kind.typ, last: e}
-}
-
-// reading is what a look at one key found.
-type reading struct {
-	key  string
-	lock *look // nil: no lock is there
-	at   int64 // server time of the look, µs
-	// began is when the look began, or the sweep that it belongs to, by our clock.
-	began time.Time
-	// merging says that a sweep is merged.
-	merging bool
-	// keep leaves a hold that is over to the next sweep.
-	keep bool
-}
-
-// apply takes a look at one key into the table, unless more recent ones are known.
-// It returns the lock as it is now known, nil where none is, and the hold that is
-// over by this look, nil for none. t.mu is held.
-//
-// The entry of the same hold stays as it is, since a sweep may have it, and a copy
-// takes its place. A merge goes on in the same entry instead: no sweep has it any
-// more, and 100,000 copies would be as much again as the table.
-func (t *Table) apply(r reading) (now, ended *entry) {
-	old, known := t.entries[r.key]
-	switch {
-	case known && t.older(&r, old):
-		return old, nil
-	case r.lock == nil:
-		if !r.merging {
-			t.depart(r.key, r.at)
-		}
-		if !known || r.keep {
-			return nil, nil
-		}
-		t.drop(r.key)
-		return nil, old
-	case !known && t.hasDeparted(r.lock):
-		return nil, nil
-	case !known:
-		t.isBack(r.lock)
-		now = t.resume(begin(*r.lock))
-	case sameHold(&old.look, r.lock):
-		return t.goOn(old, r), nil
-	default:
-		t.forgetRow(old)
-		t.dropDue(old)
-		if r.lock.idle < 0 && old.idle >= 0 {
-			r.lock.idle = 0 // of a known key it is not asked; from here on it adds up
-		}
-		t.isBack(r.lock)
-		now, ended = begin(*r.lock), old
-		old.end()
-	}
-	t.entries[r.key] = now
-	t.rank(ended.stood(), now)
-	t.setDue(now)
-	return now, ended
-}
-
-// goOn continues the history of the hold of old. t.mu is held.
-func (t *Table) goOn(old *entry, r reading) *entry {
-	if r.merging && r.at == old.at {
-		// The look was handed on before the sweep ended: what other keys tell is new.
-		old.instance, old.waiters = r.lock.instance, r.lock.waiters
-		return old
-	}
-	was, now := old.stood(), old
-	if !r.merging {
-		r.lock.shareFresh(&old.look)
-		now = new(*old)
-		t.takePlace(now)
-		t.entries[r.key] = now
-		old.end()
-	}
-	now.stepBack(r.at)
-	now.seen(*r.lock)
-	t.rank(was, now)
-	t.setDue(now)
-	return now
 }
 
 // resume continues a history from before the restart, if e is the same hold.
@@ -269,5 +214,40 @@ func (t *Table) dropRestored(owns func(key string) bool) {
 	}
 }
 
-// intern returns the shared shape. t.mu is held.
-func (t *Table) intern(s shape) *shape { return t.shapes.of(s) }
+// visit goes through the locks of entries, each as it is known now; holds that are over
+// by now are left out. What it yields is valid until the next one.
+func (t *Table) visit(entries []*entry) iter.Seq[*locksteward.Lock] {
+	return func(yield func(*locksteward.Lock) bool) {
+		var l locksteward.Lock
+		for _, e := range entries {
+			if e.isOver() {
+				if e = t.newer(e); e == nil {
+					continue
+				}
+			}
+			l = e.lock(t.target)
+			if !yield(&l) {
+				return
+			}
+		}
+	}
+}
+
+// newer returns what is known now of the hold of an entry that the table has replaced;
+// nil if the hold is over.
+func (t *Table) newer(than *entry) *entry {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if e, ok := t.entries[than.key]; ok && e.firstSeen <= than.at && sameHold(&than.look, &e.look) {
+		return e
+	}
+	return nil
+}
+
+// sortEntries sorts entries by key. Holds that are over are left out: where one sweep
+// found a hold and its successor, since the key moved, the successor remains.
+func (t *Table) sortEntries(entries []*entry) []*entry {
+	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.isOver() && t.newer(e) == nil })
+	slices.SortFunc(entries, func(a, b *entry) int { return strings.Compare(a.key, b.key) })
+	return entries
+}

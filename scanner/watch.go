@@ -52,7 +52,7 @@ type watcher struct {
 
 	events, reads, missed atomic.Int64
 
-	sink func(context.Context, locksteward.Sweep)
+	sink func(context.Context, locksteward.Update)
 
 	mu       sync.Mutex
 	running  bool
@@ -83,11 +83,10 @@ func newWatcher(s *Scanner) *watcher {
 
 // Watch tells of changes between sweeps until ctx is done, and returns nil then.
 // What a push told of, what is due and what [Scanner.Touch] asks for is read and
-// handed to sink as a sweep without masters: Locks that are there, Endings of
-// holds that are over, Losses, Events. sink is called by one goroutine at a time, never
+// handed to sink. sink is called by one goroutine at a time, never
 // while a sweep of [Scanner.Run] is being handed on, and in the order of what was
 // seen. Its context ends with Watch's. One Watch runs at a time.
-func (s *Scanner) Watch(ctx context.Context, sink func(context.Context, locksteward.Sweep)) error {
+func (s *Scanner) Watch(ctx context.Context, sink func(context.Context, locksteward.Update)) error {
 	return s.watch.run(ctx, sink)
 }
 
@@ -104,7 +103,7 @@ func (s *Scanner) AwaitWatch(ctx context.Context) {
 	}
 }
 
-func (w *watcher) run(ctx context.Context, sink func(context.Context, locksteward.Sweep)) error {
+func (w *watcher) run(ctx context.Context, sink func(context.Context, locksteward.Update)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()

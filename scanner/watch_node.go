@@ -172,9 +172,7 @@ func (n *nodeWatch) up(mode WatchMode, p *pair) {
 	if p.tracker != nil {
 		n.w.s.table.clock(n.addr, p.offset)
 	}
-	n.w.s.table.mu.Lock()
 	n.w.s.table.onLine(n.addr, p.replID)
-	n.w.s.table.mu.Unlock()
 	if another {
 		// A server that was restarted, or another one: what is not there any more
 		// went with the old one's data, as after a flush.

@@ -54,13 +54,15 @@ func (t *Table) endSweep() {
 	t.dropUnwanted(time.Now())
 }
 
-// late returns the locks of a complete pass that it did not see and that are
-// known all the same: taken while it ran, and read directly since it began at
-// began, server time. t.mu is held.
-func (t *Table) late(p *pass, turn uint32, began time.Time) []*entry {
+// late returns the locks of the keys of a complete pass (owns) that it did not see and that
+// are known all the same: taken while it ran, and read directly since it began at
+// began, server time.
+func (t *Table) late(owns func(key string) bool, turn uint32, began time.Time) []*entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var out []*entry
 	for _, e := range t.entries {
-		if e.turn != turn && e.at >= micros(began) && p.master.Owns(e.key) {
+		if e.turn != turn && e.at >= micros(began) && owns(e.key) {
 			e.turn = turn
 			out = append(out, e)
 		}

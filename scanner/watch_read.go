@@ -184,7 +184,7 @@ func (n *nodeWatch) readNow(ctx context.Context, errands []errand) error {
 	}
 	n.w.reads.Add(int64(len(some.over)))
 	if len(some.over) > 0 {
-		n.settle(ctx, began, some.over, some.glances, nil)
+		n.settle(ctx, began, some.over, some.looks, nil)
 	}
 	return nil
 }
@@ -219,39 +219,17 @@ func (n *nodeWatch) inspect(ctx context.Context, r *reader, errands []errand) er
 		return err
 	}
 	o := observer{target: s.target, digest: s.digest, placeholder: s.placeholder, texts: texts{}}
-	glances := make([]watchGlance, len(sights))
+	looks := make([]*sight, len(sights))
 	for i := range sights {
-		glances[i] = n.glance(&o, &sights[i])
+		looks[i] = &sights[i]
+		o.complete(looks[i], n.addr)
+		if l := looks[i].lock; l != nil && l.kind.dialect == dialect.Locksteward {
+			l.waiters = n.waitersOf(l.key)
+		}
 	}
-	n.w.instances.join(ctx, n.w, glances)
-	n.settle(ctx, began, errands, glances, waiters)
+	n.w.instances.join(ctx, n.w, looks)
+	n.settle(ctx, began, errands, looks, waiters)
 	return nil
-}
-
-// watchGlance is one look of the watch: l is nil unless it saw a lock.
-type watchGlance struct {
-	node  string // that was asked
-	sight *sight
-	l     *look
-	shape shape
-	lost  []locksteward.Loss
-}
-
-func (n *nodeWatch) glance(o *observer, seen *sight) watchGlance {
-	g := watchGlance{node: n.addr, sight: seen, lost: lossesOf(seen, n.w.s.target, n.addr)}
-	if seen.as != there {
-		return g
-	}
-	obs, ok := o.observe(seen, n.addr)
-	if !ok || obs.Kind != locksteward.KindLock {
-		return g
-	}
-	l, shape := pack(obs)
-	if shape.dialect == dialect.Locksteward {
-		l.waiters = n.waitersOf(seen.key)
-	}
-	g.l, g.shape = &l, shape
-	return g
 }
 
 // waitersOf returns how many wait for a lock of ours, by what was read last.
@@ -309,72 +287,80 @@ func (n *nodeWatch) readWaiters(ctx context.Context, r *reader, errands []errand
 }
 
 // forgetWaiters drops counts that are 0, now that they are in the table.
-func (n *nodeWatch) forgetWaiters(glances []watchGlance) {
+func (n *nodeWatch) forgetWaiters(looks []*sight) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, g := range glances {
-		if n.waiting[g.sight.key] == 0 {
-			delete(n.waiting, g.sight.key)
+	for _, s := range looks {
+		if n.waiting[s.key] == 0 {
+			delete(n.waiting, s.key)
 		}
 	}
 }
 
-// settle takes what was seen into the table and hands it on.
-func (n *nodeWatch) settle(ctx context.Context, began time.Time, errands []errand, glances []watchGlance, waiters []locksteward.Waiter) {
+// settle applies what was seen to the table and hands on what that changed.
+func (n *nodeWatch) settle(ctx context.Context, began time.Time, errands []errand, looks []*sight, waiters []locksteward.Waiter) {
 	s := n.w.s
-	sweep := locksteward.Sweep{Target: s.target.Name, Started: began, Duration: time.Since(began), Waiters: waiters}
+	var sure []*sight
 	var unsure []errand
 	var since int64
-	s.order.Lock()
-	defer s.order.Unlock()
-	s.table.mu.Lock()
-	for i, g := range glances {
-		if g.sight.as == unread || g.sight.as == retyped {
+	for i, seen := range looks {
+		if seen.as == unread || seen.as == retyped {
 			unsure = append(unsure, errands[i])
 			continue
 		}
 		since = sooner(since, errands[i].since)
-		s.take(&sweep, g)
+		sure = append(sure, seen)
 	}
-	if len(sweep.Endings) > 0 {
-		sweep.Events = s.table.flushes()
+	s.order.Lock()
+	defer s.order.Unlock()
+	update, _ := s.applyLooks(n.addr, began, sure, false)
+	update.Waiters = waiters
+	if len(update.Endings) > 0 {
+		update.Events = s.table.flushes()
 	}
-	s.table.mu.Unlock()
-	n.forgetWaiters(glances)
+	n.forgetWaiters(looks)
 	n.again(unsure)
-	if len(sweep.Locks)+len(sweep.Endings)+len(sweep.Losses) > 0 {
-		sortLocks(sweep.Locks)
-		sortLosses(sweep.Losses)
-		n.w.sink(ctx, sweep)
+	if len(update.Locks)+len(update.Endings)+len(update.Losses) > 0 {
+		n.w.sink(ctx, update)
 	}
 	n.handedOn(since)
 }
 
-// take takes one look into the table and puts what it tells into sweep. The
-// table is locked.
-func (s *Scanner) take(sweep *locksteward.Sweep, g watchGlance) {
-	t, key, at := s.table, g.sight.key, micros(g.sight.at)
-	sweep.At = maxTime(sweep.At, g.sight.at)
-	sweep.Losses = append(sweep.Losses, g.lost...)
-	if g.l != nil {
-		g.l.kind = t.intern(g.shape)
-	}
-	known := t.entries[key]
-	now, ended := t.apply(reading{key: key, lock: g.l, at: at, began: sweep.Started})
-	switch {
-	case ended != nil:
-		end, flushed := s.ending(ended, g.sight, g.node, g.lost)
-		if flushed && g.sight.as == gone && ended.claim != nil && lossOf(ended, g.lost) == nil {
-			loss := t.lossByFlush(ended, g.sight.at)
-			if t.flushed[ended.kind.node].ordered {
-				sweep.Losses = append(sweep.Losses, loss)
-			} // else the next sweep reports what the restart took, and these with it
+// applyLooks applies looks at single keys of the master at node to the table. It returns
+// what that changed, and the change of each look.
+func (s *Scanner) applyLooks(node string, began time.Time, looks []*sight, keepGone bool) (locksteward.Update, []change) {
+	update := locksteward.Update{Target: s.target.Name, Started: began, Duration: time.Since(began)}
+	losses := map[lossKey]locksteward.Loss{}
+	for _, seen := range looks {
+		update.At = maxTime(update.At, seen.at)
+		update.Losses = append(update.Losses, seen.losses...)
+		for _, l := range seen.losses {
+			losses[lossKey{l.Key, l.Claim.ID}] = l
 		}
-		sweep.Endings = append(sweep.Endings, end)
-	case now != nil && known != nil && now != known:
-		t.outlived(known, sweep.Started)
 	}
-	if now != nil {
-		sweep.Locks = append(sweep.Locks, now.lock(s.target))
+	changes := s.table.apply(&batch{
+		node: node, began: began, losses: losses, keepGone: keepGone, about: len(looks),
+		readings: func(yield func(reading) bool) {
+			for _, seen := range looks {
+				if !yield(reading{key: seen.key, lock: seen.lock, at: micros(seen.at), gone: seen.as == gone}) {
+					return
+				}
+			}
+		},
+	})
+	for i := range changes {
+		c := &changes[i]
+		if c.lock != nil {
+			update.Locks = append(update.Locks, *c.lock)
+		}
+		if c.ended != nil {
+			update.Endings = append(update.Endings, *c.ended)
+		}
+		if c.loss != nil {
+			update.Losses = append(update.Losses, *c.loss)
+		}
 	}
+	sortLocks(update.Locks)
+	sortLosses(update.Losses)
+	return update, changes
 }

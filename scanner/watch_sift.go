@@ -75,10 +75,10 @@ func (g *group) add(e errand, names []string) {
 
 // sifted are errands by what became of them, or is to be done with them.
 type sifted struct {
-	over    []errand // as glances tell
-	glances []watchGlance
-	left    []errand // to be read in full
-	groups  []*group // to be asked about
+	over   []errand // as looks tell
+	looks  []*sight
+	left   []errand // to be read in full
+	groups []*group // to be asked about
 }
 
 // sift returns what of errands is to be read in full, and what to ask of the rest
@@ -149,7 +149,7 @@ func (n *nodeWatch) answered(r *reader, s *sifted, at time.Time) error {
 			for _, e := range g.errands {
 				g.odds.note(true)
 				s.over = append(s.over, e)
-				s.glances = append(s.glances, watchGlance{node: n.addr, sight: &sight{subject: subject{key: e.key}, as: gone, at: at}})
+				s.looks = append(s.looks, &sight{subject: subject{key: e.key}, as: gone, at: at})
 			}
 		case len(g.errands) == 1:
 			s.left = append(s.left, g.errands[0]) // whose reading is noted

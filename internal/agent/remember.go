@@ -75,9 +75,9 @@ func (w *watched) found(transitions []locksteward.Transition) {
 // over puts the holds that ended into the diary, of locks of configured classes and of
 // those that had a finding. prompt says that it was told as it happened. It comes after
 // found; the caller holds w.mu.
-func (w *watched) over(s locksteward.Sweep, prompt bool) {
+func (w *watched) over(endings []locksteward.Ending, prompt bool) {
 	var events []noted
-	for _, e := range s.Endings {
+	for _, e := range endings {
 		at := scanner.HistoryKey{DB: e.Lock.DB, Key: e.Lock.Key}
 		if r, ok := w.memories.restored[at]; ok && sameRow(r, e.Lock) {
 			delete(w.memories.restored, at)
@@ -88,14 +88,15 @@ func (w *watched) over(s locksteward.Sweep, prompt bool) {
 		// The next hold of that name has findings of its own.
 		delete(w.memories.marked, at)
 	}
-	w.agent.diary.note(w.target.Name, append(events, w.lostSince(s)...)...)
+	w.agent.diary.note(w.target.Name, events...)
 }
 
-// lostSince are the holds that ended while no agent looked, told by the first
-// complete sweep after a restart. How they ended nobody knows.
-func (w *watched) lostSince(s locksteward.Sweep) []noted {
+// overUnseen puts the holds into the diary that ended while no agent looked, by the first
+// complete sweep after a restart. How they ended nobody knows. It comes after over; the
+// caller holds w.mu.
+func (w *watched) overUnseen(s locksteward.Sweep) {
 	if len(w.memories.restored) == 0 || !s.Complete() {
-		return nil
+		return
 	}
 	classes := w.agent.current().classes
 	var out []noted
@@ -112,7 +113,7 @@ func (w *watched) lostSince(s locksteward.Sweep) []noted {
 		}))
 	}
 	w.memories.restored = nil
-	return out
+	w.agent.diary.note(w.target.Name, out...)
 }
 
 // sameRow says whether a lock is the hold of a row of the history.

@@ -58,7 +58,8 @@ func (w *watched) judge(ctx context.Context, sweep locksteward.Sweep) {
 			w.found(part)
 		}
 		if !ended {
-			w.over(sweep, false)
+			w.over(sweep.Endings, false)
+			w.overUnseen(sweep)
 			ended = true
 		}
 		for part := range transitions.Parts(atOnce) {

@@ -13,8 +13,8 @@ const applyAtOnce = 2000
 // reading is what the reading of one key came to.
 type reading struct {
 	key  string
-	lock *look // nil: there is no lock
-	at   int64 // server time, µs
+	lock *lockState // nil: there is no lock
+	at   int64      // server time, µs
 	// gone says that there is no such key; else it holds a lock, or something that is none.
 	gone bool
 }
@@ -85,10 +85,10 @@ func (t *Table) apply(b *batch) []change {
 // applyOne applies one reading. t.mu is held.
 func (t *Table) applyOne(b *batch, r *reading) (c change) {
 	if r.lock != nil {
-		r.lock.kind = t.shapes.of(*r.lock.kind)
+		r.lock.traits = t.traitSet.of(*r.lock.traits)
 	}
 	before := t.entries[r.key]
-	if b.sweep != nil && r.lock != nil && (before != nil && r.at >= before.at || before == nil && !t.hasDeparted(r.lock)) {
+	if b.sweep != nil && r.lock != nil && (before != nil && r.at >= before.at || before == nil && !t.hasTombstone(r.lock)) {
 		b.sweep.suspect.found(r.key, before, r.lock, r.at)
 	}
 	now, ended := t.decide(b, r)
@@ -101,7 +101,7 @@ func (t *Table) applyOne(b *batch, r *reading) (c change) {
 	case now != before: // else something newer is known
 		t.outlived(before, b.began)
 	}
-	if r.lock != nil && now == nil && t.departed.before > 0 {
+	if r.lock != nil && now == nil && t.tombstones.before > 0 {
 		c.unread = r.key
 	}
 	switch {
@@ -137,19 +137,19 @@ func (t *Table) decide(b *batch, r *reading) (now, ended *entry) {
 		return old, nil
 	case r.lock == nil:
 		if b.sweep == nil {
-			t.depart(r.key, r.at)
+			t.addTombstone(r.key, r.at)
 		}
 		if !known || b.keepGone {
 			return nil, nil
 		}
 		t.drop(r.key)
 		return nil, old
-	case !known && t.hasDeparted(r.lock):
+	case !known && t.hasTombstone(r.lock):
 		return nil, nil
 	case !known:
 		t.isBack(r.lock)
 		now = t.resume(begin(*r.lock))
-	case sameHold(&old.look, r.lock):
+	case sameHold(&old.lockState, r.lock):
 		return t.goOn(old, r, b.sweep != nil), nil
 	default:
 		t.forgetRow(old)
@@ -162,7 +162,7 @@ func (t *Table) decide(b *batch, r *reading) (now, ended *entry) {
 		old.end()
 	}
 	t.entries[r.key] = now
-	t.rank(ended.stood(), now)
+	t.rank(ended.position(), now)
 	t.setDue(now)
 	return now, ended
 }
@@ -174,9 +174,9 @@ func (t *Table) goOn(old *entry, r *reading, inPlace bool) *entry {
 		old.instance, old.waiters = r.lock.instance, r.lock.waiters
 		return old
 	}
-	was, now := old.stood(), old
+	was, now := old.position(), old
 	if !inPlace {
-		r.lock.shareFresh(&old.look)
+		r.lock.shareFresh(&old.lockState)
 		now = new(*old)
 		t.takePlace(now)
 		t.entries[r.key] = now
@@ -196,7 +196,7 @@ func (t *Table) ends(b *batch, r *reading, e *entry, c *change) {
 		flushed = t.flushedSince(e)
 		// Without the identity of its process, another address is another server, which
 		// need not have what the one before it had.
-		lostKeys = b.sweep == nil && b.node != e.kind.node
+		lostKeys = b.sweep == nil && b.node != e.traits.node
 		until    int64
 	)
 	if b.sweep != nil {
@@ -221,11 +221,11 @@ func (t *Table) ends(b *batch, r *reading, e *entry, c *change) {
 	}
 	end := endingOf(e, t.target, fromMicros(r.at), lost, lostKeys || flushed)
 	if flushed && end.How == locksteward.EndedDeleted {
-		end.By = t.flushed[e.kind.node].kind()
+		end.By = t.flushed[e.traits.node].kind()
 	}
 	if flushed && b.sweep == nil && e.claim != nil && lost == nil {
 		loss := t.lossByFlush(e, fromMicros(r.at))
-		if t.flushed[e.kind.node].ordered {
+		if t.flushed[e.traits.node].ordered {
 			c.loss = &loss
 		} // else the next sweep reports what the restart took, and these with it
 	}

@@ -37,9 +37,9 @@ func TestApplyGoesByTheTimeOfTheLook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			table := newTable(locksteward.Target{})
-			kind := table.shapes.of(shape{node: "a", typ: "string"})
-			see := func(digest string, when int64) *look {
-				return &look{key: "k", kind: kind, digest: digest, at: when, expireAt: locksteward.NoExpireAt}
+			kind := table.traitSet.of(traits{node: "a", typ: "string"})
+			see := func(digest string, when int64) *lockState {
+				return &lockState{key: "k", traits: kind, digest: digest, at: when, expireAt: locksteward.NoExpireAt}
 			}
 			table.update(*see(known, at(0)))
 			b := batch{began: time.Now().Add(-tc.took), keepGone: tc.keep}
@@ -78,8 +78,8 @@ func TestSweepHasTheSuccessorOfAHoldThatItFoundToo(t *testing.T) {
 	t.Parallel()
 	table := newTable(locksteward.Target{})
 	see := func(digest, node string, when time.Duration) *entry {
-		kind := table.shapes.of(shape{node: node, typ: "string"})
-		now, _ := table.merged(look{key: "k", kind: kind, digest: digest, at: micros(moment(when)), expireAt: locksteward.NoExpireAt})
+		kind := table.traitSet.of(traits{node: node, typ: "string"})
+		now, _ := table.merged(lockState{key: "k", traits: kind, digest: digest, at: micros(moment(when)), expireAt: locksteward.NoExpireAt})
 		return now
 	}
 	see("first", "a", 0)

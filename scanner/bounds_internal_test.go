@@ -95,11 +95,11 @@ func TestKeysThatGrowWhileTheyAreReadAreTooLarge(t *testing.T) {
 					t.Error(err)
 				}
 			})})
-			sights, _, _, err := s.lookAt(t.Context(), s.directReader(masters[0]), []string{key}, false)
+			readings, _, _, err := s.readKeys(t.Context(), s.directReader(masters[0]), []string{key}, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen := &sights[0]
+			seen := &readings[0]
 			if n := len(seen.sample.Fields) + len(seen.sample.Members) + len(seen.meta.fields); n > maxMembers || seen.sample.TooLarge != tc.large {
 				t.Errorf("%d members are kept, too large %v", n, seen.sample.TooLarge)
 			}

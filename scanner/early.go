@@ -8,23 +8,23 @@ import (
 	"github.com/locksteward/locksteward/dialect"
 )
 
-// lookWithin is how long a key that may be a lock waits for others before it is looked at, where locks are handed on
+// readWithin is how long a key that may be a lock waits for others before it is looked at, where locks are handed on
 // before the sweep ends.
-const lookWithin = 200 * time.Millisecond
+const readWithin = 200 * time.Millisecond
 
-// lookSoon looks at the keys that have waited long enough.
-func (p *pass) lookSoon(ctx context.Context) error {
-	if p.s.found == nil || len(p.todo) == 0 || time.Since(p.todoSince) < lookWithin {
+// readIfWaiting looks at the keys that have waited long enough.
+func (p *pass) readIfWaiting(ctx context.Context) error {
+	if p.s.found == nil || len(p.todo) == 0 || time.Since(p.todoSince) < readWithin {
 		return nil
 	}
-	return p.lookNow(ctx)
+	return p.readTodo(ctx)
 }
 
 // isNews says that a look tells something that should not wait for the end of the sweep: a lock or a hold that is not
 // known, an expiry that is gone, or a lock for whose verdict the time has come. While no watch runs nobody says when
 // that is, so each look does.
-func (p *pass) isNews(s *sight) bool {
-	if s.last == nil || !sameHold(&s.last.look, s.lock) || s.lock.ttl == locksteward.NoExpiry && s.last.ttl != locksteward.NoExpiry {
+func (p *pass) isNews(s *keyReading) bool {
+	if s.last == nil || !sameHold(&s.last.lockState, s.lock) || s.lock.ttl == locksteward.NoExpiry && s.last.ttl != locksteward.NoExpiry {
 		return true
 	}
 	t := p.s.table
@@ -39,7 +39,7 @@ func (p *pass) isNews(s *sight) bool {
 
 // handOn applies looks to the table and hands them on to Options.Found. What other keys tell of the locks is not known
 // yet: it stays as it was.
-func (p *pass) handOn(ctx context.Context, news []*sight) {
+func (p *pass) deliver(ctx context.Context, news []*keyReading) {
 	if len(news) == 0 {
 		return
 	}
@@ -47,7 +47,7 @@ func (p *pass) handOn(ctx context.Context, news []*sight) {
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.table.asKnown(news)
-	update, _ := s.applyLooks(p.master.Addr, p.looked, news, false)
+	update, _ := s.applyReadings(p.master.Addr, p.inspectedAt, news, false)
 	if len(update.Locks) > 0 {
 		s.found(ctx, update)
 	}
@@ -55,14 +55,14 @@ func (p *pass) handOn(ctx context.Context, news []*sight) {
 }
 
 // asKnown completes looks by what was known before of other keys: of heartbeats and waiters.
-func (t *Table) asKnown(looks []*sight) {
+func (t *Table) asKnown(results []*keyReading) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	for _, s := range looks {
+	for _, s := range results {
 		if id := s.lock.holderInstance(); id != "" {
 			s.lock.instance = t.lastInstance(s.key, id)
 		}
-		if s.lock.kind.dialect == dialect.Locksteward {
+		if s.lock.traits.dialect == dialect.Locksteward {
 			s.lock.waiters = -1
 			if e := t.entries[s.key]; e != nil {
 				s.lock.waiters = e.waiters

@@ -8,11 +8,11 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// look is what was read of one lock, as the table keeps it: what many locks have in
-// common is kept once. [look.observation] is all of it.
-type look struct {
+// lockState is what was read of one lock, as the table keeps it: what many locks have in
+// common is kept once. [lockState.observation] is all of it.
+type lockState struct {
 	key      string
-	kind     *shape // shared by all locks alike
+	traits   *traits // shared by all locks alike
 	digest   string
 	holder   *locksteward.Holder // nil: nothing known
 	claim    *locksteward.Claim
@@ -29,8 +29,8 @@ type look struct {
 	waiters  int32
 }
 
-// shape is the part of an observation that many locks have in common.
-type shape struct {
+// traits is the part of an observation that many locks have in common.
+type traits struct {
 	node        string
 	typ         string
 	tooLarge    bool
@@ -47,10 +47,10 @@ type shape struct {
 	renewEvery  time.Duration // known of the library
 }
 
-// shapes keeps one of each shape.
-type shapes map[shape]*shape
+// traitSet keeps one of each.
+type traitSet map[traits]*traits
 
-func (s shapes) of(v shape) *shape {
+func (s traitSet) of(v traits) *traits {
 	p, ok := s[v]
 	if !ok {
 		p = new(v)
@@ -76,9 +76,9 @@ func fromMicros(us int64) time.Time {
 // unknownIdle is the idle time of a key of which it was not asked.
 const unknownIdle = -1
 
-// lookOf is the inverse of [look.observation].
-func lookOf(o locksteward.Observation) look {
-	l := look{
+// lockStateOf is the inverse of [lockState.observation].
+func lockStateOf(o locksteward.Observation) lockState {
+	l := lockState{
 		key:      o.Key,
 		digest:   o.TokenDigest,
 		claim:    o.Claim,
@@ -96,7 +96,7 @@ func lookOf(o locksteward.Observation) look {
 	if o.Holder != (locksteward.Holder{}) {
 		l.holder = new(o.Holder)
 	}
-	l.kind = &shape{
+	l.traits = &traits{
 		node: o.Node, typ: o.Type, tooLarge: o.TooLarge, kind: o.Kind, class: o.Class, configured: o.Configured,
 		dialect: o.Dialect, confidence: o.Confidence, identity: o.Identity, sharedToken: o.SharedToken, tokenKind: o.TokenKind,
 		asked: o.Asked, mode: o.Mode, renewEvery: o.RenewEvery,
@@ -104,32 +104,32 @@ func lookOf(o locksteward.Observation) look {
 	return l
 }
 
-func (l *look) observation(target locksteward.Target) locksteward.Observation {
+func (l *lockState) observation(target locksteward.Target) locksteward.Observation {
 	o := locksteward.Observation{
 		Target:      target.Name,
 		DB:          target.DB,
-		Node:        l.kind.node,
+		Node:        l.traits.node,
 		Key:         l.key,
-		Type:        l.kind.typ,
+		Type:        l.traits.typ,
 		At:          fromMicros(l.at),
 		TTL:         l.ttl,
 		ExpireAt:    l.expireAt,
 		Idle:        l.idle,
 		Size:        l.size,
-		TooLarge:    l.kind.tooLarge,
-		Kind:        l.kind.kind,
-		Class:       l.kind.class,
-		Configured:  l.kind.configured,
-		Dialect:     l.kind.dialect,
-		Confidence:  l.kind.confidence,
-		Identity:    l.kind.identity,
+		TooLarge:    l.traits.tooLarge,
+		Kind:        l.traits.kind,
+		Class:       l.traits.class,
+		Configured:  l.traits.configured,
+		Dialect:     l.traits.dialect,
+		Confidence:  l.traits.confidence,
+		Identity:    l.traits.identity,
 		TokenDigest: l.digest,
-		SharedToken: l.kind.sharedToken,
-		TokenKind:   l.kind.tokenKind,
+		SharedToken: l.traits.sharedToken,
+		TokenKind:   l.traits.tokenKind,
 		Acquired:    fromMicros(l.acquired),
-		Asked:       l.kind.asked,
-		Mode:        l.kind.mode,
-		RenewEvery:  l.kind.renewEvery,
+		Asked:       l.traits.asked,
+		Mode:        l.traits.mode,
+		RenewEvery:  l.traits.renewEvery,
 		Count:       l.count,
 		Fence:       l.fence,
 		Waiters:     int(l.waiters),
@@ -145,7 +145,7 @@ func (l *look) observation(target locksteward.Target) locksteward.Observation {
 // share takes from another look what is equal, so that it need not be kept twice. It
 // writes nothing behind l's pointers: the look of a key that is as it was shares its
 // claim with locks that were handed out.
-func (l *look) share(o *look) {
+func (l *lockState) share(o *lockState) {
 	if l.key == o.key {
 		l.key = o.key
 	}
@@ -162,7 +162,7 @@ func (l *look) share(o *look) {
 
 // shareFresh is share for a look that nobody else has yet, so that a claim that is
 // another may at least take the names of o's.
-func (l *look) shareFresh(o *look) {
+func (l *lockState) shareFresh(o *lockState) {
 	l.share(o)
 	if l.claim == nil || o.claim == nil || l.claim == o.claim || l.claim.ID != o.claim.ID {
 		return
@@ -187,7 +187,7 @@ func equalClaims(a, b *locksteward.Claim) bool {
 
 // holderInstance returns the id of the process that holds the lock, "" if it
 // names none.
-func (l *look) holderInstance() string {
+func (l *lockState) holderInstance() string {
 	if l.holder == nil {
 		return ""
 	}
@@ -199,7 +199,7 @@ func (l *look) holderInstance() string {
 // keeps for itself, which its lock guards. So the entries that a sweep hands on hold
 // until its sink returns: the next merge waits for that.
 type entry struct {
-	look
+	lockState
 	past
 	due
 
@@ -255,8 +255,8 @@ const computedTolerance = 50 // ms
 
 // sameHold is locksteward.SameHold on packed looks, but that two values which
 // are too large to be read count as the same.
-func sameHold(a, b *look) bool {
-	if a.kind.typ != b.kind.typ || a.digest != b.digest {
+func sameHold(a, b *lockState) bool {
+	if a.traits.typ != b.traits.typ || a.digest != b.digest {
 		return false
 	}
 	if a.digest == "" {
@@ -268,7 +268,7 @@ func sameHold(a, b *look) bool {
 }
 
 // seen continues the history of the same hold with a later look.
-func (e *entry) seen(l look) {
+func (e *entry) seen(l lockState) {
 	if l.expireAt > 0 && e.expireAt > 0 && l.expireAt > e.expireAt+computedTolerance {
 		e.renewed(l.at, time.Duration(l.expireAt-e.expireAt)*time.Millisecond)
 	} else if l.setAnew(e.expireAt) {
@@ -280,8 +280,8 @@ func (e *entry) seen(l look) {
 		// reads.
 		l.idle = e.idle + max(0, time.Duration(l.at-e.at)*time.Microsecond)
 	}
-	l.share(&e.look)
-	e.look = l
+	l.share(&e.lockState)
+	e.lockState = l
 	e.lastSeen = l.at
 	e.looks++
 	e.hadTTL = e.hadTTL || l.ttl != locksteward.NoExpiry
@@ -289,8 +289,8 @@ func (e *entry) seen(l look) {
 
 // setAnew says that the expiry is another than it was under a constant token: the
 // same bytes may be the next hold, whose expiry may as well be earlier.
-func (l *look) setAnew(was int64) bool {
-	if !l.kind.sharedToken || was == 0 || l.expireAt == 0 {
+func (l *lockState) setAnew(was int64) bool {
+	if !l.traits.sharedToken || was == 0 || l.expireAt == 0 {
 		return false
 	}
 	return was < 0 != (l.expireAt < 0) || max(was-l.expireAt, l.expireAt-was) > computedTolerance
@@ -314,6 +314,6 @@ func (e *entry) renewed(at int64, step time.Duration) {
 }
 
 // begin starts the history of a new hold.
-func begin(l look) *entry {
-	return &entry{look: l, past: past{firstSeen: l.at, lastSeen: l.at, looks: 1}, hadTTL: l.ttl != locksteward.NoExpiry}
+func begin(l lockState) *entry {
+	return &entry{lockState: l, past: past{firstSeen: l.at, lastSeen: l.at, looks: 1}, hadTTL: l.ttl != locksteward.NoExpiry}
 }

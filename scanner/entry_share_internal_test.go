@@ -46,7 +46,7 @@ func TestLocksHandedOutAreLeftAlone(t *testing.T) {
 		return &locksteward.Claim{ID: strings.Clone(id), Session: strings.Clone("s"), Renewed: time.UnixMilli(5)}
 	}
 	table := newTable(locksteward.Target{})
-	first := look{key: "k", kind: table.shapes.of(shape{typ: "string"}), digest: "d", claim: claim("c"), at: 1000, expireAt: 90, idle: unknownIdle}
+	first := lockState{key: "k", traits: table.traitSet.of(traits{typ: "string"}), digest: "d", claim: claim("c"), at: 1000, expireAt: 90, idle: unknownIdle}
 	now, _ := table.update(first)
 	handed := now.lock(table.target)
 	read := make(chan string)
@@ -79,11 +79,11 @@ func TestLocksHandedOutAreLeftAlone(t *testing.T) {
 }
 
 // update takes one look at a lock into the table, as the watch does.
-func (t *Table) update(l look) (now, ended *entry) {
+func (t *Table) update(l lockState) (now, ended *entry) {
 	return t.decide(&batch{began: time.Now()}, &reading{key: l.key, lock: &l, at: l.at})
 }
 
 // merged takes one look at a lock into the table, as a sweep does.
-func (t *Table) merged(l look) (now, ended *entry) {
+func (t *Table) merged(l lockState) (now, ended *entry) {
 	return t.decide(&batch{began: time.Now(), sweep: &sweepEvidence{}}, &reading{key: l.key, lock: &l, at: l.at})
 }

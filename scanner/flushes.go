@@ -15,7 +15,7 @@ type pushedFlush struct {
 	// heard is when it was noted, by our clock: at is only as good as what is known of
 	// the difference between the two, which a busy machine takes to be some
 	// milliseconds too small or too large.
-	heard time.Time
+	received time.Time
 	// gone are the known holds that a look after it did not find any more, stood
 	// those that one found: it was another database then.
 	gone, stood int
@@ -26,7 +26,7 @@ type pushedFlush struct {
 	// and the first that did not, µs of the server's clock as it told them. at is by
 	// ours and what the two differ, and late by what the push waited to be read.
 	before, found int64
-	told          bool // gone has not changed since it was told
+	reported      bool // gone has not changed since it was told
 	ordered       bool // by a command: the data did not go with a process
 }
 
@@ -62,9 +62,9 @@ func (f *pushedFlush) took() int {
 func (t *Table) flush(addr string, at time.Time, ordered bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := &pushedFlush{at: micros(at), heard: time.Now(), ordered: ordered}
+	f := &pushedFlush{at: micros(at), received: time.Now(), ordered: ordered}
 	for _, e := range t.entries {
-		if e.kind.node == addr && e.lastSeen <= f.at && !e.ranOut(f.at) {
+		if e.traits.node == addr && e.lastSeen <= f.at && !e.ranOut(f.at) {
 			f.held++
 		}
 	}
@@ -78,14 +78,14 @@ func (t *Table) flush(addr string, at time.Time, ordered bool) {
 // flushedSince says that the data of the lock's server was flushed since it was
 // seen last. The table is locked.
 func (t *Table) flushedSince(e *entry) bool {
-	f := t.flushed[e.kind.node]
+	f := t.flushed[e.traits.node]
 	return f != nil && e.lastSeen <= f.at
 }
 
 // countFlushed counts the hold of e, which is over, with the flush of its server. The
 // table is locked.
 func (t *Table) countFlushed(e *entry, at int64) {
-	f := t.flushed[e.kind.node]
+	f := t.flushed[e.traits.node]
 	if e.ranOut(at) {
 		f.held--
 		return
@@ -93,14 +93,14 @@ func (t *Table) countFlushed(e *entry, at int64) {
 	if f.gone == 0 {
 		f.before, f.found = e.lastSeen, at
 	}
-	f.gone, f.told = f.gone+1, false
+	f.gone, f.reported = f.gone+1, false
 }
 
 // outlived notes that a look that was begun at began, by our clock, found the hold of
 // e. What was asked before the flush was heard of may have been answered before it.
 // The table is locked.
 func (t *Table) outlived(e *entry, began time.Time) {
-	if f := t.flushed[e.kind.node]; f != nil && e.firstSeen <= f.at-flushLate.Microseconds() && began.After(f.heard) {
+	if f := t.flushed[e.traits.node]; f != nil && e.firstSeen <= f.at-flushLate.Microseconds() && began.After(f.received) {
 		f.stood++
 	}
 }
@@ -121,11 +121,11 @@ func (t *Table) flushes() []locksteward.ServerEvent {
 	var out []locksteward.ServerEvent
 	for _, addr := range slices.Sorted(maps.Keys(t.flushed)) {
 		f := t.flushed[addr]
-		if f.ordered && f.gone > 0 && f.stood == 0 && !f.told {
+		if f.ordered && f.gone > 0 && f.stood == 0 && !f.reported {
 			out = append(out, locksteward.ServerEvent{
 				Kind: locksteward.ServerFlushed, Node: addr, After: fromMicros(f.before), At: fromMicros(f.found), Locks: f.took(),
 			})
-			f.told = true
+			f.reported = true
 		}
 	}
 	return out

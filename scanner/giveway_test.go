@@ -81,7 +81,7 @@ func TestWatchComesBetween(t *testing.T) {
 				if seen && a.TTL > 0 && len(w.ended("lock:b")) > 0 && len(w.ended("lock:c")) > 0 {
 					break
 				}
-				w.s.GiveWay()
+				w.s.Yield()
 			}
 			if got := sweep.LockCount(); got != 4 {
 				t.Errorf("%d locks, want the 4 of the sweep", got)

@@ -14,7 +14,7 @@ import (
 )
 
 // merge takes what the passes found into the table and fills sweep with it.
-func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[string]bool, told beyond) {
+func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[string]bool, asked serverAnswers) {
 	alive := map[string]*locksteward.Instance{}
 	losses := map[lossKey]locksteward.Loss{}
 	total, at := 0, time.Time{}
@@ -35,7 +35,7 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 	for _, p := range passes {
 		names = append(names, p.out.candidateNames...)
 		sweep.Candidates += p.out.candidates
-		for _, c := range s.mergePass(p, alive, unknown, losses, told.flushes) {
+		for _, c := range s.mergePass(p, alive, unknown, losses, asked.flushes) {
 			if c.now != nil {
 				seen = append(seen, c.now)
 			}
@@ -52,16 +52,16 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 			seen = append(seen, s.table.late(p.master.Owns, uint32(s.turn), p.out.at.Add(sweep.Started.Sub(s.clock())))...)
 			s.watch.merged(p.master.Addr, sweep.Started, p.out.keys)
 		}
-		p.out.locks, p.out.gone, p.out.noLock, p.slots, p.shapes, p.counted = nil, nil, nil, nil, nil, nil
+		p.out.locks, p.out.gone, p.out.noLock, p.slots, p.traitSet, p.counted = nil, nil, nil, nil, nil, nil
 	}
 	s.table.setCandidates(names, sweep.Candidates)
 	seen = s.table.sortEntries(seen)
 	sweep.SetLocks(len(seen), s.table.visit(seen))
-	crowds := make([]map[string]crowd, len(passes))
+	waiterSets := make([]map[string]waiterSet, len(passes))
 	for i, p := range passes {
-		crowds[i] = p.out.waiters
+		waiterSets[i] = p.out.waiters
 	}
-	sweep.Waiters = s.listed(crowds...)
+	sweep.Waiters = s.listed(waiterSets...)
 	sweep.Instances = listInstances(alive)
 	s.tellLosses(sweep, losses, alive, unknown)
 }
@@ -84,7 +84,7 @@ func (s *Scanner) mergePass(p *pass, alive map[string]*locksteward.Instance, unk
 		suspect:  s.watch.suspicionOf(addr),
 	}
 	changes := t.apply(&batch{
-		node: addr, began: t.departed.began, losses: losses, sweep: &evidence,
+		node: addr, began: t.tombstones.began, losses: losses, sweep: &evidence,
 		about: len(p.out.locks) + len(p.out.gone) + len(p.out.noLock),
 		readings: func(yield func(reading) bool) {
 			for i := range p.out.locks {
@@ -114,14 +114,14 @@ func (s *Scanner) mergePass(p *pass, alive map[string]*locksteward.Instance, unk
 }
 
 // join adds to a look what other keys tell: heartbeat and waiters. The table is locked.
-func (s *Scanner) join(l *look, p *pass, alive map[string]*locksteward.Instance, unknown map[string]bool) {
+func (s *Scanner) join(l *lockState, p *pass, alive map[string]*locksteward.Instance, unknown map[string]bool) {
 	if id := l.holderInstance(); id != "" {
 		l.instance = alive[id]
 		if l.instance == nil && unknown[id] {
 			l.instance = s.table.lastInstance(l.key, id)
 		}
 	}
-	if l.kind.dialect == dialect.Locksteward {
+	if l.traits.dialect == dialect.Locksteward {
 		if c, ok := p.out.waiters[l.key]; ok {
 			l.waiters = int32(c.count)
 		} else if p.out.err == nil {
@@ -187,10 +187,10 @@ func (s *Scanner) report(sweep *locksteward.Sweep, passes []*pass) error {
 	read := 0
 	reason := ""
 	for _, p := range passes {
-		if p.out.err == nil || p.out.keys > 0 || p.out.greeted && errors.Is(p.out.err, errTimeout) {
+		if p.out.err == nil || p.out.keys > 0 || p.out.answered && errors.Is(p.out.err, errTimeout) {
 			read++
 		}
-		if p.out.greeted {
+		if p.out.answered {
 			nodes = append(nodes, p.out.info.node(p.master.Addr))
 		}
 		if p.out.err != nil {
@@ -202,8 +202,8 @@ func (s *Scanner) report(sweep *locksteward.Sweep, passes []*pass) error {
 		made := locksteward.MasterPass{
 			Node: p.master.Addr, Complete: p.out.err == nil, Reason: reasonOf(p.out.err), Keys: p.out.keys,
 		}
-		if p.walk.replica != nil {
-			made.Replica, made.AsOf = p.walk.addr, p.walk.asOf
+		if p.source.replica != nil {
+			made.Replica, made.AsOf = p.source.addr, p.source.asOf
 		}
 		sweep.Masters = append(sweep.Masters, made)
 	}

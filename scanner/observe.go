@@ -36,7 +36,7 @@ func (t texts) of(s string) string {
 }
 
 // complete works out what s says of a lock on the master at node.
-func (o *observer) complete(s *sight, node string) {
+func (o *observer) complete(s *keyReading, node string) {
 	s.losses = lossesOf(s, o.target, node)
 	if s.as != there {
 		return
@@ -46,12 +46,12 @@ func (o *observer) complete(s *sight, node string) {
 	case obs.Kind == locksteward.KindCandidate:
 		s.candidate = &obs
 	default:
-		s.lock = new(lookOf(obs))
+		s.lock = new(lockStateOf(obs))
 	}
 }
 
 // observe returns what s is, or false when it is neither lock nor candidate.
-func (o *observer) observe(s *sight, node string) (locksteward.Observation, bool) {
+func (o *observer) observe(s *keyReading, node string) (locksteward.Observation, bool) {
 	if id, ok := dialect.StandOf(s.sample); ok && o.placeholder != nil && o.placeholder(s.key, id) {
 		return locksteward.Observation{}, false
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // drawLook is any look of a lock.
-func drawLook(t *rapid.T, key string) look {
+func drawLook(t *rapid.T, key string) lockState {
 	at := time.UnixMicro(1_700_000_000_000_000 + rapid.Int64Range(0, 5_000_000).Draw(t, "at"))
 	o := locksteward.Observation{
 		Key: key, Type: "string", At: at, Idle: -1, Kind: locksteward.KindLock, TokenDigest: "d",
@@ -47,7 +47,7 @@ func drawLook(t *rapid.T, key string) look {
 	if rapid.Bool().Draw(t, "held by") {
 		o.Holder = locksteward.Holder{App: "Checkout", Host: rapid.SampledFrom([]string{"app-7", "app-8"}).Draw(t, "host")}
 	}
-	return lookOf(o)
+	return lockStateOf(o)
 }
 
 func drawTable(t *rapid.T) *Table {
@@ -157,12 +157,12 @@ func TestPagesHoldWhileLocksComeAndGo(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{ByKey, ByAge} {
 		table := newTable(locksteward.Target{Name: "orders"})
-		kind := shape{typ: "string", class: "orders"}
+		kind := traits{typ: "string", class: "orders"}
 		const stay = 5000
 		put := func(key string, at int64) {
 			table.mu.Lock()
 			defer table.mu.Unlock()
-			table.update(look{key: key, kind: table.shapes.of(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000})
+			table.update(lockState{key: key, traits: table.traitSet.of(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000})
 		}
 		for i := range stay {
 			put(fmt.Sprintf("stay:%04d", i), int64(i%97+1)*1000)
@@ -252,12 +252,12 @@ func TestRankingsFollowTheTable(t *testing.T) {
 func TestOrderByExpiryIsMadeWhenWanted(t *testing.T) {
 	t.Parallel()
 	table := newTable(locksteward.Target{Name: "orders"})
-	kind := shape{typ: "string", class: "orders"}
+	kind := traits{typ: "string", class: "orders"}
 	put := func(i int, at int64) {
 		table.mu.Lock()
 		defer table.mu.Unlock()
 		key := fmt.Sprintf("lock:%05d", i)
-		table.update(look{key: key, kind: table.shapes.of(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000 + int64(i*7919%10_000)})
+		table.update(lockState{key: key, traits: table.traitSet.of(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000 + int64(i*7919%10_000)})
 	}
 	const locks = 3 * chunk
 	for i := range locks {

@@ -12,11 +12,11 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// candidateRation is how many keys that are candidates by name, or have the name
+// candidateLimit is how many keys that are candidates by name, or have the name
 // of a library's locks, and are not known as locks, one pass looks into. Beyond it a candidate is counted by its name
 // alone: a built-in pattern that happens to match half of a keyspace must not
 // make a sweep read half of a keyspace.
-const candidateRation = 20_000
+const candidateLimit = 20_000
 
 // maxCounted bounds how many candidates are remembered so as not to count one
 // twice.
@@ -24,17 +24,19 @@ const maxCounted = 200_000
 
 // ration picks which unknown candidates a pass looks into when there are too
 // many: another part in each sweep, so that all have their turn.
-type ration struct {
+type candidateQuota struct {
 	parts uint64 // 1: all
 	turn  uint64
 }
 
-func (r ration) takes(hash uint64) bool { return r.parts <= 1 || hash%r.parts == r.turn%r.parts }
+func (r candidateQuota) takes(hash uint64) bool {
+	return r.parts <= 1 || hash%r.parts == r.turn%r.parts
+}
 
 // route decides by its name what becomes of a key: nothing, for almost all.
 func (p *pass) route(key string) {
 	for _, prefix := range p.s.prefixes {
-		if strings.HasPrefix(key, prefix) && p.companion(prefix, key) {
+		if strings.HasPrefix(key, prefix) && p.auxiliaryKey(prefix, key) {
 			return
 		}
 	}
@@ -52,7 +54,7 @@ func (p *pass) route(key string) {
 	}
 	known := p.s.table.remember(key)
 	if (match.Candidate || byName) && !known.known {
-		if p.tried >= candidateRation || !p.ration.takes(p.s.hashOf(key)) {
+		if p.tried >= candidateLimit || !p.candidateQuota.takes(p.s.hashOf(key)) {
 			if match.Candidate {
 				p.candidate(key)
 			}
@@ -95,9 +97,9 @@ func (p *pass) candidate(key string) {
 	}
 }
 
-// companion takes a key of our own under prefix, or says that it is none: an
+// auxiliaryKey takes a key of our own under prefix, or says that it is none: an
 // application may have locks under such a name too.
-func (p *pass) companion(prefix, key string) bool {
+func (p *pass) auxiliaryKey(prefix, key string) bool {
 	if id, ok := record.ParseInstanceKey(prefix, key); ok {
 		p.extras.instances = append(p.extras.instances, instanceKey{id: id, key: key})
 		return true
@@ -151,25 +153,25 @@ func (p *pass) inspect(ctx context.Context, subjects []subject) error {
 	if err := p.collect(ctx); err != nil || len(subjects) == 0 {
 		return err
 	}
-	ahead := make(chan looked, 1)
-	p.ahead, p.looked = ahead, time.Now()
+	ahead := make(chan inspected, 1)
+	p.ahead, p.inspectedAt = ahead, time.Now()
 	if !p.s.cfg.NoThrottle {
-		sights, err := p.reader.inspect(ctx, subjects)
-		ahead <- looked{sights, err}
+		readings, err := p.reader.inspect(ctx, subjects)
+		ahead <- inspected{readings, err}
 		return p.collect(ctx)
 	}
 	subjects = slices.Clone(subjects)
 	go func() {
-		sights, err := p.reader.inspect(ctx, subjects)
-		ahead <- looked{sights, err}
+		readings, err := p.reader.inspect(ctx, subjects)
+		ahead <- inspected{readings, err}
 	}()
 	return nil
 }
 
-// looked is what came of one inspection.
-type looked struct {
-	sights []sight
-	err    error
+// inspected is what came of one inspection.
+type inspected struct {
+	readings []keyReading
+	err      error
 }
 
 // collect waits for the inspection that is under way, if there is one, keeps what
@@ -180,22 +182,22 @@ func (p *pass) collect(ctx context.Context) error {
 	}
 	got := <-p.ahead
 	p.ahead = nil
-	var news []*sight
-	for i := range got.sights {
-		seen := &got.sights[i]
-		if p.keep(seen) && p.s.found != nil && p.isNews(seen) {
+	var news []*keyReading
+	for i := range got.readings {
+		seen := &got.readings[i]
+		if p.add(seen) && p.s.found != nil && p.isNews(seen) {
 			news = append(news, seen)
 		}
 	}
-	p.handOn(ctx, news)
+	p.deliver(ctx, news)
 	return got.err
 }
 
-// keep takes one look into the result, and says whether it saw a lock. A second look at
+// add takes one look into the result, and says whether it saw a lock. A second look at
 // the same key replaces the first.
-func (p *pass) keep(s *sight) bool {
+func (p *pass) add(s *keyReading) bool {
 	if s.at.After(p.out.at) {
-		p.out.at, p.out.told = s.at, p.s.clock()
+		p.out.at, p.out.answeredAt = s.at, p.s.clock()
 	}
 	p.observe.complete(s, p.master.Addr)
 	p.out.losses = append(p.out.losses, s.losses...)
@@ -224,9 +226,9 @@ func (p *pass) keep(s *sight) bool {
 	if s.lock.claim != nil && s.meta.prefix != p.s.prefixes[0] {
 		p.out.prefixes[s.key] = s.meta.prefix
 	}
-	s.lock.kind = p.shapes.of(*s.lock.kind)
+	s.lock.traits = p.traitSet.of(*s.lock.traits)
 	if s.last != nil {
-		s.lock.shareFresh(&s.last.look)
+		s.lock.shareFresh(&s.last.lockState)
 	}
 	if at.at >= 0 {
 		p.out.locks[at.at] = *s.lock
@@ -238,8 +240,8 @@ func (p *pass) keep(s *sight) bool {
 	return true
 }
 
-// companions are the keys beside the locks that are read after the scan.
-type companions struct {
+// auxiliaryKeys are the keys beside the locks that are read after the scan.
+type auxiliaryKeys struct {
 	helpers   []helperKey
 	instances []instanceKey
 	waits     []waitKey
@@ -266,7 +268,7 @@ func (p *pass) readExtras(ctx context.Context) error {
 	maps.Copy(p.out.waiters, waiters)
 	if p.out.at.IsZero() {
 		p.out.at, err = p.reader.now(ctx)
-		p.out.told = p.s.clock()
+		p.out.answeredAt = p.s.clock()
 	}
 	return err
 }

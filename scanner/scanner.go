@@ -53,22 +53,22 @@ type Scanner struct {
 	sweeping sync.Mutex
 	// order is held from the moment that something is put into the table until it
 	// has been handed on, so that sweeps and the watch tell in the order of what
-	// they saw. See [Scanner.GiveWay].
-	order turns
+	// they saw. See [Scanner.Yield].
+	order fairMutex
 	watch *watcher
 	// hurried holds one token when the next sweep shall not wait for its date.
-	hurried  chan struct{}
-	servers  map[string]*pace.Server // by address; mu guards it
-	lastSeen map[string]int          // candidates of the last pass, by address
-	turn     uint64                  // sweeps begun
-	runIDs   map[string]bool         // server processes of the last sweep
-	saidPace map[string]pace.Reason  // of servers that the log names, by address; of the goroutine of Run
+	requested chan struct{}
+	servers   map[string]*pace.Server // by address; mu guards it
+	lastSeen  map[string]int          // candidates of the last pass, by address
+	turn      uint64                  // sweeps begun
+	runIDs    map[string]bool         // server processes of the last sweep
+	saidPace  map[string]pace.Reason  // of servers that the log names, by address; of the goroutine of Run
 	// known are losses of which more was known once than the server tells now.
 	known map[lossKey]locksteward.Loss
 	facts *facts
 
 	scanned atomic.Int64 // Stats.Keys
-	going   going
+	tracker sweepTracker
 	stall   stall
 
 	mu       sync.Mutex
@@ -162,7 +162,7 @@ func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes
 		servers:     map[string]*pace.Server{},
 		saidPace:    map[string]pace.Reason{},
 		runIDs:      map[string]bool{},
-		hurried:     make(chan struct{}, 1),
+		requested:   make(chan struct{}, 1),
 		lastSeen:    map[string]int{},
 		known:       map[lossKey]locksteward.Loss{},
 		facts:       newFacts(), factStore: opts.Facts,

@@ -23,9 +23,9 @@ type Table struct {
 	// direct reads one key from the server; it is the scanner's.
 	direct func(ctx context.Context, key string) (locksteward.Lock, error)
 
-	mu      sync.RWMutex
-	entries map[string]*entry
-	shapes  shapes
+	mu       sync.RWMutex
+	entries  map[string]*entry
+	traitSet traitSet
 	// restored are histories from before the restart that no look has
 	// confirmed yet.
 	restored map[string]HistoryRow
@@ -34,15 +34,15 @@ type Table struct {
 	// pending are endings that direct reads found between two sweeps.
 	pending []locksteward.Ending
 	// What the watch needs, see there.
-	deadlines deadlines
-	departed  departed
+	deadlines  deadlines
+	tombstones tombstones
 	// flushed are the last flushes that servers told of, by address.
 	flushed map[string]*pushedFlush
 	// flushLost are the holds that a flush took.
 	flushLost map[lossKey]locksteward.Loss
-	// strays are the holds that a failover may have taken, for the next sweep.
-	strays []stray
-	ended  endedHolds
+	// failoverSuspects are the holds that a failover may have taken, for the next sweep.
+	failoverSuspects []failoverSuspect
+	ended            endedHolds
 
 	candidates     []string
 	candidateCount int
@@ -55,7 +55,7 @@ type Table struct {
 
 func newTable(target locksteward.Target) *Table {
 	return &Table{
-		target: target, entries: map[string]*entry{}, shapes: shapes{}, restored: map[string]HistoryRow{},
+		target: target, entries: map[string]*entry{}, traitSet: traitSet{}, restored: map[string]HistoryRow{},
 		forget: map[string]struct{}{}, flushed: map[string]*pushedFlush{}, flushLost: map[lossKey]locksteward.Loss{},
 		deadlines: newDeadlines(), byKey: ranking{by: ByKey}, byAge: ranking{by: ByAge}, byTTL: ranking{by: ByTTL},
 	}
@@ -151,7 +151,7 @@ func (t *Table) remember(key string) memory {
 }
 
 func (e *entry) memory() memory {
-	return memory{known: true, ours: e.kind.dialect == dialect.Locksteward, typ: e.kind.typ, last: e}
+	return memory{known: true, ours: e.traits.dialect == dialect.Locksteward, typ: e.traits.typ, last: e}
 }
 
 // resume continues a history from before the restart, if e is the same hold.
@@ -238,7 +238,7 @@ func (t *Table) visit(entries []*entry) iter.Seq[*locksteward.Lock] {
 func (t *Table) newer(than *entry) *entry {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if e, ok := t.entries[than.key]; ok && e.firstSeen <= than.at && sameHold(&than.look, &e.look) {
+	if e, ok := t.entries[than.key]; ok && e.firstSeen <= than.at && sameHold(&than.lockState, &e.lockState) {
 		return e
 	}
 	return nil

@@ -34,10 +34,10 @@ func newInstanceCache() instanceCache {
 
 // join puts the heartbeats of their holders into looks. One that cannot be read
 // now stays unknown, which is not gone.
-func (c instanceCache) join(ctx context.Context, w *watcher, looks []*sight) {
+func (c instanceCache) join(ctx context.Context, w *watcher, results []*keyReading) {
 	now := time.Now()
 	missing := map[string]bool{}
-	for _, g := range looks {
+	for _, g := range results {
 		if g.lock == nil || g.lock.holderInstance() == "" {
 			continue
 		}
@@ -48,7 +48,7 @@ func (c instanceCache) join(ctx context.Context, w *watcher, looks []*sight) {
 	if len(missing) > 0 {
 		c.fetch(ctx, w, missing, now)
 	}
-	for _, g := range looks {
+	for _, g := range results {
 		if g.lock == nil || g.lock.holderInstance() == "" {
 			continue
 		}

@@ -74,7 +74,7 @@ func (w *watched) judge(ctx context.Context, sweep locksteward.Sweep) {
 func (w *watched) giveWay() {
 	w.mu.Unlock()
 	defer w.mu.Lock()
-	w.scanner.GiveWay()
+	w.scanner.Yield()
 }
 
 // logSweep logs each sweep at debug level, and at a level that is seen when the

@@ -42,24 +42,24 @@ func (s *Scanner) pacedReader(m connect.Master) *reader {
 	return r
 }
 
-// lookAt reads keys of one master, applies what it saw to the table and returns it with
+// readKeys reads keys of one master, applies what it saw to the table and returns it with
 // what each key changed; those of keys that could not be read are empty. Locks that are
 // gone stay in the table when keepGone is set.
-func (s *Scanner) lookAt(ctx context.Context, r *reader, keys []string, keepGone bool) ([]sight, []change, locksteward.Update, error) {
+func (s *Scanner) readKeys(ctx context.Context, r *reader, keys []string, keepGone bool) ([]keyReading, []change, locksteward.Update, error) {
 	classes := s.classes.Load()
 	subjects := make([]subject, len(keys))
 	for i, key := range keys {
 		subjects[i] = subject{key: key, match: classes.Classify(key), memory: s.table.remember(key)}
 	}
 	began := time.Now()
-	sights, err := r.inspect(ctx, subjects)
+	readings, err := r.inspect(ctx, subjects)
 	if err != nil {
 		return nil, nil, locksteward.Update{}, err
 	}
 	o := observer{target: s.target, digest: s.digest, placeholder: s.placeholder, texts: texts{}}
-	var sure []*sight
-	for i := range sights {
-		seen := &sights[i]
+	var sure []*keyReading
+	for i := range readings {
+		seen := &readings[i]
 		if seen.as == unread {
 			continue
 		}
@@ -68,27 +68,27 @@ func (s *Scanner) lookAt(ctx context.Context, r *reader, keys []string, keepGone
 		}
 		sure = append(sure, seen)
 	}
-	update, applied := s.applyLooks(r.node, began, sure, keepGone)
-	changes := make([]change, len(sights))
-	for i := range sights {
-		if sights[i].as == unread {
+	update, applied := s.applyReadings(r.node, began, sure, keepGone)
+	changes := make([]change, len(readings))
+	for i := range readings {
+		if readings[i].as == unread {
 			continue
 		}
 		changes[i], applied = applied[0], applied[1:]
 		if changes[i].lock != nil {
-			update.Waiters = append(update.Waiters, sights[i].waiters...)
+			update.Waiters = append(update.Waiters, readings[i].waiters...)
 		}
 	}
-	return sights, changes, update, nil
+	return readings, changes, update, nil
 }
 
 // joinDirect reads what other keys tell of a lock: who waits for it, and the
 // heartbeat of its holder. What cannot be read now stays unknown, which is no
 // reason not to show the lock.
-func (s *Scanner) joinDirect(ctx context.Context, r *reader, seen *sight) {
+func (s *Scanner) joinDirect(ctx context.Context, r *reader, seen *keyReading) {
 	l := seen.lock
 	if seen.id() != "" {
-		waiting := s.crowdAt(ctx, r, seen)
+		waiting := s.waitersAt(ctx, r, seen)
 		l.waiters, seen.waiters = int32(waiting[l.key].count), s.listed(waiting)
 	}
 	id := l.holderInstance()
@@ -141,12 +141,12 @@ func (s *Scanner) refresh(ctx context.Context, key string) (locksteward.Lock, er
 	if err != nil {
 		return locksteward.Lock{}, fmt.Errorf(`read "%s": %w`, name, err)
 	}
-	sights, changes, update, err := s.lookAt(ctx, s.directReader(m), []string{key}, true)
+	readings, changes, update, err := s.readKeys(ctx, s.directReader(m), []string{key}, true)
 	if err != nil {
 		return locksteward.Lock{}, fmt.Errorf(`read "%s": %w`, name, err)
 	}
 	s.table.addPending(update.Endings)
-	switch seen := &sights[0]; {
+	switch seen := &readings[0]; {
 	case seen.as == unread:
 		return locksteward.Lock{}, fmt.Errorf(`read "%s": it changed while it was read or may not be read; try again`, name)
 	case changes[0].lock != nil:
@@ -191,7 +191,7 @@ func (s *Scanner) recheck(ctx context.Context, locks []locksteward.Lock, readerA
 		}
 		r := readerAt(m)
 		for chunk := range slices.Chunk(keys, subjectsPerLook) {
-			_, _, update, err := s.lookAt(ctx, r, chunk, false)
+			_, _, update, err := s.readKeys(ctx, r, chunk, false)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("read locks of %s again: %w", m.Addr, err))
 				break

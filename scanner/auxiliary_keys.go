@@ -14,15 +14,15 @@ const besideKeys = "keys beside locks"
 
 // besideQuestion asks for one key beside a lock.
 type besideQuestion struct {
-	of  int // which sight
+	of  int // which reading
 	key string
 	cmd redis.Cmder
 }
 
-// beside reads the keys beside locks that their dialects ask for: a fair lock is
+// auxiliary reads the keys beside locks that their dialects ask for: a fair lock is
 // known by its queue, a fenced one by its fence. What cannot be read counts as
 // not there.
-func (r *reader) beside(ctx context.Context, sights []sight) error {
+func (r *reader) auxiliary(ctx context.Context, readings []keyReading) error {
 	var (
 		asked []besideQuestion
 		cmds  []redis.Cmder
@@ -30,11 +30,11 @@ func (r *reader) beside(ctx context.Context, sights []sight) error {
 	if !r.caps.has(besideKeys) {
 		return nil
 	}
-	for i := range sights {
-		if sights[i].as != there {
+	for i := range readings {
+		if readings[i].as != there {
 			continue
 		}
-		for _, ask := range dialect.Asks(sights[i].sample) {
+		for _, ask := range dialect.Asks(readings[i].sample) {
 			var cmd redis.Cmder
 			if command, ok := sizes[ask.Type]; ok {
 				cmd = sizeCmd(ctx, command, ask.Key)
@@ -73,7 +73,7 @@ func (r *reader) beside(ctx context.Context, sights []sight) error {
 		if !ok || got.Size == 0 {
 			continue
 		}
-		s := &sights[q.of].sample
+		s := &readings[q.of].sample
 		if s.Beside == nil {
 			s.Beside = map[string]dialect.Beside{}
 		}

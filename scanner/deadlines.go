@@ -51,7 +51,7 @@ func (t *Table) setDue(e *entry) {
 
 // local returns a server time of e's master by our clock.
 func (t *Table) local(e *entry, at time.Time) int64 {
-	return at.Add(-t.deadlines.clock[e.kind.node]).UnixMicro()
+	return at.Add(-t.deadlines.clock[e.traits.node]).UnixMicro()
 }
 
 // placeDue puts e where its times say. t.mu is held.
@@ -173,7 +173,7 @@ func (t *Table) clock(addr string, offset time.Duration) {
 	}
 	d.moved[addr] = offset
 	for _, e := range d.heap {
-		if e.kind.node != addr {
+		if e.traits.node != addr {
 			continue
 		}
 		if e.expiry != 0 {
@@ -218,7 +218,7 @@ func (w *watcher) keepDeadlines(ctx context.Context) {
 		}
 		keys, next := w.s.table.takeDue(time.Now())
 		for _, key := range keys {
-			if n := w.ownerOf(key); n != nil && !n.queue.put(true, errand{key: key}) {
+			if n := w.ownerOf(key); n != nil && !n.queue.put(true, workItem{key: key}) {
 				n.overrun()
 			}
 		}

@@ -38,13 +38,13 @@ func (t *Table) onLine(addr, line string) {
 // locked.
 func (t *Table) rememberEnd(e *entry, node string) {
 	line := t.ended.lines[node]
-	if line == "" || e.digest == "" || e.kind.identity != locksteward.IdentityStrong || e.kind.sharedToken {
+	if line == "" || e.digest == "" || e.traits.identity != locksteward.IdentityStrong || e.traits.sharedToken {
 		return // nothing, or nothing for certain, could be told of it later
 	}
 	if t.ended.young == nil || len(t.ended.young) >= maxEnded {
 		t.ended.old, t.ended.young = t.ended.young, map[string]endedHold{}
 	}
-	was := endedHold{node: e.kind.node, digest: e.digest, line: line}
+	was := endedHold{node: e.traits.node, digest: e.digest, line: line}
 	if e.claim != nil {
 		was.claim = e.claim.ID
 	}
@@ -54,7 +54,7 @@ func (t *Table) rememberEnd(e *entry, node string) {
 // isBack notes that l, which begins, is a hold whose end was seen. Whether that was on
 // older data, which a restart or a failover brought, the next sweep knows. The table is
 // locked.
-func (t *Table) isBack(l *look) {
+func (t *Table) isBack(l *lockState) {
 	was, known := t.ended.young[l.key]
 	if !known {
 		was, known = t.ended.old[l.key]
@@ -64,5 +64,5 @@ func (t *Table) isBack(l *look) {
 	}
 	delete(t.ended.young, l.key)
 	delete(t.ended.old, l.key)
-	t.strays = append(t.strays, stray{key: l.key, from: was.node, to: l.kind.node, ended: was.line})
+	t.failoverSuspects = append(t.failoverSuspects, failoverSuspect{key: l.key, from: was.node, to: l.traits.node, ended: was.line})
 }

@@ -34,12 +34,12 @@ func TestJudgeTogether(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := sight{subject: subject{key: "k"}}
+			s := keyReading{subject: subject{key: "k"}}
 			if test.before != "" {
 				s.meta.record = &record.Meta{ID: test.before}
 			}
 			q := newQuestions(&reader{caps: newCaps()}, 1)
-			q.value(t.Context(), 0, &sight{subject: s.subject, sample: dialect.Sample{Type: "string"}})
+			q.value(t.Context(), 0, &keyReading{subject: s.subject, sample: dialect.Sample{Type: "string"}})
 			q.when[0].SetVal(-1)
 			text := "foreign"
 			if test.value != "" {

@@ -5,11 +5,11 @@ import "time"
 // maxGone bounds how many keys are remembered as gone during one sweep.
 const maxGone = 100_000
 
-// departed are keys that direct reads found gone while a sweep is under way,
+// tombstones are keys that direct reads found gone while a sweep is under way,
 // with the server time of the look (µs): what the sweep saw of them before is no
 // news. Without that a short lock would come back to life when the sweep ends.
 // The table's lock guards it.
-type departed struct {
+type tombstones struct {
 	sweeping bool
 	began    time.Time // of the sweep, our clock
 	at       map[string]int64
@@ -17,9 +17,9 @@ type departed struct {
 	before int64
 }
 
-// depart notes that key was found gone. t.mu is held.
-func (t *Table) depart(key string, at int64) {
-	d := &t.departed
+// addTombstone notes that key was found gone. t.mu is held.
+func (t *Table) addTombstone(key string, at int64) {
+	d := &t.tombstones
 	if !d.sweeping {
 		return
 	}
@@ -30,10 +30,10 @@ func (t *Table) depart(key string, at int64) {
 	d.at[key] = max(d.at[key], at)
 }
 
-// hasDeparted says whether a look at an unknown key is older than what is known
+// hasTombstone says whether a look at an unknown key is older than what is known
 // of it. t.mu is held.
-func (t *Table) hasDeparted(l *look) bool {
-	d := &t.departed
+func (t *Table) hasTombstone(l *lockState) bool {
+	d := &t.tombstones
 	if !d.sweeping {
 		return false
 	}
@@ -44,13 +44,13 @@ func (t *Table) hasDeparted(l *look) bool {
 func (t *Table) beginSweep() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.departed = departed{sweeping: true, began: time.Now(), at: map[string]int64{}}
+	t.tombstones = tombstones{sweeping: true, began: time.Now(), at: map[string]int64{}}
 }
 
 func (t *Table) endSweep() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.departed = departed{}
+	t.tombstones = tombstones{}
 	t.dropUnwanted(time.Now())
 }
 

@@ -9,8 +9,8 @@ import (
 // faster than the budget lets us look, and the next sweep has to tell.
 const maxQueued = 200_000
 
-// errand is why a key is to be read.
-type errand struct {
+// workItem is why a key is to be read.
+type workItem struct {
 	key string
 	// metaPrefix is where its metadata stands, if a push told.
 	metaPrefix string
@@ -28,7 +28,7 @@ type errand struct {
 }
 
 // merge adds what another reason for the same key tells.
-func (e *errand) merge(o errand) {
+func (e *workItem) merge(o workItem) {
 	if o.metaPrefix != "" {
 		e.metaPrefix = o.metaPrefix
 	}
@@ -47,39 +47,39 @@ type queue struct {
 	began time.Time
 
 	mu     sync.Mutex
-	urgent lane
-	calm   lane
+	urgent keyQueue
+	calm   keyQueue
 	// known are the keys of a resync, which come last: with as many as there are
-	// locks, errands would take several times the room.
+	// locks, work items would take several times the room.
 	known backlog
 	// under are the keys that are being read right now, and underSince since when the
 	// first of them waits.
-	under      map[string]struct{}
-	underSince int64
+	inProgress      map[string]struct{}
+	inProgressSince int64
 }
 
-type lane struct {
+type keyQueue struct {
 	order []string
-	all   map[string]errand
+	all   map[string]workItem
 }
 
-// backlog is keys without errands of their own: all is looked at, with its waiters.
+// backlog is keys without work items of their own: all is looked at, with its waiters.
 type backlog struct {
 	order []string
 	all   map[string]struct{}
 }
 
-// newQueue returns an empty queue. All queues between which errands move have the same
+// newQueue returns an empty queue. All queues between which work items move have the same
 // begin.
 func newQueue(began time.Time) *queue {
 	return &queue{
 		wake: make(chan struct{}, 1), began: began,
-		urgent: lane{all: map[string]errand{}}, calm: lane{all: map[string]errand{}},
-		under: map[string]struct{}{},
+		urgent: keyQueue{all: map[string]workItem{}}, calm: keyQueue{all: map[string]workItem{}},
+		inProgress: map[string]struct{}{},
 	}
 }
 
-// moment is what [errand.since] stands for.
+// moment is what [workItem.since] stands for.
 func (q *queue) moment(since int64) time.Time { return q.began.Add(time.Duration(since)) }
 
 // oldest is since when the first of those keys waits that changed or are due; 0 if none
@@ -87,7 +87,7 @@ func (q *queue) moment(since int64) time.Time { return q.began.Add(time.Duration
 func (q *queue) oldest() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	since := q.underSince
+	since := q.inProgressSince
 	for _, key := range q.urgent.order {
 		if e, ok := q.urgent.all[key]; ok {
 			return sooner(since, e.since)
@@ -98,11 +98,11 @@ func (q *queue) oldest() int64 {
 
 // put queues keys and says whether there was room. Those are urgent for which somebody
 // waits: from now on if urgent says so, or since they were first queued.
-func (q *queue) put(urgent bool, errands ...errand) bool {
+func (q *queue) put(urgent bool, items ...workItem) bool {
 	now := int64(max(1, time.Since(q.began)))
 	q.mu.Lock()
 	room := true
-	for _, e := range errands {
+	for _, e := range items {
 		if urgent && e.since == 0 {
 			e.since = now
 		}
@@ -144,9 +144,9 @@ func (q *queue) putKnown(keys []string) bool {
 	return room
 }
 
-// merge has an errand for key look at its waiters too, if there is one.
+// merge has a work item for key look at its waiters too, if there is one.
 func (q *queue) merge(key string) bool {
-	for _, l := range []*lane{&q.urgent, &q.calm} {
+	for _, l := range []*keyQueue{&q.urgent, &q.calm} {
 		if was, ok := l.all[key]; ok {
 			was.waiters = true
 			l.all[key] = was
@@ -160,7 +160,7 @@ func (q *queue) waiting() int { return len(q.urgent.all) + len(q.calm.all) + len
 
 func (q *queue) room() bool { return q.waiting() < maxQueued }
 
-func (q *queue) add(urgent bool, e errand) bool {
+func (q *queue) add(urgent bool, e workItem) bool {
 	to, other := &q.urgent, &q.calm
 	if !urgent {
 		to, other = other, to
@@ -192,22 +192,22 @@ func (q *queue) add(urgent bool, e errand) bool {
 }
 
 // take returns up to n keys and marks them as being read until [queue.done].
-func (q *queue) take(n int) []errand {
+func (q *queue) take(n int) []workItem {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var out []errand
-	for _, l := range []*lane{&q.urgent, &q.calm} {
+	var out []workItem
+	for _, l := range []*keyQueue{&q.urgent, &q.calm} {
 		out = l.take(out, n)
 	}
 	out = q.known.take(out, n)
 	for _, e := range out {
-		q.under[e.key] = struct{}{}
+		q.inProgress[e.key] = struct{}{}
 	}
-	q.underSince = sooner(q.underSince, sinceOf(out))
+	q.inProgressSince = sooner(q.inProgressSince, sinceOf(out))
 	return out
 }
 
-func (l *lane) take(out []errand, n int) []errand {
+func (l *keyQueue) take(out []workItem, n int) []workItem {
 	i := 0
 	for ; i < len(l.order) && len(out) < n; i++ {
 		if e, ok := l.all[l.order[i]]; ok {
@@ -217,17 +217,17 @@ func (l *lane) take(out []errand, n int) []errand {
 	}
 	if l.order = l.order[i:]; len(l.order) == 0 {
 		// A map does not shrink: after 100,000 keys it would keep their room.
-		l.order, l.all = nil, map[string]errand{}
+		l.order, l.all = nil, map[string]workItem{}
 	}
 	return out
 }
 
-func (b *backlog) take(out []errand, n int) []errand {
+func (b *backlog) take(out []workItem, n int) []workItem {
 	i := 0
 	for ; i < len(b.order) && len(out) < n; i++ {
 		if _, ok := b.all[b.order[i]]; ok {
 			delete(b.all, b.order[i])
-			out = append(out, errand{key: b.order[i], waiters: true})
+			out = append(out, workItem{key: b.order[i], waiters: true})
 		}
 	}
 	if b.order = b.order[i:]; len(b.order) == 0 {
@@ -237,14 +237,14 @@ func (b *backlog) take(out []errand, n int) []errand {
 }
 
 // done ends what take began.
-func (q *queue) done(errands []errand) {
+func (q *queue) done(items []workItem) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, e := range errands {
-		delete(q.under, e.key)
+	for _, e := range items {
+		delete(q.inProgress, e.key)
 	}
-	if len(q.under) == 0 {
-		q.underSince = 0
+	if len(q.inProgress) == 0 {
+		q.inProgressSince = 0
 	}
 }
 
@@ -254,7 +254,7 @@ func (q *queue) has(key string) bool {
 	defer q.mu.Unlock()
 	_, urgent := q.urgent.all[key]
 	_, calm := q.calm.all[key]
-	_, under := q.under[key]
+	_, under := q.inProgress[key]
 	_, known := q.known.all[key]
 	return urgent || calm || known || under
 }

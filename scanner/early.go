@@ -12,7 +12,7 @@ import (
 // before the sweep ends.
 const readWithin = 200 * time.Millisecond
 
-// readIfWaiting looks at the keys that have waited long enough.
+// readIfWaiting reads the queued keys if the first has waited for readWithin.
 func (p *pass) readIfWaiting(ctx context.Context) error {
 	if p.s.found == nil || len(p.todo) == 0 || time.Since(p.todoSince) < readWithin {
 		return nil
@@ -20,9 +20,8 @@ func (p *pass) readIfWaiting(ctx context.Context) error {
 	return p.readTodo(ctx)
 }
 
-// isNews says that a look tells something that should not wait for the end of the sweep: a lock or a hold that is not
-// known, an expiry that is gone, or a lock for whose verdict the time has come. While no watch runs nobody says when
-// that is, so each look does.
+// isNews reports whether a reading should not wait for the end of the sweep: it saw an unknown lock or hold, a TTL that
+// is gone, or a lock whose next verdict is due. While no watch runs deadlines are not kept, and every reading is news.
 func (p *pass) isNews(s *keyReading) bool {
 	if s.last == nil || !sameHold(&s.last.lockState, s.lock) || s.lock.ttl == locksteward.NoExpiry && s.last.ttl != locksteward.NoExpiry {
 		return true
@@ -37,8 +36,8 @@ func (p *pass) isNews(s *keyReading) bool {
 	return e != nil && e.asked != 0 && e.asked <= time.Now().UnixMicro()
 }
 
-// handOn applies looks to the table and hands them on to Options.Found. What other keys tell of the locks is not known
-// yet: it stays as it was.
+// deliver applies readings to the table and passes the update to Options.Found. Heartbeats and waiters are not read yet
+// and stay as they were.
 func (p *pass) deliver(ctx context.Context, news []*keyReading) {
 	if len(news) == 0 {
 		return
@@ -54,7 +53,7 @@ func (p *pass) deliver(ctx context.Context, news []*keyReading) {
 	s.stall.progress()
 }
 
-// asKnown completes looks by what was known before of other keys: of heartbeats and waiters.
+// asKnown fills in heartbeats and waiters as they were known before.
 func (t *Table) asKnown(results []*keyReading) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

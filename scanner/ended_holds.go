@@ -6,8 +6,8 @@ import "github.com/locksteward/locksteward"
 // are kept.
 const maxEnded = 5000
 
-// endedHolds are the last holds of which the end was seen, and whose token is theirs
-// alone: where one stands again on other data, that data is older than its end.
+// endedHolds are the last holds seen to end whose tokens are unique: if one is back on other
+// data, that data is older than its end.
 type endedHolds struct {
 	young, old map[string]endedHold // by key
 	// lines is which line of data each server has, by address: its replication id,
@@ -15,7 +15,7 @@ type endedHolds struct {
 	lines map[string]string
 }
 
-// endedHold is what tells a hold from the next one: no more, since thousands are kept.
+// endedHold is what identifies a hold: no more, since thousands are kept.
 type endedHold struct {
 	node, digest, claim string
 	line                string
@@ -34,8 +34,7 @@ func (t *Table) onLine(addr, line string) {
 	t.ended.lines[addr] = line
 }
 
-// rememberEnd notes that a look at node found the hold of e to be over. The table is
-// locked.
+// rememberEnd records that the hold of e had ended when node was read. t.mu is held.
 func (t *Table) rememberEnd(e *entry, node string) {
 	line := t.ended.lines[node]
 	if line == "" || e.digest == "" || e.traits.identity != locksteward.IdentityStrong || e.traits.sharedToken {

@@ -142,9 +142,9 @@ func (l *lockState) observation(target locksteward.Target) locksteward.Observati
 	return o
 }
 
-// share takes from another look what is equal, so that it need not be kept twice. It
-// writes nothing behind l's pointers: the look of a key that is as it was shares its
-// claim with locks that were handed out.
+// share makes l use the strings and pointers of o where they are equal, so that they are
+// kept once. It writes nothing behind l's pointers: an unchanged state shares its claim
+// with locks that were handed out.
 func (l *lockState) share(o *lockState) {
 	if l.key == o.key {
 		l.key = o.key
@@ -160,8 +160,8 @@ func (l *lockState) share(o *lockState) {
 	}
 }
 
-// shareFresh is share for a look that nobody else has yet, so that a claim that is
-// another may at least take the names of o's.
+// shareFresh is share for a state that nobody else has yet, so that a claim that differs
+// may at least use the strings of o's.
 func (l *lockState) shareFresh(o *lockState) {
 	l.share(o)
 	if l.claim == nil || o.claim == nil || l.claim == o.claim || l.claim.ID != o.claim.ID {
@@ -194,20 +194,20 @@ func (l *lockState) holderInstance() string {
 	return l.holder.Instance
 }
 
-// entry is one lock in the table: its last look and its history, which change in the
-// merge of a sweep alone (else another entry takes its place), and what the table
-// keeps for itself, which its lock guards. So the entries that a sweep hands on hold
-// until its sink returns: the next merge waits for that.
+// entry is one lock in the table: its last state and its history, which only the merge of
+// a sweep changes in place (all others replace the entry), and bookkeeping that the
+// table's mutex guards. So entries that a sweep hands on are valid until its sink returns,
+// which the next merge waits for.
 type entry struct {
 	lockState
 	past
 	due
 
-	// turn is the number of the last sweep that told of it, over that the table has it
-	// no longer: it is read and written atomically.
+	// turn is the last sweep that reported this entry. over, which is accessed atomically,
+	// is 1 once the table dropped or replaced it.
 	turn, over uint32
 
-	// What the store has of it.
+	// What the store has of the hold.
 	savedAt       int64
 	savedRenewals int32
 
@@ -217,7 +217,7 @@ type entry struct {
 
 func (e *entry) isOver() bool { return atomic.LoadUint32(&e.over) != 0 }
 
-// end notes that the table has another entry in its place, or none.
+// end marks the entry as dropped or replaced.
 func (e *entry) end() { atomic.StoreUint32(&e.over, 1) }
 
 // past is a packed locksteward.History.
@@ -253,21 +253,21 @@ func (e *entry) lock(target locksteward.Target) locksteward.Lock {
 // without having been moved.
 const computedTolerance = 50 // ms
 
-// sameHold is locksteward.SameHold on packed looks, but that two values which
-// are too large to be read count as the same.
+// sameHold is locksteward.SameHold for lock states, except that two values too large to
+// be read count as the same.
 func sameHold(a, b *lockState) bool {
 	if a.traits.typ != b.traits.typ || a.digest != b.digest {
 		return false
 	}
 	if a.digest == "" {
-		// Neither was read in full: nothing tells them apart, and a history that
-		// began anew with each look would be no history.
+		// Neither was read in full, so they cannot be told apart: a history that began
+		// anew with each reading would be useless.
 		return true
 	}
 	return a.claim == nil || b.claim == nil || a.claim.ID == b.claim.ID
 }
 
-// seen continues the history of the same hold with a later look.
+// seen continues the history of the same hold with a later reading.
 func (e *entry) seen(l lockState) {
 	if l.expireAt > 0 && e.expireAt > 0 && l.expireAt > e.expireAt+computedTolerance {
 		e.renewed(l.at, time.Duration(l.expireAt-e.expireAt)*time.Millisecond)
@@ -275,9 +275,8 @@ func (e *entry) seen(l lockState) {
 		e.lastRenewal = l.at
 	}
 	if e.idle >= 0 {
-		// Idle then, and the same hold since: what it has been idle before the
-		// first look only adds up. A later OBJECT IDLETIME would tell of our own
-		// reads.
+		// The hold was idle at its first reading and has been since. A later OBJECT
+		// IDLETIME would only measure our own reads.
 		l.idle = e.idle + max(0, time.Duration(l.at-e.at)*time.Microsecond)
 	}
 	l.share(&e.lockState)
@@ -287,8 +286,8 @@ func (e *entry) seen(l lockState) {
 	e.hadTTL = e.hadTTL || l.ttl != locksteward.NoExpiry
 }
 
-// setAnew says that the expiry is another than it was under a constant token: the
-// same bytes may be the next hold, whose expiry may as well be earlier.
+// setAnew reports whether the expiry changed under a constant token: the same bytes may
+// belong to the next hold, whose expiry may be earlier as well.
 func (l *lockState) setAnew(was int64) bool {
 	if !l.traits.sharedToken || was == 0 || l.expireAt == 0 {
 		return false
@@ -296,7 +295,7 @@ func (l *lockState) setAnew(was int64) bool {
 	return was < 0 != (l.expireAt < 0) || max(was-l.expireAt, l.expireAt-was) > computedTolerance
 }
 
-// renewed learns from an expiry that moved later by step. Looks are far apart,
+// renewed learns from an expiry that moved later by step. Readings are far apart,
 // so step may cover several renewals: the estimate falls at once to the smallest
 // step seen and rises slowly, and stays on the long side of the truth, where
 // "late" is not said too early.
@@ -313,7 +312,7 @@ func (e *entry) renewed(at int64, step time.Duration) {
 	}
 }
 
-// begin starts the history of a new hold.
+// begin returns the entry of a new hold.
 func begin(l lockState) *entry {
 	return &entry{lockState: l, past: past{firstSeen: l.at, lastSeen: l.at, looks: 1}, hadTTL: l.ttl != locksteward.NoExpiry}
 }

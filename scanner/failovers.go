@@ -13,9 +13,9 @@ import (
 // are counted.
 const maxFailoverKeys = 10
 
-// failoverSuspect is a hold that stood where one server had its key and is gone where another
-// server or process has it: a failover or a restart may have taken it. Or one that was
-// over and stands again: older data may have brought it.
+// failoverSuspect is a hold that a failover or a restart may have lost: it was on one server
+// or process and is gone from the one that has its key now. Or one that had ended and is
+// back, perhaps with older data.
 type failoverSuspect struct {
 	key      string
 	class    string

@@ -8,16 +8,15 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// pushedFlush is a flush that the server told of by a push, which does not say of
-// which database.
+// pushedFlush is a flush that the server pushed, without saying of which database.
 type pushedFlush struct {
 	at int64 // µs of the server's clock
-	// heard is when it was noted, by our clock: at is only as good as what is known of
+	// received is when the push was read, by our clock: at is only as good as what is known of
 	// the difference between the two, which a busy machine takes to be some
 	// milliseconds too small or too large.
 	received time.Time
-	// gone are the known holds that a look after it did not find any more, stood
-	// those that one found: it was another database then.
+	// gone counts the known holds that were gone in a later reading, stood those that were
+	// not: if there are any, another database was flushed.
 	gone, stood int
 	// held is how many known holds stood before it, as far as their leases have not run
 	// out since: gone comes up to it when all of them have been read again.
@@ -26,7 +25,7 @@ type pushedFlush struct {
 	// and the first that did not, µs of the server's clock as it told them. at is by
 	// ours and what the two differ, and late by what the push waited to be read.
 	before, found int64
-	reported      bool // gone has not changed since it was told
+	reported      bool // gone is unchanged since the last report
 	ordered       bool // by a command: the data did not go with a process
 }
 
@@ -49,7 +48,7 @@ const flushLate = 100 * time.Millisecond
 const severalGone = 3
 
 // took is how many holds the flush took. Those that have not been read again yet count:
-// of 60,000 that takes half a minute, and the first word on it is what people act on.
+// of 60,000 that takes half a minute, and people act on the first report.
 func (f *pushedFlush) took() int {
 	if f.gone < severalGone {
 		return f.gone
@@ -75,15 +74,15 @@ func (t *Table) flush(addr string, at time.Time, ordered bool) {
 	t.flushed[addr] = f
 }
 
-// flushedSince says that the data of the lock's server was flushed since it was
-// seen last. The table is locked.
+// flushedSince reports whether the server of e was flushed since e was read last. t.mu is
+// held.
 func (t *Table) flushedSince(e *entry) bool {
 	f := t.flushed[e.traits.node]
 	return f != nil && e.lastSeen <= f.at
 }
 
-// countFlushed counts the hold of e, which is over, with the flush of its server. The
-// table is locked.
+// countFlushed counts the hold of e, which ended, with the flush of its server. t.mu is
+// held.
 func (t *Table) countFlushed(e *entry, at int64) {
 	f := t.flushed[e.traits.node]
 	if e.ranOut(at) {
@@ -96,9 +95,9 @@ func (t *Table) countFlushed(e *entry, at int64) {
 	f.gone, f.reported = f.gone+1, false
 }
 
-// outlived notes that a look that was begun at began, by our clock, found the hold of
-// e. What was asked before the flush was heard of may have been answered before it.
-// The table is locked.
+// outlived counts a hold that a reading begun at began, by our clock, found after the
+// flush. A reading begun before the push was received may be older than the flush. t.mu is
+// held.
 func (t *Table) outlived(e *entry, began time.Time) {
 	if f := t.flushed[e.traits.node]; f != nil && e.firstSeen <= f.at-flushLate.Microseconds() && began.After(f.received) {
 		f.stood++
@@ -144,8 +143,8 @@ func (t *Table) takeFlush(addr string) int {
 	return gone
 }
 
-// ranOut says that the lease that was seen last was over at at, as far as is known:
-// the lock would be gone without anybody's doing.
+// ranOut reports whether the last known lease had expired at at, so that the lock would be
+// gone by itself.
 func (e *entry) ranOut(at int64) bool {
 	past := e.expireAt > 0 && at/1000 >= e.expireAt
 	return past && (e.claim != nil || e.renewals == 0)
@@ -193,14 +192,14 @@ func (v *servers) window(p *pass, flushes map[string]int64, pushed *pushedFlush)
 	return w
 }
 
-// ends counts a hold that a look at at found to be over.
+// ends counts a hold that had ended at at.
 func (w *flushWindow) ends(e *entry, at int64) {
 	if w.open && !w.another && !e.ranOut(at) {
 		w.ended++
 	}
 }
 
-// stands counts a hold that a look at at found.
+// stands counts a hold that was still there at at.
 func (w *flushWindow) stands(e *entry, at int64) {
 	if w.open && e.firstSeen <= w.before && at > w.pushed {
 		w.stood++

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// maxQueued bounds the keys that wait to be read. Beyond it the server changes
-// faster than the budget lets us look, and the next sweep has to tell.
+// maxQueued bounds the keys that wait to be read. Beyond it the server changes faster than
+// the budget lets us read, and the next sweep finds the changes.
 const maxQueued = 200_000
 
 // workItem is why a key is to be read.
 type workItem struct {
 	key string
-	// metaPrefix is where its metadata stands, if a push told.
+	// metaPrefix is the prefix of its metadata, if a push named it.
 	metaPrefix string
-	// written says that a push told of it just now: its idle time is no news.
+	// written says that a push named the key just now, so its idle time is known: none.
 	written bool
-	// waiters says that its waiters changed, or are not known.
+	// waiters says that its waiters changed or are unknown, so they are read too.
 	waiters bool
-	// since is since when somebody waits for what it will tell, see [queue.moment]; 0:
-	// nobody does.
+	// since is when the change was pushed or the read was due, see [queue.moment]; 0 if
+	// the read is not urgent.
 	since int64
-	// tries counts looks that came to nothing since the key changed under them.
+	// tries counts reads that failed because the key changed meanwhile.
 	tries int8
-	// pushes is how many told of the key itself since it waits: none, one, or 2 for more.
+	// pushes is how many pushes named the key since it was queued: 0, 1, or 2 for more.
 	pushes int8
 }
 
-// merge adds what another reason for the same key tells.
+// merge adds another reason to read the same key.
 func (e *workItem) merge(o workItem) {
 	if o.metaPrefix != "" {
 		e.metaPrefix = o.metaPrefix
@@ -39,9 +39,9 @@ func (e *workItem) merge(o workItem) {
 	e.pushes = min(e.pushes+o.pushes, 2)
 }
 
-// queue is the keys of one master that are to be read: those that changed or are
-// due first, then those that are only to be looked at again; each in the order
-// of arrival, each once. It is safe for concurrent use.
+// queue holds the keys of one master that are to be read, each once: first those that
+// changed or are due, then those that are only read again, in the order of arrival. It is
+// safe for concurrent use.
 type queue struct {
 	wake  chan struct{} // holds one token when there is something
 	began time.Time
@@ -52,8 +52,8 @@ type queue struct {
 	// known are the keys of a resync, which come last: with as many as there are
 	// locks, work items would take several times the room.
 	known backlog
-	// under are the keys that are being read right now, and underSince since when the
-	// first of them waits.
+	// inProgress are the keys that are being read right now, and inProgressSince is since
+	// when the first of them waits.
 	inProgress      map[string]struct{}
 	inProgressSince int64
 }
@@ -63,7 +63,7 @@ type keyQueue struct {
 	all   map[string]workItem
 }
 
-// backlog is keys without work items of their own: all is looked at, with its waiters.
+// backlog holds keys without work items of their own: they are read with their waiters.
 type backlog struct {
 	order []string
 	all   map[string]struct{}
@@ -236,7 +236,7 @@ func (b *backlog) take(out []workItem, n int) []workItem {
 	return out
 }
 
-// done ends what take began.
+// done marks work items as no longer in progress.
 func (q *queue) done(items []workItem) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -248,7 +248,7 @@ func (q *queue) done(items []workItem) {
 	}
 }
 
-// has says whether key waits to be read or is being read.
+// has reports whether key is queued or in progress.
 func (q *queue) has(key string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -42,9 +42,9 @@ func (s *Scanner) pacedReader(m connect.Master) *reader {
 	return r
 }
 
-// readKeys reads keys of one master, applies what it saw to the table and returns it with
-// what each key changed; those of keys that could not be read are empty. Locks that are
-// gone stay in the table when keepGone is set.
+// readKeys reads keys of one master and applies the readings to the table. It returns the
+// reading and the change of each key (empty if the key could not be read) and the update.
+// Locks that are gone stay in the table if keepGone is set.
 func (s *Scanner) readKeys(ctx context.Context, r *reader, keys []string, keepGone bool) ([]keyReading, []change, locksteward.Update, error) {
 	classes := s.classes.Load()
 	subjects := make([]subject, len(keys))
@@ -82,9 +82,8 @@ func (s *Scanner) readKeys(ctx context.Context, r *reader, keys []string, keepGo
 	return readings, changes, update, nil
 }
 
-// joinDirect reads what other keys tell of a lock: who waits for it, and the
-// heartbeat of its holder. What cannot be read now stays unknown, which is no
-// reason not to show the lock.
+// joinDirect reads the waiters of a lock and the heartbeat of its holder. What cannot be
+// read stays unknown; the lock is shown all the same.
 func (s *Scanner) joinDirect(ctx context.Context, r *reader, seen *keyReading) {
 	l := seen.lock
 	if seen.id() != "" {
@@ -158,10 +157,9 @@ func (s *Scanner) refresh(ctx context.Context, key string) (locksteward.Lock, er
 	}
 }
 
-// Recheck reads the keys of locks again, now, each on the master that owns it, and
-// returns what it saw: locks that are there, who waits for them, holds that are over, and
-// losses. A key that could not be read is in none of these; the error says why, and the
-// rest is good all the same.
+// Recheck reads locks again at once, each on the master that owns its key, and returns the
+// locks that are there, their waiters, the holds that ended, and losses. A key that could
+// not be read is in none of these; the error says why, and the rest is valid.
 func (s *Scanner) Recheck(ctx context.Context, locks []locksteward.Lock) (locksteward.Update, error) {
 	return s.recheck(ctx, locks, s.directReader)
 }

@@ -22,7 +22,7 @@ const candidateLimit = 20_000
 // twice.
 const maxCounted = 200_000
 
-// ration picks which unknown candidates a pass looks into when there are too
+// candidateQuota picks which unknown candidates a pass reads when there are too
 // many: another part in each sweep, so that all have their turn.
 type candidateQuota struct {
 	parts uint64 // 1: all
@@ -193,7 +193,7 @@ func (p *pass) collect(ctx context.Context) error {
 	return got.err
 }
 
-// add takes one look into the result, and says whether it saw a lock. A second look at
+// add adds one reading to the result and reports whether it saw a lock. A second reading of
 // the same key replaces the first.
 func (p *pass) add(s *keyReading) bool {
 	if s.at.After(p.out.at) {

@@ -16,8 +16,8 @@ import (
 // counted.
 const maxCandidateNames = 1000
 
-// Table is the live state of a target: every lock as it was last seen. It is
-// safe for concurrent use.
+// Table is the live state of a target: every known lock with its last reading and its
+// history. It is safe for concurrent use.
 type Table struct {
 	target locksteward.Target
 	// direct reads one key from the server; it is the scanner's.
@@ -26,21 +26,20 @@ type Table struct {
 	mu       sync.RWMutex
 	entries  map[string]*entry
 	traitSet traitSet
-	// restored are histories from before the restart that no look has
-	// confirmed yet.
+	// restored are histories loaded after a restart that no reading has confirmed yet.
 	restored map[string]HistoryRow
-	// forget are keys of which the store has a row of a hold that is over.
+	// forget are the keys of stored rows whose holds have ended.
 	forget map[string]struct{}
-	// pending are endings that direct reads found between two sweeps.
+	// pending are endings found by Refresh, for the next sweep to report.
 	pending []locksteward.Ending
 	// What the watch needs, see there.
 	deadlines  deadlines
 	tombstones tombstones
-	// flushed are the last flushes that servers told of, by address.
+	// flushed is the last flush that each server pushed, by address.
 	flushed map[string]*pushedFlush
 	// flushLost are the holds that a flush took.
 	flushLost map[lossKey]locksteward.Loss
-	// failoverSuspects are the holds that a failover may have taken, for the next sweep.
+	// failoverSuspects are holds that a failover may have lost, for the next sweep to judge.
 	failoverSuspects []failoverSuspect
 	ended            endedHolds
 
@@ -124,7 +123,7 @@ func (t *Table) setCandidates(names []string, total int) {
 
 // Refresh reads one key from the master that owns it, now, puts what it saw
 // into the table and returns it. A key that is gone or no lock gives an error
-// that wraps locksteward.ErrNotFound; its ending is told by the next sweep. A
+// that wraps locksteward.ErrNotFound; the next sweep reports its ending. A
 // candidate is returned, with its Kind, but not kept.
 func (t *Table) Refresh(ctx context.Context, key string) (locksteward.Lock, error) {
 	return t.direct(ctx, key)
@@ -174,7 +173,7 @@ func (t *Table) resume(e *entry) *entry {
 	e.looks++
 	e.hadTTL = e.hadTTL || row.ExpireAt > 0
 	if row.ExpireAt > 0 && e.expireAt > row.ExpireAt+computedTolerance {
-		// Renewed while nobody looked; how often is not known.
+		// Renewed while the agent was down; how often is unknown.
 		e.renewals++
 		e.lastRenewal = e.at
 	} else if e.setAnew(row.ExpireAt) {

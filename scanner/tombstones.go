@@ -5,10 +5,9 @@ import "time"
 // maxGone bounds how many keys are remembered as gone during one sweep.
 const maxGone = 100_000
 
-// tombstones are keys that direct reads found gone while a sweep is under way,
-// with the server time of the look (µs): what the sweep saw of them before is no
-// news. Without that a short lock would come back to life when the sweep ends.
-// The table's lock guards it.
+// tombstones are the keys that single reads found gone while a sweep runs, with the server
+// time of the read (µs): older readings of the sweep do not count. Otherwise a short lock
+// would come back to life when the sweep ends. The table's mutex guards them.
 type tombstones struct {
 	sweeping bool
 	began    time.Time // of the sweep, our clock
@@ -17,7 +16,7 @@ type tombstones struct {
 	before int64
 }
 
-// addTombstone notes that key was found gone. t.mu is held.
+// addTombstone records that key was gone at at. t.mu is held.
 func (t *Table) addTombstone(key string, at int64) {
 	d := &t.tombstones
 	if !d.sweeping {

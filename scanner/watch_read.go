@@ -79,7 +79,7 @@ func (n *nodeWatch) readQueued(ctx context.Context, rest int) bool {
 	return true
 }
 
-// readBatch reads some keys and hands on what they tell. Keys that could not be
+// readBatch reads some keys and reports their changes. Keys that could not be
 // read go back into the queue, as urgent as they were; an error says that none could.
 func (n *nodeWatch) readBatch(ctx context.Context, items []workItem) error {
 	if len(items) == 0 {
@@ -189,7 +189,7 @@ func (n *nodeWatch) readNow(ctx context.Context, items []workItem) error {
 	return nil
 }
 
-// inspect reads keys in full and hands on what they tell.
+// inspect reads keys in full and reports their changes.
 func (n *nodeWatch) inspect(ctx context.Context, r *reader, items []workItem) error {
 	s := n.w.s
 	classes := s.classes.Load()
@@ -297,7 +297,7 @@ func (n *nodeWatch) forgetWaiters(results []*keyReading) {
 	}
 }
 
-// settle applies what was seen to the table and hands on what that changed.
+// apply applies readings to the table and passes the update to the sink.
 func (n *nodeWatch) apply(ctx context.Context, began time.Time, items []workItem, results []*keyReading, waiters []locksteward.Waiter) {
 	s := n.w.s
 	var sure []*keyReading
@@ -326,8 +326,8 @@ func (n *nodeWatch) apply(ctx context.Context, began time.Time, items []workItem
 	n.handedOn(since)
 }
 
-// applyLooks applies looks at single keys of the master at node to the table. It returns
-// what that changed, and the change of each look.
+// applyReadings applies readings of single keys of the master at node to the table. It
+// returns the update that they make, and the change of each.
 func (s *Scanner) applyReadings(node string, began time.Time, results []*keyReading, keepGone bool) (locksteward.Update, []change) {
 	update := locksteward.Update{Target: s.target.Name, Started: began, Duration: time.Since(began)}
 	losses := map[lossKey]locksteward.Loss{}

@@ -9,32 +9,32 @@ import (
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// auxiliaryKeys is what [caps] calls the right to read auxiliary keys.
-const auxiliaryKeys = "keys beside locks"
+// auxiliaryRight is what [caps] calls the right to read auxiliary keys.
+const auxiliaryRight = "keys beside locks"
 
-// auxiliaryQuestion asks for one auxiliary key.
+// auxiliaryQuestion asks for one key beside a lock.
 type auxiliaryQuestion struct {
-	of  int // which sight
+	of  int // which reading
 	key string
 	cmd redis.Cmder
 }
 
 // auxiliary reads the auxiliary keys that the formats of the locks ask for: a fair lock is
 // known by its queue, a fenced one by its fence. What cannot be read counts as
-// absent.
-func (r *reader) auxiliary(ctx context.Context, sights []sight) error {
+// not there.
+func (r *reader) auxiliary(ctx context.Context, readings []keyReading) error {
 	var (
 		asked []auxiliaryQuestion
 		cmds  []redis.Cmder
 	)
-	if !r.caps.has(auxiliaryKeys) {
+	if !r.caps.has(auxiliaryRight) {
 		return nil
 	}
-	for i := range sights {
-		if sights[i].as != there {
+	for i := range readings {
+		if readings[i].as != there {
 			continue
 		}
-		for _, ask := range formats.AuxiliaryReads(sights[i].sample) {
+		for _, ask := range formats.AuxiliaryReads(readings[i].sample) {
 			var cmd redis.Cmder
 			if command, ok := sizes[ask.Type]; ok {
 				cmd = sizeCmd(ctx, command, ask.Key)
@@ -50,11 +50,11 @@ func (r *reader) auxiliary(ctx context.Context, sights []sight) error {
 	if err := r.exec(ctx, cmds); err != nil {
 		return fmt.Errorf("read keys beside locks: %w", err)
 	}
-	r.caps.allow(auxiliaryKeys)
+	r.caps.allow(auxiliaryRight)
 	for _, q := range asked {
 		switch judge(q.cmd.Err()) {
 		case forbidden:
-			r.caps.refuse(auxiliaryKeys)
+			r.caps.refuse(auxiliaryRight)
 			return nil
 		case moved:
 			continue // in another slot than the lock: no script could use it
@@ -73,7 +73,7 @@ func (r *reader) auxiliary(ctx context.Context, sights []sight) error {
 		if !ok || got.Size == 0 {
 			continue
 		}
-		s := &sights[q.of].sample
+		s := &readings[q.of].sample
 		if s.Auxiliary == nil {
 			s.Auxiliary = map[string]formats.Auxiliary{}
 		}

@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// maxQueued bounds the keys that wait to be read. Beyond it the server changes
-// faster than the budget lets us look, and the next sweep has to tell.
+// maxQueued bounds the keys that wait to be read. Beyond it the server changes faster than
+// the budget lets us read, and the next sweep finds the changes.
 const maxQueued = 200_000
 
-// errand is why a key is to be read.
-type errand struct {
+// workItem is why a key is to be read.
+type workItem struct {
 	key string
-	// metaPrefix is where its metadata stands, if a push told.
+	// metaPrefix is the prefix of its metadata, if a push named it.
 	metaPrefix string
-	// written says that a push told of it just now: its idle time is no news.
+	// written says that a push named the key just now, so its idle time is known: none.
 	written bool
-	// waiters says that its waiters changed, or are not known.
+	// waiters says that its waiters changed or are unknown, so they are read too.
 	waiters bool
-	// since is since when somebody waits for what it will tell, see [queue.moment]; 0:
-	// nobody does.
+	// since is when the change was pushed or the read was due, see [queue.moment]; 0 if
+	// the read is not urgent.
 	since int64
-	// tries counts looks that came to nothing since the key changed under them.
+	// tries counts reads that failed because the key changed meanwhile.
 	tries int8
-	// pushes is how many told of the key itself since it waits: none, one, or 2 for more.
+	// pushes is how many pushes named the key since it was queued: 0, 1, or 2 for more.
 	pushes int8
 }
 
-// merge adds what another reason for the same key tells.
-func (e *errand) merge(o errand) {
+// merge adds another reason to read the same key.
+func (e *workItem) merge(o workItem) {
 	if o.metaPrefix != "" {
 		e.metaPrefix = o.metaPrefix
 	}
@@ -39,47 +39,47 @@ func (e *errand) merge(o errand) {
 	e.pushes = min(e.pushes+o.pushes, 2)
 }
 
-// queue is the keys of one master that are to be read: those that changed or are
-// due first, then those that are only to be looked at again; each in the order
-// of arrival, each once. It is safe for concurrent use.
+// queue holds the keys of one master that are to be read, each once: first those that
+// changed or are due, then those that are only read again, in the order of arrival. It is
+// safe for concurrent use.
 type queue struct {
 	wake  chan struct{} // holds one token when there is something
 	began time.Time
 
 	mu     sync.Mutex
-	urgent lane
-	calm   lane
+	urgent keyQueue
+	calm   keyQueue
 	// known are the keys of a resync, which come last: with as many as there are
-	// locks, errands would take several times the room.
+	// locks, work items would take several times the room.
 	known backlog
-	// under are the keys that are being read right now, and underSince since when the
-	// first of them waits.
-	under      map[string]struct{}
-	underSince int64
+	// inProgress are the keys that are being read right now, and inProgressSince is since
+	// when the first of them waits.
+	inProgress      map[string]struct{}
+	inProgressSince int64
 }
 
-type lane struct {
+type keyQueue struct {
 	order []string
-	all   map[string]errand
+	all   map[string]workItem
 }
 
-// backlog is keys without errands of their own: all is looked at, with its waiters.
+// backlog holds keys without work items of their own: they are read with their waiters.
 type backlog struct {
 	order []string
 	all   map[string]struct{}
 }
 
-// newQueue returns an empty queue. All queues between which errands move have the same
+// newQueue returns an empty queue. All queues between which work items move have the same
 // begin.
 func newQueue(began time.Time) *queue {
 	return &queue{
 		wake: make(chan struct{}, 1), began: began,
-		urgent: lane{all: map[string]errand{}}, calm: lane{all: map[string]errand{}},
-		under: map[string]struct{}{},
+		urgent: keyQueue{all: map[string]workItem{}}, calm: keyQueue{all: map[string]workItem{}},
+		inProgress: map[string]struct{}{},
 	}
 }
 
-// moment is what [errand.since] stands for.
+// moment is what [workItem.since] stands for.
 func (q *queue) moment(since int64) time.Time { return q.began.Add(time.Duration(since)) }
 
 // oldest is since when the first of those keys waits that changed or are due; 0 if none
@@ -87,7 +87,7 @@ func (q *queue) moment(since int64) time.Time { return q.began.Add(time.Duration
 func (q *queue) oldest() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	since := q.underSince
+	since := q.inProgressSince
 	for _, key := range q.urgent.order {
 		if e, ok := q.urgent.all[key]; ok {
 			return sooner(since, e.since)
@@ -98,11 +98,11 @@ func (q *queue) oldest() int64 {
 
 // put queues keys and says whether there was room. Those are urgent for which somebody
 // waits: from now on if urgent says so, or since they were first queued.
-func (q *queue) put(urgent bool, errands ...errand) bool {
+func (q *queue) put(urgent bool, items ...workItem) bool {
 	now := int64(max(1, time.Since(q.began)))
 	q.mu.Lock()
 	room := true
-	for _, e := range errands {
+	for _, e := range items {
 		if urgent && e.since == 0 {
 			e.since = now
 		}
@@ -144,9 +144,9 @@ func (q *queue) putKnown(keys []string) bool {
 	return room
 }
 
-// merge has an errand for key look at its waiters too, if there is one.
+// merge has a work item for key look at its waiters too, if there is one.
 func (q *queue) merge(key string) bool {
-	for _, l := range []*lane{&q.urgent, &q.calm} {
+	for _, l := range []*keyQueue{&q.urgent, &q.calm} {
 		if was, ok := l.all[key]; ok {
 			was.waiters = true
 			l.all[key] = was
@@ -160,7 +160,7 @@ func (q *queue) waiting() int { return len(q.urgent.all) + len(q.calm.all) + len
 
 func (q *queue) room() bool { return q.waiting() < maxQueued }
 
-func (q *queue) add(urgent bool, e errand) bool {
+func (q *queue) add(urgent bool, e workItem) bool {
 	to, other := &q.urgent, &q.calm
 	if !urgent {
 		to, other = other, to
@@ -192,22 +192,22 @@ func (q *queue) add(urgent bool, e errand) bool {
 }
 
 // take returns up to n keys and marks them as being read until [queue.done].
-func (q *queue) take(n int) []errand {
+func (q *queue) take(n int) []workItem {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var out []errand
-	for _, l := range []*lane{&q.urgent, &q.calm} {
+	var out []workItem
+	for _, l := range []*keyQueue{&q.urgent, &q.calm} {
 		out = l.take(out, n)
 	}
 	out = q.known.take(out, n)
 	for _, e := range out {
-		q.under[e.key] = struct{}{}
+		q.inProgress[e.key] = struct{}{}
 	}
-	q.underSince = sooner(q.underSince, sinceOf(out))
+	q.inProgressSince = sooner(q.inProgressSince, sinceOf(out))
 	return out
 }
 
-func (l *lane) take(out []errand, n int) []errand {
+func (l *keyQueue) take(out []workItem, n int) []workItem {
 	i := 0
 	for ; i < len(l.order) && len(out) < n; i++ {
 		if e, ok := l.all[l.order[i]]; ok {
@@ -217,17 +217,17 @@ func (l *lane) take(out []errand, n int) []errand {
 	}
 	if l.order = l.order[i:]; len(l.order) == 0 {
 		// A map does not shrink: after 100,000 keys it would keep their room.
-		l.order, l.all = nil, map[string]errand{}
+		l.order, l.all = nil, map[string]workItem{}
 	}
 	return out
 }
 
-func (b *backlog) take(out []errand, n int) []errand {
+func (b *backlog) take(out []workItem, n int) []workItem {
 	i := 0
 	for ; i < len(b.order) && len(out) < n; i++ {
 		if _, ok := b.all[b.order[i]]; ok {
 			delete(b.all, b.order[i])
-			out = append(out, errand{key: b.order[i], waiters: true})
+			out = append(out, workItem{key: b.order[i], waiters: true})
 		}
 	}
 	if b.order = b.order[i:]; len(b.order) == 0 {
@@ -236,25 +236,25 @@ func (b *backlog) take(out []errand, n int) []errand {
 	return out
 }
 
-// done ends what take began.
-func (q *queue) done(errands []errand) {
+// done marks work items as no longer in progress.
+func (q *queue) done(items []workItem) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, e := range errands {
-		delete(q.under, e.key)
+	for _, e := range items {
+		delete(q.inProgress, e.key)
 	}
-	if len(q.under) == 0 {
-		q.underSince = 0
+	if len(q.inProgress) == 0 {
+		q.inProgressSince = 0
 	}
 }
 
-// has says whether key waits to be read or is being read.
+// has reports whether key is queued or in progress.
 func (q *queue) has(key string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	_, urgent := q.urgent.all[key]
 	_, calm := q.calm.all[key]
-	_, under := q.under[key]
+	_, under := q.inProgress[key]
 	_, known := q.known.all[key]
 	return urgent || calm || known || under
 }

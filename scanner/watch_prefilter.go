@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// siftFrom is from which share on of keys that are gone when they are read it
+	// prefilterFrom is from which share on of keys that are gone when they are read it
 	// pays to ask for that first.
-	siftFrom = 0.5
+	prefilterFrom = 0.5
 	// maxTogether is how many keys one EXISTS asks about at most.
 	maxTogether = 16
 )
 
-// vanished is how often a changed key is gone when it is read, by what is known
+// goneRates is how often a changed key is gone when it is read, by what is known
 // before: a key that was no lock and of which one push told was mostly taken just now
 // and stands; one that was a lock, or of which two told, is mostly over.
-type vanished [4]share
+type goneRates [4]share
 
 // mostlyGone is what is thought of what was a lock or was pushed twice before any was
 // read: locks are short where they are many, and an EXISTS more costs little else.
 const mostlyGone = 0.9
 
-func newVanished() vanished { return vanished{0, mostlyGone, mostlyGone, mostlyGone} }
+func newGoneRates() goneRates { return goneRates{0, mostlyGone, mostlyGone, mostlyGone} }
 
-func (v *vanished) index(e *errand, known bool) int {
+func (v *goneRates) index(e *workItem, known bool) int {
 	i := 0
 	if known {
 		i |= 1
@@ -56,56 +56,56 @@ func together(p share) int {
 	return best
 }
 
-// group are errands whose keys one EXISTS asks about.
+// group are work items whose keys one EXISTS asks about.
 type group struct {
-	errands []errand
-	odds    *share // of each of them
-	args    []any
-	cmd     *redis.IntCmd
+	items    []workItem
+	goneRate *share // of each of them
+	args     []any
+	cmd      *redis.IntCmd
 }
 
-func newGroup(odds *share) *group { return &group{odds: odds, args: []any{"exists"}} }
+func newGroup(goneRate *share) *group { return &group{goneRate: goneRate, args: []any{"exists"}} }
 
-func (g *group) add(e errand, names []string) {
-	g.errands = append(g.errands, e)
+func (g *group) add(e workItem, names []string) {
+	g.items = append(g.items, e)
 	for _, name := range names {
 		g.args = append(g.args, name)
 	}
 }
 
-// sifted are errands by what became of them, or is to be done with them.
-type sifted struct {
-	over    []errand // as glances tell
-	glances []watchGlance
-	left    []errand // to be read in full
-	groups  []*group // to be asked about
+// prefiltered are work items by what became of them, or is to be done with them.
+type prefiltered struct {
+	over    []workItem // as looks tell
+	results []*keyReading
+	left    []workItem // to be read in full
+	groups  []*group   // to be asked about
 }
 
-// sift returns what of errands is to be read in full, and what to ask of the rest
+// prefilter returns what of work items is to be read in full, and what to ask of the rest
 // first, whether they are gone and their metadata with them: most locks are short, and
 // of those nothing else need be asked.
-func (n *nodeWatch) sift(errands []errand) (out sifted) {
+func (n *nodeWatch) prefilter(items []workItem) (out prefiltered) {
 	if !n.w.s.caps.has("exists") {
-		return sifted{left: errands}
+		return prefiltered{left: items}
 	}
 	cluster := n.w.s.conn.Mode() == locksteward.ModeCluster
-	var filling [len(n.vanished)]*group
-	for _, e := range errands {
-		names, known := n.beside(&e)
-		kind := n.vanished.index(&e, known)
-		odds := &n.vanished[kind]
-		if len(names) == 0 || *odds < siftFrom {
+	var filling [len(n.goneRates)]*group
+	for _, e := range items {
+		names, known := n.goneTogether(&e)
+		kind := n.goneRates.index(&e, known)
+		goneRate := &n.goneRates[kind]
+		if len(names) == 0 || *goneRate < prefilterFrom {
 			out.left = append(out.left, e)
 			continue
 		}
 		g := filling[kind]
 		if g == nil {
-			g = newGroup(odds)
+			g = newGroup(goneRate)
 			filling[kind], out.groups = g, append(out.groups, g)
 		}
 		g.add(e, names)
 		// In a Cluster the keys of one command are of one slot.
-		if cluster || len(g.errands) >= together(*odds) {
+		if cluster || len(g.items) >= together(*goneRate) {
 			filling[kind] = nil
 		}
 	}
@@ -113,7 +113,7 @@ func (n *nodeWatch) sift(errands []errand) (out sifted) {
 }
 
 // questions returns the commands that ask about groups, the server's time first.
-func (s *sifted) questions(ctx context.Context) (now *redis.TimeCmd, cmds []redis.Cmder) {
+func (s *prefiltered) questions(ctx context.Context) (now *redis.TimeCmd, cmds []redis.Cmder) {
 	if len(s.groups) == 0 {
 		return nil, nil
 	}
@@ -127,8 +127,8 @@ func (s *sifted) questions(ctx context.Context) (now *redis.TimeCmd, cmds []redi
 }
 
 // answered sorts the groups by what the server answered at that time: of those of which
-// something is there, each errand is to be asked about alone, or read.
-func (n *nodeWatch) answered(r *reader, s *sifted, at time.Time) error {
+// something is there, each work item is to be asked about alone, or read.
+func (n *nodeWatch) answered(r *reader, s *prefiltered, at time.Time) error {
 	asked := s.groups
 	s.groups = nil
 	for _, g := range asked {
@@ -146,17 +146,17 @@ func (n *nodeWatch) answered(r *reader, s *sifted, at time.Time) error {
 		}
 		switch {
 		case away:
-			for _, e := range g.errands {
-				g.odds.note(true)
+			for _, e := range g.items {
+				g.goneRate.note(true)
 				s.over = append(s.over, e)
-				s.glances = append(s.glances, watchGlance{node: n.addr, sight: &sight{subject: subject{key: e.key}, as: gone, at: at}})
+				s.results = append(s.results, &keyReading{subject: subject{key: e.key}, as: gone, at: at})
 			}
-		case len(g.errands) == 1:
-			s.left = append(s.left, g.errands[0]) // whose reading is noted
+		case len(g.items) == 1:
+			s.left = append(s.left, g.items[0]) // whose reading is noted
 		default:
-			for _, e := range g.errands {
-				one := newGroup(g.odds)
-				names, _ := n.beside(&e)
+			for _, e := range g.items {
+				one := newGroup(g.goneRate)
+				names, _ := n.goneTogether(&e)
 				one.add(e, names)
 				s.groups = append(s.groups, one)
 			}
@@ -165,11 +165,11 @@ func (n *nodeWatch) answered(r *reader, s *sifted, at time.Time) error {
 	return nil
 }
 
-// beside returns the keys that must all be gone for the key of e to have ended
+// goneTogether returns the keys that must all be gone for the key of e to have ended
 // without leaving anything to read: itself, and its metadata if it has any; and
 // whether it is known as a lock. It returns none for a key that is to be read in any
 // case.
-func (n *nodeWatch) beside(e *errand) (names []string, known bool) {
+func (n *nodeWatch) goneTogether(e *workItem) (names []string, known bool) {
 	if !e.written || e.waiters {
 		return nil, false
 	}

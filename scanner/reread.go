@@ -9,7 +9,7 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// settle reads lock and metadata again, together, wherever the two do not fit:
+// rereadTogether reads lock and metadata again, together, wherever the two do not fit:
 // they were read a moment apart, and a release or an acquire in between looks
 // like a loss.
 //
@@ -17,10 +17,10 @@ import (
 // step, and an id is used once; so if both reads of the metadata show the same
 // id, that metadata was there all the time, and a lock in the middle without
 // that id was truly lost.
-func (r *reader) settle(ctx context.Context, sights []sight) error {
-	var open []*sight
-	for i := range sights {
-		if s := &sights[i]; s.unsettled() {
+func (r *reader) rereadTogether(ctx context.Context, readings []keyReading) error {
+	var open []*keyReading
+	for i := range readings {
+		if s := &readings[i]; s.unsettled() {
 			open = append(open, s)
 		}
 	}
@@ -49,7 +49,7 @@ func (r *reader) settle(ctx context.Context, sights []sight) error {
 		q.cmds = append(q.cmds, reads[i].before, reads[i].kind)
 		// A lock of ours is a string; another type answers WRONGTYPE, which only
 		// happens to a lock that somebody overwrote.
-		lock := sight{subject: s.subject}
+		lock := keyReading{subject: s.subject}
 		lock.sample.Type = "string"
 		q.value(ctx, i, &lock)
 		q.cmds = append(q.cmds, reads[i].after)
@@ -87,7 +87,7 @@ func (r *reader) settle(ctx context.Context, sights []sight) error {
 
 // unsettled says that value and metadata do not fit, or that one of them is
 // missing.
-func (s *sight) unsettled() bool {
+func (s *keyReading) unsettled() bool {
 	switch {
 	case s.meta.there && !s.meta.small:
 		return false // never read: it proves nothing
@@ -104,7 +104,7 @@ func (s *sight) unsettled() bool {
 
 // judgeTogether says what a sandwich of reads shows: the same hold in both, a
 // loss, or, when the metadata changed meanwhile, nothing.
-func (s *sight) judgeTogether(q *questions, i int, kind, idAfter string) error {
+func (s *keyReading) judgeTogether(q *questions, i int, kind, idAfter string) error {
 	s.sample.Type = kind
 	s.as = there
 	switch kind {

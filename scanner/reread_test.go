@@ -5,8 +5,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/lock/record"
 )
 
 // TestJudgeTogether goes through all that three reads, metadata, lock, metadata,
@@ -34,12 +34,12 @@ func TestJudgeTogether(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := sight{subject: subject{key: "k"}}
+			s := keyReading{subject: subject{key: "k"}}
 			if test.before != "" {
 				s.meta.record = &record.Meta{ID: test.before}
 			}
 			q := newQuestions(&reader{caps: newCaps()}, 1)
-			q.value(t.Context(), 0, &sight{subject: s.subject, sample: formats.Sample{Type: "string"}})
+			q.value(t.Context(), 0, &keyReading{subject: s.subject, sample: formats.Sample{Type: "string"}})
 			q.when[0].SetVal(-1)
 			text := "foreign"
 			if test.value != "" {

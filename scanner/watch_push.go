@@ -10,25 +10,25 @@ import (
 
 // changed takes the keys of a push.
 func (n *nodeWatch) changed(keys []string) {
-	errands := make([]errand, 0, len(keys))
+	items := make([]workItem, 0, len(keys))
 	for _, key := range keys {
-		if e, ok := n.errandFor(key); ok {
-			errands = append(errands, e)
+		if e, ok := n.itemFor(key); ok {
+			items = append(items, e)
 		}
 	}
 	n.w.events.Add(int64(len(keys)))
-	n.clearSuspects(errands)
-	if len(errands) > 0 && !n.queue.put(true, errands...) {
+	n.clearSuspects(items)
+	if len(items) > 0 && !n.queue.put(true, items...) {
 		n.overrun()
 	}
 }
 
-// errandFor says what is to be read because key changed, if anything.
-func (n *nodeWatch) errandFor(key string) (errand, bool) {
+// itemFor says what is to be read because key changed, if anything.
+func (n *nodeWatch) itemFor(key string) (workItem, bool) {
 	s := n.w.s
 	for _, prefix := range s.prefixes {
 		if _, process := record.ParseInstanceKey(prefix, key); process || isFence(prefix, key) {
-			return errand{}, false
+			return workItem{}, false
 		}
 		kind, lockKey, ok := record.ParseCompanion(prefix, key)
 		if !ok {
@@ -36,17 +36,17 @@ func (n *nodeWatch) errandFor(key string) (errand, bool) {
 		}
 		switch kind {
 		case record.KindMeta:
-			return errand{key: lockKey, metaPrefix: prefix, written: true}, true
+			return workItem{key: lockKey, metaPrefix: prefix, written: true}, true
 		case record.KindWaiter:
-			return errand{key: lockKey, waiters: true}, true
+			return workItem{key: lockKey, waiters: true}, true
 		default:
-			return errand{}, false
+			return workItem{}, false
 		}
 	}
 	if !s.mayBeLock(key) {
-		return errand{}, false
+		return workItem{}, false
 	}
-	return errand{key: key, written: true, pushes: 1}, true
+	return workItem{key: key, written: true, pushes: 1}, true
 }
 
 // flushed is a FLUSHALL or FLUSHDB: whatever was there may be gone.
@@ -86,7 +86,7 @@ func (n *nodeWatch) catchUp() {
 	m, keys := n.master, n.keys
 	n.mu.Unlock()
 	if known := int64(n.w.s.table.countOf(m.Owns)); known > resyncMost && known*sweepPerLock > keys {
-		n.w.s.hurry()
+		n.w.s.requestSweep()
 		return
 	}
 	n.resync()

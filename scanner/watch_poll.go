@@ -13,37 +13,37 @@ import (
 )
 
 const (
-	// roundEvery is how often locks are looked at that nobody tells of, at best.
-	roundEvery = 10 * time.Second
-	// perGlimpse is how many are looked at in one call: two commands each, and TIME.
-	perGlimpse = (maxPipeline - 1) / 2
+	// pollEvery is how often locks are looked at that nobody tells of, at best.
+	pollEvery = 10 * time.Second
+	// perPoll is how many are looked at in one call: two commands each, and TIME.
+	perPoll = (maxPipeline - 1) / 2
 )
 
-// goRounds looks again at the known locks that are not watched, those first that
+// pollLoop looks again at the known locks that are not watched, those first that
 // were not seen for longest, within half of the budget.
-func (w *watcher) goRounds(ctx context.Context) {
+func (w *watcher) pollLoop(ctx context.Context) {
 	for {
 		began := time.Now()
 		for _, n := range w.all() {
-			if err := n.round(ctx, began); err != nil && ctx.Err() == nil {
+			if err := n.poll(ctx, began); err != nil && ctx.Err() == nil {
 				w.log.Debug("known locks are not looked at again", zap.String("node", n.addr), zap.Error(err))
 			}
 		}
-		if sleep(ctx, roundEvery-time.Since(began)) != nil {
+		if sleep(ctx, pollEvery-time.Since(began)) != nil {
 			return
 		}
 	}
 }
 
-func (n *nodeWatch) round(ctx context.Context, began time.Time) error {
-	for chunk := range slices.Chunk(n.unwatched(began), perGlimpse) {
+func (n *nodeWatch) poll(ctx context.Context, began time.Time) error {
+	for chunk := range slices.Chunk(n.unwatched(began), perPoll) {
 		if err := n.w.affordable(ctx); err != nil {
 			return err
 		}
-		if err := n.w.rounds.wait(ctx); err != nil {
+		if err := n.w.pollBudget.wait(ctx); err != nil {
 			return err
 		}
-		changed, err := n.glimpse(ctx, chunk)
+		changed, err := n.pollOnce(ctx, chunk)
 		if err != nil {
 			return err
 		}
@@ -54,8 +54,8 @@ func (n *nodeWatch) round(ctx context.Context, began time.Time) error {
 	return nil
 }
 
-// glimpsed is a lock as it was known before a glimpse.
-type glimpsed struct {
+// polled is a lock as it was known before a poll.
+type polled struct {
 	key      string
 	typ      string
 	expireAt int64
@@ -64,27 +64,27 @@ type glimpsed struct {
 
 // unwatched returns the known locks of the master that nobody tells of and that
 // were not looked at lately, the longest unseen first.
-func (n *nodeWatch) unwatched(now time.Time) []glimpsed {
+func (n *nodeWatch) unwatched(now time.Time) []polled {
 	n.mu.Lock()
 	master, plan, watching := n.master, n.plan, n.watching()
 	n.mu.Unlock()
 	t := n.w.s.table
-	since := micros(now.Add(t.offset(n.addr) - roundEvery))
+	since := micros(now.Add(t.offset(n.addr) - pollEvery))
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	var out []glimpsed
+	var out []polled
 	for key, e := range t.entries {
 		if e.at > since || watching && plan.covers(key) || !master.Owns(key) {
 			continue
 		}
-		out = append(out, glimpsed{key: key, typ: e.kind.typ, expireAt: e.expireAt, at: e.at})
+		out = append(out, polled{key: key, typ: e.traits.typ, expireAt: e.expireAt, at: e.at})
 	}
-	slices.SortFunc(out, func(a, b glimpsed) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(out, func(a, b polled) int { return cmp.Compare(a.at, b.at) })
 	return out
 }
 
-// glimpse asks for type and expiry alone and returns what is not as it was.
-func (n *nodeWatch) glimpse(ctx context.Context, list []glimpsed) ([]errand, error) {
+// pollOnce asks for type and expiry alone and returns what is not as it was.
+func (n *nodeWatch) pollOnce(ctx context.Context, list []polled) ([]workItem, error) {
 	kinds := make([]*redis.StatusCmd, len(list))
 	ttls := make([]*redis.DurationCmd, len(list))
 	now := timeCmd(ctx)
@@ -93,11 +93,11 @@ func (n *nodeWatch) glimpse(ctx context.Context, list []glimpsed) ([]errand, err
 		kinds[i], ttls[i] = typeCmd(ctx, g.key), pttlCmd(ctx, g.key)
 		cmds = append(cmds, kinds[i], ttls[i])
 	}
-	r := n.reader(n.w.rounds)
+	r := n.reader(n.w.pollBudget)
 	if err := r.exec(ctx, cmds); err != nil {
 		return nil, err
 	}
-	var changed []errand
+	var changed []workItem
 	for i, g := range list {
 		okType, err := r.usable(kinds[i].Err())
 		if err != nil {
@@ -108,14 +108,14 @@ func (n *nodeWatch) glimpse(ctx context.Context, list []glimpsed) ([]errand, err
 			return changed, err
 		}
 		if okType && okTTL && !g.same(kinds[i].Val(), ttls[i].Val(), now.Val()) {
-			changed = append(changed, errand{key: g.key, waiters: true})
+			changed = append(changed, workItem{key: g.key, waiters: true})
 		}
 	}
 	return changed, nil
 }
 
 // same says whether type and expiry are as they were.
-func (g glimpsed) same(typ string, ttl time.Duration, now time.Time) bool {
+func (g polled) same(typ string, ttl time.Duration, now time.Time) bool {
 	if typ != g.typ {
 		return false
 	}

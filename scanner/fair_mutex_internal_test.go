@@ -12,7 +12,7 @@ import (
 func TestTurnsArePassedOnInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var order turns
+		var order fairMutex
 		var got []int
 		come := func(n int) {
 			go func() {
@@ -24,7 +24,7 @@ func TestTurnsArePassedOnInOrder(t *testing.T) {
 			synctest.Wait()
 		}
 		order.Lock()
-		order.giveWay() // nobody waits
+		order.yield() // nobody waits
 		for n := range 3 {
 			come(n)
 		}
@@ -32,7 +32,7 @@ func TestTurnsArePassedOnInOrder(t *testing.T) {
 			time.Sleep(time.Second / 2)
 			come(4)
 		}()
-		order.giveWay()
+		order.yield()
 		got = append(got, 3)
 		order.Unlock()
 		time.Sleep(10 * time.Second)
@@ -75,14 +75,14 @@ func TestQueueKnowsSinceWhenOneWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(time.Now())
-		q.put(false, errand{key: "calm"})
+		q.put(false, workItem{key: "calm"})
 		if got := q.oldest(); got != 0 {
 			t.Errorf("since %d for a round", got)
 		}
 		time.Sleep(time.Second)
-		q.put(true, errand{key: "a"})
+		q.put(true, workItem{key: "a"})
 		time.Sleep(time.Second)
-		q.put(true, errand{key: "a", written: true}, errand{key: "calm"})
+		q.put(true, workItem{key: "a", written: true}, workItem{key: "calm"})
 		waits := func() time.Duration { return time.Since(q.moment(q.oldest())) }
 		if got := waits(); got != time.Second {
 			t.Errorf("waits for %s", got)

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// dueSlack is added to an expiry, so that the look comes when the key is gone
-// and not in its last millisecond.
+// dueSlack is added to an expiry, so that the key is read when it is gone and not in its
+// last millisecond.
 const dueSlack = 3 * time.Millisecond
 
-// due is when an entry is to be looked at whatever is told of it, and where it
-// stands among the deadlines. Times are µs since 1970 by our clock, 0 for none.
+// due is when an entry is to be read even if nothing is pushed, and its place among the
+// deadlines. Times are µs since 1970 by our clock, 0 for none.
 type due struct {
 	expiry int64
 	asked  int64 // by [Scanner.Touch]
@@ -26,10 +26,9 @@ func (d *due) next() int64 {
 	return d.expiry
 }
 
-// deadlines is the locks that are to be looked at, the next one first. The
-// table's lock guards it.
+// deadlines orders the locks by when they are to be read. The table's mutex guards it.
 type deadlines struct {
-	on    bool // nobody looks at it until a watch runs
+	on    bool // kept only while a watch runs
 	heap  dueHeap
 	clock map[string]time.Duration // server clocks less ours, by master
 	moved map[string]time.Duration // the same when what is due was moved last
@@ -40,7 +39,7 @@ func newDeadlines() deadlines {
 	return deadlines{clock: map[string]time.Duration{}, moved: map[string]time.Duration{}, wake: make(chan struct{}, 1)}
 }
 
-// setDue notes when e is due, by what its last look told. t.mu is held.
+// setDue sets the deadline of e from its expiry. t.mu is held.
 func (t *Table) setDue(e *entry) {
 	e.expiry = 0
 	if t.deadlines.on && e.expireAt > 0 {
@@ -51,10 +50,10 @@ func (t *Table) setDue(e *entry) {
 
 // local returns a server time of e's master by our clock.
 func (t *Table) local(e *entry, at time.Time) int64 {
-	return at.Add(-t.deadlines.clock[e.kind.node]).UnixMicro()
+	return at.Add(-t.deadlines.clock[e.traits.node]).UnixMicro()
 }
 
-// placeDue puts e where its times say. t.mu is held.
+// placeDue moves e to its place in the heap. t.mu is held.
 func (t *Table) placeDue(e *entry) {
 	h := &t.deadlines.heap
 	switch {
@@ -78,14 +77,14 @@ func (d *deadlines) poke() {
 	}
 }
 
-// takePlace puts e where the entry stood that it is a copy of. t.mu is held.
+// takePlace puts e in the place of the entry that it is a copy of. t.mu is held.
 func (t *Table) takePlace(e *entry) {
 	if e.dueNo > 0 {
 		t.deadlines.heap[e.dueNo-1] = e
 	}
 }
 
-// dropDue takes e out. t.mu is held.
+// dropDue removes e from the deadlines. t.mu is held.
 func (t *Table) dropDue(e *entry) {
 	if e.dueNo > 0 {
 		heap.Remove(&t.deadlines.heap, int(e.dueNo)-1)
@@ -173,7 +172,7 @@ func (t *Table) clock(addr string, offset time.Duration) {
 	}
 	d.moved[addr] = offset
 	for _, e := range d.heap {
-		if e.kind.node != addr {
+		if e.traits.node != addr {
 			continue
 		}
 		if e.expiry != 0 {
@@ -218,7 +217,7 @@ func (w *watcher) keepDeadlines(ctx context.Context) {
 		}
 		keys, next := w.s.table.takeDue(time.Now())
 		for _, key := range keys {
-			if n := w.ownerOf(key); n != nil && !n.queue.put(true, errand{key: key}) {
+			if n := w.ownerOf(key); n != nil && !n.queue.put(true, workItem{key: key}) {
 				n.overrun()
 			}
 		}

@@ -6,8 +6,8 @@ import "github.com/locksteward/locksteward"
 // are kept.
 const maxEnded = 5000
 
-// endedHolds are the last holds of which the end was seen, and whose token is theirs
-// alone: where one stands again on other data, that data is older than its end.
+// endedHolds are the last holds seen to end whose tokens are unique: if one is back on other
+// data, that data is older than its end.
 type endedHolds struct {
 	young, old map[string]endedHold // by key
 	// lines is which line of data each server has, by address: its replication id,
@@ -15,34 +15,35 @@ type endedHolds struct {
 	lines map[string]string
 }
 
-// endedHold is what tells a hold from the next one: no more, since thousands are kept.
+// endedHold is what identifies a hold: no more, since thousands are kept.
 type endedHold struct {
 	node, digest, claim string
 	line                string
 }
 
-// onLine notes which line of data the server at addr has. The table is locked.
+// onLine notes which line of data the server at addr has.
 func (t *Table) onLine(addr, line string) {
 	if line == "" {
 		return
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.ended.lines == nil || len(t.ended.lines) > 1024 {
 		t.ended.lines = map[string]string{}
 	}
 	t.ended.lines[addr] = line
 }
 
-// rememberEnd notes that a look at node found the hold of e to be over. The table is
-// locked.
+// rememberEnd records that the hold of e had ended when node was read. t.mu is held.
 func (t *Table) rememberEnd(e *entry, node string) {
 	line := t.ended.lines[node]
-	if line == "" || e.digest == "" || e.kind.identity != locksteward.IdentityStrong || e.kind.sharedToken {
+	if line == "" || e.digest == "" || e.traits.identity != locksteward.IdentityStrong || e.traits.sharedToken {
 		return // nothing, or nothing for certain, could be told of it later
 	}
 	if t.ended.young == nil || len(t.ended.young) >= maxEnded {
 		t.ended.old, t.ended.young = t.ended.young, map[string]endedHold{}
 	}
-	was := endedHold{node: e.kind.node, digest: e.digest, line: line}
+	was := endedHold{node: e.traits.node, digest: e.digest, line: line}
 	if e.claim != nil {
 		was.claim = e.claim.ID
 	}
@@ -52,7 +53,7 @@ func (t *Table) rememberEnd(e *entry, node string) {
 // isBack notes that l, which begins, is a hold whose end was seen. Whether that was on
 // older data, which a restart or a failover brought, the next sweep knows. The table is
 // locked.
-func (t *Table) isBack(l *look) {
+func (t *Table) isBack(l *lockState) {
 	was, known := t.ended.young[l.key]
 	if !known {
 		was, known = t.ended.old[l.key]
@@ -62,5 +63,5 @@ func (t *Table) isBack(l *look) {
 	}
 	delete(t.ended.young, l.key)
 	delete(t.ended.old, l.key)
-	t.strays = append(t.strays, stray{key: l.key, from: was.node, to: l.kind.node, ended: was.line})
+	t.failoverSuspects = append(t.failoverSuspects, failoverSuspect{key: l.key, from: was.node, to: l.traits.node, ended: was.line})
 }

@@ -2,18 +2,18 @@ package scanner
 
 import "sync"
 
-// turns is a mutex that is passed on in the order in which it was asked for: who
+// fairMutex is a mutex that is passed on in the order in which it was asked for: who
 // holds it for long, and gives way now and then, lets all in that have come meanwhile.
 // A sync.Mutex would mostly be taken again by whoever has just let it go. The zero
 // value is free.
-type turns struct {
+type fairMutex struct {
 	mu   sync.Mutex
 	busy bool
 	line []chan struct{}
 }
 
 // Lock waits for a turn.
-func (t *turns) Lock() {
+func (t *fairMutex) Lock() {
 	t.mu.Lock()
 	if !t.busy {
 		t.busy = true
@@ -27,7 +27,7 @@ func (t *turns) Lock() {
 }
 
 // Unlock ends a turn.
-func (t *turns) Unlock() {
+func (t *fairMutex) Unlock() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.line) == 0 {
@@ -39,7 +39,7 @@ func (t *turns) Unlock() {
 }
 
 // giveWay lets those have their turns that wait now, and goes on.
-func (t *turns) giveWay() {
+func (t *fairMutex) yield() {
 	t.mu.Lock()
 	nobody := len(t.line) == 0
 	t.mu.Unlock()

@@ -31,14 +31,14 @@ func TestTogether(t *testing.T) {
 // What pushes told of a key says how likely it is over.
 func TestVanishedByWhatIsKnown(t *testing.T) {
 	t.Parallel()
-	once, twice := errand{pushes: 1}, errand{pushes: 1}
-	twice.merge(errand{pushes: 1})
+	once, twice := workItem{pushes: 1}, workItem{pushes: 1}
+	twice.merge(workItem{pushes: 1})
 	for range 300 {
-		twice.merge(errand{pushes: 1})
+		twice.merge(workItem{pushes: 1})
 	}
-	var v vanished
+	var v goneRates
 	seen := map[int]bool{}
-	for _, e := range []*errand{&once, &twice} {
+	for _, e := range []*workItem{&once, &twice} {
 		for _, known := range []bool{false, true} {
 			seen[v.index(e, known)] = true
 		}
@@ -48,7 +48,7 @@ func TestVanishedByWhatIsKnown(t *testing.T) {
 	}
 	// Metadata that is written with its lock is no second push of the lock.
 	n := &nodeWatch{w: &watcher{s: &Scanner{prefixes: []string{"locksteward:"}}}}
-	meta, _ := n.errandFor("locksteward:meta:{lock:a}")
+	meta, _ := n.itemFor("locksteward:meta:{lock:a}")
 	if meta.pushes != 0 || meta.key != "lock:a" {
 		t.Errorf("metadata: %+v", meta)
 	}

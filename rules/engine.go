@@ -125,15 +125,6 @@ func (e *Engine) RemoveTarget(target string, at time.Time) []locksteward.Transit
 	return told
 }
 
-// Ended is the end of a finding that this engine does not know: another agent told of
-// it.
-func (e *Engine) Ended(f locksteward.Finding, at time.Time) locksteward.Transition {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.seq++
-	return locksteward.Transition{EventID: e.newEventID(), Seq: e.seq, At: at, Finding: resolved(f, at, cmp.Or(f.Resolution, foundElsewhere))}
-}
-
 // Due returns the locks of a target that are worth a second look before the next
 // sweep, in the order of (DB, Key): those on which [TTLNone] is pending, from
 // [RecheckAfter] on, and those of a [WaitCycle] that is not proven yet.

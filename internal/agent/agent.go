@@ -57,7 +57,6 @@ type Agent struct {
 	kept     store.Config     // how it was opened: no reload changes that
 	keeper   *replicas.Keeper // nil for a file
 	fleet    *fleet           // nil for a file
-	bequests bequests
 	house    house
 	hosts    pace.Hosts  // of all targets: what shares a machine shares an allowance
 	wasReady atomic.Bool // see ready
@@ -181,7 +180,6 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 			return nil, err
 		}
 		a.fleet = newFleet(a)
-		a.bequests.fresh = make(chan struct{}, 1)
 	}
 	for _, t := range cfg.Targets {
 		if a.keeper != nil {
@@ -336,7 +334,6 @@ func (a *Agent) work(ctx context.Context, cancel context.CancelCauseFunc) (stop 
 		}
 	})
 	group.Go(func() { a.fleet.run(ctx) })
-	group.Go(func() { a.bequeath(ctx) })
 	return func() {
 		end()
 		group.Wait()

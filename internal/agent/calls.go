@@ -341,7 +341,6 @@ func (a *Agent) answerAll() {
 	answer(a, callRequestBundle)
 	answer(a, callApproveBundle)
 	answer(a, callDenyBundle)
-	answer(a, callInherit)
 	p := a.keeper.Peers()
 	replicas.Handle(p, callTargets, func(context.Context, nothing) (asJSON[targetsTold], error) {
 		return asJSON[targetsTold]{targetsTold{a.ownTargets(), a.sweepStatus(time.Now()).Overdue(), a.downTargets()}}, nil

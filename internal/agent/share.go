@@ -162,7 +162,6 @@ func (a *Agent) forgetTarget(w *watched) {
 	untold := w.untold
 	w.untold = nil
 	w.mu.Unlock()
-	a.bequests.add(bequest{w.target.Name, a.firesTold(untold)})
 	a.alerts.Kept(untold, nil)
 	a.fleet.know(w.target.Name, w.view())
 	if down := w.down.Load(); down != nil {

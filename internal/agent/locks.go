@@ -18,16 +18,16 @@ import (
 // nor it for them.
 func (a *Agent) ListLocks(f console.LockFilter) (console.LockPage, error) {
 	own, err := a.ownLocks(f)
-	if err != nil || a.fleet == nil {
+	if err != nil || a.remote == nil {
 		return own.Page, err
 	}
-	all := []listed{own}
-	all = append(all, a.fleet.locks(f)...)
-	return joined(all, f.Limit), nil
+	all := []locksPart{own}
+	all = append(all, a.remoteLocks(f)...)
+	return mergePages(all, f.Limit), nil
 }
 
-// joined is one page of several, each of which has its own order already.
-func joined(parts []listed, limit int) console.LockPage {
+// mergePages makes one page of several, each of which is in order.
+func mergePages(parts []locksPart, limit int) console.LockPage {
 	type row struct {
 		row console.LockRow
 		at  console.LockPosition
@@ -56,13 +56,13 @@ func joined(parts []listed, limit int) console.LockPage {
 }
 
 // ownLocks is the page of what this replica works on.
-func (a *Agent) ownLocks(f console.LockFilter) (listed, error) {
+func (a *Agent) ownLocks(f console.LockFilter) (locksPart, error) {
 	query, err := lockQuery(f)
 	if err != nil {
-		return listed{}, err
+		return locksPart{}, err
 	}
 	merged := merge{order: query.Order, after: f.After}
-	var out listed
+	var out locksPart
 	page := &out.Page
 	for _, w := range a.watchedBy(f.Target) {
 		own := query

@@ -36,7 +36,7 @@ type Config struct {
 	Release release.Config  `yaml:"release"`
 	Store   store.Config    `yaml:"store"`
 	// Cluster is how replicas that share a PostgreSQL find each other.
-	Cluster cluster.Config `yaml:"cluster"`
+	Cluster cluster.Config  `yaml:"cluster"`
 	Audit   audit.Config    `yaml:"audit"`
 	Metrics exporter.Config `yaml:"metrics"`
 	Console console.Config  `yaml:"console"`

@@ -165,10 +165,6 @@ museum: ## Puts known defects of lock libraries into lock/, one at a time, and r
 	@scripts/deps.sh redis cc
 	go test ./lock/museum -museum -count=1 -timeout 60m -v
 
-.PHONY: faults
-faults: deps ## Runs the tests that cover the fault matrix and writes their outcomes to docs/faults.md (about 15 min).
-	go test ./internal/faults/matrix -run TestMatrix -count=1 -timeout 0 -v -matrix
-
 .PHONY: deploy-check
 deploy-check: ## Checks deploy/: chart, manifests, Compose file, Dockerfile, unit, workflows, releases; starts what they start (2 min; a module with large libraries).
 	@scripts/deps.sh redis prometheus alertmanager

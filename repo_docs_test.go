@@ -30,8 +30,8 @@ func pages(t *testing.T) map[string]string {
 		}
 		out[p] = string(raw)
 	})
-	if len(out) < 5 {
-		t.Fatalf("only %d pages found: is the test run from the root?", len(out))
+	if out["README.md"] == "" {
+		t.Fatal("no README.md found: is the test run from the root?")
 	}
 	return out
 }

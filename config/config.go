@@ -19,7 +19,6 @@ import (
 	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
-	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -65,8 +64,9 @@ func Default() Config {
 	}
 }
 
-// DefaultTarget returns a target with everything but its name and URL.
-func DefaultTarget() Target { return Target{Scan: scanner.DefaultConfig()} }
+// maxClasses bounds the classes of a configuration: each has series of its own for every
+// target.
+const maxClasses = 500
 
 // Validate reports all problems at once, each with the path of its key.
 func (c Config) Validate() error {
@@ -84,6 +84,9 @@ func (c Config) Validate() error {
 		} else {
 			names[t.Name] = i
 		}
+	}
+	if len(c.Classes) > maxClasses {
+		errs = append(errs, fmt.Errorf("classes: got %d, write at most %d: one class can match many patterns, so join those of one owner", len(c.Classes), maxClasses))
 	}
 	_, err := c.judging()
 	errs = append(errs, err)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/dialect"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 )
@@ -418,9 +417,9 @@ func TestSignalThatCannotBeGivenLeavesTheLock(t *testing.T) {
 }
 
 // A server that is full still lets go of every lock.
+// fault: 42
 func TestFamilyScriptsOnAFullServer(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 42)
 	c := testredis.Start(t).Client(t)
 	for _, sc := range scripts {
 		do(t, c, sc.take)

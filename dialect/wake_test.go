@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/dialect"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 )
@@ -226,9 +225,9 @@ func TestReleaseStopsAtAForeignExecKey(t *testing.T) {
 }
 
 // A server that is full still lets go of a lock: that frees memory.
+// fault: 42
 func TestReleaseOnAFullServer(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 42)
 	c := testredis.Start(t).Client(t)
 	for name, takeLock := range take {
 		takeLock(t, c, "lock:"+name, time.Minute)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/exporter"
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // TestGaugesAreThoseOfTheLocks drives random looks, by sweeps, direct reads and a
@@ -101,9 +100,9 @@ func lockGauges(t *testing.T, e *exporter.Exporter) map[string]float64 {
 }
 
 // TestKeysOfTwoDatabasesAreTwoLocks, though their names are alike.
+// fault: 59
 func TestKeysOfTwoDatabasesAreTwoLocks(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 59)
 	e := newExporter(t, exporter.Config{}, "a")
 	inDB := func(db int) func(*locksteward.Lock) { return func(l *locksteward.Lock) { l.DB = db } }
 	e.ObserveSweep(sweep(0, lock("a", "a:1"), lock("a", "a:1", inDB(1)), lock("a", "a:1", inDB(2))))

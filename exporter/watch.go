@@ -79,7 +79,7 @@ func (e *Exporter) refresh() {
 	e.publish()
 }
 
-func (t *target) emitWatch(s sink) {
+func (t *target) emitWatch(s *building) {
 	if t.watch == nil {
 		return
 	}
@@ -93,7 +93,7 @@ func (t *target) emitWatch(s sink) {
 
 // emitClassWatch says of a class that is shown under its own name whether it is
 // watched.
-func (t *target) emitClassWatch(s sink, class string) {
+func (t *target) emitClassWatch(s *building, class string) {
 	if t.watch == nil {
 		return
 	}

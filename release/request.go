@@ -236,18 +236,16 @@ func checkStand(e locksteward.Evidence, asked ask) error {
 // are beyond many_per_minute; an older one about another state of a lock gives way.
 func (s *Service) open(ctx context.Context, action string, list []locksteward.Request) error {
 	var gone []locksteward.Request
-	err := s.createAll(ctx, list,
+	err := s.store.CreateRequests(ctx, list,
 		func(there recent) error {
 			gone = nil
 			return s.countIn(list, there)
 		},
-		func(r locksteward.Request) change {
-			return change{
-				entries: []locksteward.Entry{entry(r.CreatedAt, r.Requester, action, r, r.Reason, created(r))},
-				events:  []Event{eventOf(EventRequested, r.CreatedAt, r.Requester, r, "A release waits for a decision.")},
-			}
+		func(r locksteward.Request) []locksteward.Entry {
+			e := entry(r.CreatedAt, r.Requester, action, r, r.Reason, created(r))
+			return []locksteward.Entry{notify(e, locksteward.EventRequested, r, "A release waits for a decision.")}
 		},
-		func(old *locksteward.Request, by locksteward.Request) (change, error) {
+		func(old *locksteward.Request, by locksteward.Request) ([]locksteward.Entry, error) {
 			ended, err := s.supersede(old, by)
 			if err != nil && len(list) > 1 {
 				err = fmt.Errorf("request for %q: %w", locksteward.DisplayKey(by.Evidence.Key), err)
@@ -267,28 +265,24 @@ func (s *Service) open(ctx context.Context, action string, list []locksteward.Re
 	return nil
 }
 
-func (s *Service) supersede(old *locksteward.Request, by locksteward.Request) (change, error) {
+func (s *Service) supersede(old *locksteward.Request, by locksteward.Request) ([]locksteward.Entry, error) {
 	changes := differences(old.Evidence, by.Evidence)
 	due := old.State == locksteward.RequestPending && !by.CreatedAt.Before(old.ExpiresAt)
 	switch {
 	case old.State == locksteward.RequestExecuting:
-		return change{}, conflict("request %s is being executed on this lock; wait for its outcome", old.ID)
+		return nil, conflict("request %s is being executed on this lock; wait for its outcome", old.ID)
 	case due:
 		return s.expire(old, by.CreatedAt)
 	case len(changes) == 0:
-		return change{}, conflict("request %s by %s is %s for this lock already; approve or deny that one", old.ID, old.Requester, old.State)
+		return nil, conflict("request %s by %s is %s for this lock already; approve or deny that one", old.ID, old.Requester, old.State)
 	}
 	if err := advance(old, locksteward.RequestSuperseded); err != nil {
-		return change{}, err
+		return nil, err
 	}
 	old.FinishedAt = by.CreatedAt
 	old.Outcome = "Superseded by request " + by.ID + ": the lock changed since this one. Nothing was touched."
-	return change{
-		entries: []locksteward.Entry{
-			entry(by.CreatedAt, by.Requester, ActionSupersede, *old, "", detail{By: by.ID, Differences: changes, Sentence: old.Outcome}),
-		},
-		events: []Event{eventOf(EventFinal, by.CreatedAt, by.Requester, *old, old.Outcome)},
-	}, nil
+	e := entry(by.CreatedAt, by.Requester, ActionSupersede, *old, "", detail{By: by.ID, Differences: changes, Sentence: old.Outcome})
+	return []locksteward.Entry{notify(e, locksteward.EventFinal, *old, old.Outcome)}, nil
 }
 
 // newID returns a request's id: 60 random bits in lower-case base32.

@@ -29,9 +29,7 @@ func (s *Service) follow(ctx context.Context, actor Actor, id, reason string, ac
 	defer s.leave(next)
 	of, r, err := s.mayFollow(ctx, actor, id, next, reason, act)
 	if err == nil {
-		err = s.openDecided(ctx, r, change{
-			entries: []locksteward.Entry{entry(r.CreatedAt, actor.Name, action, r, r.Reason, created(r))},
-		})
+		err = s.openDecided(ctx, r, entry(r.CreatedAt, actor.Name, action, r, r.Reason, created(r)))
 	}
 	if err != nil {
 		return locksteward.Request{}, s.refuse(ctx, actor, action, of.Evidence.Target, of.Evidence.Key, id, reason, err)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -82,9 +81,9 @@ func firing(e *rules.Engine) string {
 
 // Fault 43, 48, 27 and 26 of the list, as a sweep tells them: evictions, a flush,
 // a restart, and a server that was restarted while the agent was not there.
+// fault: 27, 43
 func TestSweepTellsWhatHappenedToTheServer(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 27, 43)
 	srv := testredis.Start(t, testredis.WithConfig("maxmemory-policy allkeys-random"))
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -141,9 +140,9 @@ func TestSweepTellsWhatHappenedToTheServer(t *testing.T) {
 }
 
 // Fault 31: a failover is seen as one, with the server before it.
+// fault: 31
 func TestSweepTellsOfAFailover(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 31)
 	sentinel := testredis.StartSentinel(t)
 	s := fast(sentinel.URL()).build(t)
 	before := sweep(t, s)

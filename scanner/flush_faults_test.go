@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/rules"
@@ -28,9 +27,9 @@ func notified(list []locksteward.Transition) (out []string) {
 // A flush that takes locks, of whichever library and by whichever command, is one
 // finding of sweeps that nothing was told of in between. A flush of another database
 // is none.
+// fault: 48
 func TestSweepsTellOfAFlushOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 48)
 	const locks = 5
 	for name, tc := range map[string]struct {
 		harm []any
@@ -96,9 +95,9 @@ func TestSweepsTellOfAFlushOnce(t *testing.T) {
 
 // The watch hears of a flush at once: one finding, and none for each lock of ours
 // whose holder lives. A flush of another database is none.
+// fault: 48
 func TestWatchTellsOfAFlushOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 48)
 	srv := testredis.Start(t)
 	c, ctx := srv.Client(t), t.Context()
 	opts := srv.Options()

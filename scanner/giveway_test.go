@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -108,9 +107,9 @@ func TestWatchComesBetween(t *testing.T) {
 }
 
 // TestDelayOfTheWatchIsKnown, also while what was told of is not taken.
+// fault: 57
 func TestDelayOfTheWatchIsKnown(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 57)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	w := tracked(t, fast(srv.URL()))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
@@ -45,9 +44,9 @@ func gone(t *testing.T, c *redis.Client, key string) {
 // A real process is stopped past its TTL, another takes the lock, and the first
 // one goes on: the change of the holder is seen, the loss is told, and it becomes
 // critical, with two writers possible, once the first one shows that it lives.
+// fault: 1
 func TestStoppedHolderMayStillWrite(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 1)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	s := fast(srv.URL()).build(t)
@@ -90,9 +89,9 @@ func TestStoppedHolderMayStillWrite(t *testing.T) {
 
 // Two processes are killed with a lock each. That with a TTL ends by itself and
 // nobody is alarmed; that whose TTL somebody took away is left for good, and is.
+// fault: 6
 func TestKilledHolderLeavesAnOrphanOnlyWithoutTTL(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 6)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	s := fast(srv.URL()).build(t)
@@ -121,9 +120,9 @@ func TestKilledHolderLeavesAnOrphanOnlyWithoutTTL(t *testing.T) {
 // The agent's clock differs from the server's by an hour, either way, and drifts:
 // ages, expiries and findings are those that an agent with the right clock has,
 // and the watch looks at a deadline when it is due.
+// fault: 9
 func TestAgesAreByTheServersClock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 9)
 	for name, off := range map[string]time.Duration{"right": 0, "behind": time.Hour, "ahead": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,6 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 )
@@ -33,9 +32,9 @@ func openConn(t *testing.T, url string) *connect.Conn {
 
 // TestABrokenRedirectIsTold: the tracker of a dead subscriber still answers
 // PONG, and only CLIENT TRACKINGINFO says what is wrong.
+// fault: 60
 func TestABrokenRedirectIsTold(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 60)
 	testredis.Since(t, 6, 2, "CLIENT TRACKINGINFO")
 	srv := testredis.Start(t)
 	c := srv.Client(t)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -238,9 +237,9 @@ func TestWatchSeesAnExpiryAtOnce(t *testing.T) {
 	}
 }
 
+// fault: 48, 49
 func TestWatchFollowsWhatHappensToAKey(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 48, 49)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -294,9 +293,9 @@ func TestWatchFollowsWhatHappensToAKey(t *testing.T) {
 
 // TestWatchIgnoresOtherDatabases: the server's pushes do not say which database
 // they are about.
+// fault: 58
 func TestWatchIgnoresOtherDatabases(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 58)
 	srv := testredis.Start(t)
 	url := strings.TrimSuffix(srv.URL(), "/0")
 	opts := srv.Options()
@@ -396,9 +395,9 @@ func TestWatchReadsLocksAlone(t *testing.T) {
 }
 
 // TestMissedChangesAreCounted: SWAPDB changes keys and the server tells nobody.
+// fault: 48, 60
 func TestMissedChangesAreCounted(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 48, 60)
 	srv := testredis.Start(t)
 	opts := srv.Options()
 	opts.DB = 1

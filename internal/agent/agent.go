@@ -75,7 +75,7 @@ type Agent struct {
 	releases     *release.Service
 	// releasing are the executions under way and of late.
 	releasing releasing
-	ended     ended
+	resolved  resolvedCache
 	silences  *silences.Set
 	heartbeat *heartbeat.Sender
 	liveness  *liveness.Monitor

@@ -6,11 +6,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/exporter"
-	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -128,13 +126,12 @@ func (a *Agent) classNamed(name string) class.Class {
 // composed are the messages about lines of the audit trail. It runs inside the
 // transaction that writes them.
 func (a *Agent) composed(w store.Written) []store.Message {
-	var r locksteward.Request
-	if w.After != nil {
-		r = *w.After
-	}
 	var out []alert.Message
-	for _, line := range w.Entries {
-		if e, ok := release.EventOf(line, r); ok {
+	for _, entry := range w.Entries {
+		if e := entry.Event; e != nil {
+			if w.After != nil && w.After.ID == e.Request.ID {
+				e.Request = *w.After
+			}
 			c := a.classNamed(e.Request.Evidence.Class)
 			out = append(out, a.alerts.Release(alert.Notice{
 				EventID: e.ID, Kind: string(e.Kind), At: e.At, Actor: e.Actor, Target: e.Target, Request: e.Request, Text: e.Text, Loud: e.Loud,

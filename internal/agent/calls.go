@@ -9,6 +9,7 @@ import (
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
+	"github.com/locksteward/locksteward/internal/lockview"
 )
 
 // call is a [cluster.Method] of the agent.
@@ -71,12 +72,6 @@ type (
 	reportInput struct {
 		Target, Class string
 		Since         time.Time
-	}
-	// locksPart is part of a list of locks, with the position of each.
-	locksPart struct {
-		Page console.LockPage
-		At   []console.LockPosition
-		More bool
 	}
 )
 
@@ -210,13 +205,12 @@ func (a *Agent) serveCalls() {
 	serve(a, callApproveBundle)
 	serve(a, callDenyBundle)
 	p := a.member.Peers()
-	cluster.Handle(p, callList, func(_ context.Context, f console.LockFilter) (locksPart, error) { return a.ownLocks(f) })
+	cluster.Handle(p, callList, func(_ context.Context, f console.LockFilter) (lockview.Page, error) { return a.ownLocks(f) })
 	cluster.Handle(p, callGraph, func(_ context.Context, in lockInput) (cluster.JSON[api.Graph], error) {
-		g, err := a.ownGraph(in.Target)
-		return cluster.JSON[api.Graph]{V: g}, err
+		return cluster.JSON[api.Graph]{V: a.ownGraph(in.Target)}, nil
 	})
 	cluster.Handle(p, callResolved, func(_ context.Context, in lockInput) ([]locksteward.Finding, error) {
-		if f, ok := a.ended.get(in.Key); ok {
+		if f, ok := a.resolved.get(in.Key); ok {
 			return []locksteward.Finding{f}, nil
 		}
 		return nil, nil
@@ -224,8 +218,8 @@ func (a *Agent) serveCalls() {
 }
 
 // remoteLocks returns the pages of the other replicas.
-func (a *Agent) remoteLocks(filter console.LockFilter) []locksPart {
-	return remote.CallAll[console.LockFilter, locksPart](a.remote, filter.Target, callList, filter)
+func (a *Agent) remoteLocks(filter console.LockFilter) []lockview.Page {
+	return remote.CallAll[console.LockFilter, lockview.Page](a.remote, filter.Target, callList, filter)
 }
 
 // remoteGraphs returns the graphs of the other replicas.

@@ -139,7 +139,7 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 		return fmt.Errorf("release.%w", err)
 	}
 	// The last thing that can fail: it writes to the store.
-	if err := a.settlePlaces(ctx, fresh); err != nil {
+	if err := a.reconcileTargets(ctx, fresh); err != nil {
 		return err
 	}
 
@@ -225,7 +225,6 @@ func fixed(old, cfg config.Config) error {
 		{"store.password_file", old.Store.PasswordFile, cfg.Store.PasswordFile},
 		{"metrics.listen", old.Metrics.Listen, cfg.Metrics.Listen},
 		{"metrics.web_config_file", old.Metrics.WebConfigFile, cfg.Metrics.WebConfigFile},
-		{"metrics.max_series", fmt.Sprint(old.Metrics.MaxSeries), fmt.Sprint(cfg.Metrics.MaxSeries)},
 		{"metrics.top_locks", fmt.Sprint(old.Metrics.TopLocks), fmt.Sprint(cfg.Metrics.TopLocks)},
 		{"metrics.key_names", old.Metrics.KeyNames, cfg.Metrics.KeyNames},
 		{"console.listen", old.Console.Listen, cfg.Console.Listen},

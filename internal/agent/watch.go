@@ -94,13 +94,13 @@ func (a *Agent) newWatched(ctx context.Context, t config.Target, classes *class.
 	if err != nil {
 		return nil, err
 	}
-	if err := a.settlePlaces(ctx, map[string]*watched{t.Name: w}); err != nil {
+	if err := a.reconcileTargets(ctx, map[string]*watched{t.Name: w}); err != nil {
 		return nil, errors.Join(err, w.conn.Close())
 	}
 	return w, nil
 }
 
-// prepareWatched is newWatched that writes nothing; settlePlaces comes after it.
+// prepareWatched is newWatched that writes nothing; reconcileTargets comes after it.
 func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *class.Set) (*watched, error) {
 	cc, err := t.Connect()
 	if err != nil {
@@ -137,7 +137,7 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 		return nil, errors.Join(fmt.Errorf("target %q: since when its locks are held: %w", t.Name, err), conn.Close())
 	}
 	if move.elsewhere {
-		rows = nil // of locks that are not there: settlePlace forgets them
+		rows = nil // of locks that are not there: reconcileTarget forgets them
 	}
 	s.Restore(rows)
 	w = &watched{

@@ -106,7 +106,7 @@ func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Tra
 // caller holds w.mu.
 func (w *watched) announce(transitions []locksteward.Transition) []alert.Change {
 	w.agent.releasing.explain(transitions, time.Now()) // each part of a sweep is made anew
-	w.agent.ended.take(transitions)
+	w.agent.resolved.add(transitions)
 	var out []alert.Change
 	var told []locksteward.Transition
 	for part := range slices.Chunk(transitions, eventsAtOnce) { // a storm is not copied as a whole
@@ -152,7 +152,7 @@ func (w *watched) showWatch(ctx context.Context) {
 		w.mu.Lock()
 		if w.unshown {
 			w.unshown = false
-			w.agent.exporter.TakeFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
+			w.agent.exporter.SetFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
 		}
 		w.agent.exporter.SetUnsaved(w.target.Name, w.behind)
 		w.showPace()

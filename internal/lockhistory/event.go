@@ -65,7 +65,7 @@ func HoldMissed(r scanner.HistoryRow, at time.Time) Event {
 func FindingChanged(t locksteward.Transition) Event {
 	f := t.Finding
 	return event(f.DB, f.Key, t.At, string(f.Status), finding{
-		Rule: f.Rule, Severity: f.Severity.String(), Summary: cmp.Or(f.Resolution.EN, f.Summary.EN),
+		Rule: f.Rule, Severity: f.Severity.String(), Summary: cmp.Or(f.Resolution, f.Summary).In("en"),
 	})
 }
 

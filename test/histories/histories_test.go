@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // lanes is how many servers share the histories; histories is how many there are
@@ -68,9 +67,9 @@ var mustHappen = []string{
 
 // TestHistories plays random histories of lock users in all dialects: what the
 // agent says of them is what is true of them.
+// fault: 9
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 9)
 	lib := readLibrary(t)
 	all := tally{families: map[string]bool{}, events: map[string]int{}}
 	var mu sync.Mutex

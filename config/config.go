@@ -16,7 +16,7 @@ import (
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/audit"
-	"github.com/locksteward/locksteward/internal/replicas"
+	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/store"
@@ -35,7 +35,7 @@ type Config struct {
 	Release release.Config  `yaml:"release"`
 	Store   store.Config    `yaml:"store"`
 	// Cluster is how replicas that share a PostgreSQL find each other.
-	Cluster replicas.Config `yaml:"cluster"`
+	Cluster cluster.Config  `yaml:"cluster"`
 	Audit   audit.Config    `yaml:"audit"`
 	Metrics exporter.Config `yaml:"metrics"`
 	Console console.Config  `yaml:"console"`
@@ -56,7 +56,7 @@ func Default() Config {
 		Alert:   alert.DefaultConfig(),
 		Release: release.DefaultConfig(),
 		Store:   store.DefaultConfig(),
-		Cluster: replicas.DefaultConfig(),
+		Cluster: cluster.DefaultConfig(),
 		Audit:   audit.DefaultConfig(),
 		Metrics: exporter.DefaultConfig(),
 		Console: console.DefaultConfig(),

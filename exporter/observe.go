@@ -178,8 +178,8 @@ func (e *Exporter) SetReplicas(n int) {
 	e.dirty = true
 }
 
-// LeaveHouse takes away what one agent of several tells of: another one does now.
-func (e *Exporter) LeaveHouse() {
+// ClearSingletonMetrics removes what only the replica with the singleton duties shows.
+func (e *Exporter) ClearSingletonMetrics() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.requests = nil

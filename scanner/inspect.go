@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/source/redis/formats"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // inspect looks at up to subjectsPerLook keys. An error means that none was

@@ -6,8 +6,8 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/source/redis/formats"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // subject is a key to be looked at.

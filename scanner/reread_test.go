@@ -5,8 +5,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/source/redis/formats"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // TestJudgeTogether goes through all that three reads, metadata, lock, metadata,

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/source/redis/formats"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Bounds of what is watched.

@@ -34,7 +34,7 @@ func (s *Store) Claim(ctx context.Context, receiver string, ttl time.Duration, l
 	var out []Message
 	err := s.inOwn(ctx, "claim messages", func(ctx context.Context, t *tx) error {
 		out = nil
-		if err := s.leased(ctx, t, House); err != nil {
+		if err := s.leased(ctx, t, SingletonDuties); err != nil {
 			return err
 		}
 		rows, err := t.query(ctx,

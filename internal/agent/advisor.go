@@ -6,6 +6,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/console"
+	"github.com/locksteward/locksteward/internal/cluster/remote"
 	"github.com/locksteward/locksteward/rules"
 )
 
@@ -13,9 +14,9 @@ import (
 type guide struct{ agent *Agent }
 
 func (g guide) Possible(l locksteward.Lock) console.Possible {
-	ctx, cancel := context.WithTimeout(context.Background(), fleetWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), remote.Timeout)
 	defer cancel()
-	p, err := read(ctx, g.agent, callPossible, explainAsked{Lock: l})
+	p, err := forwardRead(ctx, g.agent, callPossible, explainInput{Lock: l})
 	if err != nil {
 		return console.Possible{Refusal: err.Error()}
 	}
@@ -28,8 +29,8 @@ func (g guide) WhyNotApprove(actor console.Actor, r locksteward.Request) error {
 
 func (g guide) Resolved(fingerprint string) (locksteward.Finding, bool) {
 	f, ok := g.agent.resolved.get(fingerprint)
-	if !ok && g.agent.fleet != nil {
-		return g.agent.fleet.resolved(fingerprint)
+	if !ok && g.agent.remote != nil {
+		return g.agent.remoteResolved(fingerprint)
 	}
 	return f, ok
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/audit"
 	"github.com/locksteward/locksteward/internal/clockcheck"
+	"github.com/locksteward/locksteward/internal/cluster"
+	"github.com/locksteward/locksteward/internal/cluster/remote"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/credentials"
 	"github.com/locksteward/locksteward/internal/credfile"
@@ -28,7 +30,6 @@ import (
 	"github.com/locksteward/locksteward/internal/liveness"
 	"github.com/locksteward/locksteward/internal/lockhistory"
 	"github.com/locksteward/locksteward/internal/pace"
-	"github.com/locksteward/locksteward/internal/replicas"
 	"github.com/locksteward/locksteward/internal/silences"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
@@ -53,23 +54,26 @@ type Agent struct {
 	load   func() (config.Config, error)
 	digest locksteward.DigestKey
 
-	store    *store.Store
-	opened   *store.Store     // the one that is closed
-	kept     store.Config     // how it was opened: no reload changes that
-	keeper   *replicas.Keeper // nil for a file
-	fleet    *fleet           // nil for a file
-	house    house
-	hosts    pace.Hosts  // of all targets: what shares a machine shares an allowance
-	wasReady atomic.Bool // see ready
-	ending   atomic.Bool // Run ends
-	endSaid  sync.Once
-	trail    *audit.Trail
-	history  *lockhistory.Writer
-	exporter *exporter.Exporter
-	metrics  *exporter.Server
-	console  *console.Server
-	engine   *rules.Engine
-	releases *release.Service
+	store  *store.Store
+	opened *store.Store // the one that is closed
+	kept   store.Config // how it was opened: no reload changes that
+	// member, router, remote and remoteSender are nil if the store is a file.
+	member       *cluster.Member
+	router       *cluster.Router
+	remote       *remote.Targets
+	remoteSender *remote.Sender
+	singleton    singletonDuties
+	hosts        pace.Hosts  // of all targets: what shares a machine shares an allowance
+	wasReady     atomic.Bool // see ready
+	ending       atomic.Bool // Run ends
+	endSaid      sync.Once
+	trail        *audit.Trail
+	history      *lockhistory.Writer
+	exporter     *exporter.Exporter
+	metrics      *exporter.Server
+	console      *console.Server
+	engine       *rules.Engine
+	releases     *release.Service
 	// releasing are the executions under way and of late.
 	releasing releasing
 	resolved  resolvedCache
@@ -176,14 +180,14 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, ofAlert(err)
 	}
 	beats.Commit()
-	if a.keeper != nil {
+	if a.member != nil {
 		if err = checkTargets(cfg); err != nil {
 			return nil, err
 		}
-		a.fleet = newFleet(a)
+		a.openCluster()
 	}
 	for _, t := range cfg.Targets {
-		if a.keeper != nil {
+		if a.member != nil {
 			break // watched when it is this replica's turn
 		}
 		w, err := a.newWatched(ctx, t, classes)
@@ -225,8 +229,8 @@ func (a *Agent) Close() error {
 	for _, w := range a.current().targets {
 		errs = append(errs, w.conn.Close())
 	}
-	if a.keeper != nil {
-		a.keeper.Close()
+	if a.member != nil {
+		a.member.Close()
 	}
 	errs = append(errs, a.closeStore())
 	return errors.Join(errs...)
@@ -260,7 +264,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	serve("credentials", func(ctx context.Context) error {
 		return credentials.Run(ctx, a.log, a.credentialFiles, a.exporter.SetCredentials)
 	})
-	serve("clock", clockcheck.Monitor{Log: a.log, Store: a.store, Shared: a.keeper != nil}.Run)
+	serve("clock", clockcheck.Monitor{Log: a.log, Store: a.store, Shared: a.member != nil}.Run)
 	serve("store", a.watchStore)
 	serve("health of the store", a.watchHealth)
 	serve("check of the store", a.checkStore)
@@ -296,7 +300,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	stopWriting()
 	history.Wait()
 	a.sayEnd(ctx)
-	a.closeHouse(ctx)
+	a.stopSingletonDuties(ctx)
 	err := a.closeStore()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		err = errors.Join(cause, err)
@@ -304,8 +308,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return err
 }
 
-// sayEnd writes into the trail that this agent ends, once: before the house is closed,
-// which carries the trail.
+// sayEnd writes an audit entry of the end of this agent, once: before the singleton duties stop, which ship the trail.
 func (a *Agent) sayEnd(ctx context.Context) {
 	if a.ending.Load() {
 		a.endSaid.Do(func() { a.audit(context.WithoutCancel(ctx), "agent.stop", "") })
@@ -315,8 +318,8 @@ func (a *Agent) sayEnd(ctx context.Context) {
 // work does what is this replica's until stop, which ends it in order; with a store of
 // its own that is everything.
 func (a *Agent) work(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
-	if a.keeper == nil {
-		a.openHouse(ctx)
+	if a.member == nil {
+		a.startSingletonDuties(ctx)
 		for _, w := range a.current().targets {
 			w.start(ctx)
 		}
@@ -330,11 +333,12 @@ func (a *Agent) work(ctx context.Context, cancel context.CancelCauseFunc) (stop 
 	keeping, end := context.WithCancel(context.WithoutCancel(ctx))
 	var group sync.WaitGroup
 	group.Go(func() {
-		if err := a.keeper.Run(keeping); err != nil {
+		if err := a.member.Run(keeping); err != nil {
 			cancel(fmt.Errorf("this replica ends: %w", err))
 		}
 	})
-	group.Go(func() { a.fleet.run(ctx) })
+	group.Go(func() { a.remote.Run(ctx) })
+	group.Go(func() { a.remoteSender.Run(ctx) })
 	return func() {
 		end()
 		group.Wait()
@@ -358,10 +362,10 @@ func (a *Agent) auditBy(ctx context.Context, actor, action, reason string) {
 	}
 }
 
-// countRequests has the metrics say how many requests there are: they belong to no
-// target, and one replica tells of them.
+// countRequests has the metrics show how many requests there are. They belong to no target, so the replica with the
+// singleton duties shows them.
 func (a *Agent) countRequests(ctx context.Context) {
-	if a.keeper != nil && !a.house.opened() {
+	if a.member != nil && !a.singleton.isActive() {
 		return
 	}
 	counts, err := a.store.CountRequests(ctx)

@@ -42,7 +42,7 @@ func (a *Agent) newAlerts(cfg alert.Config) error {
 }
 
 // alone says that no other replica can know better: with a store of its own always.
-func (a *Agent) alone() bool { return a.keeper == nil || a.keeper.Alone() }
+func (a *Agent) alone() bool { return a.member == nil || a.member.Isolated() }
 
 // requestOver says that a release request is over. One that cannot be read may not be.
 func (a *Agent) requestOver(ctx context.Context, id string) bool {

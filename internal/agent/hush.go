@@ -30,7 +30,7 @@ func (a *Agent) targetDown(name string) bool {
 		}
 	}
 	// One of which nothing was heard may be up: people are told.
-	return a.fleet != nil && a.fleet.isDown(name)
+	return a.remote != nil && a.remote.Down(name)
 }
 
 // patternOf is what is told in place of a key, for receivers that are not told

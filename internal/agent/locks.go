@@ -12,10 +12,10 @@ import (
 // ListLocks returns a page of the locks of all targets, as last read.
 func (a *Agent) ListLocks(f console.LockFilter) (console.LockPage, error) {
 	own, err := a.ownLocks(f)
-	if err != nil || a.fleet == nil {
+	if err != nil || a.remote == nil {
 		return own.Page, err
 	}
-	return lockview.Join(append([]lockview.Page{own}, a.fleet.locks(f)...), f.Limit), nil
+	return lockview.Join(append([]lockview.Page{own}, a.remoteLocks(f)...), f.Limit), nil
 }
 
 // ownLocks returns the page of the targets that this replica works on.
@@ -29,10 +29,10 @@ func (a *Agent) Graph(target string) (api.Graph, error) {
 		return api.Graph{}, noTarget(target)
 	}
 	own := a.ownGraph(target)
-	if a.fleet == nil {
+	if a.remote == nil {
 		return own, nil
 	}
-	return united(own, a.fleet.graphs(target)), nil
+	return lockview.MergeWaits(own, a.remoteGraphs(target)), nil
 }
 
 // ownGraph returns the graph of the targets that this replica works on.

@@ -11,7 +11,7 @@ import (
 
 // LockEvents returns what happened to one lock, newest first: what the store has of it, and the hold that has not ended.
 func (a *Agent) LockEvents(ctx context.Context, target string, db int, key string, limit int) ([]api.LockEvent, error) {
-	out, err := read(ctx, a, callEvents, lockAsked{target, db, key, limit})
+	out, err := forwardRead(ctx, a, callEvents, lockInput{target, db, key, limit})
 	return out.V, err
 }
 

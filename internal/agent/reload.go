@@ -49,7 +49,7 @@ func (a *Agent) reloadBy(ctx context.Context, by string) error {
 		return err
 	}
 	a.log.Info("configuration reloaded")
-	a.share(ctx)
+	a.updateDuties(ctx)
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 	}()
 	for _, t := range cfg.Targets {
 		w, ok := now.targets[t.Name]
-		if ok && w.same(t) || !ok && a.keeper != nil {
+		if ok && w.same(t) || !ok && a.member != nil {
 			continue // a new one is watched when it is this replica's turn
 		}
 		if fresh[t.Name], err = a.prepareWatched(ctx, t, classes); err != nil {

@@ -15,9 +15,9 @@ const sweepSlack = 5 * time.Second
 // sweepStatus is the state of the sweeps of all targets of the configuration.
 func (a *Agent) sweepStatus(now time.Time) heartbeat.Status {
 	state := a.current()
-	s := heartbeat.Status{Stale: map[string]bool{}, Swept: true, Muted: !a.house.opened()}
-	if a.fleet != nil && !s.Muted {
-		a.fleet.addStatus(state.cfg.Targets, state.targets, &s)
+	s := heartbeat.Status{Stale: map[string]bool{}, Swept: true, Muted: !a.singleton.isActive()}
+	if a.remote != nil && !s.Muted {
+		a.addRemoteStatus(state, &s)
 	}
 	for name, w := range state.targets {
 		last, stale := w.sweeps.at(now, w.scanner.Overdue)
@@ -31,6 +31,28 @@ func (a *Agent) sweepStatus(now time.Time) heartbeat.Status {
 		}
 	}
 	return s
+}
+
+// addRemoteStatus adds the targets of other replicas. While nothing is known of one of them no heartbeats are sent: if that
+// lasts, somebody must look.
+func (a *Agent) addRemoteStatus(state *state, s *heartbeat.Status) {
+	for _, c := range state.cfg.Targets {
+		if state.targets[c.Name] != nil {
+			continue
+		}
+		t, overdue, ok := a.remote.Polled(c.Name)
+		if !ok || t.LastSweep == nil {
+			s.Swept = false
+			continue
+		}
+		s.Stale[c.Name] = overdue
+		if t.Up {
+			s.Up++
+		}
+		if at := t.LastSweep.At; s.Oldest.IsZero() || at.Before(s.Oldest) {
+			s.Oldest = at
+		}
+	}
 }
 
 // sweepTimes is when the last complete sweep of a target ended.

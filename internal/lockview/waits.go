@@ -74,11 +74,35 @@ func Waits(targets []Target, findings Findings, name string) api.Graph {
 	for _, e := range g.edges {
 		out.Edges = append(out.Edges, *e)
 	}
-	slices.SortFunc(out.Nodes, func(a, b api.GraphNode) int { return cmp.Compare(a.ID, b.ID) })
-	slices.SortFunc(out.Edges, func(a, b api.GraphEdge) int {
+	sortGraph(&out)
+	return out
+}
+
+// MergeWaits adds the graphs of other replicas to one. A session may wait on targets of several replicas.
+func MergeWaits(g api.Graph, others []api.Graph) api.Graph {
+	for _, o := range others {
+		for _, n := range o.Nodes {
+			i := slices.IndexFunc(g.Nodes, func(have api.GraphNode) bool { return have.ID == n.ID })
+			switch {
+			case i < 0:
+				g.Nodes = append(g.Nodes, n)
+			case n.Session != nil && g.Nodes[i].Session != nil:
+				g.Nodes[i].Session.Waiting += n.Session.Waiting
+			}
+		}
+		g.Edges = append(g.Edges, o.Edges...)
+		g.Cycles = append(g.Cycles, o.Cycles...)
+		g.LeftOut += o.LeftOut
+	}
+	sortGraph(&g)
+	return g
+}
+
+func sortGraph(g *api.Graph) {
+	slices.SortFunc(g.Nodes, func(a, b api.GraphNode) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(g.Edges, func(a, b api.GraphEdge) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Kind, b.Kind))
 	})
-	return out
 }
 
 func keyOf(l rules.Awaited) api.LockKey { return api.LockKey{Target: l.Target, DB: l.DB, Key: l.Key} }

@@ -1,4 +1,4 @@
-package replicas
+package cluster
 
 import (
 	"errors"
@@ -8,41 +8,41 @@ import (
 	"time"
 )
 
-// DefaultLease is how long a replica that vanished keeps others waiting.
+// DefaultLease is the length of leases unless configured.
 const DefaultLease = 2 * time.Second
 
-// Bounds of [Config.Lease]: below the first a garbage collector would end it, and
-// beyond the second nobody would call it a take-over.
+// Bounds of [Config.Lease]: a pause of the garbage collector must not end a lease, and a take-over must not take longer
+// than a minute.
 const (
-	leastLease = time.Second
-	mostLease  = time.Minute
+	minLease = time.Second
+	maxLease = time.Minute
 )
 
-// beatsPerLease is how often a replica says within one lease that it is there.
-const beatsPerLease = 5
+// heartbeatsPerLease is how many heartbeats a replica sends within the length of a lease.
+const heartbeatsPerLease = 5
 
 // Config is `cluster:` in the configuration.
 type Config struct {
-	// Name is what people call this replica. Empty: the name of the host.
+	// Name is the name of this replica for people. Empty: the name of the host.
 	Name string `yaml:"name"`
 	// Listen is where other replicas reach this one, HOST:PORT. Empty: a free port of
-	// 127.0.0.1, which replicas on the same host reach.
+	// 127.0.0.1, for replicas on the same host.
 	Listen string `yaml:"listen"`
 	// Advertise is Listen as others see it, HOST:PORT. Empty: Listen, which must name
 	// a host then.
 	Advertise string `yaml:"advertise"`
-	// Lease is how long the work of a replica that vanished waits for another. 0 is
+	// Lease is the length of leases: for so long duties of a replica that died wait for another one. 0 is
 	// [DefaultLease].
 	Lease time.Duration `yaml:"lease"`
 }
 
-// DefaultConfig is that of an agent that was told nothing.
+// DefaultConfig is the configuration of an agent without `cluster:`.
 func DefaultConfig() Config { return Config{Lease: DefaultLease} }
 
-// IsZero says that nothing is configured.
+// IsZero reports whether nothing is configured.
 func (c Config) IsZero() bool { return c == Config{} || c == DefaultConfig() }
 
-// WithDefaults fills in what is empty, but for Name.
+// WithDefaults returns c with the defaults of empty fields but Name filled in.
 func (c Config) WithDefaults() Config {
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:0"
@@ -68,13 +68,13 @@ func (c Config) Validate() error {
 	} else if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
 		errs = append(errs, fmt.Errorf("advertise: empty, but listen %q takes all addresses; write the HOST:PORT at which other replicas reach this one", c.Listen))
 	}
-	if c.Lease < leastLease || c.Lease > mostLease {
-		errs = append(errs, fmt.Errorf("lease: got %s, write %s to %s", c.Lease, leastLease, mostLease))
+	if c.Lease < minLease || c.Lease > maxLease {
+		errs = append(errs, fmt.Errorf("lease: got %s, write %s to %s", c.Lease, minLease, maxLease))
 	}
 	return errors.Join(errs...)
 }
 
-// address reads HOST:PORT and returns the host.
+// address parses HOST:PORT and returns the host. If free, the port may be 0 and the host empty.
 func address(text string, free bool) (host string, err error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {

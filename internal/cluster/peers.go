@@ -1,4 +1,4 @@
-package replicas
+package cluster
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -31,22 +32,20 @@ import (
 const (
 	// path is where calls are served.
 	path = "/replica/v1/"
-	// maxCall and maxAnswer bound what one call carries.
+	// maxCall and maxAnswer bound the bodies of a call and its answer.
 	maxCall   = 4 << 20
 	maxAnswer = 64 << 20
-	// callFor is how long a call takes at most that has no end of its own.
-	callFor = 30 * time.Second
-	// leftHeader is how many milliseconds the caller waits still.
-	leftHeader = "Locksteward-Wait-Ms"
+	// callTimeout bounds a call, besides its context.
+	callTimeout = 30 * time.Second
+	// timeoutHeader is for how many milliseconds the caller will wait.
+	timeoutHeader = "Locksteward-Wait-Ms"
 )
 
-// errUnknownPeer is a certificate that no replica of the database has.
 var errUnknownPeer = errors.New("the certificate is of no replica that shares this database")
 
 // Peers serves calls of other replicas and makes calls to them, over TLS 1.3 with
-// certificates on both sides. The names of what is called and the types that are sent
-// are those of this version: replicas of another version are no peers of the schema
-// either.
+// certificates on both sides. The names of the calls and their types are those of this
+// version: replicas of other versions do not share the schema either.
 type Peers struct {
 	log  *zap.Logger
 	cert tls.Certificate
@@ -54,15 +53,13 @@ type Peers struct {
 	ln   net.Listener
 	mux  *http.ServeMux
 
-	// knows says whether a key is of a replica that is there.
-	knows func(ctx context.Context, key string) bool
+	trusts func(ctx context.Context, key string) bool // see [Member.trusts]
 
-	mu   sync.Mutex
-	to   map[string]*http.Client // by replica
-	done bool
+	mu      sync.Mutex              // guards clients
+	clients map[string]*http.Client // by id of the replica
 }
 
-// newPeers listens.
+// newPeers listens on an address.
 func newPeers(log *zap.Logger, listen string) (*Peers, error) {
 	cert, err := newCertificate()
 	if err != nil {
@@ -72,22 +69,22 @@ func newPeers(log *zap.Logger, listen string) (*Peers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster.listen: %w; free the port or write another", err)
 	}
-	return &Peers{log: log, cert: cert, key: keyOf(cert.Certificate[0]), ln: ln, mux: http.NewServeMux(), to: map[string]*http.Client{}}, nil
+	return &Peers{log: log, cert: cert, key: keyOf(cert.Certificate[0]), ln: ln, mux: http.NewServeMux(), clients: map[string]*http.Client{}}, nil
 }
 
-// newCertificate is of this run alone: nothing is kept.
+// newCertificate creates the certificate of this run. It is not stored.
 func newCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	about := &x509.Certificate{
+	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "locksteward replica"},
-		// Nobody looks at the time: the database says until when it is one of ours.
+		// The times are not checked: the membership says which certificates are valid.
 		NotBefore: time.Unix(0, 0), NotAfter: time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -99,7 +96,7 @@ func keyOf(der []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// serve answers until ctx ends.
+// serve answers calls until ctx ends.
 func (p *Peers) serve(ctx context.Context) error {
 	srv := &http.Server{
 		Handler: p.mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
@@ -107,10 +104,9 @@ func (p *Peers) serve(ctx context.Context) error {
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{p.cert}, ClientAuth: tls.RequireAnyClientCert,
 			VerifyConnection: func(c tls.ConnectionState) error {
-				// Its own words, not the context of a request: there is none yet.
-				look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+				bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 				defer cancel()
-				if len(c.PeerCertificates) == 0 || !p.knows(look, keyOf(c.PeerCertificates[0].Raw)) {
+				if len(c.PeerCertificates) == 0 || !p.trusts(bound, keyOf(c.PeerCertificates[0].Raw)) {
 					return errUnknownPeer
 				}
 				return nil
@@ -124,7 +120,7 @@ func (p *Peers) serve(ctx context.Context) error {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		if srv.Shutdown(stop) != nil {
-			_ = srv.Close() // calls that do not end are cut
+			_ = srv.Close() // cuts the calls under way
 		}
 	}()
 	err := srv.ServeTLS(p.ln, "", "")
@@ -135,22 +131,21 @@ func (p *Peers) serve(ctx context.Context) error {
 	return err
 }
 
-// close ends what serve did not, and forgets connections.
+// close closes the listener and the idle connections.
 func (p *Peers) close() {
 	_ = p.ln.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.done = true
-	for _, c := range p.to {
+	for _, c := range p.clients {
 		c.CloseIdleConnections()
 	}
 }
 
-// client speaks to one replica alone.
+// client returns the client for one replica, which accepts that replica's certificate only.
 func (p *Peers) client(r store.Replica) *http.Client {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c, ok := p.to[r.ID]; ok {
+	if c, ok := p.clients[r.ID]; ok {
 		return c
 	}
 	c := &http.Client{
@@ -159,8 +154,8 @@ func (p *Peers) client(r store.Replica) *http.Client {
 			DialContext: (&net.Dialer{Timeout: time.Second}).DialContext,
 			TLSClientConfig: &tls.Config{
 				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{p.cert},
-				// No name or authority is asked: it must be the one certificate that the
-				// replica wrote into the database.
+				// It must be the certificate whose digest the replica wrote into the database. No
+				// name or authority matters.
 				InsecureSkipVerify: true, //nolint:gosec // see above
 				VerifyConnection: func(c tls.ConnectionState) error {
 					if len(c.PeerCertificates) == 0 || keyOf(c.PeerCertificates[0].Raw) != r.Key {
@@ -172,38 +167,34 @@ func (p *Peers) client(r store.Replica) *http.Client {
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	p.to[r.ID] = c
+	p.clients[r.ID] = c
 	return c
 }
 
-// forget drops the connections to replicas that are gone.
-func (p *Peers) forget(there []store.Replica) {
+// keep closes the connections to all replicas but those present.
+func (p *Peers) keep(present []store.Replica) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, c := range p.to {
-		found := false
-		for _, r := range there {
-			found = found || r.ID == id
-		}
-		if !found {
+	for id, c := range p.clients {
+		if !slices.ContainsFunc(present, func(r store.Replica) bool { return r.ID == id }) {
 			c.CloseIdleConnections()
-			delete(p.to, id)
+			delete(p.clients, id)
 		}
 	}
 }
 
-// answer is what comes back of a call.
+// answer is the body of the answer to a call.
 type answer[R any] struct {
 	Problem *api.Problem
 	Body    R
 }
 
-// Handle serves calls of a name. Errors of fn reach the caller as an [api.Problem].
-// It is called before [Keeper.Run].
+// Handle serves the calls of a name with fn. Errors of fn reach the caller as an [api.Problem].
+// It must be called before [Member.Run].
 func Handle[A, R any](p *Peers, name string, fn func(ctx context.Context, in A) (R, error)) {
 	p.mux.HandleFunc("POST "+path+name, func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
-		if ms, err := strconv.ParseInt(r.Header.Get(leftHeader), 10, 64); err == nil && ms > 0 {
+		if ms, err := strconv.ParseInt(r.Header.Get(timeoutHeader), 10, 64); err == nil && ms > 0 {
 			bound, cancel := context.WithTimeout(ctx, time.Duration(ms)*time.Millisecond)
 			defer cancel()
 			ctx = bound
@@ -218,24 +209,24 @@ func Handle[A, R any](p *Peers, name string, fn func(ctx context.Context, in A) 
 		if out.Body, err = fn(ctx, in); err != nil {
 			out.Problem = api.ProblemFor(err)
 			if out.Problem.Code == api.CodeInternal && ctx.Err() == nil {
-				p.log.Error("a call of another replica failed", zap.String("call", name), zap.Error(err))
+				p.log.Error("call of another replica failed", zap.String("call", name), zap.Error(err))
 			}
 		}
 		var body bytes.Buffer
 		if err := gob.NewEncoder(&body).Encode(out); err != nil {
-			p.log.Error("an answer to another replica is not encoded", zap.String("call", name), zap.Error(err))
+			p.log.Error("encode answer to another replica", zap.String("call", name), zap.Error(err))
 			http.Error(w, "the answer cannot be sent", http.StatusInternalServerError)
 			return
 		}
-		_, _ = w.Write(body.Bytes()) // who asked is gone
+		_, _ = w.Write(body.Bytes()) // fails if the caller is gone
 	})
 }
 
-// Call has another replica do something. An error that it had is an [api.Problem];
-// one of the way there is too, with [api.CodeUnavailable].
+// Call makes a call to another replica. An error that it returned is an [api.Problem], and so is one of the connection,
+// with [api.CodeUnavailable]: see [NoAnswer].
 func Call[A, R any](ctx context.Context, p *Peers, to store.Replica, name string, in A) (R, error) {
 	var out answer[R]
-	bound, cancel := context.WithTimeout(ctx, callFor)
+	bound, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var body bytes.Buffer
 	if err := gob.NewEncoder(&body).Encode(in); err != nil {
@@ -243,30 +234,24 @@ func Call[A, R any](ctx context.Context, p *Peers, to store.Replica, name string
 	}
 	req, err := http.NewRequestWithContext(bound, http.MethodPost, "https://"+to.Address+path+name, &body)
 	if err != nil {
-		return out.Body, away(to, err)
+		return out.Body, newNoAnswer(to, err)
 	}
 	if end, ok := bound.Deadline(); ok {
-		req.Header.Set(leftHeader, strconv.FormatInt(max(1, time.Until(end).Milliseconds()), 10))
+		req.Header.Set(timeoutHeader, strconv.FormatInt(max(1, time.Until(end).Milliseconds()), 10))
 	}
 	res, err := p.client(to).Do(req)
 	if err != nil {
-		return out.Body, away(to, err)
+		return out.Body, newNoAnswer(to, err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return out.Body, away(to, fmt.Errorf("it answered %s", res.Status))
+		return out.Body, newNoAnswer(to, fmt.Errorf("it answered %s", res.Status))
 	}
 	if err := gob.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&out); err != nil {
-		return out.Body, away(to, err)
+		return out.Body, newNoAnswer(to, err)
 	}
 	if out.Problem != nil {
 		return out.Body, out.Problem
 	}
 	return out.Body, nil
-}
-
-func away(to store.Replica, err error) error {
-	dial, ok := errors.AsType[*net.OpError](err)
-	return &silent{sent: !ok || dial.Op != "dial", problem: api.NewProblem(api.CodeUnavailable, fmt.Sprintf(
-		"replica %s at %s does not answer: %v; if it runs, cluster.advertise there must be an address that reaches it from here", to.Name, to.Address, err))}
 }

@@ -9,65 +9,59 @@ import (
 	"go.uber.org/zap"
 )
 
-// Histories of locks that were not seen for this long are forgotten: their
-// target is watched no longer, or nobody would recognise the hold. Messages that
-// arrived are kept for questions, those that did not for a replay.
+// For how long rows are kept. Histories of locks that were not seen for so long are of no use: their target is not watched
+// any more, or the hold is another one. Delivered notifications are kept for questions, dead letters for a retry.
 const (
 	historyKept   = 30 * 24 * time.Hour
 	deliveredKept = 7 * 24 * time.Hour
 	deadKept      = 30 * 24 * time.Hour
 	silencesKept  = 90 * 24 * time.Hour
-	houseEvery    = time.Hour
+	pruneInterval = time.Hour
 )
 
-// house is what belongs to no target, and is done by one replica at a time.
-type house struct {
-	open   atomic.Bool
-	mu     sync.Mutex // one opens or closes at a time
+// singletonDuties is the work that belongs to no target, and that one replica does at a time. The member of the cluster
+// starts and stops it, never at once; see [store.SingletonDuties].
+type singletonDuties struct {
+	active atomic.Bool
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 }
 
-// openHouse sends what waits for receivers, signs and carries the audit trail and
-// cleans up, until closeHouse. The end of ctx alone ends the cleaning: the last
-// transitions of the targets come after it.
-func (a *Agent) openHouse(ctx context.Context) {
-	h := &a.house
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	ctx, h.cancel = context.WithCancel(ctx)
-	h.open.Store(true)
+// isActive reports whether this replica does them.
+func (s *singletonDuties) isActive() bool { return s.active.Load() }
+
+// startSingletonDuties sends notifications, signs and ships the audit trail, and deletes old rows, until
+// stopSingletonDuties. The end of ctx ends only the deletion: the last transitions of the targets come after it.
+func (a *Agent) startSingletonDuties(ctx context.Context) {
+	s := &a.singleton
+	ctx, s.cancel = context.WithCancel(ctx)
+	s.active.Store(true)
 	a.trail.Start(ctx)
 	a.alerts.start(ctx)
-	h.work.Go(func() { a.keepHouse(ctx) })
+	s.work.Go(func() { a.prune(ctx) })
 	a.countRequests(ctx)
 }
 
-// closeHouse ends what openHouse began, in order: what it did last is told and carried
-// still, within the bounds of both.
-func (a *Agent) closeHouse(ctx context.Context) {
-	h := &a.house
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.open.Swap(false) {
+// stopSingletonDuties stops them in order: the last notifications are sent and the last audit entries shipped, within the
+// bounds of both.
+func (a *Agent) stopSingletonDuties(ctx context.Context) {
+	s := &a.singleton
+	if !s.active.Swap(false) {
 		return
 	}
-	h.cancel()
-	h.work.Wait()
+	s.cancel()
+	s.work.Wait()
 	a.alerts.stop()
 	a.trail.Stop(ctx)
-	a.exporter.LeaveHouse()
+	a.exporter.ClearSingletonMetrics()
 }
 
-// opened says whether this replica has the house.
-func (h *house) opened() bool { return h.open.Load() }
-
-// keepHouse forgets what is too old until ctx ends.
-func (a *Agent) keepHouse(ctx context.Context) {
-	tick := time.NewTicker(houseEvery)
+// prune deletes old rows every pruneInterval until ctx ends.
+func (a *Agent) prune(ctx context.Context) {
+	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
 	for {
-		a.tidy(ctx)
+		a.pruneOnce(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -76,9 +70,9 @@ func (a *Agent) keepHouse(ctx context.Context) {
 	}
 }
 
-func (a *Agent) tidy(ctx context.Context) {
+func (a *Agent) pruneOnce(ctx context.Context) {
 	if err := a.resolveGone(ctx); err != nil && ctx.Err() == nil {
-		a.log.Warn("findings of targets that are watched no longer are not ended", zap.Error(err))
+		a.log.Warn("findings of targets that are no longer watched could not be resolved", zap.Error(err))
 	}
 	cfg := a.current().cfg
 	keep, idle := cfg.Store, cfg.Console.SignIn.WithDefaults().Session.Idle
@@ -109,18 +103,18 @@ func (a *Agent) tidy(ctx context.Context) {
 	} {
 		n, err := job.prune()
 		if err != nil && ctx.Err() == nil {
-			a.log.Warn("old "+job.what+" are not forgotten", zap.Error(err))
+			a.log.Warn("old "+job.what+" could not be deleted", zap.Error(err))
 		} else if n > 0 {
-			a.log.Info("old "+job.what+" forgotten", zap.Int64("rows", n))
+			a.log.Info("old "+job.what+" deleted", zap.Int64("rows", n))
 		}
 	}
-	if a.keeper != nil {
-		if _, err := a.keeper.Prune(ctx); err != nil && ctx.Err() == nil {
-			a.log.Warn("replicas that vanished are not forgotten", zap.Error(err))
+	if a.member != nil {
+		if _, err := a.member.Prune(ctx); err != nil && ctx.Err() == nil {
+			a.log.Warn("replicas that vanished could not be deleted", zap.Error(err))
 		}
 	}
 	if err := a.trail.Pruned(ctx); err != nil && ctx.Err() == nil {
-		a.log.Warn("the begin of the audit trail is not signed", zap.Error(err))
+		a.log.Warn("the beginning of the audit trail could not be signed", zap.Error(err))
 	}
 	if size, err := a.store.Size(ctx); err == nil {
 		a.log.Info("store", zap.Int64("bytes", size.Bytes), zap.Int64("audit_entries", size.Entries))

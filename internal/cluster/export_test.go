@@ -1,11 +1,11 @@
-package replicas
+package cluster
 
 import (
 	"crypto/tls"
 	"testing"
 )
 
-// NewCertificate is one that no replica has.
+// NewCertificate returns a certificate of no replica.
 func NewCertificate(t testing.TB) tls.Certificate {
 	c, err := newCertificate()
 	if err != nil {

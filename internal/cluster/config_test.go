@@ -1,4 +1,4 @@
-package replicas
+package cluster
 
 import (
 	"strings"

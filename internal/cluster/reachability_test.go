@@ -1,4 +1,4 @@
-package replicas
+package cluster
 
 import (
 	"fmt"
@@ -12,21 +12,21 @@ import (
 )
 
 // says has a replica say what it reaches.
-func (w *world) says(id string, blind, sees []string) {
+func (w *world) says(id string, unreachable, reachable []string) {
 	for i := range w.replicas {
 		if w.replicas[i].ID == id {
-			w.replicas[i].Blind, w.replicas[i].Sees = blind, sees
+			w.replicas[i].Unreachable, w.replicas[i].Reachable = unreachable, reachable
 		}
 	}
 }
 
-// cutOff are three replicas and four targets, of which the holder of t00 does not reach
+// cutOff are three replicas and four targets, of which the owner of t00 does not reach
 // it and another one does.
 func cutOff(t *testing.T) (w *world, from, to string) {
 	t.Helper()
 	w = newWorld(3, 4)
 	w.settle(t)
-	from = w.holder["t00"]
+	from = w.owner["t00"]
 	i := slices.IndexFunc(w.replicas, func(r store.Replica) bool { return r.ID != from })
 	to = w.replicas[i].ID
 	w.says(from, []string{"t00"}, nil)
@@ -39,31 +39,31 @@ func TestATargetOutOfReachMoves(t *testing.T) {
 	t.Parallel()
 	w, from, to := cutOff(t)
 	w.settle(t)
-	if w.holder["t00"] != to {
-		t.Errorf("t00 is with %q, want %q", w.holder["t00"], to)
+	if w.owner["t00"] != to {
+		t.Errorf("t00 is with %q, want %q", w.owner["t00"], to)
 	}
 	// It is not spread back to one that does not reach it, nor soon after, be it idle.
 	w.replicas = slices.DeleteFunc(w.replicas, func(r store.Replica) bool { return r.ID != from && r.ID != to })
 	w.duties = []Duty{{Name: "t00"}, {Name: "t01"}}
-	w.holder = map[string]string{"t00": to, "t01": to}
+	w.owner = map[string]string{"t00": to, "t01": to}
 	stays := func(when string) {
 		t.Helper()
 		w.settle(t)
-		if w.holder["t00"] != to || w.holder["t01"] != to {
-			t.Errorf("%s: %v", when, w.holder)
+		if w.owner["t00"] != to || w.owner["t01"] != to {
+			t.Errorf("%s: %v", when, w.owner)
 		}
 	}
 	w.says(to, nil, nil)
 	w.says(from, []string{"t00", "t01"}, nil)
-	stays("while it is blind")
+	stays("while it is unreachable")
 	w.says(from, nil, nil)
-	w.shaky = map[way]bool{{from, "t00"}: true, {from, "t01"}: true}
+	w.unreliable = map[replicaTarget]bool{{from, "t00"}: true, {from, "t01"}: true}
 	stays("soon after")
 	// After a while it has what is due to it.
-	w.shaky = nil
+	w.unreliable = nil
 	w.settle(t)
-	if w.holder["t00"] == w.holder["t01"] {
-		t.Errorf("uneven for ever: %v", w.holder)
+	if w.owner["t00"] == w.owner["t01"] {
+		t.Errorf("uneven for ever: %v", w.owner)
 	}
 }
 
@@ -75,14 +75,14 @@ func TestATargetOutOfReachStays(t *testing.T) {
 				w.says(r.ID, []string{"t00"}, nil)
 			}
 		},
-		"nobody has asked it":            func(w *world, from, to string) { w.says(to, nil, nil) },
-		"it was not tried again":         func(w *world, from, to string) { w.unsure = map[string]bool{from: true} },
-		"who reaches it is new":          func(w *world, from, to string) { w.unripe = map[string]bool{to: true} },
-		"the holder reaches it as well":  func(w *world, from, to string) { w.says(from, nil, nil) },
-		"others go with it":              func(w *world, from, to string) { w.duties[2].With, w.holder["t01"] = "t00", from },
-		"it goes with another":           func(w *world, from, to string) { w.duties[1].With, w.holder["t01"] = "t01", from },
-		"who reaches it has it not":      func(w *world, from, to string) { w.lacks(to, "t00") },
-		"who reaches it is blind itself": func(w *world, from, to string) { w.says(to, []string{"t00"}, []string{"t00"}) },
+		"nobody has asked it":                  func(w *world, from, to string) { w.says(to, nil, nil) },
+		"it was not tried again":               func(w *world, from, to string) { w.unconfirmed = map[string]bool{from: true} },
+		"who reaches it is new":                func(w *world, from, to string) { w.unstable = map[string]bool{to: true} },
+		"the owner reaches it as well":         func(w *world, from, to string) { w.says(from, nil, nil) },
+		"others go with it":                    func(w *world, from, to string) { w.duties[2].With, w.owner["t01"] = "t00", from },
+		"it goes with another":                 func(w *world, from, to string) { w.duties[1].With, w.owner["t01"] = "t01", from },
+		"who reaches it has it not":            func(w *world, from, to string) { w.lacks(to, "t00") },
+		"who reaches it is unreachable itself": func(w *world, from, to string) { w.says(to, []string{"t00"}, []string{"t00"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,8 +96,8 @@ func TestATargetOutOfReachStays(t *testing.T) {
 					w.turn(from)
 				}
 			}
-			if w.holder["t00"] != from {
-				t.Errorf("t00 is with %q, want %q", w.holder["t00"], from)
+			if w.owner["t00"] != from {
+				t.Errorf("t00 is with %q, want %q", w.owner["t00"], from)
 			}
 		})
 	}
@@ -116,8 +116,8 @@ func (w *world) lacks(id, target string) {
 func TestWhatIsFreeGoesToOneThatReachesIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		blind, sees []string // by id
-		want        []string
+		unreachable, reachable []string // by id
+		want                   []string
 	}{
 		{nil, nil, []string{"r0", "r1", "r2"}},
 		{[]string{"r0"}, nil, []string{"r1", "r2"}},
@@ -131,16 +131,16 @@ func TestWhatIsFreeGoesToOneThatReachesIt(t *testing.T) {
 			w.duties = append(w.duties, Duty{Name: name})
 			for i, r := range w.replicas {
 				w.replicas[i].Targets = []string{name}
-				if slices.Contains(c.blind, r.ID) {
-					w.replicas[i].Blind = []string{name}
+				if slices.Contains(c.unreachable, r.ID) {
+					w.replicas[i].Unreachable = []string{name}
 				}
-				if slices.Contains(c.sees, r.ID) {
-					w.replicas[i].Sees = []string{name}
+				if slices.Contains(c.reachable, r.ID) {
+					w.replicas[i].Reachable = []string{name}
 				}
 			}
 			w.settle(t)
-			if !slices.Contains(c.want, w.holder[name]) {
-				t.Errorf("blind %v, sees %v: %s is with %q, want %v", c.blind, c.sees, name, w.holder[name], c.want)
+			if !slices.Contains(c.want, w.owner[name]) {
+				t.Errorf("unreachable %v, reachable %v: %s is with %q, want %v", c.unreachable, c.reachable, name, w.owner[name], c.want)
 			}
 		}
 	}
@@ -156,29 +156,29 @@ func TestDutiesAreSpreadAmongThoseThatReachThem(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "changes") {
 			seen := map[string]bool{}
 			for i, r := range w.replicas {
-				w.replicas[i].Blind, w.replicas[i].Sees = nil, nil
+				w.replicas[i].Unreachable, w.replicas[i].Reachable = nil, nil
 				for _, name := range r.Targets {
 					switch rapid.IntRange(0, 2).Draw(t, r.ID+" "+name) {
 					case 0:
-						w.replicas[i].Blind = append(w.replicas[i].Blind, name)
+						w.replicas[i].Unreachable = append(w.replicas[i].Unreachable, name)
 					case 1:
-						w.replicas[i].Sees = append(w.replicas[i].Sees, name)
+						w.replicas[i].Reachable = append(w.replicas[i].Reachable, name)
 						seen[name] = true
 					}
 				}
 			}
 			before := map[string]string{}
-			maps.Copy(before, w.holder)
+			maps.Copy(before, w.owner)
 			w.settle(t)
 			for _, d := range w.duties {
-				id := w.holder[d.Name]
+				id := w.owner[d.Name]
 				i := slices.IndexFunc(w.replicas, func(r store.Replica) bool { return r.ID == id })
 				switch {
 				case i < 0:
 					t.Fatalf("nobody does %s", d.Name)
-				case slices.Contains(w.replicas[i].Blind, d.Name) && seen[d.Name]:
+				case slices.Contains(w.replicas[i].Unreachable, d.Name) && seen[d.Name]:
 					t.Fatalf("%s is with %s, which does not reach it", d.Name, id)
-				case slices.Contains(w.replicas[i].Blind, d.Name) && before[d.Name] != id:
+				case slices.Contains(w.replicas[i].Unreachable, d.Name) && before[d.Name] != id:
 					t.Fatalf("%s moved to %s, which does not reach it", d.Name, id)
 				}
 			}

@@ -91,7 +91,7 @@ const (
 	credentialRefused
 	targetSourceUp
 	storeDamaged
-	storeSetAside
+	storeNeedsRepair
 	storeErrors
 	metricCount
 )

@@ -36,7 +36,7 @@ type Roll struct {
 // Beat says that a replica is there for ttl from now, renews all leases that it
 // holds still, and returns who is there. A lease of its own that is not among those
 // returned is lost: it expired, or another took it. Where a newer program changed the
-// schema it is [ErrNewerSchema], and nothing is renewed.
+// schema it is [ErrOtherSchema], and nothing is renewed.
 func (s *Store) Beat(ctx context.Context, r Replica, ttl time.Duration) (Roll, error) {
 	if r.ID == "" || ttl <= 0 {
 		return Roll{}, fmt.Errorf("beat: got replica %q, ttl %s; none of them may be empty", r.ID, ttl)
@@ -44,7 +44,7 @@ func (s *Store) Beat(ctx context.Context, r Replica, ttl time.Duration) (Roll, e
 	var roll Roll
 	err := s.inLease(ctx, "beat", func(ctx context.Context, t *tx) error {
 		roll = Roll{}
-		if err := s.sameSchema(ctx, t); err != nil {
+		if err := checkSchema(ctx, t); err != nil {
 			return err
 		}
 		_, err := t.exec(ctx,

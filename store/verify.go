@@ -90,20 +90,18 @@ func (s *Store) Verify(ctx context.Context, anchors ...Checkpoint) (int64, error
 // that was rewritten as a whole looks good, and so does one cut off with its head.
 func (s *Store) VerifyWith(ctx context.Context, o VerifyOptions) (Verification, error) {
 	const op = "verify audit trail"
-	if err := s.gate.enter(op); err != nil {
+	if err := s.availability.check(op); err != nil {
 		return Verification{}, err
 	}
-	s.turn.RLock()
-	defer s.turn.RUnlock()
-	// One transaction: head and entries are of the same moment. Only its parts
-	// are bounded in time.
+	// One transaction, so that head and entries are of the same state. Each page has the
+	// timeout of a call, the whole has none.
 	t, err := s.snapshot(ctx)
 	if err != nil {
-		return Verification{}, s.judged(ctx, ctx, op, err)
+		return Verification{}, s.classify(ctx, ctx, op, err)
 	}
 	defer t.tx.Rollback() //nolint:errcheck // a read has nothing to undo
 	v, err := s.verify(ctx, t, o)
-	return v, s.judged(ctx, ctx, op, err)
+	return v, s.classify(ctx, ctx, op, err)
 }
 
 func (s *Store) verify(ctx context.Context, q querier, o VerifyOptions) (v Verification, err error) {
@@ -160,7 +158,7 @@ func anchorsOf(anchors []Checkpoint) (map[int64]string, error) {
 }
 
 func (s *Store) verifyPage(ctx context.Context, q querier, from int64, chain *Chain, anchors map[int64]string) (n int, err error) {
-	ctx, cancel := s.bounded(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	err = eachOfPage(ctx, q, from, func(e *locksteward.Entry) error {
 		n++

@@ -48,7 +48,6 @@ type Agent struct {
 
 	store    *store.Store
 	opened   *store.Store     // the one that is closed
-	kept     store.Config     // how it was opened: no reload changes that
 	keeper   *replicas.Keeper // nil for a file
 	fleet    *fleet           // nil for a file
 	bequests bequests
@@ -157,7 +156,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	a.exporter.SetReload(true)
-	a.showStore()
+	a.updateStoreMetrics()
 	if err = a.newAlerts(cfg.Alert); err != nil {
 		return nil, ofAlert(err)
 	}

@@ -254,7 +254,7 @@ func (k *Keeper) AwaitHolder(ctx context.Context, duty string) (r store.Replica,
 
 // Run works until ctx ends, then drops all duties and leaves; it returns nil. If a
 // newer program changed the schema of the database it drops all of them without a word
-// and returns [store.ErrNewerSchema].
+// and returns [store.ErrOtherSchema].
 func (k *Keeper) Run(ctx context.Context) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var served sync.WaitGroup
@@ -267,7 +267,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer tick.Stop()
 	var over error
 	for over == nil && ctx.Err() == nil {
-		if err := k.beat(ctx); errors.Is(err, store.ErrNewerSchema) {
+		if err := k.beat(ctx); errors.Is(err, store.ErrOtherSchema) {
 			over = err
 			break
 		}

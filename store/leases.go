@@ -13,22 +13,21 @@ import (
 type Lease struct {
 	Target string
 	Owner  string // unique per run of a process
-	// Address is where others reach the owner; the store does not look at it.
+	// Address is where other processes reach the owner; the store does not interpret it.
 	Address string
-	// Fence grows with every change of owner and never falls: a write under an
-	// older one is refused.
+	// Fence grows with every change of owner and never falls: a write under an older
+	// fence is refused.
 	Fence     int64
 	ExpiresAt time.Time // the database's clock
-	// Left is how long it lasted still when the database was asked. Count it from
-	// before the question: the clock of the database may be another.
+	// Left is how long the lease lasted when the database answered. Count it from before
+	// the call: the clock of the database may differ.
 	Left time.Duration
 }
 
-// AcquireLease takes the lease of a target that nobody holds, or whose holder let
-// it expire. Where somebody else holds it the error is [ErrLeaseHeld], and the
-// lease that comes with it is theirs; after a newer program changed the schema it is
-// [ErrOtherSchema]. An owner that acquires what it holds
-// already gets a new fence: what it did under the old one is over.
+// AcquireLease takes the lease of a target that is free or expired. If another owner holds
+// it the error is [ErrLeaseHeld] and the returned lease is theirs; after another program
+// changed the schema it is [ErrOtherSchema]. An owner that acquires its own lease again
+// gets a new fence, and loses the right to write under the old one.
 func (s *Store) AcquireLease(ctx context.Context, target, owner, address string, ttl time.Duration) (Lease, error) {
 	if target == "" || owner == "" || ttl <= 0 {
 		return Lease{}, fmt.Errorf("acquire lease: got target %q, owner %q, ttl %s; none of them may be empty", target, owner, ttl)
@@ -59,8 +58,8 @@ func (s *Store) AcquireLease(ctx context.Context, target, owner, address string,
 	return out, err
 }
 
-// ReleaseLease ends a lease, so that another process need not wait for its
-// expiry. One that is lost already is left alone.
+// ReleaseLease ends a lease, so that another process need not wait for its expiry. It
+// ignores a lease that was lost already.
 func (s *Store) ReleaseLease(ctx context.Context, l Lease) error {
 	return s.inLease(ctx, "release lease", func(ctx context.Context, t *tx) error {
 		_, err := t.exec(ctx, `UPDATE leases SET expires_at = 0 WHERE target = ? AND owner = ? AND fence = ?`, l.Target, text(l.Owner), l.Fence)
@@ -68,7 +67,7 @@ func (s *Store) ReleaseLease(ctx context.Context, l Lease) error {
 	})
 }
 
-// Leases returns the leases that are held, in the order of targets.
+// Leases returns the leases that are held, ordered by target.
 func (s *Store) Leases(ctx context.Context) ([]Lease, error) {
 	var out []Lease
 	err := s.inRead(ctx, "list leases", func(ctx context.Context, q querier) (err error) {
@@ -89,24 +88,23 @@ func (s *Store) leases(ctx context.Context, q querier) ([]Lease, error) {
 	return out, err
 }
 
-// House is the name of the lease on what belongs to no target: whoever has it sends
-// what waits for receivers, signs and carries the audit trail, and cleans up.
+// House is the name of the lease on the duties that belong to no target: its holder sends
+// messages to receivers, signs and forwards the audit trail, and deletes old rows.
 const House = "*"
 
-// Under returns a view of the store that writes what belongs to a target only
-// under the lease that lease returns for it, and fails with [ErrLeaseLost] where
-// there is none or it is over (a lease may be one on many targets): findings,
-// history, holds, facts and requests. What waits for receivers is put together and
-// claimed under the lease on the [House]. Lines of the audit trail are written in
-// any case: what was done is told by whoever did it. The view is not closed.
+// Under returns a view of the store that writes the rows of a target (findings, history,
+// holds, facts, requests) only under the lease that the function lease returns for it, and
+// fails with [ErrLeaseLost] if there is none or it expired. One lease may cover several
+// targets. Messages to receivers are composed and claimed under the lease on the [House].
+// Audit entries need no lease: they record what was done. The view must not be closed.
 func (s *Store) Under(lease func(target string) (Lease, bool)) *Store {
 	view := *s
 	view.fences = lease
 	return &view
 }
 
-// leased checks the fence of a target in the transaction that writes, and keeps
-// the lease from being taken over before its end.
+// leased checks the fence of a target in the transaction that writes, and keeps other
+// processes from taking the lease over before the commit.
 func (s *Store) leased(ctx context.Context, t *tx, target string) error {
 	if s.fences == nil {
 		return nil

@@ -7,36 +7,36 @@ import (
 	"time"
 )
 
-// Replica is one agent of those that share the database, until it expires by the
-// database's clock.
+// Replica is one of the agents that share the database, until it expires by the database's
+// clock.
 type Replica struct {
 	ID string // unique per run of a process
-	// Name is what people call it; several may have the same.
+	// Name is for people; it need not be unique.
 	Name string
-	// Address is where others reach it, and Key is the digest of the certificate
-	// that it shows there; the store does not look at them.
+	// Address is where other replicas reach it, and Key is the digest of its certificate
+	// there; the store does not interpret them.
 	Address, Key string
 	Version      string
-	// Targets are the names of the targets that it could work on.
+	// Targets are the names of the targets in its configuration.
 	Targets []string
-	// Blind are the names of those that it cannot reach, Sees of those that it reaches
-	// while another replica cannot.
+	// Blind are those that it cannot reach, Sees those that it reaches while another
+	// replica cannot.
 	Blind, Sees []string
 	StartedAt   time.Time // the database's clock, as is Left
 	Left        time.Duration
 }
 
-// Roll is who shares the database and who works on what, at one moment.
+// Roll is a snapshot of the replicas and their leases.
 type Roll struct {
 	Replicas []Replica // in the order of their start
-	// Leases are those that are held, in the order of targets.
+	// Leases are the leases that are held, ordered by target.
 	Leases []Lease
 }
 
-// Beat says that a replica is there for ttl from now, renews all leases that it
-// holds still, and returns who is there. A lease of its own that is not among those
-// returned is lost: it expired, or another took it. Where a newer program changed the
-// schema it is [ErrOtherSchema], and nothing is renewed.
+// Beat records a heartbeat of a replica, which is valid for ttl, renews all leases that it
+// still holds, and returns all replicas and leases. A lease of its own that is not among
+// them is lost. After another program changed the schema the error is [ErrOtherSchema], and
+// nothing is renewed.
 func (s *Store) Beat(ctx context.Context, r Replica, ttl time.Duration) (Roll, error) {
 	if r.ID == "" || ttl <= 0 {
 		return Roll{}, fmt.Errorf("beat: got replica %q, ttl %s; none of them may be empty", r.ID, ttl)
@@ -52,7 +52,7 @@ func (s *Store) Beat(ctx context.Context, r Replica, ttl time.Duration) (Roll, e
 			 VALUES (?, ?, ?, ?, ?, ?, ?, ?, `+s.on.now+`, `+s.on.now+` + ?)
 			 ON CONFLICT (id) DO UPDATE SET name = excluded.name, address = excluded.address, targets = excluded.targets,
 				blind = excluded.blind, sees = excluded.sees, expires_at = excluded.expires_at`,
-			r.ID, text(r.Name), text(r.Address), r.Key, text(r.Version), names(r.Targets), names(r.Blind), names(r.Sees), ttl.Microseconds())
+			r.ID, text(r.Name), text(r.Address), r.Key, text(r.Version), joinNames(r.Targets), joinNames(r.Blind), joinNames(r.Sees), ttl.Microseconds())
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (s *Store) Beat(ctx context.Context, r Replica, ttl time.Duration) (Roll, e
 	return roll, err
 }
 
-// Roll returns who shares the database now.
+// Roll returns the replicas and their leases.
 func (s *Store) Roll(ctx context.Context) (Roll, error) {
 	var roll Roll
 	err := s.inRead(ctx, "list replicas", func(ctx context.Context, q querier) (err error) {
@@ -82,7 +82,7 @@ func (s *Store) Roll(ctx context.Context) (Roll, error) {
 	return roll, err
 }
 
-// Leave ends a replica and all its leases: nobody waits for their expiry.
+// Leave removes a replica and ends its leases, so that no other waits for their expiry.
 func (s *Store) Leave(ctx context.Context, id string) error {
 	return s.inLease(ctx, "leave", func(ctx context.Context, t *tx) error {
 		if _, err := t.exec(ctx, `UPDATE leases SET expires_at = 0 WHERE owner = ?`, id); err != nil {
@@ -93,7 +93,7 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 	})
 }
 
-// PruneReplicas forgets replicas that vanished, age ago or longer.
+// PruneReplicas deletes replicas that expired at least age ago.
 func (s *Store) PruneReplicas(ctx context.Context, age time.Duration) (int64, error) {
 	var n int64
 	err := s.inLease(ctx, "prune replicas", func(ctx context.Context, t *tx) (err error) {
@@ -113,17 +113,17 @@ func (s *Store) replicas(ctx context.Context, q querier) ([]Replica, error) {
 		var started, left int64
 		err := row.Scan(&r.ID, &r.Name, &r.Address, &r.Key, &r.Version, &targets, &blind, &sees, &started, &left)
 		r.StartedAt, r.Left = fromMicros(started), max(0, time.Duration(left)*time.Microsecond)
-		r.Targets, r.Blind, r.Sees = named(targets), named(blind), named(sees)
+		r.Targets, r.Blind, r.Sees = splitNames(targets), splitNames(blind), splitNames(sees)
 		out = append(out, r)
 		return err
 	})
 	return out, err
 }
 
-// names are names of targets as one column has them, one a line.
-func names(list []string) string { return text(strings.Join(list, "\n")) }
+// joinNames returns names of targets as they are stored: one per line.
+func joinNames(list []string) string { return text(strings.Join(list, "\n")) }
 
-func named(column string) []string {
+func splitNames(column string) []string {
 	if column == "" {
 		return nil
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/locksteward/locksteward/store"
 )
 
-// storeFlags name the store that a command works on.
-type storeFlags struct{ dsn, configFile string }
+// dsnFlags name the store that a command works on.
+type dsnFlags struct{ dsn, configFile string }
 
-func (f *storeFlags) register(c *cobra.Command, purpose string) {
+func (f *dsnFlags) register(c *cobra.Command, purpose string) {
 	c.Flags().StringVar(&f.dsn, "dsn", "", "store to "+purpose+", as store.dsn of the configuration")
 	c.Flags().StringVar(&f.configFile, "config", defaultConfigFile, "configuration that names the store, unless --dsn does")
 }
 
 // resolve returns the DSN of the store.
-func (f *storeFlags) resolve() (string, error) {
+func (f *dsnFlags) resolve() (string, error) {
 	if f.dsn != "" {
 		return f.dsn, nil
 	}
@@ -34,7 +34,7 @@ func storeCommand(p *program) *cobra.Command {
 }
 
 func storeBackup(p *program) *cobra.Command {
-	var flags storeFlags
+	var flags dsnFlags
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy the store to a new file while the agent runs",

@@ -16,7 +16,7 @@ type repairedStore struct {
 }
 
 func storeRepair(p *program) *cobra.Command {
-	var flags storeFlags
+	var flags dsnFlags
 	var output outputFlag
 	c := &cobra.Command{
 		Use:   "repair",

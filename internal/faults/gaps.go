@@ -17,6 +17,6 @@ func agentGaps() []Gap {
 		{55, Agent, true, "patterns may have many stars: they are matched by the agent, in linear time and never by the server; character sets and what cannot be read are refused."},
 		{64, Agent, true, "each sweep reads the value of each key that is or may be a lock, changed or not; those of other keys never."},
 		{76, Agent, true, "a release raises no fence, and could not: the next holder is given a greater one anyway, and what refuses a late write is the resource, by the fences that it has seen. Until the next holder has written there, a late write of the old one is taken."},
-		{79, Agent, true, "a damaged file is set aside only at a start, and only if the configuration says so. A write-ahead log that is torn, or has a flipped bit in its middle, ends there, and nothing tells of that but a trail that is shorter."},
+		{79, Agent, true, "a write-ahead log that is torn, or has a flipped bit in its middle, ends there; only a shorter audit trail shows it."},
 	}
 }

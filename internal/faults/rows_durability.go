@@ -8,11 +8,11 @@ func durabilityRows() []Row {
 		},
 		{
 			Number: 78, Fault: "the disk is full, fails or takes no writes",
-			Agent: "says so, keeps its metrics up, and never runs in a loop of panics; after a failed fsync the file counts as lost, and another one is begun",
+			Agent: "says so, keeps its metrics up, and never runs in a loop of panics; after a failed fsync nothing is written, and no agent opens the file, before it was repaired or restored",
 		},
 		{
 			Number: 79, Fault: "the store is torn or has flipped bits",
-			Agent: "found out and told; nothing is read as if it were whole; damage in the middle is set aside, and a metric tells of it",
+			Agent: "detected and reported, also by a metric; nothing damaged is read as if it were whole; a damaged file is refused at a start",
 		},
 		{
 			Number: 80, Fault: "a receiver fails, throttles, redirects, drips, or answers with a gigabyte",

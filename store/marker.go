@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,8 +52,11 @@ func writeMarker(path string, cause error) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Sync(), f.Close(), syncFolder(path))
+	if _, err = f.WriteString(text); err == nil {
+		err = f.Sync()
+	}
+	// One error at most: it becomes part of a sentence.
+	return cmp.Or(err, f.Close(), syncFolder(path))
 }
 
 // readMarker returns the marker of the database at path, "" if there is none.

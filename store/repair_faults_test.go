@@ -104,7 +104,7 @@ func TestFailedFsyncStopsTheStore(t *testing.T) {
 			t.Errorf("a write after it: %v", err)
 		}
 	}
-	if h := s.Health(); h.Errors["unsynced"] != 1 || !strings.Contains(h.NeedsRepair, "locksteward store repair --dsn "+dsn) {
+	if h := s.Health(); h.Errors["unsynced"] != 1 || !strings.Contains(h.NeedsRepair, "locksteward store repair --dsn "+dsn) || strings.Contains(h.NeedsRepair, "\n") {
 		t.Errorf("%+v", h)
 	}
 	verified(t, s, 20)

@@ -31,6 +31,7 @@ func TestStoreThatNeedsRepair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.awaitDrained("ops", 2) // of the finding and of the request
 	b.awaitMetric("locksteward_store_needs_repair 0\n")
 
 	// The commit follows on the thread that runs this callback.

@@ -14,6 +14,27 @@ import (
 	"github.com/locksteward/locksteward/internal/faults"
 )
 
+func TestNamesOfLocksInTexts(t *testing.T) {
+	t.Parallel()
+	odd := "lock:\ue000\ue001\n"
+	text := locksteward.Text{
+		EN: locksteward.MarkKey("a") + " waits for " + locksteward.MarkKey(odd),
+		ZH: "锁 " + locksteward.MarkKey(odd),
+	}
+	if got, want := text.In("en"), `a waits for lock:\ue000\ue001\n`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := text.In("zh"), `锁 lock:\ue000\ue001\n`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := text.Naming("en", func(name string) string { return fmt.Sprint(len(name)) }), "1 waits for 19"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := (locksteward.Text{EN: "no lock"}).Naming("zh", strconv.Quote); got != "no lock" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestSecretNeverShows(t *testing.T) {
 	t.Parallel()
 	const text = "hunter2-canary"

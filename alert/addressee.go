@@ -65,8 +65,8 @@ func (a addressee) finish(p *Payload, ordering, target string, events ...string)
 	return p.message(a, ordering, target, events...)
 }
 
-// dress completes what the receiver is told: teams, links, runbooks, and no name of a
-// lock that it is not to know.
+// dress completes what the receiver is told: teams, links, runbooks, and placeholders
+// for names of locks.
 func (a addressee) dress(p *Payload) {
 	for i := range p.Findings {
 		if p.Findings[i].Team == "" {
@@ -77,7 +77,7 @@ func (a addressee) dress(p *Payload) {
 		p.Team = a.team
 	}
 	a.links.fill(p)
-	p.hideKeys(a.keyNames, a.hooks.Pattern, a.hooks.Salt)
+	a.hideNames(p)
 	p.withRunbooks()
 }
 

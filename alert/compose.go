@@ -294,7 +294,7 @@ func (c *composer) message(why Reasoning, group *Group, salt string, changes []C
 	c.omitted += p.Omitted
 	p.Findings = make([]Event, 0, len(listed))
 	for _, t := range listed {
-		e := newEvent(t, c.lang)
+		e := c.event(t)
 		if why == ReasonRepeat {
 			e.CounterEvidence = []string{} // most of it is of the first moments: it may be over
 		}

@@ -117,10 +117,6 @@ type Count struct {
 	Findings int    `json:"findings"`
 }
 
-func newEvent(t Change, lang string) Event {
-	return Event{EventID: t.EventID, Seq: t.Seq, At: stamp(t.At), Finding: api.NewFinding(t.Finding, lang)}
-}
-
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // eventID falls back to what is unique within one agent.

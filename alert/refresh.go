@@ -187,7 +187,7 @@ func (a addressee) reminded(list []Change) []Event {
 	p := Payload{}
 	for _, c := range list {
 		if c.Finding.Status == locksteward.StatusFiring && !c.Survey {
-			p.Findings = append(p.Findings, newEvent(c, a.lang))
+			p.Findings = append(p.Findings, a.event(c))
 		}
 	}
 	a.dress(&p)

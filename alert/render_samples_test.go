@@ -35,7 +35,7 @@ func found(key string, severity locksteward.Severity, status locksteward.Status)
 }
 
 func eventOf(f locksteward.Finding, seq uint64, lang string) Event {
-	return newEvent(Change{EventID: fmt.Sprintf("e%d", seq), Seq: seq, At: sampleTime, Finding: f}, lang)
+	return addressee{lang: lang}.event(Change{EventID: fmt.Sprintf("e%d", seq), Seq: seq, At: sampleTime, Finding: f})
 }
 
 // shownSamples are the messages of the golden files of all receivers that people read.

@@ -15,7 +15,7 @@ import (
 func english(lines []locksteward.Text) []string {
 	var out []string
 	for _, l := range lines {
-		out = append(out, l.EN)
+		out = append(out, l.In("en"))
 	}
 	return out
 }
@@ -23,7 +23,7 @@ func english(lines []locksteward.Text) []string {
 func chinese(lines []locksteward.Text) []string {
 	var out []string
 	for _, l := range lines {
-		out = append(out, l.ZH)
+		out = append(out, l.In("zh"))
 	}
 	return out
 }

@@ -309,7 +309,7 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	wantBrief(t, e.Evaluate(report(after(21*time.Second), locksteward.EndedExpired, after(18*time.Second))))
 	wantBrief(t, e.Evaluate(report(after(51*time.Second), locksteward.EndedExpired, after(48*time.Second))))
 	if f := e.Findings(); f[0].Summary != got[0].Finding.Summary {
-		t.Errorf("now %q, first %q", f[0].Summary.EN, got[0].Finding.Summary.EN)
+		t.Errorf("now %q, first %q", f[0].Summary.In("en"), got[0].Finding.Summary.In("en"))
 	}
 }
 
@@ -338,7 +338,7 @@ func TestDeletedStaysDeletedOverARestart(t *testing.T) {
 			wantBrief(t, e.Evaluate(s))
 			f := e.Findings()[0]
 			if f.Summary != told.Summary || f.Severity != told.Severity {
-				t.Errorf("%s: now %s %q, before the restart %s %q", name, f.Severity, f.Summary.EN, told.Severity, told.Summary.EN)
+				t.Errorf("%s: now %s %q, before the restart %s %q", name, f.Severity, f.Summary.In("en"), told.Severity, told.Summary.In("en"))
 			}
 			wantInChinese(t, name, f)
 		}

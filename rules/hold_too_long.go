@@ -72,7 +72,7 @@ func (holdTooLong) Evaluate(in Input) Verdict {
 	return in.fires(locksteward.Finding{
 		Remedy: remedy,
 		Summary: text("lock %s has been held for %s, expected %s",
-			"锁 %s 已被持有 %s，预期为 %s", locksteward.DisplayKey(l.Key), dur(age.proven), dur(expect)),
+			"锁 %s 已被持有 %s，预期为 %s", locksteward.MarkKey(l.Key), dur(age.proven), dur(expect)),
 		Evidence: join(
 			ageLine(l, age),
 			writtenSeenLine(l, age),

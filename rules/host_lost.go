@@ -171,7 +171,7 @@ func (g staleGroup) instances() []string {
 func (g staleGroup) keys() []string {
 	var keys []string
 	for _, s := range g.signs {
-		keys = append(keys, locksteward.DisplayKey(s.key))
+		keys = append(keys, locksteward.MarkKey(s.key))
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)

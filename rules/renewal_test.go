@@ -87,7 +87,7 @@ func TestEndlessLease(t *testing.T) {
 	t.Parallel()
 	l := lockAt("a", t0, func(l *locksteward.Lock) { l.TTL, l.ExpireAt = math.MaxInt64, math.MaxInt64 })
 	v := ttlTooLong{}.Evaluate(Input{Now: t0, Lock: &l})
-	if v.Finding == nil || !strings.Contains(v.Finding.Summary.EN, "a TTL of >876000h, above") {
+	if v.Finding == nil || !strings.Contains(v.Finding.Summary.In("en"), "a TTL of >876000h, above") {
 		t.Fatalf("%s: %s", v.Result, v.Reason)
 	}
 	for _, line := range append(v.Finding.Evidence, v.Finding.CounterEvidence...) {

@@ -71,7 +71,7 @@ func (renewalZombie) Evaluate(in Input) Verdict {
 	}
 	return in.fires(locksteward.Finding{
 		Summary: text("lock %s is renewed on and on: held for %s, expected %s, renewed %d times",
-			"锁 %s 一直被续期：已持有 %s，预期 %s，续期 %d 次", locksteward.DisplayKey(l.Key), dur(age.proven), dur(expect), renewals),
+			"锁 %s 一直被续期：已持有 %s，预期 %s，续期 %d 次", locksteward.MarkKey(l.Key), dur(age.proven), dur(expect), renewals),
 		Evidence: join(
 			ageLine(l, age),
 			expectLine(in, expect),

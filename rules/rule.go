@@ -130,7 +130,7 @@ type Verdict struct {
 
 // fires returns the verdict that f is wrong. Its summary is the reason.
 func (in Input) fires(f locksteward.Finding) Verdict {
-	return Verdict{Result: Fires, Reason: f.Summary.EN, Finding: &f}
+	return Verdict{Result: Fires, Reason: f.Summary.In("en"), Finding: &f}
 }
 
 // clear returns the verdict that nothing is wrong. The reason is a function so

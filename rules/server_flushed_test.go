@@ -66,6 +66,6 @@ func TestRestartExplainsLostHolds(t *testing.T) {
 		}
 	}
 	if restarted.Severity != locksteward.SeverityCritical || lost.InhibitedBy != restarted.Fingerprint() {
-		t.Errorf("%s %q explains %q, inhibited by %q", restarted.Severity, restarted.Summary.EN, lost.Summary.EN, lost.InhibitedBy)
+		t.Errorf("%s %q explains %q, inhibited by %q", restarted.Severity, restarted.Summary.In("en"), lost.Summary.In("en"), lost.InhibitedBy)
 	}
 }

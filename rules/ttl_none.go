@@ -108,7 +108,7 @@ func (ttlNone) Evaluate(in Input) Verdict {
 			return fmt.Sprintf("class %q allows locks without TTL", in.Class.Name)
 		})
 	}
-	key := locksteward.DisplayKey(l.Key)
+	key := locksteward.MarkKey(l.Key)
 	severity := locksteward.SeverityCritical
 	if noTTLByDesign[l.Dialect] && in.Class.TTL != class.TTLRequired {
 		severity = locksteward.SeverityInfo

@@ -66,7 +66,7 @@ func (w *watched) found(transitions []locksteward.Transition) {
 		}
 		w.memories.mark(f)
 		events = append(events, eventOf(f.DB, f.Key, t.At, string(f.Status), foundEvent{
-			Rule: f.Rule, Severity: f.Severity.String(), Summary: cmp.Or(f.Resolution.EN, f.Summary.EN),
+			Rule: f.Rule, Severity: f.Severity.String(), Summary: cmp.Or(f.Resolution, f.Summary).In("en"),
 		}))
 	}
 	w.agent.diary.note(w.target.Name, events...)

@@ -72,14 +72,12 @@ type Finding struct {
 	Subject string
 
 	Summary Text
-	// Evidence and CounterEvidence are lines. Those of a finding that an older version
-	// stored have no ZH.
+	// Evidence and CounterEvidence are lines.
 	Evidence        []Text
 	CounterEvidence []Text
 	Cause           Text
 	Remedy          Text
-	// Resolution says why a resolved finding is over; empty for others, and for those
-	// that an older version resolved.
+	// Resolution says why a resolved finding is over; empty for others.
 	Resolution Text
 
 	Team       string

@@ -214,16 +214,6 @@ func TestLinkOfAStormLeadsToAll(t *testing.T) {
 	}
 }
 
-// A message that an earlier version wrote says how many are left out, and no severities.
-func TestOldMessageSaysHowManyAreLeftOut(t *testing.T) {
-	t.Parallel()
-	p := shownSamples("en")["survey"]
-	p.OmittedBy = nil
-	if text := (renderer{lang: "en"}).sheet(p).plain(); !strings.Contains(text, "\nand 13 more\n") || !strings.Contains(text, "FIRING 14") && !strings.Contains(text, "14 × ttl/none (critical)") {
-		t.Errorf("got %s", text)
-	}
-}
-
 // A template that writes more than a service has room for says nothing of the findings
 // in the end: all of them are left out.
 func TestTemplateWithoutRoomCountsAll(t *testing.T) {

@@ -261,7 +261,9 @@ func (t *target) emitTally(s *building, class string) {
 }
 
 // emitFindings gives the firing findings of one class.
-func (t *target) emitFindings(s *building, class string) { emitFirings(s, t.name, class, t.findings[class]) }
+func (t *target) emitFindings(s *building, class string) {
+	emitFirings(s, t.name, class, t.findings[class])
+}
 
 func emitFirings(s *building, target, class string, firing map[findingID]int) {
 	for id, n := range firing {

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite the expected verdicts and the g
 
 // fixture is input.yaml: facts with all times as "ago", seen from now.
 type fixture struct {
-	keys []string `yaml:"-"` // names of locks in it
+	keys  []string      `yaml:"-"` // names of locks in it
 	Now   time.Time     `yaml:"now"`
 	Class class.Class   `yaml:"class"`
 	Lock  *fixtureLock  `yaml:"lock"`

@@ -42,7 +42,7 @@ func (w *watched) restoreSurvey(ctx context.Context, known bool) {
 	if us, err := strconv.ParseInt(value, 10, 64); err == nil {
 		w.survey = survey{until: time.UnixMicro(us), kept: true}
 	} else if known {
-		w.survey.until = time.UnixMicro(1) // by an earlier version: nothing is new
+		w.survey.until = time.UnixMicro(1) // it was swept before, only the time is not known: nothing is new
 	}
 }
 

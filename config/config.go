@@ -19,7 +19,6 @@ import (
 	"github.com/locksteward/locksteward/internal/replicas"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
-	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -64,9 +63,6 @@ func Default() Config {
 		Log:     Log{Level: "info", Format: "json"},
 	}
 }
-
-// DefaultTarget returns a target with everything but its name and URL.
-func DefaultTarget() Target { return Target{Scan: scanner.DefaultConfig()} }
 
 // maxClasses bounds the classes of a configuration: each has series of its own for every
 // target.

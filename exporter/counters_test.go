@@ -264,7 +264,7 @@ func TestCountersNeverGoDown(t *testing.T) {
 			}
 			e.ObserveSweep(s)
 			if r.IntN(3) == 0 {
-				e.SetFindings("m", []locksteward.Finding{finding(classes[r.IntN(len(classes))], "ttl/none", locksteward.SeverityCritical, "k")})
+				setFindings(e, "m", []locksteward.Finding{finding(classes[r.IntN(len(classes))], "ttl/none", locksteward.SeverityCritical, "k")})
 			}
 			now := scrape(t, e)
 			for name, v := range now {

@@ -32,14 +32,9 @@ func (e *Exporter) ObserveRecheck(sweep locksteward.Sweep) {
 }
 
 // SetFindings takes all current findings of a target; only those that fire are
-// shown, and not what another one is told in place of: nothing is paged twice.
-func (e *Exporter) SetFindings(target string, all []locksteward.Finding) {
-	e.TakeFindings(target, slices.Values(all))
-}
-
-// TakeFindings is [Exporter.SetFindings] of findings that are made while they are
-// counted; their texts are not looked at.
-func (e *Exporter) TakeFindings(target string, all iter.Seq[locksteward.Finding]) {
+// shown, and not what another one is told in place of: nothing is paged twice. Their
+// texts are not looked at.
+func (e *Exporter) SetFindings(target string, all iter.Seq[locksteward.Finding]) {
 	firing := map[string]map[findingID]int{}
 	for f := range all {
 		if f.Status != locksteward.StatusFiring || f.InhibitedBy != "" {

@@ -97,7 +97,7 @@ func TestARightEndsByItself(t *testing.T) {
 func TestWhatVanishedIsGoneFromTheNextScrape(t *testing.T) {
 	t.Parallel()
 	e := full(t)
-	e.SetFindings("m", nil)
+	setFindings(e, "m", nil)
 	if text := scrapeText(t, e); strings.Contains(text, "\nlocksteward_findings{") {
 		t.Errorf("a finding that is over is shown:\n%s", grep(text, "locksteward_findings{"))
 	}
@@ -111,7 +111,7 @@ func TestWhatVanishedIsGoneFromTheNextScrape(t *testing.T) {
 	e = full(t)
 	set := newExporterClasses(t, "jobs")
 	e.SetClasses(set)
-	e.SetFindings("m", nil)
+	setFindings(e, "m", nil)
 	e.SetWatch("m", exporter.Watch{Mode: "tracking"})
 	e.ObserveSweep(sweep(2))
 	if text := scrapeText(t, e); strings.Contains(text, `class="orders"`) {

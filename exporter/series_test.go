@@ -31,7 +31,7 @@ func crowded(t *testing.T, n int) map[string]float64 {
 				all = append(all, finding(name, "ttl/none", locksteward.SeverityCritical, fmt.Sprint("k", k)))
 			}
 		}
-		e.SetFindings(target, all)
+		setFindings(e, target, all)
 	}
 	return scrape(t, e)
 }

@@ -37,24 +37,11 @@ type Engine struct {
 	marks marks
 }
 
-// Option changes how an [Engine] starts.
-type Option func(*Engine)
-
-// WithSeq makes the first transition last+1, so that the sequence goes on after
-// a restart.
-func WithSeq(last uint64) Option { return func(e *Engine) { e.seq = last } }
-
-// WithEventIDs replaces the random event ids, for tests.
-func WithEventIDs(next func() string) Option { return func(e *Engine) { e.newEventID = next } }
-
 // New returns an engine without findings. A nil classes is the default class
 // alone. The error joins all problems of cfg, each beginning with its path
 // ("rules[1].rule: …").
-func New(cfg Config, classes *class.Set, opts ...Option) (*Engine, error) {
+func New(cfg Config, classes *class.Set) (*Engine, error) {
 	e := &Engine{newEventID: rand.Text, table: table{}, kinds: kinds{}, changes: map[string][]*tracked{}, waits: newWaits(), orders: orders{}, activities: activities{}, situations: map[string]*Situation{}}
-	for _, o := range opts {
-		o(e)
-	}
 	if err := e.Reload(cfg, classes); err != nil {
 		return nil, err
 	}
@@ -191,13 +178,6 @@ func (e *Engine) Restore(findings []locksteward.Finding) {
 			e.waits.told[f.Subject] = subjectOf(f)
 		}
 	}
-}
-
-// Seq is the number of the last transition, for [WithSeq].
-func (e *Engine) Seq() uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.seq
 }
 
 // scopeOf is the scope of a stored finding, from its rule or, for a rule that

@@ -18,18 +18,18 @@ var t0 = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // after is a moment of the server's clock.
 func after(d time.Duration) time.Time { return t0.Add(d) }
 
-func newEngine(t testing.TB, cfg Config, classes []class.Class, opts ...Option) *Engine {
+func newEngine(t testing.TB, cfg Config, classes []class.Class) *Engine {
 	t.Helper()
 	set, err := class.NewSet(classes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
-	opts = append([]Option{WithEventIDs(func() string { n++; return fmt.Sprintf("event-%d", n) })}, opts...)
-	e, err := New(cfg, set, opts...)
+	e, err := New(cfg, set)
 	if err != nil {
 		t.Fatal(err)
 	}
+	n := 0
+	e.newEventID = func() string { n++; return fmt.Sprintf("event-%d", n) }
 	return e
 }
 
@@ -432,7 +432,8 @@ func TestReloadAppliesAtTheNextEvaluation(t *testing.T) {
 
 func TestTransitionsAreOrderedAndNumbered(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, nil, nil, WithSeq(41))
+	e := newEngine(t, nil, nil)
+	e.seq = 41
 	got := e.Evaluate(sweepAt(t0, lockAt("c", t0, longTTL), lockAt("a", t0, longTTL), lockAt("b", t0, longTTL)))
 	wantBrief(t, got, "ttl/too-long firing info a", "ttl/too-long firing info b", "ttl/too-long firing info c")
 	for i, tr := range got {
@@ -440,8 +441,8 @@ func TestTransitionsAreOrderedAndNumbered(t *testing.T) {
 			t.Errorf("transition %d: seq %d, event %s, at %s", i, tr.Seq, tr.EventID, tr.At)
 		}
 	}
-	if e.Seq() != 44 {
-		t.Errorf("seq %d", e.Seq())
+	if e.seq != 44 {
+		t.Errorf("seq %d", e.seq)
 	}
 }
 
@@ -468,7 +469,8 @@ func TestRestoreGoesOnWhereItStopped(t *testing.T) {
 		return s
 	}())
 
-	e := newEngine(t, nil, nil, WithSeq(before.Seq()))
+	e := newEngine(t, nil, nil)
+	e.seq = before.seq
 	e.Restore(before.Findings())
 	e.Restore([]locksteward.Finding{{Rule: "ttl/none", Key: "z", Status: locksteward.StatusResolved}})
 	if !reflect.DeepEqual(e.Findings(), before.Findings()) {
@@ -478,8 +480,8 @@ func TestRestoreGoesOnWhereItStopped(t *testing.T) {
 	s.Locks = []locksteward.Lock{lockAt("a", s.At, longTTL), lockAt("b", s.At, noTTL), lockAt("c", s.At, shared)}
 	got := e.Evaluate(s)
 	wantBrief(t, got, "ttl/none firing critical b")
-	if got[0].Seq != before.Seq()+1 {
-		t.Errorf("seq %d after %d", got[0].Seq, before.Seq())
+	if got[0].Seq != before.seq+1 {
+		t.Errorf("seq %d after %d", got[0].Seq, before.seq)
 	}
 	wantBrief(t, e.Evaluate(sweepAt(after(2*time.Minute))),
 		"holder/shared-token resolved info  default", "hold/lost resolved info a#c1", "ttl/too-long resolved info a", "ttl/none resolved critical b")

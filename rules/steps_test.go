@@ -61,7 +61,7 @@ func TestStepsComeToTheSame(t *testing.T) {
 		sweep, _ := liveSweep(at, locks)
 		want := brief(whole.Evaluate(sweep))
 		var got []string
-		steps, seq := 0, parts.Seq()
+		steps, seq := 0, parts.seq
 		for transitions := range parts.EvaluateSteps(sweep) {
 			steps++
 			for _, tr := range transitions.List() {

@@ -48,7 +48,7 @@ func findingsOf(transitions []locksteward.Transition) iter.Seq[locksteward.Findi
 func (w *watched) publish(ctx context.Context) {
 	w.keepRest(ctx)
 	mine := w.agent.engine.FindingsOn(w.target.Name)
-	w.agent.exporter.TakeFindings(w.target.Name, mine.Outlines())
+	w.agent.exporter.SetFindings(w.target.Name, mine.Outlines())
 	w.proposeAll(mine.Outlines())
 }
 

@@ -43,7 +43,7 @@ func (w *watched) begin(ctx context.Context) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.agent.exporter.TakeFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
+	w.agent.exporter.SetFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
 	w.restored.Store(true)
 }
 

@@ -152,7 +152,7 @@ func (w *watched) showWatch(ctx context.Context) {
 		w.mu.Lock()
 		if w.unshown {
 			w.unshown = false
-			w.agent.exporter.TakeFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
+			w.agent.exporter.SetFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
 		}
 		w.agent.exporter.SetUnsaved(w.target.Name, w.behind)
 		w.showPace()

@@ -2,57 +2,50 @@ package api
 
 import "time"
 
-// Stops is what keeps releases from happening now: the answer of GET
-// /api/v1/stops, and of every change of it.
-type Stops struct {
-	// Stopped says that nothing is released at all: the kill switch is on, by an
-	// admin or in the configuration, or it is not known whether it is.
-	Stopped    bool       `json:"stopped"`
-	KillSwitch KillSwitch `json:"kill_switch"`
-	// Frozen says that nothing is released without a person.
-	Frozen bool   `json:"frozen"`
-	Freeze Freeze `json:"freeze"`
+// ReleasePause is what pauses releases now: the answer of GET /api/v1/release/pause,
+// and of every change of it.
+type ReleasePause struct {
+	// All refuses requests and approvals and executes nothing; denying and undoing still
+	// work.
+	All PauseOfScope `json:"all"`
+	// Automatic keeps the agent from releasing without a person.
+	Automatic PauseOfScope `json:"automatic"`
 }
 
-// KillSwitch is the emergency stop of all releases.
-type KillSwitch struct {
-	// On says that an admin turned it on; By, Since and Reason are of that.
-	On     bool      `json:"on"`
+// PauseOfScope says whether releases of one scope are paused, and by whom.
+type PauseOfScope struct {
+	Paused bool `json:"paused"`
+	// By, Since, Until and Reason are of the pause that an admin set; Until is absent if
+	// it lasts until somebody resumes.
 	By     string    `json:"by,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
+	Until  time.Time `json:"until,omitzero"`
 	Reason string    `json:"reason,omitempty"`
-	// Configured says that release.kill_switch is true: no admin turns that off
-	// here.
-	Configured bool `json:"configured"`
+	// Configured names what the configuration pauses now: release.paused, or a window of
+	// release.pause_windows. No admin ends that here.
+	Configured string `json:"configured,omitempty"`
 	// Unknown says that the store could not be read since the start: until it is,
-	// everything counts as stopped.
+	// all releases count as paused.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// Freeze is a time in which nothing is released without a person.
-type Freeze struct {
-	// Until is the end of an admin's freeze; absent without one.
+// The scopes of a pause.
+const (
+	PauseAll       = "all"
+	PauseAutomatic = "automatic"
+)
+
+// PauseReleases is the body of POST /api/v1/release/pause. Without Until and ForMs
+// the pause lasts until somebody resumes.
+type PauseReleases struct {
+	Scope  string    `json:"scope"`
 	Until  time.Time `json:"until,omitzero"`
-	By     string    `json:"by,omitempty"`
-	Reason string    `json:"reason,omitempty"`
-	// Configured is the name of the window of release.freeze that holds now; empty
-	// for none.
-	Configured string `json:"configured,omitempty"`
+	ForMs  int64     `json:"for_ms,omitempty"`
+	Reason string    `json:"reason"`
 }
 
-// SetKillSwitch is the body of POST /api/v1/stops/kill-switch.
-type SetKillSwitch struct {
-	// On must be there: what is left out must not let releases go on.
-	On     *bool  `json:"on"`
-	Reason string `json:"reason"`
-}
-
-// SetFreeze is the body of POST /api/v1/stops/freeze: Until or ForMs, or End. One
-// of the three is needed.
-type SetFreeze struct {
-	Until time.Time `json:"until,omitzero"`
-	ForMs int64     `json:"for_ms,omitempty"`
-	// End ends the freeze.
-	End    bool   `json:"end,omitempty"`
+// ResumeReleases is the body of POST /api/v1/release/resume.
+type ResumeReleases struct {
+	Scope  string `json:"scope"`
 	Reason string `json:"reason"`
 }

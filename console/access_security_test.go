@@ -111,7 +111,7 @@ func TestAccessTable(t *testing.T) {
 }
 
 // plainWays are a token and a session.
-func plainWays(b *bed, role string) (token, session way) {
+func plainWays(b *fixture, role string) (token, session way) {
 	b.t.Helper()
 	for _, w := range b.waysWithoutProxy(role) {
 		if w.ambient {
@@ -124,7 +124,7 @@ func plainWays(b *bed, role string) (token, session way) {
 }
 
 // through says what the door of a route made of a request.
-func (b *bed) through(w way, rt route) string {
+func (b *fixture) through(w way, rt route) string {
 	b.t.Helper()
 	method, path := address(rt.pattern)
 	form := url.Values{}
@@ -143,7 +143,7 @@ func (b *bed) through(w way, rt route) string {
 }
 
 // waysWithoutProxy are those of a console that no proxy is in front of.
-func (b *bed) waysWithoutProxy(role string) []way {
+func (b *fixture) waysWithoutProxy(role string) []way {
 	b.t.Helper()
 	session := way{name: "session", ambient: true, client: noRedirects(newJar(b.t))}
 	if status, body := b.ask(session, http.MethodPost, "/sign-in", url.Values{"name": {role}, "password": {b.tokens[role]}, "next": {"/"}}, true); status != http.StatusSeeOther {

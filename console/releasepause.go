@@ -12,77 +12,82 @@ import (
 	"github.com/locksteward/locksteward/internal/users"
 )
 
-// MaxFreeze is the longest freeze of releases.
-const MaxFreeze = 90 * 24 * time.Hour
+// MaxReleasePause is the longest pause of releases that has an end.
+const MaxReleasePause = 90 * 24 * time.Hour
 
-// showStops answers GET /api/v1/stops.
-func (s *Server) showStops(w http.ResponseWriter, r *http.Request, _ users.User) error {
+// showReleasePause answers GET /api/v1/release/pause.
+func (s *Server) showReleasePause(w http.ResponseWriter, r *http.Request, _ users.User) error {
 	if err := parseQuery(r).err(); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, s.deps.Stops.Stops())
+	return writeJSON(w, http.StatusOK, s.deps.ReleasePause.ReleasePause())
 }
 
-// killSwitch answers POST /api/v1/stops/kill-switch.
-func (s *Server) killSwitch(w http.ResponseWriter, r *http.Request, who users.User) error {
-	var in api.SetKillSwitch
+// pauseReleases answers POST /api/v1/release/pause.
+func (s *Server) pauseReleases(w http.ResponseWriter, r *http.Request, who users.User) error {
+	var in api.PauseReleases
 	if err := body(r, &in); err != nil {
 		return err
 	}
-	if in.On == nil {
-		return fmt.Errorf("%w: on is missing: write true to stop all releases, false to let them go on", locksteward.ErrInvalid)
-	}
-	ctx, cancel := changing(r)
-	defer cancel()
-	if err := s.deps.Stops.SetKillSwitch(ctx, actorOf(who), *in.On, in.Reason); err != nil {
+	if err := checkScope(in.Scope); err != nil {
 		return err
 	}
-	s.log.Warn("console change", zap.String("action", "kill switch"), zap.Bool("on", *in.On), zap.String("user", who.Name))
-	return writeJSON(w, http.StatusOK, s.deps.Stops.Stops())
-}
-
-// freeze answers POST /api/v1/stops/freeze.
-func (s *Server) freeze(w http.ResponseWriter, r *http.Request, who users.User) error {
-	var in api.SetFreeze
-	if err := body(r, &in); err != nil {
-		return err
-	}
-	until, err := freezeEnd(in, time.Now())
+	until, err := pauseEnd(in, time.Now())
 	if err != nil {
 		return err
 	}
 	ctx, cancel := changing(r)
 	defer cancel()
-	if err := s.deps.Stops.SetFreeze(ctx, actorOf(who), until, in.Reason); err != nil {
+	if err := s.deps.ReleasePause.PauseReleases(ctx, actorOf(who), in.Scope, until, in.Reason); err != nil {
 		return err
 	}
-	s.log.Warn("console change", zap.String("action", "freeze"), zap.Time("until", until), zap.String("user", who.Name))
-	return writeJSON(w, http.StatusOK, s.deps.Stops.Stops())
+	s.log.Warn("console change", zap.String("action", "pause releases"), zap.String("scope", in.Scope), zap.Time("until", until), zap.String("user", who.Name))
+	return writeJSON(w, http.StatusOK, s.deps.ReleasePause.ReleasePause())
 }
 
-// freezeEnd is until when a freeze is to last; the zero time ends the one there is.
-func freezeEnd(in api.SetFreeze, now time.Time) (time.Time, error) {
-	said := 0
-	for _, given := range []bool{!in.Until.IsZero(), in.ForMs != 0, in.End} {
-		if given {
-			said++
-		}
+// resumeReleases answers POST /api/v1/release/resume.
+func (s *Server) resumeReleases(w http.ResponseWriter, r *http.Request, who users.User) error {
+	var in api.ResumeReleases
+	if err := body(r, &in); err != nil {
+		return err
 	}
-	if said != 1 {
-		return time.Time{}, fmt.Errorf("%w: write one of until (a time), for_ms (a duration) and end (true)", locksteward.ErrInvalid)
+	if err := checkScope(in.Scope); err != nil {
+		return err
 	}
-	if in.End {
-		return time.Time{}, nil
+	ctx, cancel := changing(r)
+	defer cancel()
+	if err := s.deps.ReleasePause.ResumeReleases(ctx, actorOf(who), in.Scope, in.Reason); err != nil {
+		return err
 	}
+	s.log.Warn("console change", zap.String("action", "resume releases"), zap.String("scope", in.Scope), zap.String("user", who.Name))
+	return writeJSON(w, http.StatusOK, s.deps.ReleasePause.ReleasePause())
+}
+
+func checkScope(scope string) error {
+	switch scope {
+	case api.PauseAll, api.PauseAutomatic:
+		return nil
+	default:
+		return fmt.Errorf("%w: scope: must be %s or %s, got %q", locksteward.ErrInvalid, api.PauseAll, api.PauseAutomatic, scope)
+	}
+}
+
+// pauseEnd is when a pause ends; the zero time: when somebody resumes.
+func pauseEnd(in api.PauseReleases, now time.Time) (time.Time, error) {
 	until := in.Until
-	if in.ForMs != 0 {
-		if in.ForMs < 0 || in.ForMs > MaxFreeze.Milliseconds() {
-			return time.Time{}, fmt.Errorf("%w: for_ms: must be between 1 and %d, got %d", locksteward.ErrInvalid, MaxFreeze.Milliseconds(), in.ForMs)
+	switch {
+	case in.ForMs == 0 && until.IsZero():
+		return time.Time{}, nil
+	case in.ForMs != 0 && !until.IsZero():
+		return time.Time{}, fmt.Errorf("%w: write until (a time) or for_ms (a duration), not both", locksteward.ErrInvalid)
+	case in.ForMs != 0:
+		if in.ForMs < 0 || in.ForMs > MaxReleasePause.Milliseconds() {
+			return time.Time{}, fmt.Errorf("%w: for_ms: must be between 1 and %d, got %d", locksteward.ErrInvalid, MaxReleasePause.Milliseconds(), in.ForMs)
 		}
 		until = now.Add(time.Duration(in.ForMs) * time.Millisecond)
 	}
-	if !until.After(now) || until.Sub(now) > MaxFreeze {
-		return time.Time{}, fmt.Errorf("%w: until: must be in the future and at most %d days away, got %s", locksteward.ErrInvalid, int(MaxFreeze/(24*time.Hour)), until.Format(time.RFC3339))
+	if !until.After(now) || until.Sub(now) > MaxReleasePause {
+		return time.Time{}, fmt.Errorf("%w: until: must be in the future and at most %d days away, got %s", locksteward.ErrInvalid, int(MaxReleasePause/(24*time.Hour)), until.Format(time.RFC3339))
 	}
 	return until.UTC().Truncate(time.Millisecond), nil
 }

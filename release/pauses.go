@@ -12,74 +12,114 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Stops is what admins stopped while the agent runs, besides what the
-// configuration says.
-type Stops struct {
-	// Killed refuses everything but denying and undoing, until it is taken back.
-	Killed   bool      `json:"killed,omitempty"`
-	KilledBy string    `json:"killed_by,omitempty"`
-	KilledAt time.Time `json:"killed_at,omitzero"`
-	// KilledWhy and FrozenWhy are the reasons that were given.
-	KilledWhy string `json:"killed_why,omitempty"`
-	// FrozenUntil is until when nothing is released without a person.
-	FrozenUntil time.Time `json:"frozen_until,omitzero"`
-	FrozenBy    string    `json:"frozen_by,omitempty"`
-	FrozenWhy   string    `json:"frozen_why,omitempty"`
+// PauseScope is what a pause of releases covers.
+type PauseScope string
+
+const (
+	// PauseAll refuses requests and approvals and executes nothing. Denying and undoing
+	// still work.
+	PauseAll PauseScope = "all"
+	// PauseAutomatic keeps the agent from releasing without a person; people are warned
+	// before they approve.
+	PauseAutomatic PauseScope = "automatic"
+)
+
+// Pause is a pause that an admin set.
+type Pause struct {
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until,omitzero"` // zero: until somebody resumes
 }
 
-// StopStore keeps a text under a name, with the entries that tell of a change of
-// it in one transaction. A name that it does not have is "".
-type StopStore interface {
+// Pauses are the pauses that admins set, by scope; nil where there is none.
+type Pauses struct {
+	All       *Pause `json:"all,omitempty"`
+	Automatic *Pause `json:"automatic,omitempty"`
+}
+
+// of returns the place of a scope's pause; nil for an unknown scope.
+func (p *Pauses) of(scope PauseScope) **Pause {
+	switch scope {
+	case PauseAll:
+		return &p.All
+	case PauseAutomatic:
+		return &p.Automatic
+	default:
+		return nil
+	}
+}
+
+// activeAt drops the pauses that ended before at.
+func (p Pauses) activeAt(at time.Time) Pauses {
+	for _, slot := range []**Pause{&p.All, &p.Automatic} {
+		if *slot != nil && !(*slot).Until.IsZero() && !at.Before((*slot).Until) {
+			*slot = nil
+		}
+	}
+	return p
+}
+
+// words is when a pause ends, for a sentence: " until 2026-03-01T13:00:00Z", or "".
+func (p Pause) words() string {
+	if p.Until.IsZero() {
+		return ""
+	}
+	return " until " + p.Until.UTC().Format(time.RFC3339)
+}
+
+// SettingStore keeps a text under a name, with the audit entries of its change in
+// one transaction. A name that it does not have is "".
+type SettingStore interface {
 	LoadSetting(ctx context.Context, name string) (string, error)
 	// SwapSetting writes nothing and returns false if the text is not was any more.
 	SwapSetting(ctx context.Context, name, was, value string, entries ...locksteward.Entry) (swapped bool, err error)
 }
 
-// settingStops is the name that [Stops] are kept under.
-const settingStops = "release_stops"
+// settingPauses is the name under which the store keeps [Pauses].
+const settingPauses = "release_pauses"
 
-// stops holds what is stopped now.
-type stops struct {
-	store StopStore
-	// now is what is known; nil: nothing is known yet. Readers never wait: what changes
-	// it waits for the store, which may ask for it meanwhile.
-	now atomic.Pointer[Stops]
-	// turn holds one token while somebody reads what is stopped from the store or
-	// changes it there, so that what was read earlier does not replace what was written
-	// later.
+// pauseState holds the pauses that admins set, as read from the store.
+type pauseState struct {
+	store SettingStore
+	// current is nil until the store was read once. Readers never wait: a change waits
+	// for the store, which may ask for current meanwhile.
+	current atomic.Pointer[Pauses]
+	// turn holds one token while somebody reads or changes the pauses in the store, so
+	// that an earlier read does not replace a later write.
 	turn chan struct{}
 }
 
-func newStops(store StopStore) *stops {
-	s := &stops{store: store, turn: make(chan struct{}, 1)}
+func newPauseState(store SettingStore) *pauseState {
+	s := &pauseState{store: store, turn: make(chan struct{}, 1)}
 	if store == nil {
-		s.now.Store(&Stops{})
+		s.current.Store(&Pauses{})
 	}
 	return s
 }
 
-// take waits for the turn until ctx ends; done gives it back.
-func (s *stops) take(ctx context.Context) (done func(), err error) {
+// acquire waits for the turn until ctx ends; done gives it back.
+func (s *pauseState) acquire(ctx context.Context) (done func(), err error) {
 	select {
 	case s.turn <- struct{}{}:
 		return func() { <-s.turn }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for what is stopped: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("wait for the pauses of releases: %w", context.Cause(ctx))
 	}
 }
 
-// load reads what was stopped before a restart. Until that succeeds everything
-// counts as stopped: an emergency stop must outlive a crash.
-func (s *stops) load(ctx context.Context) error {
-	if s.now.Load() != nil {
+// load reads the pauses once after a start. Until that succeeds all releases count
+// as paused: a pause must outlive a crash.
+func (s *pauseState) load(ctx context.Context) error {
+	if s.current.Load() != nil {
 		return nil
 	}
 	return s.read(ctx)
 }
 
-// read takes in what is stopped now: another replica may have been told.
-func (s *stops) read(ctx context.Context) error {
-	done, err := s.take(ctx)
+// read reads the pauses from the store: another replica may have changed them.
+func (s *pauseState) read(ctx context.Context) error {
+	done, err := s.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,93 +129,73 @@ func (s *stops) read(ctx context.Context) error {
 }
 
 // readInTurn is read by a caller who has the turn; raw is the text that was read.
-func (s *stops) readInTurn(ctx context.Context) (raw string, err error) {
+func (s *pauseState) readInTurn(ctx context.Context) (raw string, err error) {
 	if s.store == nil {
 		return "", nil
 	}
-	if raw, err = s.store.LoadSetting(ctx, settingStops); err != nil {
+	if raw, err = s.store.LoadSetting(ctx, settingPauses); err != nil {
 		return "", err
 	}
-	var now Stops
+	var now Pauses
 	if raw != "" {
 		if err := json.Unmarshal([]byte(raw), &now); err != nil {
-			return "", fmt.Errorf("read what is stopped: %w", err)
+			return "", fmt.Errorf("read the pauses of releases: %w", err)
 		}
 	}
-	s.now.Store(&now)
+	s.current.Store(&now)
 	return raw, nil
 }
 
-func (s *stops) get() (now Stops, known bool) {
-	if p := s.now.Load(); p != nil {
-		return *p, true
+// get returns the pauses that are active at a time.
+func (s *pauseState) get(at time.Time) (active Pauses, known bool) {
+	if p := s.current.Load(); p != nil {
+		return p.activeAt(at), true
 	}
-	return Stops{}, false
+	return Pauses{}, false
 }
 
-func (s *stops) killed() error {
-	now, known := s.get()
+// refuseAll returns an error while all releases are paused.
+func (s *pauseState) refuseAll(at time.Time) error {
+	now, known := s.get(at)
 	switch {
 	case !known:
-		return refused("it is not known yet whether an admin stopped all releases: the store could not be read since the start; see the log")
-	case now.Killed:
-		return refused("the kill switch is on: %s stopped all releases at %s; an admin can turn it off (locksteward release kill-switch off)",
-			now.KilledBy, now.KilledAt.UTC().Format(time.RFC3339))
+		return refused("it is not known yet whether an admin paused all releases: the store could not be read since the start; see the log")
+	case now.All != nil:
+		return refused("all releases are paused: by %s at %s%s (%s); an admin can resume them (locksteward release resume --scope all)",
+			now.All.By, now.All.Since.UTC().Format(time.RFC3339), now.All.words(), now.All.Reason)
 	default:
 		return nil
 	}
 }
 
-// frozenUntil is the end of an admin's freeze that holds at a time; zero for
-// none.
-func (s *stops) frozenUntil(at time.Time) time.Time {
-	if now, _ := s.get(); at.Before(now.FrozenUntil) {
-		return now.FrozenUntil
-	}
-	return time.Time{}
-}
-
-// Stops returns what admins stopped.
-func (s *Service) Stops() Stops {
-	now, _ := s.stops.get()
+// Pauses returns the active pauses that admins set.
+func (s *Service) Pauses() Pauses {
+	now, _ := s.pauses.get(s.now())
 	return now
 }
 
-// SetKillSwitch stops all releases or lets them go on; what the configuration
-// says holds besides. It outlives a restart. An admin may; the reason goes into
-// the audit trail.
-func (s *Service) SetKillSwitch(ctx context.Context, actor Actor, on bool, reason string) error {
-	return s.stop(ctx, actor, ActionKillSwitch, reason, onOff(on), func(now *Stops, at time.Time, why string) string {
-		now.Killed, now.KilledBy, now.KilledAt, now.KilledWhy = on, "", time.Time{}, ""
-		if !on {
-			return actor.Name + " turned the kill switch off: releases go on."
-		}
-		now.KilledBy, now.KilledAt, now.KilledWhy = actor.Name, at, why
-		return actor.Name + " turned the kill switch on: nothing is released."
+// Pause pauses releases until a time, or with the zero time until [Service.Resume].
+// The pauses of the configuration hold besides. It outlives a restart. It needs
+// [RoleAdmin]; the reason goes into the audit trail.
+func (s *Service) Pause(ctx context.Context, actor Actor, scope PauseScope, until time.Time, reason string) error {
+	return s.changePauses(ctx, actor, ActionPause, scope, reason, func(at time.Time, reason string) (*Pause, string) {
+		p := &Pause{By: actor.Name, Reason: reason, Since: at, Until: until.UTC()}
+		return p, fmt.Sprintf("%s paused %s releases%s.", actor.Name, scope, p.words())
 	})
 }
 
-// SetFreeze keeps the agent from releasing anything without a person until a
-// time; the zero time ends that. An admin may.
-func (s *Service) SetFreeze(ctx context.Context, actor Actor, until time.Time, reason string) error {
-	return s.stop(ctx, actor, ActionFreeze, reason, onOff(!until.IsZero()), func(now *Stops, _ time.Time, why string) string {
-		now.FrozenUntil, now.FrozenBy, now.FrozenWhy = until.UTC(), actor.Name, why
-		if until.IsZero() {
-			now.FrozenBy, now.FrozenWhy = "", ""
-			return actor.Name + " ended the freeze of releases."
-		}
-		return actor.Name + " froze releases without a person until " + until.UTC().Format(time.RFC3339) + "."
+// Resume ends a pause. It needs [RoleAdmin].
+func (s *Service) Resume(ctx context.Context, actor Actor, scope PauseScope, reason string) error {
+	return s.changePauses(ctx, actor, ActionResume, scope, reason, func(time.Time, string) (*Pause, string) {
+		return nil, fmt.Sprintf("%s resumed %s releases.", actor.Name, scope)
 	})
 }
 
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
-}
-
-func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome string, alter func(now *Stops, at time.Time, why string) string) error {
+// changePauses replaces the pause of a scope by what next returns, with its entry
+// and its event.
+func (s *Service) changePauses(ctx context.Context, actor Actor, action string, scope PauseScope, reason string,
+	next func(at time.Time, reason string) (p *Pause, sentence string),
+) error {
 	if err := actor.checkName(); err != nil {
 		return err
 	}
@@ -186,52 +206,55 @@ func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome
 	if err != nil {
 		return err
 	}
+	if new(Pauses).of(scope) == nil {
+		return invalid("scope: must be %s or %s, got %q", PauseAll, PauseAutomatic, scope)
+	}
 	at := s.now().UTC()
-	var e locksteward.Entry
-	said, err := s.stops.change(ctx, func(now *Stops) string { return alter(now, at, reason) }, func(was string, next Stops, said string) (bool, error) {
-		e = locksteward.Entry{
-			At: at, Actor: actor.Name, Action: action, Reason: reason, Outcome: outcome, Detail: detail{Sentence: said}.json(),
-			Event: &locksteward.Event{
-				ID: action + "/" + at.Format(time.RFC3339Nano), Kind: locksteward.EventStopped, At: at, Actor: actor.Name, Text: said,
-			},
+	pause, sentence := next(at, reason)
+	entry := locksteward.Entry{
+		At: at, Actor: actor.Name, Action: action, Reason: reason, Outcome: string(scope), Detail: detail{Sentence: sentence}.json(),
+		Event: &locksteward.Event{
+			ID: action + "/" + at.Format(time.RFC3339Nano), Kind: locksteward.EventPaused, At: at, Actor: actor.Name, Text: sentence,
+		},
+	}
+	if err := s.pauses.change(ctx, scope, pause, func(was string, now Pauses) (bool, error) {
+		if s.pauses.store == nil {
+			return true, s.store.AppendEntries(ctx, entry)
 		}
-		if s.stops.store == nil {
-			return true, s.store.AppendEntries(ctx, e)
-		}
-		raw, err := json.Marshal(next)
+		raw, err := json.Marshal(now)
 		if err != nil {
 			return false, err
 		}
-		return s.stops.store.SwapSetting(ctx, settingStops, was, string(raw), e)
-	})
-	if err != nil {
+		return s.pauses.store.SwapSetting(ctx, settingPauses, was, string(raw), entry)
+	}); err != nil {
 		return err
 	}
-	s.log.Warn("releases were stopped or let go on", zap.String("what", said))
+	s.log.Warn("releases were paused or resumed", zap.String("change", sentence))
 	return nil
 }
 
-// change alters what is stopped, as the store has it, once save has kept it; save
-// returns false if the store has something else by now: another replica was faster.
-func (s *stops) change(ctx context.Context, alter func(*Stops) string, save func(was string, next Stops, said string) (bool, error)) (said string, err error) {
-	done, err := s.take(ctx)
+// change replaces the pause of a scope in what the store has, once save has kept
+// it; save returns false if the store has something else by now: another replica was
+// faster.
+func (s *pauseState) change(ctx context.Context, scope PauseScope, pause *Pause, save func(was string, now Pauses) (bool, error)) error {
+	done, err := s.acquire(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer done()
 	for {
 		was, err := s.readInTurn(ctx)
 		if err != nil {
-			return "", err
+			return err
 		}
-		next, _ := s.get()
-		said = alter(&next)
-		switch kept, err := save(was, next, said); {
+		now := *s.current.Load()
+		*now.of(scope) = pause
+		switch saved, err := save(was, now); {
 		case err != nil:
-			return "", err
-		case kept:
-			s.now.Store(&next)
-			return said, nil
+			return err
+		case saved:
+			s.current.Store(&now)
+			return nil
 		}
 	}
 }

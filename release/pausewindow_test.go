@@ -8,7 +8,7 @@ import (
 	"github.com/locksteward/locksteward/release"
 )
 
-func TestFreezeCovers(t *testing.T) {
+func TestPauseWindowCovers(t *testing.T) {
 	t.Parallel()
 	at := func(s string) time.Time {
 		when, err := time.Parse(time.RFC3339, s)
@@ -17,11 +17,11 @@ func TestFreezeCovers(t *testing.T) {
 		}
 		return when
 	}
-	once := release.Freeze{Name: "sale", From: "2026-11-27T00:00:00+01:00", To: "2026-11-30T00:00:00+01:00"}
-	night := release.Freeze{From: "22:00", To: "06:00", Days: []string{"Fri", "sat"}, Zone: "Europe/Berlin"}
-	lunch := release.Freeze{From: "12:00", To: "13:00"}
+	once := release.PauseWindow{Name: "sale", From: "2026-11-27T00:00:00+01:00", To: "2026-11-30T00:00:00+01:00"}
+	night := release.PauseWindow{From: "22:00", To: "06:00", Days: []string{"Fri", "sat"}, Zone: "Europe/Berlin"}
+	lunch := release.PauseWindow{From: "12:00", To: "13:00"}
 	for _, c := range []struct {
-		f    release.Freeze
+		f    release.PauseWindow
 		at   string
 		want bool
 	}{
@@ -39,28 +39,28 @@ func TestFreezeCovers(t *testing.T) {
 		{lunch, "2026-07-03T12:00:00Z", true},
 		{lunch, "2026-07-03T13:00:00Z", false},
 	} {
-		if got := release.Frozen(c.f, at(c.at)); got != c.want {
+		if got := release.Covers(c.f, at(c.at)); got != c.want {
 			t.Errorf("%+v at %s: %t", c.f, c.at, got)
 		}
 	}
 }
 
-func TestFreezeSaysWhatIsWrong(t *testing.T) {
+func TestPauseWindowSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		f    release.Freeze
+		f    release.PauseWindow
 		want string
 	}{
-		{release.Freeze{}, "freeze[0].from: must be a time"},
-		{release.Freeze{From: "2026-11-27T00:00:00Z", To: "12:00"}, "freeze[0].to: must be a time such as 2026"},
-		{release.Freeze{From: "2026-11-27T00:00:00Z", To: "2026-11-26T00:00:00Z"}, "freeze[0].to: must be after"},
-		{release.Freeze{From: "2026-11-27T00:00:00Z", To: "2026-11-28T00:00:00Z", Zone: "UTC"}, "freeze[0].days: belong"},
-		{release.Freeze{From: "22:00", To: "25:00"}, "freeze[0].to: must be a time"},
-		{release.Freeze{From: "22:00", To: "22:00"}, "freeze[0].to: must not be from"},
-		{release.Freeze{From: "22:00", To: "23:00", Days: []string{"monday"}}, "freeze[0].days[0]: must be one of"},
-		{release.Freeze{From: "22:00", To: "23:00", Zone: "Berlin"}, "freeze[0].zone: must be a time zone"},
+		{release.PauseWindow{}, "pause_windows[0].from: must be a time"},
+		{release.PauseWindow{From: "2026-11-27T00:00:00Z", To: "12:00"}, "pause_windows[0].to: must be a time such as 2026"},
+		{release.PauseWindow{From: "2026-11-27T00:00:00Z", To: "2026-11-26T00:00:00Z"}, "pause_windows[0].to: must be after"},
+		{release.PauseWindow{From: "2026-11-27T00:00:00Z", To: "2026-11-28T00:00:00Z", Zone: "UTC"}, "pause_windows[0].days: belong"},
+		{release.PauseWindow{From: "22:00", To: "25:00"}, "pause_windows[0].to: must be a time"},
+		{release.PauseWindow{From: "22:00", To: "22:00"}, "pause_windows[0].to: must not be from"},
+		{release.PauseWindow{From: "22:00", To: "23:00", Days: []string{"monday"}}, "pause_windows[0].days[0]: must be one of"},
+		{release.PauseWindow{From: "22:00", To: "23:00", Zone: "Berlin"}, "pause_windows[0].zone: must be a time zone"},
 	} {
-		err := release.Config{Freeze: []release.Freeze{c.f}}.Validate()
+		err := release.Config{PauseWindows: []release.PauseWindow{c.f}}.Validate()
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.f, err, c.want)
 		}

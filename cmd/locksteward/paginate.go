@@ -1,11 +1,11 @@
 package main
 
-// mostPerPage is how much of a list an agent gives at once.
-const mostPerPage = 1000
+// maxPageSize is the largest page of a list that an agent returns.
+const maxPageSize = 1000
 
-// gather reads page after page of a list until there are limit items, or all for 0.
-// page is asked for n items behind those before, and says whether there are more.
-func gather[T any](limit, most int, page func(n int) (items []T, more bool, err error)) ([]T, error) {
+// paginate reads pages of a list until it has limit items, or all for 0. page returns the
+// next n items, and whether there are more.
+func paginate[T any](limit, most int, page func(n int) (items []T, more bool, err error)) ([]T, error) {
 	if limit < 0 {
 		return nil, usagef("--limit: got %d, write a number, or 0 for all", limit)
 	}

@@ -13,100 +13,120 @@ import (
 	"github.com/locksteward/locksteward/internal/apiclient"
 )
 
-func releaseKillSwitchCommand(p *program) *cobra.Command {
-	c := group("kill-switch", "Stop all releases at once, or let them go on",
-		killSwitchCommand(p, "on", "Stop all releases: nothing is requested, approved or executed", true),
-		killSwitchCommand(p, "off", "Let releases go on", false),
-		talk[api.Stops]{
-			use: "status", short: "Show what keeps releases from happening now",
-			ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.Stops, error) {
-				return client.Stops(ctx)
-			},
-			show: writeStops,
-		}.command(p),
-	)
-	c.Long = `The kill switch stops every release of the agent, also those without a person,
-and survives a restart. Denying and undoing still work. It needs the role admin.`
-	return c
-}
+const scopeHelp = "all (every release) or automatic (those without a person)"
 
-func killSwitchCommand(p *program, use, short string, on bool) *cobra.Command {
-	in := api.SetKillSwitch{On: &on}
-	return talk[api.Stops]{
-		use: use + " --reason REASON", short: short, reason: &in.Reason,
-		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.Stops, error) {
-			return client.SetKillSwitch(ctx, in)
-		},
-		show: writeStops,
-	}.command(p)
-}
-
-func releaseFreezeCommand(p *program) *cobra.Command {
+func releasePauseCommand(p *program) *cobra.Command {
 	var (
-		in    api.SetFreeze
+		in    api.PauseReleases
 		until string
 		span  time.Duration
 	)
-	return talk[api.Stops]{
-		use:   "freeze {--until TIME | --for DURATION | --end} --reason REASON",
-		short: "Release nothing without a person until a time",
-		long: `A freeze keeps the agent from releasing anything without a person, and people are
-warned before they approve. It needs the role admin, and survives a restart.`,
-		example: `  locksteward release freeze --for 2h --reason 'migration'
-  locksteward release freeze --until 2026-11-30T08:00:00+01:00 --reason 'black friday'
-  locksteward release freeze --end --reason 'done early'`,
+	return agentCommand[api.ReleasePause]{
+		use:   "pause --reason REASON",
+		short: "Pause all releases, or those without a person",
+		long: `While all releases are paused, requests and approvals are refused and nothing is
+executed; denying and undoing still work. While automatic releases are paused, the
+agent releases nothing without a person, and people are warned before they approve.
+
+A pause lasts until its end, or without one until 'locksteward release resume'. It
+survives a restart. It needs the role admin.`,
+		example: `  locksteward release pause --reason 'INC-1: wrong locks are released'
+  locksteward release pause --scope automatic --for 2h --reason 'migration'
+  locksteward release pause --scope automatic --until 2026-11-30T08:00:00+01:00 --reason 'black friday'`,
 		reason: &in.Reason,
 		flags: func(c *cobra.Command) {
-			c.Flags().StringVar(&until, "until", "", "its end, such as 2026-11-30T08:00:00Z")
-			c.Flags().DurationVar(&span, "for", 0, "how long, such as 2h")
-			c.Flags().BoolVar(&in.End, "end", false, "end the freeze")
+			c.Flags().StringVar(&in.Scope, "scope", api.PauseAll, scopeHelp)
+			c.Flags().StringVar(&until, "until", "", "end of the pause, such as 2026-11-30T08:00:00Z (default: until resumed)")
+			c.Flags().DurationVar(&span, "for", 0, "length of the pause, such as 2h")
 		},
-		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.Stops, error) {
-			given := 0
-			for _, one := range []bool{until != "", span != 0, in.End} {
-				if one {
-					given++
-				}
+		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.ReleasePause, error) {
+			if err := checkScope(in.Scope); err != nil {
+				return api.ReleasePause{}, err
 			}
-			if given != 1 {
-				return api.Stops{}, usagef("give one of --until, --for and --end")
+			if until != "" && span != 0 {
+				return api.ReleasePause{}, usagef("give --until or --for, not both")
 			}
 			if until != "" {
 				var err error
 				if in.Until, err = time.Parse(time.RFC3339, until); err != nil {
-					return api.Stops{}, usagef("--until: got %q, write a time such as 2026-11-30T08:00:00Z", until)
+					return api.ReleasePause{}, usagef("--until: got %q, write a time such as 2026-11-30T08:00:00Z", until)
 				}
 			}
 			if span < 0 {
-				return api.Stops{}, usagef("--for: got %s, write a positive duration such as 2h", span)
+				return api.ReleasePause{}, usagef("--for: got %s, write a positive duration such as 2h", span)
 			}
 			in.ForMs = span.Milliseconds()
-			return client.SetFreeze(ctx, in)
+			return client.PauseReleases(ctx, in)
 		},
-		show: writeStops,
+		show: writeReleasePause,
 	}.command(p)
 }
 
-func writeStops(w io.Writer, s api.Stops) error {
-	var b strings.Builder
-	switch k := s.KillSwitch; {
-	case k.Unknown:
-		fmt.Fprintln(&b, "kill switch: not known, since the store could not be read: everything counts as stopped")
-	case k.On:
-		fmt.Fprintf(&b, "kill switch: on, by %s at %s: %s\n", oneLine(k.By), k.Since.Local().Format(time.DateTime), dash(oneLine(k.Reason)))
-	case k.Configured:
-		fmt.Fprintln(&b, "kill switch: on in the configuration (release.kill_switch)")
+func releaseResumeCommand(p *program) *cobra.Command {
+	var in api.ResumeReleases
+	return agentCommand[api.ReleasePause]{
+		use:     "resume --reason REASON",
+		short:   "End a pause of releases",
+		long:    "Resume ends the pause of one scope that an admin set. It needs the role admin.",
+		example: "  locksteward release resume --reason 'INC-1 is solved'\n  locksteward release resume --scope automatic --reason 'migration is done'",
+		reason:  &in.Reason,
+		flags: func(c *cobra.Command) {
+			c.Flags().StringVar(&in.Scope, "scope", api.PauseAll, scopeHelp)
+		},
+		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.ReleasePause, error) {
+			if err := checkScope(in.Scope); err != nil {
+				return api.ReleasePause{}, err
+			}
+			return client.ResumeReleases(ctx, in)
+		},
+		show: writeReleasePause,
+	}.command(p)
+}
+
+func releaseStatusCommand(p *program) *cobra.Command {
+	return agentCommand[api.ReleasePause]{
+		use: "status", short: "Show whether releases are paused, by whom and why",
+		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.ReleasePause, error) {
+			return client.ReleasePause(ctx)
+		},
+		show: writeReleasePause,
+	}.command(p)
+}
+
+func checkScope(scope string) error {
+	switch scope {
+	case api.PauseAll, api.PauseAutomatic:
+		return nil
 	default:
-		fmt.Fprintln(&b, "kill switch: off")
+		return usagef("--scope: got %q, write %s or %s", scope, api.PauseAll, api.PauseAutomatic)
 	}
-	switch f := s.Freeze; {
-	case !f.Until.IsZero():
-		fmt.Fprintf(&b, "freeze: until %s, by %s: %s\n", f.Until.Local().Format(time.DateTime), oneLine(f.By), dash(oneLine(f.Reason)))
-	case f.Configured != "":
-		fmt.Fprintf(&b, "freeze: %s (release.freeze in the configuration)\n", oneLine(f.Configured))
-	default:
-		fmt.Fprintln(&b, "freeze: none")
+}
+
+func writeReleasePause(w io.Writer, s api.ReleasePause) error {
+	var b strings.Builder
+	for _, one := range []struct {
+		name  string
+		pause api.PauseOfScope
+	}{{"all releases", s.All}, {"automatic releases", s.Automatic}} {
+		fmt.Fprintf(&b, "%s: %s\n", one.name, pauseWords(one.pause))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func pauseWords(p api.PauseOfScope) string {
+	switch {
+	case p.Unknown:
+		return "paused, since the store could not be read since the start"
+	case p.By != "":
+		text := "paused by " + oneLine(p.By) + " at " + p.Since.Local().Format(time.DateTime)
+		if !p.Until.IsZero() {
+			text += " until " + p.Until.Local().Format(time.DateTime)
+		}
+		return text + ": " + dash(oneLine(p.Reason))
+	case p.Configured != "":
+		return "paused by the configuration (" + oneLine(p.Configured) + ")"
+	default:
+		return "not paused"
+	}
 }

@@ -6,11 +6,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/exporter"
-	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/store"
 )
 

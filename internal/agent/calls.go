@@ -172,7 +172,7 @@ type (
 		Actor  console.Actor
 		ID     string
 		Reason string
-		Word   console.Word
+		Word   console.Decision
 		In     console.ReleaseInput
 		// Delay is In.LockDelay, HasDelay whether there is one.
 		Delay    time.Duration
@@ -225,7 +225,7 @@ func (in releaseAsked) input() console.ReleaseInput {
 }
 
 // wanted is a wish for a release as it is sent.
-func wanted(actor console.Actor, in console.ReleaseInput, w console.Word) releaseAsked {
+func wanted(actor console.Actor, in console.ReleaseInput, w console.Decision) releaseAsked {
 	out := releaseAsked{Target: in.Target, Actor: actor, In: in, Word: w}
 	if in.LockDelay != nil {
 		out.Delay, out.HasDelay = *in.LockDelay, true
@@ -306,7 +306,7 @@ func requestCall(name string, do func(requests, context.Context, releaseAsked) (
 	}}
 }
 
-func bundleCall(name string, do func(requests, context.Context, console.Actor, string, console.Word) (console.Bundle, error)) call[releaseAsked, console.Bundle] {
+func bundleCall(name string, do func(requests, context.Context, console.Actor, string, console.Decision) (console.Bundle, error)) call[releaseAsked, console.Bundle] {
 	return call[releaseAsked, console.Bundle]{name, ofRelease, func(a *Agent, ctx context.Context, in releaseAsked) (console.Bundle, error) {
 		return do(requests{a, a.releases}, ctx, in.Actor, in.ID, in.Word)
 	}}

@@ -91,7 +91,7 @@ func (w *watched) lookAt(ctx context.Context, read recheck, locks []locksteward.
 	transitions := w.agent.engine.EvaluateDirect(sweep)
 	w.agent.exporter.ObserveRecheck(sweep)
 	defer w.agent.console.Touch()
-	w.holds.Take(sweep)
+	w.holds.AddSweep(sweep)
 	w.found(transitions)
 	w.over(sweep, false)
 	tell(ctx, transitions)

@@ -65,7 +65,7 @@ func (w *watched) take(ctx context.Context, sweep locksteward.Sweep, prompt bool
 	sweep.Locks = locks
 	transitions := w.agent.engine.EvaluateWatched(sweep)
 	w.agent.exporter.ObserveWatch(sweep)
-	w.holds.Take(sweep)
+	w.holds.AddSweep(sweep)
 	w.found(transitions)
 	w.over(sweep, prompt)
 	w.tellChanges(ctx, transitions)

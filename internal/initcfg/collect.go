@@ -60,11 +60,11 @@ func NewCollector(target string) *Collector {
 	return c
 }
 
-// Take adds a sweep, or a direct read of some locks as a sweep without masters.
-func (c *Collector) Take(s locksteward.Sweep) {
+// AddSweep adds a sweep, or a direct read of some locks as a sweep without masters.
+func (c *Collector) AddSweep(s locksteward.Sweep) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.recorder.Take(s)
+	c.recorder.AddSweep(s)
 	for _, e := range s.Endings {
 		if e.Lock.Kind == locksteward.KindLock {
 			c.seen.Locks[e.Lock.Key] = e.Lock

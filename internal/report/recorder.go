@@ -65,9 +65,9 @@ func (r *Recorder) Restore(rows []Row) {
 	}
 }
 
-// Take counts what a sweep established, or a direct read of some locks given as
+// AddSweep counts what a sweep established, or a direct read of some locks given as
 // a sweep without masters. Each ending must be told once.
-func (r *Recorder) Take(s locksteward.Sweep) {
+func (r *Recorder) AddSweep(s locksteward.Sweep) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.began.IsZero() {
@@ -94,7 +94,7 @@ func (r *Recorder) Take(s locksteward.Sweep) {
 	if len(s.Masters) == 0 {
 		return
 	}
-	r.hear(s)
+	r.trackProcesses(s)
 	r.wait(s)
 	r.passes.add(s)
 	r.covered.offset = s.At.Sub(s.Started.Add(s.Duration))
@@ -148,9 +148,9 @@ func (r *Recorder) row(name string, at time.Time) *Row {
 	return row
 }
 
-// hear counts by how much the counts of each process grew. What it had done
+// trackProcesses counts by how much the counts of each process grew. What it had done
 // before anybody looked is not counted, unless it began since.
-func (r *Recorder) hear(s locksteward.Sweep) {
+func (r *Recorder) trackProcesses(s locksteward.Sweep) {
 	for _, p := range s.Instances {
 		if p.Counts == nil {
 			continue

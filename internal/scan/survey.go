@@ -17,7 +17,7 @@ func Survey(ctx context.Context, opts Options, least int) (initcfg.Plan, error) 
 	gathered := initcfg.NewCollector(TargetName)
 	record := opts.Record
 	opts.Record = func(s locksteward.Sweep, direct bool) error {
-		gathered.Take(s)
+		gathered.AddSweep(s)
 		if record != nil {
 			return record(s, direct)
 		}

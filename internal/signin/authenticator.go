@@ -28,20 +28,20 @@ const (
 	ActionSignOut = "signout"
 )
 
-// agentActor is who writes of failures: nobody proved to be anybody.
+// agentActor is the actor of entries about failures, since nobody was authenticated.
 const agentActor = "agent"
 
-// What [Desk] fails with.
+// What [Authenticator] fails with.
 var (
-	// ErrNobody is a request that does not say who asks.
+	// ErrNobody is a request without credentials.
 	ErrNobody = errors.New("nobody is signed in")
 	// ErrUnknown is a token, name or password that is not known.
 	ErrUnknown = errors.New("this token, name or password is not known")
 	// ErrForged is a proxy's header from an address that is not the proxy's.
-	ErrForged = errors.New("the header that says who asks comes from an address that is not the proxy's")
+	ErrForged = errors.New("the proxy's user header comes from an address that is not the proxy's")
 )
 
-// WaitError is too much in too short a time.
+// WaitError is a request beyond a rate limit or a lockout.
 type WaitError struct {
 	// After is how long to wait.
 	After time.Duration
@@ -58,36 +58,38 @@ func (e *WaitError) Error() string {
 	return fmt.Sprintf("%s: try again in %s", what, max(e.After, time.Second).Round(time.Second))
 }
 
-// By is the way in which somebody said who they are.
-type By string
+// Method is how a request was authenticated.
+type Method string
 
-// The ways.
+// The methods.
 const (
-	ByToken   By = "token"
-	BySession By = "session"
-	ByProxy   By = "proxy"
-	ByBasic   By = "basic"
+	MethodToken   Method = "token"
+	MethodSession Method = "session"
+	MethodProxy   Method = "proxy"
+	MethodBasic   Method = "basic"
 )
 
-// Who is who asks.
-type Who struct {
+// Principal is the authenticated user of a request.
+type Principal struct {
 	User    users.User
-	By      By
+	Method  Method
 	Session Session // of BySession
 
 	token string
 }
 
-// Ambient says that the browser said it by itself, so that a change needs the
-// form token too.
-func (w Who) Ambient() bool { return w.By == BySession || w.By == ByProxy || w.By == ByBasic }
+// Ambient says whether the browser sends the credentials by itself, so that a change
+// needs the form token as well.
+func (w Principal) Ambient() bool {
+	return w.Method == MethodSession || w.Method == MethodProxy || w.Method == MethodBasic
+}
 
-// FormToken is what forms must carry that are shown to this person; "" where no
-// form can change anything.
-func (w Who) FormToken() string { return w.token }
+// FormToken returns the token that forms for this person must carry; "" if no form
+// can change anything.
+func (w Principal) FormToken() string { return w.token }
 
-// CheckForm says whether a form was shown to this person.
-func (w Who) CheckForm(token string) bool {
+// CheckForm reports whether the token of a form belongs to this person.
+func (w Principal) CheckForm(token string) bool {
 	return w.token != "" && subtle.ConstantTimeCompare([]byte(w.token), []byte(token)) == 1
 }
 
@@ -95,8 +97,8 @@ func (w Who) CheckForm(token string) bool {
 // checked.
 const checkTimeout = 5 * time.Second
 
-// Desk is where people and programs say who they are. Make one with [New].
-type Desk struct {
+// Authenticator authenticates requests and keeps sessions. Make one with [New].
+type Authenticator struct {
 	log   *zap.Logger
 	cfg   Config
 	users func() *users.Set
@@ -106,72 +108,73 @@ type Desk struct {
 	// secret makes the form tokens of those who come through a proxy.
 	secret []byte
 
-	seen     *table[Session]
-	lockouts *lockouts
-	addrs    *rates // attempts to sign in, by place
+	sessionCache *lru[Session]
+	lockouts     *lockouts
+	addrs        *rateLimits // attempts to sign in, by place
 	// And by name, of those that there are and of others; not from where that person
 	// signed in before.
-	names, strangers *rates
-	requests         *rates // by user, or place
-	// Failures are written with measure: told by name, allTold in all.
-	told      *rates
-	allTold   *rate.Limiter
-	unwritten atomic.Int64
+	knownNames, unknownNames *rateLimits
+	requests                 *rateLimits // by user, or place
+	// Failed sign-ins are audited at a limited rate: by name, and in total. unwritten counts
+	// those that were not.
+	failureRate      *rateLimits
+	totalFailureRate *rate.Limiter
+	unwritten        atomic.Int64
 }
 
-// New returns a desk. users are those of the moment, now is the clock.
-func New(log *zap.Logger, cfg Config, set func() *users.Set, store Store, now func() time.Time) (*Desk, error) {
+// New returns an Authenticator. set returns the current users, now is the clock.
+func New(log *zap.Logger, cfg Config, set func() *users.Set, store Store, now func() time.Time) (*Authenticator, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Desk{
+	a := &Authenticator{
 		log: log, cfg: cfg, users: set, store: store, now: now, secret: make([]byte, 32),
-		seen: newTable[Session](remembered), lockouts: newLockouts(cfg.Lockout),
-		addrs:     newRates(rate.Every(attemptEvery), attemptBurst),
-		names:     newRates(rate.Every(nameEvery), nameBurst),
-		strangers: newRates(rate.Every(nameEvery), nameBurst),
-		requests:  newRates(rate.Limit(cfg.Rate.PerSecond), cfg.Rate.Burst),
-		told:      newRates(rate.Every(10*time.Second), 5), allTold: rate.NewLimiter(2, 50),
+		sessionCache: newLRU[Session](maxTracked), lockouts: newLockouts(cfg.Lockout),
+		addrs:        newRateLimits(rate.Every(attemptEvery), attemptBurst),
+		knownNames:   newRateLimits(rate.Every(nameEvery), nameBurst),
+		unknownNames: newRateLimits(rate.Every(nameEvery), nameBurst),
+		requests:     newRateLimits(rate.Limit(cfg.Rate.PerSecond), cfg.Rate.Burst),
+		failureRate:  newRateLimits(rate.Every(10*time.Second), 5), totalFailureRate: rate.NewLimiter(2, 50),
 	}
-	_, _ = rand.Read(d.secret)
+	_, _ = rand.Read(a.secret)
 	if cfg.Proxy != nil {
 		var err error
-		if d.proxy, err = cfg.Proxy.addresses(); err != nil {
+		if a.proxy, err = cfg.Proxy.addresses(); err != nil {
 			return nil, err
 		}
 	}
-	return d, nil
+	return a, nil
 }
 
-// Open says that nobody can sign in: there are no users, and none can come from
-// elsewhere.
-func (d *Desk) Open() bool {
-	return d.users().Len() == 0 && d.cfg.OIDC == nil && d.cfg.Proxy == nil
+// Open reports whether nobody can sign in: there are no users, no proxy and no OIDC
+// provider.
+func (a *Authenticator) Open() bool {
+	return a.users().Len() == 0 && a.cfg.OIDC == nil && a.cfg.Proxy == nil
 }
 
-// Identify returns who asks, by the first of: API token, proxy, session, name
-// and password. A name with a password counts for reading alone. The error is
+// Identify authenticates a request by the first of: API token, proxy header, session,
+// name and password. A name with a password (HTTP Basic) only allows reading. The error is
 // [ErrNobody], [ErrUnknown], [ErrForged], users.ErrBusy, a *[WaitError], or the
 // store's.
-func (d *Desk) Identify(r *http.Request) (Who, error) {
-	proxied, byProxy, err := d.byProxy(r)
+func (a *Authenticator) Identify(r *http.Request) (Principal, error) {
+	proxied, byProxy, err := a.fromProxy(r)
 	if err != nil {
-		return Who{}, err
+		return Principal{}, err
 	}
 	scheme, rest, given := strings.Cut(r.Header.Get("Authorization"), " ")
 	switch {
 	case strings.EqualFold(scheme, "Bearer"):
-		user, ok := d.users().Authenticate(strings.TrimSpace(rest))
+		user, ok := a.users().Authenticate(strings.TrimSpace(rest))
 		if !ok {
-			return Who{}, ErrUnknown
+			return Principal{}, ErrUnknown
 		}
-		return Who{User: user, By: ByToken}, nil
+		return Principal{User: user, Method: MethodToken}, nil
 	case byProxy:
 		return proxied, nil
 	}
-	if id := d.cookie(r); id != "" {
-		if who, ok, err := d.bySession(r.Context(), id, attended(r)); err != nil || ok {
+	if id := a.cookie(r); id != "" {
+		if who, ok, err := a.fromSession(r.Context(), id, isUserAction(r)); err != nil || ok {
 			return who, err
 		}
 	}
@@ -179,77 +182,77 @@ func (d *Desk) Identify(r *http.Request) (Who, error) {
 	case given && strings.EqualFold(scheme, "Basic") && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		name, password, ok := r.BasicAuth()
 		if !ok {
-			return Who{}, ErrUnknown
+			return Principal{}, ErrUnknown
 		}
-		user, _, err := d.check(r, name, password)
-		return Who{User: user, By: ByBasic}, err
+		user, _, err := a.checkPassword(r, name, password)
+		return Principal{User: user, Method: MethodBasic}, err
 	case scheme != "":
-		return Who{}, ErrUnknown
+		return Principal{}, ErrUnknown
 	default:
-		return Who{}, ErrNobody
+		return Principal{}, ErrNobody
 	}
 }
 
-// byProxy returns whom the trusted proxy names.
-func (d *Desk) byProxy(r *http.Request) (Who, bool, error) {
-	if d.cfg.Proxy == nil || d.cfg.Proxy.Header == "" {
-		return Who{}, false, nil
+// fromProxy returns whom the trusted proxy names.
+func (a *Authenticator) fromProxy(r *http.Request) (Principal, bool, error) {
+	if a.cfg.Proxy == nil || a.cfg.Proxy.Header == "" {
+		return Principal{}, false, nil
 	}
-	values := r.Header.Values(d.cfg.Proxy.Header)
+	values := r.Header.Values(a.cfg.Proxy.Header)
 	switch {
 	case len(values) == 0:
-		return Who{}, false, nil
-	case !d.trusts(peer(r)):
-		d.log.Warn("proxy header from an address that is not in console.proxy.allow", zap.String("remote", r.RemoteAddr), zap.String("path", r.URL.Path))
-		return Who{}, false, ErrForged
+		return Principal{}, false, nil
+	case !a.isTrustedProxy(peer(r)):
+		a.log.Warn("proxy header from an address that is not in console.proxy.allow", zap.String("remote", r.RemoteAddr), zap.String("path", r.URL.Path))
+		return Principal{}, false, ErrForged
 	case len(values) > 1:
-		return Who{}, false, fmt.Errorf("%w: %s stands there twice", ErrForged, d.cfg.Proxy.Header)
+		return Principal{}, false, fmt.Errorf("%w: %s is given twice", ErrForged, a.cfg.Proxy.Header)
 	case values[0] == "":
-		return Who{}, false, nil // the proxy knows nobody
+		return Principal{}, false, nil // the proxy knows nobody
 	}
-	account, ok := d.users().Find(values[0])
+	account, ok := a.users().Find(values[0])
 	if !ok || account.Disabled || !account.External {
-		d.log.Info("proxy names nobody who may come through it", zap.String("name", inert(values[0])))
-		return Who{}, false, fmt.Errorf("%w: the proxy says %q, who is not an external user of the users file (`locksteward users add NAME --external`), or is disabled", ErrUnknown, inert(values[0]))
+		a.log.Info("proxy names nobody who may come through it", zap.String("name", printableName(values[0])))
+		return Principal{}, false, fmt.Errorf("%w: the proxy says %q, who is not an external user of the users file (`locksteward users add NAME --external`), or is disabled", ErrUnknown, printableName(values[0]))
 	}
-	return Who{User: account.User, By: ByProxy, token: formToken(d.secret, "proxy\x00"+account.Name)}, true, nil
+	return Principal{User: account.User, Method: MethodProxy, token: formToken(a.secret, "proxy\x00"+account.Name)}, true, nil
 }
 
 // SignIn checks a name with a password, or an API token in its place, and begins a
 // session, whose cookie it sets. The error is [ErrUnknown], users.ErrBusy, a
 // *[WaitError] or the store's.
-func (d *Desk) SignIn(w http.ResponseWriter, r *http.Request, name, password string) (users.User, error) {
-	now := d.now()
-	known := d.isKnown(name)
-	from := place(d.Client(r))
-	if wait, ok := d.addrs.take(from, now); !ok {
+func (a *Authenticator) SignIn(w http.ResponseWriter, r *http.Request, name, password string) (users.User, error) {
+	now := a.now()
+	known := a.isKnown(name)
+	from := networkOf(a.Client(r))
+	if wait, ok := a.addrs.allow(from, now); !ok {
 		return users.User{}, &WaitError{After: wait}
 	}
-	if !d.lockouts.trusts(name, from) {
-		by := d.strangers
+	if !a.lockouts.isTrusted(name, from) {
+		by := a.unknownNames
 		if known {
-			by = d.names
+			by = a.knownNames
 		}
-		if wait, ok := by.take(strings.ToLower(name), now); !ok {
+		if wait, ok := by.allow(strings.ToLower(name), now); !ok {
 			return users.User{}, &WaitError{After: wait}
 		}
 	}
-	user, mark, err := d.check(r, name, password)
+	user, mark, err := a.checkPassword(r, name, password)
 	if err != nil {
 		return users.User{}, err
 	}
-	return user, d.welcome(w, r, Session{User: user.Name, Source: SourcePassword, Stamp: mark})
+	return user, a.startSession(w, r, Session{User: user.Name, Source: SourcePassword, Stamp: mark})
 }
 
 // SignInAs begins a session for whom an OIDC provider named, with the roles and
 // teams that it gave. A name of the users file must be external there. The error
 // wraps locksteward.ErrRefused, or is the store's.
-func (d *Desk) SignInAs(w http.ResponseWriter, r *http.Request, name string, roles []users.Role, teams []string) (users.User, error) {
+func (a *Authenticator) SignInAs(w http.ResponseWriter, r *http.Request, name string, roles []users.Role, teams []string) (users.User, error) {
 	s := Session{User: name, Source: SourceOIDC, Teams: teams}
 	for _, role := range roles {
 		s.Roles = append(s.Roles, string(role))
 	}
-	account, known := d.users().Find(name)
+	account, known := a.users().Find(name)
 	var why string
 	switch {
 	case !users.ValidName(name):
@@ -262,85 +265,85 @@ func (d *Desk) SignInAs(w http.ResponseWriter, r *http.Request, name string, rol
 	if known && why == "" {
 		s.User = account.Name
 	}
-	user, ok := userOf(d.users(), s)
+	user, ok := userOf(a.users(), s)
 	if why == "" && !ok {
 		why = "has no role here: an admin has to map one of their groups in console.oidc.roles, or add an external user"
 	}
 	if why != "" {
-		d.failed(r, name, ActionFailed, SourceOIDC)
-		return users.User{}, fmt.Errorf("%w: %s %s", locksteward.ErrRefused, inert(name), why)
+		a.recordFailure(r, name, ActionFailed, SourceOIDC)
+		return users.User{}, fmt.Errorf("%w: %s %s", locksteward.ErrRefused, printableName(name), why)
 	}
-	return user, d.welcome(w, r, s)
+	return user, a.startSession(w, r, s)
 }
 
-// welcome begins the session of somebody who proved who they are.
-func (d *Desk) welcome(w http.ResponseWriter, r *http.Request, s Session) error {
-	id, err := d.begin(r.Context(), d.cookie(r), s, locksteward.Entry{
-		At: d.now(), Actor: s.User, Action: ActionOK, Outcome: "ok", Detail: detail(map[string]any{"by": s.Source, "address": d.Client(r).String()}),
+// startSession starts the session of an authenticated user and sets its cookie.
+func (a *Authenticator) startSession(w http.ResponseWriter, r *http.Request, s Session) error {
+	id, err := a.saveSession(r.Context(), a.cookie(r), s, locksteward.Entry{
+		At: a.now(), Actor: s.User, Action: ActionOK, Outcome: "ok", Detail: detail(map[string]any{"by": s.Source, "address": a.Client(r).String()}),
 	})
 	if err != nil {
 		return err
 	}
-	d.setCookie(w, r, id)
-	d.log.Info("signed in", zap.String("user", s.User), zap.String("by", s.Source), zap.Stringer("address", d.Client(r)))
+	a.setCookie(w, r, id)
+	a.log.Info("signed in", zap.String("user", s.User), zap.String("by", s.Source), zap.Stringer("address", a.Client(r)))
 	return nil
 }
 
-func (d *Desk) isKnown(name string) bool {
-	_, known := d.users().Find(name)
+func (a *Authenticator) isKnown(name string) bool {
+	_, known := a.users().Find(name)
 	return known
 }
 
-// check is the one place where a password is compared.
-func (d *Desk) check(r *http.Request, name, password string) (users.User, string, error) {
-	known := d.isKnown(name)
-	t, wait := d.lockouts.attempt(name, place(d.Client(r)), known, d.now())
+// checkPassword is the one place where a password is compared.
+func (a *Authenticator) checkPassword(r *http.Request, name, password string) (users.User, string, error) {
+	known := a.isKnown(name)
+	t, wait := a.lockouts.attempt(name, networkOf(a.Client(r)), known, a.now())
 	if t == nil {
 		return users.User{}, "", &WaitError{After: wait, Locked: true}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
 	defer cancel()
-	user, mark, err := d.users().AuthenticatePassword(ctx, name, password)
+	user, mark, err := a.users().AuthenticatePassword(ctx, name, password)
 	switch {
 	case err == nil:
-		t.passed()
+		t.succeed()
 		return user, mark, nil
 	case errors.Is(err, users.ErrBusy):
-		t.undone()
+		t.withdraw()
 		return users.User{}, "", err
 	}
-	d.failed(r, name, ActionFailed, SourcePassword)
+	a.recordFailure(r, name, ActionFailed, SourcePassword)
 	if t.locks {
-		d.failed(r, name, ActionLocked, SourcePassword)
-		d.log.Warn("name is locked out after failed sign-ins", zap.String("name", inert(name)), zap.Stringer("address", d.Client(r)), zap.Duration("for", d.cfg.Lockout.Time))
+		a.recordFailure(r, name, ActionLocked, SourcePassword)
+		a.log.Warn("name is locked out after failed sign-ins", zap.String("name", printableName(name)), zap.Stringer("address", a.Client(r)), zap.Duration("for", a.cfg.Lockout.Time))
 	}
 	return users.User{}, "", ErrUnknown
 }
 
-// failed writes a failed sign-in into the audit trail, as long as there are not
-// too many of them; then their number stands in the next that is written.
-func (d *Desk) failed(r *http.Request, name, action, by string) {
-	now := d.now()
+// recordFailure writes a failed sign-in into the audit trail, as long as there are not
+// too many of them; the next entry counts those that were left out.
+func (a *Authenticator) recordFailure(r *http.Request, name, action, by string) {
+	now := a.now()
 	if action != ActionLocked {
-		if _, ok := d.told.take(strings.ToLower(name), now); !ok || !d.allTold.AllowN(now, 1) {
-			d.unwritten.Add(1)
+		if _, ok := a.failureRate.allow(strings.ToLower(name), now); !ok || !a.totalFailureRate.AllowN(now, 1) {
+			a.unwritten.Add(1)
 			return
 		}
 	}
-	what := map[string]any{"by": by, "address": d.Client(r).String()}
-	if n := d.unwritten.Swap(0); n > 0 {
+	what := map[string]any{"by": by, "address": a.Client(r).String()}
+	if n := a.unwritten.Swap(0); n > 0 {
 		what["others_not_written"] = n
 	}
 	if action == ActionLocked {
-		what["for_ms"] = d.cfg.Lockout.Time.Milliseconds()
+		what["for_ms"] = a.cfg.Lockout.Time.Milliseconds()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), checkTimeout)
 	defer cancel()
-	err := d.store.AppendEntries(ctx, locksteward.Entry{
-		At: now, Actor: agentActor, Action: action, Subject: inert(name), Outcome: "refused", Detail: detail(what),
+	err := a.store.AppendEntries(ctx, locksteward.Entry{
+		At: now, Actor: agentActor, Action: action, Subject: printableName(name), Outcome: "refused", Detail: detail(what),
 	})
 	if err != nil {
-		d.log.Error("failed sign-in is not in the audit trail", zap.String("name", inert(name)), zap.Error(err))
+		a.log.Error("failed sign-in is not in the audit trail", zap.String("name", printableName(name)), zap.Error(err))
 	}
 }
 
@@ -354,21 +357,21 @@ func detail(what map[string]any) json.RawMessage {
 
 // Allow counts a request of who, or of where it comes from if that is nobody; a
 // *[WaitError] is one too many.
-func (d *Desk) Allow(r *http.Request, who Who) error {
+func (a *Authenticator) Allow(r *http.Request, who Principal) error {
 	key := "user\x00" + strings.ToLower(who.User.Name)
 	if who.User.Name == "" {
-		key = "place\x00" + place(d.Client(r))
+		key = "place\x00" + networkOf(a.Client(r))
 	}
-	if wait, ok := d.requests.take(key, d.now()); !ok {
+	if wait, ok := a.requests.allow(key, a.now()); !ok {
 		return &WaitError{After: wait}
 	}
 	return nil
 }
 
-// Arrival is who came back from a provider.
-type Arrival struct {
+// ExternalIdentity is a person whom an OIDC provider authenticated.
+type ExternalIdentity struct {
 	Name  string
 	Roles []users.Role
 	Teams []string
-	Next  string // the page that they wanted
+	Next  string // path of the page to show
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// file is users.yaml.
-type file struct {
-	Users []record `yaml:"users"`
+// usersFile is users.yaml.
+type usersFile struct {
+	Users []userEntry `yaml:"users"`
 }
 
-type record struct {
+type userEntry struct {
 	Name        string   `yaml:"name"`
 	Roles       []string `yaml:"roles"`
 	Teams       []string `yaml:"teams"`
@@ -103,7 +103,7 @@ func readPrivate(path string) ([]byte, error) {
 const maxFile = 4 << 20
 
 func parse(path string, raw []byte) (*Set, error) {
-	var f file
+	var f usersFile
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
 	dec.KnownFields(true)
 	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
@@ -119,7 +119,7 @@ func parse(path string, raw []byte) (*Set, error) {
 	return newSet(accounts), nil
 }
 
-func check(f file) ([]account, []error) {
+func check(f usersFile) ([]account, []error) {
 	var (
 		out    []account
 		errs   []error

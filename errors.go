@@ -7,7 +7,7 @@ var (
 	// ErrNotFound is "no such lock, request or target".
 	ErrNotFound = errors.New("not found")
 	// ErrRefused is "policy says no": missing role, class not releasable, no
-	// release credentials, kill switch. The CLI exits with 4.
+	// release credentials, a pause of releases. The CLI exits with 4.
 	ErrRefused = errors.New("refused by policy")
 	// ErrConflict is "it changed meanwhile": the request is final already, or the
 	// lock is not the one that was asked about.

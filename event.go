@@ -15,7 +15,7 @@ const (
 	EventFinal        EventKind = "release.final"         // the request has a final state
 	EventUnknown      EventKind = "release.unknown"       // its final state is unknown
 	EventResurrected  EventKind = "release.resurrected"   // the old holder wrote the key again
-	EventStopped      EventKind = "release.stopped"       // releases were paused or resumed
+	EventPaused       EventKind = "release.paused"        // releases were paused or resumed
 	EventBreaker      EventKind = "release.breaker"       // many locks look dead at once
 )
 

@@ -88,7 +88,7 @@ func exists(p string) bool {
 var floors = []string{
 	`\.`,
 	`lock(/.*)?|internal/(redishook|respcheck|lockuser)`,
-	`api|class|internal/(credfile|liveness|loopback|pace|redisproc|reload|spell|stacks|suggest|users)`,
+	`api|class|internal/(credfile|liveness|loopback|pace|redisproc|reload|stacks|suggest|users)`,
 	`rules/expr|source/redis/formats|internal/(connect|report|signin|oidclogin)`,
 	`scanner|rules|exporter|alert|release(/model)?|console!`,
 	`store`,

@@ -16,7 +16,7 @@ const (
 	typeFinal        = "release.final"
 	typeUnknown      = "release.unknown"
 	typeResurrected  = "release.resurrected"
-	typeStopped      = "release.stopped"
+	typePaused       = "release.paused"
 	typeBreaker      = "release.breaker"
 )
 

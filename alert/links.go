@@ -64,7 +64,7 @@ func (l links) fill(p *Payload) {
 			p.Release.RunbookURL = l.rule(rules[0])
 		}
 	case p.Release != nil:
-		p.URL = l.to("/stops")
+		p.URL = l.to("/release-pause")
 	case len(p.Findings) == 0 && len(p.Counts) == 0:
 		p.URL = l.to("/")
 	case len(p.Findings) == 1 && p.Omitted == 0:

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/spell"
+	"github.com/locksteward/locksteward/internal/suggest"
 )
 
 // matchLabels are the labels of findings that matchers look at, in the order of
@@ -56,7 +56,7 @@ func ParseMatcher(text string) (Matcher, error) {
 	}
 	if !slices.Contains(matchLabels, m.label) {
 		meant := ""
-		if near := spell.Nearest(m.label, matchLabels, nil); near != "" && m.label != "" {
+		if near := suggest.Nearest(m.label, matchLabels, nil); near != "" && m.label != "" {
 			meant = fmt.Sprintf(", did you mean %s?", near)
 		}
 		return Matcher{}, fmt.Errorf("matcher %q: %q is no label%s; write one of %s", text, m.label, meant, strings.Join(matchLabels, ", "))

@@ -67,5 +67,5 @@ func templateSamples() []Payload {
 // releaseTypes are the types of messages about releases.
 var releaseTypes = []string{
 	"release.requested", "release.reminder", "release.self_approved", "release.auto", "release.break_glass",
-	"release.final", "release.unknown", "release.resurrected", "release.stopped", "release.breaker",
+	"release.final", "release.unknown", "release.resurrected", "release.paused", "release.breaker",
 }

@@ -40,8 +40,8 @@ func releaseSentence(lang string, n Notice) string {
 			return "释放之后，原持有者再次写入了这把锁：其客户端库会重建缺失的 key。请先停止该进程，再重新申请。"
 		}
 		return "释放之后，同一所有者再次持有这把锁：可能是重新加锁，也可能是其客户端库重建了缺失的 key。若确认无人使用，请停止该进程后重新申请。"
-	case "release.stopped":
-		return stoppedZH(n)
+	case "release.paused":
+		return pausedZH(n)
 	case "release.breaker":
 		return breakerZH(n)
 	default:
@@ -148,27 +148,26 @@ func original(english string) string {
 
 // The sentences of package release that no request stands for.
 var (
-	frozenText   = regexp.MustCompile(`^(.+) froze releases without a person until (\S+)\.$`)
-	unfrozenText = regexp.MustCompile(`^(.+) ended the freeze of releases\.$`)
-	killedText   = regexp.MustCompile(`^(.+) turned the kill switch on: nothing is released\.$`)
-	goOnText     = regexp.MustCompile(`^(.+) turned the kill switch off: releases go on\.$`)
-	breakerText  = regexp.MustCompile(`^(\d+) locks .*is over for (\S+)\.$`)
+	pausedText  = regexp.MustCompile(`^(.+) paused (all|automatic) releases(?: until (\S+))?\.$`)
+	resumedText = regexp.MustCompile(`^(.+) resumed (all|automatic) releases\.$`)
+	breakerText = regexp.MustCompile(`^(\d+) locks .*is over for (\S+)\.$`)
 )
 
-func stoppedZH(n Notice) string {
-	if m := frozenText.FindStringSubmatch(n.Text); m != nil {
-		return m[1] + " 冻结了自动释放，直至 " + m[2] + "。"
+// scopesZH are the scopes of a pause.
+var scopesZH = map[string]string{"all": "所有释放", "automatic": "自动释放"}
+
+func pausedZH(n Notice) string {
+	if m := pausedText.FindStringSubmatch(n.Text); m != nil {
+		text := m[1] + " 暂停了" + scopesZH[m[2]]
+		if m[3] != "" {
+			text += "，直至 " + m[3]
+		}
+		return text + "。"
 	}
-	switch {
-	case unfrozenText.MatchString(n.Text):
-		return n.Actor + " 结束了对释放的冻结。"
-	case killedText.MatchString(n.Text):
-		return n.Actor + " 打开了总开关：停止所有释放。"
-	case goOnText.MatchString(n.Text):
-		return n.Actor + " 关闭了总开关：恢复释放。"
-	default:
-		return "释放的停止状态发生了变更。" + original(n.Text)
+	if m := resumedText.FindStringSubmatch(n.Text); m != nil {
+		return m[1] + " 恢复了" + scopesZH[m[2]] + "。"
 	}
+	return "释放的暂停状态发生了变更。" + original(n.Text)
 }
 
 func breakerZH(n Notice) string {

@@ -100,7 +100,7 @@ var words = map[string]locksteward.Text{
 	"release.final":         {EN: "Release ended", ZH: "锁释放申请结束"},
 	"release.unknown":       {EN: "Outcome of a release unknown", ZH: "锁释放结果未知"},
 	"release.resurrected":   {EN: "Released lock is back", ZH: "已释放的锁再次出现"},
-	"release.stopped":       {EN: "Releases stopped or let go on", ZH: "锁释放的停止状态变更"},
+	"release.paused":        {EN: "Releases paused or resumed", ZH: "锁释放的暂停状态变更"},
 	"release.breaker":       {EN: "Many locks look dead at once", ZH: "大量锁同时疑似失效"},
 }
 

@@ -30,7 +30,7 @@ type Delivery struct {
 	LastError string `json:"last_error"`
 }
 
-// Receiver is how it stands with one receiver.
+// Receiver is the state of one receiver.
 type Receiver struct {
 	Name string `json:"name"`
 	// Configured is false for one that alert.receivers has no longer.

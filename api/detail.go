@@ -34,7 +34,7 @@ type LockDetail struct {
 	Verdicts []Verdict `json:"verdicts"`
 }
 
-// History is what repeated looks at this hold have told.
+// History is what repeated readings of this hold showed.
 type History struct {
 	FirstSeen    time.Time `json:"first_seen,omitzero"`
 	LastSeen     time.Time `json:"last_seen,omitzero"`

@@ -33,7 +33,7 @@ type Finding struct {
 	Fingerprint     string   `json:"fingerprint"`
 	// Proof is "proven" or "presumed" for a finding that calls a holder dead.
 	Proof string `json:"proof,omitempty"`
-	// InhibitedBy is the fingerprint of the finding that is told in place of this
+	// InhibitedBy is the fingerprint of the finding that is notified instead of this
 	// one.
 	InhibitedBy string `json:"inhibited_by,omitempty"`
 	// Baseline is "known" or "new" in a scan with a baseline, else empty.

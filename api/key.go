@@ -49,7 +49,7 @@ func stamp(t time.Time) time.Time {
 // list returns a copy that is never null in JSON.
 func list(in []string) []string { return append([]string{}, in...) }
 
-// known returns nil for a negative figure, which means "not told".
+// known returns nil for a negative figure, which means "unknown".
 func known[T int | int64 | float64](v T) *T {
 	if v < 0 {
 		return nil

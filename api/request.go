@@ -69,7 +69,7 @@ type Evidence struct {
 	// HolderAlive: the holder is known to live and to renew; its owner, type and
 	// count are compared, not the expiry.
 	HolderAlive bool `json:"holder_alive,omitempty"`
-	// StandMs is how long an owner that nobody is stands in the lock's place.
+	// StandMs is how long a placeholder holds the key.
 	StandMs int64 `json:"stand_ms,omitempty"`
 	// UndoMs is how long the lock is kept aside for an undo.
 	UndoMs int64 `json:"undo_ms,omitempty"`
@@ -132,7 +132,7 @@ type Follow struct {
 type Preview struct {
 	// Request is what would be stored, or is.
 	Request Request `json:"request"`
-	// Found says that something stands under the key.
+	// Found says whether the key exists.
 	Found bool `json:"found"`
 	// Differences are what is other than the evidence: with any, the execution ends
 	// in changed.

@@ -55,7 +55,7 @@ type RulesTest struct {
 	Locks int       `json:"locks"`
 	From  time.Time `json:"from,omitzero"`
 	To    time.Time `json:"to,omitzero"`
-	// Transitions are what would have been told, in order.
+	// Transitions are the changes that would have been notified, in order.
 	Transitions []RulesTransition `json:"transitions"`
 	// Findings are those that pend or fire after the last look.
 	Findings []Finding `json:"findings"`

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Silence keeps receivers from being told of some findings until a time. Findings
+// Silence mutes the notifications of some findings until a time. Findings
 // stay in the console, and nothing is released by it.
 type Silence struct {
 	ID string `json:"id"`
@@ -51,7 +51,7 @@ type AddSilence struct {
 // ListedFinding is a finding of a list, with who wanted to hear nothing of it.
 type ListedFinding struct {
 	Finding
-	// SilencedBy is the id of the silence that keeps receivers from being told of it
+	// SilencedBy is the id of the silence that mutes it
 	// now, SilencedUntil when that ends.
 	SilencedBy    string    `json:"silenced_by,omitempty"`
 	SilencedUntil time.Time `json:"silenced_until,omitzero"`

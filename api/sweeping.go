@@ -13,7 +13,7 @@ type Sweeping struct {
 	First   bool      `json:"first"`
 	Started time.Time `json:"started"`
 	// Keys is how many were scanned so far, OfKeys how many there were at its start;
-	// null while the servers have not told.
+	// null while the servers have not reported it.
 	Keys   int64  `json:"keys"`
 	OfKeys *int64 `json:"of_keys"`
 	// Percent of the keys were scanned, 0 to 99; null without OfKeys. Findings of single

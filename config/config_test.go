@@ -237,7 +237,7 @@ func TestClassesD(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	t.Setenv("LOCKSTEWARD_METRICS_TOP_LOCKS", "50")
-	t.Setenv("LOCKSTEWARD_RELEASE_KILL_SWITCH", "true")
+	t.Setenv("LOCKSTEWARD_RELEASE_PAUSED", "true")
 	t.Setenv("LOCKSTEWARD_CONSOLE_LISTEN", "127.0.0.1:9")
 	t.Setenv("LOCKSTEWARD_SERVICE_HOST", "10.0.0.1") // set by Kubernetes for a service of our name
 	t.Setenv("REDIS_HOST", "example.test")
@@ -245,7 +245,7 @@ func TestEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Metrics.TopLocks != 50 || !c.Release.KillSwitch || c.Console.Listen != "127.0.0.1:9" || c.Targets[0].Redis != "redis://example.test" {
+	if c.Metrics.TopLocks != 50 || !c.Release.Paused || c.Console.Listen != "127.0.0.1:9" || c.Targets[0].Redis != "redis://example.test" {
 		t.Errorf("configuration = %+v", c)
 	}
 	t.Setenv("LOCKSTEWARD_METRICS_TOP_LOCKS", "many")
@@ -301,7 +301,7 @@ targets:
   - {name: "a b", redis: "redis://h:6379", jitter: soon}
 classes: nothing
 rules: [{rule: nope}]
-release: {request_ttl: 1s, kill_switch: perhaps}
+release: {request_ttl: 1s, paused: perhaps}
 log: {level: loud}
 `))
 	invalid, ok := errors.AsType[*config.InvalidError](err)
@@ -315,7 +315,7 @@ log: {level: loud}
 		path, _, _ := strings.Cut(rest, ": ")
 		got = append(got, path)
 	}
-	want := []string{"targets[0].jitter", "classes", "release.kill_switch", "targets[0].name", "rules[0].rule", "release.request_ttl", "log.level"}
+	want := []string{"targets[0].jitter", "classes", "release.paused", "targets[0].name", "rules[0].rule", "release.request_ttl", "log.level"}
 	if !slices.Equal(got, want) {
 		t.Errorf("problems at\n%q, want\n%q\n%v", got, want, err)
 	}

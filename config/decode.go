@@ -13,7 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/spell"
+	"github.com/locksteward/locksteward/internal/suggest"
 )
 
 // decoder fills Go values from YAML nodes and collects every problem it meets
@@ -110,7 +110,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 			}
 			hint := formerKey(at)
 			if hint == "" {
-				hint = suggest(key.Value, fields)
+				hint = nearestKey(key.Value, fields)
 			}
 			d.problem(key, at, "unknown key (got %s), %s", shown, hint)
 			continue
@@ -291,10 +291,10 @@ func secretName(key string) bool {
 	return false
 }
 
-// suggest names the key that was probably meant, or all there are.
-func suggest(got string, fields map[string]reflect.Value) string {
+// nearestKey names the key that was probably meant, or all there are.
+func nearestKey(got string, fields map[string]reflect.Value) string {
 	known := slices.Sorted(maps.Keys(fields))
-	if best := spell.Nearest(got, known, nil); best != "" {
+	if best := suggest.Nearest(got, known, nil); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	return "known keys here: " + strings.Join(known, ", ")

@@ -11,7 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/spell"
+	"github.com/locksteward/locksteward/internal/suggest"
 )
 
 // environ are the variables of the environment by name.
@@ -226,7 +226,7 @@ func (d *decoder) strangers(env environ) {
 			}
 		}
 		hint := "docs/configuration.md lists the variables"
-		if best := spell.Nearest(name, known, func(n string) []string { return []string{n, strings.TrimSuffix(n, "_FILE")} }); best != "" {
+		if best := suggest.Nearest(name, known, func(n string) []string { return []string{n, strings.TrimSuffix(n, "_FILE")} }); best != "" {
 			hint = fmt.Sprintf("did you mean %s?", best)
 		}
 		d.meaningless(name, env[name], hint)

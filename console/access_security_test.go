@@ -105,7 +105,7 @@ func TestAccessTable(t *testing.T) {
 }
 
 // checkForms fails if a page takes a change from a browser that does not have the form of its session.
-func (b *bed) checkForms(w way, all []route) {
+func (b *fixture) checkForms(w way, all []route) {
 	b.t.Helper()
 	if !w.ambient || w.name == "basic" {
 		return
@@ -125,7 +125,7 @@ func (b *bed) checkForms(w way, all []route) {
 }
 
 // through says what the door of a route made of a request.
-func (b *bed) through(w way, rt route) string {
+func (b *fixture) through(w way, rt route) string {
 	b.t.Helper()
 	method, path := address(rt.pattern)
 	form := url.Values{}

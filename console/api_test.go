@@ -154,7 +154,7 @@ func TestDecisionsReachTheService(t *testing.T) {
 	if a.status != http.StatusOK || !strings.Contains(a.body, `"state":"released"`) {
 		t.Errorf("status %d: %s", a.status, a.body)
 	}
-	if w := b.world.words[0]; w != (Word{Reason: "seen", EvidenceHash: "sha256:e1", ConfirmNoIdentity: true}) {
+	if w := b.world.words[0]; w != (Decision{Reason: "seen", EvidenceHash: "sha256:e1", ConfirmNoIdentity: true}) {
 		t.Errorf("got %+v", w)
 	}
 	if who := b.world.actors[0]; who.Name != "all" || len(who.Roles) != 5 {
@@ -260,9 +260,9 @@ func TestBadInput(t *testing.T) {
 		"body base64":       {create, `{"target":"orders","key_b64":"!","reason":"r"}`, 400, "base64"},
 		"no whole number":   {create, `{"target":"orders","key":"k","reason":"r","db":1.5}`, 400, "db: must be a JSON integer that fits"},
 		"no word":           {create, `{"target":"orders","key":"k","reason":"r","holder_alive":"yes"}`, 400, "holder_alive: must be a JSON boolean, got string"},
-		"no time":           {"POST /api/v1/stops/freeze", `{"until":"tomorrow","reason":"r"}`, 400, "tomorrow is no time: write it like 2026-03-01T12:00:00Z"},
-		"far freeze":        {"POST /api/v1/stops/freeze", `{"until":"9999-12-31T23:59:59Z","reason":"r"}`, 400, "at most 90 days away"},
-		"no parameters":     {"GET /api/v1/stops?x=1", "", 400, "x: is no parameter here: there are none"},
+		"no time":           {"POST /api/v1/release/pause", `{"scope":"all","until":"tomorrow","reason":"r"}`, 400, "tomorrow is not a time: write it like 2026-03-01T12:00:00Z"},
+		"far pause":         {"POST /api/v1/release/pause", `{"scope":"all","until":"9999-12-31T23:59:59Z","reason":"r"}`, 400, "at most 90 days away"},
+		"no parameters":     {"GET /api/v1/release/pause?x=1", "", 400, "x: unknown parameter; this address takes none"},
 		"body no target":    {create, `{"key":"k","reason":"r"}`, 400, "target is missing"},
 		"body bad target":   {create, `{"target":"x","key":"k","reason":"r"}`, 404, "target"},
 		"too large":         {create, `{"target":"` + strings.Repeat("x", maxBody) + `"}`, 413, "larger"},

@@ -36,7 +36,7 @@ func (a answer) problem(t *testing.T) api.Problem {
 }
 
 // do sends a request as the user ("" is nobody); edits change it before.
-func (b *bed) do(user, method, path, body string, edits ...func(*http.Request)) answer {
+func (b *fixture) do(user, method, path, body string, edits ...func(*http.Request)) answer {
 	b.t.Helper()
 	req, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, strings.NewReader(body))
 	if err != nil {
@@ -57,7 +57,7 @@ func (b *bed) do(user, method, path, body string, edits ...func(*http.Request)) 
 }
 
 // exchange sends a request and reads the whole answer.
-func (b *bed) exchange(c *http.Client, req *http.Request) answer {
+func (b *fixture) exchange(c *http.Client, req *http.Request) answer {
 	b.t.Helper()
 	resp, err := c.Do(req)
 	if err != nil {
@@ -72,7 +72,7 @@ func (b *bed) exchange(c *http.Client, req *http.Request) answer {
 }
 
 // get decodes the answer of a GET by a nobody or a viewer.
-func get[T any](b *bed, user, path string) T {
+func get[T any](b *fixture, user, path string) T {
 	b.t.Helper()
 	var out T
 	a := b.do(user, http.MethodGet, path, "")

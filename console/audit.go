@@ -27,7 +27,7 @@ func auditQuery(q *query) AuditQuery {
 		Limit: q.number("limit", 100, 1, 10_000),
 	}
 	if out.Before > 0 && out.Ascending {
-		q.bad("after: is for the oldest first and before for the newest first: give one of the two")
+		q.bad("after: lists the oldest first, before the newest first: give one of the two")
 	}
 	if q.text("key") != "" || q.text("key_b64") != "" {
 		key, err := api.Key{Key: q.text("key"), KeyB64: q.text("key_b64")}.Bytes()

@@ -22,8 +22,8 @@ import (
 // guarded finds out who asks before the handler runs.
 func (s *Server) guarded(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, err := s.admit(r, rt)
-		r = r.WithContext(context.WithValue(r.Context(), whoKey{}, who))
+		who, err := s.authorize(r, rt)
+		r = r.WithContext(context.WithValue(r.Context(), principalKey{}, who))
 		if err == nil {
 			err = rt.handle(w, r, who.User)
 		}
@@ -35,46 +35,46 @@ func (s *Server) guarded(rt route) http.Handler {
 	})
 }
 
-// whoKey is where a request's context has who asks.
-type whoKey struct{}
+// principalKey is where a request's context has who asks.
+type principalKey struct{}
 
-func whoOf(r *http.Request) signin.Who {
-	who, _ := r.Context().Value(whoKey{}).(signin.Who)
+func principalOf(r *http.Request) signin.Principal {
+	who, _ := r.Context().Value(principalKey{}).(signin.Principal)
 	return who
 }
 
 // formToken is what each form must carry as csrf that is shown in answer to this
 // request; "" where nobody could send it.
-func (s *Server) formToken(r *http.Request) string { return whoOf(r).FormToken() }
+func (s *Server) formToken(r *http.Request) string { return principalOf(r).FormToken() }
 
 // safe says that a method changes nothing.
 func safe(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// admit returns who asks, or the problem. The verbs of releases are judged by
+// authorize returns who asks, or the problem. The verbs of releases are judged by
 // [Releases], which also writes refusals into the audit trail.
-func (s *Server) admit(r *http.Request, rt route) (signin.Who, error) {
-	if s.desk.Open() {
+func (s *Server) authorize(r *http.Request, rt route) (signin.Principal, error) {
+	if s.authenticator.Open() {
 		if err := anonymous(r, rt); err != nil {
-			return signin.Who{}, err
+			return signin.Principal{}, err
 		}
-		return signin.Who{}, s.desk.Allow(r, signin.Who{})
+		return signin.Principal{}, s.authenticator.Allow(r, signin.Principal{})
 	}
-	who, err := s.desk.Identify(r)
-	if limited := s.desk.Allow(r, who); limited != nil {
+	who, err := s.authenticator.Identify(r)
+	if limited := s.authenticator.Allow(r, who); limited != nil {
 		return who, limited
 	}
 	if rt.anybody && (errors.Is(err, signin.ErrNobody) || errors.Is(err, signin.ErrUnknown)) {
-		return signin.Who{}, nil
+		return signin.Principal{}, nil
 	}
 	if err != nil {
-		return signin.Who{}, err
+		return signin.Principal{}, err
 	}
 	if rt.anybody {
 		return who, nil
 	}
 	if !safe(r) && who.Ambient() {
 		if !rt.page {
-			return who, api.NewProblem(api.CodeUnauthenticated, "a change over the API needs an API token: what a browser sends by itself does not count here; send `Authorization: Bearer lsu_…`, or use the pages")
+			return who, api.NewProblem(api.CodeUnauthenticated, "a change over the API needs an API token: cookies do not count here; send `Authorization: Bearer lsu_…`, or use the pages")
 		}
 		if err := checkForm(r, who); err != nil {
 			return who, err
@@ -87,7 +87,7 @@ func (s *Server) admit(r *http.Request, rt route) (signin.Who, error) {
 }
 
 // checkForm refuses a form that was not shown to this person in this session.
-func checkForm(r *http.Request, who signin.Who) error {
+func checkForm(r *http.Request, who signin.Principal) error {
 	err := r.ParseForm()
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return api.NewProblem(api.CodeTooLarge, fmt.Sprintf("the form is larger than %d bytes", maxBody))
@@ -96,7 +96,7 @@ func checkForm(r *http.Request, who signin.Who) error {
 		return fmt.Errorf("read form: %w: %w", locksteward.ErrInvalid, err)
 	}
 	if !who.CheckForm(r.PostForm.Get("csrf")) {
-		return api.NewProblem(api.CodeRefused, "refused by policy: this form was not made for your session, or you signed in again since: load the page again, and send it from there")
+		return api.NewProblem(api.CodeRefused, "refused by policy: this form belongs to another session: reload the page and send it again")
 	}
 	return nil
 }
@@ -105,10 +105,10 @@ func checkForm(r *http.Request, who signin.Who) error {
 // so that whoever can ask is on this machine.
 func anonymous(r *http.Request, rt route) error {
 	if !loopback.Names(loopback.HostOf(r)) {
-		return api.NewProblem(api.CodeMisdirected, "while no users are configured, the console answers to loopback addresses alone: use http://127.0.0.1, or run `locksteward users add`")
+		return api.NewProblem(api.CodeMisdirected, "while no users are configured, the console only answers on loopback addresses: use http://127.0.0.1, or run `locksteward users add`")
 	}
 	if rt.verb != users.VerbView && !rt.anybody {
-		return api.NewProblem(api.CodeRefused, "refused by policy: no users are configured, so that nothing can be changed: run `locksteward users add NAME --role "+string(users.RoleFor(rt.verb))+"` where the agent runs, then reload it")
+		return api.NewProblem(api.CodeRefused, "refused by policy: no users are configured, so nothing can be changed: run `locksteward users add NAME --role "+string(users.RoleFor(rt.verb))+"` where the agent runs, then reload it")
 	}
 	return nil
 }
@@ -126,9 +126,9 @@ func problemOf(r *http.Request, err error) *api.Problem {
 	case errors.Is(err, signin.ErrUnknown) && !given:
 		return api.NewProblem(api.CodeUnauthenticated, err.Error())
 	case errors.Is(err, signin.ErrUnknown) && !safe(r):
-		return api.NewProblem(api.CodeUnauthenticated, "this API token is not known, or this is no token: a change needs one that `locksteward users add` printed, and an agent that has read the users file since")
+		return api.NewProblem(api.CodeUnauthenticated, "unknown API token: a change needs a token that `locksteward users add` printed, and a reload of the agent since")
 	case errors.Is(err, signin.ErrUnknown):
-		return api.NewProblem(api.CodeUnauthenticated, "this API token or password is not known: was the agent reloaded since `locksteward users add`?")
+		return api.NewProblem(api.CodeUnauthenticated, "unknown API token or password: was the agent reloaded since `locksteward users add`?")
 	}
 	if wait, ok := errors.AsType[*signin.WaitError](err); ok {
 		return api.NewProblem(api.CodeTooMany, wait.Error())
@@ -151,12 +151,12 @@ func retryAfter(w http.ResponseWriter, err error) {
 // fault outside the request, is logged here, where it would be lost otherwise.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, rt route, who users.User, err error) {
 	if rt.page && safe(r) && errors.Is(err, signin.ErrNobody) {
-		s.leadToSignIn(w, r)
+		s.redirectToSignIn(w, r)
 		return
 	}
 	p := problemOf(r, err)
 	if rt.page && errors.Is(err, signin.ErrNobody) {
-		p = api.NewProblem(api.CodeUnauthenticated, "you are not signed in, or not any more, so that nothing was changed: sign in at /sign-in, then go back and send the form again")
+		p = api.NewProblem(api.CodeUnauthenticated, "you are not signed in, so nothing was changed: sign in at /sign-in, then go back and send the form again")
 	}
 	retryAfter(w, err)
 	switch {
@@ -173,10 +173,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, rt route, who user
 	writeProblem(w, p)
 }
 
-// leadToSignIn answers one who is not signed in, and looks at a page. A browser
+// redirectToSignIn answers one who is not signed in, and looks at a page. A browser
 // that follows a link from elsewhere keeps the session's cookie back, and brings
 // it when the same page is asked for from here.
-func (s *Server) leadToSignIn(w http.ResponseWriter, r *http.Request) {
+func (s *Server) redirectToSignIn(w http.ResponseWriter, r *http.Request) {
 	if from := r.Header.Get("Sec-Fetch-Site"); from == "cross-site" || from == "same-site" {
 		goOnFromHere(w, r.URL.RequestURI())
 		return

@@ -23,8 +23,8 @@ var changes = map[string]string{
 	"POST /api/v1/bundles":               `{"target":"orders","host":"app-7","reason":"gone"}`,
 	"POST /api/v1/bundles/b1/approve":    `{"reason":"gone","evidence_hash":"sha256:b1"}`,
 	"POST /api/v1/bundles/b1/deny":       `{"reason":"it is back"}`,
-	"POST /api/v1/stops/kill-switch":     `{"on":true,"reason":"INC-9"}`,
-	"POST /api/v1/stops/freeze":          `{"for_ms":60000,"reason":"migration"}`,
+	"POST /api/v1/release/pause":         `{"scope":"all","reason":"INC-9"}`,
+	"POST /api/v1/release/resume":        `{"scope":"all","reason":"INC-9"}`,
 	"POST /api/v1/silences":              `{"matchers":["team=x"],"for_ms":60000,"comment":"migration"}`,
 	"POST /api/v1/silences/sil_1/expire": "",
 	"POST /-/reload":                     "",
@@ -35,7 +35,7 @@ var changes = map[string]string{
 var reads = []string{
 	"/", "/api/v1/locks", "/api/v1/locks/one?target=orders&key=lock:order:42", "/api/v1/findings", "/api/v1/targets",
 	"/api/v1/classes", "/api/v1/report", "/api/v1/requests", "/api/v1/requests/r1", "/api/v1/audit",
-	"/api/v1/locks/events?target=orders&key=lock:order:42", "/api/v1/graph", "/api/v1/bundles/b1", "/api/v1/stops", "/api/v1/silences",
+	"/api/v1/locks/events?target=orders&key=lock:order:42", "/api/v1/graph", "/api/v1/bundles/b1", "/api/v1/release/pause", "/api/v1/silences",
 }
 
 func basic(name, password string) string {
@@ -51,7 +51,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		"POST /api/v1/requests/r0/undo": "approver", "POST /api/v1/requests/r0/lift": "approver",
 		"POST /api/v1/requests/break-glass": "break-glass", "POST /api/v1/bundles": "requester",
 		"POST /api/v1/bundles/b1/approve": "approver", "POST /api/v1/bundles/b1/deny": "approver",
-		"POST /api/v1/stops/kill-switch": "admin", "POST /api/v1/stops/freeze": "admin",
+		"POST /api/v1/release/pause": "admin", "POST /api/v1/release/resume": "admin",
 		"POST /api/v1/silences": "approver", "POST /api/v1/silences/sil_1/expire": "approver",
 	}
 	also := map[string]string{"POST /api/v1/silences": "admin", "POST /api/v1/silences/sil_1/expire": "admin"}

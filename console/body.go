@@ -42,7 +42,7 @@ func body(r *http.Request, into any) error {
 		err = fmt.Errorf("%s: must be a JSON %s, got %s", wrong.Field, jsonType(wrong.Type), wrong.Value)
 	}
 	if wrong, ok := errors.AsType[*time.ParseError](err); ok {
-		err = fmt.Errorf("%s is no time: write it like 2026-03-01T12:00:00Z", strings.Trim(wrong.Value, `"`))
+		err = fmt.Errorf("%s is not a time: write it like 2026-03-01T12:00:00Z", strings.Trim(wrong.Value, `"`))
 	}
 	if err != nil {
 		return fmt.Errorf("read body: %w: %w", locksteward.ErrInvalid, err)
@@ -75,7 +75,7 @@ func strict(raw []byte, t reflect.Type) error {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more follows after the object")
+		return errors.New("unexpected data after the object")
 	}
 	return nil
 }
@@ -122,12 +122,12 @@ func strictFields(dec *json.Decoder, t reflect.Type, path string, depth int) err
 		}
 		name, _ := token.(string)
 		if seen[strings.ToLower(name)] {
-			return fmt.Errorf("%s%q is given twice: which of the two is meant?", path, shortName(name))
+			return fmt.Errorf("%s%q is given twice", path, shortName(name))
 		}
 		seen[strings.ToLower(name)] = true
 		next, known := fields[name]
 		if fields != nil && !known {
-			return fmt.Errorf("%s%q is no field here: use %s", path, shortName(name), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			return fmt.Errorf("%s%q unknown field; use %s", path, shortName(name), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 		if err := strictValue(dec, next, path+name+": ", depth); err != nil {
 			return err

@@ -67,9 +67,9 @@ func (s *Server) denyBundle(w http.ResponseWriter, r *http.Request, who users.Us
 }
 
 func (s *Server) decideBundle(w http.ResponseWriter, r *http.Request, who users.User, what string,
-	act func(ctx context.Context, actor Actor, id string, word Word) (Bundle, error),
+	act func(ctx context.Context, actor Actor, id string, word Decision) (Bundle, error),
 ) error {
-	word, err := wordOf(r)
+	word, err := decisionOf(r)
 	if err != nil {
 		return err
 	}

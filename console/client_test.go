@@ -10,7 +10,7 @@ import (
 	"github.com/locksteward/locksteward/internal/apiclient"
 )
 
-func (b *bed) client(user string) *apiclient.Client {
+func (b *fixture) client(user string) *apiclient.Client {
 	b.t.Helper()
 	c, err := apiclient.New(b.url, locksteward.Secret(b.tokens[user]), nil)
 	if err != nil {

@@ -68,7 +68,7 @@ func (q *query) cursor(into any) bool {
 		err = dec.Decode(into)
 	}
 	if err != nil {
-		q.bad("cursor: is none that this list gave: begin again without it")
+		q.bad("cursor: not a cursor of this list: start again without it")
 		return false
 	}
 	return true
@@ -94,7 +94,7 @@ func (q *query) lockPosition(sort string) *LockPosition {
 		return nil
 	}
 	if c.Sort != sort {
-		q.bad("cursor: is of a list with sort=%s: begin again without it", c.Sort)
+		q.bad("cursor: belongs to a list with sort=%s: start again without it", c.Sort)
 		return nil
 	}
 	return &LockPosition{Value: c.Value, Target: c.Target, DB: c.DB, Key: string(c.Key)}

@@ -11,7 +11,7 @@ import (
 	"github.com/locksteward/locksteward/internal/users"
 )
 
-// Deliveries is what people are told outside of the console.
+// Deliveries are the notifications to receivers.
 type Deliveries interface {
 	// Deliveries returns messages, newest first.
 	Deliveries(ctx context.Context, q DeliveryQuery) ([]api.Delivery, error)

@@ -47,9 +47,9 @@ type Requests interface {
 	// Bundle returns the requests that are decided on together, by the bundle's id
 	// or that of one of them; an unknown id is locksteward.ErrNotFound.
 	Bundle(ctx context.Context, id string) (Bundle, error)
-	// Standing says what still is to be decided on a request, by the policy as it
+	// ApprovalStatus says what still is to be decided on a request, by the policy as it
 	// is now.
-	Standing(r locksteward.Request) Standing
+	ApprovalStatus(r locksteward.Request) ApprovalStatus
 }
 
 // Releases changes release requests. It judges the actor's roles, and writes
@@ -59,10 +59,10 @@ type Releases interface {
 	Request(ctx context.Context, actor Actor, in ReleaseInput) (locksteward.Request, error)
 	// Approve executes the release too when the approval was the last one
 	// needed; the request that it returns tells the outcome.
-	Approve(ctx context.Context, actor Actor, id string, word Word) (locksteward.Request, error)
-	Deny(ctx context.Context, actor Actor, id string, word Word) (locksteward.Request, error)
-	// Undo puts back what a request released; Lift ends what stands in the lock's
-	// place by it. Both return the request that they made, with its outcome.
+	Approve(ctx context.Context, actor Actor, id string, word Decision) (locksteward.Request, error)
+	Deny(ctx context.Context, actor Actor, id string, word Decision) (locksteward.Request, error)
+	// Undo puts back what a request released; Lift removes the placeholder that it
+	// left. Both return the request that they made, with its outcome.
 	Undo(ctx context.Context, actor Actor, id, reason string) (locksteward.Request, error)
 	Lift(ctx context.Context, actor Actor, id, reason string) (locksteward.Request, error)
 	// DryRun says what Request would freeze and what its execution would do now;
@@ -71,29 +71,29 @@ type Releases interface {
 	Preview(ctx context.Context, id string) (api.Preview, error)
 	// BreakGlass requests, approves and executes at once, past the class's rules;
 	// the word confirms what an approver would, its reason is not used.
-	BreakGlass(ctx context.Context, actor Actor, in ReleaseInput, word Word) (locksteward.Request, error)
+	BreakGlass(ctx context.Context, actor Actor, in ReleaseInput, word Decision) (locksteward.Request, error)
 	// RequestBundle asks for the locks of a dead host. Without keys they are those
 	// of the target whose holder is on the host and dead, as the rules say.
 	RequestBundle(ctx context.Context, actor Actor, in BundleInput) (Bundle, error)
 	// ApproveBundle and DenyBundle decide on all requests of a bundle that are open.
 	// A bundle with requests comes back with an error too where some were decided
 	// on and others could not be.
-	ApproveBundle(ctx context.Context, actor Actor, id string, word Word) (Bundle, error)
-	DenyBundle(ctx context.Context, actor Actor, id string, word Word) (Bundle, error)
+	ApproveBundle(ctx context.Context, actor Actor, id string, word Decision) (Bundle, error)
+	DenyBundle(ctx context.Context, actor Actor, id string, word Decision) (Bundle, error)
 }
 
-// Stops is what keeps releases from happening. It judges the actor's roles, and
-// writes what it refuses into the audit trail.
-type Stops interface {
-	Stops() api.Stops
-	SetKillSwitch(ctx context.Context, actor Actor, on bool, reason string) error
-	// SetFreeze keeps the agent from releasing anything without a person until a
-	// time; the zero time ends that.
-	SetFreeze(ctx context.Context, actor Actor, until time.Time, reason string) error
+// ReleasePause pauses and resumes releases. It judges the actor's roles, and writes
+// what it refuses into the audit trail.
+type ReleasePause interface {
+	ReleasePause() api.ReleasePause
+	// PauseReleases pauses a scope ([api.PauseAll] or [api.PauseAutomatic]) until a time;
+	// with the zero time until ResumeReleases.
+	PauseReleases(ctx context.Context, actor Actor, scope string, until time.Time, reason string) error
+	ResumeReleases(ctx context.Context, actor Actor, scope, reason string) error
 }
 
-// Guide is what pages tell people before they ask for anything.
-type Guide interface {
+// ReleaseAdvisor is what pages tell people before they ask for anything.
+type ReleaseAdvisor interface {
 	// Possible says what could be asked for a lock as it was seen last.
 	Possible(l locksteward.Lock) Possible
 	// WhyNotApprove says why the actor cannot approve a request as it stands, nil if
@@ -153,8 +153,8 @@ type AuditQuery struct {
 	Limit         int  // always positive
 }
 
-// Past is what happened to locks before now.
-type Past interface {
+// LockHistory is what happened to locks before now.
+type LockHistory interface {
 	// LockEvents returns what happened to one lock, newest first, at most limit.
 	LockEvents(ctx context.Context, target string, db int, key string, limit int) ([]api.LockEvent, error)
 }
@@ -218,8 +218,8 @@ type Bundle struct {
 	LeftOut  []api.LeftOut
 }
 
-// Standing is what still is to be decided on a request.
-type Standing struct {
+// ApprovalStatus is what still is to be decided on a request.
+type ApprovalStatus struct {
 	// ApprovalsNeeded and DenialsNeeded are how many people must say so; 0 if the
 	// class is not configured any more.
 	ApprovalsNeeded int
@@ -228,8 +228,8 @@ type Standing struct {
 	Warnings []string
 }
 
-// Word is one person's decision.
-type Word struct {
+// Decision is one person's decision.
+type Decision struct {
 	Reason             string
 	EvidenceHash       string
 	ConfirmNoIdentity  bool
@@ -307,22 +307,22 @@ type LockRow struct {
 
 // Deps is what the console shows and changes; all are required.
 type Deps struct {
-	Locks    Locks
-	Findings Findings
-	Targets  Targets
-	Requests Requests
-	Releases Releases
-	Audit    Audit
-	Reloader Reloader
-	Pauser   Pauser
-	Reports  Reports
-	Past     Past
-	Stops    Stops
-	Graphs   Graphs
-	Guide    Guide
-	// Deliveries is what people are told elsewhere.
+	Locks        Locks
+	Findings     Findings
+	Targets      Targets
+	Requests     Requests
+	Releases     Releases
+	Audit        Audit
+	Reloader     Reloader
+	Pauser       Pauser
+	Reports      Reports
+	History      LockHistory
+	ReleasePause ReleasePause
+	Graphs       Graphs
+	Advisor      ReleaseAdvisor
+	// Deliveries are the notifications to receivers.
 	Deliveries Deliveries
-	// Silences is what they are not told.
+	// Silences mute notifications.
 	Silences Silences
 	// Sessions keeps who is signed in.
 	Sessions signin.Store
@@ -332,8 +332,8 @@ func (d Deps) check() error {
 	for name, missing := range map[string]bool{
 		"Locks": d.Locks == nil, "Findings": d.Findings == nil, "Targets": d.Targets == nil, "Requests": d.Requests == nil,
 		"Releases": d.Releases == nil, "Audit": d.Audit == nil, "Reloader": d.Reloader == nil,
-		"Pauser": d.Pauser == nil, "Reports": d.Reports == nil, "Past": d.Past == nil,
-		"Stops": d.Stops == nil, "Graphs": d.Graphs == nil, "Guide": d.Guide == nil, "Sessions": d.Sessions == nil,
+		"Pauser": d.Pauser == nil, "Reports": d.Reports == nil, "History": d.History == nil,
+		"ReleasePause": d.ReleasePause == nil, "Graphs": d.Graphs == nil, "Advisor": d.Advisor == nil, "Sessions": d.Sessions == nil,
 		"Deliveries": d.Deliveries == nil, "Silences": d.Silences == nil,
 	} {
 		if missing {

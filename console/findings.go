@@ -30,7 +30,7 @@ func (s *Server) listFindings(w http.ResponseWriter, r *http.Request, _ users.Us
 	out := api.FindingList{Total: len(findings)}
 	if more {
 		last := after.finding()
-		findings = slices.DeleteFunc(findings, func(f locksteward.Finding) bool { return bySight(f, last) <= 0 })
+		findings = slices.DeleteFunc(findings, func(f locksteward.Finding) bool { return compareSeverity(f, last) <= 0 })
 	}
 	if len(findings) > limit {
 		findings = findings[:limit]
@@ -43,9 +43,9 @@ func (s *Server) listFindings(w http.ResponseWriter, r *http.Request, _ users.Us
 }
 
 // sortFindings puts first what a person must see first.
-func sortFindings(findings []locksteward.Finding) { slices.SortFunc(findings, bySight) }
+func sortFindings(findings []locksteward.Finding) { slices.SortFunc(findings, compareSeverity) }
 
-func bySight(a, b locksteward.Finding) int {
+func compareSeverity(a, b locksteward.Finding) int {
 	return cmp.Or(
 		cmp.Compare(b.Severity, a.Severity),
 		// firing sorts before pending

@@ -24,7 +24,7 @@ func FuzzBody(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, empty := range []func() any{
-			func() any { return new(api.CreateRequest) }, func() any { return new(api.AddSilence) }, func() any { return new(api.SetFreeze) },
+			func() any { return new(api.CreateRequest) }, func() any { return new(api.AddSilence) }, func() any { return new(api.PauseReleases) },
 		} {
 			into := empty()
 			r := httptest.NewRequest("POST", "/", bytes.NewReader(raw))

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A wait-for graph is drawn in columns: who waits stands left of what they wait
+// A wait-for graph is drawn in columns: waiters are left of what they wait
 // for, and that left of who has it. The same graph is drawn the same way each
 // time, so that a page that follows it does not jump about.
 
@@ -123,7 +123,7 @@ func assignColumns(order []string, out map[string][]string, boxes map[string]*bo
 	return columns
 }
 
-// settle orders each column by where its neighbours stand, forth and back.
+// settle orders each column by the positions of its neighbours, forth and back.
 func settle(columns [][]*box, out map[string][]string, boxes map[string]*box) {
 	into := map[string][]string{}
 	for from, list := range out {

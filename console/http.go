@@ -18,8 +18,8 @@ import (
 	"github.com/locksteward/locksteward/api"
 )
 
-// outermost sets the headers that every answer has, bounds the body, and logs.
-func (s *Server) outermost(next http.Handler) http.Handler {
+// withHeaders sets the headers that every answer has, bounds the body, and logs.
+func (s *Server) withHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
@@ -99,9 +99,9 @@ func parseQuery(r *http.Request, allowed ...string) *query {
 	for name, vs := range q.values {
 		switch {
 		case len(allowed) == 0:
-			q.bad("%s: is no parameter here: there are none", name)
+			q.bad("%s: unknown parameter; this address takes none", name)
 		case !slices.Contains(allowed, name):
-			q.bad("%s: is no parameter here: use %s", name, strings.Join(allowed, ", "))
+			q.bad("%s: unknown parameter; use %s", name, strings.Join(allowed, ", "))
 		case len(vs) > 1:
 			q.bad("%s: is given %d times", name, len(vs))
 		}

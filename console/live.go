@@ -14,22 +14,22 @@ import (
 
 // Pages follow what they show by a stream of events (GET /live), each of which
 // says no more than "something changed": the page is then fetched again as it is.
-// So nothing is told twice or in another way than without script.
+// So the page shows the same with and without script.
 
 const (
-	// liveEvery is how often a stream is told of changes at most.
+	// liveEvery is the shortest time between two change events of a stream.
 	liveEvery = time.Second
 	// liveBeat is how often a stream hears of us at least, and who listens is asked
 	// for again: a session that ended gets no more events.
 	liveBeat = 15 * time.Second
 	// liveWrite bounds one write to a listener that does not read.
 	liveWrite = 10 * time.Second
-	// Bounds of streams. A browser opens one for each page that is in sight.
+	// Bounds of streams. A browser opens one for each visible page.
 	maxStreams         = 256
 	maxStreamsOfPerson = 16
 )
 
-// streams counts who listens, and what they have been told.
+// streams counts open streams, and the version of the data that they were sent.
 type streams struct {
 	version atomic.Uint64 // grows with each change
 	every   time.Duration // liveEvery but for tests
@@ -51,7 +51,7 @@ func newStreams() *streams {
 func (s *Server) Touch() { s.streams.version.Add(1) }
 
 // errTooManyStreams is why a page has to look by itself now and then.
-var errTooManyStreams = api.NewProblem(api.CodeUnavailable, "too many pages are open: this one loads itself again now and then instead")
+var errTooManyStreams = api.NewProblem(api.CodeUnavailable, "too many pages are open: this one reloads periodically instead")
 
 // begin counts a listener; end is to be called when it goes.
 func (t *streams) begin(name string) (end func(), err error) {
@@ -100,13 +100,13 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, who users.User) er
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
-	told := s.streams.version.Load()
+	sent := s.streams.version.Load()
 	if out.send("retry: 3000\n\n") != nil {
 		return nil
 	}
 	tick := time.NewTicker(s.streams.every)
 	defer tick.Stop()
-	heard := time.Now()
+	lastEvent := time.Now()
 	for {
 		select {
 		case <-r.Context().Done():
@@ -115,27 +115,27 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, who users.User) er
 			return nil
 		case <-tick.C:
 		}
-		if time.Since(heard) >= s.streams.beat {
-			if !s.still(r, who) || out.send("event: beat\ndata: \n\n") != nil {
+		if time.Since(lastEvent) >= s.streams.beat {
+			if !s.stillSignedIn(r, who) || out.send("event: beat\ndata: \n\n") != nil {
 				return nil
 			}
-			heard = time.Now()
+			lastEvent = time.Now()
 		}
-		if now := s.streams.version.Load(); now != told {
+		if now := s.streams.version.Load(); now != sent {
 			if out.send("event: change\ndata: \n\n") != nil {
 				return nil
 			}
-			told = now
+			sent = now
 		}
 	}
 }
 
-// still says that who listens may still look.
-func (s *Server) still(r *http.Request, who users.User) bool {
-	if s.desk.Open() {
+// stillSignedIn says that who listens may still look.
+func (s *Server) stillSignedIn(r *http.Request, who users.User) bool {
+	if s.authenticator.Open() {
 		return who.Name == ""
 	}
-	now, err := s.desk.Identify(r)
+	now, err := s.authenticator.Identify(r)
 	return err == nil && now.User.Name == who.Name && now.User.Can(users.VerbView)
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // follow opens a stream and returns its lines.
-func (b *bed) follow(user string) (*http.Response, <-chan string) {
+func (b *fixture) follow(user string) (*http.Response, <-chan string) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	req, err := http.NewRequestWithContext(ctx, "GET", b.url+"/live", nil)

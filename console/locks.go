@@ -56,7 +56,7 @@ func (s *Server) lockEvents(w http.ResponseWriter, r *http.Request, _ users.User
 	if err != nil {
 		return err
 	}
-	events, err := s.deps.Past.LockEvents(r.Context(), target, db, key, limit)
+	events, err := s.deps.History.LockEvents(r.Context(), target, db, key, limit)
 	if err != nil {
 		return fmt.Errorf("list events of a lock: %w", err)
 	}

@@ -33,7 +33,7 @@ func noRedirects(jar http.CookieJar) *http.Client {
 }
 
 // ways are all ways in which the user of a role can say who they are, the proxy's included.
-func (b *bed) ways(role string) []way {
+func (b *fixture) ways(role string) []way {
 	b.t.Helper()
 	proxy := way{name: "proxy", ambient: true, client: noRedirects(nil), edit: header("X-Remote-User", "ext-"+role)}
 	proxy.csrf = b.csrf(proxy)
@@ -41,7 +41,7 @@ func (b *bed) ways(role string) []way {
 }
 
 // waysOfUser are those without a proxy.
-func (b *bed) waysOfUser(role string) []way {
+func (b *fixture) waysOfUser(role string) []way {
 	b.t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -62,7 +62,7 @@ func (b *bed) waysOfUser(role string) []way {
 var hidden = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
 // csrf is the token of the forms that a page shows.
-func (b *bed) csrf(w way) string {
+func (b *fixture) csrf(w way) string {
 	b.t.Helper()
 	_, body := b.ask(w, http.MethodGet, "/", nil, true)
 	m := hidden.FindStringSubmatch(body)
@@ -73,7 +73,7 @@ func (b *bed) csrf(w way) string {
 }
 
 // ask sends a form to a page, and an object to what is none.
-func (b *bed) ask(w way, method, path string, form url.Values, page bool) (int, string) {
+func (b *fixture) ask(w way, method, path string, form url.Values, page bool) (int, string) {
 	b.t.Helper()
 	a := b.askAll(w, method, path, form, page)
 	return a.status, a.body

@@ -41,8 +41,8 @@ func parsePages() map[string]*template.Template {
 	return out
 }
 
-// shown is one page for one request.
-type shown struct {
+// pageSpec is one page for one request.
+type pageSpec struct {
 	name    string // of the template
 	section string // path of the page's entry in the navigation
 	title   string
@@ -65,7 +65,7 @@ type view struct {
 	CSRF    string
 	Refresh int
 	Live    bool
-	Alarm   int // findings that people are told of
+	Alarm   int // findings that are notified
 	Nav     []navItem
 	Problem *api.Problem
 	Query   url.Values
@@ -103,12 +103,12 @@ var sections = []navItem{
 	{Path: "/audit", Name: "Audit"},
 	{Path: "/rules", Name: "Rules"},
 	{Path: "/classes", Name: "Classes"},
-	{Path: "/stops", Name: "Stops"},
+	{Path: releasePausePath, Name: "Release pause"},
 }
 
 // show renders a page into memory first: an error becomes an error page, not half
 // a page.
-func (s *Server) show(w http.ResponseWriter, r *http.Request, who users.User, p shown) error {
+func (s *Server) show(w http.ResponseWriter, r *http.Request, who users.User, p pageSpec) error {
 	v := s.view(r, who, p)
 	if !p.bare {
 		if err := s.navigate(r, &v, p.section); err != nil {
@@ -118,7 +118,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, who users.User, p 
 	return writePage(w, p, v)
 }
 
-func writePage(w http.ResponseWriter, p shown, v view) error {
+func writePage(w http.ResponseWriter, p pageSpec, v view) error {
 	t, ok := pages[p.name]
 	if !ok {
 		return fmt.Errorf("no page is called %q", p.name)
@@ -137,10 +137,10 @@ func writePage(w http.ResponseWriter, p shown, v view) error {
 	return nil
 }
 
-func (s *Server) view(r *http.Request, who users.User, p shown) view {
+func (s *Server) view(r *http.Request, who users.User, p pageSpec) view {
 	query := r.URL.Query()
 	v := view{
-		Title: p.title, Lang: "en", Now: time.Now(), User: who.Name, NoUsers: s.desk.Open(), CSRF: s.formToken(r),
+		Title: p.title, Lang: "en", Now: time.Now(), User: who.Name, NoUsers: s.authenticator.Open(), CSRF: s.formToken(r),
 		Problem: p.problem, P: p.data, who: who, path: r.URL.Path, typed: p.typed, Query: query,
 	}
 	if query.Get("lang") == "zh" {
@@ -172,9 +172,9 @@ func (s *Server) navigate(r *http.Request, v *view, section string) error {
 		return fmt.Errorf("list requests: %w", err)
 	}
 	kind := "warning"
-	findings, _ := s.heard(s.deps.Findings.Findings())
+	findings, _ := s.unsilenced(s.deps.Findings.Findings())
 	for _, f := range findings {
-		if told(f) {
+		if isNotified(f) {
 			v.Alarm++
 			if f.Severity == locksteward.SeverityCritical {
 				kind = "critical"
@@ -199,15 +199,15 @@ func (s *Server) navigate(r *http.Request, v *view, section string) error {
 // countMost bounds what is counted for a number in the navigation.
 const countMost = 99
 
-// told says that people are told of a finding now.
-func told(f locksteward.Finding) bool {
+// isNotified reports whether a finding is notified now, unless it is silenced.
+func isNotified(f locksteward.Finding) bool {
 	return f.Status == locksteward.StatusFiring && f.Severity >= locksteward.SeverityWarning && f.InhibitedBy == ""
 }
 
 // problemPage answers with a problem as a page. It needs nothing that may be
-// broken: it stands where other pages could not be made.
+// broken: it is shown when other pages cannot be rendered.
 func (s *Server) problemPage(w http.ResponseWriter, r *http.Request, who users.User, p *api.Problem) {
-	page := shown{name: "problem", title: p.Title, status: p.Status, problem: p, once: p.Code != api.CodeUnavailable && p.Code != api.CodeNotFound}
+	page := pageSpec{name: "problem", title: p.Title, status: p.Status, problem: p, once: p.Code != api.CodeUnavailable && p.Code != api.CodeNotFound}
 	v := s.view(r, who, page)
 	if p.Code != api.CodeUnauthenticated && p.Code != api.CodeMisdirected {
 		v.Nav = slices.Clone(sections)

@@ -35,7 +35,7 @@ func form(r *http.Request, allowed ...string) (*query, error) {
 	for name, values := range r.PostForm {
 		switch {
 		case !slices.Contains(allowed, name):
-			q.bad("%s: is no field of this form", name)
+			q.bad("%s: unknown field of this form", name)
 		case len(values) > 1:
 			q.bad("%s: is given %d times", name, len(values))
 		}
@@ -43,7 +43,7 @@ func form(r *http.Request, allowed ...string) (*query, error) {
 	}
 	for name := range r.URL.Query() {
 		if name != "lang" {
-			q.bad("%s: belongs into the form, not into the address", name)
+			q.bad("%s: belongs in the form, not in the address", name)
 		}
 	}
 	return q, nil
@@ -67,9 +67,9 @@ func (q *query) span(name, what string) *time.Duration {
 	return &d
 }
 
-// shownAgain says whether a form that met this problem is shown again with it:
+// formProblem says whether a form that met this problem is shown again with it:
 // people can do something about it there.
-func shownAgain(err error) (*api.Problem, bool) {
+func formProblem(err error) (*api.Problem, bool) {
 	p := api.ProblemFor(err)
 	switch p.Code {
 	case api.CodeInvalid, api.CodeRefused, api.CodeConflict, api.CodeNotFound:
@@ -79,9 +79,9 @@ func shownAgain(err error) (*api.Problem, bool) {
 	}
 }
 
-// goOn leads to a page after a form was carried out: loading that again does not
+// redirect leads to a page after a form was carried out: loading that again does not
 // send the form again.
-func goOn(w http.ResponseWriter, r *http.Request, v view, path string) {
+func redirect(w http.ResponseWriter, r *http.Request, v view, path string) {
 	http.Redirect(w, r, v.To(path), http.StatusSeeOther)
 }
 
@@ -97,5 +97,5 @@ func mark(parts ...string) string {
 
 // stale is the problem of such a form.
 func stale(what string) error {
-	return fmt.Errorf("%w: this form was sent already, or %s since it was loaded. Nothing was changed by it: look at this page as it is now, and decide again", locksteward.ErrConflict, what)
+	return fmt.Errorf("%w: this form was already sent, or %s since it was loaded. It changed nothing: review the page and decide again", locksteward.ErrConflict, what)
 }

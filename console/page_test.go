@@ -29,16 +29,16 @@ func TestPageShowsWhatMatters(t *testing.T) {
 			"Releases that wait for a decision", "queue is stuck", `href="/requests/r1"`, `href="/rules/ttl/none"`,
 			`href="/locks/one?db=0&amp;key=lock%3Aorder%3A42&amp;target=orders"`, `aria-current="page"`,
 		},
-		"/locks":    {"<th scope=\"col\">Library</th>", `<b class="warn">none</b>`, "≥ 1h 0m", `<span class="tag firing">firing</span>`, "2 of 2 locks"},
-		"/requests": {"Released; 0 waiters woken.", "waits for a decision", `<a href="/requests/r0"><code>r0</code></a>`, "queue is stuck"},
-		"/targets":  {"with approval", "10 % of a server that nobody else uses", "complete"},
-		"/classes":  {"lock:order:*", "team checkout", "https://wiki/locks", "1 approval", "30s"},
-		"/rules":    {"ttl/none", "a lock has no TTL", "1 firing", `href="/rules/ttl/none"`},
-		"/findings": {"The lock never expires", "PTTL is -1", "2 findings"},
-		"/audit":    {"release: request", "queue is stuck", "lock:order:42"},
-		"/graph":    {"<h1>Who waits for whom</h1>"},
-		"/stops":    {"Kill switch", "Freeze"},
-		"/silences": {"team=checkout", "the queue is rebuilt, INC-11", "Also those that are over"},
+		"/locks":         {"<th scope=\"col\">Library</th>", `<b class="warn">none</b>`, "≥ 1h 0m", `<span class="tag firing">firing</span>`, "2 of 2 locks"},
+		"/requests":      {"Released; 0 waiters woken.", "waits for a decision", `<a href="/requests/r0"><code>r0</code></a>`, "queue is stuck"},
+		"/targets":       {"with approval", "10 % of a server that nobody else uses", "complete"},
+		"/classes":       {"lock:order:*", "team checkout", "https://wiki/locks", "1 approval", "30s"},
+		"/rules":         {"ttl/none", "a lock has no TTL", "1 firing", `href="/rules/ttl/none"`},
+		"/findings":      {"The lock never expires", "PTTL is -1", "2 findings"},
+		"/audit":         {"release: request", "queue is stuck", "lock:order:42"},
+		"/graph":         {"<h1>Who waits for whom</h1>"},
+		"/release-pause": {"All releases", "Automatic releases"},
+		"/silences":      {"team=checkout", "the queue is rebuilt, INC-11", "Include ended ones"},
 	} {
 		a := b.do("", "GET", path, "")
 		if a.status != http.StatusOK || a.head.Get("Content-Type") != "text/html; charset=utf-8" {
@@ -178,7 +178,7 @@ func TestPagesAreInert(t *testing.T) {
 		"/", "/locks", "/locks?q=" + url.QueryEscape(hostile), "/locks/one" + q, "/findings", "/findings?rule=" + url.QueryEscape(hostile),
 		"/findings/" + f.Fingerprint(), "/findings/" + url.PathEscape(hostile), "/graph", "/requests", "/requests?requester=" + url.QueryEscape(hostile),
 		"/requests/r1", "/requests/" + url.PathEscape(hostile), "/bundles/b-1", "/audit", "/audit" + strings.Replace(q, "db=0&", "", 1),
-		"/audit?q=" + url.QueryEscape(hostile), "/targets", "/classes", "/rules", "/rules/ttl/none", "/rules/x/" + url.PathEscape(hostile), "/stops", "/silences", "/silences?all=true",
+		"/audit?q=" + url.QueryEscape(hostile), "/targets", "/classes", "/rules", "/rules/ttl/none", "/rules/x/" + url.PathEscape(hostile), "/release-pause", "/silences", "/silences?all=true",
 		"/nothing/" + url.PathEscape(hostile), "/locks?" + url.QueryEscape(hostile) + "=1",
 	} {
 		a := b.do("all", "GET", path, "", header("Accept", "text/html"))
@@ -219,7 +219,7 @@ func TestPageSaysWhyItIsEmpty(t *testing.T) {
 		not     []string
 	}{
 		"no targets": {nil, []string{"No targets are configured."}, []string{"Nothing needs a person"}},
-		"quiet":      {newWorld().targets, []string{"Nothing needs a person now."}, nil},
+		"quiet":      {newWorld().targets, []string{"Nothing needs attention now."}, nil},
 		"down": {
 			[]api.Target{{Name: "orders", Reason: "connection refused: start it", LastSweep: &api.Swept{At: at}}},
 			[]string{"Target orders", "connection refused: start it"},
@@ -289,7 +289,7 @@ func TestListsSayWhyTheyAreEmpty(t *testing.T) {
 	}{
 		"no targets":       {nil, "/locks", "No targets are configured. Add one under"},
 		"no locks":         {newWorld().targets, "/locks", "No locks are held."},
-		"filtered":         {newWorld().targets, "/locks?q=x", "No lock is like that."},
+		"filtered":         {newWorld().targets, "/locks?q=x", "No lock matches."},
 		"down":             {down, "/locks", "No locks are known now: orders is down"},
 		"not complete":     {partly, "/locks", "orders had no complete sweep"},
 		"first sweep":      {young, "/locks", "its first sweep is under way: 20 % of 20000 keys scanned"},
@@ -297,18 +297,18 @@ func TestListsSayWhyTheyAreEmpty(t *testing.T) {
 		"filtered, down":   {down, "/locks?q=x", "Target orders is down:</b> connection refused: start it."},
 		"findings, down":   {down, "/findings?rule=x", "Target orders is down:</b> connection refused: start it."},
 		"no requests":      {down, "/requests", "Nobody has asked for a release"},
-		"no such request":  {down, "/requests?state=denied", "No request is like that."},
-		"no findings":      {newWorld().targets, "/findings", "No rule has anything against any lock."},
+		"no such request":  {down, "/requests?state=denied", "No request matches."},
+		"no findings":      {newWorld().targets, "/findings", "No rule fires on any lock."},
 		"unseen":           {partly, "/findings", "a target is down or had no complete sweep"},
 		"first findings":   {young, "/findings", "its first sweep is under way: 20 % of 20000 keys scanned"},
-		"no such finding":  {partly, "/findings?rule=x", "No finding is like that."},
+		"no such finding":  {partly, "/findings?rule=x", "No finding matches."},
 		"young target":     {young, "/targets", "its first sweep is under way: 20 %"},
 		"later sweep":      {later, "/targets", "20 % of 20000 keys scanned in"},
 		"down target":      {down, "/targets", "connection refused: start it"},
 		"no target at all": {nil, "/targets", "No targets are configured."},
 		"nobody waits":     {down, "/graph", "Nobody waits for a lock"},
 		"no entries":       {down, "/audit", "Nothing is written down yet"},
-		"no such entry":    {down, "/audit?q=x", "No entry is like that."},
+		"no such entry":    {down, "/audit?q=x", "No entry matches."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -329,7 +329,7 @@ func TestListsSayWhatTheyLack(t *testing.T) {
 	b.world.targets = append(b.world.targets, api.Target{Name: "stock", Reason: "no replica works on it", LastSweep: &api.Swept{At: at}})
 	for path, want := range map[string]bool{"/locks": true, "/findings": true, "/locks?target=stock": true, "/locks?target=orders": false, "/findings?target=orders": false} {
 		body := b.do("", "GET", path, "").body
-		if got := strings.Contains(body, "Target stock is down:</b> no replica works on it. What this list has of it is from before, or missing."); got != want {
+		if got := strings.Contains(body, "Target stock is down:</b> no replica works on it. Its entries in this list are old or missing."); got != want {
 			t.Errorf("%s: %t", path, got)
 		}
 	}

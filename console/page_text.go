@@ -31,7 +31,7 @@ var pageFuncs = template.FuncMap{
 	"join":    strings.Join,
 	"plural":  plural,
 	"state":   stateWords,
-	"tone":    tone,
+	"tone":    stateClass,
 	"expiry":  expiry,
 	"bytes":   bytesWords,
 	"action":  actionWords,
@@ -169,8 +169,8 @@ func stateWords(s locksteward.RequestState) string {
 	}
 }
 
-// tone is how a state of a request looks.
-func tone(s locksteward.RequestState) string {
+// stateClass is how a state of a request looks.
+func stateClass(s locksteward.RequestState) string {
 	switch s {
 	case locksteward.RequestReleased:
 		return "good"

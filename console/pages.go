@@ -36,8 +36,8 @@ func (s *Server) pageRoutes() []route {
 		page("GET /rules", users.VerbView, s.rules),
 		page("GET /rules/{group}/{name}", users.VerbView, s.rule),
 		page("GET /classes", users.VerbView, s.classes),
-		page("GET /stops", users.VerbView, s.stops),
-		page("POST /stops", users.VerbStop, s.stopsForm),
+		page("GET "+releasePausePath, users.VerbView, s.releasePause),
+		page("POST "+releasePausePath, users.VerbPause, s.releasePauseForm),
 		{pattern: "GET /live", verb: users.VerbView, handle: s.live},
 	}
 }

@@ -41,7 +41,7 @@ func TestWhatFollowsIsOfferedOnce(t *testing.T) {
 			if got := strings.Contains(page, `action="/requests/r7/lift`); got != c.lift {
 				t.Errorf("lift offered: %v, want %v", got, c.lift)
 			}
-			if got := strings.Contains(page, "It cannot be undone: it was undone already."); got != (name == "undone") {
+			if got := strings.Contains(page, "It cannot be undone: it was already undone."); got != (name == "undone") {
 				t.Errorf("said to be undone: %v", got)
 			}
 		})

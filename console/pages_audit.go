@@ -49,7 +49,7 @@ func (s *Server) audit(w http.ResponseWriter, r *http.Request, who users.User) e
 		data.Targets.add(t.Name, t.Name, wanted.Target)
 	}
 	data.Targets.keep(wanted.Target)
-	v := s.view(r, who, shown{})
+	v := s.view(r, who, pageSpec{})
 	if wanted.Before > 0 {
 		data.Pager.Before, data.Pager.BeforeName = v.With("before", ""), "Newest"
 	}
@@ -68,7 +68,7 @@ func (s *Server) audit(w http.ResponseWriter, r *http.Request, who users.User) e
 			}
 		}
 	}
-	return s.show(w, r, who, shown{name: "audit", section: "/audit", title: "Audit trail", data: data})
+	return s.show(w, r, who, pageSpec{name: "audit", section: "/audit", title: "Audit trail", data: data})
 }
 
 // subjectPath is where the subject of an entry has a page; "" if it has none.

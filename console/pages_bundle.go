@@ -15,7 +15,7 @@ type bundleData struct {
 	Rows                   []requestRow
 	Open                   int
 	First                  requestRow // for what all have in common
-	Standing               Standing
+	Standing               ApprovalStatus
 	WeakIdentity, Alive    bool // one of them needs this to be confirmed
 	Refused                string
 	LeftOut                []api.LeftOut
@@ -45,16 +45,16 @@ func (s *Server) bundlePage(w http.ResponseWriter, r *http.Request, who users.Us
 	}
 	if len(data.Rows) > 0 {
 		data.First = data.Rows[0]
-		data.Standing = s.deps.Requests.Standing(data.First.Request)
+		data.Standing = s.deps.Requests.ApprovalStatus(data.First.Request)
 	}
 	for _, row := range data.Rows {
 		if row.Open && data.Refused == "" {
-			if err := s.deps.Guide.WhyNotApprove(actorOf(who), row.Request); err != nil {
+			if err := s.deps.Advisor.WhyNotApprove(actorOf(who), row.Request); err != nil {
 				data.Refused = err.Error()
 			}
 		}
 	}
-	page := shown{
+	page := pageSpec{
 		name: "bundle", section: "/requests", title: "Locks of " + inert(data.Host), data: data,
 		problem: again.problem, typed: again.typed, once: again.problem != nil || again.once,
 	}
@@ -83,7 +83,7 @@ func (s *Server) askBundle(w http.ResponseWriter, r *http.Request, who users.Use
 		// Which locks were left out, and why, is known now and never again.
 		return s.bundlePage(w, r, who, b, requestAgain{once: true})
 	}
-	goOn(w, r, s.view(r, who, shown{}), "/bundles/"+b.ID)
+	redirect(w, r, s.view(r, who, pageSpec{}), "/bundles/"+b.ID)
 	return nil
 }
 
@@ -98,7 +98,7 @@ func (s *Server) denyBundleForm(w http.ResponseWriter, r *http.Request, who user
 }
 
 func (s *Server) decideBundleForm(w http.ResponseWriter, r *http.Request, who users.User, approve bool) error {
-	q, word, err := decision(r)
+	q, word, err := readDecision(r)
 	if err != nil {
 		return err
 	}
@@ -113,10 +113,10 @@ func (s *Server) decideBundleForm(w http.ResponseWriter, r *http.Request, who us
 		_, err = decide(ctx, actorOf(who), id, word)
 	}
 	if err == nil {
-		goOn(w, r, s.view(r, who, shown{}), "/bundles/"+id)
+		redirect(w, r, s.view(r, who, pageSpec{}), "/bundles/"+id)
 		return nil
 	}
-	p, known := shownAgain(err)
+	p, known := formProblem(err)
 	if !known || p.Code == api.CodeNotFound {
 		return err
 	}

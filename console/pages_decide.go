@@ -22,9 +22,9 @@ func (s *Server) denyForm(w http.ResponseWriter, r *http.Request, who users.User
 }
 
 func (s *Server) decideForm(w http.ResponseWriter, r *http.Request, who users.User, what string,
-	decide func(ctx context.Context, actor Actor, id string, word Word) (locksteward.Request, error),
+	decide func(ctx context.Context, actor Actor, id string, word Decision) (locksteward.Request, error),
 ) error {
-	q, word, err := decision(r)
+	q, word, err := readDecision(r)
 	if err != nil {
 		return err
 	}
@@ -40,13 +40,13 @@ func (s *Server) decideForm(w http.ResponseWriter, r *http.Request, who users.Us
 	return s.afterForm(w, r, who, q, err, "/requests/"+r.PathValue("id"))
 }
 
-// decision reads the form of a decision.
-func decision(r *http.Request) (*query, Word, error) {
+// readDecision reads the form of a decision.
+func readDecision(r *http.Request) (*query, Decision, error) {
 	q, err := form(r, "reason", "evidence_hash", "confirm_no_identity", "confirm_holder_alive")
 	if err != nil {
-		return nil, Word{}, err
+		return nil, Decision{}, err
 	}
-	return q, Word{
+	return q, Decision{
 		Reason: strings.TrimSpace(q.text("reason")), EvidenceHash: q.text("evidence_hash"),
 		ConfirmNoIdentity: q.ticked("confirm_no_identity"), ConfirmHolderAlive: q.ticked("confirm_holder_alive"),
 	}, nil
@@ -99,7 +99,7 @@ func (s *Server) freshFollow(ctx context.Context, id, seen string) error {
 		return fmt.Errorf("list requests: %w", err)
 	}
 	if len(list) == 0 || seen != mark(id, list[0].ID) {
-		return stale("others asked for something about this lock")
+		return stale("others requested something about this lock")
 	}
 	return nil
 }
@@ -108,10 +108,10 @@ func (s *Server) freshFollow(ctx context.Context, id, seen string) error {
 // with what kept it from being carried out.
 func (s *Server) afterForm(w http.ResponseWriter, r *http.Request, who users.User, q *query, err error, next string) error {
 	if err == nil {
-		goOn(w, r, s.view(r, who, shown{}), next)
+		redirect(w, r, s.view(r, who, pageSpec{}), next)
 		return nil
 	}
-	p, known := shownAgain(err)
+	p, known := formProblem(err)
 	if !known || p.Code == api.CodeNotFound {
 		return err
 	}

@@ -18,7 +18,7 @@ type findingsData struct {
 	Filtered                                       bool
 	Rows                                           []findingRow
 	Pager                                          pager
-	sight
+	targetHealth
 }
 
 // findings answers GET /findings, the worst first.
@@ -41,10 +41,10 @@ func (s *Server) findings(w http.ResponseWriter, r *http.Request, who users.User
 			differs(severity, f.Severity.String()) || differs(status, string(f.Status))
 	})
 	total := len(list)
-	v := s.view(r, who, shown{})
+	v := s.view(r, who, pageSpec{})
 	if behind {
 		last := after.finding()
-		list = slices.DeleteFunc(list, func(f locksteward.Finding) bool { return bySight(f, last) <= 0 })
+		list = slices.DeleteFunc(list, func(f locksteward.Finding) bool { return compareSeverity(f, last) <= 0 })
 		data.Pager.Before, data.Pager.BeforeName = v.With("cursor", ""), "Worst first"
 	}
 	if len(list) > pageList {
@@ -57,17 +57,17 @@ func (s *Server) findings(w http.ResponseWriter, r *http.Request, who users.User
 			data.Pager.Shows = plural(len(list), "finding") + " of " + plural(total, "finding")[:len(plural(total, "finding"))-len(" findings")]
 		}
 	}
-	data.Rows = s.hush(s.explained(list))
-	data.sight = sightOf(s.deps.Targets.Targets())
-	data.about(q.text("target"))
-	return s.show(w, r, who, shown{name: "findings", section: "/findings", title: "Findings", data: data})
+	data.Rows = s.markSilenced(s.explained(list))
+	data.targetHealth = healthOf(s.deps.Targets.Targets())
+	data.limitTo(q.text("target"))
+	return s.show(w, r, who, pageSpec{name: "findings", section: "/findings", title: "Findings", data: data})
 }
 
-// explained says of findings what is told in their place.
+// explained adds to findings which other finding is notified instead.
 func (s *Server) explained(list []locksteward.Finding) []findingRow {
 	first := map[string]locksteward.Finding{}
 	for _, f := range s.deps.Findings.Findings() {
-		if told(f) {
+		if isNotified(f) {
 			first[f.Fingerprint()] = f
 		}
 	}
@@ -136,7 +136,7 @@ func (s *Server) findingPage(w http.ResponseWriter, r *http.Request, who users.U
 		return fmt.Errorf("list silences: %w", err)
 	}
 	data := findingData{Fingerprint: r.PathValue("fingerprint"), Mark: silencesMark(silences)}
-	page := shown{
+	page := pageSpec{
 		name: "finding", section: "/findings", title: "Finding", data: &data,
 		problem: again.problem, typed: again.typed, once: again.problem != nil,
 	}
@@ -145,7 +145,7 @@ func (s *Server) findingPage(w http.ResponseWriter, r *http.Request, who users.U
 	}
 	for _, f := range s.deps.Findings.Findings() {
 		if f.Fingerprint() == data.Fingerprint {
-			data.Row = &s.hush(s.explained([]locksteward.Finding{f}))[0]
+			data.Row = &s.markSilenced(s.explained([]locksteward.Finding{f}))[0]
 			page.title = f.Rule + " on " + showKey(f.Key)
 			if f.Key == "" {
 				page.title = f.Rule + " on " + f.Target
@@ -157,7 +157,7 @@ func (s *Server) findingPage(w http.ResponseWriter, r *http.Request, who users.U
 	}
 	if data.Row == nil {
 		page.status = http.StatusNotFound
-		if f, ok := s.deps.Guide.Resolved(data.Fingerprint); ok {
+		if f, ok := s.deps.Advisor.Resolved(data.Fingerprint); ok {
 			data.Resolved, page.status, page.title = &f, 0, f.Rule+" resolved"
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // send sends a form as the user, and does not follow where it leads..
-func (b *bed) send(user, path string, pairs ...string) answer {
+func (b *fixture) send(user, path string, pairs ...string) answer {
 	b.t.Helper()
 	values := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -72,7 +72,7 @@ func TestRequestForm(t *testing.T) {
 	}{
 		"not a duration":   {"requester", "/requests", with("reason", "because", "do", "request", "lock_delay", "soon"), 400, "write a duration such as 30s"},
 		"no duration":      {"requester", "/requests", with("reason", "because", "do", "request", "act", "take-over"), 400, "say for how long"},
-		"unknown field":    {"requester", "/requests", with("reason", "because", "colour", "red"), 400, "colour: is no field of this form"},
+		"unknown field":    {"requester", "/requests", with("reason", "because", "colour", "red"), 400, "colour: unknown field of this form"},
 		"twice":            {"requester", "/requests", with("reason", "because", "reason", "of"), 400, "reason: is given 2 times"},
 		"in the address":   {"requester", "/requests?reason=because", lock, 400, "belongs into the form"},
 		"no such act":      {"requester", "/requests", with("reason", "because", "act", "explode"), 400, "act: must be release, take-over"},
@@ -207,26 +207,27 @@ func TestAdminForms(t *testing.T) {
 	if a := b.send("viewer", "/targets/pause", "target", "orders", "do", "pause", "mark", seen); a.status != http.StatusForbidden || len(b.world.pauses) != 1 {
 		t.Errorf("viewer: status %d", a.status)
 	}
-	seen = b.do("admin", "GET", "/stops", "").hidden(t, "mark")
+	seen = b.do("admin", "GET", "/release-pause", "").hidden(t, "mark")
 	for name, c := range map[string]struct {
 		pairs  []string
 		status int
 	}{
-		"no time":  {[]string{"do", "freeze", "reason", "x", "mark", seen}, 400},
-		"no act":   {[]string{"reason", "x", "mark", seen}, 400},
-		"replayed": {[]string{"do", "kill", "reason", "x", "mark", "old"}, 409},
+		"no time":  {[]string{"do", "pause", "scope", "automatic", "for", "0s", "reason", "x", "mark", seen}, 400},
+		"no scope": {[]string{"do", "pause", "reason", "x", "mark", seen}, 400},
+		"no act":   {[]string{"scope", "all", "reason", "x", "mark", seen}, 400},
+		"replayed": {[]string{"do", "pause", "scope", "all", "reason", "x", "mark", "old"}, 409},
 	} {
-		if a := b.send("admin", "/stops", c.pairs...); a.status != c.status {
+		if a := b.send("admin", "/release-pause", c.pairs...); a.status != c.status {
 			t.Errorf("%s: status %d: %s", name, a.status, a.body)
 		}
 	}
-	if a := b.send("admin", "/stops", "do", "kill", "reason", "drill", "mark", seen); a.status != http.StatusSeeOther || a.head.Get("Location") != "/stops" {
-		t.Errorf("kill: status %d: %s", a.status, a.body)
+	if a := b.send("admin", "/release-pause", "do", "pause", "scope", "all", "reason", "drill", "mark", seen); a.status != http.StatusSeeOther || a.head.Get("Location") != "/release-pause" {
+		t.Errorf("pause: status %d: %s", a.status, a.body)
 	}
-	if a := b.do("admin", "GET", "/", ""); !strings.Contains(a.body, "turned the kill switch on") {
+	if a := b.do("admin", "GET", "/", ""); !strings.Contains(a.body, "All releases are paused") {
 		t.Error("the overview does not say that nothing is released")
 	}
-	if a := b.send("viewer", "/stops", "do", "go-on", "reason", "x", "mark", b.do("viewer", "GET", "/stops", "").body[:0]); a.status != http.StatusForbidden && a.status != http.StatusConflict {
+	if a := b.send("viewer", "/release-pause", "do", "resume", "scope", "all", "reason", "x", "mark", b.do("viewer", "GET", "/release-pause", "").body[:0]); a.status != http.StatusForbidden && a.status != http.StatusConflict {
 		t.Errorf("viewer: status %d", a.status)
 	}
 }

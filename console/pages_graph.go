@@ -18,16 +18,16 @@ const (
 	maxTold  = 50
 )
 
-// graphData is who waits for whom, drawn and told.
+// graphData is the wait-for graph as a drawing and as text.
 type graphData struct {
 	Targets       pick
 	Filtered      bool
 	Width, Height int
 	Nodes         []drawnNode
 	Edges         []drawnEdge
-	Waits         []toldWait
+	Waits         []waitText
 	MoreWaits     int
-	Cycles        []toldCycle
+	Cycles        []cycleText
 	Locks         int
 	// LeftOut is how many locks are not drawn.
 	LeftOut int
@@ -47,8 +47,8 @@ type drawnEdge struct {
 	Inferred     bool
 }
 
-// toldWait is one line of the table: a lock, who has it, who waits.
-type toldWait struct {
+// waitText is one line of the table: a lock, who has it, who waits.
+type waitText struct {
 	api.GraphLock
 	Bytes   string // exact key
 	Holder  string
@@ -58,8 +58,8 @@ type toldWait struct {
 	Cycle   bool
 }
 
-// toldCycle is a deadlock in words.
-type toldCycle struct {
+// cycleText is a deadlock in words.
+type cycleText struct {
 	Steps  []string
 	Victim string
 	Proven bool
@@ -81,8 +81,8 @@ func (s *Server) graph(w http.ResponseWriter, r *http.Request, who users.User) e
 		data.Targets.add(t.Name, t.Name, q.text("target"))
 	}
 	data.Targets.keep(q.text("target"))
-	draw(&data, g, s.view(r, who, shown{}))
-	return s.show(w, r, who, shown{name: "graph", section: "/graph", title: "Who waits for whom", data: data})
+	draw(&data, g, s.view(r, who, pageSpec{}))
+	return s.show(w, r, who, pageSpec{name: "graph", section: "/graph", title: "Who waits for whom", data: data})
 }
 
 func draw(data *graphData, g api.Graph, v view) {
@@ -101,13 +101,13 @@ func draw(data *graphData, g api.Graph, v view) {
 		}
 	}
 	for _, c := range g.Cycles {
-		data.Cycles = append(data.Cycles, d.tellCycle(c))
+		data.Cycles = append(data.Cycles, d.describeCycle(c))
 	}
 	locks := d.locks()
 	data.Locks = len(locks) + g.LeftOut
 	data.LeftOut += d.choose(locks)
 	d.place(data, v)
-	d.tell(data, locks)
+	d.describe(data, locks)
 }
 
 // drawing is a graph on its way to the page.
@@ -245,14 +245,14 @@ func middle(text string, n int) string {
 	return string(runes[:n-tail-1]) + "…" + string(runes[len(runes)-tail:])
 }
 
-func (d *drawing) tell(data *graphData, locks []string) {
+func (d *drawing) describe(data *graphData, locks []string) {
 	for _, id := range locks {
 		if len(data.Waits) == maxTold {
 			data.MoreWaits = len(locks) - maxTold
 			return
 		}
 		l := d.nodes[id].Lock
-		one := toldWait{GraphLock: *l, Cycle: d.cycle[id], Holder: "not known"}
+		one := waitText{GraphLock: *l, Cycle: d.cycle[id], Holder: "not known"}
 		one.Bytes, _ = l.Key.Bytes()
 		for _, e := range d.holds[id] {
 			one.Holder, one.Since = d.name(e.From), e.Since
@@ -269,8 +269,8 @@ func (d *drawing) tell(data *graphData, locks []string) {
 
 func (d *drawing) name(id string) string { return sessionName(d.nodes[id].Session) }
 
-func (d *drawing) tellCycle(c api.GraphCycle) toldCycle {
-	out := toldCycle{Victim: d.name(c.Victim), Proven: c.Proven}
+func (d *drawing) describeCycle(c api.GraphCycle) cycleText {
+	out := cycleText{Victim: d.name(c.Victim), Proven: c.Proven}
 	for i := 0; i+1 < len(c.Nodes); i += 2 {
 		key := "a lock"
 		if l := d.nodes[c.Nodes[i+1]].Lock; l != nil {
@@ -284,4 +284,4 @@ func (d *drawing) tellCycle(c api.GraphCycle) toldCycle {
 }
 
 // Text is a cycle in one sentence.
-func (c toldCycle) Text() string { return strings.Join(c.Steps, ", ") }
+func (c cycleText) Text() string { return strings.Join(c.Steps, ", ") }

@@ -75,12 +75,12 @@ func (s *Server) lockPage(w http.ResponseWriter, r *http.Request, who users.User
 	ctx := r.Context()
 	data := lockData{Target: asked.target, DB: asked.db, Key: asked.key, Preview: again.preview}
 	data.KeyName, data.KeyValue = keyParameter(asked.key)
-	page := shown{name: "lock", section: "/locks", title: showKey(asked.key), problem: again.problem, typed: again.typed, once: again.problem != nil || again.preview != nil}
+	page := pageSpec{name: "lock", section: "/locks", title: showKey(asked.key), problem: again.problem, typed: again.typed, once: again.problem != nil || again.preview != nil}
 	l, err := s.deps.Locks.Lock(ctx, asked.target, asked.db, asked.key)
 	switch {
 	case err == nil:
 		data.Lock = &l
-		s.present(&data, r)
+		s.loadCurrent(&data, r)
 	case !notFound(err):
 		return err
 	case again.problem == nil:
@@ -89,15 +89,15 @@ func (s *Server) lockPage(w http.ResponseWriter, r *http.Request, who users.User
 	if again.problem != nil {
 		page.status = again.problem.Status
 	}
-	if err := s.past(ctx, &data); err != nil {
+	if err := s.loadHistory(ctx, &data); err != nil {
 		return err
 	}
 	page.data = data
 	return s.show(w, r, who, page)
 }
 
-// present fills in what is known of a lock that is there.
-func (s *Server) present(data *lockData, r *http.Request) {
+// loadCurrent fills in what is known of a lock that is there.
+func (s *Server) loadCurrent(data *lockData, r *http.Request) {
 	l := *data.Lock
 	for _, c := range s.deps.Targets.Classes() {
 		if c.Class == l.Class {
@@ -117,19 +117,19 @@ func (s *Server) present(data *lockData, r *http.Request) {
 			}
 		}
 	}
-	data.Findings = s.hush(findingRows(on[:min(len(on), lockFindings)]))
+	data.Findings = s.markSilenced(findingRows(on[:min(len(on), lockFindings)]))
 	data.Row = lockRows([]LockRow{row}, true)[0]
 	data.Gauges = gauges(l, data.Class)
 	data.Verdicts = s.deps.Locks.Explain(l, langOf(r))
-	data.Possible = s.deps.Guide.Possible(l)
+	data.Possible = s.deps.Advisor.Possible(l)
 	data.Waiters = s.waitersOf(l)
 }
 
-// past fills in what happened to the lock before, and which releases of it were
+// loadHistory fills in what happened to the lock before, and which releases of it were
 // asked for.
-func (s *Server) past(ctx context.Context, data *lockData) error {
+func (s *Server) loadHistory(ctx context.Context, data *lockData) error {
 	var err error
-	if data.Events, err = s.deps.Past.LockEvents(ctx, data.Target, data.DB, data.Key, lockEvents); err != nil {
+	if data.Events, err = s.deps.History.LockEvents(ctx, data.Target, data.DB, data.Key, lockEvents); err != nil {
 		return fmt.Errorf("read the lock's past: %w", err)
 	}
 	data.Timeline = newTimeline(data.Events, data.Lock, time.Now())
@@ -215,15 +215,15 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, who users.User) err
 		return err
 	}
 	again := lockAgain{typed: q.values}
-	req, err := s.askFor(r, who, asked, q, &again)
+	req, err := s.requestRelease(r, who, asked, q, &again)
 	switch p, known := (*api.Problem)(nil), false; {
 	case err == nil && again.preview != nil:
 		return s.lockPage(w, r, who, asked, again)
 	case err == nil:
-		goOn(w, r, s.view(r, who, shown{}), "/requests/"+req.ID)
+		redirect(w, r, s.view(r, who, pageSpec{}), "/requests/"+req.ID)
 		return nil
 	default:
-		if p, known = shownAgain(err); !known {
+		if p, known = formProblem(err); !known {
 			return err
 		}
 		again.problem = p
@@ -231,7 +231,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, who users.User) err
 	}
 }
 
-func (s *Server) askFor(r *http.Request, who users.User, asked askedLock, q *query, again *lockAgain) (locksteward.Request, error) {
+func (s *Server) requestRelease(r *http.Request, who users.User, asked askedLock, q *query, again *lockAgain) (locksteward.Request, error) {
 	do := q.oneOf("do", "request", "preview", "break-glass")
 	in := ReleaseInput{
 		Target: asked.target, DB: asked.db, Key: asked.key, Reason: strings.TrimSpace(q.text("reason")), HolderAlive: q.ticked("holder_alive"),
@@ -245,9 +245,9 @@ func (s *Server) askFor(r *http.Request, who users.User, asked askedLock, q *que
 		}
 		in.LockDelay = nil
 	}
-	word := Word{ConfirmNoIdentity: q.ticked("confirm_no_identity"), ConfirmHolderAlive: q.ticked("confirm_holder_alive")}
+	word := Decision{ConfirmNoIdentity: q.ticked("confirm_no_identity"), ConfirmHolderAlive: q.ticked("confirm_holder_alive")}
 	if do == "break-glass" && !q.ticked("confirm_break_glass") {
-		q.bad("break-glass: tick that everybody will be told")
+		q.bad("break-glass: tick that all receivers are notified")
 	}
 	if err := q.err(); err != nil {
 		return locksteward.Request{}, err

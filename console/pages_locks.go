@@ -28,7 +28,7 @@ type locksData struct {
 	Rows                                       []lockRow
 	Total                                      int
 	Pager                                      pager
-	sight
+	targetHealth
 }
 
 // pick is a choice of one.
@@ -140,12 +140,12 @@ func (s *Server) locks(w http.ResponseWriter, r *http.Request, who users.User) e
 	}
 	targets := s.deps.Targets.Targets()
 	data := locksData{
-		Rows: lockRows(page.Rows, len(targets) > 1), Total: page.Total, Text: inertTyped(filter.Text), sight: sightOf(targets),
+		Rows: lockRows(page.Rows, len(targets) > 1), Total: page.Total, Text: inertTyped(filter.Text), targetHealth: healthOf(targets),
 		Filtered: filter.Target+filter.Class+filter.Dialect+filter.State+filter.Text != "",
 	}
-	data.about(filter.Target)
+	data.limitTo(filter.Target)
 	data.choices(filter, targets, s.deps.Targets.Classes(), page.Rows)
-	v := s.view(r, who, shown{})
+	v := s.view(r, who, pageSpec{})
 	if filter.After != nil {
 		data.Pager.Before, data.Pager.BeforeName = v.With("cursor", ""), "First page"
 	}
@@ -153,7 +153,7 @@ func (s *Server) locks(w http.ResponseWriter, r *http.Request, who users.User) e
 		data.Pager.After, data.Pager.AfterName = v.With("cursor", lockCursorOf(filter.Sort, page.Next)), "Next "+strconv.Itoa(pageLocks)
 	}
 	data.Pager.Shows = fmt.Sprintf("%d of %s", len(page.Rows), plural(page.Total, "lock"))
-	return s.show(w, r, who, shown{name: "locks", section: "/locks", title: "Locks", data: data})
+	return s.show(w, r, who, pageSpec{name: "locks", section: "/locks", title: "Locks", data: data})
 }
 
 // choices are what the filter offers: what is configured, and of libraries those
@@ -212,7 +212,7 @@ func (s *Server) lockOf(ctx context.Context, q *query) (askedLock, error) {
 		q.bad("key: is missing: give key or key_b64")
 	case sum == "":
 	case q.values.Has("key") || q.values.Has("key_b64"):
-		q.bad("key_sha256: is there beside key or key_b64: give one of them")
+		q.bad("key_sha256: cannot be used with key or key_b64")
 	case err != nil || len(raw) != sha256.Size:
 		q.bad("key_sha256: must be 64 hex digits, got %d characters", len(sum))
 	}

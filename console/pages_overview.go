@@ -19,11 +19,11 @@ const (
 
 // overviewData is what needs a person now.
 type overviewData struct {
-	Stops    *api.Stops
-	Findings []findingRow // what people are told of
+	Pause    api.ReleasePause
+	Findings []findingRow // findings that are notified
 	// Explained are what is inhibited by these.
 	Explained []findingRow
-	Told      int // findings that people are told of
+	Told      int // findings that are notified
 	Critical  int
 	MoreNow   int
 	// Silenced counts findings that somebody wanted to hear nothing of.
@@ -31,7 +31,7 @@ type overviewData struct {
 	// Elsewhere counts findings that are pending or for information.
 	Elsewhere int
 	Waiting   []requestRow
-	sight
+	targetHealth
 	Oldest   []lockRow
 	AllLocks int
 	NoTTL    int
@@ -42,12 +42,12 @@ func (d overviewData) Quiet() bool {
 	return len(d.Findings)+len(d.Explained) == 0 && !d.Unseen() && len(d.Targets) > 0
 }
 
-// findingRow is a finding; By says what is told in its place, "" if it is told
+// findingRow is a finding; By names the finding that is notified instead, "" if it is notified
 // itself.
 type findingRow struct {
 	locksteward.Finding
 	By string
-	// Silence keeps people from being told of it; nil for none.
+	// Silence mutes it; nil for none.
 	Silence *api.Silence
 }
 
@@ -59,9 +59,9 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request, who users.User
 	var data overviewData
 	findings := s.deps.Findings.Findings()
 	sortFindings(findings)
-	findings, data.Silenced = s.heard(findings)
+	findings, data.Silenced = s.unsilenced(findings)
 	data.now(findings)
-	data.sight = sightOf(s.deps.Targets.Targets())
+	data.targetHealth = healthOf(s.deps.Targets.Targets())
 	oldest, err := s.deps.Locks.ListLocks(LockFilter{Sort: "age", Limit: pageOldest})
 	if err != nil {
 		return fmt.Errorf("list locks: %w", err)
@@ -75,9 +75,8 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request, who users.User
 	if data.Waiting, err = s.waiting(r); err != nil {
 		return err
 	}
-	stops := s.deps.Stops.Stops()
-	data.Stops = &stops
-	return s.show(w, r, who, shown{name: "overview", section: "/", title: "Overview", data: data})
+	data.Pause = s.deps.ReleasePause.ReleasePause()
+	return s.show(w, r, who, pageSpec{name: "overview", section: "/", title: "Overview", data: data})
 }
 
 // waiting are the requests that wait for a decision, the first to expire first,
@@ -105,7 +104,7 @@ func (s *Server) waiting(r *http.Request) ([]requestRow, error) {
 	return out[:min(len(out), pageWaiting)], nil
 }
 
-// now picks what needs a person: first what people are told of, then what that
+// now picks what needs a person: first what is notified, then what that
 // explains.
 func (d *overviewData) now(findings []locksteward.Finding) {
 	rows := findingRows(findings)
@@ -114,7 +113,7 @@ func (d *overviewData) now(findings []locksteward.Finding) {
 		case row.Status != locksteward.StatusFiring || row.Severity < locksteward.SeverityWarning:
 			d.Elsewhere++
 			continue
-		case told(row.Finding):
+		case isNotified(row.Finding):
 			d.Told++
 			if row.Severity == locksteward.SeverityCritical {
 				d.Critical++
@@ -132,14 +131,14 @@ func (d *overviewData) now(findings []locksteward.Finding) {
 	}
 }
 
-// findingRows puts what people are told of first, and says of the rest what is
-// told in its place.
+// findingRows puts notified findings first; the others name the finding that is notified
+// instead.
 func findingRows(findings []locksteward.Finding) []findingRow {
 	first := map[string]locksteward.Finding{}
 	var out, explained []findingRow
 	for _, f := range findings {
 		if f.InhibitedBy == "" {
-			if told(f) {
+			if isNotified(f) {
 				first[f.Fingerprint()] = f
 			}
 			out = append(out, findingRow{Finding: f})
@@ -154,7 +153,7 @@ func findingRows(findings []locksteward.Finding) []findingRow {
 	return out
 }
 
-// toldBy names the finding that is told in place of another one.
+// toldBy names the finding that is notified instead of another one.
 func toldBy(first map[string]locksteward.Finding, fingerprint string) string {
 	f, ok := first[fingerprint]
 	switch {
@@ -184,7 +183,7 @@ func requestRows(list []locksteward.Request) []requestRow {
 	out := make([]requestRow, 0, len(list))
 	for _, req := range list {
 		row := requestRow{
-			Request: req, Address: "/requests/" + req.ID, Open: !req.State.Final(), Said: said(req), What: req.Evidence.Act.String(),
+			Request: req, Address: "/requests/" + req.ID, Open: !req.State.Final(), Said: decisionSummary(req), What: req.Evidence.Act.String(),
 		}
 		if req.Evidence.Bundle > 0 {
 			row.Bundle, _, _ = strings.Cut(req.ID, ".")
@@ -194,8 +193,8 @@ func requestRows(list []locksteward.Request) []requestRow {
 	return out
 }
 
-// said sums up a request's decisions.
-func said(r locksteward.Request) string {
+// decisionSummary sums up a request's decisions.
+func decisionSummary(r locksteward.Request) string {
 	if r.Outcome != "" {
 		return r.Outcome
 	}

@@ -59,7 +59,7 @@ func (s *Server) requests(w http.ResponseWriter, r *http.Request, who users.User
 		}
 	}
 	data := requestsData{Requester: inertTyped(filter.Requester), Filtered: state+filter.Target+filter.Class+filter.Requester != ""}
-	v := s.view(r, who, shown{})
+	v := s.view(r, who, pageSpec{})
 	if filter.After != nil {
 		data.Pager.Before, data.Pager.BeforeName = v.With("cursor", ""), "Newest"
 	}
@@ -80,7 +80,7 @@ func (s *Server) requests(w http.ResponseWriter, r *http.Request, who users.User
 		}
 	})
 	data.choices(s, state, filter)
-	return s.show(w, r, who, shown{name: "requests", section: "/requests", title: "Release requests", data: data})
+	return s.show(w, r, who, pageSpec{name: "requests", section: "/requests", title: "Release requests", data: data})
 }
 
 // openFirst puts the open requests that are older than the page before it, in
@@ -122,7 +122,7 @@ func (d *requestsData) choices(s *Server, state string, f RequestFilter) {
 // requestData is one request, what changed since, and what may be done about it.
 type requestData struct {
 	requestRow
-	Standing Standing
+	Standing ApprovalStatus
 	Yes      []string // who approved, each once, as their last word says
 	No       []string
 	Compare  []compared
@@ -169,7 +169,7 @@ func (s *Server) requestPage(w http.ResponseWriter, r *http.Request, who users.U
 	if err != nil {
 		return err
 	}
-	data := requestData{requestRow: requestRows([]locksteward.Request{req})[0], Standing: s.deps.Requests.Standing(req)}
+	data := requestData{requestRow: requestRows([]locksteward.Request{req})[0], Standing: s.deps.Requests.ApprovalStatus(req)}
 	data.Bundle = data.requestRow.Bundle
 	data.Yes, data.No = lastWords(req)
 	if data.Open {
@@ -177,19 +177,19 @@ func (s *Server) requestPage(w http.ResponseWriter, r *http.Request, who users.U
 		if err != nil {
 			data.Failed = api.ProblemFor(err).Detail
 		} else {
-			// What the policy warns of stands above it already.
+			// Warnings of the policy are shown above.
 			preview.Warnings = slices.DeleteFunc(preview.Warnings, func(text string) bool { return slices.Contains(data.Standing.Warnings, text) })
 			data.Preview = &preview
 		}
-		if err := s.deps.Guide.WhyNotApprove(actorOf(who), req); err != nil {
+		if err := s.deps.Advisor.WhyNotApprove(actorOf(who), req); err != nil {
 			data.Refused = err.Error()
 		}
 	}
-	s.thenAndNow(&data, r)
-	if err := s.follows(r, &data); err != nil {
+	s.compareEvidence(&data, r)
+	if err := s.loadFollowUps(r, &data); err != nil {
 		return err
 	}
-	page := shown{name: "request", section: "/requests", title: "Release of " + showKey(req.Evidence.Key), data: data, problem: again.problem, typed: again.typed, once: again.problem != nil}
+	page := pageSpec{name: "request", section: "/requests", title: "Release of " + showKey(req.Evidence.Key), data: data, problem: again.problem, typed: again.typed, once: again.problem != nil}
 	if again.problem != nil {
 		page.status = again.problem.Status
 	}
@@ -217,9 +217,9 @@ func lastWords(r locksteward.Request) (yes, no []string) {
 	return yes, no
 }
 
-// thenAndNow compares what the request froze with the lock as it is. What is over
+// compareEvidence compares what the request froze with the lock as it is. What is over
 // is compared with nothing.
-func (s *Server) thenAndNow(data *requestData, r *http.Request) {
+func (s *Server) compareEvidence(data *requestData, r *http.Request) {
 	e := data.Evidence
 	then := []compared{
 		{Name: "Type", Then: e.Type},
@@ -277,8 +277,8 @@ func (s *Server) thenAndNow(data *requestData, r *http.Request) {
 	}
 }
 
-// follows fills in what came of the request and what can be undone or ended.
-func (s *Server) follows(r *http.Request, data *requestData) error {
+// loadFollowUps fills in what came of the request and what can be undone or ended.
+func (s *Server) loadFollowUps(r *http.Request, data *requestData) error {
 	e := data.Evidence
 	list, err := s.deps.Requests.List(r.Context(), RequestFilter{Target: e.Target, Key: &e.Key, Limit: lockRequests})
 	if err != nil {
@@ -302,13 +302,13 @@ func (s *Server) follows(r *http.Request, data *requestData) error {
 	}
 	now := time.Now()
 	if undone {
-		data.NoUndo = "it was undone already"
+		data.NoUndo = "it was already undone"
 	} else if until := data.FinishedAt.Add(e.Undo); e.Undo > 0 && now.Before(until) {
 		data.UndoUntil = until
 	} else if e.Undo > 0 {
-		data.NoUndo = "the time for that is over"
+		data.NoUndo = "the undo window is over"
 	} else {
-		data.NoUndo = "nothing was kept aside of this lock"
+		data.NoUndo = "the deleted lock was not saved"
 	}
 	if until := data.FinishedAt.Add(e.Stand); e.Stand > 0 && !undone && !lifted && now.Before(until) {
 		data.LiftUntil = until

@@ -21,13 +21,13 @@ func (s *Server) rules(w http.ResponseWriter, r *http.Request, who users.User) e
 	if err := pageQuery(r).err(); err != nil {
 		return err
 	}
-	return s.show(w, r, who, shown{name: "rules", section: "/rules", title: "Rules", data: s.ruleRows(langOf(r))})
+	return s.show(w, r, who, pageSpec{name: "rules", section: "/rules", title: "Rules", data: s.ruleRows(langOf(r))})
 }
 
 func (s *Server) ruleRows(lang string) []ruleRow {
 	var rows []ruleRow
 	at := map[string]int{}
-	for _, rule := range s.deps.Guide.Rules(lang) {
+	for _, rule := range s.deps.Advisor.Rules(lang) {
 		at[rule.Rule] = len(rows)
 		rows = append(rows, ruleRow{Rule: rule})
 	}
@@ -63,7 +63,7 @@ func (s *Server) rule(w http.ResponseWriter, r *http.Request, who users.User) er
 		if text, ok := locksteward.RulePage(row.Page); ok {
 			data.Page = manual(text, r.PathValue("group"))
 		}
-		return s.show(w, r, who, shown{name: "rule", section: "/rules", title: name, data: data})
+		return s.show(w, r, who, pageSpec{name: "rule", section: "/rules", title: name, data: data})
 	}
 	return fmt.Errorf("rule %q: %w: the page of rules has all of them", inert(name), locksteward.ErrNotFound)
 }

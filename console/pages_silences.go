@@ -39,7 +39,7 @@ func (s *Server) silencesPage(w http.ResponseWriter, r *http.Request, who users.
 			data.Silences = append(data.Silences, one)
 		}
 	}
-	page := shown{
+	page := pageSpec{
 		name: "silences", section: "/silences", title: "Silences", data: data,
 		problem: again.problem, typed: again.typed, once: again.problem != nil,
 	}
@@ -72,10 +72,10 @@ func (s *Server) silenceForm(w http.ResponseWriter, r *http.Request, who users.U
 	}
 	err = s.silenceFrom(r, who, q, api.AddSilence{Matchers: matchers})
 	if err == nil {
-		goOn(w, r, s.view(r, who, shown{}), "/silences")
+		redirect(w, r, s.view(r, who, pageSpec{}), "/silences")
 		return nil
 	}
-	p, known := shownAgain(err)
+	p, known := formProblem(err)
 	if !known {
 		return err
 	}
@@ -91,10 +91,10 @@ func (s *Server) acceptForm(w http.ResponseWriter, r *http.Request, who users.Us
 	fingerprint := r.PathValue("fingerprint")
 	err = s.silenceFrom(r, who, q, api.AddSilence{Fingerprint: fingerprint})
 	if err == nil {
-		goOn(w, r, s.view(r, who, shown{}), "/findings/"+fingerprint)
+		redirect(w, r, s.view(r, who, pageSpec{}), "/findings/"+fingerprint)
 		return nil
 	}
-	p, known := shownAgain(err)
+	p, known := formProblem(err)
 	if !known {
 		return err
 	}
@@ -141,21 +141,21 @@ func (s *Server) expireForm(w http.ResponseWriter, r *http.Request, who users.Us
 		_, err = s.unsilence(r, who)
 	}
 	if err == nil {
-		goOn(w, r, s.view(r, who, shown{}), "/silences")
+		redirect(w, r, s.view(r, who, pageSpec{}), "/silences")
 		return nil
 	}
-	p, known := shownAgain(err)
+	p, known := formProblem(err)
 	if !known || p.Code == api.CodeNotFound {
 		return err
 	}
 	return s.silencesPage(w, r, who, false, requestAgain{problem: p})
 }
 
-// heard leaves out the findings that a silence holds for: nobody is told of them.
-func (s *Server) heard(findings []locksteward.Finding) (out []locksteward.Finding, silenced int) {
+// unsilenced leaves out findings that are silenced.
+func (s *Server) unsilenced(findings []locksteward.Finding) (out []locksteward.Finding, silenced int) {
 	out = make([]locksteward.Finding, 0, len(findings))
 	for _, f := range findings {
-		if _, ok := s.deps.Silences.SilencedBy(f); ok && told(f) {
+		if _, ok := s.deps.Silences.SilencedBy(f); ok && isNotified(f) {
 			silenced++
 			continue
 		}
@@ -164,8 +164,8 @@ func (s *Server) heard(findings []locksteward.Finding) (out []locksteward.Findin
 	return out, silenced
 }
 
-// hush says of findings what silences them.
-func (s *Server) hush(rows []findingRow) []findingRow {
+// markSilenced says of findings what silences them.
+func (s *Server) markSilenced(rows []findingRow) []findingRow {
 	for i := range rows {
 		if one, ok := s.deps.Silences.SilencedBy(rows[i].Finding); ok {
 			rows[i].Silence = &one

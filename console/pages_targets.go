@@ -31,7 +31,7 @@ func (s *Server) targetsPage(w http.ResponseWriter, r *http.Request, who users.U
 	for _, t := range s.deps.Targets.Targets() {
 		rows = append(rows, targetRow{t, pauseMark(t)})
 	}
-	page := shown{name: "targets", section: "/targets", title: "Targets", data: rows, problem: again.problem, typed: again.typed, once: again.problem != nil}
+	page := pageSpec{name: "targets", section: "/targets", title: "Targets", data: rows, problem: again.problem, typed: again.typed, once: again.problem != nil}
 	if again.problem != nil {
 		page.status = again.problem.Status
 	}
@@ -68,10 +68,10 @@ func (s *Server) pauseForm(w http.ResponseWriter, r *http.Request, who users.Use
 		err = s.pauseNow(r, who, name, do, q.text("mark"), p)
 	}
 	if err == nil {
-		goOn(w, r, s.view(r, who, shown{}), "/targets")
+		redirect(w, r, s.view(r, who, pageSpec{}), "/targets")
 		return nil
 	}
-	problem, known := shownAgain(err)
+	problem, known := formProblem(err)
 	if !known || problem.Code == api.CodeNotFound {
 		return err
 	}
@@ -105,5 +105,5 @@ func (s *Server) classes(w http.ResponseWriter, r *http.Request, who users.User)
 	if err := pageQuery(r).err(); err != nil {
 		return err
 	}
-	return s.show(w, r, who, shown{name: "classes", section: "/classes", title: "Classes", data: s.deps.Targets.Classes()})
+	return s.show(w, r, who, pageSpec{name: "classes", section: "/classes", title: "Classes", data: s.deps.Targets.Classes()})
 }

@@ -31,9 +31,9 @@ func TestPauseAndResume(t *testing.T) {
 		"/-/pause?for=soon":     `for: must be 1s to 168h0m0s, such as 30m, got "soon"`,
 		"/-/pause?for=-1m":      "for: must be",
 		"/-/pause?for=10000h":   "for: must be",
-		"/-/pause?why=noise":    "why: is no parameter here",
+		"/-/pause?why=noise":    "why: unknown parameter",
 		"/-/pause?target=other": `no target is named "other"`,
-		"/-/resume?for=1m":      "for: is no parameter here",
+		"/-/resume?for=1m":      "for: unknown parameter",
 	} {
 		if p := b.do("admin", "POST", path, "").problem(t); !strings.Contains(p.Detail, says) || p.Code == api.CodeInternal {
 			t.Errorf("%s: %+v", path, p)

@@ -82,7 +82,7 @@ func (s *Server) listRequests(w http.ResponseWriter, r *http.Request, _ users.Us
 // requestView is a request with what still is to be decided on it.
 func (s *Server) requestView(r locksteward.Request) api.Request {
 	out := api.NewRequest(r)
-	standing := s.deps.Requests.Standing(r)
+	standing := s.deps.Requests.ApprovalStatus(r)
 	if standing.ApprovalsNeeded > 0 {
 		out.ApprovalsNeeded, out.DenialsNeeded = &standing.ApprovalsNeeded, &standing.DenialsNeeded
 	}
@@ -152,7 +152,7 @@ func (s *Server) breakGlass(w http.ResponseWriter, r *http.Request, who users.Us
 	}
 	ctx, cancel := changing(r)
 	defer cancel()
-	req, err := s.deps.Releases.BreakGlass(ctx, actorOf(who), ask, Word{ConfirmNoIdentity: in.ConfirmNoIdentity, ConfirmHolderAlive: in.ConfirmHolderAlive})
+	req, err := s.deps.Releases.BreakGlass(ctx, actorOf(who), ask, Decision{ConfirmNoIdentity: in.ConfirmNoIdentity, ConfirmHolderAlive: in.ConfirmHolderAlive})
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, who users.User, 
 
 // approve answers POST /api/v1/requests/{id}/approve.
 func (s *Server) approve(w http.ResponseWriter, r *http.Request, who users.User) error {
-	word, err := wordOf(r)
+	word, err := decisionOf(r)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (s *Server) approve(w http.ResponseWriter, r *http.Request, who users.User)
 
 // deny answers POST /api/v1/requests/{id}/deny.
 func (s *Server) deny(w http.ResponseWriter, r *http.Request, who users.User) error {
-	word, err := wordOf(r)
+	word, err := decisionOf(r)
 	if err != nil {
 		return err
 	}
@@ -290,12 +290,12 @@ func (s *Server) deny(w http.ResponseWriter, r *http.Request, who users.User) er
 	return writeJSON(w, http.StatusOK, s.requestView(req))
 }
 
-func wordOf(r *http.Request) (Word, error) {
+func decisionOf(r *http.Request) (Decision, error) {
 	var in api.Decide
 	if err := body(r, &in); err != nil {
-		return Word{}, err
+		return Decision{}, err
 	}
-	return Word{Reason: in.Reason, EvidenceHash: in.EvidenceHash, ConfirmNoIdentity: in.ConfirmNoIdentity, ConfirmHolderAlive: in.ConfirmHolderAlive}, nil
+	return Decision{Reason: in.Reason, EvidenceHash: in.EvidenceHash, ConfirmNoIdentity: in.ConfirmNoIdentity, ConfirmHolderAlive: in.ConfirmHolderAlive}, nil
 }
 
 func actorOf(u users.User) Actor {

@@ -49,9 +49,9 @@ func (s *Server) routes() []route {
 		{pattern: "GET /api/v1/bundles/{id}", verb: users.VerbView, handle: s.oneBundle},
 		{pattern: "POST /api/v1/bundles/{id}/approve", verb: users.VerbApprove, handle: s.approveBundle},
 		{pattern: "POST /api/v1/bundles/{id}/deny", verb: users.VerbApprove, handle: s.denyBundle},
-		{pattern: "GET /api/v1/stops", verb: users.VerbView, handle: s.showStops},
-		{pattern: "POST /api/v1/stops/kill-switch", verb: users.VerbStop, handle: s.killSwitch},
-		{pattern: "POST /api/v1/stops/freeze", verb: users.VerbStop, handle: s.freeze},
+		{pattern: "GET /api/v1/release/pause", verb: users.VerbView, handle: s.showReleasePause},
+		{pattern: "POST /api/v1/release/pause", verb: users.VerbPause, handle: s.pauseReleases},
+		{pattern: "POST /api/v1/release/resume", verb: users.VerbPause, handle: s.resumeReleases},
 		{pattern: "GET /api/v1/audit", verb: users.VerbView, handle: s.listAudit},
 		{pattern: "GET /api/v1/audit/checkpoints", verb: users.VerbView, handle: s.auditCheckpoints},
 		{pattern: "GET /api/v1/audit/verify", verb: users.VerbView, handle: s.verifyAudit},
@@ -82,9 +82,9 @@ func (s *Server) handler() http.Handler {
 	mux.Handle("GET /console.svg", asset("console.svg", "image/svg+xml"))
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.problem(w, r, api.NewProblem(api.CodeRefused, "this request comes from another web site: changes are taken from this site and from programs alone"))
+		s.problem(w, r, api.NewProblem(api.CodeRefused, "this request comes from another web site: changes are only accepted from this site and from programs"))
 	}))
-	return s.outermost(cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.withHeaders(cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler, pattern := mux.Handler(r)
 		if pattern != "" {
 			mux.ServeHTTP(w, r) // not handler: the mux sets the path values

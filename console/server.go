@@ -30,12 +30,12 @@ type Server struct {
 	cfg  Config
 	deps Deps
 
-	listener net.Listener
-	users    atomic.Pointer[users.Set]
-	tls      *credfile.Set // nil: no TLS
-	desk     *signin.Desk
-	streams  *streams
-	provider provider // nil: none is configured
+	listener      net.Listener
+	users         atomic.Pointer[users.Set]
+	tls           *credfile.Set // nil: no TLS
+	authenticator *signin.Authenticator
+	streams       *streams
+	provider      provider // nil: none is configured
 }
 
 // NewServer validates the configuration, reads the users, and listens. Close the
@@ -66,7 +66,7 @@ func newServer(log *zap.Logger, cfg Config, deps Deps, now func() time.Time) (*S
 	}
 	s := &Server{log: log, cfg: cfg, deps: deps, listener: listener, tls: cert, streams: newStreams()}
 	s.users.Store(set)
-	if s.desk, err = signin.New(log, cfg.SignIn, s.users.Load, deps.Sessions, now); err != nil {
+	if s.authenticator, err = signin.New(log, cfg.SignIn, s.users.Load, deps.Sessions, now); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	if s.provider, err = newProvider(cfg.SignIn.OIDC, now); err != nil {
@@ -122,8 +122,8 @@ func (s *Server) PrepareUsers() (apply func(), err error) {
 		return nil, err
 	}
 	if s.cfg.open(set) && !s.cfg.open(s.users.Load()) {
-		return nil, fmt.Errorf("users_file: %q has no users any more, and without users everybody on this machine reads the console: "+
-			"put the file back, or restart the agent if that is meant", s.cfg.UsersFile)
+		return nil, fmt.Errorf("users_file: %q has no users any more; without users everybody on this machine can read the console: "+
+			"restore the file, or restart the agent if that is intended", s.cfg.UsersFile)
 	}
 	return func() { s.users.Store(set) }, nil
 }

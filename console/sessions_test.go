@@ -80,7 +80,7 @@ func (s *sessionStore) all() []locksteward.Entry {
 
 // cheapen gives the first user a password that is checked quickly, and that wrong
 // ones are then compared with.
-func (b *bed) cheapen() {
+func (b *fixture) cheapen() {
 	b.t.Helper()
 	raw, err := os.ReadFile(b.file)
 	if err != nil {
@@ -97,7 +97,7 @@ func (b *bed) cheapen() {
 }
 
 // config lets tests ask as often as they like.
-func (b *bed) config() Config {
+func (b *fixture) config() Config {
 	c := Config{Listen: "127.0.0.1:0", UsersFile: b.file}
 	c.SignIn.Rate = signin.RateConfig{PerSecond: 100_000, Burst: 100_000}
 	if b.edit != nil {
@@ -107,4 +107,4 @@ func (b *bed) config() Config {
 }
 
 // now stands still but for ahead, so that limits do not depend on the machine.
-func (b *bed) now() time.Time { return b.began.Add(time.Duration(b.ahead.Load())) }
+func (b *fixture) now() time.Time { return b.began.Add(time.Duration(b.ahead.Load())) }

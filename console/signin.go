@@ -18,8 +18,8 @@ func (s *Server) signInRoutes() []route {
 		{pattern: "GET /sign-in", handle: s.signInPage, page: true, anybody: true},
 		{pattern: "POST /sign-in", handle: s.signIn, page: true, anybody: true},
 		{pattern: "POST /sign-out", handle: s.signOut, page: true, anybody: true},
-		{pattern: "GET /sign-in/oidc", handle: s.signInElsewhere, page: true, anybody: true},
-		{pattern: "GET /sign-in/oidc/callback", handle: s.backFromElsewhere, page: true, anybody: true},
+		{pattern: "GET /sign-in/oidc", handle: s.oidcStart, page: true, anybody: true},
+		{pattern: "GET /sign-in/oidc/callback", handle: s.oidcCallback, page: true, anybody: true},
 	}
 }
 
@@ -37,7 +37,7 @@ func (s *Server) signInPage(w http.ResponseWriter, r *http.Request, who users.Us
 		return err
 	}
 	next := signin.LocalPath(q.text("next"))
-	if who.Name != "" || s.desk.Open() {
+	if who.Name != "" || s.authenticator.Open() {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return nil
 	}
@@ -54,15 +54,15 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request, _ users.User) er
 		return err
 	}
 	data := signInData{Next: signin.LocalPath(q.text("next")), Name: q.text("name")}
-	if s.desk.Open() {
-		return s.showSignIn(w, r, data, api.NewProblem(api.CodeRefused, "no users are configured, so that nobody can sign in: run `locksteward users add NAME --role viewer` where the agent runs, then reload it"))
+	if s.authenticator.Open() {
+		return s.showSignIn(w, r, data, api.NewProblem(api.CodeRefused, "no users are configured, so nobody can sign in: run `locksteward users add NAME --role viewer` where the agent runs, then reload it"))
 	}
-	_, err = s.desk.SignIn(w, r, data.Name, q.text("password"))
+	_, err = s.authenticator.SignIn(w, r, data.Name, q.text("password"))
 	if err != nil {
 		retryAfter(w, err)
 		p := problemOf(r, err)
 		if errors.Is(err, signin.ErrUnknown) {
-			p = api.NewProblem(api.CodeUnauthenticated, "This name with this password, or API token, is not known. Whoever was added or changed since the agent started is known after its reload.")
+			p = api.NewProblem(api.CodeUnauthenticated, "Unknown name, password or API token. Users that were added or changed take effect on reload.")
 		}
 		if p.Code == api.CodeInternal || p.Code == api.CodeUnavailable {
 			s.log.Error("sign-in failed", zap.Error(err))
@@ -77,7 +77,7 @@ func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request, data signInD
 	if s.provider != nil {
 		data.Provider = s.provider.Name()
 	}
-	page := shown{name: "signin", title: "Sign in", data: data, problem: p, bare: true}
+	page := pageSpec{name: "signin", title: "Sign in", data: data, problem: p, bare: true}
 	if p != nil {
 		page.status = p.Status
 	}
@@ -86,21 +86,21 @@ func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request, data signInD
 
 // signOut answers POST /sign-out.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request, _ users.User) error {
-	who := whoOf(r)
-	if who.By == signin.ByProxy {
-		return api.NewProblem(api.CodeRefused, "the proxy in front of this console says who you are: sign out there")
+	who := principalOf(r)
+	if who.Method == signin.MethodProxy {
+		return api.NewProblem(api.CodeRefused, "the proxy in front of this console signs you in: sign out there")
 	}
-	if who.By == signin.BySession {
+	if who.Method == signin.MethodSession {
 		if err := checkForm(r, who); err != nil {
 			return err
 		}
 		ctx, cancel := changing(r)
 		defer cancel()
-		if err := s.desk.SignOut(ctx, who); err != nil {
+		if err := s.authenticator.SignOut(ctx, who); err != nil {
 			return err
 		}
 	}
-	s.desk.ClearCookie(w, r)
+	s.authenticator.ClearCookie(w, r)
 	http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
 	return nil
 }

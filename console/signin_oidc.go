@@ -25,7 +25,7 @@ type provider interface {
 	// Finish returns who came back. Errors wrap locksteward.ErrRefused, or
 	// locksteward.ErrInvalid for a way that has to be begun again; others mean that
 	// the provider could not be asked.
-	Finish(ctx context.Context, cookie string, query url.Values) (signin.Arrival, error)
+	Finish(ctx context.Context, cookie string, query url.Values) (signin.ExternalIdentity, error)
 	// Files says how its files stand, each under its key in the configuration.
 	Files() []credfile.File
 }
@@ -38,16 +38,16 @@ const (
 	arrivalMaxAge       = 600 // seconds
 )
 
-func (s *Server) arrivalCookie(r *http.Request, value string, maxAge int) *http.Cookie {
+func (s *Server) authFlowCookie(r *http.Request, value string, maxAge int) *http.Cookie {
 	c := &http.Cookie{Name: arrivalCookie, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteLaxMode}
-	if s.desk.Secure(r) {
+	if s.authenticator.Secure(r) {
 		c.Name, c.Secure = secureArrivalCookie, true
 	}
 	return c
 }
 
-// signInElsewhere answers GET /sign-in/oidc.
-func (s *Server) signInElsewhere(w http.ResponseWriter, r *http.Request, _ users.User) error {
+// oidcStart answers GET /sign-in/oidc.
+func (s *Server) oidcStart(w http.ResponseWriter, r *http.Request, _ users.User) error {
 	q := pageQuery(r, "next")
 	if err := q.err(); err != nil {
 		return err
@@ -58,21 +58,21 @@ func (s *Server) signInElsewhere(w http.ResponseWriter, r *http.Request, _ users
 	next := signin.LocalPath(q.text("next"))
 	address, cookie, err := s.provider.Begin(r.Context(), next)
 	if err != nil {
-		return s.notElsewhere(w, r, next, err)
+		return s.oidcFailed(w, r, next, err)
 	}
-	http.SetCookie(w, s.arrivalCookie(r, cookie, arrivalMaxAge))
+	http.SetCookie(w, s.authFlowCookie(r, cookie, arrivalMaxAge))
 	http.Redirect(w, r, address, http.StatusSeeOther)
 	return nil
 }
 
 var errNoProvider = api.NewProblem(api.CodeNotFound, "this console has no provider for signing in: console.oidc is not configured")
 
-// backFromElsewhere answers GET /sign-in/oidc/callback.
-func (s *Server) backFromElsewhere(w http.ResponseWriter, r *http.Request, _ users.User) error {
+// oidcCallback answers GET /sign-in/oidc/callback.
+func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request, _ users.User) error {
 	if s.provider == nil {
 		return errNoProvider
 	}
-	blank := s.arrivalCookie(r, "", -1)
+	blank := s.authFlowCookie(r, "", -1)
 	var held string
 	if c, err := r.Cookie(blank.Name); err == nil {
 		held = c.Value
@@ -80,17 +80,17 @@ func (s *Server) backFromElsewhere(w http.ResponseWriter, r *http.Request, _ use
 	http.SetCookie(w, blank) // one way back is used once
 	arrived, err := s.provider.Finish(r.Context(), held, r.URL.Query())
 	if err != nil {
-		return s.notElsewhere(w, r, "/", err)
+		return s.oidcFailed(w, r, "/", err)
 	}
-	if _, err := s.desk.SignInAs(w, r, arrived.Name, arrived.Roles, arrived.Teams); err != nil {
-		return s.notElsewhere(w, r, "/", err)
+	if _, err := s.authenticator.SignInAs(w, r, arrived.Name, arrived.Roles, arrived.Teams); err != nil {
+		return s.oidcFailed(w, r, "/", err)
 	}
 	goOnFromHere(w, arrived.Next)
 	return nil
 }
 
-// notElsewhere shows the page for signing in with what went wrong.
-func (s *Server) notElsewhere(w http.ResponseWriter, r *http.Request, next string, err error) error {
+// oidcFailed shows the page for signing in with what went wrong.
+func (s *Server) oidcFailed(w http.ResponseWriter, r *http.Request, next string, err error) error {
 	p := api.ProblemFor(err)
 	switch {
 	case errors.Is(err, locksteward.ErrRefused), errors.Is(err, locksteward.ErrInvalid):

@@ -15,7 +15,7 @@ import (
 	"github.com/locksteward/locksteward/internal/users"
 )
 
-func (b *bed) askAll(w way, method, path string, form url.Values, page bool, edits ...func(*http.Request)) answer {
+func (b *fixture) askAll(w way, method, path string, form url.Values, page bool, edits ...func(*http.Request)) answer {
 	b.t.Helper()
 	var body io.Reader
 	mediaType := ""

@@ -121,7 +121,7 @@ func silenceOf(in api.AddSilence, now time.Time) (SilenceInput, error) {
 		return out, bad("matchers: at most %d, got %d", maxMatchers, len(in.Matchers))
 	}
 	if out.Comment == "" {
-		return out, bad("comment: is missing: say why in a sentence, it goes into the audit trail")
+		return out, bad("comment: is missing: write the reason in a sentence, it goes into the audit trail")
 	}
 	if len(out.Comment) > maxComment {
 		return out, bad("comment: at most %d bytes, got %d", maxComment, len(out.Comment))

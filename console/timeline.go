@@ -24,7 +24,7 @@ func gauges(l locksteward.Lock, c *api.Class) []gauge {
 	held := gauge{Name: "Held", Value: ageWords(l, l.At), Mark: -1, Tone: "calm"}
 	age, basis, _ := l.Age()
 	if basis == locksteward.AgeNone {
-		held.Words = "for how long it is held is not known"
+		held.Words = "time held: unknown"
 	} else {
 		expect := expected(l, c)
 		whole := max(age+age/5, expect+expect/4, time.Second)
@@ -127,7 +127,7 @@ func newTimeline(events []api.LockEvent, l *locksteward.Lock, now time.Time) tim
 			if held := time.Duration(e.HeldMs) * time.Millisecond; from.IsZero() || from.After(e.At) {
 				from = e.At.Add(-held)
 			}
-			holds = append(holds, segment{from: from, to: e.At, tone: endTone(e.Kind), what: "held " + span(e.At.Sub(from)) + ", " + e.Kind})
+			holds = append(holds, segment{from: from, to: e.At, tone: endClass(e.Kind), what: "held " + span(e.At.Sub(from)) + ", " + e.Kind})
 			begun = time.Time{}
 		case e.Rule != "":
 			byRule[e.Rule] = append(byRule[e.Rule], segment{from: e.At, tone: e.Kind, what: e.Kind, severity: e.Severity})
@@ -179,8 +179,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// endTone is how the end of a hold looks.
-func endTone(kind string) string {
+// endClass is how the end of a hold looks.
+func endClass(kind string) string {
 	switch kind {
 	case api.EventExpired, api.EventDeleted:
 		return "warning"

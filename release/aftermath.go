@@ -171,12 +171,12 @@ func (a *aftermath) nextStand() (next time.Time) {
 
 // EndStands deletes what stands in the place of locks and whose time is over,
 // and wakes who waits: a request of the agent's own for each, carried out at
-// once. What fails is tried again. While the kill switch is on nothing ends.
+// once. What fails is tried again. While all releases are paused nothing ends.
 func (s *Service) EndStands(ctx context.Context) error {
-	if err := errors.Join(s.stops.load(ctx), s.Recall(ctx)); err != nil {
+	if err := errors.Join(s.pauses.load(ctx), s.Recall(ctx)); err != nil {
 		return err
 	}
-	if s.killed() != nil {
+	if s.refusePaused() != nil {
 		return nil
 	}
 	var errs []error

@@ -131,28 +131,28 @@ func TestAutoNeverWithout(t *testing.T) {
 	}{
 		"identity": {"lock:auto:1", func(t *testing.T, e *env, key string) { e.do(t, "set", key, "1") }},
 		"class":    {"lock:dead:1", func(t *testing.T, e *env, key string) { e.do(t, "set", key, uuid, "px", minute) }},
-		"freeze": {"lock:auto:1", func(t *testing.T, e *env, key string) {
+		"pause window": {"lock:auto:1", func(t *testing.T, e *env, key string) {
 			e.do(t, "set", key, uuid, "px", minute)
-			e.newService(t, release.Config{Freeze: []release.Freeze{{From: "00:00", To: "12:00"}, {From: "11:59", To: "00:01"}}})
+			e.newService(t, release.Config{PauseWindows: []release.PauseWindow{{From: "00:00", To: "12:00"}, {From: "11:59", To: "00:01"}}})
 		}},
-		"frozen by an admin": {"lock:auto:1", func(t *testing.T, e *env, key string) {
+		"paused by an admin": {"lock:auto:1", func(t *testing.T, e *env, key string) {
 			e.do(t, "set", key, uuid, "px", minute)
-			if err := e.service.SetFreeze(t.Context(), admin, e.clock.now().Add(24*time.Hour), "sale"); err != nil {
+			if err := e.service.Pause(t.Context(), admin, release.PauseAutomatic, e.clock.now().Add(24*time.Hour), "sale"); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		"frozen by an admin at another replica": {"lock:auto:1", func(t *testing.T, e *env, key string) {
+		"paused by an admin at another replica": {"lock:auto:1", func(t *testing.T, e *env, key string) {
 			e.do(t, "set", key, uuid, "px", minute)
 			other := e.service
 			e.newService(t, release.Config{})
-			e.sweep(t, "holder/dead", locksteward.Presumed, key) // it knows what is stopped
-			if err := other.SetFreeze(t.Context(), admin, e.clock.now().Add(24*time.Hour), "sale"); err != nil {
+			e.sweep(t, "holder/dead", locksteward.Presumed, key) // it knows the pauses
+			if err := other.Pause(t.Context(), admin, release.PauseAutomatic, e.clock.now().Add(24*time.Hour), "sale"); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		"kill switch": {"lock:auto:1", func(t *testing.T, e *env, key string) {
+		"pause of all": {"lock:auto:1", func(t *testing.T, e *env, key string) {
 			e.do(t, "set", key, uuid, "px", minute)
-			if err := e.service.SetKillSwitch(t.Context(), admin, true, "something is wrong"); err != nil {
+			if err := e.service.Pause(t.Context(), admin, release.PauseAll, time.Time{}, "something is wrong"); err != nil {
 				t.Fatal(err)
 			}
 		}},

@@ -55,7 +55,7 @@ func (e *env) replicas(t testing.TB, stores []*store.Store, cfg release.Config, 
 	}
 	for _, st := range stores {
 		s, err := release.New(zap.NewNop(), cfg, release.Deps{
-			Store: st, Locks: named{e.locks}, Classes: testClasses(t), Now: e.clock.now, Executors: executors, Stops: st,
+			Store: st, Locks: named{e.locks}, Classes: testClasses(t), Now: e.clock.now, Executors: executors, Settings: st,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -50,11 +50,11 @@ type Config struct {
 	// BreakerFor after it was so last.
 	BreakerLocks int           `yaml:"breaker_locks"`
 	BreakerFor   time.Duration `yaml:"breaker_for"`
-	// Freeze are the times in which nothing is released without a person.
-	Freeze []Freeze `yaml:"freeze"`
-	// KillSwitch refuses requests and approvals and executes nothing; denying
-	// still works.
-	KillSwitch bool `yaml:"kill_switch"`
+	// PauseWindows are the times in which nothing is released without a person.
+	PauseWindows []PauseWindow `yaml:"pause_windows"`
+	// Paused refuses requests and approvals and executes nothing; denying and
+	// undoing still work.
+	Paused bool `yaml:"paused"`
 }
 
 // DefaultConfig returns the configuration of an agent that was told nothing.
@@ -71,8 +71,8 @@ func (c Config) withDefaults() Config {
 	c.AutoPerHour = cmp.Or(c.AutoPerHour, DefaultAutoPerHour)
 	c.BreakerLocks = cmp.Or(c.BreakerLocks, DefaultBreakerLocks)
 	c.BreakerFor = cmp.Or(c.BreakerFor, DefaultBreakerFor)
-	if c.Freeze == nil {
-		c.Freeze = []Freeze{}
+	if c.PauseWindows == nil {
+		c.PauseWindows = []PauseWindow{}
 	}
 	return c
 }
@@ -109,9 +109,9 @@ func (c Config) Validate() error {
 	positive("max_per_hour", c.MaxPerHour)
 	positive("auto_per_hour", c.AutoPerHour)
 	positive("breaker_locks", c.BreakerLocks)
-	for i, f := range c.Freeze {
+	for i, f := range c.PauseWindows {
 		if err := f.validate(); err != nil {
-			errs = append(errs, fmt.Errorf("freeze[%d].%w", i, err))
+			errs = append(errs, fmt.Errorf("pause_windows[%d].%w", i, err))
 		}
 	}
 	return errors.Join(errs...)

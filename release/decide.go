@@ -116,8 +116,8 @@ func (s *Service) first(ctx context.Context, actor Actor, r locksteward.Request,
 	if _, err := s.executor(r.Evidence.Target); err != nil {
 		return err
 	}
-	_ = s.stops.read(ctx) // another replica may have been told; killed says what is not known
-	if err := s.killed(); err != nil && approve {
+	_ = s.pauses.read(ctx) // another replica may have changed it; refusePaused refuses while it is not known
+	if err := s.refusePaused(); err != nil && approve {
 		return err
 	}
 	if err := actor.may(RoleApprover); err != nil {

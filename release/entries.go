@@ -25,8 +25,8 @@ const (
 	ActionRemind      = "release.remind"
 	ActionResurrected = "release.resurrected"
 	ActionBreaker     = "release.breaker"
-	ActionKillSwitch  = "release.kill_switch"
-	ActionFreeze      = "release.freeze"
+	ActionPause       = "release.pause"
+	ActionResume      = "release.resume"
 	ActionPreview     = "release.preview" // only where it was refused
 )
 

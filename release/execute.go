@@ -22,8 +22,8 @@ const waitingSentence = "Sent, but the server did not answer. The agent keeps as
 // down also when the person who approved it hung up.
 func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, error) {
 	ctx = context.WithoutCancel(ctx)
-	// An admin may have stopped all releases at another replica.
-	if err := s.stops.read(ctx); err != nil {
+	// An admin may have paused all releases at another replica.
+	if err := s.pauses.read(ctx); err != nil {
 		return locksteward.Request{}, err
 	}
 	r, err := s.update(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
@@ -31,7 +31,7 @@ func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, 
 		if due(*r, at) {
 			return s.expire(r, at)
 		}
-		if err := s.stops.killed(); err != nil && r.Evidence.Act != locksteward.ActUndo {
+		if err := s.pauses.refuseAll(s.now()); err != nil && r.Evidence.Act != locksteward.ActUndo {
 			return nil, err
 		}
 		if err := advance(r, locksteward.RequestExecuting); err != nil {

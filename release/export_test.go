@@ -35,5 +35,5 @@ func SelfApproval(r locksteward.Request, c class.Class) error { return selfAppro
 // Intact is intact.
 func Intact(r locksteward.Request) bool { return intact(r) }
 
-// Frozen says whether a freeze covers a time.
-func Frozen(f Freeze, at time.Time) bool { return f.covers(at) }
+// Covers says whether a pause window covers a time.
+func Covers(w PauseWindow, at time.Time) bool { return w.covers(at) }

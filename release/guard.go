@@ -10,7 +10,7 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// What keeps too much from happening at once: caps bind everybody; freeze
+// What keeps too much from happening at once: caps bind everybody; pause
 // windows and the circuit breaker bind what needs no person, and warn people.
 
 // capWindow is what the caps are for.
@@ -104,11 +104,11 @@ func automatic(r locksteward.Request) bool {
 func (s *Service) Warnings(r locksteward.Request) []string {
 	var out []string
 	at := s.now()
-	if name := frozen(s.settings.Load().cfg.Freeze, at); name != "" {
-		out = append(out, "There is a freeze: "+name+".")
+	if name := pauseWindow(s.settings.Load().cfg.PauseWindows, at); name != "" {
+		out = append(out, "Automatic releases are paused: "+name+".")
 	}
-	if until := s.stops.frozenUntil(at); !until.IsZero() {
-		out = append(out, "An admin froze releases until "+until.UTC().Format(time.RFC3339)+".")
+	if p := s.Pauses().Automatic; p != nil {
+		out = append(out, fmt.Sprintf("%s paused automatic releases%s.", p.By, p.words()))
 	}
 	if n := s.auto.open(r.Evidence.Target, at); n > 0 {
 		out = append(out, fmt.Sprintf("Many locks of this target look dead at once (%d): the cause may be the network or the server, not the holders.", n))
@@ -131,19 +131,19 @@ func (s *Service) Warnings(r locksteward.Request) []string {
 
 // mayActAlone refuses an act without a person, but for the caps: see reserve.
 func (s *Service) mayActAlone(ctx context.Context, r locksteward.Request) error {
-	if err := s.stops.read(ctx); err != nil { // an admin may have frozen releases at another replica
+	if err := s.pauses.read(ctx); err != nil { // an admin may have paused releases at another replica
 		return err
 	}
-	if err := s.killed(); err != nil {
+	if err := s.refusePaused(); err != nil {
 		return err
 	}
 	at := s.now()
 	cfg := s.settings.Load().cfg
-	if name := frozen(cfg.Freeze, at); name != "" {
-		return refused("there is a freeze: %s", name)
+	if name := pauseWindow(cfg.PauseWindows, at); name != "" {
+		return refused("automatic releases are paused: %s", name)
 	}
-	if until := s.stops.frozenUntil(at); !until.IsZero() {
-		return refused("an admin froze releases until %s", until.UTC().Format(time.RFC3339))
+	if p := s.Pauses().Automatic; p != nil {
+		return refused("automatic releases are paused: by %s at %s%s (%s)", p.By, p.Since.UTC().Format(time.RFC3339), p.words(), p.Reason)
 	}
 	if n := s.auto.open(r.Evidence.Target, at); n > 0 {
 		return refused("the circuit breaker is open: %d locks of target %q looked dead at once", n, r.Evidence.Target)

@@ -49,45 +49,45 @@ func TestCapsBindPeople(t *testing.T) {
 	wantError(t, err, locksteward.ErrRefused, "max_per_hour")
 }
 
-func TestKillSwitchOfAnAdmin(t *testing.T) {
+func TestPauseOfAnAdmin(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	done := e.approve(t, ben, e.request(t, ana, "lock:order:1"))
 	e.do(t, "set", "lock:order:2", uuid, "px", minute)
 	r := e.request(t, ana, "lock:order:2")
-	wantError(t, e.service.SetKillSwitch(t.Context(), eve, true, "x"), locksteward.ErrRefused, "admin")
-	wantError(t, e.service.SetKillSwitch(t.Context(), admin, true, " "), locksteward.ErrInvalid, "reason")
-	if err := e.service.SetKillSwitch(t.Context(), admin, true, "wrong locks go"); err != nil {
+	wantError(t, e.service.Pause(t.Context(), eve, release.PauseAll, time.Time{}, "x"), locksteward.ErrRefused, "admin")
+	wantError(t, e.service.Pause(t.Context(), admin, release.PauseAll, time.Time{}, " "), locksteward.ErrInvalid, "reason")
+	if err := e.service.Pause(t.Context(), admin, release.PauseAll, time.Time{}, "wrong locks go"); err != nil {
 		t.Fatal(err)
 	}
-	if len(e.told.of(locksteward.EventStopped)) != 1 || e.service.Enabled(target) {
+	if len(e.told.of(locksteward.EventPaused)) != 1 || e.service.Enabled(target) {
 		t.Error("nobody was told, or release counts as enabled")
 	}
 	// It outlives the agent.
 	e.newService(t, release.Config{})
 	_, err := e.service.Approve(t.Context(), ben, r.ID, yes(r))
-	wantError(t, err, locksteward.ErrRefused, "kill switch is on", "adm", "off")
+	wantError(t, err, locksteward.ErrRefused, "all releases are paused", "adm", "resume")
 	_, err = e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:2", Reason: "x"})
-	wantError(t, err, locksteward.ErrRefused, "kill switch")
+	wantError(t, err, locksteward.ErrRefused, "paused")
 	// What was done wrong can be undone all the same.
 	u, err := e.service.Undo(t.Context(), ben, done.ID, "wrong")
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.want(t, u, locksteward.RequestReleased)
-	if got := e.service.Stops(); !got.Killed || got.KilledBy != "adm" {
-		t.Errorf("stops %+v", got)
+	if got := e.service.Pauses().All; got == nil || got.By != "adm" {
+		t.Errorf("pause %+v", got)
 	}
-	if err := e.service.SetKillSwitch(t.Context(), admin, false, "mended"); err != nil {
+	if err := e.service.Resume(t.Context(), admin, release.PauseAll, "mended"); err != nil {
 		t.Fatal(err)
 	}
 	e.want(t, e.approve(t, ben, r), locksteward.RequestReleased)
 }
 
-// TestKillSwitchAtAnotherReplica: what an admin said to one replica holds for the next
+// TestPauseAtAnotherReplica: what an admin said to one replica holds for the next
 // word to another, both ways.
-func TestKillSwitchAtAnotherReplica(t *testing.T) {
+func TestPauseAtAnotherReplica(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	other := e.service
@@ -99,41 +99,41 @@ func TestKillSwitchAtAnotherReplica(t *testing.T) {
 		_, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:2", Reason: "x"})
 		return err
 	}
-	if err := other.SetKillSwitch(t.Context(), admin, true, "wrong locks go"); err != nil {
+	if err := other.Pause(t.Context(), admin, release.PauseAll, time.Time{}, "wrong locks go"); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, ask(), locksteward.ErrRefused, "kill switch is on")
+	wantError(t, ask(), locksteward.ErrRefused, "all releases are paused")
 	_, err := e.service.Approve(t.Context(), ben, r.ID, yes(r))
-	wantError(t, err, locksteward.ErrRefused, "kill switch is on")
-	if err := other.SetKillSwitch(t.Context(), admin, false, "mended"); err != nil {
+	wantError(t, err, locksteward.ErrRefused, "all releases are paused")
+	if err := other.Resume(t.Context(), admin, release.PauseAll, "mended"); err != nil {
 		t.Fatal(err)
 	}
 	e.want(t, e.approve(t, ben, r), locksteward.RequestReleased)
-	if err := other.SetKillSwitch(t.Context(), admin, true, "again"); err != nil {
+	if err := other.Pause(t.Context(), admin, release.PauseAll, time.Time{}, "again"); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.SetKillSwitch(t.Context(), admin, false, "mended"); err != nil {
+	if err := other.Resume(t.Context(), admin, release.PauseAll, "mended"); err != nil {
 		t.Fatal(err)
 	}
 	if err := ask(); err != nil {
-		t.Errorf("after the stop: %v", err)
+		t.Errorf("after the resume: %v", err)
 	}
 }
 
-// TestUnknownKillSwitchIsOn: until it is known that nobody stopped all releases,
+// TestUnknownPauseIsOn: until it is known that nobody paused all releases,
 // nothing is released.
-func TestUnknownKillSwitchIsOn(t *testing.T) {
+func TestUnknownPauseIsOn(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
-	e.stopsFail.Store(true)
+	e.settingsFail.Store(true)
 	e.newService(t, release.Config{})
 	_, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "x"})
 	wantError(t, err, locksteward.ErrRefused, "not known", "log")
-	if err := e.service.Recover(t.Context()); !errors.Is(err, errStops) {
+	if err := e.service.Recover(t.Context()); !errors.Is(err, errSettings) {
 		t.Errorf("recover: %v", err)
 	}
-	e.stopsFail.Store(false)
+	e.settingsFail.Store(false)
 	e.want(t, e.approve(t, ben, e.request(t, ana, "lock:order:1")), locksteward.RequestReleased)
 }
 

@@ -36,7 +36,7 @@ func (s *Service) WhyNotApprove(actor Actor, r locksteward.Request) error {
 	if _, err := s.executor(r.Evidence.Target); err != nil {
 		return err
 	}
-	if err := s.killed(); err != nil {
+	if err := s.refusePaused(); err != nil {
 		return err
 	}
 	given := Word{Reason: "-", EvidenceHash: r.EvidenceHash, ConfirmNoIdentity: true, ConfirmHolderAlive: true}

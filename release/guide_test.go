@@ -3,6 +3,7 @@ package release_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/release"
@@ -50,11 +51,11 @@ func TestPossible(t *testing.T) {
 	if got := e.service.Possible(lock); got.Release != "" || got.Stand != "" {
 		t.Errorf("possible: %+v", got)
 	}
-	if err := e.service.SetKillSwitch(t.Context(), admin, true, "drill"); err != nil {
+	if err := e.service.Pause(t.Context(), admin, release.PauseAll, time.Time{}, "drill"); err != nil {
 		t.Fatal(err)
 	}
-	if got := e.service.Possible(lock); !strings.Contains(got.Release, "kill switch") {
-		t.Errorf("under the kill switch: %+v", got)
+	if got := e.service.Possible(lock); !strings.Contains(got.Release, "paused") {
+		t.Errorf("while paused: %+v", got)
 	}
 	lock.Kind = locksteward.KindCandidate
 	if got := e.service.Possible(lock); got.Release == "" {

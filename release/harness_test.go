@@ -100,25 +100,25 @@ type env struct {
 	told    *events
 	heard   atomic.Int64 // receivers of alerts
 
-	stopsFail    atomic.Bool
-	stopsBetween func() // before what is stopped is written
+	settingsFail atomic.Bool
+	beforeSwap   func() // before a pause is written
 }
 
-// stopsOf is the store of what admins stopped, which can fail.
-type stopsOf struct{ *env }
+// settingsOf is the store of pauses, which can fail.
+type settingsOf struct{ *env }
 
-var errStops = errors.New("the store is away")
+var errSettings = errors.New("the store is away")
 
-func (s stopsOf) LoadSetting(ctx context.Context, name string) (string, error) {
-	if s.stopsFail.Load() {
-		return "", errStops
+func (s settingsOf) LoadSetting(ctx context.Context, name string) (string, error) {
+	if s.settingsFail.Load() {
+		return "", errSettings
 	}
 	return s.store.LoadSetting(ctx, name)
 }
 
-func (s stopsOf) SwapSetting(ctx context.Context, name, was, value string, entries ...locksteward.Entry) (bool, error) {
-	if s.stopsBetween != nil {
-		s.stopsBetween()
+func (s settingsOf) SwapSetting(ctx context.Context, name, was, value string, entries ...locksteward.Entry) (bool, error) {
+	if s.beforeSwap != nil {
+		s.beforeSwap()
 	}
 	return s.store.SwapSetting(ctx, name, was, value, entries...)
 }
@@ -251,7 +251,7 @@ func (e *env) newService(t testing.TB, cfg release.Config) {
 	e.service, err = release.New(zap.New(core), cfg, release.Deps{
 		Store: e.store, Locks: e.locks, Classes: testClasses(t), Executors: executors, Now: e.clock.now,
 		OnFinal:   func(r locksteward.Request) { e.finals <- r },
-		Receivers: func() int { return int(e.heard.Load()) }, Stops: stopsOf{e},
+		Receivers: func() int { return int(e.heard.Load()) }, Settings: settingsOf{e},
 		Reminded: func(ctx context.Context, id string) (bool, error) {
 			list, err := e.store.Entries(ctx, store.EntryQuery{Subject: id, Action: release.ActionRemind, Limit: 1})
 			return len(list) > 0, err

@@ -269,16 +269,16 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-func TestKillSwitch(t *testing.T) {
+func TestConfiguredPause(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	r := e.request(t, ana, "lock:order:1")
-	e.newService(t, release.Config{KillSwitch: true})
+	e.newService(t, release.Config{Paused: true})
 	_, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "x"})
-	wantError(t, err, locksteward.ErrRefused, "kill switch", "release.kill_switch")
+	wantError(t, err, locksteward.ErrRefused, "paused", "release.paused")
 	_, err = e.service.Approve(t.Context(), ben, r.ID, yes(r))
-	wantError(t, err, locksteward.ErrRefused, "kill switch")
+	wantError(t, err, locksteward.ErrRefused, "paused")
 	if e.service.Enabled(target) {
 		t.Error("release counts as enabled")
 	}

@@ -25,8 +25,8 @@ func (s *Service) Propose(ctx context.Context, lock locksteward.Lock, firing []s
 // sweeps: then the agent's own request about an earlier state of it gives way,
 // which for one that is renewed all the time would be a request each time.
 func (s *Service) propose(ctx context.Context, lock locksteward.Lock, firing []string, proof locksteward.Proof, settledNow bool) (*locksteward.Request, error) {
-	_ = s.stops.load(ctx) // killed says what is not known
-	if s.killed() != nil {
+	_ = s.pauses.load(ctx) // refusePaused refuses while it is not known
+	if s.refusePaused() != nil {
 		return nil, nil
 	}
 	executor, err := s.executor(lock.Target)

@@ -51,7 +51,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 // settle is one round of Run.
 func (s *Service) settle(ctx context.Context) error {
-	err := s.stops.read(ctx)
+	err := s.pauses.read(ctx)
 	_, expired := s.ExpireDue(ctx)
 	return errors.Join(err, expired, s.Recover(ctx), s.EndStands(ctx), s.WatchReleased(ctx), s.Remind(ctx))
 }
@@ -73,7 +73,7 @@ func (s *Service) untilNext() time.Duration {
 // know, it becomes unknown. Requests that this process works on right now are
 // left alone. The error joins what could not be finished yet.
 func (s *Service) Recover(ctx context.Context) error {
-	if err := s.stops.load(ctx); err != nil {
+	if err := s.pauses.load(ctx); err != nil {
 		return err
 	}
 	open, err := s.store.ListRequests(ctx, []locksteward.RequestState{locksteward.RequestApproved, locksteward.RequestExecuting}, "", -1)
@@ -117,7 +117,7 @@ func (s *Service) recoverOne(ctx context.Context, id string) error {
 // means are missing now, or the class asks for more approvals than it did, the
 // approval runs out by itself.
 func (s *Service) resume(ctx context.Context, r locksteward.Request) error {
-	if s.killed() != nil && r.Evidence.Act != locksteward.ActUndo {
+	if s.refusePaused() != nil && r.Evidence.Act != locksteward.ActUndo {
 		return nil
 	}
 	if _, err := s.executor(r.Evidence.Target); err != nil {

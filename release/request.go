@@ -97,8 +97,8 @@ func (s *Service) mayAskFor(ctx context.Context, actor Actor, target string, rol
 	if _, err := s.executor(target); err != nil {
 		return err
 	}
-	_ = s.stops.read(ctx) // another replica may have been told; killed says what is not known
-	if err := s.killed(); err != nil {
+	_ = s.pauses.read(ctx) // another replica may have changed it; refusePaused refuses while it is not known
+	if err := s.refusePaused(); err != nil {
 		return err
 	}
 	return actor.may(role)
@@ -115,25 +115,25 @@ func whyNot(ctx context.Context, executor Executor, r locksteward.Request) error
 }
 
 // WhyNot says why nobody can ask for the release of a lock, as a request would:
-// no means, the kill switch, its class, or a format that cannot release such
+// no means, a pause, its class, or a format that cannot release such
 // locks safely (a *formats.Refusal); nil where one can.
 func (s *Service) WhyNot(lock locksteward.Lock) error {
 	if _, err := s.executor(lock.Target); err != nil {
 		return err
 	}
-	if err := s.killed(); err != nil {
+	if err := s.refusePaused(); err != nil {
 		return err
 	}
 	_, err := s.releasable(lock)
 	return err
 }
 
-// killed refuses while the kill switch is on.
-func (s *Service) killed() error {
-	if s.settings.Load().cfg.KillSwitch {
-		return refused("the kill switch is on: nothing is released; set release.kill_switch to false when that is over")
+// refusePaused refuses while all releases are paused.
+func (s *Service) refusePaused() error {
+	if s.settings.Load().cfg.Paused {
+		return refused("all releases are paused by the configuration (release.paused): set it to false to resume")
 	}
-	return s.stops.killed()
+	return s.pauses.refuseAll(s.now())
 }
 
 // releasable returns the lock's class if policy and format let it be released,

@@ -99,9 +99,9 @@ type Deps struct {
 	// Receivers says how many receivers of alerts are configured; nil is none.
 	// Without one nobody would hear of what is never silent, so that is refused.
 	Receivers func() int
-	// Stops keeps what an admin stopped over a restart, and tells other replicas of it;
+	// Settings keeps the pauses that admins set, for all replicas and over restarts;
 	// nil keeps it in memory.
-	Stops StopStore
+	Settings SettingStore
 	// Reminded says whether the audit trail has a reminder of a request: an earlier run
 	// of the agent, or another replica, may have written it. Nil: none has.
 	Reminded func(ctx context.Context, id string) (bool, error)
@@ -123,7 +123,7 @@ type Service struct {
 	reminded func(ctx context.Context, id string) (bool, error)
 	now      func() time.Time
 	settings atomic.Pointer[settings]
-	stops    *stops
+	pauses   *pauseState
 	auto     sweeps
 	after    aftermath
 
@@ -151,7 +151,7 @@ func New(log *zap.Logger, cfg Config, deps Deps) (*Service, error) {
 	s := &Service{
 		log: log.Named("release"), store: deps.Store, locks: deps.Locks,
 		onFinal: deps.OnFinal, mine: deps.Mine, heard: deps.Receivers, now: deps.Now, busy: map[string]int{},
-		stops: newStops(deps.Stops), reminded: deps.Reminded,
+		pauses: newPauseState(deps.Settings), reminded: deps.Reminded,
 	}
 	if s.reminded == nil {
 		s.reminded = func(context.Context, string) (bool, error) { return false, nil }
@@ -183,7 +183,7 @@ func (s *Service) Reload(cfg Config, classes *class.Set, executors map[string]Ex
 // Enabled says whether this agent can delete on a target.
 func (s *Service) Enabled(target string) bool {
 	now := s.settings.Load()
-	return now.executors[target] != nil && s.killed() == nil
+	return now.executors[target] != nil && s.refusePaused() == nil
 }
 
 // Get returns a request; an unknown id is locksteward.ErrNotFound.

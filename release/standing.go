@@ -1,10 +1,6 @@
 package release
 
-import (
-	"time"
-
-	"github.com/locksteward/locksteward"
-)
+import "github.com/locksteward/locksteward"
 
 // Standing is what still is to be decided on a request, by the policy as it is
 // now.
@@ -29,26 +25,22 @@ func (s *Service) Standing(r locksteward.Request) Standing {
 	return out
 }
 
-// Halt is all that keeps releases from happening now: what admins stopped, and
-// what the configuration says.
-type Halt struct {
-	Stops
-	// Unknown says that the store could not tell since the start what admins
-	// stopped: everything counts as stopped.
+// PauseStatus is everything that pauses releases now: the pauses that admins set and
+// those of the configuration.
+type PauseStatus struct {
+	Pauses
+	// Unknown says that the store could not be read since the start: all releases count
+	// as paused.
 	Unknown bool
-	// KillSwitch is the configuration's; Window is the name of its freeze that holds
-	// now, "" for none.
-	KillSwitch bool
+	// Configured is release.paused; Window is the name of the window of
+	// release.pause_windows that holds now, "" for none.
+	Configured bool
 	Window     string
 }
 
-// Halt returns all that keeps releases from happening now. An admin's freeze that
-// is over is not in it.
-func (s *Service) Halt() Halt {
-	now, known := s.stops.get()
+// PauseStatus returns everything that pauses releases now.
+func (s *Service) PauseStatus() PauseStatus {
 	cfg, at := s.settings.Load().cfg, s.now()
-	if !at.Before(now.FrozenUntil) {
-		now.FrozenUntil, now.FrozenBy, now.FrozenWhy = time.Time{}, "", ""
-	}
-	return Halt{Stops: now, Unknown: !known, KillSwitch: cfg.KillSwitch, Window: frozen(cfg.Freeze, at)}
+	now, known := s.pauses.get(at)
+	return PauseStatus{Pauses: now, Unknown: !known, Configured: cfg.Paused, Window: pauseWindow(cfg.PauseWindows, at)}
 }

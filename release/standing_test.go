@@ -19,11 +19,11 @@ func TestStanding(t *testing.T) {
 	if got := e.service.Standing(r); got.Approvals != 2 || got.Denials != 1 || len(got.Warnings) != 0 {
 		t.Errorf("of an open request: %+v", got)
 	}
-	if err := e.service.SetFreeze(t.Context(), admin, e.clock.now().Add(time.Hour), "sale"); err != nil {
+	if err := e.service.Pause(t.Context(), admin, release.PauseAutomatic, e.clock.now().Add(time.Hour), "sale"); err != nil {
 		t.Fatal(err)
 	}
-	if got := e.service.Standing(r); len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "froze releases") {
-		t.Errorf("in a freeze: %+v", got)
+	if got := e.service.Standing(r); len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "paused automatic releases") {
+		t.Errorf("while paused: %+v", got)
 	}
 	r.State = locksteward.RequestReleased
 	if got := e.service.Standing(r); len(got.Warnings) != 0 {
@@ -35,41 +35,43 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// TestHalt: what keeps releases from happening is told with who and why, also by
-// the next agent; a freeze that is over is not told.
-func TestHalt(t *testing.T) {
+// TestPauseStatus: pauses are shown with who and why, also by the next agent; one that is
+// over is not.
+func TestPauseStatus(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	if got := e.service.Halt(); got.Killed || got.KillSwitch || got.Window != "" || !got.FrozenUntil.IsZero() {
+	if got := e.service.PauseStatus(); got.All != nil || got.Automatic != nil || got.Configured || got.Window != "" {
 		t.Errorf("of nothing: %+v", got)
 	}
 	until := e.clock.now().Add(time.Hour)
-	if err := e.service.SetFreeze(t.Context(), admin, until, "sale"); err != nil {
+	if err := e.service.Pause(t.Context(), admin, release.PauseAutomatic, until, "sale"); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.service.SetKillSwitch(t.Context(), admin, true, "wrong locks go"); err != nil {
+	if err := e.service.Pause(t.Context(), admin, release.PauseAll, time.Time{}, "wrong locks go"); err != nil {
 		t.Fatal(err)
 	}
-	e.newService(t, release.Config{KillSwitch: true, Freeze: []release.Freeze{{Name: "night", From: "00:00", To: "23:59"}}})
-	if got := e.service.Halt(); !got.Unknown {
+	e.newService(t, release.Config{Paused: true, PauseWindows: []release.PauseWindow{{Name: "night", From: "00:00", To: "23:59"}}})
+	if got := e.service.PauseStatus(); !got.Unknown {
 		t.Errorf("before the store was asked: %+v", got)
 	}
 	if err := e.service.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	got := e.service.Halt()
-	if !got.Killed || got.KilledBy != "adm" || got.KilledWhy != "wrong locks go" || !got.KillSwitch || got.Unknown ||
-		!got.FrozenUntil.Equal(until) || got.FrozenBy != "adm" || got.FrozenWhy != "sale" || got.Window != "night" {
+	got := e.service.PauseStatus()
+	if all := got.All; all == nil || all.By != "adm" || all.Reason != "wrong locks go" || !all.Until.IsZero() || !got.Configured || got.Unknown {
+		t.Errorf("after a restart: %+v", got)
+	}
+	if auto := got.Automatic; auto == nil || !auto.Until.Equal(until) || auto.By != "adm" || auto.Reason != "sale" || got.Window != "night" {
 		t.Errorf("after a restart: %+v", got)
 	}
 	e.clock.add(2 * time.Hour)
-	if got := e.service.Halt(); !got.FrozenUntil.IsZero() || got.FrozenBy != "" || got.FrozenWhy != "" {
+	if got := e.service.PauseStatus(); got.Automatic != nil {
 		t.Errorf("after its end: %+v", got)
 	}
-	if err := e.service.SetKillSwitch(t.Context(), admin, false, "mended"); err != nil {
+	if err := e.service.Resume(t.Context(), admin, release.PauseAll, "mended"); err != nil {
 		t.Fatal(err)
 	}
-	if got := e.service.Halt(); got.Killed || got.KilledBy != "" || got.KilledWhy != "" || !got.KillSwitch {
-		t.Errorf("after it was turned off: %+v", got)
+	if got := e.service.PauseStatus(); got.All != nil || !got.Configured {
+		t.Errorf("after a resume: %+v", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // that it had: a new request that names the old one, decided by the approver who
 // asks and carried out at once. It is refused when the window is over or the
 // format has no undo; the outcome is changed when somebody holds the lock now,
-// and already_gone when its own time is over. It works under the kill switch.
+// and already_gone when its own time is over. It works while releases are paused.
 func (s *Service) Undo(ctx context.Context, actor Actor, id, reason string) (locksteward.Request, error) {
 	return s.follow(ctx, actor, id, reason, locksteward.ActUndo, ActionUndo)
 }

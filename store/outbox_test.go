@@ -335,10 +335,10 @@ func TestMessagesComeWithTheChange(t *testing.T) {
 		if err := s.AppendEntries(t.Context(), locksteward.Entry{Action: "stopped"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.SaveSetting(t.Context(), "stops", "all", locksteward.Entry{Action: "set"}); err != nil {
+		if err := s.SaveSetting(t.Context(), "pauses", "all", locksteward.Entry{Action: "set"}); err != nil {
 			t.Fatal(err)
 		}
-		if value, err := s.LoadSetting(t.Context(), "stops"); err != nil || value != "all" {
+		if value, err := s.LoadSetting(t.Context(), "pauses"); err != nil || value != "all" {
 			t.Errorf("%q, %v", value, err)
 		}
 		if value, err := s.LoadSetting(t.Context(), "none"); err != nil || value != "" {

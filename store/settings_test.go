@@ -11,17 +11,17 @@ import (
 func TestSettingsRoundTrip(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
-		if got, err := s.LoadSetting(t.Context(), "release_stops"); err != nil || got != "" {
+		if got, err := s.LoadSetting(t.Context(), "release_pauses"); err != nil || got != "" {
 			t.Fatalf("of a new store: %q, %v", got, err)
 		}
-		for _, value := range []string{`{"killed":true}`, `{}`} {
-			if err := s.SaveSetting(t.Context(), "release_stops", value, locksteward.Entry{Actor: "adm", Action: "release.kill_switch"}); err != nil {
+		for _, value := range []string{`{"all":{"by":"adm"}}`, `{}`} {
+			if err := s.SaveSetting(t.Context(), "release_pauses", value, locksteward.Entry{Actor: "adm", Action: "release.pause"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		closeStore(t, s)
 		s = p.open(t)
-		if got, err := s.LoadSetting(t.Context(), "release_stops"); err != nil || got != `{}` {
+		if got, err := s.LoadSetting(t.Context(), "release_pauses"); err != nil || got != `{}` {
 			t.Errorf("%q, %v", got, err)
 		}
 		lines, err := s.Entries(t.Context(), store.EntryQuery{Actor: "adm"})
@@ -35,7 +35,7 @@ func TestSettingsRoundTrip(t *testing.T) {
 func TestSwapSetting(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
-		line := locksteward.Entry{Actor: "adm", Action: "release.kill_switch"}
+		line := locksteward.Entry{Actor: "adm", Action: "release.pause"}
 		for _, step := range []struct {
 			was, value string
 			swapped    bool
@@ -48,11 +48,11 @@ func TestSwapSetting(t *testing.T) {
 			{"b", "", true, ""},
 			{"", "c", true, "c"},
 		} {
-			swapped, err := s.SwapSetting(t.Context(), "stops", step.was, step.value, line)
+			swapped, err := s.SwapSetting(t.Context(), "pauses", step.was, step.value, line)
 			if err != nil || swapped != step.swapped {
 				t.Errorf("%+v: %v, %v", step, swapped, err)
 			}
-			if now, err := s.LoadSetting(t.Context(), "stops"); err != nil || now != step.now {
+			if now, err := s.LoadSetting(t.Context(), "pauses"); err != nil || now != step.now {
 				t.Errorf("%+v: %q is kept, %v", step, now, err)
 			}
 		}

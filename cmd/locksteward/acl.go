@@ -47,20 +47,19 @@ func aclCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "acl",
 		Short: "Print the Redis users that Locksteward and applications need",
-		Long: `Acl prints the Redis users with the least rights: the scanner, which reads and can
-do nothing else; with --config or --classes the releaser, which can delete locks
-of classes whose release is not off, and nothing else; with --app the user of an
-application that takes locks with lock/. With --sentinels it prints in place of
-them who asks Sentinels for the master: they have users of their own, and it is for
-each of them. It changes nothing.
+		Long: `Acl prints Redis users with the least privileges: the scanner, which can only read;
+with --config or --classes the releaser, which can only delete locks of classes
+whose release is not off; with --app the user of an application that uses lock/.
+With --sentinels it prints the user for Sentinels instead, which have users of
+their own. It changes nothing.
 
-The list is for Redis ` + aclVersion + ` unless --server-version says otherwise or --redis names a
-server to ask: 6.2 to 8 and Valkey.
+The list is for Redis ` + aclVersion + `, for --server-version, or for the version of the server at
+--redis: 6.2 to 8 and Valkey.
 
-Passwords are printed as the SHA-256 that an ACL takes, from --password-file and
---release-password-file or the files that the configuration names; else something
-stands there that no server accepts. Who has the hash of a weak password has soon
-the password: treat the output as you treat it.`,
+Passwords are printed as SHA-256 hashes, as ACLs accept them. They are read from
+--password-file and --release-password-file, or from the files that the
+configuration names; without one the output has a placeholder that no server
+accepts. Weak passwords can be recovered from their hashes: keep the output secret.`,
 		Example: `  locksteward acl --redis redis://127.0.0.1:6379
   locksteward acl --server-version 'valkey 8.0' --password-file scanner.pw | redis-cli
   locksteward acl --config locksteward.yaml --target orders --output aclfile >> users.acl
@@ -78,13 +77,13 @@ the password: treat the output as you treat it.`,
 	flags := c.Flags()
 	f.redis.register(c)
 	flags.StringVar(&f.version, "server-version", "", "the server's product and version: 6.2, 7.0, 8.0, 'valkey 8.0' (default "+aclVersion+", or what --redis says)")
-	flags.StringVar(&f.config, "config", "", "configuration: the users of its targets, and its classes")
-	flags.StringVar(&f.classes, "classes", "", "file with classes alone, for the releaser without a whole configuration")
-	flags.StringVar(&f.target, "target", "", "with --config: of this target alone")
+	flags.StringVar(&f.config, "config", "", "configuration file: prints the users of its targets, for its classes")
+	flags.StringVar(&f.classes, "classes", "", "file with classes only, for the releaser without a whole configuration")
+	flags.StringVar(&f.target, "target", "", "with --config: only the users of this target")
 	flags.StringArrayVar(&f.read, "read", nil, "keys that the scanner may read, as a glob (default: all; may be repeated)")
-	flags.BoolVar(&f.noSelfCheck, "no-self-check", false, "leave out +acl|dryrun, by which the agent sees whether its user has too many rights")
-	flags.BoolVar(&f.sentinels, "sentinels", false, "print the user for each Sentinel instead: of the agent, of the targets of --config that have some, or of --app")
-	flags.StringVar(&f.app, "app", "", "print the user of an application that takes locks with lock/")
+	flags.BoolVar(&f.noSelfCheck, "no-self-check", false, "omit +acl|dryrun, with which the agent checks whether its user has too many rights")
+	flags.BoolVar(&f.sentinels, "sentinels", false, "print the user for Sentinels instead: of the agent, of the targets of --config with Sentinels, or of --app")
+	flags.StringVar(&f.app, "app", "", "print the user of an application that uses lock/")
 	flags.StringArrayVar(&f.keys, "keys", nil, "with --app: names of its locks, as a glob (default: lock:NAME:*; may be repeated)")
 	flags.StringVar(&f.keyPrefix, "key-prefix", "", "with --app: its lock.Options.KeyPrefix")
 	flags.BoolVar(&f.cluster, "cluster", false, "with --app: the server is a Cluster (or ask it with --redis)")
@@ -138,24 +137,24 @@ func (f *aclFlags) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	for _, name := range []string{"keys", "key-prefix", "cluster", "db"} {
 		if f.app == "" && changed(name) {
-			return usagef("--%s: is for an application, name it with --app", name)
+			return usagef("--%s: only applies to an application, name it with --app", name)
 		}
 	}
 	for _, name := range []string{"config", "classes", "target", "read", "no-self-check", "release-password-file"} {
 		if f.app != "" && changed(name) {
-			return usagef("--%s: does not go with --app", name)
+			return usagef("--%s: cannot be used with --app", name)
 		}
 	}
 	for _, name := range []string{"keys", "key-prefix", "cluster", "db", "classes", "read", "no-self-check", "release-password-file"} {
 		if f.sentinels && changed(name) {
-			return usagef("--%s: does not go with --sentinels: a Sentinel has no keys", name)
+			return usagef("--%s: cannot be used with --sentinels: a Sentinel has no keys", name)
 		}
 	}
 	switch {
 	case changed("app") && f.app == "":
 		return usagef("--app: is empty, write the name of the user")
 	case f.config != "" && f.classes != "":
-		return usagef("--classes: does not go with --config, which has classes")
+		return usagef("--classes: cannot be used with --config, which has classes")
 	case f.target != "" && f.config == "":
 		return usagef("--target: needs --config")
 	case f.releasePasswordFile != "" && f.config == "" && f.classes == "":
@@ -201,7 +200,7 @@ func (f *aclFlags) ask(ctx context.Context, conn *connect.Conn) (acl.Version, er
 	}
 	v, ok := acl.VersionOf(text)
 	if !ok {
-		return v, fmt.Errorf("%s does not tell its version; name it with --server-version", conn.Spec())
+		return v, fmt.Errorf("%s does not report its version; name it with --server-version", conn.Spec())
 	}
 	f.cluster = f.cluster || conn.Mode() == locksteward.ModeCluster
 	f.db = cmp.Or(f.db, conn.DB())
@@ -225,7 +224,7 @@ func (f *aclFlags) application(v acl.Version) ([]aclSet, error) {
 		return nil, usagef("%w", err)
 	}
 	if len(f.keys) == 0 {
-		u.Notes = append(u.Notes, "Its locks are taken to be "+keys[0]+"; name them with --keys.")
+		u.Notes = append(u.Notes, "Its locks are assumed to be "+keys[0]+"; name them with --keys.")
 	}
 	return []aclSet{{Version: v, Users: []acl.User{u}}}, nil
 }
@@ -241,7 +240,7 @@ func (f *aclFlags) ofFlags(v acl.Version) ([]aclSet, error) {
 	}
 	set := aclSet{Version: v, Users: []acl.User{u}}
 	if f.classes == "" {
-		set.Notes = []string{"No releaser: which locks it may delete is said by classes; add --config or --classes."}
+		set.Notes = []string{"No releaser: it needs classes, which say which locks it may delete; add --config or --classes."}
 		return []aclSet{set}, nil
 	}
 	judging, err := config.LoadRules(f.classes)

@@ -88,7 +88,7 @@ func (o *aclFormat) write(p *program, sets []aclSet) error {
 				fmt.Fprintf(p.stderr, "locksteward: %s: %s\n", u.Name, note)
 			}
 			if u.PasswordHash == "" {
-				fmt.Fprintf(p.stderr, "locksteward: %s: replace %s, or name a file with the password: no server takes it as it stands\n", u.Name, u.Placeholder())
+				fmt.Fprintf(p.stderr, "locksteward: %s: replace %s, or name a file with the password: no server accepts the placeholder\n", u.Name, u.Placeholder())
 			}
 			line := u.SetUser()
 			if o.value == "aclfile" {

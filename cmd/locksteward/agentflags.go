@@ -35,8 +35,8 @@ type agentFlags struct {
 func (f *agentFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.url, "agent", "", "the agent's console (default "+defaultAgent+", or "+agentEnv+")")
 	c.Flags().StringVar(&f.tokenFile, "token-file", "", "file with your API token (or set "+tokenEnv+")")
-	c.Flags().StringVar(&f.ca, "ca-file", "", "PEM file of the authority that signed the agent's certificate (or set "+caEnv+")")
-	c.Flags().StringVar(&f.cert, "cert-file", "", "PEM file of your certificate, for an agent that asks for one (or set "+certEnv+")")
+	c.Flags().StringVar(&f.ca, "ca-file", "", "PEM file of the CA that signed the agent's certificate (or set "+caEnv+")")
+	c.Flags().StringVar(&f.cert, "cert-file", "", "PEM file of your client certificate, if the agent asks for one (or set "+certEnv+")")
 	c.Flags().StringVar(&f.key, "key-file", "", "PEM file of its key (or set "+keyEnv+")")
 }
 
@@ -55,7 +55,7 @@ func (f *agentFlags) client() (*apiclient.Client, error) {
 	if err != nil {
 		return nil, usagef("%w", err)
 	}
-	c, err := apiclient.New(cmp.Or(f.url, os.Getenv(agentEnv), defaultAgent), token, apiclient.Over(set.Client("", 0)))
+	c, err := apiclient.New(cmp.Or(f.url, os.Getenv(agentEnv), defaultAgent), token, apiclient.NewHTTPClient(set.Client("", 0)))
 	if err != nil {
 		return nil, usagef("--agent: %w", err)
 	}

@@ -12,9 +12,9 @@ import (
 // PostgreSQL has it.
 var urlPassword = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://(?:[^/?#\s@]*:[^/?#\s@]+@|[^\s]*[?&](?:ssl)?password=[^&\s])`)
 
-// freeText are the flags whose value is a name of a key, a pattern or a person's own
+// freeTextFlags are the flags whose value is a name of a key, a pattern or a person's own
 // words: what looks like a URL there is none that anything connects to.
-var freeText = []string{"comment", "holder", "key", "match", "purpose", "reason", "search", "subject"}
+var freeTextFlags = []string{"comment", "holder", "key", "match", "purpose", "reason", "search", "subject"}
 
 // refusePasswords refuses a URL with a password on the command line, in whatever
 // flag: every process of the machine can read it there. It runs before anything
@@ -23,8 +23,8 @@ func refusePasswords(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		var errs []error
 		for _, f := range visited(cmd.Flags().Visit) {
-			if !slices.Contains(freeText, f.Name) && urlPassword.MatchString(f.Value.String()) {
-				errs = append(errs, usagef("--%s: the URL holds a password, which every process of this machine can read; take it out and use %s", f.Name, instead(f.Name)))
+			if !slices.Contains(freeTextFlags, f.Name) && urlPassword.MatchString(f.Value.String()) {
+				errs = append(errs, usagef("--%s: the URL contains a password, which every process on this machine can read; remove it and use %s", f.Name, passwordAlternative(f.Name)))
 			}
 		}
 		if err := errors.Join(errs...); err != nil {
@@ -41,8 +41,8 @@ func visited[F any](visit func(func(F))) []F {
 	return out
 }
 
-// instead is the way to give what a flag must not.
-func instead(flag string) string {
+// passwordAlternative is the way to give what a flag must not.
+func passwordAlternative(flag string) string {
 	switch flag {
 	case "redis":
 		return "--redis-password-file FILE or " + redisPasswordEnv
@@ -58,7 +58,7 @@ func instead(flag string) string {
 // masked hides passwords of URLs in what the parser of the command line says.
 func masked(err error) error {
 	if urlPassword.MatchString(err.Error()) {
-		return errors.New("a value is a URL with a password, which every process of this machine can read; put it into a file")
+		return errors.New("an argument is a URL with a password, which every process on this machine can read; put it into a file")
 	}
 	return err
 }

@@ -24,7 +24,7 @@ func TestNoPasswordOnTheCommandLine(t *testing.T) {
 			continue
 		}
 		for _, f := range visited(c.Flags().VisitAll) {
-			if f.Name == "help" || slices.Contains(freeText, f.Name) {
+			if f.Name == "help" || slices.Contains(freeTextFlags, f.Name) {
 				continue
 			}
 			forms := urls

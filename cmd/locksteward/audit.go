@@ -19,7 +19,7 @@ import (
 )
 
 func auditCommand(p *program) *cobra.Command {
-	return group("audit", "Look at the audit trail, verify, export and sign it",
+	return group("audit", "List, verify, export and sign the audit trail",
 		auditListCommand(p), auditVerifyCommand(p), auditExportCommand(p), auditImportCommand(p),
 		auditCheckpointCommand(p), auditStatusCommand(p), auditKeygenCommand(p))
 }
@@ -28,8 +28,8 @@ func auditCommand(p *program) *cobra.Command {
 type storeFlags struct{ config, dsn string }
 
 func (f *storeFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.config, "config", "", "read the store that this configuration names, also beside its agent")
-	c.Flags().StringVar(&f.dsn, "store", "", "read this store, as store.dsn of a configuration")
+	c.Flags().StringVar(&f.config, "config", "", "read the store of this configuration; its agent may be running")
+	c.Flags().StringVar(&f.dsn, "store", "", "read this store, in the format of store.dsn")
 	_ = c.RegisterFlagCompletionFunc("config", yamlFiles)
 	c.MarkFlagsMutuallyExclusive("config", "store")
 }
@@ -42,7 +42,7 @@ func (f *storeFlags) open(ctx context.Context) (*store.Store, audit.Keyring, err
 	cfg := store.Config{DSN: f.dsn}
 	if u, err := url.Parse(f.dsn); err == nil && u.User != nil {
 		if _, set := u.User.Password(); set {
-			return nil, nil, usagef("--store: has a password in it, which every process of the machine could read; use --config, or PGPASSFILE")
+			return nil, nil, usagef("--store: contains a password, which every process on this machine can read; use --config or PGPASSFILE")
 		}
 	}
 	if f.config != "" {
@@ -171,7 +171,7 @@ func auditStatusCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Show how the trail stands, who signs it, and how far its receivers are",
+		Short: "Show the state of the trail, its signing key, and how far its receivers have read",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := agent.client()

@@ -29,15 +29,15 @@ func auditExportCommand(p *program) *cobra.Command {
 		Use:   "export FILE",
 		Short: "Write the trail to a file that can be verified without a store",
 		Long: `Export writes entries with their hashes and the checkpoints between them, one JSON
-object per line, to a file with mode 0600; a name that ends in .gz is compressed,
-and - is stdout. The file is whole or, after any error, what it was before. What is
-exported is verified on its way.
+object per line, to a file with mode 0600. A name ending in .gz is compressed, - is
+stdout. After an error the file is as it was before. Entries are verified while they
+are exported.
 
-It is one piece of the chain: --since begins with the first entry that is not older,
---until ends before the first that is not younger.
+The export is a contiguous part of the chain: --since starts with the first entry
+that is not older, --until ends before the first that is not earlier.
 
-With --resume a file that is there is gone on with: run it every day with the same
-name, and the file outlives what retention takes from the store.`,
+With --resume an existing file is continued: run it every day with the same name, and
+the file keeps what retention deletes from the store.`,
 		Example: `  locksteward audit export trail.jsonl.gz
   locksteward audit export --resume /mnt/archive/trail.jsonl.gz
   locksteward audit export --since 2026-10-01T00:00:00Z --until 2026-11-01T00:00:00Z october.jsonl`,
@@ -52,7 +52,7 @@ name, and the file outlives what retention takes from the store.`,
 			}
 			switch {
 			case resume && (since != "" || o.From != 0):
-				return usagef("--resume: goes on where the file ends; leave --since and --from-seq out")
+				return usagef("--resume: continues where the file ends; remove --since and --from-seq")
 			case resume && args[0] == "-":
 				return usagef("--resume: needs a file, not -")
 			}
@@ -62,10 +62,10 @@ name, and the file outlives what retention takes from the store.`,
 	}
 	agent.register(c)
 	from.register(c)
-	c.Flags().StringVar(&since, "since", "", "begin with what is not older: 24h, or a time such as 2026-03-01T12:00:00Z")
-	c.Flags().StringVar(&until, "until", "", "end before what is not older than this")
-	c.Flags().Int64Var(&o.From, "from-seq", 0, "begin with this entry")
-	c.Flags().BoolVar(&resume, "resume", false, "go on with the file if it is there")
+	c.Flags().StringVar(&since, "since", "", "start with the first entry not older than this: 24h, or a time such as 2026-03-01T12:00:00Z")
+	c.Flags().StringVar(&until, "until", "", "end before the first entry not older than this")
+	c.Flags().Int64Var(&o.From, "from-seq", 0, "start with this entry")
+	c.Flags().BoolVar(&resume, "resume", false, "continue an existing file")
 	return c
 }
 
@@ -112,11 +112,11 @@ func auditImportCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Take the audit file of `locksteward unlock` into the trail",
-		Long: `Import appends what was done without an agent, as 'locksteward unlock' wrote it down,
-to the agent's trail: each line once, however often it is imported, with who imports
-it and the original time. If a line cannot be read, nothing is imported and all such
-lines are named. It needs the role admin.`,
+		Short: "Import the audit file of `locksteward unlock` into the trail",
+		Long: `Import appends releases that were made without an agent, from the audit file of
+'locksteward unlock', to the agent's trail, with their original time and the name of
+the importer. A line is only imported once. If a line cannot be read, nothing is
+imported and all such lines are listed. It needs the role admin.`,
 		Example: `  locksteward audit import locksteward-audit.jsonl
   locksteward audit import --target orders /home/ops/locksteward-audit.jsonl`,
 		Args: cobra.ExactArgs(1),
@@ -129,7 +129,7 @@ lines are named. It needs the role admin.`,
 		},
 	}
 	agent.register(c)
-	c.Flags().StringVar(&target, "target", "", "the target that the server is to the agent (default: \"redis\", as the file says)")
+	c.Flags().StringVar(&target, "target", "", "the agent's name of the server (default: \"redis\", as in the file)")
 	return c
 }
 

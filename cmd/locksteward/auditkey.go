@@ -20,10 +20,10 @@ func auditKeygenCommand(p *program) *cobra.Command {
 	var public bool
 	c := &cobra.Command{
 		Use:   "keygen FILE",
-		Short: "Make a key that signs checkpoints, and print its public half",
+		Short: "Create a key that signs checkpoints, and print the public key",
 		Long: `Keygen writes a new Ed25519 key (PEM, PKCS #8) with mode 0600 for
-store.audit_key_file, and prints the public key, which 'audit verify --public-key'
-takes. Keep the public key where the agent's machine cannot write.`,
+store.audit_key_file, and prints the public key, for 'audit verify
+--public-key'. Keep the public key where the agent's machine cannot write.`,
 		Example: `  locksteward audit keygen /etc/locksteward/audit.pem > audit.pub
   locksteward audit keygen --public data/locksteward.db.audit-key > audit.pub`,
 		Args: cobra.ExactArgs(1),
@@ -39,17 +39,17 @@ takes. Keep the public key where the agent's machine cannot write.`,
 			k := audit.NewKey()
 			err := audit.WriteKey(args[0], k)
 			if errors.Is(err, fs.ErrExist) {
-				return usagef("%w; --public prints the public half of a key that is there", err)
+				return usagef("%w; --public prints the public key of an existing one", err)
 			}
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(p.stderr, "locksteward: %s is the key %s; its public half follows\n", args[0], k.Public().ID())
+			fmt.Fprintf(p.stderr, "locksteward: %s is the key %s; its public key follows\n", args[0], k.Public().ID())
 			_, err = fmt.Fprint(p.stdout, k.Public().PEM())
 			return err
 		},
 	}
-	c.Flags().BoolVar(&public, "public", false, "print the public half of the key in FILE, and make none")
+	c.Flags().BoolVar(&public, "public", false, "print the public key of FILE, without creating one")
 	return c
 }
 
@@ -62,11 +62,11 @@ func auditCheckpointCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "checkpoint",
-		Short: "Print checkpoints, to write them down elsewhere",
-		Long: `Checkpoint prints the newest checkpoints of an agent, one line each. Written down
-where the agent's machine cannot write, they are the anchors of 'audit verify'. What
-came behind the newest one is told on stderr: the agent signs the head of the trail
-every audit.checkpoint_every and after audit.checkpoint_entries.
+		Short: "Print checkpoints, to store them elsewhere",
+		Long: `Checkpoint prints the newest checkpoints of an agent, one per line. Stored where the
+agent's machine cannot write, they are the anchors of 'audit verify'. The number of
+entries after the newest checkpoint is printed on stderr: the agent signs the head of
+the trail every audit.checkpoint_every and after audit.checkpoint_entries.
 
 With --sign-with the head of the trail is signed here, with a key that the agent does
 not have.`,
@@ -109,19 +109,19 @@ not have.`,
 					return err
 				}
 			}
-			return tellAge(cmd.Context(), p.stderr, client, list.Checkpoints)
+			return reportCheckpointAge(cmd.Context(), p.stderr, client, list.Checkpoints)
 		},
 	}
 	agent.register(c)
 	output.register(c)
-	c.Flags().IntVar(&limit, "limit", 1, "how many, the newest first")
+	c.Flags().IntVar(&limit, "limit", 1, "number of checkpoints, newest first")
 	c.Flags().StringVar(&key, "sign-with", "", "sign the head with the key in this file instead")
 	return c
 }
 
-// tellAge says how old the newest checkpoint is where the trail has gone on since, and
+// reportCheckpointAge says how old the newest checkpoint is where the trail has gone on since, and
 // how to have a fresh one: what is behind it is not anchored by it.
-func tellAge(ctx context.Context, w io.Writer, client *apiclient.Client, newest []api.Checkpoint) error {
+func reportCheckpointAge(ctx context.Context, w io.Writer, client *apiclient.Client, newest []api.Checkpoint) error {
 	s, err := client.AuditStatus(ctx)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func tellAge(ctx context.Context, w io.Writer, client *apiclient.Client, newest 
 	case len(newest) == 0:
 		_, err = fmt.Fprintf(w, "locksteward: the agent has not signed a checkpoint yet; --sign-with KEY signs the head of the trail, entry %d, now\n", s.Head.Seq)
 	case s.Head.Seq > newest[0].Seq:
-		_, err = fmt.Fprintf(w, "locksteward: the newest checkpoint is %s old and %d entries came behind it; --sign-with KEY signs the head now, and the agent does every audit.checkpoint_every\n",
+		_, err = fmt.Fprintf(w, "locksteward: the newest checkpoint is %s old, and %d entries are newer; --sign-with KEY signs the head now, and the agent does every audit.checkpoint_every\n",
 			span(time.Since(newest[0].At)), s.Head.Seq-newest[0].Seq)
 	}
 	return err

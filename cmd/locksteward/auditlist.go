@@ -37,13 +37,13 @@ func auditListCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List entries of the trail, the newest first",
+		Short: "List audit entries, newest first",
 		Long: `List shows what people and the agent did: requests, approvals, releases, sign-ins,
 changes of the agent itself.
 
-With --key the ends of the lock's holds that were not ours are shown as well: the
-holder released it, it expired, somebody deleted it. They are history, not audit:
-of locks of configured classes, and kept for 30 days.`,
+With --key it also shows how holds of the lock ended that the agent did not release:
+released by the holder, expired, deleted. These are history, not audit entries: they
+cover locks of configured classes, and are kept for 30 days.`,
 		Example: `  locksteward audit list --since 24h
   locksteward audit list --key lock:order:42
   locksteward audit list --actor ana --action release.approve --output json`,
@@ -68,7 +68,7 @@ of locks of configured classes, and kept for 30 days.`,
 	}
 	agent.register(c)
 	output.register(c)
-	c.Flags().StringVar(&key, "key", "", "only about this lock, with the ends of its holds")
+	c.Flags().StringVar(&key, "key", "", "only entries about this lock, with the ends of its holds")
 	c.Flags().BoolVar(&base64, "base64", false, "the key is base64, for one that is not valid UTF-8 (key_b64 in JSON)")
 	c.Flags().StringVar(&q.Target, "target", "", "only of this target")
 	c.Flags().StringVar(&q.Actor, "actor", "", "only by this person, or \"agent\"")
@@ -77,7 +77,7 @@ of locks of configured classes, and kept for 30 days.`,
 	c.Flags().StringVar(&q.Search, "search", "", "only with this text in actor, action, key, reason or subject")
 	c.Flags().StringVar(&q.Since, "since", "", "not older than this: 24h, or a time such as 2026-03-01T12:00:00Z")
 	c.Flags().StringVar(&q.Until, "until", "", "older than this")
-	c.Flags().IntVar(&q.Limit, "limit", 100, "at most this many; 0 is all")
+	c.Flags().IntVar(&q.Limit, "limit", 100, "maximum number of entries; 0: all")
 	return c
 }
 
@@ -94,7 +94,7 @@ func listAudit(ctx context.Context, client *apiclient.Client, q apiclient.AuditQ
 	// The same moment for every page.
 	q.Since, q.Until = apiclient.AuditTime(since), apiclient.AuditTime(until)
 	var out auditLines
-	out.Entries, err = gather(q.Limit, auditPage, func(n int) ([]api.Entry, bool, error) {
+	out.Entries, err = paginate(q.Limit, auditPage, func(n int) ([]api.Entry, bool, error) {
 		q.Limit = n
 		page, err := client.AuditEntries(ctx, q)
 		q.Before = page.Next
@@ -106,18 +106,18 @@ func listAudit(ctx context.Context, client *apiclient.Client, q apiclient.AuditQ
 	if q.Key == "" || q.Actor != "" || q.Action != "" || q.Subject != "" || q.Search != "" {
 		return out, nil
 	}
-	events, err := notOurs(ctx, client, q.Target, q.Key)
+	events, err := foreignEnds(ctx, client, q.Target, q.Key)
 	out.Events = slices.DeleteFunc(events, func(e auditEvent) bool {
 		return !since.IsZero() && e.At.Before(since) || !until.IsZero() && !e.At.Before(until)
 	})
 	return out, err
 }
 
-// mostEvents is how many events of a lock an agent tells of.
+// mostEvents is how many events of a lock an agent returns.
 const mostEvents = 1000
 
-// notOurs are the ends of holds of a lock that no request here caused.
-func notOurs(ctx context.Context, client *apiclient.Client, target, key string) ([]auditEvent, error) {
+// foreignEnds are the ends of holds of a lock that no request here caused.
+func foreignEnds(ctx context.Context, client *apiclient.Client, target, key string) ([]auditEvent, error) {
 	targets := []string{target}
 	if target == "" {
 		list, err := client.Targets(ctx)
@@ -147,7 +147,7 @@ func notOurs(ctx context.Context, client *apiclient.Client, target, key string) 
 
 // endWords say how a hold ended.
 var endWords = map[string]string{
-	"released": "ended before its expiry", "expired": "ran out", "deleted": "deleted by somebody else", "gone": "ended, and nobody saw how",
+	"released": "ended before its expiry", "expired": "ran out", "deleted": "deleted by somebody else", "gone": "ended, cause unknown",
 }
 
 func writeAudit(w io.Writer, list auditLines) error {

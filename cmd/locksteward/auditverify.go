@@ -39,12 +39,12 @@ func auditVerifyCommand(p *program) *cobra.Command {
 		Use:   "verify",
 		Short: "Check that nothing in the trail was changed, dropped or cut off",
 		Long: `Verify reads the whole trail and checks its chain, its checkpoints and their
-signatures. A break ends with exit code 1 and the entry.
+signatures. A broken trail ends with exit code 1 and names the entry.
 
-Without --config, --store or --export the agent is asked. What it says of itself is
-not enough for those who do not trust its machine: with --anchor every entry is read
-and checked on this side, against checkpoints that were written down elsewhere, and
-with --public-key so are their signatures.`,
+Without --config, --store or --export the agent verifies its own trail. To verify it
+without trusting the agent's machine, use --anchor: every entry is then read and
+checked here, against checkpoints that were stored elsewhere, and with --public-key
+their signatures as well.`,
 		Example: `  locksteward audit verify
   locksteward audit verify --config locksteward.yaml
   locksteward audit verify --anchor /mnt/worm/anchors --public-key audit.pub

@@ -62,7 +62,7 @@ func (f *baselineFlags) apply(p *program, out *api.Scan, known api.Baseline) err
 		if err := writeJSON(&b, next); err != nil {
 			return err
 		}
-		if err := writeWhole(f.file, b.Bytes(), true); err != nil {
+		if err := writeFileAtomic(f.file, b.Bytes(), true); err != nil {
 			return fmt.Errorf("--update-baseline: %w", err)
 		}
 		fmt.Fprintf(p.stderr, "locksteward: %s: %s accepted\n", f.file, count(len(next.Findings), "finding"))

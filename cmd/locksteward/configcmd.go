@@ -19,11 +19,11 @@ func configCommand(p *program) *cobra.Command {
 	check := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Check a configuration and report every problem in it",
-		Long: `Check reads a configuration (default ` + defaultConfigFile + `) as 'run' would, with the
-files of classes.d beside it, those of targets_from and the environment, and
-reports all problems at once: path, value, and what to write. The files of secrets,
-keys and authorities that it names must be there, those of receivers too, so run it
-where the agent runs. It connects to nothing and asks no DNS.`,
+		Long: `Check reads a configuration (default ` + defaultConfigFile + `) as 'run' does, with
+classes.d beside it, the files of targets_from and the environment, and reports all
+problems at once: path, value, and what to write. Files of secrets, keys and CAs must
+exist, also those of receivers, so run it where the agent runs. It makes no
+connections and no DNS queries.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: yamlFiles,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -26,18 +26,16 @@ func demoCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work: broken locks found, shown, told and freed",
-		Long: `Demo starts a Redis of its own (redis-server if this machine has it, else an
-embedded one), lets healthy and broken lock users loose on it, and runs the real
-agent on them: findings as they fire, alerts as a webhook receives them, the
-console, the metrics, and a stuck lock that one person asks to be released and
-another approves.
+		Long: `Demo starts its own Redis (redis-server if installed, else an embedded one), runs
+healthy and broken lock users on it, and the real agent: it shows findings as they
+fire, notifications as a webhook receives them, the console, the metrics, and the
+release of a stuck lock, requested by one person and approved by another.
 
-On a terminal it draws a screen until Ctrl-C; with --once, or without a terminal,
-it prints everything once, which takes about ten seconds.
+On a terminal it draws a screen until Ctrl-C; with --once, or without a terminal, it
+prints everything once, which takes about ten seconds.
 
-With --redis it uses a server of yours: it writes only keys under a prefix of
-this run (demo:…), which it prints first and removes at the end. Everything else
-there is only read.`,
+With --redis it uses your server. It only writes keys under a prefix of this run
+(demo:…), which it prints first and removes at the end.`,
 		Example: `  locksteward demo
   locksteward demo --once
   locksteward demo --once --redis redis://127.0.0.1:6379/0`,

@@ -29,14 +29,13 @@ func doctorCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say whether Locksteward can work with a server, and what it would cost",
-		Long: `Doctor looks at a server, or at all targets of a configuration: can it be reached,
-which version is it, may the user do what is needed and no more, do locks survive
-a restart and a full memory, does the watch work, how fast are replies, do the
-clocks agree; and it says what an agent would cost. It takes some seconds, reads
-a sample of the keys and writes nothing, unless --push-test lets it write one key
-that lives for two seconds.
+		Long: `Doctor checks a server, or all targets of a configuration: whether it is reachable, its
+version, whether the user has the privileges it needs and no more, whether locks
+survive a restart and full memory, whether the watch works, latency and clocks; and it
+estimates the load of an agent. It takes some seconds, reads a sample of the keys and
+writes nothing, unless --push-test lets it write one key that lives for two seconds.
 
-Exit codes: 0 nothing failed, 1 something did, 2 wrong usage.`,
+Exit codes: 0 all checks passed, 1 a check failed, 2 wrong usage.`,
 		Example: `  locksteward doctor --redis redis://127.0.0.1:6379
   locksteward doctor --config locksteward.yaml --target orders --push-test
   locksteward doctor --redis rediss://r:6380 --redis-username scanner --redis-password-file pw -o json`,
@@ -47,7 +46,7 @@ Exit codes: 0 nothing failed, 1 something did, 2 wrong usage.`,
 	c.Flags().StringVar(&f.config, "config", "", "configuration: look at its targets, as the agent would")
 	c.Flags().StringVar(&f.target, "target", "", "with --config: at this target alone")
 	c.Flags().StringArrayVar(&f.match, "match", nil, "with --redis: keys that are locks, as a glob (may be repeated)")
-	c.Flags().BoolVar(&f.pushTest, "push-test", false, "write one key that lives for two seconds, to see that the server tells of it (as the releaser, if one is configured)")
+	c.Flags().BoolVar(&f.pushTest, "push-test", false, "write one key that lives for two seconds, to see that the server pushes the change (as the releaser, if one is configured)")
 	_ = c.RegisterFlagCompletionFunc("config", yamlFiles)
 	f.output.register(c)
 	return c
@@ -94,7 +93,7 @@ func runDoctor(ctx context.Context, p *program, f doctorFlags) error {
 		return err
 	}
 	if doc.Failed > 0 {
-		return fmt.Errorf("%s failed; what to do stands beside each", count(doc.Failed, "check"))
+		return fmt.Errorf("%s failed; see the remedy beside each", count(doc.Failed, "check"))
 	}
 	return nil
 }

@@ -51,22 +51,22 @@ func execCommand(p *program) *cobra.Command {
 		Short: "Run a command while holding a lock",
 		Long: `Exec takes a lock, runs a command, and releases the lock when the command ends.
 The lock is one of our library, with its metadata, renewal, heartbeat and fence,
-so that everybody sees who has it. Input, output, signals and the exit code are
+so that its holder is visible. Input, output, signals and the exit code are
 the command's.
 
-If the lock is lost (the server is away for longer than the lease, somebody
-released it, --max-hold is over) the command and all that it started get
-SIGTERM, and what is left after --grace SIGKILL. The same happens if exec itself is killed
-or frozen: a second process watches over that.
+If the lock is lost (the server is unreachable for longer than the lease, somebody
+released it, --max-hold has passed), the command and its child processes get SIGTERM,
+and after --grace SIGKILL. A second process does the same if exec itself is killed or
+frozen.
 
-The command finds the name of the lock in LOCKSTEWARD_LOCK_KEY and its fence, a
-number that grows with each hold, in LOCKSTEWARD_FENCE. What it writes to should
-refuse a smaller one than it has seen: nothing else stops a write that was on its
+The command finds the name of the lock in LOCKSTEWARD_LOCK_KEY and its fence, a number
+that grows with each hold, in LOCKSTEWARD_FENCE. The resource that it writes to should
+refuse a fence smaller than one it has seen: nothing else stops a write that was under
 way when the lock was lost.
 
-Exit codes: the command's; 75 another has the lock; 79 the lock was lost; 125 the
-lock could not be asked for; 126 the command cannot be executed; 127 there is no
-such command; 128+N signal N ended it, or the wait; 2 wrong usage.`,
+Exit codes: that of the command; 75 the lock is held by another; 79 the lock was lost;
+125 the lock could not be requested; 126 the command cannot be executed; 127 command
+not found; 128+N ended by signal N, also while waiting; 2 wrong usage.`,
 		Example: `  locksteward exec --redis redis://127.0.0.1:6379 --key lock:backup --wait 0 -- /usr/local/bin/backup.sh
   locksteward exec --redis redis://127.0.0.1:6379 --key lock:deploy --wait 10m --fair --expect 2m -- ./deploy.sh production`,
 		Args: cobra.ArbitraryArgs,
@@ -77,20 +77,20 @@ such command; 128+N signal N ended it, or the wait; 2 wrong usage.`,
 	flags.SetInterspersed(false) // the command's own flags are its own, also without --
 	flags.StringVar(&f.key, "key", "", "name of the lock")
 	flags.DurationVar(&f.lease.TTL, "lease", 30*time.Second, "how long the lock outlives a holder that died (10ms to 24h); renewed every third of it")
-	flags.StringVar(&f.wait, "wait", "", "how long to wait for the lock at most, 0 to try once (default: as long as it takes)")
-	flags.BoolVar(&f.lease.Fair, "fair", false, "wait in the lock's queue: first come, first served")
-	flags.DurationVar(&f.lease.Expect, "expect", 0, "how long the command should take; longer is worth a look (0 for no word)")
-	flags.DurationVar(&f.lease.MaxHold, "max-hold", 0, "stop the command when it has held the lock for that long (0 for never)")
-	flags.StringVar(&f.lease.Class, "class", "", "family of locks that it belongs to")
-	flags.StringVar(&f.lease.Purpose, "purpose", "", "what it is taken for, for people who look at it")
-	flags.StringVar(&f.app, "app", "", "name of the job beside the lock (default: the command's, without its folder)")
-	flags.StringVar(&f.prefix, "meta-prefix", "", "prefix of the companion keys, where it is not the default")
-	flags.StringVar(&f.fenceEnv, "fence-env", execlock.FenceEnv, "variable that has the fence")
+	flags.StringVar(&f.wait, "wait", "", "longest wait for the lock, 0 to try once (default: no limit)")
+	flags.BoolVar(&f.lease.Fair, "fair", false, "wait in the lock's queue (first come, first served)")
+	flags.DurationVar(&f.lease.Expect, "expect", 0, "how long the command should take; a longer hold is reported (0: unknown)")
+	flags.DurationVar(&f.lease.MaxHold, "max-hold", 0, "stop the command after it has held the lock for this long (0: never)")
+	flags.StringVar(&f.lease.Class, "class", "", "class of the lock")
+	flags.StringVar(&f.lease.Purpose, "purpose", "", "purpose of the lock, shown to people")
+	flags.StringVar(&f.app, "app", "", "application name in the lock's metadata (default: the base name of the command)")
+	flags.StringVar(&f.prefix, "meta-prefix", "", "prefix of the metadata keys, if not the default")
+	flags.StringVar(&f.fenceEnv, "fence-env", execlock.FenceEnv, "environment variable for the fence")
 	flags.StringVar(&f.onLost, "on-lost", string(execlock.StopTerm), "when the lock is lost: term (SIGTERM, then SIGKILL) or kill (SIGKILL at once)")
 	flags.DurationVar(&f.grace, "grace", execlock.DefaultGrace, "from SIGTERM to SIGKILL")
 	flags.IntVar(&f.lost, "lost-exit-code", execLost, "exit code for a lost lock")
-	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", execHeld, "exit code if another has the lock")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing if another has the lock")
+	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", execHeld, "exit code if the lock is held by another")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if the lock is held by another")
 	c.AddCommand(execGuardCommand(p))
 	return c
 }
@@ -110,13 +110,13 @@ func execGuardCommand(p *program) *cobra.Command {
 			if err != nil {
 				return usagef("GRACE: %w", err)
 			}
-			return execlock.Guard(os.Stdin, execlock.Stop(args[0]), grace, p.sayer())
+			return execlock.Guard(os.Stdin, execlock.Stop(args[0]), grace, p.stderrPrinter())
 		},
 	}
 }
 
-// sayer returns a function that writes lines for a person, one at a time.
-func (p *program) sayer() func(string) {
+// stderrPrinter returns a function that prints messages to stderr, one at a time.
+func (p *program) stderrPrinter() func(string) {
 	var mu sync.Mutex
 	return func(text string) {
 		mu.Lock()
@@ -130,21 +130,21 @@ func runExec(ctx context.Context, p *program, f execFlags, args []string) error 
 	if err != nil {
 		return err
 	}
-	o.Say = p.sayer()
+	o.Print = p.stderrPrinter()
 	// Signals are exec's own business from here on: they are for the command.
 	res, err := execlock.Run(context.WithoutCancel(ctx), o)
 	if err != nil {
 		return f.failed(err)
 	}
 	if res.Release != nil {
-		o.Say(res.Release.Error())
+		o.Print(res.Release.Error())
 	}
 	switch {
 	case errors.Is(res.Lost, lock.ErrMaxHold):
-		o.Say(fmt.Sprintf("the command was stopped (it ended with code %d): it ran for longer than --max-hold; %v", res.Code, res.Lost))
+		o.Print(fmt.Sprintf("the command was stopped (it ended with code %d): it ran for longer than --max-hold; %v", res.Code, res.Lost))
 		return &codeError{code: f.lost}
 	case res.Lost != nil:
-		o.Say(fmt.Sprintf("the lock was lost before the command ended (with code %d): another may have run beside it; %v", res.Code, res.Lost))
+		o.Print(fmt.Sprintf("the lock was lost before the command ended (with code %d): another may have run beside it; %v", res.Code, res.Lost))
 		return &codeError{code: f.lost}
 	case res.Code != 0:
 		return &codeError{code: res.Code}
@@ -226,7 +226,7 @@ func (f execFlags) failed(err error) error {
 	case errors.Is(err, lock.ErrInvalid):
 		return usagef("%s", leaseFlags.Replace(err.Error()))
 	default:
-		return &codeError{code: execFailed, err: hinted(err)}
+		return &codeError{code: execFailed, err: withHint(err)}
 	}
 }
 
@@ -234,8 +234,8 @@ func (f execFlags) failed(err error) error {
 var leaseFlags = strings.NewReplacer("Lease.TTL:", "--lease:", "Lease.Expect:", "--expect:", "Lease.MaxHold:", "--max-hold:", "Lease.Wait:", "--wait:",
 	"Lease.Class, Lease.Purpose, Lease.Trace:", "--class, --purpose:")
 
-// hinted adds the way out of an error that its text does not give.
-func hinted(err error) error {
+// withHint adds a remedy to errors that lack one.
+func withHint(err error) error {
 	if reply, ok := errors.AsType[*lock.ServerError](err); ok && reply.Code == lock.CodeMoved {
 		return fmt.Errorf("%w; the server is a node of a Cluster: write --redis redis+cluster://HOST:PORT", err)
 	}

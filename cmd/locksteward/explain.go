@@ -28,10 +28,10 @@ func explainCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "explain KEY",
-		Short: "Say everything that is known of a lock, and what each rule makes of it",
+		Short: "Show a lock with the verdict of each rule",
 		Long: `Explain shows one lock with the verdict of every rule: which fire, which do not,
-and why. It asks the agent; with --redis it reads a server itself, without an
-agent, and then knows only what two looks can tell.`,
+and why. It asks the agent. With --redis it reads the server itself, without an
+agent, and then only knows what two readings show.`,
 		Example: `  locksteward explain lock:order:42
   locksteward explain lock:order:42 --redis redis://127.0.0.1:6379`,
 		Args: cobra.ExactArgs(1),
@@ -63,7 +63,7 @@ agent, and then knows only what two looks can tell.`,
 	key.register(c)
 	output.register(c)
 	c.Flags().StringArrayVar(&match, "match", nil, "with --redis: keys that are locks, as a glob")
-	c.Flags().StringVar(&lang, "lang", "en", "language of the texts: en or zh")
+	c.Flags().StringVar(&lang, "lang", "en", "language of findings: en or zh")
 	return c
 }
 
@@ -78,7 +78,7 @@ func explain(ctx context.Context, agent agentFlags, key keyFlags, lang, arg stri
 	}
 	d, err := client.Lock(ctx, ref.target, ref.db, ref.key, lang)
 	if err != nil {
-		err = whatBecameOf(ctx, client, ref, err)
+		err = describeMissingLock(ctx, client, ref, err)
 	}
 	return d, err
 }
@@ -119,7 +119,7 @@ func inDatabase(conn connect.Config, db int) (connect.Config, error) {
 		return conn, err
 	}
 	if spec.Mode == locksteward.ModeCluster && db != 0 {
-		return conn, usagef("--db: a Cluster has database 0 alone, got %d", db)
+		return conn, usagef("--db: a Cluster only has database 0, got %d", db)
 	}
 	spec.DB = db
 	conn.URL, conn.Username = spec.String(), cmp.Or(conn.Username, spec.Username)

@@ -14,7 +14,7 @@ import (
 )
 
 func findingsCommand(p *program) *cobra.Command {
-	return group("findings", "Look at what the rules say now, and accept what is known", findingsListCommand(p), findingsAcceptCommand(p))
+	return group("findings", "List and accept findings", findingsListCommand(p), findingsAcceptCommand(p))
 }
 
 func findingsListCommand(p *program) *cobra.Command {
@@ -22,19 +22,19 @@ func findingsListCommand(p *program) *cobra.Command {
 		filter apiclient.FindingsQuery
 		limit  int
 	)
-	return talk[api.FindingList]{
-		use: "list", short: "List pending and firing findings, the worst first",
+	return agentCommand[api.FindingList]{
+		use: "list", short: "List pending and firing findings, the most severe first",
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&filter.Target, "target", "", "only of this target")
 			c.Flags().StringVar(&filter.Class, "class", "", "only of this class")
 			c.Flags().StringVar(&filter.Rule, "rule", "", "only of this rule, such as ttl/none")
 			c.Flags().StringVar(&filter.Severity, "severity", "", "only critical, warning or info")
 			c.Flags().StringVar(&filter.Status, "status", "", "only firing or pending")
-			c.Flags().StringVar(&filter.Lang, "lang", "", "texts of the findings in en or zh")
-			c.Flags().IntVar(&limit, "limit", 100, "at most this many; 0 is all")
+			c.Flags().StringVar(&filter.Lang, "lang", "", "language of findings: en or zh")
+			c.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
 		},
 		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (out api.FindingList, err error) {
-			findings, err := gather(limit, mostPerPage, func(n int) ([]api.ListedFinding, bool, error) {
+			findings, err := paginate(limit, maxPageSize, func(n int) ([]api.ListedFinding, bool, error) {
 				filter.Limit = n
 				out, err = client.Findings(ctx, filter)
 				filter.Cursor = out.Next
@@ -72,9 +72,9 @@ func writeListed(w io.Writer, findings []api.ListedFinding) error {
 		fmt.Fprintf(&b, "  fingerprint: %s\n", f.Fingerprint)
 		switch {
 		case !f.AcceptedUntil.IsZero():
-			fmt.Fprintf(&b, "  accepted until %s: nobody is told of it (%s)\n", f.AcceptedUntil.Local().Format(time.DateTime), f.SilencedBy)
+			fmt.Fprintf(&b, "  accepted until %s by %s\n", f.AcceptedUntil.Local().Format(time.DateTime), f.SilencedBy)
 		case f.SilencedBy != "":
-			fmt.Fprintf(&b, "  silenced until %s: nobody is told of it (%s)\n", f.SilencedUntil.Local().Format(time.DateTime), f.SilencedBy)
+			fmt.Fprintf(&b, "  silenced until %s by %s\n", f.SilencedUntil.Local().Format(time.DateTime), f.SilencedBy)
 		}
 		if i+1 == len(findings) || findings[i+1].Cause != f.Cause || findings[i+1].Remedy != f.Remedy {
 			writeAdvice(&b, f.Finding)
@@ -89,12 +89,12 @@ func findingsAcceptCommand(p *program) *cobra.Command {
 		in  api.AddSilence
 		end ending
 	)
-	return talk[api.Silence]{
+	return agentCommand[api.Silence]{
 		use:   "accept FINGERPRINT {--for DURATION | --until TIME} --reason REASON",
-		short: "Accept one finding for a while: nobody is told of it",
-		long: `An accepted finding stays in the console and in the metrics, and is told again
-when the time is over and it still fires. 'locksteward silences list' has what was
-accepted, 'locksteward silences expire' ends it. It needs the role approver or admin.`,
+		short: "Accept (mute) one finding for a while",
+		long: `An accepted finding stays in the console and in the metrics. If it still fires at the
+end of that time, it is notified again. 'locksteward silences list' lists accepted
+findings, 'locksteward silences expire' ends one. It needs the role approver or admin.`,
 		example: `  locksteward findings accept 9bfb12c8accf2ecd8c061c725bb91264 --for 72h --reason 'fixed with the next release'`,
 		args:    cobra.ExactArgs(1),
 		reason:  &in.Comment,

@@ -30,16 +30,16 @@ func healthCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "health",
-		Short: "Ask an agent whether it runs, or whether it is ready",
-		Long: `Health asks the metrics listener of an agent for /-/healthy, or with --ready for
-/-/ready, and ends with exit code 0 if the answer is yes. It is for images that
-have no shell and no curl, and reads no configuration, so that a wrong one makes
-no running agent look dead.
+		Short: "Check whether an agent runs, or is ready",
+		Long: `Health requests /-/healthy, or with --ready /-/ready, from the metrics listener of an
+agent, and exits with 0 if the answer is yes. It is for images without a shell or
+curl. It reads no configuration, so an invalid one does not make a running agent look
+dead.
 
-Over https the certificate of a loopback address is not verified unless --ca-file
-says by whom it must be signed: nothing secret is sent. A listener that asks for a
-login counts as running; whether such an agent is ready cannot be seen without one.
-One that asks for a certificate is shown that of --cert-file and --key-file.`,
+The certificate of a loopback address is only verified with --ca-file; nothing secret
+is sent. A listener that asks for a login counts as running; its readiness cannot be
+seen without a login. --cert-file and --key-file are sent to a listener that asks for a
+certificate.`,
 		Example: `  locksteward health
   locksteward health --ready --url https://127.0.0.1:10121
   locksteward health --url https://127.0.0.1:10121 --cert-file me.pem --key-file me.key`,
@@ -70,10 +70,10 @@ One that asks for a certificate is shown that of --cert-file and --key-file.`,
 		},
 	}
 	c.Flags().StringVar(&at, "url", defaultHealthURL, "metrics listener of the agent")
-	c.Flags().BoolVar(&ready, "ready", false, "ask whether the agent can answer for what it shows (every target was swept, the database of replicas answers), not only whether it runs")
+	c.Flags().BoolVar(&ready, "ready", false, "check readiness: every target was swept, the database of replicas answers")
 	c.Flags().DurationVar(&timeout, "timeout", 3*time.Second, "longest wait for the answer")
-	c.Flags().StringVar(&files.CA, "ca-file", "", "PEM file of the authority that signed the listener's certificate")
-	c.Flags().StringVar(&files.Cert, "cert-file", "", "PEM file of a certificate, for a listener that asks for one")
+	c.Flags().StringVar(&files.CA, "ca-file", "", "PEM file of the CA that signed the listener's certificate")
+	c.Flags().StringVar(&files.Cert, "cert-file", "", "PEM file of a client certificate, if the listener asks for one")
 	c.Flags().StringVar(&files.Key, "key-file", "", "PEM file of its key")
 	return c
 }
@@ -120,7 +120,7 @@ func askHealth(ctx context.Context, base *url.URL, ready bool, files *credfile.S
 	case resp.StatusCode == http.StatusUnauthorized && !ready:
 		return "ok: it asks for a login", nil
 	case resp.StatusCode == http.StatusUnauthorized:
-		return "", errors.New("it asks for a login (metrics.web_config_file), so that this cannot tell whether it is ready; ask without --ready")
+		return "", errors.New("it asks for a login (metrics.web_config_file), so its readiness is unknown; run without --ready")
 	case resp.StatusCode == http.StatusServiceUnavailable && ready:
 		return "", errors.New(text)
 	case resp.StatusCode == http.StatusBadRequest && base.Scheme == "http" && strings.Contains(text, "HTTPS"):

@@ -23,7 +23,7 @@ const initObserve = 30 * time.Second
 
 type initFlags struct {
 	redis  redisFlags
-	look   lookFlags
+	look   observeFlags
 	least  int
 	name   string
 	file   string
@@ -37,14 +37,13 @@ func initCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init --redis URL",
 		Short: "Write a first configuration from the locks of a server",
-		Long: `Init looks at a server for half a minute, groups the lock keys that it finds into
-classes by their names, and asks of each whether to take it. What is taken is
-written as a configuration, with a comment at every figure that says where it
-comes from. It changes nothing on the server.
+		Long: `Init observes a server for half a minute, groups its lock keys into classes by name,
+and asks about each class whether to add it. It then writes a configuration in which a
+comment explains every figure. It changes nothing on the server.
 
-Without a terminal it prints the configuration and writes nothing, unless --yes
-takes all classes. An existing file stays as it is without --force. A password is
-never written.`,
+Without a terminal it prints the configuration and writes no file, unless --yes adds
+all classes. An existing file is only replaced with --force. Passwords are never
+written.`,
 		Example: `  locksteward init --redis redis://127.0.0.1:6379
   locksteward init --redis redis://127.0.0.1:6379 --observe 5m --yes --config locksteward.yaml`,
 		Args: cobra.NoArgs,
@@ -55,11 +54,11 @@ never written.`,
 	f.redis.register(c)
 	f.output.register(c)
 	flags := c.Flags()
-	f.look.register(c, "", initObserve, "for how long to look; longer sees more holds end")
+	f.look.register(c, "", initObserve, "how long to observe; a longer time sees more holds end")
 	flags.IntVar(&f.least, "min-keys", 1, "propose classes of at least this many keys or holds")
 	flags.StringVar(&f.name, "target", scan.TargetName, "name of the target in the configuration")
 	flags.StringVar(&f.file, "config", defaultConfigFile, "file to write")
-	flags.BoolVar(&f.yes, "yes", false, "take all proposed classes and ask nothing")
+	flags.BoolVar(&f.yes, "yes", false, "add all proposed classes without asking")
 	flags.BoolVar(&f.force, "force", false, "replace an existing file")
 	_ = c.RegisterFlagCompletionFunc("config", yamlFiles)
 	return c
@@ -107,23 +106,23 @@ func runInit(ctx context.Context, p *program, f initFlags, in io.Reader) error {
 	}
 	written := f.yes || person
 	if written {
-		if err := writeWhole(f.file, []byte(text), f.force); err != nil {
+		if err := writeFileAtomic(f.file, []byte(text), f.force); err != nil {
 			return err
 		}
 	}
 	if f.output.json() {
 		return writeJSON(p.stdout, initPlan(plan, f, text, taken, written))
 	}
-	return f.tell(p, plan, text, len(taken), written)
+	return f.report(p, plan, text, len(taken), written)
 }
 
-// tell ends with what to do next.
-func (f *initFlags) tell(p *program, plan initcfg.Plan, text string, taken int, written bool) error {
+// report ends with what to do next.
+func (f *initFlags) report(p *program, plan initcfg.Plan, text string, taken int, written bool) error {
 	if !written {
 		if _, err := io.WriteString(p.stdout, text); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(p.stderr, "locksteward: nothing is written: add --yes to write this to %s, or run it in a terminal to choose\n", f.file)
+		_, err := fmt.Fprintf(p.stderr, "locksteward: no file written: add --yes to write this to %s, or run it in a terminal to choose\n", f.file)
 		return err
 	}
 	if f.yes {
@@ -131,7 +130,7 @@ func (f *initFlags) tell(p *program, plan initcfg.Plan, text string, taken int, 
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(p.stderr, "locksteward: %s: written with %s; look through it, then: locksteward run --config %s\n", f.file, count(taken, "class"), f.file)
+	_, err := fmt.Fprintf(p.stderr, "locksteward: wrote %s with %s; review it, then run: locksteward run --config %s\n", f.file, count(taken, "class"), f.file)
 	return err
 }
 

@@ -19,7 +19,7 @@ const maxUnassigned = 1000
 // writeProposals shows what would be configured.
 func writeProposals(w io.Writer, plan initcfg.Plan) error {
 	if len(plan.Proposals) == 0 {
-		_, err := fmt.Fprintf(w, "no lock among %d keys makes a class; %d keys have a name that may be a lock's (name them with --match)\n",
+		_, err := fmt.Fprintf(w, "no lock among %d keys makes a class; %d key names look like locks (select them with --match)\n",
 			plan.Seen.Keys, plan.Seen.Candidates)
 		return err
 	}
@@ -84,11 +84,11 @@ func ask(ctx context.Context, in io.Reader, w io.Writer, plan initcfg.Plan) (map
 }
 
 // errNoAnswer is a terminal that was closed: nobody said yes.
-var errNoAnswer = errors.New("no answer: nothing is written; add --yes to take all classes")
+var errNoAnswer = errors.New("no answer: no file written; add --yes to add all classes")
 
 func answerOf(ctx context.Context, lines <-chan string, w io.Writer) (string, error) {
 	for {
-		fmt.Fprint(w, "take it? [y]es, [n]o, [a]ll that are left, [q]uit and write those taken: ")
+		fmt.Fprint(w, "take it? [y]es, [n]o, [a]ll remaining, [q]uit and write: ")
 		select {
 		case <-ctx.Done():
 			return "", context.Cause(ctx)

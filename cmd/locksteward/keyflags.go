@@ -14,7 +14,7 @@ type keyFlags struct {
 }
 
 func (f *keyFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.target, "target", "", "the lock's target (needed only if the agent watches several)")
+	c.Flags().StringVar(&f.target, "target", "", "the lock's target (required if the agent watches several)")
 	c.Flags().IntVar(&f.db, "db", -1, "the lock's database (default: the target's)")
 	c.Flags().BoolVar(&f.base64, "base64", false, "KEY is base64, for a key that is not valid UTF-8 (key_b64 in JSON)")
 }

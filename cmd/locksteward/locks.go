@@ -14,7 +14,7 @@ import (
 )
 
 func locksCommand(p *program) *cobra.Command {
-	return group("locks", "Look at the locks that an agent watches", locksListCommand(p), locksShowCommand(p))
+	return group("locks", "List and show the locks that an agent watches", locksListCommand(p), locksShowCommand(p))
 }
 
 func locksListCommand(p *program) *cobra.Command {
@@ -22,18 +22,18 @@ func locksListCommand(p *program) *cobra.Command {
 		filter apiclient.LocksQuery
 		limit  int
 	)
-	return talk[api.LockList]{
-		use: "list", short: "List locks, the oldest first",
+	return agentCommand[api.LockList]{
+		use: "list", short: "List locks, oldest first",
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&filter.Target, "target", "", "only of this target")
 			c.Flags().StringVar(&filter.Class, "class", "", "only of this class")
 			c.Flags().StringVar(&filter.Dialect, "library", "", "only of this library's format")
-			c.Flags().StringVar(&filter.State, "state", "", "only those with findings that are firing or pending, clear ones, or no-ttl")
-			c.Flags().StringVar(&filter.Holder, "holder", "", "only where this is part of the holder's app, host, session or instance")
-			c.Flags().StringVar(&filter.Match, "match", "", "only keys like this pattern, such as 'lock:order:*'")
-			c.Flags().StringVar(&filter.Text, "search", "", "only keys with this in them, in upper or lower case")
-			c.Flags().StringVar(&filter.Sort, "sort", "age", "age (the longest held first), ttl (the next to expire first) or key")
-			c.Flags().IntVar(&limit, "limit", 1000, "at most this many; 0 is all")
+			c.Flags().StringVar(&filter.State, "state", "", "only locks with firing or pending findings, clear (without findings), or no-ttl")
+			c.Flags().StringVar(&filter.Holder, "holder", "", "only holders with this in their app, host, session or instance")
+			c.Flags().StringVar(&filter.Match, "match", "", "only keys that match this pattern, such as 'lock:order:*'")
+			c.Flags().StringVar(&filter.Text, "search", "", "only keys that contain this text, in upper or lower case")
+			c.Flags().StringVar(&filter.Sort, "sort", "age", "age (longest held first), ttl (next to expire first) or key")
+			c.Flags().IntVar(&limit, "limit", 1000, "maximum number; 0: all")
 		},
 		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.LockList, error) {
 			return locksUpTo(ctx, client, filter, limit)
@@ -59,7 +59,7 @@ func locksListCommand(p *program) *cobra.Command {
 // not the same as not looked at.
 func writeUnseen(w io.Writer, list []api.Unseen) error {
 	for _, u := range list {
-		if _, err := fmt.Fprintf(w, "locksteward: target %s: %s; the list may lack locks of it\n", oneLine(u.Target), oneLine(u.Reason)); err != nil {
+		if _, err := fmt.Fprintf(w, "locksteward: target %s: %s; the list may be incomplete\n", oneLine(u.Target), oneLine(u.Reason)); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,7 @@ func writeUnseen(w io.Writer, list []api.Unseen) error {
 // locksUpTo gathers pages until there are so many locks, or all for 0. The total is
 // that of the last page.
 func locksUpTo(ctx context.Context, client *apiclient.Client, q apiclient.LocksQuery, limit int) (out api.LockList, err error) {
-	locks, err := gather(limit, mostPerPage, func(n int) ([]api.Lock, bool, error) {
+	locks, err := paginate(limit, maxPageSize, func(n int) ([]api.Lock, bool, error) {
 		q.Limit = n
 		out, err = client.Locks(ctx, q)
 		q.Cursor = out.Next
@@ -81,7 +81,7 @@ func locksUpTo(ctx context.Context, client *apiclient.Client, q apiclient.LocksQ
 
 func locksShowCommand(p *program) *cobra.Command {
 	var key keyFlags
-	return talk[api.LockDetail]{
+	return agentCommand[api.LockDetail]{
 		use: "show KEY", short: "Show one lock, read from Redis now", args: cobra.ExactArgs(1),
 		flags: key.register,
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.LockDetail, error) {
@@ -91,7 +91,7 @@ func locksShowCommand(p *program) *cobra.Command {
 			}
 			d, err := client.Lock(ctx, ref.target, ref.db, ref.key, "")
 			if err != nil {
-				err = whatBecameOf(ctx, client, ref, err)
+				err = describeMissingLock(ctx, client, ref, err)
 			}
 			return d, err
 		},
@@ -134,7 +134,7 @@ func (f keyFlags) oneTarget(ctx context.Context, client *apiclient.Client) (stri
 		return list.Targets[0].Name, nil
 	}
 	if len(list.Targets) == 0 {
-		return "", errors.New("the agent watches no target, so it has no locks; name one under targets in its configuration")
+		return "", errors.New("the agent has no targets; add one under targets in its configuration")
 	}
 	names := make([]string, 0, len(list.Targets))
 	for _, t := range list.Targets {

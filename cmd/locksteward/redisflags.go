@@ -38,10 +38,10 @@ func (f *redisFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.url, "redis", "", "server: redis:// rediss:// unix:// redis+cluster://a,b redis+sentinel://a,b/master (or set "+redisEnv+")")
 	flags.StringVar(&f.username, "redis-username", "", "ACL user")
 	flags.StringVar(&f.passwordFile, "redis-password-file", "", "file with the password (or set "+redisPasswordEnv+")")
-	flags.StringVar(&f.ca, "redis-ca-file", "", "PEM file of the authority that signed the server's certificate")
+	flags.StringVar(&f.ca, "redis-ca-file", "", "PEM file of the CA that signed the server's certificate")
 	flags.StringVar(&f.cert, "redis-cert-file", "", "PEM file of the client's certificate")
 	flags.StringVar(&f.key, "redis-key-file", "", "PEM file of the client's key")
-	flags.StringVar(&f.serverName, "redis-tls-server-name", "", "what the server's certificate must be for (default: the host of the URL)")
+	flags.StringVar(&f.serverName, "redis-tls-server-name", "", "host name in the server's certificate (default: the host of the URL)")
 	flags.StringToStringVar(&f.addrMap, "addr-map", nil, "announced=reachable address of a node behind a port-forward, host:port=host:port (may be repeated)")
 }
 
@@ -61,14 +61,14 @@ func (f *redisFlags) direct(cmd *cobra.Command, direct ...string) (bool, error) 
 	if f.url == "" && (f.where() == "" || named) {
 		for _, name := range direct {
 			if changed(name) {
-				return false, usagef("--%s: is for %s without an agent, add --redis URL", name, cmd.Name())
+				return false, usagef("--%s: %s only uses it without an agent, add --redis URL", name, cmd.Name())
 			}
 		}
 		return false, nil
 	}
 	for _, name := range agentOnly {
 		if changed(name) {
-			return false, usagef("--%s: is for %s with an agent, leave it or --redis out", name, cmd.Name())
+			return false, usagef("--%s: %s only uses it with an agent, remove it or --redis", name, cmd.Name())
 		}
 	}
 	return true, nil
@@ -115,8 +115,8 @@ func (f *redisFlags) config() (connect.Config, error) {
 		return connect.Config{}, usagef("%s: %w", f.source(), err)
 	}
 	if spec.HasPassword && f.url != "" {
-		return connect.Config{}, usagef("--redis: the URL holds a password, which every process of this machine can read; "+
-			"take it out and use --redis-password-file FILE or %s", redisPasswordEnv)
+		return connect.Config{}, usagef("--redis: the URL contains a password, which every process on this machine can read; "+
+			"remove it and use --redis-password-file FILE or %s", redisPasswordEnv)
 	}
 	c := connect.Config{
 		URL: where, Username: f.or(f.username, "USERNAME"), Password: locksteward.Secret(os.Getenv(redisPasswordEnv)),

@@ -13,22 +13,23 @@ import (
 )
 
 func releaseCommand(p *program) *cobra.Command {
-	c := group("release", "Free a dead lock: one person asks, another approves",
+	c := group("release", "Release a dead lock: one person requests it, another approves",
 		releaseRequestCommand(p),
-		releaseDecideCommand(p, "approve", "Approve a request; the agent then compares and releases"),
+		releaseDecideCommand(p, "approve", "Approve a request; the agent then compares the lock and releases it"),
 		releaseDecideCommand(p, "deny", "Deny a request"),
-		releaseFollowCommand(p, "undo", "Put back a lock that was released a moment ago, with the expiry it had"),
-		releaseFollowCommand(p, "lift", "End a lock-delay or a take-over before its time"),
+		releaseFollowCommand(p, "undo", "Restore a lock that was just released, with its expiry"),
+		releaseFollowCommand(p, "lift", "End a lock-delay or a take-over early"),
 		releaseListCommand(p),
 		releaseShowCommand(p),
 		releasePreviewCommand(p),
 		releaseBundleCommand(p),
 		releaseBreakGlassCommand(p),
-		releaseKillSwitchCommand(p),
-		releaseFreezeCommand(p),
+		releasePauseCommand(p),
+		releaseResumeCommand(p),
+		releaseStatusCommand(p),
 	)
-	c.Long = `A release deletes exactly the hold that was looked at, wakes its waiters, and
-leaves an audit trail. What changed since the request is never deleted.
+	c.Long = `A release deletes exactly the hold that was requested, wakes its waiters, and is
+recorded in the audit trail. A lock that changed since the request is not deleted.
 
   locksteward release request lock:order:42 --reason 'holder crashed, see INC-7'
   locksteward release show r-…
@@ -50,9 +51,9 @@ func releaseDecideCommand(p *program, verb, short string) *cobra.Command {
 
 func registerConfirmations(c *cobra.Command, noIdentity, holderAlive *bool) {
 	c.Flags().BoolVar(noIdentity, "confirm-no-identity", false,
-		"you know that this lock cannot be told from the next one of its name (a constant value), or by its expiry alone")
+		"confirm that this hold cannot be distinguished from the next one (constant value), or only by its expiry")
 	c.Flags().BoolVar(holderAlive, "confirm-holder-alive", false,
-		"you know that the holder is alive and may still be writing")
+		"confirm that the holder is alive and may still be writing")
 }
 
 // outcome is the error for an approved request whose lock was not released.
@@ -61,7 +62,7 @@ func outcome(verb string, r api.Request) error {
 	case locksteward.RequestChanged, locksteward.RequestFailed, locksteward.RequestUnknown:
 		return fmt.Errorf("request %s is %s: %s", r.ID, r.State, r.Outcome)
 	case locksteward.RequestExecuting:
-		return fmt.Errorf("the outcome of request %s is not known yet, the agent keeps asking; see 'locksteward release show %s'", r.ID, r.ID)
+		return fmt.Errorf("the outcome of request %s is not known yet, the agent keeps checking; see 'locksteward release show %s'", r.ID, r.ID)
 	case locksteward.RequestExpired:
 		if verb == "approve" {
 			return errors.New("the request had expired; make a new one")
@@ -72,7 +73,7 @@ func outcome(verb string, r api.Request) error {
 
 func releaseFollowCommand(p *program, verb, short string) *cobra.Command {
 	var in api.Follow
-	return talk[api.Request]{
+	return agentCommand[api.Request]{
 		use: verb + " ID --reason REASON", short: short, args: cobra.ExactArgs(1),
 		reason: &in.Reason,
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Request, error) {
@@ -87,7 +88,7 @@ func releaseFollowCommand(p *program, verb, short string) *cobra.Command {
 }
 
 func releaseShowCommand(p *program) *cobra.Command {
-	return talk[api.Request]{
+	return agentCommand[api.Request]{
 		use: "show ID", short: "Show one request with its evidence", args: cobra.ExactArgs(1),
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Request, error) {
 			return client.Request(ctx, args[0])
@@ -97,8 +98,8 @@ func releaseShowCommand(p *program) *cobra.Command {
 }
 
 func releasePreviewCommand(p *program) *cobra.Command {
-	return talk[api.Preview]{
-		use: "preview ID", short: "Show what approving a request would do now, and what changed since it was made", args: cobra.ExactArgs(1),
+	return agentCommand[api.Preview]{
+		use: "preview ID", short: "Show what approving a request would do, and what changed since", args: cobra.ExactArgs(1),
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Preview, error) {
 			return client.Preview(ctx, args[0])
 		},

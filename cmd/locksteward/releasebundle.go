@@ -16,15 +16,15 @@ import (
 )
 
 func releaseBundleCommand(p *program) *cobra.Command {
-	c := group("bundle", "Free the locks of a dead host: one question, one answer",
+	c := group("bundle", "Release the locks of a dead host with one request and one decision",
 		releaseBundleRequestCommand(p),
 		releaseBundleShowCommand(p),
-		releaseBundleDecideCommand(p, "approve", "Approve all requests of a bundle; the agent compares and releases each on its own"),
+		releaseBundleDecideCommand(p, "approve", "Approve all requests of a bundle; the agent compares and releases each lock"),
 		releaseBundleDecideCommand(p, "deny", "Deny all requests of a bundle"),
 	)
-	c.Long = `A bundle is requests for the locks of one dead host that are decided on together.
-Its list is frozen when it is made. Each lock is compared on its own: one that
-changed since is not touched, and the others are released all the same.
+	c.Long = `A bundle is a set of requests for the locks of one dead host, with one decision. Its
+list does not change after it was made. Each lock is compared separately: one that
+changed since is not deleted, the others are still released.
 
   locksteward release bundle request --host app-7 --reason 'node is gone, INC-9'
   locksteward release bundle show b-…
@@ -37,20 +37,20 @@ func releaseBundleRequestCommand(p *program) *cobra.Command {
 		in  api.CreateBundle
 		key keyFlags
 	)
-	return talk[api.Bundle]{
-		use: "request [KEY]... --host HOST --reason REASON", short: "Ask for the release of the locks of a dead host", args: cobra.ArbitraryArgs,
-		long: `Ask for the release of the locks of a dead host. Without a KEY they are the locks
-of the target whose holder is on the host and dead, as the rules holder/dead and
-host/lost say.`,
+	return agentCommand[api.Bundle]{
+		use: "request [KEY]... --host HOST --reason REASON", short: "Request the release of the locks of a dead host", args: cobra.ArbitraryArgs,
+		long: `Request the release of the locks of a dead host. Without a KEY these are the locks
+of the target whose holder is on the host and dead by the rules holder/dead and
+host/lost.`,
 		reason: &in.Reason,
 		flags: func(c *cobra.Command) {
-			c.Flags().StringVar(&in.Host, "host", "", "the dead host, as the locks' holders name it")
-			c.Flags().StringVar(&key.target, "target", "", "the locks' target (needed only if the agent watches several)")
+			c.Flags().StringVar(&in.Host, "host", "", "the dead host, as named in the holders of its locks")
+			c.Flags().StringVar(&key.target, "target", "", "the locks' target (required if the agent watches several)")
 			c.Flags().BoolVar(&key.base64, "base64", false, "KEY is base64, for a key that is not valid UTF-8 (key_b64 in JSON)")
 		},
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Bundle, error) {
 			if in.Host == "" {
-				return api.Bundle{}, usagef("--host is missing, name the dead host as the locks' holders do: see 'locksteward locks list'")
+				return api.Bundle{}, usagef("--host is missing, write the dead host as its locks' holders name it: see 'locksteward locks list'")
 			}
 			for _, arg := range args {
 				name, err := key.key(arg)
@@ -70,7 +70,7 @@ host/lost say.`,
 }
 
 func releaseBundleShowCommand(p *program) *cobra.Command {
-	return talk[api.Bundle]{
+	return agentCommand[api.Bundle]{
 		use: "show ID", short: "Show a bundle with its requests", args: cobra.ExactArgs(1),
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Bundle, error) {
 			return client.Bundle(ctx, args[0])

@@ -31,11 +31,11 @@ func (d decision[T]) command(p *program) *cobra.Command {
 	if d.verb == "deny" {
 		decide = d.deny
 	}
-	return talk[T]{
+	return agentCommand[T]{
 		use: d.verb + " ID --reason REASON", short: d.short, args: cobra.ExactArgs(1),
 		reason: &word.Reason,
 		flags: func(c *cobra.Command) {
-			c.Flags().StringVar(&word.EvidenceHash, "evidence", "", "hash of the evidence you looked at (default: what it is now)")
+			c.Flags().StringVar(&word.EvidenceHash, "evidence", "", "hash of the evidence that you reviewed (default: the current one)")
 			if d.verb == "approve" {
 				registerConfirmations(c, &word.ConfirmNoIdentity, &word.ConfirmHolderAlive)
 			}

@@ -29,9 +29,9 @@ func releaseListCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List requests, the newest first",
-		Long: `List requests, the newest first. With --watch the list is printed again whenever
-something of it changed, until Ctrl-C; as JSON it is one object for each change.`,
+		Short: "List requests, newest first",
+		Long: `List requests, newest first. With --watch the list is printed again after each change,
+until Ctrl-C; as JSON it is one object per change.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := agent.client()
@@ -71,21 +71,21 @@ something of it changed, until Ctrl-C; as JSON it is one object for each change.
 	}
 	agent.register(c)
 	output.register(c)
-	c.Flags().StringVar(&filter.State, "state", "", "only in this state, pending for instance; open is all that are not over")
+	c.Flags().StringVar(&filter.State, "state", "", "only in this state, such as pending; open: all that are not final")
 	c.Flags().StringVar(&filter.Target, "target", "", "only of this target")
 	c.Flags().StringVar(&filter.Class, "class", "", "only of this class")
 	c.Flags().StringVar(&filter.Requester, "requester", "", "only of this person")
 	c.Flags().StringVar(&of, "key", "", "only about this lock")
 	c.Flags().BoolVar(&key.base64, "base64", false, "--key is base64, for a key that is not valid UTF-8")
 	c.Flags().StringVar(&filter.Since, "since", "", "only made since: 24h, or a time such as 2026-03-01T12:00:00Z")
-	c.Flags().IntVar(&limit, "limit", 100, "at most this many; 0 is all")
-	c.Flags().BoolVar(&watch, "watch", false, "print the list again when it changed, until Ctrl-C")
+	c.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
+	c.Flags().BoolVar(&watch, "watch", false, "print the list again after each change, until Ctrl-C")
 	return c
 }
 
 // requestsUpTo gathers pages until there are so many requests, or all for 0.
 func requestsUpTo(ctx context.Context, client *apiclient.Client, q apiclient.RequestsQuery, limit int) (out api.RequestList, err error) {
-	requests, err := gather(limit, mostPerPage, func(n int) ([]api.Request, bool, error) {
+	requests, err := paginate(limit, maxPageSize, func(n int) ([]api.Request, bool, error) {
 		q.Limit = n
 		out, err = client.Requests(ctx, q)
 		q.Cursor = out.Next
@@ -114,7 +114,7 @@ func watchRequests(ctx context.Context, client *apiclient.Client, q apiclient.Re
 			away = true
 		case err == nil:
 			away = false
-			if !shown || !slices.EqualFunc(last, list.Requests, sameStanding) {
+			if !shown || !slices.EqualFunc(last, list.Requests, sameState) {
 				if err := show(list); err != nil {
 					return err
 				}
@@ -129,8 +129,8 @@ func watchRequests(ctx context.Context, client *apiclient.Client, q apiclient.Re
 	}
 }
 
-// sameStanding says that nothing happened to a request.
-func sameStanding(a, b api.Request) bool {
+// sameState says that nothing happened to a request.
+func sameState(a, b api.Request) bool {
 	return a.ID == b.ID && a.State == b.State && len(a.Decisions) == len(b.Decisions)
 }
 
@@ -147,7 +147,7 @@ func awaitOutcome(ctx context.Context, client *apiclient.Client, stderr io.Write
 		}
 		select {
 		case <-ctx.Done():
-			fmt.Fprintf(stderr, "locksteward: request %s goes on; see 'locksteward release show %s'\n", r.ID, r.ID)
+			fmt.Fprintf(stderr, "locksteward: request %s stays open; see 'locksteward release show %s'\n", r.ID, r.ID)
 			return r, ctx.Err()
 		case <-tick.C:
 		}
@@ -156,7 +156,7 @@ func awaitOutcome(ctx context.Context, client *apiclient.Client, stderr io.Write
 		case err == nil:
 			r = next
 		case ctx.Err() == nil:
-			return r, fmt.Errorf("wait for request %s, which goes on: %w", r.ID, err)
+			return r, fmt.Errorf("wait for request %s, which stays open: %w", r.ID, err)
 		}
 	}
 	return r, nil

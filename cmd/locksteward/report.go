@@ -19,7 +19,7 @@ const reportObserve = time.Minute
 type reportFlags struct {
 	agent  agentFlags
 	redis  redisFlags
-	look   lookFlags
+	look   observeFlags
 	target string
 	class  string
 	since  time.Duration
@@ -30,14 +30,14 @@ func reportCommand(p *program) *cobra.Command {
 	var f reportFlags
 	c := &cobra.Command{
 		Use:   "report",
-		Short: "Say how long locks were held, by class, and which expect and TTL would fit",
-		Long: `Report shows for each class the quantiles of the holds that ended, the longest,
-contention, the keys with the longest holds, and which expect and TTL would fit.
-It asks the agent, which keeps 30 days; with --redis it looks at a server itself
-for a minute, and groups locks by their names.
+		Short: "Show how long locks were held, by class, and suggest expect and TTL",
+		Long: `Report shows for each class quantiles of the holds that ended, the longest hold,
+contention, the keys with the longest holds, and suggested values of expect and TTL.
+It asks the agent, which keeps 30 days. With --redis it observes a server itself for a
+minute, and groups locks by name.
 
-A hold's length is known from two sides: 1.2s-3.1s is between the two, ≥4s is a
-minimum and ≤4s a maximum. It is unknown where the two are too far apart to tell it.`,
+The length of a hold is a range: 1.2s-3.1s is between the two, ≥4s is a minimum and
+≤4s a maximum. It is unknown if the bounds are too far apart.`,
 		Example: `  locksteward report --since 168h
   locksteward report --class orders --output json
   locksteward report --redis redis://127.0.0.1:6379 --observe 60s`,
@@ -58,13 +58,13 @@ minimum and ≤4s a maximum. It is unknown where the two are too far apart to te
 	f.output.register(c)
 	c.Flags().StringVar(&f.target, "target", "", "only of this target")
 	c.Flags().StringVar(&f.class, "class", "", "only of this class")
-	c.Flags().DurationVar(&f.since, "since", 24*time.Hour, "how far back the agent's report goes, up to 720h")
-	f.look.register(c, "with --redis: ", reportObserve, "for how long to look")
+	c.Flags().DurationVar(&f.since, "since", 24*time.Hour, "period of the agent's report, up to 720h")
+	f.look.register(c, "with --redis: ", reportObserve, "how long to observe")
 	return c
 }
 
 func (f *reportFlags) run(cmd *cobra.Command, p *program) (api.Report, error) {
-	direct, err := f.redis.direct(cmd, lookFlagNames...)
+	direct, err := f.redis.direct(cmd, observeFlagNames...)
 	if err != nil {
 		return api.Report{}, err
 	}

@@ -45,12 +45,12 @@ func newRoot(p *program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "locksteward",
 		Short: "Monitoring and governance of Redis lock keys",
-		Long: `Locksteward finds every lock key of a Redis deployment, ours and those of other
-libraries, says which are stuck or about to be, tells people, and frees dead
+		Long: `Locksteward finds every lock key of a Redis deployment, whichever library wrote it,
+reports locks that are stuck or about to be, notifies people, and releases dead
 locks after an operator approved.
 
-Start with 'locksteward demo' to see it work, 'locksteward scan --redis URL' to
-look at a server of yours, and 'locksteward run' to watch it.`,
+Start with 'locksteward demo' to see it at work, 'locksteward scan --redis URL' to
+scan a server, and 'locksteward run' to watch it.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
@@ -113,7 +113,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			if want := wanted(cmd); len(want) > len(args) {
 				return usagef("%s is missing; see '%s --help'", want[len(args)], cmd.CommandPath())
 			} else if len(want) > 0 {
-				return usagef("got %d arguments, takes %s: quote what has blanks; see '%s --help'", len(args), strings.Join(want, " "), cmd.CommandPath())
+				return usagef("got %d arguments, takes %s: quote arguments with blanks; see '%s --help'", len(args), strings.Join(want, " "), cmd.CommandPath())
 			}
 			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 		}

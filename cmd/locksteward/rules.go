@@ -18,7 +18,7 @@ import (
 )
 
 func rulesCommand(p *program) *cobra.Command {
-	return group("rules", "List the rules, read about one, or test them on a recording",
+	return group("rules", "List, show and test rules",
 		rulesListCommand(p), rulesShowCommand(p), rulesTestCommand(p))
 }
 
@@ -30,7 +30,7 @@ func rulesListCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the rules with what they default to, or how a configuration runs them",
+		Short: "List the rules with their defaults, or as configured",
 		Example: `  locksteward rules list
   locksteward rules list --config locksteward.yaml --output json`,
 		Args: cobra.NoArgs,
@@ -63,7 +63,7 @@ func rulesShowCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "show RULE",
-		Short: "What a rule finds, why that happens, what to do, and how to configure it",
+		Short: "Show the page of a rule: what it finds, causes, remedies, configuration",
 		Example: `  locksteward rules show hold/too-long
   locksteward rules show custom/old-batch --config locksteward.yaml`,
 		Args: cobra.ExactArgs(1),
@@ -157,7 +157,7 @@ func writeRules(w io.Writer, list api.RuleList) error {
 	if err := writeTable(w, []string{"RULE", "SEVERITY", "FOR", "RISK", "JUDGES", "FINDS"}, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\n* and another in some cases   + and another for some classes: 'locksteward rules show RULE'")
+	_, err := fmt.Fprintln(w, "\n* differs in some cases   + differs for some classes: 'locksteward rules show RULE'")
 	return err
 }
 
@@ -179,7 +179,7 @@ func writeRule(w io.Writer, r api.Rule, lang string) error {
 	if len(r.Entries) == 0 {
 		return nil
 	}
-	fmt.Fprintln(w, "\nAs configured, the first that fits:")
+	fmt.Fprintln(w, "\nAs configured, the first match applies:")
 	for _, e := range r.Entries {
 		what := []string{"all classes"}
 		if len(e.Classes) > 0 {

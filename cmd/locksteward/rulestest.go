@@ -32,14 +32,14 @@ func rulesTestCommand(p *program) *cobra.Command {
 	var f rulesTestFlags
 	c := &cobra.Command{
 		Use:   "test FILE",
-		Short: "Say what the rules make of a recording, without a server",
-		Long: `Test reads what 'locksteward scan --record FILE' wrote and judges it again, look
-by look, with the rules as they are, or as a configuration has them. Of the
-configuration only classes, rules and redlock are read; the masters of a Redlock
-are the targets that the looks name.
+		Short: "Evaluate the rules on a recording, without a server",
+		Long: `Test reads a recording of 'locksteward scan --record FILE' and evaluates the rules on
+it, reading by reading, with their defaults or with a configuration. Only classes,
+rules and redlock of the configuration are used; the masters of a Redlock are the
+targets of the recording.
 
-With --expect it compares what pends and fires at the end with a file: the
-output of an earlier 'rules test --output json', or as little of it as matters
+With --expect it compares the pending and firing findings at the end with a file: the
+output of an earlier 'rules test --output json', or the part of it that matters
 ({"findings": [{"rule": "ttl/none", "key": "lock:a"}]}). Exit codes: 0 done,
 1 not as expected, 3 findings at or above --fail-on.`,
 		Example: `  locksteward scan --redis URL --observe 30s --record locks.jsonl
@@ -49,7 +49,7 @@ output of an earlier 'rules test --output json', or as little of it as matters
 		RunE: func(cmd *cobra.Command, args []string) error { return runRulesTest(cmd.Context(), p, args[0], f) },
 	}
 	configFlag(c, &f.config)
-	c.Flags().StringVar(&f.expect, "expect", "", "JSON file with the findings that there must be at the end, and no others")
+	c.Flags().StringVar(&f.expect, "expect", "", "JSON file with exactly the findings expected at the end")
 	c.Flags().Var(&f.failOn, "fail-on", "exit with 3 if anything at or above info, warning or critical fires at the end")
 	langFlag(c, &f.lang)
 	f.output.register(c)

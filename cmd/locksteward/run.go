@@ -20,14 +20,14 @@ func runCommand(p *program) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Watch the configured targets: the agent",
-		Long: `Run watches the targets of a configuration until SIGTERM or Ctrl-C: it sweeps
-them on schedule, judges their locks, serves metrics and the console, sends
-alerts, and releases what people approved. SIGHUP reads the configuration again,
-SIGUSR1 logs what the agent's goroutines do.
+		Short: "Run the agent: watch the configured targets",
+		Long: `Run watches the targets of a configuration until SIGTERM or Ctrl-C: it sweeps them on
+schedule, evaluates their locks, serves metrics and the console, sends notifications,
+and releases locks after approval. SIGHUP reloads the configuration, SIGUSR1 logs the
+goroutines.
 
-A Redis that is away is reported down and tried again; a configuration that is
-wrong ends the program with exit code 2 before anything starts.`,
+An unreachable Redis is reported down and retried. With an invalid configuration the
+program exits with code 2 before anything starts.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := checkConfig(file)

@@ -19,7 +19,7 @@ import (
 
 type scanFlags struct {
 	redis  redisFlags
-	look   lookFlags
+	look   observeFlags
 	record string
 	failOn severityFlag
 	known  baselineFlags
@@ -32,9 +32,9 @@ func scanCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "scan --redis URL",
 		Short: "Audit the locks of a server once, without an agent",
-		Long: `Scan reads every key name of a server once, looks at those that are locks, and
-says which are stuck or about to be. It needs no configuration, writes nothing,
-and keeps to 2 % of the server's time unless told otherwise.
+		Long: `Scan reads every key name of a server once, reads those that are locks, and reports
+which are stuck or about to be. It needs no configuration, writes nothing, and adapts
+its pace to the load of the server (--pace).
 
 Data goes to stdout, progress to stderr. Exit codes: 0 done, 1 the scan is
 incomplete, 3 findings at or above --fail-on.`,
@@ -46,10 +46,10 @@ incomplete, 3 findings at or above --fail-on.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runScan(cmd.Context(), p, f) },
 	}
 	f.redis.register(c)
-	f.look.register(c, "", 0, "keep looking for this long, to see renewals (default: one look)")
-	c.Flags().StringVar(&f.record, "record", "", "write what was seen to this new file, for 'rules test': tokens as digests, names as they are")
-	c.Flags().Var(&f.failOn, "fail-on", "exit with 3 on firing findings at or above info, warning or critical")
-	c.Flags().StringVar(&f.lang, "lang", "en", "language of the texts: en or zh")
+	f.look.register(c, "", 0, "keep reading for this long, to see renewals (default: read once)")
+	c.Flags().StringVar(&f.record, "record", "", "record the readings to this new file, for 'rules test': tokens as digests, names in clear")
+	c.Flags().Var(&f.failOn, "fail-on", "exit with 3 if findings at or above this severity fire: info, warning or critical")
+	c.Flags().StringVar(&f.lang, "lang", "en", "language of findings: en or zh")
 	f.known.register(c)
 	f.output.register(c)
 	return c
@@ -123,7 +123,7 @@ func writeScan(w io.Writer, out api.Scan) error {
 	if len(out.Locks) == 0 {
 		fmt.Fprintf(w, "no locks among %d keys", out.KeysScanned)
 		if out.Candidates > 0 {
-			fmt.Fprintf(w, "; %d keys have a name that may be a lock's (name them with --match)", out.Candidates)
+			fmt.Fprintf(w, "; %d key names look like locks (select them with --match)", out.Candidates)
 		}
 		fmt.Fprintln(w)
 	} else if err := writeLocks(w, out.Locks, false); err != nil {
@@ -135,9 +135,9 @@ func writeScan(w io.Writer, out api.Scan) error {
 			return err
 		}
 	} else if len(out.Locks) > 0 {
-		healthy := "every lock looks healthy"
+		healthy := "all locks look healthy"
 		if !out.Complete {
-			healthy = "every lock that was read looks healthy"
+			healthy = "all locks that were read look healthy"
 		}
 		fmt.Fprintln(w, "\nno findings: "+healthy)
 	}
@@ -163,7 +163,7 @@ func writeGone(w io.Writer, gone []api.BaselineFinding) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	fmt.Fprintf(w, "\nin the baseline, and not found any more (--update-baseline forgets them):\n")
+	fmt.Fprintf(w, "\nin the baseline, but not found (--update-baseline removes them):\n")
 	for _, f := range gone {
 		subject := showSubject(f.Key, f.Class, "")
 		if _, err := fmt.Fprintf(w, "  %s  %s  accepted %s\n", oneLine(f.Rule), subject, oneLine(f.Accepted)); err != nil {

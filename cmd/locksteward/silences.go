@@ -15,12 +15,11 @@ import (
 )
 
 func silencesCommand(p *program) *cobra.Command {
-	c := group("silences", "Have nobody told of some findings for a while",
+	c := group("silences", "Mute matching findings for a while",
 		silencesAddCommand(p), silencesListCommand(p), silencesExpireCommand(p))
-	c.Long = `A silence keeps receivers from being told of the findings that all its matchers
-hold for. Findings stay in the console and in the metrics, nothing is released by
-a silence, and what still fires when it ends is told then. Every silence has an end
-and a comment, and is in the audit trail. It needs the role approver or admin.
+	c.Long = `A silence mutes the notifications of findings that match all its matchers. Findings
+stay in the console and in the metrics. Findings that still fire at its end are
+notified then. Every silence has an end and a comment, and is in the audit trail. It needs the role approver or admin.
 
 To accept one finding, see 'locksteward findings accept'.`
 	return c
@@ -75,9 +74,9 @@ func silencesAddCommand(p *program) *cobra.Command {
 		in  api.AddSilence
 		end ending
 	)
-	return talk[api.Silence]{
+	return agentCommand[api.Silence]{
 		use:   "add MATCHER... {--for DURATION | --until TIME} --comment TEXT",
-		short: "Silence the findings that all matchers hold for",
+		short: "Mute the findings that match all matchers",
 		long: `A matcher is label=value, label!=value, label=~regexp or label!~regexp; regular
 expressions (RE2) are anchored. Labels are target, db, class, rule, severity, key,
 team, status, risk, dialect, subject, proof and fingerprint.`,
@@ -86,11 +85,11 @@ team, status, risk, dialect, subject, proof and fingerprint.`,
 		args: cobra.MinimumNArgs(1),
 		flags: func(c *cobra.Command) {
 			end.register(c)
-			c.Flags().StringVar(&in.Comment, "comment", "", "why, for people and for the audit trail")
+			c.Flags().StringVar(&in.Comment, "comment", "", "reason, for people and the audit trail")
 		},
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Silence, error) {
 			if in.Comment == "" {
-				return api.Silence{}, usagef("--comment is missing, say why in a sentence: it goes into the audit trail")
+				return api.Silence{}, usagef("--comment is missing, write the reason in a sentence: it goes into the audit trail")
 			}
 			if err := end.of(&in); err != nil {
 				return api.Silence{}, err
@@ -104,10 +103,10 @@ team, status, risk, dialect, subject, proof and fingerprint.`,
 
 func silencesListCommand(p *program) *cobra.Command {
 	var all bool
-	return talk[api.SilenceList]{
-		use: "list", short: "List silences and accepted findings, the newest first",
+	return agentCommand[api.SilenceList]{
+		use: "list", short: "List silences and accepted findings, newest first",
 		flags: func(c *cobra.Command) {
-			c.Flags().BoolVar(&all, "all", false, "also those that are over")
+			c.Flags().BoolVar(&all, "all", false, "include those that ended")
 		},
 		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.SilenceList, error) {
 			return client.Silences(ctx, all)
@@ -134,8 +133,8 @@ func silencesListCommand(p *program) *cobra.Command {
 }
 
 func silencesExpireCommand(p *program) *cobra.Command {
-	return talk[api.Silence]{
-		use: "expire ID", short: "End a silence now; what still fires is told", args: cobra.ExactArgs(1),
+	return agentCommand[api.Silence]{
+		use: "expire ID", short: "End a silence now; findings that still fire are notified", args: cobra.ExactArgs(1),
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Silence, error) {
 			return client.ExpireSilence(ctx, args[0])
 		},
@@ -154,10 +153,10 @@ func silenceSubject(s api.Silence) string {
 func writeSilence(w io.Writer, s api.Silence) error {
 	var err error
 	if s.State == api.SilenceActive {
-		_, err = fmt.Fprintf(w, "%s: nobody is told of %s until %s; it holds for %s now\n",
+		_, err = fmt.Fprintf(w, "%s: mutes %s until %s; it matches %s now\n",
 			s.ID, silenceSubject(s), s.EndsAt.Local().Format(time.DateTime), count(s.Findings, "finding"))
 	} else {
-		_, err = fmt.Fprintf(w, "%s: over; what still fires is told\n", s.ID)
+		_, err = fmt.Fprintf(w, "%s: ended; findings that still fire are notified\n", s.ID)
 	}
 	return err
 }

@@ -38,13 +38,12 @@ func storeBackup(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy the store to a new file while the agent runs",
-		Long: `Backup writes a consistent copy of the SQLite store to a new file with mode 0600,
-and checks the copy and its audit trail. The agent may be running. To restore the
-copy, stop the agent and replace the file; docs/store.md has the steps, and those
+		Long: `Backup writes a consistent copy of the SQLite store to a new file with mode 0600, and
+verifies the copy and its audit trail. The agent may keep running. To restore it, stop
+the agent and replace the file with the copy; docs/store.md has the steps, and those
 for PostgreSQL.
 
-The copy contains the installation's key for token digests: protect it as you
-protect the store.`,
+The copy contains the installation's key for token digests: protect it like the store.`,
 		Example: `  locksteward store backup /var/backups/locksteward-$(date +%F).db
   locksteward store backup --dsn sqlite:/var/lib/locksteward/locksteward.db backup.db`,
 		Args: cobra.ExactArgs(1),

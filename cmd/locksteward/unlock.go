@@ -53,20 +53,20 @@ func unlockCommand(p *program) *cobra.Command {
 	var f unlockFlags
 	c := &cobra.Command{
 		Use:   "unlock KEY --redis URL --if CONDITION --reason REASON",
-		Short: "Free one dead lock without an agent",
-		Long: `Unlock deletes one lock, if it still is the one that a scan saw, and wakes who
-waits for it in the way of its library. It shows what it would do, and does it
-after a yes: at the terminal, or with --yes. What it does is appended to a local
-audit file, which an agent can import.
+		Short: "Release one dead lock without an agent",
+		Long: `Unlock deletes one lock if it is still the hold that a scan saw, and wakes its waiters
+as its library does. It shows what it would do, and does it after confirmation at the
+terminal or with --yes. The release is appended to a local audit file, which an agent
+can import.
 
-The condition is what 'locksteward scan' prints beside each finding: type, a
-digest of the value, and the expiry. A lock that was renewed, released or taken
-anew does not meet it, and is not touched.
+Copy the condition from the output of 'locksteward scan': type, a digest of the value,
+and the expiry. A lock that was renewed, released or acquired again does not match it,
+and is not deleted.
 
-A holder that still lives goes on working: make sure that it is dead.
+A holder that is alive keeps working: make sure that it is dead.
 
-Exit codes: 0 released, or gone already, or merely shown; 1 not released;
-4 a lock that cannot be released safely.`,
+Exit codes: 0 released, already gone, or only shown; 1 not released; 4 the lock cannot
+be released safely.`,
 		Example: `  locksteward unlock lock:order:42 --redis redis://127.0.0.1:6379/0 \
     --if string.5f0c….9a41….-1 --reason 'pod orders-7 is gone, checked in INC-7'`,
 		Args: cobra.ExactArgs(1),
@@ -74,16 +74,16 @@ Exit codes: 0 released, or gone already, or merely shown; 1 not released;
 	}
 	f.redis.register(c)
 	flags := c.Flags()
-	flags.StringVar(&f.condition, "if", "", "which hold may be released, as scan prints it")
-	flags.StringVar(&f.reason, "reason", "", "why, for the audit file")
-	flags.StringVar(&f.actor, "actor", "", "who, for the audit file (default: you, as this system knows you)")
-	flags.StringVar(&f.audit, "audit-file", defaultUnlockAudit, "file to append to what is done")
-	flags.StringArrayVar(&f.prefixes, "meta-prefix", nil, "prefix of our library's companions, where it is not the default (may be repeated)")
+	flags.StringVar(&f.condition, "if", "", "condition that identifies the hold, as printed by scan")
+	flags.StringVar(&f.reason, "reason", "", "reason, for the audit file")
+	flags.StringVar(&f.actor, "actor", "", "your name, for the audit file (default: the user of this system)")
+	flags.StringVar(&f.audit, "audit-file", defaultUnlockAudit, "audit file to append to")
+	flags.StringArrayVar(&f.prefixes, "meta-prefix", nil, "prefix of our library's metadata keys, if not the default (may be repeated)")
 	flags.BoolVar(&f.base64, "base64", false, "KEY is base64, for a key that is not valid UTF-8 (key_b64 in JSON)")
-	flags.BoolVar(&f.yes, "yes", false, "do it without asking")
-	flags.BoolVar(&f.print, "print", false, "print a redis-cli command that does it instead, without waking anybody (Redis 7.0)")
+	flags.BoolVar(&f.yes, "yes", false, "release without asking")
+	flags.BoolVar(&f.print, "print", false, "print an equivalent redis-cli command instead, which wakes no waiters (Redis 7.0)")
 	flags.BoolVar(&f.noIdentity, "confirm-no-identity", false,
-		"you know that this lock cannot be told from the next one of its name (a constant value without TTL)")
+		"confirm that this hold cannot be distinguished from the next one (a constant value without TTL)")
 	f.output.register(c)
 	return c
 }
@@ -93,7 +93,7 @@ func runUnlock(ctx context.Context, p *program, f unlockFlags, arg string) error
 	if err != nil {
 		return err
 	}
-	plan, err := unlock.Look(ctx, o)
+	plan, err := unlock.NewPlan(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -104,16 +104,16 @@ func runUnlock(ctx context.Context, p *program, f unlockFlags, arg string) error
 	name := locksteward.DisplayKey(o.Key)
 	switch {
 	case !plan.Found:
-		out.State, out.Outcome = string(locksteward.RequestAlreadyGone), "nothing stands under the key: the lock is free"
+		out.State, out.Outcome = string(locksteward.RequestAlreadyGone), "the key does not exist: the lock is free"
 		return showUnlocked(p, f, out)
 	case len(plan.Differences) > 0:
-		out.State, out.Outcome = string(locksteward.RequestChanged), "the lock is not the one of the condition; nothing was touched"
-		return errors.Join(showUnlocked(p, f, out), fmt.Errorf("not released: the lock changed since the scan (%s); nothing was touched; scan again", strings.Join(plan.Differences, "; ")))
+		out.State, out.Outcome = string(locksteward.RequestChanged), "the lock does not match the condition; nothing was deleted"
+		return errors.Join(showUnlocked(p, f, out), fmt.Errorf("not released: the lock changed since the scan (%s); nothing was deleted; scan again", strings.Join(plan.Differences, "; ")))
 	case plan.Refusal != nil:
 		return plan.Refusal
 	case plan.NoIdentity() && !f.noIdentity:
-		return fmt.Errorf("unlock %q: its value is a constant and it has no TTL, so that the next holder's lock looks the same: %w; "+
-			"make sure that nobody takes it meanwhile, and add --confirm-no-identity", name, locksteward.ErrRefused)
+		return fmt.Errorf("unlock %q: its value is a constant and it has no TTL, so the next hold looks the same: %w; "+
+			"make sure that nobody acquires it meanwhile, and add --confirm-no-identity", name, locksteward.ErrRefused)
 	case f.print:
 		line, err := plan.Print(ctx)
 		if err != nil {
@@ -132,7 +132,7 @@ func runUnlock(ctx context.Context, p *program, f unlockFlags, arg string) error
 			return showUnlocked(p, f, out)
 		}
 	}
-	result, err := plan.Act(ctx)
+	result, err := plan.Execute(ctx)
 	out.State, out.Outcome, out.Waiters = string(result.State), result.Outcome, result.WaitersWoken
 	out.Differences = append([]string{}, result.Differences...)
 	if result.State == "" {
@@ -158,9 +158,9 @@ func (f unlockFlags) options(arg string) (unlock.Options, error) {
 	case arg == "":
 		return unlock.Options{}, usagef("KEY is empty, name the lock")
 	case f.condition == "":
-		return unlock.Options{}, usagef("--if is missing, copy it from what 'locksteward scan' prints: it says which hold may be released")
+		return unlock.Options{}, usagef("--if is missing, copy it from the output of 'locksteward scan': it identifies the hold")
 	case strings.TrimSpace(f.reason) == "":
-		return unlock.Options{}, usagef("--reason is missing, say why in a sentence: it goes into the audit file")
+		return unlock.Options{}, usagef("--reason is missing, write it in a sentence: it goes into the audit file")
 	}
 	condition, err := unlock.ParseCondition(f.condition)
 	if err != nil {
@@ -172,15 +172,15 @@ func (f unlockFlags) options(arg string) (unlock.Options, error) {
 	}
 	actor := f.actor
 	if actor == "" {
-		actor = whoAmI()
+		actor = currentUser()
 	}
 	return unlock.Options{
 		Connect: conn, Key: key, If: condition, MetaPrefixes: f.prefixes, Actor: actor, Reason: f.reason, AuditFile: f.audit,
 	}, nil
 }
 
-// whoAmI is the person as the system knows them.
-func whoAmI() string {
+// currentUser is the person as the system knows them.
+func currentUser() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -193,15 +193,15 @@ func whoAmI() string {
 
 // confirm shows the plan and asks, if there is somebody to ask.
 func confirm(p *program, plan *unlock.Plan, name string) (bool, error) {
-	fmt.Fprintf(p.stderr, "%s: a lock of dialect %s, as the scan saw it. Deleted would be:\n", name, plan.Dialect)
+	fmt.Fprintf(p.stderr, "%s: a lock of library %s, unchanged since the scan. Would delete:\n", name, plan.Dialect)
 	for _, key := range plan.Keys {
 		fmt.Fprintf(p.stderr, "  %s\n", locksteward.DisplayKey(key))
 	}
 	if !isTerminal(os.Stdin) {
-		fmt.Fprintln(p.stderr, "locksteward: nothing was done; add --yes to do it")
+		fmt.Fprintln(p.stderr, "locksteward: nothing was released; add --yes to release it")
 		return false, nil
 	}
-	fmt.Fprint(p.stderr, "Its holder must be dead: a live one goes on working. Release it? (yes/no) ")
+	fmt.Fprint(p.stderr, "A holder that is alive keeps working. Is it dead, and release the lock? (yes/no) ")
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("read answer: %w", err)

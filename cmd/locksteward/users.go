@@ -38,9 +38,9 @@ func (f *usersFlags) register(c *cobra.Command) {
 	_ = c.RegisterFlagCompletionFunc("users-file", yamlFiles)
 }
 
-// place is where the users are, and the classes that they decide on, as far as
+// usersFileLocation is where the users are, and the classes that they decide on, as far as
 // that is known.
-type place struct {
+type usersFileLocation struct {
 	file    string
 	classes []class.Class
 	// known says that the configuration was read, elsewhere that people may come
@@ -50,8 +50,8 @@ type place struct {
 
 // find reads the configuration where there is one. One that was not asked for and
 // cannot be used is left alone: it may be invalid for want of users.
-func (f *usersFlags) find(p *program) (place, error) {
-	out := place{file: f.file}
+func (f *usersFlags) find(p *program) (usersFileLocation, error) {
+	out := usersFileLocation{file: f.file}
 	name := f.config
 	if name == "" {
 		name = defaultConfigFile
@@ -64,18 +64,18 @@ func (f *usersFlags) find(p *program) (place, error) {
 			out.file = cfg.Console.UsersFile
 		}
 	case f.config != "" && f.file == "":
-		return out, usagef("%w\ngive the file as --users-file if the configuration is not complete yet", err)
+		return out, usagef("%w\nname the file with --users-file if the configuration is not complete yet", err)
 	case f.file == "":
 		out.file = defaultUsersFile
 		if !errors.Is(err, fs.ErrNotExist) {
-			fmt.Fprintf(p.stderr, "locksteward: warning: %s cannot be used, so that the users file is %s: see 'locksteward config check'\n", name, out.file)
+			fmt.Fprintf(p.stderr, "locksteward: warning: %s cannot be read, so the users file is %s: see 'locksteward config check'\n", name, out.file)
 		}
 	}
 	return out, nil
 }
 
 // warn says what cannot work with the users as they are now.
-func (l place) warn(p *program) error {
+func (l usersFileLocation) warn(p *program) error {
 	set, err := users.Load(l.file)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (l place) warn(p *program) error {
 	return nil
 }
 
-func (l place) warnings(set *users.Set) []string {
+func (l usersFileLocation) warnings(set *users.Set) []string {
 	switch {
 	case l.elsewhere:
 		return nil // who comes from a provider is not known here
@@ -98,7 +98,7 @@ func (l place) warnings(set *users.Set) []string {
 }
 
 // reloadHint ends what a change says: a running agent does not know of it yet.
-const reloadHint = "a running agent takes it at its next reload ('POST /-/reload' or SIGHUP)"
+const reloadHint = "it takes effect on reload ('POST /-/reload' or SIGHUP)"
 
 func usersAddCommand(p *program) *cobra.Command {
 	var (
@@ -117,10 +117,10 @@ func usersAddCommand(p *program) *cobra.Command {
 file keeps a hash: the token cannot be shown again. A running agent reads the
 file again on 'POST /-/reload' or SIGHUP.
 
-Roles: viewer reads; requester also asks for releases; approver also approves or
-denies them; admin also reloads, pauses and stops releases; break-glass also
-releases without another person, and everybody is told. Who does two of these gets
-two roles. Teams are what classes[].approvers may name.
+Roles: viewer reads; requester also requests releases; approver also approves or
+denies them; admin also reloads, and pauses targets and releases; break-glass also
+releases without an approval, which notifies all receivers. A user can have several
+roles. classes[].approvers can name teams.
 
 A user with --external signs in through the proxy or the OIDC provider of the
 console, and gets no token.`,
@@ -146,7 +146,7 @@ console, and gets no token.`,
 			if err != nil {
 				return err
 			}
-			note := "; the token below is shown this once"
+			note := "; the token below is not shown again"
 			if u.External {
 				note = "; they sign in through the console's proxy or provider"
 			}
@@ -161,8 +161,8 @@ console, and gets no token.`,
 	}
 	where.register(c)
 	c.Flags().StringArrayVar(&roles, "role", nil, strings.Join(names, ", ")+" (may be repeated)")
-	c.Flags().StringArrayVar(&u.Teams, "team", nil, "a team of theirs (may be repeated)")
-	c.Flags().BoolVar(&u.External, "external", false, "they sign in through the console's proxy or OIDC provider, and get no token")
+	c.Flags().StringArrayVar(&u.Teams, "team", nil, "team of the user (may be repeated)")
+	c.Flags().BoolVar(&u.External, "external", false, "the user signs in through the console's proxy or OIDC provider, and gets no token")
 	_ = c.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -176,6 +176,6 @@ func warnOfReaders(stdout, stderr io.Writer) {
 	}
 	info, err := f.Stat()
 	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 && os.PathSeparator == '/' {
-		fmt.Fprintf(stderr, "locksteward: warning: the token goes into a file that other accounts can read (mode %04o): run `chmod 600` on it, or `umask 077` before\n", info.Mode().Perm())
+		fmt.Fprintf(stderr, "locksteward: warning: the token is written to a file that other accounts can read (mode %04o): run `chmod 600` on it, or `umask 077` before\n", info.Mode().Perm())
 	}
 }

@@ -16,11 +16,10 @@ import (
 // usersSwitchCommand is `users disable` or `users enable`.
 func usersSwitchCommand(p *program, disable bool) *cobra.Command {
 	var where usersFlags
-	verb, long := "enable", `Enable lets a user in again who was disabled, with the tokens and the password they
-had.`
+	verb, long := "enable", `Enable lets a disabled user sign in again, with the same tokens and password.`
 	if disable {
-		verb, long = "disable", `Disable keeps a user in the file who can do nothing any more: their tokens and
-password are not known, and their sessions end, at the agent's next reload.`
+		verb, long = "disable", `Disable keeps the user in the file but refuses their tokens and password. It takes
+effect on the agent's next reload, which also ends their sessions.`
 	}
 	c := &cobra.Command{
 		Use: verb + " NAME", Short: map[bool]string{true: "Lock a user out", false: "Let a user in again"}[disable], Long: long,
@@ -55,11 +54,10 @@ func usersPasswdCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "passwd NAME",
-		Short: "Give a user a password for the pages",
-		Long: `Passwd asks twice for a password and writes its argon2id hash into the users file,
-in place of the one that was there. People sign in to the pages with it; the API
-takes tokens alone, and those stay. Sessions that were begun with the old password
-end at the agent's next reload.`,
+		Short: "Set a user's password for the console",
+		Long: `Passwd asks twice for a password and replaces the argon2id hash in the users file. It
+is for signing in to the console; the API only accepts tokens, which stay valid.
+Sessions that began with the old password end on the agent's next reload.`,
 		Example: `  locksteward users passwd ana
   locksteward users passwd ana --password-file /run/secrets/ana`,
 		Args:              cobra.ExactArgs(1),
@@ -93,7 +91,7 @@ end at the agent's next reload.`,
 // askTwice reads a password from the terminal, without showing it.
 func askTwice(p *program, name string) (locksteward.Secret, error) {
 	if !isTerminal(os.Stdin) {
-		return "", usagef("a password is typed at a terminal, and this is none; give it as --password-file FILE")
+		return "", usagef("a password needs a terminal to type it; or use --password-file FILE")
 	}
 	var typed [2]string
 	for i, prompt := range []string{"New password of " + name + ": ", "Once more: "} {

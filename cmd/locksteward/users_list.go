@@ -25,7 +25,7 @@ func usersListCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use: "list", Short: "Show the users", Long: `List shows the users of the users file: their roles and teams, and how they sign in.
-It shows no secret, and asks no agent.`,
+It shows no secrets, and needs no agent.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			at, err := where.find(p)
@@ -99,14 +99,14 @@ func usersAccessCommand(p *program) *cobra.Command {
 		signIn bool
 	)
 	c := &cobra.Command{
-		Use: "access-report", Short: "Show who may do what with the locks of which class",
-		Long: `Access-report joins the users file with the classes of a configuration: who may ask
-for a release of a class's locks, who may approve it, who may do without, and of
-which classes nobody could ever approve one. It is for those who review access, and
-shows no secret. People of an OIDC provider are not known to it.
+		Use: "access-report", Short: "Show who may request, approve and release in each class",
+		Long: `Access-report joins the users file with the classes of a configuration: who may
+request and approve releases of each class, who may release without approval, and
+which classes have no possible approver. It is for access reviews and shows no
+secrets. It does not know the people of an OIDC provider.
 
-With --last-sign-in it asks the agent when each user signed in last with a browser;
-what programs do with tokens is no sign-in.`,
+With --last-sign-in it asks the agent for the last browser sign-in of each user;
+requests with tokens are not sign-ins.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			at, err := where.find(p)
@@ -114,7 +114,7 @@ what programs do with tokens is no sign-in.`,
 				return err
 			}
 			if !at.known {
-				return usagef("which classes there are is not known: give the configuration as --config FILE")
+				return usagef("the classes are not known: name the configuration with --config FILE")
 			}
 			set, err := users.Load(at.file)
 			if err != nil {
@@ -139,7 +139,7 @@ what programs do with tokens is no sign-in.`,
 	where.register(c)
 	output.register(c)
 	agent.register(c)
-	c.Flags().BoolVar(&signIn, "last-sign-in", false, "ask the agent when each user signed in last")
+	c.Flags().BoolVar(&signIn, "last-sign-in", false, "ask the agent for the last sign-in of each user")
 	return c
 }
 
@@ -168,7 +168,7 @@ func writeAccess(w io.Writer, report access.Report) error {
 		if c.Release != string(class.ReleaseOff) {
 			row = []string{
 				oneLine(c.Class), c.Release, strconv.Itoa(c.Approvals), c.SelfApproval,
-				nobody(c.Requesters), nobody(c.Approvers), dash(strings.Join(c.BreakGlass, " ")),
+				orNobody(c.Requesters), orNobody(c.Approvers), dash(strings.Join(c.BreakGlass, " ")),
 			}
 		}
 		rows = append(rows, row)
@@ -188,7 +188,7 @@ func writeAccess(w io.Writer, report access.Report) error {
 	return nil
 }
 
-func nobody(names []string) string {
+func orNobody(names []string) string {
 	if len(names) == 0 {
 		return "nobody"
 	}

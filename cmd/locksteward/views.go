@@ -161,13 +161,13 @@ func writeEvidence(b *strings.Builder, f api.Finding) {
 		fmt.Fprintf(b, "  - %s\n", oneLine(e))
 	}
 	if f.InhibitedBy != "" {
-		fmt.Fprintf(b, "  inhibited: nobody is told of it, finding %s is told in its place\n", f.InhibitedBy)
+		fmt.Fprintf(b, "  inhibited by finding %s, which is notified instead\n", f.InhibitedBy)
 	}
 	if f.Team != "" || f.RunbookURL != "" {
 		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("  team %s  %s", dash(f.Team), f.RunbookURL), " "))
 	}
 	if f.Unlock != "" {
-		fmt.Fprintf(b, "  free it, once its holder is known to be dead:\n    %s\n", f.Unlock)
+		fmt.Fprintf(b, "  release it, once its holder is known to be dead:\n    %s\n", f.Unlock)
 	}
 }
 
@@ -182,7 +182,7 @@ func writeAdvice(b *strings.Builder, f api.Finding) {
 
 // acquired is the time in the lock's value beside what was observed.
 func acquired(d api.LockDetail) string {
-	text := d.Acquired.Local().Format(time.DateTime) + " as its value says, by the holder's clock"
+	text := d.Acquired.Local().Format(time.DateTime) + " by its value and the holder's clock"
 	if d.AcquiredDoubt != "" {
 		text += "; not counted: " + d.AcquiredDoubt
 	}
@@ -213,13 +213,13 @@ func showAct(e api.Evidence) string {
 	case e.Act == string(locksteward.ActTakeOver):
 		text += " for " + stand
 	case e.StandMs > 0:
-		text += ", and nobody gets the lock for " + stand
+		text += ", and the lock is unavailable for " + stand
 	}
 	if e.HolderAlive {
-		text += "; its holder lives: owner, type and count are compared, not the expiry"
+		text += "; its holder is alive: owner, type and count are compared, not the expiry"
 	}
 	if e.BreakGlass {
-		text += "; break-glass: by one person, past the class's rules"
+		text += "; break-glass: by one person, without approvals"
 	}
 	return text
 }
@@ -253,7 +253,7 @@ func writeRequest(w io.Writer, r api.Request) error {
 	line("findings", "%s", dash(strings.Join(e.Findings, " ")))
 	line("requested", "by %s at %s: %s", r.Requester, r.CreatedAt.Local().Format(time.DateTime), oneLine(r.Reason))
 	if r.Bundle != "" {
-		line("bundle", "%s, one of %d that are decided on together", r.Bundle, r.BundleSize)
+		line("bundle", "%s, one of %d requests with one decision", r.Bundle, r.BundleSize)
 	}
 	if !r.Final && r.ApprovalsNeeded != nil {
 		line("approvals", "%d of %d", r.ApprovalsGiven, *r.ApprovalsNeeded)

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// writeWhole puts data into a file as a whole: a reader, and whoever comes after
+// writeFileAtomic puts data into a file as a whole: a reader, and whoever comes after
 // an interruption, finds all of it or what was there before. Without replace an
 // existing file is an error that wraps fs.ErrExist and stays as it is.
-func writeWhole(name string, data []byte, replace bool) (err error) {
+func writeFileAtomic(name string, data []byte, replace bool) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), ".locksteward-*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)

@@ -10,10 +10,10 @@ import (
 	"github.com/locksteward/locksteward/rules"
 )
 
-// guide is what the console's pages say before anybody asks for anything.
-type guide struct{ agent *Agent }
+// releaseAdvisor is what the console's pages say before anybody asks for anything.
+type releaseAdvisor struct{ agent *Agent }
 
-func (g guide) Possible(l locksteward.Lock) console.Possible {
+func (g releaseAdvisor) Possible(l locksteward.Lock) console.Possible {
 	ctx, cancel := context.WithTimeout(context.Background(), remote.Timeout)
 	defer cancel()
 	p, err := forwardRead(ctx, g.agent, callPossible, explainInput{Lock: l})
@@ -23,11 +23,11 @@ func (g guide) Possible(l locksteward.Lock) console.Possible {
 	return p
 }
 
-func (g guide) WhyNotApprove(actor console.Actor, r locksteward.Request) error {
+func (g releaseAdvisor) WhyNotApprove(actor console.Actor, r locksteward.Request) error {
 	return g.agent.releases.WhyNotApprove(person(actor), r)
 }
 
-func (g guide) Resolved(fingerprint string) (locksteward.Finding, bool) {
+func (g releaseAdvisor) Resolved(fingerprint string) (locksteward.Finding, bool) {
 	f, ok := g.agent.resolved.get(fingerprint)
 	if !ok && g.agent.remote != nil {
 		return g.agent.remoteResolved(fingerprint)
@@ -35,7 +35,7 @@ func (g guide) Resolved(fingerprint string) (locksteward.Finding, bool) {
 	return f, ok
 }
 
-func (g guide) Rules(lang string) []api.Rule {
+func (g releaseAdvisor) Rules(lang string) []api.Rule {
 	cfg := g.agent.current().cfg.Rules
 	return RuleList(cfg, lang).Rules
 }
@@ -84,4 +84,4 @@ func applyEntry(r *api.Rule, e api.RuleEntry) {
 	r.Off = e.Off
 }
 
-var _ console.Guide = guide{}
+var _ console.ReleaseAdvisor = releaseAdvisor{}

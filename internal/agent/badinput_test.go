@@ -30,7 +30,7 @@ type bad struct {
 // TestBadInputChangesNothing sends what nobody should to an agent with a real
 // store, release service and Redis: each is answered with the right status and a
 // sentence that helps, refusals of policy stand in the audit trail, and locks,
-// requests and stops are what they were.
+// requests and pauses are what they were.
 func TestBadInputChangesNothing(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
@@ -109,10 +109,10 @@ classes:
 			who: "ana", path: requests + "/break-glass", body: ask(five), status: 403, says: "break-glass", audited: "release.break_glass",
 		},
 		"breaking glass unheard": {who: "max", path: requests + "/break-glass", body: ask(five), status: 403, says: "alert.receivers", audited: "release.break_glass"},
-		"kill switch without the role": {
-			who: "bo", path: "/api/v1/stops/kill-switch", body: `{"on":true,"reason":"r"}`, status: 403, says: "admin", audited: "release.kill_switch",
+		"pause without the role": {
+			who: "bo", path: "/api/v1/release/pause", body: `{"scope":"all","reason":"r"}`, status: 403, says: "admin", audited: "release.pause",
 		},
-		"freeze without the role":  {who: "ana", path: "/api/v1/stops/freeze", body: `{"for_ms":1000,"reason":"r"}`, status: 403, says: "admin", audited: "release.freeze"},
+		"resume without the role":  {who: "ana", path: "/api/v1/release/resume", body: `{"scope":"all","reason":"r"}`, status: 403, says: "admin", audited: "release.resume"},
 		"bundle without the role":  {who: "bo", path: "/api/v1/bundles", body: `{"target":"main","host":"h","keys":[{"key":"lock:order:5"}],"reason":"r"}`, status: 403, says: "requester", audited: "release.request"},
 		"a class that is off":      {who: "ana", path: requests, body: ask(`"key":"lock:off:1"`), status: 403, says: "release: approve", audited: "release.request"},
 		"reload without the role":  {who: "bo", path: "/-/reload", status: 403, says: "admin"},
@@ -162,14 +162,14 @@ classes:
 		"bundle without a host":    {who: "ana", path: "/api/v1/bundles", body: `{"target":"main","keys":[{"key":"lock:order:5"}],"reason":"r"}`, status: 400, says: "host is missing"},
 		"bundle of odd keys":       {who: "ana", path: "/api/v1/bundles", body: `{"target":"main","host":"h","keys":[{"key":"a","KEY":"b"}],"reason":"r"}`, status: 400, says: `keys: [0]: "KEY" is given twice`},
 		"approving no bundle":      {who: "bo", path: "/api/v1/bundles/b-nothing/approve", body: word(open), status: 404, says: "b-nothing"},
-		"kill switch without on":   {who: "dee", path: "/api/v1/stops/kill-switch", body: `{"reason":"r"}`, status: 400, says: "on is missing"},
-		"kill switch unexplained":  {who: "dee", path: "/api/v1/stops/kill-switch", body: `{"on":true,"reason":""}`, status: 400, says: "reason is empty"},
-		"kill switch by a word":    {who: "dee", path: "/api/v1/stops/kill-switch", body: `{"on":"yes","reason":"r"}`, status: 400, says: "on: must be a JSON boolean"},
-		"freeze without an end":    {who: "dee", path: "/api/v1/stops/freeze", body: `{"reason":"r"}`, status: 400, says: "one of until"},
-		"freeze with two ends":     {who: "dee", path: "/api/v1/stops/freeze", body: `{"for_ms":1000,"end":true,"reason":"r"}`, status: 400, says: "one of until"},
-		"freeze in the past":       {who: "dee", path: "/api/v1/stops/freeze", body: `{"until":"2020-01-01T00:00:00Z","reason":"r"}`, status: 400, says: "future"},
-		"freeze for ever":          {who: "dee", path: "/api/v1/stops/freeze", body: `{"for_ms":9223372036854775807,"reason":"r"}`, status: 400, says: "for_ms"},
-		"freeze until never":       {who: "dee", path: "/api/v1/stops/freeze", body: `{"until":"tomorrow","reason":"r"}`, status: 400, says: "tomorrow"},
+		"pause without a scope":    {who: "dee", path: "/api/v1/release/pause", body: `{"reason":"r"}`, status: 400, says: "scope: must be all or automatic"},
+		"pause unexplained":        {who: "dee", path: "/api/v1/release/pause", body: `{"scope":"all","reason":""}`, status: 400, says: "reason is empty"},
+		"pause by a number":        {who: "dee", path: "/api/v1/release/pause", body: `{"scope":1,"reason":"r"}`, status: 400, says: "scope: must be a JSON string"},
+		"pause with two ends":      {who: "dee", path: "/api/v1/release/pause", body: `{"scope":"automatic","for_ms":1000,"until":"2030-01-01T00:00:00Z","reason":"r"}`, status: 400, says: "not both"},
+		"pause in the past":        {who: "dee", path: "/api/v1/release/pause", body: `{"scope":"automatic","until":"2020-01-01T00:00:00Z","reason":"r"}`, status: 400, says: "future"},
+		"pause for too long":       {who: "dee", path: "/api/v1/release/pause", body: `{"scope":"automatic","for_ms":9223372036854775807,"reason":"r"}`, status: 400, says: "for_ms"},
+		"pause until never":        {who: "dee", path: "/api/v1/release/pause", body: `{"scope":"automatic","until":"tomorrow","reason":"r"}`, status: 400, says: "tomorrow"},
+		"resume of nothing":        {who: "dee", path: "/api/v1/release/resume", body: `{"scope":"some","reason":"r"}`, status: 400, says: "scope: must be all or automatic"},
 	} {
 		before, trail := b.everythingThatCounts(), b.newestEntry()
 		p := b.send(c)
@@ -234,14 +234,14 @@ func (b *bed) everythingThatCounts() string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	stops, err := b.bo.Stops(b.t.Context())
+	pause, err := b.bo.ReleasePause(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	raw, err := json.Marshal(struct {
 		Requests []api.Request
-		Stops    api.Stops
-	}{list.Requests, stops})
+		Pause    api.ReleasePause
+	}{list.Requests, pause})
 	if err != nil {
 		b.t.Fatal(err)
 	}

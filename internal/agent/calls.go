@@ -53,7 +53,7 @@ type (
 		Actor  console.Actor
 		ID     string
 		Reason string
-		Word   console.Word
+		Word   console.Decision
 		In     console.ReleaseInput
 		// Delay is In.LockDelay, HasDelay whether there is one.
 		Delay    time.Duration
@@ -90,7 +90,7 @@ func (in releaseInput) input() console.ReleaseInput {
 }
 
 // newReleaseInput returns a request for a release as it is sent.
-func newReleaseInput(actor console.Actor, in console.ReleaseInput, w console.Word) releaseInput {
+func newReleaseInput(actor console.Actor, in console.ReleaseInput, w console.Decision) releaseInput {
 	out := releaseInput{Target: in.Target, Actor: actor, In: in, Word: w}
 	if in.LockDelay != nil {
 		out.Delay, out.HasDelay = *in.LockDelay, true
@@ -171,7 +171,7 @@ func requestCall(name string, do func(requests, context.Context, releaseInput) (
 	}}
 }
 
-func bundleCall(name string, do func(requests, context.Context, console.Actor, string, console.Word) (console.Bundle, error)) call[releaseInput, console.Bundle] {
+func bundleCall(name string, do func(requests, context.Context, console.Actor, string, console.Decision) (console.Bundle, error)) call[releaseInput, console.Bundle] {
 	return call[releaseInput, console.Bundle]{name, ofRelease, func(a *Agent, ctx context.Context, in releaseInput) (console.Bundle, error) {
 		return do(requests{a, a.releases}, ctx, in.Actor, in.ID, in.Word)
 	}}

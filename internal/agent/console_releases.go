@@ -33,7 +33,7 @@ func (r requests) Get(ctx context.Context, id string) (locksteward.Request, erro
 }
 
 func (r requests) Request(ctx context.Context, actor console.Actor, in console.ReleaseInput) (locksteward.Request, error) {
-	return forward(ctx, r.agent, callRequest, newReleaseInput(actor, in, console.Word{}))
+	return forward(ctx, r.agent, callRequest, newReleaseInput(actor, in, console.Decision{}))
 }
 
 // about is a word on a request, for the replica that has its target.
@@ -102,7 +102,7 @@ func (r requests) lift(ctx context.Context, actor console.Actor, id, reason stri
 }
 
 func (r requests) DryRun(ctx context.Context, actor console.Actor, in console.ReleaseInput) (api.Preview, error) {
-	out, err := forwardRead(ctx, r.agent, callDryRun, newReleaseInput(actor, in, console.Word{}))
+	out, err := forwardRead(ctx, r.agent, callDryRun, newReleaseInput(actor, in, console.Decision{}))
 	return out.V, err
 }
 
@@ -156,27 +156,27 @@ func (r requests) previewView(req locksteward.Request, p release.Preview) api.Pr
 	return out
 }
 
-func (r requests) Approve(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
+func (r requests) Approve(ctx context.Context, actor console.Actor, id string, w console.Decision) (locksteward.Request, error) {
 	return say(ctx, r, callApprove, releaseInput{Actor: actor, ID: id, Word: w})
 }
 
-func (r requests) approve(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
+func (r requests) approve(ctx context.Context, actor console.Actor, id string, w console.Decision) (locksteward.Request, error) {
 	defer r.counted(ctx)
 	req, err := r.service.Approve(ctx, person(actor), id, word(w))
 	return req, stored(err)
 }
 
-func (r requests) Deny(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
+func (r requests) Deny(ctx context.Context, actor console.Actor, id string, w console.Decision) (locksteward.Request, error) {
 	return say(ctx, r, callDeny, releaseInput{Actor: actor, ID: id, Word: w})
 }
 
-func (r requests) deny(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
+func (r requests) deny(ctx context.Context, actor console.Actor, id string, w console.Decision) (locksteward.Request, error) {
 	defer r.counted(ctx)
 	req, err := r.service.Deny(ctx, person(actor), id, word(w))
 	return req, stored(err)
 }
 
-func word(w console.Word) release.Word {
+func word(w console.Decision) release.Word {
 	return release.Word{Reason: w.Reason, EvidenceHash: w.EvidenceHash, ConfirmNoIdentity: w.ConfirmNoIdentity, ConfirmHolderAlive: w.ConfirmHolderAlive}
 }
 

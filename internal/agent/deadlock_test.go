@@ -24,9 +24,9 @@ func stacks(t *testing.T) string {
 	return out.String()
 }
 
-// While the store takes its time to keep a kill switch, the list of targets is shown,
+// While the store takes its time to keep a pause, the list of targets is shown,
 // and a reload waits for the store at most.
-func TestKillSwitchReloadAndTargetsAtOnce(t *testing.T) {
+func TestPauseReloadAndTargetsAtOnce(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	b := newBed(t, target(srv.URL())+orders)
@@ -44,8 +44,8 @@ func TestKillSwitchReloadAndTargetsAtOnce(t *testing.T) {
 	defer cancel()
 	var all sync.WaitGroup
 	all.Go(func() {
-		if err := b.agent.SetKillSwitch(ctx, "root", true); err != nil {
-			t.Errorf("kill switch: %v", err)
+		if err := b.agent.PauseReleases(ctx, "root", true); err != nil {
+			t.Errorf("pause: %v", err)
 		}
 	})
 	<-entered
@@ -75,7 +75,7 @@ func TestKillSwitchReloadAndTargetsAtOnce(t *testing.T) {
 	case <-ended:
 	case <-time.After(within):
 		// The agent cannot be stopped either.
-		fmt.Fprintln(os.Stderr, "kill switch, reload and the list of targets wait for each other:\n"+stacks(t))
+		fmt.Fprintln(os.Stderr, "pause, reload and the list of targets wait for each other:\n"+stacks(t))
 		os.Exit(1)
 	}
 }

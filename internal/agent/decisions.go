@@ -16,10 +16,10 @@ import (
 	"github.com/locksteward/locksteward/scanner"
 )
 
-// Standing says what still is to be decided on a request.
-func (r requests) Standing(req locksteward.Request) console.Standing {
+// ApprovalStatus says what still is to be decided on a request.
+func (r requests) ApprovalStatus(req locksteward.Request) console.ApprovalStatus {
 	s := r.service.Standing(req)
-	return console.Standing{ApprovalsNeeded: s.Approvals, DenialsNeeded: s.Denials, Warnings: s.Warnings}
+	return console.ApprovalStatus{ApprovalsNeeded: s.Approvals, DenialsNeeded: s.Denials, Warnings: s.Warnings}
 }
 
 // counted brings the metrics up to date after a person's word.
@@ -35,11 +35,11 @@ func (r requests) view(req locksteward.Request) api.Request {
 	return out
 }
 
-func (r requests) BreakGlass(ctx context.Context, actor console.Actor, in console.ReleaseInput, w console.Word) (locksteward.Request, error) {
+func (r requests) BreakGlass(ctx context.Context, actor console.Actor, in console.ReleaseInput, w console.Decision) (locksteward.Request, error) {
 	return forward(ctx, r.agent, callBreakGlass, newReleaseInput(actor, in, w))
 }
 
-func (r requests) breakGlass(ctx context.Context, actor console.Actor, in console.ReleaseInput, w console.Word) (locksteward.Request, error) {
+func (r requests) breakGlass(ctx context.Context, actor console.Actor, in console.ReleaseInput, w console.Decision) (locksteward.Request, error) {
 	if err := r.ownDB(in); err != nil {
 		return locksteward.Request{}, err
 	}
@@ -89,21 +89,21 @@ func (r requests) sayAll(ctx context.Context, c call[releaseInput, console.Bundl
 	return forward(ctx, r.agent, c, in)
 }
 
-func (r requests) ApproveBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
+func (r requests) ApproveBundle(ctx context.Context, actor console.Actor, id string, w console.Decision) (console.Bundle, error) {
 	return r.sayAll(ctx, callApproveBundle, releaseInput{Actor: actor, ID: id, Word: w})
 }
 
-func (r requests) approveBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
+func (r requests) approveBundle(ctx context.Context, actor console.Actor, id string, w console.Decision) (console.Bundle, error) {
 	defer r.counted(ctx)
 	b, err := r.service.ApproveBundle(ctx, person(actor), id, word(w))
 	return bundle(b), stored(err)
 }
 
-func (r requests) DenyBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
+func (r requests) DenyBundle(ctx context.Context, actor console.Actor, id string, w console.Decision) (console.Bundle, error) {
 	return r.sayAll(ctx, callDenyBundle, releaseInput{Actor: actor, ID: id, Word: w})
 }
 
-func (r requests) denyBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
+func (r requests) denyBundle(ctx context.Context, actor console.Actor, id string, w console.Decision) (console.Bundle, error) {
 	defer r.counted(ctx)
 	b, err := r.service.DenyBundle(ctx, person(actor), id, word(w))
 	return bundle(b), stored(err)
@@ -168,26 +168,33 @@ func (a *Agent) deadHolder(l locksteward.Lock) bool {
 	})
 }
 
-// stops is what keeps releases from happening, as the console knows it.
-type stops struct{ service *release.Service }
+// releasePause pauses and resumes releases, as the console asks for it.
+type releasePause struct{ service *release.Service }
 
-func (s stops) Stops() api.Stops {
-	now := s.service.Halt()
-	return api.Stops{
-		Stopped: now.Killed || now.KillSwitch || now.Unknown,
-		KillSwitch: api.KillSwitch{
-			On: now.Killed, By: now.KilledBy, Since: api.Time(now.KilledAt), Reason: now.KilledWhy,
-			Configured: now.KillSwitch, Unknown: now.Unknown,
-		},
-		Frozen: !now.FrozenUntil.IsZero() || now.Window != "",
-		Freeze: api.Freeze{Until: api.Time(now.FrozenUntil), By: now.FrozenBy, Reason: now.FrozenWhy, Configured: now.Window},
+func (p releasePause) ReleasePause() api.ReleasePause {
+	now := p.service.PauseStatus()
+	all := pauseOfScope(now.All)
+	all.Paused, all.Unknown = all.Paused || now.Configured || now.Unknown, now.Unknown
+	if now.Configured {
+		all.Configured = "release.paused"
 	}
+	automatic := pauseOfScope(now.Automatic)
+	automatic.Paused, automatic.Configured = automatic.Paused || now.Window != "", now.Window
+	return api.ReleasePause{All: all, Automatic: automatic}
 }
 
-func (s stops) SetKillSwitch(ctx context.Context, actor console.Actor, on bool, reason string) error {
-	return stored(s.service.SetKillSwitch(ctx, person(actor), on, reason))
+// pauseOfScope is an admin's pause as the API shows it; nil for none.
+func pauseOfScope(p *release.Pause) api.PauseOfScope {
+	if p == nil {
+		return api.PauseOfScope{}
+	}
+	return api.PauseOfScope{Paused: true, By: p.By, Since: api.Time(p.Since), Until: api.Time(p.Until), Reason: p.Reason}
 }
 
-func (s stops) SetFreeze(ctx context.Context, actor console.Actor, until time.Time, reason string) error {
-	return stored(s.service.SetFreeze(ctx, person(actor), until, reason))
+func (p releasePause) PauseReleases(ctx context.Context, actor console.Actor, scope string, until time.Time, reason string) error {
+	return stored(p.service.Pause(ctx, person(actor), release.PauseScope(scope), until, reason))
+}
+
+func (p releasePause) ResumeReleases(ctx context.Context, actor console.Actor, scope, reason string) error {
+	return stored(p.service.Resume(ctx, person(actor), release.PauseScope(scope), reason))
 }

@@ -143,41 +143,40 @@ var places = map[string]place{
 			s.audited(t, "bo", "release.deny", r.ID)
 		}
 	}},
-	"GET /api/v1/stops": same("/api/v1/stops", "kill_switch"),
-	// A stop is for all targets, and must hold on the replica that would release.
-	"POST /api/v1/stops/kill-switch": {ask: func(t *testing.T, s *pair) {
-		turn := func(on bool) {
-			t.Helper()
-			if _, err := s.root.SetKillSwitch(t.Context(), api.SetKillSwitch{On: &on, Reason: "INC-9"}); err != nil {
-				t.Fatal(err)
-			}
-		}
+	"GET /api/v1/release/pause": same("/api/v1/release/pause", "automatic"),
+	// A pause is for all targets, and must hold on the replica that would release.
+	"POST /api/v1/release/pause": {ask: func(t *testing.T, s *pair) {
 		key := s.lock(t)
-		turn(true)
+		if _, err := s.root.PauseReleases(t.Context(), api.PauseReleases{Scope: api.PauseAll, Reason: "INC-9"}); err != nil {
+			t.Fatal(err)
+		}
 		_, err := s.near.client(s.near.tokens["gus"]).BreakGlass(t.Context(), api.BreakGlass{CreateRequest: ask(key)})
 		if err == nil || !s.there(t, key) {
-			t.Errorf("released in spite of the stop, %v", err)
+			t.Errorf("released in spite of the pause, %v", err)
 		}
-		turn(false)
+		if _, err := s.root.ResumeReleases(t.Context(), api.ResumeReleases{Scope: api.PauseAll, Reason: "INC-9"}); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := s.gus.BreakGlass(t.Context(), api.BreakGlass{CreateRequest: ask(key)}); err != nil || s.there(t, key) {
-			t.Errorf("not released after the stop: %v", err)
+			t.Errorf("not released after the pause: %v", err)
 		}
-		s.audited(t, "root", "release.kill_switch", "")
+		s.audited(t, "root", "release.pause", "")
 	}},
-	"POST /api/v1/stops/freeze": {ask: func(t *testing.T, s *pair) {
-		if _, err := s.root.SetFreeze(t.Context(), api.SetFreeze{ForMs: time.Hour.Milliseconds(), Reason: "INC-9"}); err != nil {
+	"POST /api/v1/release/resume": {ask: func(t *testing.T, s *pair) {
+		in := api.PauseReleases{Scope: api.PauseAutomatic, ForMs: time.Hour.Milliseconds(), Reason: "INC-9"}
+		if _, err := s.root.PauseReleases(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
 		// It is shown within seconds; what is released alone asks the store first
 		// (TestAutoNeverWithout in release).
 		testredis.Eventually(t, within, func() bool {
-			got, err := s.near.ana.Stops(t.Context())
-			return err == nil && got.Frozen && got.Freeze.By == "root"
-		}, "the freeze is not shown")
-		if _, err := s.root.SetFreeze(t.Context(), api.SetFreeze{End: true, Reason: "over"}); err != nil {
+			got, err := s.near.ana.ReleasePause(t.Context())
+			return err == nil && got.Automatic.Paused && got.Automatic.By == "root"
+		}, "the pause is not shown")
+		if _, err := s.root.ResumeReleases(t.Context(), api.ResumeReleases{Scope: api.PauseAutomatic, Reason: "over"}); err != nil {
 			t.Fatal(err)
 		}
-		s.audited(t, "root", "release.freeze", "")
+		s.audited(t, "root", "release.resume", "")
 	}},
 	"GET /api/v1/audit":             same("/api/v1/audit?target=main", "entries"),
 	"GET /api/v1/audit/checkpoints": same("/api/v1/audit/checkpoints", "checkpoints"),

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/exporter"
@@ -18,9 +19,13 @@ func (a *Agent) Swept(ctx context.Context, target string, dead []release.Dead) (
 // Ready is what /-/ready answers.
 func (a *Agent) Ready() exporter.Readiness { return a.ready() }
 
-// SetKillSwitch stops all releases, as an admin does.
-func (a *Agent) SetKillSwitch(ctx context.Context, admin string, on bool) error {
-	return a.releases.SetKillSwitch(ctx, release.Actor{Name: admin, Roles: []release.Role{release.RoleAdmin}}, on, "a test")
+// PauseReleases pauses all releases or resumes them, as an admin does.
+func (a *Agent) PauseReleases(ctx context.Context, admin string, paused bool) error {
+	actor := release.Actor{Name: admin, Roles: []release.Role{release.RoleAdmin}}
+	if paused {
+		return a.releases.Pause(ctx, actor, release.PauseAll, time.Time{}, "a test")
+	}
+	return a.releases.Resume(ctx, actor, release.PauseAll, "a test")
 }
 
 // BeforeComposing calls fn in each transaction that writes to the audit trail, before

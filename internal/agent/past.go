@@ -39,4 +39,4 @@ func (a *Agent) lockEvents(ctx context.Context, target string, db int, key strin
 	return out[:min(limit, len(out))], nil
 }
 
-var _ console.Past = (*Agent)(nil)
+var _ console.LockHistory = (*Agent)(nil)

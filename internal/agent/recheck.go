@@ -91,7 +91,7 @@ func (w *watched) lookAt(ctx context.Context, read recheck, locks []locksteward.
 	transitions := w.agent.engine.EvaluateDirect(update)
 	w.agent.exporter.ObserveRecheck(update)
 	defer w.agent.console.Touch()
-	w.holds.TakeUpdate(update)
+	w.holds.AddUpdate(update)
 	w.found(transitions)
 	w.over(update.Endings, false)
 	tell(ctx, transitions)

@@ -22,7 +22,7 @@ func (a *Agent) newReleases(cfg config.Config) error {
 	a.alter(func(next *state) { next.releaseFiles = files })
 	a.releases, err = release.New(a.log, cfg.Release, release.Deps{
 		Store: a.store, Locks: a, Classes: a.current().classes, Executors: executors, OnFinal: a.released,
-		Stops: a.store, Receivers: a.receivers, Reminded: a.reminded, Mine: a.mine,
+		Settings: a.store, Receivers: a.receivers, Reminded: a.reminded, Mine: a.mine,
 	})
 	return err
 }

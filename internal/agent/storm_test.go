@@ -30,7 +30,7 @@ const (
 	stormStuck = 90 * time.Second
 )
 
-// Reloads that add and remove a target, the kill switch, take-overs, lists, requests and
+// Reloads that add and remove a target, pauses, take-overs, lists, requests and
 // locks that come and go, all at once: nobody waits for ever, and the agent is healthy.
 func TestStorm(t *testing.T) {
 	t.Parallel()
@@ -51,9 +51,9 @@ func TestStorm(t *testing.T) {
 		stays.write(texts[rounds.Add(1)%2])
 		return stays.agent.Reload(t.Context())
 	})
-	s.run("kill switch", func() error {
+	s.run("pause", func() error {
 		for _, on := range []bool{true, false} {
-			if err := stays.agent.SetKillSwitch(t.Context(), "root", on); err != nil {
+			if err := stays.agent.PauseReleases(t.Context(), "root", on); err != nil {
 				return err
 			}
 		}
@@ -84,7 +84,7 @@ func TestStorm(t *testing.T) {
 		return rdb.Del(t.Context(), "lock:order:2").Err()
 	})
 	s.run("requests", func() error {
-		// Refused for as long as the kill switch is on, or no replica has the target.
+		// Refused for as long as releases are paused, or no replica has the target.
 		r, err := stays.ana.CreateRequest(t.Context(), api.CreateRequest{Target: "a", Key: api.NewKey("lock:order:1"), Reason: "storm"})
 		if err == nil {
 			_, _ = stays.bo.Approve(t.Context(), r.ID, api.Decide{Reason: "storm", EvidenceHash: r.EvidenceHash})

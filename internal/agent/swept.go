@@ -25,7 +25,7 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	w.endSurvey(ctx, sweep)
 	a.exporter.ObserveSweep(sweep)
 	w.sweeps.add(sweep, time.Now())
-	w.holds.Take(sweep)
+	w.holds.AddSweep(sweep)
 	w.judge(ctx, sweep)
 	a.exporter.SetTarget(w.scanner.State())
 	a.exporter.SetRefused(w.target.Name, w.scanner.Stats().Refused)

@@ -263,10 +263,10 @@ release: {breaker_locks: 3}
 	if h := e.awaitOf("release.breaker"); h.Release.Target != "main" || !strings.Contains(h.Release.Text, "3 locks") {
 		t.Errorf("breaker: %s", h.body)
 	}
-	if _, err := admin.SetKillSwitch(t.Context(), api.SetKillSwitch{On: new(true), Reason: "INC-8"}); err != nil {
+	if _, err := admin.PauseReleases(t.Context(), api.PauseReleases{Scope: api.PauseAll, Reason: "INC-8"}); err != nil {
 		t.Fatal(err)
 	}
-	if h := e.awaitOf("release.stopped"); h.Release.Actor != "root" || h.Release.Request != nil {
+	if h := e.awaitOf("release.paused"); h.Release.Actor != "root" || h.Release.Request != nil {
 		t.Errorf("stopped: %s", h.body)
 	}
 	for _, h := range e.got() {

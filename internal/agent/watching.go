@@ -65,7 +65,7 @@ func (w *watched) take(ctx context.Context, update locksteward.Update, prompt bo
 	update.Locks = locks
 	transitions := w.agent.engine.EvaluateWatched(update)
 	w.agent.exporter.ObserveWatch(update)
-	w.holds.TakeUpdate(update)
+	w.holds.AddUpdate(update)
 	w.found(transitions)
 	w.over(update.Endings, prompt)
 	w.tellChanges(ctx, transitions)

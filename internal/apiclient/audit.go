@@ -47,7 +47,7 @@ func (c *Client) AuditVerify(ctx context.Context) (api.AuditVerified, error) {
 	return get[api.AuditVerified](ctx, c, "/api/v1/audit/verify", nil)
 }
 
-// AuditStatus says how the trail stands.
+// AuditStatus returns the state of the trail.
 func (c *Client) AuditStatus(ctx context.Context) (api.AuditStatus, error) {
 	return get[api.AuditStatus](ctx, c, "/api/v1/audit/status", nil)
 }

@@ -54,7 +54,7 @@ func New(baseURL string, token locksteward.Secret, client *http.Client) (*Client
 	if u.User != nil {
 		return nil, fmt.Errorf("agent URL: %w: has credentials in it: give the token in a file or as LOCKSTEWARD_TOKEN", locksteward.ErrInvalid)
 	}
-	if token != "" && u.Scheme == "http" && !local(u.Hostname()) {
+	if token != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		return nil, fmt.Errorf("agent URL: %w: %s would send the token unencrypted: use https", locksteward.ErrInvalid, u.Scheme+"://"+u.Host)
 	}
 	if client == nil {
@@ -65,15 +65,15 @@ func New(baseURL string, token locksteward.Secret, client *http.Client) (*Client
 	return &Client{base: &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/")}, token: token, http: &own}, nil
 }
 
-// Over returns a client for [New] that speaks TLS as conf says, through the proxy
+// NewHTTPClient returns a client for [New] that speaks TLS as conf says, through the proxy
 // that the environment names, if any.
-func Over(conf *tls.Config) *http.Client {
+func NewHTTPClient(conf *tls.Config) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = conf
 	return &http.Client{Timeout: timeout, Transport: transport}
 }
 
-func local(host string) bool {
+func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
 	}

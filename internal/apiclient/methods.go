@@ -188,20 +188,19 @@ func (c *Client) DenyBundle(ctx context.Context, id string, in api.Decide) (api.
 	return post[api.Bundle](ctx, c, "/api/v1/bundles/"+url.PathEscape(id)+"/deny", in)
 }
 
-// Stops is what keeps releases from happening now.
-func (c *Client) Stops(ctx context.Context) (api.Stops, error) {
-	return get[api.Stops](ctx, c, "/api/v1/stops", nil)
+// ReleasePause returns what pauses releases now.
+func (c *Client) ReleasePause(ctx context.Context) (api.ReleasePause, error) {
+	return get[api.ReleasePause](ctx, c, "/api/v1/release/pause", nil)
 }
 
-// SetKillSwitch stops all releases, or lets them go on.
-func (c *Client) SetKillSwitch(ctx context.Context, in api.SetKillSwitch) (api.Stops, error) {
-	return post[api.Stops](ctx, c, "/api/v1/stops/kill-switch", in)
+// PauseReleases pauses releases of one scope.
+func (c *Client) PauseReleases(ctx context.Context, in api.PauseReleases) (api.ReleasePause, error) {
+	return post[api.ReleasePause](ctx, c, "/api/v1/release/pause", in)
 }
 
-// SetFreeze keeps the agent from releasing anything without a person, or ends
-// that.
-func (c *Client) SetFreeze(ctx context.Context, in api.SetFreeze) (api.Stops, error) {
-	return post[api.Stops](ctx, c, "/api/v1/stops/freeze", in)
+// ResumeReleases ends the pause of one scope.
+func (c *Client) ResumeReleases(ctx context.Context, in api.ResumeReleases) (api.ReleasePause, error) {
+	return post[api.ReleasePause](ctx, c, "/api/v1/release/resume", in)
 }
 
 // Audit lists the newest entries of the audit trail; limit 0 is the agent's

@@ -7,7 +7,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 )
 
-// Silences lists what nobody is told of, newest first; all has those that are over
+// Silences lists silences, newest first; all includes those that are over
 // too.
 func (c *Client) Silences(ctx context.Context, all bool) (api.SilenceList, error) {
 	wanted := ""

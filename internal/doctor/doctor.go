@@ -43,7 +43,7 @@ type exam struct {
 	samples map[string]*sample
 }
 
-// Examine looks at one target. It does not fail: what does not work stands in the
+// Examine looks at one target. It does not fail: failures are in the
 // report. When ctx ends, what was not looked at by then is missing and it says so.
 func Examine(ctx context.Context, o Options) Report {
 	e := &exam{Options: o, quick: map[string]time.Duration{}, infos: map[string]info{}, samples: map[string]*sample{}}
@@ -214,7 +214,7 @@ func isReply(err error) bool {
 // denied says that the server's ACL refused it.
 func denied(err error) bool { return redis.HasErrorPrefix(err, "NOPERM") }
 
-// lacking says that the server does not have the command.
-func lacking(err error) bool {
+// isMissingCommand reports whether the server does not have the command.
+func isMissingCommand(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "nknown subcommand"))
 }

@@ -115,7 +115,7 @@ func (e *exam) sample(ctx context.Context, m connect.Master) (*sample, error) {
 		for _, key := range keys {
 			s.seen++
 			match := e.Classes.Classify(key)
-			beside := e.companion(key)
+			beside := e.isAuxiliaryKey(key)
 			if !beside && (match.Configured || match.Word) {
 				s.locks++
 				if len(s.lockKeys) < reads {
@@ -142,8 +142,8 @@ func (e *exam) sample(ctx context.Context, m connect.Master) (*sample, error) {
 	return s, s.cost(ctx, m, toRead)
 }
 
-// companion says that a key is one of our library's beside a lock.
-func (e *exam) companion(key string) bool {
+// isAuxiliaryKey says that a key is one of our library's beside a lock.
+func (e *exam) isAuxiliaryKey(key string) bool {
 	return slices.ContainsFunc(append([]string{record.DefaultPrefix}, e.Scan.MetaPrefixes...), func(prefix string) bool {
 		return strings.HasPrefix(key, prefix)
 	})

@@ -66,7 +66,7 @@ func worse(a, b Status) Status {
 	return a
 }
 
-// add notes a check. What is the same on several nodes is told once.
+// add notes a check. Equal results of several nodes are merged.
 func (r *Report) add(name string, status Status, node, found, todo string) {
 	r.Status = worse(r.Status, status)
 	for i := range r.Checks {

@@ -145,7 +145,7 @@ func (e *exam) attempt(ctx context.Context, client *redis.Client, args []any) (a
 		return acl.Refused, nil
 	case denied(err):
 		return acl.KeyRefused, nil
-	case lacking(err):
+	case isMissingCommand(err):
 		return acl.Unknown, nil // the version check says what is missing
 	default:
 		return acl.Allowed, nil

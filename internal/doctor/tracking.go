@@ -99,7 +99,7 @@ func (e *exam) tracking(ctx context.Context, m connect.Master) {
 		return
 	}
 	if err := mouth.Do(ctx, "client", "trackinginfo").Err(); err != nil {
-		if lacking(err) {
+		if isMissingCommand(err) {
 			e.report.add("tracking", Warn, m.Addr, "the server has no CLIENT TRACKINGINFO, which came with Redis 6.2, so it does not say whether it tracks: "+alone,
 				"update the server to 6.2 or later; or set notify-keyspace-events to KA, which the agent listens to where it cannot track")
 			return

@@ -121,9 +121,9 @@ type signals struct {
 	over chan struct{}
 }
 
-// catch takes the signals of this process from now on. One that was ignored when
+// catchSignals takes the signals of this process from now on. One that was ignored when
 // the process began stays so, for the command as well: nohup.
-func catch() *signals {
+func catchSignals() *signals {
 	s := &signals{
 		raw: make(chan os.Signal, 32), all: make(chan syscall.Signal, 32),
 		quit: make(chan struct{}), over: make(chan struct{}),

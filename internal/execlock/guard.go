@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// guarded is the guard, as exec sees it.
-type guarded struct {
+// guardProcess is the guard, as exec sees it.
+type guardProcess struct {
 	o    Options
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -26,12 +26,12 @@ type guarded struct {
 	pipe *os.File // nil once it is of no use
 }
 
-// tellTimeout bounds a word to a guard that does not read.
-const tellTimeout = 100 * time.Millisecond
+// sendTimeout bounds a word to a guard that does not read.
+const sendTimeout = 100 * time.Millisecond
 
 // startGuard starts the guard in a session of its own, where no terminal
 // reaches it, with nothing of this process's environment that is secret.
-func startGuard(o Options) (*guarded, error) {
+func startGuard(o Options) (*guardProcess, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start guard: %w", err)
@@ -46,7 +46,7 @@ func startGuard(o Options) (*guarded, error) {
 		_ = w.Close()
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
-	g := &guarded{o: o, cmd: cmd, done: make(chan struct{}), pipe: w}
+	g := &guardProcess{o: o, cmd: cmd, done: make(chan struct{}), pipe: w}
 	go func() {
 		defer close(g.done)
 		// It ends when it is told to; if it ended before, the next word finds out.
@@ -55,28 +55,28 @@ func startGuard(o Options) (*guarded, error) {
 	return g, nil
 }
 
-// tell writes one line to the guard. When that fails the guard is gone, or hangs:
+// send writes one line to the guard. When that fails the guard is gone, or hangs:
 // it is said, once, and exec goes on alone.
-func (g *guarded) tell(format string, args ...any) {
+func (g *guardProcess) send(format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.pipe == nil {
 		return
 	}
-	err := g.pipe.SetWriteDeadline(time.Now().Add(tellTimeout))
+	err := g.pipe.SetWriteDeadline(time.Now().Add(sendTimeout))
 	if err == nil {
 		_, err = fmt.Fprintf(g.pipe, format+"\n", args...)
 	}
 	if err != nil {
 		_ = g.pipe.Close()
 		g.pipe = nil
-		g.o.Say(fmt.Sprintf("the guard of the command does not answer (%v): should this process be killed now, the command would run on", err))
+		g.o.Print(fmt.Sprintf("the guard of the command does not answer (%v): should this process be killed now, the command would run on", err))
 	}
 }
 
 // end tells the guard that it is not needed any more, and waits for its end.
-func (g *guarded) end() {
-	g.tell("done")
+func (g *guardProcess) end() {
+	g.send("done")
 	g.mu.Lock()
 	if g.pipe != nil {
 		_ = g.pipe.Close()
@@ -113,7 +113,7 @@ func Guard(in io.Reader, how Stop, grace time.Duration, say func(string)) error 
 			}
 		}
 	}()
-	look := time.NewTimer(guardLook)
+	look := time.NewTimer(guardInterval)
 	defer look.Stop()
 	for {
 		select {
@@ -121,19 +121,19 @@ func Guard(in io.Reader, how Stop, grace time.Duration, say func(string)) error 
 			if !ok {
 				return g.orphaned()
 			}
-			if done, err := g.told(line); done || err != nil {
+			if done, err := g.handle(line); done || err != nil {
 				return err
 			}
 		case <-look.C:
-			g.look(time.Now())
+			g.check(time.Now())
 		}
 		look.Reset(g.next(time.Now()))
 	}
 }
 
-// guardLook is how often the guard compares its clocks at least: the timer of a
+// guardInterval is how often the guard compares its clocks at least: the timer of a
 // machine that was suspended has stood.
-const guardLook = time.Second
+const guardInterval = time.Second
 
 // guard is what the guard process knows.
 type guard struct {
@@ -150,12 +150,12 @@ type guard struct {
 // next is how long until there may be something to do.
 func (g *guard) next(now time.Time) time.Duration {
 	if g.until.IsZero() || g.stopping != nil {
-		return guardLook
+		return guardInterval
 	}
-	return min(guardLook, max(0, g.until.Sub(now)))
+	return min(guardInterval, max(0, g.until.Sub(now)))
 }
 
-func (g *guard) told(line string) (done bool, err error) {
+func (g *guard) handle(line string) (done bool, err error) {
 	var word string
 	var n int64
 	if _, err := fmt.Sscanf(line, "%s %d", &word, &n); err != nil && word != "done" {
@@ -186,9 +186,9 @@ func deadline(ns int64) time.Time {
 	return now.Add(time.Unix(0, ns).Sub(now.Round(0)))
 }
 
-// look stops the command if its time is over, by the clock that says so first:
+// check stops the command if its time is over, by the clock that says so first:
 // one stands while a machine is suspended, the other can be set.
-func (g *guard) look(now time.Time) {
+func (g *guard) check(now time.Time) {
 	if g.group == 0 || g.until.IsZero() || g.stopping != nil {
 		return
 	}

@@ -61,9 +61,9 @@ type Options struct {
 	// Guard is the program and arguments of a process that calls [Guard]; it is
 	// given OnLost and Grace as two more arguments.
 	Guard []string
-	// Say is told, in a sentence, what a person should know. It is called from many
-	// goroutines. Default: nobody is told.
-	Say func(text string)
+	// Print receives messages for people, one sentence each. It is called from many
+	// goroutines. Default: messages are dropped.
+	Print func(text string)
 }
 
 func (o Options) withDefaults() Options {
@@ -73,8 +73,8 @@ func (o Options) withDefaults() Options {
 	if o.OnLost == "" {
 		o.OnLost = StopTerm
 	}
-	if o.Say == nil {
-		o.Say = func(string) {}
+	if o.Print == nil {
+		o.Print = func(string) {}
 	}
 	return o
 }

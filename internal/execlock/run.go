@@ -51,7 +51,7 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 	if err != nil {
 		return Result{}, startError(o.Command[0], err)
 	}
-	signals := catch()
+	signals := catchSignals()
 	defer signals.stop()
 
 	// The command's stderr is no place for what go-redis prints; what matters of it
@@ -110,8 +110,8 @@ type runner struct {
 	path    string
 	signals *signals
 	handle  atomic.Pointer[lock.Handle]
-	guard   atomic.Pointer[guarded]
-	failing atomic.Bool // a failed renewal was told of
+	guard   atomic.Pointer[guardProcess]
+	failing atomic.Bool // a failed renewal was reported
 }
 
 // acquire waits for the lock, until a signal cancels ctx.
@@ -146,7 +146,7 @@ func (r *runner) acquire(ctx context.Context, cancel context.CancelCauseFunc, cl
 			err = h.Release(context.WithoutCancel(ctx))
 		}
 		if errors.Is(err, lock.ErrUnknown) {
-			r.o.Say(fmt.Sprintf("lock %s: no reply; should it have been taken, it stands until its lease of %s is over", shown(r.o.Key), r.o.Lease.TTL))
+			r.o.Print(fmt.Sprintf("lock %s: no reply; if it was acquired, it stays until its lease of %s ends", displayKey(r.o.Key), r.o.Lease.TTL))
 		}
 		return nil, stopped
 	}
@@ -167,12 +167,12 @@ func (r *runner) hold(h *lock.Handle) (Result, error) {
 	c, err := startCommand(r.path, r.o, h.Fence())
 	if err != nil {
 		if unknown := r.release(h, nil).Release; unknown != nil {
-			r.o.Say(unknown.Error())
+			r.o.Print(unknown.Error())
 		}
 		return Result{}, startError(r.o.Command[0], err)
 	}
-	g.tell("group %d", c.group)
-	r.tellValidity(h)
+	g.send("group %d", c.group)
+	r.sendValidity(h)
 	code, lost := r.watch(h, c, g)
 	res := r.release(h, lost)
 	res.Code = code
@@ -181,7 +181,7 @@ func (r *runner) hold(h *lock.Handle) (Result, error) {
 
 // watch returns when the command has ended, and with it all of its group if the
 // lock was lost before.
-func (r *runner) watch(h *lock.Handle, c *command, g *guarded) (code int, lost error) {
+func (r *runner) watch(h *lock.Handle, c *command, g *guardProcess) (code int, lost error) {
 	over := h.Context().Done()
 	var stopping *stopper
 	for {
@@ -193,7 +193,7 @@ func (r *runner) watch(h *lock.Handle, c *command, g *guarded) (code int, lost e
 			if lost != nil {
 				// What the command left behind works without the lock.
 				if stopping == nil {
-					r.o.Say(r.sayLost(lost, "stopping what the command left behind"))
+					r.o.Print(r.lostMessage(lost, "stopping what the command left behind"))
 					stopping = r.stop(c, g)
 				}
 				stopping.finish()
@@ -204,14 +204,14 @@ func (r *runner) watch(h *lock.Handle, c *command, g *guarded) (code int, lost e
 		case <-over:
 			over = nil
 			lost = h.Err()
-			r.o.Say(r.sayLost(lost, r.says()))
+			r.o.Print(r.lostMessage(lost, r.says()))
 			stopping = r.stop(c, g)
 		}
 	}
 }
 
-func (r *runner) stop(c *command, g *guarded) *stopper {
-	g.tell("stopping %d", time.Now().Add(r.o.Grace).UnixNano())
+func (r *runner) stop(c *command, g *guardProcess) *stopper {
+	g.send("stopping %d", time.Now().Add(r.o.Grace).UnixNano())
 	return stopGroup(c.group, r.o.OnLost, r.o.Grace)
 }
 
@@ -222,7 +222,7 @@ func (r *runner) says() string {
 	return fmt.Sprintf("stopping the command, killing it in %s", r.o.Grace)
 }
 
-func (r *runner) sayLost(lost error, what string) string {
+func (r *runner) lostMessage(lost error, what string) string {
 	return fmt.Sprintf("%v; %s", lost, what)
 }
 
@@ -241,11 +241,11 @@ func (r *runner) release(h *lock.Handle, lost error) Result {
 		}
 		return Result{Lost: lost}
 	default:
-		return Result{Lost: lost, Release: fmt.Errorf("%w; the lock may stand until its lease of %s is over", err, r.o.Lease.TTL)}
+		return Result{Lost: lost, Release: fmt.Errorf("%w; the lock may stay until its lease of %s ends", err, r.o.Lease.TTL)}
 	}
 }
 
-// event is told what the lock library does.
+// event handles an event of the lock library.
 func (r *runner) event(e lock.Event) {
 	h := r.handle.Load()
 	if h == nil || e.ID != h.ID() {
@@ -253,30 +253,30 @@ func (r *runner) event(e lock.Event) {
 	}
 	switch e.Kind {
 	case lock.EventRenewed:
-		r.tellValidity(h)
+		r.sendValidity(h)
 		if r.failing.Swap(false) {
-			r.o.Say(fmt.Sprintf("lock %s: renewed again", shown(r.o.Key)))
+			r.o.Print(fmt.Sprintf("lock %s: renewed again", displayKey(r.o.Key)))
 		}
 	case lock.EventRenewFailed:
 		if !r.failing.Swap(true) {
-			r.o.Say(fmt.Sprintf("lock %s: a renewal failed, trying again; it is held for %s more: %v",
-				shown(r.o.Key), h.Validity().Round(time.Millisecond), e.Err))
+			r.o.Print(fmt.Sprintf("lock %s: a renewal failed, trying again; it is held for %s more: %v",
+				displayKey(r.o.Key), h.Validity().Round(time.Millisecond), e.Err))
 		}
 	default:
 	}
 }
 
-// tellValidity tells the guard for how long the lock is held. It adds half of the
+// sendValidity tells the guard for how long the lock is held. It adds half of the
 // margin by which the library stops before the server does: exec comes first while
 // it runs, and the guard before another can have the lock.
-func (r *runner) tellValidity(h *lock.Handle) {
+func (r *runner) sendValidity(h *lock.Handle) {
 	if g, left := r.guard.Load(), h.Validity(); g != nil && left > 0 {
-		g.tell("until %d", time.Now().Add(left+r.o.Lease.TTL/200).UnixNano())
+		g.send("until %d", time.Now().Add(left+r.o.Lease.TTL/200).UnixNano())
 	}
 }
 
-// shown is a lock's name for a line on a terminal.
-func shown(key string) string { return locksteward.DisplayKey(key) }
+// displayKey is a lock's name for a line on a terminal.
+func displayKey(key string) string { return locksteward.DisplayKey(key) }
 
 // startCommand starts the command as the leader of a process group of its own.
 func startCommand(path string, o Options, fence int64) (*command, error) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// lookEvery is how often a group that is being stopped is looked at.
-const lookEvery = 20 * time.Millisecond
+// pollInterval is how often a group that is being stopped is looked at.
+const pollInterval = 20 * time.Millisecond
 
 // stopper ends a process group.
 type stopper struct{ done chan struct{} }
@@ -30,7 +30,7 @@ func stopGroup(group int, how Stop, grace time.Duration) *stopper {
 		defer close(s.done)
 		kill := time.NewTimer(grace)
 		defer kill.Stop()
-		look := time.NewTicker(lookEvery)
+		look := time.NewTicker(pollInterval)
 		defer look.Stop()
 		for {
 			select {

@@ -60,11 +60,11 @@ func NewCollector(target string) *Collector {
 	return c
 }
 
-// Take adds a sweep.
-func (c *Collector) Take(s locksteward.Sweep) {
+// AddSweep adds a sweep.
+func (c *Collector) AddSweep(s locksteward.Sweep) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.recorder.Take(s)
+	c.recorder.AddSweep(s)
 	if len(s.Masters) > 0 {
 		c.seen.Sweeps++
 		c.seen.Keys, c.seen.Candidates = s.Keys(), s.Candidates
@@ -79,11 +79,11 @@ func (c *Collector) Take(s locksteward.Sweep) {
 	c.add(s.Collect().Update())
 }
 
-// TakeUpdate adds an update.
-func (c *Collector) TakeUpdate(u locksteward.Update) {
+// AddUpdate adds an update.
+func (c *Collector) AddUpdate(u locksteward.Update) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.recorder.TakeUpdate(u)
+	c.recorder.AddUpdate(u)
 	c.add(u)
 }
 

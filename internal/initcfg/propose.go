@@ -83,18 +83,18 @@ func Propose(seen Seen, least int) Plan {
 			plan.Rest = append(plan.Rest, p.Keys...)
 			continue
 		}
-		p.look(seen)
+		p.measure(seen)
 		p.decide()
 		kept = append(kept, p)
 	}
 	plan.Proposals = kept
-	plan.hear()
+	plan.addWaits()
 	slices.Sort(plan.Rest)
 	return plan
 }
 
-// look adds what the locks of the family showed.
-func (p *Proposal) look(seen Seen) {
+// measure adds what the locks of the family showed.
+func (p *Proposal) measure(seen Seen) {
 	p.LeaseMax = p.Row.Lease.Max()
 	for _, key := range p.Keys {
 		l := seen.Locks[key]
@@ -129,9 +129,9 @@ func (p *Proposal) look(seen Seen) {
 	}
 }
 
-// hear adds what processes told of the classes that they named, where one family
+// addWaits adds what processes told of the classes that they named, where one family
 // alone is of such a class.
-func (plan *Plan) hear() {
+func (plan *Plan) addWaits() {
 	families := map[string]map[int]bool{} // by what holders call the class
 	for i, p := range plan.Proposals {
 		for _, key := range p.Keys {

@@ -58,9 +58,9 @@ func TestProposeAndWrite(t *testing.T) {
 	})
 	long := lockOf("batch:lock:nightly", func(l *locksteward.Lock) { l.TTL, l.ExpireAt = 20*time.Hour, begin.Add(20*time.Hour).UnixMilli() })
 	held := lockOf("lock:order:77", nil)
-	c.Take(look(-10, nil))
-	c.Take(look(0, append([]locksteward.Lock{stuck, long, held, lockOf("42", nil)}, ended...)))
-	c.Take(look(1, []locksteward.Lock{stuck, long, held, lockOf("42", nil)}, ended...))
+	c.AddSweep(look(-10, nil))
+	c.AddSweep(look(0, append([]locksteward.Lock{stuck, long, held, lockOf("42", nil)}, ended...)))
+	c.AddSweep(look(1, []locksteward.Lock{stuck, long, held, lockOf("42", nil)}, ended...))
 	plan := initcfg.Propose(c.Seen(), 1)
 
 	byName := map[string]initcfg.Proposal{}
@@ -176,7 +176,7 @@ func TestAnyKeyMakesAValidFile(t *testing.T) {
 				}
 			}))
 		}
-		c.Take(look(0, locks))
+		c.AddSweep(look(0, locks))
 		plan := initcfg.Propose(c.Seen(), 1)
 		text := initcfg.Write(plan, target, begin, all)
 		cfg, err := config.Parse("locksteward.yaml", []byte(text))

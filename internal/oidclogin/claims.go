@@ -12,9 +12,9 @@ import (
 // maxTeams bounds what a session keeps of a provider's groups.
 const maxTeams = 100
 
-// texts reads a claim that is a text or a list of texts; whatever else is in it is
+// stringsOf reads a claim that is a text or a list of texts; whatever else is in it is
 // left out.
-func texts(claim any) []string {
+func stringsOf(claim any) []string {
 	switch c := claim.(type) {
 	case string:
 		return []string{c}

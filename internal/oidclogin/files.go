@@ -57,12 +57,12 @@ func (p *Provider) Files() []credfile.File {
 	return out
 }
 
-// following makes each request over a connection of its own, with the authorities of
+// reloadingTransport makes each request over a connection of its own, with the authorities of
 // the moment; nil: the system's.
-type following struct{ ca *credfile.Pool }
+type reloadingTransport struct{ ca *credfile.Pool }
 
 // RoundTrip makes one request.
-func (f following) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f reloadingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.ca != nil {
 		config.RootCAs = f.ca.Pool()

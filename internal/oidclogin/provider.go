@@ -24,8 +24,8 @@ const (
 	askTimeout = 10 * time.Second
 	// maxAnswer bounds what it may answer.
 	maxAnswer = 1 << 20
-	// underWay is how long a sign-in may take.
-	underWay = 10 * time.Minute
+	// flowTimeout is how long a sign-in may take.
+	flowTimeout = 10 * time.Minute
 )
 
 // Provider is an OpenID Connect provider.
@@ -36,16 +36,16 @@ type Provider struct {
 	client *http.Client
 	now    func() time.Time
 	seal   sealer
-	// asking lets one ask for the addresses at a time; found has them.
-	asking chan struct{}
-	found  *oidc.Provider
+	// discovering lets one ask for the addresses at a time; found has them.
+	discovering chan struct{}
+	found       *oidc.Provider
 }
 
 // New returns a provider as it is configured, and asks nothing of it. now is the
 // clock by which tokens expire.
 func New(cfg signin.OIDCConfig, now func() time.Time) (*Provider, error) {
 	cfg = *signin.Config{OIDC: &cfg}.WithDefaults().OIDC
-	p := &Provider{cfg: cfg, now: now, asking: make(chan struct{}, 1)}
+	p := &Provider{cfg: cfg, now: now, discovering: make(chan struct{}, 1)}
 	err := p.openFiles()
 	if err != nil {
 		return nil, err
@@ -55,16 +55,16 @@ func New(cfg signin.OIDCConfig, now func() time.Time) (*Provider, error) {
 	}
 	p.client = &http.Client{
 		Timeout:       askTimeout,
-		Transport:     bounded{following{p.ca}},
+		Transport:     limitedTransport{reloadingTransport{p.ca}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return p, nil
 }
 
-// bounded cuts answers off that are too long.
-type bounded struct{ next http.RoundTripper }
+// limitedTransport cuts answers off that are too long.
+type limitedTransport struct{ next http.RoundTripper }
 
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(r)
 	if err == nil {
 		resp.Body = struct {
@@ -78,8 +78,8 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 // Name is what people call it.
 func (p *Provider) Name() string { return p.cfg.Name }
 
-// journey is what a sign-in under way must not forget.
-type journey struct {
+// authFlow is the state of a sign-in under way, sealed in the browser's cookie.
+type authFlow struct {
 	State    string    `json:"state"`
 	Nonce    string    `json:"nonce"`
 	Verifier string    `json:"verifier"`
@@ -87,68 +87,67 @@ type journey struct {
 	Until    time.Time `json:"until"`
 }
 
-// Begin returns where the browser is to go, and what its cookie must hold when it
-// comes back. An error means that the provider cannot be asked.
+// Begin starts a sign-in. It returns the provider's address for the browser, and the
+// cookie that the browser must send back. An error means that the provider is unreachable.
 func (p *Provider) Begin(ctx context.Context, next string) (address, cookie string, err error) {
-	config, _, err := p.find(ctx)
+	config, _, err := p.discover(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	j := journey{State: oauth2.GenerateVerifier(), Nonce: oauth2.GenerateVerifier(), Verifier: oauth2.GenerateVerifier(), Next: next, Until: p.now().Add(underWay)}
+	j := authFlow{State: oauth2.GenerateVerifier(), Nonce: oauth2.GenerateVerifier(), Verifier: oauth2.GenerateVerifier(), Next: next, Until: p.now().Add(flowTimeout)}
 	if cookie, err = p.seal.seal(j); err != nil {
 		return "", "", err
 	}
 	return config.AuthCodeURL(j.State, oidc.Nonce(j.Nonce), oauth2.S256ChallengeOption(j.Verifier)), cookie, nil
 }
 
-// Finish returns who came back. Errors wrap locksteward.ErrRefused for a person
-// whom the provider or the configuration does not let in, locksteward.ErrInvalid
-// for a way that has to be begun again; others mean that the provider could not be
-// asked.
-func (p *Provider) Finish(ctx context.Context, cookie string, query url.Values) (signin.Arrival, error) {
-	var j journey
+// Finish completes a sign-in and returns the person. Errors wrap locksteward.ErrRefused
+// if the provider or the configuration refuses the person, and locksteward.ErrInvalid if
+// the sign-in has to start again; others mean that the provider is unreachable.
+func (p *Provider) Finish(ctx context.Context, cookie string, query url.Values) (signin.ExternalIdentity, error) {
+	var j authFlow
 	if err := p.seal.open(cookie, &j); err != nil || p.now().After(j.Until) {
-		return signin.Arrival{}, again("this sign-in was not begun in this browser, or too long ago")
+		return signin.ExternalIdentity{}, retryError("this sign-in was not begun in this browser, or too long ago")
 	}
 	if subtle.ConstantTimeCompare([]byte(j.State), []byte(query.Get("state"))) != 1 {
-		return signin.Arrival{}, again("this is the way back of another sign-in")
+		return signin.ExternalIdentity{}, retryError("this is the way back of another sign-in")
 	}
 	// RFC 9207: whose answer it is, for providers that say so.
 	if iss := query.Get("iss"); iss != "" && iss != p.cfg.Issuer {
-		return signin.Arrival{}, again("this is the answer of another provider")
+		return signin.ExternalIdentity{}, retryError("this is the answer of another provider")
 	}
 	if code := query.Get("error"); code != "" {
-		return signin.Arrival{}, fmt.Errorf("%w: %s says %s", locksteward.ErrRefused, p.cfg.Name, clip(code, query.Get("error_description")))
+		return signin.ExternalIdentity{}, fmt.Errorf("%w: %s says %s", locksteward.ErrRefused, p.cfg.Name, clip(code, query.Get("error_description")))
 	}
 	if query.Get("code") == "" {
-		return signin.Arrival{}, again("the provider sent no code")
+		return signin.ExternalIdentity{}, retryError("the provider sent no code")
 	}
-	config, found, err := p.find(ctx)
+	config, found, err := p.discover(ctx)
 	if err != nil {
-		return signin.Arrival{}, err
+		return signin.ExternalIdentity{}, err
 	}
 	ctx = oidc.ClientContext(ctx, p.client)
 	token, err := config.Exchange(ctx, query.Get("code"), oauth2.VerifierOption(j.Verifier))
 	if err != nil {
-		return signin.Arrival{}, exchangeError(err)
+		return signin.ExternalIdentity{}, exchangeError(err)
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
-		return signin.Arrival{}, errors.New("the provider's token endpoint sent no id_token: is openid among the scopes of this client?")
+		return signin.ExternalIdentity{}, errors.New("the provider's token endpoint sent no id_token: is openid among the scopes of this client?")
 	}
 	verified, err := found.Verifier(&oidc.Config{ClientID: p.cfg.ClientID, Now: p.now}).Verify(ctx, raw)
 	if err != nil {
-		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token is not accepted: %w", locksteward.ErrRefused, clipError(err))
+		return signin.ExternalIdentity{}, fmt.Errorf("%w: the provider's ID token is not accepted: %w", locksteward.ErrRefused, clipError(err))
 	}
 	if subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(j.Nonce)) != 1 {
-		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token belongs to another sign-in", locksteward.ErrRefused)
+		return signin.ExternalIdentity{}, fmt.Errorf("%w: the provider's ID token belongs to another sign-in", locksteward.ErrRefused)
 	}
-	arrived, err := p.read(verified)
+	arrived, err := p.identityFrom(verified)
 	arrived.Next = j.Next
 	return arrived, err
 }
 
-func again(why string) error {
+func retryError(why string) error {
 	return fmt.Errorf("%w: %s: sign in again", locksteward.ErrInvalid, why)
 }
 
@@ -160,7 +159,7 @@ func exchangeError(err error) error {
 	}
 	switch answer.ErrorCode {
 	case "invalid_grant":
-		return again("the provider does not know this code, or it was used")
+		return retryError("the provider does not know this code, or it was used")
 	case "":
 		return fmt.Errorf("ask token endpoint: it answers %d", answer.Response.StatusCode)
 	default:
@@ -168,11 +167,11 @@ func exchangeError(err error) error {
 	}
 }
 
-// find returns the provider's addresses, which are asked for once.
-func (p *Provider) find(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
+// discover returns the provider's addresses, which are asked for once.
+func (p *Provider) discover(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
 	select {
-	case p.asking <- struct{}{}:
-		defer func() { <-p.asking }()
+	case p.discovering <- struct{}{}:
+		defer func() { <-p.discovering }()
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
@@ -209,25 +208,25 @@ func addresses(found *oidc.Provider) error {
 	return nil
 }
 
-// read takes a person out of a token that was verified.
-func (p *Provider) read(token *oidc.IDToken) (signin.Arrival, error) {
+// identityFrom takes a person out of a token that was verified.
+func (p *Provider) identityFrom(token *oidc.IDToken) (signin.ExternalIdentity, error) {
 	var claims map[string]any
 	if err := token.Claims(&claims); err != nil {
-		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token cannot be read: %w", locksteward.ErrRefused, err)
+		return signin.ExternalIdentity{}, fmt.Errorf("%w: the provider's ID token cannot be read: %w", locksteward.ErrRefused, err)
 	}
 	// A token for several clients says which of them asked for it.
 	if azp, _ := claims["azp"].(string); azp != "" && azp != p.cfg.ClientID || azp == "" && len(token.Audience) > 1 {
-		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token was made for another client", locksteward.ErrRefused)
+		return signin.ExternalIdentity{}, fmt.Errorf("%w: the provider's ID token was made for another client", locksteward.ErrRefused)
 	}
 	name, _ := claims[p.cfg.NameClaim].(string)
 	switch {
 	case name == "":
-		return signin.Arrival{}, fmt.Errorf("%w: the provider's ID token has no claim %q to name you by: an admin has to add it at the provider, or to change console.oidc.name_claim", locksteward.ErrRefused, p.cfg.NameClaim)
+		return signin.ExternalIdentity{}, fmt.Errorf("%w: the provider's ID token has no claim %q to name you by: an admin has to add it at the provider, or to change console.oidc.name_claim", locksteward.ErrRefused, p.cfg.NameClaim)
 	case p.cfg.NameClaim == "email" && !isTrue(claims["email_verified"]):
-		return signin.Arrival{}, fmt.Errorf("%w: the provider has not verified the address %s", locksteward.ErrRefused, clip(name))
+		return signin.ExternalIdentity{}, fmt.Errorf("%w: the provider has not verified the address %s", locksteward.ErrRefused, clip(name))
 	}
-	out := signin.Arrival{Name: name}
-	for _, group := range texts(claims[p.cfg.GroupsClaim]) {
+	out := signin.ExternalIdentity{Name: name}
+	for _, group := range stringsOf(claims[p.cfg.GroupsClaim]) {
 		for _, role := range rolesOf(p.cfg.Roles[group]) {
 			if !slices.Contains(out.Roles, role) {
 				out.Roles = append(out.Roles, role)
@@ -235,7 +234,7 @@ func (p *Provider) read(token *oidc.IDToken) (signin.Arrival, error) {
 		}
 	}
 	if p.cfg.TeamsClaim != "" {
-		out.Teams = teamsOf(texts(claims[p.cfg.TeamsClaim]))
+		out.Teams = teamsOf(stringsOf(claims[p.cfg.TeamsClaim]))
 	}
 	return out, nil
 }

@@ -43,11 +43,11 @@ func provider(t *testing.T, i *testoidc.Issuer, edits ...func(*signin.OIDCConfig
 }
 
 // arrive goes all the way; edit changes what the browser brings back.
-func arrive(t *testing.T, i *testoidc.Issuer, p *Provider, edit func(cookie *string, back url.Values)) (signin.Arrival, error) {
+func arrive(t *testing.T, i *testoidc.Issuer, p *Provider, edit func(cookie *string, back url.Values)) (signin.ExternalIdentity, error) {
 	t.Helper()
 	address, cookie, err := p.Begin(t.Context(), "/locks?target=a")
 	if err != nil {
-		return signin.Arrival{}, err
+		return signin.ExternalIdentity{}, err
 	}
 	back := i.Authorize(t, address)
 	if edit != nil {
@@ -177,7 +177,7 @@ func TestWaysBackThatAreRefused(t *testing.T) {
 	}
 	address, cookie, _ = p.Begin(t.Context(), "/")
 	back = i.Authorize(t, address)
-	p.now = func() time.Time { return time.Now().Add(underWay + time.Second) }
+	p.now = func() time.Time { return time.Now().Add(flowTimeout + time.Second) }
 	if _, err := p.Finish(t.Context(), cookie, back); !errors.Is(err, locksteward.ErrInvalid) {
 		t.Errorf("too late: %v", err)
 	}

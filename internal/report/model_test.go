@@ -122,7 +122,7 @@ func TestBoundsHoldTheTruth(t *testing.T) {
 					ended[known.hold] = report.Hold{EndedAt: s.Endings[len(s.Endings)-1].At, Key: key}
 				}
 			}
-			m.recorder.Take(s)
+			m.recorder.AddSweep(s)
 			at = at.Add(took)
 		}
 		var lengths []time.Duration

@@ -65,22 +65,22 @@ func (r *Recorder) Restore(rows []Row) {
 	}
 }
 
-// Take counts what a sweep established. Each ending must be in one sweep or update alone.
-func (r *Recorder) Take(s locksteward.Sweep) {
+// AddSweep counts what a sweep established. Each ending must be in one sweep or update alone.
+func (r *Recorder) AddSweep(s locksteward.Sweep) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count(s.At.Add(-s.Duration), s.At, s.Endings, s.Losses)
 	if len(s.Masters) == 0 {
 		return
 	}
-	r.hear(s)
+	r.trackProcesses(s)
 	r.wait(s)
 	r.passes.add(s)
 	r.covered.offset = s.At.Sub(s.Started.Add(s.Duration))
 }
 
-// TakeUpdate is [Recorder.Take] of an update.
-func (r *Recorder) TakeUpdate(u locksteward.Update) {
+// AddUpdate is [Recorder.AddSweep] for an update.
+func (r *Recorder) AddUpdate(u locksteward.Update) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count(u.At.Add(-u.Duration), u.At, u.Endings, u.Losses)
@@ -160,9 +160,9 @@ func (r *Recorder) row(name string, at time.Time) *Row {
 	return row
 }
 
-// hear counts by how much the counts of each process grew. What it had done
+// trackProcesses counts by how much the counts of each process grew. What it had done
 // before anybody looked is not counted, unless it began since.
-func (r *Recorder) hear(s locksteward.Sweep) {
+func (r *Recorder) trackProcesses(s locksteward.Sweep) {
 	for _, p := range s.Instances {
 		if p.Counts == nil {
 			continue

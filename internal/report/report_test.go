@@ -128,7 +128,7 @@ func TestRecorderCountsWhatProcessesTell(t *testing.T) {
 		waiting := lockAt(begin, s.At, func(l *locksteward.Lock) { l.Waiters = 3 - i })
 		s.Locks = []locksteward.Lock{waiting, lockAt(begin, s.At, func(l *locksteward.Lock) { l.Key, l.Class = "x", "foreign" })}
 		s.Waiters = []locksteward.Waiter{{Class: "orders", Since: s.At.Add(-time.Duration(i+1) * time.Second)}}
-		r.Take(s)
+		r.AddSweep(s)
 	}
 	rows := r.Rows()
 	if len(rows) != 1 {
@@ -150,16 +150,16 @@ func TestRecorderSaves(t *testing.T) {
 		s.Endings = []locksteward.Ending{{Lock: lockAt(begin, s.At.Add(-time.Second), nil), How: locksteward.EndedReleased, At: s.At}}
 		return s
 	}
-	r.Take(sweepAt(0))
+	r.AddSweep(sweepAt(0))
 	if got := r.Unsaved(); len(got) != 0 {
 		t.Errorf("nothing ended, and %d rows are to be saved", len(got))
 	}
-	r.Take(end(10))
+	r.AddSweep(end(10))
 	first := r.Unsaved()
 	if len(first) != 1 || first[0].Holds() != 1 || first[0].Slot != begin {
 		t.Fatalf("got %+v", first)
 	}
-	r.Take(end(20))
+	r.AddSweep(end(20))
 	r.Saved(first)
 	if again := r.Unsaved(); len(again) != 1 || again[0].Holds() != 2 {
 		t.Errorf("what came meanwhile is not to be saved: %+v", again)
@@ -172,12 +172,12 @@ func TestRecorderSaves(t *testing.T) {
 	// The next agent goes on with the hour under way.
 	next := report.NewRecorder("a", nil)
 	next.Restore(r.Rows())
-	next.Take(end(30))
+	next.AddSweep(end(30))
 	if got := next.Unsaved(); len(got) != 1 || got[0].Holds() != 3 {
 		t.Errorf("restored and counted on: %+v", got)
 	}
 	for _, at := range []int{3600, 3 * 3600} {
-		next.Take(end(at))
+		next.AddSweep(end(at))
 		next.Saved(next.Unsaved())
 	}
 	if got := next.Rows(); len(got) != 1 || got[0].Slot != begin.Add(3*time.Hour) {
@@ -191,12 +191,12 @@ func TestWatchedHoldsAreBounded(t *testing.T) {
 	t.Parallel()
 	var got []report.Hold
 	r := report.NewRecorder("a", func(h report.Hold) { got = append(got, h) })
-	r.Take(sweepAt(0))
+	r.AddSweep(sweepAt(0))
 	all := map[string]bool{"orders": true}
 	r.Watched(begin, all, time.Second)
 	hold := func(first, end int) {
 		at := begin.Add(time.Duration(end) * time.Second)
-		r.Take(locksteward.Sweep{Target: "a", At: at, Endings: []locksteward.Ending{{
+		r.AddSweep(locksteward.Sweep{Target: "a", At: at, Endings: []locksteward.Ending{{
 			Lock: lockAt(begin.Add(time.Duration(first)*time.Second), at.Add(-100*time.Millisecond), nil), How: locksteward.EndedReleased, At: at,
 		}}})
 	}
@@ -251,13 +251,13 @@ func rowOf(n int, d time.Duration) report.Row {
 // What the watch pays for each hold that ends.
 func BenchmarkTakeOneEnding(b *testing.B) {
 	r := report.NewRecorder("a", nil)
-	r.Take(sweepAt(0))
+	r.AddSweep(sweepAt(0))
 	s := sweepAt(10)
 	s.Masters = nil
 	s.Endings = []locksteward.Ending{{Lock: lockAt(begin, s.At, nil), How: locksteward.EndedReleased, At: s.At}}
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Take(s)
+		r.AddSweep(s)
 	}
 }
 
@@ -302,7 +302,7 @@ func TestLengthOfASweepIsNoLengthOfHolds(t *testing.T) {
 		at = at.Add(sweep)
 		s := sweepAt(0)
 		s.At, s.Started, s.Duration, s.Endings = at, at.Add(-sweep), sweep, endings
-		rec.Take(s)
+		rec.AddSweep(s)
 	}
 	take()
 	var ended []locksteward.Ending

@@ -8,8 +8,8 @@ import (
 	"github.com/locksteward/locksteward/rules"
 )
 
-// mostLooks bounds how often a lock is read that keeps a verdict open.
-const mostLooks = 3
+// maxReadings bounds how often a lock is read that keeps a verdict open.
+const maxReadings = 3
 
 // Explain reads one lock of a server directly, without a sweep, and says what
 // each rule makes of it; a second time a little later, where a rule decides at
@@ -26,7 +26,7 @@ func Explain(ctx context.Context, opts Options, key string) (locksteward.Lock, [
 	if err != nil {
 		return locksteward.Lock{}, nil, err
 	}
-	for range mostLooks {
+	for range maxReadings {
 		look, err := p.scanner.Recheck(ctx, []locksteward.Lock{l})
 		if err != nil {
 			return locksteward.Lock{}, nil, err

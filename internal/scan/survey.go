@@ -17,7 +17,7 @@ func Survey(ctx context.Context, opts Options, least int) (initcfg.Plan, error) 
 	gathered := initcfg.NewCollector(TargetName)
 	record := opts.Record
 	opts.Record = func(s locksteward.Sweep) error {
-		gathered.Take(s)
+		gathered.AddSweep(s)
 		if record != nil {
 			return record(s)
 		}
@@ -25,7 +25,7 @@ func Survey(ctx context.Context, opts Options, least int) (initcfg.Plan, error) 
 	}
 	recordUpdate := opts.RecordUpdate
 	opts.RecordUpdate = func(u locksteward.Update) error {
-		gathered.TakeUpdate(u)
+		gathered.AddUpdate(u)
 		if recordUpdate != nil {
 			return recordUpdate(u)
 		}

@@ -169,8 +169,8 @@ func (c Config) Validate() error {
 
 var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// takenHeaders mean something else already.
-var takenHeaders = []string{
+// reservedHeaders mean something else already.
+var reservedHeaders = []string{
 	"Accept", "Authorization", "Connection", "Content-Length", "Content-Type", "Cookie", "Forwarded", "Host", "Origin", "Referer",
 	"User-Agent", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip",
 }
@@ -179,7 +179,7 @@ func (p *ProxyConfig) validate() error {
 	if p.Header == "" {
 		return nil
 	}
-	if !headerName.MatchString(p.Header) || slices.Contains(takenHeaders, http.CanonicalHeaderKey(p.Header)) || strings.HasPrefix(http.CanonicalHeaderKey(p.Header), "Sec-") {
+	if !headerName.MatchString(p.Header) || slices.Contains(reservedHeaders, http.CanonicalHeaderKey(p.Header)) || strings.HasPrefix(http.CanonicalHeaderKey(p.Header), "Sec-") {
 		return fmt.Errorf("proxy.header: must be a header of its own, such as X-Remote-User, got %q", p.Header)
 	}
 	return nil

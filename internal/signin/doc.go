@@ -8,7 +8,7 @@
 // # Guarantees
 //
 //   - What a browser sends by itself (cookie, proxy header, Basic) changes nothing
-//     without the form token of the page it was shown on, see [Who.FormToken].
+//     without the form token of the page it was shown on, see [Principal.FormToken].
 //   - A session's id is 256 random bits; the store has its SHA-256 alone. It is new
 //     at each sign-in, and of no use once it is idle, old, signed out of, or its
 //     user is disabled, gone, or has another password.
@@ -27,7 +27,7 @@
 //
 // # Concurrency
 //
-// A [Desk] is safe for concurrent use and owns no goroutine.
+// A [Authenticator] is safe for concurrent use and owns no goroutine.
 //
 // # Failure
 //

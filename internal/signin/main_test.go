@@ -107,10 +107,10 @@ func (m *memory) count(action string) int {
 	return n
 }
 
-// bed is a desk with a clock of its own.
-type bed struct {
+// fixture is a desk with a clock of its own.
+type fixture struct {
 	t     *testing.T
-	desk  *Desk
+	desk  *Authenticator
 	store *memory
 	logs  *observer.ObservedLogs
 	file  string
@@ -123,15 +123,15 @@ type bed struct {
 
 const password = "correct horse"
 
-// newBed has ann (viewer), bo (approver), ext (viewer, external) and off, who is
+// newFixture has ann (viewer), bo (approver), ext (viewer, external) and off, who is
 // disabled; all have the same password but ext, who has none.
-func newBed(t *testing.T, edits ...func(*Config)) *bed {
+func newFixture(t *testing.T, edits ...func(*Config)) *fixture {
 	t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{
+	b := &fixture{
 		t: t, store: &memory{rows: map[string]Session{}}, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		file: filepath.Join(t.TempDir(), "users.yaml"), tokens: map[string]string{"ann": "lsu_ann", "bo": "lsu_bo", "off": "lsu_off"},
 	}
@@ -160,7 +160,7 @@ func sum(token string) string {
 }
 
 // write replaces the users file and reads it, as a reload does.
-func (b *bed) write(text string) {
+func (b *fixture) write(text string) {
 	b.t.Helper()
 	if err := os.WriteFile(b.file, []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
@@ -168,7 +168,7 @@ func (b *bed) write(text string) {
 	b.reload()
 }
 
-func (b *bed) reload() {
+func (b *fixture) reload() {
 	b.t.Helper()
 	set, err := users.Load(b.file)
 	if err != nil {
@@ -179,10 +179,10 @@ func (b *bed) reload() {
 	b.set = set
 }
 
-func (b *bed) users() *users.Set { b.mu.Lock(); defer b.mu.Unlock(); return b.set }
-func (b *bed) now() time.Time    { b.mu.Lock(); defer b.mu.Unlock(); return b.at }
+func (b *fixture) users() *users.Set { b.mu.Lock(); defer b.mu.Unlock(); return b.set }
+func (b *fixture) now() time.Time    { b.mu.Lock(); defer b.mu.Unlock(); return b.at }
 
-func (b *bed) pass(d time.Duration) {
+func (b *fixture) pass(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.at = b.at.Add(d)
@@ -203,7 +203,7 @@ func get(from string, headers ...string) *http.Request {
 }
 
 // signIn tries a password from an address, and returns the cookie.
-func (b *bed) signIn(from, name, password string, cookies ...*http.Cookie) (*http.Cookie, error) {
+func (b *fixture) signIn(from, name, password string, cookies ...*http.Cookie) (*http.Cookie, error) {
 	b.t.Helper()
 	w, r := httptest.NewRecorder(), get(from)
 	for _, c := range cookies {
@@ -219,7 +219,7 @@ func (b *bed) signIn(from, name, password string, cookies ...*http.Cookie) (*htt
 	return nil, err
 }
 
-func (b *bed) who(r *http.Request, cookies ...*http.Cookie) (Who, error) {
+func (b *fixture) who(r *http.Request, cookies ...*http.Cookie) (Principal, error) {
 	for _, c := range cookies {
 		r.AddCookie(c)
 	}
@@ -227,7 +227,7 @@ func (b *bed) who(r *http.Request, cookies ...*http.Cookie) (Who, error) {
 }
 
 // secrets must not be anywhere.
-func (b *bed) noSecrets(secrets ...string) {
+func (b *fixture) noSecrets(secrets ...string) {
 	b.t.Helper()
 	var all []string
 	for _, e := range b.logs.All() {

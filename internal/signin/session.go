@@ -70,8 +70,8 @@ func digestOf(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// short names a session in the audit trail and in logs.
-func short(digest string) string { return digest[:min(12, len(digest))] }
+// shortDigest names a session in the audit trail and in logs.
+func shortDigest(digest string) string { return digest[:min(12, len(digest))] }
 
 // formToken is what forms carry that are shown in a session: it follows from the
 // id, so that the store cannot give it away, and does not tell the id.
@@ -81,61 +81,61 @@ func formToken(secret []byte, what string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// bySession returns who a session's id belongs to; false if there is none, or it
+// fromSession returns who a session's id belongs to; false if there is none, or it
 // is over. Only what a person did prolongs it.
-func (d *Desk) bySession(ctx context.Context, id string, attended bool) (Who, bool, error) {
+func (a *Authenticator) fromSession(ctx context.Context, id string, attended bool) (Principal, bool, error) {
 	if n, err := base64.RawURLEncoding.DecodeString(id); err != nil || len(n) != idBytes {
-		return Who{}, false, nil
+		return Principal{}, false, nil
 	}
 	digest := digestOf(id)
-	s, err := d.loadSession(ctx, digest)
+	s, err := a.loadSession(ctx, digest)
 	if errors.Is(err, locksteward.ErrNotFound) {
-		return Who{}, false, nil
+		return Principal{}, false, nil
 	}
 	if err != nil {
-		return Who{}, false, err
+		return Principal{}, false, err
 	}
-	now := d.now()
-	user, ok := userOf(d.users(), s)
-	if !ok || !now.Before(s.Expires) || now.Sub(s.Seen) >= d.cfg.Session.Idle {
-		d.over(ctx, s)
-		return Who{}, false, nil
+	now := a.now()
+	user, ok := userOf(a.users(), s)
+	if !ok || !now.Before(s.Expires) || now.Sub(s.Seen) >= a.cfg.Session.Idle {
+		a.endSession(ctx, s)
+		return Principal{}, false, nil
 	}
-	if attended && now.Sub(s.Seen) >= min(d.cfg.Session.Idle/10, time.Minute) {
+	if attended && now.Sub(s.Seen) >= min(a.cfg.Session.Idle/10, time.Minute) {
 		s.Seen = now
-		d.seen.put(digest, s)
-		if err := d.store.TouchSession(ctx, digest, now); err != nil && ctx.Err() == nil {
-			d.log.Warn("session is not prolonged", zap.String("user", s.User), zap.Error(err))
+		a.sessionCache.put(digest, s)
+		if err := a.store.TouchSession(ctx, digest, now); err != nil && ctx.Err() == nil {
+			a.log.Warn("session is not prolonged", zap.String("user", s.User), zap.Error(err))
 		}
 	}
-	return Who{User: user, By: BySession, Session: s, token: formToken([]byte(id), "session")}, true, nil
+	return Principal{User: user, Method: MethodSession, Session: s, token: formToken([]byte(id), "session")}, true, nil
 }
 
 // loadSession asks the store; while that is away, what it said last counts.
-func (d *Desk) loadSession(ctx context.Context, digest string) (Session, error) {
-	s, err := d.store.LoadSession(ctx, digest)
+func (a *Authenticator) loadSession(ctx context.Context, digest string) (Session, error) {
+	s, err := a.store.LoadSession(ctx, digest)
 	switch {
 	case err == nil:
 		// A write may have failed that made it younger.
-		if kept, ok := d.seen.get(digest); ok && kept.Seen.After(s.Seen) {
+		if kept, ok := a.sessionCache.get(digest); ok && kept.Seen.After(s.Seen) {
 			s.Seen = kept.Seen
 		}
-		d.seen.put(digest, s)
+		a.sessionCache.put(digest, s)
 	case errors.Is(err, locksteward.ErrNotFound):
-		d.seen.drop(digest)
+		a.sessionCache.remove(digest)
 	default:
-		if kept, ok := d.seen.get(digest); ok {
+		if kept, ok := a.sessionCache.get(digest); ok {
 			return kept, nil
 		}
 	}
 	return s, err
 }
 
-// over forgets a session that is of no use any more.
-func (d *Desk) over(ctx context.Context, s Session) {
-	d.seen.drop(s.Digest)
-	if err := d.store.EndSession(ctx, s.Digest); err != nil && ctx.Err() == nil {
-		d.log.Warn("session that is over is not forgotten", zap.String("user", s.User), zap.Error(err))
+// endSession forgets a session that is of no use any more.
+func (a *Authenticator) endSession(ctx context.Context, s Session) {
+	a.sessionCache.remove(s.Digest)
+	if err := a.store.EndSession(ctx, s.Digest); err != nil && ctx.Err() == nil {
+		a.log.Warn("session that is over is not forgotten", zap.String("user", s.User), zap.Error(err))
 	}
 }
 
@@ -144,7 +144,7 @@ func (d *Desk) over(ctx context.Context, s Session) {
 func userOf(set *users.Set, s Session) (users.User, bool) {
 	account, known := set.Find(s.User)
 	if s.Source != SourceOIDC {
-		return account.User, known && !account.Disabled && account.Name == s.User && set.Holds(s.User, s.Stamp)
+		return account.User, known && !account.Disabled && account.Name == s.User && set.HasProof(s.User, s.Stamp)
 	}
 	if known && (account.Disabled || !account.External) {
 		return users.User{}, false
@@ -163,37 +163,37 @@ func userOf(set *users.Set, s Session) (users.User, bool) {
 	return out, len(out.Roles) > 0
 }
 
-// begin makes a session and returns its id. The one that the browser had before
+// saveSession makes a session and returns its id. The one that the browser had before
 // ends: nobody can have given it to them.
-func (d *Desk) begin(ctx context.Context, before string, s Session, entry locksteward.Entry) (string, error) {
-	now := d.now()
+func (a *Authenticator) saveSession(ctx context.Context, before string, s Session, entry locksteward.Entry) (string, error) {
+	now := a.now()
 	id, digest := newID()
-	s.Digest, s.Created, s.Seen, s.Expires = digest, now, now, now.Add(d.cfg.Session.MaxAge)
-	entry.Subject = short(digest)
-	if err := d.store.SaveSession(ctx, s, entry); err != nil {
+	s.Digest, s.Created, s.Seen, s.Expires = digest, now, now, now.Add(a.cfg.Session.MaxAge)
+	entry.Subject = shortDigest(digest)
+	if err := a.store.SaveSession(ctx, s, entry); err != nil {
 		return "", err
 	}
-	d.seen.put(digest, s)
+	a.sessionCache.put(digest, s)
 	if before != "" {
-		d.over(ctx, Session{Digest: digestOf(before), User: s.User})
+		a.endSession(ctx, Session{Digest: digestOf(before), User: s.User})
 	}
 	return id, nil
 }
 
 // SignOut ends the session of a browser.
-func (d *Desk) SignOut(ctx context.Context, who Who) error {
-	if who.By != BySession {
+func (a *Authenticator) SignOut(ctx context.Context, who Principal) error {
+	if who.Method != MethodSession {
 		return nil
 	}
-	d.seen.drop(who.Session.Digest)
-	return d.store.EndSession(ctx, who.Session.Digest, locksteward.Entry{
-		At: d.now(), Actor: who.User.Name, Action: ActionSignOut, Subject: short(who.Session.Digest), Outcome: "ok",
+	a.sessionCache.remove(who.Session.Digest)
+	return a.store.EndSession(ctx, who.Session.Digest, locksteward.Entry{
+		At: a.now(), Actor: who.User.Name, Action: ActionSignOut, Subject: shortDigest(who.Session.Digest), Outcome: "ok",
 	})
 }
 
-// inert makes a name that a stranger typed fit for logs and the audit trail. What
+// printableName makes a name that a stranger typed fit for logs and the audit trail. What
 // looks like a token is not shown: it was typed into the wrong field.
-func inert(name string) string {
+func printableName(name string) string {
 	const most = 32
 	if strings.Contains(name, users.TokenPrefix) {
 		return locksteward.SecretMask

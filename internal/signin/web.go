@@ -23,15 +23,15 @@ func peer(r *http.Request) netip.Addr {
 	return ap.Addr().Unmap().WithZone("")
 }
 
-func (d *Desk) trusts(addr netip.Addr) bool {
-	return slices.ContainsFunc(d.proxy, func(p netip.Prefix) bool { return p.Contains(addr) })
+func (a *Authenticator) isTrustedProxy(addr netip.Addr) bool {
+	return slices.ContainsFunc(a.proxy, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // Client is where the request comes from: the other end of the connection, or what
 // a trusted proxy says of it.
-func (d *Desk) Client(r *http.Request) netip.Addr {
+func (a *Authenticator) Client(r *http.Request) netip.Addr {
 	addr := peer(r)
-	if !d.trusts(addr) {
+	if !a.isTrustedProxy(addr) {
 		return addr
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -40,37 +40,37 @@ func (d *Desk) Client(r *http.Request) netip.Addr {
 		if err != nil {
 			break
 		}
-		if addr = next.Unmap().WithZone(""); !d.trusts(addr) {
+		if addr = next.Unmap().WithZone(""); !a.isTrustedProxy(addr) {
 			break
 		}
 	}
 	return addr
 }
 
-// attended says whether a person did this: a page that is loaded, or a form that is
+// isUserAction says whether a person did this: a page that is loaded, or a form that is
 // sent. What a page's script asks for by itself is not: a page left open would keep
 // its session for ever. Browsers that do not tell are taken at their best.
-func attended(r *http.Request) bool {
+func isUserAction(r *http.Request) bool {
 	mode := r.Header.Get("Sec-Fetch-Mode")
 	return mode == "" || mode == "navigate"
 }
 
 // Secure says whether the browser speaks TLS, to us or to a trusted proxy.
-func (d *Desk) Secure(r *http.Request) bool {
-	return r.TLS != nil || d.trusts(peer(r)) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+func (a *Authenticator) Secure(r *http.Request) bool {
+	return r.TLS != nil || a.isTrustedProxy(peer(r)) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
 // cookie returns the session's id, "" if there is none.
-func (d *Desk) cookie(r *http.Request) string {
-	c, err := r.Cookie(d.cookieName(r))
+func (a *Authenticator) cookie(r *http.Request) string {
+	c, err := r.Cookie(a.cookieName(r))
 	if err != nil {
 		return ""
 	}
 	return c.Value
 }
 
-func (d *Desk) cookieName(r *http.Request) string {
-	if d.Secure(r) {
+func (a *Authenticator) cookieName(r *http.Request) string {
+	if a.Secure(r) {
 		return secureCookieName
 	}
 	return cookieName
@@ -78,16 +78,16 @@ func (d *Desk) cookieName(r *http.Request) string {
 
 // setCookie gives the browser the session's id. Strict: no link or form of another
 // site ever carries it.
-func (d *Desk) setCookie(w http.ResponseWriter, r *http.Request, id string) {
+func (a *Authenticator) setCookie(w http.ResponseWriter, r *http.Request, id string) {
 	http.SetCookie(w, &http.Cookie{
-		Name: d.cookieName(r), Value: id, Path: "/", Secure: d.Secure(r), HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: a.cookieName(r), Value: id, Path: "/", Secure: a.Secure(r), HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 }
 
 // ClearCookie takes the session's id from the browser.
-func (d *Desk) ClearCookie(w http.ResponseWriter, r *http.Request) {
+func (a *Authenticator) ClearCookie(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{
-		Name: d.cookieName(r), Path: "/", Secure: d.Secure(r), HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: -1,
+		Name: a.cookieName(r), Path: "/", Secure: a.Secure(r), HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: -1,
 	})
 }
 

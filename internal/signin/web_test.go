@@ -29,7 +29,7 @@ func TestLocalPath(t *testing.T) {
 
 func TestCookieWithTLS(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, func(c *Config) { c.Proxy = &ProxyConfig{Allow: []string{"10.0.0.5"}} })
+	b := newFixture(t, func(c *Config) { c.Proxy = &ProxyConfig{Allow: []string{"10.0.0.5"}} })
 	direct := get("192.0.2.1")
 	direct.TLS = &tls.ConnectionState{}
 	for name, c := range map[string]struct {
@@ -65,7 +65,7 @@ func TestCookieWithTLS(t *testing.T) {
 
 func TestClientBehindAProxy(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, func(c *Config) { c.Proxy = &ProxyConfig{Allow: []string{"10.0.0.0/8", "2001:db8::1"}} })
+	b := newFixture(t, func(c *Config) { c.Proxy = &ProxyConfig{Allow: []string{"10.0.0.0/8", "2001:db8::1"}} })
 	for name, c := range map[string]struct {
 		r    *http.Request
 		want string

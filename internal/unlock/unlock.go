@@ -28,9 +28,9 @@ type Options struct {
 	AuditFile     string
 }
 
-// Plan is what would be done to the lock as it stands now.
+// Plan is what a release would do to the lock in its current state.
 type Plan struct {
-	// Found says that something stands under the key.
+	// Found says whether the key exists.
 	Found bool
 	// Differences are what is other than the condition; with any, nothing is done.
 	Differences []string
@@ -46,11 +46,11 @@ type Plan struct {
 	request  locksteward.Request
 }
 
-// NoIdentity says that this hold cannot be told from the next one of its name.
+// NoIdentity reports whether this hold cannot be distinguished from the next one.
 func (p *Plan) NoIdentity() bool { return p.Identity == locksteward.IdentityNone }
 
-// Look reads the lock and compares it with the condition. It touches nothing.
-func Look(ctx context.Context, o Options) (*Plan, error) {
+// NewPlan reads the lock and compares it with the condition. It touches nothing.
+func NewPlan(ctx context.Context, o Options) (*Plan, error) {
 	conn, err := connect.Open(o.Connect)
 	if err != nil {
 		return nil, err
@@ -108,10 +108,10 @@ func (c Condition) differences(now locksteward.Evidence) []string {
 	return out
 }
 
-// Act releases the lock if it still is the one that was looked at. An error means
+// Execute releases the lock if it is still the hold of the plan. An error means
 // that the outcome is not known, unless the intent could not be written: then
 // nothing was done. The outcome is written to the audit file in either case.
-func (p *Plan) Act(ctx context.Context) (release.Result, error) {
+func (p *Plan) Execute(ctx context.Context) (release.Result, error) {
 	audit := auditFile{p.opts.AuditFile}
 	facts := map[string]any{
 		"dialect": p.Dialect, "identity": p.Identity, "if": p.opts.If.String(), "db": p.request.Evidence.DB,

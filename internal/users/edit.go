@@ -20,9 +20,9 @@ func SetDisabled(path, name string, disabled bool) (bool, error) {
 	var changed bool
 	err := edit(path, name, func(a Account, entry *yaml.Node) error {
 		changed = a.Disabled != disabled
-		remove(entry, "disabled")
+		removeKey(entry, "disabled")
 		if disabled {
-			put(entry, "disabled", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"})
+			setKey(entry, "disabled", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"})
 		}
 		return nil
 	})
@@ -39,8 +39,8 @@ func SetPassword(path, name string, password locksteward.Secret) error {
 	written, err := HashPassword(password)
 	if err == nil {
 		err = edit(path, name, func(_ Account, entry *yaml.Node) error {
-			remove(entry, "password_hash")
-			put(entry, "password_hash", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.SingleQuotedStyle, Value: written.Reveal()})
+			removeKey(entry, "password_hash")
+			setKey(entry, "password_hash", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.SingleQuotedStyle, Value: written.Reveal()})
 			return nil
 		})
 	}
@@ -65,7 +65,7 @@ func edit(path, name string, fn func(a Account, entry *yaml.Node) error) error {
 	})
 }
 
-func remove(entry *yaml.Node, key string) {
+func removeKey(entry *yaml.Node, key string) {
 	for i := 0; i+1 < len(entry.Content); i += 2 {
 		if entry.Content[i].Value == key {
 			entry.Content = slices.Delete(entry.Content, i, i+2)
@@ -74,7 +74,7 @@ func remove(entry *yaml.Node, key string) {
 	}
 }
 
-func put(entry *yaml.Node, key string, value *yaml.Node) {
+func setKey(entry *yaml.Node, key string, value *yaml.Node) {
 	entry.Content = append(entry.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, value)
 }
 

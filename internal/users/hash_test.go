@@ -137,8 +137,8 @@ func TestUnknownNamesLookLikeOthers(t *testing.T) {
 	seen := map[string]int{}
 	for i := range 100 {
 		name := fmt.Sprintf("nobody%d", i)
-		h := set.standIn(name)
-		if again := set.standIn(name); again.text != h.text {
+		h := set.decoyHash(name)
+		if again := set.decoyHash(name); again.text != h.text {
 			t.Fatal("a name's stand-in changes")
 		}
 		seen[h.text]++
@@ -165,7 +165,7 @@ func TestDisabledUsersCanDoNothing(t *testing.T) {
 	}
 	set, _ := Load(path)
 	_, mark, err := set.AuthenticatePassword(t.Context(), "ann", "correct horse")
-	if err != nil || !set.Holds("ann", mark) || set.Holds("bo", mark) {
+	if err != nil || !set.HasProof("ann", mark) || set.HasProof("bo", mark) {
 		t.Errorf("before: %v", err)
 	}
 	if bo, ok := set.Find("BO"); !ok || bo.Tokens != 1 || bo.Password != "" || len(bo.Teams) != 2 || bo.Disabled {
@@ -182,7 +182,7 @@ func TestDisabledUsersCanDoNothing(t *testing.T) {
 	if err != nil || set.Len() != 2 || len(set.Users()) != 0 {
 		t.Errorf("%d users, %d of them enabled, %v", set.Len(), len(set.Users()), err)
 	}
-	if _, _, err := set.AuthenticatePassword(t.Context(), "ann", "correct horse"); !errors.Is(err, ErrNoMatch) || set.Holds("ann", mark) {
+	if _, _, err := set.AuthenticatePassword(t.Context(), "ann", "correct horse"); !errors.Is(err, ErrNoMatch) || set.HasProof("ann", mark) {
 		t.Errorf("a disabled user signs in: %v", err)
 	}
 	if _, ok := set.Authenticate(token.Reveal()); ok {
@@ -194,7 +194,7 @@ func TestDisabledUsersCanDoNothing(t *testing.T) {
 		}
 	}
 	set, _ = Load(path)
-	if _, ok := set.Authenticate(token.Reveal()); !ok || !set.Holds("ann", mark) {
+	if _, ok := set.Authenticate(token.Reveal()); !ok || !set.HasProof("ann", mark) {
 		t.Error("an enabled user is not back")
 	}
 	if _, err := SetDisabled(path, "eve", true); !errors.Is(err, locksteward.ErrNotFound) {
@@ -222,7 +222,7 @@ func TestSetPassword(t *testing.T) {
 	if _, _, err := set.AuthenticatePassword(t.Context(), "ann", "new password"); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := set.AuthenticatePassword(t.Context(), "ann", "old password"); err == nil || set.Holds("ann", mark) {
+	if _, _, err := set.AuthenticatePassword(t.Context(), "ann", "old password"); err == nil || set.HasProof("ann", mark) {
 		t.Error("the old password is still good")
 	}
 	if _, ok := set.Authenticate("t"); !ok {

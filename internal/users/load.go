@@ -17,12 +17,12 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// file is users.yaml.
-type file struct {
-	Users []record `yaml:"users"`
+// usersFile is users.yaml.
+type usersFile struct {
+	Users []userEntry `yaml:"users"`
 }
 
-type record struct {
+type userEntry struct {
 	Name        string   `yaml:"name"`
 	Roles       []string `yaml:"roles"`
 	Teams       []string `yaml:"teams"`
@@ -107,7 +107,7 @@ var unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
 const knownKeys = "a user has name, roles, teams, disabled, external, token_sha256 and password_hash, and all are below users"
 
 func parse(path string, raw []byte) (*Set, error) {
-	var f file
+	var f usersFile
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
 	dec.KnownFields(true)
 	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
@@ -123,7 +123,7 @@ func parse(path string, raw []byte) (*Set, error) {
 	return newSet(accounts), nil
 }
 
-func check(f file) ([]account, []error) {
+func check(f usersFile) ([]account, []error) {
 	var (
 		out    []account
 		errs   []error

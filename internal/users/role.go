@@ -17,8 +17,8 @@ const (
 	RoleRequester Role = "requester"
 	RoleApprover  Role = "approver"
 	RoleAdmin     Role = "admin"
-	// RoleBreakGlass asks for a release and decides on it alone; all receivers are
-	// told. See release.Service.BreakGlass.
+	// RoleBreakGlass requests a release and decides on it alone; all receivers are
+	// notified. See release.Service.BreakGlass.
 	RoleBreakGlass Role = "break-glass"
 )
 
@@ -30,8 +30,8 @@ const (
 	VerbView    Verb = "view"    // every GET
 	VerbRequest Verb = "request" // ask for a release
 	VerbApprove Verb = "approve" // approve or deny one
-	VerbAdmin   Verb = "admin"   // reload, pause, resume
-	VerbStop    Verb = "stop"    // kill switch, freeze
+	VerbAdmin   Verb = "admin"   // reload, pause and resume targets
+	VerbPause   Verb = "pause"   // pause and resume releases
 	VerbSilence Verb = "silence" // silence alerts, accept findings
 
 	VerbBreakGlass Verb = "break-glass" // release without another person
@@ -41,7 +41,7 @@ var grants = map[Role][]Verb{
 	RoleViewer:    {VerbView},
 	RoleRequester: {VerbView, VerbRequest},
 	RoleApprover:  {VerbView, VerbApprove, VerbSilence},
-	RoleAdmin:     {VerbView, VerbAdmin, VerbStop, VerbSilence},
+	RoleAdmin:     {VerbView, VerbAdmin, VerbPause, VerbSilence},
 
 	RoleBreakGlass: {VerbView, VerbBreakGlass},
 }

@@ -60,8 +60,7 @@ const checksAtOnce = 2
 type Set struct {
 	accounts []account
 	checking chan struct{}
-	// salt makes the stand-in for an unknown name the same each time, and not to be
-	// foreseen.
+	// salt makes the decoy hash of an unknown name stable and unpredictable.
 	salt [16]byte
 }
 
@@ -103,12 +102,12 @@ func (s *Set) Users() []User {
 func (s *Set) Accounts() []Account {
 	out := make([]Account, 0, s.Len())
 	for i := range s.Len() {
-		out = append(out, s.accounts[i].shown())
+		out = append(out, s.accounts[i].public())
 	}
 	return out
 }
 
-func (a account) shown() Account {
+func (a account) public() Account {
 	return Account{User: a.user, Disabled: a.disabled, External: a.external, Tokens: len(a.tokens), Password: a.password.scheme()}
 }
 
@@ -118,7 +117,7 @@ func (s *Set) Find(name string) (Account, bool) {
 	if i < 0 {
 		return Account{}, false
 	}
-	return s.accounts[i].shown(), true
+	return s.accounts[i].public(), true
 }
 
 func (s *Set) find(name string) int {
@@ -154,12 +153,12 @@ func (s *Set) byToken(token string) (int, string) {
 	if found < 0 || s.accounts[found].disabled {
 		return -1, ""
 	}
-	return found, stamp(sum[:])
+	return found, proofDigest(sum[:])
 }
 
 // AuthenticatePassword checks a name with a password, or with one of the user's
 // API tokens in its place, which is what a browser can send. It returns the user
-// and a stamp of what they proved themselves with, see [Set.Holds]. An unknown
+// and a stamp of what they proved themselves with, see [Set.HasProof]. An unknown
 // name costs as much time as a wrong password. Few passwords are checked at once;
 // ctx bounds the wait. The error is [ErrNoMatch] or [ErrBusy].
 func (s *Set) AuthenticatePassword(ctx context.Context, name, password string) (User, string, error) {
@@ -175,7 +174,7 @@ func (s *Set) AuthenticatePassword(ctx context.Context, name, password string) (
 	known := slices.IndexFunc(s.accounts, func(a account) bool {
 		return a.user.Name == name && a.password.text != "" && !a.disabled
 	})
-	against := s.standIn(name)
+	against := s.decoyHash(name)
 	if known >= 0 {
 		against = s.accounts[known].password
 	}
@@ -189,34 +188,34 @@ func (s *Set) AuthenticatePassword(ctx context.Context, name, password string) (
 	if !ok || known < 0 {
 		return User{}, "", ErrNoMatch
 	}
-	return s.accounts[known].user, stamp([]byte(against.text)), nil
+	return s.accounts[known].user, proofDigest([]byte(against.text)), nil
 }
 
-// Holds says whether what a stamp was made of still is a password or an API token
+// HasProof says whether what a stamp was made of still is a password or an API token
 // of the user: a session ends with what it was begun with.
-func (s *Set) Holds(name, mark string) bool {
+func (s *Set) HasProof(name, mark string) bool {
 	i := s.find(name)
 	if i < 0 || s.accounts[i].disabled {
 		return false
 	}
 	a := s.accounts[i]
-	if a.password.text != "" && stamp([]byte(a.password.text)) == mark {
+	if a.password.text != "" && proofDigest([]byte(a.password.text)) == mark {
 		return true
 	}
-	return slices.ContainsFunc(a.tokens, func(sum [sha256.Size]byte) bool { return stamp(sum[:]) == mark })
+	return slices.ContainsFunc(a.tokens, func(sum [sha256.Size]byte) bool { return proofDigest(sum[:]) == mark })
 }
 
-// stamp is a digest of a digest: enough to recognise it by, and useless for a
+// proofDigest is a digest of a digest: enough to recognise it by, and useless for a
 // sign-in.
-func stamp(proof []byte) string {
+func proofDigest(proof []byte) string {
 	sum := sha256.Sum256(append([]byte("locksteward sign-in\x00"), proof...))
 	return hex.EncodeToString(sum[:16])
 }
 
-// standIn is the hash that a password is compared with where the name has none:
+// decoyHash is the hash that a password is compared with where the name has none:
 // one of the others', always the same for a name, so that neither the time nor
 // how it differs from name to name tells who there is.
-func (s *Set) standIn(name string) hash {
+func (s *Set) decoyHash(name string) hash {
 	var all []hash
 	for _, a := range s.accounts {
 		if a.password.text != "" {

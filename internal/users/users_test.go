@@ -263,7 +263,7 @@ func TestPasswords(t *testing.T) {
 		{"", "", false},
 	} {
 		u, mark, err := set.AuthenticatePassword(t.Context(), c.name, c.password)
-		if (err == nil) != c.want || err == nil && (u.Name != c.name || !set.Holds(c.name, mark)) || err != nil && !errors.Is(err, ErrNoMatch) {
+		if (err == nil) != c.want || err == nil && (u.Name != c.name || !set.HasProof(c.name, mark)) || err != nil && !errors.Is(err, ErrNoMatch) {
 			t.Errorf("%q: got %q, %v; want %v", c.name, u.Name, err, c.want)
 		}
 	}

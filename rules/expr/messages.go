@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/locksteward/locksteward/internal/spell"
+	"github.com/locksteward/locksteward/internal/suggest"
 )
 
 // The checker's messages, by shape; what is not here is shown as it comes.
@@ -134,7 +134,7 @@ func names() []string {
 // nearest names the word that was probably meant, by its whole path or the last
 // part of it.
 func nearest(got string, words []string) string {
-	best := spell.Nearest(got, words, func(w string) []string { return []string{w, w[strings.LastIndexByte(w, '.')+1:]} })
+	best := suggest.Nearest(got, words, func(w string) []string { return []string{w, w[strings.LastIndexByte(w, '.')+1:]} })
 	if best == "" {
 		return "docs/expressions.md lists what there is"
 	}

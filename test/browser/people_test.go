@@ -59,11 +59,11 @@ func TestWithoutScript(t *testing.T) {
 	if !s.held(other) {
 		t.Error("a denied release deleted the lock")
 	}
-	kim.visit("/stops")
-	kim.do(chromedp.SendKeys(`(//main//textarea)[1]`, "drill"), chromedp.Click(`//button[contains(.,"stop all releases")]`))
-	kim.sees("on: nothing is released")
+	kim.visit("/release-pause")
+	kim.do(chromedp.SendKeys(`(//main//textarea)[1]`, "drill"), chromedp.Click(`//button[contains(.,"Pause all releases")]`))
+	kim.sees("kim paused them")
 	kim.visit("/")
-	kim.sees("turned the kill switch on")
+	kim.sees("All releases are paused")
 	kim.visit("/targets")
 	kim.press("Pause main")
 	kim.sees("paused by kim")

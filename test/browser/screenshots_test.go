@@ -82,7 +82,7 @@ func takeIncident(t *testing.T, dir string) {
 	bo.fill("reason", "the pod is gone, its work was rolled back")
 	bo.take(dir, "request")
 	ana.visit("/locks/one?target=main&key=lock:order:42")
-	ana.sees("Who waits for it")
+	ana.sees("Waiters")
 	ana.size(1180, 980, false)
 	ana.take(dir, "lock")
 	ana.size(390, 780, true)

@@ -7,9 +7,9 @@ import (
 	"github.com/locksteward/locksteward/api"
 )
 
-// sight sorts targets by how far they are seen. A list that is short of a target
-// must say so: empty is not the same as not looked at.
-type sight struct {
+// targetHealth groups targets by how completely they were read, so that a list can say
+// which targets it lacks.
+type targetHealth struct {
 	Targets []api.Target
 	Down    []api.Target
 	Blind   []api.Target // up, without a complete sweep
@@ -17,8 +17,8 @@ type sight struct {
 	Away    []api.Target // those of Down that a list is about
 }
 
-func sightOf(targets []api.Target) sight {
-	out := sight{Targets: targets}
+func healthOf(targets []api.Target) targetHealth {
+	out := targetHealth{Targets: targets}
 	for _, t := range targets {
 		switch {
 		case t.Beginning():
@@ -32,18 +32,18 @@ func sightOf(targets []api.Target) sight {
 	return out
 }
 
-// about keeps of what a list has to say those targets that it is about: one, or all.
-func (s *sight) about(name string) {
+// limitTo keeps only the named target in the groups that a list mentions; "" keeps all.
+func (s *targetHealth) limitTo(name string) {
 	other := func(t api.Target) bool { return differs(name, t.Name) }
 	s.Begun = slices.DeleteFunc(slices.Clone(s.Begun), other)
 	s.Away = slices.DeleteFunc(slices.Clone(s.Down), other)
 }
 
 // Seen is how many targets are up and were read in full.
-func (s sight) Seen() int { return len(s.Targets) - len(s.Down) - len(s.Blind) - len(s.Begun) }
+func (s targetHealth) Seen() int { return len(s.Targets) - len(s.Down) - len(s.Blind) - len(s.Begun) }
 
 // Unseen says that something is not known.
-func (s sight) Unseen() bool { return s.Seen() < len(s.Targets) }
+func (s targetHealth) Unseen() bool { return s.Seen() < len(s.Targets) }
 
 // progress says how far a sweep has come, as of now.
 func progress(now time.Time, s *api.Sweeping) string { return s.Words(now) }

@@ -24,7 +24,7 @@ func basic(name, password string) string {
 
 func TestWaysToSayWhoAsks(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, func(c *Config) {
+	b := newFixture(t, func(c *Config) {
 		c.Proxy = &ProxyConfig{Allow: []string{"10.0.0.5", "10.1.0.0/16"}, Header: "X-Remote-User"}
 	})
 	cookie, err := b.signIn("192.0.2.1", "bo", password)
@@ -77,14 +77,14 @@ func TestWaysToSayWhoAsks(t *testing.T) {
 			cookies = append(cookies, c.cookie)
 		}
 		who, err := b.who(c.request, cookies...)
-		got := strings.TrimSpace(who.User.Name + " " + string(who.By))
+		got := strings.TrimSpace(who.User.Name + " " + string(who.Method))
 		if err != nil {
 			got = ""
 		}
 		if !errors.Is(err, c.err) || got != c.want {
 			t.Errorf("%s: got %q, %v; want %q, %v", name, got, err, c.want, c.err)
 		}
-		if who.By == ByToken && who.Ambient() || err == nil && who.By != ByToken && !who.Ambient() {
+		if who.Method == MethodToken && who.Ambient() || err == nil && who.Method != MethodToken && !who.Ambient() {
 			t.Errorf("%s: ambient is %v", name, who.Ambient())
 		}
 	}
@@ -97,7 +97,7 @@ func TestWaysToSayWhoAsks(t *testing.T) {
 // Without a proxy its header is a header like others.
 func TestWithoutAProxyItsHeaderIsNothing(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	if who, err := b.who(get("127.0.0.1", "X-Remote-User: ann", "Authorization: Bearer lsu_bo")); err != nil || who.User.Name != "bo" {
 		t.Errorf("got %+v, %v", who, err)
 	}
@@ -114,7 +114,7 @@ func TestOpenIsNobodyAtAll(t *testing.T) {
 			c.OIDC = &OIDCConfig{Issuer: "https://id.example.org", ClientID: "c", RedirectURL: "https://x.example.org" + CallbackPath}
 		},
 	} {
-		b := newBed(t, edit)
+		b := newFixture(t, edit)
 		if b.desk.Open() {
 			t.Errorf("%s: open with users", name)
 		}
@@ -123,7 +123,7 @@ func TestOpenIsNobodyAtAll(t *testing.T) {
 			t.Errorf("%s: open is %v", name, b.desk.Open())
 		}
 	}
-	b := newBed(t)
+	b := newFixture(t)
 	b.write("users:\n  - {name: off, roles: [viewer], disabled: true, token_sha256: [" + sum("x") + "]}\n")
 	if b.desk.Open() {
 		t.Error("to disable the last user opens the console")
@@ -132,7 +132,7 @@ func TestOpenIsNobodyAtAll(t *testing.T) {
 
 func TestSessionLifeTime(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	cookie, err := b.signIn("192.0.2.1", "ann", password)
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestSessionLifeTime(t *testing.T) {
 // Nobody can have given somebody else's browser a session: its id changes.
 func TestSessionsAreFreshAndEnd(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	fixed := &http.Cookie{Name: cookieName, Value: strings.Repeat("A", 43)}
 	first, err := b.signIn("192.0.2.1", "ann", password, fixed)
 	if err != nil {
@@ -203,7 +203,7 @@ func TestSessionsAreFreshAndEnd(t *testing.T) {
 	}
 	third, _ := b.signIn("192.0.2.2", "bo", password)
 	other, _ := b.who(get("192.0.2.2"), third)
-	if who.FormToken() == other.FormToken() || !who.CheckForm(who.FormToken()) || who.CheckForm(other.FormToken()) || who.CheckForm("") || (Who{}).CheckForm("") {
+	if who.FormToken() == other.FormToken() || !who.CheckForm(who.FormToken()) || who.CheckForm(other.FormToken()) || who.CheckForm("") || (Principal{}).CheckForm("") {
 		t.Error("a form of one session is good in another")
 	}
 	if strings.Contains(who.FormToken(), second.Value) || who.Session.Digest == second.Value {
@@ -229,17 +229,17 @@ func TestSessionsAreFreshAndEnd(t *testing.T) {
 // What is written into the users file counts at the next reload.
 func TestUsersFileEndsSessions(t *testing.T) {
 	t.Parallel()
-	for what, change := range map[string]func(b *bed) error{
-		"disabled":       func(b *bed) error { _, err := users.SetDisabled(b.file, "ann", true); return err },
-		"other password": func(b *bed) error { return users.SetPassword(b.file, "ann", "another password") },
-		"gone": func(b *bed) error {
+	for what, change := range map[string]func(b *fixture) error{
+		"disabled":       func(b *fixture) error { _, err := users.SetDisabled(b.file, "ann", true); return err },
+		"other password": func(b *fixture) error { return users.SetPassword(b.file, "ann", "another password") },
+		"gone": func(b *fixture) error {
 			b.write("users:\n  - {name: bo, roles: [viewer], token_sha256: [" + sum("lsu_bo") + "]}\n")
 			return nil
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			cookie, err := b.signIn("192.0.2.1", "ann", password)
 			if err != nil {
 				t.Fatal(err)
@@ -256,7 +256,7 @@ func TestUsersFileEndsSessions(t *testing.T) {
 			}
 		})
 	}
-	b := newBed(t)
+	b := newFixture(t)
 	cookie, _ := b.signIn("192.0.2.1", "bo", "lsu_bo") // a token in the password's place
 	b.write("users:\n  - {name: bo, roles: [requester], teams: [fraud], token_sha256: [" + sum("lsu_bo") + "]}\n")
 	who, err := b.who(get("192.0.2.1"), cookie)
@@ -272,10 +272,10 @@ func TestUsersFileEndsSessions(t *testing.T) {
 // While the store is away nobody signs in, and who was seen before may look.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	seen, _ := b.signIn("192.0.2.1", "ann", password)
 	other, _ := b.signIn("192.0.2.1", "bo", password)
-	b.desk.seen.drop(digestOf(other.Value)) // as after a restart
+	b.desk.sessionCache.remove(digestOf(other.Value)) // as after a restart
 	b.store.away = errAway
 	b.pass(10 * time.Minute)
 	if who, err := b.who(get("192.0.2.1"), seen); err != nil || who.User.Name != "ann" {
@@ -299,7 +299,7 @@ func TestStoreAway(t *testing.T) {
 
 func TestSignInElsewhere(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	for name, c := range map[string]struct {
 		who   string
 		roles []users.Role
@@ -369,7 +369,7 @@ func wait(t *testing.T, err error) *WaitError {
 func TestLockout(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ann", "nobody"} { // both look the same from outside
-		b := newBed(t)
+		b := newFixture(t)
 		for i := range 10 {
 			if _, err := b.signIn("192.0.2.66", name, "guess"); !errors.Is(err, ErrUnknown) {
 				t.Fatalf("%s, guess %d: %v", name, i, err)
@@ -406,7 +406,7 @@ func TestLockout(t *testing.T) {
 // Failures are forgotten by a success, and by time.
 func TestLockoutForgets(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, func(c *Config) { c.Lockout.Failures = 3 })
+	b := newFixture(t, func(c *Config) { c.Lockout.Failures = 3 })
 	for range 5 {
 		for range 2 {
 			if _, err := b.signIn("192.0.2.1", "ann", "typo"); !errors.Is(err, ErrUnknown) {
@@ -429,7 +429,7 @@ func TestLockoutForgets(t *testing.T) {
 // Many at once are no way around the count.
 func TestLockoutCountsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	var checked atomic.Int64
 	var group sync.WaitGroup
 	for range 40 {
@@ -449,7 +449,7 @@ func TestLockoutCountsWhatIsUnderWay(t *testing.T) {
 // person signed in before.
 func TestLockoutOfAName(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	if _, err := b.signIn("192.0.2.1", "ann", password); err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +477,7 @@ func TestLockoutOfAName(t *testing.T) {
 
 func TestRatesOfSignIns(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	slow := 0
 	for i := range 30 {
 		// An IPv6 network is one place.
@@ -507,7 +507,7 @@ func TestRatesOfSignIns(t *testing.T) {
 // A flood does not fill the audit trail; what is left out is counted.
 func TestFailuresAreWrittenWithMeasure(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, func(c *Config) { c.Lockout.Failures = 1000 })
+	b := newFixture(t, func(c *Config) { c.Lockout.Failures = 1000 })
 	for range 30 {
 		if _, err := b.who(get("192.0.2.66", basic("ann", "guess"))); !errors.Is(err, ErrUnknown) {
 			t.Fatal(err)
@@ -538,8 +538,8 @@ func TestFailuresAreWrittenWithMeasure(t *testing.T) {
 
 func TestRequestsAreLimitedByUser(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, func(c *Config) { c.Rate = RateConfig{PerSecond: 10, Burst: 20} })
-	ann, bo := Who{User: users.User{Name: "ann"}}, Who{User: users.User{Name: "bo"}}
+	b := newFixture(t, func(c *Config) { c.Rate = RateConfig{PerSecond: 10, Burst: 20} })
+	ann, bo := Principal{User: users.User{Name: "ann"}}, Principal{User: users.User{Name: "bo"}}
 	over := 0
 	for i := range 25 {
 		if err := b.desk.Allow(get(fmt.Sprintf("192.0.2.%d", i)), ann); err != nil {
@@ -553,7 +553,7 @@ func TestRequestsAreLimitedByUser(t *testing.T) {
 	if err := b.desk.Allow(get("192.0.2.1"), bo); err != nil {
 		t.Errorf("another user: %v", err)
 	}
-	if err := b.desk.Allow(get("192.0.2.1"), Who{}); err != nil {
+	if err := b.desk.Allow(get("192.0.2.1"), Principal{}); err != nil {
 		t.Errorf("nobody: %v", err)
 	}
 	b.pass(time.Second)
@@ -564,7 +564,7 @@ func TestRequestsAreLimitedByUser(t *testing.T) {
 
 func TestTableForgetsTheOldest(t *testing.T) {
 	t.Parallel()
-	tab := newTable[int](2)
+	tab := newLRU[int](2)
 	tab.put("a", 1)
 	tab.put("b", 2)
 	tab.put("a", 3)
@@ -575,9 +575,9 @@ func TestTableForgetsTheOldest(t *testing.T) {
 	if a, ok := tab.get("a"); !ok || a != 3 {
 		t.Errorf("a is %d, %v", a, ok)
 	}
-	tab.drop("a")
-	tab.drop("a")
-	if v := tab.having("a", func() int { return 9 }); v != 9 || len(tab.rows) != 2 || tab.order.Len() != 2 {
+	tab.remove("a")
+	tab.remove("a")
+	if v := tab.getOrAdd("a", func() int { return 9 }); v != 9 || len(tab.rows) != 2 || tab.order.Len() != 2 {
 		t.Errorf("a is %d, %d rows", v, len(tab.rows))
 	}
 }

@@ -1,6 +1,6 @@
-// Package spell finds the word that was probably meant, for the errors of
+// Package suggest suggests the word that was probably meant, in errors of
 // configuration and expressions. Its functions are pure.
-package spell
+package suggest
 
 // tooFar is from how many edits on a word is another one.
 const tooFar = 3

@@ -13,8 +13,8 @@ import (
 	"github.com/locksteward/locksteward/internal/apiclient"
 )
 
-// askFlags say what a request asks for: its lock, and what is to become of that.
-type askFlags struct {
+// requestFlags say what a request asks for: its lock, and what is to become of that.
+type requestFlags struct {
 	key         keyFlags
 	reason      string
 	holderAlive bool
@@ -23,18 +23,18 @@ type askFlags struct {
 	command     *cobra.Command
 }
 
-func (f *askFlags) register(c *cobra.Command) {
+func (f *requestFlags) register(c *cobra.Command) {
 	f.key.register(c)
 	f.command = c
 	flags := c.Flags()
-	flags.BoolVar(&f.holderAlive, "holder-alive", false, "the holder lives and renews, but is stuck: compare owner, type and count, not the expiry")
-	flags.DurationVar(&f.takeOver, "take-over", 0, "put an owner that nobody is in the lock's place for so long, in place of freeing it")
-	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "nobody gets the lock for so long after its release (default: what its class says)")
+	flags.BoolVar(&f.holderAlive, "holder-alive", false, "the holder renews the lock but is stuck: compare owner, type and count, not the expiry")
+	flags.DurationVar(&f.takeOver, "take-over", 0, "hold the key with a placeholder for this long instead of releasing it")
+	flags.DurationVar(&f.lockDelay, "lock-delay", 0, "keep the lock unavailable for this long after its release (default: of its class)")
 	c.MarkFlagsMutuallyExclusive("take-over", "lock-delay")
 }
 
 // request is what the flags ask for.
-func (f *askFlags) request(ctx context.Context, client *apiclient.Client, key string) (api.CreateRequest, error) {
+func (f *requestFlags) request(ctx context.Context, client *apiclient.Client, key string) (api.CreateRequest, error) {
 	for name, d := range map[string]time.Duration{"--take-over": f.takeOver, "--lock-delay": f.lockDelay} {
 		if d < 0 {
 			return api.CreateRequest{}, usagef("%s: got %s, write a positive duration such as 5m", name, d)
@@ -56,19 +56,19 @@ func (f *askFlags) request(ctx context.Context, client *apiclient.Client, key st
 
 func releaseRequestCommand(p *program) *cobra.Command {
 	var (
-		ask          askFlags
+		ask          requestFlags
 		dryRun, wait bool
 	)
-	return talk[any]{
-		use: "request KEY --reason REASON", short: "Ask for the release of a lock", args: cobra.ExactArgs(1),
-		long: `Ask for the release of a lock. With --wait the command ends when the request is
-over, and its exit code tells how: 0 released (or gone by itself), 1 not released.
-Ctrl-C ends the waiting, not the request.`,
+	return agentCommand[any]{
+		use: "request KEY --reason REASON", short: "Request the release of a lock", args: cobra.ExactArgs(1),
+		long: `Request the release of a lock. With --wait the command waits for the outcome, and its
+exit code is 0 if the lock was released (or is gone by itself), 1 if not. Ctrl-C ends
+the wait, not the request.`,
 		reason: &ask.reason,
 		flags: func(c *cobra.Command) {
 			ask.register(c)
-			c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be asked for and sent; store and touch nothing")
-			c.Flags().BoolVar(&wait, "wait", false, "wait until the request is over")
+			c.Flags().BoolVar(&dryRun, "dry-run", false, "show the request and what it would do, without storing or releasing anything")
+			c.Flags().BoolVar(&wait, "wait", false, "wait for the outcome")
 			c.MarkFlagsMutuallyExclusive("dry-run", "wait")
 		},
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (any, error) {
@@ -102,16 +102,15 @@ Ctrl-C ends the waiting, not the request.`,
 
 func releaseBreakGlassCommand(p *program) *cobra.Command {
 	var (
-		ask askFlags
+		ask requestFlags
 		in  api.BreakGlass
 	)
-	return talk[api.Request]{
-		use: "break-glass KEY --reason REASON", short: "Release a lock without another person; all receivers are told", args: cobra.ExactArgs(1),
-		long: `Break the glass: ask for a release and decide on it alone, past the approvals,
-caps and freezes of its class. It needs the role break-glass. Every receiver of
-alerts is told, and nothing silences that; without a receiver it is refused.
-It does not get past the kill switch, a class with release: off, or the
-comparison: a lock that changed is not touched.`,
+	return agentCommand[api.Request]{
+		use: "break-glass KEY --reason REASON", short: "Release a lock without an approval; notifies all receivers", args: cobra.ExactArgs(1),
+		long: `Break glass: request a release and decide on it alone, without the approvals, caps and
+pauses of automatic releases. It needs the role break-glass. It always notifies every
+receiver; without a receiver it is refused. It does not override a pause of all
+releases, a class with release: off, or the comparison: a changed lock is not deleted.`,
 		reason: &ask.reason,
 		flags: func(c *cobra.Command) {
 			ask.register(c)
@@ -137,11 +136,11 @@ func writePreview(w io.Writer, v api.Preview) error {
 	case v.Refusal != "":
 		fmt.Fprintf(&b, "refused: %s\n", oneLine(v.Refusal))
 	case !v.Found && e.Of == "":
-		fmt.Fprintln(&b, "nothing stands under the key now: it would end as already_gone")
+		fmt.Fprintln(&b, "the key does not exist now: the outcome would be already_gone")
 	case len(v.Differences) > 0:
-		fmt.Fprintf(&b, "changed since: %s; nothing would be touched\n", oneLine(strings.Join(v.Differences, ", ")))
+		fmt.Fprintf(&b, "changed since: %s; nothing would be deleted\n", oneLine(strings.Join(v.Differences, ", ")))
 	default:
-		fmt.Fprintln(&b, "unchanged: it would be carried out")
+		fmt.Fprintln(&b, "unchanged: it would be executed")
 	}
 	for _, w := range v.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", oneLine(w))

@@ -11,8 +11,8 @@ import (
 	"github.com/locksteward/locksteward/scanner"
 )
 
-// lookFlags are how a command without an agent looks at a server.
-type lookFlags struct {
+// observeFlags are how a command without an agent looks at a server.
+type observeFlags struct {
 	match   []string
 	observe time.Duration
 	pace    string
@@ -25,25 +25,25 @@ const (
 	paceUnlimited = "unlimited"
 )
 
-// lookFlagNames are their names, for a command in which they need --redis.
-var lookFlagNames = []string{"match", "observe", "pace", "sweep-on"}
+// observeFlagNames are their names, for a command in which they need --redis.
+var observeFlagNames = []string{"match", "observe", "pace", "sweep-on"}
 
 // register adds the flags; in says where they count, for their help, and long for
 // how long it is looked unless told otherwise.
-func (f *lookFlags) register(c *cobra.Command, in string, long time.Duration, why string) {
+func (f *observeFlags) register(c *cobra.Command, in string, long time.Duration, why string) {
 	flags := c.Flags()
-	flags.StringArrayVar(&f.match, "match", nil, in+"keys that are locks, as a glob; acts as a configured class (may be repeated)")
+	flags.StringArrayVar(&f.match, "match", nil, in+"treat keys that match this glob as locks of a class (may be repeated)")
 	flags.DurationVar(&f.observe, "observe", long, in+why)
-	flags.StringVar(&f.pace, "pace", paceDefault, in+"how fast: default follows what others use of the server, unlimited is for a server of one's own")
+	flags.StringVar(&f.pace, "pace", paceDefault, in+"default (follows the load of the server) or unlimited (for a server of your own)")
 	_ = c.RegisterFlagCompletionFunc("pace", cobra.FixedCompletions([]string{paceDefault, paceUnlimited}, cobra.ShellCompDirectiveNoFileComp))
-	flags.StringVar(&f.on, "sweep-on", string(scanner.SweepMasters), in+"ask masters or replicas for the names of all keys; locks are read on the masters either way")
+	flags.StringVar(&f.on, "sweep-on", string(scanner.SweepMasters), in+"read key names from masters or replicas; locks are always read from masters")
 	_ = c.RegisterFlagCompletionFunc("sweep-on", cobra.FixedCompletions(
 		[]string{string(scanner.SweepMasters), string(scanner.SweepReplicas)}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // options returns how to look at the server of conn. Who uses them ends with
 // progress.done().
-func (f *lookFlags) options(p *program, conn connect.Config) (scan.Options, *progress, error) {
+func (f *observeFlags) options(p *program, conn connect.Config) (scan.Options, *progress, error) {
 	on := scanner.SweepOn(f.on)
 	if on != scanner.SweepMasters && on != scanner.SweepReplicas {
 		return scan.Options{}, nil, usagef("--sweep-on: got %q, write masters or replicas", f.on)

@@ -12,25 +12,24 @@ import (
 	"github.com/locksteward/locksteward/internal/apiclient"
 )
 
-// How much is told of a lock that is not there.
+// How much is shown of a missing lock.
 const (
 	goneRequests = 3
 	goneEvents   = 5
 )
 
-// goneError is the error of a lock that is not there, with what is known of it.
-type goneError struct {
+// missingLockError is the error for a lock that does not exist, with its last requests and events.
+type missingLockError struct {
 	err  error
 	text string
 }
 
-func (e *goneError) Error() string { return e.err.Error() + e.text }
-func (e *goneError) Unwrap() error { return e.err }
+func (e *missingLockError) Error() string { return e.err.Error() + e.text }
+func (e *missingLockError) Unwrap() error { return e.err }
 
-// whatBecameOf adds to an error that there is no such lock what is known of it: what
-// stands in its place, what was asked for it, and how its holds ended. Another error
-// stays as it is, and so does this one where nothing more is known.
-func whatBecameOf(ctx context.Context, client *apiclient.Client, ref lockRef, err error) error {
+// describeMissingLock adds to the error for a missing lock its placeholder, its last requests, and
+// how its last holds ended. Other errors are returned unchanged.
+func describeMissingLock(ctx context.Context, client *apiclient.Client, ref lockRef, err error) error {
 	if !errors.Is(err, locksteward.ErrNotFound) {
 		return err
 	}
@@ -45,7 +44,7 @@ func whatBecameOf(ctx context.Context, client *apiclient.Client, ref lockRef, er
 	var b strings.Builder
 	for i, r := range requests.Requests {
 		if i == 0 {
-			b.WriteString(inItsPlace(r, time.Now()))
+			b.WriteString(placeholderText(r, time.Now()))
 		}
 		fmt.Fprintf(&b, "\n  %s  request %s by %s: %s", r.CreatedAt.Local().Format(time.DateTime), r.ID, oneLine(r.Requester), showAct(r.Evidence))
 		if r.Outcome != "" {
@@ -69,19 +68,19 @@ func whatBecameOf(ctx context.Context, client *apiclient.Client, ref lockRef, er
 	if b.Len() == 0 {
 		return err
 	}
-	return &goneError{err: err, text: b.String()}
+	return &missingLockError{err: err, text: b.String()}
 }
 
-// inItsPlace says what the newest request put where the lock was, "" for nothing.
-func inItsPlace(r api.Request, now time.Time) string {
+// placeholderText describes the placeholder that the newest request left, "" for none.
+func placeholderText(r api.Request, now time.Time) string {
 	stand := time.Duration(r.Evidence.StandMs) * time.Millisecond
 	until := r.FinishedAt.Add(stand)
 	if r.State != string(locksteward.RequestReleased) || stand <= 0 || !now.Before(until) {
 		return ""
 	}
-	what := "nobody can get it: a lock-delay stands in its place"
+	what := "a lock-delay holds the key"
 	if r.Evidence.Act == string(locksteward.ActTakeOver) {
-		what = "it was taken over: an owner that nobody is stands in its place"
+		what = "it was taken over: a placeholder holds the key"
 	}
-	return fmt.Sprintf("; %s until %s, and 'locksteward release lift %s' ends that", what, until.Local().Format(time.DateTime), r.ID)
+	return fmt.Sprintf("; %s until %s; 'locksteward release lift %s' ends that", what, until.Local().Format(time.DateTime), r.ID)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/locksteward/locksteward/internal/apiclient"
 )
 
-// talk is a command that asks the agent for one thing and shows it: as a table, or
-// as the JSON that the API gave.
-type talk[T any] struct {
+// agentCommand is a command that makes one request to the agent and prints the answer, as a
+// table or as the JSON of the API.
+type agentCommand[T any] struct {
 	use, short, long, example string
 	// args checks the arguments; nil takes none.
 	args cobra.PositionalArgs
@@ -25,7 +25,7 @@ type talk[T any] struct {
 	after func(v T) error
 }
 
-func (t talk[T]) command(p *program) *cobra.Command {
+func (t agentCommand[T]) command(p *program) *cobra.Command {
 	var (
 		agent  agentFlags
 		output outputFlag
@@ -38,7 +38,7 @@ func (t talk[T]) command(p *program) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if t.reason != nil && *t.reason == "" {
-				return usagef("--reason is missing, say why in a sentence: it goes into the audit trail")
+				return usagef("--reason is missing, write it in a sentence: it goes into the audit trail")
 			}
 			client, err := agent.client()
 			if err != nil {
@@ -62,7 +62,7 @@ func (t talk[T]) command(p *program) *cobra.Command {
 	agent.register(c)
 	output.register(c)
 	if t.reason != nil {
-		c.Flags().StringVar(t.reason, "reason", "", "why, for the audit trail")
+		c.Flags().StringVar(t.reason, "reason", "", "reason, for the audit trail")
 	}
 	if t.flags != nil {
 		t.flags(c)

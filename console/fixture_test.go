@@ -42,7 +42,7 @@ type world struct {
 	entries  []locksteward.Entry
 	actors   []Actor
 	inputs   []ReleaseInput
-	words    []Word
+	words    []Decision
 	reloads  int
 	pauses   []locksteward.Pause
 	resumes  []string
@@ -51,7 +51,7 @@ type world struct {
 	advice   advice
 	graph    *api.Graph
 	bundles  []BundleInput
-	stops    api.Stops
+	pause    api.ReleasePause
 	hushed   hushed
 	partly   error // beside a bundle that was decided on
 	// trails and imports are what was asked of the audit trail.
@@ -175,8 +175,8 @@ func (w *world) Get(_ context.Context, id string) (locksteward.Request, error) {
 	return locksteward.Request{}, fmt.Errorf("request %q: %w", id, locksteward.ErrNotFound)
 }
 
-func (w *world) Standing(r locksteward.Request) Standing {
-	out := Standing{ApprovalsNeeded: 1, DenialsNeeded: 1}
+func (w *world) ApprovalStatus(r locksteward.Request) ApprovalStatus {
+	out := ApprovalStatus{ApprovalsNeeded: 1, DenialsNeeded: 1}
 	if !r.State.Final() {
 		out.Warnings = []string{"There is a freeze: black friday."}
 	}
@@ -192,7 +192,7 @@ func (w *world) Bundle(_ context.Context, id string) (Bundle, error) {
 	return Bundle{ID: "b1", Hash: "sha256:b1", Requests: []locksteward.Request{r}}, nil
 }
 
-func (w *world) BreakGlass(ctx context.Context, actor Actor, in ReleaseInput, word Word) (locksteward.Request, error) {
+func (w *world) BreakGlass(ctx context.Context, actor Actor, in ReleaseInput, word Decision) (locksteward.Request, error) {
 	if err := w.judge(ctx, actor, "break-glass"); err != nil {
 		return locksteward.Request{}, err
 	}
@@ -218,15 +218,15 @@ func (w *world) RequestBundle(ctx context.Context, actor Actor, in BundleInput) 
 	return b, err
 }
 
-func (w *world) ApproveBundle(ctx context.Context, actor Actor, id string, word Word) (Bundle, error) {
+func (w *world) ApproveBundle(ctx context.Context, actor Actor, id string, word Decision) (Bundle, error) {
 	return w.decideBundle(ctx, actor, id, word, locksteward.RequestReleased)
 }
 
-func (w *world) DenyBundle(ctx context.Context, actor Actor, id string, word Word) (Bundle, error) {
+func (w *world) DenyBundle(ctx context.Context, actor Actor, id string, word Decision) (Bundle, error) {
 	return w.decideBundle(ctx, actor, id, word, locksteward.RequestDenied)
 }
 
-func (w *world) decideBundle(ctx context.Context, actor Actor, id string, word Word, state locksteward.RequestState) (Bundle, error) {
+func (w *world) decideBundle(ctx context.Context, actor Actor, id string, word Decision, state locksteward.RequestState) (Bundle, error) {
 	if err := w.judge(ctx, actor, "approver"); err != nil {
 		return Bundle{}, err
 	}
@@ -241,29 +241,31 @@ func (w *world) decideBundle(ctx context.Context, actor Actor, id string, word W
 	return b, w.partly
 }
 
-func (w *world) Stops() api.Stops {
+func (w *world) ReleasePause() api.ReleasePause {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.stops
+	return w.pause
 }
 
-func (w *world) SetKillSwitch(ctx context.Context, actor Actor, on bool, reason string) error {
+func (w *world) PauseReleases(ctx context.Context, actor Actor, scope string, until time.Time, reason string) error {
+	return w.setPause(ctx, actor, scope, api.PauseOfScope{Paused: true, By: actor.Name, Since: at, Until: until, Reason: reason})
+}
+
+func (w *world) ResumeReleases(ctx context.Context, actor Actor, scope, _ string) error {
+	return w.setPause(ctx, actor, scope, api.PauseOfScope{})
+}
+
+func (w *world) setPause(ctx context.Context, actor Actor, scope string, p api.PauseOfScope) error {
 	if err := w.judge(ctx, actor, "admin"); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stops.Stopped, w.stops.KillSwitch = on, api.KillSwitch{On: on, By: actor.Name, Since: at, Reason: reason}
-	return nil
-}
-
-func (w *world) SetFreeze(ctx context.Context, actor Actor, until time.Time, reason string) error {
-	if err := w.judge(ctx, actor, "admin"); err != nil {
-		return err
+	if scope == api.PauseAutomatic {
+		w.pause.Automatic = p
+	} else {
+		w.pause.All = p
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stops.Frozen, w.stops.Freeze = !until.IsZero(), api.Freeze{Until: until, By: actor.Name, Reason: reason}
 	return nil
 }
 
@@ -350,15 +352,15 @@ func (w *world) Request(ctx context.Context, actor Actor, in ReleaseInput) (lock
 	return r, nil
 }
 
-func (w *world) Approve(ctx context.Context, actor Actor, id string, word Word) (locksteward.Request, error) {
+func (w *world) Approve(ctx context.Context, actor Actor, id string, word Decision) (locksteward.Request, error) {
 	return w.decide(ctx, actor, id, word, true)
 }
 
-func (w *world) Deny(ctx context.Context, actor Actor, id string, word Word) (locksteward.Request, error) {
+func (w *world) Deny(ctx context.Context, actor Actor, id string, word Decision) (locksteward.Request, error) {
 	return w.decide(ctx, actor, id, word, false)
 }
 
-func (w *world) decide(ctx context.Context, actor Actor, id string, word Word, approve bool) (locksteward.Request, error) {
+func (w *world) decide(ctx context.Context, actor Actor, id string, word Decision, approve bool) (locksteward.Request, error) {
 	if err := w.judge(ctx, actor, "approver"); err != nil {
 		return locksteward.Request{}, err
 	}
@@ -501,8 +503,8 @@ func newWorld() *world {
 	}
 }
 
-// bed is a console with its world and a client.
-type bed struct {
+// fixture is a console with its world and a client.
+type fixture struct {
 	t      *testing.T
 	world  *world
 	server *Server
@@ -516,15 +518,15 @@ type bed struct {
 }
 
 // setup starts a console; each role gets a user of its name, and "all" has all.
-func setup(t *testing.T, roles ...string) *bed {
+func setup(t *testing.T, roles ...string) *fixture {
 	t.Helper()
 	return setupAs(t, nil, roles...)
 }
 
 // setupAs is setup with another configuration of signing in.
-func setupAs(t *testing.T, edit func(*signin.Config), roles ...string) *bed {
+func setupAs(t *testing.T, edit func(*signin.Config), roles ...string) *fixture {
 	t.Helper()
-	b := &bed{t: t, world: newWorld(), tokens: map[string]string{}, file: filepath.Join(t.TempDir(), "users.yaml"), edit: edit, began: time.Now()}
+	b := &fixture{t: t, world: newWorld(), tokens: map[string]string{}, file: filepath.Join(t.TempDir(), "users.yaml"), edit: edit, began: time.Now()}
 	for _, r := range roles {
 		b.addUser(r)
 	}
@@ -550,10 +552,10 @@ func setupAs(t *testing.T, edit func(*signin.Config), roles ...string) *bed {
 }
 
 func (w *world) deps() Deps {
-	return Deps{Locks: w, Findings: w, Targets: w, Requests: w, Releases: w, Audit: w, Reloader: w, Pauser: w, Reports: w, Past: w, Stops: w, Graphs: w, Guide: w, Deliveries: w, Silences: w, Sessions: newSessionStore()}
+	return Deps{Locks: w, Findings: w, Targets: w, Requests: w, Releases: w, Audit: w, Reloader: w, Pauser: w, Reports: w, History: w, ReleasePause: w, Graphs: w, Advisor: w, Deliveries: w, Silences: w, Sessions: newSessionStore()}
 }
 
-func (b *bed) addUser(name string) {
+func (b *fixture) addUser(name string) {
 	b.t.Helper()
 	roles := []users.Role{users.Role(name)}
 	if name == "all" {

@@ -221,8 +221,8 @@ func TestMemberReleasesUnusedLeases(t *testing.T) {
 	}
 }
 
-// A replica of an older version ends when a newer one has changed the schema.
-func TestMemberOfAnOlderSchema(t *testing.T) {
+// A replica ends when another program changed the schema.
+func TestMemberOfAnotherSchema(t *testing.T) {
 	t.Parallel()
 	server := testpg.Start(t)
 	st, err := store.Open(t.Context(), server.DSN())

@@ -200,7 +200,7 @@ var namesOthers = []string{
 	"wait/cycle", "wait/order-inversion",
 }
 
-func (h *hider) finding(e *Event) {
+func (h *hider) finding(e *PayloadFinding) {
 	shown := h.key(e.Key)
 	e.Key, e.Unlock = shown, ""
 	e.Cause, e.Remedy, e.Subject = h.text(e.Cause), h.text(e.Remedy), h.text(e.Subject)
@@ -210,7 +210,7 @@ func (h *hider) finding(e *Event) {
 		return
 	}
 	e.Summary = strings.Trim(e.Rule+": "+shown.Key, ": ")
-	e.Evidence, e.CounterEvidence = []string{say(h.lang, "hidden")}, []string{}
+	e.Evidence, e.CounterEvidence = []string{translate(h.lang, "hidden")}, []string{}
 }
 
 // group hides names in what findings share. A group key that holds one becomes a

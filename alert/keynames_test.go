@@ -36,7 +36,7 @@ func namedPayload(name, lang string) Payload {
 	e.Unlock = "locksteward unlock --redis redis://h " + strconv.Quote(name)
 	e.RunbookURL = "https://wiki.example/" + url.PathEscape(name)
 	e.EventID = name + "/1"
-	p.Findings = []Event{e}
+	p.Findings = []PayloadFinding{e}
 	p.URL = "https://locks.example/locks/one?key=" + url.QueryEscape(name)
 	p.Group = &Group{Key: "by key " + name, Labels: map[string]string{"key": shown, "class": "orders"}, Firing: 1}
 	n := glass()
@@ -148,7 +148,7 @@ func FuzzHiddenNamesAreGone(f *testing.F) {
 func TestHashesOfNames(t *testing.T) {
 	t.Parallel()
 	shown := func(name, salt string) string {
-		p := Payload{Findings: []Event{{Finding: api.Finding{Rule: "ttl/none", Key: api.NewKey(name)}}}}
+		p := Payload{Findings: []PayloadFinding{{Finding: api.Finding{Rule: "ttl/none", Key: api.NewKey(name)}}}}
 		p.hideKeys(KeyNamesHash, nil, []byte(salt))
 		return p.Findings[0].Key.Key
 	}
@@ -171,7 +171,7 @@ func TestTemplatesOfNames(t *testing.T) {
 		"the name itself":  {func(class, key string) string { return key }, "orders"},
 		"nobody knows one": {nil, "orders"},
 	} {
-		p := Payload{Findings: []Event{eventOf(found("lock:order:ana", locksteward.SeverityWarning, locksteward.StatusFiring), 1, "en")}}
+		p := Payload{Findings: []PayloadFinding{eventOf(found("lock:order:ana", locksteward.SeverityWarning, locksteward.StatusFiring), 1, "en")}}
 		p.hideKeys(KeyNamesTemplate, c.patternOf, nil)
 		if e := p.Findings[0]; e.Key.Key != c.want || e.Summary != "lock "+c.want+" has no expiry" {
 			t.Errorf("%s: got %q, %q", name, e.Key.Key, e.Summary)
@@ -182,7 +182,7 @@ func TestTemplatesOfNames(t *testing.T) {
 // A short name is replaced where it is a name, and not inside of words.
 func TestShortNamesDoNotBreakWords(t *testing.T) {
 	t.Parallel()
-	p := Payload{Findings: []Event{{Finding: api.Finding{
+	p := Payload{Findings: []PayloadFinding{{Finding: api.Finding{
 		Rule: "ttl/none", Class: "c", Key: api.NewKey("a"), Summary: "lock a has no expiry: a crash", Evidence: []string{"PTTL of \"a\" is -1"},
 	}}}}
 	p.hideKeys(KeyNamesTemplate, nil, nil)
@@ -197,7 +197,7 @@ func TestShortNamesInChinese(t *testing.T) {
 	f := found("ab", locksteward.SeverityCritical, locksteward.StatusFiring)
 	f.Class = "c"
 	f.Evidence = []locksteward.Text{{EN: "lock ab is held", ZH: "持有锁 ab：ab、cab，“ab”（ab）"}}
-	p := Payload{Lang: "zh", Findings: []Event{eventOf(f, 1, "zh")}}
+	p := Payload{Lang: "zh", Findings: []PayloadFinding{eventOf(f, 1, "zh")}}
 	p.hideKeys(KeyNamesTemplate, nil, nil)
 	if got := p.Findings[0].Evidence[0]; got != "持有锁 c：c、cab，“c”（c）" {
 		t.Errorf("got %q", got)
@@ -208,7 +208,7 @@ func TestShortNamesInChinese(t *testing.T) {
 func TestOtherNamesAreLeftOut(t *testing.T) {
 	t.Parallel()
 	for _, rule := range append(slices.Clone(namesOthers), "custom/mine", "later/unknown") {
-		p := Payload{Lang: "en", Findings: []Event{{Finding: api.Finding{
+		p := Payload{Lang: "en", Findings: []PayloadFinding{{Finding: api.Finding{
 			Rule: rule, Class: "c", Key: api.NewKey("lock:mine"), Summary: "lock:mine waits for lock:other", Evidence: []string{"lock:other"}, CounterEvidence: []string{"lock:other"},
 		}}}}
 		p.hideKeys(KeyNamesTemplate, nil, nil)
@@ -258,7 +258,7 @@ func TestFixturesOfRulesShowNoName(t *testing.T) {
 			}
 			chinese := english
 			chinese.Summary, chinese.Evidence, chinese.CounterEvidence = want.ZH, want.EvidenceZH, want.CounterZH
-			p := Payload{Findings: []Event{{Finding: english}, {Finding: chinese}}}
+			p := Payload{Findings: []PayloadFinding{{Finding: english}, {Finding: chinese}}}
 			p.hideKeys(KeyNamesTemplate, nil, nil)
 			body, err := json.Marshal(p)
 			if err != nil {
@@ -338,7 +338,7 @@ func TestFullNamesStay(t *testing.T) {
 func TestSharedGroupsAreCopied(t *testing.T) {
 	t.Parallel()
 	g := &Group{Key: "k lock:order:42", Labels: map[string]string{"key": "lock:order:42"}}
-	one := Payload{Group: g, Findings: []Event{eventOf(found("lock:order:42", locksteward.SeverityWarning, locksteward.StatusFiring), 1, "en")}}
+	one := Payload{Group: g, Findings: []PayloadFinding{eventOf(found("lock:order:42", locksteward.SeverityWarning, locksteward.StatusFiring), 1, "en")}}
 	two := one
 	two.Findings = slices.Clone(one.Findings)
 	one.hideKeys(KeyNamesHash, nil, nil)

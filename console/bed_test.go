@@ -550,7 +550,7 @@ func setupAs(t *testing.T, edit func(*signin.Config), roles ...string) *bed {
 }
 
 func (w *world) deps() Deps {
-	return Deps{Locks: w, Findings: w, Targets: w, Requests: w, Releases: w, Audit: w, Reloader: w, Pauser: w, Reports: w, Past: w, Stops: w, Graphs: w, Guide: w, Deliveries: w, Silences: w, Sessions: newSessionStore()}
+	return Deps{Locks: w, Findings: w, Targets: w, Requests: w, Releases: w, Audit: w, Reloader: w, Pauser: w, Reports: w, Past: w, Stops: w, Graphs: w, Guide: w, Notifications: w, Silences: w, Sessions: newSessionStore()}
 }
 
 func (b *bed) addUser(name string) {

@@ -320,8 +320,8 @@ type Deps struct {
 	Stops    Stops
 	Graphs   Graphs
 	Guide    Guide
-	// Deliveries is what people are told elsewhere.
-	Deliveries Deliveries
+	// Notifications is the outbox of the agent.
+	Notifications Notifications
 	// Silences is what they are not told.
 	Silences Silences
 	// Sessions keeps who is signed in.
@@ -334,7 +334,7 @@ func (d Deps) check() error {
 		"Releases": d.Releases == nil, "Audit": d.Audit == nil, "Reloader": d.Reloader == nil,
 		"Pauser": d.Pauser == nil, "Reports": d.Reports == nil, "Past": d.Past == nil,
 		"Stops": d.Stops == nil, "Graphs": d.Graphs == nil, "Guide": d.Guide == nil, "Sessions": d.Sessions == nil,
-		"Deliveries": d.Deliveries == nil, "Silences": d.Silences == nil,
+		"Notifications": d.Notifications == nil, "Silences": d.Silences == nil,
 	} {
 		if missing {
 			return errors.New("console: dependency " + name + " is missing")

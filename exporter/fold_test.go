@@ -161,7 +161,7 @@ func TestSeriesStayBelowTheLimitOfEverything(t *testing.T) {
 	}
 	failed, firing := 0.0, 0.0
 	for name, v := range got {
-		if strings.HasPrefix(name, "locksteward_deliveries_total{") {
+		if strings.HasPrefix(name, "locksteward_notifications_total{") {
 			failed += v
 		}
 		if strings.HasPrefix(name, "locksteward_findings{") && strings.Contains(name, `target="m2"`) {
@@ -172,9 +172,9 @@ func TestSeriesStayBelowTheLimitOfEverything(t *testing.T) {
 		t.Errorf("%v failed deliveries and %v findings in all, want 16000 and 8000: folding lost some", failed, firing)
 	}
 	want(t, e, map[string]float64{
-		`deliveries_total{outcome="retried",reason="_other",receiver="receiver000"}`: 20,
+		`notifications_total{outcome="retried",reason="_other",receiver="receiver000"}`: 20,
 	})
-	if got[`locksteward_deliveries_total{outcome="retried",reason="_other",receiver="_other"}`] == 0 {
+	if got[`locksteward_notifications_total{outcome="retried",reason="_other",receiver="_other"}`] == 0 {
 		t.Error("400 receivers are shown one by one")
 	}
 }

@@ -225,7 +225,7 @@ func TestScrapesWhileSweepsRun(t *testing.T) {
 			wg.Wait()
 			want(t, e, map[string]float64{
 				`budget_throttled_seconds_total{reason="duty",target="m"}`:       50,
-				`deliveries_total{outcome="delivered",reason="",receiver="ops"}`: 200,
+				`notifications_total{outcome="delivered",reason="",receiver="ops"}`: 200,
 			})
 			return
 		default:

@@ -10,22 +10,22 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Change is what goes with a change of state, in its transaction: the lines of
-// the audit trail about it and what is to be told of it.
+// Change is what is written with a change of state, in its transaction: audit entries and
+// notifications.
 type Change struct {
-	Entries  []locksteward.Entry
-	Messages []Message
+	Entries       []locksteward.Entry
+	Notifications []locksteward.Notification
 }
 
-// Append writes audit entries and messages of something that changes nothing in
+// Append writes audit entries and notifications of something that changes nothing in
 // the store, in one transaction. Seq, PrevHash and Hash of entries are set by the
 // store; At is kept to the microsecond; what is no text is made text.
 func (s *Store) Append(ctx context.Context, c Change) error {
-	if len(c.Entries) == 0 && len(c.Messages) == 0 {
+	if len(c.Entries) == 0 && len(c.Notifications) == 0 {
 		return nil
 	}
 	return s.inWrite(ctx, "append audit entry", func(ctx context.Context, t *tx) error {
-		return s.written(ctx, t, Written{Entries: c.Entries}, c.Messages...)
+		return s.written(ctx, t, Written{Entries: c.Entries}, c.Notifications...)
 	})
 }
 
@@ -147,7 +147,7 @@ const entryColumns = "seq, at, actor, action, target, lock_key, subject, reason,
 
 // written writes entries and what is to be told of them inside the transaction of
 // the change that they are about, which is what makes them one.
-func (s *Store) written(ctx context.Context, t *tx, w Written, messages ...Message) error {
+func (s *Store) written(ctx context.Context, t *tx, w Written, messages ...locksteward.Notification) error {
 	if err := appendEntries(ctx, t, w.Entries); err != nil {
 		return err
 	}

@@ -86,8 +86,8 @@ func (p *pool) row(ctx context.Context, query string, args ...any) *sql.Row {
 type tx struct {
 	tx *sql.Tx
 	on *backend
-	// enqueued says that there are messages to be sent that were not there before.
-	enqueued bool
+	// outboxChanged says that notifications or groups became due.
+	outboxChanged bool
 	// trail is how long the audit trail is with what was added; 0: nothing was.
 	trail int64
 }

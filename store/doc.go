@@ -1,5 +1,5 @@
 // Package store is the agent's durable memory: release requests with their
-// decisions, the audit trail, messages that are to be sent, leases on targets,
+// decisions, the audit trail, notifications, leases on targets,
 // first-seen history, the last findings, how locks were held, and the
 // installation's key for token digests. It is an SQLite file or a PostgreSQL
 // database; both run the same code and the same tests.
@@ -10,11 +10,11 @@
 //
 // # Guarantees
 //
-//   - A change of a request, its audit entries and the messages about it
+//   - A change of a request, its audit entries and the notifications about it
 //     ([Store.Compose]) are one transaction: all are there or none, also after
 //     kill -9 or a power cut (WAL and synchronous=FULL; synchronous_commit is
 //     never off). Another state without an entry is refused. Findings and the
-//     messages about them are one transaction too.
+//     events about them are one transaction too.
 //   - What happened to locks ([Store.SaveLockEvents]) is bounded per lock and in all.
 //   - Audit entries are a hash chain, also where several processes write;
 //     [Store.Verify] finds a line that was changed, dropped, swapped or inserted,
@@ -22,13 +22,13 @@
 //     trail that was rewritten or cut off with its head.
 //   - At most one request is open per target, database and key.
 //   - A final request never changes state, whatever the caller asks.
-//   - A message is claimed by one sender at a time, and those of one Ordering in
-//     the order in which their changes were written; what was neither delivered
-//     nor given up is claimed again.
-//   - An event of a finding ([Event]) is written in the transaction of the finding,
-//     once for each receiver, and waits in a group until [Store.Flush] tells or drops
-//     it: the messages, and what the receiver knows to fire, are one transaction. The
-//     events of a finding are told to a receiver in the order of their writing.
+//   - A notification is claimed by one sender at a time, and those of one Ordering in
+//     the order in which they were written; what was neither delivered nor given up is
+//     claimed again.
+//   - An event of a finding ([locksteward.FindingEvent]) is written in the transaction of the
+//     finding, once for each receiver, and waits in a group until [Store.Flush] sends or
+//     drops it: notifications and the delivery state of the receiver are one transaction.
+//     A receiver is notified of the events of a finding in the order of their writing.
 //   - A change of silences wakes what they held back, in its transaction.
 //   - Fences of leases only grow. A write through [Store.Under] is refused from
 //     the moment at which its lease is over by the database's clock.
@@ -47,13 +47,13 @@
 //   - On systems without flock the second agent of a file is not refused;
 //     transactions still keep the data whole.
 //   - Text with a NUL or with bytes that are not UTF-8 is kept with U+FFFD in
-//     their place. Keys of locks, details of entries and bodies of messages are
+//     their place. Keys of locks, details of entries and bodies of notifications are
 //     bytes.
 //
 // # Concurrency
 //
 // All methods are safe for concurrent use, those of a view included. Writers of
-// requests, entries and messages are served one at a time, over all processes,
+// requests, entries and notifications are served one at a time, over all processes,
 // other writers beside them; readers never wait for a writer. A callback given to
 // [Store.CreateRequest], [Store.UpdateRequest] or [Store.Compose] runs inside the
 // write transaction: it must be quick and must not call the store.

@@ -33,9 +33,6 @@ var (
 	// ErrNewerSchema is a database that a newer program brought up to date while this
 	// one was at work on it: it gets no lease any more. Nothing was written.
 	ErrNewerSchema = errors.New("schema is newer than this program")
-	// ErrClaimLost is word about a message whose claim ended: somebody else may be
-	// sending it.
-	ErrClaimLost = errors.New("claim lost")
 	// ErrNoEntry is a change of a request's state that brought no audit entry.
 	ErrNoEntry = errors.New("no audit entry for the change")
 )

@@ -18,12 +18,12 @@ type Written struct {
 	Entries []locksteward.Entry
 }
 
-// Composer says what is to be told of something written. It runs inside the
-// transaction: it must be quick and must not call the store.
-type Composer func(Written) []Message
+// Composer makes the notifications about what is written. It runs inside the transaction:
+// it must be quick and must not call the store.
+type Composer func(Written) []locksteward.Notification
 
-// Compose has all that is written to the audit trail from now on bring the
-// messages of fn, in its transaction: nobody who changes a request can forget
+// Compose sets the function whose notifications are written with all that is written to
+// the audit trail from now on, in its transaction: no change of a request can be without
 // them. It is called once, before there are changes.
 func (s *Store) Compose(fn Composer) { s.compose.Store(&fn) }
 

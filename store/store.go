@@ -29,14 +29,14 @@ type Store struct {
 	doubt    *gate // for those that write to a file: see reopen
 	pens     *pens
 	// turn is read-locked by calls on a file, and locked while it is opened anew.
-	turn     *sync.RWMutex
-	closers  []io.Closer // keep a second agent out
-	lock     *fileLock   // of a file; nil for a server
-	held     *heldFile   // nil for a server
-	aside    string      // see SetAside
-	memory   *memory
-	compose  *atomic.Pointer[Composer]
-	enqueued *atomic.Pointer[func()]
+	turn           *sync.RWMutex
+	closers        []io.Closer // keep a second agent out
+	lock           *fileLock   // of a file; nil for a server
+	held           *heldFile   // nil for a server
+	aside          string      // see SetAside
+	memory         *memory
+	compose        *atomic.Pointer[Composer]
+	onOutboxChange *atomic.Pointer[func()]
 	// schema is the version that this program knows.
 	schema int
 	// fences, if set, has the lease under which a target is written.
@@ -135,7 +135,7 @@ func (s *Store) wrote(trail int64) {
 }
 
 func newStore() *Store {
-	return &Store{gate: &gate{}, doubt: &gate{}, pens: pensOfFile(), turn: &sync.RWMutex{}, memory: &memory{}, compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{}}
+	return &Store{gate: &gate{}, doubt: &gate{}, pens: pensOfFile(), turn: &sync.RWMutex{}, memory: &memory{}, compose: &atomic.Pointer[Composer]{}, onOutboxChange: &atomic.Pointer[func()]{}}
 }
 
 // Close ends all transactions and closes the store. It may be called once, and
@@ -249,17 +249,16 @@ func (s *Store) inLease(ctx context.Context, op string, fn func(ctx context.Cont
 // writing runs fn in a write transaction. Errors of fn come back as they are, so
 // that a caller's callback keeps its own; the database's are explained.
 func (s *Store) writing(ctx context.Context, op string, pen chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) error {
-	enqueued, err := s.writeWith(ctx, op, pen, begin, fn)
-	// Not before the pen is back: who is told may wait for one who needs it.
-	if fn := s.enqueued.Load(); err == nil && enqueued && fn != nil {
+	outboxChanged, err := s.writeWith(ctx, op, pen, begin, fn)
+	// Not before the pen is back: the function may wait for one who needs it.
+	if fn := s.onOutboxChange.Load(); err == nil && outboxChanged && fn != nil {
 		(*fn)()
 	}
 	return err
 }
 
-// writeWith is writing with a pen, and says whether there are messages to be sent that
-// were not there before.
-func (s *Store) writeWith(ctx context.Context, op string, pen chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) (enqueued bool, err error) {
+// writeWith is writing with a pen, and reports whether notifications or groups became due.
+func (s *Store) writeWith(ctx context.Context, op string, pen chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) (outboxChanged bool, err error) {
 	put, err := s.takePen(ctx, op, pen)
 	if err != nil {
 		return false, err
@@ -307,7 +306,7 @@ func (s *Store) writeWith(ctx context.Context, op string, pen chan struct{}, beg
 	if err == nil && work.trail > 0 {
 		s.wrote(work.trail)
 	}
-	return work.enqueued, err
+	return work.outboxChanged, err
 }
 
 // settle finds out what became of a commit whose answer did not come.

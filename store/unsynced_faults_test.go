@@ -52,7 +52,7 @@ func TestWritersWaitForAFileInDoubt(t *testing.T) {
 	appendMany(t, s, 1)
 	// Its answer is kept back until others wait behind it.
 	inside, goOn := make(chan struct{}), make(chan struct{})
-	s.Compose(func(w store.Written) []store.Message {
+	s.Compose(func(w store.Written) []locksteward.Notification {
 		if w.Entries[0].Subject == "doubt" {
 			close(inside)
 			<-goOn

@@ -41,7 +41,7 @@ case "$1 $2" in
 "release request") who=rita ;;
 "release approve" | "silences add" | "silences expire" | "findings accept") who=paul ;;
 "release break-glass") who=max ;;
-"alerts test" | "alerts replay") who=root ;;
+"notifications test" | "notifications retry") who=root ;;
 *) who=vic ;;
 esac
 LOCKSTEWARD_TOKEN=$(cat "$PEOPLE/$who") exec "$NEXT" "$@"
@@ -264,10 +264,10 @@ func (b *docBed) finding(t *testing.T, key string) string {
 func (b *docBed) dead(t *testing.T, receiver string) string {
 	t.Helper()
 	var answer struct {
-		Deliveries []struct{ ID, Receiver, State string }
+		Notifications []struct{ ID, Receiver, State string }
 	}
-	b.ask(t, "vic", http.MethodGet, "/api/v1/deliveries", &answer)
-	for _, d := range answer.Deliveries {
+	b.ask(t, "vic", http.MethodGet, "/api/v1/notifications", &answer)
+	for _, d := range answer.Notifications {
 		if d.Receiver == receiver && d.State == "dead" {
 			return d.ID
 		}

@@ -66,11 +66,11 @@ type Agent struct {
 	releases *release.Service
 	// releasing are the executions under way and of late.
 	releasing releasing
-	ended     ended
+	resolved  resolvedFindings
 	silencer  silencer
 	heart     *heart
 	liveness  *liveness
-	relief    relief
+	memory    memoryReturn
 	webFiles  *credfile.Set // of the metrics' listener
 
 	// reloading lets one reload run at a time, and changing keeps it and the changes of
@@ -274,7 +274,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	working()
-	a.relief.stop()
+	a.memory.stop()
 	servers.Wait()
 	a.diary.stop(ctx)
 	a.sayEnd(ctx)

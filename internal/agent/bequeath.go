@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -23,7 +22,7 @@ type bequest struct {
 	Target string
 	// Told are changes to firing, each with the receivers that were told or may have
 	// been.
-	Told []alert.Change
+	Told []locksteward.FindingEvent
 }
 
 var callInherit = call[bequest, bool]{"inherit", func(in bequest) string { return in.Target }, func(a *Agent, ctx context.Context, in bequest) (bool, error) {
@@ -107,14 +106,14 @@ func (a *Agent) bequeath(ctx context.Context) {
 // firesTold are the changes of which people were told from memory that something
 // fires, and not that it ended. The changes are in their order; from memory nothing of
 // them is told any more.
-func (a *Agent) firesTold(changes []alert.Change) []alert.Change {
-	rest, _ := a.alerts.Leftover(changes)
+func (a *Agent) firesTold(changes []locksteward.FindingEvent) []locksteward.FindingEvent {
+	rest, _ := a.alerts.Unsaved(changes)
 	by := map[string]int{}
-	var out []alert.Change
+	var out []locksteward.FindingEvent
 	for _, c := range rest {
-		var told []alert.Address
+		var told []locksteward.Recipient
 		for _, to := range c.To {
-			if to.Told {
+			if to.Direct {
 				told = append(told, to)
 			}
 		}
@@ -144,7 +143,7 @@ func (a *Agent) firesTold(changes []alert.Change) []alert.Change {
 // inherit takes over what another replica told of this target while nobody knew, and
 // tells the end of what is over. It says false until that can be judged: after a
 // complete sweep, and not while a finding waits for its time.
-func (w *watched) inherit(ctx context.Context, told []alert.Change) (bool, error) {
+func (w *watched) inherit(ctx context.Context, told []locksteward.FindingEvent) (bool, error) {
 	if swept, ok := w.lastSweep(); !ok || !swept.Complete {
 		return false, nil
 	}
@@ -168,7 +167,7 @@ func (w *watched) inherit(ctx context.Context, told []alert.Change) (bool, error
 	}
 	changes := append(told, w.announce(over)...)
 	defer w.calls.begin()()
-	if err := w.agent.store.NoteFindings(ctx, w.target.Name, findingsOf(nil), telling(changes)); err != nil {
+	if err := w.agent.store.UpdateFindings(ctx, w.target.Name, findingsOf(nil), store.Outgoing{Events: changes}); err != nil {
 		if errors.Is(err, store.ErrLeaseLost) {
 			return false, err
 		}

@@ -352,7 +352,7 @@ func (a *Agent) answerAll() {
 		return asJSON[api.Graph]{g}, err
 	})
 	replicas.Handle(p, callResolved, func(_ context.Context, in lockAsked) ([]locksteward.Finding, error) {
-		if f, ok := a.ended.get(in.Key); ok {
+		if f, ok := a.resolved.get(in.Key); ok {
 			return []locksteward.Finding{f}, nil
 		}
 		return nil, nil

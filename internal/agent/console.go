@@ -26,7 +26,7 @@ func (a *Agent) newConsole(cfg console.Config) (*console.Server, error) {
 		Locks: a, Findings: everything{a}, Targets: a,
 		Requests: requests{a, a.releases}, Releases: requests{a, a.releases},
 		Audit: trail{a.store, a.trail}, Reloader: reloader{a}, Pauser: a, Reports: a, Past: a, Stops: stops{a.releases}, Graphs: a, Guide: guide{a}, Sessions: sessions{a.store},
-		Deliveries: deliveries{a}, Silences: silencing{a},
+		Notifications: notifications{a}, Silences: silencing{a},
 	})
 }
 

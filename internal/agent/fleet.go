@@ -160,7 +160,7 @@ func (f *fleet) ask(ctx context.Context) {
 		f.agent.console.Touch()
 	}
 	if back && f.agent.house.opened() {
-		f.agent.alerts.lookAgain(ctx) // what was held back for it
+		f.agent.alerts.wakeHeld(ctx) // what was held back for it
 	}
 }
 

@@ -29,7 +29,7 @@ func (g guide) WhyNotApprove(actor console.Actor, r locksteward.Request) error {
 }
 
 func (g guide) Resolved(fingerprint string) (locksteward.Finding, bool) {
-	f, ok := g.agent.ended.get(fingerprint)
+	f, ok := g.agent.resolved.get(fingerprint)
 	if !ok && g.agent.fleet != nil {
 		return g.agent.fleet.resolved(fingerprint)
 	}
@@ -85,18 +85,18 @@ func applyEntry(r *api.Rule, e api.RuleEntry) {
 	r.Off = e.Off
 }
 
-// maxEnded is how many findings are remembered after their end.
-const maxEnded = 2000
+// maxResolved bounds the findings that are kept after their end.
+const maxResolved = 2000
 
-// ended remembers findings that ended, the last ones, so that the link of an
-// alert still says what it was about.
-type ended struct {
+// resolvedFindings keeps the last findings that were resolved, so that the link of a
+// notification still leads to its finding.
+type resolvedFindings struct {
 	mu    sync.Mutex
 	by    map[string]locksteward.Finding
 	order []string // fingerprints, the oldest first
 }
 
-func (e *ended) take(transitions []locksteward.Transition) {
+func (e *resolvedFindings) add(transitions []locksteward.Transition) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, t := range transitions {
@@ -111,7 +111,7 @@ func (e *ended) take(transitions []locksteward.Transition) {
 		if e.by == nil {
 			e.by = map[string]locksteward.Finding{}
 		}
-		if len(e.order) == maxEnded {
+		if len(e.order) == maxResolved {
 			delete(e.by, e.order[0])
 			e.order = e.order[1:]
 		}
@@ -120,7 +120,7 @@ func (e *ended) take(transitions []locksteward.Transition) {
 	}
 }
 
-func (e *ended) get(fingerprint string) (locksteward.Finding, bool) {
+func (e *resolvedFindings) get(fingerprint string) (locksteward.Finding, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f, ok := e.by[fingerprint]

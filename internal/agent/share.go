@@ -159,18 +159,18 @@ func (a *Agent) forgetTarget(w *watched) {
 	a.engine.RemoveTarget(w.target.Name, time.Now())
 	a.exporter.RemoveTarget(w.target.Name)
 	w.mu.Lock()
-	untold := w.untold
-	w.untold = nil
+	unsaved := w.unsaved
+	w.unsaved = nil
 	w.mu.Unlock()
-	a.bequests.add(bequest{w.target.Name, a.firesTold(untold)})
-	a.alerts.Kept(untold, nil)
+	a.bequests.add(bequest{w.target.Name, a.firesTold(unsaved)})
+	a.alerts.Saved(unsaved, nil)
 	a.fleet.know(w.target.Name, w.view())
 	if down := w.down.Load(); down != nil {
 		a.fleet.left(w.target.Name, *down)
 	}
 	a.showLeader()
 	a.console.Touch()
-	a.relief.soon()
+	a.memory.schedule()
 }
 
 // rollChanged takes in who does what.

@@ -70,7 +70,7 @@ func (a *Agent) keepSilences(ctx context.Context) error {
 			return nil
 		case <-time.After(wait):
 		}
-		a.alerts.settle(ctx)
+		a.alerts.retryWakeHeld(ctx)
 		if err := a.readSilences(ctx); err != nil && ctx.Err() == nil {
 			a.log.Warn("silences are not read: those known before hold", zap.Error(err))
 		}
@@ -123,7 +123,7 @@ func (a *Agent) takeSilences(ctx context.Context, list []store.Silence) error {
 	if before == nil || slices.Equal(before.active, next.active) {
 		return nil
 	}
-	a.alerts.lookAgain(ctx)
+	a.alerts.wakeHeld(ctx)
 	return nil
 }
 

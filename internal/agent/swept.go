@@ -91,7 +91,7 @@ func (w *watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
 	if !isDown && (was == nil || *was) {
 		defer func() {
 			defer w.calls.begin()()
-			w.agent.alerts.lookAgain(ctx)
+			w.agent.alerts.wakeHeld(ctx)
 		}()
 	}
 	switch {

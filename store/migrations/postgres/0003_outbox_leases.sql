@@ -9,8 +9,8 @@ ALTER TABLE entries_head ADD COLUMN base_seq BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE entries_head ADD COLUMN base_hash TEXT NOT NULL DEFAULT '';
 CREATE INDEX entries_at ON entries (at);
 
--- What is to be told to receivers, in the order of commits. Times are of the
--- database's clock. A claim is one sender's for as long as claimed_until says.
+-- Notifications for receivers, in the order of commits. Times are of the database's
+-- clock. A claim belongs to one sender until claimed_until.
 CREATE TABLE outbox (
     seq           BIGINT PRIMARY KEY,
     id            TEXT NOT NULL,
@@ -34,7 +34,7 @@ CREATE INDEX outbox_waiting ON outbox (receiver, seq) WHERE state = 'waiting';
 CREATE INDEX outbox_order ON outbox (receiver, ordering, seq) WHERE state = 'waiting';
 CREATE INDEX outbox_done ON outbox (state, done_at);
 
--- One row: the last seq that was given away, also when its message is gone.
+-- One row: the last seq that was used, also when its notification is gone.
 CREATE TABLE outbox_head (
     id  BIGINT PRIMARY KEY,
     seq BIGINT NOT NULL

@@ -1,7 +1,7 @@
--- Transitions of findings that receivers are to be told of, in the order of
--- commits: seq is given away by outbox_head, number is what receivers see. receivers are the names of all that
--- ever had it to be told, one a line, so that it is not told twice. spent is when
--- nobody needed it any more; finding and lock_key are empty from then on.
+-- Transitions of findings that receivers are notified of, in the order of commits: seq
+-- comes from outbox_head, number is what receivers see. receivers are the names of all
+-- that have or had the event, one a line, so that none is notified twice. done_at is
+-- when no receiver needed it any more; finding and lock_key are empty from then on.
 CREATE TABLE alert_events (
     seq         BIGINT PRIMARY KEY,
     event_id    TEXT NOT NULL,
@@ -15,52 +15,52 @@ CREATE TABLE alert_events (
     status      TEXT NOT NULL,
     receivers   TEXT NOT NULL,
     created_at  BIGINT NOT NULL,
-    spent       BIGINT NOT NULL
+    done_at     BIGINT NOT NULL
 );
 
 CREATE UNIQUE INDEX alert_events_id ON alert_events (event_id);
 CREATE INDEX alert_events_fingerprint ON alert_events (fingerprint);
-CREATE INDEX alert_events_spent ON alert_events (spent) WHERE spent > 0;
+CREATE INDEX alert_events_done ON alert_events (done_at) WHERE done_at > 0;
 
--- What is to be told to a receiver with the next message of a group, and why it was
--- held back before.
+-- Events that wait for the next notification of a receiver's group, and why they are
+-- held back.
 CREATE TABLE alert_pending (
-    receiver TEXT NOT NULL,
-    grp      TEXT NOT NULL,
-    seq      BIGINT NOT NULL,
-    held     TEXT NOT NULL,
-    PRIMARY KEY (receiver, grp, seq)
+    receiver  TEXT NOT NULL,
+    group_key TEXT NOT NULL,
+    seq       BIGINT NOT NULL,
+    held      TEXT NOT NULL,
+    PRIMARY KEY (receiver, group_key, seq)
 );
 
 CREATE INDEX alert_pending_seq ON alert_pending (seq);
-CREATE INDEX alert_pending_held ON alert_pending (receiver, grp) WHERE held <> '';
+CREATE INDEX alert_pending_held ON alert_pending (receiver, group_key) WHERE held <> '';
 
--- When a group is to be looked at, 0 for not before something new is written, and
--- when its last message was written.
+-- When a group is due, 0 for not before an event is written, and when its last
+-- notification was written.
 CREATE TABLE alert_groups (
-    receiver TEXT NOT NULL,
-    grp      TEXT NOT NULL,
-    due_at   BIGINT NOT NULL,
-    last_at  BIGINT NOT NULL,
-    PRIMARY KEY (receiver, grp)
+    receiver  TEXT NOT NULL,
+    group_key TEXT NOT NULL,
+    due_at    BIGINT NOT NULL,
+    last_at   BIGINT NOT NULL,
+    PRIMARY KEY (receiver, group_key)
 );
 
 CREATE INDEX alert_groups_due ON alert_groups (receiver, due_at);
 
--- What a receiver knows to fire, and the event that told it last.
-CREATE TABLE alert_told (
+-- Findings that a receiver knows to fire, and the event that it was notified of last.
+CREATE TABLE alert_delivery_state (
     receiver    TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
-    grp         TEXT NOT NULL,
+    group_key   TEXT NOT NULL,
     seq         BIGINT NOT NULL,
     survey      BIGINT NOT NULL,
     PRIMARY KEY (receiver, fingerprint)
 );
 
-CREATE INDEX alert_told_group ON alert_told (receiver, grp);
-CREATE INDEX alert_told_seq ON alert_told (seq);
+CREATE INDEX alert_delivery_state_group ON alert_delivery_state (receiver, group_key);
+CREATE INDEX alert_delivery_state_seq ON alert_delivery_state (seq);
 
--- Who wanted silence about what, until when and why. One that was ended early has
+-- Silences: what is silenced, by whom, until when and why. One that was ended early has
 -- ended_at. fingerprint is that of the one finding that was accepted.
 CREATE TABLE silences (
     id          TEXT PRIMARY KEY,
@@ -80,5 +80,5 @@ CREATE INDEX silences_ends ON silences (ends_at);
 -- Rows that come and go with every message are cleaned by the number of changes.
 ALTER TABLE alert_events SET (autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE alert_pending SET (autovacuum_vacuum_scale_factor = 0.05);
-ALTER TABLE alert_told SET (autovacuum_vacuum_scale_factor = 0.05);
+ALTER TABLE alert_delivery_state SET (autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE alert_groups SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);

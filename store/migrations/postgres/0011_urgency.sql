@@ -1,5 +1,5 @@
--- How urgent messages and groups are: higher is sent first. A message is at least as
--- urgent as those that wait behind it, a group as the most urgent of what waits in it.
+-- The urgency of notifications and groups: higher is sent first. A notification is at
+-- least as urgent as those behind it, a group as the most urgent event in it.
 ALTER TABLE outbox ADD COLUMN urgency BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE alert_pending ADD COLUMN urgency BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE alert_groups ADD COLUMN urgency BIGINT NOT NULL DEFAULT 0;
@@ -10,5 +10,5 @@ DROP INDEX outbox_order;
 CREATE INDEX outbox_order ON outbox (receiver, ordering, seq, urgency) WHERE state = 'waiting';
 CREATE INDEX alert_groups_urgent ON alert_groups (receiver, urgency, due_at) WHERE due_at > 0;
 
--- What a receiver said to the messages that wait for another attempt, without a look at the messages.
+-- Notifications that wait for another attempt, for their last error.
 CREATE INDEX outbox_failing ON outbox (receiver, seq) WHERE state = 'waiting' AND last_error <> '';

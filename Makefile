@@ -38,7 +38,7 @@ test: deps ## Runs all tests under the race detector; installs what they need if
 
 .PHONY: test-live
 test-live: deps ## Takes locks with the real Go and Node libraries that are not modules of this one; needs node and npm.
-	cd dialect/live && go test -race ./...
+	cd source/redis/formats/live && go test -race ./...
 
 .PHONY: test-short
 test-short: ## Runs the tests that need no server.
@@ -54,7 +54,7 @@ lint-format:
 .PHONY: lint-vet
 lint-vet:
 	go vet ./...
-	@for module in bench dialect/live; do echo "cd $$module && go vet ./..."; (cd $$module && go vet ./...) || exit 1; done
+	@for module in bench source/redis/formats/live; do echo "cd $$module && go vet ./..."; (cd $$module && go vet ./...) || exit 1; done
 
 .PHONY: lint-staticcheck
 lint-staticcheck:
@@ -100,7 +100,7 @@ fuzz: ## Fuzzes each fuzz target for FUZZTIME (10s).
 	scripts/fuzz.sh $(FUZZTIME)
 
 # What the suite is and shows: docs/security.md.
-SECURITYFUZZ = ./alert ./class ./config ./console ./dialect ./exporter ./internal/connect ./internal/recording ./internal/users ./lock/record ./rules ./rules/expr
+SECURITYFUZZ = ./alert ./class ./config ./console ./source/redis/formats ./exporter ./internal/connect ./internal/recording ./internal/users ./lock/record ./rules ./rules/expr
 
 .PHONY: security
 security: ## Runs the security suite of docs/security.md: rights, secrets, hostile names, forged requests, roles, addresses, fuzz seeds, licences.
@@ -164,10 +164,6 @@ servers: ## Runs the tests that depend on the server on Redis 6.0, 8 and Valkey 
 museum: ## Puts known defects of lock libraries into lock/, one at a time, and requires that its tests find each.
 	@scripts/deps.sh redis cc
 	go test ./lock/museum -museum -count=1 -timeout 60m -v
-
-.PHONY: faults
-faults: deps ## Runs the tests that cover the fault matrix and writes their outcomes to docs/faults.md (about 15 min).
-	go test ./internal/faults/matrix -run TestMatrix -count=1 -timeout 0 -v -matrix
 
 .PHONY: deploy-check
 deploy-check: ## Checks deploy/: chart, manifests, Compose file, Dockerfile, unit, workflows, releases; starts what they start (2 min; a module with large libraries).

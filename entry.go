@@ -19,6 +19,9 @@ type Entry struct {
 	Outcome string
 	Detail  json.RawMessage // action's own facts; no token, no password
 
+	// Event is what people are notified of with this entry; nil for none. The entry is written with it, and read without it.
+	Event *Event
+
 	PrevHash string
 	Hash     string
 }

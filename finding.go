@@ -33,7 +33,8 @@ const (
 	Presumed Proof = "presumed"
 )
 
-// Text is one message in the languages that Locksteward speaks.
+// Text is one message in the languages that Locksteward speaks. Names of locks in it
+// are marked by [MarkKey], so it is read through [Text.In] or [Text.Naming].
 type Text struct {
 	EN string
 	ZH string
@@ -41,10 +42,16 @@ type Text struct {
 
 // In returns the text in lang ("zh", else English).
 func (t Text) In(lang string) string {
+	return t.Naming(lang, func(name string) string { return name })
+}
+
+// Naming is [Text.In] with show(name) in place of the name of each lock. The name is as
+// [DisplayKey] writes it.
+func (t Text) Naming(lang string, show func(name string) string) string {
 	if lang == "zh" && t.ZH != "" {
-		return t.ZH
+		return nameKeys(t.ZH, show)
 	}
-	return t.EN
+	return nameKeys(t.EN, show)
 }
 
 // Finding is one rule's verdict on a lock, a class or a target. Key is empty
@@ -65,14 +72,12 @@ type Finding struct {
 	Subject string
 
 	Summary Text
-	// Evidence and CounterEvidence are lines. Those of a finding that an older version
-	// stored have no ZH.
+	// Evidence and CounterEvidence are lines.
 	Evidence        []Text
 	CounterEvidence []Text
 	Cause           Text
 	Remedy          Text
-	// Resolution says why a resolved finding is over; empty for others, and for those
-	// that an older version resolved.
+	// Resolution says why a resolved finding is over; empty for others.
 	Resolution Text
 
 	Team       string

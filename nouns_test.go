@@ -11,8 +11,28 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 )
+
+func TestNamesOfLocksInTexts(t *testing.T) {
+	t.Parallel()
+	odd := "lock:\ue000\ue001\n"
+	text := locksteward.Text{
+		EN: locksteward.MarkKey("a") + " waits for " + locksteward.MarkKey(odd),
+		ZH: "锁 " + locksteward.MarkKey(odd),
+	}
+	if got, want := text.In("en"), `a waits for lock:\ue000\ue001\n`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := text.In("zh"), `锁 lock:\ue000\ue001\n`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := text.Naming("en", func(name string) string { return fmt.Sprint(len(name)) }), "1 waits for 19"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := (locksteward.Text{EN: "no lock"}).Naming("zh", strconv.Quote); got != "no lock" {
+		t.Errorf("got %q", got)
+	}
+}
 
 func TestSecretNeverShows(t *testing.T) {
 	t.Parallel()
@@ -230,9 +250,9 @@ func TestSameHold(t *testing.T) {
 	}
 }
 
+// fault: 59
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 59)
 	f := locksteward.Finding{Rule: "ttl/none", Target: "a", Key: "k"}
 	same := f
 	same.Severity, same.Status = locksteward.SeverityCritical, locksteward.StatusFiring

@@ -1,82 +1,102 @@
 package locksteward_test
 
 import (
-	"fmt"
+	"go/ast"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/locksteward/locksteward/internal/faults"
-	"github.com/locksteward/locksteward/internal/faults/matrix"
 )
 
-// docs/faults.md names exactly the tests that say they cover a fault, and every
-// fault that none covers has its reason there and in docs/limits.md. Nothing is
-// run here: the outcomes are those of the last make faults.
-func TestFaultMatrixIsInStep(t *testing.T) {
-	t.Parallel()
-	tests, err := matrix.Find(".")
-	if err != nil {
-		t.Error(err)
-	}
-	all, problems := matrix.Join(faults.Rows(), faults.Gaps(), tests)
-	for _, p := range problems {
-		t.Error(p)
-	}
+// promises are the parts of the product that promise something about a fault of docs/faults.md.
+type promises struct{ library, agent bool }
+
+// faultPage reads the tables of docs/faults.md.
+func faultPage(t *testing.T) map[int]promises {
+	t.Helper()
 	page, err := os.ReadFile("docs/faults.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	results := matrix.Parse(string(page))
-	got, want := strings.Split(string(page), "\n"), strings.Split(matrix.Render(all, results), "\n")
-	for i := range max(len(got), len(want)) {
-		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			t.Errorf("docs/faults.md line %d is out of step with the sources: run make faults (or go test ./internal/faults/matrix -update, and run the new tests)\n got %s\nwant %s",
-				i+1, at(got, i), at(want, i))
-			break
+	faults := map[int]promises{}
+	row := regexp.MustCompile(`(?m)^\| (\d+) \|([^|\n]+)\|([^|\n]+)\|([^|\n]+)\|$`)
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		number, err := strconv.Atoi(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := faults[number]; twice {
+			t.Errorf("docs/faults.md lists fault %d twice", number)
+		}
+		faults[number] = promises{library: strings.TrimSpace(m[3]) != "", agent: strings.TrimSpace(m[4]) != ""}
+	}
+	if rows := strings.Count(string(page), "\n| ") - strings.Count(string(page), "\n| # |"); len(faults) != rows {
+		t.Errorf("docs/faults.md has %d rows, of which %d read \"| number | fault | library | agent |\"", rows, len(faults))
+	}
+	return faults
+}
+
+// Every promise of docs/faults.md has a test that names the fault in its comment ("fault: 14"): a test below lock/
+// for a promise of the library, one elsewhere for a promise of the agent. Every comment names a fault of that page.
+func TestFaultsHaveTests(t *testing.T) {
+	t.Parallel()
+	faults := faultPage(t)
+	var library, agent []int
+	for _, s := range sources(t) {
+		ofTests := map[*ast.CommentGroup]bool{}
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Doc != nil {
+				ofTests[f.Doc] = true
+			}
+		}
+		for _, group := range s.file.Comments {
+			for _, line := range group.List {
+				list, found := strings.CutPrefix(line.Text, "// fault: ")
+				if !found {
+					continue
+				}
+				if !ofTests[group] {
+					t.Errorf("%s: %q is not in the comment of a test", s.set.Position(line.Pos()), line.Text)
+				}
+				for _, text := range strings.Split(list, ", ") {
+					number, err := strconv.Atoi(text)
+					if _, known := faults[number]; err != nil || !known {
+						t.Errorf("%s: %q is not the number of a fault of docs/faults.md", s.set.Position(line.Pos()), text)
+					}
+					if s.dir == "lock" || strings.HasPrefix(s.dir, "lock/") {
+						library = append(library, number)
+					} else {
+						agent = append(agent, number)
+					}
+				}
+			}
 		}
 	}
-	for _, test := range tests {
-		if results.Outcome[test.ID()] != matrix.Passed {
-			t.Errorf("%s in %s has not passed in the last make faults: %q", test.Name, test.File, results.Outcome[test.ID()])
+	for number, promised := range faults {
+		if promised.library && !slices.Contains(library, number) {
+			t.Errorf("docs/faults.md: no test shows what the library does about fault %d", number)
+		}
+		if promised.agent && !slices.Contains(agent, number) {
+			t.Errorf("docs/faults.md: no test shows what the agent does about fault %d", number)
 		}
 	}
 }
 
-func TestFaultsThatAreNotCoveredAreLimits(t *testing.T) {
+// What docs/limits.md says about a fault is about one of docs/faults.md.
+func TestLimitsNameRealFaults(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("docs/limits.md")
+	page, err := os.ReadFile("docs/limits.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut(string(raw), "\n## Faults that are not covered\n")
-	if !found {
-		t.Fatal("docs/limits.md has no section \"Faults that are not covered\"")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	lines := strings.Split(section, "\n")
-	for _, g := range faults.Gaps() {
-		line := fmt.Sprintf("- Fault %d (%s): %s", g.Row, g.Part, g.Why)
-		if !slices.Contains(lines, line) {
-			t.Errorf("docs/limits.md lacks the line %q", line)
+	faults := faultPage(t)
+	for _, m := range regexp.MustCompile(`(?m)^- Fault (\d+) \((library|agent)\)`).FindAllStringSubmatch(string(page), -1) {
+		number, err := strconv.Atoi(m[1])
+		promised, known := faults[number]
+		if err != nil || !known || m[2] == "library" && !promised.library || m[2] == "agent" && !promised.agent {
+			t.Errorf("docs/limits.md: %q is not a promise of docs/faults.md", m[0])
 		}
 	}
-	for _, line := range lines {
-		if !strings.HasPrefix(line, "- Fault ") {
-			continue
-		}
-		if !slices.ContainsFunc(faults.Gaps(), func(g faults.Gap) bool {
-			return line == fmt.Sprintf("- Fault %d (%s): %s", g.Row, g.Part, g.Why)
-		}) {
-			t.Errorf("docs/limits.md has a limit that is none: %q", line)
-		}
-	}
-}
-
-func at(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return "(nothing)"
 }

@@ -250,7 +250,7 @@ func TestAlertmanagerInstances(t *testing.T) {
 	if took := time.Since(began); took < stragglerWait || took > 5*time.Second || len(srv.Alerts()) != 1 {
 		t.Errorf("took %s, %d alerts", took, len(srv.Alerts()))
 	}
-	if err := out.resendFiring(t.Context(), []PayloadFinding{newPayloadFinding(eventOfTransition(lately(fire("lock:order:1", 1), 0)), "en")}); err == nil || !strings.Contains(err.Error(), "503") {
+	if err := out.resendFiring(t.Context(), []PayloadFinding{writer{lang: "en"}.event(eventOfTransition(lately(fire("lock:order:1", 1), 0)))}); err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("who did not take it: %v", err)
 	}
 	none := openAM(t, urls(sick.URL, sick.URL+"/x"))

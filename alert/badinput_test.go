@@ -23,8 +23,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // The canaries: each stands in one of the secrets of a receiver.
@@ -186,9 +184,9 @@ func drip(t *testing.T, first string) string {
 
 // Whatever goes wrong at receivers of whatever kind: it is classified, it ends in
 // time, and no secret is in a log line, an error, or what is kept of it.
+// fault: 80
 func TestNoSecretIsShownWhateverGoesWrong(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 80)
 	for _, m := range modes(t) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
@@ -269,8 +267,8 @@ func TestNoSecretIsShownWhateverGoesWrong(t *testing.T) {
 
 // A receiver that answers with a gigabyte costs 64 KiB of it. This test measures, so
 // it runs alone.
+// fault: 80
 func TestAGigabyteOfAnswerCostsLittle(t *testing.T) {
-	faults.Covers(t, 80)
 	const size = 1 << 30
 	chunk := make([]byte, 64<<10)
 	var sent atomic.Int64
@@ -323,9 +321,9 @@ func TestAGigabyteOfAnswerCostsLittle(t *testing.T) {
 
 // A body that drips is read until the time is over: the status is enough for a
 // webhook, and no verdict for the others.
+// fault: 80
 func TestADrippingBodyEndsInTime(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 80)
 	base := drip(t, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
 	for _, r := range kindsAt(t, base, Network{AllowPrivate: true}, Patience{Timeout: 300 * time.Millisecond}) {
 		if r.Email != nil {

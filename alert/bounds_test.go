@@ -12,14 +12,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // Of an answer that is longer 64 KiB are read, whatever it is.
+// fault: 80
 func TestAnAnswerIsReadUpTo64KiB(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 80)
 	for name, status := range map[string]int{"taken": 200, "refused": 400, "away": 503} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,9 +38,9 @@ func TestAnAnswerIsReadUpTo64KiB(t *testing.T) {
 
 // Where no time is given an attempt is over after ten seconds: with a server that
 // says nothing, and with one that says a byte now and then.
+// fault: 80
 func TestAnAttemptEndsAfterTenSeconds(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 80)
 	for name, first := range map[string]string{
 		"says nothing": "",
 		"slow head":    "HTTP/1.1 200 OK\r\nX-Drip: ",

@@ -295,7 +295,7 @@ func (c *composer) message(why Reasoning, group *Group, salt string, events []lo
 	c.omitted += p.Omitted
 	p.Findings = make([]PayloadFinding, 0, len(listed))
 	for _, e := range listed {
-		f := newPayloadFinding(e, c.lang)
+		f := c.event(e)
 		if why == ReasonRepeat {
 			f.CounterEvidence = []string{} // most of it is of the first moments and may be outdated
 		}

@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // grouped is a sender whose one receiver is sent by a grouping.
@@ -198,9 +197,9 @@ func knows(w locksteward.PendingEvent) locksteward.PendingEvent {
 
 // People get one message with the worst, and the number of the rest; machines get
 // everything in parts.
+// fault: 84
 func TestStormIsCapped(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 84)
 	synctest.Test(t, func(t *testing.T) {
 		var storm []locksteward.Transition
 		for n := range uint64(250) {
@@ -239,9 +238,9 @@ func TestStormIsCapped(t *testing.T) {
 
 // However late in a storm it comes, what is critical is on the list: of what is not
 // there each one is a warning, and all of them are counted.
+// fault: 84
 func TestStormLeavesOutTheLeast(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 84)
 	synctest.Test(t, func(t *testing.T) {
 		const many, bad = 250, 237
 		var storm []locksteward.Transition

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // hangsUntil is a receiver that hangs until it opens.
@@ -28,9 +26,9 @@ func (h *hangsUntil) send(ctx context.Context, out outgoing) error {
 
 // A receiver that hangs for ten minutes delays no other for a moment, and is notified of
 // everything when it is back.
+// fault: 80
 func TestAReceiverThatHangsTenMinutesDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 80)
 	synctest.Test(t, func(t *testing.T) {
 		const hangs = 10 * time.Minute
 		start := time.Now()

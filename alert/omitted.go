@@ -73,14 +73,10 @@ func (r rest) words(lang string) string {
 			of = append(of, severityWords(lang, n, cmp.Or(kindWords[kind], kind)))
 		}
 	}
-	switch {
-	case len(of) == 0: // the kinds are not known
-		return moreWords(lang, r.n)
-	case lang == "zh":
+	if lang == "zh" {
 		return moreWords(lang, r.n) + "：" + strings.Join(of, "，")
-	default:
-		return moreWords(lang, r.n) + ": " + strings.Join(of, ", ")
 	}
+	return moreWords(lang, r.n) + ": " + strings.Join(of, ", ")
 }
 
 // worstKind orders kinds: severities from the worst on, then those that are none.

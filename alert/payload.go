@@ -115,10 +115,6 @@ type Count struct {
 	Findings int    `json:"findings"`
 }
 
-func newPayloadFinding(e locksteward.FindingEvent, lang string) PayloadFinding {
-	return PayloadFinding{EventID: e.ID, Seq: e.Number, At: stamp(e.At), Finding: api.NewFinding(e.Finding, lang)}
-}
-
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // eventID falls back to what is unique within one agent.

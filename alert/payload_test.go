@@ -105,14 +105,14 @@ func TestPayloadGolden(t *testing.T) {
 }
 
 // Evidence is in the language of the receiver, as all that a message says of a finding.
-// What an older version stored has English alone.
+// A text without Chinese is in English.
 func TestEvidenceIsInTheLanguageOfTheReceiver(t *testing.T) {
 	t.Parallel()
 	f := fire("lock:order:42", 7)
-	f.Finding.Evidence = []locksteward.Text{{EN: "PTTL is -1", ZH: "PTTL 为 -1"}, {EN: "stored before"}}
+	f.Finding.Evidence = []locksteward.Text{{EN: "PTTL is -1", ZH: "PTTL 为 -1"}, {EN: "not translated"}}
 	f.Finding.CounterEvidence = []locksteward.Text{{EN: "seen once", ZH: "只看到一次"}}
 	for lang, want := range map[string][]string{
-		"en": {"PTTL is -1", "stored before", "seen once"}, "zh": {"PTTL 为 -1", "stored before", "只看到一次"},
+		"en": {"PTTL is -1", "not translated", "seen once"}, "zh": {"PTTL 为 -1", "not translated", "只看到一次"},
 	} {
 		a := newWriter(Config{Grouping: DefaultGrouping()}, Receiver{Name: "ops", Lang: lang, KeyNames: KeyNamesFull}, Webhook{}.filled().traits(), Hooks{})
 		m, err := a.newsOf(f)

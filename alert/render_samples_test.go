@@ -35,7 +35,7 @@ func found(key string, severity locksteward.Severity, status locksteward.Status)
 }
 
 func eventOf(f locksteward.Finding, seq uint64, lang string) PayloadFinding {
-	return newPayloadFinding(locksteward.FindingEvent{ID: fmt.Sprintf("e%d", seq), Number: seq, At: sampleTime, Finding: f}, lang)
+	return writer{lang: lang}.event(locksteward.FindingEvent{ID: fmt.Sprintf("e%d", seq), Number: seq, At: sampleTime, Finding: f})
 }
 
 // shownSamples are the messages of the golden files of all receivers that people read.

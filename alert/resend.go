@@ -134,7 +134,7 @@ func (w writer) firingEvents(list []locksteward.FindingEvent) []PayloadFinding {
 	p := Payload{}
 	for _, e := range list {
 		if e.Finding.Status == locksteward.StatusFiring && !e.Survey {
-			p.Findings = append(p.Findings, newPayloadFinding(e, w.lang))
+			p.Findings = append(p.Findings, w.event(e))
 		}
 	}
 	w.complete(&p)

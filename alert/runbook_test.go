@@ -23,7 +23,7 @@ func everyMessage(t *testing.T, to writer) map[string]Payload {
 		out[name] = decoded(m.Body)
 	}
 	c := composer{writer: to}
-	for _, rule := range append(slices.Concat(ownNameOnly, namesOthers), "custom/old-batch") {
+	for _, rule := range append(documentedRules(t), "custom/old-batch") {
 		for _, status := range []locksteward.Status{locksteward.StatusFiring, locksteward.StatusResolved} {
 			f := fire("lock:order:42", 1)
 			f.Finding.Rule, f.Finding.Status = rule, status
@@ -67,6 +67,20 @@ func runbooksOf(p Payload) (teams, runbooks []string) {
 		return []string{p.Team}, []string{p.RunbookURL}
 	}
 	return teams, runbooks
+}
+
+// documentedRules are the built-in rules: each has a page.
+func documentedRules(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join("..", "docs", "rules", "*", "*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatal(err, len(pages))
+	}
+	var out []string
+	for _, page := range pages {
+		out = append(out, filepath.Base(filepath.Dir(page))+"/"+strings.TrimSuffix(filepath.Base(page), ".md"))
+	}
+	return out
 }
 
 // Every message has a runbook, whatever is configured, and the team of the

@@ -15,12 +15,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
+// fault: 80
 func TestRetriesKeepIDAndBytesAndBackOff(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 80)
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
 		f := &fake{answer: func(n int, _ Payload) error {
@@ -76,9 +75,9 @@ func TestBackoffIsFullJitter(t *testing.T) {
 }
 
 // What a receiver asks for binds all that is for it.
+// fault: 80
 func TestRetryAfterIsHonoured(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 80)
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{answer: func(n int, _ Payload) error {
 			if n == 1 {
@@ -227,9 +226,9 @@ func TestPermanentFailureIsNotRepeated(t *testing.T) {
 	})
 }
 
+// fault: 80
 func TestADeadReceiverDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 80)
 	synctest.Test(t, func(t *testing.T) {
 		alive := &fake{}
 		var backlog atomic.Pointer[[]locksteward.Backlog]
@@ -460,9 +459,9 @@ func TestShutdownSendsWhatIsDue(t *testing.T) {
 	})
 }
 
+// fault: 83
 func TestShutdownIsBoundedAndLosesNothing(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 83)
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
 		d := postOf(t, c.hooks(), &hanging{})

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	texttemplate "text/template"
-	"text/template/parse"
 	"time"
 )
 
@@ -22,17 +20,10 @@ type Template struct {
 	Text string `yaml:"text"`
 }
 
-const (
-	// maxTemplated bounds what a template writes, in bytes.
-	maxTemplated = 64 << 10
-	// maxSteps bounds what it does: rounds of range and uses of other templates.
-	maxSteps = 20_000
-)
+// maxTemplated bounds what a template writes, in bytes.
+const maxTemplated = 64 << 10
 
-var (
-	errTemplateLong = fmt.Errorf("writes more than %d bytes", maxTemplated)
-	errTemplateSlow = fmt.Errorf("takes more than %d rounds of range", maxSteps)
-)
+var errTemplateLong = fmt.Errorf("writes more than %d bytes", maxTemplated)
 
 // compiled are the templates of one receiver. It is safe for concurrent use.
 type compiled struct{ title, text *texttemplate.Template }
@@ -106,53 +97,12 @@ func try(t *texttemplate.Template) error {
 }
 
 func parseTemplate(source, lang string) (*texttemplate.Template, error) {
-	t, err := texttemplate.New("template").Option("missingkey=error").Funcs(templateFuncs(lang, &steps{})).Parse(source)
+	t, err := texttemplate.New("template").Option("missingkey=error").Funcs(templateFuncs(lang)).Parse(source)
 	if err != nil {
 		return nil, readableError(err)
 	}
-	for _, one := range t.Templates() {
-		if one.Tree != nil {
-			count(one.Root)
-		}
-	}
 	return t, nil
 }
-
-// steps counts what one execution does.
-type steps struct{ n int }
-
-func (s *steps) step() (string, error) {
-	if s.n++; s.n > maxSteps {
-		return "", errTemplateSlow
-	}
-	return "", nil
-}
-
-// count has every round of a range, and every use of a template, take a step.
-// Without it {{range 1000000000}} would hold up a receiver for good.
-func count(list *parse.ListNode) {
-	if list == nil {
-		return
-	}
-	for _, node := range list.Nodes {
-		switch n := node.(type) {
-		case *parse.RangeNode:
-			count(n.List)
-			count(n.ElseList)
-		case *parse.IfNode:
-			count(n.List)
-			count(n.ElseList)
-		case *parse.WithNode:
-			count(n.List)
-			count(n.ElseList)
-		}
-	}
-	tick := texttemplate.Must(texttemplate.New("").Funcs(texttemplate.FuncMap{stepFunc: func() string { return "" }}).Parse("{{" + stepFunc + "}}"))
-	list.Nodes = slices.Insert(list.Nodes, 0, tick.Root.Nodes[0])
-}
-
-// stepFunc is the name of the function that counts.
-const stepFunc = "locksteward_step"
 
 // boundedText stops a template that writes too much.
 type boundedText struct{ strings.Builder }
@@ -165,13 +115,8 @@ func (b *boundedText) Write(p []byte) (int, error) {
 }
 
 func execute(t *texttemplate.Template, p Payload) (string, error) {
-	own, err := t.Clone()
-	if err != nil {
-		return "", err
-	}
-	var s steps
 	var out boundedText
-	if err := own.Funcs(texttemplate.FuncMap{stepFunc: s.step}).Execute(&out, p); err != nil {
+	if err := t.Execute(&out, p); err != nil {
 		return "", readableError(err)
 	}
 	return out.String(), nil
@@ -179,7 +124,7 @@ func execute(t *texttemplate.Template, p Payload) (string, error) {
 
 // templateFuncs are the functions of docs/templates.md, and those of Go less what
 // could make a text without bound.
-func templateFuncs(lang string, s *steps) texttemplate.FuncMap {
+func templateFuncs(lang string) texttemplate.FuncMap {
 	short := func(text string) (string, error) {
 		if len(text) > maxTemplated {
 			return "", errTemplateLong
@@ -187,10 +132,9 @@ func templateFuncs(lang string, s *steps) texttemplate.FuncMap {
 		return text, nil
 	}
 	return texttemplate.FuncMap{
-		stepFunc: s.step,
-		"upper":  strings.ToUpper,
-		"lower":  strings.ToLower,
-		"join":   func(sep string, list []string) (string, error) { return short(strings.Join(list, sep)) },
+		"upper": strings.ToUpper,
+		"lower": strings.ToLower,
+		"join":  func(sep string, list []string) (string, error) { return short(strings.Join(list, sep)) },
 		"date": func(layout string, t time.Time) string {
 			if t.IsZero() {
 				return ""
@@ -222,9 +166,6 @@ func readableError(err error) error {
 	text := err.Error()
 	if errors.Is(err, errTemplateLong) {
 		return errTemplateLong
-	}
-	if errors.Is(err, errTemplateSlow) {
-		return errTemplateSlow
 	}
 	place := templatePlace.FindStringSubmatch(text)
 	if place == nil {

@@ -60,12 +60,9 @@ func TestBadTemplatesAreErrorsAtLoad(t *testing.T) {
 		"nil release":       {"{{.Release.Text}}", []string{"template.text: line 1", "nil pointer", "findings.firing"}},
 		"wrong argument":    {`{{truncate "x" 3}}`, []string{"template.text: line 1"}},
 		"index":             {`{{index .Findings 5}}`, []string{"template.text: line 1", "out of range"}},
-		"endless":           {`{{range 1000000000}}{{end}}`, []string{"takes more than 20000 rounds"}},
-		"nested":            {`{{range 1000}}{{range 1000}}{{end}}{{end}}`, []string{"takes more than 20000 rounds"}},
-		"recursive":         {`{{define "a"}}{{template "a"}}{{end}}{{template "a"}}`, []string{"takes more than 20000 rounds"}},
+		"recursive":         {`{{define "a"}}{{template "a"}}{{end}}{{template "a"}}`, []string{"template.text: line 1", "exceeded maximum template depth"}},
 		"long":              {`{{range 5000}}0123456789012345678901234567890{{end}}`, []string{"writes more than 65536 bytes"}},
 		"doubling":          {`{{$x := "0123456789"}}{{range 40}}{{$x = printf "%s%s" $x $x}}{{end}}`, []string{"writes more than 65536 bytes"}},
-		"seq":               {`{{range .Seq}}{{end}}{{range 20001}}{{end}}`, []string{"takes more than 20000 rounds"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -70,7 +70,7 @@ var words = map[string]locksteward.Text{
 	"test":        {EN: "Test", ZH: "测试"},
 	"alive":       {EN: "The holder is known to live and may still be writing.", ZH: "已知持有者仍存活，可能仍在写入。"},
 	"break_glass": {EN: "One person asked and decided, past the rules of the class.", ZH: "由一人申请并自行决定，未遵循该类别的审批规则。"},
-	"hidden":      {EN: "left out: it can name other locks; the console shows it", ZH: "已省略：其中可能包含其他锁的名称，请在控制台查看"},
+	"hidden":      {EN: "left out: it may name locks; the console shows it", ZH: "已省略：其中可能包含锁的名称，请在控制台查看"},
 
 	// states of a request
 	"pending":      {EN: "waits for a decision", ZH: "待审批"},

@@ -24,7 +24,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 const secretPath = "/hook/s3cr3t-token?key=t0ps3cret"
@@ -100,9 +99,9 @@ func TestUnsignedWithoutSecrets(t *testing.T) {
 	}
 }
 
+// fault: 80
 func TestAnswersAreClassified(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 80)
 	for _, c := range []struct {
 		status int
 		head   string // Retry-After

@@ -84,7 +84,7 @@ func (w writer) notification(p *Payload, ordering, target string, events ...stri
 	return p.notification(w, ordering, target, events...)
 }
 
-// complete adds teams, links and runbooks, and hides names of locks that the receiver is
+// complete adds teams, links and runbooks, and placeholders for names of locks that the receiver is
 // not to see.
 func (w writer) complete(p *Payload) {
 	for i := range p.Findings {
@@ -96,7 +96,7 @@ func (w writer) complete(p *Payload) {
 		p.Team = w.team
 	}
 	w.links.fill(p)
-	p.hideKeys(w.keyNames, w.hooks.Pattern, w.hooks.Salt)
+	w.hideNames(p)
 	p.withRunbooks()
 }
 

@@ -50,6 +50,12 @@ type Finding struct {
 
 // NewFinding converts a finding, its texts in lang ("zh", else English).
 func NewFinding(f locksteward.Finding, lang string) Finding {
+	return NewFindingNaming(f, lang, func(name string) string { return name })
+}
+
+// NewFindingNaming is [NewFinding] with show(name) in place of the names of locks in
+// its texts. Key is the finding's own.
+func NewFindingNaming(f locksteward.Finding, lang string, show func(name string) string) Finding {
 	return Finding{
 		Rule:            f.Rule,
 		Severity:        f.Severity.String(),
@@ -61,11 +67,11 @@ func NewFinding(f locksteward.Finding, lang string) Finding {
 		Subject:         f.Subject,
 		Status:          string(f.Status),
 		Risk:            f.Risk,
-		Summary:         summaryOf(f).In(lang),
-		Evidence:        lines(f.Evidence, lang),
-		CounterEvidence: lines(f.CounterEvidence, lang),
-		Cause:           f.Cause.In(lang),
-		Remedy:          f.Remedy.In(lang),
+		Summary:         summaryOf(f).Naming(lang, show),
+		Evidence:        lines(f.Evidence, lang, show),
+		CounterEvidence: lines(f.CounterEvidence, lang, show),
+		Cause:           f.Cause.Naming(lang, show),
+		Remedy:          f.Remedy.Naming(lang, show),
 		Team:            f.Team,
 		RunbookURL:      f.RunbookURL,
 		Fingerprint:     f.Fingerprint(),
@@ -87,10 +93,10 @@ func summaryOf(f locksteward.Finding) locksteward.Text {
 }
 
 // lines are texts in lang, in their order; the result is never nil.
-func lines(texts []locksteward.Text, lang string) []string {
+func lines(texts []locksteward.Text, lang string, show func(string) string) []string {
 	out := make([]string, 0, len(texts))
 	for _, t := range texts {
-		out = append(out, t.In(lang))
+		out = append(out, t.Naming(lang, show))
 	}
 	return out
 }

@@ -1,9 +1,6 @@
 package api
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // The kinds of a [LockEvent]. A hold ends with one of EndKinds.
 const (
@@ -21,9 +18,6 @@ const (
 
 // EndKinds are the kinds of events that end a hold.
 var EndKinds = []string{EventReleased, EventExpired, EventDeleted, EventForceReleased, EventGone}
-
-// LockEventKinds are all kinds.
-var LockEventKinds = slices.Concat([]string{EventAcquired, EventRenewed}, EndKinds, []string{EventPending, EventFiring, EventResolved})
 
 // LockEvent is something that happened to a lock: a hold began or ended, or a
 // finding on it changed. It is history, not audit.

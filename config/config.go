@@ -16,10 +16,9 @@ import (
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/audit"
-	"github.com/locksteward/locksteward/internal/replicas"
+	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
-	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -36,7 +35,7 @@ type Config struct {
 	Release release.Config  `yaml:"release"`
 	Store   store.Config    `yaml:"store"`
 	// Cluster is how replicas that share a PostgreSQL find each other.
-	Cluster replicas.Config `yaml:"cluster"`
+	Cluster cluster.Config  `yaml:"cluster"`
 	Audit   audit.Config    `yaml:"audit"`
 	Metrics exporter.Config `yaml:"metrics"`
 	Console console.Config  `yaml:"console"`
@@ -57,7 +56,7 @@ func Default() Config {
 		Alert:   alert.DefaultConfig(),
 		Release: release.DefaultConfig(),
 		Store:   store.DefaultConfig(),
-		Cluster: replicas.DefaultConfig(),
+		Cluster: cluster.DefaultConfig(),
 		Audit:   audit.DefaultConfig(),
 		Metrics: exporter.DefaultConfig(),
 		Console: console.DefaultConfig(),
@@ -65,8 +64,9 @@ func Default() Config {
 	}
 }
 
-// DefaultTarget returns a target with everything but its name and URL.
-func DefaultTarget() Target { return Target{Scan: scanner.DefaultConfig()} }
+// maxClasses bounds the classes of a configuration: each has series of its own for every
+// target.
+const maxClasses = 500
 
 // Validate reports all problems at once, each with the path of its key.
 func (c Config) Validate() error {
@@ -84,6 +84,9 @@ func (c Config) Validate() error {
 		} else {
 			names[t.Name] = i
 		}
+	}
+	if len(c.Classes) > maxClasses {
+		errs = append(errs, fmt.Errorf("classes: got %d, write at most %d: one class can match many patterns, so join those of one owner", len(c.Classes), maxClasses))
 	}
 	_, err := c.judging()
 	errs = append(errs, err)

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,6 +14,25 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/config"
 )
+
+func TestTooManyClasses(t *testing.T) {
+	t.Parallel()
+	text := func(classes int) []byte {
+		var b strings.Builder
+		b.WriteString("targets: [{name: a, redis: 'redis://127.0.0.1'}]\nclasses:\n")
+		for n := range classes {
+			fmt.Fprintf(&b, "- {class: c%d, match: ['c%d:*']}\n", n, n)
+		}
+		return []byte(b.String())
+	}
+	if _, err := config.Parse("c", text(500)); err != nil {
+		t.Errorf("500 classes: %v", err)
+	}
+	const want = "classes: got 501, write at most 500: one class can match many patterns"
+	if _, err := config.Parse("c", text(501)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("501 classes: %v, want %q", err, want)
+	}
+}
 
 func TestExampleIsTheDefaults(t *testing.T) {
 	t.Parallel()
@@ -216,22 +236,22 @@ func TestClassesD(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	t.Setenv("LOCKSTEWARD_METRICS_MAX_SERIES", "500")
+	t.Setenv("LOCKSTEWARD_METRICS_TOP_LOCKS", "50")
 	t.Setenv("LOCKSTEWARD_RELEASE_KILL_SWITCH", "true")
 	t.Setenv("LOCKSTEWARD_CONSOLE_LISTEN", "127.0.0.1:9")
 	t.Setenv("LOCKSTEWARD_SERVICE_HOST", "10.0.0.1") // set by Kubernetes for a service of our name
 	t.Setenv("REDIS_HOST", "example.test")
-	c, err := config.Parse("c", []byte("targets: [{name: a, redis: 'redis://${REDIS_HOST}'}]\nmetrics: {max_series: 700}"))
+	c, err := config.Parse("c", []byte("targets: [{name: a, redis: 'redis://${REDIS_HOST}'}]\nmetrics: {top_locks: 70}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Metrics.MaxSeries != 500 || !c.Release.KillSwitch || c.Console.Listen != "127.0.0.1:9" || c.Targets[0].Redis != "redis://example.test" {
+	if c.Metrics.TopLocks != 50 || !c.Release.KillSwitch || c.Console.Listen != "127.0.0.1:9" || c.Targets[0].Redis != "redis://example.test" {
 		t.Errorf("configuration = %+v", c)
 	}
-	t.Setenv("LOCKSTEWARD_METRICS_MAX_SERIES", "many")
+	t.Setenv("LOCKSTEWARD_METRICS_TOP_LOCKS", "many")
 	got := problems(t, "targets: [{name: a, redis: '${NOT_SET_ANYWHERE}'}]")
 	text := strings.Join(got, "\n")
-	if !strings.Contains(text, "LOCKSTEWARD_METRICS_MAX_SERIES") || !strings.Contains(text, "NOT_SET_ANYWHERE is not set") {
+	if !strings.Contains(text, "LOCKSTEWARD_METRICS_TOP_LOCKS") || !strings.Contains(text, "NOT_SET_ANYWHERE is not set") {
 		t.Errorf("problems = %s", text)
 	}
 }

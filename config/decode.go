@@ -108,7 +108,11 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 			if secretName(key.Value) {
 				shown = locksteward.SecretMask
 			}
-			d.problem(key, at, "unknown key (got %s), %s", shown, suggest(key.Value, fields))
+			hint := formerKey(at)
+			if hint == "" {
+				hint = suggest(key.Value, fields)
+			}
+			d.problem(key, at, "unknown key (got %s), %s", shown, hint)
 			continue
 		}
 		if hidden[key.Value] {

@@ -229,8 +229,13 @@ func (d *decoder) strangers(env environ) {
 		if best := spell.Nearest(name, known, func(n string) []string { return []string{n, strings.TrimSuffix(n, "_FILE")} }); best != "" {
 			hint = fmt.Sprintf("did you mean %s?", best)
 		}
-		d.problems = append(d.problems, problem{"", fmt.Errorf("environment %s: means nothing (got %s), %s", name, masked(name, env[name]), hint)})
+		d.meaningless(name, env[name], hint)
 	}
+}
+
+// meaningless reports a variable that sets no key.
+func (d *decoder) meaningless(name, value, hint string) {
+	d.problems = append(d.problems, problem{"", fmt.Errorf("environment %s: means nothing (got %s), %s", name, masked(name, value), hint)})
 }
 
 // masked shows the value of a variable that may be misspelt, unless it may be a secret.

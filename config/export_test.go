@@ -1,6 +1,13 @@
 package config
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/locksteward/locksteward/scanner"
+)
+
+// DefaultTarget returns a target with everything but its name and URL.
+func DefaultTarget() Target { return Target{Scan: scanner.DefaultConfig()} }
 
 // Overlaid returns the defaults with what the environment sets, unchecked, and what is
 // wrong with the variables.

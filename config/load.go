@@ -123,6 +123,7 @@ func parse(name string, raw []byte, env environ) (Config, *decoder) {
 	}
 	d.overlay(reflect.ValueOf(&c).Elem(), "", env)
 	d.strangers(env)
+	d.formerVariables(env)
 	return c, d
 }
 

@@ -51,7 +51,15 @@ func (b *bed) do(user, method, path, body string, edits ...func(*http.Request)) 
 	for _, edit := range edits {
 		edit(req)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	a := b.exchange(http.DefaultClient, req)
+	holds(b.t, req, body, a)
+	return a
+}
+
+// exchange sends a request and reads the whole answer.
+func (b *bed) exchange(c *http.Client, req *http.Request) answer {
+	b.t.Helper()
+	resp, err := c.Do(req)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -60,9 +68,7 @@ func (b *bed) do(user, method, path, body string, edits ...func(*http.Request)) 
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	a := answer{resp.StatusCode, resp.Header, string(raw)}
-	holds(b.t, req, body, a)
-	return a
+	return answer{resp.StatusCode, resp.Header, string(raw)}
 }
 
 // get decodes the answer of a GET by a nobody or a viewer.

@@ -1,17 +1,11 @@
 package console
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
-	"testing"
-
-	"github.com/locksteward/locksteward/internal/signin"
-	"github.com/locksteward/locksteward/internal/users"
 )
 
 // way is a way to say who asks.
@@ -34,94 +28,20 @@ func address(pattern string) (method, path string) {
 	return method, pathValue.ReplaceAllString(path, "x")
 }
 
-// Every route, every role, every way to say who asks: what the door lets through.
-// The verbs behind it are judged by Releases, which are another's test.
-func TestDoorOfEveryRoute(t *testing.T) {
-	t.Parallel()
-	var roles []string
-	for _, r := range users.Roles() {
-		roles = append(roles, string(r))
-	}
-	b := setupAs(t, func(c *signin.Config) {
-		c.Proxy = &signin.ProxyConfig{Allow: []string{"127.0.0.1"}, Header: "X-Remote-User"}
-	}, roles...)
-	for _, r := range roles {
-		if _, err := users.AddUser(b.file, users.NewUser{Name: "ext-" + r, Roles: []users.Role{users.Role(r)}, External: true}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := b.server.ReloadUsers(); err != nil {
-		t.Fatal(err)
-	}
-	all := slices.Concat(b.server.routes(), b.server.pageRoutes())
-	if len(all) == 0 {
-		t.Fatal("no routes")
-	}
-	tried := 0
-	for _, role := range roles {
-		for _, w := range b.ways(role) {
-			for _, rt := range all {
-				if rt.pattern == "GET /live" {
-					continue // it does not end: see the test of it
-				}
-				method, path := address(rt.pattern)
-				who := users.User{Roles: []users.Role{users.Role(role)}}
-				change := method != http.MethodGet
-				form := url.Values{}
-				if w.csrf != "" {
-					form.Set("csrf", w.csrf)
-				}
-				status, body := b.ask(w, method, path, form, rt.page)
-				tried++
-				what := fmt.Sprintf("%s by %s: %s %s: status %d", role, w.name, method, path, status)
-				switch judged := rt.verb == users.VerbView || rt.verb == users.VerbAdmin || rt.verb == users.VerbSilence; {
-				case change && w.ambient && !rt.page, change && w.name == "basic":
-					if status != http.StatusUnauthorized {
-						t.Error(what)
-					}
-				case judged && !who.Can(rt.verb):
-					if status != http.StatusForbidden {
-						t.Error(what)
-					}
-				case status == http.StatusUnauthorized || status == http.StatusTooManyRequests || judged && status == http.StatusForbidden:
-					t.Errorf("%s: %.300s", what, body)
-				}
-				if !change || !rt.page || !w.ambient || w.name == "basic" {
-					continue
-				}
-				// The same without the session's form.
-				for _, csrf := range []string{"", strings.Repeat("A", len(w.csrf))} {
-					status, body := b.ask(w, method, path, url.Values{"csrf": {csrf}}, true)
-					if status != http.StatusForbidden || !strings.Contains(body, "not made for your session") {
-						t.Errorf("%s, with the csrf %q: status %d", what, csrf, status)
-					}
-				}
-			}
-		}
-	}
-	for _, rt := range all {
-		method, path := address(rt.pattern)
-		status, body := b.ask(way{client: noRedirects(nil)}, method, path, url.Values{}, rt.page)
-		want := http.StatusUnauthorized
-		if rt.page && method != http.MethodGet && !strings.Contains(body, "sign in at /sign-in") {
-			t.Errorf("nobody: %s %s: %s", method, path, body)
-		}
-		if rt.page && method == http.MethodGet {
-			want = http.StatusSeeOther
-		}
-		if status != want {
-			t.Errorf("nobody: %s %s: status %d", method, path, status)
-		}
-	}
-	t.Logf("%d requests through the door of %d routes", tried, len(all))
-}
-
 func noRedirects(jar http.CookieJar) *http.Client {
 	return &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// ways are all ways in which the user of a role can say who they are.
+// ways are all ways in which the user of a role can say who they are, the proxy's included.
 func (b *bed) ways(role string) []way {
+	b.t.Helper()
+	proxy := way{name: "proxy", ambient: true, client: noRedirects(nil), edit: header("X-Remote-User", "ext-"+role)}
+	proxy.csrf = b.csrf(proxy)
+	return append(b.waysOfUser(role), proxy)
+}
+
+// waysOfUser are those without a proxy.
+func (b *bed) waysOfUser(role string) []way {
 	b.t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -132,12 +52,10 @@ func (b *bed) ways(role string) []way {
 		b.t.Fatalf("sign-in of %s: status %d: %s", role, status, body)
 	}
 	session.csrf = b.csrf(session)
-	proxy := way{name: "proxy", ambient: true, client: noRedirects(nil), edit: header("X-Remote-User", "ext-"+role)}
-	proxy.csrf = b.csrf(proxy)
 	return []way{
 		{name: "token", client: noRedirects(nil), edit: header("Authorization", "Bearer "+b.tokens[role])},
 		{name: "basic", ambient: true, client: noRedirects(nil), edit: header("Authorization", basic(role, b.tokens[role]))},
-		session, proxy,
+		session,
 	}
 }
 

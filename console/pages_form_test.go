@@ -3,7 +3,6 @@ package console
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -27,17 +26,7 @@ func (b *bed) send(user, path string, pairs ...string) answer {
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Authorization", "Bearer "+b.tokens[user])
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Do(req)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return answer{resp.StatusCode, resp.Header, string(raw)}
+	return b.exchange(noRedirects(nil), req)
 }
 
 // hidden is the value of a hidden field of a page.

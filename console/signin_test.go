@@ -39,16 +39,7 @@ func (b *bed) askAll(w way, method, path string, form url.Values, page bool, edi
 	for _, edit := range edits {
 		edit(req)
 	}
-	resp, err := w.client.Do(req)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return answer{resp.StatusCode, resp.Header, string(raw)}
+	return b.exchange(w.client, req)
 }
 
 // browser keeps cookies and follows nothing.

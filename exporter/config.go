@@ -11,13 +11,8 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 )
 
-// Defaults of [Config].
-const (
-	DefaultListen    = ":10121"
-	DefaultMaxSeries = 2000
-	// MinMaxSeries leaves room for the process's own figures and a few targets.
-	MinMaxSeries = 200
-)
+// DefaultListen is [Config.Listen] unless another is given.
+const DefaultListen = ":10121"
 
 // Config is the block `metrics:` of the configuration. The zero value of each
 // field is its default.
@@ -33,8 +28,6 @@ type Config struct {
 	// WebConfigFile is exporter-toolkit's file with TLS, basic auth and headers;
 	// none serves plain HTTP. It is read again on every connection.
 	WebConfigFile string `yaml:"web_config_file"`
-	// MaxSeries bounds the series of a scrape; classes fold into "_other" first.
-	MaxSeries int `yaml:"max_series"`
 	// TopLocks is how many locks get a series of their own, with the key's name: those
 	// held longest of all targets, at most 100. 0 (default): none, and no name of a
 	// key is in a scrape.
@@ -49,7 +42,6 @@ func DefaultConfig() Config { return Config{}.withDefaults() }
 
 func (c Config) withDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, DefaultListen)
-	c.MaxSeries = cmp.Or(c.MaxSeries, DefaultMaxSeries)
 	c.KeyNames = cmp.Or(c.KeyNames, KeyNamesFull)
 	return c
 }
@@ -57,9 +49,6 @@ func (c Config) withDefaults() Config {
 // bounds checks what an Exporter depends on; c has its defaults.
 func (c Config) bounds() error {
 	var errs []error
-	if c.MaxSeries < MinMaxSeries {
-		errs = append(errs, fmt.Errorf("max_series: got %d, write at least %d", c.MaxSeries, MinMaxSeries))
-	}
 	if c.TopLocks < 0 || c.TopLocks > maxTopLocks {
 		errs = append(errs, fmt.Errorf("top_locks: got %d, write a number from 0 to %d: each is a series, and names of keys come and go", c.TopLocks, maxTopLocks))
 	}

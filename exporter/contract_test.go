@@ -29,7 +29,6 @@ lock_candidates target
 findings target,class,rule,severity,risk
 class_info class,team,runbook
 class_watched target,class
-classes_folded target
 release_enabled target
 sweep_duration_seconds target
 sweep_keys_total target

@@ -54,7 +54,7 @@ func (e *Exporter) dropCredentials(target string) {
 	e.ending, e.refused = slices.DeleteFunc(slices.Clone(e.ending), its), slices.DeleteFunc(slices.Clone(e.refused), its)
 }
 
-func (e *Exporter) emitCredentials(s sink) {
+func (e *Exporter) emitCredentials(s *building) {
 	for _, c := range e.ending {
 		s.series(certificateExpiry, float64(c.Expires.Unix()), c.Use, c.Target, c.File)
 	}

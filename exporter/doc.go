@@ -18,9 +18,9 @@
 //     count failed attempts has no such counter.
 //   - Counters never go down in the life of a process, whatever sweeps missed.
 //     An incomplete sweep takes no lock away from the gauges.
-//   - The number of series stays below Config.MaxSeries whatever the number of
-//     locks, classes and findings: classes are folded into "_other", those with
-//     warning or critical findings last.
+//   - The number of series does not grow with the number of locks and findings, only
+//     with classes, targets, servers, rules and receivers. What has a class that is
+//     not configured is summed up in the class "_other".
 //   - No label carries a token or a value read from Redis, and none a key unless
 //     Config.TopLocks asks for it: then at most that many, escaped and cut.
 //     The trace of an acquire stands in exemplars if it is one by its form.
@@ -32,13 +32,9 @@
 //   - Counters of things seen from outside (acquires, renewals, losses, hold
 //     times) are lower bounds: a hold that begins and ends between two sweeps is
 //     not seen. docs/metrics.md says so for each.
-//   - Figures of servers (redis_*) and of targets count towards MaxSeries but
-//     are never folded: some hundred servers exceed it.
-//   - Receivers have a quarter of MaxSeries: beyond it the reasons of failed
-//     deliveries are folded, then receivers.
 //   - Locks are remembered by hashes of 80 bits under a secret seed; two that meet
 //     are known as one.
-//   - While a class is folded its events count into "_other", and stay there.
+//   - The number of series has no limit of its own: Prometheus has one (sample_limit).
 //
 // # Concurrency
 //

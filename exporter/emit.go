@@ -12,26 +12,6 @@ import (
 	"github.com/locksteward/locksteward/class"
 )
 
-// sink takes series: to count them or to build them. Both go the same way
-// through the code below, so that the count is right.
-type sink interface {
-	series(id metricID, value float64, labels ...string)
-	// live takes a metric that changes on its own; id says how many series it has.
-	live(id metricID, m prometheus.Metric)
-}
-
-// counting counts series as a scrape in text format has them.
-type counting struct{ n int }
-
-func (c *counting) series(metricID, float64, ...string) { c.n++ }
-
-func (c *counting) live(id metricID, _ prometheus.Metric) {
-	c.n++
-	if table[id].Type == Histogram {
-		c.n += len(holdBuckets) + 2 // +Inf, _sum and _count are three
-	}
-}
-
 // building makes the metrics of a snapshot. Most series are as they were in the
 // snapshot before: those are not made anew.
 type building struct {
@@ -79,7 +59,8 @@ func (b *building) newSeries(id metricID, value float64, labels []string) promet
 	return m
 }
 
-func (b *building) live(_ metricID, m prometheus.Metric) { b.out = append(b.out, m) }
+// live adds a metric that changes on its own.
+func (b *building) live(m prometheus.Metric) { b.out = append(b.out, m) }
 
 // labelValue makes a name valid as the value of a label.
 func labelValue(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
@@ -92,7 +73,7 @@ func truth(ok bool) float64 {
 }
 
 // emitGlobal gives what belongs to no class.
-func (e *Exporter) emitGlobal(s sink) {
+func (e *Exporter) emitGlobal(s *building) {
 	s.series(buildInfo, 1, e.build.Version, e.build.Revision, e.build.GoVersion)
 	if e.reload != nil {
 		s.series(configLastReload, truth(*e.reload))
@@ -109,14 +90,13 @@ func (e *Exporter) emitGlobal(s sink) {
 	e.emitSources(s)
 	e.emitStore(s)
 	for _, name := range e.targetNames() {
-		e.targets[name].emit(s, len(e.folded))
+		e.targets[name].emit(s)
 	}
 	e.emitWorst(s)
 }
 
 // emit gives what belongs to the target as a whole.
-func (t *target) emit(s sink, folded int) {
-	s.series(classesFolded, float64(folded), t.name)
+func (t *target) emit(s *building) {
 	if t.release != nil {
 		s.series(releaseEnabled, truth(*t.release), t.name)
 	}
@@ -170,7 +150,7 @@ func (t *target) nodes() []locksteward.NodeState {
 	})
 }
 
-func (t *target) emitNode(s sink, n locksteward.NodeState) {
+func (t *target) emitNode(s *building, n locksteward.NodeState) {
 	figures := []struct {
 		id    metricID
 		value float64
@@ -194,8 +174,8 @@ func (t *target) emitNode(s sink, n locksteward.NodeState) {
 	}
 }
 
-// emitClass gives everything of one class that is shown under its own name.
-func (e *Exporter) emitClass(s sink, c class.Class) {
+// emitClass gives everything of one configured class.
+func (e *Exporter) emitClass(s *building, c class.Class) {
 	s.series(classInfo, 1, c.Name, c.Team, c.RunbookURL)
 	for _, name := range e.targetNames() {
 		t := e.targets[name]
@@ -208,7 +188,37 @@ func (e *Exporter) emitClass(s sink, c class.Class) {
 	}
 }
 
-func (t *target) emitGauges(s sink, class string, g *lockGauges) {
+// emitUnknown gives, under the name of Other, the sum of the classes that the
+// configuration does not have: a reload took them out, or only processes name them.
+func (e *Exporter) emitUnknown(s *building) {
+	for _, name := range e.targetNames() {
+		t := e.targets[name]
+		gauges := lockGauges{dialects: map[string]int{}}
+		for class, g := range t.gauges {
+			if !e.known(class) {
+				gauges.merge(g)
+			}
+		}
+		firing := map[findingID]int{}
+		for class, findings := range t.findings {
+			if class == "" || e.known(class) {
+				continue // "" are the findings of the target itself
+			}
+			for id, n := range findings {
+				firing[id] += n
+			}
+		}
+		if len(gauges.dialects) > 0 {
+			t.emitGauges(s, Other, &gauges)
+		}
+		emitFirings(s, t.name, Other, firing)
+		if t.tallies[Other] != nil {
+			t.emitTally(s, Other)
+		}
+	}
+}
+
+func (t *target) emitGauges(s *building, class string, g *lockGauges) {
 	for _, dialect := range slices.Sorted(maps.Keys(g.dialects)) {
 		s.series(locks, float64(g.dialects[dialect]), t.name, class, dialect)
 	}
@@ -226,7 +236,7 @@ func (t *target) emitGauges(s sink, class string, g *lockGauges) {
 
 // emitTally gives the counters of a class, from the first sweep on: a counter
 // that begins at 1 hides its first event from rate and increase.
-func (t *target) emitTally(s sink, class string) {
+func (t *target) emitTally(s *building, class string) {
 	c := t.tallies[class]
 	if c == nil {
 		c = &tally{}
@@ -246,14 +256,16 @@ func (t *target) emitTally(s sink, class string) {
 		s.series(releases, c.releases[outcome], t.name, class, outcome)
 	}
 	if c.hold != nil {
-		s.live(lockHold, c.hold)
+		s.live(c.hold)
 	}
 }
 
 // emitFindings gives the firing findings of one class.
-func (t *target) emitFindings(s sink, class string) { emitFirings(s, t.name, class, t.findings[class]) }
+func (t *target) emitFindings(s *building, class string) {
+	emitFirings(s, t.name, class, t.findings[class])
+}
 
-func emitFirings(s sink, target, class string, firing map[findingID]int) {
+func emitFirings(s *building, target, class string, firing map[findingID]int) {
 	for id, n := range firing {
 		s.series(findings, float64(n), target, class, id.rule, id.severity, id.risk)
 	}

@@ -35,8 +35,6 @@ type Exporter struct {
 	descs    [metricCount]*prometheus.Desc
 	// holds change on their own, beside the snapshot.
 	holds *prometheus.HistogramVec
-	// baseline is how many series the runtime, the process and the handler have.
-	baseline int
 
 	// snapshot is what a scrape sends; its list is never changed.
 	snapshot atomic.Pointer[[]prometheus.Metric]
@@ -46,7 +44,6 @@ type Exporter struct {
 	built     map[seriesID]valued // what it has
 	classes   []class.Class       // in the order of the configuration
 	classByID map[string]class.Class
-	folded    map[string]bool
 	targets   map[string]*target
 	names     []string // of targets, sorted
 	left      gone[counters]
@@ -75,7 +72,6 @@ func New(cfg Config, classes *class.Set, build BuildInfo) (*Exporter, error) {
 		cfg:       cfg,
 		build:     build,
 		registry:  prometheus.NewRegistry(),
-		folded:    map[string]bool{},
 		targets:   map[string]*target{},
 		receivers: map[string]*told{},
 	}
@@ -95,9 +91,6 @@ func New(cfg Config, classes *class.Set, build BuildInfo) (*Exporter, error) {
 	)
 	if err != nil {
 		return nil, fmt.Errorf("register runtime metrics: %w", err)
-	}
-	if e.baseline, err = baseline(e.registry); err != nil {
-		return nil, err
 	}
 	if err := e.registry.Register((*collector)(e)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
@@ -149,9 +142,9 @@ func (e *Exporter) known(class string) bool {
 // expect is how long a hold of the class may last, 0 if it does not say.
 func (e *Exporter) expect(class string) time.Duration { return e.classByID[class].Expect }
 
-// shown is the class that events of class count into now.
+// shown is the class that events of class count into: itself if it is configured, else Other.
 func (e *Exporter) shown(class string) string {
-	if e.folded[class] || !e.known(class) {
+	if !e.known(class) {
 		return Other
 	}
 	return class
@@ -181,20 +174,15 @@ func (e *Exporter) newHold(target, class string) prometheus.Histogram {
 
 // publish builds the snapshot of the state as it is. The caller holds mu.
 func (e *Exporter) publish() {
-	kept, rest := e.fold()
-	clear(e.folded)
-	for name := range rest.folded {
-		e.folded[name] = true
-	}
 	b := building{
 		descs: &e.descs, out: make([]prometheus.Metric, 0, len(e.built)),
 		before: e.built, now: make(map[seriesID]valued, len(e.built)),
 	}
 	e.emitGlobal(&b)
-	for _, c := range kept {
+	for _, c := range e.classes {
 		e.emitClass(&b, c)
 	}
-	rest.emit(&b)
+	e.emitUnknown(&b)
 	e.built = b.now
 	e.snapshot.Store(&b.out)
 	e.dirty = false
@@ -226,29 +214,3 @@ var _ prometheus.Collector = (*collector)(nil)
 // liveHeap is what the last collection left: it grows only if more is kept, where the
 // other metrics of the heap rise until the next collection.
 var liveHeap = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)}
-
-// baselineSpare are the series of the HTTP handler, and some that the runtime
-// may add later.
-const baselineSpare = 10
-
-// baseline counts the series that are there without any of ours.
-func baseline(g prometheus.Gatherer) (int, error) {
-	families, err := g.Gather()
-	if err != nil {
-		return 0, fmt.Errorf("gather runtime metrics: %w", err)
-	}
-	n := baselineSpare
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			switch {
-			case m.GetSummary() != nil:
-				n += len(m.GetSummary().GetQuantile()) + 2
-			case m.GetHistogram() != nil:
-				n += len(m.GetHistogram().GetBucket()) + 3
-			default:
-				n++
-			}
-		}
-	}
-	return n, nil
-}

@@ -27,7 +27,7 @@ func FuzzLabels(f *testing.F) {
 			Target: locksteward.Target{Name: "m"}, Up: true, Nodes: []locksteward.NodeState{{Addr: name, MaxClients: 1, MemoryMax: 1}},
 		})
 		e.ObserveSweep(sweep(0, lock(name, name), lock("a", name+"2", func(l *locksteward.Lock) { l.Dialect = name })))
-		e.SetFindings("m", []locksteward.Finding{finding(name, name, locksteward.SeverityInfo, name)})
+		setFindings(e, "m", []locksteward.Finding{finding(name, name, locksteward.SeverityInfo, name)})
 		e.CountDelivery(name, name, name)
 		e.CountRelease("m", name, name)
 		want := strings.ToValidUTF8(name, "\uFFFD")

@@ -42,7 +42,6 @@ func TestLockGauges(t *testing.T) {
 		`locks_without_ttl{class="default",target="m"}`:                       absent, // no such lock
 		`class_info{class="orders",runbook="https://wiki/x",team="checkout"}`: 1,
 		`class_info{class="default",runbook="",team=""}`:                      1,
-		`classes_folded{target="m"}`:                                          0,
 	})
 }
 
@@ -78,7 +77,7 @@ func TestTargetAway(t *testing.T) {
 	state := locksteward.TargetState{Target: locksteward.Target{Name: "m"}, Up: true, Nodes: []locksteward.NodeState{node}}
 	e.SetTarget(state)
 	e.ObserveSweep(sweep(0, lock("a", "a:1", noTTL)))
-	e.SetFindings("m", []locksteward.Finding{finding("a", "ttl/none", locksteward.SeverityCritical, "a:1")})
+	setFindings(e, "m", []locksteward.Finding{finding("a", "ttl/none", locksteward.SeverityCritical, "a:1")})
 	want(t, e, map[string]float64{
 		`target_up{target="m"}`: 1,
 		`redis_connected_clients{node="10.0.0.1:6379",target="m"}`:             12,
@@ -148,7 +147,7 @@ func TestFindingsShowOnlyWhatFires(t *testing.T) {
 	pending.Status = locksteward.StatusPending
 	inhibited := finding("a", "ttl/none", locksteward.SeverityCritical, "a:3")
 	inhibited.InhibitedBy = "0123456789abcdef0123456789abcdef"
-	e.SetFindings("m", []locksteward.Finding{
+	setFindings(e, "m", []locksteward.Finding{
 		inhibited,
 		finding("a", "ttl/none", locksteward.SeverityCritical, "a:1"),
 		finding("a", "ttl/none", locksteward.SeverityCritical, "a:2"),
@@ -162,7 +161,7 @@ func TestFindingsShowOnlyWhatFires(t *testing.T) {
 		`findings{class="",risk="",rule="server/evicts-locks",severity="info",target="m"}`:       1,
 		`findings{class="a",risk="deadlock",rule="hold/too-long",severity="warning",target="m"}`: absent,
 	})
-	e.SetFindings("m", nil)
+	setFindings(e, "m", nil)
 	want(t, e, map[string]float64{
 		`findings{class="a",risk="deadlock",rule="ttl/none",severity="critical",target="m"}`: absent,
 	})
@@ -213,7 +212,7 @@ func TestScrapesWhileSweepsRun(t *testing.T) {
 				noTTL(&all[i])
 			}
 			e.ObserveSweep(sweep(n, all...))
-			e.SetFindings("m", nil)
+			setFindings(e, "m", nil)
 			e.AddThrottled("m", "duty", 250*time.Millisecond)
 			e.CountDelivery("ops", "delivered", "")
 			e.SetTarget(locksteward.TargetState{Target: locksteward.Target{Name: "m"}, Up: n%2 == 0})
@@ -224,7 +223,7 @@ func TestScrapesWhileSweepsRun(t *testing.T) {
 		case <-done:
 			wg.Wait()
 			want(t, e, map[string]float64{
-				`budget_throttled_seconds_total{reason="duty",target="m"}`:       50,
+				`budget_throttled_seconds_total{reason="duty",target="m"}`:          50,
 				`notifications_total{outcome="delivered",reason="",receiver="ops"}`: 200,
 			})
 			return

@@ -25,7 +25,7 @@ func (e *Exporter) SetSweepStale(stale map[string]bool) {
 	e.dirty = true
 }
 
-func (e *Exporter) emitHeart(s sink) {
+func (e *Exporter) emitHeart(s *building) {
 	if !e.heart.beat.IsZero() {
 		s.series(heartbeatLastSuccess, float64(e.heart.beat.UnixMilli())/1000)
 	}

@@ -24,7 +24,7 @@ type Metric struct {
 // from those of the Go runtime, the process and the HTTP handler.
 func Metrics() []Metric { return slices.Clone(table[:]) }
 
-// Other is the class that stands for the folded ones.
+// Other is the class of everything whose class the configuration does not have.
 const Other = "_other"
 
 // metricID is a line of the table.
@@ -50,7 +50,6 @@ const (
 	findings
 	findingsUnsaved
 	classInfo
-	classesFolded
 	releaseEnabled
 	leader
 	sweepDuration

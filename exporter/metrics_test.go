@@ -37,7 +37,7 @@ func full(t testing.TB) *exporter.Exporter {
 	s.Losses = []locksteward.Loss{{Target: "m", Key: "lock:order:1", Class: "orders", Claim: *ours.Claim}}
 	s.Locks = append(s.Locks, lock("orders", "lock:order:3", claimed("c3", later(1), locksteward.Claim{}), at(later(1))))
 	e.ObserveSweep(s)
-	e.SetFindings("m", []locksteward.Finding{finding("orders", "ttl/none", locksteward.SeverityCritical, "lock:order:2")})
+	setFindings(e, "m", []locksteward.Finding{finding("orders", "ttl/none", locksteward.SeverityCritical, "lock:order:2")})
 	e.AddThrottled("m", "duty", time.Second)
 	e.SetPace("m", 0.1)
 	e.SetReleaseEnabled("m", true)
@@ -139,7 +139,7 @@ func TestHostileLabelValues(t *testing.T) {
 	s := sweep(0, lock(hostile, "k"), lock("a", "k2", func(l *locksteward.Lock) { l.Dialect = hostile }))
 	s.Masters[0].Node = hostile
 	e.ObserveSweep(s)
-	e.SetFindings("m", []locksteward.Finding{finding(hostile, hostile, locksteward.SeverityInfo, "k")})
+	setFindings(e, "m", []locksteward.Finding{finding(hostile, hostile, locksteward.SeverityInfo, "k")})
 	e.AddThrottled("m", hostile, time.Second)
 	e.CountDelivery(hostile, hostile, hostile)
 	e.SetOutbox([]exporter.Backlog{{Receiver: hostile, Waiting: 1}})
@@ -171,7 +171,7 @@ func TestNoKeyOrTokenInAScrape(t *testing.T) {
 	e.ObserveSweep(s)
 	f := finding("a", "ttl/none", locksteward.SeverityCritical, canary)
 	f.Subject, f.Evidence = canary, []locksteward.Text{{EN: canary, ZH: canary}}
-	e.SetFindings("m", []locksteward.Finding{f})
+	setFindings(e, "m", []locksteward.Finding{f})
 	e.SetTarget(locksteward.TargetState{Target: locksteward.Target{Name: "m"}, Reason: canary})
 	if strings.Contains(scrapeText(t, e), canary) {
 		t.Error("a scrape shows a key, a token, a holder or a reason")

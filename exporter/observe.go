@@ -22,24 +22,19 @@ func (e *Exporter) ObserveSweep(sweep locksteward.Sweep) {
 	e.publish()
 }
 
-// ObserveRecheck takes in what direct reads of some locks told, given as a sweep
-// without masters. It changes the gauges and counters of those locks alone.
-func (e *Exporter) ObserveRecheck(sweep locksteward.Sweep) {
+// ObserveRecheck takes in what direct reads of some locks established. It changes the
+// gauges and counters of those locks alone.
+func (e *Exporter) ObserveRecheck(u locksteward.Update) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.recheck(e.target(sweep.Target), sweep)
+	e.recheck(e.target(u.Target), u)
 	e.publish()
 }
 
 // SetFindings takes all current findings of a target; only those that fire are
-// shown, and not what another one is told in place of: nothing is paged twice.
-func (e *Exporter) SetFindings(target string, all []locksteward.Finding) {
-	e.TakeFindings(target, slices.Values(all))
-}
-
-// TakeFindings is [Exporter.SetFindings] of findings that are made while they are
-// counted; their texts are not looked at.
-func (e *Exporter) TakeFindings(target string, all iter.Seq[locksteward.Finding]) {
+// shown, and not what another one is told in place of: nothing is paged twice. Their
+// texts are not looked at.
+func (e *Exporter) SetFindings(target string, all iter.Seq[locksteward.Finding]) {
 	firing := map[string]map[findingID]int{}
 	for f := range all {
 		if f.Status != locksteward.StatusFiring || f.InhibitedBy != "" {
@@ -183,8 +178,8 @@ func (e *Exporter) SetReplicas(n int) {
 	e.dirty = true
 }
 
-// LeaveHouse takes away what one agent of several tells of: another one does now.
-func (e *Exporter) LeaveHouse() {
+// ClearSingletonMetrics removes what only the replica with the singleton duties shows.
+func (e *Exporter) ClearSingletonMetrics() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.requests = nil

@@ -45,45 +45,7 @@ func newTold() *told {
 	return &told{deliveries: map[[2]string]float64{}, suppressed: map[string]float64{}}
 }
 
-// merge adds what another receiver was told.
-func (r *told) merge(o *told) {
-	for id, n := range o.deliveries {
-		r.deliveries[id] += n
-	}
-	for reason, n := range o.suppressed {
-		r.suppressed[reason] += n
-	}
-	r.omitted += o.omitted
-	r.failed += o.failed
-	r.groups += o.groups
-	r.grouped = r.grouped || o.grouped
-	if b := o.backlog; b != nil {
-		sum := Backlog{}
-		if r.backlog != nil {
-			sum = *r.backlog
-		}
-		sum.Waiting += b.Waiting
-		sum.Dead += b.Dead
-		sum.Oldest = max(sum.Oldest, b.Oldest)
-		sum.CircuitOpen = sum.CircuitOpen || b.CircuitOpen
-		r.backlog = &sum
-	}
-}
-
-// brief is r with one reason for all deliveries that did not arrive.
-func (r *told) brief() *told {
-	out := *r
-	out.deliveries = map[[2]string]float64{}
-	for id, n := range r.deliveries {
-		if id[0] != "delivered" {
-			id[1] = Other
-		}
-		out.deliveries[id] += n
-	}
-	return &out
-}
-
-func (r *told) emit(s sink, name string) {
+func (r *told) emit(s *building, name string) {
 	for _, id := range slices.SortedFunc(maps.Keys(r.deliveries), compareLabels) {
 		s.series(deliveries, r.deliveries[id], name, id[0], id[1])
 	}
@@ -105,65 +67,21 @@ func (r *told) emit(s sink, name string) {
 
 func compareLabels(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
 
-// receiversShare is the part of Config.MaxSeries that receivers may take: the rest
-// is for locks.
-const receiversShare = 4
-
-// emitReceivers gives what was told to each receiver. If that is more than their
-// share, failed deliveries have no reasons; if it still is, the last receivers, by
-// name, are one.
-func (e *Exporter) emitReceivers(s sink) {
-	list := e.toldByName()
-	names := slices.Sorted(maps.Keys(list))
-	share := e.cfg.MaxSeries / receiversShare
-	size := func(r *told) int {
-		var n counting
-		r.emit(&n, "")
-		return n.n
+// emitReceivers gives what was told to each receiver.
+func (e *Exporter) emitReceivers(s *building) {
+	for _, name := range slices.Sorted(maps.Keys(e.receivers)) {
+		e.receivers[name].emit(s, name)
 	}
-	total := 0
-	for _, r := range list {
-		total += size(r)
-	}
-	if total > share {
-		total = 0
-		for name, r := range list {
-			list[name] = r.brief()
-			total += size(list[name])
-		}
-	}
-	rest := newTold()
-	for last := len(names) - 1; last >= 0 && total+size(rest) > share; last-- {
-		r := list[names[last]]
-		total -= size(r)
-		rest.merge(r)
-		names = names[:last]
-	}
-	for _, name := range names {
-		list[name].emit(s, name)
-	}
-	rest.emit(s, Other)
-}
-
-// toldByName has one entry for each name as it is shown: names that are no valid
-// label value may look alike.
-func (e *Exporter) toldByName() map[string]*told {
-	out := map[string]*told{}
-	for name, r := range e.receivers {
-		shown := strings.Clone(labelValue(name))
-		if out[shown] == nil {
-			out[shown] = newTold()
-		}
-		out[shown].merge(r)
-	}
-	return out
 }
 
 // receiver returns what was told to a receiver, nil for one that SetReceivers did
-// not name.
+// not name. It is kept by the name that its series have: two names that are no valid
+// label value may share it.
 func (e *Exporter) receiver(name string) *told {
+	name = labelValue(name)
 	r, ok := e.receivers[name]
 	if !ok && !e.closed {
+		name = strings.Clone(name)
 		r = newTold()
 		e.receivers[name] = r
 	}
@@ -178,18 +96,20 @@ func (e *Exporter) SetReceivers(names ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = false
+	shown := map[string]bool{}
 	for _, name := range names {
-		r := e.receiver(name)
-		if before, ok := e.leftOut.take(name); ok {
-			r.merge(before)
+		shown[labelValue(name)] = true
+		if before, ok := e.leftOut.take(labelValue(name)); ok {
+			e.receivers[labelValue(name)] = before
 		}
+		r := e.receiver(name)
 		r.grouped = true
 		for _, reason := range suppressions() {
 			r.suppressed[reason] += 0
 		}
 	}
 	for name, r := range e.receivers {
-		if !slices.Contains(names, name) {
+		if !shown[name] {
 			delete(e.receivers, name)
 			r.backlog, r.groups = nil, 0
 			e.leftOut.put(name, r)

@@ -20,8 +20,8 @@ func TestReceivers(t *testing.T) {
 		`notifications_suppressed_total{reason="match",receiver="chat"}`:  0,
 		`notifications_omitted_total{receiver="ops"}`:                     0,
 		`notification_groups{receiver="ops"}`:                             0,
-		`receiver_circuit_open{receiver="ops"}`:                    absent, // nobody said
-		`notifications_queue_length{receiver="ops"}`:                             absent,
+		`receiver_circuit_open{receiver="ops"}`:                           absent, // nobody said
+		`notifications_queue_length{receiver="ops"}`:                      absent,
 	})
 	e.CountSuppressed("ops", exporter.SuppressedByInhibit, 3)
 	e.CountSuppressed("ops", exporter.SuppressedByInhibit, 2)
@@ -33,15 +33,15 @@ func TestReceivers(t *testing.T) {
 	e.CountDelivery("chat", "retried", "timeout")
 	e.SetOutbox([]exporter.Backlog{{Receiver: "chat", Waiting: 5, Oldest: time.Minute, CircuitOpen: true}, {Receiver: "ops"}})
 	want(t, e, map[string]float64{
-		`notifications_suppressed_total{reason="inhibit",receiver="ops"}`:             5,
-		`notifications_suppressed_total{reason="match",receiver="ops"}`:               0,
-		`notifications_omitted_total{receiver="ops"}`:                                 40,
-		`template_failures_total{receiver="ops"}`:                              1,
-		`template_failures_total{receiver="chat"}`:                             0,
-		`notification_groups{receiver="ops"}`:                                         7,
-		`notification_groups{receiver="chat"}`:                                        0,
-		`receiver_circuit_open{receiver="chat"}`:                               1,
-		`receiver_circuit_open{receiver="ops"}`:                                0,
+		`notifications_suppressed_total{reason="inhibit",receiver="ops"}`:         5,
+		`notifications_suppressed_total{reason="match",receiver="ops"}`:           0,
+		`notifications_omitted_total{receiver="ops"}`:                             40,
+		`template_failures_total{receiver="ops"}`:                                 1,
+		`template_failures_total{receiver="chat"}`:                                0,
+		`notification_groups{receiver="ops"}`:                                     7,
+		`notification_groups{receiver="chat"}`:                                    0,
+		`receiver_circuit_open{receiver="chat"}`:                                  1,
+		`receiver_circuit_open{receiver="ops"}`:                                   0,
 		`notifications_total{outcome="delivered",reason="ok",receiver="ops"}`:     0,
 		`notifications_total{outcome="retried",reason="timeout",receiver="chat"}`: 1,
 	})
@@ -97,7 +97,7 @@ func TestARightEndsByItself(t *testing.T) {
 func TestWhatVanishedIsGoneFromTheNextScrape(t *testing.T) {
 	t.Parallel()
 	e := full(t)
-	e.SetFindings("m", nil)
+	setFindings(e, "m", nil)
 	if text := scrapeText(t, e); strings.Contains(text, "\nlocksteward_findings{") {
 		t.Errorf("a finding that is over is shown:\n%s", grep(text, "locksteward_findings{"))
 	}
@@ -111,7 +111,7 @@ func TestWhatVanishedIsGoneFromTheNextScrape(t *testing.T) {
 	e = full(t)
 	set := newExporterClasses(t, "jobs")
 	e.SetClasses(set)
-	e.SetFindings("m", nil)
+	setFindings(e, "m", nil)
 	e.SetWatch("m", exporter.Watch{Mode: "tracking"})
 	e.ObserveSweep(sweep(2))
 	if text := scrapeText(t, e); strings.Contains(text, `class="orders"`) {

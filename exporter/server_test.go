@@ -276,13 +276,13 @@ func TestConfigValidate(t *testing.T) {
 	if err := (exporter.Config{}).Validate(); err != nil {
 		t.Errorf("the zero value is refused: %v", err)
 	}
-	err := exporter.Config{Listen: "10121", MaxSeries: 7, WebConfigFile: "/no/such/file"}.Validate()
+	err := exporter.Config{Listen: "10121", TopLocks: 101, WebConfigFile: "/no/such/file"}.Validate()
 	if err == nil {
 		t.Fatal("accepted")
 	}
 	for _, text := range []string{
 		`listen: got "10121": no host:port; write host:port`,
-		`max_series: got 7, write at least 200`,
+		`top_locks: got 101, write a number from 0 to 100: `,
 		`web_config_file: got "/no/such/file": `,
 	} {
 		if !strings.Contains(err.Error(), text) {

@@ -3,6 +3,7 @@ package exporter_test
 import (
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,6 +54,11 @@ func newExporterOf(t testing.TB, cfg exporter.Config, classes ...class.Class) *e
 		t.Fatal(err)
 	}
 	return e
+}
+
+// setFindings gives e the findings of a target.
+func setFindings(e *exporter.Exporter, target string, all []locksteward.Finding) {
+	e.SetFindings(target, slices.Values(all))
 }
 
 // scrape returns every series of ours by its text form "name{labels}".

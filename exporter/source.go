@@ -34,7 +34,7 @@ func (e *Exporter) SetTargetSources(list []TargetSource) {
 	}
 }
 
-func (e *Exporter) emitSources(s sink) {
+func (e *Exporter) emitSources(s *building) {
 	for _, one := range e.sources {
 		s.series(targetSourceUp, truth(one.Up), one.Name)
 	}

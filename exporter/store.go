@@ -24,7 +24,7 @@ func (e *Exporter) SetStore(s Store) {
 	}
 }
 
-func (e *Exporter) emitStore(s sink) {
+func (e *Exporter) emitStore(s *building) {
 	if e.store == nil {
 		return
 	}

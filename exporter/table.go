@@ -98,11 +98,6 @@ var table = [metricCount]Metric{
 		"Always 1; team and runbook of each configured class, for joins.",
 		[]string{"class", "team", "runbook"},
 	},
-	classesFolded: {
-		"locksteward_classes_folded", Gauge,
-		"Classes that share the series of class \"_other\" to hold metrics.max_series.",
-		byTarget,
-	},
 	releaseEnabled: {
 		"locksteward_release_enabled", Gauge,
 		"Whether this agent has credentials to release locks of the target (1) or cannot delete (0).",
@@ -280,7 +275,7 @@ var table = [metricCount]Metric{
 	},
 	sweepStale: {
 		"locksteward_sweep_stale", Gauge,
-		"Whether complete sweeps of the target are missing by its own schedule (1): heartbeats stop then.",
+		"Whether a complete sweep of the target is overdue by its schedule (1): no heartbeats are sent then.",
 		byTarget,
 	},
 	certificateExpiry: {

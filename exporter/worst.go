@@ -105,7 +105,7 @@ func keyLabel(names string, db int, key string) string {
 }
 
 // emitWorst gives the locks of all targets that are held longest.
-func (e *Exporter) emitWorst(s sink) {
+func (e *Exporter) emitWorst(s *building) {
 	if e.cfg.TopLocks == 0 {
 		return
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/exporter"
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // aged returns a lock of ours that was taken so many seconds before t0.
@@ -65,8 +64,7 @@ func TestOnlyTheWorstLocksHaveSeries(t *testing.T) {
 	wantAges(t, e, map[string]float64{"a a:3": 500, "a b:1": 100})
 
 	// What is over goes at once; the next one follows with the next sweep.
-	gone := sweep(1)
-	gone.Masters = nil
+	gone := sweep(1).Update()
 	gone.Endings = []locksteward.Ending{{Lock: aged("a", "a:3", 500), How: locksteward.EndedReleased}}
 	e.ObserveWatch(gone)
 	wantAges(t, e, map[string]float64{"a b:1": 100, "a a:2": 50})
@@ -79,8 +77,7 @@ func TestOnlyTheWorstLocksHaveSeries(t *testing.T) {
 	e.ObserveSweep(cut)
 	wantAges(t, e, map[string]float64{"a b:1": 100, "a a:2": 80})
 	// A look in between makes it older, once.
-	look := sweep(2, aged("a", "a:2", 50, at(later(10))))
-	look.Masters = nil
+	look := sweep(2, aged("a", "a:2", 50, at(later(10)))).Update()
 	e.ObserveRecheck(look)
 	wantAges(t, e, map[string]float64{"a a:2": 350, "a b:1": 100})
 
@@ -89,9 +86,9 @@ func TestOnlyTheWorstLocksHaveSeries(t *testing.T) {
 	wantAges(t, e, map[string]float64{})
 }
 
+// fault: 53
 func TestNamesOfKeysAreBoundedAndEscaped(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 53)
 	long := strings.Repeat("長", 300)
 	keys := []string{"a:\n\xff\"}", long + "1", long + "2", "a:plain", strings.Repeat("\x00", 200)}
 	e := newExporter(t, exporter.Config{TopLocks: 100}, "a")

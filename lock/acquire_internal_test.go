@@ -8,8 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // A repeat that finds itself counts its validity from the first attempt.
@@ -45,9 +43,9 @@ func TestRepeatCountsFromTheFirstAttempt(t *testing.T) {
 
 // An outage is retried for Options.Timeout and no longer; an error that will not
 // go away is not retried at all.
+// fault: 15
 func TestRetryBudget(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 15)
 	for name, tc := range map[string]struct {
 		err  error
 		many bool
@@ -90,9 +88,9 @@ func (e redisError) Error() string { return string(e) }
 func (redisError) RedisError()     {}
 
 // B22: the lease is checked after the wait for a connection, not before.
+// fault: 2
 func TestLateSuccessIsGivenBack(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		b.db.answer = func(s *script, _ int) (any, error) {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
@@ -123,9 +122,9 @@ func line(t *testing.T, lines <-chan string, within time.Duration) string {
 
 // Fault 1 of the list: a holder that was stopped past its TTL knows at its first
 // look, and its release touches nothing.
+// fault: 1
 func TestStoppedHolderKnowsAtItsFirstLook(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 1)
 	b := setup(t, lock.Options{PollInterval: 50 * time.Millisecond})
 	cmd, lines := startChild(t, b.srv.URL(), "job", 500*time.Millisecond)
 	first := line(t, lines, 20*time.Second)

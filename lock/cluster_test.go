@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -87,9 +86,9 @@ func TestCluster(t *testing.T) {
 
 // Fault 41: after a failover the library's own connections find the new master,
 // which has never seen the scripts.
+// fault: 41
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 41)
 	sentinel := testredis.StartSentinel(t)
 	rdb := sentinel.Client(t)
 	c := open(t, rdb, lock.Options{PollInterval: 100 * time.Millisecond})

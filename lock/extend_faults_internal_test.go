@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // reply is an error reply of a server.
@@ -22,9 +20,9 @@ func (reply) RedisError() {}
 // Fault 37: what an Extend is refused with for a while, it asks for again, as a
 // renewal, an acquire and a release do; who waits for it does so until the caller's
 // deadline, Options.Timeout or the end of the lease, whichever comes first.
+// fault: 37
 func TestExtendAsksAgain(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 37)
 	const tryAgain = reply("TRYAGAIN Multiple keys request during rehashing of slot")
 	const longest = 300 * time.Millisecond // the longest pause between two attempts
 	wantTryAgain := func(err error) bool {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -143,9 +142,9 @@ func enqueue(t *testing.T, rdb redis.Cmdable, key, id string, life time.Duration
 }
 
 // Fault 7: dead waiters at the head cost a turn each, and only once.
+// fault: 7
 func TestDeadWaitersCostATurnEach(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 7)
 	for _, dead := range []int{1, 3, 12} {
 		t.Run(fmt.Sprint(dead), func(t *testing.T) {
 			t.Parallel()

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // fakeDB answers scripts without a server, so that timers run in a bubble.
@@ -134,9 +132,9 @@ func wantLost(t *testing.T, h *Handle, want Reason) {
 
 // Rule: valid until request + TTL − (1 % + 2 ms), to the nanosecond, and Done is
 // closed then although no renewal gets an answer.
+// fault: 3, 19, 23
 func TestLeaseEndsByTheLocalClock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 3, 19, 23)
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		b.db.answer = func(s *script, _ int) (any, error) {
@@ -208,9 +206,9 @@ func TestRenewalSchedule(t *testing.T) {
 
 // Fault 27: who holds a lock that the server has forgotten has its context ended by
 // the next renewal that is due, at that very moment: within one period of the loss.
+// fault: 27
 func TestForgottenLockEndsAtTheNextRenewal(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 27)
 	const period = 10 * time.Second // a third of the TTL
 	for _, forgotten := range []time.Duration{0, time.Second, 25 * time.Second, 61 * time.Second} {
 		t.Run(forgotten.String(), func(t *testing.T) {
@@ -278,9 +276,9 @@ func TestReleaseDuringRenewal(t *testing.T) {
 // Fault 5: a suspended machine stops the monotonic clock; the wall clock tells,
 // at the first look, with no timer due. The other way round the monotonic clock
 // tells although the wall clock was set back.
+// fault: 5
 func TestErrLooksAtBothClocks(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 5)
 	for name, move := range map[string]func(b *bubble){
 		"suspended": func(b *bubble) { b.shift.Store(int64(time.Hour)) },
 		"set back":  func(b *bubble) { b.shift.Store(-int64(time.Hour)); b.mono.Store(int64(time.Hour)) },
@@ -312,9 +310,9 @@ func TestErrLooksAtBothClocks(t *testing.T) {
 }
 
 // A small step of the wall clock, either way, costs nothing.
+// fault: 13
 func TestSmallClockStepIsNoLoss(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 13)
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		h := b.take(t, Lease{TTL: 30 * time.Second})

@@ -8,14 +8,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // Who gives up while all places are taken was never sent, and is told so.
+// fault: 22
 func TestGivenUpBeforeItWasSent(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 22)
 	rdb := testredis.Start(t).Client(t)
 	l := &lane{rdb: rdb, abreast: 1, timeout: 10 * time.Second}
 	t.Cleanup(l.close)

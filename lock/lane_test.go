@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
@@ -42,9 +41,9 @@ func TestManyShareARoundTrip(t *testing.T) {
 }
 
 // Fault 22: acquires take all places and hang, and what is held is renewed.
+// fault: 22
 func TestRenewalsHaveConnectionsOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 22)
 	srv := testredis.Start(t)
 	proxy := testredis.NewProxy(t, srv.Addr())
 	c := openThrough(t, srv, proxy, lock.Options{PoolSize: 1})

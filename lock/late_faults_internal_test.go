@@ -8,16 +8,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // A renewal counts as late by how long after it was due it has its answer: not up
 // to a tenth of the interval, in a calm run never, and from then on whatever took
 // that long, attempts that failed among it.
+// fault: 4
 func TestLateRenewals(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 4)
 	const second = time.Second
 	slow := func(d time.Duration) (any, error) {
 		time.Sleep(d)

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // The tests in museum_*_test.go kill the mutants of lock/museum that the tests
@@ -169,9 +167,9 @@ func TestReentryKeepsTheLongerLease(t *testing.T) {
 
 // B16: a server that answers with a redirection, or that it cannot now, is asked
 // seldom.
+// fault: 36
 func TestRedirectionsMakeNoStorm(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 36)
 	for _, reply := range []string{"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381", "TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN Hash slot not served"} {
 		t.Run(reply, func(t *testing.T) {
 			t.Parallel()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -109,9 +108,9 @@ func TestCallerGivesUpWhileNobodyAnswers(t *testing.T) {
 }
 
 // B33: nothing waits for ever for a server that hangs.
+// fault: 18
 func TestCallsEndWhileTheServerHangs(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 18)
 	b := setup(t, lock.Options{Timeout: 300 * time.Millisecond})
 	held := mustAcquire(t, b.client, "held", lease())
 	again := mustAcquire(t, b.client, "again", lease())
@@ -150,9 +149,9 @@ func TestCallsEndWhileTheServerHangs(t *testing.T) {
 
 // B27: a lock that the server evicts is a loss, told at the next renewal and not
 // only at the lease's end.
+// fault: 43
 func TestEvictedLockIsLost(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 43)
 	b := setup(t, lock.Options{}, testredis.WithConfig("maxmemory-policy volatile-random"))
 	ctx := t.Context()
 	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: 30 * time.Second, RenewFraction: 0.01})

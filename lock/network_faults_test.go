@@ -6,16 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
 
 // At 1 kB/s each request takes a good part of a second: answers find their
 // callers, and that time is off the lease.
+// fault: 17
 func TestLittleBandwidth(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 17)
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
 	c := openThrough(t, b.srv, proxy, lock.Options{Timeout: 20 * time.Second})
@@ -51,9 +50,9 @@ func TestLittleBandwidth(t *testing.T) {
 
 // Two of three nodes are away: the acquire ends in time, and nothing stays on the
 // third, nor on the two once they are back with what lay on the way.
+// fault: 20
 func TestRedlockPartition(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 20)
 	for name, away := range map[string]func(*testredis.Proxy){
 		"refused": (*testredis.Proxy).Cut,
 		"silent":  func(p *testredis.Proxy) { p.Freeze(true) },
@@ -92,9 +91,9 @@ func TestRedlockPartition(t *testing.T) {
 // The server is refused for a while, then every connection breaks again and
 // again, two thousand times a minute: a client with a hold and a waiter dials ten
 // times a second at most, and has no more connections afterwards than before.
+// fault: 24
 func TestBrokenConnectionsAreNotDialledInAStorm(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 24)
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
 	// Long enough for the waiter to go on all the while.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/lock"
 )
 
@@ -25,9 +24,9 @@ func nowhere(t *testing.T) *redis.Client {
 }
 
 // Promise: never without TTL; bad input is named before anything is sent.
+// fault: 52
 func TestBadLeaseIsRefusedBeforeSending(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 52)
 	c := open(t, nowhere(t), lock.Options{App: "a"})
 	ok := lock.Lease{TTL: time.Second}
 	for name, tc := range map[string]struct {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
@@ -69,9 +68,9 @@ func TestPipelineOnCluster(t *testing.T) {
 // A server that forgets its scripts (fault 41), dies and comes back, or does not
 // answer, is the same with a shared connection: no acquire hangs, and no lock is
 // left.
+// fault: 41
 func TestPipelineUnderFaults(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 41)
 	b := setup(t, lock.Options{Pipeline: true, Timeout: time.Second})
 	pairs(t, b.client, 16, 2)
 	b.rdb.ScriptFlush(t.Context())

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
@@ -16,9 +15,9 @@ import (
 // A holder that does not run for a tenth of its TTL, each time when a renewal is
 // due, keeps its lock over several leases, as one hold, and says that renewals
 // were late.
+// fault: 4
 func TestStallsLoseNothing(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 4)
 	b := setup(t, lock.Options{})
 	const ttl = 2 * time.Second
 	cmd, lines := startChild(t, b.srv.URL(), "job", ttl, childRenewals)
@@ -69,9 +68,9 @@ func TestStallsLoseNothing(t *testing.T) {
 
 // The lock of a killed holder is free when its last lease is over, not later, and
 // who waits has it within 50 ms of that; nothing of the dead one stays for good.
+// fault: 6
 func TestWaiterOfAKilledHolderIsServedAtOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 6)
 	const most, tries = 50 * time.Millisecond, 5
 	for try := 1; ; try++ {
 		// A busy machine may spoil a try, but not by any time.

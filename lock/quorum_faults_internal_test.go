@@ -6,17 +6,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // Fault 20: with two of three nodes that hang, an acquire fails in time and what the
 // third granted is given back at that moment. The time is the caller's, exactly;
 // without one it is Options.Timeout, and no attempt begins that has not the time for
 // both its rounds, or a quarter of it all.
+// fault: 20
 func TestRedlockPartitionFailsInTime(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 20)
 	for name, tc := range map[string]struct {
 		o              RedlockOptions
 		caller         time.Duration // 0: no deadline
@@ -92,9 +90,9 @@ func TestRedlockPartitionFailsInTime(t *testing.T) {
 
 // Nodes that are not there are asked again, however long one that is may take, and
 // the last attempt begins in time.
+// fault: 20
 func TestRedlockRefusedIsTriedUntilTheTimeout(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 20)
 	for _, nodeTimeout := range []time.Duration{50 * time.Millisecond, time.Second} {
 		t.Run(nodeTimeout.String(), func(t *testing.T) {
 			t.Parallel()
@@ -124,9 +122,9 @@ func TestRedlockRefusedIsTriedUntilTheTimeout(t *testing.T) {
 // Votes that are still being taken back when the time of an acquire is over, since
 // nodes do not answer, hold up Close for as long as a node may take, and nothing goes
 // on after it. (The bubble fails on a goroutine that never ends.)
+// fault: 20
 func TestRedlockCloseWaitsForVotesTakenBack(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 20)
 	synctest.Test(t, func(t *testing.T) {
 		// The second attempt begins after 245 to 250 ms, and has its votes, or none,
 		// 120 ms later.

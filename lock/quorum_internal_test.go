@@ -13,8 +13,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // fakeNode is one master in memory, so that rounds run in a bubble.
@@ -444,9 +442,9 @@ func TestRedlockJanitorIsOne(t *testing.T) {
 
 // Fault 30: a node that was started too short a time ago has no vote, for
 // acquires and for renewals.
+// fault: 30
 func TestRedlockMinUptime(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 30)
 	synctest.Test(t, func(t *testing.T) {
 		k := newCouncil(t, 3, RedlockOptions{MinUptime: time.Minute})
 		meet := func(i int, run string, up time.Duration) {

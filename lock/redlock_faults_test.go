@@ -6,16 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
 
 // Fault 30: nodes that come back without their memory when the longest lease is
 // over harm nobody, without MinUptime too: by then the first holder knows.
+// fault: 30
 func TestRedlockRestartAfterTheTTL(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 30)
 	ns := startNodes(t, 3)
 	first := ns.open(t, lock.RedlockOptions{})
 	second := ns.open(t, lock.RedlockOptions{})

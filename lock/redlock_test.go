@@ -12,7 +12,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -255,9 +254,9 @@ func TestRedlockNodesDown(t *testing.T) {
 }
 
 // B24, faults 14 and 21: the acquire took effect on node 3 and nobody was told.
+// fault: 21
 func TestRedlockReplyLost(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 21)
 	ns := startNodes(t, 5)
 	c := ns.open(t, lock.RedlockOptions{Options: lock.Options{Timeout: time.Second}})
 	ctx := t.Context()
@@ -362,9 +361,9 @@ func TestRedlockFenceGrows(t *testing.T) {
 // Fault 30: nodes that come back at once without their memory let a second client
 // in while the first one holds. That is what happens without MinUptime; with it
 // they do not vote.
+// fault: 30
 func TestRedlockRestartWithoutPersistence(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 30)
 	const ttl = 2 * time.Second
 	for _, min := range []time.Duration{0, ttl} {
 		t.Run(fmt.Sprint("min uptime ", min), func(t *testing.T) {

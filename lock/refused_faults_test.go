@@ -10,16 +10,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
 
 // A server that only reads is asked again with pauses, not in a storm, and the
 // lock can be had once it is a master.
+// fault: 33
 func TestReadOnlyIsNoStorm(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 33)
 	b := setup(t, lock.Options{Timeout: 2 * time.Second})
 	mustRelease(t, mustAcquire(t, b.client, "warm", lease()))
 	if err := b.rdb.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
@@ -44,10 +43,10 @@ func TestReadOnlyIsNoStorm(t *testing.T) {
 
 // A master that is made a replica while it runs is left for the new one, by a client
 // that goes on asking, and is not stormed meanwhile.
+// fault: 33
 func TestDemotedMasterIsLeft(t *testing.T) {
 	t.Parallel()
 	testredis.Since(t, 6, 2, "INFO errorstats")
-	faults.Covers(t, 33)
 	ctx := t.Context()
 	sentinel := testredis.StartSentinel(t)
 	c := open(t, sentinel.Client(t), lock.Options{PollInterval: 100 * time.Millisecond})
@@ -80,9 +79,9 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 
 // A script of somebody else blocks the server: a typed error within the time
 // given, the hold that stands is kept, and the script is left alone.
+// fault: 40
 func TestBusyServer(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 40)
 	b := setup(t, lock.Options{Timeout: 800 * time.Millisecond}, testredis.WithConfig("lua-time-limit 10"))
 	h := mustAcquire(t, b.client, "held", lock.Lease{TTL: 6 * time.Second, RenewFraction: 0.1})
 	o := b.srv.Options()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -115,9 +114,9 @@ func TestExtend(t *testing.T) {
 
 // B6, fault 49: a lock that others delete, overwrite, flush or turn into
 // something else is a loss at the next renewal, and is left alone.
+// fault: 48, 49
 func TestLossBySomebodyElse(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 48, 49)
 	for name, tc := range map[string]struct {
 		harm func(*redis.Client) error
 		want lock.Reason
@@ -154,9 +153,9 @@ func TestLossBySomebodyElse(t *testing.T) {
 
 // Fault 19 and SIGSTOP of the server: the context ends before the lease can end
 // at the server, with the renewal's error told.
+// fault: 19, 23
 func TestServerPausedEndsContextInTime(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 19, 23)
 	b := setup(t, lock.Options{})
 	ttl := time.Second
 	before := time.Now()
@@ -212,9 +211,9 @@ func TestRenewalResumesAfterReconnect(t *testing.T) {
 }
 
 // Fault 22: the caller's pool is one connection, and blocked.
+// fault: 22
 func TestExhaustedCallerPoolLosesNoLock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 22)
 	b := setup(t, lock.Options{})
 	opt := b.srv.Options()
 	opt.PoolSize, opt.MaxActiveConns, opt.PoolTimeout = 1, 1, 100*time.Millisecond
@@ -260,9 +259,9 @@ func TestMaxHold(t *testing.T) {
 // A forced release is told on the process's channel and ends the hold at once:
 // within a second, where the machine lets this test run as often as that once in
 // five times.
+// fault: 76
 func TestForcedReleaseEndsContextAtOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 76)
 	b := setup(t, lock.Options{})
 	other := mustAcquire(t, b.client, "k2", lease())
 	channel := record.InstanceKey(record.DefaultPrefix, b.client.Instance())
@@ -325,9 +324,9 @@ func TestParentContextAndValues(t *testing.T) {
 
 // Fault 22, the other way round: a crowd of acquires over a slow network does
 // not take the connections that renewals need.
+// fault: 22
 func TestCrowdOfAcquiresLosesNoLock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 22)
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -16,9 +15,9 @@ import (
 
 // Fault 14: the acquire took effect and its reply was lost. The repeat is the
 // same request: it finds itself, and the fence has grown once.
+// fault: 14, 16
 func TestLostReplyOfAcquire(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 14, 16)
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr(), DisableIdentity: true})
@@ -45,9 +44,9 @@ func TestLostReplyOfAcquire(t *testing.T) {
 
 // Fault 14, second half: no reply ever comes. The call ends in time, and what it
 // may have taken is given back as soon as the server answers.
+// fault: 14
 func TestAcquireWithoutReplyIsGivenBack(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 14)
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
@@ -77,9 +76,9 @@ func TestAcquireWithoutReplyIsGivenBack(t *testing.T) {
 
 // B20: validity counts from the request. A reply after nine tenths of the TTL is
 // refused and the lock given back.
+// fault: 2
 func TestLateReplyIsRefused(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 2)
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})

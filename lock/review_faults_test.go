@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -47,9 +46,9 @@ func calls(t *testing.T, rdb *redis.Client, command string) int {
 // their contexts end when it answers again, long before the next renewal, and those
 // of leases that are not renewed as well; also when it was away for so long that the
 // pauses between two looks for it have grown.
+// fault: 27
 func TestRestartWithoutDataIsToldAtOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 27)
 	for name, tc := range map[string]struct {
 		lease lock.Lease // renewed after 9 to 10 s, or 180 to 200
 		away  int        // attempts to listen that fail meanwhile
@@ -94,9 +93,9 @@ func TestRestartWithoutDataIsToldAtOnce(t *testing.T) {
 // A subscription that breaks while the server stays costs one GET for each lock,
 // once, and ends the hold of a lock that went meanwhile, of one that is another's
 // and of no other.
+// fault: 27
 func TestBrokenSubscriptionLooksAtTheLocks(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 27)
 	b := setup(t, lock.Options{})
 	ctx := t.Context()
 	long := lock.Lease{TTL: 10 * time.Minute}

@@ -10,15 +10,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // Ten thousand locks are looked at within a second or so, one round trip of a few
 // hundred at a time and not in a storm.
+// fault: 27
 func TestReviewIsSpread(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 27)
 	synctest.Test(t, func(t *testing.T) {
 		const locks = 10_000
 		h := &hub{}
@@ -50,9 +49,9 @@ func TestReviewIsSpread(t *testing.T) {
 // Those without an answer are asked for again, with growing pauses, the others not;
 // while nothing answers one request at a time is made, and none after the connection
 // has broken again.
+// fault: 27
 func TestReviewAsksAgain(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 27)
 	synctest.Test(t, func(t *testing.T) {
 		list := make([]*hold, 700)
 		for i := range list {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -18,9 +17,9 @@ import (
 
 // A server that takes no writes, for each of its reasons: a typed error in time,
 // nothing is left, and with the reason gone all is as before.
+// fault: 44
 func TestServerThatTakesNoWrites(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 44)
 	for name, tc := range map[string]struct {
 		code        lock.Code
 		break_, fix [][]any
@@ -81,10 +80,10 @@ func TestServerThatTakesNoWrites(t *testing.T) {
 
 // A server that cannot save refuses PING too: a holder hears all the same that its
 // lock was taken from it.
+// fault: 44, 76
 func TestServerThatCannotSaveIsHeard(t *testing.T) {
 	t.Parallel()
 	testredis.Since(t, 7, 0, "CONFIG SET of several settings")
-	faults.Covers(t, 44, 76)
 	b := setup(t, lock.Options{}, testredis.WithConfig("enable-protected-configs yes"))
 	ctx := t.Context()
 	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: time.Hour, NoRenew: true})
@@ -129,10 +128,10 @@ func stat(t *testing.T, rdb *redis.Client, name string) int {
 
 // While writes are paused no call hangs, a lock whose time is over is over, and
 // what had been sent takes effect once at most when the pause ends.
+// fault: 45
 func TestPausedWritesHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	testredis.Since(t, 6, 2, "CLIENT PAUSE WRITE")
-	faults.Covers(t, 45)
 	b := setup(t, lock.Options{Timeout: 300 * time.Millisecond})
 	other := open(t, b.rdb, lock.Options{Timeout: 5 * time.Second})
 	ctx := t.Context()
@@ -176,9 +175,9 @@ func TestPausedWritesHaveOneEffect(t *testing.T) {
 }
 
 // All locks vanish at once: every one of their holders knows at its next renewal.
+// fault: 48
 func TestEveryHolderKnowsOfAFlush(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 48)
 	for _, harm := range [][]any{{"flushall"}, {"flushdb", "async"}, {"swapdb", 0, 1}} {
 		t.Run(fmt.Sprint(harm[0]), func(t *testing.T) {
 			t.Parallel()
@@ -209,10 +208,10 @@ func TestEveryHolderKnowsOfAFlush(t *testing.T) {
 
 // What a third party does to a lock: it is lost, or as it was, and nothing of
 // somebody else is touched by its end.
+// fault: 49
 func TestOthersMoveAndCopyLocks(t *testing.T) {
 	t.Parallel()
 	testredis.Since(t, 6, 2, "COPY")
-	faults.Covers(t, 49)
 	b := setup(t, lock.Options{})
 	ctx := t.Context()
 	do := func(args ...any) {
@@ -279,9 +278,9 @@ func TestOthersMoveAndCopyLocks(t *testing.T) {
 
 // A server that changes its name, crashes and comes back, over and over, by itself or
 // started anew: the same client takes locks each time.
+// fault: 50
 func TestServerThatCrashesOverAndOver(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 50)
 	var quick []testredis.Option // a search of its memory for faults would take the most of a crash
 	if testredis.Version(t).AtLeast(6, 2) {
 		quick = append(quick, testredis.WithConfig("crash-memcheck-enabled no"))

@@ -17,7 +17,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -35,9 +34,9 @@ func wantCode(t *testing.T, err error, want lock.Code) *lock.ServerError {
 
 // B26, B39, fault 51: another type under any of the lock's keys is a typed
 // error at once, and nothing is written.
+// fault: 51
 func TestWrongTypeLeavesNothing(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 51)
 	b := setup(t, lock.Options{})
 	ctx := t.Context()
 	fence := record.FenceKey(record.DefaultPrefix, "k")
@@ -139,9 +138,9 @@ func TestFenceIsMonotone(t *testing.T) {
 
 // B14, fault 41: a script that the server has forgotten is sent in full once, and
 // from then on named by its hash again; who calls sees nothing of it.
+// fault: 41
 func TestScriptFlush(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 41)
 	b := setup(t, lock.Options{})
 	for range 3 {
 		b.rdb.ScriptFlush(t.Context())
@@ -231,9 +230,9 @@ func evalsOf(t *testing.T, b *bundle) func() map[string]int {
 }
 
 // B28, fault 42: an acquire under OOM leaves nothing, a release works.
+// fault: 42
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 42)
 	b := setup(t, lock.Options{})
 	ctx := t.Context()
 	h := mustAcquire(t, b.client, "held", lease())
@@ -331,9 +330,9 @@ func TestDeniedRenewalEndsHoldInTime(t *testing.T) {
 
 // Fault 33: a replica is refused with a typed error after the budget, without a
 // storm.
+// fault: 33
 func TestReadOnlyReplica(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 33)
 	master := testredis.Start(t)
 	replica := testredis.StartReplica(t, master)
 	c := open(t, replica.Client(t), lock.Options{Timeout: 300 * time.Millisecond})
@@ -347,9 +346,9 @@ func TestReadOnlyReplica(t *testing.T) {
 
 // Faults 27 and 41 and a server that is down: bounded, and it works again
 // afterwards, with scripts that the server does not know any more.
+// fault: 27, 41
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 27, 41)
 	b := setup(t, lock.Options{Timeout: 300 * time.Millisecond})
 	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: time.Minute, RenewFraction: 0.01})
 	b.srv.Kill()
@@ -390,9 +389,9 @@ func TestStrayAcquireIsCleanedUp(t *testing.T) {
 }
 
 // Fault 53: any bytes may be a name; nothing but that name is touched.
+// fault: 53
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 53)
 	b := setup(t, lock.Options{})
 	for _, key := range []string{
 		"a", "{a}", "a}b", "{}x", "a{}b{c}", "{", "}", "{{a}", "a{b", " ", "\n", "\x00", "\xff\xfe", `"'\`, "*", "日本",

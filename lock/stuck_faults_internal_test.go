@@ -4,16 +4,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // A goroutine that renews and does not run, whatever its deadline: the end of the
 // lease comes all the same, and the success that it comes back with revives
 // nothing.
+// fault: 3
 func TestStuckRenewalDoesNotDelayTheLoss(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 3)
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		b.db.answer = func(s *script, _ int) (any, error) {

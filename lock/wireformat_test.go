@@ -55,8 +55,8 @@ func TestWireFormatExample(t *testing.T) {
 			commands++
 		}
 	}
-	if commands < 10 {
-		t.Errorf("found %d commands: the example has moved", commands)
+	if commands == 0 {
+		t.Error("no command found: the example has moved")
 	}
 }
 

@@ -245,9 +245,7 @@ func (s *Service) endStand(ctx context.Context, id string) error {
 	s.enter(next)
 	defer s.leave(next)
 	r := followUp(of, next, locksteward.ActLift, AgentName, "the time of request "+id+" is over", at)
-	err = s.openDecided(ctx, r, change{
-		entries: []locksteward.Entry{entry(at, AgentName, ActionLift, r, r.Reason, created(r))},
-	})
+	err = s.openDecided(ctx, r, entry(at, AgentName, ActionLift, r, r.Reason, created(r)))
 	if err != nil {
 		return err
 	}
@@ -311,13 +309,10 @@ func (s *Service) lookAgain(ctx context.Context, w watched) error {
 	}
 	at := s.now().UTC()
 	s.log.Warn("a released lock is back", append(requestFields(w.request), zap.String("what", said))...)
-	_, err = s.update(ctx, w.request.ID, func(r *locksteward.Request) (change, error) {
-		line := entry(at, AgentName, ActionResurrected, *r, "", detail{Sentence: said})
-		line.Outcome = OutcomeResurrected
-		return change{
-			entries: []locksteward.Entry{line},
-			events:  []Event{eventOf(EventResurrected, at, AgentName, *r, said)},
-		}, nil
+	_, err = s.update(ctx, w.request.ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
+		e := entry(at, AgentName, ActionResurrected, *r, "", detail{Sentence: said})
+		e.Outcome = OutcomeResurrected
+		return []locksteward.Entry{notify(e, locksteward.EventResurrected, *r, said)}, nil
 	})
 	if err == nil {
 		s.after.unwatch(w.request.ID) // not before it is written: people must hear of it

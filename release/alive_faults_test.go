@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/fenced"
@@ -18,9 +17,9 @@ import (
 // second of the approval, where the machine lets this test run as often as that once
 // in five times, and what it writes all the same is refused once the next one has
 // written.
+// fault: 76
 func TestHolderThatLivesOn(t *testing.T) {
 	t.Parallel()
-	faults.CoversBoth(t, 76)
 	e := newEnv(t)
 	const key = "lock:order:9"
 	open := func(app string) *lock.Client {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/release"
 )
 
@@ -64,13 +63,13 @@ func TestSelfApprovalThatIsTold(t *testing.T) {
 	wantError(t, err, locksteward.ErrRefused, "no receiver", "alert.receivers")
 	e.heard.Store(1)
 	e.want(t, e.approve(t, eve, r), locksteward.RequestReleased)
-	if got := e.told.of(release.EventSelfApproved); len(got) != 1 || got[0].Actor != "eve" || got[0].Request.ID != r.ID {
+	if got := e.told.of(locksteward.EventSelfApproved); len(got) != 1 || got[0].Actor != "eve" || got[0].Request.ID != r.ID {
 		t.Errorf("told %+v", got)
 	}
 	// Another person's word is no such event.
 	e.do(t, "set", "lock:loud:1", uuid, "px", minute)
 	e.want(t, e.approve(t, ben, e.request(t, eve, "lock:loud:1")), locksteward.RequestReleased)
-	if got := e.told.of(release.EventSelfApproved); len(got) != 1 {
+	if got := e.told.of(locksteward.EventSelfApproved); len(got) != 1 {
 		t.Errorf("told %d times", len(got))
 	}
 }
@@ -127,9 +126,9 @@ func TestEvidenceThatWasChangedInTheStore(t *testing.T) {
 
 // TestApprovalsRaisedWhileTheAgentWasAway: what was approved under a weaker policy
 // is not executed after the restart.
+// fault: 72
 func TestApprovalsRaisedWhileTheAgentWasAway(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 72)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	r := e.request(t, ana, "lock:order:1")
@@ -175,7 +174,7 @@ func TestReminderBeforeTheEnd(t *testing.T) {
 		if err := e.service.Remind(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return len(e.told.of(release.EventReminder))
+		return len(e.told.of(locksteward.EventReminder))
 	}
 	if n := remind(); n != 0 {
 		t.Fatalf("%d reminders at once", n)
@@ -191,25 +190,18 @@ func TestReminderBeforeTheEnd(t *testing.T) {
 	if n := remind(); n != 1 {
 		t.Errorf("reminded again after a restart: %d", n)
 	}
-	if got := e.told.of(release.EventReminder)[0]; got.Request.ID != r.ID || got.ID != r.ID+"/release.reminder" {
+	if got := e.told.of(locksteward.EventReminder)[0]; got.Request.ID != r.ID || got.ID != r.ID+"/release.reminder" {
 		t.Errorf("told %+v", got)
 	}
 }
 
-// TestEventsAreOnTheLines: the store can tell of each event in the transaction of
-// its line.
-func TestEventsAreOnTheLines(t *testing.T) {
+// The store gets each event in the transaction that writes its entry.
+func TestEventsAreWrittenWithTheirEntries(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
-	r := e.approve(t, ben, e.request(t, ana, "lock:order:1"))
-	var kinds []release.EventKind
-	for _, line := range e.lines(t, r.ID) {
-		if event, ok := release.EventOf(line, r); ok {
-			kinds = append(kinds, event.Kind)
-		}
-	}
-	if len(kinds) != 2 || kinds[0] != release.EventRequested || kinds[1] != release.EventFinal {
-		t.Errorf("events %q", kinds)
+	e.approve(t, ben, e.request(t, ana, "lock:order:1"))
+	if got := e.told.list; len(got) != 2 || got[0].Kind != locksteward.EventRequested || got[1].Kind != locksteward.EventFinal {
+		t.Errorf("events %+v", got)
 	}
 }

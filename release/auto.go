@@ -13,7 +13,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Dead is a lock that a complete sweep found and that rules fire on.
@@ -169,13 +169,11 @@ func (s *Service) Swept(ctx context.Context, target string, found []Dead) ([]loc
 		s.log.Warn("the circuit breaker opened", zap.String("target", target), zap.Int("locks", len(dead)))
 		e := locksteward.Entry{
 			At: at, Actor: AgentName, Action: ActionBreaker, Target: target, Outcome: "open", Detail: detail{Sentence: text}.json(),
+			Event: &locksteward.Event{
+				ID: "breaker/" + target + "/" + at.Format(time.RFC3339), Kind: locksteward.EventBreaker, At: at, Actor: AgentName, Target: target, Text: text,
+			},
 		}
-		if err := s.note(ctx, change{
-			entries: []locksteward.Entry{e},
-			events: []Event{{
-				ID: "breaker/" + target + "/" + at.Format(time.RFC3339), Kind: EventBreaker, At: at, Actor: AgentName, Target: target, Text: text,
-			}},
-		}); err != nil {
+		if err := s.store.AppendEntries(ctx, e); err != nil {
 			return nil, err
 		}
 		s.auto.said(target)
@@ -251,7 +249,7 @@ func (s *Service) ownOpen(ctx context.Context, lock locksteward.Lock) (*lockstew
 func (s *Service) proven(r locksteward.Request, c class.Class, d Dead) string {
 	e := r.Evidence
 	switch {
-	case e.Identity == locksteward.IdentityNone, e.HolderAlive, dialect.NeedsPerson(e.Dialect) != "",
+	case e.Identity == locksteward.IdentityNone, e.HolderAlive, formats.NeedsPerson(e.Dialect) != "",
 		e.Act != locksteward.ActRelease, e.BeyondPerMinute > 0, len(r.Decisions) > 0, // a person denied, of several that must
 		len(differences(e, freeze(d.Lock, nil))) > 0:
 		return ""
@@ -275,25 +273,23 @@ func (s *Service) proven(r locksteward.Request, c class.Class, d Dead) string {
 
 // decideAlone approves the agent's own request in its own name, if the caps allow it.
 func (s *Service) decideAlone(ctx context.Context, id, because string) error {
-	_, err := s.updateBeside(ctx, id, func(r *locksteward.Request, others acts) (change, error) {
+	_, err := s.store.DecideRequest(ctx, id, func(r *locksteward.Request, others acts) ([]locksteward.Entry, error) {
 		at := s.now().UTC().Truncate(time.Microsecond)
 		if r.State != locksteward.RequestPending || len(r.Decisions) > 0 || due(*r, at) || !intact(*r) {
-			return change{}, conflict("request %s was decided meanwhile", r.ID)
+			return nil, conflict("request %s was decided meanwhile", r.ID)
 		}
 		r.Decisions = append(r.Decisions, locksteward.Decision{
 			By: AgentName, Approve: true, Reason: because, At: at, EvidenceHash: r.EvidenceHash,
 		})
 		if err := advance(r, locksteward.RequestApproved); err != nil {
-			return change{}, err
+			return nil, err
 		}
 		r.ApprovedUntil = at.Add(s.settings.Load().cfg.ApprovalTTL)
 		if err := s.reserve(others, true, *r); err != nil {
-			return change{}, err
+			return nil, err
 		}
-		return change{
-			entries: []locksteward.Entry{entry(at, AgentName, ActionApprove, *r, because, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)})},
-			events:  []Event{eventOf(EventAuto, at, AgentName, *r, "Released without a person: "+because+".")},
-		}, nil
+		e := entry(at, AgentName, ActionApprove, *r, because, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)})
+		return []locksteward.Entry{notify(e, locksteward.EventAuto, *r, "Released without a person: "+because+".")}, nil
 	})
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/release"
 )
@@ -61,7 +60,7 @@ func TestAutoByHeartbeat(t *testing.T) {
 	if d := list[0].Decisions; len(d) != 1 || d[0].By != release.AgentName || d[0].EvidenceHash != list[0].EvidenceHash {
 		t.Errorf("decisions %+v", d)
 	}
-	if e.exists(t, key) || len(e.told.of(release.EventAuto)) != 1 {
+	if e.exists(t, key) || len(e.told.of(locksteward.EventAuto)) != 1 {
 		t.Error("the lock is there, or nobody was told")
 	}
 }
@@ -247,9 +246,9 @@ func TestAutoCountsEachWayByItself(t *testing.T) {
 }
 
 // TestCircuitBreaker: many dead locks at once are no many deaths.
+// fault: 75
 func TestCircuitBreaker(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 75)
 	e := newEnv(t)
 	e.newService(t, release.Config{BreakerLocks: 5})
 	var keys []string
@@ -259,8 +258,8 @@ func TestCircuitBreaker(t *testing.T) {
 	}
 	e.sweep(t, "holder/dead", locksteward.Proven, keys...)
 	e.sweep(t, "holder/dead", locksteward.Proven, keys...)
-	if e.exec.count() != 0 || len(e.told.of(release.EventBreaker)) != 1 {
-		t.Fatalf("executed %d, told %d times", e.exec.count(), len(e.told.of(release.EventBreaker)))
+	if e.exec.count() != 0 || len(e.told.of(locksteward.EventBreaker)) != 1 {
+		t.Fatalf("executed %d, told %d times", e.exec.count(), len(e.told.of(locksteward.EventBreaker)))
 	}
 	// People are warned, and may.
 	list := e.pending(t, 5)
@@ -282,9 +281,9 @@ func TestCircuitBreaker(t *testing.T) {
 	}
 }
 
+// fault: 75
 func TestAutoPerHour(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 75)
 	e := newEnv(t)
 	e.newService(t, release.Config{AutoPerHour: 2})
 	for i := range 4 {

@@ -41,34 +41,30 @@ func (s *Service) breakGlass(ctx context.Context, actor Actor, id string, in Req
 		return locksteward.Request{}, err
 	}
 	r.ApprovedUntil = r.CreatedAt.Add(s.settings.Load().cfg.ApprovalTTL)
-	return r, s.openDecided(ctx, r, change{
-		entries: []locksteward.Entry{entry(r.CreatedAt, actor.Name, ActionBreakGlass, r, r.Reason, created(r))},
-		events:  []Event{eventOf(EventBreakGlass, r.CreatedAt, actor.Name, r, actor.Name+" broke the glass: a lock is released without another person.")},
-	})
+	e := entry(r.CreatedAt, actor.Name, ActionBreakGlass, r, r.Reason, created(r))
+	return r, s.openDecided(ctx, r, notify(e, locksteward.EventBreakGlass, r, actor.Name+" broke the glass: a lock is released without another person."))
 }
 
 // openDecided stores a request that is approved already. One that waits for
 // others gives way to it; one that is being executed does not.
-func (s *Service) openDecided(ctx context.Context, r locksteward.Request, with change) error {
+func (s *Service) openDecided(ctx context.Context, r locksteward.Request, e locksteward.Entry) error {
 	var gone *locksteward.Request
-	err := s.create(ctx, r, with, func(old *locksteward.Request) (change, error) {
+	err := s.store.CreateRequest(ctx, r, []locksteward.Entry{e}, func(old *locksteward.Request) ([]locksteward.Entry, error) {
 		at := r.CreatedAt
 		switch {
 		case old.State == locksteward.RequestExecuting:
-			return change{}, conflict("request %s is being executed on this lock; wait for its outcome", old.ID)
+			return nil, conflict("request %s is being executed on this lock; wait for its outcome", old.ID)
 		case due(*old, at):
 			gone = old
 			return s.expire(old, at)
 		}
 		if err := advance(old, locksteward.RequestSuperseded); err != nil {
-			return change{}, err
+			return nil, err
 		}
 		gone, old.FinishedAt = old, at.Truncate(time.Microsecond)
 		old.Outcome = "Superseded by request " + r.ID + ", which was decided on. Nothing was touched by this one."
-		return change{
-			entries: []locksteward.Entry{entry(at, r.Requester, ActionSupersede, *old, "", detail{By: r.ID, Sentence: old.Outcome})},
-			events:  []Event{eventOf(EventFinal, at, r.Requester, *old, old.Outcome)},
-		}, nil
+		e := entry(at, r.Requester, ActionSupersede, *old, "", detail{By: r.ID, Sentence: old.Outcome})
+		return []locksteward.Entry{notify(e, locksteward.EventFinal, *old, old.Outcome)}, nil
 	})
 	if err == nil && gone != nil {
 		s.final(*gone)

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testpg"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/store"
@@ -146,8 +145,8 @@ func (e *env) wantStates(t *testing.T, list []locksteward.Request, want map[lock
 // TestManyApproveAtOnce: of 200 approvals in the same moment no more locks are released
 // than the cap of their class allows, nor than that of all classes; the other requests
 // wait, and the refusal names the cap and the time at which it is free again.
+// fault: 75
 func TestManyApproveAtOnce(t *testing.T) {
-	faults.Covers(t, 75)
 	forEachPlace(t, func(t *testing.T, e *env, stores []*store.Store) {
 		const perHour, all = 7, 9
 		replicas := e.replicas(t, stores, release.Config{MaxPerHour: all}, target)
@@ -186,8 +185,8 @@ func TestManyApproveAtOnce(t *testing.T) {
 
 // TestWhatReleasedNothingGivesBack: a request that found its lock gone or changed takes
 // no place of the cap, one of which nobody knows the outcome does, also after a restart.
+// fault: 75
 func TestWhatReleasedNothingGivesBack(t *testing.T) {
-	faults.Covers(t, 75)
 	forEachPlace(t, func(t *testing.T, e *env, stores []*store.Store) {
 		const perHour = 7
 		replicas := e.replicas(t, stores, release.Config{}, target)
@@ -210,9 +209,9 @@ func TestWhatReleasedNothingGivesBack(t *testing.T) {
 
 // TestUnknownKeepsItsPlace: what an agent that died has approved, or has begun, is in the
 // count of the next one.
+// fault: 71, 75
 func TestUnknownKeepsItsPlace(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 71, 75)
 	e := newEnv(t)
 	list := e.many(t, "few", 0, 3)
 	// One has its approval and nothing else, as after a kill between the two.
@@ -266,8 +265,8 @@ func TestUnknownKeepsItsPlace(t *testing.T) {
 
 // TestAgentActsAtOnceOnManyTargets: sweeps of many targets at once release no more
 // without a person than release.auto_per_hour allows.
+// fault: 75
 func TestAgentActsAtOnceOnManyTargets(t *testing.T) {
-	faults.Covers(t, 75)
 	forEachPlace(t, func(t *testing.T, e *env, stores []*store.Store) {
 		const targets, most = 40, 3
 		var names []string
@@ -304,8 +303,8 @@ func TestAgentActsAtOnceOnManyTargets(t *testing.T) {
 
 // TestBundlesUnderACap: a bundle for which there is no room is refused as a whole; of those
 // approved in the same moment no more is released than the cap allows, and the rest waits.
+// fault: 75
 func TestBundlesUnderACap(t *testing.T) {
-	faults.Covers(t, 75)
 	forEachPlace(t, func(t *testing.T, e *env, stores []*store.Store) {
 		const perHour = 7
 		replicas := e.replicas(t, stores, release.Config{}, target)

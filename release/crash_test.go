@@ -18,7 +18,6 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/release"
@@ -118,9 +117,9 @@ func (e *env) killDuring(t *testing.T, verb, stage string, r locksteward.Request
 
 // TestKilledBetweenIntentAndOutcome is fault 77 of reliability.md §4.7 for the
 // act itself: after the restart each intent has its true outcome.
+// fault: 77
 func TestKilledBetweenIntentAndOutcome(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 77)
 	for name, c := range map[string]struct {
 		stage     string
 		value     string
@@ -190,9 +189,9 @@ func TestKilledBetweenIntentAndOutcome(t *testing.T) {
 
 // TestKilledBetweenApprovalAndIntent: an approval is not lost, and not older
 // than it may be.
+// fault: 72
 func TestKilledBetweenApprovalAndIntent(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 72)
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprint("late=", late), func(t *testing.T) {
 			t.Parallel()
@@ -319,9 +318,9 @@ func TestRunSettlesWhatWasLeftOpen(t *testing.T) {
 // TestReplyLostAnywhere cuts the connection after each reply of an act in turn
 // (fault 74): whatever was lost, the recorded outcome is what happened, and the trail
 // says what told of it.
+// fault: 74
 func TestReplyLostAnywhere(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 74)
 	var proxy *testredis.Proxy
 	srv := testredis.Start(t, testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" ~* &* +@all"))
 	proxy = testredis.NewProxy(t, srv.Addr())
@@ -388,9 +387,9 @@ func TestServerAwayIsACertainFailure(t *testing.T) {
 
 // TestServerUnreachableAfterTheAct: the reply is lost and so is the server, for a
 // while. The act asks on until it can be told what it did.
+// fault: 74
 func TestServerUnreachableAfterTheAct(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 74)
 	srv := testredis.Start(t, testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" ~* &* +@all"))
 	proxy := testredis.NewProxy(t, srv.Addr())
 	e := newEnvOn(t, srv.URL(), srv.Client(t), options{url: "redis://" + proxy.Addr(), username: "releaser"})
@@ -459,9 +458,9 @@ func (e *env) wantConfirmed(t testing.TB, r locksteward.Request, by release.Conf
 	}
 }
 
+// fault: 59
 func TestAnotherDatabaseThanAtTheRequest(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 59)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	r := e.request(t, ana, "lock:order:1")

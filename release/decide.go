@@ -8,7 +8,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Word is what a person says on a request.
@@ -87,13 +87,13 @@ func (s *Service) tryDecide(ctx context.Context, actor Actor, id string, word Wo
 	}
 	word.Reason, _ = cleanReason(word.Reason)
 	lapsed := false
-	r, err := s.updateBeside(ctx, id, func(r *locksteward.Request, others acts) (change, error) {
+	r, err := s.store.DecideRequest(ctx, id, func(r *locksteward.Request, others acts) ([]locksteward.Entry, error) {
 		at := s.now().UTC().Truncate(time.Microsecond)
 		if lapsed = due(*r, at); lapsed {
 			return s.expire(r, at)
 		}
 		if r.Evidence.Bundle > 0 && !actor.bundled {
-			return change{}, conflict("request %s is one of %d that are decided on together; decide on %s", r.ID, r.Evidence.Bundle, bundleID(r.ID))
+			return nil, conflict("request %s is one of %d that are decided on together; decide on %s", r.ID, r.Evidence.Bundle, bundleID(r.ID))
 		}
 		said, err := s.word(r, actor, word, approve, at)
 		if err == nil && r.State == locksteward.RequestApproved && approve {
@@ -128,9 +128,9 @@ func (s *Service) first(ctx context.Context, actor Actor, r locksteward.Request,
 }
 
 // word is a person's word on a request that is not due.
-func (s *Service) word(r *locksteward.Request, actor Actor, word Word, approve bool, at time.Time) (change, error) {
+func (s *Service) word(r *locksteward.Request, actor Actor, word Word, approve bool, at time.Time) ([]locksteward.Entry, error) {
 	if err := mayDecide(*r, actor, word, approve); err != nil {
-		return change{}, err
+		return nil, err
 	}
 	c, err := s.policy(r.Evidence.Class)
 	if err == nil {
@@ -139,7 +139,7 @@ func (s *Service) word(r *locksteward.Request, actor Actor, word Word, approve b
 		err = nil // whoever may approve may also end what nobody can approve any more
 	}
 	if err != nil {
-		return change{}, err
+		return nil, err
 	}
 	r.Decisions = append(r.Decisions, locksteward.Decision{
 		By: actor.Name, Approve: approve, Reason: word.Reason, At: at, EvidenceHash: r.EvidenceHash,
@@ -197,7 +197,7 @@ func lastWords(r locksteward.Request) (yes, no []string) {
 // whose library leaves it to people, or whose holder lives, is never called so.
 func provenDead(r locksteward.Request, c class.Class) bool {
 	e := r.Evidence
-	if e.Identity == locksteward.IdentityNone || e.HolderAlive || dialect.NeedsPerson(e.Dialect) != "" {
+	if e.Identity == locksteward.IdentityNone || e.HolderAlive || formats.NeedsPerson(e.Dialect) != "" {
 		return false
 	}
 	return len(intersect(c.DeadWhen, e.Findings)) > 0 ||
@@ -219,38 +219,41 @@ func needed(r locksteward.Request, c class.Class) int {
 
 // approved counts the words; the last one that is needed makes the request
 // approved.
-func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, word Word, at time.Time) (change, error) {
-	var out change
+func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, word Word, at time.Time) ([]locksteward.Entry, error) {
+	alone := false
 	if actor.is(r.Requester) {
 		if err := selfApproval(*r, c); err != nil {
-			return change{}, err
+			return nil, err
 		}
 		if !provenDead(*r, c) && c.SelfApprovalOrDefault() == class.SelfApprovalAlert {
 			if s.heard() == 0 {
-				return change{}, refused("class %q lets one person do both and tells the others (self_approval: alert), but no receiver of alerts is configured; add one in alert.receivers, or let another person approve", c.Name)
+				return nil, refused("class %q lets one person do both and tells the others (self_approval: alert), but no receiver of alerts is configured; add one in alert.receivers, or let another person approve", c.Name)
 			}
-			out.tell(eventOf(EventSelfApproved, at, actor.Name, *r, actor.Name+" approved their own request."))
+			alone = true
 		}
 	}
 	if yes, _ := lastWords(*r); len(yes) >= needed(*r, c) {
 		if err := advance(r, locksteward.RequestApproved); err != nil {
-			return change{}, err
+			return nil, err
 		}
 		r.ApprovedUntil = at.Add(s.settings.Load().cfg.ApprovalTTL)
 	}
-	out.add(entry(at, actor.Name, ActionApprove, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)}))
-	return out, nil
+	e := entry(at, actor.Name, ActionApprove, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)})
+	if alone {
+		e = notify(e, locksteward.EventSelfApproved, *r, actor.Name+" approved their own request.")
+	}
+	return []locksteward.Entry{e}, nil
 }
 
 // selfApproval says whether a requester may approve their own request: where the
 // class allows it, or where one of its dead_when rules fired, but never for a
 // lock that cannot be told from the next, nor for one of a library whose locks
-// are for people to decide ([dialect.NeedsPerson]).
+// are for people to decide ([formats.NeedsPerson]).
 func selfApproval(r locksteward.Request, c class.Class) error {
 	if r.Evidence.Identity == locksteward.IdentityNone {
 		return refused("request %s is your own and its lock cannot be told from the next of its name; another approver has to look", r.ID)
 	}
-	if why := dialect.NeedsPerson(r.Evidence.Dialect); why != "" {
+	if why := formats.NeedsPerson(r.Evidence.Dialect); why != "" {
 		return refused("request %s is your own, and no rule decides on a %s lock: %s; another approver has to look", r.ID, r.Evidence.Dialect, why)
 	}
 	if c.SelfApprovalOrDefault() != class.SelfApprovalDeny || provenDead(r, c) {
@@ -260,16 +263,17 @@ func selfApproval(r locksteward.Request, c class.Class) error {
 }
 
 // denied counts the words; the last one that is needed ends the request.
-func (s *Service) denied(r *locksteward.Request, c class.Class, actor Actor, word Word, at time.Time) (change, error) {
-	var out change
+func (s *Service) denied(r *locksteward.Request, c class.Class, actor Actor, word Word, at time.Time) ([]locksteward.Entry, error) {
 	if _, no := lastWords(*r); len(no) >= c.DenialsOrDefault() {
 		if err := advance(r, locksteward.RequestDenied); err != nil {
-			return change{}, err
+			return nil, err
 		}
 		r.FinishedAt = at
 		r.Outcome = "Denied by " + actor.Name + ". Nothing was touched."
-		out.tell(eventOf(EventFinal, at, actor.Name, *r, r.Outcome))
 	}
-	out.add(entry(at, actor.Name, ActionDeny, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Sentence: r.Outcome}))
-	return out, nil
+	e := entry(at, actor.Name, ActionDeny, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Sentence: r.Outcome})
+	if r.State.Final() {
+		e = notify(e, locksteward.EventFinal, *r, r.Outcome)
+	}
+	return []locksteward.Entry{e}, nil
 }

@@ -38,7 +38,7 @@
 //   - One request executes at most once. A script that the server receives late
 //     finds the request withdrawn and touches nothing.
 //   - Every act, and every refusal by policy, is an audit entry; state and entry
-//     are one transaction, and so is what people are told of it ([EventOf]).
+//     are one transaction, and so is what people are told of it ([locksteward.Event]).
 //   - What is approved is what is executed: the hash that approvals sign covers
 //     the evidence and what is asked for, and is computed again before the act.
 //   - Nothing that is doubtful is done without a person ([Service.Swept]).

@@ -63,10 +63,6 @@ type detail struct {
 	BeyondPerMinute int    `json:"beyond_per_minute,omitempty"`
 	Proof           string `json:"proof,omitempty"`
 	StandMs         int64  `json:"stand_ms,omitempty"`
-	// Event, EventID and Say are what people are told of the line; see [EventOf].
-	Event   EventKind `json:"event,omitempty"`
-	EventID string    `json:"event_id,omitempty"`
-	Say     string    `json:"say,omitempty"`
 	// KeyBytes is the length of the key where the entry has only its beginning.
 	KeyBytes int `json:"key_bytes,omitempty"`
 }

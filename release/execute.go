@@ -26,20 +26,20 @@ func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, 
 	if err := s.stops.read(ctx); err != nil {
 		return locksteward.Request{}, err
 	}
-	r, err := s.update(ctx, id, func(r *locksteward.Request) (change, error) {
+	r, err := s.update(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
 		at := s.now().UTC().Truncate(time.Microsecond)
 		if due(*r, at) {
 			return s.expire(r, at)
 		}
 		if err := s.stops.killed(); err != nil && r.Evidence.Act != locksteward.ActUndo {
-			return change{}, err
+			return nil, err
 		}
 		if err := advance(r, locksteward.RequestExecuting); err != nil {
-			return change{}, err
+			return nil, err
 		}
 		e := entry(at, AgentName, ActionExecute, *r, "", created(*r))
 		e.Outcome = OutcomeIntent
-		return change{entries: []locksteward.Entry{e}}, nil
+		return []locksteward.Entry{e}, nil
 	})
 	if err != nil {
 		return locksteward.Request{}, err
@@ -62,11 +62,11 @@ func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, 
 	result, err := executor.Execute(act, r)
 	if err != nil {
 		s.log.Error("outcome of a release is not known yet", append(requestFields(r), zap.Error(err))...)
-		return s.update(ctx, id, func(r *locksteward.Request) (change, error) {
+		return s.update(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
 			if !r.State.Final() {
 				r.Outcome = waitingSentence
 			}
-			return change{}, nil
+			return nil, nil
 		})
 	}
 	return s.finish(ctx, id, result)
@@ -76,25 +76,23 @@ func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, 
 // already stays as it is.
 func (s *Service) finish(ctx context.Context, id string, result Result) (locksteward.Request, error) {
 	changed := false
-	r, err := s.update(ctx, id, func(r *locksteward.Request) (change, error) {
+	r, err := s.update(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
 		if changed = !r.State.Final(); !changed {
-			return change{}, nil
+			return nil, nil
 		}
 		if err := advance(r, result.State); err != nil {
-			return change{}, err
+			return nil, err
 		}
 		r.FinishedAt = s.now().UTC().Truncate(time.Microsecond)
 		r.Outcome, r.WaitersWoken = result.Outcome, result.WaitersWoken
-		kind := EventFinal
+		kind := locksteward.EventFinal
 		if r.State == locksteward.RequestUnknown {
-			kind = EventStuck
+			kind = locksteward.EventUnknown
 		}
-		return change{
-			entries: []locksteward.Entry{entry(r.FinishedAt, AgentName, ActionExecute, *r, "", detail{
-				Sentence: r.Outcome, ConfirmedBy: result.ConfirmedBy, Differences: result.Differences, WaitersWoken: r.WaitersWoken,
-			})},
-			events: []Event{eventOf(kind, r.FinishedAt, AgentName, *r, r.Outcome)},
-		}, nil
+		e := entry(r.FinishedAt, AgentName, ActionExecute, *r, "", detail{
+			Sentence: r.Outcome, ConfirmedBy: result.ConfirmedBy, Differences: result.Differences, WaitersWoken: r.WaitersWoken,
+		})
+		return []locksteward.Entry{notify(e, kind, *r, r.Outcome)}, nil
 	})
 	if err != nil {
 		return locksteward.Request{}, fmt.Errorf("request %s was carried out (%s) but that could not be written down; the agent does so as soon as its store works: %w",

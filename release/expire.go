@@ -21,19 +21,17 @@ func due(r locksteward.Request, at time.Time) bool {
 }
 
 // expire ends a request whose time is over.
-func (s *Service) expire(r *locksteward.Request, at time.Time) (change, error) {
+func (s *Service) expire(r *locksteward.Request, at time.Time) ([]locksteward.Entry, error) {
 	waited := "Expired: not enough people approved in time. Nothing was touched."
 	if r.State == locksteward.RequestApproved {
 		waited = "Expired: it was approved but not executed in time. Nothing was touched."
 	}
 	if err := advance(r, locksteward.RequestExpired); err != nil {
-		return change{}, err
+		return nil, err
 	}
 	r.FinishedAt, r.Outcome = at, waited
-	return change{
-		entries: []locksteward.Entry{entry(at, AgentName, ActionExpire, *r, "", detail{Sentence: waited})},
-		events:  []Event{eventOf(EventFinal, at, AgentName, *r, waited)},
-	}, nil
+	e := entry(at, AgentName, ActionExpire, *r, "", detail{Sentence: waited})
+	return []locksteward.Entry{notify(e, locksteward.EventFinal, *r, waited)}, nil
 }
 
 // ExpireDue ends the requests whose time is over and returns how many those
@@ -51,9 +49,9 @@ func (s *Service) ExpireDue(ctx context.Context) (int, error) {
 			continue
 		}
 		changed := false
-		r, err := s.update(ctx, r.ID, func(r *locksteward.Request) (change, error) {
+		r, err := s.update(ctx, r.ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
 			if changed = false; !due(*r, at) {
-				return change{}, nil // decided meanwhile
+				return nil, nil // decided meanwhile
 			}
 			changed = true
 			return s.expire(r, at)

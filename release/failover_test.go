@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // TestFailoverDuringARelease: the agent does not know what became of its act, and
 // the master that could tell is dead. What was replicated is read on the new one.
+// fault: 73
 func TestFailoverDuringARelease(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 73)
 	s := testredis.StartSentinel(t, testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" ~* &* +@all"))
 	e := newEnvOn(t, s.URL(), s.Client(t), options{username: "releaser"})
 	const done, undone, later = "lock:order:done", "lock:order:undone", "lock:order:later"

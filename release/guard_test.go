@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
 )
@@ -18,9 +17,9 @@ var (
 	breaker = release.Actor{Name: "bea", Roles: []release.Role{release.RoleBreakGlass}}
 )
 
+// fault: 75
 func TestCapsBindPeople(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 75)
 	e := newEnv(t)
 	var last locksteward.Request
 	for i := range 3 {
@@ -62,7 +61,7 @@ func TestKillSwitchOfAnAdmin(t *testing.T) {
 	if err := e.service.SetKillSwitch(t.Context(), admin, true, "wrong locks go"); err != nil {
 		t.Fatal(err)
 	}
-	if len(e.told.of(release.EventStopped)) != 1 || e.service.Enabled(target) {
+	if len(e.told.of(locksteward.EventStopped)) != 1 || e.service.Enabled(target) {
 		t.Error("nobody was told, or release counts as enabled")
 	}
 	// It outlives the agent.
@@ -160,7 +159,7 @@ func TestBreakGlass(t *testing.T) {
 	e.want(t, r, locksteward.RequestReleased)
 	waits.State = locksteward.RequestSuperseded
 	e.want(t, waits, locksteward.RequestSuperseded)
-	told := e.told.of(release.EventBreakGlass)
+	told := e.told.of(locksteward.EventBreakGlass)
 	if len(told) != 1 || !told[0].Loud || !r.Evidence.BreakGlass {
 		t.Errorf("told %+v", told)
 	}
@@ -175,9 +174,9 @@ func TestBreakGlass(t *testing.T) {
 	wantError(t, err, locksteward.ErrRefused, "does not allow")
 }
 
+// fault: 29
 func TestResurrectionIsReported(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 29)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	r := e.approve(t, ben, e.request(t, ana, "lock:order:1"))
@@ -186,7 +185,7 @@ func TestResurrectionIsReported(t *testing.T) {
 		if err := e.service.WatchReleased(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return len(e.told.of(release.EventResurrected))
+		return len(e.told.of(locksteward.EventResurrected))
 	}
 	if n := look(); n != 0 {
 		t.Fatalf("%d reports of a lock that is gone", n)

@@ -123,20 +123,20 @@ func (s stopsOf) SwapSetting(ctx context.Context, name, was, value string, entri
 	return s.store.SwapSetting(ctx, name, was, value, entries...)
 }
 
-// events are what people were told of.
+// events are those that were written with entries.
 type events struct {
 	mu   sync.Mutex
-	list []release.Event
+	list []locksteward.Event
 }
 
-func (e *events) add(event release.Event) {
+func (e *events) add(event locksteward.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.list = append(e.list, event)
 }
 
 // of returns the events of a kind.
-func (e *events) of(kind release.EventKind) (out []release.Event) {
+func (e *events) of(kind locksteward.EventKind) (out []locksteward.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, event := range e.list {
@@ -223,6 +223,14 @@ func (e *env) openStore(t testing.TB) {
 	if e.store, err = store.Open(t.Context(), e.dsn); err != nil {
 		t.Fatal(err)
 	}
+	e.store.Compose(func(w store.Written) []store.Message {
+		for _, entry := range w.Entries {
+			if entry.Event != nil {
+				e.told.add(*entry.Event)
+			}
+		}
+		return nil
+	})
 	opened := e.store
 	t.Cleanup(func() { _ = opened.Close() })
 	if e.digest, err = e.store.DigestKey(t.Context()); err != nil {
@@ -242,7 +250,7 @@ func (e *env) newService(t testing.TB, cfg release.Config) {
 	var err error
 	e.service, err = release.New(zap.New(core), cfg, release.Deps{
 		Store: e.store, Locks: e.locks, Classes: testClasses(t), Executors: executors, Now: e.clock.now,
-		OnFinal: func(r locksteward.Request) { e.finals <- r }, OnEvent: e.told.add,
+		OnFinal:   func(r locksteward.Request) { e.finals <- r },
 		Receivers: func() int { return int(e.heard.Load()) }, Stops: stopsOf{e},
 		Reminded: func(ctx context.Context, id string) (bool, error) {
 			list, err := e.store.Entries(ctx, store.EntryQuery{Subject: id, Action: release.ActionRemind, Limit: 1})

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/store"
 )
@@ -50,9 +49,9 @@ func (e *env) wantBeyond(t *testing.T, beyond bool, list ...locksteward.Request)
 
 // TestManyNeedOneApprovalMore is fault 75: beyond many_per_minute another person has to
 // approve too, also after a restart.
+// fault: 75
 func TestManyNeedOneApprovalMore(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 75)
 	e := newEnv(t)
 	list := e.many(t, "many", 0, 4)
 	e.wantBeyond(t, false, list[:3]...)
@@ -78,9 +77,9 @@ func TestManyNeedOneApprovalMore(t *testing.T) {
 
 // TestManyAskedSlowly: what is open counts however long ago it was asked for, and what
 // was released counts for a minute, by the store.
+// fault: 75
 func TestManyAskedSlowly(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 75)
 	e := newEnv(t)
 	var list []locksteward.Request
 	for i := range 3 {
@@ -115,8 +114,8 @@ func TestManyAskedSlowly(t *testing.T) {
 
 // TestManyAtOnce: people who ask in the same moment, of one replica or of two, do not all
 // come just before the edge.
+// fault: 75
 func TestManyAtOnce(t *testing.T) {
-	faults.Covers(t, 75)
 	forEachPlace(t, func(t *testing.T, e *env, stores []*store.Store) {
 		const people = 24
 		replicas := e.replicas(t, stores, release.Config{}, target)
@@ -148,9 +147,9 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 // TestManyInABundle: a bundle counts as many as it has, and all of them need both.
+// fault: 75
 func TestManyInABundle(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 75)
 	e := newEnv(t)
 	ask := func(keys []string) release.Bundle {
 		t.Helper()
@@ -185,9 +184,9 @@ func TestManyInABundle(t *testing.T) {
 }
 
 // TestManyAndTheAgent: what is beyond the rate the agent does not release by itself.
+// fault: 75
 func TestManyAndTheAgent(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 75)
 	e := newEnv(t)
 	for i := range 4 {
 		key := fmt.Sprintf("lock:manyauto:%d", i)
@@ -218,9 +217,9 @@ func (n named) ReadLock(ctx context.Context, name, key string) (locksteward.Lock
 }
 
 // TestManyOnSeveralTargets: a class is one, on however many targets its locks are.
+// fault: 75
 func TestManyOnSeveralTargets(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 75)
 	e := newEnv(t)
 	var err error
 	e.service, err = release.New(zap.NewNop(), release.Config{}, release.Deps{

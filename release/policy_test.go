@@ -10,7 +10,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/store"
 )
@@ -120,9 +119,9 @@ func TestRequestIsRefused(t *testing.T) {
 	}
 }
 
+// fault: 72
 func TestDecisionIsRefused(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 72)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	r := e.request(t, eve, "lock:order:1")
@@ -236,9 +235,9 @@ func TestOpenRequestIsNamedOrSuperseded(t *testing.T) {
 	e.want(t, e.approve(t, ben, second), locksteward.RequestReleased)
 }
 
+// fault: 72
 func TestExpiry(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 72)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid)
 	e.do(t, "set", "lock:order:2", uuid)
@@ -307,9 +306,9 @@ func TestPolicyThatChangedSinceTheRequest(t *testing.T) {
 	e.want(t, r, locksteward.RequestPending)
 }
 
+// fault: 71
 func TestConcurrentApprovalsExecuteOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 71)
 	e := newEnv(t)
 	for range 10 {
 		e.do(t, "set", "lock:order:1", uuid, "px", minute)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
 )
@@ -102,9 +101,9 @@ func (a *adversary) hold(ctx context.Context, digest locksteward.DigestKey) erro
 // TestNeverTheWrongHold races executions against a holder that never rests: each
 // hold that ended by force is one that a request was about, in exactly the state
 // that the request froze, and each "released" ended exactly one hold.
+// fault: 67, 68
 func TestNeverTheWrongHold(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 67, 68)
 	srv := testredis.Start(t, testredis.WithACL(releaserLine()))
 	const rounds = 700
 	slack := int64(0) // ms, of expiries
@@ -188,9 +187,9 @@ func TestNeverTheWrongHold(t *testing.T) {
 
 // TestTheControlFails: the same race with a blind DEL ends wrong holds, so the
 // test above can fail.
+// fault: 68
 func TestTheControlFails(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 68)
 	srv := testredis.Start(t)
 	digest := locksteward.NewDigestKey()
 	exec, err := release.NewRedisExecutor(release.ExecutorConfig{Connect: connect.Config{URL: srv.URL()}, Digest: digest})

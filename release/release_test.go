@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -45,9 +44,9 @@ func TestReleaseToken(t *testing.T) {
 	}
 }
 
+// fault: 70
 func TestReleaseOfALockWithoutTTL(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 70)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", "1")
 	r := e.request(t, ana, "lock:order:1")
@@ -136,9 +135,9 @@ func TestReleaseOfOurOwnLockTellsItsHolder(t *testing.T) {
 }
 
 // TestLockChangedSinceTheRequest is faults 67 to 70 of reliability.md §4.6.
+// fault: 67, 68, 69, 70
 func TestLockChangedSinceTheRequest(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 67, 68, 69, 70)
 	e := newEnv(t)
 	const other = "7d0c5b1e-28fa-4c96-b3e1-90ad4f6c2b75"
 	token := func(key string) [][]any { return [][]any{{"set", key, uuid, "px", minute}} }
@@ -192,9 +191,9 @@ func TestLockChangedSinceTheRequest(t *testing.T) {
 	}
 }
 
+// fault: 66
 func TestExpiredBeforeTheRelease(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 66)
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:4", uuid, "px", 300)
 	r := e.request(t, ana, "lock:order:4")

@@ -33,14 +33,12 @@ func (s *Service) Remind(ctx context.Context) error {
 			}
 			left := r.ExpiresAt.Sub(at).Round(time.Second)
 			text := fmt.Sprintf("A release still waits for a decision and expires in %s.", left)
-			_, err = s.update(ctx, r.ID, func(r *locksteward.Request) (change, error) {
+			_, err = s.update(ctx, r.ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
 				if r.State.Final() {
-					return change{}, nil // decided on meanwhile
+					return nil, nil // decided on meanwhile
 				}
-				return change{
-					entries: []locksteward.Entry{entry(at, AgentName, ActionRemind, *r, "", detail{Sentence: text})},
-					events:  []Event{eventOf(EventReminder, at, AgentName, *r, text)},
-				}, nil
+				e := entry(at, AgentName, ActionRemind, *r, "", detail{Sentence: text})
+				return []locksteward.Entry{notify(e, locksteward.EventReminder, *r, text)}, nil
 			})
 			if err != nil {
 				return err

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/scanner"
@@ -19,9 +18,9 @@ func users() testredis.Option {
 
 // A real server comes back with a snapshot from before the release: the lock
 // stands again, nobody has it, and that is told.
+// fault: 29
 func TestSnapshotBringsBackAReleasedLock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 29)
 	srv := testredis.Start(t, users())
 	e := newEnvOn(t, srv.URL(), srv.Client(t), options{username: "releaser"})
 	const back, other = "lock:order:back", "lock:order:other"
@@ -30,12 +29,12 @@ func TestSnapshotBringsBackAReleasedLock(t *testing.T) {
 	e.do(t, "save")
 	r := e.approve(t, ben, e.request(t, ana, back))
 	e.want(t, r, locksteward.RequestReleased)
-	look := func() []release.Event {
+	look := func() []locksteward.Event {
 		t.Helper()
 		if err := e.service.WatchReleased(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return e.told.of(release.EventResurrected)
+		return e.told.of(locksteward.EventResurrected)
 	}
 	if told := look(); len(told) != 0 {
 		t.Fatalf("before: %+v", told)
@@ -60,9 +59,9 @@ func TestSnapshotBringsBackAReleasedLock(t *testing.T) {
 // The releaser's address leads to a replica: it takes no writes, so that nothing
 // is released there or on the master. What became of it is open until the server
 // is a master, and then it is certain that nothing did.
+// fault: 34
 func TestReplicaReleasesNothing(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 34)
 	master := testredis.Start(t, users())
 	replica := testredis.StartReplica(t, master)
 	const key = "lock:order:1"
@@ -94,9 +93,9 @@ func TestReplicaReleasesNothing(t *testing.T) {
 
 // The server forgets all scripts between the request and its approval: releases
 // do not depend on what it keeps.
+// fault: 41
 func TestReleaseAfterScriptFlush(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 41)
 	e := newEnv(t)
 	for _, key := range []string{"lock:order:1", "lock:order:2"} {
 		e.do(t, "set", key, uuid, "px", minute)

@@ -14,7 +14,7 @@ import (
 )
 
 // Store keeps requests and audit entries; package store implements it. Each
-// method is one transaction, in which it may tell of what [EventOf] finds in the
+// method is one transaction, in which people are notified of the events of the
 // entries. A callback may be called again.
 type Store interface {
 	// CreateRequest inserts req with its entries. If a request is open for the
@@ -96,9 +96,6 @@ type Deps struct {
 	// the request, an approver's among them, waits for it, so it must not wait for a
 	// Redis. For metrics and alerts.
 	OnFinal func(locksteward.Request)
-	// OnEvent, if set, is told of each event after it was stored; it must not
-	// block. For what must not be lost the store has it in the transaction.
-	OnEvent func(Event)
 	// Receivers says how many receivers of alerts are configured; nil is none.
 	// Without one nobody would hear of what is never silent, so that is refused.
 	Receivers func() int
@@ -121,7 +118,6 @@ type Service struct {
 	store    Store
 	locks    LockReader
 	onFinal  func(locksteward.Request)
-	onEvent  func(Event)
 	mine     func(target string) bool
 	heard    func() int
 	reminded func(ctx context.Context, id string) (bool, error)
@@ -154,7 +150,7 @@ func New(log *zap.Logger, cfg Config, deps Deps) (*Service, error) {
 	}
 	s := &Service{
 		log: log.Named("release"), store: deps.Store, locks: deps.Locks,
-		onFinal: deps.OnFinal, onEvent: deps.OnEvent, mine: deps.Mine, heard: deps.Receivers, now: deps.Now, busy: map[string]int{},
+		onFinal: deps.OnFinal, mine: deps.Mine, heard: deps.Receivers, now: deps.Now, busy: map[string]int{},
 		stops: newStops(deps.Stops), reminded: deps.Reminded,
 	}
 	if s.reminded == nil {
@@ -242,16 +238,6 @@ func (s *Service) final(r locksteward.Request) {
 	log("release request is over", requestFields(r)...)
 	if s.onFinal != nil {
 		s.onFinal(r)
-	}
-}
-
-// announce tells of what was stored.
-func (s *Service) announce(events []Event) {
-	if s.onEvent == nil {
-		return
-	}
-	for _, e := range events {
-		s.onEvent(e)
 	}
 }
 

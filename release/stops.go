@@ -187,28 +187,27 @@ func (s *Service) stop(ctx context.Context, actor Actor, action, reason, outcome
 		return err
 	}
 	at := s.now().UTC()
-	var with change
+	var e locksteward.Entry
 	said, err := s.stops.change(ctx, func(now *Stops) string { return alter(now, at, reason) }, func(was string, next Stops, said string) (bool, error) {
-		e := locksteward.Entry{
+		e = locksteward.Entry{
 			At: at, Actor: actor.Name, Action: action, Reason: reason, Outcome: outcome, Detail: detail{Sentence: said}.json(),
+			Event: &locksteward.Event{
+				ID: action + "/" + at.Format(time.RFC3339Nano), Kind: locksteward.EventStopped, At: at, Actor: actor.Name, Text: said,
+			},
 		}
-		with = change{entries: []locksteward.Entry{e}, events: []Event{{
-			ID: action + "/" + at.Format(time.RFC3339Nano), Kind: EventStopped, At: at, Actor: actor.Name, Text: said,
-		}}}
 		if s.stops.store == nil {
-			return true, s.store.AppendEntries(ctx, with.lines()...)
+			return true, s.store.AppendEntries(ctx, e)
 		}
 		raw, err := json.Marshal(next)
 		if err != nil {
 			return false, err
 		}
-		return s.stops.store.SwapSetting(ctx, settingStops, was, string(raw), with.lines()...)
+		return s.stops.store.SwapSetting(ctx, settingStops, was, string(raw), e)
 	})
 	if err != nil {
 		return err
 	}
 	s.log.Warn("releases were stopped or let go on", zap.String("what", said))
-	s.announce(with.events)
 	return nil
 }
 

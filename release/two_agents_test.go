@@ -12,16 +12,15 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/release"
 )
 
 // TestTwoAgentsOneRequest: two agents on one store act on the same requests, by
 // two approvers and by recovery, while the holder never rests. Whatever is said
 // to be released was ended by force, once, and in the state that was approved.
+// fault: 71, 82
 func TestTwoAgentsOneRequest(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 71, 82)
 	e := newEnv(t)
 	first := e.service
 	e.newService(t, release.Config{MaxPerHour: 1 << 20})

@@ -6,15 +6,14 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/release"
 )
 
 // TestWeakIdentityIsConfirmed is fault 70: the next holder of a lock with a constant
 // value writes the same, so who approves says that they looked, with a TTL or without.
+// fault: 70
 func TestWeakIdentityIsConfirmed(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 70)
 	for name, c := range map[string]struct {
 		lock     []any // behind the key
 		identity locksteward.Identity

@@ -9,13 +9,13 @@ import (
 	"unicode"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 func english(lines []locksteward.Text) []string {
 	var out []string
 	for _, l := range lines {
-		out = append(out, l.EN)
+		out = append(out, l.In("en"))
 	}
 	return out
 }
@@ -23,7 +23,7 @@ func english(lines []locksteward.Text) []string {
 func chinese(lines []locksteward.Text) []string {
 	var out []string
 	for _, l := range lines {
-		out = append(out, l.ZH)
+		out = append(out, l.In("zh"))
 	}
 	return out
 }
@@ -173,14 +173,14 @@ func maxHeld(l locksteward.Lock) *locksteward.Lock {
 	return &l
 }
 
-// Each kind of token that a dialect calls shared has a name in Chinese.
+// Each kind of token that a format calls shared has a name in Chinese.
 func TestKindsOfTokensAreInChinese(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{unknownKind: true}
 	for _, value := range []string{
 		"", "1", "1234", "locked", "----", "00000000-0000-0000-0000-000000000000", "10.0.0.1:6379", "web-3:4711", "abc", "worker thread 7",
 	} {
-		d := dialect.Recognise(dialect.Sample{Key: "lock:a", Type: "string", Value: []byte(value), Size: int64(len(value))})
+		d := formats.Recognise(formats.Sample{Key: "lock:a", Type: "string", Value: []byte(value), Size: int64(len(value))})
 		if !d.SharedToken {
 			t.Errorf("%q is no shared token: %+v", value, d)
 		}

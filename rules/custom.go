@@ -99,7 +99,7 @@ func (r custom) Evaluate(in Input) Verdict {
 		return in.clear(func() string { return "does not hold: " + r.program.Source() })
 	}
 	l := in.Lock
-	key := locksteward.DisplayKey(l.Key)
+	key := locksteward.MarkKey(l.Key)
 	summary := text("the rule %s holds for lock %s", "规则 %s 对锁 %s 成立", r.doc.Name, key)
 	if r.summary != "" {
 		summary = text("%s: lock %s", "%s：锁 %s", r.summary, key)

@@ -28,7 +28,7 @@ func TestCustomRuleFiresAndResolves(t *testing.T) {
 	other := lockAt("lock:order:1", after(time.Hour), ofClass("orders"))
 	wantBrief(t, e.Evaluate(sweepAt(after(time.Hour), old, other)), "custom/old-batch firing warning batch:import")
 	f := e.Findings()[0]
-	if f.Summary.EN != "the rule custom/old-batch holds for lock batch:import" || f.Summary.ZH == "" || f.Cause.EN == "" || f.Remedy.ZH == "" {
+	if f.Summary.In("en") != "the rule custom/old-batch holds for lock batch:import" || f.Summary.In("zh") == "" || f.Cause.EN == "" || f.Remedy.ZH == "" {
 		t.Errorf("finding %+v", f)
 	}
 	want := []locksteward.Text{
@@ -56,7 +56,7 @@ func TestCustomRuleAsConfigured(t *testing.T) {
 	wantFindings(t, e, "custom/old-batch pending critical batch:a")
 	wantBrief(t, e.Evaluate(sweepAt(after(61*time.Minute), locks(after(61*time.Minute))...)), "custom/old-batch firing critical batch:a")
 	f := e.Findings()[0]
-	if f.Summary.EN != "too old: lock batch:a" || f.Remedy.EN != "restart it" {
+	if f.Summary.In("en") != "too old: lock batch:a" || f.Remedy.EN != "restart it" {
 		t.Errorf("finding %+v", f)
 	}
 	// Switched off it resolves, as any rule does.
@@ -183,7 +183,7 @@ func TestDeadWhenIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = New(Config{oldBatch()}, set)
+	_, err = New(Config{oldBatch()}, set, nil)
 	if err == nil {
 		t.Fatal("no problem found")
 	}

@@ -16,6 +16,7 @@ import (
 // concurrent use; see the package comment for the order that callers keep.
 type Engine struct {
 	newEventID func() string
+	libraries  func(name string) locksteward.LibraryFacts
 
 	mu     sync.Mutex
 	policy *policy
@@ -37,24 +38,18 @@ type Engine struct {
 	marks marks
 }
 
-// Option changes how an [Engine] starts.
-type Option func(*Engine)
-
-// WithSeq makes the first transition last+1, so that the sequence goes on after
-// a restart.
-func WithSeq(last uint64) Option { return func(e *Engine) { e.seq = last } }
-
-// WithEventIDs replaces the random event ids, for tests.
-func WithEventIDs(next func() string) Option { return func(e *Engine) { e.newEventID = next } }
+func noLibraries(string) locksteward.LibraryFacts { return locksteward.LibraryFacts{} }
 
 // New returns an engine without findings. A nil classes is the default class
-// alone. The error joins all problems of cfg, each beginning with its path
-// ("rules[1].rule: …").
-func New(cfg Config, classes *class.Set, opts ...Option) (*Engine, error) {
-	e := &Engine{newEventID: rand.Text, table: table{}, kinds: kinds{}, changes: map[string][]*tracked{}, waits: newWaits(), orders: orders{}, activities: activities{}, situations: map[string]*Situation{}}
-	for _, o := range opts {
-		o(e)
+// alone. libraries returns the facts of a lock library by its name in
+// Observation.Dialect; nil knows none: a lock of a library that sets no TTL by
+// design is then as critical as any other. The error joins all problems of cfg,
+// each beginning with its path ("rules[1].rule: …").
+func New(cfg Config, classes *class.Set, libraries func(name string) locksteward.LibraryFacts) (*Engine, error) {
+	if libraries == nil {
+		libraries = noLibraries
 	}
+	e := &Engine{newEventID: rand.Text, libraries: libraries, table: table{}, kinds: kinds{}, changes: map[string][]*tracked{}, waits: newWaits(), orders: orders{}, activities: activities{}, situations: map[string]*Situation{}}
 	if err := e.Reload(cfg, classes); err != nil {
 		return nil, err
 	}
@@ -96,16 +91,21 @@ func (e *Engine) EvaluateSweep(s locksteward.Sweep) Transitions {
 // EvaluateDirect judges direct reads of single keys, as scanner's Recheck returns
 // them: locks, those who wait for them, and endings. Nothing is concluded about
 // other keys, losses or classes. A lock or ending without a time of its own was
-// read at s.At, server time.
-func (e *Engine) EvaluateDirect(s locksteward.Sweep) []locksteward.Transition {
+// read at u.At, server time.
+func (e *Engine) EvaluateDirect(u locksteward.Update) []locksteward.Transition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.Masters = nil // it proves nothing of what is not in it
-	p := e.begin(s.Target, s.At)
-	p.endings(s.Endings)
-	p.waits(s)
-	p.locks(s, func() bool { return true })
-	return p.finish().List()
+	return e.update(u).finish().List()
+}
+
+// update judges what an update says of its locks.
+func (e *Engine) update(u locksteward.Update) *pass {
+	p := e.begin(u.Target, u.At)
+	r := readOf(u)
+	p.endings(u.Endings)
+	p.waits(r)
+	p.locks(r.locks, func() bool { return true })
+	return p
 }
 
 // RemoveTarget resolves all findings of a target that is watched no longer, at
@@ -123,15 +123,6 @@ func (e *Engine) RemoveTarget(target string, at time.Time) []locksteward.Transit
 	told := p.finish().List()
 	delete(e.changes, target)
 	return told
-}
-
-// Ended is the end of a finding that this engine does not know: another agent told of
-// it.
-func (e *Engine) Ended(f locksteward.Finding, at time.Time) locksteward.Transition {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.seq++
-	return locksteward.Transition{EventID: e.newEventID(), Seq: e.seq, At: at, Finding: resolved(f, at, cmp.Or(f.Resolution, foundElsewhere))}
 }
 
 // Due returns the locks of a target that are worth a second look before the next
@@ -200,13 +191,6 @@ func (e *Engine) Restore(findings []locksteward.Finding) {
 			e.waits.told[f.Subject] = subjectOf(f)
 		}
 	}
-}
-
-// Seq is the number of the last transition, for [WithSeq].
-func (e *Engine) Seq() uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.seq
 }
 
 // scopeOf is the scope of a stored finding, from its rule or, for a rule that

@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 var t0 = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -18,24 +19,24 @@ var t0 = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // after is a moment of the server's clock.
 func after(d time.Duration) time.Time { return t0.Add(d) }
 
-func newEngine(t testing.TB, cfg Config, classes []class.Class, opts ...Option) *Engine {
+func newEngine(t testing.TB, cfg Config, classes []class.Class) *Engine {
 	t.Helper()
 	set, err := class.NewSet(classes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
-	opts = append([]Option{WithEventIDs(func() string { n++; return fmt.Sprintf("event-%d", n) })}, opts...)
-	e, err := New(cfg, set, opts...)
+	e, err := New(cfg, set, formats.Facts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	n := 0
+	e.newEventID = func() string { n++; return fmt.Sprintf("event-%d", n) }
 	return e
 }
 
 // evaluateLocks judges direct reads that tell nothing of waiters.
 func evaluateLocks(e *Engine, target string, at time.Time, locks []locksteward.Lock, endings []locksteward.Ending) []locksteward.Transition {
-	return e.EvaluateDirect(locksteward.Sweep{Target: target, At: at, Locks: locks, Endings: endings})
+	return e.EvaluateDirect(locksteward.Update{Target: target, At: at, Locks: locks, Endings: endings})
 }
 
 // lockAt is a healthy string lock looked at at.
@@ -309,7 +310,7 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	wantBrief(t, e.Evaluate(report(after(21*time.Second), locksteward.EndedExpired, after(18*time.Second))))
 	wantBrief(t, e.Evaluate(report(after(51*time.Second), locksteward.EndedExpired, after(48*time.Second))))
 	if f := e.Findings(); f[0].Summary != got[0].Finding.Summary {
-		t.Errorf("now %q, first %q", f[0].Summary.EN, got[0].Finding.Summary.EN)
+		t.Errorf("now %q, first %q", f[0].Summary.In("en"), got[0].Finding.Summary.In("en"))
 	}
 }
 
@@ -325,27 +326,20 @@ func TestDeletedStaysDeletedOverARestart(t *testing.T) {
 		before.Evaluate(s)
 		told := before.Findings()[0]
 
-		older := told // of a version whose evidence was in English alone
-		older.Evidence = slices.Clone(told.Evidence)
-		for i := range older.Evidence {
-			older.Evidence[i].ZH = ""
-		}
 		s = lossAt(after(21*time.Second), new(after(18*time.Second)))
 		s.Losses[0].How, s.Losses[0].Deadline, s.Losses[0].Node, s.Events = locksteward.EndedExpired, after(20*time.Second), "n1", events
-		for _, stored := range []locksteward.Finding{told, older} {
-			e := newEngine(t, nil, nil)
-			e.Restore([]locksteward.Finding{stored})
-			wantBrief(t, e.Evaluate(s))
-			f := e.Findings()[0]
-			if f.Summary != told.Summary || f.Severity != told.Severity {
-				t.Errorf("%s: now %s %q, before the restart %s %q", name, f.Severity, f.Summary.EN, told.Severity, told.Summary.EN)
-			}
-			wantInChinese(t, name, f)
+		e := newEngine(t, nil, nil)
+		e.Restore([]locksteward.Finding{told})
+		wantBrief(t, e.Evaluate(s))
+		f := e.Findings()[0]
+		if f.Summary != told.Summary || f.Severity != told.Severity {
+			t.Errorf("%s: now %s %q, before the restart %s %q", name, f.Severity, f.Summary.In("en"), told.Severity, told.Summary.In("en"))
 		}
+		wantInChinese(t, name, f)
 
 		// Another version may have worded it differently: then it begins anew.
 		told.Evidence = []locksteward.Text{{EN: "it is gone"}}
-		e := newEngine(t, nil, nil)
+		e = newEngine(t, nil, nil)
 		e.Restore([]locksteward.Finding{told})
 		wantBrief(t, e.Evaluate(s), "hold/lost resolved critical a#c1", "hold/lost firing info a#c1")
 	}
@@ -439,7 +433,8 @@ func TestReloadAppliesAtTheNextEvaluation(t *testing.T) {
 
 func TestTransitionsAreOrderedAndNumbered(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, nil, nil, WithSeq(41))
+	e := newEngine(t, nil, nil)
+	e.seq = 41
 	got := e.Evaluate(sweepAt(t0, lockAt("c", t0, longTTL), lockAt("a", t0, longTTL), lockAt("b", t0, longTTL)))
 	wantBrief(t, got, "ttl/too-long firing info a", "ttl/too-long firing info b", "ttl/too-long firing info c")
 	for i, tr := range got {
@@ -447,14 +442,14 @@ func TestTransitionsAreOrderedAndNumbered(t *testing.T) {
 			t.Errorf("transition %d: seq %d, event %s, at %s", i, tr.Seq, tr.EventID, tr.At)
 		}
 	}
-	if e.Seq() != 44 {
-		t.Errorf("seq %d", e.Seq())
+	if e.seq != 44 {
+		t.Errorf("seq %d", e.seq)
 	}
 }
 
 func TestEventIDsAreUniqueByDefault(t *testing.T) {
 	t.Parallel()
-	e, err := New(nil, nil)
+	e, err := New(nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -475,7 +470,8 @@ func TestRestoreGoesOnWhereItStopped(t *testing.T) {
 		return s
 	}())
 
-	e := newEngine(t, nil, nil, WithSeq(before.Seq()))
+	e := newEngine(t, nil, nil)
+	e.seq = before.seq
 	e.Restore(before.Findings())
 	e.Restore([]locksteward.Finding{{Rule: "ttl/none", Key: "z", Status: locksteward.StatusResolved}})
 	if !reflect.DeepEqual(e.Findings(), before.Findings()) {
@@ -485,8 +481,8 @@ func TestRestoreGoesOnWhereItStopped(t *testing.T) {
 	s.Locks = []locksteward.Lock{lockAt("a", s.At, longTTL), lockAt("b", s.At, noTTL), lockAt("c", s.At, shared)}
 	got := e.Evaluate(s)
 	wantBrief(t, got, "ttl/none firing critical b")
-	if got[0].Seq != before.Seq()+1 {
-		t.Errorf("seq %d after %d", got[0].Seq, before.Seq())
+	if got[0].Seq != before.seq+1 {
+		t.Errorf("seq %d after %d", got[0].Seq, before.seq)
 	}
 	wantBrief(t, e.Evaluate(sweepAt(after(2*time.Minute))),
 		"holder/shared-token resolved info  default", "hold/lost resolved info a#c1", "ttl/too-long resolved info a", "ttl/none resolved critical b")
@@ -530,7 +526,7 @@ func TestNewReportsAllProblems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = New(Config{{Rule: "nope"}, {Rule: "ttl/none", Classes: []string{"default", "order"}}}, set)
+	_, err = New(Config{{Rule: "nope"}, {Rule: "ttl/none", Classes: []string{"default", "order"}}}, set, nil)
 	for _, want := range []string{
 		`rules[0].rule: must be one of ` + strings.Join(Names(), ", ") + `, got "nope"`,
 		`rules[1].classes[1]: must be one of default, orders, got "order"`,
@@ -543,7 +539,7 @@ func TestNewReportsAllProblems(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
-	e, err := New(nil, nil)
+	e, err := New(nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

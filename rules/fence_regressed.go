@@ -56,7 +56,7 @@ func (fenceRegressed) Evaluate(in Input) Verdict {
 	}
 	return in.fires(locksteward.Finding{
 		Summary: text("fence of lock %s went backwards: %d after %d", "锁 %s 的 fence 倒退：先有 %[3]d，后有 %[2]d",
-			locksteward.DisplayKey(l.Key), fence, d.Highest),
+			locksteward.MarkKey(l.Key), fence, d.Highest),
 		Evidence: append(join(
 			text("this hold has fence %d; %d was given before it, and seen at %s, from the same counter",
 				"本次持有的 fence 为 %d；同一计数器此前已发放 %d，并在 %s 被看到", fence, d.Highest, at(d.At)),
@@ -74,7 +74,7 @@ func counterLine(d *locksteward.FenceDrop) locksteward.Text {
 	if d.Counter == "" {
 		return locksteward.Text{}
 	}
-	return text("the counter is the key %s", "计数器是键 %s", locksteward.DisplayKey(d.Counter))
+	return text("the counter is the key %s", "计数器是键 %s", locksteward.MarkKey(d.Counter))
 }
 
 func acquiredLine(l *locksteward.Lock) locksteward.Text {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,12 +16,14 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected verdicts and the generated parts of docs/rules")
 
 // fixture is input.yaml: facts with all times as "ago", seen from now.
 type fixture struct {
+	keys  []string      `yaml:"-"` // names of locks in it
 	Now   time.Time     `yaml:"now"`
 	Class class.Class   `yaml:"class"`
 	Lock  *fixtureLock  `yaml:"lock"`
@@ -149,6 +152,7 @@ func runFixture(t *testing.T, r Rule, path string) want {
 	}
 	var in fixture
 	decodeStrict(t, path, archive.Files[0].Data, &in)
+	in.keys = keysIn(t, archive.Files[0].Data)
 	got := judgeFixture(t, r, in)
 
 	if *update {
@@ -184,7 +188,7 @@ func judgeFixture(t *testing.T, r Rule, fx fixture) want {
 	switch d.Scope {
 	case ScopeLock:
 		l := fx.Lock.lock(fx.Now)
-		in.Lock, dialect = &l, l.Dialect
+		in.Lock, in.Library, dialect = &l, formats.Facts(l.Dialect), l.Dialect
 	case ScopeLoss:
 		s := fx.Loss.loss(fx.Now)
 		in.Loss, dialect = &s, lossDialect
@@ -226,9 +230,12 @@ func judgeFixture(t *testing.T, r Rule, fx fixture) want {
 	if got.Dialect == "" {
 		got.Dialect = dialect
 	}
-	got.ZH, got.Evidence, got.CounterEvidence = f.Summary.ZH, english(f.Evidence), english(f.CounterEvidence)
+	got.ZH, got.Evidence, got.CounterEvidence = f.Summary.In("zh"), english(f.Evidence), english(f.CounterEvidence)
 	got.EvidenceZH, got.CounterZH = chinese(f.Evidence), chinese(f.CounterEvidence)
 	wantInChinese(t, d.Name, f)
+	if !isCustom(d.Name) {
+		wantNamesMarked(t, d.Name, f, fx.keys)
+	}
 	if f.Cause != d.Cause {
 		got.Cause = f.Cause.EN
 	}
@@ -241,6 +248,43 @@ func judgeFixture(t *testing.T, r Rule, fx fixture) want {
 		}
 	}
 	return got
+}
+
+// keysIn are the names of locks in a fixture.
+func keysIn(t *testing.T, input []byte) []string {
+	t.Helper()
+	var root yaml.Node
+	if err := yaml.Unmarshal(input, &root); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	var walk func(n *yaml.Node)
+	walk = func(n *yaml.Node) {
+		for i, c := range n.Content {
+			if n.Kind == yaml.MappingNode && i%2 == 0 && c.Value == "key" {
+				out = append(out, n.Content[i+1].Value)
+			}
+			walk(c)
+		}
+	}
+	walk(&root)
+	return out
+}
+
+// wantNamesMarked fails if a text names a lock without a mark: receivers with key_names
+// would be sent the name.
+func wantNamesMarked(t *testing.T, rule string, f locksteward.Finding, keys []string) {
+	t.Helper()
+	for _, text := range append([]locksteward.Text{f.Summary, f.Cause, f.Remedy}, slices.Concat(f.Evidence, f.CounterEvidence)...) {
+		for _, lang := range []string{"en", "zh"} {
+			shown := text.Naming(lang, func(string) string { return "" })
+			for _, key := range keys {
+				if strings.Contains(shown, key) || strings.Contains(shown, locksteward.DisplayKey(key)) {
+					t.Errorf("%s: %q names %q without locksteward.MarkKey", rule, text.In(lang), key)
+				}
+			}
+		}
+	}
 }
 
 func orDefault(name string) string {

@@ -159,7 +159,7 @@ func (holdLost) Evaluate(in Input) Verdict {
 		}
 	}
 	summary := func(en, zh string) locksteward.Text {
-		key := locksteward.DisplayKey(s.Key)
+		key := locksteward.MarkKey(s.Key)
 		return locksteward.Text{EN: fmt.Sprintf(en, key, how.EN), ZH: fmt.Sprintf(zh, key, how.ZH)}
 	}
 	switch lives, beat := holderLives(s); {

@@ -72,7 +72,7 @@ func (holdTooLong) Evaluate(in Input) Verdict {
 	return in.fires(locksteward.Finding{
 		Remedy: remedy,
 		Summary: text("lock %s has been held for %s, expected %s",
-			"锁 %s 已被持有 %s，预期为 %s", locksteward.DisplayKey(l.Key), dur(age.proven), dur(expect)),
+			"锁 %s 已被持有 %s，预期为 %s", locksteward.MarkKey(l.Key), dur(age.proven), dur(expect)),
 		Evidence: join(
 			ageLine(l, age),
 			writtenSeenLine(l, age),
@@ -253,7 +253,7 @@ func purposePart(purpose string) locksteward.Text {
 
 // renewingLine is evidence that the holder's process runs: somebody renews.
 func renewingLine(in Input) locksteward.Text {
-	r := judgeRenewal(in.Lock, in.Now)
+	r := judgeRenewal(in.Lock, in.Library, in.Now)
 	if !r.onTime() {
 		return locksteward.Text{}
 	}

@@ -124,7 +124,7 @@ func proofLine(s *locksteward.Silence) locksteward.Text {
 }
 
 func dead(in Input, s *locksteward.Silence, proof locksteward.Proof) Verdict {
-	l, key := in.Lock, locksteward.DisplayKey(in.Lock.Key)
+	l, key := in.Lock, locksteward.MarkKey(in.Lock.Key)
 	f := locksteward.Finding{
 		Proof: proof,
 		Evidence: join(

@@ -116,7 +116,7 @@ func (g *Group) kindsLine() locksteward.Text {
 func (g *Group) examplesLine() locksteward.Text {
 	keys := make([]string, 0, len(g.Examples))
 	for _, key := range g.Examples {
-		keys = append(keys, locksteward.DisplayKey(key))
+		keys = append(keys, locksteward.MarkKey(key))
 	}
 	return locksLine(keys, g.Shared)
 }

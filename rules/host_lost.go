@@ -171,7 +171,7 @@ func (g staleGroup) instances() []string {
 func (g staleGroup) keys() []string {
 	var keys []string
 	for _, s := range g.signs {
-		keys = append(keys, locksteward.DisplayKey(s.key))
+		keys = append(keys, locksteward.MarkKey(s.key))
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
@@ -190,8 +190,7 @@ func isStale(l *locksteward.Lock, now time.Time) bool {
 	if l.Instance == nil {
 		return true
 	}
-	r := judgeRenewal(l, now)
-	return r.known && r.late()
+	return claimedRenewal(l, now).late()
 }
 
 // lastSign is the last that is known of the holder: a heartbeat or a renewal.

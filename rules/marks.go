@@ -98,15 +98,3 @@ func (e *Engine) MarkOf(target string, db int, key string) Mark {
 	}
 	return Mark{}
 }
-
-// Marks returns [Engine.MarkOf] of all locks of a target that have findings. It
-// does not wait for an evaluation.
-func (e *Engine) Marks(target string) map[LockKey]Mark {
-	e.marks.mu.RLock()
-	defer e.marks.mu.RUnlock()
-	out := make(map[LockKey]Mark, len(e.marks.of[target]))
-	for k, m := range e.marks.of[target] {
-		out[k] = *m
-	}
-	return out
-}

@@ -63,5 +63,5 @@ func orderLine(o Order) locksteward.Text {
 	}
 	return phrase("%s, then %s: lock %s was held when lock %s was taken at %s%s", "先 %s，后 %s：持有锁 %s 时取得了锁 %s，时间为 %s%s",
 		locksteward.DisplayKey(o.First), locksteward.DisplayKey(o.Then),
-		locksteward.DisplayKey(o.FirstKey), locksteward.DisplayKey(o.ThenKey), at(o.At), aside(who))
+		locksteward.MarkKey(o.FirstKey), locksteward.MarkKey(o.ThenKey), at(o.At), aside(who))
 }

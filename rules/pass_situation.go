@@ -63,6 +63,7 @@ func (e *Engine) unlearn(target string) {
 func (e *Engine) situated(target string, in Input) Input {
 	in.Situation, in.situations = e.situations[target], e.situations
 	if in.Lock != nil {
+		in.Library = e.libraries(in.Lock.Dialect)
 		in.Quorum = e.redlocks.quorum(target, in.Lock)
 	}
 	return in
@@ -173,7 +174,7 @@ func (x explanation) beyond(r Rule, in Input) Verdict {
 			return Verdict{Rule: d.Name, Result: Clear, Reason: "the last sweep did not find host " + locksteward.DisplayKey(name) + " lost"}
 		}
 		f := known.finding()
-		return Verdict{Rule: d.Name, Result: Fires, Reason: f.Summary.EN, Finding: &f}
+		return Verdict{Rule: d.Name, Result: Fires, Reason: f.Summary.In("en"), Finding: &f}
 	}
 	v := r.Evaluate(in)
 	v.Rule = d.Name

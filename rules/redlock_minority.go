@@ -50,7 +50,7 @@ func (redlockMinority) Evaluate(in Input) Verdict {
 	return in.fires(locksteward.Finding{
 		Summary: text("lock %s of Redlock %s lives on %d of %d masters; a holder needs %d",
 			"Redlock %[2]s 的锁 %[1]s 仅存在于 %[4]d 个主节点中的 %[3]d 个；持有者需要 %[5]d 个",
-			locksteward.DisplayKey(l.Key), locksteward.DisplayKey(q.Name), len(q.On), n, q.Need),
+			locksteward.MarkKey(l.Key), locksteward.DisplayKey(q.Name), len(q.On), n, q.Need),
 		Evidence: join(
 			phrase("masters that have it: %s", "拥有它的主节点：%s", names(q.On)),
 			phrase("masters that do not, by a complete sweep during which another had it: %s",

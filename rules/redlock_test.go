@@ -33,7 +33,7 @@ func minorities(e *Engine) string {
 	var out []string
 	for _, f := range e.Findings() {
 		if f.Rule == "redlock/minority" {
-			out = append(out, fmt.Sprintf("%s on %s: %s", f.Key, f.Target, f.Summary.EN[strings.Index(f.Summary.EN, "lives"):]))
+			out = append(out, fmt.Sprintf("%s on %s: %s", f.Key, f.Target, f.Summary.In("en")[strings.Index(f.Summary.In("en"), "lives"):]))
 		}
 	}
 	return strings.Join(out, "; ")
@@ -121,7 +121,7 @@ func TestMinoritiesAgainstTheTruth(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e"}[:rapid.SampledFrom([]int{3, 4, 5}).Draw(t, "masters")]
-		e, err := New(nil, nil)
+		e, err := New(nil, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestMinoritiesAgainstTheTruth(t *testing.T) {
 			for _, tr := range e.Evaluate(s) {
 				f := tr.Finding
 				if f.Rule == "redlock/minority" && f.Status == locksteward.StatusFiring && len(votes) >= majority(len(names)) {
-					t.Fatalf("%d of %d masters have it, and it is told: %s; %q", len(votes), len(names), f.Summary.EN, f.Evidence)
+					t.Fatalf("%d of %d masters have it, and it is told: %s; %q", len(votes), len(names), f.Summary.In("en"), f.Evidence)
 				}
 			}
 		}

@@ -42,7 +42,7 @@ func (renewalFailing) Doc() Doc { return renewalFailingDoc }
 // Evaluate implements [Rule].
 func (renewalFailing) Evaluate(in Input) Verdict {
 	l := in.Lock
-	r := judgeRenewal(l, in.Now)
+	r := judgeRenewal(l, in.Library, in.Now)
 	switch {
 	case !r.known:
 		return in.notApplicable(r.why)
@@ -56,7 +56,7 @@ func (renewalFailing) Evaluate(in Input) Verdict {
 }
 
 func renewalLate(in Input, r renewal) Verdict {
-	l, key := in.Lock, locksteward.DisplayKey(in.Lock.Key)
+	l, key := in.Lock, locksteward.MarkKey(in.Lock.Key)
 	since, every := dur(max(0, in.Now.Sub(r.last))), r.interval()
 	f := locksteward.Finding{
 		Summary: locksteward.Text{
@@ -86,7 +86,7 @@ func renewalStruggles(in Input, r renewal) Verdict {
 	l, c := in.Lock, in.Lock.Claim
 	return in.fires(locksteward.Finding{
 		Summary: text("renewals of lock %s keep failing: %d failed attempts, %d succeeded",
-			"锁 %s 的续期持续失败：失败 %d 次，成功 %d 次", locksteward.DisplayKey(l.Key), c.RenewFailures, c.Renewals),
+			"锁 %s 的续期持续失败：失败 %d 次，成功 %d 次", locksteward.MarkKey(l.Key), c.RenewFailures, c.Renewals),
 		Evidence: join(failuresLine(l), ttlLine(l), holderLine(l.Holder), waitersLine(l)),
 		CounterEvidence: join(
 			onTimeLine(in, r),

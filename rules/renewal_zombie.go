@@ -63,7 +63,7 @@ func (renewalZombie) Evaluate(in Input) Verdict {
 			return fmt.Sprintf("held for %s, not more than %d times the expected %s", dur(age.proven), zombieFactor, dur(expect))
 		})
 	}
-	if r := judgeRenewal(l, in.Now); r.late() {
+	if r := judgeRenewal(l, in.Library, in.Now); r.late() {
 		return in.clear(because("its renewal is late, so nothing keeps it alive for ever; renewal/failing judges that"))
 	}
 	if since, told := sinceProgress(l, in.Now); told && since <= expect {
@@ -71,7 +71,7 @@ func (renewalZombie) Evaluate(in Input) Verdict {
 	}
 	return in.fires(locksteward.Finding{
 		Summary: text("lock %s is renewed on and on: held for %s, expected %s, renewed %d times",
-			"锁 %s 一直被续期：已持有 %s，预期 %s，续期 %d 次", locksteward.DisplayKey(l.Key), dur(age.proven), dur(expect), renewals),
+			"锁 %s 一直被续期：已持有 %s，预期 %s，续期 %d 次", locksteward.MarkKey(l.Key), dur(age.proven), dur(expect), renewals),
 		Evidence: join(
 			ageLine(l, age),
 			expectLine(in, expect),
@@ -116,7 +116,7 @@ func renewalsLine(l *locksteward.Lock, n int64) locksteward.Text {
 
 // renewingStill is renewedLine where the renewal can be judged.
 func renewingStill(in Input) locksteward.Text {
-	r := judgeRenewal(in.Lock, in.Now)
+	r := judgeRenewal(in.Lock, in.Library, in.Now)
 	if !r.onTime() {
 		return locksteward.Text{}
 	}

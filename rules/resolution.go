@@ -24,9 +24,6 @@ var (
 	lessSevere = locksteward.Text{
 		EN: "no longer severe enough for a notification; the finding is still shown", ZH: "级别已降低，不再通知；该问题仍会显示",
 	}
-	foundElsewhere = locksteward.Text{
-		EN: "another agent found that it is over", ZH: "已由另一个 agent 确认结束",
-	}
 )
 
 // endedHow words how the hold of a finding ended, as far as it can be told from outside.

@@ -80,7 +80,9 @@ type Input struct {
 	Now   time.Time
 	Class class.Class
 	Lock  *locksteward.Lock
-	Loss  *locksteward.Loss
+	// Library is what is known of the lock's library.
+	Library locksteward.LibraryFacts
+	Loss    *locksteward.Loss
 	// Group is all locks of the class: a class is judged on complete sweeps or not
 	// at all.
 	Group *Group
@@ -130,7 +132,7 @@ type Verdict struct {
 
 // fires returns the verdict that f is wrong. Its summary is the reason.
 func (in Input) fires(f locksteward.Finding) Verdict {
-	return Verdict{Result: Fires, Reason: f.Summary.EN, Finding: &f}
+	return Verdict{Result: Fires, Reason: f.Summary.In("en"), Finding: &f}
 }
 
 // clear returns the verdict that nothing is wrong. The reason is a function so

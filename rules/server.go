@@ -134,7 +134,7 @@ func backLine(events []locksteward.ServerEvent) locksteward.Text {
 	for _, e := range events {
 		back += e.Back
 		for _, key := range e.BackKeys {
-			keys = append(keys, locksteward.DisplayKey(key))
+			keys = append(keys, locksteward.MarkKey(key))
 		}
 	}
 	if back == 0 {

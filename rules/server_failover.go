@@ -41,7 +41,7 @@ func (serverFailover) Evaluate(in Input) Verdict {
 	for _, e := range events {
 		lost += e.Locks
 		for _, key := range e.Keys {
-			keys = append(keys, locksteward.DisplayKey(key))
+			keys = append(keys, locksteward.MarkKey(key))
 		}
 	}
 	if lost > 0 {

@@ -18,7 +18,7 @@ func TestFlushHeardAfterTheEndOfASweep(t *testing.T) {
 		return s
 	}
 	e.Evaluate(sweep(t0))
-	heard := locksteward.Sweep{Target: "redis", At: after(1500 * time.Millisecond), Events: []locksteward.ServerEvent{
+	heard := locksteward.Update{Target: "redis", At: after(1500 * time.Millisecond), Events: []locksteward.ServerEvent{
 		{Kind: locksteward.ServerFlushed, Node: "n1", After: t0, At: after(1400 * time.Millisecond), Locks: 40},
 	}}
 	fires := func() bool {
@@ -66,6 +66,6 @@ func TestRestartExplainsLostHolds(t *testing.T) {
 		}
 	}
 	if restarted.Severity != locksteward.SeverityCritical || lost.InhibitedBy != restarted.Fingerprint() {
-		t.Errorf("%s %q explains %q, inhibited by %q", restarted.Severity, restarted.Summary.EN, lost.Summary.EN, lost.InhibitedBy)
+		t.Errorf("%s %q explains %q, inhibited by %q", restarted.Severity, restarted.Summary.In("en"), lost.Summary.In("en"), lost.InhibitedBy)
 	}
 }

@@ -56,7 +56,7 @@ func (serverRestarted) Evaluate(in Input) Verdict {
 			stood += e.Stood
 		}
 		for _, key := range e.Keys {
-			keys = append(keys, locksteward.DisplayKey(key))
+			keys = append(keys, locksteward.MarkKey(key))
 		}
 	}
 	if lost == 0 {

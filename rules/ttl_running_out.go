@@ -49,7 +49,7 @@ func (ttlRunningOut) Evaluate(in Input) Verdict {
 	case l.TTL >= limit:
 		return in.clear(func() string { return fmt.Sprintf("%s, at least %s", ttlLine(l).EN, dur(limit)) })
 	}
-	key := locksteward.DisplayKey(l.Key)
+	key := locksteward.MarkKey(l.Key)
 	lease, line := leaseOf(l)
 	return in.fires(locksteward.Finding{
 		Summary: text("lock %s runs out in %s and was never renewed: the work may outlive its lock",

@@ -40,7 +40,7 @@ func (ttlTooLong) Evaluate(in Input) Verdict {
 	if lease <= limit {
 		return in.clear(func() string { return fmt.Sprintf("%s, within the limit of %s", ttlLine(l).EN, dur(limit)) })
 	}
-	key := locksteward.DisplayKey(l.Key)
+	key := locksteward.MarkKey(l.Key)
 	return in.fires(locksteward.Finding{
 		Summary: text("lock %s has a TTL of %s, above the limit of %s",
 			"锁 %s 的过期时间为 %s，超过上限 %s", key, dur(lease), dur(limit)),

@@ -84,7 +84,7 @@ func (waitCycle) Evaluate(in Input) Verdict {
 			cycleProofLine(c),
 			phrase("suggested victim: session %s, which holds lock %s%s: it has the least work to lose (the shortest hold, then the shortest wait)",
 				"建议的牺牲者：会话 %s，它持有锁 %s%s：其损失的工作最少（持有时间最短，其次等待时间最短）",
-				locksteward.DisplayKey(victim.Session), locksteward.DisplayKey(victim.Holds), victimAside(victim.Holder)),
+				locksteward.DisplayKey(victim.Session), locksteward.MarkKey(victim.Holds), victimAside(victim.Holder)),
 		)...),
 		CounterEvidence: join(cycleOnceLine(c), cycleInferredLine(c), cycleCallsLine(c)),
 	}
@@ -99,7 +99,7 @@ func (waitCycle) Evaluate(in Input) Verdict {
 func cycleSummary(c *Cycle) locksteward.Text {
 	var keys []string
 	for _, m := range c.Members {
-		keys = append(keys, locksteward.DisplayKey(m.Holds))
+		keys = append(keys, locksteward.MarkKey(m.Holds))
 	}
 	if len(keys) == 1 {
 		return text("deadlock: the session that holds lock %s waits for it itself", "死锁：持有锁 %s 的会话正在等待它自己", keys[0])
@@ -134,8 +134,8 @@ func cycleLines(c *Cycle, now time.Time) []locksteward.Text {
 		}
 		lines = append(lines, phrase("session %[1]s holds lock %[3]s%[2]s%[4]s and waits for lock %[6]s%[5]s%[7]s",
 			"会话 %[1]s 持有%[2]s锁 %[3]s%[4]s，正在等待%[5]s锁 %[6]s%[7]s",
-			locksteward.DisplayKey(m.Session), onTarget(m.Target, m.DB), locksteward.DisplayKey(m.Holds), memberAside(m),
-			elsewhere, locksteward.DisplayKey(m.Waits.Key), since))
+			locksteward.DisplayKey(m.Session), onTarget(m.Target, m.DB), locksteward.MarkKey(m.Holds), memberAside(m),
+			elsewhere, locksteward.MarkKey(m.Waits.Key), since))
 	}
 	return lines
 }
@@ -190,7 +190,7 @@ func cycleInferredLine(c *Cycle) locksteward.Text {
 		if m.Inferred {
 			return text("lock %s does not name its session itself: that %s has it is what another lock of that session said when it was taken",
 				"锁 %s 自身未写明会话：由 %s 持有，是该会话的另一把锁在加锁时所写",
-				locksteward.DisplayKey(m.Holds), locksteward.DisplayKey(m.Session))
+				locksteward.MarkKey(m.Holds), locksteward.DisplayKey(m.Session))
 		}
 	}
 	return locksteward.Text{}

@@ -58,7 +58,7 @@ func (waitStarved) Evaluate(in Input) Verdict {
 	}
 	return in.fires(locksteward.Finding{
 		Summary: text("somebody has waited for lock %s for %s, longer than the limit of %s",
-			"等待锁 %s 已达 %s，超过上限 %s", locksteward.DisplayKey(longest.Key), dur(most), dur(limit)),
+			"等待锁 %s 已达 %s，超过上限 %s", locksteward.MarkKey(longest.Key), dur(most), dur(limit)),
 		Evidence: join(
 			phrase("%s; %d longer than %s, as class %q allows", "%s在等待；其中 %d 个已超过 %s，即 class %q 允许的时间",
 				countWaits(len(in.Waiters)), starved, dur(limit), in.Class.Name),

@@ -91,8 +91,7 @@ func TestSecondReadMayBeDirect(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)
 	e.Evaluate(deadlock(t0))
-	second := deadlock(after(time.Second))
-	second.Masters = nil
+	second := deadlock(after(time.Second)).Update()
 	if ts := e.EvaluateDirect(second); len(ts) != 1 || ts[0].Finding.Status != locksteward.StatusFiring {
 		t.Fatalf("%+v", ts)
 	}
@@ -246,7 +245,7 @@ func TestSessionsWithoutNamesAndWaitsForOneself(t *testing.T) {
 	s.Waiters[0].ID = "wx"
 	e.Evaluate(s)
 	s.At = after(time.Second)
-	if ts := e.Evaluate(s); len(ts) != 1 || !strings.Contains(ts[0].Finding.Summary.EN, "waits for it itself") {
+	if ts := e.Evaluate(s); len(ts) != 1 || !strings.Contains(ts[0].Finding.Summary.In("en"), "waits for it itself") {
 		t.Fatalf("%+v", ts)
 	}
 }
@@ -267,7 +266,7 @@ func TestHolderThroughHolding(t *testing.T) {
 	e := newEngine(t, nil, nil)
 	e.Evaluate(read(t0))
 	ts := e.Evaluate(read(after(time.Second)))
-	if len(ts) != 1 || ts[0].Finding.Severity != locksteward.SeverityWarning || !strings.Contains(ts[0].Finding.CounterEvidence[0].EN, "does not name its session itself") {
+	if len(ts) != 1 || ts[0].Finding.Severity != locksteward.SeverityWarning || !strings.Contains(ts[0].Finding.CounterEvidence[0].In("en"), "does not name its session itself") {
 		t.Fatalf("%+v", ts)
 	}
 	without := read(after(2 * time.Second))

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/rules"
@@ -17,16 +16,16 @@ import (
 // A server comes back with a snapshot from before some locks ended, by whomever: they
 // are named. A lock whose token others use too may as well be the next hold, and one
 // that was never seen to end is as it was.
+// fault: 29
 func TestSnapshotBringsBackLocksThatEnded(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 29)
 	for _, watching := range []bool{true, false} {
 		t.Run(fmt.Sprint("watch ", watching), func(t *testing.T) {
 			t.Parallel()
 			srv := testredis.Start(t)
 			c := srv.Client(t)
 			ctx := t.Context()
-			e, err := rules.New(nil, nil)
+			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			w := &told{t: t, s: fast(srv.URL()).build(t), locks: map[string]locksteward.Lock{}}
 			if watching {

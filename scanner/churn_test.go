@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/rules"
@@ -22,9 +21,9 @@ import (
 // until after it is in the sweep, once, and none of them is said to have ended. Nor
 // is anybody told of anything: what comes and goes meanwhile is released as it should
 // be, and some of it is of our library, whose locks can be lost.
+// fault: 62, 63
 func TestWhatIsThereThroughoutIsSeen(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 62, 63)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -72,7 +71,7 @@ func TestWhatIsThereThroughoutIsSeen(t *testing.T) {
 			}
 		})
 		s := fast(srv.URL()).build(t)
-		e, err := rules.New(nil, nil)
+		e, err := rules.New(nil, nil, nil)
 		must(t, err)
 		for range 3 {
 			got, err := s.Sweep(t.Context())

@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
@@ -81,9 +80,9 @@ func passOf(got locksteward.Sweep, node string) locksteward.MasterPass {
 	return locksteward.MasterPass{}
 }
 
+// fault: 36
 func TestClusterPausedMasterResolvesNothing(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 36)
 	cluster := testredis.StartCluster(t, testredis.WithConfig("cluster-node-timeout 60000"))
 	c := cluster.Client(t)
 	fill(t, c, 20_000)
@@ -140,9 +139,9 @@ func TestClusterPausedMasterResolvesNothing(t *testing.T) {
 	}
 }
 
+// fault: 37, 38
 func TestReshardMakesThePassIncomplete(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 37, 38)
 	cluster := testredis.StartCluster(t)
 	c := cluster.Client(t)
 	fill(t, c, 20_000)
@@ -231,9 +230,9 @@ func moveSlot(t *testing.T, key string, from, to *testredis.Server, all []*testr
 	}
 }
 
+// fault: 38
 func TestFailoverDuringTheSweep(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 38)
 	sentinel := testredis.StartSentinel(t)
 	c := sentinel.Client(t)
 	fill(t, c, 20_000)
@@ -256,9 +255,9 @@ func TestFailoverDuringTheSweep(t *testing.T) {
 	}
 }
 
+// fault: 38
 func TestRestartDuringTheSweep(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 38)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	fill(t, c, 20_000)
@@ -279,9 +278,9 @@ func TestRestartDuringTheSweep(t *testing.T) {
 	}
 }
 
+// fault: 34
 func TestReplicaIsNoMaster(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 34)
 	master := testredis.Start(t)
 	replica := testredis.StartReplica(t, master)
 	s := fast(replica.URL()).build(t)
@@ -336,9 +335,9 @@ func TestOnlyASweepWithoutProgressIsCut(t *testing.T) {
 
 // TestEmptyPagesAreNoEnd sweeps a keyspace of which almost all keys have
 // expired and are still there: SCAN skips them, whole pages long.
+// fault: 65
 func TestEmptyPagesAreNoEnd(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 65)
 	srv := testredis.Start(t, testredis.WithConfig("enable-debug-command yes"))
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -362,9 +361,9 @@ func TestEmptyPagesAreNoEnd(t *testing.T) {
 	}
 }
 
+// fault: 40
 func TestBusyServerIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 40)
 	srv := testredis.Start(t, testredis.WithConfig("lua-time-limit 10"))
 	c := srv.Client(t)
 	fill(t, c, 20_000)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -46,7 +45,7 @@ func once(t *testing.T, s *scanner.Scanner) (got locksteward.Sweep) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	must(t, s.Run(ctx, func(_ context.Context, sweep locksteward.Sweep) {
-		got = sweep.Unpacked()
+		got = sweep.Collect()
 		cancel()
 	}))
 	return got
@@ -82,9 +81,9 @@ func firing(e *rules.Engine) string {
 
 // Fault 43, 48, 27 and 26 of the list, as a sweep tells them: evictions, a flush,
 // a restart, and a server that was restarted while the agent was not there.
+// fault: 27, 43
 func TestSweepTellsWhatHappenedToTheServer(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 27, 43)
 	srv := testredis.Start(t, testredis.WithConfig("maxmemory-policy allkeys-random"))
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -92,7 +91,7 @@ func TestSweepTellsWhatHappenedToTheServer(t *testing.T) {
 	r := fast(srv.URL())
 	r.opts.Facts = store
 	s := r.build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 
 	must(t, c.Set(ctx, "lock:a", "tok", time.Hour).Err())
@@ -141,9 +140,9 @@ func TestSweepTellsWhatHappenedToTheServer(t *testing.T) {
 }
 
 // Fault 31: a failover is seen as one, with the server before it.
+// fault: 31
 func TestSweepTellsOfAFailover(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 31)
 	sentinel := testredis.StartSentinel(t)
 	s := fast(sentinel.URL()).build(t)
 	before := sweep(t, s)
@@ -164,7 +163,7 @@ func TestSweepTellsOfAFailover(t *testing.T) {
 	if again := happened(sweep(t, s), locksteward.ServerFailedOver); len(again) != 1 {
 		t.Errorf("told again: %+v", again)
 	}
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	e.Evaluate(got)
 	if !strings.Contains(firing(e), "server/failover") {
@@ -216,7 +215,7 @@ func TestKilledHolder(t *testing.T) {
 
 	// What a minute of it makes of the lock; the server's youth, which pauses
 	// verdicts, is over then.
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	for i := range got.Silent {
 		got.Silent[i].For = time.Minute

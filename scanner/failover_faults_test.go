@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
 )
@@ -29,9 +28,9 @@ func wantLostInFailover(t *testing.T, e *rules.Engine, count, keys string) {
 // Two masters of a Cluster of which one dies with a lock that its replica had not
 // heard of: that one is named, also if somebody has taken it on the new master since,
 // and none of the other master.
+// fault: 31
 func TestClusterFailoverLosesALock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 31)
 	for _, watching := range []bool{true, false} {
 		t.Run(fmt.Sprint("watch ", watching), func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +42,7 @@ func TestClusterFailoverLosesALock(t *testing.T) {
 			if cluster.NodeOf("{b}") == owner {
 				t.Fatal("both tags are on one master")
 			}
-			e, err := rules.New(nil, nil)
+			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			w := &told{t: t, s: fast(cluster.URL()).build(t), locks: map[string]locksteward.Lock{}}
 			if watching {
@@ -90,15 +89,15 @@ func TestClusterFailoverLosesALock(t *testing.T) {
 
 // What the new master says to have had from the one before was not lost by the
 // failover: it is gone since somebody released it.
+// fault: 31
 func TestFailoverNamesNoReleasedLock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 31)
 	testredis.Since(t, 7, 0, "INFO does not tell the server's time")
 	sentinel := testredis.StartSentinel(t)
 	c := sentinel.Client(t)
 	ctx := t.Context()
 	s := fast(sentinel.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	must(t, c.Set(ctx, "lock:old", "tok", time.Hour).Err())
 	judged(t, s, e) // sees it

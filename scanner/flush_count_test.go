@@ -36,7 +36,7 @@ func TestFlushIsToldWithAllItsLocks(t *testing.T) {
 				})
 				must(t, err)
 			}
-			e, err := rules.New(nil, nil)
+			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			var told []locksteward.Transition
 			judge := func(list []locksteward.Transition) {
@@ -53,7 +53,7 @@ func TestFlushIsToldWithAllItsLocks(t *testing.T) {
 			func() {
 				run.mu.Lock()
 				defer run.mu.Unlock()
-				run.judge = func(s locksteward.Sweep) { judge(e.EvaluateWatched(s)) }
+				run.judge = func(u locksteward.Update) { judge(e.EvaluateWatched(u)) }
 			}()
 			sweeps := func(n int) {
 				t.Helper()

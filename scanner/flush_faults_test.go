@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/rules"
@@ -28,9 +27,9 @@ func notified(list []locksteward.Transition) (out []string) {
 // A flush that takes locks, of whichever library and by whichever command, is one
 // finding of sweeps that nothing was told of in between. A flush of another database
 // is none.
+// fault: 48
 func TestSweepsTellOfAFlushOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 48)
 	const locks = 5
 	for name, tc := range map[string]struct {
 		harm []any
@@ -56,7 +55,7 @@ func TestSweepsTellOfAFlushOnce(t *testing.T) {
 			other := redis.NewClient(opts)
 			t.Cleanup(func() { must(t, other.Close()) })
 			s := fast(srv.URL()).build(t)
-			e, err := rules.New(nil, nil)
+			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			for i := range locks - 1 {
 				must(t, c.Set(ctx, fmt.Sprint("lock:", i), fmt.Sprint("tok", i), time.Hour).Err())
@@ -96,9 +95,9 @@ func TestSweepsTellOfAFlushOnce(t *testing.T) {
 
 // The watch hears of a flush at once: one finding, and none for each lock of ours
 // whose holder lives. A flush of another database is none.
+// fault: 48
 func TestWatchTellsOfAFlushOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 48)
 	srv := testredis.Start(t)
 	c, ctx := srv.Client(t), t.Context()
 	opts := srv.Options()
@@ -107,13 +106,13 @@ func TestWatchTellsOfAFlushOnce(t *testing.T) {
 	t.Cleanup(func() { must(t, other.Close()) })
 	heartbeat(t, c, "i1")
 	w := tracked(t, fast(srv.URL()))
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	var told []string
 	func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.judge = func(s locksteward.Sweep) { told = append(told, notified(e.EvaluateWatched(s))...) }
+		w.judge = func(u locksteward.Update) { told = append(told, notified(e.EvaluateWatched(u))...) }
 	}()
 	const locks = 20
 	for i := range locks {

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
@@ -103,9 +102,9 @@ func TestKeysBesideRedissonLocks(t *testing.T) {
 
 // A key that is another type at every look disturbs nothing: each look sees one
 // of them whole, or none.
+// fault: 51
 func TestTypesThatChangeUnderTheSweep(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 51)
 	srv := testredis.Start(t)
 	other := srv.Client(t)
 	const key, id = "lock:flip", "WEB_01_4711_0f8fad5bd9cb469fa16570867728950e"

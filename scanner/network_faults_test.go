@@ -16,7 +16,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
@@ -93,15 +92,15 @@ func (n *name) lead(to string) {
 // A name leads to another server from one moment to the next: what was known of
 // the old one is given up, nothing of it counts as released, the change is told,
 // and verdicts of death wait.
+// fault: 26
 func TestNameLeadsToAnotherServer(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 26)
 	one, two := testredis.Start(t), testredis.Start(t)
 	must(t, one.Client(t).Set(t.Context(), "lock:one", "tok", time.Hour).Err())
 	must(t, two.Client(t).Set(t.Context(), "lock:two", "tok", time.Hour).Err())
 	n := newName(t, one.Addr())
 	w := tracked(t, fast("redis://"+n.listener.Addr().String()+"/0"))
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	before := judged(t, w.s, e)
 	find(t, before.Locks, "lock:one")
@@ -127,9 +126,9 @@ func TestNameLeadsToAnotherServer(t *testing.T) {
 // Connections stay open and carry nothing, from the moment at which the watch has just
 // found them good, which is the worst: it knows within its check and the 1.8 s that an
 // answer may take, closes both, and where new ones work it has everything again at once.
+// fault: 18
 func TestWatchNoticesSilence(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 18)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	// After its first good check, and then every 10 s, the watch asks for these on a
@@ -176,9 +175,9 @@ func TestWatchNoticesSilence(t *testing.T) {
 
 // A server that stalls for less than an answer may take is not taken for dead, at
 // whatever moment it begins.
+// fault: 18
 func TestWatchBearsAStall(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 18)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	w := tracked(t, fast(srv.URL()))
@@ -203,9 +202,9 @@ func TestWatchBearsAStall(t *testing.T) {
 
 // A connection goes dead under a sweep: what changes meanwhile is told, by those that are
 // left, and waits for nothing. That is what a pool of more than one is for.
+// fault: 18
 func TestHungSweepHoldsNothingUp(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 18)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	line := newDeadLine(t, srv.Addr(), "scan", true)
@@ -349,9 +348,9 @@ func (d *deadLine) closed() int {
 // The server is refused for a while, then each connection breaks again and again:
 // the agent, with sweeps and watch, dials ten times a second at most, and has no
 // more connections afterwards than before.
+// fault: 24
 func TestAgentDialsWithPauses(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 24)
 	srv := testredis.Start(t)
 	proxy := testredis.NewProxy(t, srv.Addr())
 	r := fast("redis://" + proxy.Addr() + "/0")
@@ -391,9 +390,9 @@ func TestAgentDialsWithPauses(t *testing.T) {
 // Somebody's slow commands make every answer late: the sweep gives way within a
 // second and says that it is the latency. On a busy machine it may need more; it does
 // so once in five times.
+// fault: 23
 func TestSlowCommandsThrottleTheSweep(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 23)
 	best := time.Hour
 	for range 5 {
 		took := gaveWay(t)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
@@ -45,13 +44,13 @@ func gone(t *testing.T, c *redis.Client, key string) {
 // A real process is stopped past its TTL, another takes the lock, and the first
 // one goes on: the change of the holder is seen, the loss is told, and it becomes
 // critical, with two writers possible, once the first one shows that it lives.
+// fault: 1
 func TestStoppedHolderMayStillWrite(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 1)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	s := fast(srv.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	process, id := startChild(t, srv.URL(), "lock:job", "", "700ms")
 	first := find(t, judged(t, s, e).Locks, "lock:job")
@@ -90,13 +89,13 @@ func TestStoppedHolderMayStillWrite(t *testing.T) {
 
 // Two processes are killed with a lock each. That with a TTL ends by itself and
 // nobody is alarmed; that whose TTL somebody took away is left for good, and is.
+// fault: 6
 func TestKilledHolderLeavesAnOrphanOnlyWithoutTTL(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 6)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	s := fast(srv.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	for _, key := range []string{"lock:leased", "lock:bare"} {
 		process, _ := startChild(t, srv.URL(), key, "", "1s")
@@ -121,9 +120,9 @@ func TestKilledHolderLeavesAnOrphanOnlyWithoutTTL(t *testing.T) {
 // The agent's clock differs from the server's by an hour, either way, and drifts:
 // ages, expiries and findings are those that an agent with the right clock has,
 // and the watch looks at a deadline when it is due.
+// fault: 9
 func TestAgesAreByTheServersClock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 9)
 	for name, off := range map[string]time.Duration{"right": 0, "behind": time.Hour, "ahead": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +136,7 @@ func TestAgesAreByTheServersClock(t *testing.T) {
 			r.classes = []class.Class{{Name: "work", Match: []string{"lock:*"}, Expect: time.Minute, MaxTTL: time.Hour}}
 			set, err := class.NewSet(r.classes)
 			must(t, err)
-			e, err := rules.New(nil, set)
+			e, err := rules.New(nil, set, nil)
 			must(t, err)
 			w := tracked(t, r)
 			must(t, c.Set(ctx, "lock:a", "tok-a", 30*time.Minute).Err())

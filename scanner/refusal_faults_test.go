@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
 )
@@ -17,9 +16,9 @@ import (
 // A server without enough replicas takes no writes. That is told once, with its
 // cause, however often it is swept, and once again when it is over: by the errors of
 // whoever tried, and by INFO alone where no replica is in step at all.
+// fault: 44
 func TestServerWithTooFewReplicasIsToldOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 44)
 	testredis.Since(t, 6, 2, "the count of each error in INFO")
 	srv := testredis.Start(t)
 	first := testredis.StartReplica(t, srv)
@@ -27,7 +26,7 @@ func TestServerWithTooFewReplicasIsToldOnce(t *testing.T) {
 	ctx := t.Context()
 	must(t, c.Set(ctx, "lock:a", "tok", time.Hour).Err())
 	s := fast(srv.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	told := func(sweeps int) (out []string) {
 		t.Helper()

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
@@ -36,9 +35,9 @@ func offset(t testing.TB, c *redis.Client, field string) (n int64) {
 
 // What a replica alone says is of no account: not a lock that only it has, and not a
 // TTL that only it has.
+// fault: 34
 func TestSweepOnReplica(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 34)
 	master := testredis.Start(t)
 	replica := testredis.StartReplica(t, master, testredis.WithConfig("replica-read-only no"))
 	c, rc := master.Client(t), replica.Client(t)
@@ -90,9 +89,9 @@ func TestSweepOnReplica(t *testing.T) {
 func keysOf(s locksteward.Sweep) string { return strings.Join(names(s.Locks), " ") }
 
 // Where no replica is in step the master is asked, and that is told.
+// fault: 34
 func TestSweepWithoutReplicaInStep(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 34)
 	master := testredis.Start(t)
 	c := master.Client(t)
 	must(t, c.Set(t.Context(), "lock:a", "tok", time.Hour).Err())
@@ -129,9 +128,9 @@ func TestSweepWithoutReplicaInStep(t *testing.T) {
 }
 
 // A replica that is synchronised anew in the middle of a pass was empty for a while.
+// fault: 34
 func TestReplicaSynchronisedAnewMakesThePassIncomplete(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 34)
 	master := testredis.Start(t, testredis.WithConfig("repl-diskless-sync-delay 0"))
 	c := master.Client(t)
 	fill(t, c, 20_000)
@@ -168,9 +167,9 @@ func TestReplicaSynchronisedAnewMakesThePassIncomplete(t *testing.T) {
 	}, "no pass over the replica any more")
 }
 
+// fault: 34
 func TestSweepOnReplicasOfACluster(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 34)
 	cluster := testredis.StartCluster(t, testredis.WithConfig("cluster-node-timeout 60000"))
 	c := cluster.Client(t)
 	replicas := map[string]string{}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -32,7 +31,7 @@ func start(t *testing.T, s *scanner.Scanner) running {
 	go func() {
 		done <- s.Run(ctx, func(ctx context.Context, got locksteward.Sweep) {
 			select {
-			case r.sweeps <- got.Unpacked():
+			case r.sweeps <- got.Collect():
 			case <-ctx.Done():
 			}
 		})
@@ -115,9 +114,9 @@ func TestRunOutlivesItsTarget(t *testing.T) {
 	testredis.Eventually(t, 10*time.Second, func() bool { return s.State().Up && s.State().Reason == "" }, "the target is not reported up")
 }
 
+// fault: 46
 func TestWrongPasswordIsTold(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 46)
 	srv := testredis.Start(t, testredis.WithACL("default off", "scanner on >right %R~* +@read"))
 	r := fast(srv.URL())
 	r.connect.Username, r.connect.Password = "scanner", "wrong-secret"
@@ -185,9 +184,9 @@ func loadingServer(t *testing.T) (addr string) {
 	return l.Addr().String()
 }
 
+// fault: 39
 func TestLoadingIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 39)
 	addr := loadingServer(t)
 	s := fast("redis://" + addr).build(t)
 	run := start(t, s)

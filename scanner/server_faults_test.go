@@ -12,7 +12,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/rules"
@@ -22,9 +21,9 @@ import (
 // The server's clock goes back by a day: a lease lasts longer by that, and a TTL
 // above what the class allows is told. Ages go on, and what ends is seen at once,
 // not a day later.
+// fault: 11
 func TestClockThatGoesBack(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 11)
 	srv, clock := testredis.StartClocked(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -32,7 +31,7 @@ func TestClockThatGoesBack(t *testing.T) {
 	r.classes = []class.Class{{Name: "work", Match: []string{"lock:*"}, MaxTTL: time.Hour}}
 	set, err := class.NewSet(r.classes)
 	must(t, err)
-	e, err := rules.New(nil, set)
+	e, err := rules.New(nil, set, nil)
 	must(t, err)
 	w := tracked(t, r)
 	for _, key := range []string{"lock:a", "lock:b", "lock:c"} {
@@ -71,9 +70,9 @@ func TestClockThatGoesBack(t *testing.T) {
 
 // PTTL says 0 of a key that lives for less than a millisecond more, -1 of one
 // without TTL, -2 of one that is gone: three different things.
+// fault: 35
 func TestEachAnswerOfPTTL(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 35)
 	srv, clock := testredis.StartClocked(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -102,7 +101,7 @@ func TestEachAnswerOfPTTL(t *testing.T) {
 	if how := ending(got, "lock:gone"); how != locksteward.EndedExpired || len(got.Locks) != 2 {
 		t.Errorf("what is gone ended %q, locks %q", how, names(got.Locks))
 	}
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	e.Evaluate(got)
 	if f := finding(e, rules.TTLNone, "lock:last"); f != nil {
@@ -115,9 +114,9 @@ func TestEachAnswerOfPTTL(t *testing.T) {
 
 // A Cluster in which some slots have no master refuses every key on all nodes:
 // the sweep says so and resolves nothing, and is complete when that is over.
+// fault: 36
 func TestClusterDownResolvesNothing(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 36)
 	cluster := testredis.StartCluster(t)
 	c := cluster.Client(t)
 	ctx := t.Context()
@@ -160,9 +159,9 @@ func TestClusterDownResolvesNothing(t *testing.T) {
 
 // A real server loads its data for some seconds: it is waited for, the target is said
 // to be away, nothing is resolved, what fires goes on firing, and then all is as before.
+// fault: 39
 func TestLoadingResolvesNothing(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 39)
 	testredis.Since(t, 6, 2, "loading-process-events-interval-bytes, set while it runs,")
 	srv := testredis.Start(t, testredis.WithConfig("enable-debug-command yes", "enable-protected-configs yes"))
 	c := srv.Client(t)
@@ -174,7 +173,7 @@ func TestLoadingResolvesNothing(t *testing.T) {
 	r := fast(srv.URL())
 	r.scan.Schedule = "@every 1s"
 	s := r.build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	fires := func() bool {
 		f := finding(e, rules.TTLNone, "lock:bare")
@@ -229,9 +228,9 @@ func TestLoadingResolvesNothing(t *testing.T) {
 // A server without memory to give is swept and watched as ever: all that the
 // agent sends is allowed there. Redis 8.6 lets nobody subscribe: a watch that stands
 // goes on, another says what it lacks, and is set up when there is room.
+// fault: 42
 func TestFullServerIsSwept(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 42)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -280,14 +279,14 @@ func subscribes(t *testing.T, c *redis.Client) bool {
 // A master dies with a lock that its replica has never heard of: the failover is
 // told with that lock, which counts as deleted, not as released by its holder; one
 // that was replicated goes on, and one whose release was not is told to be back.
+// fault: 29, 31
 func TestFailoverLosesALock(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 29, 31)
 	sentinel := testredis.StartSentinel(t)
 	c := sentinel.Client(t)
 	ctx := t.Context()
 	s := fast(sentinel.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	must(t, c.Set(ctx, "lock:old", "tok", time.Hour).Err())
 	must(t, c.Set(ctx, "lock:released", "0f8fad5b-d9cb-469f-a165-70867728950e", time.Hour).Err())
@@ -344,15 +343,15 @@ func TestFailoverLosesALock(t *testing.T) {
 
 // A server comes back without its data: no lock that went with it counts as
 // released by its holder, whether the watch or a sweep finds out.
+// fault: 27
 func TestRestartReleasesNothing(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 27)
 	for _, watching := range []bool{true, false} {
 		t.Run(fmt.Sprint("watch ", watching), func(t *testing.T) {
 			t.Parallel()
 			srv := testredis.Start(t)
 			c := srv.Client(t)
-			e, err := rules.New(nil, nil)
+			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			r := fast(srv.URL())
 			w := &told{t: t, s: r.build(t), locks: map[string]locksteward.Lock{}}
@@ -387,13 +386,13 @@ func TestRestartReleasesNothing(t *testing.T) {
 // The server's clock jumps forward, and all leases end at once: the jump is told
 // as such, each loss names it as its cause, and nobody is called dead because the
 // heartbeats went too.
+// fault: 10
 func TestClockThatJumpsForward(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 10)
 	srv, clock := testredis.StartClocked(t)
 	c := srv.Client(t)
 	s := fast(srv.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	keys := []string{"lock:a", "lock:b", "lock:c"}
 	for i, key := range keys {
@@ -440,9 +439,9 @@ func TestClockThatJumpsForward(t *testing.T) {
 
 // A server that cannot save, and therefore takes no writes, is told of once, however
 // often it is swept, and once again when it is mended.
+// fault: 44
 func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 44)
 	testredis.Since(t, 6, 2, "the count of each error in INFO")
 	srv := testredis.Start(t, testredis.WithConfig("enable-protected-configs yes"))
 	c := srv.Client(t)
@@ -455,7 +454,7 @@ func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
 	}, "the log is begun")
 	dir := c.ConfigGet(ctx, "dir").Val()["dir"]
 	s := fast(srv.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	told := func(sweeps int) []string {
 		t.Helper()

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
@@ -88,9 +87,9 @@ func bulk(parts ...string) string {
 
 // A message may come before the confirmation of its subscription, or
 // between two of them. It is heard, and the watch is set up all the same.
+// fault: 61
 func TestMessagesBeforeTheConfirmation(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 61)
 	const pattern = "__keyspace@0__:lock:*"
 	for name, tc := range map[string]struct {
 		message string

@@ -17,7 +17,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/rules"
@@ -41,9 +40,9 @@ func stat(t testing.TB, c *redis.Client, section, name string) int64 {
 
 // Each policy that can take a lock away is a finding before it takes one, and what
 // it took is counted and named as the cause.
+// fault: 43
 func TestEveryPolicyThatEvicts(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 43)
 	for _, policy := range []string{
 		"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random",
 	} {
@@ -52,7 +51,7 @@ func TestEveryPolicyThatEvicts(t *testing.T) {
 			srv := testredis.Start(t, testredis.WithConfig("maxmemory 100mb", "maxmemory-policy "+policy))
 			c := srv.Client(t)
 			s := fast(srv.URL()).build(t)
-			e, err := rules.New(nil, nil)
+			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			heartbeat(t, c, "i1")
 			const locks = 60
@@ -90,9 +89,9 @@ func TestEveryPolicyThatEvicts(t *testing.T) {
 
 // What takes no writes, or lets nobody read, is told once while it lasts, and is
 // over by itself.
+// fault: 44
 func TestServerThatTakesNoWritesIsSweptAllTheSame(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 44)
 	srv := testredis.Start(t, testredis.WithConfig("enable-protected-configs yes"))
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -143,9 +142,9 @@ func TestServerThatTakesNoWritesIsSweptAllTheSame(t *testing.T) {
 
 // While clients are paused a sweep ends in time and resolves nothing. While writes
 // are, a lock whose time is over is over, though the server may not delete it.
+// fault: 45
 func TestPausedClients(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 45)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -185,9 +184,9 @@ func TestPausedClients(t *testing.T) {
 
 // A user that loses rights while it works: what is missing is named, and what the
 // others allow goes on. With its rights back all is as before.
+// fault: 46
 func TestRightsThatChange(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 46)
 	testredis.Since(t, 7, 0, "taking a subcommand back in an ACL")
 	line := strings.Join(scanner.ACL(), " ")
 	srv := testredis.Start(t, testredis.WithACL("user scanner on >pw resetkeys resetchannels "+line))
@@ -243,9 +242,9 @@ func TestRightsThatChange(t *testing.T) {
 // Values of other types are read as what they are: no command that the server
 // refuses for its type, and no value of a large one. Where the name is that of a lock
 // they are listed as of no dialect that we know, and nobody is said to hold them.
+// fault: 51
 func TestOtherTypesAreNotReadAsStrings(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 51)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -343,9 +342,9 @@ func doubled(data []byte) ([]byte, bool) {
 }
 
 // A key that SCAN returns twice is one lock with one history.
+// fault: 62
 func TestKeysThatComeTwice(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 62)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	const locks = 40
@@ -372,9 +371,9 @@ func TestKeysThatComeTwice(t *testing.T) {
 
 // A sweep reads locks and nothing else: the idle time of other keys, by which the
 // server chooses what to evict, is what it was.
+// fault: 64
 func TestSweepLeavesOtherKeysAlone(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 64)
 	srv, clock := testredis.StartClocked(t, testredis.WithConfig("hz 500", "dynamic-hz no"))
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -409,9 +408,9 @@ func TestSweepLeavesOtherKeysAlone(t *testing.T) {
 }
 
 // Patterns of a configuration are matched here: the server never sees one.
+// fault: 55
 func TestPatternsStayHere(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 55)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -480,9 +479,9 @@ func monitored(t *testing.T, srv *testredis.Server) func() []string {
 
 // A server that has no room for another client is told as such, asked again with
 // growing pauses, and read as soon as it has room.
+// fault: 47
 func TestNoRoomForAnotherClient(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 47)
 	srv := testredis.Start(t, testredis.WithConfig("maxclients 20"))
 	c := srv.Client(t)
 	must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())
@@ -562,9 +561,9 @@ func hog(t *testing.T, srv *testredis.Server, until func()) {
 
 // Clients that the server drops for want of memory come back, and all that is
 // looked at is looked at again. A target costs a server few connections.
+// fault: 47
 func TestDroppedClients(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 47)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()

@@ -12,7 +12,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
@@ -98,9 +97,9 @@ func TestSweepFindsEveryKindOfLock(t *testing.T) {
 	}
 }
 
+// fault: 53
 func TestHostileNamesAreExact(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 53)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	keys := []string{
@@ -148,9 +147,9 @@ func outBytes(t *testing.T, c *redis.Client) int64 {
 	return n
 }
 
+// fault: 52
 func TestLargeValuesCostLittle(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 52)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -203,8 +202,8 @@ func TestLargeValuesCostLittle(t *testing.T) {
 
 // TestLargeValuesAreNotKept: of a value that is read in full a lock keeps what is said
 // of it, and not the value. It runs alone, since it counts the heap of the program.
+// fault: 52
 func TestLargeValuesAreNotKept(t *testing.T) {
-	faults.Covers(t, 52)
 	srv := testredis.Start(t)
 	c, ctx := srv.Client(t), t.Context()
 	const locks, size, most = 2000, 4096, 1 << 10
@@ -315,9 +314,9 @@ func TestLeastACLIsEnough(t *testing.T) {
 	}
 }
 
+// fault: 46
 func TestRefusedExtrasDegrade(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 46)
 	rules := strings.Join(scanner.ACL("lock:*", "locksteward:*"), " ") + " -object|idletime -memory|usage -pexpiretime -info"
 	srv := testredis.Start(t, testredis.WithACL("user scanner on >pw resetkeys resetchannels "+rules))
 	admin := srv.Client(t)

@@ -13,7 +13,6 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -35,9 +34,9 @@ func clientID(t testing.TB, c *redis.Client, name string) (id, line string) {
 // TestWatchRecoversFromADeadConnection kills each of the two connections. That
 // of the subscriber is noticed by its own end, that of the tracker by the next
 // check; either way the time since the last good check is blind.
+// fault: 60
 func TestWatchRecoversFromADeadConnection(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 60)
 	for _, name := range []string{"subscriber", "tracker"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,9 +124,9 @@ func TestBlindMomentAmongManyLocks(t *testing.T) {
 
 // TestFrozenAgentIsCutOff: while the agent does not read, what the server keeps
 // for it stays within 32 MiB, and then it is cut off.
+// fault: 8, 60
 func TestFrozenAgentIsCutOff(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 8, 60)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -179,9 +178,9 @@ func field(line, name string) int64 {
 	return n
 }
 
+// fault: 27
 func TestWatchOutlivesARestart(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 27)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	w := tracked(t, fast(srv.URL()))
@@ -294,9 +293,9 @@ func TestWatchFallsBackToKeyspaceNotifications(t *testing.T) {
 // TestKeyspaceWatchRecoversFromADeadConnection is TestWatchRecoversFromADeadConnection
 // for keyspace notifications, which the server sends to a subscriber and forgets: they
 // are believed again when one has come, and what was taken meanwhile is found.
+// fault: 60
 func TestKeyspaceWatchRecoversFromADeadConnection(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 60)
 	srv := testredis.Start(t, testredis.WithConfig("notify-keyspace-events KA"))
 	c := srv.Client(t)
 	r := fast(srv.URL())
@@ -330,9 +329,9 @@ func TestKeyspaceWatchRecoversFromADeadConnection(t *testing.T) {
 
 // TestKeyspaceNotificationsThatLackSomething are not believed once a sweep has
 // found what they did not tell.
+// fault: 60
 func TestKeyspaceNotificationsThatLackSomething(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 60)
 	srv := testredis.Start(t, testredis.WithConfig("notify-keyspace-events Kx")) // expiries alone
 	c := srv.Client(t)
 	r := fast(srv.URL())

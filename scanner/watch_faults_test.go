@@ -17,7 +17,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
@@ -25,9 +24,9 @@ import (
 
 // A server that cannot save refuses PING as if it were a write: it is watched all
 // the same, and what it says is not taken for the end of the connection.
+// fault: 44
 func TestWatchOfAServerThatCannotSave(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 44)
 	srv := testredis.Start(t, testredis.WithConfig("enable-protected-configs yes"))
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -56,9 +55,9 @@ func TestWatchOfAServerThatCannotSave(t *testing.T) {
 
 // A flush takes locks and what stands beside them: each of ours that stood is lost,
 // and none that was released before.
+// fault: 48
 func TestFlushLosesWhatStood(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 48)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	heartbeat(t, c, "i1")
@@ -106,9 +105,9 @@ func TestFlushLosesWhatStood(t *testing.T) {
 
 // What others do to locks of ours: each time the hold that was is over, what stands
 // there now is another, and no copy passes for the original.
+// fault: 49
 func TestOthersMoveAndCopyLocks(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 49)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -186,9 +185,9 @@ func TestOthersMoveAndCopyLocks(t *testing.T) {
 // A server that changes its name, crashes and comes back, a hundred times, most of them
 // at once (DEBUG CRASH-AND-RECOVER) and some as a process that died: the watch is set up
 // again, and sees what is taken afterwards.
+// fault: 50
 func TestServerThatCrashesOverAndOver(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 50)
 	sinceTracking(t)
 	srv := testredis.Start(t, crashSettings(t)...)
 	// Nothing is asked twice: a crash is one crash. After as many failed dials as the pool
@@ -267,9 +266,9 @@ func infoLine(info, name string) string {
 // Fifty thousand writes a second on a hundred locks, by the server's own count and clock:
 // many changes become one look, nothing waits without bound, and in the end all is known
 // as it is.
+// fault: 57
 func TestHotChurn(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 57)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	w := tracked(t, fast(srv.URL()))
@@ -353,13 +352,13 @@ func hammer(ctx context.Context, t *testing.T, addr string, writer, locks, rate 
 		return
 	}
 	defer conn.Close()
-	const turns = 5
-	var requests [turns][]byte
-	answers := [turns]int{}
-	for turn := range turns {
+	const fairMutex = 5
+	var requests [fairMutex][]byte
+	answers := [fairMutex]int{}
+	for turn := range fairMutex {
 		for i := range locks {
 			key := fmt.Sprint("lock:hot:", i)
-			if (turn+i)%turns == 0 {
+			if (turn+i)%fairMutex == 0 {
 				requests[turn] = fmt.Appendf(requests[turn], "*2\r\n$3\r\nDEL\r\n$%d\r\n%s\r\n", len(key), key)
 				answers[turn] += len(":0\r\n")
 				continue
@@ -375,7 +374,7 @@ func hammer(ctx context.Context, t *testing.T, addr string, writer, locks, rate 
 	for n := 0; ctx.Err() == nil; n++ {
 		due := time.Duration(n*locks) * time.Second / time.Duration(rate)
 		pause(ctx, due-time.Since(began))
-		turn := n % turns
+		turn := n % fairMutex
 		if _, err := conn.Write(requests[turn]); err != nil {
 			t.Error(err)
 			return
@@ -389,8 +388,8 @@ func hammer(ctx context.Context, t *testing.T, addr string, writer, locks, rate 
 
 // A million keys and a hundred thousand locks in a sweep: all of them, in bounded
 // time and memory. Under the race detector a tenth of it.
+// fault: 56
 func TestAMillionKeys(t *testing.T) {
-	faults.Covers(t, 56)
 	keys, locks, most := 1_000_000, 100_000, 20*time.Second
 	if raced {
 		keys, locks, most = keys/10, locks/10, 60*time.Second

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
@@ -35,19 +34,19 @@ type fired struct {
 
 func judgedWatch(t *testing.T, url string) *verdicts {
 	t.Helper()
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	v := &verdicts{engine: e, fired: map[string]fired{}, told: &told{t: t, s: fast(url).build(t), locks: map[string]locksteward.Lock{}}}
-	v.judge = func(s locksteward.Sweep) {
+	v.judge = func(u locksteward.Update) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		for _, tr := range e.EvaluateWatched(s) {
+		for _, tr := range e.EvaluateWatched(u) {
 			if tr.Finding.Rule == rules.TTLNone && tr.Finding.Status == locksteward.StatusFiring {
 				v.fired[tr.Finding.Key] = fired{tr.Finding, time.Now(), v.fired[tr.Finding.Key].times + 1}
 			}
 		}
-		for i := range s.Locks {
-			v.s.Touch(s.Locks[i].Key, e.NextLook(&s.Locks[i]))
+		for i := range u.Locks {
+			v.s.Touch(u.Locks[i].Key, e.NextLook(&u.Locks[i]))
 		}
 	}
 	v.run(t)
@@ -88,9 +87,9 @@ func (v *verdicts) leased(c redis.Cmdable, key, token string) {
 
 // A lock that was seen with a TTL and has none any more, however that came about, is
 // told within a second of the command.
+// fault: 49
 func TestLostTTLIsToldWithinASecond(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 49)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	v := judgedWatch(t, srv.URL())
@@ -130,9 +129,9 @@ func TestLostTTLIsToldWithinASecond(t *testing.T) {
 
 // Under a constant value the lock may as well be the next hold, whose EXPIRE is on its
 // way: two seconds, by the server's clock.
+// fault: 49
 func TestConstantValueThatLosesItsTTLWaits(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 49)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	v := judgedWatch(t, srv.URL())
@@ -148,9 +147,9 @@ func TestConstantValueThatLosesItsTTLWaits(t *testing.T) {
 
 // A client that writes the lock anew and sets its TTL in a command of its own 100 ms
 // later is no finding, although the lock had a TTL before.
+// fault: 49
 func TestTwoCommandsLoseNoTTL(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 49)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -182,9 +181,9 @@ func TestTwoCommandsLoseNoTTL(t *testing.T) {
 
 // Five thousand locks at once: each is looked at twice and told once, and those whose
 // TTL comes in a second command are not told.
+// fault: 49
 func TestFiveThousandLostTTLs(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 49)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()

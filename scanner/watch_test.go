@@ -13,7 +13,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -36,7 +35,7 @@ type told struct {
 	waiters  []locksteward.Waiter
 	handings int
 	// judge, if set before anything happens, gets what is handed on.
-	judge func(locksteward.Sweep)
+	judge func(locksteward.Update)
 	// hold makes the sink wait while it is locked.
 	hold sync.Mutex
 }
@@ -74,26 +73,26 @@ func (w *told) run(t testing.TB) (stop func()) {
 	return stop
 }
 
-func (w *told) take(_ context.Context, sweep locksteward.Sweep) {
+func (w *told) take(_ context.Context, update locksteward.Update) {
 	w.hold.Lock()
 	defer w.hold.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.handings++
-	if len(sweep.Masters) != 0 || sweep.At.IsZero() {
-		w.t.Errorf("the watch handed on a sweep with masters %v at %v", sweep.Masters, sweep.At)
+	if update.At.IsZero() {
+		w.t.Error("the watch handed on an update without a time")
 	}
-	for _, e := range sweep.Endings {
+	for _, e := range update.Endings {
 		w.endings = append(w.endings, e)
 		delete(w.locks, e.Lock.Key)
 	}
-	for _, l := range sweep.Locks {
+	for _, l := range update.Locks {
 		w.locks[l.Key] = l
 	}
-	w.losses = append(w.losses, sweep.Losses...)
-	w.waiters = append(w.waiters, sweep.Waiters...)
+	w.losses = append(w.losses, update.Losses...)
+	w.waiters = append(w.waiters, update.Waiters...)
 	if w.judge != nil {
-		w.judge(sweep)
+		w.judge(update)
 	}
 }
 
@@ -238,9 +237,9 @@ func TestWatchSeesAnExpiryAtOnce(t *testing.T) {
 	}
 }
 
+// fault: 48, 49
 func TestWatchFollowsWhatHappensToAKey(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 48, 49)
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
@@ -294,9 +293,9 @@ func TestWatchFollowsWhatHappensToAKey(t *testing.T) {
 
 // TestWatchIgnoresOtherDatabases: the server's pushes do not say which database
 // they are about.
+// fault: 58
 func TestWatchIgnoresOtherDatabases(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 58)
 	srv := testredis.Start(t)
 	url := strings.TrimSuffix(srv.URL(), "/0")
 	opts := srv.Options()
@@ -396,9 +395,9 @@ func TestWatchReadsLocksAlone(t *testing.T) {
 }
 
 // TestMissedChangesAreCounted: SWAPDB changes keys and the server tells nobody.
+// fault: 48, 60
 func TestMissedChangesAreCounted(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 48, 60)
 	srv := testredis.Start(t)
 	opts := srv.Options()
 	opts.DB = 1

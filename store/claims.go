@@ -36,7 +36,7 @@ func (s *Store) Claim(ctx context.Context, receiver string, ttl time.Duration, l
 	var out []locksteward.Notification
 	err := s.inOwn(ctx, "claim notifications", func(ctx context.Context, t *tx) error {
 		out = nil
-		if err := s.leased(ctx, t, House); err != nil {
+		if err := s.leased(ctx, t, SingletonDuties); err != nil {
 			return err
 		}
 		rows, err := t.query(ctx,

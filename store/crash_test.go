@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/store"
 )
@@ -114,8 +113,8 @@ func TestKillInsideTransactionLeavesNothing(t *testing.T) {
 	})
 }
 
+// fault: 77
 func TestKillWhileWritingKeepsChangesAndEntriesTogether(t *testing.T) {
-	faults.Covers(t, 77)
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
 		create(t, s, newRequest("r-crash", "lock:a"))
@@ -173,8 +172,8 @@ const claimOfChild = 300 * time.Millisecond
 
 // A sender that is killed loses nothing: what it had claimed is claimed again, and
 // what it had reported sent is not.
+// fault: 77
 func TestKillWhileSending(t *testing.T) {
-	faults.Covers(t, 77)
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
 		const messages = 60

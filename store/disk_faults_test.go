@@ -16,7 +16,6 @@ import (
 	"unsafe"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -106,9 +105,9 @@ func TestBrokenDiskChild(t *testing.T) {
 // A disk that fails under a store at work, at writing or at keeping what was written:
 // no write is reported that is not there afterwards, none that is refused is, it is
 // read on, and nothing panics. With another disk all goes on.
+// fault: 78
 func TestDiskThatFails(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	for _, call := range []string{"fsync", "pwrite"} {
 		t.Run(call, func(t *testing.T) {
 			t.Parallel()

@@ -21,7 +21,7 @@ func (s *Store) Flush(ctx context.Context, receiver, behind string, groups, even
 	}
 	n := 0
 	err := s.inWrite(ctx, "flush groups", func(ctx context.Context, t *tx) error {
-		if err := s.leased(ctx, t, House); err != nil {
+		if err := s.leased(ctx, t, SingletonDuties); err != nil {
 			return err
 		}
 		f := &flush{t: t, receiver: receiver, behind: behind, deliveredBy: map[int64]int64{}, texts: interner{}}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -30,9 +29,9 @@ func smallDisk(t *testing.T) string {
 
 // A real disk that is full: nothing accepted is lost, nothing is half written, and
 // with room again all goes on.
+// fault: 78
 func TestRealDiskIsFull(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	dir := smallDisk(t)
 	s := openAt(t, "sqlite:"+filepath.Join(dir, "locksteward.db"))
 	create(t, s, newRequest("r-1", "lock:a"))
@@ -72,9 +71,9 @@ func TestRealDiskIsFull(t *testing.T) {
 }
 
 // A file system that takes no writes says so at the start.
+// fault: 78
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	dir := smallDisk(t)
 	dsn := "sqlite:" + filepath.Join(dir, "locksteward.db")
 	closeStore(t, openAt(t, dsn))

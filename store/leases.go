@@ -13,14 +13,14 @@ import (
 type Lease struct {
 	Target string
 	Owner  string // unique per run of a process
-	// Address is where others reach the owner; the store does not look at it.
+	// Address is where other replicas reach the owner. The store does not interpret it.
 	Address string
 	// Fence grows with every change of owner and never falls: a write under an
 	// older one is refused.
 	Fence     int64
 	ExpiresAt time.Time // the database's clock
-	// Left is how long it lasted still when the database was asked. Count it from
-	// before the question: the clock of the database may be another.
+	// Left is the time to the expiry when the database answered. Count it from before
+	// the query was sent: the clocks of the database and of this process may differ.
 	Left time.Duration
 }
 
@@ -89,16 +89,16 @@ func (s *Store) leases(ctx context.Context, q querier) ([]Lease, error) {
 	return out, err
 }
 
-// House is the name of the lease on what belongs to no target: whoever has it sends
-// what waits for receivers, signs and carries the audit trail, and cleans up.
-const House = "*"
+// SingletonDuties is the name of the lease on the work that belongs to no target: its owner sends
+// notifications, signs and ships the audit trail, and deletes old rows.
+const SingletonDuties = "*"
 
 // Under returns a view of the store that writes what belongs to a target only
 // under the lease that lease returns for it, and fails with [ErrLeaseLost] where
 // there is none or it is over (a lease may be one on many targets): findings,
-// history, holds, facts and requests. What waits for receivers is put together and
-// claimed under the lease on the [House]. Lines of the audit trail are written in
-// any case: what was done is told by whoever did it. The view is not closed.
+// history, holds, facts and requests. Notifications are composed and claimed under the
+// lease on the [SingletonDuties]. Audit entries are written in any case, by the replica
+// that acted. The view is not closed.
 func (s *Store) Under(lease func(target string) (Lease, bool)) *Store {
 	view := *s
 	view.fences = lease

@@ -30,15 +30,15 @@ func TestLeases(t *testing.T) {
 			t.Fatalf("%+v, %v", held, err)
 		}
 		// beat renews what a replica holds still, and returns all that is held.
-		beat := func(owner string) []store.Lease {
+		heartbeat := func(owner string) []store.Lease {
 			t.Helper()
-			roll, err := s.Beat(ctx, store.Replica{ID: owner}, time.Hour)
+			members, err := s.Heartbeat(ctx, store.Replica{ID: owner}, time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return roll.Leases
+			return members.Leases
 		}
-		if got := beat("a"); len(got) != 1 || got[0].Left < 30*time.Minute || got[0].Fence != 1 {
+		if got := heartbeat("a"); len(got) != 1 || got[0].Left < 30*time.Minute || got[0].Fence != 1 {
 			t.Fatalf("%+v", got)
 		}
 		if err := s.ReleaseLease(ctx, store.Lease{Target: "orders", Owner: "b", Fence: 1}); err != nil {
@@ -53,7 +53,7 @@ func TestLeases(t *testing.T) {
 		if list, err := s.Leases(ctx); err != nil || len(list) != 0 {
 			t.Fatalf("%+v, %v", list, err)
 		}
-		if got := beat("a"); len(got) != 0 {
+		if got := heartbeat("a"); len(got) != 0 {
 			t.Errorf("renewed what was released: %+v", got)
 		}
 		b, err := s.AcquireLease(ctx, "orders", "b", "", time.Millisecond)
@@ -65,7 +65,7 @@ func TestLeases(t *testing.T) {
 			list, err := s.Leases(ctx)
 			return err == nil && len(list) == 0
 		}, "the lease does not expire")
-		if got := beat("b"); len(got) != 0 {
+		if got := heartbeat("b"); len(got) != 0 {
 			t.Errorf("renewed what expired: %+v", got)
 		}
 		c, err := s.AcquireLease(ctx, "orders", "c", "", time.Hour)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -219,9 +218,9 @@ func TestLockedFile(t *testing.T) {
 	}
 }
 
+// fault: 79
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 79)
 	path := filepath.Join(t.TempDir(), "locksteward.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database ", 500)), 0o600); err != nil {
 		t.Fatal(err)

@@ -61,9 +61,9 @@ func TestWritersBehindAFrozenReplica(t *testing.T) {
 	bound, cancel := context.WithTimeout(t.Context(), 3*time.Second) // less than a writer waits for the lock
 	defer cancel()
 	for i := range 20 {
-		roll, err := s.Beat(bound, store.Replica{ID: "r1", Name: "r1"}, time.Minute)
-		if err != nil || len(roll.Replicas) != 1 {
-			t.Fatalf("beat %d: %+v, %v", i, roll, err)
+		members, err := s.Heartbeat(bound, store.Replica{ID: "r1", Name: "r1"}, time.Minute)
+		if err != nil || len(members.Replicas) != 1 {
+			t.Fatalf("beat %d: %+v, %v", i, members, err)
 		}
 	}
 	if _, err := s.AcquireLease(bound, "orders", "r1", "", time.Minute); err != nil {

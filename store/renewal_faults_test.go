@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/store"
 )
@@ -68,9 +67,9 @@ func unsyncable(t *testing.T, fn func()) {
 
 // After a commit that the disk did not confirm another file takes the place of the one in
 // doubt, with all that it had and its mode, and the store is still one agent's alone.
+// fault: 78
 func TestFileInDoubtIsReplaced(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	path, s, _ := renewed(t)
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
@@ -106,9 +105,9 @@ func TestFileInDoubtIsReplaced(t *testing.T) {
 
 // An agent that is killed at any point of it leaves a store that has all, and what is left
 // of the copy is removed by the next.
+// fault: 78
 func TestKilledWhileAFileIsReplaced(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	path, s, old := renewed(t)
 	killed := func(step string, torn bool) {
 		t.Helper()
@@ -164,9 +163,9 @@ func TestKilledWhileAFileIsReplaced(t *testing.T) {
 
 // A copy that the disk does not confirm is not used, and another one is made; one whose
 // name it does not confirm is not written until it does.
+// fault: 78
 func TestCopyThatTheDiskDoesNotConfirm(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	path, s, old := renewed(t)
 	r := s.Renewal()
 	unsyncable(t, func() {
@@ -209,9 +208,9 @@ func TestCopyThatTheDiskDoesNotConfirm(t *testing.T) {
 
 // Where no copy can be made the same file is written on, which is told; one that can be
 // made at the second try takes its place.
+// fault: 78
 func TestCopyThatCannotBeMade(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	for name, mended := range map[string]bool{"for good": false, "at first": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -242,9 +241,9 @@ func TestCopyThatCannotBeMade(t *testing.T) {
 }
 
 // A disk that has no room for a copy is not filled again and again.
+// fault: 78
 func TestNoRoomForACopy(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	path := filepath.Join(smallDisk(t), "locksteward.db")
 	s := openAt(t, "sqlite:"+path)
 	for range 60 {
@@ -300,9 +299,9 @@ func TestHolderChild(t *testing.T) {
 
 // A file that another program uses keeps its name, since that one's log would lie beside
 // the copy; and so does one that was put in its place.
+// fault: 78
 func TestFileThatOthersUse(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	path, s, old := renewed(t)
 	r := s.Renewal()
 	refused := func(why string, begun func()) {

@@ -10,49 +10,46 @@ import (
 // Replica is one agent of those that share the database, until it expires by the
 // database's clock.
 type Replica struct {
-	ID string // unique per run of a process
-	// Name is what people call it; several may have the same.
-	Name string
-	// Address is where others reach it, and Key is the digest of the certificate
-	// that it shows there; the store does not look at them.
+	ID   string // unique per run of a process
+	Name string // for people; several replicas may have the same
+	// Address is where other replicas reach it, and Key is the digest of the certificate
+	// that it presents there. The store does not interpret them.
 	Address, Key string
 	Version      string
-	// Targets are the names of the targets that it could work on.
-	Targets []string
-	// Blind are the names of those that it cannot reach, Sees of those that it reaches
-	// while another replica cannot.
-	Blind, Sees []string
-	StartedAt   time.Time // the database's clock, as is Left
-	Left        time.Duration
+	Targets      []string // names of the targets in its configuration
+	// Unreachable are the names of the targets that it cannot reach. Reachable are those of the targets
+	// that it reaches while another replica cannot.
+	Unreachable, Reachable []string
+	StartedAt              time.Time // the database's clock, as is Left
+	Left                   time.Duration
 }
 
-// Roll is who shares the database and who works on what, at one moment.
-type Roll struct {
+// Membership is the replicas that share the database and their leases, at one moment.
+type Membership struct {
 	Replicas []Replica // in the order of their start
-	// Leases are those that are held, in the order of targets.
-	Leases []Lease
+	Leases   []Lease   // those that have not expired, in the order of targets
 }
 
-// Beat says that a replica is there for ttl from now, renews all leases that it
-// holds still, and returns who is there. A lease of its own that is not among those
-// returned is lost: it expired, or another took it. Where a newer program changed the
-// schema it is [ErrNewerSchema], and nothing is renewed.
-func (s *Store) Beat(ctx context.Context, r Replica, ttl time.Duration) (Roll, error) {
+// Heartbeat keeps a replica in the membership for ttl from now, renews the leases that it
+// owns, and returns the membership. A lease of its own that is not among those
+// returned is lost: it expired, or another replica acquired it. After a newer program changed the
+// schema the error is [ErrNewerSchema], and nothing is renewed.
+func (s *Store) Heartbeat(ctx context.Context, r Replica, ttl time.Duration) (Membership, error) {
 	if r.ID == "" || ttl <= 0 {
-		return Roll{}, fmt.Errorf("beat: got replica %q, ttl %s; none of them may be empty", r.ID, ttl)
+		return Membership{}, fmt.Errorf("heartbeat: got replica %q, ttl %s; none of them may be empty", r.ID, ttl)
 	}
-	var roll Roll
-	err := s.inLease(ctx, "beat", func(ctx context.Context, t *tx) error {
-		roll = Roll{}
+	var members Membership
+	err := s.inLease(ctx, "heartbeat", func(ctx context.Context, t *tx) error {
+		members = Membership{}
 		if err := s.sameSchema(ctx, t); err != nil {
 			return err
 		}
 		_, err := t.exec(ctx,
-			`INSERT INTO replicas (id, name, address, key, version, targets, blind, sees, started_at, expires_at)
+			`INSERT INTO replicas (id, name, address, key, version, targets, unreachable, reachable, started_at, expires_at)
 			 VALUES (?, ?, ?, ?, ?, ?, ?, ?, `+s.on.now+`, `+s.on.now+` + ?)
 			 ON CONFLICT (id) DO UPDATE SET name = excluded.name, address = excluded.address, targets = excluded.targets,
-				blind = excluded.blind, sees = excluded.sees, expires_at = excluded.expires_at`,
-			r.ID, text(r.Name), text(r.Address), r.Key, text(r.Version), names(r.Targets), names(r.Blind), names(r.Sees), ttl.Microseconds())
+				unreachable = excluded.unreachable, reachable = excluded.reachable, expires_at = excluded.expires_at`,
+			r.ID, text(r.Name), text(r.Address), r.Key, text(r.Version), names(r.Targets), names(r.Unreachable), names(r.Reachable), ttl.Microseconds())
 		if err != nil {
 			return err
 		}
@@ -60,29 +57,29 @@ func (s *Store) Beat(ctx context.Context, r Replica, ttl time.Duration) (Roll, e
 		if err != nil {
 			return err
 		}
-		if roll.Leases, err = s.leases(ctx, t); err != nil {
+		if members.Leases, err = s.leases(ctx, t); err != nil {
 			return err
 		}
-		roll.Replicas, err = s.replicas(ctx, t)
+		members.Replicas, err = s.replicas(ctx, t)
 		return err
 	})
-	return roll, err
+	return members, err
 }
 
-// Roll returns who shares the database now.
-func (s *Store) Roll(ctx context.Context) (Roll, error) {
-	var roll Roll
+// Membership returns the replicas that share the database now.
+func (s *Store) Membership(ctx context.Context) (Membership, error) {
+	var members Membership
 	err := s.inRead(ctx, "list replicas", func(ctx context.Context, q querier) (err error) {
-		if roll.Leases, err = s.leases(ctx, q); err != nil {
+		if members.Leases, err = s.leases(ctx, q); err != nil {
 			return err
 		}
-		roll.Replicas, err = s.replicas(ctx, q)
+		members.Replicas, err = s.replicas(ctx, q)
 		return err
 	})
-	return roll, err
+	return members, err
 }
 
-// Leave ends a replica and all its leases: nobody waits for their expiry.
+// Leave removes a replica from the membership and ends its leases, so that no other replica waits for their expiry.
 func (s *Store) Leave(ctx context.Context, id string) error {
 	return s.inLease(ctx, "leave", func(ctx context.Context, t *tx) error {
 		if _, err := t.exec(ctx, `UPDATE leases SET expires_at = 0 WHERE owner = ?`, id); err != nil {
@@ -93,7 +90,7 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 	})
 }
 
-// PruneReplicas forgets replicas that vanished, age ago or longer.
+// PruneReplicas deletes replicas whose heartbeats ended age ago or longer, and returns how many.
 func (s *Store) PruneReplicas(ctx context.Context, age time.Duration) (int64, error) {
 	var n int64
 	err := s.inLease(ctx, "prune replicas", func(ctx context.Context, t *tx) (err error) {
@@ -105,22 +102,22 @@ func (s *Store) PruneReplicas(ctx context.Context, age time.Duration) (int64, er
 
 func (s *Store) replicas(ctx context.Context, q querier) ([]Replica, error) {
 	var out []Replica
-	rows, err := q.query(ctx, `SELECT id, name, address, key, version, targets, blind, sees, started_at, expires_at - `+s.on.now+`
+	rows, err := q.query(ctx, `SELECT id, name, address, key, version, targets, unreachable, reachable, started_at, expires_at - `+s.on.now+`
 		FROM replicas WHERE expires_at > `+s.on.now+` ORDER BY started_at, id`)
 	err = each(rows, err, func(row rowScanner) error {
 		var r Replica
-		var targets, blind, sees string
+		var targets, unreachable, reachable string
 		var started, left int64
-		err := row.Scan(&r.ID, &r.Name, &r.Address, &r.Key, &r.Version, &targets, &blind, &sees, &started, &left)
+		err := row.Scan(&r.ID, &r.Name, &r.Address, &r.Key, &r.Version, &targets, &unreachable, &reachable, &started, &left)
 		r.StartedAt, r.Left = fromMicros(started), max(0, time.Duration(left)*time.Microsecond)
-		r.Targets, r.Blind, r.Sees = named(targets), named(blind), named(sees)
+		r.Targets, r.Unreachable, r.Reachable = named(targets), named(unreachable), named(reachable)
 		out = append(out, r)
 		return err
 	})
 	return out, err
 }
 
-// names are names of targets as one column has them, one a line.
+// names encodes names of targets for one column, one per line; named decodes them.
 func names(list []string) string { return text(strings.Join(list, "\n")) }
 
 func named(column string) []string {

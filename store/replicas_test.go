@@ -13,30 +13,30 @@ import (
 	"github.com/locksteward/locksteward/store"
 )
 
-func TestBeat(t *testing.T) {
+func TestHeartbeat(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
 		ctx := t.Context()
 		a := store.Replica{ID: "a 1", Name: "a", Address: "10.0.0.1:10123", Key: "00ff", Version: "v1", Targets: []string{"orders", "stock"}}
-		roll, err := s.Beat(ctx, a, time.Minute)
-		if err != nil || len(roll.Replicas) != 1 || len(roll.Leases) != 0 {
-			t.Fatalf("%+v, %v", roll, err)
+		members, err := s.Heartbeat(ctx, a, time.Minute)
+		if err != nil || len(members.Replicas) != 1 || len(members.Leases) != 0 {
+			t.Fatalf("%+v, %v", members, err)
 		}
-		got := roll.Replicas[0]
+		got := members.Replicas[0]
 		if got.Name != "a" || got.Address != a.Address || got.Key != "00ff" || got.Version != "v1" || !slices.Equal(got.Targets, a.Targets) ||
 			got.Left < 30*time.Second || got.StartedAt.IsZero() {
 			t.Errorf("%+v", got)
 		}
-		// What it says of its ways is as of its last beat.
+		// What it can reach is as of its last heartbeat.
 		for _, says := range []store.Replica{
-			{Blind: []string{"orders", "stock"}, Sees: []string{"returns"}}, {Sees: []string{"orders", "stock"}}, {},
+			{Unreachable: []string{"orders", "stock"}, Reachable: []string{"returns"}}, {Reachable: []string{"orders", "stock"}}, {},
 		} {
-			a.Blind, a.Sees = says.Blind, says.Sees
-			for _, look := range []func() (store.Roll, error){
-				func() (store.Roll, error) { return s.Beat(ctx, a, time.Minute) }, func() (store.Roll, error) { return s.Roll(ctx) },
+			a.Unreachable, a.Reachable = says.Unreachable, says.Reachable
+			for _, query := range []func() (store.Membership, error){
+				func() (store.Membership, error) { return s.Heartbeat(ctx, a, time.Minute) }, func() (store.Membership, error) { return s.Membership(ctx) },
 			} {
-				if roll, err = look(); err != nil || !slices.Equal(roll.Replicas[0].Blind, says.Blind) || !slices.Equal(roll.Replicas[0].Sees, says.Sees) {
-					t.Errorf("%+v, %v; want %+v", roll.Replicas, err, says)
+				if members, err = query(); err != nil || !slices.Equal(members.Replicas[0].Unreachable, says.Unreachable) || !slices.Equal(members.Replicas[0].Reachable, says.Reachable) {
+					t.Errorf("%+v, %v; want %+v", members.Replicas, err, says)
 				}
 			}
 		}
@@ -48,42 +48,42 @@ func TestBeat(t *testing.T) {
 			t.Fatal(err)
 		}
 		// All that is its own is renewed, with its fence, and nothing else.
-		if roll, err = s.Beat(ctx, a, time.Hour); err != nil || len(roll.Leases) != 2 {
-			t.Fatalf("%+v, %v", roll, err)
+		if members, err = s.Heartbeat(ctx, a, time.Hour); err != nil || len(members.Leases) != 2 {
+			t.Fatalf("%+v, %v", members, err)
 		}
-		if l := roll.Leases[0]; l.Target != "orders" || l.Fence != lease.Fence || l.Left < 30*time.Minute {
+		if l := members.Leases[0]; l.Target != "orders" || l.Fence != lease.Fence || l.Left < 30*time.Minute {
 			t.Errorf("its own: %+v", l)
 		}
-		if l := roll.Leases[1]; l.Owner != "b 1" || l.Left > time.Minute {
+		if l := members.Leases[1]; l.Owner != "b 1" || l.Left > time.Minute {
 			t.Errorf("another's: %+v", l)
 		}
-		if roll.Replicas[0].StartedAt != got.StartedAt {
+		if members.Replicas[0].StartedAt != got.StartedAt {
 			t.Error("it started again")
 		}
 		// One that is over is not renewed.
-		if err := s.ReleaseLease(ctx, roll.Leases[0]); err != nil {
+		if err := s.ReleaseLease(ctx, members.Leases[0]); err != nil {
 			t.Fatal(err)
 		}
-		if roll, err = s.Beat(ctx, a, time.Hour); err != nil || len(roll.Leases) != 1 {
-			t.Fatalf("%+v, %v", roll, err)
+		if members, err = s.Heartbeat(ctx, a, time.Hour); err != nil || len(members.Leases) != 1 {
+			t.Fatalf("%+v, %v", members, err)
 		}
 		// One that leaves is gone with all that it has.
-		if _, err := s.Beat(ctx, store.Replica{ID: "b 1", Name: "b"}, time.Hour); err != nil {
+		if _, err := s.Heartbeat(ctx, store.Replica{ID: "b 1", Name: "b"}, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Leave(ctx, "b 1"); err != nil {
 			t.Fatal(err)
 		}
-		if roll, err = s.Roll(ctx); err != nil || len(roll.Replicas) != 1 || len(roll.Leases) != 0 {
-			t.Fatalf("%+v, %v", roll, err)
+		if members, err = s.Membership(ctx); err != nil || len(members.Replicas) != 1 || len(members.Leases) != 0 {
+			t.Fatalf("%+v, %v", members, err)
 		}
 		// One that vanished is not there, and forgotten in a while.
-		if _, err := s.Beat(ctx, store.Replica{ID: "c 1"}, time.Millisecond); err != nil {
+		if _, err := s.Heartbeat(ctx, store.Replica{ID: "c 1"}, time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 		testredis.Eventually(t, within, func() bool {
-			roll, err := s.Roll(ctx)
-			return err == nil && len(roll.Replicas) == 1
+			members, err := s.Membership(ctx)
+			return err == nil && len(members.Replicas) == 1
 		}, "a replica that vanished is there still")
 		if n, err := s.PruneReplicas(ctx, time.Hour); err != nil || n != 0 {
 			t.Errorf("forgotten at once: %d, %v", n, err)
@@ -91,7 +91,7 @@ func TestBeat(t *testing.T) {
 		if n, err := s.PruneReplicas(ctx, 0); err != nil || n != 1 {
 			t.Errorf("not forgotten: %d, %v", n, err)
 		}
-		if _, err := s.Beat(ctx, store.Replica{}, time.Hour); err == nil {
+		if _, err := s.Heartbeat(ctx, store.Replica{}, time.Hour); err == nil {
 			t.Error("a replica without a name")
 		}
 	})
@@ -123,7 +123,7 @@ func TestRenewalsPassWriters(t *testing.T) {
 		written <- err
 	}()
 	<-writing
-	if _, err := other.Beat(ctx, store.Replica{ID: "a"}, time.Millisecond); err != nil {
+	if _, err := other.Heartbeat(ctx, store.Replica{ID: "a"}, time.Millisecond); err != nil {
 		t.Errorf("a renewal waits for a writer: %v", err)
 	}
 	taken := make(chan error, 1)

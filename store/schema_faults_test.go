@@ -46,7 +46,7 @@ func TestNewerProgramBesideAnOlder(t *testing.T) {
 		}
 		held := s.Under(func(string) (store.Lease, bool) { return lease, true })
 		newer(t, s)
-		_, err = s.Beat(t.Context(), store.Replica{ID: "old"}, ttl)
+		_, err = s.Heartbeat(t.Context(), store.Replica{ID: "old"}, ttl)
 		if !errors.Is(err, store.ErrNewerSchema) || !strings.Contains(err.Error(), "run the newer locksteward") {
 			t.Errorf("renew: %v", err)
 		}

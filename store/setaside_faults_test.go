@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -30,9 +29,9 @@ func rootOf(t *testing.T, s *store.Store, table string) int64 {
 
 // A file that is damaged, at its head or in its middle, is set aside as a whole where
 // that is wanted, and an empty store is begun in its place; else it is left as it is.
+// fault: 79
 func TestDamagedFileIsSetAside(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 79)
 	for name, middle := range map[string]bool{"head": false, "middle": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,9 +110,9 @@ func TestDamagedFileIsSetAside(t *testing.T) {
 
 // A file in which no agent ever wrote is left alone, whatever the configuration says of
 // damage: the dsn may name it by mistake.
+// fault: 79
 func TestForeignFileIsNotSetAside(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 79)
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	raw := []byte(strings.Repeat("this is no database ", 500))
 	if err := os.WriteFile(path, raw, 0o600); err != nil {

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -43,9 +42,9 @@ func lay(t *testing.T, of map[string][]byte) string {
 
 // The log of writes ends in the middle of one, has flipped bits, or is followed by
 // anything: what is before it is read, whole, and nothing after it.
+// fault: 79
 func TestTornLog(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 79)
 	path := filepath.Join(t.TempDir(), "locksteward.db")
 	s := openAt(t, "sqlite:"+path)
 	create(t, s, newRequest("r-crash", "lock:a"))
@@ -113,9 +112,9 @@ func TestTornLog(t *testing.T) {
 // One bit is flipped somewhere in the file: the trail is broken and says so, the
 // file is damaged and says so, or all of the trail is what it was. No bit makes it
 // say something else.
+// fault: 79
 func TestFlippedBits(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 79)
 	path := filepath.Join(t.TempDir(), "locksteward.db")
 	s := openAt(t, "sqlite:"+path)
 	for n := range 60 {

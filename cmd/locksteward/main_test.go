@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -78,6 +79,8 @@ func TestScripts(t *testing.T) {
 			"signin":   signInCmd,
 			"hook":     newHooks().command,
 			"certs":    newAuthorities().command,
+			"block":    blockCmd,
+			"page":     pageCmd,
 		},
 	})
 }
@@ -87,7 +90,9 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("NO_COLOR", "1")
 	// Under the race detector a program sleeps a second before it ends.
 	env.Setenv("GORACE", "atexit_sleep_ms=0")
-	return nil
+	shell, err := filepath.Abs("testdata/pages.sh")
+	env.Setenv("BASH_ENV", shell)
+	return err
 }
 
 // redisCmd is `redis start NAME [CONFIG LINE]...`, which sets $NAME to the URL of

@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -388,8 +389,8 @@ func (b *secretBed) lookAtHTTP() {
 		b.t.Fatal(err)
 	}
 	paths := regexp.MustCompile(`(?m)^  (/\S+):\n    get:`).FindAllStringSubmatch(string(contract), -1)
-	if len(paths) < 15 {
-		b.t.Errorf("only %d paths in docs/openapi.yaml", len(paths))
+	if len(paths) == 0 {
+		b.t.Error("no path found in docs/openapi.yaml")
 	}
 	for _, m := range paths {
 		path := strings.ReplaceAll(m[1], "{id}", "none")
@@ -430,8 +431,8 @@ func (b *secretBed) lookAtHTTP() {
 			}
 		}
 	}
-	if len(seen) < 20 {
-		b.t.Errorf("only %d pages", len(seen))
+	if !seen["/requests"] {
+		b.t.Errorf("the walk misses pages: it saw %v", slices.Sorted(maps.Keys(seen)))
 	}
 }
 

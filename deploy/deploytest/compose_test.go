@@ -139,8 +139,8 @@ func TestComposeACLIsTheScanners(t *testing.T) {
 	script := string(must(t, filepath.Join(composeDir, "secrets.sh")))
 	user := regexp.MustCompile(`(?m)^user scanner .*$`).FindString(script)
 	rules := regexp.MustCompile(`"([+&][a-z_:|*]+)"`).FindAllStringSubmatch(string(must(t, filepath.Join(root, "scanner/acl.go"))), -1)
-	if len(rules) < 30 {
-		t.Fatalf("scanner/acl.go has only %d rules", len(rules))
+	if len(rules) == 0 {
+		t.Fatal("no rule found in scanner/acl.go")
 	}
 	for _, r := range rules {
 		if !slices.Contains(strings.Fields(user), r[1]) {

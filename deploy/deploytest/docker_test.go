@@ -151,8 +151,8 @@ func TestBuildContext(t *testing.T) {
 			needed = append(needed, filepath.ToSlash(filepath.Join(dir, f)))
 		}
 	}
-	if len(needed) < 300 {
-		t.Fatalf("go list names only %d files", len(needed))
+	if len(needed) == 0 {
+		t.Fatal("go list names no files")
 	}
 	for _, f := range needed {
 		if out, err := ignored.MatchesOrParentMatches(f); err != nil || out {

@@ -124,21 +124,20 @@ func TestDocsPrintTheLists(t *testing.T) {
 func TestApplicationCoversTheScripts(t *testing.T) {
 	t.Parallel()
 	u := appOf(t, version(t, "7.0"), acl.App{Name: "a", Locks: []string{"*"}, Cluster: true})
-	found := 0
 	for _, name := range []string{"acquire", "renew", "release", "beat", "leave", "raise"} {
 		raw, err := os.ReadFile("../../lock/" + name + ".lua")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range bytes.Split(raw, []byte("call('"))[1:] {
+		calls := bytes.Split(raw, []byte("call('"))[1:]
+		if len(calls) == 0 {
+			t.Errorf("no call found in %s.lua", name)
+		}
+		for _, part := range calls {
 			command, _, _ := strings.Cut(string(part), "'")
-			found++
 			if !slices.Contains(u.Commands, "+"+strings.ToLower(command)) {
 				t.Errorf("%s.lua calls %s, which the list does not grant", name, command)
 			}
 		}
-	}
-	if found < 50 {
-		t.Errorf("%d calls found", found)
 	}
 }

@@ -137,8 +137,8 @@ func TestEveryCommandHasItsReason(t *testing.T) {
 		releaserOf(t, version(t, "8.0"), acl.Free{Classes: []class.Class{{Name: "a", Match: []string{"lock:*"}, Release: class.ReleaseApprove}}}),
 		appOf(t, version(t, "8.0"), acl.App{Name: "billing", Locks: []string{"lock:*"}, DB: 1, Cluster: true}),
 	} {
-		if len(u.Commands) < 10 {
-			t.Errorf("%s: %d commands", u.Name, len(u.Commands))
+		if len(u.Commands) == 0 {
+			t.Errorf("%s has no commands", u.Name)
 		}
 		for _, rule := range u.Commands {
 			if acl.Why(strings.TrimPrefix(rule, "+")) == "" {

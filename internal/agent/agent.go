@@ -20,12 +20,20 @@ import (
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/audit"
+	"github.com/locksteward/locksteward/internal/clockcheck"
+	"github.com/locksteward/locksteward/internal/cluster"
+	"github.com/locksteward/locksteward/internal/cluster/remote"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/credentials"
 	"github.com/locksteward/locksteward/internal/credfile"
+	"github.com/locksteward/locksteward/internal/heartbeat"
+	"github.com/locksteward/locksteward/internal/liveness"
+	"github.com/locksteward/locksteward/internal/lockhistory"
 	"github.com/locksteward/locksteward/internal/pace"
-	"github.com/locksteward/locksteward/internal/replicas"
+	"github.com/locksteward/locksteward/internal/silences"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/source/redis/formats"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -46,30 +54,32 @@ type Agent struct {
 	load   func() (config.Config, error)
 	digest locksteward.DigestKey
 
-	store    *store.Store
-	opened   *store.Store     // the one that is closed
-	kept     store.Config     // how it was opened: no reload changes that
-	keeper   *replicas.Keeper // nil for a file
-	fleet    *fleet           // nil for a file
-	bequests bequests
-	house    house
-	hosts    pace.Hosts  // of all targets: what shares a machine shares an allowance
-	wasReady atomic.Bool // see ready
-	ending   atomic.Bool // Run ends
-	endSaid  sync.Once
-	trail    *audit.Trail
-	diary    *diary
-	exporter *exporter.Exporter
-	metrics  *exporter.Server
-	console  *console.Server
-	engine   *rules.Engine
-	releases *release.Service
+	store  *store.Store
+	opened *store.Store // the one that is closed
+	kept   store.Config // how it was opened: no reload changes that
+	// member, router, remote and remoteSender are nil if the store is a file.
+	member       *cluster.Member
+	router       *cluster.Router
+	remote       *remote.Targets
+	remoteSender *remote.Sender
+	singleton    singletonDuties
+	hosts        pace.Hosts  // of all targets: what shares a machine shares an allowance
+	wasReady     atomic.Bool // see ready
+	ending       atomic.Bool // Run ends
+	endSaid      sync.Once
+	trail        *audit.Trail
+	history      *lockhistory.Writer
+	exporter     *exporter.Exporter
+	metrics      *exporter.Server
+	console      *console.Server
+	engine       *rules.Engine
+	releases     *release.Service
 	// releasing are the executions under way and of late.
 	releasing releasing
-	resolved  resolvedFindings
-	silencer  silencer
-	heart     *heart
-	liveness  *liveness
+	resolved  resolvedCache
+	silences  *silences.Set
+	heartbeat *heartbeat.Sender
+	liveness  *liveness.Monitor
 	memory    memoryReturn
 	webFiles  *credfile.Set // of the metrics' listener
 
@@ -122,7 +132,7 @@ func (a *Agent) alter(fn func(next *state)) {
 // connects to no Redis. The caller runs the agent or closes it.
 func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) (_ *Agent, err error) {
 	a := &Agent{log: log, load: opts.Load, lookEvery: cmp.Or(opts.LookEvery, config.LookEvery), started: make(chan struct{})}
-	a.liveness = newLiveness(log.Named("liveness"))
+	a.liveness = liveness.New(log.Named("liveness"))
 	a.now.Store(&state{cfg: cfg, targets: map[string]*watched{}})
 	defer func() {
 		if err != nil {
@@ -135,7 +145,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	a.alter(func(next *state) { next.classes = classes })
-	if a.engine, err = rules.New(cfg.Rules, classes); err != nil {
+	if a.engine, err = rules.New(cfg.Rules, classes, formats.Facts); err != nil {
 		return nil, err
 	}
 	a.engine.SetRedlocks(cfg.Redlock)
@@ -146,7 +156,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	cfg = a.current().cfg
-	a.diary = newDiary(a.log, a.store)
+	a.history = lockhistory.NewWriter(a.log.Named("history"), a.store)
 	if err = a.newTrail(ctx, cfg, opts.Stdout); err != nil {
 		return nil, err
 	}
@@ -161,18 +171,23 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	if err = a.newAlerts(cfg.Alert); err != nil {
 		return nil, ofAlert(err)
 	}
-	if a.heart, err = a.newHeart(cfg.Alert); err != nil {
+	a.silences = silences.New(silences.Options{
+		Log: a.log, Store: a.store, Findings: a.findings, Changed: a.alerts.wakeHeld, Waiting: a.alerts.retryWakeHeld,
+	})
+	a.heartbeat = heartbeat.New(a.log.Named("heartbeat"), a.sweepStatus, a.exporter, a.liveness)
+	beats, err := a.heartbeat.Prepare(cfg.Alert.Heartbeat)
+	if err != nil {
 		return nil, ofAlert(err)
 	}
-	if a.keeper != nil {
+	beats.Commit()
+	if a.member != nil {
 		if err = checkTargets(cfg); err != nil {
 			return nil, err
 		}
-		a.fleet = newFleet(a)
-		a.bequests.fresh = make(chan struct{}, 1)
+		a.openCluster()
 	}
 	for _, t := range cfg.Targets {
-		if a.keeper != nil {
+		if a.member != nil {
 			break // watched when it is this replica's turn
 		}
 		w, err := a.newWatched(ctx, t, classes)
@@ -186,7 +201,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	if err = a.newReleases(cfg); err != nil {
 		return nil, err
 	}
-	if a.metrics, err = exporter.NewServer(log, cfg.Metrics, a.exporter, a.liveness.healthy, a.ready); err != nil {
+	if a.metrics, err = exporter.NewServer(log, cfg.Metrics, a.exporter, a.liveness.Healthy, a.ready); err != nil {
 		return nil, err
 	}
 	if a.console, err = a.newConsole(cfg.Console); err != nil {
@@ -214,8 +229,8 @@ func (a *Agent) Close() error {
 	for _, w := range a.current().targets {
 		errs = append(errs, w.conn.Close())
 	}
-	if a.keeper != nil {
-		a.keeper.Close()
+	if a.member != nil {
+		a.member.Close()
 	}
 	errs = append(errs, a.closeStore())
 	return errors.Join(errs...)
@@ -242,19 +257,25 @@ func (a *Agent) Run(ctx context.Context) error {
 	// What the last run left open is settled first in there, and beside the
 	// servers: a Redis that does not answer must not keep the health checks waiting.
 	serve("release", a.releases.Run)
-	serve("silences", a.keepSilences)
-	serve("heartbeat", a.heart.run)
-	serve("liveness", a.liveness.run)
+	serve("silences", a.silences.Run)
+	serve("heartbeat", a.heartbeat.Run)
+	serve("liveness", a.liveness.Run)
 	serve("probe", a.probe)
-	serve("credentials", a.keepCredentials)
-	serve("clock", a.watchClock)
+	serve("credentials", func(ctx context.Context) error {
+		return credentials.Run(ctx, a.log, a.credentialFiles, a.exporter.SetCredentials)
+	})
+	serve("clock", clockcheck.Monitor{Log: a.log, Store: a.store, Shared: a.member != nil}.Run)
 	serve("store", a.watchStore)
 	serve("health of the store", a.watchHealth)
 	serve("check of the store", a.checkStore)
 
-	a.diary.start(ctx)
-	if err := a.readSilences(ctx); err != nil {
-		a.log.Error("silences are not known yet: people may be told what they wanted to hear nothing of", zap.Error(err))
+	// The last events of targets come after the end of ctx.
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWriting()
+	var history sync.WaitGroup
+	history.Go(func() { a.history.Run(writing) })
+	if err := a.silences.Read(ctx); err != nil {
+		a.log.Error("silences are not loaded yet; silenced alerts may be sent", zap.Error(err))
 	}
 	// Until running is set there is no reload.
 	working := a.work(ctx, cancel)
@@ -276,9 +297,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	working()
 	a.memory.stop()
 	servers.Wait()
-	a.diary.stop(ctx)
+	stopWriting()
+	history.Wait()
 	a.sayEnd(ctx)
-	a.closeHouse(ctx)
+	a.stopSingletonDuties(ctx)
 	err := a.closeStore()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		err = errors.Join(cause, err)
@@ -286,8 +308,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return err
 }
 
-// sayEnd writes into the trail that this agent ends, once: before the house is closed,
-// which carries the trail.
+// sayEnd writes an audit entry of the end of this agent, once: before the singleton duties stop, which ship the trail.
 func (a *Agent) sayEnd(ctx context.Context) {
 	if a.ending.Load() {
 		a.endSaid.Do(func() { a.audit(context.WithoutCancel(ctx), "agent.stop", "") })
@@ -297,8 +318,8 @@ func (a *Agent) sayEnd(ctx context.Context) {
 // work does what is this replica's until stop, which ends it in order; with a store of
 // its own that is everything.
 func (a *Agent) work(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
-	if a.keeper == nil {
-		a.openHouse(ctx)
+	if a.member == nil {
+		a.startSingletonDuties(ctx)
 		for _, w := range a.current().targets {
 			w.start(ctx)
 		}
@@ -312,12 +333,12 @@ func (a *Agent) work(ctx context.Context, cancel context.CancelCauseFunc) (stop 
 	keeping, end := context.WithCancel(context.WithoutCancel(ctx))
 	var group sync.WaitGroup
 	group.Go(func() {
-		if err := a.keeper.Run(keeping); err != nil {
+		if err := a.member.Run(keeping); err != nil {
 			cancel(fmt.Errorf("this replica ends: %w", err))
 		}
 	})
-	group.Go(func() { a.fleet.run(ctx) })
-	group.Go(func() { a.bequeath(ctx) })
+	group.Go(func() { a.remote.Run(ctx) })
+	group.Go(func() { a.remoteSender.Run(ctx) })
 	return func() {
 		end()
 		group.Wait()
@@ -341,10 +362,10 @@ func (a *Agent) auditBy(ctx context.Context, actor, action, reason string) {
 	}
 }
 
-// countRequests has the metrics say how many requests there are: they belong to no
-// target, and one replica tells of them.
+// countRequests has the metrics show how many requests there are. They belong to no target, so the replica with the
+// singleton duties shows them.
 func (a *Agent) countRequests(ctx context.Context) {
-	if a.keeper != nil && !a.house.opened() {
+	if a.member != nil && !a.singleton.isActive() {
 		return
 	}
 	counts, err := a.store.CountRequests(ctx)

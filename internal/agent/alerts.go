@@ -10,7 +10,6 @@ import (
 	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/exporter"
-	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -45,7 +44,7 @@ func (a *Agent) newAlerts(cfg alert.Config) error {
 
 // onlyReplica reports whether no other replica can know better: with a store of its own
 // always.
-func (a *Agent) onlyReplica() bool { return a.keeper == nil || a.keeper.Alone() }
+func (a *Agent) onlyReplica() bool { return a.member == nil || a.member.Isolated() }
 
 // requestEnded reports whether a release request has ended. One that cannot be read may
 // not have.
@@ -130,13 +129,12 @@ func (a *Agent) classNamed(name string) class.Class {
 // composeNotifications returns the notifications about entries of the audit trail. It runs
 // inside the transaction that writes them.
 func (a *Agent) composeNotifications(w store.Written) []locksteward.Notification {
-	var r locksteward.Request
-	if w.After != nil {
-		r = *w.After
-	}
 	var out []locksteward.Notification
-	for _, line := range w.Entries {
-		if e, ok := release.EventOf(line, r); ok {
+	for _, entry := range w.Entries {
+		if e := entry.Event; e != nil {
+			if w.After != nil && w.After.ID == e.Request.ID {
+				e.Request = *w.After
+			}
 			c := a.classNamed(e.Request.Evidence.Class)
 			out = append(out, a.alerts.Release(alert.Notice{
 				EventID: e.ID, Kind: string(e.Kind), At: e.At, Actor: e.Actor, Target: e.Target, Request: e.Request, Text: e.Text, Loud: e.Loud,

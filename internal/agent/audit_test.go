@@ -15,7 +15,6 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/audit"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testpg"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/internal/users"
@@ -143,9 +142,9 @@ func lines(t *testing.T, name string) int {
 }
 
 // A trail that somebody was at is told by the API, in the log, and by nobody else.
+// fault: 79
 func TestVerifyTellsABrokenTrail(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 79)
 	srv := testredis.Start(t)
 	b := newBed(t, target(srv.URL()))
 	b.stop()

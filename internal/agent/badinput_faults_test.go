@@ -17,7 +17,6 @@ import (
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/agent"
 	"github.com/locksteward/locksteward/internal/apiclient"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testagent"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/internal/users"
@@ -96,9 +95,9 @@ func TestStoreThatIsOlder(t *testing.T) {
 
 // A second agent on the file of one that runs is refused by name and disturbs
 // nothing; after the first was killed it may begin at once.
+// fault: 82
 func TestTwoAgentsOnOneFile(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 82)
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)
 	set(t, rdb, "lock:order:1", token, 0)
@@ -147,9 +146,9 @@ func TestTwoAgentsOnOneFile(t *testing.T) {
 
 // The server's clock is an hour ahead of the agent's, or behind it: ages, deadlines
 // and verdicts are by the server's, and a release does what it says.
+// fault: 9
 func TestClocksAnHourApart(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 9)
 	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -248,9 +247,9 @@ func TestOlderAgentOnANewerStore(t *testing.T) {
 
 // Who gave or is to give a word, and lost the role meanwhile, is refused, and the
 // trail says so; so is who was taken out.
+// fault: 72
 func TestApproverWhoLostTheRole(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 72)
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)
 	set(t, rdb, "lock:order:1", token, 0)
@@ -314,9 +313,9 @@ func TestApproverWhoLostTheRole(t *testing.T) {
 
 // Names that are made to break things, all the way: found, listed, measured, told,
 // asked for, approved and released, byte for byte, and no other lock is touched.
+// fault: 53
 func TestHostileNamesAllTheWay(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 53)
 	srv, e := testredis.Start(t), newEar(t)
 	rdb := srv.Client(t)
 	const prefix = "lock:order:"

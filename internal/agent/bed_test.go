@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/agent"
 	"github.com/locksteward/locksteward/internal/apiclient"
@@ -162,6 +163,16 @@ func (b *bed) client(token locksteward.Secret) *apiclient.Client {
 		b.t.Fatal(err)
 	}
 	return c
+}
+
+// requests are all releases that were asked for.
+func (b *bed) requests() []api.Request {
+	b.t.Helper()
+	list, err := b.bo.Requests(b.t.Context(), apiclient.RequestsQuery{})
+	if err != nil {
+		b.t.Error(err)
+	}
+	return list.Requests
 }
 
 // metrics returns one scrape.

@@ -2,172 +2,53 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/console"
-	"github.com/locksteward/locksteward/internal/replicas"
-	"github.com/locksteward/locksteward/store"
+	"github.com/locksteward/locksteward/internal/cluster"
+	"github.com/locksteward/locksteward/internal/cluster/remote"
+	"github.com/locksteward/locksteward/internal/lockview"
 )
 
-// holderWithin is how long a question about a target waits for a replica that works
-// on it: a take-over is a matter of seconds.
-const holderWithin = 5 * time.Second
-
-// call is something that the replica does which has the target.
+// call is a [cluster.Method] of the agent.
 type call[A, R any] struct {
-	name string
-	// of is the target of a question.
-	of func(in A) string
-	do func(a *Agent, ctx context.Context, in A) (R, error)
+	name   string
+	target func(in A) string
+	run    func(a *Agent, ctx context.Context, in A) (R, error)
 }
 
-// ask has the right replica do it. Where a target has just moved it is asked for
-// again, since whoever does not have a target does nothing; so is a replica that could
-// not be reached.
-func ask[A, R any](ctx context.Context, a *Agent, c call[A, R], in A) (R, error) {
-	return askAgain(ctx, a, c, in, replicas.NotSent, fleetWithin)
+func (c call[A, R]) of(a *Agent) cluster.Method[A, R] {
+	return cluster.Method[A, R]{Name: c.name, Target: c.target, Run: func(ctx context.Context, in A) (R, error) { return c.run(a, ctx, in) }}
 }
 
-// read is ask for what changes nothing: of a replica that does not answer it is asked
-// until it does, or until another one has its target.
-func read[A, R any](ctx context.Context, a *Agent, c call[A, R], in A) (R, error) {
-	return askAgain(ctx, a, c, in, replicas.Silent, movedAgain)
+// forward is [cluster.Forward].
+func forward[A, R any](ctx context.Context, a *Agent, c call[A, R], in A) (R, error) {
+	return cluster.Forward(ctx, a.router, c.of(a), in)
 }
 
-// askAgain asks until there is an answer that again does not want asked for again. A
-// replica that does not have the target any more has grace to answer still.
-func askAgain[A, R any](ctx context.Context, a *Agent, c call[A, R], in A, again func(error) bool, grace time.Duration) (R, error) {
-	target := c.of(in)
-	if a.keeper == nil || !a.configured(target) {
-		return c.do(a, ctx, in)
-	}
-	wait, cancel := context.WithTimeout(ctx, holderWithin)
-	defer cancel()
-	for {
-		var none R
-		to, mine, err := a.keeper.AwaitHolder(wait, target)
-		if err != nil {
-			return none, api.NewProblem(api.CodeUnavailable, fmt.Sprintf("target %s: no replica works on it now; ask again in a few seconds, and look at the logs of the replicas if that lasts", target))
-		}
-		var out R
-		if mine {
-			out, err = here(ctx, a, c, in)
-		} else {
-			bound, cancel := a.asLongAs(ctx, target, to, grace)
-			out, err = replicas.Call[A, R](bound, a.keeper.Peers(), to, c.name, in)
-			cancel()
-		}
-		moved := a.movedFrom(target, to)
-		if p, ok := errors.AsType[*api.Problem](err); !again(err) && (!ok || p.Code != api.CodeMisdirected) {
-			if moved && replicas.Silent(err) {
-				err = api.NewProblem(api.CodeUnavailable, fmt.Sprintf("replica %s ended while it did this, and another one has target %s now: look what became of it, and do it again if nothing did", to.Name, target))
-			}
-			return out, err
-		}
-		if moved {
-			continue
-		}
-		select {
-		case <-wait.Done():
-			return none, err
-		case <-time.After(movedAgain):
-		}
-	}
+// forwardRead is [cluster.ForwardRead].
+func forwardRead[A, R any](ctx context.Context, a *Agent, c call[A, R], in A) (R, error) {
+	return cluster.ForwardRead(ctx, a.router, c.of(a), in)
 }
 
-// movedFrom says that another replica than this one has a target.
-func (a *Agent) movedFrom(target string, than store.Replica) bool {
-	now, _, ok := a.keeper.Holder(target)
-	return ok && now.ID != than.ID
-}
+func serve[A, R any](a *Agent, c call[A, R]) { cluster.Serve(a.router, c.of(a)) }
 
-// asLongAs ends with ctx, or a while after another replica has the target: one that
-// hangs does not answer.
-func (a *Agent) asLongAs(ctx context.Context, target string, to store.Replica, grace time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		tick := time.NewTicker(movedAgain)
-		defer tick.Stop()
-		var since time.Time
-		for since.IsZero() || time.Since(since) < grace {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if since.IsZero() && a.movedFrom(target, to) {
-				since = time.Now()
-			}
-		}
-		cancel()
-	}()
-	return ctx, cancel
-}
-
-// movedAgain is how long after a wrong turn the holder is looked for again.
-const movedAgain = 100 * time.Millisecond
-
-// here does it if this replica has the target.
-func here[A, R any](ctx context.Context, a *Agent, c call[A, R], in A) (R, error) {
-	target := c.of(in)
-	moved := api.NewProblem(api.CodeMisdirected, "target "+target+" moved to another replica")
-	if _, err := a.watched(target); err != nil {
-		var none R
-		return none, moved
-	}
-	out, err := c.do(a, ctx, in)
-	if errors.Is(err, store.ErrLeaseLost) {
-		return out, moved // nothing was written
-	}
-	if errors.Is(err, locksteward.ErrNotFound) {
-		if _, gone := a.watched(target); gone != nil {
-			return out, moved // it went meanwhile: nothing was done
-		}
-	}
-	return out, err
-}
-
-// answer serves the calls of other replicas.
-func answer[A, R any](a *Agent, c call[A, R]) {
-	replicas.Handle(a.keeper.Peers(), c.name, func(ctx context.Context, in A) (R, error) { return here(ctx, a, c, in) })
-}
-
-// configured says whether a target is in the configuration.
-func (a *Agent) configured(target string) bool {
-	return slices.ContainsFunc(a.current().cfg.Targets, func(t config.Target) bool { return t.Name == target })
-}
-
-// asJSON carries what is made for JSON: gob does not tell a pointer to nothing from
-// none.
-type asJSON[T any] struct{ V T }
-
-// GobEncode is for encoding/gob.
-func (j asJSON[T]) GobEncode() ([]byte, error) { return json.Marshal(j.V) }
-
-// GobDecode is for encoding/gob.
-func (j *asJSON[T]) GobDecode(raw []byte) error { return json.Unmarshal(raw, &j.V) }
-
-// What is sent with calls.
+// The inputs and answers of calls.
 type (
-	lockAsked struct {
+	lockInput struct {
 		Target string
 		DB     int
 		Key    string
 		Limit  int
 	}
-	explainAsked struct {
+	explainInput struct {
 		Lock locksteward.Lock
 		Lang string
 	}
-	// releaseAsked is a person's word on a request, or for one.
-	releaseAsked struct {
+	// releaseInput is a person's decision on a request, or a request.
+	releaseInput struct {
 		Target string // of ID, or of In
 		Actor  console.Actor
 		ID     string
@@ -178,44 +59,28 @@ type (
 		Delay    time.Duration
 		HasDelay bool
 	}
-	bundleAsked struct {
+	bundleInput struct {
 		Actor console.Actor
 		In    console.BundleInput
 		Named bool // In.Keys is not nil
 	}
-	pauseAsked struct {
+	pauseInput struct {
 		Target string
 		Pause  locksteward.Pause
 		By     string
 	}
-	reportAsked struct {
+	reportInput struct {
 		Target, Class string
 		Since         time.Time
 	}
-	// listed is part of a list of locks with the place of each.
-	listed struct {
-		Page console.LockPage
-		At   []console.LockPosition
-		More bool
-	}
-	// targetsTold are the targets of a replica, of which of them complete sweeps are
-	// missing, and which of them the last sweep found down; those of which none has
-	// ended are not in Down.
-	targetsTold struct {
-		Targets []api.Target
-		Stale   []string
-		Down    map[string]bool
-	}
-	// nothing is sent where nothing is to be said: gob wants a field.
-	nothing struct{ Nothing bool }
 )
 
-func ofLock(in lockAsked) string { return in.Target }
+func ofLock(in lockInput) string { return in.Target }
 
-func ofRelease(in releaseAsked) string { return in.Target }
+func ofRelease(in releaseInput) string { return in.Target }
 
-// input is what is asked for, as the service of releases takes it.
-func (in releaseAsked) input() console.ReleaseInput {
+// input returns the input of a request.
+func (in releaseInput) input() console.ReleaseInput {
 	out := in.In
 	out.LockDelay = nil
 	if in.HasDelay {
@@ -224,9 +89,9 @@ func (in releaseAsked) input() console.ReleaseInput {
 	return out
 }
 
-// wanted is a wish for a release as it is sent.
-func wanted(actor console.Actor, in console.ReleaseInput, w console.Word) releaseAsked {
-	out := releaseAsked{Target: in.Target, Actor: actor, In: in, Word: w}
+// newReleaseInput returns a request for a release as it is sent.
+func newReleaseInput(actor console.Actor, in console.ReleaseInput, w console.Word) releaseInput {
+	out := releaseInput{Target: in.Target, Actor: actor, In: in, Word: w}
 	if in.LockDelay != nil {
 		out.Delay, out.HasDelay = *in.LockDelay, true
 		out.In.LockDelay = nil
@@ -236,61 +101,61 @@ func wanted(actor console.Actor, in console.ReleaseInput, w console.Word) releas
 
 // The calls about one target.
 var (
-	callLock = call[lockAsked, locksteward.Lock]{"lock", ofLock, func(a *Agent, ctx context.Context, in lockAsked) (locksteward.Lock, error) {
+	callLock = call[lockInput, locksteward.Lock]{"lock", ofLock, func(a *Agent, ctx context.Context, in lockInput) (locksteward.Lock, error) {
 		return a.lock(ctx, in.Target, in.DB, in.Key)
 	}}
-	callExplain = call[explainAsked, asJSON[[]api.Verdict]]{"explain", func(in explainAsked) string { return in.Lock.Target }, func(a *Agent, _ context.Context, in explainAsked) (asJSON[[]api.Verdict], error) {
-		return asJSON[[]api.Verdict]{a.explain(in.Lock, in.Lang)}, nil
+	callExplain = call[explainInput, cluster.JSON[[]api.Verdict]]{"explain", func(in explainInput) string { return in.Lock.Target }, func(a *Agent, _ context.Context, in explainInput) (cluster.JSON[[]api.Verdict], error) {
+		return cluster.JSON[[]api.Verdict]{V: a.explain(in.Lock, in.Lang)}, nil
 	}}
-	callEvents = call[lockAsked, asJSON[[]api.LockEvent]]{"lock-events", ofLock, func(a *Agent, ctx context.Context, in lockAsked) (asJSON[[]api.LockEvent], error) {
+	callEvents = call[lockInput, cluster.JSON[[]api.LockEvent]]{"lock-events", ofLock, func(a *Agent, ctx context.Context, in lockInput) (cluster.JSON[[]api.LockEvent], error) {
 		out, err := a.lockEvents(ctx, in.Target, in.DB, in.Key, in.Limit)
-		return asJSON[[]api.LockEvent]{out}, err
+		return cluster.JSON[[]api.LockEvent]{V: out}, err
 	}}
-	callReport = call[reportAsked, asJSON[api.Report]]{"report", func(in reportAsked) string { return in.Target }, func(a *Agent, ctx context.Context, in reportAsked) (asJSON[api.Report], error) {
+	callReport = call[reportInput, cluster.JSON[api.Report]]{"report", func(in reportInput) string { return in.Target }, func(a *Agent, ctx context.Context, in reportInput) (cluster.JSON[api.Report], error) {
 		out, err := a.report(ctx, in.Target, in.Class, in.Since)
-		return asJSON[api.Report]{out}, err
+		return cluster.JSON[api.Report]{V: out}, err
 	}}
-	callPossible = call[explainAsked, console.Possible]{"possible", func(in explainAsked) string { return in.Lock.Target }, func(a *Agent, _ context.Context, in explainAsked) (console.Possible, error) {
+	callPossible = call[explainInput, console.Possible]{"possible", func(in explainInput) string { return in.Lock.Target }, func(a *Agent, _ context.Context, in explainInput) (console.Possible, error) {
 		p := a.releases.Possible(in.Lock)
 		return console.Possible{Refusal: p.Release, NoStand: p.Stand, NoUndo: p.Undo}, nil
 	}}
-	callPause = call[pauseAsked, []string]{"pause", func(in pauseAsked) string { return in.Target }, func(a *Agent, ctx context.Context, in pauseAsked) ([]string, error) {
+	callPause = call[pauseInput, []string]{"pause", func(in pauseInput) string { return in.Target }, func(a *Agent, ctx context.Context, in pauseInput) ([]string, error) {
 		return a.pause(ctx, in.Target, in.Pause)
 	}}
-	callResume = call[pauseAsked, []string]{"resume", func(in pauseAsked) string { return in.Target }, func(a *Agent, ctx context.Context, in pauseAsked) ([]string, error) {
+	callResume = call[pauseInput, []string]{"resume", func(in pauseInput) string { return in.Target }, func(a *Agent, ctx context.Context, in pauseInput) ([]string, error) {
 		return a.resume(ctx, in.Target, in.By)
 	}}
 )
 
 // The calls about releases.
 var (
-	callRequest = requestCall("request", func(r requests, ctx context.Context, in releaseAsked) (locksteward.Request, error) {
+	callRequest = requestCall("request", func(r requests, ctx context.Context, in releaseInput) (locksteward.Request, error) {
 		return r.request(ctx, in.Actor, in.input())
 	})
-	callBreakGlass = requestCall("break-glass", func(r requests, ctx context.Context, in releaseAsked) (locksteward.Request, error) {
+	callBreakGlass = requestCall("break-glass", func(r requests, ctx context.Context, in releaseInput) (locksteward.Request, error) {
 		return r.breakGlass(ctx, in.Actor, in.input(), in.Word)
 	})
-	callApprove = requestCall("approve", func(r requests, ctx context.Context, in releaseAsked) (locksteward.Request, error) {
+	callApprove = requestCall("approve", func(r requests, ctx context.Context, in releaseInput) (locksteward.Request, error) {
 		return r.approve(ctx, in.Actor, in.ID, in.Word)
 	})
-	callDeny = requestCall("deny", func(r requests, ctx context.Context, in releaseAsked) (locksteward.Request, error) {
+	callDeny = requestCall("deny", func(r requests, ctx context.Context, in releaseInput) (locksteward.Request, error) {
 		return r.deny(ctx, in.Actor, in.ID, in.Word)
 	})
-	callUndo = requestCall("undo", func(r requests, ctx context.Context, in releaseAsked) (locksteward.Request, error) {
+	callUndo = requestCall("undo", func(r requests, ctx context.Context, in releaseInput) (locksteward.Request, error) {
 		return r.undo(ctx, in.Actor, in.ID, in.Reason)
 	})
-	callLift = requestCall("lift", func(r requests, ctx context.Context, in releaseAsked) (locksteward.Request, error) {
+	callLift = requestCall("lift", func(r requests, ctx context.Context, in releaseInput) (locksteward.Request, error) {
 		return r.lift(ctx, in.Actor, in.ID, in.Reason)
 	})
-	callDryRun = call[releaseAsked, asJSON[api.Preview]]{"dry-run", ofRelease, func(a *Agent, ctx context.Context, in releaseAsked) (asJSON[api.Preview], error) {
+	callDryRun = call[releaseInput, cluster.JSON[api.Preview]]{"dry-run", ofRelease, func(a *Agent, ctx context.Context, in releaseInput) (cluster.JSON[api.Preview], error) {
 		out, err := requests{a, a.releases}.dryRun(ctx, in.Actor, in.input())
-		return asJSON[api.Preview]{out}, err
+		return cluster.JSON[api.Preview]{V: out}, err
 	}}
-	callPreview = call[releaseAsked, asJSON[api.Preview]]{"preview", ofRelease, func(a *Agent, ctx context.Context, in releaseAsked) (asJSON[api.Preview], error) {
+	callPreview = call[releaseInput, cluster.JSON[api.Preview]]{"preview", ofRelease, func(a *Agent, ctx context.Context, in releaseInput) (cluster.JSON[api.Preview], error) {
 		out, err := requests{a, a.releases}.preview(ctx, in.ID)
-		return asJSON[api.Preview]{out}, err
+		return cluster.JSON[api.Preview]{V: out}, err
 	}}
-	callRequestBundle = call[bundleAsked, console.Bundle]{"request-bundle", func(in bundleAsked) string { return in.In.Target }, func(a *Agent, ctx context.Context, in bundleAsked) (console.Bundle, error) {
+	callRequestBundle = call[bundleInput, console.Bundle]{"request-bundle", func(in bundleInput) string { return in.In.Target }, func(a *Agent, ctx context.Context, in bundleInput) (console.Bundle, error) {
 		if in.Named && in.In.Keys == nil {
 			in.In.Keys = []string{}
 		}
@@ -300,82 +165,78 @@ var (
 	callDenyBundle    = bundleCall("deny-bundle", requests.denyBundle)
 )
 
-func requestCall(name string, do func(requests, context.Context, releaseAsked) (locksteward.Request, error)) call[releaseAsked, locksteward.Request] {
-	return call[releaseAsked, locksteward.Request]{name, ofRelease, func(a *Agent, ctx context.Context, in releaseAsked) (locksteward.Request, error) {
+func requestCall(name string, do func(requests, context.Context, releaseInput) (locksteward.Request, error)) call[releaseInput, locksteward.Request] {
+	return call[releaseInput, locksteward.Request]{name, ofRelease, func(a *Agent, ctx context.Context, in releaseInput) (locksteward.Request, error) {
 		return do(requests{a, a.releases}, ctx, in)
 	}}
 }
 
-func bundleCall(name string, do func(requests, context.Context, console.Actor, string, console.Word) (console.Bundle, error)) call[releaseAsked, console.Bundle] {
-	return call[releaseAsked, console.Bundle]{name, ofRelease, func(a *Agent, ctx context.Context, in releaseAsked) (console.Bundle, error) {
+func bundleCall(name string, do func(requests, context.Context, console.Actor, string, console.Word) (console.Bundle, error)) call[releaseInput, console.Bundle] {
+	return call[releaseInput, console.Bundle]{name, ofRelease, func(a *Agent, ctx context.Context, in releaseInput) (console.Bundle, error) {
 		return do(requests{a, a.releases}, ctx, in.Actor, in.ID, in.Word)
 	}}
 }
 
-// Names of the calls that are about all that a replica has.
+// Names of the calls about all that a replica works on.
 const (
-	callTargets  = "targets"
 	callList     = "locks"
 	callGraph    = "graph"
 	callResolved = "resolved"
-	callWake     = "wake"
 )
 
-// answerAll serves every call. It comes before the keeper runs.
-func (a *Agent) answerAll() {
-	answer(a, callLock)
-	answer(a, callExplain)
-	answer(a, callEvents)
-	answer(a, callReport)
-	answer(a, callPossible)
-	answer(a, callPause)
-	answer(a, callResume)
-	answer(a, callRequest)
-	answer(a, callBreakGlass)
-	answer(a, callApprove)
-	answer(a, callDeny)
-	answer(a, callUndo)
-	answer(a, callLift)
-	answer(a, callDryRun)
-	answer(a, callPreview)
-	answer(a, callRequestBundle)
-	answer(a, callApproveBundle)
-	answer(a, callDenyBundle)
-	answer(a, callInherit)
-	p := a.keeper.Peers()
-	replicas.Handle(p, callTargets, func(context.Context, nothing) (asJSON[targetsTold], error) {
-		return asJSON[targetsTold]{targetsTold{a.ownTargets(), a.pulse(time.Now()).missing(), a.downTargets()}}, nil
+// serveCalls serves the calls of other replicas. It must be called before the member runs.
+func (a *Agent) serveCalls() {
+	serve(a, callLock)
+	serve(a, callExplain)
+	serve(a, callEvents)
+	serve(a, callReport)
+	serve(a, callPossible)
+	serve(a, callPause)
+	serve(a, callResume)
+	serve(a, callRequest)
+	serve(a, callBreakGlass)
+	serve(a, callApprove)
+	serve(a, callDeny)
+	serve(a, callUndo)
+	serve(a, callLift)
+	serve(a, callDryRun)
+	serve(a, callPreview)
+	serve(a, callRequestBundle)
+	serve(a, callApproveBundle)
+	serve(a, callDenyBundle)
+	p := a.member.Peers()
+	cluster.Handle(p, callList, func(_ context.Context, f console.LockFilter) (lockview.Page, error) { return a.ownLocks(f) })
+	cluster.Handle(p, callGraph, func(_ context.Context, in lockInput) (cluster.JSON[api.Graph], error) {
+		return cluster.JSON[api.Graph]{V: a.ownGraph(in.Target)}, nil
 	})
-	replicas.Handle(p, callList, func(_ context.Context, f console.LockFilter) (listed, error) { return a.ownLocks(f) })
-	replicas.Handle(p, callGraph, func(_ context.Context, in lockAsked) (asJSON[api.Graph], error) {
-		g, err := a.ownGraph(in.Target)
-		return asJSON[api.Graph]{g}, err
-	})
-	replicas.Handle(p, callResolved, func(_ context.Context, in lockAsked) ([]locksteward.Finding, error) {
+	cluster.Handle(p, callResolved, func(_ context.Context, in lockInput) ([]locksteward.Finding, error) {
 		if f, ok := a.resolved.get(in.Key); ok {
 			return []locksteward.Finding{f}, nil
 		}
 		return nil, nil
 	})
-	replicas.Handle(p, callWake, func(context.Context, nothing) (nothing, error) {
-		if a.house.opened() {
-			a.alerts.Wake()
-		}
-		return nothing{}, nil
-	})
 }
 
-// wake has the replica that sends look at what is to be sent.
-func (a *Agent) wake() {
-	if a.keeper == nil || a.house.opened() {
-		a.alerts.Wake()
-		return
+// remoteLocks returns the pages of the other replicas.
+func (a *Agent) remoteLocks(filter console.LockFilter) []lockview.Page {
+	return remote.CallAll[console.LockFilter, lockview.Page](a.remote, filter.Target, callList, filter)
+}
+
+// remoteGraphs returns the graphs of the other replicas.
+func (a *Agent) remoteGraphs(target string) []api.Graph {
+	var out []api.Graph
+	for _, g := range remote.CallAll[lockInput, cluster.JSON[api.Graph]](a.remote, target, callGraph, lockInput{Target: target}) {
+		out = append(out, g.V)
 	}
-	a.fleet.wake()
+	return out
 }
 
-// houseHolder is the replica that has the house, if that is another one.
-func (a *Agent) houseHolder() (store.Replica, bool) {
-	to, mine, ok := a.keeper.Holder(store.House)
-	return to, ok && !mine
+// remoteResolved returns a finding that was resolved a while ago, if another replica has it.
+func (a *Agent) remoteResolved(fingerprint string) (locksteward.Finding, bool) {
+	for _, found := range remote.CallAll[lockInput, []locksteward.Finding](a.remote, "", callResolved, lockInput{Key: fingerprint}) {
+		if len(found) > 0 {
+			return found[0], true
+		}
+	}
+	return locksteward.Finding{}, false
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testagent"
 	"github.com/locksteward/locksteward/internal/testkit/testpg"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
@@ -131,9 +130,9 @@ func (e *ear) tellsOnce(key string) {
 // The agent's own clock is an hour off and is set right, or right and is set an hour
 // off, while it runs: nothing fires, ends or is released for that, what waits to be told
 // is told, and people hear of the clock.
+// fault: 9
 func TestOwnClockIsSetAnHour(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 9)
 	const hour = time.Hour
 	for name, tc := range map[string]struct {
 		from, to  time.Duration
@@ -214,9 +213,9 @@ func TestOwnClockIsSetAnHour(t *testing.T) {
 
 // An agent that was killed comes back with its clock set back: it says so, tells what
 // waited, and nothing twice.
+// fault: 9
 func TestOwnClockGoesBackBetweenLives(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 9)
 	srv, e := testredis.Start(t), newEar(t)
 	rdb := srv.Client(t)
 	set(t, rdb, "lock:order:stuck", token, 0)
@@ -247,9 +246,9 @@ func TestOwnClockGoesBackBetweenLives(t *testing.T) {
 // Of two replicas one has a clock an hour off, which is set right and wrong again: who
 // does what, who may write and what is told does not depend on it, nor what happens when
 // either of them dies.
+// fault: 9
 func TestReplicasWithClocksAnHourApart(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 9)
 	for name, off := range map[string]time.Duration{"ahead of": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

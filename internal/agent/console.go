@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/console"
+	"github.com/locksteward/locksteward/internal/cluster/remote"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
@@ -23,16 +24,22 @@ import (
 // newConsole joins the console to what it shows and changes.
 func (a *Agent) newConsole(cfg console.Config) (*console.Server, error) {
 	return console.NewServer(a.log, cfg, console.Deps{
-		Locks: a, Findings: everything{a}, Targets: a,
+		Locks: a, Findings: findingsFunc(a.findings), Targets: a,
 		Requests: requests{a, a.releases}, Releases: requests{a, a.releases},
 		Audit: trail{a.store, a.trail}, Reloader: reloader{a}, Pauser: a, Reports: a, Past: a, Stops: stops{a.releases}, Graphs: a, Guide: guide{a}, Sessions: sessions{a.store},
-		Notifications: notifications{a}, Silences: silencing{a},
+		Notifications: notifications{a}, Silences: a.silences,
 	})
 }
 
+// findingsFunc implements [console.Findings].
+type findingsFunc func() []locksteward.Finding
+
+// Findings returns the findings of all targets.
+func (f findingsFunc) Findings() []locksteward.Finding { return f() }
+
 // Lock reads one lock from Redis now.
 func (a *Agent) Lock(ctx context.Context, target string, db int, key string) (locksteward.Lock, error) {
-	return read(ctx, a, callLock, lockAsked{Target: target, DB: db, Key: key})
+	return forwardRead(ctx, a, callLock, lockInput{Target: target, DB: db, Key: key})
 }
 
 func (a *Agent) lock(ctx context.Context, target string, db int, key string) (locksteward.Lock, error) {
@@ -69,9 +76,9 @@ func stored(err error) error {
 // Explain says what each rule makes of a lock; nothing if the replica that knows does
 // not answer.
 func (a *Agent) Explain(l locksteward.Lock, lang string) []api.Verdict {
-	ctx, cancel := context.WithTimeout(context.Background(), fleetWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), remote.Timeout)
 	defer cancel()
-	out, err := read(ctx, a, callExplain, explainAsked{l, lang})
+	out, err := forwardRead(ctx, a, callExplain, explainInput{l, lang})
 	if err != nil {
 		a.log.Warn("what the rules make of a lock is not known", zap.String("target", l.Target), zap.Error(err))
 	}
@@ -106,15 +113,15 @@ func (a *Agent) Targets() []api.Target {
 			continue
 		}
 		there := unseen(t, "it is not watched")
-		if a.fleet != nil {
-			there = a.fleet.shown(t)
+		if a.remote != nil {
+			there = a.remote.View(t.Name)
 		}
 		out = append(out, there)
 	}
 	return out
 }
 
-// unseen is a target of which nothing is known but the configuration.
+// unseen returns a target of which only the configuration is known.
 func unseen(t config.Target, why string) api.Target {
 	out := api.Target{Name: t.Name, Nodes: []api.Node{}, Reason: why}
 	if spec, err := connect.Parse(t.Redis); err == nil {
@@ -133,8 +140,8 @@ func (a *Agent) ownTargets() []api.Target {
 			continue
 		}
 		target := w.view()
-		if a.keeper != nil {
-			target.Replica = a.keeper.Me().Name
+		if a.member != nil {
+			target.Replica = a.member.Self().Name
 		}
 		target.ReleaseEnabled = a.releases.Enabled(t.Name)
 		target.Watch, target.Budget = watchView(w.scanner.WatchState()), budgetView(w.scanner.Stats())

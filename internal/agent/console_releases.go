@@ -33,12 +33,12 @@ func (r requests) Get(ctx context.Context, id string) (locksteward.Request, erro
 }
 
 func (r requests) Request(ctx context.Context, actor console.Actor, in console.ReleaseInput) (locksteward.Request, error) {
-	return ask(ctx, r.agent, callRequest, wanted(actor, in, console.Word{}))
+	return forward(ctx, r.agent, callRequest, newReleaseInput(actor, in, console.Word{}))
 }
 
 // about is a word on a request, for the replica that has its target.
-func (r requests) about(ctx context.Context, in releaseAsked) (releaseAsked, error) {
-	if r.agent.keeper == nil {
+func (r requests) about(ctx context.Context, in releaseInput) (releaseInput, error) {
+	if r.agent.member == nil {
 		return in, nil
 	}
 	of, err := r.Get(ctx, in.ID)
@@ -47,13 +47,13 @@ func (r requests) about(ctx context.Context, in releaseAsked) (releaseAsked, err
 }
 
 // say has the replica that has a request's target take a word on it.
-func say[R any](ctx context.Context, r requests, c call[releaseAsked, R], in releaseAsked) (R, error) {
+func say[R any](ctx context.Context, r requests, c call[releaseInput, R], in releaseInput) (R, error) {
 	in, err := r.about(ctx, in)
 	if err != nil {
 		var none R
 		return none, err
 	}
-	return ask(ctx, r.agent, c, in)
+	return forward(ctx, r.agent, c, in)
 }
 
 func (r requests) request(ctx context.Context, actor console.Actor, in console.ReleaseInput) (locksteward.Request, error) {
@@ -82,7 +82,7 @@ func input(in console.ReleaseInput) release.RequestInput {
 }
 
 func (r requests) Undo(ctx context.Context, actor console.Actor, id, reason string) (locksteward.Request, error) {
-	return say(ctx, r, callUndo, releaseAsked{Actor: actor, ID: id, Reason: reason})
+	return say(ctx, r, callUndo, releaseInput{Actor: actor, ID: id, Reason: reason})
 }
 
 func (r requests) undo(ctx context.Context, actor console.Actor, id, reason string) (locksteward.Request, error) {
@@ -92,7 +92,7 @@ func (r requests) undo(ctx context.Context, actor console.Actor, id, reason stri
 }
 
 func (r requests) Lift(ctx context.Context, actor console.Actor, id, reason string) (locksteward.Request, error) {
-	return say(ctx, r, callLift, releaseAsked{Actor: actor, ID: id, Reason: reason})
+	return say(ctx, r, callLift, releaseInput{Actor: actor, ID: id, Reason: reason})
 }
 
 func (r requests) lift(ctx context.Context, actor console.Actor, id, reason string) (locksteward.Request, error) {
@@ -102,7 +102,7 @@ func (r requests) lift(ctx context.Context, actor console.Actor, id, reason stri
 }
 
 func (r requests) DryRun(ctx context.Context, actor console.Actor, in console.ReleaseInput) (api.Preview, error) {
-	out, err := read(ctx, r.agent, callDryRun, wanted(actor, in, console.Word{}))
+	out, err := forwardRead(ctx, r.agent, callDryRun, newReleaseInput(actor, in, console.Word{}))
 	return out.V, err
 }
 
@@ -118,11 +118,11 @@ func (r requests) dryRun(ctx context.Context, actor console.Actor, in console.Re
 }
 
 func (r requests) Preview(ctx context.Context, id string) (api.Preview, error) {
-	in, err := r.about(ctx, releaseAsked{ID: id})
+	in, err := r.about(ctx, releaseInput{ID: id})
 	if err != nil {
 		return api.Preview{}, err
 	}
-	out, err := read(ctx, r.agent, callPreview, in)
+	out, err := forwardRead(ctx, r.agent, callPreview, in)
 	return out.V, err
 }
 
@@ -157,7 +157,7 @@ func (r requests) previewView(req locksteward.Request, p release.Preview) api.Pr
 }
 
 func (r requests) Approve(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
-	return say(ctx, r, callApprove, releaseAsked{Actor: actor, ID: id, Word: w})
+	return say(ctx, r, callApprove, releaseInput{Actor: actor, ID: id, Word: w})
 }
 
 func (r requests) approve(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
@@ -167,7 +167,7 @@ func (r requests) approve(ctx context.Context, actor console.Actor, id string, w
 }
 
 func (r requests) Deny(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {
-	return say(ctx, r, callDeny, releaseAsked{Actor: actor, ID: id, Word: w})
+	return say(ctx, r, callDeny, releaseInput{Actor: actor, ID: id, Word: w})
 }
 
 func (r requests) deny(ctx context.Context, actor console.Actor, id string, w console.Word) (locksteward.Request, error) {

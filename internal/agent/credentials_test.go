@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testcert"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
@@ -17,9 +16,9 @@ import (
 // all connections are cut. The target is away until the file has the new one, and
 // back within 5 s from then on, however long the waits between tries have become:
 // no reload, no restart.
+// fault: 46
 func TestPasswordIsUsedWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 46)
 	srv := testredis.Start(t, testredis.WithACL("scanner on >one ~* &* +@all"))
 	admin := srv.Client(t)
 	file := filepath.Join(t.TempDir(), "pw")
@@ -55,9 +54,9 @@ func TestPasswordIsUsedWithinFiveSeconds(t *testing.T) {
 
 // TestRefusedCommandsAreMetrics: each command that the user lost has a series while
 // it is refused, and none before.
+// fault: 46
 func TestRefusedCommandsAreMetrics(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 46)
 	srv := testredis.Start(t, testredis.WithACL("scanner on >one ~* &* +@all"))
 	admin := srv.Client(t)
 	if err := admin.Set(t.Context(), "lock:order:1", "token", time.Hour).Err(); err != nil {
@@ -85,9 +84,9 @@ func TestRefusedCommandsAreMetrics(t *testing.T) {
 // TestSwappedCertificateIsToldOnce: a certificate without its key is warned of once
 // and shown, the old one stays in use, and the new one is from the moment on that
 // its key is there. So for a certificate that is over.
+// fault: 25
 func TestSwappedCertificateIsToldOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 25)
 	srv := testredis.Start(t, testredis.WithTLS(), testredis.WithConfig("tls-auth-clients yes"))
 	admin := srv.Client(t)
 	ca := testcert.NewCA(t, "clients")

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testam"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
@@ -68,9 +67,9 @@ func (p *pager) counts(action string) (keys, n int) {
 // own and knows nothing of the other. Both tell of a lock, each under ids of its own, and
 // what a sink dedupes by is the same: one alert in Alertmanager, one dedup_key for
 // PagerDuty, one fingerprint in the webhooks. Both end it.
+// fault: 82
 func TestAgentsCutOffTellOfOneFinding(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 82)
 	srv, am, pd, ears := testredis.Start(t), testam.Start(t, testam.Options{}), newPager(t), [2]*ear{newEar(t), newEar(t)}
 	rdb := srv.Client(t)
 	const key = "lock:order:1"
@@ -112,9 +111,9 @@ func TestAgentsCutOffTellOfOneFinding(t *testing.T) {
 
 // Both may release a lock without a person, and know nothing of each other: one does, and
 // the other does not say so. What the next holder has then stays.
+// fault: 82
 func TestAgentsCutOffReleaseOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 82)
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)
 	const key, next = "lock:order:1", "the next holder"

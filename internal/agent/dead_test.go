@@ -8,7 +8,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
@@ -25,15 +24,8 @@ func TestProposedByExpression(t *testing.T) {
 	const dead = "!lock.has_ttl && lock.key.startsWith('lock:order:')"
 	b := newBed(t, target(srv.URL())+strings.Replace(orders, "release: approve",
 		`release: approve, dead_when: ["`+dead+`", "lock.fence > 0"]`, 1))
-	requests := func() []api.Request {
-		list, err := b.bo.Requests(t.Context(), apiclient.RequestsQuery{})
-		if err != nil {
-			t.Error(err)
-		}
-		return list.Requests
-	}
-	testredis.Eventually(t, within, func() bool { return len(requests()) == 1 }, "nothing is proposed")
-	r := requests()[0]
+	testredis.Eventually(t, within, func() bool { return len(b.requests()) == 1 }, "nothing is proposed")
+	r := b.requests()[0]
 	if r.Requester != "agent" || r.State != string(locksteward.RequestPending) || r.Evidence.Key.Key != "lock:order:1" ||
 		!slices.Contains(r.Evidence.Findings, dead) {
 		t.Errorf("request %+v", r)
@@ -41,9 +33,8 @@ func TestProposedByExpression(t *testing.T) {
 	if _, err := b.bo.Deny(t.Context(), r.ID, api.Decide{Reason: "it is alive"}); err != nil {
 		t.Fatal(err)
 	}
-	sweeps := strings.Count(logText(b), "sweep ended")
-	testredis.Eventually(t, within, func() bool { return strings.Count(logText(b), "sweep ended") > sweeps+2 }, "no more sweeps")
-	if n := len(requests()); n != 1 {
+	b.awaitSweeps(3)
+	if n := len(b.requests()); n != 1 {
 		t.Errorf("%d requests after a denial, want no new one", n)
 	}
 }

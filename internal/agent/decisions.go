@@ -36,7 +36,7 @@ func (r requests) view(req locksteward.Request) api.Request {
 }
 
 func (r requests) BreakGlass(ctx context.Context, actor console.Actor, in console.ReleaseInput, w console.Word) (locksteward.Request, error) {
-	return ask(ctx, r.agent, callBreakGlass, wanted(actor, in, w))
+	return forward(ctx, r.agent, callBreakGlass, newReleaseInput(actor, in, w))
 }
 
 func (r requests) breakGlass(ctx context.Context, actor console.Actor, in console.ReleaseInput, w console.Word) (locksteward.Request, error) {
@@ -54,7 +54,7 @@ func (r requests) Bundle(ctx context.Context, id string) (console.Bundle, error)
 }
 
 func (r requests) RequestBundle(ctx context.Context, actor console.Actor, in console.BundleInput) (console.Bundle, error) {
-	return ask(ctx, r.agent, callRequestBundle, bundleAsked{Actor: actor, In: in, Named: in.Keys != nil})
+	return forward(ctx, r.agent, callRequestBundle, bundleInput{Actor: actor, In: in, Named: in.Keys != nil})
 }
 
 func (r requests) requestBundle(ctx context.Context, actor console.Actor, in console.BundleInput) (console.Bundle, error) {
@@ -76,8 +76,8 @@ func (r requests) requestBundle(ctx context.Context, actor console.Actor, in con
 }
 
 // sayAll has the replica that has a bundle's target take a word on it.
-func (r requests) sayAll(ctx context.Context, c call[releaseAsked, console.Bundle], in releaseAsked) (console.Bundle, error) {
-	if r.agent.keeper != nil {
+func (r requests) sayAll(ctx context.Context, c call[releaseInput, console.Bundle], in releaseInput) (console.Bundle, error) {
+	if r.agent.member != nil {
 		b, err := r.Bundle(ctx, in.ID)
 		if err != nil {
 			return console.Bundle{}, err
@@ -86,11 +86,11 @@ func (r requests) sayAll(ctx context.Context, c call[releaseAsked, console.Bundl
 			in.Target = b.Requests[0].Evidence.Target
 		}
 	}
-	return ask(ctx, r.agent, c, in)
+	return forward(ctx, r.agent, c, in)
 }
 
 func (r requests) ApproveBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
-	return r.sayAll(ctx, callApproveBundle, releaseAsked{Actor: actor, ID: id, Word: w})
+	return r.sayAll(ctx, callApproveBundle, releaseInput{Actor: actor, ID: id, Word: w})
 }
 
 func (r requests) approveBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
@@ -100,7 +100,7 @@ func (r requests) approveBundle(ctx context.Context, actor console.Actor, id str
 }
 
 func (r requests) DenyBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {
-	return r.sayAll(ctx, callDenyBundle, releaseAsked{Actor: actor, ID: id, Word: w})
+	return r.sayAll(ctx, callDenyBundle, releaseInput{Actor: actor, ID: id, Word: w})
 }
 
 func (r requests) denyBundle(ctx context.Context, actor console.Actor, id string, w console.Word) (console.Bundle, error) {

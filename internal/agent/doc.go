@@ -11,7 +11,7 @@
 //   - Findings are in the store before notifications about them are sent, and so are
 //     notifications: a kill loses none.
 //   - Findings of the last run are shown as soon as they are read, before any sweep ends.
-//   - /-/healthy fails if the loops that judge, show and beat make no progress for a
+//   - /-/healthy fails if the loops that judge, show and send heartbeats make no progress for a
 //     minute, and never while they wait for Redis, the store or a receiver.
 //
 // # Not guaranteed

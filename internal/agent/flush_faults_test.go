@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
@@ -16,9 +15,9 @@ import (
 // All locks of a living process and of others are flushed away, whether the server
 // tells of it (FLUSHALL) or not (SWAPDB): people are told once, of all of them
 // together, and not once for each.
+// fault: 48
 func TestFlushIsToldOnce(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 48)
 	for name, command := range map[string][]any{"FLUSHALL": {"flushall"}, "SWAPDB": {"swapdb", 0, 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testagent"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
@@ -35,9 +34,9 @@ func omem(t *testing.T, c *redis.Client) int64 {
 // it is cut off. How long it is stopped does not matter beyond that: not ten minutes
 // but until the server has cut it off and a lock has come and another gone meanwhile.
 // It goes on, looks at everything again, and counts that time as blind.
+// fault: 8
 func TestStoppedAgentIsCutOffAndStartsOver(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 8)
 	srv := testredis.Start(t)
 	c, ctx := srv.Client(t), t.Context()
 	a := testagent.New(t, testagent.Options{Name: "agent", Config: fmt.Sprintf(`targets: [{name: main, redis: %q, schedule: '@every 5s'}]

@@ -14,11 +14,11 @@ import (
 // elsewhere are the targets that a replica has in its configuration.
 func (a *Agent) elsewhere(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
-	if a.keeper == nil {
+	if a.member == nil {
 		return out, nil
 	}
-	roll, err := a.store.Roll(ctx)
-	for _, r := range roll.Replicas {
+	members, err := a.store.Membership(ctx)
+	for _, r := range members.Replicas {
 		for _, name := range r.Targets {
 			out[name] = true
 		}

@@ -55,7 +55,7 @@ alert:
 		t.Fatal(err)
 	}
 	const checks = 5
-	a.liveness.checks = checks
+	a.liveness.SetChecks(checks)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
@@ -92,13 +92,13 @@ alert:
 		t.Fatal(err)
 	}
 	srv.Pause()
-	until := a.liveness.looked.Load() + 3*checks
+	until := a.liveness.Checks() + 3*checks
 	testredis.Eventually(t, time.Minute, func() bool {
 		if said, code := healthy(); code != http.StatusOK || said != "ok\n" {
 			t.Errorf("with everything else away: %d %s", code, said)
 			return true
 		}
-		return a.liveness.looked.Load() >= until
+		return a.liveness.Checks() >= until
 	}, "nobody looks")
 	srv.Resume()
 	db.Resume()

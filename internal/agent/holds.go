@@ -55,7 +55,7 @@ func (a *Agent) Report(ctx context.Context, target, name string, since time.Time
 	if target == "" {
 		return a.report(ctx, target, name, since)
 	}
-	out, err := read(ctx, a, callReport, reportAsked{target, name, since})
+	out, err := forwardRead(ctx, a, callReport, reportInput{target, name, since})
 	return out.V, err
 }
 

@@ -11,7 +11,7 @@ import (
 // inhibition; "" if they are not. It runs inside transactions of the store, which it must
 // not use, and waits for no one who does.
 func (a *Agent) heldBy(f locksteward.Finding) string {
-	if id, _, ok := alert.SilencedBy(a.silences(), f, time.Now()); ok {
+	if id, _, ok := alert.SilencedBy(a.silences.Current(), f, time.Now()); ok {
 		return alert.SuppressedSilence + ":" + id
 	}
 	if a.targetDown(f.Target) {
@@ -31,7 +31,7 @@ func (a *Agent) targetDown(name string) bool {
 		}
 	}
 	// A target without news may be up: nothing is held back.
-	return a.fleet != nil && a.fleet.isDown(name)
+	return a.remote != nil && a.remote.Down(name)
 }
 
 // keyPattern is the pattern of a class that a key matches, for receivers that do not see

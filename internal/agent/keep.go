@@ -46,7 +46,7 @@ func findingsOf(transitions []locksteward.Transition) iter.Seq[locksteward.Findi
 func (w *watched) publish(ctx context.Context) {
 	w.keepRest(ctx)
 	mine := w.agent.engine.FindingsOn(w.target.Name)
-	w.agent.exporter.TakeFindings(w.target.Name, mine.Outlines())
+	w.agent.exporter.SetFindings(w.target.Name, mine.Outlines())
 	w.proposeAll(mine.Outlines())
 }
 
@@ -61,7 +61,7 @@ func (w *watched) keep(ctx context.Context, events []locksteward.FindingEvent, w
 		return
 	}
 	// A shutdown in between must not lose what was concluded already.
-	end := w.calls.begin()
+	end := w.calls.Begin()
 	err := write(context.WithoutCancel(ctx), store.Outgoing{Events: events})
 	end()
 	if err != nil {

@@ -13,7 +13,7 @@ const olderEvery = 5 * time.Second
 // watchStore tells of a database that is put back to an older state while this replica
 // runs, until ctx ends. A file is in use all the while.
 func (a *Agent) watchStore(ctx context.Context) error {
-	if a.keeper == nil {
+	if a.member == nil {
 		return nil
 	}
 	tick := time.NewTicker(olderEvery)
@@ -27,7 +27,7 @@ func (a *Agent) watchStore(ctx context.Context) error {
 		// Whether it answers is told by all who ask it for something.
 		if older, _ := a.lookForOlderStore(ctx); older {
 			// What it says fires, and was told, is gone by; what is known here was never there.
-			a.keeper.Anew(ctx)
+			a.member.ReacquireAll(ctx)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (w *watched) saveOrders(ctx context.Context, sweep locksteward.Sweep) {
 	if !changed {
 		return
 	}
-	defer w.calls.begin()()
+	defer w.calls.Begin()()
 	// A shutdown in between must not lose what was seen already.
 	if err := w.agent.store.SaveOrders(context.WithoutCancel(ctx), w.target.Name, text); err != nil {
 		w.log.Error("the orders in which classes are taken are not saved", zap.Error(err))

@@ -14,11 +14,11 @@ import (
 // Pause keeps sweeps and watches of one target, or of all, from asking anything.
 // It lasts over reloads, not over a restart or a take-over by another replica.
 func (a *Agent) Pause(ctx context.Context, target string, p locksteward.Pause) ([]string, error) {
-	if a.keeper == nil {
+	if a.member == nil {
 		return a.pause(ctx, target, p)
 	}
 	return a.onEach(target, func(name string) ([]string, error) {
-		return ask(ctx, a, callPause, pauseAsked{Target: name, Pause: p})
+		return forward(ctx, a, callPause, pauseInput{Target: name, Pause: p})
 	})
 }
 
@@ -63,11 +63,11 @@ func (a *Agent) pause(ctx context.Context, target string, p locksteward.Pause) (
 
 // Resume ends what Pause began.
 func (a *Agent) Resume(ctx context.Context, target, by string) ([]string, error) {
-	if a.keeper == nil {
+	if a.member == nil {
 		return a.resume(ctx, target, by)
 	}
 	return a.onEach(target, func(name string) ([]string, error) {
-		return ask(ctx, a, callResume, pauseAsked{Target: name, By: by})
+		return forward(ctx, a, callResume, pauseInput{Target: name, By: by})
 	})
 }
 

@@ -118,24 +118,16 @@ func TestProposedOnce(t *testing.T) {
 	srv := testredis.Start(t)
 	set(t, srv.Client(t), "lock:order:1", token, 0)
 	b := newBed(t, target(srv.URL())+strings.Replace(orders, "release: approve", "release: approve, dead_when: [ttl/none]", 1))
-	requests := func() []api.Request {
-		list, err := b.bo.Requests(t.Context(), apiclient.RequestsQuery{})
-		if err != nil {
-			t.Error(err)
-		}
-		return list.Requests
-	}
-	testredis.Eventually(t, within, func() bool { return len(requests()) == 1 }, "nothing is proposed")
-	r := requests()[0]
+	testredis.Eventually(t, within, func() bool { return len(b.requests()) == 1 }, "nothing is proposed")
+	r := b.requests()[0]
 	if r.Requester != "agent" || r.State != string(locksteward.RequestPending) {
 		t.Errorf("request by %s is %s", r.Requester, r.State)
 	}
 	if _, err := b.bo.Deny(t.Context(), r.ID, api.Decide{Reason: "it is alive"}); err != nil {
 		t.Fatal(err)
 	}
-	sweeps := strings.Count(logText(b), "sweep ended")
-	testredis.Eventually(t, within, func() bool { return strings.Count(logText(b), "sweep ended") > sweeps+2 }, "no more sweeps")
-	if n := len(requests()); n != 1 {
+	b.awaitSweeps(3)
+	if n := len(b.requests()); n != 1 {
 		t.Errorf("%d requests after a denial, want no new one", n)
 	}
 }

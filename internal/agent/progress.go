@@ -47,10 +47,10 @@ func (w *watched) tellProgress(ctx context.Context) {
 	defer tick.Stop()
 	var told progressTold
 	up := false
-	turns, forget := w.agent.liveness.watch("sweeps of target "+w.target.Name, &w.calls)
-	defer forget()
+	loop, remove := w.agent.liveness.Add("sweeps of target "+w.target.Name, &w.calls)
+	defer remove()
 	for {
-		turns.turn()
+		loop.Progress()
 		select {
 		case <-ctx.Done():
 			return

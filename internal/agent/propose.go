@@ -65,7 +65,10 @@ func (p *proposals) addLocked(q question, before map[string]bool) {
 	p.answered[q.kind][q.id] = answered
 	if !known {
 		p.queue = append(p.queue, q)
-		nudge(p.fresh)
+		select {
+		case p.fresh <- struct{}{}:
+		default:
+		}
 	}
 }
 

@@ -34,8 +34,7 @@ func TestProposalsDoNotKeepVerdictsWaiting(t *testing.T) {
 	<-entered
 	set(t, rdb, "lock:order:2", token, 0)
 	b.awaitMetric(`locksteward_findings{class="orders",risk="deadlock",rule="ttl/none",severity="critical",target="main"} 2`)
-	sweeps := strings.Count(logText(b), "sweep ended")
-	testredis.Eventually(t, within, func() bool { return strings.Count(logText(b), "sweep ended") > sweeps+1 }, "no more sweeps")
+	b.awaitSweeps(2)
 	leave()
 	b.awaitMetric(`locksteward_release_requests{state="pending"} 2`)
 }

@@ -19,8 +19,8 @@ func onAWay(srv *testredis.Server, way *testredis.Proxy) string {
 	return strings.Replace(target(srv.URL()), "name: main,", fmt.Sprintf("name: main, addr_map: {'%s': '%s'},", srv.Addr(), way.Addr()), 1)
 }
 
-// twoWays are two replicas, the first of which works on target main, over a way of its
-// own, and the second on the house.
+// twoWays starts two replicas, the first of which works on target main, over a network path of its
+// own, and the second on the singleton duties.
 func twoWays(t *testing.T, srv *testredis.Server, rest string) (first, second *bed, way *testredis.Proxy) {
 	t.Helper()
 	dsn := testpg.Start(t).DSN()
@@ -38,7 +38,7 @@ func twoWays(t *testing.T, srv *testredis.Server, rest string) (first, second *b
 		return err == nil && len(leases) == 2 && leases[0].Owner != leases[1].Owner
 	}, "the duties are not shared")
 	if len(first.leads()) != 1 {
-		t.Fatal("the house did not move, but the target")
+		t.Fatal("the target moved, and not the singleton duties")
 	}
 	return first, second, way
 }
@@ -50,9 +50,9 @@ func (b *bed) swept() bool {
 }
 
 const (
-	outOfReach = "this replica does not reach a target"
-	inReach    = "this replica reaches a target again"
-	handedOver = "a target goes to another replica"
+	outOfReach = "target unreachable from this replica"
+	inReach    = "target reachable from this replica again"
+	handedOver = "target handed over"
 	begun      = "target is watched by this replica\n"
 )
 
@@ -221,7 +221,7 @@ func TestWhatIsHeldBackStaysSoWhileNobodyHasATarget(t *testing.T) {
 		other, err = st.AcquireLease(t.Context(), "main", "other", "127.0.0.1:1", time.Minute)
 		return err == nil
 	}, "the lease cannot be taken")
-	testredis.Eventually(t, within, func() bool { return strings.Contains(logText(b), "target is watched by this replica no longer") }, "it goes on")
+	testredis.Eventually(t, within, func() bool { return strings.Contains(logText(b), "target is no longer watched by this replica") }, "it goes on")
 	b.silenced(db, e, func() {}, func() {}) // it is judged anew, and held back again
 	way.Heal()
 	if err := st.ReleaseLease(t.Context(), other); err != nil {

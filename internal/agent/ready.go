@@ -8,13 +8,12 @@ import (
 	"github.com/locksteward/locksteward/exporter"
 )
 
-// ready is what /-/ready answers. A replica that is not ready gets no requests, so it
-// says that only of what it cannot do and another one may: what is wrong with a target
-// is as wrong wherever people look, and would take the pages away from them.
+// ready returns what /-/ready answers. A replica that is not ready gets no requests, so it is unready only if another one
+// may do better: a problem with a target is the same at every replica, and people need the pages.
 func (a *Agent) ready() exporter.Readiness {
 	now := time.Now()
 	waits, notes := a.unrecalled(), a.firstSweeps(now)
-	if a.keeper != nil {
+	if a.member != nil {
 		var others []string
 		waits, others = a.readyAmongReplicas(now, waits)
 		notes = append(notes, others...)
@@ -29,8 +28,7 @@ func (a *Agent) ready() exporter.Readiness {
 	return exporter.Readiness{Waits: errors.Join(waits...), Notes: notes}
 }
 
-// unrecalled are the targets here of which the findings of the last run are not shown
-// yet.
+// unrecalled returns the targets here of which the findings of the last run are not shown yet.
 func (a *Agent) unrecalled() []error {
 	var out []error
 	for _, w := range a.watchedBy("") {
@@ -41,9 +39,8 @@ func (a *Agent) unrecalled() []error {
 	return out
 }
 
-// firstSweeps are the first sweeps here that have not ended, and how far they are.
-// Nobody waits for them: a large target with a small budget takes minutes, its findings
-// of the last run are shown meanwhile, and pages say what they may lack.
+// firstSweeps returns the first sweeps here that have not ended, with their progress. They do not make the agent unready: a
+// large target takes minutes, its findings of the last run are shown meanwhile, and pages name what is missing.
 func (a *Agent) firstSweeps(now time.Time) []string {
 	var out []string
 	for _, w := range a.watchedBy("") {
@@ -54,14 +51,14 @@ func (a *Agent) firstSweeps(now time.Time) []string {
 	return out
 }
 
-// readyAmongReplicas is ready for one of several; unrecalled are its own. What it takes
-// over later does not make it unready: others died, and it may be the last one that is.
+// readyAmongReplicas is ready for one of several replicas. Targets that it acquires later do not make it unready: others
+// died, and it may be the last one that is ready.
 func (a *Agent) readyAmongReplicas(now time.Time, unrecalled []error) (waits []error, notes []string) {
-	if since := a.keeper.Silent(now); since > 0 {
-		waits = append(waits, fmt.Errorf("the database has not answered for %s: other replicas may do by now what this one did", since.Round(100*time.Millisecond)))
+	if since := a.member.NoAnswerFor(now); since > 0 {
+		waits = append(waits, fmt.Errorf("the database has not answered for %s: other replicas may own the targets of this one by now", since.Round(100*time.Millisecond)))
 	}
-	if !a.keeper.Settled() {
-		return append(waits, errors.New("this replica has not heard yet what it is to do: the database has not answered")), nil
+	if !a.member.Joined() {
+		return append(waits, errors.New("this replica has not joined the cluster yet: the database has not answered")), nil
 	}
 	begun := a.wasReady.Load()
 	for _, err := range unrecalled {
@@ -72,12 +69,12 @@ func (a *Agent) readyAmongReplicas(now time.Time, unrecalled []error) (waits []e
 		}
 	}
 	for _, t := range a.current().cfg.Targets {
-		switch _, mine, works := a.keeper.Holder(t.Name); {
-		case works:
-		case mine && !begun:
-			waits = append(waits, fmt.Errorf("target %q: this replica begins to work on it", t.Name))
-		case mine:
-			notes = append(notes, fmt.Sprintf("target %q: this replica begins to work on it, or ends", t.Name))
+		switch _, self, owned := a.member.Owner(t.Name); {
+		case owned:
+		case self && !begun:
+			waits = append(waits, fmt.Errorf("target %q: this replica starts to work on it", t.Name))
+		case self:
+			notes = append(notes, fmt.Sprintf("target %q: this replica starts or ends to work on it", t.Name))
 		default:
 			notes = append(notes, fmt.Sprintf("target %q: no replica works on it at this moment", t.Name))
 		}

@@ -112,7 +112,7 @@ func TestReplicaIsNotReadyBeforeItKnowsItsDuties(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if got := a.Ready(); got.Waits == nil || !strings.Contains(got.Waits.Error(), "not heard yet what it is to do") {
+	if got := a.Ready(); got.Waits == nil || !strings.Contains(got.Waits.Error(), "not joined the cluster yet") {
 		t.Errorf("ready before it asked: %+v", got)
 	}
 }

@@ -43,7 +43,7 @@ func (w *watched) begin(ctx context.Context) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.agent.exporter.TakeFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
+	w.agent.exporter.SetFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
 	w.restored.Store(true)
 }
 
@@ -99,7 +99,7 @@ func (w *watched) endReleased(ctx context.Context, list []locksteward.Request) {
 	if len(endings) == 0 {
 		return
 	}
-	transitions := w.agent.engine.EvaluateDirect(locksteward.Sweep{Target: w.target.Name, At: time.Now(), Endings: endings})
+	transitions := w.agent.engine.EvaluateDirect(locksteward.Update{Target: w.target.Name, At: time.Now(), Endings: endings})
 	w.found(transitions)
 	w.tell(ctx, transitions)
 	w.unshown = true

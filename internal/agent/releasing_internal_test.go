@@ -18,17 +18,17 @@ func TestResolvedByRequest(t *testing.T) {
 	now := time.Now()
 	r := locksteward.Request{ID: "r-7", Evidence: locksteward.Evidence{Target: "redis", Key: "lock:a"}}
 	resolved := func(since time.Time, how locksteward.EndedHow) locksteward.Finding {
-		e, err := rules.New(nil, &class.Set{})
+		e, err := rules.New(nil, &class.Set{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		lock := locksteward.Lock{Observation: locksteward.Observation{
 			Target: "redis", Key: "lock:a", Type: "string", Kind: locksteward.KindLock, TTL: locksteward.NoExpiry, ExpireAt: locksteward.NoExpireAt, At: since, TokenDigest: "d",
 		}}
-		e.EvaluateDirect(locksteward.Sweep{Target: "redis", At: since, Locks: []locksteward.Lock{lock}})
+		e.EvaluateDirect(locksteward.Update{Target: "redis", At: since, Locks: []locksteward.Lock{lock}})
 		lock.At = since.Add(time.Minute)
-		e.EvaluateDirect(locksteward.Sweep{Target: "redis", At: lock.At, Locks: []locksteward.Lock{lock}})
-		told := e.EvaluateDirect(locksteward.Sweep{Target: "redis", At: lock.At, Endings: []locksteward.Ending{{Lock: lock, How: how, At: lock.At.Add(time.Second)}}})
+		e.EvaluateDirect(locksteward.Update{Target: "redis", At: lock.At, Locks: []locksteward.Lock{lock}})
+		told := e.EvaluateDirect(locksteward.Update{Target: "redis", At: lock.At, Endings: []locksteward.Ending{{Lock: lock, How: how, At: lock.At.Add(time.Second)}}})
 		if len(told) != 1 {
 			t.Fatalf("told %+v", told)
 		}

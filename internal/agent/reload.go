@@ -49,7 +49,7 @@ func (a *Agent) reloadBy(ctx context.Context, by string) error {
 		return err
 	}
 	a.log.Info("configuration reloaded")
-	a.share(ctx)
+	a.updateDuties(ctx)
 	return nil
 }
 
@@ -97,10 +97,15 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 	if err != nil {
 		return ofAlert(err)
 	}
-	beat, err := a.heart.prepare(cfg.Alert)
+	beats, err := a.heartbeat.Prepare(cfg.Alert.Heartbeat)
 	if err != nil {
 		return ofAlert(err)
 	}
+	defer func() {
+		if err != nil {
+			beats.Discard()
+		}
+	}()
 	fresh := map[string]*watched{}
 	defer func() {
 		if err != nil {
@@ -111,7 +116,7 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 	}()
 	for _, t := range cfg.Targets {
 		w, ok := now.targets[t.Name]
-		if ok && w.same(t) || !ok && a.keeper != nil {
+		if ok && w.same(t) || !ok && a.member != nil {
 			continue // a new one is watched when it is this replica's turn
 		}
 		if fresh[t.Name], err = a.prepareWatched(ctx, t, classes); err != nil {
@@ -127,14 +132,14 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 	if err != nil {
 		return fmt.Errorf("console.%w", err)
 	}
-	if _, err := rules.New(cfg.Rules, classes); err != nil {
+	if _, err := rules.New(cfg.Rules, classes, nil); err != nil {
 		return err
 	}
 	if err := cfg.Release.Validate(); err != nil {
 		return fmt.Errorf("release.%w", err)
 	}
 	// The last thing that can fail: it writes to the store.
-	if err := a.settlePlaces(ctx, fresh); err != nil {
+	if err := a.reconcileTargets(ctx, fresh); err != nil {
 		return err
 	}
 
@@ -145,7 +150,7 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 	a.engine.SetRedlocks(cfg.Redlock)
 	admit()
 	a.apply(running, cfg, classes, files, fresh, tell)
-	beat()
+	beats.Commit()
 	return nil
 }
 
@@ -220,7 +225,6 @@ func fixed(old, cfg config.Config) error {
 		{"store.password_file", old.Store.PasswordFile, cfg.Store.PasswordFile},
 		{"metrics.listen", old.Metrics.Listen, cfg.Metrics.Listen},
 		{"metrics.web_config_file", old.Metrics.WebConfigFile, cfg.Metrics.WebConfigFile},
-		{"metrics.max_series", fmt.Sprint(old.Metrics.MaxSeries), fmt.Sprint(cfg.Metrics.MaxSeries)},
 		{"metrics.top_locks", fmt.Sprint(old.Metrics.TopLocks), fmt.Sprint(cfg.Metrics.TopLocks)},
 		{"metrics.key_names", old.Metrics.KeyNames, cfg.Metrics.KeyNames},
 		{"console.listen", old.Console.Listen, cfg.Console.Listen},

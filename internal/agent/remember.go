@@ -1,12 +1,11 @@
 package agent
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/lockhistory"
 	"github.com/locksteward/locksteward/scanner"
 )
 
@@ -55,50 +54,49 @@ func (m *memories) markAll(findings []locksteward.Finding) {
 	}
 }
 
-// found puts the findings that changed into the diary. The caller holds w.mu.
+// found puts the findings that changed into the history. The caller holds w.mu.
 func (w *watched) found(transitions []locksteward.Transition) {
 	w.agent.releasing.explain(transitions, time.Now())
-	var events []noted
+	var events []lockhistory.Event
 	for _, t := range transitions {
 		f := t.Finding
 		if f.Key == "" {
 			continue
 		}
 		w.memories.mark(f)
-		events = append(events, eventOf(f.DB, f.Key, t.At, string(f.Status), foundEvent{
-			Rule: f.Rule, Severity: f.Severity.String(), Summary: cmp.Or(f.Resolution.EN, f.Summary.EN),
-		}))
+		events = append(events, lockhistory.FindingChanged(t))
 	}
-	w.agent.diary.note(w.target.Name, events...)
+	w.agent.history.Enqueue(w.target.Name, events...)
 }
 
-// over puts the holds that ended into the diary, of locks of configured classes and of
+// over puts the holds that ended into the history, of locks of configured classes and of
 // those that had a finding. prompt says that it was told as it happened. It comes after
 // found; the caller holds w.mu.
-func (w *watched) over(s locksteward.Sweep, prompt bool) {
-	var events []noted
-	for _, e := range s.Endings {
+func (w *watched) over(endings []locksteward.Ending, prompt bool) {
+	var events []lockhistory.Event
+	for _, e := range endings {
 		at := scanner.HistoryKey{DB: e.Lock.DB, Key: e.Lock.Key}
 		if r, ok := w.memories.restored[at]; ok && sameRow(r, e.Lock) {
 			delete(w.memories.restored, at)
 		}
 		if e.Lock.Kind != locksteward.KindCandidate && (e.Lock.Configured || w.memories.marked[at]) {
-			events = append(events, heldOf(e, prompt))
+			events = append(events, lockhistory.HoldEnded(e, prompt))
 		}
 		// The next hold of that name has findings of its own.
 		delete(w.memories.marked, at)
 	}
-	w.agent.diary.note(w.target.Name, append(events, w.lostSince(s)...)...)
+	w.agent.history.Enqueue(w.target.Name, events...)
 }
 
-// lostSince are the holds that ended while no agent looked, told by the first
-// complete sweep after a restart. How they ended nobody knows.
-func (w *watched) lostSince(s locksteward.Sweep) []noted {
+// overUnseen puts the holds into the history that ended while no agent looked, by the first
+// complete sweep after a restart. How they ended nobody knows. It comes after over; the
+// caller holds w.mu.
+func (w *watched) overUnseen(s locksteward.Sweep) {
 	if len(w.memories.restored) == 0 || !s.Complete() {
-		return nil
+		return
 	}
 	classes := w.agent.current().classes
-	var out []noted
+	var out []lockhistory.Event
 	for at, r := range w.memories.restored {
 		if l, ok := w.scanner.Table().Get(at.DB, at.Key); ok && sameRow(r, l) {
 			continue
@@ -106,13 +104,10 @@ func (w *watched) lostSince(s locksteward.Sweep) []noted {
 		if !classes.Classify(at.Key).Configured && !w.memories.marked[at] {
 			continue
 		}
-		out = append(out, eventOf(at.DB, at.Key, s.At, kindGone, heldEvent{
-			Began: r.FirstSeen, Renewals: r.Renewals, LastRenewal: r.LastRenewal, HeldMs: max(0, r.LastSeen.Sub(r.FirstSeen).Milliseconds()),
-			AtLeast: true, Digest: r.TokenDigest, Holder: api.Holder{},
-		}))
+		out = append(out, lockhistory.HoldMissed(r, s.At))
 	}
 	w.memories.restored = nil
-	return out
+	w.agent.history.Enqueue(w.target.Name, out...)
 }
 
 // sameRow says whether a lock is the hold of a row of the history.

@@ -46,12 +46,12 @@ func newBeds(t *testing.T, n int, text, dsn string) []*bed {
 }
 
 // share waits until the beds work on all targets, none on more than its share, and
-// returns who has which. The house is a duty like a target: whoever has it may have no
+// returns who has which. The singleton duties are one duty like a target: their owner may have no
 // target.
 func share(t *testing.T, beds []*bed, targets []string) map[string]*bed {
 	t.Helper()
 	var has map[string]*bed
-	most := (len(targets) + len(beds)) / len(beds) // of the targets and the house, rounded up
+	most := (len(targets) + len(beds)) / len(beds) // of the targets and the singleton duties, rounded up
 	testredis.Eventually(t, within, func() bool {
 		has = map[string]*bed{}
 		for _, b := range beds {

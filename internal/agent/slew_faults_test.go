@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testagent"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
@@ -15,9 +14,9 @@ import (
 // that lose a second in four, the monotonic ones too: none has a verdict more than a
 // second away from those of the third, whose clocks are true, neither told nor ended, and
 // all say the same ages. No sweep helps: the next one is in an hour.
+// fault: 9
 func TestClocksThatRunAtAnotherRate(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 9)
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)
 	const apart = time.Second

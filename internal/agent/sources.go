@@ -60,8 +60,8 @@ func (a *Agent) openSources(ctx context.Context) error {
 		all = a.sources.Config()
 	}
 	a.alter(func(next *state) { next.cfg = all })
-	if a.keeper != nil {
-		a.keeper.SetDuties(duties(all))
+	if a.member != nil {
+		a.member.SetDuties(duties(all))
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (a *Agent) lookAtSources(ctx context.Context) {
 		changed = changed || err == nil
 	}
 	if changed {
-		a.share(ctx)
+		a.updateDuties(ctx)
 	}
 	a.showSources()
 	a.rememberAnswers(ctx, time.Now())

@@ -6,13 +6,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
+// fault: 78
 func TestDiskThatIsFull(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 78)
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
 		t.Skipf("SKIPPED: no file system can be mounted here: %v", err)

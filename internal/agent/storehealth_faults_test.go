@@ -13,7 +13,6 @@ import (
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/agent"
 	"github.com/locksteward/locksteward/internal/apiclient"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/store"
 )
@@ -50,9 +49,9 @@ func (b *bed) spoil(table string) {
 // configuration says to set it aside: then it lies beside an empty store, which says so
 // in its first entry, the log, the metrics and the readiness until somebody moved it
 // away. What fires is told again, and nothing is released.
+// fault: 79
 func TestDamagedStoreIsSetAside(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 79)
 	srv, e := testredis.Start(t), newEar(t)
 	rdb := srv.Client(t)
 	text := target(srv.URL()) + orders + receivers("ops", e.url)
@@ -103,9 +102,9 @@ func TestDamagedStoreIsSetAside(t *testing.T) {
 
 // Damage where no call has been yet is found by the agent itself: metric, log and
 // readiness say so, and it goes on with what it can read.
+// fault: 79
 func TestDamageInTheMiddleIsTold(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 79)
 	srv, e := testredis.Start(t), newEar(t)
 	b := newBed(t, target(srv.URL())+orders+receivers("ops", e.url))
 	b.awaitMetric("locksteward_store_damaged 0\n")

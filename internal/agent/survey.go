@@ -42,7 +42,7 @@ func (w *watched) restoreSurvey(ctx context.Context, known bool) {
 	if us, err := strconv.ParseInt(value, 10, 64); err == nil {
 		w.survey = survey{until: time.UnixMicro(us), kept: true}
 	} else if known {
-		w.survey.until = time.UnixMicro(1) // by an earlier version: nothing is new
+		w.survey.until = time.UnixMicro(1) // it was swept before, only the time is not known: nothing is new
 	}
 }
 
@@ -60,7 +60,7 @@ func (w *watched) endSurvey(ctx context.Context, sweep locksteward.Sweep) {
 	if w.survey.kept || w.survey.until.IsZero() {
 		return
 	}
-	defer w.calls.begin()()
+	defer w.calls.Begin()()
 	if err := w.agent.store.WakeGroup(context.WithoutCancel(ctx), alert.SurveyGroup(w.target.Name), alert.SurveyWait); err != nil {
 		w.log.Warn("the digest of the first survey is not hurried yet: it is tried again", zap.Error(err))
 		return

@@ -17,12 +17,14 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.compareClock(sweep, now)
+	if sweep.Complete() && !sweep.At.Equal(sweep.Started) { // else the server's time was not read
+		w.clock.Update(w.log, "Redis server", sweep.At.Sub(now.Round(0)))
+	}
 	a := w.agent
 	defer a.console.Touch()
 	w.endSurvey(ctx, sweep)
 	a.exporter.ObserveSweep(sweep)
-	w.sweeps.note(sweep, time.Now())
+	w.sweeps.add(sweep, time.Now())
 	w.holds.Take(sweep)
 	w.judge(ctx, sweep)
 	a.exporter.SetTarget(w.scanner.State())
@@ -58,7 +60,8 @@ func (w *watched) judge(ctx context.Context, sweep locksteward.Sweep) {
 			w.found(part)
 		}
 		if !ended {
-			w.over(sweep, false)
+			w.over(sweep.Endings, false)
+			w.overUnseen(sweep)
 			ended = true
 		}
 		for part := range transitions.Parts(atOnce) {
@@ -73,7 +76,7 @@ func (w *watched) judge(ctx context.Context, sweep locksteward.Sweep) {
 func (w *watched) giveWay() {
 	w.mu.Unlock()
 	defer w.mu.Lock()
-	w.scanner.GiveWay()
+	w.scanner.Yield()
 }
 
 // logSweep logs each sweep at debug level, and at a level that is seen when the
@@ -90,7 +93,7 @@ func (w *watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
 	w.down.Store(&isDown)
 	if !isDown && (was == nil || *was) {
 		defer func() {
-			defer w.calls.begin()()
+			defer w.calls.Begin()()
 			w.agent.alerts.wakeHeld(ctx)
 		}()
 	}

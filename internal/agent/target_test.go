@@ -12,7 +12,6 @@ import (
 
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/agent"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
@@ -116,9 +115,9 @@ func TestRestartKeepsWhatWasKnown(t *testing.T) {
 	}
 }
 
+// fault: 81
 func TestReload(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 81)
 	one, two := testredis.Start(t), testredis.Start(t)
 	set(t, one.Client(t), "lock:order:1", token, 0)
 	set(t, two.Client(t), "lock:other:1", token, time.Hour)

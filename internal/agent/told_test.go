@@ -11,7 +11,6 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testagent"
 	"github.com/locksteward/locksteward/internal/testkit/testpg"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
@@ -62,9 +61,9 @@ func TestFiresWhileTheReceiverIsDown(t *testing.T) {
 
 // An agent is killed in the middle of telling: nothing is lost, nothing is told
 // under two ids, and what was under way comes again under its own.
+// fault: 77
 func TestKillWhileTelling(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 77)
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)
 	const locks = 24

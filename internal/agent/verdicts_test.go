@@ -50,8 +50,7 @@ func TestNothingIsProposedWhileVerdictsPause(t *testing.T) {
 	testredis.Eventually(t, within, func() bool { return firing("server/restarted", "") }, "the restart is not seen")
 	set(t, rdb, "lock:order:3", token, 0)
 	testredis.Eventually(t, within, func() bool { return firing("ttl/none", "lock:order:3") }, "the rule does not fire")
-	sweeps := strings.Count(logText(b), "sweep ended")
-	testredis.Eventually(t, within, func() bool { return strings.Count(logText(b), "sweep ended") > sweeps+2 }, "no more sweeps")
+	b.awaitSweeps(3)
 	if got := proposed(); got != "lock:order:1" {
 		t.Errorf("proposed while verdicts pause: %s", got)
 	}

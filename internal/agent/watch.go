@@ -15,7 +15,9 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/clockcheck"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/liveness"
 	"github.com/locksteward/locksteward/internal/report"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
@@ -61,17 +63,15 @@ type watched struct {
 	// restored says that what the store knows of the target was taken back, or could not be.
 	restored atomic.Bool
 
-	// calls are those to the store under mu: see liveness.go.
-	calls calls
+	// calls are those to the store under mu: see package liveness.
+	calls liveness.Calls
 
 	// lost says that another replica has the lease: nothing is written any more.
 	lost atomic.Bool
 
-	// sweeps is when the last complete one ended: see heartbeat.go.
-	sweeps sweeps
+	sweeps sweepTimes
 
-	// clock is how far the server's clock is from ours: see clock.go.
-	clock apart
+	clock clockcheck.Offset // of the server
 
 	// remembers says that histories of its locks were stored.
 	remembers bool
@@ -93,13 +93,13 @@ func (a *Agent) newWatched(ctx context.Context, t config.Target, classes *class.
 	if err != nil {
 		return nil, err
 	}
-	if err := a.settlePlaces(ctx, map[string]*watched{t.Name: w}); err != nil {
+	if err := a.reconcileTargets(ctx, map[string]*watched{t.Name: w}); err != nil {
 		return nil, errors.Join(err, w.conn.Close())
 	}
 	return w, nil
 }
 
-// prepareWatched is newWatched that writes nothing; settlePlaces comes after it.
+// prepareWatched is newWatched that writes nothing; reconcileTargets comes after it.
 func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *class.Set) (*watched, error) {
 	cc, err := t.Connect()
 	if err != nil {
@@ -114,7 +114,7 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 	var w *watched // before anything is read
 	s, err := scanner.New(a.log, target, conn, classes, a.digest, t.Scan, scanner.Options{
 		History: a.store, Facts: a.store, Hosts: &a.hosts,
-		Found:  func(ctx context.Context, sweep locksteward.Sweep) { w.sighted(ctx, sweep) },
+		Found:  func(ctx context.Context, update locksteward.Update) { w.sighted(ctx, update) },
 		Paused: func(paused bool) { a.exporter.SetPaused(t.Name, paused) },
 		Placeholder: func(key, requestID string) bool {
 			return a.releases.Placeholder(t.Name, target.DB, key, requestID)
@@ -136,7 +136,7 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 		return nil, errors.Join(fmt.Errorf("target %q: since when its locks are held: %w", t.Name, err), conn.Close())
 	}
 	if move.elsewhere {
-		rows = nil // of locks that are not there: settlePlace forgets them
+		rows = nil // of locks that are not there: reconcileTarget forgets them
 	}
 	s.Restore(rows)
 	w = &watched{

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testcert"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
@@ -85,9 +84,9 @@ func dial(t *testing.T, conn *connect.Conn, addr string) error {
 // TestCertificatesRotateWithoutRestart: what is connected stays connected, new
 // connections use the new certificate and authority, and what cannot be used leaves
 // the old ones in use.
+// fault: 25
 func TestCertificatesRotateWithoutRestart(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 25)
 	one, two := testcert.NewCA(t, "one"), testcert.NewCA(t, "two")
 	s := newStage(t, one, one.Issue(t, testcert.Leaf{Name: "first"}))
 	conn := open(t, s.config())
@@ -221,9 +220,9 @@ func TestServerNameAndVersion(t *testing.T) {
 
 // TestPasswordsRotateWithoutRestart: new connections log in with what the file
 // holds by then; whoever waits after a refusal is woken.
+// fault: 46
 func TestPasswordsRotateWithoutRestart(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 46)
 	srv := testredis.Start(t, testredis.WithACL("scanner on >one ~* &* +@all"))
 	file := filepath.Join(t.TempDir(), "pw")
 	testcert.Put(t, file, []byte("one\n"))

@@ -54,9 +54,6 @@ func (p *Pair) Certificate() *tls.Certificate { return p.f.get() }
 // State looks at the files, at once if force is set.
 func (p *Pair) State(force bool) State { return p.f.state(force) }
 
-// InTime says why the certificate in use does not count now; nil if it does.
-func (p *Pair) InTime() error { return inTime(p.f.get().Leaf, p.f.now()) }
-
 func inTime(c *x509.Certificate, now time.Time) error {
 	switch {
 	case now.After(c.NotAfter):

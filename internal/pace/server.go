@@ -112,11 +112,6 @@ func (s *Server) most() float64 {
 	return slices.Min(s.mosts)
 }
 
-// NoSample says that the server does not report its counters.
-func (s *Server) NoSample(now time.Time) {
-	s.Sample(now, Counters{Active: -1, Main: -1, Process: -1})
-}
-
 // Probed takes the round trip of a trivial command, which should be sent every [ProbeEvery] during a sweep, and for how
 // long our own process waited for a processor meanwhile, 0 where that is not known.
 func (s *Server) Probed(now time.Time, rtt, own time.Duration) {

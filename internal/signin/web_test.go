@@ -105,16 +105,17 @@ func TestConfigProblemsAtOnce(t *testing.T) {
 	if err == nil {
 		t.Fatal("valid")
 	}
-	for _, path := range []string{
+	paths := []string{
 		"session.idle:", "session.max_age:", "lockout.failures:", "lockout.window:", "lockout.time:", "rate.per_second:", "rate.burst:",
 		"proxy.header:", "proxy.allow[0]:", "proxy.allow[1]:", "proxy.allow[2]:", "oidc.issuer:", "oidc.client_id:", "oidc.redirect_url:",
 		"oidc.client_secret_file:", "oidc.ca_file:", "oidc.scopes:", "oidc.roles.ops[0]:", "oidc.roles.none:",
-	} {
+	}
+	for _, path := range paths {
 		if !strings.Contains("\n"+err.Error(), "\n"+path) {
 			t.Errorf("%s is missing in\n%v", path, err)
 		}
 	}
-	if n := len(strings.Split(err.Error(), "\n")); n != 19 {
+	if n := len(strings.Split(err.Error(), "\n")); n != len(paths) {
 		t.Errorf("%d problems:\n%v", n, err)
 	}
 	if err := DefaultConfig().Validate(); err != nil {

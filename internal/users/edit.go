@@ -39,7 +39,6 @@ func SetPassword(path, name string, password locksteward.Secret) error {
 	written, err := HashPassword(password)
 	if err == nil {
 		err = edit(path, name, func(_ Account, entry *yaml.Node) error {
-			remove(entry, "password_bcrypt")
 			remove(entry, "password_hash")
 			put(entry, "password_hash", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.SingleQuotedStyle, Value: written.Reveal()})
 			return nil

@@ -29,9 +29,8 @@ type record struct {
 	Disabled    bool     `yaml:"disabled"`
 	External    bool     `yaml:"external"`
 	TokenSHA256 []string `yaml:"token_sha256"`
-	// PasswordHash is bcrypt or argon2id; PasswordBcrypt is its older name.
-	PasswordHash   locksteward.Secret `yaml:"password_hash"`
-	PasswordBcrypt locksteward.Secret `yaml:"password_bcrypt"`
+	// PasswordHash is bcrypt or argon2id.
+	PasswordHash locksteward.Secret `yaml:"password_hash"`
 }
 
 // namePattern keeps names fit for logs, audit lines and command lines.
@@ -102,12 +101,17 @@ func readPrivate(path string) ([]byte, error) {
 
 const maxFile = 4 << 20
 
+// unknownKey is how the YAML library reports a key that a struct does not have.
+var unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
+
+const knownKeys = "a user has name, roles, teams, disabled, external, token_sha256 and password_hash, and all are below users"
+
 func parse(path string, raw []byte) (*Set, error) {
 	var f file
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
 	dec.KnownFields(true)
 	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("parse users file %q: %w", path, err)
+		return nil, fmt.Errorf("parse users file %q: %s", path, unknownKey.ReplaceAllString(err.Error(), "unknown key $1: "+knownKeys))
 	}
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("parse users file %q: must hold one YAML document", path)
@@ -169,16 +173,10 @@ func check(f file) ([]account, []error) {
 			digest[sum] = r.Name
 			a.tokens = append(a.tokens, sum)
 		}
-		if r.PasswordHash != "" && r.PasswordBcrypt != "" {
-			bad("%s: has password_hash and password_bcrypt, which are the same thing: keep password_hash", at)
-		}
-		for key, written := range map[string]locksteward.Secret{"password_hash": r.PasswordHash, "password_bcrypt": r.PasswordBcrypt} {
-			if written == "" {
-				continue
-			}
+		if r.PasswordHash != "" {
 			var err error
-			if a.password, err = parseHash(written.Reveal()); err != nil {
-				bad("%s.%s: %w", at, key, err)
+			if a.password, err = parseHash(r.PasswordHash.Reveal()); err != nil {
+				bad("%s.password_hash: %w", at, err)
 				a.password = hash{text: "unreadable"}
 			}
 		}

@@ -186,7 +186,7 @@ func TestLoadReportsAllProblems(t *testing.T) {
 	token, _ := NewToken()
 	path := write(t, `users:
   - {name: "a b", roles: [boss], token_sha256: [`+token.Reveal()+`]}
-  - {name: ann, roles: [], token_sha256: [zz], password_bcrypt: plain-password}
+  - {name: ann, roles: [], token_sha256: [zz], password_hash: plain-password}
   - {name: Ann, roles: [viewer]}
 `)
 	_, err := Load(path)
@@ -195,7 +195,7 @@ func TestLoadReportsAllProblems(t *testing.T) {
 	}
 	for _, want := range []string{
 		"users[0].name", "users[0].roles[0]", `"boss"`, "users[0].token_sha256[0]: holds a token in clear",
-		"users[1].roles", "users[1].token_sha256[0]", "users[1].password_bcrypt: is neither", "users[2].name", "users[2]: has neither",
+		"users[1].roles", "users[1].token_sha256[0]", "users[1].password_hash: is neither", "users[2].name", "users[2]: has neither",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in:\n%v", want, err)
@@ -210,6 +210,10 @@ func TestLoadReportsAllProblems(t *testing.T) {
 
 func TestLoadIsStrict(t *testing.T) {
 	t.Parallel()
+	_, err := Load(write(t, "users:\n  - {name: a, roles: [viewer], password_bcrypt: x}\n"))
+	if want := "line 2: unknown key password_bcrypt: a user has name, roles, teams"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
 	for name, text := range map[string]string{
 		"unknown key":    "users: []\nextra: 1\n",
 		"list":           "- name: ann\n",
@@ -241,7 +245,7 @@ func TestPasswords(t *testing.T) {
 		t.Fatal(err)
 	}
 	token, digest := NewToken()
-	set, err := Load(write(t, "users:\n  - {name: ann, roles: [viewer], password_bcrypt: '"+string(hash)+"'}\n  - {name: bob, roles: [viewer], token_sha256: ["+digest+"]}\n"))
+	set, err := Load(write(t, "users:\n  - {name: ann, roles: [viewer], password_hash: '"+string(hash)+"'}\n  - {name: bob, roles: [viewer], token_sha256: ["+digest+"]}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

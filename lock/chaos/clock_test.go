@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
@@ -55,20 +54,20 @@ func clockStrobe(b *bed) {
 }
 
 // Fault 10: the server's clock jumps forward, and leases end early.
+// fault: 10
 func TestClockForward(t *testing.T) {
-	faults.Covers(t, 10)
 	stormAlone(t, named("clock forward"))
 }
 
 // Fault 11: the server's clock jumps backward: leases last longer, fences grow
 // all the same.
+// fault: 11
 func TestClockBackward(t *testing.T) {
-	faults.Covers(t, 11)
 	stormAlone(t, named("clock backward"))
 }
 
 // Faults 10 and 11 by turns.
+// fault: 10, 11
 func TestClockStrobe(t *testing.T) {
-	faults.Covers(t, 10, 11)
 	stormAlone(t, named("clock to and fro"))
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
@@ -166,21 +165,21 @@ func (b *bed) promote(old, heir *testredis.Server) {
 
 // Fault 37: the slot of a lock moves to another node and back, key by key: MOVED,
 // ASK and TRYAGAIN.
+// fault: 37
 func TestReshard(t *testing.T) {
-	faults.Covers(t, 37)
 	storm(t, named("reshard"))
 }
 
 // Fault 36: CLUSTERDOWN.
+// fault: 36
 func TestClusterDown(t *testing.T) {
-	faults.Covers(t, 36)
 	storm(t, named("cluster down"))
 }
 
 // Fault 31: a replica that has not heard of the last locks becomes master of
 // their slots.
+// fault: 31
 func TestClusterFailover(t *testing.T) {
-	faults.Covers(t, 31)
 	storm(t, named("cluster failover"))
 }
 

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // dataNemeses take locks away, or bring old ones back.
@@ -136,61 +134,61 @@ func restartSnapshot(b *bed) {
 }
 
 // Fault 48: everything is gone, again and again.
+// fault: 48
 func TestFlushAll(t *testing.T) {
-	faults.Covers(t, 48)
 	storm(t, named("flushall"))
 }
 
 // Fault 49: a third party deletes locks.
+// fault: 49
 func TestDeletedByOthers(t *testing.T) {
-	faults.Covers(t, 49)
 	storm(t, named("deleted by others"))
 }
 
 // Fault 49: a third party lets locks expire.
+// fault: 49
 func TestExpiredByOthers(t *testing.T) {
-	faults.Covers(t, 49)
 	storm(t, named("expired by others"))
 }
 
 // Fault 49: a third party renames locks, and names them back over later ones.
+// fault: 49
 func TestRenamed(t *testing.T) {
-	faults.Covers(t, 49)
 	storm(t, named("renamed"))
 }
 
 // Fault 51: a third party stores a list in place of a lock.
+// fault: 51
 func TestTypeChanged(t *testing.T) {
-	faults.Covers(t, 51)
 	storm(t, named("type changed"))
 }
 
 // Fault 43: locks, metadata and fence counters are evicted.
+// fault: 43
 func TestEvictedAllKeys(t *testing.T) {
-	faults.Covers(t, 43)
 	storm(t, named("evicted allkeys"))
 }
 
 // Fault 43: everything with a TTL is evicted.
+// fault: 43
 func TestEvictedVolatile(t *testing.T) {
-	faults.Covers(t, 43)
 	storm(t, named("evicted volatile"))
 }
 
 // Fault 27: restart without persistence.
+// fault: 27
 func TestRestartEmpty(t *testing.T) {
-	faults.Covers(t, 27)
 	storm(t, named("restart empty"))
 }
 
 // Fault 28: restart with an append only file that misses its end.
+// fault: 28
 func TestRestartAOF(t *testing.T) {
-	faults.Covers(t, 28)
 	storm(t, named("restart aof"))
 }
 
 // Fault 29: restart with an old snapshot: locks that were released are back.
+// fault: 29
 func TestRestartOldSnapshot(t *testing.T) {
-	faults.Covers(t, 29)
 	storm(t, named("restart old snapshot"))
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/lockcheck"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
@@ -19,9 +18,9 @@ import (
 // Fault 2: a process is stopped when the server has taken the lock for it and
 // the reply lies in its buffers. When it goes on, its lease is over and another
 // has the lock: it must not take the old reply for one.
+// fault: 2
 func TestReplyReadTooLate(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 2)
 	b := newSingle(t)
 	b.locks = b.locks[:1]
 	key := b.locks[0]
@@ -56,9 +55,9 @@ func TestReplyReadTooLate(t *testing.T) {
 
 // Fault 16, 14: a reply is lost and the request is sent again: it takes the lock
 // once, with one fence, and whoever is next gets the next one.
+// fault: 14, 16
 func TestRepeatedAcquireHasOneEffect(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 14, 16)
 	b := newSingle(t)
 	c := b.open(1, lock.Options{Timeout: busyTimeout})
 	key := b.locks[0]
@@ -93,9 +92,9 @@ func TestRepeatedAcquireHasOneEffect(t *testing.T) {
 
 // Fault 19: a holder that is cut off knows of its loss before the server lets
 // the lock go.
+// fault: 19
 func TestCutOffHolderKnowsFirst(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 19)
 	b := newSingle(t)
 	c := b.open(1, lock.Options{Timeout: busyTimeout})
 	const ttl = time.Second
@@ -137,9 +136,9 @@ func TestCutOffHolderKnowsFirst(t *testing.T) {
 }
 
 // Fault 23: a server that sleeps for less than the lease costs no lock.
+// fault: 23
 func TestShortSleepLosesNothing(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 23)
 	b := newSingle(t)
 	c := b.open(0, lock.Options{Timeout: busyTimeout})
 	h, err := c.Acquire(t.Context(), b.locks[0], lock.Lease{TTL: 3 * time.Second})
@@ -163,9 +162,9 @@ func TestShortSleepLosesNothing(t *testing.T) {
 // Fault 22: two hundred lockers on a pool of one, over a slow network: those who
 // find no connection share the next round trip and are answered, and a held lock
 // is renewed and released all the same.
+// fault: 22
 func TestExhaustedPool(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 22)
 	b := newSingle(t)
 	o := b.srv.Options()
 	o.Addr, o.PoolSize = b.proxy.Addr(), 1
@@ -211,9 +210,9 @@ func TestExhaustedPool(t *testing.T) {
 }
 
 // Fault 51: a list in place of a lock is a typed error at once, and stays.
+// fault: 51
 func TestOtherTypeIsNotTouched(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 51)
 	b := newSingle(t)
 	c := b.open(0, lock.Options{Timeout: busyTimeout})
 	b.do("RPUSH", b.locks[0], "a", "b")
@@ -232,9 +231,9 @@ func TestOtherTypeIsNotTouched(t *testing.T) {
 
 // Faults 1, 27, 43, 48: the renewal of a lock that vanished never makes it again,
 // with or without the metadata.
+// fault: 1, 27, 43, 48
 func TestRenewalMakesNothing(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 1, 27, 43, 48)
 	for name, vanish := range map[string]func(*bed){
 		"deleted":   func(b *bed) { b.do("DEL", b.locks[0]) },
 		"flushed":   func(b *bed) { b.do("FLUSHALL") },
@@ -268,9 +267,9 @@ func TestRenewalMakesNothing(t *testing.T) {
 
 // Fault 14, 21: an acquire takes effect and its reply never comes: the caller is
 // told that nobody knows, and the lock is free again long before its TTL.
+// fault: 14, 21
 func TestUnknownAcquireIsGivenBack(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 14, 21)
 	for name, lease := range map[string]lock.Lease{
 		"plain": {TTL: time.Minute},
 		"fair":  {TTL: time.Minute, Fair: true, Wait: 10 * time.Second},

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
 )
@@ -18,9 +17,9 @@ import (
 // Fault 28: ten thousand fences before a crash that takes the end of the append
 // only file, and ten thousand after it: no lock gets a fence that is not above
 // all that it had, though the counters on the server are older.
+// fault: 28
 func TestTenThousandFencesOverAOFLoss(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 28)
 	const fences, locks = 10_000, 16
 	b := topologies["aof"](t)
 	b.locks = nil

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/lockcheck"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
@@ -81,9 +80,9 @@ func lateWrite(b *bed, soon bool, lose func()) {
 // Faults 27, 28, 29, 43, 48, 49: a standalone server that loses a lock, and what
 // a holder that does not look does then to a store with fences and to one
 // without.
+// fault: 27, 28, 29
 func TestLateWriteAfterLossOnServer(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 27, 28, 29)
 	for name, tc := range map[string]struct {
 		topology string
 		lose     func(*bed)
@@ -151,9 +150,9 @@ func loseSnapshot(b *bed) {
 }
 
 // Fault 31: a Sentinel failover to a replica that has not heard of the lock.
+// fault: 31, 32
 func TestLateWriteAfterSentinelFailover(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 31, 32)
 	b := newSentinel(t)
 	old := b.sentinel.Master()
 	heir := b.other(old)
@@ -164,9 +163,9 @@ func TestLateWriteAfterSentinelFailover(t *testing.T) {
 }
 
 // Fault 31: the same in a Cluster.
+// fault: 31
 func TestLateWriteAfterClusterFailover(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 31)
 	b := newCluster(t)
 	old := b.cluster.NodeOf(b.locks[0])
 	heir := b.heir(old)
@@ -175,16 +174,16 @@ func TestLateWriteAfterClusterFailover(t *testing.T) {
 }
 
 // Fault 10: the server's clock jumps beyond the lease.
+// fault: 10
 func TestLateWriteAfterClockStep(t *testing.T) {
-	faults.Covers(t, 10)
 	b := newClocked(t)
 	lateWrite(b, true, func() { b.clock.Step(time.Minute) })
 }
 
 // Fault 11: the server's clock goes back by an hour while the lock is free: the
 // fence grows all the same.
+// fault: 11
 func TestFenceGrowsWhenClockGoesBack(t *testing.T) {
-	faults.Covers(t, 11)
 	b := newClocked(t)
 	lateWrite(b, true, func() {
 		b.clock.Step(-time.Hour)
@@ -194,9 +193,9 @@ func TestFenceGrowsWhenClockGoesBack(t *testing.T) {
 
 // Fault 1: a holder is stopped past its TTL, another takes the lock and writes,
 // and the first goes on where it was: in the middle of its writes.
+// fault: 1
 func TestLateWriteOfStoppedHolder(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 1)
 	b := newSingle(t)
 	b.locks = b.locks[:1]
 	p := b.spawn(func(o *order) { o.Rude, o.Hold, o.TTL = true, 20*time.Second, time.Second })

@@ -3,8 +3,6 @@ package chaos_test
 import (
 	"testing"
 	"time"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // networkNemeses break the way of every other client to a standalone server.
@@ -93,55 +91,55 @@ func slicePackets(b *bed) {
 
 // Fault 14: requests take effect and their replies are lost, for less than a
 // lease.
+// fault: 14
 func TestRepliesLost(t *testing.T) {
-	faults.Covers(t, 14)
 	storm(t, named("replies lost"))
 }
 
 // Fault 14, 16: a connection ends in place of any one reply.
+// fault: 14
 func TestOneReplyLost(t *testing.T) {
-	faults.Covers(t, 14)
 	storm(t, named("one reply lost"))
 }
 
 // Fault 15: requests never arrive.
+// fault: 15
 func TestRequestsLost(t *testing.T) {
-	faults.Covers(t, 15)
 	storm(t, named("requests lost"))
 }
 
 // Fault 21: requests arrive, replies do not, for longer than a lease.
+// fault: 21
 func TestOneWay(t *testing.T) {
-	faults.Covers(t, 21)
 	storm(t, named("one way"))
 }
 
 // Fault 19: half of the clients cannot reach the server, the others can.
+// fault: 19
 func TestPartition(t *testing.T) {
-	faults.Covers(t, 19)
 	storm(t, named("partition"))
 }
 
 // Fault 18: connections stay open and carry nothing.
+// fault: 18
 func TestHalfOpen(t *testing.T) {
-	faults.Covers(t, 18)
 	storm(t, named("half open"))
 }
 
 // Fault 18, 15: packets arrive after their sender has given them up.
+// fault: 18
 func TestLateDelivery(t *testing.T) {
-	faults.Covers(t, 18)
 	storm(t, named("late delivery"))
 }
 
 // Fault 17: latency of 0 to 120 ms that changes all the time.
+// fault: 17
 func TestLatency(t *testing.T) {
-	faults.Covers(t, 17)
 	storm(t, named("latency"))
 }
 
 // Fault 17: packets of one, three and 17 bytes.
+// fault: 17
 func TestSlices(t *testing.T) {
-	faults.Covers(t, 17)
 	storm(t, named("slices"))
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -53,30 +52,30 @@ func killChildren(b *bed) {
 
 // Faults 1 and 2: processes that hold locks, wait for them, or have a request
 // under way are stopped, shorter and longer than a lease, and go on.
+// fault: 1
 func TestStoppedProcesses(t *testing.T) {
-	faults.Covers(t, 1)
 	storm(t, named("stopped processes"))
 }
 
 // Faults 6 and 7: the same are killed.
+// fault: 6, 7
 func TestKilledProcesses(t *testing.T) {
-	faults.Covers(t, 6, 7)
 	storm(t, named("killed processes"))
 }
 
 // Fault 7: the first k in the queue are killed or stopped: who lives is served
 // within 200 ms for each of them.
+// fault: 7
 func TestDeadWaitersInQueue(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 7)
 	eachDeath(t, deadWaiters)
 }
 
 // Fault 7: all in the queue are killed or stopped, the lock is given back, and
 // only then somebody comes who lives: the same.
+// fault: 7
 func TestAllWaitersInQueueAreDead(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 7)
 	eachDeath(t, allWaitersDead)
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
@@ -62,8 +61,8 @@ func (k *ticker) lag() time.Duration {
 // its holder knows; that is the ratio that the package comment names. One that
 // runs 5 % or twice as fast lets a lease that nobody renews go while its holder
 // still has some of it: the control. Renewals come in time for it all the same.
+// fault: 12
 func TestClocksThatRunApart(t *testing.T) {
-	faults.Covers(t, 12)
 	for _, tc := range []struct {
 		rate float64
 		// ttl makes what the clocks are apart at the end of the lease longer than a

@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
@@ -87,13 +86,13 @@ func (b *bed) demoted(old *testredis.Server) {
 }
 
 // Fault 31: the master dies with locks that its replica has never heard of.
+// fault: 31
 func TestSentinelFailover(t *testing.T) {
-	faults.Covers(t, 31)
 	storm(t, named("sentinel failover"))
 }
 
 // Fault 32: the old master comes back as one, until it is told.
+// fault: 32
 func TestSentinelSplit(t *testing.T) {
-	faults.Covers(t, 32)
 	storm(t, named("sentinel split"))
 }

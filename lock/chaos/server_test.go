@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
@@ -146,68 +145,68 @@ func persistLocks(b *bed) {
 }
 
 // Fault 41: scripts are forgotten all the time.
+// fault: 41
 func TestScriptFlush(t *testing.T) {
-	faults.Covers(t, 41)
 	storm(t, named("script flush"))
 }
 
 // Fault 45: writes and everything are held back, shorter and longer than a lease.
+// fault: 45
 func TestClientPause(t *testing.T) {
-	faults.Covers(t, 45)
 	storm(t, named("client pause"))
 }
 
 // Fault 23: a slow command, shorter and longer than a lease.
+// fault: 23
 func TestDebugSleep(t *testing.T) {
-	faults.Covers(t, 23)
 	storm(t, named("debug sleep"))
 }
 
 // Fault 23: a server that does not run for a while.
+// fault: 23
 func TestFrozenServer(t *testing.T) {
-	faults.Covers(t, 23)
 	storm(t, named("frozen server"))
 }
 
 // Fault 42: out of memory under noeviction.
+// fault: 42
 func TestOutOfMemory(t *testing.T) {
-	faults.Covers(t, 42)
 	storm(t, named("out of memory"))
 }
 
 // Fault 33: the server is a replica for a while.
+// fault: 33
 func TestReadOnly(t *testing.T) {
-	faults.Covers(t, 33)
 	storm(t, named("read only"))
 }
 
 // Fault 39: the server loads its data for a while.
+// fault: 39
 func TestLoading(t *testing.T) {
-	faults.Covers(t, 39)
 	storm(t, named("loading"))
 }
 
 // Fault 44: the server cannot save, and refuses writes.
+// fault: 44
 func TestMisconf(t *testing.T) {
-	faults.Covers(t, 44)
 	storm(t, named("misconf"))
 }
 
 // Fault 44: the server misses its replicas, and refuses writes.
+// fault: 44
 func TestNoReplicas(t *testing.T) {
-	faults.Covers(t, 44)
 	storm(t, named("no replicas"))
 }
 
 // Fault 24: connections are broken over and over.
+// fault: 24
 func TestKilledConnections(t *testing.T) {
-	faults.Covers(t, 24)
 	storm(t, named("killed connections"))
 }
 
 // Fault 49: a third party takes the TTL off locks; the next renewal sets it
 // again, and exclusion holds.
+// fault: 49
 func TestPersist(t *testing.T) {
-	faults.Covers(t, 49)
 	storm(t, named("persist"))
 }

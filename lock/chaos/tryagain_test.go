@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 )
@@ -81,9 +80,9 @@ func (b *bed) torn(key string, ask func() error) (mend func(), done <-chan error
 // Fault 37: the keys of one lock are on two nodes while its slot moves, so that
 // no script that needs them all can run. Renewals ask again until the slot has
 // moved, and the lock stays what it was.
+// fault: 37
 func TestRenewalWhileKeysAreOnTwoNodes(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 37)
 	b := newCluster(t)
 	key := b.locks[0]
 	c := b.open(0, lock.Options{Timeout: 30 * time.Second})
@@ -110,9 +109,9 @@ func TestRenewalWhileKeysAreOnTwoNodes(t *testing.T) {
 
 // Fault 37: an Extend in the middle of the move asks again as well. Where the slot
 // does not move in time, it says why it failed, and the lock stays what it was.
+// fault: 37
 func TestExtendWhileKeysAreOnTwoNodes(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 37)
 	b := newCluster(t)
 	key := b.locks[0]
 	patient, hasty := b.open(0, lock.Options{Timeout: 30 * time.Second}), b.open(1, lock.Options{Timeout: 5 * time.Second})
@@ -153,9 +152,9 @@ func TestExtendWhileKeysAreOnTwoNodes(t *testing.T) {
 }
 
 // Fault 37: who wants such a lock, and who gives it back, ask again as well.
+// fault: 37
 func TestAcquireAndReleaseWhileKeysAreOnTwoNodes(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 37)
 	b := newCluster(t)
 	key := b.locks[0]
 	patient := lock.Options{Timeout: 30 * time.Second}

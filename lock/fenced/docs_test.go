@@ -42,8 +42,8 @@ func TestPageShowsTestedCode(t *testing.T) {
 			t.Errorf("%s does not show this %s:\n%s", page, language, strings.Join(left, "\n\n"))
 		}
 	}
-	if shown["go"] < 4 {
-		t.Errorf("%s: only %d snippets of Go found", page, shown["go"])
+	if shown["go"] == 0 {
+		t.Errorf("%s: no snippet of Go found", page)
 	}
 }
 

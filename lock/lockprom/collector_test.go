@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/lock"
 )
 
@@ -66,9 +65,9 @@ func story() []lock.Event {
 	}
 }
 
+// fault: 4
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 4)
 	b := setup(t, Options{Buckets: []float64{0.01, 1}, ConstLabels: prometheus.Labels{"target": "main"}})
 	b.feed(story()...)
 	file := filepath.Join("testdata", "story.txt")

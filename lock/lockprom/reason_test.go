@@ -229,8 +229,8 @@ func constants(t *testing.T, typ string) []string {
 			return true
 		})
 	}
-	if len(values) < 5 {
-		t.Fatalf("only %d constants of type %s found in package lock", len(values), typ)
+	if len(values) == 0 {
+		t.Fatalf("no constant of type %s found in package lock", typ)
 	}
 	return slices.Compact(values)
 }

@@ -2,8 +2,6 @@ package alertchaos_test
 
 import (
 	"testing"
-
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // each is a message of its own for each finding, at once; together are groups that
@@ -16,9 +14,9 @@ const (
 // Agents are killed 30 times (1,000 in make chaos) while locks break and heal,
 // receivers flap and, in one of the runs, the disk fills: nothing is lost, nothing is
 // out of order, and what comes twice is the same message.
+// fault: 77
 func TestKillsLoseNoAlert(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 77)
 	runs := map[string]settings{
 		"each by itself":  {grouping: each},
 		"in groups":       {grouping: together},

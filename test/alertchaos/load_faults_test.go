@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/store"
 )
@@ -19,9 +18,9 @@ import (
 // SIGTERM while ten thousand messages (2,000 under the race detector) wait for a
 // receiver that hardly takes any: the agent sends for its time and no longer, ends well, and every message is there
 // still, sent or waiting.
+// fault: 83
 func TestStopWithManyWaiting(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 83)
 	waiting := 10_000
 	if raced {
 		waiting = 2000
@@ -101,9 +100,9 @@ func TestStopWithManyWaiting(t *testing.T) {
 // Ten thousand locks (1,500 under the race detector) break at once under a memory limit of 256 MiB: machines are told
 // of each, people in a few messages that say how many they leave out, and what is
 // listed and left out adds up.
+// fault: 84
 func TestTenTimesTheAlerts(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 84)
 	broken := 10_000
 	if raced {
 		broken = 1500

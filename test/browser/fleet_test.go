@@ -63,7 +63,7 @@ func newFleet(t *testing.T) *fleet {
 	t.Cleanup(func() { _ = f.store.Close() })
 	testredis.Eventually(t, fleetWithin, func() bool {
 		busy := map[*testagent.Agent]bool{}
-		for _, duty := range []string{"orders", "stock", store.House} {
+		for _, duty := range []string{"orders", "stock", store.SingletonDuties} {
 			busy[f.holder(duty)] = true
 		}
 		return !busy[nil] && len(busy) == len(f.replicas)

@@ -1,7 +1,6 @@
 package browser_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,11 +10,10 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"go.uber.org/zap"
 
-	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/agent"
 	"github.com/locksteward/locksteward/internal/signin"
+	"github.com/locksteward/locksteward/internal/testkit/testagent"
 	"github.com/locksteward/locksteward/internal/testkit/testoidc"
 )
 
@@ -35,23 +33,7 @@ func withProvider(t *testing.T, i *testoidc.Issuer) string {
 			t.Fatal(err)
 		}
 	}
-	cfg, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := agent.New(t.Context(), zap.NewNop(), cfg, agent.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the agent ended with: %v", err)
-		}
-	})
+	a := testagent.Run(t, file, agent.Options{})
 	home := strings.TrimSuffix(strings.Replace(a.ConsoleURL(), "127.0.0.1", "localhost", 1), "/")
 	i.Set(func(i *testoidc.Issuer) { i.Home = home })
 	return home

@@ -1,18 +1,16 @@
 package browser_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/agent"
+	"github.com/locksteward/locksteward/internal/testkit/testagent"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/internal/users"
 )
@@ -69,24 +67,8 @@ func newStage(t *testing.T, prepare func(s *stage)) *stage {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.agent, err = agent.New(t.Context(), zap.NewNop(), cfg, agent.Options{Load: func() (config.Config, error) { return config.Load(file) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.agent = testagent.Run(t, file, agent.Options{})
 	s.url = s.agent.ConsoleURL()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.agent.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the agent ended with: %v", err)
-		}
-	})
 	return s
 }
 

@@ -17,14 +17,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/agent"
 	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/testkit/testagent"
 	"github.com/locksteward/locksteward/internal/testkit/testcert"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/internal/users"
@@ -109,24 +108,8 @@ func (s *scene) run(text string) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	cfg, err := config.Load(file)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	a, err := agent.New(s.t.Context(), zap.NewNop(), cfg, agent.Options{Build: exporter.BuildInfo{Version: "0.1.0"}})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	a := testagent.Run(s.t, file, agent.Options{Build: exporter.BuildInfo{Version: "0.1.0"}})
 	s.metrics, s.console = a.MetricsAddr().String(), a.ConsoleURL()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx) }()
-	s.t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			s.t.Errorf("the agent ended with: %v", err)
-		}
-	})
 }
 
 // act lets the applications work until the test ends.

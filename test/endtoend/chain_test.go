@@ -1,7 +1,6 @@
 package endtoend_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -10,13 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/agent"
 	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/testkit/testagent"
 	"github.com/locksteward/locksteward/internal/testkit/testam"
 	"github.com/locksteward/locksteward/internal/testkit/testprom"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
@@ -69,7 +66,7 @@ alert:
 		}
 		tokens[name] = token
 	}
-	a := runAgent(t, file)
+	a := testagent.Run(t, file, agent.Options{})
 	client := func(who string) *apiclient.Client {
 		out, err := apiclient.New(a.ConsoleURL(), tokens[who], &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: within})
 		if err != nil {
@@ -90,29 +87,6 @@ alert:
 		Targets: []string{a.MetricsAddr().String()}, RuleFiles: rules, Alertmanagers: []string{strings.TrimPrefix(c.am.URL(), "http://")},
 	})
 	return c
-}
-
-// runAgent runs an agent until the test ends.
-func runAgent(t *testing.T, file string) *agent.Agent {
-	t.Helper()
-	cfg, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := agent.New(t.Context(), zap.NewNop(), cfg, agent.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the agent ended with: %v", err)
-		}
-	})
-	return a
 }
 
 // inPrometheus are the names of the alerts that fire or are about to, with their

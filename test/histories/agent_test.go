@@ -13,6 +13,7 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // target is the name of the one target.
@@ -48,7 +49,7 @@ func (o *observer) start() error {
 	if err != nil {
 		return err
 	}
-	engine, err := rules.New(nil, o.classes)
+	engine, err := rules.New(nil, o.classes, formats.Facts)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (o *observer) sweep(ctx context.Context) (sweep locksteward.Sweep, dead map
 	err = o.scanner.Run(ctx, func(_ context.Context, s locksteward.Sweep) {
 		sweep = s
 		if o.spoil != nil {
-			sweep = sweep.Unpacked()
+			sweep = sweep.Collect()
 			o.spoil(&sweep)
 		}
 		o.publish(o.engine.Evaluate(sweep))
@@ -103,14 +104,16 @@ func (o *observer) due() []locksteward.Lock {
 
 // recheck reads locks again, as internal/agent does.
 func (o *observer) recheck(ctx context.Context, locks []locksteward.Lock) error {
-	sweep, err := o.scanner.Recheck(ctx, locks)
+	update, err := o.scanner.Recheck(ctx, locks)
 	if err != nil {
 		return err
 	}
 	if o.spoil != nil {
-		o.spoil(&sweep)
+		as := locksteward.Sweep{At: update.At, Locks: update.Locks}
+		o.spoil(&as)
+		update.Locks = as.Locks
 	}
-	o.publish(o.engine.EvaluateDirect(sweep))
+	o.publish(o.engine.EvaluateDirect(update))
 	return nil
 }
 

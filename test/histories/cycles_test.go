@@ -154,7 +154,7 @@ func (w *world) judgeCycles(full bool, covers func(key string) bool) {
 func english(lines []locksteward.Text) string {
 	var out strings.Builder
 	for _, l := range lines {
-		out.WriteString(l.EN + "\n")
+		out.WriteString(l.In("en") + "\n")
 	}
 	return out.String()
 }

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/faults"
 )
 
 // lanes is how many servers share the histories; histories is how many there are
@@ -66,11 +65,11 @@ var mustHappen = []string{
 	"dead " + string(locksteward.Proven), "dead " + string(locksteward.Presumed), "dead_when",
 }
 
-// TestHistories plays random histories of lock users in all dialects: what the
+// TestHistories plays random histories of lock users in all formats: what the
 // agent says of them is what is true of them.
+// fault: 9
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	faults.Covers(t, 9)
 	lib := readLibrary(t)
 	all := tally{families: map[string]bool{}, events: map[string]int{}}
 	var mu sync.Mutex
@@ -104,7 +103,7 @@ func TestHistories(t *testing.T) {
 			t.Errorf("no history shows %s", event)
 		}
 	}
-	t.Logf("%d dialects; looks that showed: %v", len(all.families), all.events)
+	t.Logf("%d formats; looks that showed: %v", len(all.families), all.events)
 }
 
 // sabotages are agents that are wrong, each in one way that the histories must

@@ -10,8 +10,8 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // noTTLByDesign are the libraries whose locks have no TTL by design, as their
@@ -111,21 +111,21 @@ func (w *world) read(key string) (facts, bool) {
 		ttl = max(time.Millisecond, h.expires.Sub(w.now))
 	}
 	s := h.sample(ttl)
-	d := dialect.Recognise(s)
-	kind, ok := dialect.Decide(w.plan.set.Classify(key), s, d)
+	d := formats.Recognise(s)
+	kind, ok := formats.Decide(w.plan.set.Classify(key), s, d)
 	if !ok || kind != locksteward.KindLock {
 		return facts{}, false
 	}
 	return facts{
 		hold: h, class: w.plan.classOf(key), bytes: s.Type + " " + s.Digest(digestKey), claimed: h.own.claimed(w.now),
-		shared: d.SharedToken, byDesign: slices.Contains(noTTLByDesign, d.Dialect),
+		shared: d.SharedToken, byDesign: slices.Contains(noTTLByDesign, d.Format),
 	}, true
 }
 
 // visible says that something makes the agent look at a key: a class, its name,
 // metadata, or that it knows the lock already (docs/scanner.md).
 func (w *world) visible(key string) bool {
-	if w.plan.set.Classify(key) != (class.Match{}) || dialect.MayBeLock(key) {
+	if w.plan.set.Classify(key) != (class.Match{}) || formats.MayBeLock(key) {
 		return true
 	}
 	return w.holds[key].own.claimed(w.now) || w.orphan(key) != nil || w.truth.sights[key] != nil && !w.truth.young
@@ -337,7 +337,7 @@ func (w *world) judge(full bool, covers func(key string) bool, dead map[string][
 		case "ttl/none", "hold/too-long", "hold/lost":
 			at := subject{f.Rule, f.Key, f.Subject}
 			if _, ok := wants[at]; !ok {
-				w.fail("%s: %s %s on %q, for which there is no reason: %s", w.now.Sub(w.began), f.Status, f.Rule, f.Key, f.Summary.EN)
+				w.fail("%s: %s %s on %q, for which there is no reason: %s", w.now.Sub(w.began), f.Status, f.Rule, f.Key, f.Summary.In("en"))
 			}
 			findings[at] = f
 		}
@@ -360,16 +360,16 @@ func bySubject(a, b subject) int {
 func (w *world) compare(at subject, is want, f locksteward.Finding) {
 	where := fmt.Sprintf("%s: %s on %q", w.now.Sub(w.began), at.rule, at.key)
 	if !slices.Contains(is.status, f.Status) {
-		w.fail("%s is %q, want one of %q: %s\n%s\n%s", where, f.Status, is.status, is.why, f.Summary.EN, english(f.Evidence))
+		w.fail("%s is %q, want one of %q: %s\n%s\n%s", where, f.Status, is.status, is.why, f.Summary.In("en"), english(f.Evidence))
 	}
 	if f.Status == none {
 		return
 	}
 	if is.severity != 0 && f.Severity != is.severity {
-		w.fail("%s is %s, want %s: %s\n%s\n%s", where, f.Severity, is.severity, is.why, f.Summary.EN, english(f.Evidence))
+		w.fail("%s is %s, want %s: %s\n%s\n%s", where, f.Severity, is.severity, is.why, f.Summary.In("en"), english(f.Evidence))
 	}
-	if !strings.Contains(f.Summary.EN, is.text) {
-		w.fail("%s says %q, want %q in it: %s", where, f.Summary.EN, is.text, is.why)
+	if !strings.Contains(f.Summary.In("en"), is.text) {
+		w.fail("%s says %q, want %q in it: %s", where, f.Summary.In("en"), is.text, is.why)
 	}
 }
 
@@ -378,9 +378,9 @@ func (w *world) compare(at subject, is want, f locksteward.Finding) {
 func (w *world) judgeDead(f locksteward.Finding) {
 	switch h := w.holds[f.Key]; {
 	case h == nil:
-		w.fail("%s: the holder of %q is called dead, which nobody holds: %s", w.now.Sub(w.began), f.Key, f.Summary.EN)
+		w.fail("%s: the holder of %q is called dead, which nobody holds: %s", w.now.Sub(w.began), f.Key, f.Summary.In("en"))
 	case h.own == nil || h.own.process.alive:
-		w.fail("%s: the holder of %s is called dead (%s) and lives: %s\n%s", w.now.Sub(w.began), h, f.Proof, f.Summary.EN, english(f.Evidence))
+		w.fail("%s: the holder of %s is called dead (%s) and lives: %s\n%s", w.now.Sub(w.began), h, f.Proof, f.Summary.In("en"), english(f.Evidence))
 	}
 }
 

@@ -20,7 +20,7 @@ type replica struct {
 	proxy *testredis.Proxy // its way to the database
 }
 
-// owner begins the owner of this life's leases, as internal/replicas names them.
+// owner begins the owner of this life's leases, as internal/cluster names them.
 func (r *replica) owner() string { return fmt.Sprintf("%s process %d ", r.Name, r.PID()) }
 
 // client speaks to the console of a replica that is well, as far as is known.

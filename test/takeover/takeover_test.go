@@ -144,17 +144,17 @@ func twoServers(t *testing.T) (targets string, places []where) {
 // holder is a replica that has something to do.
 func holder(t *testing.T, st *store.Store, all []*replica, rng *rand.Rand) *replica {
 	t.Helper()
-	roll, err := st.Roll(t.Context())
+	members, err := st.Membership(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 1000 {
 		r := all[rng.IntN(len(all))]
-		if slices.ContainsFunc(roll.Leases, func(l store.Lease) bool { return strings.HasPrefix(l.Owner, r.owner()) }) {
+		if slices.ContainsFunc(members.Leases, func(l store.Lease) bool { return strings.HasPrefix(l.Owner, r.owner()) }) {
 			return r
 		}
 	}
-	t.Fatalf("nobody works: %+v", roll)
+	t.Fatalf("nobody works: %+v", members)
 	return nil
 }
 
@@ -164,15 +164,15 @@ func (w *world) replaced(st *store.Store, owner string, duties int, began time.T
 	w.t.Helper()
 	late := 0
 	testredis.Eventually(w.t, within, func() bool {
-		roll, err := st.Roll(w.t.Context())
+		members, err := st.Membership(w.t.Context())
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		if since := time.Since(began); since > promised-500*time.Millisecond && late < 20 {
 			late++
-			w.t.Logf("%s without all of its work taken: %+v\n%s", since, roll, w.activity())
+			w.t.Logf("%s without all of its work taken: %+v\n%s", since, members, w.activity())
 		}
-		return len(roll.Leases) == duties && !slices.ContainsFunc(roll.Leases, func(l store.Lease) bool { return strings.HasPrefix(l.Owner, owner) })
+		return len(members.Leases) == duties && !slices.ContainsFunc(members.Leases, func(l store.Lease) bool { return strings.HasPrefix(l.Owner, owner) })
 	}, "nobody takes over")
 	return time.Since(began)
 }
@@ -183,16 +183,16 @@ func (w *world) replaced(st *store.Store, owner string, duties int, began time.T
 func settled(t *testing.T, st *store.Store, all []*replica, duties int) {
 	t.Helper()
 	testredis.Eventually(t, within, func() bool {
-		roll, err := st.Roll(t.Context())
+		members, err := st.Membership(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range all {
-			if !slices.ContainsFunc(roll.Replicas, func(there store.Replica) bool { return strings.HasPrefix(there.ID, r.owner()) }) {
+			if !slices.ContainsFunc(members.Replicas, func(there store.Replica) bool { return strings.HasPrefix(there.ID, r.owner()) }) {
 				return false
 			}
 		}
-		return len(roll.Leases) == duties
+		return len(members.Leases) == duties
 	}, "a replica is not there, or a duty is nobody's")
 }
 

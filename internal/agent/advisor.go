@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/console"
+	"github.com/locksteward/locksteward/internal/cluster/remote"
+	"github.com/locksteward/locksteward/rules"
+)
+
+// guide is what the console's pages say before anybody asks for anything.
+type guide struct{ agent *Agent }
+
+func (g guide) Possible(l locksteward.Lock) console.Possible {
+	ctx, cancel := context.WithTimeout(context.Background(), remote.Timeout)
+	defer cancel()
+	p, err := forwardRead(ctx, g.agent, callPossible, explainInput{Lock: l})
+	if err != nil {
+		return console.Possible{Refusal: err.Error()}
+	}
+	return p
+}
+
+func (g guide) WhyNotApprove(actor console.Actor, r locksteward.Request) error {
+	return g.agent.releases.WhyNotApprove(person(actor), r)
+}
+
+func (g guide) Resolved(fingerprint string) (locksteward.Finding, bool) {
+	f, ok := g.agent.resolved.get(fingerprint)
+	if !ok && g.agent.remote != nil {
+		return g.agent.remoteResolved(fingerprint)
+	}
+	return f, ok
+}
+
+func (g guide) Rules(lang string) []api.Rule {
+	cfg := g.agent.current().cfg.Rules
+	return RuleList(cfg, lang).Rules
+}
+
+// RuleList lists the rules as a configuration runs them, their texts in lang.
+func RuleList(cfg rules.Config, lang string) api.RuleList {
+	out := api.RuleList{Rules: []api.Rule{}}
+	for _, r := range cfg.Rules() {
+		d := r.Doc()
+		rule := api.Rule{
+			Rule: d.Name, Title: d.Title, Severity: d.Severity.String(), SeverityNote: d.SeverityNote,
+			ForMs: d.For.Milliseconds(), Risk: d.Risk, Judges: string(d.Scope), Since: d.Since,
+			Cause: d.Cause.In(lang), Remedy: d.Remedy.In(lang), Page: d.Page(), Entries: []api.RuleEntry{},
+		}
+		all := false // an entry for all classes came already
+		for _, entry := range cfg {
+			if entry.Rule != d.Name {
+				continue
+			}
+			shown := api.RuleEntry{Classes: append([]string{}, entry.Classes...), Severity: entry.Severity, Off: entry.Off}
+			if entry.For != nil {
+				shown.ForMs = new(entry.For.Milliseconds())
+			}
+			rule.Entries = append(rule.Entries, shown)
+			if entry.When != "" {
+				rule.When = entry.When
+			}
+			if (len(entry.Classes) == 0 || entry.When != "") && !all {
+				all = true
+				applyEntry(&rule, shown)
+			}
+		}
+		out.Rules = append(out.Rules, rule)
+	}
+	return out
+}
+
+// applyEntry changes a rule's defaults to what an entry for all classes gives.
+func applyEntry(r *api.Rule, e api.RuleEntry) {
+	if e.Severity != "" {
+		r.Severity = e.Severity
+	}
+	if e.ForMs != nil {
+		r.ForMs = *e.ForMs
+	}
+	r.Off = e.Off
+}
+
+var _ console.Guide = guide{}

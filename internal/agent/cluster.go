@@ -1,0 +1,288 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/cluster"
+	"github.com/locksteward/locksteward/internal/cluster/remote"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/store"
+)
+
+// openStore opens the store. A file is used by this agent only; a database is shared with
+// other replicas, and writes about a target are made under its lease.
+func (a *Agent) openStore(ctx context.Context, cfg config.Config, version string) error {
+	st, err := store.OpenConfig(ctx, cfg.Store)
+	if err != nil {
+		return err
+	}
+	a.store, a.opened, a.kept = st, st, cfg.Store
+	if err := a.tellSetAside(ctx); err != nil {
+		return err
+	}
+	if !cfg.Store.Shared() {
+		return nil // the file is locked
+	}
+	hooks := cluster.Hooks{Start: a.startDuty, Stop: a.stopDuty, Ping: a.pingTarget, Dial: a.dialTarget, Changed: a.membershipChanged}
+	if a.member, err = cluster.Open(a.log.Named("cluster"), st, cfg.Cluster, version, hooks); err != nil {
+		return err
+	}
+	a.store = st.Under(a.member.Lease)
+	a.member.SetDuties(duties(cfg))
+	return nil
+}
+
+// duties returns what one replica works on at a time: each target, and the singleton duties. The masters of one Redlock go
+// together, since a majority is judged of all of them.
+func duties(cfg config.Config) []cluster.Duty {
+	var groups [][]string
+	for _, r := range cfg.Redlock {
+		groups = append(groups, r.Targets)
+	}
+	return cluster.Duties(targetNames(cfg), groups)
+}
+
+func targetNames(cfg config.Config) []string {
+	var out []string
+	for _, t := range cfg.Targets {
+		out = append(out, t.Name)
+	}
+	return out
+}
+
+// openCluster joins this agent to the other replicas.
+func (a *Agent) openCluster() {
+	a.router = cluster.NewRouter(a.member, a.configured, a.runsHere)
+	a.remote = remote.New(remote.Options{
+		Log: a.log, Member: a.member,
+		Configured: func() []string { return targetNames(a.current().cfg) },
+		RunsHere:   a.runsHere,
+		Own: func() remote.Status {
+			return remote.Status{Targets: a.ownTargets(), Overdue: a.sweepStatus(time.Now()).Overdue(), Down: a.downTargets()}
+		},
+		Unknown:      func(name, reason string) api.Target { return unseen(a.targetConfig(name), reason) },
+		LoadFindings: a.store.LoadFindings,
+		Polled:       a.remotePolled,
+	})
+	a.remoteSender = remote.NewSender(a.log, a.member, func() {
+		if a.singleton.isActive() {
+			a.alerts.Wake()
+		}
+	})
+	a.serveCalls()
+}
+
+// remotePolled updates what depends on the targets of other replicas.
+func (a *Agent) remotePolled(ctx context.Context, changed, recovered bool) {
+	a.countRequests(ctx)
+	if changed {
+		a.console.Touch()
+	}
+	if recovered && a.singleton.isActive() {
+		a.alerts.wakeHeld(ctx) // notifications that were inhibited while it was down
+	}
+}
+
+// checkTargets returns what is wrong with targets, which this replica might otherwise find out only when it acquires them.
+func checkTargets(cfg config.Config) error {
+	for _, t := range cfg.Targets {
+		cc, err := t.Connect()
+		if err != nil {
+			return err
+		}
+		conn, err := connect.Open(cc)
+		if err != nil {
+			return fmt.Errorf("target %q: %w", t.Name, err)
+		}
+		if err := conn.Close(); err != nil {
+			return fmt.Errorf("target %q: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+// startDuty starts the work on a duty.
+func (a *Agent) startDuty(ctx context.Context, duty string) error {
+	a.changing.RLock()
+	defer a.changing.RUnlock()
+	if duty == store.SingletonDuties {
+		a.startSingletonDuties(ctx)
+		return nil
+	}
+	if !a.configured(duty) {
+		return fmt.Errorf("target %q: the configuration has it no longer", duty)
+	}
+	t := a.targetConfig(duty)
+	w, err := a.newWatched(ctx, t, a.current().classes)
+	if err != nil {
+		return err
+	}
+	a.alter(func(next *state) { next.targets[duty] = w })
+	a.exporter.SetReleaseEnabled(duty, t.ReleaseCredentials != nil)
+	a.log.Info("target is watched by this replica", zap.String("target", duty))
+	a.releases.Gained(duty)
+	w.start(ctx)
+	return nil
+}
+
+// stopDuty ends the work on a duty. The findings of a target remain for the next replica.
+func (a *Agent) stopDuty(ctx context.Context, duty string, lost bool) {
+	a.changing.RLock()
+	defer a.changing.RUnlock()
+	if duty == store.SingletonDuties {
+		a.sayEnd(ctx)
+		a.stopSingletonDuties(ctx)
+		return
+	}
+	w := a.current().targets[duty]
+	if w == nil {
+		return // a reload removed it
+	}
+	w.lost.Store(lost)
+	if a.member.Unreachable(duty) {
+		w.hangUp()
+	}
+	w.stop()
+	if !lost {
+		a.history.Drain(ctx)
+	}
+	a.alter(func(next *state) { delete(next.targets, duty) })
+	a.forgetTarget(w)
+	a.log.Info("target is no longer watched by this replica", zap.String("target", duty), zap.Bool("lost", lost))
+}
+
+// pingTarget asks the masters of a target of this replica over the open connections.
+func (a *Agent) pingTarget(ctx context.Context, name string) error {
+	w, err := a.watched(name)
+	if err != nil {
+		return err
+	}
+	return w.conn.Ping(ctx)
+}
+
+// dialTarget asks the masters of a target over connections that it makes and closes.
+func (a *Agent) dialTarget(ctx context.Context, name string) error {
+	cc, err := a.targetConfig(name).Connect()
+	if err != nil {
+		return err
+	}
+	if err := connect.Reach(ctx, cc); err != nil {
+		return errors.New(connect.Explain(err))
+	}
+	return nil
+}
+
+// updateDuties applies a reload to the duties: those that are new are without an owner, and those that are gone end here.
+func (a *Agent) updateDuties(ctx context.Context) {
+	if a.member == nil {
+		return
+	}
+	now := duties(a.current().cfg)
+	var gone []string
+	for _, name := range a.member.Self().Targets {
+		if !slices.ContainsFunc(now, func(d cluster.Duty) bool { return d.Name == name }) {
+			gone = append(gone, name)
+		}
+	}
+	a.member.SetDuties(now)
+	a.member.Release(ctx, gone...)
+	a.remote.PollSoon()
+}
+
+// forgetTarget removes what is known here of a target that another replica watches from now on.
+func (a *Agent) forgetTarget(w *watched) {
+	a.engine.RemoveTarget(w.target.Name, time.Now())
+	a.exporter.RemoveTarget(w.target.Name)
+	w.mu.Lock()
+	unsaved := w.unsaved
+	w.unsaved = nil
+	w.mu.Unlock()
+	a.alerts.Saved(unsaved, nil)
+	a.remote.Keep(w.target.Name, w.view(), w.down.Load())
+	a.showLeader()
+	a.console.Touch()
+	a.memory.schedule()
+}
+
+// membershipChanged shows which replica works on what.
+func (a *Agent) membershipChanged() {
+	a.showLeader()
+	a.exporter.SetReplicas(len(a.member.Replicas()))
+	if !a.wasReady.Load() {
+		a.ready()
+	}
+	a.remote.PollSoon()
+}
+
+// mine reports whether this replica may write about a target now.
+func (a *Agent) mine(target string) bool {
+	return a.member == nil || a.member.Owns(target, time.Now())
+}
+
+// configured reports whether a target is in the configuration.
+func (a *Agent) configured(target string) bool {
+	return slices.ContainsFunc(a.current().cfg.Targets, func(t config.Target) bool { return t.Name == target })
+}
+
+// targetConfig returns a target of the configuration. One that was removed has its name alone.
+func (a *Agent) targetConfig(name string) config.Target {
+	for _, t := range a.current().cfg.Targets {
+		if t.Name == name {
+			return t
+		}
+	}
+	return config.Target{Name: name}
+}
+
+// runsHere reports whether this replica works on a target.
+func (a *Agent) runsHere(target string) bool {
+	_, err := a.watched(target)
+	return err == nil
+}
+
+// showLeader has the metrics show the targets that this replica works on, and until when unless the leases are renewed:
+// all of them if the store is not shared.
+func (a *Agent) showLeader() {
+	for _, t := range a.current().cfg.Targets {
+		leads, until := true, time.Time{}
+		if a.member != nil {
+			until, leads = a.member.OwnedUntil(t.Name)
+		}
+		a.exporter.SetLeader(t.Name, leads, until)
+	}
+}
+
+// findings returns the findings of all targets, in any order. The slice is the caller's.
+func (a *Agent) findings() []locksteward.Finding {
+	out := a.engine.Findings()
+	if a.remote != nil {
+		out = append(out, a.remote.Findings()...)
+	}
+	return out
+}
+
+// wake has the replica that sends notifications check the queue.
+func (a *Agent) wake() {
+	if a.member == nil || a.singleton.isActive() {
+		a.alerts.Wake()
+		return
+	}
+	a.remoteSender.Wake()
+}
+
+// closeStore closes the store, so that another agent can open it.
+func (a *Agent) closeStore() error {
+	if a.opened == nil {
+		return nil
+	}
+	return a.opened.Close()
+}

@@ -12,6 +12,8 @@ var (
 	// ErrConflict is "it changed meanwhile": the request is final already, or the
 	// lock is not the one that was asked about.
 	ErrConflict = errors.New("conflict")
+	// ErrClaimLost is "another sender has the notification": it claimed it meanwhile.
+	ErrClaimLost = errors.New("another sender has the notification")
 	// ErrInvalid is bad input by the caller. The CLI exits with 2.
 	ErrInvalid = errors.New("invalid")
 )

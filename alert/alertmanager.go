@@ -24,16 +24,16 @@ const (
 const (
 	// alertsPath is where Alertmanager's API takes alerts.
 	alertsPath = "api/v2/alerts"
-	// straggle is how long a message waits for the other instances once one has it.
-	straggle = time.Second
+	// stragglerWait is how long a notification waits for the other instances once one has it.
+	stragglerWait = time.Second
 )
 
 // Alertmanager is Prometheus's Alertmanager, one or all of a cluster: each finding is
 // an alert of its API v2.
 type Alertmanager struct {
 	Endpoint `yaml:",inline"`
-	// URLs are in place of url those of several instances: each is told of everything,
-	// and a message is delivered when one of them took it.
+	// URLs replace url with those of several instances: each gets everything, and a
+	// notification is delivered when one of them accepted it.
 	URLs []locksteward.Secret `yaml:"urls"`
 	// Username and PasswordFile log in with a password, TokenFile with a bearer token.
 	// Password and Token are in place of the files the secrets themselves, from the
@@ -43,8 +43,8 @@ type Alertmanager struct {
 	Password     locksteward.Secret `yaml:"password" from:"env"`
 	TokenFile    string             `yaml:"token_file"`
 	Token        locksteward.Secret `yaml:"token" from:"env"`
-	// ResolveAfter is when an alert ends that is not told again, Resend how often all
-	// that fires is told again.
+	// ResolveAfter is when an alert ends that is not resent, Resend how often firing alerts
+	// are resent.
 	ResolveAfter time.Duration `yaml:"resolve_after"`
 	Resend       time.Duration `yaml:"resend"`
 }
@@ -96,8 +96,8 @@ func (c Alertmanager) problems() []error {
 	return errs
 }
 
-func (c Alertmanager) manner() manner {
-	return manner{Patience: c.Patience, cap: 100, standing: true}
+func (c Alertmanager) traits() traits {
+	return traits{Patience: c.Patience, cap: 100}
 }
 
 // open reports the problems of all files at once.
@@ -143,7 +143,7 @@ func (c Alertmanager) addresses(fs *files) ([]*url.URL, []error) {
 	return urls, errs
 }
 
-// login is what each request carries to be let in, and the secret in it, in all forms.
+// login is the authorization header of each request, and the secret in it, in all forms.
 func (c Alertmanager) login(fs *files) (http.Header, []locksteward.Secret, error) {
 	r := http.Request{Header: http.Header{}}
 	var secret locksteward.Secret
@@ -173,22 +173,21 @@ type alertmanager struct {
 	resend    time.Duration
 }
 
-// send makes one attempt at each instance; one that took it is enough.
-func (a *alertmanager) send(ctx context.Context, _ string, body []byte) error {
-	p, err := payloadOf(body)
-	if err != nil {
-		return &DeliveryError{Reason: ReasonOther, Endpoint: a.instances[0].endpoint, Err: err}
+// send makes one attempt at each instance; it succeeds if one accepts.
+func (a *alertmanager) send(ctx context.Context, out outgoing) error {
+	if out.err != nil {
+		return undecodable(a.instances[0].endpoint, out.err)
 	}
-	_, err = a.post(ctx, a.writer.alerts(p, time.Now()))
+	_, err := a.post(ctx, a.writer.alerts(out.payload, time.Now()))
 	return err
 }
 
-// every is how often what fires is to be told again.
-func (a *alertmanager) every() time.Duration { return a.resend }
+// interval is the configured resend.
+func (a *alertmanager) interval() time.Duration { return a.resend }
 
-// remind tells again what fires. The error says which instances did not take it,
-// also if others did.
-func (a *alertmanager) remind(ctx context.Context, firing []Event) error {
+// resendFiring sends findings that fire again. The error names the instances that did not
+// accept them, also if others did.
+func (a *alertmanager) resendFiring(ctx context.Context, firing []PayloadFinding) error {
 	now := time.Now()
 	list := make([]amAlert, 0, len(firing))
 	for _, e := range firing {
@@ -198,8 +197,8 @@ func (a *alertmanager) remind(ctx context.Context, firing []Event) error {
 	return cmp.Or(err, missed)
 }
 
-// post makes one attempt at each instance. err is why none took it; missed is why
-// some did not, if another did.
+// post makes one attempt at each instance. err is why none accepted; missed is why some
+// did not, if another did.
 func (a *alertmanager) post(ctx context.Context, list []amAlert) (missed, err error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -227,14 +226,14 @@ func (a *alertmanager) post(ctx context.Context, list []amAlert) (missed, err er
 			failed = append(failed, w.err)
 			continue
 		}
-		// The others get a little longer: one that hangs must not delay every message.
+		// The others get a little longer: one that hangs must not delay every notification.
 		if last == nil {
-			last = time.AfterFunc(straggle, cancel)
+			last = time.AfterFunc(stragglerWait, cancel)
 			defer last.Stop()
 		}
 	}
 	if last == nil {
-		return nil, mendableFirst(failed)
+		return nil, retryableFirst(failed)
 	}
 	return errors.Join(failed...), nil
 }
@@ -242,23 +241,23 @@ func (a *alertmanager) post(ctx context.Context, list []amAlert) (missed, err er
 func (a *alertmanager) postTo(ctx context.Context, p *poster, body []byte) error {
 	got, err := p.post(ctx, body, a.login)
 	if e, ok := errors.AsType[*DeliveryError](err); ok {
-		e.Detail = p.hushed(string(got.body), a.secrets...) // which alert it does not like, and why
+		e.Detail = p.redacted(string(got.body), a.secrets...) // which alert was refused, and why
 		return e
 	}
-	if err == nil && isPage(got) {
-		return p.strange(got)
+	if err == nil && isHTMLPage(got) {
+		return p.unexpectedAnswer(got)
 	}
 	return err
 }
 
-// isPage says that the answer is for a person: that of a login, or of a proxy.
-func isPage(a answer) bool {
+// isHTMLPage reports whether the answer is for a person: that of a login, or of a proxy.
+func isHTMLPage(a answer) bool {
 	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	return kind == "text/html" || bytes.HasPrefix(bytes.TrimSpace(a.body), []byte("<"))
 }
 
-// mendableFirst is the failure that another attempt may mend, if one of them is.
-func mendableFirst(failed []error) error {
+// retryableFirst returns a retryable failure, if there is one.
+func retryableFirst(failed []error) error {
 	for _, err := range failed {
 		if deliveryError(err).Retryable {
 			return err

@@ -14,9 +14,8 @@ import (
 const (
 	// alertPrefix begins the names of all alerts.
 	alertPrefix = "Locksteward"
-	// eventLasts is how long an alert lasts that tells of something that happened:
-	// longer than the group_interval of an Alertmanager, which tells nobody of an alert
-	// that is over when its group is looked at.
+	// eventLasts is how long an alert about an event lasts: longer than the group_interval of
+	// an Alertmanager, which drops alerts that end before their group is flushed.
 	eventLasts = time.Hour
 	// Bounds in bytes: the name of a lock can be as long as its writer likes.
 	maxLabel      = 1 << 10
@@ -33,8 +32,8 @@ type amAlert struct {
 	GeneratorURL string            `json:"generatorURL,omitempty"`
 }
 
-// alertWriter makes alerts of messages. Labels are what an alert is known by, so
-// those of a fire and of its resolve are made in one place.
+// alertWriter makes alerts of notifications. Labels identify an alert, so those of a fire
+// and of its resolve are made in one place.
 type alertWriter struct{ resolveAfter time.Duration }
 
 func (w alertWriter) alerts(p Payload, now time.Time) []amAlert {
@@ -52,7 +51,7 @@ func (w alertWriter) alerts(p Payload, now time.Time) []amAlert {
 	}
 }
 
-// findings are the last states of all findings of a message.
+// findings are the last states of all findings of a notification.
 func (w alertWriter) findings(p Payload, now time.Time) []amAlert {
 	last := map[string]int{}
 	for i, e := range p.Findings {
@@ -71,15 +70,15 @@ func (w alertWriter) findings(p Payload, now time.Time) []amAlert {
 	return out
 }
 
-// changed says that the finding was told before and is another now. Its times are
-// those of one look, or some of it was rounded.
-func changed(e Event) bool {
+// changed reports whether the event is a change of a finding that fired before. Its times
+// are of one reading, or rounded.
+func changed(e PayloadFinding) bool {
 	return e.Status == string(locksteward.StatusFiring) && !e.FiredAt.IsZero() && e.At.After(e.FiredAt.Add(time.Millisecond))
 }
 
-// before ends the alerts of the severities that the finding had: Alertmanager takes
-// those for other alerts.
-func (w alertWriter) before(e Event) []amAlert {
+// before ends the alerts of the severities that the finding had: for Alertmanager
+// those are other alerts.
+func (w alertWriter) before(e PayloadFinding) []amAlert {
 	var out []amAlert
 	for _, s := range []locksteward.Severity{locksteward.SeverityWarning, locksteward.SeverityCritical} {
 		if s.String() == e.Severity {
@@ -92,8 +91,8 @@ func (w alertWriter) before(e Event) []amAlert {
 	return out
 }
 
-// finding is one finding as it is: what fires ends by itself some time after now.
-func (w alertWriter) finding(e Event, now time.Time) amAlert {
+// finding is the alert of one finding: a firing one ends by itself some time after now.
+func (w alertWriter) finding(e PayloadFinding, now time.Time) amAlert {
 	labels := map[string]string{
 		"alertname": alertName(e.Rule), "rule": e.Rule, "severity": e.Severity, "target": e.Target, "db": strconv.Itoa(e.DB),
 		"class": e.Class, "key": e.Key.Key, "team": e.Team, "fingerprint": e.Fingerprint, "risk": e.Risk,
@@ -139,7 +138,7 @@ func (w alertWriter) survey(p Payload, now time.Time) []amAlert {
 	var out []amAlert
 	for _, target := range slices.Sorted(maps.Keys(found)) {
 		text := locksteward.Text{
-			EN: fmt.Sprintf("The first sweep of %s found %d problems. They are told one by one only when they change.", target, found[target]),
+			EN: fmt.Sprintf("The first sweep of %s found %d problems. Each is notified of only when it changes.", target, found[target]),
 			ZH: fmt.Sprintf("对 %s 的首次扫描发现 %d 个问题，之后仅在变化时逐个通知。", target, found[target]),
 		}.In(p.Lang)
 		a := w.event(map[string]string{"severity": "info", "target": target}, "FirstSurvey", text, p.URL, p.Timestamp, now.Add(eventLasts))

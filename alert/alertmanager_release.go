@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The types of messages about releases, as package release names them, and what
+// The types of notifications about releases, as package release names them, and what
 // Alertmanager is to make of them.
 const (
 	typeRequested    = "release.requested"
@@ -32,17 +32,17 @@ func releaseSeverity(kind string) string {
 	}
 }
 
-// asks says that an event stands until its request is over: somebody must decide.
-func asks(kind string) bool { return kind == typeRequested || kind == typeReminder }
+// needsDecision reports whether somebody must decide: the alert of such an event ends with its
+// request.
+func needsDecision(kind string) bool { return kind == typeRequested || kind == typeReminder }
 
-// release is an alert for each event. What asks for a decision ends with the request;
-// the rest happened, and lasts for a time, so that people hear of it however soon the
-// request is over.
+// release is an alert for each event. One that asks for a decision ends with the request;
+// the others last for a time, so that they are seen however soon the request ends.
 func (w alertWriter) release(p Payload, now time.Time) []amAlert {
 	if p.Type != typeFinal || p.Release.Request == nil {
 		return []amAlert{w.releaseAlert(p, p.Type, now)}
 	}
-	// With the outcome, for those who are told that it is over.
+	// With the outcome, for the notification of its end.
 	out := make([]amAlert, 0, 2)
 	for _, kind := range []string{typeRequested, typeReminder} {
 		a := w.releaseAlert(p, kind, now)
@@ -60,11 +60,11 @@ func (w alertWriter) release(p Payload, now time.Time) []amAlert {
 func (w alertWriter) releaseAlert(p Payload, kind string, now time.Time) amAlert {
 	e := p.Release
 	labels := map[string]string{"severity": releaseSeverity(kind), "target": e.Target, "team": e.Team}
-	if p.Loud && !asks(kind) {
+	if p.Loud && !needsDecision(kind) {
 		labels["loud"] = "true"
 	}
 	ends := now.Add(eventLasts)
-	if !asks(kind) {
+	if !needsDecision(kind) {
 		labels["event"] = e.EventID
 	}
 	r := e.Request
@@ -75,7 +75,7 @@ func (w alertWriter) releaseAlert(p Payload, kind string, now time.Time) amAlert
 	}
 	labels["target"], labels["db"], labels["class"], labels["key"] = r.Target, strconv.Itoa(r.DB), r.Class, r.Key.Key
 	labels["request"] = r.ID
-	if asks(kind) && !r.ExpiresAt.IsZero() {
+	if needsDecision(kind) && !r.ExpiresAt.IsZero() {
 		ends = r.ExpiresAt
 	}
 	link := r.URL

@@ -34,14 +34,14 @@ func openAM(t *testing.T, cfg Alertmanager) *alertmanager {
 
 func atURL(text string) Endpoint { return Endpoint{URL: locksteward.Secret(text)} }
 
-// deliver sends the message of transitions.
+// deliver sends the notification of transitions.
 func deliver(t *testing.T, out transport, transitions ...locksteward.Transition) {
 	t.Helper()
-	m, err := addresseeOf("am").tell(transitions...)
+	m, err := writerOf("am").newsOf(transitions...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := out.send(t.Context(), m.ID, m.Body); err != nil {
+	if err := out.send(t.Context(), newOutgoing(m.ID, m.Body)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -106,7 +106,7 @@ func TestAlertmanagerTakesFindings(t *testing.T) {
 	if got = srv.Alerts(); len(got) != 1 || got[0].Labels["key"] != "lock:order:2" {
 		t.Errorf("after the end: %+v", got)
 	}
-	// A message may hold a fire and its end.
+	// A notification may hold a fire and its end.
 	three := lately(fire("lock:order:3", 3), time.Second)
 	deliver(t, out, three, ending(three), ending(worse))
 	if got = srv.Alerts(); len(got) != 0 {
@@ -161,11 +161,11 @@ func TestAlertmanagerTakesReleases(t *testing.T) {
 		if edit != nil {
 			edit(&n)
 		}
-		m, err := tellRelease(addresseeOf("am"), n, 1)
+		m, err := releaseNotification(writerOf("am"), n, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := out.send(t.Context(), m.ID, m.Body); err != nil {
+		if err := out.send(t.Context(), newOutgoing(m.ID, m.Body)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,20 +202,20 @@ func TestAlertmanagerTakesSurveysAndTests(t *testing.T) {
 	t.Parallel()
 	srv := testam.Start(t, testam.Options{})
 	out := openAM(t, Alertmanager{Endpoint: atURL(srv.URL())})
-	c := composer{addressee: addresseeOf("am")}
-	found := changeOf(lately(fire("lock:order:1", 1), 0))
-	made := c.message(ReasonSurvey, &Group{Key: "first_survey redis", Labels: map[string]string{"target": "redis"}, Firing: 1}, "", []Change{found})
+	c := composer{writer: writerOf("am")}
+	found := eventOfTransition(lately(fire("lock:order:1", 1), 0))
+	made := c.message(ReasonSurvey, &Group{Key: "first_survey redis", Labels: map[string]string{"target": "redis"}, Firing: 1}, "", []locksteward.FindingEvent{found})
 	if len(made) != 1 {
 		t.Fatal(c.err)
 	}
-	if err := out.send(t.Context(), made[0].ID, made[0].Body); err != nil {
+	if err := out.send(t.Context(), newOutgoing(made[0].ID, made[0].Body)); err != nil {
 		t.Fatal(err)
 	}
-	m, err := Payload{Version: PayloadVersion, Type: typeTest, Timestamp: stamp(time.Now()), Text: "asked for by ana"}.message(addresseeOf("am"), "", "", "test-7")
+	m, err := Payload{Version: PayloadVersion, Type: typeTest, Timestamp: stamp(time.Now()), Text: "asked for by ana"}.notification(writerOf("am"), "", "", "test-7")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := out.send(t.Context(), m.ID, m.Body); err != nil {
+	if err := out.send(t.Context(), newOutgoing(m.ID, m.Body)); err != nil {
 		t.Fatal(err)
 	}
 	got := srv.Alerts()
@@ -247,18 +247,18 @@ func TestAlertmanagerInstances(t *testing.T) {
 	out := openAM(t, urls(sick.URL, hang.URL, srv.URL()))
 	began := time.Now()
 	deliver(t, out, lately(fire("lock:order:1", 1), time.Second))
-	if took := time.Since(began); took < straggle || took > 5*time.Second || len(srv.Alerts()) != 1 {
+	if took := time.Since(began); took < stragglerWait || took > 5*time.Second || len(srv.Alerts()) != 1 {
 		t.Errorf("took %s, %d alerts", took, len(srv.Alerts()))
 	}
-	if err := out.remind(t.Context(), []Event{addressee{lang: "en"}.event(changeOf(lately(fire("lock:order:1", 1), 0)))}); err == nil || !strings.Contains(err.Error(), "503") {
+	if err := out.resendFiring(t.Context(), []PayloadFinding{writer{lang: "en"}.event(eventOfTransition(lately(fire("lock:order:1", 1), 0)))}); err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("who did not take it: %v", err)
 	}
 	none := openAM(t, urls(sick.URL, sick.URL+"/x"))
-	m, err := addresseeOf("am").tell(fire("k", 1))
+	m, err := writerOf("am").newsOf(fire("k", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = none.send(t.Context(), m.ID, m.Body)
+	err = none.send(t.Context(), newOutgoing(m.ID, m.Body))
 	if e, ok := errors.AsType[*DeliveryError](err); !ok || e.Reason != Reason5xx || !e.Retryable {
 		t.Errorf("got %v", err)
 	}
@@ -274,11 +274,11 @@ func TestAlertmanagerLogsIn(t *testing.T) {
 	in := openAM(t, Alertmanager{Endpoint: atURL(srv.URL()), Username: "ann", PasswordFile: file(t, "pa55word\n")})
 	deliver(t, in, lately(fire("k", 1), 0))
 	wrong := openAM(t, Alertmanager{Endpoint: atURL(srv.URL()), Username: "ann", PasswordFile: file(t, "pa55")})
-	m, err := addresseeOf("am").tell(fire("k", 1))
+	m, err := writerOf("am").newsOf(fire("k", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = wrong.send(t.Context(), m.ID, m.Body)
+	err = wrong.send(t.Context(), newOutgoing(m.ID, m.Body))
 	if e, ok := errors.AsType[*DeliveryError](err); !ok || e.Status != http.StatusUnauthorized || !e.Retryable {
 		t.Errorf("got %v", err)
 	}
@@ -317,11 +317,11 @@ func TestAlertmanagerSaysNo(t *testing.T) {
 			}))
 			t.Cleanup(srv.Close)
 			out := openAM(t, Alertmanager{Endpoint: atURL(srv.URL), TokenFile: file(t, "s3cr3t-token")})
-			m, err := addresseeOf("am").tell(fire("k", 1))
+			m, err := writerOf("am").newsOf(fire("k", 1))
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = out.send(t.Context(), m.ID, m.Body)
+			err = out.send(t.Context(), newOutgoing(m.ID, m.Body))
 			if e, ok := errors.AsType[*DeliveryError](err); !ok || e.Reason != c.want || e.Retryable != c.retry || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v", err)
 			}

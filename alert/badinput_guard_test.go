@@ -76,7 +76,7 @@ func TestInnardsAreRefusedInAllForms(t *testing.T) {
 	}
 }
 
-// nameServer answers each question for A and AAAA with what it is told. It speaks the
+// nameServer answers each question for A and AAAA with what it is sent. It speaks the
 // least of RFC 1035 that a stub resolver wants.
 type nameServer struct {
 	conn net.PacketConn
@@ -188,7 +188,7 @@ func TestOddWaysToWriteAnAddress(t *testing.T) {
 		at := *w.url
 		at.Host = host + ":9"
 		w.url = &at
-		err := w.send(t.Context(), "msg_1", []byte("{}"))
+		err := w.send(t.Context(), newOutgoing("msg_1", []byte("{}")))
 		e, ok := errors.AsType[*DeliveryError](err)
 		if !ok || e.Reason != ReasonBlocked && e.Reason != ReasonDNS {
 			t.Errorf("%s: %v", host, err)

@@ -111,7 +111,7 @@ func modes(t *testing.T) []mode {
 				w.Header().Set(k, v)
 			}
 			w.WriteHeader(status)
-			// The worst of services: it repeats all that it was told.
+			// The worst of services: it repeats all that it was sent.
 			body, _ := io.ReadAll(r.Body)
 			said := fmt.Sprintf("%s %v %s", r.URL, r.Header, body)
 			_, _ = fmt.Fprintf(w, `{"errcode":310000,"errmsg":%q,"code":19021,"msg":%q,"status":"invalid event","message":%q,"errors":[%q]}`, said, said, said, said)
@@ -291,15 +291,15 @@ func TestAGigabyteOfAnswerCostsLittle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := addresseeOf(r.Name).tell(fire("k", 1))
+		m, err := writerOf(r.Name).newsOf(fire("k", 1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = out.send(t.Context(), m.ID, m.Body) // connections and what is made once
+		_ = out.send(t.Context(), newOutgoing(m.ID, m.Body)) // connections and what is made once
 		sent.Store(0)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err = out.send(t.Context(), m.ID, m.Body)
+		err = out.send(t.Context(), newOutgoing(m.ID, m.Body))
 		runtime.ReadMemStats(&after)
 		grown := after.TotalAlloc - before.TotalAlloc
 		t.Logf("%s: %d KiB allocated, the server could send %d KiB of %d: %v", r.Name, grown>>10, sent.Load()>>10, size>>10, err)
@@ -336,12 +336,12 @@ func TestADrippingBodyEndsInTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer out.close()
-			m, err := addresseeOf(r.Name).tell(fire("k", 1))
+			m, err := writerOf(r.Name).newsOf(fire("k", 1))
 			if err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			err = out.send(t.Context(), m.ID, m.Body)
+			err = out.send(t.Context(), newOutgoing(m.ID, m.Body))
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("took %s", took)
 			}
@@ -402,7 +402,7 @@ func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
 		stop := d.run()
 		d.notify(fire("first", 1))
 		time.Sleep(time.Minute)
-		if s := d.Receivers()[0]; s.Gone || s.Open {
+		if s := d.Receivers()[0]; s.Gone || s.CircuitOpen {
 			t.Errorf("after one message: %+v", s)
 		}
 		for n := range uint64(50) {
@@ -410,7 +410,7 @@ func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(30 * time.Minute)
-		if n, s := len(f.seen()), d.Receivers()[0]; n < tripAfter || n >= tripAfter+inFlight || !s.Gone || !s.Open {
+		if n, s := len(f.seen()), d.Receivers()[0]; n < tripAfter || n >= tripAfter+maxInFlight || !s.Gone || !s.CircuitOpen {
 			t.Errorf("%d attempts, %+v", n, s)
 		}
 		tried := len(f.seen())
@@ -427,7 +427,7 @@ func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(time.Second)
-		if s, state := d.Receivers()[0], d.box.states("a"); s.Gone || s.Open || state["waiting"] != 0 || state["delivered"] != 51-dead {
+		if s, state := d.Receivers()[0], d.box.states("a"); s.Gone || s.CircuitOpen || state["waiting"] != 0 || state["delivered"] != 51-dead {
 			t.Errorf("after the test: %+v, %v", s, state)
 		}
 		back.Store(false)
@@ -465,7 +465,7 @@ func TestTooManyWithoutRetryAfter(t *testing.T) {
 			t.Fatalf("%d attempts", len(got))
 		}
 		for i, a := range got[1:] {
-			if wait := a.at.Sub(got[i].at); wait <= 0 || wait > backoffBase<<i+lull {
+			if wait := a.at.Sub(got[i].at); wait <= 0 || wait > backoffBase<<i+emptyPause {
 				t.Errorf("attempt %d after %s", i+2, wait)
 			}
 		}

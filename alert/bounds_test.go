@@ -59,7 +59,7 @@ func TestAnAttemptEndsAfterTenSeconds(t *testing.T) {
 					return ours, nil
 				}
 				began := time.Now()
-				err := w.send(t.Context(), "msg_1", []byte("{}"))
+				err := w.send(t.Context(), newOutgoing("msg_1", []byte("{}")))
 				if took := time.Since(began); took != 10*time.Second {
 					t.Errorf("it took %s", took)
 				}

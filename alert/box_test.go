@@ -24,7 +24,7 @@ type box struct {
 }
 
 type row struct {
-	Message
+	locksteward.Notification
 	state   string // waiting, delivered, dead
 	next    time.Time
 	claimed time.Time // until
@@ -33,19 +33,19 @@ type row struct {
 }
 
 // put writes messages as the transaction of their change does.
-func (b *box) put(messages ...Message) {
+func (b *box) put(messages ...locksteward.Notification) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.insert(messages...)
 }
 
-func (b *box) insert(messages ...Message) {
+func (b *box) insert(messages ...locksteward.Notification) {
 	for _, m := range messages {
 		if slices.ContainsFunc(b.rows, func(r *row) bool { return r.ID == m.ID }) {
 			continue
 		}
 		m.CreatedAt = time.Now()
-		b.rows = append(b.rows, &row{Message: m, state: "waiting"})
+		b.rows = append(b.rows, &row{Notification: m, state: "waiting"})
 	}
 }
 
@@ -90,14 +90,14 @@ func (b *box) above(receiver, behind string) int {
 	return above
 }
 
-func (b *box) Claim(ctx context.Context, receiver string, ttl time.Duration, limit int) ([]Message, error) {
+func (b *box) Claim(ctx context.Context, receiver string, ttl time.Duration, limit int) ([]locksteward.Notification, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := errors.Join(b.away, ctx.Err()); err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	var out []Message
+	var out []locksteward.Notification
 	rows := slices.Clone(b.rows)
 	slices.SortStableFunc(rows, func(x, y *row) int { return cmp.Compare(b.most(y), b.most(x)) })
 	for _, r := range rows {
@@ -107,8 +107,8 @@ func (b *box) Claim(ctx context.Context, receiver string, ttl time.Duration, lim
 		r.Attempts++
 		r.claim++
 		r.claimed = now.Add(ttl)
-		m := r.Message
-		m.Handle = r.claim
+		m := r.Notification
+		m.Claim = fmt.Sprint(r.claim)
 		out = append(out, m)
 	}
 	return out, nil
@@ -136,38 +136,38 @@ func (b *box) NextDue(_ context.Context, receiver string) (time.Duration, bool, 
 	return wait, found, nil
 }
 
-func (b *box) said(m Message, fn func(*row)) error {
+func (b *box) record(m locksteward.Notification, fn func(*row)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.away != nil {
 		return b.away
 	}
 	for _, r := range b.rows {
-		if r.ID == m.ID && r.state == "waiting" && r.claim == m.Handle && !r.claimed.IsZero() {
+		if r.ID == m.ID && r.state == "waiting" && fmt.Sprint(r.claim) == m.Claim && !r.claimed.IsZero() {
 			r.claimed = time.Time{}
 			fn(r)
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: %w", m.ID, ErrClaimLost)
+	return fmt.Errorf("%s: %w", m.ID, locksteward.ErrClaimLost)
 }
 
-func (b *box) Delivered(_ context.Context, m Message) error {
+func (b *box) Delivered(_ context.Context, m locksteward.Notification) error {
 	if b.slow != nil {
 		<-b.slow
 	}
-	return b.said(m, func(r *row) { r.state = "delivered" })
+	return b.record(m, func(r *row) { r.state = "delivered" })
 }
 
-func (b *box) Retry(_ context.Context, m Message, why error, after time.Duration) error {
-	return b.said(m, func(r *row) { r.next, r.why = time.Now().Add(after), why })
+func (b *box) Retry(_ context.Context, m locksteward.Notification, why error, after time.Duration) error {
+	return b.record(m, func(r *row) { r.next, r.why = time.Now().Add(after), why })
 }
 
-func (b *box) Bury(_ context.Context, m Message, why error) error {
-	return b.said(m, func(r *row) { r.state, r.why = "dead", why })
+func (b *box) DeadLetter(_ context.Context, m locksteward.Notification, why error) error {
+	return b.record(m, func(r *row) { r.state, r.why = "dead", why })
 }
 
-func (b *box) Hurry(_ context.Context, receiver string) error {
+func (b *box) RetryNow(_ context.Context, receiver string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range b.rows {
@@ -178,7 +178,7 @@ func (b *box) Hurry(_ context.Context, receiver string) error {
 	return b.away
 }
 
-func (b *box) BuryAll(_ context.Context, receiver string, age time.Duration, why error) (int64, error) {
+func (b *box) DeadLetterAll(_ context.Context, receiver string, age time.Duration, why error) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var n int64
@@ -191,15 +191,15 @@ func (b *box) BuryAll(_ context.Context, receiver string, age time.Duration, why
 	return n, b.away
 }
 
-func (b *box) Backlogs(context.Context) ([]Backlog, error) {
+func (b *box) Backlogs(context.Context) ([]locksteward.Backlog, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var out []Backlog
+	var out []locksteward.Backlog
 	for _, r := range b.rows {
-		n := slices.IndexFunc(out, func(x Backlog) bool { return x.Receiver == r.Receiver })
+		n := slices.IndexFunc(out, func(x locksteward.Backlog) bool { return x.Receiver == r.Receiver })
 		if n < 0 {
 			n = len(out)
-			out = append(out, Backlog{Receiver: r.Receiver})
+			out = append(out, locksteward.Backlog{Receiver: r.Receiver})
 		}
 		switch r.state {
 		case "waiting":
@@ -259,5 +259,5 @@ func (p *post) notify(transitions ...locksteward.Transition) {
 // that are due become messages at once.
 func (p *post) write(transitions ...locksteward.Transition) {
 	p.t.Helper()
-	p.box.change(p.Changes(transitions, nil, nil)...)
+	p.box.change(p.Events(transitions, nil, nil)...)
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // Caller posts bodies of another package to a webhook: signed, guarded and bounded
-// as messages to receivers are, and with nothing kept. It is safe for concurrent use.
-type Caller struct{ out *following }
+// as notifications are, and without an outbox. It is safe for concurrent use.
+type Caller struct{ out *reloadingTransport }
 
 // Validate reports what is wrong with w, each problem with its key. It reads no file.
 func (w Webhook) Validate() error { return errors.Join(w.filled().problems()...) }
@@ -18,15 +18,15 @@ func (w Webhook) Validate() error { return errors.Join(w.filled().problems()...)
 // they change.
 func NewCaller(cfg Webhook) (*Caller, error) {
 	hook := cfg.filled()
-	out, err := follow("", func(fs *files) (transport, error) { return hook.open(Receiver{}, fs) })
+	out, err := openReloading("", func(fs *files) (transport, error) { return hook.open(Receiver{}, fs) })
 	if err != nil {
 		return nil, err
 	}
 	return &Caller{out}, nil
 }
 
-// Files looks at the files and says how each stands, under its key below the webhook.
-// renewed says, once, that one was taken into use: what was refused is worth a try.
+// Files reads the files and returns their states, each under its key below the webhook.
+// renewed reports, once, that a new version is in use: what failed is worth a retry.
 func (c *Caller) Files() (list []credfile.File, renewed bool) {
 	list = c.out.states(true)
 	return list, c.out.renewed(list)
@@ -35,8 +35,8 @@ func (c *Caller) Files() (list []credfile.File, renewed bool) {
 // Post makes one attempt; id is the webhook-id. The error is a *DeliveryError and
 // shows nothing of the URL but its host.
 func (c *Caller) Post(ctx context.Context, id string, body []byte) error {
-	return c.out.send(ctx, id, body)
+	return c.out.send(ctx, newOutgoing(id, body))
 }
 
-// Close ends the connections that nobody uses.
+// Close closes idle connections.
 func (c *Caller) Close() { c.out.close() }

@@ -6,65 +6,65 @@ import (
 )
 
 const (
-	// tripAfter is how many messages in a row must fail before a receiver is left
-	// alone: one that it does not take is no sign of its death.
+	// tripAfter is how many notifications in a row must fail before the circuit opens:
+	// one that is refused says little about the receiver.
 	tripAfter = 3
-	// circuitCap bounds how long it is left alone before the next try.
+	// circuitCap bounds the pause before the next try.
 	circuitCap = time.Minute
-	// goneRest is how long a receiver is left alone that says that it is gone for good.
-	goneRest = time.Hour
-	// maxBacking bounds how many messages a circuit remembers that did not arrive.
-	maxBacking = 1000
+	// gonePause is the pause after a receiver answered 410 (gone).
+	gonePause = time.Hour
+	// maxFailing bounds how many failed notifications a circuit remembers.
+	maxFailing = 1000
 )
 
-// fault says what keeps a message back that did not arrive at its last attempt.
-type fault int
+// failureCause is why a notification failed and waits for another attempt.
+type failureCause int
 
 const (
-	// faultOutage: the receiver has accepted nothing since.
-	faultOutage fault = iota + 1
-	// faultPast: the receiver has accepted another message since.
-	faultPast
-	// faultOwn: it failed again although the receiver accepts others.
-	faultOwn
+	// causeOutage: the receiver has accepted nothing since.
+	causeOutage failureCause = iota + 1
+	// causePast: the receiver has accepted another notification since.
+	causePast
+	// causeOwn: it failed again although the receiver accepts others.
+	causeOwn
 )
 
-// circuit spares a receiver that takes nothing: while it is open nothing is sent,
-// then one message at a time finds out whether that is over.
+// circuit is the circuit breaker of a receiver: while it is open nothing is sent, then
+// one notification at a time finds out whether the receiver works again.
 type circuit struct {
-	mu      sync.Mutex
-	failed  map[string]bool // messages that did not arrive since the last that did
-	opened  int             // how often it was opened in a row; 0: closed
-	gone    int             // answers in a row that were 410
-	until   time.Time       // nothing is sent before, while it is open
-	asked   time.Time       // nothing is sent before: the receiver said so
-	probing bool
+	mu         sync.Mutex
+	failed     map[string]bool // notifications that failed since the last one that arrived
+	opened     int             // how often it was opened in a row; 0: closed
+	gone       int             // answers in a row that were 410
+	until      time.Time       // nothing is sent before, while it is open
+	retryAfter time.Time       // nothing is sent before: the receiver asked for that
+	probing    bool
 
-	backing map[string]fault // messages that failed and wait for another attempt
-	fresh   bool             // nothing was accepted since the start: what waits may wait for an outage before it
-	arrived int              // how many messages were accepted
+	causes   map[string]failureCause // of notifications that failed and wait for another attempt
+	starting bool                    // nothing was accepted since the start: an outage may be older
+	accepted int                     // number of notifications that were accepted
 }
 
-// begin has the circuit expect messages whose attempts failed before the start.
+// begin has the circuit expect notifications that failed before the start.
 func (c *circuit) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fresh = true
+	c.starting = true
 }
 
-// accepted returns how many messages the receiver has accepted.
-func (c *circuit) accepted() int {
+// acceptedCount returns how many notifications the receiver has accepted.
+func (c *circuit) acceptedCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.arrived
+	return c.accepted
 }
 
-// allow says how many of free messages may be sent now; if none, wait is how long
-// it is until that changes by time alone, 0 if it does not.
+// allow returns how many notifications may be sent now, at most free; if none, wait is
+// the time until that changes by time alone, 0 if it does not.
 func (c *circuit) allow(now time.Time, free int) (n int, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch until := c.rest(); {
+	switch until := c.pausedUntil(); {
 	case now.Before(until):
 		return 0, until.Sub(now)
 	case c.opened == 0:
@@ -76,31 +76,31 @@ func (c *circuit) allow(now time.Time, free int) (n int, wait time.Duration) {
 	}
 }
 
-// probe notes that a message is sent; the open circuit lets no other through.
+// probe records that a notification is sent; an open circuit lets no other through.
 func (c *circuit) probe() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.probing = c.opened > 0
 }
 
-// answered closes the circuit: the receiver works, whatever it said to this
-// message, which waits no longer. It returns whether the circuit was open, and
-// whether others wait for an attempt because of an outage that is over now. A message
-// that fails although others arrive is no sign of an outage.
-func (c *circuit) answered(id string) (open, over bool) {
+// answered closes the circuit: the receiver works, whether it accepted or refused this
+// notification. It returns whether the circuit was open, and whether others wait because
+// of an outage that has ended. A notification that fails while others arrive is no sign
+// of an outage.
+func (c *circuit) answered(id string) (open, outageEnded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.arrived++
-	delete(c.backing, id)
+	c.accepted++
+	delete(c.causes, id)
 	open = c.close()
-	over = open || c.fresh
-	for id, why := range c.backing {
-		if why == faultOutage {
-			c.backing[id], over = faultPast, true
+	outageEnded = open || c.starting
+	for id, why := range c.causes {
+		if why == causeOutage {
+			c.causes[id], outageEnded = causePast, true
 		}
 	}
-	c.fresh = false
-	return open, over
+	c.starting = false
+	return open, outageEnded
 }
 
 // close closes the circuit, and returns whether it was open. The caller holds c.mu.
@@ -110,44 +110,44 @@ func (c *circuit) close() bool {
 	return was
 }
 
-// reset forgets the receiver: it is another now, or works. It returns whether the
-// circuit was open.
+// reset forgets the receiver: it was replaced, or works. It returns whether the circuit
+// was open.
 func (c *circuit) reset() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked, c.backing = time.Time{}, nil
+	c.retryAfter, c.causes = time.Time{}, nil
 	return c.close()
 }
 
-// forget forgets a message that was given up.
+// forget forgets a notification that was given up.
 func (c *circuit) forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.backing, id)
+	delete(c.causes, id)
 }
 
-// nothing ends a try that told nothing of the receiver.
-func (c *circuit) nothing() {
+// inconclusive ends a probe that showed nothing of the receiver.
+func (c *circuit) inconclusive() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.probing = false
 }
 
-// failure is an attempt that did not arrive.
+// failure is an attempt that failed.
 type failure struct {
-	id       string        // of the message
-	asked    time.Duration // how long the receiver asked to wait
-	accepted int           // what accepted returned before the attempt
+	id         string        // of the notification
+	retryAfter time.Duration // the pause that the receiver asked for
+	accepted   int           // acceptedCount before the attempt
 }
 
-// fail counts a message that did not arrive. It returns whether the circuit is open
-// now, whether this opened it, and whether the message is to be sent again soon: the
-// receiver accepted another one while this one was under way.
-func (c *circuit) fail(now time.Time, f failure) (open, first, soon bool) {
+// fail counts a notification that failed. It returns whether the circuit is open now,
+// whether this opened it, and whether the notification is to be sent again soon: the
+// receiver accepted another one meanwhile.
+func (c *circuit) fail(now time.Time, f failure) (open, opened, soon bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = 0
-	soon = c.fault(f)
+	soon = c.setCause(f)
 	if c.failed == nil {
 		c.failed = map[string]bool{}
 	}
@@ -155,46 +155,46 @@ func (c *circuit) fail(now time.Time, f failure) (open, first, soon bool) {
 	if len(c.failed) < tripAfter {
 		c.failed[f.id] = true
 	}
-	if until := now.Add(f.asked); f.asked > 0 && until.After(c.asked) {
-		c.asked = until
+	if until := now.Add(f.retryAfter); f.retryAfter > 0 && until.After(c.retryAfter) {
+		c.retryAfter = until
 	}
 	if c.opened == 0 && len(c.failed) < tripAfter {
 		return false, false, soon
 	}
-	// What was under way when the circuit opened says nothing new.
+	// What was in flight when the circuit opened shows nothing new.
 	if c.opened == 0 || c.probing {
-		first = c.opened == 0
+		opened = c.opened == 0
 		c.opened++
 		c.probing = false
 		c.until = now.Add(backoffTo(circuitCap, c.opened))
 	}
-	return true, first, soon
+	return true, opened, soon
 }
 
-// fault notes what keeps a message back. The caller holds c.mu.
-func (c *circuit) fault(f failure) (soon bool) {
-	if len(c.backing) >= maxBacking {
-		c.backing = nil
+// setCause records why a notification failed. The caller holds c.mu.
+func (c *circuit) setCause(f failure) (soon bool) {
+	if len(c.causes) >= maxFailing {
+		c.causes = nil
 	}
-	if c.backing == nil {
-		c.backing = map[string]fault{}
+	if c.causes == nil {
+		c.causes = map[string]failureCause{}
 	}
-	switch overtaken := c.arrived != f.accepted; {
-	case c.backing[f.id] == 0 && overtaken:
-		c.backing[f.id] = faultPast
+	switch overtaken := c.accepted != f.accepted; {
+	case c.causes[f.id] == 0 && overtaken:
+		c.causes[f.id] = causePast
 		return true
-	case c.backing[f.id] == faultPast:
-		c.backing[f.id] = faultOwn
+	case c.causes[f.id] == causePast:
+		c.causes[f.id] = causeOwn
 		return overtaken
-	case c.backing[f.id] == 0:
-		c.backing[f.id] = faultOutage
+	case c.causes[f.id] == 0:
+		c.causes[f.id] = causeOutage
 	}
 	return false
 }
 
-// left counts a message whose answer was that the receiver is gone for good. It
-// returns whether that left it alone, since so many said so in a row.
-func (c *circuit) left(now time.Time) (first bool) {
+// answeredGone counts a notification that was answered with 410. It returns whether this
+// paused the receiver, since tripAfter in a row were.
+func (c *circuit) answeredGone(now time.Time) (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.probing = false
@@ -202,22 +202,22 @@ func (c *circuit) left(now time.Time) (first bool) {
 		return false
 	}
 	c.opened++
-	c.until = now.Add(goneRest)
+	c.until = now.Add(gonePause)
 	return c.gone == tripAfter
 }
 
-// rest is when something may be sent again.
-func (c *circuit) rest() time.Time {
-	if c.asked.After(c.until) {
-		return c.asked
+// pausedUntil is when something may be sent again. The caller holds c.mu.
+func (c *circuit) pausedUntil() time.Time {
+	if c.retryAfter.After(c.until) {
+		return c.retryAfter
 	}
 	return c.until
 }
 
-// state is whether the circuit is open, and until when nothing is sent; gone says
-// that the receiver wants no more.
+// state returns whether the circuit is open, whether the receiver answered 410, and
+// until when nothing is sent.
 func (c *circuit) state() (open, gone bool, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.opened > 0, c.opened > 0 && c.gone >= tripAfter, c.rest()
+	return c.opened > 0, c.opened > 0 && c.gone >= tripAfter, c.pausedUntil()
 }

@@ -4,37 +4,39 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
 )
 
 const (
-	// groupsAtOnce and changesAtOnce bound one flush, so that other writers of the
-	// store get their turn.
-	groupsAtOnce  = 100
-	changesAtOnce = 1000
-	// toldAtOnce is changesAtOnce for people, who are told of few in full and of all
-	// others how many they are: a storm must not be a hundred messages.
-	toldAtOnce = 5000
-	// separate is how many groups people are told of in messages of their own when
-	// they are due together.
-	separate = 3
+	// groupsAtOnce and eventsAtOnce bound one flush, so that other writers of the store
+	// get their turn.
+	groupsAtOnce = 100
+	eventsAtOnce = 1000
+	// eventsAtOnceForPeople is eventsAtOnce for receivers that people read, where few
+	// findings are listed and the others counted: a storm must not be a hundred messages.
+	eventsAtOnceForPeople = 5000
+	// maxSeparateGroups is how many groups that are due together people get in
+	// notifications of their own.
+	maxSeparateGroups = 3
 )
 
-// collect makes messages of the groups that are due, until stop, and of those that
-// are due then. What waits longer waits for the next start.
-func (w *worker) collect() {
-	defer w.nudge()
+// collectLoop makes notifications of the groups that are due, until stop, and of those
+// that are due then. The others wait for the next start.
+func (w *worker) collectLoop() {
+	defer w.signal()
 	defer close(w.collected)
 	for w.stop.Err() == nil && w.hard.Err() == nil {
 		began := time.Now()
 		wait := w.flush()
 		if wait <= 0 {
-			w.yield(time.Since(began))
+			w.yieldOutbox(time.Since(began))
 			continue
 		}
 		timer := time.NewTimer(min(wait, pollEvery))
 		select {
 		case <-timer.C:
-		case <-w.gather:
+		case <-w.collectWake:
 		case <-w.stop.Done():
 		case <-w.hard.Done():
 		}
@@ -44,13 +46,13 @@ func (w *worker) collect() {
 	}
 }
 
-// yield leaves the outbox to those who deliver for as long as a flush that was long
-// took: there is one writer, and what was put together must leave as well.
-func (w *worker) yield(took time.Duration) {
-	if took < lull {
+// yieldOutbox leaves the outbox to deliveries for as long as a long flush took: it has
+// one writer.
+func (w *worker) yieldOutbox(took time.Duration) {
+	if took < emptyPause {
 		return
 	}
-	timer := time.NewTimer(min(took, askAgain))
+	timer := time.NewTimer(min(took, retryOutboxEvery))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -59,57 +61,56 @@ func (w *worker) yield(took time.Duration) {
 	}
 }
 
-// flush makes messages of some groups, and returns how long nothing else will be
-// due.
+// flush makes notifications of some groups, and returns the time until others are due.
 func (w *worker) flush() time.Duration {
 	d := w.dest.Load()
 	behind := ""
 	if d.people {
-		// What is told to people waits here, where it can be told together, and where
-		// what is more urgent comes first.
+		// What is for people waits in groups, where events can be combined and urgent ones
+		// overtake.
 		behind = allGroups
 	}
-	due, any, err := w.box.NextGroup(w.hard, w.name, behind)
+	due, any, err := w.outbox.NextGroup(w.hard, w.name, behind)
 	switch {
 	case err != nil:
-		return askAgain // said by the deliveries
+		return retryOutboxEvery // deliverLoop logs it
 	case !any:
 		return pollEvery
 	case due > 0:
 		return due
 	}
-	groups, changes := groupsAtOnce, changesAtOnce
-	c := &composer{addressee: d.addressee, hold: d.hooks.held}
-	digests := d.perMinute > 0 && !d.apart
+	groups, events := groupsAtOnce, eventsAtOnce
+	c := &composer{writer: d.writer, heldBy: d.hooks.heldBy}
+	digests := d.perMinute > 0 && !d.onePerGroup
 	if d.people {
-		changes = toldAtOnce
+		events = eventsAtOnceForPeople
 		if n, wait := d.free(time.Now(), 1); n == 0 {
 			return wait
 		}
-		// On a shutdown all that is due becomes messages.
+		// On a shutdown all that is due becomes notifications.
 		if c.one = w.stop.Err() == nil; c.one && !digests {
 			groups = 1
 		}
 	}
-	c.quiet, _, _ = w.circuit.state()
-	_, err = w.box.Flush(w.hard, w.name, behind, groups, changes, func(due []Due) ([]Flushed, []Message) {
-		c.digest = digests && len(due) > separate
+	c.skipRepeats, _, _ = w.circuit.state()
+	_, err = w.outbox.Flush(w.hard, w.name, behind, groups, events, func(due []locksteward.DueGroup) ([]locksteward.FlushedGroup, []locksteward.Notification) {
+		c.digest = digests && len(due) > maxSeparateGroups
 		return c.compose(due)
 	})
 	if err != nil {
 		if w.hard.Err() == nil {
-			w.log.Warn("alerts are not put together, it is tried again", zap.Error(err))
+			w.log.Warn("composing notifications failed, it is tried again", zap.Error(err))
 		}
-		return askAgain
+		return retryOutboxEvery
 	}
 	if c.err != nil { // there is nothing in a payload that cannot be encoded
-		w.log.Error("alert not encoded", zap.Error(c.err))
+		w.log.Error("encoding a notification failed", zap.Error(c.err))
 		w.hooks.count(w.name, OutcomeDropped, ReasonOther)
 	}
 	for why, n := range c.suppressed {
 		w.hooks.suppress(w.name, why, n)
 	}
 	w.hooks.omit(w.name, c.omitted)
-	w.nudge()
+	w.signal()
 	return 0
 }

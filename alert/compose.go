@@ -10,13 +10,13 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Why changes were not told: the `reason` label of
-// locksteward_alerts_suppressed_total.
+// Why a receiver is not notified of an event: the `reason` label of
+// locksteward_notifications_suppressed_total.
 const (
-	// SuppressedSilence and SuppressedInhibit held a finding back until it was over.
+	// SuppressedSilence and SuppressedInhibit held a finding back until it ended.
 	SuppressedSilence = "silence"
 	SuppressedInhibit = "inhibit"
-	// SuppressedUnknown is the end of a finding that the receiver was not told of.
+	// SuppressedUnknown is the end of a finding that the receiver does not know.
 	SuppressedUnknown = "unknown"
 	// SuppressedSurvey is first_survey: mute.
 	SuppressedSurvey = "survey"
@@ -29,77 +29,79 @@ func SuppressedReasons() []string {
 	return []string{SuppressedSilence, SuppressedInhibit, SuppressedUnknown, SuppressedSurvey, SuppressedMatch}
 }
 
-// allGroups is the ordering of messages to people about findings: what is told of all
-// groups is one stream.
+// allGroups is the Ordering of notifications to people about findings: those of all
+// groups are one stream.
 const allGroups = "*"
 
-// surveyPrefix begins the keys of groups that are first surveys.
+// surveyPrefix begins the keys of groups of first sweeps.
 const surveyPrefix = "first_survey "
 
-// picked is what is told of one group now.
-type picked struct {
-	due    Due
-	tell   []*Waiting // of due
-	flush  Flushed
-	firing int // findings that the receiver knows to fire afterwards
-	counts map[string]int
+// groupDecision is what happens to the events of one group now.
+type groupDecision struct {
+	due     locksteward.DueGroup
+	notify  []*locksteward.PendingEvent // of due
+	flushed locksteward.FlushedGroup
+	firing  int            // findings that the receiver knows to fire afterwards
+	dropped map[string]int // by reason
 }
 
-// pick decides what becomes of all that waits in a group. hold says why a firing
-// finding is not told, and for how long.
-func pick(d Due, hold func(locksteward.Finding) string) picked {
-	p := picked{due: d, flush: Flushed{Group: d.Group, Held: map[int64]string{}, Next: -1}, firing: d.Told, counts: map[string]int{}}
-	known, held := map[string]bool{}, map[string][]*Waiting{}
-	dropHeld := func(id string) {
-		for _, w := range held[id] {
-			p.drop(w, p.flush.Held[w.Handle])
-			delete(p.flush.Held, w.Handle)
-		}
-		delete(held, id)
+// decide decides which events of a group become notifications. heldBy is why a firing
+// finding is held back.
+func decide(due locksteward.DueGroup, heldBy func(locksteward.Finding) string) groupDecision {
+	d := groupDecision{
+		due: due, flushed: locksteward.FlushedGroup{Group: due.Group, Held: map[int64]string{}, Next: -1}, firing: due.Firing, dropped: map[string]int{},
 	}
-	ended := endsOfHeld(d.Waiting)
-	for i := range d.Waiting {
-		w := &d.Waiting[i] // a storm is not copied
-		id := w.Finding.Fingerprint()
-		if _, seen := known[id]; !seen {
-			known[id] = w.Known
+	known, held := map[string]bool{}, map[string][]*locksteward.PendingEvent{}
+	dropHeld := func(print string) {
+		for _, e := range held[print] {
+			d.drop(e, d.flushed.Held[e.Seq])
+			delete(d.flushed.Held, e.Seq)
 		}
-		if w.Finding.Status == locksteward.StatusResolved {
-			dropHeld(id)
-			if !known[id] {
-				p.drop(w, SuppressedUnknown)
+		delete(held, print)
+	}
+	ends := endsOfHeld(due.Waiting)
+	for i := range due.Waiting {
+		e := &due.Waiting[i] // a storm is not copied
+		print := e.Finding.Fingerprint()
+		if _, seen := known[print]; !seen {
+			known[print] = e.Known
+		}
+		if e.Finding.Status == locksteward.StatusResolved {
+			dropHeld(print)
+			if !known[print] {
+				d.drop(e, SuppressedUnknown)
 				continue
 			}
-			known[id] = false
-			p.firing--
+			known[print] = false
+			d.firing--
 		} else {
-			why := w.Held
-			if why == "" || i >= ended[id] {
-				why = hold(w.Finding)
+			why := e.Held
+			if why == "" || i >= ends[print] {
+				why = heldBy(e.Finding)
 			}
 			if why != "" {
-				p.flush.Held[w.Handle] = why
-				held[id] = append(held[id], w)
+				d.flushed.Held[e.Seq] = why
+				held[print] = append(held[print], e)
 				continue
 			}
-			dropHeld(id) // of a lesser severity: the greater one is told
-			if !known[id] {
-				p.firing++
+			dropHeld(print) // of a lesser severity
+			if !known[print] {
+				d.firing++
 			}
-			known[id] = true
+			known[print] = true
 		}
-		p.tell = append(p.tell, w)
-		p.flush.Told = append(p.flush.Told, w.Handle)
+		d.notify = append(d.notify, e)
+		d.flushed.Notified = append(d.flushed.Notified, e.Seq)
 	}
-	p.firing = max(0, p.firing)
-	return p
+	d.firing = max(0, d.firing)
+	return d
 }
 
-// endsOfHeld is where each finding's last end waits; empty where nothing was held back.
-// What was held back until its end is not told for what held it back ended with it.
-func endsOfHeld(waiting []Waiting) map[string]int {
+// endsOfHeld is the position of each finding's last end; empty where nothing was held
+// back. What was held back until its end is dropped, since its cause ended with it.
+func endsOfHeld(waiting []locksteward.PendingEvent) map[string]int {
 	ends := map[string]int{}
-	if !slices.ContainsFunc(waiting, func(w Waiting) bool { return w.Held != "" }) {
+	if !slices.ContainsFunc(waiting, func(e locksteward.PendingEvent) bool { return e.Held != "" }) {
 		return ends
 	}
 	for i := range waiting {
@@ -110,195 +112,194 @@ func endsOfHeld(waiting []Waiting) map[string]int {
 	return ends
 }
 
-func (p *picked) drop(w *Waiting, why string) {
-	p.flush.Dropped = append(p.flush.Dropped, w.Handle)
+func (d *groupDecision) drop(e *locksteward.PendingEvent, why string) {
+	d.flushed.Dropped = append(d.flushed.Dropped, e.Seq)
 	reason, _, _ := strings.Cut(why, ":")
-	p.counts[reason]++
+	d.dropped[reason]++
 }
 
-// repeats has the group told again while it fires; a first survey is told once.
-func (p *picked) repeats(every time.Duration) {
-	if p.firing == 0 || every == 0 || strings.HasPrefix(p.due.Group, surveyPrefix) {
+// scheduleRepeat makes the group due again while it fires. A first sweep is not
+// repeated.
+func (d *groupDecision) scheduleRepeat(every time.Duration) {
+	if d.firing == 0 || every == 0 || strings.HasPrefix(d.due.Group, surveyPrefix) {
 		return
 	}
-	if since := p.due.Now.Sub(p.due.LastAt); !p.flush.Sent && !p.due.LastAt.IsZero() && since < every {
+	if since := d.due.Now.Sub(d.due.LastAt); !d.flushed.Sent && !d.due.LastAt.IsZero() && since < every {
 		every -= since
 	}
-	p.flush.Next = every
+	d.flushed.Next = every
 }
 
-// repeatDue says that nothing new is to be told, and that it is time to tell again
-// what fires.
-func (p *picked) repeatDue(every time.Duration) bool {
-	return len(p.tell) == 0 && len(p.due.Waiting) == 0 && len(p.due.Standing) > 0 && every > 0 &&
-		!strings.HasPrefix(p.due.Group, surveyPrefix) && !p.due.LastAt.IsZero() && p.due.Now.Sub(p.due.LastAt) >= every
+// repeatDue reports whether nothing is new and what fires is to be repeated now.
+func (d *groupDecision) repeatDue(every time.Duration) bool {
+	return len(d.notify) == 0 && len(d.due.Waiting) == 0 && len(d.due.FiringEvents) > 0 && every > 0 &&
+		!strings.HasPrefix(d.due.Group, surveyPrefix) && !d.due.LastAt.IsZero() && d.due.Now.Sub(d.due.LastAt) >= every
 }
 
-// composer makes the messages of one receiver.
+// composer makes the notifications of one receiver.
 type composer struct {
-	addressee
-	hold func(locksteward.Finding) string
-	// digest has all groups told in one message; quiet has nothing told again: the
-	// receiver takes nothing, and repeats would only pile up.
-	digest, quiet bool
-	// one has people told one message; the groups that are not in it stay due, so that
-	// they can be told by urgency or together.
+	writer
+	heldBy func(locksteward.Finding) string
+	// digest combines all groups in one notification. skipRepeats makes no repeats: the
+	// receiver accepts nothing, and they would only pile up.
+	digest, skipRepeats bool
+	// one makes one notification. Groups that are not in it stay due, so that they can be
+	// ordered by urgency or combined.
 	one bool
 
-	// at is the time of a repeat; zero for a message that is of its newest event.
-	at         time.Time
-	suppressed map[string]int
-	omitted    int
+	at         time.Time      // of a repeat; zero: the time of the newest event
+	suppressed map[string]int // events by reason
+	omitted    int            // events that notifications count and do not list
 	err        error
 }
 
-// compose is what [Groups].Flush asks for.
-func (c *composer) compose(due []Due) ([]Flushed, []Message) {
-	var flushed []Flushed
-	var messages []Message
-	var all []picked
+// compose is the function for [EventGroups].Flush.
+func (c *composer) compose(due []locksteward.DueGroup) ([]locksteward.FlushedGroup, []locksteward.Notification) {
+	var flushed []locksteward.FlushedGroup
+	var made []locksteward.Notification
+	var all []groupDecision
 	c.suppressed, c.omitted = map[string]int{}, 0 // a transaction that failed is begun again
-	for _, d := range due {
-		if c.one && (len(messages) > 0 || len(all) > 0 && !c.digest) {
+	for _, g := range due {
+		if c.one && (len(made) > 0 || len(all) > 0 && !c.digest) {
 			break
 		}
-		p := pick(d, c.hold)
-		if c.one && len(all) > 0 && p.repeatDue(c.grouping.Repeat) {
+		d := decide(g, c.heldBy)
+		if c.one && len(all) > 0 && d.repeatDue(c.grouping.Repeat) {
 			continue
 		}
-		for why, n := range p.counts {
+		for why, n := range d.dropped {
 			c.suppressed[why] += n
 		}
 		switch {
-		case p.repeatDue(c.grouping.Repeat):
-			if made := c.repeat(d); len(made) > 0 && !c.quiet {
-				messages = append(messages, made...)
-				p.flush.Sent = true
+		case d.repeatDue(c.grouping.Repeat):
+			if repeats := c.repeat(g); len(repeats) > 0 && !c.skipRepeats {
+				made = append(made, repeats...)
+				d.flushed.Sent = true
 			}
-		case len(p.tell) > 0:
-			p.flush.Sent = true
-			all = append(all, p)
+		case len(d.notify) > 0:
+			d.flushed.Sent = true
+			all = append(all, d)
 		}
-		p.repeats(c.grouping.Repeat)
-		flushed = append(flushed, p.flush)
+		d.scheduleRepeat(c.grouping.Repeat)
+		flushed = append(flushed, d.flushed)
 	}
-	return flushed, append(messages, c.news(all)...)
+	return flushed, append(made, c.news(all)...)
 }
 
-// news are the messages about what receivers were not told before.
-func (c *composer) news(all []picked) []Message {
+// news are the notifications about events that the receiver does not know.
+func (c *composer) news(all []groupDecision) []locksteward.Notification {
 	if len(all) == 0 {
 		return nil
 	}
 	if c.people && c.digest && len(all) > 1 {
-		var changes []Change
-		for _, p := range all {
-			changes = append(changes, changesOf(p.tell)...)
+		var events []locksteward.FindingEvent
+		for _, d := range all {
+			events = append(events, eventsOf(d.notify)...)
 		}
-		return c.message(ReasonDigest, nil, "", changes)
+		return c.message(ReasonDigest, nil, "", events)
 	}
-	var out []Message
-	for _, p := range all {
-		why, changes := ReasonNews, changesOf(p.tell)
-		group := &Group{Key: p.due.Group, Labels: c.grouping.labels(changes[0].Finding), Firing: p.firing}
-		if strings.HasPrefix(p.due.Group, surveyPrefix) {
-			group.Labels = map[string]string{"target": changes[0].Finding.Target}
+	var out []locksteward.Notification
+	for _, d := range all {
+		why, events := ReasonNews, eventsOf(d.notify)
+		group := &Group{Key: d.due.Group, Labels: c.grouping.labels(events[0].Finding), Firing: d.firing}
+		if strings.HasPrefix(d.due.Group, surveyPrefix) {
+			group.Labels = map[string]string{"target": events[0].Finding.Target}
 		}
-		if changes[0].Survey { // what ends later comes in the same group
+		if events[0].Survey { // what ends later is in the same group
 			why = ReasonSurvey
 		}
 		if c.people || why == ReasonSurvey {
-			out = append(out, c.message(why, group, "", changes)...)
+			out = append(out, c.message(why, group, "", events)...)
 			continue
 		}
-		for part := range slices.Chunk(changes, c.cap) {
+		for part := range slices.Chunk(events, c.cap) {
 			out = append(out, c.message(why, group, "", part)...)
 		}
 	}
 	return out
 }
 
-// repeat is the message about a group that fires still.
-func (c *composer) repeat(d Due) []Message {
-	changes := slices.DeleteFunc(slices.Clone(d.Standing), func(t Change) bool {
-		return c.hold(t.Finding) != ""
+// repeat is the notification about a group that still fires.
+func (c *composer) repeat(g locksteward.DueGroup) []locksteward.Notification {
+	events := slices.DeleteFunc(slices.Clone(g.FiringEvents), func(e locksteward.FindingEvent) bool {
+		return c.heldBy(e.Finding) != ""
 	})
-	if len(changes) == 0 {
+	if len(events) == 0 {
 		return nil
 	}
-	group := &Group{Key: d.Group, Labels: c.grouping.labels(changes[0].Finding), Firing: d.Told}
-	// The same events make another message each time.
-	c.at = d.Now
+	group := &Group{Key: g.Group, Labels: c.grouping.labels(events[0].Finding), Firing: g.Firing}
+	c.at = g.Now
 	defer func() { c.at = time.Time{} }()
-	return c.message(ReasonRepeat, group, fmt.Sprintf("repeat %d", d.LastAt.UnixMicro()), changes)
+	// The salt gives each repeat of the same events its own id.
+	return c.message(ReasonRepeat, group, fmt.Sprintf("repeat %d", g.LastAt.UnixMicro()), events)
 }
 
-func changesOf(list []*Waiting) []Change {
-	out := make([]Change, 0, len(list))
-	for _, w := range list {
-		out = append(out, w.Change)
+func eventsOf(list []*locksteward.PendingEvent) []locksteward.FindingEvent {
+	out := make([]locksteward.FindingEvent, 0, len(list))
+	for _, e := range list {
+		out = append(out, e.FindingEvent)
 	}
 	return out
 }
 
-// message makes one message of changes, which are its own then; none if it cannot be
-// encoded. People are told of the last state of each finding, and of the worst in full.
-func (c *composer) message(why Reasoning, group *Group, salt string, changes []Change) []Message {
-	last := make(map[string]int, len(changes))
-	for i := range changes {
-		last[changes[i].Finding.Fingerprint()] = i
+// message makes one notification of events, which it may reorder; none if it cannot be
+// encoded. For people it has the last state of each finding, the worst in full.
+func (c *composer) message(why Reasoning, group *Group, salt string, events []locksteward.FindingEvent) []locksteward.Notification {
+	last := make(map[string]int, len(events))
+	for i := range events {
+		last[events[i].Finding.Fingerprint()] = i
 	}
 	p := Payload{Version: PayloadVersion, Lang: c.lang, Reason: why, Group: group, Status: string(locksteward.StatusResolved)}
 	urgency := urgencyNone
 	for _, i := range last {
-		if changes[i].Finding.Status == locksteward.StatusFiring {
+		if events[i].Finding.Status == locksteward.StatusFiring {
 			p.Status = string(locksteward.StatusFiring)
 		}
 		if why != ReasonRepeat {
-			urgency = max(urgency, urgencyOf(changes[i].Finding))
+			urgency = max(urgency, urgencyOf(events[i].Finding))
 		}
 	}
 	p.Type = typeFindings + p.Status
 	if why == ReasonSurvey {
 		p.Type = typeSurvey
 	}
-	events := make([]string, 0, len(changes)+1)
-	for _, t := range changes {
-		events = append(events, t.EventID)
-		p.Seq = max(p.Seq, t.Seq)
-		if at := stamp(t.At); at.After(p.Timestamp) {
+	ids := make([]string, 0, len(events)+1)
+	for _, e := range events {
+		ids = append(ids, e.ID)
+		p.Seq = max(p.Seq, e.Number)
+		if at := stamp(e.At); at.After(p.Timestamp) {
 			p.Timestamp = at
 		}
 	}
 	if salt != "" {
-		events = append(events, salt)
+		ids = append(ids, salt)
 	}
-	listed, target, n := changes, changes[0].Finding.Target, len(changes)
-	if c.people || why != ReasonNews { // all but what happened to each, told one after the other
-		listed = changes[:0]
-		for i := range changes {
-			if last[changes[i].Finding.Fingerprint()] == i {
-				listed = append(listed, changes[i])
+	listed, target, n := events, events[0].Finding.Target, len(events)
+	if c.people || why != ReasonNews { // others get every event of a finding
+		listed = events[:0]
+		for i := range events {
+			if last[events[i].Finding.Fingerprint()] == i {
+				listed = append(listed, events[i])
 			}
 		}
 		slices.SortStableFunc(listed, worst)
 	}
 	p.Counts = countsOf(listed)
-	told := 0
+	unlisted := 0
 	if why == ReasonRepeat {
-		told = max(0, group.Firing-n) // those that were not read, or are held back now
+		unlisted = max(0, group.Firing-n) // those that were not read, or are held back now
 	}
 	room := min(len(listed), c.cap)
-	p.omit(listed[room:], told)
+	p.omit(listed[room:], unlisted)
 	listed = listed[:room]
 	c.omitted += p.Omitted
-	p.Findings = make([]Event, 0, len(listed))
-	for _, t := range listed {
-		e := c.event(t)
+	p.Findings = make([]PayloadFinding, 0, len(listed))
+	for _, e := range listed {
+		f := c.event(e)
 		if why == ReasonRepeat {
-			e.CounterEvidence = []string{} // most of it is of the first moments: it may be over
+			f.CounterEvidence = []string{} // most of it is of the first moments and may be outdated
 		}
-		p.Findings = append(p.Findings, e)
+		p.Findings = append(p.Findings, f)
 	}
 	if !c.at.IsZero() {
 		p.Timestamp = stamp(c.at)
@@ -307,30 +308,30 @@ func (c *composer) message(why Reasoning, group *Group, salt string, changes []C
 	if !c.people {
 		ordering = group.Key
 	}
-	m, err := c.finish(&p, ordering, target, events...)
+	made, err := c.notification(&p, ordering, target, ids...)
 	if err != nil {
 		c.err = err
 		return nil
 	}
-	m.Urgency = urgency
-	return []Message{m}
+	made.Urgency = urgency
+	return []locksteward.Notification{made}
 }
 
-// worst comes first: what fires before what ended, then by severity.
-func worst(a, b Change) int {
+// worst orders events: firing before resolved, then by severity.
+func worst(a, b locksteward.FindingEvent) int {
 	return cmp.Or(
 		strings.Compare(string(a.Finding.Status), string(b.Finding.Status)), // firing, resolved
 		cmp.Compare(b.Finding.Severity, a.Finding.Severity),
-		cmp.Compare(a.Seq, b.Seq),
+		cmp.Compare(a.Number, b.Number),
 	)
 }
 
-// countsOf sums changes up, the most first. Where there are too many sums, those of the
-// worst are kept.
-func countsOf(changes []Change) []Count {
+// countsOf sums events up, the largest sums first, at most maxCounts. Of more sums those
+// of the worst kinds are kept.
+func countsOf(events []locksteward.FindingEvent) []Count {
 	n := map[Count]int{}
-	for _, t := range changes {
-		f := t.Finding
+	for _, e := range events {
+		f := e.Finding
 		n[Count{Rule: f.Rule, Target: f.Target, Class: f.Class, Severity: f.Severity.String(), Status: string(f.Status)}]++
 	}
 	out := make([]Count, 0, len(n))
@@ -352,5 +353,5 @@ func countsOf(changes []Change) []Count {
 	return out
 }
 
-// maxCounts bounds the sums in a message.
+// maxCounts bounds the sums in a notification.
 const maxCounts = 50

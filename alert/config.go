@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// Config says who is told, and how.
+// Config is who is notified, and how.
 type Config struct {
 	Receivers []Receiver `yaml:"receivers"`
-	// Grouping is how findings are told together, where a receiver does not say
-	// otherwise.
+	// Grouping is how findings are combined in notifications, unless a receiver overrides
+	// it.
 	Grouping Grouping `yaml:"grouping"`
 	// FirstSurvey is what becomes of the findings of a target's first sweep: "digest"
-	// (one message per receiver), "fire" (as all others), "mute".
+	// (one notification per receiver), "fire" (as all others), "mute".
 	FirstSurvey string `yaml:"first_survey"`
-	// ConsoleURL is where people reach the console: links in messages begin with it.
-	// Empty: runbooks alone are linked, as public pages.
+	// ConsoleURL is where people reach the console: links in notifications begin with it.
+	// Empty: only runbooks are linked, as public pages.
 	ConsoleURL string `yaml:"console_url"`
-	// Team stands where a class has none; if it is empty too, a message names none.
+	// Team is the team of classes that have none; empty: none.
 	Team string `yaml:"team"`
-	// Heartbeat tells somebody outside that the agent lives; nil: nobody is told.
+	// Heartbeat reports to a monitor outside that the agent runs; nil: no heartbeat.
 	Heartbeat *Heartbeat `yaml:"heartbeat"`
 	// DrainTimeout bounds how long a shutdown sends what is due.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
 }
 
-// Receiver is one place that is told. Exactly one of the kinds says where that is.
+// Receiver is one place that is notified. It has exactly one of the kinds.
 type Receiver struct {
 	// Name is the label of its metrics and log lines.
 	Name         string        `yaml:"name"`
@@ -45,31 +45,30 @@ type Receiver struct {
 	WeCom        *WeCom        `yaml:"wecom"`
 	// Lang is the language of all texts: "en" (default) or "zh".
 	Lang string `yaml:"lang"`
-	// Match are matchers of labels, such as team=checkout or severity=~critical: all
-	// must hold for what the receiver is told of. What is loud is told in any case.
+	// Match are matchers of labels, such as team=checkout or severity=~critical: the receiver
+	// is notified of findings that match all. Break-glass releases always notify.
 	Match []string `yaml:"match"`
-	// KeyNames is what is told of names of locks: "full" (default), "template" (the
-	// pattern of the class) or "hash".
+	// KeyNames is how names of locks are shown: "full" (default), "template" (the pattern of
+	// the class) or "hash".
 	KeyNames string `yaml:"key_names"`
 	// Grouping replaces those parts of the grouping that it names.
 	Grouping *Regrouping `yaml:"grouping"`
-	// MaxFindings is how many findings of one message are told in full. 0: as many as
-	// suit the kind.
+	// MaxFindings bounds the findings that a notification lists. 0: as many as suit the kind.
 	MaxFindings int `yaml:"max_findings"`
 	// Template replaces the built-in texts of a receiver that people read.
 	Template *Template `yaml:"template"`
 
-	// stumbled is told when the template failed.
-	stumbled func(error)
+	// templateFailed is called when the template failed.
+	templateFailed func(error)
 }
 
-// Grouping is how findings are told together.
+// Grouping is how findings are combined in notifications.
 type Grouping struct {
-	// By are the labels that findings of one message share.
+	// By are the labels that findings of one notification share.
 	By []string `yaml:"by"`
-	// Wait is how long the first finding of a group waits for others, Interval the
-	// least time between two messages of a group, Repeat after how long a group is
-	// told again that still fires; 0: never.
+	// Wait is how long the first finding of a group waits for others, Interval the least
+	// time between two notifications of a group, Repeat the time until a group that still
+	// fires is repeated; 0: never.
 	Wait     time.Duration `yaml:"wait"`
 	Interval time.Duration `yaml:"interval"`
 	Repeat   time.Duration `yaml:"repeat"`
@@ -90,7 +89,7 @@ const (
 	SurveyMute   = "mute"
 )
 
-// What a receiver is told of names of locks.
+// How names of locks are shown.
 const (
 	KeyNamesFull     = "full"
 	KeyNamesTemplate = "template"
@@ -185,10 +184,10 @@ func (c Config) Validate() error {
 			for _, k := range kinds {
 				keys = append(keys, k.key)
 			}
-			bad("%s: says in %d ways where it is told (%s): write exactly one of "+kindKeys, at, len(keys), strings.Join(keys, ", "))
+			bad("%s: must set exactly one receiver type of "+kindKeys+"; found %d (%s)", at, len(keys), strings.Join(keys, ", "))
 			continue
 		}
-		if r.Template != nil && !kinds[0].manner().people {
+		if r.Template != nil && !kinds[0].traits().people {
 			bad("%s.template: is for receivers that people read, and %s is not one: take it out", at, kinds[0].key)
 		}
 		for _, err := range r.Template.problems() {

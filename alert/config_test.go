@@ -31,10 +31,10 @@ func TestConfigOfTheDesign(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := c.withDefaults()
-	if w := full.Receivers[0].kinds()[0].manner(); w.Timeout != DefaultTimeout || w.MaxAttempts != DefaultMaxAttempts || w.MaxAge != DefaultMaxAge {
+	if w := full.Receivers[0].kinds()[0].traits(); w.Timeout != DefaultTimeout || w.MaxAttempts != DefaultMaxAttempts || w.MaxAge != DefaultMaxAge {
 		t.Errorf("defaults are %+v", w)
 	}
-	if w := full.Receivers[1].kinds()[0].manner(); w.Timeout != 2*time.Second || w.MaxAttempts != 3 || full.Receivers[1].Lang != "en" {
+	if w := full.Receivers[1].kinds()[0].traits(); w.Timeout != 2*time.Second || w.MaxAttempts != 3 || full.Receivers[1].Lang != "en" {
 		t.Errorf("got %+v", w)
 	}
 	if c.Receivers[0].Webhook.Timeout != 0 {
@@ -72,7 +72,7 @@ receivers:
 		"drain_timeout: must be 0s to 5m, got 1h0m0s",
 		`receivers[0].name: must be 1 to 63 letters, digits or . _ -, got "bad name"`,
 		`receivers[0].lang: must be en or zh, got "fr"`,
-		"receivers[0]: says in 0 ways where it is told",
+		"receivers[0]: must set exactly one receiver type of",
 		`receivers[0].match[0]: matcher "nope=1": "nope" is no label`,
 		`receivers[0].key_names: must be full, template or hash, got "some"`,
 		"receivers[0].max_findings: must be 1 to 1000",

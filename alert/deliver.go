@@ -7,63 +7,78 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
 )
 
-// errNoFire is why a resolve is given up whose fire never arrived: both can be
-// replayed together.
-var errNoFire = errors.New("not sent: the fire of this resolve did not arrive; replay one of them, and both are sent")
+// Why notifications are not sent, or are sent again, without an attempt that failed.
+var (
+	// errNoFire: both can be retried together.
+	errNoFire = errors.New("not sent: the fire that this resolves did not arrive; retry one of them, and both are sent")
+	// errDecided: nobody is asked for a decision any more.
+	errDecided = errors.New("not sent: the request ended before its receiver could be asked; release.final reports how it ended, and there is nothing to retry")
+	// errTooOld is for notifications behind an open circuit.
+	errTooOld = errors.New("the receiver accepted nothing for max_age; repair it and retry its dead letters")
+	// errStopped: a shutdown cut the attempt short.
+	errStopped = errors.New("the agent stopped")
+)
 
-// errOver is why nobody is asked for a decision any more.
-var errOver = errors.New("not sent: the request was over before its receiver could be asked; release.final says how it ended, and there is nothing to replay")
+// lateQuestion is the age from which a notification that asks for a decision is late. A
+// younger one is sent as it is, though its request may end at this moment.
+const lateQuestion = 10 * time.Second
 
-// askedLate is how old a message is that comes late: what is younger is sent as it is,
-// though its request may be over this very moment.
-const askedLate = 10 * time.Second
-
-// errStopped is why a message is sent again that a shutdown cut short.
-var errStopped = errors.New("the agent stopped")
-
-// deliver makes one attempt and says what became of it.
-func (w *worker) deliver(m Message) {
-	if w.spare.claimed(m.ID) {
-		w.circuit.nothing()
-		w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Delivered(ctx, m) })
+// deliver makes one attempt and records its outcome.
+func (w *worker) deliver(n locksteward.Notification) {
+	if w.memory.claimed(n.ID) {
+		w.circuit.inconclusive()
+		w.ackDelivered(n.ID)
 		return
 	}
-	s := subjectOf(m.Body)
-	if w.told.never(s) {
-		w.circuit.nothing()
-		w.told.forget(s)
-		w.withhold(m, ReasonNoFire, errNoFire)
+	out := newOutgoing(n.ID, n.Body)
+	about := out.subject()
+	if w.delivery.neverFired(about) {
+		w.circuit.inconclusive()
+		w.delivery.forget(about)
+		w.cancelNotification(n, ReasonNoFire, errNoFire)
 		return
 	}
-	if w.tooLate(m, s) {
-		w.circuit.nothing()
-		w.withhold(m, ReasonOver, errOver)
+	if w.alreadyDecided(n, about) {
+		w.circuit.inconclusive()
+		w.cancelNotification(n, ReasonDecided, errDecided)
 		return
 	}
-	d, accepted := w.dest.Load(), w.circuit.accepted()
-	err := w.send(d, m)
+	d, accepted := w.dest.Load(), w.circuit.acceptedCount()
+	err := w.send(d, out)
 	if err == nil {
-		w.arrived(m, s)
+		w.delivered(n, about)
 		return
 	}
 	e := deliveryError(err)
 	if w.hard.Err() != nil {
-		w.circuit.nothing()
+		w.circuit.inconclusive()
 		w.hooks.count(w.name, OutcomeRetried, ReasonShutdown)
-		w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Retry(ctx, m, errStopped, 0) })
+		w.ackRetry(n.ID, errStopped, 0)
 		return
 	}
-	w.told.miss(m.ID, e.Reason)
-	wait := w.judge(m, e, accepted)
-	if !e.Retryable || m.Attempts >= d.MaxAttempts || time.Since(m.CreatedAt)+wait > d.MaxAge {
-		w.giveUp(m, s, e)
+	w.delivery.attemptFailed(n.ID, e.Reason)
+	wait := w.updateCircuit(n, e, accepted)
+	if !e.Retryable || n.Attempts >= d.MaxAttempts || time.Since(n.CreatedAt)+wait > d.MaxAge {
+		w.giveUp(n, about, e)
 		return
 	}
 	w.hooks.count(w.name, OutcomeRetried, e.Reason)
-	w.warn(m, wait, e)
-	w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Retry(ctx, m, e, wait) })
+	w.logFailure(n, wait, e)
+	w.ackRetry(n.ID, e, wait)
+}
+
+func (w *worker) ackDelivered(id string) { w.ack(id, w.outbox.Delivered) }
+
+func (w *worker) ackRetry(id string, why error, after time.Duration) {
+	w.ack(id, func(ctx context.Context, n locksteward.Notification) error { return w.outbox.Retry(ctx, n, why, after) })
+}
+
+func (w *worker) ackDeadLetter(id string, why error) {
+	w.ack(id, func(ctx context.Context, n locksteward.Notification) error { return w.outbox.DeadLetter(ctx, n, why) })
 }
 
 func deliveryError(err error) *DeliveryError {
@@ -73,113 +88,113 @@ func deliveryError(err error) *DeliveryError {
 	return &DeliveryError{Reason: ReasonOther, Retryable: true, Err: err}
 }
 
-func (w *worker) arrived(m Message, s subject) {
-	w.works(m)
-	w.mu.Lock()
-	w.warned = ""
-	w.mu.Unlock()
-	w.told.arrived(m, s)
+func (w *worker) delivered(n locksteward.Notification, about subject) {
+	w.receiverWorks(n.ID)
+	w.setLastWarned("")
+	w.delivery.delivered(n.ID, about)
 	w.hooks.count(w.name, OutcomeDelivered, ReasonOK)
-	w.log.Debug("alert delivered", zap.String("message_id", m.ID), zap.Int("attempt", m.Attempts))
-	w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Delivered(ctx, m) })
+	w.log.Debug("notification delivered", zap.String("notification_id", n.ID), zap.Int("attempt", n.Attempts))
+	w.ackDelivered(n.ID)
 }
 
-// works notes that the receiver answered as one that works. If an outage is over with
-// that, all that waits for it because of the outage is due at once.
-func (w *worker) works(m Message) {
-	open, over := w.circuit.answered(m.ID)
+// receiverWorks records that the receiver accepted or refused a notification. If that
+// ends an outage, all that waits because of the outage is due at once.
+func (w *worker) receiverWorks(id string) {
+	open, outageEnded := w.circuit.answered(id)
 	if open {
-		w.log.Info("the receiver takes alerts again")
+		w.log.Info("the receiver accepts notifications again")
 	}
-	if over {
-		w.hurried.Store(false)
+	if outageEnded {
+		w.retryAll.Store(true)
 	}
 }
 
-// judge has the circuit follow an attempt that failed, and returns how long to wait
-// before the next one. accepted is what [circuit.accepted] returned before it.
-func (w *worker) judge(m Message, e *DeliveryError, accepted int) time.Duration {
-	wait := max(backoff(m.Attempts), e.RetryAfter)
+// updateCircuit updates the circuit after an attempt that failed, and returns the time
+// until the next one. accepted is the count before the attempt.
+func (w *worker) updateCircuit(n locksteward.Notification, e *DeliveryError, accepted int) time.Duration {
+	wait := max(backoff(n.Attempts), e.RetryAfter)
 	if e.Status == http.StatusGone && !e.Retryable {
-		if w.circuit.left(time.Now()) {
-			w.log.Error("the receiver says that it is gone for good: it is tried once an hour; a reload or a test that arrives ends that", zap.Error(e))
+		if w.circuit.answeredGone(time.Now()) {
+			w.log.Error("the receiver answered 410 (gone): it is tried once an hour, until a reload or a test that is delivered", zap.Error(e))
 		}
-		w.tooOld()
+		w.deadLetterTooOld()
 		return wait
 	}
 	if !e.Retryable && e.Status != 0 {
-		w.works(m) // it says no to this message
+		w.receiverWorks(n.ID) // it refuses this notification
 		return wait
 	}
-	open, first, soon := w.circuit.fail(time.Now(), failure{m.ID, e.RetryAfter, accepted})
+	open, opened, soon := w.circuit.fail(time.Now(), failure{n.ID, e.RetryAfter, accepted})
 	if soon {
 		wait = max(backoff(1), e.RetryAfter)
 	}
-	if first {
-		w.log.Warn("the receiver takes nothing, it is tried with one alert at a time", zap.String("reason", string(e.Reason)), zap.Error(e))
+	if opened {
+		w.log.Warn("the receiver accepts nothing, one notification at a time is tried", zap.String("reason", string(e.Reason)), zap.Error(e))
 	}
 	if open {
-		w.tooOld()
+		w.deadLetterTooOld()
 	}
 	return wait
 }
 
-// tooOld gives up what waited for max_age behind an open circuit.
-func (w *worker) tooOld() {
+// deadLetterTooOld gives up what has waited for max_age behind an open circuit.
+func (w *worker) deadLetterTooOld() {
 	age := w.dest.Load().MaxAge
-	n, err := w.box.BuryAll(w.hard, w.name, age, errTooOld)
+	n, err := w.outbox.DeadLetterAll(w.hard, w.name, age, errTooOld)
 	if err != nil || n == 0 {
-		return // what is too old stays so
+		return // it is tried again with the next failure
 	}
 	for range n {
 		w.hooks.count(w.name, OutcomeDropped, ReasonTooOld)
 	}
-	w.log.Error("alerts given up, they waited too long", zap.Int64("messages", n), zap.Duration("max_age", age))
+	w.log.Error("notifications given up, they waited too long", zap.Int64("count", n), zap.Duration("max_age", age))
 }
 
-// errTooOld is why messages are given up behind an open circuit.
-var errTooOld = errors.New("the receiver took nothing for max_age; mend it and replay what was given up for it")
-
-func (w *worker) giveUp(m Message, s subject, e *DeliveryError) {
+func (w *worker) giveUp(n locksteward.Notification, about subject, e *DeliveryError) {
 	w.hooks.count(w.name, OutcomeDropped, e.Reason)
-	w.circuit.forget(m.ID)
-	w.told.lost(m, s)
-	w.log.Error("alert given up", zap.String("message_id", m.ID), zap.String("event_id", m.EventID), zap.Strings("rules", s.rules),
-		zap.Int("attempts", m.Attempts), zap.String("reason", string(e.Reason)), zap.Error(e))
-	w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Bury(ctx, m, e) })
+	w.circuit.forget(n.ID)
+	w.delivery.givenUp(n, about)
+	w.log.Error("notification given up", zap.String("notification_id", n.ID), zap.String("event_id", n.EventID), zap.Strings("rules", about.rules),
+		zap.Int("attempts", n.Attempts), zap.String("reason", string(e.Reason)), zap.Error(e))
+	w.ackDeadLetter(n.ID, e)
 }
 
-// tooLate says that a message asks for a decision on a request that is over.
-func (w *worker) tooLate(m Message, s subject) bool {
-	if s.asks == "" || w.hooks.RequestOver == nil || m.Attempts < 2 && time.Since(m.CreatedAt) < askedLate {
+// alreadyDecided reports whether a late notification asks for a decision on a request
+// that has ended.
+func (w *worker) alreadyDecided(n locksteward.Notification, about subject) bool {
+	if about.request == "" || w.hooks.RequestEnded == nil || n.Attempts < 2 && time.Since(n.CreatedAt) < lateQuestion {
 		return false
 	}
-	return w.hooks.RequestOver(w.hard, s.asks)
+	return w.hooks.RequestEnded(w.hard, about.request)
 }
 
-// withhold gives up a message that would say what is not so: of the end of what never
-// arrived, or that a request waits for a decision that is over.
-func (w *worker) withhold(m Message, reason Reason, why error) {
-	w.circuit.forget(m.ID)
+// cancelNotification gives up a notification that would be wrong: it resolves what never
+// arrived, or asks for a decision that was made.
+func (w *worker) cancelNotification(n locksteward.Notification, reason Reason, why error) {
+	w.circuit.forget(n.ID)
 	w.hooks.count(w.name, OutcomeDropped, reason)
-	w.log.Info("alert not sent", zap.String("message_id", m.ID), zap.Error(why))
-	w.word(m.ID, func(ctx context.Context, m Message) error { return w.box.Bury(ctx, m, why) })
+	w.log.Info("notification not sent", zap.String("notification_id", n.ID), zap.Error(why))
+	w.ackDeadLetter(n.ID, why)
 }
 
-// warn logs a failure loudly when it is a new one: a receiver that is down for
-// an hour is one line, not a hundred.
-func (w *worker) warn(m Message, wait time.Duration, e *DeliveryError) {
+// logFailure logs a failed attempt, as a warning when the reason is a new one: a
+// receiver that is down for an hour is one line, not a hundred.
+func (w *worker) logFailure(n locksteward.Notification, wait time.Duration, e *DeliveryError) {
 	fields := []zap.Field{
-		zap.String("message_id", m.ID), zap.Int("attempt", m.Attempts), zap.Duration("retry_in", wait),
+		zap.String("notification_id", n.ID), zap.Int("attempt", n.Attempts), zap.Duration("retry_in", wait),
 		zap.String("reason", string(e.Reason)), zap.Error(e),
 	}
-	w.mu.Lock()
-	again := e.Reason == w.warned
-	w.warned = e.Reason
-	w.mu.Unlock()
-	if again {
-		w.log.Debug("alert delivery failed again", fields...)
+	if w.setLastWarned(e.Reason) == e.Reason {
+		w.log.Debug("delivery failed again", fields...)
 		return
 	}
-	w.log.Warn("alert delivery failed, will be repeated", fields...)
+	w.log.Warn("delivery failed, it is retried", fields...)
+}
+
+// setLastWarned returns the previous reason.
+func (w *worker) setLastWarned(reason Reason) (before Reason) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, w.lastWarned = w.lastWarned, reason
+	return before
 }

@@ -22,8 +22,8 @@ type DingTalk struct {
 	// environment. None: not signed.
 	SecretFile string             `yaml:"secret_file"`
 	Secret     locksteward.Secret `yaml:"secret" from:"env"`
-	// AtMobiles are the telephone numbers of members who are called by name when
-	// somebody is needed, AtAll calls all.
+	// AtMobiles are the telephone numbers of members who are mentioned when somebody is
+	// needed, AtAll mentions all.
 	AtMobiles []string `yaml:"at_mobiles"`
 	AtAll     bool     `yaml:"at_all"`
 }
@@ -47,53 +47,52 @@ func (d DingTalk) problems() []error {
 
 func (d DingTalk) open(r Receiver, fs *files) (transport, error) {
 	secret, secretErr := fs.secretOr(d.Secret, "secret_file", d.SecretFile)
-	robot, err := newRobot(d.Endpoint, r, fs, secretErr)
+	chatReceiver, err := newChatReceiver(d.Endpoint, r, fs, secretErr)
 	if err != nil {
 		return nil, err
 	}
-	return &dingtalk{robot, secret, d.AtMobiles, d.AtAll}, nil
+	return &dingtalk{chatReceiver, secret, d.AtMobiles, d.AtAll}, nil
 }
 
-// manner: a robot that sends more than 20 messages a minute is muted for about ten.
-func (d DingTalk) manner() manner {
-	return manner{Patience: d.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 20}}
+// traits: a robot that sends more than 20 notifications a minute is muted for about ten.
+func (d DingTalk) traits() traits {
+	return traits{Patience: d.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 20}}
 }
 
 type dingtalk struct {
-	*robot
+	*chatReceiver
 	secret  locksteward.Secret
 	mobiles []string
 	all     bool
 }
 
-// dingtalkMute is how long a robot is muted that sent too much.
+// dingtalkMute is how long a robot that sent too much is muted.
 const dingtalkMute = 10 * time.Minute
 
-// dingtalkFates are the codes of robots. 310000 is about the robot's security
-// settings (signature, keyword, address): toMend, as is every code not listed.
-var dingtalkFates = fates{
-	tooMany: map[int64]time.Duration{
-		130101: dingtalkMute, // more than 20 messages a minute
+// dingtalkCodes are the codes of robots. 310000 is about the robot's security
+// settings (signature, keyword, address): fixable, as is every code not listed.
+var dingtalkCodes = codeTable{
+	throttled: map[int64]time.Duration{
+		130101: dingtalkMute, // more than 20 notifications a minute
 		410100: dingtalkMute, // too fast
 		90030:  time.Hour,    // the quota of calls is used up
 		-1:     time.Minute,  // the system is busy
 	},
-	unfit: []int64{
+	unacceptable: []int64{
 		40035,                          // a parameter is wrong
-		400105,                         // no such type of message
+		400105,                         // no such type of notification
 		460101,                         // too long
 		430101, 430102, 430103, 430104, // a link or a text that the service does not let pass
 	},
 }
 
 // send makes one attempt, signed for its own time. The error is a *DeliveryError.
-func (d *dingtalk) send(ctx context.Context, _ string, body []byte) error {
-	page, err := d.read(body)
-	if err != nil {
-		return d.unreadable(err)
+func (d *dingtalk) send(ctx context.Context, out outgoing) error {
+	if out.err != nil {
+		return undecodable(d.endpoint, out.err)
 	}
-	a, err := d.postTo(ctx, d.signed(time.Now()), d.message(page), nil)
-	return d.judged(a, err, dingtalkFates.errcode, d.secret)
+	a, err := d.postTo(ctx, d.signed(time.Now()), d.message(d.render(out.payload)), nil)
+	return d.classify(a, err, dingtalkCodes.errcode, d.secret)
 }
 
 // signed is the URL with the signature of a time: HMAC-SHA256 with the secret as
@@ -116,19 +115,19 @@ func (d *dingtalk) signed(at time.Time) *url.URL {
 // dingtalkBody is how long a request may be: 20,000 bytes, less some room.
 const dingtalkBody = 19_000
 
-func (d *dingtalk) message(page sheet) []byte {
+func (d *dingtalk) message(page message) []byte {
 	at := map[string]any{"isAtAll": false}
 	calls := ""
 	if page.urgent && d.all {
 		at["isAtAll"] = true
 	} else if page.urgent && len(d.mobiles) > 0 {
 		at["atMobiles"] = d.mobiles
-		calls = "@" + strings.Join(d.mobiles, " @") // without it nobody is called
+		calls = "@" + strings.Join(d.mobiles, " @") // without it no one is mentioned
 	}
-	return fit(page, func(page sheet) ([]byte, bool) {
-		title := page.tone.sign() + " " + forMarkdown(page.title)
+	return fit(page, func(page message) ([]byte, bool) {
+		title := page.level.sign() + " " + forMarkdown(page.title)
 		text := markdown{heading: "### " + title, lineEnd: "  \n", quote: "> "}.write(page)
-		// A robot can be set to let only messages with a certain word pass.
+		// A robot can require a certain word in each message.
 		text += "\n\nLocksteward"
 		if calls != "" {
 			text += "\n\n" + calls

@@ -15,7 +15,7 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// The ways in which an SMTP server is spoken to.
+// The values of starttls.
 const (
 	// StartTLSRequired encrypts with STARTTLS, or sends nothing.
 	StartTLSRequired = "required"
@@ -32,7 +32,7 @@ const (
 	rememberPartials = 64
 )
 
-// Email is a mail server that takes messages for some people: docs/receivers/email.md.
+// Email sends mail through an SMTP server: docs/receivers/email.md.
 type Email struct {
 	// Server is host or host:port; the port is 587. On port 465 TLS comes first, as
 	// that port has it, else STARTTLS.
@@ -101,8 +101,8 @@ func (c Email) problems() []error {
 	return append(errs, c.Patience.problems()...)
 }
 
-func (c Email) manner() manner {
-	return manner{Patience: c.Patience, cap: emailCap, people: true, rates: rates{perMinute: emailsPerMinute}}
+func (c Email) traits() traits {
+	return traits{Patience: c.Patience, cap: emailCap, people: true, rates: rates{perMinute: emailsPerMinute}}
 }
 
 func (c Email) open(r Receiver, fs *files) (transport, error) {
@@ -117,7 +117,7 @@ func (c Email) open(r Receiver, fs *files) (transport, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	config.ServerName = host
-	e := &email{renderer: look, cfg: c, host: host, tls: config, implicit: port == implicitTLSPort, password: password, partials: &partials{}}
+	e := &email{renderer: look, cfg: c, host: host, tls: config, implicit: port == implicitTLSPort, password: password, partialDeliveries: &partialDeliveries{}}
 	from, err := mail.ParseAddress(c.From)
 	if err != nil {
 		return nil, fmt.Errorf("from: %w", err)
@@ -136,14 +136,14 @@ func (c Email) open(r Receiver, fs *files) (transport, error) {
 // email delivers through one SMTP server.
 type email struct {
 	renderer
-	cfg      Email
-	host     string
-	tls      *tls.Config
-	implicit bool // TLS comes first
-	password locksteward.Secret
-	from     *mail.Address
-	to       []*mail.Address
-	partials *partials
+	cfg               Email
+	host              string
+	tls               *tls.Config
+	implicit          bool // TLS comes first
+	password          locksteward.Secret
+	from              *mail.Address
+	to                []*mail.Address
+	partialDeliveries *partialDeliveries
 }
 
 // smtpScheme begins the endpoint of a mail server.
@@ -151,53 +151,52 @@ const smtpScheme = "smtp://"
 
 func (e *email) endpoint() string { return smtpScheme + e.cfg.Server }
 
-// send makes one attempt to reach those that do not have the message yet.
-func (e *email) send(ctx context.Context, id string, body []byte) error {
-	p, err := payloadOf(body)
+// send makes one attempt to reach the addressees that do not have the mail yet.
+func (e *email) send(ctx context.Context, out outgoing) error {
+	if out.err != nil {
+		return undecodable(e.endpoint(), out.err)
+	}
+	raw, err := e.message(out.id, out.payload)
 	if err != nil {
 		return &DeliveryError{Reason: ReasonOther, Endpoint: e.endpoint(), Err: err}
 	}
-	raw, err := e.message(id, p)
-	if err != nil {
-		return &DeliveryError{Reason: ReasonOther, Endpoint: e.endpoint(), Err: err}
-	}
-	has := e.partials.of(id)
+	has := e.partialDeliveries.of(out.id)
 	var to []string
 	for _, a := range e.to {
 		if !slices.Contains(has, a.Address) && !slices.Contains(to, a.Address) {
 			to = append(to, a.Address)
 		}
 	}
-	took, err := e.talk(ctx, to, raw)
+	took, err := e.transmit(ctx, to, raw)
 	if err == nil {
-		e.partials.forget(id)
+		e.partialDeliveries.forget(out.id)
 		return nil
 	}
 	if len(took) > 0 {
-		e.partials.add(id, took)
+		e.partialDeliveries.add(out.id, took)
 	}
 	return err
 }
 
 func (e *email) close() {}
 
-// inherit has those not told again who have a message.
-func (e *email) inherit(from transport) { e.partials = from.(*email).partials }
+// takeState takes over which addressees have a mail already.
+func (e *email) takeState(from transport) { e.partialDeliveries = from.(*email).partialDeliveries }
 
-// partials are who has the newest messages that did not reach all.
-type partials struct {
+// partialDeliveries are the addressees of the newest mails that did not reach all.
+type partialDeliveries struct {
 	mu  sync.Mutex
 	ids []string // the oldest first
 	has map[string][]string
 }
 
-func (p *partials) of(id string) []string {
+func (p *partialDeliveries) of(id string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.has[id]
 }
 
-func (p *partials) add(id string, took []string) {
+func (p *partialDeliveries) add(id string, took []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.has == nil {
@@ -213,7 +212,7 @@ func (p *partials) add(id string, took []string) {
 	}
 }
 
-func (p *partials) forget(id string) {
+func (p *partialDeliveries) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, known := p.has[id]; known {

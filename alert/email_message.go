@@ -14,22 +14,22 @@ import (
 
 const maxSubject = 200 // characters
 
-// message is a mail as it goes over the wire: text first, HTML beside it.
+// message encodes a mail: text and HTML.
 func (e *email) message(id string, p Payload) ([]byte, error) {
-	page := e.sheet(p)
+	page := e.render(p)
 	m := mailer.NewMsg(mailer.WithNoDefaultUserAgent())
 	m.FromMailAddress(e.from)
 	m.ToMailAddress(e.to...)
-	m.Subject(cut(page.tone.sign()+" "+tidy(page.title), maxSubject))
+	m.Subject(cut(page.level.sign()+" "+tidy(page.title), maxSubject))
 	m.SetDate()
 	m.SetMessageIDWithValue(id + "@" + e.domain())
 	if thread := threadOf(p); thread != "" {
-		// No message has that id: what refers to the same one is shown together.
+		// No mail has that id: mail programs group those that refer to the same one.
 		root := "<" + thread + "@" + e.domain() + ">"
 		m.SetGenHeader(mailer.HeaderReferences, root)
 		m.SetGenHeader(mailer.HeaderInReplyTo, root)
 	}
-	// RFC 3834: nobody is to answer by machine.
+	// RFC 3834: no automatic answers.
 	m.SetGenHeader("Auto-Submitted", "auto-generated")
 	m.SetGenHeader("X-Auto-Response-Suppress", "All")
 	m.SetGenHeader("X-Locksteward-Type", p.Type)
@@ -55,7 +55,7 @@ func (e *email) domain() string {
 	return cmp.Or(domain, "localhost")
 }
 
-// threadOf is what messages about one group, or one request, have in common.
+// threadOf is the thread of mails about one group, or one request.
 func threadOf(p Payload) string {
 	key := ""
 	switch {
@@ -70,12 +70,12 @@ func threadOf(p Payload) string {
 	return "thread_" + hex.EncodeToString(sum[:16])
 }
 
-// colour is the tone in HTML.
-func (t tone) colour() string {
-	return [...]string{calm: "#1a73e8", fine: "#188038", warning: "#e37400", alarm: "#d93025"}[t]
+// colour is the level in HTML.
+func (t level) colour() string {
+	return [...]string{levelNeutral: "#1a73e8", levelResolved: "#188038", levelWarning: "#e37400", levelCritical: "#d93025"}[t]
 }
 
-// mailPart and mailLine are parts and lines as the template takes them.
+// mailPart and mailLine are parts and lines for the template.
 type mailPart struct {
 	Colour, Head string
 	Lines        []mailLine
@@ -108,19 +108,19 @@ var mailPage = template.Must(template.New("mail").Parse(`<!doctype html>
 </body></html>
 `))
 
-// html is the sheet as a page; the template escapes all that it holds.
-func (s sheet) html() (string, error) {
+// html is the message as a page; the template escapes all that it holds.
+func (s message) html() (string, error) {
 	page := struct {
 		mailPart
 		Title, Text, More string
 		Lead              []mailLine
 		Parts             []mailPart
 	}{Title: s.title, Text: s.text}
-	page.Colour, page.Links = s.tone.colour(), mailLinks(s.links)
+	page.Colour, page.Links = s.level.colour(), mailLinks(s.links)
 	if s.text == "" {
 		page.Lead = mailLines(s.lead)
 		for _, p := range s.parts {
-			page.Parts = append(page.Parts, mailPart{p.tone.colour(), p.head, mailLines(p.lines), mailLinks(p.links)})
+			page.Parts = append(page.Parts, mailPart{p.level.colour(), p.head, mailLines(p.lines), mailLinks(p.links)})
 		}
 	}
 	if s.more.n > 0 {

@@ -22,10 +22,10 @@ import (
 // have no bound of their own.
 const maxReplies = 256 << 10
 
-// errEndless is a server that says too much.
+// errEndless is a server that sends too much.
 var errEndless = errors.New("the server's replies do not end")
 
-// bounded is a connection that is read so far and no further.
+// bounded is a connection that is read up to a limit.
 type bounded struct {
 	net.Conn
 	left int
@@ -40,10 +40,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// talk is one conversation with the server: it hands the message over for those of
-// the addressees that the server accepts, and returns these. The error, a
-// *DeliveryError, is there if one did not get it.
-func (e *email) talk(ctx context.Context, to []string, raw []byte) ([]string, error) {
+// transmit sends the mail to those addressees that the server accepts, and returns them.
+// The error, a *DeliveryError, is not nil if one did not get it.
+func (e *email) transmit(ctx context.Context, to []string, raw []byte) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
 	conn, err := e.cfg.dialer(e.cfg.Timeout).DialContext(ctx, "tcp", e.cfg.Server)
@@ -51,17 +50,17 @@ func (e *email) talk(ctx context.Context, to []string, raw []byte) ([]string, er
 		return nil, e.failed("connect", err)
 	}
 	defer conn.Close()
-	// What waits for the server ends with ctx.
+	// Waiting for the server ends with ctx.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	defer stop()
-	took, err := e.converse(&bounded{conn, maxReplies}, to, raw)
+	took, err := e.runSession(&bounded{conn, maxReplies}, to, raw)
 	if ctx.Err() != nil && err != nil && len(took) == 0 {
 		return nil, transportError(e.endpoint(), ctx.Err())
 	}
 	return took, err
 }
 
-func (e *email) converse(conn net.Conn, to []string, raw []byte) ([]string, error) {
+func (e *email) runSession(conn net.Conn, to []string, raw []byte) ([]string, error) {
 	if e.implicit {
 		conn = tls.Client(conn, e.tls)
 	}
@@ -69,7 +68,7 @@ func (e *email) converse(conn net.Conn, to []string, raw []byte) ([]string, erro
 	if err != nil {
 		return nil, e.failed("greeting", err)
 	}
-	if err := c.Hello(ownName()); err != nil {
+	if err := c.Hello(localName()); err != nil {
 		return nil, e.failed("EHLO", err)
 	}
 	if !e.implicit && e.cfg.StartTLS == StartTLSRequired {
@@ -85,10 +84,10 @@ func (e *email) converse(conn net.Conn, to []string, raw []byte) ([]string, erro
 			return nil, err
 		}
 	}
-	return e.handOver(c, to, raw)
+	return e.sendMail(c, to, raw)
 }
 
-// logIn uses what the server offers; the connection is encrypted.
+// logIn uses a mechanism that the server offers; the connection is encrypted.
 func (e *email) logIn(c *smtp.Client) error {
 	_, offered := c.Extension("AUTH")
 	user, password := e.cfg.Username, e.password.Reveal()
@@ -105,7 +104,7 @@ func (e *email) logIn(c *smtp.Client) error {
 	}
 	err := c.Auth(how)
 	if code, text := reply(err); code != 0 {
-		// Somebody can mend a password.
+		// A password can be corrected.
 		return e.refused(ReasonRejected, code, "AUTH", text, true)
 	}
 	if err != nil {
@@ -118,13 +117,13 @@ func has(list []string, word string) bool {
 	return slices.Contains(list, word)
 }
 
-// handOver gives the message to the server for those that it accepts.
-func (e *email) handOver(c *smtp.Client, to []string, raw []byte) ([]string, error) {
+// sendMail sends the mail for those addressees that the server accepts.
+func (e *email) sendMail(c *smtp.Client, to []string, raw []byte) ([]string, error) {
 	if err := c.Mail(e.from.Address); err != nil {
 		return nil, e.failed("MAIL", err)
 	}
 	var took []string
-	var refused *DeliveryError // that which another attempt may mend, if one is
+	var refused *DeliveryError // a retryable one, if there is one
 	for _, a := range to {
 		err := c.Rcpt(a)
 		if err == nil {
@@ -151,7 +150,7 @@ func (e *email) handOver(c *smtp.Client, to []string, raw []byte) ([]string, err
 	if err := w.Close(); err != nil {
 		return nil, e.failed("DATA", err)
 	}
-	_ = c.Quit() // the server has it: what it says now changes nothing
+	_ = c.Quit() // the server has the mail
 	if refused != nil {
 		refused.Detail = cut(fmt.Sprintf("%d of %d addressees have it; ", len(took), len(to))+refused.Detail, maxDetail)
 		return took, refused
@@ -159,7 +158,7 @@ func (e *email) handOver(c *smtp.Client, to []string, raw []byte) ([]string, err
 	return took, nil
 }
 
-// reply is what a server said no with; 0 if it did not.
+// reply is the code and text of a refusal; 0 if err is none.
 func reply(err error) (int, string) {
 	if t, ok := errors.AsType[*textproto.Error](err); ok {
 		return t.Code, t.Msg
@@ -180,7 +179,7 @@ func (e *email) failed(step string, err error) *DeliveryError {
 }
 
 func (e *email) refused(why Reason, code int, step, text string, retry bool) *DeliveryError {
-	text = e.hushed(text)
+	text = e.redacted(text)
 	d := &DeliveryError{Reason: why, Status: code, Retryable: retry, Endpoint: e.endpoint(), Detail: cut(step+": "+text, maxDetail)}
 	if code == 0 {
 		d.Err = errors.New(d.Detail)
@@ -188,9 +187,8 @@ func (e *email) refused(why Reason, code int, step, text string, retry bool) *De
 	return d
 }
 
-// hushed is a server's own text without the password, in any form in which it was
-// sent.
-func (e *email) hushed(text string) string {
+// redacted is a server's own text without the password, in any form in which it was sent.
+func (e *email) redacted(text string) string {
 	if password := e.password.Reveal(); password != "" {
 		for _, form := range []string{
 			password, base64.StdEncoding.EncodeToString([]byte(password)),
@@ -202,8 +200,8 @@ func (e *email) hushed(text string) string {
 	return cut(tidy(text), maxDetail)
 }
 
-// ownName is how this host introduces itself.
-func ownName() string {
+// localName is the host name for EHLO.
+func localName() string {
 	name, err := os.Hostname()
 	if err != nil || name == "" || strings.ContainsAny(name, " \r\n\t") {
 		return "localhost"

@@ -255,9 +255,9 @@ func (s *mailServer) out(edit func(*Email)) *email {
 	return out.(*email)
 }
 
-func emailOf() addressee {
-	return newAddressee(Config{Grouping: DefaultGrouping(), ConsoleURL: "https://locks.example.com"},
-		Receiver{Name: "mail", Lang: "en", KeyNames: KeyNamesFull}, Email{}.filled().manner(), Hooks{})
+func emailOf() writer {
+	return newWriter(Config{Grouping: DefaultGrouping(), ConsoleURL: "https://locks.example.com"},
+		Receiver{Name: "mail", Lang: "en", KeyNames: KeyNamesFull}, Email{}.filled().traits(), Hooks{})
 }
 
 func TestEmailOverStartTLS(t *testing.T) {
@@ -275,7 +275,7 @@ func TestEmailOverStartTLS(t *testing.T) {
 	a := emailOf()
 	one := fire("lock:order:1", 1)
 	one.Finding.RunbookURL, one.Finding.Team = "https://wiki/locks", "checkout"
-	first, second := a.told(t, 1, one), a.told(t, 0, resolve("lock:order:1", 2))
+	first, second := a.groupNotification(t, 1, one), a.groupNotification(t, 0, resolve("lock:order:1", 2))
 	sendAll(t, out, first, second)
 	got := s.got()
 	if len(got) != 2 {
@@ -309,7 +309,7 @@ func TestEmailOverStartTLS(t *testing.T) {
 			t.Errorf("%q is missing in\n%s\n%s", want, parts["text/plain"], parts["text/html"])
 		}
 	}
-	if !strings.Contains(parts["text/html"], alarm.colour()) {
+	if !strings.Contains(parts["text/html"], levelCritical.colour()) {
 		t.Errorf("no colour in\n%s", parts["text/html"])
 	}
 	// Both are of one thread, and each is itself.
@@ -328,7 +328,7 @@ func TestEmailOverImplicitTLSAndInTheClear(t *testing.T) {
 	sealed := newMailServer(t, mailOptions{implicit: true})
 	out := sealed.out(nil)
 	out.implicit = true // as on port 465
-	m := emailOf().told(t, 1, fire("k", 1))
+	m := emailOf().groupNotification(t, 1, fire("k", 1))
 	sendAll(t, out, m)
 	clear := newMailServer(t, mailOptions{plain: true})
 	sendAll(t, clear.out(func(c *Email) { c.StartTLS = StartTLSNever }), m)
@@ -339,7 +339,7 @@ func TestEmailOverImplicitTLSAndInTheClear(t *testing.T) {
 		t.Errorf("port 465: %v", err)
 	}
 	// Without STARTTLS nothing is sent.
-	err := clear.out(nil).send(t.Context(), m.ID, m.Body)
+	err := clear.out(nil).send(t.Context(), newOutgoing(m.ID, m.Body))
 	if e, ok := errors.AsType[*DeliveryError](err); !ok || e.Reason != ReasonTLS || !e.Retryable || !strings.Contains(err.Error(), "STARTTLS") || len(clear.got()) != 1 {
 		t.Errorf("got %v", err)
 	}
@@ -360,9 +360,9 @@ func TestEmailTakesHostileNames(t *testing.T) {
 	}
 	a := emailOf()
 	for _, f := range all {
-		sendAll(t, out, a.told(t, 1, f))
+		sendAll(t, out, a.groupNotification(t, 1, f))
 	}
-	sendAll(t, out, a.told(t, len(all), all...))
+	sendAll(t, out, a.groupNotification(t, len(all), all...))
 	got := s.got()
 	if len(got) != len(all)+1 {
 		t.Fatalf("%d mails, want %d", len(got), len(all)+1)
@@ -407,8 +407,8 @@ func TestEmailSaysNo(t *testing.T) {
 			s := newMailServer(t, mailOptions{login: true})
 			s.says(func() { c.set(s) })
 			out := s.out(func(c *Email) { c.Username, c.PasswordFile = "locks", file(t, "pa55word") })
-			m := emailOf().told(t, 1, fire("k", 1))
-			err := out.send(t.Context(), m.ID, m.Body)
+			m := emailOf().groupNotification(t, 1, fire("k", 1))
+			err := out.send(t.Context(), newOutgoing(m.ID, m.Body))
 			e, ok := errors.AsType[*DeliveryError](err)
 			if !ok || e.Reason != c.want || e.Retryable != c.retry || e.Status != c.code || !strings.Contains(err.Error(), fmt.Sprint(c.code)) {
 				t.Errorf("got %+v: %v", e, err)
@@ -436,10 +436,10 @@ func TestEmailToSomeOfThem(t *testing.T) {
 			return nil
 		}
 	})
-	m := emailOf().told(t, 1, fire("k", 1))
+	m := emailOf().groupNotification(t, 1, fire("k", 1))
 	attempt := func() (*DeliveryError, string) {
 		t.Helper()
-		err := out.send(t.Context(), m.ID, m.Body)
+		err := out.send(t.Context(), newOutgoing(m.ID, m.Body))
 		e, _ := errors.AsType[*DeliveryError](err)
 		mails := s.got()
 		if len(mails) == 0 {
@@ -455,7 +455,7 @@ func TestEmailToSomeOfThem(t *testing.T) {
 	if e, to = attempt(); e == nil || e.Retryable || e.Status != 550 || !strings.Contains(e.Error(), "1 of 2") || to != "grey@example.com" {
 		t.Errorf("then to %s: %v", to, e)
 	}
-	// It was given up; somebody mends the address and replays it.
+	// It was given up; somebody corrects the address and retries it.
 	s.says(func() { delete(code, "gone@example.com") })
 	if e, to = attempt(); e != nil || to != "gone@example.com" || len(s.got()) != 3 {
 		t.Errorf("at last to %s: %v", to, e)
@@ -465,10 +465,10 @@ func TestEmailToSomeOfThem(t *testing.T) {
 		t.Errorf("again: %v", e)
 	}
 	for i := range rememberPartials + 10 {
-		out.partials.add(fmt.Sprint(i), []string{"a"})
+		out.partialDeliveries.add(fmt.Sprint(i), []string{"a"})
 	}
-	if len(out.partials.has) != rememberPartials || len(out.partials.ids) != rememberPartials || out.partials.of("9") != nil || out.partials.of("73") == nil {
-		t.Errorf("remembers %d", len(out.partials.has))
+	if len(out.partialDeliveries.has) != rememberPartials || len(out.partialDeliveries.ids) != rememberPartials || out.partialDeliveries.of("9") != nil || out.partialDeliveries.of("73") == nil {
+		t.Errorf("remembers %d", len(out.partialDeliveries.has))
 	}
 }
 
@@ -540,9 +540,9 @@ func TestEmailServersThatDoNotWork(t *testing.T) {
 			if c.want != ReasonTimeout {
 				out.cfg.Timeout = 10 * time.Second
 			}
-			m := emailOf().told(t, 1, fire("k", 1))
+			m := emailOf().groupNotification(t, 1, fire("k", 1))
 			began := time.Now()
-			err := out.send(t.Context(), m.ID, m.Body)
+			err := out.send(t.Context(), newOutgoing(m.ID, m.Body))
 			if e, ok := errors.AsType[*DeliveryError](err); !ok || e.Reason != c.want || e.Retryable != (c.want != ReasonBlocked) || time.Since(began) > 9*time.Second {
 				t.Errorf("got %+v: %v after %s", e, err, time.Since(began))
 			}
@@ -555,8 +555,8 @@ func TestEmailServersThatDoNotWork(t *testing.T) {
 		})
 		out := self.out(func(c *Email) { c.Server, c.CAFile = addr, expiredCA })
 		out.implicit = true
-		m := emailOf().told(t, 1, fire("k", 1))
-		err := out.send(t.Context(), m.ID, m.Body)
+		m := emailOf().groupNotification(t, 1, fire("k", 1))
+		err := out.send(t.Context(), newOutgoing(m.ID, m.Body))
 		if e, ok := errors.AsType[*DeliveryError](err); !ok || e.Reason != ReasonTLS || !strings.Contains(err.Error(), "expired") {
 			t.Errorf("got %v", err)
 		}

@@ -13,11 +13,11 @@ import (
 // minTimeout is the least that an attempt may take.
 const minTimeout = 100 * time.Millisecond
 
-// Patience bounds the attempts to deliver one message.
+// Patience bounds the attempts to deliver one notification.
 type Patience struct {
 	// Timeout bounds one attempt.
 	Timeout time.Duration `yaml:"timeout"`
-	// MaxAttempts and MaxAge bound all attempts of one message.
+	// MaxAttempts and MaxAge bound all attempts of one notification.
 	MaxAttempts int           `yaml:"max_attempts"`
 	MaxAge      time.Duration `yaml:"max_age"`
 }
@@ -36,7 +36,7 @@ func (p Patience) problems() []error {
 	least := p.Timeout
 	if p.Timeout < minTimeout || p.Timeout > time.Minute {
 		bad("timeout: must be 100ms to 1m, got %s", p.Timeout)
-		least = 0 // what max_age is too short for is not known
+		least = 0 // whether max_age is too short is not known
 	}
 	if p.MaxAttempts < 1 {
 		bad("max_attempts: must be at least 1, got %d", p.MaxAttempts)
@@ -50,7 +50,7 @@ func (p Patience) problems() []error {
 	return errs
 }
 
-// Network says how a receiver is reached.
+// Network is how a receiver is reached.
 type Network struct {
 	// CAFile adds certificate authorities (PEM) to those of the system.
 	CAFile string `yaml:"ca_file"`
@@ -58,7 +58,7 @@ type Network struct {
 	AllowPrivate bool `yaml:"allow_private"`
 }
 
-// Endpoint is one URL that takes messages.
+// Endpoint is one URL that notifications are posted to.
 type Endpoint struct {
 	// URL is a secret: many services put their token into it. One of URL and
 	// URLFile is required.
@@ -93,7 +93,7 @@ func (e Endpoint) problems() []error {
 // errLogin is what is wrong with a URL that has a user in it.
 var errLogin = errors.New("has credentials in it")
 
-// urlProblem says what is wrong with a URL that stands in the configuration.
+// urlProblem is what is wrong with a URL in the configuration.
 func urlProblem(secret locksteward.Secret, allowPrivate bool) error {
 	u, err := parseURL(secret, allowPrivate)
 	switch {
@@ -133,12 +133,12 @@ func parseURL(secret locksteward.Secret, allowPrivate bool) (*url.URL, error) {
 	case u.Scheme == "https":
 	case u.Scheme == "http" && allowPrivate:
 	case u.Scheme == "http":
-		return nil, fmt.Errorf("%s must be https: http is for receivers in your own network, which need allow_private: true", shown(u))
+		return nil, fmt.Errorf("%s must be https: http is for receivers in your own network, which need allow_private: true", schemeAndHost(u))
 	default:
-		return nil, fmt.Errorf("%s must begin with https://", shown(u))
+		return nil, fmt.Errorf("%s must begin with https://", schemeAndHost(u))
 	}
 	return u, nil
 }
 
-// shown is all of a URL that may be seen.
-func shown(u *url.URL) string { return u.Scheme + "://" + u.Host }
+// schemeAndHost is the part of a URL that may be shown.
+func schemeAndHost(u *url.URL) string { return u.Scheme + "://" + u.Host }

@@ -22,7 +22,7 @@ type Feishu struct {
 	// environment. None: not signed.
 	SecretFile string             `yaml:"secret_file"`
 	Secret     locksteward.Secret `yaml:"secret" from:"env"`
-	// At are who is called by name when somebody is needed: ids of users (open_id or
+	// At are the members who are mentioned when somebody is needed: ids of users (open_id or
 	// user_id), or all.
 	At []string `yaml:"at"`
 }
@@ -46,32 +46,32 @@ func (f Feishu) problems() []error {
 
 func (f Feishu) open(r Receiver, fs *files) (transport, error) {
 	secret, secretErr := fs.secretOr(f.Secret, "secret_file", f.SecretFile)
-	robot, err := newRobot(f.Endpoint, r, fs, secretErr)
+	chatReceiver, err := newChatReceiver(f.Endpoint, r, fs, secretErr)
 	if err != nil {
 		return nil, err
 	}
-	return &feishu{robot, secret, f.At}, nil
+	return &feishu{chatReceiver, secret, f.At}, nil
 }
 
-// manner: a bot may send 100 messages a minute, and 5 a second.
-func (f Feishu) manner() manner {
-	return manner{Patience: f.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 100, perSecond: 5, crowded: true}}
+// traits: a bot may send 100 notifications a minute, and 5 a second.
+func (f Feishu) traits() traits {
+	return traits{Patience: f.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 100, perSecond: 5, avoidPeaks: true}}
 }
 
 type feishu struct {
-	*robot
+	*chatReceiver
 	secret locksteward.Secret
 	at     []string
 }
 
-// feishuFates are the codes of custom bots. Those about the bot are toMend: 19001 no
+// feishuCodes are the codes of custom bots. Those about the bot are fixable: 19001 no
 // such bot, 19007 switched off, 19021 signature or clock, 19022 address, 19024 keyword.
-var feishuFates = fates{
-	tooMany: map[int64]time.Duration{
-		11232: time.Minute, // too many messages, of all bots of the service
+var feishuCodes = codeTable{
+	throttled: map[int64]time.Duration{
+		11232: time.Minute, // too many notifications, of all bots of the service
 		11233: time.Minute,
 	},
-	unfit: []int64{
+	unacceptable: []int64{
 		9499,                  // the request is not understood
 		11246, 200621, 230099, // the card is not
 	},
@@ -98,22 +98,21 @@ func readFeishu(body []byte) (*verdict, bool) {
 	case *code == 0:
 		return nil, true
 	}
-	v := feishuFates.verdict(*code, message)
+	v := feishuCodes.verdict(*code, message)
 	// 9499 comes for too many requests as well.
-	if said := strings.ToLower(message); v.fate == unfit && (strings.Contains(said, "too many") || strings.Contains(said, "frequency")) {
-		v.fate, v.pause = tooMany, time.Minute
+	if said := strings.ToLower(message); v.disposition == unacceptable && (strings.Contains(said, "too many") || strings.Contains(said, "frequency")) {
+		v.disposition, v.pause = throttled, time.Minute
 	}
 	return v, true
 }
 
 // send makes one attempt, signed for its own time. The error is a *DeliveryError.
-func (f *feishu) send(ctx context.Context, _ string, body []byte) error {
-	page, err := f.read(body)
-	if err != nil {
-		return f.unreadable(err)
+func (f *feishu) send(ctx context.Context, out outgoing) error {
+	if out.err != nil {
+		return undecodable(f.endpoint, out.err)
 	}
-	a, err := f.post(ctx, f.message(page, time.Now()), nil)
-	return f.judged(a, err, readFeishu, f.secret)
+	a, err := f.post(ctx, f.message(f.render(out.payload), time.Now()), nil)
+	return f.classify(a, err, readFeishu, f.secret)
 }
 
 // sign is HMAC-SHA256 over nothing, with the seconds, a line break and the secret as
@@ -128,18 +127,18 @@ func (f *feishu) sign(at time.Time) (timestamp, sign string) {
 const feishuBody = 19_000
 
 // feishuColours are the templates of a card's header.
-var feishuColours = [...]string{calm: "blue", fine: "green", warning: "orange", alarm: "red"}
+var feishuColours = [...]string{levelNeutral: "blue", levelResolved: "green", levelWarning: "orange", levelCritical: "red"}
 
-// message is a card. What comes from locks and people stands in texts of type
-// plain_text, which mark nothing up and mention nobody, or escaped.
-func (f *feishu) message(page sheet, at time.Time) []byte {
-	return fit(page, func(page sheet) ([]byte, bool) {
+// message is a card. Texts from locks and people are of type plain_text, which has no
+// markup and no mentions, or escaped.
+func (f *feishu) message(page message, at time.Time) []byte {
+	return fit(page, func(page message) ([]byte, bool) {
 		m := map[string]any{
 			"msg_type": "interactive",
 			"card": map[string]any{
 				"config": map[string]any{"wide_screen_mode": true, "enable_forward": true},
 				"header": map[string]any{
-					"title": feishuText("plain_text", page.title), "template": feishuColours[page.tone],
+					"title": feishuText("plain_text", page.title), "template": feishuColours[page.level],
 				},
 				"elements": f.elements(page),
 			},
@@ -152,7 +151,7 @@ func (f *feishu) message(page sheet, at time.Time) []byte {
 	})
 }
 
-func (f *feishu) elements(page sheet) []any {
+func (f *feishu) elements(page message) []any {
 	out := []any{}
 	plain := func(text string) {
 		if text != "" {
@@ -168,7 +167,7 @@ func (f *feishu) elements(page sheet) []any {
 		plain(plainLines(page.lead))
 		for _, p := range page.parts {
 			out = append(out, map[string]any{"tag": "hr"},
-				feishuDiv("lark_md", "**"+forFeishu(p.tone.sign()+" "+p.head)+"**"+feishuLinks(p.links)))
+				feishuDiv("lark_md", "**"+forFeishu(p.level.sign()+" "+p.head)+"**"+feishuLinks(p.links)))
 			plain(plainLines(p.lines))
 		}
 	}

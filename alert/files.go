@@ -11,9 +11,9 @@ import (
 	"github.com/locksteward/locksteward/internal/credfile"
 )
 
-// files are those that one receiver's configuration names, once opened: each is read
-// again when it changes, and what cannot be used leaves what it held before in use.
-// The zero value has none open. It is safe for concurrent use.
+// files are the opened files that one receiver's configuration names. Each is read again
+// when it changes; a version that cannot be used leaves the one before in use. The zero
+// value has none open. It is safe for concurrent use.
 type files struct {
 	mu   sync.Mutex
 	list []openFile
@@ -53,21 +53,37 @@ func (fs *files) pool(key, path string) (*x509.CertPool, error) {
 }
 
 func openOf[V any](fs *files, key string, open func() (V, func(bool) credfile.State, error)) (V, error) {
+	if v, ok := openedFile[V](fs, key); ok {
+		return v, nil
+	}
+	v, state, err := open()
+	if err != nil {
+		return v, err
+	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for _, f := range fs.list {
-		if v, is := f.value.(V); is && f.key == key {
-			return v, nil
+		if first, is := f.value.(V); is && f.key == key {
+			return first, nil // another call was quicker
 		}
 	}
-	v, state, err := open()
-	if err == nil {
-		fs.list = append(fs.list, openFile{key, v, state})
-	}
-	return v, err
+	fs.list = append(fs.list, openFile{key, v, state})
+	return v, nil
 }
 
-// states looks at the files, at once if force is set.
+func openedFile[V any](fs *files, key string) (v V, ok bool) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for _, f := range fs.list {
+		if v, ok = f.value.(V); ok && f.key == key {
+			return v, true
+		}
+	}
+	var none V
+	return none, false
+}
+
+// states returns the states of the files, read now if force is set.
 func (fs *files) states(force bool) []credfile.File {
 	fs.mu.Lock()
 	list := fs.list
@@ -79,7 +95,7 @@ func (fs *files) states(force bool) []credfile.File {
 	return out
 }
 
-// generation grows with each file that is taken into use.
+// generation grows with each version of a file that comes into use.
 func (fs *files) generation() uint64 { return generationOf(fs.states(false)) }
 
 func generationOf(states []credfile.File) (sum uint64) {

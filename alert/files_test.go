@@ -226,7 +226,7 @@ type follows struct {
 func (f follows) send() error {
 	f.t.Helper()
 	p := shownSamples("en")["firing"]
-	err := f.out.send(f.t.Context(), p.ID, encoded(f.t, p))
+	err := f.out.send(f.t.Context(), newOutgoing(p.ID, encoded(f.t, p)))
 	f.hides(err)
 	return err
 }
@@ -243,12 +243,12 @@ func (f follows) hides(err error) {
 // state looks at the file of the key.
 func (f follows) state() credfile.State {
 	f.t.Helper()
-	for _, s := range f.out.(filed).states(true) {
+	for _, s := range f.out.(fileBacked).states(true) {
 		if s.Key == f.key {
 			return s.State
 		}
 	}
-	f.t.Fatalf("no file %s in %+v", f.key, f.out.(filed).states(true))
+	f.t.Fatalf("no file %s in %+v", f.key, f.out.(fileBacked).states(true))
 	return credfile.State{}
 }
 
@@ -269,7 +269,7 @@ func (f follows) used() {
 }
 
 // TestAuthoritiesOfReceiversRotate: the receiver shows a certificate of another
-// authority, and is told again as soon as the file has it. Half a bundle changes
+// authority, and is sent again as soon as the file has it. Half a bundle changes
 // nothing.
 func TestAuthoritiesOfReceiversRotate(t *testing.T) {
 	t.Parallel()
@@ -337,7 +337,7 @@ func contents(t *testing.T, path string) []byte {
 }
 
 // TestMailServersCredentialsRotate: the password and the authority of an SMTP server,
-// and who has a message already is not told again for that.
+// and who has a message already is not sent again for that.
 func TestMailServersCredentialsRotate(t *testing.T) {
 	t.Parallel()
 	s := newMailServer(t, mailOptions{login: true})
@@ -401,12 +401,12 @@ func TestMailServersCredentialsRotate(t *testing.T) {
 		t.Error(err)
 	}
 	if got := s.got(); len(got) != 2 || strings.Join(got[0].to, " ") != "ops@example.com" || strings.Join(got[1].to, " ") != "ana@example.com" {
-		t.Errorf("who was told: %+v", got)
+		t.Errorf("who was sent: %+v", got)
 	}
 }
 
 // TestWhatWaitsIsTriedWithANewSecret: a receiver that refused everything for an hour
-// is told at once when a file of it is replaced, and not when its wait is over.
+// is sent at once when a file of it is replaced, and not when its wait is over.
 func TestWhatWaitsIsTriedWithANewSecret(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

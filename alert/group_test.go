@@ -14,22 +14,22 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// grouped is a sender whose one receiver is told by a grouping.
-func grouped(t *testing.T, g Grouping, m manner, hooks Hooks, out transport) *post {
+// grouped is a sender whose one receiver is sent by a grouping.
+func grouped(t *testing.T, g Grouping, m traits, hooks Hooks, out transport) *post {
 	t.Helper()
 	p := postOf(t, hooks, out)
 	m.Patience = m.withDefaults()
-	a := newAddressee(Config{Grouping: g, FirstSurvey: SurveyDigest}, Receiver{Name: "a", Lang: "en", KeyNames: KeyNamesFull}, m, p.hooks)
-	p.apply(DefaultDrainTimeout, addressees{[]addressee{a}, SurveyDigest}, []*destination{newDestination(out, a)})
+	a := newWriter(Config{Grouping: g, FirstSurvey: SurveyDigest}, Receiver{Name: "a", Lang: "en", KeyNames: KeyNamesFull}, m, p.hooks)
+	p.apply(DefaultDrainTimeout, writers{[]writer{a}, SurveyDigest}, []*destination{newDestination(out, a)})
 	return p
 }
 
-func machine() manner { return manner{cap: 100} }
+func machine() traits { return traits{cap: 100} }
 
-func person() manner { return manner{cap: 2, people: true, rates: rates{perMinute: 20}} }
+func person() traits { return traits{cap: 2, people: true, rates: rates{perMinute: 20}} }
 
-// told describes what arrived: "reason status: key state, …".
-func (f *fake) told() []string {
+// received describes what arrived: "reason status: key state, …".
+func (f *fake) received() []string {
 	var out []string
 	for _, a := range f.seen() {
 		var keys []string
@@ -47,8 +47,8 @@ func (f *fake) told() []string {
 
 func wantTold(t *testing.T, f *fake, want ...string) {
 	t.Helper()
-	if got := f.told(); strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	if got := f.received(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("received\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -86,15 +86,15 @@ func TestGroupWaitsAndRepeats(t *testing.T) {
 		d.notify(resolve("l", 4))
 		time.Sleep(time.Minute)
 		stop()
-		if got := f.told(); len(got) != 4 || got[3] != "news resolved: l resolved" {
-			t.Errorf("told %q", got)
+		if got := f.received(); len(got) != 4 || got[3] != "news resolved: l resolved" {
+			t.Errorf("received %q", got)
 		}
 		time.Sleep(24 * time.Hour)
 	})
 }
 
 // A silence holds back what fires; what ends meanwhile was never told, and what
-// still fires at its end is told then.
+// still fires at its end is sent then.
 func TestSilenceHoldsBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestSilenceHoldsBack(t *testing.T) {
 		silent.Store(true)
 		var c suppressions
 		hooks := c.hooks()
-		hooks.Held = func(locksteward.Finding) string {
+		hooks.HeldBy = func(locksteward.Finding) string {
 			if silent.Load() {
 				return SuppressedSilence + ":s1"
 			}
@@ -133,60 +133,64 @@ func TestSilenceHoldsBack(t *testing.T) {
 	})
 }
 
-// What was held back until its end is not told, though what held it back is over when
+// What was held back until its end is not sent, though what held it back is over when
 // both are looked at.
 func TestHeldBackUntilItsEnd(t *testing.T) {
 	t.Parallel()
 	const why = SuppressedInhibit + ":target_down"
 	for name, tc := range map[string]struct {
-		waiting       []Waiting
-		tell, counted string
+		waiting       []locksteward.PendingEvent
+		sent, counted string
 	}{
-		"it ended":                  {[]Waiting{waitsHeld("k", why), waitsEnd("k")}, "", "inhibit 1, unknown 1"},
-		"it ended and fires again":  {[]Waiting{waitsHeld("k", why), waitsEnd("k"), waitsFire("k")}, "k firing", "inhibit 1, unknown 1"},
-		"it ended twice":            {[]Waiting{waitsHeld("k", why), waitsEnd("k"), waitsHeld("k", why), waitsEnd("k")}, "", "inhibit 2, unknown 2"},
-		"it fires still":            {[]Waiting{waitsHeld("k", why)}, "k firing", ""},
-		"another ended":             {[]Waiting{waitsHeld("k", why), knows(waitsEnd("l"))}, "k firing, l resolved", ""},
-		"nothing held it back":      {[]Waiting{waitsFire("k"), waitsEnd("k")}, "k firing, k resolved", ""},
-		"the receiver knew of it":   {[]Waiting{knows(waitsHeld("k", why)), knows(waitsEnd("k"))}, "k resolved", "inhibit 1"},
-		"it fires again and is not": {[]Waiting{waitsEnd("k"), waitsHeld("k", why)}, "k firing", "unknown 1"},
+		"it ended":                  {[]locksteward.PendingEvent{waitsHeld("k", why), waitsEnd("k")}, "", "inhibit 1, unknown 1"},
+		"it ended and fires again":  {[]locksteward.PendingEvent{waitsHeld("k", why), waitsEnd("k"), waitsFire("k")}, "k firing", "inhibit 1, unknown 1"},
+		"it ended twice":            {[]locksteward.PendingEvent{waitsHeld("k", why), waitsEnd("k"), waitsHeld("k", why), waitsEnd("k")}, "", "inhibit 2, unknown 2"},
+		"it fires still":            {[]locksteward.PendingEvent{waitsHeld("k", why)}, "k firing", ""},
+		"another ended":             {[]locksteward.PendingEvent{waitsHeld("k", why), knows(waitsEnd("l"))}, "k firing, l resolved", ""},
+		"nothing held it back":      {[]locksteward.PendingEvent{waitsFire("k"), waitsEnd("k")}, "k firing, k resolved", ""},
+		"the receiver knew of it":   {[]locksteward.PendingEvent{knows(waitsHeld("k", why)), knows(waitsEnd("k"))}, "k resolved", "inhibit 1"},
+		"it fires again and is not": {[]locksteward.PendingEvent{waitsEnd("k"), waitsHeld("k", why)}, "k firing", "unknown 1"},
 	} {
 		for i := range tc.waiting {
-			tc.waiting[i].Handle = int64(i + 1)
+			tc.waiting[i].Seq = int64(i + 1)
 		}
-		p := pick(Due{Group: "g", Waiting: tc.waiting}, func(locksteward.Finding) string { return "" })
-		var tell, counted []string
-		for _, w := range p.tell {
-			tell = append(tell, w.Finding.Key+" "+string(w.Finding.Status))
+		p := decide(locksteward.DueGroup{Group: "g", Waiting: tc.waiting}, func(locksteward.Finding) string { return "" })
+		var sent, counted []string
+		for _, w := range p.notify {
+			sent = append(sent, w.Finding.Key+" "+string(w.Finding.Status))
 		}
 		for _, reason := range SuppressedReasons() {
-			if n := p.counts[reason]; n > 0 {
+			if n := p.dropped[reason]; n > 0 {
 				counted = append(counted, fmt.Sprintf("%s %d", reason, n))
 			}
 		}
-		if got := strings.Join(tell, ", "); got != tc.tell {
-			t.Errorf("%s: told %q, want %q", name, got, tc.tell)
+		if got := strings.Join(sent, ", "); got != tc.sent {
+			t.Errorf("%s: received %q, want %q", name, got, tc.sent)
 		}
 		if got := strings.Join(counted, ", "); got != tc.counted {
 			t.Errorf("%s: counted %q, want %q", name, got, tc.counted)
 		}
-		if n := len(p.flush.Told) + len(p.flush.Dropped) + len(p.flush.Held); n != len(tc.waiting) {
-			t.Errorf("%s: %d of %d are accounted for: %+v", name, n, len(tc.waiting), p.flush)
+		if n := len(p.flushed.Notified) + len(p.flushed.Dropped) + len(p.flushed.Held); n != len(tc.waiting) {
+			t.Errorf("%s: %d of %d are accounted for: %+v", name, n, len(tc.waiting), p.flushed)
 		}
 	}
 }
 
-func waitsFire(key string) Waiting { return Waiting{Change: Change{Finding: fire(key, 1).Finding}} }
+func waitsFire(key string) locksteward.PendingEvent {
+	return locksteward.PendingEvent{FindingEvent: locksteward.FindingEvent{Finding: fire(key, 1).Finding}}
+}
 
-func waitsEnd(key string) Waiting { return Waiting{Change: Change{Finding: resolve(key, 1).Finding}} }
+func waitsEnd(key string) locksteward.PendingEvent {
+	return locksteward.PendingEvent{FindingEvent: locksteward.FindingEvent{Finding: resolve(key, 1).Finding}}
+}
 
-func waitsHeld(key, why string) Waiting {
+func waitsHeld(key, why string) locksteward.PendingEvent {
 	w := waitsFire(key)
 	w.Held = why
 	return w
 }
 
-func knows(w Waiting) Waiting {
+func knows(w locksteward.PendingEvent) locksteward.PendingEvent {
 	w.Known = true
 	return w
 }
@@ -203,7 +207,7 @@ func TestStormIsCapped(t *testing.T) {
 		}
 		storm[200].Finding.Severity = locksteward.SeverityCritical
 		storm[199].Finding.Severity = locksteward.SeverityWarning
-		for name, m := range map[string]manner{"person": person(), "machine": machine()} {
+		for name, m := range map[string]traits{"person": person(), "machine": machine()} {
 			f := &fake{}
 			var c suppressions
 			d := grouped(t, Grouping{By: []string{"class"}}, m, c.hooks(), f)
@@ -253,7 +257,7 @@ func TestStormLeavesOutTheLeast(t *testing.T) {
 			var c suppressions
 			d := grouped(t, Grouping{By: []string{"class"}}, person(), c.hooks(), f)
 			stop := d.run()
-			d.box.change(d.Changes(storm, func(locksteward.Finding) (bool, time.Duration) { return survey, -1 }, nil)...)
+			d.box.change(d.Events(storm, func(locksteward.Finding) (bool, time.Duration) { return survey, -1 }, nil)...)
 			d.Wake()
 			time.Sleep(time.Minute)
 			stop()
@@ -266,7 +270,7 @@ func TestStormLeavesOutTheLeast(t *testing.T) {
 				counted[n.Severity] += n.Findings
 			}
 			if len(p.Findings) != 2 || p.Findings[0].Severity != "critical" || p.Findings[0].Key.Key != "k237" {
-				t.Errorf("survey %t: listed %q, want k237 first", survey, f.told())
+				t.Errorf("survey %t: listed %q, want k237 first", survey, f.received())
 			}
 			for _, e := range p.Findings {
 				counted[e.Severity]-- // what is left then is what is not on the list
@@ -308,7 +312,7 @@ func TestDigestWhenThrottled(t *testing.T) {
 		away.Store(false)
 		time.Sleep(30 * time.Minute)
 		stop()
-		got := f.told()
+		got := f.received()
 		var arrived []string
 		for i, text := range got {
 			if i == len(got)-1 || got[i+1] != text {
@@ -321,7 +325,7 @@ func TestDigestWhenThrottled(t *testing.T) {
 	})
 }
 
-// What the first sweep finds is one message; its ends are told as all others are.
+// What the first sweep finds is one message; its ends are sent as all others are.
 func TestFirstSurveyIsOneDigest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -334,7 +338,7 @@ func TestFirstSurveyIsOneDigest(t *testing.T) {
 			tr.Finding.Class = fmt.Sprint("c", n%3)
 			found = append(found, tr)
 		}
-		d.box.change(d.Changes(found, func(locksteward.Finding) (bool, time.Duration) { return true, -1 }, nil)...)
+		d.box.change(d.Events(found, func(locksteward.Finding) (bool, time.Duration) { return true, -1 }, nil)...)
 		d.Wake()
 		time.Sleep(time.Hour)
 		wantTold(t, f, "first_survey firing: k0 firing, k1 firing +28")
@@ -363,7 +367,7 @@ func TestFirstSurveyWhileItsSweepIsUnderWay(t *testing.T) {
 		found := func(key string, n uint64, severity locksteward.Severity) {
 			tr := fire(key, n)
 			tr.Finding.Severity = severity
-			d.box.change(d.Changes([]locksteward.Transition{tr}, func(locksteward.Finding) (bool, time.Duration) {
+			d.box.change(d.Events([]locksteward.Transition{tr}, func(locksteward.Finding) (bool, time.Duration) {
 				return true, time.Since(began)
 			}, nil)...)
 			d.Wake()
@@ -374,7 +378,7 @@ func TestFirstSurveyWhileItsSweepIsUnderWay(t *testing.T) {
 			time.Sleep(long)
 			wantTold(t, f, want...)
 		}
-		told := func(at time.Duration, what string) {
+		sent := func(at time.Duration, what string) {
 			t.Helper()
 			quiet(at - time.Since(began) - time.Millisecond)
 			want = append(want, what)
@@ -384,24 +388,24 @@ func TestFirstSurveyWhileItsSweepIsUnderWay(t *testing.T) {
 		found("a", 1, locksteward.SeverityWarning)
 		time.Sleep(30 * time.Second)
 		found("b", 2, locksteward.SeverityWarning)
-		told(time.Minute, "first_survey firing: a firing, b firing")
+		sent(time.Minute, "first_survey firing: a firing, b firing")
 		time.Sleep(5 * time.Second)
 		found("c", 3, locksteward.SeverityInfo)
 		quiet(20 * time.Minute)
 		at := time.Since(began)
 		found("d", 4, locksteward.SeverityCritical)
-		told(at+10*time.Second, "first_survey firing: d firing, c firing")
+		sent(at+10*time.Second, "first_survey firing: d firing, c firing")
 		found("e", 5, locksteward.SeverityCritical) // a minute after the one before
-		told(at+70*time.Second, "first_survey firing: e firing")
+		sent(at+70*time.Second, "first_survey firing: e firing")
 		found("f", 6, locksteward.SeverityWarning)
 		quiet(20 * time.Minute)
 		d.box.hurry(SurveyGroup("redis"), SurveyWait)
 		d.Wake()
-		told(time.Since(began)+10*time.Second, "first_survey firing: f firing")
+		sent(time.Since(began)+10*time.Second, "first_survey firing: f firing")
 	})
 }
 
-// What is told and when never depends on how it was grouped: whatever happens, each
+// What is sent and when never depends on how it was grouped: whatever happens, each
 // event of a finding arrives once and in its order.
 func TestGroupsLoseNothing(t *testing.T) {
 	t.Parallel()
@@ -438,27 +442,27 @@ func TestGroupsLoseNothing(t *testing.T) {
 				}
 				return nil
 			}}
-			d := grouped(t, Grouping{By: by, Wait: 5 * time.Second, Interval: 20 * time.Second}, manner{cap: size}, Hooks{}, f)
+			d := grouped(t, Grouping{By: by, Wait: 5 * time.Second, Interval: 20 * time.Second}, traits{cap: size}, Hooks{}, f)
 			stop := d.run()
-			var untold []Change
+			var unsaved []locksteward.FindingEvent
 			for i, part := range parts {
 				if i == away {
 					d.box.fail(errors.New("the disk is full"))
 				}
 				if i >= away && away >= 0 {
-					changes := d.changes(part...)
-					untold = append(untold, changes...)
-					d.Spare(changes)
+					changes := d.events(part...)
+					unsaved = append(unsaved, changes...)
+					d.SendFromMemory(changes)
 				} else {
 					d.notify(part...)
 				}
 				time.Sleep(time.Duration(waits[i]) * time.Second)
 			}
-			rest, tried := d.Leftover(untold)
+			rest, tried := d.Unsaved(unsaved)
 			d.box.fail(nil)
 			d.box.put(tried...)
 			d.box.change(rest...)
-			d.Kept(untold, tried)
+			d.Saved(unsaved, tried)
 			d.Wake()
 			time.Sleep(3 * time.Hour)
 			stop()
@@ -499,7 +503,7 @@ func TestGroupKey(t *testing.T) {
 	}
 }
 
-// A receiver is told of what matches, and of the end of what it knows, whatever
+// A receiver is notified of what matches, and of the end of what it knows, whatever
 // its labels are by then.
 func TestMatch(t *testing.T) {
 	t.Parallel()
@@ -507,9 +511,9 @@ func TestMatch(t *testing.T) {
 		f := &fake{}
 		var c suppressions
 		d := postOf(t, c.hooks(), f)
-		a := newAddressee(Config{Grouping: Grouping{By: []string{"key"}}, FirstSurvey: SurveyFire},
+		a := newWriter(Config{Grouping: Grouping{By: []string{"key"}}, FirstSurvey: SurveyFire},
 			Receiver{Name: "a", Lang: "en", KeyNames: KeyNamesFull, Match: []string{"severity=critical", "class=~ord.*"}}, machine(), d.hooks)
-		d.apply(DefaultDrainTimeout, addressees{[]addressee{a}, SurveyFire}, []*destination{newDestination(f, a)})
+		d.apply(DefaultDrainTimeout, writers{[]writer{a}, SurveyFire}, []*destination{newDestination(f, a)})
 		stop := d.run()
 		other := fire("other", 1)
 		other.Finding.Class = "jobs"
@@ -527,7 +531,7 @@ func TestMatch(t *testing.T) {
 	})
 }
 
-// While a receiver takes nothing, what fires still is not told again: it would all
+// While a receiver takes nothing, what fires still is not sent again: it would all
 // come at once.
 func TestNoRepeatsPileUp(t *testing.T) {
 	t.Parallel()

@@ -11,15 +11,15 @@ import (
 
 // groupBox is the part of a box in which changes wait.
 type groupBox struct {
-	handle  int64
-	pending []pendingChange
-	groups  map[[2]string]*groupRow     // by receiver and group
-	knows   map[[2]string]pendingChange // by receiver and fingerprint
+	seq     int64
+	pending []pendingEvent
+	groups  map[[2]string]*groupRow    // by receiver and group
+	knows   map[[2]string]pendingEvent // by receiver and fingerprint
 }
 
-type pendingChange struct {
-	Waiting
-	Address
+type pendingEvent struct {
+	locksteward.PendingEvent
+	locksteward.Recipient
 }
 
 type groupRow struct {
@@ -27,17 +27,17 @@ type groupRow struct {
 	last time.Time
 }
 
-func (b *box) change(changes ...Change) {
+func (b *box) change(changes ...locksteward.FindingEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range changes {
 		for _, a := range c.To {
-			b.handle++
-			c.To = nil
-			p := pendingChange{Waiting{Change: c, Handle: b.handle}, a}
-			if a.Told {
+			b.seq++
+			c.To, c.Seq = nil, b.seq
+			p := pendingEvent{locksteward.PendingEvent{FindingEvent: c}, a}
+			if a.Direct {
 				b.know(p)
-				b.pending = slices.DeleteFunc(b.pending, func(old pendingChange) bool {
+				b.pending = slices.DeleteFunc(b.pending, func(old pendingEvent) bool {
 					return old.Receiver == a.Receiver && old.Held != "" && old.Finding.Fingerprint() == c.Finding.Fingerprint()
 				})
 				continue
@@ -66,9 +66,9 @@ func (b *box) group(receiver, group string) *groupRow {
 	return b.groups[at]
 }
 
-func (b *box) know(p pendingChange) {
+func (b *box) know(p pendingEvent) {
 	if b.knows == nil {
-		b.knows = map[[2]string]pendingChange{}
+		b.knows = map[[2]string]pendingEvent{}
 	}
 	at := [2]string{p.Receiver, p.Finding.Fingerprint()}
 	if p.Finding.Status == locksteward.StatusResolved {
@@ -113,25 +113,25 @@ func (b *box) hurry(group string, within time.Duration) {
 	}
 }
 
-func (b *box) Waits(_ context.Context, receiver string) (bool, error) {
+func (b *box) HasPending(_ context.Context, receiver string) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.ContainsFunc(b.pending, func(p pendingChange) bool { return p.Receiver == receiver && p.Held == "" }), b.away
+	return slices.ContainsFunc(b.pending, func(p pendingEvent) bool { return p.Receiver == receiver && p.Held == "" }), b.away
 }
 
-func (b *box) Flush(_ context.Context, receiver, behind string, groups, changes int, compose func([]Due) ([]Flushed, []Message)) (int, error) {
+func (b *box) Flush(_ context.Context, receiver, behind string, groups, changes int, compose func([]locksteward.DueGroup) ([]locksteward.FlushedGroup, []locksteward.Notification)) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.away != nil {
 		return 0, b.away
 	}
-	var due []Due
+	var due []locksteward.DueGroup
 	above := b.above(receiver, behind)
 	for at, g := range b.groups {
 		if at[0] != receiver || b.urgency(receiver, at[1]) <= above || g.due.IsZero() || g.due.After(time.Now()) {
 			continue
 		}
-		d := Due{Group: at[1], LastAt: g.last, Now: time.Now()}
+		d := locksteward.DueGroup{Group: at[1], LastAt: g.last, Now: time.Now()}
 		for _, p := range b.pending {
 			if p.Receiver != receiver || p.Group != at[1] || p.Held != "" && !b.follows(p) {
 				continue
@@ -141,28 +141,28 @@ func (b *box) Flush(_ context.Context, receiver, behind string, groups, changes 
 				break
 			}
 			_, p.Known = b.knows[[2]string{receiver, p.Finding.Fingerprint()}]
-			d.Waiting = append(d.Waiting, p.Waiting)
+			d.Waiting = append(d.Waiting, p.PendingEvent)
 		}
 		for k, p := range b.knows {
 			if k[0] == receiver && p.Group == at[1] {
-				d.Told++
-				if len(d.Waiting) == 0 && len(d.Standing) < changes {
-					d.Standing = append(d.Standing, p.Change)
+				d.Firing++
+				if len(d.Waiting) == 0 && len(d.FiringEvents) < changes {
+					d.FiringEvents = append(d.FiringEvents, p.FindingEvent)
 				}
 			}
 		}
 		due = append(due, d)
 	}
-	slices.SortFunc(due, func(x, y Due) int {
+	slices.SortFunc(due, func(x, y locksteward.DueGroup) int {
 		return cmp.Or(cmp.Compare(b.urgency(receiver, y.Group), b.urgency(receiver, x.Group)), cmp.Compare(x.Group, y.Group))
 	})
 	due = due[:min(len(due), groups)]
 	flushed, messages := compose(due)
 	for _, f := range flushed {
 		g := b.group(receiver, f.Group)
-		for _, h := range slices.Concat(f.Told, f.Dropped) {
-			n := slices.IndexFunc(b.pending, func(p pendingChange) bool { return p.Handle == h })
-			if slices.Contains(f.Told, h) {
+		for _, h := range slices.Concat(f.Notified, f.Dropped) {
+			n := slices.IndexFunc(b.pending, func(p pendingEvent) bool { return p.Seq == h })
+			if slices.Contains(f.Notified, h) {
 				b.know(b.pending[n])
 			}
 			b.pending = slices.Delete(b.pending, n, n+1)
@@ -170,7 +170,7 @@ func (b *box) Flush(_ context.Context, receiver, behind string, groups, changes 
 		fresh := false
 		for i, p := range b.pending {
 			if p.Receiver == receiver && p.Group == f.Group {
-				if why, held := f.Held[p.Handle]; held {
+				if why, held := f.Held[p.Seq]; held {
 					b.pending[i].Held = why
 				} else if p.Held == "" {
 					fresh = true
@@ -193,24 +193,26 @@ func (b *box) Flush(_ context.Context, receiver, behind string, groups, changes 
 	return len(due), nil
 }
 
-func (b *box) Standing(_ context.Context, receiver, after string, limit int) ([]Change, error) {
+func (b *box) Firing(_ context.Context, receiver, after string, limit int) ([]locksteward.FindingEvent, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var out []Change
+	var out []locksteward.FindingEvent
 	for at, p := range b.knows {
 		if at[0] == receiver && at[1] > after {
-			out = append(out, p.Change)
+			out = append(out, p.FindingEvent)
 		}
 	}
-	slices.SortFunc(out, func(x, y Change) int { return cmp.Compare(x.Finding.Fingerprint(), y.Finding.Fingerprint()) })
+	slices.SortFunc(out, func(x, y locksteward.FindingEvent) int {
+		return cmp.Compare(x.Finding.Fingerprint(), y.Finding.Fingerprint())
+	})
 	return out[:min(len(out), limit)], b.away
 }
 
-func (b *box) Drop(_ context.Context, receiver string) (int64, error) {
+func (b *box) DropReceiver(_ context.Context, receiver string) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before := len(b.pending)
-	b.pending = slices.DeleteFunc(b.pending, func(p pendingChange) bool { return p.Receiver == receiver })
+	b.pending = slices.DeleteFunc(b.pending, func(p pendingEvent) bool { return p.Receiver == receiver })
 	for at := range b.groups {
 		if at[0] == receiver {
 			delete(b.groups, at)
@@ -221,8 +223,8 @@ func (b *box) Drop(_ context.Context, receiver string) (int64, error) {
 
 // follows says that something new waits about the finding of a change that is held
 // back.
-func (b *box) follows(held pendingChange) bool {
-	return slices.ContainsFunc(b.pending, func(p pendingChange) bool {
+func (b *box) follows(held pendingEvent) bool {
+	return slices.ContainsFunc(b.pending, func(p pendingEvent) bool {
 		return p.Receiver == held.Receiver && p.Held == "" && p.Finding.Fingerprint() == held.Finding.Fingerprint()
 	})
 }
@@ -237,7 +239,7 @@ func (b *box) wakeHeld() {
 			continue
 		}
 		b.group(p.Receiver, p.Group).due = time.Now()
-		if !slices.ContainsFunc(b.pending[i:], func(later pendingChange) bool {
+		if !slices.ContainsFunc(b.pending[i:], func(later pendingEvent) bool {
 			return later.Receiver == p.Receiver && later.Finding.Status == locksteward.StatusResolved && later.Finding.Fingerprint() == p.Finding.Fingerprint()
 		}) {
 			b.pending[i].Held = ""
@@ -245,7 +247,7 @@ func (b *box) wakeHeld() {
 	}
 }
 
-// suppressions gathers what was not told, as "receiver reason" and "receiver
+// suppressions gathers what was not notified of, as "receiver reason" and "receiver
 // omitted".
 type suppressions struct{ counts }
 

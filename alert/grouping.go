@@ -12,8 +12,8 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Defaults of a grouping. Wait is short, since what fires together was found by one
-// sweep, or by one look.
+// Defaults of a grouping. Wait is short, since what fires together was found by one sweep or
+// recheck.
 const (
 	DefaultGroupWait     = 5 * time.Second
 	DefaultGroupInterval = 30 * time.Second
@@ -21,10 +21,10 @@ const (
 )
 
 // How long the digest of a first survey waits. While the sweep is under way it is due once, after surveyFirst, and the
-// rest waits for the end of the sweep ([SurveyGroup] is hurried then), or surveyRest; what is critical waits for
+// rest waits for the end of the sweep ([SurveyGroup] is woken then), or surveyRest; what is critical waits for
 // surveyWait alone, and for surveyFirst after the digest before.
 const (
-	// SurveyWait is how long it waits for what needs a second look.
+	// SurveyWait is how long it waits for findings that need a second reading.
 	SurveyWait  = 10 * time.Second
 	surveyFirst = time.Minute
 	surveyRest  = time.Hour

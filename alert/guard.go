@@ -10,11 +10,11 @@ import (
 // not be dialled.
 type BlockedError struct {
 	Addr netip.Addr
-	// Never says that allow_private would not help.
+	// Never is true if allow_private would not help.
 	Never bool
 }
 
-// Error says what to do.
+// Error ends with what to do.
 func (e *BlockedError) Error() string {
 	if e.Never {
 		return fmt.Sprintf("address %s is never dialled for a webhook", e.Addr)
@@ -22,8 +22,7 @@ func (e *BlockedError) Error() string {
 	return fmt.Sprintf("address %s is inside the own network: set allow_private: true on this receiver if that is meant", e.Addr)
 }
 
-// never are addresses that no webhook lives at: unspecified, multicast,
-// reserved, and the metadata services of clouds, which hand out credentials.
+// never are addresses without webhooks: unspecified, multicast, reserved, and the metadata services of clouds, which hand out credentials.
 var never = prefixes(
 	"0.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4", "::/128", "ff00::/8",
 	"169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "169.254.0.23/32", "100.100.100.200/32",
@@ -35,7 +34,7 @@ var private = prefixes(
 	"127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16",
 	"192.0.0.0/24", "198.18.0.0/15", "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24",
 	"::/96", "::ffff:0:0:0/96", "fc00::/7", "fe80::/10", "fec0::/10", "2001:db8::/32", "100::/64",
-	// Each of these carries an IPv4 address that a translator may deliver to.
+	// Each of these contains an IPv4 address that a translator may deliver to.
 	"64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32",
 )
 
@@ -57,7 +56,7 @@ func within(list []netip.Prefix, addr netip.Addr) bool {
 }
 
 // The forms of IPv6 addresses that a translator or tunnel delivers to the IPv4
-// address in them: where it stands, in bytes.
+// address in them: its offset, in bytes.
 var carriers = []struct {
 	prefix netip.Prefix
 	at     int
@@ -69,14 +68,14 @@ var carriers = []struct {
 	{netip.MustParsePrefix("2002::/16"), 2},
 }
 
-// carried returns the IPv4 address that an IPv6 address stands for; the zero
-// Addr, which is in no list, if it is not of such a form.
+// carried returns the IPv4 address inside an IPv6 address; the zero Addr, which is in no
+// list, if there is none.
 func carried(addr netip.Addr) netip.Addr {
 	for _, c := range carriers {
 		if addr.Is6() && c.prefix.Contains(addr) {
 			b := addr.As16()
 			if b[c.at] == 0 {
-				break // :: and ::1 stand for themselves
+				break // :: and ::1 contain none
 			}
 			return netip.AddrFrom4([4]byte(b[c.at : c.at+4]))
 		}
@@ -84,7 +83,7 @@ func carried(addr netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// permit judges one resolved address.
+// permit checks one resolved address.
 func permit(addr netip.Addr, allowPrivate bool) error {
 	// An IPv4-mapped address or a zone must not slip past the lists.
 	addr = addr.Unmap().WithZone("")

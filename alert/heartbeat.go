@@ -14,8 +14,8 @@ const DefaultHeartbeatEvery = time.Minute
 // TypeHeartbeat is the type of a heartbeat's body.
 const TypeHeartbeat = "heartbeat"
 
-// Heartbeat is a dead-man's switch: somebody outside hears from the agent while it
-// sweeps, and is to shout when that ends: docs/deadman.md.
+// Heartbeat is a dead-man's switch: a monitor outside gets heartbeats while the agent
+// sweeps, and alerts when they stop: docs/deadman.md.
 type Heartbeat struct {
 	Webhook *Webhook `yaml:"webhook"`
 	// Every is how often it is sent.
@@ -46,7 +46,7 @@ func (h Heartbeat) problems() []error {
 	if h.Webhook == nil {
 		return append(errs, errors.New("webhook: is missing: write where heartbeats go, as {url_file: PATH}"))
 	}
-	// A timeout that nobody wrote is within every, if that is right.
+	// A default timeout is within every, if that is valid.
 	if within && h.Webhook.Timeout > h.Every && h.Webhook.Timeout <= time.Minute {
 		errs = append(errs, fmt.Errorf("webhook.timeout: must be at most every (%s), got %s", h.Every, h.Webhook.Timeout))
 	}
@@ -72,7 +72,7 @@ type Beat struct {
 	Type    string    `json:"type"`
 	ID      string    `json:"id"` // the webhook-id header
 	At      time.Time `json:"at"`
-	// Agent is who says it: one process from its start to its end.
+	// Agent identifies the process.
 	Agent string `json:"agent"`
 	// Targets are how many are configured, and how many answered last.
 	Targets BeatTargets `json:"targets"`

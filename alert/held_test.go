@@ -18,7 +18,7 @@ func TestSecretsHeldAreUsed(t *testing.T) {
 		} else {
 			r.Feishu.SecretFile, r.Feishu.Secret = "", robotSecret
 		}
-		if err := openKind(t, r).send(t.Context(), "msg_1", encoded(t, shownSamples("en")["firing"])); err != nil {
+		if err := openKind(t, r).send(t.Context(), newOutgoing("msg_1", encoded(t, shownSamples("en")["firing"]))); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

@@ -2,7 +2,6 @@ package alert
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,7 +37,7 @@ func resolve(key string, n uint64) locksteward.Transition {
 	return t
 }
 
-// counts gathers what the hook was told.
+// counts gathers what the hook was sent.
 type counts struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -83,13 +82,13 @@ type fake struct {
 	attempts []attempt
 }
 
-func (f *fake) send(ctx context.Context, id string, body []byte) error {
-	var p Payload
-	if err := json.Unmarshal(body, &p); err != nil {
-		return err
+func (f *fake) send(ctx context.Context, out outgoing) error {
+	if out.err != nil {
+		return out.err
 	}
+	p := out.payload
 	f.mu.Lock()
-	f.attempts = append(f.attempts, attempt{at: time.Now(), id: id, body: string(body), p: p})
+	f.attempts = append(f.attempts, attempt{at: time.Now(), id: out.id, body: string(out.body), p: p})
 	n := len(f.attempts)
 	f.mu.Unlock()
 	if f.answer == nil {
@@ -135,8 +134,7 @@ func postOf(t *testing.T, hooks Hooks, outs ...transport) *post {
 func postWith(t *testing.T, caps Webhook, hooks Hooks, outs ...transport) *post {
 	t.Helper()
 	p := &post{t: t, box: &box{}}
-	s := &Sender{log: zaptest.NewLogger(t), box: p.box, hooks: hooks, changed: make(chan struct{}, 1)}
-	p.Sender = s
+	p.Sender = newSender(zaptest.NewLogger(t), p.box, hooks)
 	p.turn(caps, outs...)
 	return p
 }
@@ -144,16 +142,16 @@ func postWith(t *testing.T, caps Webhook, hooks Hooks, outs ...transport) *post 
 // turn has the receivers a, b, ... lead to other places, as a reload does.
 func (p *post) turn(caps Webhook, outs ...transport) {
 	caps.URL = "https://h"
-	// Each finding is told by itself and at once: how they are grouped is another test.
+	// Each finding is sent by itself and at once: how they are grouped is another test.
 	cfg := Config{Grouping: Grouping{By: []string{"fingerprint"}, Repeat: 24 * time.Hour * 30}, FirstSurvey: SurveyFire}
-	var to []addressee
+	var to []writer
 	var all []*destination
 	for i, out := range outs {
-		a := newAddressee(cfg, Receiver{Name: string(rune('a' + i)), Lang: "en", KeyNames: KeyNamesFull, MaxFindings: 1}, caps.filled().manner(), p.hooks)
+		a := newWriter(cfg, Receiver{Name: string(rune('a' + i)), Lang: "en", KeyNames: KeyNamesFull, MaxFindings: 1}, caps.filled().traits(), p.hooks)
 		to = append(to, a)
 		all = append(all, newDestination(out, a))
 	}
-	p.apply(DefaultDrainTimeout, addressees{to, cfg.FirstSurvey}, all)
+	p.apply(DefaultDrainTimeout, writers{to, cfg.FirstSurvey}, all)
 }
 
 // run starts Run and returns a function that ends it and waits.
@@ -171,36 +169,36 @@ func (p *post) run() (stop func()) {
 }
 
 // addresseeOf is a webhook of the defaults.
-func addresseeOf(name string) addressee {
-	return newAddressee(Config{Grouping: DefaultGrouping()}, Receiver{Name: name, Lang: "en", KeyNames: KeyNamesFull}, Webhook{}.filled().manner(), Hooks{})
+func writerOf(name string) writer {
+	return newWriter(Config{Grouping: DefaultGrouping()}, Receiver{Name: name, Lang: "en", KeyNames: KeyNamesFull}, Webhook{}.filled().traits(), Hooks{})
 }
 
-// changeOf is a transition as it waits in the outbox.
-func changeOf(t locksteward.Transition) Change {
-	return Change{EventID: eventID(t), Seq: t.Seq, At: t.At, Finding: t.Finding}
+// eventOfTransition is a transition as it waits in the outbox.
+func eventOfTransition(t locksteward.Transition) locksteward.FindingEvent {
+	return locksteward.FindingEvent{ID: eventID(t), Number: t.Seq, At: t.At, Finding: t.Finding}
 }
 
-// tell makes one message of transitions.
-func (a addressee) tell(transitions ...locksteward.Transition) (Message, error) {
-	var changes []Change
+// newsOf makes one message of transitions.
+func (a writer) newsOf(transitions ...locksteward.Transition) (locksteward.Notification, error) {
+	var changes []locksteward.FindingEvent
 	for _, t := range transitions {
-		changes = append(changes, changeOf(t))
+		changes = append(changes, eventOfTransition(t))
 	}
-	c := composer{addressee: a}
+	c := composer{writer: a}
 	group := &Group{Key: a.grouping.key(changes[0].Finding), Labels: a.grouping.labels(changes[0].Finding), Firing: len(changes)}
 	if made := c.message(ReasonNews, group, "", changes); len(made) == 1 {
 		return made[0], nil
 	}
-	return Message{}, c.err
+	return locksteward.Notification{}, c.err
 }
 
-// alone are the messages of transitions of which each is told by itself to a.
-func (p *post) alone(transitions ...locksteward.Transition) []Message {
+// alone are the messages of transitions of which each is sent by itself to a.
+func (p *post) alone(transitions ...locksteward.Transition) []locksteward.Notification {
 	p.t.Helper()
-	var out []Message
+	var out []locksteward.Notification
 	for _, t := range transitions {
-		a := p.workers[0].dest.Load().addressee
-		m, err := a.tellOne(changeOf(t), a.grouping.key(t.Finding))
+		a := p.workers()[0].dest.Load().writer
+		m, err := a.single(eventOfTransition(t), a.grouping.key(t.Finding))
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -209,7 +207,7 @@ func (p *post) alone(transitions ...locksteward.Transition) []Message {
 	return out
 }
 
-// changes are transitions as the agent hands them to the store.
-func (p *post) changes(transitions ...locksteward.Transition) []Change {
-	return p.Changes(transitions, nil, nil)
+// events are transitions as the agent hands them to the store.
+func (p *post) events(transitions ...locksteward.Transition) []locksteward.FindingEvent {
+	return p.Events(transitions, nil, nil)
 }

@@ -12,8 +12,8 @@ import (
 func TestMessagesHaveNoHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	const evil = "lock:\u009b2J\u202egnp\u2066"
-	p := Payload{Type: "findings.firing", Findings: []Event{{Finding: api.Finding{Key: api.NewKey(evil), Summary: evil}}}}
-	m, err := p.message(addressee{name: "hook"}, "g", "t", "e1")
+	p := Payload{Type: "findings.firing", Findings: []PayloadFinding{{Finding: api.Finding{Key: api.NewKey(evil), Summary: evil}}}}
+	m, err := p.notification(writer{name: "hook"}, "g", "t", "e1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,17 +14,17 @@ type hangsUntil struct {
 	open time.Time
 }
 
-func (h *hangsUntil) send(ctx context.Context, id string, body []byte) error {
+func (h *hangsUntil) send(ctx context.Context, out outgoing) error {
 	if time.Now().Before(h.open) {
 		ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
 		defer cancel()
 		<-ctx.Done()
 		return transportError("https://h", ctx.Err())
 	}
-	return h.fake.send(ctx, id, body)
+	return h.fake.send(ctx, out)
 }
 
-// A receiver that hangs for ten minutes delays no other for a moment, and is told of
+// A receiver that hangs for ten minutes delays no other for a moment, and is notified of
 // everything when it is back.
 // fault: 80
 func TestAReceiverThatHangsTenMinutesDelaysNoOther(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAReceiverThatHangsTenMinutesDelaysNoOther(t *testing.T) {
 		if got := len(slow.events()); got != 0 {
 			t.Errorf("the one that hangs took %d events", got)
 		}
-		time.Sleep(circuitCap + DefaultTimeout + lookSoon)
+		time.Sleep(circuitCap + DefaultTimeout + reconcileSoon)
 		synctest.Wait()
 		if got := len(slow.events()); got != int(n) {
 			t.Errorf("the one that is back knows of %d of %d events", got, n)

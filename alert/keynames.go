@@ -14,22 +14,22 @@ import (
 )
 
 // hidesNames says that key_names keeps the names of locks from the receiver.
-func (a addressee) hidesNames() bool { return a.keyNames != "" && a.keyNames != KeyNamesFull }
+func (w writer) hidesNames() bool { return w.keyNames != "" && w.keyNames != KeyNamesFull }
 
 // placeholder is what the receiver gets in place of the name of a lock: with "hash" a
 // number that is the same for the same name and that nobody without the salt can make,
 // with "template" the pattern of the class that the name matches, else unmatched. shown
 // is the name as [locksteward.DisplayKey] writes it, and stands for a key that is not known.
-func (a addressee) placeholder(class, key, shown, unmatched string) string {
+func (w writer) placeholder(class, key, shown, unmatched string) string {
 	if key == "" {
 		return ""
 	}
-	if a.keyNames == KeyNamesHash {
-		return "key:" + a.saltedHash(shown)
+	if w.keyNames == KeyNamesHash {
+		return "key:" + w.saltedHash(shown)
 	}
 	pattern := ""
-	if a.hooks.Pattern != nil {
-		pattern = a.hooks.Pattern(class, key)
+	if w.hooks.Pattern != nil {
+		pattern = w.hooks.Pattern(class, key)
 	}
 	// A pattern without a wildcard is the name itself.
 	if pattern == "" || strings.Contains(pattern, key) {
@@ -38,66 +38,66 @@ func (a addressee) placeholder(class, key, shown, unmatched string) string {
 	return pattern
 }
 
-func (a addressee) saltedHash(text string) string {
+func (w writer) saltedHash(text string) string {
 	sum := sha256.New()
-	sum.Write([]byte(strconv.Itoa(len(a.hooks.Salt)) + ":"))
-	sum.Write(a.hooks.Salt)
+	sum.Write([]byte(strconv.Itoa(len(w.hooks.Salt)) + ":"))
+	sum.Write(w.hooks.Salt)
 	sum.Write([]byte(text))
 	return hex.EncodeToString(sum.Sum(nil))[:12]
 }
 
-// event is a change as the receiver may see it.
-func (a addressee) event(t Change) Event {
-	return Event{EventID: t.EventID, Seq: t.Seq, At: stamp(t.At), Finding: a.finding(t.Finding)}
+// event is an event as the receiver may see it.
+func (w writer) event(e locksteward.FindingEvent) PayloadFinding {
+	return PayloadFinding{EventID: e.ID, Seq: e.Number, At: stamp(e.At), Finding: w.finding(e.Finding)}
 }
 
 // finding converts a finding. Where names are hidden its texts are rendered with
 // placeholders; the evidence of custom rules is left out, since it quotes what their
 // expressions read. The fingerprint stays: it ties a resolve to its fire.
-func (a addressee) finding(f locksteward.Finding) api.Finding {
-	if !a.hidesNames() {
-		return api.NewFinding(f, a.lang)
+func (w writer) finding(f locksteward.Finding) api.Finding {
+	if !w.hidesNames() {
+		return api.NewFinding(f, w.lang)
 	}
 	name := locksteward.DisplayKey(f.Key)
-	own := a.placeholder(f.Class, f.Key, name, cmp.Or(f.Class, "lock"))
-	shown := api.NewFindingNaming(f, a.lang, func(other string) string {
+	own := w.placeholder(f.Class, f.Key, name, cmp.Or(f.Class, "lock"))
+	shown := api.NewFindingNaming(f, w.lang, func(other string) string {
 		if other == name {
 			return own
 		}
-		return a.placeholder(f.Class, other, other, "lock")
+		return w.placeholder(f.Class, other, other, "lock")
 	})
 	shown.Key = api.Key{Key: own}
 	if strings.HasPrefix(f.Rule, "custom/") {
-		shown.Evidence, shown.CounterEvidence = []string{say(a.lang, "hidden")}, []string{}
+		shown.Evidence, shown.CounterEvidence = []string{translate(w.lang, "hidden")}, []string{}
 	}
 	return shown
 }
 
-// hideNames puts placeholders into the group and the request of a message; its findings
+// hideNames puts placeholders into the group and the request of a notification; its findings
 // have them already. What people wrote may name locks, and so is left out, and so is
 // why a release failed.
-func (a addressee) hideNames(p *Payload) {
-	if !a.hidesNames() {
+func (w writer) hideNames(p *Payload) {
+	if !w.hidesNames() {
 		return
 	}
 	if p.Group != nil && p.Group.Labels["key"] != "" {
-		g := *p.Group // other messages may share it
+		g := *p.Group // other notifications may share it
 		class := ""
 		if len(p.Findings) > 0 {
 			class = p.Findings[0].Class
 		}
 		name := g.Labels["key"]
 		g.Labels = maps.Clone(g.Labels)
-		g.Labels["key"] = a.placeholder(class, name, name, cmp.Or(class, "lock"))
-		g.Key = "group:" + a.saltedHash(g.Key)
+		g.Labels["key"] = w.placeholder(class, name, name, cmp.Or(class, "lock"))
+		g.Key = "group:" + w.saltedHash(g.Key)
 		p.Group = &g
 	}
 	if p.Release == nil || p.Release.Request == nil {
 		return
 	}
-	q, hidden := p.Release.Request, say(a.lang, "hidden")
+	q, hidden := p.Release.Request, translate(w.lang, "hidden")
 	key := nameOf(q.Key)
-	q.Key = api.Key{Key: a.placeholder(q.Class, key, locksteward.DisplayKey(key), cmp.Or(q.Class, "lock"))}
+	q.Key = api.Key{Key: w.placeholder(q.Class, key, locksteward.DisplayKey(key), cmp.Or(q.Class, "lock"))}
 	if q.Reason != "" {
 		q.Reason = hidden
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 // hiding is a receiver with key_names.
-func hiding(mode, lang string) addressee {
-	return addressee{name: "ops", lang: lang, keyNames: mode, manner: person(), hooks: Hooks{
+func hiding(mode, lang string) writer {
+	return writer{name: "ops", lang: lang, keyNames: mode, traits: person(), hooks: Hooks{
 		Salt:    []byte("salt"),
 		Pattern: func(class, key string) string { return class + ":*" },
 	}}
@@ -24,21 +24,21 @@ func hiding(mode, lang string) addressee {
 
 // namedPayload is a message about a lock and a release of it, with the name of the lock
 // in every text that the agent writes, as a receiver gets it.
-func namedPayload(to addressee, name string) Payload {
+func namedPayload(to writer, name string) Payload {
 	said := "before " + locksteward.MarkKey(name) + " and " + locksteward.MarkKey(name) + " behind"
 	both := locksteward.Text{EN: said, ZH: "锁 " + said + "：永不过期"}
 	f := found(name, locksteward.SeverityCritical, locksteward.StatusFiring)
 	f.Summary, f.Cause, f.Remedy = both, both, both
 	f.Evidence, f.CounterEvidence = []locksteward.Text{both, both}, []locksteward.Text{both}
 	p := Payload{Version: PayloadVersion, Lang: to.lang, Type: "findings.firing", ID: "msg_1", Timestamp: sampleTime}
-	p.Findings = []Event{to.event(Change{EventID: "e1", Seq: 1, At: sampleTime, Finding: f})}
+	p.Findings = []PayloadFinding{to.event(locksteward.FindingEvent{ID: "e1", Number: 1, At: sampleTime, Finding: f})}
 	p.Group = &Group{Key: "by key " + name, Labels: map[string]string{"key": locksteward.DisplayKey(name), "class": "orders"}, Firing: 1}
 	n := glass()
 	n.Request.State = locksteward.RequestFailed
 	n.Request.Evidence.Key, n.Request.Reason, n.Request.Outcome = name, "because of "+name, "Not released: read "+strconv.Quote(name)
 	n.Request.Decisions[0].Reason = name
 	p.Release = &ReleaseEvent{EventID: "r-1/x", Text: n.Request.Outcome, Request: newReleaseRequest(n.Request)}
-	to.dress(&p)
+	to.complete(&p)
 	return p
 }
 
@@ -78,7 +78,7 @@ func TestHiddenNamesAreGone(t *testing.T) {
 					}
 				}
 				for _, text := range []string{p.Release.Text, p.Release.Request.Reason, p.Release.Request.Outcome, p.Release.Request.Decisions[0].Reason} {
-					if text != say(lang, "hidden") {
+					if text != translate(lang, "hidden") {
 						t.Errorf("%s %.30q: the text is %q", mode, name, text)
 					}
 				}
@@ -113,7 +113,7 @@ func FuzzHiddenNamesAreGone(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		full, err := json.Marshal(namedPayload(addressee{lang: "zh", manner: person()}, "x"))
+		full, err := json.Marshal(namedPayload(writer{lang: "zh", traits: person()}, "x"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func FuzzHiddenNamesAreGone(f *testing.F) {
 func TestHashesOfNames(t *testing.T) {
 	t.Parallel()
 	shown := func(name, salt string) string {
-		return addressee{keyNames: KeyNamesHash, hooks: Hooks{Salt: []byte(salt)}}.finding(locksteward.Finding{Rule: "ttl/none", Key: name}).Key.Key
+		return writer{keyNames: KeyNamesHash, hooks: Hooks{Salt: []byte(salt)}}.finding(locksteward.Finding{Rule: "ttl/none", Key: name}).Key.Key
 	}
 	if first, again := shown("a-name", "s"), shown("a-name", "s"); first != again || shown("a-name", "s") == shown("b-name", "s") || shown("a-name", "s") == shown("a-name", "other") {
 		t.Errorf("got %s, %s, %s", shown("a-name", "s"), shown("b-name", "s"), shown("a-name", "other"))
@@ -155,7 +155,7 @@ func TestTemplatesOfNames(t *testing.T) {
 		"the name itself":  {func(class, key string) string { return key }, "orders"},
 		"nobody knows one": {nil, "orders"},
 	} {
-		to := addressee{lang: "en", keyNames: KeyNamesTemplate, hooks: Hooks{Pattern: c.patternOf}}
+		to := writer{lang: "en", keyNames: KeyNamesTemplate, hooks: Hooks{Pattern: c.patternOf}}
 		f := found("lock:order:ana", locksteward.SeverityWarning, locksteward.StatusFiring)
 		f.Summary = locksteward.Text{EN: "lock " + locksteward.MarkKey(f.Key) + " has no expiry"}
 		if e := to.finding(f); e.Key.Key != c.want || e.Summary != "lock "+c.want+" has no expiry" {
@@ -168,7 +168,7 @@ func TestTemplatesOfNames(t *testing.T) {
 // placeholders of their own.
 func TestNamesOfOtherLocks(t *testing.T) {
 	t.Parallel()
-	to := addressee{lang: "en", keyNames: KeyNamesTemplate, hooks: Hooks{Pattern: func(_, key string) string {
+	to := writer{lang: "en", keyNames: KeyNamesTemplate, hooks: Hooks{Pattern: func(_, key string) string {
 		if strings.HasPrefix(key, "lock:") {
 			return "lock:*"
 		}
@@ -188,12 +188,12 @@ func TestEvidenceOfCustomRulesIsLeftOut(t *testing.T) {
 	line := []locksteward.Text{{EN: "lock.key is lock:mine"}}
 	f := locksteward.Finding{Rule: "custom/mine", Class: "c", Key: "lock:mine", Evidence: line, CounterEvidence: line, Summary: locksteward.Text{EN: "old: lock " + locksteward.MarkKey("lock:mine")}}
 	for _, mode := range []string{KeyNamesTemplate, KeyNamesHash} {
-		e := addressee{lang: "en", keyNames: mode}.finding(f)
-		if len(e.Evidence) != 1 || e.Evidence[0] != say("en", "hidden") || len(e.CounterEvidence) != 0 || e.Summary != "old: lock "+e.Key.Key {
+		e := writer{lang: "en", keyNames: mode}.finding(f)
+		if len(e.Evidence) != 1 || e.Evidence[0] != translate("en", "hidden") || len(e.CounterEvidence) != 0 || e.Summary != "old: lock "+e.Key.Key {
 			t.Errorf("%s: got %+v", mode, e)
 		}
 	}
-	if e := (addressee{lang: "en", keyNames: KeyNamesFull}).finding(f); e.Evidence[0] != "lock.key is lock:mine" {
+	if e := (writer{lang: "en", keyNames: KeyNamesFull}).finding(f); e.Evidence[0] != "lock.key is lock:mine" {
 		t.Errorf("got %q", e.Evidence)
 	}
 }
@@ -216,8 +216,8 @@ func TestSharedGroupsAreCopied(t *testing.T) {
 	t.Parallel()
 	g := &Group{Key: "k lock:order:42", Labels: map[string]string{"key": "lock:order:42"}}
 	one, two := Payload{Group: g}, Payload{Group: g}
-	hiding(KeyNamesHash, "en").dress(&one)
-	hiding(KeyNamesHash, "en").dress(&two)
+	hiding(KeyNamesHash, "en").complete(&one)
+	hiding(KeyNamesHash, "en").complete(&two)
 	if one.Group.Key != two.Group.Key || one.Group.Labels["key"] != two.Group.Labels["key"] || g.Labels["key"] != "lock:order:42" {
 		t.Errorf("got %+v, %+v of %+v", one.Group, two.Group, g)
 	}

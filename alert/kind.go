@@ -12,40 +12,38 @@ type kind interface {
 	// open makes a transport of what the files that a filled one names hold now, and
 	// reports all problems at once, joined, each with its key below the kind.
 	open(Receiver, *files) (transport, error)
-	// manner is how a filled one wants to be told.
-	manner() manner
+	// traits are those of a filled one.
+	traits() traits
 }
 
-// manner is how a kind of receiver wants to be told.
-type manner struct {
+// traits are what notifications of a kind of receiver depend on.
+type traits struct {
 	Patience
-	// cap is how many findings of a message are told in full. A receiver that people
-	// read gets one message with the first of them and a count of the rest, others
-	// get as many messages as it takes.
+	// cap bounds the findings that a notification lists. A receiver that people read gets
+	// one notification with the worst of them and a count of the rest, others get as many
+	// notifications as it takes.
 	cap int
-	// people says that people read it: its messages come one at a time and in one
-	// order, and while more are due than its rates permit what waits for all groups
-	// comes in one digest, unless apart.
+	// people says that people read it: its notifications are sent one at a time and in one
+	// order. While more are due than its rates permit, all groups are combined in one
+	// digest, unless onePerGroup.
 	people bool
-	// apart says that each group is one alert there: no message is about several.
-	apart bool
+	// onePerGroup says that each group is one alert there: no notification has several.
+	onePerGroup bool
 	rates
-	// standing says that the receiver forgets what is not told again and again.
-	standing bool
 }
 
-// named is a kind with its key in the configuration.
-type named struct {
+// namedKind is a kind with its key in the configuration.
+type namedKind struct {
 	key string
 	kind
 }
 
-// kinds are those that the receiver is configured as: one, if it is valid.
-func (r Receiver) kinds() []named {
-	var out []named
+// kinds are the configured kinds of a receiver: one, if it is valid.
+func (r Receiver) kinds() []namedKind {
+	var out []namedKind
 	add := func(key string, is bool, k func() kind) {
 		if is {
-			out = append(out, named{key, k().filled()})
+			out = append(out, namedKind{key, k().filled()})
 		}
 	}
 	add("webhook", r.Webhook != nil, func() kind { return *r.Webhook })
@@ -62,13 +60,12 @@ func (r Receiver) kinds() []named {
 // kindKeys are the keys of all kinds, for people.
 const kindKeys = "webhook, alertmanager, pagerduty, email, slack, dingtalk, feishu, wecom"
 
-// opened opens the receiver's kind, which is valid. Each problem begins with the
-// kind's key.
-func (r Receiver) opened() (transport, manner, error) {
+// opened opens the transport of a valid receiver. Each problem begins with the kind's key.
+func (r Receiver) opened() (transport, traits, error) {
 	k := r.kinds()[0]
-	t, err := follow(k.key+".", func(fs *files) (transport, error) { return k.open(r, fs) })
+	t, err := openReloading(k.key+".", func(fs *files) (transport, error) { return k.open(r, fs) })
 	if err != nil {
-		return nil, manner{}, errors.Join(prefixed(k.key+".", err)...)
+		return nil, traits{}, errors.Join(prefixed(k.key+".", err)...)
 	}
-	return followed(t), k.manner(), nil
+	return asResender(t), k.traits(), nil
 }

@@ -26,18 +26,18 @@ func TestALeaseThatEndsSoonDoesNotWait(t *testing.T) {
 		10*time.Second + 1: DefaultGroupWait, time.Minute: DefaultGroupWait,
 		0: DefaultGroupWait, -time.Second: DefaultGroupWait, // over, or not known
 	} {
-		for name, m := range map[string]manner{"person": person(), "machine": machine()} {
+		for name, m := range map[string]traits{"person": person(), "machine": machine()} {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fake{}
 				d := grouped(t, DefaultGrouping(), m, Hooks{}, f)
 				stop := d.run()
 				one, began := lateRenewal(0, 0), time.Now()
-				d.box.change(d.Changes([]locksteward.Transition{one}, nil, func(locksteward.Finding) time.Time { return one.At.Add(left) })...)
+				d.box.change(d.Events([]locksteward.Transition{one}, nil, func(locksteward.Finding) time.Time { return one.At.Add(left) })...)
 				d.Wake()
 				time.Sleep(time.Minute)
 				stop()
 				if got := f.seen(); len(got) != 1 || got[0].at.Sub(began) != want {
-					t.Errorf("%s, %s left: %d messages, %v", name, left, len(got), f.told())
+					t.Errorf("%s, %s left: %d messages, %v", name, left, len(got), f.received())
 				}
 			})
 		}
@@ -46,7 +46,7 @@ func TestALeaseThatEndsSoonDoesNotWait(t *testing.T) {
 
 // One client that reconnects is 106 renewals that are late, found one after the other
 // within the wait: one notification to people, and one when they are over. Where their
-// leases end soon the first is told at once and the others together, not one by one.
+// leases end soon the first is sent at once and the others together, not one by one.
 func TestEqualFindingsOfOneCauseAreOneNotification(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestEqualFindingsOfOneCauseAreOneNotification(t *testing.T) {
 		"leases of 30 s":         {20 * time.Second, 1, 2, 100},
 		"leases that end before": {8 * time.Second, 2, 3, 1},
 	} {
-		for who, m := range map[string]manner{"person": person(), "machine": machine()} {
+		for who, m := range map[string]traits{"person": person(), "machine": machine()} {
 			t.Run(name+" "+who, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestEqualFindingsOfOneCauseAreOneNotification(t *testing.T) {
 					const n, apart = 106, 40 * time.Millisecond
 					for i := range n {
 						one := lateRenewal(i, time.Duration(i)*apart)
-						d.box.change(d.Changes([]locksteward.Transition{one}, nil, func(locksteward.Finding) time.Time { return one.At.Add(c.left) })...)
+						d.box.change(d.Events([]locksteward.Transition{one}, nil, func(locksteward.Finding) time.Time { return one.At.Add(c.left) })...)
 						d.Wake()
 						time.Sleep(apart)
 					}
@@ -94,12 +94,12 @@ func TestEqualFindingsOfOneCauseAreOneNotification(t *testing.T) {
 						full += a.p.Counts[0].Findings
 					}
 					if who == "person" {
-						if got := f.told(); fired != c.person || len(got) != fired+1 || full != 2*n || !strings.HasPrefix(got[fired], "news resolved") {
+						if got := f.received(); fired != c.person || len(got) != fired+1 || full != 2*n || !strings.HasPrefix(got[fired], "news resolved") {
 							t.Errorf("%d of %d notifications fire, about %d findings: %q", fired, len(got), full, got)
 						}
 						return
 					}
-					// A program is told of each, so many in a message as it takes.
+					// A program is notified of each, so many in a message as it takes.
 					if fired != c.program || len(f.seen()) != fired+2 || len(events) != 2*n || len(f.seen()[0].p.Findings) != c.firstFull {
 						t.Errorf("%d of %d messages fire, %d events: %d first", fired, len(f.seen()), len(events), len(f.seen()[0].p.Findings))
 					}

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// links lead to the console; it is the URL at which people reach it, "" for no
-// links.
+// links makes links to the console from its URL; "" for no links.
 type links string
 
 // manual is where anybody can read the pages of docs/.
@@ -43,8 +42,8 @@ func rulePage(rule string) string {
 	}
 }
 
-// fill gives everything in a message its page, and a runbook to findings and requests
-// of classes that have none: the rule's page of the manual that the console shows.
+// fill links everything in a notification to its page, and findings and requests of classes
+// without a runbook to the rule's page of the manual in the console.
 func (l links) fill(p *Payload) {
 	if l == "" {
 		return
@@ -85,7 +84,7 @@ func (l links) finding(fingerprint string) string {
 
 func (l links) request(id string) string { return l.to("/requests/" + url.PathEscape(id)) }
 
-// rule is the rule's page; rules of one's own have none.
+// rule is the rule's page; custom rules have none.
 func (l links) rule(rule string) string {
 	group, name, ok := strings.Cut(rule, "/")
 	if !ok || group == "custom" {
@@ -95,7 +94,7 @@ func (l links) rule(rule string) string {
 }
 
 // findings is the list of findings, of those that have in common what all of the
-// message have.
+// notification have.
 func (l links) findings(p *Payload) string {
 	counts := p.Counts
 	if len(counts) == 0 {

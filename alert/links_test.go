@@ -9,10 +9,10 @@ import (
 
 func TestLinksLeadToTheConsole(t *testing.T) {
 	t.Parallel()
-	event := func(rule, target, class, runbook string) Event {
-		return Event{Finding: api.Finding{Rule: rule, Target: target, Class: class, Fingerprint: "0f5d", RunbookURL: runbook}}
+	event := func(rule, target, class, runbook string) PayloadFinding {
+		return PayloadFinding{Finding: api.Finding{Rule: rule, Target: target, Class: class, Fingerprint: "0f5d", RunbookURL: runbook}}
 	}
-	p := Payload{Type: "findings.firing", Findings: []Event{event("ttl/none", "redis", "orders", ""), event("ttl/none", "cache", "orders", "https://wiki")}}
+	p := Payload{Type: "findings.firing", Findings: []PayloadFinding{event("ttl/none", "redis", "orders", ""), event("ttl/none", "cache", "orders", "https://wiki")}}
 	links("https://h/console/").fill(&p)
 	if e := p.Findings[0]; e.URL != "https://h/console/findings/0f5d" || e.RunbookURL != "https://h/console/rules/ttl/none" {
 		t.Errorf("got %+v", e)
@@ -27,8 +27,8 @@ func TestLinksLeadToTheConsole(t *testing.T) {
 		p    Payload
 		want string
 	}{
-		"one":      {Payload{Findings: []Event{event("ttl/none", "r", "c", "")}}, "https://h/findings/0f5d"},
-		"one of 5": {Payload{Findings: []Event{event("ttl/none", "r", "a&b", "")}, Omitted: 4}, "https://h/findings?class=a%26b&rule=ttl%2Fnone&target=r"},
+		"one":      {Payload{Findings: []PayloadFinding{event("ttl/none", "r", "c", "")}}, "https://h/findings/0f5d"},
+		"one of 5": {Payload{Findings: []PayloadFinding{event("ttl/none", "r", "a&b", "")}, Omitted: 4}, "https://h/findings?class=a%26b&rule=ttl%2Fnone&target=r"},
 		"digest":   {Payload{Counts: []Count{{Rule: "a/b", Target: "x", Class: "c"}, {Rule: "d/e", Target: "y", Class: "f"}}}, "https://h/findings"},
 		"request":  {Payload{Release: &ReleaseEvent{Request: &ReleaseRequest{ID: "r-1/../x"}}}, "https://h/requests/r-1%2F..%2Fx"},
 		"stop":     {Payload{Release: &ReleaseEvent{}}, "https://h/release-pause"},
@@ -57,7 +57,7 @@ func TestRequestsHaveTheRunbookOfTheirRule(t *testing.T) {
 
 func TestNoLinksWithoutAConsole(t *testing.T) {
 	t.Parallel()
-	p := Payload{Findings: []Event{eventOf(found("k", locksteward.SeverityWarning, locksteward.StatusFiring), 1, "en")}}
+	p := Payload{Findings: []PayloadFinding{eventOf(found("k", locksteward.SeverityWarning, locksteward.StatusFiring), 1, "en")}}
 	links("").fill(&p)
 	if p.URL != "" || p.Findings[0].URL != "" {
 		t.Errorf("got %+v", p)

@@ -13,8 +13,7 @@ import (
 	"github.com/locksteward/locksteward/internal/suggest"
 )
 
-// matchLabels are the labels of findings that matchers look at, in the order of
-// the documentation. key is the name as people see it.
+// matchLabels are the labels of findings for matchers, in the order of the documentation. key is the name as people see it.
 var matchLabels = []string{
 	"target", "db", "class", "rule", "severity", "key", "team", "status", "risk", "dialect", "subject", "proof", "fingerprint",
 }
@@ -85,8 +84,8 @@ func cause(err error) error {
 // String is the text of the matcher.
 func (m Matcher) String() string { return m.label + m.op + m.value }
 
-// Match says whether the condition holds for a finding. A label that a finding
-// does not have is empty.
+// Match reports whether the condition holds for a finding. A label that a finding does not
+// have is empty.
 func (m Matcher) Match(f locksteward.Finding) bool { return m.match(&labelled{Finding: f}) }
 
 func (m Matcher) match(f *labelled) bool { return m.holds(f.value(m.label)) }
@@ -104,7 +103,7 @@ func (m Matcher) holds(value string) bool {
 	}
 }
 
-// labelled is a finding that many matchers look at.
+// labelled is a finding for many matchers.
 type labelled struct {
 	locksteward.Finding
 	print string // its fingerprint, once somebody asked for it
@@ -153,7 +152,7 @@ func ParseMatchers(texts []string) (Matchers, error) {
 	return out, errors.Join(errs...)
 }
 
-// Match says whether all hold for a finding; none do for every one.
+// Match reports whether all hold for a finding; no matchers match every finding.
 func (m Matchers) Match(f locksteward.Finding) bool { return m.match(&labelled{Finding: f}) }
 
 func (m Matchers) match(f *labelled) bool {
@@ -165,14 +164,14 @@ func (m Matchers) match(f *labelled) bool {
 	return true
 }
 
-// everything says that no condition asks for anything: all of them hold for a
-// finding without labels.
+// everything reports whether no condition requires anything: all of them hold for a finding
+// without labels.
 func (m Matchers) everything() bool {
 	return !slices.ContainsFunc(m, func(one Matcher) bool { return !one.holds("") })
 }
 
-// Silence keeps receivers from being told of the findings that all its matchers
-// hold for, from StartsAt until EndsAt.
+// Silence holds back notifications of findings that match all its matchers, from StartsAt
+// until EndsAt.
 type Silence struct {
 	ID       string
 	Matchers Matchers
@@ -193,11 +192,11 @@ func ParseSilence(texts []string) (Matchers, error) {
 	return m, nil
 }
 
-// active says whether the silence holds at a time.
+// active reports whether the silence applies at a time.
 func (s Silence) active(now time.Time) bool { return !now.Before(s.StartsAt) && now.Before(s.EndsAt) }
 
-// SilencedBy returns the silence that keeps a finding from being told now, and
-// until when: of several the one that ends last.
+// SilencedBy returns the silence that holds back notifications of a finding now, and until
+// when: of several the one that ends last.
 func SilencedBy(list []Silence, f locksteward.Finding, now time.Time) (id string, until time.Time, ok bool) {
 	seen := &labelled{Finding: f}
 	for _, s := range list {

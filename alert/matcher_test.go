@@ -73,7 +73,7 @@ func TestMatcherRefuses(t *testing.T) {
 	}
 	_, err := alert.ParseMatchers([]string{"team", "db=1", "class"})
 	if err == nil || strings.Count(err.Error(), "has no operator") != 2 {
-		t.Errorf("not all is told: %v", err)
+		t.Errorf("not all is sent: %v", err)
 	}
 	for _, texts := range [][]string{nil, {"team=~.*"}, {"team!=x", "key=~.*|x"}, {"team="}} {
 		if _, err := alert.ParseSilence(texts); err == nil || !strings.Contains(err.Error(), "would silence everything") {

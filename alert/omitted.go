@@ -9,14 +9,14 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// What a message does not list is told by how many of it there are of each kind: the
-// worst are listed first, but in a storm what is left may be critical as well.
+// A notification counts what it does not list, by kind: the worst are listed first, but in a
+// storm the rest may be critical as well.
 
-// The kinds of findings that are over, and of those of which no more is known than that
-// the receiver was told of them. All others are of the kind of their severity.
+// The kinds of findings that have ended, and of those of which only is known that the
+// receiver was notified of them. All others are of the kind of their severity.
 const (
 	kindResolved = "resolved"
-	kindTold     = "told_before"
+	kindNotified = "notified_before"
 )
 
 // kindOf is the kind of a finding.
@@ -27,18 +27,19 @@ func kindOf(status, severity string) string {
 	return severity
 }
 
-// omit counts what is not listed: changes one by one, and told of which none is at hand.
-func (p *Payload) omit(changes []Change, told int) {
-	p.Omitted = len(changes) + told
+// omit counts what is not listed: events by kind, and findings that the receiver was
+// notified of before, whose events were not read.
+func (p *Payload) omit(events []locksteward.FindingEvent, before int) {
+	p.Omitted = len(events) + before
 	if p.Omitted == 0 {
 		return
 	}
 	p.OmittedBy = map[string]int{}
-	for _, t := range changes {
+	for _, t := range events {
 		p.OmittedBy[kindOf(string(t.Finding.Status), t.Finding.Severity.String())]++
 	}
-	if told > 0 {
-		p.OmittedBy[kindTold] = told
+	if before > 0 {
+		p.OmittedBy[kindNotified] = before
 	}
 }
 
@@ -84,4 +85,4 @@ func worstKind(a, b string) int {
 }
 
 // kindWords are the words of kinds that are no severity.
-var kindWords = map[string]string{kindResolved: "over", kindTold: "told_before"}
+var kindWords = map[string]string{kindResolved: "over", kindNotified: "notified_before"}

@@ -29,8 +29,8 @@ func toldOf(t *testing.T, lang, text string) map[string]int {
 	text = strings.NewReplacer(noWidth, "", `\u200b`, "").Replace(text) // as it is, and escaped in JSON
 	out := map[string]int{}
 	for _, severity := range severities {
-		out[severity] = strings.Count(text, say(lang, "firing")+" "+say(lang, severity)+" · ")
-		out[kindResolved] += strings.Count(text, say(lang, "resolved")+" "+say(lang, severity)+" · ")
+		out[severity] = strings.Count(text, translate(lang, "firing")+" "+translate(lang, severity)+" · ")
+		out[kindResolved] += strings.Count(text, translate(lang, "resolved")+" "+translate(lang, severity)+" · ")
 	}
 	all := leftOut[lang].FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
@@ -44,12 +44,12 @@ func toldOf(t *testing.T, lang, text string) map[string]int {
 			t.Fatal(err)
 		}
 		sum += n
-		for _, kind := range []string{"critical", "warning", "info", kindResolved, kindTold} {
+		for _, kind := range []string{"critical", "warning", "info", kindResolved, kindNotified} {
 			word := kind
 			if w, ok := kindWords[kind]; ok {
 				word = w
 			}
-			if say(lang, word) == m[re.SubexpIndex("kind")] {
+			if translate(lang, word) == m[re.SubexpIndex("kind")] {
 				out[kind] += n
 			}
 		}
@@ -64,7 +64,7 @@ func toldOf(t *testing.T, lang, text string) map[string]int {
 // of those whose programs show it to them.
 func shapes(t *testing.T, p Payload) map[string]string {
 	t.Helper()
-	page := renderer{lang: p.Lang}.sheet(p)
+	page := renderer{lang: p.Lang}.render(p)
 	html, err := page.html()
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func shapes(t *testing.T, p Payload) map[string]string {
 }
 
 // stormOf has so many findings of each kind, the worst last, in so many classes.
-func stormOf(name string, kinds map[string]int, classes int) []Waiting {
-	var out []Waiting
+func stormOf(name string, kinds map[string]int, classes int) []locksteward.PendingEvent {
+	var out []locksteward.PendingEvent
 	n := uint64(0)
 	for _, kind := range []string{kindResolved, "info", "warning", "critical"} {
 		for range kinds[kind] {
@@ -95,7 +95,9 @@ func stormOf(name string, kinds map[string]int, classes int) []Waiting {
 			case "warning":
 				tr.Finding.Severity = locksteward.SeverityWarning
 			}
-			out = append(out, Waiting{Change: changeOf(tr), Handle: int64(n), Known: kind == kindResolved})
+			e := eventOfTransition(tr)
+			e.Seq = int64(n)
+			out = append(out, locksteward.PendingEvent{FindingEvent: e, Known: kind == kindResolved})
 		}
 	}
 	return out
@@ -116,33 +118,33 @@ func TestNothingCriticalIsLeftOutUnsaid(t *testing.T) {
 	long := strings.Repeat("锁", 900) // the services have no room for ten of these
 	for _, lang := range []string{"en", "zh"} {
 		due := map[string]struct {
-			due  Due
+			due  locksteward.DueGroup
 			want map[string]int
 		}{
-			"news":         {Due{Group: "g", Now: sampleTime, Told: 9, Waiting: stormOf("a", storm, 1)}, storm},
-			"long names":   {Due{Group: "g", Now: sampleTime, Told: 9, Waiting: stormOf(long, storm, 1)}, storm},
-			"many classes": {Due{Group: "g", Now: sampleTime, Told: 9, Waiting: stormOf("b", storm, 120)}, storm}, // more than there are sums in a message
-			"only ended":   {Due{Group: "g", Now: sampleTime, Told: 30, Waiting: stormOf("c", map[string]int{kindResolved: 30}, 1)}, map[string]int{kindResolved: 30}},
-			"survey":       {Due{Group: surveyPrefix + "redis", Now: sampleTime, Waiting: stormOf("d", fires, 1)}, fires},
+			"news":         {locksteward.DueGroup{Group: "g", Now: sampleTime, Firing: 9, Waiting: stormOf("a", storm, 1)}, storm},
+			"long names":   {locksteward.DueGroup{Group: "g", Now: sampleTime, Firing: 9, Waiting: stormOf(long, storm, 1)}, storm},
+			"many classes": {locksteward.DueGroup{Group: "g", Now: sampleTime, Firing: 9, Waiting: stormOf("b", storm, 120)}, storm}, // more than there are sums in a message
+			"only ended":   {locksteward.DueGroup{Group: "g", Now: sampleTime, Firing: 30, Waiting: stormOf("c", map[string]int{kindResolved: 30}, 1)}, map[string]int{kindResolved: 30}},
+			"survey":       {locksteward.DueGroup{Group: surveyPrefix + "redis", Now: sampleTime, Waiting: stormOf("d", fires, 1)}, fires},
 		}
-		again := Due{Group: "g", Now: sampleTime, LastAt: sampleTime.Add(-DefaultRepeat), Told: 250}
+		again := locksteward.DueGroup{Group: "g", Now: sampleTime, LastAt: sampleTime.Add(-DefaultRepeat), Firing: 250}
 		for _, w := range stormOf("e", fires, 1) {
-			again.Standing = append(again.Standing, w.Change)
+			again.FiringEvents = append(again.FiringEvents, w.FindingEvent)
 		}
 		standing := maps.Clone(fires)
-		standing[kindTold] = 3 // the store did not read them
+		standing[kindNotified] = 3 // the store did not read them
 		due["repeat"] = struct {
-			due  Due
+			due  locksteward.DueGroup
 			want map[string]int
 		}{again, standing}
 		for name, tc := range due {
 			for i := range tc.due.Waiting {
 				tc.due.Waiting[i].Survey = name == "survey"
 			}
-			how := manner{people: true, cap: peopleCap}
-			a := newAddressee(Config{ConsoleURL: "https://locks.example"}.withDefaults(), Receiver{Name: "ops", Lang: lang, KeyNames: KeyNamesFull}, how, Hooks{})
-			c := &composer{addressee: a, hold: func(locksteward.Finding) string { return "" }}
-			_, messages := c.compose([]Due{tc.due})
+			how := traits{people: true, cap: peopleCap}
+			a := newWriter(Config{ConsoleURL: "https://locks.example"}.withDefaults(), Receiver{Name: "ops", Lang: lang, KeyNames: KeyNamesFull}, how, Hooks{})
+			c := &composer{writer: a, heldBy: func(locksteward.Finding) string { return "" }}
+			_, messages := c.compose([]locksteward.DueGroup{tc.due})
 			if len(messages) != 1 {
 				t.Fatalf("%s %s: %d messages", lang, name, len(messages))
 			}
@@ -157,9 +159,9 @@ func TestNothingCriticalIsLeftOutUnsaid(t *testing.T) {
 					t.Errorf("%s %s, %s: no link to the list", lang, name, kind)
 				}
 			}
-			page := renderer{lang: lang}.sheet(p)
-			if bad := tc.want["critical"] > 0; bad != (page.tone == alarm) || bad != page.urgent {
-				t.Errorf("%s %s: tone %d, urgent %t", lang, name, page.tone, page.urgent)
+			page := renderer{lang: lang}.render(p)
+			if bad := tc.want["critical"] > 0; bad != (page.level == levelCritical) || bad != page.urgent {
+				t.Errorf("%s %s: tone %d, urgent %t", lang, name, page.level, page.urgent)
 			}
 			for _, severity := range severities {
 				if n := tc.want[severity]; n > 0 && !strings.Contains(page.title, severityWords(lang, n, severity)) {
@@ -192,15 +194,15 @@ func TestLinkOfAStormLeadsToAll(t *testing.T) {
 	for group, want := range map[string]string{
 		"target": "https://locks.example/findings?target=redis", "rule": "https://locks.example/findings?rule=ttl%2Fnone", "db": "https://locks.example/findings",
 	} {
-		a := newAddressee(Config{ConsoleURL: "https://locks.example"}.withDefaults(), Receiver{
+		a := newWriter(Config{ConsoleURL: "https://locks.example"}.withDefaults(), Receiver{
 			Name: "ops", Lang: "en", KeyNames: KeyNamesFull, Grouping: &Regrouping{By: []string{group}},
-		}, manner{people: true, cap: peopleCap}, Hooks{})
-		c := &composer{addressee: a, hold: func(locksteward.Finding) string { return "" }}
+		}, traits{people: true, cap: peopleCap}, Hooks{})
+		c := &composer{writer: a, heldBy: func(locksteward.Finding) string { return "" }}
 		mine := waiting
 		if group == "rule" {
 			mine = waiting[10:]
 		}
-		_, messages := c.compose([]Due{{Group: "g", Now: sampleTime, Waiting: mine}})
+		_, messages := c.compose([]locksteward.DueGroup{{Group: "g", Now: sampleTime, Waiting: mine}})
 		p := decoded(messages[0].Body)
 		if len(p.Counts) != maxCounts || p.URL != want {
 			t.Errorf("by %s: %d sums, the link is %s, want %s", group, len(p.Counts), p.URL, want)
@@ -217,7 +219,7 @@ func TestLinkOfAStormLeadsToAll(t *testing.T) {
 // in the end: all of them are left out.
 func TestTemplateWithoutRoomCountsAll(t *testing.T) {
 	t.Parallel()
-	s := renderer{lang: "en"}.sheet(shownSamples("en")["mixed"])
+	s := renderer{lang: "en"}.render(shownSamples("en")["mixed"])
 	s.text = "of a template"
 	if got := s.bare().more.words("en"); got != "and 3 more: 1 critical, 1 warning, 1 over" {
 		t.Errorf("got %q", got)

@@ -2,68 +2,53 @@ package alert
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"github.com/locksteward/locksteward"
 )
 
-// Message is what one receiver is told at once.
-type Message struct {
-	// ID is the webhook-id: of event and receiver alone, and so the same in every
-	// attempt.
-	ID       string
-	Receiver string
-	// Ordering is the key of a group or the id of a request: of messages with the same
-	// one is in flight at a time, in the order in which they were written.
-	Ordering string
-	// Urgency is how soon it must arrive: of what is due, the more urgent is sent first.
-	Urgency int
-	EventID string
-	Target  string
-	// Body is the JSON of a [Payload].
-	Body []byte
-
-	// Attempts is how many were begun, the one under way included; CreatedAt is when
-	// it was written. The outbox sets both, and Handle, which is its own.
-	Attempts  int
-	CreatedAt time.Time
-	Handle    any
-}
-
-// ErrClaimLost is word about a message that another sender took meanwhile.
-var ErrClaimLost = errors.New("another sender has the message")
-
-// Outbox is what keeps messages until they are delivered. All times are its own.
+// Outbox keeps notifications until they are delivered. All times are of its clock.
 type Outbox interface {
-	Groups
-	// Claim takes up to limit messages of a receiver that are due, for ttl: nobody
-	// else gets them until then. Of each Ordering it gives the first that is not done:
-	// first those with the most urgent of what waits of their Ordering, then the oldest.
-	Claim(ctx context.Context, receiver string, ttl time.Duration, limit int) ([]Message, error)
-	// NextDue is how long it is until a message may be claimed; false if none waits.
+	EventGroups
+	// Claim takes up to limit due notifications of a receiver for ttl: nobody else gets
+	// them until then. Of each Ordering it returns the first that is not done: those
+	// with the most urgent in their Ordering first, then the oldest.
+	Claim(ctx context.Context, receiver string, ttl time.Duration, limit int) ([]locksteward.Notification, error)
+	// NextDue is the time until a notification can be claimed; false if none waits.
 	NextDue(ctx context.Context, receiver string) (time.Duration, bool, error)
-	// Delivered, Retry and Bury say what became of a claimed message: it arrived, it
-	// is to be sent again after a time, it is given up. All return [ErrClaimLost].
-	Delivered(ctx context.Context, m Message) error
-	Retry(ctx context.Context, m Message, why error, after time.Duration) error
-	Bury(ctx context.Context, m Message, why error) error
-	// Hurry makes due at once what waits for a receiver and is not claimed.
-	Hurry(ctx context.Context, receiver string) error
-	// BuryAll gives up what waits for a receiver and is at least as old, and not
-	// claimed. It returns how many messages that were.
-	BuryAll(ctx context.Context, receiver string, age time.Duration, why error) (int64, error)
-	// Backlogs is what waits and what was given up, for each receiver with some.
-	Backlogs(ctx context.Context) ([]Backlog, error)
+	// Delivered, Retry and DeadLetter record the outcome of a claimed notification: it
+	// arrived, it is sent again after a time, it is given up. All return
+	// [locksteward.ErrClaimLost].
+	Delivered(ctx context.Context, n locksteward.Notification) error
+	Retry(ctx context.Context, n locksteward.Notification, why error, after time.Duration) error
+	DeadLetter(ctx context.Context, n locksteward.Notification, why error) error
+	// RetryNow makes the unclaimed notifications of a receiver due at once.
+	RetryNow(ctx context.Context, receiver string) error
+	// DeadLetterAll gives up the unclaimed notifications of a receiver that are at least
+	// as old, and returns their number.
+	DeadLetterAll(ctx context.Context, receiver string, age time.Duration, why error) (int64, error)
+	// Backlogs is the backlog of each receiver that has one.
+	Backlogs(ctx context.Context) ([]locksteward.Backlog, error)
 }
 
-// Backlog is what waits for one receiver, or was given up.
-type Backlog struct {
-	Receiver string
-	Waiting  int64
-	Dead     int64
-	Oldest   time.Duration // how long the oldest that waits has been waiting
-	// Grouped is how many changes wait in groups to become messages, and Held how many
-	// of them are held back.
-	Grouped, Held int64
-	// Groups is how many groups are told of, now or again.
-	Groups int64
+// EventGroups is the part of the outbox in which events wait until notifications carry
+// them.
+type EventGroups interface {
+	// NextGroup is the time until a group of a receiver is due; false if none will be by
+	// itself. Groups that are no more urgent than a waiting notification with the
+	// ordering behind do not count; "": all count.
+	NextGroup(ctx context.Context, receiver, behind string) (time.Duration, bool, error)
+	// Flush calls compose with the due groups of a receiver that NextGroup counts, the
+	// most urgent first, bounded by numbers of groups and events, and writes what it
+	// returns in one transaction. It returns the number of groups. compose must not use
+	// the outbox; a group that it returns nothing for stays due.
+	Flush(ctx context.Context, receiver, behind string, groups, events int, compose func([]locksteward.DueGroup) ([]locksteward.FlushedGroup, []locksteward.Notification)) (int, error)
+	// HasPending reports whether an event waits for a receiver that is not held back.
+	HasPending(ctx context.Context, receiver string) (bool, error)
+	// Firing returns the last events of findings that a receiver knows to fire, in the
+	// order of fingerprints after the given one.
+	Firing(ctx context.Context, receiver, after string, limit int) ([]locksteward.FindingEvent, error)
+	// DropReceiver forgets the events and the delivery state of a receiver that was
+	// removed, and returns how many events waited.
+	DropReceiver(ctx context.Context, receiver string) (int64, error)
 }

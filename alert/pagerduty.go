@@ -50,10 +50,10 @@ func (c PagerDuty) problems() []error {
 	return errs
 }
 
-// manner: a service takes 120 events a minute for each integration key, and a test is
+// traits: a service takes 120 events a minute for each integration key, and a test is
 // two of them.
-func (c PagerDuty) manner() manner {
-	return manner{Patience: c.Patience, cap: pagerDutyCap, people: true, apart: true, rates: rates{perMinute: 100}}
+func (c PagerDuty) traits() traits {
+	return traits{Patience: c.Patience, cap: pagerDutyCap, people: true, onePerGroup: true, rates: rates{perMinute: 100}}
 }
 
 var routingKey = regexp.MustCompile(`^[A-Za-z0-9]{32}$`)
@@ -91,27 +91,26 @@ func (c PagerDuty) key(fs *files) (locksteward.Secret, error) {
 
 func (c PagerDuty) open(r Receiver, fs *files) (transport, error) {
 	key, err := c.key(fs)
-	robot, err := newRobot(c.Endpoint, r, fs, err)
+	chatReceiver, err := newChatReceiver(c.Endpoint, r, fs, err)
 	if err != nil {
 		return nil, err
 	}
-	return &pagerDuty{robot, key}, nil
+	return &pagerDuty{chatReceiver, key}, nil
 }
 
 // pagerDuty delivers to one service.
 type pagerDuty struct {
-	*robot
+	*chatReceiver
 	key locksteward.Secret
 }
 
-// send makes one attempt for each event of the message: as a rule there is one. A
+// send makes one attempt for each event of the notification: usually there is one. A
 // repeated event changes nothing there, since it has the same dedup_key.
-func (d *pagerDuty) send(ctx context.Context, _ string, body []byte) error {
-	p, err := payloadOf(body)
-	if err != nil {
-		return d.unreadable(err)
+func (d *pagerDuty) send(ctx context.Context, out outgoing) error {
+	if out.err != nil {
+		return undecodable(d.endpoint, out.err)
 	}
-	for _, e := range d.events(p) {
+	for _, e := range d.events(out.payload) {
 		if err := d.enqueue(ctx, e); err != nil {
 			return err
 		}
@@ -123,10 +122,10 @@ func (d *pagerDuty) enqueue(ctx context.Context, e pdEvent) error {
 	e.RoutingKey = d.key.Reveal()
 	body, err := e.encode()
 	if err != nil {
-		return d.unreadable(err)
+		return undecodable(d.endpoint, err)
 	}
 	a, err := d.post(ctx, body, nil)
-	return d.judged(a, err, readPagerDuty, d.key)
+	return d.classify(a, err, readPagerDuty, d.key)
 }
 
 // readPagerDuty reads an answer of the Events API v2:
@@ -143,9 +142,9 @@ func readPagerDuty(body []byte) (*verdict, bool) {
 	if b.Status == "success" {
 		return nil, true
 	}
-	v := &verdict{code: b.Status, message: strings.Join(append([]string{b.Message}, b.Errors...), "; "), fate: unfit}
+	v := &verdict{code: b.Status, message: strings.Join(append([]string{b.Message}, b.Errors...), "; "), disposition: unacceptable}
 	if slices.ContainsFunc(b.Errors, func(s string) bool { return strings.Contains(s, "routing_key") }) {
-		v.fate = toMend
+		v.disposition = fixable
 	}
 	return v, true
 }

@@ -67,13 +67,13 @@ func (e pdEvent) encode() ([]byte, error) {
 	return locksteward.EscapeJSON(body), err
 }
 
-// events are what PagerDuty is to know of a message.
+// events are the events of a notification.
 func (d *pagerDuty) events(p Payload) []pdEvent {
 	switch {
 	case p.Release != nil:
 		return []pdEvent{d.ofRelease(p)}
 	case !strings.HasPrefix(p.Type, typeFindings):
-		// It shows that the key works, and is over at once.
+		// It shows that the key works, and is resolved at once.
 		e := d.trigger(p, "test", "info", "", p.Text)
 		return []pdEvent{e, closing(e.DedupKey)}
 	case p.Group != nil:
@@ -105,7 +105,7 @@ func worstOf(counts []Count) string {
 	return worst
 }
 
-// ofFindings is one alert for each finding of a message that is about no group.
+// ofFindings is one alert for each finding of a notification that is about no group.
 func (d *pagerDuty) ofFindings(p Payload) []pdEvent {
 	var out []pdEvent
 	for _, e := range latest(p.Findings) {
@@ -115,14 +115,14 @@ func (d *pagerDuty) ofFindings(p Payload) []pdEvent {
 			continue
 		}
 		one := p
-		one.Findings, one.Counts, one.Omitted, one.OmittedBy, one.URL = []Event{e}, nil, 0, nil, e.URL
+		one.Findings, one.Counts, one.Omitted, one.OmittedBy, one.URL = []PayloadFinding{e}, nil, 0, nil, e.URL
 		out = append(out, d.trigger(one, key, e.Severity, e.Target, ""))
 	}
 	return out
 }
 
-// ofRelease: what is asked, and what is decided without asking, is one alert until
-// the request is over. What somebody must look at stays until they say so there.
+// ofRelease is one alert for a request, until the request ends. An event that somebody has
+// to look at stays open until they resolve it there.
 func (d *pagerDuty) ofRelease(p Payload) pdEvent {
 	key := "event " + p.Release.EventID
 	if r := p.Release.Request; r != nil {
@@ -144,9 +144,9 @@ func dedupKey(of string) string {
 
 func closing(key string) pdEvent { return pdEvent{Action: pdResolve, DedupKey: key} }
 
-// trigger opens the alert of a key, or tells more of it.
+// trigger opens or updates the alert of a key.
 func (d *pagerDuty) trigger(p Payload, key, severity, source, text string) pdEvent {
-	page := d.sheet(p)
+	page := d.render(p)
 	list := latest(p.Findings)
 	summary := page.title
 	switch {
@@ -182,8 +182,8 @@ func (d *pagerDuty) trigger(p Payload, key, severity, source, text string) pdEve
 	return e
 }
 
-// details are the message for people, and its figures for rules.
-func details(p Payload, page sheet, list []Event) map[string]any {
+// details are the text for people, and figures for event rules.
+func details(p Payload, page message, list []PayloadFinding) map[string]any {
 	out := map[string]any{"type": p.Type, "text": page.plain()}
 	if p.Loud {
 		out["loud"] = true

@@ -110,19 +110,19 @@ func (s *pdServer) out(lang string) *pagerDuty {
 	return out.(*pagerDuty)
 }
 
-// pdOf is a receiver of that kind, in whose name messages are made.
-func pdOf(cfg Config) addressee {
-	return newAddressee(cfg, Receiver{Name: "pd", Lang: "en", KeyNames: KeyNamesFull}, PagerDuty{}.filled().manner(), Hooks{})
+// pdOf is a receiver of that kind, in whose name notifications are made.
+func pdOf(cfg Config) writer {
+	return newWriter(cfg, Receiver{Name: "pd", Lang: "en", KeyNames: KeyNamesFull}, PagerDuty{}.filled().traits(), Hooks{})
 }
 
-// told makes the message of a group of which so many fire afterwards.
-func (a addressee) told(t *testing.T, firing int, transitions ...locksteward.Transition) Message {
+// groupNotification makes the notification of a group of which so many fire afterwards.
+func (a writer) groupNotification(t *testing.T, firing int, transitions ...locksteward.Transition) locksteward.Notification {
 	t.Helper()
-	var changes []Change
+	var changes []locksteward.FindingEvent
 	for _, tr := range transitions {
-		changes = append(changes, changeOf(tr))
+		changes = append(changes, eventOfTransition(tr))
 	}
-	c := composer{addressee: a}
+	c := composer{writer: a}
 	f := changes[0].Finding
 	made := c.message(ReasonNews, &Group{Key: a.grouping.key(f), Labels: a.grouping.labels(f), Firing: firing}, "", changes)
 	if len(made) != 1 {
@@ -131,10 +131,10 @@ func (a addressee) told(t *testing.T, firing int, transitions ...locksteward.Tra
 	return made[0]
 }
 
-func sendAll(t *testing.T, out transport, list ...Message) {
+func sendAll(t *testing.T, out transport, list ...locksteward.Notification) {
 	t.Helper()
 	for _, m := range list {
-		if err := out.send(t.Context(), m.ID, m.Body); err != nil {
+		if err := out.send(t.Context(), newOutgoing(m.ID, m.Body)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestPagerDutyHasOneAlertOfAGroup(t *testing.T) {
 	out, a := s.out("en"), pdOf(Config{Grouping: DefaultGrouping(), ConsoleURL: "https://locks.example.com"})
 	one, two := fire("lock:order:1", 1), fire("lock:order:2", 2)
 	one.Finding.RunbookURL = "https://wiki/locks"
-	sendAll(t, out, a.told(t, 1, one))
+	sendAll(t, out, a.groupNotification(t, 1, one))
 	e := s.last()
 	p := e.Payload
 	if e.RoutingKey != pdKey || e.Action != pdTrigger || p.Severity != "critical" || p.Source != "redis" || p.Component != "lock:order:1" || p.Class != "ttl/none" ||
@@ -157,18 +157,18 @@ func TestPagerDutyHasOneAlertOfAGroup(t *testing.T) {
 	if !p.Timestamp.Equal(one.At) || len(e.Links) == 0 || !strings.Contains(fmt.Sprint(e.Links), "https://wiki/locks") {
 		t.Errorf("got %s", s.raw[0])
 	}
-	sendAll(t, out, a.told(t, 2, two), a.told(t, 1, resolve("lock:order:1", 3)))
+	sendAll(t, out, a.groupNotification(t, 2, two), a.groupNotification(t, 1, resolve("lock:order:1", 3)))
 	if got := s.last(); s.opened() != 1 || got.Action != pdTrigger || got.DedupKey != e.DedupKey {
 		t.Errorf("%d open, the last is %+v", s.opened(), got)
 	}
-	sendAll(t, out, a.told(t, 0, resolve("lock:order:2", 4)))
+	sendAll(t, out, a.groupNotification(t, 0, resolve("lock:order:2", 4)))
 	if got := s.last(); s.opened() != 0 || got.Action != pdResolve || got.DedupKey != e.DedupKey || got.Payload != nil {
 		t.Errorf("%d open, the last is %+v", s.opened(), got)
 	}
 	other := fire("lock:order:1", 5)
 	other.Finding.Class = "jobs"
 	other.Finding.Severity = locksteward.SeverityWarning
-	sendAll(t, out, a.told(t, 1, other))
+	sendAll(t, out, a.groupNotification(t, 1, other))
 	if got := s.last(); got.DedupKey == e.DedupKey || got.Payload.Severity != "warning" {
 		t.Errorf("another group: %+v", got)
 	}
@@ -179,17 +179,17 @@ func TestPagerDutyHasAlertsOfFindings(t *testing.T) {
 	t.Parallel()
 	s := newPD(t)
 	out, a := s.out("en"), pdOf(Config{Grouping: Grouping{By: []string{"fingerprint"}}})
-	sendAll(t, out, a.told(t, 1, fire("a", 1)), a.told(t, 1, fire("b", 2)), a.told(t, 0, resolve("a", 3)))
+	sendAll(t, out, a.groupNotification(t, 1, fire("a", 1)), a.groupNotification(t, 1, fire("b", 2)), a.groupNotification(t, 0, resolve("a", 3)))
 	if s.opened() != 1 {
 		t.Errorf("%d open", s.opened())
 	}
-	// A message that is about no group, too.
-	p, err := payloadOf(a.told(t, 2, fire("c", 4), fire("d", 5), resolve("c", 6)).Body)
+	// A notification that is about no group, too.
+	p, err := payloadOf(a.groupNotification(t, 2, fire("c", 4), fire("d", 5), resolve("c", 6)).Body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Group = nil
-	m, err := p.message(a, "*", "redis", "x")
+	m, err := p.notification(a, "*", "redis", "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestPagerDutyHearsOfReleases(t *testing.T) {
 		t.Helper()
 		n := glass()
 		n.Kind, n.EventID = kind, n.Request.ID+"/"+kind
-		m, err := tellRelease(a, n, 1)
+		m, err := releaseNotification(a, n, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestPagerDutyHearsOfReleases(t *testing.T) {
 	if e := say("release.final"); e.Action != pdResolve || e.DedupKey != asked.DedupKey || s.opened() != 1 {
 		t.Errorf("got %+v, %d open", e, s.opened())
 	}
-	m, err := tellTest(a, "ana", time.Now(), 9)
+	m, err := testNotification(a, "ana", time.Now(), 9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestPagerDutyTakesHostileNames(t *testing.T) {
 		f.Finding.RunbookURL = "javascript:alert(1)"
 		many = append(many, f)
 	}
-	sendAll(t, out, a.told(t, 1, many[0]), a.told(t, len(many), many...))
+	sendAll(t, out, a.groupNotification(t, 1, many[0]), a.groupNotification(t, len(many), many...))
 	e := s.last()
 	if _, left := e.Payload.Details["omitted"]; !left || len(e.Links) > 0 || len(s.raw[1]) > pdBody {
 		t.Errorf("%d bytes, links %v, details %.100v", len(s.raw[1]), e.Links, e.Payload.Details)
@@ -286,8 +286,8 @@ func TestPagerDutySaysNo(t *testing.T) {
 				_, _ = io.WriteString(w, c.body)
 				return true
 			}
-			m := pdOf(Config{Grouping: DefaultGrouping()}).told(t, 1, fire("k", 1))
-			err := s.out("en").send(t.Context(), m.ID, m.Body)
+			m := pdOf(Config{Grouping: DefaultGrouping()}).groupNotification(t, 1, fire("k", 1))
+			err := s.out("en").send(t.Context(), newOutgoing(m.ID, m.Body))
 			if c.want == ReasonOK {
 				if err != nil {
 					t.Error(err)

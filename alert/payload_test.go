@@ -38,7 +38,7 @@ func samples(t *testing.T) map[string][]byte {
 	class.EventID = "ev10"
 	class.Finding.Rule = "holder/shared-token"
 	out := map[string][]byte{}
-	take := func(name string, m Message, err error) {
+	take := func(name string, m locksteward.Notification, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,21 +48,21 @@ func samples(t *testing.T) map[string][]byte {
 		}
 		out[name] = append(pretty.Bytes(), '\n')
 	}
-	ops := addresseeOf("ops")
+	ops := writerOf("ops")
 	for name, batch := range map[string][]locksteward.Transition{
 		"firing": {full}, "resolved": {ended}, "several": {hostile, class},
 	} {
-		m, err := ops.tell(batch...)
+		m, err := ops.newsOf(batch...)
 		take(name, m, err)
 	}
-	m, err := tellRelease(ops, glass(), 12)
+	m, err := releaseNotification(ops, glass(), 12)
 	take("release", m, err)
-	m, err = tellRelease(ops, Notice{
+	m, err = releaseNotification(ops, Notice{
 		EventID: "release.breaker/main/1", Kind: "release.breaker", At: full.At, Actor: "agent", Target: "redis",
 		Text: "20 locks look dead at once: nothing is released without a person.",
 	}, 13)
 	take("breaker", m, err)
-	m, err = tellTest(ops, "ana", full.At, 14)
+	m, err = testNotification(ops, "ana", full.At, 14)
 	take("test", m, err)
 	return out
 }
@@ -114,8 +114,8 @@ func TestEvidenceIsInTheLanguageOfTheReceiver(t *testing.T) {
 	for lang, want := range map[string][]string{
 		"en": {"PTTL is -1", "not translated", "seen once"}, "zh": {"PTTL 为 -1", "not translated", "只看到一次"},
 	} {
-		a := newAddressee(Config{Grouping: DefaultGrouping()}, Receiver{Name: "ops", Lang: lang, KeyNames: KeyNamesFull}, Webhook{}.filled().manner(), Hooks{})
-		m, err := a.tell(f)
+		a := newWriter(Config{Grouping: DefaultGrouping()}, Receiver{Name: "ops", Lang: lang, KeyNames: KeyNamesFull}, Webhook{}.filled().traits(), Hooks{})
+		m, err := a.newsOf(f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +303,7 @@ func hasType(v any, name string) bool {
 func TestMessageIDIsOfReceiverAndEvents(t *testing.T) {
 	t.Parallel()
 	id := func(receiver string, transitions ...locksteward.Transition) string {
-		m, err := addresseeOf(receiver).tell(transitions...)
+		m, err := writerOf(receiver).newsOf(transitions...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +325,7 @@ func TestMessageIDIsOfReceiverAndEvents(t *testing.T) {
 // A message has the evidence's hash and never a token or its digest.
 func TestNoTokenInAMessage(t *testing.T) {
 	t.Parallel()
-	m, err := tellRelease(addresseeOf("ops"), glass(), 1)
+	m, err := releaseNotification(writerOf("ops"), glass(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func newPoster(u *url.URL, n Network, timeout time.Duration, fs *files) (*poster
 		return nil, err
 	}
 	return &poster{
-		url: u, endpoint: shown(u), timeout: timeout,
+		url: u, endpoint: schemeAndHost(u), timeout: timeout,
 		client: &http.Client{
 			Transport: &http.Transport{
 				// No Proxy: a proxy would resolve the name behind the guard.
@@ -43,12 +43,12 @@ func newPoster(u *url.URL, n Network, timeout time.Duration, fs *files) (*poster
 				TLSClientConfig:        config,
 				TLSHandshakeTimeout:    timeout,
 				ForceAttemptHTTP2:      true,
-				MaxIdleConns:           inFlight,
-				MaxIdleConnsPerHost:    inFlight,
+				MaxIdleConns:           maxInFlight,
+				MaxIdleConnsPerHost:    maxInFlight,
 				IdleConnTimeout:        30 * time.Second,
 				MaxResponseHeaderBytes: maxResponse,
 			},
-			// A redirect would carry the message to a place nobody configured.
+			// A redirect would take the notification to an endpoint that is not configured.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
@@ -70,12 +70,11 @@ func (n Network) tls(fs *files) (*tls.Config, error) {
 	return config, nil
 }
 
-// answer is what an endpoint said to a message that it got.
+// answer is the answer of an endpoint to a notification.
 type answer struct {
 	status int
 	header http.Header
-	// body is the first part of it. What came of it before it broke off, or before
-	// the time was over, is there.
+	// body is the first part of the body, as far as it arrived.
 	body []byte
 }
 
@@ -89,7 +88,7 @@ func (p *poster) post(ctx context.Context, body []byte, header http.Header) (ans
 // postTo is post for a URL of the same endpoint, such as one with a signature in
 // its query.
 func (p *poster) postTo(ctx context.Context, to *url.URL, body []byte, header http.Header) (answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, late{p.timeout})
+	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, attemptTimeout{p.timeout})
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
 	if err != nil {
@@ -101,15 +100,15 @@ func (p *poster) postTo(ctx context.Context, to *url.URL, body []byte, header ht
 	now := time.Now()
 	resp, err := p.client.Do(req)
 	if err != nil {
-		return answer{}, transportError(p.endpoint, inTime(ctx, err))
+		return answer{}, transportError(p.endpoint, nameTimeout(ctx, err))
 	}
 	defer resp.Body.Close()
-	// Reading a little lets the connection be used again. Who judges by the body as
-	// well finds out what is missing in it.
+	// Reading a little lets the connection be used again. A body that is cut off does not
+	// decode.
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 	a := answer{status: resp.StatusCode, header: resp.Header, body: raw}
 	if e := statusError(p.endpoint, resp, now); e != nil {
-		e.Moved = p.hushed(e.Moved) // a host can hold what the path does
+		e.Moved = p.redacted(e.Moved) // a host can hold what the path does
 		return a, e
 	}
 	return a, nil

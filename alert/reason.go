@@ -16,7 +16,7 @@ import (
 )
 
 // Reason is why an attempt ended as it did: the `reason` label of
-// locksteward_deliveries_total.
+// locksteward_notifications_total.
 type Reason string
 
 // The reasons, a closed set.
@@ -32,12 +32,12 @@ const (
 	Reason4xx      Reason = "http_4xx"
 	Reason429      Reason = "http_429"
 	Reason5xx      Reason = "http_5xx"
-	ReasonRejected Reason = "rejected" // the answer's own code says no, or it is no answer of the service
-	ReasonShutdown Reason = "shutdown" // cut short; sent again after the restart
+	ReasonRejected Reason = "rejected" // by a code in the answer, or the answer is not the service's
+	ReasonShutdown Reason = "shutdown" // interrupted; sent again after the restart
 	ReasonNoFire   Reason = "no_fire"  // a resolve whose fire did not arrive
-	ReasonTooOld   Reason = "too_old"  // the receiver took nothing for max_age
-	ReasonRemoved  Reason = "removed"  // its receiver is configured no longer
-	ReasonOver     Reason = "over"     // a decision was to be asked for, on a request that is over
+	ReasonTooOld   Reason = "too_old"  // the receiver accepted nothing for max_age
+	ReasonRemoved  Reason = "removed"  // its receiver was removed from the configuration
+	ReasonDecided  Reason = "decided"  // it asked for a decision on a request that had ended
 	ReasonOther    Reason = "other"
 )
 
@@ -45,23 +45,23 @@ const (
 func Reasons() []Reason {
 	return []Reason{
 		ReasonOK, ReasonTimeout, ReasonRefused, ReasonReset, ReasonDNS, ReasonTLS, ReasonBlocked, Reason3xx,
-		Reason4xx, Reason429, Reason5xx, ReasonRejected, ReasonShutdown, ReasonNoFire, ReasonTooOld, ReasonRemoved, ReasonOver, ReasonOther,
+		Reason4xx, Reason429, Reason5xx, ReasonRejected, ReasonShutdown, ReasonNoFire, ReasonTooOld, ReasonRemoved, ReasonDecided, ReasonOther,
 	}
 }
 
-// The outcomes: the `outcome` label of locksteward_deliveries_total.
+// The outcomes: the `outcome` label of locksteward_notifications_total.
 const (
-	// OutcomeDelivered is one message that the receiver accepted.
+	// OutcomeDelivered is one notification that the receiver accepted.
 	OutcomeDelivered = "delivered"
-	// OutcomeRetried is one attempt that failed and will be repeated.
+	// OutcomeRetried is one attempt that failed and is retried.
 	OutcomeRetried = "retried"
-	// OutcomeDropped is one message that was given up; it can be replayed.
+	// OutcomeDropped is one notification that was given up: a dead letter.
 	OutcomeDropped = "dropped"
 )
 
-// missed says that an attempt which ended so certainly did not reach the
-// receiver's application.
-func (r Reason) missed() bool {
+// certainlyMissed reports whether an attempt that ended so did not reach the receiver's
+// application.
+func (r Reason) certainlyMissed() bool {
 	switch r {
 	case ReasonRefused, ReasonDNS, ReasonTLS, ReasonBlocked, Reason3xx, Reason4xx, Reason429:
 		return true
@@ -81,25 +81,30 @@ type DeliveryError struct {
 	RetryAfter time.Duration
 	// Endpoint is scheme and host.
 	Endpoint string
-	// Code and Detail are the service's own words about it, without secrets and at
-	// most 200 characters; "" if it said nothing.
+	// Code and Detail are the service's own error, without secrets and at most 200
+	// characters; "" if there is none.
 	Code, Detail string
 	// Moved is the host that a redirect leads to, if that is another one.
 	Moved string
 	Err   error
 }
 
-// Error describes the failure without the URL's path, query and credentials, and ends
-// with what to do.
+// Error describes the failure without the URL's path, query and credentials, and ends with
+// a hint.
 func (e *DeliveryError) Error() string {
 	if e.Status != 0 {
-		return e.withWayOut(fmt.Sprintf("post to %s: status %d%s", e.Endpoint, e.Status, e.said()))
+		return e.withHint(fmt.Sprintf("post to %s: status %d%s", e.Endpoint, e.Status, e.serviceMessage()))
 	}
-	return e.withWayOut(fmt.Sprintf("post to %s: %v", e.Endpoint, e.Err))
+	return e.withHint(fmt.Sprintf("post to %s: %v", e.Endpoint, e.Err))
 }
 
 // Unwrap returns the cause, nil when the receiver answered.
 func (e *DeliveryError) Unwrap() error { return e.Err }
+
+// undecodable is the failure of a notification whose body is damaged.
+func undecodable(endpoint string, err error) *DeliveryError {
+	return &DeliveryError{Reason: ReasonOther, Endpoint: endpoint, Err: fmt.Errorf("decode notification: %w", err)}
+}
 
 // transportError classifies an attempt without an answer.
 func transportError(endpoint string, err error) *DeliveryError {
@@ -127,25 +132,25 @@ func transportError(endpoint string, err error) *DeliveryError {
 	return e
 }
 
-// late is why an attempt without an answer ended: its timeout did.
-type late struct{ within time.Duration }
+// attemptTimeout is the timeout that ended an attempt without an answer.
+type attemptTimeout struct{ within time.Duration }
 
-func (l late) Error() string { return "no answer within " + l.within.String() }
+func (l attemptTimeout) Error() string { return "no answer within " + l.within.String() }
 
-// Is has it be the error of a context as well.
-func (late) Is(target error) bool { return target == context.DeadlineExceeded }
+// Is makes it context.DeadlineExceeded as well.
+func (attemptTimeout) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// inTime names the bound, where it is that which ended an attempt.
-func inTime(ctx context.Context, err error) error {
-	if l, ok := errors.AsType[late](context.Cause(ctx)); ok && errors.Is(err, context.DeadlineExceeded) {
+// nameTimeout replaces the error of an attempt that its timeout ended.
+func nameTimeout(ctx context.Context, err error) error {
+	if l, ok := errors.AsType[attemptTimeout](context.Cause(ctx)); ok && errors.Is(err, context.DeadlineExceeded) {
 		return l
 	}
 	return err
 }
 
-// mendable are answers that say nothing of the message: a secret, a path or a proxy
-// is wrong, or it is too early.
-var mendable = []int{
+// retryableStatuses are not about the notification: a secret, a path or a proxy is wrong, or
+// it is too early.
+var retryableStatuses = []int{
 	http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
 	http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly,
 }
@@ -157,12 +162,12 @@ func statusError(endpoint string, resp *http.Response, now time.Time) *DeliveryE
 	case code >= 200 && code < 300:
 		return nil
 	case code >= 300 && code < 400:
-		// As a rule a proxy that wants a login, or a receiver that moved: whoever runs
-		// it can mend that.
+		// Usually a proxy that wants a login, or a receiver that moved: its operator can fix
+		// that.
 		e.Reason, e.Retryable, e.Moved = Reason3xx, true, movedTo(resp)
 	case code == http.StatusTooManyRequests:
 		e.Reason, e.Retryable = Reason429, true
-	case slices.Contains(mendable, code):
+	case slices.Contains(retryableStatuses, code):
 		e.Reason, e.Retryable = Reason4xx, true
 	case code >= 400 && code < 500:
 		e.Reason = Reason4xx

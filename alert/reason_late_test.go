@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A receiver that says nothing is told of with the bound that it went past; one whose
+// A receiver that says nothing is notified of with the bound that it went past; one whose
 // sender went away first is not.
 func TestTimeoutsNameTheirBound(t *testing.T) {
 	t.Parallel()

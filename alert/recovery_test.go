@@ -55,24 +55,24 @@ func warns(key string, n uint64) locksteward.Transition {
 	return t
 }
 
-// asked is what is told of a request.
+// asked is what is notified of a request.
 func asked(kind, id string) Notice {
 	n := glass()
 	n.EventID, n.Kind, n.Loud, n.Request.ID = id+"/"+kind, kind, false, id
 	return n
 }
 
-// When a receiver is back after an outage it is told the worst first, as fast as it
+// When a receiver is back after an outage it is sent the worst first, as fast as it
 // permits, and is asked for no decision on a request that is over.
 func TestAfterAnOutageTheWorstComesFirst(t *testing.T) {
 	t.Parallel()
-	for name, m := range manners() {
+	for name, m := range allTraits() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var over atomic.Bool
 				o := newOutage()
-				hooks := Hooks{RequestOver: func(_ context.Context, id string) bool { return id == "r-over" && over.Load() }}
+				hooks := Hooks{RequestEnded: func(_ context.Context, id string) bool { return id == "r-over" && over.Load() }}
 				m.cap = 100
 				d := grouped(t, Grouping{By: []string{"key"}}, m, hooks, o)
 				stop := d.run()
@@ -112,7 +112,7 @@ func TestAfterAnOutageTheWorstComesFirst(t *testing.T) {
 				if wait := at[n].Sub(first.at); wait > 5*time.Second {
 					t.Errorf("the critical one came %s after the first (%s after the end), behind %q", wait, at[n].Sub(back), what[:n])
 				}
-				most := inFlight // those that are sent beside it
+				most := maxInFlight // those that are sent beside it
 				if m.people {
 					most = 2
 				}
@@ -174,13 +174,13 @@ func TestFirstSuccessEndsEveryBackoff(t *testing.T) {
 				if len(what) != 2 {
 					t.Fatalf("arrived %q", what)
 				}
-				if wait := at[1].Sub(at[0]); wait > lull {
+				if wait := at[1].Sub(at[0]); wait > emptyPause {
 					t.Errorf("%s arrived %s after %s", what[1], wait, what[0])
 				}
 				if last := o.seen()[n-1].at; pause > 0 && at[0].Sub(last) < pause {
 					t.Errorf("sent %s after it asked for %s", at[0].Sub(last), pause)
 				}
-				if wait := at[0].Sub(back); wait > max(backoffCap, pause)+lull {
+				if wait := at[0].Sub(back); wait > max(backoffCap, pause)+emptyPause {
 					t.Errorf("the first after %s", wait)
 				}
 			})

@@ -14,14 +14,14 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Many services answer every message with 200 and say in the body what became of
-// it. This file reads such answers.
+// Many services answer every notification with 200 and put the result into the body. This
+// file reads such answers.
 
-// maxDetail is how much of a service's own words an error shows, in characters.
+// maxDetail bounds a service's own error text, in characters.
 const maxDetail = 200
 
-// said is what the service itself said about an attempt that failed.
-func (e *DeliveryError) said() string {
+// serviceMessage is the service's own error about an attempt that failed.
+func (e *DeliveryError) serviceMessage() string {
 	out := ""
 	if e.Code != "" {
 		out += ", code " + e.Code
@@ -32,59 +32,59 @@ func (e *DeliveryError) said() string {
 	return out
 }
 
-// fate is what a service's code means for the message that it was given for.
-type fate int
+// disposition is what a service's error code means for a notification.
+type disposition int
 
 const (
-	// toMend is about a secret, a robot or a group: somebody can mend that.
-	toMend fate = iota
-	// tooMany is that the service takes no more for a time.
-	tooMany
-	// unfit is about the message itself: it would be refused again.
-	unfit
+	// fixable is about a secret, a robot or a group: somebody can fix it.
+	fixable disposition = iota
+	// throttled: the service accepts no more for a time.
+	throttled
+	// unacceptable is about the notification itself: it would be refused again.
+	unacceptable
 )
 
-// verdict is a body that says no.
+// verdict is an error in the body of an answer.
 type verdict struct {
 	code, message string
-	fate
-	pause time.Duration // of tooMany
+	disposition
+	pause time.Duration // of throttled
 }
 
-// errNotTheService is why an answer is a failure that has no code in it.
+// errNotTheService is the failure of an answer without a code.
 var errNotTheService = errors.New("the answer is not one of this service: a proxy may have given it")
 
 // rejected is the failure of an attempt that was answered with a verdict; secrets
 // are not shown.
 func (p *poster) rejected(a answer, v verdict, secrets ...locksteward.Secret) *DeliveryError {
 	return &DeliveryError{
-		Reason: ReasonRejected, Status: a.status, Retryable: v.fate != unfit, RetryAfter: p.pause(a, v), Endpoint: p.endpoint,
-		Code: p.hushed(v.code, secrets...), Detail: p.hushed(v.message, secrets...),
+		Reason: ReasonRejected, Status: a.status, Retryable: v.disposition != unacceptable, RetryAfter: p.pause(a, v), Endpoint: p.endpoint,
+		Code: p.redacted(v.code, secrets...), Detail: p.redacted(v.message, secrets...),
 	}
 }
 
-// pause is how long the service wants to be left alone.
+// pause is how long the service asks to wait.
 func (p *poster) pause(a answer, v verdict) time.Duration {
-	if v.fate != tooMany {
+	if v.disposition != throttled {
 		return 0
 	}
 	return max(v.pause, retryAfter(a.header.Get("Retry-After"), time.Now()))
 }
 
-// strange is the failure of an attempt whose answer is not the service's.
-func (p *poster) strange(a answer) *DeliveryError {
+// unexpectedAnswer is the failure of an attempt whose answer is not the service's.
+func (p *poster) unexpectedAnswer(a answer) *DeliveryError {
 	e := p.rejected(a, verdict{})
 	e.Err = errNotTheService
 	e.Detail = errNotTheService.Error()
 	if kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";"); kind != "" {
-		e.Detail += " (" + p.hushed(kind) + ")"
+		e.Detail += " (" + p.redacted(kind) + ")"
 	}
 	return e
 }
 
-// hushed is a service's own text for people: one line, bounded, and without what
-// of the URL and the secrets it may repeat.
-func (p *poster) hushed(text string, secrets ...locksteward.Secret) string {
+// redacted is a service's own text for people: one line, bounded, and without the parts of
+// the URL and the secrets that it may repeat.
+func (p *poster) redacted(text string, secrets ...locksteward.Secret) string {
 	hide := secretParts(p.url)
 	for _, s := range secrets {
 		hide = append(hide, s.Reveal())
@@ -125,9 +125,9 @@ func secretParts(u *url.URL) []string {
 	return out
 }
 
-// judged judges an answer by its status and its body: read returns what a body says,
-// nil for success; false if it is none of the service's. err is that of the post.
-func (p *poster) judged(a answer, err error, read func([]byte) (*verdict, bool), secrets ...locksteward.Secret) error {
+// classify classifies an answer by its status and its body: read returns the error in a
+// body, nil for success; false if the body is not the service's. err is that of the post.
+func (p *poster) classify(a answer, err error, read func([]byte) (*verdict, bool), secrets ...locksteward.Secret) error {
 	failed, isStatus := errors.AsType[*DeliveryError](err)
 	if err != nil && (!isStatus || failed.Status == 0) {
 		return err
@@ -135,15 +135,15 @@ func (p *poster) judged(a answer, err error, read func([]byte) (*verdict, bool),
 	v, ok := read(a.body)
 	switch {
 	case err == nil && !ok:
-		return p.strange(a)
+		return p.unexpectedAnswer(a)
 	case err == nil && v == nil:
 		return nil
 	case err == nil:
 		return p.rejected(a, *v, secrets...)
 	case !ok || v == nil || a.status == http.StatusTooManyRequests || a.status >= http.StatusInternalServerError:
-		// The status says it all: what the body adds is for people.
+		// The status decides: what the body adds is for people.
 		if v != nil {
-			failed.Code, failed.Detail = p.hushed(v.code, secrets...), p.hushed(v.message, secrets...)
+			failed.Code, failed.Detail = p.redacted(v.code, secrets...), p.redacted(v.message, secrets...)
 		}
 		return failed
 	default:
@@ -154,26 +154,26 @@ func (p *poster) judged(a answer, err error, read func([]byte) (*verdict, bool),
 	}
 }
 
-// fates are what the codes of a service mean; those that are not listed are toMend:
-// nothing is given up for a code that nobody knows.
-type fates struct {
-	// tooMany are codes with how long the service wants to be left alone.
-	tooMany map[int64]time.Duration
-	unfit   []int64
+// codeTable is what the codes of a service mean. Those that are not listed are fixable:
+// nothing is given up for an unknown code.
+type codeTable struct {
+	// throttled are codes with how long the service asks to wait.
+	throttled    map[int64]time.Duration
+	unacceptable []int64
 }
 
-func (f fates) verdict(code int64, message string) *verdict {
+func (f codeTable) verdict(code int64, message string) *verdict {
 	v := verdict{code: fmt.Sprint(code), message: message}
-	if pause, ok := f.tooMany[code]; ok {
-		v.fate, v.pause = tooMany, pause
-	} else if slices.Contains(f.unfit, code) {
-		v.fate = unfit
+	if pause, ok := f.throttled[code]; ok {
+		v.disposition, v.pause = throttled, pause
+	} else if slices.Contains(f.unacceptable, code) {
+		v.disposition = unacceptable
 	}
 	return &v
 }
 
 // errcode reads {"errcode":0,"errmsg":"ok"}, as DingTalk and WeCom answer.
-func (f fates) errcode(body []byte) (*verdict, bool) {
+func (f codeTable) errcode(body []byte) (*verdict, bool) {
 	var b struct {
 		Code    *int64 `json:"errcode"`
 		Message string `json:"errmsg"`

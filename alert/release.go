@@ -8,11 +8,11 @@ import (
 	"github.com/locksteward/locksteward/api"
 )
 
-// Notice is what is to be told about releases. It holds no token.
+// Notice is a release event that receivers are notified of. It holds no token.
 type Notice struct {
-	// EventID is the same whenever the same thing is told.
+	// EventID is the same for every notification of the event.
 	EventID string
-	// Kind is the type of the message, such as "release.requested".
+	// Kind is the type of the notification, such as "release.requested".
 	Kind   string
 	At     time.Time
 	Actor  string
@@ -41,7 +41,7 @@ type ReleaseEvent struct {
 	Request *ReleaseRequest `json:"request,omitempty"`
 }
 
-// ReleaseRequest is a request as a receiver needs it: to say what it is about, and
+// ReleaseRequest is a request as a receiver needs it: to show it, and
 // to decide on it through the API.
 type ReleaseRequest struct {
 	ID     string `json:"id"`
@@ -83,22 +83,22 @@ func newReleaseRequest(r locksteward.Request) *ReleaseRequest {
 	}
 }
 
-// tellRelease makes the message of a notice. What is told of one request keeps its
-// order, and so does what is told of no request, by kind.
-func tellRelease(to addressee, n Notice, seq uint64) (Message, error) {
+// releaseNotification makes the notification of a release event. Those about one request
+// keep their order, and so do those about no request, by kind.
+func releaseNotification(to writer, n Notice, number uint64) (locksteward.Notification, error) {
 	ordering := n.Request.ID
 	if ordering == "" {
 		ordering = n.Kind
 	}
 	at := stamp(n.At)
 	p := Payload{
-		Version: PayloadVersion, Lang: to.lang, Type: n.Kind, Seq: seq, Timestamp: at, Loud: n.Loud,
+		Version: PayloadVersion, Lang: to.lang, Type: n.Kind, Seq: number, Timestamp: at, Loud: n.Loud,
 		Release: &ReleaseEvent{
-			EventID: n.EventID, Seq: seq, At: at, Actor: n.Actor, Target: n.Target, Text: releaseSentence(to.lang, n),
+			EventID: n.EventID, Seq: number, At: at, Actor: n.Actor, Target: n.Target, Text: releaseSentence(to.lang, n),
 			Team: cmp.Or(n.Team, to.team), RunbookURL: n.RunbookURL, Request: newReleaseRequest(n.Request),
 		},
 	}
-	m, err := to.finish(&p, ordering, n.Target, n.EventID)
+	m, err := to.notification(&p, ordering, n.Target, n.EventID)
 	m.Urgency = n.urgency()
 	return m, err
 }

@@ -22,9 +22,9 @@ func TestReceiverThatIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
-		var backlog atomic.Pointer[[]Backlog]
+		var backlog atomic.Pointer[[]locksteward.Backlog]
 		hooks := c.hooks()
-		hooks.Backlogs = func(b []Backlog) { backlog.Store(&b) }
+		hooks.Backlogs = func(b []locksteward.Backlog) { backlog.Store(&b) }
 		a, b := &fake{}, &hanging{}
 		d := postOf(t, hooks, a, b)
 		stop := d.run()
@@ -44,7 +44,7 @@ func TestReceiverThatIsGone(t *testing.T) {
 			t.Errorf("messages for a receiver that is gone: %v", d.box.states("b"))
 		}
 		// It comes back: what begins from now on is for it, too, and the end of what it
-		// was not told is not.
+		// was not notified of is not.
 		back := &fake{}
 		d.turn(Webhook{}, a, back)
 		d.notify(resolve("m", 4), fire("n", 5))
@@ -62,7 +62,7 @@ func TestReceiverThatWasGoneAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
 		d := postOf(t, c.hooks(), &fake{})
-		d.box.put(Message{ID: "msg_1", Receiver: "old"})
+		d.box.put(locksteward.Notification{ID: "msg_1", Receiver: "old"})
 		stop := d.run()
 		synctest.Wait()
 		stop()
@@ -113,10 +113,10 @@ func TestPrepareChangesNothingBeforeApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := func() (receivers, text string) {
-		for _, c := range s.Changes([]locksteward.Transition{fire("k", 1)}, nil, nil) {
+		for _, c := range s.Events([]locksteward.Transition{fire("k", 1)}, nil, nil) {
 			for n, to := range c.To {
 				receivers += to.Receiver + " "
-				m, err := s.to.Load().list[n].tellOne(c, to.Group)
+				m, err := s.writers.Load().list[n].single(c, to.Group)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -137,8 +137,8 @@ func TestPrepareChangesNothingBeforeApply(t *testing.T) {
 	}
 }
 
-// While the outbox does not work people are told from memory, what fires first; what did
-// not arrive so goes to the outbox when it works again, and nothing is told twice.
+// While the outbox does not work people are sent from memory, what fires first; what did
+// not arrive so goes to the outbox when it works again, and nothing is sent twice.
 func TestToldFromMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,26 +156,26 @@ func TestToldFromMemory(t *testing.T) {
 		d.notify(fire("k", 1))
 		synctest.Wait()
 		d.box.fail(errors.New("the disk is full"))
-		untold := d.changes(resolve("k", 2), fire("l", 3))
-		d.Spare(untold)
+		unsaved := d.events(resolve("k", 2), fire("l", 3))
+		d.SendFromMemory(unsaved)
 		time.Sleep(20 * time.Second)
 		if got := strings.Join(f.events(), ", "); got != "k firing, l firing, k resolved" {
 			t.Errorf("got %s", got)
 		}
 		well.Store(false)
-		more := d.changes(resolve("l", 4), fire("m", 5))
-		d.Spare(more)
+		more := d.events(resolve("l", 4), fire("m", 5))
+		d.SendFromMemory(more)
 		time.Sleep(20 * time.Second)
-		untold = append(untold, more...)
+		unsaved = append(unsaved, more...)
 		d.box.fail(nil)
 		well.Store(true)
-		rest, tried := d.Leftover(untold)
-		if len(rest) != 4 || len(tried) != 2 || tried[0].EventID != "l/4" || tried[1].EventID != "m/5" || !rest[0].To[0].Told {
+		rest, tried := d.Unsaved(unsaved)
+		if len(rest) != 4 || len(tried) != 2 || tried[0].EventID != "l/4" || tried[1].EventID != "m/5" || !rest[0].To[0].Direct {
 			t.Errorf("left over %d, tried %d", len(rest), len(tried))
 		}
 		d.box.put(tried...)
 		d.box.change(rest...)
-		d.Kept(untold, tried)
+		d.Saved(unsaved, tried)
 		d.Wake()
 		time.Sleep(5 * time.Minute)
 		stop()
@@ -190,13 +190,13 @@ func TestToldFromMemory(t *testing.T) {
 		if got := strings.Join(arrived, " "); got != "k/1 l/3 k/2 l/4 m/5" || d.box.states("a")["delivered"] != 3 {
 			t.Errorf("arrived %s, kept %v", got, d.box.states("a"))
 		}
-		if len(d.workers[0].spare.list) != 0 {
-			t.Errorf("%d are kept in memory", len(d.workers[0].spare.list))
+		if len(d.workers()[0].memory.list) != 0 {
+			t.Errorf("%d are kept in memory", len(d.workers()[0].memory.list))
 		}
 	})
 }
 
-// What was told from memory while it was being written is not told again.
+// What was sent from memory while it was being written is not sent again.
 func TestToldWhileItIsWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -208,10 +208,10 @@ func TestToldWhileItIsWritten(t *testing.T) {
 		stop := d.run()
 		synctest.Wait()
 		d.box.fail(errors.New("locked"))
-		untold := d.changes(fire("k", 1))
-		d.Spare(untold)
+		unsaved := d.events(fire("k", 1))
+		d.SendFromMemory(unsaved)
 		time.Sleep(10 * time.Second)
-		rest, tried := d.Leftover(untold)
+		rest, tried := d.Unsaved(unsaved)
 		if len(tried) != 1 {
 			t.Fatalf("tried %+v", tried)
 		}
@@ -219,17 +219,17 @@ func TestToldWhileItIsWritten(t *testing.T) {
 		d.box.fail(nil)
 		d.box.put(tried...)
 		d.box.change(rest...)
-		d.Kept(untold, tried)
+		d.Saved(unsaved, tried)
 		d.Wake()
 		time.Sleep(time.Minute)
 		stop()
-		if got := d.box.states("a"); len(f.seen()) != 1 || got["delivered"] != 1 || len(d.workers[0].spare.list) != 0 {
-			t.Errorf("told %d times, kept %v", len(f.seen()), got)
+		if got := d.box.states("a"); len(f.seen()) != 1 || got["delivered"] != 1 || len(d.workers()[0].memory.list) != 0 {
+			t.Errorf("received %d times, kept %v", len(f.seen()), got)
 		}
 	})
 }
 
-// What waits in the outbox comes first: nothing is told from memory past it.
+// What waits in the outbox comes first: nothing is sent from memory past it.
 func TestNothingIsToldPastWhatWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -244,19 +244,19 @@ func TestNothingIsToldPastWhatWaits(t *testing.T) {
 		d.notify(fire("k", 1))
 		synctest.Wait()
 		d.box.fail(errors.New("the disk is full"))
-		untold := d.changes(resolve("k", 2))
-		d.Spare(untold)
+		unsaved := d.events(resolve("k", 2))
+		d.SendFromMemory(unsaved)
 		time.Sleep(time.Minute)
 		if len(f.seen()) != 1 {
 			t.Errorf("told past what waits: %v", f.events())
 		}
 		d.box.fail(nil)
-		rest, tried := d.Leftover(untold)
-		if len(tried) != 0 || rest[0].To[0].Told {
+		rest, tried := d.Unsaved(unsaved)
+		if len(tried) != 0 || rest[0].To[0].Direct {
 			t.Errorf("left over %d, tried %d", len(rest), len(tried))
 		}
 		d.box.change(rest...)
-		d.Kept(untold, tried)
+		d.Saved(unsaved, tried)
 		d.Wake()
 		time.Sleep(time.Minute)
 		stop()

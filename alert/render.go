@@ -2,33 +2,31 @@ package alert
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 )
 
-// sheet is a message as people read it, before a service's markup. All its texts are
-// tidy and none is escaped.
-type sheet struct {
+// message is a notification as people read it, before a service's markup. All its texts
+// are tidy and none is escaped.
+type message struct {
 	lang  string
-	tone  tone
+	level level
 	title string
-	// lead is what stands above the parts: sentences and facts about all of them.
+	// lead is above the parts: sentences and facts about all of them.
 	lead  []line
 	parts []part
 	// more are the findings that are not among the parts.
 	more  rest
 	links []link
-	// text replaces lead and parts: a template's words, of several lines.
+	// text replaces lead and parts: the output of a template, of several lines.
 	text string
-	// urgent says that somebody should be called by name.
+	// urgent says that somebody should be mentioned by name.
 	urgent bool
 }
 
 // part is one finding.
 type part struct {
-	tone  tone
+	level level
 	kind  string // as in [rest]
 	head  string
 	lines []line
@@ -42,54 +40,46 @@ type line struct{ label, text string }
 // link leads to a page; its URL passed [safeLink].
 type link struct{ text, url string }
 
-// tone is what colour stands for.
-type tone int
+// level is what the colour of a message means.
+type level int
 
 const (
-	calm tone = iota
-	fine
-	warning
-	alarm
+	levelNeutral level = iota
+	levelResolved
+	levelWarning
+	levelCritical
 )
 
-// sign is the tone for services without colours, and for titles.
-func (t tone) sign() string {
-	return [...]string{calm: "🔵", fine: "🟢", warning: "🟠", alarm: "🔴"}[t]
+// sign is the level for services without colours, and for titles.
+func (t level) sign() string {
+	return [...]string{levelNeutral: "🔵", levelResolved: "🟢", levelWarning: "🟠", levelCritical: "🔴"}[t]
 }
 
-// renderer makes sheets of payloads for one receiver.
+// renderer renders payloads as messages to people for one receiver.
 type renderer struct {
 	lang string
 	own  *compiled // nil: the built-in texts
-	// stumbled is told when the template failed; nil: nobody.
-	stumbled func(error)
+	// templateFailed is called when the template failed; nil: nothing is.
+	templateFailed func(error)
 }
 
 // newRenderer compiles the receiver's template. Its error begins with the key.
 func newRenderer(r Receiver) (renderer, error) {
 	own, err := r.Template.compile(r.Lang)
-	return renderer{lang: r.Lang, own: own, stumbled: r.stumbled}, err
+	return renderer{lang: r.Lang, own: own, templateFailed: r.templateFailed}, err
 }
 
-// read makes the sheet of a message's body.
-func (r renderer) read(body []byte) (sheet, error) {
-	var p Payload
-	if err := json.Unmarshal(body, &p); err != nil {
-		return sheet{}, fmt.Errorf("read message: %w", err)
-	}
-	return r.sheet(p), nil
-}
-
-// sheet never fails: a template that does is passed over.
-func (r renderer) sheet(p Payload) sheet {
+// render makes the message of a payload. It never fails: a template that does is
+// replaced by the built-in text.
+func (r renderer) render(p Payload) message {
 	s := r.builtIn(p)
 	if r.own == nil {
 		return s
 	}
 	title, text, err := r.own.apply(p)
 	if err != nil {
-		if r.stumbled != nil {
-			r.stumbled(err)
+		if r.templateFailed != nil {
+			r.templateFailed(err)
 		}
 		return s
 	}
@@ -100,39 +90,39 @@ func (r renderer) sheet(p Payload) sheet {
 	return s
 }
 
-func (r renderer) builtIn(p Payload) sheet {
+func (r renderer) builtIn(p Payload) message {
 	r.lang = cmp.Or(p.Lang, r.lang) // that of the findings in it
-	s := sheet{lang: r.lang}
+	s := message{lang: r.lang}
 	switch {
 	case p.Release != nil:
 		r.release(&s, p)
 	case len(p.Findings) > 0 || strings.HasPrefix(p.Type, typeFindings):
 		r.findings(&s, p)
 	default:
-		s.title = say(r.lang, p.Type)
-		s.say(p.Text)
+		s.title = translate(r.lang, p.Type)
+		s.addSentence(p.Text)
 		s.fact(r.label("team"), p.Team)
 		s.link(r.word("runbook"), p.RunbookURL)
 	}
 	if p.Loud {
-		s.say(say(r.lang, "loud"))
+		s.addSentence(translate(r.lang, "loud"))
 		s.urgent = true
 	}
 	s.link(r.word("console"), p.URL)
-	for i := range s.parts { // a link to the same page stands below
+	for i := range s.parts { // a link to the same page is below
 		s.parts[i].links = slices.DeleteFunc(s.parts[i].links, func(l link) bool { return slices.Contains(s.links, l) })
 	}
 	return s
 }
 
-func (r renderer) word(w string) string { return say(r.lang, w) }
+func (r renderer) word(w string) string { return translate(r.lang, w) }
 
-// say adds a sentence to the lead; an empty one is left out.
-func (s *sheet) say(sentence string) { s.lead = fact(s.lead, "", sentence) }
+// addSentence adds a sentence to the lead; an empty one is left out.
+func (s *message) addSentence(sentence string) { s.lead = fact(s.lead, "", sentence) }
 
-func (s *sheet) fact(label, text string) { s.lead = fact(s.lead, label, text) }
+func (s *message) fact(label, text string) { s.lead = fact(s.lead, label, text) }
 
-// maxRead is how many bytes of a text are looked at: more are never shown.
+// maxRead bounds how much of a text is processed, in bytes: more is never shown.
 const maxRead = 3000
 
 func fact(to []line, label, text string) []line {
@@ -143,7 +133,7 @@ func fact(to []line, label, text string) []line {
 }
 
 // link adds a link, once.
-func (s *sheet) link(text, url string) { s.links = addLink(s.links, text, url) }
+func (s *message) link(text, url string) { s.links = addLink(s.links, text, url) }
 
 func addLink(to []link, text, url string) []link {
 	if url = safeLink(url); url == "" || slices.ContainsFunc(to, func(l link) bool { return l.url == url }) {
@@ -152,8 +142,8 @@ func addLink(to []link, text, url string) []link {
 	return append(to, link{text, url})
 }
 
-// plain is the sheet as text without markup, the title left out.
-func (s sheet) plain() string {
+// plain is the message as text without markup and title.
+func (s message) plain() string {
 	var b strings.Builder
 	write := func(lines []line) {
 		for _, l := range lines {
@@ -170,7 +160,7 @@ func (s sheet) plain() string {
 	} else {
 		write(s.lead)
 		for _, p := range s.parts {
-			b.WriteString("\n" + p.tone.sign() + " " + p.head + "\n")
+			b.WriteString("\n" + p.level.sign() + " " + p.head + "\n")
 			write(p.lines)
 			links(p.links)
 		}

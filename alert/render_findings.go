@@ -12,9 +12,9 @@ import (
 )
 
 // latest is the last state of each finding, in the order in which they come.
-func latest(events []Event) []Event {
+func latest(events []PayloadFinding) []PayloadFinding {
 	at := map[string]int{}
-	var out []Event
+	var out []PayloadFinding
 	for _, e := range events {
 		id := cmp.Or(e.Fingerprint, e.EventID)
 		if i, ok := at[id]; ok {
@@ -27,7 +27,7 @@ func latest(events []Event) []Event {
 	return out
 }
 
-// totals sums up a message about findings.
+// totals sums up a notification about findings.
 type totals struct {
 	firing, resolved int
 	severities       map[string]int // of those that fire
@@ -36,7 +36,7 @@ type totals struct {
 	targets          []string
 }
 
-func total(p Payload, list []Event) totals {
+func total(p Payload, list []PayloadFinding) totals {
 	counts := p.Counts
 	if len(counts) == 0 {
 		for _, e := range list {
@@ -53,7 +53,7 @@ func total(p Payload, list []Event) totals {
 		}
 		of[kindOf(c.Status, c.Severity)] += c.Findings
 	}
-	if len(p.OmittedBy) > 0 { // there may be more sums than a message has
+	if len(p.OmittedBy) > 0 { // there may be more sums than a notification has
 		of = maps.Clone(p.OmittedBy)
 		for _, e := range list {
 			of[kindOf(e.Status, e.Severity)]++
@@ -61,7 +61,7 @@ func total(p Payload, list []Event) totals {
 	}
 	for kind, n := range of {
 		switch kind {
-		case kindTold: // a repeat says beside how many fire
+		case kindNotified: // a repeat says beside how many fire
 		case kindResolved:
 			t.resolved = n
 		default:
@@ -83,27 +83,27 @@ func worse(a, b string) string {
 	return a
 }
 
-func (t totals) tone() tone { return toneOf(t.firing > 0, t.worst) }
+func (t totals) level() level { return levelOf(t.firing > 0, t.worst) }
 
-func toneOf(firing bool, severity string) tone {
+func levelOf(firing bool, severity string) level {
 	switch {
 	case !firing:
-		return fine
+		return levelResolved
 	case severity == "critical":
-		return alarm
+		return levelCritical
 	default:
-		return warning
+		return levelWarning
 	}
 }
 
-func (r renderer) findings(s *sheet, p Payload) {
+func (r renderer) findings(s *message, p Payload) {
 	list := latest(p.Findings)
 	t := total(p, list)
-	s.tone = t.tone()
+	s.level = t.level()
 	s.urgent = t.firing > 0 && t.worst == "critical"
 	s.title = r.findingsTitle(t, list)
 	if p.Reason != "" && p.Reason != ReasonNews {
-		s.say(r.word(string(p.Reason)))
+		s.addSentence(r.word(string(p.Reason)))
 	}
 	r.group(s, p, t)
 	if p.Omitted > 0 || p.Reason == ReasonSurvey || p.Reason == ReasonDigest {
@@ -116,7 +116,7 @@ func (r renderer) findings(s *sheet, p Payload) {
 }
 
 // findingsTitle is such as "FIRING critical · ttl/none · lock:order:42 · redis".
-func (r renderer) findingsTitle(t totals, list []Event) string {
+func (r renderer) findingsTitle(t totals, list []PayloadFinding) string {
 	var state []string
 	n := t.firing + t.resolved
 	if t.firing > 0 {
@@ -169,7 +169,7 @@ func (r renderer) several(names []string, what string) string {
 }
 
 // group says what the findings share, where that is not a single one.
-func (r renderer) group(s *sheet, p Payload, t totals) {
+func (r renderer) group(s *message, p Payload, t totals) {
 	if p.Group == nil || t.firing+t.resolved < 2 && p.Group.Firing < 2 {
 		return
 	}
@@ -179,15 +179,15 @@ func (r renderer) group(s *sheet, p Payload, t totals) {
 	}
 	s.fact(r.label("group"), strings.Join(labels, ", "))
 	if p.Group.Firing > 0 {
-		s.say(firingWords(r.lang, p.Group.Firing))
+		s.addSentence(firingWords(r.lang, p.Group.Firing))
 	}
 }
 
-// maxRows is how many rows of counts a message shows.
+// maxRows is how many rows of counts a notification shows.
 const maxRows = 12
 
-// counts say what a message is about that does not list all of it.
-func (r renderer) counts(s *sheet, counts []Count, t totals) {
+// counts sums up a notification that does not list everything.
+func (r renderer) counts(s *message, counts []Count, t totals) {
 	if len(counts) == 0 {
 		return
 	}
@@ -195,21 +195,21 @@ func (r renderer) counts(s *sheet, counts []Count, t totals) {
 	left.of[kindResolved] = t.resolved
 	for _, c := range counts[:min(len(counts), maxRows)] {
 		where := strings.Trim(c.Class+" · "+c.Target, " ·")
-		s.say(fmt.Sprintf("%d × %s (%s) · %s · %s", c.Findings, c.Rule, r.word(c.Severity), where, r.word(c.Status)))
+		s.addSentence(fmt.Sprintf("%d × %s (%s) · %s · %s", c.Findings, c.Rule, r.word(c.Severity), where, r.word(c.Status)))
 		left.n -= c.Findings
 		left.of[kindOf(c.Status, c.Severity)] -= c.Findings
 	}
 	if left.n > 0 {
-		s.say(left.words(r.lang))
+		s.addSentence(left.words(r.lang))
 	}
 }
 
-// maxEvidence is how many lines of evidence of one finding are told.
+// maxEvidence is how many lines of evidence of one finding are shown.
 const maxEvidence = 4
 
-func (r renderer) finding(e Event) part {
+func (r renderer) finding(e PayloadFinding) part {
 	firing := e.Status != string(locksteward.StatusResolved)
-	p := part{tone: toneOf(firing, e.Severity), kind: kindOf(e.Status, e.Severity)}
+	p := part{level: levelOf(firing, e.Severity), kind: kindOf(e.Status, e.Severity)}
 	p.head = strings.TrimSpace(r.word(e.Status) + " " + r.word(e.Severity) + " · " + tidy(e.Rule))
 	if e.Risk != "" {
 		p.head += " · " + r.word(e.Risk)
@@ -291,7 +291,7 @@ func (r renderer) since(t, now time.Time) string {
 	return text
 }
 
-// clock is a time as all messages write it.
+// clock is a time as all notifications write it.
 func clock(t time.Time) string {
 	if t.IsZero() {
 		return ""

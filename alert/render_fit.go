@@ -1,8 +1,7 @@
 package alert
 
-// Every service bounds a message. What is too long is told with less of each text,
-// then with fewer findings, and at last by its title; what is left out is counted, by
-// severity.
+// Every service bounds a message. One that is too long is sent with less of each text, then
+// with fewer findings, and at last as its title; what is left out is counted, by severity.
 
 // textLimits are how long texts may be, in characters, from the first try to the last.
 var textLimits = []int{600, 200, 60}
@@ -10,8 +9,8 @@ var textLimits = []int{600, 200, 60}
 // maxLead is how many lines a lead has at most.
 const maxLead = 24
 
-// cut returns the sheet with its first n parts and no text longer than the limit.
-func (s sheet) cut(n, limit int) sheet {
+// cut returns the message with its first n parts and no text longer than the limit.
+func (s message) cut(n, limit int) message {
 	out := s
 	out.title = cut(s.title, max(100, min(limit, 140)))
 	out.lead = cutLines(s.lead[:min(len(s.lead), maxLead)], limit)
@@ -22,7 +21,7 @@ func (s sheet) cut(n, limit int) sheet {
 	}
 	out.more = s.more.and(s.parts[n:])
 	if s.text != "" {
-		// A template's text stands for all parts: only its own length matters.
+		// A template's text replaces all parts: only its own length matters.
 		out.text = cut(s.text, limit*20)
 		out.more = s.more
 	}
@@ -38,14 +37,14 @@ func cutLines(lines []line, limit int) []line {
 }
 
 // bare is a title, and how much is left out.
-func (s sheet) bare() sheet {
-	s.lead, s.text = nil, "" // what a template said of the parts is left out with them
+func (s message) bare() message {
+	s.lead, s.text = nil, "" // the text of a template is about the parts
 	return s.cut(0, textLimits[len(textLimits)-1])
 }
 
-// fit is the largest form of a sheet that a service takes. take returns what is sent
+// fit is the largest form of a message that a service takes. take returns what is sent
 // and whether it is within the bounds; it takes a title alone.
-func fit[T any](s sheet, take func(sheet) (T, bool)) T {
+func fit[T any](s message, take func(message) (T, bool)) T {
 	for i, limit := range textLimits {
 		if out, ok := take(s.cut(len(s.parts), limit)); ok {
 			return out

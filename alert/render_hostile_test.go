@@ -47,7 +47,7 @@ func withText(text string) []Payload {
 	n.Text, n.Actor, n.Target = text, text, text
 	n.Request.Evidence.Key, n.Request.Reason, n.Request.Requester, n.Request.Outcome = text, text, text, text
 	n.Request.Decisions[0].Reason, n.Request.Decisions[0].By = text, text
-	m, err := tellRelease(addressee{name: "ops", lang: "en"}, n, 1)
+	m, err := releaseNotification(writer{name: "ops", lang: "en"}, n, 1)
 	if err != nil {
 		panic(err)
 	}
@@ -59,20 +59,20 @@ func withText(text string) []Payload {
 
 // messageOf renders a message as a kind would send it.
 func messageOf(kind string, p Payload, own *compiled) []byte {
-	return pageOf(kind, renderer{lang: "en", own: own}.sheet(p))
+	return pageOf(kind, renderer{lang: "en", own: own}.render(p))
 }
 
-func pageOf(kind string, page sheet) []byte {
-	r := &robot{}
+func pageOf(kind string, page message) []byte {
+	r := &chatReceiver{}
 	switch kind {
 	case "slack":
 		return (&slack{r, "<!here>"}).message(page)
 	case "dingtalk":
-		return (&dingtalk{robot: r, mobiles: []string{"13900000000"}}).message(page)
+		return (&dingtalk{chatReceiver: r, mobiles: []string{"13900000000"}}).message(page)
 	case "feishu":
-		return (&feishu{robot: r, at: []string{"ou_1"}}).message(page, sampleTime)
+		return (&feishu{chatReceiver: r, at: []string{"ou_1"}}).message(page, sampleTime)
 	default:
-		return (&wecom{robot: r, users: []string{"zoe"}}).message(page)
+		return (&wecom{chatReceiver: r, users: []string{"zoe"}}).message(page)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestHostileTextsDoNothing(t *testing.T) {
 			if i == 3 {
 				look.own = own
 			}
-			page := look.sheet(p)
+			page := look.render(p)
 			for _, kind := range peopleKinds {
 				for _, problem := range problemsOf(kind, pageOf(kind, page)) {
 					t.Errorf("%s, message %d, %.40q: %s", kind, i, text, problem)
@@ -110,7 +110,7 @@ func FuzzHostileTexts(f *testing.F) {
 		}
 		for i, p := range withText(text)[:3] {
 			p.Findings = p.Findings[:min(len(p.Findings), 3)]
-			page := renderer{lang: "en"}.sheet(p)
+			page := renderer{lang: "en"}.render(p)
 			for _, kind := range peopleKinds {
 				for _, problem := range problemsOf(kind, pageOf(kind, page)) {
 					t.Errorf("%s, message %d: %s", kind, i, problem)
@@ -360,12 +360,12 @@ func feishuMarkup(text string, bad func(string, ...any)) {
 	}
 }
 
-// What is told of a lock is told: names of usual letters stay as they are.
+// What is notified of a lock is sent: names of usual letters stay as they are.
 func TestUsualNamesCanBeCopied(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:order:42", "{tenant-7}:lock.order_items/a", "锁:订单:42", "user_profile:u_1:x-y"} {
 		f := found(key, locksteward.SeverityCritical, locksteward.StatusFiring)
-		p := Payload{Version: PayloadVersion, Lang: "en", Type: "findings.firing", Timestamp: sampleTime, Findings: []Event{eventOf(f, 1, "en")}}
+		p := Payload{Version: PayloadVersion, Lang: "en", Type: "findings.firing", Timestamp: sampleTime, Findings: []PayloadFinding{eventOf(f, 1, "en")}}
 		for _, kind := range peopleKinds {
 			if body := string(messageOf(kind, p, nil)); !strings.Contains(body, "lock: "+key) {
 				t.Errorf("%s: %q is not in %s", kind, key, body)
@@ -388,9 +388,9 @@ func TestLongMessagesAreCutAndSaySo(t *testing.T) {
 				t.Errorf("%s: %.20q: nothing says what is left out", kind, name)
 				continue
 			}
-			// Every finding is told or counted.
+			// Every finding is sent or counted.
 			if left, told := m[1], strings.Count(body, "FIRING critical"); left != fmt.Sprint(len(p.Findings)+30-told) {
-				t.Errorf("%s: %.20q: %d are told and %s left out", kind, name, told, left)
+				t.Errorf("%s: %.20q: %d are sent and %s left out", kind, name, told, left)
 			}
 			if !strings.Contains(body, "https://locks.example/findings") {
 				t.Errorf("%s: %.20q: no link", kind, name)

@@ -24,7 +24,7 @@ func TestChatReceiversDecode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []int{60, 20, 100, 20} {
-		m := c.withDefaults().Receivers[i].kinds()[0].manner()
+		m := c.withDefaults().Receivers[i].kinds()[0].traits()
 		if m.perMinute != want || !m.people || m.cap != 10 || m.MaxAttempts != DefaultMaxAttempts {
 			t.Errorf("receivers[%d]: the manner is %+v", i, m)
 		}
@@ -54,7 +54,7 @@ func TestChatReceiversReportAllProblems(t *testing.T) {
 		"receivers[1].dingtalk.timeout: must be 100ms to 1m",
 		"receivers[2].feishu.url: http://h must be https", "receivers[2].feishu.at[0]: must be all, or an id", "receivers[2].feishu.at[1]: ",
 		"receivers[3].wecom.mentioned_users[0]: must be the id of a member", "receivers[3].wecom.mentioned_users[1]: ",
-		"receivers[4]: says in 2 ways where it is told (slack, wecom)", "receivers[5].wecom.mentioned_users: must be at most 20, got 21",
+		"found 2 (slack, wecom)", "receivers[5].wecom.mentioned_users: must be at most 20, got 21",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
@@ -91,18 +91,18 @@ func TestPeopleAreCalledWhenNeeded(t *testing.T) {
 	t.Parallel()
 	calls := map[string]string{"slack": "<!here>", "dingtalk": "@13900000000", "feishu": "<at id=ou_1></at>", "wecom": "<@zoe>"}
 	for name, p := range shownSamples("en") {
-		s := renderer{lang: "en"}.sheet(p)
+		s := renderer{lang: "en"}.render(p)
 		for kind, call := range calls {
 			if got := strings.Contains(string(pageOf(kind, s)), call); got != s.urgent {
 				t.Errorf("%s %s: called %v, want %v", kind, name, got, s.urgent)
 			}
 		}
 	}
-	all := string((&dingtalk{robot: &robot{}, all: true, mobiles: []string{"1"}}).message(renderer{}.sheet(shownSamples("en")["firing"])))
+	all := string((&dingtalk{chatReceiver: &chatReceiver{}, all: true, mobiles: []string{"1"}}).message(renderer{}.render(shownSamples("en")["firing"])))
 	if !strings.Contains(all, `"isAtAll":true`) || strings.Contains(all, "atMobiles") {
 		t.Errorf("got %s", all)
 	}
-	if quiet := string((&dingtalk{robot: &robot{}, all: true}).message(renderer{}.sheet(shownSamples("en")["resolved"]))); strings.Contains(quiet, `"isAtAll":true`) {
+	if quiet := string((&dingtalk{chatReceiver: &chatReceiver{}, all: true}).message(renderer{}.render(shownSamples("en")["resolved"]))); strings.Contains(quiet, `"isAtAll":true`) {
 		t.Errorf("got %s", quiet)
 	}
 }
@@ -116,7 +116,7 @@ func TestAttemptsAreSignedForTheirOwnTime(t *testing.T) {
 		p := shownSamples("en")["firing"]
 		p.Timestamp = time.Now().Add(-5 * time.Hour)
 		for range 3 {
-			if err := out.send(t.Context(), p.ID, encoded(t, p)); err != nil {
+			if err := out.send(t.Context(), newOutgoing(p.ID, encoded(t, p))); err != nil {
 				t.Fatalf("%s: %v", kind, err)
 			}
 			<-s.got
@@ -132,14 +132,14 @@ func TestThrottledRobotsAreLeftAlone(t *testing.T) {
 	s.answer = func(w http.ResponseWriter) {
 		_, _ = io.WriteString(w, `{"errcode":130101,"errmsg":"send too fast"}`)
 	}
-	err := openKind(t, receiver(t, "dingtalk", s.url, "en")).send(t.Context(), "msg_1", encoded(t, shownSamples("en")["firing"]))
+	err := openKind(t, receiver(t, "dingtalk", s.url, "en")).send(t.Context(), newOutgoing("msg_1", encoded(t, shownSamples("en")["firing"])))
 	e, ok := errors.AsType[*DeliveryError](err)
 	if !ok {
 		t.Fatal(err)
 	}
 	var c circuit
 	now := time.Now()
-	c.fail(now, failure{id: "msg_1", asked: e.RetryAfter})
+	c.fail(now, failure{id: "msg_1", retryAfter: e.RetryAfter})
 	if n, wait := c.allow(now.Add(time.Second), 4); n != 0 || wait < 9*time.Minute {
 		t.Errorf("%d messages are let through, in %s", n, wait)
 	}

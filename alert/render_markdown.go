@@ -2,7 +2,7 @@ package alert
 
 import "strings"
 
-// markdown writes sheets for services with a Markdown of their own: DingTalk and
+// markdown writes messages for services with a Markdown of their own: DingTalk and
 // WeCom.
 type markdown struct {
 	heading string // the title, written
@@ -10,7 +10,7 @@ type markdown struct {
 	quote   string // begins each line of a finding
 }
 
-func (m markdown) write(page sheet) string {
+func (m markdown) write(page message) string {
 	var b strings.Builder
 	b.WriteString(m.heading + "\n\n")
 	if page.text != "" {
@@ -21,7 +21,7 @@ func (m markdown) write(page sheet) string {
 	} else {
 		m.lines(&b, "", page.lead, nil)
 		for _, p := range page.parts {
-			b.WriteString("**" + p.tone.sign() + " " + forMarkdown(p.head) + "**" + m.lineEnd)
+			b.WriteString("**" + p.level.sign() + " " + forMarkdown(p.head) + "**" + m.lineEnd)
 			if m.quote != "" {
 				b.WriteString("\n")
 			}

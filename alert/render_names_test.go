@@ -16,15 +16,15 @@ func TestNamesBreakNoLines(t *testing.T) {
 	const name, shown = "lock:h:\nnew\nline", `lock:h:\nnew\nline`
 	f := found(name, locksteward.SeverityCritical, locksteward.StatusFiring)
 	f.Summary = locksteward.Text{EN: shown + " has no expiry"}
-	p := Payload{Version: PayloadVersion, Lang: "en", Type: "findings.firing", ID: "msg_1", Findings: []Event{eventOf(f, 1, "en")}}
+	p := Payload{Version: PayloadVersion, Lang: "en", Type: "findings.firing", ID: "msg_1", Findings: []PayloadFinding{eventOf(f, 1, "en")}}
 	n := glass()
 	n.Request.Evidence.Key = name
-	m, err := tellRelease(addressee{name: "ops", lang: "en"}, n, 1)
+	m, err := releaseNotification(writer{name: "ops", lang: "en"}, n, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range []Payload{p, decoded(m.Body)} {
-		s := renderer{lang: "en"}.sheet(p)
+		s := renderer{lang: "en"}.render(p)
 		if !strings.Contains(s.title, shown) {
 			t.Errorf("the title is %q", s.title)
 		}
@@ -44,12 +44,12 @@ func TestTemplatesSeeNoControlCharacters(t *testing.T) {
 	f.Team = "a\r\nb"
 	n := glass()
 	n.Request.Evidence.Key, n.Request.Reason = name, "because\n\x1b[2J"
-	m, err := tellRelease(addressee{name: "ops", lang: "en"}, n, 1)
+	m, err := releaseNotification(writer{name: "ops", lang: "en"}, n, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := decoded(m.Body)
-	p.Findings = []Event{eventOf(f, 1, "en")}
+	p.Findings = []PayloadFinding{eventOf(f, 1, "en")}
 	p.Group = &Group{Key: "k\n", Labels: map[string]string{"key\n": "v\n"}}
 	p.Text = "a\nb"
 	before := string(encoded(t, p))

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-func (r renderer) release(s *sheet, p Payload) {
+func (r renderer) release(s *message, p Payload) {
 	e := p.Release
 	title := []string{r.word(p.Type)}
-	s.say(e.Text)
+	s.addSentence(e.Text)
 	q := e.Request
 	s.urgent = slices.Contains([]string{"release.requested", "release.reminder", "release.unknown"}, p.Type)
 	if q == nil {
@@ -35,10 +35,10 @@ func (r renderer) release(s *sheet, p Payload) {
 		s.fact(r.label("outcome"), q.Outcome)
 	}
 	if q.HolderAlive {
-		s.say(r.word("alive"))
+		s.addSentence(r.word("alive"))
 	}
 	if q.BreakGlass {
-		s.say(r.word("break_glass"))
+		s.addSentence(r.word("break_glass"))
 	}
 	s.fact(r.label("team"), e.Team)
 	s.link(r.word("runbook"), e.RunbookURL)

@@ -34,13 +34,13 @@ func found(key string, severity locksteward.Severity, status locksteward.Status)
 	return f
 }
 
-func eventOf(f locksteward.Finding, seq uint64, lang string) Event {
-	return addressee{lang: lang}.event(Change{EventID: fmt.Sprintf("e%d", seq), Seq: seq, At: sampleTime, Finding: f})
+func eventOf(f locksteward.Finding, seq uint64, lang string) PayloadFinding {
+	return writer{lang: lang}.event(locksteward.FindingEvent{ID: fmt.Sprintf("e%d", seq), Number: seq, At: sampleTime, Finding: f})
 }
 
 // shownSamples are the messages of the golden files of all receivers that people read.
 func shownSamples(lang string) map[string]Payload {
-	to := addressee{name: "ops", lang: lang, links: "https://locks.example", team: "platform", keyNames: KeyNamesFull}
+	to := writer{name: "ops", lang: lang, links: "https://locks.example", team: "platform", keyNames: KeyNamesFull}
 	const firing, resolved = locksteward.StatusFiring, locksteward.StatusResolved
 	group := func(firing int) *Group {
 		return &Group{Key: "g1", Labels: map[string]string{"target": "redis", "class": "orders", "rule": "ttl/none"}, Firing: firing}
@@ -60,7 +60,7 @@ func shownSamples(lang string) map[string]Payload {
 			c.Findings = n[c]
 			p.Counts = append(p.Counts, c)
 		}
-		to.dress(&p)
+		to.complete(&p)
 		return p
 	}
 	critical, warning := locksteward.SeverityCritical, locksteward.SeverityWarning
@@ -79,7 +79,7 @@ func shownSamples(lang string) map[string]Payload {
 	}
 	survey := out["survey"]
 	survey.Counts[0].Findings, survey.Omitted, survey.OmittedBy = 14, 13, map[string]int{"critical": 13}
-	to.dress(&survey)
+	to.complete(&survey)
 	out["survey"] = survey
 	asked := glass()
 	asked.Kind, asked.Loud, asked.Text = "release.requested", false, "A release waits for a decision."
@@ -90,13 +90,13 @@ func shownSamples(lang string) map[string]Payload {
 		EventID: "b", Kind: "release.breaker", At: sampleTime, Actor: "agent", Target: "redis",
 		Text: `20 locks of target "redis" look dead at once: nothing is released without a person until it is over for 5m0s.`,
 	}} {
-		m, err := tellRelease(to, n, 12)
+		m, err := releaseNotification(to, n, 12)
 		if err != nil {
 			panic(err)
 		}
 		out[name] = decoded(m.Body)
 	}
-	m, err := tellTest(to, "ana", sampleTime, 14)
+	m, err := testNotification(to, "ana", sampleTime, 14)
 	if err != nil {
 		panic(err)
 	}

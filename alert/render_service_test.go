@@ -212,7 +212,7 @@ func TestShownMessagesGolden(t *testing.T) {
 			s := startService(t, kind)
 			out := openKind(t, receiver(t, kind, s.url, lang))
 			for name, p := range shownSamples(lang) {
-				if err := out.send(t.Context(), p.ID, encoded(t, p)); err != nil {
+				if err := out.send(t.Context(), newOutgoing(p.ID, encoded(t, p))); err != nil {
 					t.Errorf("%s %s %s: %v", kind, lang, name, err)
 					<-s.got
 					continue
@@ -319,7 +319,7 @@ func TestBodiesAreJudged(t *testing.T) {
 				w.WriteHeader(c.status)
 				_, _ = io.WriteString(w, c.body)
 			}
-			err := openKind(t, receiver(t, c.kind, s.url, "en")).send(t.Context(), "msg_1", encoded(t, shownSamples("en")["firing"]))
+			err := openKind(t, receiver(t, c.kind, s.url, "en")).send(t.Context(), newOutgoing("msg_1", encoded(t, shownSamples("en")["firing"])))
 			if c.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -351,7 +351,7 @@ func TestRejectionsShowNoSecret(t *testing.T) {
 			}
 			_ = json.NewEncoder(w).Encode(map[string]any{key: 19021, message: echo})
 		}
-		err := openKind(t, receiver(t, kind, s.url, "en")).send(t.Context(), "msg_1", encoded(t, shownSamples("en")["firing"]))
+		err := openKind(t, receiver(t, kind, s.url, "en")).send(t.Context(), newOutgoing("msg_1", encoded(t, shownSamples("en")["firing"])))
 		e, ok := errors.AsType[*DeliveryError](err)
 		if !ok || len([]rune(e.Detail)) > maxDetail || strings.ContainsAny(e.Error(), "\n\x00\u202e") {
 			t.Errorf("%s: got %v", kind, err)
@@ -378,7 +378,7 @@ func TestWrongSignaturesAreNoticed(t *testing.T) {
 		} else {
 			r.Feishu.SecretFile = file(t, "SECother")
 		}
-		err := openKind(t, r).send(t.Context(), "msg_1", encoded(t, shownSamples("en")["firing"]))
+		err := openKind(t, r).send(t.Context(), newOutgoing("msg_1", encoded(t, shownSamples("en")["firing"])))
 		e, ok := errors.AsType[*DeliveryError](err)
 		if !ok || e.Reason != ReasonRejected || !e.Retryable || e.Code != "310000" && e.Code != "19021" {
 			t.Errorf("%s: got %v", kind, err)
@@ -390,7 +390,7 @@ func TestWrongSignaturesAreNoticed(t *testing.T) {
 func TestSignaturesOfFixedTimes(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1577262236757)
-	d := dingtalk{robot: &robot{poster: &poster{url: &url.URL{Scheme: "https", Host: "h", RawQuery: "access_token=a+b"}}}, secret: "this is secret"}
+	d := dingtalk{chatReceiver: &chatReceiver{poster: &poster{url: &url.URL{Scheme: "https", Host: "h", RawQuery: "access_token=a+b"}}}, secret: "this is secret"}
 	q := d.signed(at).Query()
 	if q.Get("timestamp") != "1577262236757" || q.Get("sign") != hmacOf("this is secret", "1577262236757\nthis is secret") || q.Get("access_token") != "a b" {
 		t.Errorf("got %v", q)

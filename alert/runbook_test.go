@@ -13,26 +13,26 @@ import (
 
 // everyMessage are messages of all types, of all rules and one of one's own, as a
 // receiver gets them of which classes say nothing.
-func everyMessage(t *testing.T, to addressee) map[string]Payload {
+func everyMessage(t *testing.T, to writer) map[string]Payload {
 	t.Helper()
 	out := map[string]Payload{}
-	take := func(name string, m Message, err error) {
+	take := func(name string, m locksteward.Notification, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		out[name] = decoded(m.Body)
 	}
-	c := composer{addressee: to}
+	c := composer{writer: to}
 	for _, rule := range append(documentedRules(t), "custom/old-batch") {
 		for _, status := range []locksteward.Status{locksteward.StatusFiring, locksteward.StatusResolved} {
 			f := fire("lock:order:42", 1)
 			f.Finding.Rule, f.Finding.Status = rule, status
-			m, err := to.tell(f)
+			m, err := to.newsOf(f)
 			take(rule+" "+string(status), m, err)
 		}
 	}
-	changes := func() []Change {
-		return []Change{changeOf(fire("lock:order:42", 1)), changeOf(fire("lock:order:43", 2))}
+	changes := func() []locksteward.FindingEvent {
+		return []locksteward.FindingEvent{eventOfTransition(fire("lock:order:42", 1)), eventOfTransition(fire("lock:order:43", 2))}
 	}
 	for _, why := range []Reasoning{ReasonSurvey, ReasonDigest, ReasonRepeat} {
 		made := c.message(why, &Group{Key: "g", Labels: map[string]string{"target": "redis"}}, "", changes())
@@ -44,13 +44,13 @@ func everyMessage(t *testing.T, to addressee) map[string]Payload {
 	for _, kind := range releaseTypes {
 		n := glass()
 		n.Kind = kind
-		m, err := tellRelease(to, n, 1)
+		m, err := releaseNotification(to, n, 1)
 		take(kind, m, err)
 		n.Request = locksteward.Request{}
-		m, err = tellRelease(to, n, 1)
+		m, err = releaseNotification(to, n, 1)
 		take(kind+" of no request", m, err)
 	}
-	m, err := tellTest(to, "ana", sampleTime, 14)
+	m, err := testNotification(to, "ana", sampleTime, 14)
 	take(typeTest, m, err)
 	return out
 }
@@ -89,13 +89,13 @@ func TestTeamAndRunbookAreOnEveryMessage(t *testing.T) {
 	t.Parallel()
 	for _, console := range []links{"", "https://locks.example"} {
 		for _, names := range []string{KeyNamesFull, KeyNamesHash} {
-			to := addressee{name: "ops", lang: "en", grouping: DefaultGrouping(), manner: person(), team: "platform", links: console, keyNames: names}
+			to := writer{name: "ops", lang: "en", grouping: DefaultGrouping(), traits: person(), team: "platform", links: console, keyNames: names}
 			for name, p := range everyMessage(t, to) {
 				teams, runbooks := runbooksOf(p)
 				if len(runbooks) == 0 || slices.Contains(runbooks, "") || slices.Contains(teams, "") {
 					t.Errorf("%s: teams %q, runbooks %q", name, teams, runbooks)
 				}
-				text := (renderer{lang: "en"}).sheet(p).plain()
+				text := (renderer{lang: "en"}).render(p).plain()
 				if !strings.Contains(text, "team: platform") || !strings.Contains(text, "runbook: https://") {
 					t.Errorf("%s has no team or no runbook:\n%s", name, text)
 				}
@@ -104,7 +104,7 @@ func TestTeamAndRunbookAreOnEveryMessage(t *testing.T) {
 						t.Errorf("%s: Alertmanager gets no runbook: %+v", name, a)
 					}
 				}
-				for _, e := range (&pagerDuty{robot: &robot{}}).events(p) {
+				for _, e := range (&pagerDuty{chatReceiver: &chatReceiver{}}).events(p) {
 					body, err := json.Marshal(e)
 					if err != nil || e.Action == pdTrigger && !strings.Contains(string(body), runbooks[0]) {
 						t.Errorf("%s: PagerDuty gets no runbook: %s, %v", name, body, err)
@@ -119,7 +119,7 @@ func TestTeamAndRunbookAreOnEveryMessage(t *testing.T) {
 // there.
 func TestRunbooksInTheirOrder(t *testing.T) {
 	t.Parallel()
-	to := addressee{name: "ops", lang: "en", grouping: DefaultGrouping(), manner: person(), keyNames: KeyNamesFull}
+	to := writer{name: "ops", lang: "en", grouping: DefaultGrouping(), traits: person(), keyNames: KeyNamesFull}
 	for name, p := range everyMessage(t, to) {
 		_, runbooks := runbooksOf(p)
 		for _, page := range runbooks {
@@ -143,7 +143,7 @@ func TestRunbooksInTheirOrder(t *testing.T) {
 		to.links = c.console
 		f := fire("lock:order:42", 1)
 		f.Finding.Rule, f.Finding.RunbookURL, f.Finding.Team = c.rule, c.own, c.team
-		m, err := to.tell(f)
+		m, err := to.newsOf(f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestRunbooksInTheirOrder(t *testing.T) {
 	}
 	n := glass()
 	n.Team, n.RunbookURL = "checkout", "https://wiki.example/locks"
-	m, err := tellRelease(to, n, 1)
+	m, err := releaseNotification(to, n, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,35 +14,34 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Hooks are told what happens; every function may be nil and must be safe for
-// concurrent use and quick.
+// Hooks are called when something happens; every function may be nil and must be safe
+// for concurrent use and quick. None is called with a mutex held.
 type Hooks struct {
-	// Delivered is called for every attempt and every message that is given up, with
-	// the values of the labels of locksteward_deliveries_total.
+	// Delivered is called for every attempt and every notification that is given up, with
+	// the values of the labels of locksteward_notifications_total.
 	Delivered func(receiver, outcome, reason string)
-	// Backlogs is called with what waits, also with zeros for receivers for which
-	// nothing does, whenever that was looked at.
-	Backlogs func([]Backlog)
-	// Held says why a firing finding is not told now ("silence:ID", "inhibit:WHAT"; ""
-	// if it is). It is called inside transactions of the outbox, which it must not
-	// use. Whoever knows that a reason is over has the outbox look again.
-	Held func(f locksteward.Finding) string
-	// RequestOver says that a release request is over, so that nobody is asked to decide
-	// on it when a message comes late; nil: none is. It may take its time.
-	RequestOver func(ctx context.Context, id string) bool
-	// Alone says that nobody else can tell what the outbox does not take, so that it is
-	// told from memory; nil: that is so. It is asked again every second.
-	Alone func() bool
-	// Suppressed and Omitted are called for changes that a receiver is not told of,
-	// and for those that a message counts and does not list.
+	// Backlogs is called with the backlog of every receiver, whenever backlogs were read.
+	Backlogs func([]locksteward.Backlog)
+	// HeldBy returns why a firing finding is held back ("silence:ID", "inhibit:WHAT"; ""
+	// if it is not). It is called inside transactions of the outbox, which it must not
+	// use. Who knows that a reason has ended wakes the groups in the outbox.
+	HeldBy func(f locksteward.Finding) string
+	// RequestEnded reports whether a release request has ended, so that a late
+	// notification asks nobody to decide on it; nil: none has. It may be slow.
+	RequestEnded func(ctx context.Context, id string) bool
+	// OnlyReplica reports whether no other replica can notify of what the outbox does not
+	// take, so that it is sent from memory; nil: none can. It is called every second.
+	OnlyReplica func() bool
+	// Suppressed and Omitted are called with the number of events that a receiver is not
+	// notified of, and of those that a notification counts and does not list.
 	Suppressed func(receiver, reason string, n int)
 	Omitted    func(receiver string, n int)
 	// Pattern is the pattern of a class that a key matches, and Salt is the
-	// installation's own: for receivers that are not told names of locks.
+	// installation's own: for receivers that do not see names of locks.
 	Pattern func(class, key string) string
 	Salt    []byte
-	// TemplateFailed is called when a receiver's template failed: the message has the
-	// built-in text.
+	// TemplateFailed is called when a receiver's template failed: the notification has
+	// the built-in text.
 	TemplateFailed func(receiver string)
 }
 
@@ -52,26 +51,26 @@ func (h Hooks) count(receiver, outcome string, reason Reason) {
 	}
 }
 
-// Sender makes messages and delivers those of an outbox. Make one with [New].
+// Sender makes notifications and delivers those of an outbox. Make one with [New].
 type Sender struct {
-	log   *zap.Logger
-	box   Outbox
-	hooks Hooks
-	seq   atomic.Uint64
-	to    atomic.Pointer[addressees]
-	// changed wakes the look at what waits.
-	changed chan struct{}
+	log     *zap.Logger
+	outbox  Outbox
+	hooks   Hooks
+	number  atomic.Uint64 // of the last event
+	writers atomic.Pointer[writers]
+	current atomic.Pointer[[]*worker] // in the order of the configuration
+	changed chan struct{}             // wakes reconcileLoop
 
-	// mu guards what a reload replaces.
+	// mu guards what follows, and that a worker is started once: by Run or by a reload.
+	// It is taken before the mutexes of a worker, and held over none of its loops.
 	mu      sync.Mutex
 	drain   time.Duration
-	workers []*worker // in the order of the configuration
-	running *run      // nil before Run and after it
+	running *run // nil before Run and after it
 }
 
-// addressees are all receivers, and what becomes of first surveys.
-type addressees struct {
-	list   []addressee
+// writers are those of all receivers, and what becomes of first sweeps.
+type writers struct {
+	list   []writer
 	survey string
 }
 
@@ -84,8 +83,7 @@ type run struct {
 // New validates the configuration, reads the files it names, and reports all
 // problems at once. It opens no connection and starts no goroutine.
 func New(log *zap.Logger, cfg Config, box Outbox, hooks Hooks) (*Sender, error) {
-	s := &Sender{log: log, box: box, hooks: hooks, changed: make(chan struct{}, 1)}
-	s.to.Store(&addressees{})
+	s := newSender(log, box, hooks)
 	apply, err := s.Prepare(cfg)
 	if err != nil {
 		return nil, err
@@ -94,80 +92,94 @@ func New(log *zap.Logger, cfg Config, box Outbox, hooks Hooks) (*Sender, error) 
 	return s, nil
 }
 
-// Prepare reads another configuration as New does and changes nothing; apply, which
-// may be called once and cannot fail, tells its receivers from then on. What waits
-// for a receiver that keeps its name goes where it is now; what waits for one that
-// is gone is given up.
+// newSender returns a sender without receivers.
+func newSender(log *zap.Logger, box Outbox, hooks Hooks) *Sender {
+	s := &Sender{log: log, outbox: box, hooks: hooks, changed: make(chan struct{}, 1)}
+	s.writers.Store(&writers{})
+	s.current.Store(&[]*worker{})
+	return s
+}
+
+func (s *Sender) workers() []*worker { return *s.current.Load() }
+
+// Prepare reads another configuration as New does and changes nothing. apply may be
+// called once and cannot fail: it replaces the receivers. What waits for a receiver that
+// keeps its name goes to its new destination; what waits for a removed one is given up.
+// Two calls of apply must not overlap.
 func (s *Sender) Prepare(cfg Config) (apply func(), err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	to := make([]addressee, 0, len(cfg.Receivers))
+	list := make([]writer, 0, len(cfg.Receivers))
 	all := make([]*destination, 0, len(cfg.Receivers))
 	var errs []error
 	for i, rc := range cfg.Receivers {
-		rc.stumbled = s.stumbled(rc.Name)
-		out, how, err := rc.opened()
+		rc.templateFailed = s.templateFailed(rc.Name)
+		out, t, err := rc.opened()
 		if err != nil {
 			errs = append(errs, prefixed(fmt.Sprintf("receivers[%d].", i), err)...)
 			continue
 		}
-		a := newAddressee(cfg, rc, how, s.hooks)
-		to = append(to, a)
-		all = append(all, newDestination(out, a))
+		w := newWriter(cfg, rc, t, s.hooks)
+		list = append(list, w)
+		all = append(all, newDestination(out, w))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return func() { s.apply(cfg.DrainTimeout, addressees{to, cfg.FirstSurvey}, all) }, nil
+	return func() { s.apply(cfg.DrainTimeout, writers{list, cfg.FirstSurvey}, all) }, nil
 }
 
-// stumbled is what is told when a receiver's template failed.
-func (s *Sender) stumbled(receiver string) func(error) {
+// templateFailed returns what is called when the template of a receiver failed.
+func (s *Sender) templateFailed(receiver string) func(error) {
 	return func(err error) {
-		s.log.Warn("a template failed, the message has the built-in text", zap.String("receiver", receiver), zap.Error(err))
+		s.log.Warn("a template failed, the notification has the built-in text", zap.String("receiver", receiver), zap.Error(err))
 		if s.hooks.TemplateFailed != nil {
 			s.hooks.TemplateFailed(receiver)
 		}
 	}
 }
 
-func (s *Sender) apply(drain time.Duration, to addressees, all []*destination) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	// Nothing more is written for those that go.
-	s.to.Store(&to)
-	s.drain = drain
+func (s *Sender) apply(drain time.Duration, to writers, all []*destination) {
+	// Nothing more is written for removed receivers.
+	s.writers.Store(&to)
+	removed := slices.Clone(s.workers())
 	workers := make([]*worker, 0, len(to.list))
-	for i, a := range to.list {
-		n := slices.IndexFunc(s.workers, func(w *worker) bool { return w.name == a.name })
+	var added []*worker
+	for i, wr := range to.list {
+		n := slices.IndexFunc(removed, func(w *worker) bool { return w.name == wr.name })
 		if n < 0 {
-			w := newWorker(s.log, a.name, s.box, s.hooks, all[i])
-			workers = append(workers, w)
-			s.start(w)
+			w := newWorker(s.log, wr.name, s.outbox, s.hooks, all[i])
+			workers, added = append(workers, w), append(added, w)
 			continue
 		}
-		w := s.workers[n]
-		s.workers = slices.Delete(s.workers, n, n+1)
+		w := removed[n]
+		removed = slices.Delete(removed, n, n+1)
 		w.redirect(all[i])
 		workers = append(workers, w)
 	}
-	for _, gone := range s.workers {
-		gone.remove()
+	s.mu.Lock()
+	s.drain = drain
+	s.current.Store(&workers)
+	for _, w := range added {
+		s.start(w)
 	}
-	s.workers = workers
-	s.look()
+	s.mu.Unlock()
+	for _, w := range removed {
+		w.remove()
+	}
+	s.reconcileNow()
 }
 
-// start has a worker run if the sender does. The caller holds s.mu.
+// start runs a worker if the sender runs. The caller holds s.mu.
 func (s *Sender) start(w *worker) {
 	if s.running == nil {
 		return
 	}
 	r := s.running
 	w.begin(r.stop, r.hard)
-	r.group.Go(w.both)
+	r.group.Go(w.run)
 }
 
 // Run delivers until ctx is done, then sends what is due for at most drain_timeout,
@@ -179,11 +191,11 @@ func (s *Sender) Run(ctx context.Context) error {
 	r := &run{stop: ctx, hard: hard}
 	s.mu.Lock()
 	s.running = r
-	for _, w := range s.workers {
+	for _, w := range s.workers() {
 		s.start(w)
 	}
 	s.mu.Unlock()
-	s.tend(ctx)
+	s.reconcileLoop(ctx)
 	s.mu.Lock()
 	s.running = nil
 	drain := s.drain
@@ -194,94 +206,90 @@ func (s *Sender) Run(ctx context.Context) error {
 	return nil
 }
 
-// Wake says that something may be due: whoever wrote to the outbox calls it.
+// Wake is called after a write to the outbox: something may be due. It waits for nothing.
 func (s *Sender) Wake() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.workers {
-		w.rouse()
+	for _, w := range s.workers() {
+		w.wake()
 	}
-	s.look()
+	s.reconcileNow()
 }
 
-func (s *Sender) look() {
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-}
+func (s *Sender) reconcileNow() { signal(s.changed) }
 
-// Changes are transitions as receivers are told of them, in their order, for
-// whoever writes them with the findings. survey says of a finding that the first
-// sweep of its target found it, and for how long that has been under way, negative once it has ended; leaseEnds when its lock's lease ends; either may be
-// nil. Those that are neither firing nor resolved, or of which nobody is told, are left
-// out.
-func (s *Sender) Changes(transitions []locksteward.Transition, survey func(locksteward.Finding) (found bool, running time.Duration), leaseEnds func(locksteward.Finding) time.Time) []Change {
-	to := *s.to.Load()
-	var out []Change
+// Events returns the transitions that receivers are notified of, in their order, to be
+// written with the findings: those that are firing or resolved and that a receiver
+// takes. survey reports whether the first sweep of its target found a finding, and how
+// long that has been running, negative once it has ended; leaseEnds returns when the
+// lease of its lock ends, zero if that is not known. Either may be nil.
+func (s *Sender) Events(transitions []locksteward.Transition, survey func(locksteward.Finding) (found bool, running time.Duration), leaseEnds func(locksteward.Finding) time.Time) []locksteward.FindingEvent {
+	to := *s.writers.Load()
+	var out []locksteward.FindingEvent
 	groups := map[string]string{}
 	for _, t := range transitions {
 		if status := t.Finding.Status; status != locksteward.StatusFiring && status != locksteward.StatusResolved {
 			continue
 		}
-		c := Change{EventID: eventID(t), Seq: s.next(), At: t.At, Finding: t.Finding}
+		e := locksteward.FindingEvent{ID: eventID(t), Number: s.nextNumber(), At: t.At, Finding: t.Finding}
+		var when timing
 		if to.survey != SurveyFire && t.Finding.Status == locksteward.StatusFiring && survey != nil {
-			c.Survey, c.surveying = survey(t.Finding)
+			e.Survey, when.surveying = survey(t.Finding)
 		}
 		if leaseEnds != nil && t.Finding.Status == locksteward.StatusFiring {
-			c.LeaseEnds = leaseEnds(t.Finding)
-		}
-		if c.Finding.Team == "" && len(to.list) > 0 {
-			c.Finding.Team = to.list[0].team // for matchers as well
-		}
-		c.To = make([]Address, 0, len(to.list))
-		for _, a := range to.list {
-			if address, ok := a.address(c, to.survey); ok {
-				if same, known := groups[address.Group]; known {
-					address.Group = same // a storm is of few groups
-				} else {
-					groups[address.Group] = address.Group
-				}
-				c.To = append(c.To, address)
+			if ends := leaseEnds(t.Finding); !ends.IsZero() {
+				when.leaseLeft = ends.Sub(t.At)
 			}
 		}
-		if len(c.To) > 0 {
-			out = append(out, c)
+		if e.Finding.Team == "" && len(to.list) > 0 {
+			e.Finding.Team = to.list[0].team // for matchers as well
+		}
+		e.To = make([]locksteward.Recipient, 0, len(to.list))
+		for _, w := range to.list {
+			if recipient, ok := w.recipient(e, when, to.survey); ok {
+				if same, known := groups[recipient.Group]; known {
+					recipient.Group = same // a storm is of few groups
+				} else {
+					groups[recipient.Group] = recipient.Group
+				}
+				e.To = append(e.To, recipient)
+			}
+		}
+		if len(e.To) > 0 {
+			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// Release makes the messages of a notice, one for each receiver. Whatever leaves
-// messages out leaves none out that is loud.
-func (s *Sender) Release(n Notice) []Message {
-	seq := s.next()
-	to := (*s.to.Load()).list
-	out := make([]Message, 0, len(to))
-	for _, a := range to {
-		if m, ok := s.made(a, func() (Message, error) { return tellRelease(a, n, seq) }); ok {
+// Release makes the notifications of a release event, one for each receiver. Filters and
+// silences do not apply to those that are loud.
+func (s *Sender) Release(n Notice) []locksteward.Notification {
+	number := s.nextNumber()
+	list := s.writers.Load().list
+	out := make([]locksteward.Notification, 0, len(list))
+	for _, w := range list {
+		if m, ok := s.encoded(w, func() (locksteward.Notification, error) { return releaseNotification(w, n, number) }); ok {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
-func (s *Sender) made(a addressee, tell func() (Message, error)) (Message, bool) {
-	m, err := tell()
+func (s *Sender) encoded(w writer, encode func() (locksteward.Notification, error)) (locksteward.Notification, bool) {
+	n, err := encode()
 	if err != nil { // there is nothing in a payload that cannot be encoded
-		s.log.Error("alert not encoded", zap.String("receiver", a.name), zap.Error(err))
-		s.hooks.count(a.name, OutcomeDropped, ReasonOther)
+		s.log.Error("encoding a notification failed", zap.String("receiver", w.name), zap.Error(err))
+		s.hooks.count(w.name, OutcomeDropped, ReasonOther)
 	}
-	return m, err == nil
+	return n, err == nil
 }
 
-// next numbers an event: higher than any before, also than those before a restart
+// nextNumber numbers an event: higher than any before, also than those before a restart
 // as long as the clock was not set back in between.
-func (s *Sender) next() uint64 {
+func (s *Sender) nextNumber() uint64 {
 	for {
-		last := s.seq.Load()
+		last := s.number.Load()
 		now := max(last+1, uint64(time.Now().UnixMicro()))
-		if s.seq.CompareAndSwap(last, now) {
+		if s.number.CompareAndSwap(last, now) {
 			return now
 		}
 	}

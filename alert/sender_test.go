@@ -41,7 +41,7 @@ func TestRetriesKeepIDAndBytesAndBackOff(t *testing.T) {
 			if a.id != got[0].id || a.body != got[0].body {
 				t.Errorf("attempt %d has another id or body", i+2)
 			}
-			wait, limit := a.at.Sub(got[i].at), min(backoffCap, backoffBase<<i)+lull
+			wait, limit := a.at.Sub(got[i].at), min(backoffCap, backoffBase<<i)+emptyPause
 			if wait <= 0 || wait > limit {
 				t.Errorf("attempt %d came after %s, want (0, %s]", i+2, wait, limit)
 			}
@@ -137,7 +137,7 @@ func TestCapsEndTheAttempts(t *testing.T) {
 				if !c.check(bad) {
 					t.Errorf("%d attempts", len(bad))
 				}
-				// The resolve of what never arrived is withheld: both can be replayed.
+				// The resolve of what never arrived is withheld: both can be retried.
 				if slices.Contains(f.events(), "bad resolved") || d.box.states("a")["dead"] != 2 || !errors.Is(d.box.why(2), errNoFire) {
 					t.Errorf("sent %v, kept %v, %v", f.events(), d.box.states("a"), d.box.why(2))
 				}
@@ -186,7 +186,7 @@ func TestResolveFollowsAnUncertainFire(t *testing.T) {
 	}
 }
 
-// A raise of a finding that was told before the restart and is given up: its
+// A raise of a finding that was notified before the restart and is given up: its
 // resolve is sent.
 func TestResolveFollowsALostRaise(t *testing.T) {
 	t.Parallel()
@@ -231,8 +231,8 @@ func TestADeadReceiverDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		alive := &fake{}
-		var backlog atomic.Pointer[[]Backlog]
-		d := postOf(t, Hooks{Backlogs: func(b []Backlog) { backlog.Store(&b) }}, &hanging{}, alive)
+		var backlog atomic.Pointer[[]locksteward.Backlog]
+		d := postOf(t, Hooks{Backlogs: func(b []locksteward.Backlog) { backlog.Store(&b) }}, &hanging{}, alive)
 		stop := d.run()
 		start := time.Now()
 		for n := range uint64(100) {
@@ -242,10 +242,10 @@ func TestADeadReceiverDelaysNoOther(t *testing.T) {
 		if len(alive.events()) != 100 || time.Since(start) != 0 {
 			t.Errorf("%d events after %s", len(alive.events()), time.Since(start))
 		}
-		time.Sleep(lookSoon)
+		time.Sleep(reconcileSoon)
 		synctest.Wait()
 		waits := *backlog.Load()
-		if len(waits) != 2 || waits[0].Waiting != 100 || waits[0].Oldest != lookSoon || waits[1].Waiting != 0 || waits[1].Receiver != "b" {
+		if len(waits) != 2 || waits[0].Waiting != 100 || waits[0].Oldest != reconcileSoon || waits[1].Waiting != 0 || waits[1].Receiver != "b" {
 			t.Errorf("backlog %+v", waits)
 		}
 		stop()
@@ -255,7 +255,7 @@ func TestADeadReceiverDelaysNoOther(t *testing.T) {
 // hanging is a receiver that never answers.
 type hanging struct{}
 
-func (*hanging) send(ctx context.Context, _ string, _ []byte) error {
+func (*hanging) send(ctx context.Context, _ outgoing) error {
 	<-ctx.Done()
 	return transportError("https://h", ctx.Err())
 }
@@ -314,13 +314,13 @@ func TestCircuitSparesADeadReceiver(t *testing.T) {
 		if n < 60 || n > 200 {
 			t.Errorf("%d attempts in an hour for 100 messages, want about one in half a minute", n)
 		}
-		if state := d.Receivers(); len(state) != 1 || !state[0].Open || state[0].Name != "a" {
+		if state := d.Receivers(); len(state) != 1 || !state[0].CircuitOpen || state[0].Name != "a" {
 			t.Errorf("state %+v", state)
 		}
 		well.Store(true)
-		time.Sleep(circuitCap + lull)
+		time.Sleep(circuitCap + emptyPause)
 		synctest.Wait()
-		if state := d.Receivers(); state[0].Open {
+		if state := d.Receivers(); state[0].CircuitOpen {
 			t.Errorf("state %+v", state)
 		}
 		if got := d.box.states("a"); got["delivered"] != 100 {
@@ -401,7 +401,7 @@ func TestOrderIsKeptPerFinding(t *testing.T) {
 					stop()
 					again := postOf(t, Hooks{}, f)
 					again.box = d.box
-					again.Sender.box, again.workers[0].box = d.box, d.box
+					again.Sender.outbox, again.workers()[0].outbox = d.box, d.box
 					d = again
 					stop = d.run()
 				}
@@ -448,7 +448,7 @@ func TestShutdownSendsWhatIsDue(t *testing.T) {
 		failed := len(got) - 1
 		started.Store(true)
 		next := postOf(t, Hooks{}, f)
-		next.Sender.box, next.workers[0].box = d.box, d.box
+		next.Sender.outbox, next.workers()[0].outbox = d.box, d.box
 		stop := next.run()
 		time.Sleep(time.Minute)
 		stop()
@@ -484,7 +484,7 @@ func TestShutdownIsBoundedAndLosesNothing(t *testing.T) {
 		if got, err := d.box.Claim(t.Context(), "a", time.Minute, 9); err != nil || len(got) != 3 {
 			t.Errorf("claimed %d, %v", len(got), err)
 		}
-		if waits, err := d.box.Waits(t.Context(), "a"); err != nil || !waits {
+		if waits, err := d.box.HasPending(t.Context(), "a"); err != nil || !waits {
 			t.Errorf("the last one is lost: %v", err)
 		}
 	})

@@ -13,7 +13,7 @@ import (
 // only secret.
 type Slack struct {
 	Endpoint `yaml:",inline"`
-	// Mention are who is called by name when somebody is needed: here, channel,
+	// Mention are those who are mentioned when somebody is needed: here, channel,
 	// everyone, or ids of users (U…, W…) and of user groups (S…).
 	Mention []string `yaml:"mention"`
 }
@@ -38,19 +38,19 @@ func (s Slack) problems() []error {
 var slackAll = []string{"here", "channel", "everyone"}
 
 func (s Slack) open(r Receiver, fs *files) (transport, error) {
-	robot, err := newRobot(s.Endpoint, r, fs)
+	chatReceiver, err := newChatReceiver(s.Endpoint, r, fs)
 	if err != nil {
 		return nil, err
 	}
-	return &slack{robot, s.mentions()}, nil
+	return &slack{chatReceiver, s.mentions()}, nil
 }
 
-// manner: Slack takes about one message a second.
-func (s Slack) manner() manner {
-	return manner{Patience: s.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 60, perSecond: 1}}
+// traits: Slack takes about one notification a second.
+func (s Slack) traits() traits {
+	return traits{Patience: s.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 60, perSecond: 1}}
 }
 
-// mentions is what calls people, in mrkdwn.
+// mentions are the mentions in mrkdwn.
 func (s Slack) mentions() string {
 	var out []string
 	for _, m := range s.Mention {
@@ -67,22 +67,21 @@ func (s Slack) mentions() string {
 }
 
 type slack struct {
-	*robot
+	*chatReceiver
 	mentions string
 }
 
 // send makes one attempt. The error is a *DeliveryError.
-func (s *slack) send(ctx context.Context, _ string, body []byte) error {
-	page, err := s.read(body)
-	if err != nil {
-		return s.unreadable(err)
+func (s *slack) send(ctx context.Context, out outgoing) error {
+	if out.err != nil {
+		return undecodable(s.endpoint, out.err)
 	}
-	a, err := s.post(ctx, s.message(page), nil)
-	return s.judged(a, err, readSlack)
+	a, err := s.post(ctx, s.message(s.render(out.payload)), nil)
+	return s.classify(a, err, readSlack)
 }
 
-// readSlack reads an answer of Slack: "ok", or a word that says what is wrong. What
-// is wrong comes with a status, which says whether another attempt helps.
+// readSlack reads an answer of Slack: "ok", or a word for the error. The status shows
+// whether another attempt helps.
 func readSlack(body []byte) (*verdict, bool) {
 	text := strings.TrimSpace(string(body))
 	switch {
@@ -90,8 +89,8 @@ func readSlack(body []byte) (*verdict, bool) {
 		return nil, true
 	case slackWord.MatchString(text):
 		v := verdict{code: text}
-		if slices.Contains(slackUnfit, text) {
-			v.fate = unfit
+		if slices.Contains(slackUnacceptable, text) {
+			v.disposition = unacceptable
 		}
 		return &v, true
 	default:
@@ -101,11 +100,11 @@ func readSlack(body []byte) (*verdict, bool) {
 
 var slackWord = regexp.MustCompile(`^[A-Za-z][A-Za-z_ ]{1,60}$`)
 
-// slackUnfit are the answers about the message itself.
-var slackUnfit = []string{"invalid_payload", "invalid_blocks", "invalid_attachments", "too_many_attachments", "no_text", "msg_too_long", "msg_blocks_too_long"}
+// slackUnacceptable are the answers about the notification itself.
+var slackUnacceptable = []string{"invalid_payload", "invalid_blocks", "invalid_attachments", "too_many_attachments", "no_text", "msg_too_long", "msg_blocks_too_long"}
 
 // Bounds of Block Kit. All blocks together may have about 13,000 characters, which
-// is not documented: msg_blocks_too_long tells.
+// is not documented: the error is msg_blocks_too_long.
 const (
 	slackHeader  = 150
 	slackSection = 3000
@@ -113,14 +112,13 @@ const (
 	slackTotal   = 11_000
 )
 
-// message is the body of a request. What comes from locks and people stands in
-// texts of type plain_text: Slack marks nothing up there, mentions nobody and makes
-// no links.
-func (s *slack) message(page sheet) []byte {
-	return fit(page, func(page sheet) ([]byte, bool) {
+// message is the body of a request. Texts from locks and people are of type plain_text,
+// which has no markup, mentions or links.
+func (s *slack) message(page message) []byte {
+	return fit(page, func(page message) ([]byte, bool) {
 		b := slackBuilder{fits: true}
-		top := []any{b.text("header", "plain_text", cutUTF16(page.tone.sign()+" "+page.title, slackHeader), slackHeader)}
-		fallback := page.tone.sign() + " " + forSlack(page.title)
+		top := []any{b.text("header", "plain_text", cutUTF16(page.level.sign()+" "+page.title, slackHeader), slackHeader)}
+		fallback := page.level.sign() + " " + forSlack(page.title)
 		if page.urgent && s.mentions != "" {
 			top = append(top, b.text("section", "mrkdwn", s.mentions, slackSection))
 		}
@@ -129,13 +127,13 @@ func (s *slack) message(page sheet) []byte {
 			"text": fallback, "blocks": top, "unfurl_links": false, "unfurl_media": false,
 		}
 		if len(body) > 0 {
-			m["attachments"] = []any{map[string]any{"color": slackColours[page.tone], "fallback": fallback, "blocks": body}}
+			m["attachments"] = []any{map[string]any{"color": slackColours[page.level], "fallback": fallback, "blocks": body}}
 		}
 		return plainJSON(m), b.fits && b.total <= slackTotal && len(body)+len(top) <= slackBlocks
 	})
 }
 
-var slackColours = [...]string{calm: "#1d9bd1", fine: "#2eb67d", warning: "#f2a600", alarm: "#d7263d"}
+var slackColours = [...]string{levelNeutral: "#1d9bd1", levelResolved: "#2eb67d", levelWarning: "#f2a600", levelCritical: "#d7263d"}
 
 type slackBuilder struct {
 	fits  bool
@@ -159,7 +157,7 @@ func (b *slackBuilder) text(block, kind, text string, limit int) any {
 	return map[string]any{"type": block, "text": inner}
 }
 
-func (b *slackBuilder) page(page sheet) []any {
+func (b *slackBuilder) page(page message) []any {
 	var out []any
 	plain := func(text string) {
 		if text = strings.TrimSpace(text); text != "" {
@@ -178,7 +176,7 @@ func (b *slackBuilder) page(page sheet) []any {
 	} else {
 		plain(plainLines(page.lead))
 		for _, p := range page.parts {
-			marked("*"+forSlack(p.tone.sign()+" "+p.head)+"*", slackLinks(p.links))
+			marked("*"+forSlack(p.level.sign()+" "+p.head)+"*", slackLinks(p.links))
 			plain(plainLines(p.lines))
 		}
 	}

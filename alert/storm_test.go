@@ -14,15 +14,16 @@ import (
 func TestWhatAStormTellsAddsUp(t *testing.T) {
 	t.Parallel()
 	const many = 5000
-	d := Due{Group: "g", Now: time.Now()}
+	d := locksteward.DueGroup{Group: "g", Now: time.Now()}
 	silenced := 0
 	for i := range many {
-		c := changeOf(fire(fmt.Sprint("lock:order:", i), uint64(i+1)))
+		c := eventOfTransition(fire(fmt.Sprint("lock:order:", i), uint64(i+1)))
+		c.Seq = int64(i + 1)
 		if i%7 == 0 {
 			c.Finding.Class = "silent"
 			silenced++
 		}
-		d.Waiting = append(d.Waiting, Waiting{Change: c, Handle: int64(i + 1)})
+		d.Waiting = append(d.Waiting, locksteward.PendingEvent{FindingEvent: c})
 	}
 	hold := func(f locksteward.Finding) string {
 		if f.Class == "silent" {
@@ -30,10 +31,10 @@ func TestWhatAStormTellsAddsUp(t *testing.T) {
 		}
 		return ""
 	}
-	for name, how := range map[string]manner{"machine": {cap: 100}, "people": {people: true, cap: 10}} {
-		a := newAddressee(Config{}.withDefaults(), Receiver{Name: name, Lang: "en", KeyNames: KeyNamesFull}, how, Hooks{})
-		c := &composer{addressee: a, hold: hold}
-		flushed, messages := c.compose([]Due{d})
+	for name, how := range map[string]traits{"machine": {cap: 100}, "people": {people: true, cap: 10}} {
+		a := newWriter(Config{}.withDefaults(), Receiver{Name: name, Lang: "en", KeyNames: KeyNamesFull}, how, Hooks{})
+		c := &composer{writer: a, heldBy: hold}
+		flushed, messages := c.compose([]locksteward.DueGroup{d})
 		listed, omitted := 0, 0
 		for _, m := range messages {
 			p, err := payloadOf(m.Body)

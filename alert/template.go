@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Template is what a receiver that people read is told in place of the built-in
-// text: two Go templates over a [Payload], docs/templates.md. What is empty stays
-// built in. Colour, links and mentions are the kind's in any case.
+// Template replaces the built-in text of a receiver that people read: two Go templates
+// over a [Payload], docs/templates.md. An empty one keeps the built-in text. Colour, links
+// and mentions are the kind's in any case.
 type Template struct {
 	// Title is one line.
 	Title string `yaml:"title"`
-	// Text is what stands below it.
+	// Text is below the title.
 	Text string `yaml:"text"`
 }
 
@@ -148,7 +148,7 @@ func templateFuncs(lang string) texttemplate.FuncMap {
 			return to.Sub(from).Round(time.Second).String()
 		},
 		"truncate": func(limit int, text string) string { return cut(text, max(limit, 1)) },
-		"t":        func(word string) string { return say(lang, word) },
+		"t":        func(word string) string { return translate(lang, word) },
 		"print":    func(args ...any) (string, error) { return short(fmt.Sprint(args...)) },
 		"printf":   func(format string, args ...any) (string, error) { return short(fmt.Sprintf(format, args...)) },
 		"println":  func(args ...any) (string, error) { return short(fmt.Sprintln(args...)) },

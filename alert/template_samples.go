@@ -6,11 +6,11 @@ import (
 	"github.com/locksteward/locksteward/api"
 )
 
-// templateSamples are messages of all types, with everything that one can have and
+// templateSamples are notifications of all types, with everything that one can have and
 // with as little as one can have: a template that works for them works.
 func templateSamples() []Payload {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	full := Event{
+	full := PayloadFinding{
 		EventID: "e1", Seq: 7, At: at, URL: "https://locks.example/findings/0f5d",
 		Finding: api.Finding{
 			Rule: "ttl/none", Severity: "critical", Target: "redis", DB: 1, Key: api.Key{Key: "lock:order:42", KeyB64: "bG9jaw=="},
@@ -22,7 +22,7 @@ func templateSamples() []Payload {
 	}
 	ended := full
 	ended.Status, ended.ResolvedAt, ended.Summary = "resolved", at.Add(time.Hour), "the hold ended: the lock was released"
-	bare := Event{EventID: "e2", At: at, Finding: api.Finding{Rule: "target/down", Severity: "warning", Target: "redis", Status: "firing"}}
+	bare := PayloadFinding{EventID: "e2", At: at, Finding: api.Finding{Rule: "target/down", Severity: "warning", Target: "redis", Status: "firing"}}
 	group := &Group{Key: "g", Labels: map[string]string{"class": "orders"}, Firing: 2}
 	count := Count{Rule: "ttl/none", Target: "redis", Class: "orders", Severity: "critical", Status: "firing", Findings: 2}
 	base := Payload{Version: PayloadVersion, ID: "msg_0", Seq: 7, Timestamp: at}
@@ -39,16 +39,16 @@ func templateSamples() []Payload {
 	}
 	out := []Payload{
 		with(func(p *Payload) {
-			p.Type, p.Status, p.Findings = "findings.firing", "firing", []Event{full, bare}
+			p.Type, p.Status, p.Findings = "findings.firing", "firing", []PayloadFinding{full, bare}
 			p.Reason, p.Group, p.Counts, p.Omitted, p.OmittedBy, p.URL = ReasonNews, group, []Count{count}, 3, map[string]int{"critical": 3}, "https://locks.example/findings"
 		}),
 		with(func(p *Payload) {
-			p.Type, p.Status, p.Findings, p.Reason = "findings.resolved", "resolved", []Event{ended}, ReasonNews
+			p.Type, p.Status, p.Findings, p.Reason = "findings.resolved", "resolved", []PayloadFinding{ended}, ReasonNews
 		}),
 		with(func(p *Payload) {
 			p.Type, p.Status, p.Reason, p.Counts, p.Omitted, p.OmittedBy = "findings.survey", "firing", ReasonSurvey, []Count{count}, 2, map[string]int{"critical": 2}
 		}),
-		with(func(p *Payload) { p.Type, p.Status, p.Findings = "findings.firing", "firing", []Event{bare} }),
+		with(func(p *Payload) { p.Type, p.Status, p.Findings = "findings.firing", "firing", []PayloadFinding{bare} }),
 		with(func(p *Payload) { p.Type, p.Text = typeTest, "This is a test." }),
 	}
 	for _, kind := range releaseTypes {
@@ -64,7 +64,7 @@ func templateSamples() []Payload {
 	return out
 }
 
-// releaseTypes are the types of messages about releases.
+// releaseTypes are the types of notifications about releases.
 var releaseTypes = []string{
 	"release.requested", "release.reminder", "release.self_approved", "release.auto", "release.break_glass",
 	"release.final", "release.unknown", "release.resurrected", "release.paused", "release.breaker",

@@ -33,8 +33,8 @@ func TestTemplatesReplaceTheText(t *testing.T) {
 	if err != nil || title != "FINDINGS.FIRING: 1" || text != want {
 		t.Errorf("got %q, %q, %v", title, text, err)
 	}
-	s := renderer{lang: "zh", own: own}.sheet(shownSamples("zh")["firing"])
-	if s.title != title || s.text != want || len(s.links) == 0 || s.tone != alarm {
+	s := renderer{lang: "zh", own: own}.render(shownSamples("zh")["firing"])
+	if s.title != title || s.text != want || len(s.links) == 0 || s.level != levelCritical {
 		t.Errorf("got %+v", s)
 	}
 	for _, kind := range peopleKinds {
@@ -55,7 +55,7 @@ func TestBadTemplatesAreErrorsAtLoad(t *testing.T) {
 		"no end":            {"{{range .Findings}}", []string{"template.text: line 1", "unexpected EOF"}},
 		"no function":       {"{{nope .}}", []string{"template.text: line 1", `"nope" not defined`}},
 		"no field":          {"\n\n{{.Nope}}", []string{"template.text: line 3", `Payload has no field "Nope"`, "it has", "Findings", "Counts", "tried with"}},
-		"no field of event": {"{{range .Findings}}{{.Severty}}{{end}}", []string{`Event has no field "Severty"`, "Severity", "Evidence", "URL"}},
+		"no field of event": {"{{range .Findings}}{{.Severty}}{{end}}", []string{`PayloadFinding has no field "Severty"`, "Severity", "Evidence", "URL"}},
 		"no field of key":   {"{{range .Findings}}{{.Key.Name}}{{end}}", []string{`Key has no field "Name"`, "KeyB64"}},
 		"nil release":       {"{{.Release.Text}}", []string{"template.text: line 1", "nil pointer", "findings.firing"}},
 		"wrong argument":    {`{{truncate "x" 3}}`, []string{"template.text: line 1"}},
@@ -118,17 +118,17 @@ func TestFailedTemplatesFallBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := sender.workers[0].dest.Load().out
+	out := sender.workers()[0].dest.Load().out
 	t.Cleanup(out.close)
 	p := shownSamples("en")["firing"]
-	if err := out.send(t.Context(), p.ID, encoded(t, p)); err != nil {
+	if err := out.send(t.Context(), newOutgoing(p.ID, encoded(t, p))); err != nil {
 		t.Fatal(err)
 	}
 	if body := string(<-s.got); !strings.Contains(body, "lock:order:42 has no expiry") || strings.Contains(body, "own text") || failed.Load() != 1 {
 		t.Errorf("counted %d, got %s", failed.Load(), body)
 	}
 	p.ID = "msg_2"
-	if err := out.send(t.Context(), p.ID, encoded(t, p)); err != nil {
+	if err := out.send(t.Context(), newOutgoing(p.ID, encoded(t, p))); err != nil {
 		t.Fatal(err)
 	}
 	if body := string(<-s.got); !strings.Contains(body, "own text") || failed.Load() != 1 {
@@ -141,7 +141,7 @@ func TestUnreadableMessagesAreGivenUp(t *testing.T) {
 	t.Parallel()
 	for _, kind := range peopleKinds {
 		s := startService(t, kind)
-		err := openKind(t, receiver(t, kind, s.url, "en")).send(t.Context(), "msg_1", []byte("{"))
+		err := openKind(t, receiver(t, kind, s.url, "en")).send(t.Context(), newOutgoing("msg_1", []byte("{")))
 		if e, ok := errors.AsType[*DeliveryError](err); !ok || e.Retryable || len(s.got) != 0 {
 			t.Errorf("%s: got %v", kind, err)
 		}
@@ -155,7 +155,7 @@ func TestTemplatesAreSafeForConcurrentUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Payload{Findings: []Event{eventOf(found("k", locksteward.SeverityWarning, locksteward.StatusFiring), 1, "en")}}
+	p := Payload{Findings: []PayloadFinding{eventOf(found("k", locksteward.SeverityWarning, locksteward.StatusFiring), 1, "en")}}
 	done := make(chan error, 4)
 	for range cap(done) {
 		go func() {

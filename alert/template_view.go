@@ -8,7 +8,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 )
 
-// Templates see a copy of a message in which every text is one line of printable
+// Templates see a copy of a notification in which every text is one line of printable
 // characters: a template may split lines, a lock's name may not.
 
 // lockName is the name of a lock as people read it: the same as in the finding's
@@ -17,7 +17,7 @@ func lockName(k api.Key) string {
 	return tidy(locksteward.DisplayKey(cutBytes(nameOf(k), maxRead)))
 }
 
-// legible copies a message for a template. It changes nothing of p.
+// legible copies a notification for a template. It changes nothing of p.
 func legible(p Payload) Payload {
 	return legibleValue(reflect.ValueOf(p)).Interface().(Payload)
 }

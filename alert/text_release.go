@@ -9,8 +9,8 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Package release says what happened in English, as it stands in the audit trail.
-// This file says it in Chinese, from the kind of the event and its request.
+// Package release describes events in English, as in the audit trail. This file does it in
+// Chinese, from the kind of the event and its request.
 
 // releaseSentence is the sentence of a notice in a language.
 func releaseSentence(lang string, n Notice) string {
@@ -49,7 +49,7 @@ func releaseSentence(lang string, n Notice) string {
 	}
 }
 
-func actZH(a locksteward.Act) string { return say("zh", a.String()) }
+func actZH(a locksteward.Act) string { return translate("zh", a.String()) }
 
 // autoBecause are the rules by which the agent decided.
 func autoBecause(r locksteward.Request) string {
@@ -109,25 +109,25 @@ func outcomeZH(r locksteward.Request, english string) string {
 
 func doneZH(r locksteward.Request) string {
 	e := r.Evidence
-	told := ""
+	woken := ""
 	if r.WaitersWoken > 0 {
-		told = fmt.Sprintf("，并通知了 %d 个等待的客户端", r.WaitersWoken)
+		woken = fmt.Sprintf("，并通知了 %d 个等待的客户端", r.WaitersWoken)
 	}
 	switch {
 	case e.Act == locksteward.ActUndo:
 		return "已撤销：锁已恢复，过期时间与原来相同；其客户端库另存的数据未恢复。"
 	case e.Act == locksteward.ActLift:
-		return "已解除：占位已删除" + told + "。"
+		return "已解除：占位已删除" + woken + "。"
 	case e.Act == locksteward.ActTakeOver:
 		return fmt.Sprintf("已接管：%s 内任何人都无法获得这把锁，除非提前解除。", e.Stand)
 	case e.Stand > 0:
 		return fmt.Sprintf("已释放：锁已删除，%s 内任何人都无法获得。", e.Stand)
 	default:
-		return "已释放：锁已删除" + told + "。"
+		return "已释放：锁已删除" + woken + "。"
 	}
 }
 
-// recordedZH says that the answer was lost, where the English sentence does.
+// recordedZH is that the answer was lost, where the English sentence has it.
 func recordedZH(english string) string {
 	if !strings.HasSuffix(english, recordedText) {
 		return ""
@@ -135,10 +135,10 @@ func recordedZH(english string) string {
 	return "服务器的应答已丢失，由执行记录确认。"
 }
 
-// recordedText ends the sentence of an outcome that the record of the execution told.
+// recordedText ends the sentence of an outcome from the record of the execution.
 const recordedText = "confirmed by the execution record."
 
-// original adds an English sentence that says more than the Chinese one.
+// original adds an English sentence with details that the Chinese one lacks.
 func original(english string) string {
 	if english == "" {
 		return ""
@@ -146,7 +146,7 @@ func original(english string) string {
 	return "（原文：" + english + "）"
 }
 
-// The sentences of package release that no request stands for.
+// The sentences of package release that are about no request.
 var (
 	pausedText  = regexp.MustCompile(`^(.+) paused (all|automatic) releases(?: until (\S+))?\.$`)
 	resumedText = regexp.MustCompile(`^(.+) resumed (all|automatic) releases\.$`)

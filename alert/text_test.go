@@ -57,12 +57,12 @@ func TestEveryWordIsThereInBothLanguages(t *testing.T) {
 			}
 		}
 	}
-	if say("zh", "a word of a later version") != "a word of a later version" {
+	if translate("zh", "a word of a later version") != "a word of a later version" {
 		t.Error("a word that nobody knows does not say itself")
 	}
 }
 
-// Every event of a release is told in the receiver's language, and says what it says
+// Every event of a release is sent in the receiver's language, and says what it says
 // in English.
 func TestReleasesAreToldInChinese(t *testing.T) {
 	t.Parallel()
@@ -127,7 +127,7 @@ func TestReleasesAreToldInChinese(t *testing.T) {
 		if got := releaseSentence("en", n); got != c.text {
 			t.Errorf("%s: the English sentence became %q", c.kind, got)
 		}
-		m, err := tellRelease(addressee{name: "ops", lang: "zh"}, n, 1)
+		m, err := releaseNotification(writer{name: "ops", lang: "zh"}, n, 1)
 		if err != nil || decoded(m.Body).Release.Text != releaseSentence("zh", n) {
 			t.Errorf("%s: the message says %s, %v", c.kind, m.Body, err)
 		}
@@ -142,7 +142,7 @@ func TestChineseMessagesAreChinese(t *testing.T) {
 		// Names and what comes from outside stand in English anywhere.
 		known := fmt.Sprint("redis cache orders redsync checkout platform release ttl none lock order Locksteward PTTL ",
 			"SETNX EXPIRE server failover token checkout is down server ops agent")
-		s := renderer{lang: "zh"}.sheet(p)
+		s := renderer{lang: "zh"}.render(p)
 		for _, l := range append([]line{{"", s.title}}, allLines(s)...) {
 			for _, w := range word.FindAllString(l.label+l.text, -1) {
 				if !strings.Contains(known, w) {
@@ -153,7 +153,7 @@ func TestChineseMessagesAreChinese(t *testing.T) {
 	}
 }
 
-func allLines(s sheet) []line {
+func allLines(s message) []line {
 	out := s.lead
 	for _, p := range s.parts {
 		out = append(append(out, line{"", p.head}), p.lines...)
@@ -164,31 +164,31 @@ func allLines(s sheet) []line {
 // The tone is the worst of what fires; what is over is green, the rest blue.
 func TestTonesFollowTheState(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]tone{
-		"firing": alarm, "resolved": fine, "mixed": alarm, "repeat": warning, "digest": alarm, "survey": alarm,
-		"requested": calm, "break_glass": calm, "breaker": calm, "test": calm,
+	for name, want := range map[string]level{
+		"firing": levelCritical, "resolved": levelResolved, "mixed": levelCritical, "repeat": levelWarning, "digest": levelCritical, "survey": levelCritical,
+		"requested": levelNeutral, "break_glass": levelNeutral, "breaker": levelNeutral, "test": levelNeutral,
 	} {
-		s := renderer{lang: "en"}.sheet(shownSamples("en")[name])
-		if s.tone != want {
-			t.Errorf("%s: the tone is %d, want %d", name, s.tone, want)
+		s := renderer{lang: "en"}.render(shownSamples("en")[name])
+		if s.level != want {
+			t.Errorf("%s: the tone is %d, want %d", name, s.level, want)
 		}
-		urgent := name == "requested" || name == "break_glass" || want == alarm
+		urgent := name == "requested" || name == "break_glass" || want == levelCritical
 		if s.urgent != urgent {
 			t.Errorf("%s: urgent is %v", name, s.urgent)
 		}
 	}
 }
 
-// A finding that fired and ended in one message is told as it is now.
+// A finding that fired and ended in one message is sent as it is now.
 func TestOnlyTheLastStateIsTold(t *testing.T) {
 	t.Parallel()
-	p := Payload{Type: "findings.firing", Timestamp: sampleTime, Findings: []Event{
+	p := Payload{Type: "findings.firing", Timestamp: sampleTime, Findings: []PayloadFinding{
 		eventOf(found("a", locksteward.SeverityCritical, locksteward.StatusFiring), 1, "en"),
 		eventOf(found("b", locksteward.SeverityCritical, locksteward.StatusFiring), 2, "en"),
 		eventOf(found("a", locksteward.SeverityCritical, locksteward.StatusResolved), 3, "en"),
 	}}
-	s := renderer{lang: "en"}.sheet(p)
-	if len(s.parts) != 2 || s.parts[0].tone != fine || s.parts[1].tone != alarm || !strings.HasPrefix(s.title, "FIRING 1 (1 critical), RESOLVED 1 · ") {
+	s := renderer{lang: "en"}.render(p)
+	if len(s.parts) != 2 || s.parts[0].level != levelResolved || s.parts[1].level != levelCritical || !strings.HasPrefix(s.title, "FIRING 1 (1 critical), RESOLVED 1 · ") {
 		t.Errorf("got %q, %+v", s.title, s.parts)
 	}
 }

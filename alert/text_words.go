@@ -7,7 +7,7 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// words is all that messages say beside what findings and requests bring with them.
+// words are the texts of notifications beside those of findings and requests.
 // Templates reach them with the function t: docs/templates.md.
 var words = map[string]locksteward.Text{
 	// states and severities
@@ -20,16 +20,16 @@ var words = map[string]locksteward.Text{
 	"proven":   {EN: "proven", ZH: "已证实"},
 	"presumed": {EN: "presumed", ZH: "推定"},
 
-	// what a message does not list, beside severities
-	"over":        {EN: "over", ZH: "已恢复"},
-	"told_before": {EN: "told before", ZH: "此前已通知"},
+	// what a notification does not list, beside severities
+	"over":            {EN: "over", ZH: "已恢复"},
+	"notified_before": {EN: "notified before", ZH: "此前已通知"},
 
-	// why a message comes
+	// why a notification is sent
 	"news":         {EN: "new", ZH: "新消息"},
-	"repeat":       {EN: "Still firing: told again.", ZH: "仍未恢复，再次提醒。"},
+	"repeat":       {EN: "Still firing.", ZH: "仍未恢复，再次提醒。"},
 	"first_survey": {EN: "First sweep of this target: this is what was there already.", ZH: "首次巡检该目标：以下问题在此之前就已存在。"},
-	"digest":       {EN: "More was to be told than this service takes: several groups in one message.", ZH: "待发消息超过该服务的频率限制，已将多个分组合并为一条。"},
-	"loud":         {EN: "No silence and no filter holds this message back.", ZH: "此消息不受静默和过滤规则影响。"},
+	"digest":       {EN: "More is due than the rate limit of this service permits: several groups in one message.", ZH: "待发消息超过该服务的频率限制，已将多个分组合并为一条。"},
+	"loud":         {EN: "No silence and no filter applies to this message.", ZH: "此消息不受静默和过滤规则影响。"},
 
 	// labels
 	"lock":        {EN: "lock", ZH: "锁"},
@@ -91,7 +91,7 @@ var words = map[string]locksteward.Text{
 	"undo":      {EN: "undo", ZH: "撤销释放"},
 	"lift":      {EN: "lift", ZH: "解除占位"},
 
-	// titles of messages about releases
+	// titles of notifications about releases
 	"release.requested":     {EN: "Release requested", ZH: "锁释放申请"},
 	"release.reminder":      {EN: "Release still undecided", ZH: "锁释放申请仍待审批"},
 	"release.self_approved": {EN: "Release approved by its requester", ZH: "锁释放由申请人自行批准"},
@@ -104,9 +104,9 @@ var words = map[string]locksteward.Text{
 	"release.breaker":       {EN: "Many locks look dead at once", ZH: "大量锁同时疑似失效"},
 }
 
-// say returns a word in a language; what is no word, such as a status of a later
-// version, says itself.
-func say(lang, word string) string {
+// translate returns a word in a language; an unknown word, such as a status of a later
+// version, is returned as it is.
+func translate(lang, word string) string {
 	if text, ok := words[word]; ok {
 		return text.In(lang)
 	}
@@ -124,9 +124,9 @@ func moreWords(lang string, n int) string {
 // severityWords are how many findings of a severity there are.
 func severityWords(lang string, n int, severity string) string {
 	if lang == "zh" {
-		return fmt.Sprintf("%s %d", say(lang, severity), n)
+		return fmt.Sprintf("%s %d", translate(lang, severity), n)
 	}
-	return fmt.Sprintf("%d %s", n, say(lang, severity))
+	return fmt.Sprintf("%d %s", n, translate(lang, severity))
 }
 
 // asideWords put a list into brackets behind what it explains.

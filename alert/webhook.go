@@ -15,7 +15,7 @@ import (
 type Webhook struct {
 	Endpoint `yaml:",inline"`
 	// SecretFiles hold one signing secret each (whsec_ and base64); several sign
-	// with each, for rotation. None: messages are not signed.
+	// with each, for rotation. None: notifications are not signed.
 	SecretFiles []string `yaml:"secret_files"`
 	// Secrets are in place of secret_files the secrets themselves, from the environment.
 	Secrets []locksteward.Secret `yaml:"secrets" from:"env"`
@@ -52,7 +52,7 @@ func (w Webhook) open(_ Receiver, fs *files) (transport, error) {
 	return hook, nil
 }
 
-func (w Webhook) manner() manner { return manner{Patience: w.Patience, cap: 100} }
+func (w Webhook) traits() traits { return traits{Patience: w.Patience, cap: 100} }
 
 // webhook delivers to one endpoint.
 type webhook struct {
@@ -100,14 +100,14 @@ func newWebhook(cfg Webhook, fs *files) (*webhook, error) {
 }
 
 // send makes one attempt. The error is a *DeliveryError.
-func (w *webhook) send(ctx context.Context, id string, body []byte) error {
+func (w *webhook) send(ctx context.Context, out outgoing) error {
 	now := time.Now()
 	header := http.Header{}
-	header.Set(HeaderID, id)
+	header.Set(HeaderID, out.id)
 	header.Set(HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
 	if len(w.secrets) > 0 {
-		header.Set(HeaderSignature, signature(w.secrets, id, now, body))
+		header.Set(HeaderSignature, signature(w.secrets, out.id, now, out.body))
 	}
-	_, err := w.post(ctx, body, header)
+	_, err := w.post(ctx, out.body, header)
 	return err
 }

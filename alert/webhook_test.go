@@ -69,7 +69,7 @@ func TestSendSpeaksStandardWebhooks(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		got <- seen{r.Header, string(body)}
 	})
-	if err := w.send(t.Context(), "msg_1", []byte(`{"a":1}`)); err != nil {
+	if err := w.send(t.Context(), newOutgoing("msg_1", []byte(`{"a":1}`))); err != nil {
 		t.Fatal(err)
 	}
 	s := <-got
@@ -91,7 +91,7 @@ func TestUnsignedWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	got := make(chan http.Header, 1)
 	w := hook(t, Webhook{}, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header })
-	if err := w.send(t.Context(), "msg_1", nil); err != nil {
+	if err := w.send(t.Context(), newOutgoing("msg_1", nil)); err != nil {
 		t.Fatal(err)
 	}
 	if h := <-got; h.Get("webhook-signature") != "" {
@@ -140,7 +140,7 @@ func TestAnswersAreClassified(t *testing.T) {
 				w.Header().Set("Retry-After", c.head)
 				w.WriteHeader(c.status)
 			})
-			err := w.send(t.Context(), "msg_1", []byte("{}"))
+			err := w.send(t.Context(), newOutgoing("msg_1", []byte("{}")))
 			if hits.Load() != 1 {
 				t.Errorf("%d requests, want 1: a redirect was followed", hits.Load())
 			}
@@ -215,7 +215,7 @@ func TestTransportFaultsAreClassified(t *testing.T) {
 			if c.want != ReasonTimeout {
 				w.timeout = 10 * time.Second
 			}
-			err := w.send(t.Context(), "msg_1", []byte("{}"))
+			err := w.send(t.Context(), newOutgoing("msg_1", []byte("{}")))
 			e, ok := errors.AsType[*DeliveryError](err)
 			if !ok || e.Reason != c.want || !e.Retryable {
 				t.Fatalf("got %+v: %v", e, err)
@@ -242,7 +242,7 @@ func TestPrivateAddressIsRefused(t *testing.T) {
 	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
 	// The name resolves to loopback: the guard judges addresses, not names.
 	w := newHook(t, Webhook{Endpoint: Endpoint{URL: locksteward.Secret("https://localhost:" + port + secretPath)}})
-	err := w.send(t.Context(), "msg_1", []byte("{}"))
+	err := w.send(t.Context(), newOutgoing("msg_1", []byte("{}")))
 	e, ok := errors.AsType[*DeliveryError](err)
 	if !ok || e.Reason != ReasonBlocked || e.Retryable || hits.Load() != 0 || !strings.Contains(err.Error(), "allow_private") {
 		t.Errorf("got %v, %d hits", err, hits.Load())
@@ -256,7 +256,7 @@ func TestCAFileIsTrusted(t *testing.T) {
 	t.Cleanup(srv.Close)
 	ca := file(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
 	w := newHook(t, Webhook{Endpoint: Endpoint{URL: locksteward.Secret(srv.URL + secretPath), Network: Network{AllowPrivate: true, CAFile: ca}}})
-	if err := w.send(t.Context(), "msg_1", []byte("{}")); err != nil {
+	if err := w.send(t.Context(), newOutgoing("msg_1", []byte("{}"))); err != nil {
 		t.Error(err)
 	}
 }
@@ -276,7 +276,7 @@ func TestEndlessAnswersAreCut(t *testing.T) {
 			}
 		}
 	})
-	if err := endless.send(t.Context(), "msg_1", []byte("{}")); err != nil {
+	if err := endless.send(t.Context(), newOutgoing("msg_1", []byte("{}"))); err != nil {
 		t.Error(err)
 	}
 	if sent.Load() > 64<<20 {
@@ -288,7 +288,7 @@ func TestEndlessAnswersAreCut(t *testing.T) {
 		<-r.Context().Done()
 	})
 	start := time.Now()
-	err := trickle.send(t.Context(), "msg_1", []byte("{}"))
+	err := trickle.send(t.Context(), newOutgoing("msg_1", []byte("{}")))
 	if e, ok := errors.AsType[*DeliveryError](err); !ok || e.Reason != Reason5xx || time.Since(start) > 5*time.Second {
 		t.Errorf("got %v after %s", err, time.Since(start))
 	}

@@ -12,8 +12,8 @@ import (
 // secret.
 type WeCom struct {
 	Endpoint `yaml:",inline"`
-	// MentionedUsers are the ids of members who are called by name when somebody is
-	// needed. Markdown of WeCom can call neither telephone numbers nor all.
+	// MentionedUsers are the ids of members who are mentioned when somebody is needed.
+	// Markdown of WeCom can mention neither telephone numbers nor all.
 	MentionedUsers []string `yaml:"mentioned_users"`
 }
 
@@ -37,37 +37,37 @@ func (w WeCom) problems() []error {
 	return errs
 }
 
-// wecomUsers is how many a message calls at most.
+// wecomUsers bounds the mentions of a notification.
 const wecomUsers = 20
 
 func (w WeCom) open(r Receiver, fs *files) (transport, error) {
-	robot, err := newRobot(w.Endpoint, r, fs)
+	chatReceiver, err := newChatReceiver(w.Endpoint, r, fs)
 	if err != nil {
 		return nil, err
 	}
-	return &wecom{robot, w.MentionedUsers}, nil
+	return &wecom{chatReceiver, w.MentionedUsers}, nil
 }
 
-// manner: a robot may send 20 messages a minute.
-func (w WeCom) manner() manner {
-	return manner{Patience: w.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 20}}
+// traits: a robot may send 20 notifications a minute.
+func (w WeCom) traits() traits {
+	return traits{Patience: w.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 20}}
 }
 
 type wecom struct {
-	*robot
+	*chatReceiver
 	users []string
 }
 
-// wecomFates are the codes of group robots; 93000 is a key that does not exist, and
-// toMend as every code not listed.
-var wecomFates = fates{
-	tooMany: map[int64]time.Duration{
-		45009: time.Minute, // more than 20 messages a minute
+// wecomCodes are the codes of group robots; 93000 is a key that does not exist, and
+// fixable as every code not listed.
+var wecomCodes = codeTable{
+	throttled: map[int64]time.Duration{
+		45009: time.Minute, // more than 20 notifications a minute
 		45033: time.Minute, // too many at once
 		-1:    time.Minute, // the system is busy
 	},
-	unfit: []int64{
-		40008, // no such type of message
+	unacceptable: []int64{
+		40008, // no such type of notification
 		40058, // a parameter is wrong, or the text is too long
 		44004, // no text
 		45002, // the text is too long
@@ -75,28 +75,27 @@ var wecomFates = fates{
 }
 
 // send makes one attempt. The error is a *DeliveryError.
-func (w *wecom) send(ctx context.Context, _ string, body []byte) error {
-	page, err := w.read(body)
-	if err != nil {
-		return w.unreadable(err)
+func (w *wecom) send(ctx context.Context, out outgoing) error {
+	if out.err != nil {
+		return undecodable(w.endpoint, out.err)
 	}
-	a, err := w.post(ctx, w.message(page), nil)
-	return w.judged(a, err, wecomFates.errcode)
+	a, err := w.post(ctx, w.message(w.render(out.payload)), nil)
+	return w.classify(a, err, wecomCodes.errcode)
 }
 
-// wecomContent is how long the text of a message may be, in bytes.
+// wecomContent is how long the text of a notification may be, in bytes.
 const wecomContent = 4096
 
-// wecomColours are those of the three that the service has.
-var wecomColours = [...]string{calm: "comment", fine: "info", warning: "warning", alarm: "warning"}
+// wecomColours are of the three that the service has.
+var wecomColours = [...]string{levelNeutral: "comment", levelResolved: "info", levelWarning: "warning", levelCritical: "warning"}
 
-func (w *wecom) message(page sheet) []byte {
+func (w *wecom) message(page message) []byte {
 	calls := ""
 	if page.urgent && len(w.users) > 0 {
 		calls = "\n\n<@" + strings.Join(w.users, "><@") + ">"
 	}
-	return fit(page, func(page sheet) ([]byte, bool) {
-		title := page.tone.sign() + ` <font color="` + wecomColours[page.tone] + `">` + forMarkdown(page.title) + "</font>"
+	return fit(page, func(page message) ([]byte, bool) {
+		title := page.level.sign() + ` <font color="` + wecomColours[page.level] + `">` + forMarkdown(page.title) + "</font>"
 		content := markdown{heading: "### " + title, lineEnd: "\n", quote: "> "}.write(page) + calls
 		body := plainJSON(map[string]any{"msgtype": "markdown", "markdown": map[string]any{"content": content}})
 		return body, len(content) <= wecomContent

@@ -8,73 +8,79 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward"
 )
 
 const (
-	// inFlight is how many messages are under way to one receiver at once.
-	inFlight = 4
-	// claimSlack is how much longer than one attempt a message is claimed: for the
-	// way to it and for word about it.
+	// maxInFlight bounds the notifications that are sent to one receiver at once.
+	maxInFlight = 4
+	// claimSlack is how much longer than one attempt a claim lasts, for recording its
+	// outcome.
 	claimSlack = 5 * time.Second
-	// askAgain is how often an outbox that does not work is tried, and what is told
+	// retryOutboxEvery is how often a failing outbox is tried, and notifications are sent
 	// from memory.
-	askAgain = time.Second
-	// pollEvery is how often it is looked without a reason; lull is the pause after a
-	// look that found nothing where something was.
-	pollEvery = 15 * time.Second
-	lull      = 20 * time.Millisecond
+	retryOutboxEvery = time.Second
+	// pollEvery is how often the outbox is polled without a wake-up. emptyPause is the
+	// pause after a claim that returned nothing to send.
+	pollEvery  = 15 * time.Second
+	emptyPause = 20 * time.Millisecond
 )
 
 // transport makes one attempt. Its error is a *DeliveryError.
 type transport interface {
-	send(ctx context.Context, id string, body []byte) error
+	send(ctx context.Context, out outgoing) error
 	close()
 }
 
-// destination is where a receiver's messages go, and how it is told.
+// destination is where and how a receiver is notified.
 type destination struct {
 	out transport
-	addressee
-	// pace is nil for a receiver that takes as many messages as come.
-	pace *pace
+	writer
+	// limiter is nil for a receiver without a rate limit.
+	limiter *limiter
 }
 
-func newDestination(out transport, a addressee) *destination {
-	return &destination{out: out, addressee: a, pace: newPace(a.rates)}
+func newDestination(out transport, w writer) *destination {
+	return &destination{out: out, writer: w, limiter: newLimiter(w.rates)}
 }
 
-// after has it go on at the pace of the one before, whose service may be the same.
-func (d *destination) after(was *destination) {
-	if was.rates == d.rates {
-		d.pace = was.pace
+// takeLimiter takes over the limiter of the previous destination, whose service may be
+// the same.
+func (d *destination) takeLimiter(previous *destination) {
+	if previous.rates == d.rates {
+		d.limiter = previous.limiter
 	}
 }
 
-// free is how many messages may be sent now, at most n; if none, wait is how long
-// it is until one may.
+// free returns how many notifications may be sent now, at most n; if none, wait is the
+// time until one may.
 func (d *destination) free(now time.Time, n int) (free int, wait time.Duration) {
 	if d.people {
 		n = min(n, 1)
 	}
-	return d.pace.free(now, n)
+	return d.limiter.free(now, n)
 }
 
-// worker delivers to one receiver.
+// worker delivers the notifications of one receiver. It runs three loops: deliverLoop
+// sends what is due, collectLoop makes notifications of groups, resendLoop repeats
+// firing findings for receivers that forget them. No mutex is held over I/O, and of the
+// mutexes of a worker and its parts never two at once.
 type worker struct {
-	name    string
-	log     *zap.Logger
-	box     Outbox
-	hooks   Hooks
-	dest    atomic.Pointer[destination]
-	wake    chan struct{} // of size 1
-	gather  chan struct{} // the same for what waits in groups
-	circuit circuit
-	told    told
-	spare   spare
-	flights flights
-	// hurried is false when what waits need not wait any longer, since the receiver
-	// works again or is another.
-	hurried atomic.Bool
+	name        string
+	log         *zap.Logger
+	outbox      Outbox
+	hooks       Hooks
+	dest        atomic.Pointer[destination]
+	deliverWake chan struct{} // of size 1
+	collectWake chan struct{} // of size 1
+	circuit     circuit
+	delivery    deliveryState
+	memory      memoryQueue
+	inFlight    *inFlightSet
+	// retryAll asks for all that waits to be retried at once, since the receiver works
+	// again or was replaced.
+	retryAll atomic.Bool
 
 	// stop ends the claiming, hard the sending too; both are set before run.
 	stop, hard context.Context
@@ -82,66 +88,63 @@ type worker struct {
 	done       chan struct{}
 	collected  chan struct{} // closed when nothing more is collected
 
-	// order keeps messages and what is told again apart: see refresh.go, whose goroutine
-	// has forgotten alone.
-	order     order
-	over      over
-	forgotten bool
+	// sendGate keeps notifications and resends apart: see resend.go.
+	sendGate sendGate
+	// resendFailing says that the last resend failed. Of resendLoop alone.
+	resendFailing bool
 
-	// more says that the last claim got as many as it asked for, brief that the receiver
-	// takes another message within a second. Of run alone.
-	more, brief bool
+	// claimedAll says that the last claim returned as many as it asked for, soonFree that
+	// the rate limit permits another notification within a second. Of deliverLoop alone.
+	claimedAll, soonFree bool
 
-	mu      sync.Mutex
-	flying  int
-	roused  uint64 // how often it was roused
-	deaf    bool   // the outbox did not answer, and that was logged
-	warned  Reason // the reason that was last logged as a warning
+	mu           sync.Mutex // guards what follows
+	active       int        // notifications that are being sent
+	wakeups      uint64
+	outboxFailed bool   // the outbox did not answer, and that was logged
+	lastWarned   Reason // the reason that was last logged as a warning
+
 	sending sync.WaitGroup
 }
 
 func newWorker(log *zap.Logger, name string, box Outbox, hooks Hooks, d *destination) *worker {
 	w := &worker{
-		name: name, log: log.With(zap.String("receiver", name)), box: box, hooks: hooks,
-		wake: make(chan struct{}, 1), gather: make(chan struct{}, 1), order: newOrder(),
-		flights: flights{by: map[string]*flight{}},
+		name: name, log: log.With(zap.String("receiver", name)), outbox: box, hooks: hooks,
+		deliverWake: make(chan struct{}, 1), collectWake: make(chan struct{}, 1), sendGate: newSendGate(), inFlight: newInFlightSet(),
 	}
-	w.hurried.Store(true)
 	w.dest.Store(d)
 	return w
 }
 
-// redirect sends what waits to another place, at once.
+// redirect sends what waits to another destination, at once.
 func (w *worker) redirect(d *destination) {
-	was := w.dest.Load()
-	d.after(was)
+	previous := w.dest.Load()
+	d.takeLimiter(previous)
 	w.dest.Store(d)
-	was.out.close()
-	w.tryNow()
+	previous.out.close()
+	w.retryNow()
 }
 
-// tryNow has all that waits tried at once.
-func (w *worker) tryNow() {
+// retryNow has all that waits tried at once.
+func (w *worker) retryNow() {
 	w.circuit.reset()
-	w.hurried.Store(false)
-	w.rouse()
+	w.retryAll.Store(true)
+	w.wake()
 }
 
-// begin gives the worker its time. It comes before run.
+// begin prepares a run until stop or hard is done.
 func (w *worker) begin(stop, hard context.Context) {
-	// Another process may have been at work since the last time.
-	w.told.reset()
-	w.over.reset()
-	w.spare.reset()
+	// Another process may have delivered since the last run.
+	w.delivery.reset()
+	w.memory.reset()
 	w.circuit.begin()
-	w.more, w.forgotten = false, false
+	w.claimedAll, w.resendFailing = false, false
 	w.stop = stop
 	w.hard, w.cancel = context.WithCancel(hard)
 	w.done, w.collected = make(chan struct{}), make(chan struct{})
 }
 
-// remove ends the worker with what is under way, and returns when it ended. What
-// waits is given up by [Sender.takeStock].
+// remove ends the worker and the attempts in flight, and returns when it has ended.
+// [Sender.reconcile] gives up what waits.
 func (w *worker) remove() {
 	if w.done == nil {
 		return
@@ -150,17 +153,25 @@ func (w *worker) remove() {
 	<-w.done
 }
 
-// rouse has the worker look again.
-func (w *worker) rouse() {
+// wake is called when something may be due.
+func (w *worker) wake() {
 	w.mu.Lock()
-	w.roused++
+	w.wakeups++
 	w.mu.Unlock()
-	w.nudge()
+	w.signal()
 }
 
-func (w *worker) nudge() {
-	poke(w.wake)
-	poke(w.gather)
+// signal has the loops continue without counting as a wake-up: nothing was written.
+func (w *worker) signal() {
+	signal(w.deliverWake)
+	signal(w.collectWake)
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 func closed(c chan struct{}) bool {
@@ -172,39 +183,31 @@ func closed(c chan struct{}) bool {
 	}
 }
 
-func poke(wake chan struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default:
-	}
-}
-
-// both delivers what is due, and makes messages of what waits in groups.
-func (w *worker) both() {
+// run runs the loops of the worker, between begin and the end of stop or hard.
+func (w *worker) run() {
 	defer close(w.done)
 	var group sync.WaitGroup
-	group.Go(w.collect)
-	group.Go(w.refresh)
-	w.run()
+	group.Go(w.collectLoop)
+	group.Go(w.resendLoop)
+	w.deliverLoop()
 	group.Wait()
 }
 
-// run delivers until stop is done and nothing is due, or until hard is done.
-func (w *worker) run() {
+// deliverLoop delivers until stop is done and nothing is due, or until hard is done.
+func (w *worker) deliverLoop() {
 	defer w.cancel()
-	// Not those of an attempt under way alone: a reload may have changed it.
-	defer func() { w.dest.Load().out.close() }()
+	defer func() { w.dest.Load().out.close() }() // a reload may have replaced it
 	defer w.sending.Wait()
 	for w.hard.Err() == nil {
-		wait := w.round()
-		if w.stop.Err() != nil && wait > 0 && !w.brief && w.underWay() == 0 && closed(w.collected) {
+		wait := w.deliverDue()
+		if w.stop.Err() != nil && wait > 0 && !w.soonFree && w.activeCount() == 0 && closed(w.collected) {
 			return // what is due later is for the next start
 		}
 		w.rest(wait)
 	}
 }
 
-// rest waits for a reason to look again.
+// rest waits for a time, a signal or a shutdown.
 func (w *worker) rest(wait time.Duration) {
 	if wait <= 0 {
 		return
@@ -217,22 +220,22 @@ func (w *worker) rest(wait time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-w.wake:
+	case <-w.deliverWake:
 	case <-stopping:
 	case <-w.hard.Done():
 	}
 }
 
-// round begins to send what may be sent now, and returns how long nothing else
-// will be due.
-func (w *worker) round() time.Duration {
+// deliverDue begins to send what may be sent now, and returns the time until something
+// else is due.
+func (w *worker) deliverDue() time.Duration {
 	now, d := time.Now(), w.dest.Load()
-	n, wait := w.circuit.allow(now, inFlight-w.underWay())
-	w.brief = false
+	n, wait := w.circuit.allow(now, maxInFlight-w.activeCount())
+	w.soonFree = false
 	if n > 0 {
 		n, wait = d.free(now, n)
-		w.brief = n == 0 && wait <= time.Second
-		if d.people && w.underWay() > 0 {
+		w.soonFree = n == 0 && wait <= time.Second
+		if d.people && w.activeCount() > 0 {
 			n, wait = 0, 0
 		}
 	}
@@ -240,140 +243,141 @@ func (w *worker) round() time.Duration {
 		if wait > 0 {
 			return wait
 		}
-		return pollEvery // an end of what is under way comes first
+		return pollEvery // the end of an attempt comes first
 	}
-	if w.hurried.CompareAndSwap(false, true) {
-		if err := w.box.Hurry(w.hard, w.name); err != nil {
-			w.hurried.Store(false)
+	if w.retryAll.CompareAndSwap(true, false) {
+		if err := w.outbox.RetryNow(w.hard, w.name); err != nil {
+			w.retryAll.Store(true)
 			return w.withoutOutbox(err)
 		}
 	}
-	if !w.more {
-		roused := w.timesRoused()
-		due, waits, err := w.box.NextDue(w.hard, w.name)
+	if !w.claimedAll {
+		wakeups := w.wakeupCount()
+		due, waits, err := w.outbox.NextDue(w.hard, w.name)
 		switch {
 		case err != nil:
 			return w.withoutOutbox(err)
 		case !waits:
-			poke(w.gather)
-			if waits, err := w.box.Waits(w.hard, w.name); err != nil {
+			signal(w.collectWake)
+			if pending, err := w.outbox.HasPending(w.hard, w.name); err != nil {
 				return w.withoutOutbox(err)
-			} else if !waits && w.spare.open(roused) {
-				w.log.Debug("nothing waits: what the store does not take is told from memory")
+			} else if !pending && w.memory.outboxEmpty(wakeups) {
+				w.log.Debug("the outbox is empty: notifications that the store does not take are sent from memory")
 			}
-			return w.tellSpare()
+			return w.sendFromMemory()
 		case due > 0:
 			return min(due, pollEvery)
 		}
 	}
-	fresh, came, err := w.flights.claim(w.hard, w.box, w.name, w.dest.Load().Timeout+claimSlack, n)
+	fresh, claimed, err := w.inFlight.claim(w.hard, w.outbox, w.name, w.dest.Load().Timeout+claimSlack, n)
 	if err != nil {
 		return w.withoutOutbox(err)
 	}
-	w.heard()
-	if w.more = came == n; len(fresh) == 0 {
-		return lull // another was quicker, or they are under way
+	w.outboxWorks()
+	if w.claimedAll = claimed == n; len(fresh) == 0 {
+		return emptyPause // another process was quicker, or they are in flight
 	}
 	w.circuit.probe()
-	d.pace.began(now, len(fresh))
-	w.take(len(fresh))
+	d.limiter.begin(now, len(fresh))
+	w.sendBegan(len(fresh))
 	for _, m := range fresh {
 		w.sending.Go(func() {
-			defer w.landed(d)
-			w.fly(m)
+			defer w.sendEnded(d)
+			w.deliverClaimed(m)
 		})
 	}
 	return 0
 }
 
-// fly delivers a message, again if it comes back before its flight is over.
-func (w *worker) fly(m Message) {
-	for again := true; again; m, again = w.flights.land(m.ID) {
-		w.deliver(m)
+// deliverClaimed delivers a notification, again if it is claimed anew before it is done.
+func (w *worker) deliverClaimed(n locksteward.Notification) {
+	for again := true; again; n, again = w.inFlight.done(n.ID) {
+		w.deliver(n)
 	}
 }
 
-func (w *worker) timesRoused() uint64 {
+func (w *worker) wakeupCount() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.roused
+	return w.wakeups
 }
 
-func (w *worker) underWay() int {
+func (w *worker) activeCount() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.flying
+	return w.active
 }
 
-func (w *worker) take(n int) {
+func (w *worker) sendBegan(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.flying += n
+	w.active += n
 }
 
-func (w *worker) landed(d *destination) {
-	d.pace.ended(time.Now())
+func (w *worker) sendEnded(d *destination) {
+	d.limiter.end(time.Now())
 	w.mu.Lock()
-	w.flying--
+	w.active--
 	w.mu.Unlock()
-	w.nudge()
+	w.signal()
 }
 
-// withoutOutbox tells from memory what may be told, and returns how long to wait.
+// withoutOutbox sends what may be sent from memory, and returns how long to wait.
 func (w *worker) withoutOutbox(err error) time.Duration {
 	if w.hard.Err() != nil {
 		return 0
 	}
-	w.mu.Lock()
-	first := !w.deaf
-	w.deaf = true
-	w.mu.Unlock()
-	if first {
-		w.log.Warn("messages cannot be read, it is tried again", zap.Error(err))
+	if first := !w.setOutboxFailed(true); first {
+		w.log.Warn("reading the outbox failed, it is tried again", zap.Error(err))
 	}
-	return min(w.tellSpare(), askAgain)
+	return min(w.sendFromMemory(), retryOutboxEvery)
 }
 
-// heard notes that the outbox answers.
-func (w *worker) heard() {
+// outboxWorks records that the outbox answers.
+func (w *worker) outboxWorks() {
+	if w.setOutboxFailed(false) {
+		w.log.Info("the outbox can be read again")
+	}
+}
+
+// setOutboxFailed returns the previous state.
+func (w *worker) setOutboxFailed(failed bool) (before bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.deaf {
-		w.log.Info("messages are read again")
-	}
-	w.deaf = false
+	before, w.outboxFailed = w.outboxFailed, failed
+	return before
 }
 
-// word says what became of a message until the outbox takes it: a message about
-// which nothing is said is sent again.
-func (w *worker) word(id string, say func(ctx context.Context, m Message) error) {
+// ack records the outcome of a notification, until the outbox takes it: a notification
+// without a recorded outcome is sent again.
+func (w *worker) ack(id string, record func(ctx context.Context, n locksteward.Notification) error) {
 	for {
-		m, claim := w.flights.latest(id)
+		n, claim := w.inFlight.latest(id)
 		ctx, cancel := context.WithCancel(w.hard)
 		last := w.hard.Err() != nil
 		if last {
-			ctx, cancel = context.WithTimeout(context.WithoutCancel(w.hard), askAgain)
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(w.hard), retryOutboxEvery)
 		}
-		err := say(ctx, m)
+		err := record(ctx, n)
 		cancel()
-		lost := errors.Is(err, ErrClaimLost)
-		if lost && w.flights.claimedSince(id, claim) {
+		lost := errors.Is(err, locksteward.ErrClaimLost)
+		if lost && w.inFlight.claimedSince(id, claim) {
 			continue
 		}
 		if err == nil || lost || last {
-			w.flights.said(id, claim)
+			w.inFlight.acked(id, claim)
 		}
 		switch {
 		case err == nil:
 			return
 		case lost:
-			w.log.Info("a message was sent twice", zap.String("message_id", id), zap.Error(err))
+			w.log.Info("a notification was sent twice", zap.String("notification_id", id), zap.Error(err))
 			return
 		case last:
-			w.log.Warn("what became of a message is not known to the store: it is sent again", zap.String("message_id", id), zap.Error(err))
+			w.log.Warn("recording the outcome of a notification failed: it is sent again", zap.String("notification_id", id), zap.Error(err))
 			return
 		}
-		timer := time.NewTimer(askAgain)
+		timer := time.NewTimer(retryOutboxEvery)
 		select {
 		case <-timer.C:
 		case <-w.hard.Done():

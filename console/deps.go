@@ -320,8 +320,8 @@ type Deps struct {
 	ReleasePause ReleasePause
 	Graphs       Graphs
 	Advisor      ReleaseAdvisor
-	// Deliveries are the notifications to receivers.
-	Deliveries Deliveries
+	// Notifications is the outbox of the agent.
+	Notifications Notifications
 	// Silences mute notifications.
 	Silences Silences
 	// Sessions keeps who is signed in.
@@ -334,7 +334,7 @@ func (d Deps) check() error {
 		"Releases": d.Releases == nil, "Audit": d.Audit == nil, "Reloader": d.Reloader == nil,
 		"Pauser": d.Pauser == nil, "Reports": d.Reports == nil, "History": d.History == nil,
 		"ReleasePause": d.ReleasePause == nil, "Graphs": d.Graphs == nil, "Advisor": d.Advisor == nil, "Sessions": d.Sessions == nil,
-		"Deliveries": d.Deliveries == nil, "Silences": d.Silences == nil,
+		"Notifications": d.Notifications == nil, "Silences": d.Silences == nil,
 	} {
 		if missing {
 			return errors.New("console: dependency " + name + " is missing")

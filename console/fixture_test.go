@@ -552,7 +552,7 @@ func setupAs(t *testing.T, edit func(*signin.Config), roles ...string) *fixture 
 }
 
 func (w *world) deps() Deps {
-	return Deps{Locks: w, Findings: w, Targets: w, Requests: w, Releases: w, Audit: w, Reloader: w, Pauser: w, Reports: w, History: w, ReleasePause: w, Graphs: w, Advisor: w, Deliveries: w, Silences: w, Sessions: newSessionStore()}
+	return Deps{Locks: w, Findings: w, Targets: w, Requests: w, Releases: w, Audit: w, Reloader: w, Pauser: w, Reports: w, History: w, ReleasePause: w, Graphs: w, Advisor: w, Notifications: w, Silences: w, Sessions: newSessionStore()}
 }
 
 func (b *fixture) addUser(name string) {

@@ -45,9 +45,9 @@ redis_cpu_seconds_total target,node,mode
 redis_evicted_keys_total target,node
 release_requests state
 releases_total target,class,outcome
-deliveries_total receiver,outcome,reason
-outbox_depth receiver
-outbox_oldest_seconds receiver
+notifications_total receiver,outcome,reason
+notifications_queue_length receiver
+notifications_oldest_seconds receiver
 config_last_reload_successful -
 leader target
 `

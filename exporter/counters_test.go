@@ -183,22 +183,22 @@ func TestOperationalCounters(t *testing.T) {
 	e.SetOutbox([]exporter.Backlog{{Receiver: "ops", Waiting: 3, Dead: 2, Oldest: 90 * time.Second}, {Receiver: "chat"}})
 	e.SetReload(true)
 	want(t, e, map[string]float64{
-		`outbox_depth{receiver="ops"}`:                                         3,
-		`outbox_oldest_seconds{receiver="ops"}`:                                90,
-		`outbox_dead{receiver="ops"}`:                                          2,
-		`outbox_depth{receiver="chat"}`:                                        0,
-		`outbox_oldest_seconds{receiver="chat"}`:                               0,
-		`budget_throttled_seconds_total{reason="duty",target="m"}`:             2,
-		`release_enabled{target="m"}`:                                          0,
-		`release_requests{state="pending"}`:                                    2,
-		`release_requests{state="unknown"}`:                                    0,
-		`release_requests{state="released"}`:                                   5,
-		`releases_total{class="a",outcome="released",target="m"}`:              2,
-		`releases_total{class="_other",outcome="changed",target="m"}`:          1,
-		`deliveries_total{outcome="delivered",reason="ok",receiver="ops"}`:     1,
-		`deliveries_total{outcome="retried",reason="timeout",receiver="ops"}`:  2,
-		`deliveries_total{outcome="dropped",reason="http_4xx",receiver="ops"}`: 0,
-		`config_last_reload_successful`:                                        1,
+		`notifications_queue_length{receiver="ops"}`:                              3,
+		`notifications_oldest_seconds{receiver="ops"}`:                            90,
+		`notifications_dead{receiver="ops"}`:                                      2,
+		`notifications_queue_length{receiver="chat"}`:                             0,
+		`notifications_oldest_seconds{receiver="chat"}`:                           0,
+		`budget_throttled_seconds_total{reason="duty",target="m"}`:                2,
+		`release_enabled{target="m"}`:                                             0,
+		`release_requests{state="pending"}`:                                       2,
+		`release_requests{state="unknown"}`:                                       0,
+		`release_requests{state="released"}`:                                      5,
+		`releases_total{class="a",outcome="released",target="m"}`:                 2,
+		`releases_total{class="_other",outcome="changed",target="m"}`:             1,
+		`notifications_total{outcome="delivered",reason="ok",receiver="ops"}`:     1,
+		`notifications_total{outcome="retried",reason="timeout",receiver="ops"}`:  2,
+		`notifications_total{outcome="dropped",reason="http_4xx",receiver="ops"}`: 0,
+		`config_last_reload_successful`:                                           1,
 	})
 	if text := scrapeText(t, e); strings.Contains(text, `receiver="gone"`) {
 		t.Error("a receiver that is gone is shown")

@@ -223,8 +223,8 @@ func TestScrapesWhileSweepsRun(t *testing.T) {
 		case <-done:
 			wg.Wait()
 			want(t, e, map[string]float64{
-				`budget_throttled_seconds_total{reason="duty",target="m"}`:       50,
-				`deliveries_total{outcome="delivered",reason="",receiver="ops"}`: 200,
+				`budget_throttled_seconds_total{reason="duty",target="m"}`:          50,
+				`notifications_total{outcome="delivered",reason="",receiver="ops"}`: 200,
 			})
 			return
 		default:

@@ -69,7 +69,7 @@ func TestCountersGoOnWhenATargetComesBack(t *testing.T) {
 		`watch_blind_seconds_total{target="m"}`, `watch_missed_total{target="m"}`, `lock_acquire_failures_total{class="a",target="m"}`,
 		`lock_renewal_failures_total{class="a",target="m"}`, `lock_acquires_total{class="a",target="m"}`, `sweep_keys_total{target="m"}`,
 		`budget_throttled_seconds_total{reason="share",target="m"}`, `releases_total{class="a",outcome="released",target="m"}`,
-		`lock_hold_seconds_count{class="a",target="m"}`, `alerts_suppressed_total{reason="silence",receiver="ops"}`, `alerts_omitted_total{receiver="ops"}`,
+		`lock_hold_seconds_count{class="a",target="m"}`, `notifications_suppressed_total{reason="silence",receiver="ops"}`, `notifications_omitted_total{receiver="ops"}`,
 	} {
 		if before[name] <= 0 {
 			t.Errorf("%s counted nothing: %v", name, before)

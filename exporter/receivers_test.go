@@ -14,14 +14,14 @@ func TestReceivers(t *testing.T) {
 	e := newExporter(t, exporter.Config{})
 	e.SetReceivers("ops", "chat")
 	want(t, e, map[string]float64{
-		`alerts_suppressed_total{reason="silence",receiver="ops"}`: 0,
-		`alerts_suppressed_total{reason="inhibit",receiver="ops"}`: 0,
-		`alerts_suppressed_total{reason="survey",receiver="chat"}`: 0,
-		`alerts_suppressed_total{reason="match",receiver="chat"}`:  0,
-		`alerts_omitted_total{receiver="ops"}`:                     0,
-		`alert_groups{receiver="ops"}`:                             0,
-		`receiver_circuit_open{receiver="ops"}`:                    absent, // nobody said
-		`outbox_depth{receiver="ops"}`:                             absent,
+		`notifications_suppressed_total{reason="silence",receiver="ops"}`: 0,
+		`notifications_suppressed_total{reason="inhibit",receiver="ops"}`: 0,
+		`notifications_suppressed_total{reason="survey",receiver="chat"}`: 0,
+		`notifications_suppressed_total{reason="match",receiver="chat"}`:  0,
+		`notifications_omitted_total{receiver="ops"}`:                     0,
+		`notification_groups{receiver="ops"}`:                             0,
+		`receiver_circuit_open{receiver="ops"}`:                           absent, // nobody said
+		`notifications_queue_length{receiver="ops"}`:                      absent,
 	})
 	e.CountSuppressed("ops", exporter.SuppressedByInhibit, 3)
 	e.CountSuppressed("ops", exporter.SuppressedByInhibit, 2)
@@ -33,17 +33,17 @@ func TestReceivers(t *testing.T) {
 	e.CountDelivery("chat", "retried", "timeout")
 	e.SetOutbox([]exporter.Backlog{{Receiver: "chat", Waiting: 5, Oldest: time.Minute, CircuitOpen: true}, {Receiver: "ops"}})
 	want(t, e, map[string]float64{
-		`alerts_suppressed_total{reason="inhibit",receiver="ops"}`:             5,
-		`alerts_suppressed_total{reason="match",receiver="ops"}`:               0,
-		`alerts_omitted_total{receiver="ops"}`:                                 40,
-		`template_failures_total{receiver="ops"}`:                              1,
-		`template_failures_total{receiver="chat"}`:                             0,
-		`alert_groups{receiver="ops"}`:                                         7,
-		`alert_groups{receiver="chat"}`:                                        0,
-		`receiver_circuit_open{receiver="chat"}`:                               1,
-		`receiver_circuit_open{receiver="ops"}`:                                0,
-		`deliveries_total{outcome="delivered",reason="ok",receiver="ops"}`:     0,
-		`deliveries_total{outcome="retried",reason="timeout",receiver="chat"}`: 1,
+		`notifications_suppressed_total{reason="inhibit",receiver="ops"}`:         5,
+		`notifications_suppressed_total{reason="match",receiver="ops"}`:           0,
+		`notifications_omitted_total{receiver="ops"}`:                             40,
+		`template_failures_total{receiver="ops"}`:                                 1,
+		`template_failures_total{receiver="chat"}`:                                0,
+		`notification_groups{receiver="ops"}`:                                     7,
+		`notification_groups{receiver="chat"}`:                                    0,
+		`receiver_circuit_open{receiver="chat"}`:                                  1,
+		`receiver_circuit_open{receiver="ops"}`:                                   0,
+		`notifications_total{outcome="delivered",reason="ok",receiver="ops"}`:     0,
+		`notifications_total{outcome="retried",reason="timeout",receiver="chat"}`: 1,
 	})
 
 	// A receiver that a reload takes out is gone with all it had, and does not come
@@ -55,9 +55,9 @@ func TestReceivers(t *testing.T) {
 	if text := scrapeText(t, e); strings.Contains(text, "chat") {
 		t.Errorf("a receiver that is gone is shown:\n%s", grep(text, "chat"))
 	}
-	want(t, e, map[string]float64{`alerts_omitted_total{receiver="ops"}`: 40})
+	want(t, e, map[string]float64{`notifications_omitted_total{receiver="ops"}`: 40})
 	e.SetReceivers("ops", "chat")
-	want(t, e, map[string]float64{`alerts_suppressed_total{reason="silence",receiver="chat"}`: 0})
+	want(t, e, map[string]float64{`notifications_suppressed_total{reason="silence",receiver="chat"}`: 0})
 }
 
 func TestTargetFigures(t *testing.T) {

@@ -223,7 +223,7 @@ func (e *env) openStore(t testing.TB) {
 	if e.store, err = store.Open(t.Context(), e.dsn); err != nil {
 		t.Fatal(err)
 	}
-	e.store.Compose(func(w store.Written) []store.Message {
+	e.store.Compose(func(w store.Written) []locksteward.Notification {
 		for _, entry := range w.Entries {
 			if entry.Event != nil {
 				e.told.add(*entry.Event)

@@ -11,21 +11,21 @@ import (
 )
 
 // Change is what is written with a change of state in its transaction: audit entries and
-// messages about it.
+// notifications about it.
 type Change struct {
-	Entries  []locksteward.Entry
-	Messages []Message
+	Entries       []locksteward.Entry
+	Notifications []locksteward.Notification
 }
 
-// Append writes audit entries and messages about an event that changes nothing else in the
+// Append writes audit entries and notifications about an event that changes nothing else in the
 // store, in one transaction. The store sets Seq, PrevHash and Hash of entries, truncates At
 // to the microsecond, and replaces bytes that are not UTF-8.
 func (s *Store) Append(ctx context.Context, c Change) error {
-	if len(c.Entries) == 0 && len(c.Messages) == 0 {
+	if len(c.Entries) == 0 && len(c.Notifications) == 0 {
 		return nil
 	}
 	return s.inWrite(ctx, "append audit entry", func(ctx context.Context, t *tx) error {
-		return s.written(ctx, t, Written{Entries: c.Entries}, c.Messages...)
+		return s.written(ctx, t, Written{Entries: c.Entries}, c.Notifications...)
 	})
 }
 
@@ -145,9 +145,9 @@ func (f *filter) where() string {
 
 const entryColumns = "seq, at, actor, action, target, lock_key, subject, reason, outcome, detail, prev_hash, hash"
 
-// written writes audit entries and the messages about them in the transaction of the change
+// written writes audit entries and the notifications about them in the transaction of the change
 // that they report.
-func (s *Store) written(ctx context.Context, t *tx, w Written, messages ...Message) error {
+func (s *Store) written(ctx context.Context, t *tx, w Written, messages ...locksteward.Notification) error {
 	if err := appendEntries(ctx, t, w.Entries); err != nil {
 		return err
 	}

@@ -86,8 +86,8 @@ func (p *pool) row(ctx context.Context, query string, args ...any) *sql.Row {
 type tx struct {
 	tx *sql.Tx
 	on *backend
-	// enqueued is set if the transaction added messages to the outbox.
-	enqueued bool
+	// outboxChanged says that notifications or groups became due.
+	outboxChanged bool
 	// trail is the length of the audit trail with the entries of this transaction; 0 if it
 	// has none.
 	trail int64

@@ -34,7 +34,7 @@ func (s *Store) ClockWentBack(ctx context.Context, by time.Duration) error {
 				return err
 			}
 		}
-		t.enqueued = true
+		t.outboxChanged = true
 		return nil
 	})
 }

@@ -39,7 +39,7 @@ func child() {
 		})
 	case "send":
 		for err == nil {
-			var got []store.Message
+			var got []locksteward.Notification
 			if got, err = s.Claim(ctx, "ops", claimOfChild, 1); err != nil || len(got) == 0 {
 				continue
 			}
@@ -49,8 +49,8 @@ func child() {
 			}
 		}
 	case "loop":
-		s.Compose(func(w store.Written) []store.Message {
-			return []store.Message{{ID: rand.Text(), Receiver: "ops", EventID: w.Entries[0].Outcome}}
+		s.Compose(func(w store.Written) []locksteward.Notification {
+			return []locksteward.Notification{{ID: rand.Text(), Receiver: "ops", EventID: w.Entries[0].Outcome}}
 		})
 		for n := 0; err == nil; n++ {
 			_, err = s.UpdateRequest(ctx, "r-crash", func(r *locksteward.Request) ([]locksteward.Entry, error) {
@@ -158,7 +158,7 @@ func TestKillWhileWritingKeepsChangesAndEntriesTogether(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			messages, err := s.Messages(t.Context(), store.MessageQuery{Limit: 1 << 20})
+			messages, err := s.Notifications(t.Context(), store.NotificationQuery{Limit: 1 << 20})
 			if err != nil || int64(len(messages)) != n-1 || messages[0].EventID != got.Outcome {
 				t.Fatalf("%d messages of %d changes, %v", len(messages), n-1, err)
 			}
@@ -216,7 +216,7 @@ func TestKillWhileSending(t *testing.T) {
 			backlog, err := s.Backlogs(t.Context())
 			return err == nil && len(backlog) == 0
 		}, "messages are left")
-		all, err := s.Messages(t.Context(), store.MessageQuery{State: store.MessageDelivered, Limit: messages + 1})
+		all, err := s.Notifications(t.Context(), store.NotificationQuery{State: locksteward.NotificationDelivered, Limit: messages + 1})
 		if err != nil || len(all) != messages {
 			t.Errorf("%d messages delivered, %v; want %d", len(all), err, messages)
 		}

@@ -1,5 +1,5 @@
 // Package store is the agent's durable memory: release requests with their decisions, the
-// audit trail, messages to receivers, leases on targets, the history of locks, the last
+// audit trail, notifications to receivers, leases on targets, the history of locks, the last
 // findings, how locks were held, and the installation's key for token digests. It is an
 // SQLite file or a PostgreSQL database; both run the same code and the same tests.
 //
@@ -9,10 +9,10 @@
 //
 // # Guarantees
 //
-//   - A change of a request, its audit entries and the messages about it
+//   - A change of a request, its audit entries and the notifications about it
 //     ([Store.Compose]) are one transaction: all are written or none, also after kill -9 or
 //     a loss of power (WAL and synchronous=FULL; synchronous_commit is never off). A change
-//     of state without an entry is refused. Findings and the messages about them are one
+//     of state without an entry is refused. Findings and the notifications about them are one
 //     transaction too.
 //   - Events of locks ([Store.SaveLockEvents]) are bounded per lock and in total.
 //   - Audit entries are a hash chain, also with several writing processes. [Store.Verify]
@@ -21,12 +21,12 @@
 //     rewritten or cut off with its head.
 //   - At most one request is open per target, database and key.
 //   - A final request never changes state.
-//   - A message is claimed by one sender at a time, and those of one Ordering in the order
+//   - A notification is claimed by one sender at a time, and those of one Ordering in the order
 //     in which their changes were written. A claim that expires without an outcome can be
 //     claimed again.
 //   - An event of a finding ([Event]) is written in the transaction of the finding, once for
 //     each receiver, and is pending in a group until [Store.Flush] sends or drops it:
-//     messages and the state that the receiver knows are one transaction. The events of a
+//     notifications and the state that the receiver knows are one transaction. The events of a
 //     finding are sent to a receiver in the order of writing.
 //   - A change of silences wakes the events that were held back, in its transaction.
 //   - Fences of leases only grow. A write through [Store.Under] is refused once its lease
@@ -45,15 +45,15 @@
 //   - On systems without flock the second agent of a file is not refused; transactions still
 //     keep the data consistent.
 //   - In text, NUL and bytes that are not UTF-8 are replaced by U+FFFD. Keys of locks,
-//     details of entries and bodies of messages are bytes.
+//     details of entries and bodies of notifications are bytes.
 //
 // # Concurrency
 //
 // All methods are safe for concurrent use, also those of a view. Writers of requests,
-// entries and messages run one at a time over all processes, other writers beside them;
+// entries and notifications run one at a time over all processes, other writers beside them;
 // readers never wait for writers. A callback given to [Store.CreateRequest],
 // [Store.UpdateRequest] or [Store.Compose] runs inside the write transaction: it must be
-// quick and must not call the store. The callback of [Store.Enqueued] runs after it.
+// quick and must not call the store. The callback of [Store.OnOutboxChange] runs after it.
 //
 // Order of locks inside a process: a writer acquires one semaphore, then a connection, then
 // row locks of the database. The mutexes (availability, health, connTracker) guard fields

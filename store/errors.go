@@ -35,9 +35,6 @@ var (
 	// ErrOtherSchema is a database with a schema of another version. A process gets no
 	// lease in it any more, even if the schema changed while it was running.
 	ErrOtherSchema = errors.New("schema is of another version")
-	// ErrClaimLost is an update of a message whose claim expired: another sender may have
-	// claimed it.
-	ErrClaimLost = errors.New("claim lost")
 	// ErrNoEntry is a change of a request's state without an audit entry.
 	ErrNoEntry = errors.New("no audit entry for the change")
 )

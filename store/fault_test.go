@@ -126,7 +126,7 @@ func TestNoWriteIsHalfDoneWhenTheServerDies(t *testing.T) {
 				for n := 0; ctx.Err() == nil; n++ {
 					id := fmt.Sprintf("%d-%d-%d", round, w, n)
 					m := message(id, id)
-					err := s.Append(context.Background(), store.Change{Entries: []locksteward.Entry{{Action: "w", Subject: id}}, Messages: []store.Message{m}})
+					err := s.Append(context.Background(), store.Change{Entries: []locksteward.Entry{{Action: "w", Subject: id}}, Notifications: []locksteward.Notification{m}})
 					mu.Lock()
 					fate[id] = err
 					mu.Unlock()
@@ -151,7 +151,7 @@ func TestNoWriteIsHalfDoneWhenTheServerDies(t *testing.T) {
 	for _, e := range entries {
 		there[e.Subject] = true
 	}
-	messages, err := s.Messages(t.Context(), store.MessageQuery{Limit: 1 << 20})
+	messages, err := s.Notifications(t.Context(), store.NotificationQuery{Limit: 1 << 20})
 	if err != nil || len(messages) != len(entries) {
 		t.Errorf("%d messages with %d entries, %v", len(messages), len(entries), err)
 	}

@@ -11,47 +11,17 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Telling is what people are to be told of findings that are written.
-type Telling struct {
-	// Messages go to their receivers as they are, Events wait in groups.
-	Messages []Message
-	Events   []Event
-	// More are events as well, made while they are written, and Count is how many: what
-	// a storm of them takes in memory does not depend on its size. A transaction that
-	// is begun again asks for them again.
-	More  iter.Seq[[]Event]
-	Count int
+// Outgoing is what receivers are notified of with findings that are written.
+type Outgoing struct {
+	Notifications []locksteward.Notification // sent as they are
+	Events        []locksteward.FindingEvent // wait in groups
 }
 
-// events are all of them, in parts.
-func (t Telling) events(yield func([]Event) bool) {
-	for part := range slices.Chunk(t.Events, eventsAtOnce) {
-		if !yield(part) {
-			return
-		}
-	}
-	if t.More == nil {
-		return
-	}
-	for part := range t.More {
-		for part := range slices.Chunk(part, eventsAtOnce) {
-			if !yield(part) {
-				return
-			}
-		}
-	}
-}
-
-// SaveFindings makes findings all that is stored of target's findings, with what
-// people are told of that, in one transaction: what is not among them is forgotten.
-func (s *Store) SaveFindings(ctx context.Context, target string, findings []locksteward.Finding, told ...Telling) error {
-	return s.ReplaceFindings(ctx, target, slices.Values(findings), told...)
-}
-
-// ReplaceFindings is [Store.SaveFindings] of findings that are made while they are
-// written. A transaction that is begun again asks for them again.
-func (s *Store) ReplaceFindings(ctx context.Context, target string, findings iter.Seq[locksteward.Finding], told ...Telling) error {
-	return s.writeFindings(ctx, target, told, allFindings(target, findings))
+// SaveFindings replaces the stored findings of a target, with what receivers are notified
+// of, in one transaction. findings may be nil for none. A transaction that is begun again
+// iterates again.
+func (s *Store) SaveFindings(ctx context.Context, target string, findings iter.Seq[locksteward.Finding], out ...Outgoing) error {
+	return s.writeFindings(ctx, target, out, allFindings(target, findings))
 }
 
 func allFindings(target string, findings iter.Seq[locksteward.Finding]) func(ctx context.Context, t *tx) error {
@@ -63,24 +33,21 @@ func allFindings(target string, findings iter.Seq[locksteward.Finding]) func(ctx
 	}
 }
 
-// ChangeFindings stores those of target's findings that changed and forgets those
-// among them that are resolved, with what people are told of that, in one
-// transaction. All others stay as they are: its cost does not depend on how many
-// there are.
-func (s *Store) ChangeFindings(ctx context.Context, target string, changed []locksteward.Finding, told ...Telling) error {
-	return s.NoteFindings(ctx, target, slices.Values(changed), told...)
+// UpdateFindings stores those findings of a target that changed and deletes those among
+// them that are resolved, with what receivers are notified of, in one transaction. All
+// others stay as they are: its cost does not depend on how many there are. changed may be
+// nil for none. A transaction that is begun again iterates again.
+func (s *Store) UpdateFindings(ctx context.Context, target string, changed iter.Seq[locksteward.Finding], out ...Outgoing) error {
+	return s.writeFindings(ctx, target, out, changedFindings(target, changed))
 }
 
-// NoteFindings is [Store.ChangeFindings] of findings that are made while they are
-// written, as those of [Store.ReplaceFindings].
-func (s *Store) NoteFindings(ctx context.Context, target string, changed iter.Seq[locksteward.Finding], told ...Telling) error {
-	return s.writeFindings(ctx, target, told, changedFindings(target, changed))
-}
-
-// changedFindings writes findings in parts: what a storm of them needs in memory does
-// not depend on its size. Of those about the same the last counts.
+// changedFindings writes findings in parts: the memory for a storm does not depend on its
+// size. Of several with one fingerprint the last counts.
 func changedFindings(target string, changed iter.Seq[locksteward.Finding]) func(ctx context.Context, t *tx) error {
 	return func(ctx context.Context, t *tx) error {
+		if changed == nil {
+			return nil
+		}
 		var rows latest[string]
 		flush := func() error {
 			err := writeFindingRows(ctx, t, target, rows.rows)
@@ -108,8 +75,8 @@ func changedFindings(target string, changed iter.Seq[locksteward.Finding]) func(
 	}
 }
 
-// writeFindingRows writes rows of findings, and takes those away that have no more
-// than a fingerprint.
+// writeFindingRows writes rows of findings, and deletes those that have only a
+// fingerprint.
 func writeFindingRows(ctx context.Context, t *tx, target string, rows [][]any) error {
 	var gone []any
 	rows = slices.DeleteFunc(rows, func(row []any) bool {
@@ -129,12 +96,12 @@ func writeFindingRows(ctx context.Context, t *tx, target string, rows [][]any) e
 		"ON CONFLICT (target, fingerprint) DO UPDATE SET lock_key = excluded.lock_key, finding = excluded.finding", rows)
 }
 
-// writeFindings waits for other writers only if there is something to tell: the
-// order of messages and events is one for all.
-func (s *Store) writeFindings(ctx context.Context, target string, told []Telling, fn func(ctx context.Context, t *tx) error) error {
+// writeFindings waits for other writers only if there is something to notify of: the order
+// of notifications and events is one for all.
+func (s *Store) writeFindings(ctx context.Context, target string, out []Outgoing, fn func(ctx context.Context, t *tx) error) error {
 	rows := 0
-	for _, one := range told {
-		rows += len(one.Messages) + len(one.Events) + one.Count
+	for _, o := range out {
+		rows += len(o.Notifications) + len(o.Events)
 	}
 	s = s.patient(rows)
 	write := s.inOwn
@@ -148,11 +115,11 @@ func (s *Store) writeFindings(ctx context.Context, target string, told []Telling
 		if err := fn(ctx, t); err != nil {
 			return err
 		}
-		for _, one := range told {
-			if err := enqueue(ctx, t, one.Messages); err != nil {
+		for _, o := range out {
+			if err := enqueue(ctx, t, o.Notifications); err != nil {
 				return err
 			}
-			if err := addEvents(ctx, t, one.events); err != nil {
+			if err := addEvents(ctx, t, o.Events); err != nil {
 				return err
 			}
 		}
@@ -160,8 +127,7 @@ func (s *Store) writeFindings(ctx context.Context, target string, told []Telling
 	})
 }
 
-// LoadFindings returns what [Store.SaveFindings] stored last, in the order of
-// fingerprints.
+// LoadFindings returns the stored findings of a target, in the order of fingerprints.
 func (s *Store) LoadFindings(ctx context.Context, target string) ([]locksteward.Finding, error) {
 	var out []locksteward.Finding
 	after := ""
@@ -193,8 +159,7 @@ func (s *Store) LoadFindings(ctx context.Context, target string) ([]locksteward.
 	}
 }
 
-// FindingTargets returns the targets of which findings are stored, in the order of
-// their names.
+// FindingTargets returns the targets with stored findings, in the order of their names.
 func (s *Store) FindingTargets(ctx context.Context) ([]string, error) {
 	var out []string
 	err := s.inRead(ctx, "list targets of findings", func(ctx context.Context, q querier) error {
@@ -239,8 +204,7 @@ type textRow struct {
 	ZH string `json:"zh,omitempty"`
 }
 
-// lineRow is a line of evidence. One without ZH is a plain string, as all lines were
-// before evidence was in two languages.
+// lineRow is a line of evidence. One without ZH is a plain string.
 type lineRow textRow
 
 // MarshalJSON implements [json.Marshaler].

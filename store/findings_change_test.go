@@ -22,15 +22,15 @@ func TestChangeFindings(t *testing.T) {
 		}
 		stays, fires, ends := finding("a", "stays", locksteward.StatusFiring), finding("a", "fires", locksteward.StatusPending), finding("a", "ends", locksteward.StatusFiring)
 		other := finding("b", "ends", locksteward.StatusFiring)
-		if err := s.SaveFindings(t.Context(), "a", []locksteward.Finding{stays, fires, ends}); err != nil {
+		if err := s.SaveFindings(t.Context(), "a", slices.Values([]locksteward.Finding{stays, fires, ends})); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.SaveFindings(t.Context(), "b", []locksteward.Finding{other}); err != nil {
+		if err := s.SaveFindings(t.Context(), "b", slices.Values([]locksteward.Finding{other})); err != nil {
 			t.Fatal(err)
 		}
 		fires.Status, ends.Status = locksteward.StatusFiring, locksteward.StatusResolved
 		begins := finding("a", "begins \xff", locksteward.StatusFiring)
-		if err := s.ChangeFindings(t.Context(), "a", []locksteward.Finding{fires, ends, begins}); err != nil {
+		if err := s.UpdateFindings(t.Context(), "a", slices.Values([]locksteward.Finding{fires, ends, begins})); err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]locksteward.Finding{"stays": stays, "fires": fires, "begins \xff": begins}
@@ -72,7 +72,7 @@ func TestChangeFindingsKeepsTheLast(t *testing.T) {
 			}
 		}
 		made := 0
-		err := s.NoteFindings(t.Context(), "a", func(yield func(locksteward.Finding) bool) {
+		err := s.UpdateFindings(t.Context(), "a", func(yield func(locksteward.Finding) bool) {
 			for _, f := range storm {
 				if made++; !yield(f) {
 					return

@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/locksteward/locksteward"
@@ -17,7 +18,7 @@ func TestLinesOfOlderVersionsAreRead(t *testing.T) {
 			Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: locksteward.StatusFiring, Target: "orders", Class: "orders", Key: "lock:1",
 			Evidence: []locksteward.Text{{EN: `no "TTL"`}, {EN: "two", ZH: "二"}, {}}, CounterEvidence: []locksteward.Text{{EN: "three"}},
 		}
-		if err := s.SaveFindings(t.Context(), "orders", []locksteward.Finding{f}); err != nil {
+		if err := s.SaveFindings(t.Context(), "orders", slices.Values([]locksteward.Finding{f})); err != nil {
 			t.Fatal(err)
 		}
 		const row = `{"rule":"ttl/none","severity":"critical","status":"firing","class":"orders","summary":{},` +

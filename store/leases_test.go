@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -99,9 +100,11 @@ func TestWritesUnderAnOldFence(t *testing.T) {
 		lease.Store(&l)
 		finding := locksteward.Finding{Rule: "ttl/none", Severity: locksteward.SeverityInfo, Status: locksteward.StatusFiring, Target: "orders", Key: "k"}
 		writes := map[string]func(s *store.Store) error{
-			"findings": func(s *store.Store) error { return s.SaveFindings(ctx, "orders", []locksteward.Finding{finding}) },
+			"findings": func(s *store.Store) error {
+				return s.SaveFindings(ctx, "orders", slices.Values([]locksteward.Finding{finding}))
+			},
 			"changes": func(s *store.Store) error {
-				return s.ChangeFindings(ctx, "orders", []locksteward.Finding{finding}, store.Telling{Messages: []store.Message{message("m", finding.Fingerprint())}})
+				return s.UpdateFindings(ctx, "orders", slices.Values([]locksteward.Finding{finding}), store.Outgoing{Notifications: []locksteward.Notification{message("m", finding.Fingerprint())}})
 			},
 			"history": func(s *store.Store) error {
 				return s.SaveHistory(ctx, "orders", []scanner.HistoryRow{{Target: "orders", Key: "k"}}, nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,7 +156,7 @@ func TestReadOnlyFile(t *testing.T) {
 	if err := s.Exec(t.Context(), `PRAGMA query_only = 1`); err != nil {
 		t.Fatal(err)
 	}
-	err := s.SaveFindings(t.Context(), "orders", []locksteward.Finding{{Rule: "a/b", Severity: locksteward.SeverityInfo}})
+	err := s.SaveFindings(t.Context(), "orders", slices.Values([]locksteward.Finding{{Rule: "a/b", Severity: locksteward.SeverityInfo}}))
 	if e, ok := errors.AsType[*store.Error](err); !ok || !errors.Is(err, store.ErrReadOnly) || !strings.Contains(e.Error(), "cannot be written") || !strings.Contains(e.Hint, "writable") {
 		t.Fatalf("got %v", err)
 	}

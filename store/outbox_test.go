@@ -19,18 +19,18 @@ import (
 // within is how long an event may take on a loaded machine.
 const within = 20 * time.Second
 
-func message(id, ordering string) store.Message {
-	return store.Message{ID: id, Receiver: "ops", Ordering: ordering, EventID: "e-" + id, Target: "orders", Body: []byte(id + "\x00\xff")}
+func message(id, ordering string) locksteward.Notification {
+	return locksteward.Notification{ID: id, Receiver: "ops", Ordering: ordering, EventID: "e-" + id, Target: "orders", Body: []byte(id + "\x00\xff")}
 }
 
-func enqueue(t *testing.T, s *store.Store, messages ...store.Message) {
+func enqueue(t *testing.T, s *store.Store, messages ...locksteward.Notification) {
 	t.Helper()
-	if err := s.Append(t.Context(), store.Change{Messages: messages}); err != nil {
+	if err := s.Append(t.Context(), store.Change{Notifications: messages}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func claim(t *testing.T, s *store.Store, receiver string, limit int) []store.Message {
+func claim(t *testing.T, s *store.Store, receiver string, limit int) []locksteward.Notification {
 	t.Helper()
 	got, err := s.Claim(t.Context(), receiver, time.Minute, limit)
 	if err != nil {
@@ -39,7 +39,7 @@ func claim(t *testing.T, s *store.Store, receiver string, limit int) []store.Mes
 	return got
 }
 
-func ids(messages []store.Message) []string {
+func ids(messages []locksteward.Notification) []string {
 	var out []string
 	for _, m := range messages {
 		out = append(out, m.ID)
@@ -77,10 +77,10 @@ func TestOutbox(t *testing.T) {
 		if err := s.Delivered(t.Context(), got[1]); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Delivered(t.Context(), got[1]); !errors.Is(err, store.ErrClaimLost) {
+		if err := s.Delivered(t.Context(), got[1]); !errors.Is(err, locksteward.ErrClaimLost) {
 			t.Errorf("delivered twice: %v", err)
 		}
-		if err := s.Bury(t.Context(), a1, nil); !errors.Is(err, store.ErrClaimLost) {
+		if err := s.DeadLetter(t.Context(), a1, nil); !errors.Is(err, locksteward.ErrClaimLost) {
 			t.Errorf("word without a claim: %v", err)
 		}
 		if more := claim(t, s, "ops", 10); len(more) != 0 {
@@ -97,7 +97,7 @@ func TestOutbox(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		// Given up, those behind it go on.
-		if err := s.Bury(t.Context(), got[0], errors.New("410 gone")); err != nil {
+		if err := s.DeadLetter(t.Context(), got[0], errors.New("410 gone")); err != nil {
 			t.Fatal(err)
 		}
 		got = claim(t, s, "ops", 1)
@@ -109,15 +109,15 @@ func TestOutbox(t *testing.T) {
 			t.Errorf("%+v, %v", backlog, err)
 		}
 
-		dead, err := s.Messages(t.Context(), store.MessageQuery{State: store.MessageDead})
+		dead, err := s.Notifications(t.Context(), store.NotificationQuery{State: locksteward.NotificationDead})
 		if err != nil || !slices.Equal(ids(dead), []string{"a1"}) || dead[0].LastError != "410 gone" || dead[0].DoneAt.IsZero() {
 			t.Fatalf("%+v, %v", dead, err)
 		}
-		n, err := s.Replay(t.Context(), store.MessageQuery{Receiver: "ops"}, locksteward.Entry{Actor: "ana", Action: "message.replay"})
+		n, err := s.RetryDead(t.Context(), store.NotificationQuery{Receiver: "ops"}, locksteward.Entry{Actor: "ana", Action: "message.replay"})
 		if err != nil || n != 1 {
 			t.Fatalf("replayed %d, %v", n, err)
 		}
-		if n, err := s.Replay(t.Context(), store.MessageQuery{}, locksteward.Entry{Action: "message.replay"}); err != nil || n != 0 {
+		if n, err := s.RetryDead(t.Context(), store.NotificationQuery{}, locksteward.Entry{Action: "message.replay"}); err != nil || n != 0 {
 			t.Errorf("replayed %d of none, %v", n, err)
 		}
 		verified(t, s, 1)
@@ -126,7 +126,7 @@ func TestOutbox(t *testing.T) {
 		}
 
 		// What is too young is not given up, and a receiver that works again need not wait.
-		if n, err := s.BuryAll(t.Context(), "chat", time.Hour, errors.New("too old")); err != nil || n != 0 {
+		if n, err := s.DeadLetterAll(t.Context(), "chat", time.Hour, errors.New("too old")); err != nil || n != 0 {
 			t.Errorf("buried %d, %v", n, err)
 		}
 		if err := s.Exec(t.Context(), `UPDATE outbox SET next_at = next_at + 3600000000 WHERE id = 'other'`); err != nil {
@@ -135,34 +135,34 @@ func TestOutbox(t *testing.T) {
 		if got := claim(t, s, "chat", 1); len(got) != 0 {
 			t.Errorf("claimed what is due in an hour: %v", ids(got))
 		}
-		if err := s.Hurry(t.Context(), "chat"); err != nil {
+		if err := s.RetryNow(t.Context(), "chat"); err != nil {
 			t.Fatal(err)
 		}
 		if wait, ok, err := s.NextDue(t.Context(), "chat"); err != nil || !ok || wait != 0 {
 			t.Errorf("next in %s, %t, %v", wait, ok, err)
 		}
-		if got, err := s.Messages(t.Context(), store.MessageQuery{ID: "other"}); err != nil || !slices.Equal(ids(got), []string{"other"}) {
+		if got, err := s.Notifications(t.Context(), store.NotificationQuery{ID: "other"}); err != nil || !slices.Equal(ids(got), []string{"other"}) {
 			t.Errorf("%v, %v", got, err)
 		}
 
 		// A receiver that is gone leaves nothing waiting, and what is done is forgotten.
-		if n, err := s.BuryAll(t.Context(), "chat", 0, errors.New("receiver removed")); err != nil || n != 1 {
+		if n, err := s.DeadLetterAll(t.Context(), "chat", 0, errors.New("receiver removed")); err != nil || n != 1 {
 			t.Errorf("buried %d, %v", n, err)
 		}
 		if _, ok, err := s.NextDue(t.Context(), "chat"); err != nil || ok {
 			t.Errorf("something is due: %v", err)
 		}
-		if n, err := s.PruneMessages(t.Context(), time.Hour, time.Hour); err != nil || n != 0 {
+		if n, err := s.PruneNotifications(t.Context(), time.Hour, time.Hour); err != nil || n != 0 {
 			t.Errorf("pruned %d, %v; nothing is old", n, err)
 		}
-		if n, err := s.PruneMessages(t.Context(), -time.Hour, time.Hour); err != nil || n != 1 {
+		if n, err := s.PruneNotifications(t.Context(), -time.Hour, time.Hour); err != nil || n != 1 {
 			t.Errorf("pruned %d, %v; want b1", n, err)
 		}
 		enqueue(t, s, message("z", ""))
-		if last, err := s.Messages(t.Context(), store.MessageQuery{Limit: 1}); err != nil || last[0].Seq != 8 {
+		if last, err := s.Notifications(t.Context(), store.NotificationQuery{Limit: 1}); err != nil || last[0].Seq != 8 {
 			t.Errorf("%+v, %v: numbers are not given twice", last, err)
 		}
-		if err := s.Append(t.Context(), store.Change{Messages: []store.Message{{ID: "x"}}}); err == nil {
+		if err := s.Append(t.Context(), store.Change{Notifications: []locksteward.Notification{{ID: "x"}}}); err == nil {
 			t.Error("a message to nobody")
 		}
 		if _, err := s.Claim(t.Context(), "ops", 0, 1); err == nil {
@@ -181,7 +181,7 @@ func TestClaimThatEnds(t *testing.T) {
 		if err != nil || len(first) != 1 {
 			t.Fatalf("%v, %v", ids(first), err)
 		}
-		var second []store.Message
+		var second []locksteward.Notification
 		testredis.Eventually(t, within, func() bool {
 			second = claim(t, s, "ops", 1)
 			return len(second) == 1
@@ -189,7 +189,7 @@ func TestClaimThatEnds(t *testing.T) {
 		if second[0].Attempts < 2 {
 			t.Errorf("attempt %d", second[0].Attempts)
 		}
-		if err := s.Delivered(t.Context(), first[0]); !errors.Is(err, store.ErrClaimLost) {
+		if err := s.Delivered(t.Context(), first[0]); !errors.Is(err, locksteward.ErrClaimLost) {
 			t.Errorf("late word: %v", err)
 		}
 		if err := s.Delivered(t.Context(), second[0]); err != nil {
@@ -203,7 +203,7 @@ func TestManyClaimers(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
 		const findings, each, senders = 10, 8, 8
-		var all []store.Message
+		var all []locksteward.Notification
 		for n := range each {
 			for f := range findings {
 				all = append(all, message(fmt.Sprintf("f%d-%d", f, n), fmt.Sprint("f", f)))
@@ -253,42 +253,42 @@ func TestManyClaimers(t *testing.T) {
 	})
 }
 
-// Whoever is told of new messages may wait for another who writes, or write.
+// Whoever is notified of new messages may wait for another who writes, or write.
 func TestEnqueuedWhoWrites(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
 		var calls atomic.Int64
-		s.Enqueued(func() {
+		s.OnOutboxChange(func() {
 			calls.Add(1)
 			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()
 			if err := s.SaveSetting(ctx, "told", "yes"); err != nil {
-				t.Errorf("while others are told of messages nobody can write: %v", err)
+				t.Errorf("while others are notified of messages nobody can write: %v", err)
 			}
 		})
-		if err := s.Append(t.Context(), store.Change{Messages: []store.Message{message("m", "")}}); err != nil || calls.Load() != 1 {
+		if err := s.Append(t.Context(), store.Change{Notifications: []locksteward.Notification{message("m", "")}}); err != nil || calls.Load() != 1 {
 			t.Errorf("%d calls, %v", calls.Load(), err)
 		}
 	})
 }
 
-// What changes and what is told of it are written together or not at all.
+// What changes and what is notified of it are written together or not at all.
 func TestMessagesComeWithTheChange(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
 		var calls atomic.Int64
-		s.Enqueued(func() {
+		s.OnOutboxChange(func() {
 			// They can be claimed by now.
-			if list, err := s.Messages(t.Context(), store.MessageQuery{State: store.MessageWaiting, Limit: 1000}); err != nil || int64(len(list)) <= calls.Load() {
+			if list, err := s.Notifications(t.Context(), store.NotificationQuery{State: locksteward.NotificationWaiting, Limit: 1000}); err != nil || int64(len(list)) <= calls.Load() {
 				t.Errorf("told of messages that are not there: %d, %v", len(list), err)
 			}
 			calls.Add(1)
 		})
-		s.Compose(func(c store.Written) []store.Message {
+		s.Compose(func(c store.Written) []locksteward.Notification {
 			if c.After == nil {
-				return []store.Message{message(c.Entries[0].Action, "")}
+				return []locksteward.Notification{message(c.Entries[0].Action, "")}
 			}
-			return []store.Message{message(fmt.Sprintf("%s %s %d", c.After.ID, c.After.State, len(c.Entries)), c.After.ID)}
+			return []locksteward.Notification{message(fmt.Sprintf("%s %s %d", c.After.ID, c.After.State, len(c.Entries)), c.After.ID)}
 		})
 		create(t, s, newRequest("r-1", "lock:a"))
 		move := func(id string, to locksteward.RequestState, err error, entries ...locksteward.Entry) error {
@@ -327,7 +327,7 @@ func TestMessagesComeWithTheChange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := s.Messages(t.Context(), store.MessageQuery{})
+		list, err := s.Notifications(t.Context(), store.NotificationQuery{})
 		want := []string{"r-2 pending 1", "r-1 superseded 1", "r-1 approved 2", "r-1 pending 1"}
 		if err != nil || !slices.Equal(ids(list), want) {
 			t.Errorf("%q, %v\nwant %q", ids(list), err, want)
@@ -344,36 +344,36 @@ func TestMessagesComeWithTheChange(t *testing.T) {
 		if value, err := s.LoadSetting(t.Context(), "none"); err != nil || value != "" {
 			t.Errorf("%q, %v", value, err)
 		}
-		list, err = s.Messages(t.Context(), store.MessageQuery{Limit: 2})
+		list, err = s.Notifications(t.Context(), store.NotificationQuery{Limit: 2})
 		if err != nil || !slices.Equal(ids(list), []string{"set", "stopped"}) {
 			t.Errorf("%q, %v", ids(list), err)
 		}
 		verified(t, s, 7)
 
-		// Findings and what is told of them.
+		// Findings and what is notified of them.
 		f := locksteward.Finding{Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: locksteward.StatusFiring, Target: "orders", Key: "lock:a"}
-		if err := s.ChangeFindings(t.Context(), "orders", []locksteward.Finding{f}, store.Telling{Messages: []store.Message{message("fires", f.Fingerprint())}}); err != nil {
+		if err := s.UpdateFindings(t.Context(), "orders", slices.Values([]locksteward.Finding{f}), store.Outgoing{Notifications: []locksteward.Notification{message("fires", f.Fingerprint())}}); err != nil {
 			t.Fatal(err)
 		}
 		bad := f
 		bad.Key, bad.Severity = "lock:b", 0
-		if err := s.SaveFindings(t.Context(), "orders", []locksteward.Finding{bad}, store.Telling{Messages: []store.Message{message("lost", "x")}}); err == nil {
+		if err := s.SaveFindings(t.Context(), "orders", slices.Values([]locksteward.Finding{bad}), store.Outgoing{Notifications: []locksteward.Notification{message("lost", "x")}}); err == nil {
 			t.Fatal("a finding without severity was stored")
 		}
-		if err := s.SaveFindings(t.Context(), "orders", nil, store.Telling{Messages: []store.Message{{ID: "nobody"}}}); err == nil {
+		if err := s.SaveFindings(t.Context(), "orders", nil, store.Outgoing{Notifications: []locksteward.Notification{{ID: "nobody"}}}); err == nil {
 			t.Fatal("a message to nobody was stored")
 		}
 		got, err := s.LoadFindings(t.Context(), "orders")
-		told, terr := s.Messages(t.Context(), store.MessageQuery{Ordering: f.Fingerprint()})
+		told, terr := s.Notifications(t.Context(), store.NotificationQuery{Ordering: f.Fingerprint()})
 		if err != nil || terr != nil || len(got) != 1 || len(told) != 1 {
 			t.Errorf("%d findings, %v; %d messages, %v", len(got), err, len(told), terr)
 		}
-		if lost, err := s.Messages(t.Context(), store.MessageQuery{Ordering: "x"}); err != nil || len(lost) != 0 {
+		if lost, err := s.Notifications(t.Context(), store.NotificationQuery{Ordering: "x"}); err != nil || len(lost) != 0 {
 			t.Errorf("%d messages of what was not written, %v", len(lost), err)
 		}
 		// One call for each transaction that brought messages, and none for the others.
 		if n := calls.Load(); n != 6 {
-			t.Errorf("told %d times that there are messages", n)
+			t.Errorf("received %d times that there are messages", n)
 		}
 	})
 }

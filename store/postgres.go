@@ -43,7 +43,7 @@ var onPostgres = &backend{
 		WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('schema_version'))
 		AND c.relname IN ('settings', 'requests', 'decisions', 'entries', 'entries_head', 'history', 'findings', 'holds',
 			'outbox', 'outbox_head', 'leases', 'replicas', 'checkpoints', 'sinks', 'imported', 'lock_events',
-			'alert_events', 'alert_pending', 'alert_groups', 'alert_told', 'silences', 'schema_version')`,
+			'alert_events', 'alert_pending', 'alert_groups', 'alert_delivery_state', 'silences', 'schema_version')`,
 	script:  []any{pgx.QueryExecModeSimpleProtocol},
 	explain: explainPostgres,
 }

@@ -33,15 +33,15 @@ func (s *Store) PruneHolds(ctx context.Context, before time.Time) (int64, error)
 		`DELETE FROM holds WHERE (target, class, slot) IN (SELECT target, class, slot FROM holds WHERE slot < ? LIMIT ?)`, micros(before))
 }
 
-// PruneMessages deletes messages that were delivered longer ago than delivered, and dead
+// PruneNotifications deletes notifications that were delivered longer ago than delivered, and dead
 // letters older than dead, by the database's clock.
-func (s *Store) PruneMessages(ctx context.Context, delivered, dead time.Duration) (int64, error) {
+func (s *Store) PruneNotifications(ctx context.Context, delivered, dead time.Duration) (int64, error) {
 	var total int64
 	for _, c := range []struct {
-		state MessageState
+		state locksteward.NotificationState
 		age   time.Duration
-	}{{MessageDelivered, delivered}, {MessageDead, dead}} {
-		n, err := s.prune(ctx, "prune messages",
+	}{{locksteward.NotificationDelivered, delivered}, {locksteward.NotificationDead, dead}} {
+		n, err := s.prune(ctx, "prune notifications",
 			`DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE state = ? AND done_at < `+s.on.now+` - ? LIMIT ?)`,
 			string(c.state), c.age.Microseconds())
 		total += n

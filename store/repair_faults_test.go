@@ -180,7 +180,7 @@ func TestWritersBehindAFailedFsync(t *testing.T) {
 	s := openFile(t)
 	appendMany(t, s, 1)
 	inside, goOn := make(chan struct{}), make(chan struct{})
-	s.Compose(func(w store.Written) []store.Message {
+	s.Compose(func(w store.Written) []locksteward.Notification {
 		if w.Entries[0].Subject == "unconfirmed" {
 			close(inside)
 			<-goOn

@@ -17,11 +17,11 @@ type Written struct {
 	Entries []locksteward.Entry
 }
 
-// Composer returns the messages about something that is written. It runs inside the
+// Composer returns the notifications about something that is written. It runs inside the
 // transaction: it must be quick and must not call the store.
-type Composer func(Written) []Message
+type Composer func(Written) []locksteward.Notification
 
-// Compose sets the function that adds messages to each transaction with audit entries, so
+// Compose sets the function that adds notifications to each transaction with audit entries, so
 // that no change of a request can omit them. It is called once, before the first change.
 func (s *Store) Compose(fn Composer) { s.compose.Store(&fn) }
 

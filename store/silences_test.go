@@ -22,9 +22,9 @@ func aSilence(id string) store.Silence {
 func TestSilences(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
-		tell(t, s, fires("e1", "lock:a"))
-		hold := func(g store.DueGroup) (store.Flushed, []store.Message) {
-			return store.Flushed{Group: g.Group, Held: map[int64]string{g.Waiting[0].Seq: "silence"}, Next: time.Hour}, nil
+		writeEvents(t, s, fires("e1", "lock:a"))
+		hold := func(g locksteward.DueGroup) (locksteward.FlushedGroup, []locksteward.Notification) {
+			return locksteward.FlushedGroup{Group: g.Group, Held: map[int64]string{g.Waiting[0].Seq: "silence"}, Next: time.Hour}, nil
 		}
 		flushed(t, s, "ops", 10, hold)
 		woken := func(when string) {

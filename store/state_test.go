@@ -122,7 +122,7 @@ func TestFindingsOfManyLocks(t *testing.T) {
 		for i := range total {
 			all = append(all, locksteward.Finding{Rule: "ttl/none", Severity: locksteward.SeverityInfo, Status: locksteward.StatusFiring, Target: "orders", Key: fmt.Sprintf("lock:%06d", i)})
 		}
-		if err := s.SaveFindings(t.Context(), "orders", all); err != nil {
+		if err := s.SaveFindings(t.Context(), "orders", slices.Values(all)); err != nil {
 			t.Fatal(err)
 		}
 		got, err := s.LoadFindings(t.Context(), "orders")
@@ -155,7 +155,7 @@ func TestFindingsRoundTrip(t *testing.T) {
 		}
 		want := []locksteward.Finding{full, class}
 		slices.SortFunc(want, func(a, b locksteward.Finding) int { return strings.Compare(a.Fingerprint(), b.Fingerprint()) })
-		if err := s.SaveFindings(t.Context(), "orders", []locksteward.Finding{full, class}); err != nil {
+		if err := s.SaveFindings(t.Context(), "orders", slices.Values([]locksteward.Finding{full, class})); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.SaveFindings(t.Context(), "other", nil); err != nil {
@@ -166,7 +166,7 @@ func TestFindingsRoundTrip(t *testing.T) {
 			t.Fatalf("got  %+v, %v\nwant %+v", got, err, want)
 		}
 		// A snapshot replaces the one before it.
-		if err := s.SaveFindings(t.Context(), "orders", []locksteward.Finding{class}); err != nil {
+		if err := s.SaveFindings(t.Context(), "orders", slices.Values([]locksteward.Finding{class})); err != nil {
 			t.Fatal(err)
 		}
 		got, err = s.LoadFindings(t.Context(), "orders")
@@ -174,7 +174,7 @@ func TestFindingsRoundTrip(t *testing.T) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		// A finding that cannot be encoded takes nothing with it.
-		if err := s.SaveFindings(t.Context(), "orders", []locksteward.Finding{{Rule: "no/severity"}}); err == nil {
+		if err := s.SaveFindings(t.Context(), "orders", slices.Values([]locksteward.Finding{{Rule: "no/severity"}})); err == nil {
 			t.Fatal("a finding without severity was stored")
 		}
 		if got, err := s.LoadFindings(t.Context(), "orders"); err != nil || len(got) != 1 {

@@ -15,20 +15,20 @@ const callTimeout = 8 * time.Second
 
 // Store is the agent's durable memory. Make one with [Open].
 type Store struct {
-	name         string // for error messages: the file, or host and database
-	file         string // "" for a server
-	on           *backend
-	write        *pool
-	read         *pool
-	conns        *connTracker  // connections to a server; nil for a file
-	creds        *credentials  // for them; nil for a file
-	timeout      time.Duration // of a call; 0 for a file, whose locks have a timeout of their own
-	availability *availability
-	semaphores   *writeSemaphores
-	lock         *fileLock // keeps a second agent out of a file; nil for a server
-	memory       *memory
-	compose      *atomic.Pointer[Composer]
-	enqueued     *atomic.Pointer[func()]
+	name           string // for error messages: the file, or host and database
+	file           string // "" for a server
+	on             *backend
+	write          *pool
+	read           *pool
+	conns          *connTracker  // connections to a server; nil for a file
+	creds          *credentials  // for them; nil for a file
+	timeout        time.Duration // of a call; 0 for a file, whose locks have a timeout of their own
+	availability   *availability
+	semaphores     *writeSemaphores
+	lock           *fileLock // keeps a second agent out of a file; nil for a server
+	memory         *memory
+	compose        *atomic.Pointer[Composer]
+	onOutboxChange *atomic.Pointer[func()]
 	// fences, if set, returns the lease under which a target is written.
 	fences func(target string) (Lease, bool)
 }
@@ -100,7 +100,7 @@ func (s *Store) recordTrail(length int64) {
 func newStore() *Store {
 	return &Store{
 		availability: &availability{}, semaphores: fileSemaphores(), memory: &memory{},
-		compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{},
+		compose: &atomic.Pointer[Composer]{}, onOutboxChange: &atomic.Pointer[func()]{},
 	}
 }
 
@@ -209,16 +209,16 @@ func (s *Store) inLease(ctx context.Context, op string, fn func(ctx context.Cont
 // writing runs fn in a write transaction. Errors of fn are returned unchanged; those of
 // the database become an [Error].
 func (s *Store) writing(ctx context.Context, op string, semaphore chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) error {
-	enqueued, err := s.writeOnce(ctx, op, semaphore, begin, fn)
+	outboxChanged, err := s.writeOnce(ctx, op, semaphore, begin, fn)
 	// Called after the semaphore was released: the callback may wait for a writer.
-	if fn := s.enqueued.Load(); err == nil && enqueued && fn != nil {
+	if fn := s.onOutboxChange.Load(); err == nil && outboxChanged && fn != nil {
 		(*fn)()
 	}
 	return err
 }
 
-// writeOnce runs fn in a write transaction and reports whether it enqueued messages.
-func (s *Store) writeOnce(ctx context.Context, op string, semaphore chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) (enqueued bool, err error) {
+// writeOnce runs fn in a write transaction and reports whether notifications or groups became due.
+func (s *Store) writeOnce(ctx context.Context, op string, semaphore chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) (outboxChanged bool, err error) {
 	release, err := s.acquire(ctx, op, semaphore)
 	if err != nil {
 		return false, err
@@ -264,7 +264,7 @@ func (s *Store) writeOnce(ctx context.Context, op string, semaphore chan struct{
 	if err == nil && work.trail > 0 {
 		s.recordTrail(work.trail)
 	}
-	return work.enqueued, err
+	return work.outboxChanged, err
 }
 
 // resolveCommit finds out the outcome of a commit whose answer did not arrive.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/store"
+	"github.com/locksteward/locksteward"
 )
 
-func urgent(urgency int, id, ordering string) store.Message {
+func urgent(urgency int, id, ordering string) locksteward.Notification {
 	m := message(id, ordering)
 	m.Urgency = urgency
 	return m
@@ -55,7 +55,7 @@ func TestHurriedMessagesComeByUrgency(t *testing.T) {
 		if wait, ok, err := s.NextDue(t.Context(), "ops"); err != nil || !ok || wait < time.Minute {
 			t.Fatalf("due in %s, %t, %v", wait, ok, err)
 		}
-		if err := s.Hurry(t.Context(), "ops"); err != nil {
+		if err := s.RetryNow(t.Context(), "ops"); err != nil {
 			t.Fatal(err)
 		}
 		if got := ids(claim(t, s, "ops", 9)); !slices.Equal(got, []string{"c", "w1", "w2"}) {
@@ -69,15 +69,15 @@ func TestHurriedMessagesComeByUrgency(t *testing.T) {
 func TestUrgentGroupsAreFlushedFirst(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
-		to := func(group string, urgency int) store.Address {
-			return store.Address{Receiver: "ops", Group: group, Urgency: urgency}
+		to := func(group string, urgency int) locksteward.Recipient {
+			return locksteward.Recipient{Receiver: "ops", Group: group, Urgency: urgency}
 		}
-		tell(t, s, fires("e1", "k1", to("old", 4)), resolves("e2", "k2", to("ended", 0)), fires("e3", "k3", to("worst", 6)), fires("e4", "k4", to("held", 4)))
-		tell(t, s, fires("e5", "k5", to("old", 4)))
+		writeEvents(t, s, fires("e1", "k1", to("old", 4)), resolves("e2", "k2", to("ended", 0)), fires("e3", "k3", to("worst", 6)), fires("e4", "k4", to("held", 4)))
+		writeEvents(t, s, fires("e5", "k5", to("old", 4)))
 		next := func(behind string) []string {
 			t.Helper()
 			var out []string
-			_, err := s.Flush(t.Context(), "ops", behind, 10, 100, func(due []store.DueGroup) ([]store.Flushed, []store.Message) {
+			_, err := s.Flush(t.Context(), "ops", behind, 10, 100, func(due []locksteward.DueGroup) ([]locksteward.FlushedGroup, []locksteward.Notification) {
 				for _, g := range due {
 					out = append(out, g.Group)
 				}
@@ -102,16 +102,16 @@ func TestUrgentGroupsAreFlushedFirst(t *testing.T) {
 			t.Errorf("behind nothing due %v", got)
 		}
 		// Told, a group is no longer urgent; what is held back in it keeps that.
-		flushed(t, s, "ops", 100, func(g store.DueGroup) (store.Flushed, []store.Message) {
-			f, _ := tellAll(g)
+		flushed(t, s, "ops", 100, func(g locksteward.DueGroup) (locksteward.FlushedGroup, []locksteward.Notification) {
+			f, _ := notifyAll(g)
 			f.Next = 0
 			if g.Group == "held" {
-				f.Told, f.Sent, f.Held = nil, false, map[int64]string{g.Waiting[0].Seq: "silence:1"}
+				f.Notified, f.Sent, f.Held = nil, false, map[int64]string{g.Waiting[0].Seq: "silence:1"}
 			}
 			return f, nil
 		})
 		if _, ok, err := s.NextGroup(t.Context(), "ops", "*"); err != nil || ok {
-			t.Errorf("next %t, %v: all is told, or as urgent as what waits", ok, err)
+			t.Errorf("next %t, %v: all is sent, or as urgent as what waits", ok, err)
 		}
 		if got := next(""); got[0] != "held" || len(got) != 4 {
 			t.Errorf("then due %v", got)
@@ -130,7 +130,7 @@ func TestLastFailure(t *testing.T) {
 			}
 		}
 		want("")
-		var all []store.Message
+		var all []locksteward.Notification
 		for n := range 150 {
 			all = append(all, message(fmt.Sprint("m", n), "g"))
 		}

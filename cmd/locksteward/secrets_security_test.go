@@ -322,8 +322,8 @@ func (b *secretBed) lookAtCLI() {
 		{"locks", "show", "lock:order:1", "--output", "json"},
 		{"findings", "list", "--output", "json"},
 		{"release", "list", "--output", "json"},
-		{"alerts", "list", "--output", "json"},
-		{"alerts", "dead"},
+		{"notifications", "list", "--output", "json"},
+		{"notifications", "list", "--state", "dead"},
 
 		{"silences", "list"},
 		{"audit", "list", "--output", "json"},
@@ -336,7 +336,7 @@ func (b *secretBed) lookAtCLI() {
 		}
 	}
 	if *securityAll {
-		b.clean("alerts test", b.cli(b.tokens["root"], "alerts", "test", "ding"))
+		b.clean("notifications test", b.cli(b.tokens["root"], "notifications", "test", "ding"))
 		b.clean("unlock", b.cli("", append([]string{"unlock", "lock:order:1", "--if", b.condition(server), "--reason", "r", "--print"}, server...)...))
 		b.clean("audit export", b.works(b.tokens["root"], "audit", "export", "trail.jsonl"))
 	}

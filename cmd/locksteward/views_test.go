@@ -16,15 +16,15 @@ func TestReceiversSayHowTheyDo(t *testing.T) {
 	err := writeReceivers(&program{stdout: &out}, []api.Receiver{
 		{Name: "fine", Configured: true},
 		{Name: "late", Configured: true, Waiting: 1, Failing: "status 500\nInternal"},
-		{Name: "rests", Configured: true, Waiting: 9, Failing: "status 500", Resting: true},
+		{Name: "rests", Configured: true, Waiting: 9, Failing: "status 500", CircuitOpen: true},
 		{Name: "gone", Waiting: 1},
-		{Name: "left", Configured: true, Resting: true, Gone: true},
+		{Name: "left", Configured: true, CircuitOpen: true, Gone: true},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	for i, want := range []string{"RECEIVER", "fine ok 0 - 0 -", `late failing 1 0s 0 status 500\nInternal`, "rests takes nothing 9 0s 0 status 500", "gone not configured 1 0s 0 -", "left gone 0 - 0 -"} {
+	for i, want := range []string{"RECEIVER", "fine ok 0 - 0 -", `late failing 1 0s 0 status 500\nInternal`, "rests accepts nothing 9 0s 0 status 500", "gone not configured 1 0s 0 -", "left gone 0 - 0 -"} {
 		if got := strings.Join(strings.Fields(lines[i]), " "); !strings.HasPrefix(got, want) {
 			t.Errorf("line %d: %q, want %q", i, got, want)
 		}

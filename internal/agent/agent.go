@@ -79,7 +79,7 @@ type Agent struct {
 	silences  *silences.Set
 	heartbeat *heartbeat.Sender
 	liveness  *liveness.Monitor
-	relief    relief
+	memory    memoryReturn
 	webFiles  *credfile.Set // of the metrics' listener
 
 	// reloading lets one reload run at a time, and changing keeps it and the changes of
@@ -171,7 +171,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, ofAlert(err)
 	}
 	a.silences = silences.New(silences.Options{
-		Log: a.log, Store: a.store, Findings: a.findings, Changed: a.alerts.lookAgain, Waiting: a.alerts.settle,
+		Log: a.log, Store: a.store, Findings: a.findings, Changed: a.alerts.wakeHeld, Waiting: a.alerts.retryWakeHeld,
 	})
 	a.heartbeat = heartbeat.New(a.log.Named("heartbeat"), a.sweepStatus, a.exporter, a.liveness)
 	beats, err := a.heartbeat.Prepare(cfg.Alert.Heartbeat)
@@ -294,7 +294,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	working()
-	a.relief.stop()
+	a.memory.stop()
 	servers.Wait()
 	stopWriting()
 	history.Wait()

@@ -6,52 +6,55 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/store"
 )
 
-// alerts is the sender with its goroutine. A reload changes its receivers.
+// alerts runs the sender of notifications. A reload changes its receivers.
 type alerts struct {
 	*alert.Sender
-	log    *zap.Logger
-	store  *store.Store
-	owed   atomic.Bool // what is held back is to be judged anew: see lookAgain
-	cancel context.CancelFunc
-	done   chan struct{}
+	log     *zap.Logger
+	store   *store.Store
+	wakeDue atomic.Bool // wakeHeld has not succeeded yet
+	cancel  context.CancelFunc
+	done    chan struct{}
 }
 
-// newAlerts joins the sender to the store: what people must hear is written with
-// the change that it tells of, and claimed from there.
+// newAlerts connects the sender with the store: notifications are written with the change
+// that they report, and claimed from there.
 func (a *Agent) newAlerts(cfg alert.Config) error {
-	sender, err := alert.New(a.log.Named("alert"), cfg, outbox{a.store}, alert.Hooks{
-		Delivered: a.exporter.CountDelivery, Backlogs: a.showBacklogs,
-		Held: a.held, Suppressed: a.exporter.CountSuppressed, Omitted: a.exporter.CountOmitted,
-		TemplateFailed: a.exporter.CountTemplateFailure, Alone: a.alone, RequestOver: a.requestOver,
-		Pattern: a.patternOf, Salt: []byte(a.digest.Value([]byte("key_names"))),
+	sender, err := alert.New(a.log.Named("alert"), cfg, a.store, alert.Hooks{
+		Delivered: a.exporter.CountDelivery, Backlogs: a.exportBacklogs,
+		HeldBy: a.heldBy, Suppressed: a.exporter.CountSuppressed, Omitted: a.exporter.CountOmitted,
+		TemplateFailed: a.exporter.CountTemplateFailure, OnlyReplica: a.onlyReplica, RequestEnded: a.requestEnded,
+		Pattern: a.keyPattern, Salt: []byte(a.digest.Value([]byte("key_names"))),
 	})
 	if err != nil {
 		return err
 	}
 	a.alerts = &alerts{Sender: sender, log: a.log, store: a.store}
-	a.knowReceivers(cfg)
-	a.store.Compose(a.composed)
-	a.store.Enqueued(a.wake)
+	a.exportReceivers(cfg)
+	a.store.Compose(a.composeNotifications)
+	a.store.OnOutboxChange(a.wake)
 	return nil
 }
 
-// alone says that no other replica can know better: with a store of its own always.
-func (a *Agent) alone() bool { return a.member == nil || a.member.Isolated() }
+// onlyReplica reports whether no other replica can know better: with a store of its own
+// always.
+func (a *Agent) onlyReplica() bool { return a.member == nil || a.member.Isolated() }
 
-// requestOver says that a release request is over. One that cannot be read may not be.
-func (a *Agent) requestOver(ctx context.Context, id string) bool {
+// requestEnded reports whether a release request has ended. One that cannot be read may
+// not have.
+func (a *Agent) requestEnded(ctx context.Context, id string) bool {
 	r, err := a.store.GetRequest(ctx, id)
 	return err == nil && r.State.Final()
 }
 
-// knowReceivers has the metrics show the receivers, each before its first delivery.
-func (a *Agent) knowReceivers(cfg alert.Config) {
+// exportReceivers creates the metrics of the receivers before their first notification.
+func (a *Agent) exportReceivers(cfg alert.Config) {
 	var names []string
 	for _, r := range cfg.Receivers {
 		names = append(names, r.Name)
@@ -62,10 +65,10 @@ func (a *Agent) knowReceivers(cfg alert.Config) {
 	}
 }
 
-func (a *Agent) showBacklogs(list []alert.Backlog) {
+func (a *Agent) exportBacklogs(list []locksteward.Backlog) {
 	open := map[string]bool{}
 	for _, r := range a.alerts.Receivers() {
-		open[r.Name] = r.Open
+		open[r.Name] = r.CircuitOpen
 	}
 	out := make([]exporter.Backlog, 0, len(list))
 	for _, b := range list {
@@ -77,41 +80,41 @@ func (a *Agent) showBacklogs(list []alert.Backlog) {
 	}
 }
 
-// start delivers until stop, after which it may come again. The end of ctx alone does not stop it: the last
+// start delivers until stop, after which it may be called again. The end of ctx alone does not stop it: the last
 // transitions of the targets come after it.
 func (r *alerts) start(ctx context.Context) {
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	// What held something back may have ended while no agent ran.
-	r.lookAgain(ctx)
+	r.wakeHeld(ctx)
 	done := make(chan struct{})
 	r.done = done
 	go func() {
 		defer close(done)
 		if err := r.Run(ctx); err != nil {
-			r.log.Error("deliveries ended", zap.Error(err))
+			r.log.Error("sending notifications ended", zap.Error(err))
 		}
 	}()
 }
 
-// lookAgain has what is held back judged anew. What the store does not take now is
-// owed to it.
-func (r *alerts) lookAgain(ctx context.Context) {
-	r.owed.Store(true)
-	r.settle(ctx)
+// wakeHeld has it decided again which events are held back, after silences or inhibitions
+// changed. If the store fails, retryWakeHeld tries again.
+func (r *alerts) wakeHeld(ctx context.Context) {
+	r.wakeDue.Store(true)
+	r.retryWakeHeld(ctx)
 }
 
-// settle does what is owed.
-func (r *alerts) settle(ctx context.Context) {
-	if !r.owed.CompareAndSwap(true, false) {
+// retryWakeHeld does nothing unless wakeHeld failed.
+func (r *alerts) retryWakeHeld(ctx context.Context) {
+	if !r.wakeDue.CompareAndSwap(true, false) {
 		return
 	}
 	if err := r.store.WakeHeld(ctx); err != nil {
-		r.owed.Store(true)
-		r.log.Warn("what was held back is not looked at again yet: it is tried again", zap.Error(err))
+		r.wakeDue.Store(true)
+		r.log.Warn("waking events that are held back failed, it is tried again", zap.Error(err))
 	}
 }
 
-// stop delivers what is due, within the sender's bound.
+// stop sends what is due, for at most drain_timeout.
 func (r *alerts) stop() {
 	r.cancel()
 	<-r.done
@@ -123,10 +126,10 @@ func (a *Agent) classNamed(name string) class.Class {
 	return c
 }
 
-// composed are the messages about lines of the audit trail. It runs inside the
-// transaction that writes them.
-func (a *Agent) composed(w store.Written) []store.Message {
-	var out []alert.Message
+// composeNotifications returns the notifications about entries of the audit trail. It runs
+// inside the transaction that writes them.
+func (a *Agent) composeNotifications(w store.Written) []locksteward.Notification {
+	var out []locksteward.Notification
 	for _, entry := range w.Entries {
 		if e := entry.Event; e != nil {
 			if w.After != nil && w.After.ID == e.Request.ID {
@@ -139,5 +142,5 @@ func (a *Agent) composed(w store.Written) []store.Message {
 			})...)
 		}
 	}
-	return kept(out)
+	return out
 }

@@ -264,9 +264,9 @@ func (b *bed) awaitDrained(receiver string, n int) {
 				continue
 			}
 			switch e.Message {
-			case "alert delivered":
+			case "notification delivered":
 				arrived, drained = arrived+1, false
-			case "nothing waits: what the store does not take is told from memory":
+			case "the outbox is empty: notifications that the store does not take are sent from memory":
 				drained = true
 			}
 		}

@@ -85,7 +85,7 @@ func (a *Agent) remotePolled(ctx context.Context, changed, recovered bool) {
 		a.console.Touch()
 	}
 	if recovered && a.singleton.isActive() {
-		a.alerts.lookAgain(ctx) // notifications that were inhibited while it was down
+		a.alerts.wakeHeld(ctx) // notifications that were inhibited while it was down
 	}
 }
 
@@ -200,14 +200,14 @@ func (a *Agent) forgetTarget(w *watched) {
 	a.engine.RemoveTarget(w.target.Name, time.Now())
 	a.exporter.RemoveTarget(w.target.Name)
 	w.mu.Lock()
-	untold := w.untold
-	w.untold = nil
+	unsaved := w.unsaved
+	w.unsaved = nil
 	w.mu.Unlock()
-	a.alerts.Kept(untold, nil)
+	a.alerts.Saved(unsaved, nil)
 	a.remote.Keep(w.target.Name, w.view(), w.down.Load())
 	a.showLeader()
 	a.console.Touch()
-	a.relief.soon()
+	a.memory.schedule()
 }
 
 // membershipChanged shows which replica works on what.

@@ -27,7 +27,7 @@ func (a *Agent) newConsole(cfg console.Config) (*console.Server, error) {
 		Locks: a, Findings: findingsFunc(a.findings), Targets: a,
 		Requests: requests{a, a.releases}, Releases: requests{a, a.releases},
 		Audit: trail{a.store, a.trail}, Reloader: reloader{a}, Pauser: a, Reports: a, History: a, ReleasePause: releasePause{a.releases}, Graphs: a, Advisor: releaseAdvisor{a}, Sessions: sessions{a.store},
-		Deliveries: deliveries{a}, Silences: a.silences,
+		Notifications: notifications{a}, Silences: a.silences,
 	})
 }
 

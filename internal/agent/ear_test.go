@@ -129,15 +129,15 @@ func (b *bed) person(name string, roles ...users.Role) *apiclient.Client {
 }
 
 // deliveries are the messages to a receiver, the oldest first.
-func (b *bed) deliveries(receiver string) []api.Delivery {
+func (b *bed) deliveries(receiver string) []api.Notification {
 	b.t.Helper()
-	list, err := b.ana.Deliveries(b.t.Context(), apiclient.DeliveriesQuery{Receiver: receiver, Limit: 1000})
+	list, err := b.ana.Notifications(b.t.Context(), apiclient.NotificationQuery{Receiver: receiver, Limit: 1000})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	var out []api.Delivery
-	for _, d := range list.Deliveries {
-		out = append([]api.Delivery{d}, out...)
+	var out []api.Notification
+	for _, d := range list.Notifications {
+		out = append([]api.Notification{d}, out...)
 	}
 	return out
 }

@@ -183,17 +183,17 @@ var places = map[string]place{
 	"GET /api/v1/audit/verify":      {why: "reads the trail in the store, which all replicas have in common"},
 	"GET /api/v1/audit/status":      {why: "tells of the replica that is asked"},
 	"POST /api/v1/audit/import":     {why: "writes into the trail in the store"},
-	"GET /api/v1/deliveries":        same("/api/v1/deliveries", "ops"),
+	"GET /api/v1/notifications":     same("/api/v1/notifications", "ops"),
 	// What is told elsewhere is the work of the replica that sends, whoever has the target.
-	"POST /api/v1/deliveries/{id}/replay":  {why: "about a delivery: the store has it, and the replica that sends is woken"},
-	"POST /api/v1/receivers/{name}/replay": {why: "about a receiver: the store has what died, and the replica that sends is woken"},
-	"POST /api/v1/receivers/{name}/test":   {why: "about a receiver: the replica that is asked tries it"},
-	"GET /api/v1/silences":                 same("/api/v1/silences", "silences"),
-	"POST /api/v1/silences":                {ask: silencedFromAfar},
-	"POST /api/v1/silences/{id}/expire":    {ask: silencedFromAfar},
-	"POST /-/reload":                       {why: "each replica reads its own file (docs/ha.md)"},
-	"POST /-/pause":                        {ask: pausedFromAfar},
-	"POST /-/resume":                       {ask: pausedFromAfar},
+	"POST /api/v1/notifications/{id}/retry": {why: "about a delivery: the store has it, and the replica that sends is woken"},
+	"POST /api/v1/receivers/{name}/retry":   {why: "about a receiver: the store has what died, and the replica that sends is woken"},
+	"POST /api/v1/receivers/{name}/test":    {why: "about a receiver: the replica that is asked tries it"},
+	"GET /api/v1/silences":                  same("/api/v1/silences", "silences"),
+	"POST /api/v1/silences":                 {ask: silencedFromAfar},
+	"POST /api/v1/silences/{id}/expire":     {ask: silencedFromAfar},
+	"POST /-/reload":                        {why: "each replica reads its own file (docs/ha.md)"},
+	"POST /-/pause":                         {ask: pausedFromAfar},
+	"POST /-/resume":                        {ask: pausedFromAfar},
 }
 
 func silencedFromAfar(t *testing.T, s *pair) {

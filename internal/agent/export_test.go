@@ -31,8 +31,8 @@ func (a *Agent) PauseReleases(ctx context.Context, admin string, paused bool) er
 // BeforeComposing calls fn in each transaction that writes to the audit trail, before
 // its notifications are made.
 func (a *Agent) BeforeComposing(fn func(w store.Written)) {
-	a.store.Compose(func(w store.Written) []store.Message {
+	a.store.Compose(func(w store.Written) []locksteward.Notification {
 		fn(w)
-		return a.composed(w)
+		return a.composeNotifications(w)
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/store"
 )
 
 // elsewhere are the targets that a replica has in its configuration.
@@ -57,7 +58,7 @@ func (a *Agent) resolveGone(ctx context.Context) error {
 				ended = append(ended, t)
 			}
 		}
-		if err := a.store.SaveFindings(ctx, name, nil, telling(a.alerts.Changes(ended, nil, nil))); err != nil {
+		if err := a.store.SaveFindings(ctx, name, nil, store.Outgoing{Events: a.alerts.Events(ended, nil, nil)}); err != nil {
 			return err
 		}
 		a.log.Info("findings of a target that is watched no longer ended", zap.String("target", name), zap.Int("findings", len(findings)))

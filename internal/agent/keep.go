@@ -10,25 +10,23 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/store"
 )
 
-// keepEvery is how often it is tried again to write what the store did not take.
+// keepEvery is how often writing is retried that the store failed.
 const keepEvery = time.Second
 
-// maxUntold bounds the changes on one target that wait for a store that does
-// not work.
-const maxUntold = 20_000
+// maxUnsaved bounds the events on one target that wait for a failing store.
+const maxUnsaved = 20_000
 
-// tell tells people what changed, through the store, so that what they were told of
-// is known after a crash. The caller holds w.mu.
+// tell writes findings that changed with the events that receivers are notified of. The
+// caller holds w.mu.
 func (w *watched) tell(ctx context.Context, transitions []locksteward.Transition) {
 	if len(transitions) == 0 {
 		return
 	}
-	w.keep(ctx, w.announce(transitions), func(ctx context.Context, t store.Telling) error {
-		return w.agent.store.NoteFindings(ctx, w.target.Name, findingsOf(transitions), t)
+	w.keep(ctx, w.announce(transitions), func(ctx context.Context, out store.Outgoing) error {
+		return w.agent.store.UpdateFindings(ctx, w.target.Name, findingsOf(transitions), out)
 	})
 }
 
@@ -43,8 +41,8 @@ func findingsOf(transitions []locksteward.Transition) iter.Seq[locksteward.Findi
 	}
 }
 
-// publish keeps the findings of which nobody is told, has the metrics follow, and asks
-// for releases. It comes after tell. The caller holds w.mu.
+// publish writes the findings without events, updates the metrics, and asks for releases.
+// It comes after tell. The caller holds w.mu.
 func (w *watched) publish(ctx context.Context) {
 	w.keepRest(ctx)
 	mine := w.agent.engine.FindingsOn(w.target.Name)
@@ -52,61 +50,61 @@ func (w *watched) publish(ctx context.Context) {
 	w.proposeAll(mine.Outlines())
 }
 
-// keep writes findings to the store now, with what people are told of them. While
-// the store does not work that is left to [watched.keeping], which writes all of
-// them when it works again: nobody who watches waits for it twice. People are told
-// from memory meanwhile. The caller holds w.mu.
-func (w *watched) keep(ctx context.Context, changes []alert.Change, write func(ctx context.Context, t store.Telling) error) {
+// keep writes findings to the store now, with their events. While the store fails that is
+// left to [watched.keeping], which writes all of them when it works again: the watch does
+// not wait for it twice. Notifications are sent from memory meanwhile. The caller holds
+// w.mu.
+func (w *watched) keep(ctx context.Context, events []locksteward.FindingEvent, write func(ctx context.Context, out store.Outgoing) error) {
 	if w.behind > 0 {
 		w.behind++
-		w.hold(changes, w.fenced)
+		w.sendFromMemory(events, w.fenced)
 		return
 	}
 	// A shutdown in between must not lose what was concluded already.
 	end := w.calls.Begin()
-	err := write(context.WithoutCancel(ctx), telling(changes))
+	err := write(context.WithoutCancel(ctx), store.Outgoing{Events: events})
 	end()
 	if err != nil {
 		w.behind, w.again, w.fenced = 1, time.Now().Add(keepEvery), errors.Is(err, store.ErrLeaseLost)
-		w.hold(changes, w.fenced)
-		w.log.Error("findings are not saved: it is tried again", zap.Error(err))
+		w.sendFromMemory(events, w.fenced)
+		w.log.Error("saving findings failed, it is tried again", zap.Error(err))
 	}
 }
 
-// keepRest writes the findings that changed and of which nobody is told: those that
-// wait for their time. The first time it writes all there are, whatever the store has
-// from before. The caller holds w.mu.
+// keepRest writes the findings that changed without an event: those that are pending. The
+// first time it writes all findings, whatever the store has from before. The caller holds
+// w.mu.
 func (w *watched) keepRest(ctx context.Context) {
 	a := w.agent
 	rest := a.engine.Changes(w.target.Name)
 	if w.whole && rest.Len() == 0 {
 		return
 	}
-	w.keep(ctx, nil, func(ctx context.Context, t store.Telling) error {
+	w.keep(ctx, nil, func(ctx context.Context, out store.Outgoing) error {
 		if w.whole {
-			return a.store.NoteFindings(ctx, w.target.Name, rest.All(), t)
+			return a.store.UpdateFindings(ctx, w.target.Name, rest.All(), out)
 		}
-		return a.store.ReplaceFindings(ctx, w.target.Name, a.engine.FindingsOn(w.target.Name).All(), t)
+		return a.store.SaveFindings(ctx, w.target.Name, a.engine.FindingsOn(w.target.Name).All(), out)
 	})
 	w.whole = true // what the store does not take is written with all others
 }
 
-// hold has people told of what the store does not have, unless another replica may be
-// at work, which tells them itself. The caller holds w.mu.
-func (w *watched) hold(changes []alert.Change, fenced bool) {
-	if room := maxUntold - len(w.untold); len(changes) > room {
-		w.log.Error("alerts are told once at best: too many wait for the store", zap.Int("count", len(changes)-room))
-		w.untold = append(w.untold, changes[:room]...)
+// sendFromMemory sends notifications of events that the store does not have, unless
+// another replica may be working on the target, which sends its own. The caller holds
+// w.mu.
+func (w *watched) sendFromMemory(events []locksteward.FindingEvent, fenced bool) {
+	if room := maxUnsaved - len(w.unsaved); len(events) > room {
+		w.log.Error("the buffer of events for the store is full: some notifications may never be sent", zap.Int("count", len(events)-room))
+		w.unsaved = append(w.unsaved, events[:room]...)
 	} else {
-		w.untold = append(w.untold, changes...)
+		w.unsaved = append(w.unsaved, events...)
 	}
 	if !fenced {
-		w.agent.alerts.Spare(changes)
+		w.agent.alerts.SendFromMemory(events)
 	}
 }
 
-// keeping writes what was counted, and what the store did not take, beside the
-// watch until ctx ends.
+// keeping writes holds, and what the store did not take, in the background until ctx ends.
 func (w *watched) keeping(ctx context.Context) {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
@@ -124,8 +122,8 @@ func (w *watched) keeping(ctx context.Context) {
 	}
 }
 
-// patient says that the store failed just now. Nobody is told from memory of what is
-// being written, and a store that another program locks lets a writer wait for
+// patient reports whether the store failed just now. Nothing is sent from memory while it
+// is being written, and a store that another program locks lets a writer wait for
 // seconds: the time between two attempts is at least as long as one.
 func (w *watched) patient(now time.Time) bool {
 	w.mu.Lock()
@@ -133,8 +131,8 @@ func (w *watched) patient(now time.Time) bool {
 	return w.behind > 0 && now.Before(w.again)
 }
 
-// catchUp writes the findings as they are now if the store lacks some, and says
-// whether it has all.
+// catchUp writes the findings as they are now if the store lacks some, and reports whether
+// it has all.
 func (w *watched) catchUp(ctx context.Context) bool {
 	w.mu.Lock()
 	behind := w.behind
@@ -148,28 +146,28 @@ func (w *watched) catchUp(ctx context.Context) bool {
 		w.mu.Lock()
 		w.again = time.Now().Add(max(keepEvery, time.Since(began)))
 		w.mu.Unlock()
-		w.log.Debug("findings of the last run are not known yet", zap.Error(err))
+		w.log.Debug("loading the findings of the last run failed", zap.Error(err))
 		return false
 	}
 	w.mu.Lock()
-	mine, untold := w.agent.engine.FindingsOn(w.target.Name), slices.Clone(w.untold)
+	mine, unsaved := w.agent.engine.FindingsOn(w.target.Name), slices.Clone(w.unsaved)
 	w.mu.Unlock()
-	rest, tried := w.agent.alerts.Leftover(untold)
-	if err := w.agent.store.ReplaceFindings(ctx, w.target.Name, mine.All(), telling(rest, tried...)); err != nil {
+	rest, tried := w.agent.alerts.Unsaved(unsaved)
+	if err := w.agent.store.SaveFindings(ctx, w.target.Name, mine.All(), store.Outgoing{Events: rest, Notifications: tried}); err != nil {
 		fenced := errors.Is(err, store.ErrLeaseLost)
-		if !fenced { // else nobody is told from memory any more
-			w.agent.alerts.Resume(untold)
+		if !fenced { // else nothing is sent from memory any more
+			w.agent.alerts.SaveFailed(unsaved)
 		}
 		w.mu.Lock()
 		w.again, w.fenced = time.Now().Add(max(keepEvery, time.Since(began))), fenced
 		w.mu.Unlock()
-		w.log.Debug("findings are not saved yet", zap.Error(err))
+		w.log.Debug("saving findings failed again", zap.Error(err))
 		return false
 	}
-	w.agent.alerts.Kept(untold, tried)
+	w.agent.alerts.Saved(unsaved, tried)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.untold = w.untold[len(untold):]
+	w.unsaved = w.unsaved[len(unsaved):]
 	if w.behind > behind {
 		return false // more came meanwhile
 	}
@@ -183,7 +181,7 @@ func (w *watched) catchUp(ctx context.Context) bool {
 func (w *watched) forget(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.keep(ctx, w.announce(w.agent.engine.RemoveTarget(w.target.Name, time.Now())), func(ctx context.Context, t store.Telling) error {
-		return w.agent.store.SaveFindings(ctx, w.target.Name, nil, t)
+	w.keep(ctx, w.announce(w.agent.engine.RemoveTarget(w.target.Name, time.Now())), func(ctx context.Context, out store.Outgoing) error {
+		return w.agent.store.SaveFindings(ctx, w.target.Name, nil, out)
 	})
 }

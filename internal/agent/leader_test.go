@@ -20,7 +20,7 @@ func TestMetricsOfTheAgentItself(t *testing.T) {
 		`locksteward_leader{target="main"} 1`,
 		`locksteward_findings_unsaved{target="main"} 0`,
 		`locksteward_receiver_circuit_open{receiver="ops"} 0`,
-		`locksteward_alerts_suppressed_total{reason="silence",receiver="ops"} 0`,
+		`locksteward_notifications_suppressed_total{reason="silence",receiver="ops"} 0`,
 	} {
 		b.awaitMetric(series)
 	}

@@ -37,7 +37,7 @@ func TestNobodyIsAskedAboutARequestThatIsOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			testredis.Eventually(t, within, func() bool {
-				return !slices.ContainsFunc(b.deliveries("ops"), func(d api.Delivery) bool { return d.Attempts == 0 })
+				return !slices.ContainsFunc(b.deliveries("ops"), func(d api.Notification) bool { return d.Attempts == 0 })
 			}, "the receiver was not tried")
 			if got, err := b.bo.Deny(t.Context(), over.ID, word(over.EvidenceHash)); err != nil || got.State != "denied" {
 				t.Fatalf("%+v, %v", got, err)
@@ -45,11 +45,11 @@ func TestNobodyIsAskedAboutARequestThatIsOver(t *testing.T) {
 			e.Up()
 			e.awaitAbout(over.ID, "release.final")
 			e.awaitAbout(open.ID, "release.requested")
-			n := slices.IndexFunc(b.deliveries("ops"), func(d api.Delivery) bool { return d.About == over.ID && d.Type == "release.requested" })
-			if d := b.deliveries("ops")[n]; d.State != "dead" || !strings.Contains(d.LastError, "the request was over") {
+			n := slices.IndexFunc(b.deliveries("ops"), func(d api.Notification) bool { return d.About == over.ID && d.Type == "release.requested" })
+			if d := b.deliveries("ops")[n]; d.State != "dead" || !strings.Contains(d.LastError, "the request ended") {
 				t.Errorf("kept is %+v", d)
 			}
-			b.awaitMetric(`locksteward_deliveries_total{outcome="dropped",reason="over",receiver="ops"} 1`)
+			b.awaitMetric(`locksteward_notifications_total{outcome="dropped",reason="decided",receiver="ops"} 1`)
 		})
 	}
 }
@@ -63,7 +63,7 @@ func TestAFindingAboutALeaseThatEndsDoesNotWait(t *testing.T) {
 	text := strings.Replace(receivers("ops", e.url), "{by: [fingerprint], wait: 0s, interval: 0s}", "{by: [key], wait: 1h}", 1)
 	b := newBed(t, target(srv.URL())+strings.Replace(orders, "class: orders", "class: orders, expect: 1500ms", 1)+text)
 	set(t, srv.Client(t), "lock:order:long", token, 3*time.Hour)
-	b.awaitMetric(`locksteward_outbox_depth{receiver="ops"} 1`) // it waits in its group
+	b.awaitMetric(`locksteward_notifications_queue_length{receiver="ops"} 1`) // it waits in its group
 	set(t, srv.Client(t), "lock:order:soon", token, 90*time.Minute)
 	if got := e.await(1); got[0].finding() != "lock:order:soon firing" || len(got) != 1 {
 		t.Errorf("told %s of %d", got[0].finding(), len(got))

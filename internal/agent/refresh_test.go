@@ -47,5 +47,5 @@ alert:
 	}
 	rdb.Del(t.Context(), "lock:order:1")
 	testredis.Eventually(t, within, func() bool { return len(alerts()) == 0 }, "the alert does not end")
-	b.awaitMetric(`locksteward_outbox_depth{receiver="am"} 0`)
+	b.awaitMetric(`locksteward_notifications_queue_length{receiver="am"} 0`)
 }

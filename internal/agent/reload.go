@@ -186,7 +186,7 @@ func (a *Agent) apply(running context.Context, cfg config.Config, classes *class
 			w.forget(running)
 			a.exporter.RemoveTarget(w.target.Name)
 		}
-		a.relief.soon()
+		a.memory.schedule()
 	}
 	a.alter(func(next *state) {
 		for _, w := range gone {
@@ -207,7 +207,7 @@ func (a *Agent) apply(running context.Context, cfg config.Config, classes *class
 	}
 	a.showLeader()
 	tell()
-	a.knowReceivers(cfg.Alert)
+	a.exportReceivers(cfg.Alert)
 	for _, w := range fresh {
 		w.start(running)
 	}

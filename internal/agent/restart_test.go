@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +52,7 @@ func TestRestartShowsWhatTheStoreKnows(t *testing.T) {
 	b.stop()
 	// As if it had been killed before it read the lock again.
 	stored(func(st *store.Store) {
-		if err := st.SaveFindings(t.Context(), "main", before); err != nil {
+		if err := st.SaveFindings(t.Context(), "main", slices.Values(before)); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -33,7 +33,7 @@ func (b *bed) fired(key string) (out api.ListedFinding) {
 func held(t *testing.T, st *store.Store, want int64) {
 	t.Helper()
 	testredis.Eventually(t, within, func() bool {
-		waiting, err := st.Pending(t.Context())
+		waiting, err := st.Backlogs(t.Context())
 		var n int64
 		for _, p := range waiting {
 			n += p.Held

@@ -85,7 +85,7 @@ func (a *Agent) pruneOnce(ctx context.Context) {
 		{"holds", func() (int64, error) { return a.store.PruneHolds(ctx, now.Add(-holdsKept)) }},
 		{"events of locks", func() (int64, error) { return a.history.Prune(ctx) }},
 		{"sessions", func() (int64, error) { return a.pruneSessions(ctx, idle) }},
-		{"messages", func() (int64, error) { return a.store.PruneMessages(ctx, deliveredKept, deadKept) }},
+		{"notifications", func() (int64, error) { return a.store.PruneNotifications(ctx, deliveredKept, deadKept) }},
 		{"changes", func() (int64, error) { return a.store.PruneEvents(ctx, deliveredKept) }},
 		{"silences", func() (int64, error) { return a.store.PruneSilences(ctx, now.Add(-silencesKept)) }},
 		{"requests", func() (int64, error) {

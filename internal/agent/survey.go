@@ -61,7 +61,7 @@ func (w *watched) endSurvey(ctx context.Context, sweep locksteward.Sweep) {
 		return
 	}
 	defer w.calls.Begin()()
-	if err := w.agent.store.HurryGroup(context.WithoutCancel(ctx), alert.SurveyGroup(w.target.Name), alert.SurveyWait); err != nil {
+	if err := w.agent.store.WakeGroup(context.WithoutCancel(ctx), alert.SurveyGroup(w.target.Name), alert.SurveyWait); err != nil {
 		w.log.Warn("the digest of the first survey is not hurried yet: it is tried again", zap.Error(err))
 		return
 	}

@@ -94,7 +94,7 @@ func (w *watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
 	if !isDown && (was == nil || *was) {
 		defer func() {
 			defer w.calls.Begin()()
-			w.agent.alerts.lookAgain(ctx)
+			w.agent.alerts.wakeHeld(ctx)
 		}()
 	}
 	switch {

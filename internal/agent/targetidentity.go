@@ -170,7 +170,7 @@ func (a *Agent) endFindings(ctx context.Context, target string, now time.Time) (
 			ended = append(ended, t)
 		}
 	}
-	return len(findings), a.store.SaveFindings(ctx, target, nil, telling(a.alerts.Changes(ended, nil, nil)))
+	return len(findings), a.store.SaveFindings(ctx, target, nil, store.Outgoing{Events: a.alerts.Events(ended, nil, nil)})
 }
 
 // endRequests ends the open requests about locks of a target: nothing may be

@@ -35,11 +35,11 @@ func TestFiresWhileTheReceiverIsDown(t *testing.T) {
 			e.Down()
 			set(t, rdb, "lock:order:1", token, 0)
 			b := newBedOn(t, target(srv.URL())+orders+receivers("ops", e.url), on)
-			b.awaitMetric(`locksteward_deliveries_total{outcome="retried",reason="refused",receiver="ops"}`)
-			b.awaitMetric(`locksteward_outbox_depth{receiver="ops"} 1`)
+			b.awaitMetric(`locksteward_notifications_total{outcome="retried",reason="refused",receiver="ops"}`)
+			b.awaitMetric(`locksteward_notifications_queue_length{receiver="ops"} 1`)
 			rdb.Del(t.Context(), "lock:order:1")
-			b.awaitMetric(`locksteward_outbox_depth{receiver="ops"} 2`)
-			var before []api.Delivery // what waits is counted before it is a message
+			b.awaitMetric(`locksteward_notifications_queue_length{receiver="ops"} 2`)
+			var before []api.Notification // what waits is counted before it is a message
 			testredis.Eventually(t, within, func() bool { before = b.deliveries("ops"); return len(before) == 2 }, "no two messages wait")
 			b.stop()
 			e.Up()
@@ -49,7 +49,7 @@ func TestFiresWhileTheReceiverIsDown(t *testing.T) {
 				got[0].id != before[0].ID || got[1].id != before[1].ID || got[0].Seq >= got[1].Seq {
 				t.Errorf("told %s (%s), %s (%s); kept were %+v", got[0].finding(), got[0].id, got[1].finding(), got[1].id, before)
 			}
-			b.awaitMetric(`locksteward_outbox_depth{receiver="ops"} 0`)
+			b.awaitMetric(`locksteward_notifications_queue_length{receiver="ops"} 0`)
 			// One more thing is told: what was told before is not.
 			set(t, rdb, "lock:order:2", token, 0)
 			if got = e.await(3); len(got) != 3 || got[2].finding() != "lock:order:2 firing" || got[2].Seq <= got[1].Seq {
@@ -107,7 +107,7 @@ func TestKillWhileTelling(t *testing.T) {
 		return byKey
 	}
 	testredis.Eventually(t, within, func() bool { return len(ids("firing")) == locks }, "fires are lost")
-	b.awaitMetric(`locksteward_outbox_depth{receiver="ops"} 0`)
+	b.awaitMetric(`locksteward_notifications_queue_length{receiver="ops"} 0`)
 	again := 0
 	for key, of := range ids("firing") {
 		if len(of) != 1 {
@@ -151,7 +151,7 @@ func TestDeadReceiverAndReplay(t *testing.T) {
 	if got := well.await(2); got[0].finding() != "lock:order:1 firing" || got[1].finding() != "lock:order:1 resolved" {
 		t.Errorf("told %v", got)
 	}
-	b.awaitMetric(`locksteward_outbox_dead{receiver="ops"} 2`)
+	b.awaitMetric(`locksteward_notifications_dead{receiver="ops"} 2`)
 	list := b.deliveries("ops")
 	if len(list) != 2 || list[0].State != "dead" || !strings.Contains(list[0].LastError, "410") || !strings.Contains(list[1].LastError, "fire") ||
 		list[0].Type != "findings.firing" || list[0].About == "" || list[0].Bytes == 0 || strings.Contains(list[0].LastError, "/hook") {
@@ -160,26 +160,26 @@ func TestDeadReceiverAndReplay(t *testing.T) {
 	if n := len(dead.got()); n != 1 {
 		t.Errorf("%d attempts at one that says 410", n)
 	}
-	if _, err := b.ana.ReplayDelivery(t.Context(), list[0].ID); !errors.Is(err, locksteward.ErrRefused) {
+	if _, err := b.ana.RetryNotification(t.Context(), list[0].ID); !errors.Is(err, locksteward.ErrRefused) {
 		t.Errorf("replay by a requester: %v", err)
 	}
-	if _, err := admin.ReplayDelivery(t.Context(), "msg_none"); !errors.Is(err, locksteward.ErrNotFound) {
+	if _, err := admin.RetryNotification(t.Context(), "msg_none"); !errors.Is(err, locksteward.ErrNotFound) {
 		t.Errorf("replay of nothing: %v", err)
 	}
 	dead.says(nil)
 	// The resolve comes with its fire, whichever of the two was named.
-	out, err := admin.ReplayDelivery(t.Context(), list[1].ID)
-	if err != nil || out.Replayed != 2 {
+	out, err := admin.RetryNotification(t.Context(), list[1].ID)
+	if err != nil || out.Retried != 2 {
 		t.Fatalf("replayed %+v, %v", out, err)
 	}
 	if got := dead.await(3); got[1].finding() != "lock:order:1 firing" || got[2].finding() != "lock:order:1 resolved" || got[1].id != got[0].id {
 		t.Errorf("told after the replay: %s, %s", got[1].finding(), got[2].finding())
 	}
-	b.awaitMetric(`locksteward_outbox_dead{receiver="ops"} 0`)
-	if _, err := admin.ReplayDelivery(t.Context(), list[0].ID); !errors.Is(err, locksteward.ErrConflict) {
+	b.awaitMetric(`locksteward_notifications_dead{receiver="ops"} 0`)
+	if _, err := admin.RetryNotification(t.Context(), list[0].ID); !errors.Is(err, locksteward.ErrConflict) {
 		t.Errorf("replay of what was delivered: %v", err)
 	}
-	if out, err := admin.ReplayReceiver(t.Context(), "ops"); err != nil || out.Replayed != 0 {
+	if out, err := admin.RetryReceiver(t.Context(), "ops"); err != nil || out.Retried != 0 {
 		t.Errorf("replay of nothing: %+v, %v", out, err)
 	}
 	tested, err := admin.TestReceiver(t.Context(), "chat")
@@ -196,11 +196,11 @@ func TestDeadReceiverAndReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, entry := range entries.Entries {
-		if strings.HasPrefix(entry.Action, "alert.") {
+		if strings.HasPrefix(entry.Action, "notification.") {
 			trail = append(trail, entry.Actor+" "+entry.Action+" "+entry.Subject+" "+entry.Outcome)
 		}
 	}
-	want := "root alert.test ops failed, root alert.test chat delivered, root alert.replay " + list[1].ID + " "
+	want := "root notification.test ops failed, root notification.test chat delivered, root notification.retry " + list[1].ID + " "
 	if got := strings.Join(trail, ", "); got != want {
 		t.Errorf("trail: %s\nwant %s", got, want)
 	}
@@ -293,7 +293,7 @@ func TestRetryAfterOfAReceiver(t *testing.T) {
 	set(t, srv.Client(t), "lock:order:1", token, 0)
 	b := newBed(t, target(srv.URL())+orders+receivers("ops", e.url))
 	e.await(1)
-	b.awaitMetric(`locksteward_deliveries_total{outcome="retried",reason="http_429",receiver="ops"} 1`)
+	b.awaitMetric(`locksteward_notifications_total{outcome="retried",reason="http_429",receiver="ops"} 1`)
 	b.stop()
 	b.start()
 	if got := e.await(2); got[1].id != got[0].id || got[1].at.Sub(got[0].at) < 3*time.Second {
@@ -336,7 +336,7 @@ func TestReceiversChangeWithAReload(t *testing.T) {
 	}
 	testredis.Eventually(t, within, func() bool {
 		list := b.deliveries("old")
-		return len(list) == 1 && list[0].State == "dead" && strings.Contains(list[0].LastError, "configured no longer")
+		return len(list) == 1 && list[0].State == "dead" && strings.Contains(list[0].LastError, "the receiver was removed")
 	}, "what waits for a receiver that is gone is not given up")
 	if list := b.deliveries("new"); len(list) != 0 {
 		t.Errorf("a new receiver is told of the past: %+v", list)
@@ -351,14 +351,14 @@ func TestReceiversChangeWithAReload(t *testing.T) {
 	// The receiver answers before the store has it that the message was delivered.
 	testredis.Eventually(t, within, func() bool {
 		text := b.metrics()
-		return !strings.Contains(text, `outbox_depth{receiver="old"}`) && strings.Contains(text, `outbox_depth{receiver="new"} 0`)
+		return !strings.Contains(text, `notifications_queue_length{receiver="old"}`) && strings.Contains(text, `notifications_queue_length{receiver="new"} 0`)
 	}, "the metrics do not follow the reload")
-	list, err := b.ana.Deliveries(t.Context(), apiclient.DeliveriesQuery{})
+	list, err := b.ana.Notifications(t.Context(), apiclient.NotificationQuery{})
 	if err != nil || len(list.Receivers) != 3 || list.Receivers[0].Name != "new" || list.Receivers[2].Configured {
 		t.Errorf("receivers %+v, %v", list.Receivers, err)
 	}
 	admin := b.person("root", users.RoleAdmin)
-	if _, err := admin.ReplayReceiver(t.Context(), "old"); !errors.Is(err, locksteward.ErrNotFound) {
+	if _, err := admin.RetryReceiver(t.Context(), "old"); !errors.Is(err, locksteward.ErrNotFound) {
 		t.Errorf("replay for one that is gone: %v", err)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
@@ -46,12 +45,12 @@ type watched struct {
 	unshown   bool     // findings changed and the metrics do not say so yet
 	memories  memories // see remember
 	survey    survey
-	behind    int            // changes of findings that the store does not have: see keep
-	untold    []alert.Change // of which people are told
-	recalled  bool           // the findings of the last run are in the engine: see recall
-	whole     bool           // the store has had all findings since the start
-	again     time.Time      // not before it does the store get them
-	fenced    bool           // the store said that another replica has the lease
+	behind    int                        // changes of findings that the store does not have: see keep
+	unsaved   []locksteward.FindingEvent // events that the store does not have
+	recalled  bool                       // the findings of the last run are in the engine: see recall
+	whole     bool                       // the store has had all findings since the start
+	again     time.Time                  // not before it does the store get them
+	fenced    bool                       // the store said that another replica has the lease
 
 	rightsAsked bool // see checkRights
 

@@ -8,13 +8,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
 )
 
 const (
+	// announcedAtOnce bounds how many transitions of a storm are copied at once.
+	announcedAtOnce = 500
 	// watchSetUp is how long the first sweep waits for the watch: what is written
 	// after the watch stands and before the sweep ends is told by one of the two.
 	watchSetUp = 2 * time.Second
@@ -102,29 +103,29 @@ func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Tra
 	}
 }
 
-// announce logs transitions and returns those that people are to hear of. The
+// announce logs transitions and returns the events that receivers are notified of. The
 // caller holds w.mu.
-func (w *watched) announce(transitions []locksteward.Transition) []alert.Change {
+func (w *watched) announce(transitions []locksteward.Transition) []locksteward.FindingEvent {
 	w.agent.releasing.explain(transitions, time.Now()) // each part of a sweep is made anew
 	w.agent.resolved.add(transitions)
-	var out []alert.Change
-	var told []locksteward.Transition
-	for part := range slices.Chunk(transitions, eventsAtOnce) { // a storm is not copied as a whole
-		told = told[:0]
+	var out []locksteward.FindingEvent
+	var notify []locksteward.Transition
+	for part := range slices.Chunk(transitions, announcedAtOnce) {
+		notify = notify[:0]
 		for _, t := range part {
 			f := t.Finding
 			w.log.Info("finding", zap.String("status", string(f.Status)), zap.String("rule", f.Rule),
 				zap.Stringer("severity", f.Severity), zap.String("key", locksteward.DisplayKey(f.Key)),
 				zap.String("class", f.Class), zap.String("fingerprint", f.Fingerprint()))
 			if rules.Notifies(f) {
-				told = append(told, t)
+				notify = append(notify, t)
 			}
 		}
-		if changes := w.agent.alerts.Changes(told, w.surveying, w.leaseEnds); len(changes) > 0 {
+		if events := w.agent.alerts.Events(notify, w.surveying, w.leaseEnds); len(events) > 0 {
 			if out == nil {
-				out = make([]alert.Change, 0, len(transitions))
+				out = make([]locksteward.FindingEvent, 0, len(transitions))
 			}
-			out = append(out, changes...)
+			out = append(out, events...)
 		}
 	}
 	return out

@@ -209,33 +209,33 @@ func (c *Client) Audit(ctx context.Context, limit int) (api.EntryList, error) {
 	return get[api.EntryList](ctx, c, "/api/v1/audit", values("limit", number(limit)))
 }
 
-// DeliveriesQuery selects messages; zero fields select all.
-type DeliveriesQuery struct {
+// NotificationQuery selects notifications; zero fields select all.
+type NotificationQuery struct {
 	State, Receiver string
 	Before          int64
 	Limit           int
 }
 
-// Deliveries lists messages to receivers, newest first, and the receivers.
-func (c *Client) Deliveries(ctx context.Context, q DeliveriesQuery) (api.DeliveryList, error) {
+// Notifications lists notifications, newest first, and the receivers.
+func (c *Client) Notifications(ctx context.Context, q NotificationQuery) (api.NotificationList, error) {
 	before := ""
 	if q.Before > 0 {
 		before = strconv.FormatInt(q.Before, 10)
 	}
-	return get[api.DeliveryList](ctx, c, "/api/v1/deliveries", values("state", q.State, "receiver", q.Receiver, "before", before, "limit", number(q.Limit)))
+	return get[api.NotificationList](ctx, c, "/api/v1/notifications", values("state", q.State, "receiver", q.Receiver, "before", before, "limit", number(q.Limit)))
 }
 
-// ReplayDelivery sends a message again that was given up.
-func (c *Client) ReplayDelivery(ctx context.Context, id string) (api.Replayed, error) {
-	return post[api.Replayed](ctx, c, "/api/v1/deliveries/"+url.PathEscape(id)+"/replay", struct{}{})
+// RetryNotification makes a dead letter due again.
+func (c *Client) RetryNotification(ctx context.Context, id string) (api.Retried, error) {
+	return post[api.Retried](ctx, c, "/api/v1/notifications/"+url.PathEscape(id)+"/retry", struct{}{})
 }
 
-// ReplayReceiver sends all again that was given up for a receiver.
-func (c *Client) ReplayReceiver(ctx context.Context, name string) (api.Replayed, error) {
-	return post[api.Replayed](ctx, c, "/api/v1/receivers/"+url.PathEscape(name)+"/replay", struct{}{})
+// RetryReceiver makes all dead letters of a receiver due again.
+func (c *Client) RetryReceiver(ctx context.Context, name string) (api.Retried, error) {
+	return post[api.Retried](ctx, c, "/api/v1/receivers/"+url.PathEscape(name)+"/retry", struct{}{})
 }
 
-// TestReceiver tells a receiver that this is a test.
+// TestReceiver sends a test to a receiver.
 func (c *Client) TestReceiver(ctx context.Context, name string) (api.ReceiverTest, error) {
 	return post[api.ReceiverTest](ctx, c, "/api/v1/receivers/"+url.PathEscape(name)+"/test", struct{}{})
 }

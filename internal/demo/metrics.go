@@ -15,7 +15,7 @@ var shownMetrics = []string{
 	"locksteward_locks_without_ttl{",
 	"locksteward_findings{",
 	"locksteward_releases_total{",
-	"locksteward_deliveries_total{",
+	"locksteward_notifications_total{",
 	"locksteward_sweep_duration_seconds_count",
 }
 

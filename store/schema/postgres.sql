@@ -196,7 +196,7 @@ INSERT INTO outbox_head (id, seq) VALUES (1, 0);
 
 -- Transitions of findings to be sent, in the order of commits: seq is assigned by
 -- outbox_head, number is what receivers see. receivers are the names of all for which it was
--- ever pending, one per line, so that it is not sent twice. spent is when no receiver needed
+-- ever pending, one per line, so that it is not sent twice. done_at is when no receiver needed
 -- it any more; finding and lock_key are empty from then on.
 CREATE TABLE alert_events (
     seq         BIGINT PRIMARY KEY,
@@ -211,52 +211,52 @@ CREATE TABLE alert_events (
     status      TEXT NOT NULL,
     receivers   TEXT NOT NULL,
     created_at  BIGINT NOT NULL,
-    spent       BIGINT NOT NULL
+    done_at       BIGINT NOT NULL
 );
 
 CREATE UNIQUE INDEX alert_events_id ON alert_events (event_id);
 CREATE INDEX alert_events_fingerprint ON alert_events (fingerprint);
-CREATE INDEX alert_events_spent ON alert_events (spent) WHERE spent > 0;
+CREATE INDEX alert_events_done ON alert_events (done_at) WHERE done_at > 0;
 
 -- Events that go into the next message of a group, and why they were held back before.
 CREATE TABLE alert_pending (
     receiver TEXT NOT NULL,
-    grp      TEXT NOT NULL,
+    group_key      TEXT NOT NULL,
     seq      BIGINT NOT NULL,
     held     TEXT NOT NULL,
     urgency  BIGINT NOT NULL,
-    PRIMARY KEY (receiver, grp, seq)
+    PRIMARY KEY (receiver, group_key, seq)
 );
 
 CREATE INDEX alert_pending_seq ON alert_pending (seq);
-CREATE INDEX alert_pending_held ON alert_pending (receiver, grp) WHERE held <> '';
+CREATE INDEX alert_pending_held ON alert_pending (receiver, group_key) WHERE held <> '';
 
 -- When a group is due, 0 for not before its next event, and when its last message was
 -- written. A group is as urgent as the most urgent of its pending events.
 CREATE TABLE alert_groups (
     receiver TEXT NOT NULL,
-    grp      TEXT NOT NULL,
+    group_key      TEXT NOT NULL,
     due_at   BIGINT NOT NULL,
     last_at  BIGINT NOT NULL,
     urgency  BIGINT NOT NULL,
-    PRIMARY KEY (receiver, grp)
+    PRIMARY KEY (receiver, group_key)
 );
 
 CREATE INDEX alert_groups_due ON alert_groups (receiver, due_at);
 CREATE INDEX alert_groups_urgent ON alert_groups (receiver, urgency, due_at) WHERE due_at > 0;
 
 -- The findings that a receiver knows as firing, and the last event of each that was sent.
-CREATE TABLE alert_told (
+CREATE TABLE alert_delivery_state (
     receiver    TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
-    grp         TEXT NOT NULL,
+    group_key         TEXT NOT NULL,
     seq         BIGINT NOT NULL,
     survey      BIGINT NOT NULL,
     PRIMARY KEY (receiver, fingerprint)
 );
 
-CREATE INDEX alert_told_group ON alert_told (receiver, grp);
-CREATE INDEX alert_told_seq ON alert_told (seq);
+CREATE INDEX alert_delivery_state_group ON alert_delivery_state (receiver, group_key);
+CREATE INDEX alert_delivery_state_seq ON alert_delivery_state (seq);
 
 -- ended_at is set when a silence was ended early. fingerprint is that of the one finding
 -- that was accepted.
@@ -333,4 +333,4 @@ ALTER TABLE outbox SET (autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE lock_events SET (autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE alert_events SET (autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE alert_pending SET (autovacuum_vacuum_scale_factor = 0.05);
-ALTER TABLE alert_told SET (autovacuum_vacuum_scale_factor = 0.05);
+ALTER TABLE alert_delivery_state SET (autovacuum_vacuum_scale_factor = 0.05);

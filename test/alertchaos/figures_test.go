@@ -235,7 +235,7 @@ func restart(b *testing.B, groups, orderings int) {
 	}
 	now := time.Now()
 	findings := make([]locksteward.Finding, many)
-	var t store.Telling
+	var t store.Outgoing
 	for i := range findings {
 		f := locksteward.Finding{
 			Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: locksteward.StatusFiring, Target: "main", Class: "orders",
@@ -244,17 +244,17 @@ func restart(b *testing.B, groups, orderings int) {
 		findings[i] = f
 		id := fmt.Sprint("event-", i)
 		if groups > 0 {
-			t.Events = append(t.Events, store.Event{
-				ID: id, Number: uint64(i + 1), At: now, Finding: f, To: []store.Address{{Receiver: "ops", Group: fmt.Sprint("group ", i%groups)}},
+			t.Events = append(t.Events, locksteward.FindingEvent{
+				ID: id, Number: uint64(i + 1), At: now, Finding: f, To: []locksteward.Recipient{{Receiver: "ops", Group: fmt.Sprint("group ", i%groups)}},
 			})
 			continue
 		}
 		body := fmt.Sprintf(`{"version":"1","type":"findings.firing","id":"msg_%d","seq":%d,"status":"firing","findings":[{"event_id":%q,"status":"firing"}]}`, i, i+1, id)
-		t.Messages = append(t.Messages, store.Message{
+		t.Notifications = append(t.Notifications, locksteward.Notification{
 			ID: fmt.Sprint("msg_", i), Receiver: "ops", Ordering: fmt.Sprint("group ", i%orderings), EventID: id, Target: "main", Body: []byte(body),
 		})
 	}
-	if err := box.SaveFindings(b.Context(), "main", findings, t); err != nil {
+	if err := box.SaveFindings(b.Context(), "main", slices.Values(findings), t); err != nil {
 		b.Fatal(err)
 	}
 	if err := box.Close(); err != nil {
@@ -301,15 +301,15 @@ func BenchmarkStormOfFindings(b *testing.B) {
 		agent.Start()
 		testredis.Eventually(b, 5*time.Minute, func() bool {
 			_, listed, _ := machine.told()
-			return listed >= many && metric(agent, "locksteward_outbox_depth", "") == 0 && people.total() > 0
+			return listed >= many && metric(agent, "locksteward_notifications_queue_length", "") == 0 && people.total() > 0
 		}, "not all is told")
 		b.ReportMetric(time.Since(began).Seconds(), "s")
 		requests, listed, omitted := machine.told()
 		b.ReportMetric(float64(requests), "messages/machine")
 		n, _, _ := people.told()
 		b.ReportMetric(float64(n), "messages/people")
-		b.ReportMetric(metric(agent, "locksteward_alerts_omitted_total", "people"), "omitted/people")
-		b.ReportMetric(metric(agent, "locksteward_alerts_suppressed_total", ""), "suppressed")
+		b.ReportMetric(metric(agent, "locksteward_notifications_omitted_total", "people"), "omitted/people")
+		b.ReportMetric(metric(agent, "locksteward_notifications_suppressed_total", ""), "suppressed")
 		peak := highWater(b, agent.PID())
 		b.ReportMetric(peak, "peak-RSS-MiB")
 		b.ReportMetric(0, "ns/op")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/store"
 )
@@ -38,14 +39,14 @@ func TestStopWithManyWaiting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var messages []store.Message
+	var messages []locksteward.Notification
 	for i := range waiting {
-		messages = append(messages, store.Message{
+		messages = append(messages, locksteward.Notification{
 			ID: fmt.Sprint("msg_", i), Receiver: "ops", Ordering: fmt.Sprint("group ", i), EventID: fmt.Sprint("event-", i), Target: "main",
 			Body: fmt.Appendf(nil, `{"version":"1","type":"findings.firing","id":"msg_%d","seq":%d,"status":"firing","findings":[{"event_id":"event-%d","status":"firing"}]}`, i, i+1, i),
 		})
 	}
-	if err := box.SaveFindings(t.Context(), "main", nil, store.Telling{Messages: messages}); err != nil {
+	if err := box.SaveFindings(t.Context(), "main", nil, store.Outgoing{Notifications: messages}); err != nil {
 		t.Fatal(err)
 	}
 	if err := box.Close(); err != nil {
@@ -72,8 +73,8 @@ func TestStopWithManyWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer box.Close()
-	count := func(state store.MessageState) int {
-		list, err := box.Messages(t.Context(), store.MessageQuery{State: state, Limit: 2 * waiting})
+	count := func(state locksteward.NotificationState) int {
+		list, err := box.Notifications(t.Context(), store.NotificationQuery{State: state, Limit: 2 * waiting})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestStopWithManyWaiting(t *testing.T) {
 		}
 		return n
 	}
-	sent, kept := count(store.MessageDelivered), count(store.MessageWaiting)
+	sent, kept := count(locksteward.NotificationDelivered), count(locksteward.NotificationWaiting)
 	t.Logf("%d sent and %d kept, ended after %s", sent, kept, took.Round(time.Millisecond))
 	if sent+kept != waiting || kept == 0 {
 		t.Errorf("%d sent and %d kept of %d", sent, kept, waiting)
@@ -120,11 +121,11 @@ func TestTenTimesTheAlerts(t *testing.T) {
 	testredis.Eventually(t, within, func() bool {
 		peak = max(peak, metric(agent, "go_memstats_heap_inuse_bytes", ""))
 		_, listed, _ := machine.told()
-		return listed >= broken && metric(agent, "locksteward_outbox_depth", "") == 0 && people.total() > 0
+		return listed >= broken && metric(agent, "locksteward_notifications_queue_length", "") == 0 && people.total() > 0
 	}, "not all is told")
 	requests, listed, omitted := machine.told()
 	n := people.total()
-	left := metric(agent, "locksteward_alerts_omitted_total", "people")
+	left := metric(agent, "locksteward_notifications_omitted_total", "people")
 	t.Logf("machine: %d messages; people: %d messages, %v left out; heap at most %.0f MiB", requests, n, left, peak/(1<<20))
 	if listed != broken || omitted != 0 || len(machine.fires) != broken {
 		t.Errorf("the machine was told of %d and %d, of %d keys; want all", listed, omitted, len(machine.fires))

@@ -85,7 +85,7 @@ func (b *bed) explain() {
 			SUM(next_at <= ` + micros + `), SUM(claimed_until > ` + micros + `), MAX(attempts), (MAX(next_at) - ` + micros + `) / 1000000)
 			FROM outbox o WHERE state <> 'delivered' GROUP BY receiver, state`,
 		`SELECT printf('%s: %d in groups, held %d', receiver, COUNT(*), SUM(held <> '')) FROM alert_pending GROUP BY receiver`,
-		`SELECT printf('%s: group %s due in %d s', receiver, grp, (due_at - ` + micros + `) / 1000000) FROM alert_groups WHERE due_at > 0`,
+		`SELECT printf('%s: group %s due in %d s', receiver, group_key, (due_at - ` + micros + `) / 1000000) FROM alert_groups WHERE due_at > 0`,
 	} {
 		rows, err := db.Query(query)
 		if err != nil {

@@ -53,10 +53,10 @@ func newSink(t *testing.T) *sink {
 }
 
 // of are the findings' events with a status.
-func (s *sink) of(status string) []alert.Event {
+func (s *sink) of(status string) []alert.PayloadFinding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []alert.Event
+	var out []alert.PayloadFinding
 	for _, p := range s.all {
 		for _, e := range p.Findings {
 			if e.Status == status {

@@ -12,13 +12,13 @@ import (
 // tables are those of the store that know how far people were told of a lock, each
 // with the rows that are about one.
 var tables = map[string]string{
-	"findings":      "SELECT t::text FROM findings t WHERE t::text LIKE $1 AND $2 = $2",
-	"alert_events":  "SELECT left(t::text, 2000) FROM alert_events t WHERE fingerprint = $2 OR t::text LIKE $1",
-	"alert_pending": "SELECT t::text FROM alert_pending t WHERE grp LIKE '%' || $2 || '%' AND $1 <> ''",
-	"alert_groups":  "SELECT t::text FROM alert_groups t WHERE grp LIKE '%' || $2 || '%' AND $1 <> ''",
-	"alert_told":    "SELECT t::text FROM alert_told t WHERE fingerprint = $2 AND $1 <> ''",
-	"outbox":        "SELECT left(t::text, 2000) FROM outbox t WHERE t::text LIKE $1 OR t::text LIKE '%' || $2 || '%'",
-	"leases":        "SELECT t::text FROM leases t WHERE $1 <> $2",
+	"findings":             "SELECT t::text FROM findings t WHERE t::text LIKE $1 AND $2 = $2",
+	"alert_events":         "SELECT left(t::text, 2000) FROM alert_events t WHERE fingerprint = $2 OR t::text LIKE $1",
+	"alert_pending":        "SELECT t::text FROM alert_pending t WHERE group_key LIKE '%' || $2 || '%' AND $1 <> ''",
+	"alert_groups":         "SELECT t::text FROM alert_groups t WHERE group_key LIKE '%' || $2 || '%' AND $1 <> ''",
+	"alert_delivery_state": "SELECT t::text FROM alert_delivery_state t WHERE fingerprint = $2 AND $1 <> ''",
+	"outbox":               "SELECT left(t::text, 2000) FROM outbox t WHERE t::text LIKE $1 OR t::text LIKE '%' || $2 || '%'",
+	"leases":               "SELECT t::text FROM leases t WHERE $1 <> $2",
 }
 
 // explain logs what is known of a lock of which somebody was not told: what each

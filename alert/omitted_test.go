@@ -14,11 +14,11 @@ import (
 // The words of a message about what it does not list, and those of kinds.
 var (
 	leftOut = map[string]*regexp.Regexp{
-		"en": regexp.MustCompile(`and (\d+) more((?:[:,] \d+ (?:critical|warning|info|over|told before))*)`),
+		"en": regexp.MustCompile(`and (\d+) more((?:[:,] \d+ (?:critical|warning|info|over|notified before))*)`),
 		"zh": regexp.MustCompile(`另有 (\d+) 项未列出((?:[：，](?:严重|警告|提示|已恢复|此前已通知) \d+)*)`),
 	}
 	leftOutOf = map[string]*regexp.Regexp{
-		"en": regexp.MustCompile(`(?P<n>\d+) (?P<kind>critical|warning|info|over|told before)`),
+		"en": regexp.MustCompile(`(?P<n>\d+) (?P<kind>critical|warning|info|over|notified before)`),
 		"zh": regexp.MustCompile(`(?P<kind>严重|警告|提示|已恢复|此前已通知) (?P<n>\d+)`),
 	}
 )

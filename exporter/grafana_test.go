@@ -448,7 +448,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, name := range []string{
 		"DeadlockRisk", "LockWithoutTTL", "LockHeldTooLong", "LockLost", "RenewalFailing", "Deadlock", "ContentionHigh", "HolderDead", "Finding",
-		"TargetDown", "SweepStale", "OutboxStuck", "WatchBlind", "WatchMissed", "AgentDown", "ConfigReloadFailed", "StoreFailing", "BudgetPaused",
+		"TargetDown", "SweepStale", "NotificationsStuck", "WatchBlind", "WatchMissed", "AgentDown", "ConfigReloadFailed", "StoreFailing", "BudgetPaused",
 		"ReceiverFailing", "TemplateFailing", "HeartbeatMissing", "Watchdog", "CertificateEnds", "CredentialRefused",
 		"StoreDamaged",
 	} {

@@ -60,7 +60,7 @@ func TestFaultsHaveTests(t *testing.T) {
 				if !ofTests[group] {
 					t.Errorf("%s: %q is not in the comment of a test", s.set.Position(line.Pos()), line.Text)
 				}
-				for _, text := range strings.Split(list, ", ") {
+				for text := range strings.SplitSeq(list, ", ") {
 					number, err := strconv.Atoi(text)
 					if _, known := faults[number]; err != nil || !known {
 						t.Errorf("%s: %q is not the number of a fault of docs/faults.md", s.set.Position(line.Pos()), text)

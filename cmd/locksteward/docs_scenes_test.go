@@ -68,8 +68,8 @@ var docGroups = []docGroup{
 		{
 			page: "docs/store.md",
 			// "Stop the agent first", and "Then start the agent".
-			before: step{"rm -f": (*docBed).stopAgent},
-			after:  step{"cp ": (*docBed).onAgain},
+			before: step{"rm -f": (*docBed).stopAgent, "locksteward store repair": (*docBed).stopAgent},
+			after:  step{"cp ": (*docBed).onAgain, "locksteward store repair": (*docBed).onAgain},
 		},
 	}},
 	{"runbooks", newAgentBed, []docScene{

@@ -170,7 +170,7 @@ func (p *pass) handshake(ctx context.Context) error {
 	return nil
 }
 
-// farewell checks that the server is the one that it was: what another process
+// checkIdentity checks that the server is the one that it was: what another process
 // answered in between is no pass.
 func (p *pass) checkIdentity(ctx context.Context) error {
 	if p.out.info["run_id"] == "" {

@@ -56,7 +56,7 @@ type scanSource struct {
 	asOf int64
 }
 
-// chooseWalk decides over which server the pass goes.
+// chooseSource decides over which server the pass goes.
 func (p *pass) chooseSource(ctx context.Context) error {
 	p.source = scanSource{client: p.master.Client, addr: p.master.Addr, pace: p.pace}
 	if p.s.cfg.SweepOn != SweepReplicas {
@@ -174,7 +174,7 @@ func (i info) replicas() []string {
 	return addrs
 }
 
-// walkEnds checks that a replica had all the time the data that it had at first: one
+// checkSource checks that a replica had all the time the data that it had at first: one
 // that is synchronised anew is empty for a while.
 func (p *pass) checkSource(ctx context.Context) error {
 	if p.source.replica == nil {

@@ -56,7 +56,7 @@ type Scanner struct {
 	// they saw. See [Scanner.Yield].
 	order fairMutex
 	watch *watcher
-	// hurried holds one token when the next sweep shall not wait for its date.
+	// requested holds one token when the next sweep shall not wait for its date.
 	requested chan struct{}
 	servers   map[string]*pace.Server // by address; mu guards it
 	lastSeen  map[string]int          // candidates of the last pass, by address

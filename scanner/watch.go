@@ -203,7 +203,7 @@ func (w *watcher) refreshMasters() {
 	}
 }
 
-// place starts to watch masters that are new and stops watching what is none any
+// setMasters starts to watch masters that are new and stops watching what is none any
 // more.
 func (w *watcher) setMasters(ctx context.Context, wg *sync.WaitGroup, masters []connect.Master) {
 	w.mu.Lock()

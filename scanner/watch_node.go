@@ -202,7 +202,7 @@ func (n *nodeWatch) without(err error) {
 	n.mode, n.reason = WatchSweep, reason
 }
 
-// attend checks the pair each second until it is faulty, another plan is wanted,
+// supervise checks the pair each second until it is faulty, another plan is wanted,
 // or ctx ends.
 func (n *nodeWatch) supervise(ctx context.Context, p *pair) error {
 	tick := time.NewTicker(checkEvery)

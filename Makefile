@@ -38,7 +38,7 @@ test: deps ## Runs all tests under the race detector; installs what they need if
 
 .PHONY: test-live
 test-live: deps ## Takes locks with the real Go and Node libraries that are not modules of this one; needs node and npm.
-	cd dialect/live && go test -race ./...
+	cd source/redis/formats/live && go test -race ./...
 
 .PHONY: test-short
 test-short: ## Runs the tests that need no server.
@@ -54,7 +54,7 @@ lint-format:
 .PHONY: lint-vet
 lint-vet:
 	go vet ./...
-	@for module in bench dialect/live; do echo "cd $$module && go vet ./..."; (cd $$module && go vet ./...) || exit 1; done
+	@for module in bench source/redis/formats/live; do echo "cd $$module && go vet ./..."; (cd $$module && go vet ./...) || exit 1; done
 
 .PHONY: lint-staticcheck
 lint-staticcheck:
@@ -100,7 +100,7 @@ fuzz: ## Fuzzes each fuzz target for FUZZTIME (10s).
 	scripts/fuzz.sh $(FUZZTIME)
 
 # What the suite is and shows: docs/security.md.
-SECURITYFUZZ = ./alert ./class ./config ./console ./dialect ./exporter ./internal/connect ./internal/recording ./internal/users ./lock/record ./rules ./rules/expr
+SECURITYFUZZ = ./alert ./class ./config ./console ./source/redis/formats ./exporter ./internal/connect ./internal/recording ./internal/users ./lock/record ./rules ./rules/expr
 
 .PHONY: security
 security: ## Runs the security suite of docs/security.md: rights, secrets, hostile names, forged requests, roles, addresses, fuzz seeds, licences.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/lock/lockprom"
 	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // pages returns the Markdown files of the repository, without the change log
@@ -101,19 +101,14 @@ func TestPagesNameRealMetrics(t *testing.T) {
 	}
 }
 
-func TestEveryDialectHasItsPage(t *testing.T) {
+func TestEveryFormatHasItsPage(t *testing.T) {
 	t.Parallel()
-	for _, name := range rules.DialectsWithoutTTL() {
-		if _, ok := dialect.Get(name); !ok {
-			t.Errorf("rules knows a dialect %s that there is not", name)
+	for _, d := range formats.All() {
+		if !exists(filepath.FromSlash("docs/dialects/" + d.Name + ".md")) {
+			t.Errorf("format %s has no page", d.Name)
 		}
-	}
-	for _, d := range dialect.All() {
-		if !exists(filepath.FromSlash("docs/dialects/" + d.Name() + ".md")) {
-			t.Errorf("dialect %s has no page", d.Name())
-		}
-		if !exists(filepath.Join("dialect", "testdata", d.Name())) {
-			t.Errorf("dialect %s has no fixtures", d.Name())
+		if !exists(filepath.Join("source", "redis", "formats", "testdata", d.Name)) {
+			t.Errorf("format %s has no fixtures", d.Name)
 		}
 	}
 }

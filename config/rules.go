@@ -66,6 +66,6 @@ func (c Config) judging() (*class.Set, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Rules.Validate(), errors.Join(c.Rules.ValidateDeadWhen(c.Classes)...))
 	}
-	_, err = rules.New(c.Rules, classes)
+	_, err = rules.New(c.Rules, classes, nil)
 	return classes, err
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Word is what a person says on a request.
@@ -197,7 +197,7 @@ func lastWords(r locksteward.Request) (yes, no []string) {
 // whose library leaves it to people, or whose holder lives, is never called so.
 func provenDead(r locksteward.Request, c class.Class) bool {
 	e := r.Evidence
-	if e.Identity == locksteward.IdentityNone || e.HolderAlive || dialect.NeedsPerson(e.Dialect) != "" {
+	if e.Identity == locksteward.IdentityNone || e.HolderAlive || formats.NeedsPerson(e.Dialect) != "" {
 		return false
 	}
 	return len(intersect(c.DeadWhen, e.Findings)) > 0 ||
@@ -248,12 +248,12 @@ func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, w
 // selfApproval says whether a requester may approve their own request: where the
 // class allows it, or where one of its dead_when rules fired, but never for a
 // lock that cannot be told from the next, nor for one of a library whose locks
-// are for people to decide ([dialect.NeedsPerson]).
+// are for people to decide ([formats.NeedsPerson]).
 func selfApproval(r locksteward.Request, c class.Class) error {
 	if r.Evidence.Identity == locksteward.IdentityNone {
 		return refused("request %s is your own and its lock cannot be told from the next of its name; another approver has to look", r.ID)
 	}
-	if why := dialect.NeedsPerson(r.Evidence.Dialect); why != "" {
+	if why := formats.NeedsPerson(r.Evidence.Dialect); why != "" {
 		return refused("request %s is your own, and no rule decides on a %s lock: %s; another approver has to look", r.ID, r.Evidence.Dialect, why)
 	}
 	if c.SelfApprovalOrDefault() != class.SelfApprovalDeny || provenDead(r, c) {

@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 //go:embed resolve.lua
@@ -59,7 +59,7 @@ func NewRedisExecutor(cfg ExecutorConfig) (*RedisExecutor, error) {
 }
 
 // Execute reads the lock again, compares it with the evidence and runs the
-// dialect's script, which compares once more and deletes. The script is sent
+// format's script, which compares once more and deletes. The script is sent
 // once; if its answer is lost, the record that it left tells. An error means that
 // the outcome is not known yet.
 func (e *RedisExecutor) Execute(ctx context.Context, req locksteward.Request) (Result, error) {
@@ -111,7 +111,7 @@ func (e *RedisExecutor) Resolve(ctx context.Context, req locksteward.Request) (R
 // resolve is Resolve; found says that the server has a record.
 func (e *RedisExecutor) resolve(ctx context.Context, req locksteward.Request) (result Result, found bool, err error) {
 	err = e.with(ctx, req.Evidence, func(cn *redis.Conn) error {
-		reply, err := cn.Eval(ctx, resolveLua, e.execKeys(req.Evidence.Key), req.ID, dialect.ExecTTL.Milliseconds()).Int64Slice()
+		reply, err := cn.Eval(ctx, resolveLua, e.execKeys(req.Evidence.Key), req.ID, formats.ExecTTL.Milliseconds()).Int64Slice()
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (e *RedisExecutor) resolve(ctx context.Context, req locksteward.Request) (r
 			return fmt.Errorf("read record of release: %d numbers in the reply, want 3", len(reply))
 		}
 		if found = reply[0] == 1; found {
-			result, err = resultOf(req.Evidence, dialect.Outcome(reply[1]), reply[2])
+			result, err = resultOf(req.Evidence, formats.Outcome(reply[1]), reply[2])
 			result = result.by(ConfirmedByRecord)
 			return err
 		}
@@ -161,13 +161,13 @@ func (e *RedisExecutor) actOn(ctx context.Context, cn *redis.Conn, req lockstewa
 		// With NOPERM the server refused before it ran anything.
 		return Result{}, !redis.HasErrorPrefix(err, "NOPERM"), err
 	}
-	answer, err := dialect.ParseReply(reply)
+	answer, err := formats.ParseReply(reply)
 	if err != nil {
 		return Result{}, true, err
 	}
 	result, err = resultOf(req.Evidence, answer.Recorded, answer.Woken)
 	by := ConfirmedByAnswer
-	if answer.Outcome == dialect.OutcomeRepeated { // it ran before: this is what it left
+	if answer.Outcome == formats.OutcomeRepeated { // it ran before: this is what it left
 		by = ConfirmedByRecord
 	}
 	return result.by(by), true, err
@@ -176,41 +176,41 @@ func (e *RedisExecutor) actOn(ctx context.Context, cn *redis.Conn, req lockstewa
 // command is the script for a request and what stands under the key now; nil for
 // an act on what an earlier one left, which the script alone compares. There is
 // no script where nothing is found or it is not what was frozen. A refusal of the
-// dialect comes with what was seen.
-func (e *RedisExecutor) command(ctx context.Context, cn *redis.Conn, req locksteward.Request) (dialect.Command, *look, error) {
+// format comes with what was seen.
+func (e *RedisExecutor) command(ctx context.Context, cn *redis.Conn, req locksteward.Request) (formats.Command, *look, error) {
 	ev := req.Evidence
-	r := dialect.Release{RequestID: req.ID, ExpireAt: ev.ExpireAt, HolderAlive: ev.HolderAlive, Undo: ev.Undo}
+	r := formats.Release{RequestID: req.ID, ExpireAt: ev.ExpireAt, HolderAlive: ev.HolderAlive, Undo: ev.Undo}
 	switch ev.Act {
 	case locksteward.ActUndo, locksteward.ActLift:
 		prefix, err := e.prefixOf(ctx, cn, ev.Key, ev.Of)
 		if err != nil {
-			return dialect.Command{}, nil, err
+			return formats.Command{}, nil, err
 		}
 		r.MetaPrefix = prefix
-		follow := dialect.Undo
+		follow := formats.Undo
 		if ev.Act == locksteward.ActLift {
-			follow = dialect.Lift
+			follow = formats.Lift
 		}
 		command, err := follow(ev.Dialect, ev.Key, ev.Of, r)
 		return command, nil, err
 	}
 	now, err := e.look(ctx, cn, ev)
 	if err != nil {
-		return dialect.Command{}, nil, err
+		return formats.Command{}, nil, err
 	}
 	if !now.found {
-		return dialect.Command{}, &now, nil
+		return formats.Command{}, &now, nil
 	}
 	if now.differences = differences(ev, now.evidence); len(now.differences) > 0 {
-		return dialect.Command{}, &now, nil
+		return formats.Command{}, &now, nil
 	}
-	d, ok := dialect.Get(ev.Dialect)
+	d, ok := formats.Get(ev.Dialect)
 	if !ok {
-		return dialect.Command{}, &now, &dialect.Refusal{Key: ev.Key, Dialect: ev.Dialect, Why: dialect.WhyNever(ev.Dialect)}
+		return formats.Command{}, &now, &formats.Refusal{Key: ev.Key, Format: ev.Dialect, Why: formats.WhyNever(ev.Dialect)}
 	}
 	r.MetaPrefix = now.prefix
 	if ev.Stand > 0 {
-		r.Stand = ev.Stand + standMargin
+		r.Placeholder = ev.Stand + standMargin
 	}
 	command, err := d.Release(now.sample, r)
 	return command, &now, err
@@ -235,7 +235,7 @@ func (e *RedisExecutor) prefixOf(ctx context.Context, cn *redis.Conn, key, of st
 // run sends the script, once: a pinned connection that broke is not replaced.
 // EVAL and not EVALSHA: an act is rare, and this is one round trip and one
 // permission in every case.
-func (e *RedisExecutor) run(ctx context.Context, cn *redis.Conn, c dialect.Command) (any, error) {
+func (e *RedisExecutor) run(ctx context.Context, cn *redis.Conn, c formats.Command) (any, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Until(deadline)/actShare, errTooSlow)

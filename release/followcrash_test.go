@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // standing is what is under a key: "" for nothing, "stand" for what an act put
@@ -23,7 +23,7 @@ func (e *env) standing(t testing.TB, key string) string {
 		return ""
 	case err != nil:
 		t.Fatal(err)
-	case dialect.IsStand(dialect.Sample{Key: key, Type: "string", Value: []byte(value)}):
+	case formats.IsPlaceholder(formats.Sample{Key: key, Type: "string", Value: []byte(value)}):
 		return "stand"
 	}
 	return value

@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // followRounds is how often each lock is raced for after its release; `make chaos`
@@ -22,14 +22,14 @@ const followRounds = 6
 
 // TestWhatFollowsARaceForTheLock: two agents undo a release, one lifts what it put
 // in the lock's place, and the next holder tries to get the lock, all at once, for
-// every dialect that can be undone. The next holder's lock is never touched, a lock
+// every format that can be undone. The next holder's lock is never touched, a lock
 // comes back at most once, and what was told is what stands there.
 func TestWhatFollowsARaceForTheLock(t *testing.T) {
 	t.Parallel()
 	all, _ := specimens(t)
 	var list []specimen
 	for _, s := range all {
-		if dialect.WhyNoUndo(dialect.Recognise(s.sample).Dialect) == "" {
+		if formats.WhyNoUndo(formats.Recognise(s.sample).Format) == "" {
 			list = append(list, s)
 		}
 	}
@@ -93,14 +93,14 @@ func (f *followRace) content(s specimen) string {
 	return strings.Join(parts, "\n")
 }
 
-func (f *followRace) run(c *redis.Client, command dialect.Command, err error) dialect.Reply {
+func (f *followRace) run(c *redis.Client, command formats.Command, err error) formats.Reply {
 	var raw any
 	if err == nil {
 		raw, err = c.Eval(f.t.Context(), command.Script, command.Keys, command.Args...).Result()
 	}
-	var out dialect.Reply
+	var out formats.Reply
 	if err == nil {
-		out, err = dialect.ParseReply(raw)
+		out, err = formats.ParseReply(raw)
 	}
 	if err != nil {
 		f.t.Error(err)
@@ -110,11 +110,11 @@ func (f *followRace) run(c *redis.Client, command dialect.Command, err error) di
 
 func (f *followRace) round(s specimen, stands bool, rng *rand.Rand) {
 	t, ctx, key := f.t, f.t.Context(), s.sample.Key
-	name := dialect.Recognise(s.sample).Dialect
-	d, _ := dialect.Get(name)
+	name := formats.Recognise(s.sample).Format
+	d, _ := formats.Get(name)
 	write := func(owner string) string {
 		if _, err := f.clients[3].Pipelined(ctx, func(p redis.Pipeliner) error {
-			s.beside(ctx, p)
+			s.auxiliary(ctx, p)
 			s.write(ctx, p, time.Now().UnixMilli()+600_000, owner)
 			return nil
 		}); err != nil {
@@ -126,20 +126,20 @@ func (f *followRace) round(s specimen, stands bool, rng *rand.Rand) {
 	dump := f.clients[3].Dump(ctx, key).Val()
 	first := write("")
 	at := testredis.ExpireAt(t, f.clients[3], key)
-	stands = stands && dialect.WhyNoStand(name, at) == ""
-	how := dialect.Release{RequestID: "of", ExpireAt: at, Undo: time.Minute}
+	stands = stands && formats.WhyNoPlaceholder(name, at) == ""
+	how := formats.Release{RequestID: "of", ExpireAt: at, Undo: time.Minute}
 	if stands {
-		how.Stand = time.Minute
+		how.Placeholder = time.Minute
 	}
 	command, err := d.Release(s.sample, how)
-	if r := f.run(f.clients[3], command, err); r.Outcome != dialect.OutcomeReleased {
+	if r := f.run(f.clients[3], command, err); r.Outcome != formats.OutcomeReleased {
 		t.Fatalf("%s: %+v", s.name, r)
 	}
 	between := f.content(s)
 
 	var wg sync.WaitGroup
-	var undone [2]dialect.Reply
-	var lifted dialect.Reply
+	var undone [2]formats.Reply
+	var lifted formats.Reply
 	taken := false
 	pause := func() func() {
 		pings := rng.IntN(3)
@@ -153,14 +153,14 @@ func (f *followRace) round(s specimen, stands bool, rng *rand.Rand) {
 		wait := pause()
 		wg.Go(func() {
 			wait()
-			command, err := dialect.Undo(name, key, "of", dialect.Release{RequestID: fmt.Sprint("undo", i), ExpireAt: at})
+			command, err := formats.Undo(name, key, "of", formats.Release{RequestID: fmt.Sprint("undo", i), ExpireAt: at})
 			undone[i] = f.run(f.clients[i], command, err)
 		})
 	}
 	if wait := pause(); stands {
 		wg.Go(func() {
 			wait()
-			command, err := dialect.Lift(name, key, "of", dialect.Release{RequestID: "lift"})
+			command, err := formats.Lift(name, key, "of", formats.Release{RequestID: "lift"})
 			lifted = f.run(f.clients[2], command, err)
 		})
 	}
@@ -177,11 +177,11 @@ func (f *followRace) round(s specimen, stands bool, rng *rand.Rand) {
 
 	times := 0
 	for _, r := range undone {
-		if r.Outcome == dialect.OutcomeReleased {
+		if r.Outcome == formats.OutcomeReleased {
 			times++
 		}
 	}
-	freed := lifted.Outcome == dialect.OutcomeReleased
+	freed := lifted.Outcome == formats.OutcomeReleased
 	want := between
 	switch {
 	case times > 1 || times == 1 && taken:
@@ -210,7 +210,7 @@ func (f *followRace) round(s specimen, stands bool, rng *rand.Rand) {
 	if got := f.content(s); got != want {
 		t.Errorf("%s: there stands %q, want %q (undo %+v, lift %+v, taken %t)", s.name, got, want, undone, lifted, taken)
 	}
-	if dialect.OutcomeAlreadyGone == lifted.Outcome && stands && times == 0 {
+	if formats.OutcomeAlreadyGone == lifted.Outcome && stands && times == 0 {
 		t.Errorf("%s: lifted %+v, but nobody took it away", s.name, lifted)
 	}
 }

@@ -3,7 +3,7 @@ package release
 import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Possible says what could be asked for a lock. Each field is why not, "" where it
@@ -16,7 +16,7 @@ type Possible struct {
 
 // Possible says it of a lock as it was seen last; a request looks again.
 func (s *Service) Possible(lock locksteward.Lock) Possible {
-	out := Possible{Stand: dialect.WhyNoStand(lock.Dialect, lock.ExpireAt), Undo: dialect.WhyNoUndo(lock.Dialect)}
+	out := Possible{Stand: formats.WhyNoPlaceholder(lock.Dialect, lock.ExpireAt), Undo: formats.WhyNoUndo(lock.Dialect)}
 	if err := s.WhyNot(lock); err != nil {
 		out.Release = err.Error()
 	}

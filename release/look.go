@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // What a look reads at most, as the scanner does: more is never releasable.
@@ -23,7 +23,7 @@ const (
 // look is what stands under a lock's key now.
 type look struct {
 	found    bool
-	sample   dialect.Sample
+	sample   formats.Sample
 	prefix   string // of the companions; "" for the default
 	evidence locksteward.Evidence
 	// differences are what is other than the evidence that it was compared with.
@@ -45,16 +45,16 @@ func (e *RedisExecutor) look(ctx context.Context, cn *redis.Conn, was lockstewar
 	if kind.Val() == "none" {
 		return look{}, nil
 	}
-	out := look{found: true, sample: dialect.Sample{Key: key, Type: kind.Val(), TTL: ttlOf(ttl.Val())}}
+	out := look{found: true, sample: formats.Sample{Key: key, Type: kind.Val(), TTL: ttlOf(ttl.Val())}}
 	if err := e.readValue(ctx, cn, &out.sample); err != nil {
 		return look{}, err
 	}
-	denied, err := readBeside(ctx, cn, &out.sample)
+	denied, err := readAuxiliary(ctx, cn, &out.sample)
 	if err != nil {
 		return look{}, err
 	}
 	same := was.Type == out.sample.Type && was.TokenDigest == out.sample.Digest(e.cfg.Digest)
-	if denied != "" && same && dialect.Recognise(out.sample).Dialect != was.Dialect {
+	if denied != "" && same && formats.Recognise(out.sample).Format != was.Dialect {
 		return look{}, fmt.Errorf("read %q beside the lock: the releasing user may not; grant it the patterns of docs/dialects/%s.md", locksteward.DisplayKey(denied), was.Dialect)
 	}
 	if err := e.readMeta(ctx, cn, &out); err != nil {
@@ -77,7 +77,7 @@ const gone = -2
 
 // expiryBy computes when a key expires that has ttl left at some time from before to
 // after. That is was, if it may be: readings of the clock differ by 2 ms (same_expiry
-// in dialect/opening.lua).
+// in source/redis/formats/opening.lua).
 func expiryBy(ttl time.Duration, before, after time.Time, was int64) int64 {
 	if ttl == locksteward.NoExpiry {
 		return locksteward.NoExpireAt
@@ -89,7 +89,7 @@ func expiryBy(ttl time.Duration, before, after time.Time, was int64) int64 {
 	return first
 }
 
-func (e *RedisExecutor) readValue(ctx context.Context, cn *redis.Conn, s *dialect.Sample) error {
+func (e *RedisExecutor) readValue(ctx context.Context, cn *redis.Conn, s *formats.Sample) error {
 	body := cn.Pipeline()
 	switch s.Type {
 	case "string":
@@ -121,7 +121,7 @@ func (e *RedisExecutor) readValue(ctx context.Context, cn *redis.Conn, s *dialec
 
 // ignoreWrongType takes a key that became another type between two commands for
 // what it is: changed. TooLarge keeps everything else away from it.
-func ignoreWrongType(err error, s *dialect.Sample) error {
+func ignoreWrongType(err error, s *formats.Sample) error {
 	if redis.HasErrorPrefix(err, "WRONGTYPE") {
 		s.TooLarge = true
 		return nil
@@ -166,10 +166,10 @@ func (e *RedisExecutor) readMeta(ctx context.Context, cn *redis.Conn, out *look)
 
 // evidenceOf is what a request would freeze of the sample, as far as it is
 // compared.
-func (e *RedisExecutor) evidenceOf(s dialect.Sample, expireAt int64) locksteward.Evidence {
-	d := dialect.Recognise(s)
+func (e *RedisExecutor) evidenceOf(s formats.Sample, expireAt int64) locksteward.Evidence {
+	d := formats.Recognise(s)
 	out := locksteward.Evidence{
-		Key: s.Key, Type: s.Type, Dialect: d.Dialect, Identity: d.Identity, Count: d.Count, ExpireAt: expireAt,
+		Key: s.Key, Type: s.Type, Dialect: d.Format, Identity: d.Identity, Count: d.Count, ExpireAt: expireAt,
 	}
 	out.TokenDigest = s.Digest(e.cfg.Digest)
 	if d.Claim != nil {

@@ -8,15 +8,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// maxBeside is how much is read of a string beside a lock, as the scanner does.
-const maxBeside = 64
+// maxAuxiliary is how many bytes are read of an auxiliary string, as the scanner does.
+const maxAuxiliary = 64
 
 // readMembers reads a sorted set, a list or a set, bounded; other types are read
-// by no dialect.
-func readMembers(ctx context.Context, cn *redis.Conn, s *dialect.Sample) error {
+// by no format.
+func readMembers(ctx context.Context, cn *redis.Conn, s *formats.Sample) error {
 	size := map[string]func(context.Context, string) *redis.IntCmd{"zset": cn.ZCard, "list": cn.LLen, "set": cn.SCard}[s.Type]
 	s.TooLarge = true
 	if size == nil {
@@ -43,9 +43,9 @@ func readMembers(ctx context.Context, cn *redis.Conn, s *dialect.Sample) error {
 
 // members reads a sorted set and a list in their order, a set in that of its
 // members.
-func members(ctx context.Context, cn *redis.Conn, kind, key string) ([]dialect.Member, error) {
+func members(ctx context.Context, cn *redis.Conn, kind, key string) ([]formats.Member, error) {
 	var (
-		out   []dialect.Member
+		out   []formats.Member
 		names []string
 		err   error
 	)
@@ -54,7 +54,7 @@ func members(ctx context.Context, cn *redis.Conn, kind, key string) ([]dialect.M
 		list, err := cn.ZRangeWithScores(ctx, key, 0, maxFields).Result()
 		for _, z := range list {
 			name, _ := z.Member.(string)
-			out = append(out, dialect.Member{Name: name, Score: z.Score})
+			out = append(out, formats.Member{Name: name, Score: z.Score})
 		}
 		return out, err
 	case "list":
@@ -64,17 +64,17 @@ func members(ctx context.Context, cn *redis.Conn, kind, key string) ([]dialect.M
 		slices.SortFunc(names, strings.Compare)
 	}
 	for _, name := range names {
-		out = append(out, dialect.Member{Name: name})
+		out = append(out, formats.Member{Name: name})
 	}
 	return out, err
 }
 
-// readBeside reads the keys beside the lock that its dialect asks for. One that
+// readAuxiliary reads the auxiliary keys that the format of the lock asks for. One that
 // is of another type counts as not there; so does one that may not be read, which
 // is returned: without it the lock may look like another.
-func readBeside(ctx context.Context, cn *redis.Conn, s *dialect.Sample) (denied string, err error) {
-	for _, ask := range dialect.Asks(*s) {
-		var got dialect.Beside
+func readAuxiliary(ctx context.Context, cn *redis.Conn, s *formats.Sample) (denied string, err error) {
+	for _, ask := range formats.AuxiliaryReads(*s) {
+		var got formats.Auxiliary
 		switch ask.Type {
 		case "list":
 			got.Size, err = cn.LLen(ctx, ask.Key).Result()
@@ -83,7 +83,7 @@ func readBeside(ctx context.Context, cn *redis.Conn, s *dialect.Sample) (denied 
 		case "zset":
 			got.Size, err = cn.ZCard(ctx, ask.Key).Result()
 		default:
-			got.Value, err = cn.GetRange(ctx, ask.Key, 0, maxBeside-1).Bytes()
+			got.Value, err = cn.GetRange(ctx, ask.Key, 0, maxAuxiliary-1).Bytes()
 			got.Size = int64(len(got.Value))
 		}
 		if redis.HasErrorPrefix(err, "NOPERM") {
@@ -94,10 +94,10 @@ func readBeside(ctx context.Context, cn *redis.Conn, s *dialect.Sample) (denied 
 		if err != nil || got.Size == 0 {
 			continue
 		}
-		if s.Beside == nil {
-			s.Beside = map[string]dialect.Beside{}
+		if s.Auxiliary == nil {
+			s.Auxiliary = map[string]formats.Auxiliary{}
 		}
-		s.Beside[ask.Key] = got
+		s.Auxiliary[ask.Key] = got
 	}
 	return denied, nil
 }

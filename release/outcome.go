@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Confirmation is what told of an outcome. It is a word of the audit trail.
@@ -29,13 +29,13 @@ func (r Result) by(c Confirmation) Result {
 }
 
 // resultOf is what the scripts' outcomes mean for a request.
-func resultOf(e locksteward.Evidence, o dialect.Outcome, woken int64) (Result, error) {
+func resultOf(e locksteward.Evidence, o formats.Outcome, woken int64) (Result, error) {
 	switch o {
-	case dialect.OutcomeReleased:
+	case formats.OutcomeReleased:
 		return Result{State: locksteward.RequestReleased, WaitersWoken: woken, Outcome: doneSentence(e, woken)}, nil
-	case dialect.OutcomeAlreadyGone:
+	case formats.OutcomeAlreadyGone:
 		return resultGone(e), nil
-	case dialect.OutcomeChanged:
+	case formats.OutcomeChanged:
 		return resultChanged(e, []string{"it changed in the moment of the release"}), nil
 	default:
 		return Result{}, fmt.Errorf("unknown outcome %d in the record of the release", int64(o))
@@ -113,8 +113,8 @@ func withdrawn(was locksteward.Evidence, now look) Result {
 }
 
 // standsFor is the request whose placeholder was read; "" for none.
-func standsFor(s dialect.Sample) string {
-	id, _ := dialect.StandOf(s)
+func standsFor(s formats.Sample) string {
+	id, _ := formats.PlaceholderRequest(s)
 	return id
 }
 

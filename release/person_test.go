@@ -5,8 +5,8 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // redis-mutex writes when its lock ends, by the holder's clock and without a TTL:
@@ -52,7 +52,7 @@ func TestSelfApprovalNeedsAnotherPersonForRedisMutex(t *testing.T) {
 	if err := release.SelfApproval(r, c); err != nil {
 		t.Error(err)
 	}
-	if dialect.NeedsPerson("nobody's") == "" || dialect.NeedsPerson(dialect.Locksteward) != "" {
+	if formats.NeedsPerson("nobody's") == "" || formats.NeedsPerson(formats.Locksteward) != "" {
 		t.Error("a dialect that is not known needs a person, ours does not")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Preview is what an execution would do now. Nothing was touched for it.
@@ -24,9 +24,9 @@ type Preview struct {
 	// Differences are what is other than the request's evidence: with any, the
 	// execution ends in changed.
 	Differences []string
-	// Refusal is why the dialect does not release this lock as it stands; nil if it
+	// Refusal is why the format does not release this lock as it stands; nil if it
 	// does.
-	Refusal *dialect.Refusal
+	Refusal *formats.Refusal
 	// Keys, Script and Args are what would be sent; tokens are masked.
 	Keys   []string
 	Script string
@@ -45,7 +45,7 @@ func (e *RedisExecutor) Preview(ctx context.Context, req locksteward.Request) (P
 		if now != nil {
 			out.Found, out.Now, out.Differences = now.found, now.evidence, now.differences
 		}
-		if refusal, ok := errors.AsType[*dialect.Refusal](err); ok {
+		if refusal, ok := errors.AsType[*formats.Refusal](err); ok {
 			out.Refusal = refusal
 			return nil
 		}
@@ -77,7 +77,7 @@ func (e *RedisExecutor) Preview(ctx context.Context, req locksteward.Request) (P
 
 // masker hides what proves that somebody holds the lock, wherever it stands in a
 // text.
-func masker(s dialect.Sample) func(string) string {
+func masker(s formats.Sample) func(string) string {
 	secrets := []string{string(s.Value)}
 	for field, value := range s.Fields {
 		secrets = append(secrets, field, value)

@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Propose opens a request in the agent's own name if a rule of the class's
 // dead_when is among those that fire on lock. It returns nil without an error
-// when there is nothing to propose: no such rule, a class or dialect that does
-// not allow a release or leaves it to people ([dialect.NeedsPerson]), no
+// when there is nothing to propose: no such rule, a class or format that does
+// not allow a release or leaves it to people ([formats.NeedsPerson]), no
 // credentials, a request open already, or one about this hold that people denied
 // or let expire. Its refusals are not audited, since it is asked in every sweep.
 func (s *Service) Propose(ctx context.Context, lock locksteward.Lock, firing []string) (*locksteward.Request, error) {
@@ -37,7 +37,7 @@ func (s *Service) propose(ctx context.Context, lock locksteward.Lock, firing []s
 	if err != nil {
 		return nil, nil //nolint:nilerr // policy says no; that is no failure
 	}
-	if dialect.NeedsPerson(lock.Dialect) != "" {
+	if formats.NeedsPerson(lock.Dialect) != "" {
 		return nil, nil // no rule decides on such a lock
 	}
 	dead := intersect(c.DeadWhen, firing)
@@ -54,7 +54,7 @@ func (s *Service) propose(ctx context.Context, lock locksteward.Lock, firing []s
 	reason := "proposed by the agent: " + strings.Join(dead, ", ") + " fires, and dead_when of class " + c.Name + " says so"
 	r, err := s.newRequest(AgentName, reason, lock, firing, c, ask{})
 	if err != nil || whyNot(ctx, executor, r) != nil {
-		return nil, nil //nolint:nilerr // policy or dialect says no; that is no failure
+		return nil, nil //nolint:nilerr // policy or format says no; that is no failure
 	}
 	if proof != "" && r.Evidence.Proof == "" {
 		r.Evidence.Proof = proof

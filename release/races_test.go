@@ -21,8 +21,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // races is how many races TestRacesOfEveryDialect runs; `make chaos` asks for
@@ -33,50 +33,50 @@ var races = flag.Int("release.races", 20_000, "adversarial races against the scr
 // cores it takes a tenth of that.
 const raceBudget = 3 * time.Minute
 
-// specimen is one lock of a dialect, as its fixture has it, on a key of the
+// specimen is one lock of a format, as its fixture has it, on a key of the
 // test's own: a place where a library's lock stands.
 type specimen struct {
 	name     string
-	sample   dialect.Sample
+	sample   formats.Sample
 	identity locksteward.Identity
 }
 
-// specimens are the locks of the fixtures that can be released, by dialect, and
-// the dialects that never can be.
+// specimens are the locks of the fixtures that can be released, by format, and
+// the formats that never can be.
 func specimens(t *testing.T) (list []specimen, never []string) {
 	t.Helper()
-	for _, d := range dialect.All() {
-		if dialect.WhyNever(d.Name()) != "" {
-			never = append(never, d.Name())
+	for _, d := range formats.All() {
+		if formats.WhyNever(d.Name) != "" {
+			never = append(never, d.Name)
 			continue
 		}
 		before := len(list)
-		paths, err := filepath.Glob(filepath.Join("..", "dialect", "testdata", d.Name(), "*.json"))
+		paths, err := filepath.Glob(filepath.Join("..", "source", "redis", "formats", "testdata", d.Name, "*.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, path := range paths {
 			s, ok := fixtureSample(t, path)
-			if !ok || dialect.Recognise(s).Dialect != d.Name() {
+			if !ok || formats.Recognise(s).Format != d.Name {
 				continue
 			}
-			if _, err := d.Release(s, dialect.Release{RequestID: "r", ExpireAt: locksteward.NoExpireAt}); err != nil {
+			if _, err := d.Release(s, formats.Release{RequestID: "r", ExpireAt: locksteward.NoExpireAt}); err != nil {
 				continue // of several holders, say
 			}
-			found := specimen{d.Name() + "/" + filepath.Base(path), s, dialect.Recognise(s).Identity}
+			found := specimen{d.Name + "/" + filepath.Base(path), s, formats.Recognise(s).Identity}
 			if found.in("0:0:0").name == "" {
 				continue // known by a name that leaves no place for another
 			}
 			list = append(list, found)
 		}
 		if len(list) == before {
-			t.Errorf("%s: no fixture can be raced", d.Name())
+			t.Errorf("%s: no fixture can be raced", d.Name)
 		}
 	}
 	return list, never
 }
 
-func fixtureSample(t *testing.T, path string) (dialect.Sample, bool) {
+func fixtureSample(t *testing.T, path string) (formats.Sample, bool) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -103,18 +103,18 @@ func fixtureSample(t *testing.T, path string) (dialect.Sample, bool) {
 	if err := json.Unmarshal(raw, &f); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	s := dialect.Sample{
+	s := formats.Sample{
 		Key: plain(t, f.Key, f.KeyB64), Type: f.Type, TTL: time.Duration(f.TTLMs) * time.Millisecond,
 		Value: []byte(plain(t, f.Value, f.ValueB64)), Fields: f.Fields,
 	}
 	for _, m := range f.Members {
-		s.Members = append(s.Members, dialect.Member{Name: plain(t, m.Name, m.NameB64), Score: m.Score})
+		s.Members = append(s.Members, formats.Member{Name: plain(t, m.Name, m.NameB64), Score: m.Score})
 	}
 	for key, b := range f.Beside {
-		if s.Beside == nil {
-			s.Beside = map[string]dialect.Beside{}
+		if s.Auxiliary == nil {
+			s.Auxiliary = map[string]formats.Auxiliary{}
 		}
-		s.Beside[key] = dialect.Beside{Size: b.Size, Value: []byte(b.Value)}
+		s.Auxiliary[key] = formats.Auxiliary{Size: b.Size, Value: []byte(b.Value)}
 	}
 	if f.TTLMs < 0 {
 		s.TTL = locksteward.NoExpiry
@@ -171,9 +171,9 @@ func (s specimen) write(ctx context.Context, p redis.Pipeliner, expireAt int64, 
 func ghost(key string) string { return "ghost:" + key }
 
 // beside puts what stands beside the lock, by which it is known.
-func (s specimen) beside(ctx context.Context, p redis.Pipeliner) {
-	for _, ask := range dialect.Asks(s.sample) {
-		b, ok := s.sample.Beside[ask.Key]
+func (s specimen) auxiliary(ctx context.Context, p redis.Pipeliner) {
+	for _, ask := range formats.AuxiliaryReads(s.sample) {
+		b, ok := s.sample.Auxiliary[ask.Key]
 		if !ok {
 			continue
 		}
@@ -197,7 +197,7 @@ func (s specimen) beside(ctx context.Context, p redis.Pipeliner) {
 // raced is one race under way.
 type raced struct {
 	specimen
-	command dialect.Command
+	command formats.Command
 	hold    string // the hold and renewal that were seen
 }
 
@@ -205,7 +205,7 @@ type raced struct {
 type raceTally struct {
 	mu       sync.Mutex
 	ran      map[locksteward.Identity]int
-	outcomes map[dialect.Outcome]int
+	outcomes map[formats.Outcome]int
 	wrong    []string
 	residual int // holds of identity none that were not the one that was seen
 	twice    []string
@@ -220,7 +220,7 @@ func TestRacesOfEveryDialect(t *testing.T) {
 	t.Parallel()
 	list, never := specimens(t)
 	srv := testredis.Start(t)
-	tally := &raceTally{ran: map[locksteward.Identity]int{}, outcomes: map[dialect.Outcome]int{}}
+	tally := &raceTally{ran: map[locksteward.Identity]int{}, outcomes: map[formats.Outcome]int{}}
 	var left atomic.Int64
 	left.Store(int64(*races))
 	deadline := time.Now().Add(raceBudget)
@@ -250,12 +250,12 @@ func TestRacesOfEveryDialect(t *testing.T) {
 	if ran < *races {
 		t.Errorf("%d races in %s, want %d", ran, time.Since(began).Round(time.Second), *races)
 	}
-	for _, o := range []dialect.Outcome{dialect.OutcomeReleased, dialect.OutcomeChanged, dialect.OutcomeAlreadyGone, dialect.OutcomeRepeated} {
+	for _, o := range []formats.Outcome{formats.OutcomeReleased, formats.OutcomeChanged, formats.OutcomeAlreadyGone, formats.OutcomeRepeated} {
 		if tally.outcomes[o] < ran/100 {
 			t.Errorf("%s happened %d times in %d races: the races are none", o, tally.outcomes[o], ran)
 		}
 	}
-	t.Logf("%d races over %d locks of %d dialects in %s: %v by identity, outcomes of two agents %v", ran, len(list), len(dialect.All())-len(never),
+	t.Logf("%d races over %d locks of %d dialects in %s: %v by identity, outcomes of two agents %v", ran, len(list), len(formats.All())-len(never),
 		time.Since(began).Round(time.Millisecond), tally.ran, tally.outcomes)
 	t.Logf("wrong deletions of strong and lineage: %d; double executions: %d; identity none, where a person confirms: %d of %d ended another hold than was seen",
 		len(tally.wrong), len(tally.twice), tally.residual, tally.ran[locksteward.IdentityNone])
@@ -303,7 +303,7 @@ func (c *raceClients) batch(list []specimen, run string) []raced {
 	}
 	if _, err := c.setup.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, s := range here {
-			s.beside(ctx, p)
+			s.auxiliary(ctx, p)
 			s.write(ctx, p, c.expiry(), "")
 		}
 		return nil
@@ -325,8 +325,8 @@ func (c *raceClients) batch(list []specimen, run string) []raced {
 	var out []raced
 	for i, s := range here {
 		at, _ := expiries[i].Int64()
-		d, _ := dialect.Get(dialect.Recognise(s.sample).Dialect)
-		command, err := d.Release(s.sample, dialect.Release{RequestID: "r-" + run, ExpireAt: at, Undo: time.Duration(i%2) * time.Minute})
+		d, _ := formats.Get(formats.Recognise(s.sample).Format)
+		command, err := d.Release(s.sample, formats.Release{RequestID: "r-" + run, ExpireAt: at, Undo: time.Duration(i%2) * time.Minute})
 		if err != nil {
 			c.t.Errorf("%s: %v", s.name, err)
 			continue
@@ -338,7 +338,7 @@ func (c *raceClients) batch(list []specimen, run string) []raced {
 
 var hexRun = regexp.MustCompile(`[0-9a-f]{32}`)
 
-// in is the specimen on a key of its own, where its dialect does not know it by
+// in is the specimen on a key of its own, where its format does not know it by
 // its whole name.
 func (s specimen) in(run string) specimen {
 	other := s.sample
@@ -361,14 +361,14 @@ func (s specimen) in(run string) specimen {
 	}
 	for _, key := range keys {
 		other.Key = key
-		other.Beside = nil
-		for was, b := range s.sample.Beside {
-			if other.Beside == nil {
-				other.Beside = map[string]dialect.Beside{}
+		other.Auxiliary = nil
+		for was, b := range s.sample.Auxiliary {
+			if other.Auxiliary == nil {
+				other.Auxiliary = map[string]formats.Auxiliary{}
 			}
-			other.Beside[strings.Replace(was, s.sample.Key, key, 1)] = b
+			other.Auxiliary[strings.Replace(was, s.sample.Key, key, 1)] = b
 		}
-		if got := dialect.Recognise(other); got.Dialect == dialect.Recognise(s.sample).Dialect && got.Identity == s.identity {
+		if got := formats.Recognise(other); got.Format == formats.Recognise(s.sample).Format && got.Identity == s.identity {
 			return specimen{s.name, other, s.identity}
 		}
 	}
@@ -465,7 +465,7 @@ func anyExpiry(rng *rand.Rand) int64 {
 
 // answer is what one agent was told, and which hold stood there at that moment.
 type answer struct {
-	reply dialect.Reply
+	reply formats.Reply
 	hold  string
 	err   error
 }
@@ -485,7 +485,7 @@ func (c *raceClients) execute(ctx context.Context, agent *redis.Client, batch []
 		c.t.Errorf("%s: %v", batch[chunk[0]].name, err)
 	}
 	for n, i := range chunk {
-		reply, err := dialect.ParseReply(evals[n].Val())
+		reply, err := formats.ParseReply(evals[n].Val())
 		into[i] = answer{reply, fmt.Sprint(ghosts[n].Val()), err}
 	}
 }
@@ -503,7 +503,7 @@ func (c *raceClients) judge(batch []raced, answers [2][]answer, tally *raceTally
 				return
 			}
 			tally.outcomes[got.reply.Outcome]++
-			if got.reply.Outcome != dialect.OutcomeReleased {
+			if got.reply.Outcome != formats.OutcomeReleased {
 				continue
 			}
 			released++
@@ -527,7 +527,7 @@ func TestBlindDeleteFailsTheRaces(t *testing.T) {
 	t.Parallel()
 	list, _ := specimens(t)
 	srv := testredis.Start(t)
-	tally := &raceTally{ran: map[locksteward.Identity]int{}, outcomes: map[dialect.Outcome]int{}}
+	tally := &raceTally{ran: map[locksteward.Identity]int{}, outcomes: map[formats.Outcome]int{}}
 	c := &raceClients{t: t, setup: srv.Client(t), adversary: srv.Client(t), agents: [2]*redis.Client{srv.Client(t), srv.Client(t)}}
 	for n := range 10 {
 		batch := c.batch(list, fmt.Sprintf("blind:%d", n))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // RequestInput is what a person asks for.
@@ -42,7 +42,7 @@ type ask struct {
 
 // Request reads the lock, freezes what it sees and opens a request for its
 // release. It wraps locksteward.ErrInvalid (no reason), ErrRefused (role, class,
-// dialect, no credentials), ErrNotFound (target or lock) or ErrConflict (a request
+// format, no credentials), ErrNotFound (target or lock) or ErrConflict (a request
 // is open for this lock; the error names it). An open request whose lock changed
 // meanwhile gives way: it becomes superseded.
 func (s *Service) Request(ctx context.Context, actor Actor, in RequestInput) (locksteward.Request, error) {
@@ -104,7 +104,7 @@ func (s *Service) mayAskFor(ctx context.Context, actor Actor, target string, rol
 	return actor.may(role)
 }
 
-// whyNot is the dialect's refusal of this very lock, which it knows only from
+// whyNot is the format's refusal of this very lock, which it knows only from
 // what stands there. What else keeps a look from succeeding is told by the act.
 func whyNot(ctx context.Context, executor Executor, r locksteward.Request) error {
 	preview, err := executor.Preview(ctx, r)
@@ -115,8 +115,8 @@ func whyNot(ctx context.Context, executor Executor, r locksteward.Request) error
 }
 
 // WhyNot says why nobody can ask for the release of a lock, as a request would:
-// no means, the kill switch, its class, or a dialect that cannot release such
-// locks safely (a *dialect.Refusal); nil where one can.
+// no means, the kill switch, its class, or a format that cannot release such
+// locks safely (a *formats.Refusal); nil where one can.
 func (s *Service) WhyNot(lock locksteward.Lock) error {
 	if _, err := s.executor(lock.Target); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *Service) killed() error {
 	return s.stops.killed()
 }
 
-// releasable returns the lock's class if policy and dialect let it be released,
+// releasable returns the lock's class if policy and format let it be released,
 // or why not.
 func (s *Service) releasable(lock locksteward.Lock) (class.Class, error) {
 	name := locksteward.DisplayKey(lock.Key)
@@ -150,14 +150,14 @@ func (s *Service) releasable(lock locksteward.Lock) (class.Class, error) {
 	case err != nil:
 		return class.Class{}, err
 	}
-	_, known := dialect.Get(lock.Dialect)
+	_, known := formats.Get(lock.Dialect)
 	switch {
 	case lock.TooLarge && (lock.Type == "string" || lock.Type == "hash"):
 		return class.Class{}, refused("%q was too large to read in full, so it cannot be compared; look at it with redis-cli and release it through its own library", name)
-	case !known || lock.Dialect == dialect.Unknown || lock.TokenDigest == "":
+	case !known || lock.Dialect == formats.Unknown || lock.TokenDigest == "":
 		return class.Class{}, refused("nobody can say what must be compared in %q (a %s) and who must be woken; see docs/dialects/unknown.md for the way by hand", name, lock.Type)
-	case dialect.WhyNever(lock.Dialect) != "":
-		return class.Class{}, &dialect.Refusal{Key: lock.Key, Dialect: lock.Dialect, Why: dialect.WhyNever(lock.Dialect)}
+	case formats.WhyNever(lock.Dialect) != "":
+		return class.Class{}, &formats.Refusal{Key: lock.Key, Format: lock.Dialect, Why: formats.WhyNever(lock.Dialect)}
 	case lock.ExpireAt == 0:
 		return class.Class{}, refused("the expiry of %q is not known exactly, so it cannot be compared; this needs Redis 7.0 and the right to PEXPIRETIME", name)
 	}
@@ -194,7 +194,7 @@ func (s *Service) newRequest(requester, reason string, lock locksteward.Lock, fi
 	if err := checkStand(e, asked); err != nil {
 		return locksteward.Request{}, err
 	}
-	if cfg.UndoWindow > 0 && dialect.WhyNoUndo(e.Dialect) == "" {
+	if cfg.UndoWindow > 0 && formats.WhyNoUndo(e.Dialect) == "" {
 		e.Undo = cfg.UndoWindow
 	}
 	id := asked.id
@@ -212,7 +212,7 @@ func (s *Service) newRequest(requester, reason string, lock locksteward.Lock, fi
 // ruleHolderDead is the rule whose findings say how surely they are true.
 const ruleHolderDead = "holder/dead"
 
-// checkStand refuses a delay or a take-over that the dialect cannot do.
+// checkStand refuses a delay or a take-over that the format cannot do.
 func checkStand(e locksteward.Evidence, asked ask) error {
 	what := "a take-over"
 	if e.Act == locksteward.ActRelease {
@@ -226,7 +226,7 @@ func checkStand(e locksteward.Evidence, asked ask) error {
 	case e.Stand == 0:
 		return nil
 	}
-	if why := dialect.WhyNoStand(e.Dialect, e.ExpireAt); why != "" {
+	if why := formats.WhyNoPlaceholder(e.Dialect, e.ExpireAt); why != "" {
 		return refused("%s is not possible for this %s lock: %s; ask for a release with a lock-delay of 0", what, e.Dialect, why)
 	}
 	return nil

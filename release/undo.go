@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Undo puts back the lock that a request released or took over, with the expiry
 // that it had: a new request that names the old one, decided by the approver who
 // asks and carried out at once. It is refused when the window is over or the
-// dialect has no undo; the outcome is changed when somebody holds the lock now,
+// format has no undo; the outcome is changed when somebody holds the lock now,
 // and already_gone when its own time is over. It works under the kill switch.
 func (s *Service) Undo(ctx context.Context, actor Actor, id, reason string) (locksteward.Request, error) {
 	return s.follow(ctx, actor, id, reason, locksteward.ActUndo, ActionUndo)
@@ -81,8 +81,8 @@ func mayUndo(of locksteward.Request, at time.Time) error {
 		return conflict("request %s is %s itself and cannot be undone", of.ID, e.Act)
 	case of.State != locksteward.RequestReleased:
 		return conflict("request %s is %s: it released nothing that could be put back", of.ID, of.State)
-	case dialect.WhyNoUndo(e.Dialect) != "":
-		return refused("a %s lock cannot be put back: %s", e.Dialect, dialect.WhyNoUndo(e.Dialect))
+	case formats.WhyNoUndo(e.Dialect) != "":
+		return refused("a %s lock cannot be put back: %s", e.Dialect, formats.WhyNoUndo(e.Dialect))
 	case e.Undo == 0:
 		return refused("request %s kept nothing aside: release.undo_window was off", of.ID)
 	case at.After(of.FinishedAt.Add(e.Undo)):

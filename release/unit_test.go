@@ -187,7 +187,7 @@ func TestDocsPrintTheACL(t *testing.T) {
 // What the scripts of the dialects call, the user may call.
 func TestACLCoversTheScripts(t *testing.T) {
 	t.Parallel()
-	paths, err := filepath.Glob("../dialect/*.lua")
+	paths, err := filepath.Glob("../source/redis/formats/*.lua")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 func english(lines []locksteward.Text) []string {
@@ -173,14 +173,14 @@ func maxHeld(l locksteward.Lock) *locksteward.Lock {
 	return &l
 }
 
-// Each kind of token that a dialect calls shared has a name in Chinese.
+// Each kind of token that a format calls shared has a name in Chinese.
 func TestKindsOfTokensAreInChinese(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{unknownKind: true}
 	for _, value := range []string{
 		"", "1", "1234", "locked", "----", "00000000-0000-0000-0000-000000000000", "10.0.0.1:6379", "web-3:4711", "abc", "worker thread 7",
 	} {
-		d := dialect.Recognise(dialect.Sample{Key: "lock:a", Type: "string", Value: []byte(value), Size: int64(len(value))})
+		d := formats.Recognise(formats.Sample{Key: "lock:a", Type: "string", Value: []byte(value), Size: int64(len(value))})
 		if !d.SharedToken {
 			t.Errorf("%q is no shared token: %+v", value, d)
 		}

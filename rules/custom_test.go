@@ -183,7 +183,7 @@ func TestDeadWhenIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = New(Config{oldBatch()}, set)
+	_, err = New(Config{oldBatch()}, set, nil)
 	if err == nil {
 		t.Fatal("no problem found")
 	}

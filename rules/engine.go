@@ -16,6 +16,7 @@ import (
 // concurrent use; see the package comment for the order that callers keep.
 type Engine struct {
 	newEventID func() string
+	libraries  func(name string) locksteward.LibraryFacts
 
 	mu     sync.Mutex
 	policy *policy
@@ -37,11 +38,18 @@ type Engine struct {
 	marks marks
 }
 
+func noLibraries(string) locksteward.LibraryFacts { return locksteward.LibraryFacts{} }
+
 // New returns an engine without findings. A nil classes is the default class
-// alone. The error joins all problems of cfg, each beginning with its path
-// ("rules[1].rule: …").
-func New(cfg Config, classes *class.Set) (*Engine, error) {
-	e := &Engine{newEventID: rand.Text, table: table{}, kinds: kinds{}, changes: map[string][]*tracked{}, waits: newWaits(), orders: orders{}, activities: activities{}, situations: map[string]*Situation{}}
+// alone. libraries returns the facts of a lock library by its name in
+// Observation.Dialect; nil knows none: a lock of a library that sets no TTL by
+// design is then as critical as any other. The error joins all problems of cfg,
+// each beginning with its path ("rules[1].rule: …").
+func New(cfg Config, classes *class.Set, libraries func(name string) locksteward.LibraryFacts) (*Engine, error) {
+	if libraries == nil {
+		libraries = noLibraries
+	}
+	e := &Engine{newEventID: rand.Text, libraries: libraries, table: table{}, kinds: kinds{}, changes: map[string][]*tracked{}, waits: newWaits(), orders: orders{}, activities: activities{}, situations: map[string]*Situation{}}
 	if err := e.Reload(cfg, classes); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 var t0 = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -24,7 +25,7 @@ func newEngine(t testing.TB, cfg Config, classes []class.Class) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := New(cfg, set)
+	e, err := New(cfg, set, formats.Facts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -448,7 +449,7 @@ func TestTransitionsAreOrderedAndNumbered(t *testing.T) {
 
 func TestEventIDsAreUniqueByDefault(t *testing.T) {
 	t.Parallel()
-	e, err := New(nil, nil)
+	e, err := New(nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -525,7 +526,7 @@ func TestNewReportsAllProblems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = New(Config{{Rule: "nope"}, {Rule: "ttl/none", Classes: []string{"default", "order"}}}, set)
+	_, err = New(Config{{Rule: "nope"}, {Rule: "ttl/none", Classes: []string{"default", "order"}}}, set, nil)
 	for _, want := range []string{
 		`rules[0].rule: must be one of ` + strings.Join(Names(), ", ") + `, got "nope"`,
 		`rules[1].classes[1]: must be one of default, orders, got "order"`,
@@ -538,7 +539,7 @@ func TestNewReportsAllProblems(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
-	e, err := New(nil, nil)
+	e, err := New(nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func (x explanation) explain(r Rule) []Verdict {
 		in.Activity = x.e.activities[l.Target].of(c.Name, l.At)
 		return []Verdict{x.verdict(r.Evaluate(in), d.Name, set, subject{target: l.Target, class: c.Name})}
 	default:
-		in.Lock, in.Quorum = l, x.e.redlocks.quorum(l.Target, l)
+		in.Lock, in.Library, in.Quorum = l, x.e.libraries(l.Dialect), x.e.redlocks.quorum(l.Target, l)
 		return []Verdict{x.verdict(r.Evaluate(in), d.Name, set, onKey)}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected verdicts and the generated parts of docs/rules")
@@ -187,7 +188,7 @@ func judgeFixture(t *testing.T, r Rule, fx fixture) want {
 	switch d.Scope {
 	case ScopeLock:
 		l := fx.Lock.lock(fx.Now)
-		in.Lock, dialect = &l, l.Dialect
+		in.Lock, in.Library, dialect = &l, formats.Facts(l.Dialect), l.Dialect
 	case ScopeLoss:
 		s := fx.Loss.loss(fx.Now)
 		in.Loss, dialect = &s, lossDialect

@@ -190,8 +190,7 @@ func isStale(l *locksteward.Lock, now time.Time) bool {
 	if l.Instance == nil {
 		return true
 	}
-	r := judgeRenewal(l, now)
-	return r.known && r.late()
+	return claimedRenewal(l, now).late()
 }
 
 // lastSign is the last that is known of the holder: a heartbeat or a renewal.

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // TestLifeOfFindings drives an engine through arbitrary sweeps and direct reads
@@ -270,7 +271,7 @@ func TestRenewalNeverLateWhileOnTime(t *testing.T) {
 			h.Looks++
 			h.LastSeen, l.At, l.ExpireAt = at, at, expire
 			l.TTL = time.UnixMilli(expire).Sub(at)
-			r := judgeRenewal(&l, at)
+			r := judgeRenewal(&l, formats.Facts(dialect), at)
 			if r.late() {
 				rt.Fatalf("late by %s at %s: renews every %s of %s: %+v", r.overdue, at.Sub(t0), every, lease, *h)
 			}
@@ -284,7 +285,7 @@ func TestRenewalNeverLateWhileOnTime(t *testing.T) {
 		last := t0.Add(at.Sub(t0) / every * every)
 		end := last.Add(lease - time.Millisecond)
 		l.At, l.TTL = end, time.Millisecond
-		if r := judgeRenewal(&l, end); dialect == "redisson" && end.Sub(l.History.LastRenewal) > lease*9/10 && !r.late() {
+		if r := judgeRenewal(&l, formats.Facts(dialect), end); dialect == "redisson" && end.Sub(l.History.LastRenewal) > lease*9/10 && !r.late() {
 			rt.Fatalf("not late %s before the end of a lease of %s: %+v", l.TTL, lease, l.History)
 		}
 	})

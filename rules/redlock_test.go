@@ -121,7 +121,7 @@ func TestMinoritiesAgainstTheTruth(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e"}[:rapid.SampledFrom([]int{3, 4, 5}).Draw(t, "masters")]
-		e, err := New(nil, nil)
+		e, err := New(nil, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

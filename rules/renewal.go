@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -11,10 +10,6 @@ import (
 // maxInterval bounds what a foreign program may claim as an interval, so that
 // arithmetic on it cannot overflow into a verdict.
 const maxInterval = 365 * 24 * time.Hour
-
-// redissonPerLease is how many renewals Redisson's watchdog makes per lease: it
-// renews each third of lockWatchdogTimeout, whatever that is set to.
-const redissonPerLease = 3
 
 // minInferredRenewals is how many renewals of one hold must have been seen
 // before the lack of one means anything: a lock that never renews does not renew
@@ -43,11 +38,11 @@ func unknownRenewal(why func() string) renewal { return renewal{why: why} }
 
 // judgeRenewal says whether the renewal of l is late at now. It never says so
 // unless the facts force it.
-func judgeRenewal(l *locksteward.Lock, now time.Time) renewal {
+func judgeRenewal(l *locksteward.Lock, library locksteward.LibraryFacts, now time.Time) renewal {
 	if l.Claim != nil {
 		return claimedRenewal(l, now)
 	}
-	return inferredRenewal(l, now)
+	return inferredRenewal(l, library, now)
 }
 
 // claimedRenewal judges by what the holder wrote.
@@ -77,7 +72,7 @@ func claimedRenewal(l *locksteward.Lock, now time.Time) renewal {
 // move is seen later than it happened, and several may hide in one. Both err on
 // the side of life: the last renewal seems more recent, and the interval, learned
 // from the steps of the expiry itself, longer than they are.
-func inferredRenewal(l *locksteward.Lock, now time.Time) renewal {
+func inferredRenewal(l *locksteward.Lock, library locksteward.LibraryFacts, now time.Time) renewal {
 	h := l.History
 	switch {
 	case l.TTL == locksteward.NoExpiry:
@@ -97,11 +92,11 @@ func inferredRenewal(l *locksteward.Lock, now time.Time) renewal {
 	}
 	r := renewal{known: true, last: h.LastRenewal, inferred: true}
 	switch {
-	case isRedisson(l):
+	case library.RenewalsPerLease > 0:
 		// The true lease is at least what was left at a look, so this interval is
 		// a lower bound. What may be left before the next renewal, half of the
 		// lease, grows with it: the bound is on the safe side.
-		r.every = lease / redissonPerLease
+		r.every = lease / time.Duration(library.RenewalsPerLease)
 		r.after = lateAfter(r.every, lease)
 		r.overdue = lease - r.after - renewSlack - max(0, end.Sub(now))
 	case h.RenewEvery > 0:
@@ -114,12 +109,6 @@ func inferredRenewal(l *locksteward.Lock, now time.Time) renewal {
 		return unknownRenewal(because("no renewal interval has been learned yet"))
 	}
 	return r
-}
-
-// isRedisson says that Redisson's watchdog would renew the lock: that of its plain
-// lock, and of the others of its family that have one.
-func isRedisson(l *locksteward.Lock) bool {
-	return l.Dialect == "redisson" || strings.HasPrefix(l.Dialect, "redisson-") && l.RenewEvery > 0
 }
 
 // knownOrLearned is the interval of a watchdog. What the steps of the expiry have

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // TestForeignNumbersAreNoVerdict: metadata can be written by anybody; intervals
@@ -42,7 +43,7 @@ func TestForeignNumbersAreNoVerdict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := lockAt("a", after(time.Second), change)
-			if r := judgeRenewal(&l, l.At); r.late() {
+			if r := judgeRenewal(&l, formats.Facts(l.Dialect), l.At); r.late() {
 				t.Errorf("late by %s", r.overdue)
 			}
 		})
@@ -74,7 +75,7 @@ func TestKnownIntervals(t *testing.T) {
 				l.Dialect, l.RenewEvery, l.TTL, l.ExpireAt = tc.dialect, tc.known, tc.ttl, t0.Add(tc.ttl).UnixMilli()
 				l.History.Renewals, l.History.LastRenewal, l.History.RenewEvery = 5, t0.Add(-tc.since), tc.learned
 			})
-			if r := judgeRenewal(&l, t0); !r.known || r.late() != tc.late {
+			if r := judgeRenewal(&l, formats.Facts(l.Dialect), t0); !r.known || r.late() != tc.late {
 				t.Errorf("late %v, want %v: %+v", r.late(), tc.late, r)
 			}
 		})

@@ -2,8 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -63,36 +61,11 @@ var ttlNoneDoc = Doc{
 	},
 }
 
-// ttlNoneCauses are the causes for dialects that always set a TTL themselves.
-var ttlNoneCauses = map[string]locksteward.Text{
-	"locksteward": {
-		EN: "The lock library never takes a lock without TTL, so somebody removed it afterwards: PERSIST, or a SET or RESTORE by another program.",
-		ZH: "本锁库绝不会加无过期时间的锁，因此是之后被去掉的：PERSIST，或其他程序的 SET、RESTORE。",
-	},
-	"redisson": {
-		EN: "Redisson sets the TTL in the script that takes the lock, so something else removed or recreated it: PERSIST, RESTORE, or a plain HSET or HINCRBY on the key.",
-		ZH: "Redisson 在加锁脚本中设置过期时间，因此是其他操作去掉或重建了该键：PERSIST、RESTORE，或直接对该键执行 HSET、HINCRBY。",
-	},
-}
-
 // ttlNoneLost is the cause for any other lock that had a TTL.
 var ttlNoneLost = locksteward.Text{
 	EN: "The lock had a TTL, and somebody removed it: PERSIST, or a SET without KEEPTTL, a RENAME or a RESTORE that wrote the same value without one.",
 	ZH: "该锁原有过期时间，之后被去掉了：PERSIST，或不带 KEEPTTL 的 SET、RENAME、RESTORE 写入了同一个值而没有过期时间。",
 }
-
-// noTTLByDesign are the dialects whose library cannot give its keys a TTL, or
-// frees them by other means: counters and sets of permits, and marks of tasks
-// that live as long as the task (docs/dialects has a page on each). A library
-// that only leaves the TTL out unless it is told to set one is none of them.
-var noTTLByDesign = map[string]bool{
-	"asynq-lease": true, "bullmq-dedup": true, "celery-singleton": true, "huey-lock": true,
-	"redis-mutex": true, "redisson-latch": true, "redisson-permit-semaphore": true, "redisson-semaphore": true,
-	"ruby-redis-semaphore": true, "sidekiq-unique-v8": true, "sidekiq-unique-v9": true,
-}
-
-// DialectsWithoutTTL are the dialects whose locks have no TTL by design, sorted.
-func DialectsWithoutTTL() []string { return slices.Sorted(maps.Keys(noTTLByDesign)) }
 
 // Doc implements [Rule].
 func (ttlNone) Doc() Doc { return ttlNoneDoc }
@@ -110,10 +83,10 @@ func (ttlNone) Evaluate(in Input) Verdict {
 	}
 	key := locksteward.MarkKey(l.Key)
 	severity := locksteward.SeverityCritical
-	if noTTLByDesign[l.Dialect] && in.Class.TTL != class.TTLRequired {
+	if in.Library.NoTTLByDesign && in.Class.TTL != class.TTLRequired {
 		severity = locksteward.SeverityInfo
 	}
-	cause := ttlNoneCauses[l.Dialect]
+	cause := in.Library.NoTTLCause
 	if cause == (locksteward.Text{}) && lostTTL(l) {
 		cause = ttlNoneLost
 	}
@@ -136,7 +109,7 @@ func (ttlNone) Evaluate(in Input) Verdict {
 			ttlNoneTurnoverLine(l),
 			aliveLine(l, in.Now),
 			nameOnlyLine(l),
-			ttlNoneDesignLine(l),
+			ttlNoneDesignLine(in),
 		),
 		Cause: cause,
 	})
@@ -161,11 +134,11 @@ func ttlNoneLostLine(l *locksteward.Lock) locksteward.Text {
 }
 
 // ttlNoneDesignLine is the doubt that the library would have it otherwise.
-func ttlNoneDesignLine(l *locksteward.Lock) locksteward.Text {
-	if !noTTLByDesign[l.Dialect] {
+func ttlNoneDesignLine(in Input) locksteward.Text {
+	if !in.Library.NoTTLByDesign {
 		return locksteward.Text{}
 	}
-	return text("%s gives its keys no TTL by design", "%s 按设计不为键设置过期时间", l.Dialect)
+	return text("%s gives its keys no TTL by design", "%s 按设计不为键设置过期时间", in.Lock.Dialect)
 }
 
 // ttlNoneYoungLine is the doubt that the EXPIRE is still on its way.

@@ -25,7 +25,7 @@ func TestSnapshotBringsBackLocksThatEnded(t *testing.T) {
 			srv := testredis.Start(t)
 			c := srv.Client(t)
 			ctx := t.Context()
-			e, err := rules.New(nil, nil)
+			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			w := &told{t: t, s: fast(srv.URL()).build(t), locks: map[string]locksteward.Lock{}}
 			if watching {

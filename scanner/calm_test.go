@@ -71,7 +71,7 @@ func wantCalm(t *testing.T, r rig, c *redis.Client) {
 	t.Helper()
 	classes, err := class.NewSet(nil)
 	must(t, err)
-	engine, err := rules.New(nil, classes)
+	engine, err := rules.New(nil, classes, nil)
 	must(t, err)
 	s := r.build(t)
 	for i := range 2 {

@@ -71,7 +71,7 @@ func TestWhatIsThereThroughoutIsSeen(t *testing.T) {
 			}
 		})
 		s := fast(srv.URL()).build(t)
-		e, err := rules.New(nil, nil)
+		e, err := rules.New(nil, nil, nil)
 		must(t, err)
 		for range 3 {
 			got, err := s.Sweep(t.Context())

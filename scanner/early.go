@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // lookWithin is how long a key that may be a lock waits for others before it is looked at, where locks are handed on
@@ -52,7 +52,7 @@ func (p *pass) handOn(ctx context.Context, news []watchGlance) {
 		if id := g.l.holderInstance(); id != "" {
 			g.l.instance = s.lastInstance(g.l.key, id)
 		}
-		if g.shape.dialect == dialect.Locksteward {
+		if g.shape.dialect == formats.Locksteward {
 			g.l.waiters = -1
 			if e := s.table.entries[g.l.key]; e != nil {
 				g.l.waiters = e.waiters

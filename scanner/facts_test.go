@@ -91,7 +91,7 @@ func TestSweepTellsWhatHappenedToTheServer(t *testing.T) {
 	r := fast(srv.URL())
 	r.opts.Facts = store
 	s := r.build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 
 	must(t, c.Set(ctx, "lock:a", "tok", time.Hour).Err())
@@ -163,7 +163,7 @@ func TestSweepTellsOfAFailover(t *testing.T) {
 	if again := happened(sweep(t, s), locksteward.ServerFailedOver); len(again) != 1 {
 		t.Errorf("told again: %+v", again)
 	}
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	e.Evaluate(got)
 	if !strings.Contains(firing(e), "server/failover") {
@@ -215,7 +215,7 @@ func TestKilledHolder(t *testing.T) {
 
 	// What a minute of it makes of the lock; the server's youth, which pauses
 	// verdicts, is over then.
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	for i := range got.Silent {
 		got.Silent[i].For = time.Minute

@@ -42,7 +42,7 @@ func TestClusterFailoverLosesALock(t *testing.T) {
 			if cluster.NodeOf("{b}") == owner {
 				t.Fatal("both tags are on one master")
 			}
-			e, err := rules.New(nil, nil)
+			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			w := &told{t: t, s: fast(cluster.URL()).build(t), locks: map[string]locksteward.Lock{}}
 			if watching {
@@ -97,7 +97,7 @@ func TestFailoverNamesNoReleasedLock(t *testing.T) {
 	c := sentinel.Client(t)
 	ctx := t.Context()
 	s := fast(sentinel.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	must(t, c.Set(ctx, "lock:old", "tok", time.Hour).Err())
 	judged(t, s, e) // sees it

@@ -36,7 +36,7 @@ func TestFlushIsToldWithAllItsLocks(t *testing.T) {
 				})
 				must(t, err)
 			}
-			e, err := rules.New(nil, nil)
+			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			var told []locksteward.Transition
 			judge := func(list []locksteward.Transition) {

@@ -55,7 +55,7 @@ func TestSweepsTellOfAFlushOnce(t *testing.T) {
 			other := redis.NewClient(opts)
 			t.Cleanup(func() { must(t, other.Close()) })
 			s := fast(srv.URL()).build(t)
-			e, err := rules.New(nil, nil)
+			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			for i := range locks - 1 {
 				must(t, c.Set(ctx, fmt.Sprint("lock:", i), fmt.Sprint("tok", i), time.Hour).Err())
@@ -106,7 +106,7 @@ func TestWatchTellsOfAFlushOnce(t *testing.T) {
 	t.Cleanup(func() { must(t, other.Close()) })
 	heartbeat(t, c, "i1")
 	w := tracked(t, fast(srv.URL()))
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	var told []string
 	func() {

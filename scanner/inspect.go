@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // subject is a key to be looked at.
@@ -70,7 +70,7 @@ const (
 type sight struct {
 	subject
 	as       seenAs
-	sample   dialect.Sample
+	sample   formats.Sample
 	expireAt int64
 	idle     time.Duration
 	at       time.Time
@@ -135,7 +135,7 @@ func (r *reader) look(ctx context.Context, subjects []subject) ([]sight, error) 
 		sights[i] = sight{subject: s, idle: unknownIdle}
 		sights[i].sample.Key = s.key
 	}
-	steps := []func(context.Context, []sight) error{r.types, r.values, r.rest, r.beside, r.metas, r.settle}
+	steps := []func(context.Context, []sight) error{r.types, r.values, r.rest, r.auxiliary, r.metas, r.settle}
 	for _, step := range steps {
 		if err := step(ctx, sights); err != nil {
 			return nil, err
@@ -300,7 +300,7 @@ func (r *reader) rest(ctx context.Context, sights []sight) error {
 				return fmt.Errorf("read members: %w", err)
 			}
 			members := membersOf(cmd, s.sample.Type)
-			ok = ok && !slices.ContainsFunc(members, func(m dialect.Member) bool { return r.tooLong(m.Name) })
+			ok = ok && !slices.ContainsFunc(members, func(m formats.Member) bool { return r.tooLong(m.Name) })
 			s.takeMembers(ok, members)
 		}
 		if cmd := q.fields[i]; cmd != nil {
@@ -340,7 +340,7 @@ func (r *reader) rest(ctx context.Context, sights []sight) error {
 
 // takeMembers puts the members into the sight, if they could be read. There may
 // be more of them by now than were counted.
-func (s *sight) takeMembers(read bool, members []dialect.Member) {
+func (s *sight) takeMembers(read bool, members []formats.Member) {
 	switch {
 	case !read:
 		s.as = unread
@@ -354,7 +354,7 @@ func (s *sight) takeMembers(read bool, members []dialect.Member) {
 }
 
 // weightOf is how many bytes the names of members have.
-func weightOf(members []dialect.Member) (n int) {
+func weightOf(members []formats.Member) (n int) {
 	for i := range members {
 		n += len(members[i].Name)
 	}

@@ -26,7 +26,7 @@ func TestLoginLost(t *testing.T) {
 	}
 	ends := time.Now().Add(2 * time.Second)
 	w := tracked(t, fast("redis://scanner:secret@"+srv.Addr()+"/0"))
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	before := judged(t, w.s, e)
 	if len(before.Locks) != locks {

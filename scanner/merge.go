@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // mergeAtOnce is how many locks are taken into the table before others may read it.
@@ -120,7 +120,7 @@ func (s *Scanner) join(l *look, p *pass, alive map[string]*locksteward.Instance,
 			l.instance = s.lastInstance(l.key, id)
 		}
 	}
-	if l.kind.dialect == dialect.Locksteward {
+	if l.kind.dialect == formats.Locksteward {
 		if c, ok := p.out.waiters[l.key]; ok {
 			l.waiters = int32(c.count)
 		} else if p.out.err == nil {

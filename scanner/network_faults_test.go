@@ -100,7 +100,7 @@ func TestNameLeadsToAnotherServer(t *testing.T) {
 	must(t, two.Client(t).Set(t.Context(), "lock:two", "tok", time.Hour).Err())
 	n := newName(t, one.Addr())
 	w := tracked(t, fast("redis://"+n.listener.Addr().String()+"/0"))
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	before := judged(t, w.s, e)
 	find(t, before.Locks, "lock:one")

@@ -5,8 +5,8 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // observer turns what was seen of a key into an observation.
@@ -37,16 +37,16 @@ func (t texts) of(s string) string {
 
 // observe returns what s is, or false when it is neither lock nor candidate.
 func (o *observer) observe(s *sight, node string) (locksteward.Observation, bool) {
-	if id, ok := dialect.StandOf(s.sample); ok && o.placeholder != nil && o.placeholder(s.key, id) {
+	if id, ok := formats.PlaceholderRequest(s.sample); ok && o.placeholder != nil && o.placeholder(s.key, id) {
 		return locksteward.Observation{}, false
 	}
 	s.sample.Meta = s.meta.record
-	decoded := dialect.Recognise(s.sample)
-	kind, ok := dialect.Decide(s.match, s.sample, decoded)
+	decoded := formats.Recognise(s.sample)
+	kind, ok := formats.Decide(s.match, s.sample, decoded)
 	if !ok {
 		return locksteward.Observation{}, false
 	}
-	if kind == locksteward.KindLock && dialect.IsStand(s.sample) {
+	if kind == locksteward.KindLock && formats.IsPlaceholder(s.sample) {
 		decoded.SharedToken, decoded.TokenKind = false, locksteward.UnverifiedPlaceholder
 	}
 	obs := locksteward.Observation{
@@ -64,7 +64,7 @@ func (o *observer) observe(s *sight, node string) (locksteward.Observation, bool
 		Kind:        kind,
 		Class:       s.match.Class,
 		Configured:  s.match.Configured,
-		Dialect:     decoded.Dialect,
+		Dialect:     decoded.Format,
 		Confidence:  decoded.Confidence,
 		Identity:    decoded.Identity,
 		SharedToken: decoded.SharedToken,
@@ -107,7 +107,7 @@ func (o *observer) claim(c *locksteward.Claim) *locksteward.Claim {
 // asItStood decodes metadata whose lock is gone as if the lock still stood.
 func asItStood(key string, m *record.Meta) (claim locksteward.Claim, holder locksteward.Holder, ok bool) {
 	value := []byte(record.Value(m.ID, "lost"))
-	decoded := dialect.Recognise(dialect.Sample{
+	decoded := formats.Recognise(formats.Sample{
 		Key: key, Type: "string", TTL: time.Millisecond, Size: int64(len(value)), Value: value, Meta: m,
 	})
 	if decoded.Claim == nil {

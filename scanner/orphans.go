@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // maxHelpers bounds how many helper keys of lock libraries one pass remembers,
@@ -20,7 +20,7 @@ const (
 	maxOrphans = 1_000
 )
 
-// helperKey is a helper of a lock library that a pass met (dialect.Companion).
+// helperKey is a helper of a lock library that a pass met (formats.AuxiliaryKey).
 type helperKey struct{ key, library, lock string }
 
 // helper notes a helper that should not outlive its lock.
@@ -75,7 +75,7 @@ func (r *reader) orphans(ctx context.Context, helpers []helperKey) ([]helperKey,
 		ttl[i] = pttlCmd(ctx, h.key)
 		lock[i] = redis.NewIntCmd(ctx, "exists", h.lock)
 		cmds = append(cmds, ttl[i], lock[i])
-		if set := dialect.Deadlines(h.key); set != "" {
+		if set := formats.Deadlines(h.key); set != "" {
 			last[i] = redis.NewZSliceCmd(ctx, "zrange", set, -1, -1, "withscores")
 			cmds = append(cmds, last[i])
 		}

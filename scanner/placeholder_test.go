@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // TestPlaceholders: only the placeholder of a known request, alone in its key, hides
@@ -19,7 +19,7 @@ func TestPlaceholders(t *testing.T) {
 	c := srv.Client(t)
 	ctx := t.Context()
 	const redisson = "b983c153-7421-469a-addb-44fb92259a1b:1"
-	known, other := dialect.StandOwner("r-known"), dialect.StandOwner("r-other")
+	known, other := formats.PlaceholderOwner("r-known"), formats.PlaceholderOwner("r-other")
 	must(t, c.Set(ctx, "lock:known", known, time.Minute).Err())
 	must(t, c.Set(ctx, "lock:forged", other, time.Minute).Err())
 	must(t, c.Set(ctx, "lock:copied", known, time.Minute).Err())

@@ -50,7 +50,7 @@ func TestStoppedHolderMayStillWrite(t *testing.T) {
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	s := fast(srv.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	process, id := startChild(t, srv.URL(), "lock:job", "", "700ms")
 	first := find(t, judged(t, s, e).Locks, "lock:job")
@@ -95,7 +95,7 @@ func TestKilledHolderLeavesAnOrphanOnlyWithoutTTL(t *testing.T) {
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	s := fast(srv.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	for _, key := range []string{"lock:leased", "lock:bare"} {
 		process, _ := startChild(t, srv.URL(), key, "", "1s")
@@ -136,7 +136,7 @@ func TestAgesAreByTheServersClock(t *testing.T) {
 			r.classes = []class.Class{{Name: "work", Match: []string{"lock:*"}, Expect: time.Minute, MaxTTL: time.Hour}}
 			set, err := class.NewSet(r.classes)
 			must(t, err)
-			e, err := rules.New(nil, set)
+			e, err := rules.New(nil, set, nil)
 			must(t, err)
 			w := tracked(t, r)
 			must(t, c.Set(ctx, "lock:a", "tok-a", 30*time.Minute).Err())

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/respcheck"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Bounds of one look at one key.
@@ -18,7 +18,7 @@ const (
 	maxString       = 4096 // bytes read of a string
 	maxMembers      = 64   // of any other type, else it is not read
 	maxHash         = 16 << 10
-	maxBeside       = 64 // bytes read of a string beside a lock
+	maxAuxiliary    = 64 // bytes read of a string beside a lock
 	maxPipeline     = 100
 	subjectsPerLook = 96
 )
@@ -238,20 +238,20 @@ func membersCmd(ctx context.Context, typ, key string) redis.Cmder {
 }
 
 // membersOf returns what membersCmd read: sets, which have no order, sorted.
-func membersOf(cmd redis.Cmder, typ string) []dialect.Member {
-	var out []dialect.Member
+func membersOf(cmd redis.Cmder, typ string) []formats.Member {
+	var out []formats.Member
 	switch c := cmd.(type) {
 	case *redis.ZSliceCmd:
 		for _, z := range c.Val() {
 			name, _ := z.Member.(string)
-			out = append(out, dialect.Member{Name: name, Score: z.Score})
+			out = append(out, formats.Member{Name: name, Score: z.Score})
 		}
 	case *redis.StringSliceCmd:
 		for _, name := range c.Val() {
-			out = append(out, dialect.Member{Name: name})
+			out = append(out, formats.Member{Name: name})
 		}
 		if typ == "set" {
-			slices.SortFunc(out, func(a, b dialect.Member) int { return strings.Compare(a.Name, b.Name) })
+			slices.SortFunc(out, func(a, b formats.Member) int { return strings.Compare(a.Name, b.Name) })
 		}
 	}
 	return out

@@ -26,7 +26,7 @@ func TestServerWithTooFewReplicasIsToldOnce(t *testing.T) {
 	ctx := t.Context()
 	must(t, c.Set(ctx, "lock:a", "tok", time.Hour).Err())
 	s := fast(srv.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	told := func(sweeps int) (out []string) {
 		t.Helper()

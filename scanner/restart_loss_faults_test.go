@@ -32,7 +32,7 @@ func TestRestartLosesLocks(t *testing.T) {
 			r.classes = []class.Class{{Name: "orders", Match: []string{"lock:order:*"}}}
 			set, err := class.NewSet(r.classes)
 			must(t, err)
-			e, err := rules.New(nil, set)
+			e, err := rules.New(nil, set, nil)
 			must(t, err)
 			w := &told{t: t, s: r.build(t), locks: map[string]locksteward.Lock{}}
 			if watching {
@@ -88,7 +88,7 @@ func TestRestartKeepsLocks(t *testing.T) {
 	srv := testredis.Start(t)
 	c := srv.Client(t)
 	ctx := t.Context()
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	s := fast(srv.URL()).build(t)
 	for i := range 5 {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // candidateRation is how many keys that are candidates by name, or have the name
@@ -41,10 +41,10 @@ func (p *pass) route(key string) {
 	}
 	match := p.classes.Classify(key)
 	byName := match == (class.Match{})
-	if byName && !dialect.MayBeLock(key) {
+	if byName && !formats.MayBeLock(key) {
 		return
 	}
-	if library, lock, helper := dialect.Companion(key); helper {
+	if library, lock, helper := formats.AuxiliaryKey(key); helper {
 		p.helper(key, library, lock)
 		return
 	}

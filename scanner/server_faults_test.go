@@ -31,7 +31,7 @@ func TestClockThatGoesBack(t *testing.T) {
 	r.classes = []class.Class{{Name: "work", Match: []string{"lock:*"}, MaxTTL: time.Hour}}
 	set, err := class.NewSet(r.classes)
 	must(t, err)
-	e, err := rules.New(nil, set)
+	e, err := rules.New(nil, set, nil)
 	must(t, err)
 	w := tracked(t, r)
 	for _, key := range []string{"lock:a", "lock:b", "lock:c"} {
@@ -101,7 +101,7 @@ func TestEachAnswerOfPTTL(t *testing.T) {
 	if how := ending(got, "lock:gone"); how != locksteward.EndedExpired || len(got.Locks) != 2 {
 		t.Errorf("what is gone ended %q, locks %q", how, names(got.Locks))
 	}
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	e.Evaluate(got)
 	if f := finding(e, rules.TTLNone, "lock:last"); f != nil {
@@ -173,7 +173,7 @@ func TestLoadingResolvesNothing(t *testing.T) {
 	r := fast(srv.URL())
 	r.scan.Schedule = "@every 1s"
 	s := r.build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	fires := func() bool {
 		f := finding(e, rules.TTLNone, "lock:bare")
@@ -286,7 +286,7 @@ func TestFailoverLosesALock(t *testing.T) {
 	c := sentinel.Client(t)
 	ctx := t.Context()
 	s := fast(sentinel.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	must(t, c.Set(ctx, "lock:old", "tok", time.Hour).Err())
 	must(t, c.Set(ctx, "lock:released", "0f8fad5b-d9cb-469f-a165-70867728950e", time.Hour).Err())
@@ -351,7 +351,7 @@ func TestRestartReleasesNothing(t *testing.T) {
 			t.Parallel()
 			srv := testredis.Start(t)
 			c := srv.Client(t)
-			e, err := rules.New(nil, nil)
+			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			r := fast(srv.URL())
 			w := &told{t: t, s: r.build(t), locks: map[string]locksteward.Lock{}}
@@ -392,7 +392,7 @@ func TestClockThatJumpsForward(t *testing.T) {
 	srv, clock := testredis.StartClocked(t)
 	c := srv.Client(t)
 	s := fast(srv.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	keys := []string{"lock:a", "lock:b", "lock:c"}
 	for i, key := range keys {
@@ -454,7 +454,7 @@ func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
 	}, "the log is begun")
 	dir := c.ConfigGet(ctx, "dir").Val()["dir"]
 	s := fast(srv.URL()).build(t)
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	told := func(sweeps int) []string {
 		t.Helper()

@@ -5,8 +5,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // TestJudgeTogether goes through all that three reads, metadata, lock, metadata,
@@ -39,7 +39,7 @@ func TestJudgeTogether(t *testing.T) {
 				s.meta.record = &record.Meta{ID: test.before}
 			}
 			q := newQuestions(&reader{caps: newCaps()}, 1)
-			q.value(t.Context(), 0, &sight{subject: s.subject, sample: dialect.Sample{Type: "string"}})
+			q.value(t.Context(), 0, &sight{subject: s.subject, sample: formats.Sample{Type: "string"}})
 			q.when[0].SetVal(-1)
 			text := "foreign"
 			if test.value != "" {

@@ -51,7 +51,7 @@ func TestEveryPolicyThatEvicts(t *testing.T) {
 			srv := testredis.Start(t, testredis.WithConfig("maxmemory 100mb", "maxmemory-policy "+policy))
 			c := srv.Client(t)
 			s := fast(srv.URL()).build(t)
-			e, err := rules.New(nil, nil)
+			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			heartbeat(t, c, "i1")
 			const locks = 60

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // maxCandidateNames bounds how many candidates are kept by name; all are
@@ -127,7 +127,7 @@ func (t *Table) remember(key string) memory {
 }
 
 func (e *entry) memory() memory {
-	return memory{known: true, ours: e.kind.dialect == dialect.Locksteward, typ: e.kind.typ, last: e}
+	return memory{known: true, ours: e.kind.dialect == formats.Locksteward, typ: e.kind.typ, last: e}
 }
 
 // reading is what a look at one key found.

@@ -174,7 +174,7 @@ func TestDeadlockIsFound(t *testing.T) {
 			testredis.Eventually(t, 10*time.Second, waits, "both sessions wait")
 
 			s := fast(srv.URL()).build(t)
-			engine, err := rules.New(nil, nil)
+			engine, err := rules.New(nil, nil, nil)
 			must(t, err)
 			judge := func() []locksteward.Transition { return cycles(engine.Evaluate(sweep(t, s))) }
 			if told := judge(); len(told) != 0 {

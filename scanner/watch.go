@@ -11,8 +11,8 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // WatchMode is how changes are told between sweeps.
@@ -332,9 +332,9 @@ func (s *Scanner) mayBeLock(key string) bool {
 	if s.table.remember(key).known {
 		return true
 	}
-	if match := s.classes.Load().Classify(key); match == (class.Match{}) && !dialect.MayBeLock(key) {
+	if match := s.classes.Load().Classify(key); match == (class.Match{}) && !formats.MayBeLock(key) {
 		return false
 	}
-	_, _, helper := dialect.Companion(key)
+	_, _, helper := formats.AuxiliaryKey(key)
 	return !helper
 }

@@ -34,7 +34,7 @@ type fired struct {
 
 func judgedWatch(t *testing.T, url string) *verdicts {
 	t.Helper()
-	e, err := rules.New(nil, nil)
+	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	v := &verdicts{engine: e, fired: map[string]fired{}, told: &told{t: t, s: fast(url).build(t), locks: map[string]locksteward.Lock{}}}
 	v.judge = func(s locksteward.Sweep) {

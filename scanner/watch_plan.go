@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Bounds of what is watched.
@@ -196,7 +196,7 @@ func (t *Table) usedPrefixes(classes *class.Set) []string {
 	var out []string
 	for _, p := range optionalPrefixes {
 		for key, e := range t.entries {
-			if p == record.DefaultPrefix && e.kind.dialect == dialect.Locksteward ||
+			if p == record.DefaultPrefix && e.kind.dialect == formats.Locksteward ||
 				strings.HasPrefix(key, p) && !classes.Classify(key).Configured {
 				out = append(out, p)
 				break

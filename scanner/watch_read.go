@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Times of reading after pushes.
@@ -247,7 +247,7 @@ func (n *nodeWatch) glance(o *observer, seen *sight) watchGlance {
 		return g
 	}
 	l, shape := pack(obs)
-	if shape.dialect == dialect.Locksteward {
+	if shape.dialect == formats.Locksteward {
 		l.waiters = n.waitersOf(seen.key)
 	}
 	g.l, g.shape = &l, shape
@@ -265,7 +265,7 @@ func (n *nodeWatch) waitersOf(key string) int32 {
 	t := n.w.s.table
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if e, ok := t.entries[key]; ok && e.kind.dialect == dialect.Locksteward {
+	if e, ok := t.entries[key]; ok && e.kind.dialect == formats.Locksteward {
 		return max(0, e.waiters) // as a sweep counted them
 	}
 	return 0

@@ -9,6 +9,7 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Free says which locks the releaser is for.
@@ -49,7 +50,7 @@ func Releaser(v Version, f Free) (User, error) {
 	names := prefixes(f.MetaPrefixes)
 	for _, c := range open {
 		for _, glob := range c.Match {
-			besideOf(&u, pattern(glob), names)
+			grantRelease(&u, pattern(glob), names)
 		}
 		u.Notes = append(u.Notes, overlaps(c, shut)...)
 	}
@@ -87,14 +88,15 @@ func companions(prefix string, kind record.Kind, glob string) []string {
 	return []string{head + "{" + glob + "}", head + "{*}:" + glob}
 }
 
-// besideOf adds what a release of locks that match glob reads, writes and tells.
-func besideOf(u *User, glob string, metaPrefixes []string) {
+// grantRelease adds the keys and channels that a release of locks that match glob
+// reads, writes and publishes to.
+func grantRelease(u *User, glob string, metaPrefixes []string) {
 	key := func(patterns ...string) {
 		for _, p := range patterns {
 			u.Keys = append(u.Keys, "~"+p)
 		}
 	}
-	tell := func(patterns ...string) {
+	publish := func(patterns ...string) {
 		for _, p := range patterns {
 			u.Channels = append(u.Channels, "&"+p)
 		}
@@ -104,11 +106,13 @@ func besideOf(u *User, glob string, metaPrefixes []string) {
 		for _, kind := range []record.Kind{record.KindExec, record.KindMeta, record.KindUndo} {
 			key(companions(prefix, kind, glob)...)
 		}
-		tell(companions(prefix, record.KindWake, glob)...)
+		publish(companions(prefix, record.KindWake, glob)...)
 	}
-	for _, f := range libraries {
-		keys, channels := f.beside(glob)
-		key(keys...)
-		tell(channels...)
+	for _, f := range formats.All() {
+		if f.Grants != nil {
+			keys, channels := f.Grants(glob)
+			key(keys...)
+			publish(channels...)
+		}
 	}
 }

@@ -13,15 +13,15 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/acl"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// fixture is a lock of one of dialect/testdata, as far as it can be put on a
+// fixture is a lock of one of source/redis/formats/testdata, as far as it can be put on a
 // server.
 type fixture struct {
 	path     string
@@ -109,7 +109,7 @@ func (f fixture) put(t *testing.T, admin *redis.Client, key string) {
 
 func fixtures(t *testing.T) (list []fixture) {
 	t.Helper()
-	paths, err := filepath.Glob("../../dialect/testdata/*/*.json")
+	paths, err := filepath.Glob("../../source/redis/formats/testdata/*/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,13 +154,13 @@ var acts = map[string]func(e *locksteward.Evidence){
 	"for good":  func(*locksteward.Evidence) {},
 	"with undo": func(e *locksteward.Evidence) { e.Undo = 10 * time.Minute },
 	"with a stand": func(e *locksteward.Evidence) {
-		if dialect.WhyNoStand(e.Dialect, e.ExpireAt) == "" {
+		if formats.WhyNoPlaceholder(e.Dialect, e.ExpireAt) == "" {
 			e.Stand = time.Minute
 		}
 	},
 }
 
-// Every lock of every dialect that can be released is, by a releaser whose only
+// Every lock of every format that can be released is, by a releaser whose only
 // class has exactly that key, in each way; and the same lock under another name
 // stays as it is.
 func TestReleaserReleasesEveryDialectAndNothingElse(t *testing.T) {
@@ -171,12 +171,12 @@ func TestReleaserReleasesEveryDialectAndNothingElse(t *testing.T) {
 		seen[f.Want.Dialect] = true
 	}
 	releasable := 0
-	for _, d := range dialect.All() {
-		if dialect.WhyNever(d.Name()) != "" {
+	for _, d := range formats.All() {
+		if formats.WhyNever(d.Name) != "" {
 			continue
 		}
-		if releasable++; !seen[d.Name()] {
-			t.Errorf("no fixture of %s can be released", d.Name())
+		if releasable++; !seen[d.Name] {
+			t.Errorf("no fixture of %s can be released", d.Name)
 		}
 	}
 	t.Logf("%d locks of %d dialects", len(list), releasable)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // DefaultScanner and DefaultReleaser are the users' names unless configured.
@@ -19,7 +20,7 @@ type Scan struct {
 	Name string // "" is [DefaultScanner]
 	Hash string // of its password
 	// Read are the patterns of the keys whose values it may read; none is all.
-	// With some, what Locksteward and Redisson keep beside locks is added.
+	// With some, the auxiliary keys of Locksteward and of lock libraries are added.
 	Read []string
 	// MetaPrefixes are the prefixes of companions beside record.DefaultPrefix.
 	MetaPrefixes []string
@@ -60,7 +61,9 @@ func Scanner(v Version, s Scan) (User, error) {
 		for _, prefix := range prefixes(s.MetaPrefixes) {
 			read = append(read, literal(prefix)+"*")
 		}
-		read = append(read, "redisson_lock_queue:*", "redisson_lock_timeout:*", "redisson_lock_token:*")
+		for _, f := range formats.All() {
+			read = append(read, f.ScannerReads...)
+		}
 		u.Notes = append(u.Notes, "Only what these patterns match is read; other locks are counted as forbidden. The names of all keys are visible to SCAN all the same.")
 	} else {
 		u.Notes = append(u.Notes, "It may read every value. --read GLOB keeps it to some; the names of all keys are visible to SCAN in any case.")

@@ -33,6 +33,7 @@ import (
 	"github.com/locksteward/locksteward/internal/silences"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/source/redis/formats"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -144,7 +145,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	a.alter(func(next *state) { next.classes = classes })
-	if a.engine, err = rules.New(cfg.Rules, classes); err != nil {
+	if a.engine, err = rules.New(cfg.Rules, classes, formats.Facts); err != nil {
 		return nil, err
 	}
 	a.engine.SetRedlocks(cfg.Redlock)

@@ -18,7 +18,7 @@ func TestResolvedByRequest(t *testing.T) {
 	now := time.Now()
 	r := locksteward.Request{ID: "r-7", Evidence: locksteward.Evidence{Target: "redis", Key: "lock:a"}}
 	resolved := func(since time.Time, how locksteward.EndedHow) locksteward.Finding {
-		e, err := rules.New(nil, &class.Set{})
+		e, err := rules.New(nil, &class.Set{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -132,7 +132,7 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 	if err != nil {
 		return fmt.Errorf("console.%w", err)
 	}
-	if _, err := rules.New(cfg.Rules, classes); err != nil {
+	if _, err := rules.New(cfg.Rules, classes, nil); err != nil {
 		return err
 	}
 	if err := cfg.Release.Validate(); err != nil {

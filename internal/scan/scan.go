@@ -17,12 +17,12 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/acl"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/unlock"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // TargetName is the target of a one-off scan in its findings.
@@ -125,7 +125,7 @@ func prepare(opts Options) (*parts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--match: %w: %w", locksteward.ErrInvalid, err)
 	}
-	engine, err := rules.New(nil, classes)
+	engine, err := rules.New(nil, classes, formats.Facts)
 	if err != nil {
 		return nil, err
 	}
@@ -283,6 +283,6 @@ func follow(s *scanner.Scanner, progress func(scanner.Progress)) (stop func()) {
 	}
 }
 
-// WhyNever says why no lock of the dialect called name can be released safely; ""
+// WhyNever says why no lock of the format called name can be released safely; ""
 // where one can.
-func WhyNever(name string) string { return dialect.WhyNever(name) }
+func WhyNever(name string) string { return formats.WhyNever(name) }

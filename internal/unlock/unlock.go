@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // TargetName is the target of everything here: there is one server.
@@ -35,7 +35,7 @@ type Plan struct {
 	// Differences are what is other than the condition; with any, nothing is done.
 	Differences []string
 	// Refusal is why this lock is not released safely; nil if it is.
-	Refusal *dialect.Refusal
+	Refusal *formats.Refusal
 	// Dialect, Identity and Keys are what is released.
 	Dialect  string
 	Identity locksteward.Identity

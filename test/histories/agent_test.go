@@ -13,6 +13,7 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // target is the name of the one target.
@@ -48,7 +49,7 @@ func (o *observer) start() error {
 	if err != nil {
 		return err
 	}
-	engine, err := rules.New(nil, o.classes)
+	engine, err := rules.New(nil, o.classes, formats.Facts)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Package histories is a test: random histories of lock users, of every library
-// that the dialects know and of our own, on a real redis-server whose clock the
+// that the formats know and of our own, on a real redis-server whose clock the
 // test sets, judged by the real scanner and rules. A model that knows the truth
 // (who lives, who holds since when and with what TTL, who waits for whom) checks
 // each look.

@@ -65,7 +65,7 @@ var mustHappen = []string{
 	"dead " + string(locksteward.Proven), "dead " + string(locksteward.Presumed), "dead_when",
 }
 
-// TestHistories plays random histories of lock users in all dialects: what the
+// TestHistories plays random histories of lock users in all formats: what the
 // agent says of them is what is true of them.
 // fault: 9
 func TestHistories(t *testing.T) {
@@ -103,7 +103,7 @@ func TestHistories(t *testing.T) {
 			t.Errorf("no history shows %s", event)
 		}
 	}
-	t.Logf("%d dialects; looks that showed: %v", len(all.families), all.events)
+	t.Logf("%d formats; looks that showed: %v", len(all.families), all.events)
 }
 
 // sabotages are agents that are wrong, each in one way that the histories must

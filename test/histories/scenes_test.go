@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // rollout is a process in a declared slot that ends with a lock, killed or with a
@@ -110,8 +110,8 @@ func (w *world) jilt(rt *rapid.T, _ *library) {
 // turnOver is a constant token that hides that the lock changed hands, with an
 // expiry that is earlier, or was not there before.
 func (w *world) turnOver(rt *rapid.T, lib *library) {
-	shared := slices.DeleteFunc(slices.Clone(lib.shapes[dialect.Token]), func(s shape) bool {
-		return !dialect.Recognise(s.sample(time.Minute)).SharedToken || w.holds[s.key] != nil || w.noise[s.key]
+	shared := slices.DeleteFunc(slices.Clone(lib.shapes[formats.Token]), func(s shape) bool {
+		return !formats.Recognise(s.sample(time.Minute)).SharedToken || w.holds[s.key] != nil || w.noise[s.key]
 	})
 	first := oneOf(rt, "first", 0, 20*time.Minute)
 	second := oneOf(rt, "second", 0, time.Minute)

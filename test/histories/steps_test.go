@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // recheckSlack is what the agent adds to the wait before it reads again.
@@ -282,7 +282,7 @@ func (w *world) deleteOne(rt *rapid.T, _ *library) {
 // takeOver is somebody who takes no notice of the holder: SET without NX.
 func (w *world) takeOver(rt *rapid.T, lib *library) {
 	h := w.some(rt, func(h *hold) bool { return h.typ == "string" })
-	s := oneOf(rt, "shape", lib.shapes[dialect.Token]...)
+	s := oneOf(rt, "shape", lib.shapes[formats.Token]...)
 	lease := oneOf(rt, "lease", 0, 30*time.Second, 20*time.Minute)
 	if h == nil {
 		return
@@ -290,7 +290,7 @@ func (w *world) takeOver(rt *rapid.T, lib *library) {
 	w.tell("somebody takes over %s", h)
 	w.lose(h)
 	w.over(h)
-	s.key, s.family, s.beside = h.key, dialect.Token, nil
+	s.key, s.family, s.beside = h.key, formats.Token, nil
 	now := &hold{shape: s.taken(w.now, w.rng, true), taken: w.now, renewed: w.now, touched: w.now, lease: lease, stuck: true}
 	if lease > 0 {
 		now.expires = w.now.Add(lease)

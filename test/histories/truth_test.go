@@ -10,8 +10,8 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // noTTLByDesign are the libraries whose locks have no TTL by design, as their
@@ -111,21 +111,21 @@ func (w *world) read(key string) (facts, bool) {
 		ttl = max(time.Millisecond, h.expires.Sub(w.now))
 	}
 	s := h.sample(ttl)
-	d := dialect.Recognise(s)
-	kind, ok := dialect.Decide(w.plan.set.Classify(key), s, d)
+	d := formats.Recognise(s)
+	kind, ok := formats.Decide(w.plan.set.Classify(key), s, d)
 	if !ok || kind != locksteward.KindLock {
 		return facts{}, false
 	}
 	return facts{
 		hold: h, class: w.plan.classOf(key), bytes: s.Type + " " + s.Digest(digestKey), claimed: h.own.claimed(w.now),
-		shared: d.SharedToken, byDesign: slices.Contains(noTTLByDesign, d.Dialect),
+		shared: d.SharedToken, byDesign: slices.Contains(noTTLByDesign, d.Format),
 	}, true
 }
 
 // visible says that something makes the agent look at a key: a class, its name,
 // metadata, or that it knows the lock already (docs/scanner.md).
 func (w *world) visible(key string) bool {
-	if w.plan.set.Classify(key) != (class.Match{}) || dialect.MayBeLock(key) {
+	if w.plan.set.Classify(key) != (class.Match{}) || formats.MayBeLock(key) {
 		return true
 	}
 	return w.holds[key].own.claimed(w.now) || w.orphan(key) != nil || w.truth.sights[key] != nil && !w.truth.young

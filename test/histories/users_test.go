@@ -20,10 +20,10 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// shape is how the user of one library takes a lock: a fixture of its dialect.
+// shape is how the user of one library takes a lock: a fixture of its format.
 type shape struct {
 	family string
 	file   string
@@ -33,13 +33,13 @@ type shape struct {
 	every  time.Duration // of its watchdog; 0: it does not renew
 	value  string
 	fields map[string]string
-	list   []dialect.Member
-	beside map[string]dialect.Beside
+	list   []formats.Member
+	beside map[string]formats.Auxiliary
 	// named says that the name and value make it a lock without configuration.
 	named bool
 }
 
-// fixture is a file of dialect/testdata/<family>/, as far as it is needed here.
+// fixture is a file of source/redis/formats/testdata/<family>/, as far as it is needed here.
 type fixture struct {
 	Key, Type string
 	KeyB64    string `json:"key_b64"`
@@ -76,47 +76,47 @@ type library struct {
 	keys  []string // of all shapes, sorted
 }
 
-// readLibrary reads the fixtures of each dialect of the registry. A dialect
+// readLibrary reads the fixtures of each format of the registry. A format
 // without a fixture that can be taken as a lock fails the test: it would be a
 // library that no history has.
 func readLibrary(t *testing.T) *library {
 	t.Helper()
 	lib := &library{shapes: map[string][]shape{}}
 	keys := map[string]bool{}
-	for _, d := range dialect.All() {
-		if d.Name() == dialect.Unknown {
+	for _, d := range formats.All() {
+		if d.Name == formats.Unknown {
 			continue
 		}
-		files, err := filepath.Glob(filepath.Join("..", "..", "dialect", "testdata", d.Name(), "*.json"))
+		files, err := filepath.Glob(filepath.Join("..", "..", "source", "redis", "formats", "testdata", d.Name, "*.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			s, f := readFixture(t, d.Name(), file)
+			s, f := readFixture(t, d.Name, file)
 			switch {
 			case f.Meta != nil || f.TooLarge || f.Size != nil || s.typ == "none":
-			case cmp.Or(f.Want.Dialect, d.Name()) == d.Name() && f.Want.Kind != string(locksteward.KindCandidate) && !helper(s.key):
-				lib.shapes[d.Name()] = append(lib.shapes[d.Name()], s)
+			case cmp.Or(f.Want.Dialect, d.Name) == d.Name && f.Want.Kind != string(locksteward.KindCandidate) && !helper(s.key):
+				lib.shapes[d.Name] = append(lib.shapes[d.Name], s)
 				keys[s.key] = true
 			case !s.named:
 				lib.noise = append(lib.noise, s)
 			}
 		}
-		if len(lib.shapes[d.Name()]) == 0 {
-			t.Errorf("dialect %s has no fixture that a history can take as a lock: add one to dialect/testdata/%s", d.Name(), d.Name())
+		if len(lib.shapes[d.Name]) == 0 {
+			t.Errorf("format %s has no fixture that a history can take as a lock: add one to source/redis/formats/testdata/%s", d.Name, d.Name)
 		}
 	}
 	lib.families = slices.Sorted(maps.Keys(lib.shapes))
 	lib.keys = slices.Sorted(maps.Keys(keys))
 	if len(lib.families) < 66 {
-		t.Errorf("%d dialects have users, want the 66 of the registry at least", len(lib.families))
+		t.Errorf("%d formats have users, want the 66 of the registry at least", len(lib.families))
 	}
 	return lib
 }
 
 // helper says that no configuration makes the key a lock.
 func helper(key string) bool {
-	_, _, ok := dialect.Companion(key)
+	_, _, ok := formats.AuxiliaryKey(key)
 	return ok
 }
 
@@ -133,14 +133,14 @@ func readFixture(t *testing.T, family, file string) (shape, fixture) {
 	s := shape{
 		family: family, file: filepath.Base(file), key: unbase(t, f.Key, f.KeyB64), typ: f.Type,
 		ttl: max(0, time.Duration(f.TTLMs)*time.Millisecond), every: time.Duration(f.Want.RenewEveryMs) * time.Millisecond,
-		value: unbase(t, f.Value, f.ValueB64), fields: f.Fields, beside: map[string]dialect.Beside{},
+		value: unbase(t, f.Value, f.ValueB64), fields: f.Fields, beside: map[string]formats.Auxiliary{},
 		named: f.Want.Kind == string(locksteward.KindLock),
 	}
 	for key, b := range f.Beside {
-		s.beside[key] = dialect.Beside{Size: b.Size, Value: []byte(b.Value)}
+		s.beside[key] = formats.Auxiliary{Size: b.Size, Value: []byte(b.Value)}
 	}
 	for _, m := range f.Members {
-		s.list = append(s.list, dialect.Member{Name: unbase(t, m.Name, m.NameB64), Score: m.Score})
+		s.list = append(s.list, formats.Member{Name: unbase(t, m.Name, m.NameB64), Score: m.Score})
 	}
 	return s, f
 }
@@ -158,31 +158,31 @@ func unbase(t *testing.T, text, b64 string) string {
 }
 
 // sample is the lock as the scanner would read it.
-func (s *shape) sample(ttl time.Duration) dialect.Sample {
-	out := dialect.Sample{
-		Key: s.key, Type: s.typ, TTL: ttl, Value: []byte(s.value), Fields: s.fields, Members: slices.Clone(s.list), Beside: s.beside,
+func (s *shape) sample(ttl time.Duration) formats.Sample {
+	out := formats.Sample{
+		Key: s.key, Type: s.typ, TTL: ttl, Value: []byte(s.value), Fields: s.fields, Members: slices.Clone(s.list), Auxiliary: s.beside,
 	}
 	if ttl == 0 {
 		out.TTL = locksteward.NoExpiry
 	}
 	out.Size = int64(len(s.value) + len(s.fields) + len(s.list))
-	byScore := func(a, b dialect.Member) int {
+	byScore := func(a, b formats.Member) int {
 		return cmp.Or(cmp.Compare(a.Score, b.Score), strings.Compare(a.Name, b.Name))
 	}
 	switch s.typ {
 	case "zset":
 		slices.SortFunc(out.Members, byScore)
 	case "set":
-		slices.SortFunc(out.Members, func(a, b dialect.Member) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(out.Members, func(a, b formats.Member) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return out
 }
 
 // isLock says whether the agent judges what stands there, as
-// the classes and dialects decide.
+// the classes and formats decide.
 func (s *shape) isLock(m class.Match, ttl time.Duration) bool {
 	sample := s.sample(ttl)
-	kind, ok := dialect.Decide(m, sample, dialect.Recognise(sample))
+	kind, ok := formats.Decide(m, sample, formats.Recognise(sample))
 	return ok && kind == locksteward.KindLock
 }
 
@@ -210,12 +210,12 @@ func (s *shape) taken(at time.Time, rng *rand.Rand, fresh bool) shape {
 	if !fresh {
 		return now
 	}
-	want := dialect.Recognise(now.sample(now.ttl))
+	want := formats.Recognise(now.sample(now.ttl))
 	for range 40 {
 		drawn := map[string]string{}
 		got := now.rewritten(func(text string) string { return redrawn(text, tokenTexts, drawn, rng) })
-		is := dialect.Recognise(got.sample(got.ttl))
-		if is.Dialect == want.Dialect && is.Identity == want.Identity && is.SharedToken == want.SharedToken &&
+		is := formats.Recognise(got.sample(got.ttl))
+		if is.Format == want.Format && is.Identity == want.Identity && is.SharedToken == want.SharedToken &&
 			is.TokenKind == want.TokenKind && (is.Asked || is.Acquired.Equal(want.Acquired)) {
 			return got
 		}
@@ -226,7 +226,7 @@ func (s *shape) taken(at time.Time, rng *rand.Rand, fresh bool) shape {
 // fresh says that the library draws a token for each hold, or writes the time into
 // it.
 func (s *shape) fresh() bool {
-	return s.telling() || dialect.Recognise(s.sample(s.ttl)).Identity == locksteward.IdentityStrong
+	return s.telling() || formats.Recognise(s.sample(s.ttl)).Identity == locksteward.IdentityStrong
 }
 
 // telling says that the value tells a time.
@@ -261,7 +261,7 @@ func (s *shape) rewritten(change func(string) string) shape {
 	}
 	out.list = nil
 	for _, m := range s.list {
-		out.list = append(out.list, dialect.Member{Name: change(m.Name), Score: m.Score})
+		out.list = append(out.list, formats.Member{Name: change(m.Name), Score: m.Score})
 	}
 	return out
 }
@@ -386,14 +386,14 @@ func TestUsersAreRecognised(t *testing.T) {
 	for _, family := range lib.families {
 		for _, s := range lib.shapes[family] {
 			one, two := s.taken(at, rng, true), s.taken(at, rng, true)
-			if got := dialect.Recognise(one.sample(one.ttl)).Dialect; got != family {
-				t.Errorf("%s/%s as taken is of dialect %s", family, s.file, got)
+			if got := formats.Recognise(one.sample(one.ttl)).Format; got != family {
+				t.Errorf("%s/%s as taken is of format %s", family, s.file, got)
 			}
 			a, b := one.sample(one.ttl), two.sample(two.ttl)
 			same := bytes.Equal(a.Value, b.Value) && maps.Equal(a.Fields, b.Fields) && slices.Equal(a.Members, b.Members)
 			if !same {
 				fresh++
-			} else if dialect.Recognise(a).Identity == locksteward.IdentityStrong {
+			} else if formats.Recognise(a).Identity == locksteward.IdentityStrong {
 				t.Logf("%s/%s: the token of a strong identity is not drawn anew", family, s.file)
 			}
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // lane is a server on which histories are played one after the other.
@@ -325,7 +325,7 @@ func (w *world) write(h *hold) {
 	if !h.expires.IsZero() {
 		pipe.PExpireAt(w.ctx, h.key, h.expires)
 	}
-	h.writeBeside(w.ctx, pipe)
+	h.writeAuxiliary(w.ctx, pipe)
 	_, err := pipe.Exec(w.ctx)
 	w.must(err)
 	w.holds[h.key] = h
@@ -356,10 +356,10 @@ func (h *hold) left() string {
 	return h.lease.String()
 }
 
-// writeBeside puts the keys beside the lock that its dialect asks for: queues,
+// writeAuxiliary puts the keys beside the lock that its format asks for: queues,
 // fences.
-func (h *hold) writeBeside(ctx context.Context, pipe redis.Pipeliner) {
-	for _, ask := range dialect.Asks(h.sample(h.lease)) {
+func (h *hold) writeAuxiliary(ctx context.Context, pipe redis.Pipeliner) {
+	for _, ask := range formats.AuxiliaryReads(h.sample(h.lease)) {
 		b, ok := h.beside[ask.Key]
 		if !ok {
 			continue

@@ -20,18 +20,18 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/dialect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// layout makes as many locks of one dialect as are wanted, from one of its
+// layout makes as many locks of one format as are wanted, from one of its
 // documented examples.
 type layout struct {
-	name   string // dialect/example
-	sample dialect.Sample
+	name   string // format/example
+	sample formats.Sample
 	rename func(key string, n int) string
 }
 
-// document is what is read of one file of dialect/testdata.
+// document is what is read of one file of source/redis/formats/testdata.
 type document struct {
 	Key      string            `json:"key"`
 	Type     string            `json:"type"`
@@ -54,7 +54,7 @@ type document struct {
 // number is what may count in a key without changing whose key it is.
 var number = regexp.MustCompile(`[0-9]+`)
 
-// renames are ways to make many keys of one; which one leaves a key its dialect
+// renames are ways to make many keys of one; which one leaves a key its format
 // differs.
 var renames = []func(key string, n int) string{
 	func(key string, n int) string { return fmt.Sprintf("%s-%d", key, n) },
@@ -90,7 +90,7 @@ func digits(text string, n int) string {
 }
 
 // make returns the n-th lock of a layout.
-func (l layout) make(n int) dialect.Sample {
+func (l layout) make(n int) formats.Sample {
 	s := l.sample
 	s.Key = l.rename(s.Key, n)
 	s.Value = []byte(vary(string(s.Value), n))
@@ -144,10 +144,10 @@ func vary(token string, n int) string {
 var alike = regexp.MustCompile(`[0-9a-zA-Z]{10,}`)
 
 // layouts reads the examples of locks that can stand alone, without keys beside them, and
-// checks that what is made of them, with a TTL, is a lock of the same dialect.
+// checks that what is made of them, with a TTL, is a lock of the same format.
 func layouts(t *testing.T) []layout {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("..", "..", "dialect", "testdata", "*", "*.json"))
+	paths, err := filepath.Glob(filepath.Join("..", "..", "source", "redis", "formats", "testdata", "*", "*.json"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
@@ -169,12 +169,12 @@ func layouts(t *testing.T) []layout {
 		if d.Want.Kind != "lock" || d.Key == "" || d.TooLarge || len(d.Beside)+len(d.Meta) > 0 {
 			continue
 		}
-		l := layout{name: name + "/" + strings.TrimSuffix(filepath.Base(path), ".json"), sample: dialect.Sample{
+		l := layout{name: name + "/" + strings.TrimSuffix(filepath.Base(path), ".json"), sample: formats.Sample{
 			Key: d.Key, Type: d.Type, TTL: standingTTL, Value: append([]byte(d.Value), d.ValueB64...), Fields: d.Fields,
-			Beside: map[string]dialect.Beside{},
+			Auxiliary: map[string]formats.Auxiliary{},
 		}}
 		for _, m := range d.Members {
-			l.sample.Members = append(l.sample.Members, dialect.Member{Name: m.Name + string(m.NameB64), Score: m.Score})
+			l.sample.Members = append(l.sample.Members, formats.Member{Name: m.Name + string(m.NameB64), Score: m.Score})
 		}
 		l.sample.Size = int64(len(l.sample.Value) + len(d.Fields) + len(d.Members))
 		for _, rename := range renames {
@@ -188,27 +188,27 @@ func layouts(t *testing.T) []layout {
 	return all
 }
 
-// holds says whether the layout makes different locks of its dialect.
+// holds says whether the layout makes different locks of its format.
 func (l layout) holds(classes *class.Set, name string) bool {
 	a, b := l.make(4711), l.make(1234567)
 	if a.Key == b.Key || a.Key == "" {
 		return false
 	}
-	for _, s := range []dialect.Sample{a, b} {
-		got := dialect.Recognise(s)
-		kind, ok := dialect.Decide(classes.Classify(s.Key), s, got)
-		if !ok || string(kind) != "lock" || got.Dialect != name {
+	for _, s := range []formats.Sample{a, b} {
+		got := formats.Recognise(s)
+		kind, ok := formats.Decide(classes.Classify(s.Key), s, got)
+		if !ok || string(kind) != "lock" || got.Format != name {
 			return false
 		}
 	}
 	return true
 }
 
-// dialects are those of layouts, and those of dialect/testdata that none is of: their
+// formatNames are those of layouts, and those of source/redis/formats/testdata that none is of: their
 // locks have keys beside them, or say in their names or tokens what is not made up.
-func dialects(t *testing.T, all []layout) (some, none []string) {
+func formatNames(t *testing.T, all []layout) (some, none []string) {
 	t.Helper()
-	folders, err := filepath.Glob(filepath.Join("..", "..", "dialect", "testdata", "*"))
+	folders, err := filepath.Glob(filepath.Join("..", "..", "source", "redis", "formats", "testdata", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func patterns(all []layout) string {
 	var out []string
 	for _, l := range all {
 		a, b := l.make(4711).Key, l.make(1234567).Key
-		if (classes.Classify(a) == class.Match{}) && !dialect.MayBeLock(a) {
+		if (classes.Classify(a) == class.Match{}) && !formats.MayBeLock(a) {
 			out = append(out, strconv.Quote(pattern(a, b)))
 		}
 	}
@@ -264,7 +264,7 @@ redis.call(unpack(ARGV, 2))
 return redis.call('PEXPIRE', KEYS[1], ARGV[1])`
 
 // put queues the writing of a lock.
-func put(ctx context.Context, p redis.Pipeliner, s dialect.Sample, ttl time.Duration) {
+func put(ctx context.Context, p redis.Pipeliner, s formats.Sample, ttl time.Duration) {
 	args := []any{ttl.Milliseconds()}
 	switch s.Type {
 	case "string":
@@ -290,7 +290,7 @@ func put(ctx context.Context, p redis.Pipeliner, s dialect.Sample, ttl time.Dura
 }
 
 // read queues the reading of a lock's token.
-func read(ctx context.Context, p redis.Pipeliner, s dialect.Sample) redis.Cmder {
+func read(ctx context.Context, p redis.Pipeliner, s formats.Sample) redis.Cmder {
 	switch s.Type {
 	case "hash":
 		return p.HGetAll(ctx, s.Key)
@@ -306,16 +306,16 @@ func read(ctx context.Context, p redis.Pipeliner, s dialect.Sample) redis.Cmder 
 }
 
 // same says whether what was read is the lock that was written.
-func same(s dialect.Sample, c redis.Cmder) bool {
+func same(s formats.Sample, c redis.Cmder) bool {
 	switch c := c.(type) {
 	case *redis.MapStringStringCmd:
 		return maps.Equal(c.Val(), s.Fields)
 	case *redis.ZSliceCmd:
 		got := c.Val()
-		want := slices.SortedFunc(slices.Values(s.Members), func(a, b dialect.Member) int {
+		want := slices.SortedFunc(slices.Values(s.Members), func(a, b formats.Member) int {
 			return cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(a.Name, b.Name))
 		})
-		return slices.EqualFunc(got, want, func(z redis.Z, m dialect.Member) bool { return z.Member == m.Name && z.Score == m.Score })
+		return slices.EqualFunc(got, want, func(z redis.Z, m formats.Member) bool { return z.Member == m.Name && z.Score == m.Score })
 	case *redis.StringSliceCmd:
 		got, want := slices.Sorted(slices.Values(c.Val())), []string{}
 		for _, m := range s.Members {

@@ -11,15 +11,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/dialect"
 	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 const (
 	standingTTL = 6 * time.Hour    // of locks that nobody renews
 	renewedTTL  = 15 * time.Minute // of those that are renewed
 	briefTTL    = 30 * time.Second // of those that come and go
-	raw         = 8                // workers that write other dialects' layouts
+	raw         = 8                // workers that write other formats' layouts
 	own         = 8                // holders that use lock/
 	apiece      = 100              // brief locks of one worker at most
 )
@@ -37,7 +37,7 @@ type load struct {
 }
 
 // standing is the n-th lock that must be there at the end.
-func (l *load) standing(n int) dialect.Sample {
+func (l *load) standing(n int) formats.Sample {
 	return l.layouts[n%len(l.layouts)].make(n)
 }
 

@@ -83,10 +83,10 @@ func TestSoak(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	r.load = &load{t: t, rdb: r.servers.cluster.Client(t), layouts: layouts(t)}
-	some, none := dialects(t, r.load.layouts)
-	t.Logf("%d layouts of %d dialects; none of %q", len(r.load.layouts), len(some), none)
+	some, none := formatNames(t, r.load.layouts)
+	t.Logf("%d layouts of %d formats; none of %q", len(r.load.layouts), len(some), none)
 	if len(some) == 0 {
-		t.Error("no lock of a dialect can be made")
+		t.Error("no lock of a format can be made")
 	}
 	r.people = newPeople(t)
 	r.load.fill(ctx)

@@ -1,7 +1,0 @@
-package dialect
-
-// dotnetFamilies are the lock libraries of .NET.
-var dotnetFamilies = []*family{
-	familyHangfire, familyRedLockNet,
-	familyDistributedLockMutex, familyDistributedLockReaders, familyDistributedLockSemaphore,
-}

@@ -1,0 +1,70 @@
+package formats
+
+import (
+	"slices"
+	"strings"
+)
+
+// MayBeLock reports by the name alone that a key must be read though no class
+// matches it and no word of it speaks of a lock: locks of some library, or its
+// auxiliary keys, have such names. What the key is follows from its value. Every
+// scanned key is checked here: it takes a few nanoseconds and does not allocate.
+func MayBeLock(key string) bool {
+	if len(key) < 3 {
+		return false
+	}
+	first, last := key[0], key[len(key)-1]
+	for i := range names.first[first] {
+		if names.first[first][i].matches(key) {
+			return true
+		}
+	}
+	for i := range names.last[last] {
+		if names.last[last][i].matches(key) {
+			return true
+		}
+	}
+	for _, matches := range names.anyPrefix {
+		if matches(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// namePattern is how the names of a library's locks begin, how they end, and what
+// is in between; prefix or suffix is not empty. Names with lock, lck, mutex,
+// semaphore or lease in them need none: they are found by that (class.Match).
+type namePattern struct{ prefix, suffix, infix string }
+
+func (n *namePattern) matches(key string) bool {
+	return len(key) > len(n.prefix)+len(n.suffix) && strings.HasPrefix(key, n.prefix) && strings.HasSuffix(key, n.suffix) &&
+		(n.infix == "" || strings.Contains(key[len(n.prefix):], n.infix))
+}
+
+// nameIndex has all formats' names, by the first byte of their prefix, or else by
+// the last byte of their suffix.
+type nameIndex struct {
+	first, last [256][]namePattern
+	anyPrefix   []func(key string) bool
+}
+
+var names = func() (index nameIndex) {
+	for _, f := range table {
+		for _, n := range f.names {
+			var list *[]namePattern
+			if n.prefix != "" {
+				list = &index.first[n.prefix[0]]
+			} else {
+				list = &index.last[n.suffix[len(n.suffix)-1]]
+			}
+			if !slices.Contains(*list, n) { // several formats may share one
+				*list = append(*list, n)
+			}
+		}
+		if f.matchesAnyPrefix != nil {
+			index.anyPrefix = append(index.anyPrefix, f.matchesAnyPrefix)
+		}
+	}
+	return index
+}()

@@ -28,8 +28,9 @@ type Sweep struct {
 	Duration time.Duration // the passes alone
 	Masters  []MasterPass
 
-	// Locks are the lock keys seen in this sweep, in the order of (DB, Key); none if
-	// the sweep is packed. [Sweep.AllLocks] goes through either.
+	// Locks are the lock keys seen in this sweep, in the order of (DB, Key); none where
+	// they stay in the scanner's table ([Sweep.SetLocks]). [Sweep.AllLocks] goes through
+	// either.
 	Locks []Lock
 	// Endings are holds known before and certainly over now.
 	Endings []Ending
@@ -53,14 +54,36 @@ type Sweep struct {
 	// gone, in the order of their ids.
 	Silent []Silence
 	// Events are what happened to the servers lately, oldest first: for as long as
-	// they pause verdicts or may explain a loss. What a watch hands on has those that
-	// it was told of itself.
+	// they pause verdicts or may explain a loss.
 	Events []ServerEvent
 	// FenceDrops are the holds among Locks whose fence went backwards, in the order
 	// of (DB, Key).
 	FenceDrops []FenceDrop
 
-	packed PackedLocks
+	count int
+	all   iter.Seq[*Lock]
+}
+
+// Update is what was read of some locks of a target between sweeps, because a server
+// pushed a change, a moment was due, or somebody asked for it. Nothing follows from what
+// is not in it.
+type Update struct {
+	Target   string
+	Started  time.Time // agent's clock, for display
+	At       time.Time // server time of the last reading
+	Duration time.Duration
+
+	// Locks are those that are there, in the order of (DB, Key).
+	Locks []Lock
+	// Endings are holds known before and certainly over now.
+	Endings []Ending
+	// Losses are holds of ours that ended without a release.
+	Losses []Loss
+	// Waiters wait for the locks of which they were read, in the order of (DB, Key,
+	// Since, ID).
+	Waiters []Waiter
+	// Events are what the servers pushed of themselves since the update before.
+	Events []ServerEvent
 }
 
 // Orphan is a helper key of a lock library that outlived its lock.
@@ -73,36 +96,26 @@ type Orphan struct {
 	TTL     time.Duration // NoExpiry for none
 }
 
-// PackedLocks are locks that are unpacked one at a time. They are safe for concurrent
-// use.
-type PackedLocks interface {
-	Len() int
-	// Unpack writes the i-th lock over l, as it was seen last: by the sweep, or by a
-	// look since. It returns false, and what it left in l is nothing, if the hold is
-	// over by now.
-	Unpack(i int, l *Lock) bool
+// SetLocks gives the sweep count locks that stay where they are: all goes through them in
+// the order of (DB, Key), each as it is known then, without those that are over by then.
+// What it yields is valid until the next one. It is safe for concurrent use.
+func (s *Sweep) SetLocks(count int, all iter.Seq[*Lock]) { s.Locks, s.count, s.all = nil, count, all }
+
+// AllLocks goes through the locks of the sweep in their order, but for those that are
+// over by now and not in Locks. What it yields is valid until the next one: copy what is
+// to be kept.
+func (s Sweep) AllLocks() iter.Seq[*Lock] {
+	if s.all != nil {
+		return s.all
+	}
+	return LocksOf(s.Locks)
 }
 
-// Pack gives the sweep its locks packed: those that an agent judges, in a tenth of
-// the memory.
-func (s *Sweep) Pack(locks PackedLocks) { s.Locks, s.packed = nil, locks }
-
-// AllLocks goes through the locks of the sweep in their order, but for those of a
-// packed sweep that are over by now. What it yields is valid until the next one: copy
-// what is to be kept.
-func (s Sweep) AllLocks() iter.Seq[*Lock] {
+// LocksOf goes through a list of locks without copying them.
+func LocksOf(locks []Lock) iter.Seq[*Lock] {
 	return func(yield func(*Lock) bool) {
-		if s.packed == nil {
-			for i := range s.Locks {
-				if !yield(&s.Locks[i]) {
-					return
-				}
-			}
-			return
-		}
-		var l Lock
-		for i := range s.packed.Len() {
-			if s.packed.Unpack(i, &l) && !yield(&l) {
+		for i := range locks {
+			if !yield(&locks[i]) {
 				return
 			}
 		}
@@ -111,23 +124,32 @@ func (s Sweep) AllLocks() iter.Seq[*Lock] {
 
 // LockCount is how many locks the sweep has, those that are over by now included.
 func (s Sweep) LockCount() int {
-	if s.packed == nil {
-		return len(s.Locks)
+	if s.all != nil {
+		return s.count
 	}
-	return s.packed.Len()
+	return len(s.Locks)
 }
 
-// Unpacked returns the sweep with its locks in Locks.
-func (s Sweep) Unpacked() Sweep {
-	if s.packed == nil {
+// Collect returns the sweep with copies of its locks in Locks.
+func (s Sweep) Collect() Sweep {
+	if s.all == nil {
 		return s
 	}
-	s.Locks = make([]Lock, 0, s.packed.Len())
-	for l := range s.AllLocks() {
+	s.Locks = make([]Lock, 0, s.count)
+	for l := range s.all {
 		s.Locks = append(s.Locks, *l)
 	}
-	s.packed = nil
+	s.count, s.all = 0, nil
 	return s
+}
+
+// Update is what the sweep says of Locks alone, of those who wait for them, and of what
+// happened: nothing follows from it for other locks.
+func (s Sweep) Update() Update {
+	return Update{
+		Target: s.Target, Started: s.Started, At: s.At, Duration: s.Duration,
+		Locks: s.Locks, Endings: s.Endings, Losses: s.Losses, Waiters: s.Waiters, Events: s.Events,
+	}
 }
 
 // Complete says that every master's pass was complete. A sweep without masters

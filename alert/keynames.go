@@ -18,7 +18,8 @@ func (a addressee) hidesNames() bool { return a.keyNames != "" && a.keyNames != 
 
 // placeholder is what the receiver gets in place of the name of a lock: with "hash" a
 // number that is the same for the same name and that nobody without the salt can make,
-// with "template" the pattern of the class that the name matches, else unmatched.
+// with "template" the pattern of the class that the name matches, else unmatched. shown
+// is the name as [locksteward.DisplayKey] writes it, and stands for a key that is not known.
 func (a addressee) placeholder(class, key, shown, unmatched string) string {
 	if key == "" {
 		return ""

@@ -139,18 +139,14 @@ func TestLossesCountOnce(t *testing.T) {
 func TestRecheckChangesOnlyWhatItRead(t *testing.T) {
 	t.Parallel()
 	e := newExporter(t, exporter.Config{}, "a")
-	recheck := func(s locksteward.Sweep) locksteward.Sweep {
-		s.Masters = nil
-		return s
-	}
-	e.ObserveRecheck(recheck(sweep(0, lock("a", "a:1"))))
+	e.ObserveRecheck(sweep(0, lock("a", "a:1")).Update())
 	want(t, e, map[string]float64{`locks{class="a",dialect="token",target="m"}`: absent})
 	if e.Ready("m") == nil {
 		t.Error("a recheck made the target ready")
 	}
 
 	e.ObserveSweep(sweep(1, lock("a", "a:1", noTTL), lock("a", "a:2", noTTL)))
-	s := recheck(sweep(2, lock("a", "a:2", renewals(1))))
+	s := sweep(2, lock("a", "a:2", renewals(1))).Update()
 	s.Endings = []locksteward.Ending{{Lock: lock("a", "a:1", noTTL, at(later(2))), How: locksteward.EndedExpired, At: later(2)}}
 	e.ObserveRecheck(s)
 	want(t, e, map[string]float64{
@@ -163,7 +159,7 @@ func TestRecheckChangesOnlyWhatItRead(t *testing.T) {
 	})
 	// While the target is away, one lock is no picture of it.
 	e.ObserveSweep(locksteward.Sweep{Target: "m"})
-	e.ObserveRecheck(recheck(sweep(4, lock("a", "a:2"))))
+	e.ObserveRecheck(sweep(4, lock("a", "a:2")).Update())
 	want(t, e, map[string]float64{`locks{class="a",dialect="token",target="m"}`: absent})
 }
 

@@ -25,12 +25,10 @@ func TestGaugesAreThoseOfTheLocks(t *testing.T) {
 			e.ObserveSweep(s)
 		},
 		func(e *exporter.Exporter, s locksteward.Sweep) {
-			s.Masters = nil
-			e.ObserveRecheck(s)
+			e.ObserveRecheck(s.Update())
 		},
 		func(e *exporter.Exporter, s locksteward.Sweep) {
-			s.Masters = nil
-			e.ObserveWatch(s)
+			e.ObserveWatch(s.Update())
 			e.SetWatch("m", exporter.Watch{})
 		},
 	}

@@ -90,7 +90,7 @@ const (
 	credentialRefused
 	targetSourceUp
 	storeDamaged
-	storeSetAside
+	storeNeedsRepair
 	storeErrors
 	metricCount
 )

@@ -48,7 +48,7 @@ func full(t testing.TB) *exporter.Exporter {
 	e.SetRefused("m", []string{"info"})
 	e.SetReplicas(2)
 	e.SetHeartbeat(time.Now())
-	e.SetStore(exporter.Store{Errors: map[string]int64{"full": 1}, Damaged: true, SetAside: 1})
+	e.SetStore(exporter.Store{Errors: map[string]int64{"full": 1}, Damaged: true, NeedsRepair: true})
 	e.SetSweepStale(map[string]bool{"m": false})
 	e.SetTargetSources([]exporter.TargetSource{{Name: "_redis._tcp.example.org", Up: true}})
 	e.SetCredentials([]exporter.Credential{{Use: "redis", Target: "m", File: "cert_file", Expires: time.Now().Add(time.Hour), Refused: true}})

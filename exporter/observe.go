@@ -22,12 +22,12 @@ func (e *Exporter) ObserveSweep(sweep locksteward.Sweep) {
 	e.publish()
 }
 
-// ObserveRecheck takes in what direct reads of some locks told, given as a sweep
-// without masters. It changes the gauges and counters of those locks alone.
-func (e *Exporter) ObserveRecheck(sweep locksteward.Sweep) {
+// ObserveRecheck takes in what direct reads of some locks established. It changes the
+// gauges and counters of those locks alone.
+func (e *Exporter) ObserveRecheck(u locksteward.Update) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.recheck(e.target(sweep.Target), sweep)
+	e.recheck(e.target(u.Target), u)
 	e.publish()
 }
 

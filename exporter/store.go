@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Store is how the agent's store fares.
+// Store is the state of the agent's store since the agent started.
 type Store struct {
-	// Errors is how many calls failed, by kind, in this life of the agent.
+	// Errors is how many calls failed, by kind.
 	Errors map[string]int64
-	// Damaged says that it was found damaged in this life.
+	// Damaged is set after damage was found.
 	Damaged bool
-	// SetAside is how many damaged files that were set aside lie beside it.
-	SetAside int
+	// NeedsRepair is set after a failed fsync.
+	NeedsRepair bool
 }
 
-// SetStore says how the store fares.
+// SetStore publishes the state of the store.
 func (e *Exporter) SetStore(s Store) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.store == nil || e.store.Damaged != s.Damaged || e.store.SetAside != s.SetAside || !maps.Equal(e.store.Errors, s.Errors) {
+	if e.store == nil || e.store.Damaged != s.Damaged || e.store.NeedsRepair != s.NeedsRepair || !maps.Equal(e.store.Errors, s.Errors) {
 		e.store, e.dirty = &s, true
 	}
 }
@@ -29,7 +29,7 @@ func (e *Exporter) emitStore(s *building) {
 		return
 	}
 	s.series(storeDamaged, truth(e.store.Damaged))
-	s.series(storeSetAside, float64(e.store.SetAside))
+	s.series(storeNeedsRepair, truth(e.store.NeedsRepair))
 	for _, kind := range slices.Sorted(maps.Keys(e.store.Errors)) {
 		s.series(storeErrors, float64(e.store.Errors[kind]), kind)
 	}

@@ -298,14 +298,14 @@ var table = [metricCount]Metric{
 		"Whether the store was found damaged since the agent began (1): by a call, or by the check of the whole file at its start.",
 		nil,
 	},
-	storeSetAside: {
-		"locksteward_store_set_aside", Gauge,
-		"Damaged files of the store that were set aside (store.on_damage) and still lie beside it. /-/ready has their names.",
+	storeNeedsRepair: {
+		"locksteward_store_needs_repair", Gauge,
+		"Whether an fsync of the SQLite store failed since the agent began (1): nothing is written until locksteward store repair was run.",
 		nil,
 	},
 	storeErrors: {
 		"locksteward_store_errors_total", Counter,
-		"Calls of the store that failed, by kind: away, damaged, full, locked, read_only, unsynced, a commit that the disk did not confirm, or uncopied, a file that was written on after one since no copy could take its place.",
+		"Calls of the store that failed, by kind: away, damaged, full, locked, read_only, or unsynced, a write that the disk did not confirm.",
 		[]string{"kind"},
 	},
 }

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"iter"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -145,7 +146,7 @@ func (e *Exporter) observe(t *target, s locksteward.Sweep) {
 		t.began = s.At.Add(-s.Duration)
 	}
 	t.worst.begin()
-	e.count(t, s, first)
+	e.count(t, s.AllLocks(), s.Endings, s.Losses, first)
 	e.hear(t, s)
 	t.forget(s)
 	t.worst.carry(&t.known, uint16(t.pass))
@@ -156,26 +157,27 @@ func (e *Exporter) observe(t *target, s locksteward.Sweep) {
 
 // recheck takes in direct reads of some locks. They say nothing of the others,
 // nor of the next sweep.
-func (e *Exporter) recheck(t *target, s locksteward.Sweep) {
+func (e *Exporter) recheck(t *target, u locksteward.Update) {
 	if t.pass == 0 {
 		return // nothing to compare with yet
 	}
-	e.count(t, s, false)
+	e.count(t, locksteward.LocksOf(u.Locks), u.Endings, u.Losses, false)
 	t.known.settle()
 	if t.gauges != nil {
 		t.measure()
 	}
 }
 
-// count counts what is new in s; first says that nothing was known before.
-func (e *Exporter) count(t *target, s locksteward.Sweep, first bool) {
-	for _, ending := range s.Endings {
+// count counts what is new in a sweep or an update; first says that nothing was known
+// before.
+func (e *Exporter) count(t *target, locks iter.Seq[*locksteward.Lock], endings []locksteward.Ending, losses []locksteward.Loss, first bool) {
+	for _, ending := range endings {
 		e.countEnding(t, ending)
 	}
-	for _, l := range s.Losses {
+	for _, l := range losses {
 		e.countLoss(t, l, first)
 	}
-	for l := range s.AllLocks() {
+	for l := range locks {
 		if l.Kind != locksteward.KindCandidate {
 			e.countLock(t, l, first)
 		}

@@ -42,17 +42,17 @@ func (e *Exporter) SetWatch(target string, w Watch) {
 }
 
 // ObserveWatch is [Exporter.ObserveRecheck] for what a watch tells many times a
-// second: it costs as much as the locks in sweep are. The age of the oldest lock of
+// second: it costs as much as the locks in u are. The age of the oldest lock of
 // a class that lost it follows with the next SetWatch, everything else with the
 // next scrape.
-func (e *Exporter) ObserveWatch(sweep locksteward.Sweep) {
+func (e *Exporter) ObserveWatch(u locksteward.Update) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t := e.target(sweep.Target)
+	t := e.target(u.Target)
 	if t.pass == 0 {
 		return // nothing to compare with yet
 	}
-	e.count(t, sweep, false)
+	e.count(t, locksteward.LocksOf(u.Locks), u.Endings, u.Losses, false)
 	t.stale, e.dirty = true, true
 }
 

@@ -52,23 +52,19 @@ func TestDelayOfTheWatchIsShown(t *testing.T) {
 func TestWhatTheWatchTellsIsInTheNextScrape(t *testing.T) {
 	t.Parallel()
 	e := newExporter(t, exporter.Config{}, "a")
-	watched := func(s locksteward.Sweep) locksteward.Sweep {
-		s.Masters = nil
-		return s
-	}
-	e.ObserveWatch(watched(sweep(0, lock("a", "a:0")))) // before the first sweep: nothing to compare with
+	e.ObserveWatch(sweep(0, lock("a", "a:0")).Update()) // before the first sweep: nothing to compare with
 	want(t, e, map[string]float64{`locks{class="a",dialect="token",target="m"}`: absent})
 	e.ObserveSweep(sweep(0, lock("a", "a:1")))
 	later := func(l *locksteward.Lock) {
 		l.At = t0.Add(time.Second)
 		l.History.FirstSeen, l.History.LastSeen = l.At, l.At
 	}
-	e.ObserveWatch(watched(sweep(1, lock("a", "a:2", later))))
+	e.ObserveWatch(sweep(1, lock("a", "a:2", later)).Update())
 	want(t, e, map[string]float64{
 		`locks{class="a",dialect="token",target="m"}`: 2,
 		`lock_acquires_total{class="a",target="m"}`:   1,
 	})
-	gone := watched(sweep(2))
+	gone := sweep(2).Update()
 	gone.Endings = []locksteward.Ending{{Lock: lock("a", "a:2", later), How: locksteward.EndedExpired, At: t0.Add(2 * time.Second)}}
 	e.ObserveWatch(gone)
 	want(t, e, map[string]float64{

@@ -64,8 +64,7 @@ func TestOnlyTheWorstLocksHaveSeries(t *testing.T) {
 	wantAges(t, e, map[string]float64{"a a:3": 500, "a b:1": 100})
 
 	// What is over goes at once; the next one follows with the next sweep.
-	gone := sweep(1)
-	gone.Masters = nil
+	gone := sweep(1).Update()
 	gone.Endings = []locksteward.Ending{{Lock: aged("a", "a:3", 500), How: locksteward.EndedReleased}}
 	e.ObserveWatch(gone)
 	wantAges(t, e, map[string]float64{"a b:1": 100, "a a:2": 50})
@@ -78,8 +77,7 @@ func TestOnlyTheWorstLocksHaveSeries(t *testing.T) {
 	e.ObserveSweep(cut)
 	wantAges(t, e, map[string]float64{"a b:1": 100, "a a:2": 80})
 	// A look in between makes it older, once.
-	look := sweep(2, aged("a", "a:2", 50, at(later(10))))
-	look.Masters = nil
+	look := sweep(2, aged("a", "a:2", 50, at(later(10)))).Update()
 	e.ObserveRecheck(look)
 	wantAges(t, e, map[string]float64{"a a:2": 350, "a b:1": 100})
 

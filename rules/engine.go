@@ -91,16 +91,21 @@ func (e *Engine) EvaluateSweep(s locksteward.Sweep) Transitions {
 // EvaluateDirect judges direct reads of single keys, as scanner's Recheck returns
 // them: locks, those who wait for them, and endings. Nothing is concluded about
 // other keys, losses or classes. A lock or ending without a time of its own was
-// read at s.At, server time.
-func (e *Engine) EvaluateDirect(s locksteward.Sweep) []locksteward.Transition {
+// read at u.At, server time.
+func (e *Engine) EvaluateDirect(u locksteward.Update) []locksteward.Transition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.Masters = nil // it proves nothing of what is not in it
-	p := e.begin(s.Target, s.At)
-	p.endings(s.Endings)
-	p.waits(s)
-	p.locks(s, func() bool { return true })
-	return p.finish().List()
+	return e.update(u).finish().List()
+}
+
+// update judges what an update says of its locks.
+func (e *Engine) update(u locksteward.Update) *pass {
+	p := e.begin(u.Target, u.At)
+	r := readOf(u)
+	p.endings(u.Endings)
+	p.waits(r)
+	p.locks(r.locks, func() bool { return true })
+	return p
 }
 
 // RemoveTarget resolves all findings of a target that is watched no longer, at

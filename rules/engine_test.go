@@ -36,7 +36,7 @@ func newEngine(t testing.TB, cfg Config, classes []class.Class) *Engine {
 
 // evaluateLocks judges direct reads that tell nothing of waiters.
 func evaluateLocks(e *Engine, target string, at time.Time, locks []locksteward.Lock, endings []locksteward.Ending) []locksteward.Transition {
-	return e.EvaluateDirect(locksteward.Sweep{Target: target, At: at, Locks: locks, Endings: endings})
+	return e.EvaluateDirect(locksteward.Update{Target: target, At: at, Locks: locks, Endings: endings})
 }
 
 // lockAt is a healthy string lock looked at at.

@@ -77,15 +77,11 @@ func (r custom) next(in Input) (time.Duration, bool) {
 // EvaluateWatched is [Engine.EvaluateDirect] of what a watch told, with the
 // losses that it proves: that a hold was lost is as sure from one look as from a
 // sweep. Whether a loss is forgotten again, sweeps tell.
-func (e *Engine) EvaluateWatched(s locksteward.Sweep) []locksteward.Transition {
+func (e *Engine) EvaluateWatched(u locksteward.Update) []locksteward.Transition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.Masters = nil // it proves nothing of what is not in it
-	p := e.begin(s.Target, s.At)
-	p.endings(s.Endings)
-	p.waits(s)
-	p.locks(s, func() bool { return true })
-	p.heard(s.Events)
-	p.losses(s.Losses)
+	p := e.update(u)
+	p.heard(u.Events)
+	p.losses(u.Losses)
 	return p.finish().List()
 }

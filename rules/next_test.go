@@ -61,7 +61,7 @@ func TestNextLook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEngine(t, own, classes)
-			e.EvaluateWatched(locksteward.Sweep{Target: "redis", At: t0, Locks: []locksteward.Lock{c.lock(t0)}})
+			e.EvaluateWatched(locksteward.Update{Target: "redis", At: t0, Locks: []locksteward.Lock{c.lock(t0)}})
 			next := e.NextLook(new(c.lock(t0)))
 			if c.offset == 0 {
 				if !next.IsZero() {
@@ -73,7 +73,7 @@ func TestNextLook(t *testing.T) {
 				t.Fatalf("next look after %s, want %s", got, c.offset)
 			}
 			if c.then != "" {
-				got := e.EvaluateWatched(locksteward.Sweep{Target: "redis", At: next, Locks: []locksteward.Lock{c.lock(next)}})
+				got := e.EvaluateWatched(locksteward.Update{Target: "redis", At: next, Locks: []locksteward.Lock{c.lock(next)}})
 				wantBrief(t, got, c.then)
 			}
 			if again := e.NextLook(new(c.lock(next))); again.Equal(next) {
@@ -88,8 +88,7 @@ func TestWatchedLossIsTold(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Config{}, nil)
 	beat := after(40 * time.Second)
-	s := lossAt(after(40*time.Second), &beat)
-	s.Masters = nil
+	s := lossAt(after(40*time.Second), &beat).Update()
 	if got := e.EvaluateWatched(s); len(got) != 1 || got[0].Finding.Rule != "hold/lost" {
 		t.Fatalf("told %v", brief(got))
 	}

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -57,11 +58,25 @@ func (p *pass) endings(endings []locksteward.Ending) {
 	}
 }
 
+// read is what a sweep or an update says of locks, of those who wait for them, and of
+// holds that are over.
+type read struct {
+	locksteward.Update // but for its Locks
+	locks              iter.Seq[*locksteward.Lock]
+	complete           bool // there are no other locks
+}
+
+func readOf(u locksteward.Update) read { return read{Update: u, locks: locksteward.LocksOf(u.Locks)} }
+
+func readOfSweep(s locksteward.Sweep) read {
+	return read{Update: s.Update(), locks: s.AllLocks(), complete: s.Complete()}
+}
+
 // locks judges each lock that was looked at. After each of a number of them it asks
 // step whether to go on.
-func (p *pass) locks(sweep locksteward.Sweep, step func() bool) bool {
+func (p *pass) locks(locks iter.Seq[*locksteward.Lock], step func() bool) bool {
 	n := 0
-	for l := range sweep.AllLocks() {
+	for l := range locks {
 		if n++; n%stepLocks == 0 && !step() {
 			return false
 		}

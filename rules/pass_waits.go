@@ -14,7 +14,7 @@ const never = time.Duration(math.MaxInt64)
 // waits judges who waits: the waiters of each lock, and over all targets the
 // cycles that a change on this one may have made or broken. It comes before the
 // locks are judged one by one: what a deadlock explains is not told for each.
-func (p *pass) waits(s locksteward.Sweep) {
+func (p *pass) waits(s read) {
 	g := &p.e.waits
 	facts := g.facts(s)
 	p.starved(s, facts)
@@ -25,13 +25,13 @@ func (p *pass) waits(s locksteward.Sweep) {
 }
 
 // starved judges the waiters of each lock that somebody waits for.
-func (p *pass) starved(s locksteward.Sweep, facts []lockFacts) {
+func (p *pass) starved(s read, facts []lockFacts) {
 	told := make(map[lockID]bool, len(facts))
 	for i := range facts {
 		f := &facts[i]
 		at := subject{target: p.target, db: f.id.db, key: f.id.key}
 		told[f.id] = true
-		if !f.known && (f.lock != nil || !s.Complete()) {
+		if !f.known && (f.lock != nil || !s.complete) {
 			// How long they wait was not read this time; what was so may be so.
 			p.keep(at, ScopeWaiters)
 			continue
@@ -40,7 +40,7 @@ func (p *pass) starved(s locksteward.Sweep, facts []lockFacts) {
 		p.waitersOf(at, f)
 		p.settle(at, ScopeWaiters)
 	}
-	for l := range s.AllLocks() {
+	for l := range s.locks {
 		if l.Waiters < 0 || told[lockID{l.DB, l.Key}] {
 			continue
 		}

@@ -19,7 +19,7 @@ func TestResolvedSaysWhy(t *testing.T) {
 	end := func(how locksteward.EndedHow, by locksteward.ServerEventKind) func(e *Engine) []locksteward.Transition {
 		return func(e *Engine) []locksteward.Transition {
 			at := after(5 * time.Second)
-			return e.EvaluateDirect(locksteward.Sweep{Target: "redis", At: at, Endings: []locksteward.Ending{{Lock: bare(after(3 * time.Second)), How: how, At: at, By: by}}})
+			return e.EvaluateDirect(locksteward.Update{Target: "redis", At: at, Endings: []locksteward.Ending{{Lock: bare(after(3 * time.Second)), How: how, At: at, By: by}}})
 		}
 	}
 	for want, over := range map[string]func(e *Engine) []locksteward.Transition{

@@ -18,7 +18,7 @@ func TestFlushHeardAfterTheEndOfASweep(t *testing.T) {
 		return s
 	}
 	e.Evaluate(sweep(t0))
-	heard := locksteward.Sweep{Target: "redis", At: after(1500 * time.Millisecond), Events: []locksteward.ServerEvent{
+	heard := locksteward.Update{Target: "redis", At: after(1500 * time.Millisecond), Events: []locksteward.ServerEvent{
 		{Kind: locksteward.ServerFlushed, Node: "n1", After: t0, At: after(1400 * time.Millisecond), Locks: 40},
 	}}
 	fires := func() bool {

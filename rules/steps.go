@@ -16,7 +16,7 @@ const stepLocks = 2000
 // is beyond single locks, and the holds that are over.
 //
 // Whoever evaluates meanwhile has looked later than the sweep: so the sweep has to
-// yield a lock as it was seen last ([locksteward.PackedLocks]). What they found stays.
+// yield a lock as it is known then ([locksteward.Sweep.SetLocks]). What they found stays.
 func (e *Engine) EvaluateSteps(s locksteward.Sweep) iter.Seq[Transitions] {
 	return func(yield func(Transitions) bool) {
 		e.mu.Lock()
@@ -49,8 +49,8 @@ func (p *pass) sweep(s locksteward.Sweep, step func() bool) bool {
 	p.e.learn(s)
 	p.endings(s.Endings)
 	p.hosts(s)
-	p.waits(s)
-	if !step() || !p.locks(s, step) || !step() {
+	p.waits(readOfSweep(s))
+	if !step() || !p.locks(s.AllLocks(), step) || !step() {
 		return false
 	}
 	p.servers(s)

@@ -17,11 +17,12 @@ type live struct {
 	now  map[string]locksteward.Lock
 }
 
-func (t *live) Len() int { return len(t.keys) }
-
-func (t *live) Unpack(i int, l *locksteward.Lock) (ok bool) {
-	*l, ok = t.now[t.keys[i]]
-	return ok
+func (t *live) all(yield func(*locksteward.Lock) bool) {
+	for _, key := range t.keys {
+		if l, ok := t.now[key]; ok && !yield(&l) {
+			return
+		}
+	}
 }
 
 // liveSweep is a complete sweep that found locks.
@@ -32,7 +33,7 @@ func liveSweep(at time.Time, locks []locksteward.Lock) (locksteward.Sweep, *live
 	}
 	t.keys = slices.Sorted(maps.Keys(t.now))
 	s := sweepAt(at)
-	s.Pack(t)
+	s.SetLocks(len(t.keys), t.all)
 	return s, t
 }
 
@@ -114,8 +115,7 @@ func TestWatchBetweenSteps(t *testing.T) {
 		table.now[healed] = lockAt(healed, now)
 		delete(table.now, ended)
 		fresh = lockAt("lock:fresh", now, noTTL, firstSeen(now.Add(-RecheckAfter)))
-		watched := sweepAt(now, table.now[healed], fresh)
-		watched.Masters = nil
+		watched := sweepAt(now, table.now[healed], fresh).Update()
 		watched.Endings = []locksteward.Ending{{Lock: old, How: locksteward.EndedReleased, At: now}}
 		take(e.EvaluateWatched(watched))
 	}

@@ -111,7 +111,7 @@ func (s span) proven() bool { return s.reads >= 2 && !s.still.Before(s.until) }
 // the agent's clock, which they share; without it, by that of the server.
 type readSpan struct{ begin, end time.Time }
 
-func readSpanOf(s locksteward.Sweep) readSpan {
+func readSpanOf(s read) readSpan {
 	if s.Started.IsZero() {
 		return readSpan{begin: s.At, end: s.At}
 	}
@@ -146,7 +146,7 @@ type lockFacts struct {
 
 // facts sorts a read by the locks that somebody waits for, as it says or as was
 // known before. A read that is not complete only tells of the locks in it.
-func (g *waits) facts(s locksteward.Sweep) []lockFacts {
+func (g *waits) facts(s read) []lockFacts {
 	var before map[lockID]*awaited
 	if t := g.targets[s.Target]; t != nil {
 		before = t.locks
@@ -155,7 +155,7 @@ func (g *waits) facts(s locksteward.Sweep) []lockFacts {
 		return nil
 	}
 	size := len(s.Waiters)
-	if s.Complete() {
+	if s.complete {
 		size = max(size, len(before))
 	}
 	at, out := make(map[lockID]int, size), make([]lockFacts, 0, size)
@@ -177,12 +177,12 @@ func (g *waits) facts(s locksteward.Sweep) []lockFacts {
 			of(id)
 		}
 	}
-	if s.Complete() {
+	if s.complete {
 		for id := range before {
 			of(id)
 		}
 	}
-	for l := range s.AllLocks() {
+	for l := range s.locks {
 		id := lockID{l.DB, l.Key}
 		if _, ok := at[id]; !ok && before[id] == nil {
 			continue
@@ -199,9 +199,9 @@ func (g *waits) facts(s locksteward.Sweep) []lockFacts {
 }
 
 // update takes a read in and returns the sessions whose waits it told of.
-func (g *waits) update(s locksteward.Sweep, facts []lockFacts) (touched []string) {
+func (g *waits) update(s read, facts []lockFacts) (touched []string) {
 	t := g.target(s.Target)
-	t.whole = t.whole || s.Complete()
+	t.whole = t.whole || s.complete
 	read := readSpanOf(s)
 	inferred := inferHolders(s, facts)
 	over := make(map[lockID]*locksteward.Ending, len(s.Endings))
@@ -218,7 +218,7 @@ func (g *waits) update(s locksteward.Sweep, facts []lockFacts) (touched []string
 		}
 		a.class = cmp.Or(f.class, a.class)
 		a.hold(f.lock, inferred[f.id], over[f.id], read)
-		if f.known || f.lock == nil && s.Complete() {
+		if f.known || f.lock == nil && s.complete {
 			g.replace(a, f.waiters, read)
 		}
 		for _, w := range a.waits {
@@ -314,7 +314,7 @@ func (g *waits) remove(name string) {
 // inferHolders names the sessions of awaited locks that do not name them
 // themselves: another lock of the session says that it held this one when it
 // was taken. The last one to say so is believed.
-func inferHolders(s locksteward.Sweep, facts []lockFacts) map[lockID]holding {
+func inferHolders(s read, facts []lockFacts) map[lockID]holding {
 	var wanted map[lockID]holding
 	for i := range facts {
 		if l := facts[i].lock; l != nil && l.Claim == nil {
@@ -327,7 +327,7 @@ func inferHolders(s locksteward.Sweep, facts []lockFacts) map[lockID]holding {
 	if wanted == nil {
 		return nil
 	}
-	for l := range s.AllLocks() {
+	for l := range s.locks {
 		if l.Claim == nil || l.Claim.Session == "" {
 			continue
 		}

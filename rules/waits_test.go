@@ -91,8 +91,7 @@ func TestSecondReadMayBeDirect(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)
 	e.Evaluate(deadlock(t0))
-	second := deadlock(after(time.Second))
-	second.Masters = nil
+	second := deadlock(after(time.Second)).Update()
 	if ts := e.EvaluateDirect(second); len(ts) != 1 || ts[0].Finding.Status != locksteward.StatusFiring {
 		t.Fatalf("%+v", ts)
 	}

@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,16 +37,17 @@ func TestApplyGoesByTheTimeOfTheLook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			table := newTable(locksteward.Target{})
-			kind := table.intern(shape{node: "a", typ: "string"})
-			see := func(digest string, when int64) *look {
-				return &look{key: "k", kind: kind, digest: digest, at: when, expireAt: locksteward.NoExpireAt}
+			kind := table.traitSet.of(traits{node: "a", typ: "string"})
+			see := func(digest string, when int64) *lockState {
+				return &lockState{key: "k", traits: kind, digest: digest, at: when, expireAt: locksteward.NoExpireAt}
 			}
 			table.update(*see(known, at(0)))
-			r := reading{key: "k", at: at(tc.at), began: time.Now().Add(-tc.took), keep: tc.keep}
+			b := batch{began: time.Now().Add(-tc.took), keepGone: tc.keep}
+			r := reading{key: "k", at: at(tc.at), gone: tc.lock == none}
 			if tc.lock != none {
 				r.lock = see(tc.lock, r.at)
 			}
-			now, ended := table.apply(r)
+			now, ended := table.decide(&b, &r)
 			if got := digestOf(now); got != tc.now {
 				t.Errorf("now %q, want %q", got, tc.now)
 			}
@@ -76,18 +78,76 @@ func TestSweepHasTheSuccessorOfAHoldThatItFoundToo(t *testing.T) {
 	t.Parallel()
 	table := newTable(locksteward.Target{})
 	see := func(digest, node string, when time.Duration) *entry {
-		kind := table.intern(shape{node: node, typ: "string"})
-		now, _ := table.merged(look{key: "k", kind: kind, digest: digest, at: micros(moment(when)), expireAt: locksteward.NoExpireAt})
+		kind := table.traitSet.of(traits{node: node, typ: "string"})
+		now, _ := table.merged(lockState{key: "k", traits: kind, digest: digest, at: micros(moment(when)), expireAt: locksteward.NoExpireAt})
 		return now
 	}
 	see("first", "a", 0)
 	first := see("first", "a", time.Second)
 	next := see("next", "b", 2*time.Second)
 	for _, order := range [][]*entry{{first, next}, {next, first}} {
-		p := packEntries(table, order)
-		var l locksteward.Lock
-		if p.Len() != 1 || !p.Unpack(0, &l) || l.TokenDigest != "next" {
-			t.Errorf("%d locks, %+v", p.Len(), l)
+		var got []string
+		for l := range table.visit(table.sortEntries(slices.Clone(order))) {
+			got = append(got, l.TokenDigest)
 		}
+		if !slices.Equal(got, []string{"next"}) {
+			t.Errorf("the sweep has %q", got)
+		}
+	}
+}
+
+// How a hold ended is judged by the evidence of its batch, whoever read: a lost hold of
+// ours is reported even if a recheck finds it before the watch does.
+func TestApplyJudgesEndingsByTheEvidence(t *testing.T) {
+	t.Parallel()
+	gone := func(*reading) {}
+	lost := map[lossKey]locksteward.Loss{{"k", "id"}: {How: locksteward.EndedExpired}}
+	for name, tc := range map[string]struct {
+		batch batch
+		read  func(*reading)
+		flush bool // a flush was pushed before the reading
+		how   locksteward.EndedHow
+		by    locksteward.ServerEventKind
+		loss  bool
+	}{
+		"gone":                             {batch{node: "a"}, gone, false, locksteward.EndedReleased, "", false},
+		"gone from another server":         {batch{node: "b"}, gone, false, locksteward.EndedDeleted, "", false},
+		"gone after a flush":               {batch{node: "a"}, gone, true, locksteward.EndedDeleted, locksteward.ServerFlushed, true},
+		"gone, with metadata":              {batch{node: "a", losses: lost}, gone, false, locksteward.EndedExpired, "", false},
+		"gone after a flush with metadata": {batch{node: "a", losses: lost}, gone, true, locksteward.EndedExpired, "", false},
+		"no lock any more":                 {batch{node: "a"}, func(r *reading) { r.gone = false }, false, locksteward.EndedReplaced, "", false},
+		"gone in a sweep":                  {batch{node: "a", sweep: &sweepEvidence{flush: &flushWindow{}}}, gone, false, locksteward.EndedReleased, "", false},
+		"gone in a sweep from another server that kept all": {
+			batch{node: "b", sweep: &sweepEvidence{flush: &flushWindow{}}}, gone, false, locksteward.EndedReleased, "", false,
+		},
+		"gone in a sweep of a server that lost keys": {
+			batch{node: "a", sweep: &sweepEvidence{flush: &flushWindow{}, lostKeys: true}}, gone, false, locksteward.EndedDeleted, "", false,
+		},
+		"gone in a sweep after a flush": {
+			batch{node: "a", sweep: &sweepEvidence{flush: &flushWindow{}}}, gone, true, locksteward.EndedDeleted, locksteward.ServerFlushed, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			table := newTable(locksteward.Target{})
+			first := micros(moment(0))
+			table.update(lockState{
+				key: "k", traits: table.traitSet.of(traits{node: "a", typ: "string"}), digest: "d", at: first,
+				expireAt: first/1000 + 60_000, claim: &locksteward.Claim{ID: "id"},
+			})
+			if tc.flush {
+				table.flush("a", moment(time.Second), true)
+			}
+			r := reading{key: "k", at: micros(moment(2 * time.Second)), gone: true}
+			tc.read(&r)
+			tc.batch.began, tc.batch.readings = time.Now(), slices.Values([]reading{r})
+			c := table.apply(&tc.batch)
+			if len(c) != 1 || c[0].ended == nil || c[0].now != nil || c[0].lock != nil || table.Len() != 0 {
+				t.Fatalf("got %+v, %d locks are left", c, table.Len())
+			}
+			if e := c[0].ended; e.How != tc.how || e.By != tc.by || (c[0].loss != nil) != tc.loss {
+				t.Errorf("ended %q by %q, lost %t; want %q by %q, lost %t", e.How, e.By, c[0].loss != nil, tc.how, tc.by, tc.loss)
+			}
+		})
 	}
 }

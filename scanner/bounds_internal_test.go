@@ -95,16 +95,16 @@ func TestKeysThatGrowWhileTheyAreReadAreTooLarge(t *testing.T) {
 					t.Error(err)
 				}
 			})})
-			glances, err := s.glanceAt(t.Context(), s.directReader(masters[0]), []string{key}, false)
+			readings, _, _, err := s.readKeys(t.Context(), s.directReader(masters[0]), []string{key}, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := glances[0]
-			if n := len(g.sight.sample.Fields) + len(g.sight.sample.Members) + len(g.sight.meta.fields); n > maxMembers || g.sight.sample.TooLarge != tc.large {
-				t.Errorf("%d members are kept, too large %v", n, g.sight.sample.TooLarge)
+			seen := &readings[0]
+			if n := len(seen.sample.Fields) + len(seen.sample.Members) + len(seen.meta.fields); n > maxMembers || seen.sample.TooLarge != tc.large {
+				t.Errorf("%d members are kept, too large %v", n, seen.sample.TooLarge)
 			}
-			if g.sight.as != there || len(g.waiters) > maxMembers {
-				t.Errorf("seen as %d, with %d waiters", g.sight.as, len(g.waiters))
+			if seen.as != there || len(seen.waiters) > maxMembers {
+				t.Errorf("seen as %d, with %d waiters", seen.as, len(seen.waiters))
 			}
 		})
 	}

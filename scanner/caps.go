@@ -16,7 +16,7 @@ const retryCaps = 10 * time.Minute
 var optional = map[string]string{
 	"object|idletime": "OBJECT IDLETIME is refused: ages of locks first seen now begin at 0; grant +object|idletime",
 	"memory|usage":    "MEMORY USAGE is refused: hash locks and lock metadata are listed but not read; grant +memory|usage",
-	auxiliaryKeys:     "queues and fences beside Redisson's locks may not be read: fair and fenced locks are taken for plain ones; grant read access to redisson_lock_*",
+	auxiliaryRight:    "queues and fences beside Redisson's locks may not be read: fair and fenced locks are taken for plain ones; grant read access to redisson_lock_*",
 	"pexpiretime":     "PEXPIRETIME is refused: expiry times are computed from TTLs; grant +pexpiretime, on Redis 7.0 or later: older servers do not have it",
 	"exists":          "EXISTS is refused: keys that changed are read in full though most of them are gone again; grant +exists",
 	"info":            "INFO is refused: failovers, restarts, evictions and missing persistence go unnoticed; grant +info",

@@ -7,12 +7,12 @@ import "time"
 // already.
 const readTakes = 10 * time.Second
 
-// older says that a look was taken before the one that is known. One that is older
-// by more than the time since it began is not: the server's clock went back, or that
-// of another server counts now, and whoever waited until it is where it was would see
-// nothing for as long as the step is. t.mu is held.
-func (t *Table) older(r *reading, e *entry) bool {
-	return r.at < e.at && e.at-r.at <= (readTakes+time.Since(r.began)).Microseconds()
+// older says that a reading of at, begun at began by our clock, was taken before the one
+// that e has. One that is older by more than the time since it began is not: the server's
+// clock went back, or that of another server counts now, and whoever waited until it is
+// where it was would see nothing for as long as the step is.
+func older(at int64, began time.Time, e *entry) bool {
+	return at < e.at && e.at-at <= (readTakes+time.Since(began)).Microseconds()
 }
 
 // stepBack moves the history of a hold to the clock by which it is seen at at, so

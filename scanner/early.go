@@ -8,23 +8,22 @@ import (
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// lookWithin is how long a key that may be a lock waits for others before it is looked at, where locks are handed on
+// readWithin is how long a key that may be a lock waits for others before it is looked at, where locks are handed on
 // before the sweep ends.
-const lookWithin = 200 * time.Millisecond
+const readWithin = 200 * time.Millisecond
 
-// lookSoon looks at the keys that have waited long enough.
-func (p *pass) lookSoon(ctx context.Context) error {
-	if p.s.found == nil || len(p.todo) == 0 || time.Since(p.todoSince) < lookWithin {
+// readIfWaiting reads the queued keys if the first has waited for readWithin.
+func (p *pass) readIfWaiting(ctx context.Context) error {
+	if p.s.found == nil || len(p.todo) == 0 || time.Since(p.todoSince) < readWithin {
 		return nil
 	}
-	return p.lookNow(ctx)
+	return p.readTodo(ctx)
 }
 
-// isNews says that a look tells something that should not wait for the end of the sweep: a lock or a hold that is not
-// known, an expiry that is gone, or a lock for whose verdict the time has come. While no watch runs nobody says when
-// that is, so each look does.
-func (p *pass) isNews(s *sight, l *look) bool {
-	if s.last == nil || !sameHold(&s.last.look, l) || l.ttl == locksteward.NoExpiry && s.last.ttl != locksteward.NoExpiry {
+// isNews reports whether a reading should not wait for the end of the sweep: it saw an unknown lock or hold, a TTL that
+// is gone, or a lock whose next verdict is due. While no watch runs deadlines are not kept, and every reading is news.
+func (p *pass) isNews(s *keyReading) bool {
+	if s.last == nil || !sameHold(&s.last.lockState, s.lock) || s.lock.ttl == locksteward.NoExpiry && s.last.ttl != locksteward.NoExpiry {
 		return true
 	}
 	t := p.s.table
@@ -33,37 +32,40 @@ func (p *pass) isNews(s *sight, l *look) bool {
 	if !t.deadlines.on {
 		return true
 	}
-	e := t.entries[l.key]
+	e := t.entries[s.key]
 	return e != nil && e.asked != 0 && e.asked <= time.Now().UnixMicro()
 }
 
-// handOn takes looks into the table and hands them on to Options.Found. What other keys tell of the locks is not known
-// yet: it stays as it was.
-func (p *pass) handOn(ctx context.Context, news []watchGlance) {
+// deliver applies readings to the table and passes the update to Options.Found. Heartbeats and waiters are not read yet
+// and stay as they were.
+func (p *pass) deliver(ctx context.Context, news []*keyReading) {
 	if len(news) == 0 {
 		return
 	}
 	s := p.s
-	batch := locksteward.Sweep{Target: s.target.Name, Started: p.looked, Duration: time.Since(p.looked)}
 	s.order.Lock()
 	defer s.order.Unlock()
-	s.table.mu.Lock()
-	for _, g := range news {
-		if id := g.l.holderInstance(); id != "" {
-			g.l.instance = s.lastInstance(g.l.key, id)
-		}
-		if g.shape.dialect == formats.Locksteward {
-			g.l.waiters = -1
-			if e := s.table.entries[g.l.key]; e != nil {
-				g.l.waiters = e.waiters
-			}
-		}
-		s.take(&batch, g)
-	}
-	s.table.mu.Unlock()
-	if len(batch.Locks) > 0 {
-		sortLocks(batch.Locks)
-		s.found(ctx, batch)
+	s.table.asKnown(news)
+	update, _ := s.applyReadings(p.master.Addr, p.inspectedAt, news, false)
+	if len(update.Locks) > 0 {
+		s.found(ctx, update)
 	}
 	s.stall.progress()
+}
+
+// asKnown fills in heartbeats and waiters as they were known before.
+func (t *Table) asKnown(results []*keyReading) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, s := range results {
+		if id := s.lock.holderInstance(); id != "" {
+			s.lock.instance = t.lastInstance(s.key, id)
+		}
+		if s.lock.traits.dialect == formats.Locksteward {
+			s.lock.waiters = -1
+			if e := t.entries[s.key]; e != nil {
+				s.lock.waiters = e.waiters
+			}
+		}
+	}
 }

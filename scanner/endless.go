@@ -39,8 +39,8 @@ type scanEnd struct {
 
 func newScanEnd(p *pass) *scanEnd {
 	i := p.out.info
-	if p.walk.replica != nil {
-		i = p.walk.replica
+	if p.source.replica != nil {
+		i = p.source.replica
 	}
 	return &scanEnd{p: p, ask: most(i.keys(p.s.target.DB))}
 }
@@ -67,7 +67,7 @@ func (e *scanEnd) page(ctx context.Context, n int) error {
 		e.tooFew = 0
 	}
 	if e.tooFew == endlessAfter {
-		return fmt.Errorf("%w: %s returned %d names in %d pages and says that it has %d keys", errEndless, e.p.walk.addr, e.names, e.pages, keys)
+		return fmt.Errorf("%w: %s returned %d names in %d pages and says that it has %d keys", errEndless, e.p.source.addr, e.names, e.pages, keys)
 	}
 	e.ask = max(given+namesBeside, most(keys))
 	return nil
@@ -75,7 +75,7 @@ func (e *scanEnd) page(ctx context.Context, n int) error {
 
 // keysNow is how many keys the server that is walked has, -1 if it does not say.
 func (p *pass) keysNow(ctx context.Context) (int64, error) {
-	text, err := p.askInfoAt(ctx, p.walk.pace, p.walk.client, "keyspace")
+	text, err := p.askInfoAt(ctx, p.source.pace, p.source.client, "keyspace")
 	if err != nil {
 		return 0, err
 	}
@@ -83,8 +83,8 @@ func (p *pass) keysNow(ctx context.Context) (int64, error) {
 		return max(parseInfo(text).keys(p.s.target.DB), 0), nil
 	}
 	var keys int64
-	err = p.callAt(ctx, p.walk.pace, 1, func() (err error) {
-		keys, err = p.walk.client.DBSize(ctx).Result()
+	err = p.callAt(ctx, p.source.pace, 1, func() (err error) {
+		keys, err = p.source.client.DBSize(ctx).Result()
 		return err
 	})
 	if judge(err) == without {

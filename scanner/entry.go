@@ -1,17 +1,18 @@
 package scanner
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/locksteward/locksteward"
 )
 
-// look is what one look saw of one lock, packed: 100,000 locks have to fit
-// beside everything else. [look.observation] unpacks it.
-type look struct {
+// lockState is what was read of one lock, as the table keeps it: what many locks have in
+// common is kept once. [lockState.observation] is all of it.
+type lockState struct {
 	key      string
-	kind     *shape // shared by all locks alike
+	traits   *traits // shared by all locks alike
 	digest   string
 	holder   *locksteward.Holder // nil: nothing known
 	claim    *locksteward.Claim
@@ -28,8 +29,8 @@ type look struct {
 	waiters  int32
 }
 
-// shape is the part of an observation that many locks have in common.
-type shape struct {
+// traits is the part of an observation that many locks have in common.
+type traits struct {
 	node        string
 	typ         string
 	tooLarge    bool
@@ -46,15 +47,15 @@ type shape struct {
 	renewEvery  time.Duration // known of the library
 }
 
-// shapes keeps one of each shape.
-type shapes map[shape]*shape
+// traitSet keeps one of each.
+type traitSet map[traits]*traits
 
-func (s shapes) of(v shape) *shape {
-	if p, ok := s[v]; ok {
-		return p
+func (s traitSet) of(v traits) *traits {
+	p, ok := s[v]
+	if !ok {
+		p = new(v)
+		s[v] = p
 	}
-	p := &v
-	s[v] = p
 	return p
 }
 
@@ -72,9 +73,12 @@ func fromMicros(us int64) time.Time {
 	return time.UnixMicro(us)
 }
 
-// pack is the inverse of [look.observation].
-func pack(o locksteward.Observation) (look, shape) {
-	l := look{
+// unknownIdle is the idle time of a key of which it was not asked.
+const unknownIdle = -1
+
+// lockStateOf is the inverse of [lockState.observation].
+func lockStateOf(o locksteward.Observation) lockState {
+	l := lockState{
 		key:      o.Key,
 		digest:   o.TokenDigest,
 		claim:    o.Claim,
@@ -92,39 +96,40 @@ func pack(o locksteward.Observation) (look, shape) {
 	if o.Holder != (locksteward.Holder{}) {
 		l.holder = new(o.Holder)
 	}
-	return l, shape{
+	l.traits = &traits{
 		node: o.Node, typ: o.Type, tooLarge: o.TooLarge, kind: o.Kind, class: o.Class, configured: o.Configured,
 		dialect: o.Dialect, confidence: o.Confidence, identity: o.Identity, sharedToken: o.SharedToken, tokenKind: o.TokenKind,
 		asked: o.Asked, mode: o.Mode, renewEvery: o.RenewEvery,
 	}
+	return l
 }
 
-func (l *look) observation(target locksteward.Target) locksteward.Observation {
+func (l *lockState) observation(target locksteward.Target) locksteward.Observation {
 	o := locksteward.Observation{
 		Target:      target.Name,
 		DB:          target.DB,
-		Node:        l.kind.node,
+		Node:        l.traits.node,
 		Key:         l.key,
-		Type:        l.kind.typ,
+		Type:        l.traits.typ,
 		At:          fromMicros(l.at),
 		TTL:         l.ttl,
 		ExpireAt:    l.expireAt,
 		Idle:        l.idle,
 		Size:        l.size,
-		TooLarge:    l.kind.tooLarge,
-		Kind:        l.kind.kind,
-		Class:       l.kind.class,
-		Configured:  l.kind.configured,
-		Dialect:     l.kind.dialect,
-		Confidence:  l.kind.confidence,
-		Identity:    l.kind.identity,
+		TooLarge:    l.traits.tooLarge,
+		Kind:        l.traits.kind,
+		Class:       l.traits.class,
+		Configured:  l.traits.configured,
+		Dialect:     l.traits.dialect,
+		Confidence:  l.traits.confidence,
+		Identity:    l.traits.identity,
 		TokenDigest: l.digest,
-		SharedToken: l.kind.sharedToken,
-		TokenKind:   l.kind.tokenKind,
+		SharedToken: l.traits.sharedToken,
+		TokenKind:   l.traits.tokenKind,
 		Acquired:    fromMicros(l.acquired),
-		Asked:       l.kind.asked,
-		Mode:        l.kind.mode,
-		RenewEvery:  l.kind.renewEvery,
+		Asked:       l.traits.asked,
+		Mode:        l.traits.mode,
+		RenewEvery:  l.traits.renewEvery,
 		Count:       l.count,
 		Fence:       l.fence,
 		Waiters:     int(l.waiters),
@@ -137,10 +142,10 @@ func (l *look) observation(target locksteward.Target) locksteward.Observation {
 	return o
 }
 
-// share takes from another look what is equal, so that it need not be kept twice. It
-// writes nothing behind l's pointers: the look of a key that is as it was shares its
-// claim with locks that were handed out.
-func (l *look) share(o *look) {
+// share makes l use the strings and pointers of o where they are equal, so that they are
+// kept once. It writes nothing behind l's pointers: an unchanged state shares its claim
+// with locks that were handed out.
+func (l *lockState) share(o *lockState) {
 	if l.key == o.key {
 		l.key = o.key
 	}
@@ -155,9 +160,9 @@ func (l *look) share(o *look) {
 	}
 }
 
-// shareFresh is share for a look that nobody else has yet, so that a claim that is
-// another may at least take the names of o's.
-func (l *look) shareFresh(o *look) {
+// shareFresh is share for a state that nobody else has yet, so that a claim that differs
+// may at least use the strings of o's.
+func (l *lockState) shareFresh(o *lockState) {
 	l.share(o)
 	if l.claim == nil || o.claim == nil || l.claim == o.claim || l.claim.ID != o.claim.ID {
 		return
@@ -168,29 +173,41 @@ func (l *look) shareFresh(o *look) {
 	}
 }
 
+func equalClaims(a, b *locksteward.Claim) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Version == b.Version && a.ID == b.ID && a.Class == b.Class && a.Purpose == b.Purpose &&
+		a.Acquired.Equal(b.Acquired) && a.Renewed.Equal(b.Renewed) && a.Progress.Equal(b.Progress) &&
+		a.TTL == b.TTL && a.RenewEvery == b.RenewEvery && a.Expect == b.Expect && a.MaxHold == b.MaxHold &&
+		a.Renewals == b.Renewals && a.RenewFailures == b.RenewFailures && a.Fence == b.Fence &&
+		a.Holds == b.Holds && a.Contended == b.Contended && a.Trace == b.Trace && a.Session == b.Session &&
+		slices.Equal(a.Holding, b.Holding) && a.EndsWithHeartbeat == b.EndsWithHeartbeat
+}
+
 // holderInstance returns the id of the process that holds the lock, "" if it
 // names none.
-func (l *look) holderInstance() string {
+func (l *lockState) holderInstance() string {
 	if l.holder == nil {
 		return ""
 	}
 	return l.holder.Instance
 }
 
-// entry is one lock in the table: its last look and its history, which change in the
-// merge of a sweep alone (else another entry takes its place), and what the table
-// keeps for itself, which its lock guards. So the entries that a sweep hands on hold
-// until its sink returns: the next merge waits for that.
+// entry is one lock in the table: its last state and its history, which only the merge of
+// a sweep changes in place (all others replace the entry), and bookkeeping that the
+// table's mutex guards. So entries that a sweep hands on are valid until its sink returns,
+// which the next merge waits for.
 type entry struct {
-	look
+	lockState
 	past
 	due
 
-	// turn is the number of the last sweep that told of it, over that the table has it
-	// no longer: it is read and written atomically.
+	// turn is the last sweep that reported this entry. over, which is accessed atomically,
+	// is 1 once the table dropped or replaced it.
 	turn, over uint32
 
-	// What the store has of it.
+	// What the store has of the hold.
 	savedAt       int64
 	savedRenewals int32
 
@@ -200,7 +217,7 @@ type entry struct {
 
 func (e *entry) isOver() bool { return atomic.LoadUint32(&e.over) != 0 }
 
-// end notes that the table has another entry in its place, or none.
+// end marks the entry as dropped or replaced.
 func (e *entry) end() { atomic.StoreUint32(&e.over, 1) }
 
 // past is a packed locksteward.History.
@@ -236,50 +253,49 @@ func (e *entry) lock(target locksteward.Target) locksteward.Lock {
 // without having been moved.
 const computedTolerance = 50 // ms
 
-// sameHold is locksteward.SameHold on packed looks, but that two values which
-// are too large to be read count as the same.
-func sameHold(a, b *look) bool {
-	if a.kind.typ != b.kind.typ || a.digest != b.digest {
+// sameHold is locksteward.SameHold for lock states, except that two values too large to
+// be read count as the same.
+func sameHold(a, b *lockState) bool {
+	if a.traits.typ != b.traits.typ || a.digest != b.digest {
 		return false
 	}
 	if a.digest == "" {
-		// Neither was read in full: nothing tells them apart, and a history that
-		// began anew with each look would be no history.
+		// Neither was read in full, so they cannot be told apart: a history that began
+		// anew with each reading would be useless.
 		return true
 	}
 	return a.claim == nil || b.claim == nil || a.claim.ID == b.claim.ID
 }
 
-// seen continues the history of the same hold with a later look.
-func (e *entry) seen(l look) {
+// seen continues the history of the same hold with a later reading.
+func (e *entry) seen(l lockState) {
 	if l.expireAt > 0 && e.expireAt > 0 && l.expireAt > e.expireAt+computedTolerance {
 		e.renewed(l.at, time.Duration(l.expireAt-e.expireAt)*time.Millisecond)
 	} else if l.setAnew(e.expireAt) {
 		e.lastRenewal = l.at
 	}
 	if e.idle >= 0 {
-		// Idle then, and the same hold since: what it has been idle before the
-		// first look only adds up. A later OBJECT IDLETIME would tell of our own
-		// reads.
+		// The hold was idle at its first reading and has been since. A later OBJECT
+		// IDLETIME would only measure our own reads.
 		l.idle = e.idle + max(0, time.Duration(l.at-e.at)*time.Microsecond)
 	}
-	l.share(&e.look)
-	e.look = l
+	l.share(&e.lockState)
+	e.lockState = l
 	e.lastSeen = l.at
 	e.looks++
 	e.hadTTL = e.hadTTL || l.ttl != locksteward.NoExpiry
 }
 
-// setAnew says that the expiry is another than it was under a constant token: the
-// same bytes may be the next hold, whose expiry may as well be earlier.
-func (l *look) setAnew(was int64) bool {
-	if !l.kind.sharedToken || was == 0 || l.expireAt == 0 {
+// setAnew reports whether the expiry changed under a constant token: the same bytes may
+// belong to the next hold, whose expiry may be earlier as well.
+func (l *lockState) setAnew(was int64) bool {
+	if !l.traits.sharedToken || was == 0 || l.expireAt == 0 {
 		return false
 	}
 	return was < 0 != (l.expireAt < 0) || max(was-l.expireAt, l.expireAt-was) > computedTolerance
 }
 
-// renewed learns from an expiry that moved later by step. Looks are far apart,
+// renewed learns from an expiry that moved later by step. Readings are far apart,
 // so step may cover several renewals: the estimate falls at once to the smallest
 // step seen and rises slowly, and stays on the long side of the truth, where
 // "late" is not said too early.
@@ -296,7 +312,7 @@ func (e *entry) renewed(at int64, step time.Duration) {
 	}
 }
 
-// begin starts the history of a new hold.
-func begin(l look) *entry {
-	return &entry{look: l, past: past{firstSeen: l.at, lastSeen: l.at, looks: 1}, hadTTL: l.ttl != locksteward.NoExpiry}
+// begin returns the entry of a new hold.
+func begin(l lockState) *entry {
+	return &entry{lockState: l, past: past{firstSeen: l.at, lastSeen: l.at, looks: 1}, hadTTL: l.ttl != locksteward.NoExpiry}
 }

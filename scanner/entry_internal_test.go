@@ -27,12 +27,12 @@ func TestConstantTokenWithAnotherExpiry(t *testing.T) {
 		{"not known before", 0, 300_000, true, false},
 		{"earlier, of a token that tells", 300_000, 60_000, false, false},
 	} {
-		kind := &shape{typ: "string", sharedToken: c.shared}
-		look := func(at, expireAt int64) look {
-			return look{key: "k", kind: kind, digest: "d", at: at, expireAt: expireAt, idle: -1}
+		kind := &traits{typ: "string", sharedToken: c.shared}
+		state := func(at, expireAt int64) lockState {
+			return lockState{key: "k", traits: kind, digest: "d", at: at, expireAt: expireAt, idle: -1}
 		}
-		e := begin(look(first, c.was))
-		e.seen(look(later, c.now))
+		e := begin(state(first, c.was))
+		e.seen(state(later, c.now))
 		if got := e.lastRenewal == later; got != c.want {
 			t.Errorf("%s: noted %v, want %v", c.name, got, c.want)
 		}
@@ -40,7 +40,7 @@ func TestConstantTokenWithAnotherExpiry(t *testing.T) {
 		// The same over a restart of the agent.
 		table := newTable(locksteward.Target{})
 		table.restored["k"] = HistoryRow{Key: "k", TokenDigest: "d", FirstSeen: fromMicros(first), LastSeen: fromMicros(first), ExpireAt: c.was}
-		e = table.resume(begin(look(later, c.now)))
+		e = table.resume(begin(state(later, c.now)))
 		if got := e.lastRenewal == later; got != c.want || e.firstSeen != first {
 			t.Errorf("%s, after a restart: noted %v, want %v; first seen %s", c.name, got, c.want, fromMicros(e.firstSeen).Sub(time.UnixMicro(0)))
 		}

@@ -40,19 +40,19 @@ func newFacts() *facts {
 	return &facts{servers: servers{nodes: map[string]serverSeen{}, open: map[string]flushWindow{}, inherited: map[string]inheritance{}}, processes: processes{}, fences: newFences()}
 }
 
-// beyond is what a sweep asked the servers beyond their keys.
-type beyond struct {
+// serverAnswers is what a sweep asked the servers beyond their keys.
+type serverAnswers struct {
 	flushes   map[string]int64 // by address; not there: not known
 	listeners map[string]int   // by id of a silent process; likewise
 }
 
-// askBeyond asks what [Scanner.survey] needs: how often data was flushed, and
+// askServers asks what [Scanner.survey] needs: how often data was flushed, and
 // who listens on the channels of processes whose heartbeat is not there.
-func (s *Scanner) askBeyond(ctx context.Context, passes []*pass, unknown map[string]bool) beyond {
+func (s *Scanner) askServers(ctx context.Context, passes []*pass, unknown map[string]bool) serverAnswers {
 	silent := map[string]bool{}
 	for _, p := range passes {
-		for l := range p.out.locks.all(false) {
-			silent[l.holderInstance()] = true
+		for i := range p.out.locks {
+			silent[p.out.locks[i].holderInstance()] = true
 		}
 		for i := range p.out.losses {
 			silent[p.out.losses[i].Holder.Instance] = true
@@ -61,7 +61,7 @@ func (s *Scanner) askBeyond(ctx context.Context, passes []*pass, unknown map[str
 	for _, p := range passes {
 		maps.DeleteFunc(silent, func(id string, _ bool) bool { return id == "" || unknown[id] || p.out.instances[id] != nil })
 	}
-	return beyond{
+	return serverAnswers{
 		flushes:   s.countFlushes(ctx, passes),
 		listeners: s.countListeners(ctx, slices.Sorted(maps.Keys(silent)), passes),
 	}
@@ -69,7 +69,7 @@ func (s *Scanner) askBeyond(ctx context.Context, passes []*pass, unknown map[str
 
 // survey looks at what a sweep, whose locks are known, tells beyond them, and
 // puts it there. A sweep of a target that is away tells nothing.
-func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[string]bool, told beyond) {
+func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[string]bool, asked serverAnswers) {
 	if len(sweep.Masters) == 0 {
 		return
 	}
@@ -77,17 +77,17 @@ func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[s
 	sweep.Nodes = nil
 	alive := map[string]*locksteward.Instance{}
 	for _, p := range passes {
-		if p.out.greeted {
+		if p.out.answered {
 			sweep.Nodes = append(sweep.Nodes, p.out.info.node(p.master.Addr))
 		}
 		maps.Copy(alive, p.out.instances)
 	}
-	news := f.servers.look(sweep, passes, told.flushes)
+	news := f.servers.observe(sweep, passes, asked.flushes)
 	for i := range sweep.Nodes {
 		sweep.Nodes[i].Refusals = f.servers.refusalsOf(sweep.Nodes[i].Addr, sweep.At)
 	}
 	f.servers.settleFlushes(passes, sweep.At, s.table.takeFlush)
-	f.servers.settleFailovers(sweep.At, s.table.takeStrays)
+	f.servers.settleFailovers(sweep.At, s.table.takeFailoverSuspects)
 	sweep.Events = slices.Clone(f.servers.events)
 	for _, e := range news {
 		if e.Kind == locksteward.ServerClockStepped {
@@ -96,12 +96,12 @@ func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[s
 	}
 
 	clock := s.clock()
-	slotted := f.processes.heard(alive, clock)
-	sweep.Silent = f.processes.silent(named(sweep), hearing{
+	slotted := f.processes.seeAlive(alive, clock)
+	sweep.Silent = f.processes.silent(named(sweep), heartbeats{
 		at: sweep.At, clock: clock, alive: alive, unknown: unknown,
-		broken: func(id string) bool { return s.broken(id, passes, news) }, listeners: told.listeners,
+		broken: func(id string) bool { return s.broken(id, passes, news) }, listeners: asked.listeners,
 	})
-	sweep.FenceDrops = f.fences.look(sweep, func(key string) string { return s.prefixOf(passes, key) })
+	sweep.FenceDrops = f.fences.observe(sweep, func(key string) string { return s.prefixOf(passes, key) })
 	f.dirty = f.dirty || slotted || len(news) > 0 || f.servers.changed
 	f.servers.changed = false
 }
@@ -111,7 +111,7 @@ func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[s
 func (s *Scanner) broken(id string, passes []*pass, news []locksteward.ServerEvent) bool {
 	for _, key := range s.instanceKeys(id) {
 		p := owner(passes, key.key)
-		if p == nil || !p.out.greeted {
+		if p == nil || !p.out.answered {
 			return true
 		}
 		if slices.ContainsFunc(news, func(e locksteward.ServerEvent) bool { return e.Node == p.master.Addr }) {

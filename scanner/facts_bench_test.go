@@ -23,9 +23,9 @@ func BenchmarkSurvey(b *testing.B) {
 	h := hear(0)
 	b.ReportAllocs()
 	for b.Loop() {
-		f.servers.look(sweep, passes, nil)
+		f.servers.observe(sweep, passes, nil)
 		f.processes.silent(named(sweep), h)
-		f.fences.look(sweep, prefix)
+		f.fences.observe(sweep, prefix)
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/100, "µs/1000locks")
 }

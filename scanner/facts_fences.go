@@ -72,7 +72,7 @@ type counter struct {
 // look compares the fences of a sweep's locks with the largest from before it,
 // takes in the new ones, and returns the holds that went back. prefixOf is the
 // prefix of the keys beside a lock.
-func (f *fences) look(sweep *locksteward.Sweep, prefixOf func(key string) string) []locksteward.FenceDrop {
+func (f *fences) observe(sweep *locksteward.Sweep, prefixOf func(key string) string) []locksteward.FenceDrop {
 	f.turn++
 	now := make(map[uint64]struct{}, len(f.before))
 	fresh := map[counter]high{}

@@ -19,7 +19,7 @@ func moment(d time.Duration) time.Time { return origin.Add(d) }
 // answer is one master of a sweep with what INFO told.
 func answer(addr string, fields string) *pass {
 	return &pass{master: connect.Master{Addr: addr}, out: passResult{
-		greeted: true, info: parseInfo(strings.ReplaceAll(fields, " ", "\n")),
+		answered: true, info: parseInfo(strings.ReplaceAll(fields, " ", "\n")),
 		instances: map[string]*locksteward.Instance{}, prefixes: map[string]string{},
 	}}
 }
@@ -122,7 +122,7 @@ func TestServersTellWhatHappened(t *testing.T) {
 			t.Parallel()
 			f := newFacts()
 			for i, st := range steps {
-				got := f.servers.look(round(moment(st.at), st.cut), st.passes, st.flush)
+				got := f.servers.observe(round(moment(st.at), st.cut), st.passes, st.flush)
 				if kinds(got) != st.want {
 					t.Errorf("step %d: %q, want %q", i, kinds(got), st.want)
 				}
@@ -166,25 +166,25 @@ func TestPauseIsOneLongestLease(t *testing.T) {
 		if c.lease > 0 {
 			before.Locks = []locksteward.Lock{ours("lock:a", "1", 0, time.Second), ours("lock:b", "2", 0, c.lease)}
 		}
-		v.look(before, restarted(900_000), nil)
-		got := v.look(round(moment(time.Minute), false), restarted(20), nil) // the locks are gone with it
+		v.observe(before, restarted(900_000), nil)
+		got := v.observe(round(moment(time.Minute), false), restarted(20), nil) // the locks are gone with it
 		if len(got) != 1 || got[0].Pause.Sub(got[0].At) != c.want || !got[0].After.Equal(moment(0)) {
 			t.Errorf("lease %s: %+v", c.lease, got)
 		}
 		for _, at := range []time.Duration{time.Minute + eventsFor - time.Second, time.Minute + max(eventsFor, c.want)} {
-			v.look(round(moment(at), false), restarted(20), nil)
+			v.observe(round(moment(at), false), restarted(20), nil)
 			if told, want := len(v.events), at < time.Minute+max(eventsFor, c.want); told > 0 != want {
 				t.Errorf("lease %s: %d events after %s", c.lease, told, at)
 			}
 		}
 	}
 	v := newFacts().servers
-	got := v.look(round(moment(0), false, ours("lock:b", "2", 0, 10*time.Minute)), restarted(60), nil)
+	got := v.observe(round(moment(0), false, ours("lock:b", "2", 0, 10*time.Minute)), restarted(60), nil)
 	if len(got) != 1 || got[0].Pause.Sub(moment(0)) != 9*time.Minute {
 		t.Errorf("found young: %+v", got)
 	}
 	for n := range 500 {
-		v.look(round(moment(time.Duration(n)*time.Second), false), restarted(n%7), nil)
+		v.observe(round(moment(time.Duration(n)*time.Second), false), restarted(n%7), nil)
 	}
 	if len(v.events) > maxEvents {
 		t.Errorf("%d events are kept", len(v.events))
@@ -192,8 +192,8 @@ func TestPauseIsOneLongestLease(t *testing.T) {
 }
 
 // hear is one look at heartbeats.
-func hear(at time.Duration, alive ...locksteward.Instance) hearing {
-	h := hearing{at: moment(at), clock: moment(at), alive: map[string]*locksteward.Instance{}, broken: func(string) bool { return false }, listeners: map[string]int{"P": 0}}
+func hear(at time.Duration, alive ...locksteward.Instance) heartbeats {
+	h := heartbeats{at: moment(at), clock: moment(at), alive: map[string]*locksteward.Instance{}, broken: func(string) bool { return false }, listeners: map[string]int{"P": 0}}
 	for i := range alive {
 		h.alive[alive[i].ID] = &alive[i]
 	}
@@ -203,9 +203,9 @@ func hear(at time.Duration, alive ...locksteward.Instance) hearing {
 func TestSilenceIsARowWithoutABreak(t *testing.T) {
 	t.Parallel()
 	ps := processes{}
-	look := func(h hearing) *locksteward.Silence {
+	look := func(h heartbeats) *locksteward.Silence {
 		t.Helper()
-		ps.heard(h.alive, h.clock)
+		ps.seeAlive(h.alive, h.clock)
 		got := ps.silent([]string{"P"}, h)
 		if len(got) == 0 {
 			return nil
@@ -256,7 +256,7 @@ func TestConnectedIsNotSilent(t *testing.T) {
 	t.Parallel()
 	ps := processes{}
 	first := hear(0, locksteward.Instance{ID: "P", Beat: moment(0)})
-	ps.heard(first.alive, first.clock)
+	ps.seeAlive(first.alive, first.clock)
 	for _, look := range []struct {
 		at        time.Duration
 		listeners int
@@ -299,7 +299,7 @@ func TestFarewell(t *testing.T) {
 	} {
 		ps := processes{}
 		first := hear(0, locksteward.Instance{ID: "P", Beat: moment(0)})
-		ps.heard(first.alive, first.clock)
+		ps.seeAlive(first.alive, first.clock)
 		ps.silent([]string{"P"}, first)
 		h := hear(c.gone)
 		h.broken = func(string) bool { return c.broken }
@@ -333,7 +333,7 @@ func TestSuccessorWasStartedLaterInTheSameSlot(t *testing.T) {
 		// The declared slot is what must survive a restart of the agent.
 		f := newFacts()
 		first := hear(0, locksteward.Instance{ID: "P", App: "a", Slot: c.slot, Beat: moment(0)})
-		if got := f.processes.heard(first.alive, first.clock); got != (c.slot != "") {
+		if got := f.processes.seeAlive(first.alive, first.clock); got != (c.slot != "") {
 			t.Errorf("%s: worth saving: %v", name, got)
 		}
 		text, err := f.encode()
@@ -345,7 +345,7 @@ func TestSuccessorWasStartedLaterInTheSameSlot(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := hear(30*time.Second, c.other)
-		f.processes.heard(h.alive, h.clock)
+		f.processes.seeAlive(h.alive, h.clock)
 		got := f.processes.silent([]string{"P"}, h)[0].Successor
 		if (got != nil) != c.want || got != nil && got.ID != "N" {
 			t.Errorf("%s: %+v", name, got)
@@ -404,7 +404,7 @@ func TestFencesThatGoBack(t *testing.T) {
 		f := newFences()
 		for i, st := range steps {
 			var got []string
-			for _, d := range f.look(round(origin, st.cut, st.locks...), usual) {
+			for _, d := range f.observe(round(origin, st.cut, st.locks...), usual) {
 				got = append(got, d.ID)
 				if d.Fence > d.Highest {
 					t.Errorf("%s: %+v", name, d)
@@ -430,7 +430,7 @@ func TestFencesThatGoBack(t *testing.T) {
 		{locks: []locksteward.Lock{foreign(a, 8), foreign(b, 4)}},
 	} {
 		var got []string
-		for _, d := range other.fences.look(round(origin, false, st.locks...), usual) {
+		for _, d := range other.fences.observe(round(origin, false, st.locks...), usual) {
 			got = append(got, d.ID)
 		}
 		if !slices.Equal(got, st.want) {
@@ -449,7 +449,7 @@ func TestFencesThatGoBack(t *testing.T) {
 	// The largest fence is known after a restart of the agent, at once for the key
 	// that had it.
 	f := newFacts()
-	f.fences.look(round(origin, false, hold(a, "1", 9)), usual)
+	f.fences.observe(round(origin, false, hold(a, "1", 9)), usual)
 	text, err := f.encode()
 	if err != nil {
 		t.Fatal(err)
@@ -458,11 +458,11 @@ func TestFencesThatGoBack(t *testing.T) {
 	if err := f.decode(text, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.fences.look(round(origin, false, hold(a, "2", 3)), usual); len(got) != 1 || got[0].Highest != at+9 {
+	if got := f.fences.observe(round(origin, false, hold(a, "2", 3)), usual); len(got) != 1 || got[0].Highest != at+9 {
 		t.Errorf("after a restart: %+v", got)
 	}
 	// Another prefix is another counter.
-	if got := f.fences.look(round(origin, false, hold(a, "3", 4)), func(string) string { return "other:" }); len(got) != 0 {
+	if got := f.fences.observe(round(origin, false, hold(a, "3", 4)), func(string) string { return "other:" }); len(got) != 0 {
 		t.Errorf("another counter: %+v", got)
 	}
 }

@@ -48,7 +48,7 @@ type row struct {
 }
 
 // more counts a look.
-func (r *row) more(h hearing) {
+func (r *row) more(h heartbeats) {
 	if r.looks == 0 {
 		r.since, r.clock = h.at, h.clock
 	}
@@ -56,12 +56,12 @@ func (r *row) more(h hearing) {
 }
 
 // lasts is how long it has been, by the slower of the two clocks.
-func (r *row) lasts(h hearing) time.Duration {
+func (r *row) lasts(h heartbeats) time.Duration {
 	return max(0, min(h.at.Sub(r.since), h.clock.Sub(r.clock)))
 }
 
-// hearing is what one sweep tells of heartbeats.
-type hearing struct {
+// heartbeats is what one sweep tells of heartbeats.
+type heartbeats struct {
 	at      time.Time // server time
 	clock   time.Time // agent's clock
 	alive   map[string]*locksteward.Instance
@@ -72,9 +72,9 @@ type hearing struct {
 	listeners map[string]int
 }
 
-// heard takes the heartbeats that are there. It says whether one declares a slot
+// seeAlive takes the heartbeats that are there. It says whether one declares a slot
 // that was not known. now is the agent's clock.
-func (ps processes) heard(alive map[string]*locksteward.Instance, now time.Time) (slotted bool) {
+func (ps processes) seeAlive(alive map[string]*locksteward.Instance, now time.Time) (slotted bool) {
 	for id, i := range alive {
 		p, ok := ps[id]
 		if !ok {
@@ -97,7 +97,7 @@ func (ps processes) heard(alive map[string]*locksteward.Instance, now time.Time)
 }
 
 // silent returns those of ids whose heartbeat is not there, in their order.
-func (ps processes) silent(ids []string, h hearing) []locksteward.Silence {
+func (ps processes) silent(ids []string, h heartbeats) []locksteward.Silence {
 	var out []locksteward.Silence
 	for _, id := range ids {
 		if h.alive[id] != nil {
@@ -121,7 +121,7 @@ func (ps processes) silent(ids []string, h hearing) []locksteward.Silence {
 			listeners = -1
 		}
 		p.missed(h, h.broken(id))
-		r := p.heardOf(h, listeners)
+		r := p.proofOf(h, listeners)
 		out = append(out, locksteward.Silence{
 			Instance:  p.instance,
 			Since:     r.since,
@@ -136,7 +136,7 @@ func (ps processes) silent(ids []string, h hearing) []locksteward.Silence {
 }
 
 // missed counts a look that did not find the heartbeat.
-func (p *process) missed(h hearing, broken bool) {
+func (p *process) missed(h heartbeats, broken bool) {
 	if broken || p.missing.looks == 0 || h.at.Before(p.missing.since) {
 		p.missing, p.quiet = row{}, row{}
 		// It had time left by its own TTL when it was seen last, and nothing
@@ -147,11 +147,11 @@ func (p *process) missed(h hearing, broken bool) {
 	p.missing.more(h)
 }
 
-// heardOf takes in who listens for the process, and returns the row that its silence
+// proofOf takes in who listens for the process, and returns the row that its silence
 // is. One that is connected lives, whoever deleted its heartbeat: it writes another,
 // which may be gone again at the next look. And a process says farewell when its
 // connections are closed.
-func (p *process) heardOf(h hearing, listeners int) *row {
+func (p *process) proofOf(h heartbeats, listeners int) *row {
 	if listeners != 0 {
 		p.quiet, p.deleted = row{}, false
 		return &p.missing

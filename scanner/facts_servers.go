@@ -71,7 +71,7 @@ type serverSeen struct {
 
 // look compares the servers of a sweep with those of the one before and returns
 // what happened.
-func (v *servers) look(sweep *locksteward.Sweep, passes []*pass, flushes map[string]int64) []locksteward.ServerEvent {
+func (v *servers) observe(sweep *locksteward.Sweep, passes []*pass, flushes map[string]int64) []locksteward.ServerEvent {
 	longest := longestLease(sweep)
 	lease := clampPause(max(v.longest, longest))
 	if sweep.LockCount() > 0 {
@@ -87,12 +87,12 @@ func (v *servers) look(sweep *locksteward.Sweep, passes []*pass, flushes map[str
 	var news []locksteward.ServerEvent
 	for _, p := range passes {
 		i := p.out.info
-		if !p.out.greeted || i["run_id"] == "" || i.replica() {
+		if !p.out.answered || i["run_id"] == "" || i.replica() {
 			continue // INFO is refused, or it is no master: nothing can be compared
 		}
 		now := serverSeen{
 			addr: p.master.Addr, runID: i["run_id"], replID: i["master_replid"], promoted: i.promoted(),
-			at: sweep.At, clock: p.out.at, ours: p.out.told, uptime: i.uptime(), evicted: i.integer("evicted_keys"), flushes: -1,
+			at: sweep.At, clock: p.out.at, ours: p.out.answeredAt, uptime: i.uptime(), evicted: i.integer("evicted_keys"), flushes: -1,
 		}
 		if count, ok := flushes[now.addr]; ok {
 			now.flushes = count

@@ -45,7 +45,7 @@ func once(t *testing.T, s *scanner.Scanner) (got locksteward.Sweep) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	must(t, s.Run(ctx, func(_ context.Context, sweep locksteward.Sweep) {
-		got = sweep.Unpacked()
+		got = sweep.Collect()
 		cancel()
 	}))
 	return got

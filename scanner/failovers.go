@@ -13,10 +13,10 @@ import (
 // are counted.
 const maxFailoverKeys = 10
 
-// stray is a hold that stood where one server had its key and is gone where another
-// server or process has it: a failover or a restart may have taken it. Or one that was
-// over and stands again: older data may have brought it.
-type stray struct {
+// failoverSuspect is a hold that a failover or a restart may have lost: it was on one server
+// or process and is gone from the one that has its key now. Or one that had ended and is
+// back, perhaps with older data.
+type failoverSuspect struct {
 	key      string
 	class    string
 	from, to string
@@ -29,9 +29,9 @@ type stray struct {
 	ended string
 }
 
-// strayWaits is how many sweeps a stray waits for one that reads its server: a watch
+// suspectWaits is how many sweeps a suspect waits for one that reads its server: a watch
 // may know of a failover before the sweep that is on its way then.
-const strayWaits = 2
+const suspectWaits = 2
 
 // inheritance is what a server that took over is known to have had from the one before
 // it: all that was written until then, µs of that one's clock.
@@ -46,33 +46,33 @@ type inheritance struct {
 // that address (µs; 0: none). The table is locked.
 func (t *Table) endsAt(e *entry, node string, at, until int64) {
 	f := t.flushed[node]
-	another := e.kind.node != node || e.lastSeen <= until || f != nil && !f.ordered && e.lastSeen <= f.at
+	another := e.traits.node != node || e.lastSeen <= until || f != nil && !f.ordered && e.lastSeen <= f.at
 	if another {
-		t.strays = append(t.strays, stray{
-			key: e.key, class: e.kind.class, from: e.kind.node, to: node,
+		t.failoverSuspects = append(t.failoverSuspects, failoverSuspect{
+			key: e.key, class: e.traits.class, from: e.traits.node, to: node,
 			since: max(e.firstSeen, e.lastRenewal), expireAt: e.expireAt, ranOut: e.ranOut(at),
 		})
 	}
 	t.rememberEnd(e, node)
 }
 
-// takeStrays returns those of servers that the sweep has read, once and in the order
+// takeFailoverSuspects returns those of servers that the sweep has read, once and in the order
 // of their keys.
-func (t *Table) takeStrays(read func(addr string) bool) []stray {
+func (t *Table) takeFailoverSuspects(read func(addr string) bool) []failoverSuspect {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var out []stray
-	var wait []stray
-	for _, s := range t.strays {
+	var out []failoverSuspect
+	var wait []failoverSuspect
+	for _, s := range t.failoverSuspects {
 		switch s.waited++; {
 		case read(s.to):
 			out = append(out, s)
-		case s.waited < strayWaits:
+		case s.waited < suspectWaits:
 			wait = append(wait, s)
 		}
 	}
-	t.strays = wait
-	slices.SortFunc(out, func(a, b stray) int { return strings.Compare(a.key, b.key) })
+	t.failoverSuspects = wait
+	slices.SortFunc(out, func(a, b failoverSuspect) int { return strings.Compare(a.key, b.key) })
 	return out
 }
 
@@ -117,7 +117,7 @@ func (v *servers) inherit(now serverSeen, i info) {
 // settleFailovers counts the locks that failovers and restarts may have taken: those
 // that are gone and were not, as they were seen last, among what the new master had by
 // then; and those whose lease went on when the server was back.
-func (v *servers) settleFailovers(at time.Time, take func(read func(addr string) bool) []stray) {
+func (v *servers) settleFailovers(at time.Time, take func(read func(addr string) bool) []failoverSuspect) {
 	for _, s := range take(func(addr string) bool { return v.nodes[addr].at.Equal(at) }) {
 		if s.ended != "" {
 			v.broughtBack(s)
@@ -150,7 +150,7 @@ func (v *servers) settleFailovers(at time.Time, take func(read func(addr string)
 }
 
 // mayBeTakenBy says whether e is the failover or the restart between the two looks.
-func (s *stray) mayBeTakenBy(e *locksteward.ServerEvent) bool {
+func (s *failoverSuspect) mayBeTakenBy(e *locksteward.ServerEvent) bool {
 	switch e.Kind {
 	case locksteward.ServerFailedOver:
 		return !s.ranOut && e.Node == s.to && (e.Was == "" || e.Was == s.from)
@@ -163,7 +163,7 @@ func (s *stray) mayBeTakenBy(e *locksteward.ServerEvent) bool {
 
 // outlasts says that the lease would have gone on after the restart e: the server did
 // not end it.
-func (s *stray) outlasts(e *locksteward.ServerEvent) bool {
+func (s *failoverSuspect) outlasts(e *locksteward.ServerEvent) bool {
 	back := e.Started
 	if back.IsZero() {
 		back = e.At
@@ -173,7 +173,7 @@ func (s *stray) outlasts(e *locksteward.ServerEvent) bool {
 
 // broughtBack counts a hold that stands again with what happened to its server. On the
 // same data somebody has taken it again, with the same token.
-func (v *servers) broughtBack(s stray) {
+func (v *servers) broughtBack(s failoverSuspect) {
 	if v.nodes[s.to].replID == s.ended {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 
 // seenLast is a hold that was last seen, and first, at node.
 func seenLast(key, node string, at time.Duration) *entry {
-	e := begin(look{key: key, kind: &shape{node: node}, at: micros(moment(at))})
+	e := begin(lockState{key: key, traits: &traits{node: node}, at: micros(moment(at))})
 	e.expireAt = moment(time.Hour).UnixMilli()
 	return e
 }
@@ -45,7 +45,7 @@ func TestFailoverTakesWhatItsHeirNeverHad(t *testing.T) {
 			t.Parallel()
 			f, table := newFacts(), newTable(locksteward.Target{Name: "t"})
 			before := answer("a", old(10*time.Second, 500))
-			f.servers.look(round(moment(15*time.Second), false), []*pass{before}, nil)
+			f.servers.observe(round(moment(15*time.Second), false), []*pass{before}, nil)
 			now := answer(tc.addr, tc.info)
 			until := f.servers.changedHands(now, nil)
 			if (until != 0) != tc.until {
@@ -62,10 +62,10 @@ func TestFailoverTakesWhatItsHeirNeverHad(t *testing.T) {
 				table.endsAt(e, tc.addr, micros(moment(time.Minute)), until)
 			}
 			// A sweep that did not come to the new master.
-			f.servers.settleFailovers(moment(20*time.Second), table.takeStrays)
+			f.servers.settleFailovers(moment(20*time.Second), table.takeFailoverSuspects)
 			sweep := round(moment(time.Minute), false)
-			f.servers.look(sweep, []*pass{now}, nil)
-			f.servers.settleFailovers(sweep.At, table.takeStrays)
+			f.servers.observe(sweep, []*pass{now}, nil)
+			f.servers.settleFailovers(sweep.At, table.takeFailoverSuspects)
 			var got []string
 			for _, e := range f.servers.events {
 				if got = append(got, e.Keys...); e.Locks != len(e.Keys) {
@@ -77,8 +77,8 @@ func TestFailoverTakesWhatItsHeirNeverHad(t *testing.T) {
 			if said := strings.Join(got, " "); said != tc.want {
 				t.Errorf("lost %q, want %q", said, tc.want)
 			}
-			if len(table.strays) != 0 {
-				t.Errorf("%d are kept", len(table.strays))
+			if len(table.failoverSuspects) != 0 {
+				t.Errorf("%d are kept", len(table.failoverSuspects))
 			}
 		})
 	}
@@ -88,13 +88,13 @@ func TestFailoverTakesWhatItsHeirNeverHad(t *testing.T) {
 func TestFailoverNamesSome(t *testing.T) {
 	t.Parallel()
 	f, table := newFacts(), newTable(locksteward.Target{Name: "t"})
-	f.servers.look(round(moment(0), false), []*pass{answer("a", "run_id:r role:master uptime_in_seconds:900000")}, nil)
+	f.servers.observe(round(moment(0), false), []*pass{answer("a", "run_id:r role:master uptime_in_seconds:900000")}, nil)
 	sweep := round(moment(time.Minute), false)
-	f.servers.look(sweep, []*pass{answer("b", "run_id:r2 role:master uptime_in_seconds:900000")}, nil)
+	f.servers.observe(sweep, []*pass{answer("b", "run_id:r2 role:master uptime_in_seconds:900000")}, nil)
 	for i := range 3 * maxFailoverKeys {
 		table.endsAt(seenLast(fmt.Sprintf("lock:%02d", 99-i), "a", 0), "b", micros(moment(time.Minute)), 0)
 	}
-	f.servers.settleFailovers(sweep.At, table.takeStrays)
+	f.servers.settleFailovers(sweep.At, table.takeFailoverSuspects)
 	text, err := f.encode()
 	if err != nil {
 		t.Fatal(err)

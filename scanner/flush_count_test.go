@@ -53,7 +53,7 @@ func TestFlushIsToldWithAllItsLocks(t *testing.T) {
 			func() {
 				run.mu.Lock()
 				defer run.mu.Unlock()
-				run.judge = func(s locksteward.Sweep) { judge(e.EvaluateWatched(s)) }
+				run.judge = func(u locksteward.Update) { judge(e.EvaluateWatched(u)) }
 			}()
 			sweeps := func(n int) {
 				t.Helper()

@@ -112,7 +112,7 @@ func TestWatchTellsOfAFlushOnce(t *testing.T) {
 	func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.judge = func(s locksteward.Sweep) { told = append(told, notified(e.EvaluateWatched(s))...) }
+		w.judge = func(u locksteward.Update) { told = append(told, notified(e.EvaluateWatched(u))...) }
 	}()
 	const locks = 20
 	for i := range locks {

@@ -8,16 +8,15 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// pushedFlush is a flush that the server told of by a push, which does not say of
-// which database.
+// pushedFlush is a flush that the server pushed, without saying of which database.
 type pushedFlush struct {
 	at int64 // µs of the server's clock
-	// heard is when it was noted, by our clock: at is only as good as what is known of
+	// received is when the push was read, by our clock: at is only as good as what is known of
 	// the difference between the two, which a busy machine takes to be some
 	// milliseconds too small or too large.
-	heard time.Time
-	// gone are the known holds that a look after it did not find any more, stood
-	// those that one found: it was another database then.
+	received time.Time
+	// gone counts the known holds that were gone in a later reading, stood those that were
+	// not: if there are any, another database was flushed.
 	gone, stood int
 	// held is how many known holds stood before it, as far as their leases have not run
 	// out since: gone comes up to it when all of them have been read again.
@@ -26,7 +25,7 @@ type pushedFlush struct {
 	// and the first that did not, µs of the server's clock as it told them. at is by
 	// ours and what the two differ, and late by what the push waited to be read.
 	before, found int64
-	told          bool // gone has not changed since it was told
+	reported      bool // gone is unchanged since the last report
 	ordered       bool // by a command: the data did not go with a process
 }
 
@@ -49,7 +48,7 @@ const flushLate = 100 * time.Millisecond
 const severalGone = 3
 
 // took is how many holds the flush took. Those that have not been read again yet count:
-// of 60,000 that takes half a minute, and the first word on it is what people act on.
+// of 60,000 that takes half a minute, and people act on the first report.
 func (f *pushedFlush) took() int {
 	if f.gone < severalGone {
 		return f.gone
@@ -62,9 +61,9 @@ func (f *pushedFlush) took() int {
 func (t *Table) flush(addr string, at time.Time, ordered bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := &pushedFlush{at: micros(at), heard: time.Now(), ordered: ordered}
+	f := &pushedFlush{at: micros(at), received: time.Now(), ordered: ordered}
 	for _, e := range t.entries {
-		if e.kind.node == addr && e.lastSeen <= f.at && !e.ranOut(f.at) {
+		if e.traits.node == addr && e.lastSeen <= f.at && !e.ranOut(f.at) {
 			f.held++
 		}
 	}
@@ -75,51 +74,57 @@ func (t *Table) flush(addr string, at time.Time, ordered bool) {
 	t.flushed[addr] = f
 }
 
-// flushedSince says that the data of the lock's server was flushed since it was
-// seen last. The table is locked.
+// flushedSince reports whether the server of e was flushed since e was read last. t.mu is
+// held.
 func (t *Table) flushedSince(e *entry) bool {
-	f := t.flushed[e.kind.node]
+	f := t.flushed[e.traits.node]
 	return f != nil && e.lastSeen <= f.at
 }
 
-// tookHold notes that the hold of e is over, and returns whether it may have gone
-// with a flush. The table is locked.
-func (t *Table) tookHold(e *entry, at int64) bool {
-	if !t.flushedSince(e) {
-		return false
-	}
-	f := t.flushed[e.kind.node]
+// countFlushed counts the hold of e, which ended, with the flush of its server. t.mu is
+// held.
+func (t *Table) countFlushed(e *entry, at int64) {
+	f := t.flushed[e.traits.node]
 	if e.ranOut(at) {
 		f.held--
-		return true
+		return
 	}
 	if f.gone == 0 {
 		f.before, f.found = e.lastSeen, at
 	}
-	f.gone, f.told = f.gone+1, false
-	return true
+	f.gone, f.reported = f.gone+1, false
 }
 
-// outlived notes that a look that was begun at began, by our clock, found the hold of
-// e. What was asked before the flush was heard of may have been answered before it.
-// The table is locked.
+// outlived counts a hold that a reading begun at began, by our clock, found after the
+// flush. A reading begun before the push was received may be older than the flush. t.mu is
+// held.
 func (t *Table) outlived(e *entry, began time.Time) {
-	if f := t.flushed[e.kind.node]; f != nil && e.firstSeen <= f.at-flushLate.Microseconds() && began.After(f.heard) {
+	if f := t.flushed[e.traits.node]; f != nil && e.firstSeen <= f.at-flushLate.Microseconds() && began.After(f.received) {
 		f.stood++
 	}
 }
 
-// flushes are the flushes that took holds of which was not told yet, for what the
-// watch tells. The table is locked.
+// pushedFlushOf is the last flush that the server at addr told of; nil for none. Its
+// time and its kind do not change.
+func (t *Table) pushedFlushOf(addr string) *pushedFlush {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.flushed[addr]
+}
+
+// flushes are the flushes that took holds and are not reported yet, for an update of the
+// watch.
 func (t *Table) flushes() []locksteward.ServerEvent {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var out []locksteward.ServerEvent
 	for _, addr := range slices.Sorted(maps.Keys(t.flushed)) {
 		f := t.flushed[addr]
-		if f.ordered && f.gone > 0 && f.stood == 0 && !f.told {
+		if f.ordered && f.gone > 0 && f.stood == 0 && !f.reported {
 			out = append(out, locksteward.ServerEvent{
 				Kind: locksteward.ServerFlushed, Node: addr, After: fromMicros(f.before), At: fromMicros(f.found), Locks: f.took(),
 			})
-			f.told = true
+			f.reported = true
 		}
 	}
 	return out
@@ -138,8 +143,8 @@ func (t *Table) takeFlush(addr string) int {
 	return gone
 }
 
-// ranOut says that the lease that was seen last was over at at, as far as is known:
-// the lock would be gone without anybody's doing.
+// ranOut reports whether the last known lease had expired at at, so that the lock would be
+// gone by itself.
 func (e *entry) ranOut(at int64) bool {
 	past := e.expireAt > 0 && at/1000 >= e.expireAt
 	return past && (e.claim != nil || e.renewals == 0)
@@ -187,14 +192,14 @@ func (v *servers) window(p *pass, flushes map[string]int64, pushed *pushedFlush)
 	return w
 }
 
-// ends counts a hold that a look at at found to be over.
+// ends counts a hold that had ended at at.
 func (w *flushWindow) ends(e *entry, at int64) {
 	if w.open && !w.another && !e.ranOut(at) {
 		w.ended++
 	}
 }
 
-// stands counts a hold that a look at at found.
+// stands counts a hold that was still there at at.
 func (w *flushWindow) stands(e *entry, at int64) {
 	if w.open && e.firstSeen <= w.before && at > w.pushed {
 		w.stood++

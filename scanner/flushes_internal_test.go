@@ -14,7 +14,7 @@ func TestFlushWindow(t *testing.T) {
 	t.Parallel()
 	const info = "run_id:r1 uptime_in_seconds:900000 role:master master_replid:x"
 	held := func(seen, expires time.Duration) *entry {
-		l := look{key: "k", kind: &shape{node: "a"}, at: micros(moment(seen)), expireAt: -1}
+		l := lockState{key: "k", traits: &traits{node: "a"}, at: micros(moment(seen)), expireAt: -1}
 		if expires != 0 {
 			l.expireAt = moment(expires).UnixMilli()
 		}
@@ -63,7 +63,7 @@ func TestFlushWindow(t *testing.T) {
 				for _, e := range st.stood {
 					p.flush.stands(e, micros(moment(at)))
 				}
-				v.look(round(moment(at), st.cut), []*pass{p}, counts)
+				v.observe(round(moment(at), st.cut), []*pass{p}, counts)
 				v.settleFlushes([]*pass{p}, moment(at), func(string) int { return st.took })
 			}
 			one(0, step{})
@@ -85,10 +85,11 @@ func TestPushedFlushHasTheTimesOfLooks(t *testing.T) {
 	table := newTable(locksteward.Target{})
 	table.flush("a", moment(time.Second+5*time.Millisecond), true)
 	for i := range 3 {
-		e := begin(look{key: "k", kind: &shape{node: "a"}, at: micros(moment(time.Duration(i) * time.Millisecond)), expireAt: -1})
-		if !table.tookHold(e, micros(moment(time.Second+time.Duration(i)*time.Millisecond))) {
+		e := begin(lockState{key: "k", traits: &traits{node: "a"}, at: micros(moment(time.Duration(i) * time.Millisecond)), expireAt: -1})
+		if !table.flushedSince(e) {
 			t.Fatal("a hold that was seen before is not put down to the flush")
 		}
+		table.countFlushed(e, micros(moment(time.Second+time.Duration(i)*time.Millisecond)))
 	}
 	got := table.flushes()
 	if len(got) != 1 || got[0].Locks != 3 || !got[0].After.Equal(moment(0)) || !got[0].At.Equal(moment(time.Second)) {

@@ -80,12 +80,12 @@ func TestWatchComesBetween(t *testing.T) {
 				if seen && a.TTL > 0 && len(w.ended("lock:b")) > 0 && len(w.ended("lock:c")) > 0 {
 					break
 				}
-				w.s.GiveWay()
+				w.s.Yield()
 			}
 			if got := sweep.LockCount(); got != 4 {
 				t.Errorf("%d locks, want the 4 of the sweep", got)
 			}
-			handed <- sweep.Unpacked()
+			handed <- sweep.Collect()
 		})
 	}()
 	got := <-handed
@@ -148,16 +148,16 @@ func TestChangesGoBeforeWhatIsReadAgain(t *testing.T) {
 	before := 0
 	begin := sync.OnceFunc(func() { close(begun) })
 	go func() {
-		done <- s.Watch(ctx, func(_ context.Context, sweep locksteward.Sweep) {
+		done <- s.Watch(ctx, func(_ context.Context, update locksteward.Update) {
 			begin()
 			<-release
-			for _, l := range sweep.Locks {
+			for _, l := range update.Locks {
 				if l.Key == "lock:new" {
 					told <- before
 					cancel()
 				}
 			}
-			before += len(sweep.Locks)
+			before += len(update.Locks)
 		})
 	}()
 	<-begun // some of the known ones were read

@@ -92,7 +92,7 @@ func TestLies(t *testing.T) {
 				s := r.build(t)
 				other := besides(t.Context(), honest)
 				over := make(chan error, 1)
-				go func() { over <- s.Watch(ctx, func(context.Context, locksteward.Sweep) {}) }()
+				go func() { over <- s.Watch(ctx, func(context.Context, locksteward.Update) {}) }()
 				reason := ""
 				testredis.Eventually(t, soon, func() bool {
 					for _, n := range s.WatchState().Nodes {
@@ -175,7 +175,7 @@ func TestMessagesOfAnotherShape(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			s := fast("redis://" + liar.Addr() + "/0").build(t)
 			over := make(chan error, 1)
-			go func() { over <- s.Watch(ctx, func(context.Context, locksteward.Sweep) {}) }()
+			go func() { over <- s.Watch(ctx, func(context.Context, locksteward.Update) {}) }()
 			testredis.Eventually(t, soon, func() bool {
 				for _, n := range s.WatchState().Nodes {
 					if strings.Contains(n.Reason, "a message of a shape that no message of Redis has") {

@@ -48,14 +48,14 @@ func TestLoginLost(t *testing.T) {
 			t.Fatalf("swept: up %v, error %v", w.s.State().Up, err)
 		}
 		e.Evaluate(got)
-		got, err = w.s.Recheck(ctx, before.Locks)
-		if err == nil || len(got.Locks)+len(got.Endings) != 0 {
-			t.Fatalf("read again: %d locks, %d endings, error %v", len(got.Locks), len(got.Endings), err)
+		again, err := w.s.Recheck(ctx, before.Locks)
+		if err == nil || len(again.Locks)+len(again.Endings) != 0 {
+			t.Fatalf("read again: %d locks, %d endings, error %v", len(again.Locks), len(again.Endings), err)
 		}
-		e.EvaluateDirect(got)
+		e.EvaluateDirect(again)
 	}
 	for _, l := range w.s.Table().Locks() {
-		e.EvaluateDirect(locksteward.Sweep{Target: "test", At: l.At, Locks: []locksteward.Lock{l}})
+		e.EvaluateDirect(locksteward.Update{Target: "test", At: l.At, Locks: []locksteward.Lock{l}})
 		if how := w.ended(l.Key); len(how) != 0 || !l.At.Before(ends) {
 			t.Fatalf("%s: ended %v, TTL %s at %s", l.Key, how, l.TTL, l.At)
 		}

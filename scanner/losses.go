@@ -13,7 +13,7 @@ type lossKey struct{ key, id string }
 
 // lossesOf returns the losses that s proves: metadata whose hold is gone, and
 // what a successor's metadata says of the hold before it.
-func lossesOf(s *sight, target locksteward.Target, node string) []locksteward.Loss {
+func lossesOf(s *keyReading, target locksteward.Target, node string) []locksteward.Loss {
 	m := s.meta.record
 	if m == nil || s.as == unread {
 		return nil
@@ -37,16 +37,8 @@ func lossesOf(s *sight, target locksteward.Target, node string) []locksteward.Lo
 	return out
 }
 
-// lossOf returns the loss of the hold of e that a look proved, nil if it proved none.
-func lossOf(e *entry, proved []locksteward.Loss) *locksteward.Loss {
-	if len(proved) > 0 && e.claim != nil && proved[0].Claim.ID == e.claim.ID {
-		return &proved[0]
-	}
-	return nil
-}
-
 // orphaned is metadata that outlived its lock.
-func orphaned(s *sight, m *record.Meta) (locksteward.Loss, bool) {
+func orphaned(s *keyReading, m *record.Meta) (locksteward.Loss, bool) {
 	claim, holder, ok := asItStood(s.key, m)
 	if !ok {
 		return locksteward.Loss{}, false
@@ -64,7 +56,7 @@ func orphaned(s *sight, m *record.Meta) (locksteward.Loss, bool) {
 }
 
 // superseded is the hold before this one, as the acquire found it.
-func superseded(s *sight, m *record.Meta) locksteward.Loss {
+func superseded(s *keyReading, m *record.Meta) locksteward.Loss {
 	loss := locksteward.Loss{
 		Claim:    locksteward.Claim{ID: m.Lost.ID, Fence: m.Lost.Fence},
 		Holder:   locksteward.Holder{Instance: m.Lost.Holder},

@@ -13,16 +13,13 @@ import (
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// mergeAtOnce is how many locks are taken into the table before others may read it.
-const mergeAtOnce = 2000
-
 // merge takes what the passes found into the table and fills sweep with it.
-func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[string]bool, told beyond) {
+func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[string]bool, asked serverAnswers) {
 	alive := map[string]*locksteward.Instance{}
 	losses := map[lossKey]locksteward.Loss{}
 	total, at := 0, time.Time{}
 	for _, p := range passes {
-		total += p.out.locks.len()
+		total += len(p.out.locks)
 		maps.Copy(alive, p.out.instances)
 		for _, l := range p.out.losses {
 			losses[lossKey{l.Key, l.Claim.ID}] = l
@@ -32,95 +29,99 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 	if !at.IsZero() {
 		sweep.At = at
 	}
-	sweep.Pack(packEntries(s.table, s.update(sweep, passes, total, alive, unknown, losses, told.flushes)))
-	crowds := make([]map[string]crowd, len(passes))
-	for i, p := range passes {
-		crowds[i] = p.out.waiters
+	sweep.Endings = s.table.takePending()
+	var names []string
+	seen := make([]*entry, 0, total)
+	for _, p := range passes {
+		names = append(names, p.out.candidateNames...)
+		sweep.Candidates += p.out.candidates
+		for _, c := range s.mergePass(p, alive, unknown, losses, asked.flushes) {
+			if c.now != nil {
+				seen = append(seen, c.now)
+			}
+			if c.ended != nil {
+				sweep.Endings = append(sweep.Endings, *c.ended)
+				enrich(losses, &c.ended.Lock)
+			}
+			if c.unread != "" {
+				s.watch.revisit(p.master.Addr, c.unread)
+			}
+		}
+		if p.out.err == nil {
+			s.table.dropRestored(p.master.Owns)
+			seen = append(seen, s.table.late(p.master.Owns, uint32(s.turn), p.out.at.Add(sweep.Started.Sub(s.clock())))...)
+			s.watch.merged(p.master.Addr, sweep.Started, p.out.keys)
+		}
+		p.out.locks, p.out.gone, p.out.noLock, p.slots, p.traitSet, p.counted = nil, nil, nil, nil, nil, nil
 	}
-	sweep.Waiters = s.listed(crowds...)
+	s.table.setCandidates(names, sweep.Candidates)
+	seen = s.table.sortEntries(seen)
+	sweep.SetLocks(len(seen), s.table.visit(seen))
+	waiterSets := make([]map[string]waiterSet, len(passes))
+	for i, p := range passes {
+		waiterSets[i] = p.out.waiters
+	}
+	sweep.Waiters = s.listed(waiterSets...)
 	sweep.Instances = listInstances(alive)
 	s.tellLosses(sweep, losses, alive, unknown)
 }
 
-// update takes what the passes found into the table, frees it, and returns the
-// entries of all locks seen.
-func (s *Scanner) update(sweep *locksteward.Sweep, passes []*pass, total int, alive map[string]*locksteward.Instance, unknown map[string]bool, losses map[lossKey]locksteward.Loss, flushes map[string]int64) []*entry {
-	t := s.table
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	seen := make([]*entry, 0, total)
-	sweep.Endings = t.pending
-	t.pending = nil
-	t.candidates, t.candidateCount = nil, 0
-	turn := uint32(s.turn)
-	for _, p := range passes {
-		check := s.watch.suspicionOf(p.master.Addr)
-		p.flush = s.facts.servers.window(p, flushes, t.flushed[p.master.Addr])
-		before := s.facts.servers.changedHands(p, t.flushed[p.master.Addr])
-		if p.out.err == nil {
-			t.onLine(p.master.Addr, p.out.info["master_replid"])
-		}
-		for l := range p.out.locks.all(true) {
-			l.kind = t.intern(*l.kind)
-			s.join(&l, p, alive, unknown)
-			if old := t.entries[l.key]; old != nil && l.at >= old.at || old == nil && !t.hasDeparted(&l) {
-				check.found(l.key, old, &l, l.at)
-			}
-			known := t.entries[l.key]
-			now, replaced := t.apply(reading{key: l.key, lock: &l, at: l.at, began: t.departed.began, merging: true})
-			switch {
-			case replaced != nil:
-				p.flush.ends(replaced, l.at)
-				t.endsAt(replaced, p.master.Addr, l.at, before)
-			case known != nil && now != nil:
-				p.flush.stands(known, l.at)
-				if known.firstSeen <= before {
-					p.stood++
-				}
-			}
-			if now == nil {
-				if t.departed.before > 0 {
-					s.watch.revisit(p.master.Addr, l.key)
-				}
-				continue
-			}
-			if replaced != nil {
-				sweep.Endings = append(sweep.Endings, replacedBy(replaced, s.target, l.at))
-				enrich(losses, replaced)
-			}
-			if now.turn == turn {
-				continue // two masters tell of it, since it moved
-			}
-			now.turn = turn
-			seen = append(seen, now)
-			if len(seen)%mergeAtOnce == 0 {
-				t.mu.Unlock() // whoever reads the table need not wait for all of it
-				t.mu.Lock()
-			}
-		}
-		s.end(sweep, p, losses, check, s.facts.servers.tookKeys(p, flushes))
-		if p.out.err == nil {
-			seen = append(seen, t.late(p, turn, p.out.at.Add(sweep.Started.Sub(s.clock())))...)
-			s.watch.merged(p.master.Addr, sweep.Started, p.out.keys)
-		}
-		p.out.locks, p.slots, p.shapes, p.counted = looks{}, nil, nil, nil
-		names := p.out.candidateNames[:min(len(p.out.candidateNames), maxCandidateNames-len(t.candidates))]
-		t.candidates = append(t.candidates, names...)
-		t.candidateCount += p.out.candidates
+// mergePass applies what one pass found to the table. Only a complete pass ends holds
+// whose keys are gone.
+func (s *Scanner) mergePass(p *pass, alive map[string]*locksteward.Instance, unknown map[string]bool, losses map[lossKey]locksteward.Loss, flushes map[string]int64) []change {
+	t, servers := s.table, &s.facts.servers
+	addr, runID := p.master.Addr, p.out.info["run_id"]
+	pushed := t.pushedFlushOf(addr)
+	if p.out.err == nil {
+		t.onLine(addr, p.out.info["master_replid"])
 	}
-	sweep.Candidates = t.candidateCount
-	return seen
+	p.flush = servers.window(p, flushes, pushed)
+	evidence := sweepEvidence{
+		number:   uint32(s.turn),
+		lostKeys: servers.tookKeys(p, flushes) || len(s.runIDs) > 0 && runID != "" && !s.runIDs[runID],
+		until:    servers.changedHands(p, pushed),
+		flush:    &p.flush,
+		suspect:  s.watch.suspicionOf(addr),
+	}
+	changes := t.apply(&batch{
+		node: addr, began: t.tombstones.began, losses: losses, sweep: &evidence,
+		about: len(p.out.locks) + len(p.out.gone) + len(p.out.noLock),
+		readings: func(yield func(reading) bool) {
+			for i := range p.out.locks {
+				l := &p.out.locks[i]
+				s.join(l, p, alive, unknown)
+				if !yield(reading{key: l.key, lock: l, at: l.at}) {
+					return
+				}
+			}
+			if p.out.err != nil {
+				return
+			}
+			for key, at := range p.out.gone {
+				if !yield(reading{key: key, at: micros(at), gone: true}) {
+					return
+				}
+			}
+			for key, at := range p.out.noLock {
+				if !yield(reading{key: key, at: micros(at)}) {
+					return
+				}
+			}
+		},
+	})
+	p.stood = evidence.stood
+	return changes
 }
 
-// join adds to a look what other keys tell: heartbeat and waiters.
-func (s *Scanner) join(l *look, p *pass, alive map[string]*locksteward.Instance, unknown map[string]bool) {
+// join adds to a look what other keys tell: heartbeat and waiters. The table is locked.
+func (s *Scanner) join(l *lockState, p *pass, alive map[string]*locksteward.Instance, unknown map[string]bool) {
 	if id := l.holderInstance(); id != "" {
 		l.instance = alive[id]
 		if l.instance == nil && unknown[id] {
-			l.instance = s.lastInstance(l.key, id)
+			l.instance = s.table.lastInstance(l.key, id)
 		}
 	}
-	if l.kind.dialect == formats.Locksteward {
+	if l.traits.dialect == formats.Locksteward {
 		if c, ok := p.out.waiters[l.key]; ok {
 			l.waiters = int32(c.count)
 		} else if p.out.err == nil {
@@ -131,61 +132,22 @@ func (s *Scanner) join(l *look, p *pass, alive map[string]*locksteward.Instance,
 
 // lastInstance stands for a heartbeat that could not be read: what was known of
 // it last, or that there may be one. "Not known" must not pass for "gone".
-func (s *Scanner) lastInstance(key, id string) *locksteward.Instance {
-	if e, ok := s.table.entries[key]; ok && e.instance != nil && e.instance.ID == id {
+// t.mu is held.
+func (t *Table) lastInstance(key, id string) *locksteward.Instance {
+	if e, ok := t.entries[key]; ok && e.instance != nil && e.instance.ID == id {
 		return e.instance
 	}
 	return &locksteward.Instance{ID: id}
 }
 
-// end finds the known locks that are certainly over; taken says that the server
-// lost keys since the sweep before.
-func (s *Scanner) end(sweep *locksteward.Sweep, p *pass, losses map[lossKey]locksteward.Loss, check *suspicion, taken bool) {
-	if p.out.err != nil {
-		return
-	}
-	s.table.dropRestored(p.master.Owns)
-	before := s.facts.servers.changedHands(p, s.table.flushed[p.master.Addr])
-	taken = taken || len(s.runIDs) > 0 && p.out.info["run_id"] != "" && !s.runIDs[p.out.info["run_id"]]
-	for key, at := range p.out.gone {
-		_, e := s.table.apply(reading{key: key, at: micros(at), began: s.table.departed.began, merging: true})
-		if e == nil {
-			continue
-		}
-		check.found(key, e, nil, micros(at))
-		var lost *locksteward.Loss
-		if e.claim != nil {
-			if l, ok := losses[lossKey{key, e.claim.ID}]; ok {
-				lost = &l
-			}
-		}
-		sweep.Endings = append(sweep.Endings, endingOf(e, s.target, at, lost, taken || s.table.flushedSince(e)))
-		p.flush.ends(e, micros(at))
-		s.table.endsAt(e, p.master.Addr, micros(at), before)
-	}
-	for key, at := range p.out.noLock {
-		if _, e := s.table.apply(reading{key: key, at: micros(at), began: s.table.departed.began, merging: true}); e != nil {
-			sweep.Endings = append(sweep.Endings, replacedBy(e, s.target, micros(at)))
-			p.flush.ends(e, micros(at))
-		}
-	}
-}
-
-func replacedBy(e *entry, target locksteward.Target, at int64) locksteward.Ending {
-	return locksteward.Ending{Lock: e.lock(target), How: locksteward.EndedReplaced, At: fromMicros(at)}
-}
-
 // enrich completes a loss of which the successor tells only the id.
-func enrich(losses map[lossKey]locksteward.Loss, lost *entry) {
-	if lost.claim == nil {
+func enrich(losses map[lossKey]locksteward.Loss, lost *locksteward.Lock) {
+	if lost.Claim == nil {
 		return
 	}
-	at := lossKey{lost.key, lost.claim.ID}
+	at := lossKey{lost.Key, lost.Claim.ID}
 	if l, ok := losses[at]; ok && l.Claim.Acquired.IsZero() {
-		l.Claim = *lost.claim
-		if lost.holder != nil {
-			l.Holder = *lost.holder
-		}
+		l.Claim, l.Holder = *lost.Claim, lost.Holder
 		losses[at] = l
 	}
 }
@@ -225,10 +187,10 @@ func (s *Scanner) report(sweep *locksteward.Sweep, passes []*pass) error {
 	read := 0
 	reason := ""
 	for _, p := range passes {
-		if p.out.err == nil || p.out.keys > 0 || p.out.greeted && errors.Is(p.out.err, errTimeout) {
+		if p.out.err == nil || p.out.keys > 0 || p.out.answered && errors.Is(p.out.err, errTimeout) {
 			read++
 		}
-		if p.out.greeted {
+		if p.out.answered {
 			nodes = append(nodes, p.out.info.node(p.master.Addr))
 		}
 		if p.out.err != nil {
@@ -240,8 +202,8 @@ func (s *Scanner) report(sweep *locksteward.Sweep, passes []*pass) error {
 		made := locksteward.MasterPass{
 			Node: p.master.Addr, Complete: p.out.err == nil, Reason: reasonOf(p.out.err), Keys: p.out.keys,
 		}
-		if p.walk.replica != nil {
-			made.Replica, made.AsOf = p.walk.addr, p.walk.asOf
+		if p.source.replica != nil {
+			made.Replica, made.AsOf = p.source.addr, p.source.asOf
 		}
 		sweep.Masters = append(sweep.Masters, made)
 	}

@@ -35,8 +35,23 @@ func (t texts) of(s string) string {
 	return s
 }
 
+// complete works out what s says of a lock on the master at node.
+func (o *observer) complete(s *keyReading, node string) {
+	s.losses = lossesOf(s, o.target, node)
+	if s.as != there {
+		return
+	}
+	switch obs, ok := o.observe(s, node); {
+	case !ok:
+	case obs.Kind == locksteward.KindCandidate:
+		s.candidate = &obs
+	default:
+		s.lock = new(lockStateOf(obs))
+	}
+}
+
 // observe returns what s is, or false when it is neither lock nor candidate.
-func (o *observer) observe(s *sight, node string) (locksteward.Observation, bool) {
+func (o *observer) observe(s *keyReading, node string) (locksteward.Observation, bool) {
 	if id, ok := formats.PlaceholderRequest(s.sample); ok && o.placeholder != nil && o.placeholder(s.key, id) {
 		return locksteward.Observation{}, false
 	}

@@ -90,14 +90,14 @@ func (t *Table) Page(q Query) Page {
 	holder := strings.ToLower(q.Holder)
 	best := top{limit: q.Limit + 1}
 	page := Page{}
-	looked := 0
+	inspected := 0
 	t.mu.RLock()
 	for key, e := range t.entries {
-		if looked++; looked%chunk == 0 {
+		if inspected++; inspected%chunk == 0 {
 			t.mu.RUnlock()
 			t.mu.RLock()
 		}
-		if q.Class != "" && e.kind.class != q.Class || q.Dialect != "" && e.kind.dialect != q.Dialect ||
+		if q.Class != "" && e.traits.class != q.Class || q.Dialect != "" && e.traits.dialect != q.Dialect ||
 			q.NoTTL && e.ttl != locksteward.NoExpiry || q.Waited && e.waiters <= 0 ||
 			holder != "" && !e.heldBy(holder) || q.Keep != nil && !q.Keep(key) {
 			continue
@@ -211,11 +211,11 @@ func (e *entry) heldSince() int64 {
 // believed says that the time in the value counts, as locksteward.Lock.WrittenAge
 // has it.
 func (e *entry) believed() bool {
-	if e.kind.asked || e.at < e.acquired {
+	if e.traits.asked || e.at < e.acquired {
 		return false
 	}
 	l := locksteward.Lock{Observation: locksteward.Observation{
-		At: fromMicros(e.at), Acquired: fromMicros(e.acquired), TTL: e.ttl, RenewEvery: e.kind.renewEvery,
+		At: fromMicros(e.at), Acquired: fromMicros(e.acquired), TTL: e.ttl, RenewEvery: e.traits.renewEvery,
 	}}
 	l.History.Renewals = int(e.renewals)
 	_, doubt := l.WrittenAge()

@@ -13,11 +13,11 @@ import (
 // for; see BenchmarkListLocks100k of internal/agent for all of the way.
 func BenchmarkPage(b *testing.B) {
 	table := newTable(locksteward.Target{Name: "orders"})
-	kind := shape{typ: "string", class: "orders", dialect: "token"}
+	kind := traits{typ: "string", class: "orders", dialect: "token"}
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, i := range random.Perm(100_000) {
-		l := look{
-			key: fmt.Sprintf("lock:order:%06d", i), kind: table.intern(kind), digest: fmt.Sprintf("hmac-sha256:%064d", i),
+		l := lockState{
+			key: fmt.Sprintf("lock:order:%06d", i), traits: table.traitSet.of(kind), digest: fmt.Sprintf("hmac-sha256:%064d", i),
 			at: 1_700_000_000_000_000, ttl: time.Minute, expireAt: 1_700_000_060_000 + random.Int64N(60_000), idle: -1,
 		}
 		e := begin(l)

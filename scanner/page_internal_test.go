@@ -16,7 +16,7 @@ import (
 )
 
 // drawLook is any look of a lock.
-func drawLook(t *rapid.T, key string) (look, shape) {
+func drawLook(t *rapid.T, key string) lockState {
 	at := time.UnixMicro(1_700_000_000_000_000 + rapid.Int64Range(0, 5_000_000).Draw(t, "at"))
 	o := locksteward.Observation{
 		Key: key, Type: "string", At: at, Idle: -1, Kind: locksteward.KindLock, TokenDigest: "d",
@@ -47,14 +47,13 @@ func drawLook(t *rapid.T, key string) (look, shape) {
 	if rapid.Bool().Draw(t, "held by") {
 		o.Holder = locksteward.Holder{App: "Checkout", Host: rapid.SampledFrom([]string{"app-7", "app-8"}).Draw(t, "host")}
 	}
-	return pack(o)
+	return lockStateOf(o)
 }
 
 func drawTable(t *rapid.T) *Table {
 	table := newTable(locksteward.Target{Name: "orders", DB: 3})
 	for i := range rapid.IntRange(0, 40).Draw(t, "locks") {
-		l, kind := drawLook(t, fmt.Sprintf("lock:%02d", i))
-		l.kind = table.intern(kind)
+		l := drawLook(t, fmt.Sprintf("lock:%02d", i))
 		e := begin(l)
 		e.firstSeen = e.at - rapid.SampledFrom([]int64{0, 0, 1_000_000, 60_000_000}).Draw(t, "seen for")
 		e.renewals = rapid.Int32Range(0, 2).Draw(t, "renewals")
@@ -158,12 +157,12 @@ func TestPagesHoldWhileLocksComeAndGo(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{ByKey, ByAge} {
 		table := newTable(locksteward.Target{Name: "orders"})
-		kind := shape{typ: "string", class: "orders"}
+		kind := traits{typ: "string", class: "orders"}
 		const stay = 5000
 		put := func(key string, at int64) {
 			table.mu.Lock()
 			defer table.mu.Unlock()
-			table.update(look{key: key, kind: table.intern(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000})
+			table.update(lockState{key: key, traits: table.traitSet.of(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000})
 		}
 		for i := range stay {
 			put(fmt.Sprintf("stay:%04d", i), int64(i%97+1)*1000)
@@ -222,10 +221,9 @@ func TestRankingsFollowTheTable(t *testing.T) {
 				table.drop(key)
 				continue
 			}
-			l, kind := drawLook(t, key)
+			l := drawLook(t, key)
 			l.at = at
 			l.digest = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "token")
-			l.kind = table.intern(kind)
 			table.update(l)
 			if rapid.IntRange(0, 5).Draw(t, "look") > 0 {
 				continue
@@ -254,12 +252,12 @@ func TestRankingsFollowTheTable(t *testing.T) {
 func TestOrderByExpiryIsMadeWhenWanted(t *testing.T) {
 	t.Parallel()
 	table := newTable(locksteward.Target{Name: "orders"})
-	kind := shape{typ: "string", class: "orders"}
+	kind := traits{typ: "string", class: "orders"}
 	put := func(i int, at int64) {
 		table.mu.Lock()
 		defer table.mu.Unlock()
 		key := fmt.Sprintf("lock:%05d", i)
-		table.update(look{key: key, kind: table.intern(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000 + int64(i*7919%10_000)})
+		table.update(lockState{key: key, traits: table.traitSet.of(kind), digest: "d", at: at, ttl: time.Minute, idle: -1, expireAt: at/1000 + 60_000 + int64(i*7919%10_000)})
 	}
 	const locks = 3 * chunk
 	for i := range locks {

@@ -62,61 +62,61 @@ func (p Progress) Left(now time.Time) (time.Duration, bool) {
 // Progress returns how far the sweep under way has come; false if there is none.
 func (s *Scanner) Progress() (Progress, bool) {
 	idle := s.throttle.throttled()[ReasonPaused]
-	s.going.mu.Lock()
-	defer s.going.mu.Unlock()
-	if s.going.Started.IsZero() {
+	s.tracker.mu.Lock()
+	defer s.tracker.mu.Unlock()
+	if s.tracker.Started.IsZero() {
 		return Progress{}, false
 	}
-	out := s.going.Progress
-	out.Keys = s.scanned.Load() - s.going.scanned
-	if out.OfKeys = s.going.keys; s.going.told < s.going.masters || s.going.masters == 0 {
+	out := s.tracker.Progress
+	out.Keys = s.scanned.Load() - s.tracker.scanned
+	if out.OfKeys = s.tracker.keys; s.tracker.counted < s.tracker.masters || s.tracker.masters == 0 {
 		out.OfKeys = -1
 	}
 	// Every pass waits for itself.
-	out.Idle = (idle - s.going.idle) / time.Duration(max(s.going.masters, 1))
+	out.Idle = (idle - s.tracker.idle) / time.Duration(max(s.tracker.masters, 1))
 	return out, true
 }
 
-// going is the sweep under way. Its passes tell it how many keys there are.
-type going struct {
+// sweepTracker is the sweep under way. Its passes tell it how many keys there are.
+type sweepTracker struct {
 	mu sync.Mutex
 	Progress
 	read    bool          // a sweep has read the target since the start
 	scanned int64         // Stats.Keys at its start
 	idle    time.Duration // of all pauses at its start
 	masters int
-	told    int   // masters whose keys are counted
+	counted int   // masters whose keys are counted
 	keys    int64 // of those
 }
 
-func (g *going) begin(s *Scanner) {
+func (g *sweepTracker) begin(s *Scanner) {
 	idle := s.throttle.throttled()[ReasonPaused]
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
 	g.Progress = Progress{Started: now, First: !g.read}
 	g.scanned, g.idle = s.scanned.Load(), idle
-	g.masters, g.told, g.keys = 0, 0, 0
+	g.masters, g.counted, g.keys = 0, 0, 0
 }
 
 // count takes in how many masters there are.
-func (g *going) count(masters int) {
+func (g *sweepTracker) count(masters int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.masters = masters
 }
 
 // tell takes in how many keys one master has; negative is not told.
-func (g *going) tell(keys int64) {
+func (g *sweepTracker) tell(keys int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if keys >= 0 {
-		g.told++
+		g.counted++
 		g.keys += keys
 	}
 }
 
-func (g *going) end(sweep *locksteward.Sweep) {
+func (g *sweepTracker) end(sweep *locksteward.Sweep) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.read = g.read || len(sweep.Masters) > 0
@@ -152,7 +152,7 @@ func (s *Scanner) answers(p *pass) {
 	}
 	s.state = locksteward.TargetState{Target: s.target, Up: true}
 	s.state.Target.Mode = s.conn.Mode()
-	if p.out.greeted && len(p.out.info) > 0 {
+	if p.out.answered && len(p.out.info) > 0 {
 		s.state.Nodes = []locksteward.NodeState{p.out.info.node(p.master.Addr)}
 	}
 }

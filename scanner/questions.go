@@ -55,8 +55,8 @@ func newQuestions(r *reader, n int) *questions {
 	}
 }
 
-// value asks for expiry, head or size of sight i, whose type is known.
-func (q *questions) value(ctx context.Context, i int, s *sight) {
+// value asks for expiry, head or size of reading i, whose type is known.
+func (q *questions) value(ctx context.Context, i int, s *keyReading) {
 	if q.expire {
 		q.when[i] = expireTimeCmd(ctx, s.key)
 		q.cmds = append(q.cmds, q.when[i])
@@ -100,8 +100,8 @@ func (q *questions) expireRefused() bool {
 	return false
 }
 
-// takeValue puts the replies about sight i into it.
-func (q *questions) takeValue(i int, s *sight) error {
+// takeValue puts the replies about reading i into it.
+func (q *questions) takeValue(i int, s *keyReading) error {
 	if q.ttl[i] == nil && q.when[i] == nil {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (q *questions) takeValue(i int, s *sight) error {
 
 // takeExpiry works out TTL and expiry time from the one that was asked for and
 // the server's time, and says whether the key is there.
-func (q *questions) takeExpiry(i int, s *sight) bool {
+func (q *questions) takeExpiry(i int, s *keyReading) bool {
 	if q.when[i] != nil {
 		switch when := q.when[i].Val(); when {
 		case -2:
@@ -176,9 +176,9 @@ func (q *questions) takeExpiry(i int, s *sight) bool {
 	return true
 }
 
-// takeMeta puts what was found of metadata into sight i: the first prefix that
+// takeMeta puts what was found of metadata into reading i: the first prefix that
 // has any.
-func (q *questions) takeMeta(i int, s *sight) error {
+func (q *questions) takeMeta(i int, s *keyReading) error {
 	for _, m := range q.metas[i] {
 		ok, err := q.r.usable(m.size.Err())
 		if err != nil {

@@ -26,9 +26,9 @@ type place struct {
 }
 
 const (
-	// settleAt is how many fresh places are sorted in at once: a pause of a few
+	// sortInAt is how many fresh places are sorted in at once: a pause of a few
 	// milliseconds at most.
-	settleAt = 4096
+	sortInAt = 4096
 	// staleShare is the part of a list that may be stale: one in four.
 	staleShare = 4
 )
@@ -38,19 +38,19 @@ func (a place) compare(b place) int {
 }
 
 // stood is where an entry stood in the orders.
-type stood struct{ since, expires int64 }
+type position struct{ since, expires int64 }
 
 // stood is where e stands; nil for no entry.
-func (e *entry) stood() *stood {
+func (e *entry) position() *position {
 	if e == nil {
 		return nil
 	}
-	return &stood{e.heldSince(), e.expires()}
+	return &position{e.heldSince(), e.expires()}
 }
 
 // rank takes a lock into the orders that was not there (was is nil) or may have stood
 // elsewhere. t.mu is held.
-func (t *Table) rank(was *stood, now *entry) {
+func (t *Table) rank(was *position, now *entry) {
 	if was == nil {
 		t.put(&t.byKey, now)
 	}
@@ -73,8 +73,8 @@ func (t *Table) rank(was *stood, now *entry) {
 
 func (t *Table) put(r *ranking, e *entry) {
 	r.fresh = append(r.fresh, place{e.value(r.by), e.key})
-	if len(r.fresh) >= settleAt {
-		t.settle(r)
+	if len(r.fresh) >= sortInAt {
+		t.sortIn(r)
 	}
 }
 
@@ -85,8 +85,8 @@ func (t *Table) holds(r *ranking, p place) bool {
 }
 
 // settle sorts the fresh places in.
-func (t *Table) settle(r *ranking) {
-	if r.stale > settleAt && r.stale > len(r.list)/staleShare {
+func (t *Table) sortIn(r *ranking) {
+	if r.stale > sortInAt && r.stale > len(r.list)/staleShare {
 		r.list = slices.DeleteFunc(r.list, func(p place) bool { return !t.holds(r, p) })
 		r.stale = 0
 	}
@@ -109,7 +109,7 @@ func (t *Table) settle(r *ranking) {
 
 // ranked returns up to limit places behind a position, and whether there are more.
 func (t *Table) ranked(r *ranking, after *Position, limit int) (found []place, more bool) {
-	t.settle(r)
+	t.sortIn(r)
 	from := 0
 	if after != nil {
 		from, _ = slices.BinarySearchFunc(r.list, *after, func(p place, at Position) int {

@@ -50,7 +50,7 @@ func (t *Table) want() *ranking {
 	// What was put in meanwhile, some of it sorted in already.
 	t.byTTL.fresh = append(t.byTTL.fresh, t.byTTL.list...)
 	t.byTTL.list = list
-	t.settle(&t.byTTL)
+	t.sortIn(&t.byTTL)
 	t.ttlKept = kept
 	return &t.byTTL
 }

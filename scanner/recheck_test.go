@@ -38,13 +38,13 @@ func TestRecheckLeavesAHoldThatTheWatchStoredMeanwhile(t *testing.T) {
 		proxy.Delay(latency)
 		asked := calls(t, c, "type")
 		type result struct {
-			sweep locksteward.Sweep
-			err   error
+			update locksteward.Update
+			err    error
 		}
 		done := make(chan result, 1)
 		go func() {
-			sweep, err := w.s.Recheck(context.WithoutCancel(ctx), []locksteward.Lock{ours, before})
-			done <- result{sweep, err}
+			update, err := w.s.Recheck(context.WithoutCancel(ctx), []locksteward.Lock{ours, before})
+			done <- result{update, err}
 		}()
 		testredis.Eventually(t, soon, func() bool { return calls(t, c, "type") != asked }, "the recheck does not ask for the key")
 		must(t, c.Set(ctx, "lock:x", next, time.Hour).Err())
@@ -52,8 +52,8 @@ func TestRecheckLeavesAHoldThatTheWatchStoredMeanwhile(t *testing.T) {
 		got := <-done
 		proxy.Delay(0)
 		must(t, got.err)
-		if len(got.sweep.Endings) != 0 {
-			t.Errorf("round %d: the recheck ends %+v", round, got.sweep.Endings)
+		if len(got.update.Endings) != 0 {
+			t.Errorf("round %d: the recheck ends %+v", round, got.update.Endings)
 		}
 		if !slices.Contains(names(w.s.Table().Locks()), "lock:x") {
 			t.Errorf("round %d: a lock that is held is not in the table", round)

@@ -83,7 +83,7 @@ func TestRefusalsAreProved(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := answer("a", "run_id:r1 role:master"+s.fields)
-				f.servers.look(round(moment(s.at), false), []*pass{p}, nil)
+				f.servers.observe(round(moment(s.at), false), []*pass{p}, nil)
 				var got []string
 				for _, r := range f.servers.refusalsOf("a", moment(s.at)) {
 					one := fmt.Sprintf("%s x%d", r.Code, r.Count)
@@ -106,7 +106,7 @@ func TestRefusalsAreProved(t *testing.T) {
 	if err := f.decode(`{"v":1,"nodes":{"a":{"run_id":"r1","at":"2026-08-01T12:00:00Z"}}}`, origin); err != nil {
 		t.Fatal(err)
 	}
-	f.servers.look(round(moment(time.Minute), false), []*pass{answer("a", "run_id:r1 role:master"+misconfs(7)+fails)}, nil)
+	f.servers.observe(round(moment(time.Minute), false), []*pass{answer("a", "run_id:r1 role:master"+misconfs(7)+fails)}, nil)
 	if got := f.servers.refusalsOf("a", moment(time.Minute)); len(got) != 0 {
 		t.Errorf("of facts that say nothing: %+v", got)
 	}

@@ -43,8 +43,8 @@ var (
 	errResynced  = errors.New("the replica that was swept was replaced or synchronised anew during the pass")
 )
 
-// walk is the server over whose keyspace a pass goes.
-type walk struct {
+// scanSource is the server over whose keyspace a pass goes.
+type scanSource struct {
 	client *redis.Client
 	addr   string
 	pace   *pace.Server
@@ -57,8 +57,8 @@ type walk struct {
 }
 
 // chooseWalk decides over which server the pass goes.
-func (p *pass) chooseWalk(ctx context.Context) error {
-	p.walk = walk{client: p.master.Client, addr: p.master.Addr, pace: p.pace}
+func (p *pass) chooseSource(ctx context.Context) error {
+	p.source = scanSource{client: p.master.Client, addr: p.master.Addr, pace: p.pace}
 	if p.s.cfg.SweepOn != SweepReplicas {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (p *pass) chooseWalk(ctx context.Context) error {
 	for _, addr := range p.replicas() {
 		w, err := p.follow(ctx, addr)
 		if err == nil {
-			p.walk = w
+			p.source = w
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -96,32 +96,32 @@ func (p *pass) replicas() []string {
 
 // follow waits until the replica at addr has everything that the master had when it
 // was asked who it is.
-func (p *pass) follow(ctx context.Context, addr string) (walk, error) {
+func (p *pass) follow(ctx context.Context, addr string) (scanSource, error) {
 	client, err := p.s.conn.Node(addr)
 	if err != nil {
-		return walk{}, err
+		return scanSource{}, err
 	}
-	w := walk{client: client, addr: addr, pace: p.s.server(addr), asOf: p.out.info.integer("master_repl_offset")}
+	w := scanSource{client: client, addr: addr, pace: p.s.server(addr), asOf: p.out.info.integer("master_repl_offset")}
 	if w.asOf < 0 {
-		return walk{}, fmt.Errorf("%w: INFO is refused on the master", errNotInStep)
+		return scanSource{}, fmt.Errorf("%w: INFO is refused on the master", errNotInStep)
 	}
 	waiting, cancel := context.WithTimeout(ctx, stepPatience)
 	defer cancel()
 	for wait := firstStep; ; wait = min(2*wait, mostStep) {
 		text, err := p.infoOf(waiting, w)
 		if err != nil {
-			return walk{}, err
+			return scanSource{}, err
 		}
 		w.replica = parseInfo(text)
 		behind, why := w.replica.behind(p.out.info, w.asOf)
 		switch {
 		case why != "":
-			return walk{}, fmt.Errorf("%w: %s", errNotInStep, why)
+			return scanSource{}, fmt.Errorf("%w: %s", errNotInStep, why)
 		case !behind:
 			return w, nil
 		}
 		if sleep(waiting, wait) != nil {
-			return walk{}, fmt.Errorf("%w: %d bytes behind after %s", errNotInStep, w.asOf-w.replica.integer("slave_repl_offset"), stepPatience)
+			return scanSource{}, fmt.Errorf("%w: %d bytes behind after %s", errNotInStep, w.asOf-w.replica.integer("slave_repl_offset"), stepPatience)
 		}
 	}
 }
@@ -176,11 +176,11 @@ func (i info) replicas() []string {
 
 // walkEnds checks that a replica had all the time the data that it had at first: one
 // that is synchronised anew is empty for a while.
-func (p *pass) walkEnds(ctx context.Context) error {
-	if p.walk.replica == nil {
+func (p *pass) checkSource(ctx context.Context) error {
+	if p.source.replica == nil {
 		return nil
 	}
-	text, err := p.infoOf(ctx, p.walk)
+	text, err := p.infoOf(ctx, p.source)
 	if err != nil {
 		return err
 	}
@@ -189,16 +189,16 @@ func (p *pass) walkEnds(ctx context.Context) error {
 		return err
 	}
 	i, synced := parseInfo(text), parseInfo(stats).integer("sync_full")
-	same := i["run_id"] == p.walk.replica["run_id"] && i.replica() && !i.loading() && !i.flag("master_sync_in_progress") &&
-		i["master_replid"] == p.walk.replica["master_replid"] && synced >= 0 && synced == p.out.info.integer("sync_full")
+	same := i["run_id"] == p.source.replica["run_id"] && i.replica() && !i.loading() && !i.flag("master_sync_in_progress") &&
+		i["master_replid"] == p.source.replica["master_replid"] && synced >= 0 && synced == p.out.info.integer("sync_full")
 	if !same {
-		return fmt.Errorf("%w: %s", errResynced, p.walk.addr)
+		return fmt.Errorf("%w: %s", errResynced, p.source.addr)
 	}
 	return nil
 }
 
 // infoOf asks the server that is walked.
-func (p *pass) infoOf(ctx context.Context, w walk) (text string, err error) {
+func (p *pass) infoOf(ctx context.Context, w scanSource) (text string, err error) {
 	err = p.callAt(ctx, w.pace, 1, func() (err error) {
 		text, err = w.client.Info(ctx).Result()
 		return err

@@ -7,35 +7,36 @@ import (
 	"strings"
 	"time"
 
-	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// candidateRation is how many keys that are candidates by name, or have the name
+// candidateLimit is how many keys that are candidates by name, or have the name
 // of a library's locks, and are not known as locks, one pass looks into. Beyond it a candidate is counted by its name
 // alone: a built-in pattern that happens to match half of a keyspace must not
 // make a sweep read half of a keyspace.
-const candidateRation = 20_000
+const candidateLimit = 20_000
 
 // maxCounted bounds how many candidates are remembered so as not to count one
 // twice.
 const maxCounted = 200_000
 
-// ration picks which unknown candidates a pass looks into when there are too
+// candidateQuota picks which unknown candidates a pass reads when there are too
 // many: another part in each sweep, so that all have their turn.
-type ration struct {
+type candidateQuota struct {
 	parts uint64 // 1: all
 	turn  uint64
 }
 
-func (r ration) takes(hash uint64) bool { return r.parts <= 1 || hash%r.parts == r.turn%r.parts }
+func (r candidateQuota) takes(hash uint64) bool {
+	return r.parts <= 1 || hash%r.parts == r.turn%r.parts
+}
 
 // route decides by its name what becomes of a key: nothing, for almost all.
 func (p *pass) route(key string) {
 	for _, prefix := range p.s.prefixes {
-		if strings.HasPrefix(key, prefix) && p.companion(prefix, key) {
+		if strings.HasPrefix(key, prefix) && p.auxiliaryKey(prefix, key) {
 			return
 		}
 	}
@@ -53,7 +54,7 @@ func (p *pass) route(key string) {
 	}
 	known := p.s.table.remember(key)
 	if (match.Candidate || byName) && !known.known {
-		if p.tried >= candidateRation || !p.ration.takes(p.s.hashOf(key)) {
+		if p.tried >= candidateLimit || !p.candidateQuota.takes(p.s.hashOf(key)) {
 			if match.Candidate {
 				p.candidate(key)
 			}
@@ -96,9 +97,9 @@ func (p *pass) candidate(key string) {
 	}
 }
 
-// companion takes a key of our own under prefix, or says that it is none: an
+// auxiliaryKey takes a key of our own under prefix, or says that it is none: an
 // application may have locks under such a name too.
-func (p *pass) companion(prefix, key string) bool {
+func (p *pass) auxiliaryKey(prefix, key string) bool {
 	if id, ok := record.ParseInstanceKey(prefix, key); ok {
 		p.extras.instances = append(p.extras.instances, instanceKey{id: id, key: key})
 		return true
@@ -152,25 +153,25 @@ func (p *pass) inspect(ctx context.Context, subjects []subject) error {
 	if err := p.collect(ctx); err != nil || len(subjects) == 0 {
 		return err
 	}
-	ahead := make(chan looked, 1)
-	p.ahead, p.looked = ahead, time.Now()
+	ahead := make(chan inspected, 1)
+	p.ahead, p.inspectedAt = ahead, time.Now()
 	if !p.s.cfg.NoThrottle {
-		sights, err := p.reader.inspect(ctx, subjects)
-		ahead <- looked{sights, err}
+		readings, err := p.reader.inspect(ctx, subjects)
+		ahead <- inspected{readings, err}
 		return p.collect(ctx)
 	}
 	subjects = slices.Clone(subjects)
 	go func() {
-		sights, err := p.reader.inspect(ctx, subjects)
-		ahead <- looked{sights, err}
+		readings, err := p.reader.inspect(ctx, subjects)
+		ahead <- inspected{readings, err}
 	}()
 	return nil
 }
 
-// looked is what came of one inspection.
-type looked struct {
-	sights []sight
-	err    error
+// inspected is what came of one inspection.
+type inspected struct {
+	readings []keyReading
+	err      error
 }
 
 // collect waits for the inspection that is under way, if there is one, keeps what
@@ -181,30 +182,30 @@ func (p *pass) collect(ctx context.Context) error {
 	}
 	got := <-p.ahead
 	p.ahead = nil
-	var news []watchGlance
-	for i := range got.sights {
-		seen := &got.sights[i]
-		l := p.keep(seen)
-		if l != nil && p.s.found != nil && p.isNews(seen, l) {
-			news = append(news, watchGlance{node: p.master.Addr, sight: seen, l: new(*l), shape: *l.kind})
+	var news []*keyReading
+	for i := range got.readings {
+		seen := &got.readings[i]
+		if p.add(seen) && p.s.found != nil && p.isNews(seen) {
+			news = append(news, seen)
 		}
 	}
-	p.handOn(ctx, news)
+	p.deliver(ctx, news)
 	return got.err
 }
 
-// keep takes one look into the result, and returns it if it saw a lock. A second
-// look at the same key replaces the first.
-func (p *pass) keep(s *sight) *look {
+// add adds one reading to the result and reports whether it saw a lock. A second reading of
+// the same key replaces the first.
+func (p *pass) add(s *keyReading) bool {
 	if s.at.After(p.out.at) {
-		p.out.at, p.out.told = s.at, p.s.clock()
+		p.out.at, p.out.answeredAt = s.at, p.s.clock()
 	}
-	p.out.losses = append(p.out.losses, lossesOf(s, p.s.target, p.master.Addr)...)
+	p.observe.complete(s, p.master.Addr)
+	p.out.losses = append(p.out.losses, s.losses...)
 	if s.as == gone && s.known {
 		p.out.gone[s.key] = s.at
 	}
 	if s.as != there {
-		return nil
+		return false
 	}
 	delete(p.out.gone, s.key)
 	at, queued := p.slots[s.key]
@@ -212,39 +213,35 @@ func (p *pass) keep(s *sight) *look {
 		at.at = -1 // a direct look
 	}
 	at.meta = at.meta || s.id() != "" // its metadata was looked for
-	p.slots[s.key] = at
-	obs, ok := p.observe.observe(s, p.master.Addr)
-	if ok && obs.Kind == locksteward.KindCandidate {
+	if s.candidate != nil {
 		p.candidate(s.key)
 	}
-	if !ok || obs.Kind == locksteward.KindCandidate {
+	if s.lock == nil {
+		p.slots[s.key] = at
 		if s.known {
 			p.out.noLock[s.key] = s.at
 		}
-		return nil
+		return false
 	}
-	if obs.Claim != nil && s.meta.prefix != p.s.prefixes[0] {
+	if s.lock.claim != nil && s.meta.prefix != p.s.prefixes[0] {
 		p.out.prefixes[s.key] = s.meta.prefix
 	}
-	l, shape := pack(obs)
-	l.kind = p.shapes.of(shape)
-	var last *look
+	s.lock.traits = p.traitSet.of(*s.lock.traits)
 	if s.last != nil {
-		last = &s.last.look
-		l.shareFresh(last)
+		s.lock.shareFresh(&s.last.lockState)
 	}
 	if at.at >= 0 {
-		p.out.locks.set(int(at.at), briefly(&l, last))
-		return &l
+		p.out.locks[at.at] = *s.lock
+	} else {
+		at.at = int32(len(p.out.locks))
+		p.out.locks = append(p.out.locks, *s.lock)
 	}
-	at.at = int32(p.out.locks.len())
 	p.slots[s.key] = at
-	p.out.locks.add(briefly(&l, last))
-	return &l
+	return true
 }
 
-// companions are the keys beside the locks that are read after the scan.
-type companions struct {
+// auxiliaryKeys are the keys beside the locks that are read after the scan.
+type auxiliaryKeys struct {
 	helpers   []helperKey
 	instances []instanceKey
 	waits     []waitKey
@@ -271,7 +268,7 @@ func (p *pass) readExtras(ctx context.Context) error {
 	maps.Copy(p.out.waiters, waiters)
 	if p.out.at.IsZero() {
 		p.out.at, err = p.reader.now(ctx)
-		p.out.told = p.s.clock()
+		p.out.answeredAt = p.s.clock()
 	}
 	return err
 }

@@ -22,7 +22,7 @@ const (
 // GiveWay lets the watch hand on what it has read meanwhile, in the middle of a sink of
 // [Scanner.Run], which alone may call it. Of a lock of which newer things are known
 // then the sweep yields those.
-func (s *Scanner) GiveWay() { s.order.giveWay() }
+func (s *Scanner) Yield() { s.order.yield() }
 
 // Run sweeps on schedule until ctx is done, the first time at once, and hands
 // every sweep to sink, one at a time; sink's context ends with Run's. While the
@@ -37,16 +37,16 @@ func (s *Scanner) Run(ctx context.Context, sink func(context.Context, lockstewar
 	failures := 0
 	// A paused target is not away: no sweep begins that could not ask anything.
 	for s.throttle.pass(ctx) == nil {
-		s.unhurry()
+		s.clearRequest()
 		sweep, err := s.sweepInOrder(ctx)
 		if ctx.Err() != nil {
-			s.going.end(&sweep)
+			s.tracker.end(&sweep)
 			s.order.Unlock()
 			break // what was cut by the end of the program tells nothing
 		}
 		s.logSweep(sweep, err, failures)
 		sink(ctx, sweep)
-		s.going.end(&sweep) // until what it tells is known
+		s.tracker.end(&sweep) // until what it tells is known
 		s.order.Unlock()
 		// What the store takes its time for, the watch does not wait for.
 		s.saveHistory(ctx)
@@ -67,19 +67,19 @@ func (s *Scanner) Run(ctx context.Context, sink func(context.Context, lockstewar
 	return nil
 }
 
-// hurry has [Scanner.Run] begin its next sweep as soon as the one under way, if any, has
+// requestSweep has [Scanner.Run] begin its next sweep as soon as the one under way, if any, has
 // ended.
-func (s *Scanner) hurry() {
+func (s *Scanner) requestSweep() {
 	select {
-	case s.hurried <- struct{}{}:
+	case s.requested <- struct{}{}:
 	default:
 	}
 }
 
-// unhurry notes that a sweep begins, which is as good as another one.
-func (s *Scanner) unhurry() {
+// clearRequest notes that a sweep begins, which is as good as another one.
+func (s *Scanner) clearRequest() {
 	select {
-	case <-s.hurried:
+	case <-s.requested:
 	default:
 	}
 }
@@ -94,7 +94,7 @@ func (s *Scanner) await(ctx context.Context, due time.Time) (time.Time, bool) {
 		select {
 		case <-ctx.Done():
 			return due, false
-		case <-s.hurried:
+		case <-s.requested:
 			return time.Now(), true
 		}
 	}
@@ -110,7 +110,7 @@ func (s *Scanner) await(ctx context.Context, due time.Time) (time.Time, bool) {
 	select {
 	case <-ctx.Done():
 		return due, false
-	case <-s.hurried:
+	case <-s.requested:
 		return time.Now(), true
 	case <-timer.C:
 		return next, true
@@ -165,7 +165,7 @@ func (s *Scanner) backOff(ctx context.Context, failures int, cause error) error 
 	select {
 	case <-ctx.Done():
 	case <-s.conn.Renewed():
-	case <-s.hurried:
+	case <-s.requested:
 	case <-timer.C:
 	}
 	return ctx.Err()

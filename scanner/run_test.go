@@ -31,7 +31,7 @@ func start(t *testing.T, s *scanner.Scanner) running {
 	go func() {
 		done <- s.Run(ctx, func(ctx context.Context, got locksteward.Sweep) {
 			select {
-			case r.sweeps <- got.Unpacked():
+			case r.sweeps <- got.Collect():
 			case <-ctx.Done():
 			}
 		})

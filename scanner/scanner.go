@@ -36,7 +36,7 @@ type Scanner struct {
 	// factStore keeps facts; nil for none.
 	factStore FactStore
 	// found is Options.Found.
-	found func(context.Context, locksteward.Sweep)
+	found func(context.Context, locksteward.Update)
 	// placeholder is Options.Placeholder.
 	placeholder func(key, requestID string) bool
 	classes     atomic.Pointer[class.Set]
@@ -53,22 +53,22 @@ type Scanner struct {
 	sweeping sync.Mutex
 	// order is held from the moment that something is put into the table until it
 	// has been handed on, so that sweeps and the watch tell in the order of what
-	// they saw. See [Scanner.GiveWay].
-	order turns
+	// they saw. See [Scanner.Yield].
+	order fairMutex
 	watch *watcher
 	// hurried holds one token when the next sweep shall not wait for its date.
-	hurried  chan struct{}
-	servers  map[string]*pace.Server // by address; mu guards it
-	lastSeen map[string]int          // candidates of the last pass, by address
-	turn     uint64                  // sweeps begun
-	runIDs   map[string]bool         // server processes of the last sweep
-	saidPace map[string]pace.Reason  // of servers that the log names, by address; of the goroutine of Run
+	requested chan struct{}
+	servers   map[string]*pace.Server // by address; mu guards it
+	lastSeen  map[string]int          // candidates of the last pass, by address
+	turn      uint64                  // sweeps begun
+	runIDs    map[string]bool         // server processes of the last sweep
+	saidPace  map[string]pace.Reason  // of servers that the log names, by address; of the goroutine of Run
 	// known are losses of which more was known once than the server tells now.
 	known map[lossKey]locksteward.Loss
 	facts *facts
 
 	scanned atomic.Int64 // Stats.Keys
-	going   going
+	tracker sweepTracker
 	stall   stall
 
 	mu       sync.Mutex
@@ -82,10 +82,9 @@ type Options struct {
 	// History keeps histories across restarts; nil keeps none.
 	History HistoryStore
 	// Found is called while a sweep is under way with locks that should not wait for its end: those that were not known,
-	// new holds, and those for whose verdict the time has come ([Scanner.Touch]). It is given as a sweep without masters,
-	// and the sweep has them too. Calls come one at a time, and none while the watch or the sweep is handed on. Nil hands
-	// nothing on.
-	Found func(context.Context, locksteward.Sweep)
+	// new holds, and those for whose verdict the time has come ([Scanner.Touch]). The sweep has them too. Calls come one
+	// at a time, and none while the watch or the sweep is handed on. Nil hands nothing on.
+	Found func(context.Context, locksteward.Update)
 	// Paused is told when a pause begins and when it ends. It must return soon
 	// and not call the scanner.
 	Paused func(bool)
@@ -163,7 +162,7 @@ func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes
 		servers:     map[string]*pace.Server{},
 		saidPace:    map[string]pace.Reason{},
 		runIDs:      map[string]bool{},
-		hurried:     make(chan struct{}, 1),
+		requested:   make(chan struct{}, 1),
 		lastSeen:    map[string]int{},
 		known:       map[lossKey]locksteward.Loss{},
 		facts:       newFacts(), factStore: opts.Facts,

@@ -25,13 +25,13 @@ var (
 // scanner run one after the other.
 func (s *Scanner) Sweep(ctx context.Context) (locksteward.Sweep, error) {
 	sweep, err := s.sweepInOrder(ctx)
-	out := sweep.Unpacked() // the next merge goes on in its entries
-	s.going.end(&out)
+	out := sweep.Collect() // the next merge goes on in its entries
+	s.tracker.end(&out)
 	s.order.Unlock()
 	return out, err
 }
 
-// sweepInOrder is [Scanner.Sweep] of packed locks that leaves s.order locked: until the caller
+// sweepInOrder is [Scanner.Sweep] whose locks stay in the table, and that leaves s.order locked: until the caller
 // has handed the sweep on and unlocks it, the watch hands on nothing that it saw
 // later.
 func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, err error) {
@@ -39,7 +39,7 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 	defer s.sweeping.Unlock()
 	merging := sync.OnceFunc(s.order.Lock)
 	defer merging() // where the target is away
-	s.going.begin(s)
+	s.tracker.begin(s)
 	s.table.beginSweep()
 	defer s.table.endSweep()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -56,17 +56,17 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 		s.away(err)
 		return sweep, fmt.Errorf("sweep %s: %w", s.target.Name, err)
 	}
-	s.going.count(len(before))
+	s.tracker.count(len(before))
 	passes := s.passes(ctx, before)
 	sweep.Duration = s.clock().Sub(sweep.Started)
 	s.checkTopology(ctx, before, passes)
 	s.verify(ctx, passes)
 	missing := s.readMissingInstances(ctx, passes)
-	beyond := s.askBeyond(ctx, passes, missing)
+	serverAnswers := s.askServers(ctx, passes, missing)
 	orphans, orphansErr := s.orphans(ctx, passes)
 
 	merging()
-	s.merge(&sweep, passes, missing, beyond)
+	s.merge(&sweep, passes, missing, serverAnswers)
 	for _, gap := range connect.Uncovered(before) {
 		sweep.Masters = append(sweep.Masters, locksteward.MasterPass{
 			Node:   fmt.Sprintf("slots %d-%d", gap.First, gap.Last),
@@ -75,7 +75,7 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 	}
 	sweep.Orphans = orphans
 	err = errors.Join(s.report(&sweep, passes), orphansErr)
-	s.survey(&sweep, passes, missing, beyond)
+	s.survey(&sweep, passes, missing, serverAnswers)
 	s.remember(passes)
 	s.watch.learn()
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Scanner) passes(ctx context.Context, masters []connect.Master) []*pass 
 	passes := make([]*pass, len(masters))
 	var wg sync.WaitGroup
 	for i, m := range masters {
-		r := ration{parts: uint64(s.lastSeen[m.Addr]/candidateRation) + 1, turn: s.turn}
+		r := candidateQuota{parts: uint64(s.lastSeen[m.Addr]/candidateLimit) + 1, turn: s.turn}
 		passes[i] = newPass(s, m, classes, r, expect/len(masters))
 		wg.Go(func() {
 			passes[i].run(ctx)
@@ -165,8 +165,8 @@ func (t *Table) missing(p *pass) []subject {
 func (s *Scanner) readMissingInstances(ctx context.Context, passes []*pass) (unknown map[string]bool) {
 	wanted := map[string]bool{}
 	for _, p := range passes {
-		for l := range p.out.locks.all(false) {
-			wanted[l.holderInstance()] = true
+		for i := range p.out.locks {
+			wanted[p.out.locks[i].holderInstance()] = true
 		}
 		for i := range p.out.losses {
 			wanted[p.out.losses[i].Holder.Instance] = true
@@ -183,7 +183,7 @@ func (s *Scanner) readMissingInstances(ctx context.Context, passes []*pass) (unk
 	for id := range wanted {
 		for _, key := range s.instanceKeys(id) {
 			p := owner(passes, key.key)
-			if p == nil || !p.out.greeted {
+			if p == nil || !p.out.answered {
 				unknown[id] = true
 				continue
 			}

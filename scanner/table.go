@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -15,33 +16,32 @@ import (
 // counted.
 const maxCandidateNames = 1000
 
-// Table is the live state of a target: every lock as it was last seen. It is
-// safe for concurrent use.
+// Table is the live state of a target: every known lock with its last reading and its
+// history. It is safe for concurrent use.
 type Table struct {
 	target locksteward.Target
 	// direct reads one key from the server; it is the scanner's.
 	direct func(ctx context.Context, key string) (locksteward.Lock, error)
 
-	mu      sync.RWMutex
-	entries map[string]*entry
-	shapes  shapes
-	// restored are histories from before the restart that no look has
-	// confirmed yet.
+	mu       sync.RWMutex
+	entries  map[string]*entry
+	traitSet traitSet
+	// restored are histories loaded after a restart that no reading has confirmed yet.
 	restored map[string]HistoryRow
-	// forget are keys of which the store has a row of a hold that is over.
+	// forget are the keys of stored rows whose holds have ended.
 	forget map[string]struct{}
-	// pending are endings that direct reads found between two sweeps.
+	// pending are endings found by Refresh, for the next sweep to report.
 	pending []locksteward.Ending
 	// What the watch needs, see there.
-	deadlines deadlines
-	departed  departed
-	// flushed are the last flushes that servers told of, by address.
+	deadlines  deadlines
+	tombstones tombstones
+	// flushed is the last flush that each server pushed, by address.
 	flushed map[string]*pushedFlush
 	// flushLost are the holds that a flush took.
 	flushLost map[lossKey]locksteward.Loss
-	// strays are the holds that a failover may have taken, for the next sweep.
-	strays []stray
-	ended  endedHolds
+	// failoverSuspects are holds that a failover may have lost, for the next sweep to judge.
+	failoverSuspects []failoverSuspect
+	ended            endedHolds
 
 	candidates     []string
 	candidateCount int
@@ -54,7 +54,7 @@ type Table struct {
 
 func newTable(target locksteward.Target) *Table {
 	return &Table{
-		target: target, entries: map[string]*entry{}, shapes: shapes{}, restored: map[string]HistoryRow{},
+		target: target, entries: map[string]*entry{}, traitSet: traitSet{}, restored: map[string]HistoryRow{},
 		forget: map[string]struct{}{}, flushed: map[string]*pushedFlush{}, flushLost: map[lossKey]locksteward.Loss{},
 		deadlines: newDeadlines(), byKey: ranking{by: ByKey}, byAge: ranking{by: ByAge}, byTTL: ranking{by: ByTTL},
 	}
@@ -98,9 +98,32 @@ func (t *Table) Candidates() (names []string, total int) {
 	return slices.Clone(t.candidates), t.candidateCount
 }
 
+// addPending leaves endings that a read of a single lock found to the next sweep.
+func (t *Table) addPending(endings []locksteward.Ending) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pending = append(t.pending, endings...)
+}
+
+// takePending returns the endings that reads of single locks left to the next sweep.
+func (t *Table) takePending() []locksteward.Ending {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pending := t.pending
+	t.pending = nil
+	return pending
+}
+
+// setCandidates keeps the candidates of a sweep: the names of some, and how many there are.
+func (t *Table) setCandidates(names []string, total int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.candidates, t.candidateCount = names[:min(len(names), maxCandidateNames)], total
+}
+
 // Refresh reads one key from the master that owns it, now, puts what it saw
 // into the table and returns it. A key that is gone or no lock gives an error
-// that wraps locksteward.ErrNotFound; its ending is told by the next sweep. A
+// that wraps locksteward.ErrNotFound; the next sweep reports its ending. A
 // candidate is returned, with its Kind, but not kept.
 func (t *Table) Refresh(ctx context.Context, key string) (locksteward.Lock, error) {
 	return t.direct(ctx, key)
@@ -127,86 +150,7 @@ func (t *Table) remember(key string) memory {
 }
 
 func (e *entry) memory() memory {
-	return memory{known: true, ours: e.kind.dialect == formats.Locksteward, typ: e.kind.typ, last: e}
-}
-
-// reading is what a look at one key found.
-type reading struct {
-	key  string
-	lock *look // nil: no lock is there
-	at   int64 // server time of the look, µs
-	// began is when the look began, or the sweep that it belongs to, by our clock.
-	began time.Time
-	// merging says that a sweep is merged.
-	merging bool
-	// keep leaves a hold that is over to the next sweep.
-	keep bool
-}
-
-// apply takes a look at one key into the table, unless more recent ones are known.
-// It returns the lock as it is now known, nil where none is, and the hold that is
-// over by this look, nil for none. t.mu is held.
-//
-// The entry of the same hold stays as it is, since a sweep may have it, and a copy
-// takes its place. A merge goes on in the same entry instead: no sweep has it any
-// more, and 100,000 copies would be as much again as the table.
-func (t *Table) apply(r reading) (now, ended *entry) {
-	old, known := t.entries[r.key]
-	switch {
-	case known && t.older(&r, old):
-		return old, nil
-	case r.lock == nil:
-		if !r.merging {
-			t.depart(r.key, r.at)
-		}
-		if !known || r.keep {
-			return nil, nil
-		}
-		t.drop(r.key)
-		return nil, old
-	case !known && t.hasDeparted(r.lock):
-		return nil, nil
-	case !known:
-		t.isBack(r.lock)
-		now = t.resume(begin(*r.lock))
-	case sameHold(&old.look, r.lock):
-		return t.goOn(old, r), nil
-	default:
-		t.forgetRow(old)
-		t.dropDue(old)
-		if r.lock.idle < 0 && old.idle >= 0 {
-			r.lock.idle = 0 // of a known key it is not asked; from here on it adds up
-		}
-		t.isBack(r.lock)
-		now, ended = begin(*r.lock), old
-		old.end()
-	}
-	t.entries[r.key] = now
-	t.rank(ended.stood(), now)
-	t.setDue(now)
-	return now, ended
-}
-
-// goOn continues the history of the hold of old. t.mu is held.
-func (t *Table) goOn(old *entry, r reading) *entry {
-	if r.merging && r.at == old.at {
-		// The look was handed on before the sweep ended: what other keys tell is new.
-		old.instance, old.waiters = r.lock.instance, r.lock.waiters
-		return old
-	}
-	was, now := old.stood(), old
-	if !r.merging {
-		r.lock.shareFresh(&old.look)
-		now = new(*old)
-		t.takePlace(now)
-		t.entries[r.key] = now
-		old.end()
-	}
-	now.stepBack(r.at)
-	now.seen(*r.lock)
-	t.rank(was, now)
-	t.setDue(now)
-	return now
+	return memory{known: true, ours: e.traits.dialect == formats.Locksteward, typ: e.traits.typ, last: e}
 }
 
 // resume continues a history from before the restart, if e is the same hold.
@@ -229,7 +173,7 @@ func (t *Table) resume(e *entry) *entry {
 	e.looks++
 	e.hadTTL = e.hadTTL || row.ExpireAt > 0
 	if row.ExpireAt > 0 && e.expireAt > row.ExpireAt+computedTolerance {
-		// Renewed while nobody looked; how often is not known.
+		// Renewed while the agent was down; how often is unknown.
 		e.renewals++
 		e.lastRenewal = e.at
 	} else if e.setAnew(row.ExpireAt) {
@@ -269,5 +213,40 @@ func (t *Table) dropRestored(owns func(key string) bool) {
 	}
 }
 
-// intern returns the shared shape. t.mu is held.
-func (t *Table) intern(s shape) *shape { return t.shapes.of(s) }
+// visit goes through the locks of entries, each as it is known now; holds that are over
+// by now are left out. What it yields is valid until the next one.
+func (t *Table) visit(entries []*entry) iter.Seq[*locksteward.Lock] {
+	return func(yield func(*locksteward.Lock) bool) {
+		var l locksteward.Lock
+		for _, e := range entries {
+			if e.isOver() {
+				if e = t.newer(e); e == nil {
+					continue
+				}
+			}
+			l = e.lock(t.target)
+			if !yield(&l) {
+				return
+			}
+		}
+	}
+}
+
+// newer returns what is known now of the hold of an entry that the table has replaced;
+// nil if the hold is over.
+func (t *Table) newer(than *entry) *entry {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if e, ok := t.entries[than.key]; ok && e.firstSeen <= than.at && sameHold(&than.lockState, &e.lockState) {
+		return e
+	}
+	return nil
+}
+
+// sortEntries sorts entries by key. Holds that are over are left out: where one sweep
+// found a hold and its successor, since the key moved, the successor remains.
+func (t *Table) sortEntries(entries []*entry) []*entry {
+	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.isOver() && t.newer(e) == nil })
+	slices.SortFunc(entries, func(a, b *entry) int { return strings.Compare(a.key, b.key) })
+	return entries
+}

@@ -19,16 +19,16 @@ import (
 // counted.
 const maxListed = 100_000
 
-// crowd is who waits for one lock: all of them if their records were read, else
+// waiterSet is who waits for one lock: all of them if their records were read, else
 // how many; a negative count is "not known".
-type crowd struct {
+type waiterSet struct {
 	count   int
 	waiters []locksteward.Waiter
 }
 
 // waiters reads who waits for locks of our format, in their queue or not.
-func (r *reader) waiters(ctx context.Context, keys []waitKey) (map[string]crowd, error) {
-	out := make(map[string]crowd, len(keys))
+func (r *reader) waiters(ctx context.Context, keys []waitKey) (map[string]waiterSet, error) {
+	out := make(map[string]waiterSet, len(keys))
 	listed := 0
 	for chunk := range slices.Chunk(keys, subjectsPerLook) {
 		if err := r.someWaiters(ctx, chunk, listed < maxListed, out); err != nil {
@@ -41,7 +41,7 @@ func (r *reader) waiters(ctx context.Context, keys []waitKey) (map[string]crowd,
 	return out, nil
 }
 
-func (r *reader) someWaiters(ctx context.Context, keys []waitKey, list bool, out map[string]crowd) error {
+func (r *reader) someWaiters(ctx context.Context, keys []waitKey, list bool, out map[string]waiterSet) error {
 	q := newQuestions(r, len(keys))
 	free := make([]*redis.SliceCmd, len(keys))
 	for i, k := range keys {
@@ -56,7 +56,7 @@ func (r *reader) someWaiters(ctx context.Context, keys []waitKey, list bool, out
 	if err := r.exec(ctx, q.cmds); err != nil {
 		return err
 	}
-	crowds := make([]crowd, len(keys))
+	waiterSets := make([]waiterSet, len(keys))
 	var reads []redis.Cmder
 	for i, k := range keys {
 		ok, err := r.usable(q.size[i].Err())
@@ -65,14 +65,14 @@ func (r *reader) someWaiters(ctx context.Context, keys []waitKey, list bool, out
 		}
 		q.learn(q.mem[i], "memory|usage")
 		if !ok {
-			crowds[i].count = -1
+			waiterSets[i].count = -1
 			continue
 		}
 		n := int(q.size[i].Val())
 		if v := free[i].Val(); len(v) == 1 && v[0] != nil {
 			n-- // that field is no waiter
 		}
-		crowds[i].count = max(0, n)
+		waiterSets[i].count = max(0, n)
 		if n > 0 && small(q.size[i], q.mem[i]) {
 			q.fields[i] = fieldsCmd(ctx, k.key)
 			reads = append(reads, q.fields[i])
@@ -89,21 +89,21 @@ func (r *reader) someWaiters(ctx context.Context, keys []waitKey, list bool, out
 				return err
 			}
 			if ok && within(q.fields[i].Val()) {
-				crowds[i] = crowdOf(k.lock, q.fields[i].Val(), q.at.Val())
+				waiterSets[i] = waiterSetOf(k.lock, q.fields[i].Val(), q.at.Val())
 			}
 		}
-		// A lock has its waiters under one prefix; of two the larger crowd counts.
-		if known, ok := out[k.lock]; !ok || known.count < crowds[i].count {
-			out[k.lock] = crowds[i]
+		// A lock has its waiters under one prefix; of two the larger waiter set counts.
+		if known, ok := out[k.lock]; !ok || known.count < waiterSets[i].count {
+			out[k.lock] = waiterSets[i]
 		}
 	}
 	return nil
 }
 
-// crowdOf decodes the records of those who wait at now. Those past their time
+// waiterSetOf decodes the records of those who wait at now. Those past their time
 // are dead; one that cannot be read is counted and not listed.
-func crowdOf(lock string, fields map[string]string, now time.Time) crowd {
-	var c crowd
+func waiterSetOf(lock string, fields map[string]string, now time.Time) waiterSet {
+	var c waiterSet
 	for id, text := range fields {
 		if id == record.FieldFree {
 			continue
@@ -125,10 +125,10 @@ func crowdOf(lock string, fields map[string]string, now time.Time) crowd {
 }
 
 // listed completes what was read of waiters, in order.
-func (s *Scanner) listed(crowds ...map[string]crowd) []locksteward.Waiter {
+func (s *Scanner) listed(waiterSets ...map[string]waiterSet) []locksteward.Waiter {
 	classes := s.classes.Load()
 	var out []locksteward.Waiter
-	for _, byLock := range crowds {
+	for _, byLock := range waiterSets {
 		for lock, c := range byLock {
 			if len(c.waiters) == 0 {
 				continue
@@ -144,8 +144,8 @@ func (s *Scanner) listed(crowds ...map[string]crowd) []locksteward.Waiter {
 	return out
 }
 
-// crowdAt reads who waits for one lock of ours, whose metadata may be gone.
-func (s *Scanner) crowdAt(ctx context.Context, r *reader, seen *sight) map[string]crowd {
+// waitersAt reads who waits for one lock of ours, whose metadata may be gone.
+func (s *Scanner) waitersAt(ctx context.Context, r *reader, seen *keyReading) map[string]waiterSet {
 	prefixes := s.prefixes
 	if seen.meta.there {
 		prefixes = []string{seen.meta.prefix}
@@ -156,7 +156,7 @@ func (s *Scanner) crowdAt(ctx context.Context, r *reader, seen *sight) map[strin
 	}
 	got, err := r.waiters(ctx, keys)
 	if err != nil {
-		return map[string]crowd{seen.key: {count: -1}}
+		return map[string]waiterSet{seen.key: {count: -1}}
 	}
 	return got
 }

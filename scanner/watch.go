@@ -35,34 +35,34 @@ const (
 // How often the watch looks who the masters are: regularly, and at least that
 // long after the last time when something broke.
 const (
-	lookAroundEvery = 5 * time.Second
-	lookAroundLeast = 200 * time.Millisecond
+	refreshEvery = 5 * time.Second
+	refreshLeast = 200 * time.Millisecond
 )
 
 // watcher watches a target. There is one for each scanner.
 type watcher struct {
-	s      *Scanner
-	log    *zap.Logger
-	gaze   *budget // of what the watch reads
-	rounds *budget // of what it reads that nobody told of
-	look   chan struct{}
+	s           *Scanner
+	log         *zap.Logger
+	watchBudget *budget // of what the watch reads
+	pollBudget  *budget // of what it reads that nobody told of
+	refresh     chan struct{}
 
 	began  time.Time
 	delays delays
 
 	events, reads, missed atomic.Int64
 
-	sink func(context.Context, locksteward.Sweep)
+	sink func(context.Context, locksteward.Update)
 
-	mu       sync.Mutex
-	running  bool
-	ready    chan struct{} // closed when the first pairs were tried; another for each run
-	plan     watchPlan
-	optional []string              // those of optionalPrefixes that are in the plan
-	nodes    map[string]*nodeWatch // by address
-	cancels  map[string]context.CancelFunc
-	placed   time.Time     // when the masters were known last
-	blind    time.Duration // of masters that are no more
+	mu        sync.Mutex
+	running   bool
+	ready     chan struct{} // closed when the first pairs were tried; another for each run
+	plan      watchPlan
+	optional  []string              // those of optionalPrefixes that are in the plan
+	nodes     map[string]*nodeWatch // by address
+	cancels   map[string]context.CancelFunc
+	mastersAt time.Time     // when the masters were known last
+	blind     time.Duration // of masters that are no more
 
 	instances instanceCache
 }
@@ -75,7 +75,7 @@ func newWatcher(s *Scanner) *watcher {
 		return min(1, float64(s.cfg.Pace.Busy)*part)
 	}
 	return &watcher{
-		s: s, began: time.Now(), log: s.log.Named("watch"), gaze: newBudget(share(watchPart), s.throttle), rounds: newBudget(share(roundPart), s.throttle), look: make(chan struct{}, 1), ready: make(chan struct{}),
+		s: s, began: time.Now(), log: s.log.Named("watch"), watchBudget: newBudget(share(watchPart), s.throttle), pollBudget: newBudget(share(pollPart), s.throttle), refresh: make(chan struct{}, 1), ready: make(chan struct{}),
 		nodes: map[string]*nodeWatch{}, cancels: map[string]context.CancelFunc{},
 		instances: newInstanceCache(),
 	}
@@ -83,11 +83,10 @@ func newWatcher(s *Scanner) *watcher {
 
 // Watch tells of changes between sweeps until ctx is done, and returns nil then.
 // What a push told of, what is due and what [Scanner.Touch] asks for is read and
-// handed to sink as a sweep without masters: Locks that are there, Endings of
-// holds that are over, Losses, Events. sink is called by one goroutine at a time, never
+// handed to sink. sink is called by one goroutine at a time, never
 // while a sweep of [Scanner.Run] is being handed on, and in the order of what was
 // seen. Its context ends with Watch's. One Watch runs at a time.
-func (s *Scanner) Watch(ctx context.Context, sink func(context.Context, locksteward.Sweep)) error {
+func (s *Scanner) Watch(ctx context.Context, sink func(context.Context, locksteward.Update)) error {
 	return s.watch.run(ctx, sink)
 }
 
@@ -104,7 +103,7 @@ func (s *Scanner) AwaitWatch(ctx context.Context) {
 	}
 }
 
-func (w *watcher) run(ctx context.Context, sink func(context.Context, locksteward.Sweep)) error {
+func (w *watcher) run(ctx context.Context, sink func(context.Context, locksteward.Update)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -117,21 +116,21 @@ func (w *watcher) run(ctx context.Context, sink func(context.Context, lockstewar
 	w.s.table.startDeadlines(true)
 	defer w.stop()
 	wg.Go(func() { w.keepDeadlines(ctx) })
-	wg.Go(func() { w.goRounds(ctx) })
+	wg.Go(func() { w.pollLoop(ctx) })
 	for first := true; w.allowed(ctx) == nil; first = false {
 		masters, err := w.s.conn.Masters(ctx)
 		if err == nil {
-			w.place(ctx, &wg, masters)
+			w.setMasters(ctx, &wg, masters)
 		} else if ctx.Err() == nil {
 			w.log.Debug("masters are not known", zap.Error(err))
 		}
 		if first {
 			wg.Go(func() { w.awaitFirst(ctx, ready) })
 		}
-		if sleep(ctx, lookAroundLeast) != nil {
+		if sleep(ctx, refreshLeast) != nil {
 			break
 		}
-		w.awaitLook(ctx)
+		w.awaitRefresh(ctx)
 	}
 	return nil
 }
@@ -159,15 +158,15 @@ func (w *watcher) affordable(ctx context.Context) error {
 	if err := w.allowed(ctx); err != nil {
 		return err
 	}
-	return w.gaze.wait(ctx)
+	return w.watchBudget.wait(ctx)
 }
 
-func (w *watcher) awaitLook(ctx context.Context) {
-	timer := time.NewTimer(lookAroundEvery)
+func (w *watcher) awaitRefresh(ctx context.Context) {
+	timer := time.NewTimer(refreshEvery)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-w.look:
+	case <-w.refresh:
 	case <-timer.C:
 	}
 }
@@ -192,24 +191,24 @@ func (w *watcher) stop() {
 	for addr := range w.nodes {
 		w.remove(addr)
 	}
-	w.running, w.placed = false, time.Time{}
+	w.running, w.mastersAt = false, time.Time{}
 	w.ready = make(chan struct{})
 }
 
-// lookAround asks who the masters are, soon.
-func (w *watcher) lookAround() {
+// refreshMasters asks who the masters are, soon.
+func (w *watcher) refreshMasters() {
 	select {
-	case w.look <- struct{}{}:
+	case w.refresh <- struct{}{}:
 	default:
 	}
 }
 
 // place starts to watch masters that are new and stops watching what is none any
 // more.
-func (w *watcher) place(ctx context.Context, wg *sync.WaitGroup, masters []connect.Master) {
+func (w *watcher) setMasters(ctx context.Context, wg *sync.WaitGroup, masters []connect.Master) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	blindFrom := w.placed
+	blindFrom := w.mastersAt
 	for addr, n := range w.nodes {
 		if !slices.ContainsFunc(masters, func(m connect.Master) bool { return m.Addr == addr }) {
 			if from := n.blindSince(); !from.IsZero() && from.Before(blindFrom) {
@@ -231,7 +230,7 @@ func (w *watcher) place(ctx context.Context, wg *sync.WaitGroup, masters []conne
 		wg.Go(func() { n.watch(life) })
 		wg.Go(func() { n.read(life) })
 	}
-	w.placed = time.Now()
+	w.mastersAt = time.Now()
 }
 
 // remove stops a master's watch. w.mu is held.
@@ -322,7 +321,7 @@ func (w *watcher) ownerOf(key string) *nodeWatch {
 // revisit has a key of a master read directly, since a sweep's look at it is too
 // old to count.
 func (w *watcher) revisit(addr, key string) {
-	if n := w.node(addr); n != nil && !n.queue.put(false, errand{key: key}) {
+	if n := w.node(addr); n != nil && !n.queue.put(false, workItem{key: key}) {
 		n.overrun()
 	}
 }

@@ -21,7 +21,7 @@ func TestWatchAgainAfterACancelDuringItsSetup(t *testing.T) {
 	for range 12 {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- w.s.Watch(ctx, func(context.Context, locksteward.Sweep) {}) }()
+		go func() { ended <- w.s.Watch(ctx, func(context.Context, locksteward.Update) {}) }()
 		testredis.Eventually(t, soon, func() bool { return len(w.s.WatchState().Nodes) == 1 }, "no master is watched")
 		cancel()
 		must(t, <-ended)

@@ -11,8 +11,8 @@ import (
 const (
 	// watchPart is for reading after pushes, at deadlines and of unwatched locks.
 	watchPart = 1.5
-	// roundPart is for reading again locks that no push covers, so that a push never waits behind a long round.
-	roundPart = 1.0
+	// pollPart is for reading again locks that no push covers, so that a push never waits behind a long round.
+	pollPart = 1.0
 )
 
 // Costs of a command of the watch, which all take constant time.

@@ -43,7 +43,7 @@ func (d *delays) longest(now time.Time) time.Duration {
 	return max(d.now, d.earlier)
 }
 
-// sooner returns the earlier of two moments, as [errand.since] has them: 0 is none.
+// sooner returns the earlier of two moments, as [workItem.since] has them: 0 is none.
 func sooner(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -51,15 +51,15 @@ func sooner(a, b int64) int64 {
 	return a
 }
 
-// sinceOf is since when the first of some errands waits; 0 if nobody waits for any.
-func sinceOf(errands []errand) (since int64) {
-	for i := range errands {
-		since = sooner(since, errands[i].since)
+// sinceOf is since when the first of some work items waits; 0 if nobody waits for any.
+func sinceOf(items []workItem) (since int64) {
+	for i := range items {
+		since = sooner(since, items[i].since)
 	}
 	return since
 }
 
-// handedOn notes that what some errands were for has been handed on.
+// handedOn notes that what some work items were for has been handed on.
 func (n *nodeWatch) handedOn(since int64) {
 	if since != 0 {
 		now := time.Now()

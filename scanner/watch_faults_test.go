@@ -352,13 +352,13 @@ func hammer(ctx context.Context, t *testing.T, addr string, writer, locks, rate 
 		return
 	}
 	defer conn.Close()
-	const turns = 5
-	var requests [turns][]byte
-	answers := [turns]int{}
-	for turn := range turns {
+	const fairMutex = 5
+	var requests [fairMutex][]byte
+	answers := [fairMutex]int{}
+	for turn := range fairMutex {
 		for i := range locks {
 			key := fmt.Sprint("lock:hot:", i)
-			if (turn+i)%turns == 0 {
+			if (turn+i)%fairMutex == 0 {
 				requests[turn] = fmt.Appendf(requests[turn], "*2\r\n$3\r\nDEL\r\n$%d\r\n%s\r\n", len(key), key)
 				answers[turn] += len(":0\r\n")
 				continue
@@ -374,7 +374,7 @@ func hammer(ctx context.Context, t *testing.T, addr string, writer, locks, rate 
 	for n := 0; ctx.Err() == nil; n++ {
 		due := time.Duration(n*locks) * time.Second / time.Duration(rate)
 		pause(ctx, due-time.Since(began))
-		turn := n % turns
+		turn := n % fairMutex
 		if _, err := conn.Write(requests[turn]); err != nil {
 			t.Error(err)
 			return

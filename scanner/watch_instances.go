@@ -34,28 +34,28 @@ func newInstanceCache() instanceCache {
 
 // join puts the heartbeats of their holders into looks. One that cannot be read
 // now stays unknown, which is not gone.
-func (c instanceCache) join(ctx context.Context, w *watcher, glances []watchGlance) {
+func (c instanceCache) join(ctx context.Context, w *watcher, results []*keyReading) {
 	now := time.Now()
 	missing := map[string]bool{}
-	for _, g := range glances {
-		if g.l == nil || g.l.holderInstance() == "" {
+	for _, g := range results {
+		if g.lock == nil || g.lock.holderInstance() == "" {
 			continue
 		}
-		if _, ok := c.get(g.l.holderInstance(), now); !ok {
-			missing[g.l.holderInstance()] = true
+		if _, ok := c.get(g.lock.holderInstance(), now); !ok {
+			missing[g.lock.holderInstance()] = true
 		}
 	}
 	if len(missing) > 0 {
 		c.fetch(ctx, w, missing, now)
 	}
-	for _, g := range glances {
-		if g.l == nil || g.l.holderInstance() == "" {
+	for _, g := range results {
+		if g.lock == nil || g.lock.holderInstance() == "" {
 			continue
 		}
-		id := g.l.holderInstance()
+		id := g.lock.holderInstance()
 		got, ok := c.get(id, now)
-		if g.l.instance = got; !ok {
-			g.l.instance = &locksteward.Instance{ID: id}
+		if g.lock.instance = got; !ok {
+			g.lock.instance = &locksteward.Instance{ID: id}
 		}
 	}
 }

@@ -198,14 +198,14 @@ func TestDeadlines(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		table := newTable(locksteward.Target{Name: "t"})
 		table.startDeadlines(true)
-		kind := &shape{node: "n"}
+		kind := &traits{node: "n"}
 		model := map[string]int64{}
 		rt.Repeat(map[string]func(*rapid.T){
 			"see": func(rt *rapid.T) {
 				key := rapid.StringMatching(`[a-f]`).Draw(rt, "key")
 				at := rapid.Int64Range(-1, 50).Draw(rt, "expires")
 				table.mu.Lock()
-				table.update(look{key: key, kind: kind, digest: "d", expireAt: at, at: 1})
+				table.update(lockState{key: key, traits: kind, digest: "d", expireAt: at, at: 1})
 				table.mu.Unlock()
 				delete(model, key)
 				if at > 0 {
@@ -248,8 +248,8 @@ func TestDeadlines(t *testing.T) {
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	q := newQueue(time.Now())
-	q.put(false, errand{key: "calm"}, errand{key: "both", waiters: true})
-	q.put(true, errand{key: "urgent"}, errand{key: "both", written: true}, errand{key: "urgent", metaPrefix: "m:"})
+	q.put(false, workItem{key: "calm"}, workItem{key: "both", waiters: true})
+	q.put(true, workItem{key: "urgent"}, workItem{key: "both", written: true}, workItem{key: "urgent", metaPrefix: "m:"})
 	got := q.take(10)
 	for i := range got { // somebody waits for those that are urgent
 		if urgent := got[i].key != "calm"; urgent != (got[i].since > 0) {
@@ -257,7 +257,7 @@ func TestQueue(t *testing.T) {
 		}
 		got[i].since = 0
 	}
-	want := []errand{{key: "urgent", metaPrefix: "m:"}, {key: "both", written: true, waiters: true}, {key: "calm"}}
+	want := []workItem{{key: "urgent", metaPrefix: "m:"}, {key: "both", written: true, waiters: true}, {key: "calm"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("took %+v, want %+v", got, want)
 	}
@@ -269,11 +269,11 @@ func TestQueue(t *testing.T) {
 		t.Error("a key that was read is still known")
 	}
 	for i := range maxQueued {
-		if !q.put(true, errand{key: fmt.Sprint(i)}) {
+		if !q.put(true, workItem{key: fmt.Sprint(i)}) {
 			t.Fatalf("no room for number %d", i)
 		}
 	}
-	if q.put(true, errand{key: "too many"}) || !q.put(true, errand{key: "7"}) {
+	if q.put(true, workItem{key: "too many"}) || !q.put(true, workItem{key: "7"}) {
 		t.Error("the queue is not bounded, or refuses what it has")
 	}
 }
@@ -282,11 +282,11 @@ func TestQueue(t *testing.T) {
 func TestQueueOfKnownKeys(t *testing.T) {
 	t.Parallel()
 	q := newQueue(time.Now())
-	q.put(false, errand{key: "calm"}, errand{key: "looked at anyway"})
+	q.put(false, workItem{key: "calm"}, workItem{key: "looked at anyway"})
 	if !q.putKnown([]string{"a", "b", "looked at anyway", "c", "a"}) || !q.putKnown([]string{"b", "d"}) {
 		t.Fatal("no room for five keys")
 	}
-	q.put(true, errand{key: "c", written: true, since: 1})
+	q.put(true, workItem{key: "c", written: true, since: 1})
 	for _, key := range []string{"a", "b", "c", "d"} {
 		if !q.has(key) {
 			t.Errorf("%q is not known to wait", key)
@@ -295,7 +295,7 @@ func TestQueueOfKnownKeys(t *testing.T) {
 	if q.size() != 6 {
 		t.Errorf("%d wait, want 6", q.size())
 	}
-	want := []errand{
+	want := []workItem{
 		{key: "c", written: true, waiters: true, since: 1},
 		{key: "calm"},
 		{key: "looked at anyway", waiters: true},
@@ -317,10 +317,10 @@ func TestQueueOfKnownKeys(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprint(i)
 	}
-	if !q.putKnown(many[:maxQueued]) || q.putKnown(many) || q.put(false, errand{key: "too many"}) {
+	if !q.putKnown(many[:maxQueued]) || q.putKnown(many) || q.put(false, workItem{key: "too many"}) {
 		t.Error("the queue is not bounded, or refuses what it has")
 	}
-	if !q.put(true, errand{key: "7"}) || q.size() != maxQueued {
+	if !q.put(true, workItem{key: "7"}) || q.size() != maxQueued {
 		t.Errorf("a key of a resync that changed has no room, or waits twice: %d wait", q.size())
 	}
 }

@@ -37,16 +37,16 @@ func judgedWatch(t *testing.T, url string) *verdicts {
 	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	v := &verdicts{engine: e, fired: map[string]fired{}, told: &told{t: t, s: fast(url).build(t), locks: map[string]locksteward.Lock{}}}
-	v.judge = func(s locksteward.Sweep) {
+	v.judge = func(u locksteward.Update) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		for _, tr := range e.EvaluateWatched(s) {
+		for _, tr := range e.EvaluateWatched(u) {
 			if tr.Finding.Rule == rules.TTLNone && tr.Finding.Status == locksteward.StatusFiring {
 				v.fired[tr.Finding.Key] = fired{tr.Finding, time.Now(), v.fired[tr.Finding.Key].times + 1}
 			}
 		}
-		for i := range s.Locks {
-			v.s.Touch(s.Locks[i].Key, e.NextLook(&s.Locks[i]))
+		for i := range u.Locks {
+			v.s.Touch(u.Locks[i].Key, e.NextLook(&u.Locks[i]))
 		}
 	}
 	v.run(t)

@@ -41,7 +41,7 @@ func (w *watcher) suspicionOf(addr string) *suspicion {
 
 // found takes one look of a sweep beside what was known of the key: old is nil if
 // it was not known, and now is nil if the key is gone.
-func (s *suspicion) found(key string, old *entry, now *look, at int64) {
+func (s *suspicion) found(key string, old *entry, now *lockState, at int64) {
 	if s == nil || !changedBetween(old, now, at) {
 		return
 	}
@@ -58,13 +58,13 @@ func (s *suspicion) found(key string, old *entry, now *look, at int64) {
 
 // changedBetween says whether somebody wrote the key between two looks. That a
 // lease ran out is no write.
-func changedBetween(old *entry, now *look, at int64) bool {
+func changedBetween(old *entry, now *lockState, at int64) bool {
 	switch {
 	case old == nil:
 		return now != nil
 	case now == nil:
 		return old.expireAt <= 0 || at/1000 < old.expireAt
-	case !sameHold(&old.look, now):
+	case !sameHold(&old.lockState, now):
 		return true
 	default:
 		moved := now.expireAt - old.expireAt
@@ -73,7 +73,7 @@ func changedBetween(old *entry, now *look, at int64) bool {
 }
 
 // clearSuspects takes back what was on its way.
-func (n *nodeWatch) clearSuspects(errands []errand) {
+func (n *nodeWatch) clearSuspects(items []workItem) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.proven = true
@@ -83,7 +83,7 @@ func (n *nodeWatch) clearSuspects(errands []errand) {
 	if len(n.suspects) == 0 {
 		return
 	}
-	for _, e := range errands {
+	for _, e := range items {
 		delete(n.suspects, e.key)
 	}
 }

@@ -29,13 +29,13 @@ const (
 
 // nodeWatch watches one master. Its goroutines belong to the watcher.
 type nodeWatch struct {
-	w        *watcher
-	addr     string
-	queue    *queue
-	reads    *readCost
-	vanished vanished      // belongs to the goroutine that reads
-	replan   chan struct{} // holds one token when the plan changed
-	tried    chan struct{} // closed when the first pair stood, or did not
+	w         *watcher
+	addr      string
+	queue     *queue
+	reads     *readCost
+	goneRates goneRates     // belongs to the goroutine that reads
+	replan    chan struct{} // holds one token when the plan changed
+	tried     chan struct{} // closed when the first pair stood, or did not
 
 	mu     sync.Mutex
 	master connect.Master
@@ -63,7 +63,7 @@ type nodeWatch struct {
 
 func newNodeWatch(w *watcher, m connect.Master, plan watchPlan) *nodeWatch {
 	return &nodeWatch{
-		w: w, addr: m.Addr, queue: newQueue(w.began), reads: newReadCost(), vanished: newVanished(), replan: make(chan struct{}, 1), tried: make(chan struct{}),
+		w: w, addr: m.Addr, queue: newQueue(w.began), reads: newReadCost(), goneRates: newGoneRates(), replan: make(chan struct{}, 1), tried: make(chan struct{}),
 		master: m, plan: plan, mode: WatchSweep, reason: "not set up yet",
 		suspects: map[string]suspect{}, waiting: map[string]int32{},
 	}
@@ -83,7 +83,7 @@ func (n *nodeWatch) watch(ctx context.Context) {
 		switch {
 		case err == nil:
 			stood := time.Now()
-			err = n.attend(ctx, p)
+			err = n.supervise(ctx, p)
 			p.close()
 			<-p.ended
 			n.fault(ctx, err)
@@ -172,15 +172,13 @@ func (n *nodeWatch) up(mode WatchMode, p *pair) {
 	if p.tracker != nil {
 		n.w.s.table.clock(n.addr, p.offset)
 	}
-	n.w.s.table.mu.Lock()
 	n.w.s.table.onLine(n.addr, p.replID)
-	n.w.s.table.mu.Unlock()
 	if another {
 		// A server that was restarted, or another one: what is not there any more
 		// went with the old one's data, as after a flush.
 		n.w.s.table.flush(n.addr, now.Add(p.offset), false)
 		n.resync()
-		n.w.s.hurry() // a sweep tells a restart from a failover, and what was lost
+		n.w.s.requestSweep() // a sweep tells a restart from a failover, and what was lost
 	} else {
 		n.catchUp()
 	}
@@ -206,7 +204,7 @@ func (n *nodeWatch) without(err error) {
 
 // attend checks the pair each second until it is faulty, another plan is wanted,
 // or ctx ends.
-func (n *nodeWatch) attend(ctx context.Context, p *pair) error {
+func (n *nodeWatch) supervise(ctx context.Context, p *pair) error {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	var learned time.Time
@@ -303,7 +301,7 @@ func (n *nodeWatch) fault(ctx context.Context, err error) {
 		n.w.log.Warn("watch broke: it is set up again and the next sweep repairs what it missed",
 			zap.String("node", n.addr), zap.Error(err))
 	}
-	n.w.lookAround()
+	n.w.refreshMasters()
 }
 
 // watching says whether pushes can be relied on. n.mu is held.

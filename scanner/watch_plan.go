@@ -90,7 +90,7 @@ func newWatchPlan(classes *class.Set, companions, optional []string) watchPlan {
 }
 
 // heardCompanions are the beginnings of those companions that tell something of a lock,
-// see [nodeWatch.errandFor]. A push of each fence, queue and heartbeat would cost the
+// see [nodeWatch.itemFor]. A push of each fence, queue and heartbeat would cost the
 // server more than one prefix more does.
 func heardCompanions(prefix string) []string {
 	return []string{prefix + string(record.KindMeta) + ":", prefix + string(record.KindWaiter) + ":"}
@@ -196,7 +196,7 @@ func (t *Table) usedPrefixes(classes *class.Set) []string {
 	var out []string
 	for _, p := range optionalPrefixes {
 		for key, e := range t.entries {
-			if p == record.DefaultPrefix && e.kind.dialect == formats.Locksteward ||
+			if p == record.DefaultPrefix && e.traits.dialect == formats.Locksteward ||
 				strings.HasPrefix(key, p) && !classes.Classify(key).Configured {
 				out = append(out, p)
 				break

@@ -22,7 +22,7 @@ const (
 	window      = 20 * time.Millisecond
 	longWindow  = 60 * time.Millisecond
 	manyChanges = 32
-	// batchMost is how many keys are sifted and handed on together: each round trip
+	// batchMost is how many keys are prefiltered and handed on together: each round trip
 	// costs the server as much as some ten commands.
 	batchMost = 4 * subjectsPerLook
 	// afterError is the wait before a failed batch is tried again.
@@ -79,39 +79,39 @@ func (n *nodeWatch) readQueued(ctx context.Context, rest int) bool {
 	return true
 }
 
-// readBatch reads some keys and hands on what they tell. Keys that could not be
+// readBatch reads some keys and reports their changes. Keys that could not be
 // read go back into the queue, as urgent as they were; an error says that none could.
-func (n *nodeWatch) readBatch(ctx context.Context, errands []errand) error {
-	if len(errands) == 0 {
+func (n *nodeWatch) readBatch(ctx context.Context, items []workItem) error {
+	if len(items) == 0 {
 		return nil
 	}
-	defer n.queue.done(errands)
+	defer n.queue.done(items)
 	err := n.w.affordable(ctx)
 	if err == nil {
-		err = n.readNow(ctx, errands)
+		err = n.readNow(ctx, items)
 	}
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errMoved) && len(errands) > 1:
+	case errors.Is(err, errMoved) && len(items) > 1:
 		// One of them is elsewhere: find it.
-		half := len(errands) / 2
-		if err := n.readBatch(ctx, errands[:half]); err != nil && !errors.Is(err, errMoved) {
-			if !n.queue.put(false, errands[half:]...) {
+		half := len(items) / 2
+		if err := n.readBatch(ctx, items[:half]); err != nil && !errors.Is(err, errMoved) {
+			if !n.queue.put(false, items[half:]...) {
 				n.overrun()
 			}
 			return err
 		}
-		if err := n.readBatch(ctx, errands[half:]); !errors.Is(err, errMoved) {
+		if err := n.readBatch(ctx, items[half:]); !errors.Is(err, errMoved) {
 			return err
 		}
 		return nil
 	case errors.Is(err, errMoved):
-		n.w.lookAround()
-		n.again(errands)
+		n.w.refreshMasters()
+		n.again(items)
 		return err
 	}
-	if !n.queue.put(false, errands...) {
+	if !n.queue.put(false, items...) {
 		n.overrun()
 	}
 	return err
@@ -119,8 +119,8 @@ func (n *nodeWatch) readBatch(ctx context.Context, errands []errand) error {
 
 // again queues keys that could not be read, not for ever; the next sweep tells of
 // the others. A key of another master goes there.
-func (n *nodeWatch) again(errands []errand) {
-	for _, e := range errands {
+func (n *nodeWatch) again(items []workItem) {
+	for _, e := range items {
 		if e.tries++; e.tries >= maxTries {
 			continue
 		}
@@ -146,7 +146,7 @@ func (n *nodeWatch) reader(also *budget) *reader {
 			began := time.Now()
 			err := pipeline()
 			cost := n.reads.of(count, time.Since(began))
-			n.w.gaze.spend(cost)
+			n.w.watchBudget.spend(cost)
 			if also != nil {
 				also.spend(cost)
 			}
@@ -158,10 +158,10 @@ func (n *nodeWatch) reader(also *budget) *reader {
 
 // readNow reads keys and hands on what they tell: first what most likely stands, and
 // together with it whether the others are gone; then what is left of these.
-func (n *nodeWatch) readNow(ctx context.Context, errands []errand) error {
+func (n *nodeWatch) readNow(ctx context.Context, items []workItem) error {
 	r := n.reader(nil)
 	began := time.Now()
-	some := n.sift(errands)
+	some := n.prefilter(items)
 	for len(some.left)+len(some.groups) > 0 {
 		now, asked := some.questions(ctx)
 		r.along = asked
@@ -184,20 +184,20 @@ func (n *nodeWatch) readNow(ctx context.Context, errands []errand) error {
 	}
 	n.w.reads.Add(int64(len(some.over)))
 	if len(some.over) > 0 {
-		n.settle(ctx, began, some.over, some.glances, nil)
+		n.apply(ctx, began, some.over, some.results, nil)
 	}
 	return nil
 }
 
-// inspect reads keys in full and hands on what they tell.
-func (n *nodeWatch) inspect(ctx context.Context, r *reader, errands []errand) error {
+// inspect reads keys in full and reports their changes.
+func (n *nodeWatch) inspect(ctx context.Context, r *reader, items []workItem) error {
 	s := n.w.s
 	classes := s.classes.Load()
-	subjects := make([]subject, len(errands))
-	odds := make([]*share, len(errands))
-	for i, e := range errands {
+	subjects := make([]subject, len(items))
+	goneRate := make([]*share, len(items))
+	for i, e := range items {
 		sub := subject{key: e.key, match: classes.Classify(e.key), metaPrefix: e.metaPrefix, memory: s.table.remember(e.key)}
-		odds[i] = &n.vanished[n.vanished.index(&e, sub.known)]
+		goneRate[i] = &n.goneRates[n.goneRates.index(&e, sub.known)]
 		if !sub.known && e.written {
 			// Most locks are strings, and one that was written just now has no idle
 			// time: two questions less. Another type says so itself.
@@ -206,52 +206,30 @@ func (n *nodeWatch) inspect(ctx context.Context, r *reader, errands []errand) er
 		subjects[i] = sub
 	}
 	began := time.Now()
-	sights, err := r.inspect(ctx, subjects)
+	readings, err := r.inspect(ctx, subjects)
 	if err != nil {
 		return err
 	}
-	n.w.reads.Add(int64(len(sights)))
-	for i := range sights {
-		odds[i].note(sights[i].as == gone)
+	n.w.reads.Add(int64(len(readings)))
+	for i := range readings {
+		goneRate[i].note(readings[i].as == gone)
 	}
-	waiters, err := n.readWaiters(ctx, r, errands, sights)
+	waiters, err := n.readWaiters(ctx, r, items, readings)
 	if err != nil {
 		return err
 	}
 	o := observer{target: s.target, digest: s.digest, placeholder: s.placeholder, texts: texts{}}
-	glances := make([]watchGlance, len(sights))
-	for i := range sights {
-		glances[i] = n.glance(&o, &sights[i])
+	results := make([]*keyReading, len(readings))
+	for i := range readings {
+		results[i] = &readings[i]
+		o.complete(results[i], n.addr)
+		if l := results[i].lock; l != nil && l.traits.dialect == formats.Locksteward {
+			l.waiters = n.waitersOf(l.key)
+		}
 	}
-	n.w.instances.join(ctx, n.w, glances)
-	n.settle(ctx, began, errands, glances, waiters)
+	n.w.instances.join(ctx, n.w, results)
+	n.apply(ctx, began, items, results, waiters)
 	return nil
-}
-
-// watchGlance is one look of the watch: l is nil unless it saw a lock.
-type watchGlance struct {
-	node  string // that was asked
-	sight *sight
-	l     *look
-	shape shape
-	lost  []locksteward.Loss
-}
-
-func (n *nodeWatch) glance(o *observer, seen *sight) watchGlance {
-	g := watchGlance{node: n.addr, sight: seen, lost: lossesOf(seen, n.w.s.target, n.addr)}
-	if seen.as != there {
-		return g
-	}
-	obs, ok := o.observe(seen, n.addr)
-	if !ok || obs.Kind != locksteward.KindLock {
-		return g
-	}
-	l, shape := pack(obs)
-	if shape.dialect == formats.Locksteward {
-		l.waiters = n.waitersOf(seen.key)
-	}
-	g.l, g.shape = &l, shape
-	return g
 }
 
 // waitersOf returns how many wait for a lock of ours, by what was read last.
@@ -265,7 +243,7 @@ func (n *nodeWatch) waitersOf(key string) int32 {
 	t := n.w.s.table
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if e, ok := t.entries[key]; ok && e.kind.dialect == formats.Locksteward {
+	if e, ok := t.entries[key]; ok && e.traits.dialect == formats.Locksteward {
 		return max(0, e.waiters) // as a sweep counted them
 	}
 	return 0
@@ -273,13 +251,13 @@ func (n *nodeWatch) waitersOf(key string) int32 {
 
 // readWaiters reads who waits where a push told of it; until the watch knows of
 // all waiters, for every lock of ours.
-func (n *nodeWatch) readWaiters(ctx context.Context, r *reader, errands []errand, sights []sight) ([]locksteward.Waiter, error) {
+func (n *nodeWatch) readWaiters(ctx context.Context, r *reader, items []workItem, readings []keyReading) ([]locksteward.Waiter, error) {
 	n.mu.Lock()
 	all := !n.repaired
 	n.mu.Unlock()
 	var keys []waitKey
-	for i, e := range errands {
-		s := &sights[i]
+	for i, e := range items {
+		s := &readings[i]
 		if s.as == unread || !e.waiters && !all {
 			continue
 		}
@@ -294,87 +272,95 @@ func (n *nodeWatch) readWaiters(ctx context.Context, r *reader, errands []errand
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	crowds, err := r.waiters(ctx, keys)
+	waiterSets, err := r.waiters(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, k := range keys {
-		if count := crowds[k.lock].count; count >= 0 {
+		if count := waiterSets[k.lock].count; count >= 0 {
 			n.waiting[k.lock] = int32(count)
 		}
 	}
-	return n.w.s.listed(crowds), nil
+	return n.w.s.listed(waiterSets), nil
 }
 
 // forgetWaiters drops counts that are 0, now that they are in the table.
-func (n *nodeWatch) forgetWaiters(glances []watchGlance) {
+func (n *nodeWatch) forgetWaiters(results []*keyReading) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, g := range glances {
-		if n.waiting[g.sight.key] == 0 {
-			delete(n.waiting, g.sight.key)
+	for _, s := range results {
+		if n.waiting[s.key] == 0 {
+			delete(n.waiting, s.key)
 		}
 	}
 }
 
-// settle takes what was seen into the table and hands it on.
-func (n *nodeWatch) settle(ctx context.Context, began time.Time, errands []errand, glances []watchGlance, waiters []locksteward.Waiter) {
+// apply applies readings to the table and passes the update to the sink.
+func (n *nodeWatch) apply(ctx context.Context, began time.Time, items []workItem, results []*keyReading, waiters []locksteward.Waiter) {
 	s := n.w.s
-	sweep := locksteward.Sweep{Target: s.target.Name, Started: began, Duration: time.Since(began), Waiters: waiters}
-	var unsure []errand
+	var sure []*keyReading
+	var unsure []workItem
 	var since int64
-	s.order.Lock()
-	defer s.order.Unlock()
-	s.table.mu.Lock()
-	for i, g := range glances {
-		if g.sight.as == unread || g.sight.as == retyped {
-			unsure = append(unsure, errands[i])
+	for i, seen := range results {
+		if seen.as == unread || seen.as == retyped {
+			unsure = append(unsure, items[i])
 			continue
 		}
-		since = sooner(since, errands[i].since)
-		s.take(&sweep, g)
+		since = sooner(since, items[i].since)
+		sure = append(sure, seen)
 	}
-	if len(sweep.Endings) > 0 {
-		sweep.Events = s.table.flushes()
+	s.order.Lock()
+	defer s.order.Unlock()
+	update, _ := s.applyReadings(n.addr, began, sure, false)
+	update.Waiters = waiters
+	if len(update.Endings) > 0 {
+		update.Events = s.table.flushes()
 	}
-	s.table.mu.Unlock()
-	n.forgetWaiters(glances)
+	n.forgetWaiters(results)
 	n.again(unsure)
-	if len(sweep.Locks)+len(sweep.Endings)+len(sweep.Losses) > 0 {
-		sortLocks(sweep.Locks)
-		sortLosses(sweep.Losses)
-		n.w.sink(ctx, sweep)
+	if len(update.Locks)+len(update.Endings)+len(update.Losses) > 0 {
+		n.w.sink(ctx, update)
 	}
 	n.handedOn(since)
 }
 
-// take takes one look into the table and puts what it tells into sweep. The
-// table is locked.
-func (s *Scanner) take(sweep *locksteward.Sweep, g watchGlance) {
-	t, key, at := s.table, g.sight.key, micros(g.sight.at)
-	sweep.At = maxTime(sweep.At, g.sight.at)
-	sweep.Losses = append(sweep.Losses, g.lost...)
-	if g.l != nil {
-		g.l.kind = t.intern(g.shape)
-	}
-	known := t.entries[key]
-	now, ended := t.apply(reading{key: key, lock: g.l, at: at, began: sweep.Started})
-	switch {
-	case ended != nil:
-		end, flushed := s.ending(ended, g.sight, g.node, g.lost)
-		if flushed && g.sight.as == gone && ended.claim != nil && lossOf(ended, g.lost) == nil {
-			loss := t.lossByFlush(ended, g.sight.at)
-			if t.flushed[ended.kind.node].ordered {
-				sweep.Losses = append(sweep.Losses, loss)
-			} // else the next sweep reports what the restart took, and these with it
+// applyReadings applies readings of single keys of the master at node to the table. It
+// returns the update that they make, and the change of each.
+func (s *Scanner) applyReadings(node string, began time.Time, results []*keyReading, keepGone bool) (locksteward.Update, []change) {
+	update := locksteward.Update{Target: s.target.Name, Started: began, Duration: time.Since(began)}
+	losses := map[lossKey]locksteward.Loss{}
+	for _, seen := range results {
+		update.At = maxTime(update.At, seen.at)
+		update.Losses = append(update.Losses, seen.losses...)
+		for _, l := range seen.losses {
+			losses[lossKey{l.Key, l.Claim.ID}] = l
 		}
-		sweep.Endings = append(sweep.Endings, end)
-	case now != nil && known != nil && now != known:
-		t.outlived(known, sweep.Started)
 	}
-	if now != nil {
-		sweep.Locks = append(sweep.Locks, now.lock(s.target))
+	changes := s.table.apply(&batch{
+		node: node, began: began, losses: losses, keepGone: keepGone, about: len(results),
+		readings: func(yield func(reading) bool) {
+			for _, seen := range results {
+				if !yield(reading{key: seen.key, lock: seen.lock, at: micros(seen.at), gone: seen.as == gone}) {
+					return
+				}
+			}
+		},
+	})
+	for i := range changes {
+		c := &changes[i]
+		if c.lock != nil {
+			update.Locks = append(update.Locks, *c.lock)
+		}
+		if c.ended != nil {
+			update.Endings = append(update.Endings, *c.ended)
+		}
+		if c.loss != nil {
+			update.Losses = append(update.Losses, *c.loss)
+		}
 	}
+	sortLocks(update.Locks)
+	sortLosses(update.Losses)
+	return update, changes
 }

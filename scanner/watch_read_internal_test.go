@@ -66,7 +66,7 @@ func TestKeysOfABatchThatFailedWait(t *testing.T) {
 	n := refused(t, "MOVED 1 127.0.0.1:2", "MOVED 1 127.0.0.1:2", "CLUSTERDOWN The cluster is down")
 	keys := []string{"lock:a", "lock:b", "lock:c", "lock:d"}
 	for _, key := range keys {
-		n.queue.put(true, errand{key: key, written: true})
+		n.queue.put(true, workItem{key: key, written: true})
 	}
 	if err := n.readBatch(t.Context(), n.queue.take(len(keys))); err == nil {
 		t.Fatal("a server that is down was read")
@@ -92,14 +92,14 @@ func TestKeysThatWereNotReadKeepTheirPlace(t *testing.T) {
 			t.Parallel()
 			n := refused(t, answers...)
 			n.queue.putKnown([]string{"lock:known"})
-			n.queue.put(false, errand{key: "lock:calm"})
+			n.queue.put(false, workItem{key: "lock:calm"})
 			if err := n.readBatch(t.Context(), n.queue.take(2)); err == nil && !strings.HasPrefix(string(answers[0]), "MOVED") {
 				t.Fatal("what cannot be read was read")
 			}
 			if n.queue.oldest() != 0 || n.queue.changes() != 0 {
 				t.Errorf("somebody is said to wait for keys that did not change, %d of them", n.queue.changes())
 			}
-			n.queue.put(true, errand{key: "lock:changed"})
+			n.queue.put(true, workItem{key: "lock:changed"})
 			got := n.queue.take(3)
 			if len(got) != 3 || got[0].key != "lock:changed" || got[0].since == 0 {
 				t.Errorf("the next are %+v, want lock:changed first", got)

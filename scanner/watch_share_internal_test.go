@@ -24,19 +24,19 @@ func TestRoundsTakeTheBusyShare(t *testing.T) {
 			}
 		}
 		call(n.reader(nil))
-		if began := time.Now(); w.rounds.wait(t.Context()) != nil || time.Since(began) != 0 {
+		if began := time.Now(); w.pollBudget.wait(t.Context()) != nil || time.Since(began) != 0 {
 			t.Error("a round waits for what a push told of")
 		}
-		if err := w.gaze.wait(t.Context()); err != nil {
+		if err := w.watchBudget.wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 
 		began := time.Now()
 		var worked time.Duration
 		for range 50 {
-			call(n.reader(w.rounds))
+			call(n.reader(w.pollBudget))
 			worked += n.reads.of(1, 10*time.Microsecond)
-			for _, b := range []*budget{w.gaze, w.rounds} {
+			for _, b := range []*budget{w.watchBudget, w.pollBudget} {
 				if err := b.wait(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -47,8 +47,8 @@ func TestRoundsTakeTheBusyShare(t *testing.T) {
 		}
 	})
 	without := newWatcher(&Scanner{log: zap.NewNop(), throttle: newThrottle(), cfg: Config{NoThrottle: true}})
-	without.rounds.spend(time.Hour)
-	if err := without.rounds.wait(context.Background()); err != nil || without.gaze.share != 1 {
+	without.pollBudget.spend(time.Hour)
+	if err := without.pollBudget.wait(context.Background()); err != nil || without.watchBudget.share != 1 {
 		t.Errorf("without a limit: %v", err)
 	}
 }

@@ -35,7 +35,7 @@ type told struct {
 	waiters  []locksteward.Waiter
 	handings int
 	// judge, if set before anything happens, gets what is handed on.
-	judge func(locksteward.Sweep)
+	judge func(locksteward.Update)
 	// hold makes the sink wait while it is locked.
 	hold sync.Mutex
 }
@@ -73,26 +73,26 @@ func (w *told) run(t testing.TB) (stop func()) {
 	return stop
 }
 
-func (w *told) take(_ context.Context, sweep locksteward.Sweep) {
+func (w *told) take(_ context.Context, update locksteward.Update) {
 	w.hold.Lock()
 	defer w.hold.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.handings++
-	if len(sweep.Masters) != 0 || sweep.At.IsZero() {
-		w.t.Errorf("the watch handed on a sweep with masters %v at %v", sweep.Masters, sweep.At)
+	if update.At.IsZero() {
+		w.t.Error("the watch handed on an update without a time")
 	}
-	for _, e := range sweep.Endings {
+	for _, e := range update.Endings {
 		w.endings = append(w.endings, e)
 		delete(w.locks, e.Lock.Key)
 	}
-	for _, l := range sweep.Locks {
+	for _, l := range update.Locks {
 		w.locks[l.Key] = l
 	}
-	w.losses = append(w.losses, sweep.Losses...)
-	w.waiters = append(w.waiters, sweep.Waiters...)
+	w.losses = append(w.losses, update.Losses...)
+	w.waiters = append(w.waiters, update.Waiters...)
 	if w.judge != nil {
-		w.judge(sweep)
+		w.judge(update)
 	}
 }
 

@@ -10,16 +10,16 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Change is what goes with a change of state, in its transaction: the lines of
-// the audit trail about it and what is to be told of it.
+// Change is what is written with a change of state in its transaction: audit entries and
+// messages about it.
 type Change struct {
 	Entries  []locksteward.Entry
 	Messages []Message
 }
 
-// Append writes audit entries and messages of something that changes nothing in
-// the store, in one transaction. Seq, PrevHash and Hash of entries are set by the
-// store; At is kept to the microsecond; what is no text is made text.
+// Append writes audit entries and messages about an event that changes nothing else in the
+// store, in one transaction. The store sets Seq, PrevHash and Hash of entries, truncates At
+// to the microsecond, and replaces bytes that are not UTF-8.
 func (s *Store) Append(ctx context.Context, c Change) error {
 	if len(c.Entries) == 0 && len(c.Messages) == 0 {
 		return nil
@@ -29,20 +29,20 @@ func (s *Store) Append(ctx context.Context, c Change) error {
 	})
 }
 
-// AppendEntries is [Store.Append] of entries alone.
+// AppendEntries is [Store.Append] without messages.
 func (s *Store) AppendEntries(ctx context.Context, entries ...locksteward.Entry) error {
 	return s.Append(ctx, Change{Entries: entries})
 }
 
 // EntryQuery selects audit entries; zero fields select all.
 type EntryQuery struct {
-	Subject string // request id, or what else an action was about
+	Subject string // ID of a request, or another subject of an action
 	Target  string
 	Key     string // exact bytes of a lock's key
 	Actor   string
 	Action  string
-	// Search is text in actor, action, key, reason or subject: letters of ASCII
-	// large or small, but in a key.
+	// Search is a substring of actor, action, key, reason or subject. Case is ignored for
+	// ASCII letters, except in keys.
 	Search       string
 	Since, Until time.Time // Until is not included
 	Before       int64     // only entries with a smaller Seq, for the next page
@@ -51,14 +51,14 @@ type EntryQuery struct {
 	Limit        int       // 0: 100
 }
 
-// defaultLimit is how many rows a list returns when nobody said.
+// defaultLimit is how many rows a list returns if the query sets no limit.
 const defaultLimit = 100
 
-// escapeLike keeps a text from being a pattern.
+// escapeLike escapes a text for LIKE.
 var escapeLike = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
 
-// lowered makes the letters of ASCII small, as backend.lower does.
-func lowered(s string) string {
+// lowerASCII converts ASCII letters to lower case, as backend.lower does.
+func lowerASCII(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			return r + 'a' - 'A'
@@ -67,7 +67,7 @@ func lowered(s string) string {
 	}, s)
 }
 
-// Entries returns audit entries, newest first unless the query says otherwise.
+// Entries returns audit entries, newest first unless q.Ascending is set.
 func (s *Store) Entries(ctx context.Context, q EntryQuery) ([]locksteward.Entry, error) {
 	var f filter
 	if q.Subject != "" {
@@ -86,7 +86,7 @@ func (s *Store) Entries(ctx context.Context, q EntryQuery) ([]locksteward.Entry,
 		f.add("action = ?", q.Action)
 	}
 	if q.Search != "" {
-		like := "%" + escapeLike.Replace(lowered(text(q.Search))) + "%"
+		like := "%" + escapeLike.Replace(lowerASCII(text(q.Search))) + "%"
 		var places []string
 		for _, column := range []string{"actor", "action", "reason", "subject"} {
 			places = append(places, fmt.Sprintf(s.on.lower, column)+` LIKE ? ESCAPE '!'`)
@@ -145,8 +145,8 @@ func (f *filter) where() string {
 
 const entryColumns = "seq, at, actor, action, target, lock_key, subject, reason, outcome, detail, prev_hash, hash"
 
-// written writes entries and what is to be told of them inside the transaction of
-// the change that they are about, which is what makes them one.
+// written writes audit entries and the messages about them in the transaction of the change
+// that they report.
 func (s *Store) written(ctx context.Context, t *tx, w Written, messages ...Message) error {
 	if err := appendEntries(ctx, t, w.Entries); err != nil {
 		return err

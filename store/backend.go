@@ -9,44 +9,44 @@ import (
 	"strings"
 )
 
-// backend is all in which the databases differ; every other line of this package
+// backend holds everything in which the databases differ. All other code of this package
 // runs on both.
 type backend struct {
-	// name is the folder of the migrations.
+	// name is the name of the schema file.
 	name string
-	// numbered says that a placeholder is $1, not ?.
+	// numbered means that a placeholder is $1, not ?.
 	numbered bool
-	// now is the database's clock in microseconds, as an expression.
+	// now is an expression for the database's clock in microseconds.
 	now string
-	// begin is run first in a transaction that must have no other writer beside
-	// it, in whatever process; join is for one that others may run beside. Each
-	// returns the transaction's id, "" if it has none.
+	// begin is the first statement of a transaction that excludes all other writers, in all
+	// processes; join that of one beside which others may run. Each returns the ID of the
+	// transaction, "" if it has none.
 	begin, join string
-	// lower makes the letters of ASCII in a column small, and no others.
+	// lower is a format that converts the ASCII letters of a column to lower case.
 	lower string
-	// within is the condition that a lock's key has some bytes in it.
+	// within is the condition that the key of a lock contains some bytes.
 	within string
-	// share is put behind a SELECT of a row that must not change until the end of
-	// the transaction; skip behind one of rows that others may be working on.
+	// share follows a SELECT of a row that must not change before the commit; skip follows
+	// one of rows that others may have locked.
 	share, skip string
-	// known is a query with a row if there is a table schema_version.
-	known string
-	// bytes is a query of how much room the database takes.
+	// hasSchema is a query with one row if there is a table schema_version.
+	hasSchema string
+	// bytes is a query for the size of the database.
 	bytes string
-	// atOnce is how many rows one INSERT writes: where each is a round trip, many.
+	// atOnce is how many rows one INSERT writes: many where each is a round trip.
 	atOnce int
-	// columns says that rows go as one list for each column.
+	// columns means that rows are sent as one list per column.
 	columns bool
-	// number is the type of whole numbers.
+	// number is the type of integers.
 	number string
-	// script are arguments that let one Exec run several statements.
+	// script are arguments with which one Exec runs several statements.
 	script []any
-	// explain says what an error of the driver means; nil for another's error.
+	// explain explains an error of the driver; nil for other errors.
 	explain func(s *Store, err error) *Error
 }
 
-// text returns a query of ours, written with ?, as the database wants it. No
-// query of ours has a question mark in a literal.
+// text returns query, written with ?, with the placeholders of the database. Queries must
+// not have question marks in literals.
 func (b *backend) text(query string) string {
 	if !b.numbered {
 		return query
@@ -66,7 +66,7 @@ func (b *backend) text(query string) string {
 	}
 }
 
-// pool is a database that is read, or in which transactions begin.
+// pool is a pool of connections, for reading or for transactions.
 type pool struct {
 	db *sql.DB
 	on *backend
@@ -86,9 +86,10 @@ func (p *pool) row(ctx context.Context, query string, args ...any) *sql.Row {
 type tx struct {
 	tx *sql.Tx
 	on *backend
-	// enqueued says that there are messages to be sent that were not there before.
+	// enqueued is set if the transaction added messages to the outbox.
 	enqueued bool
-	// trail is how long the audit trail is with what was added; 0: nothing was.
+	// trail is the length of the audit trail with the entries of this transaction; 0 if it
+	// has none.
 	trail int64
 }
 
@@ -102,7 +103,7 @@ func (t *tx) row(ctx context.Context, query string, args ...any) *sql.Row {
 	return t.tx.QueryRowContext(ctx, t.on.text(query), args...)
 }
 
-// exec returns how many rows it changed.
+// exec returns the number of rows that it changed.
 func (t *tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	res, err := t.tx.ExecContext(ctx, t.on.text(query), args...)
 	if err != nil {
@@ -111,8 +112,8 @@ func (t *tx) exec(ctx context.Context, query string, args ...any) (int64, error)
 	return res.RowsAffected()
 }
 
-// insert writes rows with few round trips; tail stands behind the values. All
-// values of a column are of one type.
+// insert writes rows with few round trips; tail follows the values. All values of a column
+// have one type.
 func (t *tx) insert(ctx context.Context, table, columns, tail string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
@@ -151,7 +152,7 @@ func (t *tx) insert(ctx context.Context, table, columns, tail string, rows [][]a
 	return err
 }
 
-// byColumn turns rows into one list for each column, and names their types.
+// byColumn turns rows into one list per column, and returns the types of the lists.
 func byColumn(rows [][]any) (types string, lists []any) {
 	var names []string
 	for c := range rows[0] {
@@ -183,18 +184,18 @@ func column[T any](rows [][]any, c int, of func(any) T) []T {
 	return out
 }
 
-// marks are n placeholders.
+// marks returns n placeholders.
 func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
 
-// latest collects rows to be written. One statement cannot write a row twice: of
-// those with the same key the last counts.
+// latest collects rows for an INSERT, which cannot write a row twice: the last row of a key
+// replaces the others.
 type latest[K comparable] struct {
 	at   map[K]int
 	rows [][]any
 }
 
 func (l *latest[K]) put(key K, row ...any) {
-	if i, twice := l.at[key]; twice {
+	if i, exists := l.at[key]; exists {
 		l.rows[i] = row
 		return
 	}
@@ -205,14 +206,14 @@ func (l *latest[K]) put(key K, row ...any) {
 	l.rows = append(l.rows, row)
 }
 
-// querier is what a pool and a transaction have in common.
+// querier is a pool or a transaction.
 type querier interface {
 	database() *backend
 	query(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	row(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// rowScanner is what sql.Row and sql.Rows have in common.
+// rowScanner is a sql.Row or sql.Rows.
 type rowScanner interface{ Scan(dest ...any) error }
 
 // each calls fn for every row and closes rows.

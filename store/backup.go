@@ -7,12 +7,12 @@ import (
 	"os"
 )
 
-// errNoFile is a backup of a store that is no file.
-var errNoFile = errors.New("this store is no file of SQLite; back up PostgreSQL with pg_dump, see docs/store.md")
+// errNoFile is a backup of a store that is not a file.
+var errNoFile = errors.New("this store is not an SQLite file; back up PostgreSQL with pg_dump, see docs/store.md")
 
-// Backup writes a copy of the SQLite file of dsn, all of one moment, to a new file
-// with mode 0600, and checks it: file and audit trail. An agent may be using the
-// store meanwhile. It returns how many entries the copy has.
+// Backup writes a consistent copy of the SQLite file of dsn to a new file with mode 0600,
+// and checks file and audit trail of the copy. An agent may be using the store. It returns
+// the number of audit entries in the copy.
 func Backup(ctx context.Context, dsn, to string) (entries int64, err error) {
 	where, err := parseDSN(Config{DSN: dsn}.dsn())
 	if err != nil {
@@ -24,8 +24,8 @@ func Backup(ctx context.Context, dsn, to string) (entries int64, err error) {
 	if _, err := os.Stat(where.path); err != nil {
 		return 0, fmt.Errorf("back up store: %w; is this the working directory of the agent?", err)
 	}
-	// An empty file is one that VACUUM INTO takes; made here for its mode, and so
-	// that nothing is overwritten.
+	// VACUUM INTO accepts an empty file. It is created here for its mode, and so that
+	// nothing is overwritten.
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, fmt.Errorf("back up store: %w; name a new file in a folder that can be written", err)
@@ -46,33 +46,34 @@ func Backup(ctx context.Context, dsn, to string) (entries int64, err error) {
 	if _, err := from.read.db.ExecContext(ctx, `VACUUM INTO ?`, to); err != nil {
 		return 0, from.explain("back up store", err)
 	}
-	return check(ctx, to)
+	return check(ctx, "check backup", to)
 }
 
-// check reads a copy in full.
-func check(ctx context.Context, path string) (entries int64, err error) {
+// check reads all pages of a copy and verifies its audit trail. It returns the number of
+// entries.
+func check(ctx context.Context, op, path string) (entries int64, err error) {
 	s := newStore()
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if err := s.readSQLite(path, ""); err != nil {
 		return 0, err
 	}
-	var word string
-	if err := s.read.row(ctx, `PRAGMA integrity_check(1)`).Scan(&word); err != nil {
-		return 0, s.explain("check backup", err)
+	var result string
+	if err := s.read.row(ctx, `PRAGMA integrity_check(1)`).Scan(&result); err != nil {
+		return 0, s.explain(op, err)
 	}
-	if word != "ok" {
-		return 0, &Error{Op: "check backup", Path: path, Kind: ErrDamaged, Err: errors.New(word), Hint: "look at the disk of the store"}
+	if result != "ok" {
+		return 0, &Error{Op: op, Path: path, Kind: ErrDamaged, Err: errors.New(result), Hint: "check the disk, and restore the last backup if the store itself is damaged (docs/store.md)"}
 	}
 	return s.Verify(ctx)
 }
 
-// Size is how much room a store takes.
+// Size is the size of a store.
 type Size struct {
-	Bytes   int64 // of the file without its log, or of our tables with their indexes
+	Bytes   int64 // of the file without its log, or of the tables with their indexes
 	Entries int64 // of the audit trail
 }
 
-// Size returns how much room the store takes; it is cheap.
+// Size returns the size of the store; it is cheap.
 func (s *Store) Size(ctx context.Context) (Size, error) {
 	var out Size
 	err := s.inRead(ctx, "measure store", func(ctx context.Context, q querier) error {

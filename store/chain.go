@@ -9,17 +9,17 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Checkpoint is one place in the audit chain. Written down elsewhere, signed, it
-// is an anchor: nobody can rewrite what lies before it unseen.
+// Checkpoint is one place in the audit chain. A copy outside the store is an anchor: no
+// entry before it can be changed undetected.
 type Checkpoint struct {
 	Seq  int64  // 0: before the first entry
 	Hash string // of that entry; "" before the first
 }
 
-// ChainError says where the audit trail is broken.
+// ChainError is a broken audit trail.
 type ChainError struct {
-	Seq     int64  // the first entry that does not fit
-	Problem string // what is wrong with it
+	Seq     int64 // the first wrong entry
+	Problem string
 }
 
 // Error returns the sentence.
@@ -27,18 +27,18 @@ func (e *ChainError) Error() string {
 	return fmt.Sprintf("audit trail is broken at entry %d: %s; compare with a backup or an export to see what was there", e.Seq, e.Problem)
 }
 
-// Chain checks entries as they come, one after the other, from a store or from an
-// export. Its zero value begins before the first entry; one with Last set goes on
-// behind that. It is not safe for concurrent use.
+// Chain checks entries one after the other, from a store or an export. Its zero value
+// begins before the first entry; with Last set it continues that entry. It is not safe for
+// concurrent use.
 type Chain struct {
-	// Last is the entry that was checked last.
+	// Last is the last entry that was checked.
 	Last Checkpoint
 
 	buf []byte
 }
 
-// Next checks that e continues the chain unchanged; a break is a [ChainError]
-// and moves nothing.
+// Next checks that e continues the chain unchanged. If not, it returns a [ChainError] and
+// leaves c as it is.
 func (c *Chain) Next(e locksteward.Entry) error {
 	want := c.Last.Seq + 1
 	switch {
@@ -62,7 +62,7 @@ func HashEntry(e locksteward.Entry) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// appendHashed appends what the hash of e covers.
+// appendHashed appends the bytes that the hash of e covers.
 func appendHashed(b []byte, e locksteward.Entry) []byte {
 	b = append(b, "locksteward-entry-1 "...)
 	b = appendNumber(b, e.Seq)

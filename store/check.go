@@ -9,20 +9,18 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// tailOfTrail is how many of the last audit entries [Store.Check] reads.
-const tailOfTrail = 1000
+// checkedTail is how many of the last audit entries [Store.Check] reads.
+const checkedTail = 1000
 
-// Check reads the structure of all pages of a file, and the end of the audit trail. What
-// is broken is an [ErrDamaged]. It takes as long as it takes to read the file. Of a
-// server's database it reads the end of the trail alone: the server knows its pages.
+// Check reads the structure of all pages of a file, and the end of the audit trail. Its
+// error is an [ErrDamaged] if either is broken. It takes as long as reading the file. In a
+// server's database it only checks the end of the trail.
 func (s *Store) Check(ctx context.Context) error {
 	const op = "check store"
-	s.turn.RLock()
-	defer s.turn.RUnlock()
 	if err := s.quickCheck(ctx, op); err != nil {
-		return s.judged(ctx, ctx, op, err)
+		return s.classify(ctx, ctx, op, err)
 	}
-	return s.judged(ctx, ctx, op, s.checkTail(ctx, op))
+	return s.classify(ctx, ctx, op, s.checkTail(ctx, op))
 }
 
 // quickCheck reads the structure of all pages of a file.
@@ -30,23 +28,23 @@ func (s *Store) quickCheck(ctx context.Context, op string) error {
 	if s.file == "" {
 		return nil
 	}
-	var word string
-	if err := s.read.row(ctx, `PRAGMA quick_check(1)`).Scan(&word); err != nil {
+	var result string
+	if err := s.read.row(ctx, `PRAGMA quick_check(1)`).Scan(&result); err != nil {
 		return s.explain(op, err)
 	}
-	if word != "ok" {
-		return s.damaged(op, errors.New(strings.Join(strings.Fields(word), " ")))
+	if result != "ok" {
+		return s.damaged(op, errors.New(strings.Join(strings.Fields(result), " ")))
 	}
 	return nil
 }
 
-// damaged is an error that says what is broken, and what to do.
-func (s *Store) damaged(op string, what error) *Error {
-	return &Error{Op: op, Path: s.name, Kind: ErrDamaged, Reason: "the file is damaged or not a database", Hint: s.damagedHint(), Err: what}
+// damaged returns an [ErrDamaged] with cause and remedy.
+func (s *Store) damaged(op string, cause error) *Error {
+	return &Error{Op: op, Path: s.name, Kind: ErrDamaged, Reason: "the file is damaged or not a database", Hint: s.damagedHint(), Err: cause}
 }
 
-// checkTail reads the last entries of the trail: each continues the one before it, and
-// the last one is its head.
+// checkTail reads the last entries of the trail: each must continue the one before it, and
+// the last one must be the recorded head.
 func (s *Store) checkTail(ctx context.Context, op string) error {
 	t, err := s.snapshot(ctx)
 	if err != nil {
@@ -58,9 +56,9 @@ func (s *Store) checkTail(ctx context.Context, op string) error {
 		return err
 	}
 	chain := Chain{Last: base}
-	from := max(base.Seq, head.Seq-tailOfTrail) + 1
+	from := max(base.Seq, head.Seq-checkedTail) + 1
 	if from > base.Seq+1 {
-		// Whether the first one continues what was before it is not asked here.
+		// The entry before the first one is not read.
 		chain.Last = Checkpoint{}
 	}
 	err = eachOfPage(ctx, t, from, func(e *locksteward.Entry) error {

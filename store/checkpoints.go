@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// SignedCheckpoint is a place of the chain to which an agent put its name.
+// SignedCheckpoint is a checkpoint with the signature of an agent.
 type SignedCheckpoint struct {
 	Checkpoint
 	At time.Time // agent's clock
-	// KeyID names the key, "" for a place that nobody signed; Signature is base64.
-	// Package internal/audit makes and checks both.
+	// KeyID names the key, "" if there is no signature; Signature is base64. Package
+	// internal/audit creates and checks both.
 	KeyID     string
 	Signature string
 }
 
-// errNoPlace is a checkpoint of nothing.
-var errNoPlace = errors.New("save checkpoint: it is of no entry")
+var errNoPlace = errors.New("save checkpoint: it has no sequence number or no hash")
 
-// SaveCheckpoint keeps a checkpoint, in place of another one of that place.
+// SaveCheckpoint writes a checkpoint, replacing one of the same entry.
 func (s *Store) SaveCheckpoint(ctx context.Context, c SignedCheckpoint) error {
 	if c.Seq <= 0 || c.Hash == "" {
 		return errNoPlace
@@ -40,8 +39,7 @@ type CheckpointQuery struct {
 	Limit         int   // 0: 100
 }
 
-// Checkpoints returns the checkpoints that are kept, newest first unless the query
-// says otherwise.
+// Checkpoints returns checkpoints, newest first unless q.Ascending is set.
 func (s *Store) Checkpoints(ctx context.Context, q CheckpointQuery) ([]SignedCheckpoint, error) {
 	var f filter
 	if q.After > 0 {
@@ -76,7 +74,7 @@ func (s *Store) Checkpoints(ctx context.Context, q CheckpointQuery) ([]SignedChe
 	return out, nil
 }
 
-// AllCheckpoints returns all checkpoints in their order.
+// AllCheckpoints returns all checkpoints, oldest first.
 func (s *Store) AllCheckpoints(ctx context.Context) ([]SignedCheckpoint, error) {
 	var out []SignedCheckpoint
 	for after := int64(0); ; after = out[len(out)-1].Seq {
@@ -91,15 +89,15 @@ func (s *Store) AllCheckpoints(ctx context.Context) ([]SignedCheckpoint, error) 
 	}
 }
 
-// PruneCheckpoints forgets the checkpoints of entries that retention took, but for
-// the last of them: behind it the trail begins.
+// PruneCheckpoints deletes the checkpoints of entries that retention deleted, except the
+// last one, which the trail continues.
 func (s *Store) PruneCheckpoints(ctx context.Context) (int64, error) {
 	return s.prune(ctx, "prune checkpoints",
 		`DELETE FROM checkpoints WHERE seq IN (SELECT seq FROM checkpoints WHERE seq < (SELECT base_seq FROM entries_head WHERE id = 1) ORDER BY seq LIMIT ?)`)
 }
 
-// PlaceAt returns the number of the first entry that was made at or after a time, 0
-// if there is none. Clocks are set back at times: entries before it may be younger.
+// PlaceAt returns the number of the first entry from a time or later, 0 if there is none.
+// Since clocks can be set back, entries before it may be younger.
 func (s *Store) PlaceAt(ctx context.Context, at time.Time) (int64, error) {
 	var seq int64
 	err := s.inRead(ctx, "find place in audit trail", func(ctx context.Context, q querier) error {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clock returns the time by the database's clock; that of a file is this machine's.
+// Clock returns the time of the database's clock, which for a file is this machine's.
 func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 	var us int64
 	err := s.inRead(ctx, "read clock", func(ctx context.Context, q querier) error {
@@ -14,17 +14,16 @@ func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(us).UTC(), err
 }
 
-// ClockWentBack has what waits in a file for a time wait no longer than before this
-// machine's clock went back by so much. A server's database has a clock of its own:
-// there it does nothing.
+// ClockWentBack moves the times for which messages and groups wait in a file by the step
+// that this machine's clock went back. A server has its own clock: there it does nothing.
 func (s *Store) ClockWentBack(ctx context.Context, by time.Duration) error {
 	if s.on != onSQLite {
 		return nil
 	}
-	// What was written since the step is in the past by the new clock, or due within
-	// the time that anything waits; that it is due sooner is the smaller evil.
+	// Rows that were written since the step become due too early, which does less harm than
+	// too late.
 	step := by.Microseconds()
-	return s.inWrite(ctx, "follow the clock", func(ctx context.Context, t *tx) error {
+	return s.inWrite(ctx, "adjust times to clock", func(ctx context.Context, t *tx) error {
 		for _, q := range []string{
 			`UPDATE outbox SET next_at = MAX(next_at - ?1, ` + t.on.now + `) WHERE state = 'waiting' AND next_at > ` + t.on.now,
 			`UPDATE outbox SET claimed_until = claimed_until - ?1 WHERE state = 'waiting' AND claimed_until - ` + t.on.now + ` > ?1 / 2`,

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// micros is a time as it is stored: microseconds since 1970, 0 for the zero
-// time.
+// micros returns a time as it is stored: microseconds since 1970, 0 for the zero time.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -22,7 +21,7 @@ func fromMicros(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// bytesOf returns s as bytes that are never nil: a nil slice would be NULL.
+// bytesOf returns the bytes of s, never nil: a nil slice would be NULL.
 func bytesOf(s string) []byte {
 	if s == "" {
 		return []byte{}
@@ -30,13 +29,13 @@ func bytesOf(s string) []byte {
 	return []byte(s)
 }
 
-// text returns s as both databases can keep it: PostgreSQL has no text with a NUL
-// or with bytes that are not UTF-8.
+// text returns s as both databases can store it: PostgreSQL accepts no NUL and no invalid
+// UTF-8 in text.
 func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
 }
 
-// number is a truth value as it is stored.
+// number returns a boolean as it is stored.
 func number(b bool) int64 {
 	if b {
 		return 1

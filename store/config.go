@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DefaultDSN is where the agent keeps its store unless it is told otherwise.
+// DefaultDSN is the store of an agent without a configured one.
 const DefaultDSN = "sqlite:data/locksteward.db"
 
 // memoryPath is SQLite's name for a database without a file.
@@ -21,35 +21,30 @@ type Config struct {
 	// DSN is "sqlite:PATH", PATH relative to the working directory, or
 	// "postgres://USER@HOST:PORT/DATABASE". Empty is DefaultDSN.
 	DSN string `yaml:"dsn"`
-	// PasswordFile holds the password for PostgreSQL in its first line; empty: the
-	// DSN or the environment of libpq (PGPASSFILE) has it, or none is needed. Each new
-	// connection reads it again, as it does the files of the DSN's sslrootcert, sslcert
-	// and sslkey.
+	// PasswordFile holds the password for PostgreSQL in its first line. If it is empty, the
+	// password comes from the DSN or from the environment of libpq (PGPASSFILE). Each new
+	// connection reads it again, and the files of the DSN's sslrootcert, sslcert and sslkey.
 	PasswordFile string `yaml:"password_file"`
-	// KeepRequests is how long requests are kept after they became final; their
-	// audit entries stay. 0 is for ever.
+	// KeepRequests is how long requests are kept after they became final; their audit
+	// entries are not deleted with them. 0 is for ever.
 	KeepRequests time.Duration `yaml:"keep_requests"`
 	// KeepAudit is how long audit entries are kept. 0 is for ever.
 	KeepAudit time.Duration `yaml:"keep_audit"`
 	// AuditKeyFile is the Ed25519 key that signs checkpoints of the audit trail, as
-	// `locksteward audit keygen` writes it. Empty: beside the SQLite file one is
-	// made, and with PostgreSQL nothing is signed.
+	// `locksteward audit keygen` writes it. If it is empty, a key is created beside the
+	// SQLite file, and with PostgreSQL nothing is signed.
 	AuditKeyFile string `yaml:"audit_key_file"`
-	// OnDamage is what is done at the start with an SQLite file that is damaged: refuse,
-	// the default, does not begin; set_aside renames it to PATH.damaged-TIME, deletes
-	// nothing and begins an empty store.
-	OnDamage string `yaml:"on_damage"`
 }
 
-// shortestAudit keeps a slip of the pen from taking the trail away.
-const shortestAudit = 30 * 24 * time.Hour
+// minKeepAudit keeps a typing error from deleting the trail.
+const minKeepAudit = 30 * 24 * time.Hour
 
-// DefaultConfig returns the configuration of an agent that was told nothing.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
-	return Config{DSN: DefaultDSN, KeepRequests: 400 * 24 * time.Hour, OnDamage: OnDamageRefuse}
+	return Config{DSN: DefaultDSN, KeepRequests: 400 * 24 * time.Hour}
 }
 
-// Validate reports what is wrong with c, with the key and what to write.
+// Validate returns all errors in c, each with its key and what to write.
 func (c Config) Validate() error {
 	var errs []error
 	where, err := parseDSN(c.dsn())
@@ -58,7 +53,7 @@ func (c Config) Validate() error {
 	}
 	if c.PasswordFile != "" {
 		if err == nil && where.path != "" {
-			errs = append(errs, errors.New("password_file: set, but a file of SQLite has no password; leave it out or write a postgres:// dsn"))
+			errs = append(errs, errors.New("password_file: set, but an SQLite file has no password; leave it out or write a postgres:// dsn"))
 		}
 		if _, err := os.Stat(c.PasswordFile); err != nil {
 			errs = append(errs, fmt.Errorf("password_file: %w; write the path of a readable file", err))
@@ -67,29 +62,19 @@ func (c Config) Validate() error {
 	if c.KeepRequests != 0 && c.KeepRequests < 24*time.Hour {
 		errs = append(errs, fmt.Errorf("keep_requests: got %s, write 24h or more, or 0 for ever", c.KeepRequests))
 	}
-	if c.KeepAudit != 0 && c.KeepAudit < shortestAudit {
-		errs = append(errs, fmt.Errorf("keep_audit: got %s, write %s or more, or 0 for ever", c.KeepAudit, shortestAudit))
-	}
-	switch c.OnDamage {
-	case "", OnDamageRefuse:
-	case OnDamageSetAside:
-		if err == nil && where.path == "" {
-			errs = append(errs, errors.New("on_damage: set_aside, but a database of PostgreSQL has no file to set aside; leave it out"))
-		}
-	default:
-		errs = append(errs, fmt.Errorf("on_damage: must be %s or %s, got %q", OnDamageRefuse, OnDamageSetAside, c.OnDamage))
+	if c.KeepAudit != 0 && c.KeepAudit < minKeepAudit {
+		errs = append(errs, fmt.Errorf("keep_audit: got %s, write %s or more, or 0 for ever", c.KeepAudit, minKeepAudit))
 	}
 	return errors.Join(errs...)
 }
 
-// Shared says that the store is a database that several processes can use at
-// once.
+// Shared reports whether several processes can use the store at once.
 func (c Config) Shared() bool {
 	where, err := parseDSN(c.dsn())
 	return err == nil && where.url != ""
 }
 
-// File returns the file of an SQLite store, "" for a store that is none.
+// File returns the file of an SQLite store, "" for any other.
 func (c Config) File() string {
 	where, err := parseDSN(c.dsn())
 	if err != nil || where.path == memoryPath {
@@ -105,17 +90,17 @@ func (c Config) dsn() string {
 	return c.DSN
 }
 
-// place is where a store is: one of the two is set.
+// place is the location of a store: one of the two is set.
 type place struct {
 	path string // of an SQLite file
 	url  string // of PostgreSQL
 }
 
-// errPostgresDSN says nothing of what was written: it may hold a password.
+// errPostgresDSN does not show the DSN: it may contain a password.
 var errPostgresDSN = errors.New("cannot be read as an address of PostgreSQL; write postgres://USER@HOST:5432/DATABASE and put the password into store.password_file")
 
-// parseDSN tells the databases apart. Its errors never show the DSN: it may carry
-// a password.
+// parseDSN returns the location that a DSN names. Its errors never show the DSN, which may
+// contain a password.
 func parseDSN(dsn string) (place, error) {
 	scheme, path, found := strings.Cut(dsn, ":")
 	switch strings.ToLower(scheme) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,31 +14,31 @@ import (
 	"github.com/locksteward/locksteward/internal/credfile"
 )
 
-// credentialsLifetime is how long a connection is used that logged in with what
-// stands in a file: then it makes place for one with the files of today.
+// credentialsLifetime is how long a connection is used that logged in with the content of
+// a file: the next one reads the file again.
 const credentialsLifetime = 30 * time.Minute
 
-// credentials are what each new connection to PostgreSQL reads again.
+// credentials are the files that each new connection to PostgreSQL reads again.
 type credentials struct {
 	dsn      string
-	password *credfile.Secret // nil: no file of ours
+	password *credfile.Secret // nil: no password_file
 	tls      *credfile.Set
-
-	mu   sync.Mutex
-	good *pgx.ConnConfig // the last that could be read
+	// lastGood is the last configuration whose files could be read. It is not modified.
+	lastGood atomic.Pointer[pgx.ConnConfig]
 }
 
 // openCredentials reads the files for the first time; cfg is the parsed dsn.
 func openCredentials(dsn, passwordFile string, cfg *pgx.ConnConfig) (*credentials, error) {
-	c := &credentials{dsn: dsn, good: cfg}
+	c := &credentials{dsn: dsn}
+	c.lastGood.Store(cfg)
 	var err error
 	if passwordFile != "" {
 		if c.password, err = credfile.OpenSecret(passwordFile); err != nil {
 			return nil, fmt.Errorf("store.password_file: %w; write the path of a readable file", err)
 		}
 	}
-	// The parser has read them well, so what fails here is for it to judge: a key
-	// with a password, for instance.
+	// The parser could read them, so it decides about what fails here: a key with a
+	// password, for instance.
 	if c.tls, err = credfile.Open(sslFiles(dsn), credfile.Keys{CA: "sslrootcert", Cert: "sslcert", Key: "sslkey"}); err != nil {
 		c.tls = nil
 	}
@@ -62,18 +62,16 @@ func sslFiles(dsn string) credfile.Files {
 	return files
 }
 
-// beforeConnect puts today's certificates and password into a connection that is
-// about to be made. What cannot be used leaves the last good ones in use.
+// beforeConnect sets current certificates and password before a connection is made. Of
+// files that cannot be used the last good content stays in use.
 func (c *credentials) beforeConnect(_ context.Context, cfg *pgx.ConnConfig) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.tls.Refused() == nil {
 		if fresh, err := pgx.ParseConfig(c.dsn); err == nil {
-			c.good = fresh
+			c.lastGood.Store(fresh)
 		}
 	}
-	today := c.good.Copy()
-	cfg.TLSConfig, cfg.Fallbacks, cfg.Password = today.TLSConfig, today.Fallbacks, today.Password
+	current := c.lastGood.Load().Copy()
+	cfg.TLSConfig, cfg.Fallbacks, cfg.Password = current.TLSConfig, current.Fallbacks, current.Password
 	if c.password != nil {
 		c.password.State(true)
 		if secret := c.password.Secret(); secret != "" {
@@ -83,17 +81,16 @@ func (c *credentials) beforeConnect(_ context.Context, cfg *pgx.ConnConfig) erro
 	return nil
 }
 
-// lifetime is for the pools; 0 is no limit.
+// lifetime is how long the pools use a connection; 0 is no limit.
 func (c *credentials) lifetime() time.Duration {
-	if c.password != nil || c.good.TLSConfig != nil {
+	if c.password != nil || c.lastGood.Load().TLSConfig != nil {
 		return credentialsLifetime
 	}
 	return 0
 }
 
-// Files looks at the password and the certificates of a connection to PostgreSQL
-// and says how each stands, under its name in the configuration or the DSN. A file
-// of SQLite has none.
+// Files returns the state of the password and certificate files of a connection to
+// PostgreSQL, each under its name in the configuration or the DSN. An SQLite store has none.
 func (s *Store) Files() []credfile.File {
 	if s.creds == nil {
 		return nil

@@ -7,36 +7,38 @@ import (
 	"fmt"
 )
 
-// What can be wrong with a database, for errors.Is on what the methods of a
-// [Store] return. The error's own text says what to do.
+// The kinds of errors of a database, for errors.Is. The text of an error says what to do.
 var (
 	// ErrFull is a disk without space.
 	ErrFull = errors.New("store is full")
-	// ErrReadOnly is a file or server that takes no writes, or not from this user.
+	// ErrReadOnly is a file or server that accepts no writes, or none from this user.
 	ErrReadOnly = errors.New("store is read-only")
-	// ErrBusy is a lock that somebody else keeps for too long.
+	// ErrBusy is a lock that another program holds for too long.
 	ErrBusy = errors.New("store is locked")
-	// ErrAway is a server or file that cannot be reached. The store recovers by
-	// itself.
+	// ErrAway is a server or file that cannot be reached. The store recovers without
+	// intervention.
 	ErrAway = errors.New("store is away")
-	// ErrDamaged is a file or database with broken content.
+	// ErrDamaged is a file or database with corrupt content.
 	ErrDamaged = errors.New("store is damaged")
-	// ErrUnsure comes with ErrAway when the connection broke while a write was
-	// being committed, or the disk did not confirm it: it may or may not be there. All other errors mean that
-	// nothing was written.
+	// ErrNeedsRepair is a file after a failed fsync: nothing is written to it, and no agent
+	// opens it, before [Repair] or a restored backup replaced it.
+	ErrNeedsRepair = errors.New("store needs repair")
+	// ErrUnsure comes with ErrAway if the connection broke during a commit, and with
+	// ErrNeedsRepair if the disk did not confirm it: the write may or may not be there. All
+	// other errors mean that nothing was written.
 	ErrUnsure = errors.New("it is not known whether this was written")
-	// ErrLeaseLost is a write under a lease that ended or that another process
-	// took over. Nothing was written.
+	// ErrLeaseLost is a write under a lease that expired or that another process took
+	// over. Nothing was written.
 	ErrLeaseLost = errors.New("lease lost")
-	// ErrLeaseHeld is a target on which another process works.
+	// ErrLeaseHeld is a lease that another process holds.
 	ErrLeaseHeld = errors.New("lease held by another")
-	// ErrNewerSchema is a database that a newer program brought up to date while this
-	// one was at work on it: it gets no lease any more. Nothing was written.
-	ErrNewerSchema = errors.New("schema is newer than this program")
-	// ErrClaimLost is word about a message whose claim ended: somebody else may be
-	// sending it.
+	// ErrOtherSchema is a database with a schema of another version. A process gets no
+	// lease in it any more, even if the schema changed while it was running.
+	ErrOtherSchema = errors.New("schema is of another version")
+	// ErrClaimLost is an update of a message whose claim expired: another sender may have
+	// claimed it.
 	ErrClaimLost = errors.New("claim lost")
-	// ErrNoEntry is a change of a request's state that brought no audit entry.
+	// ErrNoEntry is a change of a request's state without an audit entry.
 	ErrNoEntry = errors.New("no audit entry for the change")
 )
 
@@ -45,10 +47,10 @@ var (
 type Error struct {
 	Op     string // what was attempted: "save history"
 	Path   string // the file, or host and database
-	Reason string // why, in a person's words; "" when there is no better text than Err's
-	Hint   string // what to do; "" when nothing can be said
-	Kind   error  // ErrFull and so on; nil when it is none of them
-	Unsure bool   // it may have been written: see ErrUnsure
+	Reason string // the cause in plain words; "" if Err says all
+	Hint   string // what to do; may be ""
+	Kind   error  // ErrFull and so on; nil if none applies
+	Unsure bool   // the write may have happened: see ErrUnsure
 	Err    error
 }
 
@@ -69,7 +71,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the kind, if it has one, and the driver's error.
+// Unwrap returns the kind, if there is one, and the driver's error.
 func (e *Error) Unwrap() []error {
 	var out []error
 	if e.Kind != nil {
@@ -81,8 +83,7 @@ func (e *Error) Unwrap() []error {
 	return append(out, e.Err)
 }
 
-// explain turns an error of the driver into an [Error]; every other error comes
-// back as it is.
+// explain turns an error of the driver into an [Error]. Other errors are returned unchanged.
 func (s *Store) explain(op string, err error) error {
 	if err == nil {
 		return nil
@@ -98,9 +99,9 @@ func (s *Store) explain(op string, err error) error {
 	return e
 }
 
-// judged is explain for a call under the caller's context ctx and our own bound
-// on it. A server that is away is known to be so from then on.
-func (s *Store) judged(ctx, bound context.Context, op string, err error) error {
+// classify is explain for a call under the caller's context ctx and the timeout bound.
+// It counts the error, and records that a server is unreachable or a file needs repair.
+func (s *Store) classify(ctx, bound context.Context, op string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -108,26 +109,26 @@ func (s *Store) judged(ctx, bound context.Context, op string, err error) error {
 	e, ours := errors.AsType[*Error](err)
 	if ours {
 		s.memory.health.count(e)
-		if e.Unsure && s.file != "" {
-			s.distrust(e)
+		if errors.Is(e.Kind, ErrNeedsRepair) {
+			s.stopWriting(e)
 		}
 	}
-	over := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, sql.ErrTxDone)
+	expired := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, sql.ErrTxDone)
 	switch {
-	case !ours && !over:
+	case !ours && !expired:
 		return err // a callback's own
 	case ctx.Err() != nil:
-		// The caller left: what broke by that says nothing about the server.
+		// The caller gave up: that says nothing about the server.
 		if ours && e.Unsure {
 			return err
 		}
 		return fmt.Errorf("%s: %w", op, ctx.Err())
 	case bound.Err() != nil && (!ours || e.Kind == nil || errors.Is(e.Kind, ErrAway)):
-		e = &Error{Op: op, Path: s.name, Kind: ErrAway, Reason: fmt.Sprintf("no answer within %s", s.patience), Hint: s.awayHint(), Err: err}
+		e = &Error{Op: op, Path: s.name, Kind: ErrAway, Reason: fmt.Sprintf("no answer within %s", s.timeout), Hint: s.awayHint(), Err: err}
 		err = e
 	}
-	if e != nil && errors.Is(e.Kind, ErrAway) && s.lines != nil {
-		s.gate.shut(e, s.ask)
+	if e != nil && errors.Is(e.Kind, ErrAway) && s.conns != nil {
+		s.availability.lost(e, s.probe)
 	}
 	return err
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// evidenceRow is Evidence as it is stored. Target, DB and Key have columns of
-// their own: a key's bytes need not be text.
+// evidenceRow is the stored form of Evidence. Target, DB and Key have their own columns,
+// since the bytes of a key need not be text.
 type evidenceRow struct {
 	Class       string    `json:"class"`
 	Dialect     string    `json:"dialect"`

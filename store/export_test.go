@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -13,10 +11,10 @@ import (
 // BeginPostgres is what a transaction beside which there is no other writer begins with.
 var BeginPostgres = onPostgres.begin
 
-// OpenImpatient is Open that waits less long: for another program's lock on a
-// file, or for a server.
-func OpenImpatient(ctx context.Context, dsn string, wait time.Duration) (*Store, error) {
-	return open(ctx, Config{DSN: dsn}, limits{busy: wait, patience: wait})
+// OpenImpatient is Open with shorter timeouts for another program's lock on a file and for
+// a server.
+func OpenImpatient(ctx context.Context, dsn string, timeout time.Duration) (*Store, error) {
+	return open(ctx, Config{DSN: dsn}, timeouts{busy: timeout, call: timeout})
 }
 
 // Exec runs a statement on a writing connection, to play an intruder or a full
@@ -35,22 +33,9 @@ func (s *Store) SQL() *sql.DB { return s.write.db }
 // OnPostgres tells the databases apart.
 func (s *Store) OnPostgres() bool { return s.on == onPostgres }
 
-// Migrate applies other migrations than the embedded ones to a file of SQLite.
-func Migrate(ctx context.Context, db *sql.DB, files fs.FS) error {
-	steps, err := loadMigrations(files, "migrations")
-	if err != nil {
-		return err
-	}
-	return applyMigrations(ctx, &pool{db, onSQLite}, steps)
-}
-
-// MigrateTo applies the embedded migrations up to a version.
-func MigrateTo(ctx context.Context, db *sql.DB, version int) error {
-	steps, err := loadMigrations(migrationFiles, "migrations/sqlite")
-	if err != nil {
-		return err
-	}
-	return applyMigrations(ctx, &pool{db, onSQLite}, steps[:version])
+// CreateSchema runs a script as the schema of an empty file of SQLite.
+func CreateSchema(ctx context.Context, db *sql.DB, script string) error {
+	return createSchema(ctx, &pool{db, onSQLite}, script)
 }
 
 // Tampered runs statements in a transaction, verifies the trail as it then is and
@@ -80,33 +65,12 @@ func (s *Store) Stored(ctx context.Context) ([]locksteward.Entry, error) {
 	return out, err
 }
 
-// Renewal goes through what follows a commit that the disk did not confirm, step by step.
-type Renewal struct{ r *renewal }
-
-// Renewal begins one.
-func (s *Store) Renewal() Renewal { return Renewal{&renewal{s: s}} }
-
-// Try is what is done every 250 ms until it does not fail.
-func (r Renewal) Try(ctx context.Context) error { return r.r.try(ctx) }
-
-// Copy, Confirm, GiveName and Settle are its parts.
-func (r Renewal) Copy(ctx context.Context) (*os.File, error) { return r.r.s.copyFile(ctx) }
-
-// Confirm is also a part of Copy.
-func (r Renewal) Confirm(f *os.File) error { return r.r.s.confirm(f) }
-
-// Alone ends all connections.
-func (r Renewal) Alone(ctx context.Context) error {
-	return r.r.s.alone(ctx, func() error { return nil })
-}
-
-// GiveName gives the copy the name.
-func (r Renewal) GiveName(ctx context.Context, f *os.File) error {
-	return r.r.s.alone(ctx, func() error { return r.r.s.giveName(f) })
-}
-
-// Settle returns whether the disk has confirmed the name.
-func (r Renewal) Settle() (confirmed bool, err error) {
-	err = r.r.s.sync()
-	return !r.r.s.held.unnamed, err
+// CopyForRepair does the first half of [Repair], as one that was killed: the copy is
+// complete, and nothing was replaced.
+func CopyForRepair(ctx context.Context, path string) error {
+	r, err := newRepair(path)
+	if err != nil {
+		return err
+	}
+	return r.copy(ctx)
 }

@@ -6,37 +6,37 @@ import (
 	"github.com/locksteward/locksteward/scanner"
 )
 
-// Names of the settings that hold, for each target, what its scanner and the
-// rules know beyond its locks.
+// Prefixes of settings that hold, for each target, the knowledge of its scanner and of the
+// rules beyond its locks.
 const (
 	settingFacts  = "facts:"
 	settingOrders = "orders:"
 )
 
-// SaveFacts keeps what the scanner of a target knows beyond its locks, in place
-// of what was kept before.
+// SaveFacts writes the knowledge of a target's scanner beyond its locks, replacing the
+// previous one.
 func (s *Store) SaveFacts(ctx context.Context, target, facts string) error {
-	return s.saveOf(ctx, "save facts", settingFacts, target, facts)
+	return s.saveForTarget(ctx, "save facts", settingFacts, target, facts)
 }
 
-// LoadFacts returns what [Store.SaveFacts] kept last, "" if nothing.
+// LoadFacts returns what [Store.SaveFacts] wrote, "" if nothing.
 func (s *Store) LoadFacts(ctx context.Context, target string) (string, error) {
 	return s.setting(ctx, "load facts", settingFacts+target)
 }
 
-// SaveOrders keeps what the rules know of the orders in which the classes of a
-// target are taken, in place of what was kept before.
+// SaveOrders writes the knowledge of the rules about the orders in which classes of a
+// target are locked, replacing the previous one.
 func (s *Store) SaveOrders(ctx context.Context, target, orders string) error {
-	return s.saveOf(ctx, "save orders", settingOrders, target, orders)
+	return s.saveForTarget(ctx, "save orders", settingOrders, target, orders)
 }
 
-// LoadOrders returns what [Store.SaveOrders] kept last, "" if nothing.
+// LoadOrders returns what [Store.SaveOrders] wrote, "" if nothing.
 func (s *Store) LoadOrders(ctx context.Context, target string) (string, error) {
 	return s.setting(ctx, "load orders", settingOrders+target)
 }
 
-func (s *Store) saveOf(ctx context.Context, what, setting, target, value string) error {
-	return s.inOwn(ctx, what, func(ctx context.Context, t *tx) error {
+func (s *Store) saveForTarget(ctx context.Context, op, setting, target, value string) error {
+	return s.inOwn(ctx, op, func(ctx context.Context, t *tx) error {
 		if err := s.leased(ctx, t, target); err != nil {
 			return err
 		}

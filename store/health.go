@@ -6,33 +6,28 @@ import (
 )
 
 // ErrorKinds are the kinds by which errors of the database are counted, in the order
-// of their names. "unsynced" is a commit that the disk did not confirm, "uncopied" a file
-// that was written on after one, since no copy of it could take its place.
-var ErrorKinds = []string{"away", "damaged", "full", "locked", "read_only", "uncopied", "unsynced"}
+// of their names. "unsynced" is a write that the disk did not confirm.
+var ErrorKinds = []string{"away", "damaged", "full", "locked", "read_only", "unsynced"}
 
-// Health is how the store has fared in this life of the process.
+// Health is the state of the store since the process started.
 type Health struct {
-	// Damaged is what is damaged, "" while nothing is known to be.
+	// Damaged is the first damage that was found, "" if none was.
 	Damaged string
-	// Errors is how many calls failed, by the kinds of [ErrorKinds]; calls that were
-	// refused since it is known what is wrong are not counted again.
+	// NeedsRepair says why nothing is written any more since an fsync failed, and what to
+	// do; "" if none did. It lasts until the process ends.
+	NeedsRepair string
+	// Errors is how many calls failed, by the kinds of [ErrorKinds]. Calls that were
+	// refused because the cause is known are not counted again.
 	Errors map[string]int64
-	// Reopened is how often the file was opened anew after a commit that the disk did
-	// not confirm, found whole and, as a copy or the same file, written again.
-	Reopened int64
-	// Kept is why it was the same file at the last time, "" if a copy took its place.
-	Kept string
-	// Refused is why nothing is written now although it is read; nil if it is written.
-	Refused error
 }
 
-// health collects it.
+// health collects errors for [Store.Health].
 type health struct {
-	mu  sync.Mutex
+	mu  sync.Mutex // guards now
 	now Health
 }
 
-// Health returns how the store has fared.
+// Health returns the state of the store since the process started.
 func (s *Store) Health() Health {
 	h := &s.memory.health
 	h.mu.Lock()
@@ -42,15 +37,17 @@ func (s *Store) Health() Health {
 	for _, kind := range ErrorKinds {
 		out.Errors[kind] = h.now.Errors[kind]
 	}
-	out.Refused = s.doubt.enter("write")
+	if e := s.memory.needsRepair.Load(); e != nil {
+		out.NeedsRepair = e.Error()
+	}
 	return out
 }
 
-// count notes an error of the database.
+// count counts an error of the database.
 func (h *health) count(e *Error) {
 	kind := ""
 	switch {
-	case e.Unsure:
+	case errors.Is(e.Kind, ErrNeedsRepair):
 		kind = "unsynced"
 	case errors.Is(e.Kind, ErrAway):
 		kind = "away"
@@ -74,21 +71,4 @@ func (h *health) count(e *Error) {
 	if kind == "damaged" && h.now.Damaged == "" {
 		h.now.Damaged = e.Error()
 	}
-}
-
-// reopened notes that the file was opened anew and is whole, and why no copy took its
-// place; nil if one did.
-func (h *health) reopened(kept error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.now.Reopened++
-	h.now.Kept = ""
-	if kept == nil {
-		return
-	}
-	h.now.Kept = kept.Error()
-	if h.now.Errors == nil {
-		h.now.Errors = map[string]int64{}
-	}
-	h.now.Errors["uncopied"]++
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/locksteward/locksteward/scanner"
 )
 
-// SaveHistory writes upserts and removes gone, rows of one target, in one
-// transaction.
+// SaveHistory writes upserts and deletes gone, rows of one target, in one transaction.
 func (s *Store) SaveHistory(ctx context.Context, target string, upserts []scanner.HistoryRow, gone []scanner.HistoryKey) error {
 	if len(upserts) == 0 && len(gone) == 0 {
 		return nil
@@ -28,11 +27,11 @@ func (s *Store) SaveHistory(ctx context.Context, target string, upserts []scanne
 
 const historyColumns = "db, lock_key, token_digest, first_seen, last_seen, renewals, last_renewal, renew_every, expire_at, claim_id"
 
-// pageRows is how many rows are read at a time where there may be hundreds of thousands:
-// each read has the store's patience for itself.
+// pageRows is how many rows one call reads where there may be hundreds of thousands: each
+// call has its own timeout.
 const pageRows = 10_000
 
-// LoadHistory returns all rows of a target in the order of db and key.
+// LoadHistory returns all rows of a target, ordered by db and key.
 func (s *Store) LoadHistory(ctx context.Context, target string) ([]scanner.HistoryRow, error) {
 	var out []scanner.HistoryRow
 	db, key := -1, ""

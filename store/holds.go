@@ -7,8 +7,8 @@ import (
 	"github.com/locksteward/locksteward/internal/report"
 )
 
-// SaveHolds writes rows in place of what was kept for the same target, class and
-// slot, in one transaction.
+// SaveHolds writes rows, replacing those of the same target, class and slot, in one
+// transaction.
 func (s *Store) SaveHolds(ctx context.Context, rows []report.Row) error {
 	if len(rows) == 0 {
 		return nil
@@ -33,8 +33,8 @@ func (s *Store) SaveHolds(ctx context.Context, rows []report.Row) error {
 	})
 }
 
-// LoadHolds returns the rows of a target whose slots begin at since or later, in
-// the order of slot and class.
+// LoadHolds returns the rows of a target whose slots begin at since or later, ordered by
+// slot and class.
 func (s *Store) LoadHolds(ctx context.Context, target string, since time.Time) ([]report.Row, error) {
 	var out []report.Row
 	err := s.inRead(ctx, "load holds", func(ctx context.Context, q querier) error {

@@ -1,16 +1,13 @@
 package store_test
 
 import (
-	"database/sql"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/report"
-	"github.com/locksteward/locksteward/store"
 )
 
 func holdRow(target, class string, slot time.Time, n int) report.Row {
@@ -53,45 +50,4 @@ func TestHoldsRoundTrip(t *testing.T) {
 			t.Errorf("after the prune: %+v, %v", got, err)
 		}
 	})
-}
-
-// A file of an older version gets what it lacks and keeps what it has.
-func TestOldFileIsBroughtUpToDate(t *testing.T) {
-	t.Parallel()
-	for version := 1; version <= 2; version++ {
-		path := filepath.Join(t.TempDir(), "locksteward.db")
-		db, err := sql.Open("sqlite", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		db.SetMaxOpenConns(1)
-		if err := store.MigrateTo(t.Context(), db, version); err != nil {
-			t.Fatal(err)
-		}
-		for _, stmt := range []string{
-			`INSERT INTO settings VALUES ('facts:a', 'kept')`,
-			`INSERT INTO requests VALUES ('r-z', 'denied', 'a', 0, x'01', '{}', '', 'ana', '', 7, 0, 0, 9, '', 0)`,
-			`INSERT INTO requests VALUES ('r-a', 'pending', 'a', 0, x'01', '{}', '', 'ana', '', 7, 0, 0, 0, '', 0)`,
-		} {
-			if _, err := db.ExecContext(t.Context(), stmt); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		s := openAt(t, "sqlite:"+path)
-		if err := s.SaveHolds(t.Context(), []report.Row{holdRow("a", "orders", time.Unix(3600, 0).UTC(), 1)}); err != nil {
-			t.Fatal(err)
-		}
-		if facts, err := s.LoadFacts(t.Context(), "a"); err != nil || facts != "kept" {
-			t.Errorf("facts %q, %v", facts, err)
-		}
-		create(t, s, newRequest("r-b", "lock:b"))
-		list, err := s.ListRequests(t.Context(), nil, "a", -1)
-		if err != nil || len(list) != 2 || list[0].ID != "r-a" || list[1].ID != "r-z" {
-			t.Errorf("requests of one microsecond: %+v, %v; want the later first", list, err)
-		}
-		verified(t, s, 1)
-	}
 }

@@ -7,16 +7,15 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// ImportLine is one line of a file that is taken into the trail.
+// ImportLine is one line of a file that is imported into the trail.
 type ImportLine struct {
-	Digest string // of its content: each is taken in once
+	Digest string // of its content, which is imported once
 	Entry  locksteward.Entry
 }
 
-// ImportEntries appends the entries of the lines that the trail does not have, all
-// in one transaction, with one more entry about it that about makes; a line that
-// comes twice counts once. Nothing new appends nothing. It returns how many were
-// taken in.
+// ImportEntries appends the entries of the lines that were not imported before, and the
+// entry that about returns, in one transaction. Without new lines it appends nothing. It
+// returns the number of new lines.
 func (s *Store) ImportEntries(ctx context.Context, lines []ImportLine, about func(imported int) locksteward.Entry) (int, error) {
 	var imported int
 	err := s.inWrite(ctx, "import audit entries", func(ctx context.Context, t *tx) error {
@@ -46,7 +45,7 @@ func (s *Store) ImportEntries(ctx context.Context, lines []ImportLine, about fun
 	return imported, nil
 }
 
-// notImported returns the lines that were not taken in yet, each once.
+// notImported returns the lines that were not imported before, each once.
 func notImported(ctx context.Context, t *tx, lines []ImportLine) ([]ImportLine, error) {
 	known := map[string]bool{}
 	for part := range slices.Chunk(lines, 100) {

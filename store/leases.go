@@ -27,7 +27,7 @@ type Lease struct {
 // AcquireLease takes the lease of a target that nobody holds, or whose holder let
 // it expire. Where somebody else holds it the error is [ErrLeaseHeld], and the
 // lease that comes with it is theirs; after a newer program changed the schema it is
-// [ErrNewerSchema]. An owner that acquires what it holds
+// [ErrOtherSchema]. An owner that acquires what it holds
 // already gets a new fence: what it did under the old one is over.
 func (s *Store) AcquireLease(ctx context.Context, target, owner, address string, ttl time.Duration) (Lease, error) {
 	if target == "" || owner == "" || ttl <= 0 {
@@ -36,7 +36,7 @@ func (s *Store) AcquireLease(ctx context.Context, target, owner, address string,
 	var out Lease
 	held := false
 	err := s.inLease(ctx, "acquire lease", func(ctx context.Context, t *tx) error {
-		err := s.sameSchema(ctx, t)
+		err := checkSchema(ctx, t)
 		if err != nil {
 			return err
 		}

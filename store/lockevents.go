@@ -7,21 +7,21 @@ import (
 	"github.com/locksteward/locksteward/scanner"
 )
 
-// EventsPerLock is how many events of one lock are shown, and how many
-// [Store.TrimLockEvents] leaves.
+// EventsPerLock is how many events of one lock are returned, and how many
+// [Store.TrimLockEvents] keeps.
 const EventsPerLock = 50
 
-// LockEvent is something that happened to a lock: history, not audit.
+// LockEvent is an event of a lock. It is not part of the audit trail.
 type LockEvent struct {
 	DB   int
 	Key  string // exact bytes
 	At   time.Time
 	Kind string
-	// Event is the rest as JSON, which the store does not read. It has no token.
+	// Event is JSON that the store does not interpret. It contains no token.
 	Event string
 }
 
-// SaveLockEvents appends events of one target in their order, in one transaction.
+// SaveLockEvents appends events of one target, in order, in one transaction.
 func (s *Store) SaveLockEvents(ctx context.Context, target string, events []LockEvent) error {
 	if len(events) == 0 {
 		return nil
@@ -38,8 +38,8 @@ func (s *Store) SaveLockEvents(ctx context.Context, target string, events []Lock
 	})
 }
 
-// TrimLockEvents forgets what some locks of a target have too much, in one
-// transaction. It is to be called for locks that had many events.
+// TrimLockEvents deletes the oldest events of some locks of a target beyond
+// [EventsPerLock], in one transaction. Call it for locks that had many events.
 func (s *Store) TrimLockEvents(ctx context.Context, target string, locks []scanner.HistoryKey) error {
 	if len(locks) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (s *Store) TrimLockEvents(ctx context.Context, target string, locks []scann
 	return s.inOwn(ctx, "trim lock events", func(ctx context.Context, t *tx) error {
 		for _, l := range locks {
 			key := bytesOf(l.Key)
-			// Without so many the subquery is NULL, and nothing is as small as that.
+			// With fewer events the subquery is NULL, which selects nothing.
 			_, err := t.exec(ctx, `DELETE FROM lock_events WHERE `+one+` AND n <= (SELECT n FROM lock_events WHERE `+one+` ORDER BY n DESC LIMIT 1 OFFSET ?)`,
 				target, l.DB, key, target, l.DB, key, EventsPerLock)
 			if err != nil {
@@ -59,7 +59,7 @@ func (s *Store) TrimLockEvents(ctx context.Context, target string, locks []scann
 	})
 }
 
-// LockEvents returns what happened to one lock, newest first, at most EventsPerLock.
+// LockEvents returns the events of one lock, newest first, at most EventsPerLock.
 func (s *Store) LockEvents(ctx context.Context, target string, db int, key string, limit int) ([]LockEvent, error) {
 	if limit <= 0 || limit > EventsPerLock {
 		limit = EventsPerLock
@@ -83,9 +83,8 @@ func (s *Store) LockEvents(ctx context.Context, target string, db int, key strin
 	return out, nil
 }
 
-// PruneLockEvents forgets the events from before a time (the servers' clock), and
-// the oldest of those that are more than most, first among them those of the kind
-// that matters least. It returns how many.
+// PruneLockEvents deletes events from before a time (the servers' clock), and the oldest
+// beyond most, beginning with those of the kind least. It returns their number.
 func (s *Store) PruneLockEvents(ctx context.Context, before time.Time, most int64, least string) (int64, error) {
 	total, err := s.prune(ctx, "prune lock events",
 		`DELETE FROM lock_events WHERE n IN (SELECT n FROM lock_events WHERE at < ? LIMIT ?)`, micros(before))
@@ -102,7 +101,7 @@ func (s *Store) PruneLockEvents(ctx context.Context, before time.Time, most int6
 	return total, nil
 }
 
-// pruneTo forgets events that pick selects until there are no more than most.
+// pruneTo deletes events that pick selects until at most most are left.
 func (s *Store) pruneTo(ctx context.Context, most int64, pick, kind string) (int64, error) {
 	var total int64
 	for {

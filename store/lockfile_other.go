@@ -3,13 +3,12 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"os"
 )
 
-// lockFile only creates the file: this system has no flock. Transactions keep
-// the data whole; keeping a second agent away is up to the operator.
+// lockFile only creates the file: this system has no flock, and a second agent is not
+// refused. Transactions keep the data consistent.
 func lockFile(path string) (*fileLock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -18,10 +17,8 @@ func lockFile(path string) (*fileLock, error) {
 	return &fileLock{File: f}, nil
 }
 
-// note does nothing: nothing keeps two agents from writing it.
-func (*fileLock) note(int64) {}
+// record does nothing: two agents could write the file.
+func (*fileLock) record(int64) {}
 
-// lockAll fails: this system does not rename a file that is open.
-func lockAll(*os.File) (release func(), err error) {
-	return nil, errors.New("on this system no file takes the place of one that is open")
-}
+// copyOwner does nothing: this system has no owner that a program may set.
+func copyOwner(string, os.FileInfo) error { return nil }

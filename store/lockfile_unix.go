@@ -13,23 +13,21 @@ import (
 	"time"
 )
 
-// lockPatience is how long a lock is waited for that may be about to go.
-const lockPatience = 500 * time.Millisecond
+// lockTimeout is how long a lock is waited for that is about to be released.
+const lockTimeout = 500 * time.Millisecond
 
-// lockFile takes an advisory lock on path, which the kernel drops with the
-// process however it ends. The file stays: removing it would let two agents lock
-// two files of one name. It holds the agent's process id, for the error message, and
-// a mark, see [fileLock.note].
+// lockFile takes an advisory lock on path, which the kernel releases when the process
+// ends. The file is never removed: two agents could then lock two files of one name. It
+// holds what [fileLock.record] wrote.
 func lockFile(path string) (*fileLock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w; make the folder writable for this user or set store.dsn to another path", err)
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	// A process that an agent which just ended was starting has the file open until
-	// it runs its own program: a moment.
-	for end := time.Now().Add(lockPatience); errors.Is(err, syscall.EWOULDBLOCK) && time.Now().Before(end); {
-		<-time.After(lockPatience / 25)
+	// A child process of an agent that just ended holds the lock until its exec.
+	for end := time.Now().Add(lockTimeout); errors.Is(err, syscall.EWOULDBLOCK) && time.Now().Before(end); {
+		<-time.After(lockTimeout / 25)
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	}
 	if err != nil {
@@ -38,54 +36,46 @@ func lockFile(path string) (*fileLock, error) {
 			return nil, fmt.Errorf("lock store %q: %w; use a local file system", path, err)
 		}
 		who := "another agent"
-		if pid, _ := content(f); pid != "" {
+		if pid, _ := parseLockFile(f); pid != "" {
 			who = "another agent (process " + pid + ")"
 		}
 		return nil, fmt.Errorf("open store: %s uses %q already; stop it first or give this one another store.dsn",
 			who, strings.TrimSuffix(path, ".lock"))
 	}
-	_, mark := content(f)
-	l := &fileLock{File: f, mark: mark}
-	l.note(mark)
+	_, trail := parseLockFile(f)
+	l := &fileLock{File: f, trail: trail}
+	l.record(trail)
 	return l, nil
 }
 
-// note writes our process id, and how many entries the audit trail has. Both are
-// conveniences: failing to write them is no reason not to go on.
-func (l *fileLock) note(mark int64) {
-	// All at once over what is there: a process that is killed leaves one or the other.
-	text := fmt.Appendf(nil, "%d\n%019d\n", os.Getpid(), mark)
+// record writes the process id, for the error message of a second agent, and the length
+// of the audit trail. A failure is ignored: the store works without them.
+func (l *fileLock) record(trail int64) {
+	// One write over the old text: a process that is killed leaves one or the other.
+	text := fmt.Appendf(nil, "%d\n%019d\n", os.Getpid(), trail)
 	if _, err := l.WriteAt(text, 0); err == nil {
 		_ = l.Truncate(int64(len(text)))
 	}
 }
 
-// content reads what note wrote.
-func content(f *os.File) (pid string, mark int64) {
+// parseLockFile reads what record wrote.
+func parseLockFile(f *os.File) (pid string, trail int64) {
 	raw, err := io.ReadAll(io.NewSectionReader(f, 0, 64))
 	if err != nil {
 		return "", 0
 	}
 	pid, rest, _ := strings.Cut(string(raw), "\n")
-	if mark, err = strconv.ParseInt(strings.TrimSpace(rest), 10, 64); err != nil {
-		mark = 0 // of an older program, or torn
+	if trail, err = strconv.ParseInt(strings.TrimSpace(rest), 10, 64); err != nil {
+		trail = 0 // torn
 	}
-	return strings.TrimSpace(pid), mark
+	return strings.TrimSpace(pid), trail
 }
 
-// The bytes of a file on which SQLite has its locks: each program that uses it has one on
-// some of them (https://www.sqlite.org/fileformat.html#the_lock_byte_page).
-const locksAt, locksLen = 1 << 30, 512
-
-// lockAll takes all locks that SQLite could have on a file; it fails if another process
-// has one. This process must have none: they would end with it.
-func lockAll(f *os.File) (release func(), err error) {
-	all := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: locksAt, Len: locksLen}
-	if err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &all); err != nil {
-		return nil, fmt.Errorf("another program has the store open: %w", err)
+// copyOwner gives path the owner of the file that info describes.
+func copyOwner(path string, info os.FileInfo) error {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
 	}
-	return func() {
-		all.Type = syscall.F_UNLCK
-		_ = syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &all) // else they end with f
-	}, nil
+	return os.Chown(path, int(owner.Uid), int(owner.Gid))
 }

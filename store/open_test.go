@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -77,9 +76,9 @@ func TestConfigOfAStore(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
-	bad := store.Config{PasswordFile: file + "x", KeepRequests: time.Hour, KeepAudit: time.Hour, OnDamage: "forget"}
+	bad := store.Config{PasswordFile: file + "x", KeepRequests: time.Hour, KeepAudit: time.Hour}
 	err := bad.Validate()
-	for _, want := range []string{"password_file: set, but", "password_file: stat", "keep_requests: got 1h0m0s", "keep_audit: got 1h0m0s, write 720h", `on_damage: must be refuse or set_aside, got "forget"`} {
+	for _, want := range []string{"password_file: set, but", "password_file: stat", "keep_requests: got 1h0m0s", "keep_audit: got 1h0m0s, write 720h"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
@@ -90,7 +89,7 @@ func TestConfigOfAStore(t *testing.T) {
 	}
 }
 
-func TestMigrationFromEmptyFile(t *testing.T) {
+func TestEmptyFileGetsTheSchema(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "locksteward.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -104,21 +103,8 @@ func TestMigrationFromEmptyFile(t *testing.T) {
 	verified(t, s, 1)
 }
 
-func TestNewerSchemaIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	dsn := "sqlite:" + filepath.Join(t.TempDir(), "locksteward.db")
-	s := openAt(t, dsn)
-	if err := s.Exec(t.Context(), `INSERT INTO schema_version (version, applied_at) VALUES (999, 0)`); err != nil {
-		t.Fatal(err)
-	}
-	closeStore(t, s)
-	_, err := store.Open(t.Context(), dsn)
-	if err == nil || !strings.Contains(err.Error(), "schema version 999 is newer") || !strings.Contains(err.Error(), "run the newer locksteward") {
-		t.Fatalf("got %v", err)
-	}
-}
-
-func TestFailedMigrationLeavesTheOldSchema(t *testing.T) {
+// A schema that cannot be created leaves the file empty.
+func TestFailedSchemaLeavesNothing(t *testing.T) {
 	t.Parallel()
 	db, err := sql.Open("sqlite", "file::memory:")
 	if err != nil {
@@ -126,28 +112,15 @@ func TestFailedMigrationLeavesTheOldSchema(t *testing.T) {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	files := fstest.MapFS{"migrations/0001_a.sql": {Data: []byte("CREATE TABLE a (x INTEGER); INSERT INTO a VALUES (1);")}}
-	if err := store.Migrate(t.Context(), db, files); err != nil {
+	if err := store.CreateSchema(t.Context(), db, "CREATE TABLE a (x INTEGER); CREATE TABEL b;"); err == nil {
+		t.Fatal("a script with an error passed")
+	}
+	var tables int
+	if err := db.QueryRow(`SELECT COUNT(*) FROM sqlite_master`).Scan(&tables); err != nil || tables != 0 {
+		t.Errorf("%d tables, %v: half a schema remained", tables, err)
+	}
+	if err := store.CreateSchema(t.Context(), db, "CREATE TABLE a (x INTEGER);"); err != nil {
 		t.Fatal(err)
-	}
-	files["migrations/0002_b.sql"] = &fstest.MapFile{Data: []byte("DELETE FROM a; CREATE TABLE b (x INTEGER); CREATE TABEL c;")}
-	if err := store.Migrate(t.Context(), db, files); err == nil || !strings.Contains(err.Error(), "0002_b.sql") {
-		t.Fatalf("got %v", err)
-	}
-	var rows, version int
-	if err := db.QueryRow(`SELECT (SELECT COUNT(*) FROM a), (SELECT MAX(version) FROM schema_version)`).Scan(&rows, &version); err != nil {
-		t.Fatal(err)
-	}
-	if rows != 1 || version != 1 {
-		t.Errorf("rows %d, version %d: half a migration stayed", rows, version)
-	}
-	files["migrations/0002_b.sql"] = &fstest.MapFile{Data: []byte("DELETE FROM a;")}
-	if err := store.Migrate(t.Context(), db, files); err != nil {
-		t.Fatal(err)
-	}
-	delete(files, "migrations/0001_a.sql")
-	if err := store.Migrate(t.Context(), db, files); err == nil {
-		t.Error("a gap in the numbers passed")
 	}
 }
 

@@ -6,29 +6,27 @@ import (
 	"errors"
 )
 
-// settingOrigin names the database in which the store was written last.
+// settingOrigin identifies the database in which the store was last written.
 const settingOrigin = "origin"
 
-// Older is what is known of a store that was put back to an older state, or moved.
+// Older is what is known of a store that was restored to an older state, or moved.
 type Older struct {
-	// Missing is by how many entries its audit trail is shorter than it was; 0 where that
-	// is not known.
+	// Missing is how many entries its audit trail lost; 0 if that is not known.
 	Missing int64
-	// Elsewhere says that the database is another one than that in which it was written:
-	// it was restored from a dump, or moved with all that was in it.
+	// Elsewhere is set if the database is not the one in which the store was last written:
+	// it was restored from a dump, or moved.
 	Elsewhere bool
 }
 
-// Older says whether the store is another than it was, since the last time that this was
-// asked or, the first time, since it was written last; false if it is not, or nothing is
-// known of that.
+// Older reports whether the store is another than at the last call or, for the first call,
+// than when it was last written. It returns false if nothing is known.
 //
-// A file tells by a mark beside it: how long the trail was. A server's database has no
-// place beside it, but dumps have in them in which database they were taken: each has a
-// number of its own in its server, as each table has, and each server among all servers.
+// With a file, the length of the audit trail is recorded in the lock file beside it. A
+// server's database has no place beside it, but a dump contains the identity of the
+// database that was dumped: the numbers of its server, of the database and of a table.
 func (s *Store) Older(ctx context.Context) (Older, bool, error) {
 	if s.on == onSQLite {
-		missing := s.memory.behind.Swap(0)
+		missing := s.memory.missing.Swap(0)
 		return Older{Missing: missing}, missing > 0, nil
 	}
 	var out Older
@@ -40,14 +38,14 @@ func (s *Store) Older(ctx context.Context) (Older, bool, error) {
 		out.Elsewhere = true
 	}
 	if written != now {
-		if err := s.inOwn(ctx, "note the database", func(ctx context.Context, t *tx) error {
+		if err := s.inOwn(ctx, "record database", func(ctx context.Context, t *tx) error {
 			return t.insert(ctx, "settings", "name, value", "ON CONFLICT (name) DO UPDATE SET value = excluded.value", [][]any{{settingOrigin, now}})
 		}); err != nil {
 			s.memory.origin.Store(nil)
 			return out, out.Elsewhere, err
 		}
 	}
-	// Also one that was put back in its own place is shorter than what we wrote.
+	// A database that was restored in place is shorter than what was written.
 	wrote := s.memory.trail.Load()
 	head, err := s.Head(ctx)
 	if err != nil {
@@ -59,11 +57,12 @@ func (s *Store) Older(ctx context.Context) (Older, bool, error) {
 	return out, out.Elsewhere || out.Missing > 0, nil
 }
 
-// origin returns which database this is, and in which the store was written last.
+// origin returns the identity of this database, and of the one in which the store was last
+// written.
 func (s *Store) origin(ctx context.Context) (now, written string, err error) {
-	err = s.inRead(ctx, "look which database it is", func(ctx context.Context, q querier) error {
-		// Not everybody may ask for the server's number; that of the database and of the
-		// table tell two of one server apart.
+	err = s.inRead(ctx, "identify database", func(ctx context.Context, q querier) error {
+		// Not every user may read the server's number; those of database and table
+		// distinguish two databases of one server.
 		allowed, server := false, ""
 		if err := q.row(ctx, `SELECT has_function_privilege('pg_control_system()', 'EXECUTE')`).Scan(&allowed); err != nil {
 			return err

@@ -11,31 +11,30 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// pruneAtOnce is how many rows one transaction takes away: others write between
-// two of them.
+// pruneAtOnce is how many rows one transaction deletes, so that other writers run in
+// between.
 const pruneAtOnce = 1000
 
-// ActionPrune is what the audit trail calls the end of its own oldest entries.
+// ActionPrune is the action of audit entries about deleted entries.
 const ActionPrune = "audit.prune"
 
-// PruneHistory forgets the holds that were last seen before the given time (the
-// servers' clock), of all targets, and returns how many: what no sweep has met
-// for that long belongs to targets that are gone.
+// PruneHistory deletes the history of locks that were last seen before the given time (the
+// servers' clock), for all targets, and returns the number of rows. They belong to targets
+// that are no longer swept.
 func (s *Store) PruneHistory(ctx context.Context, before time.Time) (int64, error) {
 	return s.prune(ctx, "prune history",
 		`DELETE FROM history WHERE (target, db, lock_key) IN (SELECT target, db, lock_key FROM history WHERE last_seen < ? LIMIT ?)`, micros(before))
 }
 
-// PruneHolds forgets the slots that began before the given time, of all targets,
-// and returns how many rows that were.
+// PruneHolds deletes the slots that began before the given time, for all targets, and
+// returns the number of rows.
 func (s *Store) PruneHolds(ctx context.Context, before time.Time) (int64, error) {
 	return s.prune(ctx, "prune holds",
 		`DELETE FROM holds WHERE (target, class, slot) IN (SELECT target, class, slot FROM holds WHERE slot < ? LIMIT ?)`, micros(before))
 }
 
-// PruneMessages forgets the messages that were delivered longer ago than the
-// first time says, and those that were given up longer ago than the second, by
-// the database's clock.
+// PruneMessages deletes messages that were delivered longer ago than delivered, and dead
+// letters older than dead, by the database's clock.
 func (s *Store) PruneMessages(ctx context.Context, delivered, dead time.Duration) (int64, error) {
 	var total int64
 	for _, c := range []struct {
@@ -53,9 +52,8 @@ func (s *Store) PruneMessages(ctx context.Context, delivered, dead time.Duration
 	return total, nil
 }
 
-// PruneRequests forgets the requests that became final before the given time,
-// with their decisions, and returns how many. The audit trail still has all that
-// was asked and decided.
+// PruneRequests deletes requests that became final before the given time, with their
+// decisions, and returns their number. Their audit entries are kept.
 func (s *Store) PruneRequests(ctx context.Context, before time.Time) (int64, error) {
 	var total int64
 	for {
@@ -76,10 +74,9 @@ func (s *Store) PruneRequests(ctx context.Context, before time.Time) (int64, err
 	}
 }
 
-// PruneEntries takes the oldest entries of the audit trail away, those made
-// before the given time, and returns how many. The chain begins behind them: where
-// is kept beside its head, and each step is an entry itself, with the last place
-// that went. Whoever keeps the trail for longer exports it first, see
+// PruneEntries deletes the oldest audit entries, from before the given time, and returns
+// their number. The last deleted place of the chain is kept beside its head, and each step
+// is an audit entry itself. To keep the trail for longer, export it first with
 // [Store.EachEntry].
 func (s *Store) PruneEntries(ctx context.Context, before time.Time) (int64, error) {
 	var total int64
@@ -97,14 +94,13 @@ func (s *Store) PruneEntries(ctx context.Context, before time.Time) (int64, erro
 	}
 }
 
-// pruneEntries takes away the next few.
+// pruneEntries deletes the next entries of one transaction.
 func pruneEntries(ctx context.Context, t *tx, before time.Time) (int64, error) {
 	head, base, err := ends(ctx, t)
 	if err != nil {
 		return 0, err
 	}
-	// The clock may have been set back: what is older but stands behind something
-	// newer stays.
+	// The clock may have been set back: an older entry after a newer one is kept.
 	var young sql.NullInt64
 	if err := t.row(ctx, `SELECT MIN(seq) FROM entries WHERE at >= ?`, micros(before)).Scan(&young); err != nil {
 		return 0, err
@@ -119,7 +115,7 @@ func pruneEntries(ctx context.Context, t *tx, before time.Time) (int64, error) {
 	to := Checkpoint{Seq: last}
 	err = t.row(ctx, `SELECT hash FROM entries WHERE seq = ?`, last).Scan(&to.Hash)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, &ChainError{Seq: last, Problem: "it is missing; nothing is taken away from a broken trail"}
+		return 0, &ChainError{Seq: last, Problem: "it is missing; nothing is deleted from a broken trail"}
 	}
 	if err != nil {
 		return 0, err
@@ -129,7 +125,7 @@ func pruneEntries(ctx context.Context, t *tx, before time.Time) (int64, error) {
 		return 0, err
 	}
 	if n != last-base.Seq {
-		return 0, &ChainError{Seq: base.Seq + 1, Problem: fmt.Sprintf("of %d entries there are %d; nothing is taken away from a broken trail", last-base.Seq, n)}
+		return 0, &ChainError{Seq: base.Seq + 1, Problem: fmt.Sprintf("%d entries are expected and %d are there; nothing is deleted from a broken trail", last-base.Seq, n)}
 	}
 	if _, err := t.exec(ctx, `UPDATE entries_head SET base_seq = ?, base_hash = ? WHERE id = 1`, to.Seq, to.Hash); err != nil {
 		return 0, err
@@ -144,8 +140,8 @@ func pruneEntries(ctx context.Context, t *tx, before time.Time) (int64, error) {
 	}})
 }
 
-// prune runs a DELETE, whose last argument is how many rows it may take, until
-// there is nothing left for it.
+// prune runs a DELETE, whose last argument is the maximum number of rows, until it finds no
+// more.
 func (s *Store) prune(ctx context.Context, op, query string, args ...any) (int64, error) {
 	args = append(args, pruneAtOnce)
 	var total int64

@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// OpenReader opens a store to look at it, also beside an agent that uses it:
-// nothing is made, changed or brought up to date. Methods that write fail. The
-// caller closes it.
+// OpenReader opens a store for reading, also while an agent uses it. It creates nothing,
+// and methods that write fail. It also opens a file that needs repair. The caller closes
+// the store.
 func OpenReader(ctx context.Context, cfg Config) (_ *Store, err error) {
 	where, err := parseDSN(cfg.dsn())
 	if err != nil {
@@ -27,44 +27,29 @@ func OpenReader(ctx context.Context, cfg Config) (_ *Store, err error) {
 		}
 		err = s.readSQLite(where.path, "&_pragma=query_only(1)")
 	} else {
-		s.patience = patience
+		s.timeout = callTimeout
 		err = s.openPostgres(where.url, cfg.PasswordFile)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if s.write != nil {
-		// Of a server both pools are made: the one that writes is never used.
+		// With a server, both pools were opened.
 		if err := s.write.db.Close(); err != nil {
 			return nil, err
 		}
 	}
 	s.write = s.read
-	return s, s.known(ctx)
+	return s, s.requireSchema(ctx)
 }
 
-// known refuses a schema that is not the one of this program.
-func (s *Store) known(ctx context.Context) error {
-	steps, err := loadMigrations(migrationFiles, "migrations/"+s.on.name)
-	if err != nil {
-		return err
-	}
-	var version int
-	err = s.inRead(ctx, "open store", func(ctx context.Context, q querier) error {
-		var err error
-		version, err = schemaVersion(ctx, q)
-		return err
+// requireSchema fails if the database has no schema, or one of another version.
+func (s *Store) requireSchema(ctx context.Context) error {
+	return s.inRead(ctx, "open store", func(ctx context.Context, q querier) error {
+		version, err := readSchemaVersion(ctx, q)
+		if err == nil && version == 0 {
+			return fmt.Errorf("open store %q: it is empty: no agent has used it yet", s.name)
+		}
+		return requireVersion(version, err)
 	})
-	switch {
-	case err != nil:
-		return err
-	case version == 0:
-		return fmt.Errorf("open store %q: there is no store: no agent wrote here yet", s.name)
-	case version > len(steps):
-		return tooNew(version, len(steps))
-	case version < len(steps):
-		return fmt.Errorf("open store %q: schema version %d is older than what this program reads (%d); start the agent of this version once, or use the locksteward that wrote it",
-			s.name, version, len(steps))
-	}
-	return nil
 }

@@ -32,8 +32,8 @@ type Membership struct {
 
 // Heartbeat keeps a replica in the membership for ttl from now, renews the leases that it
 // owns, and returns the membership. A lease of its own that is not among those
-// returned is lost: it expired, or another replica acquired it. After a newer program changed the
-// schema the error is [ErrNewerSchema], and nothing is renewed.
+// returned is lost: it expired, or another replica acquired it. After another program changed the
+// schema the error is [ErrOtherSchema], and nothing is renewed.
 func (s *Store) Heartbeat(ctx context.Context, r Replica, ttl time.Duration) (Membership, error) {
 	if r.ID == "" || ttl <= 0 {
 		return Membership{}, fmt.Errorf("heartbeat: got replica %q, ttl %s; none of them may be empty", r.ID, ttl)
@@ -41,7 +41,7 @@ func (s *Store) Heartbeat(ctx context.Context, r Replica, ttl time.Duration) (Me
 	var members Membership
 	err := s.inLease(ctx, "heartbeat", func(ctx context.Context, t *tx) error {
 		members = Membership{}
-		if err := s.sameSchema(ctx, t); err != nil {
+		if err := checkSchema(ctx, t); err != nil {
 			return err
 		}
 		_, err := t.exec(ctx,

@@ -11,27 +11,25 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Written is what one transaction writes to the audit trail, with the request
-// that it is about.
+// Written holds the audit entries of one transaction, and the request that they report.
 type Written struct {
-	After   *locksteward.Request // nil for one about no request
+	After   *locksteward.Request // after the change; nil if they report no request
 	Entries []locksteward.Entry
 }
 
-// Composer says what is to be told of something written. It runs inside the
+// Composer returns the messages about something that is written. It runs inside the
 // transaction: it must be quick and must not call the store.
 type Composer func(Written) []Message
 
-// Compose has all that is written to the audit trail from now on bring the
-// messages of fn, in its transaction: nobody who changes a request can forget
-// them. It is called once, before there are changes.
+// Compose sets the function that adds messages to each transaction with audit entries, so
+// that no change of a request can omit them. It is called once, before the first change.
 func (s *Store) Compose(fn Composer) { s.compose.Store(&fn) }
 
-// CreateRequest inserts req with its audit entries in one transaction. If a
-// request is open for the same target, db and key, onOpen decides in the same
-// transaction: it either makes that one final and returns the entries about
-// that, or returns the error that CreateRequest then returns, and nothing is
-// written. Without an entry nothing is written either: [ErrNoEntry].
+// CreateRequest inserts req with its audit entries in one transaction. If another request
+// is open for the same target, db and key, onOpen decides in the same transaction: it makes
+// that one final and returns the entries about it, or returns an error, which
+// CreateRequest returns without writing anything. Without an entry the error is
+// [ErrNoEntry].
 func (s *Store) CreateRequest(ctx context.Context, req locksteward.Request, entries []locksteward.Entry,
 	onOpen func(open *locksteward.Request) ([]locksteward.Entry, error),
 ) error {
@@ -40,10 +38,10 @@ func (s *Store) CreateRequest(ctx context.Context, req locksteward.Request, entr
 	})
 }
 
-// CreateRequests is [Store.CreateRequest] of requests that are asked for together: all
-// are written, in one transaction, or none. count comes first in it and may alter them by
-// what is there: recent is [Store.CountRecent], and what it counts stays so until the end,
-// since no other process writes a request meanwhile. entries are those of a request.
+// CreateRequests is [Store.CreateRequest] for several requests: all are written in one
+// transaction, or none. count is called first and may change list; its argument recent is
+// [Store.CountRecent] in the same transaction, beside which no other process writes a
+// request. entries returns the audit entries of a request.
 func (s *Store) CreateRequests(ctx context.Context, list []locksteward.Request,
 	count func(recent func(since time.Time, most int, counts func(locksteward.Request) bool) (int, error)) error,
 	entries func(locksteward.Request) []locksteward.Entry,
@@ -66,7 +64,7 @@ func (s *Store) CreateRequests(ctx context.Context, list []locksteward.Request,
 	})
 }
 
-// rowsOfRequest is for how many rows a request counts that is one of many.
+// rowsOfRequest is how many rows one of many requests writes, for the timeout.
 const rowsOfRequest = 10
 
 func (s *Store) createRequest(ctx context.Context, t *tx, req locksteward.Request, entries []locksteward.Entry,
@@ -96,12 +94,12 @@ func (s *Store) createRequest(ctx context.Context, t *tx, req locksteward.Reques
 	return s.written(ctx, t, Written{After: &req, Entries: entries})
 }
 
-// UpdateRequest reads a request, lets change alter its state, outcome, times
-// and decisions, and writes it back with the audit entries that change returned,
-// all in one transaction. An error of change is returned as it is and nothing is
-// written. What a request froze at its creation is not written again; decisions
-// are only added. An unknown id is locksteward.ErrNotFound; another state or
-// decision without an entry is [ErrNoEntry].
+// UpdateRequest reads a request, lets change alter its state, outcome, times and
+// decisions, and writes it back with the audit entries that change returned, all in one
+// transaction. If change fails, its error is returned unchanged and nothing is written.
+// Fields that are fixed at the creation are not written; decisions can only be added. An
+// unknown ID is locksteward.ErrNotFound; a change of state or decisions without an entry is
+// [ErrNoEntry].
 func (s *Store) UpdateRequest(ctx context.Context, id string,
 	change func(*locksteward.Request) ([]locksteward.Entry, error),
 ) (locksteward.Request, error) {
@@ -110,9 +108,9 @@ func (s *Store) UpdateRequest(ctx context.Context, id string,
 	})
 }
 
-// DecideRequest is [Store.UpdateRequest] of a change that depends on other requests: acts
-// is [Store.ListActs] in the same transaction, and what it returns stays so until the end,
-// since no other process writes a request meanwhile.
+// DecideRequest is [Store.UpdateRequest] for a change that depends on other requests: acts
+// is [Store.ListActs] in the same transaction, beside which no other process writes a
+// request.
 func (s *Store) DecideRequest(ctx context.Context, id string,
 	change func(r *locksteward.Request, acts func(since time.Time) ([]locksteward.Request, error)) ([]locksteward.Entry, error),
 ) (locksteward.Request, error) {
@@ -241,7 +239,7 @@ func scanRequest(row rowScanner) (locksteward.Request, error) {
 	return r, nil
 }
 
-// decisionsAtOnce bounds of how many requests a query reads the decisions.
+// decisionsAtOnce is for how many requests one query reads the decisions.
 const decisionsAtOnce = 200
 
 // readDecisions fills in the decisions of requests.

@@ -51,16 +51,15 @@ type RequestQuery struct {
 	Requester string    // in any case
 	Key       *string   // exact bytes
 	Since     time.Time // made then or later
-	// AfterAt and AfterID go on behind a request: its CreatedAt and ID. A zero AfterAt
-	// begins with the newest.
+	// AfterAt and AfterID continue a list after a request: its CreatedAt and ID. A zero
+	// AfterAt begins with the newest request.
 	AfterAt time.Time
 	AfterID string
 	Limit   int // 0: 100; below 0: all
 }
 
-// QueryRequests returns requests with their decisions, newest first. Paging by the
-// last request that was seen finds each of them once, however many are made
-// meanwhile.
+// QueryRequests returns requests with their decisions, newest first. Paging with AfterAt and
+// AfterID returns each request once, also while others are created.
 func (s *Store) QueryRequests(ctx context.Context, q RequestQuery) ([]locksteward.Request, error) {
 	f := requestFilter(q.States, q.Target)
 	if q.Key != nil {
@@ -76,8 +75,8 @@ func (s *Store) QueryRequests(ctx context.Context, q RequestQuery) ([]lockstewar
 	if q.Class == "" && q.Requester == "" {
 		return s.requests(ctx, f, q.Limit, nil)
 	}
-	// The class has no column, it is part of the evidence; and the databases do not
-	// agree on what letters without case are.
+	// The class is part of the evidence and has no column, and the databases fold case
+	// differently.
 	return s.requests(ctx, f, q.Limit, func(r locksteward.Request) bool {
 		return (q.Class == "" || r.Evidence.Class == q.Class) && (q.Requester == "" || strings.EqualFold(r.Requester, q.Requester))
 	})
@@ -111,13 +110,13 @@ func (s *Store) CountRequests(ctx context.Context) (map[locksteward.RequestState
 	return out, nil
 }
 
-// oldestActed is longer than what lies between the making of a request and its end:
-// it waits for at most a week, is approved for at most a day, and resolved in another.
-const oldestActed = 10 * 24 * time.Hour
+// maxRequestAge exceeds the time from the creation of a request to its end: it is pending
+// for at most a week, approved for at most a day, and resolved within another.
+const maxRequestAge = 10 * 24 * time.Hour
 
-// CountRecent counts the requests that are open, and those that were released, or may
-// have been, since a time, as far as counts accepts them. Their decisions are not
-// read. It stops at most: in a storm the newest are enough.
+// CountRecent counts the requests that counts accepts among those that are open and those
+// that were executed since a time, also with an unknown outcome. It does not read their
+// decisions, and stops at most.
 func (s *Store) CountRecent(ctx context.Context, since time.Time, most int, counts func(locksteward.Request) bool) (n int, err error) {
 	err = s.inSnapshot(ctx, "count recent requests", func(ctx context.Context, q querier) error {
 		n, err = countRecent(ctx, q, since, most, counts)
@@ -143,9 +142,9 @@ func countRecent(ctx context.Context, q querier, since time.Time, most int, coun
 	return n, err
 }
 
-// ListActs returns the requests that are approved or being carried out, and those that
-// were released, or may have been, since a time, with their decisions, newest first: all
-// of them, which release.max_per_hour bounds.
+// ListActs returns all requests that are approved or executing, and those that were
+// executed since a time, also with an unknown outcome, with their decisions, newest first.
+// release.max_per_hour bounds their number.
 func (s *Store) ListActs(ctx context.Context, since time.Time) (out []locksteward.Request, err error) {
 	err = s.inSnapshot(ctx, "list acts", func(ctx context.Context, q querier) error {
 		out, err = listActs(ctx, q, since)
@@ -170,23 +169,22 @@ func listActs(ctx context.Context, q querier, since time.Time) ([]locksteward.Re
 	return out, nil
 }
 
-// actedStates are those of requests that were carried out, may have been, just are, or
-// are about to be.
+// actedStates are the states of requests that were executed, may have been, or will be.
 var actedStates = []locksteward.RequestState{
 	locksteward.RequestApproved, locksteward.RequestExecuting, locksteward.RequestReleased, locksteward.RequestUnknown,
 }
 
-// openOrActed are those too that wait for people.
+// openOrActed are actedStates and pending.
 var openOrActed = slices.Concat(actedStates, []locksteward.RequestState{locksteward.RequestPending})
 
-// eachRecent reads the requests of some states, without their decisions: of final ones
-// those that ended since a time. One state after the other, since each goes backwards
-// through an index; the newest of a state first.
+// eachRecent reads the requests of some states, without their decisions; of final states
+// those that ended since a time. It reads state by state, since each query then follows an
+// index, and the newest of a state first.
 func eachRecent(ctx context.Context, q querier, states []locksteward.RequestState, since time.Time, fn func(locksteward.Request) error) error {
 	for _, state := range states {
 		f := requestFilter([]locksteward.RequestState{state}, "")
 		if state.Final() {
-			f.add("created_at >= ? AND finished_at >= ?", micros(since.Add(-oldestActed)), micros(since))
+			f.add("created_at >= ? AND finished_at >= ?", micros(since.Add(-maxRequestAge)), micros(since))
 		}
 		rows, err := q.query(ctx, `SELECT `+requestColumns+` FROM requests`+f.where()+` ORDER BY created_at DESC, n DESC`, f.args...)
 		err = each(rows, err, func(row rowScanner) error {
@@ -203,10 +201,10 @@ func eachRecent(ctx context.Context, q querier, states []locksteward.RequestStat
 	return nil
 }
 
-// errEnough ends the reading of rows.
+// errEnough stops the reading of rows.
 var errEnough = errors.New("enough rows")
 
-// requests reads what a filter selects and keep, if set, lets pass.
+// requests returns the requests that f selects and keep, if set, accepts.
 func (s *Store) requests(ctx context.Context, f filter, limit int, keep func(locksteward.Request) bool) ([]locksteward.Request, error) {
 	query := `SELECT ` + requestColumns + ` FROM requests` + f.where() + ` ORDER BY created_at DESC, n DESC`
 	if limit == 0 {
@@ -217,7 +215,7 @@ func (s *Store) requests(ctx context.Context, f filter, limit int, keep func(loc
 		f.args = append(f.args, limit)
 	}
 	var out []locksteward.Request
-	// A request and its decisions are of the same moment.
+	// A snapshot, so that decisions match their request.
 	err := s.inSnapshot(ctx, "list requests", func(ctx context.Context, q querier) error {
 		out = nil
 		rows, err := q.query(ctx, query, f.args...)

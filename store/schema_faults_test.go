@@ -17,9 +17,8 @@ func newer(t *testing.T, s *store.Store) {
 	}
 }
 
-// An older program does not begin on a newer schema, wherever it is: it says what to
-// do, and changes nothing.
-func TestOlderProgramOnANewerSchema(t *testing.T) {
+// A database with a schema of another version is refused unchanged, with what to do.
+func TestOtherSchemaIsRefused(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
 		create(t, s, newRequest("r-1", "lock:a"))
@@ -27,7 +26,7 @@ func TestOlderProgramOnANewerSchema(t *testing.T) {
 		closeStore(t, s)
 		for range 2 {
 			_, err := store.Open(t.Context(), p.dsn)
-			if err == nil || !strings.Contains(err.Error(), "schema version 999 is newer") || !strings.Contains(err.Error(), "run the newer locksteward") {
+			if !errors.Is(err, store.ErrOtherSchema) || !strings.Contains(err.Error(), "version 999") || !strings.Contains(err.Error(), "run the locksteward that wrote it") {
 				t.Fatalf("got %v", err)
 			}
 		}
@@ -47,10 +46,10 @@ func TestNewerProgramBesideAnOlder(t *testing.T) {
 		held := s.Under(func(string) (store.Lease, bool) { return lease, true })
 		newer(t, s)
 		_, err = s.Heartbeat(t.Context(), store.Replica{ID: "old"}, ttl)
-		if !errors.Is(err, store.ErrNewerSchema) || !strings.Contains(err.Error(), "run the newer locksteward") {
+		if !errors.Is(err, store.ErrOtherSchema) || !strings.Contains(err.Error(), "run the locksteward that wrote it") {
 			t.Errorf("renew: %v", err)
 		}
-		if _, err := s.AcquireLease(t.Context(), "other", "old", "", ttl); !errors.Is(err, store.ErrNewerSchema) {
+		if _, err := s.AcquireLease(t.Context(), "other", "old", "", ttl); !errors.Is(err, store.ErrOtherSchema) {
 			t.Errorf("acquire: %v", err)
 		}
 		for end := time.Now().Add(within); err == nil || !errors.Is(err, store.ErrLeaseLost); {

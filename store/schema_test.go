@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -110,7 +109,7 @@ func normal(all []string) []string {
 	return all
 }
 
-// Processes that open a new database at once migrate it once.
+// Processes that open a new database at once create the schema once.
 func TestOpeningAtOnce(t *testing.T) {
 	dsn := testpg.Database(t)
 	t.Parallel()
@@ -131,11 +130,10 @@ func TestOpeningAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	var steps, keys int
+	var versions, keys int
 	s := openAt(t, dsn)
-	err := s.SQL().QueryRowContext(t.Context(), `SELECT (SELECT COUNT(*) FROM schema_version), (SELECT COUNT(*) FROM settings)`).Scan(&steps, &keys)
-	files, ferr := os.ReadDir("migrations/postgres")
-	if err != nil || ferr != nil || steps != len(files) || keys != 1 {
-		t.Errorf("%d steps, %d keys, %v", steps, keys, err)
+	err := s.SQL().QueryRowContext(t.Context(), `SELECT (SELECT COUNT(*) FROM schema_version), (SELECT COUNT(*) FROM settings)`).Scan(&versions, &keys)
+	if err != nil || versions != 1 || keys != 1 {
+		t.Errorf("%d versions, %d keys, %v", versions, keys, err)
 	}
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Session is a browser that is signed in, as package internal/signin makes it.
+// Session is the session of a browser, as package internal/signin creates it.
 type Session struct {
-	// Digest is the SHA-256, in hex, of the id that the browser alone has.
+	// Digest is the SHA-256, in hex, of the ID, which only the browser has.
 	Digest string
 	User   string
 	Source string
-	// Stamp recognises the password or token that the session began with.
+	// Stamp identifies the password or token that the session began with.
 	Stamp string
-	// Roles and Teams are those that an OIDC provider gave.
+	// Roles and Teams are those of an OIDC provider.
 	Roles, Teams           []string
 	Created, Seen, Expires time.Time
 }
 
-// givenRow is what a provider gave, as it is stored.
+// givenRow is the stored form of roles and teams.
 type givenRow struct {
 	Roles []string `json:"roles,omitempty"`
 	Teams []string `json:"teams,omitempty"`
 }
 
-// SaveSession keeps a new session with the entries about it, in one transaction.
+// SaveSession writes a new session with its audit entries, in one transaction.
 func (s *Store) SaveSession(ctx context.Context, n Session, entries ...locksteward.Entry) error {
 	given, err := json.Marshal(givenRow{n.Roles, n.Teams})
 	if err != nil {
@@ -47,8 +47,8 @@ func (s *Store) SaveSession(ctx context.Context, n Session, entries ...lockstewa
 	})
 }
 
-// LoadSession returns a session by its digest; none is an error that wraps
-// locksteward.ErrNotFound. Whether it is over is for the caller to judge.
+// LoadSession returns a session by its digest, also one that expired. An unknown digest is
+// locksteward.ErrNotFound.
 func (s *Store) LoadSession(ctx context.Context, digest string) (Session, error) {
 	out := Session{Digest: digest}
 	err := s.inRead(ctx, "load session", func(ctx context.Context, q querier) error {
@@ -76,8 +76,8 @@ func (s *Store) LoadSession(ctx context.Context, digest string) (Session, error)
 	return out, nil
 }
 
-// TouchSession notes when a session was seen last; it never makes it older. One
-// that is gone is no error.
+// TouchSession records when a session was last seen; an earlier time changes nothing. An
+// unknown session is no error.
 func (s *Store) TouchSession(ctx context.Context, digest string, seen time.Time) error {
 	return s.inOwn(ctx, "touch session", func(ctx context.Context, t *tx) error {
 		_, err := t.exec(ctx, `UPDATE sessions SET seen_at = ? WHERE digest = ? AND seen_at < ?`, micros(seen), digest, micros(seen))
@@ -85,8 +85,8 @@ func (s *Store) TouchSession(ctx context.Context, digest string, seen time.Time)
 	})
 }
 
-// EndSession forgets a session, with the entries about that in one transaction.
-// One that is gone is no error, and then no entry is written.
+// EndSession deletes a session and writes its audit entries, in one transaction. For an
+// unknown session it writes nothing and returns nil.
 func (s *Store) EndSession(ctx context.Context, digest string, entries ...locksteward.Entry) error {
 	write := s.inOwn
 	if len(entries) > 0 {
@@ -101,8 +101,8 @@ func (s *Store) EndSession(ctx context.Context, digest string, entries ...lockst
 	})
 }
 
-// PruneSessions forgets the sessions that expired before now, or were last seen
-// before idle, and returns how many.
+// PruneSessions deletes sessions that expired before now or were last seen before idle, and
+// returns their number.
 func (s *Store) PruneSessions(ctx context.Context, now, idle time.Time) (int64, error) {
 	return s.prune(ctx, "prune sessions",
 		`DELETE FROM sessions WHERE digest IN (SELECT digest FROM sessions WHERE expires_at < ? OR seen_at < ? LIMIT ?)`, micros(now), micros(idle))

@@ -9,12 +9,11 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// settingDigestKey names the installation's key for token digests.
+// settingDigestKey is the name of the installation's key for token digests.
 const settingDigestKey = "digest_key"
 
-// DigestKey returns the installation's key for token digests. The first call on
-// a new store makes it; from then on it stays the same, since every digest in
-// the store depends on it.
+// DigestKey returns the installation's key for token digests. The first call on a new store
+// creates it. It never changes, since every digest in the store depends on it.
 func (s *Store) DigestKey(ctx context.Context) (locksteward.DigestKey, error) {
 	var written string
 	err := s.inWrite(ctx, "read digest key", func(ctx context.Context, t *tx) error {
@@ -35,15 +34,15 @@ func (s *Store) DigestKey(ctx context.Context) (locksteward.DigestKey, error) {
 	return key, nil
 }
 
-// settingOwn begins the names of the settings of other packages.
-const settingOwn = "own:"
+// settingPrefix begins the names of the settings of other packages.
+const settingPrefix = "own:"
 
-// SaveSetting keeps a text under a name, in place of what was kept before, with
-// the entries that tell of it, in one transaction.
+// SaveSetting writes a text under a name, replacing the previous one, with its audit
+// entries, in one transaction.
 func (s *Store) SaveSetting(ctx context.Context, name, value string, entries ...locksteward.Entry) error {
 	return s.inWrite(ctx, "save setting", func(ctx context.Context, t *tx) error {
 		err := t.insert(ctx, "settings", "name, value", "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-			[][]any{{settingOwn + name, text(value)}})
+			[][]any{{settingPrefix + name, text(value)}})
 		if err != nil {
 			return err
 		}
@@ -51,14 +50,14 @@ func (s *Store) SaveSetting(ctx context.Context, name, value string, entries ...
 	})
 }
 
-// SwapSetting is [Store.SaveSetting] if what is kept is was still, "" for nothing. Else
-// it writes nothing and returns false: somebody else has changed it.
-func (s *Store) SwapSetting(ctx context.Context, name, was, value string, entries ...locksteward.Entry) (swapped bool, err error) {
+// SwapSetting is [Store.SaveSetting] if the setting still has the value old, "" for none.
+// Else it writes nothing and returns false.
+func (s *Store) SwapSetting(ctx context.Context, name, old, value string, entries ...locksteward.Entry) (swapped bool, err error) {
 	err = s.inWrite(ctx, "save setting", func(ctx context.Context, t *tx) error {
 		swapped = false
 		statement := `UPDATE settings SET value = ? WHERE name = ? AND value = ?`
-		args := []any{text(value), settingOwn + name, text(was)}
-		if was == "" {
+		args := []any{text(value), settingPrefix + name, text(old)}
+		if old == "" {
 			statement = `INSERT INTO settings (value, name) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE settings.value = ''`
 			args = args[:2]
 		}
@@ -72,9 +71,10 @@ func (s *Store) SwapSetting(ctx context.Context, name, was, value string, entrie
 	return swapped && err == nil, err
 }
 
-// LoadSetting returns what [Store.SaveSetting] or [Store.SwapSetting] kept last, "" if nothing.
+// LoadSetting returns the value of [Store.SaveSetting] or [Store.SwapSetting], "" if there
+// is none.
 func (s *Store) LoadSetting(ctx context.Context, name string) (string, error) {
-	return s.setting(ctx, "load setting", settingOwn+name)
+	return s.setting(ctx, "load setting", settingPrefix+name)
 }
 
 func (s *Store) setting(ctx context.Context, op, name string) (string, error) {

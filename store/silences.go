@@ -9,28 +9,27 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Silence is somebody's word that people need not be told of some findings until
-// a time. It tells nobody less in the console, and ends nothing.
+// Silence holds back notifications about some findings until a time. It does not resolve
+// findings, and does not hide them in the console.
 type Silence struct {
 	ID string
-	// Matchers are texts as the configuration has them: all must hold for a finding
-	// to be silenced.
+	// Matchers have the syntax of the configuration: a finding must match all of them.
 	Matchers  []string
 	Comment   string
 	CreatedBy string
 	CreatedAt time.Time
 	StartsAt  time.Time
 	EndsAt    time.Time
-	// EndedBy and EndedAt say who ended it before its time, and when.
+	// EndedBy and EndedAt are set if it was ended before EndsAt.
 	EndedBy string
 	EndedAt time.Time
-	// Fingerprint is that of the one finding that was accepted; "" for a silence of
+	// Fingerprint is that of the one finding that was accepted; "" for a silence by
 	// labels.
 	Fingerprint string
 }
 
-// AddSilence writes a silence with the entries about it, and has what was held back
-// before looked at again, in one transaction.
+// AddSilence writes a silence with its audit entries, and wakes the groups with events that
+// were held back, in one transaction.
 func (s *Store) AddSilence(ctx context.Context, silence Silence, entries ...locksteward.Entry) error {
 	if silence.ID == "" {
 		return fmt.Errorf("add silence: the id must not be empty")
@@ -51,8 +50,8 @@ func (s *Store) AddSilence(ctx context.Context, silence Silence, entries ...lock
 	})
 }
 
-// EndSilence ends a silence now, with the entries about that, and has what it held
-// back looked at. An unknown id is locksteward.ErrNotFound, one that is over
+// EndSilence ends a silence now, with its audit entries, and wakes the groups with events
+// that were held back. An unknown ID is locksteward.ErrNotFound, a silence that ended
 // already locksteward.ErrConflict.
 func (s *Store) EndSilence(ctx context.Context, id, by string, entries ...locksteward.Entry) error {
 	return s.inWrite(ctx, "end silence", func(ctx context.Context, t *tx) error {
@@ -61,11 +60,11 @@ func (s *Store) EndSilence(ctx context.Context, id, by string, entries ...lockst
 			return err
 		}
 		if n == 0 {
-			var there int
-			if err := t.row(ctx, `SELECT COUNT(*) FROM silences WHERE id = ?`, id).Scan(&there); err != nil {
+			var exists int
+			if err := t.row(ctx, `SELECT COUNT(*) FROM silences WHERE id = ?`, id).Scan(&exists); err != nil {
 				return err
 			}
-			if there == 0 {
+			if exists == 0 {
 				return fmt.Errorf("silence %q: %w; list the silences to see their ids", id, locksteward.ErrNotFound)
 			}
 			return fmt.Errorf("silence %q is over already: %w", id, locksteward.ErrConflict)
@@ -74,7 +73,7 @@ func (s *Store) EndSilence(ctx context.Context, id, by string, entries ...lockst
 	})
 }
 
-// silenced is what follows a change of silences, in its transaction.
+// silenced completes the transaction of a change of silences.
 func (s *Store) silenced(ctx context.Context, t *tx, entries []locksteward.Entry) error {
 	if err := wakeHeld(ctx, t); err != nil {
 		return err
@@ -84,11 +83,11 @@ func (s *Store) silenced(ctx context.Context, t *tx, entries []locksteward.Entry
 
 const silenceColumns = "id, matchers, comment, created_by, created_at, starts_at, ends_at, ended_by, ended_at, fingerprint"
 
-// Silences returns the silences that are not over, also those that did not begin
-// yet, or all; newest first.
-func (s *Store) Silences(ctx context.Context, includeOver bool) ([]Silence, error) {
+// Silences returns the silences that have not ended, including those that have not begun,
+// or all; newest first.
+func (s *Store) Silences(ctx context.Context, includeEnded bool) ([]Silence, error) {
 	var f filter
-	if !includeOver {
+	if !includeEnded {
 		f.add("ended_at = 0")
 		f.add("ends_at > " + s.on.now)
 	}
@@ -122,8 +121,8 @@ func scanSilence(row rowScanner) (Silence, error) {
 	return one, nil
 }
 
-// PruneSilences forgets the silences that were over before the given time, and
-// returns how many. The audit trail still has who wanted them and why.
+// PruneSilences deletes silences that ended before the given time, and returns their
+// number. Their audit entries are kept.
 func (s *Store) PruneSilences(ctx context.Context, before time.Time) (int64, error) {
 	return s.prune(ctx, "prune silences", `DELETE FROM silences WHERE id IN (SELECT id FROM silences WHERE ends_at < ? LIMIT ?)`, micros(before))
 }

@@ -6,14 +6,14 @@ import (
 	"errors"
 )
 
-// SinkPlace is how far a receiver of the live audit trail is.
+// SinkPlace is the progress of a receiver of the live audit trail.
 type SinkPlace struct {
-	Seq        int64 // the last entry that it got
-	Checkpoint int64 // the place of the last checkpoint that it got
-	Missed     int64 // entries that retention took before it got them
+	Seq        int64 // the last entry that it received
+	Checkpoint int64 // the entry of the last checkpoint that it received
+	Missed     int64 // entries that retention deleted before it received them
 }
 
-// SinkPlace returns how far a sink is; zero for one that got nothing yet.
+// SinkPlace returns the progress of a sink; zero if it has received nothing yet.
 func (s *Store) SinkPlace(ctx context.Context, name string) (SinkPlace, error) {
 	var p SinkPlace
 	err := s.inRead(ctx, "read place of audit sink", func(ctx context.Context, q querier) error {
@@ -26,7 +26,7 @@ func (s *Store) SinkPlace(ctx context.Context, name string) (SinkPlace, error) {
 	return p, err
 }
 
-// SaveSinkPlace keeps how far a sink is.
+// SaveSinkPlace writes the progress of a sink.
 func (s *Store) SaveSinkPlace(ctx context.Context, name string, p SinkPlace) error {
 	return s.inOwn(ctx, "save place of audit sink", func(ctx context.Context, t *tx) error {
 		return t.insert(ctx, "sinks", "name, seq, checkpoint, missed",

@@ -6,59 +6,48 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
-	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// patience is how long one call waits for a server that does not answer.
-const patience = 8 * time.Second
+// callTimeout bounds one call to a server.
+const callTimeout = 8 * time.Second
 
 // Store is the agent's durable memory. Make one with [Open].
 type Store struct {
-	name     string // for error messages: the file, or host and database
-	file     string // "" for a server
-	on       *backend
-	write    *pool
-	read     *pool
-	lines    *lines        // connections to a server; nil for a file
-	creds    *credentials  // for them; likewise
-	patience time.Duration // 0 for a file: its locks have their own bound
-	gate     *gate
-	doubt    *gate // for those that write to a file: see reopen
-	pens     *pens
-	// turn is read-locked by calls on a file, and locked while it is opened anew.
-	turn     *sync.RWMutex
-	closers  []io.Closer // keep a second agent out
-	lock     *fileLock   // of a file; nil for a server
-	held     *heldFile   // nil for a server
-	aside    string      // see SetAside
-	memory   *memory
-	compose  *atomic.Pointer[Composer]
-	enqueued *atomic.Pointer[func()]
-	// schema is the version that this program knows.
-	schema int
-	// fences, if set, has the lease under which a target is written.
+	name         string // for error messages: the file, or host and database
+	file         string // "" for a server
+	on           *backend
+	write        *pool
+	read         *pool
+	conns        *connTracker  // connections to a server; nil for a file
+	creds        *credentials  // for them; nil for a file
+	timeout      time.Duration // of a call; 0 for a file, whose locks have a timeout of their own
+	availability *availability
+	semaphores   *writeSemaphores
+	lock         *fileLock // keeps a second agent out of a file; nil for a server
+	memory       *memory
+	compose      *atomic.Pointer[Composer]
+	enqueued     *atomic.Pointer[func()]
+	// fences, if set, returns the lease under which a target is written.
 	fences func(target string) (Lease, bool)
 }
 
-// Open opens the store at dsn ("sqlite:PATH" or "postgres://…"), creates what is
-// not there and brings its schema up to date. An empty dsn is [DefaultDSN]. The
-// caller closes the store.
+// Open opens the store at dsn ("sqlite:PATH" or "postgres://…") and creates file and
+// tables if they do not exist. An empty dsn is [DefaultDSN]. The caller closes the store.
 func Open(ctx context.Context, dsn string) (*Store, error) {
 	return OpenConfig(ctx, Config{DSN: dsn})
 }
 
-// OpenConfig is [Open] for a store as it is configured.
+// OpenConfig is [Open] with a configuration.
 func OpenConfig(ctx context.Context, cfg Config) (*Store, error) {
-	return open(ctx, cfg, limits{busy: busyTimeout, patience: patience})
+	return open(ctx, cfg, timeouts{busy: busyTimeout, call: callTimeout})
 }
 
-// limits are how long things may take; tests have less time.
-type limits struct{ busy, patience time.Duration }
+// timeouts are shorter in tests.
+type timeouts struct{ busy, call time.Duration }
 
-func open(ctx context.Context, cfg Config, l limits) (_ *Store, err error) {
+func open(ctx context.Context, cfg Config, t timeouts) (_ *Store, err error) {
 	where, err := parseDSN(cfg.dsn())
 	if err != nil {
 		return nil, fmt.Errorf("store.dsn: %w", err)
@@ -70,12 +59,16 @@ func open(ctx context.Context, cfg Config, l limits) (_ *Store, err error) {
 		}
 	}()
 	if where.path != "" {
-		err = s.openFile(ctx, where.path, l.busy, cfg.OnDamage == OnDamageSetAside)
+		err = s.openSQLite(where.path, t.busy)
 	} else {
-		s.patience = l.patience
-		if err = s.openPostgres(where.url, cfg.PasswordFile); err == nil {
-			err = s.explain("open store", s.migrate(ctx))
-		}
+		s.timeout = t.call
+		err = s.openPostgres(where.url, cfg.PasswordFile)
+	}
+	if err == nil {
+		err = s.explain("open store", s.prepareSchema(ctx))
+	}
+	if err == nil {
+		err = s.compareWithLockFile(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -83,69 +76,41 @@ func open(ctx context.Context, cfg Config, l limits) (_ *Store, err error) {
 	return s, nil
 }
 
-// openFile opens a file. One that is damaged is set aside, if that is wanted and an
-// agent has written there: a dsn may also name a file of somebody else by mistake.
-func (s *Store) openFile(ctx context.Context, path string, busy time.Duration, aside bool) error {
-	if err := s.openSQLite(path, busy); err != nil {
-		return err
-	}
-	err := s.beginFile(ctx, aside)
-	if !aside || !errors.Is(err, ErrDamaged) || s.lock == nil || s.lock.mark == 0 {
-		return err
-	}
-	if aerr := s.setAside(); aerr != nil {
-		return errors.Join(err, aerr)
-	}
-	if err := s.openPools(busy); err != nil {
-		return err
-	}
-	return s.beginFile(ctx, false)
-}
-
-// beginFile brings a file up to date, after a check if that is wanted.
-func (s *Store) beginFile(ctx context.Context, check bool) error {
-	if check {
-		if err := s.quickCheck(ctx, "open store"); err != nil {
-			return err
-		}
-	}
-	if err := s.migrate(ctx); err != nil {
-		return s.explain("open store", err)
-	}
-	return s.compareWithMark(ctx)
-}
-
-// memory is what this process knows of the store beside what is in it.
+// memory is what this process remembers of the store. All views of a store share it.
 type memory struct {
-	trail  atomic.Int64           // how long the trail was when we wrote to it last
-	origin atomic.Pointer[string] // see [Store.Older]
-	behind atomic.Int64           // by how many entries a file was found shorter, and nobody was told
-	health health
+	trail       atomic.Int64           // length of the audit trail after our last write to it
+	origin      atomic.Pointer[string] // see [Store.Older]
+	missing     atomic.Int64           // entries that a file lacks and [Store.Older] has not reported yet
+	needsRepair atomic.Pointer[Error]  // set after a failed fsync: nothing is written any more
+	health      health
 }
 
-// wrote notes how long the trail is now.
-func (s *Store) wrote(trail int64) {
-	for was := s.memory.trail.Load(); was < trail && !s.memory.trail.CompareAndSwap(was, trail); {
-		was = s.memory.trail.Load()
+// recordTrail notes the length of the audit trail after a write.
+func (s *Store) recordTrail(length int64) {
+	for known := s.memory.trail.Load(); known < length && !s.memory.trail.CompareAndSwap(known, length); {
+		known = s.memory.trail.Load()
 	}
 	if s.lock != nil {
-		// As long as it was, until its end: whoever finds it older is to be told so.
-		s.lock.note(max(trail, s.lock.mark))
+		// The greater length is kept until the store is closed, so that whoever opens an
+		// older file learns of it.
+		s.lock.record(max(length, s.lock.trail))
 	}
 }
 
 func newStore() *Store {
-	return &Store{gate: &gate{}, doubt: &gate{}, pens: pensOfFile(), turn: &sync.RWMutex{}, memory: &memory{}, compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{}}
+	return &Store{
+		availability: &availability{}, semaphores: fileSemaphores(), memory: &memory{},
+		compose: &atomic.Pointer[Composer]{}, enqueued: &atomic.Pointer[func()]{},
+	}
 }
 
-// Close ends all transactions and closes the store. It may be called once, and
-// on what [Open] returned alone.
+// Close ends all transactions and closes the store. It may be called once, and only on a
+// store that [Open] returned.
 func (s *Store) Close() error {
-	s.doubt.close()
-	s.leaveMark()
-	s.gate.close()
-	if s.lines != nil && s.gate.enter("") != nil {
-		s.lines.cut() // nobody is there to say farewell to
+	s.recordTrailAtEnd()
+	s.availability.close()
+	if s.conns != nil && s.availability.check("") != nil {
+		s.conns.closeAll() // an orderly end would wait for the server
 	}
 	var errs []error
 	if s.read != nil && s.read != s.write {
@@ -154,12 +119,12 @@ func (s *Store) Close() error {
 	if s.write != nil {
 		errs = append(errs, s.write.db.Close())
 	}
-	if s.lines != nil {
-		s.lines.cut()
-		errs = nil // a farewell that a server did not hear is no loss
+	if s.conns != nil {
+		s.conns.closeAll()
+		errs = nil // the server ends sessions whose connections are gone
 	}
-	for _, c := range s.closers {
-		errs = append(errs, c.Close())
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close store %q: %w", s.name, err)
@@ -167,120 +132,112 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// bounded is ctx with the end of our patience.
-func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.patience == 0 {
+// withTimeout returns ctx with the timeout of a call.
+func (s *Store) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.timeout == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, s.patience)
+	return context.WithTimeout(ctx, s.timeout)
 }
 
-// rowPatience is how much longer a call waits for each of many rows that it writes:
-// a server that is at work on a storm is not away.
-const rowPatience = 500 * time.Microsecond
+// rowTimeout is added to the timeout for each of many rows that a call writes: a server
+// that works through them is not unreachable.
+const rowTimeout = 500 * time.Microsecond
 
-// patient is a view of the store that waits for as long as so many rows may take.
+// patient returns a view of the store whose timeout suffices for so many rows.
 func (s *Store) patient(rows int) *Store {
-	if s.patience == 0 {
+	if s.timeout == 0 {
 		return s
 	}
 	view := *s
-	view.patience += time.Duration(rows) * rowPatience
+	view.timeout += time.Duration(rows) * rowTimeout
 	return &view
 }
 
 // inRead runs fn on the pool of readers.
 func (s *Store) inRead(ctx context.Context, op string, fn func(ctx context.Context, q querier) error) error {
-	if err := s.gate.enter(op); err != nil {
+	if err := s.availability.check(op); err != nil {
 		return err
 	}
-	s.turn.RLock()
-	defer s.turn.RUnlock()
-	bound, cancel := s.bounded(ctx)
+	bound, cancel := s.withTimeout(ctx)
 	defer cancel()
-	return s.judged(ctx, bound, op, fn(bound, s.read))
+	return s.classify(ctx, bound, op, fn(bound, s.read))
 }
 
-// inSnapshot runs fn in a transaction that reads one moment.
+// inSnapshot runs fn in a transaction all of whose reads see the same state.
 func (s *Store) inSnapshot(ctx context.Context, op string, fn func(ctx context.Context, q querier) error) error {
-	if err := s.gate.enter(op); err != nil {
+	if err := s.availability.check(op); err != nil {
 		return err
 	}
-	s.turn.RLock()
-	defer s.turn.RUnlock()
-	bound, cancel := s.bounded(ctx)
+	bound, cancel := s.withTimeout(ctx)
 	defer cancel()
 	t, err := s.snapshot(bound)
 	if err != nil {
-		return s.judged(ctx, bound, op, err)
+		return s.classify(ctx, bound, op, err)
 	}
 	defer t.tx.Rollback() //nolint:errcheck // a read has nothing to undo
-	return s.judged(ctx, bound, op, fn(bound, t))
+	return s.classify(ctx, bound, op, fn(bound, t))
 }
 
-// snapshot begins a transaction that reads one moment; the caller rolls it back.
+// snapshot begins a transaction all of whose reads see the same state; the caller rolls it back.
 func (s *Store) snapshot(ctx context.Context) (*tx, error) {
 	opts := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	if s.file != "" {
-		opts = nil // one in which nothing is written reads one moment
+		opts = nil // any transaction of SQLite reads a snapshot
 	}
 	t, err := s.read.db.BeginTx(ctx, opts)
 	return &tx{tx: t, on: s.on}, err
 }
 
-// inWrite runs fn in a write transaction beside which there is no other of its
-// kind, in whatever process: what fn reads stays so until the end.
+// inWrite runs fn in a write transaction that excludes all others of inWrite, over all
+// processes: what fn reads does not change before the commit.
 func (s *Store) inWrite(ctx context.Context, op string, fn func(ctx context.Context, t *tx) error) error {
-	return s.writing(ctx, op, s.pens.chain, s.on.begin, fn)
+	return s.writing(ctx, op, s.semaphores.chain, s.on.begin, fn)
 }
 
-// inOwn is inWrite for rows that belong to one target, or that fn locks itself:
-// others may be written meanwhile.
+// inOwn runs fn in a write transaction beside which others may run. It is for rows that
+// belong to one target, and for rows that fn locks itself.
 func (s *Store) inOwn(ctx context.Context, op string, fn func(ctx context.Context, t *tx) error) error {
-	return s.writing(ctx, op, s.pens.own, s.on.join, fn)
+	return s.writing(ctx, op, s.semaphores.target, s.on.join, fn)
 }
 
-// inLease is inOwn for what says who is there and who works on what: it waits for no
-// other write of this process.
+// inLease is inOwn for heartbeats and leases, which wait for no other write of this process.
 func (s *Store) inLease(ctx context.Context, op string, fn func(ctx context.Context, t *tx) error) error {
-	return s.writing(ctx, op, s.pens.lease, s.on.join, fn)
+	return s.writing(ctx, op, s.semaphores.lease, s.on.join, fn)
 }
 
-// writing runs fn in a write transaction. Errors of fn come back as they are, so
-// that a caller's callback keeps its own; the database's are explained.
-func (s *Store) writing(ctx context.Context, op string, pen chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) error {
-	enqueued, err := s.writeWith(ctx, op, pen, begin, fn)
-	// Not before the pen is back: who is told may wait for one who needs it.
+// writing runs fn in a write transaction. Errors of fn are returned unchanged; those of
+// the database become an [Error].
+func (s *Store) writing(ctx context.Context, op string, semaphore chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) error {
+	enqueued, err := s.writeOnce(ctx, op, semaphore, begin, fn)
+	// Called after the semaphore was released: the callback may wait for a writer.
 	if fn := s.enqueued.Load(); err == nil && enqueued && fn != nil {
 		(*fn)()
 	}
 	return err
 }
 
-// writeWith is writing with a pen, and says whether there are messages to be sent that
-// were not there before.
-func (s *Store) writeWith(ctx context.Context, op string, pen chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) (enqueued bool, err error) {
-	put, err := s.takePen(ctx, op, pen)
+// writeOnce runs fn in a write transaction and reports whether it enqueued messages.
+func (s *Store) writeOnce(ctx context.Context, op string, semaphore chan struct{}, begin string, fn func(ctx context.Context, t *tx) error) (enqueued bool, err error) {
+	release, err := s.acquire(ctx, op, semaphore)
 	if err != nil {
 		return false, err
 	}
-	defer put()
-	if err := cmp.Or(s.gate.enter(op), s.doubt.enter(op)); err != nil {
+	defer release()
+	if err := cmp.Or(s.availability.check(op), s.writable(op)); err != nil {
 		return false, err
 	}
-	s.turn.RLock()
-	defer s.turn.RUnlock()
-	bound, cancel := s.bounded(ctx)
+	bound, cancel := s.withTimeout(ctx)
 	defer cancel()
 	t, err := s.write.db.BeginTx(bound, nil)
 	if err != nil {
-		return false, s.judged(ctx, bound, op, err)
+		return false, s.classify(ctx, bound, op, err)
 	}
 	done := false
 	defer func() {
 		if !done {
-			// A panic of fn passes through, and an HTTP server survives it: the
-			// connection that writes must not be kept by it for ever.
+			// After a panic of fn, which an HTTP server survives, the connection must
+			// become free again.
 			_ = t.Rollback()
 		}
 	}()
@@ -297,27 +254,27 @@ func (s *Store) writeWith(ctx context.Context, op string, pen chan struct{}, beg
 		// A rollback after a failed statement can itself only fail when the
 		// transaction, or its connection, is gone already.
 		_ = t.Rollback()
-		return false, s.judged(ctx, bound, op, err)
+		return false, s.classify(ctx, bound, op, err)
 	}
 	if err = t.Commit(); err != nil && id != "" {
-		err = s.settle(ctx, bound, op, id, err)
+		err = s.resolveCommit(ctx, bound, op, id, err)
 	} else {
-		err = s.judged(ctx, bound, op, err)
+		err = s.classify(ctx, bound, op, err)
 	}
 	if err == nil && work.trail > 0 {
-		s.wrote(work.trail)
+		s.recordTrail(work.trail)
 	}
 	return work.enqueued, err
 }
 
-// settle finds out what became of a commit whose answer did not come.
-func (s *Store) settle(ctx, bound context.Context, op, id string, lost error) error {
+// resolveCommit finds out the outcome of a commit whose answer did not arrive.
+func (s *Store) resolveCommit(ctx, bound context.Context, op, id string, lost error) error {
 	if e := s.on.explain(s, lost); errors.Is(lost, sql.ErrTxDone) || e != nil && !errors.Is(e.Kind, ErrAway) {
-		return s.judged(ctx, bound, op, lost) // it was not sent, or the server said no
+		return s.classify(ctx, bound, op, lost) // the commit was not sent, or the server refused it
 	}
-	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience)
+	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
-	tick := time.NewTicker(askEvery)
+	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for {
 		var status sql.NullString
@@ -326,15 +283,15 @@ func (s *Store) settle(ctx, bound context.Context, op, id string, lost error) er
 		case err == nil && status.String == "committed":
 			return nil
 		case err == nil && status.String == "aborted":
-			return s.judged(ctx, bound, op, lost)
+			return s.classify(ctx, bound, op, lost)
 		}
 		select {
 		case <-ask.Done():
 			e := &Error{
-				Op: op, Path: s.name, Kind: ErrAway, Unsure: true, Reason: "the server went away while this was committed",
+				Op: op, Path: s.name, Kind: ErrAway, Unsure: true, Reason: "the server became unreachable during the commit",
 				Hint: s.awayHint(), Err: lost,
 			}
-			s.gate.shut(e, s.ask)
+			s.availability.lost(e, s.probe)
 			return e
 		case <-tick.C:
 		}

@@ -8,11 +8,10 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// pageOfEntries is how many entries are read at once: it bounds how long one
-// answer of a database takes.
+// pageOfEntries is how many entries one query reads, which bounds its time.
 const pageOfEntries = 5000
 
-// Head returns the last entry's place in the chain: what an anchor keeps.
+// Head returns the place of the last entry in the chain, for use as an anchor.
 func (s *Store) Head(ctx context.Context) (Checkpoint, error) {
 	var head Checkpoint
 	err := s.inRead(ctx, "read head of audit trail", func(ctx context.Context, q querier) error {
@@ -23,9 +22,9 @@ func (s *Store) Head(ctx context.Context) (Checkpoint, error) {
 	return head, err
 }
 
-// EachEntry calls fn for the audit entries from seq from on, in their order, and
-// ends with the first error of fn. It holds nothing meanwhile: fn may take its
-// time. Entries that retention took away are left out.
+// EachEntry calls fn for the audit entries from number from on, in order, until fn returns
+// an error. It holds no lock or connection during fn, which may be slow. Entries that
+// retention deleted are left out.
 func (s *Store) EachEntry(ctx context.Context, from int64, fn func(locksteward.Entry) error) error {
 	for {
 		var page []locksteward.Entry
@@ -47,8 +46,8 @@ func (s *Store) EachEntry(ctx context.Context, from int64, fn func(locksteward.E
 	}
 }
 
-// Ends returns the place behind which the trail begins, that of the last entry
-// which retention took, and the place at which it ends.
+// Ends returns the last place that retention deleted, which the trail continues, and the
+// last place of the trail.
 func (s *Store) Ends(ctx context.Context) (base, head Checkpoint, err error) {
 	err = s.inRead(ctx, "read ends of audit trail", func(ctx context.Context, q querier) error {
 		var err error
@@ -58,52 +57,49 @@ func (s *Store) Ends(ctx context.Context) (base, head Checkpoint, err error) {
 	return base, head, err
 }
 
-// Verification is what a verification found.
+// Verification is the result of a verification.
 type Verification struct {
-	Entries int64 // good ones
+	Entries int64 // unbroken from Base
 	Base    Checkpoint
 	Head    Checkpoint
-	// Anchored is how many anchors are on the chain; the others are of places that
-	// retention took.
+	// Anchored is how many anchors are on the chain; the others are of entries that
+	// retention deleted.
 	Anchored int
 }
 
-// VerifyOptions say against what a trail is verified.
+// VerifyOptions are the options of [Store.VerifyWith].
 type VerifyOptions struct {
-	// Anchors are places of the chain that were written down elsewhere.
+	// Anchors are places of the chain that were kept outside the store.
 	Anchors []Checkpoint
-	// Progress, if set, is called now and then with how many entries are done and
-	// how many there are.
+	// Progress, if set, is called after each page with the number of verified entries and of
+	// all.
 	Progress func(done, all int64)
 }
 
-// Verify is [Store.VerifyWith] of anchors alone; it returns how many entries it
-// found good.
+// Verify is [Store.VerifyWith] with anchors only. It returns the number of verified entries.
 func (s *Store) Verify(ctx context.Context, anchors ...Checkpoint) (int64, error) {
 	v, err := s.VerifyWith(ctx, VerifyOptions{Anchors: anchors})
 	return v.Entries, err
 }
 
-// VerifyWith reads the whole audit trail and checks that nothing was changed,
-// dropped, swapped, inserted or cut off, and that each anchor is on it. A break is
-// a [ChainError]; what was found before it comes with it. Without an anchor a trail
-// that was rewritten as a whole looks good, and so does one cut off with its head.
+// VerifyWith reads the whole audit trail and checks that no entry was changed, deleted,
+// swapped, inserted or cut off, and that each anchor is on it. A break is a [ChainError],
+// and the result covers the entries before it. Without an anchor, a trail that was
+// rewritten as a whole, or cut off together with its head, is not detected.
 func (s *Store) VerifyWith(ctx context.Context, o VerifyOptions) (Verification, error) {
 	const op = "verify audit trail"
-	if err := s.gate.enter(op); err != nil {
+	if err := s.availability.check(op); err != nil {
 		return Verification{}, err
 	}
-	s.turn.RLock()
-	defer s.turn.RUnlock()
-	// One transaction: head and entries are of the same moment. Only its parts
-	// are bounded in time.
+	// One transaction, so that head and entries are of the same state. Each page has the
+	// timeout of a call, the whole has none.
 	t, err := s.snapshot(ctx)
 	if err != nil {
-		return Verification{}, s.judged(ctx, ctx, op, err)
+		return Verification{}, s.classify(ctx, ctx, op, err)
 	}
 	defer t.tx.Rollback() //nolint:errcheck // a read has nothing to undo
 	v, err := s.verify(ctx, t, o)
-	return v, s.judged(ctx, ctx, op, err)
+	return v, s.classify(ctx, ctx, op, err)
 }
 
 func (s *Store) verify(ctx context.Context, q querier, o VerifyOptions) (v Verification, err error) {
@@ -126,7 +122,7 @@ func (s *Store) verify(ctx context.Context, q querier, o VerifyOptions) (v Verif
 	if err := anchored(on, v.Base); err != nil {
 		return v, err
 	}
-	// The first page has no lower end: before the first entry there is nothing.
+	// The first page has no lower bound: no entry may come before the first one.
 	for from := int64(math.MinInt64); ; from = chain.Last.Seq + 1 {
 		n, err := s.verifyPage(ctx, q, from, &chain, on)
 		v.Entries = chain.Last.Seq - v.Base.Seq
@@ -146,13 +142,13 @@ func (s *Store) verify(ctx context.Context, q querier, o VerifyOptions) (v Verif
 	return v, nil
 }
 
-// anchorsOf puts anchors by their places. Two of one place that differ cannot both
-// be of one trail.
+// anchorsOf returns anchors by their places. Two anchors that differ in one place cannot
+// belong to one trail.
 func anchorsOf(anchors []Checkpoint) (map[int64]string, error) {
 	on := make(map[int64]string, len(anchors))
 	for _, a := range anchors {
-		if hash, twice := on[a.Seq]; twice && hash != a.Hash {
-			return nil, &ChainError{Seq: a.Seq, Problem: "the anchors have two different entries of this number: one of two trails was rewritten"}
+		if hash, exists := on[a.Seq]; exists && hash != a.Hash {
+			return nil, &ChainError{Seq: a.Seq, Problem: "the anchors have two different entries with this number: they belong to two trails"}
 		}
 		on[a.Seq] = a.Hash
 	}
@@ -160,7 +156,7 @@ func anchorsOf(anchors []Checkpoint) (map[int64]string, error) {
 }
 
 func (s *Store) verifyPage(ctx context.Context, q querier, from int64, chain *Chain, anchors map[int64]string) (n int, err error) {
-	ctx, cancel := s.bounded(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	err = eachOfPage(ctx, q, from, func(e *locksteward.Entry) error {
 		n++
@@ -172,8 +168,7 @@ func (s *Store) verifyPage(ctx context.Context, q querier, from int64, chain *Ch
 	return n, err
 }
 
-// anchored compares a place of the chain with the anchor of that place, if there
-// is one.
+// anchored compares a place of the chain with its anchor, if there is one.
 func anchored(anchors map[int64]string, at Checkpoint) error {
 	if hash, ok := anchors[at.Seq]; ok && hash != at.Hash {
 		return &ChainError{Seq: at.Seq, Problem: "it is not the entry that the anchor has: the trail was rewritten"}
@@ -181,15 +176,14 @@ func anchored(anchors map[int64]string, at Checkpoint) error {
 	return nil
 }
 
-// ends returns where the trail ends, and the place behind which it begins.
+// ends returns the last place of the trail, and the place that it continues.
 func ends(ctx context.Context, q querier) (head, base Checkpoint, err error) {
 	err = q.row(ctx, `SELECT seq, hash, base_seq, base_hash FROM entries_head WHERE id = 1`).
 		Scan(&head.Seq, &head.Hash, &base.Seq, &base.Hash)
 	return head, base, err
 }
 
-// eachOfPage calls fn for the next entries; what e points to is valid until fn
-// returns.
+// eachOfPage calls fn for the next entries; e is valid until fn returns.
 func eachOfPage(ctx context.Context, q querier, from int64, fn func(e *locksteward.Entry) error) error {
 	rows, err := q.query(ctx, "SELECT "+entryColumns+" FROM entries WHERE seq >= ? ORDER BY seq LIMIT ?", from, pageOfEntries)
 	return each(rows, err, func(row rowScanner) error {

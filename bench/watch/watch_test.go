@@ -438,9 +438,9 @@ func watch(b *testing.B, srv *testredis.Server, kind string, seen *latencies) (*
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- s.Watch(ctx, func(_ context.Context, sweep locksteward.Sweep) {
+		done <- s.Watch(ctx, func(_ context.Context, update locksteward.Update) {
 			now := time.Now()
-			for l := range sweep.AllLocks() {
+			for l := range locksteward.LocksOf(update.Locks) {
 				if strings.HasPrefix(l.Key, probe) {
 					seen.told(l.Key, now)
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/recording"
+	"github.com/locksteward/locksteward/internal/scan"
 )
 
 type rulesTestFlags struct {
@@ -290,14 +291,13 @@ func newRecorder(name string) (*recorder, error) {
 	return &recorder{file, w}, nil
 }
 
-// look is the scan's Record; nil where nothing is recorded.
-func (r *recorder) look() func(locksteward.Sweep, bool) error {
+// record has a scan recorded; a nil recorder records nothing.
+func (r *recorder) record(opts *scan.Options) {
 	if r == nil {
-		return nil
+		return
 	}
-	return func(s locksteward.Sweep, direct bool) error {
-		return r.writer.Write(recording.Look{Direct: direct, Sweep: s})
-	}
+	opts.Record = func(s locksteward.Sweep) error { return r.writer.Write(recording.Look{Sweep: s}) }
+	opts.RecordUpdate = func(u locksteward.Update) error { return r.writer.Write(recording.OfUpdate(u)) }
 }
 
 func (r *recorder) close() error {

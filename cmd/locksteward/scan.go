@@ -75,7 +75,7 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 	if err != nil {
 		return err
 	}
-	opts.Record = record.look()
+	record.record(&opts)
 	result, err := scan.Run(ctx, opts)
 	progress.done()
 	interrupted := err != nil && ctx.Err() != nil && len(result.Sweep.Masters) > 0

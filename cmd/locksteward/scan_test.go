@@ -39,7 +39,7 @@ func TestScanAcrossAFlushShowsTheFinding(t *testing.T) {
 	flushed := false
 	result, err := scan.Run(ctx, scan.Options{
 		Connect: connect.Config{URL: "redis://" + server.Addr()}, Observe: 1500 * time.Millisecond, NoThrottle: true,
-		Record: func(locksteward.Sweep, bool) error {
+		Record: func(locksteward.Sweep) error {
 			if flushed {
 				return nil
 			}

@@ -9,31 +9,51 @@ import (
 	"github.com/locksteward/locksteward/store"
 )
 
+// dsnFlags name the store that a command works on.
+type dsnFlags struct{ dsn, configFile string }
+
+func (f *dsnFlags) register(c *cobra.Command, purpose string) {
+	c.Flags().StringVar(&f.dsn, "dsn", "", "store to "+purpose+", as store.dsn of the configuration")
+	c.Flags().StringVar(&f.configFile, "config", defaultConfigFile, "configuration that names the store, unless --dsn does")
+}
+
+// resolve returns the DSN of the store.
+func (f *dsnFlags) resolve() (string, error) {
+	if f.dsn != "" {
+		return f.dsn, nil
+	}
+	cfg, err := loadConfig(f.configFile)
+	if err != nil {
+		return "", err
+	}
+	return cfg.Store.DSN, nil
+}
+
 func storeCommand(p *program) *cobra.Command {
-	var dsn, configFile string
-	backup := &cobra.Command{
+	return group("store", "Copy and repair the agent's store", storeBackup(p), storeRepair(p))
+}
+
+func storeBackup(p *program) *cobra.Command {
+	var flags dsnFlags
+	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy the store to a new file while the agent runs",
-		Long: `Backup writes a copy of the SQLite store, all of one moment, to a new file with
-mode 0600, and checks the copy and its audit trail. The agent may go on
-meanwhile. To restore it, stop the agent and put the copy in the place of the
-file; docs/store.md has the steps, and those for PostgreSQL.
+		Long: `Backup writes a consistent copy of the SQLite store to a new file with mode 0600,
+and checks the copy and its audit trail. The agent may be running. To restore the
+copy, stop the agent and replace the file; docs/store.md has the steps, and those
+for PostgreSQL.
 
-The copy has the installation's key for token digests: keep it as the store
-itself.`,
+The copy contains the installation's key for token digests: protect it as you
+protect the store.`,
 		Example: `  locksteward store backup /var/backups/locksteward-$(date +%F).db
   locksteward store backup --dsn sqlite:/var/lib/locksteward/locksteward.db backup.db`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from := dsn
-			if from == "" {
-				cfg, err := loadConfig(configFile)
-				if err != nil {
-					return err
-				}
-				from = cfg.Store.DSN
+			dsn, err := flags.resolve()
+			if err != nil {
+				return err
 			}
-			entries, err := store.Backup(cmd.Context(), from, args[0])
+			entries, err := store.Backup(cmd.Context(), dsn, args[0])
 			if err != nil {
 				return err
 			}
@@ -45,7 +65,6 @@ itself.`,
 			return err
 		},
 	}
-	backup.Flags().StringVar(&dsn, "dsn", "", "store to copy, as store.dsn of the configuration")
-	backup.Flags().StringVar(&configFile, "config", defaultConfigFile, "configuration that names the store, unless --dsn does")
-	return group("store", "Copy the agent's store", backup)
+	flags.register(c, "copy")
+	return c
 }

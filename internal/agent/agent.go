@@ -56,7 +56,6 @@ type Agent struct {
 
 	store  *store.Store
 	opened *store.Store // the one that is closed
-	kept   store.Config // how it was opened: no reload changes that
 	// member, router, remote and remoteSender are nil if the store is a file.
 	member       *cluster.Member
 	router       *cluster.Router
@@ -167,7 +166,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	a.exporter.SetReload(true)
-	a.showStore()
+	a.updateStoreMetrics()
 	if err = a.newAlerts(cfg.Alert); err != nil {
 		return nil, ofAlert(err)
 	}

@@ -25,10 +25,7 @@ func (a *Agent) openStore(ctx context.Context, cfg config.Config, version string
 	if err != nil {
 		return err
 	}
-	a.store, a.opened, a.kept = st, st, cfg.Store
-	if err := a.tellSetAside(ctx); err != nil {
-		return err
-	}
+	a.store, a.opened = st, st
 	if !cfg.Store.Shared() {
 		return nil // the file is locked
 	}

@@ -21,7 +21,7 @@ func (a *Agent) ready() exporter.Readiness {
 	if err := a.follows.unread.Load(); err != nil {
 		waits = append(waits, *err)
 	}
-	notes = append(notes, storeNotes(a.kept, a.store.Health())...)
+	notes = append(notes, storeNotes(a.store.Health())...)
 	if len(waits) == 0 {
 		a.wasReady.Store(true)
 	}

@@ -99,7 +99,7 @@ func (w *watched) endReleased(ctx context.Context, list []locksteward.Request) {
 	if len(endings) == 0 {
 		return
 	}
-	transitions := w.agent.engine.EvaluateDirect(locksteward.Sweep{Target: w.target.Name, At: time.Now(), Endings: endings})
+	transitions := w.agent.engine.EvaluateDirect(locksteward.Update{Target: w.target.Name, At: time.Now(), Endings: endings})
 	w.found(transitions)
 	w.tell(ctx, transitions)
 	w.unshown = true

@@ -73,7 +73,7 @@ func (w *watched) look(ctx context.Context, locks []locksteward.Lock) {
 }
 
 // recheck is [scanner.Scanner.Recheck] or [scanner.Scanner.RecheckPaced].
-type recheck func(ctx context.Context, locks []locksteward.Lock) (locksteward.Sweep, error)
+type recheck func(ctx context.Context, locks []locksteward.Lock) (locksteward.Update, error)
 
 // lookAt reads without holding w.mu: a server that is away lets its reader wait for
 // seconds, and the watch of the others goes on. tell is called with it.
@@ -81,29 +81,29 @@ func (w *watched) lookAt(ctx context.Context, read recheck, locks []locksteward.
 	if len(locks) == 0 {
 		return
 	}
-	sweep, err := read(ctx, locks)
+	update, err := read(ctx, locks)
 	if err != nil && ctx.Err() == nil {
 		w.log.Warn("locks could not be read again", zap.Error(err))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.upToDate(&sweep)
-	transitions := w.agent.engine.EvaluateDirect(sweep)
-	w.agent.exporter.ObserveRecheck(sweep)
+	w.upToDate(&update)
+	transitions := w.agent.engine.EvaluateDirect(update)
+	w.agent.exporter.ObserveRecheck(update)
 	defer w.agent.console.Touch()
-	w.holds.Take(sweep)
+	w.holds.TakeUpdate(update)
 	w.found(transitions)
-	w.over(sweep, false)
+	w.over(update.Endings, false)
 	tell(ctx, transitions)
 }
 
 // upToDate takes out of direct reads what others have told more of meanwhile: the last
 // word counts. The next hold of a key whose end was read is judged after that end. The
 // caller holds w.mu.
-func (w *watched) upToDate(sweep *locksteward.Sweep) {
+func (w *watched) upToDate(update *locksteward.Update) {
 	kept, newer := map[rules.LockKey]bool{}, map[rules.LockKey]bool{}
-	locks := sweep.Locks[:0]
-	for _, l := range sweep.Locks {
+	locks := update.Locks[:0]
+	for _, l := range update.Locks {
 		if now, ok := w.scanner.Table().Get(l.DB, l.Key); ok && !now.At.After(l.At) {
 			locks = append(locks, l)
 			kept[rules.LockKey{DB: l.DB, Key: l.Key}] = true
@@ -111,13 +111,13 @@ func (w *watched) upToDate(sweep *locksteward.Sweep) {
 			newer[rules.LockKey{DB: l.DB, Key: l.Key}] = true
 		}
 	}
-	for _, e := range sweep.Endings {
+	for _, e := range update.Endings {
 		if now, ok := w.scanner.Table().Get(e.Lock.DB, e.Lock.Key); ok && !kept[rules.LockKey{DB: now.DB, Key: now.Key}] {
 			locks = append(locks, now)
 		}
 	}
-	sweep.Locks = locks
-	sweep.Waiters = slices.DeleteFunc(sweep.Waiters, func(w locksteward.Waiter) bool { return newer[rules.LockKey{DB: w.DB, Key: w.Key}] })
+	update.Locks = locks
+	update.Waiters = slices.DeleteFunc(update.Waiters, func(w locksteward.Waiter) bool { return newer[rules.LockKey{DB: w.DB, Key: w.Key}] })
 }
 
 // anyDue says that a second look decides something of a lock that is known.

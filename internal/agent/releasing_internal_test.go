@@ -25,10 +25,10 @@ func TestResolvedByRequest(t *testing.T) {
 		lock := locksteward.Lock{Observation: locksteward.Observation{
 			Target: "redis", Key: "lock:a", Type: "string", Kind: locksteward.KindLock, TTL: locksteward.NoExpiry, ExpireAt: locksteward.NoExpireAt, At: since, TokenDigest: "d",
 		}}
-		e.EvaluateDirect(locksteward.Sweep{Target: "redis", At: since, Locks: []locksteward.Lock{lock}})
+		e.EvaluateDirect(locksteward.Update{Target: "redis", At: since, Locks: []locksteward.Lock{lock}})
 		lock.At = since.Add(time.Minute)
-		e.EvaluateDirect(locksteward.Sweep{Target: "redis", At: lock.At, Locks: []locksteward.Lock{lock}})
-		told := e.EvaluateDirect(locksteward.Sweep{Target: "redis", At: lock.At, Endings: []locksteward.Ending{{Lock: lock, How: how, At: lock.At.Add(time.Second)}}})
+		e.EvaluateDirect(locksteward.Update{Target: "redis", At: lock.At, Locks: []locksteward.Lock{lock}})
+		told := e.EvaluateDirect(locksteward.Update{Target: "redis", At: lock.At, Endings: []locksteward.Ending{{Lock: lock, How: how, At: lock.At.Add(time.Second)}}})
 		if len(told) != 1 {
 			t.Fatalf("told %+v", told)
 		}

@@ -72,9 +72,9 @@ func (w *watched) found(transitions []locksteward.Transition) {
 // over puts the holds that ended into the history, of locks of configured classes and of
 // those that had a finding. prompt says that it was told as it happened. It comes after
 // found; the caller holds w.mu.
-func (w *watched) over(s locksteward.Sweep, prompt bool) {
+func (w *watched) over(endings []locksteward.Ending, prompt bool) {
 	var events []lockhistory.Event
-	for _, e := range s.Endings {
+	for _, e := range endings {
 		at := scanner.HistoryKey{DB: e.Lock.DB, Key: e.Lock.Key}
 		if r, ok := w.memories.restored[at]; ok && sameRow(r, e.Lock) {
 			delete(w.memories.restored, at)
@@ -85,14 +85,15 @@ func (w *watched) over(s locksteward.Sweep, prompt bool) {
 		// The next hold of that name has findings of its own.
 		delete(w.memories.marked, at)
 	}
-	w.agent.history.Enqueue(w.target.Name, append(events, w.lostSince(s)...)...)
+	w.agent.history.Enqueue(w.target.Name, events...)
 }
 
-// lostSince are the holds that ended while no agent looked, told by the first
-// complete sweep after a restart. How they ended nobody knows.
-func (w *watched) lostSince(s locksteward.Sweep) []lockhistory.Event {
+// overUnseen puts the holds into the history that ended while no agent looked, by the first
+// complete sweep after a restart. How they ended nobody knows. It comes after over; the
+// caller holds w.mu.
+func (w *watched) overUnseen(s locksteward.Sweep) {
 	if len(w.memories.restored) == 0 || !s.Complete() {
-		return nil
+		return
 	}
 	classes := w.agent.current().classes
 	var out []lockhistory.Event
@@ -106,7 +107,7 @@ func (w *watched) lostSince(s locksteward.Sweep) []lockhistory.Event {
 		out = append(out, lockhistory.HoldMissed(r, s.At))
 	}
 	w.memories.restored = nil
-	return out
+	w.agent.history.Enqueue(w.target.Name, out...)
 }
 
 // sameRow says whether a lock is the hold of a row of the history.

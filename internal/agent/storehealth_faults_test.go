@@ -12,7 +12,6 @@ import (
 
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/agent"
-	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/store"
 )
@@ -45,59 +44,49 @@ func (b *bed) spoil(table string) {
 	}
 }
 
-// A file that is damaged keeps the agent from its work, with the way out, unless the
-// configuration says to set it aside: then it lies beside an empty store, which says so
-// in its first entry, the log, the metrics and the readiness until somebody moved it
-// away. What fires is told again, and nothing is released.
+// A damaged file keeps the agent from starting, and the error says what to do. With the
+// last backup in its place the agent starts, and nothing is released.
 // fault: 79
-func TestDamagedStoreIsSetAside(t *testing.T) {
+func TestDamagedStoreIsRefused(t *testing.T) {
 	t.Parallel()
-	srv, e := testredis.Start(t), newEar(t)
+	srv := testredis.Start(t)
 	rdb := srv.Client(t)
-	text := target(srv.URL()) + orders + receivers("ops", e.url)
-	b := newBed(t, text)
+	b := newBed(t, target(srv.URL())+orders)
 	set(t, rdb, "lock:order:1", token, 0)
-	testredis.Eventually(t, within, func() bool { return e.times("lock:order:1 firing") == 1 }, "it is not told")
-	const none, one = "locksteward_store_set_aside 0\n", "locksteward_store_set_aside 1\n"
-	b.awaitMetric(none)
-	b.stop()
-	b.spoil("")
-	cfg, err := config.Load(b.file)
-	if err != nil {
+	b.awaitMetric("locksteward_store_damaged 0\n")
+	path := filepath.Join(b.dir, "store.db")
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	if _, err := store.Backup(t.Context(), b.dsn, backup); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := agent.New(t.Context(), zap.NewNop(), cfg, agent.Options{}); err == nil ||
-		!strings.Contains(err.Error(), "restore the last backup") || !strings.Contains(err.Error(), "audit verify") || !strings.Contains(err.Error(), "store.on_damage: set_aside") {
-		t.Fatalf("it began on a damaged file, or does not say what to do: %v", err)
+	b.stop()
+	b.spoil("")
+	b.refuses("restore the last backup", "audit verify", "without a backup the agent creates an empty store")
+	if err := os.Rename(backup, path); err != nil {
+		t.Fatal(err)
 	}
-
-	b.keys = ", on_damage: set_aside"
-	b.write(text)
 	b.start()
-	b.awaitMetric(one)
 	b.awaitMetric("locksteward_store_damaged 0\n")
-	left := store.Config{DSN: b.dsn}.Damaged()
-	if len(left) != 1 || b.logs.FilterMessageSnippet("its file is set aside").Len() != 1 {
-		t.Fatalf("set aside is %q", left)
-	}
-	testredis.Eventually(t, within, func() bool { return strings.Contains(b.readiness(), filepath.Base(left[0])) }, "it is not to be read where readiness is")
-	list, err := b.bo.AuditEntries(t.Context(), apiclient.AuditQuery{Ascending: true, Limit: 1})
-	if err != nil || len(list.Entries) != 1 || list.Entries[0].Action != "store.set_aside" || !strings.Contains(list.Entries[0].Reason, left[0]) {
-		t.Errorf("the trail begins with %+v, %v", list, err)
-	}
-	testredis.Eventually(t, within, func() bool { return e.times("lock:order:1 firing") == 2 }, "what the file knew is not told again")
 	if rdb.Exists(t.Context(), "lock:order:1").Val() != 1 {
 		t.Error("a lock was released")
 	}
-	if err := os.Rename(left[0], filepath.Join(t.TempDir(), "looked at")); err != nil {
-		t.Fatal(err)
-	}
-	b.awaitMetric(none)
-	if got := b.readiness(); strings.Contains(got, "set aside") {
-		t.Errorf("moved away, ready says %q", got)
-	}
 	b.stop()
 	b.verify()
+}
+
+// refuses starts an agent, which must fail with an error that contains all of want.
+func (b *bed) refuses(want ...string) {
+	b.t.Helper()
+	cfg, err := config.Load(b.file)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	_, err = agent.New(b.t.Context(), zap.NewNop(), cfg, agent.Options{})
+	for _, w := range want {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			b.t.Errorf("the agent's error %v lacks %q", err, w)
+		}
+	}
 }
 
 // Damage where no call has been yet is found by the agent itself: metric, log and

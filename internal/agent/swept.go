@@ -60,7 +60,8 @@ func (w *watched) judge(ctx context.Context, sweep locksteward.Sweep) {
 			w.found(part)
 		}
 		if !ended {
-			w.over(sweep, false)
+			w.over(sweep.Endings, false)
+			w.overUnseen(sweep)
 			ended = true
 		}
 		for part := range transitions.Parts(atOnce) {
@@ -75,7 +76,7 @@ func (w *watched) judge(ctx context.Context, sweep locksteward.Sweep) {
 func (w *watched) giveWay() {
 	w.mu.Unlock()
 	defer w.mu.Lock()
-	w.scanner.GiveWay()
+	w.scanner.Yield()
 }
 
 // logSweep logs each sweep at debug level, and at a level that is seen when the

@@ -115,7 +115,7 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 	var w *watched // before anything is read
 	s, err := scanner.New(a.log, target, conn, classes, a.digest, t.Scan, scanner.Options{
 		History: a.store, Facts: a.store, Hosts: &a.hosts,
-		Found:  func(ctx context.Context, sweep locksteward.Sweep) { w.sighted(ctx, sweep) },
+		Found:  func(ctx context.Context, update locksteward.Update) { w.sighted(ctx, update) },
 		Paused: func(paused bool) { a.exporter.SetPaused(t.Name, paused) },
 		Placeholder: func(key, requestID string) bool {
 			return a.releases.Placeholder(t.Name, target.DB, key, requestID)

@@ -39,41 +39,41 @@ func (w *watched) watch(ctx context.Context) {
 }
 
 // pushed takes in what the watch saw of some locks.
-func (w *watched) pushed(ctx context.Context, sweep locksteward.Sweep) {
-	w.take(ctx, sweep, true)
+func (w *watched) pushed(ctx context.Context, update locksteward.Update) {
+	w.take(ctx, update, true)
 }
 
 // sighted takes in what the sweep under way saw of some locks.
-func (w *watched) sighted(ctx context.Context, sweep locksteward.Sweep) {
-	w.take(ctx, sweep, false)
+func (w *watched) sighted(ctx context.Context, update locksteward.Update) {
+	w.take(ctx, update, false)
 	w.recheckLater(ctx)
 }
 
 // take judges some locks that were read, and tells of what the rules find. prompt says that
 // endings are known as they happened. What it costs depends on these locks, not on how many
 // locks or findings there are.
-func (w *watched) take(ctx context.Context, sweep locksteward.Sweep, prompt bool) {
+func (w *watched) take(ctx context.Context, update locksteward.Update, prompt bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// A recheck may have seen more meanwhile: the last word counts.
-	locks := sweep.Locks[:0]
-	for _, l := range sweep.Locks {
+	locks := update.Locks[:0]
+	for _, l := range update.Locks {
 		if now, ok := w.scanner.Table().Get(l.DB, l.Key); ok {
 			locks = append(locks, now)
 		}
 	}
-	sweep.Locks = locks
-	transitions := w.agent.engine.EvaluateWatched(sweep)
-	w.agent.exporter.ObserveWatch(sweep)
-	w.holds.Take(sweep)
+	update.Locks = locks
+	transitions := w.agent.engine.EvaluateWatched(update)
+	w.agent.exporter.ObserveWatch(update)
+	w.holds.TakeUpdate(update)
 	w.found(transitions)
-	w.over(sweep, prompt)
+	w.over(update.Endings, prompt)
 	w.tellChanges(ctx, transitions)
 	w.agent.console.Touch()
-	for l := range sweep.AllLocks() {
+	for l := range locksteward.LocksOf(update.Locks) {
 		w.lookWhenDue(l)
 	}
-	if len(sweep.Waiters) > 0 {
+	if len(update.Waiters) > 0 {
 		w.recheckLater(ctx) // a wait/cycle counts when it is seen twice
 	}
 }

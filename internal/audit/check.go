@@ -49,7 +49,7 @@ func CheckExport(r io.Reader, o CheckOptions) (Checked, error) {
 	c := check{keys: o.Keys, anchors: map[int64]string{}, progress: o.Progress}
 	for _, a := range o.Anchors {
 		if hash, twice := c.anchors[a.Seq]; twice && hash != a.Hash {
-			return Checked{}, &store.ChainError{Seq: a.Seq, Problem: "the anchors have two different entries of this number: one of two trails was rewritten"}
+			return Checked{}, &store.ChainError{Seq: a.Seq, Problem: "the anchors have two different entries with this number: they belong to two trails"}
 		}
 		c.anchors[a.Seq] = a.Hash
 	}

@@ -246,7 +246,7 @@ func (m *Member) AwaitOwner(ctx context.Context, duty string) (r store.Replica, 
 
 // Run sends heartbeats and works on duties until ctx ends, then stops all of them, leaves the cluster and returns nil.
 // After a newer program changed the schema of the database it stops all of them as lost, and returns
-// [store.ErrNewerSchema].
+// [store.ErrOtherSchema].
 func (m *Member) Run(ctx context.Context) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var served sync.WaitGroup
@@ -259,7 +259,7 @@ func (m *Member) Run(ctx context.Context) error {
 	defer tick.Stop()
 	var outdated error
 	for outdated == nil && ctx.Err() == nil {
-		if err := m.heartbeat(ctx); errors.Is(err, store.ErrNewerSchema) {
+		if err := m.heartbeat(ctx); errors.Is(err, store.ErrOtherSchema) {
 			outdated = err
 			break
 		}

@@ -252,7 +252,7 @@ func TestMemberOfAnOlderSchema(t *testing.T) {
 	}
 	select {
 	case err := <-ended:
-		if !errors.Is(err, store.ErrNewerSchema) || !work.has("stop orders true") {
+		if !errors.Is(err, store.ErrOtherSchema) || !work.has("stop orders true") {
 			t.Errorf("%v: %v", err, work.what)
 		}
 	case <-time.After(within):

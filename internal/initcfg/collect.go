@@ -60,17 +60,11 @@ func NewCollector(target string) *Collector {
 	return c
 }
 
-// Take adds a sweep, or a direct read of some locks as a sweep without masters.
+// Take adds a sweep.
 func (c *Collector) Take(s locksteward.Sweep) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.recorder.Take(s)
-	for _, e := range s.Endings {
-		if e.Lock.Kind == locksteward.KindLock {
-			c.seen.Locks[e.Lock.Key] = e.Lock
-		}
-		delete(c.seen.Open, e.Lock.Key)
-	}
 	if len(s.Masters) > 0 {
 		c.seen.Sweeps++
 		c.seen.Keys, c.seen.Candidates = s.Keys(), s.Candidates
@@ -82,7 +76,26 @@ func (c *Collector) Take(s locksteward.Sweep) {
 			}
 		}
 	}
-	for _, l := range s.Unpacked().Locks {
+	c.add(s.Collect().Update())
+}
+
+// TakeUpdate adds an update.
+func (c *Collector) TakeUpdate(u locksteward.Update) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recorder.TakeUpdate(u)
+	c.add(u)
+}
+
+// add adds what was read of locks and of those who wait for them. c.mu is held.
+func (c *Collector) add(u locksteward.Update) {
+	for _, e := range u.Endings {
+		if e.Lock.Kind == locksteward.KindLock {
+			c.seen.Locks[e.Lock.Key] = e.Lock
+		}
+		delete(c.seen.Open, e.Lock.Key)
+	}
+	for _, l := range u.Locks {
 		if l.Kind == locksteward.KindLock {
 			c.seen.Locks[l.Key], c.seen.Open[l.Key] = l, l
 			if l.Waiters >= 0 { // else its library does not tell
@@ -92,9 +105,9 @@ func (c *Collector) Take(s locksteward.Sweep) {
 			}
 		}
 	}
-	for _, waiter := range s.Waiters {
+	for _, waiter := range u.Waiters {
 		w := c.seen.Waits[waiter.Key]
-		w.Longest = max(w.Longest, s.At.Sub(waiter.Since))
+		w.Longest = max(w.Longest, u.At.Sub(waiter.Since))
 		c.seen.Waits[waiter.Key] = w
 	}
 }

@@ -26,11 +26,20 @@ const (
 	lookDirect = "direct"
 )
 
-// Look is one look at a target: a sweep, or a direct read of some of its locks.
+// Look is one look at a target as a recording has it: a sweep, or an update.
 type Look struct {
-	// Direct says that nothing is known of locks that are not in it.
+	// Direct says that it is an update: nothing is known of locks that are not in it, and
+	// Sweep has the fields of [locksteward.Update] alone.
 	Direct bool
 	Sweep  locksteward.Sweep
+}
+
+// OfUpdate is the look that records u.
+func OfUpdate(u locksteward.Update) Look {
+	return Look{Direct: true, Sweep: locksteward.Sweep{
+		Target: u.Target, Started: u.Started, At: u.At, Duration: u.Duration,
+		Locks: u.Locks, Endings: u.Endings, Losses: u.Losses, Waiters: u.Waiters, Events: u.Events,
+	}}
 }
 
 // header is the first line.
@@ -93,8 +102,8 @@ func (w *Writer) look(l Look) error {
 	if l.Direct || len(l.Sweep.Masters) == 0 { // without a master nothing is known of other locks either
 		kind = lookDirect
 	}
-	unpacked := l.Sweep.Unpacked()
-	sweep := reflect.ValueOf(&unpacked).Elem()
+	collected := l.Sweep.Collect()
+	sweep := reflect.ValueOf(&collected).Elem()
 	b := appendText(append(w.buf[:0], `{"look":`...), kind)
 	for i := range sweepType.NumField() {
 		f := sweepType.Field(i)

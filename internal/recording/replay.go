@@ -63,7 +63,7 @@ func Replay(looks iter.Seq2[Look, error], cfg rules.Config, classes *class.Set, 
 		}
 		out.To = s.At
 		if look.Direct {
-			out.Transitions = append(out.Transitions, engine.EvaluateDirect(*s)...)
+			out.Transitions = append(out.Transitions, engine.EvaluateDirect(s.Update())...)
 		} else {
 			out.Transitions = append(out.Transitions, engine.Evaluate(*s)...)
 		}
@@ -110,7 +110,7 @@ func classify(s *locksteward.Sweep, classes *class.Set) {
 		m := classes.Classify(key)
 		return cmp.Or(m.Class, class.Default), m.Configured
 	}
-	*s = s.Unpacked()
+	*s = s.Collect()
 	for i := range s.Locks {
 		l := &s.Locks[i]
 		l.Class, l.Configured = of(l.Key)

@@ -65,19 +65,38 @@ func (r *Recorder) Restore(rows []Row) {
 	}
 }
 
-// Take counts what a sweep established, or a direct read of some locks given as
-// a sweep without masters. Each ending must be told once.
+// Take counts what a sweep established. Each ending must be in one sweep or update alone.
 func (r *Recorder) Take(s locksteward.Sweep) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.count(s.At.Add(-s.Duration), s.At, s.Endings, s.Losses)
+	if len(s.Masters) == 0 {
+		return
+	}
+	r.hear(s)
+	r.wait(s)
+	r.passes.add(s)
+	r.covered.offset = s.At.Sub(s.Started.Add(s.Duration))
+}
+
+// TakeUpdate is [Recorder.Take] of an update.
+func (r *Recorder) TakeUpdate(u locksteward.Update) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count(u.At.Add(-u.Duration), u.At, u.Endings, u.Losses)
+}
+
+// count counts holds that are over, read between two moments of the server's clock. r.mu
+// is held.
+func (r *Recorder) count(began, ended time.Time, endings []locksteward.Ending, losses []locksteward.Loss) {
 	if r.began.IsZero() {
-		r.began = s.At.Add(-s.Duration)
+		r.began = began
 	}
-	if s.At.After(r.ended) {
-		r.ended = s.At
+	if ended.After(r.ended) {
+		r.ended = ended
 	}
-	deadlines := expiries(s.Losses)
-	for _, e := range s.Endings {
+	deadlines := expiries(losses)
+	for _, e := range endings {
 		if e.Lock.Kind == locksteward.KindCandidate {
 			continue
 		}
@@ -91,13 +110,6 @@ func (r *Recorder) Take(s locksteward.Sweep) {
 			r.each(h)
 		}
 	}
-	if len(s.Masters) == 0 {
-		return
-	}
-	r.hear(s)
-	r.wait(s)
-	r.passes.add(s)
-	r.covered.offset = s.At.Sub(s.Started.Add(s.Duration))
 }
 
 // Watched notes for which classes changes are told as they happen, and for how

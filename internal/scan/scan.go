@@ -45,10 +45,11 @@ type Options struct {
 	// Warn is called, before Run returns, with what the last sweep had to do without, in
 	// sentences; nil is nobody.
 	Warn func(sentence string)
-	// Record is called with each sweep, and with each direct read of some locks,
-	// in their order, as the rules see them; nil is nobody. Its error ends the scan.
-	Record func(look locksteward.Sweep, direct bool) error
-	Log    *zap.Logger
+	// Record is called with each sweep, and RecordUpdate with each direct read of some
+	// locks, in their order, as the rules see them; nil is nobody. Their error ends the scan.
+	Record       func(locksteward.Sweep) error
+	RecordUpdate func(locksteward.Update) error
+	Log          *zap.Logger
 }
 
 // Result is what one scan found.
@@ -84,13 +85,15 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 	defer p.close()
 	stop := follow(p.scanner, opts.Progress)
 	defer stop()
-	record := opts.Record
-	if record == nil {
-		record = func(locksteward.Sweep, bool) error { return nil }
+	if opts.Record == nil {
+		opts.Record = func(locksteward.Sweep) error { return nil }
 	}
-	sweep, err := observe(ctx, p.scanner, p.engine, opts.Observe, record)
+	if opts.RecordUpdate == nil {
+		opts.RecordUpdate = func(locksteward.Update) error { return nil }
+	}
+	sweep, err := observe(ctx, p.scanner, p.engine, opts.Observe, opts.Record)
 	if err == nil && ctx.Err() == nil {
-		sweep, err = recheck(ctx, p.scanner, p.engine, sweep, record)
+		sweep, err = recheck(ctx, p.scanner, p.engine, sweep, opts.RecordUpdate)
 	}
 	if ctx.Err() != nil { // what is incomplete is so for no other reason
 		return Result{Sweep: sweep, Findings: p.engine.Findings(), Salt: p.salt}, context.Cause(ctx)
@@ -164,7 +167,7 @@ func (p *parts) close() {
 }
 
 // observe sweeps once, and again until d has passed.
-func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d time.Duration, record func(locksteward.Sweep, bool) error) (locksteward.Sweep, error) {
+func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d time.Duration, record func(locksteward.Sweep) error) (locksteward.Sweep, error) {
 	began := time.Now()
 	first, err := s.Sweep(ctx)
 	if len(first.Masters) == 0 {
@@ -174,7 +177,7 @@ func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d ti
 		return first, explained(ctx, err)
 	}
 	engine.Evaluate(first)
-	if err := record(first, false); err != nil {
+	if err := record(first); err != nil {
 		return first, err
 	}
 	sweep := first
@@ -192,7 +195,7 @@ func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d ti
 			return sweep, err
 		}
 		engine.Evaluate(sweep)
-		if err := record(sweep, false); err != nil {
+		if err := record(sweep); err != nil {
 			return sweep, err
 		}
 	}
@@ -216,7 +219,7 @@ func explained(ctx context.Context, err error) error {
 // recheck reads the locks again, directly, of which a second look decides
 // something (no TTL, a deadlock), once the wait of ttl/none is over, and brings
 // sweep up to date with what it saw.
-func recheck(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, sweep locksteward.Sweep, record func(locksteward.Sweep, bool) error) (locksteward.Sweep, error) {
+func recheck(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, sweep locksteward.Sweep, record func(locksteward.Update) error) (locksteward.Sweep, error) {
 	var due []locksteward.Lock
 	for _, key := range engine.Due(TargetName) {
 		if l, ok := s.Table().Get(key.DB, key.Key); ok {
@@ -236,7 +239,7 @@ func recheck(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, swee
 		return sweep, fmt.Errorf("read locks again: %w", err)
 	}
 	engine.EvaluateDirect(again)
-	if err := record(again, true); err != nil {
+	if err := record(again); err != nil {
 		return sweep, err
 	}
 	sweep.Locks = slices.Clone(sweep.Locks)

@@ -33,7 +33,7 @@ func TestObserveJudgesRenewals(t *testing.T) {
 	looks := 0
 	result, err := scan.Run(ctx, scan.Options{
 		Connect: connect.Config{URL: "redis://" + server.Addr()}, Observe: 9 * time.Second,
-		Record: func(_ locksteward.Sweep, _ bool) error {
+		Record: func(locksteward.Sweep) error {
 			looks++
 			if looks <= 4 {
 				if err := client.PExpire(ctx, "lock:hung", 6*time.Second).Err(); err != nil {
@@ -104,7 +104,7 @@ func TestReportOfAServer(t *testing.T) {
 	looks := 0
 	out, err := scan.Report(ctx, scan.Options{
 		Connect: connect.Config{URL: "redis://" + server.Addr()}, Observe: 4 * time.Second,
-		Record: func(locksteward.Sweep, bool) error {
+		Record: func(locksteward.Sweep) error {
 			looks++
 			switch looks {
 			case 1:

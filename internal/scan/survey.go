@@ -16,10 +16,18 @@ import (
 func Survey(ctx context.Context, opts Options, least int) (initcfg.Plan, error) {
 	gathered := initcfg.NewCollector(TargetName)
 	record := opts.Record
-	opts.Record = func(s locksteward.Sweep, direct bool) error {
+	opts.Record = func(s locksteward.Sweep) error {
 		gathered.Take(s)
 		if record != nil {
-			return record(s, direct)
+			return record(s)
+		}
+		return nil
+	}
+	recordUpdate := opts.RecordUpdate
+	opts.RecordUpdate = func(u locksteward.Update) error {
+		gathered.TakeUpdate(u)
+		if recordUpdate != nil {
+			return recordUpdate(u)
 		}
 		return nil
 	}

@@ -70,7 +70,7 @@ func (o *observer) sweep(ctx context.Context) (sweep locksteward.Sweep, dead map
 	err = o.scanner.Run(ctx, func(_ context.Context, s locksteward.Sweep) {
 		sweep = s
 		if o.spoil != nil {
-			sweep = sweep.Unpacked()
+			sweep = sweep.Collect()
 			o.spoil(&sweep)
 		}
 		o.publish(o.engine.Evaluate(sweep))
@@ -104,14 +104,16 @@ func (o *observer) due() []locksteward.Lock {
 
 // recheck reads locks again, as internal/agent does.
 func (o *observer) recheck(ctx context.Context, locks []locksteward.Lock) error {
-	sweep, err := o.scanner.Recheck(ctx, locks)
+	update, err := o.scanner.Recheck(ctx, locks)
 	if err != nil {
 		return err
 	}
 	if o.spoil != nil {
-		o.spoil(&sweep)
+		as := locksteward.Sweep{At: update.At, Locks: update.Locks}
+		o.spoil(&as)
+		update.Locks = as.Locks
 	}
-	o.publish(o.engine.EvaluateDirect(sweep))
+	o.publish(o.engine.EvaluateDirect(update))
 	return nil
 }
 

@@ -83,11 +83,6 @@ type Format struct {
 	// matches reports whether a key of this name may be a lock of the format; nil if
 	// its locks have any name. Formats with matches are tried first.
 	matches func(key string) bool
-	// names are those of its locks that no word such as "lock" gives away: see
-	// [MayBeLock]. matchesAnyPrefix is for names with neither a fixed prefix nor a
-	// fixed suffix.
-	names            []namePattern
-	matchesAnyPrefix func(key string) bool
 	// needsTTL: the library always sets a TTL, so a key without one is not its lock.
 	needsTTL bool
 	// bare: the value is stored as the library made it. No client serialises it.
@@ -95,6 +90,11 @@ type Format struct {
 	// decode decodes s, or reports false if s is not of this format. Recognise fills
 	// in Format and RenewEvery.
 	decode func(s Sample) (Decoded, bool)
+	// names are those of its locks that no word such as "lock" gives away: see
+	// [MayBeLock]. digestAfter is for names that end in this text and a SHA-1, with
+	// four digits after it or not, whatever their prefix.
+	names       []namePattern
+	digestAfter string
 
 	// RenewEvery is the default interval of the library's watchdog; 0: none known.
 	RenewEvery time.Duration

@@ -24,8 +24,25 @@ func MayBeLock(key string) bool {
 			return true
 		}
 	}
-	for _, matches := range names.anyPrefix {
-		if matches(key) {
+	if len(key) <= digestLength {
+		return false
+	}
+	for _, word := range names.digestAfter {
+		if hasDigestAfter(key, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// digestLength is that of a SHA-1 in hex.
+const digestLength = 40
+
+// hasDigestAfter reports whether key ends in word and as many bytes as a SHA-1 in hex
+// has, or four more.
+func hasDigestAfter(key, word string) bool {
+	for _, tail := range [...]int{digestLength, digestLength + 4} {
+		if i := len(key) - tail; i >= len(word) && key[i-1] == word[len(word)-1] && key[i-len(word):i] == word {
 			return true
 		}
 	}
@@ -46,7 +63,7 @@ func (n *namePattern) matches(key string) bool {
 // the last byte of their suffix.
 type nameIndex struct {
 	first, last [256][]namePattern
-	anyPrefix   []func(key string) bool
+	digestAfter []string
 }
 
 var names = func() (index nameIndex) {
@@ -62,8 +79,8 @@ var names = func() (index nameIndex) {
 				*list = append(*list, n)
 			}
 		}
-		if f.matchesAnyPrefix != nil {
-			index.anyPrefix = append(index.anyPrefix, f.matchesAnyPrefix)
+		if f.digestAfter != "" {
+			index.digestAfter = append(index.digestAfter, f.digestAfter)
 		}
 	}
 	return index

@@ -18,10 +18,10 @@ var phpFormats = []*Format{
 	// …framework/schedule-<sha1>[HHmm], a day or an hour.
 	// Source: laravel/framework src/Illuminate/Console/Scheduling/Cache{Event,Scheduling}Mutex.php.
 	{
-		Name:             "laravel-schedule-mutex-legacy",
-		Type:             typeString,
-		matches:          isLaravelScheduleKey,
-		matchesAnyPrefix: endsInScheduleMutex,
+		Name:        "laravel-schedule-mutex-legacy",
+		Type:        typeString,
+		matches:     isLaravelScheduleKey,
+		digestAfter: "framework/schedule-",
 		decode: stringLock{
 			kind:       "a one-digit number",
 			value:      func(text string) bool { return text == "1" },
@@ -126,18 +126,6 @@ func isLaravelScheduleKey(key string) bool {
 		return false
 	}
 	return strings.Trim(digest[40:], "0123456789") == ""
-}
-
-// endsInScheduleMutex matches framework/schedule-<40 hex>, with four digits
-// of a time behind it or not, behind any prefix.
-func endsInScheduleMutex(key string) bool {
-	const word = "framework/schedule-"
-	for _, tail := range [...]int{40, 44} {
-		if i := len(key) - tail; i >= len(word) && key[i-1] == '-' && key[i-len(word):i] == word {
-			return true
-		}
-	}
-	return false
 }
 
 // isFunnelSlot matches <name><slot>, slots from 1 on.

@@ -9,14 +9,28 @@ import (
 // makes a lock; a longer one under such a name is more likely data.
 const MaxNamedString = 256
 
+// tableOf has the formats that may have locks of a type, in the order of the table;
+// those that may have locks of any other type are under "".
+var tableOf = func() map[string][]*Format {
+	index := map[string][]*Format{}
+	for _, typ := range []string{"", typeString, typeHash, typeZSet, typeSet, typeList} {
+		index[typ] = with(func(f *Format) bool { return f.Type == "" || f.Type == typ })
+	}
+	return index
+}()
+
 // Recognise decodes s with the first format that knows it. It never fails:
 // what fits no format is "unknown" and never releasable.
 func Recognise(s Sample) Decoded {
 	if whole(s) {
 		s.text, s.unwrapped = unwrap(string(s.Value)), true // once for all formats
 	}
-	for _, f := range table {
-		if f.Type != "" && f.Type != s.Type || f.matches != nil && !f.matches(s.Key) || f.needsTTL && s.TTL == locksteward.NoExpiry {
+	list, known := tableOf[s.Type]
+	if !known {
+		list = tableOf[""]
+	}
+	for _, f := range list {
+		if f.matches != nil && !f.matches(s.Key) || f.needsTTL && s.TTL == locksteward.NoExpiry {
 			continue
 		}
 		d, ok := f.decode(s)

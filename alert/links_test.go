@@ -31,7 +31,7 @@ func TestLinksLeadToTheConsole(t *testing.T) {
 		"one of 5": {Payload{Findings: []Event{event("ttl/none", "r", "a&b", "")}, Omitted: 4}, "https://h/findings?class=a%26b&rule=ttl%2Fnone&target=r"},
 		"digest":   {Payload{Counts: []Count{{Rule: "a/b", Target: "x", Class: "c"}, {Rule: "d/e", Target: "y", Class: "f"}}}, "https://h/findings"},
 		"request":  {Payload{Release: &ReleaseEvent{Request: &ReleaseRequest{ID: "r-1/../x"}}}, "https://h/requests/r-1%2F..%2Fx"},
-		"stop":     {Payload{Release: &ReleaseEvent{}}, "https://h/stops"},
+		"stop":     {Payload{Release: &ReleaseEvent{}}, "https://h/release-pause"},
 		"test":     {Payload{Type: typeTest}, "https://h/"},
 	} {
 		links("https://h").fill(&c.p)

@@ -92,7 +92,7 @@ func TestDoorOfEveryRoute(t *testing.T) {
 				// The same without the session's form.
 				for _, csrf := range []string{"", strings.Repeat("A", len(w.csrf))} {
 					status, body := b.ask(w, method, path, url.Values{"csrf": {csrf}}, true)
-					if status != http.StatusForbidden || !strings.Contains(body, "not made for your session") {
+					if status != http.StatusForbidden || !strings.Contains(body, "belongs to another session") {
 						t.Errorf("%s, with the csrf %q: status %d", what, csrf, status)
 					}
 				}

@@ -101,7 +101,7 @@ func TestNobodyGetsInOnceThereAreUsers(t *testing.T) {
 				}
 				continue
 			case path == "/":
-				if a.status != http.StatusUnauthorized || !strings.Contains(a.body, "is not known") || strings.Contains(a.body, "lock:order") {
+				if a.status != http.StatusUnauthorized || !strings.Contains(a.body, "unknown API token") || strings.Contains(a.body, "lock:order") {
 					t.Errorf("%s: GET %s: status %d", name, path, a.status)
 				}
 			case a.status != http.StatusUnauthorized || a.problem(t).Code != api.CodeUnauthenticated:

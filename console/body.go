@@ -127,7 +127,7 @@ func strictFields(dec *json.Decoder, t reflect.Type, path string, depth int) err
 		seen[strings.ToLower(name)] = true
 		next, known := fields[name]
 		if fields != nil && !known {
-			return fmt.Errorf("%s%q unknown field; use %s", path, shortName(name), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			return fmt.Errorf("%sunknown field %q: use %s", path, shortName(name), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 		if err := strictValue(dec, next, path+name+": ", depth); err != nil {
 			return err

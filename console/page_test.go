@@ -218,32 +218,32 @@ func TestPageSaysWhyItIsEmpty(t *testing.T) {
 		want    []string
 		not     []string
 	}{
-		"no targets": {nil, []string{"No targets are configured."}, []string{"Nothing needs a person"}},
+		"no targets": {nil, []string{"No targets are configured."}, []string{"Nothing needs attention"}},
 		"quiet":      {newWorld().targets, []string{"Nothing needs attention now."}, nil},
 		"down": {
 			[]api.Target{{Name: "orders", Reason: "connection refused: start it", LastSweep: &api.Swept{At: at}}},
 			[]string{"Target orders", "connection refused: start it"},
-			[]string{"Nothing needs a person"},
+			[]string{"Nothing needs attention"},
 		},
 		"first sweep": {
 			[]api.Target{{Name: "orders", Up: true, Sweeping: firstSweepOf(4000, 20_000)}},
 			[]string{"Target orders:</b> its first sweep is under way: 20 % of 20000 keys scanned", "0 of 1"},
-			[]string{"Nothing needs a person", "critical"},
+			[]string{"Nothing needs attention", "critical"},
 		},
 		"not contacted": {
 			[]api.Target{{Name: "orders", Reason: "not contacted yet"}},
 			[]string{"its first sweep is about to begin"},
-			[]string{"Nothing needs a person", "critical", "not contacted yet"},
+			[]string{"Nothing needs attention", "critical", "not contacted yet"},
 		},
 		"not complete": {
 			[]api.Target{{Name: "orders", Up: true, LastSweep: &api.Swept{At: at}}},
 			[]string{"orders had no complete sweep"},
-			[]string{"Nothing needs a person"},
+			[]string{"Nothing needs attention"},
 		},
 		"back, and read for the first time": {
 			[]api.Target{{Name: "orders", Up: true, LastSweep: &api.Swept{At: at}, Sweeping: firstSweepOf(4000, 20_000)}},
 			[]string{"its first sweep is under way: 20 %"},
-			[]string{"Nothing needs a person", "critical"},
+			[]string{"Nothing needs attention", "critical"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestListsSayWhyTheyAreEmpty(t *testing.T) {
 		"and filtered":     {young, "/locks?q=x", "No lock is like that so far."},
 		"filtered, down":   {down, "/locks?q=x", "Target orders is down:</b> connection refused: start it."},
 		"findings, down":   {down, "/findings?rule=x", "Target orders is down:</b> connection refused: start it."},
-		"no requests":      {down, "/requests", "Nobody has asked for a release"},
+		"no requests":      {down, "/requests", "No release was requested"},
 		"no such request":  {down, "/requests?state=denied", "No request matches."},
 		"no findings":      {newWorld().targets, "/findings", "No rule fires on any lock."},
 		"unseen":           {partly, "/findings", "a target is down or had no complete sweep"},
@@ -307,7 +307,7 @@ func TestListsSayWhyTheyAreEmpty(t *testing.T) {
 		"down target":      {down, "/targets", "connection refused: start it"},
 		"no target at all": {nil, "/targets", "No targets are configured."},
 		"nobody waits":     {down, "/graph", "Nobody waits for a lock"},
-		"no entries":       {down, "/audit", "Nothing is written down yet"},
+		"no entries":       {down, "/audit", "No entries yet"},
 		"no such entry":    {down, "/audit?q=x", "No entry matches."},
 	} {
 		t.Run(name, func(t *testing.T) {

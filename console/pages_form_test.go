@@ -74,14 +74,14 @@ func TestRequestForm(t *testing.T) {
 		"no duration":      {"requester", "/requests", with("reason", "because", "do", "request", "act", "take-over"), 400, "say for how long"},
 		"unknown field":    {"requester", "/requests", with("reason", "because", "colour", "red"), 400, "colour: unknown field of this form"},
 		"twice":            {"requester", "/requests", with("reason", "because", "reason", "of"), 400, "reason: is given 2 times"},
-		"in the address":   {"requester", "/requests?reason=because", lock, 400, "belongs into the form"},
+		"in the address":   {"requester", "/requests?reason=because", lock, 400, "belongs in the form"},
 		"no such act":      {"requester", "/requests", with("reason", "because", "act", "explode"), 400, "act: must be release, take-over"},
 		"an old form":      {"requester", "/requests", with("reason", "because", "do", "request")[:6], 409, "this form was sent already"},
 		"another mark":     {"requester", "/requests", append(lock[:6:6], "mark", "0000", "reason", "because", "do", "request"), 409, "Nothing was changed"},
 		"no target":        {"requester", "/requests", []string{"key", "k"}, 400, "target: is missing"},
 		"no such lock":     {"requester", "/requests", []string{"target", "orders", "key", "lock:none", "reason", "because", "do", "request"}, 404, "No lock stands under this name"},
 		"a viewer":         {"viewer", "/requests", with("reason", "because", "do", "request"), 403, "does not have the role requester"},
-		"glass, unticked":  {"break-glass", "/requests", with("reason", "because", "do", "break-glass"), 400, "everybody will be told"},
+		"glass, unticked":  {"break-glass", "/requests", with("reason", "because", "do", "break-glass"), 400, "all receivers are notified"},
 		"glass, by anyone": {"requester", "/requests", with("reason", "because", "do", "break-glass", "confirm_break_glass", "yes"), 403, "does not have the role"},
 	} {
 		a := b.send(c.user, c.path, c.pairs...)

@@ -69,7 +69,7 @@ func TestSignInAndOut(t *testing.T) {
 		t.Errorf("the form: status %d: %s", a.status, a.body)
 	}
 	a = b.askAll(w, "POST", "/sign-in", credentials("viewer", "wrong<script>", "/locks"), true)
-	if a.status != http.StatusUnauthorized || !strings.Contains(a.body, "is not known") || !strings.Contains(a.body, `value="viewer"`) || strings.Contains(a.body, "wrong") || a.head.Get("Set-Cookie") != "" {
+	if a.status != http.StatusUnauthorized || !strings.Contains(a.body, "Unknown name, password or API token") || !strings.Contains(a.body, `value="viewer"`) || strings.Contains(a.body, "wrong") || a.head.Get("Set-Cookie") != "" {
 		t.Errorf("a wrong password: status %d: %s", a.status, a.body)
 	}
 	a = b.askAll(w, "POST", "/sign-in", credentials("viewer", b.tokens["viewer"], "/locks?target=orders"), true)

@@ -203,7 +203,7 @@ func TestSilencesOfThePages(t *testing.T) {
 		"no unit": {[]string{"matchers", "team=x", "for", "2", "comment", "x", "mark", seen}, 400, "write a duration"},
 		"no why":  {[]string{"matchers", "team=x", "for", "2h", "mark", seen}, 400, "comment: is missing"},
 		"old":     {[]string{"matchers", "team=x", "for", "2h", "comment", "x", "mark", "old"}, 409, "sent already"},
-		"field":   {[]string{"matchers", "team=x", "for", "2h", "comment", "x", "mark", seen, "force", "yes"}, 400, "force: is no field"},
+		"field":   {[]string{"matchers", "team=x", "for", "2h", "comment", "x", "mark", seen, "force", "yes"}, 400, "force: unknown field"},
 	} {
 		if a := b.send("approver", "/silences", c.pairs...); a.status != c.status || !strings.Contains(a.body, c.want) {
 			t.Errorf("%s: status %d, want %d with %q", name, a.status, c.status, c.want)

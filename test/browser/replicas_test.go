@@ -189,7 +189,7 @@ func TestReplicaThatDiesUnderAPage(t *testing.T) {
 // wrongly is what a page must not say of a lock that stands the whole time; "" for
 // nothing.
 func wrongly(text string) string {
-	for _, bad := range []string{"no page", "No lock stands under this name", "No locks are held", "Released", "Nothing needs a person", "goroutine", "x509", "gob"} {
+	for _, bad := range []string{"no page", "There is no lock with this name", "No locks are held", "Released", "Nothing needs attention", "goroutine", "x509", "gob"} {
 		if strings.Contains(text, bad) {
 			return bad
 		}

@@ -117,7 +117,7 @@ func (b *fixture) checkForms(w way, all []route) {
 		}
 		for _, csrf := range []string{"", strings.Repeat("A", len(w.csrf))} {
 			status, body := b.ask(w, method, path, url.Values{"csrf": {csrf}}, true)
-			if status != http.StatusForbidden || !strings.Contains(body, "not made for your session") {
+			if status != http.StatusForbidden || !strings.Contains(body, "this form belongs to another session") {
 				b.t.Errorf("%s by %s, with the csrf %q: status %d", rt.pattern, w.name, csrf, status)
 			}
 		}

@@ -19,7 +19,7 @@ const (
 	backoffMost  = 30 * time.Second
 )
 
-// GiveWay lets the watch hand on what it has read meanwhile, in the middle of a sink of
+// Yield lets the watch hand on what it has read meanwhile, in the middle of a sink of
 // [Scanner.Run], which alone may call it. Of a lock of which newer things are known
 // then the sweep yields those.
 func (s *Scanner) Yield() { s.order.yield() }

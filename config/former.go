@@ -10,6 +10,9 @@ import (
 var formerKeys = map[string]string{
 	"alert.queue_size":           "the store bounds what waits: leave it out",
 	"metrics.max_series":         "set sample_limit in Prometheus instead",
+	"release.freeze":             "write release.pause_windows instead",
+	"release.kill_switch":        "write release.paused instead",
+	"store.on_damage":            "a damaged store is refused: leave it out",
 	"targets[].max_server_share": "write pace: {idle: 10%, busy: 1%} instead",
 }
 

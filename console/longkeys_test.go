@@ -46,7 +46,7 @@ func TestLongKeysHaveAPage(t *testing.T) {
 	r := pending()
 	r.Evidence.Key = long
 	w.requests, w.locks = append(w.requests, r), nil
-	if gone := b.do("all", "GET", at+KeySum(long), ""); gone.status != http.StatusNotFound || !strings.Contains(gone.body, "No lock stands under this name now.") || !strings.Contains(gone.body, "/requests/"+r.ID) {
+	if gone := b.do("all", "GET", at+KeySum(long), ""); gone.status != http.StatusNotFound || !strings.Contains(gone.body, "There is no lock with this name now.") || !strings.Contains(gone.body, "/requests/"+r.ID) {
 		t.Errorf("of a lock that ended: status %d", gone.status)
 	}
 }

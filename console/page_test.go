@@ -103,8 +103,8 @@ func TestPageSaysWhatInhibits(t *testing.T) {
 	b.world.findings = []locksteward.Finding{one, host, other}
 	body := b.do("", "GET", "/", "").body
 	for _, want := range []string{
-		"<title>(1) Overview · Locksteward</title>", "<b>host/lost of web-3</b> is told in its place",
-		"<b>finding 0123456789abcdef0123456789abcdef</b> is told in its place",
+		"<title>(1) Overview · Locksteward</title>", "not notified: covered by <b>host/lost of web-3</b>",
+		"not notified: covered by <b>finding 0123456789abcdef0123456789abcdef</b>",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing", want)

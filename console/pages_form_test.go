@@ -76,10 +76,10 @@ func TestRequestForm(t *testing.T) {
 		"twice":            {"requester", "/requests", with("reason", "because", "reason", "of"), 400, "reason: is given 2 times"},
 		"in the address":   {"requester", "/requests?reason=because", lock, 400, "belongs in the form"},
 		"no such act":      {"requester", "/requests", with("reason", "because", "act", "explode"), 400, "act: must be release, take-over"},
-		"an old form":      {"requester", "/requests", with("reason", "because", "do", "request")[:6], 409, "this form was sent already"},
-		"another mark":     {"requester", "/requests", append(lock[:6:6], "mark", "0000", "reason", "because", "do", "request"), 409, "Nothing was changed"},
+		"an old form":      {"requester", "/requests", with("reason", "because", "do", "request")[:6], 409, "this form was already sent"},
+		"another mark":     {"requester", "/requests", append(lock[:6:6], "mark", "0000", "reason", "because", "do", "request"), 409, "It changed nothing"},
 		"no target":        {"requester", "/requests", []string{"key", "k"}, 400, "target: is missing"},
-		"no such lock":     {"requester", "/requests", []string{"target", "orders", "key", "lock:none", "reason", "because", "do", "request"}, 404, "No lock stands under this name"},
+		"no such lock":     {"requester", "/requests", []string{"target", "orders", "key", "lock:none", "reason", "because", "do", "request"}, 404, "There is no lock with this name"},
 		"a viewer":         {"viewer", "/requests", with("reason", "because", "do", "request"), 403, "does not have the role requester"},
 		"glass, unticked":  {"break-glass", "/requests", with("reason", "because", "do", "break-glass"), 400, "all receivers are notified"},
 		"glass, by anyone": {"requester", "/requests", with("reason", "because", "do", "break-glass", "confirm_break_glass", "yes"), 403, "does not have the role"},
@@ -124,7 +124,7 @@ func TestWeakIdentityIsMarked(t *testing.T) {
 		e.SharedToken = weak
 		page, answer := b.do("approver", "GET", "/requests/r1", "").body, b.do("approver", "GET", "/api/v1/requests/r1", "").body
 		for what, in := range map[string]bool{
-			"the tag": strings.Contains(page, ">weak identity<"), "the box": strings.Contains(page, "of its name</b> but by its expiry") || strings.Contains(page, "of its name but by its expiry"),
+			"the tag": strings.Contains(page, ">weak identity<"), "the box": strings.Contains(page, "from the next one</b> but by its expiry"),
 			"the field": strings.Contains(answer, `"weak_identity": true`) || strings.Contains(answer, `"weak_identity":true`),
 		} {
 			if in != weak {
@@ -180,7 +180,7 @@ func TestDecisionForms(t *testing.T) {
 	}
 	b.world.fail = nil
 	for _, act := range []string{"undo", "lift"} {
-		if a := b.send("approver", "/requests/r0/"+act, "reason", "x", "mark", "old"); a.status != http.StatusConflict || !strings.Contains(a.body, "this form was sent already") {
+		if a := b.send("approver", "/requests/r0/"+act, "reason", "x", "mark", "old"); a.status != http.StatusConflict || !strings.Contains(a.body, "this form was already sent") {
 			t.Errorf("%s: status %d: %s", act, a.status, a.body)
 		}
 	}

@@ -166,7 +166,7 @@ func TestFindingsSayWhoSilencedThem(t *testing.T) {
 	}
 	for path, wants := range map[string][]string{
 		"/":                          {"1 finding is silenced or accepted", "<b>0</b> <span>findings to look at"},
-		"/findings":                  {`<span class="tag">accepted</span> nobody is told until 2026-03-01 14:00:00 UTC: bo said <q>the queue is rebuilt, INC-11</q>`},
+		"/findings":                  {`<span class="tag">accepted</span> muted until 2026-03-01 14:00:00 UTC by bo: <q>the queue is rebuilt, INC-11</q>`},
 		"/findings/" + f.Fingerprint: {`<span class="tag">accepted</span>`},
 	} {
 		page := b.do("viewer", http.MethodGet, path, "").body
@@ -202,7 +202,7 @@ func TestSilencesOfThePages(t *testing.T) {
 		"no end":  {[]string{"matchers", "team=x", "comment", "x", "mark", seen}, 400, "every silence has an end"},
 		"no unit": {[]string{"matchers", "team=x", "for", "2", "comment", "x", "mark", seen}, 400, "write a duration"},
 		"no why":  {[]string{"matchers", "team=x", "for", "2h", "mark", seen}, 400, "comment: is missing"},
-		"old":     {[]string{"matchers", "team=x", "for", "2h", "comment", "x", "mark", "old"}, 409, "sent already"},
+		"old":     {[]string{"matchers", "team=x", "for", "2h", "comment", "x", "mark", "old"}, 409, "already sent"},
 		"field":   {[]string{"matchers", "team=x", "for", "2h", "comment", "x", "mark", seen, "force", "yes"}, 400, "force: unknown field"},
 	} {
 		if a := b.send("approver", "/silences", c.pairs...); a.status != c.status || !strings.Contains(a.body, c.want) {

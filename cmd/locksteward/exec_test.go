@@ -416,7 +416,7 @@ func TestExecSaysThatAReleaseIsUnknown(t *testing.T) {
 	e.await("pid")
 	proxy.Freeze(true)
 	e.write("go")
-	e.want(6, "may stand until its lease of 30s is over")
+	e.want(6, "may stay until its lease of 30s ends")
 }
 
 // Renewals that fail are said before the lock is lost, and that they work again.

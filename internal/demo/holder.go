@@ -18,6 +18,9 @@ import (
 	"github.com/locksteward/locksteward/lock"
 )
 
+// interruptWithin is how much later than a child process this one may notice Ctrl-C.
+const interruptWithin = 200 * time.Millisecond
+
 // heldWord is what the holder's process prints once it has the lock.
 const heldWord = "held"
 
@@ -99,8 +102,11 @@ func (p *players) dieOnce(ctx context.Context) (err error) {
 	unblock := context.AfterFunc(ctx, func() { _ = child.Process.Kill() })
 	defer unblock()
 	if err := p.send(stdin, stdout); err != nil {
-		if ctx.Err() != nil {
+		// Ctrl-C at a terminal ends the process, too, perhaps before this one notices.
+		select {
+		case <-ctx.Done():
 			return nil
+		case <-time.After(interruptWithin):
 		}
 		// What it says is complete when it is gone.
 		return fmt.Errorf("the process did not take its lock: %w; it said: %s", errors.Join(err, child.Kill()), complaint)

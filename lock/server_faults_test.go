@@ -155,10 +155,10 @@ func TestPausedWritesHaveOneEffect(t *testing.T) {
 		go func() {
 			h, err := other.TryAcquire(context.Background(), "k", lease())
 			if err == nil {
-				defer func() { _ = h.Release(context.Background()) }()
 				if n := b.rdb.Get(context.Background(), "k").Val(); !strings.Contains(n, h.ID()) {
 					err = fmt.Errorf("the lock is held as %q", h.ID())
 				}
+				err = errors.Join(err, h.Release(context.Background()))
 			}
 			won <- err
 		}()

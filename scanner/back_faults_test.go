@@ -70,7 +70,7 @@ func TestSnapshotBringsBackLocksThatEnded(t *testing.T) {
 				t.Errorf("back with the snapshot: %+v, want %q", back[0], want)
 			}
 			f := finding(e, "server/restarted", "")
-			if f == nil || !strings.Contains(fmt.Sprint(f.Evidence), "belong to nobody: "+strings.Join(want, ", ")) {
+			if f == nil || !strings.Contains(evidenceOf(f), "belong to nobody: "+strings.Join(want, ", ")) {
 				t.Errorf("told: %+v", f)
 			}
 			// Told once: they stand there from now on.

@@ -19,9 +19,9 @@ func wantLostInFailover(t *testing.T, e *rules.Engine, count, keys string) {
 	if f == nil {
 		t.Fatal("the failover is not told")
 	}
-	said := fmt.Sprint(f.Evidence)
-	if !strings.Contains(f.Summary.EN, ", and "+count+" may be lost: ") || !strings.Contains(said, "is not proved: "+keys+" ") {
-		t.Errorf("%s; %s", f.Summary.EN, said)
+	said := evidenceOf(f)
+	if !strings.Contains(f.Summary.In("en"), ", and "+count+" may be lost: ") || !strings.Contains(said, "is not proved: "+keys+"\n") {
+		t.Errorf("%s; %s", f.Summary.In("en"), said)
 	}
 }
 

@@ -82,15 +82,15 @@ func TestFlushIsToldWithAllItsLocks(t *testing.T) {
 			run.mu.Lock()
 			defer run.mu.Unlock()
 			want := fmt.Sprintf("a flush took %d locks", tc.locks)
-			if len(told) != 1 || told[0].Finding.Status != locksteward.StatusFiring || !strings.HasPrefix(told[0].Finding.Summary.EN, want) {
+			if len(told) != 1 || told[0].Finding.Status != locksteward.StatusFiring || !strings.HasPrefix(told[0].Finding.Summary.In("en"), want) {
 				for _, tr := range told {
-					t.Logf("told: %s: %s", tr.Finding.Status, tr.Finding.Summary.EN)
+					t.Logf("told: %s: %s", tr.Finding.Status, tr.Finding.Summary.In("en"))
 				}
 				t.Errorf("%d transitions, want one: %s", len(told), want)
 			}
 			for _, f := range e.Findings() {
-				if f.Rule == rules.ServerFlushed && !strings.HasPrefix(f.Summary.EN, want) {
-					t.Errorf("in the end: %s", f.Summary.EN)
+				if f.Rule == rules.ServerFlushed && !strings.HasPrefix(f.Summary.In("en"), want) {
+					t.Errorf("in the end: %s", f.Summary.In("en"))
 				}
 			}
 		})

@@ -62,7 +62,7 @@ func TestLoginLost(t *testing.T) {
 	}
 	for _, f := range e.Findings() {
 		if f.Key != "" {
-			t.Fatalf("found: %s", f.Summary.EN)
+			t.Fatalf("found: %s", f.Summary.In("en"))
 		}
 	}
 	must(t, c.Do(ctx, "acl", "setuser", "scanner", ">secret").Err())

@@ -409,9 +409,9 @@ func gaveWay(t *testing.T) time.Duration {
 	t.Helper()
 	srv := testredis.Start(t, testredis.WithConfig("enable-debug-command yes"))
 	c := srv.Client(t)
-	fill(t, c, 40_000)
+	fill(t, c, 400_000)
 	r := slow(srv.URL())
-	r.scan.Pace = pace.Config{Idle: 0.004, Busy: 0.0005} // some ten seconds when nothing is in the way
+	r.scan.Pace = pace.Config{Idle: 0.04, Busy: 0.005} // some ten seconds when nothing is in the way
 	s := r.build(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup

@@ -18,6 +18,15 @@ import (
 	"github.com/locksteward/locksteward/scanner"
 )
 
+// evidenceOf is the evidence of a finding in English, a line each.
+func evidenceOf(f *locksteward.Finding) string {
+	var out strings.Builder
+	for _, line := range f.Evidence {
+		out.WriteString(line.In("en") + "\n")
+	}
+	return out.String()
+}
+
 // finding returns what a rule says of a key; nil if it is silent.
 func finding(e *rules.Engine, rule, key string) *locksteward.Finding {
 	for _, f := range e.Findings() {
@@ -81,8 +90,8 @@ func TestStoppedHolderMayStillWrite(t *testing.T) {
 		f = finding(e, "hold/lost", "lock:job")
 		return f != nil && f.Severity == locksteward.SeverityCritical
 	}, "it is not told that the first holder lives")
-	if !strings.Contains(f.Summary.EN, "two writers are possible") {
-		t.Errorf("summary %q", f.Summary.EN)
+	if !strings.Contains(f.Summary.In("en"), "two writers are possible") {
+		t.Errorf("summary %q", f.Summary.In("en"))
 	}
 	must(t, h.Release(t.Context()))
 }
@@ -112,7 +121,7 @@ func TestKilledHolderLeavesAnOrphanOnlyWithoutTTL(t *testing.T) {
 	}, "the lock that stays is not told")
 	for _, f := range e.Findings() {
 		if f.Key == "lock:leased" && (f.Rule != "hold/lost" || f.Severity != locksteward.SeverityInfo) {
-			t.Errorf("of the lock that ended by its lease: %s, %s: %s", f.Rule, f.Severity, f.Summary.EN)
+			t.Errorf("of the lock that ended by its lease: %s, %s: %s", f.Rule, f.Severity, f.Summary.In("en"))
 		}
 	}
 }
@@ -151,7 +160,7 @@ func TestAgesAreByTheServersClock(t *testing.T) {
 				t.Errorf("TTL %s", left)
 			}
 			if f := finding(e, rules.HoldTooLong, "lock:a"); f != nil {
-				t.Errorf("too long, after 59 s of a minute: %s", f.Summary.EN)
+				t.Errorf("too long, after 59 s of a minute: %s", f.Summary.In("en"))
 			}
 			if f := finding(e, "ttl/too-long", "lock:long"); f == nil {
 				t.Error("nothing is said of the long TTL")

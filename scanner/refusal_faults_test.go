@@ -56,7 +56,7 @@ func TestServerWithTooFewReplicasIsToldOnce(t *testing.T) {
 			t.Errorf("told %q by three sweeps, want it once", got)
 		}
 		f := finding(e, "server/refuses-writes", "")
-		if f == nil || !strings.Contains(f.Evidence[0].EN, cause) {
+		if f == nil || !strings.Contains(f.Evidence[0].In("en"), cause) {
 			t.Errorf("want %q: %+v", cause, f)
 		}
 	}

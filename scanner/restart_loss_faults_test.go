@@ -64,17 +64,17 @@ func TestRestartLosesLocks(t *testing.T) {
 				t.Errorf("named %q, want %q", event[0].Keys, want)
 			}
 			f := finding(e, "server/restarted", "")
-			if f == nil || f.Severity != locksteward.SeverityCritical || !strings.Contains(f.Summary.EN, "lost 3 locks") {
+			if f == nil || f.Severity != locksteward.SeverityCritical || !strings.Contains(f.Summary.In("en"), "lost 3 locks") {
 				t.Fatalf("found %+v", f)
 			}
 			for _, part := range []string{"class default: 1", "class orders: 2", "another process answers (its run_id is another one), running: "} {
-				if !strings.Contains(fmt.Sprint(f.Evidence), part) {
+				if !strings.Contains(evidenceOf(f), part) {
 					t.Errorf("no %q in %+v", part, f.Evidence)
 				}
 			}
 			for _, l := range e.Findings() {
 				if l.Rule == "hold/lost" && l.InhibitedBy != f.Fingerprint() {
-					t.Errorf("told beside it: %s", l.Summary.EN)
+					t.Errorf("told beside it: %s", l.Summary.In("en"))
 				}
 			}
 		})

@@ -41,7 +41,7 @@ func TestClockThatGoesBack(t *testing.T) {
 	clock.Step(40 * time.Second)
 	judged(t, w.s, e)
 	if f := finding(e, "ttl/too-long", "lock:a"); f != nil {
-		t.Fatalf("before: %s", f.Summary.EN)
+		t.Fatalf("before: %s", f.Summary.In("en"))
 	}
 	clock.Step(-24 * time.Hour)
 	must(t, c.Del(ctx, "lock:b").Err())
@@ -105,7 +105,7 @@ func TestEachAnswerOfPTTL(t *testing.T) {
 	must(t, err)
 	e.Evaluate(got)
 	if f := finding(e, rules.TTLNone, "lock:last"); f != nil {
-		t.Errorf("the last millisecond is taken for no TTL: %s", f.Summary.EN)
+		t.Errorf("the last millisecond is taken for no TTL: %s", f.Summary.In("en"))
 	}
 	if f := finding(e, rules.TTLNone, "lock:bare"); f == nil {
 		t.Error("nothing is said of the lock without TTL")
@@ -331,7 +331,7 @@ func TestFailoverLosesALock(t *testing.T) {
 		t.Errorf("the failover may have taken %+v", over)
 	}
 	wantLostInFailover(t, e, "1 lock", "lock:young")
-	if said := fmt.Sprint(finding(e, "server/failover", "").Evidence); !strings.Contains(said, "belong to nobody: lock:released ") {
+	if said := evidenceOf(finding(e, "server/failover", "")); !strings.Contains(said, "belong to nobody: lock:released\n") {
 		t.Errorf("of the lock that was released: %s", said)
 	}
 	// A second sweep has nothing to add.
@@ -422,13 +422,13 @@ func TestClockThatJumpsForward(t *testing.T) {
 			t.Errorf("%s: the loss is not told", key)
 			continue
 		}
-		if said := fmt.Sprint(f.Evidence); !strings.Contains(said, "jumped forward by 2m") || !strings.Contains(f.Cause.EN, "clock jumped forward") {
-			t.Errorf("%s: cause %q, evidence %q", key, f.Cause.EN, f.Evidence)
+		if said := evidenceOf(f); !strings.Contains(said, "jumped forward by 2m") || !strings.Contains(f.Cause.In("en"), "clock jumped forward") {
+			t.Errorf("%s: cause %q, evidence %q", key, f.Cause.In("en"), f.Evidence)
 		}
 	}
 	for _, f := range e.Findings() {
 		if f.Rule == rules.HolderDead {
-			t.Errorf("called dead: %s", f.Summary.EN)
+			t.Errorf("called dead: %s", f.Summary.In("en"))
 		}
 	}
 	clock.Step(-time.Hour)

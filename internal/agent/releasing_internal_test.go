@@ -36,23 +36,23 @@ func TestResolvedByRequest(t *testing.T) {
 		return told[0].Finding
 	}
 	before := now.Add(-time.Hour)
-	if f := resolved(before, locksteward.EndedReleased); strings.Contains(f.Resolution.EN, "request") {
-		t.Errorf("nobody asked: %q", f.Resolution.EN)
+	if f := resolved(before, locksteward.EndedReleased); strings.Contains(f.Resolution.In("en"), "request") {
+		t.Errorf("nobody asked: %q", f.Resolution.In("en"))
 	}
 	l.begin(r, now)
 	for _, how := range []locksteward.EndedHow{locksteward.EndedReleased, locksteward.EndedDeleted, locksteward.EndedReplaced} {
-		if f := resolved(before, how); !strings.Contains(f.Resolution.EN, "by request r-7") || !strings.Contains(f.Resolution.ZH, "r-7") {
+		if f := resolved(before, how); !strings.Contains(f.Resolution.In("en"), "by request r-7") || !strings.Contains(f.Resolution.ZH, "r-7") {
 			t.Errorf("%s: %+v", how, f.Resolution)
 		}
 	}
-	if f := resolved(before, locksteward.EndedExpired); strings.Contains(f.Resolution.EN, "request") {
-		t.Errorf("expired: %q", f.Resolution.EN)
+	if f := resolved(before, locksteward.EndedExpired); strings.Contains(f.Resolution.In("en"), "request") {
+		t.Errorf("expired: %q", f.Resolution.In("en"))
 	}
-	if f := resolved(now.Add(time.Second), locksteward.EndedReleased); strings.Contains(f.Resolution.EN, "request") {
-		t.Errorf("the next hold: %q", f.Resolution.EN)
+	if f := resolved(now.Add(time.Second), locksteward.EndedReleased); strings.Contains(f.Resolution.In("en"), "request") {
+		t.Errorf("the next hold: %q", f.Resolution.In("en"))
 	}
 	l.end(r)
-	if f := resolved(before, locksteward.EndedReleased); strings.Contains(f.Resolution.EN, "request") {
-		t.Errorf("released nothing: %q", f.Resolution.EN)
+	if f := resolved(before, locksteward.EndedReleased); strings.Contains(f.Resolution.In("en"), "request") {
+		t.Errorf("released nothing: %q", f.Resolution.In("en"))
 	}
 }

@@ -120,7 +120,7 @@ func (w *world) judgeCycles(full bool, covers func(key string) bool) {
 		}
 		whole := true
 		for _, line := range f.Evidence {
-			if m := memberLine.FindStringSubmatch(line.EN); m != nil {
+			if m := memberLine.FindStringSubmatch(line.In("en")); m != nil {
 				told[m[1]] = told[m[1]] || f.Status == locksteward.StatusFiring
 				whole = whole && covers(m[2]) && covers(m[3])
 			}
@@ -163,7 +163,7 @@ func english(lines []locksteward.Text) string {
 func (w *world) judgeRound(f locksteward.Finding, now []edge) {
 	var members [][]string
 	for _, line := range f.Evidence {
-		if m := memberLine.FindStringSubmatch(line.EN); m != nil {
+		if m := memberLine.FindStringSubmatch(line.In("en")); m != nil {
 			members = append(members, m[1:])
 		}
 	}

@@ -51,11 +51,11 @@ func (q *memoryQueue) reset() {
 	q.knownEmpty = false
 }
 
-// add enqueues a notification; those beyond maxInMemory wait for the outbox alone.
-func (q *memoryQueue) add(n locksteward.Notification) {
+// add enqueues notifications; those beyond maxInMemory wait for the outbox alone.
+func (q *memoryQueue) add(list []locksteward.Notification) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.list) < maxInMemory {
+	for _, n := range list[:min(len(list), maxInMemory-len(q.list))] {
 		q.list = append(q.list, queuedNotification{Notification: n})
 	}
 }
@@ -215,16 +215,21 @@ func (w *worker) sendFromMemory() time.Duration {
 // for which nothing waits there; events that are held back wait. The caller writes
 // [Sender.Unsaved] to the outbox when that works again, and then calls [Sender.Saved].
 func (s *Sender) SendFromMemory(events []locksteward.FindingEvent) {
+	// All at once, so that the most urgent of them is sent first.
+	queued := map[*worker][]locksteward.Notification{}
 	s.eachRecipient(events, func(w *worker, e locksteward.FindingEvent, to locksteward.Recipient) {
 		if e.Survey || e.Finding.Status == locksteward.StatusFiring && s.hooks.heldBy(e.Finding) != "" {
 			return
 		}
 		d := w.dest.Load()
 		if n, ok := s.encoded(d.writer, func() (locksteward.Notification, error) { return d.single(e, to.Group) }); ok {
-			w.memory.add(n)
-			w.signal()
+			queued[w] = append(queued[w], n)
 		}
 	})
+	for w, list := range queued {
+		w.memory.add(list)
+		w.signal()
+	}
 }
 
 // Unsaved is what the outbox has to take for events that it did not take when they

@@ -105,6 +105,14 @@ type Claim struct {
 	EndsWithHeartbeat bool
 }
 
+// Deadline returns when the lease of the claim runs out, zero if it does not say.
+func (c Claim) Deadline() time.Time {
+	if c.Renewed.IsZero() || c.TTL == 0 {
+		return time.Time{}
+	}
+	return c.Renewed.Add(c.TTL)
+}
+
 // Observation is what one look saw of one key.
 type Observation struct {
 	Target string
@@ -205,3 +213,18 @@ type Waiter struct {
 	// writes again.
 	Until time.Time
 }
+
+// Lifetime is what ends a lock by itself.
+type Lifetime string
+
+const (
+	// LifetimeLease is a lock that ends when it is not renewed: a Redis key with a TTL, an etcd
+	// lease.
+	LifetimeLease Lifetime = "lease"
+	// LifetimeSession is a lock that ends with the connection or session of its holder: a
+	// PostgreSQL advisory lock.
+	LifetimeSession Lifetime = "session"
+	// LifetimePersistent is a lock that never ends by itself: a Redis key without a TTL, a row of
+	// a lock table.
+	LifetimePersistent Lifetime = "persistent"
+)

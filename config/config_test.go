@@ -44,8 +44,8 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	target := config.DefaultTarget()
 	target.Name, target.Redis = "redis", "redis://127.0.0.1:6379/0"
 	want.Targets = []config.Target{target}
-	if len(got.Targets) == 1 && len(got.Targets[0].Scan.MetaPrefixes) == 0 {
-		got.Targets[0].Scan.MetaPrefixes = nil
+	if len(got.Targets) == 1 && len(got.Targets[0].RedisScan.MetaPrefixes) == 0 {
+		got.Targets[0].RedisScan.MetaPrefixes = nil
 	}
 	for name, list := range map[string]reflect.Value{
 		"classes": reflect.ValueOf(got.Classes), "rules": reflect.ValueOf(got.Rules), "receivers": reflect.ValueOf(got.Alert.Receivers),

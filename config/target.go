@@ -12,6 +12,7 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis"
 )
 
 // Target is one element of `targets:`.
@@ -42,6 +43,8 @@ type Target struct {
 	ReleaseCredentials *Credentials `yaml:"release_credentials"`
 
 	Scan scanner.Config `yaml:",inline"`
+	// RedisScan is what is particular to reading Redis.
+	RedisScan redis.Config `yaml:",inline"`
 
 	// source is the file or DNS name it is from; empty: the list.
 	source string
@@ -74,7 +77,7 @@ func (t Target) validate(path string) error {
 	} else if _, err := connect.Parse(t.Redis); err != nil {
 		errs = append(errs, fmt.Errorf("%s.redis: %w", path, err))
 	}
-	errs = append(errs, prefixed(path, t.Scan.Validate()))
+	errs = append(errs, prefixed(path, errors.Join(t.Scan.Validate(), t.RedisScan.Validate())))
 	errs = append(errs, prefixed(path, notOfURL(t.connect().Validate())))
 	if t.ReleaseCredentials != nil {
 		errs = append(errs, prefixed(path+".release_credentials", t.ReleaseCredentials.validate()))

@@ -25,6 +25,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/scanner"
+	redissource "github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -165,7 +166,7 @@ func newEnv(t *testing.T, change ...func(*options)) *env {
 	}
 	srv := testredis.Start(t, append([]testredis.Option{testredis.WithACL(
 		releaserLine(),
-		"scanner on >"+scannerPassword+" resetkeys resetchannels "+strings.Join(scanner.ACL("*"), " "),
+		"scanner on >"+scannerPassword+" resetkeys resetchannels "+strings.Join(redissource.ACL("*"), " "),
 	)}, o.redis...)...)
 	return newEnvOn(t, srv.URL(), srv.Client(t), o)
 }
@@ -178,9 +179,14 @@ func newEnvOn(t *testing.T, url string, rdb redis.UniversalClient, o options) *e
 	}
 	e.openStore(t)
 	conn := openConn(t, connect.Config{URL: url, Username: "scanner", Password: scannerPassword})
-	sc, err := scanner.New(zap.NewNop(), locksteward.Target{Name: target}, conn, testClasses(t), e.digest, scanner.Config{}, scanner.Options{
+	src, err := redissource.New(conn, redissource.Options{
+		Log: zap.NewNop(), Digest: e.digest,
 		Placeholder: func(key, requestID string) bool { return e.service.Placeholder(target, 0, key, requestID) },
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc, err := scanner.New(zap.NewNop(), locksteward.Target{Name: target}, src, testClasses(t), scanner.Config{}, scanner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

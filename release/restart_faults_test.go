@@ -8,12 +8,12 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
-	"github.com/locksteward/locksteward/scanner"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // users are those of a server of its own.
 func users() testredis.Option {
-	return testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" resetkeys resetchannels "+strings.Join(scanner.ACL("*"), " "))
+	return testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" resetkeys resetchannels "+strings.Join(redissource.ACL("*"), " "))
 }
 
 // A real server comes back with a snapshot from before the release: the lock

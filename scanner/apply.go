@@ -43,9 +43,11 @@ type sweepEvidence struct {
 	lostKeys bool
 	// until is the last moment (µs) at which another server or process had the data at
 	// the address; 0 for none.
-	until   int64
-	flush   *flushWindow
-	suspect *suspicion
+	until int64
+	flush *flushWindow
+	// suspects asks for the keys that changed since the sweep before, which changed gets.
+	suspects bool
+	changed  []string
 	// stood is how many holds were found that another process's data had.
 	stood int
 }
@@ -89,7 +91,7 @@ func (t *Table) applyOne(b *batch, r *reading) (c change) {
 	}
 	before := t.entries[r.key]
 	if b.sweep != nil && r.lock != nil && (before != nil && r.at >= before.at || before == nil && !t.hasTombstone(r.lock)) {
-		b.sweep.suspect.found(r.key, before, r.lock, r.at)
+		b.sweep.suspect(r.key, before, r.lock, r.at)
 	}
 	now, ended := t.decide(b, r)
 	switch {
@@ -120,6 +122,30 @@ func (s *sweepEvidence) stands(e *entry, at int64) {
 	s.flush.stands(e, at)
 	if e.firstSeen <= s.until {
 		s.stood++
+	}
+}
+
+// suspect notes a change that the sweep found: old is nil if the lock was not known, and now
+// is nil if it is gone.
+func (s *sweepEvidence) suspect(key string, old *entry, now *lockState, at int64) {
+	if s.suspects && changedBetween(old, now, at) {
+		s.changed = append(s.changed, key)
+	}
+}
+
+// changedBetween reports whether a key was written between two readings. That a
+// lease ran out is no write.
+func changedBetween(old *entry, now *lockState, at int64) bool {
+	switch {
+	case old == nil:
+		return now != nil
+	case now == nil:
+		return old.expireAt <= 0 || at/1000 < old.expireAt
+	case !sameHold(&old.lockState, now):
+		return true
+	default:
+		moved := now.expireAt - old.expireAt
+		return moved > computedTolerance || moved < -computedTolerance
 	}
 }
 
@@ -203,7 +229,7 @@ func (t *Table) ends(b *batch, r *reading, e *entry, c *change) {
 		lostKeys, until = b.sweep.lostKeys, b.sweep.until
 		b.sweep.flush.ends(e, r.at)
 		if r.gone {
-			b.sweep.suspect.found(r.key, e, nil, r.at)
+			b.sweep.suspect(r.key, e, nil, r.at)
 		}
 	} else if flushed {
 		t.countFlushed(e, r.at)

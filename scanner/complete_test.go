@@ -16,6 +16,7 @@ import (
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // fill writes n keys that are no locks.
@@ -386,7 +387,7 @@ func TestBusyServerIsWaitedFor(t *testing.T) {
 	if err != nil || !got.Complete() || len(got.Locks) != 1 {
 		t.Errorf("a script ran for a while: %v, %+v", err, got.Masters)
 	}
-	if busy := s.Stats().Throttled[scanner.ReasonBusy]; busy == 0 {
+	if busy := s.Stats().Throttled[source.ReasonBusy]; busy == 0 {
 		t.Error("no time was counted as busy")
 	}
 	if stats := c.Info(t.Context(), "commandstats").Val(); strings.Contains(stats, "script|kill") {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/pace"
-	"github.com/locksteward/locksteward/lock/record"
 )
 
 // Defaults of [Config].
@@ -38,16 +37,6 @@ type Config struct {
 	// Timeout ends a sweep, which is then incomplete, when no server has answered for so long. A sweep that makes
 	// progress is not cut.
 	Timeout time.Duration `yaml:"timeout"`
-	// MetaPrefixes are prefixes of companion keys beside [record.DefaultPrefix],
-	// for applications that moved theirs (lock.Options.KeyPrefix).
-	MetaPrefixes []string `yaml:"meta_prefixes"`
-	// Watch is how changes are told between sweeps: auto (the best that the server
-	// offers), tracking, keyspace, off.
-	Watch WatchMode `yaml:"watch"`
-	// SweepOn is which servers are asked for the names of all keys: masters
-	// (default), or replicas, which spares the masters nearly all that a sweep costs.
-	// What stands in keys that may be locks is read on the masters either way.
-	SweepOn SweepOn `yaml:"sweep_on"`
 	// NoThrottle sweeps as fast as the server answers; for one-off scans.
 	NoThrottle bool `yaml:"-"`
 }
@@ -65,12 +54,6 @@ func (c Config) withDefaults() Config {
 	c.Pace = c.Pace.WithDefaults()
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
-	}
-	if c.Watch == "" {
-		c.Watch = WatchAuto
-	}
-	if c.SweepOn == "" {
-		c.SweepOn = SweepMasters
 	}
 	return c
 }
@@ -93,29 +76,5 @@ func (c Config) Validate() error {
 	if c.Timeout < time.Second {
 		errs = append(errs, fmt.Errorf("timeout: must be at least 1s, got %s", c.Timeout))
 	}
-	for i, p := range c.MetaPrefixes {
-		if p == "" {
-			errs = append(errs, fmt.Errorf("meta_prefixes[%d]: must not be empty; write the prefix with its separator, such as \"app:\"", i))
-		}
-	}
-	switch c.Watch {
-	case WatchAuto, WatchTracking, WatchKeyspace, WatchOff:
-	default:
-		errs = append(errs, fmt.Errorf("watch: got %q, write auto, tracking, keyspace or off", string(c.Watch)))
-	}
-	if c.SweepOn != SweepMasters && c.SweepOn != SweepReplicas {
-		errs = append(errs, fmt.Errorf("sweep_on: got %q, write masters or replicas", string(c.SweepOn)))
-	}
 	return errors.Join(errs...)
-}
-
-// prefixes returns all prefixes of companions, the default first, each once.
-func (c Config) prefixes() []string {
-	list := []string{record.DefaultPrefix}
-	for _, p := range c.MetaPrefixes {
-		if p != record.DefaultPrefix {
-			list = append(list, p)
-		}
-	}
-	return list
 }

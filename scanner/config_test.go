@@ -13,28 +13,24 @@ import (
 func TestConfigReadsAndReports(t *testing.T) {
 	t.Parallel()
 	var c Config
-	text := "schedule: '0 */5 * * * *'\ntimezone: Europe/Berlin\npace: {idle: 20%, busy: 2.5%}\ntimeout: 1m\nmeta_prefixes: ['app:ls:']\njitter: 1s\n"
+	text := "schedule: '0 */5 * * * *'\ntimezone: Europe/Berlin\npace: {idle: 20%, busy: 2.5%}\ntimeout: 1m\njitter: 1s\n"
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
 		t.Fatal(err)
 	}
 	if c.Pace != (pace.Config{Idle: 0.2, Busy: 0.025}) || c.Timeout != time.Minute || c.Validate() != nil {
 		t.Errorf("%+v: %v", c, c.Validate())
 	}
-	if got := c.prefixes(); len(got) != 2 || got[0] != "locksteward:" || got[1] != "app:ls:" {
-		t.Errorf("prefixes %q", got)
-	}
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
-	bad := Config{Schedule: "sometimes", Timezone: "Mars/Olympus", Jitter: -1, Pace: pace.Config{Idle: 3}, Timeout: 1, MetaPrefixes: []string{"a", ""}, SweepOn: "both"}
+	bad := Config{Schedule: "sometimes", Timezone: "Mars/Olympus", Jitter: -1, Pace: pace.Config{Idle: 3}, Timeout: 1}
 	err := bad.Validate()
 	if err == nil {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{
 		`timezone: must be an IANA name such as Europe/Berlin, got "Mars/Olympus"`, `schedule: got "sometimes"`, "jitter: ",
-		"pace.idle: must be between 0.01% and 80%, got 300%", "timeout: must be at least 1s, got 1ns", "meta_prefixes[1]: ",
-		`sweep_on: got "both", write masters or replicas`,
+		"pace.idle: must be between 0.01% and 80%, got 300%", "timeout: must be at least 1s, got 1ns",
 	} {
 		if !strings.Contains("\n"+err.Error(), "\n"+want) {
 			t.Errorf("no line begins with %q in:\n%v", want, err)

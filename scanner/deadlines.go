@@ -2,7 +2,6 @@ package scanner
 
 import (
 	"container/heap"
-	"context"
 	"time"
 )
 
@@ -202,31 +201,6 @@ func (s *Scanner) Touch(key string, at time.Time) {
 		e.asked = max(1, t.local(e, at))
 	}
 	t.placeDue(e)
-}
-
-// keepDeadlines has keys read that are due, until ctx ends.
-func (w *watcher) keepDeadlines(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.s.table.deadlines.wake:
-		case <-timer.C:
-		}
-		keys, next := w.s.table.takeDue(time.Now())
-		for _, key := range keys {
-			if n := w.ownerOf(key); n != nil && !n.queue.put(true, workItem{key: key}) {
-				n.overrun()
-			}
-		}
-		if next.IsZero() {
-			timer.Stop()
-			continue
-		}
-		timer.Reset(time.Until(next))
-	}
 }
 
 // dueHeap orders entries by what is next; each knows its place.

@@ -5,67 +5,67 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/source"
 )
-
-// readWithin is how long a key that may be a lock waits for others before it is looked at, where locks are handed on
-// before the sweep ends.
-const readWithin = 200 * time.Millisecond
-
-// readIfWaiting reads the queued keys if the first has waited for readWithin.
-func (p *pass) readIfWaiting(ctx context.Context) error {
-	if p.s.found == nil || len(p.todo) == 0 || time.Since(p.todoSince) < readWithin {
-		return nil
-	}
-	return p.readTodo(ctx)
-}
 
 // isNews reports whether a reading should not wait for the end of the sweep: it saw an unknown lock or hold, a TTL that
 // is gone, or a lock whose next verdict is due. While no watch runs deadlines are not kept, and every reading is news.
-func (p *pass) isNews(s *keyReading) bool {
-	if s.last == nil || !sameHold(&s.last.lockState, s.lock) || s.lock.ttl == locksteward.NoExpiry && s.last.ttl != locksteward.NoExpiry {
+// t.mu is held.
+func (t *Table) isNews(l *lockState) bool {
+	e := t.entries[l.key]
+	if e == nil || !sameHold(&e.lockState, l) || l.ttl == locksteward.NoExpiry && e.ttl != locksteward.NoExpiry {
 		return true
 	}
-	t := p.s.table
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if !t.deadlines.on {
-		return true
-	}
-	e := t.entries[s.key]
-	return e != nil && e.asked != 0 && e.asked <= time.Now().UnixMicro()
+	return !t.deadlines.on || e.asked != 0 && e.asked <= time.Now().UnixMicro()
 }
 
-// deliver applies readings to the table and passes the update to Options.Found. Heartbeats and waiters are not read yet
-// and stay as they were.
-func (p *pass) deliver(ctx context.Context, news []*keyReading) {
-	if len(news) == 0 {
-		return
+// keep packs the readings of a part and returns copies of those that are news, with
+// heartbeats and waiters as they were known before: these are not read yet.
+func (t *Table) keep(p *sweptPart, readings []source.Reading) []reading {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var news []reading
+	for i := range readings {
+		r := &readings[i]
+		l := lockStateOf(*r.Lock, r.WaitersApart)
+		l.traits = p.traitSet.of(*l.traits)
+		e := t.entries[l.key]
+		if e != nil {
+			l.shareFresh(&e.lockState)
+		}
+		if int(r.Number) < len(p.locks) {
+			p.locks[r.Number] = l
+		} else {
+			p.locks = append(p.locks, l)
+		}
+		if !t.isNews(&l) {
+			continue
+		}
+		if id := l.holderInstance(); id != "" {
+			l.instance = t.lastInstance(l.key, id)
+		}
+		if l.traits.waitersApart {
+			l.waiters = -1
+			if e != nil {
+				l.waiters = e.waiters
+			}
+		}
+		news = append(news, reading{key: l.key, lock: new(l), at: l.at})
 	}
-	s := p.s
+	return news
+}
+
+// deliver applies readings to the table and passes the update to Options.Found.
+func (s *Scanner) deliver(ctx context.Context, b source.Batch, news []reading) {
+	var losses []locksteward.Loss
+	for i := range b.Readings {
+		losses = append(losses, b.Readings[i].Losses...)
+	}
 	s.order.Lock()
 	defer s.order.Unlock()
-	s.table.asKnown(news)
-	update, _ := s.applyReadings(p.master.Addr, p.inspectedAt, news, false)
+	update, _ := s.applyReadings(b, news, losses, false)
 	if len(update.Locks) > 0 {
 		s.found(ctx, update)
 	}
 	s.stall.progress()
-}
-
-// asKnown fills in heartbeats and waiters as they were known before.
-func (t *Table) asKnown(results []*keyReading) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for _, s := range results {
-		if id := s.lock.holderInstance(); id != "" {
-			s.lock.instance = t.lastInstance(s.key, id)
-		}
-		if s.lock.traits.dialect == formats.Locksteward {
-			s.lock.waiters = -1
-			if e := t.entries[s.key]; e != nil {
-				s.lock.waiters = e.waiters
-			}
-		}
-	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // foundEarly is what was handed on while a sweep was under way, which waits for it.
@@ -44,7 +44,7 @@ func TestLocksAreHandedOnBeforeTheSweepEnds(t *testing.T) {
 	heartbeat(t, c, "I1")
 	early := &foundEarly{batches: make(chan locksteward.Update), goOn: make(chan struct{})}
 	r := slow(srv.URL())
-	r.scan.Watch, r.scan.Schedule, r.opts.Found = scanner.WatchOff, "@every 1h", early.take
+	r.reads.Watch, r.scan.Schedule, r.opts.Found = source.WatchOff, "@every 1h", early.take
 	s := r.build(t)
 	run := start(t, s)
 
@@ -81,7 +81,7 @@ func TestNextHoldIsHandedOnBeforeTheSweepEnds(t *testing.T) {
 	must(t, c.Set(t.Context(), "lock:a", "3f2b8c1e-9d1a-4b6e-8f0a-1c2d3e4f5a6b", 0).Err())
 	early := freely()
 	r := slow(srv.URL())
-	r.scan.Watch, r.opts.Found = scanner.WatchOff, early.take
+	r.reads.Watch, r.opts.Found = source.WatchOff, early.take
 	s := r.build(t)
 	sweep(t, s)
 	first := <-early.batches

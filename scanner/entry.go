@@ -45,6 +45,8 @@ type traits struct {
 	asked       bool
 	mode        string
 	renewEvery  time.Duration // known of the library
+	// waitersApart is [source.Reading.WaitersApart].
+	waitersApart bool
 }
 
 // traitSet keeps one of each.
@@ -73,11 +75,8 @@ func fromMicros(us int64) time.Time {
 	return time.UnixMicro(us)
 }
 
-// unknownIdle is the idle time of a key of which it was not asked.
-const unknownIdle = -1
-
-// lockStateOf is the inverse of [lockState.observation].
-func lockStateOf(o locksteward.Observation) lockState {
+// lockStateOf is the inverse of [lockState.observation]; waitersApart is that of the reading.
+func lockStateOf(o locksteward.Observation, waitersApart bool) lockState {
 	l := lockState{
 		key:      o.Key,
 		digest:   o.TokenDigest,
@@ -99,7 +98,7 @@ func lockStateOf(o locksteward.Observation) lockState {
 	l.traits = &traits{
 		node: o.Node, typ: o.Type, tooLarge: o.TooLarge, kind: o.Kind, class: o.Class, configured: o.Configured,
 		dialect: o.Dialect, confidence: o.Confidence, identity: o.Identity, sharedToken: o.SharedToken, tokenKind: o.TokenKind,
-		asked: o.Asked, mode: o.Mode, renewEvery: o.RenewEvery,
+		asked: o.Asked, mode: o.Mode, renewEvery: o.RenewEvery, waitersApart: waitersApart,
 	}
 	return l
 }

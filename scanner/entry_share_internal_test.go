@@ -46,7 +46,7 @@ func TestLocksHandedOutAreLeftAlone(t *testing.T) {
 		return &locksteward.Claim{ID: strings.Clone(id), Session: strings.Clone("s"), Renewed: time.UnixMilli(5)}
 	}
 	table := newTable(locksteward.Target{})
-	first := lockState{key: "k", traits: table.traitSet.of(traits{typ: "string"}), digest: "d", claim: claim("c"), at: 1000, expireAt: 90, idle: unknownIdle}
+	first := lockState{key: "k", traits: table.traitSet.of(traits{typ: "string"}), digest: "d", claim: claim("c"), at: 1000, expireAt: 90, idle: -1}
 	now, _ := table.update(first)
 	handed := now.lock(table.target)
 	read := make(chan string)

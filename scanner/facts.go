@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source"
 )
 
 // factsEvery is how often facts are saved that change all the time.
@@ -40,53 +41,27 @@ func newFacts() *facts {
 	return &facts{servers: servers{nodes: map[string]serverSeen{}, open: map[string]flushWindow{}, inherited: map[string]inheritance{}}, processes: processes{}, fences: newFences()}
 }
 
-// serverAnswers is what a sweep asked the servers beyond their keys.
-type serverAnswers struct {
-	flushes   map[string]int64 // by address; not there: not known
-	listeners map[string]int   // by id of a silent process; likewise
-}
-
-// askServers asks what [Scanner.survey] needs: how often data was flushed, and
-// who listens on the channels of processes whose heartbeat is not there.
-func (s *Scanner) askServers(ctx context.Context, passes []*pass, unknown map[string]bool) serverAnswers {
-	silent := map[string]bool{}
-	for _, p := range passes {
-		for i := range p.out.locks {
-			silent[p.out.locks[i].holderInstance()] = true
-		}
-		for i := range p.out.losses {
-			silent[p.out.losses[i].Holder.Instance] = true
-		}
-	}
-	for _, p := range passes {
-		maps.DeleteFunc(silent, func(id string, _ bool) bool { return id == "" || unknown[id] || p.out.instances[id] != nil })
-	}
-	return serverAnswers{
-		flushes:   s.countFlushes(ctx, passes),
-		listeners: s.countListeners(ctx, slices.Sorted(maps.Keys(silent)), passes),
-	}
-}
-
 // survey looks at what a sweep, whose locks are known, tells beyond them, and
 // puts it there. A sweep of a target that is away tells nothing.
-func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[string]bool, asked serverAnswers) {
+func (s *Scanner) survey(sweep *locksteward.Sweep, swept *source.Sweep, run *sweepRun) {
 	if len(sweep.Masters) == 0 {
 		return
 	}
 	f := s.facts
 	sweep.Nodes = nil
 	alive := map[string]*locksteward.Instance{}
-	for _, p := range passes {
-		if p.out.answered {
-			sweep.Nodes = append(sweep.Nodes, p.out.info.node(p.master.Addr))
+	for i := range swept.Parts {
+		p := &swept.Parts[i]
+		if p.Answered {
+			sweep.Nodes = append(sweep.Nodes, p.Server.State)
 		}
-		maps.Copy(alive, p.out.instances)
+		maps.Copy(alive, p.Instances)
 	}
-	news := f.servers.observe(sweep, passes, asked.flushes)
+	news := f.servers.observe(sweep, swept.Parts, run.parts)
 	for i := range sweep.Nodes {
 		sweep.Nodes[i].Refusals = f.servers.refusalsOf(sweep.Nodes[i].Addr, sweep.At)
 	}
-	f.servers.settleFlushes(passes, sweep.At, s.table.takeFlush)
+	f.servers.settleFlushes(swept.Parts, run.parts, sweep.At, s.table.takeFlush)
 	f.servers.settleFailovers(sweep.At, s.table.takeFailoverSuspects)
 	sweep.Events = slices.Clone(f.servers.events)
 	for _, e := range news {
@@ -98,37 +73,19 @@ func (s *Scanner) survey(sweep *locksteward.Sweep, passes []*pass, unknown map[s
 	clock := s.clock()
 	slotted := f.processes.seeAlive(alive, clock)
 	sweep.Silent = f.processes.silent(named(sweep), heartbeats{
-		at: sweep.At, clock: clock, alive: alive, unknown: unknown,
-		broken: func(id string) bool { return s.broken(id, passes, news) }, listeners: asked.listeners,
+		at: sweep.At, clock: clock, alive: alive, unknown: swept.Unknown,
+		broken: func(id string) bool { return broken(swept, id, news) }, listeners: swept.Connections,
 	})
-	sweep.FenceDrops = f.fences.observe(sweep, func(key string) string { return s.prefixOf(passes, key) })
+	sweep.FenceDrops = f.fences.observe(sweep, swept.FenceCounter)
 	f.dirty = f.dirty || slotted || len(news) > 0 || f.servers.changed
 	f.servers.changed = false
 }
 
-// broken says that nothing follows from a heartbeat that was missed between the
+// broken reports that nothing follows from a heartbeat that was missed between the
 // last two sweeps: something happened to a server that keeps it.
-func (s *Scanner) broken(id string, passes []*pass, news []locksteward.ServerEvent) bool {
-	for _, key := range s.instanceKeys(id) {
-		p := owner(passes, key.key)
-		if p == nil || !p.out.answered {
-			return true
-		}
-		if slices.ContainsFunc(news, func(e locksteward.ServerEvent) bool { return e.Node == p.master.Addr }) {
-			return true
-		}
-	}
-	return false
-}
-
-// prefixOf is the prefix of the keys beside a lock.
-func (s *Scanner) prefixOf(passes []*pass, key string) string {
-	for _, p := range passes {
-		if prefix, ok := p.out.prefixes[key]; ok {
-			return prefix
-		}
-	}
-	return s.prefixes[0]
+func broken(swept *source.Sweep, process string, news []locksteward.ServerEvent) bool {
+	nodes, known := swept.HomesOf(process)
+	return !known || slices.ContainsFunc(news, func(e locksteward.ServerEvent) bool { return slices.Contains(nodes, e.Node) })
 }
 
 // named are the processes that locks or losses of a sweep name as holders.

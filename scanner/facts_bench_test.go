@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source"
 )
 
 // BenchmarkSurvey is what a sweep of 100,000 locks of ours pays beyond its locks:
@@ -18,12 +19,12 @@ func BenchmarkSurvey(b *testing.B) {
 	}
 	f := newFacts()
 	sweep := round(origin, false, locks...)
-	passes := []*pass{answer("a", "run_id:r role:master uptime_in_seconds:900000")}
+	passes := []source.Part{answer("a", "run_id:r role:master uptime_in_seconds:900000")}
 	prefix := func(string) string { return "locksteward:" }
 	h := hear(0)
 	b.ReportAllocs()
 	for b.Loop() {
-		f.servers.observe(sweep, passes, nil)
+		observed(&f.servers, sweep, passes, nil)
 		f.processes.silent(named(sweep), h)
 		f.fences.observe(sweep, prefix)
 	}

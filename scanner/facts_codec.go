@@ -9,18 +9,18 @@ import (
 )
 
 // factsVersion is that of [factsRow].
-const factsVersion = 1
+const factsVersion = 2
 
 // factsRow is how facts are stored.
 type factsRow struct {
-	Version   int                        `json:"v"`
-	Nodes     map[string]nodeRow         `json:"nodes,omitempty"`
-	Masters   []string                   `json:"masters,omitempty"`
-	Longest   time.Duration              `json:"longest,omitempty"`
-	Events    []eventRow                 `json:"events,omitempty"`
-	Processes map[string]processRow      `json:"processes,omitempty"`
-	Fences    map[string]map[int]highRow `json:"fences,omitempty"`
-	Foreign   []highRow                  `json:"foreign,omitempty"`
+	Version   int                   `json:"v"`
+	Nodes     map[string]nodeRow    `json:"nodes,omitempty"`
+	Masters   []string              `json:"masters,omitempty"`
+	Longest   time.Duration         `json:"longest,omitempty"`
+	Events    []eventRow            `json:"events,omitempty"`
+	Processes map[string]processRow `json:"processes,omitempty"`
+	Fences    map[string]highRow    `json:"fences,omitempty"`
+	Foreign   []highRow             `json:"foreign,omitempty"`
 }
 
 type nodeRow struct {
@@ -88,13 +88,10 @@ func (r highRow) high() high { return high{fence: r.Fence, id: r.ID, key: string
 func (f *facts) encode() (string, error) {
 	row := factsRow{
 		Version: factsVersion, Nodes: map[string]nodeRow{}, Masters: f.servers.masters, Longest: f.servers.longest,
-		Processes: map[string]processRow{}, Fences: map[string]map[int]highRow{},
+		Processes: map[string]processRow{}, Fences: map[string]highRow{},
 	}
-	for prefix, slots := range f.fences.tops {
-		row.Fences[prefix] = make(map[int]highRow, len(slots))
-		for slot, top := range slots {
-			row.Fences[prefix][slot] = top.row()
-		}
+	for counter, top := range f.fences.tops {
+		row.Fences[counter] = top.row()
 	}
 	for _, top := range f.fences.foreign {
 		row.Foreign = append(row.Foreign, top.row())
@@ -146,11 +143,8 @@ func (f *facts) decode(text string, now time.Time) error {
 			ID: id, App: p.App, Host: p.Host, PID: p.PID, Started: p.Started, Beat: p.Beat, Slot: p.Slot,
 		}}
 	}
-	for prefix, slots := range row.Fences {
-		f.fences.tops[prefix] = make(map[int]high, len(slots))
-		for slot, top := range slots {
-			f.fences.tops[prefix][slot] = top.high()
-		}
+	for counter, top := range row.Fences {
+		f.fences.tops[counter] = top.high()
 	}
 	for _, top := range row.Foreign {
 		f.fences.foreign[string(top.Key)] = top.high()

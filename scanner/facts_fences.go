@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/lock/record"
 )
 
 // fenceAhead is how far a fence may be ahead of the server's time, in which it
@@ -30,7 +29,7 @@ const youngLooks = 3
 // complete sweep before this one did not meet the hold, while the largest fence
 // had been seen before that sweep began.
 type fences struct {
-	tops map[string]map[int]high // by prefix of the counters' keys, by slot
+	tops map[string]high // by counter
 	// foreign are the largest fences of locks of other libraries, by key.
 	foreign map[string]high
 	turn    int
@@ -60,22 +59,17 @@ const firstTurn = 2
 
 func newFences() *fences {
 	return &fences{
-		tops: map[string]map[int]high{}, foreign: map[string]high{}, turn: firstTurn - 1, dropped: map[string]locksteward.FenceDrop{}, seed: maphash.MakeSeed(),
+		tops: map[string]high{}, foreign: map[string]high{}, turn: firstTurn - 1, dropped: map[string]locksteward.FenceDrop{}, seed: maphash.MakeSeed(),
 	}
 }
 
-type counter struct {
-	prefix string
-	slot   int
-}
-
-// look compares the fences of a sweep's locks with the largest from before it,
-// takes in the new ones, and returns the holds that went back. prefixOf is the
-// prefix of the keys beside a lock.
-func (f *fences) observe(sweep *locksteward.Sweep, prefixOf func(key string) string) []locksteward.FenceDrop {
+// observe compares the fences of a sweep's locks with the largest from before it,
+// takes in the new ones, and returns the holds that went back. counterOf names
+// the counter of a lock ([source.Sweep.FenceCounter]).
+func (f *fences) observe(sweep *locksteward.Sweep, counterOf func(key string) string) []locksteward.FenceDrop {
 	f.turn++
 	now := make(map[uint64]struct{}, len(f.before))
-	fresh := map[counter]high{}
+	fresh := map[string]high{}
 	still := map[string]locksteward.FenceDrop{}
 	for l := range sweep.AllLocks() {
 		if l.Claim == nil && l.Fence > 0 && l.Kind != locksteward.KindCandidate {
@@ -89,14 +83,14 @@ func (f *fences) observe(sweep *locksteward.Sweep, prefixOf func(key string) str
 		}
 		hash := maphash.String(f.seed, l.Claim.ID)
 		now[hash] = struct{}{}
-		c := counter{prefixOf(l.Key), record.Slot(l.Key)}
-		top := f.tops[c.prefix][c.slot]
+		c := counterOf(l.Key)
+		top := f.tops[c]
 		if drop, known := f.dropped[l.Claim.ID]; known {
 			still[l.Claim.ID] = drop
 		} else if l.Claim.Fence <= top.fence && l.Claim.ID != top.id && f.later(l, hash, top) {
 			still[l.Claim.ID] = locksteward.FenceDrop{
 				DB: l.DB, Key: l.Key, ID: l.Claim.ID, Fence: l.Claim.Fence, Highest: top.fence, At: top.at,
-				Counter: record.FenceKey(c.prefix, l.Key),
+				Counter: c,
 			}
 		}
 		if l.Claim.Fence > fresh[c].fence {
@@ -138,15 +132,11 @@ func (f *fences) foreigner(l *locksteward.Lock, at time.Time) (locksteward.Fence
 	return locksteward.FenceDrop{}, false
 }
 
-func (f *fences) raise(fresh map[counter]high) {
+func (f *fences) raise(fresh map[string]high) {
 	for c, top := range fresh {
-		if top.fence <= f.tops[c.prefix][c.slot].fence {
-			continue
+		if top.fence > f.tops[c].fence {
+			f.tops[c] = top
 		}
-		if f.tops[c.prefix] == nil {
-			f.tops[c.prefix] = map[int]high{}
-		}
-		f.tops[c.prefix][c.slot] = top
 	}
 }
 

@@ -3,25 +3,63 @@ package scanner
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source"
 )
 
 var origin = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
 func moment(d time.Duration) time.Time { return origin.Add(d) }
 
-// answer is one master of a sweep with what INFO told.
-func answer(addr string, fields string) *pass {
-	return &pass{master: connect.Master{Addr: addr}, out: passResult{
-		answered: true, info: parseInfo(strings.ReplaceAll(fields, " ", "\n")),
-		instances: map[string]*locksteward.Instance{}, prefixes: map[string]string{},
-	}}
+// answer is what a sweep found of one master, by fields in the names of INFO.
+func answer(addr string, fields string) source.Part {
+	told := map[string]string{}
+	for field := range strings.FieldsSeq(fields) {
+		name, value, _ := strings.Cut(field, ":")
+		told[name] = value
+	}
+	number := func(name string) int64 {
+		if n, err := strconv.ParseInt(told[name], 10, 64); err == nil {
+			return n
+		}
+		return -1
+	}
+	former := strings.TrimLeft(told["master_replid2"], "0")
+	replica := told["role"] == "slave"
+	server := source.Server{
+		State:   locksteward.NodeState{Addr: addr, LastSaveOK: told["rdb_last_bgsave_status"] != "err"},
+		Process: told["run_id"], Line: told["master_replid"], FormerLine: former, FormerOffset: number("second_repl_offset"),
+		Promoted: former != "" && !replica, Replica: replica, Uptime: -1, Evicted: number("evicted_keys"), Flushes: -1,
+		Offset: number("master_repl_offset"), OffsetAt: number("server_time_usec"),
+		Refused: map[string]int64{}, InStep: number("min_slaves_good_slaves"),
+	}
+	if s := number("uptime_in_seconds"); s >= 0 {
+		server.Uptime = time.Duration(s) * time.Second
+	}
+	if server.OffsetAt < 0 {
+		server.Offset = -1
+	}
+	for _, code := range refusalCodes {
+		_, count, _ := strings.Cut(told["errorstat_"+code], "count=")
+		server.Refused[code], _ = strconv.ParseInt(count, 10, 64)
+	}
+	return source.Part{Node: addr, Answered: true, Server: server}
+}
+
+// observed has v observe parts whose servers told so many flushes.
+func observed(v *servers, sweep *locksteward.Sweep, parts []source.Part, flushes map[string]int64) []locksteward.ServerEvent {
+	parts = slices.Clone(parts)
+	for i := range parts {
+		if n, ok := flushes[parts[i].Node]; ok {
+			parts[i].Server.Flushes = n
+		}
+	}
+	return v.observe(sweep, parts, make([]sweptPart, len(parts)))
 }
 
 // round is a sweep at a moment over passes; complete unless cut.
@@ -54,75 +92,75 @@ func TestServersTellWhatHappened(t *testing.T) {
 	type step struct {
 		at     time.Duration
 		cut    bool
-		passes []*pass
+		passes []source.Part
 		flush  map[string]int64
 		want   string
 	}
 	old := "run_id:r1 uptime_in_seconds:900000 role:master master_replid:x evicted_keys:5 " + none
 	for name, steps := range map[string][]step{
 		"nothing": {
-			{at: 0, passes: []*pass{answer("a", old)}},
-			{at: time.Minute, passes: []*pass{answer("a", old)}},
+			{at: 0, passes: []source.Part{answer("a", old)}},
+			{at: time.Minute, passes: []source.Part{answer("a", old)}},
 		},
 		"found young": {
-			{at: 0, passes: []*pass{answer("a", "run_id:r1 uptime_in_seconds:10 role:master")}, want: "restarted a (young)"},
+			{at: 0, passes: []source.Part{answer("a", "run_id:r1 uptime_in_seconds:10 role:master")}, want: "restarted a (young)"},
 		},
 		"found older than every lease": {
-			{at: 0, passes: []*pass{answer("a", "run_id:r1 uptime_in_seconds:46 role:master")}},
+			{at: 0, passes: []source.Part{answer("a", "run_id:r1 uptime_in_seconds:46 role:master")}},
 		},
 		"restart": {
-			{at: 0, passes: []*pass{answer("a", old)}},
-			{at: time.Minute, passes: []*pass{answer("a", "run_id:r2 uptime_in_seconds:20 role:master")}, want: "restarted a"},
-			{at: 2 * time.Minute, passes: []*pass{answer("a", "run_id:r2 uptime_in_seconds:80 role:master")}},
+			{at: 0, passes: []source.Part{answer("a", old)}},
+			{at: time.Minute, passes: []source.Part{answer("a", "run_id:r2 uptime_in_seconds:20 role:master")}, want: "restarted a"},
+			{at: 2 * time.Minute, passes: []source.Part{answer("a", "run_id:r2 uptime_in_seconds:80 role:master")}},
 		},
 		"another process behind the same address": {
-			{at: 0, passes: []*pass{answer("vip", old)}},
-			{at: time.Minute, passes: []*pass{answer("vip", "run_id:r2 uptime_in_seconds:5000 role:master")}, want: "failed_over vip"},
+			{at: 0, passes: []source.Part{answer("vip", old)}},
+			{at: time.Minute, passes: []source.Part{answer("vip", "run_id:r2 uptime_in_seconds:5000 role:master")}, want: "failed_over vip"},
 		},
 		"sentinel": {
-			{at: 0, passes: []*pass{answer("a", old)}},
-			{at: time.Minute, passes: []*pass{answer("b", "run_id:r2 uptime_in_seconds:9000 role:master")}, want: "failed_over b was a"},
-			{at: 2 * time.Minute, passes: []*pass{answer("b", "run_id:r2 uptime_in_seconds:9060 role:master")}},
-			{at: 3 * time.Minute, passes: []*pass{answer("a", "run_id:r3 uptime_in_seconds:100 role:master")}, want: "failed_over a was b"},
+			{at: 0, passes: []source.Part{answer("a", old)}},
+			{at: time.Minute, passes: []source.Part{answer("b", "run_id:r2 uptime_in_seconds:9000 role:master")}, want: "failed_over b was a"},
+			{at: 2 * time.Minute, passes: []source.Part{answer("b", "run_id:r2 uptime_in_seconds:9060 role:master")}},
+			{at: 3 * time.Minute, passes: []source.Part{answer("a", "run_id:r3 uptime_in_seconds:100 role:master")}, want: "failed_over a was b"},
 		},
 		"cluster: the dead master is missing for a while": {
-			{at: 0, passes: []*pass{answer("a", old), answer("b", "run_id:s role:master")}},
-			{at: time.Minute, cut: true, passes: []*pass{answer("b", "run_id:s role:master")}},
-			{at: 2 * time.Minute, cut: true, passes: []*pass{answer("b", "run_id:s role:master"), answer("c", "run_id:u role:master")}, want: "failed_over c was a"},
-			{at: 3 * time.Minute, passes: []*pass{answer("b", "run_id:s role:master"), answer("c", "run_id:u role:master")}},
+			{at: 0, passes: []source.Part{answer("a", old), answer("b", "run_id:s role:master")}},
+			{at: time.Minute, cut: true, passes: []source.Part{answer("b", "run_id:s role:master")}},
+			{at: 2 * time.Minute, cut: true, passes: []source.Part{answer("b", "run_id:s role:master"), answer("c", "run_id:u role:master")}, want: "failed_over c was a"},
+			{at: 3 * time.Minute, passes: []source.Part{answer("b", "run_id:s role:master"), answer("c", "run_id:u role:master")}},
 		},
 		"cluster: a node joined": {
-			{at: 0, passes: []*pass{answer("a", old)}},
-			{at: time.Minute, passes: []*pass{answer("a", old), answer("b", "run_id:s uptime_in_seconds:5 role:master")}},
+			{at: 0, passes: []source.Part{answer("a", old)}},
+			{at: time.Minute, passes: []source.Part{answer("a", old), answer("b", "run_id:s uptime_in_seconds:5 role:master")}},
 		},
 		"replica in between": {
-			{at: 0, passes: []*pass{answer("a", old)}},
-			{at: time.Minute, passes: []*pass{answer("a", strings.ReplaceAll(strings.ReplaceAll(old, "replid:x", "replid:y"), none, "master_replid2:zz"))}, want: "failed_over a"},
+			{at: 0, passes: []source.Part{answer("a", old)}},
+			{at: time.Minute, passes: []source.Part{answer("a", strings.ReplaceAll(strings.ReplaceAll(old, "replid:x", "replid:y"), none, "master_replid2:zz"))}, want: "failed_over a"},
 		},
 		"backlog given up": {
-			{at: 0, passes: []*pass{answer("a", old)}},
-			{at: time.Minute, passes: []*pass{answer("a", strings.ReplaceAll(old, "replid:x", "replid:y"))}},
+			{at: 0, passes: []source.Part{answer("a", old)}},
+			{at: time.Minute, passes: []source.Part{answer("a", strings.ReplaceAll(old, "replid:x", "replid:y"))}},
 		},
 		"evictions and flushes": {
-			{at: 0, passes: []*pass{answer("a", old)}, flush: map[string]int64{"a": 3}},
-			{at: time.Minute, passes: []*pass{answer("a", strings.ReplaceAll(old, "keys:5", "keys:9"))}, flush: map[string]int64{"a": 4}, want: "evicted a x4; flushed a x1"},
-			{at: 2 * time.Minute, passes: []*pass{answer("a", strings.ReplaceAll(old, "keys:5", "keys:9"))}}, // commandstats was not told
-			{at: 3 * time.Minute, passes: []*pass{answer("a", strings.ReplaceAll(old, "keys:5", "keys:0"))}, flush: map[string]int64{"a": 0}},
+			{at: 0, passes: []source.Part{answer("a", old)}, flush: map[string]int64{"a": 3}},
+			{at: time.Minute, passes: []source.Part{answer("a", strings.ReplaceAll(old, "keys:5", "keys:9"))}, flush: map[string]int64{"a": 4}, want: "evicted a x4; flushed a x1"},
+			{at: 2 * time.Minute, passes: []source.Part{answer("a", strings.ReplaceAll(old, "keys:5", "keys:9"))}}, // commandstats was not told
+			{at: 3 * time.Minute, passes: []source.Part{answer("a", strings.ReplaceAll(old, "keys:5", "keys:0"))}, flush: map[string]int64{"a": 0}},
 		},
 		"info refused": {
-			{at: 0, passes: []*pass{answer("a", "")}},
-			{at: time.Minute, passes: []*pass{answer("b", "")}},
+			{at: 0, passes: []source.Part{answer("a", "")}},
+			{at: time.Minute, passes: []source.Part{answer("b", "")}},
 		},
 		"a replica answers": {
-			{at: 0, passes: []*pass{answer("a", old)}},
-			{at: time.Minute, cut: true, passes: []*pass{answer("a", "run_id:r2 uptime_in_seconds:1 role:slave")}},
+			{at: 0, passes: []source.Part{answer("a", old)}},
+			{at: time.Minute, cut: true, passes: []source.Part{answer("a", "run_id:r2 uptime_in_seconds:1 role:slave")}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFacts()
 			for i, st := range steps {
-				got := f.servers.observe(round(moment(st.at), st.cut), st.passes, st.flush)
+				got := observed(&f.servers, round(moment(st.at), st.cut), st.passes, st.flush)
 				if kinds(got) != st.want {
 					t.Errorf("step %d: %q, want %q", i, kinds(got), st.want)
 				}
@@ -155,8 +193,8 @@ func ours(key, id string, fence int64, ttl time.Duration) locksteward.Lock {
 // as metadata outlives a lock.
 func TestPauseIsOneLongestLease(t *testing.T) {
 	t.Parallel()
-	restarted := func(uptime int) []*pass {
-		return []*pass{answer("a", fmt.Sprintf("run_id:r%d uptime_in_seconds:%d role:master", uptime, uptime))}
+	restarted := func(uptime int) []source.Part {
+		return []source.Part{answer("a", fmt.Sprintf("run_id:r%d uptime_in_seconds:%d role:master", uptime, uptime))}
 	}
 	for _, c := range []struct {
 		lease, want time.Duration
@@ -166,25 +204,25 @@ func TestPauseIsOneLongestLease(t *testing.T) {
 		if c.lease > 0 {
 			before.Locks = []locksteward.Lock{ours("lock:a", "1", 0, time.Second), ours("lock:b", "2", 0, c.lease)}
 		}
-		v.observe(before, restarted(900_000), nil)
-		got := v.observe(round(moment(time.Minute), false), restarted(20), nil) // the locks are gone with it
+		observed(&v, before, restarted(900_000), nil)
+		got := observed(&v, round(moment(time.Minute), false), restarted(20), nil) // the locks are gone with it
 		if len(got) != 1 || got[0].Pause.Sub(got[0].At) != c.want || !got[0].After.Equal(moment(0)) {
 			t.Errorf("lease %s: %+v", c.lease, got)
 		}
 		for _, at := range []time.Duration{time.Minute + eventsFor - time.Second, time.Minute + max(eventsFor, c.want)} {
-			v.observe(round(moment(at), false), restarted(20), nil)
+			observed(&v, round(moment(at), false), restarted(20), nil)
 			if told, want := len(v.events), at < time.Minute+max(eventsFor, c.want); told > 0 != want {
 				t.Errorf("lease %s: %d events after %s", c.lease, told, at)
 			}
 		}
 	}
 	v := newFacts().servers
-	got := v.observe(round(moment(0), false, ours("lock:b", "2", 0, 10*time.Minute)), restarted(60), nil)
+	got := observed(&v, round(moment(0), false, ours("lock:b", "2", 0, 10*time.Minute)), restarted(60), nil)
 	if len(got) != 1 || got[0].Pause.Sub(moment(0)) != 9*time.Minute {
 		t.Errorf("found young: %+v", got)
 	}
 	for n := range 500 {
-		v.observe(round(moment(time.Duration(n)*time.Second), false), restarted(n%7), nil)
+		observed(&v, round(moment(time.Duration(n)*time.Second), false), restarted(n%7), nil)
 	}
 	if len(v.events) > maxEvents {
 		t.Errorf("%d events are kept", len(v.events))
@@ -356,7 +394,7 @@ func TestSuccessorWasStartedLaterInTheSameSlot(t *testing.T) {
 func TestFencesThatGoBack(t *testing.T) {
 	t.Parallel()
 	const a, b = "lock:{x}:a", "lock:{x}:b" // one slot, one counter
-	usual := func(string) string { return record.DefaultPrefix }
+	usual := func(string) string { return "fence:x" }
 	at := origin.UnixMicro()
 	hold := func(key, id string, fence int64) locksteward.Lock { return ours(key, id, at+fence, time.Minute) }
 	type step struct {
@@ -469,26 +507,9 @@ func TestFencesThatGoBack(t *testing.T) {
 
 func TestFactsOfAnotherVersionAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"{", `{"v":2}`, `[]`} {
+	for _, text := range []string{"{", `{"v":3}`, `[]`} {
 		if err := newFacts().decode(text, time.Now()); err == nil {
 			t.Errorf("%q is accepted", text)
 		}
-	}
-}
-
-func TestInfoOfDurability(t *testing.T) {
-	t.Parallel()
-	n := parseInfo("run_id:r\nuptime_in_seconds:61\naof_enabled:1\nrdb_last_bgsave_status:err\nrdb_last_save_time:1785585600\n" +
-		"rdb_changes_since_last_save:7\nconnected_slaves:2\nmaster_replid:abc\n").node("a")
-	if n.Uptime != 61*time.Second || !n.AOF || n.LastSaveOK || !n.LastSave.Equal(origin) || n.ChangesUnsaved != 7 || n.Replicas != 2 || n.ReplicationID != "abc" {
-		t.Errorf("%+v", n)
-	}
-	n = parseInfo("").node("a")
-	if n.Uptime >= 0 || n.AOF || !n.LastSaveOK || !n.LastSave.IsZero() || n.ChangesUnsaved >= 0 || n.Replicas >= 0 {
-		t.Errorf("what was not told: %+v", n)
-	}
-	stats := "cmdstat_flushall:calls=3,usec=9,usec_per_call=3.00\ncmdstat_flushdb:calls=2\ncmdstat_swapdb:odd\ncmdstat_get:calls=100"
-	if got := parseInfo(stats).flushes(); got != 5 {
-		t.Errorf("%d flushes", got)
 	}
 }

@@ -1,13 +1,13 @@
 package scanner
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source"
 )
 
 // Bounds of a longest lease: what somebody wrote beside a lock is no more than
@@ -69,50 +69,45 @@ type serverSeen struct {
 	refusals []locksteward.Refusal
 }
 
-// look compares the servers of a sweep with those of the one before and returns
+// observe compares the servers of a sweep with those of the one before and returns
 // what happened.
-func (v *servers) observe(sweep *locksteward.Sweep, passes []*pass, flushes map[string]int64) []locksteward.ServerEvent {
+func (v *servers) observe(sweep *locksteward.Sweep, parts []source.Part, found []sweptPart) []locksteward.ServerEvent {
 	longest := longestLease(sweep)
 	lease := clampPause(max(v.longest, longest))
 	if sweep.LockCount() > 0 {
 		v.longest = longest
 	}
 	var current []string
-	for _, p := range passes {
-		current = append(current, p.master.Addr)
+	for i := range parts {
+		current = append(current, parts[i].Node)
 	}
 	slices.Sort(current)
 	left := slices.DeleteFunc(slices.Clone(v.masters), func(addr string) bool { return slices.Contains(current, addr) })
 
 	var news []locksteward.ServerEvent
-	for _, p := range passes {
-		i := p.out.info
-		if !p.out.answered || i["run_id"] == "" || i.replica() {
-			continue // INFO is refused, or it is no master: nothing can be compared
+	for i := range parts {
+		p := &parts[i]
+		server := &p.Server
+		if !p.Answered || server.Process == "" || server.Replica {
+			continue // it does not tell, or it is no master: nothing can be compared
 		}
 		now := serverSeen{
-			addr: p.master.Addr, runID: i["run_id"], replID: i["master_replid"], promoted: i.promoted(),
-			at: sweep.At, clock: p.out.at, ours: p.out.answeredAt, uptime: i.uptime(), evicted: i.integer("evicted_keys"), flushes: -1,
-		}
-		if count, ok := flushes[now.addr]; ok {
-			now.flushes = count
+			addr: p.Node, runID: server.Process, replID: server.Line, promoted: server.Promoted,
+			at: sweep.At, clock: p.At, ours: p.AnsweredAt, uptime: server.Uptime, evicted: server.Evicted, flushes: server.Flushes,
+			offset: server.Offset, offsetAt: server.OffsetAt, refused: server.Refused,
 		}
 		was, met := v.nodes[now.addr]
-		if now.offset, now.offsetAt = i.integer("master_repl_offset"), i.integer("server_time_usec"); now.offsetAt < 0 {
-			now.offset = -1
-		}
-		now.refused = i.refused()
-		now.refusals = refusals(was, now, i)
+		now.refusals = refusals(was, now, server)
 		happened := v.compare(was, met, now, left)
 		for _, e := range happened {
 			if e.Kind == locksteward.ServerFailedOver {
 				if !slices.Contains(v.masters, now.addr) {
 					v.masters = append(v.masters, now.addr) // told once, even by incomplete sweeps
 				}
-				v.inherit(now, i)
+				v.inherit(now, server)
 			}
 			if e.Kind == locksteward.ServerRestarted {
-				e.Started, e.Stood = now.started(), p.stood
+				e.Started, e.Stood = now.started(), found[i].stood
 			}
 			if e = pausing(e, now, lease); e.After.IsZero() && !e.Pause.After(e.At) {
 				continue // young, and yet older than every lease
@@ -207,16 +202,14 @@ func restarted(was serverSeen, uptime time.Duration, at time.Time) bool {
 	return uptime <= at.Sub(was.at)+uptimeSlack
 }
 
-// tookKeys says that the server of p lost keys since it was seen last: it evicted
-// some or its data was flushed, which flushes counts.
-func (v *servers) tookKeys(p *pass, flushes map[string]int64) bool {
-	was, met := v.nodes[p.master.Addr]
-	if !met || p.out.info["run_id"] != was.runID {
+// tookKeys reports whether the server of p lost keys since it was seen last: it evicted
+// some or its data was flushed.
+func (v *servers) tookKeys(p *source.Part) bool {
+	was, met := v.nodes[p.Node]
+	if !met || p.Server.Process != was.runID {
 		return false
 	}
-	evicted, known := p.out.info.integer("evicted_keys"), was.evicted >= 0
-	count, told := flushes[p.master.Addr]
-	return known && evicted > was.evicted || told && was.flushes >= 0 && count > was.flushes
+	return was.evicted >= 0 && p.Server.Evicted > was.evicted || was.flushes >= 0 && p.Server.Flushes > was.flushes
 }
 
 // clockSlack is by how much a server's clock may differ from ours between two
@@ -286,20 +279,3 @@ func longestLease(sweep *locksteward.Sweep) time.Duration {
 }
 
 func clampPause(d time.Duration) time.Duration { return min(max(d, minPause), maxPause) }
-
-// countFlushes asks each master how often its data was flushed. A master that
-// does not tell is not in the result.
-func (s *Scanner) countFlushes(ctx context.Context, passes []*pass) map[string]int64 {
-	out := map[string]int64{}
-	for _, p := range passes {
-		if p.out.info["run_id"] == "" {
-			continue
-		}
-		text, err := p.askInfo(ctx, "commandstats")
-		if err != nil || text == "" {
-			continue
-		}
-		out[p.master.Addr] = parseInfo(text).flushes()
-	}
-	return out
-}

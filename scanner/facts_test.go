@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // factsOf is a FactStore of a test.
@@ -284,7 +285,7 @@ func TestFarewellIsSeen(t *testing.T) {
 // it lacks and how to grant it.
 func TestListenersAreUnknownWithoutNumsub(t *testing.T) {
 	t.Parallel()
-	srv := testredis.Start(t, testredis.WithACL("user scan on >pw ~* &* "+strings.Join(slices.DeleteFunc(scanner.ACL(), func(rule string) bool {
+	srv := testredis.Start(t, testredis.WithACL("user scan on >pw ~* &* "+strings.Join(slices.DeleteFunc(redissource.ACL(), func(rule string) bool {
 		return rule == "+pubsub|numsub" || strings.HasPrefix(rule, "&") || strings.HasPrefix(rule, "%")
 	}), " ")))
 	take(t, srv.Client(t), "lock:a", record.Meta{ID: "1", Instance: "GONE"}, time.Hour)

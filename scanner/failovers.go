@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source"
 )
 
 // maxFailoverKeys bounds how many locks are named that a failover may have taken; all
@@ -81,14 +82,14 @@ func (t *Table) takeFailoverSuspects(read func(addr string) bool) []failoverSusp
 // started since. Its uptime is in whole seconds, so that it may have begun up to one
 // earlier: up is when the watch found another one, which is later than that; nil if it
 // did not. It is 0 if the data is the same as then.
-func (v *servers) changedHands(p *pass, up *pushedFlush) int64 {
-	was, now := v.nodes[p.master.Addr], p.out.info["master_replid"]
+func (v *servers) changedHands(p *source.Part, up *pushedFlush) int64 {
+	was, now := v.nodes[p.Node], p.Server.Line
 	if was.replID == "" || now == "" || was.replID == now {
 		return 0
 	}
 	until := micros(was.at)
-	if uptime := p.out.info.uptime(); uptime >= 0 {
-		began := micros(p.out.at.Add(-uptime))
+	if uptime := p.Server.Uptime; uptime >= 0 {
+		began := micros(p.At.Add(-uptime))
 		if up != nil && !up.ordered && up.at > until {
 			began = min(began, up.at)
 		}
@@ -101,14 +102,13 @@ func (v *servers) changedHands(p *pass, up *pushedFlush) int64 {
 // its own account of how far it had followed that one, beside the offset at which that
 // one was when it was seen last. Where it had not come so far, or does not say,
 // nothing is proved.
-func (v *servers) inherit(now serverSeen, i info) {
+func (v *servers) inherit(now serverSeen, server *source.Server) {
 	delete(v.inherited, now.addr)
-	second := i["master_replid2"]
-	if strings.Trim(second, "0") == "" {
+	if server.FormerLine == "" {
 		return
 	}
 	for _, was := range v.nodes {
-		if was.replID == second && was.offset >= 0 && i.integer("second_repl_offset") > was.offset {
+		if was.replID == server.FormerLine && was.offset >= 0 && server.FormerOffset > was.offset {
 			v.inherited[now.addr] = inheritance{from: was.addr, until: was.offsetAt}
 		}
 	}

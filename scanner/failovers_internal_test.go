@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source"
 )
 
 // seenLast is a hold that was last seen, and first, at node.
@@ -45,9 +46,9 @@ func TestFailoverTakesWhatItsHeirNeverHad(t *testing.T) {
 			t.Parallel()
 			f, table := newFacts(), newTable(locksteward.Target{Name: "t"})
 			before := answer("a", old(10*time.Second, 500))
-			f.servers.observe(round(moment(15*time.Second), false), []*pass{before}, nil)
+			observed(&f.servers, round(moment(15*time.Second), false), []source.Part{before}, nil)
 			now := answer(tc.addr, tc.info)
-			until := f.servers.changedHands(now, nil)
+			until := f.servers.changedHands(&now, nil)
 			if (until != 0) != tc.until {
 				t.Fatalf("another's data until %d", until)
 			}
@@ -64,7 +65,7 @@ func TestFailoverTakesWhatItsHeirNeverHad(t *testing.T) {
 			// A sweep that did not come to the new master.
 			f.servers.settleFailovers(moment(20*time.Second), table.takeFailoverSuspects)
 			sweep := round(moment(time.Minute), false)
-			f.servers.observe(sweep, []*pass{now}, nil)
+			observed(&f.servers, sweep, []source.Part{now}, nil)
 			f.servers.settleFailovers(sweep.At, table.takeFailoverSuspects)
 			var got []string
 			for _, e := range f.servers.events {
@@ -88,9 +89,9 @@ func TestFailoverTakesWhatItsHeirNeverHad(t *testing.T) {
 func TestFailoverNamesSome(t *testing.T) {
 	t.Parallel()
 	f, table := newFacts(), newTable(locksteward.Target{Name: "t"})
-	f.servers.observe(round(moment(0), false), []*pass{answer("a", "run_id:r role:master uptime_in_seconds:900000")}, nil)
+	observed(&f.servers, round(moment(0), false), []source.Part{answer("a", "run_id:r role:master uptime_in_seconds:900000")}, nil)
 	sweep := round(moment(time.Minute), false)
-	f.servers.observe(sweep, []*pass{answer("b", "run_id:r2 role:master uptime_in_seconds:900000")}, nil)
+	observed(&f.servers, sweep, []source.Part{answer("b", "run_id:r2 role:master uptime_in_seconds:900000")}, nil)
 	for i := range 3 * maxFailoverKeys {
 		table.endsAt(seenLast(fmt.Sprintf("lock:%02d", 99-i), "a", 0), "b", micros(moment(time.Minute)), 0)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // A flush is told with all the locks that it took, from the first word on, however many
@@ -70,7 +70,7 @@ func TestFlushIsToldWithAllItsLocks(t *testing.T) {
 			if tc.after == "the server's restart" {
 				since := run.s.WatchState().Nodes[0].Since
 				srv.Restart()
-				run.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Nodes[0].Since.After(since) })
+				run.awaitState("set up again", func(s source.WatchState) bool { return whole(s) && s.Nodes[0].Since.After(since) })
 			}
 			if tc.after != "the agent's restart" {
 				set()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source"
 )
 
 // pushedFlush is a flush that the server pushed, without saying of which database.
@@ -167,20 +168,19 @@ type flushWindow struct {
 // window opens for a master of which data was flushed since it was seen last. It
 // stays open over the next sweep where a hold still seemed to stand: that one may
 // have been read before the flush.
-func (v *servers) window(p *pass, flushes map[string]int64, pushed *pushedFlush) flushWindow {
-	addr := p.master.Addr
-	was, met := v.nodes[addr]
-	if !met || p.out.info["run_id"] == "" {
+func (v *servers) window(p *source.Part, pushed *pushedFlush) flushWindow {
+	was, met := v.nodes[p.Node]
+	if !met || p.Server.Process == "" {
 		return flushWindow{}
 	}
-	w, before := v.open[addr], was.flushes
-	if p.out.info["run_id"] != was.runID {
+	w, before := v.open[p.Node], was.flushes
+	if p.Server.Process != was.runID {
 		w, before = flushWindow{another: true}, 0 // it counts from its start
-		if !restarted(was, p.out.info.uptime(), p.out.at) {
+		if !restarted(was, p.Server.Uptime, p.At) {
 			return flushWindow{}
 		}
 	}
-	if count, told := flushes[addr]; told && before >= 0 && count > before {
+	if before >= 0 && p.Server.Flushes > before {
 		w.fresh = true
 		if !w.open {
 			w.open, w.before = true, micros(was.at)
@@ -208,9 +208,9 @@ func (w *flushWindow) stands(e *entry, at int64) {
 
 // settleFlushes tells of each flush how many locks it took, once that is known. The
 // sweep was at at, and took returns what the watch saw go.
-func (v *servers) settleFlushes(passes []*pass, at time.Time, took func(addr string) int) {
-	for _, p := range passes {
-		w, addr := p.flush, p.master.Addr
+func (v *servers) settleFlushes(parts []source.Part, found []sweptPart, at time.Time, took func(addr string) int) {
+	for i := range parts {
+		w, addr := found[i].flush, parts[i].Node
 		delete(v.open, addr)
 		if !w.open {
 			continue
@@ -220,13 +220,13 @@ func (v *servers) settleFlushes(passes []*pass, at time.Time, took func(addr str
 		}
 		w.ended += took(addr)
 		switch {
-		case p.out.err != nil || w.stood > 0 && w.fresh:
+		case parts[i].Err != nil || w.stood > 0 && w.fresh:
 			w.fresh, w.stood = false, 0
 			v.open[addr] = w
 		case w.stood > 0: // it was another database
 		default:
-			for i := range v.events {
-				if e := &v.events[i]; e.Kind == locksteward.ServerFlushed && e.Node == addr && e.At.Equal(w.event) {
+			for k := range v.events {
+				if e := &v.events[k]; e.Kind == locksteward.ServerFlushed && e.Node == addr && e.At.Equal(w.event) {
 					e.Locks, v.changed = w.ended, true
 				}
 			}

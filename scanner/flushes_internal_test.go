@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source"
 )
 
 // What sweeps find of a flush, one after the other: what still seems to stand at the
@@ -49,22 +50,24 @@ func TestFlushWindow(t *testing.T) {
 			one := func(at time.Duration, st step) {
 				p := answer("a", info)
 				if st.cut {
-					p.out.err = errors.New("cut")
+					p.Err = errors.New("cut")
 				}
-				counts := map[string]int64{"a": st.count}
+				p.Server.Flushes = st.count
+				found := make([]sweptPart, 1)
+				flush := &found[0].flush
 				var pushed *pushedFlush
 				if st.pushed != 0 {
 					pushed = &pushedFlush{at: micros(moment(st.pushed)), ordered: true}
 				}
-				p.flush = v.window(p, counts, pushed)
+				*flush = v.window(&p, pushed)
 				for _, e := range st.gone {
-					p.flush.ends(e, micros(moment(at)))
+					flush.ends(e, micros(moment(at)))
 				}
 				for _, e := range st.stood {
-					p.flush.stands(e, micros(moment(at)))
+					flush.stands(e, micros(moment(at)))
 				}
-				v.observe(round(moment(at), st.cut), []*pass{p}, counts)
-				v.settleFlushes([]*pass{p}, moment(at), func(string) int { return st.took })
+				v.observe(round(moment(at), st.cut), []source.Part{p}, found)
+				v.settleFlushes([]source.Part{p}, found, moment(at), func(string) int { return st.took })
 			}
 			one(0, step{})
 			for i, st := range tc.steps {

@@ -10,6 +10,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // slowStore takes its time to write.
@@ -117,7 +118,7 @@ func TestDelayOfTheWatchIsKnown(t *testing.T) {
 	const long = 300 * time.Millisecond
 	w.hold.Lock()
 	must(t, c.Set(t.Context(), "lock:b", "tok", 0).Err())
-	w.awaitState("a change waits", func(s scanner.WatchState) bool { return s.Delay >= long })
+	w.awaitState("a change waits", func(s source.WatchState) bool { return s.Delay >= long })
 	w.hold.Unlock()
 	w.awaitLock("lock:b")
 	if got := w.s.WatchState().Delay; got < long {

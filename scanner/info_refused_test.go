@@ -9,6 +9,8 @@ import (
 
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // refusals returns how often the ACL refused a command, by its ACL LOG: equal entries
@@ -29,7 +31,7 @@ func refusals(t testing.TB, c *redis.Client, command string) (n int64) {
 // nor by the watch: each refusal is an entry in the server's ACL LOG.
 func TestRefusedInfoIsNotAskedAgain(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []scanner.WatchMode{scanner.WatchAuto, scanner.WatchKeyspace} {
+	for _, mode := range []source.WatchMode{source.WatchAuto, source.WatchKeyspace} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			srv := testredis.Start(t, testredis.WithACL("scanner on nopass ~* &* +@all -info"))
@@ -37,7 +39,7 @@ func TestRefusedInfoIsNotAskedAgain(t *testing.T) {
 			fill(t, c, 500)
 			must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())
 			r := fast(strings.Replace(srv.URL(), "redis://", "redis://scanner@", 1))
-			r.scan = scanner.Config{Watch: mode}
+			r.scan, r.reads = scanner.Config{}, redissource.Config{Watch: mode}
 			w := watch(t, r)
 			sweep(t, w.s)
 			asked := refusals(t, c, "info")

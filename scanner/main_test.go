@@ -17,6 +17,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 func TestMain(m *testing.M) {
@@ -30,9 +31,12 @@ func TestMain(m *testing.M) {
 type rig struct {
 	connect connect.Config
 	scan    scanner.Config
-	opts    scanner.Options
-	classes []class.Class
-	digest  locksteward.DigestKey
+	reads   redissource.Config
+	// placeholder is redissource.Options.Placeholder.
+	placeholder func(key, requestID string) bool
+	opts        scanner.Options
+	classes     []class.Class
+	digest      locksteward.DigestKey
 }
 
 // build returns the scanner; its connection is closed at the end of the test.
@@ -55,7 +59,15 @@ func (r rig) build(t testing.TB) *scanner.Scanner {
 		t.Fatalf("classes: %v", err)
 	}
 	target := locksteward.Target{Name: "test", Mode: conn.Mode()}
-	s, err := scanner.New(zaptest.NewLogger(t), target, conn, classes, r.digest, r.scan, r.opts)
+	log := zaptest.NewLogger(t)
+	src, err := redissource.New(conn, redissource.Options{
+		Log: log, Digest: r.digest, Config: r.reads, Pace: r.scan.Pace, Unpaced: r.scan.NoThrottle,
+		Placeholder: r.placeholder, Clock: r.opts.Clock,
+	})
+	if err != nil {
+		t.Fatalf("new: %v", err)
+	}
+	s, err := scanner.New(log, target, src, classes, r.scan, r.opts)
 	if err != nil {
 		t.Fatalf("new: %v", err)
 	}

@@ -10,21 +10,22 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/lock/record"
-	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/source"
 )
 
-// merge takes what the passes found into the table and fills sweep with it.
-func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[string]bool, asked serverAnswers) {
+// merge applies what a sweep found to the table and fills sweep with it.
+func (s *Scanner) merge(sweep *locksteward.Sweep, swept *source.Sweep, run *sweepRun) {
 	alive := map[string]*locksteward.Instance{}
 	losses := map[lossKey]locksteward.Loss{}
 	total, at := 0, time.Time{}
-	for _, p := range passes {
-		total += len(p.out.locks)
-		maps.Copy(alive, p.out.instances)
-		for _, l := range p.out.losses {
+	for i := range swept.Parts {
+		p := &swept.Parts[i]
+		total += len(run.parts[i].locks)
+		maps.Copy(alive, p.Instances)
+		for _, l := range p.Losses {
 			losses[lossKey{l.Key, l.Claim.ID}] = l
 		}
-		at = maxTime(at, p.out.at)
+		at = maxTime(at, p.At)
 	}
 	if !at.IsZero() {
 		sweep.At = at
@@ -32,10 +33,11 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 	sweep.Endings = s.table.takePending()
 	var names []string
 	seen := make([]*entry, 0, total)
-	for _, p := range passes {
-		names = append(names, p.out.candidateNames...)
-		sweep.Candidates += p.out.candidates
-		for _, c := range s.mergePass(p, alive, unknown, losses, asked.flushes) {
+	for i := range swept.Parts {
+		p := &swept.Parts[i]
+		names = append(names, p.CandidateNames...)
+		sweep.Candidates += p.Candidates
+		for _, c := range s.mergePart(p, &run.parts[i], alive, swept.Unknown, losses) {
 			if c.now != nil {
 				seen = append(seen, c.now)
 			}
@@ -44,87 +46,88 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, passes []*pass, unknown map[st
 				enrich(losses, &c.ended.Lock)
 			}
 			if c.unread != "" {
-				s.watch.revisit(p.master.Addr, c.unread)
+				s.source.Request(c.unread, false)
 			}
 		}
-		if p.out.err == nil {
-			s.table.dropRestored(p.master.Owns)
-			seen = append(seen, s.table.late(p.master.Owns, uint32(s.turn), p.out.at.Add(sweep.Started.Sub(s.clock())))...)
-			s.watch.merged(p.master.Addr, sweep.Started, p.out.keys)
+		if p.Err == nil {
+			s.table.dropRestored(p.Owns)
+			seen = append(seen, s.table.late(p.Owns, uint32(s.number), p.At.Add(sweep.Started.Sub(s.clock())))...)
 		}
-		p.out.locks, p.out.gone, p.out.noLock, p.slots, p.traitSet, p.counted = nil, nil, nil, nil, nil, nil
+		run.parts[i].locks, p.Absent, p.NotLock = nil, nil, nil
+		for _, set := range p.Waiters {
+			sweep.Waiters = append(sweep.Waiters, set.Waiters...)
+		}
 	}
 	s.table.setCandidates(names, sweep.Candidates)
 	seen = s.table.sortEntries(seen)
 	sweep.SetLocks(len(seen), s.table.visit(seen))
-	waiterSets := make([]map[string]waiterSet, len(passes))
-	for i, p := range passes {
-		waiterSets[i] = p.out.waiters
-	}
-	sweep.Waiters = s.listed(waiterSets...)
+	sortWaiters(sweep.Waiters)
 	sweep.Instances = listInstances(alive)
-	s.tellLosses(sweep, losses, alive, unknown)
+	s.tellLosses(sweep, losses, alive, swept.Unknown)
 }
 
-// mergePass applies what one pass found to the table. Only a complete pass ends holds
-// whose keys are gone.
-func (s *Scanner) mergePass(p *pass, alive map[string]*locksteward.Instance, unknown map[string]bool, losses map[lossKey]locksteward.Loss, flushes map[string]int64) []change {
+// mergePart applies what one part of a sweep found to the table. Only a complete part ends
+// holds whose keys are gone.
+func (s *Scanner) mergePart(p *source.Part, found *sweptPart, alive map[string]*locksteward.Instance, unknown map[string]bool, losses map[lossKey]locksteward.Loss) []change {
 	t, servers := s.table, &s.facts.servers
-	addr, runID := p.master.Addr, p.out.info["run_id"]
-	pushed := t.pushedFlushOf(addr)
-	if p.out.err == nil {
-		t.onLine(addr, p.out.info["master_replid"])
+	process := p.Server.Process
+	pushed := t.pushedFlushOf(p.Node)
+	if p.Err == nil {
+		t.onLine(p.Node, p.Server.Line)
 	}
-	p.flush = servers.window(p, flushes, pushed)
+	found.flush = servers.window(p, pushed)
 	evidence := sweepEvidence{
-		number:   uint32(s.turn),
-		lostKeys: servers.tookKeys(p, flushes) || len(s.runIDs) > 0 && runID != "" && !s.runIDs[runID],
+		number:   uint32(s.number),
+		lostKeys: servers.tookKeys(p) || len(s.runIDs) > 0 && process != "" && !s.runIDs[process],
 		until:    servers.changedHands(p, pushed),
-		flush:    &p.flush,
-		suspect:  s.watch.suspicionOf(addr),
+		flush:    &found.flush,
+		suspects: p.Unannounced != nil,
 	}
 	changes := t.apply(&batch{
-		node: addr, began: t.tombstones.began, losses: losses, sweep: &evidence,
-		about: len(p.out.locks) + len(p.out.gone) + len(p.out.noLock),
+		node: p.Node, began: t.tombstones.began, losses: losses, sweep: &evidence,
+		about: len(found.locks) + len(p.Absent) + len(p.NotLock),
 		readings: func(yield func(reading) bool) {
-			for i := range p.out.locks {
-				l := &p.out.locks[i]
+			for i := range found.locks {
+				l := &found.locks[i]
 				s.join(l, p, alive, unknown)
 				if !yield(reading{key: l.key, lock: l, at: l.at}) {
 					return
 				}
 			}
-			if p.out.err != nil {
+			if p.Err != nil {
 				return
 			}
-			for key, at := range p.out.gone {
+			for key, at := range p.Absent {
 				if !yield(reading{key: key, at: micros(at), gone: true}) {
 					return
 				}
 			}
-			for key, at := range p.out.noLock {
+			for key, at := range p.NotLock {
 				if !yield(reading{key: key, at: micros(at)}) {
 					return
 				}
 			}
 		},
 	})
-	p.stood = evidence.stood
+	found.stood = evidence.stood
+	if p.Unannounced != nil {
+		p.Unannounced(evidence.changed)
+	}
 	return changes
 }
 
-// join adds to a look what other keys tell: heartbeat and waiters. The table is locked.
-func (s *Scanner) join(l *lockState, p *pass, alive map[string]*locksteward.Instance, unknown map[string]bool) {
+// join adds to a reading what other keys tell: heartbeat and waiters. The table is locked.
+func (s *Scanner) join(l *lockState, p *source.Part, alive map[string]*locksteward.Instance, unknown map[string]bool) {
 	if id := l.holderInstance(); id != "" {
 		l.instance = alive[id]
 		if l.instance == nil && unknown[id] {
 			l.instance = s.table.lastInstance(l.key, id)
 		}
 	}
-	if l.traits.dialect == formats.Locksteward {
-		if c, ok := p.out.waiters[l.key]; ok {
-			l.waiters = int32(c.count)
-		} else if p.out.err == nil {
+	if l.traits.waitersApart {
+		if c, ok := p.Waiters[l.key]; ok {
+			l.waiters = int32(c.Count)
+		} else if p.Err == nil {
 			l.waiters = 0 // all keys were seen, and none that has waiters of it
 		}
 	}
@@ -181,38 +184,36 @@ func (s *Scanner) tellLosses(sweep *locksteward.Sweep, losses map[lossKey]lockst
 }
 
 // report fills in the passes, the counters and the state.
-func (s *Scanner) report(sweep *locksteward.Sweep, passes []*pass) error {
+func (s *Scanner) report(sweep *locksteward.Sweep, swept *source.Sweep) error {
 	var errs []error
 	var nodes []locksteward.NodeState
 	read := 0
 	reason := ""
-	for _, p := range passes {
-		if p.out.err == nil || p.out.keys > 0 || p.out.answered && errors.Is(p.out.err, errTimeout) {
+	for i := range swept.Parts {
+		p := &swept.Parts[i]
+		if p.Err == nil || p.Keys > 0 || p.Answered && errors.Is(p.Err, source.ErrStalled) {
 			read++
 		}
-		if p.out.answered {
-			nodes = append(nodes, p.out.info.node(p.master.Addr))
+		if p.Answered {
+			nodes = append(nodes, p.Server.State)
 		}
-		if p.out.err != nil {
-			errs = append(errs, fmt.Errorf("pass over %s: %w", p.master.Addr, p.out.err))
+		if p.Err != nil {
+			errs = append(errs, fmt.Errorf("pass over %s: %w", p.Node, p.Err))
 			if reason == "" {
-				reason = reasonOf(p.out.err)
+				reason = s.source.Explain(p.Err)
 			}
 		}
-		made := locksteward.MasterPass{
-			Node: p.master.Addr, Complete: p.out.err == nil, Reason: reasonOf(p.out.err), Keys: p.out.keys,
-		}
-		if p.source.replica != nil {
-			made.Replica, made.AsOf = p.source.addr, p.source.asOf
-		}
-		sweep.Masters = append(sweep.Masters, made)
+		sweep.Masters = append(sweep.Masters, locksteward.MasterPass{
+			Node: p.Node, Complete: p.Err == nil, Reason: s.source.Explain(p.Err), Keys: p.Keys, Replica: p.Replica, AsOf: p.AsOf,
+		})
 	}
+	sweep.Masters = append(sweep.Masters, swept.Gaps...)
 	if read == 0 {
 		// Not one key of not one master: the target is away, whatever answered.
 		sweep.Masters = nil
 	}
-	if len(passes) > 1 && reason != "" {
-		reason = fmt.Sprintf("%d of %d masters were not read in full: %s", len(errs), len(passes), reason)
+	if len(swept.Parts) > 1 && reason != "" {
+		reason = fmt.Sprintf("%d of %d masters were not read in full: %s", len(errs), len(swept.Parts), reason)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +222,7 @@ func (s *Scanner) report(sweep *locksteward.Sweep, passes []*pass) error {
 		s.stats.CompleteSweeps++
 	}
 	s.state = locksteward.TargetState{Target: s.target, Up: read > 0, Reason: reason, Nodes: nodes}
-	s.state.Target.Mode = s.conn.Mode()
+	s.state.Target.Mode = s.source.Topology()
 	return errors.Join(errs...)
 }
 
@@ -230,8 +231,8 @@ func (s *Scanner) away(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Sweeps++
-	s.state = locksteward.TargetState{Target: s.target, Reason: reasonOf(err)}
-	s.state.Target.Mode = s.conn.Mode()
+	s.state = locksteward.TargetState{Target: s.target, Reason: s.source.Explain(err)}
+	s.state.Target.Mode = s.source.Topology()
 }
 
 func maxTime(a, b time.Time) time.Time {

@@ -19,7 +19,7 @@ import (
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // name is an address that can be made to lead to another server.
@@ -105,7 +105,7 @@ func TestNameLeadsToAnotherServer(t *testing.T) {
 	before := judged(t, w.s, e)
 	find(t, before.Locks, "lock:one")
 	n.lead(two.Addr())
-	w.awaitState("set up again, and blind meanwhile", func(s scanner.WatchState) bool { return whole(s) && s.Blind > 0 })
+	w.awaitState("set up again, and blind meanwhile", func(s source.WatchState) bool { return whole(s) && s.Blind > 0 })
 	got := judged(t, w.s, e)
 	find(t, got.Locks, "lock:two")
 	if len(got.Locks) != 1 || got.Nodes[0].RunID == before.Nodes[0].RunID {
@@ -155,8 +155,8 @@ func TestWatchNoticesSilence(t *testing.T) {
 	// The lock goes, and another comes, while nobody can tell of them.
 	must(t, c.Del(t.Context(), "lock:ends").Err())
 	must(t, c.Set(t.Context(), "lock:begins", "tok", 0).Err())
-	w.awaitState("not believed any more", func(s scanner.WatchState) bool {
-		return s.Mode == scanner.WatchSweep || s.Nodes[0].Since.After(since)
+	w.awaitState("not believed any more", func(s source.WatchState) bool {
+		return s.Mode == source.WatchSweep || s.Nodes[0].Since.After(since)
 	})
 	took := time.Since(silent)
 	late := <-timers - most
@@ -167,7 +167,7 @@ func TestWatchNoticesSilence(t *testing.T) {
 	}
 	// Those that had no word for it are closed, not left for the server to keep.
 	testredis.Eventually(t, soon, func() bool { return line.closed() >= 2 }, "the silent connections are not closed")
-	w.awaitState("set up again, and blind meanwhile", func(s scanner.WatchState) bool { return whole(s) && s.Blind >= time.Second })
+	w.awaitState("set up again, and blind meanwhile", func(s source.WatchState) bool { return whole(s) && s.Blind >= time.Second })
 	w.awaitEnd("lock:ends", 1)
 	find(t, sweep(t, w.s).Locks, "lock:begins")
 	w.audit()
@@ -189,7 +189,7 @@ func TestWatchBearsAStall(t *testing.T) {
 		if time.Since(began) > 1500*time.Millisecond {
 			continue // this machine stalls itself
 		}
-		w.awaitState("checked again", func(s scanner.WatchState) bool {
+		w.awaitState("checked again", func(s source.WatchState) bool {
 			return whole(s) && s.Nodes[0].LastGood.After(before.Nodes[0].LastGood)
 		})
 		if s := w.s.WatchState(); s.Blind != before.Blind || !s.Nodes[0].Since.Equal(before.Nodes[0].Since) {
@@ -428,6 +428,6 @@ func gaveWay(t *testing.T) time.Duration {
 			_ = sleeper.Do(ctx, "DEBUG", "SLEEP", "0.02").Err() // its end ends it
 		}
 	})
-	testredis.Eventually(t, 10*time.Second, func() bool { return s.Stats().Throttled[scanner.Reason(pace.Delayed)] > 0 }, "the sweep does not give way")
+	testredis.Eventually(t, 10*time.Second, func() bool { return s.Stats().Throttled[source.Reason(pace.Delayed)] > 0 }, "the sweep does not give way")
 	return time.Since(began)
 }

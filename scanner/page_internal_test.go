@@ -47,7 +47,7 @@ func drawLook(t *rapid.T, key string) lockState {
 	if rapid.Bool().Draw(t, "held by") {
 		o.Holder = locksteward.Holder{App: "Checkout", Host: rapid.SampledFrom([]string{"app-7", "app-8"}).Draw(t, "host")}
 	}
-	return lockStateOf(o)
+	return lockStateOf(o, false)
 }
 
 func drawTable(t *rapid.T) *Table {

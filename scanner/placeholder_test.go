@@ -6,7 +6,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
-	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
@@ -27,19 +26,19 @@ func TestPlaceholders(t *testing.T) {
 	must(t, c.PExpire(ctx, "lock:redisson", time.Minute).Err())
 
 	for name, tc := range map[string]struct {
-		opts   scanner.Options
-		hidden map[string]bool
+		placeholder func(key, requestID string) bool
+		hidden      map[string]bool
 	}{
 		"without a store": {},
 		"with one": {
-			opts: scanner.Options{Placeholder: func(key, requestID string) bool {
+			placeholder: func(key, requestID string) bool {
 				return requestID == "r-known" && (key == "lock:known" || key == "lock:redisson")
-			}},
+			},
 			hidden: map[string]bool{"lock:known": true},
 		},
 	} {
 		r := fast(srv.URL())
-		r.opts = tc.opts
+		r.placeholder = tc.placeholder
 		s := r.build(t)
 		seen := map[string]locksteward.Lock{}
 		for _, l := range sweep(t, s).Locks {

@@ -16,6 +16,7 @@ import (
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // evidenceOf is the evidence of a finding in English, a line each.
@@ -172,7 +173,7 @@ func TestAgesAreByTheServersClock(t *testing.T) {
 			}
 			clock.Set(off + 61*time.Second)
 			// A deadline of the server is kept by the agent's timer.
-			w.awaitState("the clocks are compared anew", func(s scanner.WatchState) bool { return whole(s) })
+			w.awaitState("the clocks are compared anew", func(s source.WatchState) bool { return whole(s) })
 			must(t, c.Set(ctx, "lock:short", "tok", time.Second).Err())
 			w.awaitLock("lock:short")
 			w.awaitEnd("lock:short", 1)

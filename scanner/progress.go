@@ -1,12 +1,11 @@
 package scanner
 
 import (
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source"
 )
 
 // Progress is how far a sweep under way has come.
@@ -61,7 +60,7 @@ func (p Progress) Left(now time.Time) (time.Duration, bool) {
 
 // Progress returns how far the sweep under way has come; false if there is none.
 func (s *Scanner) Progress() (Progress, bool) {
-	idle := s.throttle.throttled()[ReasonPaused]
+	idle := s.throttle.Waited()[source.ReasonPaused]
 	s.tracker.mu.Lock()
 	defer s.tracker.mu.Unlock()
 	if s.tracker.Started.IsZero() {
@@ -90,7 +89,7 @@ type sweepTracker struct {
 }
 
 func (g *sweepTracker) begin(s *Scanner) {
-	idle := s.throttle.throttled()[ReasonPaused]
+	idle := s.throttle.Waited()[source.ReasonPaused]
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
@@ -121,38 +120,4 @@ func (g *sweepTracker) end(sweep *locksteward.Sweep) {
 	defer g.mu.Unlock()
 	g.read = g.read || len(sweep.Masters) > 0
 	g.Progress = Progress{}
-}
-
-// keys returns how many keys a database has, -1 if that is not told. A database
-// without keys has no line.
-func (i info) keys(db int) int64 {
-	if len(i) == 0 {
-		return -1
-	}
-	_, after, ok := strings.Cut(i["db"+strconv.Itoa(db)], "keys=")
-	if !ok {
-		return 0
-	}
-	count, _, _ := strings.Cut(after, ",")
-	n, err := strconv.ParseInt(count, 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
-}
-
-// answers notes that the server lets itself be read: the target is up from the
-// first page of a sweep on, not only from its end. What was wrong with the sweep is
-// said at its end.
-func (s *Scanner) answers(p *pass) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state.Up {
-		return
-	}
-	s.state = locksteward.TargetState{Target: s.target, Up: true}
-	s.state.Target.Mode = s.conn.Mode()
-	if p.out.answered && len(p.out.info) > 0 {
-		s.state.Nodes = []locksteward.NodeState{p.out.info.node(p.master.Addr)}
-	}
 }

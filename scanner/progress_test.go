@@ -9,6 +9,7 @@ import (
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // A slow first sweep says that it is under way and how far, and the target is up
@@ -20,7 +21,8 @@ func TestProgressOfTheFirstSweep(t *testing.T) {
 	fill(t, c, 8_000)
 	must(t, c.Set(t.Context(), "lock:a", "1", 0).Err())
 	r := fast(srv.URL())
-	r.scan = scanner.Config{Pace: pace.Config{Idle: 0.05, Busy: 0.05}, Schedule: "@every 1s", Watch: scanner.WatchOff}
+	r.scan = scanner.Config{Pace: pace.Config{Idle: 0.05, Busy: 0.05}, Schedule: "@every 1s"}
+	r.reads.Watch = source.WatchOff
 	s := r.build(t)
 	if _, under := s.Progress(); under || s.State().Up {
 		t.Fatal("a sweep is under way before the first one began")
@@ -123,7 +125,8 @@ func TestProgressOfUnknown(t *testing.T) {
 	srv := testredis.Start(t, testredis.WithACL("scanner on nopass ~* &* +@all -info"))
 	fill(t, srv.Client(t), 3_000)
 	r := fast(strings.Replace(srv.URL(), "redis://", "redis://scanner@", 1))
-	r.scan = scanner.Config{Pace: pace.Config{Idle: 0.001, Busy: 0.001}, Schedule: "@every 1s", Watch: scanner.WatchOff}
+	r.scan = scanner.Config{Pace: pace.Config{Idle: 0.001, Busy: 0.001}, Schedule: "@every 1s"}
+	r.reads.Watch = source.WatchOff
 	s := r.build(t)
 	start(t, s)
 	testredis.Eventually(t, 30*time.Second, func() bool {

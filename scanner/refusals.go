@@ -2,11 +2,10 @@ package scanner
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source"
 )
 
 // Errors by which a server says that it takes no writes: it cannot save, or fewer
@@ -22,29 +21,13 @@ var refusalCodes = []string{misconf, noReplicas}
 // may have tried since.
 const refusedFor = eventsFor
 
-// refused is how often the server answered with each of refusalCodes, from INFO
-// errorstats. An error that never came has no line there, and Redis before 6.2 none
-// at all: then none is ever seen to come.
-func (i info) refused() map[string]int64 {
-	out := make(map[string]int64, len(refusalCodes))
-	for _, code := range refusalCodes {
-		_, count, _ := strings.Cut(i["errorstat_"+code], "count=")
-		n, err := strconv.ParseInt(count, 10, 64)
-		if err != nil {
-			n = 0
-		}
-		out[code] = n
-	}
-	return out
-}
-
-// refusals are the reasons for which the server of now takes no writes, as far as i
+// refusals are the reasons for which the server of now takes no writes, as far as server
 // proves them: errors that it counted since the look before, or that no replica is in
 // step where some must be. How many must be is in its configuration, which nobody
 // needs to let us read.
-func refusals(was, now serverSeen, i info) []locksteward.Refusal {
+func refusals(was, now serverSeen, server *source.Server) []locksteward.Refusal {
 	var out []locksteward.Refusal
-	inStep := i.integer("min_slaves_good_slaves") // told only while some must be
+	inStep := server.InStep
 	for _, code := range refusalCodes {
 		r := locksteward.Refusal{Code: code}
 		if was.runID == now.runID {
@@ -61,7 +44,7 @@ func refusals(was, now serverSeen, i info) []locksteward.Refusal {
 		stands := r.Count > 0 && now.at.Sub(r.At) < refusedFor
 		switch code {
 		case misconf:
-			stands = stands && !i.saved()
+			stands = stands && !server.State.LastSaveOK
 			r.Replicas = 0
 		case noReplicas:
 			// With more in step than it was too few of, it may take writes again.

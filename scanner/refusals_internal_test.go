@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/locksteward/locksteward/source"
 )
 
 // What INFO proves of refused writes, over time: errors count where they grew between
@@ -83,7 +85,7 @@ func TestRefusalsAreProved(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := answer("a", "run_id:r1 role:master"+s.fields)
-				f.servers.observe(round(moment(s.at), false), []*pass{p}, nil)
+				observed(&f.servers, round(moment(s.at), false), []source.Part{p}, nil)
 				var got []string
 				for _, r := range f.servers.refusalsOf("a", moment(s.at)) {
 					one := fmt.Sprintf("%s x%d", r.Code, r.Count)
@@ -103,10 +105,10 @@ func TestRefusalsAreProved(t *testing.T) {
 	}
 	// Facts of a version that did not count: nothing is known of what came before.
 	f := newFacts()
-	if err := f.decode(`{"v":1,"nodes":{"a":{"run_id":"r1","at":"2026-08-01T12:00:00Z"}}}`, origin); err != nil {
+	if err := f.decode(`{"v":2,"nodes":{"a":{"run_id":"r1","at":"2026-08-01T12:00:00Z"}}}`, origin); err != nil {
 		t.Fatal(err)
 	}
-	f.servers.observe(round(moment(time.Minute), false), []*pass{answer("a", "run_id:r1 role:master"+misconfs(7)+fails)}, nil)
+	observed(&f.servers, round(moment(time.Minute), false), []source.Part{answer("a", "run_id:r1 role:master"+misconfs(7)+fails)}, nil)
 	if got := f.servers.refusalsOf("a", moment(time.Minute)); len(got) != 0 {
 		t.Errorf("of facts that say nothing: %+v", got)
 	}

@@ -12,13 +12,14 @@ import (
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // onReplicas is a scanner that asks replicas for the names.
 func onReplicas(t testing.TB, url string) *scanner.Scanner {
 	t.Helper()
 	r := fast(url)
-	r.scan.SweepOn = scanner.SweepReplicas
+	r.reads.SweepOn = redissource.SweepReplicas
 	r.connect.ReadTimeout = time.Second
 	return r.build(t)
 }
@@ -138,7 +139,7 @@ func TestReplicaSynchronisedAnewMakesThePassIncomplete(t *testing.T) {
 	replica := testredis.StartReplica(t, master)
 	rc := replica.Client(t)
 	r := slow(master.URL())
-	r.scan.SweepOn, r.scan.Pace = scanner.SweepReplicas, pace.Config{Idle: 0.06, Busy: 0.06}
+	r.reads.SweepOn, r.scan.Pace = redissource.SweepReplicas, pace.Config{Idle: 0.06, Busy: 0.06}
 	s := r.build(t)
 	if first := sweep(t, s); passOf(first, master.Addr()).Replica != replica.Addr() {
 		t.Fatalf("pass: %+v", first.Masters)

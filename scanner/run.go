@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/pace"
+	"github.com/locksteward/locksteward/source"
 )
 
 // Waits while a target is away.
@@ -36,7 +36,7 @@ func (s *Scanner) Run(ctx context.Context, sink func(context.Context, lockstewar
 	due := time.Now()
 	failures := 0
 	// A paused target is not away: no sweep begins that could not ask anything.
-	for s.throttle.pass(ctx) == nil {
+	for s.throttle.Pass(ctx) == nil {
 		s.clearRequest()
 		sweep, err := s.sweepInOrder(ctx)
 		if ctx.Err() != nil {
@@ -120,14 +120,8 @@ func (s *Scanner) await(ctx context.Context, due time.Time) (time.Time, bool) {
 // late returns by how much a sweep must begin later so that sweeping stays within its share of ten minutes, and logs
 // it the first time.
 func (s *Scanner) late(at time.Time) time.Duration {
-	if s.cfg.NoThrottle {
-		return 0
-	}
-	var late time.Duration
+	late := s.source.Ready(at)
 	s.mu.Lock()
-	for _, server := range s.servers {
-		late = max(late, server.Ready(at))
-	}
 	first := late > 0 && !s.saidLate
 	s.saidLate = late > 0
 	s.mu.Unlock()
@@ -155,8 +149,8 @@ func (s *Scanner) logPace() {
 func (s *Scanner) backOff(ctx context.Context, failures int, cause error) error {
 	wait := min(backoffFirst<<min(failures-1, 10), backoffMost)
 	wait = wait/2 + rand.N(wait/2)
-	if errors.Is(cause, errLoading) || redis.HasErrorPrefix(cause, "LOADING") {
-		return s.throttle.pause(ctx, ReasonLoading, wait)
+	if errors.Is(cause, source.ErrLoading) {
+		return s.throttle.Sleep(ctx, source.ReasonLoading, wait)
 	}
 	// A new password or certificate is worth a try at once, and so is a server that the
 	// watch found to be back.
@@ -164,7 +158,7 @@ func (s *Scanner) backOff(ctx context.Context, failures int, cause error) error 
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-s.conn.Renewed():
+	case <-s.source.Renewed():
 	case <-s.requested:
 	case <-timer.C:
 	}
@@ -174,11 +168,11 @@ func (s *Scanner) backOff(ctx context.Context, failures int, cause error) error 
 func (s *Scanner) logSweep(sweep locksteward.Sweep, err error, failures int) {
 	switch {
 	case len(sweep.Masters) == 0 && failures == 0:
-		s.log.Warn("target is away", zap.String("reason", reasonOf(err)), zap.Error(err))
+		s.log.Warn("target is away", zap.String("reason", s.source.Explain(err)), zap.Error(err))
 	case len(sweep.Masters) == 0:
-		s.log.Debug("target is still away", zap.Int("tries", failures+1), zap.String("reason", reasonOf(err)))
+		s.log.Debug("target is still away", zap.Int("tries", failures+1), zap.String("reason", s.source.Explain(err)))
 	case err != nil:
-		s.log.Warn("sweep is incomplete", zap.String("reason", reasonOf(err)), zap.Error(err))
+		s.log.Warn("sweep is incomplete", zap.String("reason", s.source.Explain(err)), zap.Error(err))
 	default:
 		s.logPace()
 		if failures > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // running is a Run in the background.
@@ -200,7 +201,7 @@ func TestLoadingIsWaitedFor(t *testing.T) {
 	if state := s.State(); state.Up || !strings.Contains(state.Reason, "loading its data") {
 		t.Errorf("%+v", state)
 	}
-	if d := s.Stats().Throttled[scanner.ReasonLoading]; d < 500*time.Millisecond {
+	if d := s.Stats().Throttled[source.ReasonLoading]; d < 500*time.Millisecond {
 		t.Errorf("waited %s for loading", d)
 	}
 }

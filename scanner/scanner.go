@@ -2,67 +2,48 @@ package scanner
 
 import (
 	"context"
-	"errors"
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/pace"
-)
-
-// Waits of a server that runs a script for long.
-const (
-	busyFirst = 100 * time.Millisecond
-	busyMost  = time.Second
-	busyLimit = 30 * time.Second
+	"github.com/locksteward/locksteward/source"
 )
 
 // Scanner sweeps one target. See [New].
 type Scanner struct {
 	log      *zap.Logger
-	conn     *connect.Conn
-	digest   locksteward.DigestKey
+	source   source.Source
 	cfg      Config
-	prefixes []string
 	schedule schedule
 	history  HistoryStore
 	// factStore keeps facts; nil for none.
 	factStore FactStore
 	// found is Options.Found.
 	found func(context.Context, locksteward.Update)
-	// placeholder is Options.Placeholder.
-	placeholder func(key, requestID string) bool
-	classes     atomic.Pointer[class.Set]
-	seed        maphash.Seed
-	clock       func() time.Time
+	clock func() time.Time
 
 	target   locksteward.Target
 	table    *Table
-	throttle *throttle
-	hosts    *pace.Hosts
-	caps     *caps
+	throttle *source.Throttle
 
-	// sweeping is held by the one sweep that runs.
+	// sweeping is held by the one sweep that runs, order from the moment that something is
+	// put into the table until it has been passed on, so that sweeps and the watch report in
+	// the order of what they saw. See [Scanner.Yield]. Sweeping is taken first.
 	sweeping sync.Mutex
-	// order is held from the moment that something is put into the table until it
-	// has been handed on, so that sweeps and the watch tell in the order of what
-	// they saw. See [Scanner.Yield].
-	order fairMutex
-	watch *watcher
+	order    fairMutex
+	// watchSink gets the updates of the watch; set before it starts.
+	watchSink func(context.Context, locksteward.Update)
 	// requested holds one token when the next sweep shall not wait for its date.
 	requested chan struct{}
-	servers   map[string]*pace.Server // by address; mu guards it
-	lastSeen  map[string]int          // candidates of the last pass, by address
-	turn      uint64                  // sweeps begun
-	runIDs    map[string]bool         // server processes of the last sweep
-	saidPace  map[string]pace.Reason  // of servers that the log names, by address; of the goroutine of Run
+	// Of the sweep that runs:
+	number   uint64                 // sweeps begun
+	runIDs   map[string]bool        // server processes of the last sweep
+	saidPace map[string]pace.Reason // of servers that the log names, by address; of the goroutine of Run
 	// known are losses of which more was known once than the server tells now.
 	known map[lossKey]locksteward.Loss
 	facts *facts
@@ -71,8 +52,8 @@ type Scanner struct {
 	tracker sweepTracker
 	stall   stall
 
-	mu       sync.Mutex
-	saidLate bool // that the next sweep begins later than scheduled
+	mu       sync.Mutex // guards what follows
+	saidLate bool       // that the next sweep begins later than scheduled
 	state    locksteward.TargetState
 	stats    Stats
 }
@@ -88,15 +69,8 @@ type Options struct {
 	// Paused is told when a pause begins and when it ends. It must return soon
 	// and not call the scanner.
 	Paused func(bool)
-	// Hosts are the machines whose servers share an allowance, with other scanners; nil for the target's alone.
-	Hosts *pace.Hosts
 	// Facts keeps what is known of servers and processes; nil keeps none.
 	Facts FactStore
-	// Placeholder says whether the release request of that id is known to have put a
-	// placeholder in a lock's place, so that the key is no lock. Nil knows none: then
-	// each placeholder is a lock, shown as unverified. It is called by many goroutines
-	// and must return soon.
-	Placeholder func(key, requestID string) bool
 	// Clock is the agent's clock in what is concluded: when sweeps began, for how
 	// long a process was silent. Nil is time.Now. The schedule, the budget and the
 	// watch go by the true clock all the same. It is called by many goroutines.
@@ -111,28 +85,15 @@ type Stats struct {
 	Keys           int64 // returned by SCAN, those of a sweep under way included
 	// Throttled is the time waited by reason, summed over masters; every reason
 	// is present.
-	Throttled map[Reason]time.Duration
+	Throttled map[source.Reason]time.Duration
 	// Bounds are the configured bounds of the pace.
 	Bounds pace.Config
-	// Pace is how fast each server may be read, as of its last sweep, by address; empty without a limit.
-	Pace map[string]pace.State
-	// Degraded says in sentences what the last sweep had to do without, sorted.
-	Degraded []string
-	// Refused are the commands that it had to do without, as an ACL names them,
-	// sorted: a closed set.
-	Refused []string
-	// Forbidden is how many reads of single keys the ACL refused in the last
-	// sweep.
-	Forbidden int64
-	// Long is how many names and values of more than 1 MiB were read past in the last
-	// sweep.
-	Long int64
+	source.Stats
 }
 
-// New returns a scanner of target over conn, which stays the caller's. It does
-// no I/O. target.Mode is what the configuration says; [Scanner.State] tells what
-// was found.
-func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes *class.Set, digest locksteward.DigestKey, cfg Config, opts Options) (*Scanner, error) {
+// New returns a scanner of target that reads from src. It does no I/O. target.Mode is
+// what the configuration says; [Scanner.State] returns what was found.
+func New(log *zap.Logger, target locksteward.Target, src source.Source, classes *class.Set, cfg Config, opts Options) (*Scanner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -141,52 +102,27 @@ func New(log *zap.Logger, target locksteward.Target, conn *connect.Conn, classes
 	if err != nil {
 		return nil, err
 	}
-	target.DB = conn.DB()
+	target.DB = src.DB()
 	s := &Scanner{
-		log:      log.Named("scanner").With(zap.String("target", target.Name)),
-		conn:     conn,
-		digest:   digest,
-		cfg:      cfg,
-		prefixes: cfg.prefixes(),
-		schedule: plan,
-		history:  opts.History,
-
-		found:       opts.Found,
-		placeholder: opts.Placeholder,
-		seed:        maphash.MakeSeed(),
-		target:      target,
-		table:       newTable(target),
-		throttle:    newThrottle(),
-		hosts:       opts.Hosts,
-		caps:        newCaps(),
-		servers:     map[string]*pace.Server{},
-		saidPace:    map[string]pace.Reason{},
-		runIDs:      map[string]bool{},
-		requested:   make(chan struct{}, 1),
-		lastSeen:    map[string]int{},
-		known:       map[lossKey]locksteward.Loss{},
-		facts:       newFacts(), factStore: opts.Facts,
+		log: log.Named("scanner").With(zap.String("target", target.Name)), source: src, cfg: cfg, schedule: plan,
+		history: opts.History, factStore: opts.Facts, found: opts.Found, clock: opts.Clock,
+		target: target, table: newTable(target), throttle: source.NewThrottle(opts.Paused),
+		runIDs: map[string]bool{}, saidPace: map[string]pace.Reason{}, requested: make(chan struct{}, 1),
+		known: map[lossKey]locksteward.Loss{}, facts: newFacts(),
 		state: locksteward.TargetState{Target: target, Reason: "not contacted yet; wait for the first sweep"},
 	}
-	if s.clock = opts.Clock; s.clock == nil {
+	if s.clock == nil {
 		s.clock = time.Now
 	}
 	s.table.direct = s.refresh
-	if s.hosts == nil {
-		s.hosts = new(pace.Hosts)
-	}
-	s.throttle.paused = opts.Paused
-	s.watch = newWatcher(s)
+	src.Bind(host{s})
 	s.SetClasses(classes)
 	return s, nil
 }
 
 // SetClasses replaces the classes, from the next sweep on. What is known of the
 // locks stays.
-func (s *Scanner) SetClasses(classes *class.Set) {
-	s.classes.Store(classes)
-	s.watch.setClasses(classes)
-}
+func (s *Scanner) SetClasses(classes *class.Set) { s.source.SetClasses(classes) }
 
 // Table returns the live table of the target's locks, the same for the life of
 // the scanner.
@@ -205,76 +141,22 @@ func (s *Scanner) State() locksteward.TargetState {
 // Stats returns the counters.
 func (s *Scanner) Stats() Stats {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	stats := s.stats
+	s.mu.Unlock()
 	stats.Keys = s.scanned.Load()
 	stats.Bounds = s.cfg.Pace
-	stats.Throttled, stats.Pace = s.throttle.throttled(), map[string]pace.State{}
-	if !s.cfg.NoThrottle {
-		for addr, server := range s.servers {
-			stats.Pace[addr] = server.Latest(time.Now())
-		}
-	}
-	stats.Degraded, stats.Refused, stats.Forbidden, stats.Long = s.caps.notes()
+	stats.Throttled, stats.Stats = s.throttle.Waited(), s.source.Stats()
 	return stats
 }
 
-// paced calls f when the pace of a server allows, and again while it is busy with
-// a script. f books what it took.
-func (s *Scanner) paced(ctx context.Context, server *pace.Server, f func() error) error {
-	wait, waited := busyFirst, time.Duration(0)
-	for {
-		if err := s.allowed(ctx, server); err != nil {
-			return err
-		}
-		s.stall.progress()
-		err := f()
-		s.stall.progress()
-		if !isBusy(err) || waited >= busyLimit {
-			return err
-		}
-		if pauseErr := s.throttle.pause(ctx, ReasonBusy, wait); pauseErr != nil {
-			return errors.Join(pauseErr, err)
-		}
-		waited += wait
-		wait = min(2*wait, busyMost)
-	}
-}
+// Pause makes sweeps and the watch ask nothing of the target any more, also one
+// that is under way, until [Scanner.Resume] or p.Until, if that is set. What a
+// person or a release reads directly is not held. A second pause replaces the
+// first one. What has been concluded stays.
+func (s *Scanner) Pause(p locksteward.Pause) { s.throttle.Pause(p) }
 
-// allowed returns when a server may be asked something, or with ctx's error.
-func (s *Scanner) allowed(ctx context.Context, server *pace.Server) error {
-	if s.cfg.NoThrottle {
-		return s.throttle.pass(ctx)
-	}
-	return s.throttle.wait(ctx, server)
-}
+// Resume ends a pause and reports whether there was one.
+func (s *Scanner) Resume() bool { return s.throttle.Resume() }
 
-// book books a call to the server at addr that no sweep made and that waited for no pace.
-func (s *Scanner) book(addr string, took time.Duration) {
-	s.server(addr).Spend(time.Now(), took)
-}
-
-func isBusy(err error) bool { return redis.HasErrorPrefix(err, "BUSY ") }
-
-// reasonOf says why a pass or a sweep failed, fit for a screen.
-func reasonOf(err error) string {
-	switch {
-	case err == nil:
-		return ""
-	case errors.Is(err, errReplica):
-		return "the server is a replica; point the target at the master"
-	case errors.Is(err, errLoading):
-		return "the server is loading its data; wait until it is done"
-	case errors.Is(err, errTimeout):
-		return "no server answered the sweep within its timeout; check the server and the network, or raise timeout"
-	}
-	if errors.Is(err, errEndless) {
-		return err.Error() + "; look what answers there: Redis does not"
-	}
-	for _, own := range []error{errRestarted, errDemoted, errMoved, errTopology, errResynced} {
-		if errors.Is(err, own) {
-			return own.Error() + "; the next sweep repeats it"
-		}
-	}
-	return connect.Explain(err)
-}
+// Paused returns the current pause, nil if there is none.
+func (s *Scanner) Paused() *locksteward.Pause { return s.throttle.Paused() }

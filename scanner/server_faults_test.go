@@ -15,7 +15,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/rules"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // The server's clock goes back by a day: a lease lasts longer by that, and a TTL
@@ -246,8 +246,8 @@ func TestFullServerIsSwept(t *testing.T) {
 	if subscribes(t, c) {
 		later.awaitTracking()
 	} else {
-		later.awaitState("why there is none", func(s scanner.WatchState) bool {
-			return s.Mode == scanner.WatchSweep && s.Reason == "the server is out of memory; look at maxmemory"
+		later.awaitState("why there is none", func(s source.WatchState) bool {
+			return s.Mode == source.WatchSweep && s.Reason == "the server is out of memory; look at maxmemory"
 		})
 	}
 	for _, w := range []*told{stands, later} {

@@ -1,21 +1,16 @@
 package scanner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/pace"
-)
-
-// Errors that make a sweep or a pass incomplete.
-var (
-	errTimeout  = errors.New("sweep timed out")
-	errTopology = errors.New("the masters or their slots changed during the pass")
+	"github.com/locksteward/locksteward/source"
 )
 
 // Sweep makes one pass over the target now and returns what it established.
@@ -32,7 +27,7 @@ func (s *Scanner) Sweep(ctx context.Context) (locksteward.Sweep, error) {
 }
 
 // sweepInOrder is [Scanner.Sweep] whose locks stay in the table, and that leaves s.order locked: until the caller
-// has handed the sweep on and unlocks it, the watch hands on nothing that it saw
+// has passed the sweep on and unlocks it, the watch passes on nothing that it saw
 // later.
 func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, err error) {
 	s.sweeping.Lock()
@@ -44,186 +39,86 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 	defer s.table.endSweep()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer s.stall.begin(s.cfg.Timeout, s.Paused, func() { cancel(errTimeout) })()
+	defer s.stall.begin(s.cfg.Timeout, s.Paused, func() { cancel(source.ErrStalled) })()
 	sweep = locksteward.Sweep{Target: s.target.Name, Started: s.clock()}
 	sweep.At = sweep.Started
-	s.caps.reset()
-	s.turn++
+	s.number++
 
-	before, err := s.conn.Masters(ctx)
+	run := &sweepRun{s: s}
+	swept, err := s.source.Sweep(ctx, source.SweepOptions{Number: s.number, Early: s.found != nil}, run)
 	if err != nil {
-		err = s.cause(ctx, err)
 		s.away(err)
 		return sweep, fmt.Errorf("sweep %s: %w", s.target.Name, err)
 	}
-	s.tracker.count(len(before))
-	passes := s.passes(ctx, before)
-	sweep.Duration = s.clock().Sub(sweep.Started)
-	s.checkTopology(ctx, before, passes)
-	s.verify(ctx, passes)
-	missing := s.readMissingInstances(ctx, passes)
-	serverAnswers := s.askServers(ctx, passes, missing)
-	orphans, orphansErr := s.orphans(ctx, passes)
+	sweep.Duration, sweep.Orphans = swept.Duration, swept.Orphans
 
 	merging()
-	s.merge(&sweep, passes, missing, serverAnswers)
-	for _, gap := range connect.Uncovered(before) {
-		sweep.Masters = append(sweep.Masters, locksteward.MasterPass{
-			Node:   fmt.Sprintf("slots %d-%d", gap.First, gap.Last),
-			Reason: "no master serves these slots; repair the cluster (redis-cli --cluster check)",
-		})
-	}
-	sweep.Orphans = orphans
-	err = errors.Join(s.report(&sweep, passes), orphansErr)
-	s.survey(&sweep, passes, missing, serverAnswers)
-	s.remember(passes)
-	s.watch.learn()
+	s.merge(&sweep, swept, run)
+	err = errors.Join(s.report(&sweep, swept), swept.Err)
+	s.survey(&sweep, swept, run)
+	s.rememberProcesses(swept)
+	swept.Applied()
 	if err != nil {
 		return sweep, fmt.Errorf("sweep %s: %w", s.target.Name, err)
 	}
 	return sweep, nil
 }
 
-// passes runs one pass per master, side by side.
-func (s *Scanner) passes(ctx context.Context, masters []connect.Master) []*pass {
-	classes := s.classes.Load()
-	expect := s.table.Len() + s.table.Len()/8
-	passes := make([]*pass, len(masters))
-	var wg sync.WaitGroup
-	for i, m := range masters {
-		r := candidateQuota{parts: uint64(s.lastSeen[m.Addr]/candidateLimit) + 1, turn: s.turn}
-		passes[i] = newPass(s, m, classes, r, expect/len(masters))
-		wg.Go(func() {
-			passes[i].run(ctx)
-			passes[i].out.err = s.cause(ctx, passes[i].out.err)
-		})
-	}
-	wg.Wait()
-	return passes
+// sweepRun takes what the source of a sweep finds ([source.Sink]).
+type sweepRun struct {
+	s     *Scanner
+	parts []sweptPart
 }
 
-// cause replaces what a cut connection says by why it was cut.
-func (s *Scanner) cause(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
+// sweptPart is what one part of a sweep found, and what the table makes of it.
+type sweptPart struct {
+	locks    []lockState // by [source.Reading.Number]
+	traitSet traitSet
+	flush    flushWindow
+	// stood is how many holds were found that stood on another process's data.
+	stood int
 }
 
-// checkTopology marks passes of masters that are not what they were: SCAN's
-// cursor knows nothing of keys that moved.
-func (s *Scanner) checkTopology(ctx context.Context, before []connect.Master, passes []*pass) {
-	after, err := s.conn.Masters(ctx)
-	for i, p := range passes {
-		switch {
-		case p.out.err != nil:
-		case err != nil:
-			p.out.err = s.cause(ctx, err)
-		case !slices.ContainsFunc(after, before[i].Equal):
-			p.out.err = errTopology
-		}
+func (r *sweepRun) Parts(count int) {
+	known := r.s.table.Len()
+	r.parts = make([]sweptPart, count)
+	for i := range r.parts {
+		r.parts[i] = sweptPart{traitSet: traitSet{}, locks: make([]lockState, 0, (known+known/8)/count)}
+	}
+	r.s.tracker.count(count)
+}
+
+func (r *sweepRun) Keys(_ int, count int64) { r.s.tracker.tell(count) }
+
+func (r *sweepRun) Scanned(names int) { r.s.scanned.Add(int64(names)) }
+
+// Answered notes that the target is up from the first page of a sweep on, not only from its
+// end. What was wrong with the sweep is reported at its end.
+func (r *sweepRun) Answered(_ int, state *locksteward.NodeState) {
+	s := r.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.Up {
+		return
+	}
+	s.state = locksteward.TargetState{Target: s.target, Up: true}
+	s.state.Target.Mode = s.source.Topology()
+	if state != nil {
+		s.state.Nodes = []locksteward.NodeState{*state}
 	}
 }
 
-// verify looks at known locks that complete passes did not meet.
-func (s *Scanner) verify(ctx context.Context, passes []*pass) {
-	var wg sync.WaitGroup
-	for _, p := range passes {
-		if p.out.err != nil {
-			continue
-		}
-		missing := s.table.missing(p)
-		if len(missing) == 0 {
-			continue
-		}
-		wg.Go(func() { p.out.err = s.cause(ctx, p.verify(ctx, missing)) })
+func (r *sweepRun) Found(ctx context.Context, part int, b source.Batch) {
+	news := r.s.table.keep(&r.parts[part], b.Readings)
+	if r.s.found != nil && len(news) > 0 {
+		r.s.deliver(ctx, b, news)
 	}
-	wg.Wait()
 }
 
-// missing returns the known locks of p's master that p did not see as locks.
-func (t *Table) missing(p *pass) []subject {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	var out []subject
-	for key, e := range t.entries {
-		at, met := p.slots[key]
-		if met && at.at >= 0 || !p.master.Owns(key) {
-			continue
-		}
-		if _, done := p.out.noLock[key]; done {
-			continue
-		}
-		out = append(out, subject{key: key, match: p.classes.Classify(key), memory: e.memory()})
-	}
-	return out
-}
-
-// readMissingInstances looks directly for heartbeats that locks and losses name
-// and no pass met. It returns those that could not be read: nothing is known of
-// them, which is not the same as gone.
-func (s *Scanner) readMissingInstances(ctx context.Context, passes []*pass) (unknown map[string]bool) {
-	wanted := map[string]bool{}
-	for _, p := range passes {
-		for i := range p.out.locks {
-			wanted[p.out.locks[i].holderInstance()] = true
-		}
-		for i := range p.out.losses {
-			wanted[p.out.losses[i].Holder.Instance] = true
-		}
-	}
-	delete(wanted, "")
-	for _, p := range passes {
-		for id := range p.out.instances {
-			delete(wanted, id)
-		}
-	}
-	unknown = map[string]bool{}
-	keys := map[*pass][]instanceKey{}
-	for id := range wanted {
-		for _, key := range s.instanceKeys(id) {
-			p := owner(passes, key.key)
-			if p == nil || !p.out.answered {
-				unknown[id] = true
-				continue
-			}
-			keys[p] = append(keys[p], key)
-		}
-	}
-	for p, list := range keys {
-		got, err := p.reader.instances(ctx, list)
-		if err != nil {
-			for _, k := range list {
-				unknown[k.id] = true
-			}
-			continue
-		}
-		for _, g := range got {
-			switch {
-			case g.instance != nil:
-				p.out.instances[g.id] = g.instance
-			case !g.read:
-				unknown[g.id] = true
-			}
-		}
-	}
-	return unknown
-}
-
-func owner(passes []*pass, key string) *pass {
-	for _, p := range passes {
-		if p.master.Owns(key) {
-			return p
-		}
-	}
-	return nil
-}
-
-// remember keeps what the next sweep compares with.
-func (s *Scanner) remember(passes []*pass) {
-	for _, p := range passes {
-		s.lastSeen[p.master.Addr] = p.out.candidates
-		if id := p.out.info["run_id"]; id != "" {
+// rememberProcesses keeps what the next sweep compares with.
+func (s *Scanner) rememberProcesses(swept *source.Sweep) {
+	for _, p := range swept.Parts {
+		if id := p.Server.Process; id != "" {
 			if len(s.runIDs) > 1024 {
 				clear(s.runIDs)
 			}
@@ -232,14 +127,18 @@ func (s *Scanner) remember(passes []*pass) {
 	}
 }
 
-// server returns the pace of a server, which keeps what it learned.
-func (s *Scanner) server(addr string) *pace.Server {
-	s.mu.Lock() // passes that choose a replica ask side by side
-	defer s.mu.Unlock()
-	p, ok := s.servers[addr]
-	if !ok {
-		p = s.hosts.At(addr).Server(s.cfg.Pace)
-		s.servers[addr] = p
+func sortWaiters(waiters []locksteward.Waiter) {
+	slices.SortFunc(waiters, func(a, b locksteward.Waiter) int {
+		return cmp.Or(cmp.Compare(a.DB, b.DB), strings.Compare(a.Key, b.Key), a.Since.Compare(b.Since), strings.Compare(a.ID, b.ID))
+	})
+}
+
+// listInstances are the processes by their ids.
+func listInstances(alive map[string]*locksteward.Instance) []locksteward.Instance {
+	out := make([]locksteward.Instance, 0, len(alive))
+	for _, i := range alive {
+		out = append(out, *i)
 	}
-	return p
+	slices.SortFunc(out, func(a, b locksteward.Instance) int { return strings.Compare(a.ID, b.ID) })
+	return out
 }

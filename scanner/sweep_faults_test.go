@@ -20,7 +20,8 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/rules"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // stat reads one number of a section of INFO; 0 where the line is not there.
@@ -188,7 +189,7 @@ func TestPausedClients(t *testing.T) {
 func TestRightsThatChange(t *testing.T) {
 	t.Parallel()
 	testredis.Since(t, 7, 0, "taking a subcommand back in an ACL")
-	line := strings.Join(scanner.ACL(), " ")
+	line := strings.Join(redissource.ACL(), " ")
 	srv := testredis.Start(t, testredis.WithACL("user scanner on >pw resetkeys resetchannels "+line))
 	admin := srv.Client(t)
 	ctx := t.Context()
@@ -580,9 +581,9 @@ func TestDroppedClients(t *testing.T) {
 	for round := range 5 {
 		blind := w.s.WatchState().Blind
 		hog(t, srv, func() {
-			w.awaitState("down", func(s scanner.WatchState) bool { return !whole(s) || s.Blind > blind })
+			w.awaitState("down", func(s source.WatchState) bool { return !whole(s) || s.Blind > blind })
 		})
-		w.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Blind > blind })
+		w.awaitState("set up again", func(s source.WatchState) bool { return whole(s) && s.Blind > blind })
 		key := fmt.Sprint("lock:after:", round)
 		must(t, c.Set(ctx, key, "tok", 0).Err())
 		w.awaitLock(key)

@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 func TestSweepFindsEveryKindOfLock(t *testing.T) {
@@ -267,12 +268,12 @@ func TestCandidatesAreCountedNotListed(t *testing.T) {
 	}
 }
 
-// leastUser is the user of [scanner.ACL] on the server of the test.
+// leastUser is the user of [redissource.ACL] on the server of the test.
 func leastUser(t testing.TB) string {
 	t.Helper()
-	rules := scanner.ACL()
+	rules := redissource.ACL()
 	if testredis.Version(t).AtLeast(7, 2) {
-		rules = append(rules, scanner.ACLNoTouch)
+		rules = append(rules, redissource.ACLNoTouch)
 	}
 	return "user scanner on >pw resetkeys resetchannels " + strings.Join(rules, " ")
 }
@@ -317,7 +318,7 @@ func TestLeastACLIsEnough(t *testing.T) {
 // fault: 46
 func TestRefusedExtrasDegrade(t *testing.T) {
 	t.Parallel()
-	rules := strings.Join(scanner.ACL("lock:*", "locksteward:*"), " ") + " -object|idletime -memory|usage -pexpiretime -info"
+	rules := strings.Join(redissource.ACL("lock:*", "locksteward:*"), " ") + " -object|idletime -memory|usage -pexpiretime -info"
 	srv := testredis.Start(t, testredis.WithACL("user scanner on >pw resetkeys resetchannels "+rules))
 	admin := srv.Client(t)
 	must(t, admin.Set(t.Context(), "lock:a", "tok", time.Minute).Err())

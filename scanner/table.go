@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // maxCandidateNames bounds how many candidates are kept by name; all are
@@ -136,21 +135,6 @@ func sortLocks(locks []locksteward.Lock) {
 		}
 		return strings.Compare(a.Key, b.Key)
 	})
-}
-
-// remember returns what is known of key.
-func (t *Table) remember(key string) memory {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	e, ok := t.entries[key]
-	if !ok {
-		return memory{}
-	}
-	return e.memory()
-}
-
-func (e *entry) memory() memory {
-	return memory{known: true, ours: e.traits.dialect == formats.Locksteward, typ: e.traits.typ, last: e}
 }
 
 // resume continues a history from before the restart, if e is the same hold.

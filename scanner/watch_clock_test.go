@@ -7,7 +7,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // Without CLIENT TRACKING, too, deadlines are by the server's clock: locks in their last
@@ -15,7 +15,7 @@ import (
 // is not found a minute late where it is ahead.
 func TestDeadlinesWithoutTrackingAreByTheServersClock(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []scanner.WatchMode{scanner.WatchOff, scanner.WatchKeyspace} {
+	for _, mode := range []source.WatchMode{source.WatchOff, source.WatchKeyspace} {
 		for name, off := range map[string]time.Duration{"behind": -time.Minute, "ahead": time.Minute} {
 			t.Run(fmt.Sprint(mode, " ", name), func(t *testing.T) {
 				t.Parallel()
@@ -27,7 +27,7 @@ func TestDeadlinesWithoutTrackingAreByTheServersClock(t *testing.T) {
 					must(t, c.Set(ctx, fmt.Sprint("lock:idle:", i), fmt.Sprintf("%032x", i), 50*time.Second).Err())
 				}
 				r := fast(srv.URL())
-				r.scan.Watch = mode
+				r.reads.Watch = mode
 				w := watch(t, r)
 				sweep(t, w.s)
 				before := w.s.WatchState().Reads

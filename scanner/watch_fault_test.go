@@ -14,7 +14,8 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // clientID returns the id of our connection of that name.
@@ -53,7 +54,7 @@ func TestWatchRecoversFromADeadConnection(t *testing.T) {
 				// In the blind interval, or not: either way it is known in the end.
 				key := fmt.Sprintf("lock:%s:%d", name, round)
 				must(t, c.Set(t.Context(), key, "tok", 0).Err())
-				w.awaitState("set up again", func(s scanner.WatchState) bool {
+				w.awaitState("set up again", func(s source.WatchState) bool {
 					return whole(s) && s.Nodes[0].Since.After(since)
 				})
 				if s := w.s.WatchState(); s.Blind <= blind || s.Nodes[0].Repaired {
@@ -94,7 +95,7 @@ func TestBlindMomentAmongManyLocks(t *testing.T) {
 			w := tracked(t, r)
 			run := start(t, w.s)
 			run.await(t, "at once", complete)
-			w.awaitState("repaired", func(s scanner.WatchState) bool { return whole(s) && s.Nodes[0].Repaired })
+			w.awaitState("repaired", func(s source.WatchState) bool { return whole(s) && s.Nodes[0].Repaired })
 			reads := w.s.WatchState().Reads
 
 			id, _ := clientID(t, c, "locksteward-tracker")
@@ -111,7 +112,7 @@ func TestBlindMomentAmongManyLocks(t *testing.T) {
 			if len(got.Endings) != 1 || got.Endings[0].Lock.Key != "lock:7" {
 				t.Errorf("endings %v, want that of lock:7", got.Endings)
 			}
-			w.awaitState("repaired", func(s scanner.WatchState) bool { return whole(s) && s.Nodes[0].Repaired })
+			w.awaitState("repaired", func(s source.WatchState) bool { return whole(s) && s.Nodes[0].Repaired })
 			if n := w.s.WatchState().Reads - reads; n > 100 {
 				t.Errorf("the watch read %d locks beside the sweep", n)
 			}
@@ -162,7 +163,7 @@ func TestFrozenAgentIsCutOff(t *testing.T) {
 	}
 	t.Logf("cut off after %.1f MiB", float64(peak)/(1<<20))
 	proxy.Freeze(false)
-	w.awaitState("set up again, and blind meanwhile", func(s scanner.WatchState) bool { return whole(s) && s.Blind > 0 })
+	w.awaitState("set up again, and blind meanwhile", func(s source.WatchState) bool { return whole(s) && s.Blind > 0 })
 	must(t, c.Set(ctx, "lock:after", "tok", 0).Err())
 	w.awaitLock("lock:after")
 	w.audit()
@@ -186,7 +187,7 @@ func TestWatchOutlivesARestart(t *testing.T) {
 	w := tracked(t, fast(srv.URL()))
 	w.taken(c, "lock:gone")
 	srv.Restart()
-	w.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Blind > 0 })
+	w.awaitState("set up again", func(s source.WatchState) bool { return whole(s) && s.Blind > 0 })
 	w.awaitEnd("lock:gone", 1) // by the resync
 	c = srv.Client(t)
 	w.taken(c, "lock:new")
@@ -202,7 +203,7 @@ func TestWatchFollowsAClusterFailover(t *testing.T) {
 	master := cluster.NodeOf(key)
 	replica := cluster.AddReplica(t, master)
 	w := watch(t, fast(cluster.URL()))
-	w.awaitState("tracking on all masters", func(s scanner.WatchState) bool { return whole(s) && len(s.Nodes) == 3 })
+	w.awaitState("tracking on all masters", func(s source.WatchState) bool { return whole(s) && len(s.Nodes) == 3 })
 	w.taken(c, key)
 	for i := range 30 {
 		must(t, c.Set(t.Context(), fmt.Sprintf("lock:spread:%d", i), "tok", 0).Err())
@@ -213,7 +214,7 @@ func TestWatchFollowsAClusterFailover(t *testing.T) {
 	w.audit()
 
 	master.Kill()
-	w.awaitState("another master", func(s scanner.WatchState) bool {
+	w.awaitState("another master", func(s source.WatchState) bool {
 		for _, n := range s.Nodes {
 			if n.Addr == master.Addr() {
 				return false
@@ -235,7 +236,7 @@ func TestWatchFollowsASentinelFailover(t *testing.T) {
 	w.taken(c, "lock:before")
 	old := sentinel.Master()
 	sentinel.Failover(t)
-	w.awaitState("the new master", func(s scanner.WatchState) bool {
+	w.awaitState("the new master", func(s source.WatchState) bool {
 		return whole(s) && s.Nodes[0].Addr != old.Addr() && s.Blind > 0
 	})
 	testredis.Eventually(t, soon, func() bool { return c.Set(t.Context(), "lock:after", "tok", 0).Err() == nil }, "no write after the failover")
@@ -243,7 +244,7 @@ func TestWatchFollowsASentinelFailover(t *testing.T) {
 	w.audit()
 }
 
-// TestWatchNeedsNoMoreThanTheACL runs as the user of [scanner.ACL] and looks into the
+// TestWatchNeedsNoMoreThanTheACL runs as the user of [redissource.ACL] and looks into the
 // server's ACL LOG.
 func TestWatchNeedsNoMoreThanTheACL(t *testing.T) {
 	t.Parallel()
@@ -268,24 +269,24 @@ func TestWatchNeedsNoMoreThanTheACL(t *testing.T) {
 // track, and says "sweep" until a notification has come.
 func TestWatchFallsBackToKeyspaceNotifications(t *testing.T) {
 	t.Parallel()
-	rules := scanner.ACL()
+	rules := redissource.ACL()
 	rules = append(rules, "-client|tracking")
-	rules = append(rules, scanner.ACLKeyspace(0, &class.Set{})...)
+	rules = append(rules, redissource.ACLKeyspace(0, &class.Set{})...)
 	srv := testredis.Start(t, testredis.WithConfig("notify-keyspace-events KA"),
 		testredis.WithACL("user scanner on >pw resetkeys resetchannels "+strings.Join(rules, " ")))
 	c := srv.Client(t)
 	r := fast(srv.URL())
 	r.connect = connect.Config{URL: "redis://" + srv.Addr(), Username: "scanner", Password: "pw"}
 	w := watch(t, r)
-	w.awaitState("waiting for a first notification", func(s scanner.WatchState) bool {
-		return s.Mode == scanner.WatchSweep && strings.Contains(s.Reason, "none has come")
+	w.awaitState("waiting for a first notification", func(s source.WatchState) bool {
+		return s.Mode == source.WatchSweep && strings.Contains(s.Reason, "none has come")
 	})
 	w.taken(c, "lock:k")
-	w.awaitState("keyspace", func(s scanner.WatchState) bool { return s.Mode == scanner.WatchKeyspace })
+	w.awaitState("keyspace", func(s source.WatchState) bool { return s.Mode == source.WatchKeyspace })
 	must(t, c.PExpire(t.Context(), "lock:k", time.Minute).Err())
 	w.await("lock:k", "a TTL", func(l locksteward.Lock) bool { return l.TTL > 0 })
 	w.audit()
-	if s := w.s.WatchState(); s.Mode != scanner.WatchKeyspace {
+	if s := w.s.WatchState(); s.Mode != source.WatchKeyspace {
 		t.Errorf("mode %s: %s", s.Mode, s.Reason)
 	}
 }
@@ -299,9 +300,9 @@ func TestKeyspaceWatchRecoversFromADeadConnection(t *testing.T) {
 	srv := testredis.Start(t, testredis.WithConfig("notify-keyspace-events KA"))
 	c := srv.Client(t)
 	r := fast(srv.URL())
-	r.scan.Watch = scanner.WatchKeyspace
+	r.reads.Watch = source.WatchKeyspace
 	w := watch(t, r)
-	believed := func(s scanner.WatchState) bool { return s.Mode == scanner.WatchKeyspace && len(s.Nodes) == 1 }
+	believed := func(s source.WatchState) bool { return s.Mode == source.WatchKeyspace && len(s.Nodes) == 1 }
 	w.taken(c, "lock:before")
 	w.awaitState("believed", believed)
 	w.audit()
@@ -311,7 +312,7 @@ func TestKeyspaceWatchRecoversFromADeadConnection(t *testing.T) {
 		must(t, c.ClientKillByFilter(t.Context(), "ID", id).Err())
 		key := fmt.Sprintf("lock:%d", round)
 		must(t, c.Set(t.Context(), key, "tok", 0).Err())
-		w.awaitState("set up again", func(s scanner.WatchState) bool {
+		w.awaitState("set up again", func(s source.WatchState) bool {
 			return len(s.Nodes) == 1 && s.Nodes[0].Since.After(before.Nodes[0].Since)
 		})
 		if s := w.s.WatchState(); s.Blind <= before.Blind || s.Nodes[0].Repaired {
@@ -335,15 +336,15 @@ func TestKeyspaceNotificationsThatLackSomething(t *testing.T) {
 	srv := testredis.Start(t, testredis.WithConfig("notify-keyspace-events Kx")) // expiries alone
 	c := srv.Client(t)
 	r := fast(srv.URL())
-	r.scan.Watch = scanner.WatchKeyspace
+	r.reads.Watch = source.WatchKeyspace
 	w := watch(t, r)
 	must(t, c.Set(t.Context(), "lock:short", "tok", 50*time.Millisecond).Err())
-	w.awaitState("believed", func(s scanner.WatchState) bool { return s.Mode == scanner.WatchKeyspace })
+	w.awaitState("believed", func(s source.WatchState) bool { return s.Mode == source.WatchKeyspace })
 	sweep(t, w.s)
 	must(t, c.Set(t.Context(), "lock:untold", "tok", 0).Err())
 	sweep(t, w.s)
-	w.awaitState("not believed", func(s scanner.WatchState) bool {
-		return s.Mode == scanner.WatchSweep && strings.Contains(s.Reason, "notify-keyspace-events")
+	w.awaitState("not believed", func(s source.WatchState) bool {
+		return s.Mode == source.WatchSweep && strings.Contains(s.Reason, "notify-keyspace-events")
 	})
 }
 
@@ -359,17 +360,17 @@ func trackingCommand(t testing.TB) string {
 
 func TestWatchSaysWhyItCannot(t *testing.T) {
 	t.Parallel()
-	rules := append(scanner.ACL(), "-client|tracking")
+	rules := append(redissource.ACL(), "-client|tracking")
 	srv := testredis.Start(t, testredis.WithACL("user scanner on >pw resetkeys resetchannels "+strings.Join(rules, " ")))
 	r := fast(srv.URL())
 	r.connect = connect.Config{URL: "redis://" + srv.Addr(), Username: "scanner", Password: "pw"}
 	w := watch(t, r)
 	s := w.s.WatchState()
-	if s.Mode != scanner.WatchSweep || !strings.Contains(s.Reason, trackingCommand(t)) {
+	if s.Mode != source.WatchSweep || !strings.Contains(s.Reason, trackingCommand(t)) {
 		t.Errorf("state: %s %q", s.Mode, s.Reason)
 	}
 	for _, c := range s.Classes {
-		if c.Coverage != scanner.CoverageNone || c.Reason != s.Reason {
+		if c.Coverage != source.CoverageNone || c.Reason != s.Reason {
 			t.Errorf("class %+v", c)
 		}
 	}
@@ -393,7 +394,7 @@ func TestWatchStopsAndStartsAgain(t *testing.T) {
 		key := fmt.Sprintf("lock:%d", i)
 		w.taken(c, key)
 		stop()
-		if s := w.s.WatchState(); s.Mode != scanner.WatchSweep || len(s.Nodes) != 0 {
+		if s := w.s.WatchState(); s.Mode != source.WatchSweep || len(s.Nodes) != 0 {
 			t.Errorf("after the end: %+v", s)
 		}
 		testredis.Eventually(t, soon, func() bool {
@@ -414,8 +415,8 @@ func TestPausedWatchAsksNothing(t *testing.T) {
 	w := tracked(t, fast(srv.URL()))
 	w.taken(c, "lock:before")
 	w.s.Pause(locksteward.Pause{By: "ana"})
-	w.awaitState("paused", func(s scanner.WatchState) bool {
-		return s.Mode == scanner.WatchSweep && strings.Contains(s.Reason, "paused")
+	w.awaitState("paused", func(s source.WatchState) bool {
+		return s.Mode == source.WatchSweep && strings.Contains(s.Reason, "paused")
 	})
 	testredis.Eventually(t, soon, func() bool {
 		id, _ := clientID(t, c, "locksteward-subscriber")
@@ -424,7 +425,7 @@ func TestPausedWatchAsksNothing(t *testing.T) {
 	must(t, c.Set(t.Context(), "lock:during", "tok", 0).Err())
 	must(t, c.Del(t.Context(), "lock:before").Err())
 	w.s.Resume()
-	w.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Blind > 0 })
+	w.awaitState("set up again", func(s source.WatchState) bool { return whole(s) && s.Blind > 0 })
 	w.awaitEnd("lock:before", 1)
 	find(t, sweep(t, w.s).Locks, "lock:during")
 	w.audit()

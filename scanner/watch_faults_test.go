@@ -19,7 +19,7 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // A server that cannot save refuses PING as if it were a write: it is watched all
@@ -40,7 +40,7 @@ func TestWatchOfAServerThatCannotSave(t *testing.T) {
 	checked := func(what string) {
 		t.Helper()
 		began := time.Now()
-		w.awaitState(what, func(s scanner.WatchState) bool { return whole(s) && s.Nodes[0].LastGood.After(began) })
+		w.awaitState(what, func(s source.WatchState) bool { return whole(s) && s.Nodes[0].LastGood.After(began) })
 	}
 	checked("good without PING")
 	checked("good again")
@@ -225,7 +225,7 @@ func TestServerThatCrashesOverAndOver(t *testing.T) {
 		lasted[how] += back.Sub(began)
 		crashes[how]++
 		if round%25 == 24 { // after one of either kind, twice
-			w.awaitState("set up again", func(s scanner.WatchState) bool {
+			w.awaitState("set up again", func(s source.WatchState) bool {
 				return whole(s) && s.Nodes[0].Since.After(back) && s.Blind > blind
 			})
 			sees(how, round)

@@ -12,7 +12,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // verdicts is what an engine says of what a watch tells, which is asked to look again
@@ -254,7 +254,7 @@ func TestFiveThousandLostTTLs(t *testing.T) {
 	if handings > locks/10 {
 		t.Errorf("handed on in %d parts", handings)
 	}
-	if s := v.s.WatchState(); s.Blind != 0 || s.Mode != scanner.WatchTracking {
+	if s := v.s.WatchState(); s.Blind != 0 || s.Mode != source.WatchTracking {
 		t.Errorf("%+v", s)
 	}
 	v.audit()

@@ -12,7 +12,8 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // TestShortLocksAreAskedAboutTogether: what is over again when it is read is asked about
@@ -23,7 +24,7 @@ func TestShortLocksAreAskedAboutTogether(t *testing.T) {
 	t.Parallel()
 	const short = 40
 	least := func(rules ...string) testredis.Option {
-		return testredis.WithACL("user scanner on >pw resetkeys resetchannels " + strings.Join(append(scanner.ACL(), rules...), " "))
+		return testredis.WithACL("user scanner on >pw resetkeys resetchannels " + strings.Join(append(redissource.ACL(), rules...), " "))
 	}
 	for name, tc := range map[string]struct {
 		acl testredis.Option
@@ -58,7 +59,7 @@ func TestShortLocksAreAskedAboutTogether(t *testing.T) {
 		sinceTracking(t)
 		cluster := testredis.StartCluster(t)
 		w := watch(t, fast(cluster.URL()))
-		w.awaitState("tracking on all masters", func(s scanner.WatchState) bool { return whole(s) && len(s.Nodes) == 3 })
+		w.awaitState("tracking on all masters", func(s source.WatchState) bool { return whole(s) && len(s.Nodes) == 3 })
 		c := cluster.Client(t)
 		w.taken(c, "lock:known")
 		w.shortLocks(c, short)
@@ -89,7 +90,7 @@ func (w *told) shortLocks(c redis.UniversalClient, n int) {
 			must(w.t, c.Del(ctx, key).Err())
 		}
 	}
-	w.awaitState("all pushes", func(s scanner.WatchState) bool { return s.Events >= before+int64(2*n+5) })
+	w.awaitState("all pushes", func(s source.WatchState) bool { return s.Events >= before+int64(2*n+5) })
 	w.hold.Unlock()
 	w.awaitEnd("lock:known", 1)
 	if how := w.ended("lock:known"); how[0] != locksteward.EndedReleased {

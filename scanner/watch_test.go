@@ -17,6 +17,8 @@ import (
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // soon is how long a change may take to reach the sink on a loaded machine: far
@@ -140,7 +142,7 @@ func (w *told) awaitEnd(key string, n int) {
 	testredis.Eventually(w.t, soon, func() bool { return len(w.ended(key)) >= n }, key+": its end was not told")
 }
 
-func (w *told) awaitState(what string, cond func(scanner.WatchState) bool) {
+func (w *told) awaitState(what string, cond func(source.WatchState) bool) {
 	w.t.Helper()
 	defer func() {
 		if w.t.Failed() {
@@ -164,13 +166,13 @@ func sinceTracking(t testing.TB) {
 	testredis.Since(t, 6, 2, "CLIENT TRACKINGINFO")
 }
 
-func whole(s scanner.WatchState) bool {
+func whole(s source.WatchState) bool {
 	for _, n := range s.Nodes {
-		if n.Mode != scanner.WatchTracking || n.LastGood.IsZero() {
+		if n.Mode != source.WatchTracking || n.LastGood.IsZero() {
 			return false
 		}
 	}
-	return s.Mode == scanner.WatchTracking && len(s.Nodes) > 0
+	return s.Mode == source.WatchTracking && len(s.Nodes) > 0
 }
 
 // audit makes sweeps until the watch's account is settled, and none may be
@@ -181,7 +183,7 @@ func (w *told) audit() {
 		sweep(w.t, w.s)
 		began := time.Now()
 		// A suspicion is judged by the first good check more than a second later.
-		w.awaitState("a good check", func(s scanner.WatchState) bool {
+		w.awaitState("a good check", func(s source.WatchState) bool {
 			for _, n := range s.Nodes {
 				if n.LastGood.Sub(began) < 1200*time.Millisecond {
 					return false
@@ -416,15 +418,15 @@ func TestMissedChangesAreCounted(t *testing.T) {
 	must(t, zero.Do(t.Context(), "swapdb", 0, 1).Err())
 	since := w.s.WatchState().Nodes[0].Since
 	sweep(t, w.s)
-	w.awaitState("three missed", func(s scanner.WatchState) bool { return s.Missed == 3 })
-	w.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Nodes[0].Since.After(since) })
+	w.awaitState("three missed", func(s source.WatchState) bool { return s.Missed == 3 })
+	w.awaitState("set up again", func(s source.WatchState) bool { return whole(s) && s.Nodes[0].Since.After(since) })
 }
 
 func TestTouchLooksWhenAsked(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c := srv.Client(t)
-	w := watch(t, rig{connect: fast(srv.URL()).connect, scan: scanner.Config{NoThrottle: true, Watch: scanner.WatchOff}, digest: locksteward.NewDigestKey()})
+	w := watch(t, rig{connect: fast(srv.URL()).connect, scan: scanner.Config{NoThrottle: true}, reads: redissource.Config{Watch: source.WatchOff}, digest: locksteward.NewDigestKey()})
 	must(t, c.Set(t.Context(), "lock:x", "tok", 0).Err())
 	sweep(t, w.s)
 	now, err := c.Time(t.Context()).Result()
@@ -434,7 +436,7 @@ func TestTouchLooksWhenAsked(t *testing.T) {
 	w.s.Touch("lock:x", at)
 	w.s.Touch("lock:unknown", at)
 	w.await("lock:x", "touched", func(l locksteward.Lock) bool { return l.At.After(at.Add(-20 * time.Millisecond)) })
-	if s := w.s.WatchState(); s.Mode != scanner.WatchSweep || s.Reason != "watch: off" || s.Blind != 0 {
+	if s := w.s.WatchState(); s.Mode != source.WatchSweep || s.Reason != "watch: off" || s.Blind != 0 {
 		t.Errorf("state: %+v", s)
 	}
 }
@@ -450,12 +452,12 @@ func TestWatchCoverage(t *testing.T) {
 		{Name: "none", Match: []string{"*:lock", "a*"}},
 	}
 	w := tracked(t, r)
-	want := map[string]scanner.Coverage{
-		"orders": scanner.CoverageFull, "some": scanner.CoveragePart, "none": scanner.CoverageNone, "default": scanner.CoverageNone,
+	want := map[string]source.Coverage{
+		"orders": source.CoverageFull, "some": source.CoveragePart, "none": source.CoverageNone, "default": source.CoverageNone,
 	}
 	state := w.s.WatchState()
 	for _, c := range state.Classes {
-		if c.Coverage != want[c.Class] || (c.Reason == "") != (c.Coverage == scanner.CoverageFull) {
+		if c.Coverage != want[c.Class] || (c.Reason == "") != (c.Coverage == source.CoverageFull) {
 			t.Errorf("class %s: %s %q, want %s", c.Class, c.Coverage, c.Reason, want[c.Class])
 		}
 		delete(want, c.Class)
@@ -471,7 +473,7 @@ func TestWatchCoverage(t *testing.T) {
 	must(t, c.Set(t.Context(), "mutex:7", "tok", time.Minute).Err())
 	begun := w.s.WatchState().Nodes[0].Since
 	sweep(t, w.s)
-	w.awaitState("mutex: too", func(s scanner.WatchState) bool {
+	w.awaitState("mutex: too", func(s source.WatchState) bool {
 		return whole(s) && s.Nodes[0].Since.After(begun) && slices.Contains(s.Nodes[0].Prefixes, "mutex:") && !slices.Contains(s.Nodes[0].Prefixes, "locksteward:")
 	})
 	must(t, c.Set(t.Context(), "mutex:8", "tok", time.Minute).Err())
@@ -497,27 +499,11 @@ func TestWatchCoverage(t *testing.T) {
 	must(t, err)
 	since := w.s.WatchState().Nodes[0].Since
 	w.s.SetClasses(set)
-	w.awaitState("set up again", func(s scanner.WatchState) bool { return whole(s) && s.Nodes[0].Since.After(since) })
+	w.awaitState("set up again", func(s source.WatchState) bool { return whole(s) && s.Nodes[0].Since.After(since) })
 	must(t, c.Set(t.Context(), "fresh:1", "tok", time.Minute).Err())
 	w.awaitLock("fresh:1")
-	if got := w.s.WatchState().Classes; len(got) != 2 || got[0].Class != "new" || got[0].Coverage != scanner.CoverageFull {
+	if got := w.s.WatchState().Classes; len(got) != 2 || got[0].Class != "new" || got[0].Coverage != source.CoverageFull {
 		t.Errorf("classes: %+v", got)
-	}
-}
-
-func TestWatchConfig(t *testing.T) {
-	t.Parallel()
-	for mode, good := range map[scanner.WatchMode]bool{
-		"": true, scanner.WatchAuto: true, scanner.WatchTracking: true, scanner.WatchKeyspace: true, scanner.WatchOff: true,
-		scanner.WatchSweep: false, "push": false,
-	} {
-		err := scanner.Config{Watch: mode}.Validate()
-		if (err == nil) != good || err != nil && !strings.HasPrefix(err.Error(), "watch: got ") {
-			t.Errorf("watch: %q: %v", mode, err)
-		}
-	}
-	if got := scanner.DefaultConfig().Watch; got != scanner.WatchAuto {
-		t.Errorf("default is %q", got)
 	}
 }
 

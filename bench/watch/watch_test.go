@@ -23,6 +23,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 const (
@@ -128,10 +129,10 @@ func run(b *testing.B, name string, keys int, kind string, most float64) (versio
 		told := s.WatchState()
 		probes(b, client, work, seen)
 		state := s.WatchState()
-		if state.Missed != 0 || state.Blind != 0 || state.Mode != scanner.WatchTracking {
+		if state.Missed != 0 || state.Blind != 0 || state.Mode != source.WatchTracking {
 			b.Fatalf("watch: %+v", state)
 		}
-		throttled += s.Stats().Throttled[scanner.ReasonWatch]
+		throttled += s.Stats().Throttled[source.ReasonWatch]
 		stop()
 		reads, events = reads+told.Reads, events+told.Events
 		without, pushes, extra = append(without, bare), append(pushes, pushed), append(extra, with-bare)

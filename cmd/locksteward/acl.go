@@ -14,7 +14,8 @@ import (
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/acl"
 	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis"
 )
 
 type aclFlags struct {
@@ -305,10 +306,10 @@ func (f *aclFlags) ofTarget(v acl.Version, t config.Target, classes *class.Set) 
 		return set, err
 	}
 	scan := acl.Scan{
-		Name: cmp.Or(t.Username, spec.Username), Hash: hash, Read: f.read, NoSelfCheck: f.noSelfCheck, MetaPrefixes: t.Scan.MetaPrefixes,
+		Name: cmp.Or(t.Username, spec.Username), Hash: hash, Read: f.read, NoSelfCheck: f.noSelfCheck, MetaPrefixes: t.RedisScan.MetaPrefixes,
 	}
-	if t.Scan.Watch == scanner.WatchKeyspace {
-		scan.Keyspace = scanner.ACLKeyspace(spec.DB, classes, t.Scan.MetaPrefixes...)
+	if t.RedisScan.Watch == source.WatchKeyspace {
+		scan.Keyspace = redis.ACLKeyspace(spec.DB, classes, t.RedisScan.MetaPrefixes...)
 	}
 	u, err := acl.Scanner(v, scan)
 	if err != nil {
@@ -318,7 +319,7 @@ func (f *aclFlags) ofTarget(v acl.Version, t config.Target, classes *class.Set) 
 	if scan.Name == "" {
 		set.Notes = append(set.Notes, "The target has no username: write username: "+u.Name+" and its password_file.")
 	}
-	free := acl.Free{Classes: classes.All(), MetaPrefixes: t.Scan.MetaPrefixes}
+	free := acl.Free{Classes: classes.All(), MetaPrefixes: t.RedisScan.MetaPrefixes}
 	file := f.releasePasswordFile
 	if t.ReleaseCredentials == nil {
 		set.Notes = append(set.Notes, "The target has no release_credentials: this agent cannot delete until it has them.")

@@ -13,6 +13,7 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/doctor"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis"
 )
 
 type doctorFlags struct {
@@ -122,7 +123,7 @@ func (f *doctorFlags) exams(ctx context.Context, p *program) ([]doctor.Options, 
 		return nil, usagef("--match: %w", err)
 	}
 	return []doctor.Options{{
-		Target: "redis", Connect: conn, Scan: scanner.DefaultConfig(), Classes: classes, PushTest: f.pushTest,
+		Target: "redis", Connect: conn, Scan: scanner.DefaultConfig(), Redis: redis.Config{}.WithDefaults(), Classes: classes, PushTest: f.pushTest,
 	}}, nil
 }
 
@@ -157,7 +158,7 @@ func (f *doctorFlags) ofTarget(t config.Target, classes *class.Set) (doctor.Opti
 	if err != nil {
 		return doctor.Options{}, usagef("%w", err)
 	}
-	o := doctor.Options{Target: t.Name, Connect: conn, Scan: t.Scan, Classes: classes, PushTest: f.pushTest}
+	o := doctor.Options{Target: t.Name, Connect: conn, Scan: t.Scan, Redis: t.RedisScan, Classes: classes, PushTest: f.pushTest}
 	release, has, err := t.ConnectRelease()
 	if err != nil {
 		return o, usagef("%w", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/scan"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis"
 )
 
 // observeFlags are how a command without an agent looks at a server.
@@ -36,16 +37,16 @@ func (f *observeFlags) register(c *cobra.Command, in string, long time.Duration,
 	flags.DurationVar(&f.observe, "observe", long, in+why)
 	flags.StringVar(&f.pace, "pace", paceDefault, in+"default (follows the load of the server) or unlimited (for a server of your own)")
 	_ = c.RegisterFlagCompletionFunc("pace", cobra.FixedCompletions([]string{paceDefault, paceUnlimited}, cobra.ShellCompDirectiveNoFileComp))
-	flags.StringVar(&f.on, "sweep-on", string(scanner.SweepMasters), in+"read key names from masters or replicas; locks are always read from masters")
+	flags.StringVar(&f.on, "sweep-on", string(redis.SweepMasters), in+"read key names from masters or replicas; locks are always read from masters")
 	_ = c.RegisterFlagCompletionFunc("sweep-on", cobra.FixedCompletions(
-		[]string{string(scanner.SweepMasters), string(scanner.SweepReplicas)}, cobra.ShellCompDirectiveNoFileComp))
+		[]string{string(redis.SweepMasters), string(redis.SweepReplicas)}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // options returns how to look at the server of conn. Who uses them ends with
 // progress.done().
 func (f *observeFlags) options(p *program, conn connect.Config) (scan.Options, *progress, error) {
-	on := scanner.SweepOn(f.on)
-	if on != scanner.SweepMasters && on != scanner.SweepReplicas {
+	on := redis.SweepOn(f.on)
+	if on != redis.SweepMasters && on != redis.SweepReplicas {
 		return scan.Options{}, nil, usagef("--sweep-on: got %q, write masters or replicas", f.on)
 	}
 	if f.pace != paceDefault && f.pace != paceUnlimited {

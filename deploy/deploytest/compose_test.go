@@ -11,6 +11,8 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
+
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 var composeDir = filepath.Join(root, "deploy", "compose")
@@ -133,7 +135,7 @@ func secrets(t *testing.T) string {
 	return made
 }
 
-// The list of scanner.ACL is that of secrets.sh.
+// The list of redissource.ACL is that of secrets.sh.
 func TestComposeACLIsTheScanners(t *testing.T) {
 	t.Parallel()
 	script := string(must(t, filepath.Join(composeDir, "secrets.sh")))

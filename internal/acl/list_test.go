@@ -9,7 +9,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/acl"
-	"github.com/locksteward/locksteward/scanner"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 func version(t *testing.T, text string) acl.Version {
@@ -133,7 +133,7 @@ func TestScannerFitsTheServer(t *testing.T) {
 func TestEveryCommandHasItsReason(t *testing.T) {
 	t.Parallel()
 	for _, u := range []acl.User{
-		scannerOf(t, version(t, "8.0"), acl.Scan{Keyspace: scanner.ACLKeyspace(0, &class.Set{})}),
+		scannerOf(t, version(t, "8.0"), acl.Scan{Keyspace: redissource.ACLKeyspace(0, &class.Set{})}),
 		releaserOf(t, version(t, "8.0"), acl.Free{Classes: []class.Class{{Name: "a", Match: []string{"lock:*"}, Release: class.ReleaseApprove}}}),
 		appOf(t, version(t, "8.0"), acl.App{Name: "billing", Locks: []string{"lock:*"}, DB: 1, Cluster: true}),
 	} {

@@ -11,7 +11,7 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/acl"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
-	"github.com/locksteward/locksteward/scanner"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 const password = "acl-canary-1"
@@ -96,7 +96,7 @@ func TestUsersCanDoNothingElse(t *testing.T) {
 	classes := []class.Class{{Name: "orders", Match: []string{"lock:order:*"}, Release: class.ReleaseApprove}}
 	users := []acl.User{
 		scannerOf(t, v, acl.Scan{}),
-		scannerOf(t, v, acl.Scan{Name: "keyspace", NoSelfCheck: true, Keyspace: scanner.ACLKeyspace(0, &class.Set{})}),
+		scannerOf(t, v, acl.Scan{Name: "keyspace", NoSelfCheck: true, Keyspace: redissource.ACLKeyspace(0, &class.Set{})}),
 		releaserOf(t, v, acl.Free{Classes: classes}),
 		appOf(t, v, acl.App{Name: "billing", Locks: []string{"lock:billing:*"}, KeyPrefix: "billing:ls:"}),
 		appOf(t, v, acl.App{Name: "clustered", Locks: []string{"lock:c:*"}, Cluster: true, DB: 1}),

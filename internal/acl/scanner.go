@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/locksteward/locksteward/lock/record"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
@@ -25,7 +25,7 @@ type Scan struct {
 	// MetaPrefixes are the prefixes of companions beside record.DefaultPrefix.
 	MetaPrefixes []string
 	// Keyspace are rules for a watch by keyspace notifications, see
-	// scanner.ACLKeyspace; none where it watches by tracking.
+	// redis.ACLKeyspace; none where it watches by tracking.
 	Keyspace []string
 	// NoSelfCheck leaves out the right to ask the server for its own rights.
 	NoSelfCheck bool
@@ -41,8 +41,8 @@ func Scanner(v Version, s Scan) (User, error) {
 	if u.Name == "" {
 		u.Name = DefaultScanner
 	}
-	base := scanner.ACL()
-	more := []string{scanner.ACLNoTouch}
+	base := redis.ACL()
+	more := []string{redis.ACLNoTouch}
 	if !s.NoSelfCheck {
 		more = append(more, "+acl|dryrun")
 	}

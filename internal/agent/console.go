@@ -18,6 +18,7 @@ import (
 	"github.com/locksteward/locksteward/internal/cluster/remote"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -174,7 +175,7 @@ func (w *watched) view() api.Target {
 	return out
 }
 
-func watchView(s scanner.WatchState) *api.Watch {
+func watchView(s source.WatchState) *api.Watch {
 	out := &api.Watch{
 		Mode: string(s.Mode), Reason: s.Reason, BlindMs: s.Blind.Milliseconds(), Missed: s.Missed, Waiting: s.Waiting,
 		Classes: make([]api.ClassWatch, 0, len(s.Classes)),

@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 const (
@@ -41,7 +41,7 @@ type lateness struct {
 	said time.Time // zero: that changes are told in time
 }
 
-func (l *lateness) tell(log *zap.Logger, state scanner.WatchState, now time.Time) {
+func (l *lateness) tell(log *zap.Logger, state source.WatchState, now time.Time) {
 	switch {
 	case state.Delay >= lateFrom && now.Sub(l.said) >= lateEvery:
 		log.Warn("changes are told late: this agent, its store or its machine has more to do than it can",

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // TestLogTellsThatChangesAreLate: once, again after a minute, and when it is over.
@@ -32,7 +32,7 @@ func TestLogTellsThatChangesAreLate(t *testing.T) {
 		{time.Second, 12 * time.Second, 1},
 	} {
 		now = now.Add(step.after)
-		late.tell(log, scanner.WatchState{Delay: step.delay, Waiting: 7}, now)
+		late.tell(log, source.WatchState{Delay: step.delay, Waiting: 7}, now)
 		if got := seen.TakeAll(); len(got) != step.want {
 			t.Errorf("step %d: %d lines, want %d: %v", i, len(got), step.want, got)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 const twoClasses = `
@@ -86,7 +86,7 @@ func TestTargetsTellOfWatchAndBudget(t *testing.T) {
 	if w := last.Watch; w.Missed != 0 || w.Reason != "" || len(w.Classes) != 3 || w.Classes[0] != (api.ClassWatch{Class: "orders", Coverage: "watched"}) {
 		t.Errorf("watch %+v", w)
 	}
-	if g := last.Budget; g == nil || g.Idle != 0.5 || len(g.Servers) != 1 || len(g.ThrottledMs) != len(scanner.Reasons()) || g.Degraded == nil {
+	if g := last.Budget; g == nil || g.Idle != 0.5 || len(g.Servers) != 1 || len(g.ThrottledMs) != len(source.Reasons()) || g.Degraded == nil {
 		t.Errorf("budget %+v", g)
 	}
 }

@@ -52,7 +52,7 @@ func (a *Agent) executors(cfg config.Config) (out map[string]release.Executor, f
 			continue
 		}
 		e, err := release.NewRedisExecutor(release.ExecutorConfig{
-			Connect: cc, Digest: a.digest, MetaPrefixes: t.Scan.MetaPrefixes,
+			Connect: cc, Digest: a.digest, MetaPrefixes: t.RedisScan.MetaPrefixes,
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("target %q: release: %w", t.Name, err)

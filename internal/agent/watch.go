@@ -20,6 +20,8 @@ import (
 	"github.com/locksteward/locksteward/internal/liveness"
 	"github.com/locksteward/locksteward/internal/report"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -40,7 +42,7 @@ type watched struct {
 	// mu orders what is concluded from the target: sweeps and rechecks are
 	// judged one after the other, in the order they were read.
 	mu        sync.Mutex
-	throttled map[scanner.Reason]time.Duration
+	throttled map[source.Reason]time.Duration
 	condition health   // as last logged; "" before the first sweep
 	unshown   bool     // findings changed and the metrics do not say so yet
 	memories  memories // see remember
@@ -112,13 +114,19 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 	target := locksteward.Target{Name: t.Name, Mode: conn.Mode(), DB: conn.DB()}
 	log := a.log.With(zap.String("target", t.Name))
 	var w *watched // before anything is read
-	s, err := scanner.New(a.log, target, conn, classes, a.digest, t.Scan, scanner.Options{
-		History: a.store, Facts: a.store, Hosts: &a.hosts,
-		Found:  func(ctx context.Context, update locksteward.Update) { w.sighted(ctx, update) },
-		Paused: func(paused bool) { a.exporter.SetPaused(t.Name, paused) },
+	src, err := redis.New(conn, redis.Options{
+		Log: a.log, Digest: a.digest, Config: t.RedisScan, Pace: t.Scan.Pace, Hosts: &a.hosts,
 		Placeholder: func(key, requestID string) bool {
 			return a.releases.Placeholder(t.Name, target.DB, key, requestID)
 		},
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("target %q: %w", t.Name, err), conn.Close())
+	}
+	s, err := scanner.New(a.log, target, src, classes, t.Scan, scanner.Options{
+		History: a.store, Facts: a.store,
+		Found:  func(ctx context.Context, update locksteward.Update) { w.sighted(ctx, update) },
+		Paused: func(paused bool) { a.exporter.SetPaused(t.Name, paused) },
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("target %q: %w", t.Name, err), conn.Close())
@@ -142,7 +150,7 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 	w = &watched{
 		agent: a, log: log, cfg: t, target: target, conn: conn, scanner: s, began: time.Now(), holds: report.NewRecorder(t.Name, nil),
 		memories: remembered(rows, classes), remembers: len(rows) > 0,
-		done: make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
+		done: make(chan struct{}), throttled: map[source.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
 		proposals: proposals{fresh: make(chan struct{}, 1)},
 	}
 	return w, nil

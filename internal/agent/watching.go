@@ -10,7 +10,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/rules"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 const (
@@ -166,12 +166,12 @@ func (w *watched) showWatch(ctx context.Context) {
 	}
 }
 
-func watchOf(state scanner.WatchState) exporter.Watch {
+func watchOf(state source.WatchState) exporter.Watch {
 	out := exporter.Watch{
 		Mode: string(state.Mode), Classes: map[string]bool{}, Blind: state.Blind, Missed: state.Missed, Delay: state.Delay,
 	}
 	for _, c := range state.Classes {
-		out.Classes[c.Class] = c.Coverage == scanner.CoverageFull
+		out.Classes[c.Class] = c.Coverage == source.CoverageFull
 	}
 	return out
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/doctor"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // within is how long an event may take on a loaded machine.
@@ -26,7 +27,7 @@ const within = 20 * time.Second
 // look examines a server without a watch, which is another test's.
 func look(t *testing.T, cfg connect.Config) doctor.Report {
 	t.Helper()
-	return doctor.Examine(t.Context(), doctor.Options{Target: "x", Connect: cfg, Scan: scanner.Config{Watch: scanner.WatchOff}})
+	return doctor.Examine(t.Context(), doctor.Options{Target: "x", Connect: cfg, Redis: redissource.Config{Watch: source.WatchOff}})
 }
 
 // config sets settings of a server, one by one: Redis before 7.0 takes no more at once.

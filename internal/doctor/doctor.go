@@ -14,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward/internal/acl"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/scanner"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // Options say what to look at.
@@ -22,6 +23,7 @@ type Options struct {
 	Connect connect.Config
 	// Scan is how the target would be swept; Classes which keys are locks.
 	Scan    scanner.Config
+	Redis   redissource.Config
 	Classes *class.Set
 	// Release is how the releaser logs in; nil without one.
 	Release *connect.Config

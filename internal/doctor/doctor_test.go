@@ -12,6 +12,8 @@ import (
 	"github.com/locksteward/locksteward/internal/doctor"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 const password = "doctor-canary-1"
@@ -152,7 +154,7 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	}
 	full := doctor.Examine(t.Context(), doctor.Options{
 		Target: "x", Connect: connect.Config{URL: srv.URL(), Username: testredis.AdminUser, Password: "testredis-admin"},
-		Scan: scanner.Config{Schedule: "@every 1ms", Watch: scanner.WatchOff},
+		Scan: scanner.Config{Schedule: "@every 1ms"}, Redis: redissource.Config{Watch: source.WatchOff},
 	})
 	expect(t, full, "least-rights", doctor.Warn, "everything", "locksteward acl")
 	expect(t, full, "rights", doctor.OK)

@@ -144,7 +144,7 @@ func (e *exam) sample(ctx context.Context, m connect.Master) (*sample, error) {
 
 // isAuxiliaryKey says that a key is one of our library's beside a lock.
 func (e *exam) isAuxiliaryKey(key string) bool {
-	return slices.ContainsFunc(append([]string{record.DefaultPrefix}, e.Scan.MetaPrefixes...), func(prefix string) bool {
+	return slices.ContainsFunc(append([]string{record.DefaultPrefix}, e.Redis.MetaPrefixes...), func(prefix string) bool {
 		return strings.HasPrefix(key, prefix)
 	})
 }

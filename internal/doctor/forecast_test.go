@@ -14,6 +14,8 @@ import (
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // far is by how much a forecast may be wrong.
@@ -62,7 +64,7 @@ return 1`
 	if err := rdb.Eval(t.Context(), fill, nil, locks, keys-locks).Err(); err != nil {
 		t.Fatal(err)
 	}
-	cfg := scanner.Config{Watch: scanner.WatchOff, Pace: pace.Config{Idle: 0.5, Busy: 0.05}, Schedule: "@every 10m"}
+	cfg := scanner.Config{Pace: pace.Config{Idle: 0.5, Busy: 0.05}, Schedule: "@every 10m"}
 	conn, err := connect.Open(connect.Config{URL: srv.URL()})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +75,12 @@ return 1`
 		}
 	})
 	classes := set(t, orders)
-	s, err := scanner.New(zap.NewNop(), locksteward.Target{Name: "x", Mode: conn.Mode()}, conn, classes, locksteward.NewDigestKey(), cfg, scanner.Options{})
+	off := redissource.Config{Watch: source.WatchOff}
+	src, err := redissource.New(conn, redissource.Options{Log: zap.NewNop(), Digest: locksteward.NewDigestKey(), Config: off, Pace: cfg.Pace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scanner.New(zap.NewNop(), locksteward.Target{Name: "x", Mode: conn.Mode()}, src, classes, cfg, scanner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

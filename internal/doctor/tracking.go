@@ -14,7 +14,7 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/respcheck"
 	"github.com/locksteward/locksteward/lock/record"
-	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 const (
@@ -68,8 +68,8 @@ func (e *exam) trackedPrefixes() []string {
 // tracking sets up what the watch sets up, on connections of its own, and waits
 // for a push.
 func (e *exam) tracking(ctx context.Context, m connect.Master) {
-	if e.Scan.Watch == scanner.WatchOff || e.Scan.Watch == scanner.WatchKeyspace {
-		e.report.add("tracking", OK, m.Addr, "not asked for (watch: "+string(e.Scan.Watch)+")", "")
+	if e.Redis.Watch == source.WatchOff || e.Redis.Watch == source.WatchKeyspace {
+		e.report.add("tracking", OK, m.Addr, "not asked for (watch: "+string(e.Redis.Watch)+")", "")
 		return
 	}
 	var id int64

@@ -22,6 +22,7 @@ import (
 	"github.com/locksteward/locksteward/internal/unlock"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
@@ -39,7 +40,7 @@ type Options struct {
 	// NoThrottle sweeps as fast as the server answers.
 	NoThrottle bool
 	// SweepOn is which servers are asked for the names of all keys; "" is masters.
-	SweepOn scanner.SweepOn
+	SweepOn redis.SweepOn
 	// Progress is called five times a second with how far the sweep under way is; nil is nobody.
 	Progress func(scanner.Progress)
 	// Warn is called, before Run returns, with what the last sweep had to do without, in
@@ -139,11 +140,17 @@ func prepare(opts Options) (*parts, error) {
 	}
 	target := locksteward.Target{Name: TargetName, Mode: conn.Mode(), DB: conn.DB()}
 	cfg := scanner.DefaultConfig()
-	cfg.NoThrottle, cfg.SweepOn = opts.NoThrottle, opts.SweepOn
+	cfg.NoThrottle = opts.NoThrottle
 	// A digest key of the run: digests of two scans cannot be compared. It is a salt
 	// that is told with the conditions of unlock, so it is not an installation's.
 	salt := unlock.NewSalt()
-	s, err := scanner.New(log, target, conn, classes, unlock.KeyOf(salt), cfg, scanner.Options{})
+	src, err := redis.New(conn, redis.Options{
+		Log: log, Digest: unlock.KeyOf(salt), Config: redis.Config{SweepOn: opts.SweepOn}, Pace: cfg.Pace, Unpaced: cfg.NoThrottle,
+	})
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	s, err := scanner.New(log, target, src, classes, cfg, scanner.Options{})
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	redissource "github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
@@ -43,7 +45,13 @@ type observer struct {
 // start begins the agent's life, with what the last one stored.
 func (o *observer) start() error {
 	t := locksteward.Target{Name: target, Mode: o.conn.Mode(), DB: o.conn.DB()}
-	s, err := scanner.New(zap.NewNop(), t, o.conn, o.classes, digestKey, scanner.Config{NoThrottle: true, Watch: scanner.WatchOff}, scanner.Options{
+	src, err := redissource.New(o.conn, redissource.Options{
+		Log: zap.NewNop(), Digest: digestKey, Config: redissource.Config{Watch: source.WatchOff}, Unpaced: true, Clock: o.clock,
+	})
+	if err != nil {
+		return err
+	}
+	s, err := scanner.New(zap.NewNop(), t, src, o.classes, scanner.Config{NoThrottle: true}, scanner.Options{
 		History: o.store, Facts: o.store, Clock: o.clock,
 	})
 	if err != nil {

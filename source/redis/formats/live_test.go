@@ -20,6 +20,7 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
+	redissource "github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
@@ -108,7 +109,9 @@ func scanOnce(t *testing.T, url string) locksteward.Sweep {
 	defer func() { must(t, conn.Close()) }()
 	classes, err := class.NewSet([]class.Class{{Name: "all", Match: []string{"*a*", "*e*", "*i*", "*o*", "*u*", "*:*"}}})
 	must(t, err)
-	s, err := scanner.New(zaptest.NewLogger(t), locksteward.Target{Name: "live", Mode: conn.Mode()}, conn, classes, locksteward.NewDigestKey(), scanner.Config{NoThrottle: true}, scanner.Options{})
+	src, err := redissource.New(conn, redissource.Options{Log: zaptest.NewLogger(t), Digest: locksteward.NewDigestKey(), Unpaced: true})
+	must(t, err)
+	s, err := scanner.New(zaptest.NewLogger(t), locksteward.Target{Name: "live", Mode: conn.Mode()}, src, classes, scanner.Config{NoThrottle: true}, scanner.Options{})
 	must(t, err)
 	sweep, err := s.Sweep(t.Context())
 	must(t, err)

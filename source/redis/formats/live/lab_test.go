@@ -18,6 +18,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/scanner"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // patience is how long anything may take that has to happen.
@@ -49,7 +50,9 @@ func (l lab) sweep(t *testing.T) []locksteward.Lock {
 	classes, err := class.NewSet(nil)
 	must(t, err)
 	target := locksteward.Target{Name: "live", Mode: conn.Mode()}
-	s, err := scanner.New(zaptest.NewLogger(t), target, conn, classes, l.digest, scanner.Config{NoThrottle: true}, scanner.Options{})
+	src, err := redissource.New(conn, redissource.Options{Log: zaptest.NewLogger(t), Digest: l.digest, Unpaced: true})
+	must(t, err)
+	s, err := scanner.New(zaptest.NewLogger(t), target, src, classes, scanner.Config{NoThrottle: true}, scanner.Options{})
 	must(t, err)
 	sweep, err := s.Sweep(t.Context())
 	must(t, err)

@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -17,7 +17,7 @@ const recheckSlack = 50 * time.Millisecond
 
 // recheckLater reads the locks again that may have no TTL or be in a deadlock, once
 // the wait of the rules is over and well before the next sweep.
-func (w *watched) recheckLater(ctx context.Context) {
+func (w *Watched) recheckLater(ctx context.Context) {
 	select {
 	case w.waiting <- struct{}{}:
 	default:
@@ -44,8 +44,8 @@ func (w *watched) recheckLater(ctx context.Context) {
 // on its size. The locks of a wait/cycle are fewer.
 const atOnce = 5000
 
-func (w *watched) recheck(ctx context.Context) {
-	due := w.agent.engine.Due(w.target.Name)
+func (w *Watched) recheck(ctx context.Context) {
+	due := w.deps.Engine.Due(w.target.Name)
 	for len(due) > atOnce {
 		w.lookAt(ctx, w.scanner.Recheck, w.known(due[:atOnce]), w.tellChanges)
 		due = due[atOnce:]
@@ -53,10 +53,14 @@ func (w *watched) recheck(ctx context.Context) {
 	w.look(ctx, w.known(due))
 }
 
-// released reads the lock of a request that is over again at once: nobody should wait
+// Released reads the lock of a request that is over again: nobody should wait
 // for the next sweep to see what became of it. Before the first one no lock is known, and
-// what the request says counts.
-func (w *watched) released(ctx context.Context, r locksteward.Request) {
+// what the request says counts. It returns at once; the context that running returns, which may wait, bounds the read.
+func (w *Watched) Released(r locksteward.Request, running func() context.Context) {
+	w.background(func() { w.released(running(), r) })
+}
+
+func (w *Watched) released(ctx context.Context, r locksteward.Request) {
 	if l, ok := w.scanner.Table().Get(r.Evidence.DB, r.Evidence.Key); ok {
 		w.look(ctx, []locksteward.Lock{l})
 		return
@@ -65,7 +69,7 @@ func (w *watched) released(ctx context.Context, r locksteward.Request) {
 }
 
 // look reads locks directly and judges them.
-func (w *watched) look(ctx context.Context, locks []locksteward.Lock) {
+func (w *Watched) look(ctx context.Context, locks []locksteward.Lock) {
 	w.lookAt(ctx, w.scanner.Recheck, locks, func(ctx context.Context, transitions []locksteward.Transition) {
 		w.tell(ctx, transitions)
 		w.publish(ctx)
@@ -77,7 +81,7 @@ type recheck func(ctx context.Context, locks []locksteward.Lock) (locksteward.Up
 
 // lookAt reads without holding w.mu: a server that is away lets its reader wait for
 // seconds, and the watch of the others goes on. tell is called with it.
-func (w *watched) lookAt(ctx context.Context, read recheck, locks []locksteward.Lock, tell func(context.Context, []locksteward.Transition)) {
+func (w *Watched) lookAt(ctx context.Context, read recheck, locks []locksteward.Lock, tell func(context.Context, []locksteward.Transition)) {
 	if len(locks) == 0 {
 		return
 	}
@@ -88,9 +92,9 @@ func (w *watched) lookAt(ctx context.Context, read recheck, locks []locksteward.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.upToDate(&update)
-	transitions := w.agent.engine.EvaluateDirect(update)
-	w.agent.exporter.ObserveRecheck(update)
-	defer w.agent.console.Touch()
+	transitions := w.deps.Engine.EvaluateDirect(update)
+	w.deps.Exporter.ObserveRecheck(update)
+	defer w.deps.Touch()
 	w.holds.AddUpdate(update)
 	w.found(transitions)
 	w.over(update.Endings, false)
@@ -100,7 +104,7 @@ func (w *watched) lookAt(ctx context.Context, read recheck, locks []locksteward.
 // upToDate takes out of direct reads what others have told more of meanwhile: the last
 // word counts. The next hold of a key whose end was read is judged after that end. The
 // caller holds w.mu.
-func (w *watched) upToDate(update *locksteward.Update) {
+func (w *Watched) upToDate(update *locksteward.Update) {
 	kept, newer := map[rules.LockKey]bool{}, map[rules.LockKey]bool{}
 	locks := update.Locks[:0]
 	for _, l := range update.Locks {
@@ -121,8 +125,8 @@ func (w *watched) upToDate(update *locksteward.Update) {
 }
 
 // anyDue says that a second look decides something of a lock that is known.
-func (w *watched) anyDue() bool {
-	return slices.ContainsFunc(w.agent.engine.Due(w.target.Name), func(d rules.LockKey) bool {
+func (w *Watched) anyDue() bool {
+	return slices.ContainsFunc(w.deps.Engine.Due(w.target.Name), func(d rules.LockKey) bool {
 		_, ok := w.scanner.Table().Get(d.DB, d.Key)
 		return ok
 	})
@@ -130,7 +134,7 @@ func (w *watched) anyDue() bool {
 
 // known are the known locks among those of which a second look decides something:
 // those on which ttl/none is pending, and those of a wait/cycle that was seen once.
-func (w *watched) known(due []rules.LockKey) []locksteward.Lock {
+func (w *Watched) known(due []rules.LockKey) []locksteward.Lock {
 	var out []locksteward.Lock
 	for _, d := range due {
 		if l, ok := w.scanner.Table().Get(d.DB, d.Key); ok {

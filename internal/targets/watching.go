@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 
 // watch takes in changes between sweeps until ctx ends. It returns when the first
 // sweep may begin.
-func (w *watched) watch(ctx context.Context) {
+func (w *Watched) watch(ctx context.Context) {
 	w.background(func() {
 		if err := w.scanner.Watch(ctx, w.pushed); err != nil {
 			w.log.Error("changes are told by sweeps alone", zap.Error(err))
@@ -40,12 +40,12 @@ func (w *watched) watch(ctx context.Context) {
 }
 
 // pushed takes in what the watch saw of some locks.
-func (w *watched) pushed(ctx context.Context, update locksteward.Update) {
+func (w *Watched) pushed(ctx context.Context, update locksteward.Update) {
 	w.take(ctx, update, true)
 }
 
 // sighted takes in what the sweep under way saw of some locks.
-func (w *watched) sighted(ctx context.Context, update locksteward.Update) {
+func (w *Watched) sighted(ctx context.Context, update locksteward.Update) {
 	w.take(ctx, update, false)
 	w.recheckLater(ctx)
 }
@@ -53,7 +53,7 @@ func (w *watched) sighted(ctx context.Context, update locksteward.Update) {
 // take judges some locks that were read, and tells of what the rules find. prompt says that
 // endings are known as they happened. What it costs depends on these locks, not on how many
 // locks or findings there are.
-func (w *watched) take(ctx context.Context, update locksteward.Update, prompt bool) {
+func (w *Watched) take(ctx context.Context, update locksteward.Update, prompt bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// A recheck may have seen more meanwhile: the last word counts.
@@ -64,13 +64,13 @@ func (w *watched) take(ctx context.Context, update locksteward.Update, prompt bo
 		}
 	}
 	update.Locks = locks
-	transitions := w.agent.engine.EvaluateWatched(update)
-	w.agent.exporter.ObserveWatch(update)
+	transitions := w.deps.Engine.EvaluateWatched(update)
+	w.deps.Exporter.ObserveWatch(update)
 	w.holds.AddUpdate(update)
 	w.found(transitions)
 	w.over(update.Endings, prompt)
 	w.tellChanges(ctx, transitions)
-	w.agent.console.Touch()
+	w.deps.Touch()
 	for l := range locksteward.LocksOf(update.Locks) {
 		w.lookWhenDue(l)
 	}
@@ -81,13 +81,13 @@ func (w *watched) take(ctx context.Context, update locksteward.Update, prompt bo
 
 // lookWhenDue has a lock read again when time alone may change the verdict on it. The
 // caller holds w.mu.
-func (w *watched) lookWhenDue(l *locksteward.Lock) {
-	w.scanner.Touch(l.Key, w.agent.engine.NextLook(l))
+func (w *Watched) lookWhenDue(l *locksteward.Lock) {
+	w.scanner.Touch(l.Key, w.deps.Engine.NextLook(l))
 }
 
 // tellChanges is publish for a few transitions. The metrics follow. The caller
 // holds w.mu.
-func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Transition) {
+func (w *Watched) tellChanges(ctx context.Context, transitions []locksteward.Transition) {
 	if len(transitions) == 0 {
 		return
 	}
@@ -105,9 +105,9 @@ func (w *watched) tellChanges(ctx context.Context, transitions []locksteward.Tra
 
 // announce logs transitions and returns the events that receivers are notified of. The
 // caller holds w.mu.
-func (w *watched) announce(transitions []locksteward.Transition) []locksteward.FindingEvent {
-	w.agent.releasing.explain(transitions, time.Now()) // each part of a sweep is made anew
-	w.agent.resolved.add(transitions)
+func (w *Watched) announce(transitions []locksteward.Transition) []locksteward.FindingEvent {
+	w.deps.Executions.explain(transitions, time.Now()) // each part of a sweep is made anew
+	w.deps.Resolved.add(transitions)
 	var out []locksteward.FindingEvent
 	var notify []locksteward.Transition
 	for part := range slices.Chunk(transitions, announcedAtOnce) {
@@ -121,7 +121,7 @@ func (w *watched) announce(transitions []locksteward.Transition) []locksteward.F
 				notify = append(notify, t)
 			}
 		}
-		if events := w.agent.alerts.Events(notify, w.surveying, w.leaseEnds); len(events) > 0 {
+		if events := w.deps.Alerts.Events(notify, w.surveying, w.leaseEnds); len(events) > 0 {
 			if out == nil {
 				out = make([]locksteward.FindingEvent, 0, len(transitions))
 			}
@@ -133,7 +133,7 @@ func (w *watched) announce(transitions []locksteward.Transition) []locksteward.F
 
 // leaseEnds is when the lease of a finding's lock ends unless it is renewed; zero if
 // that is not known.
-func (w *watched) leaseEnds(f locksteward.Finding) time.Time {
+func (w *Watched) leaseEnds(f locksteward.Finding) time.Time {
 	l, ok := w.scanner.Table().Get(f.DB, f.Key)
 	if f.Key == "" || !ok || l.TTL <= 0 { // [locksteward.NoExpiry] among them
 		return time.Time{}
@@ -142,10 +142,10 @@ func (w *watched) leaseEnds(f locksteward.Finding) time.Time {
 }
 
 // showWatch has the metrics follow what was judged until ctx ends.
-func (w *watched) showWatch(ctx context.Context) {
+func (w *Watched) showWatch(ctx context.Context) {
 	tick := time.NewTicker(showEvery)
 	defer tick.Stop()
-	loop, remove := w.agent.liveness.Add("verdicts on target "+w.target.Name, &w.calls)
+	loop, remove := w.deps.Liveness.Add("verdicts on target "+w.target.Name, &w.calls)
 	defer remove()
 	for {
 		loop.Progress()
@@ -153,9 +153,9 @@ func (w *watched) showWatch(ctx context.Context) {
 		w.mu.Lock()
 		if w.unshown {
 			w.unshown = false
-			w.agent.exporter.SetFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
+			w.deps.Exporter.SetFindings(w.target.Name, w.deps.Engine.FindingsOn(w.target.Name).Outlines())
 		}
-		w.agent.exporter.SetUnsaved(w.target.Name, w.behind)
+		w.deps.Exporter.SetUnsaved(w.target.Name, w.behind)
 		w.showPace()
 		w.mu.Unlock()
 		select {

@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"time"
@@ -55,8 +55,8 @@ func (m *memories) markAll(findings []locksteward.Finding) {
 }
 
 // found puts the findings that changed into the history. The caller holds w.mu.
-func (w *watched) found(transitions []locksteward.Transition) {
-	w.agent.releasing.explain(transitions, time.Now())
+func (w *Watched) found(transitions []locksteward.Transition) {
+	w.deps.Executions.explain(transitions, time.Now())
 	var events []lockhistory.Event
 	for _, t := range transitions {
 		f := t.Finding
@@ -66,13 +66,13 @@ func (w *watched) found(transitions []locksteward.Transition) {
 		w.memories.mark(f)
 		events = append(events, lockhistory.FindingChanged(t))
 	}
-	w.agent.history.Enqueue(w.target.Name, events...)
+	w.deps.History.Enqueue(w.target.Name, events...)
 }
 
 // over puts the holds that ended into the history, of locks of configured classes and of
 // those that had a finding. prompt says that it was told as it happened. It comes after
 // found; the caller holds w.mu.
-func (w *watched) over(endings []locksteward.Ending, prompt bool) {
+func (w *Watched) over(endings []locksteward.Ending, prompt bool) {
 	var events []lockhistory.Event
 	for _, e := range endings {
 		at := scanner.HistoryKey{DB: e.Lock.DB, Key: e.Lock.Key}
@@ -85,17 +85,17 @@ func (w *watched) over(endings []locksteward.Ending, prompt bool) {
 		// The next hold of that name has findings of its own.
 		delete(w.memories.marked, at)
 	}
-	w.agent.history.Enqueue(w.target.Name, events...)
+	w.deps.History.Enqueue(w.target.Name, events...)
 }
 
 // overUnseen puts the holds into the history that ended while no agent looked, by the first
 // complete sweep after a restart. How they ended nobody knows. It comes after over; the
 // caller holds w.mu.
-func (w *watched) overUnseen(s locksteward.Sweep) {
+func (w *Watched) overUnseen(s locksteward.Sweep) {
 	if len(w.memories.restored) == 0 || !s.Complete() {
 		return
 	}
-	classes := w.agent.current().classes
+	classes := w.deps.Classes()
 	var out []lockhistory.Event
 	for at, r := range w.memories.restored {
 		if l, ok := w.scanner.Table().Get(at.DB, at.Key); ok && sameRow(r, l) {
@@ -107,7 +107,7 @@ func (w *watched) overUnseen(s locksteward.Sweep) {
 		out = append(out, lockhistory.HoldMissed(r, s.At))
 	}
 	w.memories.restored = nil
-	w.agent.history.Enqueue(w.target.Name, out...)
+	w.deps.History.Enqueue(w.target.Name, out...)
 }
 
 // sameRow says whether a lock is the hold of a row of the history.

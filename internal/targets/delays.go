@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -20,13 +20,13 @@ const (
 // tellDelays has the metrics follow how far the target is watched, and says in the log
 // when what it tells is told late, until ctx ends. It waits for nobody who may be the
 // reason.
-func (w *watched) tellDelays(ctx context.Context) {
+func (w *Watched) tellDelays(ctx context.Context) {
 	tick := time.NewTicker(showEvery)
 	defer tick.Stop()
 	var late lateness
 	for {
 		state := w.scanner.WatchState()
-		w.agent.exporter.SetWatch(w.target.Name, watchOf(state))
+		w.deps.Exporter.SetWatch(w.target.Name, watchOf(state))
 		late.tell(w.log, state, time.Now())
 		select {
 		case <-ctx.Done():

@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const (
 )
 
 // sweeping is the sweep under way for people; nil for none.
-func (w *watched) sweeping(now time.Time) *api.Sweeping {
+func (w *Watched) sweeping(now time.Time) *api.Sweeping {
 	p, ok := w.scanner.Progress()
 	if !ok {
 		return nil
@@ -31,23 +31,23 @@ func (w *watched) sweeping(now time.Time) *api.Sweeping {
 }
 
 func sweepingView(p scanner.Progress, now time.Time, paused bool) *api.Sweeping {
-	out := &api.Sweeping{First: p.First, Started: shown(p.Started), Keys: p.Keys}
+	out := &api.Sweeping{First: p.First, Started: api.Time(p.Started), Keys: p.Keys}
 	if percent, ok := p.Percent(); ok {
 		out.OfKeys, out.Percent = &p.OfKeys, &percent
 	}
 	if left, ok := p.Left(now); ok && !paused {
-		out.EndsAt = shown(now.Add(left))
+		out.EndsAt = api.Time(now.Add(left))
 	}
 	return out
 }
 
 // tellProgress tells pages, metrics and log of sweeps under way until ctx ends.
-func (w *watched) tellProgress(ctx context.Context) {
+func (w *Watched) tellProgress(ctx context.Context) {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	var told progressTold
 	up := false
-	loop, remove := w.agent.liveness.Add("sweeps of target "+w.target.Name, &w.calls)
+	loop, remove := w.deps.Liveness.Add("sweeps of target "+w.target.Name, &w.calls)
 	defer remove()
 	for {
 		loop.Progress()
@@ -64,7 +64,7 @@ func (w *watched) tellProgress(ctx context.Context) {
 		view := w.sweeping(now)
 		pages, log := told.due(now, view)
 		if pages {
-			w.agent.console.Touch()
+			w.deps.Touch()
 		}
 		if log {
 			w.log.Info("sweep is under way", zap.Bool("first", view.First), zap.String("progress", view.Words(now)))
@@ -73,11 +73,11 @@ func (w *watched) tellProgress(ctx context.Context) {
 }
 
 // showState has metrics and pages follow a target that answers, or does no more.
-func (w *watched) showState() {
+func (w *Watched) showState() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.agent.exporter.SetTarget(w.scanner.State())
-	w.agent.console.Touch()
+	w.deps.Exporter.SetTarget(w.scanner.State())
+	w.deps.Touch()
 }
 
 // progressTold is what was told of the sweep under way.

@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"slices"
@@ -10,14 +10,14 @@ import (
 // maxResolved is the number of resolved findings that are remembered.
 const maxResolved = 2000
 
-// resolvedCache remembers the findings that were resolved last, so that the link of an alert still shows its finding.
-type resolvedCache struct {
+// Resolved remembers the findings that were resolved last, so that the link of an alert still shows its finding.
+type Resolved struct {
 	mu    sync.Mutex // guards all fields
 	by    map[string]locksteward.Finding
 	order []string // fingerprints, the oldest first
 }
 
-func (e *resolvedCache) add(transitions []locksteward.Transition) {
+func (e *Resolved) add(transitions []locksteward.Transition) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, t := range transitions {
@@ -41,7 +41,8 @@ func (e *resolvedCache) add(transitions []locksteward.Transition) {
 	}
 }
 
-func (e *resolvedCache) get(fingerprint string) (locksteward.Finding, bool) {
+// Get returns a finding that was resolved, unless that is long ago.
+func (e *Resolved) Get(fingerprint string) (locksteward.Finding, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f, ok := e.by[fingerprint]

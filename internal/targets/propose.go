@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
 )
 
 // proposals are the questions whether locks that their class calls dead should be
@@ -104,7 +105,7 @@ func (p *proposals) done(q question, failed bool) {
 }
 
 // proposing asks until ctx ends. What is not asked then is asked after the next start.
-func (w *watched) proposing(ctx context.Context) {
+func (w *Watched) proposing(ctx context.Context) {
 	for ctx.Err() == nil {
 		q, ok := w.proposals.next()
 		if !ok {
@@ -114,13 +115,13 @@ func (w *watched) proposing(ctx context.Context) {
 			}
 			continue
 		}
-		w.proposals.done(q, !w.agent.proposeRelease(ctx, w, q.key))
+		w.proposals.done(q, !w.proposeRelease(ctx, q.key))
 	}
 }
 
 // proposeAll has the release asked for of each lock that a rule of its class calls dead.
 // The caller holds w.mu.
-func (w *watched) proposeAll(findings iter.Seq[locksteward.Finding]) {
+func (w *Watched) proposeAll(findings iter.Seq[locksteward.Finding]) {
 	if w.behind > 0 {
 		return
 	}
@@ -136,14 +137,20 @@ func (w *watched) proposeAll(findings iter.Seq[locksteward.Finding]) {
 // question is what is asked about a finding that fires on a known lock, if its class
 // calls that dead; a reload may change the class. After a restart or failover nobody is
 // called dead for one longest lease.
-func (w *watched) question(f locksteward.Finding) (q question, ok bool) {
-	if f.Status != locksteward.StatusFiring || f.Key == "" || !slices.Contains(w.agent.classNamed(f.Class).DeadWhen, f.Rule) {
+func (w *Watched) question(f locksteward.Finding) (q question, ok bool) {
+	if f.Status != locksteward.StatusFiring || f.Key == "" || !slices.Contains(w.classNamed(f.Class).DeadWhen, f.Rule) {
 		return question{}, false
 	}
 	l, ok := w.scanner.Table().Get(f.DB, f.Key)
 	if !ok {
 		return question{}, false
 	}
-	_, _, paused := w.agent.engine.Paused(w.target.Name, l.At)
+	_, _, paused := w.deps.Engine.Paused(w.target.Name, l.At)
 	return question{byRule, f.Fingerprint() + l.TokenDigest + l.History.FirstSeen.String(), f.Key}, !paused
+}
+
+// classNamed is a class of the configuration; the zero class if there is none.
+func (w *Watched) classNamed(name string) class.Class {
+	c, _ := w.deps.Classes().Get(name)
+	return c
 }

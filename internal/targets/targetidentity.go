@@ -1,11 +1,10 @@
-package agent
+package targets
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -60,9 +59,9 @@ func (p targetIdentity) String() string {
 	return fmt.Sprintf("%s database %d", text, p.DB)
 }
 
-// renamed refuses a name that would lead to another server than now: findings,
+// Renamed refuses a name that would lead to another server than now: findings,
 // requests and histories under it are about the locks of that one.
-func renamed(old, cfg config.Config) error {
+func Renamed(old, cfg config.Config) error {
 	var errs []error
 	for i, t := range cfg.Targets {
 		at := slices.IndexFunc(old.Targets, func(o config.Target) bool { return o.Name == t.Name })
@@ -92,11 +91,11 @@ type move struct {
 }
 
 // moveOf compares the identity of a target with the stored one. It changes nothing.
-func (a *Agent) moveOf(ctx context.Context, t config.Target) (m move, err error) {
+func (d Deps) moveOf(ctx context.Context, t config.Target) (m move, err error) {
 	if m.is, err = identityOf(t); err != nil {
 		return move{}, err
 	}
-	if m.text, err = a.store.LoadSetting(ctx, identitySetting(t.Name)); err != nil {
+	if m.text, err = d.Store.LoadSetting(ctx, identitySetting(t.Name)); err != nil {
 		return move{}, err
 	}
 	known := m.text != "" && json.Unmarshal([]byte(m.text), &m.was) == nil
@@ -104,24 +103,20 @@ func (a *Agent) moveOf(ctx context.Context, t config.Target) (m move, err error)
 	return m, nil
 }
 
-// reconcileTargets calls reconcileTarget for each target. What was reconciled before an error
-// stays valid: none of these targets was watched.
-func (a *Agent) reconcileTargets(ctx context.Context, list map[string]*watched) error {
-	for _, name := range slices.Sorted(maps.Keys(list)) {
-		if err := a.reconcileTarget(ctx, list[name].cfg); err != nil {
-			return fmt.Errorf("target %q: reconcile: which server it is: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// reconcileTarget compares where a target leads with where it led when it was watched
+// Reconcile compares where the target leads with where it led when it was watched
 // last. If that is another server, what is known under its name
 // is about locks that are not there: its findings end as those of a target that is
 // watched no longer, its open requests as superseded, and its histories begin anew.
 // Nothing of it says that a lock is gone.
-func (a *Agent) reconcileTarget(ctx context.Context, t config.Target) error {
-	m, err := a.moveOf(ctx, t)
+func (w *Watched) Reconcile(ctx context.Context) error {
+	if err := w.deps.reconcile(ctx, w.cfg); err != nil {
+		return fmt.Errorf("target %q: reconcile: which server it is: %w", w.target.Name, err)
+	}
+	return nil
+}
+
+func (d Deps) reconcile(ctx context.Context, t config.Target) error {
+	m, err := d.moveOf(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -134,56 +129,56 @@ func (a *Agent) reconcileTarget(ctx context.Context, t config.Target) error {
 	case m.text == string(raw):
 		return nil
 	case !m.elsewhere:
-		return a.store.SaveSetting(ctx, identitySetting(t.Name), string(raw))
+		return d.Store.SaveSetting(ctx, identitySetting(t.Name), string(raw))
 	}
 	now := time.Now()
 	why := fmt.Sprintf("%q led to %s and leads to %s", t.Name, was, is)
-	findings, err := a.endFindings(ctx, t.Name, now)
+	findings, err := d.endFindings(ctx, t.Name, now)
 	if err != nil {
 		return err
 	}
-	requests, err := a.endRequests(ctx, t.Name, why, now)
+	requests, err := d.endRequests(ctx, t.Name, why, now)
 	if err != nil {
 		return err
 	}
-	if err := a.forgetHistory(ctx, t.Name); err != nil {
+	if err := d.forgetHistory(ctx, t.Name); err != nil {
 		return err
 	}
-	a.log.Warn("the target leads to another server than when it was watched last: its findings and open requests end, whatever became of the locks there",
+	d.Log.Warn("the target leads to another server than when it was watched last: its findings and open requests end, whatever became of the locks there",
 		zap.String("target", t.Name), zap.Stringer("was", was), zap.Stringer("is", is), zap.Int("findings", findings), zap.Int("requests", requests))
 	// Last: what was not settled is settled by the next start.
-	return a.store.SaveSetting(ctx, identitySetting(t.Name), string(raw), locksteward.Entry{
+	return d.Store.SaveSetting(ctx, identitySetting(t.Name), string(raw), locksteward.Entry{
 		At: now, Actor: "agent", Action: "target.moved", Target: t.Name, Reason: why,
 	})
 }
 
 // endFindings ends the findings on a target that nobody watches now.
-func (a *Agent) endFindings(ctx context.Context, target string, now time.Time) (int, error) {
-	findings, err := a.store.LoadFindings(ctx, target)
+func (d Deps) endFindings(ctx context.Context, target string, now time.Time) (int, error) {
+	findings, err := d.Store.LoadFindings(ctx, target)
 	if err != nil || len(findings) == 0 {
 		return 0, err
 	}
-	a.engine.Restore(findings)
+	d.Engine.Restore(findings)
 	var ended []locksteward.Transition
-	for _, t := range a.engine.RemoveTarget(target, now) {
+	for _, t := range d.Engine.RemoveTarget(target, now) {
 		if rules.Notifies(t.Finding) {
 			ended = append(ended, t)
 		}
 	}
-	return len(findings), a.store.SaveFindings(ctx, target, nil, store.Outgoing{Events: a.alerts.Events(ended, nil, nil)})
+	return len(findings), d.Store.SaveFindings(ctx, target, nil, store.Outgoing{Events: d.Alerts.Events(ended, nil, nil)})
 }
 
 // endRequests ends the open requests about locks of a target: nothing may be
 // executed on another server than the one that was looked at.
-func (a *Agent) endRequests(ctx context.Context, target, why string, now time.Time) (int, error) {
-	list, err := a.store.QueryRequests(ctx, store.RequestQuery{Target: target, States: []locksteward.RequestState{
+func (d Deps) endRequests(ctx context.Context, target, why string, now time.Time) (int, error) {
+	list, err := d.Store.QueryRequests(ctx, store.RequestQuery{Target: target, States: []locksteward.RequestState{
 		locksteward.RequestPending, locksteward.RequestApproved, locksteward.RequestExecuting,
 	}})
 	if err != nil {
 		return 0, err
 	}
 	for _, r := range list {
-		_, err := a.store.UpdateRequest(ctx, r.ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
+		_, err := d.Store.UpdateRequest(ctx, r.ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
 			r.Outcome = "Superseded: the target leads to another server. Nothing was touched."
 			to, action := locksteward.RequestSuperseded, release.ActionSupersede
 			if r.State == locksteward.RequestExecuting {
@@ -204,8 +199,8 @@ func (a *Agent) endRequests(ctx context.Context, target, why string, now time.Ti
 
 // forgetHistory drops what would be carried over from one look at a target to the
 // next.
-func (a *Agent) forgetHistory(ctx context.Context, target string) error {
-	rows, err := a.store.LoadHistory(ctx, target)
+func (d Deps) forgetHistory(ctx context.Context, target string) error {
+	rows, err := d.Store.LoadHistory(ctx, target)
 	if err != nil {
 		return err
 	}
@@ -214,8 +209,8 @@ func (a *Agent) forgetHistory(ctx context.Context, target string) error {
 		gone = append(gone, scanner.HistoryKey{DB: r.DB, Key: r.Key})
 	}
 	return errors.Join(
-		a.store.SaveHistory(ctx, target, nil, gone),
-		a.store.SaveFacts(ctx, target, ""),
-		a.store.SaveOrders(ctx, target, ""),
+		d.Store.SaveHistory(ctx, target, nil, gone),
+		d.Store.SaveFacts(ctx, target, ""),
+		d.Store.SaveOrders(ctx, target, ""),
 	)
 }

@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -32,8 +32,8 @@ func surveySetting(target string) string { return "surveyed:" + target }
 
 // restoreSurvey reads whether the target was swept before; known says that
 // something of it is stored in any case.
-func (w *watched) restoreSurvey(ctx context.Context, known bool) {
-	value, err := w.agent.store.LoadSetting(ctx, surveySetting(w.target.Name))
+func (w *Watched) restoreSurvey(ctx context.Context, known bool) {
+	value, err := w.deps.Store.LoadSetting(ctx, surveySetting(w.target.Name))
 	if err != nil {
 		w.log.Error("it is not known whether the target was swept before", zap.Error(err))
 	}
@@ -48,7 +48,7 @@ func (w *watched) restoreSurvey(ctx context.Context, known bool) {
 
 // endSurvey notes the end of the first survey, which is before the sweep is judged:
 // what that finds began in it at the latest. The caller holds w.mu.
-func (w *watched) endSurvey(ctx context.Context, sweep locksteward.Sweep) {
+func (w *Watched) endSurvey(ctx context.Context, sweep locksteward.Sweep) {
 	if w.survey.until.IsZero() {
 		if !sweep.Complete() && w.scanner.State().Up {
 			w.survey.parts++
@@ -61,12 +61,12 @@ func (w *watched) endSurvey(ctx context.Context, sweep locksteward.Sweep) {
 		return
 	}
 	defer w.calls.Begin()()
-	if err := w.agent.store.WakeGroup(context.WithoutCancel(ctx), alert.SurveyGroup(w.target.Name), alert.SurveyWait); err != nil {
+	if err := w.deps.Store.WakeGroup(context.WithoutCancel(ctx), alert.SurveyGroup(w.target.Name), alert.SurveyWait); err != nil {
 		w.log.Warn("the digest of the first survey is not hurried yet: it is tried again", zap.Error(err))
 		return
 	}
 	value := strconv.FormatInt(w.survey.until.UnixMicro(), 10)
-	if err := w.agent.store.SaveSetting(context.WithoutCancel(ctx), surveySetting(w.target.Name), value); err != nil {
+	if err := w.deps.Store.SaveSetting(context.WithoutCancel(ctx), surveySetting(w.target.Name), value); err != nil {
 		w.log.Warn("the end of the first survey is not kept yet", zap.Error(err))
 		return
 	}
@@ -75,7 +75,7 @@ func (w *watched) endSurvey(ctx context.Context, sweep locksteward.Sweep) {
 
 // surveying says whether the first survey of the target found f, and for how long it has been under way, negative once
 // it has ended. The caller holds w.mu.
-func (w *watched) surveying(f locksteward.Finding) (found bool, running time.Duration) {
+func (w *Watched) surveying(f locksteward.Finding) (found bool, running time.Duration) {
 	running = -1
 	if w.survey.until.IsZero() {
 		running = time.Since(w.began)
@@ -85,7 +85,7 @@ func (w *watched) surveying(f locksteward.Finding) (found bool, running time.Dur
 
 // surveyed says that the first survey of the target found f, on a hold that may have been there
 // before the agent. The caller holds w.mu.
-func (w *watched) surveyed(f locksteward.Finding) bool {
+func (w *Watched) surveyed(f locksteward.Finding) bool {
 	until := w.survey.until
 	late := !until.IsZero() && f.Since.After(until)
 	l, ok := w.scanner.Table().Get(f.DB, f.Key)

@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 )
 
 // restoreOrders takes back in which orders classes were taken before the restart.
-func (w *watched) restoreOrders(ctx context.Context) {
-	text, err := w.agent.store.LoadOrders(ctx, w.target.Name)
+func (w *Watched) restoreOrders(ctx context.Context) {
+	text, err := w.deps.Store.LoadOrders(ctx, w.target.Name)
 	if err == nil {
-		err = w.agent.engine.RestoreOrders(w.target.Name, text)
+		err = w.deps.Engine.RestoreOrders(w.target.Name, text)
 	}
 	if err != nil {
 		w.log.Error("the orders of the last run are not known: inversions are found as both orders are seen again", zap.Error(err))
@@ -21,14 +21,14 @@ func (w *watched) restoreOrders(ctx context.Context) {
 
 // saveOrders keeps them. What fails is kept with a later sweep. The caller holds
 // w.mu.
-func (w *watched) saveOrders(ctx context.Context, sweep locksteward.Sweep) {
-	text, changed := w.agent.engine.Orders(w.target.Name, sweep.At)
+func (w *Watched) saveOrders(ctx context.Context, sweep locksteward.Sweep) {
+	text, changed := w.deps.Engine.Orders(w.target.Name, sweep.At)
 	if !changed {
 		return
 	}
 	defer w.calls.Begin()()
 	// A shutdown in between must not lose what was seen already.
-	if err := w.agent.store.SaveOrders(context.WithoutCancel(ctx), w.target.Name, text); err != nil {
+	if err := w.deps.Store.SaveOrders(context.WithoutCancel(ctx), w.target.Name, text); err != nil {
 		w.log.Error("the orders in which classes are taken are not saved", zap.Error(err))
 	}
 }

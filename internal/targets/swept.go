@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -13,22 +13,21 @@ import (
 
 // swept takes in one sweep; the scanner calls it, one sweep at a time. Between two steps
 // of it the watch comes in: what it tells of meanwhile waits for one step at most.
-func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
+func (w *Watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if sweep.Complete() && !sweep.At.Equal(sweep.Started) { // else the server's time was not read
 		w.clock.Update(w.log, "Redis server", sweep.At.Sub(now.Round(0)))
 	}
-	a := w.agent
-	defer a.console.Touch()
+	defer w.deps.Touch()
 	w.endSurvey(ctx, sweep)
-	a.exporter.ObserveSweep(sweep)
+	w.deps.Exporter.ObserveSweep(sweep)
 	w.sweeps.add(sweep, time.Now())
 	w.holds.AddSweep(sweep)
 	w.judge(ctx, sweep)
-	a.exporter.SetTarget(w.scanner.State())
-	a.exporter.SetRefused(w.target.Name, w.scanner.Stats().Refused)
+	w.deps.Exporter.SetTarget(w.scanner.State())
+	w.deps.Exporter.SetRefused(w.target.Name, w.scanner.Stats().Refused)
 	w.showPace()
 	w.logSweep(ctx, sweep)
 	w.shown.Lock()
@@ -53,9 +52,9 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 
 // judge has the rules judge a sweep, and tells of what they find. The caller holds
 // w.mu.
-func (w *watched) judge(ctx context.Context, sweep locksteward.Sweep) {
+func (w *Watched) judge(ctx context.Context, sweep locksteward.Sweep) {
 	ended := false
-	for transitions := range w.agent.engine.EvaluateSteps(sweep) {
+	for transitions := range w.deps.Engine.EvaluateSteps(sweep) {
 		for part := range transitions.Parts(atOnce) {
 			w.found(part)
 		}
@@ -73,7 +72,7 @@ func (w *watched) judge(ctx context.Context, sweep locksteward.Sweep) {
 
 // giveWay lets the watch tell of what it has read meanwhile. The caller holds w.mu, and
 // is called by the scanner with a sweep.
-func (w *watched) giveWay() {
+func (w *Watched) giveWay() {
 	w.mu.Unlock()
 	defer w.mu.Lock()
 	w.scanner.Yield()
@@ -81,7 +80,7 @@ func (w *watched) giveWay() {
 
 // logSweep logs each sweep at debug level, and at a level that is seen when the
 // target comes, goes, or is not read in full any more.
-func (w *watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
+func (w *Watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
 	fields := []zap.Field{
 		zap.Bool("complete", sweep.Complete()), zap.Int64("keys", sweep.Keys()), zap.Int("locks", sweep.LockCount()),
 		zap.Int("candidates", sweep.Candidates), zap.Duration("took", sweep.Duration),
@@ -94,7 +93,7 @@ func (w *watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
 	if !isDown && (was == nil || *was) {
 		defer func() {
 			defer w.calls.Begin()()
-			w.agent.alerts.wakeHeld(ctx)
+			w.deps.Alerts.WakeHeld(ctx)
 		}()
 	}
 	switch {
@@ -131,14 +130,14 @@ func condition(state locksteward.TargetState, sweep locksteward.Sweep) health {
 }
 
 // showPace has the metrics show how fast the target's servers are read, and what was waited for. The caller holds w.mu.
-func (w *watched) showPace() {
+func (w *Watched) showPace() {
 	stats := w.scanner.Stats()
 	for reason, total := range stats.Throttled {
-		w.agent.exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
+		w.deps.Exporter.AddThrottled(w.target.Name, string(reason), total-w.throttled[reason])
 		w.throttled[reason] = total
 	}
 	if least := leastShare(stats); least > 0 {
-		w.agent.exporter.SetPace(w.target.Name, least)
+		w.deps.Exporter.SetPace(w.target.Name, least)
 	}
 }
 

@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -21,12 +21,12 @@ const maxUnsaved = 20_000
 
 // tell writes findings that changed with the events that receivers are notified of. The
 // caller holds w.mu.
-func (w *watched) tell(ctx context.Context, transitions []locksteward.Transition) {
+func (w *Watched) tell(ctx context.Context, transitions []locksteward.Transition) {
 	if len(transitions) == 0 {
 		return
 	}
 	w.keep(ctx, w.announce(transitions), func(ctx context.Context, out store.Outgoing) error {
-		return w.agent.store.UpdateFindings(ctx, w.target.Name, findingsOf(transitions), out)
+		return w.deps.Store.UpdateFindings(ctx, w.target.Name, findingsOf(transitions), out)
 	})
 }
 
@@ -43,18 +43,18 @@ func findingsOf(transitions []locksteward.Transition) iter.Seq[locksteward.Findi
 
 // publish writes the findings without events, updates the metrics, and asks for releases.
 // It comes after tell. The caller holds w.mu.
-func (w *watched) publish(ctx context.Context) {
+func (w *Watched) publish(ctx context.Context) {
 	w.keepRest(ctx)
-	mine := w.agent.engine.FindingsOn(w.target.Name)
-	w.agent.exporter.SetFindings(w.target.Name, mine.Outlines())
+	mine := w.deps.Engine.FindingsOn(w.target.Name)
+	w.deps.Exporter.SetFindings(w.target.Name, mine.Outlines())
 	w.proposeAll(mine.Outlines())
 }
 
 // keep writes findings to the store now, with their events. While the store fails that is
-// left to [watched.keeping], which writes all of them when it works again: the watch does
+// left to [Watched.keeping], which writes all of them when it works again: the watch does
 // not wait for it twice. Notifications are sent from memory meanwhile. The caller holds
 // w.mu.
-func (w *watched) keep(ctx context.Context, events []locksteward.FindingEvent, write func(ctx context.Context, out store.Outgoing) error) {
+func (w *Watched) keep(ctx context.Context, events []locksteward.FindingEvent, write func(ctx context.Context, out store.Outgoing) error) {
 	if w.behind > 0 {
 		w.behind++
 		w.sendFromMemory(events, w.fenced)
@@ -74,17 +74,16 @@ func (w *watched) keep(ctx context.Context, events []locksteward.FindingEvent, w
 // keepRest writes the findings that changed without an event: those that are pending. The
 // first time it writes all findings, whatever the store has from before. The caller holds
 // w.mu.
-func (w *watched) keepRest(ctx context.Context) {
-	a := w.agent
-	rest := a.engine.Changes(w.target.Name)
+func (w *Watched) keepRest(ctx context.Context) {
+	rest := w.deps.Engine.Changes(w.target.Name)
 	if w.whole && rest.Len() == 0 {
 		return
 	}
 	w.keep(ctx, nil, func(ctx context.Context, out store.Outgoing) error {
 		if w.whole {
-			return a.store.UpdateFindings(ctx, w.target.Name, rest.All(), out)
+			return w.deps.Store.UpdateFindings(ctx, w.target.Name, rest.All(), out)
 		}
-		return a.store.SaveFindings(ctx, w.target.Name, a.engine.FindingsOn(w.target.Name).All(), out)
+		return w.deps.Store.SaveFindings(ctx, w.target.Name, w.deps.Engine.FindingsOn(w.target.Name).All(), out)
 	})
 	w.whole = true // what the store does not take is written with all others
 }
@@ -92,7 +91,7 @@ func (w *watched) keepRest(ctx context.Context) {
 // sendFromMemory sends notifications of events that the store does not have, unless
 // another replica may be working on the target, which sends its own. The caller holds
 // w.mu.
-func (w *watched) sendFromMemory(events []locksteward.FindingEvent, fenced bool) {
+func (w *Watched) sendFromMemory(events []locksteward.FindingEvent, fenced bool) {
 	if room := maxUnsaved - len(w.unsaved); len(events) > room {
 		w.log.Error("the buffer of events for the store is full: some notifications may never be sent", zap.Int("count", len(events)-room))
 		w.unsaved = append(w.unsaved, events[:room]...)
@@ -100,12 +99,12 @@ func (w *watched) sendFromMemory(events []locksteward.FindingEvent, fenced bool)
 		w.unsaved = append(w.unsaved, events...)
 	}
 	if !fenced {
-		w.agent.alerts.SendFromMemory(events)
+		w.deps.Alerts.SendFromMemory(events)
 	}
 }
 
 // keeping writes holds, and what the store did not take, in the background until ctx ends.
-func (w *watched) keeping(ctx context.Context) {
+func (w *Watched) keeping(ctx context.Context) {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
 	held := time.Now()
@@ -114,7 +113,7 @@ func (w *watched) keeping(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if now := time.Now(); !w.patient(now) && w.catchUp(ctx) && now.Sub(held) >= saveHoldsEvery {
+			if now := time.Now(); !w.patient(now) && w.catchUp(ctx) && now.Sub(held) >= SaveHoldsEvery {
 				held = now
 				w.saveHolds(ctx)
 			}
@@ -125,7 +124,7 @@ func (w *watched) keeping(ctx context.Context) {
 // patient reports whether the store failed just now. Nothing is sent from memory while it
 // is being written, and a store that another program locks lets a writer wait for
 // seconds: the time between two attempts is at least as long as one.
-func (w *watched) patient(now time.Time) bool {
+func (w *Watched) patient(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.behind > 0 && now.Before(w.again)
@@ -133,7 +132,7 @@ func (w *watched) patient(now time.Time) bool {
 
 // catchUp writes the findings as they are now if the store lacks some, and reports whether
 // it has all.
-func (w *watched) catchUp(ctx context.Context) bool {
+func (w *Watched) catchUp(ctx context.Context) bool {
 	w.mu.Lock()
 	behind := w.behind
 	if behind == 0 {
@@ -150,13 +149,13 @@ func (w *watched) catchUp(ctx context.Context) bool {
 		return false
 	}
 	w.mu.Lock()
-	mine, unsaved := w.agent.engine.FindingsOn(w.target.Name), slices.Clone(w.unsaved)
+	mine, unsaved := w.deps.Engine.FindingsOn(w.target.Name), slices.Clone(w.unsaved)
 	w.mu.Unlock()
-	rest, tried := w.agent.alerts.Unsaved(unsaved)
-	if err := w.agent.store.SaveFindings(ctx, w.target.Name, mine.All(), store.Outgoing{Events: rest, Notifications: tried}); err != nil {
+	rest, tried := w.deps.Alerts.Unsaved(unsaved)
+	if err := w.deps.Store.SaveFindings(ctx, w.target.Name, mine.All(), store.Outgoing{Events: rest, Notifications: tried}); err != nil {
 		fenced := errors.Is(err, store.ErrLeaseLost)
 		if !fenced { // else nothing is sent from memory any more
-			w.agent.alerts.SaveFailed(unsaved)
+			w.deps.Alerts.SaveFailed(unsaved)
 		}
 		w.mu.Lock()
 		w.again, w.fenced = time.Now().Add(max(keepEvery, time.Since(began))), fenced
@@ -164,7 +163,7 @@ func (w *watched) catchUp(ctx context.Context) bool {
 		w.log.Debug("saving findings failed again", zap.Error(err))
 		return false
 	}
-	w.agent.alerts.Saved(unsaved, tried)
+	w.deps.Alerts.Saved(unsaved, tried)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unsaved = w.unsaved[len(unsaved):]
@@ -176,12 +175,12 @@ func (w *watched) catchUp(ctx context.Context) bool {
 	return true
 }
 
-// forget resolves all findings of a target that is watched no longer. It comes
-// after stop.
-func (w *watched) forget(ctx context.Context) {
+// Forget resolves all findings of a target that is watched no longer. It comes
+// after Stop.
+func (w *Watched) Forget(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.keep(ctx, w.announce(w.agent.engine.RemoveTarget(w.target.Name, time.Now())), func(ctx context.Context, out store.Outgoing) error {
-		return w.agent.store.SaveFindings(ctx, w.target.Name, nil, out)
+	w.keep(ctx, w.announce(w.deps.Engine.RemoveTarget(w.target.Name, time.Now())), func(ctx context.Context, out store.Outgoing) error {
+		return w.deps.Store.SaveFindings(ctx, w.target.Name, nil, out)
 	})
 }

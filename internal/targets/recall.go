@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 )
 
 // begin takes back what was known of the target before the restart.
-func (w *watched) begin(ctx context.Context) {
+func (w *Watched) begin(ctx context.Context) {
 	err := w.recall(ctx)
 	known := err != nil || w.remembers
 	w.mu.Lock()
-	for range w.agent.engine.FindingsOn(w.target.Name).All() {
+	for range w.deps.Engine.FindingsOn(w.target.Name).All() {
 		known = true
 		break
 	}
@@ -32,7 +32,7 @@ func (w *watched) begin(ctx context.Context) {
 		w.log.Error("findings of the last run are not known yet: nothing is written before they are", zap.Error(err))
 	}
 	w.mu.Unlock()
-	if err := w.agent.releases.Recall(ctx); err != nil {
+	if err := w.deps.Releases.Recall(ctx); err != nil {
 		w.log.Error("which placeholders the last run put in the place of locks is not known yet: until it is, they are shown as unverified locks", zap.Error(err))
 	}
 	w.restoreSurvey(ctx, known)
@@ -43,15 +43,15 @@ func (w *watched) begin(ctx context.Context) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.agent.exporter.SetFindings(w.target.Name, w.agent.engine.FindingsOn(w.target.Name).Outlines())
+	w.deps.Exporter.SetFindings(w.target.Name, w.deps.Engine.FindingsOn(w.target.Name).Outlines())
 	w.restored.Store(true)
 }
 
 // recallReleases ends what fires on holds that were released just before the last run
 // ended: it was killed before it read those locks again.
-func (w *watched) recallReleases(ctx context.Context) {
+func (w *Watched) recallReleases(ctx context.Context) {
 	var since time.Time
-	for f := range w.agent.engine.FindingsOn(w.target.Name).Outlines() {
+	for f := range w.deps.Engine.FindingsOn(w.target.Name).Outlines() {
 		if f.Key != "" && (since.IsZero() || f.Since.Before(since)) {
 			since = f.Since
 		}
@@ -59,7 +59,7 @@ func (w *watched) recallReleases(ctx context.Context) {
 	if since.IsZero() {
 		return
 	}
-	list, err := w.agent.store.ListActs(ctx, later(since, time.Now().Add(-actsRecalled)))
+	list, err := w.deps.Store.ListActs(ctx, later(since, time.Now().Add(-actsRecalled)))
 	if err != nil {
 		w.log.Warn("what was released before the restart is not known: the first sweep tells", zap.Error(err))
 		return
@@ -73,7 +73,7 @@ const actsRecalled = 7 * 24 * time.Hour
 // endReleased ends the findings on holds that requests released, newest first, if
 // nothing else is known of their locks: what began after the release is about another
 // hold, and what was undone holds on.
-func (w *watched) endReleased(ctx context.Context, list []locksteward.Request) {
+func (w *Watched) endReleased(ctx context.Context, list []locksteward.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seen := map[scanner.HistoryKey]bool{}
@@ -88,7 +88,7 @@ func (w *watched) endReleased(ctx context.Context, list []locksteward.Request) {
 		if _, known := w.scanner.Table().Get(e.DB, e.Key); known || r.State != locksteward.RequestReleased || e.Act == locksteward.ActUndo {
 			continue
 		}
-		findings := w.agent.engine.FindingsFor(w.target.Name, e.DB, e.Key)
+		findings := w.deps.Engine.FindingsFor(w.target.Name, e.DB, e.Key)
 		if len(findings) == 0 || slices.ContainsFunc(findings, func(f locksteward.Finding) bool { return f.Since.After(r.FinishedAt) }) {
 			continue
 		}
@@ -99,7 +99,7 @@ func (w *watched) endReleased(ctx context.Context, list []locksteward.Request) {
 	if len(endings) == 0 {
 		return
 	}
-	transitions := w.agent.engine.EvaluateDirect(locksteward.Update{Target: w.target.Name, At: time.Now(), Endings: endings})
+	transitions := w.deps.Engine.EvaluateDirect(locksteward.Update{Target: w.target.Name, At: time.Now(), Endings: endings})
 	w.found(transitions)
 	w.tell(ctx, transitions)
 	w.unshown = true
@@ -115,25 +115,25 @@ func later(a, b time.Time) time.Time {
 
 // recall puts the findings that the store has back into the engine. Of one that was
 // found meanwhile, while the store did not work, what is known now counts.
-func (w *watched) recall(ctx context.Context) error {
+func (w *Watched) recall(ctx context.Context) error {
 	w.mu.Lock()
 	recalled := w.recalled
 	w.mu.Unlock()
 	if recalled {
 		return nil
 	}
-	findings, err := w.agent.store.LoadFindings(ctx, w.target.Name)
+	findings, err := w.deps.Store.LoadFindings(ctx, w.target.Name)
 	if err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	here := map[string]bool{}
-	for f := range w.agent.engine.FindingsOn(w.target.Name).All() {
+	for f := range w.deps.Engine.FindingsOn(w.target.Name).All() {
 		here[f.Fingerprint()] = true
 	}
 	findings = slices.DeleteFunc(findings, func(f locksteward.Finding) bool { return here[f.Fingerprint()] })
-	w.agent.engine.Restore(findings)
+	w.deps.Engine.Restore(findings)
 	w.memories.markAll(findings)
 	w.recalled = true
 	return nil

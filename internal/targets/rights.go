@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // checkRights warns, once for each target and its settings, of a Redis user that
 // may do more than look: what this agent does not do, whoever gets at its password
 // could. Nobody waits for it, and a server that does not say is left alone.
-func (w *watched) checkRights(ctx context.Context) {
+func (w *Watched) checkRights(ctx context.Context) {
 	if w.rightsAsked {
 		return
 	}

@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ import (
 // the key do not, nor where the execution released nothing.
 func TestResolvedByRequest(t *testing.T) {
 	t.Parallel()
-	var l releasing
+	var l Executions
 	now := time.Now()
 	r := locksteward.Request{ID: "r-7", Evidence: locksteward.Evidence{Target: "redis", Key: "lock:a"}}
 	resolved := func(since time.Time, how locksteward.EndedHow) locksteward.Finding {

@@ -5,49 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/report"
+	"github.com/locksteward/locksteward/internal/targets"
 )
-
-const (
-	// holdsKept is how long it is known how locks were held.
-	holdsKept = 30 * 24 * time.Hour
-	// saveHoldsEvery is how much of that a crash may cost.
-	saveHoldsEvery = 10 * time.Second
-	// restored is how far back an agent goes on with what the last one counted: far
-	// more than a server's clock may differ by.
-	restored = 24 * time.Hour
-)
-
-// restoreHolds continues the counts of the last hours.
-func (w *watched) restoreHolds(ctx context.Context) {
-	rows, err := w.agent.store.LoadHolds(ctx, w.target.Name, report.SlotOf(time.Now().Add(-restored)))
-	if err != nil {
-		w.log.Error("how locks were held in this hour is not known: it is counted anew", zap.Error(err))
-	}
-	w.holds.Restore(rows)
-}
-
-// saveHolds writes what was counted since the last time.
-func (w *watched) saveHolds(ctx context.Context) {
-	rows := w.holds.Unsaved()
-	if err := w.agent.store.SaveHolds(context.WithoutCancel(ctx), rows); err != nil {
-		w.log.Error("how locks were held is not saved: it is tried again", zap.Error(err))
-		return
-	}
-	w.holds.Saved(rows)
-}
-
-// coverHolds notes what the watch covers: locks of which changes are told are
-// hardly older than their first look.
-func (w *watched) coverHolds(watch exporter.Watch) {
-	w.holds.Watched(time.Now(), watch.Classes, watch.Blind)
-}
 
 // Report says how the locks of a target, or of all if it is "", were held since a
 // time; name leaves all other classes out unless it is "".
@@ -60,15 +23,15 @@ func (a *Agent) Report(ctx context.Context, target, name string, since time.Time
 }
 
 func (a *Agent) report(ctx context.Context, target, name string, since time.Time) (api.Report, error) {
-	now := a.current()
-	classes := now.classes
-	var chosen []*watched
+	now := a.targets.Now()
+	classes := now.Classes
+	var chosen []*targets.Watched
 	var elsewhere []string
-	for _, t := range now.cfg.Targets {
+	for _, t := range now.Config.Targets {
 		if target != "" && target != t.Name {
 			continue
 		}
-		if w, ok := now.targets[t.Name]; ok {
+		if w, ok := now.Watched[t.Name]; ok {
 			chosen = append(chosen, w)
 		} else {
 			elsewhere = append(elsewhere, t.Name)
@@ -79,14 +42,14 @@ func (a *Agent) report(ctx context.Context, target, name string, since time.Time
 	}
 	in := report.Input{Since: report.SlotOf(since), Until: time.Now().Truncate(time.Millisecond), Classes: classes, OnlyClass: name}
 	for _, w := range chosen {
-		rows, err := a.store.LoadHolds(ctx, w.target.Name, in.Since)
+		rows, err := a.store.LoadHolds(ctx, w.Target().Name, in.Since)
 		if err != nil {
 			return api.Report{}, stored(err)
 		}
-		in.Rows = append(in.Rows, overlaid(rows, w.holds.Rows(), in.Since)...)
-		in.Open = append(in.Open, w.scanner.Table().Locks()...)
-		if _, swept := w.lastSweep(); !swept {
-			in.Notes = append(in.Notes, fmt.Sprintf("target %q: nothing was looked at yet", w.target.Name))
+		in.Rows = append(in.Rows, overlaid(rows, w.HoldRows(), in.Since)...)
+		in.Open = append(in.Open, w.Table().Locks()...)
+		if _, swept := w.LastSweep(); !swept {
+			in.Notes = append(in.Notes, fmt.Sprintf("target %q: nothing was looked at yet", w.Target().Name))
 		}
 	}
 	for _, other := range elsewhere {
@@ -95,7 +58,7 @@ func (a *Agent) report(ctx context.Context, target, name string, since time.Time
 			return api.Report{}, stored(err)
 		}
 		in.Rows = append(in.Rows, rows...)
-		in.Notes = append(in.Notes, fmt.Sprintf("target %q: another replica works on it: holds that last and those of the last %s are missing; ask for the target by its name to have them", other, saveHoldsEvery))
+		in.Notes = append(in.Notes, fmt.Sprintf("target %q: another replica works on it: holds that last and those of the last %s are missing; ask for the target by its name to have them", other, targets.SaveHoldsEvery))
 	}
 	if name != "" && !knownClass(classes, in.Rows, name) {
 		return api.Report{}, fmt.Errorf("class %q: %w: GET /api/v1/classes lists the classes", name, locksteward.ErrNotFound)

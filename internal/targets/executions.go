@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 // that at once, and a sweep that was on its way with the next one.
 const releasingFor = 5 * time.Minute
 
-// releasing knows which requests delete which locks, so that the findings on them say by
+// Executions knows which requests delete which locks, so that the findings on them say by
 // whom they were released. It is safe for concurrent use.
-type releasing struct {
+type Executions struct {
 	mu    sync.Mutex
 	locks map[lockPlace]execution
 }
@@ -38,7 +38,7 @@ func evidencedLock(r locksteward.Request) lockPlace {
 
 // begin notes an execution before it is sent, since its effect may be seen before its
 // answer.
-func (l *releasing) begin(r locksteward.Request, now time.Time) {
+func (l *Executions) begin(r locksteward.Request, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.locks == nil {
@@ -53,7 +53,7 @@ func (l *releasing) begin(r locksteward.Request, now time.Time) {
 }
 
 // end notes that an execution did not release its lock.
-func (l *releasing) end(r locksteward.Request) {
+func (l *Executions) end(r locksteward.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.locks[evidencedLock(r)].request == r.ID {
@@ -62,7 +62,7 @@ func (l *releasing) end(r locksteward.Request) {
 }
 
 // explain completes the resolutions of findings on locks that requests released.
-func (l *releasing) explain(transitions []locksteward.Transition, now time.Time) {
+func (l *Executions) explain(transitions []locksteward.Transition, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range transitions {
@@ -75,18 +75,20 @@ func (l *releasing) explain(transitions []locksteward.Transition, now time.Time)
 	}
 }
 
-// tracedExecutor is an executor whose executions are known to releasing.
+// Trace returns an executor whose executions are noted.
+func (l *Executions) Trace(e release.Executor) release.Executor { return tracedExecutor{e, l} }
+
 type tracedExecutor struct {
 	release.Executor
-	releasing *releasing
+	executions *Executions
 }
 
 // Execute implements [release.Executor].
 func (e tracedExecutor) Execute(ctx context.Context, r locksteward.Request) (release.Result, error) {
-	e.releasing.begin(r, time.Now())
+	e.executions.begin(r, time.Now())
 	result, err := e.Executor.Execute(ctx, r)
 	if err == nil && result.State != locksteward.RequestReleased {
-		e.releasing.end(r)
+		e.executions.end(r)
 	}
 	return result, err
 }

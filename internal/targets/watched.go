@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -17,15 +17,16 @@ import (
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/clockcheck"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/internal/liveness"
 	"github.com/locksteward/locksteward/internal/report"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
 )
 
-// watched is one target being watched.
-type watched struct {
-	agent   *Agent
+// Watched is one target being watched.
+type Watched struct {
+	deps    Deps
 	log     *zap.Logger
 	cfg     config.Target
 	target  locksteward.Target
@@ -87,20 +88,20 @@ type watched struct {
 	waiting  chan struct{} // holds one token while a recheck waits
 }
 
-// newWatched prepares a target without any I/O to it, and settles where it leads.
-func (a *Agent) newWatched(ctx context.Context, t config.Target, classes *class.Set) (*watched, error) {
-	w, err := a.prepareWatched(ctx, t, classes)
+// New prepares a target without any I/O to it, and reconciles what is stored of it with where it leads.
+func New(ctx context.Context, t config.Target, classes *class.Set, deps Deps) (*Watched, error) {
+	w, err := Prepare(ctx, t, classes, deps)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.reconcileTargets(ctx, map[string]*watched{t.Name: w}); err != nil {
-		return nil, errors.Join(err, w.conn.Close())
+	if err := w.Reconcile(ctx); err != nil {
+		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }
 
-// prepareWatched is newWatched that writes nothing; reconcileTargets comes after it.
-func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *class.Set) (*watched, error) {
+// Prepare is [New] that writes nothing; [Watched.Reconcile] comes after it.
+func Prepare(ctx context.Context, t config.Target, classes *class.Set, deps Deps) (*Watched, error) {
 	cc, err := t.Connect()
 	if err != nil {
 		return nil, err
@@ -110,37 +111,37 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 		return nil, fmt.Errorf("target %q: %w", t.Name, err)
 	}
 	target := locksteward.Target{Name: t.Name, Mode: conn.Mode(), DB: conn.DB()}
-	log := a.log.With(zap.String("target", t.Name))
-	var w *watched // before anything is read
-	s, err := scanner.New(a.log, target, conn, classes, a.digest, t.Scan, scanner.Options{
-		History: a.store, Facts: a.store, Hosts: &a.hosts,
+	log := deps.Log.With(zap.String("target", t.Name))
+	var w *Watched // before anything is read
+	s, err := scanner.New(deps.Log, target, conn, classes, deps.Digest, t.Scan, scanner.Options{
+		History: deps.Store, Facts: deps.Store, Hosts: deps.Hosts,
 		Found:  func(ctx context.Context, update locksteward.Update) { w.sighted(ctx, update) },
-		Paused: func(paused bool) { a.exporter.SetPaused(t.Name, paused) },
+		Paused: func(paused bool) { deps.Exporter.SetPaused(t.Name, paused) },
 		Placeholder: func(key, requestID string) bool {
-			return a.releases.Placeholder(t.Name, target.DB, key, requestID)
+			return deps.Releases.Placeholder(t.Name, target.DB, key, requestID)
 		},
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("target %q: %w", t.Name, err), conn.Close())
 	}
-	move, err := a.moveOf(ctx, t)
+	move, err := deps.moveOf(ctx, t)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("target %q: where it led before: %w", t.Name, err), conn.Close())
 	}
 	// Histories are there before anybody can ask: an age must not restart at zero
 	// because the agent did, not even until the first sweep.
-	rows, err := a.store.LoadHistory(ctx, t.Name)
+	rows, err := deps.Store.LoadHistory(ctx, t.Name)
 	if errors.Is(err, store.ErrDamaged) {
 		log.Error("since when locks are held cannot be read: ages begin anew", zap.Error(err))
 	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("target %q: since when its locks are held: %w", t.Name, err), conn.Close())
 	}
 	if move.elsewhere {
-		rows = nil // of locks that are not there: reconcileTarget forgets them
+		rows = nil // of locks that are not there: Reconcile forgets them
 	}
 	s.Restore(rows)
-	w = &watched{
-		agent: a, log: log, cfg: t, target: target, conn: conn, scanner: s, began: time.Now(), holds: report.NewRecorder(t.Name, nil),
+	w = &Watched{
+		deps: deps, log: log, cfg: t, target: target, conn: conn, scanner: s, began: time.Now(), holds: report.NewRecorder(t.Name, nil),
 		memories: remembered(rows, classes), remembers: len(rows) > 0,
 		done: make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
 		proposals: proposals{fresh: make(chan struct{}, 1)},
@@ -148,11 +149,11 @@ func (a *Agent) prepareWatched(ctx context.Context, t config.Target, classes *cl
 	return w, nil
 }
 
-// same says whether a reloaded configuration leaves the target as it is.
-func (w *watched) same(t config.Target) bool { return reflect.DeepEqual(w.cfg, t) }
+// Same says whether a reloaded configuration leaves the target as it is.
+func (w *Watched) Same(t config.Target) bool { return reflect.DeepEqual(w.cfg, t) }
 
-// start runs the target until stop, or until ctx ends.
-func (w *watched) start(ctx context.Context) {
+// Start runs the target until Stop, or until ctx ends.
+func (w *Watched) Start(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(ctx)
 	w.sweeps.begin(time.Now())
 	go func() {
@@ -161,22 +162,22 @@ func (w *watched) start(ctx context.Context) {
 	}()
 }
 
-// stop ends the target and returns when nothing of it runs.
-func (w *watched) stop() {
+// Stop ends the target and returns when nothing of it runs.
+func (w *Watched) Stop() {
 	w.cancel()
 	<-w.done
 }
 
-// hangUp ends the target's connections with it: nothing comes over them, and what waits
+// HangUp ends the target's connections with it: nothing comes over them, and what waits
 // for an answer would keep the next replica waiting too.
-func (w *watched) hangUp() {
+func (w *Watched) HangUp() {
 	w.cancel()
 	if err := w.conn.Close(); err != nil {
 		w.log.Debug("connections did not close", zap.Error(err))
 	}
 }
 
-func (w *watched) run(ctx context.Context) {
+func (w *Watched) run(ctx context.Context) {
 	w.begin(ctx)
 	w.background(func() { w.keeping(ctx) })
 	w.background(func() { w.proposing(ctx) })
@@ -200,10 +201,46 @@ func (w *watched) run(ctx context.Context) {
 
 // background runs work that ends before the target does, unless the target is
 // ending already.
-func (w *watched) background(work func()) {
+func (w *Watched) background(work func()) {
 	w.begun.Lock()
 	defer w.begun.Unlock()
 	if !w.ended {
 		w.rechecks.Go(work)
 	}
+}
+
+// Close gives back what Prepare took, if Start was never called.
+func (w *Watched) Close() error { return w.conn.Close() }
+
+// Pause keeps sweeps and the watch from asking anything.
+func (w *Watched) Pause(p locksteward.Pause) { w.scanner.Pause(p) }
+
+// Paused is the pause of the target; nil for none.
+func (w *Watched) Paused() *locksteward.Pause { return w.scanner.Paused() }
+
+// Resume ends what Pause began, and says whether there was a pause.
+func (w *Watched) Resume() bool { return w.scanner.Resume() }
+
+// SetClasses has the target follow other classes.
+func (w *Watched) SetClasses(classes *class.Set) { w.scanner.SetClasses(classes) }
+
+// Ping asks the masters of the target over the open connections.
+func (w *Watched) Ping(ctx context.Context) error { return w.conn.Ping(ctx) }
+
+// Files are the files of the target's credentials.
+func (w *Watched) Files() []credfile.File { return w.conn.Files() }
+
+// ServerCertificateEnds is when the certificate ends that a server of the target showed; false if none did.
+func (w *Watched) ServerCertificateEnds() (time.Time, bool) { return w.conn.ServerCertificateEnds() }
+
+// Lose says that another replica has the lease: nothing is written any more.
+func (w *Watched) Lose() { w.lost.Store(true) }
+
+// TakeUnsaved returns the events that the store does not have, which are nobody's to write any more.
+func (w *Watched) TakeUnsaved() []locksteward.FindingEvent {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.unsaved
+	w.unsaved = nil
+	return out
 }

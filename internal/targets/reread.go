@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 const rereadEvery = time.Minute
 
 // rereading reads locks with open findings again until ctx ends.
-func (w *watched) rereading(ctx context.Context) {
+func (w *Watched) rereading(ctx context.Context) {
 	tick := time.NewTicker(rereadEvery / 4)
 	defer tick.Stop()
 	for {
@@ -32,11 +32,11 @@ func (w *watched) rereading(ctx context.Context) {
 }
 
 // unread returns the known locks with open findings that nothing has read for most of [rereadEvery] before now.
-func (w *watched) unread(now time.Time) []locksteward.Lock {
+func (w *Watched) unread(now time.Time) []locksteward.Lock {
 	table := w.scanner.Table()
 	var out []locksteward.Lock
 	done := map[rules.LockKey]bool{}
-	for f := range w.agent.engine.FindingsOn(w.target.Name).Outlines() {
+	for f := range w.deps.Engine.FindingsOn(w.target.Name).Outlines() {
 		at := rules.LockKey{DB: f.DB, Key: f.Key}
 		if f.Key == "" || done[at] {
 			continue

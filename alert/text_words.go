@@ -36,7 +36,7 @@ var words = map[string]locksteward.Text{
 	"class":       {EN: "class", ZH: "类别"},
 	"target":      {EN: "target", ZH: "目标"},
 	"db":          {EN: "db", ZH: "库"},
-	"dialect":     {EN: "dialect", ZH: "锁类型"},
+	"library":     {EN: "library", ZH: "锁类型"},
 	"rule":        {EN: "rule", ZH: "规则"},
 	"severity":    {EN: "severity", ZH: "级别"},
 	"group":       {EN: "group", ZH: "分组"},

@@ -46,7 +46,7 @@ func (h host) Each(yield func(source.Known)) {
 
 func (e *entry) known() source.Known {
 	return source.Known{
-		Name: e.key, Type: e.traits.typ, Library: e.traits.dialect, TooLarge: e.traits.tooLarge,
+		Name: e.key, Type: e.traits.typ, Library: e.traits.library, TooLarge: e.traits.tooLarge,
 		At: e.at, ExpireAt: e.expireAt, Waiters: e.waiters,
 	}
 }

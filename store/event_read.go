@@ -38,7 +38,7 @@ type interner map[string]string
 
 func (a interner) share(f *locksteward.Finding) {
 	for _, s := range []*string{
-		&f.Rule, &f.Risk, &f.Target, &f.Class, &f.Dialect, &f.Cause.EN, &f.Cause.ZH, &f.Remedy.EN, &f.Remedy.ZH, &f.Team, &f.RunbookURL, &f.InhibitedBy,
+		&f.Rule, &f.Risk, &f.Target, &f.Class, &f.Library, &f.Cause.EN, &f.Cause.ZH, &f.Remedy.EN, &f.Remedy.ZH, &f.Team, &f.RunbookURL, &f.InhibitedBy,
 	} {
 		*s = a.one(*s)
 	}

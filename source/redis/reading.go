@@ -140,7 +140,7 @@ func (s *keyReading) reading() source.Reading {
 		r.State = source.Absent
 	case s.lock != nil:
 		r.State, r.Lock = source.Held, s.lock
-		r.WaitersApart = s.lock.Dialect == formats.Locksteward
+		r.WaitersApart = s.lock.Library == formats.Locksteward
 	default:
 		r.State, r.Lock = source.NotLock, s.candidate
 	}

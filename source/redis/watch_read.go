@@ -222,7 +222,7 @@ func (n *nodeWatch) inspect(ctx context.Context, r *reader, items []workItem) er
 	for i := range readings {
 		results[i] = &readings[i]
 		o.complete(results[i], n.addr)
-		if l := results[i].lock; l != nil && l.Dialect == formats.Locksteward {
+		if l := results[i].lock; l != nil && l.Library == formats.Locksteward {
 			l.Waiters = int(n.waitersOf(l.Key))
 		}
 	}

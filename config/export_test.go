@@ -4,10 +4,13 @@ import (
 	"reflect"
 
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis"
 )
 
 // DefaultTarget returns a target with everything but its name and URL.
-func DefaultTarget() Target { return Target{Scan: scanner.DefaultConfig()} }
+func DefaultTarget() Target {
+	return Target{Scan: scanner.DefaultConfig(), RedisScan: redis.Config{}.WithDefaults()}
+}
 
 // Overlaid returns the defaults with what the environment sets, unchecked, and what is
 // wrong with the variables.

@@ -120,7 +120,8 @@ func (s *Source) joinDirect(ctx context.Context, r *reader, seen *keyReading) {
 	l := seen.lock
 	if seen.id() != "" {
 		waiting := s.waitersAt(ctx, r, seen)
-		l.Waiters, seen.waiters = waiting[l.Key].Count, s.listed(waiting)
+		s.complete(waiting)
+		l.Waiters, seen.waiters = waiting[l.Key].Count, waiting[l.Key].Waiters
 	}
 	id := l.Holder.Instance
 	if id == "" {

@@ -268,6 +268,7 @@ func (p *pass) readExtras(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.s.complete(waiters)
 	maps.Copy(p.out.Waiters, waiters)
 	if p.out.At.IsZero() {
 		p.out.At, err = p.reader.now(ctx)

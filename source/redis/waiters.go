@@ -117,23 +117,19 @@ func waiterSetOf(lock string, fields map[string]string, now time.Time) source.Wa
 	return c
 }
 
-// listed completes what was read of waiters.
-func (s *Source) listed(waiterSets ...map[string]source.WaiterSet) []locksteward.Waiter {
+// complete fills in the target and the class of waiters.
+func (s *Source) complete(sets map[string]source.WaiterSet) {
 	classes := s.classes.Load()
-	var out []locksteward.Waiter
-	for _, byLock := range waiterSets {
-		for lock, c := range byLock {
-			if len(c.Waiters) == 0 {
-				continue
-			}
-			name := cmp.Or(classes.Classify(lock).Class, class.Default)
-			for _, w := range c.Waiters {
-				w.Target, w.DB, w.Class = s.target.Name, s.target.DB, name
-				out = append(out, w)
-			}
+	for lock, set := range sets {
+		if len(set.Waiters) == 0 {
+			continue
+		}
+		name := cmp.Or(classes.Classify(lock).Class, class.Default)
+		for i := range set.Waiters {
+			w := &set.Waiters[i]
+			w.Target, w.DB, w.Class = s.target.Name, s.target.DB, name
 		}
 	}
-	return out
 }
 
 // waitersAt reads who waits for one lock of ours, whose metadata may be gone.

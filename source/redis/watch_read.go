@@ -272,10 +272,9 @@ func (n *nodeWatch) readWaiters(ctx context.Context, r *reader, items []workItem
 	if err != nil {
 		return err
 	}
+	n.w.s.complete(waiterSets)
 	for i := range readings {
-		if set, ok := waiterSets[readings[i].key]; ok {
-			readings[i].waiters = n.w.s.listed(map[string]source.WaiterSet{readings[i].key: set})
-		}
+		readings[i].waiters = waiterSets[readings[i].key].Waiters
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 )
 
 // A server comes back without its locks: one critical finding counts those that would
@@ -140,6 +141,8 @@ func TestSweepFollowsRestart(t *testing.T) {
 		})
 	}()
 	<-first
+	// A read of the new process that begins before the watch knows of it proves nothing of the restart.
+	w.awaitState("the push is read", func(s source.WatchState) bool { return s.Reads > 0 && s.Waiting == 0 })
 	srv.Kill()
 	srv.Restart()
 	testredis.Eventually(t, soon, func() bool {

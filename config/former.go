@@ -8,6 +8,7 @@ import (
 // formerKeys are the keys that an earlier configuration had, and what to write instead.
 // Nothing else knows them.
 var formerKeys = map[string]string{
+	"alert.first_survey":         "write alert.first_sweep instead",
 	"alert.queue_size":           "the store bounds what waits: leave it out",
 	"metrics.max_series":         "set sample_limit in Prometheus instead",
 	"release.freeze":             "write release.pause_windows instead",

@@ -210,7 +210,7 @@ func (b *keyBed) receivers() {
 	}
 	b.set("alert.grouping.wait", "0s")
 	b.set("alert.grouping.interval", "0s")
-	b.set("alert.first_survey", "fire")
+	b.set("alert.first_sweep", "fire")
 }
 
 // house is what belongs to no target: heartbeat, sinks, store, people, listeners.

@@ -100,7 +100,7 @@ targets: [{name: main, redis: %q, schedule: '@every 1s'}]
 classes: [{class: locks, match: ['lock:*']}]
 alert:
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
-  first_survey: fire
+  first_sweep: fire
   receivers: [{name: ops, webhook: %s}]
   heartbeat: {every: 5m, webhook: %s}
 audit: {sinks: [{name: siem, webhook: %s}]}

@@ -22,7 +22,7 @@ func (w *watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	}
 	a := w.agent
 	defer a.console.Touch()
-	w.endSurvey(ctx, sweep)
+	w.endFirstSweep(ctx, sweep)
 	a.exporter.ObserveSweep(sweep)
 	w.sweeps.add(sweep, time.Now())
 	w.holds.AddSweep(sweep)

@@ -21,7 +21,7 @@ targets:
 classes:
   - {class: orders, match: ["lock:order:*"], expect: 1500ms}
 alert:
-  first_survey: fire
+  first_sweep: fire
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
   receivers: [{name: hook, webhook: {url: "`+hook.url+`", allow_private: true}}]
 `)

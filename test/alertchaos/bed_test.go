@@ -71,7 +71,7 @@ metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0', users_file: '` + dir + `/users.yaml'}
 store: {dsn: 'sqlite:` + b.db + `'}
 alert:
-  first_survey: fire
+  first_sweep: fire
   grouping: ` + s.grouping + `
   receivers:
 `)

@@ -290,7 +290,7 @@ func BenchmarkStormOfFindings(b *testing.B) {
 	for b.Loop() {
 		machine, people := newCounter(b), newCounter(b)
 		s := newStage(b, program(b), `classes: [{class: orders, match: ["lock:order:*"]}]`, `alert:
-  first_survey: fire
+  first_sweep: fire
   grouping: {by: [target, class, rule], wait: 0s, interval: 1s}
   receivers:
     - {name: machine, webhook: {url: '`+machine.url+`', allow_private: true}}

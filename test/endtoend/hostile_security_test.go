@@ -100,7 +100,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	b := newHostileBed(t)
 	rdb := b.redis.Client(t)
-	// The first sweep's findings come as a survey: the names come after it.
+	// The first sweep's findings come as a digest: the names come after it.
 	testredis.Eventually(t, within, func() bool {
 		list, err := b.ana.Targets(t.Context())
 		return err == nil && len(list.Targets) == 1 && list.Targets[0].LastSweep != nil

@@ -25,7 +25,7 @@ classes:
 release: {max_per_hour: 100000, breaker_locks: 100000}
 alert:
   drain_timeout: 500ms
-  first_survey: fire
+  first_sweep: fire
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
   receivers:
     - {name: ops, webhook: {url: '%s', allow_private: true, timeout: 5s}}

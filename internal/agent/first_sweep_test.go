@@ -49,8 +49,8 @@ alert:
 		return false
 	}
 	testredis.Eventually(t, within, func() bool { return in("findings.firing", "lock:order:new") }, "the new lock does not fire")
-	testredis.Eventually(t, within, func() bool { return in("findings.survey", "lock:order:old") }, "the digest does not come")
-	if in("findings.survey", "lock:order:new") || in("findings.firing", "lock:order:old") {
+	testredis.Eventually(t, within, func() bool { return in("findings.first_sweep", "lock:order:old") }, "the digest does not come")
+	if in("findings.first_sweep", "lock:order:new") || in("findings.firing", "lock:order:old") {
 		t.Error("the old lock fires, or the new one is in the digest")
 	}
 }

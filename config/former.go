@@ -15,6 +15,7 @@ var formerKeys = map[string]string{
 	"release.kill_switch":        "write release.paused instead",
 	"store.on_damage":            "a damaged store is refused: leave it out",
 	"targets[].max_server_share": "write pace: {idle: 10%, busy: 1%} instead",
+	"targets[].redis":            "write targets[].url instead",
 }
 
 // formerKey says what to write instead of a key of an earlier configuration; "" for a key

@@ -24,7 +24,7 @@ func TestLockBornDuringTheFirstSweepFires(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newEar(t)
-	b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', schedule: '@every 1s', pace: {idle: 0.3%, busy: 0.3%}}]"+orders+`
+	b := newBed(t, "targets: [{name: main, url: '"+srv.URL()+"', schedule: '@every 1s', pace: {idle: 0.3%, busy: 0.3%}}]"+orders+`
 alert:
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
   receivers: [{name: ops, webhook: {url: '`+s.url+`', allow_private: true}}]
@@ -71,7 +71,7 @@ func TestFindingsBeforeTheFirstSweepEnds(t *testing.T) {
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', pace: {idle: 0.1%, busy: 0.1%}, watch: off}]"+orders)
+	b := newBed(t, "targets: [{name: main, url: '"+srv.URL()+"', pace: {idle: 0.1%, busy: 0.1%}, watch: off}]"+orders)
 	var firing int
 	testredis.Eventually(t, within, func() bool {
 		list, err := b.ana.Findings(t.Context(), apiclient.FindingsQuery{Rule: "ttl/none"})

@@ -32,7 +32,7 @@ func TestHealthy(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "locksteward.yaml")
 	text := fmt.Sprintf(`
-targets: [{name: main, redis: '%s', schedule: '@every 1s'}]
+targets: [{name: main, url: '%s', schedule: '@every 1s'}]
 classes: [{class: orders, match: ['lock:order:*']}]
 metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0', users_file: '%s'}

@@ -24,7 +24,7 @@ classes:
 `
 
 func target(url string) string {
-	return fmt.Sprintf("targets: [{name: main, redis: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}]\n", url)
+	return fmt.Sprintf("targets: [{name: main, url: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}]\n", url)
 }
 
 func TestFoundToldReleasedResolved(t *testing.T) {

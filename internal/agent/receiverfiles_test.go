@@ -96,7 +96,7 @@ func TestSecretsOfReceiversAreUsedWithinFiveSeconds(t *testing.T) {
 		return fmt.Sprintf("{url_file: %q, secret_files: [%q], allow_private: true}", m.Path(name), m.Path("key"))
 	}
 	b := newBed(t, fmt.Sprintf(`
-targets: [{name: main, redis: %q, schedule: '@every 1s'}]
+targets: [{name: main, url: %q, schedule: '@every 1s'}]
 classes: [{class: locks, match: ['lock:*']}]
 alert:
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}

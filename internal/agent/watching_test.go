@@ -17,7 +17,7 @@ func TestWatchTellsBetweenSweeps(t *testing.T) {
 	hook := newSink(t)
 	b := newBed(t, `
 targets:
-  - {name: main, redis: "`+srv.URL()+`", schedule: "@every 1h"}
+  - {name: main, url: "`+srv.URL()+`", schedule: "@every 1h"}
 classes:
   - {class: orders, match: ["lock:order:*"], expect: 1500ms}
 alert:
@@ -92,7 +92,7 @@ func TestWatchOff(t *testing.T) {
 	srv := testredis.Start(t)
 	b := newBed(t, `
 targets:
-  - {name: main, redis: "`+srv.URL()+`", schedule: "@every 1s", watch: "off"}
+  - {name: main, url: "`+srv.URL()+`", schedule: "@every 1s", watch: "off"}
 `)
 	b.awaitMetric(`locksteward_watch_mode{mode="sweep",target="main"} 1`)
 	if err := srv.Client(t).Set(t.Context(), "lock:a", "tok", 0).Err(); err != nil {

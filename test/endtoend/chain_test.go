@@ -47,7 +47,7 @@ func newChain(t *testing.T) *chain {
 		return path
 	}
 	file := write("locksteward.yaml", `
-targets: [{name: main, redis: '`+c.redis.URL()+`', schedule: '@every 1s', pace: {idle: 50%, busy: 50%}, release_credentials: {}}]
+targets: [{name: main, url: '`+c.redis.URL()+`', schedule: '@every 1s', pace: {idle: 50%, busy: 50%}, release_credentials: {}}]
 classes: [{class: orders, match: ["lock:order:*"], team: checkout, release: approve}]
 metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0', users_file: '`+filepath.Join(dir, "users.yaml")+`'}

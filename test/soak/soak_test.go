@@ -15,7 +15,7 @@ import (
 
 const configuration = `
 targets:
-  - {name: soak, redis: '%s', schedule: '@every %s', pace: {idle: 80%%, busy: 80%%}, release_credentials: {}}
+  - {name: soak, url: '%s', schedule: '@every %s', pace: {idle: 80%%, busy: 80%%}, release_credentials: {}}
 classes:
   - {class: broken, match: ["soak:broken:*"], team: ops, release: "off"}
   - {class: auto, match: ["soak:auto:*"], team: ops, release: auto, proof: rule, dead_when: ["ttl/none"], auto_after: 1m, max_per_hour: 100000, many_per_minute: 100000}

@@ -135,7 +135,7 @@ func twoServers(t *testing.T) (targets string, places []where) {
 			rdb := redis.NewClient(&o)
 			t.Cleanup(func() { _ = rdb.Close() })
 			places = append(places, where{name, rdb})
-			targets += fmt.Sprintf("  - {name: %s, redis: 'redis://%s/%d', schedule: '@every 2s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}\n", name, o.Addr, db)
+			targets += fmt.Sprintf("  - {name: %s, url: 'redis://%s/%d', schedule: '@every 2s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}\n", name, o.Addr, db)
 		}
 	}
 	return targets, places

@@ -19,6 +19,7 @@ import (
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/audit"
+	"github.com/locksteward/locksteward/internal/backend"
 	"github.com/locksteward/locksteward/internal/clockcheck"
 	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
@@ -74,6 +75,7 @@ type Agent struct {
 	engine       *rules.Engine
 	releases     *release.Service
 	targets      *targets.Set
+	backend      *backend.Backend
 	executions   targets.Executions
 	resolved     targets.Resolved
 	silences     *silences.Set
@@ -144,7 +146,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, ofAlert(err)
 	}
 	a.silences = silences.New(silences.Options{
-		Log: a.log, Store: a.store, Findings: a.findings, Changed: a.alerts.WakeHeld, Waiting: a.alerts.retryWakeHeld,
+		Log: a.log, Store: a.store, Findings: func() []locksteward.Finding { return a.backend.Findings() }, Changed: a.alerts.WakeHeld, Waiting: a.alerts.retryWakeHeld,
 	})
 	a.heartbeat = heartbeat.New(a.log.Named("heartbeat"), a.sweepStatus, a.exporter, a.liveness)
 	beats, err := a.heartbeat.Prepare(cfg.Alert.Heartbeat)
@@ -156,11 +158,11 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		if err = checkTargets(cfg); err != nil {
 			return nil, err
 		}
-		a.openCluster()
 	}
 	if err = a.newReleases(cfg); err != nil {
 		return nil, err
 	}
+	a.openBackend()
 	for _, t := range cfg.Targets {
 		if a.member != nil {
 			break // watched when it is this replica's turn
@@ -176,7 +178,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	if a.metrics, err = exporter.NewServer(log, cfg.Metrics, a.exporter, a.liveness.Healthy, a.ready); err != nil {
 		return nil, err
 	}
-	if a.console, err = a.newConsole(cfg.Console); err != nil {
+	if a.console, err = console.NewServer(a.log, cfg.Console, a.backend.Console(reloader{a}, a.silences)); err != nil {
 		return nil, err
 	}
 	a.openWebFiles(cfg)

@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/backend"
 	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
 	"github.com/locksteward/locksteward/internal/connect"
@@ -57,26 +57,32 @@ func targetNames(cfg config.Config) []string {
 	return out
 }
 
-// openCluster joins this agent to the other replicas.
-func (a *Agent) openCluster() {
-	a.router = cluster.NewRouter(a.member, a.targets.Configured, a.targets.RunsHere)
-	a.remote = remote.New(remote.Options{
-		Log: a.log, Member: a.member,
-		Configured: a.targets.Names,
-		RunsHere:   a.targets.RunsHere,
-		Own: func() remote.Status {
-			return remote.Status{Targets: a.ownTargets(), Overdue: a.sweepStatus(time.Now()).Overdue(), Down: a.targets.Down()}
-		},
-		Unknown:      func(name, reason string) api.Target { return unseen(a.targets.Config(name), reason) },
-		LoadFindings: a.store.LoadFindings,
-		Polled:       a.remotePolled,
+// openBackend makes what the console and the API show, and joins this agent to the other replicas.
+func (a *Agent) openBackend() {
+	if a.member != nil {
+		a.router = cluster.NewRouter(a.member, a.targets.Configured, a.targets.RunsHere)
+		a.remote = remote.New(remote.Options{
+			Log: a.log, Member: a.member, Configured: a.targets.Names, RunsHere: a.targets.RunsHere,
+			Own: func() remote.Status {
+				return remote.Status{Targets: a.backend.OwnTargets(), Overdue: a.sweepStatus(time.Now()).Overdue(), Down: a.targets.Down()}
+			},
+			Unknown:      func(name, reason string) api.Target { return backend.Unseen(a.targets.Config(name), reason) },
+			LoadFindings: a.store.LoadFindings,
+			Polled:       a.remotePolled,
+		})
+		a.remoteSender = remote.NewSender(a.log, a.member, func() {
+			if a.singleton.isActive() {
+				a.alerts.Wake()
+			}
+		})
+	}
+	a.backend = backend.New(backend.Deps{
+		Log: a.log, Store: a.store, Targets: a.targets, Engine: a.engine, Releases: a.releases, Resolved: &a.resolved, Alerts: a.alerts, Trail: a.trail,
+		Member: a.member, Router: a.router, Remote: a.remote, CountRequests: a.countRequests,
 	})
-	a.remoteSender = remote.NewSender(a.log, a.member, func() {
-		if a.singleton.isActive() {
-			a.alerts.Wake()
-		}
-	})
-	a.serveCalls()
+	if a.member != nil {
+		a.backend.ServeCalls()
+	}
 }
 
 // remotePolled updates what depends on the targets of other replicas.
@@ -234,15 +240,6 @@ func (a *Agent) showLeader() {
 		}
 		a.exporter.SetLeader(t.Name, leads, until)
 	}
-}
-
-// findings returns the findings of all targets, in any order. The slice is the caller's.
-func (a *Agent) findings() []locksteward.Finding {
-	out := a.engine.Findings()
-	if a.remote != nil {
-		out = append(out, a.remote.Findings()...)
-	}
-	return out
 }
 
 // wake has the replica that sends notifications check the queue.

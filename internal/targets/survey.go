@@ -37,8 +37,7 @@ func (w *Watched) restoreSurvey(ctx context.Context, known bool) {
 	if err != nil {
 		w.log.Error("it is not known whether the target was swept before", zap.Error(err))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.turn.take()()
 	if us, err := strconv.ParseInt(value, 10, 64); err == nil {
 		w.survey = survey{until: time.UnixMicro(us), kept: true}
 	} else if known {
@@ -47,34 +46,43 @@ func (w *Watched) restoreSurvey(ctx context.Context, known bool) {
 }
 
 // endSurvey notes the end of the first survey, which is before the sweep is judged:
-// what that finds began in it at the latest. The caller holds w.mu.
-func (w *Watched) endSurvey(ctx context.Context, sweep locksteward.Sweep) {
-	if w.survey.until.IsZero() {
-		if !sweep.Complete() && w.scanner.State().Up {
-			w.survey.parts++
-		}
-		if sweep.Complete() || w.survey.parts >= surveyParts {
-			w.survey.until = sweep.At
-		}
-	}
-	if w.survey.kept || w.survey.until.IsZero() {
+// what that finds began in it at the latest.
+func (w *Watched) endSurvey(sweep locksteward.Sweep) {
+	defer w.turn.take()()
+	if !w.survey.until.IsZero() {
 		return
 	}
-	defer w.calls.Begin()()
+	if !sweep.Complete() && w.scanner.State().Up {
+		w.survey.parts++
+	}
+	if sweep.Complete() || w.survey.parts >= surveyParts {
+		w.survey.until = sweep.At
+	}
+}
+
+// keepSurvey writes the end of the first survey, unless the store has it. Only sweeps call it.
+func (w *Watched) keepSurvey(ctx context.Context) {
+	endTurn := w.turn.take()
+	kept, until := w.survey.kept, w.survey.until
+	endTurn()
+	if kept || until.IsZero() {
+		return
+	}
 	if err := w.deps.Store.WakeGroup(context.WithoutCancel(ctx), alert.SurveyGroup(w.target.Name), alert.SurveyWait); err != nil {
 		w.log.Warn("the digest of the first survey is not hurried yet: it is tried again", zap.Error(err))
 		return
 	}
-	value := strconv.FormatInt(w.survey.until.UnixMicro(), 10)
+	value := strconv.FormatInt(until.UnixMicro(), 10)
 	if err := w.deps.Store.SaveSetting(context.WithoutCancel(ctx), surveySetting(w.target.Name), value); err != nil {
 		w.log.Warn("the end of the first survey is not kept yet", zap.Error(err))
 		return
 	}
+	defer w.turn.take()()
 	w.survey.kept = true
 }
 
 // surveying says whether the first survey of the target found f, and for how long it has been under way, negative once
-// it has ended. The caller holds w.mu.
+// it has ended. The caller has the turn.
 func (w *Watched) surveying(f locksteward.Finding) (found bool, running time.Duration) {
 	running = -1
 	if w.survey.until.IsZero() {
@@ -84,7 +92,7 @@ func (w *Watched) surveying(f locksteward.Finding) (found bool, running time.Dur
 }
 
 // surveyed says that the first survey of the target found f, on a hold that may have been there
-// before the agent. The caller holds w.mu.
+// before the agent. The caller has the turn.
 func (w *Watched) surveyed(f locksteward.Finding) bool {
 	until := w.survey.until
 	late := !until.IsZero() && f.Since.After(until)

@@ -38,22 +38,18 @@ type Watched struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	// mu orders what is concluded from the target: sweeps and rechecks are
-	// judged one after the other, in the order they were read.
-	mu        sync.Mutex
-	throttled map[scanner.Reason]time.Duration
-	condition health   // as last logged; "" before the first sweep
-	unshown   bool     // findings changed and the metrics do not say so yet
-	memories  memories // see remember
-	survey    survey
-	behind    int                        // changes of findings that the store does not have: see keep
-	unsaved   []locksteward.FindingEvent // events that the store does not have
-	recalled  bool                       // the findings of the last run are in the engine: see recall
-	whole     bool                       // the store has had all findings since the start
-	again     time.Time                  // not before it does the store get them
-	fenced    bool                       // the store said that another replica has the lease
-
+	turn turn
+	// The fields down to rightsAsked belong to whoever has the turn.
+	throttled   map[scanner.Reason]time.Duration
+	condition   health   // as last logged; "" before the first sweep
+	unshown     bool     // findings changed and the metrics do not say so yet
+	memories    memories // see remember
+	survey      survey
+	recalled    bool // the findings of the last run are in the engine: see recall
+	whole       bool // the store has had all findings since the start
 	rightsAsked bool // see checkRights
+
+	backlog backlog
 
 	// down says whether the last sweep that ended found the target down; nil before one
 	// ended. That it answers again says nothing yet of what was found on it.
@@ -64,7 +60,7 @@ type Watched struct {
 	// restored says that what the store knows of the target was taken back, or could not be.
 	restored atomic.Bool
 
-	// calls are those to the store under mu: see package liveness.
+	// calls are those to the store in a turn: see package liveness.
 	calls liveness.Calls
 
 	// lost says that another replica has the lease: nothing is written any more.
@@ -77,7 +73,7 @@ type Watched struct {
 	// remembers says that histories of its locks were stored.
 	remembers bool
 
-	// shown guards last, what the console shows; mu may be held for long.
+	// shown guards last, what the console shows.
 	shown sync.Mutex
 	last  api.Swept
 
@@ -143,7 +139,7 @@ func Prepare(ctx context.Context, t config.Target, classes *class.Set, deps Deps
 	w = &Watched{
 		deps: deps, log: log, cfg: t, target: target, conn: conn, scanner: s, began: time.Now(), holds: report.NewRecorder(t.Name, nil),
 		memories: remembered(rows, classes), remembers: len(rows) > 0,
-		done: make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
+		done: make(chan struct{}), turn: newTurn(), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
 		proposals: proposals{fresh: make(chan struct{}, 1)},
 	}
 	return w, nil
@@ -238,9 +234,5 @@ func (w *Watched) Lose() { w.lost.Store(true) }
 
 // TakeUnsaved returns the events that the store does not have, which are nobody's to write any more.
 func (w *Watched) TakeUnsaved() []locksteward.FindingEvent {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := w.unsaved
-	w.unsaved = nil
-	return out
+	return w.backlog.take()
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files and the examples of docs/webhook.md")
@@ -109,8 +110,8 @@ func TestPayloadGolden(t *testing.T) {
 func TestEvidenceIsInTheLanguageOfTheReceiver(t *testing.T) {
 	t.Parallel()
 	f := fire("lock:order:42", 7)
-	f.Finding.Evidence = []locksteward.Text{{EN: "PTTL is -1", ZH: "PTTL 为 -1"}, {EN: "not translated"}}
-	f.Finding.CounterEvidence = []locksteward.Text{{EN: "seen once", ZH: "只看到一次"}}
+	f.Finding.Evidence = []locksteward.Message{locksteward.Literal("PTTL is -1", "PTTL 为 -1"), locksteward.Literal("not translated")}
+	f.Finding.CounterEvidence = []locksteward.Message{locksteward.Literal("seen once", "只看到一次")}
 	for lang, want := range map[string][]string{
 		"en": {"PTTL is -1", "not translated", "seen once"}, "zh": {"PTTL 为 -1", "not translated", "只看到一次"},
 	} {
@@ -120,7 +121,7 @@ func TestEvidenceIsInTheLanguageOfTheReceiver(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := decoded(m.Body).Findings[0]
-		if got := slices.Concat(e.Evidence, e.CounterEvidence); !slices.Equal(got, want) || e.Summary != f.Finding.Summary.In(lang) {
+		if got := slices.Concat(e.Evidence, e.CounterEvidence); !slices.Equal(got, want) || e.Summary != catalogue.Text(lang, f.Finding.Summary) {
 			t.Errorf("%s: got %q and %q", lang, e.Summary, got)
 		}
 	}

@@ -27,10 +27,10 @@ var hostile = []string{
 // withText puts a text at every place of messages that locks and people fill.
 func withText(text string) []Payload {
 	f := found(text, locksteward.SeverityCritical, locksteward.StatusFiring)
-	f.Summary = locksteward.Text{EN: text}
-	f.Evidence = []locksteward.Text{{EN: text}, {EN: text}}
-	f.CounterEvidence = []locksteward.Text{{EN: text}}
-	f.Cause, f.Remedy = locksteward.Text{EN: text}, locksteward.Text{EN: text}
+	f.Summary = locksteward.Literal(text)
+	f.Evidence = []locksteward.Message{locksteward.Literal(text), locksteward.Literal(text)}
+	f.CounterEvidence = []locksteward.Message{locksteward.Literal(text)}
+	f.Cause, f.Remedy = locksteward.Literal(text), locksteward.Literal(text)
 	f.Class, f.Dialect, f.Subject, f.Team = text, text, text, text
 	f.RunbookURL = "https://wiki.example/" + text
 	p := Payload{Version: PayloadVersion, Lang: "en", Type: "findings.firing", ID: "msg_1", Status: "firing", Timestamp: sampleTime, Reason: ReasonRepeat}

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 func hasHan(text string) bool {
@@ -17,18 +18,20 @@ func hasHan(text string) bool {
 
 func TestEveryWordIsThereInBothLanguages(t *testing.T) {
 	t.Parallel()
-	for word, text := range words {
-		if text.EN == "" || hasHan(text.EN) || !hasHan(text.ZH) {
-			t.Errorf("%s is %+v", word, text)
+	words := map[string]bool{}
+	for id := range catalogue.IDs() {
+		word, ok := strings.CutPrefix(id, "word.")
+		if words[word] = ok; ok && (hasHan(translate("en", word)) || !hasHan(translate("zh", word))) {
+			t.Errorf("%s is %q, %q", word, translate("en", word), translate("zh", word))
 		}
 	}
 	for _, reason := range []Reasoning{ReasonNews, ReasonRepeat, ReasonSurvey, ReasonDigest} {
-		if _, ok := words[string(reason)]; !ok {
+		if !words[string(reason)] {
 			t.Errorf("the reason %q has no words", reason)
 		}
 	}
 	for _, kind := range releaseTypes {
-		if _, ok := words[kind]; !ok {
+		if !words[kind] {
 			t.Errorf("%q has no words", kind)
 		}
 	}
@@ -36,12 +39,12 @@ func TestEveryWordIsThereInBothLanguages(t *testing.T) {
 		locksteward.RequestPending, locksteward.RequestApproved, locksteward.RequestExecuting, locksteward.RequestReleased, locksteward.RequestAlreadyGone,
 		locksteward.RequestChanged, locksteward.RequestFailed, locksteward.RequestUnknown, locksteward.RequestDenied, locksteward.RequestExpired, locksteward.RequestSuperseded,
 	} {
-		if _, ok := words[string(s)]; !ok {
+		if !words[string(s)] {
 			t.Errorf("the state %q has no words", s)
 		}
 	}
 	for _, a := range []locksteward.Act{locksteward.ActRelease, locksteward.ActTakeOver, locksteward.ActUndo, locksteward.ActLift} {
-		if _, ok := words[a.String()]; !ok {
+		if !words[a.String()] {
 			t.Errorf("the act %q has no words", a)
 		}
 	}

@@ -94,7 +94,8 @@ var floors = []string{
 	`store`,
 	`internal/(access|acl|audit|clockcheck|cluster(/remote)?|credentials|doctor|execlock|heartbeat|initcfg|lockhistory|lockview|recording|silences|unlock|apiclient)`,
 	`config`,
-	`internal/(agent|scan)`,
+	`internal/(targets|scan)`,
+	`internal/agent`,
 	`internal/(demo|testkit/.*)|test/.*`,
 	`cmd/locksteward`,
 }

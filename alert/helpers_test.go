@@ -20,7 +20,7 @@ func transition(key string, n uint64, status locksteward.Status) locksteward.Tra
 		EventID: fmt.Sprintf("%s/%d", key, n), Seq: n, At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		Finding: locksteward.Finding{
 			Rule: "ttl/none", Severity: locksteward.SeverityCritical, Risk: locksteward.RiskDeadlock, Status: status,
-			Target: "redis", Class: "orders", Key: key, Dialect: "token",
+			Target: "redis", Class: "orders", Key: key, Library: "token",
 			Summary: locksteward.Literal("never expires", "永不过期"), Evidence: []locksteward.Message{locksteward.Literal("PTTL is -1", "PTTL 为 -1")},
 			Cause: locksteward.Literal("a crash between SETNX and EXPIRE"), Remedy: locksteward.Literal("release it"),
 		},

@@ -15,7 +15,7 @@ var sampleTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func found(key string, severity locksteward.Severity, status locksteward.Status) locksteward.Finding {
 	f := locksteward.Finding{
 		Rule: "ttl/none", Severity: severity, Risk: locksteward.RiskDeadlock, Status: status,
-		Target: "redis", Class: "orders", Key: key, Dialect: "redsync",
+		Target: "redis", Class: "orders", Key: key, Library: "redsync",
 		Summary: locksteward.Literal("lock "+key+" has no expiry", "锁 "+key+" 没有过期时间"),
 		Evidence: []locksteward.Message{
 			locksteward.Literal("PTTL is -1 in two looks", "两次查看 PTTL 均为 -1"),

@@ -22,7 +22,7 @@ var ttlSentences = sentences{
 		ZH: "锁 %s 没有过期时间：若持有者已不存在，将再也没有人能取得它",
 	},
 	"ttl/none.pttl":    {EN: "PTTL is -1: the key never expires", ZH: "PTTL 为 -1：该键永不过期"},
-	"ttl/none.dialect": {EN: "dialect %s", ZH: "锁类型 %s"},
+	"ttl/none.library": {EN: "library %s", ZH: "锁类型 %s"},
 	"ttl/none.ttl-removed": {
 		EN: "an earlier look at this hold saw a TTL: it was removed since",
 		ZH: "此前查看这次持有时有过期时间：之后被去掉了",

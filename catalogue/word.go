@@ -29,7 +29,7 @@ var wordSentences = sentences{
 	"word.class":       {EN: "class", ZH: "类别"},
 	"word.target":      {EN: "target", ZH: "目标"},
 	"word.db":          {EN: "db", ZH: "库"},
-	"word.dialect":     {EN: "dialect", ZH: "锁类型"},
+	"word.library":     {EN: "library", ZH: "锁类型"},
 	"word.rule":        {EN: "rule", ZH: "规则"},
 	"word.severity":    {EN: "severity", ZH: "级别"},
 	"word.group":       {EN: "group", ZH: "分组"},

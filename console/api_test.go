@@ -26,7 +26,7 @@ func TestLocksAreFilteredAndSorted(t *testing.T) {
 		"?target=orders&sort=age":    "lock:order:42 lock:order:43 / 2",
 		"?target=orders&limit=1":     "lock:order:42 / 2",
 		"?class=default":             "lock:a / 1",
-		"?dialect=locksteward":       "lock:order:43 / 1",
+		"?library=locksteward":       "lock:order:43 / 1",
 		"?state=firing":              "lock:order:42 / 1",
 		"?state=pending":             "lock:order:43 / 1",
 		"?state=clear":               "lock:a / 1",

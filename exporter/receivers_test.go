@@ -119,5 +119,5 @@ func TestWhatVanishedIsGoneFromTheNextScrape(t *testing.T) {
 	}
 	e.ObserveSweep(sweep(3, lock("jobs", "jobs:1")))
 	e.ObserveSweep(sweep(4))
-	want(t, e, map[string]float64{`locks{class="jobs",dialect="token",target="m"}`: absent, `lock_acquires_total{class="jobs",target="m"}`: 1})
+	want(t, e, map[string]float64{`locks{class="jobs",library="token",target="m"}`: absent, `lock_acquires_total{class="jobs",target="m"}`: 1})
 }

@@ -16,7 +16,7 @@ var table = [metricCount]Metric{
 	locks: {
 		"locksteward_locks", Gauge,
 		"Lock keys known now. Absent while the target is away, and for a class without locks.",
-		[]string{"target", "class", "dialect"},
+		[]string{"target", "class", "library"},
 	},
 	locksWithoutTTL: {
 		"locksteward_locks_without_ttl", Gauge,

@@ -230,7 +230,7 @@ func purposePart(purpose string) locksteward.Message {
 
 // renewingLine is evidence that the holder's process runs: somebody renews.
 func renewingLine(in Input) locksteward.Message {
-	r := judgeRenewal(in.Lock, in.Library, in.Now)
+	r := judgeRenewal(in.Lock, in.LibraryFacts, in.Now)
 	if !r.onTime() {
 		return locksteward.Message{}
 	}

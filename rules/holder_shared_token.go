@@ -34,7 +34,7 @@ func (sharedToken) Evaluate(in Input) Verdict {
 		return in.clear(because("the token is not known to be constant or shared"))
 	}
 	return in.fires(locksteward.Finding{
-		Dialect:         g.Dialect,
+		Library:         g.Library,
 		Summary:         message("holder/shared-token.summary", locksteward.DisplayKey(in.Class.Name), g.Shared, g.Locks),
 		Evidence:        []locksteward.Message{g.kindsLine(), g.examplesLine()},
 		CounterEvidence: []locksteward.Message{message("holder/shared-token.release-unknown")},
@@ -46,7 +46,7 @@ func (sharedToken) Evaluate(in Input) Verdict {
 type Group struct {
 	Locks, Shared int
 	Kinds         map[string]int // of token, how many
-	Dialect       string         // "" if they differ
+	Library       string         // "" if they differ
 	Examples      []string       // the first keys
 }
 
@@ -57,10 +57,10 @@ func (g *Group) add(l *locksteward.Lock) {
 		return
 	}
 	if g.Shared++; g.Shared == 1 {
-		g.Kinds, g.Dialect = map[string]int{}, l.Dialect
+		g.Kinds, g.Library = map[string]int{}, l.Library
 	}
-	if g.Dialect != l.Dialect {
-		g.Dialect = ""
+	if g.Library != l.Library {
+		g.Library = ""
 	}
 	g.Kinds[cmp.Or(l.TokenKind, unknownKind)]++
 	if len(g.Examples) < maxExamples {

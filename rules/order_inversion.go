@@ -38,7 +38,7 @@ func (orderInversion) Evaluate(in Input) Verdict {
 	}
 	a, b := locksteward.DisplayKey(v.There.First), locksteward.DisplayKey(v.There.Then)
 	return in.fires(locksteward.Finding{
-		Dialect:         lossDialect,
+		Library:         lossLibrary,
 		Summary:         message("wait/order-inversion.summary", a, b),
 		Evidence:        []locksteward.Message{orderLine(v.There), orderLine(v.Back)},
 		CounterEvidence: []locksteward.Message{message("wait/order-inversion.classes-only")},

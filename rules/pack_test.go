@@ -38,7 +38,7 @@ func TestKeptIsTheFinding(t *testing.T) {
 			f := locksteward.Finding{
 				Rule: rapid.SampledFrom([]string{"a/b", "c/d"}).Draw(rt, "rule"), Severity: locksteward.SeverityWarning, Risk: locksteward.RiskDeadlock,
 				Status: locksteward.StatusPending, Target: "redis", DB: rapid.IntRange(0, 2).Draw(rt, "db"), Class: "orders", Key: text.Draw(rt, "key"),
-				Dialect: "redlock", Subject: text.Draw(rt, "subject"), Summary: both.Draw(rt, "summary"),
+				Library: "redlock", Subject: text.Draw(rt, "subject"), Summary: both.Draw(rt, "summary"),
 				Evidence: list.Draw(rt, "evidence"), CounterEvidence: list.Draw(rt, "counter-evidence"),
 				Cause: locksteward.Literal("c"), Remedy: locksteward.NewMessage("ttl/none.remedy"), Team: "t", RunbookURL: "u", Proof: locksteward.Proven,
 				InhibitedBy: rapid.SampledFrom([]string{"", "f0"}).Draw(rt, "by"), Since: time.Unix(1, 2), FiredAt: time.UnixMicro(3).UTC(),
@@ -64,7 +64,7 @@ func TestMessagesAlikeAreSmall(t *testing.T) {
 			Rule: TTLNone, Key: key, Summary: message("ttl/none.summary", locksteward.LockName(key)),
 			Evidence: []locksteward.Message{
 				message("ttl/none.pttl"), message("lock.seen", ago, t0, message("count.looks", 2)),
-				message("ttl/none.dialect", "redlock"), holderLine(locksteward.Holder{Host: "web-" + key}),
+				message("ttl/none.library", "redlock"), holderLine(locksteward.Holder{Host: "web-" + key}),
 			},
 			CounterEvidence: []locksteward.Message{message("ttl/none.young", ago)},
 		}

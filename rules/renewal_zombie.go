@@ -55,7 +55,7 @@ func (renewalZombie) Evaluate(in Input) Verdict {
 			return fmt.Sprintf("held for %s, not more than %d times the expected %s", dur(age.proven), zombieFactor, dur(expect))
 		})
 	}
-	if r := judgeRenewal(l, in.Library, in.Now); r.late() {
+	if r := judgeRenewal(l, in.LibraryFacts, in.Now); r.late() {
 		return in.clear(because("its renewal is late, so nothing keeps it alive for ever; renewal/failing judges that"))
 	}
 	if since, told := sinceProgress(l, in.Now); told && since <= expect {
@@ -104,7 +104,7 @@ func renewalsLine(l *locksteward.Lock, n int64) locksteward.Message {
 
 // renewingStill is renewedLine where the renewal can be judged.
 func renewingStill(in Input) locksteward.Message {
-	r := judgeRenewal(in.Lock, in.Library, in.Now)
+	r := judgeRenewal(in.Lock, in.LibraryFacts, in.Now)
 	if !r.onTime() {
 		return locksteward.Message{}
 	}

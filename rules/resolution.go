@@ -44,7 +44,7 @@ var mayBeReleased = []string{
 
 // MayBeReleased says whether the resolution of f leaves open who ended the hold.
 func MayBeReleased(f locksteward.Finding) bool {
-	return f.Status == locksteward.StatusResolved && f.Key != "" && (slices.Contains(mayBeReleased, f.Resolution.ID))
+	return f.Status == locksteward.StatusResolved && f.Key != "" && slices.Contains(mayBeReleased, f.Resolution.ID)
 }
 
 // whyEnded says why a finding on a hold is over that ended.

@@ -70,10 +70,10 @@ func (ttlNone) Evaluate(in Input) Verdict {
 	}
 	key := locksteward.LockName(l.Key)
 	severity := locksteward.SeverityCritical
-	if in.Library.NoTTLByDesign && in.Class.TTL != class.TTLRequired {
+	if in.LibraryFacts.NoTTLByDesign && in.Class.TTL != class.TTLRequired {
 		severity = locksteward.SeverityInfo
 	}
-	cause := in.Library.NoTTLCause
+	cause := in.LibraryFacts.NoTTLCause
 	if cause.ID == "" && lostTTL(l) {
 		cause = ttlNoneLost
 	}
@@ -85,7 +85,7 @@ func (ttlNone) Evaluate(in Input) Verdict {
 			ttlNoneLostLine(l),
 			seenLine(l, in.Now),
 			idleLine(l),
-			ttlNoneDialectLine(l),
+			ttlNoneLibraryLine(l),
 			holderLine(l.Holder),
 			silentLine(l, in.Now),
 			waitersLine(l),
@@ -101,11 +101,11 @@ func (ttlNone) Evaluate(in Input) Verdict {
 	})
 }
 
-func ttlNoneDialectLine(l *locksteward.Lock) locksteward.Message {
-	if l.Dialect == "" {
+func ttlNoneLibraryLine(l *locksteward.Lock) locksteward.Message {
+	if l.Library == "" {
 		return locksteward.Message{}
 	}
-	return message("ttl/none.dialect", l.Dialect)
+	return message("ttl/none.library", l.Library)
 }
 
 // ttlNoneLostLine is evidence that the TTL was taken away.
@@ -118,10 +118,10 @@ func ttlNoneLostLine(l *locksteward.Lock) locksteward.Message {
 
 // ttlNoneDesignLine is the doubt that the library would have it otherwise.
 func ttlNoneDesignLine(in Input) locksteward.Message {
-	if !in.Library.NoTTLByDesign {
+	if !in.LibraryFacts.NoTTLByDesign {
 		return locksteward.Message{}
 	}
-	return message("ttl/none.design", in.Lock.Dialect)
+	return message("ttl/none.design", in.Lock.Library)
 }
 
 // ttlNoneYoungLine is the doubt that the EXPIRE is still on its way.

@@ -16,7 +16,7 @@ import (
 )
 
 // verdicts is what an engine says of what a watch tells, which is asked to look again
-// when the engine wants that, as internal/agent does.
+// when the engine wants that, as internal/targets does.
 type verdicts struct {
 	*told
 	engine *rules.Engine

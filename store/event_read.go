@@ -38,7 +38,7 @@ type interner map[string]string
 
 func (a interner) share(f *locksteward.Finding) {
 	for _, s := range []*string{
-		&f.Rule, &f.Risk, &f.Target, &f.Class, &f.Dialect, &f.Team, &f.RunbookURL, &f.InhibitedBy,
+		&f.Rule, &f.Risk, &f.Target, &f.Class, &f.Library, &f.Team, &f.RunbookURL, &f.InhibitedBy,
 	} {
 		*s = a.one(*s)
 	}

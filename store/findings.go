@@ -182,7 +182,7 @@ type findingRow struct {
 	Status          locksteward.Status    `json:"status"`
 	DB              int                   `json:"db,omitempty"`
 	Class           string                `json:"class"`
-	Dialect         string                `json:"dialect,omitempty"`
+	Library         string                `json:"library,omitempty"`
 	Subject         string                `json:"subject,omitempty"`
 	Summary         locksteward.Message   `json:"summary"`
 	Evidence        []locksteward.Message `json:"evidence,omitempty"`
@@ -202,7 +202,7 @@ type findingRow struct {
 func newFindingRow(f locksteward.Finding) findingRow {
 	return findingRow{
 		Rule: f.Rule, Severity: f.Severity, Risk: f.Risk, Status: f.Status,
-		DB: f.DB, Class: f.Class, Dialect: f.Dialect, Subject: f.Subject,
+		DB: f.DB, Class: f.Class, Library: f.Library, Subject: f.Subject,
 		Summary: f.Summary, Evidence: f.Evidence, CounterEvidence: f.CounterEvidence,
 		Cause: f.Cause, Remedy: f.Remedy, Resolution: f.Resolution, Team: f.Team, RunbookURL: f.RunbookURL,
 		Proof: f.Proof, InhibitedBy: f.InhibitedBy,
@@ -213,7 +213,7 @@ func newFindingRow(f locksteward.Finding) findingRow {
 func (r findingRow) finding(target, key string) locksteward.Finding {
 	return locksteward.Finding{
 		Rule: r.Rule, Severity: r.Severity, Risk: r.Risk, Status: r.Status,
-		Target: target, DB: r.DB, Class: r.Class, Key: key, Dialect: r.Dialect, Subject: r.Subject,
+		Target: target, DB: r.DB, Class: r.Class, Key: key, Library: r.Library, Subject: r.Subject,
 		Summary: r.Summary, Evidence: r.Evidence, CounterEvidence: r.CounterEvidence,
 		Cause: r.Cause, Remedy: r.Remedy, Resolution: r.Resolution, Team: r.Team, RunbookURL: r.RunbookURL,
 		Proof: r.Proof, InhibitedBy: r.InhibitedBy,

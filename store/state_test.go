@@ -144,7 +144,7 @@ func TestFindingsRoundTrip(t *testing.T) {
 		at := time.Date(2026, 1, 2, 3, 4, 5, 600_700_800, time.UTC)
 		full := locksteward.Finding{
 			Rule: "ttl/none", Severity: locksteward.SeverityCritical, Risk: locksteward.RiskDeadlock, Status: locksteward.StatusFiring,
-			Target: "orders", DB: 4, Class: "orders", Key: "lock:\xff", Dialect: "token", Subject: "c1",
+			Target: "orders", DB: 4, Class: "orders", Key: "lock:\xff", Library: "token", Subject: "c1",
 			Summary: locksteward.Literal("no TTL", "没有 TTL"), Evidence: []locksteward.Message{locksteward.Literal("a", "甲"), locksteward.Literal("b")}, CounterEvidence: []locksteward.Message{locksteward.Literal("c", "丙")},
 			Cause: locksteward.Literal("crash"), Remedy: locksteward.Literal("look"), Team: "t", RunbookURL: "https://x",
 			Proof: locksteward.Presumed, InhibitedBy: "0f",

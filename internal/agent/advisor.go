@@ -29,7 +29,7 @@ func (g releaseAdvisor) WhyNotApprove(actor console.Actor, r locksteward.Request
 }
 
 func (g releaseAdvisor) Resolved(fingerprint string) (locksteward.Finding, bool) {
-	f, ok := g.agent.resolved.get(fingerprint)
+	f, ok := g.agent.resolved.Get(fingerprint)
 	if !ok && g.agent.remote != nil {
 		return g.agent.remoteResolved(fingerprint)
 	}
@@ -37,7 +37,7 @@ func (g releaseAdvisor) Resolved(fingerprint string) (locksteward.Finding, bool)
 }
 
 func (g releaseAdvisor) Rules(lang string) []api.Rule {
-	cfg := g.agent.current().cfg.Rules
+	cfg := g.agent.targets.Now().Config.Rules
 	return RuleList(cfg, lang).Rules
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -31,6 +30,7 @@ import (
 	"github.com/locksteward/locksteward/internal/lockhistory"
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/silences"
+	"github.com/locksteward/locksteward/internal/targets"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/source/redis/formats"
@@ -73,14 +73,14 @@ type Agent struct {
 	console      *console.Server
 	engine       *rules.Engine
 	releases     *release.Service
-	// releasing are the executions under way and of late.
-	releasing releasing
-	resolved  resolvedCache
-	silences  *silences.Set
-	heartbeat *heartbeat.Sender
-	liveness  *liveness.Monitor
-	memory    memoryReturn
-	webFiles  *credfile.Set // of the metrics' listener
+	targets      *targets.Set
+	executions   targets.Executions
+	resolved     targets.Resolved
+	silences     *silences.Set
+	heartbeat    *heartbeat.Sender
+	liveness     *liveness.Monitor
+	memory       memoryReturn
+	webFiles     *credfile.Set // of the metrics' listener
 
 	// reloading lets one reload run at a time, and changing keeps it and the changes of
 	// what this replica works on apart.
@@ -92,39 +92,13 @@ type Agent struct {
 
 	alerts *alerts
 
-	// now is the current state: see current and alter.
-	now      atomic.Pointer[state]
-	altering sync.Mutex
+	// releaseFiles are the opened files of release credentials, by target.
+	releaseFiles atomic.Pointer[map[string]connect.Config]
+	// running is the context of Run; nil before it.
+	running atomic.Pointer[runContext]
 	// begun says that Run was called; started is closed when a reload may come.
 	begun   atomic.Bool
 	started chan struct{}
-}
-
-// state is what a reload replaces, and the targets that this replica works on. The
-// current one is never changed, so that readers need no lock: they run in transactions
-// of the store, among others.
-type state struct {
-	cfg     config.Config
-	classes *class.Set
-	targets map[string]*watched
-	// releaseFiles are the opened files of release credentials, by target.
-	releaseFiles map[string]connect.Config
-	// running is the context of Run; nil before it.
-	running context.Context
-}
-
-// current returns the state of this moment; the caller must not change it.
-func (a *Agent) current() *state { return a.now.Load() }
-
-// alter replaces the current state by a copy that fn has changed. Fn must not call
-// anything that waits.
-func (a *Agent) alter(fn func(next *state)) {
-	a.altering.Lock()
-	defer a.altering.Unlock()
-	next := *a.now.Load()
-	next.targets = maps.Clone(next.targets)
-	fn(&next)
-	a.now.Store(&next)
 }
 
 // New opens the store, takes both ports and prepares everything else. It
@@ -132,7 +106,6 @@ func (a *Agent) alter(fn func(next *state)) {
 func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) (_ *Agent, err error) {
 	a := &Agent{log: log, load: opts.Load, lookEvery: cmp.Or(opts.LookEvery, config.LookEvery), started: make(chan struct{})}
 	a.liveness = liveness.New(log.Named("liveness"))
-	a.now.Store(&state{cfg: cfg, targets: map[string]*watched{}})
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -143,18 +116,18 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	if err != nil {
 		return nil, err
 	}
-	a.alter(func(next *state) { next.classes = classes })
 	if a.engine, err = rules.New(cfg.Rules, classes, formats.Facts); err != nil {
 		return nil, err
 	}
 	a.engine.SetRedlocks(cfg.Redlock)
+	a.targets = targets.NewSet(a.engine, cfg, classes)
 	if err = a.openStore(ctx, cfg, opts.Build.Version); err != nil {
 		return nil, err
 	}
 	if err = a.openSources(ctx); err != nil {
 		return nil, err
 	}
-	cfg = a.current().cfg
+	cfg = a.targets.Now().Config
 	a.history = lockhistory.NewWriter(a.log.Named("history"), a.store)
 	if err = a.newTrail(ctx, cfg, opts.Stdout); err != nil {
 		return nil, err
@@ -171,7 +144,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, ofAlert(err)
 	}
 	a.silences = silences.New(silences.Options{
-		Log: a.log, Store: a.store, Findings: a.findings, Changed: a.alerts.wakeHeld, Waiting: a.alerts.retryWakeHeld,
+		Log: a.log, Store: a.store, Findings: a.findings, Changed: a.alerts.WakeHeld, Waiting: a.alerts.retryWakeHeld,
 	})
 	a.heartbeat = heartbeat.New(a.log.Named("heartbeat"), a.sweepStatus, a.exporter, a.liveness)
 	beats, err := a.heartbeat.Prepare(cfg.Alert.Heartbeat)
@@ -185,21 +158,21 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		}
 		a.openCluster()
 	}
+	if err = a.newReleases(cfg); err != nil {
+		return nil, err
+	}
 	for _, t := range cfg.Targets {
 		if a.member != nil {
 			break // watched when it is this replica's turn
 		}
-		w, err := a.newWatched(ctx, t, classes)
+		w, err := targets.New(ctx, t, classes, a.targetDeps())
 		if err != nil {
 			return nil, err
 		}
-		a.alter(func(next *state) { next.targets[t.Name] = w })
+		a.targets.Alter(func(next *targets.Snapshot) { next.Watched[t.Name] = w })
 		a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
 	}
 	a.showLeader()
-	if err = a.newReleases(cfg); err != nil {
-		return nil, err
-	}
 	if a.metrics, err = exporter.NewServer(log, cfg.Metrics, a.exporter, a.liveness.Healthy, a.ready); err != nil {
 		return nil, err
 	}
@@ -225,8 +198,10 @@ func (a *Agent) Close() error {
 	if a.metrics != nil {
 		errs = append(errs, a.metrics.Close())
 	}
-	for _, w := range a.current().targets {
-		errs = append(errs, w.conn.Close())
+	if a.targets != nil {
+		for _, w := range a.targets.Now().Watched {
+			errs = append(errs, w.Close())
+		}
 	}
 	if a.member != nil {
 		a.member.Close()
@@ -278,10 +253,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	// Until running is set there is no reload.
 	working := a.work(ctx, cancel)
-	cfg := a.current().cfg
+	cfg := a.targets.Now().Config
 	a.log.Info("agent started", zap.Stringer("metrics", a.metrics.Addr()), zap.String("console", a.console.URL()),
 		zap.Int("targets", len(cfg.Targets)), zap.Int("classes", len(cfg.Classes)))
-	a.alter(func(next *state) { next.running = ctx })
+	a.running.Store(&runContext{ctx})
 	close(a.started)
 
 	following := a.followSources(ctx)
@@ -307,6 +282,21 @@ func (a *Agent) Run(ctx context.Context) error {
 	return err
 }
 
+// runContext is the context of [Agent.Run].
+type runContext struct{ context.Context }
+
+// targetDeps are what targets work with.
+func (a *Agent) targetDeps() targets.Deps {
+	return targets.Deps{
+		Log: a.log, Engine: a.engine, Store: a.store, Exporter: a.exporter, History: a.history, Liveness: a.liveness, Digest: a.digest, Hosts: &a.hosts,
+		Alerts: a.alerts, Releases: a.releases, Resolved: &a.resolved, Executions: &a.executions,
+		Classes: func() *class.Set { return a.targets.Now().Classes }, Touch: a.touch, CountRequests: a.countRequests,
+	}
+}
+
+// touch says that pages show something else now.
+func (a *Agent) touch() { a.console.Touch() }
+
 // sayEnd writes an audit entry of the end of this agent, once: before the singleton duties stop, which ship the trail.
 func (a *Agent) sayEnd(ctx context.Context) {
 	if a.ending.Load() {
@@ -319,12 +309,12 @@ func (a *Agent) sayEnd(ctx context.Context) {
 func (a *Agent) work(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
 	if a.member == nil {
 		a.startSingletonDuties(ctx)
-		for _, w := range a.current().targets {
-			w.start(ctx)
+		for _, w := range a.targets.Now().Watched {
+			w.Start(ctx)
 		}
 		return func() {
-			for _, w := range a.current().targets {
-				w.stop()
+			for _, w := range a.targets.Now().Watched {
+				w.Stop()
 			}
 		}
 	}

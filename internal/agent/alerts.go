@@ -8,7 +8,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/alert"
-	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/store"
 )
@@ -18,7 +17,7 @@ type alerts struct {
 	*alert.Sender
 	log     *zap.Logger
 	store   *store.Store
-	wakeDue atomic.Bool // wakeHeld has not succeeded yet
+	wakeDue atomic.Bool // WakeHeld has not succeeded yet
 	cancel  context.CancelFunc
 	done    chan struct{}
 }
@@ -85,7 +84,7 @@ func (a *Agent) exportBacklogs(list []locksteward.Backlog) {
 func (r *alerts) start(ctx context.Context) {
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	// What held something back may have ended while no agent ran.
-	r.wakeHeld(ctx)
+	r.WakeHeld(ctx)
 	done := make(chan struct{})
 	r.done = done
 	go func() {
@@ -96,14 +95,14 @@ func (r *alerts) start(ctx context.Context) {
 	}()
 }
 
-// wakeHeld has it decided again which events are held back, after silences or inhibitions
+// WakeHeld has it decided again which events are held back, after silences or inhibitions
 // changed. If the store fails, retryWakeHeld tries again.
-func (r *alerts) wakeHeld(ctx context.Context) {
+func (r *alerts) WakeHeld(ctx context.Context) {
 	r.wakeDue.Store(true)
 	r.retryWakeHeld(ctx)
 }
 
-// retryWakeHeld does nothing unless wakeHeld failed.
+// retryWakeHeld does nothing unless WakeHeld failed.
 func (r *alerts) retryWakeHeld(ctx context.Context) {
 	if !r.wakeDue.CompareAndSwap(true, false) {
 		return
@@ -120,12 +119,6 @@ func (r *alerts) stop() {
 	<-r.done
 }
 
-// classNamed is a class of the configuration; the zero class if there is none.
-func (a *Agent) classNamed(name string) class.Class {
-	c, _ := a.current().classes.Get(name)
-	return c
-}
-
 // composeNotifications returns the notifications about entries of the audit trail. It runs
 // inside the transaction that writes them.
 func (a *Agent) composeNotifications(w store.Written) []locksteward.Notification {
@@ -135,7 +128,7 @@ func (a *Agent) composeNotifications(w store.Written) []locksteward.Notification
 			if w.After != nil && w.After.ID == e.Request.ID {
 				e.Request = *w.After
 			}
-			c := a.classNamed(e.Request.Evidence.Class)
+			c := a.targets.Class(e.Request.Evidence.Class)
 			out = append(out, a.alerts.Release(alert.Notice{
 				EventID: e.ID, Kind: string(e.Kind), At: e.At, Actor: e.Actor, Target: e.Target, Request: e.Request, Text: e.Text, Loud: e.Loud,
 				Team: c.Team, RunbookURL: c.RunbookURL,

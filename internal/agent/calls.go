@@ -210,7 +210,7 @@ func (a *Agent) serveCalls() {
 		return cluster.JSON[api.Graph]{V: a.ownGraph(in.Target)}, nil
 	})
 	cluster.Handle(p, callResolved, func(_ context.Context, in lockInput) ([]locksteward.Finding, error) {
-		if f, ok := a.resolved.get(in.Key); ok {
+		if f, ok := a.resolved.Get(in.Key); ok {
 			return []locksteward.Finding{f}, nil
 		}
 		return nil, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/targets"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -58,15 +59,15 @@ func targetNames(cfg config.Config) []string {
 
 // openCluster joins this agent to the other replicas.
 func (a *Agent) openCluster() {
-	a.router = cluster.NewRouter(a.member, a.configured, a.runsHere)
+	a.router = cluster.NewRouter(a.member, a.targets.Configured, a.targets.RunsHere)
 	a.remote = remote.New(remote.Options{
 		Log: a.log, Member: a.member,
-		Configured: func() []string { return targetNames(a.current().cfg) },
-		RunsHere:   a.runsHere,
+		Configured: a.targets.Names,
+		RunsHere:   a.targets.RunsHere,
 		Own: func() remote.Status {
-			return remote.Status{Targets: a.ownTargets(), Overdue: a.sweepStatus(time.Now()).Overdue(), Down: a.downTargets()}
+			return remote.Status{Targets: a.ownTargets(), Overdue: a.sweepStatus(time.Now()).Overdue(), Down: a.targets.Down()}
 		},
-		Unknown:      func(name, reason string) api.Target { return unseen(a.targetConfig(name), reason) },
+		Unknown:      func(name, reason string) api.Target { return unseen(a.targets.Config(name), reason) },
 		LoadFindings: a.store.LoadFindings,
 		Polled:       a.remotePolled,
 	})
@@ -85,7 +86,7 @@ func (a *Agent) remotePolled(ctx context.Context, changed, recovered bool) {
 		a.console.Touch()
 	}
 	if recovered && a.singleton.isActive() {
-		a.alerts.wakeHeld(ctx) // notifications that were inhibited while it was down
+		a.alerts.WakeHeld(ctx) // notifications that were inhibited while it was down
 	}
 }
 
@@ -115,19 +116,19 @@ func (a *Agent) startDuty(ctx context.Context, duty string) error {
 		a.startSingletonDuties(ctx)
 		return nil
 	}
-	if !a.configured(duty) {
+	if !a.targets.Configured(duty) {
 		return fmt.Errorf("target %q: the configuration has it no longer", duty)
 	}
-	t := a.targetConfig(duty)
-	w, err := a.newWatched(ctx, t, a.current().classes)
+	t := a.targets.Config(duty)
+	w, err := targets.New(ctx, t, a.targets.Now().Classes, a.targetDeps())
 	if err != nil {
 		return err
 	}
-	a.alter(func(next *state) { next.targets[duty] = w })
+	a.targets.Alter(func(next *targets.Snapshot) { next.Watched[duty] = w })
 	a.exporter.SetReleaseEnabled(duty, t.ReleaseCredentials != nil)
 	a.log.Info("target is watched by this replica", zap.String("target", duty))
 	a.releases.Gained(duty)
-	w.start(ctx)
+	w.Start(ctx)
 	return nil
 }
 
@@ -140,35 +141,37 @@ func (a *Agent) stopDuty(ctx context.Context, duty string, lost bool) {
 		a.stopSingletonDuties(ctx)
 		return
 	}
-	w := a.current().targets[duty]
+	w := a.targets.Now().Watched[duty]
 	if w == nil {
 		return // a reload removed it
 	}
-	w.lost.Store(lost)
-	if a.member.Unreachable(duty) {
-		w.hangUp()
+	if lost {
+		w.Lose()
 	}
-	w.stop()
+	if a.member.Unreachable(duty) {
+		w.HangUp()
+	}
+	w.Stop()
 	if !lost {
 		a.history.Drain(ctx)
 	}
-	a.alter(func(next *state) { delete(next.targets, duty) })
+	a.targets.Alter(func(next *targets.Snapshot) { delete(next.Watched, duty) })
 	a.forgetTarget(w)
 	a.log.Info("target is no longer watched by this replica", zap.String("target", duty), zap.Bool("lost", lost))
 }
 
 // pingTarget asks the masters of a target of this replica over the open connections.
 func (a *Agent) pingTarget(ctx context.Context, name string) error {
-	w, err := a.watched(name)
+	w, err := a.targets.Get(name)
 	if err != nil {
 		return err
 	}
-	return w.conn.Ping(ctx)
+	return w.Ping(ctx)
 }
 
 // dialTarget asks the masters of a target over connections that it makes and closes.
 func (a *Agent) dialTarget(ctx context.Context, name string) error {
-	cc, err := a.targetConfig(name).Connect()
+	cc, err := a.targets.Config(name).Connect()
 	if err != nil {
 		return err
 	}
@@ -183,7 +186,7 @@ func (a *Agent) updateDuties(ctx context.Context) {
 	if a.member == nil {
 		return
 	}
-	now := duties(a.current().cfg)
+	now := duties(a.targets.Now().Config)
 	var gone []string
 	for _, name := range a.member.Self().Targets {
 		if !slices.ContainsFunc(now, func(d cluster.Duty) bool { return d.Name == name }) {
@@ -196,15 +199,11 @@ func (a *Agent) updateDuties(ctx context.Context) {
 }
 
 // forgetTarget removes what is known here of a target that another replica watches from now on.
-func (a *Agent) forgetTarget(w *watched) {
-	a.engine.RemoveTarget(w.target.Name, time.Now())
-	a.exporter.RemoveTarget(w.target.Name)
-	w.mu.Lock()
-	unsaved := w.unsaved
-	w.unsaved = nil
-	w.mu.Unlock()
-	a.alerts.Saved(unsaved, nil)
-	a.remote.Keep(w.target.Name, w.view(), w.down.Load())
+func (a *Agent) forgetTarget(w *targets.Watched) {
+	a.engine.RemoveTarget(w.Target().Name, time.Now())
+	a.exporter.RemoveTarget(w.Target().Name)
+	a.alerts.Saved(w.TakeUnsaved(), nil)
+	a.remote.Keep(w.Target().Name, w.View(), w.Down())
 	a.showLeader()
 	a.console.Touch()
 	a.memory.schedule()
@@ -225,31 +224,10 @@ func (a *Agent) mine(target string) bool {
 	return a.member == nil || a.member.Owns(target, time.Now())
 }
 
-// configured reports whether a target is in the configuration.
-func (a *Agent) configured(target string) bool {
-	return slices.ContainsFunc(a.current().cfg.Targets, func(t config.Target) bool { return t.Name == target })
-}
-
-// targetConfig returns a target of the configuration. One that was removed has its name alone.
-func (a *Agent) targetConfig(name string) config.Target {
-	for _, t := range a.current().cfg.Targets {
-		if t.Name == name {
-			return t
-		}
-	}
-	return config.Target{Name: name}
-}
-
-// runsHere reports whether this replica works on a target.
-func (a *Agent) runsHere(target string) bool {
-	_, err := a.watched(target)
-	return err == nil
-}
-
 // showLeader has the metrics show the targets that this replica works on, and until when unless the leases are renewed:
 // all of them if the store is not shared.
 func (a *Agent) showLeader() {
-	for _, t := range a.current().cfg.Targets {
+	for _, t := range a.targets.Now().Config.Targets {
 		leads, until := true, time.Time{}
 		if a.member != nil {
 			until, leads = a.member.OwnedUntil(t.Name)

@@ -3,8 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
 	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -43,24 +40,14 @@ func (a *Agent) Lock(ctx context.Context, target string, db int, key string) (lo
 }
 
 func (a *Agent) lock(ctx context.Context, target string, db int, key string) (locksteward.Lock, error) {
-	w, err := a.watched(target)
+	w, err := a.targets.Get(target)
 	if err != nil {
 		return locksteward.Lock{}, err
 	}
-	if err := w.ownDB(db); err != nil {
+	if err := w.OwnDB(db); err != nil {
 		return locksteward.Lock{}, err
 	}
-	l, err := w.scanner.Table().Refresh(ctx, key)
-	return l, w.told(err)
-}
-
-// told gives the person who asked the reason why a target could not be read:
-// else it would stand in the log alone.
-func (w *watched) told(err error) error {
-	if err == nil || api.ProblemFor(err).Code != api.CodeInternal {
-		return err
-	}
-	return api.NewProblem(api.CodeUnavailable, "target "+w.target.Name+" could not be read: "+connect.Explain(err))
+	return w.Read(ctx, key)
 }
 
 // stored gives the person who asked the reason why the store could not be used.
@@ -93,17 +80,9 @@ func (a *Agent) explain(l locksteward.Lock, lang string) []api.Verdict {
 	return out
 }
 
-// ownDB refuses another database than the one that is watched.
-func (w *watched) ownDB(db int) error {
-	if own := w.conn.DB(); db != own {
-		return fmt.Errorf("%w: target %q watches database %d, not %d; watch that one as a target of its own", locksteward.ErrNotFound, w.target.Name, own, db)
-	}
-	return nil
-}
-
 // Targets are the targets with their health, in the order of the configuration.
 func (a *Agent) Targets() []api.Target {
-	cfg := a.current().cfg.Targets
+	cfg := a.targets.Now().Config.Targets
 	own := a.ownTargets()
 	out := make([]api.Target, 0, len(cfg))
 	for _, t := range cfg {
@@ -132,77 +111,26 @@ func unseen(t config.Target, why string) api.Target {
 
 // ownTargets are those that this replica works on.
 func (a *Agent) ownTargets() []api.Target {
-	now := a.current()
+	now := a.targets.Now()
 	var out []api.Target
-	for _, t := range now.cfg.Targets {
-		w, ok := now.targets[t.Name]
+	for _, t := range now.Config.Targets {
+		w, ok := now.Watched[t.Name]
 		if !ok {
 			continue
 		}
-		target := w.view()
+		target := w.FullView()
 		if a.member != nil {
 			target.Replica = a.member.Self().Name
 		}
 		target.ReleaseEnabled = a.releases.Enabled(t.Name)
-		target.Watch, target.Budget = watchView(w.scanner.WatchState()), budgetView(w.scanner.Stats())
 		out = append(out, target)
-	}
-	return out
-}
-
-// downTargets says of each of those whether the last sweep found it down, once one ended.
-func (a *Agent) downTargets() map[string]bool {
-	out := map[string]bool{}
-	for name, w := range a.current().targets {
-		if down := w.down.Load(); down != nil {
-			out[name] = *down
-		}
-	}
-	return out
-}
-
-// view is the target with its sweeps.
-func (w *watched) view() api.Target {
-	// Before the last sweep: what ends in between is told as under way, not as
-	// if it had never begun.
-	sweeping := w.sweeping(time.Now())
-	out := api.NewTarget(w.scanner.State())
-	if swept, ok := w.lastSweep(); ok {
-		out.LastSweep = &swept
-	}
-	out.Sweeping = sweeping
-	return out
-}
-
-func watchView(s scanner.WatchState) *api.Watch {
-	out := &api.Watch{
-		Mode: string(s.Mode), Reason: s.Reason, BlindMs: s.Blind.Milliseconds(), Missed: s.Missed, Waiting: s.Waiting,
-		Classes: make([]api.ClassWatch, 0, len(s.Classes)),
-	}
-	for _, c := range s.Classes {
-		out.Classes = append(out.Classes, api.ClassWatch{Class: c.Class, Coverage: string(c.Coverage), Reason: c.Reason})
-	}
-	return out
-}
-
-func budgetView(s scanner.Stats) *api.Budget {
-	out := &api.Budget{
-		Idle: float64(s.Bounds.Idle), Busy: float64(s.Bounds.Busy), Servers: []api.Pace{},
-		ThrottledMs: map[string]int64{}, Degraded: append([]string{}, s.Degraded...),
-	}
-	for _, addr := range slices.Sorted(maps.Keys(s.Pace)) {
-		p := s.Pace[addr]
-		out.Servers = append(out.Servers, api.Pace{Addr: addr, Share: p.Share, Use: p.Use, Bound: string(p.Bound), Reason: string(p.Reason)})
-	}
-	for reason, waited := range s.Throttled {
-		out.ThrottledMs[string(reason)] = waited.Milliseconds()
 	}
 	return out
 }
 
 // Classes are the classes in the order they match, the default last.
 func (a *Agent) Classes() []api.Class {
-	classes := a.current().classes
+	classes := a.targets.Now().Classes
 	all := classes.All()
 	if c, ok := classes.Get(class.Default); ok {
 		all = append(all, c)
@@ -231,13 +159,6 @@ func classView(c class.Class) api.Class {
 		}
 	}
 	return out
-}
-
-// lastSweep is what the last sweep came to; false before the first.
-func (w *watched) lastSweep() (api.Swept, bool) {
-	w.shown.Lock()
-	defer w.shown.Unlock()
-	return w.last, !w.last.At.IsZero()
 }
 
 var (

@@ -68,11 +68,11 @@ func (r requests) request(ctx context.Context, actor console.Actor, in console.R
 // ownDB refuses a lock of another database than the target's; a target that does
 // not exist is for the service to refuse.
 func (r requests) ownDB(in console.ReleaseInput) error {
-	w, err := r.agent.watched(in.Target)
+	w, err := r.agent.targets.Get(in.Target)
 	if err != nil {
 		return nil
 	}
-	return w.ownDB(in.DB)
+	return w.OwnDB(in.DB)
 }
 
 func input(in console.ReleaseInput) release.RequestInput {

@@ -22,14 +22,14 @@ func (a *Agent) credentialFiles() []credentials.File {
 	add := func(use, target string, files []credfile.File) {
 		out = append(out, credentials.Files(use, target, files)...)
 	}
-	now := a.current()
-	for name, w := range now.targets {
-		add("redis", name, w.conn.Files())
-		if end, ok := w.conn.ServerCertificateEnds(); ok {
+	now := a.targets.Now()
+	for name, w := range now.Watched {
+		add("redis", name, w.Files())
+		if end, ok := w.ServerCertificateEnds(); ok {
 			out = append(out, credentials.File{Use: "redis", Target: name, Key: "server", State: credfile.State{Expires: end}})
 		}
 	}
-	for name, cc := range now.releaseFiles {
+	for name, cc := range *a.releaseFiles.Load() {
 		add("release", name, cc.Files(true))
 	}
 	add("alert", "", a.alerts.Files())

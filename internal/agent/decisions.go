@@ -124,7 +124,7 @@ func bundle(b release.Bundle) console.Bundle {
 // them, or the host is lost (host/lost) and they are stale. The longest held come
 // first; what is more than a bundle may have is left out, with why.
 func (a *Agent) deadOn(target, host string) (keys []string, more []api.LeftOut, err error) {
-	w, err := a.watched(target)
+	w, err := a.targets.Get(target)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,10 +132,10 @@ func (a *Agent) deadOn(target, host string) (keys []string, more []api.LeftOut, 
 		return nil, nil, fmt.Errorf("%w: host is missing: write the host that is dead, as its locks' holders name it", locksteward.ErrInvalid)
 	}
 	lost := false
-	for _, f := range a.engine.FindingsFor(target, w.target.DB, "") {
+	for _, f := range a.engine.FindingsFor(target, w.Target().DB, "") {
 		lost = lost || f.Rule == rules.HostLost && f.Subject == host && f.Status == locksteward.StatusFiring
 	}
-	page := w.scanner.Table().Page(scanner.Query{Holder: host, Order: scanner.ByAge, Limit: max(1, w.scanner.Table().Len())})
+	page := w.Table().Page(scanner.Query{Holder: host, Order: scanner.ByAge, Limit: max(1, w.Table().Len())})
 	held := 0
 	for _, l := range page.Locks {
 		if l.Holder.Host != host {

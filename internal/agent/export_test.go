@@ -36,3 +36,8 @@ func (a *Agent) BeforeComposing(fn func(w store.Written)) {
 		return a.composeNotifications(w)
 	})
 }
+
+// ReadLock reads one lock directly and tells which rules fire on it.
+func (a *Agent) ReadLock(ctx context.Context, target, key string) (locksteward.Lock, []string, error) {
+	return a.targets.ReadLock(ctx, target, key)
+}

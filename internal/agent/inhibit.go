@@ -25,8 +25,8 @@ func (a *Agent) heldBy(f locksteward.Finding) string {
 // the first sweep of this run no target is down, so that what the last run found is not
 // held back.
 func (a *Agent) targetDown(name string) bool {
-	if w, err := a.watched(name); err == nil {
-		if down := w.down.Load(); down != nil {
+	if w, err := a.targets.Get(name); err == nil {
+		if down := w.Down(); down != nil {
 			return *down
 		}
 	}
@@ -37,5 +37,5 @@ func (a *Agent) targetDown(name string) bool {
 // keyPattern is the pattern of a class that a key matches, for receivers that do not see
 // names of locks.
 func (a *Agent) keyPattern(class, key string) string {
-	return a.current().classes.Pattern(class, key)
+	return a.targets.Now().Classes.Pattern(class, key)
 }

@@ -1,12 +1,10 @@
 package agent
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/internal/lockview"
+	"github.com/locksteward/locksteward/internal/targets"
 )
 
 // ListLocks returns a page of the locks of all targets, as last read.
@@ -25,8 +23,8 @@ func (a *Agent) ownLocks(f console.LockFilter) (lockview.Page, error) {
 
 // Graph returns who waits for whom on one target, or on all if it is "".
 func (a *Agent) Graph(target string) (api.Graph, error) {
-	if target != "" && !a.configured(target) {
-		return api.Graph{}, noTarget(target)
+	if target != "" && !a.targets.Configured(target) {
+		return api.Graph{}, targets.NoTarget(target)
 	}
 	own := a.ownGraph(target)
 	if a.remote == nil {
@@ -43,20 +41,8 @@ func (a *Agent) ownGraph(target string) api.Graph {
 // viewOf returns one target that this replica works on, or all if name is "".
 func (a *Agent) viewOf(name string) []lockview.Target {
 	var out []lockview.Target
-	for _, w := range a.watchedBy(name) {
-		out = append(out, lockview.Target{Target: w.target, Table: w.scanner.Table(), Now: w.clock.Now})
+	for _, w := range a.targets.Named(name) {
+		out = append(out, lockview.Target{Target: w.Target(), Table: w.Table(), Now: w.ServerTime})
 	}
-	return out
-}
-
-// watchedBy returns one target that this replica works on, or all by name if it is "".
-func (a *Agent) watchedBy(name string) []*watched {
-	var out []*watched
-	for own, w := range a.current().targets {
-		if name == "" || own == name {
-			out = append(out, w)
-		}
-	}
-	slices.SortFunc(out, func(a, b *watched) int { return cmp.Compare(a.target.Name, b.target.Name) })
 	return out
 }

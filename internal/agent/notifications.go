@@ -33,23 +33,15 @@ func (n notifications) Notifications(ctx context.Context, q console.Notification
 	for _, m := range list {
 		v := api.Notification{
 			ID: m.ID, Seq: m.Seq, Receiver: m.Receiver, Type: alert.TypeOf(m.Body), EventID: m.EventID, About: m.Ordering, Target: m.Target,
-			State: string(m.State), Attempts: m.Attempts, Bytes: int64(len(m.Body)), CreatedAt: shown(m.CreatedAt), DoneAt: shown(m.DoneAt),
+			State: string(m.State), Attempts: m.Attempts, Bytes: int64(len(m.Body)), CreatedAt: api.Time(m.CreatedAt), DoneAt: api.Time(m.DoneAt),
 			LastError: m.LastError,
 		}
 		if m.State == locksteward.NotificationWaiting {
-			v.NextAt = shown(m.NextAt)
+			v.NextAt = api.Time(m.NextAt)
 		}
 		out = append(out, v)
 	}
 	return out, stored(err)
-}
-
-// shown is a time as the API has it.
-func shown(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return t.UTC().Truncate(time.Millisecond)
 }
 
 func (n notifications) Receivers(ctx context.Context) ([]api.Receiver, error) {
@@ -59,7 +51,7 @@ func (n notifications) Receivers(ctx context.Context) ([]api.Receiver, error) {
 	}
 	out := []api.Receiver{}
 	for _, r := range n.agent.alerts.Receivers() {
-		out = append(out, api.Receiver{Name: r.Name, Configured: true, CircuitOpen: r.CircuitOpen, PausedUntil: shown(r.Until), Gone: r.Gone})
+		out = append(out, api.Receiver{Name: r.Name, Configured: true, CircuitOpen: r.CircuitOpen, PausedUntil: api.Time(r.Until), Gone: r.Gone})
 	}
 	for _, b := range list {
 		i := slices.IndexFunc(out, func(r api.Receiver) bool { return r.Name == b.Receiver })

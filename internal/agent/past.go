@@ -16,11 +16,11 @@ func (a *Agent) LockEvents(ctx context.Context, target string, db int, key strin
 }
 
 func (a *Agent) lockEvents(ctx context.Context, target string, db int, key string, limit int) ([]api.LockEvent, error) {
-	w, err := a.watched(target)
+	w, err := a.targets.Get(target)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.ownDB(db); err != nil {
+	if err := w.OwnDB(db); err != nil {
 		return nil, err
 	}
 	rows, err := a.store.LockEvents(ctx, target, db, key, limit)
@@ -32,7 +32,7 @@ func (a *Agent) lockEvents(ctx context.Context, target string, db int, key strin
 		return nil, stored(err)
 	}
 	out := lockhistory.Events(rows, requests)
-	if l, ok := w.scanner.Table().Get(db, key); ok {
+	if l, ok := w.Table().Get(db, key); ok {
 		out = append(out, lockhistory.Current(l)...)
 	}
 	slices.SortStableFunc(out, func(a, b api.LockEvent) int { return b.At.Compare(a.At) })

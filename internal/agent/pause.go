@@ -27,7 +27,7 @@ func (a *Agent) onEach(target string, do func(name string) ([]string, error)) ([
 	if target != "" {
 		return do(target)
 	}
-	cfg := a.current().cfg.Targets
+	cfg := a.targets.Now().Config.Targets
 	names := []string{}
 	var errs []error
 	for _, t := range cfg {
@@ -44,14 +44,14 @@ func (a *Agent) onEach(target string, do func(name string) ([]string, error)) ([
 }
 
 func (a *Agent) pause(ctx context.Context, target string, p locksteward.Pause) ([]string, error) {
-	list, err := a.oneOrAll(target)
+	list, err := a.targets.OneOrAll(target)
 	if err != nil {
 		return nil, err
 	}
 	names := []string{}
 	for _, w := range list {
-		w.scanner.Pause(p)
-		names = append(names, w.target.Name)
+		w.Pause(p)
+		names = append(names, w.Target().Name)
 	}
 	until := "until somebody resumes"
 	if !p.Until.IsZero() {
@@ -72,40 +72,20 @@ func (a *Agent) Resume(ctx context.Context, target, by string) ([]string, error)
 }
 
 func (a *Agent) resume(ctx context.Context, target, by string) ([]string, error) {
-	list, err := a.oneOrAll(target)
+	list, err := a.targets.OneOrAll(target)
 	if err != nil {
 		return nil, err
 	}
 	names := []string{}
 	for _, w := range list {
-		if w.scanner.Resume() {
-			names = append(names, w.target.Name)
+		if w.Resume() {
+			names = append(names, w.Target().Name)
 		}
 	}
 	if len(names) > 0 {
 		a.auditBy(ctx, by, "target.resume", strings.Join(names, ", "))
 	}
 	return names, nil
-}
-
-// oneOrAll returns the target of that name, or all in the order of the
-// configuration.
-func (a *Agent) oneOrAll(target string) ([]*watched, error) {
-	if target != "" {
-		w, err := a.watched(target)
-		if err != nil {
-			return nil, err
-		}
-		return []*watched{w}, nil
-	}
-	now := a.current()
-	var list []*watched
-	for _, t := range now.cfg.Targets {
-		if w, ok := now.targets[t.Name]; ok {
-			list = append(list, w)
-		}
-	}
-	return list, nil
 }
 
 var _ console.Pauser = (*Agent)(nil)

@@ -143,7 +143,7 @@ func TestClusterThroughTheAgent(t *testing.T) {
 		}
 	}
 	b := newBed(t, target(cluster.URL())+orders)
-	b.awaitMetric(fmt.Sprintf(`locksteward_locks{class="orders",dialect="token",target="main"} %d`, locks))
+	b.awaitMetric(fmt.Sprintf(`locksteward_locks{class="orders",library="token",target="main"} %d`, locks))
 	for i := range locks {
 		key := fmt.Sprintf("lock:order:%d", i)
 		r, err := b.ana.CreateRequest(t.Context(), api.CreateRequest{Target: "main", Key: api.NewKey(key), Reason: "stuck"})

@@ -20,7 +20,7 @@ func (a *Agent) probe(ctx context.Context) error {
 	for {
 		loop.Progress()
 		a.Targets()
-		a.downTargets()
+		a.targets.Down()
 		select {
 		case <-ctx.Done():
 			return nil

@@ -31,9 +31,9 @@ func (a *Agent) ready() exporter.Readiness {
 // unrecalled returns the targets here of which the findings of the last run are not shown yet.
 func (a *Agent) unrecalled() []error {
 	var out []error
-	for _, w := range a.watchedBy("") {
-		if !w.restored.Load() {
-			out = append(out, fmt.Errorf("target %q: what the store knows of it is being read", w.target.Name))
+	for _, w := range a.targets.Named("") {
+		if !w.Recalled() {
+			out = append(out, fmt.Errorf("target %q: what the store knows of it is being read", w.Target().Name))
 		}
 	}
 	return out
@@ -43,9 +43,9 @@ func (a *Agent) unrecalled() []error {
 // large target takes minutes, its findings of the last run are shown meanwhile, and pages name what is missing.
 func (a *Agent) firstSweeps(now time.Time) []string {
 	var out []string
-	for _, w := range a.watchedBy("") {
-		if a.exporter.Ready(w.target.Name) != nil {
-			out = append(out, fmt.Sprintf("target %q: %s", w.target.Name, w.view().FirstSweep(now)))
+	for _, w := range a.targets.Named("") {
+		if a.exporter.Ready(w.Target().Name) != nil {
+			out = append(out, fmt.Sprintf("target %q: %s", w.Target().Name, w.View().FirstSweep(now)))
 		}
 	}
 	return out
@@ -68,7 +68,7 @@ func (a *Agent) readyAmongReplicas(now time.Time, unrecalled []error) (waits []e
 			waits = append(waits, err)
 		}
 	}
-	for _, t := range a.current().cfg.Targets {
+	for _, t := range a.targets.Now().Config.Targets {
 		switch _, self, owned := a.member.Owner(t.Name); {
 		case owned:
 		case self && !begun:

@@ -14,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/targets"
 	"github.com/locksteward/locksteward/rules"
 )
 
@@ -78,12 +79,12 @@ func (a *Agent) reload(ctx context.Context, by string) error {
 // change has the agent follow another configuration, or says why it cannot; then
 // everything is as it was.
 func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
-	now := a.current()
-	running, old := now.running, now.cfg
+	now := a.targets.Now()
+	running, old := a.running.Load(), now.Config
 	if running == nil || running.Err() != nil {
 		return errNotRunning
 	}
-	if err := errors.Join(fixed(old, cfg), renamed(old, cfg)); err != nil {
+	if err := errors.Join(fixed(old, cfg), targets.Renamed(old, cfg)); err != nil {
 		return err
 	}
 
@@ -106,20 +107,20 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 			beats.Discard()
 		}
 	}()
-	fresh := map[string]*watched{}
+	fresh := map[string]*targets.Watched{}
 	defer func() {
 		if err != nil {
 			for _, w := range fresh {
-				err = errors.Join(err, w.conn.Close())
+				err = errors.Join(err, w.Close())
 			}
 		}
 	}()
 	for _, t := range cfg.Targets {
-		w, ok := now.targets[t.Name]
-		if ok && w.same(t) || !ok && a.member != nil {
+		w, ok := now.Watched[t.Name]
+		if ok && w.Same(t) || !ok && a.member != nil {
 			continue // a new one is watched when it is this replica's turn
 		}
-		if fresh[t.Name], err = a.prepareWatched(ctx, t, classes); err != nil {
+		if fresh[t.Name], err = targets.Prepare(ctx, t, classes, a.targetDeps()); err != nil {
 			delete(fresh, t.Name)
 			return err
 		}
@@ -139,8 +140,11 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
 		return fmt.Errorf("release.%w", err)
 	}
 	// The last thing that can fail: it writes to the store.
-	if err := a.reconcileTargets(ctx, fresh); err != nil {
-		return err
+	for _, name := range slices.Sorted(maps.Keys(fresh)) {
+		// What was reconciled before an error stays valid: none of these targets was watched.
+		if err := fresh[name].Reconcile(ctx); err != nil {
+			return err
+		}
 	}
 
 	// Neither of the two can fail: what they check was checked above.
@@ -169,39 +173,40 @@ func ofAlert(err error) error {
 }
 
 // apply swaps in what reload built; nothing here can fail.
-func (a *Agent) apply(running context.Context, cfg config.Config, classes *class.Set, files map[string]connect.Config, fresh map[string]*watched, tell func()) {
-	var gone []*watched
-	for name, w := range a.current().targets {
+func (a *Agent) apply(running context.Context, cfg config.Config, classes *class.Set, files map[string]connect.Config, fresh map[string]*targets.Watched, tell func()) {
+	var gone []*targets.Watched
+	for name, w := range a.targets.Now().Watched {
 		kept := slices.ContainsFunc(cfg.Targets, func(t config.Target) bool { return t.Name == name })
 		if _, replaced := fresh[name]; replaced || !kept {
 			gone = append(gone, w)
 		}
 	}
 	for _, w := range gone {
-		if p, next := w.scanner.Paused(), fresh[w.target.Name]; p != nil && next != nil {
-			next.scanner.Pause(*p)
+		if p, next := w.Paused(), fresh[w.Target().Name]; p != nil && next != nil {
+			next.Pause(*p)
 		}
-		w.stop()
-		if _, replaced := fresh[w.target.Name]; !replaced {
-			w.forget(running)
-			a.exporter.RemoveTarget(w.target.Name)
+		w.Stop()
+		if _, replaced := fresh[w.Target().Name]; !replaced {
+			w.Forget(running)
+			a.exporter.RemoveTarget(w.Target().Name)
 		}
 		a.memory.schedule()
 	}
-	a.alter(func(next *state) {
+	a.targets.Alter(func(next *targets.Snapshot) {
 		for _, w := range gone {
-			delete(next.targets, w.target.Name)
+			delete(next.Watched, w.Target().Name)
 		}
-		maps.Copy(next.targets, fresh)
-		next.cfg, next.classes, next.releaseFiles = cfg, classes, files
+		maps.Copy(next.Watched, fresh)
+		next.Config, next.Classes = cfg, classes
 	})
-	targets := a.current().targets
-	for _, w := range targets {
-		w.scanner.SetClasses(classes)
+	a.releaseFiles.Store(&files)
+	watched := a.targets.Now().Watched
+	for _, w := range watched {
+		w.SetClasses(classes)
 	}
 	a.exporter.SetClasses(classes)
 	for _, t := range cfg.Targets {
-		if _, mine := targets[t.Name]; mine {
+		if _, mine := watched[t.Name]; mine {
 			a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
 		}
 	}
@@ -209,7 +214,7 @@ func (a *Agent) apply(running context.Context, cfg config.Config, classes *class
 	tell()
 	a.exportReceivers(cfg.Alert)
 	for _, w := range fresh {
-		w.start(running)
+		w.Start(running)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward/internal/targets"
 )
 
 // For how long rows are kept. Histories of locks that were not seen for so long are of no use: their target is not watched
@@ -74,7 +76,7 @@ func (a *Agent) pruneOnce(ctx context.Context) {
 	if err := a.resolveGone(ctx); err != nil && ctx.Err() == nil {
 		a.log.Warn("findings of targets that are no longer watched could not be resolved", zap.Error(err))
 	}
-	cfg := a.current().cfg
+	cfg := a.targets.Now().Config
 	keep, idle := cfg.Store, cfg.Console.SignIn.WithDefaults().Session.Idle
 	now := time.Now()
 	for _, job := range []struct {
@@ -82,7 +84,7 @@ func (a *Agent) pruneOnce(ctx context.Context) {
 		prune func() (int64, error)
 	}{
 		{"histories", func() (int64, error) { return a.store.PruneHistory(ctx, now.Add(-historyKept)) }},
-		{"holds", func() (int64, error) { return a.store.PruneHolds(ctx, now.Add(-holdsKept)) }},
+		{"holds", func() (int64, error) { return a.store.PruneHolds(ctx, now.Add(-targets.HoldsKept)) }},
 		{"events of locks", func() (int64, error) { return a.history.Prune(ctx) }},
 		{"sessions", func() (int64, error) { return a.pruneSessions(ctx, idle) }},
 		{"notifications", func() (int64, error) { return a.store.PruneNotifications(ctx, deliveredKept, deadKept) }},

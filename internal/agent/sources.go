@@ -16,6 +16,7 @@ import (
 
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/internal/targets"
 )
 
 // answersKept is how old what the store has of DNS answers may become: a record that
@@ -37,7 +38,7 @@ func answersSetting(name string) string { return "srv:" + name }
 // configuration: those of files are in it already.
 func (a *Agent) openSources(ctx context.Context) error {
 	answers := config.Answers{}
-	cfg := a.current().cfg
+	cfg := a.targets.Now().Config
 	for _, s := range cfg.Sources.SRV {
 		text, err := a.store.LoadSetting(ctx, answersSetting(s.Record))
 		if err != nil {
@@ -59,7 +60,7 @@ func (a *Agent) openSources(ctx context.Context) error {
 		a.sources = config.NewDiscovery(cfg, nil)
 		all = a.sources.Config()
 	}
-	a.alter(func(next *state) { next.cfg = all })
+	a.targets.Alter(func(next *targets.Snapshot) { next.Config = all })
 	if a.member != nil {
 		a.member.SetDuties(duties(all))
 	}

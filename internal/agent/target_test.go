@@ -122,21 +122,21 @@ func TestReload(t *testing.T) {
 	set(t, one.Client(t), "lock:order:1", token, 0)
 	set(t, two.Client(t), "lock:other:1", token, time.Hour)
 	b := newBed(t, target(one.URL()))
-	b.awaitMetric(`locksteward_locks{class="default",dialect="token",target="main"} 1`)
+	b.awaitMetric(`locksteward_locks{class="default",library="token",target="main"} 1`)
 
 	b.write(strings.Replace(target(one.URL()), "]\n", ", {name: second, redis: '"+two.URL()+"', schedule: '@every 1s'}]\n", 1) + orders)
 	if err := b.agent.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.awaitMetric(`locksteward_locks{class="orders",dialect="token",target="main"} 1`)
-	b.awaitMetric(`locksteward_locks{class="default",dialect="token",target="second"} 1`)
+	b.awaitMetric(`locksteward_locks{class="orders",library="token",target="main"} 1`)
+	b.awaitMetric(`locksteward_locks{class="default",library="token",target="second"} 1`)
 
 	b.write("targets: [{name: main, redis: 'http://x'}]")
 	if err := b.agent.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "targets[0].redis") {
 		t.Errorf("reload of a broken file = %v", err)
 	}
 	b.awaitMetric(`locksteward_config_last_reload_successful 0`)
-	b.awaitMetric(`locksteward_locks{class="orders",dialect="token",target="main"} 1`)
+	b.awaitMetric(`locksteward_locks{class="orders",library="token",target="main"} 1`)
 
 	b.write(target(one.URL()) + orders)
 	if err := b.agent.Reload(t.Context()); err != nil {

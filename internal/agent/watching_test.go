@@ -98,7 +98,7 @@ targets:
 	if err := srv.Client(t).Set(t.Context(), "lock:a", "tok", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	b.awaitMetric(`locksteward_locks{class="default",dialect="token",target="main"} 1`)
+	b.awaitMetric(`locksteward_locks{class="default",library="token",target="main"} 1`)
 	info, err := srv.Client(t).Info(t.Context(), "clients").Result()
 	if err != nil || !strings.Contains(info, "tracking_clients:0") {
 		t.Errorf("somebody tracks: %v %s", err, info)

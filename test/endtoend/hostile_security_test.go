@@ -279,7 +279,7 @@ func (b *hostileBed) hostileInMetrics(t *testing.T, names []string) {
 		}
 	}
 	total := 0
-	for _, m := range regexp.MustCompile(`(?m)^locksteward_locks\{class="orders",dialect="[a-z-]+",target="main"\} (\d+)$`).FindAllStringSubmatch(string(raw), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^locksteward_locks\{class="orders",library="[a-z-]+",target="main"\} (\d+)$`).FindAllStringSubmatch(string(raw), -1) {
 		n, err := strconv.Atoi(m[1])
 		if err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ const target = "history"
 // digestKey is the agent's; it lasts over restarts, as that in a store does.
 var digestKey = locksteward.NewDigestKey()
 
-// observer is the agent's side of a history: what internal/agent does with one
+// observer is the agent's side of a history: what internal/targets does with one
 // target, one step at a time.
 type observer struct {
 	conn    *connect.Conn
@@ -63,7 +63,7 @@ func (o *observer) start() error {
 	return nil
 }
 
-// sweep is one turn of scanner.Run with what internal/agent does with its sweep.
+// sweep is one turn of scanner.Run with what internal/targets does with its sweep.
 func (o *observer) sweep(ctx context.Context) (sweep locksteward.Sweep, dead map[string][]string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -88,7 +88,7 @@ func (o *observer) sweep(ctx context.Context) (sweep locksteward.Sweep, dead map
 	return sweep, dead, err
 }
 
-// due are the locks that internal/agent reads again after the wait of the rules.
+// due are the locks that internal/targets reads again after the wait of the rules.
 func (o *observer) due() []locksteward.Lock {
 	var out []locksteward.Lock
 	if o.lazy {
@@ -102,7 +102,7 @@ func (o *observer) due() []locksteward.Lock {
 	return out
 }
 
-// recheck reads locks again, as internal/agent does.
+// recheck reads locks again, as internal/targets does.
 func (o *observer) recheck(ctx context.Context, locks []locksteward.Lock) error {
 	update, err := o.scanner.Recheck(ctx, locks)
 	if err != nil {
@@ -117,7 +117,7 @@ func (o *observer) recheck(ctx context.Context, locks []locksteward.Lock) error 
 	return nil
 }
 
-// publish stores findings as internal/agent does.
+// publish stores findings as internal/targets does.
 func (o *observer) publish(transitions []locksteward.Transition) {
 	all := o.engine.Findings()
 	pending := func(f locksteward.Finding) bool { return f.Status == locksteward.StatusPending }

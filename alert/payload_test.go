@@ -60,7 +60,7 @@ func samples(t *testing.T) map[string][]byte {
 	take("release", m, err)
 	m, err = releaseNotification(ops, Notice{
 		EventID: "release.breaker/main/1", Kind: "release.breaker", At: full.At, Actor: "agent", Target: "redis",
-		Text: "20 locks look dead at once: nothing is released without a person.",
+		Message: locksteward.Literal("20 locks look dead at once: nothing is released without a person."),
 	}, 13)
 	take("breaker", m, err)
 	m, err = testNotification(ops, "ana", full.At, 14)
@@ -73,7 +73,7 @@ func glass() Notice {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	return Notice{
 		EventID: "r-1/release.break_glass", Kind: "release.break_glass", At: at, Actor: "ana", Target: "redis", Loud: true,
-		Text: "ana broke the glass: a lock is released without another person.",
+		Message: locksteward.NewMessage("release.glass-broken", "ana", locksteward.NewMessage("word.release")),
 		Request: locksteward.Request{
 			ID: "r-1", State: locksteward.RequestApproved, EvidenceHash: "sha256:e1", Requester: "ana", Reason: "checkout is down",
 			CreatedAt: at, ExpiresAt: at.Add(time.Hour), FinishedAt: at.Add(time.Second), Outcome: "Released; 2 waiters woken.",

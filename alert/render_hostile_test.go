@@ -44,7 +44,7 @@ func withText(text string) []Payload {
 	}
 	p.Group = &Group{Key: text, Labels: map[string]string{"key": text, text: text}, Firing: 12}
 	n := glass()
-	n.Text, n.Actor, n.Target = text, text, text
+	n.Message, n.Actor, n.Target = locksteward.Literal(text), text, text
 	n.Request.Evidence.Key, n.Request.Reason, n.Request.Requester, n.Request.Outcome = text, text, text, text
 	n.Request.Decisions[0].Reason, n.Request.Decisions[0].By = text, text
 	m, err := releaseNotification(writer{name: "ops", lang: "en"}, n, 1)

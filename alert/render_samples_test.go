@@ -82,13 +82,14 @@ func shownSamples(lang string) map[string]Payload {
 	to.complete(&survey)
 	out["survey"] = survey
 	asked := glass()
-	asked.Kind, asked.Loud, asked.Text = "release.requested", false, "A release waits for a decision."
+	asked.Kind, asked.Loud = "release.requested", false
+	asked.Message = locksteward.NewMessage("release.requested", locksteward.NewMessage("word.release"))
 	asked.EventID, asked.Request.Evidence.BreakGlass = "r-1/release.requested", false
 	asked.Request.State, asked.Request.Outcome, asked.Request.FinishedAt = locksteward.RequestPending, "", time.Time{}
 	asked.Request.Decisions, asked.Request.Evidence.Key = nil, "lock:order:42"
 	for name, n := range map[string]Notice{"requested": asked, "break_glass": glass(), "breaker": {
 		EventID: "b", Kind: "release.breaker", At: sampleTime, Actor: "agent", Target: "redis",
-		Text: `20 locks of target "redis" look dead at once: nothing is released without a person until it is over for 5m0s.`,
+		Message: locksteward.NewMessage("release.breaker", 20, "redis", "5m0s"),
 	}} {
 		m, err := releaseNotification(to, n, 12)
 		if err != nil {

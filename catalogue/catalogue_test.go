@@ -15,7 +15,7 @@ func hasHan(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Han, r) })
 }
 
-// verbsOf are the verbs of a format by the number of their argument.
+// verbsOf are the verbs of a format by the number of their argument; %q is a text as %s.
 func verbsOf(format string) []string {
 	var out []string
 	for i, m := range verb.FindAllStringSubmatch(format, -1) {
@@ -23,10 +23,15 @@ func verbsOf(format string) []string {
 		if n == "" {
 			n = fmt.Sprint(i + 1)
 		}
-		out = append(out, n+m[0][len(m[0])-1:])
+		out = append(out, n+strings.ReplaceAll(m[0][len(m[0])-1:], "q", "s"))
 	}
 	slices.Sort(out)
 	return out
+}
+
+// partial are the sentences in which one language has less to say.
+var partial = []string{
+	"release.alone", "release.failed", "release.glass-broken", "release.reminder", "release.requested", "wait/cycle.locks-more",
 }
 
 func TestSentencesAreInBothLanguages(t *testing.T) {
@@ -39,8 +44,7 @@ func TestSentencesAreInBothLanguages(t *testing.T) {
 		if e.ZH == "" || e.ZH == e.EN && strings.ContainsFunc(verb.ReplaceAllString(e.EN, ""), unicode.IsLetter) && !slices.Contains([]string{"lock.pid", "size.gib", "size.mib"}, id) {
 			t.Errorf("%s: the Chinese is %q", id, e.ZH)
 		}
-		// English counts those that are left, Chinese all.
-		if en, zh := verbsOf(e.EN), verbsOf(e.ZH); !slices.Equal(en, zh) && id != "wait/cycle.locks-more" {
+		if en, zh := verbsOf(e.EN), verbsOf(e.ZH); !slices.Equal(en, zh) && !slices.Contains(partial, id) {
 			t.Errorf("%s: English has the arguments %v, Chinese %v", id, en, zh)
 		}
 		if e.One != "" && e.arity != 1 {

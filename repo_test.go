@@ -87,7 +87,7 @@ func exists(p string) bool {
 // unless that ends in "!": the components there know nothing of each other. Types that they share are in lower floors.
 var floors = []string{
 	`\.`,
-	`lock(/.*)?|internal/(redishook|respcheck|lockuser)`,
+	`catalogue|lock(/.*)?|internal/(redishook|respcheck|lockuser)`,
 	`api|class|internal/(credfile|liveness|loopback|pace|redisproc|reload|stacks|suggest|users)`,
 	`rules/expr|source/redis/formats|internal/(connect|report|signin|oidclogin)`,
 	`scanner|rules|exporter|alert|release(/model)?|console!`,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 const (
@@ -137,10 +138,7 @@ func (w alertWriter) firstSweep(p Payload, now time.Time) []amAlert {
 	}
 	var out []amAlert
 	for _, target := range slices.Sorted(maps.Keys(found)) {
-		text := locksteward.Text{
-			EN: fmt.Sprintf("The first sweep of %s found %d problems. Each is notified of only when it changes.", target, found[target]),
-			ZH: fmt.Sprintf("对 %s 的首次扫描发现 %d 个问题，之后仅在变化时逐个通知。", target, found[target]),
-		}.In(p.Lang)
+		text := catalogue.Text(p.Lang, locksteward.NewMessage("notification.first-sweep", target, found[target]))
 		a := w.event(map[string]string{"severity": "info", "target": target}, "FirstSweep", text, p.URL, p.Timestamp, now.Add(eventLasts))
 		annotate(a, map[string]string{"findings": strings.Join(lines[target], "\n"), "runbook_url": manual + "rules/README.md"})
 		out = append(out, a)

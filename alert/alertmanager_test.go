@@ -122,7 +122,7 @@ func TestAlertmanagerTakesHostileNames(t *testing.T) {
 	var all []locksteward.Transition
 	for i, key := range []string{"\xff\x00\n\"{}", strings.Repeat("锁", 8<<10), "{{ .Labels }}", "\u202ex", "${ENV}", "\u2028</script>"} {
 		f := lately(fire(key, uint64(i+1)), time.Second)
-		f.Finding.Evidence = []locksteward.Text{{EN: strings.Repeat("证", 10<<10)}}
+		f.Finding.Evidence = []locksteward.Message{locksteward.Literal(strings.Repeat("证", 10<<10))}
 		all = append(all, f)
 	}
 	class := lately(fire("", 9), time.Second)

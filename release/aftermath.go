@@ -303,16 +303,16 @@ func (s *Service) lookAgain(ctx context.Context, w watched) error {
 		s.after.unwatch(w.request.ID)
 		return nil // the next holder has it
 	}
-	said := "The old holder wrote the lock again after its release: its library re-creates a key that is missing. Stop that process, then request again."
+	m := locksteward.NewMessage("release.back")
 	if e.Identity != locksteward.IdentityStrong {
-		said = "The same owner has the lock again after its release: it took it anew, or its library re-creates a key that is missing. If nobody works under it, stop that process, then request again."
+		m = locksteward.NewMessage("release.back-weak")
 	}
 	at := s.now().UTC()
-	s.log.Warn("a released lock is back", append(requestFields(w.request), zap.String("what", said))...)
+	s.log.Warn("a released lock is back", append(requestFields(w.request), zap.String("what", english(m)))...)
 	_, err = s.update(ctx, w.request.ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
-		e := entry(at, AgentName, ActionResurrected, *r, "", detail{Sentence: said})
+		e := entry(at, AgentName, ActionResurrected, *r, "", detail{Sentence: english(m)})
 		e.Outcome = OutcomeResurrected
-		return []locksteward.Entry{notify(e, locksteward.EventResurrected, *r, said)}, nil
+		return []locksteward.Entry{notify(e, locksteward.EventResurrected, *r, m)}, nil
 	})
 	if err == nil {
 		s.after.unwatch(w.request.ID) // not before it is written: people must hear of it

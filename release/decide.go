@@ -240,7 +240,7 @@ func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, w
 	}
 	e := entry(at, actor.Name, ActionApprove, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)})
 	if alone {
-		e = notify(e, locksteward.EventSelfApproved, *r, actor.Name+" approved their own request.")
+		e = notify(e, locksteward.EventSelfApproved, *r, locksteward.NewMessage("release.self-approved", actor.Name))
 	}
 	return []locksteward.Entry{e}, nil
 }
@@ -264,16 +264,17 @@ func selfApproval(r locksteward.Request, c class.Class) error {
 
 // denied counts the words; the last one that is needed ends the request.
 func (s *Service) denied(r *locksteward.Request, c class.Class, actor Actor, word Word, at time.Time) ([]locksteward.Entry, error) {
+	m := locksteward.NewMessage("release.denied", actor.Name)
 	if _, no := lastWords(*r); len(no) >= c.DenialsOrDefault() {
 		if err := advance(r, locksteward.RequestDenied); err != nil {
 			return nil, err
 		}
 		r.FinishedAt = at
-		r.Outcome = "Denied by " + actor.Name + ". Nothing was touched."
+		r.Outcome = english(m)
 	}
 	e := entry(at, actor.Name, ActionDeny, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Sentence: r.Outcome})
 	if r.State.Final() {
-		e = notify(e, locksteward.EventFinal, *r, r.Outcome)
+		e = notify(e, locksteward.EventFinal, *r, m)
 	}
 	return []locksteward.Entry{e}, nil
 }

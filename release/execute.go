@@ -84,7 +84,7 @@ func (s *Service) finish(ctx context.Context, id string, result Result) (lockste
 			return nil, err
 		}
 		r.FinishedAt = s.now().UTC().Truncate(time.Microsecond)
-		r.Outcome, r.WaitersWoken = result.Outcome, result.WaitersWoken
+		r.Outcome, r.WaitersWoken = english(result.Outcome), result.WaitersWoken
 		kind := locksteward.EventFinal
 		if r.State == locksteward.RequestUnknown {
 			kind = locksteward.EventUnknown
@@ -92,7 +92,7 @@ func (s *Service) finish(ctx context.Context, id string, result Result) (lockste
 		e := entry(r.FinishedAt, AgentName, ActionExecute, *r, "", detail{
 			Sentence: r.Outcome, ConfirmedBy: result.ConfirmedBy, Differences: result.Differences, WaitersWoken: r.WaitersWoken,
 		})
-		return []locksteward.Entry{notify(e, kind, *r, r.Outcome)}, nil
+		return []locksteward.Entry{notify(e, kind, *r, result.Outcome)}, nil
 	})
 	if err != nil {
 		return locksteward.Request{}, fmt.Errorf("request %s was carried out (%s) but that could not be written down; the agent does so as soon as its store works: %w",
@@ -107,5 +107,5 @@ func (s *Service) finish(ctx context.Context, id string, result Result) (lockste
 
 // failed is a certain failure.
 func failed(why string) Result {
-	return Result{State: locksteward.RequestFailed, Outcome: "Not released: " + why + ". Nothing was touched."}
+	return Result{State: locksteward.RequestFailed, Outcome: locksteward.NewMessage("release.failed", why)}
 }

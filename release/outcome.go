@@ -17,13 +17,10 @@ const (
 	ConfirmedByRecord Confirmation = "record" // what the script left beside the lock, read later
 )
 
-// recordedSentence follows the outcome where the answer did not come.
-const recordedSentence = " Its answer was lost: confirmed by the execution record."
-
 // by returns the result as it was confirmed.
 func (r Result) by(c Confirmation) Result {
 	if r.ConfirmedBy = c; c == ConfirmedByRecord {
-		r.Outcome += recordedSentence
+		r.Outcome = locksteward.NewMessage("release.recorded", r.Outcome)
 	}
 	return r
 }
@@ -32,7 +29,7 @@ func (r Result) by(c Confirmation) Result {
 func resultOf(e locksteward.Evidence, o formats.Outcome, woken int64) (Result, error) {
 	switch o {
 	case formats.OutcomeReleased:
-		return Result{State: locksteward.RequestReleased, WaitersWoken: woken, Outcome: doneSentence(e, woken)}, nil
+		return Result{State: locksteward.RequestReleased, WaitersWoken: woken, Outcome: done(e, woken)}, nil
 	case formats.OutcomeAlreadyGone:
 		return resultGone(e), nil
 	case formats.OutcomeChanged:
@@ -42,38 +39,36 @@ func resultOf(e locksteward.Evidence, o formats.Outcome, woken int64) (Result, e
 	}
 }
 
-func doneSentence(e locksteward.Evidence, woken int64) string {
-	told := ""
-	switch {
-	case woken == 1:
-		told = " and 1 waiting client was told"
-	case woken > 1:
-		told = fmt.Sprintf(" and %d waiting clients were told", woken)
+// done is the outcome of an act that was carried out.
+func done(e locksteward.Evidence, woken int64) locksteward.Message {
+	var wakeUp locksteward.Message
+	if woken > 0 {
+		wakeUp = locksteward.NewMessage("release.woken", woken)
 	}
 	switch {
 	case e.Act == locksteward.ActUndo:
-		return "Undone: the lock stands again, with the expiry that it had. What its library keeps beside it did not come back."
+		return locksteward.NewMessage("release.undone")
 	case e.Act == locksteward.ActLift:
-		return "Released: what stood in the lock's place was deleted" + told + "."
+		return locksteward.NewMessage("release.lifted", wakeUp)
 	case e.Act == locksteward.ActTakeOver:
-		return fmt.Sprintf("Taken over: nobody gets the lock for %s, or until that is ended.", e.Stand)
+		return locksteward.NewMessage("release.taken-over", e.Stand.String())
 	case e.Stand > 0:
-		return fmt.Sprintf("Released: the lock was deleted, and nobody gets it for %s.", e.Stand)
+		return locksteward.NewMessage("release.done-delay", e.Stand.String())
 	default:
-		return "Released: the lock was deleted" + told + "."
+		return locksteward.NewMessage("release.done", wakeUp)
 	}
 }
 
 func resultGone(e locksteward.Evidence) Result {
 	r := Result{
 		State:   locksteward.RequestAlreadyGone,
-		Outcome: "Not released: the lock had ended by itself. Nothing was touched.",
+		Outcome: locksteward.NewMessage("release.gone"),
 	}
 	switch e.Act {
 	case locksteward.ActUndo:
-		r.Outcome = "Not undone: the lock is not kept any more; its own time or that for an undo is over. Nothing was touched."
+		r.Outcome = locksteward.NewMessage("release.gone-undo")
 	case locksteward.ActLift:
-		r.Outcome = "Nothing stood in the lock's place any more. Nothing was touched."
+		r.Outcome = locksteward.NewMessage("release.gone-lift")
 	}
 	return r
 }
@@ -81,14 +76,14 @@ func resultGone(e locksteward.Evidence) Result {
 func resultChanged(e locksteward.Evidence, diff []string) Result {
 	r := Result{
 		State:       locksteward.RequestChanged,
-		Outcome:     "Not released: the lock changed since the request. Nothing was touched.",
+		Outcome:     locksteward.NewMessage("release.changed"),
 		Differences: diff,
 	}
 	switch e.Act {
 	case locksteward.ActUndo:
-		r.Outcome, r.Differences = "Not undone: somebody holds the lock now. Nothing was touched.", nil
+		r.Outcome, r.Differences = locksteward.NewMessage("release.changed-undo"), nil
 	case locksteward.ActLift:
-		r.Outcome, r.Differences = "Somebody else holds the lock now. Nothing was touched.", nil
+		r.Outcome, r.Differences = locksteward.NewMessage("release.changed-lift"), nil
 	}
 	return r
 }

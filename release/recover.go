@@ -183,6 +183,6 @@ func (s *Service) resolve(ctx context.Context, r locksteward.Request) error {
 func unknown(why string) Result {
 	return Result{
 		State:   locksteward.RequestUnknown,
-		Outcome: "Not known whether the lock was released: " + why + ". It is not tried again; look at the lock before you request another release.",
+		Outcome: locksteward.NewMessage("release.unknown", why),
 	}
 }

@@ -243,7 +243,7 @@ func (s *Service) open(ctx context.Context, action string, list []locksteward.Re
 		},
 		func(r locksteward.Request) []locksteward.Entry {
 			e := entry(r.CreatedAt, r.Requester, action, r, r.Reason, created(r))
-			return []locksteward.Entry{notify(e, locksteward.EventRequested, r, "A release waits for a decision.")}
+			return []locksteward.Entry{notify(e, locksteward.EventRequested, r, locksteward.NewMessage("release.requested", actWord(r.Evidence.Act)))}
 		},
 		func(old *locksteward.Request, by locksteward.Request) ([]locksteward.Entry, error) {
 			ended, err := s.supersede(old, by)
@@ -280,9 +280,10 @@ func (s *Service) supersede(old *locksteward.Request, by locksteward.Request) ([
 		return nil, err
 	}
 	old.FinishedAt = by.CreatedAt
-	old.Outcome = "Superseded by request " + by.ID + ": the lock changed since this one. Nothing was touched."
+	m := locksteward.NewMessage("release.superseded-changed", by.ID)
+	old.Outcome = english(m)
 	e := entry(by.CreatedAt, by.Requester, ActionSupersede, *old, "", detail{By: by.ID, Differences: changes, Sentence: old.Outcome})
-	return []locksteward.Entry{notify(e, locksteward.EventFinal, *old, old.Outcome)}, nil
+	return []locksteward.Entry{notify(e, locksteward.EventFinal, *old, m)}, nil
 }
 
 // newID returns a request's id: 60 random bits in lower-case base32.

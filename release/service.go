@@ -78,8 +78,8 @@ type Executor interface {
 // Result is what became of an execution.
 type Result struct {
 	State        locksteward.RequestState // released, already_gone, changed, failed or unknown
-	Outcome      string                   // a sentence for people
-	ConfirmedBy  Confirmation             // what told of it; "" where nothing was sent
+	Outcome      locksteward.Message
+	ConfirmedBy  Confirmation // what told of it; "" where nothing was sent
 	WaitersWoken int64
 	// Differences are what was other than the evidence, without tokens.
 	Differences []string

@@ -38,13 +38,27 @@ type interner map[string]string
 
 func (a interner) share(f *locksteward.Finding) {
 	for _, s := range []*string{
-		&f.Rule, &f.Risk, &f.Target, &f.Class, &f.Library, &f.Cause.EN, &f.Cause.ZH, &f.Remedy.EN, &f.Remedy.ZH, &f.Team, &f.RunbookURL, &f.InhibitedBy,
+		&f.Rule, &f.Risk, &f.Target, &f.Class, &f.Library, &f.Team, &f.RunbookURL, &f.InhibitedBy,
 	} {
 		*s = a.one(*s)
 	}
-	for _, lines := range [][]locksteward.Text{f.Evidence, f.CounterEvidence} {
-		for i := range lines {
-			lines[i].EN, lines[i].ZH = a.one(lines[i].EN), a.one(lines[i].ZH)
+	for _, m := range []*locksteward.Message{&f.Summary, &f.Cause, &f.Remedy, &f.Resolution} {
+		a.message(m)
+	}
+	for _, messages := range [][]locksteward.Message{f.Evidence, f.CounterEvidence} {
+		for i := range messages {
+			a.message(&messages[i])
+		}
+	}
+}
+
+func (a interner) message(m *locksteward.Message) {
+	m.ID = a.one(m.ID)
+	for i := range m.Args {
+		arg := &m.Args[i]
+		arg.Kind, arg.Text = locksteward.ArgKind(a.one(string(arg.Kind))), a.one(arg.Text)
+		if arg.Message != nil {
+			a.message(arg.Message)
 		}
 	}
 }

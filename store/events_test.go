@@ -24,7 +24,7 @@ func event(id, key string, status locksteward.Status, to ...locksteward.Recipien
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
 	return locksteward.FindingEvent{ID: id, At: at, To: to, Finding: locksteward.Finding{
 		Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: status, Target: "orders", DB: 3, Key: key, Class: "orders",
-		Summary: locksteward.Text{EN: "no expiry", ZH: "没有过期时间"}, Since: at, FiredAt: at,
+		Summary: locksteward.Literal("no expiry", "没有过期时间"), Since: at, FiredAt: at,
 	}}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/internal/unlock"
 )
 
@@ -133,7 +134,7 @@ func runUnlock(ctx context.Context, p *program, f unlockFlags, arg string) error
 		}
 	}
 	result, err := plan.Execute(ctx)
-	out.State, out.Outcome, out.Waiters = string(result.State), result.Outcome, result.WaitersWoken
+	out.State, out.Outcome, out.Waiters = string(result.State), catalogue.Text("en", result.Outcome), result.WaitersWoken
 	out.Differences = append([]string{}, result.Differences...)
 	if result.State == "" {
 		return err
@@ -145,7 +146,7 @@ func runUnlock(ctx context.Context, p *program, f unlockFlags, arg string) error
 	case locksteward.RequestReleased, locksteward.RequestAlreadyGone:
 		return nil
 	default:
-		return fmt.Errorf("not released: %s", result.Outcome)
+		return fmt.Errorf("not released: %s", out.Outcome)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/acl"
 	"github.com/locksteward/locksteward/internal/connect"
@@ -246,7 +247,7 @@ func releaseOne(t *testing.T, srv *testredis.Server, admin *redis.Client, f fixt
 	}
 	result, err := executor.Execute(ctx, req)
 	if err != nil || result.State != locksteward.RequestReleased {
-		t.Errorf("%s (%s, %s): %s %s, %v", f.path, f.Want.Library, match(f.Key), result.State, result.Outcome, err)
+		t.Errorf("%s (%s, %s): %s %s, %v", f.path, f.Want.Library, match(f.Key), result.State, catalogue.Text("en", result.Outcome), err)
 		return
 	}
 
@@ -256,7 +257,7 @@ func releaseOne(t *testing.T, srv *testredis.Server, admin *redis.Client, f fixt
 	}
 	req.ID, req.Evidence.Key = "r-3", other
 	if result, err := executor.Execute(ctx, req); err != nil || result.State != locksteward.RequestFailed {
-		t.Errorf("%s: %q: %s %s, %v", f.path, other, result.State, result.Outcome, err)
+		t.Errorf("%s: %q: %s %s, %v", f.path, other, result.State, catalogue.Text("en", result.Outcome), err)
 	}
 	rdb := srv.ClientAs(t, "releaser", password)
 	for _, args := range [][]any{

@@ -5,6 +5,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
 	"github.com/locksteward/locksteward/rules"
@@ -48,7 +49,7 @@ func RuleList(cfg rules.Config, lang string) api.RuleList {
 		rule := api.Rule{
 			Rule: d.Name, Title: d.Title, Severity: d.Severity.String(), SeverityNote: d.SeverityNote,
 			ForMs: d.For.Milliseconds(), Risk: d.Risk, Judges: string(d.Scope), Since: d.Since,
-			Cause: d.Cause.In(lang), Remedy: d.Remedy.In(lang), Page: d.Page(), Entries: []api.RuleEntry{},
+			Cause: catalogue.Text(lang, d.Cause), Remedy: catalogue.Text(lang, d.Remedy), Page: d.Page(), Entries: []api.RuleEntry{},
 		}
 		all := false // an entry for all classes came already
 		for _, entry := range cfg {

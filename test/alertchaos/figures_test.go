@@ -239,7 +239,7 @@ func restart(b *testing.B, groups, orderings int) {
 	for i := range findings {
 		f := locksteward.Finding{
 			Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: locksteward.StatusFiring, Target: "main", Class: "orders",
-			Key: fmt.Sprint("lock:order:", i), Since: now, FiredAt: now, Summary: locksteward.Text{EN: "a lock has no TTL", ZH: "锁没有过期时间"},
+			Key: fmt.Sprint("lock:order:", i), Since: now, FiredAt: now, Summary: locksteward.Literal("a lock has no TTL", "锁没有过期时间"),
 		}
 		findings[i] = f
 		id := fmt.Sprint("event-", i)

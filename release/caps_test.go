@@ -13,6 +13,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testpg"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -45,17 +46,17 @@ func forEachPlace(t *testing.T, fn func(t *testing.T, e *env, stores []*store.St
 	})
 }
 
-// replicas are the services of agents, one for each store; their executor is that of e
+// replicas are the services of agents, one for each store; their releaser is that of e
 // for the targets, and each reads any lock as one of the target that it is asked about.
 func (e *env) replicas(t testing.TB, stores []*store.Store, cfg release.Config, targets ...string) (out []*release.Service) {
 	t.Helper()
-	executors := map[string]release.Executor{}
+	releasers := map[string]source.Releaser{}
 	for _, name := range targets {
-		executors[name] = e.exec
+		releasers[name] = e.exec
 	}
 	for _, st := range stores {
 		s, err := release.New(zap.NewNop(), cfg, release.Deps{
-			Store: st, Locks: named{e.locks}, Classes: testClasses(t), Now: e.clock.now, Executors: executors, Settings: st,
+			Store: st, Locks: named{e.locks}, Classes: testClasses(t), Now: e.clock.now, Releasers: releasers, Settings: st,
 		})
 		if err != nil {
 			t.Fatal(err)

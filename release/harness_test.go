@@ -25,6 +25,8 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis/releaser"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -79,7 +81,7 @@ func testClasses(t testing.TB) *class.Set {
 }
 
 func releaserLine() string {
-	rules := release.ACL([]string{"lock:*", "{lock}:*"}, nil)
+	rules := releaser.ACL([]string{"lock:*", "{lock}:*"}, nil)
 	return "releaser on >" + releaserPassword + " resetkeys " + strings.Join(rules, " ")
 }
 
@@ -189,7 +191,7 @@ func newEnvOn(t *testing.T, url string, rdb redis.UniversalClient, o options) *e
 		if o.url == "" {
 			o.url = url
 		}
-		e.exec = &gate{Executor: newExecutor(t, o.url, o.username, e.digest)}
+		e.exec = &gate{Releaser: newExecutor(t, o.url, o.username, e.digest)}
 	}
 	e.newService(t, o.cfg)
 	return e
@@ -205,9 +207,9 @@ func openConn(t testing.TB, cfg connect.Config) *connect.Conn {
 	return conn
 }
 
-func newExecutor(t testing.TB, url, user string, digest locksteward.DigestKey) *release.RedisExecutor {
+func newExecutor(t testing.TB, url, user string, digest locksteward.DigestKey) *releaser.Releaser {
 	t.Helper()
-	exec, err := release.NewRedisExecutor(release.ExecutorConfig{
+	exec, err := releaser.New(releaser.Config{
 		Connect: connect.Config{URL: url, Username: user, Password: releaserPassword, ReadTimeout: 500 * time.Millisecond},
 		Digest:  digest,
 	})
@@ -243,13 +245,13 @@ func (e *env) newService(t testing.TB, cfg release.Config) {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
 	e.logs = logs
-	executors := map[string]release.Executor{target: nil}
+	releasers := map[string]source.Releaser{target: nil}
 	if e.exec != nil {
-		executors[target] = e.exec
+		releasers[target] = e.exec
 	}
 	var err error
 	e.service, err = release.New(zap.New(core), cfg, release.Deps{
-		Store: e.store, Locks: e.locks, Classes: testClasses(t), Executors: executors, Now: e.clock.now,
+		Store: e.store, Locks: e.locks, Classes: testClasses(t), Releasers: releasers, Now: e.clock.now,
 		OnFinal:   func(r locksteward.Request) { e.finals <- r },
 		Receivers: func() int { return int(e.heard.Load()) }, Settings: settingsOf{e},
 		Reminded: func(ctx context.Context, id string) (bool, error) {
@@ -260,7 +262,7 @@ func (e *env) newService(t testing.TB, cfg release.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.reload = func(classes *class.Set) error { return e.service.Reload(cfg, classes, executors) }
+	e.reload = func(classes *class.Set) error { return e.service.Reload(cfg, classes, releasers) }
 }
 
 // locks reads by the real scanner; which rules fire is the test's to say.
@@ -297,10 +299,10 @@ func (l *locks) fire(key string, rules ...string) {
 	l.firing[key] = rules
 }
 
-// gate is an executor that counts, and can lose what happens before or after
+// gate is a releaser that counts, and can lose what happens before or after
 // the real act as a crash does.
 type gate struct {
-	release.Executor
+	source.Releaser
 
 	mu          sync.Mutex
 	executed    int
@@ -317,29 +319,29 @@ func (g *gate) set(change func(*gate)) {
 	change(g)
 }
 
-func (g *gate) Execute(ctx context.Context, r locksteward.Request) (release.Result, error) {
+func (g *gate) Release(ctx context.Context, r locksteward.Request) (source.Outcome, error) {
 	g.mu.Lock()
 	g.executed++
 	before, after := g.loseBefore, g.loseAfter
 	g.mu.Unlock()
 	if before {
-		return release.Result{}, errLost
+		return source.Outcome{}, errLost
 	}
-	result, err := g.Executor.Execute(ctx, r)
+	result, err := g.Releaser.Release(ctx, r)
 	if after {
-		return release.Result{}, errLost
+		return source.Outcome{}, errLost
 	}
 	return result, err
 }
 
-func (g *gate) Resolve(ctx context.Context, r locksteward.Request) (release.Result, error) {
+func (g *gate) Resolve(ctx context.Context, r locksteward.Request) (source.Outcome, error) {
 	g.mu.Lock()
 	deaf := g.deafResolve
 	g.mu.Unlock()
 	if deaf {
-		return release.Result{}, errLost
+		return source.Outcome{}, errLost
 	}
-	return g.Executor.Resolve(ctx, r)
+	return g.Releaser.Resolve(ctx, r)
 }
 
 func (g *gate) count() int {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -224,7 +225,7 @@ func TestManyOnSeveralTargets(t *testing.T) {
 	var err error
 	e.service, err = release.New(zap.NewNop(), release.Config{}, release.Deps{
 		Store: e.store, Locks: named{e.locks}, Classes: testClasses(t), Now: e.clock.now,
-		Executors: map[string]release.Executor{"a": e.exec, "b": e.exec},
+		Releasers: map[string]source.Releaser{"a": e.exec, "b": e.exec},
 	})
 	if err != nil {
 		t.Fatal(err)

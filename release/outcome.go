@@ -4,41 +4,42 @@ import (
 	"fmt"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/source"
 )
 
-// Confirmation is what told of an outcome. It is a word of the audit trail.
-type Confirmation string
-
-// The confirmations. Where nothing was sent, or the server knows of nothing, there
-// is none: what was looked at tells then.
-const (
-	ConfirmedByAnswer Confirmation = "answer" // the script's own answer
-	ConfirmedByRecord Confirmation = "record" // what the script left beside the lock, read later
-)
-
-// recordedSentence follows the outcome where the answer did not come.
-const recordedSentence = " Its answer was lost: confirmed by the execution record."
-
-// by returns the result as it was confirmed.
-func (r Result) by(c Confirmation) Result {
-	if r.ConfirmedBy = c; c == ConfirmedByRecord {
-		r.Outcome += recordedSentence
+// Sentence puts the outcome of a request with that evidence into words.
+func Sentence(e locksteward.Evidence, o source.Outcome) string {
+	said := sentence(e, o)
+	if o.ConfirmedBy == source.ConfirmedByRecord {
+		said += " Its answer was lost: confirmed by the execution record."
 	}
-	return r
+	return said
 }
 
-// resultOf is what the scripts' outcomes mean for a request.
-func resultOf(e locksteward.Evidence, o formats.Outcome, woken int64) (Result, error) {
-	switch o {
-	case formats.OutcomeReleased:
-		return Result{State: locksteward.RequestReleased, WaitersWoken: woken, Outcome: doneSentence(e, woken)}, nil
-	case formats.OutcomeAlreadyGone:
-		return resultGone(e), nil
-	case formats.OutcomeChanged:
-		return resultChanged(e, []string{"it changed in the moment of the release"}), nil
+func sentence(e locksteward.Evidence, o source.Outcome) string {
+	switch o.State {
+	case locksteward.RequestReleased:
+		return doneSentence(e, o.WaitersWoken)
+	case locksteward.RequestAlreadyGone:
+		switch e.Act {
+		case locksteward.ActUndo:
+			return "Not undone: the lock is not kept any more; its own time or that for an undo is over. Nothing was touched."
+		case locksteward.ActLift:
+			return "Nothing stood in the lock's place any more. Nothing was touched."
+		}
+		return "Not released: the lock had ended by itself. Nothing was touched."
+	case locksteward.RequestChanged:
+		switch e.Act {
+		case locksteward.ActUndo:
+			return "Not undone: somebody holds the lock now. Nothing was touched."
+		case locksteward.ActLift:
+			return "Somebody else holds the lock now. Nothing was touched."
+		}
+		return "Not released: the lock changed since the request. Nothing was touched."
+	case locksteward.RequestFailed:
+		return "Not released: " + o.Reason + ". Nothing was touched."
 	default:
-		return Result{}, fmt.Errorf("unknown outcome %d in the record of the release", int64(o))
+		return "Not known whether the lock was released: " + o.Reason + ". It is not tried again; look at the lock before you request another release."
 	}
 }
 
@@ -61,71 +62,5 @@ func doneSentence(e locksteward.Evidence, woken int64) string {
 		return fmt.Sprintf("Released: the lock was deleted, and nobody gets it for %s.", e.Stand)
 	default:
 		return "Released: the lock was deleted" + told + "."
-	}
-}
-
-func resultGone(e locksteward.Evidence) Result {
-	r := Result{
-		State:   locksteward.RequestAlreadyGone,
-		Outcome: "Not released: the lock had ended by itself. Nothing was touched.",
-	}
-	switch e.Act {
-	case locksteward.ActUndo:
-		r.Outcome = "Not undone: the lock is not kept any more; its own time or that for an undo is over. Nothing was touched."
-	case locksteward.ActLift:
-		r.Outcome = "Nothing stood in the lock's place any more. Nothing was touched."
-	}
-	return r
-}
-
-func resultChanged(e locksteward.Evidence, diff []string) Result {
-	r := Result{
-		State:       locksteward.RequestChanged,
-		Outcome:     "Not released: the lock changed since the request. Nothing was touched.",
-		Differences: diff,
-	}
-	switch e.Act {
-	case locksteward.ActUndo:
-		r.Outcome, r.Differences = "Not undone: somebody holds the lock now. Nothing was touched.", nil
-	case locksteward.ActLift:
-		r.Outcome, r.Differences = "Somebody else holds the lock now. Nothing was touched.", nil
-	}
-	return r
-}
-
-// withdrawn is the outcome of a request without a record.
-func withdrawn(was locksteward.Evidence, now look) Result {
-	if was.Act == locksteward.ActUndo || was.Act == locksteward.ActLift {
-		return withdrawnFollowUp(was, now)
-	}
-	same := now.found && len(differences(was, now.evidence)) == 0
-	switch {
-	case was.Identity == locksteward.IdentityNone && same:
-		return unknown("the server has no record of it, and this lock cannot be told from the next of its name")
-	case same:
-		return failed("it was not carried out and is withdrawn; the lock is still held")
-	case was.Identity == locksteward.IdentityStrong && now.found && was.TokenDigest == now.evidence.TokenDigest:
-		// A token that is fresh for each acquisition does not come again.
-		return failed("it was not carried out and is withdrawn; the lock is still held and was renewed")
-	default:
-		return unknown("the server has no record of it, and the lock is not as it was")
-	}
-}
-
-// standsFor is the request whose placeholder was read; "" for none.
-func standsFor(s formats.Sample) string {
-	id, _ := formats.PlaceholderRequest(s)
-	return id
-}
-
-// withdrawnFollowUp is withdrawn for an act on what an earlier one left.
-func withdrawnFollowUp(was locksteward.Evidence, now look) Result {
-	switch {
-	case was.Act == locksteward.ActLift && now.found && standsFor(now.sample) == was.Of:
-		return failed("it was not carried out and is withdrawn; what stands in the lock's place is still there")
-	case was.Act == locksteward.ActUndo && !now.found:
-		return failed("it was not carried out and is withdrawn; the lock is free")
-	default:
-		return unknown("the server has no record of it")
 	}
 }

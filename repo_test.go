@@ -89,7 +89,7 @@ var floors = []string{
 	`\.`,
 	`lock(/.*)?|internal/(redishook|respcheck|lockuser)`,
 	`api|class|source|internal/(credfile|liveness|loopback|pace|redisproc|reload|stacks|suggest|users)`,
-	`rules/expr|source/redis/(formats|releaser)|internal/(connect|report|signin|oidclogin)`,
+	`rules/expr|source/(memory|redis/(formats|releaser))|internal/(connect|report|signin|oidclogin)`,
 	`scanner|rules|exporter|alert|release(/model)?|console!`,
 	`store`,
 	`internal/(access|acl|audit|clockcheck|cluster(/remote)?|credentials|doctor|execlock|heartbeat|initcfg|lockhistory|lockview|recording|silences|unlock|apiclient)`,

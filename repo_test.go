@@ -89,7 +89,9 @@ var floors = []string{
 	`\.`,
 	`catalogue|lock(/.*)?|internal/(redishook|respcheck|lockuser)`,
 	`api|class|internal/(credfile|liveness|loopback|pace|redisproc|reload|stacks|suggest|users)`,
-	`rules/expr|source/redis/formats|internal/(connect|report|signin|oidclogin)`,
+	`source`,
+	`rules/expr|source/(memory|redis/(formats|releaser))|internal/(connect|report|signin|oidclogin)`,
+	`source/redis`,
 	`scanner|rules|exporter|alert|release(/model)?|console!`,
 	`store`,
 	`internal/(access|acl|audit|clockcheck|cluster(/remote)?|credentials|doctor|execlock|heartbeat|initcfg|lockhistory|lockview|recording|silences|unlock|apiclient)`,
@@ -104,7 +106,7 @@ var floors = []string{
 // outside names the packages that may use a library directly; others go through
 // them.
 var outside = map[string][]string{
-	"github.com/redis/go-redis":              {"lock", "lock/lockprom", "lock/fenced", "scanner", "release", "internal/acl", "internal/connect", "internal/doctor", "internal/redishook", "internal/testkit/testredis", "internal/redisproc", "internal/lockuser", "internal/demo", "internal/execlock"},
+	"github.com/redis/go-redis":              {"lock", "lock/lockprom", "lock/fenced", "scanner", "source/redis/releaser", "internal/acl", "internal/connect", "internal/doctor", "internal/redishook", "internal/testkit/testredis", "internal/redisproc", "internal/lockuser", "internal/demo", "internal/execlock"},
 	"github.com/prometheus/client_golang":    {"exporter", "lock/lockprom"},
 	"github.com/prometheus/exporter-toolkit": {"exporter"},
 	"github.com/jackc/pgx":                   {"internal/testkit/testpg", "store"},

@@ -13,7 +13,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/source"
 )
 
 // Dead is a lock that a complete sweep found and that rules fire on.
@@ -248,9 +248,9 @@ func (s *Service) ownOpen(ctx context.Context, lock locksteward.Lock) (*lockstew
 func (s *Service) proven(r locksteward.Request, c class.Class, d Dead) string {
 	e := r.Evidence
 	switch {
-	case e.Identity == locksteward.IdentityNone, e.HolderAlive, formats.NeedsPerson(e.Library) != "",
+	case e.Identity == locksteward.IdentityNone, e.HolderAlive, s.limits(e).Decision != "",
 		e.Act != locksteward.ActRelease, e.BeyondPerMinute > 0, len(r.Decisions) > 0, // a person denied, of several that must
-		len(differences(e, freeze(d.Lock, nil))) > 0:
+		len(source.Differences(e, freeze(d.Lock, nil))) > 0:
 		return ""
 	}
 	if c.ProofOrDefault() == class.ProofHeartbeat {

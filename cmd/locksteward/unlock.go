@@ -14,7 +14,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/internal/unlock"
 )
 
@@ -134,11 +133,11 @@ func runUnlock(ctx context.Context, p *program, f unlockFlags, arg string) error
 		}
 	}
 	result, err := plan.Execute(ctx)
-	out.State, out.Outcome, out.Waiters = string(result.State), catalogue.Text("en", result.Outcome), result.WaitersWoken
-	out.Differences = append([]string{}, result.Differences...)
 	if result.State == "" {
 		return err
 	}
+	out.State, out.Outcome, out.Waiters = string(result.State), plan.Outcome(result), result.WaitersWoken
+	out.Differences = append([]string{}, result.Differences...)
 	if err := errors.Join(showUnlocked(p, f, out), err); err != nil {
 		return err
 	}

@@ -10,11 +10,13 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/reload"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis/releaser"
 	"github.com/locksteward/locksteward/store"
 )
 
 // newReleases builds the release service; targets without release credentials
-// get no executor, so that the agent cannot delete there.
+// get no releaser, so that the agent cannot delete there.
 func (a *Agent) newReleases(cfg config.Config) error {
 	executors, files, err := a.executors(cfg)
 	if err != nil {
@@ -22,7 +24,7 @@ func (a *Agent) newReleases(cfg config.Config) error {
 	}
 	a.releaseFiles.Store(&files)
 	a.releases, err = release.New(a.log, cfg.Release, release.Deps{
-		Store: a.store, Locks: a.targets, Classes: a.targets.Now().Classes, Executors: executors, OnFinal: a.released,
+		Store: a.store, Locks: a.targets, Classes: a.targets.Now().Classes, Releasers: executors, OnFinal: a.released,
 		Settings: a.store, Receivers: a.receivers, Reminded: a.reminded, Mine: a.mine,
 	})
 	return err
@@ -54,8 +56,8 @@ func (a *Agent) receivers() int {
 
 // executors opens the release credentials of a configuration; files are those of each
 // target that has some.
-func (a *Agent) executors(cfg config.Config) (out map[string]release.Executor, files map[string]connect.Config, err error) {
-	out, files = make(map[string]release.Executor, len(cfg.Targets)), map[string]connect.Config{}
+func (a *Agent) executors(cfg config.Config) (out map[string]source.Releaser, files map[string]connect.Config, err error) {
+	out, files = make(map[string]source.Releaser, len(cfg.Targets)), map[string]connect.Config{}
 	for _, t := range cfg.Targets {
 		cc, enabled, err := t.ConnectRelease()
 		if err != nil {
@@ -65,7 +67,7 @@ func (a *Agent) executors(cfg config.Config) (out map[string]release.Executor, f
 			out[t.Name] = nil
 			continue
 		}
-		e, err := release.NewRedisExecutor(release.ExecutorConfig{
+		e, err := releaser.New(releaser.Config{
 			Connect: cc, Digest: a.digest, MetaPrefixes: t.Scan.MetaPrefixes,
 		})
 		if err != nil {

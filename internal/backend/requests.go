@@ -7,6 +7,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -138,7 +139,7 @@ func (r requests) preview(ctx context.Context, id string) (api.Preview, error) {
 	return r.previewView(req, preview), nil
 }
 
-func (r requests) previewView(req locksteward.Request, p release.Preview) api.Preview {
+func (r requests) previewView(req locksteward.Request, p source.Preview) api.Preview {
 	out := api.Preview{
 		Request: r.view(req), Found: p.Found, Differences: append([]string{}, p.Differences...),
 		Warnings: append([]string{}, r.service.Warnings(req)...), Keys: make([]string, 0, len(p.Keys)),

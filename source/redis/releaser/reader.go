@@ -1,9 +1,10 @@
-package release
+package releaser
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,15 +14,15 @@ import (
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// What a look reads at most, as the scanner does: more is never releasable.
+// What is read of a lock at most, as the scanner does: more is never releasable.
 const (
 	maxValue   = 4096
 	maxFields  = 64
 	maxHashMem = 16 << 10
 )
 
-// look is what stands under a lock's key now.
-type look struct {
+// reading is what was read of a lock.
+type reading struct {
 	found    bool
 	sample   formats.Sample
 	prefix   string // of the companions; "" for the default
@@ -30,35 +31,35 @@ type look struct {
 	differences []string
 }
 
-// look reads the lock in two round trips, bounded.
-func (e *RedisExecutor) look(ctx context.Context, cn *redis.Conn, was locksteward.Evidence) (look, error) {
+// read reads the lock in two round trips, bounded.
+func (r *Releaser) read(ctx context.Context, cn *redis.Conn, was locksteward.Evidence) (reading, error) {
 	key := was.Key
 	head := cn.Pipeline()
 	kind, before, ttl, after := head.Type(ctx, key), head.Time(ctx), head.PTTL(ctx, key), head.Time(ctx)
 	at := head.Do(ctx, "pexpiretime", key)
 	if _, err := head.Exec(ctx); err != nil && !isReplyError(err) {
-		return look{}, err
+		return reading{}, err
 	}
 	if err := errors.Join(kind.Err(), ttl.Err()); err != nil {
-		return look{}, err
+		return reading{}, err
 	}
 	if kind.Val() == "none" {
-		return look{}, nil
+		return reading{}, nil
 	}
-	out := look{found: true, sample: formats.Sample{Key: key, Type: kind.Val(), TTL: ttlOf(ttl.Val())}}
-	if err := e.readValue(ctx, cn, &out.sample); err != nil {
-		return look{}, err
+	out := reading{found: true, sample: formats.Sample{Key: key, Type: kind.Val(), TTL: ttlOf(ttl.Val())}}
+	if err := r.readValue(ctx, cn, &out.sample); err != nil {
+		return reading{}, err
 	}
 	denied, err := readAuxiliary(ctx, cn, &out.sample)
 	if err != nil {
-		return look{}, err
+		return reading{}, err
 	}
-	same := was.Type == out.sample.Type && was.TokenDigest == out.sample.Digest(e.cfg.Digest)
+	same := was.Type == out.sample.Type && was.TokenDigest == out.sample.Digest(r.cfg.Digest)
 	if denied != "" && same && formats.Recognise(out.sample).Format != was.Library {
-		return look{}, fmt.Errorf("read %q beside the lock: the releasing user may not; grant it the patterns of docs/libraries/%s.md", locksteward.DisplayKey(denied), was.Library)
+		return reading{}, fmt.Errorf("read %q beside the lock: the releasing user may not; grant it the patterns of docs/libraries/%s.md", locksteward.DisplayKey(denied), was.Library)
 	}
-	if err := e.readMeta(ctx, cn, &out); err != nil {
-		return look{}, err
+	if err := r.readMeta(ctx, cn, &out); err != nil {
+		return reading{}, err
 	}
 	expireAt, err := at.Int64()
 	if err != nil {
@@ -68,7 +69,7 @@ func (e *RedisExecutor) look(ctx context.Context, cn *redis.Conn, was lockstewar
 			expireAt = expiryBy(out.sample.TTL, before.Val(), after.Val(), was.ExpireAt)
 		}
 	}
-	out.evidence = e.evidenceOf(out.sample, expireAt)
+	out.evidence = r.evidenceOf(out.sample, expireAt)
 	return out, nil
 }
 
@@ -89,7 +90,7 @@ func expiryBy(ttl time.Duration, before, after time.Time, was int64) int64 {
 	return first
 }
 
-func (e *RedisExecutor) readValue(ctx context.Context, cn *redis.Conn, s *formats.Sample) error {
+func (r *Releaser) readValue(ctx context.Context, cn *redis.Conn, s *formats.Sample) error {
 	body := cn.Pipeline()
 	switch s.Type {
 	case "string":
@@ -130,17 +131,17 @@ func ignoreWrongType(err error, s *formats.Sample) error {
 }
 
 // readMeta looks for metadata of this very acquisition under each prefix.
-func (e *RedisExecutor) readMeta(ctx context.Context, cn *redis.Conn, out *look) error {
+func (r *Releaser) readMeta(ctx context.Context, cn *redis.Conn, out *reading) error {
 	id, ours := record.ParseValue(out.sample.Value)
 	if !ours {
-		out.prefix = e.cfg.MetaPrefixes[0]
+		out.prefix = r.cfg.MetaPrefixes[0]
 		return nil
 	}
 	names := []string{
 		record.FieldV, record.FieldID, record.FieldSession, record.FieldInstance, record.FieldHolds, record.FieldFence,
 	}
-	out.prefix = e.cfg.MetaPrefixes[0]
-	for _, prefix := range e.cfg.MetaPrefixes {
+	out.prefix = r.cfg.MetaPrefixes[0]
+	for _, prefix := range r.cfg.MetaPrefixes {
 		values, err := cn.HMGet(ctx, record.Companion(prefix, record.KindMeta, out.sample.Key), names...).Result()
 		if redis.HasErrorPrefix(err, "WRONGTYPE") {
 			continue
@@ -166,14 +167,14 @@ func (e *RedisExecutor) readMeta(ctx context.Context, cn *redis.Conn, out *look)
 
 // evidenceOf is what a request would freeze of the sample, as far as it is
 // compared.
-func (e *RedisExecutor) evidenceOf(s formats.Sample, expireAt int64) locksteward.Evidence {
+func (r *Releaser) evidenceOf(s formats.Sample, expireAt int64) locksteward.Evidence {
 	d := formats.Recognise(s)
 	out := locksteward.Evidence{
 		Key: s.Key, Type: s.Type, Library: d.Format, Identity: d.Identity, Count: d.Count, ExpireAt: expireAt,
 	}
-	out.TokenDigest = s.Digest(e.cfg.Digest)
+	out.TokenDigest = s.Digest(r.cfg.Digest)
 	if d.Claim != nil {
-		out.ClaimID = text(d.Claim.ID)
+		out.ClaimID = strings.ToValidUTF8(d.Claim.ID, "\uFFFD") // as a request freezes it
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package release
+package releaser
 
 import (
 	"strings"
@@ -8,9 +8,9 @@ import (
 
 // ACL returns the rules of the Redis user that releases, to be appended to "ACL
 // SETUSER name on >password resetkeys": commands, then keys and channels. It is
-// the one list; `locksteward acl` and docs/release.md print it. patterns are those
+// the one list: `locksteward acl` and docs/release.md print it. patterns are those
 // of the classes whose release is not off, with those of the keys beside their
-// locks where a library's page names some; metaPrefixes as in [ExecutorConfig].
+// locks where a library's page names some; metaPrefixes as in [Config].
 // The user cannot scan, and writes only through scripts that this program sends.
 func ACL(patterns, metaPrefixes []string) []string {
 	if len(metaPrefixes) == 0 {

@@ -1,4 +1,8 @@
-package release
+// Package releaser frees locks of one Redis target, on standalone servers, Sentinel
+// and Cluster: it reads a lock, compares it with the evidence of a request, and has
+// one script compare once more and delete. It alone has a user that may write; see
+// [ACL].
+package releaser
 
 import (
 	"context"
@@ -14,6 +18,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
@@ -28,8 +33,11 @@ const (
 	actShare = 2
 )
 
-// ExecutorConfig is what a [RedisExecutor] needs.
-type ExecutorConfig struct {
+// errTooSlow is the cause when a script takes longer than it may.
+var errTooSlow = errors.New("the act took too long")
+
+// Config is what a [Releaser] needs.
+type Config struct {
 	// Connect has the target's address and the release credentials.
 	Connect connect.Config
 	// Digest is the installation's key: evidence is compared by its digests.
@@ -39,15 +47,16 @@ type ExecutorConfig struct {
 	MetaPrefixes []string
 }
 
-// RedisExecutor deletes locks on one target. It has a connection only during an
-// act. It is safe for concurrent use.
-type RedisExecutor struct {
-	cfg ExecutorConfig
+// Releaser deletes locks on one target. It has a connection only while a method
+// runs. It is safe for concurrent use. Make one with [New].
+type Releaser struct {
+	cfg Config
 }
 
-// NewRedisExecutor returns an executor, or what is wrong with cfg. It does no
-// I/O.
-func NewRedisExecutor(cfg ExecutorConfig) (*RedisExecutor, error) {
+var _ source.Releaser = (*Releaser)(nil)
+
+// New returns a releaser, or what is wrong with cfg. It does no I/O.
+func New(cfg Config) (*Releaser, error) {
 	if err := cfg.Connect.Validate(); err != nil {
 		return nil, err
 	}
@@ -55,63 +64,62 @@ func NewRedisExecutor(cfg ExecutorConfig) (*RedisExecutor, error) {
 		cfg.MetaPrefixes = []string{record.DefaultPrefix}
 	}
 	cfg.MetaPrefixes = slices.Clone(cfg.MetaPrefixes)
-	return &RedisExecutor{cfg: cfg}, nil
+	return &Releaser{cfg: cfg}, nil
 }
 
-// Execute reads the lock again, compares it with the evidence and runs the
-// format's script, which compares once more and deletes. The script is sent
-// once; if its answer is lost, the record that it left tells. An error means that
-// the outcome is not known yet.
-func (e *RedisExecutor) Execute(ctx context.Context, req locksteward.Request) (Result, error) {
-	result, sent, err := e.act(ctx, req)
+// Release reads the lock again, compares it with the evidence and runs the
+// format's script, which compares once more and deletes. The script is sent once;
+// if its answer is lost, the record that it left is read.
+func (r *Releaser) Release(ctx context.Context, req locksteward.Request) (source.Outcome, error) {
+	outcome, sent, err := r.act(ctx, req)
 	if err == nil {
-		return result, nil
+		return outcome, nil
 	}
 	if !sent {
-		return failed(explain(err)), nil
+		return source.Failed(explain(err)), nil
 	}
 	// From here on only the record knows.
 	cause := err
 	for {
-		result, found, err := e.resolve(ctx, req)
+		outcome, found, err := r.resolve(ctx, req)
 		switch {
 		case err == nil && !found && isReplyError(cause):
 			// The server answered with an error and the script left no record: it
 			// ended before it touched the lock.
-			return failed(explain(cause)), nil
-		case err == nil && result.State == locksteward.RequestFailed:
-			return failed(explain(cause)), nil
+			return source.Failed(explain(cause)), nil
+		case err == nil && outcome.State == locksteward.RequestFailed:
+			return source.Failed(explain(cause)), nil
 		case err == nil:
-			return result, nil
+			return outcome, nil
 		case isPermission(cause) && isPermission(err):
 			// Not even the record can be read, but a script that lacks a permission
 			// ends before it touches the lock.
-			return failed(explain(cause)), nil
+			return source.Failed(explain(cause)), nil
 		}
 		select {
 		case <-ctx.Done():
-			return Result{}, fmt.Errorf("execute release: %s; then: %s", explain(cause), explain(err))
+			return source.Outcome{}, fmt.Errorf("execute release: %s; then: %s", explain(cause), explain(err))
 		case <-time.After(resolvePause):
 		}
 	}
 }
 
-// Resolve finds out what an earlier Execute did. If the server has no record of
-// it, the request is withdrawn there, so that it certainly never runs; and if
-// moreover the lock stands as it stood, nothing was touched. Otherwise nobody can
-// know: the record may have been evicted or lost.
-func (e *RedisExecutor) Resolve(ctx context.Context, req locksteward.Request) (Result, error) {
-	result, _, err := e.resolve(ctx, req)
+// Resolve reads the record of an earlier Release. If the server has none, the
+// request is withdrawn there, so that it certainly never runs; and if moreover the
+// lock is as it was, nothing was touched. Otherwise the outcome is unknown: the
+// record may have been evicted or lost.
+func (r *Releaser) Resolve(ctx context.Context, req locksteward.Request) (source.Outcome, error) {
+	outcome, _, err := r.resolve(ctx, req)
 	if err != nil {
-		return Result{}, fmt.Errorf("resolve release: %s", explain(err))
+		return source.Outcome{}, fmt.Errorf("resolve release: %s", explain(err))
 	}
-	return result, nil
+	return outcome, nil
 }
 
 // resolve is Resolve; found says that the server has a record.
-func (e *RedisExecutor) resolve(ctx context.Context, req locksteward.Request) (result Result, found bool, err error) {
-	err = e.with(ctx, req.Evidence, func(cn *redis.Conn) error {
-		reply, err := cn.Eval(ctx, resolveLua, e.execKeys(req.Evidence.Key), req.ID, formats.ExecTTL.Milliseconds()).Int64Slice()
+func (r *Releaser) resolve(ctx context.Context, req locksteward.Request) (outcome source.Outcome, found bool, err error) {
+	err = r.with(ctx, req.Evidence, func(cn *redis.Conn) error {
+		reply, err := cn.Eval(ctx, resolveLua, r.execKeys(req.Evidence.Key), req.ID, formats.ExecTTL.Milliseconds()).Int64Slice()
 		if err != nil {
 			return err
 		}
@@ -119,123 +127,122 @@ func (e *RedisExecutor) resolve(ctx context.Context, req locksteward.Request) (r
 			return fmt.Errorf("read record of release: %d numbers in the reply, want 3", len(reply))
 		}
 		if found = reply[0] == 1; found {
-			result, err = resultOf(req.Evidence, formats.Outcome(reply[1]), reply[2])
-			result = result.by(ConfirmedByRecord)
+			outcome, err = outcomeOf(req.Evidence.Act, formats.Outcome(reply[1]), reply[2], source.ConfirmedByRecord)
 			return err
 		}
-		now, err := e.look(ctx, cn, req.Evidence)
+		now, err := r.read(ctx, cn, req.Evidence)
 		if err != nil {
 			return err
 		}
-		result = withdrawn(req.Evidence, now)
+		outcome = withdrawn(req.Evidence, now)
 		return nil
 	})
-	return result, found, err
+	return outcome, found, err
 }
 
-// act is one connection: look, compare, script. sent says that the script may
+// act is one connection: read, compare, script. sent says that the script may
 // have reached the server.
-func (e *RedisExecutor) act(ctx context.Context, req locksteward.Request) (result Result, sent bool, err error) {
-	err = e.with(ctx, req.Evidence, func(cn *redis.Conn) error {
+func (r *Releaser) act(ctx context.Context, req locksteward.Request) (outcome source.Outcome, sent bool, err error) {
+	err = r.with(ctx, req.Evidence, func(cn *redis.Conn) error {
 		var err error
-		result, sent, err = e.actOn(ctx, cn, req)
+		outcome, sent, err = r.actOn(ctx, cn, req)
 		return err
 	})
-	return result, sent, err
+	return outcome, sent, err
 }
 
-func (e *RedisExecutor) actOn(ctx context.Context, cn *redis.Conn, req locksteward.Request) (result Result, sent bool, err error) {
-	command, now, err := e.command(ctx, cn, req)
+func (r *Releaser) actOn(ctx context.Context, cn *redis.Conn, req locksteward.Request) (outcome source.Outcome, sent bool, err error) {
+	command, now, err := r.command(ctx, cn, req)
 	switch {
 	case errors.Is(err, locksteward.ErrRefused):
-		return failed(err.Error()), false, nil
+		return source.Failed(err.Error()), false, nil
 	case err != nil:
-		return Result{}, false, err
+		return source.Outcome{}, false, err
 	case now != nil && !now.found:
-		return resultGone(req.Evidence), false, nil
+		return source.Outcome{State: locksteward.RequestAlreadyGone}, false, nil
 	case now != nil && len(now.differences) > 0:
-		return resultChanged(req.Evidence, now.differences), false, nil
+		return source.Outcome{State: locksteward.RequestChanged, Differences: now.differences}, false, nil
 	}
-	reply, err := e.run(ctx, cn, command)
+	reply, err := r.run(ctx, cn, command)
 	if err != nil {
 		// With NOPERM the server refused before it ran anything.
-		return Result{}, !redis.HasErrorPrefix(err, "NOPERM"), err
+		return source.Outcome{}, !redis.HasErrorPrefix(err, "NOPERM"), err
 	}
 	answer, err := formats.ParseReply(reply)
 	if err != nil {
-		return Result{}, true, err
+		return source.Outcome{}, true, err
 	}
-	result, err = resultOf(req.Evidence, answer.Recorded, answer.Woken)
-	by := ConfirmedByAnswer
+	by := source.ConfirmedByAnswer
 	if answer.Outcome == formats.OutcomeRepeated { // it ran before: this is what it left
-		by = ConfirmedByRecord
+		by = source.ConfirmedByRecord
 	}
-	return result.by(by), true, err
+	outcome, err = outcomeOf(req.Evidence.Act, answer.Recorded, answer.Woken, by)
+	return outcome, true, err
 }
 
-// command is the script for a request and what stands under the key now; nil for
-// an act on what an earlier one left, which the script alone compares. There is
-// no script where nothing is found or it is not what was frozen. A refusal of the
-// format comes with what was seen.
-func (e *RedisExecutor) command(ctx context.Context, cn *redis.Conn, req locksteward.Request) (formats.Command, *look, error) {
+// command returns the script for a request and what was read of the lock; nil for
+// an act on what an earlier one left, which the script alone compares. There is no
+// script where nothing is found or it is not what was frozen. A refusal of the
+// format comes with what was read.
+func (r *Releaser) command(ctx context.Context, cn *redis.Conn, req locksteward.Request) (formats.Command, *reading, error) {
 	ev := req.Evidence
-	r := formats.Release{RequestID: req.ID, ExpireAt: ev.ExpireAt, HolderAlive: ev.HolderAlive, Undo: ev.Undo}
+	what := formats.Release{RequestID: req.ID, ExpireAt: ev.ExpireAt, HolderAlive: ev.HolderAlive, Undo: ev.Undo}
 	switch ev.Act {
 	case locksteward.ActUndo, locksteward.ActLift:
-		prefix, err := e.prefixOf(ctx, cn, ev.Key, ev.Of)
+		prefix, err := r.prefixOf(ctx, cn, ev.Key, ev.Of)
 		if err != nil {
 			return formats.Command{}, nil, err
 		}
-		r.MetaPrefix = prefix
+		what.MetaPrefix = prefix
 		follow := formats.Undo
 		if ev.Act == locksteward.ActLift {
 			follow = formats.Lift
 		}
-		command, err := follow(ev.Library, ev.Key, ev.Of, r)
+		command, err := follow(ev.Library, ev.Key, ev.Of, what)
 		return command, nil, err
 	}
-	now, err := e.look(ctx, cn, ev)
+	now, err := r.read(ctx, cn, ev)
 	if err != nil {
 		return formats.Command{}, nil, err
 	}
 	if !now.found {
 		return formats.Command{}, &now, nil
 	}
-	if now.differences = differences(ev, now.evidence); len(now.differences) > 0 {
+	if now.differences = source.Differences(ev, now.evidence); len(now.differences) > 0 {
 		return formats.Command{}, &now, nil
 	}
 	d, ok := formats.Get(ev.Library)
 	if !ok {
 		return formats.Command{}, &now, &formats.Refusal{Key: ev.Key, Format: ev.Library, Why: formats.WhyNever(ev.Library)}
 	}
-	r.MetaPrefix = now.prefix
+	what.MetaPrefix = now.prefix
 	if ev.Stand > 0 {
-		r.Placeholder = ev.Stand + standMargin
+		what.Placeholder = ev.Stand + source.PlaceholderMargin
 	}
-	command, err := d.Release(now.sample, r)
+	command, err := d.Release(now.sample, what)
 	return command, &now, err
 }
 
 // prefixOf is that of the companions where an earlier request left its record.
-func (e *RedisExecutor) prefixOf(ctx context.Context, cn *redis.Conn, key, of string) (string, error) {
-	if len(e.cfg.MetaPrefixes) > 1 {
-		for i, exec := range e.execKeys(key) {
+func (r *Releaser) prefixOf(ctx context.Context, cn *redis.Conn, key, of string) (string, error) {
+	if len(r.cfg.MetaPrefixes) > 1 {
+		for i, exec := range r.execKeys(key) {
 			was, err := cn.HMGet(ctx, exec, "request", "undo").Result()
 			if err != nil {
 				return "", err
 			}
 			if was[0] == of || was[1] == of {
-				return e.cfg.MetaPrefixes[i], nil
+				return r.cfg.MetaPrefixes[i], nil
 			}
 		}
 	}
-	return e.cfg.MetaPrefixes[0], nil
+	return r.cfg.MetaPrefixes[0], nil
 }
 
 // run sends the script, once: a pinned connection that broke is not replaced.
 // EVAL and not EVALSHA: an act is rare, and this is one round trip and one
 // permission in every case.
-func (e *RedisExecutor) run(ctx context.Context, cn *redis.Conn, c formats.Command) (any, error) {
+func (r *Releaser) run(ctx context.Context, cn *redis.Conn, c formats.Command) (any, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Until(deadline)/actShare, errTooSlow)
@@ -245,8 +252,8 @@ func (e *RedisExecutor) run(ctx context.Context, cn *redis.Conn, c formats.Comma
 }
 
 // with opens the release connection to the master of the lock, for fn alone.
-func (e *RedisExecutor) with(ctx context.Context, lock locksteward.Evidence, fn func(cn *redis.Conn) error) error {
-	cfg := e.cfg.Connect
+func (r *Releaser) with(ctx context.Context, lock locksteward.Evidence, fn func(cn *redis.Conn) error) error {
+	cfg := r.cfg.Connect
 	cfg.Writes = true
 	conn, err := connect.Open(cfg)
 	if err != nil {
@@ -261,16 +268,16 @@ func (e *RedisExecutor) with(ctx context.Context, lock locksteward.Evidence, fn 
 	if db := conn.DB(); db != lock.DB {
 		return &databaseError{was: lock.DB, is: db}
 	}
-	// One connection for the look and the script: if it works for the first, the
+	// One connection for the reading and the script: if it works for the first, the
 	// second is not sent into a dead one, and it is never sent twice.
 	cn := master.Client.Conn()
 	defer func() { _ = cn.Close() }()
 	return fn(cn)
 }
 
-func (e *RedisExecutor) execKeys(key string) []string {
-	keys := make([]string, 0, len(e.cfg.MetaPrefixes))
-	for _, prefix := range e.cfg.MetaPrefixes {
+func (r *Releaser) execKeys(key string) []string {
+	keys := make([]string, 0, len(r.cfg.MetaPrefixes))
+	for _, prefix := range r.cfg.MetaPrefixes {
 		keys = append(keys, record.Companion(prefix, record.KindExec, key))
 	}
 	return keys
@@ -301,5 +308,3 @@ func explain(err error) string {
 	}
 	return connect.Explain(err)
 }
-
-var _ Executor = (*RedisExecutor)(nil)

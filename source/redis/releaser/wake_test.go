@@ -1,4 +1,4 @@
-package release_test
+package releaser_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
-	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source/redis/releaser"
 )
 
 // sleeper is how a library's waiters sleep, and what wakes them.
@@ -61,7 +61,7 @@ var sleepers = []sleeper{
 
 // wakeUp releases the library's lock and returns how long after the act on the
 // server its waiter was awake.
-func (w sleeper) wakeUp(t testing.TB, c *redis.Client, exec *release.RedisExecutor) time.Duration {
+func (w sleeper) wakeUp(t testing.TB, c *redis.Client, exec *releaser.Releaser) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -98,7 +98,7 @@ func (w sleeper) wakeUp(t testing.TB, c *redis.Client, exec *release.RedisExecut
 			return strings.Contains(c.Info(ctx, "clients").Val(), "blocked_clients:1\r\n")
 		}, "the waiter sleeps")
 	}
-	evidence, found, err := exec.Look(ctx, key)
+	evidence, found, err := exec.Read(ctx, key)
 	if err != nil || !found || evidence.Library != w.library {
 		t.Fatalf("%+v, %t, %v", evidence, found, err)
 	}
@@ -188,9 +188,9 @@ func TestHolderIsToldWithin100ms(t *testing.T) {
 
 // released carries a release out and returns when the server did it, rounded down
 // to the millisecond.
-func released(t testing.TB, c *redis.Client, exec *release.RedisExecutor, e locksteward.Evidence) time.Time {
+func released(t testing.TB, c *redis.Client, exec *releaser.Releaser, e locksteward.Evidence) time.Time {
 	t.Helper()
-	result, err := exec.Execute(t.Context(), locksteward.Request{ID: fmt.Sprintf("r-%d", time.Now().UnixNano()), Evidence: e})
+	result, err := exec.Release(t.Context(), locksteward.Request{ID: fmt.Sprintf("r-%d", time.Now().UnixNano()), Evidence: e})
 	if err != nil || result.State != locksteward.RequestReleased {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -201,9 +201,9 @@ func released(t testing.TB, c *redis.Client, exec *release.RedisExecutor, e lock
 	return time.UnixMilli(at)
 }
 
-func plainExecutor(t testing.TB, url string) *release.RedisExecutor {
+func plainExecutor(t testing.TB, url string) *releaser.Releaser {
 	t.Helper()
-	exec, err := release.NewRedisExecutor(release.ExecutorConfig{Connect: connect.Config{URL: url}, Digest: locksteward.NewDigestKey()})
+	exec, err := releaser.New(releaser.Config{Connect: connect.Config{URL: url}, Digest: locksteward.NewDigestKey()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,13 +233,13 @@ func holderClient(t testing.TB, c *redis.Client) *lock.Client {
 	return client
 }
 
-func tellHolder(t testing.TB, c *redis.Client, client *lock.Client, exec *release.RedisExecutor) time.Duration {
+func tellHolder(t testing.TB, c *redis.Client, client *lock.Client, exec *releaser.Releaser) time.Duration {
 	t.Helper()
 	h, err := client.Acquire(t.Context(), wakeKey, lock.Lease{TTL: time.Minute, NoRenew: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	evidence, _, err := exec.Look(t.Context(), wakeKey)
+	evidence, _, err := exec.Read(t.Context(), wakeKey)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package release_test
+package releaser_test
 
 import (
 	"context"

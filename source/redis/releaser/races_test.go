@@ -1,4 +1,4 @@
-package release_test
+package releaser_test
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func specimens(t *testing.T) (list []specimen, never []string) {
 			continue
 		}
 		before := len(list)
-		paths, err := filepath.Glob(filepath.Join("..", "source", "redis", "formats", "testdata", d.Name, "*.json"))
+		paths, err := filepath.Glob(filepath.Join("..", "formats", "testdata", d.Name, "*.json"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -116,22 +116,15 @@ func checkTargets(cfg config.Config) error {
 
 // startDuty starts the work on a duty.
 func (a *Agent) startDuty(ctx context.Context, duty string) error {
-	a.changing.RLock()
-	defer a.changing.RUnlock()
 	if duty == store.SingletonDuties {
 		a.startSingletonDuties(ctx)
 		return nil
 	}
-	if !a.targets.Configured(duty) {
-		return fmt.Errorf("target %q: the configuration has it no longer", duty)
-	}
-	t := a.targets.Config(duty)
-	w, err := targets.New(ctx, t, a.targets.Now().Classes, a.targetDeps())
+	w, err := a.targets.Gain(ctx, duty)
 	if err != nil {
 		return err
 	}
-	a.targets.Alter(func(next *targets.Snapshot) { next.Watched[duty] = w })
-	a.exporter.SetReleaseEnabled(duty, t.ReleaseCredentials != nil)
+	a.exporter.SetReleaseEnabled(duty, a.targets.Config(duty).ReleaseCredentials != nil)
 	a.log.Info("target is watched by this replica", zap.String("target", duty))
 	a.releases.Gained(duty)
 	w.Start(ctx)
@@ -140,14 +133,12 @@ func (a *Agent) startDuty(ctx context.Context, duty string) error {
 
 // stopDuty ends the work on a duty. The findings of a target remain for the next replica.
 func (a *Agent) stopDuty(ctx context.Context, duty string, lost bool) {
-	a.changing.RLock()
-	defer a.changing.RUnlock()
 	if duty == store.SingletonDuties {
 		a.sayEnd(ctx)
 		a.stopSingletonDuties(ctx)
 		return
 	}
-	w := a.targets.Now().Watched[duty]
+	w := a.targets.Leave(duty)
 	if w == nil {
 		return // a reload removed it
 	}
@@ -161,7 +152,7 @@ func (a *Agent) stopDuty(ctx context.Context, duty string, lost bool) {
 	if !lost {
 		a.history.Drain(ctx)
 	}
-	a.targets.Alter(func(next *targets.Snapshot) { delete(next.Watched, duty) })
+	a.targets.Remove(w)
 	a.forgetTarget(w)
 	a.log.Info("target is no longer watched by this replica", zap.String("target", duty), zap.Bool("lost", lost))
 }
@@ -212,7 +203,6 @@ func (a *Agent) forgetTarget(w *targets.Watched) {
 	a.remote.Keep(w.Target().Name, w.View(), w.Down())
 	a.showLeader()
 	a.console.Touch()
-	a.memory.schedule()
 }
 
 // membershipChanged shows which replica works on what.

@@ -35,8 +35,7 @@ type Watched struct {
 	began   time.Time // by our clock
 	holds   *report.Recorder
 
-	cancel context.CancelFunc
-	done   chan struct{}
+	done chan struct{}
 
 	turn turn
 	// The fields down to rightsAsked belong to whoever has the turn.
@@ -70,6 +69,9 @@ type Watched struct {
 
 	clock clockcheck.Offset // of the server
 
+	// reconciled says that what is stored is about where the target leads; see Reconcile.
+	reconciled bool
+
 	// remembers says that histories of its locks were stored.
 	remembers bool
 
@@ -77,8 +79,11 @@ type Watched struct {
 	shown sync.Mutex
 	last  api.Swept
 
-	// begun guards ended: after it is set nothing more begins in the background.
+	// begun guards cancel, stopped and ended: after stopped is set the target does not start, after ended is set nothing
+	// more begins in the background.
 	begun    sync.Mutex
+	cancel   context.CancelFunc // nil: it was not started
+	stopped  bool
 	ended    bool
 	rechecks sync.WaitGroup
 	waiting  chan struct{} // holds one token while a recheck waits
@@ -148,8 +153,13 @@ func Prepare(ctx context.Context, t config.Target, classes *class.Set, deps Deps
 // Same says whether a reloaded configuration leaves the target as it is.
 func (w *Watched) Same(t config.Target) bool { return reflect.DeepEqual(w.cfg, t) }
 
-// Start runs the target until Stop, or until ctx ends.
+// Start runs the target until Stop, or until ctx ends. After Stop it does nothing.
 func (w *Watched) Start(ctx context.Context) {
+	w.begun.Lock()
+	defer w.begun.Unlock()
+	if w.stopped {
+		return
+	}
 	ctx, w.cancel = context.WithCancel(ctx)
 	w.sweeps.begin(time.Now())
 	go func() {
@@ -160,39 +170,66 @@ func (w *Watched) Start(ctx context.Context) {
 
 // Stop ends the target and returns when nothing of it runs.
 func (w *Watched) Stop() {
-	w.cancel()
-	<-w.done
+	w.begun.Lock()
+	first, cancel := !w.stopped, w.cancel
+	w.stopped = true
+	w.begun.Unlock()
+	switch {
+	case cancel != nil:
+		cancel()
+		<-w.done
+	case first:
+		w.endBackground()
+		w.closeConn()
+	}
 }
 
 // HangUp ends the target's connections with it: nothing comes over them, and what waits
 // for an answer would keep the next replica waiting too.
 func (w *Watched) HangUp() {
-	w.cancel()
+	w.begun.Lock()
+	cancel := w.cancel
+	w.begun.Unlock()
+	if cancel != nil {
+		cancel()
+		w.closeConn()
+	}
+}
+
+func (w *Watched) closeConn() {
 	if err := w.conn.Close(); err != nil {
 		w.log.Debug("connections did not close", zap.Error(err))
 	}
 }
 
 func (w *Watched) run(ctx context.Context) {
-	w.begin(ctx)
-	w.background(func() { w.keeping(ctx) })
-	w.background(func() { w.proposing(ctx) })
-	w.background(func() { w.rereading(ctx) })
-	w.watch(ctx)
-	if err := w.scanner.Run(ctx, w.swept); err != nil {
-		w.log.Error("the target is watched no longer", zap.Error(err))
+	reconciled := w.awaitReconciled(ctx)
+	if reconciled {
+		w.begin(ctx)
+		w.background(func() { w.keeping(ctx) })
+		w.background(func() { w.proposing(ctx) })
+		w.background(func() { w.rereading(ctx) })
+		w.watch(ctx)
+		if err := w.scanner.Run(ctx, w.swept); err != nil {
+			w.log.Error("the target is watched no longer", zap.Error(err))
+		}
 	}
-	w.begun.Lock()
-	w.ended = true
-	w.begun.Unlock()
-	w.rechecks.Wait()
-	if !w.lost.Load() {
+	w.endBackground()
+	if reconciled && !w.lost.Load() {
 		w.catchUp(context.WithoutCancel(ctx))
 		w.saveHolds(ctx)
 	}
 	if err := w.conn.Close(); err != nil {
 		w.log.Warn("connections did not close", zap.Error(err))
 	}
+}
+
+// endBackground waits for the work in the background; nothing more begins there.
+func (w *Watched) endBackground() {
+	w.begun.Lock()
+	w.ended = true
+	w.begun.Unlock()
+	w.rechecks.Wait()
 }
 
 // background runs work that ends before the target does, unless the target is

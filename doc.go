@@ -3,7 +3,7 @@
 // ([Finding]), and the human path to free it ([Request], [Entry]).
 //
 //	Redis ─▶ scanner ──Sweep──▶ rules ──Finding──┬──▶ exporter   metrics
-//	            │ dialect (decode)               ├──▶ alert      webhooks
+//	            │ formats (decode)               ├──▶ alert      webhooks
 //	applications ─▶ lock ─▶ lock/record          └──▶ release    requests ─▶ Redis
 //	                          console, CLI ──approvals──────┘      everything ─▶ store
 //

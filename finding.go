@@ -66,7 +66,7 @@ type Finding struct {
 	DB      int
 	Class   string
 	Key     string
-	Dialect string
+	Library string
 	// Subject tells apart several findings of one rule on one key (the claim id
 	// of a lost hold); usually empty.
 	Subject string

@@ -111,7 +111,7 @@ type EndedHow string
 
 const (
 	// EndedReleased is a release by the holder: the key and its metadata went
-	// together. Foreign dialects cannot tell, so for them it means "gone before
+	// together. With other libraries it means "gone before
 	// its expiry".
 	EndedReleased EndedHow = "released"
 	// EndedExpired is a lease that ran out.

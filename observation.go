@@ -12,7 +12,7 @@ const NoExpireAt int64 = -1
 type Kind string
 
 const (
-	// KindLock is a lock key: a class claims it, a dialect recognised it with
+	// KindLock is a lock key: a class claims it, its format was recognised with
 	// high confidence, or a whole word of its name says so.
 	KindLock Kind = "lock"
 	// KindCandidate is a key that only a built-in name pattern matched: shown
@@ -20,7 +20,7 @@ const (
 	KindCandidate Kind = "candidate"
 )
 
-// Confidence is how sure a dialect is of what it recognised.
+// Confidence is how certain it is that the library wrote the lock.
 type Confidence string
 
 const (
@@ -126,7 +126,7 @@ type Observation struct {
 	Kind       Kind
 	Class      string // "default" when no configured class claims it
 	Configured bool   // a configured class claims the key
-	Dialect    string
+	Library    string
 	Confidence Confidence
 	Identity   Identity
 	// TokenDigest is DigestKey.Value or DigestKey.Fields of what was read; "" if
@@ -148,12 +148,12 @@ type Observation struct {
 	Mode string
 
 	Holder Holder
-	Count  int64 // re-entrancy, 1 if the dialect has none
+	Count  int64 // re-entrancy, 1 if the library has none
 	Fence  int64 // 0: none
 	// RenewEvery is the interval known of the library's watchdog, as it is unless
 	// configured; 0: none known. A holder that says its own says it in Claim.
 	RenewEvery time.Duration
-	// Waiters is how many wait; negative when the dialect cannot tell.
+	// Waiters is how many wait; negative when the library cannot tell.
 	Waiters int
 	Claim   *Claim // nil unless valid metadata stands beside the lock
 

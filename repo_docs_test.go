@@ -104,7 +104,7 @@ func TestPagesNameRealMetrics(t *testing.T) {
 func TestEveryFormatHasItsPage(t *testing.T) {
 	t.Parallel()
 	for _, d := range formats.All() {
-		if !exists(filepath.FromSlash("docs/dialects/" + d.Name + ".md")) {
+		if !exists(filepath.FromSlash("docs/libraries/" + d.Name + ".md")) {
 			t.Errorf("format %s has no page", d.Name)
 		}
 		if !exists(filepath.Join("source", "redis", "formats", "testdata", d.Name)) {

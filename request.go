@@ -56,7 +56,7 @@ type Evidence struct {
 	DB          int
 	Key         string
 	Class       string
-	Dialect     string
+	Library     string
 	Type        string
 	Identity    Identity
 	TokenDigest string

@@ -92,7 +92,7 @@ type Orphan struct {
 	DB      int
 	Key     string
 	Lock    string // the lock it belongs to; "" if its name does not tell
-	Dialect string
+	Library string
 	TTL     time.Duration // NoExpiry for none
 }
 

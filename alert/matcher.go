@@ -15,7 +15,7 @@ import (
 
 // matchLabels are the labels of findings for matchers, in the order of the documentation. key is the name as people see it.
 var matchLabels = []string{
-	"target", "db", "class", "rule", "severity", "key", "team", "status", "risk", "dialect", "subject", "proof", "fingerprint",
+	"target", "db", "class", "rule", "severity", "key", "team", "status", "risk", "library", "subject", "proof", "fingerprint",
 }
 
 // maxMatcher bounds the text of a matcher, in bytes: names of locks can be long.
@@ -126,8 +126,8 @@ func (f *labelled) value(label string) string {
 		return string(f.Status)
 	case "risk":
 		return f.Risk
-	case "dialect":
-		return f.Dialect
+	case "library":
+		return f.Library
 	case "subject":
 		return f.Subject
 	case "proof":

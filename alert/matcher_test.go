@@ -12,7 +12,7 @@ import (
 func matched() locksteward.Finding {
 	return locksteward.Finding{
 		Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: locksteward.StatusFiring, Target: "main", DB: 3, Class: "orders",
-		Key: "lock:\xff\n=~1", Team: "checkout", Risk: locksteward.RiskDeadlock, Dialect: "redisson", Subject: "c1", Proof: locksteward.Proven,
+		Key: "lock:\xff\n=~1", Team: "checkout", Risk: locksteward.RiskDeadlock, Library: "redisson", Subject: "c1", Proof: locksteward.Proven,
 	}
 }
 
@@ -24,7 +24,7 @@ func TestMatcher(t *testing.T) {
 		"db=3": true, "db=~[0-9]": true, "db!~[0-9]": false, "class=~ord.*": true, "class=~rd": false, "class!~rd": true,
 		"rule=ttl/none": true, "rule=~ttl/.*|hold/.*": true, "severity=critical": true, "severity=~critical|warning": true,
 		`key=lock:\xff\n=~1`: true, "key=lock:": false, "key=~lock:.*": true, `key=~lock:\\xff\\n.*`: true, `key="a"`: false,
-		"team=": false, "team!=": true, "team=checkout": true, "status=firing": true, "risk=deadlock": true, "dialect=redisson": true,
+		"team=": false, "team!=": true, "team=checkout": true, "status=firing": true, "risk=deadlock": true, "library=redisson": true,
 		"subject=c1": true, "proof=proven": true, "fingerprint=" + f.Fingerprint(): true, "fingerprint=x": false,
 	} {
 		m, err := alert.ParseMatcher(text)

@@ -78,7 +78,7 @@ func glass() Notice {
 			CreatedAt: at, ExpiresAt: at.Add(time.Hour), FinishedAt: at.Add(time.Second), Outcome: "Released; 2 waiters woken.",
 			Decisions: []locksteward.Decision{{By: "ana", Approve: true, Reason: "checkout is down", At: at, EvidenceHash: "sha256:e1"}},
 			Evidence: locksteward.Evidence{
-				Target: "redis", Key: "lock:order:\xff", Class: "orders", Dialect: "token", Identity: locksteward.IdentityStrong,
+				Target: "redis", Key: "lock:order:\xff", Class: "orders", Library: "token", Identity: locksteward.IdentityStrong,
 				TokenDigest: "hmac-sha256:00", Findings: []string{"ttl/none"}, HolderAlive: true, BreakGlass: true, Of: "r-0",
 			},
 		},

@@ -51,7 +51,7 @@ type ReleaseRequest struct {
 	DB     int    `json:"db"`
 	api.Key
 	Class        string         `json:"class"`
-	Dialect      string         `json:"dialect"`
+	Library      string         `json:"library"`
 	Identity     string         `json:"identity"`
 	Findings     []string       `json:"findings"`
 	HolderAlive  bool           `json:"holder_alive,omitempty"`
@@ -76,7 +76,7 @@ func newReleaseRequest(r locksteward.Request) *ReleaseRequest {
 	v := api.NewRequest(r)
 	return &ReleaseRequest{
 		ID: v.ID, State: v.State, Act: v.Evidence.Act, Target: v.Evidence.Target, DB: v.Evidence.DB, Key: v.Evidence.Key,
-		Class: v.Evidence.Class, Dialect: v.Evidence.Dialect, Identity: v.Evidence.Identity, Findings: v.Evidence.Findings,
+		Class: v.Evidence.Class, Library: v.Evidence.Library, Identity: v.Evidence.Identity, Findings: v.Evidence.Findings,
 		HolderAlive: r.Evidence.HolderAlive, BreakGlass: r.Evidence.BreakGlass, Of: v.Evidence.Of, EvidenceHash: v.EvidenceHash,
 		Requester: v.Requester, Reason: v.Reason, Decisions: v.Decisions, Outcome: v.Outcome,
 		CreatedAt: v.CreatedAt, ExpiresAt: v.ExpiresAt, FinishedAt: v.FinishedAt,

@@ -106,7 +106,7 @@ func (r renderer) findings(s *message, p Payload) {
 		s.addSentence(r.word(string(p.Reason)))
 	}
 	r.group(s, p, t)
-	if p.Omitted > 0 || p.Reason == ReasonSurvey || p.Reason == ReasonDigest {
+	if p.Omitted > 0 || p.Reason == ReasonFirstSweep || p.Reason == ReasonDigest {
 		r.counts(s, p.Counts, t)
 	}
 	for _, e := range list {
@@ -217,7 +217,7 @@ func (r renderer) finding(e PayloadFinding) part {
 	add := func(label, text string) { p.lines = fact(p.lines, r.label(label), text) }
 	add("", e.Summary)
 	add("lock", lockName(e.Key))
-	add("target", where(e.Target, e.DB, e.Class, e.Dialect))
+	add("target", where(e.Target, e.DB, e.Class, e.Library))
 	add("subject", e.Subject)
 	if firing {
 		add("since", r.since(cmp.Or(e.Since, e.FiredAt), e.At))
@@ -266,12 +266,12 @@ func (r renderer) wordOrNone(w string) string {
 }
 
 // where is such as "redis/0 · orders · redsync".
-func where(target string, db int, class, dialect string) string {
+func where(target string, db int, class, library string) string {
 	out := []string{target}
 	if db != 0 {
 		out[0] += fmt.Sprintf("/%d", db)
 	}
-	for _, s := range []string{class, dialect} {
+	for _, s := range []string{class, library} {
 		if s != "" {
 			out = append(out, s)
 		}

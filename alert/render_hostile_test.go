@@ -31,7 +31,7 @@ func withText(text string) []Payload {
 	f.Evidence = []locksteward.Text{{EN: text}, {EN: text}}
 	f.CounterEvidence = []locksteward.Text{{EN: text}}
 	f.Cause, f.Remedy = locksteward.Text{EN: text}, locksteward.Text{EN: text}
-	f.Class, f.Dialect, f.Subject, f.Team = text, text, text, text
+	f.Class, f.Library, f.Subject, f.Team = text, text, text, text
 	f.RunbookURL = "https://wiki.example/" + text
 	p := Payload{Version: PayloadVersion, Lang: "en", Type: "findings.firing", ID: "msg_1", Status: "firing", Timestamp: sampleTime, Reason: ReasonRepeat}
 	many := 12

@@ -21,7 +21,7 @@ func (r renderer) release(s *message, p Payload) {
 	}
 	s.title = strings.Join(append(title, cut(lockName(q.Key), 80), tidy(q.Target)), " · ")
 	s.fact(r.label("lock"), lockName(q.Key))
-	s.fact(r.label("target"), where(q.Target, q.DB, q.Class, q.Dialect))
+	s.fact(r.label("target"), where(q.Target, q.DB, q.Class, q.Library))
 	s.fact(r.label("request"), q.ID+" · "+r.word(q.Act)+" · "+r.word(q.State))
 	s.fact(r.label("requester"), q.Requester)
 	s.fact(r.label("reason"), q.Reason)

@@ -14,7 +14,7 @@ func templateSamples() []Payload {
 		EventID: "e1", Seq: 7, At: at, URL: "https://locks.example/findings/0f5d",
 		Finding: api.Finding{
 			Rule: "ttl/none", Severity: "critical", Target: "redis", DB: 1, Key: api.Key{Key: "lock:order:42", KeyB64: "bG9jaw=="},
-			Class: "orders", Dialect: "redsync", Subject: "s", Status: "firing", Risk: "deadlock", Summary: "never expires",
+			Class: "orders", Library: "redsync", Subject: "s", Status: "firing", Risk: "deadlock", Summary: "never expires",
 			Evidence: []string{"PTTL is -1"}, CounterEvidence: []string{"it was written 2s ago"}, Cause: "a crash", Remedy: "release it",
 			Team: "checkout", RunbookURL: "https://wiki.example/locks", Fingerprint: "0f5d", Proof: "proven",
 			Since: at.Add(-time.Minute), FiredAt: at, Unlock: "locksteward unlock",
@@ -32,7 +32,7 @@ func templateSamples() []Payload {
 		return p
 	}
 	request := &ReleaseRequest{
-		ID: "r-1", State: "pending", Act: "release", Target: "redis", Key: api.Key{Key: "lock:order:42"}, Class: "orders", Dialect: "redsync",
+		ID: "r-1", State: "pending", Act: "release", Target: "redis", Key: api.Key{Key: "lock:order:42"}, Class: "orders", Library: "redsync",
 		Identity: "strong", Findings: []string{"ttl/none"}, Requester: "ana", Reason: "checkout is down",
 		Decisions: []api.Decision{{By: "ben", Verdict: "approve", Reason: "seen", At: at}}, Outcome: "Released.",
 		CreatedAt: at, ExpiresAt: at.Add(time.Hour), FinishedAt: at.Add(time.Minute), URL: "https://locks.example/requests/r-1",
@@ -46,7 +46,7 @@ func templateSamples() []Payload {
 			p.Type, p.Status, p.Findings, p.Reason = "findings.resolved", "resolved", []PayloadFinding{ended}, ReasonNews
 		}),
 		with(func(p *Payload) {
-			p.Type, p.Status, p.Reason, p.Counts, p.Omitted, p.OmittedBy = "findings.survey", "firing", ReasonSurvey, []Count{count}, 2, map[string]int{"critical": 2}
+			p.Type, p.Status, p.Reason, p.Counts, p.Omitted, p.OmittedBy = "findings.first_sweep", "firing", ReasonFirstSweep, []Count{count}, 2, map[string]int{"critical": 2}
 		}),
 		with(func(p *Payload) { p.Type, p.Status, p.Findings = "findings.firing", "firing", []PayloadFinding{bare} }),
 		with(func(p *Payload) { p.Type, p.Text = typeTest, "This is a test." }),

@@ -22,7 +22,7 @@ func TestEveryWordIsThereInBothLanguages(t *testing.T) {
 			t.Errorf("%s is %+v", word, text)
 		}
 	}
-	for _, reason := range []Reasoning{ReasonNews, ReasonRepeat, ReasonSurvey, ReasonDigest} {
+	for _, reason := range []Reasoning{ReasonNews, ReasonRepeat, ReasonFirstSweep, ReasonDigest} {
 		if _, ok := words[string(reason)]; !ok {
 			t.Errorf("the reason %q has no words", reason)
 		}
@@ -165,7 +165,7 @@ func allLines(s message) []line {
 func TestTonesFollowTheState(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]level{
-		"firing": levelCritical, "resolved": levelResolved, "mixed": levelCritical, "repeat": levelWarning, "digest": levelCritical, "survey": levelCritical,
+		"firing": levelCritical, "resolved": levelResolved, "mixed": levelCritical, "repeat": levelWarning, "digest": levelCritical, "first_sweep": levelCritical,
 		"requested": levelNeutral, "break_glass": levelNeutral, "breaker": levelNeutral, "test": levelNeutral,
 	} {
 		s := renderer{lang: "en"}.render(shownSamples("en")[name])

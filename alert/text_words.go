@@ -25,18 +25,18 @@ var words = map[string]locksteward.Text{
 	"notified_before": {EN: "notified before", ZH: "此前已通知"},
 
 	// why a notification is sent
-	"news":         {EN: "new", ZH: "新消息"},
-	"repeat":       {EN: "Still firing.", ZH: "仍未恢复，再次提醒。"},
-	"first_survey": {EN: "First sweep of this target: this is what was there already.", ZH: "首次巡检该目标：以下问题在此之前就已存在。"},
-	"digest":       {EN: "More is due than the rate limit of this service permits: several groups in one message.", ZH: "待发消息超过该服务的频率限制，已将多个分组合并为一条。"},
-	"loud":         {EN: "No silence and no filter applies to this message.", ZH: "此消息不受静默和过滤规则影响。"},
+	"news":        {EN: "new", ZH: "新消息"},
+	"repeat":      {EN: "Still firing.", ZH: "仍未恢复，再次提醒。"},
+	"first_sweep": {EN: "First sweep of this target: this is what was there already.", ZH: "首次巡检该目标：以下问题在此之前就已存在。"},
+	"digest":      {EN: "More is due than the rate limit of this service permits: several groups in one message.", ZH: "待发消息超过该服务的频率限制，已将多个分组合并为一条。"},
+	"loud":        {EN: "No silence and no filter applies to this message.", ZH: "此消息不受静默和过滤规则影响。"},
 
 	// labels
 	"lock":        {EN: "lock", ZH: "锁"},
 	"class":       {EN: "class", ZH: "类别"},
 	"target":      {EN: "target", ZH: "目标"},
 	"db":          {EN: "db", ZH: "库"},
-	"dialect":     {EN: "dialect", ZH: "锁类型"},
+	"library":     {EN: "library", ZH: "锁类型"},
 	"rule":        {EN: "rule", ZH: "规则"},
 	"severity":    {EN: "severity", ZH: "级别"},
 	"group":       {EN: "group", ZH: "分组"},

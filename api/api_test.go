@@ -48,7 +48,7 @@ func golden(t *testing.T, name string, v any) {
 func forever() locksteward.Lock {
 	return locksteward.Lock{Observation: locksteward.Observation{
 		Target: "redis", Key: "lock:order:42", Type: "string", At: at, TTL: locksteward.NoExpiry,
-		ExpireAt: locksteward.NoExpireAt, Kind: locksteward.KindLock, Class: "default", Dialect: "token",
+		ExpireAt: locksteward.NoExpireAt, Kind: locksteward.KindLock, Class: "default", Library: "token",
 		Identity: locksteward.IdentityNone, TokenDigest: "hmac-sha256:00", Count: 1, Waiters: -1, Idle: -1,
 	}}
 }
@@ -58,7 +58,7 @@ func ours() locksteward.Lock {
 		Observation: locksteward.Observation{
 			Target: "redis", DB: 3, Node: "127.0.0.1:6379", Key: "lock:\xff", Type: "string", At: at,
 			TTL: 29500 * time.Millisecond, ExpireAt: at.Add(29500 * time.Millisecond).UnixMilli(), Size: 60,
-			Kind: locksteward.KindLock, Class: "orders", Configured: true, Dialect: "locksteward",
+			Kind: locksteward.KindLock, Class: "orders", Configured: true, Library: "locksteward",
 			Confidence: locksteward.ConfidenceHigh, Identity: locksteward.IdentityStrong,
 			TokenDigest: "hmac-sha256:11", Count: 2, Fence: 77, Waiters: 4,
 			Holder: locksteward.Holder{App: "billing", Host: "h1", PID: 7, Session: "s", Instance: "i"},
@@ -97,7 +97,7 @@ func TestGolden(t *testing.T) {
 	golden(t, "request", NewRequest(locksteward.Request{
 		ID: "r1", State: locksteward.RequestReleased, EvidenceHash: "e", Requester: "ann", Reason: "stuck",
 		Evidence: locksteward.Evidence{
-			Target: "redis", Key: "lock:order:42", Class: "default", Dialect: "token", Type: "string",
+			Target: "redis", Key: "lock:order:42", Class: "default", Library: "token", Type: "string",
 			Identity: locksteward.IdentityLineage, TokenDigest: "hmac-sha256:00", ExpireAt: -1, Count: 1, At: at,
 			Findings: []string{"ttl/none"},
 		},
@@ -120,7 +120,7 @@ func TestGolden(t *testing.T) {
 		t.Errorf("waited %s, mostly for %q", total, reason)
 	}
 	written := forever()
-	written.Dialect, written.Acquired, written.Mode = "shedlock", at.Add(-time.Hour), "read"
+	written.Library, written.Acquired, written.Mode = "shedlock", at.Add(-time.Hour), "read"
 	golden(t, "lock_written", NewLock(written, nil, written.At))
 	written.Asked = true
 	if l := NewLock(written, nil, written.At); l.AgeMs != nil || !strings.Contains(l.AcquiredDoubt, "may have waited") {
@@ -151,7 +151,7 @@ func TestScanKeepsTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFields(t, top, "target complete keys_scanned duration_ms locks candidates findings")
-	wantFields(t, doc.Locks[0], "key class dialect type ttl_ms age_ms age_basis age_is_minimum identity token_digest fence waiters holder findings")
+	wantFields(t, doc.Locks[0], "key class library type ttl_ms age_ms age_basis age_is_minimum identity token_digest fence waiters holder findings")
 	wantFields(t, doc.Locks[0]["holder"].(map[string]any), "app host pid session instance")
 	wantFields(t, doc.Findings[0], "rule severity key class status risk summary evidence counter_evidence cause remedy fingerprint")
 	l := doc.Locks[0]

@@ -9,7 +9,7 @@ type Class struct {
 	RunbookURL string   `json:"runbook_url"`
 	// ExpectMs is null when nothing is expected of its holds.
 	ExpectMs *int64 `json:"expect_ms"`
-	// TTL is "required", "allowed-none", or empty: as the dialect says.
+	// TTL is "required", "allowed-none", or empty: as the library does.
 	TTL      string `json:"ttl"`
 	MaxTTLMs int64  `json:"max_ttl_ms"`
 	// WarnTTLBelowMs and MaxWaitMs are null where the class sets no such limit.

@@ -17,7 +17,7 @@ type Finding struct {
 	DB     int    `json:"db"`
 	Key
 	Class   string `json:"class"`
-	Dialect string `json:"dialect,omitempty"`
+	Library string `json:"library,omitempty"`
 	Subject string `json:"subject,omitempty"`
 	Status  string `json:"status"`
 	// Risk is "deadlock" or empty.
@@ -63,7 +63,7 @@ func NewFindingNaming(f locksteward.Finding, lang string, show func(name string)
 		DB:              f.DB,
 		Key:             NewKey(f.Key),
 		Class:           f.Class,
-		Dialect:         f.Dialect,
+		Library:         f.Library,
 		Subject:         f.Subject,
 		Status:          string(f.Status),
 		Risk:            f.Risk,

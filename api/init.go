@@ -36,7 +36,7 @@ type InitProposal struct {
 	Holds      int64    `json:"holds"`
 	WithoutTTL int      `json:"without_ttl"`
 	Examples   []Key    `json:"examples"`
-	Dialects   []string `json:"dialects"`
+	Libraries  []string `json:"libraries"`
 	// TTLMinMs and TTLMaxMs are the range of the TTLs left; null without any.
 	TTLMinMs *int64 `json:"ttl_min_ms"`
 	TTLMaxMs *int64 `json:"ttl_max_ms"`

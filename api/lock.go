@@ -14,7 +14,7 @@ type Lock struct {
 	DB     int    `json:"db"`
 	Key
 	Class   string `json:"class"`
-	Dialect string `json:"dialect"`
+	Library string `json:"library"`
 	Type    string `json:"type"`
 	// TTLMs is -1 when the lock never expires.
 	TTLMs int64 `json:"ttl_ms"`
@@ -32,12 +32,12 @@ type Lock struct {
 	Identity string `json:"identity"`
 	// TokenDigest is empty when the value was too large to be read.
 	TokenDigest string `json:"token_digest"`
-	// Fence is 0 when the dialect has none.
+	// Fence is 0 when the library has none.
 	Fence int64 `json:"fence"`
-	// Waiters is 0 too when the dialect cannot tell: WaitersKnown says which.
+	// Waiters is 0 too when the library cannot tell: WaitersKnown says which.
 	Waiters      int  `json:"waiters"`
 	WaitersKnown bool `json:"waiters_known"`
-	// Count is the re-entrancy depth, 1 if the dialect has none.
+	// Count is the re-entrancy depth, 1 if the library has none.
 	Count  int64  `json:"count"`
 	Holder Holder `json:"holder"`
 	// Findings are the ids of the rules that fire or are pending on the lock.
@@ -68,7 +68,7 @@ func NewLock(l locksteward.Lock, findings []string, now time.Time) Lock {
 		DB:           l.DB,
 		Key:          NewKey(l.Key),
 		Class:        l.Class,
-		Dialect:      l.Dialect,
+		Library:      l.Library,
 		Type:         l.Type,
 		TTLMs:        ttlMs(l.TTL),
 		AgeBasis:     string(basis),

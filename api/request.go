@@ -47,7 +47,7 @@ type Evidence struct {
 	DB     int    `json:"db"`
 	Key
 	Class    string `json:"class"`
-	Dialect  string `json:"dialect"`
+	Library  string `json:"library"`
 	Type     string `json:"type"`
 	Identity string `json:"identity"`
 	// WeakIdentity: the next hold has the same value, and nothing, or its expiry
@@ -213,7 +213,7 @@ func NewEvidence(e locksteward.Evidence) Evidence {
 		DB:              e.DB,
 		Key:             NewKey(e.Key),
 		Class:           e.Class,
-		Dialect:         e.Dialect,
+		Library:         e.Library,
 		Type:            e.Type,
 		Identity:        string(e.Identity),
 		WeakIdentity:    e.WeakIdentity(),

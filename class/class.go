@@ -14,7 +14,7 @@ const Default = "default"
 type TTLPolicy string
 
 const (
-	// TTLUnset leaves it to the dialect: required, but for libraries that set no
+	// TTLUnset leaves it to the library: required, but for libraries that set no
 	// TTL by design.
 	TTLUnset TTLPolicy = ""
 	// TTLRequired makes every lock without TTL critical.

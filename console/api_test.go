@@ -26,7 +26,7 @@ func TestLocksAreFilteredAndSorted(t *testing.T) {
 		"?target=orders&sort=age":    "lock:order:42 lock:order:43 / 2",
 		"?target=orders&limit=1":     "lock:order:42 / 2",
 		"?class=default":             "lock:a / 1",
-		"?dialect=locksteward":       "lock:order:43 / 1",
+		"?library=locksteward":       "lock:order:43 / 1",
 		"?state=firing":              "lock:order:42 / 1",
 		"?state=pending":             "lock:order:43 / 1",
 		"?state=clear":               "lock:a / 1",
@@ -222,8 +222,8 @@ func TestErrorsBecomeProblems(t *testing.T) {
 	if b.logs.FilterMessage("console request failed").Len() != 1 {
 		t.Error("an inner error is not logged")
 	}
-	b.world.fail = fmt.Errorf("targets[0].redis: must be a URL")
-	if p := b.do("all", "POST", "/-/reload", "").problem(t); p.Status != 400 || !strings.Contains(p.Detail, "targets[0].redis") || !strings.Contains(p.Detail, "stays in use") {
+	b.world.fail = fmt.Errorf("targets[0].url: must be a URL")
+	if p := b.do("all", "POST", "/-/reload", "").problem(t); p.Status != 400 || !strings.Contains(p.Detail, "targets[0].url") || !strings.Contains(p.Detail, "stays in use") {
 		t.Errorf("%+v", p)
 	}
 }

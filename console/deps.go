@@ -257,7 +257,7 @@ type RequestPosition struct {
 
 // LockFilter selects and orders locks; zero fields select all.
 type LockFilter struct {
-	Target, Class, Dialect string
+	Target, Class, Library string
 	// State is "firing", "pending" or "clear", by the findings on the lock, or
 	// "no-ttl".
 	State string

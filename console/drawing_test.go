@@ -105,7 +105,7 @@ func TestTimeline(t *testing.T) {
 
 func TestManual(t *testing.T) {
 	t.Parallel()
-	got := string(manual("# Title\n\n| a |\n|---|\n\n## What <it> finds\n\nA `PTTL` of **two\nlines** [other](../hold/lost.md#x), [same](too-long.md), [else](../../dialects/README.md), [web](https://redis.io/x).\n\n- one\n- two\n  more\n\n```yaml\na: <b>\n```\n\n| h | i |\n|---|---|\n| `c` | d |\n", "ttl"))
+	got := string(manual("# Title\n\n| a |\n|---|\n\n## What <it> finds\n\nA `PTTL` of **two\nlines** [other](../hold/lost.md#x), [same](too-long.md), [else](../../libraries/README.md), [web](https://redis.io/x).\n\n- one\n- two\n  more\n\n```yaml\na: <b>\n```\n\n| h | i |\n|---|---|\n| `c` | d |\n", "ttl"))
 	want := "<h2>What &lt;it&gt; finds</h2>\n<p>A <code>PTTL</code> of <b>two lines</b> <a href=\"/rules/hold/lost\">other</a>, <a href=\"/rules/ttl/too-long\">same</a>, else, <a href=\"https://redis.io/x\" rel=\"noreferrer\">web</a>.</p>\n" +
 		"<ul><li>one</li><li>two more</li></ul>\n<pre tabindex=\"0\">a: &lt;b&gt;</pre>\n<table><tbody><tr><th>h</th><th>i</th></tr><tr><td><code>c</code></td><td>d</td></tr></tbody></table>\n"
 	if got != want {

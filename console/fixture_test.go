@@ -78,7 +78,7 @@ func (w *world) ListLocks(f LockFilter) (LockPage, error) {
 			}
 		}
 		glob, _ := path.Match(f.Match, l.Key)
-		if differs(f.Target, l.Target) || differs(f.Sum, KeySum(l.Key)) || differs(f.Class, l.Class) || differs(f.Dialect, l.Dialect) ||
+		if differs(f.Target, l.Target) || differs(f.Sum, KeySum(l.Key)) || differs(f.Class, l.Class) || differs(f.Library, l.Library) ||
 			f.State == "no-ttl" && l.TTL != locksteward.NoExpiry || f.State == "clear" && row.State != "" ||
 			(f.State == "firing" || f.State == "pending") && f.State != string(row.State) ||
 			!strings.Contains(l.Holder.App+"\x00"+l.Holder.Host, f.Holder) || !strings.Contains(l.Key, f.Text) || f.Match != "" && !glob {
@@ -438,7 +438,7 @@ func pending() locksteward.Request {
 		ID: "r1", State: locksteward.RequestPending, EvidenceHash: "sha256:e1", Requester: "ann", Reason: "queue is stuck",
 		CreatedAt: at, ExpiresAt: at.Add(time.Hour),
 		Evidence: locksteward.Evidence{
-			Target: "orders", Key: "lock:order:42", Class: "orders", Dialect: "token", Type: "string", Identity: locksteward.IdentityLineage,
+			Target: "orders", Key: "lock:order:42", Class: "orders", Library: "token", Type: "string", Identity: locksteward.IdentityLineage,
 			TokenDigest: "hmac-sha256:00", ExpireAt: locksteward.NoExpireAt, Count: 1, Findings: []string{"ttl/none"}, At: at,
 		},
 	}
@@ -448,7 +448,7 @@ func aLock(key string, held time.Duration) locksteward.Lock {
 	return locksteward.Lock{
 		Observation: locksteward.Observation{
 			Target: "orders", Node: "127.0.0.1:6379", Key: key, Type: "string", At: at, TTL: 20 * time.Second, Idle: -1,
-			Kind: locksteward.KindLock, Class: "orders", Configured: true, Dialect: "token", Confidence: locksteward.ConfidenceHigh,
+			Kind: locksteward.KindLock, Class: "orders", Configured: true, Library: "token", Confidence: locksteward.ConfidenceHigh,
 			Identity: locksteward.IdentityStrong, TokenDigest: "hmac-sha256:00", Count: 1, Waiters: -1,
 		},
 		History: locksteward.History{FirstSeen: at.Add(-held), LastSeen: at, Looks: 2},
@@ -458,7 +458,7 @@ func aLock(key string, held time.Duration) locksteward.Lock {
 func aFinding(key string) locksteward.Finding {
 	return locksteward.Finding{
 		Rule: "ttl/none", Severity: locksteward.SeverityCritical, Risk: locksteward.RiskDeadlock, Status: locksteward.StatusFiring,
-		Target: "orders", Class: "orders", Key: key, Dialect: "token",
+		Target: "orders", Class: "orders", Key: key, Library: "token",
 		Summary: locksteward.Text{EN: "The lock never expires", ZH: "锁永不过期"}, Evidence: []locksteward.Text{{EN: "PTTL is -1", ZH: "PTTL 为 -1"}}, CounterEvidence: []locksteward.Text{{EN: "seen for 1m only"}},
 		Cause: locksteward.Text{EN: "a crash between SETNX and EXPIRE"}, Remedy: locksteward.Text{EN: "request its release"},
 		Since: at, FiredAt: at,
@@ -469,7 +469,7 @@ func newWorld() *world {
 	stuck := aLock("lock:order:42", time.Hour)
 	stuck.TTL, stuck.ExpireAt, stuck.Identity = locksteward.NoExpiry, locksteward.NoExpireAt, locksteward.IdentityLineage
 	fresh := aLock("lock:order:43", 0)
-	fresh.Dialect = "locksteward"
+	fresh.Library = "locksteward"
 	info := aFinding("lock:order:43")
 	info.Rule, info.Severity, info.Status, info.Risk = "ttl/too-long", locksteward.SeverityInfo, locksteward.StatusPending, ""
 	released := pending()

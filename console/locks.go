@@ -12,13 +12,13 @@ import (
 )
 
 // lockParams are the parameters of [query.lockFilter].
-var lockParams = []string{"target", "class", "dialect", "state", "holder", "match", "q", "sort", "limit", "cursor"}
+var lockParams = []string{"target", "class", "library", "state", "holder", "match", "q", "sort", "limit", "cursor"}
 
 // lockFilter reads which locks are asked for, and in which order; preset is how
 // many where nobody says.
 func (q *query) lockFilter(preset int) LockFilter {
 	f := LockFilter{
-		Target: q.text("target"), Class: q.text("class"), Dialect: q.text("dialect"),
+		Target: q.text("target"), Class: q.text("class"), Library: q.text("library"),
 		State:  q.oneOf("state", "firing", "pending", "clear", "no-ttl"),
 		Holder: q.text("holder"), Match: q.text("match"), Text: q.text("q"),
 		Sort:  cmp.Or(q.oneOf("sort", "key", "age", "ttl"), "key"),

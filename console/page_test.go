@@ -139,7 +139,7 @@ func TestPagesAreInert(t *testing.T) {
 	t.Parallel()
 	b := setup(t, "all")
 	l := aLock(hostile, time.Minute)
-	l.Class, l.Dialect = hostile, hostile
+	l.Class, l.Library = hostile, hostile
 	l.Holder = locksteward.Holder{App: hostile, Host: hostile, Session: hostile, Instance: hostile}
 	f := aFinding(hostile)
 	f.Class, f.Team, f.Target, f.RunbookURL = hostile, hostile, "orders", "javascript:alert(1)"
@@ -149,7 +149,7 @@ func TestPagesAreInert(t *testing.T) {
 	f.InhibitedBy = hostile
 	r := pending()
 	r.ID, r.Reason, r.Requester, r.Evidence.Key = "r1", hostile, hostile, hostile
-	r.Evidence.Findings, r.Evidence.Holder, r.Evidence.ClaimID, r.Evidence.Dialect = []string{hostile}, l.Holder, hostile, hostile
+	r.Evidence.Findings, r.Evidence.Holder, r.Evidence.ClaimID, r.Evidence.Library = []string{hostile}, l.Holder, hostile, hostile
 	r.Decisions = []locksteward.Decision{{By: hostile, Reason: hostile}}
 	key := api.LockKey{Target: "orders", Key: hostile}
 	w := b.world

@@ -22,12 +22,12 @@ const pageLocks = 50
 
 // locksData is a list of locks with its filter.
 type locksData struct {
-	InTarget, Classes, Dialects, States, Sorts pick
-	Text                                       string
-	Filtered                                   bool
-	Rows                                       []lockRow
-	Total                                      int
-	Pager                                      pager
+	InTarget, Classes, Libraries, States, Sorts pick
+	Text                                        string
+	Filtered                                    bool
+	Rows                                        []lockRow
+	Total                                       int
+	Pager                                       pager
 	targetHealth
 }
 
@@ -85,7 +85,7 @@ func lockRows(list []LockRow, manyTargets bool) []lockRow {
 	out := make([]lockRow, 0, len(list))
 	for _, l := range list {
 		row := lockRow{
-			Target: l.Target, DB: l.DB, Key: l.Key, Class: l.Class, Library: l.Dialect, Mode: l.Mode, ManyTargets: manyTargets,
+			Target: l.Target, DB: l.DB, Key: l.Key, Class: l.Class, Library: l.Library, Mode: l.Mode, ManyTargets: manyTargets,
 			NoTTL: l.TTL == locksteward.NoExpiry, TTL: span(l.TTL), Age: ageWords(l.Lock, l.Now), Holder: holder(l.Holder), Waiters: "not known",
 			Acquired: l.Acquired, Findings: l.Rules, State: "clear", Tone: "good",
 		}
@@ -122,9 +122,9 @@ func ageWords(l locksteward.Lock, now time.Time) string {
 
 // locks answers GET /locks.
 func (s *Server) locks(w http.ResponseWriter, r *http.Request, who users.User) error {
-	q := pageQuery(r, "target", "class", "dialect", "state", "sort", "q", "cursor")
+	q := pageQuery(r, "target", "class", "library", "state", "sort", "q", "cursor")
 	filter := LockFilter{
-		Target: q.text("target"), Class: q.text("class"), Dialect: q.text("dialect"), State: q.oneOf("state", "firing", "pending", "clear", "no-ttl"),
+		Target: q.text("target"), Class: q.text("class"), Library: q.text("library"), State: q.oneOf("state", "firing", "pending", "clear", "no-ttl"),
 		Text: q.text("q"), Sort: q.oneOf("sort", "key", "age", "ttl"), Limit: pageLocks,
 	}
 	if filter.Sort == "" {
@@ -141,7 +141,7 @@ func (s *Server) locks(w http.ResponseWriter, r *http.Request, who users.User) e
 	targets := s.deps.Targets.Targets()
 	data := locksData{
 		Rows: lockRows(page.Rows, len(targets) > 1), Total: page.Total, Text: inertTyped(filter.Text), targetHealth: healthOf(targets),
-		Filtered: filter.Target+filter.Class+filter.Dialect+filter.State+filter.Text != "",
+		Filtered: filter.Target+filter.Class+filter.Library+filter.State+filter.Text != "",
 	}
 	data.limitTo(filter.Target)
 	data.choices(filter, targets, s.deps.Targets.Classes(), page.Rows)
@@ -169,15 +169,15 @@ func (d *locksData) choices(f LockFilter, targets []api.Target, classes []api.Cl
 		d.Classes.add(c.Class, c.Class, f.Class)
 	}
 	d.Classes.keep(f.Class)
-	d.Dialects = pick{Label: "Library", Name: "dialect", All: "all libraries"}
+	d.Libraries = pick{Label: "Library", Name: "library", All: "all libraries"}
 	seen := map[string]bool{}
 	for _, l := range rows {
-		if !seen[l.Dialect] {
-			seen[l.Dialect] = true
-			d.Dialects.add(l.Dialect, l.Dialect, f.Dialect)
+		if !seen[l.Library] {
+			seen[l.Library] = true
+			d.Libraries.add(l.Library, l.Library, f.Library)
 		}
 	}
-	d.Dialects.keep(f.Dialect)
+	d.Libraries.keep(f.Library)
 	d.States = pick{Label: "State", Name: "state", All: "any state"}
 	for _, o := range [][2]string{{"firing", "firing"}, {"pending", "pending"}, {"clear", "clear"}, {"no-ttl", "without TTL"}} {
 		d.States.add(o[0], o[1], f.State)

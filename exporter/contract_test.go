@@ -13,7 +13,7 @@ import (
 const contract = `
 build_info version,revision,goversion
 target_up target
-locks target,class,dialect
+locks target,class,library
 locks_without_ttl target,class
 locks_overdue target,class
 lock_longest_hold_seconds target,class

@@ -100,7 +100,7 @@ func TestEndingsFeedHoldsAndExpiries(t *testing.T) {
 		`lock_hold_seconds_bucket{class="a",target="m",le="60"}`:  1,
 		`lock_hold_seconds_bucket{class="a",target="m",le="300"}`: 2,
 		`lock_hold_seconds_count{class="default",target="m"}`:     absent,
-		`locks{class="a",dialect="token",target="m"}`:             absent,
+		`locks{class="a",library="token",target="m"}`:             absent,
 		`locks_expired_total{class="default",target="m"}`:         0,
 	})
 	native := false
@@ -140,7 +140,7 @@ func TestRecheckChangesOnlyWhatItRead(t *testing.T) {
 	t.Parallel()
 	e := newExporter(t, exporter.Config{}, "a")
 	e.ObserveRecheck(sweep(0, lock("a", "a:1")).Update())
-	want(t, e, map[string]float64{`locks{class="a",dialect="token",target="m"}`: absent})
+	want(t, e, map[string]float64{`locks{class="a",library="token",target="m"}`: absent})
 	if e.Ready("m") == nil {
 		t.Error("a recheck made the target ready")
 	}
@@ -150,7 +150,7 @@ func TestRecheckChangesOnlyWhatItRead(t *testing.T) {
 	s.Endings = []locksteward.Ending{{Lock: lock("a", "a:1", noTTL, at(later(2))), How: locksteward.EndedExpired, At: later(2)}}
 	e.ObserveRecheck(s)
 	want(t, e, map[string]float64{
-		`locks{class="a",dialect="token",target="m"}`: 1,
+		`locks{class="a",library="token",target="m"}`: 1,
 		`locks_without_ttl{class="a",target="m"}`:     0,
 		`locks_expired_total{class="a",target="m"}`:   1,
 		`lock_renewals_total{class="a",target="m"}`:   1,
@@ -160,7 +160,7 @@ func TestRecheckChangesOnlyWhatItRead(t *testing.T) {
 	// While the target is away, one lock is no picture of it.
 	e.ObserveSweep(locksteward.Sweep{Target: "m"})
 	e.ObserveRecheck(sweep(4, lock("a", "a:2")).Update())
-	want(t, e, map[string]float64{`locks{class="a",dialect="token",target="m"}`: absent})
+	want(t, e, map[string]float64{`locks{class="a",library="token",target="m"}`: absent})
 }
 
 func TestOperationalCounters(t *testing.T) {

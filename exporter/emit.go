@@ -193,7 +193,7 @@ func (e *Exporter) emitClass(s *building, c class.Class) {
 func (e *Exporter) emitUnknown(s *building) {
 	for _, name := range e.targetNames() {
 		t := e.targets[name]
-		gauges := lockGauges{dialects: map[string]int{}}
+		gauges := lockGauges{libraries: map[string]int{}}
 		for class, g := range t.gauges {
 			if !e.known(class) {
 				gauges.merge(g)
@@ -208,7 +208,7 @@ func (e *Exporter) emitUnknown(s *building) {
 				firing[id] += n
 			}
 		}
-		if len(gauges.dialects) > 0 {
+		if len(gauges.libraries) > 0 {
 			t.emitGauges(s, Other, &gauges)
 		}
 		emitFirings(s, t.name, Other, firing)
@@ -219,8 +219,8 @@ func (e *Exporter) emitUnknown(s *building) {
 }
 
 func (t *target) emitGauges(s *building, class string, g *lockGauges) {
-	for _, dialect := range slices.Sorted(maps.Keys(g.dialects)) {
-		s.series(locks, float64(g.dialects[dialect]), t.name, class, dialect)
+	for _, library := range slices.Sorted(maps.Keys(g.libraries)) {
+		s.series(locks, float64(g.libraries[library]), t.name, class, library)
 	}
 	s.series(locksWithoutTTL, float64(g.withoutTTL), t.name, class)
 	if g.hasExpect {

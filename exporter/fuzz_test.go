@@ -11,7 +11,7 @@ import (
 	"github.com/locksteward/locksteward/exporter"
 )
 
-// No name of a node, class, team, dialect, receiver or reason breaks a scrape, poses
+// No name of a node, class, team, library, receiver or reason breaks a scrape, poses
 // as another series, or changes the number of series: the text parses, and a
 // parser gets the name back.
 func FuzzLabels(f *testing.F) {
@@ -26,7 +26,7 @@ func FuzzLabels(f *testing.F) {
 		e.SetTarget(locksteward.TargetState{
 			Target: locksteward.Target{Name: "m"}, Up: true, Nodes: []locksteward.NodeState{{Addr: name, MaxClients: 1, MemoryMax: 1}},
 		})
-		e.ObserveSweep(sweep(0, lock(name, name), lock("a", name+"2", func(l *locksteward.Lock) { l.Dialect = name })))
+		e.ObserveSweep(sweep(0, lock(name, name), lock("a", name+"2", func(l *locksteward.Lock) { l.Library = name })))
 		setFindings(e, "m", []locksteward.Finding{finding(name, name, locksteward.SeverityInfo, name)})
 		e.CountDelivery(name, name, name)
 		e.CountRelease("m", name, name)

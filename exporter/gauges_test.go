@@ -27,9 +27,9 @@ func TestLockGauges(t *testing.T) {
 	s.Candidates = 7
 	e.ObserveSweep(s)
 	want(t, e, map[string]float64{
-		`locks{class="orders",dialect="token",target="m"}`:                    1,
-		`locks{class="orders",dialect="locksteward",target="m"}`:              2,
-		`locks{class="jobs",dialect="token",target="m"}`:                      1,
+		`locks{class="orders",library="token",target="m"}`:                    1,
+		`locks{class="orders",library="locksteward",target="m"}`:              2,
+		`locks{class="jobs",library="token",target="m"}`:                      1,
 		`locks_without_ttl{class="orders",target="m"}`:                        1,
 		`locks_without_ttl{class="jobs",target="m"}`:                          0,
 		`locks_overdue{class="orders",target="m"}`:                            2, // o:2 said it takes longer
@@ -51,9 +51,9 @@ func TestVanishedClassVanishes(t *testing.T) {
 	e.ObserveSweep(sweep(0, lock("a", "a:1"), lock("b", "b:1")))
 	e.ObserveSweep(sweep(1, lock("b", "b:1")))
 	want(t, e, map[string]float64{
-		`locks{class="a",dialect="token",target="m"}`: absent,
+		`locks{class="a",library="token",target="m"}`: absent,
 		`locks_without_ttl{class="a",target="m"}`:     absent,
-		`locks{class="b",dialect="token",target="m"}`: 1,
+		`locks{class="b",library="token",target="m"}`: 1,
 	})
 	set, err := class.NewSet([]class.Class{{Name: "b", Match: []string{"b:*"}}})
 	if err != nil {
@@ -94,7 +94,7 @@ func TestTargetAway(t *testing.T) {
 	want(t, e, map[string]float64{
 		`target_up{target="m"}`: 0,
 		`redis_connected_clients{node="10.0.0.1:6379",target="m"}`: absent,
-		`locks{class="a",dialect="token",target="m"}`:              absent,
+		`locks{class="a",library="token",target="m"}`:              absent,
 		`locks_without_ttl{class="a",target="m"}`:                  absent,
 		`lock_candidates{target="m"}`:                              absent,
 		`sweep_complete{target="m"}`:                               0,
@@ -127,7 +127,7 @@ func TestIncompleteSweepTakesNoLockAway(t *testing.T) {
 	cut.Masters = []locksteward.MasterPass{{Node: "n1", Complete: false, Reason: "timeout", Keys: 1}, {Node: "n2", Complete: true, Keys: 10}}
 	e.ObserveSweep(cut)
 	want(t, e, map[string]float64{
-		`locks{class="a",dialect="token",target="m"}`: 2, // a:1 may still be there, a:3 is not
+		`locks{class="a",library="token",target="m"}`: 2, // a:1 may still be there, a:3 is not
 		`locks_without_ttl{class="a",target="m"}`:     1,
 		`sweep_complete{target="m"}`:                  0,
 		`sweep_keys_total{target="m"}`:                121,
@@ -135,7 +135,7 @@ func TestIncompleteSweepTakesNoLockAway(t *testing.T) {
 
 	e.ObserveSweep(sweep(2, lock("a", "a:2")))
 	want(t, e, map[string]float64{
-		`locks{class="a",dialect="token",target="m"}`: 1,
+		`locks{class="a",library="token",target="m"}`: 1,
 		`locks_without_ttl{class="a",target="m"}`:     0,
 	})
 }
@@ -230,7 +230,7 @@ func TestScrapesWhileSweepsRun(t *testing.T) {
 		default:
 		}
 		got := scrape(t, e)
-		known := got[`locksteward_locks{class="a",dialect="token",target="m"}`]
+		known := got[`locksteward_locks{class="a",library="token",target="m"}`]
 		without := got[`locksteward_locks_without_ttl{class="a",target="m"}`]
 		if scrapes > 0 && known != without && without != 0 {
 			t.Fatalf("%v locks, %v of them without TTL: two sweeps in one scrape", known, without)

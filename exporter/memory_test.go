@@ -104,10 +104,10 @@ func TestKeysOfTwoDatabasesAreTwoLocks(t *testing.T) {
 	e := newExporter(t, exporter.Config{}, "a")
 	inDB := func(db int) func(*locksteward.Lock) { return func(l *locksteward.Lock) { l.DB = db } }
 	e.ObserveSweep(sweep(0, lock("a", "a:1"), lock("a", "a:1", inDB(1)), lock("a", "a:1", inDB(2))))
-	want(t, e, map[string]float64{`locks{class="a",dialect="token",target="m"}`: 3})
+	want(t, e, map[string]float64{`locks{class="a",library="token",target="m"}`: 3})
 	s := sweep(1, lock("a", "a:1", inDB(2)))
 	e.ObserveSweep(s)
-	want(t, e, map[string]float64{`locks{class="a",dialect="token",target="m"}`: 1})
+	want(t, e, map[string]float64{`locks{class="a",library="token",target="m"}`: 1})
 }
 
 // TestManyLocksAreCountedOnce has so many that hashes of 32 bits would meet.
@@ -118,10 +118,10 @@ func TestManyLocksAreCountedOnce(t *testing.T) {
 	for range 2 {
 		e.ObserveSweep(s)
 		want(t, e, map[string]float64{
-			`locks{class="a",dialect="token",target="m"}`: 100_000,
+			`locks{class="a",library="token",target="m"}`: 100_000,
 			`lock_acquires_total{class="a",target="m"}`:   0,
 		})
 	}
 	e.ObserveSweep(sweep(1, s.Locks[:1]...))
-	want(t, e, map[string]float64{`locks{class="a",dialect="token",target="m"}`: 1})
+	want(t, e, map[string]float64{`locks{class="a",library="token",target="m"}`: 1})
 }

@@ -136,7 +136,7 @@ func TestHostileLabelValues(t *testing.T) {
 		Nodes: []locksteward.NodeState{{Addr: "/run/\xff\n\"redis\".sock"}, {Addr: "/run/\xfe\n\"redis\".sock"}},
 	})
 	hostile := "}\n\x00\xffevil 1\n"
-	s := sweep(0, lock(hostile, "k"), lock("a", "k2", func(l *locksteward.Lock) { l.Dialect = hostile }))
+	s := sweep(0, lock(hostile, "k"), lock("a", "k2", func(l *locksteward.Lock) { l.Library = hostile }))
 	s.Masters[0].Node = hostile
 	e.ObserveSweep(s)
 	setFindings(e, "m", []locksteward.Finding{finding(hostile, hostile, locksteward.SeverityInfo, "k")})
@@ -151,7 +151,7 @@ func TestHostileLabelValues(t *testing.T) {
 		}
 	}
 	want(t, e, map[string]float64{
-		`locks{class="_other",dialect="token",target="m"}`:  1, // a class that no configuration knows
+		`locks{class="_other",library="token",target="m"}`:  1, // a class that no configuration knows
 		`class_info{class="a",runbook="",team="q\"uo\\te"}`: 1,
 	})
 }

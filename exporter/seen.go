@@ -166,7 +166,7 @@ func (m *memory) settle() {
 }
 
 // kindID is what many locks have in common.
-type kindID struct{ class, node, dialect string }
+type kindID struct{ class, node, library string }
 
 // kind counts the locks of one kind.
 type kind struct {
@@ -189,14 +189,14 @@ func (k *kind) count(l seenLock, n int) {
 }
 
 // kindOf gives a kind its number.
-func (m *memory) kindOf(class, node, dialect string) uint32 {
-	id := kindID{class, node, dialect}
+func (m *memory) kindOf(class, node, library string) uint32 {
+	id := kindID{class, node, library}
 	if int(m.last) < len(m.kinds) && m.kinds[m.last].id == id {
 		return m.last
 	}
 	n, ok := m.index[id]
 	if !ok {
-		id = kindID{strings.Clone(class), strings.Clone(node), strings.Clone(dialect)}
+		id = kindID{strings.Clone(class), strings.Clone(node), strings.Clone(library)}
 		n = uint32(len(m.kinds))
 		m.index[id] = n
 		m.kinds = append(m.kinds, kind{id: id})
@@ -217,7 +217,7 @@ func (t *target) look(l *locksteward.Lock, id lockID, expect time.Duration) seen
 	s := seenLock{
 		hold:  condensed(l.History.FirstSeen),
 		marks: marks{renewals: mark(int64(l.History.Renewals))},
-		kind:  t.known.kindOf(l.Class, l.Node, l.Dialect),
+		kind:  t.known.kindOf(l.Class, l.Node, l.Library),
 		pass:  uint16(t.pass),
 		check: id.check,
 	}

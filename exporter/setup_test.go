@@ -116,7 +116,7 @@ func lock(class, key string, edit ...func(*locksteward.Lock)) locksteward.Lock {
 		Observation: locksteward.Observation{
 			Target: "m", Node: "n1", Key: key, Type: "string", At: t0, TTL: time.Minute, Idle: -1,
 			ExpireAt: t0.Add(time.Minute).UnixMilli(), Kind: locksteward.KindLock, Class: class,
-			Dialect: "token", TokenDigest: "hmac-sha256:" + key, Waiters: -1, Count: 1,
+			Library: "token", TokenDigest: "hmac-sha256:" + key, Waiters: -1, Count: 1,
 		},
 		History: locksteward.History{FirstSeen: t0, LastSeen: t0, Looks: 1},
 	}
@@ -131,7 +131,7 @@ func claimed(id string, acquired time.Time, c locksteward.Claim) func(*lockstewa
 	return func(l *locksteward.Lock) {
 		c.ID, c.Acquired = id, acquired
 		l.Claim = &c
-		l.Dialect, l.Waiters = "locksteward", 0
+		l.Library, l.Waiters = "locksteward", 0
 		l.TokenDigest = "hmac-sha256:" + id
 	}
 }

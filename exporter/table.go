@@ -16,7 +16,7 @@ var table = [metricCount]Metric{
 	locks: {
 		"locksteward_locks", Gauge,
 		"Lock keys known now. Absent while the target is away, and for a class without locks.",
-		[]string{"target", "class", "dialect"},
+		[]string{"target", "class", "library"},
 	},
 	locksWithoutTTL: {
 		"locksteward_locks_without_ttl", Gauge,
@@ -220,7 +220,7 @@ var table = [metricCount]Metric{
 	},
 	alertsSuppressed: {
 		"locksteward_notifications_suppressed_total", Counter,
-		"Changes of findings that a receiver was not notified of, by reason: silence, inhibit, survey, match, or unknown for the end of a finding that it does not know.",
+		"Changes of findings that a receiver was not notified of, by reason: silence, inhibit, first_sweep, match, or unknown for the end of a finding that it does not know.",
 		[]string{"receiver", "reason"},
 	},
 	alertsOmitted: {

@@ -79,7 +79,7 @@ type findingID struct {
 
 // lockGauges are the gauges of the locks of one class.
 type lockGauges struct {
-	dialects   map[string]int
+	libraries  map[string]int
 	withoutTTL int
 	overdue    int
 	waiters    int64
@@ -312,10 +312,10 @@ func (t *target) measure() {
 		}
 		g := t.gauges[k.id.class]
 		if g == nil {
-			g = &lockGauges{dialects: map[string]int{}}
+			g = &lockGauges{libraries: map[string]int{}}
 			t.gauges[k.id.class] = g
 		}
-		g.dialects[k.id.dialect] += k.locks
+		g.libraries[k.id.library] += k.locks
 		g.withoutTTL += k.withoutTTL
 		g.overdue += k.overdue
 		g.waiters += k.waiters
@@ -330,8 +330,8 @@ func (t *target) measure() {
 
 // merge adds the gauges of another class.
 func (g *lockGauges) merge(o *lockGauges) {
-	for dialect, n := range o.dialects {
-		g.dialects[dialect] += n
+	for library, n := range o.libraries {
+		g.libraries[library] += n
 	}
 	g.withoutTTL += o.withoutTTL
 	g.overdue += o.overdue

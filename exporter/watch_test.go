@@ -53,7 +53,7 @@ func TestWhatTheWatchTellsIsInTheNextScrape(t *testing.T) {
 	t.Parallel()
 	e := newExporter(t, exporter.Config{}, "a")
 	e.ObserveWatch(sweep(0, lock("a", "a:0")).Update()) // before the first sweep: nothing to compare with
-	want(t, e, map[string]float64{`locks{class="a",dialect="token",target="m"}`: absent})
+	want(t, e, map[string]float64{`locks{class="a",library="token",target="m"}`: absent})
 	e.ObserveSweep(sweep(0, lock("a", "a:1")))
 	later := func(l *locksteward.Lock) {
 		l.At = t0.Add(time.Second)
@@ -61,14 +61,14 @@ func TestWhatTheWatchTellsIsInTheNextScrape(t *testing.T) {
 	}
 	e.ObserveWatch(sweep(1, lock("a", "a:2", later)).Update())
 	want(t, e, map[string]float64{
-		`locks{class="a",dialect="token",target="m"}`: 2,
+		`locks{class="a",library="token",target="m"}`: 2,
 		`lock_acquires_total{class="a",target="m"}`:   1,
 	})
 	gone := sweep(2).Update()
 	gone.Endings = []locksteward.Ending{{Lock: lock("a", "a:2", later), How: locksteward.EndedExpired, At: t0.Add(2 * time.Second)}}
 	e.ObserveWatch(gone)
 	want(t, e, map[string]float64{
-		`locks{class="a",dialect="token",target="m"}`: 1,
+		`locks{class="a",library="token",target="m"}`: 1,
 		`locks_expired_total{class="a",target="m"}`:   1,
 	})
 }

@@ -10,7 +10,7 @@ import (
 // SETUSER name on >password resetkeys": commands, then keys and channels. It is
 // the one list; `locksteward acl` and docs/release.md print it. patterns are those
 // of the classes whose release is not off, with those of the keys beside their
-// locks where a dialect's page names some; metaPrefixes as in [ExecutorConfig].
+// locks where a library's page names some; metaPrefixes as in [ExecutorConfig].
 // The user cannot scan, and writes only through scripts that this program sends.
 func ACL(patterns, metaPrefixes []string) []string {
 	if len(metaPrefixes) == 0 {

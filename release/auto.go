@@ -249,7 +249,7 @@ func (s *Service) ownOpen(ctx context.Context, lock locksteward.Lock) (*lockstew
 func (s *Service) proven(r locksteward.Request, c class.Class, d Dead) string {
 	e := r.Evidence
 	switch {
-	case e.Identity == locksteward.IdentityNone, e.HolderAlive, formats.NeedsPerson(e.Dialect) != "",
+	case e.Identity == locksteward.IdentityNone, e.HolderAlive, formats.NeedsPerson(e.Library) != "",
 		e.Act != locksteward.ActRelease, e.BeyondPerMinute > 0, len(r.Decisions) > 0, // a person denied, of several that must
 		len(differences(e, freeze(d.Lock, nil))) > 0:
 		return ""

@@ -10,7 +10,7 @@ import (
 // BreakGlass asks for a release and decides on it alone, past the class's
 // approvals, caps and pauses of automatic releases, for one who has [RoleBreakGlass]. All receivers
 // are told, and nothing silences that; without a receiver it is refused. What it
-// does not get past: a pause of all releases, a class with release: off, a dialect that
+// does not get past: a pause of all releases, a class with release: off, a library that
 // cannot be released safely, and the comparison. word confirms what an approver
 // would; its reason and evidence hash are not used.
 func (s *Service) BreakGlass(ctx context.Context, actor Actor, in RequestInput, word Word) (locksteward.Request, error) {

@@ -197,7 +197,7 @@ func lastWords(r locksteward.Request) (yes, no []string) {
 // whose library leaves it to people, or whose holder lives, is never called so.
 func provenDead(r locksteward.Request, c class.Class) bool {
 	e := r.Evidence
-	if e.Identity == locksteward.IdentityNone || e.HolderAlive || formats.NeedsPerson(e.Dialect) != "" {
+	if e.Identity == locksteward.IdentityNone || e.HolderAlive || formats.NeedsPerson(e.Library) != "" {
 		return false
 	}
 	return len(intersect(c.DeadWhen, e.Findings)) > 0 ||
@@ -253,8 +253,8 @@ func selfApproval(r locksteward.Request, c class.Class) error {
 	if r.Evidence.Identity == locksteward.IdentityNone {
 		return refused("request %s is your own and its lock cannot be told from the next of its name; another approver has to look", r.ID)
 	}
-	if why := formats.NeedsPerson(r.Evidence.Dialect); why != "" {
-		return refused("request %s is your own, and no rule decides on a %s lock: %s; another approver has to look", r.ID, r.Evidence.Dialect, why)
+	if why := formats.NeedsPerson(r.Evidence.Library); why != "" {
+		return refused("request %s is your own, and no rule decides on a %s lock: %s; another approver has to look", r.ID, r.Evidence.Library, why)
 	}
 	if c.SelfApprovalOrDefault() != class.SelfApprovalDeny || provenDead(r, c) {
 		return nil

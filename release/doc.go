@@ -28,7 +28,7 @@
 // # Guarantees
 //
 //   - Nothing is deleted without comparing type, bytes, expiry, count and
-//     dialect. For identity strong and lineage a wrong deletion is impossible.
+//     library. For identity strong and lineage a wrong deletion is impossible.
 //   - Without release credentials every verb that changes something answers "this
 //     agent cannot delete"; such an agent holds no means to delete.
 //   - The intent is in the store before the act. Whatever happens in between,

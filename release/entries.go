@@ -43,7 +43,7 @@ type detail struct {
 	EvidenceHash string   `json:"evidence_hash,omitempty"`
 	DB           int      `json:"db,omitempty"`
 	Class        string   `json:"class,omitempty"`
-	Dialect      string   `json:"dialect,omitempty"`
+	Library      string   `json:"library,omitempty"`
 	Identity     string   `json:"identity,omitempty"`
 	WeakIdentity bool     `json:"weak_identity,omitempty"`
 	TokenDigest  string   `json:"token_digest,omitempty"`
@@ -89,7 +89,7 @@ func entry(at time.Time, actor, action string, r locksteward.Request, reason str
 func created(r locksteward.Request) detail {
 	e := r.Evidence
 	return detail{
-		EvidenceHash: r.EvidenceHash, DB: e.DB, Class: e.Class, Dialect: e.Dialect, Identity: string(e.Identity), WeakIdentity: e.WeakIdentity(),
+		EvidenceHash: r.EvidenceHash, DB: e.DB, Class: e.Class, Library: e.Library, Identity: string(e.Identity), WeakIdentity: e.WeakIdentity(),
 		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Findings: e.Findings,
 		Act: string(e.Act), Of: e.Of, HolderAlive: e.HolderAlive, BeyondPerMinute: e.BeyondPerMinute, Proof: string(e.Proof), StandMs: e.Stand.Milliseconds(),
 	}

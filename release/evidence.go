@@ -22,7 +22,7 @@ type canonical struct {
 	DB          int      `json:"db"`
 	Key         string   `json:"key_b64"`
 	Class       string   `json:"class"`
-	Dialect     string   `json:"dialect"`
+	Library     string   `json:"library"`
 	Type        string   `json:"type"`
 	Identity    string   `json:"identity"`
 	TokenDigest string   `json:"token_digest"`
@@ -55,7 +55,7 @@ func EvidenceHash(e locksteward.Evidence) string {
 	// Marshalling strings and integers cannot fail.
 	raw, _ := json.Marshal(canonical{
 		Version: 1, Target: e.Target, DB: e.DB, Key: base64.StdEncoding.EncodeToString([]byte(e.Key)),
-		Class: e.Class, Dialect: e.Dialect, Type: e.Type, Identity: string(e.Identity),
+		Class: e.Class, Library: e.Library, Type: e.Type, Identity: string(e.Identity),
 		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Count: e.Count,
 		Holder:  []string{e.Holder.App, e.Holder.Host, fmt.Sprint(e.Holder.PID), e.Holder.Session, e.Holder.Instance},
 		ClaimID: e.ClaimID, Fence: e.Fence, Findings: append([]string{}, e.Findings...),
@@ -77,7 +77,7 @@ func freeze(lock locksteward.Lock, firing []string) locksteward.Evidence {
 	}
 	slices.Sort(findings)
 	e := locksteward.Evidence{
-		Target: lock.Target, DB: lock.DB, Key: lock.Key, Class: lock.Class, Dialect: lock.Dialect, Type: lock.Type,
+		Target: lock.Target, DB: lock.DB, Key: lock.Key, Class: lock.Class, Library: lock.Library, Type: lock.Type,
 		Identity: lock.Identity, TokenDigest: lock.TokenDigest, ExpireAt: lock.ExpireAt, Count: lock.Count,
 		Holder: locksteward.Holder{
 			App: text(lock.Holder.App), Host: text(lock.Holder.Host), PID: lock.Holder.PID,
@@ -145,8 +145,8 @@ func differences(was, is locksteward.Evidence) []string {
 	if was.Count != is.Count {
 		out = append(out, fmt.Sprintf("its holder held it %d times and holds it %d times", was.Count, is.Count))
 	}
-	if was.Dialect != is.Dialect {
-		out = append(out, fmt.Sprintf("it was a %s lock and is a %s lock", was.Dialect, is.Dialect))
+	if was.Library != is.Library {
+		out = append(out, fmt.Sprintf("it was a %s lock and is a %s lock", was.Library, is.Library))
 	}
 	return out
 }

@@ -191,7 +191,7 @@ func (e *RedisExecutor) command(ctx context.Context, cn *redis.Conn, req lockste
 		if ev.Act == locksteward.ActLift {
 			follow = formats.Lift
 		}
-		command, err := follow(ev.Dialect, ev.Key, ev.Of, r)
+		command, err := follow(ev.Library, ev.Key, ev.Of, r)
 		return command, nil, err
 	}
 	now, err := e.look(ctx, cn, ev)
@@ -204,9 +204,9 @@ func (e *RedisExecutor) command(ctx context.Context, cn *redis.Conn, req lockste
 	if now.differences = differences(ev, now.evidence); len(now.differences) > 0 {
 		return formats.Command{}, &now, nil
 	}
-	d, ok := formats.Get(ev.Dialect)
+	d, ok := formats.Get(ev.Library)
 	if !ok {
-		return formats.Command{}, &now, &formats.Refusal{Key: ev.Key, Format: ev.Dialect, Why: formats.WhyNever(ev.Dialect)}
+		return formats.Command{}, &now, &formats.Refusal{Key: ev.Key, Format: ev.Library, Why: formats.WhyNever(ev.Library)}
 	}
 	r.MetaPrefix = now.prefix
 	if ev.Stand > 0 {

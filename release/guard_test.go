@@ -262,7 +262,7 @@ func TestRequestForWhatCannotBeReleased(t *testing.T) {
 	e.do(t, "sadd", "lock:order:doc.readers", a, b)
 	e.do(t, "pexpire", "lock:order:doc.readers", minute)
 	_, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:doc.readers", Reason: "x"})
-	wantError(t, err, locksteward.ErrRefused, "2 hold it together", "docs/dialects/distributedlock-readers.md")
+	wantError(t, err, locksteward.ErrRefused, "2 hold it together", "docs/libraries/distributedlock-readers.md")
 	if got := e.refusals(t); len(got) != 1 {
 		t.Errorf("refusals %+v", got)
 	}

@@ -16,7 +16,7 @@ type Possible struct {
 
 // Possible says it of a lock as it was seen last; a request looks again.
 func (s *Service) Possible(lock locksteward.Lock) Possible {
-	out := Possible{Stand: formats.WhyNoPlaceholder(lock.Dialect, lock.ExpireAt), Undo: formats.WhyNoUndo(lock.Dialect)}
+	out := Possible{Stand: formats.WhyNoPlaceholder(lock.Library, lock.ExpireAt), Undo: formats.WhyNoUndo(lock.Library)}
 	if err := s.WhyNot(lock); err != nil {
 		out.Release = err.Error()
 	}

@@ -54,8 +54,8 @@ func (e *RedisExecutor) look(ctx context.Context, cn *redis.Conn, was lockstewar
 		return look{}, err
 	}
 	same := was.Type == out.sample.Type && was.TokenDigest == out.sample.Digest(e.cfg.Digest)
-	if denied != "" && same && formats.Recognise(out.sample).Format != was.Dialect {
-		return look{}, fmt.Errorf("read %q beside the lock: the releasing user may not; grant it the patterns of docs/dialects/%s.md", locksteward.DisplayKey(denied), was.Dialect)
+	if denied != "" && same && formats.Recognise(out.sample).Format != was.Library {
+		return look{}, fmt.Errorf("read %q beside the lock: the releasing user may not; grant it the patterns of docs/libraries/%s.md", locksteward.DisplayKey(denied), was.Library)
 	}
 	if err := e.readMeta(ctx, cn, &out); err != nil {
 		return look{}, err
@@ -169,7 +169,7 @@ func (e *RedisExecutor) readMeta(ctx context.Context, cn *redis.Conn, out *look)
 func (e *RedisExecutor) evidenceOf(s formats.Sample, expireAt int64) locksteward.Evidence {
 	d := formats.Recognise(s)
 	out := locksteward.Evidence{
-		Key: s.Key, Type: s.Type, Dialect: d.Format, Identity: d.Identity, Count: d.Count, ExpireAt: expireAt,
+		Key: s.Key, Type: s.Type, Library: d.Format, Identity: d.Identity, Count: d.Count, ExpireAt: expireAt,
 	}
 	out.TokenDigest = s.Digest(e.cfg.Digest)
 	if d.Claim != nil {

@@ -24,12 +24,12 @@ func TestReleaseOfAFairLockWakesTheFirstInItsQueue(t *testing.T) {
 	}
 
 	r := e.request(t, ana, key)
-	if r.Evidence.Dialect != "redisson-fair" {
+	if r.Evidence.Library != "redisson-fair" {
 		t.Fatalf("evidence %+v", r.Evidence)
 	}
 	r = e.approve(t, ben, r)
 	e.want(t, r, locksteward.RequestFailed)
-	if !strings.Contains(r.Outcome, "docs/dialects/redisson-fair.md") || !e.exists(t, key) {
+	if !strings.Contains(r.Outcome, "docs/libraries/redisson-fair.md") || !e.exists(t, key) {
 		t.Errorf("%q, still there %t, want the page and the lock", r.Outcome, e.exists(t, key))
 	}
 
@@ -57,7 +57,7 @@ func TestReleaseOfMembers(t *testing.T) {
 
 	// Another holder joined since the request: changed.
 	r := e.request(t, ana, tickets)
-	if r.Evidence.Dialect != "distributedlock-semaphore" || r.Evidence.TokenDigest == "" {
+	if r.Evidence.Library != "distributedlock-semaphore" || r.Evidence.TokenDigest == "" {
 		t.Fatalf("evidence %+v", r.Evidence)
 	}
 	e.do(t, "zadd", tickets, "4102000001000", id2)

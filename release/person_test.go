@@ -21,7 +21,7 @@ func TestRedisMutexNeedsAPerson(t *testing.T) {
 	const key = "RedisMutex:lock:order:1"
 	e.do(t, "set", key, "1794970000.1251")
 	lock, _, err := e.locks.ReadLock(t.Context(), target, key)
-	if err != nil || lock.Dialect != "redis-mutex" {
+	if err != nil || lock.Library != "redis-mutex" {
 		t.Fatalf("read %+v, %v", lock, err)
 	}
 	lock.Configured, lock.Class = true, "mutexes"
@@ -45,15 +45,15 @@ func TestSelfApprovalNeedsAnotherPersonForRedisMutex(t *testing.T) {
 	t.Parallel()
 	c := class.Class{Name: "mutexes", Release: class.ReleaseApprove, SelfApproval: class.SelfApprovalAllow, DeadWhen: []string{"ttl/none"}}
 	r := locksteward.Request{ID: "r1", Evidence: locksteward.Evidence{
-		Dialect: "redis-mutex", Identity: locksteward.IdentityStrong, Findings: []string{"ttl/none"},
+		Library: "redis-mutex", Identity: locksteward.IdentityStrong, Findings: []string{"ttl/none"},
 	}}
 	wantError(t, release.SelfApproval(r, c), locksteward.ErrRefused, "redis-mutex", "another approver")
-	r.Evidence.Dialect = "token"
+	r.Evidence.Library = "token"
 	if err := release.SelfApproval(r, c); err != nil {
 		t.Error(err)
 	}
 	if formats.NeedsPerson("nobody's") == "" || formats.NeedsPerson(formats.Locksteward) != "" {
-		t.Error("a dialect that is not known needs a person, ours does not")
+		t.Error("a library that is not known needs a person, ours does not")
 	}
 }
 

@@ -81,7 +81,7 @@ func TestRequestIsRefused(t *testing.T) {
 		"agent name": {release.Actor{Name: "Agent", Roles: ana.Roles}, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "x"}, locksteward.ErrRefused, []string{"another name"}},
 		"class off":  {ana, release.RequestInput{Target: target, Key: "lock:off:1", Reason: "x"}, locksteward.ErrRefused, []string{"release: approve"}},
 		"no class":   {ana, release.RequestInput{Target: target, Key: "my:lock", Reason: "x"}, locksteward.ErrRefused, []string{"no configured class", "release: approve"}},
-		"dialect":    {ana, release.RequestInput{Target: target, Key: "lock:order:list", Reason: "x"}, locksteward.ErrRefused, []string{"nobody can say", "docs/dialects/unknown.md"}},
+		"library":    {ana, release.RequestInput{Target: target, Key: "lock:order:list", Reason: "x"}, locksteward.ErrRefused, []string{"nobody can say", "docs/libraries/unknown.md"}},
 		"too large":  {ana, release.RequestInput{Target: target, Key: "lock:order:big", Reason: "x"}, locksteward.ErrRefused, []string{"too large"}},
 	} {
 		_, err := e.service.Request(t.Context(), c.actor, c.in)

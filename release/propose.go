@@ -37,7 +37,7 @@ func (s *Service) propose(ctx context.Context, lock locksteward.Lock, firing []s
 	if err != nil {
 		return nil, nil //nolint:nilerr // policy says no; that is no failure
 	}
-	if formats.NeedsPerson(lock.Dialect) != "" {
+	if formats.NeedsPerson(lock.Library) != "" {
 		return nil, nil // no rule decides on such a lock
 	}
 	dead := intersect(c.DeadWhen, firing)

@@ -25,9 +25,9 @@ import (
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// races is how many races TestRacesOfEveryDialect runs; `make chaos` asks for
+// races is how many races TestRacesOfEveryLibrary runs; `make chaos` asks for
 // 100,000.
-var races = flag.Int("release.races", 20_000, "adversarial races against the scripts of all dialects")
+var races = flag.Int("release.races", 20_000, "adversarial races against the scripts of all libraries")
 
 // raceBudget bounds a run that was not asked for more than usual; on two quiet
 // cores it takes a tenth of that.
@@ -211,12 +211,12 @@ type raceTally struct {
 	twice    []string
 }
 
-// TestRacesOfEveryDialect: an adversary renews, releases, takes again as the same
+// TestRacesOfEveryLibrary: an adversary renews, releases, takes again as the same
 // or another owner, while two agents carry out the same request. The ghost of a
 // lock is read in the same transaction as the script, so that the test knows
 // exactly what was deleted.
 // fault: 67, 70
-func TestRacesOfEveryDialect(t *testing.T) {
+func TestRacesOfEveryLibrary(t *testing.T) {
 	t.Parallel()
 	list, never := specimens(t)
 	srv := testredis.Start(t)
@@ -255,7 +255,7 @@ func TestRacesOfEveryDialect(t *testing.T) {
 			t.Errorf("%s happened %d times in %d races: the races are none", o, tally.outcomes[o], ran)
 		}
 	}
-	t.Logf("%d races over %d locks of %d dialects in %s: %v by identity, outcomes of two agents %v", ran, len(list), len(formats.All())-len(never),
+	t.Logf("%d races over %d locks of %d libraries in %s: %v by identity, outcomes of two agents %v", ran, len(list), len(formats.All())-len(never),
 		time.Since(began).Round(time.Millisecond), tally.ran, tally.outcomes)
 	t.Logf("wrong deletions of strong and lineage: %d; double executions: %d; identity none, where a person confirms: %d of %d ended another hold than was seen",
 		len(tally.wrong), len(tally.twice), tally.residual, tally.ran[locksteward.IdentityNone])

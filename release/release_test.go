@@ -23,7 +23,7 @@ func TestReleaseToken(t *testing.T) {
 	key := "lock:order:\x00\xff \"'\n*"
 	e.do(t, "set", key, uuid, "px", minute)
 	r := e.request(t, ana, key)
-	if r.Evidence.Dialect != "token" || r.Evidence.Identity != locksteward.IdentityStrong || r.Evidence.Class != "orders" {
+	if r.Evidence.Library != "token" || r.Evidence.Identity != locksteward.IdentityStrong || r.Evidence.Class != "orders" {
 		t.Fatalf("evidence %+v", r.Evidence)
 	}
 	r = e.approve(t, ben, r)
@@ -76,7 +76,7 @@ func TestReleaseRedissonWakesItsWaiters(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := e.request(t, ana, key)
-	if r.Evidence.Dialect != "redisson" || r.Evidence.Count != 2 {
+	if r.Evidence.Library != "redisson" || r.Evidence.Count != 2 {
 		t.Fatalf("evidence %+v", r.Evidence)
 	}
 	r = e.approve(t, ben, r)
@@ -110,7 +110,7 @@ func TestReleaseOfOurOwnLockTellsItsHolder(t *testing.T) {
 	}, "the holder listens for forced releases")
 
 	r := e.request(t, ana, key)
-	if r.Evidence.Dialect != "locksteward" || r.Evidence.ClaimID != h.ID() || r.Evidence.Holder.App != "billing" {
+	if r.Evidence.Library != "locksteward" || r.Evidence.ClaimID != h.ID() || r.Evidence.Holder.App != "billing" {
 		t.Fatalf("evidence %+v", r.Evidence)
 	}
 	r = e.approve(t, ben, r)

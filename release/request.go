@@ -150,14 +150,14 @@ func (s *Service) releasable(lock locksteward.Lock) (class.Class, error) {
 	case err != nil:
 		return class.Class{}, err
 	}
-	_, known := formats.Get(lock.Dialect)
+	_, known := formats.Get(lock.Library)
 	switch {
 	case lock.TooLarge && (lock.Type == "string" || lock.Type == "hash"):
 		return class.Class{}, refused("%q was too large to read in full, so it cannot be compared; look at it with redis-cli and release it through its own library", name)
-	case !known || lock.Dialect == formats.Unknown || lock.TokenDigest == "":
-		return class.Class{}, refused("nobody can say what must be compared in %q (a %s) and who must be woken; see docs/dialects/unknown.md for the way by hand", name, lock.Type)
-	case formats.WhyNever(lock.Dialect) != "":
-		return class.Class{}, &formats.Refusal{Key: lock.Key, Format: lock.Dialect, Why: formats.WhyNever(lock.Dialect)}
+	case !known || lock.Library == formats.Unknown || lock.TokenDigest == "":
+		return class.Class{}, refused("nobody can say what must be compared in %q (a %s) and who must be woken; see docs/libraries/unknown.md for the way by hand", name, lock.Type)
+	case formats.WhyNever(lock.Library) != "":
+		return class.Class{}, &formats.Refusal{Key: lock.Key, Format: lock.Library, Why: formats.WhyNever(lock.Library)}
 	case lock.ExpireAt == 0:
 		return class.Class{}, refused("the expiry of %q is not known exactly, so it cannot be compared; this needs Redis 7.0 and the right to PEXPIRETIME", name)
 	}
@@ -194,7 +194,7 @@ func (s *Service) newRequest(requester, reason string, lock locksteward.Lock, fi
 	if err := checkStand(e, asked); err != nil {
 		return locksteward.Request{}, err
 	}
-	if cfg.UndoWindow > 0 && formats.WhyNoUndo(e.Dialect) == "" {
+	if cfg.UndoWindow > 0 && formats.WhyNoUndo(e.Library) == "" {
 		e.Undo = cfg.UndoWindow
 	}
 	id := asked.id
@@ -226,8 +226,8 @@ func checkStand(e locksteward.Evidence, asked ask) error {
 	case e.Stand == 0:
 		return nil
 	}
-	if why := formats.WhyNoPlaceholder(e.Dialect, e.ExpireAt); why != "" {
-		return refused("%s is not possible for this %s lock: %s; ask for a release with a lock-delay of 0", what, e.Dialect, why)
+	if why := formats.WhyNoPlaceholder(e.Library, e.ExpireAt); why != "" {
+		return refused("%s is not possible for this %s lock: %s; ask for a release with a lock-delay of 0", what, e.Library, why)
 	}
 	return nil
 }

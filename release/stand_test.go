@@ -238,7 +238,7 @@ func TestForgedPlaceholder(t *testing.T) {
 		t.Errorf("refused without the reason: %v", err)
 	}
 	if preview, err := e.exec.Preview(t.Context(), locksteward.Request{ID: "r-x", Evidence: locksteward.Evidence{
-		Target: target, Key: forged, Type: l.Type, Dialect: l.Dialect, TokenDigest: l.TokenDigest, ExpireAt: l.ExpireAt, Count: l.Count,
+		Target: target, Key: forged, Type: l.Type, Library: l.Library, TokenDigest: l.TokenDigest, ExpireAt: l.ExpireAt, Count: l.Count,
 	}}); err != nil || preview.Refusal == nil {
 		t.Errorf("the preview refuses nothing: %+v, %v", preview, err)
 	}

@@ -81,8 +81,8 @@ func mayUndo(of locksteward.Request, at time.Time) error {
 		return conflict("request %s is %s itself and cannot be undone", of.ID, e.Act)
 	case of.State != locksteward.RequestReleased:
 		return conflict("request %s is %s: it released nothing that could be put back", of.ID, of.State)
-	case formats.WhyNoUndo(e.Dialect) != "":
-		return refused("a %s lock cannot be put back: %s", e.Dialect, formats.WhyNoUndo(e.Dialect))
+	case formats.WhyNoUndo(e.Library) != "":
+		return refused("a %s lock cannot be put back: %s", e.Library, formats.WhyNoUndo(e.Library))
 	case e.Undo == 0:
 		return refused("request %s kept nothing aside: release.undo_window was off", of.ID)
 	case at.After(of.FinishedAt.Add(e.Undo)):

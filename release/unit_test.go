@@ -19,14 +19,14 @@ import (
 func TestEvidenceHashCoversEveryField(t *testing.T) {
 	t.Parallel()
 	base := locksteward.Evidence{
-		Target: "redis", DB: 1, Key: "lock:\xff", Class: "orders", Dialect: "token", Type: "string",
+		Target: "redis", DB: 1, Key: "lock:\xff", Class: "orders", Library: "token", Type: "string",
 		Identity: locksteward.IdentityStrong, TokenDigest: "hmac-sha256:1", ExpireAt: 7, Count: 1,
 		Holder:  locksteward.Holder{App: "a", Host: "h", PID: 2, Session: "s", Instance: "i"},
 		ClaimID: "c", Fence: 3, Findings: []string{"a/b"}, At: time.Unix(1, 2).UTC(),
 	}
 	hash := release.EvidenceHash(base)
 	// What was stored before there were further fields keeps its hash.
-	const first = `{"v":1,"target":"redis","db":1,"key_b64":"bG9jazr/","class":"orders","dialect":"token","type":"string","identity":"strong",` +
+	const first = `{"v":1,"target":"redis","db":1,"key_b64":"bG9jazr/","class":"orders","library":"token","type":"string","identity":"strong",` +
 		`"token_digest":"hmac-sha256:1","expire_at":7,"count":1,"holder":["a","h","2","s","i"],"claim_id":"c","fence":3,"findings":["a/b"],` +
 		`"at":"1970-01-01T00:00:01.000000002Z"}`
 	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(first))); hash != want {
@@ -84,7 +84,7 @@ func TestEvidenceHashCoversEveryField(t *testing.T) {
 
 func TestEveryDifferenceIsSeen(t *testing.T) {
 	t.Parallel()
-	base := locksteward.Evidence{Type: "string", TokenDigest: "d", ExpireAt: 7, Count: 1, Dialect: "token", ClaimID: "c"}
+	base := locksteward.Evidence{Type: "string", TokenDigest: "d", ExpireAt: 7, Count: 1, Library: "token", ClaimID: "c"}
 	if diff := release.Differences(base, base); len(diff) != 0 {
 		t.Errorf("differs from itself: %q", diff)
 	}
@@ -94,7 +94,7 @@ func TestEveryDifferenceIsSeen(t *testing.T) {
 		"none":    func(e *locksteward.Evidence) { e.TokenDigest = "" },
 		"expiry":  func(e *locksteward.Evidence) { e.ExpireAt++ },
 		"count":   func(e *locksteward.Evidence) { e.Count++ },
-		"dialect": func(e *locksteward.Evidence) { e.Dialect = "unknown" },
+		"library": func(e *locksteward.Evidence) { e.Library = "unknown" },
 		"claim":   func(e *locksteward.Evidence) { e.ClaimID = "d" },
 	} {
 		is := base
@@ -184,7 +184,7 @@ func TestDocsPrintTheACL(t *testing.T) {
 	}
 }
 
-// What the scripts of the dialects call, the user may call.
+// What the scripts of the libraries call, the user may call.
 func TestACLCoversTheScripts(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("../source/redis/formats/*.lua")

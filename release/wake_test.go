@@ -18,9 +18,9 @@ import (
 	"github.com/locksteward/locksteward/release"
 )
 
-// sleeper is how a dialect's waiters sleep, and what wakes them.
+// sleeper is how a library's waiters sleep, and what wakes them.
 type sleeper struct {
-	dialect string
+	library string
 	take    [][]any // takes the lock at lock:order:wake, unless key says another
 	key     string
 	channel string // they sleep on
@@ -36,9 +36,9 @@ const (
 )
 
 var sleepers = []sleeper{
-	{dialect: "redisson", take: [][]any{{"hset", wakeKey, redissonField, 1}, {"pexpire", wakeKey, minute}}, channel: "redisson_lock__channel:{" + wakeKey + "}"},
+	{library: "redisson", take: [][]any{{"hset", wakeKey, redissonField, 1}, {"pexpire", wakeKey, minute}}, channel: "redisson_lock__channel:{" + wakeKey + "}"},
 	{
-		dialect: "redisson-fair", channel: "redisson_lock__channel:{" + wakeKey + "}:" + nextUp,
+		library: "redisson-fair", channel: "redisson_lock__channel:{" + wakeKey + "}:" + nextUp,
 		take: [][]any{
 			{"del", "redisson_lock_queue:{" + wakeKey + "}"},
 			{"hset", wakeKey, redissonField, 1},
@@ -48,18 +48,18 @@ var sleepers = []sleeper{
 		},
 	},
 	{
-		dialect: "redisson-fenced", channel: "redisson_lock__channel:{" + wakeKey + "}",
+		library: "redisson-fenced", channel: "redisson_lock__channel:{" + wakeKey + "}",
 		take: [][]any{{"hset", wakeKey, redissonField, 1}, {"pexpire", wakeKey, minute}, {"set", "redisson_lock_token:{" + wakeKey + "}", 7}},
 	},
-	{dialect: "redisson-rw-write", take: [][]any{{"hset", wakeKey, "mode", "write", redissonField + ":write", 1}, {"pexpire", wakeKey, minute}}, channel: "redisson_rwlock:{" + wakeKey + "}"},
-	{dialect: "redisson-permit-semaphore", key: "{upload}:timeout", take: [][]any{{"set", "upload", 4}, {"zadd", "{upload}:timeout", "922337203685477", "\x00\xff\x03\xc8\x11\x04\x09\xfa\x80!M\x01\x02c\xfe\x1f"}}, channel: "redisson_sc:{upload}"},
-	{dialect: "spring-integration", key: "spring-registry:a", take: [][]any{{"set", "spring-registry:a", uuid, "px", minute}}, channel: "spring-registry-channel:spring-registry:a"},
-	{dialect: "python-redis-lock", take: [][]any{{"set", wakeKey, pyToken, "px", minute}}, pop: []any{"blpop", "lock-signal:order:wake", 0}},
-	{dialect: "sidekiq-unique-v8", key: digestOf + ":LOCKED", take: [][]any{{"hset", digestOf + ":LOCKED", jobOfIt, "1794970000.5"}}, pop: []any{"blmove", digestOf + ":QUEUED", digestOf + ":PRIMED", "right", "left", 0}},
-	{dialect: "ruby-redis-semaphore", key: "SEMAPHORE:p:GRABBED", take: [][]any{{"set", "SEMAPHORE:p:EXISTS", 1}, {"hset", "SEMAPHORE:p:GRABBED", "0", "1794970000.123456"}}, pop: []any{"blpop", "SEMAPHORE:p:AVAILABLE", 0}},
+	{library: "redisson-rw-write", take: [][]any{{"hset", wakeKey, "mode", "write", redissonField + ":write", 1}, {"pexpire", wakeKey, minute}}, channel: "redisson_rwlock:{" + wakeKey + "}"},
+	{library: "redisson-permit-semaphore", key: "{upload}:timeout", take: [][]any{{"set", "upload", 4}, {"zadd", "{upload}:timeout", "922337203685477", "\x00\xff\x03\xc8\x11\x04\x09\xfa\x80!M\x01\x02c\xfe\x1f"}}, channel: "redisson_sc:{upload}"},
+	{library: "spring-integration", key: "spring-registry:a", take: [][]any{{"set", "spring-registry:a", uuid, "px", minute}}, channel: "spring-registry-channel:spring-registry:a"},
+	{library: "python-redis-lock", take: [][]any{{"set", wakeKey, pyToken, "px", minute}}, pop: []any{"blpop", "lock-signal:order:wake", 0}},
+	{library: "sidekiq-unique-v8", key: digestOf + ":LOCKED", take: [][]any{{"hset", digestOf + ":LOCKED", jobOfIt, "1794970000.5"}}, pop: []any{"blmove", digestOf + ":QUEUED", digestOf + ":PRIMED", "right", "left", 0}},
+	{library: "ruby-redis-semaphore", key: "SEMAPHORE:p:GRABBED", take: [][]any{{"set", "SEMAPHORE:p:EXISTS", 1}, {"hset", "SEMAPHORE:p:GRABBED", "0", "1794970000.123456"}}, pop: []any{"blpop", "SEMAPHORE:p:AVAILABLE", 0}},
 }
 
-// wakeUp releases the dialect's lock and returns how long after the act on the
+// wakeUp releases the library's lock and returns how long after the act on the
 // server its waiter was awake.
 func (w sleeper) wakeUp(t testing.TB, c *redis.Client, exec *release.RedisExecutor) time.Duration {
 	t.Helper()
@@ -99,7 +99,7 @@ func (w sleeper) wakeUp(t testing.TB, c *redis.Client, exec *release.RedisExecut
 		}, "the waiter sleeps")
 	}
 	evidence, found, err := exec.Look(ctx, key)
-	if err != nil || !found || evidence.Dialect != w.dialect {
+	if err != nil || !found || evidence.Library != w.library {
 		t.Fatalf("%+v, %t, %v", evidence, found, err)
 	}
 	done := released(t, c, exec, evidence)
@@ -107,17 +107,17 @@ func (w sleeper) wakeUp(t testing.TB, c *redis.Client, exec *release.RedisExecut
 	case at := <-awake:
 		return at.Sub(done)
 	case <-ctx.Done():
-		t.Fatalf("%s: nobody woke", w.dialect)
+		t.Fatalf("%s: nobody woke", w.library)
 		return 0
 	}
 }
 
-// TestWaitersWakeWithin100ms: of each dialect whose waiters sleep, in its own
+// TestWaitersWakeWithin100ms: of each library whose waiters sleep, in its own
 // way. The best of five: other tests use the machine too.
 func TestWaitersWakeWithin100ms(t *testing.T) {
 	t.Parallel()
 	for _, w := range sleepers {
-		t.Run(w.dialect, func(t *testing.T) {
+		t.Run(w.library, func(t *testing.T) {
 			t.Parallel()
 			if len(w.pop) > 0 && w.pop[0] == "blmove" {
 				testredis.Since(t, 6, 2, "BLMOVE")
@@ -141,7 +141,7 @@ func TestWaitersWakeWithin100ms(t *testing.T) {
 // BenchmarkWakeUp measures how long after a release a waiter is awake.
 func BenchmarkWakeUp(b *testing.B) {
 	for _, w := range sleepers {
-		b.Run(w.dialect, func(b *testing.B) {
+		b.Run(w.library, func(b *testing.B) {
 			srv := testredis.Start(b)
 			exec := plainExecutor(b, srv.URL())
 			c := srv.Client(b)

@@ -20,7 +20,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		case i%100 == 0:
 			noTTL(&l)
 		case i%10 == 1:
-			l.Dialect = "locksteward"
+			l.Library = "locksteward"
 			l.Claim = &locksteward.Claim{ID: key, Acquired: t0, Renewed: t0, TTL: time.Minute, RenewEvery: 20 * time.Second}
 		}
 		locks = append(locks, l)

@@ -43,7 +43,7 @@ func noLibraries(string) locksteward.LibraryFacts { return locksteward.LibraryFa
 
 // New returns an engine without findings. A nil classes is the default class
 // alone. libraries returns the facts of a lock library by its name in
-// Observation.Dialect; nil knows none: a lock of a library that sets no TTL by
+// Observation.Library; nil knows none: a lock of a library that sets no TTL by
 // design is then as critical as any other. The error joins all problems of cfg,
 // each beginning with its path ("rules[1].rule: …").
 func New(cfg Config, classes *class.Set, libraries func(name string) locksteward.LibraryFacts) (*Engine, error) {

@@ -45,7 +45,7 @@ func lockAt(key string, at time.Time, change ...func(*locksteward.Lock)) lockste
 		Observation: locksteward.Observation{
 			Target: "redis", Key: key, Type: "string", At: at,
 			TTL: time.Minute, ExpireAt: at.Add(time.Minute).UnixMilli(),
-			Kind: locksteward.KindLock, Class: class.Default, Dialect: "token",
+			Kind: locksteward.KindLock, Class: class.Default, Library: "token",
 			Confidence: locksteward.ConfidenceHigh, Identity: locksteward.IdentityStrong,
 			TokenDigest: "hmac-sha256:01", Count: 1, Waiters: -1, Idle: -1,
 		},
@@ -126,7 +126,7 @@ func TestLockWithoutTTLIsReadAgainBeforeItFires(t *testing.T) {
 	got := evaluateLocks(e, "redis", due, []locksteward.Lock{lockAt("a", due, noTTL)}, nil)
 	wantBrief(t, got, "ttl/none firing critical a")
 	f := got[0].Finding
-	if !f.Since.Equal(t0) || !f.FiredAt.Equal(due) || f.Risk != locksteward.RiskDeadlock || f.Dialect != "token" || f.Class != class.Default {
+	if !f.Since.Equal(t0) || !f.FiredAt.Equal(due) || f.Risk != locksteward.RiskDeadlock || f.Library != "token" || f.Class != class.Default {
 		t.Errorf("finding %+v", f)
 	}
 	if !strings.Contains(f.Cause.EN, "SETNX and EXPIRE") || !strings.Contains(f.Remedy.EN, "SET key token NX PX ms") {

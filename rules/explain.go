@@ -59,7 +59,7 @@ func (x explanation) explain(r Rule) []Verdict {
 		in.Activity = x.e.activities[l.Target].of(c.Name, l.At)
 		return []Verdict{x.verdict(r.Evaluate(in), d.Name, set, subject{target: l.Target, class: c.Name})}
 	default:
-		in.Lock, in.Library, in.Quorum = l, x.e.libraries(l.Dialect), x.e.redlocks.quorum(l.Target, l)
+		in.Lock, in.LibraryFacts, in.Quorum = l, x.e.libraries(l.Library), x.e.redlocks.quorum(l.Target, l)
 		return []Verdict{x.verdict(r.Evaluate(in), d.Name, set, onKey)}
 	}
 }
@@ -72,8 +72,8 @@ func (x explanation) verdict(v Verdict, rule string, set setting, s subject) Ver
 	}
 	f := *v.Finding
 	f.Target, f.DB, f.Key = s.target, s.db, s.key
-	if f.Dialect == "" {
-		f.Dialect = x.lock.Dialect
+	if f.Library == "" {
+		f.Library = x.lock.Library
 	}
 	x.e.policy.complete(&f, rule, set, x.plan.class)
 	f.Status, f.Since = locksteward.StatusPending, x.lock.At

@@ -43,7 +43,7 @@ func TestExplainSaysWhyOfEveryRule(t *testing.T) {
 			t.Errorf("%s: %s because %q, want %s because %q", rule, got.Result, got.Reason, want.Result, want.Reason)
 		}
 	}
-	if f := v["hold/too-long"].Finding; f.Status != locksteward.StatusFiring || f.Key != "o:1" || f.Target != "redis" || f.Class != "orders" || f.Dialect != "token" {
+	if f := v["hold/too-long"].Finding; f.Status != locksteward.StatusFiring || f.Key != "o:1" || f.Target != "redis" || f.Class != "orders" || f.Library != "token" {
 		t.Errorf("finding %+v", f)
 	}
 	wantFindings(t, e)

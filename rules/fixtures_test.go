@@ -36,7 +36,7 @@ type fixture struct {
 
 type fixtureLock struct {
 	Key        string         `yaml:"key"`
-	Dialect    string         `yaml:"dialect"`
+	Library    string         `yaml:"library"`
 	Identity   string         `yaml:"identity"`
 	Confidence string         `yaml:"confidence"`
 	Configured bool           `yaml:"configured"`
@@ -102,7 +102,7 @@ type want struct {
 	Result          Result   `yaml:"result"`
 	Reason          string   `yaml:"reason"`
 	Severity        string   `yaml:"severity,omitempty"`
-	Dialect         string   `yaml:"dialect,omitempty"`
+	Library         string   `yaml:"library,omitempty"`
 	ZH              string   `yaml:"zh,omitempty"`
 	Evidence        []string `yaml:"evidence,omitempty"`
 	CounterEvidence []string `yaml:"counter_evidence,omitempty"`
@@ -184,22 +184,22 @@ func judgeFixture(t *testing.T, r Rule, fx fixture) want {
 	d := r.Doc()
 	in := Input{Now: fx.Now, Class: fx.Class, explain: true}
 	in.Class.Name = orDefault(in.Class.Name)
-	dialect := ""
+	library := ""
 	switch d.Scope {
 	case ScopeLock:
 		l := fx.Lock.lock(fx.Now)
-		in.Lock, in.Library, dialect = &l, formats.Facts(l.Dialect), l.Dialect
+		in.Lock, in.LibraryFacts, library = &l, formats.Facts(l.Library), l.Library
 	case ScopeLoss:
 		s := fx.Loss.loss(fx.Now)
-		in.Loss, dialect = &s, lossDialect
+		in.Loss, library = &s, lossLibrary
 	case ScopeWaiters:
-		dialect = lossDialect
+		library = lossLibrary
 		if fx.Lock != nil {
 			l := fx.Lock.lock(fx.Now)
 			in.Lock = &l
 		}
 	case ScopeCycle:
-		dialect = lossDialect
+		library = lossLibrary
 	case ScopeClass:
 		in.Group = &Group{}
 		for _, fl := range fx.Locks {
@@ -226,9 +226,9 @@ func judgeFixture(t *testing.T, r Rule, fx fixture) want {
 	f := *v.Finding
 	p.complete(&f, d.Name, p.setting(d.Name, in.Class.Name), in.Class)
 	got.Severity = f.Severity.String()
-	got.Dialect = f.Dialect
-	if got.Dialect == "" {
-		got.Dialect = dialect
+	got.Library = f.Library
+	if got.Library == "" {
+		got.Library = library
 	}
 	got.ZH, got.Evidence, got.CounterEvidence = f.Summary.In("zh"), english(f.Evidence), english(f.CounterEvidence)
 	got.EvidenceZH, got.CounterZH = chinese(f.Evidence), chinese(f.CounterEvidence)
@@ -328,7 +328,7 @@ func (f fixtureLock) lock(now time.Time) locksteward.Lock {
 			Target: "redis", Key: f.Key, Type: "string", At: now,
 			TTL: locksteward.NoExpiry, ExpireAt: locksteward.NoExpireAt, Idle: f.Idle,
 			Kind: locksteward.KindLock, Class: class.Default, Configured: f.Configured,
-			Dialect: f.Dialect, Confidence: locksteward.Confidence(f.Confidence), Identity: locksteward.Identity(f.Identity),
+			Library: f.Library, Confidence: locksteward.Confidence(f.Confidence), Identity: locksteward.Identity(f.Identity),
 			TokenDigest: "hmac-sha256:00", SharedToken: f.Shared, TokenKind: f.TokenKind,
 			Holder: f.Holder.holder(), Count: 1, Waiters: f.Waiters, RenewEvery: f.RenewEvery,
 			Acquired: ago(now, f.Written), Asked: f.Asked,

@@ -253,7 +253,7 @@ func purposePart(purpose string) locksteward.Text {
 
 // renewingLine is evidence that the holder's process runs: somebody renews.
 func renewingLine(in Input) locksteward.Text {
-	r := judgeRenewal(in.Lock, in.Library, in.Now)
+	r := judgeRenewal(in.Lock, in.LibraryFacts, in.Now)
 	if !r.onTime() {
 		return locksteward.Text{}
 	}

@@ -43,7 +43,7 @@ func (sharedToken) Evaluate(in Input) Verdict {
 		return in.clear(because("the token is not known to be constant or shared"))
 	}
 	return in.fires(locksteward.Finding{
-		Dialect: g.Dialect,
+		Library: g.Library,
 		Summary: text("class %s: %d of %d locks have a constant or shared token, so any client can release them",
 			"class %s：%d/%d 把锁使用常量或共享 token，任何客户端都能释放它们", locksteward.DisplayKey(in.Class.Name), g.Shared, g.Locks),
 		Evidence: []locksteward.Text{g.kindsLine(), g.examplesLine()},
@@ -59,7 +59,7 @@ func (sharedToken) Evaluate(in Input) Verdict {
 type Group struct {
 	Locks, Shared int
 	Kinds         map[string]int // of token, how many
-	Dialect       string         // "" if they differ
+	Library       string         // "" if they differ
 	Examples      []string       // the first keys
 }
 
@@ -70,10 +70,10 @@ func (g *Group) add(l *locksteward.Lock) {
 		return
 	}
 	if g.Shared++; g.Shared == 1 {
-		g.Kinds, g.Dialect = map[string]int{}, l.Dialect
+		g.Kinds, g.Library = map[string]int{}, l.Library
 	}
-	if g.Dialect != l.Dialect {
-		g.Dialect = ""
+	if g.Library != l.Library {
+		g.Library = ""
 	}
 	g.Kinds[cmp.Or(l.TokenKind, unknownKind)]++
 	if len(g.Examples) < maxExamples {
@@ -84,7 +84,7 @@ func (g *Group) add(l *locksteward.Lock) {
 // unknownKind is the kind of a shared token of which nothing more is known.
 const unknownKind = "a constant or shared value"
 
-// kindsZH are the kinds of shared tokens that dialects tell in English.
+// kindsZH are the kinds of shared tokens that libraries tell in English.
 var kindsZH = map[string]string{
 	unknownKind:                     "常量或共享的值",
 	"an empty value":                "空值",

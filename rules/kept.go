@@ -17,7 +17,7 @@ type kept struct {
 
 // trait is what findings share that one rule says of the locks of one class.
 type trait struct {
-	rule, risk, target, class, dialect string
+	rule, risk, target, class, library string
 	db                                 int
 	severity                           locksteward.Severity
 	status                             locksteward.Status
@@ -44,7 +44,7 @@ const maxKinds = 1024
 // keep makes a finding smaller. Key and subject are the tracked's own.
 func (k kinds) keep(f locksteward.Finding, scope Scope) *kept {
 	at := trait{
-		rule: f.Rule, risk: f.Risk, target: f.Target, class: f.Class, dialect: f.Dialect, db: f.DB, severity: f.Severity, status: f.Status,
+		rule: f.Rule, risk: f.Risk, target: f.Target, class: f.Class, library: f.Library, db: f.DB, severity: f.Severity, status: f.Status,
 		cause: f.Cause, remedy: f.Remedy, team: f.Team, runbookURL: f.RunbookURL, proof: f.Proof, inhibitedBy: f.InhibitedBy, scope: scope,
 	}
 	texts := textsOf(f)
@@ -70,7 +70,7 @@ func (k *kept) finding(key, subject string) locksteward.Finding {
 func (k *kept) outline(key, subject string) locksteward.Finding {
 	t := &k.kind.trait
 	return locksteward.Finding{
-		Rule: t.rule, Risk: t.risk, Target: t.target, Class: t.class, Dialect: t.dialect, DB: t.db, Severity: t.severity, Status: t.status,
+		Rule: t.rule, Risk: t.risk, Target: t.target, Class: t.class, Library: t.library, DB: t.db, Severity: t.severity, Status: t.status,
 		Cause: t.cause, Remedy: t.remedy, Team: t.team, RunbookURL: t.runbookURL, Proof: t.proof, InhibitedBy: t.inhibitedBy,
 		Key: key, Subject: subject, Since: k.since, FiredAt: k.firedAt,
 	}

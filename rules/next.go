@@ -44,7 +44,7 @@ func (e *Engine) NextLook(l *locksteward.Lock) time.Time {
 	} else if expect := expectation(in); expect > 0 {
 		at(l.At.Add(expect + justAfter)) // seen just now for the first time
 	}
-	if r := judgeRenewal(l, e.libraries(l.Dialect), l.At); r.onTime() {
+	if r := judgeRenewal(l, e.libraries(l.Library), l.At); r.onTime() {
 		at(l.At.Add(justAfter - r.overdue))
 	}
 	if c.WarnTTLBelow > 0 && l.TTL >= c.WarnTTLBelow {

@@ -44,7 +44,7 @@ func (orderInversion) Evaluate(in Input) Verdict {
 	}
 	a, b := locksteward.DisplayKey(v.There.First), locksteward.DisplayKey(v.There.Then)
 	return in.fires(locksteward.Finding{
-		Dialect: lossDialect,
+		Library: lossLibrary,
 		Summary: text("locks of class %s and class %s are taken in both orders: a deadlock waits to happen",
 			"class %s 与 class %s 的锁以两种顺序被获取：存在潜在死锁", a, b),
 		Evidence: []locksteward.Text{orderLine(v.There), orderLine(v.Back)},

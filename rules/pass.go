@@ -111,7 +111,7 @@ func (p *pass) lock(s subject, l *locksteward.Lock, now time.Time) {
 			continue
 		}
 		if v := r.Evaluate(in); v.Finding != nil {
-			f := p.fill(*v.Finding, s, l.Dialect)
+			f := p.fill(*v.Finding, s, l.Library)
 			rule := r.Doc().Name
 			p.policy.complete(&f, rule, set, pl.class)
 			f.InhibitedBy = cmp.Or(p.inhibitor(rule, s.db, l.Holder.Host, isStale(l, now)), p.deadlocked(rule, s))
@@ -142,7 +142,7 @@ func (p *pass) losses(losses []locksteward.Loss) {
 			if v.Finding == nil {
 				continue
 			}
-			f := p.fill(*v.Finding, s, lossDialect)
+			f := p.fill(*v.Finding, s, lossLibrary)
 			f.Subject = l.Claim.ID
 			p.policy.complete(&f, rule, set, c)
 			f.InhibitedBy = cmp.Or(p.taken(&l), p.inhibitor(rule, s.db, l.Holder.Host, l.Instance == nil))
@@ -159,9 +159,9 @@ func (o lossOrigin) or(later lossOrigin) lossOrigin {
 	return o
 }
 
-// lossDialect is the one dialect whose locks tell of their loss: its metadata
+// lossLibrary is the one library whose locks tell of their loss: its metadata
 // outlives them.
-const lossDialect = "locksteward"
+const lossLibrary = "locksteward"
 
 // groups judges the locks of each class together. Only a complete sweep comes
 // here: part of a class is no basis for a count.
@@ -214,9 +214,9 @@ func (p *pass) planFor(className string) *plan {
 }
 
 // fill sets what a finding is about.
-func (p *pass) fill(f locksteward.Finding, s subject, dialect string) locksteward.Finding {
+func (p *pass) fill(f locksteward.Finding, s subject, library string) locksteward.Finding {
 	f.Target, f.DB, f.Key = s.target, s.db, s.key
-	f.Dialect = cmp.Or(f.Dialect, dialect)
+	f.Library = cmp.Or(f.Library, library)
 	return f
 }
 

@@ -63,7 +63,7 @@ func (e *Engine) unlearn(target string) {
 func (e *Engine) situated(target string, in Input) Input {
 	in.Situation, in.situations = e.situations[target], e.situations
 	if in.Lock != nil {
-		in.Library = e.libraries(in.Lock.Dialect)
+		in.LibraryFacts = e.libraries(in.Lock.Library)
 		in.Quorum = e.redlocks.quorum(target, in.Lock)
 	}
 	return in

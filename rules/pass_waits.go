@@ -66,7 +66,7 @@ func (p *pass) waitersOf(at subject, f *lockFacts) {
 			continue
 		}
 		if v := r.Evaluate(in); v.Finding != nil {
-			f := p.fill(*v.Finding, at, lossDialect) // only our own library has waiters that can be seen
+			f := p.fill(*v.Finding, at, lossLibrary) // only our own library has waiters that can be seen
 			p.policy.complete(&f, rule, set, c)
 			p.say(at, f, ScopeWaiters, p.at, set.wait, time.Time{})
 		}
@@ -137,7 +137,7 @@ func (p *pass) cycle(c *cycle) {
 		if v.Finding == nil {
 			continue
 		}
-		f := p.fill(*v.Finding, at, lossDialect)
+		f := p.fill(*v.Finding, at, lossLibrary)
 		f.Subject = c.id
 		p.policy.complete(&f, rule, set, cl)
 		wait := set.wait

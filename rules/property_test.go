@@ -168,13 +168,13 @@ func FuzzEvaluate(f *testing.F) {
 	f.Add(int64(0), int64(-1), int64(-1), int64(0), int64(0), int64(0), 0, "redisson", "k")
 	f.Add(int64(1)<<62, int64(1)<<62, int64(1)<<62, int64(-1)<<62, int64(1)<<62, int64(-1)<<63, 1<<31, "", "")
 	f.Add(int64(1772366400), int64(30e9), int64(1772366430000), int64(10e9), int64(1772366000), int64(5e9), 7, "locksteward", "\xff\x00")
-	f.Fuzz(func(t *testing.T, at, ttl, expireAt, every, seen, other int64, looks int, dialect, key string) {
+	f.Fuzz(func(t *testing.T, at, ttl, expireAt, every, seen, other int64, looks int, library, key string) {
 		moment := func(n int64) time.Time { return time.Unix(n%(1<<40), 0) }
 		l := locksteward.Lock{
 			Observation: locksteward.Observation{
 				Target: "redis", Key: key, Type: "string", At: moment(at),
 				TTL: time.Duration(ttl), ExpireAt: expireAt, Idle: time.Duration(other),
-				Kind: locksteward.KindLock, Class: dialect, Dialect: dialect, SharedToken: looks%2 == 0,
+				Kind: locksteward.KindLock, Class: library, Library: library, SharedToken: looks%2 == 0,
 				Waiters: looks, Holder: locksteward.Holder{App: key, Instance: key},
 			},
 			History: locksteward.History{
@@ -185,7 +185,7 @@ func FuzzEvaluate(f *testing.F) {
 		claim := locksteward.Claim{
 			ID: key, Acquired: moment(seen), Renewed: moment(other), Progress: moment(every), TTL: time.Duration(ttl),
 			RenewEvery: time.Duration(every), Expect: time.Duration(other), MaxHold: time.Duration(ttl),
-			Renewals: every, RenewFailures: other, Fence: ttl, Session: dialect, Holding: []string{key, dialect},
+			Renewals: every, RenewFailures: other, Fence: ttl, Session: library, Holding: []string{key, library},
 		}
 		claimed := l
 		claimed.Key, claimed.Claim, claimed.Instance = key+"2", &claim, &locksteward.Instance{Beat: moment(other)}
@@ -196,15 +196,15 @@ func FuzzEvaluate(f *testing.F) {
 			Target: "redis", At: moment(at), Locks: []locksteward.Lock{l, claimed}, Masters: []locksteward.MasterPass{{Complete: true}},
 			Endings: []locksteward.Ending{{Lock: claimed, At: moment(other)}},
 			Losses: []locksteward.Loss{{
-				Key: key, Class: dialect, How: locksteward.EndedHow(dialect), At: moment(at), Deadline: moment(seen),
+				Key: key, Class: library, How: locksteward.EndedHow(library), At: moment(at), Deadline: moment(seen),
 				Claim: claim, Instance: claimed.Instance,
 			}},
 			Waiters: []locksteward.Waiter{
-				{Target: "redis", Key: key, ID: dialect, Session: key, Since: moment(seen), Until: moment(other)},
-				{Target: "redis", Key: claimed.Key, ID: key, Session: dialect, Since: moment(other)},
+				{Target: "redis", Key: key, ID: library, Session: key, Since: moment(seen), Until: moment(other)},
+				{Target: "redis", Key: claimed.Key, ID: key, Session: library, Since: moment(other)},
 			},
 			Instances: []locksteward.Instance{{
-				ID: key, Started: moment(seen), Counts: map[string]locksteward.Counts{dialect: {Acquired: every, Failed: other, Contended: ttl}},
+				ID: key, Started: moment(seen), Counts: map[string]locksteward.Counts{library: {Acquired: every, Failed: other, Contended: ttl}},
 			}},
 		}
 		e, twin := newEngine(t, nil, nil), newEngine(t, nil, nil)
@@ -239,12 +239,12 @@ func TestRenewalNeverLateWhileOnTime(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		every := time.Duration(rapid.IntRange(1000, 20000).Draw(rt, "renew every ms")) * time.Millisecond
 		lease := every * time.Duration(rapid.SampledFrom([]int{3, 3, 2, 10}).Draw(rt, "intervals per lease"))
-		dialect := "token"
+		library := "token"
 		if lease == 3*every { // Redisson's rhythm
-			dialect = rapid.SampledFrom([]string{"redisson", "token"}).Draw(rt, "dialect")
+			library = rapid.SampledFrom([]string{"redisson", "token"}).Draw(rt, "library")
 		}
 		gap := rapid.IntRange(1, 40000).Draw(rt, "look at most every ms")
-		l := lockAt("a", t0, func(l *locksteward.Lock) { l.Dialect = dialect; l.Identity = locksteward.IdentityLineage })
+		l := lockAt("a", t0, func(l *locksteward.Lock) { l.Library = library; l.Identity = locksteward.IdentityLineage })
 		l.History = locksteward.History{}
 		known := false
 		at := t0
@@ -271,7 +271,7 @@ func TestRenewalNeverLateWhileOnTime(t *testing.T) {
 			h.Looks++
 			h.LastSeen, l.At, l.ExpireAt = at, at, expire
 			l.TTL = time.UnixMilli(expire).Sub(at)
-			r := judgeRenewal(&l, formats.Facts(dialect), at)
+			r := judgeRenewal(&l, formats.Facts(library), at)
 			if r.late() {
 				rt.Fatalf("late by %s at %s: renews every %s of %s: %+v", r.overdue, at.Sub(t0), every, lease, *h)
 			}
@@ -285,7 +285,7 @@ func TestRenewalNeverLateWhileOnTime(t *testing.T) {
 		last := t0.Add(at.Sub(t0) / every * every)
 		end := last.Add(lease - time.Millisecond)
 		l.At, l.TTL = end, time.Millisecond
-		if r := judgeRenewal(&l, formats.Facts(dialect), end); dialect == "redisson" && end.Sub(l.History.LastRenewal) > lease*9/10 && !r.late() {
+		if r := judgeRenewal(&l, formats.Facts(library), end); library == "redisson" && end.Sub(l.History.LastRenewal) > lease*9/10 && !r.late() {
 			rt.Fatalf("not late %s before the end of a lease of %s: %+v", l.TTL, lease, l.History)
 		}
 	})

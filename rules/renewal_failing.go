@@ -42,7 +42,7 @@ func (renewalFailing) Doc() Doc { return renewalFailingDoc }
 // Evaluate implements [Rule].
 func (renewalFailing) Evaluate(in Input) Verdict {
 	l := in.Lock
-	r := judgeRenewal(l, in.Library, in.Now)
+	r := judgeRenewal(l, in.LibraryFacts, in.Now)
 	switch {
 	case !r.known:
 		return in.notApplicable(r.why)

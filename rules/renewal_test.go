@@ -32,18 +32,18 @@ func TestForeignNumbersAreNoVerdict(t *testing.T) {
 			l.History.Renewals, l.History.LastRenewal, l.History.RenewEvery = 2, t0, math.MaxInt64
 		},
 		"expiry in the far future": func(l *locksteward.Lock) {
-			l.Dialect, l.ExpireAt = "redisson", math.MaxInt64
+			l.Library, l.ExpireAt = "redisson", math.MaxInt64
 			l.History.Renewals, l.History.LastRenewal = 2, t0
 		},
 		"expiry in the past": func(l *locksteward.Lock) {
-			l.Dialect, l.ExpireAt = "redisson", 1
+			l.Library, l.ExpireAt = "redisson", 1
 			l.History.Renewals, l.History.LastRenewal = 2, t0
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := lockAt("a", after(time.Second), change)
-			if r := judgeRenewal(&l, formats.Facts(l.Dialect), l.At); r.late() {
+			if r := judgeRenewal(&l, formats.Facts(l.Library), l.At); r.late() {
 				t.Errorf("late by %s", r.overdue)
 			}
 		})
@@ -55,7 +55,7 @@ func TestForeignNumbersAreNoVerdict(t *testing.T) {
 func TestKnownIntervals(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		dialect        string
+		library        string
 		known, learned time.Duration
 		ttl, since     time.Duration // since the last renewal was seen
 		late           bool
@@ -72,10 +72,10 @@ func TestKnownIntervals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := lockAt("a", t0, func(l *locksteward.Lock) {
-				l.Dialect, l.RenewEvery, l.TTL, l.ExpireAt = tc.dialect, tc.known, tc.ttl, t0.Add(tc.ttl).UnixMilli()
+				l.Library, l.RenewEvery, l.TTL, l.ExpireAt = tc.library, tc.known, tc.ttl, t0.Add(tc.ttl).UnixMilli()
 				l.History.Renewals, l.History.LastRenewal, l.History.RenewEvery = 5, t0.Add(-tc.since), tc.learned
 			})
-			if r := judgeRenewal(&l, formats.Facts(l.Dialect), t0); !r.known || r.late() != tc.late {
+			if r := judgeRenewal(&l, formats.Facts(l.Library), t0); !r.known || r.late() != tc.late {
 				t.Errorf("late %v, want %v: %+v", r.late(), tc.late, r)
 			}
 		})

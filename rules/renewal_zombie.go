@@ -63,7 +63,7 @@ func (renewalZombie) Evaluate(in Input) Verdict {
 			return fmt.Sprintf("held for %s, not more than %d times the expected %s", dur(age.proven), zombieFactor, dur(expect))
 		})
 	}
-	if r := judgeRenewal(l, in.Library, in.Now); r.late() {
+	if r := judgeRenewal(l, in.LibraryFacts, in.Now); r.late() {
 		return in.clear(because("its renewal is late, so nothing keeps it alive for ever; renewal/failing judges that"))
 	}
 	if since, told := sinceProgress(l, in.Now); told && since <= expect {
@@ -116,7 +116,7 @@ func renewalsLine(l *locksteward.Lock, n int64) locksteward.Text {
 
 // renewingStill is renewedLine where the renewal can be judged.
 func renewingStill(in Input) locksteward.Text {
-	r := judgeRenewal(in.Lock, in.Library, in.Now)
+	r := judgeRenewal(in.Lock, in.LibraryFacts, in.Now)
 	if !r.onTime() {
 		return locksteward.Text{}
 	}

@@ -80,9 +80,9 @@ type Input struct {
 	Now   time.Time
 	Class class.Class
 	Lock  *locksteward.Lock
-	// Library is what is known of the lock's library.
-	Library locksteward.LibraryFacts
-	Loss    *locksteward.Loss
+	// LibraryFacts are what is known of the lock's library.
+	LibraryFacts locksteward.LibraryFacts
+	Loss         *locksteward.Loss
 	// Group is all locks of the class: a class is judged on complete sweeps or not
 	// at all.
 	Group *Group

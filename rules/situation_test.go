@@ -13,7 +13,7 @@ import (
 // renewed; a zero beat is a heartbeat that is gone.
 func held(key, instance string, at, renewed, beat time.Time) locksteward.Lock {
 	return lockAt(key, at, func(l *locksteward.Lock) {
-		l.Dialect = "locksteward"
+		l.Library = "locksteward"
 		l.Holder = locksteward.Holder{Host: "h7", Instance: instance}
 		l.Claim = &locksteward.Claim{ID: "claim-" + key, Acquired: t0, Renewed: renewed, TTL: 30 * time.Second, RenewEvery: 10 * time.Second}
 		l.TTL = time.Minute - at.Sub(renewed)

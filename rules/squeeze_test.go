@@ -27,7 +27,7 @@ func TestKeptIsTheFinding(t *testing.T) {
 			f := locksteward.Finding{
 				Rule: rapid.SampledFrom([]string{"a/b", "c/d"}).Draw(rt, "rule"), Severity: locksteward.SeverityWarning, Risk: locksteward.RiskDeadlock,
 				Status: locksteward.StatusPending, Target: "redis", DB: rapid.IntRange(0, 2).Draw(rt, "db"), Class: "orders", Key: text.Draw(rt, "key"),
-				Dialect: "redlock", Subject: text.Draw(rt, "subject"), Summary: both.Draw(rt, "summary"),
+				Library: "redlock", Subject: text.Draw(rt, "subject"), Summary: both.Draw(rt, "summary"),
 				Evidence: list.Draw(rt, "evidence"), CounterEvidence: list.Draw(rt, "counter-evidence"),
 				Cause: locksteward.Text{EN: "c"}, Remedy: locksteward.Text{ZH: "r"}, Team: "t", RunbookURL: "u", Proof: locksteward.Proven,
 				InhibitedBy: rapid.SampledFrom([]string{"", "f0"}).Draw(rt, "by"), Since: time.Unix(1, 2), FiredAt: time.UnixMicro(3).UTC(),
@@ -55,7 +55,7 @@ func TestTextsAlikeAreSmall(t *testing.T) {
 			Evidence: []locksteward.Text{
 				text("PTTL is -1: the key never expires", "PTTL 为 -1：该键永不过期"),
 				text("first seen %s ago, at 2026-11-21T22:10:05Z, in 2 looks", "%s 前首次看到（2026-11-21T22:10:05Z），共看到 2 次", ago),
-				text("dialect redlock", "锁类型 redlock"), holderLine(locksteward.Holder{Host: "web-" + key}),
+				text("library redlock", "锁类型 redlock"), holderLine(locksteward.Holder{Host: "web-" + key}),
 			},
 			CounterEvidence: []locksteward.Text{
 				text("first seen only %s ago: a SETNX + EXPIRE pair may be in flight", "%s 前才首次看到：SETNX 与 EXPIRE 可能尚未执行完", ago),

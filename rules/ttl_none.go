@@ -83,10 +83,10 @@ func (ttlNone) Evaluate(in Input) Verdict {
 	}
 	key := locksteward.MarkKey(l.Key)
 	severity := locksteward.SeverityCritical
-	if in.Library.NoTTLByDesign && in.Class.TTL != class.TTLRequired {
+	if in.LibraryFacts.NoTTLByDesign && in.Class.TTL != class.TTLRequired {
 		severity = locksteward.SeverityInfo
 	}
-	cause := in.Library.NoTTLCause
+	cause := in.LibraryFacts.NoTTLCause
 	if cause == (locksteward.Text{}) && lostTTL(l) {
 		cause = ttlNoneLost
 	}
@@ -99,7 +99,7 @@ func (ttlNone) Evaluate(in Input) Verdict {
 			ttlNoneLostLine(l),
 			seenLine(l, in.Now),
 			idleLine(l),
-			ttlNoneDialectLine(l),
+			ttlNoneLibraryLine(l),
 			holderLine(l.Holder),
 			silentLine(l, in.Now),
 			waitersLine(l),
@@ -115,11 +115,11 @@ func (ttlNone) Evaluate(in Input) Verdict {
 	})
 }
 
-func ttlNoneDialectLine(l *locksteward.Lock) locksteward.Text {
-	if l.Dialect == "" {
+func ttlNoneLibraryLine(l *locksteward.Lock) locksteward.Text {
+	if l.Library == "" {
 		return locksteward.Text{}
 	}
-	return text("dialect %s", "锁类型 %s", l.Dialect)
+	return text("library %s", "锁类型 %s", l.Library)
 }
 
 // ttlNoneLostLine is evidence that the TTL was taken away.
@@ -135,10 +135,10 @@ func ttlNoneLostLine(l *locksteward.Lock) locksteward.Text {
 
 // ttlNoneDesignLine is the doubt that the library would have it otherwise.
 func ttlNoneDesignLine(in Input) locksteward.Text {
-	if !in.Library.NoTTLByDesign {
+	if !in.LibraryFacts.NoTTLByDesign {
 		return locksteward.Text{}
 	}
-	return text("%s gives its keys no TTL by design", "%s 按设计不为键设置过期时间", in.Lock.Dialect)
+	return text("%s gives its keys no TTL by design", "%s 按设计不为键设置过期时间", in.Lock.Library)
 }
 
 // ttlNoneYoungLine is the doubt that the EXPIRE is still on its way.

@@ -344,7 +344,7 @@ func (s *worldSweep) read(w *world, l *worldLock, itself bool) {
 // ourLock is a lock of our own library; nobody knows who waits for it.
 func ourLock(target, key, claim, session string, acquired time.Time) locksteward.Lock {
 	return lockAt(key, acquired, func(l *locksteward.Lock) {
-		l.Target, l.Dialect, l.TokenDigest = target, lossDialect, "hmac-sha256:"+claim
+		l.Target, l.Library, l.TokenDigest = target, lossLibrary, "hmac-sha256:"+claim
 		l.Claim = &locksteward.Claim{ID: claim, Session: session, Acquired: acquired, TTL: time.Minute}
 		l.Holder = locksteward.Holder{App: "shop", Host: "web-1", PID: 7, Session: session}
 	})

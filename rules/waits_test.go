@@ -56,7 +56,7 @@ func TestDeadlockIsToldOnceAfterTwoReads(t *testing.T) {
 	}
 	f := got[0].Finding
 	// s2 took its lock last, so it has the least work to lose.
-	if f.Key != "b" || f.Severity != locksteward.SeverityCritical || f.Risk != locksteward.RiskDeadlock || f.Dialect != "locksteward" {
+	if f.Key != "b" || f.Severity != locksteward.SeverityCritical || f.Risk != locksteward.RiskDeadlock || f.Library != "locksteward" {
 		t.Errorf("finding %+v", f)
 	}
 	for _, want := range []string{

@@ -20,7 +20,7 @@ func TestNoDeathByTheClockOfTheHolder(t *testing.T) {
 	e := newEngine(t, Config{{Rule: "custom/old", When: "lock.age > duration('30m')"}}, classes)
 	shedlock := func(at time.Time) locksteward.Lock {
 		return lockAt("job:1", at, ofClass("jobs"), func(l *locksteward.Lock) {
-			l.Dialect, l.Acquired, l.TTL = "shedlock", t0.Add(-time.Hour), 2*time.Hour
+			l.Library, l.Acquired, l.TTL = "shedlock", t0.Add(-time.Hour), 2*time.Hour
 		})
 	}
 	young := shedlock(after(time.Second))

@@ -77,10 +77,10 @@ func wantCalm(t *testing.T, r rig, c *redis.Client) {
 	for i := range 2 {
 		got := sweep(t, s)
 		for _, l := range got.Locks {
-			t.Errorf("%q is taken for a lock of %s (%s, %s)", l.Key, l.Dialect, l.Confidence, l.TokenKind)
+			t.Errorf("%q is taken for a lock of %s (%s, %s)", l.Key, l.Library, l.Confidence, l.TokenKind)
 		}
 		for _, o := range got.Orphans {
-			t.Errorf("%q is taken for an orphan of %s", o.Key, o.Dialect)
+			t.Errorf("%q is taken for an orphan of %s", o.Key, o.Library)
 		}
 		engine.Evaluate(got)
 		for _, f := range engine.Findings() {

@@ -61,7 +61,7 @@ func (t *Table) asKnown(results []*keyReading) {
 		if id := s.lock.holderInstance(); id != "" {
 			s.lock.instance = t.lastInstance(s.key, id)
 		}
-		if s.lock.traits.dialect == formats.Locksteward {
+		if s.lock.traits.library == formats.Locksteward {
 			s.lock.waiters = -1
 			if e := t.entries[s.key]; e != nil {
 				s.lock.waiters = e.waiters

@@ -37,7 +37,7 @@ type traits struct {
 	kind        locksteward.Kind
 	class       string
 	configured  bool
-	dialect     string
+	library     string
 	confidence  locksteward.Confidence
 	identity    locksteward.Identity
 	sharedToken bool
@@ -98,7 +98,7 @@ func lockStateOf(o locksteward.Observation) lockState {
 	}
 	l.traits = &traits{
 		node: o.Node, typ: o.Type, tooLarge: o.TooLarge, kind: o.Kind, class: o.Class, configured: o.Configured,
-		dialect: o.Dialect, confidence: o.Confidence, identity: o.Identity, sharedToken: o.SharedToken, tokenKind: o.TokenKind,
+		library: o.Library, confidence: o.Confidence, identity: o.Identity, sharedToken: o.SharedToken, tokenKind: o.TokenKind,
 		asked: o.Asked, mode: o.Mode, renewEvery: o.RenewEvery,
 	}
 	return l
@@ -120,7 +120,7 @@ func (l *lockState) observation(target locksteward.Target) locksteward.Observati
 		Kind:        l.traits.kind,
 		Class:       l.traits.class,
 		Configured:  l.traits.configured,
-		Dialect:     l.traits.dialect,
+		Library:     l.traits.library,
 		Confidence:  l.traits.confidence,
 		Identity:    l.traits.identity,
 		TokenDigest: l.digest,

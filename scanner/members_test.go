@@ -31,15 +31,15 @@ func TestMembersAreRead(t *testing.T) {
 	s := fast(srv.URL()).build(t)
 	first := sweep(t, s)
 	tickets := find(t, first.Locks, "lock:tickets")
-	if tickets.Dialect != "distributedlock-semaphore" || tickets.Count != 2 || tickets.Size != 2 || tickets.TokenDigest == "" {
+	if tickets.Library != "distributedlock-semaphore" || tickets.Count != 2 || tickets.Size != 2 || tickets.TokenDigest == "" {
 		t.Errorf("tickets: %+v", tickets.Observation)
 	}
 	readers := find(t, first.Locks, "books.readers")
-	if readers.Dialect != "distributedlock-readers" || readers.Holder.Host != "WEB_01" || readers.Holder.PID != 4711 {
+	if readers.Library != "distributedlock-readers" || readers.Holder.Host != "WEB_01" || readers.Holder.PID != 4711 {
 		t.Errorf("readers: %+v", readers.Observation)
 	}
 	permits := find(t, first.Locks, "{upload}:timeout")
-	if permits.Dialect != "redisson-permit-semaphore" || permits.Class != "default" || permits.Kind != locksteward.KindLock {
+	if permits.Library != "redisson-permit-semaphore" || permits.Class != "default" || permits.Kind != locksteward.KindLock {
 		t.Errorf("permits: %+v", permits.Observation)
 	}
 
@@ -81,13 +81,13 @@ func TestKeysBesideRedissonLocks(t *testing.T) {
 	must(t, c.Set(ctx, "redisson_lock_queue:{lock:order:plain}", "not a list", 0).Err())
 	r := fast(srv.URL())
 	got := sweep(t, r.build(t))
-	if l := find(t, got.Locks, "lock:order:fair"); l.Dialect != "redisson-fair" || l.Waiters != 2 {
+	if l := find(t, got.Locks, "lock:order:fair"); l.Library != "redisson-fair" || l.Waiters != 2 {
 		t.Errorf("fair: %+v", l.Observation)
 	}
-	if l := find(t, got.Locks, "lock:order:fenced"); l.Dialect != "redisson-fenced" || l.Fence != 17 {
+	if l := find(t, got.Locks, "lock:order:fenced"); l.Library != "redisson-fenced" || l.Fence != 17 {
 		t.Errorf("fenced: %+v", l.Observation)
 	}
-	if l := find(t, got.Locks, "lock:order:plain"); l.Dialect != "redisson" || l.Waiters != -1 {
+	if l := find(t, got.Locks, "lock:order:plain"); l.Library != "redisson" || l.Waiters != -1 {
 		t.Errorf("plain: %+v", l.Observation)
 	}
 
@@ -95,7 +95,7 @@ func TestKeysBesideRedissonLocks(t *testing.T) {
 	r.connect.Username, r.connect.Password = "narrow", locksteward.Secret("pw")
 	s := r.build(t)
 	got = sweep(t, s)
-	if l := find(t, got.Locks, "lock:order:fair"); l.Dialect != "redisson" {
+	if l := find(t, got.Locks, "lock:order:fair"); l.Library != "redisson" {
 		t.Errorf("fair, with less rights: %+v", l.Observation)
 	}
 }
@@ -137,8 +137,8 @@ func TestTypesThatChangeUnderTheSweep(t *testing.T) {
 	seen := map[string]bool{}
 	testredis.Eventually(t, 30*time.Second, func() bool {
 		for _, l := range sweep(t, s).Locks {
-			if want[l.Type] != l.Dialect {
-				t.Errorf("a %s is %s, want %s", l.Type, l.Dialect, want[l.Type])
+			if want[l.Type] != l.Library {
+				t.Errorf("a %s is %s, want %s", l.Type, l.Library, want[l.Type])
 			}
 			seen[l.Type] = true
 		}

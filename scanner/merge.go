@@ -121,7 +121,7 @@ func (s *Scanner) join(l *lockState, p *pass, alive map[string]*locksteward.Inst
 			l.instance = s.table.lastInstance(l.key, id)
 		}
 	}
-	if l.traits.dialect == formats.Locksteward {
+	if l.traits.library == formats.Locksteward {
 		if c, ok := p.out.waiters[l.key]; ok {
 			l.waiters = int32(c.count)
 		} else if p.out.err == nil {

@@ -52,7 +52,7 @@ func (s *Scanner) orphans(ctx context.Context, passes []*pass) ([]locksteward.Or
 			}
 			for _, h := range found {
 				out = append(out, locksteward.Orphan{
-					Target: s.target.Name, DB: s.target.DB, Key: h.key, Lock: h.lock, Dialect: h.library, TTL: locksteward.NoExpiry,
+					Target: s.target.Name, DB: s.target.DB, Key: h.key, Lock: h.lock, Library: h.library, TTL: locksteward.NoExpiry,
 				})
 			}
 		}

@@ -47,7 +47,7 @@ func TestOrphansAreTold(t *testing.T) {
 	if !slices.Equal(orphanKeys(got), want) {
 		t.Fatalf("orphans %q, want %q", orphanKeys(got), want)
 	}
-	if o := got.Orphans[1]; o != (locksteward.Orphan{Target: "test", Key: want[1], Lock: "gone", Dialect: "redisson-fair", TTL: locksteward.NoExpiry}) {
+	if o := got.Orphans[1]; o != (locksteward.Orphan{Target: "test", Key: want[1], Lock: "gone", Library: "redisson-fair", TTL: locksteward.NoExpiry}) {
 		t.Errorf("orphan %+v", o)
 	}
 	if len(got.Locks) != 1 {

@@ -48,7 +48,7 @@ func (p Position) Compare(o Position) int {
 
 // Query selects and orders locks; zero fields select all.
 type Query struct {
-	Class, Dialect string
+	Class, Library string
 	NoTTL          bool
 	// Waited selects locks that are known to be waited for.
 	Waited bool
@@ -97,7 +97,7 @@ func (t *Table) Page(q Query) Page {
 			t.mu.RUnlock()
 			t.mu.RLock()
 		}
-		if q.Class != "" && e.traits.class != q.Class || q.Dialect != "" && e.traits.dialect != q.Dialect ||
+		if q.Class != "" && e.traits.class != q.Class || q.Library != "" && e.traits.library != q.Library ||
 			q.NoTTL && e.ttl != locksteward.NoExpiry || q.Waited && e.waiters <= 0 ||
 			holder != "" && !e.heldBy(holder) || q.Keep != nil && !q.Keep(key) {
 			continue
@@ -126,7 +126,7 @@ func (t *Table) Page(q Query) Page {
 // rankingFor is the order that is kept for what a query asks for; nil for none. It
 // takes t.mu.
 func (t *Table) rankingFor(q Query) *ranking {
-	if q.Class != "" || q.Dialect != "" || q.NoTTL || q.Waited || q.Holder != "" || q.Keep != nil {
+	if q.Class != "" || q.Library != "" || q.NoTTL || q.Waited || q.Holder != "" || q.Keep != nil {
 		return nil
 	}
 	switch q.Order {

@@ -13,7 +13,7 @@ import (
 // for; see BenchmarkListLocks100k of internal/agent for all of the way.
 func BenchmarkPage(b *testing.B) {
 	table := newTable(locksteward.Target{Name: "orders"})
-	kind := traits{typ: "string", class: "orders", dialect: "token"}
+	kind := traits{typ: "string", class: "orders", library: "token"}
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, i := range random.Perm(100_000) {
 		l := lockState{

@@ -21,7 +21,7 @@ func drawLook(t *rapid.T, key string) lockState {
 	o := locksteward.Observation{
 		Key: key, Type: "string", At: at, Idle: -1, Kind: locksteward.KindLock, TokenDigest: "d",
 		Class:      rapid.SampledFrom([]string{"orders", "default"}).Draw(t, "class"),
-		Dialect:    rapid.SampledFrom([]string{"token", "locksteward"}).Draw(t, "dialect"),
+		Library:    rapid.SampledFrom([]string{"token", "locksteward"}).Draw(t, "library"),
 		TTL:        rapid.SampledFrom([]time.Duration{locksteward.NoExpiry, time.Second, time.Minute, 23 * time.Hour}).Draw(t, "ttl"),
 		Asked:      rapid.Bool().Draw(t, "asked"),
 		RenewEvery: rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "renewEvery"),
@@ -68,7 +68,7 @@ func obvious(table *Table, q Query) []locksteward.Lock {
 	locks := slices.DeleteFunc(table.Locks(), func(l locksteward.Lock) bool {
 		h := l.Holder
 		named := strings.Contains(strings.ToLower(strings.Join([]string{h.App, h.Host, h.Session, h.Instance}, "\n")), strings.ToLower(q.Holder))
-		return q.Class != "" && l.Class != q.Class || q.Dialect != "" && l.Dialect != q.Dialect ||
+		return q.Class != "" && l.Class != q.Class || q.Library != "" && l.Library != q.Library ||
 			q.NoTTL && l.TTL != locksteward.NoExpiry || q.Waited && l.Waiters <= 0 || !named || q.Keep != nil && !q.Keep(l.Key)
 	})
 	value := func(l locksteward.Lock) int64 {
@@ -99,7 +99,7 @@ func TestPagesAreTheList(t *testing.T) {
 		table := drawTable(t)
 		q := Query{
 			Class:   rapid.SampledFrom([]string{"", "orders"}).Draw(t, "class"),
-			Dialect: rapid.SampledFrom([]string{"", "token"}).Draw(t, "dialect"),
+			Library: rapid.SampledFrom([]string{"", "token"}).Draw(t, "library"),
 			NoTTL:   rapid.Bool().Draw(t, "no ttl"),
 			Waited:  rapid.Bool().Draw(t, "waited"),
 			Holder:  rapid.SampledFrom([]string{"", "PP-7", "check"}).Draw(t, "holder"),

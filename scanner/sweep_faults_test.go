@@ -241,7 +241,7 @@ func TestRightsThatChange(t *testing.T) {
 
 // Values of other types are read as what they are: no command that the server
 // refuses for its type, and no value of a large one. Where the name is that of a lock
-// they are listed as of no dialect that we know, and nobody is said to hold them.
+// they are listed as of no library that we know, and nobody is said to hold them.
 // fault: 51
 func TestOtherTypesAreNotReadAsStrings(t *testing.T) {
 	t.Parallel()
@@ -267,18 +267,18 @@ func TestOtherTypesAreNotReadAsStrings(t *testing.T) {
 		got := sweep(t, s)
 		for _, typ := range []string{"list", "set", "zset", "hash", "stream"} {
 			l := find(t, got.Locks, "lock:"+typ)
-			if l.Type != typ || l.Dialect != "unknown" || l.Identity != locksteward.IdentityNone || l.Claim != nil || l.Holder != (locksteward.Holder{}) {
-				t.Errorf("%s: a %s of dialect %s, identity %s, claim %+v, holder %+v", l.Key, l.Type, l.Dialect, l.Identity, l.Claim, l.Holder)
+			if l.Type != typ || l.Library != "unknown" || l.Identity != locksteward.IdentityNone || l.Claim != nil || l.Holder != (locksteward.Holder{}) {
+				t.Errorf("%s: a %s of library %s, identity %s, claim %+v, holder %+v", l.Key, l.Type, l.Library, l.Identity, l.Claim, l.Holder)
 			}
 		}
 		for _, l := range got.Locks {
-			if l.Type != "string" && l.Identity != locksteward.IdentityNone && l.Dialect == "token" {
+			if l.Type != "string" && l.Identity != locksteward.IdentityNone && l.Library == "token" {
 				t.Errorf("%s, a %s, is taken for a token", l.Key, l.Type)
 			}
 		}
 		for _, key := range []string{"lock:list", "lock:stream"} {
-			if l, ok := s.Table().Get(0, key); ok && l.Dialect != "unknown" {
-				t.Errorf("%s is a lock of %s", key, l.Dialect)
+			if l, ok := s.Table().Get(0, key); ok && l.Library != "unknown" {
+				t.Errorf("%s is a lock of %s", key, l.Library)
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func TestSweepFindsEveryKindOfLock(t *testing.T) {
 		t.Errorf("%d keys, want 510", got.Keys())
 	}
 	ours := find(t, got.Locks, "any name at all")
-	if ours.Dialect != "locksteward" || ours.Claim == nil || ours.Claim.ID != "01J" || ours.Fence != 77 || ours.Waiters != 2 {
+	if ours.Library != "locksteward" || ours.Claim == nil || ours.Claim.ID != "01J" || ours.Fence != 77 || ours.Waiters != 2 {
 		t.Errorf("our lock: %+v, claim %+v", ours.Observation, ours.Claim)
 	}
 	if i := ours.Instance; i == nil || i.App != "app-i1" || i.Beat.IsZero() || ours.At.Sub(i.Beat) > 5*time.Second {
@@ -76,7 +76,7 @@ func TestSweepFindsEveryKindOfLock(t *testing.T) {
 		t.Errorf("digest %q", token.TokenDigest)
 	}
 	stock := find(t, got.Locks, "inventory")
-	if stock.Dialect != "redisson" || stock.Class != "stock" || !stock.Configured || stock.Count != 2 || stock.Type != "hash" {
+	if stock.Library != "redisson" || stock.Class != "stock" || !stock.Configured || stock.Count != 2 || stock.Type != "hash" {
 		t.Errorf("redisson: %+v", stock.Observation)
 	}
 	if got.At.IsZero() || got.Masters[0].Node != srv.Addr() {

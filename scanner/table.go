@@ -150,7 +150,7 @@ func (t *Table) remember(key string) memory {
 }
 
 func (e *entry) memory() memory {
-	return memory{known: true, ours: e.traits.dialect == formats.Locksteward, typ: e.traits.typ, last: e}
+	return memory{known: true, ours: e.traits.library == formats.Locksteward, typ: e.traits.typ, last: e}
 }
 
 // resume continues a history from before the restart, if e is the same hold.

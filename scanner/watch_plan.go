@@ -196,7 +196,7 @@ func (t *Table) usedPrefixes(classes *class.Set) []string {
 	var out []string
 	for _, p := range optionalPrefixes {
 		for key, e := range t.entries {
-			if p == record.DefaultPrefix && e.traits.dialect == formats.Locksteward ||
+			if p == record.DefaultPrefix && e.traits.library == formats.Locksteward ||
 				strings.HasPrefix(key, p) && !classes.Classify(key).Configured {
 				out = append(out, p)
 				break

@@ -223,7 +223,7 @@ func (n *nodeWatch) inspect(ctx context.Context, r *reader, items []workItem) er
 	for i := range readings {
 		results[i] = &readings[i]
 		o.complete(results[i], n.addr)
-		if l := results[i].lock; l != nil && l.traits.dialect == formats.Locksteward {
+		if l := results[i].lock; l != nil && l.traits.library == formats.Locksteward {
 			l.waiters = n.waitersOf(l.key)
 		}
 	}
@@ -243,7 +243,7 @@ func (n *nodeWatch) waitersOf(key string) int32 {
 	t := n.w.s.table
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if e, ok := t.entries[key]; ok && e.traits.dialect == formats.Locksteward {
+	if e, ok := t.entries[key]; ok && e.traits.library == formats.Locksteward {
 		return max(0, e.waiters) // as a sweep counted them
 	}
 	return 0

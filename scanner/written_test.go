@@ -25,7 +25,7 @@ func TestSweepTellsWhatTheValueSays(t *testing.T) {
 		got[l.Key] = l
 	}
 	job := got["job-lock:default:report"]
-	if job.Dialect != "shedlock" || !job.Acquired.Equal(taken) || job.Asked || job.Mode != "" {
+	if job.Library != "shedlock" || !job.Acquired.Equal(taken) || job.Asked || job.Mode != "" {
 		t.Errorf("ShedLock: %+v", job.Observation)
 	}
 	if age, basis, minimum := job.Age(); basis != locksteward.AgeClaimed || !minimum || age < time.Hour || age > time.Hour+time.Minute {

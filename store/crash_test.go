@@ -228,7 +228,7 @@ func newRequest(id, key string) locksteward.Request {
 	return locksteward.Request{
 		ID: id, State: locksteward.RequestPending,
 		Evidence: locksteward.Evidence{
-			Target: "orders", DB: 3, Key: key, Class: "orders", Dialect: "token", Type: "string",
+			Target: "orders", DB: 3, Key: key, Class: "orders", Library: "token", Type: "string",
 			Identity: locksteward.IdentityStrong, TokenDigest: "hmac-sha256:00", ExpireAt: locksteward.NoExpireAt, Count: 1,
 			Holder:  locksteward.Holder{App: "billing", Host: "h1", PID: 7, Session: "s", Instance: "i"},
 			ClaimID: "c1", Fence: 42, Findings: []string{"hold/too-long", "ttl/none"}, At: at,

@@ -11,7 +11,7 @@ import (
 // since the bytes of a key need not be text.
 type evidenceRow struct {
 	Class       string    `json:"class"`
-	Dialect     string    `json:"dialect"`
+	Library     string    `json:"library"`
 	Type        string    `json:"type"`
 	Identity    string    `json:"identity"`
 	TokenDigest string    `json:"token_digest"`
@@ -47,7 +47,7 @@ type holderRow struct {
 
 func encodeEvidence(e locksteward.Evidence) (string, error) {
 	raw, err := json.Marshal(evidenceRow{
-		Class: e.Class, Dialect: e.Dialect, Type: e.Type, Identity: string(e.Identity),
+		Class: e.Class, Library: e.Library, Type: e.Type, Identity: string(e.Identity),
 		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Count: e.Count, Holder: holderRow(e.Holder),
 		ClaimID: e.ClaimID, Fence: e.Fence, Findings: e.Findings, At: e.At.UTC(),
 		Proof: string(e.Proof), Policy: e.Policy, Act: string(e.Act), HolderAlive: e.HolderAlive,
@@ -62,7 +62,7 @@ func decodeEvidence(text, target string, db int, key string) (locksteward.Eviden
 	err := json.Unmarshal([]byte(text), &row)
 	return locksteward.Evidence{
 		Target: target, DB: db, Key: key,
-		Class: row.Class, Dialect: row.Dialect, Type: row.Type, Identity: locksteward.Identity(row.Identity),
+		Class: row.Class, Library: row.Library, Type: row.Type, Identity: locksteward.Identity(row.Identity),
 		TokenDigest: row.TokenDigest, ExpireAt: row.ExpireAt, Count: row.Count, Holder: locksteward.Holder(row.Holder),
 		ClaimID: row.ClaimID, Fence: row.Fence, Findings: row.Findings, At: row.At,
 		Proof: locksteward.Proof(row.Proof), Policy: row.Policy, Act: locksteward.Act(row.Act), HolderAlive: row.HolderAlive,

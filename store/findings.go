@@ -182,7 +182,7 @@ type findingRow struct {
 	Status          locksteward.Status   `json:"status"`
 	DB              int                  `json:"db,omitempty"`
 	Class           string               `json:"class"`
-	Dialect         string               `json:"dialect,omitempty"`
+	Library         string               `json:"library,omitempty"`
 	Subject         string               `json:"subject,omitempty"`
 	Summary         textRow              `json:"summary"`
 	Evidence        []lineRow            `json:"evidence,omitempty"`
@@ -243,7 +243,7 @@ func linesOf(rows []lineRow) []locksteward.Text {
 func newFindingRow(f locksteward.Finding) findingRow {
 	return findingRow{
 		Rule: f.Rule, Severity: f.Severity, Risk: f.Risk, Status: f.Status,
-		DB: f.DB, Class: f.Class, Dialect: f.Dialect, Subject: f.Subject,
+		DB: f.DB, Class: f.Class, Library: f.Library, Subject: f.Subject,
 		Summary: textRow(f.Summary), Evidence: lineRows(f.Evidence), CounterEvidence: lineRows(f.CounterEvidence),
 		Cause: textRow(f.Cause), Remedy: textRow(f.Remedy), Resolution: textRow(f.Resolution), Team: f.Team, RunbookURL: f.RunbookURL,
 		Proof: f.Proof, InhibitedBy: f.InhibitedBy,
@@ -254,7 +254,7 @@ func newFindingRow(f locksteward.Finding) findingRow {
 func (r findingRow) finding(target, key string) locksteward.Finding {
 	return locksteward.Finding{
 		Rule: r.Rule, Severity: r.Severity, Risk: r.Risk, Status: r.Status,
-		Target: target, DB: r.DB, Class: r.Class, Key: key, Dialect: r.Dialect, Subject: r.Subject,
+		Target: target, DB: r.DB, Class: r.Class, Key: key, Library: r.Library, Subject: r.Subject,
 		Summary: locksteward.Text(r.Summary), Evidence: linesOf(r.Evidence), CounterEvidence: linesOf(r.CounterEvidence),
 		Cause: locksteward.Text(r.Cause), Remedy: locksteward.Text(r.Remedy), Resolution: locksteward.Text(r.Resolution), Team: r.Team, RunbookURL: r.RunbookURL,
 		Proof: r.Proof, InhibitedBy: r.InhibitedBy,

@@ -144,7 +144,7 @@ func TestFindingsRoundTrip(t *testing.T) {
 		at := time.Date(2026, 1, 2, 3, 4, 5, 600_700_800, time.UTC)
 		full := locksteward.Finding{
 			Rule: "ttl/none", Severity: locksteward.SeverityCritical, Risk: locksteward.RiskDeadlock, Status: locksteward.StatusFiring,
-			Target: "orders", DB: 4, Class: "orders", Key: "lock:\xff", Dialect: "token", Subject: "c1",
+			Target: "orders", DB: 4, Class: "orders", Key: "lock:\xff", Library: "token", Subject: "c1",
 			Summary: locksteward.Text{EN: "no TTL", ZH: "没有 TTL"}, Evidence: []locksteward.Text{{EN: "a", ZH: "甲"}, {EN: "b"}}, CounterEvidence: []locksteward.Text{{EN: "c", ZH: "丙"}},
 			Cause: locksteward.Text{EN: "crash"}, Remedy: locksteward.Text{EN: "look"}, Team: "t", RunbookURL: "https://x",
 			Proof: locksteward.Presumed, InhibitedBy: "0f",

@@ -136,7 +136,7 @@ func initPlan(plan initcfg.Plan, f initFlags, text string, taken map[string]bool
 	for _, p := range plan.Proposals {
 		row := api.InitProposal{
 			Class: p.Name, Match: []string{p.Match}, Accepted: taken[p.Name], Locks: len(p.Keys), Open: p.Open, Holds: p.Row.Holds(),
-			WithoutTTL: p.WithoutTTL, Examples: []api.Key{}, Dialects: p.Libraries(), OldestIsMinimum: p.AgeMinimum, Watched: p.Watched(),
+			WithoutTTL: p.WithoutTTL, Examples: []api.Key{}, Libraries: p.Libraries(), OldestIsMinimum: p.AgeMinimum, Watched: p.Watched(),
 			Suggested: api.SuggestedPolicy{
 				ExpectMs: someMs(p.Expect.Value), ExpectReason: p.Expect.Reason, TTLMs: someMs(p.TTL.Value), TTLReason: p.TTL.Reason,
 			},

@@ -27,7 +27,7 @@ func locksListCommand(p *program) *cobra.Command {
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&filter.Target, "target", "", "only of this target")
 			c.Flags().StringVar(&filter.Class, "class", "", "only of this class")
-			c.Flags().StringVar(&filter.Dialect, "library", "", "only of this library's format")
+			c.Flags().StringVar(&filter.Library, "library", "", "only of this library's format")
 			c.Flags().StringVar(&filter.State, "state", "", "only locks with firing or pending findings, clear (without findings), or no-ttl")
 			c.Flags().StringVar(&filter.Holder, "holder", "", "only holders with this in their app, host, session or instance")
 			c.Flags().StringVar(&filter.Match, "match", "", "only keys that match this pattern, such as 'lock:order:*'")

@@ -141,7 +141,7 @@ func writeBundle(w io.Writer, b api.Bundle) error {
 	}
 	var rows [][]string
 	for _, r := range b.Requests {
-		rows = append(rows, []string{r.ID, r.State, cellKey(r.Evidence.Key), r.Evidence.Dialect, identity(r.Evidence), dash(oneLine(r.Outcome))})
+		rows = append(rows, []string{r.ID, r.State, cellKey(r.Evidence.Key), r.Evidence.Library, identity(r.Evidence), dash(oneLine(r.Outcome))})
 	}
 	if err := writeTable(w, []string{"ID", "STATE", "KEY", "LIBRARY", "IDENTITY", "OUTCOME"}, rows); err != nil {
 		return err

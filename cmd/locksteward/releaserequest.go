@@ -131,7 +131,7 @@ releases, a class with release: off, or the comparison: a changed lock is not de
 func writePreview(w io.Writer, v api.Preview) error {
 	var b strings.Builder
 	e := v.Request.Evidence
-	fmt.Fprintf(&b, "%s of %s (%s, dialect %s, identity %s)\n", e.Act, showKey(e.Key), e.Type, e.Dialect, identity(e))
+	fmt.Fprintf(&b, "%s of %s (%s, library %s, identity %s)\n", e.Act, showKey(e.Key), e.Type, e.Library, identity(e))
 	switch {
 	case v.Refusal != "":
 		fmt.Fprintf(&b, "refused: %s\n", oneLine(v.Refusal))

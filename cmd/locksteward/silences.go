@@ -79,7 +79,7 @@ func silencesAddCommand(p *program) *cobra.Command {
 		short: "Mute the findings that match all matchers",
 		long: `A matcher is label=value, label!=value, label=~regexp or label!~regexp; regular
 expressions (RE2) are anchored. Labels are target, db, class, rule, severity, key,
-team, status, risk, dialect, subject, proof and fingerprint.`,
+team, status, risk, library, subject, proof and fingerprint.`,
 		example: `  locksteward silences add class=nightly-import --for 2h --comment 'reindexing, INC-12'
   locksteward silences add team=checkout 'severity=~warning|info' --until 2026-11-30T08:00:00Z --comment 'migration'`,
 		args: cobra.MinimumNArgs(1),

@@ -42,7 +42,7 @@ type unlocked struct {
 	// when nothing was done.
 	State       string   `json:"state"`
 	Outcome     string   `json:"outcome"`
-	Dialect     string   `json:"dialect"`
+	Library     string   `json:"library"`
 	Identity    string   `json:"identity"`
 	Keys        []string `json:"keys"`
 	Differences []string `json:"differences"`
@@ -98,7 +98,7 @@ func runUnlock(ctx context.Context, p *program, f unlockFlags, arg string) error
 		return err
 	}
 	out := unlocked{
-		Key: api.NewKey(o.Key), State: "planned", Dialect: plan.Dialect, Identity: string(plan.Identity),
+		Key: api.NewKey(o.Key), State: "planned", Library: plan.Library, Identity: string(plan.Identity),
 		Keys: append([]string{}, plan.Keys...), Differences: append([]string{}, plan.Differences...),
 	}
 	name := locksteward.DisplayKey(o.Key)
@@ -193,7 +193,7 @@ func currentUser() string {
 
 // confirm shows the plan and asks, if there is somebody to ask.
 func confirm(p *program, plan *unlock.Plan, name string) (bool, error) {
-	fmt.Fprintf(p.stderr, "%s: a lock of library %s, unchanged since the scan. Would delete:\n", name, plan.Dialect)
+	fmt.Fprintf(p.stderr, "%s: a lock of library %s, unchanged since the scan. Would delete:\n", name, plan.Library)
 	for _, key := range plan.Keys {
 		fmt.Fprintf(p.stderr, "  %s\n", locksteward.DisplayKey(key))
 	}

@@ -20,7 +20,7 @@ func addUnlockLines(out *api.Scan, result scan.Result, server []string) {
 	}
 	for i, f := range result.Findings {
 		l, ok := locks[f.Key]
-		if !ok || f.Key == "" || l.TooLarge || scan.WhyNever(l.Dialect) != "" {
+		if !ok || f.Key == "" || l.TooLarge || scan.WhyNever(l.Library) != "" {
 			continue
 		}
 		if condition, ok := unlock.ConditionOf(l.Observation, result.Salt); ok {

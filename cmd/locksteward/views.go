@@ -94,7 +94,7 @@ func writeLockRows(w io.Writer, locks []api.Lock, targets bool) error {
 			waiters = fmt.Sprint(l.Waiters)
 		}
 		row := []string{
-			cellKey(l.Key), l.Class, l.Dialect, showTTL(l.TTLMs), showAge(l), waiters,
+			cellKey(l.Key), l.Class, l.Library, showTTL(l.TTLMs), showAge(l), waiters,
 			showHolder(l.Holder), dash(strings.Join(l.Findings, " ")),
 		}
 		if targets {
@@ -243,7 +243,7 @@ func writeRequest(w io.Writer, r api.Request) error {
 	line("asks for", "%s", showAct(e))
 	line("lock", "%s on %s, db %d", showKey(e.Key), e.Target, e.DB)
 	line("class", "%s", e.Class)
-	line("library", "%s (%s), identity %s", e.Dialect, e.Type, identity(e))
+	line("library", "%s (%s), identity %s", e.Library, e.Type, identity(e))
 	line("holder", "%s", showHolder(e.Holder))
 	expires := "never"
 	if e.ExpiresAtMs > 0 {
@@ -290,7 +290,7 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 	}
 	line("on", "%s", where)
 	line("class", "%s", d.Class)
-	line("library", "%s (%s, %s confidence), identity %s", d.Dialect, d.Type, dash(d.Confidence), d.Identity)
+	line("library", "%s (%s, %s confidence), identity %s", d.Library, d.Type, dash(d.Confidence), d.Identity)
 	line("ttl", "%s", showTTL(d.TTLMs))
 	line("age", "%s (%s)", showAge(d.Lock), d.AgeBasis)
 	if !d.Acquired.IsZero() {
@@ -309,7 +309,7 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 	switch {
 	case d.SharedToken:
 		line("token", "shared: %s", d.TokenKind)
-	case d.TokenKind == locksteward.UnverifiedPlaceholder, d.Dialect == "token" && d.TokenKind != "":
+	case d.TokenKind == locksteward.UnverifiedPlaceholder, d.Library == "token" && d.TokenKind != "":
 		line("token", "%s", d.TokenKind)
 	}
 	if c := d.Claim; c != nil {

@@ -43,7 +43,7 @@ type fixture struct {
 	} `json:"beside"`
 	Meta map[string]string `json:"meta"`
 	Want struct {
-		Dialect    string `json:"dialect"`
+		Library    string `json:"library"`
 		Releasable bool   `json:"releasable"`
 	} `json:"want"`
 }
@@ -123,8 +123,8 @@ func fixtures(t *testing.T) (list []fixture) {
 			t.Fatalf("%s: %v", path, err)
 		}
 		f.path, f.Key = path, text(t, f.Key, f.KeyB64)
-		if f.Want.Dialect == "" {
-			f.Want.Dialect = filepath.Base(filepath.Dir(path))
+		if f.Want.Library == "" {
+			f.Want.Library = filepath.Base(filepath.Dir(path))
 		}
 		if f.Want.Releasable {
 			list = append(list, f)
@@ -154,7 +154,7 @@ var acts = map[string]func(e *locksteward.Evidence){
 	"for good":  func(*locksteward.Evidence) {},
 	"with undo": func(e *locksteward.Evidence) { e.Undo = 10 * time.Minute },
 	"with a stand": func(e *locksteward.Evidence) {
-		if formats.WhyNoPlaceholder(e.Dialect, e.ExpireAt) == "" {
+		if formats.WhyNoPlaceholder(e.Library, e.ExpireAt) == "" {
 			e.Stand = time.Minute
 		}
 	},
@@ -163,12 +163,12 @@ var acts = map[string]func(e *locksteward.Evidence){
 // Every lock of every format that can be released is, by a releaser whose only
 // class has exactly that key, in each way; and the same lock under another name
 // stays as it is.
-func TestReleaserReleasesEveryDialectAndNothingElse(t *testing.T) {
+func TestReleaserReleasesEveryLibraryAndNothingElse(t *testing.T) {
 	t.Parallel()
 	list := fixtures(t)
 	seen := map[string]bool{}
 	for _, f := range list {
-		seen[f.Want.Dialect] = true
+		seen[f.Want.Library] = true
 	}
 	releasable := 0
 	for _, d := range formats.All() {
@@ -179,7 +179,7 @@ func TestReleaserReleasesEveryDialectAndNothingElse(t *testing.T) {
 			t.Errorf("no fixture of %s can be released", d.Name)
 		}
 	}
-	t.Logf("%d locks of %d dialects", len(list), releasable)
+	t.Logf("%d locks of %d libraries", len(list), releasable)
 	for how, change := range acts {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +187,7 @@ func TestReleaserReleasesEveryDialectAndNothingElse(t *testing.T) {
 			admin := srv.Client(t)
 			once := map[string]bool{}
 			for _, f := range list {
-				switch first := !once[f.Want.Dialect]; {
+				switch first := !once[f.Want.Library]; {
 				case how == "for good":
 					releaseOne(t, srv, admin, f, exactly, change)
 				case first && how == "with undo":
@@ -197,7 +197,7 @@ func TestReleaserReleasesEveryDialectAndNothingElse(t *testing.T) {
 				case first:
 					releaseOne(t, srv, admin, f, family, change)
 				}
-				once[f.Want.Dialect] = true
+				once[f.Want.Library] = true
 			}
 			if log := admin.Do(t.Context(), "acl", "log").Val().([]any); len(log) == 0 {
 				t.Error("the locks of others were not even tried")
@@ -240,13 +240,13 @@ func releaseOne(t *testing.T, srv *testredis.Server, admin *redis.Client, f fixt
 		return
 	}
 	req.Evidence = now.Now
-	if change(&req.Evidence); req.Evidence.Dialect != f.Want.Dialect {
-		t.Errorf("%s: it is a %s on a server", f.path, req.Evidence.Dialect)
+	if change(&req.Evidence); req.Evidence.Library != f.Want.Library {
+		t.Errorf("%s: it is a %s on a server", f.path, req.Evidence.Library)
 		return
 	}
 	result, err := executor.Execute(ctx, req)
 	if err != nil || result.State != locksteward.RequestReleased {
-		t.Errorf("%s (%s, %s): %s %s, %v", f.path, f.Want.Dialect, match(f.Key), result.State, result.Outcome, err)
+		t.Errorf("%s (%s, %s): %s %s, %v", f.path, f.Want.Library, match(f.Key), result.State, result.Outcome, err)
 		return
 	}
 

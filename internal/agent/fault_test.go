@@ -26,7 +26,7 @@ func TestTargetFaultIsTold(t *testing.T) {
 	srv := testredis.Start(t)
 	set(t, srv.Client(t), "lock:order:1", token, time.Hour)
 	b := newBed(t, target(srv.URL())+orders)
-	b.awaitMetric(`locksteward_locks{class="orders",dialect="token",target="main"} 1`)
+	b.awaitMetric(`locksteward_locks{class="orders",library="token",target="main"} 1`)
 	srv.Kill()
 	_, err := b.ana.CreateRequest(t.Context(), api.CreateRequest{Target: "main", Key: api.NewKey("lock:order:1"), Reason: "stuck"})
 	if p, ok := errors.AsType[*api.Problem](err); !ok || p.Code != api.CodeUnavailable || !strings.Contains(p.Detail, "main") || !strings.Contains(p.Detail, "refused") {
@@ -54,7 +54,7 @@ func TestUnsettledReleasesDoNotKeepTheServersWaiting(t *testing.T) {
 		err := st.CreateRequest(t.Context(), locksteward.Request{
 			ID: fmt.Sprintf("r-%d", i), State: locksteward.RequestExecuting, Requester: "ana", Reason: "stuck", CreatedAt: now,
 			ExpiresAt: now.Add(time.Hour), ApprovedUntil: now.Add(time.Minute),
-			Evidence: locksteward.Evidence{Target: "main", Key: fmt.Sprintf("lock:order:%d", i), Class: "orders", Dialect: "token", Type: "string"},
+			Evidence: locksteward.Evidence{Target: "main", Key: fmt.Sprintf("lock:order:%d", i), Class: "orders", Library: "token", Type: "string"},
 		}, []locksteward.Entry{{At: now, Actor: "ana", Action: "release.request"}}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestReloadKeepsWhatWaits(t *testing.T) {
 	}))
 	t.Cleanup(hook.Close)
 	b := newBed(t, target(srv.URL())+orders+
-		"alert: {drain_timeout: 100ms, first_survey: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+hook.URL+"', allow_private: true}}]}")
+		"alert: {drain_timeout: 100ms, first_sweep: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+hook.URL+"', allow_private: true}}]}")
 	testredis.Eventually(t, within, func() bool { return tries.Load() > 0 }, "no attempt to tell")
 	if err := b.agent.Reload(t.Context()); err != nil {
 		t.Fatal(err)

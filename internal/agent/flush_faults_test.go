@@ -40,9 +40,9 @@ func TestFlushIsToldOnce(t *testing.T) {
 				}
 			}
 			b := newBed(t, target(srv.URL())+orders+
-				"alert: {first_survey: fire, grouping: {wait: 1s}, receivers: [{name: ops, webhook: {url: '"+e.url+"', allow_private: true}}]}")
+				"alert: {first_sweep: fire, grouping: {wait: 1s}, receivers: [{name: ops, webhook: {url: '"+e.url+"', allow_private: true}}]}")
 			b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
-			b.awaitMetric(fmt.Sprintf(`locksteward_locks{class="orders",dialect="locksteward",target="main"} %d`, locks))
+			b.awaitMetric(fmt.Sprintf(`locksteward_locks{class="orders",library="locksteward",target="main"} %d`, locks))
 			// The first sweep finds classes to watch, for which the watch is set up anew:
 			// what a flush takes meanwhile is told lock by lock.
 			was := lastSweep(b)
@@ -71,7 +71,7 @@ func TestFlushIsToldOnce(t *testing.T) {
 				return flushed, others
 			}
 			testredis.Eventually(t, 3*within, func() bool { flushed, _ := told(); return len(flushed) > 0 }, "nobody is told of the flush")
-			b.awaitNoMetric(`locksteward_locks{class="orders",dialect="locksteward",target="main"}`)
+			b.awaitNoMetric(`locksteward_locks{class="orders",library="locksteward",target="main"}`)
 			// What would be told of single locks would have been told by now.
 			for range 3 {
 				was := lastSweep(b)

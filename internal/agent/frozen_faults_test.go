@@ -39,7 +39,7 @@ func TestStoppedAgentIsCutOffAndStartsOver(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c, ctx := srv.Client(t), t.Context()
-	a := testagent.New(t, testagent.Options{Name: "agent", Config: fmt.Sprintf(`targets: [{name: main, redis: %q, schedule: '@every 5s'}]
+	a := testagent.New(t, testagent.Options{Name: "agent", Config: fmt.Sprintf(`targets: [{name: main, url: %q, schedule: '@every 5s'}]
 classes: [{class: kept, match: ['lock:kept:*']}]
 metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0'}
@@ -111,7 +111,7 @@ store: {dsn: 'sqlite:%s/store.db'}
 	// What came and what went while it stood still, and what comes now.
 	set("lock:kept:after")
 	testredis.Eventually(t, 2*within, func() bool {
-		return value(`locksteward_locks{class="kept",dialect="token",target="main"}`) == 3
+		return value(`locksteward_locks{class="kept",library="token",target="main"}`) == 3
 	}, "the locks are not those of the server")
 	if missed := value("locksteward_watch_missed_total"); missed != 0 {
 		t.Errorf("%v changes were missed outside of the blind time", missed)

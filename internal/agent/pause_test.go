@@ -18,7 +18,7 @@ func TestPausedTargetIsLeftAlone(t *testing.T) {
 	rdb := srv.Client(t)
 	set(t, rdb, "lock:order:1", token, time.Hour)
 	b := newBed(t, target(srv.URL())+orders)
-	b.awaitMetric(`locksteward_locks{class="orders",dialect="token",target="main"} 1`)
+	b.awaitMetric(`locksteward_locks{class="orders",library="token",target="main"} 1`)
 	b.awaitMetric(`locksteward_budget_paused{target="main"} 0`)
 	if _, err := b.agent.Backend().Pause(t.Context(), "nothing", locksteward.Pause{By: "ann"}); !errors.Is(err, locksteward.ErrNotFound) {
 		t.Errorf("got %v", err)
@@ -54,7 +54,7 @@ func TestPausedTargetIsLeftAlone(t *testing.T) {
 		t.Error(names, err)
 	}
 	b.awaitMetric(`locksteward_budget_paused{target="main"} 0`)
-	b.awaitMetric(`locksteward_locks{class="orders",dialect="token",target="main"} 2`)
+	b.awaitMetric(`locksteward_locks{class="orders",library="token",target="main"} 2`)
 	entries, err := b.ana.Audit(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)

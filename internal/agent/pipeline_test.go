@@ -24,7 +24,7 @@ classes:
 `
 
 func target(url string) string {
-	return fmt.Sprintf("targets: [{name: main, redis: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}]\n", url)
+	return fmt.Sprintf("targets: [{name: main, url: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}]\n", url)
 }
 
 func TestFoundToldReleasedResolved(t *testing.T) {
@@ -38,7 +38,7 @@ func TestFoundToldReleasedResolved(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := newBed(t, target(srv.URL())+orders+
-		"alert: {first_survey: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
+		"alert: {first_sweep: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
 	began := time.Now()
 	testredis.Eventually(t, within, func() bool { return len(s.got()) == 1 }, "no firing message")
 	t.Logf("told %s after the start", time.Since(began).Round(time.Millisecond))
@@ -143,7 +143,7 @@ func TestClusterThroughTheAgent(t *testing.T) {
 		}
 	}
 	b := newBed(t, target(cluster.URL())+orders)
-	b.awaitMetric(fmt.Sprintf(`locksteward_locks{class="orders",dialect="token",target="main"} %d`, locks))
+	b.awaitMetric(fmt.Sprintf(`locksteward_locks{class="orders",library="token",target="main"} %d`, locks))
 	for i := range locks {
 		key := fmt.Sprintf("lock:order:%d", i)
 		r, err := b.ana.CreateRequest(t.Context(), api.CreateRequest{Target: "main", Key: api.NewKey(key), Reason: "stuck"})

@@ -191,7 +191,7 @@ func TestBackupWhileARequestIsExecuted(t *testing.T) {
 	rdb := srv.Client(t)
 	set(t, rdb, "lock:order:1", token, 0)
 	b := newBed(t, target(srv.URL())+orders)
-	b.awaitMetric(`locksteward_locks{class="orders",dialect="token",target="main"} 1`)
+	b.awaitMetric(`locksteward_locks{class="orders",library="token",target="main"} 1`)
 	r, err := b.ana.CreateRequest(t.Context(), api.CreateRequest{Target: "main", Key: api.NewKey("lock:order:1"), Reason: "stuck"})
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 // LocksQuery selects locks; zero fields select all.
 type LocksQuery struct {
-	Target, Class, Dialect string
+	Target, Class, Library string
 	State                  string // firing, pending, clear or no-ttl
 	Holder                 string // part of the app, host, session or instance
 	Match                  string // a pattern of keys, as classes have it
@@ -45,7 +45,7 @@ type RequestsQuery struct {
 
 // Locks lists what the last sweeps saw.
 func (c *Client) Locks(ctx context.Context, q LocksQuery) (api.LockList, error) {
-	return get[api.LockList](ctx, c, "/api/v1/locks", values("target", q.Target, "class", q.Class, "dialect", q.Dialect,
+	return get[api.LockList](ctx, c, "/api/v1/locks", values("target", q.Target, "class", q.Class, "library", q.Library,
 		"state", q.State, "holder", q.Holder, "match", q.Match, "q", q.Text, "sort", q.Sort, "limit", number(q.Limit), "cursor", q.Cursor))
 }
 

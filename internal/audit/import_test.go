@@ -32,7 +32,7 @@ func byHand(t *testing.T, e locksteward.Entry) string {
 func unlocked(action, outcome string) locksteward.Entry {
 	return locksteward.Entry{
 		At: time.Date(2026, 11, 1, 3, 0, 0, 5000, time.UTC), Actor: "ops", Action: action, Target: "redis", Key: "lock:\xff", Subject: "u-1",
-		Reason: "at night", Outcome: outcome, Detail: json.RawMessage(`{"dialect":"token"}`),
+		Reason: "at night", Outcome: outcome, Detail: json.RawMessage(`{"library":"token"}`),
 	}
 }
 
@@ -62,7 +62,7 @@ func TestImport(t *testing.T) {
 	if e.Actor != "ops (imported by root)" || e.Action != "unlock.outcome" || e.Key != "lock:\xff" || e.Outcome != "released" || e.Target != "redis" || time.Since(e.At) > time.Minute {
 		t.Errorf("%+v", e)
 	}
-	for _, want := range []string{`"imported_by":"root"`, `"at":"2026-11-01T03:00:00.000005Z"`, `"actor":"ops"`, `"line":3`, `"detail":{"dialect":"token"}`, `"file":"locksteward-audit.jsonl"`} {
+	for _, want := range []string{`"imported_by":"root"`, `"at":"2026-11-01T03:00:00.000005Z"`, `"actor":"ops"`, `"line":3`, `"detail":{"library":"token"}`, `"file":"locksteward-audit.jsonl"`} {
 		if !strings.Contains(string(e.Detail), want) {
 			t.Errorf("%s lacks %s", e.Detail, want)
 		}

@@ -86,7 +86,7 @@ func (b *Backend) Targets() []api.Target {
 // Unseen returns a target of which only the configuration is known.
 func Unseen(t config.Target, why string) api.Target {
 	out := api.Target{Name: t.Name, Nodes: []api.Node{}, Reason: why}
-	if spec, err := connect.Parse(t.Redis); err == nil {
+	if spec, err := connect.Parse(t.URL); err == nil {
 		out.DB, out.Mode = spec.DB, string(spec.Mode)
 	}
 	return out

@@ -129,7 +129,7 @@ func lockLines(s *state) []line {
 			verdict = span{text: strings.Join(rules, " "), style: yellow}
 		}
 		rows = append(rows, line{
-			{text: l.Key.Key}, verdict, {text: milliseconds(l.TTLMs)}, {text: age(l)}, {text: l.Dialect}, {text: holder(l.Holder)},
+			{text: l.Key.Key}, verdict, {text: milliseconds(l.TTLMs)}, {text: age(l)}, {text: l.Library}, {text: holder(l.Holder)},
 		})
 	}
 	note := fmt.Sprintf("  %s had %d holders so far, %d workers wait for it", s.scene.cart(), s.turns, s.queue)

@@ -78,7 +78,7 @@ func (r *running) ask(ctx context.Context, key string) (api.Request, error) {
 	r.board.tell(
 		step(1, requester+" (requester) asks for the release of "+key),
 		fact("request", "%s, %s: %q", request.ID, request.State, request.Reason),
-		fact("lock", "%s (%s), held %d×, identity %s, %s", e.Dialect, e.Type, e.Count, e.Identity, expiry(e.ExpiresAtMs, request.CreatedAt)),
+		fact("lock", "%s (%s), held %d×, identity %s, %s", e.Library, e.Type, e.Count, e.Identity, expiry(e.ExpiresAtMs, request.CreatedAt)),
 		fact("holder", "%s, thread %s", dash(e.Holder.Instance), dash(e.Holder.Session)),
 		fact("token", "%s", short(e.TokenDigest)),
 		fact("findings", "%s", dash(strings.Join(e.Findings, " "))),

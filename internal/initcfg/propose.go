@@ -31,8 +31,8 @@ type Proposal struct {
 	Row report.Row
 	// Open are the locks that are held now, WithoutTTL those of all that were seen.
 	Open, WithoutTTL int
-	// Dialects counts the locks by the library that wrote them.
-	Dialects map[string]int
+	// LibraryCounts counts the locks by the library that wrote them.
+	LibraryCounts map[string]int
 	// TTLMin and TTLMax are the range of the TTLs that were seen left, LeaseMax the
 	// longest that a lock was given as far as it could be told; 0 without any.
 	TTLMin, TTLMax, LeaseMax time.Duration
@@ -69,7 +69,7 @@ func Propose(seen Seen, least int) Plan {
 		for _, key := range f.Keys {
 			place[key] = len(plan.Proposals)
 		}
-		plan.Proposals = append(plan.Proposals, Proposal{Family: f, Row: report.Row{Class: f.Name}, Dialects: map[string]int{}})
+		plan.Proposals = append(plan.Proposals, Proposal{Family: f, Row: report.Row{Class: f.Name}, LibraryCounts: map[string]int{}})
 	}
 	for _, h := range seen.Holds {
 		if i, ok := place[h.Key]; ok {
@@ -98,7 +98,7 @@ func (p *Proposal) measure(seen Seen) {
 	p.LeaseMax = p.Row.Lease.Max()
 	for _, key := range p.Keys {
 		l := seen.Locks[key]
-		p.Dialects[l.Dialect]++
+		p.LibraryCounts[l.Library]++
 		if l.TTL == locksteward.NoExpiry {
 			p.WithoutTTL++
 		} else {
@@ -201,10 +201,10 @@ func (p Proposal) Examples(seen Seen) []string {
 	return keys[:min(maxExamples, len(keys))]
 }
 
-// Libraries names the dialects, the most frequent first.
+// Libraries names the libraries, the most frequent first.
 func (p Proposal) Libraries() []string {
-	names := sortedKeys(p.Dialects)
-	slices.SortStableFunc(names, func(a, b string) int { return p.Dialects[b] - p.Dialects[a] })
+	names := sortedKeys(p.LibraryCounts)
+	slices.SortStableFunc(names, func(a, b string) int { return p.LibraryCounts[b] - p.LibraryCounts[a] })
 	return names
 }
 

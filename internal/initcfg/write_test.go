@@ -23,7 +23,7 @@ func all(initcfg.Proposal) bool { return true }
 func lockOf(key string, change func(*locksteward.Lock)) locksteward.Lock {
 	l := locksteward.Lock{
 		Observation: locksteward.Observation{
-			Key: key, Class: class.Default, Kind: locksteward.KindLock, Dialect: "token", At: begin, TTL: 20 * time.Second,
+			Key: key, Class: class.Default, Kind: locksteward.KindLock, Library: "token", At: begin, TTL: 20 * time.Second,
 			ExpireAt: begin.Add(20 * time.Second).UnixMilli(), Identity: locksteward.IdentityStrong, Waiters: -1,
 			TokenDigest: "hmac-sha256:feed",
 		},
@@ -53,7 +53,7 @@ func TestProposeAndWrite(t *testing.T) {
 		ended = append(ended, lockOf(fmt.Sprintf("lock:order:%d", i), nil))
 	}
 	stuck := lockOf("lock:invoice:7", func(l *locksteward.Lock) {
-		l.TTL, l.ExpireAt, l.Identity, l.Dialect = locksteward.NoExpiry, locksteward.NoExpireAt, locksteward.IdentityNone, "setnx"
+		l.TTL, l.ExpireAt, l.Identity, l.Library = locksteward.NoExpiry, locksteward.NoExpireAt, locksteward.IdentityNone, "setnx"
 		l.History.FirstSeen = begin.Add(-time.Hour)
 	})
 	long := lockOf("batch:lock:nightly", func(l *locksteward.Lock) { l.TTL, l.ExpireAt = 20*time.Hour, begin.Add(20*time.Hour).UnixMilli() })
@@ -147,7 +147,7 @@ func TestWriteTheLogin(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	got := cfg.Targets[0]
-	if got.Name != "true" || got.Redis != "redis+cluster://a:1,b:2" || got.Username != `who "ever"` || got.AddrMap["10.0.0.1:6379"] != "127.0.0.1:7000" || got.PasswordFile != "" {
+	if got.Name != "true" || got.URL != "redis+cluster://a:1,b:2" || got.Username != `who "ever"` || got.AddrMap["10.0.0.1:6379"] != "127.0.0.1:7000" || got.PasswordFile != "" {
 		t.Errorf("got %+v", got)
 	}
 	if !strings.Contains(text, "# password_file:") {

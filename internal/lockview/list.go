@@ -84,7 +84,7 @@ func List(targets []Target, findings Findings, f console.LockFilter) (Page, erro
 
 // lockQuery returns what every table is asked for.
 func lockQuery(f console.LockFilter) (scanner.Query, error) {
-	q := scanner.Query{Class: f.Class, Dialect: f.Dialect, NoTTL: f.State == "no-ttl", Holder: f.Holder, Limit: f.Limit}
+	q := scanner.Query{Class: f.Class, Library: f.Library, NoTTL: f.State == "no-ttl", Holder: f.Holder, Limit: f.Limit}
 	switch f.Sort {
 	case "age":
 		q.Order = scanner.ByAge

@@ -20,7 +20,7 @@ import (
 //
 // What people leave out of a recording that they write themselves is filled in:
 // a look is of target "redis" and complete unless it says otherwise, a lock was
-// seen at the time of its look, has kind "lock", type "string" and dialect
+// seen at the time of its look, has kind "lock", type "string" and library
 // "token".
 func Read(r io.Reader) iter.Seq2[Look, error] {
 	return func(yield func(Look, error) bool) {
@@ -192,7 +192,7 @@ func (look *Look) fill(l *locksteward.Lock) {
 	if l.Type == "" {
 		l.Type = "string"
 	}
-	if l.Dialect == "" {
-		l.Dialect = "token"
+	if l.Library == "" {
+		l.Library = "token"
 	}
 }

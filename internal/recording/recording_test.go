@@ -107,7 +107,7 @@ func TestRoundTrip(t *testing.T) {
 	empty := locksteward.Sweep{Target: "other", At: t0}
 	none := locksteward.Sweep{Target: "redis", At: t0, Masters: []locksteward.MasterPass{{Node: "n", Reason: "timeout"}}, Locks: []locksteward.Lock{
 		{Observation: locksteward.Observation{
-			Target: "redis", Key: "k", Type: "string", At: t0, Kind: locksteward.KindLock, Dialect: "token",
+			Target: "redis", Key: "k", Type: "string", At: t0, Kind: locksteward.KindLock, Library: "token",
 			TTL: locksteward.NoExpiry, ExpireAt: locksteward.NoExpireAt, Idle: -1, Waiters: -1,
 		}},
 	}}
@@ -150,7 +150,7 @@ func TestReadByHand(t *testing.T) {
 	}
 	l := got[0].Sweep.Locks[0]
 	if l.TTL != locksteward.NoExpiry || !l.At.Equal(got[0].Sweep.At) || l.Kind != locksteward.KindLock || l.Type != "string" ||
-		l.Dialect != "token" || l.Target != "redis" || l.Holder.Host != "web-3" || l.Waiters != 3 {
+		l.Library != "token" || l.Target != "redis" || l.Holder.Host != "web-3" || l.Waiters != 3 {
 		t.Errorf("lock %+v", l)
 	}
 }
@@ -221,7 +221,7 @@ func TestReplay(t *testing.T) {
 		return locksteward.Lock{
 			Observation: locksteward.Observation{
 				Target: "redis", Key: key, Type: "string", At: at(d), TTL: ttl, Kind: locksteward.KindLock, Class: "recorded",
-				Dialect: "token", Confidence: locksteward.ConfidenceHigh, Identity: locksteward.IdentityStrong, TokenDigest: "x", Idle: -1, Waiters: -1,
+				Library: "token", Confidence: locksteward.ConfidenceHigh, Identity: locksteward.IdentityStrong, TokenDigest: "x", Idle: -1, Waiters: -1,
 			},
 			History: locksteward.History{FirstSeen: t0, LastSeen: at(d), Looks: 2},
 		}

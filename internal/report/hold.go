@@ -13,7 +13,7 @@ type Hold struct {
 	Class   string
 	DB      int
 	Key     string // exact bytes
-	Dialect string
+	Library string
 	Holder  locksteward.Holder
 	How     locksteward.EndedHow
 	EndedAt time.Time // server time of the look that found it over
@@ -38,7 +38,7 @@ type Hold struct {
 func Measure(e locksteward.Ending, since func(firstSeen time.Time) (time.Time, bool), deadline time.Time) Hold {
 	l := e.Lock
 	h := Hold{
-		Class: l.Class, DB: l.DB, Key: l.Key, Dialect: l.Dialect, Holder: l.Holder, How: e.How, EndedAt: e.At,
+		Class: l.Class, DB: l.DB, Key: l.Key, Library: l.Library, Holder: l.Holder, How: e.How, EndedAt: e.At,
 		Lease: LeaseOf(l), Renewed: renews(l),
 	}
 	if l.Claim != nil && !l.Claim.Acquired.IsZero() {

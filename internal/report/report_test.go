@@ -19,7 +19,7 @@ func never(time.Time) (time.Time, bool) { return time.Time{}, false }
 func lockAt(first, last time.Time, change func(*locksteward.Lock)) locksteward.Lock {
 	l := locksteward.Lock{
 		Observation: locksteward.Observation{
-			Key: "lock:order:1", Class: "orders", Kind: locksteward.KindLock, Dialect: "token", At: last, TTL: 20 * time.Second,
+			Key: "lock:order:1", Class: "orders", Kind: locksteward.KindLock, Library: "token", At: last, TTL: 20 * time.Second,
 			ExpireAt: last.Add(20 * time.Second).UnixMilli(), Identity: locksteward.IdentityStrong, Waiters: -1,
 		},
 		History: locksteward.History{FirstSeen: first, LastSeen: last, Looks: 2},
@@ -92,7 +92,7 @@ func TestMeasure(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			l := lockAt(at(0), at(5), c.change)
-			c.want.Class, c.want.Key, c.want.Dialect, c.want.How, c.want.EndedAt = "orders", l.Key, "token", c.how, at(6)
+			c.want.Class, c.want.Key, c.want.Library, c.want.How, c.want.EndedAt = "orders", l.Key, "token", c.how, at(6)
 			got := report.Measure(locksteward.Ending{Lock: l, How: c.how, At: at(6)}, c.since, c.deadline)
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)

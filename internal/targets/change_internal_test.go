@@ -24,7 +24,7 @@ func closed(t *testing.T, w *Watched) bool {
 
 // targetNamed is a target at which nothing listens.
 func targetNamed(name string) config.Target {
-	return config.Target{Name: name, Redis: "redis://127.0.0.1:1"}
+	return config.Target{Name: name, URL: "redis://127.0.0.1:1"}
 }
 
 func openSet(t *testing.T, shared bool, list ...config.Target) (*Set, *class.Set) {
@@ -61,7 +61,7 @@ func TestDiscardedChangeLeavesNothing(t *testing.T) {
 		}
 	}
 	bad := targetNamed("b")
-	bad.Redis = "nonsense"
+	bad.URL = "nonsense"
 	if _, err := s.Prepare(t.Context(), t.Context(), config.Config{Targets: []config.Target{other, bad}}, classes); err == nil {
 		t.Error("a target that cannot be made is prepared")
 	}

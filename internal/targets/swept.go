@@ -14,8 +14,8 @@ import (
 // swept takes in one sweep; the scanner calls it, one sweep at a time.
 func (w *Watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	now := time.Now()
-	w.endSurvey(sweep)
-	w.keepSurvey(ctx)
+	w.endFirstSweep(sweep)
+	w.keepFirstSweep(ctx)
 	answersAgain := w.conclude(ctx, sweep, now)
 	w.deps.Touch()
 	if answersAgain {

@@ -43,7 +43,7 @@ type Watched struct {
 	condition   health   // as last logged; "" before the first sweep
 	unshown     bool     // findings changed and the metrics do not say so yet
 	memories    memories // see remember
-	survey      survey
+	firstSweep  firstSweep
 	recalled    bool // the findings of the last run are in the engine: see recall
 	whole       bool // the store has had all findings since the start
 	rightsAsked bool // see checkRights

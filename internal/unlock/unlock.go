@@ -36,8 +36,8 @@ type Plan struct {
 	Differences []string
 	// Refusal is why this lock is not released safely; nil if it is.
 	Refusal *formats.Refusal
-	// Dialect, Identity and Keys are what is released.
-	Dialect  string
+	// Library, Identity and Keys are what is released.
+	Library  string
 	Identity locksteward.Identity
 	Keys     []string
 
@@ -89,7 +89,7 @@ func NewPlan(ctx context.Context, o Options) (*Plan, error) {
 		return nil, err
 	}
 	p.Found, p.Differences, p.Refusal = seen.Found, seen.Differences, seen.Refusal
-	p.Dialect, p.Identity, p.Keys = now.Dialect, now.Identity, seen.Keys
+	p.Library, p.Identity, p.Keys = now.Library, now.Identity, seen.Keys
 	return p, nil
 }
 
@@ -114,7 +114,7 @@ func (c Condition) differences(now locksteward.Evidence) []string {
 func (p *Plan) Execute(ctx context.Context) (release.Result, error) {
 	audit := auditFile{p.opts.AuditFile}
 	facts := map[string]any{
-		"dialect": p.Dialect, "identity": p.Identity, "if": p.opts.If.String(), "db": p.request.Evidence.DB,
+		"library": p.Library, "identity": p.Identity, "if": p.opts.If.String(), "db": p.request.Evidence.DB,
 	}
 	detail, err := json.Marshal(facts)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	KindWait   Kind = "wait"   // zset: waiters in order of arrival
 	KindWaiter Kind = "waiter" // hash: who waits
 	KindGrant  Kind = "grant"  // hash: what a release needs to hand the lock to a waiter
-	KindUndo   Kind = "undo"   // a force-released lock of another dialect, while undo is possible
+	KindUndo   Kind = "undo"   // a force-released lock of another library, while undo is possible
 	KindExec   Kind = "exec"   // what a force-release did
 	KindWake   Kind = "wake"   // pub/sub channel
 )

@@ -16,7 +16,7 @@ func knownFacts() *Facts {
 			Observation: locksteward.Observation{
 				Target: "redis", DB: 0, Node: "10.0.0.7:6379", Key: "lock:order:42", Type: "string",
 				At: t0, TTL: time.Minute, ExpireAt: t0.Add(time.Minute).UnixMilli(), Idle: 2 * time.Second,
-				Size: 36, Kind: locksteward.KindLock, Class: "batch", Configured: true, Dialect: "locksteward",
+				Size: 36, Kind: locksteward.KindLock, Class: "batch", Configured: true, Library: "locksteward",
 				Confidence: locksteward.ConfidenceHigh, Identity: locksteward.IdentityStrong,
 				SharedToken: true, TokenKind: "a one-digit number", Acquired: t0.Add(-2 * time.Hour), Mode: "write",
 				Holder: locksteward.Holder{App: "billing", Host: "web-3", PID: 42, Session: "42", Instance: "i1"},

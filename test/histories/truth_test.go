@@ -15,7 +15,7 @@ import (
 )
 
 // noTTLByDesign are the libraries whose locks have no TTL by design, as their
-// pages under docs/dialects say.
+// pages under docs/libraries say.
 var noTTLByDesign = []string{
 	"asynq-lease", "bullmq-dedup", "celery-singleton", "huey-lock", "redis-mutex", "redisson-latch", "redisson-permit-semaphore",
 	"redisson-semaphore", "ruby-redis-semaphore", "sidekiq-unique-v8", "sidekiq-unique-v9",

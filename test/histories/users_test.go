@@ -56,7 +56,7 @@ type fixture struct {
 	TooLarge bool              `json:"too_large"`
 	Meta     map[string]string `json:"meta"`
 	Want     struct {
-		Dialect, Kind string
+		Library, Kind string
 		RenewEveryMs  int64 `json:"renew_every_ms"`
 	}
 }
@@ -95,7 +95,7 @@ func readLibrary(t *testing.T) *library {
 			s, f := readFixture(t, d.Name, file)
 			switch {
 			case f.Meta != nil || f.TooLarge || f.Size != nil || s.typ == "none":
-			case cmp.Or(f.Want.Dialect, d.Name) == d.Name && f.Want.Kind != string(locksteward.KindCandidate) && !helper(s.key):
+			case cmp.Or(f.Want.Library, d.Name) == d.Name && f.Want.Kind != string(locksteward.KindCandidate) && !helper(s.key):
 				lib.shapes[d.Name] = append(lib.shapes[d.Name], s)
 				keys[s.key] = true
 			case !s.named:

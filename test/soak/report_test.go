@@ -33,7 +33,7 @@ func (r *run) report(wrong []string) string {
 	say("- Load average of the machine at the samples: %s. One machine has all of it: six Redis servers, PostgreSQL, both agents, the", r.loads())
 	say("  applications and the receiver.")
 	some, none := formatNames(r.t, r.load.layouts)
-	say("- Begun %s UTC, %s of load. %d locks of %d layouts of %d dialects stand all the time (written in %s), one in five of them renewed.",
+	say("- Begun %s UTC, %s of load. %d locks of %d layouts of %d libraries stand all the time (written in %s), one in five of them renewed.",
 		r.all.began.UTC().Format("2006-01-02 15:04"), r.took.Round(time.Second), *locks, len(r.load.layouts), len(some), r.filled.Round(time.Second))
 	say("  The most that an agent had in its table: %.0f. Locks of these cannot be made up without what stands beside them: %s.", r.most, strings.Join(none, ", "))
 	say("- Redis Cluster: three masters with a replica each; one target, a sweep every %s without a limit of the servers' time", r.schedule)

@@ -75,7 +75,7 @@ type Decoded struct {
 // from the usual: one string, deleted after a comparison, whose waiters poll.
 type Format struct {
 	// Name is the format's id in JSON and metrics. It has a page
-	// docs/dialects/<Name>.md and fixtures in testdata/<Name>.
+	// docs/libraries/<Name>.md and fixtures in testdata/<Name>.
 	Name string
 
 	// Type is the one Redis type of its locks; "" for several.

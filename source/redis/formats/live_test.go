@@ -146,8 +146,8 @@ func (l live) run(t *testing.T) {
 		t.Fatalf("the scanner does not see %q among %d locks", l.key, len(sweep.Locks))
 	}
 	got := sweep.Locks[i]
-	if got.Dialect != l.format || got.Confidence != l.want.Confidence || got.Identity != l.want.Identity || got.Type != l.want.Type {
-		t.Errorf("the scanner sees %s, %s, %s, %s, want %s, %s, %s, %s", got.Dialect, got.Confidence, got.Identity, got.Type, l.format, l.want.Confidence, l.want.Identity, l.want.Type)
+	if got.Library != l.format || got.Confidence != l.want.Confidence || got.Identity != l.want.Identity || got.Type != l.want.Type {
+		t.Errorf("the scanner sees %s, %s, %s, %s, want %s, %s, %s, %s", got.Library, got.Confidence, got.Identity, got.Type, l.format, l.want.Confidence, l.want.Identity, l.want.Type)
 	}
 	if (got.TTL == locksteward.NoExpiry) != (l.want.TTL == locksteward.NoExpiry) || got.TTL > l.want.TTL {
 		t.Errorf("TTL = %s, want %s at most", got.TTL, l.want.TTL)

@@ -239,10 +239,10 @@ func TestWhatCannotBeReleasedSaysWhy(t *testing.T) {
 		why := formats.WhyNever(d.Name)
 		never[d.Name] = why != ""
 		if why != "" && d.Name != formats.Unknown {
-			page, err := os.ReadFile("../../../docs/dialects/" + d.Name + ".md")
+			page, err := os.ReadFile("../../../docs/libraries/" + d.Name + ".md")
 			must(t, err)
 			if !bytes.Contains(page, []byte("**Refused.**")) || !bytes.Contains(page, []byte("## By hand")) {
-				t.Errorf("docs/dialects/%s.md does not say that a release is refused, or how a person does it", d.Name)
+				t.Errorf("docs/libraries/%s.md does not say that a release is refused, or how a person does it", d.Name)
 			}
 		}
 		if why != "" && formats.WhyNoPlaceholder(d.Name, locksteward.NoExpireAt) == "" {

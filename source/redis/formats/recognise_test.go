@@ -40,7 +40,7 @@ type fixture struct {
 	TooLarge bool              `json:"too_large"`
 	Meta     map[string]string `json:"meta"`
 	Want     struct {
-		Dialect    string `json:"dialect"` // of a near miss: what it is instead of the folder's
+		Library    string `json:"library"` // of a near miss: what it is instead of the folder's
 		Kind       string `json:"kind"`    // lock, candidate or none, without configuration
 		Confidence locksteward.Confidence
 		Identity   locksteward.Identity
@@ -149,7 +149,7 @@ func TestRecogniseFixtures(t *testing.T) {
 			t.Parallel()
 			s, want := f.sample(t), f.Want
 			got := formats.Recognise(s)
-			if name := cmp.Or(want.Dialect, filepath.Base(filepath.Dir(path))); got.Format != name {
+			if name := cmp.Or(want.Library, filepath.Base(filepath.Dir(path))); got.Format != name {
 				t.Errorf("format = %q, want %q", got.Format, name)
 			}
 			if got.Confidence != want.Confidence {
@@ -294,7 +294,7 @@ func TestAllAndGet(t *testing.T) {
 		if got, ok := formats.Get(d.Name); !ok || got.Name != d.Name {
 			t.Errorf("Get(%q) = %v, %t", d.Name, got, ok)
 		}
-		if _, err := os.Stat("../../../docs/dialects/" + d.Name + ".md"); err != nil {
+		if _, err := os.Stat("../../../docs/libraries/" + d.Name + ".md"); err != nil {
 			t.Errorf("format %s has no page: %v", d.Name, err)
 		}
 		if _, err := os.Stat("testdata/" + d.Name); err != nil {

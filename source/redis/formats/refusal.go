@@ -17,7 +17,7 @@ type Refusal struct {
 
 // Error returns the reason, with the page that has the steps by hand.
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("release %q: %s: %s; see docs/dialects/%s.md for the way by hand",
+	return fmt.Sprintf("release %q: %s: %s; see docs/libraries/%s.md for the way by hand",
 		locksteward.DisplayKey(r.Key), r.Why, locksteward.ErrRefused, r.Format)
 }
 
@@ -30,7 +30,7 @@ func (r *Refusal) Unwrap() error { return locksteward.ErrRefused }
 func WhyNever(name string) string {
 	f, ok := Get(name)
 	if !ok {
-		return "this version does not know the dialect"
+		return "this version does not know the library"
 	}
 	return f.Never
 }

@@ -351,15 +351,15 @@ func TestReleaseRefusals(t *testing.T) {
 		s   formats.Sample
 		why string
 	}{
-		{formats.Sample{Key: "k", Type: "zset", Size: 1, Members: []formats.Member{{Name: "a"}}}, "no dialect knows a zset"},
-		{formats.Sample{Key: "k", Type: "stream", Size: 1, TooLarge: true}, "no dialect knows a stream"},
+		{formats.Sample{Key: "k", Type: "zset", Size: 1, Members: []formats.Member{{Name: "a"}}}, "no known library writes a zset"},
+		{formats.Sample{Key: "k", Type: "stream", Size: 1, TooLarge: true}, "no known library writes a stream"},
 		{formats.Sample{Key: "k", Type: "zset", Size: 65, TooLarge: true}, "the zset of size 65 was too large"},
 		{formats.Sample{Key: "k", Type: "hash", Size: 65, TooLarge: true}, "the hash of size 65 was too large"},
 		{formats.Sample{Key: "k", Type: "string", Size: 9}, "was not read in full"},
 		{formats.Sample{Key: "k", Type: "none"}, "there is no such key"},
 	} {
 		_, err := u.Release(tt.s, formats.Release{RequestID: "r", ExpireAt: 5})
-		if !errors.Is(err, locksteward.ErrRefused) || !strings.Contains(err.Error(), tt.why) || !strings.Contains(err.Error(), "docs/dialects/unknown.md") {
+		if !errors.Is(err, locksteward.ErrRefused) || !strings.Contains(err.Error(), tt.why) || !strings.Contains(err.Error(), "docs/libraries/unknown.md") {
 			t.Errorf("unknown: %v, want a refusal with %q that says what to do", err, tt.why)
 		}
 	}

@@ -459,7 +459,7 @@ func wantRefusals(t *testing.T, reasons map[string]string) {
 		name, _, _ := strings.Cut(path, "/")
 		d, _ := formats.Get(name)
 		_, err := d.Release(f.sample(t), formats.Release{RequestID: "r", ExpireAt: 1})
-		if !errors.Is(err, locksteward.ErrRefused) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "docs/dialects/"+name+".md") {
+		if !errors.Is(err, locksteward.ErrRefused) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "docs/libraries/"+name+".md") {
 			t.Errorf("%s: %v, want a refusal with %q and the page", path, err, why)
 		}
 	}

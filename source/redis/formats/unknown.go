@@ -26,7 +26,7 @@ var unknownFormat = Format{
 // refuseUnknown returns why this sample cannot be released and how a person can
 // do it.
 func refuseUnknown(s Sample) error {
-	return fmt.Errorf("release %q: %s: %w; read it with redis-cli, stop its holder, and follow docs/dialects/unknown.md",
+	return fmt.Errorf("release %q: %s: %w; read it with redis-cli, stop its holder, and follow docs/libraries/unknown.md",
 		locksteward.DisplayKey(s.Key), whyUnknown(s), locksteward.ErrRefused)
 }
 
@@ -39,6 +39,6 @@ func whyUnknown(s Sample) string {
 	case s.Type == "" || s.Type == "none":
 		return "there is no such key"
 	default:
-		return fmt.Sprintf("no dialect knows a %s of this form, so nobody can say what must be compared and who must be woken", s.Type)
+		return fmt.Sprintf("no known library writes a %s of this form, so nobody can say what must be compared and who must be woken", s.Type)
 	}
 }

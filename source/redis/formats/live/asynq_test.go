@@ -59,7 +59,7 @@ func TestAsynqUnique(t *testing.T) {
 	must(t, err)
 	for _, lock := range l.sweep(t) {
 		if lock.Key != keys[0] {
-			t.Errorf("%q is listed as a %s lock", lock.Key, lock.Dialect)
+			t.Errorf("%q is listed as a %s lock", lock.Key, lock.Library)
 		}
 	}
 }

@@ -219,7 +219,7 @@ func requestOf(lock locksteward.Lock) locksteward.Request {
 	return locksteward.Request{
 		ID: newID(),
 		Evidence: locksteward.Evidence{
-			Target: lock.Target, DB: lock.DB, Key: lock.Key, Class: lock.Class, Dialect: lock.Dialect, Type: lock.Type,
+			Target: lock.Target, DB: lock.DB, Key: lock.Key, Class: lock.Class, Library: lock.Library, Type: lock.Type,
 			Identity: lock.Identity, TokenDigest: lock.TokenDigest, ExpireAt: lock.ExpireAt, Count: lock.Count,
 			Holder: lock.Holder, Fence: lock.Fence, At: lock.At,
 		},

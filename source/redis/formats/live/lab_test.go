@@ -85,8 +85,8 @@ func (l lab) check(t *testing.T, w wants) locksteward.Lock {
 	if !ok {
 		t.Fatalf("the scanner does not see %q", w.key)
 	}
-	if got.Dialect != w.format || got.Type != w.typ || got.Kind != locksteward.KindLock {
-		t.Errorf("%q is a %s of format %s (%s), want a %s of %s (lock)", w.key, got.Type, got.Dialect, got.Kind, w.typ, w.format)
+	if got.Library != w.format || got.Type != w.typ || got.Kind != locksteward.KindLock {
+		t.Errorf("%q is a %s of format %s (%s), want a %s of %s (lock)", w.key, got.Type, got.Library, got.Kind, w.typ, w.format)
 	}
 	if got.Confidence != w.confidence || got.Identity != w.identity || got.SharedToken {
 		t.Errorf("%q: confidence %s, identity %s, shared %t, want %s, %s, false", w.key, got.Confidence, got.Identity, got.SharedToken, w.confidence, w.identity)

@@ -104,8 +104,8 @@ func TestNodeQueues(t *testing.T) {
 				t.Fatalf("the live worker says %q, want the job", got)
 			}
 			for _, lock := range l.sweep(t) {
-				if lock.Key != w.key && lock.Dialect != "bullmq-dedup" {
-					t.Errorf("%q is listed as a %s lock", lock.Key, lock.Dialect)
+				if lock.Key != w.key && lock.Library != "bullmq-dedup" {
+					t.Errorf("%q is listed as a %s lock", lock.Key, lock.Library)
 				}
 			}
 		})

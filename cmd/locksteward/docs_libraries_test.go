@@ -16,7 +16,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
-// byHand is a lock as its library leaves it, for the commands of a dialect's page.
+// byHand is a lock as its library leaves it, for the commands of a library's page.
 type byHand struct {
 	take []string // Commands that make it and what the library keeps beside it.
 	// swap are the words between angle brackets and what they are here. The last one
@@ -181,9 +181,9 @@ func unescaped(text string) string {
 // comparesString is the one command of most pages.
 var comparesString = regexp.MustCompile(`^redis-cli EVAL "if redis\.call\('GET',KEYS\[1\]\)==ARGV\[1\] then return redis\.call\('DEL',KEYS\[1\]\) end return 0" 1 (\S+) ('[^']*')(?:\s+#.*)?$`)
 
-// What the page of a dialect has people do by hand frees the hold that they looked
+// What the page of a library has people do by hand frees the hold that they looked
 // at, and with the values of another one it touches nothing.
-func TestByHandOfDialects(t *testing.T) {
+func TestByHandOfLibraries(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a server")
@@ -192,7 +192,7 @@ func TestByHandOfDialects(t *testing.T) {
 	used := map[string]bool{}
 	for page, text := range docPages(t) {
 		name := strings.TrimSuffix(path.Base(page), ".md")
-		if path.Dir(page) != "docs/dialects" || name == "README" {
+		if path.Dir(page) != "docs/libraries" || name == "README" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) { // One after the other: they share the server.

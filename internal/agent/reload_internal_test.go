@@ -78,10 +78,10 @@ store: {dsn: 'sqlite:%s'}
 			return file
 		}() + "'}"
 	}
-	before := load("before.yaml", fmt.Sprintf("{name: main, redis: '%s'}, {name: gone, redis: '%s'}", srv.URL(), other.URL()), `
+	before := load("before.yaml", fmt.Sprintf("{name: main, url: '%s'}, {name: gone, url: '%s'}", srv.URL(), other.URL()), `
 classes: [{class: orders, match: ['lock:order:*']}]
 alert: {heartbeat: {every: 1h, `+hook("beat-1")+`}, receivers: [{name: first, `+hook("first")+`}]}`)
-	after := load("after.yaml", fmt.Sprintf("{name: main, redis: '%s', schedule: '@every 2s', release_credentials: {username: u, password_file: '%s'}}, {name: more, redis: '%s'}",
+	after := load("after.yaml", fmt.Sprintf("{name: main, url: '%s', schedule: '@every 2s', release_credentials: {username: u, password_file: '%s'}}, {name: more, url: '%s'}",
 		srv.URL(), credentials("password"), other.URL()), `
 classes: [{class: invoices, match: ['lock:*']}]
 rules: [{rule: ttl/none, off: true}]

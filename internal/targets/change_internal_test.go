@@ -18,7 +18,8 @@ func closed(t *testing.T, w *Watched) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	return errors.Is(w.Ping(ctx), redis.ErrClosed)
+	_, err := w.conn.Masters(ctx)
+	return errors.Is(err, redis.ErrClosed)
 }
 
 // targetNamed is a target at which nothing listens.

@@ -146,7 +146,7 @@ bench-alerts: ## Measures how alerts are accepted, delivered, taken up after a r
 chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m), by the schedule of CHAOSSEED (1); races releases 100,000 times; has replicas take over from each other TAKEOVERS (200) times; kills agents that tell of alerts ALERTKILLS (1000) times.
 	@scripts/deps.sh redis cc
 	go test -race -count=1 -timeout 0 -v -run TestLong ./lock/chaos -chaos.duration=$(CHAOSTIME) -chaos.seed=$(CHAOSSEED)
-	go test -race -count=1 -timeout 0 -v -run 'TestRacesOfEveryLibrary|TestBlindDeleteFailsTheRaces' ./release -release.races=100000
+	go test -race -count=1 -timeout 0 -v -run 'TestRacesOfEveryLibrary|TestBlindDeleteFailsTheRaces' ./source/redis/releaser -release.races=100000
 	go test -count=1 -timeout 0 -v -run TestTakeOvers ./test/takeover -takeover.faults=$(TAKEOVERS)
 	go test -race -count=1 -timeout 0 -v -run 'TestKillsLoseNoAlert|TestControlWithoutOutbox' ./test/alertchaos -alertchaos.kills=$(ALERTKILLS)
 
@@ -160,10 +160,10 @@ servers: ## Runs the tests that depend on the server on Redis 6.0, 8 and Valkey 
 	@scripts/deps.sh redis cc servers
 	scripts/on-servers.sh
 
-.PHONY: museum
-museum: ## Puts known defects of lock libraries into lock/, one at a time, and requires that its tests find each.
+.PHONY: mutation
+mutation: ## Puts known defects of lock libraries into lock/, one at a time, and requires that its tests find each.
 	@scripts/deps.sh redis cc
-	go test ./lock/museum -museum -count=1 -timeout 60m -v
+	go test ./lock/mutation -mutation -count=1 -timeout 60m -v
 
 .PHONY: deploy-check
 deploy-check: ## Checks deploy/: chart, manifests, Compose file, Dockerfile, unit, workflows, releases; starts what they start (2 min; a module with large libraries).

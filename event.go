@@ -29,7 +29,7 @@ type Event struct {
 	Actor   string
 	Target  string
 	Request Request // as it is after the event; zero for an event about no request
-	Text    string  // one sentence
+	Message Message // one sentence
 	// Loud events cannot be silenced, muted or left out.
 	Loud bool
 }

@@ -33,27 +33,6 @@ const (
 	Presumed Proof = "presumed"
 )
 
-// Text is one message in the languages that Locksteward speaks. Names of locks in it
-// are marked by [MarkKey], so it is read through [Text.In] or [Text.Naming].
-type Text struct {
-	EN string
-	ZH string
-}
-
-// In returns the text in lang ("zh", else English).
-func (t Text) In(lang string) string {
-	return t.Naming(lang, func(name string) string { return name })
-}
-
-// Naming is [Text.In] with show(name) in place of the name of each lock. The name is as
-// [DisplayKey] writes it.
-func (t Text) Naming(lang string, show func(name string) string) string {
-	if lang == "zh" && t.ZH != "" {
-		return nameKeys(t.ZH, show)
-	}
-	return nameKeys(t.EN, show)
-}
-
 // Finding is one rule's verdict on a lock, a class or a target. Key is empty
 // for a finding about a class or target.
 type Finding struct {
@@ -71,14 +50,14 @@ type Finding struct {
 	// of a lost hold); usually empty.
 	Subject string
 
-	Summary Text
+	Summary Message
 	// Evidence and CounterEvidence are lines.
-	Evidence        []Text
-	CounterEvidence []Text
-	Cause           Text
-	Remedy          Text
+	Evidence        []Message
+	CounterEvidence []Message
+	Cause           Message
+	Remedy          Message
 	// Resolution says why a resolved finding is over; empty for others.
-	Resolution Text
+	Resolution Message
 
 	Team       string
 	RunbookURL string

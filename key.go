@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strconv"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -21,34 +20,6 @@ func DisplayKey(key string) string {
 		}
 	}
 	return key
-}
-
-// The marks around the name of a lock in a [Text]: characters for private use, which
-// [DisplayKey] leaves in no name.
-const (
-	keyBegins = '\uE000'
-	keyEnds   = '\uE001'
-)
-
-// MarkKey returns DisplayKey(key) for use in a [Text], marked as the name of a lock:
-// [Text.In] shows it, and [Text.Naming] can show something else in its place.
-func MarkKey(key string) string { return string(keyBegins) + DisplayKey(key) + string(keyEnds) }
-
-// nameKeys replaces each marked name in a text by what show returns for it.
-func nameKeys(text string, show func(name string) string) string {
-	before, rest, marked := strings.Cut(text, string(keyBegins))
-	if !marked {
-		return text
-	}
-	var b strings.Builder
-	for marked {
-		name, behind, _ := strings.Cut(rest, string(keyEnds))
-		b.WriteString(before)
-		b.WriteString(show(name))
-		before, rest, marked = strings.Cut(behind, string(keyBegins))
-	}
-	b.WriteString(before)
-	return b.String()
 }
 
 // unescapeQuotes turns \" back into ": the quotes around the name were dropped,

@@ -10,7 +10,7 @@ type LibraryFacts struct {
 	NoTTLByDesign bool
 	// NoTTLCause is what must have happened to a lock without TTL, if the library
 	// always sets one; empty if not known.
-	NoTTLCause Text
+	NoTTLCause Message
 	// RenewalsPerLease is how many renewals the library's watchdog makes per lease,
 	// whatever the lease is; 0 if not known.
 	RenewalsPerLease int

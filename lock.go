@@ -39,7 +39,7 @@ func (l Lock) Age() (age time.Duration, basis AgeBasis, minimum bool) {
 	if !l.History.FirstSeen.IsZero() {
 		observed = max(0, l.At.Sub(l.History.FirstSeen))
 	}
-	if written, doubt := l.WrittenAge(); doubt.EN == "" && written > max(observed, l.Idle) {
+	if written, doubt := l.WrittenAge(); doubt.ID == "" && written > max(observed, l.Idle) {
 		return written, AgeClaimed, true
 	}
 	switch {
@@ -77,20 +77,20 @@ const maxLease = 24 * time.Hour
 // The time is by a clock that is not the server's. It counts no more than what
 // was observed when it lies in the future, and when the lease would have had to
 // be longer than 24 h although nobody was seen to renew it.
-func (l Lock) WrittenAge() (age time.Duration, doubt Text) {
+func (l Lock) WrittenAge() (age time.Duration, doubt Message) {
 	if l.Acquired.IsZero() {
-		return 0, Text{}
+		return 0, Message{}
 	}
 	age = l.At.Sub(l.Acquired)
 	switch {
 	case l.Asked:
-		return age, Text{EN: "it is when the holder asked for the lock, which may have waited since", ZH: "这是持有者请求加锁的时间，此后可能还在等待"}
+		return age, NewMessage("written-age.asked")
 	case age < 0:
-		return age, Text{EN: "it lies in the future of the server", ZH: "晚于服务器的当前时间"}
+		return age, NewMessage("written-age.future")
 	case l.TTL != NoExpiry && l.History.Renewals == 0 && l.RenewEvery == 0 && age+l.TTL > maxLease:
-		return age, Text{EN: "the lease would be longer than 24h although no renewal was seen", ZH: "未看到续期，而租约将超过 24h"}
+		return age, NewMessage("written-age.too-long")
 	default:
-		return age, Text{}
+		return age, Message{}
 	}
 }
 

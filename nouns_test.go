@@ -11,28 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
-
-func TestNamesOfLocksInTexts(t *testing.T) {
-	t.Parallel()
-	odd := "lock:\ue000\ue001\n"
-	text := locksteward.Text{
-		EN: locksteward.MarkKey("a") + " waits for " + locksteward.MarkKey(odd),
-		ZH: "锁 " + locksteward.MarkKey(odd),
-	}
-	if got, want := text.In("en"), `a waits for lock:\ue000\ue001\n`; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, want := text.In("zh"), `锁 lock:\ue000\ue001\n`; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, want := text.Naming("en", func(name string) string { return fmt.Sprint(len(name)) }), "1 waits for 19"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := (locksteward.Text{EN: "no lock"}).Naming("zh", strconv.Quote); got != "no lock" {
-		t.Errorf("got %q", got)
-	}
-}
 
 func TestSecretNeverShows(t *testing.T) {
 	t.Parallel()
@@ -221,8 +201,8 @@ func TestWrittenAge(t *testing.T) {
 		},
 	} {
 		age, doubt := tc.lock.WrittenAge()
-		if age != tc.age || (doubt.EN == "") != (tc.doubt == "") || (doubt.ZH == "") != (tc.doubt == "") || !strings.Contains(doubt.EN, tc.doubt) {
-			t.Errorf("%s: WrittenAge = %v, %q", name, age, doubt)
+		if age != tc.age || (catalogue.Text("en", doubt) == "") != (tc.doubt == "") || (catalogue.Text("zh", doubt) == "") != (tc.doubt == "") || !strings.Contains(catalogue.Text("en", doubt), tc.doubt) {
+			t.Errorf("%s: WrittenAge = %v, %q", name, age, catalogue.Text("en", doubt))
 		}
 	}
 }

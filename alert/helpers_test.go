@@ -21,8 +21,8 @@ func transition(key string, n uint64, status locksteward.Status) locksteward.Tra
 		Finding: locksteward.Finding{
 			Rule: "ttl/none", Severity: locksteward.SeverityCritical, Risk: locksteward.RiskDeadlock, Status: status,
 			Target: "redis", Class: "orders", Key: key, Library: "token",
-			Summary: locksteward.Text{EN: "never expires", ZH: "永不过期"}, Evidence: []locksteward.Text{{EN: "PTTL is -1", ZH: "PTTL 为 -1"}},
-			Cause: locksteward.Text{EN: "a crash between SETNX and EXPIRE"}, Remedy: locksteward.Text{EN: "release it"},
+			Summary: locksteward.Literal("never expires", "永不过期"), Evidence: []locksteward.Message{locksteward.Literal("PTTL is -1", "PTTL 为 -1")},
+			Cause: locksteward.Literal("a crash between SETNX and EXPIRE"), Remedy: locksteward.Literal("release it"),
 		},
 	}
 }
@@ -33,7 +33,7 @@ func fire(key string, n uint64) locksteward.Transition {
 
 func resolve(key string, n uint64) locksteward.Transition {
 	t := transition(key, n, locksteward.StatusResolved)
-	t.Finding.Resolution = locksteward.Text{EN: "the hold ended: the lock was released", ZH: "持有已结束：锁已释放"}
+	t.Finding.Resolution = locksteward.Literal("the hold ended: the lock was released", "持有已结束：锁已释放")
 	return t
 }
 
@@ -143,7 +143,7 @@ func postWith(t *testing.T, caps Webhook, hooks Hooks, outs ...transport) *post 
 func (p *post) turn(caps Webhook, outs ...transport) {
 	caps.URL = "https://h"
 	// Each finding is sent by itself and at once: how they are grouped is another test.
-	cfg := Config{Grouping: Grouping{By: []string{"fingerprint"}, Repeat: 24 * time.Hour * 30}, FirstSurvey: SurveyFire}
+	cfg := Config{Grouping: Grouping{By: []string{"fingerprint"}, Repeat: 24 * time.Hour * 30}, FirstSweep: FirstSweepFire}
 	var to []writer
 	var all []*destination
 	for i, out := range outs {
@@ -151,7 +151,7 @@ func (p *post) turn(caps Webhook, outs ...transport) {
 		to = append(to, a)
 		all = append(all, newDestination(out, a))
 	}
-	p.apply(DefaultDrainTimeout, writers{to, cfg.FirstSurvey}, all)
+	p.apply(DefaultDrainTimeout, writers{to, cfg.FirstSweep}, all)
 }
 
 // run starts Run and returns a function that ends it and waits.

@@ -25,11 +25,10 @@ func hiding(mode, lang string) writer {
 // namedPayload is a message about a lock and a release of it, with the name of the lock
 // in every text that the agent writes, as a receiver gets it.
 func namedPayload(to writer, name string) Payload {
-	said := "before " + locksteward.MarkKey(name) + " and " + locksteward.MarkKey(name) + " behind"
-	both := locksteward.Text{EN: said, ZH: "锁 " + said + "：永不过期"}
+	both := locksteward.NewMessage("server.event-failover-from", locksteward.LockName(name), locksteward.LockName(name))
 	f := found(name, locksteward.SeverityCritical, locksteward.StatusFiring)
 	f.Summary, f.Cause, f.Remedy = both, both, both
-	f.Evidence, f.CounterEvidence = []locksteward.Text{both, both}, []locksteward.Text{both}
+	f.Evidence, f.CounterEvidence = []locksteward.Message{both, both}, []locksteward.Message{both}
 	p := Payload{Version: PayloadVersion, Lang: to.lang, Type: "findings.firing", ID: "msg_1", Timestamp: sampleTime}
 	p.Findings = []PayloadFinding{to.event(locksteward.FindingEvent{ID: "e1", Number: 1, At: sampleTime, Finding: f})}
 	p.Group = &Group{Key: "by key " + name, Labels: map[string]string{"key": locksteward.DisplayKey(name), "class": "orders"}, Firing: 1}
@@ -73,7 +72,11 @@ func TestHiddenNamesAreGone(t *testing.T) {
 					t.Errorf("%s %.30q: got %+v, %+v", mode, name, p.Findings[0].Key, p.Group)
 				}
 				for _, text := range []string{p.Findings[0].Summary, p.Findings[0].Evidence[1], p.Findings[0].CounterEvidence[0], p.Findings[0].Remedy} {
-					if !strings.Contains(text, "before "+want+" and "+want+" behind") || strings.Contains(text, "永不过期") != (lang == "zh") {
+					said := "a failover made " + want + " the master in place of " + want
+					if lang == "zh" {
+						said = "故障切换使 " + want + " 取代 " + want + " 成为主节点"
+					}
+					if text != said {
 						t.Errorf("%s %.30q: the text is %q", mode, name, text)
 					}
 				}
@@ -157,8 +160,8 @@ func TestTemplatesOfNames(t *testing.T) {
 	} {
 		to := writer{lang: "en", keyNames: KeyNamesTemplate, hooks: Hooks{Pattern: c.patternOf}}
 		f := found("lock:order:ana", locksteward.SeverityWarning, locksteward.StatusFiring)
-		f.Summary = locksteward.Text{EN: "lock " + locksteward.MarkKey(f.Key) + " has no expiry"}
-		if e := to.finding(f); e.Key.Key != c.want || e.Summary != "lock "+c.want+" has no expiry" {
+		f.Summary = locksteward.NewMessage("custom.summary-of-its-own", "no expiry", locksteward.LockName(f.Key))
+		if e := to.finding(f); e.Key.Key != c.want || e.Summary != "no expiry: lock "+c.want {
 			t.Errorf("%s: got %q, %q", name, e.Key.Key, e.Summary)
 		}
 	}
@@ -174,10 +177,9 @@ func TestNamesOfOtherLocks(t *testing.T) {
 		}
 		return ""
 	}}}
-	f := locksteward.Finding{Rule: "wait/cycle", Class: "c", Key: "a", Evidence: []locksteward.Text{{
-		EN: "a crash of " + locksteward.MarkKey("a") + ", " + locksteward.MarkKey("lock:b") + " and " + locksteward.MarkKey("d"),
-	}}}
-	if got := to.finding(f).Evidence[0]; got != "a crash of c, lock:* and lock" {
+	f := locksteward.Finding{Rule: "wait/cycle", Class: "c", Key: "a", Evidence: []locksteward.Message{locksteward.NewMessage("fact", "a crash",
+		locksteward.NewMessage("names", locksteward.LockName("a"), locksteward.LockName("lock:b"), locksteward.LockName("d")))}}
+	if got := to.finding(f).Evidence[0]; got != "a crash is c, lock:*, lock" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -185,8 +187,8 @@ func TestNamesOfOtherLocks(t *testing.T) {
 // Custom rules quote what their expressions read, which may be any name.
 func TestEvidenceOfCustomRulesIsLeftOut(t *testing.T) {
 	t.Parallel()
-	line := []locksteward.Text{{EN: "lock.key is lock:mine"}}
-	f := locksteward.Finding{Rule: "custom/mine", Class: "c", Key: "lock:mine", Evidence: line, CounterEvidence: line, Summary: locksteward.Text{EN: "old: lock " + locksteward.MarkKey("lock:mine")}}
+	line := []locksteward.Message{locksteward.Literal("lock.key is lock:mine")}
+	f := locksteward.Finding{Rule: "custom/mine", Class: "c", Key: "lock:mine", Evidence: line, CounterEvidence: line, Summary: locksteward.NewMessage("custom.summary-of-its-own", "old", locksteward.LockName("lock:mine"))}
 	for _, mode := range []string{KeyNamesTemplate, KeyNamesHash} {
 		e := writer{lang: "en", keyNames: mode}.finding(f)
 		if len(e.Evidence) != 1 || e.Evidence[0] != translate("en", "hidden") || len(e.CounterEvidence) != 0 || e.Summary != "old: lock "+e.Key.Key {
@@ -202,7 +204,7 @@ func TestFullNamesStay(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"", KeyNamesFull} {
 		p := namedPayload(hiding(mode, "en"), "lock:order:42")
-		if e := p.Findings[0]; e.Key != api.NewKey("lock:order:42") || e.Summary != "before lock:order:42 and lock:order:42 behind" {
+		if e := p.Findings[0]; e.Key != api.NewKey("lock:order:42") || e.Summary != "a failover made lock:order:42 the master in place of lock:order:42" {
 			t.Errorf("mode %q: got %+v, %q", mode, e.Key, e.Summary)
 		}
 		if p.Release.Request.Reason != "because of lock:order:42" || p.Group.Key != "by key lock:order:42" {

@@ -245,8 +245,8 @@ func TestPagerDutyTakesHostileNames(t *testing.T) {
 	var many []locksteward.Transition
 	for i := range uint64(pagerDutyCap) {
 		f := fire(strings.Repeat("\xff\n锁", 8<<10)+fmt.Sprint(i), i)
-		f.Finding.Summary = locksteward.Text{EN: strings.Repeat("长", 4000)}
-		f.Finding.Cause = locksteward.Text{EN: strings.Repeat("x", 20_000)}
+		f.Finding.Summary = locksteward.Literal(strings.Repeat("长", 4000))
+		f.Finding.Cause = locksteward.Literal(strings.Repeat("x", 20_000))
 		f.Finding.RunbookURL = "javascript:alert(1)"
 		many = append(many, f)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files and the examples of docs/webhook.md")
@@ -59,7 +60,7 @@ func samples(t *testing.T) map[string][]byte {
 	take("release", m, err)
 	m, err = releaseNotification(ops, Notice{
 		EventID: "release.breaker/main/1", Kind: "release.breaker", At: full.At, Actor: "agent", Target: "redis",
-		Text: "20 locks look dead at once: nothing is released without a person.",
+		Message: locksteward.Literal("20 locks look dead at once: nothing is released without a person."),
 	}, 13)
 	take("breaker", m, err)
 	m, err = testNotification(ops, "ana", full.At, 14)
@@ -72,7 +73,7 @@ func glass() Notice {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	return Notice{
 		EventID: "r-1/release.break_glass", Kind: "release.break_glass", At: at, Actor: "ana", Target: "redis", Loud: true,
-		Text: "ana broke the glass: a lock is released without another person.",
+		Message: locksteward.NewMessage("release.glass-broken", "ana", locksteward.NewMessage("word.release")),
 		Request: locksteward.Request{
 			ID: "r-1", State: locksteward.RequestApproved, EvidenceHash: "sha256:e1", Requester: "ana", Reason: "checkout is down",
 			CreatedAt: at, ExpiresAt: at.Add(time.Hour), FinishedAt: at.Add(time.Second), Outcome: "Released; 2 waiters woken.",
@@ -109,8 +110,8 @@ func TestPayloadGolden(t *testing.T) {
 func TestEvidenceIsInTheLanguageOfTheReceiver(t *testing.T) {
 	t.Parallel()
 	f := fire("lock:order:42", 7)
-	f.Finding.Evidence = []locksteward.Text{{EN: "PTTL is -1", ZH: "PTTL 为 -1"}, {EN: "not translated"}}
-	f.Finding.CounterEvidence = []locksteward.Text{{EN: "seen once", ZH: "只看到一次"}}
+	f.Finding.Evidence = []locksteward.Message{locksteward.Literal("PTTL is -1", "PTTL 为 -1"), locksteward.Literal("not translated")}
+	f.Finding.CounterEvidence = []locksteward.Message{locksteward.Literal("seen once", "只看到一次")}
 	for lang, want := range map[string][]string{
 		"en": {"PTTL is -1", "not translated", "seen once"}, "zh": {"PTTL 为 -1", "not translated", "只看到一次"},
 	} {
@@ -120,7 +121,7 @@ func TestEvidenceIsInTheLanguageOfTheReceiver(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := decoded(m.Body).Findings[0]
-		if got := slices.Concat(e.Evidence, e.CounterEvidence); !slices.Equal(got, want) || e.Summary != f.Finding.Summary.In(lang) {
+		if got := slices.Concat(e.Evidence, e.CounterEvidence); !slices.Equal(got, want) || e.Summary != catalogue.Text(lang, f.Finding.Summary) {
 			t.Errorf("%s: got %q and %q", lang, e.Summary, got)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 // Notice is a release event that receivers are notified of. It holds no token.
@@ -19,7 +20,7 @@ type Notice struct {
 	Target string
 	// Request is as it is after the event; zero for one about no request.
 	Request locksteward.Request
-	Text    string // a sentence, in English
+	Message locksteward.Message // one sentence
 	// Team and RunbookURL are those of the lock's class; "" for none.
 	Team, RunbookURL string
 	// Loud cannot be silenced, muted or left out.
@@ -94,7 +95,7 @@ func releaseNotification(to writer, n Notice, number uint64) (locksteward.Notifi
 	p := Payload{
 		Version: PayloadVersion, Lang: to.lang, Type: n.Kind, Seq: number, Timestamp: at, Loud: n.Loud,
 		Release: &ReleaseEvent{
-			EventID: n.EventID, Seq: number, At: at, Actor: n.Actor, Target: n.Target, Text: releaseSentence(to.lang, n),
+			EventID: n.EventID, Seq: number, At: at, Actor: n.Actor, Target: n.Target, Text: catalogue.Text(to.lang, n.Message),
 			Team: cmp.Or(n.Team, to.team), RunbookURL: n.RunbookURL, Request: newReleaseRequest(n.Request),
 		},
 	}

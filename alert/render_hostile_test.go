@@ -27,10 +27,10 @@ var hostile = []string{
 // withText puts a text at every place of messages that locks and people fill.
 func withText(text string) []Payload {
 	f := found(text, locksteward.SeverityCritical, locksteward.StatusFiring)
-	f.Summary = locksteward.Text{EN: text}
-	f.Evidence = []locksteward.Text{{EN: text}, {EN: text}}
-	f.CounterEvidence = []locksteward.Text{{EN: text}}
-	f.Cause, f.Remedy = locksteward.Text{EN: text}, locksteward.Text{EN: text}
+	f.Summary = locksteward.Literal(text)
+	f.Evidence = []locksteward.Message{locksteward.Literal(text), locksteward.Literal(text)}
+	f.CounterEvidence = []locksteward.Message{locksteward.Literal(text)}
+	f.Cause, f.Remedy = locksteward.Literal(text), locksteward.Literal(text)
 	f.Class, f.Library, f.Subject, f.Team = text, text, text, text
 	f.RunbookURL = "https://wiki.example/" + text
 	p := Payload{Version: PayloadVersion, Lang: "en", Type: "findings.firing", ID: "msg_1", Status: "firing", Timestamp: sampleTime, Reason: ReasonRepeat}
@@ -44,7 +44,7 @@ func withText(text string) []Payload {
 	}
 	p.Group = &Group{Key: text, Labels: map[string]string{"key": text, text: text}, Firing: 12}
 	n := glass()
-	n.Text, n.Actor, n.Target = text, text, text
+	n.Message, n.Actor, n.Target = locksteward.Literal(text), text, text
 	n.Request.Evidence.Key, n.Request.Reason, n.Request.Requester, n.Request.Outcome = text, text, text, text
 	n.Request.Decisions[0].Reason, n.Request.Decisions[0].By = text, text
 	m, err := releaseNotification(writer{name: "ops", lang: "en"}, n, 1)

@@ -15,7 +15,7 @@ func TestNamesBreakNoLines(t *testing.T) {
 	t.Parallel()
 	const name, shown = "lock:h:\nnew\nline", `lock:h:\nnew\nline`
 	f := found(name, locksteward.SeverityCritical, locksteward.StatusFiring)
-	f.Summary = locksteward.Text{EN: shown + " has no expiry"}
+	f.Summary = locksteward.Literal(shown + " has no expiry")
 	p := Payload{Version: PayloadVersion, Lang: "en", Type: "findings.firing", ID: "msg_1", Findings: []PayloadFinding{eventOf(f, 1, "en")}}
 	n := glass()
 	n.Request.Evidence.Key = name
@@ -40,7 +40,7 @@ func TestTemplatesSeeNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	const name, shown = "lock:h:\nnew\nline", `lock:h:\nnew\nline`
 	f := found(name, locksteward.SeverityCritical, locksteward.StatusFiring)
-	f.Evidence = []locksteward.Text{{EN: "one\ntwo\x07"}}
+	f.Evidence = []locksteward.Message{locksteward.Literal("one\ntwo\x07")}
 	f.Team = "a\r\nb"
 	n := glass()
 	n.Request.Evidence.Key, n.Request.Reason = name, "because\n\x1b[2J"

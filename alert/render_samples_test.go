@@ -16,20 +16,20 @@ func found(key string, severity locksteward.Severity, status locksteward.Status)
 	f := locksteward.Finding{
 		Rule: "ttl/none", Severity: severity, Risk: locksteward.RiskDeadlock, Status: status,
 		Target: "redis", Class: "orders", Key: key, Library: "redsync",
-		Summary: locksteward.Text{EN: "lock " + key + " has no expiry", ZH: "锁 " + key + " 没有过期时间"},
-		Evidence: []locksteward.Text{
-			{EN: "PTTL is -1 in two looks", ZH: "两次查看 PTTL 均为 -1"},
-			{EN: "app checkout, host web-7, pid 4711", ZH: "应用 checkout，主机 web-7，pid 4711"},
+		Summary: locksteward.Literal("lock "+key+" has no expiry", "锁 "+key+" 没有过期时间"),
+		Evidence: []locksteward.Message{
+			locksteward.Literal("PTTL is -1 in two looks", "两次查看 PTTL 均为 -1"),
+			locksteward.Literal("app checkout, host web-7, pid 4711", "应用 checkout，主机 web-7，pid 4711"),
 		},
-		CounterEvidence: []locksteward.Text{{EN: "it was written 3s before the first look", ZH: "它在首次查看前 3s 被写入"}},
-		Cause:           locksteward.Text{EN: "A crash between SETNX and EXPIRE.", ZH: "在 SETNX 与 EXPIRE 之间崩溃。"},
-		Remedy:          locksteward.Text{EN: "Request its release.", ZH: "申请释放这把锁。"},
+		CounterEvidence: []locksteward.Message{locksteward.Literal("it was written 3s before the first look", "它在首次查看前 3s 被写入")},
+		Cause:           locksteward.Literal("A crash between SETNX and EXPIRE.", "在 SETNX 与 EXPIRE 之间崩溃。"),
+		Remedy:          locksteward.Literal("Request its release.", "申请释放这把锁。"),
 		Team:            "checkout", RunbookURL: "https://wiki.example/locks",
 		Since: sampleTime.Add(-2 * time.Minute), FiredAt: sampleTime.Add(-time.Minute),
 	}
 	if status == locksteward.StatusResolved {
 		f.ResolvedAt = sampleTime
-		f.Resolution = locksteward.Text{EN: "the hold ended: the lock was released by request r-7", ZH: "持有已结束：锁已由申请 r-7 释放"}
+		f.Resolution = locksteward.Literal("the hold ended: the lock was released by request r-7", "持有已结束：锁已由申请 r-7 释放")
 	}
 	return f
 }
@@ -66,29 +66,30 @@ func shownSamples(lang string) map[string]Payload {
 	critical, warning := locksteward.SeverityCritical, locksteward.SeverityWarning
 	down := locksteward.Finding{
 		Rule: "server/failover", Severity: warning, Status: firing, Target: "cache", Team: "platform",
-		Summary: locksteward.Text{EN: "the master of cache changed", ZH: "cache 的主节点已切换"}, Since: sampleTime,
+		Summary: locksteward.Literal("the master of cache changed", "cache 的主节点已切换"), Since: sampleTime,
 	}
 	out := map[string]Payload{
 		"firing":   make("findings.firing", ReasonNews, group(1), found("lock:order:42", critical, firing)),
 		"resolved": make("findings.resolved", ReasonNews, group(0), found("lock:order:42", critical, resolved)),
 		"mixed": make("findings.firing", ReasonNews, group(2),
 			found("lock:order:42", critical, firing), found("lock:order:43", warning, firing), found("lock:order:44", critical, resolved)),
-		"repeat": make("findings.firing", ReasonRepeat, group(2), found("lock:order:42", warning, firing), found("lock:order:43", warning, firing)),
-		"digest": make("findings.firing", ReasonDigest, nil, found("lock:order:42", critical, firing), down),
-		"survey": make("findings.survey", ReasonSurvey, &Group{Key: "s", Labels: map[string]string{"target": "redis"}, Firing: 14}, found("lock:order:42", critical, firing)),
+		"repeat":      make("findings.firing", ReasonRepeat, group(2), found("lock:order:42", warning, firing), found("lock:order:43", warning, firing)),
+		"digest":      make("findings.firing", ReasonDigest, nil, found("lock:order:42", critical, firing), down),
+		"first_sweep": make("findings.first_sweep", ReasonFirstSweep, &Group{Key: "s", Labels: map[string]string{"target": "redis"}, Firing: 14}, found("lock:order:42", critical, firing)),
 	}
-	survey := out["survey"]
-	survey.Counts[0].Findings, survey.Omitted, survey.OmittedBy = 14, 13, map[string]int{"critical": 13}
-	to.complete(&survey)
-	out["survey"] = survey
+	firstSweep := out["first_sweep"]
+	firstSweep.Counts[0].Findings, firstSweep.Omitted, firstSweep.OmittedBy = 14, 13, map[string]int{"critical": 13}
+	to.complete(&firstSweep)
+	out["first_sweep"] = firstSweep
 	asked := glass()
-	asked.Kind, asked.Loud, asked.Text = "release.requested", false, "A release waits for a decision."
+	asked.Kind, asked.Loud = "release.requested", false
+	asked.Message = locksteward.NewMessage("release.requested", locksteward.NewMessage("word.release"))
 	asked.EventID, asked.Request.Evidence.BreakGlass = "r-1/release.requested", false
 	asked.Request.State, asked.Request.Outcome, asked.Request.FinishedAt = locksteward.RequestPending, "", time.Time{}
 	asked.Request.Decisions, asked.Request.Evidence.Key = nil, "lock:order:42"
 	for name, n := range map[string]Notice{"requested": asked, "break_glass": glass(), "breaker": {
 		EventID: "b", Kind: "release.breaker", At: sampleTime, Actor: "agent", Target: "redis",
-		Text: `20 locks of target "redis" look dead at once: nothing is released without a person until it is over for 5m0s.`,
+		Message: locksteward.NewMessage("release.breaker", 20, "redis", "5m0s"),
 	}} {
 		m, err := releaseNotification(to, n, 12)
 		if err != nil {

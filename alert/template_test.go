@@ -3,7 +3,6 @@ package alert
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 func TestTemplatesReplaceTheText(t *testing.T) {
@@ -191,8 +191,10 @@ func TestTemplatesDocument(t *testing.T) {
 		}[name]
 		fmt.Fprintf(&fields, "| %s | `%s` |\n", of, strings.Join(templateFields()[name], "`, `"))
 	}
-	for _, word := range slices.Sorted(maps.Keys(words)) {
-		fmt.Fprintf(&list, "`%s`, ", word)
+	for _, id := range slices.Sorted(catalogue.IDs()) {
+		if word, ok := strings.CutPrefix(id, "word."); ok {
+			fmt.Fprintf(&list, "`%s`, ", word)
+		}
 	}
 	for name, content := range map[string]string{"fields": fields.String(), "words": strings.TrimSuffix(list.String(), ", ") + ".\n"} {
 		block := regexp.MustCompile("(?s)<!-- " + name + " -->\n.*?<!-- /" + name + " -->")

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 func hasHan(text string) bool {
@@ -17,18 +18,24 @@ func hasHan(text string) bool {
 
 func TestEveryWordIsThereInBothLanguages(t *testing.T) {
 	t.Parallel()
-	for word, text := range words {
-		if text.EN == "" || hasHan(text.EN) || !hasHan(text.ZH) {
-			t.Errorf("%s is %+v", word, text)
+	words := map[string]bool{}
+	for id := range catalogue.IDs() {
+		word, ok := strings.CutPrefix(id, "word.")
+		if !ok {
+			continue
+		}
+		words[word] = true
+		if hasHan(translate("en", word)) || !hasHan(translate("zh", word)) {
+			t.Errorf("%s is %q, %q", word, translate("en", word), translate("zh", word))
 		}
 	}
-	for _, reason := range []Reasoning{ReasonNews, ReasonRepeat, ReasonSurvey, ReasonDigest} {
-		if _, ok := words[string(reason)]; !ok {
+	for _, reason := range []Reasoning{ReasonNews, ReasonRepeat, ReasonFirstSweep, ReasonDigest} {
+		if !words[string(reason)] {
 			t.Errorf("the reason %q has no words", reason)
 		}
 	}
 	for _, kind := range releaseTypes {
-		if _, ok := words[kind]; !ok {
+		if !words[kind] {
 			t.Errorf("%q has no words", kind)
 		}
 	}
@@ -36,12 +43,12 @@ func TestEveryWordIsThereInBothLanguages(t *testing.T) {
 		locksteward.RequestPending, locksteward.RequestApproved, locksteward.RequestExecuting, locksteward.RequestReleased, locksteward.RequestAlreadyGone,
 		locksteward.RequestChanged, locksteward.RequestFailed, locksteward.RequestUnknown, locksteward.RequestDenied, locksteward.RequestExpired, locksteward.RequestSuperseded,
 	} {
-		if _, ok := words[string(s)]; !ok {
+		if !words[string(s)] {
 			t.Errorf("the state %q has no words", s)
 		}
 	}
 	for _, a := range []locksteward.Act{locksteward.ActRelease, locksteward.ActTakeOver, locksteward.ActUndo, locksteward.ActLift} {
-		if _, ok := words[a.String()]; !ok {
+		if !words[a.String()] {
 			t.Errorf("the act %q has no words", a)
 		}
 	}
@@ -66,70 +73,62 @@ func TestEveryWordIsThereInBothLanguages(t *testing.T) {
 // in English.
 func TestReleasesAreToldInChinese(t *testing.T) {
 	t.Parallel()
-	at := sampleTime
-	with := func(state locksteward.RequestState, alter func(*locksteward.Request)) locksteward.Request {
-		r := glass().Request
-		r.State = state
-		if alter != nil {
-			alter(&r)
-		}
-		return r
-	}
-	act := func(a locksteward.Act) func(*locksteward.Request) {
-		return func(r *locksteward.Request) { r.Evidence.Act = a }
-	}
+	message, act := locksteward.NewMessage, locksteward.NewMessage("word.release")
 	for _, c := range []struct {
-		kind, text string
-		r          locksteward.Request
-		want       string
+		kind       string
+		m          locksteward.Message
+		text, want string // in English, and in the Chinese
 	}{
-		{"release.requested", "A release waits for a decision.", with(locksteward.RequestPending, nil), "申请等待审批"},
-		{"release.reminder", "A release still waits.", with(locksteward.RequestPending, nil), "1h0m0s 后过期"},
-		{"release.self_approved", "ana approved their own request.", with(locksteward.RequestApproved, nil), "ana 批准了自己的申请"},
-		{"release.auto", "Released without a person: auto: ttl/none held.", with(locksteward.RequestApproved, nil), "ttl/none"},
-		{"release.break_glass", "ana broke the glass.", with(locksteward.RequestApproved, nil), "ana 使用了紧急权限"},
-		{"release.final", "Released: the lock was deleted and 2 waiting clients were told.", with(locksteward.RequestReleased, func(r *locksteward.Request) { r.WaitersWoken = 2 }), "通知了 2 个等待的客户端"},
-		{"release.final", "Released: the lock was deleted. Its answer was lost: confirmed by the execution record.", with(locksteward.RequestReleased, nil), "由执行记录确认"},
-		{"release.final", "Released: and nobody gets it for 30s.", with(locksteward.RequestReleased, func(r *locksteward.Request) { r.Evidence.Stand = 30 * time.Second }), "30s 内"},
-		{"release.final", "Taken over", with(locksteward.RequestReleased, func(r *locksteward.Request) {
-			r.Evidence.Act, r.Evidence.Stand = locksteward.ActTakeOver, time.Minute
-		}), "已接管"},
-		{"release.final", "Undone", with(locksteward.RequestReleased, act(locksteward.ActUndo)), "已撤销"},
-		{"release.final", "Released", with(locksteward.RequestReleased, act(locksteward.ActLift)), "已解除"},
-		{"release.final", "Not released", with(locksteward.RequestAlreadyGone, nil), "锁已自行结束"},
-		{"release.final", "Not undone", with(locksteward.RequestAlreadyGone, act(locksteward.ActUndo)), "未能撤销"},
-		{"release.final", "Nothing stood", with(locksteward.RequestAlreadyGone, act(locksteward.ActLift)), "占位已不存在"},
-		{"release.final", "Not released", with(locksteward.RequestChanged, nil), "发生了变化"},
-		{"release.final", "Not undone", with(locksteward.RequestChanged, act(locksteward.ActUndo)), "已有人持有"},
-		{"release.final", "Somebody else", with(locksteward.RequestChanged, act(locksteward.ActLift)), "由他人持有"},
-		{"release.final", "Not released: READONLY.", with(locksteward.RequestFailed, nil), "原文：Not released: READONLY."},
-		{"release.final", "Denied by ben.", with(locksteward.RequestDenied, func(r *locksteward.Request) {
-			r.Decisions = []locksteward.Decision{{By: "ben"}}
-		}), "由 ben 拒绝"},
-		{"release.final", "Expired", with(locksteward.RequestExpired, nil), "足够的批准"},
-		{"release.final", "Expired", with(locksteward.RequestExpired, func(r *locksteward.Request) { r.ApprovedUntil = at }), "未在期限内执行"},
-		{"release.final", "Superseded by request r-9.", with(locksteward.RequestSuperseded, nil), "r-9"},
-		{"release.unknown", "Not known whether", with(locksteward.RequestUnknown, nil), "无法确定"},
-		{"release.resurrected", "The old holder", with(locksteward.RequestReleased, nil), "原持有者再次写入"},
-		{"release.resurrected", "The same owner", with(locksteward.RequestReleased, func(r *locksteward.Request) { r.Evidence.Identity = locksteward.IdentityNone }), "同一所有者"},
-		{"release.paused", "ana paused all releases.", locksteward.Request{}, "ana 暂停了所有释放。"},
-		{"release.paused", "ana resumed all releases.", locksteward.Request{}, "恢复了所有释放"},
-		{"release.paused", "ana paused automatic releases until 2026-03-01T13:00:00Z.", locksteward.Request{}, "直至 2026-03-01T13:00:00Z"},
-		{"release.paused", "ana resumed automatic releases.", locksteward.Request{}, "恢复了自动释放"},
-		{"release.paused", "a sentence of a later version", locksteward.Request{}, "原文：a sentence of a later version"},
-		{"release.breaker", `20 locks of target "redis" look dead at once: nothing is released without a person until it is over for 5m0s.`, locksteward.Request{}, "有 20 把锁同时疑似失效：恢复并持续 5m0s"},
-		{"release.breaker", "another sentence", locksteward.Request{}, "原文：another sentence"},
+		{"release.requested", message("release.requested", act), "A release waits for a decision.", "有一个释放申请等待审批"},
+		{"release.reminder", message("release.reminder", act, "1h0m0s"), "A release still waits for a decision and expires in 1h0m0s.", "1h0m0s 后过期"},
+		{"release.self_approved", message("release.self-approved", "ana"), "ana approved their own request.", "ana 批准了自己的申请"},
+		{
+			"release.auto", message("release.alone", act, "auto: ttl/none held", message("release.alone-rules", message("names", "ttl/none", "wait/cycle"))),
+			"Released without a person: auto: ttl/none held.", "按类别策略执行释放（依据：ttl/none、wait/cycle）。",
+		},
+		{"release.auto", message("release.alone", act, "auto", locksteward.Message{}), "Released without a person: auto.", "按类别策略执行释放。"},
+		{"release.break_glass", message("release.glass-broken", "ana", act), "ana broke the glass: a lock is released without another person.", "ana 使用了紧急权限"},
+		{"release.final", message("release.done", message("release.woken", 2)), "Released: the lock was deleted and 2 waiting clients were told.", "通知了 2 个等待的客户端"},
+		{"release.final", message("release.done", message("release.woken", 1)), "Released: the lock was deleted and 1 waiting client was told.", "通知了 1 个等待的客户端"},
+		{
+			"release.final", message("release.recorded", message("release.done", locksteward.Message{})),
+			"Released: the lock was deleted. Its answer was lost: confirmed by the execution record.", "锁已删除。服务器的应答已丢失，由执行记录确认",
+		},
+		{"release.final", message("release.done-delay", "30s"), "Released: the lock was deleted, and nobody gets it for 30s.", "30s 内"},
+		{"release.final", message("release.taken-over", "1m0s"), "Taken over: nobody gets the lock for 1m0s, or until that is ended.", "已接管：1m0s 内"},
+		{"release.final", message("release.failed", "READONLY"), "Not released: READONLY. Nothing was touched.", "原文：Not released: READONLY."},
+		{"release.final", message("release.denied", "ben"), "Denied by ben. Nothing was touched.", "由 ben 拒绝"},
+		{
+			"release.final", message("release.superseded-changed", "r-9"),
+			"Superseded by request r-9: the lock changed since this one. Nothing was touched.", "r-9",
+		},
+		{
+			"release.unknown", message("release.unknown", "the server has no record of it"),
+			"Not known whether the lock was released: the server has no record of it. It is not tried again; look at the lock before you request another release.", "无法确定",
+		},
+		{"release.paused", message("release.paused-all", "ana", locksteward.Message{}), "ana paused all releases.", "ana 暂停了所有释放。"},
+		{"release.paused", message("release.resumed-all", "ana"), "ana resumed all releases.", "恢复了所有释放"},
+		{
+			"release.paused", message("release.paused-automatic", "ana", message("release.paused-until", time.Date(2026, 3, 1, 13, 0, 0, 0, time.UTC))),
+			"ana paused automatic releases until 2026-03-01T13:00:00Z.", "自动释放，直至 2026-03-01T13:00:00Z",
+		},
+		{"release.paused", message("release.resumed-automatic", "ana"), "ana resumed automatic releases.", "恢复了自动释放"},
+		{
+			"release.breaker", message("release.breaker", 20, "redis", "5m0s"),
+			`20 locks of target "redis" look dead at once: nothing is released without a person until it is over for 5m0s.`,
+			"目标 redis 有 20 把锁同时疑似失效：恢复并持续 5m0s",
+		},
 	} {
-		n := Notice{EventID: "e", Kind: c.kind, At: at, Actor: "ana", Target: "redis", Request: c.r, Text: c.text}
-		if got := releaseSentence("zh", n); !strings.Contains(got, c.want) || !hasHan(got) {
-			t.Errorf("%s, %q: got %q, want %q in it", c.kind, c.text, got, c.want)
-		}
-		if got := releaseSentence("en", n); got != c.text {
-			t.Errorf("%s: the English sentence became %q", c.kind, got)
-		}
-		m, err := releaseNotification(writer{name: "ops", lang: "zh"}, n, 1)
-		if err != nil || decoded(m.Body).Release.Text != releaseSentence("zh", n) {
-			t.Errorf("%s: the message says %s, %v", c.kind, m.Body, err)
+		n := Notice{EventID: "e", Kind: c.kind, At: sampleTime, Actor: "ana", Target: "redis", Message: c.m}
+		for lang, want := range map[string]string{"en": c.text, "zh": c.want} {
+			m, err := releaseNotification(writer{name: "ops", lang: lang}, n, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := decoded(m.Body).Release.Text
+			if lang == "en" && got != want || !strings.Contains(got, want) || hasHan(got) != (lang == "zh") {
+				t.Errorf("%s, %s: got %q, want %q", c.m.ID, lang, got, want)
+			}
 		}
 	}
 }
@@ -165,7 +164,7 @@ func allLines(s message) []line {
 func TestTonesFollowTheState(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]level{
-		"firing": levelCritical, "resolved": levelResolved, "mixed": levelCritical, "repeat": levelWarning, "digest": levelCritical, "survey": levelCritical,
+		"firing": levelCritical, "resolved": levelResolved, "mixed": levelCritical, "repeat": levelWarning, "digest": levelCritical, "first_sweep": levelCritical,
 		"requested": levelNeutral, "break_glass": levelNeutral, "breaker": levelNeutral, "test": levelNeutral,
 	} {
 		s := renderer{lang: "en"}.render(shownSamples("en")[name])

@@ -76,8 +76,8 @@ func finding() locksteward.Finding {
 	return locksteward.Finding{
 		Rule: "ttl/none", Severity: locksteward.SeverityCritical, Risk: locksteward.RiskDeadlock,
 		Status: locksteward.StatusFiring, Target: "redis", Class: "default", Key: "lock:order:42",
-		Summary: locksteward.Text{EN: "never expires", ZH: "永不过期"}, Evidence: []locksteward.Text{{EN: "PTTL is -1", ZH: "PTTL 为 -1"}},
-		Cause: locksteward.Text{EN: "crash"}, Remedy: locksteward.Text{EN: "set a TTL"}, Since: at, FiredAt: at,
+		Summary: locksteward.Literal("never expires", "永不过期"), Evidence: []locksteward.Message{locksteward.Literal("PTTL is -1", "PTTL 为 -1")},
+		Cause: locksteward.Literal("crash"), Remedy: locksteward.Literal("set a TTL"), Since: at, FiredAt: at,
 	}
 }
 

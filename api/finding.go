@@ -1,10 +1,10 @@
 package api
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 // Finding is one rule's verdict. Key is empty for a finding on a class or
@@ -67,11 +67,11 @@ func NewFindingNaming(f locksteward.Finding, lang string, show func(name string)
 		Subject:         f.Subject,
 		Status:          string(f.Status),
 		Risk:            f.Risk,
-		Summary:         summaryOf(f).Naming(lang, show),
+		Summary:         catalogue.Naming(lang, summaryOf(f), show),
 		Evidence:        lines(f.Evidence, lang, show),
 		CounterEvidence: lines(f.CounterEvidence, lang, show),
-		Cause:           f.Cause.Naming(lang, show),
-		Remedy:          f.Remedy.Naming(lang, show),
+		Cause:           catalogue.Naming(lang, f.Cause, show),
+		Remedy:          catalogue.Naming(lang, f.Remedy, show),
 		Team:            f.Team,
 		RunbookURL:      f.RunbookURL,
 		Fingerprint:     f.Fingerprint(),
@@ -85,18 +85,18 @@ func NewFindingNaming(f locksteward.Finding, lang string, show func(name string)
 
 // summaryOf is the sentence about a finding. One that is over is not told in the words of
 // what was wrong.
-func summaryOf(f locksteward.Finding) locksteward.Text {
-	if f.Status == locksteward.StatusResolved {
-		return cmp.Or(f.Resolution, f.Summary)
+func summaryOf(f locksteward.Finding) locksteward.Message {
+	if f.Status == locksteward.StatusResolved && f.Resolution.ID != "" {
+		return f.Resolution
 	}
 	return f.Summary
 }
 
-// lines are texts in lang, in their order; the result is never nil.
-func lines(texts []locksteward.Text, lang string, show func(string) string) []string {
-	out := make([]string, 0, len(texts))
-	for _, t := range texts {
-		out = append(out, t.Naming(lang, show))
+// lines are messages in lang, in their order; the result is never nil.
+func lines(messages []locksteward.Message, lang string, show func(string) string) []string {
+	out := make([]string, 0, len(messages))
+	for _, m := range messages {
+		out = append(out, catalogue.Naming(lang, m, show))
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 // Lock is one lock key as it was last seen, with its age by now.
@@ -84,7 +85,7 @@ func NewLock(l locksteward.Lock, findings []string, now time.Time) Lock {
 		Holder:       NewHolder(l.Holder),
 	}
 	_, doubt := l.WrittenAge()
-	out.AcquiredDoubt = doubt.EN
+	out.AcquiredDoubt = catalogue.Text("en", doubt)
 	if out.Identity == "" {
 		out.Identity = string(locksteward.IdentityNone)
 	}

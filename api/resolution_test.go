@@ -11,8 +11,8 @@ import (
 func TestSummaryOfResolvedFinding(t *testing.T) {
 	t.Parallel()
 	f := locksteward.Finding{
-		Status: locksteward.StatusFiring, Summary: locksteward.Text{EN: "lock a has no TTL", ZH: "没有过期时间"},
-		Resolution: locksteward.Text{EN: "released", ZH: "已释放"},
+		Status: locksteward.StatusFiring, Summary: locksteward.Literal("lock a has no TTL", "没有过期时间"),
+		Resolution: locksteward.Literal("released", "已释放"),
 	}
 	if s := api.NewFinding(f, "en").Summary; s != "lock a has no TTL" {
 		t.Errorf("firing: %q", s)

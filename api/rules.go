@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 // RuleList is what `locksteward rules list --output json` prints.
@@ -93,7 +94,7 @@ func NewRulesTransition(t locksteward.Transition, lang string) RulesTransition {
 	f := t.Finding
 	return RulesTransition{
 		At: stamp(t.At), Status: string(f.Status), Severity: f.Severity.String(), Rule: f.Rule,
-		Target: f.Target, DB: f.DB, Key: NewKey(f.Key), Class: f.Class, Summary: f.Summary.In(lang),
+		Target: f.Target, DB: f.DB, Key: NewKey(f.Key), Class: f.Class, Summary: catalogue.Text(lang, f.Summary),
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
@@ -146,7 +147,7 @@ func (w *world) Explain(l locksteward.Lock, lang string) []api.Verdict {
 	var out []api.Verdict
 	for _, f := range w.findings {
 		if f.Target == l.Target && f.DB == l.DB && f.Key == l.Key {
-			out = append(out, api.NewVerdict(f.Rule, "fires", f.Summary.EN, &f, lang))
+			out = append(out, api.NewVerdict(f.Rule, "fires", catalogue.Text("en", f.Summary), &f, lang))
 		}
 	}
 	return out
@@ -459,8 +460,8 @@ func aFinding(key string) locksteward.Finding {
 	return locksteward.Finding{
 		Rule: "ttl/none", Severity: locksteward.SeverityCritical, Risk: locksteward.RiskDeadlock, Status: locksteward.StatusFiring,
 		Target: "orders", Class: "orders", Key: key, Library: "token",
-		Summary: locksteward.Text{EN: "The lock never expires", ZH: "锁永不过期"}, Evidence: []locksteward.Text{{EN: "PTTL is -1", ZH: "PTTL 为 -1"}}, CounterEvidence: []locksteward.Text{{EN: "seen for 1m only"}},
-		Cause: locksteward.Text{EN: "a crash between SETNX and EXPIRE"}, Remedy: locksteward.Text{EN: "request its release"},
+		Summary: locksteward.Literal("The lock never expires", "锁永不过期"), Evidence: []locksteward.Message{locksteward.Literal("PTTL is -1", "PTTL 为 -1")}, CounterEvidence: []locksteward.Message{locksteward.Literal("seen for 1m only")},
+		Cause: locksteward.Literal("a crash between SETNX and EXPIRE"), Remedy: locksteward.Literal("request its release"),
 		Since: at, FiredAt: at,
 	}
 }

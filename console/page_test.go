@@ -95,7 +95,7 @@ func TestPageSaysWhatInhibits(t *testing.T) {
 	b := setup(t)
 	host := aFinding("")
 	host.Rule, host.Severity, host.Class, host.Subject = "host/lost", locksteward.SeverityWarning, "", "web-3"
-	host.Summary.EN = "host web-3 is lost"
+	host.Summary = locksteward.Literal("host web-3 is lost")
 	one := aFinding("lock:order:42")
 	one.InhibitedBy = host.Fingerprint()
 	other := aFinding("lock:order:43")
@@ -143,8 +143,8 @@ func TestPagesAreInert(t *testing.T) {
 	l.Holder = locksteward.Holder{App: hostile, Host: hostile, Session: hostile, Instance: hostile}
 	f := aFinding(hostile)
 	f.Class, f.Team, f.Target, f.RunbookURL = hostile, hostile, "orders", "javascript:alert(1)"
-	f.Summary, f.Cause, f.Remedy = locksteward.Text{EN: hostile}, locksteward.Text{EN: hostile}, locksteward.Text{EN: hostile}
-	f.Evidence, f.CounterEvidence = []locksteward.Text{{EN: hostile, ZH: hostile}}, []locksteward.Text{{EN: hostile}}
+	f.Summary, f.Cause, f.Remedy = locksteward.Literal(hostile), locksteward.Literal(hostile), locksteward.Literal(hostile)
+	f.Evidence, f.CounterEvidence = []locksteward.Message{locksteward.Literal(hostile, hostile)}, []locksteward.Message{locksteward.Literal(hostile)}
 	l.Mode, l.Acquired, l.Node, l.TokenKind, l.SharedToken = hostile, at.Add(time.Hour), hostile, hostile, true
 	f.InhibitedBy = hostile
 	r := pending()
@@ -350,7 +350,7 @@ func TestPagesStaySmall(t *testing.T) {
 		}
 		w.locks = append(w.locks, aLock(key, time.Duration(320-n)*time.Second))
 		f := aFinding(key)
-		f.Evidence = slices.Repeat([]locksteward.Text{{EN: strings.Repeat("because ", 20)}}, 5)
+		f.Evidence = slices.Repeat([]locksteward.Message{locksteward.Literal(strings.Repeat("because ", 20))}, 5)
 		w.findings = append(w.findings, f)
 		if n < 300 {
 			r := pending()

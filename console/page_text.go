@@ -14,9 +14,11 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 var pageFuncs = template.FuncMap{
+	"text":    catalogue.Text,
 	"key":     showKey,
 	"inert":   inert,
 	"brief":   brief,

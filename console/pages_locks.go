@@ -13,6 +13,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
@@ -93,7 +94,7 @@ func lockRows(list []LockRow, manyTargets bool) []lockRow {
 			row.Waiters = strconv.Itoa(l.Waiters)
 		}
 		_, doubt := l.WrittenAge()
-		row.Doubt = doubt.EN
+		row.Doubt = catalogue.Text("en", doubt)
 		switch {
 		case l.State == locksteward.StatusFiring:
 			row.State, row.Tone = "firing", "firing"

@@ -170,7 +170,7 @@ func TestNoKeyOrTokenInAScrape(t *testing.T) {
 	s.Losses = []locksteward.Loss{{Key: canary, Class: "a", Claim: *l.Claim, Holder: l.Holder}}
 	e.ObserveSweep(s)
 	f := finding("a", "ttl/none", locksteward.SeverityCritical, canary)
-	f.Subject, f.Evidence = canary, []locksteward.Text{{EN: canary, ZH: canary}}
+	f.Subject, f.Evidence = canary, []locksteward.Message{locksteward.Literal(canary, canary)}
 	setFindings(e, "m", []locksteward.Finding{f})
 	e.SetTarget(locksteward.TargetState{Target: locksteward.Target{Name: "m"}, Reason: canary})
 	if strings.Contains(scrapeText(t, e), canary) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/source"
 )
 
 // What comes after a release: the end of what stands in the lock's place, and a
@@ -65,24 +66,20 @@ func (a *aftermath) place(r locksteward.Request, at time.Time) {
 	}
 	maps.DeleteFunc(a.placed, func(_ string, p placeholder) bool { return p.until.Before(at) })
 	// A renewer that does not compare may prolong it.
-	a.placed[r.ID] = placeholder{e.Target, e.DB, e.Key, at.Add(e.Stand + standMargin + class.MaxStand)}
+	a.placed[r.ID] = placeholder{e.Target, e.DB, e.Key, at.Add(e.Stand + source.PlaceholderMargin + class.MaxStand)}
 }
 
 // displaced takes in that a placeholder was removed. What was read just before is still
 // under way for a moment. The caller holds a.mu.
 func (a *aftermath) displaced(requestID string, at time.Time) {
-	if p, ok := a.placed[requestID]; ok && at.Add(standMargin).Before(p.until) {
-		p.until = at.Add(standMargin)
+	if p, ok := a.placed[requestID]; ok && at.Add(source.PlaceholderMargin).Before(p.until) {
+		p.until = at.Add(source.PlaceholderMargin)
 		a.placed[requestID] = p
 	}
 }
 
 // aftermathLook is how far back released requests are looked at after a start.
 const aftermathLook = class.MaxStand + 24*time.Hour
-
-// standMargin is how much longer the TTL of what stands in a lock's place is than
-// its time: the job that ends it must be the first, or nobody is woken.
-const standMargin = time.Minute
 
 // remember takes a request in that was carried out.
 func (a *aftermath) remember(r locksteward.Request, watchFor time.Duration) {
@@ -214,7 +211,7 @@ func (s *Service) endStand(ctx context.Context, id string) error {
 		s.after.doneStand(id) // the next replica ends it
 		return nil
 	}
-	if _, err := s.executor(of.Evidence.Target); err != nil {
+	if _, err := s.releaser(of.Evidence.Target); err != nil {
 		return err
 	}
 	earlier, err := s.store.RequestsForKey(ctx, of.Evidence.Target, of.Evidence.DB, of.Evidence.Key, 100)
@@ -237,7 +234,7 @@ func (s *Service) endStand(ctx context.Context, id string) error {
 		}
 	}
 	at := s.now().UTC().Truncate(time.Microsecond)
-	if at.After(of.FinishedAt.Add(of.Evidence.Stand + standMargin + class.MaxStand)) {
+	if at.After(of.FinishedAt.Add(of.Evidence.Stand + source.PlaceholderMargin + class.MaxStand)) {
 		s.after.doneStand(id) // its own TTL ended it long ago
 		return nil
 	}
@@ -303,16 +300,16 @@ func (s *Service) lookAgain(ctx context.Context, w watched) error {
 		s.after.unwatch(w.request.ID)
 		return nil // the next holder has it
 	}
-	said := "The old holder wrote the lock again after its release: its library re-creates a key that is missing. Stop that process, then request again."
+	m := locksteward.NewMessage("release.back")
 	if e.Identity != locksteward.IdentityStrong {
-		said = "The same owner has the lock again after its release: it took it anew, or its library re-creates a key that is missing. If nobody works under it, stop that process, then request again."
+		m = locksteward.NewMessage("release.back-weak")
 	}
 	at := s.now().UTC()
-	s.log.Warn("a released lock is back", append(requestFields(w.request), zap.String("what", said))...)
+	s.log.Warn("a released lock is back", append(requestFields(w.request), zap.String("what", english(m)))...)
 	_, err = s.update(ctx, w.request.ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
-		e := entry(at, AgentName, ActionResurrected, *r, "", detail{Sentence: said})
+		e := entry(at, AgentName, ActionResurrected, *r, "", detail{Sentence: english(m)})
 		e.Outcome = OutcomeResurrected
-		return []locksteward.Entry{notify(e, locksteward.EventResurrected, *r, said)}, nil
+		return []locksteward.Entry{notify(e, locksteward.EventResurrected, *r, m)}, nil
 	})
 	if err == nil {
 		s.after.unwatch(w.request.ID) // not before it is written: people must hear of it

@@ -11,8 +11,8 @@ import (
 
 func TestTwoMustDeny(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:three:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:three:1", uuid, minute)
 	r := e.request(t, ana, "lock:three:1")
 	deny := func(who release.Actor) (locksteward.Request, error) {
 		return e.service.Deny(t.Context(), who, r.ID, release.Word{Reason: "they still work"})
@@ -38,8 +38,8 @@ func TestTwoMustDeny(t *testing.T) {
 
 func TestApproversOfAClass(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:teams:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:teams:1", uuid, minute)
 	r := e.request(t, ana, "lock:teams:1")
 	_, err := e.service.Approve(t.Context(), ben, r.ID, yes(r))
 	wantError(t, err, locksteward.ErrRefused, "team:checkout")
@@ -50,14 +50,14 @@ func TestApproversOfAClass(t *testing.T) {
 	wantError(t, err, locksteward.ErrRefused, "team:checkout")
 	dan := release.Actor{Name: "dan", Roles: ben.Roles, Teams: []string{"checkout"}}
 	e.want(t, e.approve(t, dan, r), locksteward.RequestReleased)
-	e.do(t, "set", "lock:teams:1", uuid, "px", minute)
+	e.put(t, "lock:teams:1", uuid, minute)
 	e.want(t, e.approve(t, cat, e.request(t, ana, "lock:teams:1")), locksteward.RequestReleased)
 }
 
 func TestSelfApprovalThatIsTold(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:loud:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:loud:1", uuid, minute)
 	r := e.request(t, eve, "lock:loud:1")
 	_, err := e.service.Approve(t.Context(), eve, r.ID, yes(r))
 	wantError(t, err, locksteward.ErrRefused, "no receiver", "alert.receivers")
@@ -67,7 +67,7 @@ func TestSelfApprovalThatIsTold(t *testing.T) {
 		t.Errorf("told %+v", got)
 	}
 	// Another person's word is no such event.
-	e.do(t, "set", "lock:loud:1", uuid, "px", minute)
+	e.put(t, "lock:loud:1", uuid, minute)
 	e.want(t, e.approve(t, ben, e.request(t, eve, "lock:loud:1")), locksteward.RequestReleased)
 	if got := e.told.of(locksteward.EventSelfApproved); len(got) != 1 {
 		t.Errorf("told %d times", len(got))
@@ -78,23 +78,23 @@ func TestSelfApprovalThatIsTold(t *testing.T) {
 // requester, but only where it is proven and the lock can be told from the next.
 func TestProvenDeathNeedsOneApprover(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	fire := func(key, value string, proof locksteward.Proof, ttl ...any) locksteward.Request {
+	e := newMemoryEnv(t)
+	fire := func(key, value string, proof locksteward.Proof, ms int) locksteward.Request {
 		e.locks.fire(key, "holder/dead")
 		e.locks.prove(proof)
-		e.do(t, append([]any{"set", key, value}, ttl...)...)
+		e.put(t, key, value, ms)
 		return e.request(t, eve, key)
 	}
-	r := fire("lock:two:1", uuid, locksteward.Proven, "px", minute)
+	r := fire("lock:two:1", uuid, locksteward.Proven, minute)
 	if r.Evidence.Proof != locksteward.Proven {
 		t.Fatalf("evidence %+v", r.Evidence)
 	}
 	e.want(t, e.approve(t, eve, r), locksteward.RequestReleased)
 
-	r = fire("lock:two:2", uuid, locksteward.Presumed, "px", minute)
+	r = fire("lock:two:2", uuid, locksteward.Presumed, minute)
 	_, err := e.service.Approve(t.Context(), eve, r.ID, yes(r))
 	wantError(t, err, locksteward.ErrRefused, "your own")
-	r = fire("lock:two:3", "1", locksteward.Proven)
+	r = fire("lock:two:3", "1", locksteward.Proven, 0)
 	_, err = e.service.Approve(t.Context(), eve, r.ID, yes(r))
 	wantError(t, err, locksteward.ErrRefused, "cannot be told")
 	e.want(t, e.approve(t, ben, r), locksteward.RequestPending)
@@ -129,8 +129,8 @@ func TestEvidenceThatWasChangedInTheStore(t *testing.T) {
 // fault: 72
 func TestApprovalsRaisedWhileTheAgentWasAway(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:order:1", uuid, minute)
 	r := e.request(t, ana, "lock:order:1")
 	_, err := e.store.UpdateRequest(t.Context(), r.ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
 		r.State, r.ApprovedUntil = locksteward.RequestApproved, e.clock.now().Add(release.DefaultApprovalTTL)
@@ -166,8 +166,8 @@ func TestApprovalsRaisedWhileTheAgentWasAway(t *testing.T) {
 
 func TestReminderBeforeTheEnd(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:order:1", uuid, 0)
 	r := e.request(t, ana, "lock:order:1")
 	remind := func() int {
 		t.Helper()
@@ -198,8 +198,8 @@ func TestReminderBeforeTheEnd(t *testing.T) {
 // The store gets each event in the transaction that writes its entry.
 func TestEventsAreWrittenWithTheirEntries(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:order:1", uuid, minute)
 	e.approve(t, ben, e.request(t, ana, "lock:order:1"))
 	if got := e.told.list; len(got) != 2 || got[0].Kind != locksteward.EventRequested || got[1].Kind != locksteward.EventFinal {
 		t.Errorf("events %+v", got)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/source"
 )
 
 // Dead is a lock that a complete sweep found and that rules fire on.
@@ -164,13 +164,12 @@ func (s *Service) Swept(ctx context.Context, target string, found []Dead) ([]loc
 	seen := s.now()
 	at := seen.UTC()
 	if s.auto.swept(target, dead, now, seen) {
-		text := fmt.Sprintf("%d locks of target %q look dead at once: nothing is released without a person until it is over for %s.",
-			len(dead), target, now.cfg.BreakerFor)
+		m := locksteward.NewMessage("release.breaker", len(dead), target, now.cfg.BreakerFor.String())
 		s.log.Warn("the circuit breaker opened", zap.String("target", target), zap.Int("locks", len(dead)))
 		e := locksteward.Entry{
-			At: at, Actor: AgentName, Action: ActionBreaker, Target: target, Outcome: "open", Detail: detail{Sentence: text}.json(),
+			At: at, Actor: AgentName, Action: ActionBreaker, Target: target, Outcome: "open", Detail: detail{Sentence: english(m)}.json(),
 			Event: &locksteward.Event{
-				ID: "breaker/" + target + "/" + at.Format(time.RFC3339), Kind: locksteward.EventBreaker, At: at, Actor: AgentName, Target: target, Text: text,
+				ID: "breaker/" + target + "/" + at.Format(time.RFC3339), Kind: locksteward.EventBreaker, At: at, Actor: AgentName, Target: target, Message: m,
 			},
 		}
 		if err := s.store.AppendEntries(ctx, e); err != nil {
@@ -249,9 +248,9 @@ func (s *Service) ownOpen(ctx context.Context, lock locksteward.Lock) (*lockstew
 func (s *Service) proven(r locksteward.Request, c class.Class, d Dead) string {
 	e := r.Evidence
 	switch {
-	case e.Identity == locksteward.IdentityNone, e.HolderAlive, formats.NeedsPerson(e.Library) != "",
+	case e.Identity == locksteward.IdentityNone, e.HolderAlive, s.limits(e).Decision != "",
 		e.Act != locksteward.ActRelease, e.BeyondPerMinute > 0, len(r.Decisions) > 0, // a person denied, of several that must
-		len(differences(e, freeze(d.Lock, nil))) > 0:
+		len(source.Differences(e, freeze(d.Lock, nil))) > 0:
 		return ""
 	}
 	if c.ProofOrDefault() == class.ProofHeartbeat {
@@ -289,7 +288,16 @@ func (s *Service) decideAlone(ctx context.Context, id, because string) error {
 			return nil, err
 		}
 		e := entry(at, AgentName, ActionApprove, *r, because, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)})
-		return []locksteward.Entry{notify(e, locksteward.EventAuto, *r, "Released without a person: "+because+".")}, nil
+		var rules locksteward.Message
+		if len(r.Evidence.Findings) > 0 {
+			names := make([]any, len(r.Evidence.Findings))
+			for i, rule := range r.Evidence.Findings {
+				names[i] = rule
+			}
+			rules = locksteward.NewMessage("release.alone-rules", locksteward.NewMessage("names", names...))
+		}
+		m := locksteward.NewMessage("release.alone", actWord(r.Evidence.Act), because, rules)
+		return []locksteward.Entry{notify(e, locksteward.EventAuto, *r, m)}, nil
 	})
 	return err
 }

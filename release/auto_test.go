@@ -41,9 +41,9 @@ func (e *env) pending(t testing.TB, n int) []locksteward.Request {
 
 func TestAutoByHeartbeat(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	key := "lock:auto:1"
-	e.do(t, "set", key, uuid, "px", minute)
+	e.put(t, key, uuid, minute)
 	// Presumed is proposed and waits for a person.
 	list := e.sweep(t, "holder/dead", locksteward.Presumed, key)
 	if len(list) != 1 || list[0].State != locksteward.RequestPending {
@@ -69,8 +69,8 @@ func TestAutoByHeartbeat(t *testing.T) {
 // number of releases were carried out.
 func newRule(t *testing.T) (e *env, key string, step func(want int)) {
 	t.Helper()
-	e, key = newEnv(t), "lock:rule:1"
-	e.do(t, "set", key, uuid, "px", 100*minute)
+	e, key = newMemoryEnv(t), "lock:rule:1"
+	e.put(t, key, uuid, 100*minute)
 	return e, key, func(want int) {
 		t.Helper()
 		e.sweep(t, "hold/too-long", "", key)
@@ -95,7 +95,7 @@ func TestAutoByRule(t *testing.T) {
 	step(0)
 	e.clock.add(11 * time.Minute)
 	// A renewal as well.
-	e.do(t, "pexpire", key, 101*minute)
+	e.renew(t, key, 101*minute)
 	step(0)
 	e.clock.add(11 * time.Minute)
 	step(0)
@@ -129,20 +129,20 @@ func TestAutoNeverWithout(t *testing.T) {
 		key     string
 		prepare func(t *testing.T, e *env, key string)
 	}{
-		"identity": {"lock:auto:1", func(t *testing.T, e *env, key string) { e.do(t, "set", key, "1") }},
-		"class":    {"lock:dead:1", func(t *testing.T, e *env, key string) { e.do(t, "set", key, uuid, "px", minute) }},
+		"identity": {"lock:auto:1", func(t *testing.T, e *env, key string) { e.put(t, key, "1", 0) }},
+		"class":    {"lock:dead:1", func(t *testing.T, e *env, key string) { e.put(t, key, uuid, minute) }},
 		"pause window": {"lock:auto:1", func(t *testing.T, e *env, key string) {
-			e.do(t, "set", key, uuid, "px", minute)
+			e.put(t, key, uuid, minute)
 			e.newService(t, release.Config{PauseWindows: []release.PauseWindow{{From: "00:00", To: "12:00"}, {From: "11:59", To: "00:01"}}})
 		}},
 		"paused by an admin": {"lock:auto:1", func(t *testing.T, e *env, key string) {
-			e.do(t, "set", key, uuid, "px", minute)
+			e.put(t, key, uuid, minute)
 			if err := e.service.Pause(t.Context(), admin, release.PauseAutomatic, e.clock.now().Add(24*time.Hour), "sale"); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		"paused by an admin at another replica": {"lock:auto:1", func(t *testing.T, e *env, key string) {
-			e.do(t, "set", key, uuid, "px", minute)
+			e.put(t, key, uuid, minute)
 			other := e.service
 			e.newService(t, release.Config{})
 			e.sweep(t, "holder/dead", locksteward.Presumed, key) // it knows the pauses
@@ -151,34 +151,34 @@ func TestAutoNeverWithout(t *testing.T) {
 			}
 		}},
 		"pause of all": {"lock:auto:1", func(t *testing.T, e *env, key string) {
-			e.do(t, "set", key, uuid, "px", minute)
+			e.put(t, key, uuid, minute)
 			if err := e.service.Pause(t.Context(), admin, release.PauseAll, time.Time{}, "something is wrong"); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		"a denial": {"lock:auto:1", func(t *testing.T, e *env, key string) {
-			e.do(t, "set", key, uuid, "px", minute)
+			e.put(t, key, uuid, minute)
 			r := e.sweep(t, "holder/dead", locksteward.Presumed, key)[0]
 			if _, err := e.service.Deny(t.Context(), ben, r.ID, release.Word{Reason: "it lives"}); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		"a person's request": {"lock:auto:1", func(t *testing.T, e *env, key string) {
-			e.do(t, "set", key, uuid, "px", minute)
+			e.put(t, key, uuid, minute)
 			e.request(t, ana, key)
 		}},
 		"renewals": {"lock:auto:renewed", func(t *testing.T, e *env, key string) {
-			e.do(t, "set", key, uuid, "px", minute)
+			e.put(t, key, uuid, minute)
 			e.sweep(t, "holder/dead", locksteward.Presumed, key)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newEnv(t)
+			e := newMemoryEnv(t)
 			c.prepare(t, e, c.key)
 			for i := range 5 {
 				if strings.HasSuffix(c.key, "renewed") {
-					e.do(t, "pexpire", c.key, (2+i)*minute)
+					e.renew(t, c.key, (2+i)*minute)
 				}
 				e.sweep(t, "holder/dead", locksteward.Proven, c.key)
 				e.clock.add(15 * time.Minute)
@@ -226,9 +226,9 @@ func TestAutoOfPresumedDeath(t *testing.T) {
 // A rule that may act alone does not inherit the sweeps of a presumed death.
 func TestAutoCountsEachWayByItself(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	key := "lock:silent:1"
-	e.do(t, "set", key, uuid, "px", 1000*minute)
+	e.put(t, key, uuid, 1000*minute)
 	for range 4 {
 		e.sweep(t, "holder/dead", locksteward.Presumed, key)
 		e.clock.add(5 * time.Minute)
@@ -249,12 +249,12 @@ func TestAutoCountsEachWayByItself(t *testing.T) {
 // fault: 75
 func TestCircuitBreaker(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	e.newService(t, release.Config{BreakerLocks: 5})
 	var keys []string
 	for i := range 5 {
 		keys = append(keys, fmt.Sprintf("lock:auto:%d", i))
-		e.do(t, "set", keys[i], uuid, "px", 1000*minute)
+		e.put(t, keys[i], uuid, 1000*minute)
 	}
 	e.sweep(t, "holder/dead", locksteward.Proven, keys...)
 	e.sweep(t, "holder/dead", locksteward.Proven, keys...)
@@ -284,11 +284,11 @@ func TestCircuitBreaker(t *testing.T) {
 // fault: 75
 func TestAutoPerHour(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	e.newService(t, release.Config{AutoPerHour: 2})
 	for i := range 4 {
 		key := fmt.Sprintf("lock:auto:%d", i)
-		e.do(t, "set", key, uuid, "px", 1000*minute)
+		e.put(t, key, uuid, 1000*minute)
 		e.sweep(t, "holder/dead", locksteward.Proven, key)
 	}
 	if e.exec.count() != 2 {

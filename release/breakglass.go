@@ -42,7 +42,7 @@ func (s *Service) breakGlass(ctx context.Context, actor Actor, id string, in Req
 	}
 	r.ApprovedUntil = r.CreatedAt.Add(s.settings.Load().cfg.ApprovalTTL)
 	e := entry(r.CreatedAt, actor.Name, ActionBreakGlass, r, r.Reason, created(r))
-	return r, s.openDecided(ctx, r, notify(e, locksteward.EventBreakGlass, r, actor.Name+" broke the glass: a lock is released without another person."))
+	return r, s.openDecided(ctx, r, notify(e, locksteward.EventBreakGlass, r, locksteward.NewMessage("release.glass-broken", actor.Name, actWord(r.Evidence.Act))))
 }
 
 // openDecided stores a request that is approved already. One that waits for
@@ -62,9 +62,10 @@ func (s *Service) openDecided(ctx context.Context, r locksteward.Request, e lock
 			return nil, err
 		}
 		gone, old.FinishedAt = old, at.Truncate(time.Microsecond)
-		old.Outcome = "Superseded by request " + r.ID + ", which was decided on. Nothing was touched by this one."
+		m := locksteward.NewMessage("release.superseded-decided", r.ID)
+		old.Outcome = english(m)
 		e := entry(at, r.Requester, ActionSupersede, *old, "", detail{By: r.ID, Sentence: old.Outcome})
-		return []locksteward.Entry{notify(e, locksteward.EventFinal, *old, old.Outcome)}, nil
+		return []locksteward.Entry{notify(e, locksteward.EventFinal, *old, m)}, nil
 	})
 	if err == nil && gone != nil {
 		s.final(*gone)

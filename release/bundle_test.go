@@ -14,7 +14,7 @@ func (e *env) dead(t *testing.T, class string, n int) []string {
 	var keys []string
 	for i := range n {
 		key := fmt.Sprintf("lock:%s:%d", class, i)
-		e.do(t, "set", key, fmt.Sprintf("web-3_4711_0f8fad5bd9cb469fa165708677289%03d", i), "px", minute)
+		e.put(t, key, fmt.Sprintf("web-3_4711_0f8fad5bd9cb469fa165708677289%03d", i), minute)
 		keys = append(keys, key)
 	}
 	return keys
@@ -27,10 +27,10 @@ func bundleWord(b release.Bundle) release.Word {
 // TestBundle: one list, one approval, each lock compared on its own.
 func TestBundle(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	keys := e.dead(t, "order", 4)
-	e.do(t, "set", "lock:order:other", "web-4_4711_0f8fad5bd9cb469fa165708677289999", "px", minute)
-	e.do(t, "set", "lock:off:1", "web-3_4711_0f8fad5bd9cb469fa165708677289998", "px", minute)
+	e.put(t, "lock:order:other", "web-4_4711_0f8fad5bd9cb469fa165708677289999", minute)
+	e.put(t, "lock:off:1", "web-3_4711_0f8fad5bd9cb469fa165708677289998", minute)
 	in := release.BundleInput{
 		Target: target, Host: "web-3", Reason: "web-3 is gone",
 		Keys: append([]string{"lock:order:other", "lock:off:1", "lock:order:none", keys[0]}, keys...),
@@ -52,8 +52,8 @@ func TestBundle(t *testing.T) {
 	wantError(t, err, locksteward.ErrRefused, "approver")
 	_, err = e.service.ApproveBundle(t.Context(), ben, b.ID, release.Word{Reason: "x", EvidenceHash: b.Requests[0].EvidenceHash})
 	wantError(t, err, locksteward.ErrConflict, "hash")
-	e.do(t, "pexpire", keys[1], 2*minute) // one of them lives
-	e.do(t, "del", keys[2])
+	e.renew(t, keys[1], 2*minute) // one of them lives
+	e.free(t, keys[2])
 	b, err = e.service.ApproveBundle(t.Context(), ben, b.ID, bundleWord(b))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestBundle(t *testing.T) {
 // decided.
 func TestBundleIsAllOrNothing(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	keys := append(e.dead(t, "self", 2), e.dead(t, "order", 1)...)
 	b, err := e.service.RequestBundle(t.Context(), eve, release.BundleInput{Target: target, Host: "web-3", Keys: keys, Reason: "gone"})
 	if err != nil || len(b.Requests) != 3 {
@@ -101,7 +101,7 @@ func TestBundleIsAllOrNothing(t *testing.T) {
 
 func TestBundleIsRefused(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	keys := e.dead(t, "order", 3)
 	for name, c := range map[string]struct {
 		actor    release.Actor

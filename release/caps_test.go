@@ -13,6 +13,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testpg"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -30,7 +31,7 @@ func forEachPlace(t *testing.T, fn func(t *testing.T, e *env, stores []*store.St
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		e := newEnv(t)
+		e := newMemoryEnv(t)
 		fn(t, e, []*store.Store{e.store})
 	})
 	t.Run("two replicas on postgres", func(t *testing.T) {
@@ -38,24 +39,24 @@ func forEachPlace(t *testing.T, fn func(t *testing.T, e *env, stores []*store.St
 		if server == "" {
 			server = testpg.Database(t) // skips, or fails, as it should
 		}
-		e := newEnv(t, func(o *options) { o.dsn = server })
+		e := newMemoryEnv(t, func(o *options) { o.dsn = server })
 		one := e.store
 		e.openStore(t)
 		fn(t, e, []*store.Store{one, e.store})
 	})
 }
 
-// replicas are the services of agents, one for each store; their executor is that of e
+// replicas are the services of agents, one for each store; their releaser is that of e
 // for the targets, and each reads any lock as one of the target that it is asked about.
 func (e *env) replicas(t testing.TB, stores []*store.Store, cfg release.Config, targets ...string) (out []*release.Service) {
 	t.Helper()
-	executors := map[string]release.Executor{}
+	releasers := map[string]source.Releaser{}
 	for _, name := range targets {
-		executors[name] = e.exec
+		releasers[name] = e.exec
 	}
 	for _, st := range stores {
 		s, err := release.New(zap.NewNop(), cfg, release.Deps{
-			Store: st, Locks: named{e.locks}, Classes: testClasses(t), Now: e.clock.now, Executors: executors, Settings: st,
+			Store: st, Locks: named{e.locks}, Classes: testClasses(t), Now: e.clock.now, Releasers: releasers, Settings: st,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -193,8 +194,8 @@ func TestWhatReleasedNothingGivesBack(t *testing.T) {
 		list := e.many(t, "first", 0, 60)
 		left, other, whole := list[:10], list[10:20], list[20:]
 		for i := range 10 {
-			e.do(t, "del", left[i].Evidence.Key)
-			e.do(t, "set", other[i].Evidence.Key, "another", "px", 1000*minute)
+			e.free(t, left[i].Evidence.Key)
+			e.put(t, other[i].Evidence.Key, "another", 1000*minute)
 		}
 		nothing := slices.Concat(left, other)
 		for e.states(t, nothing)[locksteward.RequestPending] > 0 { // each round, some come to an end and make room
@@ -212,7 +213,7 @@ func TestWhatReleasedNothingGivesBack(t *testing.T) {
 // fault: 71, 75
 func TestUnknownKeepsItsPlace(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	list := e.many(t, "few", 0, 3)
 	// One has its approval and nothing else, as after a kill between the two.
 	_, err := e.store.UpdateRequest(t.Context(), list[0].ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
@@ -278,7 +279,7 @@ func TestAgentActsAtOnceOnManyTargets(t *testing.T) {
 		start := make(chan struct{})
 		for i, name := range names {
 			key := fmt.Sprint("lock:auto:", i)
-			e.do(t, "set", key, uuid, "px", 1000*minute)
+			e.put(t, key, uuid, 1000*minute)
 			lock, _, err := named{e.locks}.ReadLock(t.Context(), name, key)
 			if err != nil {
 				t.Fatal(err)

@@ -21,6 +21,8 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis/releaser"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -30,14 +32,14 @@ const childEnv = "LOCKSTEWARD_RELEASE_TEST_CHILD"
 
 // hangs stops for ever right before or right after the act.
 type hangs struct {
-	release.Executor
+	source.Releaser
 	stage string
 }
 
-func (h hangs) Execute(ctx context.Context, r locksteward.Request) (release.Result, error) {
+func (h hangs) Release(ctx context.Context, r locksteward.Request) (source.Outcome, error) {
 	if h.stage == "after" {
-		if _, err := h.Executor.Execute(ctx, r); err != nil {
-			return release.Result{}, err
+		if _, err := h.Releaser.Release(ctx, r); err != nil {
+			return source.Outcome{}, err
 		}
 	}
 	fmt.Println("reached")
@@ -61,7 +63,7 @@ func actAndHang(args []string) error {
 	if err != nil {
 		return err
 	}
-	exec, err := release.NewRedisExecutor(release.ExecutorConfig{
+	exec, err := releaser.New(releaser.Config{
 		Connect: connect.Config{URL: args[1], Username: "releaser", Password: releaserPassword}, Digest: digest,
 	})
 	if err != nil {
@@ -72,7 +74,7 @@ func actAndHang(args []string) error {
 		return err
 	}
 	s, err := release.New(zap.NewNop(), release.Config{}, release.Deps{
-		Store: st, Locks: &locks{}, Classes: classes, Executors: map[string]release.Executor{target: hangs{exec, args[0]}},
+		Store: st, Locks: &locks{}, Classes: classes, Releasers: map[string]source.Releaser{target: hangs{exec, args[0]}},
 	})
 	if err != nil {
 		return err
@@ -168,7 +170,7 @@ func TestKilledBetweenIntentAndOutcome(t *testing.T) {
 			}
 			e.want(t, r, c.want)
 			if c.want == locksteward.RequestReleased {
-				e.wantConfirmed(t, r, release.ConfirmedByRecord)
+				e.wantConfirmed(t, r, source.ConfirmedByRecord)
 			} else {
 				e.wantConfirmed(t, r, "") // the server has no record: the look told
 			}
@@ -254,7 +256,7 @@ func TestWithdrawnRequestNeverRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.want(t, r, locksteward.RequestFailed)
-	result, err := e.exec.Executor.Execute(t.Context(), late)
+	result, err := e.exec.Releaser.Release(t.Context(), late)
 	if err != nil || result.State != locksteward.RequestChanged || !e.exists(t, "lock:order:1") {
 		t.Errorf("the late script: %+v, %v; the lock exists: %t", result, err, e.exists(t, "lock:order:1"))
 	}
@@ -342,7 +344,7 @@ func TestReplyLostAnywhere(t *testing.T) {
 	if r.State != locksteward.RequestReleased || exists {
 		t.Fatalf("undisturbed: %s", r.State)
 	}
-	e.wantConfirmed(t, r, release.ConfirmedByAnswer)
+	e.wantConfirmed(t, r, source.ConfirmedByAnswer)
 	replies := proxy.Replies() - before
 	outcomes := map[locksteward.RequestState]int{}
 	for n := range replies {
@@ -433,7 +435,7 @@ func (e *env) wantReleasedOnce(t testing.TB, r locksteward.Request) {
 	if !strings.Contains(string(last.Detail), "the lock was deleted") {
 		t.Errorf("the trail says %s", last.Detail)
 	}
-	e.wantConfirmed(t, r, release.ConfirmedByRecord)
+	e.wantConfirmed(t, r, source.ConfirmedByRecord)
 	exec := record.Companion(record.DefaultPrefix, record.KindExec, r.Evidence.Key)
 	if id := e.rdb.HGet(t.Context(), exec, "request").Val(); id != r.ID {
 		t.Errorf("the record in the server is of %q, want %s", id, r.ID)
@@ -442,18 +444,18 @@ func (e *env) wantReleasedOnce(t testing.TB, r locksteward.Request) {
 
 // wantConfirmed checks what told of the outcome of a release: the last line of its
 // trail says it, and so does the outcome that pages, API and command line show.
-func (e *env) wantConfirmed(t testing.TB, r locksteward.Request, by release.Confirmation) {
+func (e *env) wantConfirmed(t testing.TB, r locksteward.Request, by source.Confirmation) {
 	t.Helper()
 	var said struct {
-		ConfirmedBy release.Confirmation `json:"confirmed_by"`
-		Sentence    string               `json:"sentence"`
+		ConfirmedBy source.Confirmation `json:"confirmed_by"`
+		Sentence    string              `json:"sentence"`
 	}
 	last := e.wantLast(t, r, "agent release.execute "+string(r.State))
 	if err := json.Unmarshal(last.Detail, &said); err != nil {
 		t.Fatal(err)
 	}
 	if said.ConfirmedBy != by || said.Sentence != r.Outcome ||
-		strings.HasSuffix(r.Outcome, "confirmed by the execution record.") != (by == release.ConfirmedByRecord) {
+		strings.HasSuffix(r.Outcome, "confirmed by the execution record.") != (by == source.ConfirmedByRecord) {
 		t.Errorf("the trail says %s and the request %q, want that the %s told", last.Detail, r.Outcome, by)
 	}
 }
@@ -464,7 +466,7 @@ func TestAnotherDatabaseThanAtTheRequest(t *testing.T) {
 	e := newEnv(t)
 	e.do(t, "set", "lock:order:1", uuid, "px", minute)
 	r := e.request(t, ana, "lock:order:1")
-	e.exec.set(func(g *gate) { g.Executor = newExecutor(t, strings.TrimSuffix(e.url, "/0")+"/3", "releaser", e.digest) })
+	e.exec.set(func(g *gate) { g.Releaser = newExecutor(t, strings.TrimSuffix(e.url, "/0")+"/3", "releaser", e.digest) })
 	r = e.approve(t, ben, r)
 	e.want(t, r, locksteward.RequestFailed)
 	if !strings.Contains(r.Outcome, "database 3") {

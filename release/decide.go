@@ -8,7 +8,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Word is what a person says on a request.
@@ -113,7 +112,7 @@ func (s *Service) tryDecide(ctx context.Context, actor Actor, id string, word Wo
 
 // first is what is checked of a word before the request is looked at.
 func (s *Service) first(ctx context.Context, actor Actor, r locksteward.Request, word Word, approve bool) error {
-	if _, err := s.executor(r.Evidence.Target); err != nil {
+	if _, err := s.releaser(r.Evidence.Target); err != nil {
 		return err
 	}
 	_ = s.pauses.read(ctx) // another replica may have changed it; refusePaused refuses while it is not known
@@ -195,9 +194,9 @@ func lastWords(r locksteward.Request) (yes, no []string) {
 // provenDead says whether the class calls the lock dead: a rule of dead_when
 // fired, or holder/dead with proof. A lock that cannot be told from the next, or
 // whose library leaves it to people, or whose holder lives, is never called so.
-func provenDead(r locksteward.Request, c class.Class) bool {
+func (s *Service) provenDead(r locksteward.Request, c class.Class) bool {
 	e := r.Evidence
-	if e.Identity == locksteward.IdentityNone || e.HolderAlive || formats.NeedsPerson(e.Library) != "" {
+	if e.Identity == locksteward.IdentityNone || e.HolderAlive || s.limits(e).Decision != "" {
 		return false
 	}
 	return len(intersect(c.DeadWhen, e.Findings)) > 0 ||
@@ -206,9 +205,9 @@ func provenDead(r locksteward.Request, c class.Class) bool {
 
 // needed is how many people must approve: one where the lock is called dead, and one
 // more where it was asked for beyond many_per_minute.
-func needed(r locksteward.Request, c class.Class) int {
+func (s *Service) needed(r locksteward.Request, c class.Class) int {
 	people := c.ApprovalsOrDefault()
-	if provenDead(r, c) {
+	if s.provenDead(r, c) {
 		people = 1
 	}
 	if r.Evidence.BeyondPerMinute > 0 {
@@ -222,17 +221,17 @@ func needed(r locksteward.Request, c class.Class) int {
 func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, word Word, at time.Time) ([]locksteward.Entry, error) {
 	alone := false
 	if actor.is(r.Requester) {
-		if err := selfApproval(*r, c); err != nil {
+		if err := s.selfApproval(*r, c); err != nil {
 			return nil, err
 		}
-		if !provenDead(*r, c) && c.SelfApprovalOrDefault() == class.SelfApprovalAlert {
+		if !s.provenDead(*r, c) && c.SelfApprovalOrDefault() == class.SelfApprovalAlert {
 			if s.heard() == 0 {
 				return nil, refused("class %q lets one person do both and tells the others (self_approval: alert), but no receiver of alerts is configured; add one in alert.receivers, or let another person approve", c.Name)
 			}
 			alone = true
 		}
 	}
-	if yes, _ := lastWords(*r); len(yes) >= needed(*r, c) {
+	if yes, _ := lastWords(*r); len(yes) >= s.needed(*r, c) {
 		if err := advance(r, locksteward.RequestApproved); err != nil {
 			return nil, err
 		}
@@ -240,7 +239,7 @@ func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, w
 	}
 	e := entry(at, actor.Name, ActionApprove, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)})
 	if alone {
-		e = notify(e, locksteward.EventSelfApproved, *r, actor.Name+" approved their own request.")
+		e = notify(e, locksteward.EventSelfApproved, *r, locksteward.NewMessage("release.self-approved", actor.Name))
 	}
 	return []locksteward.Entry{e}, nil
 }
@@ -248,15 +247,15 @@ func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, w
 // selfApproval says whether a requester may approve their own request: where the
 // class allows it, or where one of its dead_when rules fired, but never for a
 // lock that cannot be told from the next, nor for one of a library whose locks
-// are for people to decide ([formats.NeedsPerson]).
-func selfApproval(r locksteward.Request, c class.Class) error {
+// are for people to decide (source.Limits).
+func (s *Service) selfApproval(r locksteward.Request, c class.Class) error {
 	if r.Evidence.Identity == locksteward.IdentityNone {
 		return refused("request %s is your own and its lock cannot be told from the next of its name; another approver has to look", r.ID)
 	}
-	if why := formats.NeedsPerson(r.Evidence.Library); why != "" {
+	if why := s.limits(r.Evidence).Decision; why != "" {
 		return refused("request %s is your own, and no rule decides on a %s lock: %s; another approver has to look", r.ID, r.Evidence.Library, why)
 	}
-	if c.SelfApprovalOrDefault() != class.SelfApprovalDeny || provenDead(r, c) {
+	if c.SelfApprovalOrDefault() != class.SelfApprovalDeny || s.provenDead(r, c) {
 		return nil
 	}
 	return refused("request %s is your own; another approver has to decide (class %q: self_approval is deny and no rule of dead_when fired)", r.ID, c.Name)
@@ -264,16 +263,17 @@ func selfApproval(r locksteward.Request, c class.Class) error {
 
 // denied counts the words; the last one that is needed ends the request.
 func (s *Service) denied(r *locksteward.Request, c class.Class, actor Actor, word Word, at time.Time) ([]locksteward.Entry, error) {
+	m := locksteward.NewMessage("release.denied", actor.Name)
 	if _, no := lastWords(*r); len(no) >= c.DenialsOrDefault() {
 		if err := advance(r, locksteward.RequestDenied); err != nil {
 			return nil, err
 		}
 		r.FinishedAt = at
-		r.Outcome = "Denied by " + actor.Name + ". Nothing was touched."
+		r.Outcome = english(m)
 	}
 	e := entry(at, actor.Name, ActionDeny, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Sentence: r.Outcome})
 	if r.State.Final() {
-		e = notify(e, locksteward.EventFinal, *r, r.Outcome)
+		e = notify(e, locksteward.EventFinal, *r, m)
 	}
 	return []locksteward.Entry{e}, nil
 }

@@ -1,6 +1,7 @@
 // Package release frees locks by force, with people in charge: somebody
-// requests, somebody approves, and one script deletes exactly the hold that was
-// asked about, or nothing. Inside the agent nothing else writes to Redis.
+// requests, somebody approves, and the source.Releaser of the target deletes exactly
+// the hold that was asked about, or nothing. Inside the agent nothing else writes to
+// a lock store.
 //
 //	                  ┌──▶ denied · expired · superseded
 //	request ─▶ pending ─▶ approved ─▶ executing ─┬─▶ released       deleted by us, waiters woken
@@ -14,7 +15,7 @@
 // The danger is a release that deletes the wrong hold: the lock was released,
 // renewed or taken by somebody else between the look, the approval and the act.
 // So a request freezes what was seen; approvals sign the hash of that; the act
-// reads the lock again, compares, and the script compares once more, atomically,
+// reads the lock again, compares, and the releaser compares once more, atomically,
 // the bytes and the expiry. Other dangers, and what stands against each: one
 // person alone (roles, no self-approval), a copied or repeated approval (evidence
 // hash, single transition per state in the store), an approval from yesterday
@@ -22,7 +23,7 @@
 // request id in the record beside the lock stops a second run), a stolen scanner
 // credential (it cannot write; release credentials are apart and used only during
 // an act), an act that nobody knows of (intent before, outcome after, both in the
-// audit chain). A person with write access to Redis or to the store can do what
+// audit chain). A person with write access to the lock store or to ours can do what
 // they like; this package does not defend against them.
 //
 // # Guarantees
@@ -33,9 +34,9 @@
 //     agent cannot delete"; such an agent holds no means to delete.
 //   - The intent is in the store before the act. Whatever happens in between,
 //     a lost reply, kill -9, a server away, [Service.Recover] finds the true outcome
-//     in the record that the script wrote in the same step as the deletion, and
-//     says that the record told it ([Result].ConfirmedBy).
-//   - One request executes at most once. A script that the server receives late
+//     in the record that the releaser wrote in the same step as the deletion, and
+//     says that the record told it (source.Outcome.ConfirmedBy).
+//   - One request executes at most once. A release that the server receives late
 //     finds the request withdrawn and touches nothing.
 //   - Every act, and every refusal by policy, is an audit entry; state and entry
 //     are one transaction, and so is what people are told of it ([locksteward.Event]).
@@ -57,12 +58,12 @@
 //   - An undo puts back the key alone.
 //   - A failover may undo a deletion that was not replicated yet; the lock then
 //     stands again.
-//   - The record of an act lives in Redis: where the server evicts or loses it and
+//   - The record of an act lives in the lock store: where the server evicts or loses it and
 //     the lock is gone too, the outcome is unknown.
 //
 // # Concurrency
 //
-// A [Service] and a [RedisExecutor] are safe for concurrent use. Approve executes
+// A [Service] is safe for concurrent use. Approve executes
 // on the caller's goroutine, detached from its context. [Service.Run] owns the
 // loop that ends what is due and resolves what was left open.
 //

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source"
 )
 
 // What the audit trail calls the acts of this package.
@@ -51,14 +52,14 @@ type detail struct {
 	Findings     []string `json:"findings,omitempty"`
 	Sentence     string   `json:"sentence,omitempty"`
 	// ConfirmedBy is in the outcomes of executions, and of those since there is one.
-	ConfirmedBy  Confirmation `json:"confirmed_by,omitempty"`
-	Differences  []string     `json:"differences,omitempty"`
-	WaitersWoken int64        `json:"waiters_woken,omitempty"`
-	Why          string       `json:"why,omitempty"`
-	By           string       `json:"by,omitempty"`
-	Act          string       `json:"act,omitempty"`
-	Of           string       `json:"of,omitempty"`
-	HolderAlive  bool         `json:"holder_alive,omitempty"`
+	ConfirmedBy  source.Confirmation `json:"confirmed_by,omitempty"`
+	Differences  []string            `json:"differences,omitempty"`
+	WaitersWoken int64               `json:"waiters_woken,omitempty"`
+	Why          string              `json:"why,omitempty"`
+	By           string              `json:"by,omitempty"`
+	Act          string              `json:"act,omitempty"`
+	Of           string              `json:"of,omitempty"`
+	HolderAlive  bool                `json:"holder_alive,omitempty"`
 	// BeyondPerMinute is why one approval more is needed.
 	BeyondPerMinute int    `json:"beyond_per_minute,omitempty"`
 	Proof           string `json:"proof,omitempty"`

@@ -125,32 +125,6 @@ func intact(r locksteward.Request) bool {
 	return true
 }
 
-// differences names, in words that give no token away, what a later look at the
-// same key has other than the frozen evidence. Empty means that it is the same
-// hold, untouched, or renewed if its holder is known to live.
-func differences(was, is locksteward.Evidence) []string {
-	var out []string
-	if was.Type != is.Type {
-		return []string{fmt.Sprintf("its type was %s and is %s", was.Type, is.Type)}
-	}
-	if was.TokenDigest != is.TokenDigest || is.TokenDigest == "" {
-		out = append(out, "its value is another")
-	}
-	if was.ClaimID != "" && is.ClaimID != "" && was.ClaimID != is.ClaimID {
-		out = append(out, "its acquisition is another")
-	}
-	if was.ExpireAt != is.ExpireAt && !was.HolderAlive {
-		out = append(out, "its expiry moved: somebody renewed it or took it again")
-	}
-	if was.Count != is.Count {
-		out = append(out, fmt.Sprintf("its holder held it %d times and holds it %d times", was.Count, is.Count))
-	}
-	if was.Library != is.Library {
-		out = append(out, fmt.Sprintf("it was a %s lock and is a %s lock", was.Library, is.Library))
-	}
-	return out
-}
-
 // sameHold says whether lock may still be the hold that a request was about,
 // renewed or not.
 func sameHold(was locksteward.Evidence, lock locksteward.Lock) bool {

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source"
 )
 
 // errTooSlow is the cause when an act takes longer than it may.
@@ -49,17 +50,17 @@ func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, 
 		return r, nil
 	}
 	if !intact(r) {
-		return s.finish(ctx, id, failed("the evidence in the store is not what was approved; look at the audit trail"))
+		return s.finish(ctx, id, source.Failed("the evidence in the store is not what was approved; look at the audit trail"))
 	}
-	executor, err := s.executor(r.Evidence.Target)
+	releaser, err := s.releaser(r.Evidence.Target)
 	if err != nil {
 		// Nothing was sent: this is certain.
-		return s.finish(ctx, id, failed(err.Error()))
+		return s.finish(ctx, id, source.Failed(err.Error()))
 	}
 	act, cancel := context.WithTimeoutCause(ctx, s.settings.Load().cfg.ExecuteTimeout, errTooSlow)
 	defer cancel()
 	s.after.place(r, s.now()) // before anybody can see it
-	result, err := executor.Execute(act, r)
+	outcome, err := releaser.Release(act, r)
 	if err != nil {
 		s.log.Error("outcome of a release is not known yet", append(requestFields(r), zap.Error(err))...)
 		return s.update(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
@@ -69,43 +70,39 @@ func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, 
 			return nil, nil
 		})
 	}
-	return s.finish(ctx, id, result)
+	return s.finish(ctx, id, outcome)
 }
 
 // finish writes down the outcome of an execution. A request that is final
 // already stays as it is.
-func (s *Service) finish(ctx context.Context, id string, result Result) (locksteward.Request, error) {
+func (s *Service) finish(ctx context.Context, id string, outcome source.Outcome) (locksteward.Request, error) {
 	changed := false
 	r, err := s.update(ctx, id, func(r *locksteward.Request) ([]locksteward.Entry, error) {
 		if changed = !r.State.Final(); !changed {
 			return nil, nil
 		}
-		if err := advance(r, result.State); err != nil {
+		if err := advance(r, outcome.State); err != nil {
 			return nil, err
 		}
 		r.FinishedAt = s.now().UTC().Truncate(time.Microsecond)
-		r.Outcome, r.WaitersWoken = result.Outcome, result.WaitersWoken
+		said := OutcomeMessage(r.Evidence, outcome)
+		r.Outcome, r.WaitersWoken = english(said), outcome.WaitersWoken
 		kind := locksteward.EventFinal
 		if r.State == locksteward.RequestUnknown {
 			kind = locksteward.EventUnknown
 		}
 		e := entry(r.FinishedAt, AgentName, ActionExecute, *r, "", detail{
-			Sentence: r.Outcome, ConfirmedBy: result.ConfirmedBy, Differences: result.Differences, WaitersWoken: r.WaitersWoken,
+			Sentence: r.Outcome, ConfirmedBy: outcome.ConfirmedBy, Differences: outcome.Differences, WaitersWoken: r.WaitersWoken,
 		})
-		return []locksteward.Entry{notify(e, kind, *r, r.Outcome)}, nil
+		return []locksteward.Entry{notify(e, kind, *r, said)}, nil
 	})
 	if err != nil {
 		return locksteward.Request{}, fmt.Errorf("request %s was carried out (%s) but that could not be written down; the agent does so as soon as its store works: %w",
-			id, result.State, err)
+			id, outcome.State, err)
 	}
 	if changed {
 		s.after.remember(r, s.settings.Load().cfg.WatchFor)
 		s.final(r)
 	}
 	return r, nil
-}
-
-// failed is a certain failure.
-func failed(why string) Result {
-	return Result{State: locksteward.RequestFailed, Outcome: "Not released: " + why + ". Nothing was touched."}
 }

@@ -22,15 +22,15 @@ func due(r locksteward.Request, at time.Time) bool {
 
 // expire ends a request whose time is over.
 func (s *Service) expire(r *locksteward.Request, at time.Time) ([]locksteward.Entry, error) {
-	waited := "Expired: not enough people approved in time. Nothing was touched."
+	waited := locksteward.NewMessage("release.expired")
 	if r.State == locksteward.RequestApproved {
-		waited = "Expired: it was approved but not executed in time. Nothing was touched."
+		waited = locksteward.NewMessage("release.expired-approved")
 	}
 	if err := advance(r, locksteward.RequestExpired); err != nil {
 		return nil, err
 	}
-	r.FinishedAt, r.Outcome = at, waited
-	e := entry(at, AgentName, ActionExpire, *r, "", detail{Sentence: waited})
+	r.FinishedAt, r.Outcome = at, english(waited)
+	e := entry(at, AgentName, ActionExpire, *r, "", detail{Sentence: r.Outcome})
 	return []locksteward.Entry{notify(e, locksteward.EventFinal, *r, waited)}, nil
 }
 

@@ -119,7 +119,7 @@ func TestKilledDuringWhatFollowsARelease(t *testing.T) {
 				t.Error("the lock is not as it was")
 			}
 			// What the dead process sent and the server receives only now.
-			if _, err := e.exec.Executor.Execute(t.Context(), open); err != nil {
+			if _, err := e.exec.Releaser.Release(t.Context(), open); err != nil {
 				t.Error(err)
 			}
 			if s := e.standing(t, key); s != c.stands {

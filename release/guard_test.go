@@ -20,11 +20,11 @@ var (
 // fault: 75
 func TestCapsBindPeople(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	var last locksteward.Request
 	for i := range 3 {
 		key := fmt.Sprintf("lock:few:%d", i)
-		e.do(t, "set", key, uuid, "px", 1000*minute)
+		e.put(t, key, uuid, 1000*minute)
 		last = e.request(t, ana, key)
 		if i < 2 {
 			e.want(t, e.approve(t, ben, last), locksteward.RequestReleased)
@@ -37,10 +37,10 @@ func TestCapsBindPeople(t *testing.T) {
 	_, err = e.service.Approve(t.Context(), ben, last.ID, yes(last))
 	wantError(t, err, locksteward.ErrRefused, "max_per_hour")
 	// Another class is not hindered, until all together are too many.
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e.put(t, "lock:order:1", uuid, minute)
 	e.want(t, e.approve(t, ben, e.request(t, ana, "lock:order:1")), locksteward.RequestReleased)
 	e.newService(t, release.Config{MaxPerHour: 3})
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e.put(t, "lock:order:1", uuid, minute)
 	other := e.request(t, ana, "lock:order:1")
 	_, err = e.service.Approve(t.Context(), ben, other.ID, yes(other))
 	wantError(t, err, locksteward.ErrRefused, "release.max_per_hour")
@@ -51,10 +51,10 @@ func TestCapsBindPeople(t *testing.T) {
 
 func TestPauseOfAnAdmin(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:order:1", uuid, minute)
 	done := e.approve(t, ben, e.request(t, ana, "lock:order:1"))
-	e.do(t, "set", "lock:order:2", uuid, "px", minute)
+	e.put(t, "lock:order:2", uuid, minute)
 	r := e.request(t, ana, "lock:order:2")
 	wantError(t, e.service.Pause(t.Context(), eve, release.PauseAll, time.Time{}, "x"), locksteward.ErrRefused, "admin")
 	wantError(t, e.service.Pause(t.Context(), admin, release.PauseAll, time.Time{}, " "), locksteward.ErrInvalid, "reason")
@@ -89,12 +89,12 @@ func TestPauseOfAnAdmin(t *testing.T) {
 // word to another, both ways.
 func TestPauseAtAnotherReplica(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	other := e.service
 	e.newService(t, release.Config{})
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e.put(t, "lock:order:1", uuid, minute)
 	r := e.request(t, ana, "lock:order:1")
-	e.do(t, "set", "lock:order:2", uuid, "px", minute)
+	e.put(t, "lock:order:2", uuid, minute)
 	ask := func() error {
 		_, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:2", Reason: "x"})
 		return err
@@ -124,8 +124,8 @@ func TestPauseAtAnotherReplica(t *testing.T) {
 // nothing is released.
 func TestUnknownPauseIsOn(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:order:1", uuid, minute)
 	e.settingsFail.Store(true)
 	e.newService(t, release.Config{})
 	_, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "x"})
@@ -139,9 +139,9 @@ func TestUnknownPauseIsOn(t *testing.T) {
 
 func TestBreakGlass(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	in := release.RequestInput{Target: target, Key: "lock:two:1", Reason: "the shop is down"}
-	e.do(t, "set", in.Key, uuid, "px", minute)
+	e.put(t, in.Key, uuid, minute)
 	_, err := e.service.BreakGlass(t.Context(), eve, in, release.Word{})
 	wantError(t, err, locksteward.ErrRefused, "break-glass")
 	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Word{})
@@ -164,12 +164,12 @@ func TestBreakGlass(t *testing.T) {
 		t.Errorf("told %+v", told)
 	}
 	// Not past what makes a release safe.
-	e.do(t, "set", "lock:order:1", "1")
+	e.put(t, "lock:order:1", "1", 0)
 	in.Key = "lock:order:1"
 	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Word{})
 	wantError(t, err, locksteward.ErrInvalid, "confirm")
 	in.Key = "lock:off:1"
-	e.do(t, "set", in.Key, uuid, "px", minute)
+	e.put(t, in.Key, uuid, minute)
 	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Word{})
 	wantError(t, err, locksteward.ErrRefused, "does not allow")
 }
@@ -177,8 +177,8 @@ func TestBreakGlass(t *testing.T) {
 // fault: 29
 func TestResurrectionIsReported(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:order:1", uuid, minute)
 	r := e.approve(t, ben, e.request(t, ana, "lock:order:1"))
 	look := func() int {
 		t.Helper()
@@ -191,7 +191,7 @@ func TestResurrectionIsReported(t *testing.T) {
 		t.Fatalf("%d reports of a lock that is gone", n)
 	}
 	e.newService(t, release.Config{}) // survives a restart
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e.put(t, "lock:order:1", uuid, minute)
 	if n := look(); n != 1 {
 		t.Fatalf("%d reports, want 1", n)
 	}
@@ -203,10 +203,10 @@ func TestResurrectionIsReported(t *testing.T) {
 		t.Errorf("trail %q", got)
 	}
 	// The next holder is no resurrection, and an undo neither.
-	e.do(t, "set", "lock:order:2", uuid, "px", minute)
+	e.put(t, "lock:order:2", uuid, minute)
 	e.approve(t, ben, e.request(t, ana, "lock:order:2"))
-	e.do(t, "set", "lock:order:2", "somebody else", "px", minute)
-	e.do(t, "set", "lock:order:3", uuid, "px", minute)
+	e.put(t, "lock:order:2", "somebody else", minute)
+	e.put(t, "lock:order:3", uuid, minute)
 	undone := e.approve(t, ben, e.request(t, ana, "lock:order:3"))
 	if _, err := e.service.Undo(t.Context(), ben, undone.ID, "wrong"); err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestDryRunTouchesNothing(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	key := "lock:order:1"
-	e.do(t, "set", key, uuid, "px", minute)
+	e.put(t, key, uuid, minute)
 	before := e.rdb.Dump(t.Context(), key).Val()
 	in := release.RequestInput{Target: target, Key: key, Reason: "look first"}
 	r, preview, err := e.service.DryRun(t.Context(), ana, in)
@@ -247,7 +247,7 @@ func TestDryRunTouchesNothing(t *testing.T) {
 
 	// Of a request it says what changed since.
 	r = e.request(t, ana, key)
-	e.do(t, "pexpire", key, 2*minute)
+	e.renew(t, key, 2*minute)
 	if preview, err = e.service.PreviewRequest(t.Context(), r.ID); err != nil || len(preview.Differences) != 1 || preview.Script != "" {
 		t.Errorf("preview %+v, %v", preview, err)
 	}
@@ -260,7 +260,7 @@ func TestRequestForWhatCannotBeReleased(t *testing.T) {
 	e := newEnv(t)
 	const a, b = "WEB_01_4711_0f8fad5bd9cb469fa16570867728950e", "WEB_02_17_9f86d081884c7d659a2feaa0c55ad015"
 	e.do(t, "sadd", "lock:order:doc.readers", a, b)
-	e.do(t, "pexpire", "lock:order:doc.readers", minute)
+	e.renew(t, "lock:order:doc.readers", minute)
 	_, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:doc.readers", Reason: "x"})
 	wantError(t, err, locksteward.ErrRefused, "2 hold it together", "docs/libraries/distributedlock-readers.md")
 	if got := e.refusals(t); len(got) != 1 {
@@ -274,7 +274,7 @@ func TestExecutionIsOneRoundTrip(t *testing.T) {
 	srv := testredis.Start(t, testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" ~* &* +@all"))
 	proxy := testredis.NewProxy(t, srv.Addr())
 	e := newEnvOn(t, srv.URL(), srv.Client(t), options{url: "redis://" + proxy.Addr(), username: "releaser"})
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e.put(t, "lock:order:1", uuid, minute)
 	r := e.request(t, ana, "lock:order:1")
 	e.do(t, "config", "resetstat")
 	looked := proxy.Replies()

@@ -3,7 +3,6 @@ package release
 import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Possible says what could be asked for a lock. Each field is why not, "" where it
@@ -16,7 +15,8 @@ type Possible struct {
 
 // Possible says it of a lock as it was seen last; a request looks again.
 func (s *Service) Possible(lock locksteward.Lock) Possible {
-	out := Possible{Stand: formats.WhyNoPlaceholder(lock.Library, lock.ExpireAt), Undo: formats.WhyNoUndo(lock.Library)}
+	limits := s.limits(freeze(lock, nil))
+	out := Possible{Stand: limits.Placeholder, Undo: limits.Undo}
 	if err := s.WhyNot(lock); err != nil {
 		out.Release = err.Error()
 	}
@@ -33,7 +33,7 @@ func (s *Service) WhyNotApprove(actor Actor, r locksteward.Request) error {
 	if err := actor.may(RoleApprover); err != nil {
 		return err
 	}
-	if _, err := s.executor(r.Evidence.Target); err != nil {
+	if _, err := s.releaser(r.Evidence.Target); err != nil {
 		return err
 	}
 	if err := s.refusePaused(); err != nil {
@@ -53,10 +53,10 @@ func (s *Service) WhyNotApprove(actor Actor, r locksteward.Request) error {
 	if !actor.is(r.Requester) {
 		return nil
 	}
-	if err := selfApproval(r, c); err != nil {
+	if err := s.selfApproval(r, c); err != nil {
 		return err
 	}
-	if !provenDead(r, c) && c.SelfApprovalOrDefault() == class.SelfApprovalAlert && s.heard() == 0 {
+	if !s.provenDead(r, c) && c.SelfApprovalOrDefault() == class.SelfApprovalAlert && s.heard() == 0 {
 		return refused("class %q lets one person do both and tells the others (self_approval: alert), but no receiver of alerts is configured; add one in alert.receivers, or let another person approve", c.Name)
 	}
 	return nil

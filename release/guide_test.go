@@ -13,8 +13,8 @@ import (
 // writes nothing.
 func TestWhyNotApprove(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:teams:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:teams:1", uuid, minute)
 	r := e.request(t, ana, "lock:teams:1")
 	before := len(e.refusals(t))
 	for name, c := range map[string]struct {
@@ -42,8 +42,8 @@ func TestWhyNotApprove(t *testing.T) {
 
 func TestPossible(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:three:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:three:1", uuid, minute)
 	lock, _, err := e.locks.ReadLock(t.Context(), e.request(t, ana, "lock:three:1").Evidence.Target, "lock:three:1")
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,10 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/memory"
 	redissource "github.com/locksteward/locksteward/source/redis"
+	"github.com/locksteward/locksteward/source/redis/releaser"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -80,14 +83,15 @@ func testClasses(t testing.TB) *class.Set {
 }
 
 func releaserLine() string {
-	rules := release.ACL([]string{"lock:*", "{lock}:*"}, nil)
+	rules := releaser.ACL([]string{"lock:*", "{lock}:*"}, nil)
 	return "releaser on >" + releaserPassword + " resetkeys " + strings.Join(rules, " ")
 }
 
-// env is an agent's release side on a real server.
+// env is an agent's release side, on a real server or on a store in memory.
 type env struct {
 	url     string
-	rdb     redis.UniversalClient // may do everything
+	rdb     redis.UniversalClient // may do everything; nil in memory
+	memory  *memory.Store         // nil on a server
 	dsn     string
 	store   *store.Store
 	digest  locksteward.DigestKey
@@ -173,11 +177,8 @@ func newEnv(t *testing.T, change ...func(*options)) *env {
 
 func newEnvOn(t *testing.T, url string, rdb redis.UniversalClient, o options) *env {
 	t.Helper()
-	e := &env{
-		url: url, rdb: rdb, dsn: cmp.Or(o.dsn, "sqlite:"+filepath.Join(t.TempDir(), "locksteward.db")),
-		clock: &clock{at: time.Now()}, finals: make(chan locksteward.Request, 1000), told: &events{},
-	}
-	e.openStore(t)
+	e := openEnv(t, o)
+	e.url, e.rdb = url, rdb
 	conn := openConn(t, connect.Config{URL: url, Username: "scanner", Password: scannerPassword})
 	src, err := redissource.New(conn, redissource.Options{
 		Log: zap.NewNop(), Digest: e.digest,
@@ -190,14 +191,51 @@ func newEnvOn(t *testing.T, url string, rdb redis.UniversalClient, o options) *e
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.locks = &locks{table: sc.Table(), firing: map[string][]string{}}
+	e.locks = &locks{read: sc.Table().Refresh, firing: map[string][]string{}}
 	if !o.noCreds {
 		if o.url == "" {
 			o.url = url
 		}
-		e.exec = &gate{Executor: newExecutor(t, o.url, o.username, e.digest)}
+		e.exec = &gate{Releaser: newExecutor(t, o.url, o.username, e.digest)}
 	}
 	e.newService(t, o.cfg)
+	return e
+}
+
+// newMemoryEnv is newEnv for what needs no server: policy, people, and what the store of
+// requests remembers.
+func newMemoryEnv(t testing.TB, change ...func(*options)) *env {
+	t.Helper()
+	var o options
+	for _, c := range change {
+		c(&o)
+	}
+	e := openEnv(t, o)
+	e.memory = memory.New(e.digest)
+	classes := testClasses(t)
+	e.locks = &locks{firing: map[string][]string{}, read: func(_ context.Context, key string) (locksteward.Lock, error) {
+		lock, ok := e.memory.Read(target, key)
+		if !ok {
+			return lock, locksteward.ErrNotFound
+		}
+		m := classes.Classify(key)
+		lock.Class, lock.Configured = m.Class, m.Configured
+		return lock, nil
+	}}
+	if !o.noCreds {
+		e.exec = &gate{Releaser: e.memory}
+	}
+	e.newService(t, o.cfg)
+	return e
+}
+
+func openEnv(t testing.TB, o options) *env {
+	t.Helper()
+	e := &env{
+		dsn:   cmp.Or(o.dsn, "sqlite:"+filepath.Join(t.TempDir(), "locksteward.db")),
+		clock: &clock{at: time.Now()}, finals: make(chan locksteward.Request, 1000), told: &events{},
+	}
+	e.openStore(t)
 	return e
 }
 
@@ -211,9 +249,9 @@ func openConn(t testing.TB, cfg connect.Config) *connect.Conn {
 	return conn
 }
 
-func newExecutor(t testing.TB, url, user string, digest locksteward.DigestKey) *release.RedisExecutor {
+func newExecutor(t testing.TB, url, user string, digest locksteward.DigestKey) *releaser.Releaser {
 	t.Helper()
-	exec, err := release.NewRedisExecutor(release.ExecutorConfig{
+	exec, err := releaser.New(releaser.Config{
 		Connect: connect.Config{URL: url, Username: user, Password: releaserPassword, ReadTimeout: 500 * time.Millisecond},
 		Digest:  digest,
 	})
@@ -249,13 +287,13 @@ func (e *env) newService(t testing.TB, cfg release.Config) {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
 	e.logs = logs
-	executors := map[string]release.Executor{target: nil}
+	releasers := map[string]source.Releaser{target: nil}
 	if e.exec != nil {
-		executors[target] = e.exec
+		releasers[target] = e.exec
 	}
 	var err error
 	e.service, err = release.New(zap.New(core), cfg, release.Deps{
-		Store: e.store, Locks: e.locks, Classes: testClasses(t), Executors: executors, Now: e.clock.now,
+		Store: e.store, Locks: e.locks, Classes: testClasses(t), Releasers: releasers, Now: e.clock.now,
 		OnFinal:   func(r locksteward.Request) { e.finals <- r },
 		Receivers: func() int { return int(e.heard.Load()) }, Settings: settingsOf{e},
 		Reminded: func(ctx context.Context, id string) (bool, error) {
@@ -266,12 +304,12 @@ func (e *env) newService(t testing.TB, cfg release.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.reload = func(classes *class.Set) error { return e.service.Reload(cfg, classes, executors) }
+	e.reload = func(classes *class.Set) error { return e.service.Reload(cfg, classes, releasers) }
 }
 
-// locks reads by the real scanner; which rules fire is the test's to say.
+// locks reads by the real scanner, or in memory; which rules fire is the test's to say.
 type locks struct {
-	table *scanner.Table
+	read func(ctx context.Context, key string) (locksteward.Lock, error)
 
 	mu     sync.Mutex
 	firing map[string][]string
@@ -291,7 +329,7 @@ func (l *locks) prove(p locksteward.Proof) {
 }
 
 func (l *locks) ReadLock(ctx context.Context, name, key string) (locksteward.Lock, []string, error) {
-	lock, err := l.table.Refresh(ctx, key)
+	lock, err := l.read(ctx, key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return lock, l.firing[key], err
@@ -303,10 +341,10 @@ func (l *locks) fire(key string, rules ...string) {
 	l.firing[key] = rules
 }
 
-// gate is an executor that counts, and can lose what happens before or after
+// gate is a releaser that counts, and can lose what happens before or after
 // the real act as a crash does.
 type gate struct {
-	release.Executor
+	source.Releaser
 
 	mu          sync.Mutex
 	executed    int
@@ -323,29 +361,29 @@ func (g *gate) set(change func(*gate)) {
 	change(g)
 }
 
-func (g *gate) Execute(ctx context.Context, r locksteward.Request) (release.Result, error) {
+func (g *gate) Release(ctx context.Context, r locksteward.Request) (source.Outcome, error) {
 	g.mu.Lock()
 	g.executed++
 	before, after := g.loseBefore, g.loseAfter
 	g.mu.Unlock()
 	if before {
-		return release.Result{}, errLost
+		return source.Outcome{}, errLost
 	}
-	result, err := g.Executor.Execute(ctx, r)
+	result, err := g.Releaser.Release(ctx, r)
 	if after {
-		return release.Result{}, errLost
+		return source.Outcome{}, errLost
 	}
 	return result, err
 }
 
-func (g *gate) Resolve(ctx context.Context, r locksteward.Request) (release.Result, error) {
+func (g *gate) Resolve(ctx context.Context, r locksteward.Request) (source.Outcome, error) {
 	g.mu.Lock()
 	deaf := g.deafResolve
 	g.mu.Unlock()
 	if deaf {
-		return release.Result{}, errLost
+		return source.Outcome{}, errLost
 	}
-	return g.Executor.Resolve(ctx, r)
+	return g.Releaser.Resolve(ctx, r)
 }
 
 func (g *gate) count() int {
@@ -466,8 +504,61 @@ func (e *env) wantLast(t testing.TB, r locksteward.Request, line string) lockste
 	return lines[len(lines)-1]
 }
 
+// put has a holder take the lock at key, whoever has it, for so many ms; 0: for ever.
+func (e *env) put(t testing.TB, key, value string, ms int) {
+	t.Helper()
+	switch {
+	case e.memory == nil && ms == 0:
+		e.do(t, "set", key, value)
+	case e.memory == nil:
+		e.do(t, "set", key, value, "px", ms)
+	default:
+		h := memory.Hold{Library: "token", Token: value, Identity: locksteward.IdentityStrong, Expires: inMs(ms)}
+		if host, _, ok := strings.Cut(value, "_"); ok {
+			h.Holder.Host = host
+		}
+		if len(value) < 20 { // a constant or a name
+			if h.Identity, h.SharedToken = locksteward.IdentityLineage, true; ms == 0 {
+				h.Identity = locksteward.IdentityNone
+			}
+		}
+		e.memory.Put(key, h)
+	}
+}
+
+// renew has the holder of key renew its lease.
+func (e *env) renew(t testing.TB, key string, ms int) {
+	t.Helper()
+	if e.memory == nil {
+		e.do(t, "pexpire", key, ms)
+	} else {
+		e.memory.Renew(key, inMs(ms))
+	}
+}
+
+// free has the holder of key release it.
+func (e *env) free(t testing.TB, key string) {
+	t.Helper()
+	if e.memory == nil {
+		e.do(t, "del", key)
+	} else {
+		e.memory.Delete(key)
+	}
+}
+
+func inMs(ms int) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(time.Duration(ms) * time.Millisecond)
+}
+
 func (e *env) exists(t testing.TB, key string) bool {
 	t.Helper()
+	if e.memory != nil {
+		_, ok := e.memory.Read(target, key)
+		return ok
+	}
 	n, err := e.rdb.Exists(t.Context(), key).Result()
 	if err != nil {
 		t.Fatal(err)

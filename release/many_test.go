@@ -12,6 +12,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -20,7 +21,7 @@ func (e *env) many(t *testing.T, class string, from, n int) (list []locksteward.
 	t.Helper()
 	for i := range n {
 		key := fmt.Sprintf("lock:%s:%d", class, from+i)
-		e.do(t, "set", key, uuid, "px", 1000*minute)
+		e.put(t, key, uuid, 1000*minute)
 		list = append(list, e.request(t, ana, key))
 	}
 	return list
@@ -52,7 +53,7 @@ func (e *env) wantBeyond(t *testing.T, beyond bool, list ...locksteward.Request)
 // fault: 75
 func TestManyNeedOneApprovalMore(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	list := e.many(t, "many", 0, 4)
 	e.wantBeyond(t, false, list[:3]...)
 	e.wantBeyond(t, true, list[3])
@@ -80,7 +81,7 @@ func TestManyNeedOneApprovalMore(t *testing.T) {
 // fault: 75
 func TestManyAskedSlowly(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	var list []locksteward.Request
 	for i := range 3 {
 		list = append(list, e.many(t, "many", i, 1)...)
@@ -88,7 +89,7 @@ func TestManyAskedSlowly(t *testing.T) {
 	}
 	e.wantBeyond(t, false, list...)
 	// Asked for anew after it changed, a lock counts once.
-	e.do(t, "pexpire", list[2].Evidence.Key, 900*minute)
+	e.renew(t, list[2].Evidence.Key, 900*minute)
 	list[2] = e.request(t, ana, list[2].Evidence.Key)
 	e.wantBeyond(t, false, list[2])
 	e.wantBeyond(t, true, e.many(t, "many", 3, 1)...)
@@ -123,7 +124,7 @@ func TestManyAtOnce(t *testing.T) {
 		start := make(chan struct{})
 		for i := range people {
 			key := fmt.Sprintf("lock:many:%d", i)
-			e.do(t, "set", key, uuid, "px", minute)
+			e.put(t, key, uuid, minute)
 			wg.Go(func() {
 				<-start
 				in := release.RequestInput{Target: target, Key: key, Reason: "x"}
@@ -150,7 +151,7 @@ func TestManyAtOnce(t *testing.T) {
 // fault: 75
 func TestManyInABundle(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	ask := func(keys []string) release.Bundle {
 		t.Helper()
 		b, err := e.service.RequestBundle(t.Context(), ana, release.BundleInput{Target: target, Host: "web-3", Keys: keys, Reason: "gone"})
@@ -187,10 +188,10 @@ func TestManyInABundle(t *testing.T) {
 // fault: 75
 func TestManyAndTheAgent(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	for i := range 4 {
 		key := fmt.Sprintf("lock:manyauto:%d", i)
-		e.do(t, "set", key, uuid, "px", 1000*minute)
+		e.put(t, key, uuid, 1000*minute)
 		e.sweep(t, "holder/dead", locksteward.Proven, key)
 	}
 	left := e.pending(t, 1)[0]
@@ -220,18 +221,18 @@ func (n named) ReadLock(ctx context.Context, name, key string) (locksteward.Lock
 // fault: 75
 func TestManyOnSeveralTargets(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	var err error
 	e.service, err = release.New(zap.NewNop(), release.Config{}, release.Deps{
 		Store: e.store, Locks: named{e.locks}, Classes: testClasses(t), Now: e.clock.now,
-		Executors: map[string]release.Executor{"a": e.exec, "b": e.exec},
+		Releasers: map[string]source.Releaser{"a": e.exec, "b": e.exec},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 4 {
 		in := release.RequestInput{Target: []string{"a", "b"}[i%2], Key: fmt.Sprintf("lock:many:%d", i/2), Reason: "x"}
-		e.do(t, "set", in.Key, uuid, "px", 1000*minute)
+		e.put(t, in.Key, uuid, 1000*minute)
 		r, err := e.service.Request(t.Context(), ana, in)
 		if err != nil || r.Evidence.Target != in.Target {
 			t.Fatalf("%+v, %v", r, err)

@@ -174,27 +174,37 @@ func (s *Service) Pauses() Pauses {
 	return now
 }
 
+// pausedIDs and resumedIDs are the messages about changes of a pause.
+var (
+	pausedIDs  = map[PauseScope]string{PauseAll: "release.paused-all", PauseAutomatic: "release.paused-automatic"}
+	resumedIDs = map[PauseScope]string{PauseAll: "release.resumed-all", PauseAutomatic: "release.resumed-automatic"}
+)
+
 // Pause pauses releases until a time, or with the zero time until [Service.Resume].
 // The pauses of the configuration hold besides. It outlives a restart. It needs
 // [RoleAdmin]; the reason goes into the audit trail.
 func (s *Service) Pause(ctx context.Context, actor Actor, scope PauseScope, until time.Time, reason string) error {
-	return s.changePauses(ctx, actor, ActionPause, scope, reason, func(at time.Time, reason string) (*Pause, string) {
+	return s.changePauses(ctx, actor, ActionPause, scope, reason, func(at time.Time, reason string) (*Pause, locksteward.Message) {
 		p := &Pause{By: actor.Name, Reason: reason, Since: at, Until: until.UTC()}
-		return p, fmt.Sprintf("%s paused %s releases%s.", actor.Name, scope, p.words())
+		var end locksteward.Message
+		if !p.Until.IsZero() {
+			end = locksteward.NewMessage("release.paused-until", p.Until)
+		}
+		return p, locksteward.NewMessage(pausedIDs[scope], actor.Name, end)
 	})
 }
 
 // Resume ends a pause. It needs [RoleAdmin].
 func (s *Service) Resume(ctx context.Context, actor Actor, scope PauseScope, reason string) error {
-	return s.changePauses(ctx, actor, ActionResume, scope, reason, func(time.Time, string) (*Pause, string) {
-		return nil, fmt.Sprintf("%s resumed %s releases.", actor.Name, scope)
+	return s.changePauses(ctx, actor, ActionResume, scope, reason, func(time.Time, string) (*Pause, locksteward.Message) {
+		return nil, locksteward.NewMessage(resumedIDs[scope], actor.Name)
 	})
 }
 
 // changePauses replaces the pause of a scope by what next returns, with its entry
 // and its event.
 func (s *Service) changePauses(ctx context.Context, actor Actor, action string, scope PauseScope, reason string,
-	next func(at time.Time, reason string) (p *Pause, sentence string),
+	next func(at time.Time, reason string) (*Pause, locksteward.Message),
 ) error {
 	if err := actor.checkName(); err != nil {
 		return err
@@ -210,11 +220,11 @@ func (s *Service) changePauses(ctx context.Context, actor Actor, action string, 
 		return invalid("scope: must be %s or %s, got %q", PauseAll, PauseAutomatic, scope)
 	}
 	at := s.now().UTC()
-	pause, sentence := next(at, reason)
+	pause, m := next(at, reason)
 	entry := locksteward.Entry{
-		At: at, Actor: actor.Name, Action: action, Reason: reason, Outcome: string(scope), Detail: detail{Sentence: sentence}.json(),
+		At: at, Actor: actor.Name, Action: action, Reason: reason, Outcome: string(scope), Detail: detail{Sentence: english(m)}.json(),
 		Event: &locksteward.Event{
-			ID: action + "/" + at.Format(time.RFC3339Nano), Kind: locksteward.EventPaused, At: at, Actor: actor.Name, Text: sentence,
+			ID: action + "/" + at.Format(time.RFC3339Nano), Kind: locksteward.EventPaused, At: at, Actor: actor.Name, Message: m,
 		},
 	}
 	if err := s.pauses.change(ctx, scope, pause, func(was string, now Pauses) (bool, error) {
@@ -229,7 +239,7 @@ func (s *Service) changePauses(ctx context.Context, actor Actor, action string, 
 	}); err != nil {
 		return err
 	}
-	s.log.Warn("releases were paused or resumed", zap.String("change", sentence))
+	s.log.Warn("releases were paused or resumed", zap.String("change", english(m)))
 	return nil
 }
 

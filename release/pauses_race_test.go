@@ -9,14 +9,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source"
 )
 
 // Two replicas that pause releases at once: neither loses the pause of the other one.
 func TestPausesOfTwoReplicasAtOnce(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	other, err := release.New(zap.NewNop(), release.Config{}, release.Deps{
-		Store: e.store, Locks: e.locks, Classes: testClasses(t), Executors: map[string]release.Executor{target: nil}, Settings: e.store,
+		Store: e.store, Locks: e.locks, Classes: testClasses(t), Releasers: map[string]source.Releaser{target: nil}, Settings: e.store,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -26,8 +26,8 @@ func (e *env) refusals(t testing.TB) []locksteward.Entry {
 
 func TestWithoutCredentialsEveryVerbIsRefused(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:order:1", uuid, minute)
 	r := e.request(t, ana, "lock:order:1")
 
 	// The same store, without credentials now.
@@ -64,11 +64,11 @@ func TestWithoutCredentialsEveryVerbIsRefused(t *testing.T) {
 func TestRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
-	e.do(t, "set", "lock:off:1", uuid, "px", minute)
-	e.do(t, "set", "my:lock", uuid, "px", minute) // no class claims it
+	e.put(t, "lock:order:1", uuid, minute)
+	e.put(t, "lock:off:1", uuid, minute)
+	e.put(t, "my:lock", uuid, minute) // no class claims it
 	e.do(t, "rpush", "lock:order:list", uuid)
-	e.do(t, "set", "lock:order:big", strings.Repeat("x", 5000), "px", minute)
+	e.put(t, "lock:order:big", strings.Repeat("x", 5000), minute)
 	before := len(e.refusals(t))
 	for name, c := range map[string]struct {
 		actor    release.Actor
@@ -122,8 +122,8 @@ func TestRequestIsRefused(t *testing.T) {
 // fault: 72
 func TestDecisionIsRefused(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:order:1", uuid, minute)
 	r := e.request(t, eve, "lock:order:1")
 	hash := func(h string) release.Word { return release.Word{Reason: "x", EvidenceHash: h} }
 
@@ -162,8 +162,8 @@ func TestDecisionIsRefused(t *testing.T) {
 
 func TestTwoApprovals(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:two:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:two:1", uuid, minute)
 	r := e.approve(t, ben, e.request(t, ana, "lock:two:1"))
 	e.want(t, r, locksteward.RequestPending)
 	for _, name := range []string{"ben", "BEN"} {
@@ -177,7 +177,7 @@ func TestTwoApprovals(t *testing.T) {
 	wantError(t, err, locksteward.ErrConflict, "released already")
 
 	// Who approved may still take fright.
-	e.do(t, "set", "lock:two:2", uuid, "px", minute)
+	e.put(t, "lock:two:2", uuid, minute)
 	r = e.approve(t, ben, e.request(t, ana, "lock:two:2"))
 	r, err = e.service.Deny(t.Context(), ben, r.ID, release.Word{Reason: "on second thought"})
 	if err != nil {
@@ -188,25 +188,25 @@ func TestTwoApprovals(t *testing.T) {
 
 func TestSelfApproval(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	// Where the class allows it.
-	e.do(t, "set", "lock:self:1", uuid, "px", minute)
+	e.put(t, "lock:self:1", uuid, minute)
 	e.want(t, e.approve(t, eve, e.request(t, eve, "lock:self:1")), locksteward.RequestReleased)
 	// But never without identity.
-	e.do(t, "set", "lock:self:2", "1")
+	e.put(t, "lock:self:2", "1", 0)
 	r := e.request(t, eve, "lock:self:2")
 	_, err := e.service.Approve(t.Context(), eve, r.ID, yes(r))
 	wantError(t, err, locksteward.ErrRefused, "cannot be told from the next")
 	// Where a rule of dead_when fired at the time of the request.
-	e.do(t, "set", "lock:dead:1", uuid, "px", minute)
+	e.put(t, "lock:dead:1", uuid, minute)
 	r = e.request(t, eve, "lock:dead:1")
 	_, err = e.service.Approve(t.Context(), eve, r.ID, yes(r))
 	wantError(t, err, locksteward.ErrRefused, "your own")
 	e.locks.fire("lock:dead:2", "hold/too-long", "holder/dead")
-	e.do(t, "set", "lock:dead:2", uuid, "px", minute)
+	e.put(t, "lock:dead:2", uuid, minute)
 	e.want(t, e.approve(t, eve, e.request(t, eve, "lock:dead:2")), locksteward.RequestReleased)
 	e.locks.fire("lock:dead:3", "ttl/none")
-	e.do(t, "set", "lock:dead:3", "1")
+	e.put(t, "lock:dead:3", "1", 0)
 	r = e.request(t, eve, "lock:dead:3")
 	_, err = e.service.Approve(t.Context(), eve, r.ID, yes(r))
 	wantError(t, err, locksteward.ErrRefused, "your own")
@@ -214,13 +214,13 @@ func TestSelfApproval(t *testing.T) {
 
 func TestOpenRequestIsNamedOrSuperseded(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:order:1", uuid, minute)
 	first := e.request(t, ana, "lock:order:1")
 	_, err := e.service.Request(t.Context(), eve, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "x"})
 	wantError(t, err, locksteward.ErrConflict, first.ID, "ana")
 
-	e.do(t, "set", "lock:order:1", "7d0c5b1e-28fa-4c96-b3e1-90ad4f6c2b75", "px", minute)
+	e.put(t, "lock:order:1", "7d0c5b1e-28fa-4c96-b3e1-90ad4f6c2b75", minute)
 	second := e.request(t, eve, "lock:order:1")
 	first, err = e.service.Get(t.Context(), first.ID)
 	if err != nil {
@@ -238,10 +238,10 @@ func TestOpenRequestIsNamedOrSuperseded(t *testing.T) {
 // fault: 72
 func TestExpiry(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid)
-	e.do(t, "set", "lock:order:2", uuid)
-	e.do(t, "set", "lock:order:3", uuid)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:order:1", uuid, 0)
+	e.put(t, "lock:order:2", uuid, 0)
+	e.put(t, "lock:order:3", uuid, 0)
 	late, due, again := e.request(t, ana, "lock:order:1"), e.request(t, ana, "lock:order:2"), e.request(t, ana, "lock:order:3")
 	e.clock.add(release.DefaultRequestTTL - time.Second)
 	if n, err := e.service.ExpireDue(t.Context()); n != 0 || err != nil {
@@ -271,8 +271,8 @@ func TestExpiry(t *testing.T) {
 
 func TestConfiguredPause(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:order:1", uuid, minute)
 	r := e.request(t, ana, "lock:order:1")
 	e.newService(t, release.Config{Paused: true})
 	_, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "x"})
@@ -290,8 +290,8 @@ func TestConfiguredPause(t *testing.T) {
 
 func TestPolicyThatChangedSinceTheRequest(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:order:1", uuid, minute)
 	r := e.request(t, ana, "lock:order:1")
 	off, err := class.NewSet([]class.Class{{Name: "orders", Match: []string{"lock:order:*"}}})
 	if err != nil {
@@ -309,9 +309,9 @@ func TestPolicyThatChangedSinceTheRequest(t *testing.T) {
 // fault: 71
 func TestConcurrentApprovalsExecuteOnce(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	for range 10 {
-		e.do(t, "set", "lock:order:1", uuid, "px", minute)
+		e.put(t, "lock:order:1", uuid, minute)
 		r := e.request(t, ana, "lock:order:1")
 		before := e.exec.count()
 		var mu sync.Mutex
@@ -342,7 +342,7 @@ func TestConcurrentApprovalsExecuteOnce(t *testing.T) {
 
 func TestPropose(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	propose := func(key string, rules ...string) *locksteward.Request {
 		t.Helper()
 		lock, _, err := e.locks.ReadLock(t.Context(), target, key)
@@ -355,8 +355,8 @@ func TestPropose(t *testing.T) {
 		}
 		return r
 	}
-	e.do(t, "set", "lock:dead:1", uuid)
-	e.do(t, "set", "lock:order:1", uuid)
+	e.put(t, "lock:dead:1", uuid, 0)
+	e.put(t, "lock:order:1", uuid, 0)
 	if r := propose("lock:order:1", "ttl/none"); r != nil {
 		t.Errorf("a class without dead_when: %+v", r)
 	}
@@ -377,7 +377,7 @@ func TestPropose(t *testing.T) {
 		t.Errorf("proposed after a denial: %+v", again)
 	}
 	// Another hold is another matter.
-	e.do(t, "set", "lock:dead:1", "7d0c5b1e-28fa-4c96-b3e1-90ad4f6c2b75")
+	e.put(t, "lock:dead:1", "7d0c5b1e-28fa-4c96-b3e1-90ad4f6c2b75", 0)
 	r = propose("lock:dead:1", "ttl/none")
 	if r == nil {
 		t.Fatal("nothing proposed for a new hold")
@@ -390,7 +390,7 @@ func TestPropose(t *testing.T) {
 		t.Errorf("refusals %+v", got)
 	}
 	// The expired proposal is not repeated either.
-	e.do(t, "set", "lock:dead:2", uuid)
+	e.put(t, "lock:dead:2", uuid, 0)
 	if r = propose("lock:dead:2", "ttl/none"); r == nil {
 		t.Fatal("nothing proposed")
 	}
@@ -407,7 +407,7 @@ func TestPropose(t *testing.T) {
 // token of any role can be refused as often as they like.
 func TestRefusalKeepsTheBeginningOfAKey(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	key := "lock:order:" + strings.Repeat("\x00", 900_000)
 	_, err := e.service.Request(t.Context(), ben, release.RequestInput{Target: target, Key: key, Reason: "x"})
 	wantError(t, err, locksteward.ErrRefused, "requester")

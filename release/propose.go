@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/source"
 )
 
 // Propose opens a request in the agent's own name if a rule of the class's
 // dead_when is among those that fire on lock. It returns nil without an error
 // when there is nothing to propose: no such rule, a class or format that does
-// not allow a release or leaves it to people ([formats.NeedsPerson]), no
+// not allow a release or leaves it to people (source.Limits), no
 // credentials, a request open already, or one about this hold that people denied
 // or let expire. Its refusals are not audited, since it is asked in every sweep.
 func (s *Service) Propose(ctx context.Context, lock locksteward.Lock, firing []string) (*locksteward.Request, error) {
@@ -29,7 +29,7 @@ func (s *Service) propose(ctx context.Context, lock locksteward.Lock, firing []s
 	if s.refusePaused() != nil {
 		return nil, nil
 	}
-	executor, err := s.executor(lock.Target)
+	releaser, err := s.releaser(lock.Target)
 	if err != nil {
 		return nil, nil //nolint:nilerr // nothing to propose without the means
 	}
@@ -37,7 +37,7 @@ func (s *Service) propose(ctx context.Context, lock locksteward.Lock, firing []s
 	if err != nil {
 		return nil, nil //nolint:nilerr // policy says no; that is no failure
 	}
-	if formats.NeedsPerson(lock.Library) != "" {
+	if s.limits(freeze(lock, nil)).Decision != "" {
 		return nil, nil // no rule decides on such a lock
 	}
 	dead := intersect(c.DeadWhen, firing)
@@ -53,7 +53,7 @@ func (s *Service) propose(ctx context.Context, lock locksteward.Lock, firing []s
 	}
 	reason := "proposed by the agent: " + strings.Join(dead, ", ") + " fires, and dead_when of class " + c.Name + " says so"
 	r, err := s.newRequest(AgentName, reason, lock, firing, c, ask{})
-	if err != nil || whyNot(ctx, executor, r) != nil {
+	if err != nil || whyNot(ctx, releaser, r) != nil {
 		return nil, nil //nolint:nilerr // policy or format says no; that is no failure
 	}
 	if proof != "" && r.Evidence.Proof == "" {
@@ -90,7 +90,7 @@ func settled(r locksteward.Request, lock locksteward.Lock) bool {
 // about an earlier state of the lock.
 func stale(r locksteward.Request, lock locksteward.Lock) bool {
 	return r.State == locksteward.RequestPending && r.Requester == AgentName && len(r.Decisions) == 0 &&
-		len(differences(r.Evidence, freeze(lock, nil))) > 0
+		len(source.Differences(r.Evidence, freeze(lock, nil))) > 0
 }
 
 // intersect returns what is in both lists, sorted.

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 	// minRound is the least between two rounds.
 	minRound = 100 * time.Millisecond
 	// resolveFor is how long an execution may stay without a known outcome, from
-	// the end of its approval. Well below the life of the record in Redis.
+	// the end of its approval. Well below the life of the record in the lock store.
 	resolveFor = 24 * time.Hour
 )
 
@@ -69,7 +70,7 @@ func (s *Service) untilNext() time.Duration {
 // Recover finishes what a crash or a silent server left open. An approved
 // request is executed while its approval lasts: the approvals signed exactly the
 // evidence that the act compares. An executing one is resolved by the record that
-// the script left, and never sent again; if a day later there is still no way to
+// the act left, and never sent again; if a day later there is still no way to
 // know, it becomes unknown. Requests that this process works on right now are
 // left alone. The error joins what could not be finished yet.
 func (s *Service) Recover(ctx context.Context) error {
@@ -120,7 +121,7 @@ func (s *Service) resume(ctx context.Context, r locksteward.Request) error {
 	if s.refusePaused() != nil && r.Evidence.Act != locksteward.ActUndo {
 		return nil
 	}
-	if _, err := s.executor(r.Evidence.Target); err != nil {
+	if _, err := s.releaser(r.Evidence.Target); err != nil {
 		return nil //nolint:nilerr // see above
 	}
 	if ok, err := s.stillApproved(ctx, r); err != nil || !ok {
@@ -155,34 +156,26 @@ func (s *Service) stillApproved(ctx context.Context, r locksteward.Request) (boo
 		return true, nil
 	}
 	yes, _ := lastWords(r)
-	if slices.Contains(yes, strings.ToLower(r.Requester)) && selfApproval(r, c) != nil {
+	if slices.Contains(yes, strings.ToLower(r.Requester)) && s.selfApproval(r, c) != nil {
 		return false, nil
 	}
-	return len(yes) >= needed(r, c), nil
+	return len(yes) >= s.needed(r, c), nil
 }
 
 func (s *Service) resolve(ctx context.Context, r locksteward.Request) error {
-	executor, err := s.executor(r.Evidence.Target)
+	releaser, err := s.releaser(r.Evidence.Target)
 	if err == nil {
-		var result Result
+		var outcome source.Outcome
 		ask, cancel := context.WithTimeoutCause(ctx, s.settings.Load().cfg.ExecuteTimeout, errTooSlow)
 		defer cancel()
-		if result, err = executor.Resolve(ask, r); err == nil {
-			_, err = s.finish(context.WithoutCancel(ctx), r.ID, result)
+		if outcome, err = releaser.Resolve(ask, r); err == nil {
+			_, err = s.finish(context.WithoutCancel(ctx), r.ID, outcome)
 			return err
 		}
 	}
 	if s.now().Before(r.ApprovedUntil.Add(resolveFor)) {
 		return fmt.Errorf("resolve request %s: %w", r.ID, err)
 	}
-	_, err = s.finish(ctx, r.ID, unknown("the server could not be asked within a day"))
+	_, err = s.finish(ctx, r.ID, source.Unknown("the server could not be asked within a day"))
 	return err
-}
-
-// unknown is an intent without a record of its outcome.
-func unknown(why string) Result {
-	return Result{
-		State:   locksteward.RequestUnknown,
-		Outcome: "Not known whether the lock was released: " + why + ". It is not tried again; look at the lock before you request another release.",
-	}
 }

@@ -2,7 +2,6 @@ package release
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -32,13 +31,13 @@ func (s *Service) Remind(ctx context.Context) error {
 				continue
 			}
 			left := r.ExpiresAt.Sub(at).Round(time.Second)
-			text := fmt.Sprintf("A release still waits for a decision and expires in %s.", left)
+			m := locksteward.NewMessage("release.reminder", actWord(r.Evidence.Act), left.String())
 			_, err = s.update(ctx, r.ID, func(r *locksteward.Request) ([]locksteward.Entry, error) {
 				if r.State.Final() {
 					return nil, nil // decided on meanwhile
 				}
-				e := entry(at, AgentName, ActionRemind, *r, "", detail{Sentence: text})
-				return []locksteward.Entry{notify(e, locksteward.EventReminder, *r, text)}, nil
+				e := entry(at, AgentName, ActionRemind, *r, "", detail{Sentence: english(m)})
+				return []locksteward.Entry{notify(e, locksteward.EventReminder, *r, m)}, nil
 			})
 			if err != nil {
 				return err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/source"
 )
 
 // RequestInput is what a person asks for.
@@ -62,7 +62,7 @@ func (s *Service) prepare(ctx context.Context, actor Actor, role Role, in Reques
 	if err := s.mayAskFor(ctx, actor, in.Target, role); err != nil {
 		return locksteward.Request{}, err
 	}
-	executor, err := s.executor(in.Target)
+	releaser, err := s.releaser(in.Target)
 	if err != nil {
 		return locksteward.Request{}, err
 	}
@@ -86,7 +86,7 @@ func (s *Service) prepare(ctx context.Context, actor Actor, role Role, in Reques
 	if err != nil {
 		return locksteward.Request{}, err
 	}
-	return r, whyNot(ctx, executor, r)
+	return r, whyNot(ctx, releaser, r)
 }
 
 // mayAskFor refuses whoever may not ask for anything on a target.
@@ -94,7 +94,7 @@ func (s *Service) mayAskFor(ctx context.Context, actor Actor, target string, rol
 	if err := actor.checkName(); err != nil {
 		return err
 	}
-	if _, err := s.executor(target); err != nil {
+	if _, err := s.releaser(target); err != nil {
 		return err
 	}
 	_ = s.pauses.read(ctx) // another replica may have changed it; refusePaused refuses while it is not known
@@ -106,8 +106,8 @@ func (s *Service) mayAskFor(ctx context.Context, actor Actor, target string, rol
 
 // whyNot is the format's refusal of this very lock, which it knows only from
 // what stands there. What else keeps a look from succeeding is told by the act.
-func whyNot(ctx context.Context, executor Executor, r locksteward.Request) error {
-	preview, err := executor.Preview(ctx, r)
+func whyNot(ctx context.Context, releaser source.Releaser, r locksteward.Request) error {
+	preview, err := releaser.Preview(ctx, r)
 	if err == nil && preview.Refusal != nil {
 		return preview.Refusal
 	}
@@ -115,10 +115,10 @@ func whyNot(ctx context.Context, executor Executor, r locksteward.Request) error
 }
 
 // WhyNot says why nobody can ask for the release of a lock, as a request would:
-// no means, a pause, its class, or a format that cannot release such
-// locks safely (a *formats.Refusal); nil where one can.
+// no means, a pause, its class, or a store that cannot release such locks safely
+// (source.Limits); nil where one can.
 func (s *Service) WhyNot(lock locksteward.Lock) error {
-	if _, err := s.executor(lock.Target); err != nil {
+	if _, err := s.releaser(lock.Target); err != nil {
 		return err
 	}
 	if err := s.refusePaused(); err != nil {
@@ -150,16 +150,8 @@ func (s *Service) releasable(lock locksteward.Lock) (class.Class, error) {
 	case err != nil:
 		return class.Class{}, err
 	}
-	_, known := formats.Get(lock.Library)
-	switch {
-	case lock.TooLarge && (lock.Type == "string" || lock.Type == "hash"):
-		return class.Class{}, refused("%q was too large to read in full, so it cannot be compared; look at it with redis-cli and release it through its own library", name)
-	case !known || lock.Library == formats.Unknown || lock.TokenDigest == "":
-		return class.Class{}, refused("nobody can say what must be compared in %q (a %s) and who must be woken; see docs/libraries/unknown.md for the way by hand", name, lock.Type)
-	case formats.WhyNever(lock.Library) != "":
-		return class.Class{}, &formats.Refusal{Key: lock.Key, Format: lock.Library, Why: formats.WhyNever(lock.Library)}
-	case lock.ExpireAt == 0:
-		return class.Class{}, refused("the expiry of %q is not known exactly, so it cannot be compared; this needs Redis 7.0 and the right to PEXPIRETIME", name)
+	if err := s.limits(freeze(lock, nil)).Release; err != nil {
+		return class.Class{}, err
 	}
 	return c, nil
 }
@@ -191,10 +183,10 @@ func (s *Service) newRequest(requester, reason string, lock locksteward.Lock, fi
 	if asked.takeOver != 0 {
 		e.Act, e.Stand = locksteward.ActTakeOver, asked.takeOver
 	}
-	if err := checkStand(e, asked); err != nil {
+	if err := s.checkStand(e, asked); err != nil {
 		return locksteward.Request{}, err
 	}
-	if cfg.UndoWindow > 0 && formats.WhyNoUndo(e.Library) == "" {
+	if cfg.UndoWindow > 0 && s.limits(e).Undo == "" {
 		e.Undo = cfg.UndoWindow
 	}
 	id := asked.id
@@ -213,7 +205,7 @@ func (s *Service) newRequest(requester, reason string, lock locksteward.Lock, fi
 const ruleHolderDead = "holder/dead"
 
 // checkStand refuses a delay or a take-over that the format cannot do.
-func checkStand(e locksteward.Evidence, asked ask) error {
+func (s *Service) checkStand(e locksteward.Evidence, asked ask) error {
 	what := "a take-over"
 	if e.Act == locksteward.ActRelease {
 		what = "a lock-delay"
@@ -226,7 +218,7 @@ func checkStand(e locksteward.Evidence, asked ask) error {
 	case e.Stand == 0:
 		return nil
 	}
-	if why := formats.WhyNoPlaceholder(e.Library, e.ExpireAt); why != "" {
+	if why := s.limits(e).Placeholder; why != "" {
 		return refused("%s is not possible for this %s lock: %s; ask for a release with a lock-delay of 0", what, e.Library, why)
 	}
 	return nil
@@ -243,7 +235,7 @@ func (s *Service) open(ctx context.Context, action string, list []locksteward.Re
 		},
 		func(r locksteward.Request) []locksteward.Entry {
 			e := entry(r.CreatedAt, r.Requester, action, r, r.Reason, created(r))
-			return []locksteward.Entry{notify(e, locksteward.EventRequested, r, "A release waits for a decision.")}
+			return []locksteward.Entry{notify(e, locksteward.EventRequested, r, locksteward.NewMessage("release.requested", actWord(r.Evidence.Act)))}
 		},
 		func(old *locksteward.Request, by locksteward.Request) ([]locksteward.Entry, error) {
 			ended, err := s.supersede(old, by)
@@ -266,7 +258,7 @@ func (s *Service) open(ctx context.Context, action string, list []locksteward.Re
 }
 
 func (s *Service) supersede(old *locksteward.Request, by locksteward.Request) ([]locksteward.Entry, error) {
-	changes := differences(old.Evidence, by.Evidence)
+	changes := source.Differences(old.Evidence, by.Evidence)
 	due := old.State == locksteward.RequestPending && !by.CreatedAt.Before(old.ExpiresAt)
 	switch {
 	case old.State == locksteward.RequestExecuting:
@@ -280,9 +272,10 @@ func (s *Service) supersede(old *locksteward.Request, by locksteward.Request) ([
 		return nil, err
 	}
 	old.FinishedAt = by.CreatedAt
-	old.Outcome = "Superseded by request " + by.ID + ": the lock changed since this one. Nothing was touched."
+	m := locksteward.NewMessage("release.superseded-changed", by.ID)
+	old.Outcome = english(m)
 	e := entry(by.CreatedAt, by.Requester, ActionSupersede, *old, "", detail{By: by.ID, Differences: changes, Sentence: old.Outcome})
-	return []locksteward.Entry{notify(e, locksteward.EventFinal, *old, old.Outcome)}, nil
+	return []locksteward.Entry{notify(e, locksteward.EventFinal, *old, m)}, nil
 }
 
 // newID returns a request's id: 60 random bits in lower-case base32.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/reload"
+	"github.com/locksteward/locksteward/source"
 )
 
 // Store keeps requests and audit entries; package store implements it. Each
@@ -61,40 +63,17 @@ type Prover interface {
 	ProofOf(lock locksteward.Lock) locksteward.Proof
 }
 
-// Executor is the means to delete on one target; [RedisExecutor] is the real one.
-type Executor interface {
-	// Execute compares and does what the request asks for. An error means that the
-	// outcome is not known yet, and only then; certain failures are results.
-	Execute(ctx context.Context, req locksteward.Request) (Result, error)
-	// Preview says what Execute would do now, and touches nothing.
-	Preview(ctx context.Context, req locksteward.Request) (Preview, error)
-	// Resolve finds out what an earlier Execute of the request did, and sees to
-	// it that one which did not happen never will. It deletes no lock. An error
-	// means that it could not be found out now.
-	Resolve(ctx context.Context, req locksteward.Request) (Result, error)
-}
-
-// Result is what became of an execution.
-type Result struct {
-	State        locksteward.RequestState // released, already_gone, changed, failed or unknown
-	Outcome      string                   // a sentence for people
-	ConfirmedBy  Confirmation             // what told of it; "" where nothing was sent
-	WaitersWoken int64
-	// Differences are what was other than the evidence, without tokens.
-	Differences []string
-}
-
 // Deps are the things that a [Service] works with.
 type Deps struct {
 	Store   Store
 	Locks   LockReader
 	Classes *class.Set
-	// Executors has every target; nil for one without release credentials.
-	Executors map[string]Executor
+	// Releasers has every target; nil for one without release credentials.
+	Releasers map[string]source.Releaser
 	// OnFinal, if set, is called with each request that became final, after it was
 	// stored and outside of any transaction: it may read the store. The call that ended
 	// the request, an approver's among them, waits for it, so it must not wait for a
-	// Redis. For metrics and alerts.
+	// lock store. For metrics and alerts.
 	OnFinal func(locksteward.Request)
 	// Receivers says how many receivers of alerts are configured; nil is none.
 	// Without one nobody would hear of what is never silent, so that is refused.
@@ -137,7 +116,7 @@ type Service struct {
 type settings struct {
 	cfg       Config
 	classes   *class.Set
-	executors map[string]Executor
+	releasers map[string]source.Releaser
 }
 
 // New returns a service. It starts nothing; see [Service.Run].
@@ -165,25 +144,24 @@ func New(log *zap.Logger, cfg Config, deps Deps) (*Service, error) {
 	if s.mine == nil {
 		s.mine = func(string) bool { return true }
 	}
-	s.settings.Store(&settings{cfg: cfg.withDefaults(), classes: deps.Classes, executors: deps.Executors})
+	s.settings.Store(&settings{cfg: cfg.withDefaults(), classes: deps.Classes, releasers: deps.Releasers})
 	return s, nil
 }
 
-// Reload replaces configuration, classes and executors. Requests already open
-// follow the new policy; an act under way ends with the executor it began with.
-// After an error everything is as it was.
-func (s *Service) Reload(cfg Config, classes *class.Set, executors map[string]Executor) error {
+// Prepare checks another configuration; its Commit replaces configuration, classes and releasers. Requests already open
+// follow the new policy; an act under way ends with the releaser it began with.
+func (s *Service) Prepare(cfg Config, classes *class.Set, releasers map[string]source.Releaser) (reload.Prepared, error) {
 	if err := cfg.Validate(); err != nil {
-		return err
+		return nil, err
 	}
-	s.settings.Store(&settings{cfg: cfg.withDefaults(), classes: classes, executors: executors})
-	return nil
+	next := &settings{cfg: cfg.withDefaults(), classes: classes, releasers: releasers}
+	return reload.Funcs{OnCommit: func() { s.settings.Store(next) }}, nil
 }
 
 // Enabled says whether this agent can delete on a target.
 func (s *Service) Enabled(target string) bool {
 	now := s.settings.Load()
-	return now.executors[target] != nil && s.refusePaused() == nil
+	return now.releasers[target] != nil && s.refusePaused() == nil
 }
 
 // Get returns a request; an unknown id is locksteward.ErrNotFound.
@@ -191,16 +169,26 @@ func (s *Service) Get(ctx context.Context, id string) (locksteward.Request, erro
 	return s.store.GetRequest(ctx, id)
 }
 
-// executor returns the means to delete on a target, or why there are none.
-func (s *Service) executor(target string) (Executor, error) {
-	e, known := s.settings.Load().executors[target]
+// releaser returns the means to delete on a target, or why there are none.
+func (s *Service) releaser(target string) (source.Releaser, error) {
+	r, known := s.settings.Load().releasers[target]
 	if !known {
 		return nil, notFound("no target is named %q; see targets[].name in the configuration", target)
 	}
-	if e == nil {
+	if r == nil {
 		return nil, refused("this agent cannot delete: no release credentials configured; set release_credentials of target %q", target)
 	}
-	return e, nil
+	return r, nil
+}
+
+// limits returns what cannot be done with a hold. Where this agent cannot delete it
+// cannot do anything, and no rule decides.
+func (s *Service) limits(hold locksteward.Evidence) source.Limits {
+	r, err := s.releaser(hold.Target)
+	if err != nil {
+		return source.Limits{Release: err, Decision: err.Error(), Placeholder: err.Error(), Undo: err.Error()}
+	}
+	return r.Limits(hold)
 }
 
 // enter marks a request as worked on; leave ends that.

@@ -222,7 +222,7 @@ func TestForgedPlaceholder(t *testing.T) {
 	r := e.approve(t, ben, e.ask(t, ana, release.RequestInput{Key: delayed, LockDelay: new(time.Minute)}))
 	e.want(t, r, locksteward.RequestReleased)
 	placeholder := e.rdb.Get(t.Context(), delayed).Val()
-	read := func(key string) (locksteward.Lock, error) { return e.locks.table.Refresh(t.Context(), key) }
+	read := func(key string) (locksteward.Lock, error) { return e.locks.read(t.Context(), key) }
 	if l, err := read(delayed); err == nil {
 		t.Errorf("what the release put in the lock's place is a lock: %+v", l)
 	}

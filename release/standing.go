@@ -17,7 +17,7 @@ type Standing struct {
 func (s *Service) Standing(r locksteward.Request) Standing {
 	var out Standing
 	if c, err := s.policy(r.Evidence.Class); err == nil {
-		out.Approvals, out.Denials = needed(r, c), c.DenialsOrDefault()
+		out.Approvals, out.Denials = s.needed(r, c), c.DenialsOrDefault()
 	}
 	if !r.State.Final() {
 		out.Warnings = s.Warnings(r)

@@ -13,8 +13,8 @@ import (
 // know, and nothing of that once it is over.
 func TestStanding(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	e.do(t, "set", "lock:two:1", uuid, "px", minute)
+	e := newMemoryEnv(t)
+	e.put(t, "lock:two:1", uuid, minute)
 	r := e.request(t, ana, "lock:two:1")
 	if got := e.service.Standing(r); got.Approvals != 2 || got.Denials != 1 || len(got.Warnings) != 0 {
 		t.Errorf("of an open request: %+v", got)
@@ -39,7 +39,7 @@ func TestStanding(t *testing.T) {
 // over is not.
 func TestPauseStatus(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newMemoryEnv(t)
 	if got := e.service.PauseStatus(); got.All != nil || got.Automatic != nil || got.Configured || got.Window != "" {
 		t.Errorf("of nothing: %+v", got)
 	}

@@ -12,7 +12,9 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source"
 )
 
 // TestTwoAgentsOneRequest: two agents on one store act on the same requests, by
@@ -25,29 +27,29 @@ func TestTwoAgentsOneRequest(t *testing.T) {
 	first := e.service
 	e.newService(t, release.Config{MaxPerHour: 1 << 20})
 	second := e.service
-	if err := first.Reload(release.Config{MaxPerHour: 1 << 20}, manyOrders(t), map[string]release.Executor{target: e.exec}); err != nil {
+	if err := first.Reload(release.Config{MaxPerHour: 1 << 20}, manyOrders(t), map[string]source.Releaser{target: e.exec}); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Reload(release.Config{MaxPerHour: 1 << 20}, manyOrders(t), map[string]release.Executor{target: e.exec}); err != nil {
+	if err := second.Reload(release.Config{MaxPerHour: 1 << 20}, manyOrders(t), map[string]source.Releaser{target: e.exec}); err != nil {
 		t.Fatal(err)
 	}
-	a := &adversary{rdb: e.rdb.(*redis.Client), key: "lock:order:1", next: rand.Text, ttl: 10 * time.Minute, calm: 200}
+	a := &testredis.RestlessHolder{Client: e.rdb.(*redis.Client), Key: "lock:order:1", Next: rand.Text, TTL: 10 * time.Minute, Calm: 200}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var holder sync.WaitGroup
 	holder.Go(func() {
-		if err := a.run(ctx, e.digest); err != nil {
+		if err := a.Run(ctx, e.digest); err != nil {
 			t.Error(err)
 		}
 	})
-	released := map[ended]string{}
+	released := map[testredis.Ended]string{}
 	outcomes := map[locksteward.RequestState]int{}
 	deadline := time.Now().Add(2 * time.Minute) // on a machine with much else to do
 	enough := func() bool {
 		return outcomes[locksteward.RequestReleased] >= 5 && outcomes[locksteward.RequestChanged] >= 5
 	}
 	for !enough() && time.Now().Before(deadline) {
-		r, err := first.Request(t.Context(), ana, release.RequestInput{Target: target, Key: a.key, Reason: "x"})
+		r, err := first.Request(t.Context(), ana, release.RequestInput{Target: target, Key: a.Key, Reason: "x"})
 		if errors.Is(err, locksteward.ErrNotFound) {
 			continue
 		} else if err != nil {
@@ -72,12 +74,12 @@ func TestTwoAgentsOneRequest(t *testing.T) {
 		}
 		outcomes[r.State]++
 		if r.State == locksteward.RequestReleased {
-			released[ended{r.Evidence.TokenDigest, r.Evidence.ExpireAt}] = r.ID
+			released[testredis.Ended{Digest: r.Evidence.TokenDigest, ExpireAt: r.Evidence.ExpireAt}] = r.ID
 		}
 	}
 	stop()
 	holder.Wait()
-	for _, f := range a.forced {
+	for _, f := range a.Forced {
 		if released[f] == "" {
 			t.Errorf("a hold was ended that no request says it released: %+v", f)
 		}
@@ -89,7 +91,7 @@ func TestTwoAgentsOneRequest(t *testing.T) {
 	if outcomes[locksteward.RequestReleased] == 0 || outcomes[locksteward.RequestChanged] == 0 {
 		t.Errorf("no race happened: %v", outcomes)
 	}
-	t.Logf("%v against %d holds", outcomes, a.holds)
+	t.Logf("%v against %d holds", outcomes, a.Holds)
 }
 
 // manyOrders is the class of orders without a cap that such a test would reach.

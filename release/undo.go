@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/source"
 )
 
 // Undo puts back the lock that a request released or took over, with the expiry
@@ -44,7 +44,7 @@ func (s *Service) mayFollow(ctx context.Context, actor Actor, id, next, reason s
 	if of, err = s.store.GetRequest(ctx, id); err != nil {
 		return of, r, err
 	}
-	if _, err := s.executor(of.Evidence.Target); err != nil {
+	if _, err := s.releaser(of.Evidence.Target); err != nil {
 		return of, r, err
 	}
 	if err := actor.may(RoleApprover); err != nil {
@@ -60,7 +60,7 @@ func (s *Service) mayFollow(ctx context.Context, actor Actor, id, next, reason s
 	}
 	at := s.now().UTC().Truncate(time.Microsecond)
 	if act == locksteward.ActUndo {
-		if err = mayUndo(of, at); err == nil {
+		if err = mayUndo(of, s.limits(of.Evidence), at); err == nil {
 			err = s.notUndone(ctx, of)
 		}
 	} else if of.State != locksteward.RequestReleased || of.Evidence.Stand == 0 {
@@ -74,15 +74,15 @@ func (s *Service) mayFollow(ctx context.Context, actor Actor, id, next, reason s
 	return of, r, nil
 }
 
-func mayUndo(of locksteward.Request, at time.Time) error {
+func mayUndo(of locksteward.Request, limits source.Limits, at time.Time) error {
 	e := of.Evidence
 	switch {
 	case e.Act != locksteward.ActRelease && e.Act != locksteward.ActTakeOver:
 		return conflict("request %s is %s itself and cannot be undone", of.ID, e.Act)
 	case of.State != locksteward.RequestReleased:
 		return conflict("request %s is %s: it released nothing that could be put back", of.ID, of.State)
-	case formats.WhyNoUndo(e.Library) != "":
-		return refused("a %s lock cannot be put back: %s", e.Library, formats.WhyNoUndo(e.Library))
+	case limits.Undo != "":
+		return refused("a %s lock cannot be put back: %s", e.Library, limits.Undo)
 	case e.Undo == 0:
 		return refused("request %s kept nothing aside: release.undo_window was off", of.ID)
 	case at.After(of.FinishedAt.Add(e.Undo)):

@@ -4,16 +4,14 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source"
 )
 
 func TestEvidenceHashCoversEveryField(t *testing.T) {
@@ -85,7 +83,7 @@ func TestEvidenceHashCoversEveryField(t *testing.T) {
 func TestEveryDifferenceIsSeen(t *testing.T) {
 	t.Parallel()
 	base := locksteward.Evidence{Type: "string", TokenDigest: "d", ExpireAt: 7, Count: 1, Library: "token", ClaimID: "c"}
-	if diff := release.Differences(base, base); len(diff) != 0 {
+	if diff := source.Differences(base, base); len(diff) != 0 {
 		t.Errorf("differs from itself: %q", diff)
 	}
 	for name, change := range map[string]func(*locksteward.Evidence){
@@ -99,14 +97,14 @@ func TestEveryDifferenceIsSeen(t *testing.T) {
 	} {
 		is := base
 		change(&is)
-		if len(release.Differences(base, is)) == 0 {
+		if len(source.Differences(base, is)) == 0 {
 			t.Errorf("%s: not seen", name)
 		}
 	}
 	// A lock that could not be read in full equals nothing, not even itself.
 	unread := base
 	unread.TokenDigest = ""
-	if len(release.Differences(unread, unread)) == 0 {
+	if len(source.Differences(unread, unread)) == 0 {
 		t.Error("two unread values count as equal")
 	}
 }
@@ -151,56 +149,16 @@ func TestConfigReportsAllProblems(t *testing.T) {
 	}
 }
 
-func TestACLEscapesPrefixes(t *testing.T) {
-	t.Parallel()
-	rules := strings.Join(release.ACL([]string{"lock:*"}, []string{"a*b:"}), " ")
-	for _, want := range []string{"-@all", "~lock:*", `~a\*b:exec:*`, `~a\*b:meta:*`, `&a\*b:wake:*`, `&a\*b:instance:*`, "&redisson_lock__channel:*"} {
-		if !strings.Contains(rules, want) {
-			t.Errorf("%q is not in %q", want, rules)
-		}
-	}
-	if regexp.MustCompile(`\+(scan|keys|@all|evalsha|flush|config)\b`).MatchString(rules) {
-		t.Errorf("too many rights: %s", rules)
-	}
-}
-
-func TestDocsPrintTheACL(t *testing.T) {
+func TestDocsExplainTheStates(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../docs/release.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, block, found := strings.Cut(string(raw), "ACL SETUSER releaser on >PASSWORD resetkeys\n")
-	block, _, closed := strings.Cut(block, "```")
-	if got, want := strings.Fields(block), release.ACL([]string{"lock:order:*"}, nil); !found || !closed || !slices.Equal(got, want) {
-		t.Errorf("docs/release.md has\n%q, ACL is\n%q", got, want)
-	}
 	for from := range release.Next() {
 		for _, state := range append(release.Next()[from], from) {
 			if !strings.Contains(string(raw), "| `"+string(state)+"` |") {
 				t.Errorf("docs/release.md does not explain the state %s", state)
-			}
-		}
-	}
-}
-
-// What the scripts of the libraries call, the user may call.
-func TestACLCoversTheScripts(t *testing.T) {
-	t.Parallel()
-	paths, err := filepath.Glob("../source/redis/formats/*.lua")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	rules := release.ACL([]string{"lock:*"}, nil)
-	call := regexp.MustCompile(`redis\.p?call\('([A-Za-z]+)'`)
-	for _, path := range paths {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range call.FindAllSubmatch(raw, -1) {
-			if want := "+" + strings.ToLower(string(m[1])); !slices.Contains(rules, want) {
-				t.Errorf("%s calls %s, which the ACL does not grant", path, m[1])
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func TestWeakIdentityIsConfirmed(t *testing.T) {
 func TestWeakIdentityWithAHolderAlive(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	e.do(t, "set", "lock:order:1", "1", "px", minute)
+	e.put(t, "lock:order:1", "1", minute)
 	r, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "it hangs", HolderAlive: true})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestWeakIdentityOfABundle(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	keys := e.dead(t, "order", 1)
-	e.do(t, "set", "lock:order:weak", "web-3:4711", "px", minute)
+	e.put(t, "lock:order:weak", "web-3:4711", minute)
 	b, err := e.service.RequestBundle(t.Context(), ana, release.BundleInput{Target: target, Host: "web-3", Keys: append(keys, "lock:order:weak"), Reason: "gone"})
 	if err != nil || len(b.Requests) != 2 || !b.Requests[1].Evidence.WeakIdentity() {
 		t.Fatalf("%+v, %v", b, err)
@@ -115,7 +115,7 @@ func TestWeakIdentityOfABundle(t *testing.T) {
 func TestWeakIdentityAndTheAgent(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	e.do(t, "set", "lock:rule:1", "1", "px", 1000*minute)
+	e.put(t, "lock:rule:1", "1", 1000*minute)
 	for range 3 {
 		e.sweep(t, "hold/too-long", "", "lock:rule:1")
 	}

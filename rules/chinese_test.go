@@ -9,21 +9,15 @@ import (
 	"unicode"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-func english(lines []locksteward.Text) []string {
+// rendered are lines in a language.
+func rendered(lang string, lines []locksteward.Message) []string {
 	var out []string
 	for _, l := range lines {
-		out = append(out, l.In("en"))
-	}
-	return out
-}
-
-func chinese(lines []locksteward.Text) []string {
-	var out []string
-	for _, l := range lines {
-		out = append(out, l.In("zh"))
+		out = append(out, catalogue.Text(lang, l))
 	}
 	return out
 }
@@ -48,30 +42,31 @@ func valuesOf(line string) []string {
 // says in English.
 func wantInChinese(t *testing.T, rule string, f locksteward.Finding) {
 	t.Helper()
-	for _, l := range append(append([]locksteward.Text{f.Summary}, f.Evidence...), f.CounterEvidence...) {
-		for _, wrong := range wrongIn(l) {
-			t.Errorf("%s: %s\n%s\n%s", rule, wrong, l.EN, l.ZH)
+	for _, l := range append(append([]locksteward.Message{f.Summary}, f.Evidence...), f.CounterEvidence...) {
+		en, zh := catalogue.Text("en", l), catalogue.Text("zh", l)
+		for _, wrong := range wrongIn(en, zh) {
+			t.Errorf("%s: %s\n%s\n%s", rule, wrong, en, zh)
 		}
 	}
 }
 
 // wrongIn says what is wrong with the Chinese of a line.
-func wrongIn(l locksteward.Text) []string {
+func wrongIn(en, zh string) []string {
 	var out []string
-	if l.EN == l.ZH || !strings.ContainsFunc(l.ZH, func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
+	if en == zh || !strings.ContainsFunc(zh, func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
 		out = append(out, "no Chinese")
 	}
-	if strings.Contains(l.EN+l.ZH, "%!") {
+	if strings.Contains(en+zh, "%!") {
 		out = append(out, "a format without its value")
 	}
-	for _, v := range valuesOf(l.EN) {
-		if strings.Count(l.ZH, v) < strings.Count(l.EN, v) {
+	for _, v := range valuesOf(en) {
+		if strings.Count(zh, v) < strings.Count(en, v) {
 			out = append(out, v+" is missing")
 		}
 	}
 	// A name beside a letter is not found by those who hide names (alert/keynames.go).
 	var before rune
-	for _, r := range l.ZH {
+	for _, r := range zh {
 		if unicode.Is(unicode.Han, r) && isNamed(before) || isNamed(r) && unicode.Is(unicode.Han, before) {
 			out = append(out, string([]rune{before, r})+" stand together")
 		}
@@ -85,22 +80,22 @@ func isNamed(r rune) bool { return r < unicode.MaxASCII && (unicode.IsLetter(r) 
 // The test of lines finds what it is for.
 func TestLinesWithoutChineseAreFound(t *testing.T) {
 	t.Parallel()
-	for _, l := range []locksteward.Text{
-		{EN: "never renewed"},
-		{EN: "never renewed", ZH: "never renewed"},
-		{EN: "seen 3 times", ZH: "看到过"},
-		{EN: "in 2 looks, 2 too few", ZH: "看到 2 次"},
-		{EN: "lock job:1 is held", ZH: "锁被持有"},
-		{EN: "PERSIST was called", ZH: "被调用"},
-		{EN: "lock a is held", ZH: "锁a被持有"},
-		{EN: `class "x" says so`, ZH: "如 class 所写"},
-		{EN: "1m30s ago", ZH: "1m 前"},
+	for _, l := range [][2]string{
+		{"never renewed"},
+		{"never renewed", "never renewed"},
+		{"seen 3 times", "看到过"},
+		{"in 2 looks, 2 too few", "看到 2 次"},
+		{"lock job:1 is held", "锁被持有"},
+		{"PERSIST was called", "被调用"},
+		{"lock a is held", "锁a被持有"},
+		{`class "x" says so`, "如 class 所写"},
+		{"1m30s ago", "1m 前"},
 	} {
-		if len(wrongIn(l)) == 0 {
+		if len(wrongIn(l[0], l[1])) == 0 {
 			t.Errorf("nothing is found in %+v", l)
 		}
 	}
-	if wrong := wrongIn(text("lock %s: %d looks, TTL %s left", "锁 %s：看到 %d 次，距过期还有 %s", "job:1", 3, "1m30s")); len(wrong) > 0 {
+	if wrong := wrongIn("lock job:1: 3 looks, TTL 1m30s left", "锁 job:1：看到 3 次，距过期还有 1m30s"); len(wrong) > 0 {
 		t.Error(wrong)
 	}
 }
@@ -115,18 +110,18 @@ func TestLinesBeyondFixtures(t *testing.T) {
 	claimed.Claim.Renewals, claimed.Claim.Purpose = 1, "nightly run"
 	unheard := locksteward.Silence{Successor: &locksteward.Instance{ID: "NEW", Started: hour}, Instance: locksteward.Instance{ID: "OLD", Slot: "a/1"}}
 	hidden, renewed := age{shown: time.Hour, turnover: turnoverHidden}, age{shown: time.Hour, proven: time.Minute, turnover: turnoverRenewed}
-	lines := []locksteward.Text{
+	lines := []locksteward.Message{
 		ttlLine(&lock), waitersLine(&locksteward.Lock{Observation: locksteward.Observation{Waiters: 1}}),
 		minimumLine(&lock, hidden), minimumLine(&lock, renewed), purposeLine(&claimed), renewalsLine(&claimed, 1), renewalsLine(&lock, 1),
 		holdLine(&claimed), heldByLine(&claimed), countWaits(1), ageLine(&claimed, age{basis: locksteward.AgeClaimed}),
-		phrase("the longest waits%s", "等待最久的%s", whoWaits(locksteward.Waiter{Session: "s1"})),
+		message("wait/starved.longest-since", t0, whoWaits(locksteward.Waiter{Session: "s1"})),
 		proofLine(&unheard), lastHeardLine(&unheard), groundLine(&unheard, locksteward.Presumed),
 		listenersLine(&locksteward.Silence{Listeners: 1}), listenersLine(&locksteward.Silence{Listeners: 3}), listenersLine(&locksteward.Silence{Listeners: -1}),
 		unknownLine(&Quorum{Unknown: []string{"m1", "m2"}}), counterLine(&locksteward.FenceDrop{Counter: "locksteward:fence:{7}"}),
 		livingLine(1), livingLine(2), lostLine(staleGroup{signs: []sign{{lost: true}}}), locksLine([]string{"a:1", "a:2"}, 9), maxHoldLine(maxHeld(claimed), t0),
 		deadlineLine(&locksteward.Loss{At: t0}), lastBeatLine(time.Time{}), lastBeatLine(t0), fenceLine(&locksteward.Loss{Claim: locksteward.Claim{Fence: 41}}),
 		heldLine(&locksteward.Loss{Claim: locksteward.Claim{Acquired: hour, RenewEvery: 10 * time.Second}}),
-		phrase("%s used", "已用 %s", size(12)), phrase("%s used", "已用 %s", size(3<<20)), phrase("%s used", "已用 %s", size(5<<30)),
+		size(12), message("names.more", size(3<<20), 1), message("names.more", size(5<<30), 1),
 		snapshotsLine([]locksteward.NodeState{{Addr: "n1:6379", LastSave: hour, ChangesUnsaved: 1}}),
 		orderLine(Order{First: "jobs", Then: "stock", FirstKey: "job:1", ThenKey: "stock:2", At: t0, Session: "s1"}),
 	}
@@ -162,8 +157,9 @@ func TestLinesBeyondFixtures(t *testing.T) {
 	lines = append(lines, cycleLines(&round, t0)...)
 	lines = append(lines, cycleOnceLine(&round), cycleInferredLine(&round), cycleCallsLine(&round))
 	for _, l := range lines {
-		for _, wrong := range wrongIn(l) {
-			t.Errorf("%s\n%s\n%s", wrong, l.EN, l.ZH)
+		en, zh := catalogue.Text("en", l), catalogue.Text("zh", l)
+		for _, wrong := range wrongIn(en, zh) {
+			t.Errorf("%s\n%s\n%s", wrong, en, zh)
 		}
 	}
 }
@@ -186,12 +182,12 @@ func TestKindsOfTokensAreInChinese(t *testing.T) {
 		}
 		seen[d.TokenKind] = true
 	}
-	if len(seen) != len(kindsZH) {
-		t.Errorf("%d kinds are tried, %d have Chinese", len(seen), len(kindsZH))
+	if len(seen) != len(tokenKinds) {
+		t.Errorf("%d kinds are tried, %d have messages", len(seen), len(tokenKinds))
 	}
 	for kind := range seen {
-		if kindsZH[kind] == "" {
-			t.Errorf("%q has no Chinese", kind)
+		if tokenKinds[kind].ID == "" {
+			t.Errorf("%q has no message", kind)
 		}
 	}
 }

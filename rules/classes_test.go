@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 )
 
@@ -33,8 +34,8 @@ func TestClassesTakenInBothOrders(t *testing.T) {
 		t.Errorf("finding %+v", f)
 	}
 	for i, want := range []string{"lock order:1 was held when lock stock:1 was taken", "lock stock:9 was held when lock order:4 was taken"} {
-		if !strings.Contains(f.Evidence[i].In("en"), want) {
-			t.Errorf("evidence %q does not say %q", f.Evidence[i], want)
+		if !strings.Contains(catalogue.Text("en", f.Evidence[i]), want) {
+			t.Errorf("evidence %q does not say %q", catalogue.Text("en", f.Evidence[i]), want)
 		}
 	}
 	// It is remembered, and told once, until neither has been seen for a day.
@@ -101,8 +102,8 @@ func TestFailuresAreCountedFromTheFirstLook(t *testing.T) {
 	got := e.Evaluate(beating(after(time.Minute), beatOf("a", old, 9, 1010), beatOf("b", after(40*time.Second), 3, 5), beatOf("c", old, 0, 500)))
 	wantBrief(t, got, "contention/high firing info  orders")
 	f := got[0].Finding
-	if f.Class != "orders" || f.Team != "shop" || f.Summary.In("en") != "class orders: 15 of 27 acquires ended without the lock (56 %), above the limit of 50 %" ||
-		!strings.HasPrefix(f.Evidence[0].In("en"), "counted by 2 processes since 2026-03-01T12:00:00Z") {
+	if f.Class != "orders" || f.Team != "shop" || catalogue.Text("en", f.Summary) != "class orders: 15 of 27 acquires ended without the lock (56 %), above the limit of 50 %" ||
+		!strings.HasPrefix(catalogue.Text("en", f.Evidence[0]), "counted by 2 processes since 2026-03-01T12:00:00Z") {
 		t.Errorf("finding %+v", f)
 	}
 	// Counts that go back are another process's.

@@ -44,17 +44,11 @@ func (rc RuleConfig) custom() (custom, error) {
 	}
 	r := custom{program: program, classes: rc.Classes, summary: rc.Summary, doc: Doc{
 		Name: rc.Rule, Title: title, Scope: ScopeLock, Severity: locksteward.SeverityWarning,
-		Cause: locksteward.Text{
-			EN: "The expression that the configuration gives for this rule holds for the lock.",
-			ZH: "配置中为该规则给出的表达式对这把锁成立。",
-		},
-		Remedy: locksteward.Text{
-			EN: "Ask the team that wrote the rule what to do; it can say so in the rule's remedy.",
-			ZH: "请向编写该规则的团队确认处理方式；可写入规则的 remedy 字段。",
-		},
+		Cause:  message("custom.cause"),
+		Remedy: message("custom.remedy"),
 	}}
 	if rc.Remedy != "" {
-		r.doc.Remedy = locksteward.Text{EN: rc.Remedy, ZH: rc.Remedy}
+		r.doc.Remedy = locksteward.Literal(rc.Remedy)
 	}
 	return r, nil
 }
@@ -99,15 +93,15 @@ func (r custom) Evaluate(in Input) Verdict {
 		return in.clear(func() string { return "does not hold: " + r.program.Source() })
 	}
 	l := in.Lock
-	key := locksteward.MarkKey(l.Key)
-	summary := text("the rule %s holds for lock %s", "规则 %s 对锁 %s 成立", r.doc.Name, key)
+	key := locksteward.LockName(l.Key)
+	summary := message("custom.summary", r.doc.Name, key)
 	if r.summary != "" {
-		summary = text("%s: lock %s", "%s：锁 %s", r.summary, key)
+		summary = message("custom.summary-of-its-own", r.summary, key)
 	}
 	shown, missing := r.program.Show(&f)
 	return in.fires(locksteward.Finding{
 		Summary:  summary,
-		Evidence: join(append([]locksteward.Text{text("holds: %s", "成立：%s", r.program.Source())}, shown...)...),
+		Evidence: join(append([]locksteward.Message{message("custom.holds", r.program.Source())}, shown...)...),
 		CounterEvidence: join(append(missing,
 			minimumLine(l, provenAge(l)),
 			aliveLine(l, in.Now),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/rules/expr"
 )
@@ -28,16 +29,16 @@ func TestCustomRuleFiresAndResolves(t *testing.T) {
 	other := lockAt("lock:order:1", after(time.Hour), ofClass("orders"))
 	wantBrief(t, e.Evaluate(sweepAt(after(time.Hour), old, other)), "custom/old-batch firing warning batch:import")
 	f := e.Findings()[0]
-	if f.Summary.In("en") != "the rule custom/old-batch holds for lock batch:import" || f.Summary.In("zh") == "" || f.Cause.EN == "" || f.Remedy.ZH == "" {
+	if catalogue.Text("en", f.Summary) != "the rule custom/old-batch holds for lock batch:import" || catalogue.Text("zh", f.Summary) == "" || catalogue.Text("en", f.Cause) == "" || catalogue.Text("zh", f.Remedy) == "" {
 		t.Errorf("finding %+v", f)
 	}
-	want := []locksteward.Text{
-		{EN: "holds: " + oldBatch().When, ZH: "成立：" + oldBatch().When},
-		{EN: "lock.class is batch", ZH: "lock.class 为 batch"},
-		{EN: "lock.age is at least 1h0m0s (observed)", ZH: "lock.age 至少为 1h0m0s（observed）"},
+	want := []locksteward.Message{
+		locksteward.Literal("holds: "+oldBatch().When, "成立："+oldBatch().When),
+		locksteward.Literal("lock.class is batch", "lock.class 为 batch"),
+		locksteward.Literal("lock.age is at least 1h0m0s (observed)", "lock.age 至少为 1h0m0s（observed）"),
 	}
-	if !slices.Equal(f.Evidence, want) {
-		t.Errorf("evidence %q, want %q", f.Evidence, want)
+	if !slices.Equal(rendered("en", f.Evidence), rendered("en", want)) || !slices.Equal(rendered("zh", f.Evidence), rendered("zh", want)) {
+		t.Errorf("evidence %q, want %q", rendered("en", f.Evidence), rendered("en", want))
 	}
 	wantInChinese(t, "custom/old-batch", f)
 	wantBrief(t, e.Evaluate(sweepAt(after(2*time.Hour), other)), "custom/old-batch resolved warning batch:import")
@@ -56,7 +57,7 @@ func TestCustomRuleAsConfigured(t *testing.T) {
 	wantFindings(t, e, "custom/old-batch pending critical batch:a")
 	wantBrief(t, e.Evaluate(sweepAt(after(61*time.Minute), locks(after(61*time.Minute))...)), "custom/old-batch firing critical batch:a")
 	f := e.Findings()[0]
-	if f.Summary.In("en") != "too old: lock batch:a" || f.Remedy.EN != "restart it" {
+	if catalogue.Text("en", f.Summary) != "too old: lock batch:a" || catalogue.Text("en", f.Remedy) != "restart it" {
 		t.Errorf("finding %+v", f)
 	}
 	// Switched off it resolves, as any rule does.

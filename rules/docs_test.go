@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 )
 
@@ -56,7 +57,7 @@ func TestDocsPages(t *testing.T) {
 		if !slices.Equal(got, headings) {
 			t.Errorf("%s: headings %q, want %q", path, got, headings)
 		}
-		for _, want := range []string{d.Cause.EN, d.Remedy.EN, "rule: " + d.Name} {
+		for _, want := range []string{catalogue.Text("en", d.Cause), catalogue.Text("en", d.Remedy), "rule: " + d.Name} {
 			if !strings.Contains(page, want) {
 				t.Errorf("%s: does not have %q", path, want)
 			}
@@ -146,9 +147,9 @@ func TestDocsAreWhole(t *testing.T) {
 		if group, name, ok := strings.Cut(d.Name, "/"); !ok || group == "" || name == "" {
 			t.Errorf("%q is not group/name", d.Name)
 		}
-		for _, text := range []locksteward.Text{d.Cause, d.Remedy} {
-			if text.EN == "" || text.ZH == "" {
-				t.Errorf("%s: cause and remedy in both languages, got %+v", d.Name, text)
+		for _, m := range []locksteward.Message{d.Cause, d.Remedy} {
+			if m.ID == "" {
+				t.Errorf("%s: cause and remedy are missing", d.Name)
 			}
 		}
 		if d.Title == "" || d.Since == "" || d.Severity.String() == "" || !slices.Contains([]string{"", locksteward.RiskDeadlock}, d.Risk) {

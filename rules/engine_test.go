@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
@@ -129,8 +130,8 @@ func TestLockWithoutTTLIsReadAgainBeforeItFires(t *testing.T) {
 	if !f.Since.Equal(t0) || !f.FiredAt.Equal(due) || f.Risk != locksteward.RiskDeadlock || f.Library != "token" || f.Class != class.Default {
 		t.Errorf("finding %+v", f)
 	}
-	if !strings.Contains(f.Cause.EN, "SETNX and EXPIRE") || !strings.Contains(f.Remedy.EN, "SET key token NX PX ms") {
-		t.Errorf("cause %q, remedy %q", f.Cause.EN, f.Remedy.EN)
+	if !strings.Contains(catalogue.Text("en", f.Cause), "SETNX and EXPIRE") || !strings.Contains(catalogue.Text("en", f.Remedy), "SET key token NX PX ms") {
+		t.Errorf("cause %q, remedy %q", catalogue.Text("en", f.Cause), catalogue.Text("en", f.Remedy))
 	}
 	wantBrief(t, e.Evaluate(sweepAt(after(time.Minute), lockAt("a", after(time.Minute), noTTL))))
 }
@@ -309,8 +310,8 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	// No heartbeat since the deadline yet: the process was killed, or beats soon.
 	wantBrief(t, e.Evaluate(report(after(21*time.Second), locksteward.EndedExpired, after(18*time.Second))))
 	wantBrief(t, e.Evaluate(report(after(51*time.Second), locksteward.EndedExpired, after(48*time.Second))))
-	if f := e.Findings(); f[0].Summary != got[0].Finding.Summary {
-		t.Errorf("now %q, first %q", f[0].Summary.In("en"), got[0].Finding.Summary.In("en"))
+	if f := e.Findings(); catalogue.Text("en", f[0].Summary) != catalogue.Text("en", got[0].Finding.Summary) {
+		t.Errorf("now %q, first %q", catalogue.Text("en", f[0].Summary), catalogue.Text("en", got[0].Finding.Summary))
 	}
 }
 
@@ -332,13 +333,13 @@ func TestDeletedStaysDeletedOverARestart(t *testing.T) {
 		e.Restore([]locksteward.Finding{told})
 		wantBrief(t, e.Evaluate(s))
 		f := e.Findings()[0]
-		if f.Summary != told.Summary || f.Severity != told.Severity {
-			t.Errorf("%s: now %s %q, before the restart %s %q", name, f.Severity, f.Summary.In("en"), told.Severity, told.Summary.In("en"))
+		if catalogue.Text("en", f.Summary) != catalogue.Text("en", told.Summary) || f.Severity != told.Severity {
+			t.Errorf("%s: now %s %q, before the restart %s %q", name, f.Severity, catalogue.Text("en", f.Summary), told.Severity, catalogue.Text("en", told.Summary))
 		}
 		wantInChinese(t, name, f)
 
 		// Another version may have worded it differently: then it begins anew.
-		told.Evidence = []locksteward.Text{{EN: "it is gone"}}
+		told.Evidence = []locksteward.Message{locksteward.Literal("it is gone")}
 		e = newEngine(t, nil, nil)
 		e.Restore([]locksteward.Finding{told})
 		wantBrief(t, e.Evaluate(s), "hold/lost resolved critical a#c1", "hold/lost firing info a#c1")

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -25,10 +24,10 @@ const aliveWithin = heartbeat * 3 / 2
 const renewSlack = 50 * time.Millisecond
 
 // holderLine names the holder, or is empty when nothing is known.
-func holderLine(h locksteward.Holder) locksteward.Text {
+func holderLine(h locksteward.Holder) locksteward.Message {
 	parts := named(h.App, h.Host)
 	if h.PID != 0 {
-		parts = append(parts, text("pid %d", "pid %d", h.PID))
+		parts = append(parts, message("lock.pid", h.PID))
 	}
 	if h.Session != "" {
 		parts = append(parts, sessionPart(h.Session))
@@ -37,53 +36,47 @@ func holderLine(h locksteward.Holder) locksteward.Text {
 		parts = append(parts, instancePart(h.Instance))
 	}
 	if len(parts) == 0 {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return phrase("holder: %s", "持有者：%s", list(parts))
+	return message("lock.holder", list(parts))
 }
 
 // named are the parts of a line that name an application and a host, if they are
 // known.
-func named(app, host string) []locksteward.Text {
-	var parts []locksteward.Text
+func named(app, host string) []locksteward.Message {
+	var parts []locksteward.Message
 	if app != "" {
-		parts = append(parts, text("app %s", "应用 %s", locksteward.DisplayKey(app)))
+		parts = append(parts, message("lock.app", locksteward.DisplayKey(app)))
 	}
 	if host != "" {
-		parts = append(parts, text("host %s", "主机 %s", locksteward.DisplayKey(host)))
+		parts = append(parts, message("lock.host", locksteward.DisplayKey(host)))
 	}
 	return parts
 }
 
-func sessionPart(id string) locksteward.Text {
-	return text("session %s", "会话 %s", locksteward.DisplayKey(id))
+func sessionPart(id string) locksteward.Message {
+	return message("lock.session", locksteward.DisplayKey(id))
 }
 
-func instancePart(id string) locksteward.Text {
-	return text("instance %s", "实例 %s", locksteward.DisplayKey(id))
+func instancePart(id string) locksteward.Message {
+	return message("lock.instance", locksteward.DisplayKey(id))
 }
 
 // waitersLine says how many wait, or is empty when nobody does or it cannot be
 // told.
-func waitersLine(l *locksteward.Lock) locksteward.Text {
+func waitersLine(l *locksteward.Lock) locksteward.Message {
 	if l.Waiters <= 0 {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return phrase("%s for it", "有 %s在等待它", counted(l.Waiters, "client waits", "clients wait", "个客户端"))
+	return message("lock.waiters", message("count.clients-wait", l.Waiters))
 }
 
 // seenLine says since when this hold was seen.
-func seenLine(l *locksteward.Lock, now time.Time) locksteward.Text {
+func seenLine(l *locksteward.Lock, now time.Time) locksteward.Message {
 	if l.History.FirstSeen.IsZero() {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	// Almost every finding has this line, in each sweep anew: a storm is spared its
-	// formats.
-	ago, first, looks := dur(seenFor(l, now)), at(l.History.FirstSeen), max(1, l.History.Looks)
-	return locksteward.Text{
-		EN: "first seen " + ago + " ago, at " + first + ", in " + count(looks, "look", "looks"),
-		ZH: ago + " 前首次看到（" + first + "），共看到 " + strconv.Itoa(looks) + " 次",
-	}
+	return message("lock.seen", seenFor(l, now), l.History.FirstSeen, message("count.looks", max(1, l.History.Looks)))
 }
 
 // seenFor is how long this hold has been seen.
@@ -96,21 +89,20 @@ func seenFor(l *locksteward.Lock, now time.Time) time.Duration {
 
 // idleLine says for how long no client had touched the key before it was first
 // seen. Later looks only add the time since: our own reads hide the rest.
-func idleLine(l *locksteward.Lock) locksteward.Text {
+func idleLine(l *locksteward.Lock) locksteward.Message {
 	before := l.Idle - seenFor(l, l.At)
 	if before < time.Second {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return text("no client had read or written it for %s when it was first seen (OBJECT IDLETIME)",
-		"首次看到时，已有 %s 没有客户端读写过它（OBJECT IDLETIME）", dur(before))
+	return message("lock.idle", before)
 }
 
 // ttlLine says how much of the lease is left.
-func ttlLine(l *locksteward.Lock) locksteward.Text {
+func ttlLine(l *locksteward.Lock) locksteward.Message {
 	if l.TTL == locksteward.NoExpiry {
-		return locksteward.Text{EN: "no TTL (PTTL is -1): the key never expires", ZH: "没有过期时间（PTTL 为 -1）：该键永不过期"}
+		return message("lock.ttl-none")
 	}
-	return text("TTL %s left", "距过期还有 %s", dur(l.TTL))
+	return message("lock.ttl", l.TTL)
 }
 
 // alive says that the heartbeat of the holder's process is fresh.
@@ -119,37 +111,32 @@ func alive(i *locksteward.Instance, now time.Time) bool {
 }
 
 // aliveLine is evidence that the holder's process runs.
-func aliveLine(l *locksteward.Lock, now time.Time) locksteward.Text {
+func aliveLine(l *locksteward.Lock, now time.Time) locksteward.Message {
 	if !alive(l.Instance, now) {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return text("the holder's process is alive: its last heartbeat was %s ago", "持有者进程仍存活：上次心跳在 %s 前",
-		dur(max(0, now.Sub(l.Instance.Beat))))
+	return message("lock.alive", max(0, now.Sub(l.Instance.Beat)))
 }
 
 // silentLine is evidence that the holder's process does not run. Only our own
 // library writes heartbeats: that others have none says nothing.
-func silentLine(l *locksteward.Lock, now time.Time) locksteward.Text {
+func silentLine(l *locksteward.Lock, now time.Time) locksteward.Message {
 	switch {
 	case l.Instance == nil && l.Claim != nil && l.Holder.Instance != "":
-		return text("the heartbeat of the holder's process is gone (more than %s old)", "持有者进程的心跳已消失（超过 %s）", dur(heartbeatTTL))
+		return message("lock.heartbeat-gone", heartbeatTTL)
 	case l.Instance != nil && !alive(l.Instance, now) && !l.Instance.Beat.IsZero():
-		return text("the last heartbeat of the holder's process was %s ago, one is due every %s", "持有者进程的上次心跳在 %s 前，应每 %s 一次",
-			dur(now.Sub(l.Instance.Beat)), dur(heartbeat))
+		return message("lock.heartbeat-late", now.Sub(l.Instance.Beat), heartbeat)
 	default:
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
 }
 
 // nameOnlyLine is the doubt about a key that nothing but its name makes a lock.
-func nameOnlyLine(l *locksteward.Lock) locksteward.Text {
+func nameOnlyLine(l *locksteward.Lock) locksteward.Message {
 	if l.Configured || l.Confidence != locksteward.ConfidenceLow {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return locksteward.Text{
-		EN: "only the key's name says that it is a lock; no configured class claims it",
-		ZH: "只有键名表明它是锁，没有任何已配置的 class 与之匹配",
-	}
+	return message("lock.name-only")
 }
 
 // expireAt is when the lease runs out, and false for a key without expiry.

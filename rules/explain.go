@@ -94,7 +94,7 @@ func (x explanation) losses(rule string, s subject) []Verdict {
 	for tr := range x.e.table.of(s) {
 		if tr.kind.rule == rule {
 			f := tr.finding()
-			out = append(out, Verdict{Rule: rule, Result: Fires, Reason: f.Summary.In("en"), Finding: &f})
+			out = append(out, Verdict{Rule: rule, Result: Fires, Reason: english(f.Summary), Finding: &f})
 		}
 	}
 	if out == nil {

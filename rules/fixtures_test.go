@@ -15,6 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
@@ -230,21 +231,22 @@ func judgeFixture(t *testing.T, r Rule, fx fixture) want {
 	if got.Library == "" {
 		got.Library = library
 	}
-	got.ZH, got.Evidence, got.CounterEvidence = f.Summary.In("zh"), english(f.Evidence), english(f.CounterEvidence)
-	got.EvidenceZH, got.CounterZH = chinese(f.Evidence), chinese(f.CounterEvidence)
+	got.ZH, got.Evidence, got.CounterEvidence = catalogue.Text("zh", f.Summary), rendered("en", f.Evidence), rendered("en", f.CounterEvidence)
+	got.EvidenceZH, got.CounterZH = rendered("zh", f.Evidence), rendered("zh", f.CounterEvidence)
 	wantInChinese(t, d.Name, f)
 	if !isCustom(d.Name) {
 		wantNamesMarked(t, d.Name, f, fx.keys)
 	}
-	if f.Cause != d.Cause {
-		got.Cause = f.Cause.EN
+	if f.Cause.ID != d.Cause.ID {
+		got.Cause = catalogue.Text("en", f.Cause)
 	}
-	if f.Remedy != d.Remedy {
-		got.Remedy = f.Remedy.EN
+	if f.Remedy.ID != d.Remedy.ID {
+		got.Remedy = catalogue.Text("en", f.Remedy)
 	}
-	for _, s := range []locksteward.Text{f.Summary, f.Cause, f.Remedy} {
-		if s.EN == "" || s.ZH == "" || strings.Contains(s.EN+s.ZH, "%!") {
-			t.Errorf("%s: text %+v is not whole in both languages", d.Name, s)
+	for _, s := range []locksteward.Message{f.Summary, f.Cause, f.Remedy} {
+		en, zh := catalogue.Text("en", s), catalogue.Text("zh", s)
+		if en == "" || zh == "" || strings.Contains(en+zh, s.ID+" (") || strings.Contains(en+zh, "%!") {
+			t.Errorf("%s: message %+v is not whole in both languages", d.Name, s)
 		}
 	}
 	return got
@@ -271,16 +273,16 @@ func keysIn(t *testing.T, input []byte) []string {
 	return out
 }
 
-// wantNamesMarked fails if a text names a lock without a mark: receivers with key_names
+// wantNamesMarked fails if a message names a lock that is no argument of its kind: receivers with key_names
 // would be sent the name.
 func wantNamesMarked(t *testing.T, rule string, f locksteward.Finding, keys []string) {
 	t.Helper()
-	for _, text := range append([]locksteward.Text{f.Summary, f.Cause, f.Remedy}, slices.Concat(f.Evidence, f.CounterEvidence)...) {
+	for _, text := range append([]locksteward.Message{f.Summary, f.Cause, f.Remedy}, slices.Concat(f.Evidence, f.CounterEvidence)...) {
 		for _, lang := range []string{"en", "zh"} {
-			shown := text.Naming(lang, func(string) string { return "" })
+			shown := catalogue.Naming(lang, text, func(string) string { return "" })
 			for _, key := range keys {
 				if strings.Contains(shown, key) || strings.Contains(shown, locksteward.DisplayKey(key)) {
-					t.Errorf("%s: %q names %q without locksteward.MarkKey", rule, text.In(lang), key)
+					t.Errorf("%s: %q names %q without locksteward.LockName", rule, catalogue.Text(lang, text), key)
 				}
 			}
 		}

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -18,73 +17,45 @@ var holdLostDoc = Doc{
 	Since:        "0.1.0",
 	Severity:     locksteward.SeverityCritical,
 	SeverityNote: "info while the holder's process has not been heard from since, or is gone: the lease did its work",
-	Cause: locksteward.Text{
-		EN: "The lock was lost while it was held.",
-		ZH: "锁在持有期间丢失。",
-	},
-	Remedy: locksteward.Text{
-		EN: "Treat what the lock protects as written by two: check its data since the loss, and let it refuse a fence lower than the highest it has seen. " +
-			"Stop the work when the handle's context ends.",
-		ZH: "按可能存在两个写入者处理：检查丢锁之后受保护资源的数据，并让资源拒绝小于已见最大值的 fence。在句柄的 context 结束时停止执行。",
-	},
+	Cause:        message("hold/lost.cause"),
+	Remedy:       message("hold/lost.remedy"),
 }
 
 // holdLostSilentRemedy is the advice while it is open who could still write.
-var holdLostSilentRemedy = locksteward.Text{
-	EN: "Look whether the holder's process still runs: if it does, it may write beside the next holder. If it does not, nothing has to be freed; find out why it ended without releasing.",
-	ZH: "查看持有者进程是否仍在运行：若是，它可能与下一个持有者同时写入。若否，无需释放任何锁；请查明其为何未释放就退出。",
-}
+var holdLostSilentRemedy = message("hold/lost.remedy-silent")
 
 // holdLostGoneRemedy is the advice when nobody is left who could still write.
-var holdLostGoneRemedy = locksteward.Text{
-	EN: "Nothing has to be freed. Find out why the process ended without releasing (crash, kill -9, out of memory, node lost); what it had half done stays half done.",
-	ZH: "无需释放任何锁。请查明进程为何未释放就退出（崩溃、kill -9、内存不足、节点丢失）；其未完成的操作仍停留在一半。",
-}
+var holdLostGoneRemedy = message("hold/lost.remedy-gone")
 
 // holdLostCauses are the usual causes of each way to lose a lock.
-var holdLostCauses = map[locksteward.EndedHow]locksteward.Text{
-	locksteward.EndedExpired: {
-		EN: "The lease ran out under the holder: renewal stopped (crash, pause, lost network) or was not asked for, and the work took longer than the TTL.",
-		ZH: "租约在持有期间到期：续期停止（崩溃、暂停、断网）或未启用续期，而执行时间超过了过期时间。",
-	},
-	locksteward.EndedDeleted: {
-		EN: "Somebody deleted the key before its lease ended: DEL by hand or by a client that does not compare the token, an eviction, FLUSHDB, or a failover to a replica that did not have the write.",
-		ZH: "在租约结束前键被删除：人工 DEL、未比较 token 的客户端、内存淘汰、FLUSHDB，或故障切换到尚未复制该写入的副本。",
-	},
-	locksteward.EndedReplaced: {
-		EN: "Another holder's value stands under the key: it was overwritten by a SET without NX, or it vanished and was taken again.",
-		ZH: "该键下已是另一个持有者的值：被不带 NX 的 SET 覆盖，或先消失后又被取得。",
-	},
+var holdLostCauses = map[locksteward.EndedHow]locksteward.Message{
+	locksteward.EndedExpired:  message("hold/lost.cause-expired"),
+	locksteward.EndedDeleted:  message("hold/lost.cause-deleted"),
+	locksteward.EndedReplaced: message("hold/lost.cause-replaced"),
 }
 
 // holdLostServerCause is the cause of an early end where something happened to
 // the server meanwhile.
-var holdLostServerCause = locksteward.Text{
-	EN: "What happened to the server in the meantime explains it best (see the evidence): an eviction, a flush, a restart without the last writes, or a failover to a replica that did not have them.",
-	ZH: "期间服务器上发生的事件最能解释此次丢失（见证据）：内存淘汰、清空、丢失最近写入的重启，或故障切换到尚未复制这些写入的副本。",
-}
+var holdLostServerCause = message("hold/lost.cause-server")
 
 // holdLostClockCause is the cause of a lease that ran out where the server's clock
 // jumped forward meanwhile.
-var holdLostClockCause = locksteward.Text{
-	EN: "The server's clock jumped forward (see the evidence): every lease that was to end in that time ended at once, however well it was renewed.",
-	ZH: "服务器时钟向前跳变（见证据）：所有本应在这段时间内到期的租约立即到期，无论续期是否正常。",
-}
+var holdLostClockCause = message("hold/lost.cause-clock")
 
 // holdLostHow words the ways to lose a lock for a summary.
-var holdLostHow = map[locksteward.EndedHow]locksteward.Text{
-	locksteward.EndedExpired:  {EN: "its lease ran out", ZH: "租约到期"},
-	locksteward.EndedDeleted:  {EN: "it was deleted before its expiry by somebody else", ZH: "在到期前被他人删除"},
-	locksteward.EndedReplaced: {EN: "another holder's value replaced it", ZH: "被另一个持有者的值取代"},
+var holdLostHow = map[locksteward.EndedHow]locksteward.Message{
+	locksteward.EndedExpired:  message("hold/lost.how-expired"),
+	locksteward.EndedDeleted:  message("hold/lost.how-deleted"),
+	locksteward.EndedReplaced: message("hold/lost.how-replaced"),
 }
 
 // holdLostEvents words an early end where something happened to the server
 // meanwhile: then nobody need have deleted it.
-var holdLostEvents = map[locksteward.ServerEventKind]locksteward.Text{
-	locksteward.ServerFailedOver: {EN: "it was gone before its expiry, after a failover", ZH: "在到期前消失，期间发生故障切换"},
-	locksteward.ServerRestarted:  {EN: "it was gone before its expiry, after a restart of the server", ZH: "在到期前消失，期间服务器重启"},
-	locksteward.ServerFlushed:    {EN: "it was gone before its expiry, after a flush of the server", ZH: "在到期前消失，期间服务器被清空"},
-	locksteward.ServerEvicted:    {EN: "it was gone before its expiry, while the server evicted keys", ZH: "在到期前消失，期间服务器淘汰了键"},
+var holdLostEvents = map[locksteward.ServerEventKind]locksteward.Message{
+	locksteward.ServerFailedOver: message("hold/lost.how-failover"),
+	locksteward.ServerRestarted:  message("hold/lost.how-restart"),
+	locksteward.ServerFlushed:    message("hold/lost.how-flush"),
+	locksteward.ServerEvicted:    message("hold/lost.how-evicted"),
 }
 
 // worst is the kind of event that explains most.
@@ -104,20 +75,19 @@ func jumpedForward(e locksteward.ServerEvent) bool {
 	return e.Kind == locksteward.ServerClockStepped && e.Step > 0
 }
 
-// originOf is how and when a stored finding says that a hold was lost, in the
-// words in which the rule put it first; zero if another version worded it. English
-// decides: what a version stored that knew no other has nothing else.
+// originOf is how and when a stored finding says that a hold was lost, by its first
+// evidence; zero if another version worded it.
 func originOf(f locksteward.Finding) lossOrigin {
 	if len(f.Evidence) == 0 {
 		return lossOrigin{}
 	}
-	for how, text := range holdLostHow {
-		if f.Evidence[0].EN == text.EN {
+	for how, m := range holdLostHow {
+		if f.Evidence[0].ID == m.ID {
 			return lossOrigin{how: how, at: f.Since}
 		}
 	}
-	for _, text := range holdLostEvents {
-		if f.Evidence[0].EN == text.EN {
+	for _, m := range holdLostEvents {
+		if f.Evidence[0].ID == m.ID {
 			return lossOrigin{how: locksteward.EndedDeleted, at: f.Since}
 		}
 	}
@@ -132,7 +102,7 @@ func (holdLost) Evaluate(in Input) Verdict {
 	s := in.Loss
 	how, ok := holdLostHow[s.How]
 	if !ok {
-		how = locksteward.Text{EN: "it ended without a release", ZH: "未经释放而结束"}
+		how = message("hold/lost.how-unknown")
 	}
 	events := onNode(in.Situation.suspects(lastGood(s), s.At), s.Node)
 	if told, ok := holdLostEvents[worst(events)]; ok && s.How == locksteward.EndedDeleted {
@@ -158,32 +128,23 @@ func (holdLost) Evaluate(in Input) Verdict {
 			f.Cause = holdLostClockCause
 		}
 	}
-	summary := func(en, zh string) locksteward.Text {
-		key := locksteward.MarkKey(s.Key)
-		return locksteward.Text{EN: fmt.Sprintf(en, key, how.EN), ZH: fmt.Sprintf(zh, key, how.ZH)}
-	}
+	key := locksteward.LockName(s.Key)
 	switch lives, beat := holderLives(s); {
 	case lives:
 		f.Severity = locksteward.SeverityCritical
 		f.Remedy = holdLostDoc.Remedy
-		f.Summary = summary("lock %s was lost while its holder lives: %s; two writers are possible",
-			"锁 %s 已丢失，而其持有者仍在运行：%s；可能存在两个写入者")
+		f.Summary = message("hold/lost.summary-lives", key, how)
 		f.Evidence = append(f.Evidence, livesLine(s, beat))
 		f.CounterEvidence = join(contextLine(s))
 	case s.Instance != nil:
 		f.Remedy = holdLostSilentRemedy
-		f.Summary = summary("lock %s was lost: %s; its holder has not been heard from since",
-			"锁 %s 已丢失：%s；此后未再收到其持有者的心跳")
+		f.Summary = message("hold/lost.summary-silent", key, how)
 		f.Evidence = append(f.Evidence, lastBeatLine(beat))
-		f.CounterEvidence = join(locksteward.Text{
-			EN: "the process may still be alive; this becomes critical if its heartbeat continues",
-			ZH: "进程可能仍存活；若其心跳继续，级别将变为 critical",
-		})
+		f.CounterEvidence = join(message("hold/lost.may-be-alive"))
 	default:
 		f.Remedy = holdLostGoneRemedy
-		f.Summary = summary("lock %s was lost: %s; its holder's process is gone",
-			"锁 %s 已丢失：%s；其持有者进程已不存在")
-		f.Evidence = append(f.Evidence, locksteward.Text{EN: "the heartbeat of the holder's process is gone", ZH: "持有者进程的心跳已消失"})
+		f.Summary = message("hold/lost.summary-gone", key, how)
+		f.Evidence = append(f.Evidence, message("hold/lost.heartbeat-gone"))
 	}
 	return in.fires(f)
 }
@@ -220,60 +181,56 @@ func holderLives(s *locksteward.Loss) (bool, time.Time) {
 	return !beat.Before(s.At.Add(-aliveWithin)), beat
 }
 
-func livesLine(s *locksteward.Loss, beat time.Time) locksteward.Text {
+func livesLine(s *locksteward.Loss, beat time.Time) locksteward.Message {
 	if s.How == locksteward.EndedExpired {
-		return text("the holder's process was heard from at %s, after its lease had run out", "在 %s 收到持有者进程的心跳，晚于其租约到期", at(beat))
+		return message("hold/lost.lives-past-lease", beat)
 	}
-	return text("the holder's process is alive: its last heartbeat was at %s", "持有者进程仍存活：上次心跳在 %s", at(beat))
+	return message("hold/lost.lives", beat)
 }
 
 // contextLine says when the holder's own code learns of the loss, if it does.
-func contextLine(s *locksteward.Loss) locksteward.Text {
+func contextLine(s *locksteward.Loss) locksteward.Message {
 	switch {
 	case s.How == locksteward.EndedExpired:
-		return locksteward.Text{
-			EN: "the library ends the holder's context before the server can expire the lock: code that obeys it has stopped",
-			ZH: "锁库会在服务器使锁过期之前结束持有者的 context：遵守它的代码已经停止",
-		}
+		return message("hold/lost.context-ended")
 	case s.Claim.RenewEvery > 0:
-		return text("the library ends the holder's context at its next renewal, due every %s: code that obeys it stops then",
-			"锁库会在下次续期时（每 %s 一次）结束持有者的 context：遵守它的代码届时停止", dur(s.Claim.RenewEvery))
+		return message("hold/lost.context-ends", s.Claim.RenewEvery)
 	default:
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
 }
 
-func lastBeatLine(beat time.Time) locksteward.Text {
+func lastBeatLine(beat time.Time) locksteward.Message {
 	if beat.IsZero() {
-		return locksteward.Text{EN: "when the holder's process was last heard from is not known", ZH: "不知道上次收到持有者进程的心跳是在何时"}
+		return message("hold/lost.last-beat-unknown")
 	}
-	return text("the last heartbeat of the holder's process was at %s", "持有者进程的上次心跳在 %s", at(beat))
+	return message("hold/lost.last-beat", beat)
 }
 
-func deadlineLine(s *locksteward.Loss) locksteward.Text {
+func deadlineLine(s *locksteward.Loss) locksteward.Message {
 	if s.Deadline.IsZero() {
-		return text("found at %s", "发现于 %s", at(s.At))
+		return message("hold/lost.found-at", s.At)
 	}
-	return text("the lease was to end at %s; found lost at %s", "租约应在 %s 结束；在 %s 发现丢失", at(s.Deadline), at(s.At))
+	return message("hold/lost.deadline", s.Deadline, s.At)
 }
 
-func heldLine(s *locksteward.Loss) locksteward.Text {
+func heldLine(s *locksteward.Loss) locksteward.Message {
 	c := &s.Claim
 	switch {
 	case c.Acquired.IsZero():
-		return locksteward.Text{}
+		return locksteward.Message{}
 	case c.RenewEvery <= 0:
-		return text("acquired at %s, without renewal", "加锁于 %s，未启用续期", at(c.Acquired))
+		return message("hold/lost.held-without-renewal", c.Acquired)
 	case c.Renewed.After(c.Acquired):
-		return text("acquired at %s, renewed every %s, last at %s", "加锁于 %s，每 %s 续期一次，上次在 %s", at(c.Acquired), dur(c.RenewEvery), at(c.Renewed))
+		return message("hold/lost.held-renewed", c.Acquired, c.RenewEvery, c.Renewed)
 	default:
-		return text("acquired at %s, to be renewed every %s, never renewed", "加锁于 %s，应每 %s 续期一次，从未续期", at(c.Acquired), dur(c.RenewEvery))
+		return message("hold/lost.held-never-renewed", c.Acquired, c.RenewEvery)
 	}
 }
 
-func fenceLine(s *locksteward.Loss) locksteward.Text {
+func fenceLine(s *locksteward.Loss) locksteward.Message {
 	if s.Claim.Fence == 0 {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return text("fence %d", "fence 为 %d", s.Claim.Fence)
+	return message("hold/lost.fence", s.Claim.Fence)
 }

@@ -21,25 +21,12 @@ var holdTooLongDoc = Doc{
 	Since:    "0.1.0",
 	Severity: locksteward.SeverityWarning,
 	Risk:     locksteward.RiskDeadlock,
-	Cause: locksteward.Text{
-		EN: "The holder hangs on something slow or stuck (a query, a remote call, another lock) while its watchdog keeps the lock, or it forgot to release, or the work has outgrown its expectation.",
-		ZH: "持有者卡在缓慢或停滞的操作上（查询、远程调用、另一把锁），而看门狗仍在续期；或忘记释放；或实际执行时间已超出预期。",
-	},
-	Remedy: locksteward.Text{
-		EN: "Look at what the holder is doing. If it is stuck, end its process and let the TTL free the lock, or request a release once it is surely gone. " +
-			"Bound the work with a deadline and the hold with Lease.MaxHold; if the work is right, raise expect.",
-		ZH: "查看持有者正在做什么。若已卡死，结束其进程并等待过期时间释放锁，或在确认其已不存在后申请释放。" +
-			"为执行设置截止时间，并用 Lease.MaxHold 限制持有时间；若执行时间合理，请调大 expect。",
-	},
+	Cause:    message("hold/too-long.cause"),
+	Remedy:   message("hold/too-long.remedy"),
 }
 
 // holdTooLongBareRemedy is the advice where no TTL frees the lock.
-var holdTooLongBareRemedy = locksteward.Text{
-	EN: "Look at what the holder is doing. The lock has no TTL, so that nothing frees it when its process ends: request a release once it is surely gone. " +
-		"Take the lock with a TTL, bound the work with a deadline and the hold with Lease.MaxHold; if the work is right, raise expect.",
-	ZH: "查看持有者正在做什么。该锁没有过期时间，进程结束后也不会自动释放：请在确认其已不存在后申请释放。" +
-		"加锁时设置过期时间，为执行设置截止时间，并用 Lease.MaxHold 限制持有时间；若执行时间合理，请调大 expect。",
-}
+var holdTooLongBareRemedy = message("hold/too-long.remedy-without-ttl")
 
 // Doc implements [Rule].
 func (holdTooLong) Doc() Doc { return holdTooLongDoc }
@@ -60,19 +47,18 @@ func (holdTooLong) Evaluate(in Input) Verdict {
 	if age.proven <= expect {
 		return in.clear(func() string {
 			if age.shown > expect {
-				return fmt.Sprintf("present for %s, but %s; one hold of more than %s is not proven", dur(age.shown), age.doubt().EN, dur(expect))
+				return fmt.Sprintf("present for %s, but %s; one hold of more than %s is not proven", dur(age.shown), english(age.doubt()), dur(expect))
 			}
 			return fmt.Sprintf("held for %s (%s), expected %s", dur(age.shown), age.basis, dur(expect))
 		})
 	}
-	var remedy locksteward.Text // else the usual one
+	var remedy locksteward.Message // else the usual one
 	if l.TTL == locksteward.NoExpiry {
 		remedy = holdTooLongBareRemedy
 	}
 	return in.fires(locksteward.Finding{
-		Remedy: remedy,
-		Summary: text("lock %s has been held for %s, expected %s",
-			"锁 %s 已被持有 %s，预期为 %s", locksteward.MarkKey(l.Key), dur(age.proven), dur(expect)),
+		Remedy:  remedy,
+		Summary: message("hold/too-long.summary", locksteward.LockName(l.Key), age.proven, expect),
 		Evidence: join(
 			ageLine(l, age),
 			writtenSeenLine(l, age),
@@ -106,11 +92,11 @@ func expectation(in Input) time.Duration {
 	return in.Class.Expect
 }
 
-func expectLine(in Input, expect time.Duration) locksteward.Text {
+func expectLine(in Input, expect time.Duration) locksteward.Message {
 	if c := in.Lock.Claim; c != nil && c.Expect > 0 {
-		return text("expected %s, as the holder's metadata says", "预期为 %s（据持有者的元数据）", dur(expect))
+		return message("hold/too-long.expected-by-holder", expect)
 	}
-	return text("expected %s, as class %q says", "预期为 %s（据 class %q）", dur(expect), in.Class.Name)
+	return message("hold/too-long.expected-by-class", expect, in.Class.Name)
 }
 
 // age is how long one and the same hold is proven to last, beside the age that
@@ -157,36 +143,33 @@ func provenAge(l *locksteward.Lock) age {
 func (a age) doubted() bool { return a.turnover == turnoverHidden || a.turnover == turnoverRenewed }
 
 // doubt is why proven is less than shown.
-func (a age) doubt() locksteward.Text {
+func (a age) doubt() locksteward.Message {
 	switch a.turnover {
 	case turnoverHidden:
-		return locksteward.Text{EN: "a constant token without TTL hides turnover", ZH: "常量 token 且没有过期时间会掩盖易手"}
+		return message("hold/too-long.turnover-hidden")
 	case turnoverRenewed:
-		return text("the token is constant and the expiry was set anew %s ago", "其 token 为常量，且过期时间在 %s 前被重新设置", dur(a.proven))
+		return message("hold/too-long.turnover-possible", a.proven)
 	default:
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
 }
 
 // proof is why proven is not less than shown, where that could be doubted.
-func (a age) proof() locksteward.Text {
+func (a age) proof() locksteward.Message {
 	if a.turnover != turnoverNone {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return locksteward.Text{
-		EN: "its expiry has not moved since, so it is one hold although the token is constant",
-		ZH: "此后其到期时间未曾变动，因此虽然 token 为常量，仍是同一次持有",
-	}
+	return message("hold/too-long.turnover-none")
 }
 
-func ageLine(l *locksteward.Lock, a age) locksteward.Text {
+func ageLine(l *locksteward.Lock, a age) locksteward.Message {
 	switch {
 	case a.basis != locksteward.AgeClaimed:
 		return seenLine(l, l.At)
 	case isWritten(l):
-		return text("acquired at %s, as its value says (the holder's clock)", "加锁于 %s，据其值所写（持有者的时钟）", at(l.Acquired))
+		return message("hold/too-long.acquired-by-value", l.Acquired)
 	default:
-		return text("acquired at %s, as the holder says (server time)", "加锁于 %s，据持有者所写（服务器时间）", at(l.Claim.Acquired))
+		return message("hold/too-long.acquired-by-holder", l.Claim.Acquired)
 	}
 }
 
@@ -194,88 +177,82 @@ func ageLine(l *locksteward.Lock, a age) locksteward.Text {
 func isWritten(l *locksteward.Lock) bool { return l.Claim == nil || l.Claim.Acquired.IsZero() }
 
 // writtenSeenLine shows what was observed beside the time in the value.
-func writtenSeenLine(l *locksteward.Lock, a age) locksteward.Text {
+func writtenSeenLine(l *locksteward.Lock, a age) locksteward.Message {
 	if a.basis != locksteward.AgeClaimed || !isWritten(l) {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
 	return seenLine(l, l.At)
 }
 
 // writtenDoubtLine shows a time in the value that the age does not count.
-func writtenDoubtLine(l *locksteward.Lock) locksteward.Text {
+func writtenDoubtLine(l *locksteward.Lock) locksteward.Message {
 	_, doubt := l.WrittenAge()
-	if doubt.EN == "" {
-		return locksteward.Text{}
+	if doubt.ID == "" {
+		return locksteward.Message{}
 	}
-	return phrase("its value says %s, which is not counted: %s", "其值写明 %s，未予计入：%s", at(l.Acquired), doubt)
+	return message("hold/too-long.written-doubt", l.Acquired, doubt)
 }
 
 // idleBefore is idleLine where the age rests on it.
-func idleBefore(l *locksteward.Lock, a age) locksteward.Text {
+func idleBefore(l *locksteward.Lock, a age) locksteward.Message {
 	if a.basis != locksteward.AgeIdle {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
 	return idleLine(l)
 }
 
 // minimumLine says what is uncertain about the age.
-func minimumLine(l *locksteward.Lock, a age) locksteward.Text {
+func minimumLine(l *locksteward.Lock, a age) locksteward.Message {
 	switch {
 	case a.basis == locksteward.AgeClaimed && isWritten(l):
-		return locksteward.Text{
-			EN: "the age is by the holder's clock, which may differ from the server's",
-			ZH: "持有时间依据持有者的时钟，可能与服务器的时钟不一致",
-		}
+		return message("hold/too-long.clock-of-holder")
 	case a.basis == locksteward.AgeClaimed:
-		return locksteward.Text{}
+		return locksteward.Message{}
 	case a.doubted():
-		return phrase("the key was seen for %s, but %s", "已看到该键 %s，但%s", dur(a.shown), a.doubt())
+		return message("hold/too-long.seen-but", a.shown, a.doubt())
 	case l.Identity == locksteward.IdentityStrong || a.turnover == turnoverNone || l.History.Looks < 2:
-		return locksteward.Text{}
+		return locksteward.Message{}
 	default:
-		return locksteward.Text{
-			EN: "the token is not fresh per hold: its holder may have released and retaken the lock between two looks",
-			ZH: "token 并非每次加锁都重新生成：其持有者可能在两次查看之间释放并重新取得了锁",
-		}
+		return message("hold/too-long.token-not-fresh")
 	}
 }
 
-func purposeLine(l *locksteward.Lock) locksteward.Text {
+func purposeLine(l *locksteward.Lock) locksteward.Message {
 	if l.Claim == nil || l.Claim.Purpose == "" {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
 	return purposePart(l.Claim.Purpose)
 }
 
-func purposePart(purpose string) locksteward.Text {
-	return text("purpose: %s", "用途：%s", locksteward.DisplayKey(purpose))
+func purposePart(purpose string) locksteward.Message {
+	return message("hold/too-long.purpose", locksteward.DisplayKey(purpose))
 }
 
 // renewingLine is evidence that the holder's process runs: somebody renews.
-func renewingLine(in Input) locksteward.Text {
+func renewingLine(in Input) locksteward.Message {
 	r := judgeRenewal(in.Lock, in.LibraryFacts, in.Now)
 	if !r.onTime() {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return phrase("%s: the holder's process runs (that does not prove progress)", "%s：持有者进程在运行（但不能证明执行有进展）", onTimeLine(in, r))
+	return message("hold/too-long.renewing", onTimeLine(in, r))
 }
 
 // progressLine and stalledLine weigh the work's own heartbeat, which is apart
 // from renewal; without one nothing is said.
-func progressLine(l *locksteward.Lock, now time.Time, expect time.Duration) locksteward.Text {
+func progressLine(l *locksteward.Lock, now time.Time, expect time.Duration) locksteward.Message {
 	since, ok := sinceProgress(l, now)
 	if !ok || since > expect {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return text("the work itself reported progress %s ago", "执行任务自身在 %s 前上报过进度", dur(since))
+	return message("hold/too-long.progress", since)
 }
 
-func stalledLine(l *locksteward.Lock, now time.Time, expect time.Duration) locksteward.Text {
+func stalledLine(l *locksteward.Lock, now time.Time, expect time.Duration) locksteward.Message {
 	since, ok := sinceProgress(l, now)
 	if !ok || since <= expect {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return text("the work reported progress %s ago and not since", "执行任务在 %s 前上报过进度，此后再未上报", dur(since))
+	return message("hold/too-long.stalled", since)
 }
 
 func sinceProgress(l *locksteward.Lock, now time.Time) (time.Duration, bool) {

@@ -30,16 +30,8 @@ var holderDeadDoc = Doc{
 	Since:    "0.1.0",
 	Severity: locksteward.SeverityWarning,
 	Risk:     locksteward.RiskDeadlock,
-	Cause: locksteward.Text{
-		EN: "The process ended without releasing the lock (crash, kill -9, out of memory, machine lost), and the lease is long or has no end.",
-		ZH: "进程未释放锁就已结束（崩溃、kill -9、内存不足、机器丢失），而租约很长或没有期限。",
-	},
-	Remedy: locksteward.Text{
-		EN: "Make sure that the process is gone, and free the lock: request a release, or wait for the TTL. " +
-			"Then take a short TTL with renewal, so that the lock of a dead process frees itself within seconds.",
-		ZH: "确认进程确已不存在，然后释放锁：提交释放请求，或等待过期。" +
-			"之后使用较短的过期时间并自动续期，使死亡进程的锁在数秒内自行释放。",
-	},
+	Cause:    message("holder/dead.cause"),
+	Remedy:   message("holder/dead.remedy"),
 }
 
 // Doc implements [Rule].
@@ -56,7 +48,7 @@ func (holderDead) Evaluate(in Input) Verdict {
 		case l.Instance.Beat.IsZero():
 			return in.notApplicable(because("the heartbeat of the holder's process could not be read"))
 		case alive(l.Instance, in.Now):
-			return in.clear(func() string { return aliveLine(l, in.Now).EN })
+			return in.clear(func() string { return english(aliveLine(l, in.Now)) })
 		}
 		return in.clear(func() string { return "the heartbeat of the holder's process is late, and not gone" })
 	}
@@ -91,7 +83,7 @@ func judgeSilence(in Input, s *locksteward.Silence) Verdict {
 		return dead(in, s, locksteward.Proven)
 	case proven:
 		return in.clear(func() string {
-			return proofLine(s).EN + "; it counts when the heartbeat has been missing for " + dur(provenAfter)
+			return english(proofLine(s)) + "; it counts when the heartbeat has been missing for " + dur(provenAfter)
 		})
 	case s.Listeners < 0:
 		return in.notApplicable(because("whether the holder's process still has a connection cannot be known: PUBSUB NUMSUB was not answered"))
@@ -111,26 +103,20 @@ func judgeSilence(in Input, s *locksteward.Silence) Verdict {
 }
 
 // proofLine is what proves the death of a silent process.
-func proofLine(s *locksteward.Silence) locksteward.Text {
+func proofLine(s *locksteward.Silence) locksteward.Message {
 	if s.Successor != nil {
-		return phrase("proven: %s was started at %s in the same declared slot %s, after the last heartbeat of this one",
-			"已证实：%s在 %s 于同一声明的 slot %s 中启动，晚于本进程的上次心跳",
-			processName(s.Successor), at(s.Successor.Started), locksteward.DisplayKey(s.Instance.Slot))
+		return message("holder/dead.proof-successor", processName(s.Successor), s.Successor.Started, locksteward.DisplayKey(s.Instance.Slot))
 	}
-	return locksteward.Text{
-		EN: "proven: the process said farewell: its heartbeat was deleted before its time, while nothing happened to the server, and it is not connected",
-		ZH: "已证实：进程已自行告别：其心跳在到期之前被删除，期间服务器未发生任何事件，且进程已无连接",
-	}
+	return message("holder/dead.proof-farewell")
 }
 
 func dead(in Input, s *locksteward.Silence, proof locksteward.Proof) Verdict {
-	l, key := in.Lock, locksteward.MarkKey(in.Lock.Key)
+	l, key := in.Lock, locksteward.LockName(in.Lock.Key)
 	f := locksteward.Finding{
 		Proof: proof,
 		Evidence: join(
 			groundLine(s, proof),
-			phrase("its heartbeat is missing for %s, since %s, in %s without a break", "其心跳已缺失 %s，自 %s 起，连续 %s查看均未看到",
-				dur(s.For), at(s.Since), counted(s.Looks, "look", "looks", "次")),
+			message("holder/dead.silent", s.For, s.Since, message("count.looks", s.Looks)),
 			lastHeardLine(s),
 			noListenerLine(s),
 			holderLine(l.Holder),
@@ -141,30 +127,23 @@ func dead(in Input, s *locksteward.Silence, proof locksteward.Proof) Verdict {
 		CounterEvidence: join(listenersLine(s)),
 	}
 	if proof == locksteward.Proven {
-		f.Summary = text("lock %s is held by a process that is dead: proven", "锁 %s 的持有者进程已死亡：已证实", key)
+		f.Summary = message("holder/dead.summary-proven", key)
 		return in.fires(f)
 	}
-	f.Summary = text("lock %s is held by a process that is presumed dead: silent for %s",
-		"推定锁 %s 的持有者进程已死亡：已静默 %s", key, dur(s.For))
+	f.Summary = message("holder/dead.summary-presumed", key, s.For)
 	if l.Claim.EndsWithHeartbeat {
-		f.Evidence = append(f.Evidence, locksteward.Text{
-			EN: "the holder promised to stop working before its heartbeat ran out (ends_with_heartbeat)",
-			ZH: "持有者承诺在其心跳到期之前停止工作（ends_with_heartbeat）",
-		})
+		f.Evidence = append(f.Evidence, message("holder/dead.ends-with-heartbeat"))
 	}
-	f.CounterEvidence = append(f.CounterEvidence, locksteward.Text{
-		EN: "a process that cannot reach this server, or is frozen with its machine, is silent too, and may come back and write",
-		ZH: "无法访问本服务器的进程，或随机器一同冻结的进程，同样会静默，恢复后可能继续写入",
-	})
+	f.CounterEvidence = append(f.CounterEvidence, message("holder/dead.may-come-back"))
 	return in.fires(f)
 }
 
 // groundLine is what a verdict of death rests on.
-func groundLine(s *locksteward.Silence, proof locksteward.Proof) locksteward.Text {
+func groundLine(s *locksteward.Silence, proof locksteward.Proof) locksteward.Message {
 	if proof == locksteward.Proven {
 		return proofLine(s)
 	}
-	return locksteward.Text{EN: "presumed: nothing but its silence says that the process is dead", ZH: "推定：只有其静默表明进程已死亡"}
+	return message("holder/dead.ground")
 }
 
 // signOfLife is when the holder last did something that only it can do.
@@ -178,44 +157,41 @@ func signOfLife(l *locksteward.Lock) time.Time {
 	return last
 }
 
-func processName(i *locksteward.Instance) locksteward.Text {
+func processName(i *locksteward.Instance) locksteward.Message {
 	if i.Host == "" {
-		return text("instance %s", "实例 %s ", locksteward.DisplayKey(i.ID))
+		return message("holder/dead.process-id", locksteward.DisplayKey(i.ID))
 	}
-	return text("instance %s (host %s, pid %d)", "实例 %s（主机 %s，pid %d）", locksteward.DisplayKey(i.ID), locksteward.DisplayKey(i.Host), i.PID)
+	return message("holder/dead.process", locksteward.DisplayKey(i.ID), locksteward.DisplayKey(i.Host), i.PID)
 }
 
-func lastHeardLine(s *locksteward.Silence) locksteward.Text {
+func lastHeardLine(s *locksteward.Silence) locksteward.Message {
 	if s.Instance.Beat.IsZero() {
-		return locksteward.Text{EN: "no heartbeat of it was ever seen from here", ZH: "从未在此看到过它的心跳"}
+		return message("holder/dead.never-heard")
 	}
-	return text("its last heartbeat that was seen is of %s", "最后一次看到其心跳是在 %s", at(s.Instance.Beat))
+	return message("holder/dead.last-heard", s.Instance.Beat)
 }
 
-func noListenerLine(s *locksteward.Silence) locksteward.Text {
+func noListenerLine(s *locksteward.Silence) locksteward.Message {
 	if s.Listeners != 0 {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return locksteward.Text{EN: "no connection is subscribed to its channel (PUBSUB NUMSUB is 0)", ZH: "没有连接订阅其频道（PUBSUB NUMSUB 为 0）"}
+	return message("holder/dead.no-listener")
 }
 
-func listenersLine(s *locksteward.Silence) locksteward.Text {
+func listenersLine(s *locksteward.Silence) locksteward.Message {
 	switch {
 	case s.Listeners > 0:
-		return phrase("%s still subscribed to its channel", "仍有 %s订阅其频道", counted(s.Listeners, "connection is", "connections are", "个连接"))
+		return message("holder/dead.listeners", message("count.connections-are", s.Listeners))
 	case s.Listeners < 0:
-		return locksteward.Text{
-			EN: "whether it still has a connection is not known: PUBSUB NUMSUB was not answered",
-			ZH: "不知道它是否仍有连接：PUBSUB NUMSUB 未得到应答",
-		}
+		return message("holder/dead.listeners-unknown")
 	default:
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
 }
 
-func heldSinceLine(l *locksteward.Lock) locksteward.Text {
+func heldSinceLine(l *locksteward.Lock) locksteward.Message {
 	if l.Claim.Acquired.IsZero() {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return text("acquired at %s", "加锁于 %s", at(l.Claim.Acquired))
+	return message("holder/dead.held-since", l.Claim.Acquired)
 }

@@ -54,14 +54,8 @@ var hostLostDoc = Doc{
 	Scope:    ScopeHost,
 	Since:    "0.1.0",
 	Severity: locksteward.SeverityWarning,
-	Cause: locksteward.Text{
-		EN: "The machine or its network is gone, all its processes were ended at once (a deployment, a drained node, out of memory), or it cannot reach Redis.",
-		ZH: "机器或其网络已不可用，其全部进程被同时终止（部署、节点驱逐、内存不足），或无法访问 Redis。",
-	},
-	Remedy: locksteward.Text{
-		EN: "Look at the host first, not at its locks. If it is gone, leave the locks to their TTL, and release those that have a long one or none. If it lives and merely cannot reach Redis, its holders may still write: fence what they write to.",
-		ZH: "先检查主机，而非逐个处理锁。若主机已不存在，让锁自然过期，并释放过期时间很长或没有过期时间的锁。若主机仍在运行、只是无法访问 Redis，其持有者可能仍在写入：请对其写入的资源使用 fence。",
-	},
+	Cause:    message("host/lost.cause"),
+	Remedy:   message("host/lost.remedy"),
 }
 
 // Doc implements [Rule].
@@ -95,18 +89,16 @@ func (hostLost) Evaluate(in Input) Verdict {
 	}
 	first, last := g.signs[0].at, g.signs[len(g.signs)-1].at
 	return in.fires(locksteward.Finding{
-		Summary: text("host %s is lost: %d of its %d locks went stale together", "主机 %s 已失联：其 %[3]d 把锁中有 %[2]d 把同时失效",
-			locksteward.DisplayKey(h.Name), len(g.signs), all),
+		Summary: message("host/lost.summary", locksteward.DisplayKey(h.Name), len(g.signs), all),
 		Evidence: join(
-			phrase("%s of %s: heartbeats gone or renewals late", "%[2]s的 %[1]s：心跳消失或续期延迟",
-				counted(len(g.signs), "lock", "locks", "把锁"), counted(len(instances), "process", "processes", "个进程")),
-			text("their last signs of life lie between %s and %s", "它们最后的存活迹象在 %s 与 %s 之间", at(first), at(last)),
+			message("host/lost.stale", message("count.locks", len(g.signs)), message("count.processes", len(instances))),
+			message("host/lost.last-signs", first, last),
 			lostLine(g),
 			locksLine(g.keys(), len(g.keys())),
 		),
 		CounterEvidence: join(
 			livingLine(living),
-			locksteward.Text{EN: "what cannot reach this server is silent too: the host may be alive", ZH: "无法访问本服务器者同样会静默：主机可能仍在运行"},
+			message("host/lost.may-be-alive"),
 		),
 	})
 }
@@ -171,7 +163,7 @@ func (g staleGroup) instances() []string {
 func (g staleGroup) keys() []string {
 	var keys []string
 	for _, s := range g.signs {
-		keys = append(keys, locksteward.MarkKey(s.key))
+		keys = append(keys, s.key)
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
@@ -236,14 +228,14 @@ func (s *Situation) living(host string) int {
 	return n
 }
 
-func livingLine(n int) locksteward.Text {
+func livingLine(n int) locksteward.Message {
 	if n == 0 {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return phrase("%s alive", "该主机另有 %s仍存活", counted(n, "other process of the host is", "other processes of the host are", "个进程"))
+	return message("host/lost.living", message("count.processes-of-host", n))
 }
 
-func lostLine(g staleGroup) locksteward.Text {
+func lostLine(g staleGroup) locksteward.Message {
 	n := 0
 	for _, s := range g.signs {
 		if s.lost {
@@ -251,10 +243,9 @@ func lostLine(g staleGroup) locksteward.Text {
 		}
 	}
 	if n == 0 {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return phrase("%s ended already: the lease ran out or the key is gone", "其中 %s已结束：租约到期或键已消失",
-		counted(n, "of them has", "of them have", "把锁"))
+	return message("host/lost.lost", message("count.of-them-have", n))
 }
 
 func isAre(n int) string {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -12,7 +13,7 @@ import (
 type kept struct {
 	kind           *kind
 	since, firedAt time.Time
-	text           string // see kind.squeeze
+	messages       string // summary, evidence and counter-evidence, packed
 }
 
 // trait is what findings share that one rule says of the locks of one class.
@@ -21,17 +22,18 @@ type trait struct {
 	db                                 int
 	severity                           locksteward.Severity
 	status                             locksteward.Status
-	cause, remedy                      locksteward.Text
+	cause, remedy                      string // packed
 	team, runbookURL                   string
 	proof                              locksteward.Proof
 	inhibitedBy                        string
 	scope                              Scope
 }
 
-// kind is a trait with the texts of the first finding that had it. It never changes.
+// kind is a trait with the ids of the messages of the first finding that had it. It
+// never changes.
 type kind struct {
 	trait
-	texts []locksteward.Text
+	ids []string
 }
 
 // kinds finds the kind that was made before. There are few, but a rule can say of each
@@ -45,33 +47,36 @@ const maxKinds = 1024
 func (k kinds) keep(f locksteward.Finding, scope Scope) *kept {
 	at := trait{
 		rule: f.Rule, risk: f.Risk, target: f.Target, class: f.Class, library: f.Library, db: f.DB, severity: f.Severity, status: f.Status,
-		cause: f.Cause, remedy: f.Remedy, team: f.Team, runbookURL: f.RunbookURL, proof: f.Proof, inhibitedBy: f.InhibitedBy, scope: scope,
+		cause: string(pack(nil, nil, f.Cause)), remedy: string(pack(nil, nil, f.Remedy)), team: f.Team, runbookURL: f.RunbookURL, proof: f.Proof, inhibitedBy: f.InhibitedBy, scope: scope,
 	}
-	texts := textsOf(f)
 	one := k[at]
 	if one == nil {
 		if len(k) >= maxKinds {
 			clear(k)
 		}
-		one = &kind{at, texts}
+		one = &kind{at, idsOf(slices.Concat([]locksteward.Message{f.Summary}, f.Evidence, f.CounterEvidence))}
 		k[at] = one
 	}
-	return &kept{kind: one, since: f.Since, firedAt: f.FiredAt, text: one.squeeze(texts, f.Evidence, f.CounterEvidence)}
+	var room [256]byte
+	packed := packAll(packAll(pack(room[:0], one.ids, f.Summary), one.ids, f.Evidence), one.ids, f.CounterEvidence)
+	return &kept{kind: one, since: f.Since, firedAt: f.FiredAt, messages: string(packed)}
 }
 
 // finding is the finding as it was, on a key and with a subject.
 func (k *kept) finding(key, subject string) locksteward.Finding {
 	f := k.outline(key, subject)
-	f.Summary, f.Evidence, f.CounterEvidence = k.kind.expand(k.text)
+	in := unpacker{k.kind.ids, k.messages}
+	f.Summary, f.Evidence, f.CounterEvidence = in.message(), in.messages(), in.messages()
 	return f
 }
 
 // outline is the finding without its texts, which have to be made.
 func (k *kept) outline(key, subject string) locksteward.Finding {
 	t := &k.kind.trait
+	cause, remedy := unpacker{rest: t.cause}, unpacker{rest: t.remedy}
 	return locksteward.Finding{
 		Rule: t.rule, Risk: t.risk, Target: t.target, Class: t.class, Library: t.library, DB: t.db, Severity: t.severity, Status: t.status,
-		Cause: t.cause, Remedy: t.remedy, Team: t.team, RunbookURL: t.runbookURL, Proof: t.proof, InhibitedBy: t.inhibitedBy,
+		Cause: cause.message(), Remedy: remedy.message(), Team: t.team, RunbookURL: t.runbookURL, Proof: t.proof, InhibitedBy: t.inhibitedBy,
 		Key: key, Subject: subject, Since: k.since, FiredAt: k.firedAt,
 	}
 }

@@ -23,7 +23,7 @@ type pass struct {
 	changed []*tracked
 	// over is why all findings are over that this evaluation does not confirm; empty
 	// where that depends on the finding.
-	over locksteward.Text
+	over locksteward.Message
 	// deadlocks are the cycles that people are told of; nil until asked for.
 	deadlocks *deadlocks
 }
@@ -199,7 +199,11 @@ func (p *pass) groups(sweep locksteward.Sweep) {
 func (p *pass) resolveUnseen() {
 	for tr := range p.e.table.on(p.target) {
 		if tr.confirmed < p.number {
-			p.resolve(tr.subject(), tr, p.at, cmp.Or(p.over, whyUnseen(tr.kind)))
+			why := p.over
+			if why.ID == "" {
+				why = whyUnseen(tr.kind)
+			}
+			p.resolve(tr.subject(), tr, p.at, why)
 		}
 	}
 }
@@ -248,7 +252,7 @@ func (p *pass) say(s subject, f locksteward.Finding, scope Scope, now time.Time,
 }
 
 // resolve ends a finding; one that never fired ends in silence.
-func (p *pass) resolve(s subject, tr *tracked, at time.Time, why locksteward.Text) {
+func (p *pass) resolve(s subject, tr *tracked, at time.Time, why locksteward.Message) {
 	p.e.table.drop(s, tr)
 	p.changed = append(p.changed, tr)
 	if tr.kind.status == locksteward.StatusFiring {

@@ -174,7 +174,7 @@ func (x explanation) beyond(r Rule, in Input) Verdict {
 			return Verdict{Rule: d.Name, Result: Clear, Reason: "the last sweep did not find host " + locksteward.DisplayKey(name) + " lost"}
 		}
 		f := known.finding()
-		return Verdict{Rule: d.Name, Result: Fires, Reason: f.Summary.In("en"), Finding: &f}
+		return Verdict{Rule: d.Name, Result: Fires, Reason: english(f.Summary), Finding: &f}
 	}
 	v := r.Evaluate(in)
 	v.Rule = d.Name

@@ -125,6 +125,10 @@ func (p *policy) complete(f *locksteward.Finding, rule string, s setting, c clas
 	} else {
 		f.Severity = min(f.Severity, s.severity)
 	}
-	f.Cause = cmp.Or(f.Cause, d.Cause)
-	f.Remedy = cmp.Or(f.Remedy, d.Remedy)
+	if f.Cause.ID == "" {
+		f.Cause = d.Cause
+	}
+	if f.Remedy.ID == "" {
+		f.Remedy = d.Remedy
+	}
 }

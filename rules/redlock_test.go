@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 func redlockOfThree() []Redlock {
@@ -33,7 +34,7 @@ func minorities(e *Engine) string {
 	var out []string
 	for _, f := range e.Findings() {
 		if f.Rule == "redlock/minority" {
-			out = append(out, fmt.Sprintf("%s on %s: %s", f.Key, f.Target, f.Summary.In("en")[strings.Index(f.Summary.In("en"), "lives"):]))
+			out = append(out, fmt.Sprintf("%s on %s: %s", f.Key, f.Target, catalogue.Text("en", f.Summary)[strings.Index(catalogue.Text("en", f.Summary), "lives"):]))
 		}
 	}
 	return strings.Join(out, "; ")
@@ -141,7 +142,7 @@ func TestMinoritiesAgainstTheTruth(t *testing.T) {
 			for _, tr := range e.Evaluate(s) {
 				f := tr.Finding
 				if f.Rule == "redlock/minority" && f.Status == locksteward.StatusFiring && len(votes) >= majority(len(names)) {
-					t.Fatalf("%d of %d masters have it, and it is told: %s; %q", len(votes), len(names), f.Summary.In("en"), f.Evidence)
+					t.Fatalf("%d of %d masters have it, and it is told: %s; %q", len(votes), len(names), catalogue.Text("en", f.Summary), rendered("en", f.Evidence))
 				}
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
@@ -88,11 +89,11 @@ func TestEndlessLease(t *testing.T) {
 	t.Parallel()
 	l := lockAt("a", t0, func(l *locksteward.Lock) { l.TTL, l.ExpireAt = math.MaxInt64, math.MaxInt64 })
 	v := ttlTooLong{}.Evaluate(Input{Now: t0, Lock: &l})
-	if v.Finding == nil || !strings.Contains(v.Finding.Summary.In("en"), "a TTL of >876000h, above") {
+	if v.Finding == nil || !strings.Contains(catalogue.Text("en", v.Finding.Summary), "a TTL of >876000h, above") {
 		t.Fatalf("%s: %s", v.Result, v.Reason)
 	}
 	for _, line := range append(v.Finding.Evidence, v.Finding.CounterEvidence...) {
-		if strings.Contains(line.EN+line.ZH, "2562047h") {
+		if strings.Contains(catalogue.Text("en", line)+catalogue.Text("zh", line), "2562047h") {
 			t.Error(line)
 		}
 	}

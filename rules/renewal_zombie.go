@@ -26,16 +26,8 @@ var renewalZombieDoc = Doc{
 	Since:    "0.1.0",
 	Severity: locksteward.SeverityWarning,
 	Risk:     locksteward.RiskDeadlock,
-	Cause: locksteward.Text{
-		EN: "The work hangs or has ended without releasing, and its watchdog goes on renewing: a thread that is stuck or died, a release that threw, a renewal task that outlives its lock.",
-		ZH: "执行已卡死，或已结束却未释放，而看门狗仍在续期：线程卡住或已退出、释放时抛出异常、续期任务比锁活得更久。",
-	},
-	Remedy: locksteward.Text{
-		EN: "Look at the holder's process: a stack dump shows whether the work still runs. If it does not, end the process, and the TTL frees the lock; a forced release of a lock whose holder lives may let two write. " +
-			"Bound each hold with Lease.MaxHold, and report the progress of the work, so that this can be told from slow work.",
-		ZH: "查看持有者进程：线程堆栈能说明是否仍在执行。若已不再执行，结束该进程，过期时间会释放锁；强制释放仍存活的持有者的锁可能导致两个写入者。" +
-			"用 Lease.MaxHold 限制每次持有时间，并上报执行进度，以便与缓慢的执行区分。",
-	},
+	Cause:    message("renewal/zombie.cause"),
+	Remedy:   message("renewal/zombie.remedy"),
 }
 
 // Doc implements [Rule].
@@ -52,7 +44,7 @@ func (renewalZombie) Evaluate(in Input) Verdict {
 	}
 	renewals := renewalsOf(l)
 	if renewals < zombieRenewals {
-		return in.clear(func() string { return renewalsLine(l, renewals).EN + ", too few to speak of a zombie" })
+		return in.clear(func() string { return english(renewalsLine(l, renewals)) + ", too few to speak of a zombie" })
 	}
 	age := provenAge(l)
 	if age.basis == locksteward.AgeNone {
@@ -67,11 +59,10 @@ func (renewalZombie) Evaluate(in Input) Verdict {
 		return in.clear(because("its renewal is late, so nothing keeps it alive for ever; renewal/failing judges that"))
 	}
 	if since, told := sinceProgress(l, in.Now); told && since <= expect {
-		return in.clear(func() string { return progressLine(l, in.Now, expect).EN + ": it is slow, not stuck" })
+		return in.clear(func() string { return english(progressLine(l, in.Now, expect)) + ": it is slow, not stuck" })
 	}
 	return in.fires(locksteward.Finding{
-		Summary: text("lock %s is renewed on and on: held for %s, expected %s, renewed %d times",
-			"锁 %s 一直被续期：已持有 %s，预期 %s，续期 %d 次", locksteward.MarkKey(l.Key), dur(age.proven), dur(expect), renewals),
+		Summary: message("renewal/zombie.summary", locksteward.LockName(l.Key), age.proven, expect, renewals),
 		Evidence: join(
 			ageLine(l, age),
 			expectLine(in, expect),
@@ -103,42 +94,39 @@ func renewalsOf(l *locksteward.Lock) int64 {
 	return max(seen, l.Claim.Renewals)
 }
 
-func renewalsLine(l *locksteward.Lock, n int64) locksteward.Text {
-	times := text("%d times", "%d 次", n)
-	if n == 1 {
-		times.EN = "once"
-	}
+func renewalsLine(l *locksteward.Lock, n int64) locksteward.Message {
+	times := message("count.times", n)
 	if l.Claim != nil && l.Claim.Renewals == n {
-		return phrase("renewed %s, as the holder says", "已续期 %s，据持有者所写", times)
+		return message("renewal/zombie.renewals-by-holder", times)
 	}
-	return phrase("seen renewed %s", "看到续期 %s", times)
+	return message("renewal/zombie.renewals-seen", times)
 }
 
 // renewingStill is renewedLine where the renewal can be judged.
-func renewingStill(in Input) locksteward.Text {
+func renewingStill(in Input) locksteward.Message {
 	r := judgeRenewal(in.Lock, in.LibraryFacts, in.Now)
 	if !r.onTime() {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
 	return renewedLine(in, r)
 }
 
 // progressUnknownLine is the doubt about work that says nothing of itself.
-func progressUnknownLine(l *locksteward.Lock) locksteward.Text {
+func progressUnknownLine(l *locksteward.Lock) locksteward.Message {
 	if l.Claim != nil && !l.Claim.Progress.IsZero() {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return locksteward.Text{EN: "the work reports no progress, so whether it goes on is not known", ZH: "执行任务不上报进度，因此不知道它是否仍在继续"}
+	return message("renewal/zombie.progress-unknown")
 }
 
 // maxHoldLine says when the holder gives up by itself.
-func maxHoldLine(l *locksteward.Lock, now time.Time) locksteward.Text {
+func maxHoldLine(l *locksteward.Lock, now time.Time) locksteward.Message {
 	if l.Claim == nil || l.Claim.MaxHold <= 0 || l.Claim.Acquired.IsZero() {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
 	end := l.Claim.Acquired.Add(l.Claim.MaxHold)
 	if !end.After(now) {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return text("the holder gives up by itself in %s (max_hold %s)", "持有者将在 %s 后自行放弃（max_hold %s）", dur(end.Sub(now)), dur(l.Claim.MaxHold))
+	return message("renewal/zombie.max-hold", end.Sub(now), l.Claim.MaxHold)
 }

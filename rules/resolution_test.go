@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 // A finding that ended says why, in both languages, and not what was wrong.
@@ -54,7 +55,7 @@ func TestResolvedSaysWhy(t *testing.T) {
 				if f.Rule != TTLNone || f.Status != locksteward.StatusResolved {
 					continue
 				}
-				if !strings.Contains(f.Resolution.EN, want) || f.Resolution.ZH == "" {
+				if !strings.Contains(catalogue.Text("en", f.Resolution), want) || catalogue.Text("zh", f.Resolution) == "" {
 					t.Errorf("resolved: %+v", f.Resolution)
 				}
 				return

@@ -61,8 +61,8 @@ type Doc struct {
 	// Risk is locksteward.RiskDeadlock or "".
 	Risk string
 	// Cause and Remedy are the usual ones; a verdict may know better.
-	Cause  locksteward.Text
-	Remedy locksteward.Text
+	Cause  locksteward.Message
+	Remedy locksteward.Message
 }
 
 // Page is the path of the rule's page in the repository.
@@ -132,7 +132,11 @@ type Verdict struct {
 
 // fires returns the verdict that f is wrong. Its summary is the reason.
 func (in Input) fires(f locksteward.Finding) Verdict {
-	return Verdict{Result: Fires, Reason: f.Summary.In("en"), Finding: &f}
+	v := Verdict{Result: Fires, Finding: &f}
+	if in.explain {
+		v.Reason = english(f.Summary)
+	}
+	return v
 }
 
 // clear returns the verdict that nothing is wrong. The reason is a function so

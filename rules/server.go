@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/locksteward/locksteward"
@@ -64,41 +65,41 @@ func (s *Situation) happened(kind locksteward.ServerEventKind) []locksteward.Ser
 }
 
 // size prints a size as a person reads it.
-func size(n int64) locksteward.Text {
+func size(n int64) locksteward.Message {
 	switch {
 	case n >= 1<<30:
-		return text("%.1f GiB", "%.1f GiB", float64(n)/(1<<30))
+		return message("size.gib", fmt.Sprintf("%.1f", float64(n)/(1<<30)))
 	case n >= 1<<20:
-		return text("%.1f MiB", "%.1f MiB", float64(n)/(1<<20))
+		return message("size.mib", fmt.Sprintf("%.1f", float64(n)/(1<<20)))
 	default:
-		return text("%d bytes", "%d 字节", n)
+		return message("size.bytes", n)
 	}
 }
 
 // nodeLines lists one line for each server, at most maxExamples.
-func nodeLines(nodes []locksteward.NodeState, line func(locksteward.NodeState) locksteward.Text) []locksteward.Text {
-	var out []locksteward.Text
+func nodeLines(nodes []locksteward.NodeState, line func(locksteward.NodeState) locksteward.Message) []locksteward.Message {
+	var out []locksteward.Message
 	for i, n := range nodes {
 		if i == maxExamples {
-			return append(out, text("and %d more", "另有 %d 台", len(nodes)-maxExamples))
+			return append(out, message("server.more", len(nodes)-maxExamples))
 		}
-		out = append(out, phrase("%s: %s", "%s：%s", locksteward.DisplayKey(n.Addr), line(n)))
+		out = append(out, message("server.line", locksteward.DisplayKey(n.Addr), line(n)))
 	}
 	return out
 }
 
 // addrs names servers.
-func addrs(nodes []locksteward.NodeState) locksteward.Text {
+func addrs(nodes []locksteward.NodeState) locksteward.Message {
 	var out []string
 	for _, n := range nodes {
 		out = append(out, locksteward.DisplayKey(n.Addr))
 	}
-	return examples(out, len(out))
+	return examples(textArgs(out), len(out))
 }
 
 // newest are the lines of the last events, newest first, at most maxExamples.
-func newest(events []locksteward.ServerEvent) []locksteward.Text {
-	var out []locksteward.Text
+func newest(events []locksteward.ServerEvent) []locksteward.Message {
+	var out []locksteward.Message
 	for i := len(events) - 1; i >= 0 && len(out) < maxExamples; i-- {
 		out = append(out, eventLine(events[i]))
 	}
@@ -106,17 +107,16 @@ func newest(events []locksteward.ServerEvent) []locksteward.Text {
 }
 
 // pauseLine says that and until when verdicts wait.
-func pauseLine(in Input) locksteward.Text {
+func pauseLine(in Input) locksteward.Message {
 	e, paused := in.Situation.pause(in.Now)
 	if !paused {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return text("verdicts of death (%s, host/lost, proposals by dead_when) pause until %s", "死亡判定（%s、host/lost、由 dead_when 提出的申请）暂停至 %s",
-		HolderDead, at(e.Pause))
+	return message("server.pause", HolderDead, e.Pause)
 }
 
 // nodesOf names where events happened, each server once.
-func nodesOf(events []locksteward.ServerEvent) locksteward.Text {
+func nodesOf(events []locksteward.ServerEvent) locksteward.Message {
 	var out []string
 	seen := map[string]bool{}
 	for _, e := range events {
@@ -125,21 +125,20 @@ func nodesOf(events []locksteward.ServerEvent) locksteward.Text {
 			out = append(out, locksteward.DisplayKey(e.Node))
 		}
 	}
-	return examples(out, len(out))
+	return examples(textArgs(out), len(out))
 }
 
 // backLine names the locks that are back with older data, if there are any.
-func backLine(events []locksteward.ServerEvent) locksteward.Text {
-	back, keys := 0, []string(nil)
+func backLine(events []locksteward.ServerEvent) locksteward.Message {
+	back, keys := 0, []locksteward.Arg(nil)
 	for _, e := range events {
 		back += e.Back
 		for _, key := range e.BackKeys {
-			keys = append(keys, locksteward.MarkKey(key))
+			keys = append(keys, locksteward.LockName(key))
 		}
 	}
 	if back == 0 {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return phrase("stand again with older data, after their end was seen, and belong to nobody: %s",
-		"随较旧的数据重新出现，此前已看到其结束，不属于任何持有者：%s", examples(keys, back))
+	return message("server.back", examples(keys, back))
 }

@@ -25,14 +25,8 @@ var serverFlushedDoc = Doc{
 	Since:        "0.1.0",
 	Severity:     locksteward.SeverityCritical,
 	SeverityNote: "info for one or two locks, which may have ended by themselves",
-	Cause: locksteward.Text{
-		EN: "Somebody sent FLUSHALL, FLUSHDB or SWAPDB: a cache that is emptied and shares the database with locks, a test or a deployment on the wrong server, or a person. Every lock was free at once while its holder worked.",
-		ZH: "有人执行了 FLUSHALL、FLUSHDB 或 SWAPDB：与锁共用数据库的缓存被清空、测试或部署连错了服务器，或人工操作。所有锁立即可被他人取得，而其持有者仍在工作。",
-	},
-	Remedy: locksteward.Text{
-		EN: "Treat what the locks protect as written by two since then: holders that use our library learn of it at their next renewal, others do not. Keep locks in a database of their own, and take FLUSHALL, FLUSHDB and SWAPDB from applications by ACL.",
-		ZH: "自那时起，请按可能存在两个写入者处理这些锁保护的资源：使用本库的持有者会在下次续期时得知，其他持有者则不会。将锁放在单独的数据库中，并通过 ACL 禁止应用执行 FLUSHALL、FLUSHDB 和 SWAPDB。",
-	},
+	Cause:        message("server/flushed.cause"),
+	Remedy:       message("server/flushed.remedy"),
 }
 
 // Doc implements [Rule].
@@ -52,9 +46,9 @@ func (serverFlushed) Evaluate(in Input) Verdict {
 		took += e.Locks
 	}
 	f := locksteward.Finding{
-		Summary:         phrase("a flush took %s: %s", "清空操作带走了 %s：%s", counted(int64(took), "lock", "locks", "把锁"), nodesOf(events)),
-		Evidence:        append(newest(events), text("none of the %d locks that stood before it stands any more", "此前存在的 %d 把锁已无一存在", took)),
-		CounterEvidence: join(locksteward.Text{EN: "some of them may have been released meanwhile", ZH: "其中一部分可能已在此期间释放"}),
+		Summary:         message("server/flushed.summary", message("count.locks", int64(took)), nodesOf(events)),
+		Evidence:        append(newest(events), message("server/flushed.taken", took)),
+		CounterEvidence: join(message("server.may-be-released")),
 	}
 	if took < minFlushed {
 		f.Severity = locksteward.SeverityInfo

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 // A sweep that ended before a flush does not know of it, and may be judged after the
@@ -66,6 +67,6 @@ func TestRestartExplainsLostHolds(t *testing.T) {
 		}
 	}
 	if restarted.Severity != locksteward.SeverityCritical || lost.InhibitedBy != restarted.Fingerprint() {
-		t.Errorf("%s %q explains %q, inhibited by %q", restarted.Severity, restarted.Summary.In("en"), lost.Summary.In("en"), lost.InhibitedBy)
+		t.Errorf("%s %q explains %q, inhibited by %q", restarted.Severity, catalogue.Text("en", restarted.Summary), catalogue.Text("en", lost.Summary), lost.InhibitedBy)
 	}
 }

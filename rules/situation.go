@@ -74,43 +74,42 @@ func (s *Situation) pause(now time.Time) (locksteward.ServerEvent, bool) {
 
 // pausedReason says why a verdict of death waits.
 func pausedReason(e locksteward.ServerEvent) string {
-	return fmt.Sprintf("verdicts of death pause until %s, one longest lease after this: %s", at(e.Pause), eventLine(e).EN)
+	return fmt.Sprintf("verdicts of death pause until %s, one longest lease after this: %s", at(e.Pause), english(eventLine(e)))
 }
 
 // eventLine says what happened to a server, and between which looks.
-func eventLine(e locksteward.ServerEvent) locksteward.Text {
+func eventLine(e locksteward.ServerEvent) locksteward.Message {
 	what := eventPart(e)
 	if e.After.IsZero() {
-		return phrase("%s shortly before %s", "%s，就在 %s 之前", what, at(e.At))
+		return message("server.event-before", what, e.At)
 	}
-	return phrase("%s between %s and %s", "%s，在 %s 与 %s 之间", what, at(e.After), at(e.At))
+	return message("server.event-between", what, e.After, e.At)
 }
 
-func eventPart(e locksteward.ServerEvent) locksteward.Text {
+func eventPart(e locksteward.ServerEvent) locksteward.Message {
 	node := locksteward.DisplayKey(e.Node)
 	switch e.Kind {
 	case locksteward.ServerRestarted:
-		return text("%s was restarted", "%s 已重启", node)
+		return message("server.event-restarted", node)
 	case locksteward.ServerFailedOver:
 		if e.Was != "" {
-			return text("a failover made %s the master in place of %s", "故障切换使 %s 取代 %s 成为主节点", node, locksteward.DisplayKey(e.Was))
+			return message("server.event-failover-from", node, locksteward.DisplayKey(e.Was))
 		}
-		return text("a failover made %s the master", "故障切换使 %s 成为主节点", node)
+		return message("server.event-failover", node)
 	case locksteward.ServerEvicted:
-		return phrase("%s evicted %s for want of memory", "%s 因内存不足淘汰了 %s", node, counted(e.Count, "key", "keys", "个键"))
+		return message("server.event-evicted", node, message("count.keys", e.Count))
 	case locksteward.ServerFlushed:
 		if e.Count == 0 {
-			return text("data of %s was flushed (FLUSHALL or FLUSHDB)", "%s 的数据被清空（FLUSHALL 或 FLUSHDB）", node)
+			return message("server.event-flushed", node)
 		}
-		return phrase("data of %s was flushed (FLUSHALL, FLUSHDB or SWAPDB, %s)", "%s 的数据被清空（FLUSHALL、FLUSHDB 或 SWAPDB，%s）",
-			node, counted(e.Count, "call", "calls", "次调用"))
+		return message("server.event-flushed-calls", node, message("count.calls", e.Count))
 	case locksteward.ServerClockStepped:
 		if e.Step < 0 {
-			return text("the clock of %s jumped back by %s", "%s 的时钟向后跳变 %s", node, dur(-e.Step))
+			return message("server.event-clock-back", node, -e.Step)
 		}
-		return text("the clock of %s jumped forward by %s", "%s 的时钟向前跳变 %s", node, dur(e.Step))
+		return message("server.event-clock-forward", node, e.Step)
 	default:
-		return text("%s: %s", "%s：%s", node, e.Kind)
+		return message("server.line", node, e.Kind)
 	}
 }
 
@@ -125,17 +124,17 @@ func (s *Situation) suspects(after, before time.Time) []locksteward.ServerEvent 
 }
 
 // examples lists at most maxExamples of n, of which the first few are given at least.
-func examples(first []string, n int) locksteward.Text {
+func examples(first []locksteward.Arg, n int) locksteward.Message {
 	shown := first[:min(len(first), maxExamples)]
 	if more := n - len(shown); more > 0 {
-		return phrase("%s and %d more", "%s 等，另有 %d 个", names(shown), more)
+		return message("names.more", names(shown), more)
 	}
 	return names(shown)
 }
 
 // locksLine names the first few of n locks.
-func locksLine(first []string, n int) locksteward.Text {
-	return phrase("locks: %s", "锁：%s", examples(first, n))
+func locksLine(first []string, n int) locksteward.Message {
+	return message("lock.names", examples(lockNames(first), n))
 }
 
 // aliveElsewhere names a target other than own where the process has a

@@ -19,7 +19,7 @@ type happened struct {
 	kept  *kept
 	at    time.Time
 	ended bool
-	why   locksteward.Text // it ended
+	why   locksteward.Message // it ended
 	id    string
 	seq   uint64
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -91,7 +92,7 @@ func TestFindingsOnIsOneMoment(t *testing.T) {
 	evaluateLocks(e, "redis", at, []locksteward.Lock{lock("a", at)}, []locksteward.Ending{{Lock: lock("b", t0), How: locksteward.EndedReleased, At: at}})
 	got := slices.Collect(before.All())
 	if len(got) != 2 || got[0].Key != "a" || !slices.EqualFunc(got, want, func(a, b locksteward.Finding) bool {
-		return a.Key == b.Key && a.Status == b.Status && a.Summary == b.Summary && slices.Equal(a.Evidence, b.Evidence)
+		return a.Key == b.Key && a.Status == b.Status && reflect.DeepEqual(a.Summary, b.Summary) && reflect.DeepEqual(a.Evidence, b.Evidence)
 	}) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

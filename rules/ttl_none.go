@@ -47,25 +47,12 @@ var ttlNoneDoc = Doc{
 	SeverityNote: "info for libraries whose locks have no TTL by design, unless the class says ttl: required",
 	For:          RecheckAfter,
 	Risk:         locksteward.RiskDeadlock,
-	Cause: locksteward.Text{
-		EN: "A crash between SETNX and EXPIRE: they are two commands, and the process died, was cut off or threw an error between them. " +
-			"Or the lock is taken without any expiry, or its expiry was removed (PERSIST, a later SET without KEEPTTL).",
-		ZH: "在 SETNX 与 EXPIRE 之间崩溃：这是两条命令，进程在其间退出、断网或抛出异常。" +
-			"也可能加锁时根本没有设置过期时间，或过期时间被去掉了（PERSIST，或之后不带 KEEPTTL 的 SET）。",
-	},
-	Remedy: locksteward.Text{
-		EN: "If its holder is gone, request a release of the lock. Then take it in one command, SET key token NX PX ms, with a random token per acquisition, " +
-			"and release it with a script that compares the token. Where a lock without TTL is meant, set ttl: allowed-none on its class.",
-		ZH: "若持有者已不存在，请申请释放该锁。随后改用一条命令加锁：SET key token NX PX ms，每次加锁使用随机 token，" +
-			"释放时用脚本比较 token。若确实需要无过期时间的锁，请在其 class 上设置 ttl: allowed-none。",
-	},
+	Cause:        message("ttl/none.cause"),
+	Remedy:       message("ttl/none.remedy"),
 }
 
 // ttlNoneLost is the cause for any other lock that had a TTL.
-var ttlNoneLost = locksteward.Text{
-	EN: "The lock had a TTL, and somebody removed it: PERSIST, or a SET without KEEPTTL, a RENAME or a RESTORE that wrote the same value without one.",
-	ZH: "该锁原有过期时间，之后被去掉了：PERSIST，或不带 KEEPTTL 的 SET、RENAME、RESTORE 写入了同一个值而没有过期时间。",
-}
+var ttlNoneLost = message("ttl/none.cause-ttl-removed")
 
 // Doc implements [Rule].
 func (ttlNone) Doc() Doc { return ttlNoneDoc }
@@ -74,28 +61,27 @@ func (ttlNone) Doc() Doc { return ttlNoneDoc }
 func (ttlNone) Evaluate(in Input) Verdict {
 	l := in.Lock
 	if l.TTL != locksteward.NoExpiry {
-		return in.clear(func() string { return ttlLine(l).EN })
+		return in.clear(func() string { return english(ttlLine(l)) })
 	}
 	if in.Class.TTL == class.TTLAllowedNone {
 		return in.notApplicable(func() string {
 			return fmt.Sprintf("class %q allows locks without TTL", in.Class.Name)
 		})
 	}
-	key := locksteward.MarkKey(l.Key)
+	key := locksteward.LockName(l.Key)
 	severity := locksteward.SeverityCritical
 	if in.LibraryFacts.NoTTLByDesign && in.Class.TTL != class.TTLRequired {
 		severity = locksteward.SeverityInfo
 	}
 	cause := in.LibraryFacts.NoTTLCause
-	if cause == (locksteward.Text{}) && lostTTL(l) {
+	if cause.ID == "" && lostTTL(l) {
 		cause = ttlNoneLost
 	}
 	return in.fires(locksteward.Finding{
 		Severity: severity,
-		Summary: text("lock %s has no TTL: if its holder is gone, nobody can ever take it again",
-			"锁 %s 没有过期时间：若持有者已不存在，将再也没有人能取得它", key),
+		Summary:  message("ttl/none.summary", key),
 		Evidence: join(
-			locksteward.Text{EN: "PTTL is -1: the key never expires", ZH: "PTTL 为 -1：该键永不过期"},
+			message("ttl/none.pttl"),
 			ttlNoneLostLine(l),
 			seenLine(l, in.Now),
 			idleLine(l),
@@ -115,48 +101,41 @@ func (ttlNone) Evaluate(in Input) Verdict {
 	})
 }
 
-func ttlNoneLibraryLine(l *locksteward.Lock) locksteward.Text {
+func ttlNoneLibraryLine(l *locksteward.Lock) locksteward.Message {
 	if l.Library == "" {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return text("library %s", "锁类型 %s", l.Library)
+	return message("ttl/none.library", l.Library)
 }
 
 // ttlNoneLostLine is evidence that the TTL was taken away.
-func ttlNoneLostLine(l *locksteward.Lock) locksteward.Text {
+func ttlNoneLostLine(l *locksteward.Lock) locksteward.Message {
 	if !lostTTL(l) {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return locksteward.Text{
-		EN: "an earlier look at this hold saw a TTL: it was removed since",
-		ZH: "此前查看这次持有时有过期时间：之后被去掉了",
-	}
+	return message("ttl/none.ttl-removed")
 }
 
 // ttlNoneDesignLine is the doubt that the library would have it otherwise.
-func ttlNoneDesignLine(in Input) locksteward.Text {
+func ttlNoneDesignLine(in Input) locksteward.Message {
 	if !in.LibraryFacts.NoTTLByDesign {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return text("%s gives its keys no TTL by design", "%s 按设计不为键设置过期时间", in.Lock.Library)
+	return message("ttl/none.design", in.Lock.Library)
 }
 
 // ttlNoneYoungLine is the doubt that the EXPIRE is still on its way.
-func ttlNoneYoungLine(l *locksteward.Lock, now time.Time) locksteward.Text {
+func ttlNoneYoungLine(l *locksteward.Lock, now time.Time) locksteward.Message {
 	if lostTTL(l) || max(seenFor(l, now), l.Idle) >= youngLock {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return text("first seen only %s ago: a SETNX + EXPIRE pair may be in flight", "%s 前才首次看到：SETNX 与 EXPIRE 可能尚未执行完",
-		dur(seenFor(l, now)))
+	return message("ttl/none.young", seenFor(l, now))
 }
 
 // ttlNoneTurnoverLine is the doubt that the looks saw one and the same hold.
-func ttlNoneTurnoverLine(l *locksteward.Lock) locksteward.Text {
+func ttlNoneTurnoverLine(l *locksteward.Lock) locksteward.Message {
 	if !l.SharedToken || l.History.Looks < 2 {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return locksteward.Text{
-		EN: "the token is the same for every hold, so these looks may have seen several short holds",
-		ZH: "每次持有的 token 都相同，因此看到的可能是多次短暂的持有",
-	}
+	return message("ttl/none.turnover")
 }

@@ -16,15 +16,8 @@ var ttlTooLongDoc = Doc{
 	Scope:    ScopeLock,
 	Since:    "0.1.0",
 	Severity: locksteward.SeverityInfo,
-	Cause: locksteward.Text{
-		EN: "Seconds and milliseconds mixed up (EX 30000 is more than eight hours), or a long TTL in place of renewal, so that slow work does not lose its lock.",
-		ZH: "秒与毫秒混淆（EX 30000 超过八小时），或用很长的过期时间代替续期，以免执行缓慢时丢锁。",
-	},
-	Remedy: locksteward.Text{
-		EN: "Take the lock with a TTL of a few times the usual hold and renew it while the work runs, so that a crash blocks others for seconds. " +
-			"If so long a lease is meant, raise max_ttl of the class.",
-		ZH: "将过期时间设为通常持有时间的几倍，并在执行期间续期，这样崩溃只会阻塞他人数秒。若确实需要这么长的租约，请调大其 class 的 max_ttl。",
-	},
+	Cause:    message("ttl/too-long.cause"),
+	Remedy:   message("ttl/too-long.remedy"),
 }
 
 // Doc implements [Rule].
@@ -38,16 +31,15 @@ func (ttlTooLong) Evaluate(in Input) Verdict {
 	}
 	lease, line := leaseOf(l)
 	if lease <= limit {
-		return in.clear(func() string { return fmt.Sprintf("%s, within the limit of %s", ttlLine(l).EN, dur(limit)) })
+		return in.clear(func() string { return fmt.Sprintf("%s, within the limit of %s", english(ttlLine(l)), dur(limit)) })
 	}
-	key := locksteward.MarkKey(l.Key)
+	key := locksteward.LockName(l.Key)
 	return in.fires(locksteward.Finding{
-		Summary: text("lock %s has a TTL of %s, above the limit of %s",
-			"锁 %s 的过期时间为 %s，超过上限 %s", key, dur(lease), dur(limit)),
+		Summary: message("ttl/too-long.summary", key, lease, limit),
 		Evidence: join(
 			ttlLine(l),
 			line(),
-			text("the limit of class %q is %s", "class %q 的上限为 %s", in.Class.Name, dur(limit)),
+			message("class.limit", in.Class.Name, limit),
 			unitLine(l, lease, limit),
 			holderLine(l.Holder),
 		),
@@ -57,20 +49,20 @@ func (ttlTooLong) Evaluate(in Input) Verdict {
 
 // leaseOf returns the longest lease that is known of this hold, so that the
 // finding does not go away merely because time passes, and where that is from.
-func leaseOf(l *locksteward.Lock) (lease time.Duration, line func() locksteward.Text) {
-	lease, line = l.TTL, func() locksteward.Text { return locksteward.Text{} }
+func leaseOf(l *locksteward.Lock) (lease time.Duration, line func() locksteward.Message) {
+	lease, line = l.TTL, func() locksteward.Message { return locksteward.Message{} }
 	if end, ok := expireAt(l); ok && !leaseFrom(l).IsZero() {
 		if seen := end.Sub(leaseFrom(l)); seen > lease {
 			lease = seen
-			line = func() locksteward.Text {
-				return text("%s was left of it at %s", "在 %[2]s 时还剩 %[1]s", dur(seen), at(leaseFrom(l)))
+			line = func() locksteward.Message {
+				return message("ttl/too-long.lease-seen", seen, leaseFrom(l))
 			}
 		}
 	}
 	if l.Claim != nil && l.Claim.TTL > lease {
 		lease = l.Claim.TTL
-		line = func() locksteward.Text {
-			return text("taken for %s, as the holder says", "据持有者所写，加锁时的租约为 %s", dur(lease))
+		line = func() locksteward.Message {
+			return message("ttl/too-long.lease-taken", lease)
 		}
 	}
 	return lease, line
@@ -78,9 +70,9 @@ func leaseOf(l *locksteward.Lock) (lease time.Duration, line func() locksteward.
 
 // unitLine points at a lease that looks like milliseconds given as seconds. Our
 // own library takes durations, which have no unit to mix up.
-func unitLine(l *locksteward.Lock, lease, limit time.Duration) locksteward.Text {
+func unitLine(l *locksteward.Lock, lease, limit time.Duration) locksteward.Message {
 	if meant := lease / 1000; l.Claim == nil && meant >= time.Second && meant <= time.Hour && meant < limit {
-		return text("a thousandth of it is %s: milliseconds may have been given as seconds", "其千分之一为 %s：可能把毫秒数当作秒数设置了", dur(meant))
+		return message("ttl/too-long.unit", meant)
 	}
-	return locksteward.Text{}
+	return locksteward.Message{}
 }

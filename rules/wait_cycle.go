@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -55,17 +53,8 @@ var waitCycleDoc = Doc{
 	Severity:     locksteward.SeverityCritical,
 	SeverityNote: "warning where one of the locks does not name its session itself",
 	Risk:         locksteward.RiskDeadlock,
-	Cause: locksteward.Text{
-		EN: "Two pieces of code take the same locks in different orders, and each got its first lock before the other. None of them can go on until one gives up: " +
-			"renewal keeps the locks alive for as long as they wait.",
-		ZH: "两段代码以不同的顺序获取相同的锁，且各自先取得了第一把锁。在其中一方放弃之前，谁都无法继续：等待期间续期会一直保持这些锁有效。",
-	},
-	Remedy: locksteward.Text{
-		EN: "End the suggested victim (cancel its context, or end its process), or request a release of its lock: the others then go on. " +
-			"Take locks in one order everywhere (by name, for instance), or bound the wait with Lease.Wait and give up what is held when it ends.",
-		ZH: "结束建议的牺牲者（取消其 context 或结束其进程），或申请释放其持有的锁，其余会话即可继续。" +
-			"各处应以同一顺序加锁（例如按名称排序），或用 Lease.Wait 限制等待时间，超时后放弃已持有的锁。",
-	},
+	Cause:        message("wait/cycle.cause"),
+	Remedy:       message("wait/cycle.remedy"),
 }
 
 // Doc implements [Rule].
@@ -82,9 +71,7 @@ func (waitCycle) Evaluate(in Input) Verdict {
 		Summary: cycleSummary(c),
 		Evidence: join(append(cycleLines(c, in.Now),
 			cycleProofLine(c),
-			phrase("suggested victim: session %s, which holds lock %s%s: it has the least work to lose (the shortest hold, then the shortest wait)",
-				"建议的牺牲者：会话 %s，它持有锁 %s%s：其损失的工作最少（持有时间最短，其次等待时间最短）",
-				locksteward.DisplayKey(victim.Session), locksteward.MarkKey(victim.Holds), victimAside(victim.Holder)),
+			message("wait/cycle.victim", locksteward.DisplayKey(victim.Session), locksteward.LockName(victim.Holds), victimAside(victim.Holder)),
 		)...),
 		CounterEvidence: join(cycleOnceLine(c), cycleInferredLine(c), cycleCallsLine(c)),
 	}
@@ -96,112 +83,100 @@ func (waitCycle) Evaluate(in Input) Verdict {
 	return in.fires(f)
 }
 
-func cycleSummary(c *Cycle) locksteward.Text {
+func cycleSummary(c *Cycle) locksteward.Message {
 	var keys []string
 	for _, m := range c.Members {
-		keys = append(keys, locksteward.MarkKey(m.Holds))
+		keys = append(keys, m.Holds)
 	}
 	if len(keys) == 1 {
-		return text("deadlock: the session that holds lock %s waits for it itself", "死锁：持有锁 %s 的会话正在等待它自己", keys[0])
+		return message("wait/cycle.summary-alone", locksteward.LockName(keys[0]))
 	}
-	en, zh := strings.Join(keys[:min(len(keys), maxExamples)], ", "), strings.Join(keys[:min(len(keys), maxExamples)], "、")
+	shown := names(lockNames(keys[:min(len(keys), maxExamples)]))
 	if more := len(keys) - maxExamples; more > 0 {
-		en, zh = fmt.Sprintf("%s and %d more", en, more), fmt.Sprintf("%s 等 %d 把", zh, len(keys))
+		shown = message("wait/cycle.locks-more", shown, more, len(keys))
 	}
-	return locksteward.Text{
-		EN: fmt.Sprintf("deadlock: %d sessions wait for each other's locks: %s", len(keys), en),
-		ZH: fmt.Sprintf("死锁：%d 个会话互相等待对方的锁：%s", len(keys), zh),
-	}
+	return message("wait/cycle.summary", len(keys), shown)
 }
 
 // maxCycleLines bounds the evidence: a round may have hundreds of members.
 const maxCycleLines = 20
 
 // cycleLines has one line for each member.
-func cycleLines(c *Cycle, now time.Time) []locksteward.Text {
-	var lines []locksteward.Text
+func cycleLines(c *Cycle, now time.Time) []locksteward.Message {
+	var lines []locksteward.Message
 	for i, m := range c.Members {
 		if i == maxCycleLines {
-			lines = append(lines, text("and %d more sessions", "另有 %d 个会话", len(c.Members)-i))
+			lines = append(lines, message("wait/cycle.more", len(c.Members)-i))
 			break
 		}
-		var elsewhere, since locksteward.Text
+		var elsewhere, since locksteward.Message
 		if m.Waits.Target != m.Target {
 			elsewhere = onTarget(m.Waits.Target, m.Waits.DB)
 		}
 		if !m.Waits.Since.IsZero() {
-			since = text(" since %s (%s)", "，始于 %s（已等待 %s）", at(m.Waits.Since), dur(max(0, now.Sub(m.Waits.Since))))
+			since = message("wait/cycle.waits-since", m.Waits.Since, max(0, now.Sub(m.Waits.Since)))
 		}
-		lines = append(lines, phrase("session %[1]s holds lock %[3]s%[2]s%[4]s and waits for lock %[6]s%[5]s%[7]s",
-			"会话 %[1]s 持有%[2]s锁 %[3]s%[4]s，正在等待%[5]s锁 %[6]s%[7]s",
-			locksteward.DisplayKey(m.Session), onTarget(m.Target, m.DB), locksteward.MarkKey(m.Holds), memberAside(m),
-			elsewhere, locksteward.MarkKey(m.Waits.Key), since))
+		lines = append(lines, message("wait/cycle.member", locksteward.DisplayKey(m.Session), onTarget(m.Target, m.DB), locksteward.LockName(m.Holds), memberAside(m), elsewhere, locksteward.LockName(m.Waits.Key), since))
 	}
 	return lines
 }
 
 // onTarget stands behind the lock in English, and before it in Chinese.
-func onTarget(target string, db int) locksteward.Text {
+func onTarget(target string, db int) locksteward.Message {
 	if db != 0 {
-		return text(" of %s (db %d)", "目标 %s（db %d）上的", target, db)
+		return message("wait/cycle.on-target-db", target, db)
 	}
-	return text(" of %s", "目标 %s 上的", target)
+	return message("wait/cycle.on-target", target)
 }
 
 // memberAside says since when and what for a member has its lock.
-func memberAside(m CycleMember) locksteward.Text {
+func memberAside(m CycleMember) locksteward.Message {
 	parts := named(m.Holder.App, m.Holder.Host)
 	if !m.Acquired.IsZero() && !m.Inferred {
-		parts = append(parts, text("since %s", "自 %s 起", at(m.Acquired)))
+		parts = append(parts, message("wait/cycle.held-since", m.Acquired))
 	}
 	if m.Purpose != "" {
 		parts = append(parts, purposePart(m.Purpose))
 	}
-	return aside(parts)
+	return inBrackets(parts)
 }
 
-func victimAside(h locksteward.Holder) locksteward.Text {
+func victimAside(h locksteward.Holder) locksteward.Message {
 	parts := named("", h.Host)
 	if h.PID != 0 {
-		parts = append(parts, text("pid %d", "pid %d", h.PID))
+		parts = append(parts, message("lock.pid", h.PID))
 	}
-	return aside(parts)
+	return inBrackets(parts)
 }
 
-func cycleProofLine(c *Cycle) locksteward.Text {
+func cycleProofLine(c *Cycle) locksteward.Message {
 	if !c.Proven {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return locksteward.Text{EN: "seen in two reads of the same holds and the same waits", ZH: "两次读取都看到相同的持有与相同的等待"}
+	return message("wait/cycle.proof")
 }
 
-func cycleOnceLine(c *Cycle) locksteward.Text {
+func cycleOnceLine(c *Cycle) locksteward.Message {
 	if c.Proven {
-		return locksteward.Text{}
+		return locksteward.Message{}
 	}
-	return locksteward.Text{
-		EN: "locks and waiters were read one after the other: until a second read sees the same, one of them may just have gone on",
-		ZH: "锁与等待者是先后读取的：在第二次读取看到相同情形之前，其中某一方可能刚好已继续执行",
-	}
+	return message("wait/cycle.once")
 }
 
-func cycleInferredLine(c *Cycle) locksteward.Text {
+func cycleInferredLine(c *Cycle) locksteward.Message {
 	for _, m := range c.Members {
 		if m.Inferred {
-			return text("lock %s does not name its session itself: that %s has it is what another lock of that session said when it was taken",
-				"锁 %s 自身未写明会话：由 %s 持有，是该会话的另一把锁在加锁时所写",
-				locksteward.MarkKey(m.Holds), locksteward.DisplayKey(m.Session))
+			return message("wait/cycle.inferred", locksteward.LockName(m.Holds), locksteward.DisplayKey(m.Session))
 		}
 	}
-	return locksteward.Text{}
+	return locksteward.Message{}
 }
 
-func cycleCallsLine(c *Cycle) locksteward.Text {
+func cycleCallsLine(c *Cycle) locksteward.Message {
 	for _, m := range c.Members {
 		if m.Calls > 1 {
-			return text("%d calls of session %s wait at once: another part of it may still release the lock",
-				"会话 %[2]s 有 %[1]d 个调用同时在等待：其另一部分仍可能释放该锁", m.Calls, locksteward.DisplayKey(m.Session))
+			return message("wait/cycle.calls", m.Calls, locksteward.DisplayKey(m.Session))
 		}
 	}
-	return locksteward.Text{}
+	return locksteward.Message{}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 )
 
@@ -63,8 +64,8 @@ func TestDeadlockIsToldOnceAfterTwoReads(t *testing.T) {
 		"session s1 holds lock a", "waits for lock b", "session s2 holds lock b", "waits for lock a",
 		"seen in two reads", "suggested victim: session s2, which holds lock b (host web-1, pid 7)",
 	} {
-		if !strings.Contains(strings.Join(english(f.Evidence), "\n"), want) {
-			t.Errorf("evidence %q does not say %q", f.Evidence, want)
+		if !strings.Contains(strings.Join(rendered("en", f.Evidence), "\n"), want) {
+			t.Errorf("evidence %q does not say %q", rendered("en", f.Evidence), want)
 		}
 	}
 	if due := e.Due("redis"); len(due) != 0 {
@@ -245,7 +246,7 @@ func TestSessionsWithoutNamesAndWaitsForOneself(t *testing.T) {
 	s.Waiters[0].ID = "wx"
 	e.Evaluate(s)
 	s.At = after(time.Second)
-	if ts := e.Evaluate(s); len(ts) != 1 || !strings.Contains(ts[0].Finding.Summary.In("en"), "waits for it itself") {
+	if ts := e.Evaluate(s); len(ts) != 1 || !strings.Contains(catalogue.Text("en", ts[0].Finding.Summary), "waits for it itself") {
 		t.Fatalf("%+v", ts)
 	}
 }
@@ -266,7 +267,7 @@ func TestHolderThroughHolding(t *testing.T) {
 	e := newEngine(t, nil, nil)
 	e.Evaluate(read(t0))
 	ts := e.Evaluate(read(after(time.Second)))
-	if len(ts) != 1 || ts[0].Finding.Severity != locksteward.SeverityWarning || !strings.Contains(ts[0].Finding.CounterEvidence[0].In("en"), "does not name its session itself") {
+	if len(ts) != 1 || ts[0].Finding.Severity != locksteward.SeverityWarning || !strings.Contains(catalogue.Text("en", ts[0].Finding.CounterEvidence[0]), "does not name its session itself") {
 		t.Fatalf("%+v", ts)
 	}
 	without := read(after(2 * time.Second))

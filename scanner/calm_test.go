@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
@@ -85,7 +86,7 @@ func wantCalm(t *testing.T, r rig, c *redis.Client) {
 		engine.Evaluate(got)
 		for _, f := range engine.Findings() {
 			if !strings.HasPrefix(f.Rule, "server/") {
-				t.Errorf("finding %s about %q: %s", f.Rule, f.Key, f.Summary)
+				t.Errorf("finding %s about %q: %s", f.Rule, f.Key, catalogue.Text("en", f.Summary))
 			}
 		}
 		if i == 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
 )
@@ -20,8 +21,8 @@ func wantLostInFailover(t *testing.T, e *rules.Engine, count, keys string) {
 		t.Fatal("the failover is not told")
 	}
 	said := evidenceOf(f)
-	if !strings.Contains(f.Summary.In("en"), ", and "+count+" may be lost: ") || !strings.Contains(said, "is not proved: "+keys+"\n") {
-		t.Errorf("%s; %s", f.Summary.In("en"), said)
+	if !strings.Contains(catalogue.Text("en", f.Summary), ", and "+count+" may be lost: ") || !strings.Contains(said, "is not proved: "+keys+"\n") {
+		t.Errorf("%s; %s", catalogue.Text("en", f.Summary), said)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/source"
@@ -82,15 +83,15 @@ func TestFlushIsToldWithAllItsLocks(t *testing.T) {
 			run.mu.Lock()
 			defer run.mu.Unlock()
 			want := fmt.Sprintf("a flush took %d locks", tc.locks)
-			if len(told) != 1 || told[0].Finding.Status != locksteward.StatusFiring || !strings.HasPrefix(told[0].Finding.Summary.In("en"), want) {
+			if len(told) != 1 || told[0].Finding.Status != locksteward.StatusFiring || !strings.HasPrefix(catalogue.Text("en", told[0].Finding.Summary), want) {
 				for _, tr := range told {
-					t.Logf("told: %s: %s", tr.Finding.Status, tr.Finding.Summary.In("en"))
+					t.Logf("told: %s: %s", tr.Finding.Status, catalogue.Text("en", tr.Finding.Summary))
 				}
 				t.Errorf("%d transitions, want one: %s", len(told), want)
 			}
 			for _, f := range e.Findings() {
-				if f.Rule == rules.ServerFlushed && !strings.HasPrefix(f.Summary.In("en"), want) {
-					t.Errorf("in the end: %s", f.Summary.In("en"))
+				if f.Rule == rules.ServerFlushed && !strings.HasPrefix(catalogue.Text("en", f.Summary), want) {
+					t.Errorf("in the end: %s", catalogue.Text("en", f.Summary))
 				}
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
 )
@@ -62,7 +63,7 @@ func TestLoginLost(t *testing.T) {
 	}
 	for _, f := range e.Findings() {
 		if f.Key != "" {
-			t.Fatalf("found: %s", f.Summary.In("en"))
+			t.Fatalf("found: %s", catalogue.Text("en", f.Summary))
 		}
 	}
 	must(t, c.Do(ctx, "acl", "setuser", "scanner", ">secret").Err())

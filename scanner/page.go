@@ -219,7 +219,7 @@ func (e *entry) believed() bool {
 	}}
 	l.History.Renewals = int(e.renewals)
 	_, doubt := l.WrittenAge()
-	return doubt.EN == ""
+	return doubt.ID == ""
 }
 
 // top keeps the first few locks of an order: a heap with the last of them on top.

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
@@ -23,7 +24,7 @@ import (
 func evidenceOf(f *locksteward.Finding) string {
 	var out strings.Builder
 	for _, line := range f.Evidence {
-		out.WriteString(line.In("en") + "\n")
+		out.WriteString(catalogue.Text("en", line) + "\n")
 	}
 	return out.String()
 }
@@ -91,8 +92,8 @@ func TestStoppedHolderMayStillWrite(t *testing.T) {
 		f = finding(e, "hold/lost", "lock:job")
 		return f != nil && f.Severity == locksteward.SeverityCritical
 	}, "it is not told that the first holder lives")
-	if !strings.Contains(f.Summary.In("en"), "two writers are possible") {
-		t.Errorf("summary %q", f.Summary.In("en"))
+	if !strings.Contains(catalogue.Text("en", f.Summary), "two writers are possible") {
+		t.Errorf("summary %q", catalogue.Text("en", f.Summary))
 	}
 	must(t, h.Release(t.Context()))
 }
@@ -122,7 +123,7 @@ func TestKilledHolderLeavesAnOrphanOnlyWithoutTTL(t *testing.T) {
 	}, "the lock that stays is not told")
 	for _, f := range e.Findings() {
 		if f.Key == "lock:leased" && (f.Rule != "hold/lost" || f.Severity != locksteward.SeverityInfo) {
-			t.Errorf("of the lock that ended by its lease: %s, %s: %s", f.Rule, f.Severity, f.Summary.In("en"))
+			t.Errorf("of the lock that ended by its lease: %s, %s: %s", f.Rule, f.Severity, catalogue.Text("en", f.Summary))
 		}
 	}
 }
@@ -161,7 +162,7 @@ func TestAgesAreByTheServersClock(t *testing.T) {
 				t.Errorf("TTL %s", left)
 			}
 			if f := finding(e, rules.HoldTooLong, "lock:a"); f != nil {
-				t.Errorf("too long, after 59 s of a minute: %s", f.Summary.In("en"))
+				t.Errorf("too long, after 59 s of a minute: %s", catalogue.Text("en", f.Summary))
 			}
 			if f := finding(e, "ttl/too-long", "lock:long"); f == nil {
 				t.Error("nothing is said of the long TTL")

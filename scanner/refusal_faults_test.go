@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
 )
@@ -56,7 +57,7 @@ func TestServerWithTooFewReplicasIsToldOnce(t *testing.T) {
 			t.Errorf("told %q by three sweeps, want it once", got)
 		}
 		f := finding(e, "server/refuses-writes", "")
-		if f == nil || !strings.Contains(f.Evidence[0].In("en"), cause) {
+		if f == nil || !strings.Contains(catalogue.Text("en", f.Evidence[0]), cause) {
 			t.Errorf("want %q: %+v", cause, f)
 		}
 	}

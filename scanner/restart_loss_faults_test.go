@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
@@ -65,7 +66,7 @@ func TestRestartLosesLocks(t *testing.T) {
 				t.Errorf("named %q, want %q", event[0].Keys, want)
 			}
 			f := finding(e, "server/restarted", "")
-			if f == nil || f.Severity != locksteward.SeverityCritical || !strings.Contains(f.Summary.In("en"), "lost 3 locks") {
+			if f == nil || f.Severity != locksteward.SeverityCritical || !strings.Contains(catalogue.Text("en", f.Summary), "lost 3 locks") {
 				t.Fatalf("found %+v", f)
 			}
 			for _, part := range []string{"class default: 1", "class orders: 2", "another process answers (its run_id is another one), running: "} {
@@ -75,7 +76,7 @@ func TestRestartLosesLocks(t *testing.T) {
 			}
 			for _, l := range e.Findings() {
 				if l.Rule == "hold/lost" && l.InhibitedBy != f.Fingerprint() {
-					t.Errorf("told beside it: %s", l.Summary.In("en"))
+					t.Errorf("told beside it: %s", catalogue.Text("en", l.Summary))
 				}
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
@@ -41,7 +42,7 @@ func TestClockThatGoesBack(t *testing.T) {
 	clock.Step(40 * time.Second)
 	judged(t, w.s, e)
 	if f := finding(e, "ttl/too-long", "lock:a"); f != nil {
-		t.Fatalf("before: %s", f.Summary.In("en"))
+		t.Fatalf("before: %s", catalogue.Text("en", f.Summary))
 	}
 	clock.Step(-24 * time.Hour)
 	must(t, c.Del(ctx, "lock:b").Err())
@@ -105,7 +106,7 @@ func TestEachAnswerOfPTTL(t *testing.T) {
 	must(t, err)
 	e.Evaluate(got)
 	if f := finding(e, rules.TTLNone, "lock:last"); f != nil {
-		t.Errorf("the last millisecond is taken for no TTL: %s", f.Summary.In("en"))
+		t.Errorf("the last millisecond is taken for no TTL: %s", catalogue.Text("en", f.Summary))
 	}
 	if f := finding(e, rules.TTLNone, "lock:bare"); f == nil {
 		t.Error("nothing is said of the lock without TTL")
@@ -422,13 +423,13 @@ func TestClockThatJumpsForward(t *testing.T) {
 			t.Errorf("%s: the loss is not told", key)
 			continue
 		}
-		if said := evidenceOf(f); !strings.Contains(said, "jumped forward by 2m") || !strings.Contains(f.Cause.In("en"), "clock jumped forward") {
-			t.Errorf("%s: cause %q, evidence %q", key, f.Cause.In("en"), f.Evidence)
+		if said := evidenceOf(f); !strings.Contains(said, "jumped forward by 2m") || !strings.Contains(catalogue.Text("en", f.Cause), "clock jumped forward") {
+			t.Errorf("%s: cause %q, evidence %q", key, catalogue.Text("en", f.Cause), said)
 		}
 	}
 	for _, f := range e.Findings() {
 		if f.Rule == rules.HolderDead {
-			t.Errorf("called dead: %s", f.Summary.In("en"))
+			t.Errorf("called dead: %s", catalogue.Text("en", f.Summary))
 		}
 	}
 	clock.Step(-time.Hour)

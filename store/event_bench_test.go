@@ -19,11 +19,11 @@ func storm(n, from, groups int) ([]locksteward.Finding, []locksteward.FindingEve
 		group := fmt.Sprintf("target=orders,class=class%d,rule=ttl/none", i%groups)
 		e := fires(fmt.Sprint("event-", from+i), fmt.Sprint("lock:orders:", from+i),
 			locksteward.Recipient{Receiver: "ops", Group: group, Wait: 10 * time.Second}, locksteward.Recipient{Receiver: "chat", Group: group, Wait: 10 * time.Second})
-		e.Finding.Evidence = []locksteward.Text{
-			{EN: "no expiry for 61s", ZH: "61s 以来没有过期时间"}, {EN: "type string, 36 bytes", ZH: "类型 string，36 字节"}, {EN: "seen in 3 sweeps", ZH: "在 3 次扫描中看到"},
+		e.Finding.Evidence = []locksteward.Message{
+			locksteward.Literal("no expiry for 61s", "61s 以来没有过期时间"), locksteward.Literal("type string, 36 bytes", "类型 string，36 字节"), locksteward.Literal("seen in 3 sweeps", "在 3 次扫描中看到"),
 		}
-		e.Finding.Cause = locksteward.Text{EN: "SETNX without EXPIRE, or PERSIST", ZH: "SETNX 之后没有 EXPIRE"}
-		e.Finding.Remedy = locksteward.Text{EN: "set the expiry in the same command", ZH: "在同一条命令中设置过期时间"}
+		e.Finding.Cause = locksteward.Literal("SETNX without EXPIRE, or PERSIST", "SETNX 之后没有 EXPIRE")
+		e.Finding.Remedy = locksteward.Literal("set the expiry in the same command", "在同一条命令中设置过期时间")
 		findings[i], events[i] = e.Finding, e
 	}
 	return findings, events

@@ -11,19 +11,19 @@ import (
 )
 
 // eventRead are the columns that scanEvent reads.
-const eventRead = "e.seq, e.event_id, e.number, e.target, e.at, e.survey, e.lock_key, e.finding"
+const eventRead = "e.seq, e.event_id, e.number, e.target, e.at, e.first_sweep, e.lock_key, e.finding"
 
 // scanEvent reads an event; besides are the columns behind its own.
 func scanEvent(row rowScanner, besides ...any) (locksteward.FindingEvent, error) {
 	var e locksteward.FindingEvent
 	var target, written string
-	var number, at, survey int64
+	var number, at, firstSweep int64
 	var key []byte
-	err := row.Scan(slices.Concat([]any{&e.Seq, &e.ID, &number, &target, &at, &survey, &key, &written}, besides)...)
+	err := row.Scan(slices.Concat([]any{&e.Seq, &e.ID, &number, &target, &at, &firstSweep, &key, &written}, besides)...)
 	if err != nil {
 		return e, err
 	}
-	e.Number, e.At, e.Survey = uint64(number), fromMicros(at), survey != 0
+	e.Number, e.At, e.FirstSweep = uint64(number), fromMicros(at), firstSweep != 0
 	var f findingRow
 	if err := json.Unmarshal([]byte(written), &f); err != nil {
 		return e, fmt.Errorf("decode finding of event %q: %w", e.ID, err)
@@ -38,13 +38,27 @@ type interner map[string]string
 
 func (a interner) share(f *locksteward.Finding) {
 	for _, s := range []*string{
-		&f.Rule, &f.Risk, &f.Target, &f.Class, &f.Library, &f.Cause.EN, &f.Cause.ZH, &f.Remedy.EN, &f.Remedy.ZH, &f.Team, &f.RunbookURL, &f.InhibitedBy,
+		&f.Rule, &f.Risk, &f.Target, &f.Class, &f.Library, &f.Team, &f.RunbookURL, &f.InhibitedBy,
 	} {
 		*s = a.one(*s)
 	}
-	for _, lines := range [][]locksteward.Text{f.Evidence, f.CounterEvidence} {
-		for i := range lines {
-			lines[i].EN, lines[i].ZH = a.one(lines[i].EN), a.one(lines[i].ZH)
+	for _, m := range []*locksteward.Message{&f.Summary, &f.Cause, &f.Remedy, &f.Resolution} {
+		a.message(m)
+	}
+	for _, messages := range [][]locksteward.Message{f.Evidence, f.CounterEvidence} {
+		for i := range messages {
+			a.message(&messages[i])
+		}
+	}
+}
+
+func (a interner) message(m *locksteward.Message) {
+	m.ID = a.one(m.ID)
+	for i := range m.Args {
+		arg := &m.Args[i]
+		arg.Kind, arg.Text = locksteward.ArgKind(a.one(string(arg.Kind))), a.one(arg.Text)
+		if arg.Message != nil {
+			a.message(arg.Message)
 		}
 	}
 }

@@ -176,76 +176,35 @@ func (s *Store) FindingTargets(ctx context.Context) ([]string, error) {
 
 // findingRow is a Finding as it is stored; target and key have columns.
 type findingRow struct {
-	Rule            string               `json:"rule"`
-	Severity        locksteward.Severity `json:"severity"`
-	Risk            string               `json:"risk,omitempty"`
-	Status          locksteward.Status   `json:"status"`
-	DB              int                  `json:"db,omitempty"`
-	Class           string               `json:"class"`
-	Library         string               `json:"library,omitempty"`
-	Subject         string               `json:"subject,omitempty"`
-	Summary         textRow              `json:"summary"`
-	Evidence        []lineRow            `json:"evidence,omitempty"`
-	CounterEvidence []lineRow            `json:"counter_evidence,omitempty"`
-	Cause           textRow              `json:"cause"`
-	Remedy          textRow              `json:"remedy"`
-	Resolution      textRow              `json:"resolution,omitzero"`
-	Team            string               `json:"team,omitempty"`
-	RunbookURL      string               `json:"runbook_url,omitempty"`
-	Proof           locksteward.Proof    `json:"proof,omitempty"`
-	InhibitedBy     string               `json:"inhibited_by,omitempty"`
-	Since           time.Time            `json:"since,omitzero"`
-	FiredAt         time.Time            `json:"fired_at,omitzero"`
-	ResolvedAt      time.Time            `json:"resolved_at,omitzero"`
-}
-
-type textRow struct {
-	EN string `json:"en,omitempty"`
-	ZH string `json:"zh,omitempty"`
-}
-
-// lineRow is a line of evidence. One without ZH is a plain string.
-type lineRow textRow
-
-// MarshalJSON implements [json.Marshaler].
-func (r lineRow) MarshalJSON() ([]byte, error) {
-	if r.ZH == "" {
-		return json.Marshal(r.EN)
-	}
-	return json.Marshal(textRow(r))
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (r *lineRow) UnmarshalJSON(raw []byte) error {
-	if len(raw) > 0 && raw[0] == '"' {
-		*r = lineRow{}
-		return json.Unmarshal(raw, &r.EN)
-	}
-	return json.Unmarshal(raw, (*textRow)(r))
-}
-
-func lineRows(lines []locksteward.Text) []lineRow {
-	var out []lineRow
-	for _, l := range lines {
-		out = append(out, lineRow(l))
-	}
-	return out
-}
-
-func linesOf(rows []lineRow) []locksteward.Text {
-	var out []locksteward.Text
-	for _, r := range rows {
-		out = append(out, locksteward.Text(r))
-	}
-	return out
+	Rule            string                `json:"rule"`
+	Severity        locksteward.Severity  `json:"severity"`
+	Risk            string                `json:"risk,omitempty"`
+	Status          locksteward.Status    `json:"status"`
+	DB              int                   `json:"db,omitempty"`
+	Class           string                `json:"class"`
+	Library         string                `json:"library,omitempty"`
+	Subject         string                `json:"subject,omitempty"`
+	Summary         locksteward.Message   `json:"summary"`
+	Evidence        []locksteward.Message `json:"evidence,omitempty"`
+	CounterEvidence []locksteward.Message `json:"counter_evidence,omitempty"`
+	Cause           locksteward.Message   `json:"cause"`
+	Remedy          locksteward.Message   `json:"remedy"`
+	Resolution      locksteward.Message   `json:"resolution,omitzero"`
+	Team            string                `json:"team,omitempty"`
+	RunbookURL      string                `json:"runbook_url,omitempty"`
+	Proof           locksteward.Proof     `json:"proof,omitempty"`
+	InhibitedBy     string                `json:"inhibited_by,omitempty"`
+	Since           time.Time             `json:"since,omitzero"`
+	FiredAt         time.Time             `json:"fired_at,omitzero"`
+	ResolvedAt      time.Time             `json:"resolved_at,omitzero"`
 }
 
 func newFindingRow(f locksteward.Finding) findingRow {
 	return findingRow{
 		Rule: f.Rule, Severity: f.Severity, Risk: f.Risk, Status: f.Status,
 		DB: f.DB, Class: f.Class, Library: f.Library, Subject: f.Subject,
-		Summary: textRow(f.Summary), Evidence: lineRows(f.Evidence), CounterEvidence: lineRows(f.CounterEvidence),
-		Cause: textRow(f.Cause), Remedy: textRow(f.Remedy), Resolution: textRow(f.Resolution), Team: f.Team, RunbookURL: f.RunbookURL,
+		Summary: f.Summary, Evidence: f.Evidence, CounterEvidence: f.CounterEvidence,
+		Cause: f.Cause, Remedy: f.Remedy, Resolution: f.Resolution, Team: f.Team, RunbookURL: f.RunbookURL,
 		Proof: f.Proof, InhibitedBy: f.InhibitedBy,
 		Since: f.Since, FiredAt: f.FiredAt, ResolvedAt: f.ResolvedAt,
 	}
@@ -255,8 +214,8 @@ func (r findingRow) finding(target, key string) locksteward.Finding {
 	return locksteward.Finding{
 		Rule: r.Rule, Severity: r.Severity, Risk: r.Risk, Status: r.Status,
 		Target: target, DB: r.DB, Class: r.Class, Key: key, Library: r.Library, Subject: r.Subject,
-		Summary: locksteward.Text(r.Summary), Evidence: linesOf(r.Evidence), CounterEvidence: linesOf(r.CounterEvidence),
-		Cause: locksteward.Text(r.Cause), Remedy: locksteward.Text(r.Remedy), Resolution: locksteward.Text(r.Resolution), Team: r.Team, RunbookURL: r.RunbookURL,
+		Summary: r.Summary, Evidence: r.Evidence, CounterEvidence: r.CounterEvidence,
+		Cause: r.Cause, Remedy: r.Remedy, Resolution: r.Resolution, Team: r.Team, RunbookURL: r.RunbookURL,
 		Proof: r.Proof, InhibitedBy: r.InhibitedBy,
 		Since: r.Since, FiredAt: r.FiredAt, ResolvedAt: r.ResolvedAt,
 	}

@@ -17,7 +17,7 @@ func TestChangeFindings(t *testing.T) {
 		finding := func(target, key string, status locksteward.Status) locksteward.Finding {
 			return locksteward.Finding{
 				Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: status, Target: target, Class: "orders", Key: key,
-				Summary: locksteward.Text{EN: string(status)}, Since: at,
+				Summary: locksteward.Literal(string(status)), Since: at,
 			}
 		}
 		stays, fires, ends := finding("a", "stays", locksteward.StatusFiring), finding("a", "fires", locksteward.StatusPending), finding("a", "ends", locksteward.StatusFiring)

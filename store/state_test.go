@@ -145,8 +145,8 @@ func TestFindingsRoundTrip(t *testing.T) {
 		full := locksteward.Finding{
 			Rule: "ttl/none", Severity: locksteward.SeverityCritical, Risk: locksteward.RiskDeadlock, Status: locksteward.StatusFiring,
 			Target: "orders", DB: 4, Class: "orders", Key: "lock:\xff", Library: "token", Subject: "c1",
-			Summary: locksteward.Text{EN: "no TTL", ZH: "没有 TTL"}, Evidence: []locksteward.Text{{EN: "a", ZH: "甲"}, {EN: "b"}}, CounterEvidence: []locksteward.Text{{EN: "c", ZH: "丙"}},
-			Cause: locksteward.Text{EN: "crash"}, Remedy: locksteward.Text{EN: "look"}, Team: "t", RunbookURL: "https://x",
+			Summary: locksteward.Literal("no TTL", "没有 TTL"), Evidence: []locksteward.Message{locksteward.Literal("a", "甲"), locksteward.Literal("b")}, CounterEvidence: []locksteward.Message{locksteward.Literal("c", "丙")},
+			Cause: locksteward.Literal("crash"), Remedy: locksteward.Literal("look"), Team: "t", RunbookURL: "https://x",
 			Proof: locksteward.Presumed, InhibitedBy: "0f",
 			Since: at, FiredAt: at.Add(1), ResolvedAt: at.Add(2),
 		}

@@ -133,11 +133,11 @@ func runUnlock(ctx context.Context, p *program, f unlockFlags, arg string) error
 		}
 	}
 	result, err := plan.Execute(ctx)
-	out.State, out.Outcome, out.Waiters = string(result.State), result.Outcome, result.WaitersWoken
-	out.Differences = append([]string{}, result.Differences...)
 	if result.State == "" {
 		return err
 	}
+	out.State, out.Outcome, out.Waiters = string(result.State), plan.Outcome(result), result.WaitersWoken
+	out.Differences = append([]string{}, result.Differences...)
 	if err := errors.Join(showUnlocked(p, f, out), err); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func runUnlock(ctx context.Context, p *program, f unlockFlags, arg string) error
 	case locksteward.RequestReleased, locksteward.RequestAlreadyGone:
 		return nil
 	default:
-		return fmt.Errorf("not released: %s", result.Outcome)
+		return fmt.Errorf("not released: %s", out.Outcome)
 	}
 }
 

@@ -4,7 +4,7 @@
 // files), and asks a server whether a user has more.
 //
 // What the scanner and the releaser need is decided where it is used, in
-// redis.ACL and release.ACL; this package knows what differs between servers
+// redis.ACL and releaser.ACL; this package knows what differs between servers
 // (which command is there since when, how a read-only pattern is written) and
 // which keys and channels stand beside a lock.
 //

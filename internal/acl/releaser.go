@@ -8,8 +8,8 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/lock/record"
-	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/source/redis/releaser"
 )
 
 // Free says which locks the releaser is for.
@@ -24,7 +24,7 @@ type Free struct {
 }
 
 // Releaser returns the user that deletes locks of the classes whose release is
-// not off, through the scripts of the release package: it cannot scan, and has no
+// not off, through the scripts of package releaser: it cannot scan, and has no
 // keys but those locks and what stands beside them. An error wraps
 // locksteward.ErrRefused if there is no such class.
 func Releaser(v Version, f Free) (User, error) {
@@ -35,7 +35,7 @@ func Releaser(v Version, f Free) (User, error) {
 	if u.Name == "" {
 		u.Name = DefaultReleaser
 	}
-	u.Commands = unique(commands(v, append(release.ACL(nil, nil), "+client|no-touch")...))
+	u.Commands = unique(commands(v, append(releaser.ACL(nil, nil), "+client|no-touch")...))
 	var open, shut []class.Class
 	for _, c := range f.Classes {
 		if c.Releasable() {

@@ -17,8 +17,8 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
-	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/source/redis/releaser"
 )
 
 // fixture is a lock of one of source/redis/formats/testdata, as far as it can be put on a
@@ -227,7 +227,7 @@ func releaseOne(t *testing.T, srv *testredis.Server, admin *redis.Client, f fixt
 	f.put(t, admin, other)
 	before := admin.Dump(ctx, other).Val()
 
-	executor, err := release.NewRedisExecutor(release.ExecutorConfig{
+	executor, err := releaser.New(releaser.Config{
 		Connect: connect.Config{URL: srv.URL(), Username: "releaser", Password: password},
 	})
 	if err != nil {
@@ -244,9 +244,9 @@ func releaseOne(t *testing.T, srv *testredis.Server, admin *redis.Client, f fixt
 		t.Errorf("%s: it is a %s on a server", f.path, req.Evidence.Library)
 		return
 	}
-	result, err := executor.Execute(ctx, req)
+	result, err := executor.Release(ctx, req)
 	if err != nil || result.State != locksteward.RequestReleased {
-		t.Errorf("%s (%s, %s): %s %s, %v", f.path, f.Want.Library, match(f.Key), result.State, result.Outcome, err)
+		t.Errorf("%s (%s, %s): %s %s, %v", f.path, f.Want.Library, match(f.Key), result.State, result.Reason, err)
 		return
 	}
 
@@ -255,8 +255,8 @@ func releaseOne(t *testing.T, srv *testredis.Server, admin *redis.Client, f fixt
 		t.Errorf("%s: the releaser read %q: %+v", f.path, other, now)
 	}
 	req.ID, req.Evidence.Key = "r-3", other
-	if result, err := executor.Execute(ctx, req); err != nil || result.State != locksteward.RequestFailed {
-		t.Errorf("%s: %q: %s %s, %v", f.path, other, result.State, result.Outcome, err)
+	if result, err := executor.Release(ctx, req); err != nil || result.State != locksteward.RequestFailed {
+		t.Errorf("%s: %q: %s %s, %v", f.path, other, result.State, result.Reason, err)
 	}
 	rdb := srv.ClientAs(t, "releaser", password)
 	for _, args := range [][]any{

@@ -130,7 +130,7 @@ func (a *Agent) composeNotifications(w store.Written) []locksteward.Notification
 			}
 			c := a.targets.Class(e.Request.Evidence.Class)
 			out = append(out, a.alerts.Release(alert.Notice{
-				EventID: e.ID, Kind: string(e.Kind), At: e.At, Actor: e.Actor, Target: e.Target, Request: e.Request, Text: e.Text, Loud: e.Loud,
+				EventID: e.ID, Kind: string(e.Kind), At: e.At, Actor: e.Actor, Target: e.Target, Request: e.Request, Message: e.Message, Loud: e.Loud,
 				Team: c.Team, RunbookURL: c.RunbookURL,
 			})...)
 		}

@@ -6,8 +6,8 @@
 //   - Everything that can fail at start fails in [New]: a taken port, an
 //     unreadable file, a store of a newer version. A Redis that is away is no
 //     failure: the target is reported down and tried again.
-//   - A reload that fails changes nothing: everything that can fail comes first, what
-//     is written to the store last of that.
+//   - A reload that fails changes nothing: every component prepares its part first, and releases it if another one
+//     refuses. What the store must learn is written after that.
 //   - Findings are in the store before notifications about them are sent, and so are
 //     notifications: a kill loses none.
 //   - Findings of the last run are shown as soon as they are read, before any sweep ends.

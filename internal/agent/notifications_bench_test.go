@@ -54,7 +54,7 @@ func BenchmarkTelling(b *testing.B) {
 	for i := range transitions {
 		findings[i] = locksteward.Finding{
 			Rule: "ttl/none", Severity: locksteward.SeverityCritical, Status: locksteward.StatusFiring, Target: "main", Key: fmt.Sprint("lock:", i),
-			Summary: locksteward.Text{EN: "never expires"}, Evidence: []locksteward.Text{{EN: "PTTL is -1", ZH: "PTTL 为 -1"}},
+			Summary: locksteward.Literal("never expires"), Evidence: []locksteward.Message{locksteward.Literal("PTTL is -1", "PTTL 为 -1")},
 		}
 		transitions[i] = locksteward.Transition{EventID: fmt.Sprint("e", i), At: time.Now(), Finding: findings[i]}
 	}

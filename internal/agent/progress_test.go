@@ -26,7 +26,7 @@ func TestFirstSweepIsToldWhileItLasts(t *testing.T) {
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', schedule: '@every 1s', pace: {idle: 5%, busy: 5%}, watch: off}]")
+	b := newBed(t, "targets: [{name: main, url: '"+srv.URL()+"', schedule: '@every 1s', pace: {idle: 5%, busy: 5%}, watch: off}]")
 	testredis.Eventually(t, within, func() bool {
 		list, err := b.ana.Targets(t.Context())
 		if err != nil || len(list.Targets) != 1 {
@@ -39,7 +39,7 @@ func TestFirstSweepIsToldWhileItLasts(t *testing.T) {
 		return got.Up && got.Sweeping != nil && got.Sweeping.First && got.Sweeping.Keys > 0
 	}, "the first sweep is not told of")
 	// Time to look around: a sweep that is paused stays as far as it is.
-	if _, err := b.agent.Pause(t.Context(), "main", pauseBy("ana")); err != nil {
+	if _, err := b.agent.Backend().Pause(t.Context(), "main", pauseBy("ana")); err != nil {
 		t.Fatal(err)
 	}
 	b.awaitMetric(`locksteward_target_up{target="main"} 1`)
@@ -63,7 +63,7 @@ func TestFirstSweepIsToldWhileItLasts(t *testing.T) {
 		!strings.Contains(locks.Unseen[0].Reason, "ana paused it") {
 		t.Errorf("locks %+v, findings %+v", locks, findings.Unseen)
 	}
-	if _, err := b.agent.Resume(t.Context(), "main", "ana"); err != nil {
+	if _, err := b.agent.Backend().Resume(t.Context(), "main", "ana"); err != nil {
 		t.Fatal(err)
 	}
 	ready := "http://" + b.agent.MetricsAddr().String() + "/-/ready"

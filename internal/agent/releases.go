@@ -5,14 +5,18 @@ import (
 	"fmt"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/reload"
 	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis/releaser"
 	"github.com/locksteward/locksteward/store"
 )
 
 // newReleases builds the release service; targets without release credentials
-// get no executor, so that the agent cannot delete there.
+// get no releaser, so that the agent cannot delete there.
 func (a *Agent) newReleases(cfg config.Config) error {
 	executors, files, err := a.executors(cfg)
 	if err != nil {
@@ -20,10 +24,23 @@ func (a *Agent) newReleases(cfg config.Config) error {
 	}
 	a.releaseFiles.Store(&files)
 	a.releases, err = release.New(a.log, cfg.Release, release.Deps{
-		Store: a.store, Locks: a.targets, Classes: a.targets.Now().Classes, Executors: executors, OnFinal: a.released,
+		Store: a.store, Locks: a.targets, Classes: a.targets.Now().Classes, Releasers: executors, OnFinal: a.released,
 		Settings: a.store, Receivers: a.receivers, Reminded: a.reminded, Mine: a.mine,
 	})
 	return err
+}
+
+// prepareReleases opens the release credentials of another configuration.
+func (a *Agent) prepareReleases(cfg config.Config, classes *class.Set) (reload.Prepared, error) {
+	executors, files, err := a.executors(cfg)
+	if err != nil {
+		return nil, err
+	}
+	service, err := a.releases.Prepare(cfg.Release, classes, executors)
+	if err != nil {
+		return nil, fmt.Errorf("release.%w", err)
+	}
+	return reload.All{service, reload.Funcs{OnCommit: func() { a.releaseFiles.Store(&files) }}}, nil
 }
 
 // reminded says whether the audit trail has a reminder of a request.
@@ -39,8 +56,8 @@ func (a *Agent) receivers() int {
 
 // executors opens the release credentials of a configuration; files are those of each
 // target that has some.
-func (a *Agent) executors(cfg config.Config) (out map[string]release.Executor, files map[string]connect.Config, err error) {
-	out, files = make(map[string]release.Executor, len(cfg.Targets)), map[string]connect.Config{}
+func (a *Agent) executors(cfg config.Config) (out map[string]source.Releaser, files map[string]connect.Config, err error) {
+	out, files = make(map[string]source.Releaser, len(cfg.Targets)), map[string]connect.Config{}
 	for _, t := range cfg.Targets {
 		cc, enabled, err := t.ConnectRelease()
 		if err != nil {
@@ -50,7 +67,7 @@ func (a *Agent) executors(cfg config.Config) (out map[string]release.Executor, f
 			out[t.Name] = nil
 			continue
 		}
-		e, err := release.NewRedisExecutor(release.ExecutorConfig{
+		e, err := releaser.New(releaser.Config{
 			Connect: cc, Digest: a.digest, MetaPrefixes: t.RedisScan.MetaPrefixes,
 		})
 		if err != nil {

@@ -61,8 +61,8 @@ func TestStorm(t *testing.T) {
 	})
 	for _, who := range []string{"one list", "another list"} {
 		s.run(who, func() error {
-			stays.agent.Targets()
-			stays.agent.Classes()
+			stays.agent.Backend().Targets()
+			stays.agent.Backend().Classes()
 			if said := get("http://" + stays.agent.MetricsAddr().String() + "/-/healthy"); said != "ok\n" {
 				return fmt.Errorf("not healthy: %s", said)
 			}
@@ -118,7 +118,7 @@ func TestStorm(t *testing.T) {
 func stormTargets(srv *testredis.Server, names ...string) string {
 	var list []string
 	for _, name := range names {
-		list = append(list, fmt.Sprintf("{name: %s, redis: '%s', schedule: '@every 1s', release_credentials: {}}", name, srv.URL()))
+		list = append(list, fmt.Sprintf("{name: %s, url: '%s', schedule: '@every 1s', release_credentials: {}}", name, srv.URL()))
 	}
 	return "cluster: {lease: 2s}\ntargets: [" + strings.Join(list, ", ") + "]\n" + strings.Replace(orders, "release: approve", "release: approve, dead_when: [ttl/none]", 1)
 }

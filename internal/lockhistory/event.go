@@ -1,11 +1,11 @@
 package lockhistory
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
 )
@@ -64,8 +64,12 @@ func HoldMissed(r scanner.HistoryRow, at time.Time) Event {
 // FindingChanged returns the event of a change of a finding on a lock.
 func FindingChanged(t locksteward.Transition) Event {
 	f := t.Finding
+	text := f.Summary
+	if f.Resolution.ID != "" {
+		text = f.Resolution
+	}
 	return event(f.DB, f.Key, t.At, string(f.Status), finding{
-		Rule: f.Rule, Severity: f.Severity.String(), Summary: cmp.Or(f.Resolution, f.Summary).In("en"),
+		Rule: f.Rule, Severity: f.Severity.String(), Summary: catalogue.Text("en", text),
 	})
 }
 

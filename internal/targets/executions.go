@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/source"
 )
 
 // releasingFor is how long an execution explains the end of its lock: the watch tells of
@@ -75,20 +75,20 @@ func (l *Executions) explain(transitions []locksteward.Transition, now time.Time
 	}
 }
 
-// Trace returns an executor whose executions are noted.
-func (l *Executions) Trace(e release.Executor) release.Executor { return tracedExecutor{e, l} }
+// Trace returns a releaser whose executions are noted.
+func (l *Executions) Trace(r source.Releaser) source.Releaser { return tracedReleaser{r, l} }
 
-type tracedExecutor struct {
-	release.Executor
+type tracedReleaser struct {
+	source.Releaser
 	executions *Executions
 }
 
-// Execute implements [release.Executor].
-func (e tracedExecutor) Execute(ctx context.Context, r locksteward.Request) (release.Result, error) {
-	e.executions.begin(r, time.Now())
-	result, err := e.Executor.Execute(ctx, r)
-	if err == nil && result.State != locksteward.RequestReleased {
-		e.executions.end(r)
+// Release notes the execution and passes it on.
+func (t tracedReleaser) Release(ctx context.Context, r locksteward.Request) (source.Outcome, error) {
+	t.executions.begin(r, time.Now())
+	outcome, err := t.Releaser.Release(ctx, r)
+	if err == nil && outcome.State != locksteward.RequestReleased {
+		t.executions.end(r)
 	}
-	return result, err
+	return outcome, err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/rules"
 )
@@ -36,23 +37,23 @@ func TestResolvedByRequest(t *testing.T) {
 		return told[0].Finding
 	}
 	before := now.Add(-time.Hour)
-	if f := resolved(before, locksteward.EndedReleased); strings.Contains(f.Resolution.In("en"), "request") {
-		t.Errorf("nobody asked: %q", f.Resolution.In("en"))
+	if f := resolved(before, locksteward.EndedReleased); strings.Contains(catalogue.Text("en", f.Resolution), "request") {
+		t.Errorf("nobody asked: %q", catalogue.Text("en", f.Resolution))
 	}
 	l.begin(r, now)
 	for _, how := range []locksteward.EndedHow{locksteward.EndedReleased, locksteward.EndedDeleted, locksteward.EndedReplaced} {
-		if f := resolved(before, how); !strings.Contains(f.Resolution.In("en"), "by request r-7") || !strings.Contains(f.Resolution.ZH, "r-7") {
+		if f := resolved(before, how); !strings.Contains(catalogue.Text("en", f.Resolution), "by request r-7") || !strings.Contains(catalogue.Text("zh", f.Resolution), "r-7") {
 			t.Errorf("%s: %+v", how, f.Resolution)
 		}
 	}
-	if f := resolved(before, locksteward.EndedExpired); strings.Contains(f.Resolution.In("en"), "request") {
-		t.Errorf("expired: %q", f.Resolution.In("en"))
+	if f := resolved(before, locksteward.EndedExpired); strings.Contains(catalogue.Text("en", f.Resolution), "request") {
+		t.Errorf("expired: %q", catalogue.Text("en", f.Resolution))
 	}
-	if f := resolved(now.Add(time.Second), locksteward.EndedReleased); strings.Contains(f.Resolution.In("en"), "request") {
-		t.Errorf("the next hold: %q", f.Resolution.In("en"))
+	if f := resolved(now.Add(time.Second), locksteward.EndedReleased); strings.Contains(catalogue.Text("en", f.Resolution), "request") {
+		t.Errorf("the next hold: %q", catalogue.Text("en", f.Resolution))
 	}
 	l.end(r)
-	if f := resolved(before, locksteward.EndedReleased); strings.Contains(f.Resolution.In("en"), "request") {
-		t.Errorf("released nothing: %q", f.Resolution.In("en"))
+	if f := resolved(before, locksteward.EndedReleased); strings.Contains(catalogue.Text("en", f.Resolution), "request") {
+		t.Errorf("released nothing: %q", catalogue.Text("en", f.Resolution))
 	}
 }

@@ -29,7 +29,7 @@ type targetIdentity struct {
 }
 
 func identityOf(t config.Target) (targetIdentity, error) {
-	spec, err := connect.Parse(t.Redis)
+	spec, err := connect.Parse(t.URL)
 	if err != nil {
 		return targetIdentity{}, err
 	}
@@ -73,7 +73,7 @@ func Renamed(old, cfg config.Config) error {
 		if errWas != nil || errIs != nil || was.same(is) {
 			continue // a URL that cannot be read was refused already
 		}
-		errs = append(errs, fmt.Errorf("targets[%d].redis: %w: %q leads to %s and would lead to %s, while its findings, requests and histories are about the locks of the first; "+
+		errs = append(errs, fmt.Errorf("targets[%d].url: %w: %q leads to %s and would lead to %s, while its findings, requests and histories are about the locks of the first; "+
 			"give the other server a name of its own, or restart the agent if it has the same locks at a new address", i, locksteward.ErrConflict, t.Name, was, is))
 	}
 	return errors.Join(errs...)
@@ -109,10 +109,33 @@ func (d Deps) moveOf(ctx context.Context, t config.Target) (m move, err error) {
 // watched no longer, its open requests as superseded, and its histories begin anew.
 // Nothing of it says that a lock is gone.
 func (w *Watched) Reconcile(ctx context.Context) error {
+	if w.reconciled {
+		return nil
+	}
 	if err := w.deps.reconcile(ctx, w.cfg); err != nil {
 		return fmt.Errorf("target %q: reconcile: which server it is: %w", w.target.Name, err)
 	}
+	w.reconciled = true
 	return nil
+}
+
+// awaitReconciled reconciles until that succeeds; false if ctx ends first. Until then nothing of the target is judged.
+func (w *Watched) awaitReconciled(ctx context.Context) bool {
+	for {
+		err := w.Reconcile(ctx)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		w.log.Error("the target is not watched yet: it is tried again", zap.Error(err))
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(keepEvery):
+		}
+	}
 }
 
 func (d Deps) reconcile(ctx context.Context, t config.Target) error {

@@ -5,12 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"github.com/locksteward/locksteward/catalogue"
 	"strings"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/release"
-	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis/releaser"
 )
 
 // TargetName is the target of everything here: there is one server.
@@ -35,14 +37,14 @@ type Plan struct {
 	// Differences are what is other than the condition; with any, nothing is done.
 	Differences []string
 	// Refusal is why this lock is not released safely; nil if it is.
-	Refusal *formats.Refusal
+	Refusal error
 	// Library, Identity and Keys are what is released.
 	Library  string
 	Identity locksteward.Identity
 	Keys     []string
 
 	opts     Options
-	executor *release.RedisExecutor
+	releaser source.Releaser
 	request  locksteward.Request
 }
 
@@ -59,18 +61,18 @@ func NewPlan(ctx context.Context, o Options) (*Plan, error) {
 	if err := conn.Close(); err != nil {
 		return nil, err
 	}
-	executor, err := release.NewRedisExecutor(release.ExecutorConfig{Connect: o.Connect, Digest: KeyOf(o.If.Salt), MetaPrefixes: o.MetaPrefixes})
+	free, err := releaser.New(releaser.Config{Connect: o.Connect, Digest: KeyOf(o.If.Salt), MetaPrefixes: o.MetaPrefixes})
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{opts: o, executor: executor, request: locksteward.Request{
+	p := &Plan{opts: o, releaser: free, request: locksteward.Request{
 		ID: "u-" + strings.ToLower(rand.Text()),
 		Evidence: locksteward.Evidence{
 			Target: TargetName, DB: db, Key: o.Key, Type: o.If.Type, TokenDigest: digestPrefix + o.If.Digest, ExpireAt: o.If.ExpireAt,
 		},
 		Requester: o.Actor, Reason: o.Reason,
 	}}
-	seen, err := executor.Preview(ctx, p.request)
+	seen, err := free.Preview(ctx, p.request)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func NewPlan(ctx context.Context, o Options) (*Plan, error) {
 	now := seen.Now
 	now.Target, now.DB = TargetName, db
 	p.request.Evidence = now
-	if seen, err = executor.Preview(ctx, p.request); err != nil {
+	if seen, err = free.Preview(ctx, p.request); err != nil {
 		return nil, err
 	}
 	p.Found, p.Differences, p.Refusal = seen.Found, seen.Differences, seen.Refusal
@@ -108,37 +110,42 @@ func (c Condition) differences(now locksteward.Evidence) []string {
 	return out
 }
 
+// Outcome returns what to say of an outcome, in English.
+func (p *Plan) Outcome(o source.Outcome) string {
+	return catalogue.Text("en", release.OutcomeMessage(p.request.Evidence, o))
+}
+
 // Execute releases the lock if it is still the hold of the plan. An error means
 // that the outcome is not known, unless the intent could not be written: then
 // nothing was done. The outcome is written to the audit file in either case.
-func (p *Plan) Execute(ctx context.Context) (release.Result, error) {
+func (p *Plan) Execute(ctx context.Context) (source.Outcome, error) {
 	audit := auditFile{p.opts.AuditFile}
 	facts := map[string]any{
 		"library": p.Library, "identity": p.Identity, "if": p.opts.If.String(), "db": p.request.Evidence.DB,
 	}
 	detail, err := json.Marshal(facts)
 	if err != nil {
-		return release.Result{}, err
+		return source.Outcome{}, err
 	}
 	entry := locksteward.Entry{
 		Actor: p.opts.Actor, Action: actionIntent, Target: TargetName, Key: p.opts.Key, Subject: p.request.ID,
 		Reason: p.opts.Reason, Detail: detail,
 	}
 	if err := audit.append(entry); err != nil {
-		return release.Result{}, fmt.Errorf("nothing was done: %w", err)
+		return source.Outcome{}, fmt.Errorf("nothing was done: %w", err)
 	}
-	result, err := p.executor.Execute(ctx, p.request)
-	if result.ConfirmedBy != "" {
-		facts["confirmed_by"] = result.ConfirmedBy
+	outcome, err := p.releaser.Release(ctx, p.request)
+	if outcome.ConfirmedBy != "" {
+		facts["confirmed_by"] = outcome.ConfirmedBy
 		entry.Detail, _ = json.Marshal(facts) // texts and a number, as above
 	}
 	entry.Action = actionOutcome
-	if entry.Outcome = string(result.State); err != nil {
+	if entry.Outcome = string(outcome.State); err != nil {
 		entry.Outcome = string(locksteward.RequestUnknown)
 		err = fmt.Errorf("the outcome is not known: %w; the record of request %s beside the lock tells it", err, p.request.ID)
 	}
 	if noted := audit.append(entry); noted != nil && err == nil {
-		err = fmt.Errorf("the lock is %s, but that is not in the audit file: %w", result.State, noted)
+		err = fmt.Errorf("the lock is %s, but that is not in the audit file: %w", outcome.State, noted)
 	}
-	return result, err
+	return outcome, err
 }

@@ -21,5 +21,5 @@
 // are lost while a script is still under way (they live seven days).
 //
 // The code that it stands for: release/execute.go, release/recover.go,
-// release/executor.go, release/resolve.lua and source/redis/formats/opening.lua.
+// source/redis/releaser and source/redis/formats/opening.lua.
 package model

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 )
 
@@ -228,12 +229,19 @@ func TestCostIsLimited(t *testing.T) {
 	}
 }
 
-func english(texts []locksteward.Text) []string {
+func english(texts []locksteward.Message) []string {
 	var out []string
 	for _, t := range texts {
-		out = append(out, t.EN)
+		out = append(out, catalogue.Text("en", t))
 	}
 	return out
+}
+
+// contains says whether one of the messages has the texts of want.
+func contains(messages []locksteward.Message, want locksteward.Message) bool {
+	return slices.ContainsFunc(messages, func(m locksteward.Message) bool {
+		return catalogue.Text("en", m) == catalogue.Text("en", want) && catalogue.Text("zh", m) == catalogue.Text("zh", want)
+	})
 }
 
 func TestShowTellsWhatTheExpressionRests(t *testing.T) {
@@ -247,25 +255,25 @@ func TestShowTellsWhatTheExpressionRests(t *testing.T) {
 		"target is redis", "lock.key is lock:order:42", "lock.count is 1",
 	}
 	if !slices.Equal(english(shown), want) || missing != nil {
-		t.Errorf("shown %q, missing %q", shown, missing)
+		t.Errorf("shown %q, missing %q", english(shown), english(missing))
 	}
 	shown, missing = p.Show(nothingKnown())
 	for _, fact := range []string{"lock.age", "lock.ttl", "lock.holder.host", "lock.claim.holding", "lock.first_seen"} {
-		if !slices.Contains(missing, locksteward.Text{EN: fact + " is not known", ZH: fact + " 未知"}) {
-			t.Errorf("missing %q, want %s among them (shown %q)", missing, fact, shown)
+		if !contains(missing, locksteward.Literal(fact+" is not known", fact+" 未知")) {
+			t.Errorf("missing %q, want %s among them (shown %q)", english(missing), fact, english(shown))
 		}
 	}
 	f := knownFacts()
 	f.Age = Age{Value: time.Minute, Basis: locksteward.AgeObserved, Minimum: true}
 	f.Lock.Key, f.Lock.Claim.Holding = "a\nb", slices.Repeat([]string{"k"}, 9)
 	shown, _ = p.Show(f)
-	for _, line := range []locksteward.Text{
-		{EN: "lock.age is at least 1m0s (observed)", ZH: "lock.age 至少为 1m0s（observed）"},
-		{EN: `lock.key is a\nb`, ZH: `lock.key 为 a\nb`},
-		{EN: "lock.claim.holding is k, k, k, k, k, and 4 more", ZH: "lock.claim.holding 为 k、k、k、k、k，另有 4 个"},
+	for _, line := range []locksteward.Message{
+		locksteward.Literal("lock.age is at least 1m0s (observed)", "lock.age 至少为 1m0s（observed）"),
+		locksteward.Literal(`lock.key is a\nb`, `lock.key 为 a\nb`),
+		locksteward.Literal("lock.claim.holding is k, k, k, k, k, and 4 more", "lock.claim.holding 为 k、k、k、k、k，另有 4 个"),
 	} {
-		if !slices.Contains(shown, line) {
-			t.Errorf("shown %q, want %q", shown, line)
+		if !contains(shown, line) {
+			t.Errorf("shown %q, want %q", english(shown), catalogue.Text("en", line))
 		}
 	}
 }

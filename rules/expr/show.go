@@ -14,44 +14,39 @@ import (
 
 // Show gives the facts that the expression reads, as evidence: shown are those
 // that are known ("lock.ttl is 30s"), missing those that are not.
-func (p *Program) Show(f *Facts) (shown, missing []locksteward.Text) {
+func (p *Program) Show(f *Facts) (shown, missing []locksteward.Message) {
 	for _, path := range p.facts {
 		value, ok := lookup(path, f)
 		switch {
 		case !ok:
-			missing = append(missing, locksteward.Text{EN: path + " is not known", ZH: path + " 未知"})
-		case value.EN == "": // facts of facts
+			missing = append(missing, locksteward.NewMessage("fact.unknown", path))
+		case value == nil: // facts of facts
 		case path == "lock.age" && f.Age.Minimum:
-			shown = append(shown, locksteward.Text{
-				EN: fmt.Sprintf("%s is at least %s (%s)", path, value.EN, f.Age.Basis),
-				ZH: fmt.Sprintf("%s 至少为 %s（%s）", path, value.ZH, f.Age.Basis),
-			})
+			shown = append(shown, locksteward.NewMessage("fact.age-at-least", path, value, f.Age.Basis))
 		case path == "lock.age":
-			shown = append(shown, locksteward.Text{
-				EN: fmt.Sprintf("%s is %s (%s)", path, value.EN, f.Age.Basis),
-				ZH: fmt.Sprintf("%s 为 %s（%s）", path, value.ZH, f.Age.Basis),
-			})
+			shown = append(shown, locksteward.NewMessage("fact.age", path, value, f.Age.Basis))
 		default:
-			shown = append(shown, locksteward.Text{EN: path + " is " + value.EN, ZH: path + " 为 " + value.ZH})
+			shown = append(shown, locksteward.NewMessage("fact", path, value))
 		}
 	}
 	return shown, missing
 }
 
-// lookup reads one fact by its path and shows it.
-func lookup(path string, f *Facts) (locksteward.Text, bool) {
+// lookup reads one fact by its path: an argument of a message, nil for one that only has
+// others.
+func lookup(path string, f *Facts) (any, bool) {
 	switch path {
 	case "now":
-		return either(f.Now.UTC().Format(time.RFC3339)), true
+		return f.Now, true
 	case "target":
-		return either(f.Lock.Target), true
+		return f.Lock.Target, true
 	case "lock", "class":
-		return locksteward.Text{}, true
+		return nil, true
 	}
 	parent := path[:strings.LastIndexByte(path, '.')]
 	if parent != "lock" && parent != "class" {
 		if _, ok := lookup(parent, f); !ok {
-			return locksteward.Text{}, false
+			return nil, false
 		}
 	}
 	for _, o := range described {
@@ -66,49 +61,45 @@ func lookup(path string, f *Facts) (locksteward.Text, bool) {
 			}
 		}
 	}
-	return locksteward.Text{}, true
+	return nil, true
 }
 
-// either is what is the same in both languages.
-func either(s string) locksteward.Text { return locksteward.Text{EN: s, ZH: s} }
-
-// showValue prints a fact; nothing for one that only has others.
-func showValue(value any) locksteward.Text {
+// showValue returns a fact as an argument of a message; nil for one that only has others.
+func showValue(value any) any {
 	switch v := value.(type) {
 	case types.String:
-		return either(locksteward.DisplayKey(string(v)))
+		return locksteward.DisplayKey(string(v))
 	case types.Duration:
-		return either(v.Duration.Round(time.Millisecond).String())
+		return v.Duration.Round(time.Millisecond).String()
 	case types.Timestamp:
-		return either(v.Time.UTC().Format(time.RFC3339))
+		return v.Time
 	case types.Bool, types.Int:
-		return either(fmt.Sprint(v))
+		return fmt.Sprint(v)
 	case ref.Val:
 		list, err := v.ConvertToNative(stringsType)
 		if names, ok := list.([]string); ok && err == nil {
 			return showList(names)
 		}
 	}
-	return locksteward.Text{}
+	return nil
 }
 
 // maxItems is how many elements of a list are shown.
 const maxItems = 5
 
-func showList(names []string) locksteward.Text {
+func showList(names []string) locksteward.Message {
 	if len(names) == 0 {
-		return locksteward.Text{EN: "empty", ZH: "空"}
+		return locksteward.NewMessage("fact.empty")
 	}
-	var out []string
+	var shown []any
 	for _, n := range names[:min(len(names), maxItems)] {
-		out = append(out, locksteward.DisplayKey(n))
+		shown = append(shown, locksteward.DisplayKey(n))
 	}
-	shown := locksteward.Text{EN: strings.Join(out, ", "), ZH: strings.Join(out, "、")}
+	list := locksteward.NewMessage("names", shown...)
 	if more := len(names) - maxItems; more > 0 {
-		shown.EN += fmt.Sprintf(", and %d more", more)
-		shown.ZH += fmt.Sprintf("，另有 %d 个", more)
+		return locksteward.NewMessage("fact.more", list, more)
 	}
-	return shown
+	return list
 }
 
 var stringsType = reflect.TypeFor[[]string]()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 )
 
 // edge is one wait for one hold.
@@ -120,7 +121,7 @@ func (w *world) judgeCycles(full bool, covers func(key string) bool) {
 		}
 		whole := true
 		for _, line := range f.Evidence {
-			if m := memberLine.FindStringSubmatch(line.In("en")); m != nil {
+			if m := memberLine.FindStringSubmatch(catalogue.Text("en", line)); m != nil {
 				told[m[1]] = told[m[1]] || f.Status == locksteward.StatusFiring
 				whole = whole && covers(m[2]) && covers(m[3])
 			}
@@ -151,10 +152,10 @@ func (w *world) judgeCycles(full bool, covers func(key string) bool) {
 }
 
 // english is evidence for a person who reads the test.
-func english(lines []locksteward.Text) string {
+func english(lines []locksteward.Message) string {
 	var out strings.Builder
 	for _, l := range lines {
-		out.WriteString(l.In("en") + "\n")
+		out.WriteString(catalogue.Text("en", l) + "\n")
 	}
 	return out.String()
 }
@@ -163,7 +164,7 @@ func english(lines []locksteward.Text) string {
 func (w *world) judgeRound(f locksteward.Finding, now []edge) {
 	var members [][]string
 	for _, line := range f.Evidence {
-		if m := memberLine.FindStringSubmatch(line.In("en")); m != nil {
+		if m := memberLine.FindStringSubmatch(catalogue.Text("en", line)); m != nil {
 			members = append(members, m[1:])
 		}
 	}

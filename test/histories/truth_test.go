@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/source/redis/formats"
@@ -337,7 +338,7 @@ func (w *world) judge(full bool, covers func(key string) bool, dead map[string][
 		case "ttl/none", "hold/too-long", "hold/lost":
 			at := subject{f.Rule, f.Key, f.Subject}
 			if _, ok := wants[at]; !ok {
-				w.fail("%s: %s %s on %q, for which there is no reason: %s", w.now.Sub(w.began), f.Status, f.Rule, f.Key, f.Summary.In("en"))
+				w.fail("%s: %s %s on %q, for which there is no reason: %s", w.now.Sub(w.began), f.Status, f.Rule, f.Key, catalogue.Text("en", f.Summary))
 			}
 			findings[at] = f
 		}
@@ -360,16 +361,16 @@ func bySubject(a, b subject) int {
 func (w *world) compare(at subject, is want, f locksteward.Finding) {
 	where := fmt.Sprintf("%s: %s on %q", w.now.Sub(w.began), at.rule, at.key)
 	if !slices.Contains(is.status, f.Status) {
-		w.fail("%s is %q, want one of %q: %s\n%s\n%s", where, f.Status, is.status, is.why, f.Summary.In("en"), english(f.Evidence))
+		w.fail("%s is %q, want one of %q: %s\n%s\n%s", where, f.Status, is.status, is.why, catalogue.Text("en", f.Summary), english(f.Evidence))
 	}
 	if f.Status == none {
 		return
 	}
 	if is.severity != 0 && f.Severity != is.severity {
-		w.fail("%s is %s, want %s: %s\n%s\n%s", where, f.Severity, is.severity, is.why, f.Summary.In("en"), english(f.Evidence))
+		w.fail("%s is %s, want %s: %s\n%s\n%s", where, f.Severity, is.severity, is.why, catalogue.Text("en", f.Summary), english(f.Evidence))
 	}
-	if !strings.Contains(f.Summary.In("en"), is.text) {
-		w.fail("%s says %q, want %q in it: %s", where, f.Summary.In("en"), is.text, is.why)
+	if !strings.Contains(catalogue.Text("en", f.Summary), is.text) {
+		w.fail("%s says %q, want %q in it: %s", where, catalogue.Text("en", f.Summary), is.text, is.why)
 	}
 }
 
@@ -378,9 +379,9 @@ func (w *world) compare(at subject, is want, f locksteward.Finding) {
 func (w *world) judgeDead(f locksteward.Finding) {
 	switch h := w.holds[f.Key]; {
 	case h == nil:
-		w.fail("%s: the holder of %q is called dead, which nobody holds: %s", w.now.Sub(w.began), f.Key, f.Summary.In("en"))
+		w.fail("%s: the holder of %q is called dead, which nobody holds: %s", w.now.Sub(w.began), f.Key, catalogue.Text("en", f.Summary))
 	case h.own == nil || h.own.process.alive:
-		w.fail("%s: the holder of %s is called dead (%s) and lives: %s\n%s", w.now.Sub(w.began), h, f.Proof, f.Summary.In("en"), english(f.Evidence))
+		w.fail("%s: the holder of %s is called dead (%s) and lives: %s\n%s", w.now.Sub(w.began), h, f.Proof, catalogue.Text("en", f.Summary), english(f.Evidence))
 	}
 }
 

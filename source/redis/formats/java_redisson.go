@@ -220,10 +220,7 @@ var redissonFormats = []*Format{
 		RenewEvery: redissonRenewEvery,
 		Facts: locksteward.LibraryFacts{
 			RenewalsPerLease: redissonPerLease,
-			NoTTLCause: locksteward.Text{
-				EN: "Redisson sets the TTL in the script that takes the lock, so something else removed or recreated it: PERSIST, RESTORE, or a plain HSET or HINCRBY on the key.",
-				ZH: "Redisson 在加锁脚本中设置过期时间，因此是其他操作去掉或重建了该键：PERSIST、RESTORE，或直接对该键执行 HSET、HINCRBY。",
-			},
+			NoTTLCause:       locksteward.NewMessage("library.redisson-removed-ttl"),
 		},
 		release: func(s Sample, p plan) (Command, error) {
 			args := append([]any{redissonChannel(s.Key), redissonFree}, fieldArgs(s)...)

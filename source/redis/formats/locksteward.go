@@ -47,10 +47,7 @@ var lockstewardFormat = Format{
 		}
 		return d, true
 	},
-	Facts: locksteward.LibraryFacts{NoTTLCause: locksteward.Text{
-		EN: "The lock library never takes a lock without TTL, so somebody removed it afterwards: PERSIST, or a SET or RESTORE by another program.",
-		ZH: "本锁库绝不会加无过期时间的锁，因此是之后被去掉的：PERSIST，或其他程序的 SET、RESTORE。",
-	}},
+	Facts: locksteward.LibraryFacts{NoTTLCause: locksteward.NewMessage("library.locksteward-removed-ttl")},
 	// Removes lock and metadata, wakes the next waiter and notifies the process that
 	// held the lock. The fence stays.
 	release: func(s Sample, p plan) (Command, error) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
-	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source/redis/releaser"
 )
 
 // stand is how long what takes a lock's place stays.
@@ -46,12 +46,12 @@ func (l lab) follow(t *testing.T, of locksteward.Request, act locksteward.Act, w
 
 func (l lab) carryOut(t *testing.T, r locksteward.Request, want locksteward.RequestState) {
 	t.Helper()
-	executor, err := release.NewRedisExecutor(release.ExecutorConfig{Connect: l.connect(), Digest: l.digest})
+	executor, err := releaser.New(releaser.Config{Connect: l.connect(), Digest: l.digest})
 	must(t, err)
-	result, err := executor.Execute(t.Context(), r)
+	result, err := executor.Release(t.Context(), r)
 	must(t, err)
 	if result.State != want {
-		t.Fatalf("%s of %q: %s, %s %v, want %s", r.Evidence.Act, r.Evidence.Key, result.State, result.Outcome, result.Differences, want)
+		t.Fatalf("%s of %q: %s, %s %v, want %s", r.Evidence.Act, r.Evidence.Key, result.State, result.Reason, result.Differences, want)
 	}
 }
 

@@ -16,9 +16,10 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
-	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 	redissource "github.com/locksteward/locksteward/source/redis"
+	"github.com/locksteward/locksteward/source/redis/releaser"
 )
 
 // patience is how long anything may take that has to happen.
@@ -103,17 +104,17 @@ func (l lab) check(t *testing.T, w wants) locksteward.Lock {
 	return got
 }
 
-// release asks the executor, as an approved request does, to free the lock as
+// release asks the releaser, as an approved request does, to free the lock as
 // it stands now.
-func (l lab) release(t *testing.T, key string) release.Result {
+func (l lab) release(t *testing.T, key string) source.Outcome {
 	t.Helper()
 	lock, ok := l.see(t, key)
 	if !ok {
 		t.Fatalf("the scanner does not see %q", key)
 	}
-	executor, err := release.NewRedisExecutor(release.ExecutorConfig{Connect: l.connect(), Digest: l.digest})
+	executor, err := releaser.New(releaser.Config{Connect: l.connect(), Digest: l.digest})
 	must(t, err)
-	result, err := executor.Execute(t.Context(), requestOf(lock))
+	result, err := executor.Release(t.Context(), requestOf(lock))
 	must(t, err)
 	return result
 }
@@ -127,9 +128,9 @@ func (l lab) free(t *testing.T, key string) time.Time {
 		case locksteward.RequestReleased:
 			return time.Now()
 		case locksteward.RequestChanged:
-			t.Logf("%q: %s %v", key, result.Outcome, result.Differences)
+			t.Logf("%q: %s %v", key, result.Reason, result.Differences)
 		default:
-			t.Fatalf("%q: %s, %s, want released", key, result.State, result.Outcome)
+			t.Fatalf("%q: %s, %s, want released", key, result.State, result.Reason)
 		}
 	}
 	t.Fatalf("%q changed between five looks and releases", key)
@@ -141,8 +142,8 @@ func (l lab) refused(t *testing.T, key, why string) {
 	t.Helper()
 	before := l.client.Dump(t.Context(), key).Val()
 	result := l.release(t, key)
-	if result.State != locksteward.RequestFailed || !strings.Contains(result.Outcome, why) {
-		t.Errorf("%q: %s, %q, want failed with %q", key, result.State, result.Outcome, why)
+	if result.State != locksteward.RequestFailed || !strings.Contains(result.Reason, why) {
+		t.Errorf("%q: %s, %q, want failed with %q", key, result.State, result.Reason, why)
 	}
 	if before == "" || l.client.Dump(t.Context(), key).Val() != before {
 		t.Errorf("%q was touched by a release that was refused", key)

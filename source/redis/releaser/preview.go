@@ -1,0 +1,83 @@
+package releaser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis/formats"
+)
+
+// mask stands for a token.
+const mask = "•••"
+
+// Preview reads the lock and returns what Release would do with it now.
+func (r *Releaser) Preview(ctx context.Context, req locksteward.Request) (source.Preview, error) {
+	var out source.Preview
+	err := r.with(ctx, req.Evidence, func(cn *redis.Conn) error {
+		command, now, err := r.command(ctx, cn, req)
+		if now != nil {
+			out.Found, out.Now, out.Differences = now.found, now.evidence, now.differences
+		}
+		if refusal, ok := errors.AsType[*formats.Refusal](err); ok {
+			out.Refusal = refusal
+			return nil
+		}
+		if err != nil || command.Script == "" {
+			return err
+		}
+		hide := func(text string) string { return text }
+		if now != nil {
+			hide = masker(now.sample)
+		}
+		out.Script = command.Script
+		for _, key := range command.Keys {
+			out.Keys = append(out.Keys, hide(key))
+		}
+		for _, arg := range command.Args {
+			text := fmt.Sprint(arg)
+			if raw, ok := arg.([]byte); ok {
+				text = string(raw)
+			}
+			out.Args = append(out.Args, hide(text))
+		}
+		return nil
+	})
+	if err != nil {
+		return source.Preview{}, fmt.Errorf("preview release: %s", connect.Explain(err))
+	}
+	return out, nil
+}
+
+// masker hides what proves that somebody holds the lock, wherever it stands in a
+// text.
+func masker(s formats.Sample) func(string) string {
+	secrets := []string{string(s.Value)}
+	for field, value := range s.Fields {
+		secrets = append(secrets, field, value)
+	}
+	for _, m := range s.Members {
+		secrets = append(secrets, m.Name)
+	}
+	secrets = slices.DeleteFunc(secrets, func(secret string) bool { return secret == "" })
+	// The longest first: one may be part of another.
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	return func(text string) string {
+		for _, secret := range secrets {
+			switch {
+			case text == secret:
+				return mask
+			case len(secret) >= 8 && text != s.Key: // shorter ones are in everything
+				text = strings.ReplaceAll(text, secret, mask)
+			}
+		}
+		return text
+	}
+}

@@ -160,10 +160,10 @@ servers: ## Runs the tests that depend on the server on Redis 6.0, 8 and Valkey 
 	@scripts/deps.sh redis cc servers
 	scripts/on-servers.sh
 
-.PHONY: museum
-museum: ## Puts known defects of lock libraries into lock/, one at a time, and requires that its tests find each.
+.PHONY: mutation
+mutation: ## Puts known defects of lock libraries into lock/, one at a time, and requires that its tests find each.
 	@scripts/deps.sh redis cc
-	go test ./lock/museum -museum -count=1 -timeout 60m -v
+	go test ./lock/mutation -mutation -count=1 -timeout 60m -v
 
 .PHONY: deploy-check
 deploy-check: ## Checks deploy/: chart, manifests, Compose file, Dockerfile, unit, workflows, releases; starts what they start (2 min; a module with large libraries).

@@ -9,11 +9,11 @@ type FindingEvent struct {
 	// that has or had it.
 	ID string
 	// Number grows over all events, restarts included. Receivers see it.
-	Number  uint64
-	At      time.Time
-	Survey  bool // found by the first sweep of its target
-	Finding Finding
-	To      []Recipient
+	Number     uint64
+	At         time.Time
+	FirstSweep bool // found by the first sweep of its target
+	Finding    Finding
+	To         []Recipient
 
 	// Seq is the event's place in the order of writing, which it shares with
 	// notifications. The outbox sets it.

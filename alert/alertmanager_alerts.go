@@ -39,8 +39,8 @@ type alertWriter struct{ resolveAfter time.Duration }
 
 func (w alertWriter) alerts(p Payload, now time.Time) []amAlert {
 	switch {
-	case p.Type == typeSurvey:
-		return w.survey(p, now)
+	case p.Type == typeFirstSweep:
+		return w.firstSweep(p, now)
 	case strings.HasPrefix(p.Type, typeFindings):
 		return w.findings(p, now)
 	case p.Release != nil:
@@ -128,8 +128,8 @@ func alertName(rule string) string {
 	return b.String()
 }
 
-// survey is one alert for each target that was swept for the first time.
-func (w alertWriter) survey(p Payload, now time.Time) []amAlert {
+// firstSweep is one alert for each target that was swept for the first time.
+func (w alertWriter) firstSweep(p Payload, now time.Time) []amAlert {
 	found := map[string]int{}
 	lines := map[string][]string{}
 	for _, c := range p.Counts {
@@ -139,7 +139,7 @@ func (w alertWriter) survey(p Payload, now time.Time) []amAlert {
 	var out []amAlert
 	for _, target := range slices.Sorted(maps.Keys(found)) {
 		text := catalogue.Text(p.Lang, locksteward.NewMessage("notification.first-sweep", target, found[target]))
-		a := w.event(map[string]string{"severity": "info", "target": target}, "FirstSurvey", text, p.URL, p.Timestamp, now.Add(eventLasts))
+		a := w.event(map[string]string{"severity": "info", "target": target}, "FirstSweep", text, p.URL, p.Timestamp, now.Add(eventLasts))
 		annotate(a, map[string]string{"findings": strings.Join(lines[target], "\n"), "runbook_url": manual + "rules/README.md"})
 		out = append(out, a)
 	}

@@ -198,13 +198,13 @@ func TestAlertmanagerTakesReleases(t *testing.T) {
 	}
 }
 
-func TestAlertmanagerTakesSurveysAndTests(t *testing.T) {
+func TestAlertmanagerSendsFirstSweepsAndTests(t *testing.T) {
 	t.Parallel()
 	srv := testam.Start(t, testam.Options{})
 	out := openAM(t, Alertmanager{Endpoint: atURL(srv.URL())})
 	c := composer{writer: writerOf("am")}
 	found := eventOfTransition(lately(fire("lock:order:1", 1), 0))
-	made := c.message(ReasonSurvey, &Group{Key: "first_survey redis", Labels: map[string]string{"target": "redis"}, Firing: 1}, "", []locksteward.FindingEvent{found})
+	made := c.message(ReasonFirstSweep, &Group{Key: "first_sweep redis", Labels: map[string]string{"target": "redis"}, Firing: 1}, "", []locksteward.FindingEvent{found})
 	if len(made) != 1 {
 		t.Fatal(c.err)
 	}
@@ -219,7 +219,7 @@ func TestAlertmanagerTakesSurveysAndTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := srv.Alerts()
-	if len(got) != 2 || got[0].Labels["alertname"] != "LockstewardFirstSurvey" || got[0].Labels["target"] != "redis" || got[0].Labels["severity"] != "info" ||
+	if len(got) != 2 || got[0].Labels["alertname"] != "LockstewardFirstSweep" || got[0].Labels["target"] != "redis" || got[0].Labels["severity"] != "info" ||
 		got[0].Annotations["findings"] != "critical: 1 × ttl/none, orders" || got[1].Labels["alertname"] != "LockstewardTest" ||
 		!strings.Contains(got[1].Annotations["summary"], "ana") {
 		t.Errorf("got %+v", got)

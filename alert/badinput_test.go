@@ -196,7 +196,7 @@ func TestNoSecretIsShownWhateverGoesWrong(t *testing.T) {
 			core, logs := observer.New(zapcore.DebugLevel)
 			b := &box{}
 			cfg := Config{
-				Grouping: Grouping{By: []string{"fingerprint"}, Repeat: time.Hour}, FirstSurvey: SurveyFire,
+				Grouping: Grouping{By: []string{"fingerprint"}, Repeat: time.Hour}, FirstSweep: FirstSweepFire,
 				Receivers: kindsAt(t, m.base, m.n, Patience{Timeout: 10 * time.Second, MaxAttempts: 1}),
 			}
 			// Who waits for what never comes need not wait for long.

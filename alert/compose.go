@@ -18,23 +18,23 @@ const (
 	SuppressedInhibit = "inhibit"
 	// SuppressedUnknown is the end of a finding that the receiver does not know.
 	SuppressedUnknown = "unknown"
-	// SuppressedSurvey is first_survey: mute.
-	SuppressedSurvey = "survey"
+	// SuppressedFirstSweep is first_sweep: mute.
+	SuppressedFirstSweep = "first_sweep"
 	// SuppressedMatch does not match the receiver.
 	SuppressedMatch = "match"
 )
 
 // SuppressedReasons returns all of them, for metrics.
 func SuppressedReasons() []string {
-	return []string{SuppressedSilence, SuppressedInhibit, SuppressedUnknown, SuppressedSurvey, SuppressedMatch}
+	return []string{SuppressedSilence, SuppressedInhibit, SuppressedUnknown, SuppressedFirstSweep, SuppressedMatch}
 }
 
 // allGroups is the Ordering of notifications to people about findings: those of all
 // groups are one stream.
 const allGroups = "*"
 
-// surveyPrefix begins the keys of groups of first sweeps.
-const surveyPrefix = "first_survey "
+// firstSweepPrefix begins the keys of groups of first sweeps.
+const firstSweepPrefix = "first_sweep "
 
 // groupDecision is what happens to the events of one group now.
 type groupDecision struct {
@@ -121,7 +121,7 @@ func (d *groupDecision) drop(e *locksteward.PendingEvent, why string) {
 // scheduleRepeat makes the group due again while it fires. A first sweep is not
 // repeated.
 func (d *groupDecision) scheduleRepeat(every time.Duration) {
-	if d.firing == 0 || every == 0 || strings.HasPrefix(d.due.Group, surveyPrefix) {
+	if d.firing == 0 || every == 0 || strings.HasPrefix(d.due.Group, firstSweepPrefix) {
 		return
 	}
 	if since := d.due.Now.Sub(d.due.LastAt); !d.flushed.Sent && !d.due.LastAt.IsZero() && since < every {
@@ -133,7 +133,7 @@ func (d *groupDecision) scheduleRepeat(every time.Duration) {
 // repeatDue reports whether nothing is new and what fires is to be repeated now.
 func (d *groupDecision) repeatDue(every time.Duration) bool {
 	return len(d.notify) == 0 && len(d.due.Waiting) == 0 && len(d.due.FiringEvents) > 0 && every > 0 &&
-		!strings.HasPrefix(d.due.Group, surveyPrefix) && !d.due.LastAt.IsZero() && d.due.Now.Sub(d.due.LastAt) >= every
+		!strings.HasPrefix(d.due.Group, firstSweepPrefix) && !d.due.LastAt.IsZero() && d.due.Now.Sub(d.due.LastAt) >= every
 }
 
 // composer makes the notifications of one receiver.
@@ -202,13 +202,13 @@ func (c *composer) news(all []groupDecision) []locksteward.Notification {
 	for _, d := range all {
 		why, events := ReasonNews, eventsOf(d.notify)
 		group := &Group{Key: d.due.Group, Labels: c.grouping.labels(events[0].Finding), Firing: d.firing}
-		if strings.HasPrefix(d.due.Group, surveyPrefix) {
+		if strings.HasPrefix(d.due.Group, firstSweepPrefix) {
 			group.Labels = map[string]string{"target": events[0].Finding.Target}
 		}
-		if events[0].Survey { // what ends later is in the same group
-			why = ReasonSurvey
+		if events[0].FirstSweep { // what ends later is in the same group
+			why = ReasonFirstSweep
 		}
-		if c.people || why == ReasonSurvey {
+		if c.people || why == ReasonFirstSweep {
 			out = append(out, c.message(why, group, "", events)...)
 			continue
 		}
@@ -260,8 +260,8 @@ func (c *composer) message(why Reasoning, group *Group, salt string, events []lo
 		}
 	}
 	p.Type = typeFindings + p.Status
-	if why == ReasonSurvey {
-		p.Type = typeSurvey
+	if why == ReasonFirstSweep {
+		p.Type = typeFirstSweep
 	}
 	ids := make([]string, 0, len(events)+1)
 	for _, e := range events {

@@ -17,9 +17,9 @@ type Config struct {
 	// Grouping is how findings are combined in notifications, unless a receiver overrides
 	// it.
 	Grouping Grouping `yaml:"grouping"`
-	// FirstSurvey is what becomes of the findings of a target's first sweep: "digest"
+	// FirstSweep is what becomes of the findings of a target's first sweep: "digest"
 	// (one notification per receiver), "fire" (as all others), "mute".
-	FirstSurvey string `yaml:"first_survey"`
+	FirstSweep string `yaml:"first_sweep"`
 	// ConsoleURL is where people reach the console: links in notifications begin with it.
 	// Empty: only runbooks are linked, as public pages.
 	ConsoleURL string `yaml:"console_url"`
@@ -84,9 +84,9 @@ type Regrouping struct {
 
 // What becomes of the findings of a target's first sweep.
 const (
-	SurveyDigest = "digest"
-	SurveyFire   = "fire"
-	SurveyMute   = "mute"
+	FirstSweepDigest = "digest"
+	FirstSweepFire   = "fire"
+	FirstSweepMute   = "mute"
 )
 
 // How names of locks are shown.
@@ -111,7 +111,7 @@ func (c Config) withDefaults() Config {
 	if c.Grouping.isZero() {
 		c.Grouping = DefaultGrouping()
 	}
-	c.FirstSurvey = cmp.Or(c.FirstSurvey, SurveyDigest)
+	c.FirstSweep = cmp.Or(c.FirstSweep, FirstSweepDigest)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	c.Receivers = slices.Clone(c.Receivers)
 	for i, r := range c.Receivers {
@@ -136,8 +136,8 @@ func (c Config) Validate() error {
 	for _, err := range c.Grouping.problems() {
 		bad("grouping.%w", err)
 	}
-	if !slices.Contains([]string{SurveyDigest, SurveyFire, SurveyMute}, c.FirstSurvey) {
-		bad("first_survey: must be %s, %s or %s, got %q", SurveyDigest, SurveyFire, SurveyMute, c.FirstSurvey)
+	if !slices.Contains([]string{FirstSweepDigest, FirstSweepFire, FirstSweepMute}, c.FirstSweep) {
+		bad("first_sweep: must be %s, %s or %s, got %q", FirstSweepDigest, FirstSweepFire, FirstSweepMute, c.FirstSweep)
 	}
 	if c.ConsoleURL != "" {
 		if u, err := url.Parse(c.ConsoleURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {

@@ -51,7 +51,7 @@ func TestConfigOfTheDesign(t *testing.T) {
 func TestValidateReportsAllProblems(t *testing.T) {
 	t.Parallel()
 	err := decode(t, `drain_timeout: 1h
-first_survey: maybe
+first_sweep: maybe
 console_url: "ftp://x"
 receivers:
   - {name: "bad name", lang: fr, match: ["nope=1"], key_names: some, max_findings: 5000, grouping: {by: [severity, key, key], wait: -1s, interval: 48h, repeat: 1s}}
@@ -81,7 +81,7 @@ receivers:
 		"receivers[0].grouping.wait: must be 0s to 1h, got -1s",
 		"receivers[0].grouping.interval: must be 0s to 24h, got 48h0m0s",
 		"receivers[0].grouping.repeat: must be 1m to 720h, or 0s for never, got 1s",
-		`first_survey: must be digest, fire or mute, got "maybe"`,
+		`first_sweep: must be digest, fire or mute, got "maybe"`,
 		`console_url: must be https://host or http://host`,
 		"receivers[1].webhook.url_file: is missing",
 		`receivers[2].name: "a" is already receivers[1]`,

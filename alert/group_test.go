@@ -19,8 +19,8 @@ func grouped(t *testing.T, g Grouping, m traits, hooks Hooks, out transport) *po
 	t.Helper()
 	p := postOf(t, hooks, out)
 	m.Patience = m.withDefaults()
-	a := newWriter(Config{Grouping: g, FirstSurvey: SurveyDigest}, Receiver{Name: "a", Lang: "en", KeyNames: KeyNamesFull}, m, p.hooks)
-	p.apply(DefaultDrainTimeout, writers{[]writer{a}, SurveyDigest}, []*destination{newDestination(out, a)})
+	a := newWriter(Config{Grouping: g, FirstSweep: FirstSweepDigest}, Receiver{Name: "a", Lang: "en", KeyNames: KeyNamesFull}, m, p.hooks)
+	p.apply(DefaultDrainTimeout, writers{[]writer{a}, FirstSweepDigest}, []*destination{newDestination(out, a)})
 	return p
 }
 
@@ -252,31 +252,31 @@ func TestStormLeavesOutTheLeast(t *testing.T) {
 			}
 			storm = append(storm, tr)
 		}
-		for _, survey := range []bool{false, true} {
+		for _, firstSweep := range []bool{false, true} {
 			f := &fake{}
 			var c suppressions
 			d := grouped(t, Grouping{By: []string{"class"}}, person(), c.hooks(), f)
 			stop := d.run()
-			d.box.change(d.Events(storm, func(locksteward.Finding) (bool, time.Duration) { return survey, -1 }, nil)...)
+			d.box.change(d.Events(storm, func(locksteward.Finding) (bool, time.Duration) { return firstSweep, -1 }, nil)...)
 			d.Wake()
 			time.Sleep(time.Minute)
 			stop()
 			seen := f.seen()
 			if len(seen) != 1 {
-				t.Fatalf("survey %t: %d messages, want 1", survey, len(seen))
+				t.Fatalf("first sweep %t: %d messages, want 1", firstSweep, len(seen))
 			}
 			p, counted := seen[0].p, map[string]int{}
 			for _, n := range p.Counts {
 				counted[n.Severity] += n.Findings
 			}
 			if len(p.Findings) != 2 || p.Findings[0].Severity != "critical" || p.Findings[0].Key.Key != "k237" {
-				t.Errorf("survey %t: listed %q, want k237 first", survey, f.received())
+				t.Errorf("first sweep %t: listed %q, want k237 first", firstSweep, f.received())
 			}
 			for _, e := range p.Findings {
 				counted[e.Severity]-- // what is left then is what is not on the list
 			}
 			if counted["critical"] != 0 || counted["warning"] != p.Omitted || p.Omitted != many-2 || c.get("a omitted") != many-2 {
-				t.Errorf("survey %t: left out %v, omitted %d in the message and %d in the counter", survey, counted, p.Omitted, c.get("a omitted"))
+				t.Errorf("first sweep %t: left out %v, omitted %d in the message and %d in the counter", firstSweep, counted, p.Omitted, c.get("a omitted"))
 			}
 		}
 	})
@@ -326,7 +326,7 @@ func TestDigestWhenThrottled(t *testing.T) {
 }
 
 // What the first sweep finds is one message; its ends are sent as all others are.
-func TestFirstSurveyIsOneDigest(t *testing.T) {
+func TestFirstSweepIsOneDigest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -341,8 +341,8 @@ func TestFirstSurveyIsOneDigest(t *testing.T) {
 		d.box.change(d.Events(found, func(locksteward.Finding) (bool, time.Duration) { return true, -1 }, nil)...)
 		d.Wake()
 		time.Sleep(time.Hour)
-		wantTold(t, f, "first_survey firing: k0 firing, k1 firing +28")
-		if p := f.seen()[0].p; p.Type != "findings.survey" || len(p.Counts) != 3 || p.Group.Firing != 30 {
+		wantTold(t, f, "first_sweep firing: k0 firing, k1 firing +28")
+		if p := f.seen()[0].p; p.Type != "findings.first_sweep" || len(p.Counts) != 3 || p.Group.Firing != 30 {
 			t.Errorf("got %+v", p)
 		}
 		end := found[5]
@@ -350,13 +350,13 @@ func TestFirstSurveyIsOneDigest(t *testing.T) {
 		d.notify(end)
 		time.Sleep(24 * time.Hour)
 		stop()
-		wantTold(t, f, "first_survey firing: k0 firing, k1 firing +28", "news resolved: k5 resolved")
+		wantTold(t, f, "first_sweep firing: k0 firing, k1 firing +28", "news resolved: k5 resolved")
 	})
 }
 
 // While the first sweep is under way its digest comes after a minute, and once more when the sweep has ended; for what is
 // critical it does not wait.
-func TestFirstSurveyWhileItsSweepIsUnderWay(t *testing.T) {
+func TestFirstSweepWhileItsSweepIsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -388,20 +388,20 @@ func TestFirstSurveyWhileItsSweepIsUnderWay(t *testing.T) {
 		found("a", 1, locksteward.SeverityWarning)
 		time.Sleep(30 * time.Second)
 		found("b", 2, locksteward.SeverityWarning)
-		sent(time.Minute, "first_survey firing: a firing, b firing")
+		sent(time.Minute, "first_sweep firing: a firing, b firing")
 		time.Sleep(5 * time.Second)
 		found("c", 3, locksteward.SeverityInfo)
 		quiet(20 * time.Minute)
 		at := time.Since(began)
 		found("d", 4, locksteward.SeverityCritical)
-		sent(at+10*time.Second, "first_survey firing: d firing, c firing")
+		sent(at+10*time.Second, "first_sweep firing: d firing, c firing")
 		found("e", 5, locksteward.SeverityCritical) // a minute after the one before
-		sent(at+70*time.Second, "first_survey firing: e firing")
+		sent(at+70*time.Second, "first_sweep firing: e firing")
 		found("f", 6, locksteward.SeverityWarning)
 		quiet(20 * time.Minute)
-		d.box.hurry(SurveyGroup("redis"), SurveyWait)
+		d.box.hurry(FirstSweepGroup("redis"), FirstSweepWait)
 		d.Wake()
-		sent(time.Since(began)+10*time.Second, "first_survey firing: f firing")
+		sent(time.Since(began)+10*time.Second, "first_sweep firing: f firing")
 	})
 }
 
@@ -511,9 +511,9 @@ func TestMatch(t *testing.T) {
 		f := &fake{}
 		var c suppressions
 		d := postOf(t, c.hooks(), f)
-		a := newWriter(Config{Grouping: Grouping{By: []string{"key"}}, FirstSurvey: SurveyFire},
+		a := newWriter(Config{Grouping: Grouping{By: []string{"key"}}, FirstSweep: FirstSweepFire},
 			Receiver{Name: "a", Lang: "en", KeyNames: KeyNamesFull, Match: []string{"severity=critical", "class=~ord.*"}}, machine(), d.hooks)
-		d.apply(DefaultDrainTimeout, writers{[]writer{a}, SurveyFire}, []*destination{newDestination(f, a)})
+		d.apply(DefaultDrainTimeout, writers{[]writer{a}, FirstSweepFire}, []*destination{newDestination(f, a)})
 		stop := d.run()
 		other := fire("other", 1)
 		other.Finding.Class = "jobs"

@@ -20,31 +20,31 @@ const (
 	DefaultRepeat        = 4 * time.Hour
 )
 
-// How long the digest of a first survey waits. While the sweep is under way it is due once, after surveyFirst, and the
-// rest waits for the end of the sweep ([SurveyGroup] is woken then), or surveyRest; what is critical waits for
-// surveyWait alone, and for surveyFirst after the digest before.
+// How long the digest of a first sweep waits. While the sweep is under way it is due once, after firstDigestAfter, and the
+// rest waits for the end of the sweep ([FirstSweepGroup] is woken then), or laterDigestsAfter; what is critical waits for
+// FirstSweepWait alone, and for firstDigestAfter after the digest before.
 const (
-	// SurveyWait is how long it waits for findings that need a second reading.
-	SurveyWait  = 10 * time.Second
-	surveyFirst = time.Minute
-	surveyRest  = time.Hour
+	// FirstSweepWait is how long it waits for findings that need a second reading.
+	FirstSweepWait    = 10 * time.Second
+	firstDigestAfter  = time.Minute
+	laterDigestsAfter = time.Hour
 )
 
-// SurveyGroup is the group in which the first survey of a target waits.
-func SurveyGroup(target string) string { return surveyPrefix + target }
+// FirstSweepGroup is the group in which the first sweep of a target waits.
+func FirstSweepGroup(target string) string { return firstSweepPrefix + target }
 
-// surveyWaits returns for how long a finding of a first survey waits, and the least time from the digest before it to
+// firstSweepWaits returns for how long a finding of a first sweep waits, and the least time from the digest before it to
 // the next. running is for how long the sweep has been under way, negative once it has ended.
-func surveyWaits(severity locksteward.Severity, running time.Duration) (wait, interval time.Duration) {
+func firstSweepWaits(severity locksteward.Severity, running time.Duration) (wait, interval time.Duration) {
 	switch {
 	case running < 0:
-		return SurveyWait, 0
+		return FirstSweepWait, 0
 	case severity >= locksteward.SeverityCritical:
-		return SurveyWait, surveyFirst
-	case running < surveyFirst:
-		return surveyFirst - running, surveyRest
+		return FirstSweepWait, firstDigestAfter
+	case running < firstDigestAfter:
+		return firstDigestAfter - running, laterDigestsAfter
 	default:
-		return surveyRest, surveyRest
+		return laterDigestsAfter, laterDigestsAfter
 	}
 }
 

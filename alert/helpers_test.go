@@ -143,7 +143,7 @@ func postWith(t *testing.T, caps Webhook, hooks Hooks, outs ...transport) *post 
 func (p *post) turn(caps Webhook, outs ...transport) {
 	caps.URL = "https://h"
 	// Each finding is sent by itself and at once: how they are grouped is another test.
-	cfg := Config{Grouping: Grouping{By: []string{"fingerprint"}, Repeat: 24 * time.Hour * 30}, FirstSurvey: SurveyFire}
+	cfg := Config{Grouping: Grouping{By: []string{"fingerprint"}, Repeat: 24 * time.Hour * 30}, FirstSweep: FirstSweepFire}
 	var to []writer
 	var all []*destination
 	for i, out := range outs {
@@ -151,7 +151,7 @@ func (p *post) turn(caps Webhook, outs ...transport) {
 		to = append(to, a)
 		all = append(all, newDestination(out, a))
 	}
-	p.apply(DefaultDrainTimeout, writers{to, cfg.FirstSurvey}, all)
+	p.apply(DefaultDrainTimeout, writers{to, cfg.FirstSweep}, all)
 }
 
 // run starts Run and returns a function that ends it and waits.

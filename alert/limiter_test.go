@@ -149,7 +149,7 @@ func TestPaceGoesOn(t *testing.T) {
 				t.Error(err)
 			}
 			now := d.workers()[0].dest.Load()
-			d.apply(DefaultDrainTimeout, writers{[]writer{now.writer}, SurveyDigest}, []*destination{newDestination(f, now.writer)})
+			d.apply(DefaultDrainTimeout, writers{[]writer{now.writer}, FirstSweepDigest}, []*destination{newDestination(f, now.writer)})
 		}
 		time.Sleep(time.Minute)
 		stop()

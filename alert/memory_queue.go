@@ -218,7 +218,7 @@ func (s *Sender) SendFromMemory(events []locksteward.FindingEvent) {
 	// All at once, so that the most urgent of them is sent first.
 	queued := map[*worker][]locksteward.Notification{}
 	s.eachRecipient(events, func(w *worker, e locksteward.FindingEvent, to locksteward.Recipient) {
-		if e.Survey || e.Finding.Status == locksteward.StatusFiring && s.hooks.heldBy(e.Finding) != "" {
+		if e.FirstSweep || e.Finding.Status == locksteward.StatusFiring && s.hooks.heldBy(e.Finding) != "" {
 			return
 		}
 		d := w.dest.Load()

@@ -125,7 +125,7 @@ func TestNothingCriticalIsLeftOutUnsaid(t *testing.T) {
 			"long names":   {locksteward.DueGroup{Group: "g", Now: sampleTime, Firing: 9, Waiting: stormOf(long, storm, 1)}, storm},
 			"many classes": {locksteward.DueGroup{Group: "g", Now: sampleTime, Firing: 9, Waiting: stormOf("b", storm, 120)}, storm}, // more than there are sums in a message
 			"only ended":   {locksteward.DueGroup{Group: "g", Now: sampleTime, Firing: 30, Waiting: stormOf("c", map[string]int{kindResolved: 30}, 1)}, map[string]int{kindResolved: 30}},
-			"survey":       {locksteward.DueGroup{Group: surveyPrefix + "redis", Now: sampleTime, Waiting: stormOf("d", fires, 1)}, fires},
+			"first_sweep":  {locksteward.DueGroup{Group: firstSweepPrefix + "redis", Now: sampleTime, Waiting: stormOf("d", fires, 1)}, fires},
 		}
 		again := locksteward.DueGroup{Group: "g", Now: sampleTime, LastAt: sampleTime.Add(-DefaultRepeat), Firing: 250}
 		for _, w := range stormOf("e", fires, 1) {
@@ -139,7 +139,7 @@ func TestNothingCriticalIsLeftOutUnsaid(t *testing.T) {
 		}{again, standing}
 		for name, tc := range due {
 			for i := range tc.due.Waiting {
-				tc.due.Waiting[i].Survey = name == "survey"
+				tc.due.Waiting[i].FirstSweep = name == "first_sweep"
 			}
 			how := traits{people: true, cap: peopleCap}
 			a := newWriter(Config{ConsoleURL: "https://locks.example"}.withDefaults(), Receiver{Name: "ops", Lang: lang, KeyNames: KeyNamesFull}, how, Hooks{})

@@ -91,7 +91,7 @@ func (d *pagerDuty) ofGroup(p Payload) pdEvent {
 	}
 	t := total(p, latest(p.Findings))
 	severity := cmp.Or(t.worst, worstOf(p.Counts), "warning")
-	if p.Reason == ReasonSurvey {
+	if p.Reason == ReasonFirstSweep {
 		severity = "info"
 	}
 	return d.trigger(p, key, severity, p.Group.Labels["target"], "")

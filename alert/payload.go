@@ -18,9 +18,9 @@ const PayloadVersion = "1"
 // "findings.firing" and "findings.resolved", those of releases begin with
 // "release.".
 const (
-	typeFindings = "findings."
-	typeSurvey   = "findings.survey"
-	typeTest     = "test"
+	typeFindings   = "findings."
+	typeFirstSweep = "findings.first_sweep"
+	typeTest       = "test"
 )
 
 // Payload is the body of one notification: docs/webhook.md, docs/webhook.schema.json.
@@ -87,8 +87,8 @@ const (
 	ReasonNews Reasoning = "news"
 	// ReasonRepeat: the group still fires.
 	ReasonRepeat Reasoning = "repeat"
-	// ReasonSurvey: a target was swept for the first time.
-	ReasonSurvey Reasoning = "first_survey"
+	// ReasonFirstSweep: a target was swept for the first time.
+	ReasonFirstSweep Reasoning = "first_sweep"
 	// ReasonDigest: more is due than the rate limit of the service permits, so that several
 	// groups are combined.
 	ReasonDigest Reasoning = "digest"

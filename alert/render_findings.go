@@ -106,7 +106,7 @@ func (r renderer) findings(s *message, p Payload) {
 		s.addSentence(r.word(string(p.Reason)))
 	}
 	r.group(s, p, t)
-	if p.Omitted > 0 || p.Reason == ReasonSurvey || p.Reason == ReasonDigest {
+	if p.Omitted > 0 || p.Reason == ReasonFirstSweep || p.Reason == ReasonDigest {
 		r.counts(s, p.Counts, t)
 	}
 	for _, e := range list {

@@ -73,14 +73,14 @@ func shownSamples(lang string) map[string]Payload {
 		"resolved": make("findings.resolved", ReasonNews, group(0), found("lock:order:42", critical, resolved)),
 		"mixed": make("findings.firing", ReasonNews, group(2),
 			found("lock:order:42", critical, firing), found("lock:order:43", warning, firing), found("lock:order:44", critical, resolved)),
-		"repeat": make("findings.firing", ReasonRepeat, group(2), found("lock:order:42", warning, firing), found("lock:order:43", warning, firing)),
-		"digest": make("findings.firing", ReasonDigest, nil, found("lock:order:42", critical, firing), down),
-		"survey": make("findings.survey", ReasonSurvey, &Group{Key: "s", Labels: map[string]string{"target": "redis"}, Firing: 14}, found("lock:order:42", critical, firing)),
+		"repeat":      make("findings.firing", ReasonRepeat, group(2), found("lock:order:42", warning, firing), found("lock:order:43", warning, firing)),
+		"digest":      make("findings.firing", ReasonDigest, nil, found("lock:order:42", critical, firing), down),
+		"first_sweep": make("findings.first_sweep", ReasonFirstSweep, &Group{Key: "s", Labels: map[string]string{"target": "redis"}, Firing: 14}, found("lock:order:42", critical, firing)),
 	}
-	survey := out["survey"]
-	survey.Counts[0].Findings, survey.Omitted, survey.OmittedBy = 14, 13, map[string]int{"critical": 13}
-	to.complete(&survey)
-	out["survey"] = survey
+	firstSweep := out["first_sweep"]
+	firstSweep.Counts[0].Findings, firstSweep.Omitted, firstSweep.OmittedBy = 14, 13, map[string]int{"critical": 13}
+	to.complete(&firstSweep)
+	out["first_sweep"] = firstSweep
 	asked := glass()
 	asked.Kind, asked.Loud = "release.requested", false
 	asked.Message = locksteward.NewMessage("release.requested", locksteward.NewMessage("word.release"))

@@ -133,7 +133,7 @@ func (w *worker) resendBatch(after string, listed map[string]bool) (last string,
 func (w writer) firingEvents(list []locksteward.FindingEvent) []PayloadFinding {
 	p := Payload{}
 	for _, e := range list {
-		if e.Finding.Status == locksteward.StatusFiring && !e.Survey {
+		if e.Finding.Status == locksteward.StatusFiring && !e.FirstSweep {
 			p.Findings = append(p.Findings, w.event(e))
 		}
 	}

@@ -191,13 +191,13 @@ func TestManyAreToldAgainInParts(t *testing.T) {
 			c := eventOfTransition(fire(fmt.Sprint("k", n), n))
 			d.box.know(pendingEvent{PendingEvent: locksteward.PendingEvent{FindingEvent: c}, Recipient: locksteward.Recipient{Receiver: "a", Group: "g"}})
 		}
-		survey := eventOfTransition(fire("survey", 999))
-		survey.Survey = true
-		d.box.know(pendingEvent{PendingEvent: locksteward.PendingEvent{FindingEvent: survey}, Recipient: locksteward.Recipient{Receiver: "a", Group: "g"}})
+		firstSweep := eventOfTransition(fire("firstSweep", 999))
+		firstSweep.FirstSweep = true
+		d.box.know(pendingEvent{PendingEvent: locksteward.PendingEvent{FindingEvent: firstSweep}, Recipient: locksteward.Recipient{Receiver: "a", Group: "g"}})
 		stop := d.run()
 		time.Sleep(time.Second)
 		stop()
-		if n := len(m.heard()); n != 350 || m.most > resendBatchSize || m.count("survey again") != 0 {
+		if n := len(m.heard()); n != 350 || m.most > resendBatchSize || m.count("firstSweep again") != 0 {
 			t.Errorf("%d sent again, at most %d at once", n, m.most)
 		}
 	})
@@ -248,7 +248,7 @@ func TestAlertmanagerIsTold(t *testing.T) {
 	how := Alertmanager{Endpoint: atURL(srv.URL()), Resend: time.Second, ResolveAfter: 3 * time.Second}
 	out := openAM(t, how)
 	a := newWriter(Config{Grouping: Grouping{By: []string{"fingerprint"}}}, Receiver{Name: "am", Lang: "en", KeyNames: KeyNamesFull}, how.filled().traits(), Hooks{})
-	d.apply(DefaultDrainTimeout, writers{[]writer{a}, SurveyFire}, []*destination{newDestination(out, a)})
+	d.apply(DefaultDrainTimeout, writers{[]writer{a}, FirstSweepFire}, []*destination{newDestination(out, a)})
 	stop := d.run()
 	defer stop()
 	fired := lately(fire("lock:order:1", 1), 0)

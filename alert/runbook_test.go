@@ -34,7 +34,7 @@ func everyMessage(t *testing.T, to writer) map[string]Payload {
 	changes := func() []locksteward.FindingEvent {
 		return []locksteward.FindingEvent{eventOfTransition(fire("lock:order:42", 1)), eventOfTransition(fire("lock:order:43", 2))}
 	}
-	for _, why := range []Reasoning{ReasonSurvey, ReasonDigest, ReasonRepeat} {
+	for _, why := range []Reasoning{ReasonFirstSweep, ReasonDigest, ReasonRepeat} {
 		made := c.message(why, &Group{Key: "g", Labels: map[string]string{"target": "redis"}}, "", changes())
 		if len(made) != 1 {
 			t.Fatal(c.err)

@@ -70,8 +70,8 @@ type Sender struct {
 
 // writers are those of all receivers, and what becomes of first sweeps.
 type writers struct {
-	list   []writer
-	survey string
+	list       []writer
+	firstSweep string
 }
 
 // run is what the goroutines of one Run share.
@@ -128,7 +128,7 @@ func (s *Sender) Prepare(cfg Config) (apply func(), err error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return func() { s.apply(cfg.DrainTimeout, writers{list, cfg.FirstSurvey}, all) }, nil
+	return func() { s.apply(cfg.DrainTimeout, writers{list, cfg.FirstSweep}, all) }, nil
 }
 
 // templateFailed returns what is called when the template of a receiver failed.
@@ -218,10 +218,10 @@ func (s *Sender) reconcileNow() { signal(s.changed) }
 
 // Events returns the transitions that receivers are notified of, in their order, to be
 // written with the findings: those that are firing or resolved and that a receiver
-// takes. survey reports whether the first sweep of its target found a finding, and how
+// takes. firstSweep reports whether the first sweep of its target found a finding, and how
 // long that has been running, negative once it has ended; leaseEnds returns when the
 // lease of its lock ends, zero if that is not known. Either may be nil.
-func (s *Sender) Events(transitions []locksteward.Transition, survey func(locksteward.Finding) (found bool, running time.Duration), leaseEnds func(locksteward.Finding) time.Time) []locksteward.FindingEvent {
+func (s *Sender) Events(transitions []locksteward.Transition, firstSweep func(locksteward.Finding) (found bool, running time.Duration), leaseEnds func(locksteward.Finding) time.Time) []locksteward.FindingEvent {
 	to := *s.writers.Load()
 	var out []locksteward.FindingEvent
 	groups := map[string]string{}
@@ -231,8 +231,8 @@ func (s *Sender) Events(transitions []locksteward.Transition, survey func(lockst
 		}
 		e := locksteward.FindingEvent{ID: eventID(t), Number: s.nextNumber(), At: t.At, Finding: t.Finding}
 		var when timing
-		if to.survey != SurveyFire && t.Finding.Status == locksteward.StatusFiring && survey != nil {
-			e.Survey, when.surveying = survey(t.Finding)
+		if to.firstSweep != FirstSweepFire && t.Finding.Status == locksteward.StatusFiring && firstSweep != nil {
+			e.FirstSweep, when.firstSweepFor = firstSweep(t.Finding)
 		}
 		if leaseEnds != nil && t.Finding.Status == locksteward.StatusFiring {
 			if ends := leaseEnds(t.Finding); !ends.IsZero() {
@@ -244,7 +244,7 @@ func (s *Sender) Events(transitions []locksteward.Transition, survey func(lockst
 		}
 		e.To = make([]locksteward.Recipient, 0, len(to.list))
 		for _, w := range to.list {
-			if recipient, ok := w.recipient(e, when, to.survey); ok {
+			if recipient, ok := w.recipient(e, when, to.firstSweep); ok {
 				if same, known := groups[recipient.Group]; known {
 					recipient.Group = same // a storm is of few groups
 				} else {

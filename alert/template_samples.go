@@ -46,7 +46,7 @@ func templateSamples() []Payload {
 			p.Type, p.Status, p.Findings, p.Reason = "findings.resolved", "resolved", []PayloadFinding{ended}, ReasonNews
 		}),
 		with(func(p *Payload) {
-			p.Type, p.Status, p.Reason, p.Counts, p.Omitted, p.OmittedBy = "findings.survey", "firing", ReasonSurvey, []Count{count}, 2, map[string]int{"critical": 2}
+			p.Type, p.Status, p.Reason, p.Counts, p.Omitted, p.OmittedBy = "findings.first_sweep", "firing", ReasonFirstSweep, []Count{count}, 2, map[string]int{"critical": 2}
 		}),
 		with(func(p *Payload) { p.Type, p.Status, p.Findings = "findings.firing", "firing", []PayloadFinding{bare} }),
 		with(func(p *Payload) { p.Type, p.Text = typeTest, "This is a test." }),

@@ -29,7 +29,7 @@ func TestEveryWordIsThereInBothLanguages(t *testing.T) {
 			t.Errorf("%s is %q, %q", word, translate("en", word), translate("zh", word))
 		}
 	}
-	for _, reason := range []Reasoning{ReasonNews, ReasonRepeat, ReasonSurvey, ReasonDigest} {
+	for _, reason := range []Reasoning{ReasonNews, ReasonRepeat, ReasonFirstSweep, ReasonDigest} {
 		if !words[string(reason)] {
 			t.Errorf("the reason %q has no words", reason)
 		}
@@ -164,7 +164,7 @@ func allLines(s message) []line {
 func TestTonesFollowTheState(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]level{
-		"firing": levelCritical, "resolved": levelResolved, "mixed": levelCritical, "repeat": levelWarning, "digest": levelCritical, "survey": levelCritical,
+		"firing": levelCritical, "resolved": levelResolved, "mixed": levelCritical, "repeat": levelWarning, "digest": levelCritical, "first_sweep": levelCritical,
 		"requested": levelNeutral, "break_glass": levelNeutral, "breaker": levelNeutral, "test": levelNeutral,
 	} {
 		s := renderer{lang: "en"}.render(shownSamples("en")[name])

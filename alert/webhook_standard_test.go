@@ -45,7 +45,7 @@ func toldOverWebhook(t *testing.T, secrets ...string) []came {
 	}
 	b := &box{}
 	s, err := New(zap.NewNop(), Config{
-		Grouping: Grouping{By: []string{"fingerprint"}, Repeat: time.Hour}, FirstSurvey: SurveyFire, ConsoleURL: "https://locks.example.com",
+		Grouping: Grouping{By: []string{"fingerprint"}, Repeat: time.Hour}, FirstSweep: FirstSweepFire, ConsoleURL: "https://locks.example.com",
 		Receivers: []Receiver{{
 			Name: "ops", Webhook: &Webhook{Endpoint: Endpoint{URL: locksteward.Secret(srv.URL), Network: Network{AllowPrivate: true}}, SecretFiles: files},
 		}},

@@ -38,9 +38,9 @@ func newWriter(c Config, r Receiver, t traits, hooks Hooks) writer {
 
 // timing is what decides how long an event waits, beside its finding.
 type timing struct {
-	// surveying is how long the first sweep of the target has been running, negative once
+	// firstSweepFor is how long the first sweep of the target has been running, negative once
 	// it has ended.
-	surveying time.Duration
+	firstSweepFor time.Duration
 	// leaseLeft is how long the lease of the lock lasts unless it is renewed; zero if it is
 	// not known.
 	leaseLeft time.Duration
@@ -52,20 +52,20 @@ func (t timing) urgentFor(wait time.Duration) bool { return t.leaseLeft > 0 && t
 
 // recipient is the group in which an event waits for the receiver; false if the receiver
 // is not notified of it.
-func (w writer) recipient(e locksteward.FindingEvent, t timing, survey string) (locksteward.Recipient, bool) {
+func (w writer) recipient(e locksteward.FindingEvent, t timing, firstSweep string) (locksteward.Recipient, bool) {
 	firing := e.Finding.Status == locksteward.StatusFiring
 	switch {
 	// The end of a finding is for all who know it: its labels may have changed.
 	case firing && !w.match.Match(e.Finding):
 		w.hooks.suppress(w.name, SuppressedMatch, 1)
 		return locksteward.Recipient{}, false
-	case e.Survey && survey == SurveyMute:
-		w.hooks.suppress(w.name, SuppressedSurvey, 1)
+	case e.FirstSweep && firstSweep == FirstSweepMute:
+		w.hooks.suppress(w.name, SuppressedFirstSweep, 1)
 		return locksteward.Recipient{}, false
-	case e.Survey:
-		wait, interval := surveyWaits(e.Finding.Severity, t.surveying)
+	case e.FirstSweep:
+		wait, interval := firstSweepWaits(e.Finding.Severity, t.firstSweepFor)
 		return locksteward.Recipient{
-			Receiver: w.name, Group: SurveyGroup(e.Finding.Target), Wait: wait, Interval: interval, Urgency: urgencyOf(e.Finding),
+			Receiver: w.name, Group: FirstSweepGroup(e.Finding.Target), Wait: wait, Interval: interval, Urgency: urgencyOf(e.Finding),
 		}, true
 	default:
 		to := locksteward.Recipient{

@@ -52,7 +52,7 @@ func startAgentOn(b *testing.B, cores, binary, url string, extra ...string) *age
 	b.Helper()
 	dir := b.TempDir()
 	a := &agentProc{b: b, metrics: freeAddr(b)}
-	lines := append([]string{"targets:", "  - name: bench", "    redis: " + url}, extra...)
+	lines := append([]string{"targets:", "  - name: bench", "    url: " + url}, extra...)
 	lines = append(lines,
 		"classes:",
 		"  - {class: orders, match: ['lock:order:*'], expect: 30s}",

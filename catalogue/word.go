@@ -18,11 +18,11 @@ var wordSentences = sentences{
 	"word.notified_before": {EN: "notified before", ZH: "此前已通知"},
 
 	// why a notification is sent
-	"word.news":         {EN: "new", ZH: "新消息"},
-	"word.repeat":       {EN: "Still firing.", ZH: "仍未恢复，再次提醒。"},
-	"word.first_survey": {EN: "First sweep of this target: this is what was there already.", ZH: "首次巡检该目标：以下问题在此之前就已存在。"},
-	"word.digest":       {EN: "More is due than the rate limit of this service permits: several groups in one message.", ZH: "待发消息超过该服务的频率限制，已将多个分组合并为一条。"},
-	"word.loud":         {EN: "No silence and no filter applies to this message.", ZH: "此消息不受静默和过滤规则影响。"},
+	"word.news":        {EN: "new", ZH: "新消息"},
+	"word.repeat":      {EN: "Still firing.", ZH: "仍未恢复，再次提醒。"},
+	"word.first_sweep": {EN: "First sweep of this target: this is what was there already.", ZH: "首次巡检该目标：以下问题在此之前就已存在。"},
+	"word.digest":      {EN: "More is due than the rate limit of this service permits: several groups in one message.", ZH: "待发消息超过该服务的频率限制，已将多个分组合并为一条。"},
+	"word.loud":        {EN: "No silence and no filter applies to this message.", ZH: "此消息不受静默和过滤规则影响。"},
 
 	// labels
 	"word.lock":        {EN: "lock", ZH: "锁"},

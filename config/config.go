@@ -72,7 +72,7 @@ const maxClasses = 500
 func (c Config) Validate() error {
 	var errs []error
 	if len(c.Targets) == 0 && c.Sources.isZero() {
-		errs = append(errs, errors.New("targets: empty, write at least one {name: NAME, redis: URL}"))
+		errs = append(errs, errors.New("targets: empty, write at least one {name: NAME, url: URL}"))
 	}
 	errs = append(errs, prefixed("targets_from", c.Sources.validate()))
 	names := map[string]int{}

@@ -19,7 +19,7 @@ func TestTooManyClasses(t *testing.T) {
 	t.Parallel()
 	text := func(classes int) []byte {
 		var b strings.Builder
-		b.WriteString("targets: [{name: a, redis: 'redis://127.0.0.1'}]\nclasses:\n")
+		b.WriteString("targets: [{name: a, url: 'redis://127.0.0.1'}]\nclasses:\n")
 		for n := range classes {
 			fmt.Fprintf(&b, "- {class: c%d, match: ['c%d:*']}\n", n, n)
 		}
@@ -42,7 +42,7 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	}
 	want := config.Default()
 	target := config.DefaultTarget()
-	target.Name, target.Redis = "redis", "redis://127.0.0.1:6379/0"
+	target.Name, target.URL = "redis", "redis://127.0.0.1:6379/0"
 	want.Targets = []config.Target{target}
 	if len(got.Targets) == 1 && len(got.Targets[0].Scan.MetaPrefixes) == 0 {
 		got.Targets[0].Scan.MetaPrefixes = nil
@@ -178,8 +178,8 @@ func TestValidateReportsAllProblems(t *testing.T) {
 	}
 	got := strings.Join(problems(t, string(raw)), "\n")
 	for _, want := range []string{
-		"targets[0].name", "targets[0].redis", "targets[0].schedule", "targets[0].pace.idle",
-		"targets[1].name", "targets[1].password_file", "targets[1].redis",
+		"targets[0].name", "targets[0].url", "targets[0].schedule", "targets[0].pace.idle",
+		"targets[1].name", "targets[1].password_file", "targets[1].url",
 		"classes[0].match", "classes[1].release", "classes[0].dead_when[0]",
 		"rules[0].rule", "alert.receivers[0]", "release.request_ttl", "store.dsn", "console.listen", "log.level", "log.format",
 	} {
@@ -209,7 +209,7 @@ func TestNotYAML(t *testing.T) {
 	}
 }
 
-const minimal = "targets: [{name: a, redis: 'redis://127.0.0.1'}]\n"
+const minimal = "targets: [{name: a, url: 'redis://127.0.0.1'}]\n"
 
 func TestClassesD(t *testing.T) {
 	t.Parallel()
@@ -241,15 +241,15 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("LOCKSTEWARD_CONSOLE_LISTEN", "127.0.0.1:9")
 	t.Setenv("LOCKSTEWARD_SERVICE_HOST", "10.0.0.1") // set by Kubernetes for a service of our name
 	t.Setenv("REDIS_HOST", "example.test")
-	c, err := config.Parse("c", []byte("targets: [{name: a, redis: 'redis://${REDIS_HOST}'}]\nmetrics: {top_locks: 70}"))
+	c, err := config.Parse("c", []byte("targets: [{name: a, url: 'redis://${REDIS_HOST}'}]\nmetrics: {top_locks: 70}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Metrics.TopLocks != 50 || !c.Release.Paused || c.Console.Listen != "127.0.0.1:9" || c.Targets[0].Redis != "redis://example.test" {
+	if c.Metrics.TopLocks != 50 || !c.Release.Paused || c.Console.Listen != "127.0.0.1:9" || c.Targets[0].URL != "redis://example.test" {
 		t.Errorf("configuration = %+v", c)
 	}
 	t.Setenv("LOCKSTEWARD_METRICS_TOP_LOCKS", "many")
-	got := problems(t, "targets: [{name: a, redis: '${NOT_SET_ANYWHERE}'}]")
+	got := problems(t, "targets: [{name: a, url: '${NOT_SET_ANYWHERE}'}]")
 	text := strings.Join(got, "\n")
 	if !strings.Contains(text, "LOCKSTEWARD_METRICS_TOP_LOCKS") || !strings.Contains(text, "NOT_SET_ANYWHERE is not set") {
 		t.Errorf("problems = %s", text)
@@ -298,7 +298,7 @@ func TestUnreadableValueHidesNoOtherProblem(t *testing.T) {
 	t.Parallel()
 	_, err := config.Parse("x.yaml", []byte(`
 targets:
-  - {name: "a b", redis: "redis://h:6379", jitter: soon}
+  - {name: "a b", url: "redis://h:6379", jitter: soon}
 classes: nothing
 rules: [{rule: nope}]
 release: {request_ttl: 1s, paused: perhaps}
@@ -326,9 +326,9 @@ log: {level: loud}
 func TestRedlockProblems(t *testing.T) {
 	t.Parallel()
 	const targets = `targets:
-  - {name: a, redis: "redis://127.0.0.1:1/0"}
-  - {name: b, redis: "redis://127.0.0.1:2/0"}
-  - {name: c, redis: "redis://127.0.0.1:3/0"}
+  - {name: a, url: "redis://127.0.0.1:1/0"}
+  - {name: b, url: "redis://127.0.0.1:2/0"}
+  - {name: c, url: "redis://127.0.0.1:3/0"}
 `
 	if got := problems(t, targets+"redlock: [{name: r, targets: [a, b, c], classes: [default]}]"); got != nil {
 		t.Errorf("refused: %q", got)

@@ -55,7 +55,7 @@ func (f *follower) look() []string {
 func (f *follower) names() string {
 	var out []string
 	for _, t := range f.d.Config().Targets {
-		out = append(out, t.Name+"="+t.Redis)
+		out = append(out, t.Name+"="+t.URL)
 	}
 	return strings.Join(out, " ")
 }
@@ -84,7 +84,7 @@ func put(t *testing.T, file, text string) {
 }
 
 func one(name string, port int) string {
-	return fmt.Sprintf("  - {name: %s, redis: 'redis://127.0.0.1:%d/0'}\n", name, port)
+	return fmt.Sprintf("  - {name: %s, url: 'redis://127.0.0.1:%d/0'}\n", name, port)
 }
 
 // What files say is in use when two looks saw the same; what is doubtful changes
@@ -120,8 +120,8 @@ func TestTargetsOfFiles(t *testing.T) {
 		"half":            {"targets:\n  - {name: a, re", "more.yaml"},
 		"empty":           {"", "targets: missing, write a list, or [] for none"},
 		"no list":         {"targets: {}\n", "targets: got a mapping, write a list"},
-		"an unknown key":  {"targets:\n  - {name: a, redis: 'redis://127.0.0.1:3/0', rediss: x}\n", `unknown key (got "x"), did you mean "redis"?`},
-		"a wrong URL":     {"targets:\n  - {name: a, redis: 'http://127.0.0.1'}\n", "more.yaml:2"},
+		"an unknown key":  {"targets:\n  - {name: a, url: 'redis://127.0.0.1:3/0', urls: x}\n", `unknown key (got "x"), did you mean "url"?`},
+		"a wrong URL":     {"targets:\n  - {name: a, url: 'http://127.0.0.1'}\n", "more.yaml:2"},
 		"twice":           {"targets:\n" + one("a", 3) + one("a", 4), "which targets[1] has already"},
 		"one of the list": {"targets:\n" + one("listed", 4), "which targets[0] has already"},
 		"classes":         {"classes: []\n", "unknown key"},
@@ -198,7 +198,7 @@ func TestTargetsOfSRV(t *testing.T) {
 	t.Parallel()
 	dns := testdns.Start(t)
 	a, b := net.SRV{Target: "redis-a.example.org.", Port: 6379}, net.SRV{Target: "Redis-B.example.org.", Port: 6380}
-	f := follow(t, t.TempDir(), srvConfig(dns, "{name: 'orders-{short}', redis: 'redis://{host}:{port}/2'}"))
+	f := follow(t, t.TempDir(), srvConfig(dns, "{name: 'orders-{short}', url: 'redis://{host}:{port}/2'}"))
 	f.want("")
 	f.look()
 	f.want("")
@@ -252,8 +252,8 @@ func TestTargetsOfSRV(t *testing.T) {
 	dns.Set(record, a, b)
 	next(11 * time.Minute)
 	dns.Set(record)
-	again := config.NewDiscovery(f.load(srvConfig(dns, "{name: 'o-{host}', redis: 'rediss://{host}:{port}'}")), f.d.Answers())
-	if got := again.Config().Targets; len(got) != 2 || got[0].Name != "o-redis-a.example.org" || got[1].Redis != "rediss://redis-b.example.org:6380" || got[0].Source() != "srv "+record {
+	again := config.NewDiscovery(f.load(srvConfig(dns, "{name: 'o-{host}', url: 'rediss://{host}:{port}'}")), f.d.Answers())
+	if got := again.Config().Targets; len(got) != 2 || got[0].Name != "o-redis-a.example.org" || got[1].URL != "rediss://redis-b.example.org:6380" || got[0].Source() != "srv "+record {
 		t.Errorf("remembered: %+v", got)
 	}
 	if s := again.States()[0]; !s.Read || s.Targets != 2 {
@@ -266,17 +266,17 @@ func TestTargetOfAllRecords(t *testing.T) {
 	t.Parallel()
 	dns := testdns.Start(t)
 	dns.Set(record, net.SRV{Target: "b.example.org.", Port: 7001}, net.SRV{Target: "a.example.org.", Port: 7000})
-	f := follow(t, t.TempDir(), srvConfig(dns, "{name: cluster, redis: 'redis+cluster://{addresses}'}"))
+	f := follow(t, t.TempDir(), srvConfig(dns, "{name: cluster, url: 'redis+cluster://{addresses}'}"))
 	f.look()
 	f.want("cluster=redis+cluster://a.example.org:7000,b.example.org:7001")
 
 	// What looks once, as doctor does, finds the same.
-	c, err := f.load(srvConfig(dns, "{name: cluster, redis: 'redis+cluster://{addresses}'}")).Discovered(t.Context())
+	c, err := f.load(srvConfig(dns, "{name: cluster, url: 'redis+cluster://{addresses}'}")).Discovered(t.Context())
 	if err != nil || len(c.Targets) != 1 || c.Targets[0].Name != "cluster" {
 		t.Errorf("found %+v, %v", c.Targets, err)
 	}
 	dns.Set(record)
-	if c, err = f.load(srvConfig(dns, "{name: cluster, redis: 'redis+cluster://{addresses}'}")).Discovered(t.Context()); err == nil ||
+	if c, err = f.load(srvConfig(dns, "{name: cluster, url: 'redis+cluster://{addresses}'}")).Discovered(t.Context()); err == nil ||
 		!strings.HasPrefix(err.Error(), "targets_from.srv[0]: ask for SRV records") || len(c.Targets) != 0 {
 		t.Errorf("found %+v, %v", c.Targets, err)
 	}
@@ -287,7 +287,7 @@ func TestDNSThatKeepsSilent(t *testing.T) {
 	t.Parallel()
 	dns := testdns.Start(t)
 	dns.Set(record, net.SRV{Target: "a.example.org.", Port: 7000})
-	f := follow(t, t.TempDir(), srvConfig(dns, "{name: 'o-{short}', redis: 'redis://{host}:{port}'}"))
+	f := follow(t, t.TempDir(), srvConfig(dns, "{name: 'o-{short}', url: 'redis://{host}:{port}'}"))
 	f.look()
 	dns.Silence(true)
 	f.now = f.now.Add(time.Minute)
@@ -302,16 +302,16 @@ func TestSourcesThatAreWrong(t *testing.T) {
 		"files: ['[']":       `targets_from.files[0]: got "[", write a path or a glob`,
 		"files: ['']":        `targets_from.files[0]: got "", write a path`,
 		"files: [none.yaml]": "targets_from.files[0]: read targets: stat",
-		"srv: [{record: 'a b', target: {name: '{host}', redis: 'redis://{host}:{port}'}}]":                   `targets_from.srv[0].record: got "a b", write a name such as`,
-		"srv: [{record: a, every: 10ms, target: {name: '{host}', redis: 'redis://{host}:{port}'}}]":          "targets_from.srv[0].every: got 10ms, write at least 1s",
-		"srv: [{record: a, keep: -1s, target: {name: '{host}', redis: 'redis://{host}:{port}'}}]":            "targets_from.srv[0].keep: got -1s, write a duration",
-		"srv: [{record: a, target: {name: '{host}', redis: 'redis://10.0.0.1:6379'}}]":                       "targets_from.srv[0].target.redis: got",
-		"srv: [{record: a, target: {name: orders, redis: 'redis://{host}:{port}'}}]":                         "targets_from.srv[0].target.name: got \"orders\", which would be the name of each",
-		"srv: [{record: a, target: {name: '{host}', redis: 'redis+cluster://{addresses}'}}]":                 "keep one of the two",
-		"srv: [{record: a, target: {name: '{host}', redis: 'redis://{host}:{port}', password_file: /none}}]": "targets_from.srv[0].target.password_file",
-		"srv: [{record: a, target: {name: 'x y {host}', redis: 'redis://{host}:{port}'}}]":                   "targets_from.srv[0].target.name: got \"x y redis-0.example.org\"",
+		"srv: [{record: 'a b', target: {name: '{host}', url: 'redis://{host}:{port}'}}]":                   `targets_from.srv[0].record: got "a b", write a name such as`,
+		"srv: [{record: a, every: 10ms, target: {name: '{host}', url: 'redis://{host}:{port}'}}]":          "targets_from.srv[0].every: got 10ms, write at least 1s",
+		"srv: [{record: a, keep: -1s, target: {name: '{host}', url: 'redis://{host}:{port}'}}]":            "targets_from.srv[0].keep: got -1s, write a duration",
+		"srv: [{record: a, target: {name: '{host}', url: 'redis://10.0.0.1:6379'}}]":                       "targets_from.srv[0].target.url: got",
+		"srv: [{record: a, target: {name: orders, url: 'redis://{host}:{port}'}}]":                         "targets_from.srv[0].target.name: got \"orders\", which would be the name of each",
+		"srv: [{record: a, target: {name: '{host}', url: 'redis+cluster://{addresses}'}}]":                 "keep one of the two",
+		"srv: [{record: a, target: {name: '{host}', url: 'redis://{host}:{port}', password_file: /none}}]": "targets_from.srv[0].target.password_file",
+		"srv: [{record: a, target: {name: 'x y {host}', url: 'redis://{host}:{port}'}}]":                   "targets_from.srv[0].target.name: got \"x y redis-0.example.org\"",
 		"dns: 127.0.0.1": `targets_from.dns: got "127.0.0.1", write host:port`,
-		"srv: [{record: a, target: {name: '{host}', redis: 'redis://{host}:{port}'}}], file: [x]": `unknown key`,
+		"srv: [{record: a, target: {name: '{host}', url: 'redis://{host}:{port}'}}], file: [x]": `unknown key`,
 	} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "locksteward.yaml")

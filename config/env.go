@@ -113,7 +113,7 @@ func (d *decoder) overlay(v reflect.Value, path string, env environ) bool {
 var notInNames = strings.NewReplacer(".", "_", "[", "_", "]", "")
 
 // Variable returns the environment variable that sets a key by its path: metrics.listen
-// is LOCKSTEWARD_METRICS_LISTEN, targets[0].redis is LOCKSTEWARD_TARGETS_0_REDIS.
+// is LOCKSTEWARD_METRICS_LISTEN, targets[0].url is LOCKSTEWARD_TARGETS_0_URL.
 func Variable(path string) string { return EnvPrefix + strings.ToUpper(notInNames.Replace(path)) }
 
 // shape is what the type of a key means to the environment.

@@ -11,13 +11,13 @@ import (
 // Elements of lists are set over those of the file, and added behind them.
 func TestListsFromTheEnvironment(t *testing.T) {
 	const file = `
-targets: [{name: a, redis: 'redis://a', username: ann}, {name: b, redis: 'redis://b'}]
+targets: [{name: a, url: 'redis://a', username: ann}, {name: b, url: 'redis://b'}]
 classes: [{class: orders, match: ['lock:order:*', 'lock:o:*'], team: checkout}]
 `
 	for name, value := range map[string]string{
-		"LOCKSTEWARD_TARGETS_1_REDIS":                         "redis://elsewhere",
+		"LOCKSTEWARD_TARGETS_1_URL":                           "redis://elsewhere",
 		"LOCKSTEWARD_TARGETS_2_NAME":                          "c",
-		"LOCKSTEWARD_TARGETS_2_REDIS":                         "redis+cluster://c1,c2",
+		"LOCKSTEWARD_TARGETS_2_URL":                           "redis+cluster://c1,c2",
 		"LOCKSTEWARD_TARGETS_2_PACE_IDLE":                     "7%",
 		"LOCKSTEWARD_TARGETS_2_ADDR_MAP":                      "{'10.0.0.1:6379': 'localhost:7001'}",
 		"LOCKSTEWARD_TARGETS_2_RELEASE_CREDENTIALS":           "{}",
@@ -39,7 +39,7 @@ classes: [{class: orders, match: ['lock:order:*', 'lock:o:*'], team: checkout}]
 	}
 	var got strings.Builder
 	for _, target := range c.Targets {
-		fmt.Fprintf(&got, "%s %s %s %v %v; ", target.Name, target.Redis, target.Username, target.AddrMap, target.ReleaseCredentials != nil)
+		fmt.Fprintf(&got, "%s %s %s %v %v; ", target.Name, target.URL, target.Username, target.AddrMap, target.ReleaseCredentials != nil)
 	}
 	for _, cl := range c.Classes {
 		fmt.Fprintf(&got, "%s %q %s; ", cl.Name, cl.Match, cl.Team)
@@ -79,13 +79,13 @@ func TestVariablesLeaveDefaultsAlone(t *testing.T) {
 func TestVariablesOfListsThatAreWrong(t *testing.T) {
 	for name, tc := range map[string]struct{ value, want string }{
 		"LOCKSTEWARD_TARGETS_3_NAME":                {"x", `environment LOCKSTEWARD_TARGETS_3_NAME: targets: there is no element 2 to go before it: the list has 1, number what you add from 1 on`},
-		"LOCKSTEWARD_TARGETS_0_REDDIS":              {"redis://a", `environment LOCKSTEWARD_TARGETS_0_REDDIS: means nothing (got "redis://a"), did you mean LOCKSTEWARD_TARGETS_0_REDIS?`},
+		"LOCKSTEWARD_TARGETS_0_URLL":                {"redis://a", `environment LOCKSTEWARD_TARGETS_0_URLL: means nothing (got "redis://a"), did you mean LOCKSTEWARD_TARGETS_0_URL?`},
 		"LOCKSTEWARD_TARGETS_0_PASSWORD":            {canary, `environment LOCKSTEWARD_TARGETS_0_PASSWORD: means nothing (got <secret>), did you mean LOCKSTEWARD_TARGETS_0_PASSWORD_FILE?`},
 		"LOCKSTEWARD_TARGETS_00_NAME":               {"x", `environment LOCKSTEWARD_TARGETS_00_NAME: means nothing (got "x"), docs/configuration.md lists the variables`},
 		"LOCKSTEWARD_TARGETS_0":                     {"x", `environment LOCKSTEWARD_TARGETS_0: means nothing (got "x")`},
 		"LOCKSTEWARD_TARGETS":                       {"[{name: b}]", `environment LOCKSTEWARD_TARGETS: targets: a list of blocks has no variable of its own, write one for each key: LOCKSTEWARD_TARGETS_0_…`},
 		"LOCKSTEWARD_TARGETS_0_JITTER":              {"soon", `environment LOCKSTEWARD_TARGETS_0_JITTER: targets[0].jitter: got "soon", write a duration such as 30s, 5m or 1h30m`},
-		"LOCKSTEWARD_TARGETS_0_REDIS":               {"http://ann:" + canary + "@h", `environment LOCKSTEWARD_TARGETS_0_REDIS: targets[0].redis: `},
+		"LOCKSTEWARD_TARGETS_0_URL":                 {"http://ann:" + canary + "@h", `environment LOCKSTEWARD_TARGETS_0_URL: targets[0].url: `},
 		"LOCKSTEWARD_TARGETS_0_ADDR_MAP":            {"a=b", `environment LOCKSTEWARD_TARGETS_0_ADDR_MAP: targets[0].addr_map: got "a=b", write {one: two}`},
 		"LOCKSTEWARD_TARGETS_0_META_PREFIXES":       {"a,b", `environment LOCKSTEWARD_TARGETS_0_META_PREFIXES: targets[0].meta_prefixes: got "a,b", write [one, two], or LOCKSTEWARD_TARGETS_0_META_PREFIXES_0 for the first of them`},
 		"LOCKSTEWARD_TARGETS_0_META_PREFIXES_1":     {"a", `environment LOCKSTEWARD_TARGETS_0_META_PREFIXES_1: targets[0].meta_prefixes: there is no element 0 to go before it: the list has 0, number what you add from 0 on`},

@@ -8,12 +8,14 @@ import (
 // formerKeys are the keys that an earlier configuration had, and what to write instead.
 // Nothing else knows them.
 var formerKeys = map[string]string{
+	"alert.first_survey":         "write alert.first_sweep instead",
 	"alert.queue_size":           "the store bounds what waits: leave it out",
 	"metrics.max_series":         "set sample_limit in Prometheus instead",
 	"release.freeze":             "write release.pause_windows instead",
 	"release.kill_switch":        "write release.paused instead",
 	"store.on_damage":            "a damaged store is refused: leave it out",
 	"targets[].max_server_share": "write pace: {idle: 10%, busy: 1%} instead",
+	"targets[].redis":            "write targets[].url instead",
 }
 
 // formerKey says what to write instead of a key of an earlier configuration; "" for a key

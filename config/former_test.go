@@ -11,8 +11,8 @@ import (
 // instead.
 func TestFormerKeys(t *testing.T) {
 	t.Setenv("LOCKSTEWARD_METRICS_MAX_SERIES", "500")
-	_, err := config.Parse("c.yaml", []byte(`targets: [{name: a, redis: 'redis://127.0.0.1', max_server_share: 2%}]
-targets_from: {srv: [{record: _redis._tcp.example.org, target: {name: '{host}', redis: 'redis://{host}:{port}', max_server_share: 2%}}]}
+	_, err := config.Parse("c.yaml", []byte(`targets: [{name: a, url: 'redis://127.0.0.1', max_server_share: 2%}]
+targets_from: {srv: [{record: _redis._tcp.example.org, target: {name: '{host}', url: 'redis://{host}:{port}', max_server_share: 2%}}]}
 metrics: {max_series: 700}
 alert: {queue_size: 5}
 `))

@@ -60,7 +60,7 @@ func TestProblemsNameTheLine(t *testing.T) {
 	t.Parallel()
 	got := strings.Join(problems(t, `
 targets:
-  - {name: a, redis: "redis://127.0.0.1"}
+  - {name: a, url: "redis://127.0.0.1"}
   - name: b
 classes:
   - class: all
@@ -75,7 +75,7 @@ rules:
   - {rule: nope}
 `), "\n")
 	for _, want := range []string{
-		`c.yaml:4: targets[1].redis: missing`,
+		`c.yaml:4: targets[1].url: missing`,
 		`c.yaml:9: classes[1].match: class "orders" can never match, "lock:*" of classes[0].match[0] takes all its keys first; move it before classes[0]`,
 		`c.yaml:10:37: classes[1].dead_when[1]: > does not take (duration, int); write a duration as duration('2h')`,
 		`c.yaml:10: classes[1].dead_when[2]: got "ttl/nine", which is no rule; write one of`,
@@ -118,7 +118,7 @@ func TestLoadRulesNeedsNoTargets(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	write(t, file, `
-targets: [{name: a, redis: "${NOT_SET_HERE}", password_file: /does/not/exist}]
+targets: [{name: a, url: "${NOT_SET_HERE}", password_file: /does/not/exist}]
 alert: {receivers: [{name: ""}]}
 classes: [{class: batch, match: ["batch:*"], dead_when: [custom/old]}]
 rules: [{rule: custom/old, when: "lock.age > duration('1h')", classes: [batch]}]
@@ -152,14 +152,14 @@ redlock: [{name: payments, targets: [eu-1, eu-2, eu-3], classes: [batch]}]
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"targets: [{name: a, redis: 'redis://h/0'}]\nstore: {dsn: 'postgres://u@h/db'}":                                                     "store.audit_key_file: empty, so that checkpoints of the audit trail are not signed",
-		"targets: [{name: a, redis: 'redis://h/0'}, {name: b, redis: 'redis://h/1'}]":                                                       "",
-		"targets: [{name: a, redis: 'redis://h:6379/0'}, {name: b, redis: 'rediss://H'}]":                                                   "targets[1].redis: H:6379 database 0 is watched as targets[0] (a) already",
-		"targets: [{name: a, redis: 'redis://localhost'}, {name: b, redis: 'redis://127.0.0.1'}]":                                           "targets[1].redis",
-		"targets: [{name: a, redis: 'redis+cluster://a,b'}, {name: b, redis: 'redis+cluster://c,b'}]":                                       "targets[1].redis",
-		"targets: [{name: a, redis: 'redis+sentinel://s/one'}, {name: b, redis: 'redis+sentinel://s/two'}]":                                 "",
-		"targets: [{name: a, redis: 'unix:///tmp/a'}, {name: b, redis: 'unix:///tmp/b'}, {name: c, redis: 'redis+sentinel://localhost/m'}]": "",
-		"targets_from: {files: ['/nowhere/*.yaml']}":                                                                                        "targets_from.files[0]: /nowhere/*.yaml matches no file",
+		"targets: [{name: a, url: 'redis://h/0'}]\nstore: {dsn: 'postgres://u@h/db'}":                                                 "store.audit_key_file: empty, so that checkpoints of the audit trail are not signed",
+		"targets: [{name: a, url: 'redis://h/0'}, {name: b, url: 'redis://h/1'}]":                                                     "",
+		"targets: [{name: a, url: 'redis://h:6379/0'}, {name: b, url: 'rediss://H'}]":                                                 "targets[1].url: H:6379 database 0 is watched as targets[0] (a) already",
+		"targets: [{name: a, url: 'redis://localhost'}, {name: b, url: 'redis://127.0.0.1'}]":                                         "targets[1].url",
+		"targets: [{name: a, url: 'redis+cluster://a,b'}, {name: b, url: 'redis+cluster://c,b'}]":                                     "targets[1].url",
+		"targets: [{name: a, url: 'redis+sentinel://s/one'}, {name: b, url: 'redis+sentinel://s/two'}]":                               "",
+		"targets: [{name: a, url: 'unix:///tmp/a'}, {name: b, url: 'unix:///tmp/b'}, {name: c, url: 'redis+sentinel://localhost/m'}]": "",
+		"targets_from: {files: ['/nowhere/*.yaml']}":                                                                                  "targets_from.files[0]: /nowhere/*.yaml matches no file",
 	} {
 		c, err := config.Parse("c", []byte(text))
 		if err != nil {

@@ -92,10 +92,10 @@ func (s SRV) validate() error {
 	name := s.Target.Name
 	each := strings.Contains(name, "{host}") || strings.Contains(name, "{short}") || strings.Contains(name, "{port}")
 	switch {
-	case s.together() && (each || strings.Contains(s.Target.Redis, "{host}") || strings.Contains(s.Target.Redis, "{short}") || strings.Contains(s.Target.Redis, "{port}")):
+	case s.together() && (each || strings.Contains(s.Target.URL, "{host}") || strings.Contains(s.Target.URL, "{short}") || strings.Contains(s.Target.URL, "{port}")):
 		errs = append(errs, errors.New("target: {addresses} makes one target of all records, and {host}, {short} or {port} one of each; keep one of the two"))
-	case !s.together() && !strings.Contains(s.Target.Redis, "{host}"):
-		errs = append(errs, fmt.Errorf("target.redis: got %q, write where a record leads, such as redis://{host}:{port}/0 for a target of each, or redis+cluster://{addresses}/0 for one of all", s.Target.Redis))
+	case !s.together() && !strings.Contains(s.Target.URL, "{host}"):
+		errs = append(errs, fmt.Errorf("target.url: got %q, write where a record leads, such as redis://{host}:{port}/0 for a target of each, or redis+cluster://{addresses}/0 for one of all", s.Target.URL))
 	case !s.together() && !each:
 		errs = append(errs, fmt.Errorf("target.name: got %q, which would be the name of each; write {host}, {short} or {port} in it", name))
 	default:
@@ -106,7 +106,7 @@ func (s SRV) validate() error {
 }
 
 // together says that all records are one target.
-func (s SRV) together() bool { return strings.Contains(s.Target.Redis, "{addresses}") }
+func (s SRV) together() bool { return strings.Contains(s.Target.URL, "{addresses}") }
 
 // target is what is made of one record, or of all together.
 func (s SRV) target(records []Endpoint) Target {
@@ -118,7 +118,7 @@ func (s SRV) target(records []Endpoint) Target {
 	short, _, _ := strings.Cut(first.Host, ".")
 	fill := strings.NewReplacer("{host}", first.Host, "{short}", short, "{port}", strconv.Itoa(int(first.Port)), "{addresses}", strings.Join(addresses, ","))
 	t := s.Target
-	t.Name, t.Redis, t.source = fill.Replace(t.Name), fill.Replace(t.Redis), "srv "+s.Record
+	t.Name, t.URL, t.source = fill.Replace(t.Name), fill.Replace(t.URL), "srv "+s.Record
 	return t
 }
 

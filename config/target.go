@@ -18,9 +18,9 @@ import (
 type Target struct {
 	// Name is the label on everything of this target.
 	Name string `yaml:"name"`
-	// Redis is where it is: redis:// rediss:// unix:// redis+cluster://a,b,c
+	// URL is where it is: redis:// rediss:// unix:// redis+cluster://a,b,c
 	// redis+sentinel://a,b/mymaster, with the database as path or ?db=.
-	Redis        string `yaml:"redis"`
+	URL          string `yaml:"url"`
 	Username     string `yaml:"username"`
 	PasswordFile string `yaml:"password_file"`
 	// SentinelUsername and SentinelPasswordFile are for Sentinels that ask for a login.
@@ -69,10 +69,10 @@ func (t Target) validate(path string) error {
 	if !labelSafe.MatchString(t.Name) {
 		errs = append(errs, fmt.Errorf("%s.name: got %q, write 1 to 63 letters, digits, dots, dashes or underscores", path, t.Name))
 	}
-	if t.Redis == "" {
-		errs = append(errs, fmt.Errorf("%s.redis: missing, write a URL such as redis://127.0.0.1:6379/0", path))
-	} else if _, err := connect.Parse(t.Redis); err != nil {
-		errs = append(errs, fmt.Errorf("%s.redis: %w", path, err))
+	if t.URL == "" {
+		errs = append(errs, fmt.Errorf("%s.url: missing, write a URL such as redis://127.0.0.1:6379/0", path))
+	} else if _, err := connect.Parse(t.URL); err != nil {
+		errs = append(errs, fmt.Errorf("%s.url: %w", path, err))
 	}
 	errs = append(errs, prefixed(path, t.Scan.Validate()))
 	errs = append(errs, prefixed(path, notOfURL(t.connect().Validate())))
@@ -85,7 +85,7 @@ func (t Target) validate(path string) error {
 // notOfURL drops what was said of the URL with its own words already, and with it
 // that TLS settings need another one: that stands alone.
 func notOfURL(err error) error {
-	return errors.Join(slices.DeleteFunc(flatten(err), func(e error) bool { return strings.HasPrefix(e.Error(), "redis: redis url: ") })...)
+	return errors.Join(slices.DeleteFunc(flatten(err), func(e error) bool { return strings.HasPrefix(e.Error(), "url: redis url: ") })...)
 }
 
 // validate reads the files.
@@ -133,7 +133,7 @@ func (t Target) ConnectRelease() (connect.Config, bool, error) {
 
 func (t Target) connect() connect.Config {
 	return connect.Config{
-		URL:                  t.Redis,
+		URL:                  t.URL,
 		Username:             t.Username,
 		PasswordFile:         t.PasswordFile,
 		SentinelUsername:     t.SentinelUsername,

@@ -19,14 +19,14 @@ func (c Config) Warnings() []string {
 	var out []string
 	specs := make([]connect.Spec, len(c.Targets))
 	for i, t := range c.Targets {
-		spec, err := connect.Parse(t.Redis)
+		spec, err := connect.Parse(t.URL)
 		if err != nil {
 			continue
 		}
 		specs[i] = spec
 		for j, other := range specs[:i] {
 			if sameServer(spec, other) {
-				out = append(out, fmt.Sprintf("targets[%d].redis: %s database %d is watched as targets[%d] (%s) already; every finding is told twice; remove one of the two",
+				out = append(out, fmt.Sprintf("targets[%d].url: %s database %d is watched as targets[%d] (%s) already; every finding is told twice; remove one of the two",
 					i, strings.Join(spec.Addrs, ","), spec.DB, j, c.Targets[j].Name))
 			}
 		}
@@ -38,8 +38,8 @@ func (c Config) Warnings() []string {
 	}
 	for i, srv := range c.Sources.SRV {
 		t := srv.Target
-		if (t.PasswordFile != "" || t.ReleaseCredentials != nil && t.ReleaseCredentials.PasswordFile != "") && !strings.HasPrefix(t.Redis, "rediss") {
-			out = append(out, fmt.Sprintf("targets_from.srv[%d].target.redis: whoever can forge an answer for %s is sent the password; write rediss:// with ca_file", i, srv.Record))
+		if (t.PasswordFile != "" || t.ReleaseCredentials != nil && t.ReleaseCredentials.PasswordFile != "") && !strings.HasPrefix(t.URL, "rediss") {
+			out = append(out, fmt.Sprintf("targets_from.srv[%d].target.url: whoever can forge an answer for %s is sent the password; write rediss:// with ca_file", i, srv.Record))
 		}
 	}
 	if c.Store.Shared() && c.Store.AuditKeyFile == "" {

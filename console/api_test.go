@@ -222,8 +222,8 @@ func TestErrorsBecomeProblems(t *testing.T) {
 	if b.logs.FilterMessage("console request failed").Len() != 1 {
 		t.Error("an inner error is not logged")
 	}
-	b.world.fail = fmt.Errorf("targets[0].redis: must be a URL")
-	if p := b.do("all", "POST", "/-/reload", "").problem(t); p.Status != 400 || !strings.Contains(p.Detail, "targets[0].redis") || !strings.Contains(p.Detail, "stays in use") {
+	b.world.fail = fmt.Errorf("targets[0].url: must be a URL")
+	if p := b.do("all", "POST", "/-/reload", "").problem(t); p.Status != 400 || !strings.Contains(p.Detail, "targets[0].url") || !strings.Contains(p.Detail, "stays in use") {
 		t.Errorf("%+v", p)
 	}
 }

@@ -9,15 +9,15 @@ import (
 
 // Reasons why an event of a finding was not told to a receiver.
 const (
-	SuppressedBySilence = "silence" // somebody silenced it
-	SuppressedByInhibit = "inhibit" // its target is down
-	SuppressedBySurvey  = "survey"  // the first survey of its target told of it as a number
-	SuppressedByMatch   = "match"   // the receiver does not want its kind
-	SuppressedByUnknown = "unknown" // it is the end of what the receiver was not told of
+	SuppressedBySilence    = "silence"     // somebody silenced it
+	SuppressedByInhibit    = "inhibit"     // its target is down
+	SuppressedByFirstSweep = "first_sweep" // its target was swept for the first time, and first_sweep is mute
+	SuppressedByMatch      = "match"       // the receiver does not want its kind
+	SuppressedByUnknown    = "unknown"     // it is the end of what the receiver was not told of
 )
 
 func suppressions() []string {
-	return []string{SuppressedBySilence, SuppressedByInhibit, SuppressedBySurvey, SuppressedByMatch, SuppressedByUnknown}
+	return []string{SuppressedBySilence, SuppressedByInhibit, SuppressedByFirstSweep, SuppressedByMatch, SuppressedByUnknown}
 }
 
 // Backlog is what waits for one receiver, or was given up.

@@ -14,14 +14,14 @@ func TestReceivers(t *testing.T) {
 	e := newExporter(t, exporter.Config{})
 	e.SetReceivers("ops", "chat")
 	want(t, e, map[string]float64{
-		`notifications_suppressed_total{reason="silence",receiver="ops"}`: 0,
-		`notifications_suppressed_total{reason="inhibit",receiver="ops"}`: 0,
-		`notifications_suppressed_total{reason="survey",receiver="chat"}`: 0,
-		`notifications_suppressed_total{reason="match",receiver="chat"}`:  0,
-		`notifications_omitted_total{receiver="ops"}`:                     0,
-		`notification_groups{receiver="ops"}`:                             0,
-		`receiver_circuit_open{receiver="ops"}`:                           absent, // nobody said
-		`notifications_queue_length{receiver="ops"}`:                      absent,
+		`notifications_suppressed_total{reason="silence",receiver="ops"}`:      0,
+		`notifications_suppressed_total{reason="inhibit",receiver="ops"}`:      0,
+		`notifications_suppressed_total{reason="first_sweep",receiver="chat"}`: 0,
+		`notifications_suppressed_total{reason="match",receiver="chat"}`:       0,
+		`notifications_omitted_total{receiver="ops"}`:                          0,
+		`notification_groups{receiver="ops"}`:                                  0,
+		`receiver_circuit_open{receiver="ops"}`:                                absent, // nobody said
+		`notifications_queue_length{receiver="ops"}`:                           absent,
 	})
 	e.CountSuppressed("ops", exporter.SuppressedByInhibit, 3)
 	e.CountSuppressed("ops", exporter.SuppressedByInhibit, 2)

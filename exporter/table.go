@@ -220,7 +220,7 @@ var table = [metricCount]Metric{
 	},
 	alertsSuppressed: {
 		"locksteward_notifications_suppressed_total", Counter,
-		"Changes of findings that a receiver was not notified of, by reason: silence, inhibit, survey, match, or unknown for the end of a finding that it does not know.",
+		"Changes of findings that a receiver was not notified of, by reason: silence, inhibit, first_sweep, match, or unknown for the end of a finding that it does not know.",
 		[]string{"receiver", "reason"},
 	},
 	alertsOmitted: {

@@ -240,7 +240,7 @@ func (f *flush) saveDeliveryState(ctx context.Context, group string, notified []
 		}
 		switch {
 		case w.Finding.Status != locksteward.StatusResolved:
-			rows = append(rows, []any{f.receiver, print, group, w.Seq, number(w.Survey)})
+			rows = append(rows, []any{f.receiver, print, group, w.Seq, number(w.FirstSweep)})
 		case w.Known:
 			ended = append(ended, print)
 		}

@@ -11,19 +11,19 @@ import (
 )
 
 // eventRead are the columns that scanEvent reads.
-const eventRead = "e.seq, e.event_id, e.number, e.target, e.at, e.survey, e.lock_key, e.finding"
+const eventRead = "e.seq, e.event_id, e.number, e.target, e.at, e.first_sweep, e.lock_key, e.finding"
 
 // scanEvent reads an event; besides are the columns behind its own.
 func scanEvent(row rowScanner, besides ...any) (locksteward.FindingEvent, error) {
 	var e locksteward.FindingEvent
 	var target, written string
-	var number, at, survey int64
+	var number, at, firstSweep int64
 	var key []byte
-	err := row.Scan(slices.Concat([]any{&e.Seq, &e.ID, &number, &target, &at, &survey, &key, &written}, besides)...)
+	err := row.Scan(slices.Concat([]any{&e.Seq, &e.ID, &number, &target, &at, &firstSweep, &key, &written}, besides)...)
 	if err != nil {
 		return e, err
 	}
-	e.Number, e.At, e.Survey = uint64(number), fromMicros(at), survey != 0
+	e.Number, e.At, e.FirstSweep = uint64(number), fromMicros(at), firstSweep != 0
 	var f findingRow
 	if err := json.Unmarshal([]byte(written), &f); err != nil {
 		return e, fmt.Errorf("decode finding of event %q: %w", e.ID, err)

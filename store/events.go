@@ -108,7 +108,7 @@ func (in *eventWriter) write(ctx context.Context, events []locksteward.FindingEv
 		for _, r := range to {
 			group := groups.assign(r, print, e.Finding.Status)
 			if r.Direct {
-				direct.put(receiverFinding{r.Receiver, print}, r.Receiver, print, group, have.seq, number(e.Survey), e.Finding.Status)
+				direct.put(receiverFinding{r.Receiver, print}, r.Receiver, print, group, have.seq, number(e.FirstSweep), e.Finding.Status)
 				continue
 			}
 			pending = append(pending, []any{r.Receiver, group, have.seq, "", r.Urgency})
@@ -148,10 +148,10 @@ func (in *eventWriter) writeDirect(ctx context.Context, rows [][]any) error {
 }
 
 // setDeliveryState records which findings receivers know to fire, and by which event.
-// Columns are receiver, fingerprint, group, seq and survey.
+// Columns are receiver, fingerprint, group, seq and first_sweep.
 func (t *tx) setDeliveryState(ctx context.Context, rows [][]any) error {
-	return t.insert(ctx, "alert_delivery_state", "receiver, fingerprint, group_key, seq, survey",
-		"ON CONFLICT (receiver, fingerprint) DO UPDATE SET group_key = excluded.group_key, seq = excluded.seq, survey = excluded.survey", rows)
+	return t.insert(ctx, "alert_delivery_state", "receiver, fingerprint, group_key, seq, first_sweep",
+		"ON CONFLICT (receiver, fingerprint) DO UPDATE SET group_key = excluded.group_key, seq = excluded.seq, first_sweep = excluded.first_sweep", rows)
 }
 
 func checkEvent(e locksteward.FindingEvent) error {
@@ -168,7 +168,7 @@ func checkEvent(e locksteward.FindingEvent) error {
 
 // eventColumns are those of a new event; columnReceivers is the index of receivers.
 const (
-	eventColumns    = "seq, event_id, number, target, fingerprint, at, survey, lock_key, finding, status, receivers, created_at, done_at"
+	eventColumns    = "seq, event_id, number, target, fingerprint, at, first_sweep, lock_key, finding, status, receivers, created_at, done_at"
 	columnReceivers = 10
 )
 
@@ -178,7 +178,7 @@ func (in *eventWriter) row(e locksteward.FindingEvent, stored storedEvent, print
 		return nil, fmt.Errorf("encode finding of rule %q: %w", e.Finding.Rule, err)
 	}
 	return []any{
-		stored.seq, e.ID, int64(e.Number), text(e.Finding.Target), print, micros(e.At), number(e.Survey), bytesOf(e.Finding.Key), string(raw),
+		stored.seq, e.ID, int64(e.Number), text(e.Finding.Target), print, micros(e.At), number(e.FirstSweep), bytesOf(e.Finding.Key), string(raw),
 		string(e.Finding.Status), stored.receivers, in.now, 0,
 	}, nil
 }

@@ -94,7 +94,7 @@ func TestEventsInGroups(t *testing.T) {
 		ops := locksteward.Recipient{Receiver: "ops", Group: "g\xff\x00"}
 		chat := locksteward.Recipient{Receiver: "chat", Group: "c", Wait: time.Hour}
 		first := fires("e1", "lock:\xff\x00", ops, chat, ops)
-		first.Survey = true
+		first.FirstSweep = true
 		writeEvents(t, s, first, fires("e2", "lock:b", ops))
 		writeEvents(t, s, first, fires("e2", "lock:b", ops), fires("e2", "lock:b", ops)) // it has them
 		if wakes.Load() != 1 {
@@ -156,7 +156,7 @@ func TestEventsInGroups(t *testing.T) {
 		if len(due) != 1 || due[0].Group != "g\ufffd\ufffd" || due[0].Firing != 2 || due[0].LastAt.IsZero() || len(due[0].Waiting) != 1 || !due[0].Waiting[0].Known {
 			t.Fatalf("%+v", due)
 		}
-		if standing, err = s.Firing(t.Context(), "ops", "", 10); err != nil || len(standing) != 1 || standing[0].ID != "e1" || !standing[0].Survey {
+		if standing, err = s.Firing(t.Context(), "ops", "", 10); err != nil || len(standing) != 1 || standing[0].ID != "e1" || !standing[0].FirstSweep {
 			t.Errorf("%+v, %v", standing, err)
 		}
 		flushed(t, s, "late", 10, notifyAll)

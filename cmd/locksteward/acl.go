@@ -295,7 +295,7 @@ func (f *aclFlags) ofTargets(ctx context.Context, p *program, v acl.Version) ([]
 }
 
 func (f *aclFlags) ofTarget(v acl.Version, t config.Target, classes *class.Set) (aclSet, error) {
-	spec, err := connect.Parse(t.Redis)
+	spec, err := connect.Parse(t.URL)
 	if err != nil {
 		return aclSet{}, usagef("target %q: %w", t.Name, err)
 	}

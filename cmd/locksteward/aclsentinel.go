@@ -37,7 +37,7 @@ func (f *aclFlags) onSentinelsOfTargets(v acl.Version) ([]aclSet, error) {
 			continue
 		}
 		known = true
-		spec, err := connect.Parse(t.Redis)
+		spec, err := connect.Parse(t.URL)
 		if err != nil {
 			return nil, usagef("target %q: %w", t.Name, err)
 		}

@@ -118,7 +118,7 @@ func loadsInDocs(t *testing.T, text string) error {
 	if !regexp.MustCompile(`(?m)^targets:`).MatchString(text) {
 		text += "\ntargets:\n"
 		for i, name := range names["targets"] {
-			text += fmt.Sprintf("  - {name: %s, redis: \"redis://10.0.0.%d:6379/0\"}\n", name, i+1)
+			text += fmt.Sprintf("  - {name: %s, url: \"redis://10.0.0.%d:6379/0\"}\n", name, i+1)
 		}
 	}
 	if !regexp.MustCompile(`(?m)^classes:`).MatchString(text) && len(names["classes"]) > 0 {

@@ -80,7 +80,7 @@ func runInit(ctx context.Context, p *program, f initFlags, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	plan, err := scan.Survey(ctx, opts, f.least)
+	plan, err := scan.Propose(ctx, opts, f.least)
 	progress.done()
 	if err != nil {
 		return err

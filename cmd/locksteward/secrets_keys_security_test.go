@@ -131,7 +131,7 @@ func newKeyBed(t *testing.T, dsn string, second bool) *keyBed {
 		}
 	}
 	b.set("targets[0].name", "main")
-	b.set("targets[0].redis", strings.TrimSuffix(b.redis.URL(), "/0"))
+	b.set("targets[0].url", strings.TrimSuffix(b.redis.URL(), "/0"))
 	b.set("targets[0].schedule", "@every 1s")
 	b.set("targets[0].username", "scanner")
 	b.set("targets[0].release_credentials.username", "releaser")
@@ -139,9 +139,9 @@ func newKeyBed(t *testing.T, dsn string, second bool) *keyBed {
 		b.set(at+".name", []string{"url", "tls", "sentinels", "srv-{host}", "srv2-{host}"}[i])
 		switch i {
 		case 0, 4:
-			b.set(at+".redis", "redis://ann:"+b.has(at+".redis", b.mint(at+".redis"))+"@"+map[int]string{0: b.nobody, 4: "{host}:{port}"}[i])
+			b.set(at+".url", "redis://ann:"+b.has(at+".url", b.mint(at+".url"))+"@"+map[int]string{0: b.nobody, 4: "{host}:{port}"}[i])
 		default:
-			b.set(at+".redis", []string{"", "rediss://" + b.nobody, "redis+sentinel://" + b.nobody + "/mymaster", "rediss://{host}:{port}"}[i])
+			b.set(at+".url", []string{"", "rediss://" + b.nobody, "redis+sentinel://" + b.nobody + "/mymaster", "rediss://{host}:{port}"}[i])
 		}
 		if i == 1 || i == 3 {
 			b.pair(at+".cert_file", at+".key_file")
@@ -210,7 +210,7 @@ func (b *keyBed) receivers() {
 	}
 	b.set("alert.grouping.wait", "0s")
 	b.set("alert.grouping.interval", "0s")
-	b.set("alert.first_survey", "fire")
+	b.set("alert.first_sweep", "fire")
 }
 
 // house is what belongs to no target: heartbeat, sinks, store, people, listeners.

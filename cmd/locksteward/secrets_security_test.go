@@ -204,7 +204,7 @@ func newSecretBed(t *testing.T) *secretBed {
 	b.console, b.metrics = "http://"+console, "http://"+metrics
 	b.file("locksteward.yaml", `
 targets:
-  - {name: main, redis: '`+b.url+`', username: scanner, password_file: scanner, schedule: '@every 1s', pace: {idle: 50%, busy: 50%},
+  - {name: main, url: '`+b.url+`', username: scanner, password_file: scanner, schedule: '@every 1s', pace: {idle: 50%, busy: 50%},
      release_credentials: {username: releaser, password_file: releaser}}
 classes: [{class: orders, match: ["lock:order:*"], team: checkout, release: approve}]
 metrics: {listen: '`+metrics+`'}
@@ -464,7 +464,7 @@ func (b *secretBed) lookAtErrors() {
 	b.clean("error: wrong API token", b.cli(b.mint("wrong API token"), "locks", "list"))
 	in := b.mint("password in a URL")
 	for _, address := range []string{"redis://ann:" + in + "@127.0.0.1", "redis://ann:" + in + "@bad:port:x", "rediss+x://:" + in + "@h", "redis+sentinel://:" + in + "@h"} {
-		b.file("bad.yaml", "targets: [{name: main, redis: '"+address+"', password_file: '"+filepath.Join(b.dir, "none")+"'}]\nstore: {dsn: 'postgres://ann:"+in+"@h:x/db'}\nalert: {receivers: [{name: a, webhook: {url: 'http://ann:"+in+"@:x/"+in+"'}}]}\n")
+		b.file("bad.yaml", "targets: [{name: main, url: '"+address+"', password_file: '"+filepath.Join(b.dir, "none")+"'}]\nstore: {dsn: 'postgres://ann:"+in+"@h:x/db'}\nalert: {receivers: [{name: a, webhook: {url: 'http://ann:"+in+"@:x/"+in+"'}}]}\n")
 		b.clean("error: config check of "+strings.ReplaceAll(address, in, "…"), b.cli("", "config", "check", "bad.yaml"))
 		b.clean("error: run of "+strings.ReplaceAll(address, in, "…"), b.cli("", "run", "--config", "bad.yaml"))
 		// On a command line everybody sees it: it is refused, and not repeated.

@@ -30,7 +30,7 @@ func allowed(t *testing.T, o objects) []string {
 func TestNetworkPolicyFollowsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	const dns = "TCP/53 UDP/53"
-	target := func(url string) string { return "config: {targets: [{name: a, redis: '" + url + "'}]}" }
+	target := func(url string) string { return "config: {targets: [{name: a, url: '" + url + "'}]}" }
 	for _, tc := range []struct{ values, want string }{
 		{"", "TCP/6379"},
 		{target("redis://r"), "TCP/6379"},
@@ -40,7 +40,7 @@ func TestNetworkPolicyFollowsTheConfiguration(t *testing.T) {
 		{target("rediss+sentinel://a,b:26380/m"), "TCP/26379 TCP/26380 TCP/6379"},
 		{target("unix:///run/redis.sock"), ""},
 		{target("redis://r:7000") + "\nnetworkPolicy: {extraPorts: [7443]}", "TCP/7000 TCP/7443"},
-		{"config: {targets: [{name: a, redis: 'redis+cluster://a:7000', addr_map: {'10.0.0.1:7000': 'proxy:17000'}}]}", "TCP/17000 TCP/7000"},
+		{"config: {targets: [{name: a, url: 'redis+cluster://a:7000', addr_map: {'10.0.0.1:7000': 'proxy:17000'}}]}", "TCP/17000 TCP/7000"},
 		{"config: {alert: {receivers: [{name: a, webhook: {url: 'https://hooks.example.com/x'}}]}}", "TCP/443 TCP/6379"},
 		{"config: {alert: {receivers: [{name: a, webhook: {url: 'http://hooks:8080/x', allow_private: true}}]}}", "TCP/6379 TCP/8080"},
 		{"config: {alert: {receivers: [{name: a, pagerduty: {routing_key_file: /run/secrets/p/k}}]}}\nsecretMounts: [{name: p, secretName: p}]", "TCP/443 TCP/6379"},

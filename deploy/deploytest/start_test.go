@@ -29,7 +29,7 @@ func TestImageStarts(t *testing.T) {
 	argv := append(last[*instructions.EntrypointCommand](t, final).CmdLine, last[*instructions.CmdCommand](t, final).CmdLine...)
 	m.cwd = last[*instructions.WorkdirCommand](t, final).Path
 	port := redis(t)
-	m.put("/etc/locksteward/locksteward.yaml", fmt.Sprintf("targets: [{name: main, redis: 'redis://redis:%d'}]\n", port), 0o640)
+	m.put("/etc/locksteward/locksteward.yaml", fmt.Sprintf("targets: [{name: main, url: 'redis://redis:%d'}]\n", port), 0o640)
 	m.start(argv...)
 	m.sweeps("main")
 	// What the default configuration writes lies in the image's one writable folder.

@@ -34,7 +34,7 @@ func TestUnitAllowsTheAgentsCalls(t *testing.T) {
 	}
 	m := &machine{t: t, port: freePort(t)}
 	config := put(t, dir, "locksteward.yaml", fmt.Sprintf(`
-targets: [{name: main, redis: "redis://127.0.0.1:%d", schedule: "@every 1s"}]
+targets: [{name: main, url: "redis://127.0.0.1:%d", schedule: "@every 1s"}]
 metrics: {listen: "127.0.0.1:%d"}
 console: {listen: "127.0.0.1:%d"}
 `, redis(t), m.port, freePort(t)))

@@ -18,12 +18,12 @@ image: {tag: v9.9.9}
 config:
   targets:
     - name: orders
-      redis: rediss://redis.internal:6380/0
+      url: rediss://redis.internal:6380/0
       username: scanner
       password_file: /run/secrets/redis/scanner
       release_credentials: {username: releaser, password_file: /run/secrets/redis/releaser}
     - name: sessions
-      redis: redis+sentinel://a.internal,b.internal:26380/mymaster
+      url: redis+sentinel://a.internal,b.internal:26380/mymaster
   alert:
     receivers:
       - {name: ops, webhook: {url_file: /run/secrets/hooks/url}}
@@ -220,12 +220,12 @@ func TestRefusedValues(t *testing.T) {
 		{"postgres without a database", "store: {type: postgres}", "store.postgres.dsn: empty"},
 		{"a database without postgres", "store: {postgres: {dsn: 'postgres://l@db/l'}}", "while store.type is sqlite"},
 		{"a password in the store", "store: {type: postgres, postgres: {dsn: 'postgres://l:hunter2@db/l'}}", "has a password in it"},
-		{"a password in a target", "config: {targets: [{name: a, redis: 'redis://:hunter2@r:6379'}]}", "config.targets[0].redis: has a password in it"},
+		{"a password in a target", "config: {targets: [{name: a, url: 'redis://:hunter2@r:6379'}]}", "config.targets[0].url: has a password in it"},
 		{"no targets", "config: {targets: []}", "config.targets: empty"},
 		{"what the chart sets", "config: {store: {dsn: 'sqlite:x'}}", "config.store.dsn: the chart sets it; use store.type"},
 		{"the console's address", "config: {console: {listen: ':10122'}}", "use console.usersSecret"},
 		{"the cluster", "config: {cluster: {advertise: 'http://x:1'}}", "config.cluster: the chart sets it"},
-		{"a secret that is not mounted", "config: {targets: [{name: a, redis: 'redis://r', password_file: /run/secrets/redis/p}]}", "no entry has the name redis; add {name: redis"},
+		{"a secret that is not mounted", "config: {targets: [{name: a, url: 'redis://r', password_file: /run/secrets/redis/p}]}", "no entry has the name redis; add {name: redis"},
 		{"a secret in a class file", "classFiles: {a.yaml: {classes: [{class: a, match: [x], runbook_url: /run/secrets/b/c}]}}", "add {name: b"},
 		{"a mount twice", "secretMounts: [{name: a, secretName: s1}, {name: a, secretName: s2}]", "secretMounts[1].name: a is there twice"},
 		{"an ingress to nobody", "console: {ingress: {enabled: true, host: l.example.com}}", "the console has no users"},
@@ -238,7 +238,7 @@ func TestRefusedValues(t *testing.T) {
 		{"an unknown store", "store: {type: mysql}", "type"},
 		{"a boolean in place of a word", "prometheusRule: {enabled: true, locks: yes}", "locks"},
 		{"a digest that is none", "image: {digest: latest}", "digest"},
-		{"a target without URL", "config: {targets: [{name: a}]}", "redis"},
+		{"a target without URL", "config: {targets: [{name: a}]}", "url"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

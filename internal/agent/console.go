@@ -103,7 +103,7 @@ func (a *Agent) Targets() []api.Target {
 // unseen returns a target of which only the configuration is known.
 func unseen(t config.Target, why string) api.Target {
 	out := api.Target{Name: t.Name, Nodes: []api.Node{}, Reason: why}
-	if spec, err := connect.Parse(t.Redis); err == nil {
+	if spec, err := connect.Parse(t.URL); err == nil {
 		out.DB, out.Mode = spec.DB, string(spec.Mode)
 	}
 	return out

@@ -23,7 +23,7 @@ func TestPasswordIsUsedWithinFiveSeconds(t *testing.T) {
 	admin := srv.Client(t)
 	file := filepath.Join(t.TempDir(), "pw")
 	testcert.Put(t, file, []byte("one\n"))
-	b := newBed(t, fmt.Sprintf("targets: [{name: main, redis: %q, username: scanner, password_file: %q, schedule: '@every 1s'}]\n", srv.URL(), file))
+	b := newBed(t, fmt.Sprintf("targets: [{name: main, url: %q, username: scanner, password_file: %q, schedule: '@every 1s'}]\n", srv.URL(), file))
 	b.awaitMetric(`locksteward_target_up{target="main"} 1`)
 	b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
 	for _, args := range [][]any{{"acl", "setuser", "scanner", "resetpass", ">hunter2"}, {"client", "kill", "user", "scanner"}} {
@@ -64,7 +64,7 @@ func TestRefusedCommandsAreMetrics(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "pw")
 	testcert.Put(t, file, []byte("one\n"))
-	b := newBed(t, fmt.Sprintf("targets: [{name: main, redis: %q, username: scanner, password_file: %q, schedule: '@every 1s'}]\n", srv.URL(), file))
+	b := newBed(t, fmt.Sprintf("targets: [{name: main, url: %q, username: scanner, password_file: %q, schedule: '@every 1s'}]\n", srv.URL(), file))
 	b.awaitMetric(`locksteward_sweep_complete{target="main"} 1`)
 	if text := b.metrics(); strings.Contains(text, "locksteward_command_refused{") {
 		t.Errorf("refused before any right was taken: %s", text)
@@ -96,7 +96,7 @@ func TestSwappedCertificateIsToldOnce(t *testing.T) {
 	if err := admin.ConfigSet(t.Context(), "tls-ca-cert-file", trusted).Err(); err != nil {
 		t.Fatal(err)
 	}
-	b := newBed(t, fmt.Sprintf("targets: [{name: main, redis: %q, ca_file: %q, cert_file: %q, key_file: %q, schedule: '@every 1s', release_credentials: {}}]\n",
+	b := newBed(t, fmt.Sprintf("targets: [{name: main, url: %q, ca_file: %q, cert_file: %q, key_file: %q, schedule: '@every 1s', release_credentials: {}}]\n",
 		srv.URL(), srv.CAFile(), cert, key))
 	b.awaitMetric(`locksteward_target_up{target="main"} 1`)
 	ends := func(p testcert.Pair, use string) string {

@@ -27,7 +27,7 @@ func TestLocksOfADeadHost(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "locksteward.yaml")
 	text := fmt.Sprintf(`
-targets: [{name: main, redis: '%s'}]
+targets: [{name: main, url: '%s'}]
 classes: [{class: orders, match: ['lock:order:*'], release: approve}]
 metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0', users_file: '%s'}

@@ -39,7 +39,7 @@ func TestStoppedAgentIsCutOffAndStartsOver(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c, ctx := srv.Client(t), t.Context()
-	a := testagent.New(t, testagent.Options{Name: "agent", Config: fmt.Sprintf(`targets: [{name: main, redis: %q, schedule: '@every 5s'}]
+	a := testagent.New(t, testagent.Options{Name: "agent", Config: fmt.Sprintf(`targets: [{name: main, url: %q, schedule: '@every 5s'}]
 classes: [{class: kept, match: ['lock:kept:*']}]
 metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0'}

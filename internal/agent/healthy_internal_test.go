@@ -31,13 +31,13 @@ func TestHealthy(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "locksteward.yaml")
 	text := fmt.Sprintf(`
-targets: [{name: main, redis: '%s', schedule: '@every 1s'}]
+targets: [{name: main, url: '%s', schedule: '@every 1s'}]
 classes: [{class: orders, match: ['lock:order:*']}]
 metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0', users_file: '%s'}
 store: {dsn: '%s'}
 alert:
-  first_survey: fire
+  first_sweep: fire
   drain_timeout: 500ms
   heartbeat: {every: 10s, webhook: {url: '%[4]s', allow_private: true, timeout: 10s}}
   receivers: [{name: ops, webhook: {url: '%[4]s', allow_private: true, timeout: 20s}}]

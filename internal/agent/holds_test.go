@@ -19,7 +19,7 @@ import (
 func TestReport(t *testing.T) {
 	t.Parallel()
 	redis := testredis.Start(t)
-	b := newBed(t, fmt.Sprintf(`targets: [{name: orders, redis: 'redis://%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}}]
+	b := newBed(t, fmt.Sprintf(`targets: [{name: orders, url: 'redis://%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}}]
 classes: [{class: orders, match: ['lock:order:*'], team: checkout, expect: 30s}]`, redis.Addr()))
 	ctx := t.Context()
 	client := redis.Client(t)

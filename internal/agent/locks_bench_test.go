@@ -76,7 +76,7 @@ func startAgent(tb testing.TB, redis, schedule string, locks int) string {
 	dir := tb.TempDir()
 	file := filepath.Join(dir, "locksteward.yaml")
 	text := fmt.Sprintf(`
-targets: [{name: main, redis: '%s', schedule: '%s', pace: {idle: 80%%, busy: 80%%}}]
+targets: [{name: main, url: '%s', schedule: '%s', pace: {idle: 80%%, busy: 80%%}}]
 classes: [{class: orders, match: ['lock:order:*']}]
 metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0', users_file: '%s', rate: {per_second: 100000, burst: 100000}}

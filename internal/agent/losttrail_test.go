@@ -18,7 +18,7 @@ func TestLostStoreIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "x.db")
-	cfg, err := config.Parse("c", []byte("targets: [{name: a, redis: 'redis://127.0.0.1:1'}]\nstore: {dsn: 'sqlite:"+file+
+	cfg, err := config.Parse("c", []byte("targets: [{name: a, url: 'redis://127.0.0.1:1'}]\nstore: {dsn: 'sqlite:"+file+
 		"'}\nmetrics: {listen: '127.0.0.1:0'}\nconsole: {listen: '127.0.0.1:0', users_file: '"+dir+"/users.yaml'}"))
 	if err != nil {
 		t.Fatal(err)

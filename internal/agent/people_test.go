@@ -41,7 +41,7 @@ func (b *bed) visit(method, path, cookie string, form url.Values) *http.Response
 // they did stands in the audit trail.
 func TestSessionsOutliveTheAgent(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, "targets: [{name: a, redis: 'redis://127.0.0.1:1'}]")
+	b := newBed(t, "targets: [{name: a, url: 'redis://127.0.0.1:1'}]")
 	file := filepath.Join(b.dir, "users.yaml")
 	resp := b.visit("POST", "/sign-in", "", url.Values{"name": {"ana"}, "password": {b.tokens["ana"].Reveal()}})
 	if resp.StatusCode != http.StatusSeeOther {

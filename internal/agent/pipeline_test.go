@@ -24,7 +24,7 @@ classes:
 `
 
 func target(url string) string {
-	return fmt.Sprintf("targets: [{name: main, redis: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}]\n", url)
+	return fmt.Sprintf("targets: [{name: main, url: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}]\n", url)
 }
 
 func TestFoundToldReleasedResolved(t *testing.T) {
@@ -38,7 +38,7 @@ func TestFoundToldReleasedResolved(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := newBed(t, target(srv.URL())+orders+
-		"alert: {first_survey: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
+		"alert: {first_sweep: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
 	began := time.Now()
 	testredis.Eventually(t, within, func() bool { return len(s.got()) == 1 }, "no firing message")
 	t.Logf("told %s after the start", time.Since(began).Round(time.Millisecond))

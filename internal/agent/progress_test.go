@@ -26,7 +26,7 @@ func TestFirstSweepIsToldWhileItLasts(t *testing.T) {
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', schedule: '@every 1s', pace: {idle: 5%, busy: 5%}, watch: off}]")
+	b := newBed(t, "targets: [{name: main, url: '"+srv.URL()+"', schedule: '@every 1s', pace: {idle: 5%, busy: 5%}, watch: off}]")
 	testredis.Eventually(t, within, func() bool {
 		list, err := b.ana.Targets(t.Context())
 		if err != nil || len(list.Targets) != 1 {

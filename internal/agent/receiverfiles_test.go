@@ -96,11 +96,11 @@ func TestSecretsOfReceiversAreUsedWithinFiveSeconds(t *testing.T) {
 		return fmt.Sprintf("{url_file: %q, secret_files: [%q], allow_private: true}", m.Path(name), m.Path("key"))
 	}
 	b := newBed(t, fmt.Sprintf(`
-targets: [{name: main, redis: %q, schedule: '@every 1s'}]
+targets: [{name: main, url: %q, schedule: '@every 1s'}]
 classes: [{class: locks, match: ['lock:*']}]
 alert:
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
-  first_survey: fire
+  first_sweep: fire
   receivers: [{name: ops, webhook: %s}]
   heartbeat: {every: 5m, webhook: %s}
 audit: {sinks: [{name: siem, webhook: %s}]}

@@ -19,7 +19,7 @@ func TestAlertmanagerFollowsTheAgent(t *testing.T) {
 	b := newBed(t, target(srv.URL())+orders+`
 alert:
   drain_timeout: 500ms
-  first_survey: fire
+  first_sweep: fire
   grouping: {wait: 0s, interval: 0s}
   receivers:
     - {name: am, alertmanager: {url: '`+am.URL()+`', allow_private: true, resend: 1s, resolve_after: 4s}}

@@ -19,7 +19,7 @@ func TestReloadThatFailsLateChangesNothing(t *testing.T) {
 	one, two, three := testredis.Start(t), testredis.Start(t), testredis.Start(t)
 	set(t, two.Client(t), "lock:order:1", token, 0)
 	with := func(second string) string {
-		return strings.Replace(target(one.URL()), "]\n", ", {name: second, redis: '"+second+"', schedule: '@every 1s', release_credentials: {}}]\n", 1)
+		return strings.Replace(target(one.URL()), "]\n", ", {name: second, url: '"+second+"', schedule: '@every 1s', release_credentials: {}}]\n", 1)
 	}
 	b := newBed(t, with(two.URL())+orders)
 	b.awaitMetric(`locksteward_findings{class="orders",risk="deadlock",rule="ttl/none",severity="critical",target="second"} 1`)

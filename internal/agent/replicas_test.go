@@ -194,7 +194,7 @@ func TestReplicasShareTargets(t *testing.T) {
 }
 
 func replicaTarget(name string, srv *testredis.Server, db int) string {
-	return fmt.Sprintf("{name: %s, redis: '%s', schedule: '@every 1s', release_credentials: {}}", name, strings.TrimSuffix(srv.URL(), "/0")+fmt.Sprintf("/%d", db))
+	return fmt.Sprintf("{name: %s, url: '%s', schedule: '@every 1s', release_credentials: {}}", name, strings.TrimSuffix(srv.URL(), "/0")+fmt.Sprintf("/%d", db))
 }
 
 func isProblem(err error, code api.Code) bool {

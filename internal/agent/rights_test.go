@@ -53,7 +53,7 @@ func TestAgentWithTheLeastRights(t *testing.T) {
 	if err := os.WriteFile(file, []byte("pw\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', schedule: '@every 1s', username: scanner, password_file: '"+file+"'}]")
+	b := newBed(t, "targets: [{name: main, url: '"+srv.URL()+"', schedule: '@every 1s', username: scanner, password_file: '"+file+"'}]")
 	b.awaitMetric(`locksteward_sweep_complete{target="main"} 1`)
 	b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
 	put("after")

@@ -36,7 +36,7 @@ func TestAgentAsksSentinelsWithTheLeastRights(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "pw")
 	testcert.Put(t, file, []byte(password+"\n"))
-	b := newBed(t, fmt.Sprintf("targets: [{name: main, redis: %q, schedule: '@every 1s', sentinel_username: %s, sentinel_password_file: %q}]\n", set.URL(), u.Name, file))
+	b := newBed(t, fmt.Sprintf("targets: [{name: main, url: %q, schedule: '@every 1s', sentinel_username: %s, sentinel_password_file: %q}]\n", set.URL(), u.Name, file))
 	b.awaitMetric(`locksteward_target_up{target="main"} 0`)
 
 	var words []any

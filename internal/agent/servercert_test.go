@@ -59,7 +59,7 @@ func TestTargetOfABadCertificate(t *testing.T) {
 			show(good)
 			trusted := filepath.Join(dir, "ca.pem")
 			testcert.Put(t, trusted, ca.PEM)
-			b := newBed(t, fmt.Sprintf("targets: [{name: main, redis: %q, ca_file: %q, schedule: '@every 1s'}]\n", srv.URL(), trusted))
+			b := newBed(t, fmt.Sprintf("targets: [{name: main, url: %q, ca_file: %q, schedule: '@every 1s'}]\n", srv.URL(), trusted))
 			b.awaitMetric(`locksteward_target_up{target="main"} 1`)
 			b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
 

@@ -26,7 +26,7 @@ func TestTargetsOfAFileAreFollowed(t *testing.T) {
 	b := layBed(t, "", "")
 	file := filepath.Join(b.dir, "more.yaml")
 	entry := func(name string, srv *testredis.Server) string {
-		return fmt.Sprintf("{name: %s, redis: '%s', schedule: '@every 1s'}", name, srv.URL())
+		return fmt.Sprintf("{name: %s, url: '%s', schedule: '@every 1s'}", name, srv.URL())
 	}
 	put(t, file, "targets: []\n")
 	b.write("targets_from: {files: [more.yaml]}\n" + orders + receivers("ops", ear.url))
@@ -83,7 +83,7 @@ func TestTargetsOfTheDNSAreFollowed(t *testing.T) {
 	ear := newEar(t)
 	const record = "_redis._tcp.orders.example.org"
 	b := newBed(t, orders+receivers("ops", ear.url)+"\ntargets_from: {dns: '"+dns.Addr()+"', srv: [{record: "+record+
-		", every: 1s, target: {name: 'orders-{port}', redis: 'redis://{host}:{port}', schedule: '@every 1s'}}]}\n")
+		", every: 1s, target: {name: 'orders-{port}', url: 'redis://{host}:{port}', schedule: '@every 1s'}}]}\n")
 	ready := "http://" + b.agent.MetricsAddr().String() + "/-/ready"
 	testredis.Eventually(t, within, func() bool {
 		return strings.Contains(get(ready), "targets_from.srv[0]: the targets of "+record+" are not known yet") && strings.Contains(get(ready), "no such host")
@@ -120,9 +120,9 @@ func TestReplicasFollowAFile(t *testing.T) {
 	one, two := testredis.Start(t), testredis.Start(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "targets.yaml")
-	put(t, file, fmt.Sprintf("targets: [{name: one, redis: '%s'}]\n", one.URL()))
+	put(t, file, fmt.Sprintf("targets: [{name: one, url: '%s'}]\n", one.URL()))
 	beds := newBeds(t, 2, "targets_from: {files: ['"+file+"']}\n"+orders, dsn)
-	put(t, file, fmt.Sprintf("targets: [{name: one, redis: '%s'}, {name: two, redis: '%s'}]\n", one.URL(), two.URL()))
+	put(t, file, fmt.Sprintf("targets: [{name: one, url: '%s'}, {name: two, url: '%s'}]\n", one.URL(), two.URL()))
 	for _, b := range beds {
 		testredis.Eventually(t, within, func() bool {
 			l := b.agent.Targets()

@@ -118,7 +118,7 @@ func TestStorm(t *testing.T) {
 func stormTargets(srv *testredis.Server, names ...string) string {
 	var list []string
 	for _, name := range names {
-		list = append(list, fmt.Sprintf("{name: %s, redis: '%s', schedule: '@every 1s', release_credentials: {}}", name, srv.URL()))
+		list = append(list, fmt.Sprintf("{name: %s, url: '%s', schedule: '@every 1s', release_credentials: {}}", name, srv.URL()))
 	}
 	return "cluster: {lease: 2s}\ntargets: [" + strings.Join(list, ", ") + "]\n" + strings.Replace(orders, "release: approve", "release: approve, dead_when: [ttl/none]", 1)
 }

@@ -60,7 +60,7 @@ func TestPasswordsStayInside(t *testing.T) {
 			if err := os.WriteFile(file, []byte(tc.password+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', schedule: '@every 1s', password_file: '"+file+"'}]")
+			b := newBed(t, "targets: [{name: main, url: '"+srv.URL()+"', schedule: '@every 1s', password_file: '"+file+"'}]")
 			if reason := b.down(); !strings.Contains(strings.ToLower(reason), tc.want) {
 				t.Errorf("reason = %q, want %q in it", reason, tc.want)
 			}
@@ -74,7 +74,7 @@ func TestPasswordsStayInside(t *testing.T) {
 func TestRefusedCommandIsTheReason(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t, testredis.WithACL("scanner on nopass ~* &* +@all -scan"))
-	b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', schedule: '@every 1s', username: scanner}]")
+	b := newBed(t, "targets: [{name: main, url: '"+srv.URL()+"', schedule: '@every 1s', username: scanner}]")
 	if reason := b.down(); !strings.Contains(strings.ToLower(reason), "scan") {
 		t.Errorf("reason = %q, want the command in it", reason)
 	}
@@ -88,7 +88,7 @@ func TestRestartKeepsWhatWasKnown(t *testing.T) {
 	set(t, srv.Client(t), "lock:order:1", token, 0)
 	s := newSink(t)
 	b := newBed(t, target(srv.URL())+orders+
-		"alert: {first_survey: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
+		"alert: {first_sweep: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
 	testredis.Eventually(t, within, func() bool { return len(s.got()) == 1 }, "not told")
 	first := func() time.Time {
 		var seen time.Time
@@ -124,15 +124,15 @@ func TestReload(t *testing.T) {
 	b := newBed(t, target(one.URL()))
 	b.awaitMetric(`locksteward_locks{class="default",library="token",target="main"} 1`)
 
-	b.write(strings.Replace(target(one.URL()), "]\n", ", {name: second, redis: '"+two.URL()+"', schedule: '@every 1s'}]\n", 1) + orders)
+	b.write(strings.Replace(target(one.URL()), "]\n", ", {name: second, url: '"+two.URL()+"', schedule: '@every 1s'}]\n", 1) + orders)
 	if err := b.agent.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.awaitMetric(`locksteward_locks{class="orders",library="token",target="main"} 1`)
 	b.awaitMetric(`locksteward_locks{class="default",library="token",target="second"} 1`)
 
-	b.write("targets: [{name: main, redis: 'http://x'}]")
-	if err := b.agent.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "targets[0].redis") {
+	b.write("targets: [{name: main, url: 'http://x'}]")
+	if err := b.agent.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "targets[0].url") {
 		t.Errorf("reload of a broken file = %v", err)
 	}
 	b.awaitMetric(`locksteward_config_last_reload_successful 0`)
@@ -151,7 +151,7 @@ func TestStoreThatCannotBeOpened(t *testing.T) {
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Parse("c", []byte("targets: [{name: a, redis: 'redis://127.0.0.1:1'}]\nstore: {dsn: 'sqlite:"+blocked+"/x.db'}"))
+	cfg, err := config.Parse("c", []byte("targets: [{name: a, url: 'redis://127.0.0.1:1'}]\nstore: {dsn: 'sqlite:"+blocked+"/x.db'}"))
 	if err != nil {
 		t.Fatal(err)
 	}

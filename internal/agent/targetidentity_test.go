@@ -35,7 +35,7 @@ func TestTargetThatLeadsElsewhere(t *testing.T) {
 
 	b.write(target(two.URL()) + orders)
 	err = b.agent.Reload(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "targets[0].redis: ") || !strings.Contains(err.Error(), "give the other server a name of its own") ||
+	if err == nil || !strings.Contains(err.Error(), "targets[0].url: ") || !strings.Contains(err.Error(), "give the other server a name of its own") ||
 		!strings.Contains(err.Error(), one.Addr()) || !strings.Contains(err.Error(), two.Addr()) {
 		t.Errorf("a reload with another server: %v", err)
 	}

@@ -17,11 +17,11 @@ func TestWatchTellsBetweenSweeps(t *testing.T) {
 	hook := newSink(t)
 	b := newBed(t, `
 targets:
-  - {name: main, redis: "`+srv.URL()+`", schedule: "@every 1h"}
+  - {name: main, url: "`+srv.URL()+`", schedule: "@every 1h"}
 classes:
   - {class: orders, match: ["lock:order:*"], expect: 1500ms}
 alert:
-  first_survey: fire
+  first_sweep: fire
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
   receivers: [{name: hook, webhook: {url: "`+hook.url+`", allow_private: true}}]
 `)
@@ -92,7 +92,7 @@ func TestWatchOff(t *testing.T) {
 	srv := testredis.Start(t)
 	b := newBed(t, `
 targets:
-  - {name: main, redis: "`+srv.URL()+`", schedule: "@every 1s", watch: "off"}
+  - {name: main, url: "`+srv.URL()+`", schedule: "@every 1s", watch: "off"}
 `)
 	b.awaitMetric(`locksteward_watch_mode{mode="sweep",target="main"} 1`)
 	if err := srv.Client(t).Set(t.Context(), "lock:a", "tok", 0).Err(); err != nil {

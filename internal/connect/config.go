@@ -20,7 +20,7 @@ const (
 // but URL is the default.
 type Config struct {
 	// URL is where it is, see [Parse].
-	URL string `yaml:"redis"`
+	URL string `yaml:"url"`
 	// Username and Password are of the Redis user; they win over the URL's own.
 	// PasswordFile, if set, has the password on its first line, and wins over both:
 	// each new connection logs in with what the file holds by then.
@@ -85,13 +85,13 @@ func (c Config) Validate() error {
 	var errs []error
 	spec, err := Parse(c.URL)
 	if err != nil {
-		errs = append(errs, fmt.Errorf("redis: %w", err))
+		errs = append(errs, fmt.Errorf("url: %w", err))
 	}
 	if _, err := c.open(); err != nil {
 		errs = append(errs, err)
 	}
 	if err == nil && !spec.TLS && (c.CAFile != "" || c.CertFile != "" || c.KeyFile != "" || c.ServerName != "" || c.MinVersion != "") {
-		errs = append(errs, fmt.Errorf("redis: TLS settings are given but %q is not TLS; write rediss://", spec))
+		errs = append(errs, fmt.Errorf("url: TLS settings are given but %q is not TLS; write rediss://", spec))
 	}
 	if c.DialTimeout < 0 {
 		errs = append(errs, fmt.Errorf("dial_timeout: must be positive, got %s", c.DialTimeout))

@@ -137,7 +137,7 @@ func TestValidateReportsAllProblems(t *testing.T) {
 	if !errors.As(err, &joined) {
 		t.Fatalf("not a joined error: %v", err)
 	}
-	for _, path := range []string{"redis: ", "ca_file: ", "key_file: ", "dial_timeout: ", "read_timeout: ", "pool_size: ", "client_name: ", "addr_map: "} {
+	for _, path := range []string{"url: ", "ca_file: ", "key_file: ", "dial_timeout: ", "read_timeout: ", "pool_size: ", "client_name: ", "addr_map: "} {
 		if !strings.Contains("\n"+err.Error(), "\n"+path) {
 			t.Errorf("no line begins with %q in:\n%v", path, err)
 		}

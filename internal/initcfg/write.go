@@ -43,7 +43,7 @@ func Write(plan Plan, target Target, now time.Time, accept func(Proposal) bool) 
 targets:
   - # The label on everything of this target.
     name: %s
-    redis: %s
+    url: %s
 `, now.UTC().Format(time.DateOnly), count(seen.Sweeps, "sweep"), report.Show(seen.To.Sub(seen.From)), oneLine(target.URL),
 		seen.Keys, count(len(seen.Locks), "lock"), plain(target.Name), quote(target.URL))
 	writeLogin(&b, target)

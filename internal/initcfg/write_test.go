@@ -147,7 +147,7 @@ func TestWriteTheLogin(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	got := cfg.Targets[0]
-	if got.Name != "true" || got.Redis != "redis+cluster://a:1,b:2" || got.Username != `who "ever"` || got.AddrMap["10.0.0.1:6379"] != "127.0.0.1:7000" || got.PasswordFile != "" {
+	if got.Name != "true" || got.URL != "redis+cluster://a:1,b:2" || got.Username != `who "ever"` || got.AddrMap["10.0.0.1:6379"] != "127.0.0.1:7000" || got.PasswordFile != "" {
 		t.Errorf("got %+v", got)
 	}
 	if !strings.Contains(text, "# password_file:") {

@@ -95,7 +95,7 @@ func TestExplainLooksTwice(t *testing.T) {
 	}
 }
 
-// A survey of a server knows the families of its locks and when they ended.
+// A proposal knows the families of its locks and when they ended.
 func TestReportOfAServer(t *testing.T) {
 	t.Parallel()
 	server := testredis.Start(t)

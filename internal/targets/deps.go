@@ -43,7 +43,7 @@ type Deps struct {
 
 // Alerts makes the events that receivers are notified of, and sends those that the store does not take.
 type Alerts interface {
-	Events(transitions []locksteward.Transition, survey func(locksteward.Finding) (found bool, running time.Duration), leaseEnds func(locksteward.Finding) time.Time) []locksteward.FindingEvent
+	Events(transitions []locksteward.Transition, firstSweep func(locksteward.Finding) (found bool, running time.Duration), leaseEnds func(locksteward.Finding) time.Time) []locksteward.FindingEvent
 	SendFromMemory(events []locksteward.FindingEvent)
 	// Unsaved, SaveFailed and Saved are about events that the store did not take at first.
 	Unsaved(events []locksteward.FindingEvent) (rest []locksteward.FindingEvent, tried []locksteward.Notification)

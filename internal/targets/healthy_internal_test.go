@@ -56,7 +56,7 @@ func TestDeadlockIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	deps, classes := openDeps(t)
 	deps.Liveness.SetChecks(5)
-	w, err := Prepare(t.Context(), config.Target{Name: "main", Redis: "redis://127.0.0.1:1"}, classes, deps)
+	w, err := Prepare(t.Context(), config.Target{Name: "main", URL: "redis://127.0.0.1:1"}, classes, deps)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (w *Watched) begin(ctx context.Context) {
 	if err := w.deps.Releases.Recall(ctx); err != nil {
 		w.log.Error("which placeholders the last run put in the place of locks is not known yet: until it is, they are shown as unverified locks", zap.Error(err))
 	}
-	w.restoreSurvey(ctx, known)
+	w.restoreFirstSweep(ctx, known)
 	w.restoreOrders(ctx)
 	w.restoreHolds(ctx)
 	if err == nil {

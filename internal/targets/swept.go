@@ -21,7 +21,7 @@ func (w *Watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 		w.clock.Update(w.log, "Redis server", sweep.At.Sub(now.Round(0)))
 	}
 	defer w.deps.Touch()
-	w.endSurvey(ctx, sweep)
+	w.endFirstSweep(ctx, sweep)
 	w.deps.Exporter.ObserveSweep(sweep)
 	w.sweeps.add(sweep, time.Now())
 	w.holds.AddSweep(sweep)

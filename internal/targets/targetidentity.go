@@ -29,7 +29,7 @@ type targetIdentity struct {
 }
 
 func identityOf(t config.Target) (targetIdentity, error) {
-	spec, err := connect.Parse(t.Redis)
+	spec, err := connect.Parse(t.URL)
 	if err != nil {
 		return targetIdentity{}, err
 	}
@@ -73,7 +73,7 @@ func Renamed(old, cfg config.Config) error {
 		if errWas != nil || errIs != nil || was.same(is) {
 			continue // a URL that cannot be read was refused already
 		}
-		errs = append(errs, fmt.Errorf("targets[%d].redis: %w: %q leads to %s and would lead to %s, while its findings, requests and histories are about the locks of the first; "+
+		errs = append(errs, fmt.Errorf("targets[%d].url: %w: %q leads to %s and would lead to %s, while its findings, requests and histories are about the locks of the first; "+
 			"give the other server a name of its own, or restart the agent if it has the same locks at a new address", i, locksteward.ErrConflict, t.Name, was, is))
 	}
 	return errors.Join(errs...)

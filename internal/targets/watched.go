@@ -40,18 +40,18 @@ type Watched struct {
 
 	// mu orders what is concluded from the target: sweeps and rechecks are
 	// judged one after the other, in the order they were read.
-	mu        sync.Mutex
-	throttled map[scanner.Reason]time.Duration
-	condition health   // as last logged; "" before the first sweep
-	unshown   bool     // findings changed and the metrics do not say so yet
-	memories  memories // see remember
-	survey    survey
-	behind    int                        // changes of findings that the store does not have: see keep
-	unsaved   []locksteward.FindingEvent // events that the store does not have
-	recalled  bool                       // the findings of the last run are in the engine: see recall
-	whole     bool                       // the store has had all findings since the start
-	again     time.Time                  // not before it does the store get them
-	fenced    bool                       // the store said that another replica has the lease
+	mu         sync.Mutex
+	throttled  map[scanner.Reason]time.Duration
+	condition  health   // as last logged; "" before the first sweep
+	unshown    bool     // findings changed and the metrics do not say so yet
+	memories   memories // see remember
+	firstSweep firstSweep
+	behind     int                        // changes of findings that the store does not have: see keep
+	unsaved    []locksteward.FindingEvent // events that the store does not have
+	recalled   bool                       // the findings of the last run are in the engine: see recall
+	whole      bool                       // the store has had all findings since the start
+	again      time.Time                  // not before it does the store get them
+	fenced     bool                       // the store said that another replica has the lease
 
 	rightsAsked bool // see checkRights
 

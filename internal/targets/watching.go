@@ -121,7 +121,7 @@ func (w *Watched) announce(transitions []locksteward.Transition) []locksteward.F
 				notify = append(notify, t)
 			}
 		}
-		if events := w.deps.Alerts.Events(notify, w.surveying, w.leaseEnds); len(events) > 0 {
+		if events := w.deps.Alerts.Events(notify, w.inFirstSweep, w.leaseEnds); len(events) > 0 {
 			if out == nil {
 				out = make([]locksteward.FindingEvent, 0, len(transitions))
 			}

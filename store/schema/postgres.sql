@@ -205,7 +205,7 @@ CREATE TABLE alert_events (
     target      TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     at          BIGINT NOT NULL,
-    survey      BIGINT NOT NULL,
+    first_sweep      BIGINT NOT NULL,
     lock_key    BYTEA NOT NULL,
     finding     TEXT NOT NULL,
     status      TEXT NOT NULL,
@@ -251,7 +251,7 @@ CREATE TABLE alert_delivery_state (
     fingerprint TEXT NOT NULL,
     group_key         TEXT NOT NULL,
     seq         BIGINT NOT NULL,
-    survey      BIGINT NOT NULL,
+    first_sweep      BIGINT NOT NULL,
     PRIMARY KEY (receiver, fingerprint)
 );
 

@@ -205,7 +205,7 @@ CREATE TABLE alert_events (
     target      TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     at          INTEGER NOT NULL,
-    survey      INTEGER NOT NULL,
+    first_sweep      INTEGER NOT NULL,
     lock_key    BLOB NOT NULL,
     finding     TEXT NOT NULL,
     status      TEXT NOT NULL,
@@ -251,7 +251,7 @@ CREATE TABLE alert_delivery_state (
     fingerprint TEXT NOT NULL,
     group_key         TEXT NOT NULL,
     seq         INTEGER NOT NULL,
-    survey      INTEGER NOT NULL,
+    first_sweep      INTEGER NOT NULL,
     PRIMARY KEY (receiver, fingerprint)
 ) WITHOUT ROWID;
 

@@ -61,7 +61,7 @@ func newBed(t *testing.T, s settings) *bed {
 	dir := t.TempDir()
 	b.db = filepath.Join(b.disk.dir, "store.db")
 	var text strings.Builder
-	text.WriteString(`targets: [{name: main, redis: '` + srv.URL() + `', schedule: '@every 1s', pace: {idle: 50%, busy: 50%}}]
+	text.WriteString(`targets: [{name: main, url: '` + srv.URL() + `', schedule: '@every 1s', pace: {idle: 50%, busy: 50%}}]
 classes:
   - {class: orders, match: ["lock:order:*"], team: checkout}
   - {class: long, match: ["lock:long:*"]}
@@ -71,7 +71,7 @@ metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0', users_file: '` + dir + `/users.yaml'}
 store: {dsn: 'sqlite:` + b.db + `'}
 alert:
-  first_survey: fire
+  first_sweep: fire
   grouping: ` + s.grouping + `
   receivers:
 `)

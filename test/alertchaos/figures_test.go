@@ -101,7 +101,7 @@ func newStage(tb testing.TB, program, classes, alerts string) *stage {
 	dir := tb.TempDir()
 	s := &stage{tb: tb, srv: testredis.Start(tb), program: program, file: filepath.Join(dir, "locksteward.yaml"), db: filepath.Join(dir, "store.db")}
 	s.rdb = s.srv.Client(tb)
-	text := "targets: [{name: main, redis: '" + s.srv.URL() + "', pace: {idle: 50%, busy: 50%}}]\n" + classes + `
+	text := "targets: [{name: main, url: '" + s.srv.URL() + "', pace: {idle: 50%, busy: 50%}}]\n" + classes + `
 metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0', users_file: '` + dir + `/users.yaml'}
 store: {dsn: 'sqlite:` + s.db + "'}\n" + alerts
@@ -290,7 +290,7 @@ func BenchmarkStormOfFindings(b *testing.B) {
 	for b.Loop() {
 		machine, people := newCounter(b), newCounter(b)
 		s := newStage(b, program(b), `classes: [{class: orders, match: ["lock:order:*"]}]`, `alert:
-  first_survey: fire
+  first_sweep: fire
   grouping: {by: [target, class, rule], wait: 0s, interval: 1s}
   receivers:
     - {name: machine, webhook: {url: '`+machine.url+`', allow_private: true}}

@@ -109,7 +109,7 @@ func TestTenTimesTheAlerts(t *testing.T) {
 	}
 	machine, people := newCounter(t), newCounter(t)
 	s := newStage(t, "", `classes: [{class: orders, match: ["lock:order:*"]}]`, `alert:
-  first_survey: fire
+  first_sweep: fire
   grouping: {by: [target, class, rule], wait: 0s, interval: 5s}
   receivers:
     - {name: machine, webhook: {url: '`+machine.url+`', allow_private: true}}

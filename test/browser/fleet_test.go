@@ -40,7 +40,7 @@ func newFleet(t *testing.T) *fleet {
 	for _, name := range []string{"orders", "stock"} {
 		srv := testredis.Start(t)
 		f.rdb[name] = srv.Client(t)
-		targets = append(targets, fmt.Sprintf("{name: %s, redis: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}", name, srv.URL()))
+		targets = append(targets, fmt.Sprintf("{name: %s, url: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}", name, srv.URL()))
 	}
 	for name, roles := range people {
 		secret, err := users.Add(filepath.Join(dir, "users.yaml"), name, roles)

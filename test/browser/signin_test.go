@@ -24,7 +24,7 @@ func withProvider(t *testing.T, i *testoidc.Issuer) string {
 	t.Helper()
 	dir := t.TempDir()
 	secret, file := filepath.Join(dir, "secret"), filepath.Join(dir, "locksteward.yaml")
-	text := fmt.Sprintf("targets: [{name: main, redis: 'redis://127.0.0.1:1'}]\nmetrics: {listen: '127.0.0.1:0'}\nstore: {dsn: 'sqlite:%s'}\n"+
+	text := fmt.Sprintf("targets: [{name: main, url: 'redis://127.0.0.1:1'}]\nmetrics: {listen: '127.0.0.1:0'}\nstore: {dsn: 'sqlite:%s'}\n"+
 		"console: {listen: '127.0.0.1:0', users_file: '%s', oidc: {name: ACME, issuer: '%s', client_id: %s, client_secret_file: '%s', "+
 		"redirect_url: 'http://localhost:10122%s', roles: {lock-viewers: [viewer]}}}\n",
 		filepath.Join(dir, "store.db"), filepath.Join(dir, "users.yaml"), i.URL, testoidc.Client, secret, signin.CallbackPath)

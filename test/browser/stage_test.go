@@ -61,7 +61,7 @@ func newStage(t *testing.T, prepare func(s *stage)) *stage {
 		s.tokens[name] = secret
 	}
 	file := filepath.Join(dir, "locksteward.yaml")
-	text := fmt.Sprintf("targets: [{name: main, redis: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}]\n%s\n"+
+	text := fmt.Sprintf("targets: [{name: main, url: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}]\n%s\n"+
 		"metrics: {listen: '127.0.0.1:0'}\nconsole: {listen: '127.0.0.1:0', users_file: '%s'}\nstore: {dsn: 'sqlite:%s'}\n",
 		s.srv.URL(), classes, filepath.Join(dir, "users.yaml"), filepath.Join(dir, "store.db"))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

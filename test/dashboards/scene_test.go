@@ -48,7 +48,7 @@ type scene struct {
 }
 
 const settings = `
-targets: [{name: main, redis: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}]
+targets: [{name: main, url: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}]
 classes:
   - {class: orders, match: ["lock:order:*"], team: checkout, release: approve, expect: 2s}
   - {class: jobs, match: ["lock:job:*"], team: batch}

@@ -47,7 +47,7 @@ func newChain(t *testing.T) *chain {
 		return path
 	}
 	file := write("locksteward.yaml", `
-targets: [{name: main, redis: '`+c.redis.URL()+`', schedule: '@every 1s', pace: {idle: 50%, busy: 50%}, release_credentials: {}}]
+targets: [{name: main, url: '`+c.redis.URL()+`', schedule: '@every 1s', pace: {idle: 50%, busy: 50%}, release_credentials: {}}]
 classes: [{class: orders, match: ["lock:order:*"], team: checkout, release: approve}]
 metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0', users_file: '`+filepath.Join(dir, "users.yaml")+`'}
@@ -133,7 +133,7 @@ func TestBrokenLockThroughTheWholeChain(t *testing.T) {
 		testredis.Eventually(t, within, ok, what)
 		t.Logf("%-52s after %s", what, time.Since(began).Round(10*time.Millisecond))
 	}
-	// The first sweep's findings are a survey: what comes later is news.
+	// The first sweep's findings are one digest: what comes later is news.
 	await("the agent has swept the target", func() bool {
 		list, err := c.ana.Targets(t.Context())
 		return err == nil && len(list.Targets) == 1 && list.Targets[0].Up && list.Targets[0].LastSweep != nil

@@ -51,7 +51,7 @@ func newHostileBed(t *testing.T) *hostileBed {
 	secret := filepath.Join(dir, "secret")
 	file := filepath.Join(dir, "locksteward.yaml")
 	text := `
-targets: [{name: main, redis: '` + b.redis.URL() + `', schedule: '@every 1s', pace: {idle: 50%, busy: 50%}, release_credentials: {}}]
+targets: [{name: main, url: '` + b.redis.URL() + `', schedule: '@every 1s', pace: {idle: 50%, busy: 50%}, release_credentials: {}}]
 classes: [{class: orders, match: ["lock:order:*"], team: checkout, release: approve, max_per_hour: 100000, many_per_minute: 100000}]
 metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0', users_file: '` + filepath.Join(dir, "users.yaml") + `', rate: {per_second: 100000, burst: 100000}}
@@ -100,7 +100,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	b := newHostileBed(t)
 	rdb := b.redis.Client(t)
-	// The first sweep's findings come as a survey: the names come after it.
+	// The first sweep's findings come as a digest: the names come after it.
 	testredis.Eventually(t, within, func() bool {
 		list, err := b.ana.Targets(t.Context())
 		return err == nil && len(list.Targets) == 1 && list.Targets[0].LastSweep != nil

@@ -15,7 +15,7 @@ import (
 
 const configuration = `
 targets:
-  - {name: soak, redis: '%s', schedule: '@every %s', pace: {idle: 80%%, busy: 80%%}, release_credentials: {}}
+  - {name: soak, url: '%s', schedule: '@every %s', pace: {idle: 80%%, busy: 80%%}, release_credentials: {}}
 classes:
   - {class: broken, match: ["soak:broken:*"], team: ops, release: "off"}
   - {class: auto, match: ["soak:auto:*"], team: ops, release: auto, proof: rule, dead_when: ["ttl/none"], auto_after: 1m, max_per_hour: 100000, many_per_minute: 100000}
@@ -25,7 +25,7 @@ classes:
 release: {max_per_hour: 100000, breaker_locks: 100000}
 alert:
   drain_timeout: 500ms
-  first_survey: fire
+  first_sweep: fire
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
   receivers:
     - {name: ops, webhook: {url: '%s', allow_private: true, timeout: 5s}}

@@ -29,7 +29,7 @@ classes:
 release: {max_per_hour: 100000, breaker_locks: 100000}
 alert:
   drain_timeout: 500ms
-  first_survey: fire
+  first_sweep: fire
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
   receivers:
     - {name: ops, webhook: {url: '%s', allow_private: true, timeout: 1s}}
@@ -135,7 +135,7 @@ func twoServers(t *testing.T) (targets string, places []where) {
 			rdb := redis.NewClient(&o)
 			t.Cleanup(func() { _ = rdb.Close() })
 			places = append(places, where{name, rdb})
-			targets += fmt.Sprintf("  - {name: %s, redis: 'redis://%s/%d', schedule: '@every 2s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}\n", name, o.Addr, db)
+			targets += fmt.Sprintf("  - {name: %s, url: 'redis://%s/%d', schedule: '@every 2s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}\n", name, o.Addr, db)
 		}
 	}
 	return targets, places

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 const configuration = `
-targets: [{name: main, redis: 'redis://127.0.0.1:1'}]
+targets: [{name: main, url: 'redis://127.0.0.1:1'}]
 metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0'}
 `

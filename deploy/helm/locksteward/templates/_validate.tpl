@@ -15,11 +15,11 @@ or that loses what it should keep. */}}
 {{- fail "store.postgres.dsn: set while store.type is sqlite: set store.type to postgres, or leave it out" -}}
 {{- end -}}
 {{- if not $v.config.targets -}}
-{{- fail "config.targets: empty: write at least one {name: NAME, redis: URL}" -}}
+{{- fail "config.targets: empty: write at least one {name: NAME, url: URL}" -}}
 {{- end -}}
 {{- range $i, $t := $v.config.targets -}}
-{{- if regexMatch "://[^/@]*:[^/@]+@" (toString (get $t "redis")) -}}
-{{- fail (printf "config.targets[%d].redis: has a password in it, which would stand in a ConfigMap: put it into a Secret, mount that with secretMounts and name the file in password_file" $i) -}}
+{{- if regexMatch "://[^/@]*:[^/@]+@" (toString (get $t "url")) -}}
+{{- fail (printf "config.targets[%d].url: has a password in it, which would stand in a ConfigMap: put it into a Secret, mount that with secretMounts and name the file in password_file" $i) -}}
 {{- end -}}
 {{- end -}}
 {{- range $path, $instead := dict

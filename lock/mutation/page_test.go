@@ -1,4 +1,4 @@
-package museum
+package mutation
 
 import (
 	"fmt"
@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-var pagePath = filepath.Join(root, "docs", "museum.md")
+var pagePath = filepath.Join(root, "docs", "mutation-tests.md")
 
 // The generated part of the page stands between these.
 const (
-	pageBegin = "<!-- written by go test ./lock/museum -museum -update -->\n"
+	pageBegin = "<!-- written by go test ./lock/mutation -mutation -update -->\n"
 	pageEnd   = "<!-- end -->\n"
-	// never is the last run of a mutant that was not run yet.
+	// never is the last run of a mutation that was not run yet.
 	never = "never"
 )
 
@@ -40,7 +40,7 @@ func writePage(t *testing.T, results map[string]result) {
 	}
 }
 
-// newPage returns the page as it should be; mutants without a result keep their
+// newPage returns the page as it should be; mutations without a result keep their
 // last run.
 func newPage(t *testing.T, results map[string]result) (string, error) {
 	t.Helper()
@@ -48,13 +48,13 @@ func newPage(t *testing.T, results map[string]result) (string, error) {
 	before, rest, ok := strings.Cut(old, pageBegin)
 	_, after, ok2 := strings.Cut(rest, pageEnd)
 	if !ok || !ok2 {
-		return "", fmt.Errorf("docs/museum.md: want the table between %q and %q", pageBegin, pageEnd)
+		return "", fmt.Errorf("docs/mutation-tests.md: want the table between %q and %q", pageBegin, pageEnd)
 	}
 	last := lastRuns(old)
 	var b strings.Builder
 	b.WriteString(before + pageBegin)
 	b.WriteString("| # | defect | published at | mutation | killed by | last run |\n|---|---|---|---|---|---|\n")
-	for _, m := range mutants(t) {
+	for _, m := range mutations(t) {
 		run, ok := last[m.id]
 		if !ok {
 			run = never
@@ -67,7 +67,7 @@ func newPage(t *testing.T, results map[string]result) (string, error) {
 		}
 		b.WriteString(row(m.id, m.title, m.source, m.does, tests(m), run))
 	}
-	b.WriteString("\nWithout a mutant:\n\n| # | defect | published at | why not |\n|---|---|---|---|\n")
+	b.WriteString("\nWithout a mutation:\n\n| # | defect | published at | why not |\n|---|---|---|---|\n")
 	for _, a := range absentees(t) {
 		b.WriteString(row(a.id, a.title, a.source, a.why))
 	}
@@ -76,7 +76,7 @@ func newPage(t *testing.T, results map[string]result) (string, error) {
 }
 
 // tests names the tests that kill m, and where they are unless in lock.
-func tests(m mutant) string {
+func tests(m mutation) string {
 	var list []string
 	for _, name := range m.tests {
 		list = append(list, "`"+name+"`")
@@ -98,10 +98,10 @@ func row(cells ...string) string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// killedRun is what the last column has for a mutant that was killed.
+// killedRun is what the last column has for a mutation that was killed.
 var killedRun = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}, [0-9.]+ s$`)
 
-// lastRuns reads the last column of the table, by mutant.
+// lastRuns reads the last column of the table, by mutation.
 func lastRuns(page string) map[string]string {
 	runs := map[string]string{}
 	for line := range strings.Lines(page) {

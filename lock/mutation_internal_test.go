@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The tests in museum_*_test.go kill the mutants of lock/museum that the tests
-// of the promises leave alive. B numbers are those of docs/museum.md.
+// The tests in mutation_*_test.go kill the mutations of lock/mutation that the tests
+// of the promises leave alive. B numbers are those of docs/mutation-tests.md.
 
 // B4: whatever becomes of the release, the lock is not renewed from its beginning
 // on.

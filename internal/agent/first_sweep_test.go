@@ -24,7 +24,7 @@ func TestLockBornDuringTheFirstSweepFires(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newEar(t)
-	b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', schedule: '@every 1s', pace: {idle: 0.3%, busy: 0.3%}}]"+orders+`
+	b := newBed(t, "targets: [{name: main, url: '"+srv.URL()+"', schedule: '@every 1s', pace: {idle: 0.3%, busy: 0.3%}}]"+orders+`
 alert:
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
   receivers: [{name: ops, webhook: {url: '`+s.url+`', allow_private: true}}]
@@ -49,8 +49,8 @@ alert:
 		return false
 	}
 	testredis.Eventually(t, within, func() bool { return in("findings.firing", "lock:order:new") }, "the new lock does not fire")
-	testredis.Eventually(t, within, func() bool { return in("findings.survey", "lock:order:old") }, "the digest does not come")
-	if in("findings.survey", "lock:order:new") || in("findings.firing", "lock:order:old") {
+	testredis.Eventually(t, within, func() bool { return in("findings.first_sweep", "lock:order:old") }, "the digest does not come")
+	if in("findings.first_sweep", "lock:order:new") || in("findings.firing", "lock:order:old") {
 		t.Error("the old lock fires, or the new one is in the digest")
 	}
 }
@@ -71,7 +71,7 @@ func TestFindingsBeforeTheFirstSweepEnds(t *testing.T) {
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b := newBed(t, "targets: [{name: main, redis: '"+srv.URL()+"', pace: {idle: 0.1%, busy: 0.1%}, watch: off}]"+orders)
+	b := newBed(t, "targets: [{name: main, url: '"+srv.URL()+"', pace: {idle: 0.1%, busy: 0.1%}, watch: off}]"+orders)
 	var firing int
 	testredis.Eventually(t, within, func() bool {
 		list, err := b.ana.Findings(t.Context(), apiclient.FindingsQuery{Rule: "ttl/none"})

@@ -1,4 +1,4 @@
-package museum
+package mutation
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// rows is how many published defects the list has that this museum follows.
+// rows is how many published defects the list has that these tests follow.
 const rows = 40
 
-// mutant is one file: a header of "name: value" lines, then for each change
+// mutation is one file: a header of "name: value" lines, then for each change
 //
 //	@@ lock/hold.go
 //	@@ old
@@ -27,7 +27,7 @@ const rows = 40
 // mutation does); tests, the names of those that must fail, and says, a regular
 // expression for what they must say; optional package (./lock), race (yes) and
 // timeout (60s).
-type mutant struct {
+type mutation struct {
 	exhibit
 	does    string
 	pkg     string
@@ -46,7 +46,7 @@ type exhibit struct {
 	source string
 }
 
-// absentee is a row without a mutant: title, source and why.
+// absentee is a row without a mutation: title, source and why.
 type absentee struct {
 	exhibit
 	why string
@@ -55,7 +55,7 @@ type absentee struct {
 type change struct{ file, old, new string }
 
 // apply returns the changed files by their paths from the root.
-func (m mutant) apply(read func(name string) ([]byte, error)) (map[string]string, error) {
+func (m mutation) apply(read func(name string) ([]byte, error)) (map[string]string, error) {
 	files := map[string]string{}
 	for _, c := range m.changes {
 		text, changed := files[c.file]
@@ -67,7 +67,7 @@ func (m mutant) apply(read func(name string) ([]byte, error)) (map[string]string
 			text = string(raw)
 		}
 		if n := countLines(text, c.old); n != 1 {
-			return nil, fmt.Errorf("%s: in %s the old text occurs %d times, want once (hint: the code has changed; let the mutant follow):\n%s",
+			return nil, fmt.Errorf("%s: in %s the old text occurs %d times, want once (hint: the code has changed; let the mutation follow):\n%s",
 				m.id, c.file, n, c.old)
 		}
 		files[c.file] = strings.Replace("\n"+text, "\n"+c.old, "\n"+c.new, 1)[1:]
@@ -88,15 +88,15 @@ func countLines(text, lines string) (n int) {
 	}
 }
 
-func mutants(t *testing.T) []mutant {
+func mutations(t *testing.T) []mutation {
 	t.Helper()
-	var list []mutant
-	for _, name := range glob(t, "*.mutant") {
+	var list []mutation
+	for _, name := range glob(t, "*.mutation") {
 		raw, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := parseMutant(stem(name), string(raw))
+		m, err := parseMutation(stem(name), string(raw))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -172,21 +172,21 @@ func parseHeader(text string) (map[string]string, error) {
 	return h, nil
 }
 
-func parseMutant(name, text string) (mutant, error) {
+func parseMutation(name, text string) (mutation, error) {
 	head, body, ok := strings.Cut(text, "\n@@ ")
 	if !ok {
-		return mutant{}, fmt.Errorf("no change")
+		return mutation{}, fmt.Errorf("no change")
 	}
 	h, err := parseHeader(head)
 	if err != nil {
-		return mutant{}, err
+		return mutation{}, err
 	}
-	m := mutant{
+	m := mutation{
 		exhibit: exhibit{id: id(name), title: h["title"], source: h["source"]},
 		does:    h["does"], tests: strings.Fields(h["tests"]), pkg: "./lock", timeout: time.Minute,
 	}
 	if err := m.number(); err != nil {
-		return mutant{}, err
+		return mutation{}, err
 	}
 	for key, value := range h {
 		switch key {
@@ -203,17 +203,17 @@ func parseMutant(name, text string) (mutant, error) {
 			err = fmt.Errorf("unknown")
 		}
 		if err != nil {
-			return mutant{}, fmt.Errorf("header: %s: %w", key, err)
+			return mutation{}, fmt.Errorf("header: %s: %w", key, err)
 		}
 	}
 	if m.title == "" || m.source == "" || m.does == "" || len(m.tests) == 0 || m.says == nil {
-		return mutant{}, fmt.Errorf("header: want title, source, does, tests and says")
+		return mutation{}, fmt.Errorf("header: want title, source, does, tests and says")
 	}
 	m.changes, err = parseChanges("@@ " + body)
 	return m, err
 }
 
-// parseChanges reads the changes of a mutant. Several of one file follow each
+// parseChanges reads the changes of a mutation. Several of one file follow each
 // other, each with the file's line.
 func parseChanges(text string) ([]change, error) {
 	var list []change
@@ -248,11 +248,11 @@ func parseChanges(text string) ([]change, error) {
 	return list, nil
 }
 
-func TestMutantFormat(t *testing.T) {
+func TestMutationFormat(t *testing.T) {
 	t.Parallel()
 	const good = "title: a\nsource: b\ndoes: c\ntests: TestX TestY/z\nsays: x|y\nrace: yes\ntimeout: 5s\n" +
 		"@@ lock/a.go\n@@ old\n\tx\n@@ new\n\ty\n\tz\n@@ lock/a.go\n@@ old\nq\n@@ new\n"
-	m, err := parseMutant("B07b", good)
+	m, err := parseMutation("B07b", good)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,12 +281,12 @@ func TestMutantFormat(t *testing.T) {
 		"order":         strings.Replace(good, "@@ old", "@@ new", 1),
 		"ends too soon": strings.TrimSuffix(good, "@@ new\n"),
 	} {
-		if m, err := parseMutant("B01", bad); err == nil {
+		if m, err := parseMutation("B01", bad); err == nil {
 			t.Errorf("%s: %+v", what, m)
 		}
 	}
 	for _, name := range []string{"B41", "B00", "B7", "x", "B071"} {
-		if m, err := parseMutant(name, good); err == nil && name != "B7" {
+		if m, err := parseMutation(name, good); err == nil && name != "B7" {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}

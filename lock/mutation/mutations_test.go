@@ -1,17 +1,17 @@
-// Package museum keeps published defects of lock libraries as mutants of package
+// Package mutation keeps published defects of lock libraries as mutations of package
 // lock, one file each, and shows that the suite of package lock kills every one.
 // It has no code of its own but tests.
 //
-//	go test ./lock/museum                                the mutants still fit the code, and docs/museum.md them
-//	go test ./lock/museum -museum -timeout 60m -v        builds and runs each mutant
-//	go test ./lock/museum -museum -v -run /^B7$          one of them
-//	go test ./lock/museum -museum -update -timeout 60m   and notes that in docs/museum.md
+//	go test ./lock/mutation                                  the mutations still fit the code, and docs/mutation-tests.md them
+//	go test ./lock/mutation -mutation -timeout 60m -v        builds and runs each mutation
+//	go test ./lock/mutation -mutation -v -run /^B7$          one of them
+//	go test ./lock/mutation -mutation -update -timeout 60m   and notes that in docs/mutation-tests.md
 //
-// A mutant is applied by go test -overlay: the tree is never touched. Killed
+// A mutation is applied by go test -overlay: the tree is never touched. Killed
 // means that it compiles and that each test it names fails, with the words it
 // gives: neither a compiler's error, nor a panic, nor a test that hangs is a kill.
 // The same tests must pass without any mutation.
-package museum
+package mutation
 
 import (
 	"flag"
@@ -30,19 +30,19 @@ import (
 )
 
 var (
-	full   = flag.Bool("museum", false, "build and run every mutant")
-	update = flag.Bool("update", false, "write the table of docs/museum.md anew")
+	full   = flag.Bool("mutation", false, "build and run every mutation")
+	update = flag.Bool("update", false, "write the table of docs/mutation-tests.md anew")
 )
 
 // root is the root of the module, from here.
 const root = "../.."
 
-// The cheap part: every mutant can be applied to the present code, and names
+// The cheap part: every mutation can be applied to the present code, and names
 // tests that are there.
-func TestMutantsFitTheCode(t *testing.T) {
+func TestMutationsFitTheCode(t *testing.T) {
 	t.Parallel()
 	functions := map[string][]string{} // by package
-	for _, m := range mutants(t) {
+	for _, m := range mutations(t) {
 		if _, seen := functions[m.pkg]; !seen {
 			functions[m.pkg] = testFunctions(t, m.pkg)
 		}
@@ -93,28 +93,28 @@ func testFunctions(t *testing.T, pkg string) []string {
 func TestEveryRowIsHere(t *testing.T) {
 	t.Parallel()
 	here := map[int]bool{}
-	for _, m := range mutants(t) {
+	for _, m := range mutations(t) {
 		here[m.row] = true
 	}
 	for _, a := range absentees(t) {
 		if here[a.row] {
-			t.Errorf("%s: has a mutant too", a.id)
+			t.Errorf("%s: has a mutation too", a.id)
 		}
 		here[a.row] = true
 	}
 	for row := 1; row <= rows; row++ {
 		if !here[row] {
-			t.Errorf("B%d: neither a mutant nor a reason why there is none", row)
+			t.Errorf("B%d: neither a mutation nor a reason why there is none", row)
 		}
 	}
 }
 
-// TestMuseum builds every mutant and runs its tests, two at a time.
-func TestMuseum(t *testing.T) {
+// TestMutations builds every mutation and runs its tests, two at a time.
+func TestMutations(t *testing.T) {
 	if !*full {
-		t.Skip("runs with -museum (make museum)")
+		t.Skip("runs with -mutation (make mutation)")
 	}
-	list := mutants(t)
+	list := mutations(t)
 	var mu sync.Mutex
 	results := map[string]result{}
 	began := time.Now()
@@ -152,8 +152,8 @@ func TestMuseum(t *testing.T) {
 	})
 }
 
-// summarise logs a line for each mutant that was run.
-func summarise(t *testing.T, list []mutant, results map[string]result, took time.Duration) {
+// summarise logs a line for each mutation that was run.
+func summarise(t *testing.T, list []mutation, results map[string]result, took time.Duration) {
 	killed := 0
 	for _, m := range list {
 		r, ran := results[m.id]
@@ -165,10 +165,10 @@ func summarise(t *testing.T, list []mutant, results map[string]result, took time
 		}
 		t.Logf("%-5s %-8s %7s  %s", m.id, r.word(), seconds(r.took), m.title)
 	}
-	t.Logf("%d of %d mutants killed in %s", killed, len(results), seconds(took))
+	t.Logf("%d of %d mutations killed in %s", killed, len(results), seconds(took))
 }
 
-// The table of docs/museum.md is that of the mutants.
+// The table of docs/mutation-tests.md is that of the mutations.
 func TestPage(t *testing.T) {
 	if *update && !*full {
 		writePage(t, nil)
@@ -178,12 +178,12 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if have := readPage(t); have != want {
-		t.Errorf("docs/museum.md does not list the mutants as they are (hint: go test ./lock/museum -update)\n%s", firstDifference(have, want))
+		t.Errorf("docs/mutation-tests.md does not list the mutations as they are (hint: go test ./lock/mutation -update)\n%s", firstDifference(have, want))
 	}
 	last := lastRuns(readPage(t))
-	for _, m := range mutants(t) {
+	for _, m := range mutations(t) {
 		if run := last[m.id]; !killedRun.MatchString(run) {
-			t.Errorf("%s: last run: %s (hint: go test ./lock/museum -museum -update -run '/^%s$|Page')", m.id, run, m.id)
+			t.Errorf("%s: last run: %s (hint: go test ./lock/mutation -mutation -update -run '/^%s$|Page')", m.id, run, m.id)
 		}
 	}
 }

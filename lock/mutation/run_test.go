@@ -1,4 +1,4 @@
-package museum
+package mutation
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// result is what became of a mutant.
+// result is what became of a mutation.
 type result struct {
 	killed bool
 	broken string        // why the run proves nothing; "" if it does
@@ -41,8 +41,8 @@ func (r result) word() string {
 	}
 }
 
-// run builds the mutant's test program and runs its tests.
-func (m mutant) run(t *testing.T) result {
+// run builds the mutation's test program and runs its tests.
+func (m mutation) run(t *testing.T) result {
 	var r result
 	files, err := m.apply(os.ReadFile)
 	if err != nil {
@@ -68,7 +68,7 @@ var (
 )
 
 // judge reads what the test program printed.
-func (m mutant) judge(output string) result {
+func (m mutation) judge(output string) result {
 	r := result{output: output}
 	if p := panicLine.FindString(output); p != "" {
 		r.broken = "no assertion fails: " + p
@@ -94,8 +94,8 @@ func (m mutant) judge(output string) result {
 	return r
 }
 
-// control runs all that kills mutants without a mutation.
-func control(t *testing.T, list []mutant) {
+// control runs all that kills mutations without a mutation.
+func control(t *testing.T, list []mutation) {
 	tests := map[string]map[string]bool{} // by package
 	for _, m := range list {
 		if tests[m.pkg] == nil {
@@ -112,7 +112,7 @@ func control(t *testing.T, list []mutant) {
 		}
 		names := slices.Sorted(maps.Keys(tests[pkg]))
 		began := time.Now()
-		output, err = execute(t, program, pkg, mutant{tests: names}.pattern(), 10*time.Minute)
+		output, err = execute(t, program, pkg, mutation{tests: names}.pattern(), 10*time.Minute)
 		passed := map[string]bool{}
 		for _, p := range passLine.FindAllStringSubmatch(output, -1) {
 			passed[p[1]] = true
@@ -154,7 +154,7 @@ func build(t *testing.T, pkg string, race bool, files map[string]string) (progra
 	if err := os.WriteFile(place, list, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	program = filepath.Join(dir, "mutant.test")
+	program = filepath.Join(dir, "mutation.test")
 	args := []string{"test", "-c", "-vet=off", "-overlay", place, "-o", program}
 	if race {
 		args = append(args, "-race")
@@ -174,8 +174,8 @@ func execute(t *testing.T, program, pkg, pattern string, timeout time.Duration) 
 	return string(out), err
 }
 
-// pattern matches the mutant's tests and nothing else.
-func (m mutant) pattern() string {
+// pattern matches the mutation's tests and nothing else.
+func (m mutation) pattern() string {
 	parts := make([]string, 0, len(m.tests))
 	for _, name := range m.tests {
 		var words []string
@@ -190,7 +190,7 @@ func (m mutant) pattern() string {
 // What counts as a kill, and what does not.
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	m := mutant{tests: []string{"TestX", "TestY/z"}, says: regexp.MustCompile(`wrong number`)}
+	m := mutation{tests: []string{"TestX", "TestY/z"}, says: regexp.MustCompile(`wrong number`)}
 	const all = "--- FAIL: TestX (0.10s)\n    x_test.go:1: wrong number\n--- FAIL: TestY (0.00s)\n    --- FAIL: TestY/z (0.00s)\n        y_test.go:2: other\n"
 	for name, tc := range map[string]struct {
 		output string

@@ -11,9 +11,9 @@ import (
 	"github.com/locksteward/locksteward/internal/report"
 )
 
-// Survey scans for opts.Observe and groups what it saw into families of at least
+// Propose scans for opts.Observe and groups what it saw into families of at least
 // least keys or holds.
-func Survey(ctx context.Context, opts Options, least int) (initcfg.Plan, error) {
+func Propose(ctx context.Context, opts Options, least int) (initcfg.Plan, error) {
 	gathered := initcfg.NewCollector(TargetName)
 	record := opts.Record
 	opts.Record = func(s locksteward.Sweep) error {
@@ -40,7 +40,7 @@ func Survey(ctx context.Context, opts Options, least int) (initcfg.Plan, error) 
 // Report scans for opts.Observe and says how locks were held meanwhile, by the
 // families that their names make; only leaves all others out unless it is "".
 func Report(ctx context.Context, opts Options, only string) (api.Report, error) {
-	plan, err := Survey(ctx, opts, 1)
+	plan, err := Propose(ctx, opts, 1)
 	if err != nil {
 		return api.Report{}, err
 	}

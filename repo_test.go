@@ -95,6 +95,7 @@ var floors = []string{
 	`internal/(access|acl|audit|clockcheck|cluster(/remote)?|credentials|doctor|execlock|heartbeat|initcfg|lockhistory|lockview|recording|silences|unlock|apiclient)`,
 	`config`,
 	`internal/(targets|scan)`,
+	`internal/backend`,
 	`internal/agent`,
 	`internal/(demo|testkit/.*)|test/.*`,
 	`cmd/locksteward`,

@@ -108,7 +108,7 @@ func TestPrepareChangesNothingBeforeApply(t *testing.T) {
 		!strings.Contains(err.Error(), "receivers[1].webhook.url_file") {
 		t.Errorf("got %v", err)
 	}
-	apply, err := s.Prepare(decode(t, `receivers: [{name: ops, lang: zh, webhook: {url_file: `+url+`}}, {name: new, webhook: {url: "https://example.org"}}]`))
+	prepared, err := s.Prepare(decode(t, `receivers: [{name: ops, lang: zh, webhook: {url_file: `+url+`}}, {name: new, webhook: {url: "https://example.org"}}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestPrepareChangesNothingBeforeApply(t *testing.T) {
 	if got, text := told(); got != "ops " || strings.Contains(text, "永不过期") {
 		t.Errorf("before: %s %s", got, text)
 	}
-	apply()
+	prepared.Commit()
 	if got, text := told(); got != "ops new " || !strings.Contains(text, "永不过期") || !strings.Contains(text, "never expires") {
 		t.Errorf("after: %s %s", got, text)
 	}

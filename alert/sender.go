@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/reload"
 )
 
 // Hooks are called when something happens; every function may be nil and must be safe
@@ -84,11 +85,11 @@ type run struct {
 // problems at once. It opens no connection and starts no goroutine.
 func New(log *zap.Logger, cfg Config, box Outbox, hooks Hooks) (*Sender, error) {
 	s := newSender(log, box, hooks)
-	apply, err := s.Prepare(cfg)
+	receivers, err := s.Prepare(cfg)
 	if err != nil {
 		return nil, err
 	}
-	apply()
+	receivers.Commit()
 	return s, nil
 }
 
@@ -102,11 +103,11 @@ func newSender(log *zap.Logger, box Outbox, hooks Hooks) *Sender {
 
 func (s *Sender) workers() []*worker { return *s.current.Load() }
 
-// Prepare reads another configuration as New does and changes nothing. apply may be
-// called once and cannot fail: it replaces the receivers. What waits for a receiver that
+// Prepare reads another configuration as New does and changes nothing. Its Commit
+// replaces the receivers. What waits for a receiver that
 // keeps its name goes to its new destination; what waits for a removed one is given up.
-// Two calls of apply must not overlap.
-func (s *Sender) Prepare(cfg Config) (apply func(), err error) {
+// Two commits must not overlap.
+func (s *Sender) Prepare(cfg Config) (reload.Prepared, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -125,10 +126,19 @@ func (s *Sender) Prepare(cfg Config) (apply func(), err error) {
 		list = append(list, w)
 		all = append(all, newDestination(out, w))
 	}
+	prepared := reload.Funcs{
+		OnCommit: func() { s.apply(cfg.DrainTimeout, writers{list, cfg.FirstSweep}, all) },
+		OnDiscard: func() {
+			for _, d := range all {
+				d.out.close()
+			}
+		},
+	}
 	if len(errs) > 0 {
+		prepared.Discard()
 		return nil, errors.Join(errs...)
 	}
-	return func() { s.apply(cfg.DrainTimeout, writers{list, cfg.FirstSweep}, all) }, nil
+	return prepared, nil
 }
 
 // templateFailed returns what is called when the template of a receiver failed.

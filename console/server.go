@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward/internal/credfile"
+	"github.com/locksteward/locksteward/internal/reload"
 	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
@@ -102,18 +103,17 @@ func (s *Server) Close() error {
 // ReloadUsers reads the users file again and swaps it, or returns an error and
 // changes nothing: see [Server.PrepareUsers].
 func (s *Server) ReloadUsers() error {
-	apply, err := s.PrepareUsers()
+	users, err := s.PrepareUsers()
 	if err == nil {
-		apply()
+		users.Commit()
 	}
 	return err
 }
 
-// PrepareUsers reads the users file again and changes nothing; apply, which cannot
-// fail, swaps it. A file that is gone, empty or without users does not open a console
+// PrepareUsers reads the users file again and changes nothing; Commit swaps it. A file that is gone, empty or without users does not open a console
 // that was closed: that is an error. So is a certificate that cannot be used as it is
 // now: else it counts from its change on, without a reload.
-func (s *Server) PrepareUsers() (apply func(), err error) {
+func (s *Server) PrepareUsers() (reload.Prepared, error) {
 	set, _, err := s.cfg.load()
 	if err == nil && s.tls != nil {
 		err = s.tls.Refused()
@@ -125,7 +125,7 @@ func (s *Server) PrepareUsers() (apply func(), err error) {
 		return nil, fmt.Errorf("users_file: %q has no users any more; without users everybody on this machine can read the console: "+
 			"restore the file, or restart the agent if that is intended", s.cfg.UsersFile)
 	}
-	return func() { s.users.Store(set) }, nil
+	return reload.Funcs{OnCommit: func() { s.users.Store(set) }}, nil
 }
 
 // Run serves until ctx is done, lets requests that were begun finish for a

@@ -37,3 +37,12 @@ func Intact(r locksteward.Request) bool { return intact(r) }
 
 // Covers says whether a pause window covers a time.
 func Covers(w PauseWindow, at time.Time) bool { return w.covers(at) }
+
+// Reload prepares another configuration and puts it into effect.
+func (s *Service) Reload(cfg Config, classes *class.Set, executors map[string]Executor) error {
+	prepared, err := s.Prepare(cfg, classes, executors)
+	if err == nil {
+		prepared.Commit()
+	}
+	return err
+}

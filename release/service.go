@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/reload"
 )
 
 // Store keeps requests and audit entries; package store implements it. Each
@@ -169,15 +170,14 @@ func New(log *zap.Logger, cfg Config, deps Deps) (*Service, error) {
 	return s, nil
 }
 
-// Reload replaces configuration, classes and executors. Requests already open
+// Prepare checks another configuration; its Commit replaces configuration, classes and executors. Requests already open
 // follow the new policy; an act under way ends with the executor it began with.
-// After an error everything is as it was.
-func (s *Service) Reload(cfg Config, classes *class.Set, executors map[string]Executor) error {
+func (s *Service) Prepare(cfg Config, classes *class.Set, executors map[string]Executor) (reload.Prepared, error) {
 	if err := cfg.Validate(); err != nil {
-		return err
+		return nil, err
 	}
-	s.settings.Store(&settings{cfg: cfg.withDefaults(), classes: classes, executors: executors})
-	return nil
+	next := &settings{cfg: cfg.withDefaults(), classes: classes, executors: executors}
+	return reload.Funcs{OnCommit: func() { s.settings.Store(next) }}, nil
 }
 
 // Enabled says whether this agent can delete on a target.

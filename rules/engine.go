@@ -10,6 +10,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/reload"
 )
 
 // Engine runs the rules over sweeps and keeps the findings. It is safe for
@@ -60,16 +61,27 @@ func New(cfg Config, classes *class.Set, libraries func(name string) locksteward
 // applies the new policy to them, and a rule that was switched off resolves
 // there. After an error the engine is as it was.
 func (e *Engine) Reload(cfg Config, classes *class.Set) error {
+	prepared, err := e.Prepare(cfg, classes)
+	if err == nil {
+		prepared.Commit()
+	}
+	return err
+}
+
+// Prepare checks another configuration; its Commit is [Engine.Reload].
+func (e *Engine) Prepare(cfg Config, classes *class.Set) (reload.Prepared, error) {
 	if classes == nil {
 		classes = &class.Set{}
 	}
 	if err := errors.Join(cfg.problems(classes)...); err != nil {
-		return err
+		return nil, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.policy = newPolicy(slices.Clone(cfg), classes)
-	return nil
+	next := newPolicy(slices.Clone(cfg), classes)
+	return reload.Funcs{OnCommit: func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.policy = next
+	}}, nil
 }
 
 // Evaluate judges one sweep and returns what changed, in the order of (target,

@@ -13,7 +13,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/internal/agent"
+	"github.com/locksteward/locksteward/internal/backend"
 	"github.com/locksteward/locksteward/rules"
 )
 
@@ -42,7 +42,7 @@ func rulesListCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list := agent.RuleList(by.Rules, lang)
+			list := backend.RuleList(by.Rules, lang)
 			if output.json() {
 				return writeJSON(p.stdout, list)
 			}
@@ -78,7 +78,7 @@ func rulesShowCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, r := range agent.RuleList(by.Rules, lang).Rules {
+			for _, r := range backend.RuleList(by.Rules, lang).Rules {
 				if r.Rule != args[0] {
 					continue
 				}

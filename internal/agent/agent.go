@@ -19,6 +19,7 @@ import (
 	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/exporter"
 	"github.com/locksteward/locksteward/internal/audit"
+	"github.com/locksteward/locksteward/internal/backend"
 	"github.com/locksteward/locksteward/internal/clockcheck"
 	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
@@ -74,21 +75,19 @@ type Agent struct {
 	engine       *rules.Engine
 	releases     *release.Service
 	targets      *targets.Set
+	backend      *backend.Backend
 	executions   targets.Executions
 	resolved     targets.Resolved
 	silences     *silences.Set
 	heartbeat    *heartbeat.Sender
 	liveness     *liveness.Monitor
-	memory       memoryReturn
 	webFiles     *credfile.Set // of the metrics' listener
 
-	// reloading lets one reload run at a time, and changing keeps it and the changes of
-	// what this replica works on apart.
-	reloading sync.Mutex
-	sources   *config.Discovery // under reloading, from Run on
+	// changes has a token for whoever changes the configuration: one change at a time.
+	changes   chan struct{}
+	sources   *config.Discovery // of whoever changes the configuration, from Run on
 	follows   followed
 	lookEvery time.Duration
-	changing  sync.RWMutex
 
 	alerts *alerts
 
@@ -104,7 +103,7 @@ type Agent struct {
 // New opens the store, takes both ports and prepares everything else. It
 // connects to no Redis. The caller runs the agent or closes it.
 func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) (_ *Agent, err error) {
-	a := &Agent{log: log, load: opts.Load, lookEvery: cmp.Or(opts.LookEvery, config.LookEvery), started: make(chan struct{})}
+	a := &Agent{log: log, load: opts.Load, lookEvery: cmp.Or(opts.LookEvery, config.LookEvery), started: make(chan struct{}), changes: make(chan struct{}, 1)}
 	a.liveness = liveness.New(log.Named("liveness"))
 	defer func() {
 		if err != nil {
@@ -144,7 +143,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, ofAlert(err)
 	}
 	a.silences = silences.New(silences.Options{
-		Log: a.log, Store: a.store, Findings: a.findings, Changed: a.alerts.WakeHeld, Waiting: a.alerts.retryWakeHeld,
+		Log: a.log, Store: a.store, Findings: func() []locksteward.Finding { return a.backend.Findings() }, Changed: a.alerts.WakeHeld, Waiting: a.alerts.retryWakeHeld,
 	})
 	a.heartbeat = heartbeat.New(a.log.Named("heartbeat"), a.sweepStatus, a.exporter, a.liveness)
 	beats, err := a.heartbeat.Prepare(cfg.Alert.Heartbeat)
@@ -156,27 +155,23 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		if err = checkTargets(cfg); err != nil {
 			return nil, err
 		}
-		a.openCluster()
 	}
 	if err = a.newReleases(cfg); err != nil {
 		return nil, err
 	}
-	for _, t := range cfg.Targets {
-		if a.member != nil {
-			break // watched when it is this replica's turn
-		}
-		w, err := targets.New(ctx, t, classes, a.targetDeps())
-		if err != nil {
+	a.openBackend()
+	a.targets.Open(a.targetDeps(), a.member != nil)
+	if a.member == nil { // else each is watched when it is this replica's turn
+		if err = a.targets.Fill(ctx); err != nil {
 			return nil, err
 		}
-		a.targets.Alter(func(next *targets.Snapshot) { next.Watched[t.Name] = w })
-		a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
+		a.showReleaseEnabled()
 	}
 	a.showLeader()
 	if a.metrics, err = exporter.NewServer(log, cfg.Metrics, a.exporter, a.liveness.Healthy, a.ready); err != nil {
 		return nil, err
 	}
-	if a.console, err = a.newConsole(cfg.Console); err != nil {
+	if a.console, err = console.NewServer(a.log, cfg.Console, a.backend.Console(reloader{a}, a.silences)); err != nil {
 		return nil, err
 	}
 	a.openWebFiles(cfg)
@@ -266,10 +261,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("agent stops", zap.String("reason", context.Cause(ctx).Error()))
 	following()
 	// A reload under way ends first, so that what it started is stopped too.
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
+	defer a.beginChange()()
 	working()
-	a.memory.stop()
 	servers.Wait()
 	stopWriting()
 	history.Wait()
@@ -294,6 +287,16 @@ func (a *Agent) targetDeps() targets.Deps {
 	}
 }
 
+// showReleaseEnabled has the metrics show on which targets here the agent may delete.
+func (a *Agent) showReleaseEnabled() {
+	now := a.targets.Now()
+	for _, t := range now.Config.Targets {
+		if _, here := now.Watched[t.Name]; here {
+			a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
+		}
+	}
+}
+
 // touch says that pages show something else now.
 func (a *Agent) touch() { a.console.Touch() }
 
@@ -309,14 +312,8 @@ func (a *Agent) sayEnd(ctx context.Context) {
 func (a *Agent) work(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
 	if a.member == nil {
 		a.startSingletonDuties(ctx)
-		for _, w := range a.targets.Now().Watched {
-			w.Start(ctx)
-		}
-		return func() {
-			for _, w := range a.targets.Now().Watched {
-				w.Stop()
-			}
-		}
+		a.targets.Start(ctx)
+		return a.targets.Stop
 	}
 	// The leases outlive ctx: what ends is written under them.
 	keeping, end := context.WithCancel(context.WithoutCancel(ctx))

@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/backend"
 	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
 	"github.com/locksteward/locksteward/internal/connect"
@@ -57,26 +57,32 @@ func targetNames(cfg config.Config) []string {
 	return out
 }
 
-// openCluster joins this agent to the other replicas.
-func (a *Agent) openCluster() {
-	a.router = cluster.NewRouter(a.member, a.targets.Configured, a.targets.RunsHere)
-	a.remote = remote.New(remote.Options{
-		Log: a.log, Member: a.member,
-		Configured: a.targets.Names,
-		RunsHere:   a.targets.RunsHere,
-		Own: func() remote.Status {
-			return remote.Status{Targets: a.ownTargets(), Overdue: a.sweepStatus(time.Now()).Overdue(), Down: a.targets.Down()}
-		},
-		Unknown:      func(name, reason string) api.Target { return unseen(a.targets.Config(name), reason) },
-		LoadFindings: a.store.LoadFindings,
-		Polled:       a.remotePolled,
+// openBackend makes what the console and the API show, and joins this agent to the other replicas.
+func (a *Agent) openBackend() {
+	if a.member != nil {
+		a.router = cluster.NewRouter(a.member, a.targets.Configured, a.targets.RunsHere)
+		a.remote = remote.New(remote.Options{
+			Log: a.log, Member: a.member, Configured: a.targets.Names, RunsHere: a.targets.RunsHere,
+			Own: func() remote.Status {
+				return remote.Status{Targets: a.backend.OwnTargets(), Overdue: a.sweepStatus(time.Now()).Overdue(), Down: a.targets.Down()}
+			},
+			Unknown:      func(name, reason string) api.Target { return backend.Unseen(a.targets.Config(name), reason) },
+			LoadFindings: a.store.LoadFindings,
+			Polled:       a.remotePolled,
+		})
+		a.remoteSender = remote.NewSender(a.log, a.member, func() {
+			if a.singleton.isActive() {
+				a.alerts.Wake()
+			}
+		})
+	}
+	a.backend = backend.New(backend.Deps{
+		Log: a.log, Store: a.store, Targets: a.targets, Engine: a.engine, Releases: a.releases, Resolved: &a.resolved, Alerts: a.alerts, Trail: a.trail,
+		Member: a.member, Router: a.router, Remote: a.remote, CountRequests: a.countRequests,
 	})
-	a.remoteSender = remote.NewSender(a.log, a.member, func() {
-		if a.singleton.isActive() {
-			a.alerts.Wake()
-		}
-	})
-	a.serveCalls()
+	if a.member != nil {
+		a.backend.ServeCalls()
+	}
 }
 
 // remotePolled updates what depends on the targets of other replicas.
@@ -110,22 +116,15 @@ func checkTargets(cfg config.Config) error {
 
 // startDuty starts the work on a duty.
 func (a *Agent) startDuty(ctx context.Context, duty string) error {
-	a.changing.RLock()
-	defer a.changing.RUnlock()
 	if duty == store.SingletonDuties {
 		a.startSingletonDuties(ctx)
 		return nil
 	}
-	if !a.targets.Configured(duty) {
-		return fmt.Errorf("target %q: the configuration has it no longer", duty)
-	}
-	t := a.targets.Config(duty)
-	w, err := targets.New(ctx, t, a.targets.Now().Classes, a.targetDeps())
+	w, err := a.targets.Gain(ctx, duty)
 	if err != nil {
 		return err
 	}
-	a.targets.Alter(func(next *targets.Snapshot) { next.Watched[duty] = w })
-	a.exporter.SetReleaseEnabled(duty, t.ReleaseCredentials != nil)
+	a.exporter.SetReleaseEnabled(duty, a.targets.Config(duty).ReleaseCredentials != nil)
 	a.log.Info("target is watched by this replica", zap.String("target", duty))
 	a.releases.Gained(duty)
 	w.Start(ctx)
@@ -134,14 +133,12 @@ func (a *Agent) startDuty(ctx context.Context, duty string) error {
 
 // stopDuty ends the work on a duty. The findings of a target remain for the next replica.
 func (a *Agent) stopDuty(ctx context.Context, duty string, lost bool) {
-	a.changing.RLock()
-	defer a.changing.RUnlock()
 	if duty == store.SingletonDuties {
 		a.sayEnd(ctx)
 		a.stopSingletonDuties(ctx)
 		return
 	}
-	w := a.targets.Now().Watched[duty]
+	w := a.targets.Leave(duty)
 	if w == nil {
 		return // a reload removed it
 	}
@@ -155,7 +152,7 @@ func (a *Agent) stopDuty(ctx context.Context, duty string, lost bool) {
 	if !lost {
 		a.history.Drain(ctx)
 	}
-	a.targets.Alter(func(next *targets.Snapshot) { delete(next.Watched, duty) })
+	a.targets.Remove(w)
 	a.forgetTarget(w)
 	a.log.Info("target is no longer watched by this replica", zap.String("target", duty), zap.Bool("lost", lost))
 }
@@ -206,7 +203,6 @@ func (a *Agent) forgetTarget(w *targets.Watched) {
 	a.remote.Keep(w.Target().Name, w.View(), w.Down())
 	a.showLeader()
 	a.console.Touch()
-	a.memory.schedule()
 }
 
 // membershipChanged shows which replica works on what.
@@ -234,15 +230,6 @@ func (a *Agent) showLeader() {
 		}
 		a.exporter.SetLeader(t.Name, leads, until)
 	}
-}
-
-// findings returns the findings of all targets, in any order. The slice is the caller's.
-func (a *Agent) findings() []locksteward.Finding {
-	out := a.engine.Findings()
-	if a.remote != nil {
-		out = append(out, a.remote.Findings()...)
-	}
-	return out
 }
 
 // wake has the replica that sends notifications check the queue.

@@ -52,7 +52,7 @@ func TestPauseReloadAndTargetsAtOnce(t *testing.T) {
 	shown := make(chan struct{})
 	all.Go(func() {
 		defer close(shown)
-		b.agent.Targets()
+		b.agent.Backend().Targets()
 	})
 	all.Go(func() {
 		if err := b.agent.Reload(ctx); err != nil {

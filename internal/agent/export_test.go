@@ -6,6 +6,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/internal/backend"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/store"
 )
@@ -41,3 +42,6 @@ func (a *Agent) BeforeComposing(fn func(w store.Written)) {
 func (a *Agent) ReadLock(ctx context.Context, target, key string) (locksteward.Lock, []string, error) {
 	return a.targets.ReadLock(ctx, target, key)
 }
+
+// Backend is what the console and the API show and change.
+func (a *Agent) Backend() *backend.Backend { return a.backend }

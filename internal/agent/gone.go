@@ -5,10 +5,12 @@ import "context"
 // resolveGone ends the findings of targets that no replica has in its configuration.
 func (a *Agent) resolveGone(ctx context.Context) error {
 	// A reload may be about to add or remove targets: the next time will do.
-	if !a.reloading.TryLock() {
+	select {
+	case a.changes <- struct{}{}:
+		defer a.endChange()
+	default:
 		return nil
 	}
-	defer a.reloading.Unlock()
 	elsewhere, err := a.elsewhere(ctx)
 	if err != nil {
 		return err

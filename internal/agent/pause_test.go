@@ -20,10 +20,10 @@ func TestPausedTargetIsLeftAlone(t *testing.T) {
 	b := newBed(t, target(srv.URL())+orders)
 	b.awaitMetric(`locksteward_locks{class="orders",library="token",target="main"} 1`)
 	b.awaitMetric(`locksteward_budget_paused{target="main"} 0`)
-	if _, err := b.agent.Pause(t.Context(), "nothing", locksteward.Pause{By: "ann"}); !errors.Is(err, locksteward.ErrNotFound) {
+	if _, err := b.agent.Backend().Pause(t.Context(), "nothing", locksteward.Pause{By: "ann"}); !errors.Is(err, locksteward.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
-	if names, err := b.agent.Pause(t.Context(), "", locksteward.Pause{By: "ann", Since: time.Now()}); err != nil || len(names) != 1 {
+	if names, err := b.agent.Backend().Pause(t.Context(), "", locksteward.Pause{By: "ann", Since: time.Now()}); err != nil || len(names) != 1 {
 		t.Fatal(names, err)
 	}
 	b.awaitMetric(`locksteward_budget_paused{target="main"} 1`)
@@ -47,10 +47,10 @@ func TestPausedTargetIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.awaitMetric(`locksteward_budget_paused{target="main"} 1`)
-	if list := b.agent.Targets(); len(list) != 1 || list[0].Paused == nil || list[0].Paused.By != "ann" {
+	if list := b.agent.Backend().Targets(); len(list) != 1 || list[0].Paused == nil || list[0].Paused.By != "ann" {
 		t.Errorf("targets %+v", list)
 	}
-	if names, err := b.agent.Resume(t.Context(), "main", "bob"); err != nil || len(names) != 1 {
+	if names, err := b.agent.Backend().Resume(t.Context(), "main", "bob"); err != nil || len(names) != 1 {
 		t.Error(names, err)
 	}
 	b.awaitMetric(`locksteward_budget_paused{target="main"} 0`)

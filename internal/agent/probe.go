@@ -19,7 +19,7 @@ func (a *Agent) probe(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		loop.Progress()
-		a.Targets()
+		a.backend.Targets()
 		a.targets.Down()
 		select {
 		case <-ctx.Done():

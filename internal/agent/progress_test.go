@@ -39,7 +39,7 @@ func TestFirstSweepIsToldWhileItLasts(t *testing.T) {
 		return got.Up && got.Sweeping != nil && got.Sweeping.First && got.Sweeping.Keys > 0
 	}, "the first sweep is not told of")
 	// Time to look around: a sweep that is paused stays as far as it is.
-	if _, err := b.agent.Pause(t.Context(), "main", pauseBy("ana")); err != nil {
+	if _, err := b.agent.Backend().Pause(t.Context(), "main", pauseBy("ana")); err != nil {
 		t.Fatal(err)
 	}
 	b.awaitMetric(`locksteward_target_up{target="main"} 1`)
@@ -63,7 +63,7 @@ func TestFirstSweepIsToldWhileItLasts(t *testing.T) {
 		!strings.Contains(locks.Unseen[0].Reason, "ana paused it") {
 		t.Errorf("locks %+v, findings %+v", locks, findings.Unseen)
 	}
-	if _, err := b.agent.Resume(t.Context(), "main", "ana"); err != nil {
+	if _, err := b.agent.Backend().Resume(t.Context(), "main", "ana"); err != nil {
 		t.Fatal(err)
 	}
 	ready := "http://" + b.agent.MetricsAddr().String() + "/-/ready"

@@ -45,7 +45,7 @@ func twoWays(t *testing.T, srv *testredis.Server, rest string) (first, second *b
 
 // swept says that the bed works on target main and has read all of it.
 func (b *bed) swept() bool {
-	list := b.agent.Targets()
+	list := b.agent.Backend().Targets()
 	return len(b.leads()) == 1 && len(list) == 1 && list[0].Up && list[0].LastSweep != nil && list[0].LastSweep.Complete
 }
 
@@ -106,7 +106,7 @@ func (b *bed) awaitSweeps(n int) {
 	last := time.Time{}
 	for range n + 1 {
 		testredis.Eventually(b.t, within, func() bool {
-			list := b.agent.Targets()
+			list := b.agent.Backend().Targets()
 			if len(list) != 1 || list[0].LastSweep == nil || !list[0].LastSweep.Complete || !list[0].LastSweep.At.After(last) {
 				return false
 			}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/reload"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/store"
 )
@@ -24,6 +26,19 @@ func (a *Agent) newReleases(cfg config.Config) error {
 		Settings: a.store, Receivers: a.receivers, Reminded: a.reminded, Mine: a.mine,
 	})
 	return err
+}
+
+// prepareReleases opens the release credentials of another configuration.
+func (a *Agent) prepareReleases(cfg config.Config, classes *class.Set) (reload.Prepared, error) {
+	executors, files, err := a.executors(cfg)
+	if err != nil {
+		return nil, err
+	}
+	service, err := a.releases.Prepare(cfg.Release, classes, executors)
+	if err != nil {
+		return nil, fmt.Errorf("release.%w", err)
+	}
+	return reload.All{service, reload.Funcs{OnCommit: func() { a.releaseFiles.Store(&files) }}}, nil
 }
 
 // reminded says whether the audit trail has a reminder of a request.

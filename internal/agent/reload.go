@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/reload"
 	"github.com/locksteward/locksteward/internal/targets"
-	"github.com/locksteward/locksteward/rules"
 )
 
 // errNotRunning is a reload before Run or after its end.
@@ -36,13 +33,10 @@ func (a *Agent) reloadBy(ctx context.Context, by string) error {
 			return fmt.Errorf("reload: %w", context.Cause(ctx))
 		}
 	}
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
+	defer a.beginChange()()
 	// Whatever becomes of the configuration: files may have been rotated.
 	a.trail.Reopen()
-	a.changing.Lock()
 	err := a.reload(ctx, by)
-	a.changing.Unlock()
 	a.exporter.SetReload(err == nil)
 	a.showSources()
 	if err != nil {
@@ -76,86 +70,91 @@ func (a *Agent) reload(ctx context.Context, by string) error {
 	return nil
 }
 
+// beginChange waits until nobody else changes the configuration. That takes as long as targets take to end.
+func (a *Agent) beginChange() (end func()) {
+	a.changes <- struct{}{}
+	return a.endChange
+}
+
+func (a *Agent) endChange() { <-a.changes }
+
 // change has the agent follow another configuration, or says why it cannot; then
 // everything is as it was.
-func (a *Agent) change(ctx context.Context, cfg config.Config) (err error) {
-	now := a.targets.Now()
-	running, old := a.running.Load(), now.Config
+func (a *Agent) change(ctx context.Context, cfg config.Config) error {
+	running, old := a.running.Load(), a.targets.Now().Config
 	if running == nil || running.Err() != nil {
 		return errNotRunning
 	}
 	if err := errors.Join(fixed(old, cfg), targets.Renamed(old, cfg)); err != nil {
 		return err
 	}
-
-	// Everything that can fail comes before the first change: an error below leaves
-	// everything as it was.
 	classes, err := class.NewSet(cfg.Classes)
 	if err != nil {
 		return err
 	}
-	tell, err := a.alerts.Prepare(cfg.Alert)
-	if err != nil {
-		return ofAlert(err)
+	var prepare []func() (reload.Prepared, error)
+	for _, c := range a.reloaded(ctx, running, cfg, classes) {
+		prepare = append(prepare, c.prepare)
 	}
-	beats, err := a.heartbeat.Prepare(cfg.Alert.Heartbeat)
-	if err != nil {
-		return ofAlert(err)
-	}
-	defer func() {
-		if err != nil {
-			beats.Discard()
-		}
-	}()
-	fresh := map[string]*targets.Watched{}
-	defer func() {
-		if err != nil {
-			for _, w := range fresh {
-				err = errors.Join(err, w.Close())
-			}
-		}
-	}()
-	for _, t := range cfg.Targets {
-		w, ok := now.Watched[t.Name]
-		if ok && w.Same(t) || !ok && a.member != nil {
-			continue // a new one is watched when it is this replica's turn
-		}
-		if fresh[t.Name], err = targets.Prepare(ctx, t, classes, a.targetDeps()); err != nil {
-			delete(fresh, t.Name)
-			return err
-		}
-	}
-	executors, files, err := a.executors(cfg)
+	all, err := reload.Prepare(prepare...)
 	if err != nil {
 		return err
 	}
-	admit, err := a.console.PrepareUsers()
-	if err != nil {
-		return fmt.Errorf("console.%w", err)
-	}
-	if _, err := rules.New(cfg.Rules, classes, nil); err != nil {
-		return err
-	}
-	if err := cfg.Release.Validate(); err != nil {
-		return fmt.Errorf("release.%w", err)
-	}
-	// The last thing that can fail: it writes to the store.
-	for _, name := range slices.Sorted(maps.Keys(fresh)) {
-		// What was reconciled before an error stays valid: none of these targets was watched.
-		if err := fresh[name].Reconcile(ctx); err != nil {
-			return err
-		}
-	}
-
-	// Neither of the two can fail: what they check was checked above.
-	if err := errors.Join(a.engine.Reload(cfg.Rules, classes), a.releases.Reload(cfg.Release, classes, executors)); err != nil {
-		return err
-	}
-	a.engine.SetRedlocks(cfg.Redlock)
-	admit()
-	a.apply(running, cfg, classes, files, fresh, tell)
-	beats.Commit()
+	all.Commit()
 	return nil
+}
+
+// component is a part of the agent that a reload changes.
+type component struct {
+	name    string
+	prepare func() (reload.Prepared, error)
+}
+
+// reloaded are the parts that a reload changes, in the order in which they follow the new configuration: findings of targets
+// that end go to the old receivers, and those of new targets to the new ones.
+func (a *Agent) reloaded(ctx, running context.Context, cfg config.Config, classes *class.Set) []component {
+	var change *targets.Change
+	return []component{
+		{"rules", func() (reload.Prepared, error) { return a.engine.Prepare(cfg.Rules, classes) }},
+		{"releases", func() (reload.Prepared, error) { return a.prepareReleases(cfg, classes) }},
+		{"users", func() (reload.Prepared, error) {
+			users, err := a.console.PrepareUsers()
+			if err != nil {
+				return nil, fmt.Errorf("console.%w", err)
+			}
+			return users, nil
+		}},
+		{"targets", func() (_ reload.Prepared, err error) {
+			if change, err = a.targets.Prepare(ctx, running, cfg, classes); err != nil {
+				return nil, err
+			}
+			return change, nil
+		}},
+		{"receivers", func() (reload.Prepared, error) {
+			receivers, err := a.alerts.Prepare(cfg.Alert)
+			if err != nil {
+				return nil, ofAlert(err)
+			}
+			return receivers, nil
+		}},
+		{"heartbeat", func() (reload.Prepared, error) {
+			beats, err := a.heartbeat.Prepare(cfg.Alert.Heartbeat)
+			if err != nil {
+				return nil, ofAlert(err)
+			}
+			return beats, nil
+		}},
+		{"metrics", func() (reload.Prepared, error) {
+			return reload.Funcs{OnCommit: func() {
+				a.engine.SetRedlocks(cfg.Redlock)
+				a.exporter.SetClasses(classes)
+				a.showReleaseEnabled()
+				a.showLeader()
+				a.exportReceivers(cfg.Alert)
+				change.Start()
+			}}, nil
+		}},
+	}
 }
 
 // ofAlert has each problem of receivers and of the heartbeat begin with its path in
@@ -170,52 +169,6 @@ func ofAlert(err error) error {
 		errs = append(errs, ofAlert(one))
 	}
 	return errors.Join(errs...)
-}
-
-// apply swaps in what reload built; nothing here can fail.
-func (a *Agent) apply(running context.Context, cfg config.Config, classes *class.Set, files map[string]connect.Config, fresh map[string]*targets.Watched, tell func()) {
-	var gone []*targets.Watched
-	for name, w := range a.targets.Now().Watched {
-		kept := slices.ContainsFunc(cfg.Targets, func(t config.Target) bool { return t.Name == name })
-		if _, replaced := fresh[name]; replaced || !kept {
-			gone = append(gone, w)
-		}
-	}
-	for _, w := range gone {
-		if p, next := w.Paused(), fresh[w.Target().Name]; p != nil && next != nil {
-			next.Pause(*p)
-		}
-		w.Stop()
-		if _, replaced := fresh[w.Target().Name]; !replaced {
-			w.Forget(running)
-			a.exporter.RemoveTarget(w.Target().Name)
-		}
-		a.memory.schedule()
-	}
-	a.targets.Alter(func(next *targets.Snapshot) {
-		for _, w := range gone {
-			delete(next.Watched, w.Target().Name)
-		}
-		maps.Copy(next.Watched, fresh)
-		next.Config, next.Classes = cfg, classes
-	})
-	a.releaseFiles.Store(&files)
-	watched := a.targets.Now().Watched
-	for _, w := range watched {
-		w.SetClasses(classes)
-	}
-	a.exporter.SetClasses(classes)
-	for _, t := range cfg.Targets {
-		if _, mine := watched[t.Name]; mine {
-			a.exporter.SetReleaseEnabled(t.Name, t.ReleaseCredentials != nil)
-		}
-	}
-	a.showLeader()
-	tell()
-	a.exportReceivers(cfg.Alert)
-	for _, w := range fresh {
-		w.Start(running)
-	}
 }
 
 // fixed names what a running agent cannot change.

@@ -58,11 +58,11 @@ func TestReloadThatFailsLateChangesNothing(t *testing.T) {
 	if err := reload(elsewhere); err == nil || !strings.Contains(err.Error(), "has no users any more") {
 		t.Fatalf("reload without users: %v", err)
 	}
-	classes := b.agent.Classes()
+	classes := b.agent.Backend().Classes()
 	if classes[0].Class != "orders" {
 		t.Errorf("classes %+v", classes)
 	}
-	for _, target := range b.agent.Targets() {
+	for _, target := range b.agent.Backend().Targets() {
 		if target.Name != "main" {
 			t.Errorf("target %+v", target)
 		}

@@ -86,7 +86,7 @@ func (a *Agent) pruneOnce(ctx context.Context) {
 		{"histories", func() (int64, error) { return a.store.PruneHistory(ctx, now.Add(-historyKept)) }},
 		{"holds", func() (int64, error) { return a.store.PruneHolds(ctx, now.Add(-targets.HoldsKept)) }},
 		{"events of locks", func() (int64, error) { return a.history.Prune(ctx) }},
-		{"sessions", func() (int64, error) { return a.pruneSessions(ctx, idle) }},
+		{"sessions", func() (int64, error) { return a.store.PruneSessions(ctx, now, now.Add(-idle)) }},
 		{"notifications", func() (int64, error) { return a.store.PruneNotifications(ctx, deliveredKept, deadKept) }},
 		{"changes", func() (int64, error) { return a.store.PruneEvents(ctx, deliveredKept) }},
 		{"silences", func() (int64, error) { return a.store.PruneSilences(ctx, now.Add(-silencesKept)) }},

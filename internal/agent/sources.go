@@ -88,17 +88,16 @@ func (a *Agent) followSources(ctx context.Context) (ended func()) {
 
 // lookAtSources takes in what became of the targets of each source.
 func (a *Agent) lookAtSources(ctx context.Context) {
-	a.reloading.Lock()
+	endChange := a.beginChange()
 	sources := a.sources
-	a.reloading.Unlock()
+	endChange()
 	if len(sources.States()) == 0 {
 		return
 	}
-	// Without the lock: the DNS may keep silent for seconds.
+	// Others may change the configuration meanwhile: the DNS may keep silent for seconds.
 	seen := sources.Look(ctx, time.Now())
 
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
+	defer a.beginChange()()
 	if a.sources != sources || ctx.Err() != nil {
 		return // a reload came between
 	}
@@ -120,10 +119,7 @@ func (a *Agent) takeChange(ctx context.Context, c *config.Change) error {
 	if err := a.sources.Plan(c); err != nil {
 		return err
 	}
-	a.changing.Lock()
-	err := a.change(ctx, c.Config)
-	a.changing.Unlock()
-	if err != nil {
+	if err := a.change(ctx, c.Config); err != nil {
 		return err
 	}
 	a.log.Info("targets changed", zap.String("source", c.Source), zap.Strings("added", c.Added), zap.Strings("removed", c.Removed), zap.Strings("changed", c.Changed))
@@ -147,7 +143,7 @@ func reasonOf(c *config.Change) string {
 }
 
 // showSources has the metrics and, once, the log say which sources are not followed.
-// The caller holds reloading.
+// The caller changes the configuration.
 func (a *Agent) showSources() {
 	states := a.sources.States()
 	said := make(map[string]string, len(states))

@@ -32,7 +32,7 @@ func TestTargetsOfAFileAreFollowed(t *testing.T) {
 	b.write("targets_from: {files: [more.yaml]}\n" + orders + receivers("ops", ear.url))
 	b.start()
 	b.awaitMetric(`locksteward_target_source_up{source="` + file + `"} 1`)
-	if n := len(b.agent.Targets()); n != 0 {
+	if n := len(b.agent.Backend().Targets()); n != 0 {
 		t.Fatalf("%d targets", n)
 	}
 	put(t, file, "targets:\n  - "+entry("one", first)+"\n")
@@ -51,7 +51,7 @@ func TestTargetsOfAFileAreFollowed(t *testing.T) {
 	testredis.Eventually(t, within, func() bool {
 		return b.logs.FilterMessageSnippet("source of targets is not followed").Len() == 2
 	}, "it is not said why the file is not followed")
-	if got := b.agent.Targets(); len(got) != 2 || !got[0].Up || !got[1].Up {
+	if got := b.agent.Backend().Targets(); len(got) != 2 || !got[0].Up || !got[1].Up {
 		t.Errorf("targets %+v", got)
 	}
 	put(t, file, "targets:\n  - "+entry("two", second)+"\n")
@@ -105,7 +105,7 @@ func TestTargetsOfTheDNSAreFollowed(t *testing.T) {
 	dns.Set(record)
 	b.stop()
 	b.start()
-	testredis.Eventually(t, within, func() bool { l := b.agent.Targets(); return len(l) == 1 && l[0].Up }, "the target is forgotten with the DNS away")
+	testredis.Eventually(t, within, func() bool { l := b.agent.Backend().Targets(); return len(l) == 1 && l[0].Up }, "the target is forgotten with the DNS away")
 	b.awaitMetric(`locksteward_target_source_up{source="` + record + `"} 0`)
 	srv.Client(t).Del(t.Context(), "lock:order:1")
 	if got := ear.await(2)[1].finding(); got != "lock:order:1 resolved" {
@@ -125,7 +125,7 @@ func TestReplicasFollowAFile(t *testing.T) {
 	put(t, file, fmt.Sprintf("targets: [{name: one, url: '%s'}, {name: two, url: '%s'}]\n", one.URL(), two.URL()))
 	for _, b := range beds {
 		testredis.Eventually(t, within, func() bool {
-			l := b.agent.Targets()
+			l := b.agent.Backend().Targets()
 			return len(l) == 2 && l[0].Up && l[1].Up && l[0].Replica != "" && l[1].Replica != ""
 		}, "a new target is not known on each replica")
 	}

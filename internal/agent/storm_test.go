@@ -61,8 +61,8 @@ func TestStorm(t *testing.T) {
 	})
 	for _, who := range []string{"one list", "another list"} {
 		s.run(who, func() error {
-			stays.agent.Targets()
-			stays.agent.Classes()
+			stays.agent.Backend().Targets()
+			stays.agent.Backend().Classes()
 			if said := get("http://" + stays.agent.MetricsAddr().String() + "/-/healthy"); said != "ok\n" {
 				return fmt.Errorf("not healthy: %s", said)
 			}

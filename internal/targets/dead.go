@@ -11,9 +11,9 @@ import (
 )
 
 // proposeDead has the release asked for of each lock for which an expression of its
-// class's dead_when holds, of those that were just looked at. The caller holds w.mu.
+// class's dead_when holds, of those that were just looked at. The caller has the turn.
 func (w *Watched) proposeDead(sweep locksteward.Sweep) {
-	if w.behind > 0 {
+	if w.backlog.size() > 0 {
 		return // the store takes no request: the next look asks
 	}
 	var all []question

@@ -37,8 +37,7 @@ func (w *Watched) restoreFirstSweep(ctx context.Context, known bool) {
 	if err != nil {
 		w.log.Error("it is not known whether the target was swept before", zap.Error(err))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.turn.take()()
 	if us, err := strconv.ParseInt(value, 10, 64); err == nil {
 		w.firstSweep = firstSweep{until: time.UnixMicro(us), kept: true}
 	} else if known {
@@ -47,34 +46,43 @@ func (w *Watched) restoreFirstSweep(ctx context.Context, known bool) {
 }
 
 // endFirstSweep notes the end of the first sweep, which is before the sweep is judged:
-// what that finds began in it at the latest. The caller holds w.mu.
-func (w *Watched) endFirstSweep(ctx context.Context, sweep locksteward.Sweep) {
-	if w.firstSweep.until.IsZero() {
-		if !sweep.Complete() && w.scanner.State().Up {
-			w.firstSweep.parts++
-		}
-		if sweep.Complete() || w.firstSweep.parts >= maxPartialSweeps {
-			w.firstSweep.until = sweep.At
-		}
-	}
-	if w.firstSweep.kept || w.firstSweep.until.IsZero() {
+// what that finds began in it at the latest.
+func (w *Watched) endFirstSweep(sweep locksteward.Sweep) {
+	defer w.turn.take()()
+	if !w.firstSweep.until.IsZero() {
 		return
 	}
-	defer w.calls.Begin()()
+	if !sweep.Complete() && w.scanner.State().Up {
+		w.firstSweep.parts++
+	}
+	if sweep.Complete() || w.firstSweep.parts >= maxPartialSweeps {
+		w.firstSweep.until = sweep.At
+	}
+}
+
+// keepFirstSweep writes the end of the first sweep, unless the store has it. Only sweeps call it.
+func (w *Watched) keepFirstSweep(ctx context.Context) {
+	endTurn := w.turn.take()
+	kept, until := w.firstSweep.kept, w.firstSweep.until
+	endTurn()
+	if kept || until.IsZero() {
+		return
+	}
 	if err := w.deps.Store.WakeGroup(context.WithoutCancel(ctx), alert.FirstSweepGroup(w.target.Name), alert.FirstSweepWait); err != nil {
 		w.log.Warn("the digest of the first sweep is not hastened yet: it is tried again", zap.Error(err))
 		return
 	}
-	value := strconv.FormatInt(w.firstSweep.until.UnixMicro(), 10)
+	value := strconv.FormatInt(until.UnixMicro(), 10)
 	if err := w.deps.Store.SaveSetting(context.WithoutCancel(ctx), firstSweepSetting(w.target.Name), value); err != nil {
 		w.log.Warn("the end of the first sweep is not kept yet", zap.Error(err))
 		return
 	}
+	defer w.turn.take()()
 	w.firstSweep.kept = true
 }
 
 // inFirstSweep says whether the first sweep of the target found f, and for how long it has been under way, negative once
-// it has ended. The caller holds w.mu.
+// it has ended. The caller has the turn.
 func (w *Watched) inFirstSweep(f locksteward.Finding) (found bool, running time.Duration) {
 	running = -1
 	if w.firstSweep.until.IsZero() {
@@ -84,7 +92,7 @@ func (w *Watched) inFirstSweep(f locksteward.Finding) (found bool, running time.
 }
 
 // foundByFirstSweep says that the first sweep of the target found f, on a hold that may have been there
-// before the agent. The caller holds w.mu.
+// before the agent. The caller has the turn.
 func (w *Watched) foundByFirstSweep(f locksteward.Finding) bool {
 	until := w.firstSweep.until
 	late := !until.IsZero() && f.Since.After(until)

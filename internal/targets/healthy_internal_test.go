@@ -50,8 +50,8 @@ func openDeps(t *testing.T) (Deps, *class.Set) {
 	}, classes
 }
 
-// A mutex that is never free, for which no call to the store is the reason, makes the
-// agent unhealthy; it is healthy again when the mutex is free.
+// A turn that never ends, for which no call to the store is the reason, makes the
+// agent unhealthy; it is healthy again when it has ended.
 func TestDeadlockIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	deps, classes := openDeps(t)
@@ -70,11 +70,11 @@ func TestDeadlockIsUnhealthy(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w.mu.Lock()
+	endTurn := w.turn.take()
 	testredis.Eventually(t, time.Minute, func() bool {
 		err := deps.Liveness.Healthy()
 		return err != nil && strings.Contains(err.Error(), "no progress for 5s: ") && strings.Contains(err.Error(), "verdicts on target main")
 	}, "a mutex that is never free is no reason")
-	w.mu.Unlock()
+	endTurn()
 	testredis.Eventually(t, 20*time.Second, func() bool { return deps.Liveness.Healthy() == nil }, "it does not recover")
 }

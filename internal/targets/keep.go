@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -16,11 +15,8 @@ import (
 // keepEvery is how often writing is retried that the store failed.
 const keepEvery = time.Second
 
-// maxUnsaved bounds the events on one target that wait for a failing store.
-const maxUnsaved = 20_000
-
 // tell writes findings that changed with the events that receivers are notified of. The
-// caller holds w.mu.
+// caller has the turn.
 func (w *Watched) tell(ctx context.Context, transitions []locksteward.Transition) {
 	if len(transitions) == 0 {
 		return
@@ -42,7 +38,7 @@ func findingsOf(transitions []locksteward.Transition) iter.Seq[locksteward.Findi
 }
 
 // publish writes the findings without events, updates the metrics, and asks for releases.
-// It comes after tell. The caller holds w.mu.
+// It comes after tell. The caller has the turn.
 func (w *Watched) publish(ctx context.Context) {
 	w.keepRest(ctx)
 	mine := w.deps.Engine.FindingsOn(w.target.Name)
@@ -52,12 +48,11 @@ func (w *Watched) publish(ctx context.Context) {
 
 // keep writes findings to the store now, with their events. While the store fails that is
 // left to [Watched.keeping], which writes all of them when it works again: the watch does
-// not wait for it twice. Notifications are sent from memory meanwhile. The caller holds
-// w.mu.
+// not wait for it twice. Notifications are sent from memory meanwhile. The caller has
+// the turn.
 func (w *Watched) keep(ctx context.Context, events []locksteward.FindingEvent, write func(ctx context.Context, out store.Outgoing) error) {
-	if w.behind > 0 {
-		w.behind++
-		w.sendFromMemory(events, w.fenced)
+	if behind, fenced := w.backlog.addIfAny(); behind {
+		w.sendFromMemory(events, fenced)
 		return
 	}
 	// A shutdown in between must not lose what was concluded already.
@@ -65,15 +60,16 @@ func (w *Watched) keep(ctx context.Context, events []locksteward.FindingEvent, w
 	err := write(context.WithoutCancel(ctx), store.Outgoing{Events: events})
 	end()
 	if err != nil {
-		w.behind, w.again, w.fenced = 1, time.Now().Add(keepEvery), errors.Is(err, store.ErrLeaseLost)
-		w.sendFromMemory(events, w.fenced)
+		fenced := errors.Is(err, store.ErrLeaseLost)
+		w.backlog.begin(time.Now().Add(keepEvery), fenced)
+		w.sendFromMemory(events, fenced)
 		w.log.Error("saving findings failed, it is tried again", zap.Error(err))
 	}
 }
 
 // keepRest writes the findings that changed without an event: those that are pending. The
-// first time it writes all findings, whatever the store has from before. The caller holds
-// w.mu.
+// first time it writes all findings, whatever the store has from before. The caller has
+// the turn.
 func (w *Watched) keepRest(ctx context.Context) {
 	rest := w.deps.Engine.Changes(w.target.Name)
 	if w.whole && rest.Len() == 0 {
@@ -89,14 +85,11 @@ func (w *Watched) keepRest(ctx context.Context) {
 }
 
 // sendFromMemory sends notifications of events that the store does not have, unless
-// another replica may be working on the target, which sends its own. The caller holds
-// w.mu.
+// another replica may be working on the target, which sends its own. The caller has
+// the turn.
 func (w *Watched) sendFromMemory(events []locksteward.FindingEvent, fenced bool) {
-	if room := maxUnsaved - len(w.unsaved); len(events) > room {
-		w.log.Error("the buffer of events for the store is full: some notifications may never be sent", zap.Int("count", len(events)-room))
-		w.unsaved = append(w.unsaved, events[:room]...)
-	} else {
-		w.unsaved = append(w.unsaved, events...)
+	if lost := w.backlog.addEvents(events); lost > 0 {
+		w.log.Error("the buffer of events for the store is full: some notifications may never be sent", zap.Int("count", lost))
 	}
 	if !fenced {
 		w.deps.Alerts.SendFromMemory(events)
@@ -113,7 +106,7 @@ func (w *Watched) keeping(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if now := time.Now(); !w.patient(now) && w.catchUp(ctx) && now.Sub(held) >= SaveHoldsEvery {
+			if now := time.Now(); !w.backlog.isPatient(now) && w.catchUp(ctx) && now.Sub(held) >= SaveHoldsEvery {
 				held = now
 				w.saveHolds(ctx)
 			}
@@ -121,56 +114,36 @@ func (w *Watched) keeping(ctx context.Context) {
 	}
 }
 
-// patient reports whether the store failed just now. Nothing is sent from memory while it
-// is being written, and a store that another program locks lets a writer wait for
-// seconds: the time between two attempts is at least as long as one.
-func (w *Watched) patient(now time.Time) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.behind > 0 && now.Before(w.again)
-}
-
 // catchUp writes the findings as they are now if the store lacks some, and reports whether
 // it has all.
 func (w *Watched) catchUp(ctx context.Context) bool {
-	w.mu.Lock()
-	behind := w.behind
-	if behind == 0 {
-		w.mu.Unlock()
+	if w.backlog.size() == 0 {
 		return true
 	}
-	w.mu.Unlock()
 	began := time.Now()
 	if err := w.recall(ctx); err != nil {
-		w.mu.Lock()
-		w.again = time.Now().Add(max(keepEvery, time.Since(began)))
-		w.mu.Unlock()
+		w.backlog.postpone(began)
 		w.log.Debug("loading the findings of the last run failed", zap.Error(err))
 		return false
 	}
-	w.mu.Lock()
-	mine, unsaved := w.deps.Engine.FindingsOn(w.target.Name), slices.Clone(w.unsaved)
-	w.mu.Unlock()
+	endTurn := w.turn.take()
+	mine := w.deps.Engine.FindingsOn(w.target.Name)
+	changes, unsaved := w.backlog.now()
+	endTurn()
 	rest, tried := w.deps.Alerts.Unsaved(unsaved)
 	if err := w.deps.Store.SaveFindings(ctx, w.target.Name, mine.All(), store.Outgoing{Events: rest, Notifications: tried}); err != nil {
 		fenced := errors.Is(err, store.ErrLeaseLost)
 		if !fenced { // else nothing is sent from memory any more
 			w.deps.Alerts.SaveFailed(unsaved)
 		}
-		w.mu.Lock()
-		w.again, w.fenced = time.Now().Add(max(keepEvery, time.Since(began))), fenced
-		w.mu.Unlock()
+		w.backlog.fail(began, fenced)
 		w.log.Debug("saving findings failed again", zap.Error(err))
 		return false
 	}
 	w.deps.Alerts.Saved(unsaved, tried)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.unsaved = w.unsaved[len(unsaved):]
-	if w.behind > behind {
+	if !w.backlog.saved(changes, len(unsaved)) {
 		return false // more came meanwhile
 	}
-	w.behind = 0
 	w.log.Info("findings are saved again")
 	return true
 }
@@ -178,8 +151,7 @@ func (w *Watched) catchUp(ctx context.Context) bool {
 // Forget resolves all findings of a target that is watched no longer. It comes
 // after Stop.
 func (w *Watched) Forget(ctx context.Context) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.turn.take()()
 	w.keep(ctx, w.announce(w.deps.Engine.RemoveTarget(w.target.Name, time.Now())), func(ctx context.Context, out store.Outgoing) error {
 		return w.deps.Store.SaveFindings(ctx, w.target.Name, nil, out)
 	})

@@ -19,14 +19,12 @@ func (w *Watched) restoreOrders(ctx context.Context) {
 	}
 }
 
-// saveOrders keeps them. What fails is kept with a later sweep. The caller holds
-// w.mu.
+// saveOrders keeps them. What fails is kept with a later sweep.
 func (w *Watched) saveOrders(ctx context.Context, sweep locksteward.Sweep) {
 	text, changed := w.deps.Engine.Orders(w.target.Name, sweep.At)
 	if !changed {
 		return
 	}
-	defer w.calls.Begin()()
 	// A shutdown in between must not lose what was seen already.
 	if err := w.deps.Store.SaveOrders(context.WithoutCancel(ctx), w.target.Name, text); err != nil {
 		w.log.Error("the orders in which classes are taken are not saved", zap.Error(err))

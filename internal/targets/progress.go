@@ -74,10 +74,9 @@ func (w *Watched) tellProgress(ctx context.Context) {
 
 // showState has metrics and pages follow a target that answers, or does no more.
 func (w *Watched) showState() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.deps.Touch()
+	defer w.turn.take()()
 	w.deps.Exporter.SetTarget(w.scanner.State())
-	w.deps.Touch()
 }
 
 // progressTold is what was told of the sweep under way.

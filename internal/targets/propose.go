@@ -120,9 +120,9 @@ func (w *Watched) proposing(ctx context.Context) {
 }
 
 // proposeAll has the release asked for of each lock that a rule of its class calls dead.
-// The caller holds w.mu.
+// The caller has the turn.
 func (w *Watched) proposeAll(findings iter.Seq[locksteward.Finding]) {
-	if w.behind > 0 {
+	if w.backlog.size() > 0 {
 		return
 	}
 	var all []question

@@ -17,7 +17,7 @@ import (
 func (w *Watched) begin(ctx context.Context) {
 	err := w.recall(ctx)
 	known := err != nil || w.remembers
-	w.mu.Lock()
+	endTurn := w.turn.take()
 	for range w.deps.Engine.FindingsOn(w.target.Name).All() {
 		known = true
 		break
@@ -28,10 +28,10 @@ func (w *Watched) begin(ctx context.Context) {
 		w.recalled = true
 	case err != nil:
 		// Written over they would be lost, and nobody would hear that one of them ended.
-		w.behind, w.again = 1, time.Now().Add(keepEvery)
+		w.backlog.begin(time.Now().Add(keepEvery), false)
 		w.log.Error("findings of the last run are not known yet: nothing is written before they are", zap.Error(err))
 	}
-	w.mu.Unlock()
+	endTurn()
 	if err := w.deps.Releases.Recall(ctx); err != nil {
 		w.log.Error("which placeholders the last run put in the place of locks is not known yet: until it is, they are shown as unverified locks", zap.Error(err))
 	}
@@ -41,8 +41,7 @@ func (w *Watched) begin(ctx context.Context) {
 	if err == nil {
 		w.recallReleases(ctx)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.turn.take()()
 	w.deps.Exporter.SetFindings(w.target.Name, w.deps.Engine.FindingsOn(w.target.Name).Outlines())
 	w.restored.Store(true)
 }
@@ -74,8 +73,7 @@ const actsRecalled = 7 * 24 * time.Hour
 // nothing else is known of their locks: what began after the release is about another
 // hold, and what was undone holds on.
 func (w *Watched) endReleased(ctx context.Context, list []locksteward.Request) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.turn.take()()
 	seen := map[scanner.HistoryKey]bool{}
 	var endings []locksteward.Ending
 	for _, r := range list {
@@ -116,9 +114,9 @@ func later(a, b time.Time) time.Time {
 // recall puts the findings that the store has back into the engine. Of one that was
 // found meanwhile, while the store did not work, what is known now counts.
 func (w *Watched) recall(ctx context.Context) error {
-	w.mu.Lock()
+	endTurn := w.turn.take()
 	recalled := w.recalled
-	w.mu.Unlock()
+	endTurn()
 	if recalled {
 		return nil
 	}
@@ -126,8 +124,7 @@ func (w *Watched) recall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.turn.take()()
 	here := map[string]bool{}
 	for f := range w.deps.Engine.FindingsOn(w.target.Name).All() {
 		here[f.Fingerprint()] = true

@@ -79,7 +79,7 @@ func (w *Watched) look(ctx context.Context, locks []locksteward.Lock) {
 // recheck is [scanner.Scanner.Recheck] or [scanner.Scanner.RecheckPaced].
 type recheck func(ctx context.Context, locks []locksteward.Lock) (locksteward.Update, error)
 
-// lookAt reads without holding w.mu: a server that is away lets its reader wait for
+// lookAt reads before its turn: a server that is away lets its reader wait for
 // seconds, and the watch of the others goes on. tell is called with it.
 func (w *Watched) lookAt(ctx context.Context, read recheck, locks []locksteward.Lock, tell func(context.Context, []locksteward.Transition)) {
 	if len(locks) == 0 {
@@ -89,12 +89,11 @@ func (w *Watched) lookAt(ctx context.Context, read recheck, locks []locksteward.
 	if err != nil && ctx.Err() == nil {
 		w.log.Warn("locks could not be read again", zap.Error(err))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.deps.Touch()
+	defer w.turn.take()()
 	w.upToDate(&update)
 	transitions := w.deps.Engine.EvaluateDirect(update)
 	w.deps.Exporter.ObserveRecheck(update)
-	defer w.deps.Touch()
 	w.holds.AddUpdate(update)
 	w.found(transitions)
 	w.over(update.Endings, false)
@@ -103,7 +102,7 @@ func (w *Watched) lookAt(ctx context.Context, read recheck, locks []locksteward.
 
 // upToDate takes out of direct reads what others have told more of meanwhile: the last
 // word counts. The next hold of a key whose end was read is judged after that end. The
-// caller holds w.mu.
+// caller has the turn.
 func (w *Watched) upToDate(update *locksteward.Update) {
 	kept, newer := map[rules.LockKey]bool{}, map[rules.LockKey]bool{}
 	locks := update.Locks[:0]

@@ -18,7 +18,7 @@ const (
 )
 
 // memories is what a target knows of the locks of which history is kept. The
-// caller of its methods holds watched.mu.
+// caller of its methods has the turn.
 type memories struct {
 	// marked are the locks of no configured class that had a finding.
 	marked map[scanner.HistoryKey]bool
@@ -54,7 +54,7 @@ func (m *memories) markAll(findings []locksteward.Finding) {
 	}
 }
 
-// found puts the findings that changed into the history. The caller holds w.mu.
+// found puts the findings that changed into the history. The caller has the turn.
 func (w *Watched) found(transitions []locksteward.Transition) {
 	w.deps.Executions.explain(transitions, time.Now())
 	var events []lockhistory.Event
@@ -71,7 +71,7 @@ func (w *Watched) found(transitions []locksteward.Transition) {
 
 // over puts the holds that ended into the history, of locks of configured classes and of
 // those that had a finding. prompt says that it was told as it happened. It comes after
-// found; the caller holds w.mu.
+// found; the caller has the turn.
 func (w *Watched) over(endings []locksteward.Ending, prompt bool) {
 	var events []lockhistory.Event
 	for _, e := range endings {
@@ -90,7 +90,7 @@ func (w *Watched) over(endings []locksteward.Ending, prompt bool) {
 
 // overUnseen puts the holds into the history that ended while no agent looked, by the first
 // complete sweep after a restart. How they ended nobody knows. It comes after over; the
-// caller holds w.mu.
+// caller has the turn.
 func (w *Watched) overUnseen(s locksteward.Sweep) {
 	if len(w.memories.restored) == 0 || !s.Complete() {
 		return

@@ -18,9 +18,18 @@ import (
 
 // Set is the targets that this replica works on, and the configuration that they follow.
 type Set struct {
-	engine   *rules.Engine
-	now      atomic.Pointer[Snapshot]
-	altering sync.Mutex // guards the replacement of now
+	engine *rules.Engine
+	deps   Deps // see Open
+	shared bool // other replicas work on targets, too: see Gain
+	memory memoryReturn
+
+	now atomic.Pointer[Snapshot]
+	// mu guards the replacement of now and the fields below. Nothing that waits is called with it.
+	mu sync.Mutex
+	// changing is closed when the configuration that is being prepared is in effect or discarded; nil: there is none.
+	changing chan struct{}
+	// ending are the targets that somebody ends.
+	ending map[*Watched]bool
 }
 
 // Snapshot is the state of a [Set] at one moment. It is never changed, so that readers need no lock: they run in transactions
@@ -33,18 +42,26 @@ type Snapshot struct {
 
 // NewSet returns a set of no targets.
 func NewSet(engine *rules.Engine, cfg config.Config, classes *class.Set) *Set {
-	s := &Set{engine: engine}
+	s := &Set{engine: engine, ending: map[*Watched]bool{}}
 	s.now.Store(&Snapshot{Config: cfg, Classes: classes})
 	return s
 }
+
+// Open has the set make targets with deps. If shared, other replicas work on targets, too, and each is watched here from
+// [Set.Gain] to [Set.Remove]; else [Set.Fill] makes all.
+func (s *Set) Open(deps Deps, shared bool) { s.deps, s.shared = deps, shared }
 
 // Now returns the state of this moment; the caller must not change it.
 func (s *Set) Now() *Snapshot { return s.now.Load() }
 
 // Alter replaces the current state by a copy that fn has changed. Fn must not call anything that waits.
 func (s *Set) Alter(fn func(next *Snapshot)) {
-	s.altering.Lock()
-	defer s.altering.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alterLocked(fn)
+}
+
+func (s *Set) alterLocked(fn func(next *Snapshot)) {
 	next := *s.now.Load()
 	if next.Watched = maps.Clone(next.Watched); next.Watched == nil {
 		next.Watched = map[string]*Watched{}

@@ -11,17 +11,26 @@ import (
 	"github.com/locksteward/locksteward/scanner"
 )
 
-// swept takes in one sweep; the scanner calls it, one sweep at a time. Between two steps
-// of it the watch comes in: what it tells of meanwhile waits for one step at most.
+// swept takes in one sweep; the scanner calls it, one sweep at a time.
 func (w *Watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.endFirstSweep(sweep)
+	w.keepFirstSweep(ctx)
+	answersAgain := w.conclude(ctx, sweep, now)
+	w.deps.Touch()
+	if answersAgain {
+		w.deps.Alerts.WakeHeld(ctx)
+	}
+	w.saveOrders(ctx, sweep)
+}
+
+// conclude judges a sweep that came in at now, and says whether the target answers again. Between two steps
+// of it the watch comes in: what it tells of meanwhile waits for one step at most.
+func (w *Watched) conclude(ctx context.Context, sweep locksteward.Sweep, now time.Time) (answersAgain bool) {
+	defer w.turn.take()()
 	if sweep.Complete() && !sweep.At.Equal(sweep.Started) { // else the server's time was not read
 		w.clock.Update(w.log, "Redis server", sweep.At.Sub(now.Round(0)))
 	}
-	defer w.deps.Touch()
-	w.endFirstSweep(ctx, sweep)
 	w.deps.Exporter.ObserveSweep(sweep)
 	w.sweeps.add(sweep, time.Now())
 	w.holds.AddSweep(sweep)
@@ -29,13 +38,11 @@ func (w *Watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 	w.deps.Exporter.SetTarget(w.scanner.State())
 	w.deps.Exporter.SetRefused(w.target.Name, w.scanner.Stats().Refused)
 	w.showPace()
-	w.logSweep(ctx, sweep)
+	answersAgain = w.logSweep(ctx, sweep)
 	w.shown.Lock()
 	w.last = api.NewSwept(sweep)
 	w.shown.Unlock()
 	w.publish(ctx)
-	w.giveWay()
-	w.saveOrders(ctx, sweep)
 	w.giveWay()
 	w.proposeDead(sweep)
 	w.releaseDead(ctx, sweep)
@@ -48,10 +55,11 @@ func (w *Watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 		}
 	}
 	w.recheckLater(ctx)
+	return answersAgain
 }
 
-// judge has the rules judge a sweep, and tells of what they find. The caller holds
-// w.mu.
+// judge has the rules judge a sweep, and tells of what they find. The caller has
+// the turn.
 func (w *Watched) judge(ctx context.Context, sweep locksteward.Sweep) {
 	ended := false
 	for transitions := range w.deps.Engine.EvaluateSteps(sweep) {
@@ -70,17 +78,18 @@ func (w *Watched) judge(ctx context.Context, sweep locksteward.Sweep) {
 	}
 }
 
-// giveWay lets the watch tell of what it has read meanwhile. The caller holds w.mu, and
+// giveWay lets the watch tell of what it has read meanwhile. The caller has the turn, and
 // is called by the scanner with a sweep.
 func (w *Watched) giveWay() {
-	w.mu.Unlock()
-	defer w.mu.Lock()
+	w.turn.end()
 	w.scanner.Yield()
+	w.turn.take()
 }
 
 // logSweep logs each sweep at debug level, and at a level that is seen when the
-// target comes, goes, or is not read in full any more.
-func (w *Watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
+// target comes, goes, or is not read in full any more. It says whether the target answers again.
+// The caller has the turn.
+func (w *Watched) logSweep(ctx context.Context, sweep locksteward.Sweep) (answersAgain bool) {
 	fields := []zap.Field{
 		zap.Bool("complete", sweep.Complete()), zap.Int64("keys", sweep.Keys()), zap.Int("locks", sweep.LockCount()),
 		zap.Int("candidates", sweep.Candidates), zap.Duration("took", sweep.Duration),
@@ -90,12 +99,6 @@ func (w *Watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
 	// Before the first sweep of this run it may have been down for another replica.
 	was, isDown := w.down.Load(), now == down
 	w.down.Store(&isDown)
-	if !isDown && (was == nil || *was) {
-		defer func() {
-			defer w.calls.Begin()()
-			w.deps.Alerts.WakeHeld(ctx)
-		}()
-	}
 	switch {
 	case now == w.condition:
 		w.log.Debug("sweep ended", fields...)
@@ -107,6 +110,7 @@ func (w *Watched) logSweep(ctx context.Context, sweep locksteward.Sweep) {
 		w.log.Warn("target is "+string(now), append(fields, zap.String("reason", state.Reason))...)
 		w.condition = now
 	}
+	return !isDown && (was == nil || *was)
 }
 
 // health is what the log says of a target.
@@ -129,7 +133,7 @@ func condition(state locksteward.TargetState, sweep locksteward.Sweep) health {
 	}
 }
 
-// showPace has the metrics show how fast the target's servers are read, and what was waited for. The caller holds w.mu.
+// showPace has the metrics show how fast the target's servers are read, and what was waited for. The caller has the turn.
 func (w *Watched) showPace() {
 	stats := w.scanner.Stats()
 	for reason, total := range stats.Throttled {

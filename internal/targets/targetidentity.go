@@ -109,10 +109,33 @@ func (d Deps) moveOf(ctx context.Context, t config.Target) (m move, err error) {
 // watched no longer, its open requests as superseded, and its histories begin anew.
 // Nothing of it says that a lock is gone.
 func (w *Watched) Reconcile(ctx context.Context) error {
+	if w.reconciled {
+		return nil
+	}
 	if err := w.deps.reconcile(ctx, w.cfg); err != nil {
 		return fmt.Errorf("target %q: reconcile: which server it is: %w", w.target.Name, err)
 	}
+	w.reconciled = true
 	return nil
+}
+
+// awaitReconciled reconciles until that succeeds; false if ctx ends first. Until then nothing of the target is judged.
+func (w *Watched) awaitReconciled(ctx context.Context) bool {
+	for {
+		err := w.Reconcile(ctx)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		w.log.Error("the target is not watched yet: it is tried again", zap.Error(err))
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(keepEvery):
+		}
+	}
 }
 
 func (d Deps) reconcile(ctx context.Context, t config.Target) error {

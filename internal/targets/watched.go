@@ -35,25 +35,20 @@ type Watched struct {
 	began   time.Time // by our clock
 	holds   *report.Recorder
 
-	cancel context.CancelFunc
-	done   chan struct{}
+	done chan struct{}
 
-	// mu orders what is concluded from the target: sweeps and rechecks are
-	// judged one after the other, in the order they were read.
-	mu         sync.Mutex
-	throttled  map[scanner.Reason]time.Duration
-	condition  health   // as last logged; "" before the first sweep
-	unshown    bool     // findings changed and the metrics do not say so yet
-	memories   memories // see remember
-	firstSweep firstSweep
-	behind     int                        // changes of findings that the store does not have: see keep
-	unsaved    []locksteward.FindingEvent // events that the store does not have
-	recalled   bool                       // the findings of the last run are in the engine: see recall
-	whole      bool                       // the store has had all findings since the start
-	again      time.Time                  // not before it does the store get them
-	fenced     bool                       // the store said that another replica has the lease
-
+	turn turn
+	// The fields down to rightsAsked belong to whoever has the turn.
+	throttled   map[scanner.Reason]time.Duration
+	condition   health   // as last logged; "" before the first sweep
+	unshown     bool     // findings changed and the metrics do not say so yet
+	memories    memories // see remember
+	firstSweep  firstSweep
+	recalled    bool // the findings of the last run are in the engine: see recall
+	whole       bool // the store has had all findings since the start
 	rightsAsked bool // see checkRights
+
+	backlog backlog
 
 	// down says whether the last sweep that ended found the target down; nil before one
 	// ended. That it answers again says nothing yet of what was found on it.
@@ -64,7 +59,7 @@ type Watched struct {
 	// restored says that what the store knows of the target was taken back, or could not be.
 	restored atomic.Bool
 
-	// calls are those to the store under mu: see package liveness.
+	// calls are those to the store in a turn: see package liveness.
 	calls liveness.Calls
 
 	// lost says that another replica has the lease: nothing is written any more.
@@ -74,15 +69,21 @@ type Watched struct {
 
 	clock clockcheck.Offset // of the server
 
+	// reconciled says that what is stored is about where the target leads; see Reconcile.
+	reconciled bool
+
 	// remembers says that histories of its locks were stored.
 	remembers bool
 
-	// shown guards last, what the console shows; mu may be held for long.
+	// shown guards last, what the console shows.
 	shown sync.Mutex
 	last  api.Swept
 
-	// begun guards ended: after it is set nothing more begins in the background.
+	// begun guards cancel, stopped and ended: after stopped is set the target does not start, after ended is set nothing
+	// more begins in the background.
 	begun    sync.Mutex
+	cancel   context.CancelFunc // nil: it was not started
+	stopped  bool
 	ended    bool
 	rechecks sync.WaitGroup
 	waiting  chan struct{} // holds one token while a recheck waits
@@ -143,7 +144,7 @@ func Prepare(ctx context.Context, t config.Target, classes *class.Set, deps Deps
 	w = &Watched{
 		deps: deps, log: log, cfg: t, target: target, conn: conn, scanner: s, began: time.Now(), holds: report.NewRecorder(t.Name, nil),
 		memories: remembered(rows, classes), remembers: len(rows) > 0,
-		done: make(chan struct{}), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
+		done: make(chan struct{}), turn: newTurn(), throttled: map[scanner.Reason]time.Duration{}, waiting: make(chan struct{}, 1),
 		proposals: proposals{fresh: make(chan struct{}, 1)},
 	}
 	return w, nil
@@ -152,8 +153,13 @@ func Prepare(ctx context.Context, t config.Target, classes *class.Set, deps Deps
 // Same says whether a reloaded configuration leaves the target as it is.
 func (w *Watched) Same(t config.Target) bool { return reflect.DeepEqual(w.cfg, t) }
 
-// Start runs the target until Stop, or until ctx ends.
+// Start runs the target until Stop, or until ctx ends. After Stop it does nothing.
 func (w *Watched) Start(ctx context.Context) {
+	w.begun.Lock()
+	defer w.begun.Unlock()
+	if w.stopped {
+		return
+	}
 	ctx, w.cancel = context.WithCancel(ctx)
 	w.sweeps.begin(time.Now())
 	go func() {
@@ -164,39 +170,66 @@ func (w *Watched) Start(ctx context.Context) {
 
 // Stop ends the target and returns when nothing of it runs.
 func (w *Watched) Stop() {
-	w.cancel()
-	<-w.done
+	w.begun.Lock()
+	first, cancel := !w.stopped, w.cancel
+	w.stopped = true
+	w.begun.Unlock()
+	switch {
+	case cancel != nil:
+		cancel()
+		<-w.done
+	case first:
+		w.endBackground()
+		w.closeConn()
+	}
 }
 
 // HangUp ends the target's connections with it: nothing comes over them, and what waits
 // for an answer would keep the next replica waiting too.
 func (w *Watched) HangUp() {
-	w.cancel()
+	w.begun.Lock()
+	cancel := w.cancel
+	w.begun.Unlock()
+	if cancel != nil {
+		cancel()
+		w.closeConn()
+	}
+}
+
+func (w *Watched) closeConn() {
 	if err := w.conn.Close(); err != nil {
 		w.log.Debug("connections did not close", zap.Error(err))
 	}
 }
 
 func (w *Watched) run(ctx context.Context) {
-	w.begin(ctx)
-	w.background(func() { w.keeping(ctx) })
-	w.background(func() { w.proposing(ctx) })
-	w.background(func() { w.rereading(ctx) })
-	w.watch(ctx)
-	if err := w.scanner.Run(ctx, w.swept); err != nil {
-		w.log.Error("the target is watched no longer", zap.Error(err))
+	reconciled := w.awaitReconciled(ctx)
+	if reconciled {
+		w.begin(ctx)
+		w.background(func() { w.keeping(ctx) })
+		w.background(func() { w.proposing(ctx) })
+		w.background(func() { w.rereading(ctx) })
+		w.watch(ctx)
+		if err := w.scanner.Run(ctx, w.swept); err != nil {
+			w.log.Error("the target is watched no longer", zap.Error(err))
+		}
 	}
-	w.begun.Lock()
-	w.ended = true
-	w.begun.Unlock()
-	w.rechecks.Wait()
-	if !w.lost.Load() {
+	w.endBackground()
+	if reconciled && !w.lost.Load() {
 		w.catchUp(context.WithoutCancel(ctx))
 		w.saveHolds(ctx)
 	}
 	if err := w.conn.Close(); err != nil {
 		w.log.Warn("connections did not close", zap.Error(err))
 	}
+}
+
+// endBackground waits for the work in the background; nothing more begins there.
+func (w *Watched) endBackground() {
+	w.begun.Lock()
+	w.ended = true
+	w.begun.Unlock()
+	w.rechecks.Wait()
 }
 
 // background runs work that ends before the target does, unless the target is
@@ -238,9 +271,5 @@ func (w *Watched) Lose() { w.lost.Store(true) }
 
 // TakeUnsaved returns the events that the store does not have, which are nobody's to write any more.
 func (w *Watched) TakeUnsaved() []locksteward.FindingEvent {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := w.unsaved
-	w.unsaved = nil
-	return out
+	return w.backlog.take()
 }

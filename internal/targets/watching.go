@@ -54,8 +54,8 @@ func (w *Watched) sighted(ctx context.Context, update locksteward.Update) {
 // endings are known as they happened. What it costs depends on these locks, not on how many
 // locks or findings there are.
 func (w *Watched) take(ctx context.Context, update locksteward.Update, prompt bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.deps.Touch()
+	defer w.turn.take()()
 	// A recheck may have seen more meanwhile: the last word counts.
 	locks := update.Locks[:0]
 	for _, l := range update.Locks {
@@ -70,7 +70,6 @@ func (w *Watched) take(ctx context.Context, update locksteward.Update, prompt bo
 	w.found(transitions)
 	w.over(update.Endings, prompt)
 	w.tellChanges(ctx, transitions)
-	w.deps.Touch()
 	for l := range locksteward.LocksOf(update.Locks) {
 		w.lookWhenDue(l)
 	}
@@ -80,20 +79,20 @@ func (w *Watched) take(ctx context.Context, update locksteward.Update, prompt bo
 }
 
 // lookWhenDue has a lock read again when time alone may change the verdict on it. The
-// caller holds w.mu.
+// caller has the turn.
 func (w *Watched) lookWhenDue(l *locksteward.Lock) {
 	w.scanner.Touch(l.Key, w.deps.Engine.NextLook(l))
 }
 
 // tellChanges is publish for a few transitions. The metrics follow. The caller
-// holds w.mu.
+// has the turn.
 func (w *Watched) tellChanges(ctx context.Context, transitions []locksteward.Transition) {
 	if len(transitions) == 0 {
 		return
 	}
 	w.tell(ctx, transitions)
 	w.unshown = true
-	if w.behind > 0 {
+	if w.backlog.size() > 0 {
 		return // a request could not be written either: the next sweep asks
 	}
 	for f := range findingsOf(transitions) {
@@ -104,7 +103,7 @@ func (w *Watched) tellChanges(ctx context.Context, transitions []locksteward.Tra
 }
 
 // announce logs transitions and returns the events that receivers are notified of. The
-// caller holds w.mu.
+// caller has the turn.
 func (w *Watched) announce(transitions []locksteward.Transition) []locksteward.FindingEvent {
 	w.deps.Executions.explain(transitions, time.Now()) // each part of a sweep is made anew
 	w.deps.Resolved.add(transitions)
@@ -150,14 +149,14 @@ func (w *Watched) showWatch(ctx context.Context) {
 	for {
 		loop.Progress()
 		w.coverHolds(watchOf(w.scanner.WatchState()))
-		w.mu.Lock()
+		endTurn := w.turn.take()
 		if w.unshown {
 			w.unshown = false
 			w.deps.Exporter.SetFindings(w.target.Name, w.deps.Engine.FindingsOn(w.target.Name).Outlines())
 		}
-		w.deps.Exporter.SetUnsaved(w.target.Name, w.behind)
+		w.deps.Exporter.SetUnsaved(w.target.Name, w.backlog.size())
 		w.showPace()
-		w.mu.Unlock()
+		endTurn()
 		select {
 		case <-ctx.Done():
 			return

@@ -1,4 +1,4 @@
-package agent
+package backend
 
 import (
 	"errors"
@@ -12,9 +12,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/pace"
+	"github.com/locksteward/locksteward/internal/targets"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/source/redis/formats"
+	"github.com/locksteward/locksteward/store"
 )
 
 // TestLocksOfADeadHost: a bundle without a list has the locks on which holder/dead
@@ -40,15 +46,30 @@ store: {dsn: 'sqlite:%s'}
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(t.Context(), zap.NewNop(), cfg, Options{})
+	classes, err := class.NewSet(cfg.Classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := rules.New(cfg.Rules, classes, formats.Facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := store.OpenConfig(t.Context(), cfg.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := targets.NewSet(engine, cfg, classes)
+	w, err := targets.New(t.Context(), cfg.Targets[0], classes, targets.Deps{Log: zap.NewNop(), Engine: engine, Store: st, Hosts: &pace.Hosts{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := a.Close(); err != nil {
+		if err := errors.Join(w.Close(), st.Close()); err != nil {
 			t.Error(err)
 		}
 	})
+	set.Alter(func(next *targets.Snapshot) { next.Watched["main"] = w })
+	b := New(Deps{Log: zap.NewNop(), Store: st, Targets: set, Engine: engine})
 	for host, keys := range map[string][]string{"app-7": {"lock:order:1", "lock:order:2", "lock:order:3"}, "app-70": {"lock:order:4"}} {
 		client, err := lock.New(rdb, lock.Options{App: "checkout", Host: host})
 		if err != nil {
@@ -63,19 +84,19 @@ store: {dsn: 'sqlite:%s'}
 	}
 	look := func() {
 		for _, key := range []string{"lock:order:1", "lock:order:2", "lock:order:3", "lock:order:4"} {
-			if _, err := a.Lock(t.Context(), "main", 0, key); err != nil {
+			if _, err := b.Lock(t.Context(), "main", 0, key); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	fires := func(rule, key, subject string) {
-		a.engine.Restore([]locksteward.Finding{{
+		engine.Restore([]locksteward.Finding{{
 			Rule: rule, Status: locksteward.StatusFiring, Severity: locksteward.SeverityWarning, Target: "main", Key: key, Subject: subject,
 			Since: time.Now(), FiredAt: time.Now(),
 		}})
 	}
 	picked := func() string {
-		keys, more, err := a.deadOn("main", "app-7")
+		keys, more, err := b.deadOn("main", "app-7")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,13 +107,13 @@ store: {dsn: 'sqlite:%s'}
 	}
 
 	look()
-	if _, _, err := a.deadOn("main", "app-7"); !errors.Is(err, locksteward.ErrRefused) || !strings.Contains(err.Error(), "none of the 3 locks") {
+	if _, _, err := b.deadOn("main", "app-7"); !errors.Is(err, locksteward.ErrRefused) || !strings.Contains(err.Error(), "none of the 3 locks") {
 		t.Errorf("of a host that lives: %v", err)
 	}
-	if _, _, err := a.deadOn("main", "app"); !errors.Is(err, locksteward.ErrNotFound) {
+	if _, _, err := b.deadOn("main", "app"); !errors.Is(err, locksteward.ErrNotFound) {
 		t.Errorf("of part of a name: %v", err)
 	}
-	if _, _, err := a.deadOn("other", "app-7"); !errors.Is(err, locksteward.ErrNotFound) {
+	if _, _, err := b.deadOn("other", "app-7"); !errors.Is(err, locksteward.ErrNotFound) {
 		t.Errorf("of no target: %v", err)
 	}
 	fires("holder/dead", "lock:order:2", "")

@@ -1,4 +1,4 @@
-package agent
+package backend
 
 import (
 	"context"
@@ -12,35 +12,18 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/store"
 )
 
-// newConsole joins the console to what it shows and changes.
-func (a *Agent) newConsole(cfg console.Config) (*console.Server, error) {
-	return console.NewServer(a.log, cfg, console.Deps{
-		Locks: a, Findings: findingsFunc(a.findings), Targets: a,
-		Requests: requests{a, a.releases}, Releases: requests{a, a.releases},
-		Audit: trail{a.store, a.trail}, Reloader: reloader{a}, Pauser: a, Reports: a, History: a, ReleasePause: releasePause{a.releases}, Graphs: a, Advisor: releaseAdvisor{a}, Sessions: sessions{a.store},
-		Notifications: notifications{a}, Silences: a.silences,
-	})
-}
-
-// findingsFunc implements [console.Findings].
-type findingsFunc func() []locksteward.Finding
-
-// Findings returns the findings of all targets.
-func (f findingsFunc) Findings() []locksteward.Finding { return f() }
-
 // Lock reads one lock from Redis now.
-func (a *Agent) Lock(ctx context.Context, target string, db int, key string) (locksteward.Lock, error) {
-	return forwardRead(ctx, a, callLock, lockInput{Target: target, DB: db, Key: key})
+func (b *Backend) Lock(ctx context.Context, target string, db int, key string) (locksteward.Lock, error) {
+	return forwardRead(ctx, b, callLock, lockInput{Target: target, DB: db, Key: key})
 }
 
-func (a *Agent) lock(ctx context.Context, target string, db int, key string) (locksteward.Lock, error) {
-	w, err := a.targets.Get(target)
+func (b *Backend) lock(ctx context.Context, target string, db int, key string) (locksteward.Lock, error) {
+	w, err := b.deps.Targets.Get(target)
 	if err != nil {
 		return locksteward.Lock{}, err
 	}
@@ -62,28 +45,28 @@ func stored(err error) error {
 
 // Explain says what each rule makes of a lock; nothing if the replica that knows does
 // not answer.
-func (a *Agent) Explain(l locksteward.Lock, lang string) []api.Verdict {
+func (b *Backend) Explain(l locksteward.Lock, lang string) []api.Verdict {
 	ctx, cancel := context.WithTimeout(context.Background(), remote.Timeout)
 	defer cancel()
-	out, err := forwardRead(ctx, a, callExplain, explainInput{l, lang})
+	out, err := forwardRead(ctx, b, callExplain, explainInput{l, lang})
 	if err != nil {
-		a.log.Warn("what the rules make of a lock is not known", zap.String("target", l.Target), zap.Error(err))
+		b.deps.Log.Warn("what the rules make of a lock is not known", zap.String("target", l.Target), zap.Error(err))
 	}
 	return out.V
 }
 
-func (a *Agent) explain(l locksteward.Lock, lang string) []api.Verdict {
+func (b *Backend) explain(l locksteward.Lock, lang string) []api.Verdict {
 	var out []api.Verdict
-	for _, v := range a.engine.Explain(l) {
+	for _, v := range b.deps.Engine.Explain(l) {
 		out = append(out, api.NewVerdict(v.Rule, string(v.Result), v.Reason, v.Finding, lang))
 	}
 	return out
 }
 
 // Targets are the targets with their health, in the order of the configuration.
-func (a *Agent) Targets() []api.Target {
-	cfg := a.targets.Now().Config.Targets
-	own := a.ownTargets()
+func (b *Backend) Targets() []api.Target {
+	cfg := b.deps.Targets.Now().Config.Targets
+	own := b.OwnTargets()
 	out := make([]api.Target, 0, len(cfg))
 	for _, t := range cfg {
 		n := slices.IndexFunc(own, func(o api.Target) bool { return o.Name == t.Name })
@@ -91,17 +74,17 @@ func (a *Agent) Targets() []api.Target {
 			out = append(out, own[n])
 			continue
 		}
-		there := unseen(t, "it is not watched")
-		if a.remote != nil {
-			there = a.remote.View(t.Name)
+		there := Unseen(t, "it is not watched")
+		if b.deps.Remote != nil {
+			there = b.deps.Remote.View(t.Name)
 		}
 		out = append(out, there)
 	}
 	return out
 }
 
-// unseen returns a target of which only the configuration is known.
-func unseen(t config.Target, why string) api.Target {
+// Unseen returns a target of which only the configuration is known.
+func Unseen(t config.Target, why string) api.Target {
 	out := api.Target{Name: t.Name, Nodes: []api.Node{}, Reason: why}
 	if spec, err := connect.Parse(t.URL); err == nil {
 		out.DB, out.Mode = spec.DB, string(spec.Mode)
@@ -109,9 +92,9 @@ func unseen(t config.Target, why string) api.Target {
 	return out
 }
 
-// ownTargets are those that this replica works on.
-func (a *Agent) ownTargets() []api.Target {
-	now := a.targets.Now()
+// OwnTargets are those that this replica works on.
+func (b *Backend) OwnTargets() []api.Target {
+	now := b.deps.Targets.Now()
 	var out []api.Target
 	for _, t := range now.Config.Targets {
 		w, ok := now.Watched[t.Name]
@@ -119,18 +102,18 @@ func (a *Agent) ownTargets() []api.Target {
 			continue
 		}
 		target := w.FullView()
-		if a.member != nil {
-			target.Replica = a.member.Self().Name
+		if b.deps.Member != nil {
+			target.Replica = b.deps.Member.Self().Name
 		}
-		target.ReleaseEnabled = a.releases.Enabled(t.Name)
+		target.ReleaseEnabled = b.deps.Releases.Enabled(t.Name)
 		out = append(out, target)
 	}
 	return out
 }
 
 // Classes are the classes in the order they match, the default last.
-func (a *Agent) Classes() []api.Class {
-	classes := a.targets.Now().Classes
+func (b *Backend) Classes() []api.Class {
+	classes := b.deps.Targets.Now().Classes
 	all := classes.All()
 	if c, ok := classes.Get(class.Default); ok {
 		all = append(all, c)
@@ -160,10 +143,3 @@ func classView(c class.Class) api.Class {
 	}
 	return out
 }
-
-var (
-	_ console.Locks    = (*Agent)(nil)
-	_ console.Targets  = (*Agent)(nil)
-	_ console.Reloader = reloader{}
-	_ console.Reports  = (*Agent)(nil)
-)

@@ -1,4 +1,4 @@
-package agent
+package backend
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // requests is the release service as the console knows it.
 type requests struct {
-	agent   *Agent
+	backend *Backend
 	service *release.Service
 }
 
@@ -23,7 +23,7 @@ func (r requests) List(ctx context.Context, f console.RequestFilter) ([]lockstew
 	if f.After != nil {
 		q.AfterAt, q.AfterID = f.After.At, f.After.ID
 	}
-	list, err := r.agent.store.QueryRequests(ctx, q)
+	list, err := r.backend.deps.Store.QueryRequests(ctx, q)
 	return list, stored(err)
 }
 
@@ -33,12 +33,12 @@ func (r requests) Get(ctx context.Context, id string) (locksteward.Request, erro
 }
 
 func (r requests) Request(ctx context.Context, actor console.Actor, in console.ReleaseInput) (locksteward.Request, error) {
-	return forward(ctx, r.agent, callRequest, newReleaseInput(actor, in, console.Decision{}))
+	return forward(ctx, r.backend, callRequest, newReleaseInput(actor, in, console.Decision{}))
 }
 
 // about is a word on a request, for the replica that has its target.
 func (r requests) about(ctx context.Context, in releaseInput) (releaseInput, error) {
-	if r.agent.member == nil {
+	if r.backend.deps.Member == nil {
 		return in, nil
 	}
 	of, err := r.Get(ctx, in.ID)
@@ -53,7 +53,7 @@ func say[R any](ctx context.Context, r requests, c call[releaseInput, R], in rel
 		var none R
 		return none, err
 	}
-	return forward(ctx, r.agent, c, in)
+	return forward(ctx, r.backend, c, in)
 }
 
 func (r requests) request(ctx context.Context, actor console.Actor, in console.ReleaseInput) (locksteward.Request, error) {
@@ -68,7 +68,7 @@ func (r requests) request(ctx context.Context, actor console.Actor, in console.R
 // ownDB refuses a lock of another database than the target's; a target that does
 // not exist is for the service to refuse.
 func (r requests) ownDB(in console.ReleaseInput) error {
-	w, err := r.agent.targets.Get(in.Target)
+	w, err := r.backend.deps.Targets.Get(in.Target)
 	if err != nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (r requests) lift(ctx context.Context, actor console.Actor, id, reason stri
 }
 
 func (r requests) DryRun(ctx context.Context, actor console.Actor, in console.ReleaseInput) (api.Preview, error) {
-	out, err := forwardRead(ctx, r.agent, callDryRun, newReleaseInput(actor, in, console.Decision{}))
+	out, err := forwardRead(ctx, r.backend, callDryRun, newReleaseInput(actor, in, console.Decision{}))
 	return out.V, err
 }
 
@@ -122,7 +122,7 @@ func (r requests) Preview(ctx context.Context, id string) (api.Preview, error) {
 	if err != nil {
 		return api.Preview{}, err
 	}
-	out, err := forwardRead(ctx, r.agent, callPreview, in)
+	out, err := forwardRead(ctx, r.backend, callPreview, in)
 	return out.V, err
 }
 

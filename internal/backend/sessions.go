@@ -1,4 +1,4 @@
-package agent
+package backend
 
 import (
 	"context"
@@ -35,10 +35,4 @@ func (s sessions) EndSession(ctx context.Context, digest string, entries ...lock
 
 func (s sessions) AppendEntries(ctx context.Context, entries ...locksteward.Entry) error {
 	return stored(s.store.AppendEntries(ctx, entries...))
-}
-
-// pruneSessions forgets who is signed in no more.
-func (a *Agent) pruneSessions(ctx context.Context, idle time.Duration) (int64, error) {
-	now := time.Now()
-	return a.store.PruneSessions(ctx, now, now.Add(-idle))
 }

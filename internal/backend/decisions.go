@@ -1,4 +1,4 @@
-package agent
+package backend
 
 import (
 	"cmp"
@@ -23,7 +23,9 @@ func (r requests) ApprovalStatus(req locksteward.Request) console.ApprovalStatus
 }
 
 // counted brings the metrics up to date after a person's word.
-func (r requests) counted(ctx context.Context) { r.agent.countRequests(context.WithoutCancel(ctx)) }
+func (r requests) counted(ctx context.Context) {
+	r.backend.deps.CountRequests(context.WithoutCancel(ctx))
+}
 
 // view is a request as the API shows it.
 func (r requests) view(req locksteward.Request) api.Request {
@@ -36,7 +38,7 @@ func (r requests) view(req locksteward.Request) api.Request {
 }
 
 func (r requests) BreakGlass(ctx context.Context, actor console.Actor, in console.ReleaseInput, w console.Decision) (locksteward.Request, error) {
-	return forward(ctx, r.agent, callBreakGlass, newReleaseInput(actor, in, w))
+	return forward(ctx, r.backend, callBreakGlass, newReleaseInput(actor, in, w))
 }
 
 func (r requests) breakGlass(ctx context.Context, actor console.Actor, in console.ReleaseInput, w console.Decision) (locksteward.Request, error) {
@@ -54,14 +56,14 @@ func (r requests) Bundle(ctx context.Context, id string) (console.Bundle, error)
 }
 
 func (r requests) RequestBundle(ctx context.Context, actor console.Actor, in console.BundleInput) (console.Bundle, error) {
-	return forward(ctx, r.agent, callRequestBundle, bundleInput{Actor: actor, In: in, Named: in.Keys != nil})
+	return forward(ctx, r.backend, callRequestBundle, bundleInput{Actor: actor, In: in, Named: in.Keys != nil})
 }
 
 func (r requests) requestBundle(ctx context.Context, actor console.Actor, in console.BundleInput) (console.Bundle, error) {
 	keys, more := in.Keys, []api.LeftOut(nil)
 	if keys == nil {
 		var err error
-		if keys, more, err = r.agent.deadOn(in.Target, in.Host); err != nil {
+		if keys, more, err = r.backend.deadOn(in.Target, in.Host); err != nil {
 			return console.Bundle{}, err
 		}
 	}
@@ -77,7 +79,7 @@ func (r requests) requestBundle(ctx context.Context, actor console.Actor, in con
 
 // sayAll has the replica that has a bundle's target take a word on it.
 func (r requests) sayAll(ctx context.Context, c call[releaseInput, console.Bundle], in releaseInput) (console.Bundle, error) {
-	if r.agent.member != nil {
+	if r.backend.deps.Member != nil {
 		b, err := r.Bundle(ctx, in.ID)
 		if err != nil {
 			return console.Bundle{}, err
@@ -86,7 +88,7 @@ func (r requests) sayAll(ctx context.Context, c call[releaseInput, console.Bundl
 			in.Target = b.Requests[0].Evidence.Target
 		}
 	}
-	return forward(ctx, r.agent, c, in)
+	return forward(ctx, r.backend, c, in)
 }
 
 func (r requests) ApproveBundle(ctx context.Context, actor console.Actor, id string, w console.Decision) (console.Bundle, error) {
@@ -123,8 +125,8 @@ func bundle(b release.Bundle) console.Bundle {
 // deadOn picks the locks whose holder is on a host and dead: holder/dead fires on
 // them, or the host is lost (host/lost) and they are stale. The longest held come
 // first; what is more than a bundle may have is left out, with why.
-func (a *Agent) deadOn(target, host string) (keys []string, more []api.LeftOut, err error) {
-	w, err := a.targets.Get(target)
+func (b *Backend) deadOn(target, host string) (keys []string, more []api.LeftOut, err error) {
+	w, err := b.deps.Targets.Get(target)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,7 +134,7 @@ func (a *Agent) deadOn(target, host string) (keys []string, more []api.LeftOut, 
 		return nil, nil, fmt.Errorf("%w: host is missing: write the host that is dead, as its locks' holders name it", locksteward.ErrInvalid)
 	}
 	lost := false
-	for _, f := range a.engine.FindingsFor(target, w.Target().DB, "") {
+	for _, f := range b.deps.Engine.FindingsFor(target, w.Target().DB, "") {
 		lost = lost || f.Rule == rules.HostLost && f.Subject == host && f.Status == locksteward.StatusFiring
 	}
 	page := w.Table().Page(scanner.Query{Holder: host, Order: scanner.ByAge, Limit: max(1, w.Table().Len())})
@@ -142,7 +144,7 @@ func (a *Agent) deadOn(target, host string) (keys []string, more []api.LeftOut, 
 			continue
 		}
 		held++
-		if !a.deadHolder(l) && (!lost || !rules.Stale(l)) {
+		if !b.deadHolder(l) && (!lost || !rules.Stale(l)) {
 			continue
 		}
 		if len(keys) == release.MaxBundle {
@@ -162,8 +164,8 @@ func (a *Agent) deadOn(target, host string) (keys []string, more []api.LeftOut, 
 }
 
 // deadHolder says that holder/dead fires on a lock.
-func (a *Agent) deadHolder(l locksteward.Lock) bool {
-	return slices.ContainsFunc(a.engine.FindingsFor(l.Target, l.DB, l.Key), func(f locksteward.Finding) bool {
+func (b *Backend) deadHolder(l locksteward.Lock) bool {
+	return slices.ContainsFunc(b.deps.Engine.FindingsFor(l.Target, l.DB, l.Key), func(f locksteward.Finding) bool {
 		return f.Rule == rules.HolderDead && f.Status == locksteward.StatusFiring
 	})
 }

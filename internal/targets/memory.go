@@ -1,4 +1,4 @@
-package agent
+package targets
 
 import (
 	"runtime/debug"

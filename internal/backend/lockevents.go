@@ -1,33 +1,32 @@
-package agent
+package backend
 
 import (
 	"context"
 	"slices"
 
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/console"
 	"github.com/locksteward/locksteward/internal/lockhistory"
 )
 
 // LockEvents returns what happened to one lock, newest first: what the store has of it, and the hold that has not ended.
-func (a *Agent) LockEvents(ctx context.Context, target string, db int, key string, limit int) ([]api.LockEvent, error) {
-	out, err := forwardRead(ctx, a, callEvents, lockInput{target, db, key, limit})
+func (b *Backend) LockEvents(ctx context.Context, target string, db int, key string, limit int) ([]api.LockEvent, error) {
+	out, err := forwardRead(ctx, b, callEvents, lockInput{target, db, key, limit})
 	return out.V, err
 }
 
-func (a *Agent) lockEvents(ctx context.Context, target string, db int, key string, limit int) ([]api.LockEvent, error) {
-	w, err := a.targets.Get(target)
+func (b *Backend) lockEvents(ctx context.Context, target string, db int, key string, limit int) ([]api.LockEvent, error) {
+	w, err := b.deps.Targets.Get(target)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.OwnDB(db); err != nil {
 		return nil, err
 	}
-	rows, err := a.store.LockEvents(ctx, target, db, key, limit)
+	rows, err := b.deps.Store.LockEvents(ctx, target, db, key, limit)
 	if err != nil {
 		return nil, stored(err)
 	}
-	requests, err := a.store.RequestsForKey(ctx, target, db, key, limit)
+	requests, err := b.deps.Store.RequestsForKey(ctx, target, db, key, limit)
 	if err != nil {
 		return nil, stored(err)
 	}
@@ -38,5 +37,3 @@ func (a *Agent) lockEvents(ctx context.Context, target string, db int, key strin
 	slices.SortStableFunc(out, func(a, b api.LockEvent) int { return b.At.Compare(a.At) })
 	return out[:min(limit, len(out))], nil
 }
-
-var _ console.LockHistory = (*Agent)(nil)

@@ -1,4 +1,4 @@
-package agent
+package backend
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 )
 
 // releaseAdvisor is what the console's pages say before anybody asks for anything.
-type releaseAdvisor struct{ agent *Agent }
+type releaseAdvisor struct{ backend *Backend }
 
 func (g releaseAdvisor) Possible(l locksteward.Lock) console.Possible {
 	ctx, cancel := context.WithTimeout(context.Background(), remote.Timeout)
 	defer cancel()
-	p, err := forwardRead(ctx, g.agent, callPossible, explainInput{Lock: l})
+	p, err := forwardRead(ctx, g.backend, callPossible, explainInput{Lock: l})
 	if err != nil {
 		return console.Possible{Refusal: err.Error()}
 	}
@@ -25,19 +25,19 @@ func (g releaseAdvisor) Possible(l locksteward.Lock) console.Possible {
 }
 
 func (g releaseAdvisor) WhyNotApprove(actor console.Actor, r locksteward.Request) error {
-	return g.agent.releases.WhyNotApprove(person(actor), r)
+	return g.backend.deps.Releases.WhyNotApprove(person(actor), r)
 }
 
 func (g releaseAdvisor) Resolved(fingerprint string) (locksteward.Finding, bool) {
-	f, ok := g.agent.resolved.Get(fingerprint)
-	if !ok && g.agent.remote != nil {
-		return g.agent.remoteResolved(fingerprint)
+	f, ok := g.backend.deps.Resolved.Get(fingerprint)
+	if !ok && g.backend.deps.Remote != nil {
+		return g.backend.remoteResolved(fingerprint)
 	}
 	return f, ok
 }
 
 func (g releaseAdvisor) Rules(lang string) []api.Rule {
-	cfg := g.agent.targets.Now().Config.Rules
+	cfg := g.backend.deps.Targets.Now().Config.Rules
 	return RuleList(cfg, lang).Rules
 }
 

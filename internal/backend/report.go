@@ -1,4 +1,4 @@
-package agent
+package backend
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 
 // Report says how the locks of a target, or of all if it is "", were held since a
 // time; name leaves all other classes out unless it is "".
-func (a *Agent) Report(ctx context.Context, target, name string, since time.Time) (api.Report, error) {
+func (b *Backend) Report(ctx context.Context, target, name string, since time.Time) (api.Report, error) {
 	if target == "" {
-		return a.report(ctx, target, name, since)
+		return b.report(ctx, target, name, since)
 	}
-	out, err := forwardRead(ctx, a, callReport, reportInput{target, name, since})
+	out, err := forwardRead(ctx, b, callReport, reportInput{target, name, since})
 	return out.V, err
 }
 
-func (a *Agent) report(ctx context.Context, target, name string, since time.Time) (api.Report, error) {
-	now := a.targets.Now()
+func (b *Backend) report(ctx context.Context, target, name string, since time.Time) (api.Report, error) {
+	now := b.deps.Targets.Now()
 	classes := now.Classes
 	var chosen []*targets.Watched
 	var elsewhere []string
@@ -42,7 +42,7 @@ func (a *Agent) report(ctx context.Context, target, name string, since time.Time
 	}
 	in := report.Input{Since: report.SlotOf(since), Until: time.Now().Truncate(time.Millisecond), Classes: classes, OnlyClass: name}
 	for _, w := range chosen {
-		rows, err := a.store.LoadHolds(ctx, w.Target().Name, in.Since)
+		rows, err := b.deps.Store.LoadHolds(ctx, w.Target().Name, in.Since)
 		if err != nil {
 			return api.Report{}, stored(err)
 		}
@@ -53,7 +53,7 @@ func (a *Agent) report(ctx context.Context, target, name string, since time.Time
 		}
 	}
 	for _, other := range elsewhere {
-		rows, err := a.store.LoadHolds(ctx, other, in.Since)
+		rows, err := b.deps.Store.LoadHolds(ctx, other, in.Since)
 		if err != nil {
 			return api.Report{}, stored(err)
 		}

@@ -1,4 +1,4 @@
-package agent
+package backend
 
 import (
 	"context"
@@ -23,10 +23,10 @@ const (
 )
 
 // notifications is the outbox for the console.
-type notifications struct{ agent *Agent }
+type notifications struct{ backend *Backend }
 
 func (n notifications) Notifications(ctx context.Context, q console.NotificationQuery) ([]api.Notification, error) {
-	list, err := n.agent.store.Notifications(ctx, store.NotificationQuery{
+	list, err := n.backend.deps.Store.Notifications(ctx, store.NotificationQuery{
 		State: locksteward.NotificationState(q.State), Receiver: q.Receiver, Before: q.Before, Limit: q.Limit,
 	})
 	out := make([]api.Notification, 0, len(list))
@@ -45,12 +45,12 @@ func (n notifications) Notifications(ctx context.Context, q console.Notification
 }
 
 func (n notifications) Receivers(ctx context.Context) ([]api.Receiver, error) {
-	list, err := n.agent.store.Backlogs(ctx)
+	list, err := n.backend.deps.Store.Backlogs(ctx)
 	if err != nil {
 		return nil, stored(err)
 	}
 	out := []api.Receiver{}
-	for _, r := range n.agent.alerts.Receivers() {
+	for _, r := range n.backend.deps.Alerts.Receivers() {
 		out = append(out, api.Receiver{Name: r.Name, Configured: true, CircuitOpen: r.CircuitOpen, PausedUntil: api.Time(r.Until), Gone: r.Gone})
 	}
 	for _, b := range list {
@@ -61,7 +61,7 @@ func (n notifications) Receivers(ctx context.Context) ([]api.Receiver, error) {
 		}
 		out[i].Waiting, out[i].Dead, out[i].OldestMs = b.Waiting+b.Grouped-b.Held, b.Dead, b.Oldest.Milliseconds()
 		if out[i].Configured && b.Waiting > 0 {
-			if out[i].Failing, err = n.agent.store.LastFailure(ctx, b.Receiver); err != nil {
+			if out[i].Failing, err = n.backend.deps.Store.LastFailure(ctx, b.Receiver); err != nil {
 				return nil, stored(err)
 			}
 		}
@@ -73,14 +73,14 @@ const addAgain = "; add it again to send what it missed"
 
 // configured refuses a removed receiver: what is retried would be given up again.
 func (n notifications) configured(name, hint string) error {
-	if slices.ContainsFunc(n.agent.alerts.Receivers(), func(r alert.ReceiverState) bool { return r.Name == name }) {
+	if slices.ContainsFunc(n.backend.deps.Alerts.Receivers(), func(r alert.ReceiverState) bool { return r.Name == name }) {
 		return nil
 	}
 	return fmt.Errorf("receiver %q: %w: alert.receivers has no such name%s", name, locksteward.ErrNotFound, hint)
 }
 
 func (n notifications) Retry(ctx context.Context, by, id string) (int64, error) {
-	list, err := n.agent.store.Notifications(ctx, store.NotificationQuery{ID: id, Limit: 1})
+	list, err := n.backend.deps.Store.Notifications(ctx, store.NotificationQuery{ID: id, Limit: 1})
 	if err != nil {
 		return 0, stored(err)
 	}
@@ -110,7 +110,7 @@ func (n notifications) RetryAll(ctx context.Context, by, receiver string) (int64
 }
 
 func (n notifications) retry(ctx context.Context, by, what string, q store.NotificationQuery) (int64, error) {
-	count, err := n.agent.store.RetryDead(ctx, q, locksteward.Entry{At: time.Now(), Actor: by, Action: actionRetry, Subject: what})
+	count, err := n.backend.deps.Store.RetryDead(ctx, q, locksteward.Entry{At: time.Now(), Actor: by, Action: actionRetry, Subject: what})
 	return count, stored(err)
 }
 
@@ -119,7 +119,7 @@ func (n notifications) TestReceiver(ctx context.Context, by, receiver string) (a
 		return api.ReceiverTest{}, err
 	}
 	began := time.Now()
-	err := n.agent.alerts.Test(ctx, receiver, by)
+	err := n.backend.deps.Alerts.Test(ctx, receiver, by)
 	out := api.ReceiverTest{Receiver: receiver, Delivered: err == nil, Reason: string(alert.ReasonOK), DurationMs: time.Since(began).Milliseconds()}
 	entry := locksteward.Entry{At: began, Actor: by, Action: actionTest, Subject: receiver, Outcome: "delivered"}
 	if err != nil {
@@ -129,8 +129,8 @@ func (n notifications) TestReceiver(ctx context.Context, by, receiver string) (a
 		}
 		out.Status, out.Reason, out.Error, entry.Outcome = e.Status, string(e.Reason), e.Error(), "failed"
 	}
-	if err := n.agent.store.AppendEntries(context.WithoutCancel(ctx), entry); err != nil {
-		n.agent.log.Error("audit entry is not written", zap.String("action", actionTest), zap.Error(err))
+	if err := n.backend.deps.Store.AppendEntries(context.WithoutCancel(ctx), entry); err != nil {
+		n.backend.deps.Log.Error("audit entry is not written", zap.String("action", actionTest), zap.Error(err))
 	}
 	return out, nil
 }

@@ -77,6 +77,14 @@ type Finding struct {
 	ResolvedAt time.Time
 }
 
+// Message is the sentence about a finding: what is wrong, or why it is over.
+func (f Finding) Message() Message {
+	if f.Status == StatusResolved && f.Resolution.ID != "" {
+		return f.Resolution
+	}
+	return f.Summary
+}
+
 // Fingerprint is the identity of a finding over time, restarts and agents:
 // 32 hex characters of SHA-256 over rule, target, db, class-or-key and subject,
 // each preceded by its length.

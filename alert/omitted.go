@@ -73,10 +73,7 @@ func (r rest) words(lang string) string {
 			of = append(of, severityWords(lang, n, cmp.Or(kindWords[kind], kind)))
 		}
 	}
-	if lang == "zh" {
-		return moreWords(lang, r.n) + "：" + strings.Join(of, "，")
-	}
-	return moreWords(lang, r.n) + ": " + strings.Join(of, ", ")
+	return sentence(lang, "notification.more-of", r.n, list(of))
 }
 
 // worstKind orders kinds: severities from the worst on, then those that are none.

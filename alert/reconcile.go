@@ -142,7 +142,7 @@ func (s *Sender) Test(ctx context.Context, name, by string) error {
 
 func testNotification(to writer, by string, at time.Time, number uint64) (locksteward.Notification, error) {
 	p := Payload{
-		Version: PayloadVersion, Lang: to.lang, Type: typeTest, Seq: number, Timestamp: stamp(at), Text: testWords(to.lang, to.name, by),
+		Version: PayloadVersion, Lang: to.lang, Type: typeTest, Seq: number, Timestamp: stamp(at), Text: sentence(to.lang, "notification.test", to.name, by),
 	}
 	return to.notification(&p, "", "", fmt.Sprintf("test-%d", number))
 }

@@ -133,13 +133,13 @@ func (r renderer) findingsTitle(t totals, list []PayloadFinding) string {
 		}
 		state = append(state, text)
 	}
-	title := []string{strings.Join(state, ", "), r.several(t.rules, "rules")}
+	title := []string{strings.Join(state, ", "), r.several(t.rules, "count.rules")}
 	if n == 1 && len(list) == 1 && list[0].Key.Key != "" {
 		title = append(title, cut(lockName(list[0].Key), 80))
 	} else if len(t.classes) > 0 {
-		title = append(title, r.several(t.classes, "classes"))
+		title = append(title, r.several(t.classes, "count.classes"))
 	}
-	title = append(title, r.several(t.targets, "targets"))
+	title = append(title, r.several(t.targets, "count.targets"))
 	return strings.Join(slices.DeleteFunc(title, func(s string) bool { return s == "" }), " · ")
 }
 
@@ -153,7 +153,7 @@ func (r renderer) severities(t totals, n int) string {
 			out = append(out, severityWords(r.lang, c, severity))
 		}
 	}
-	return asideWords(r.lang, out)
+	return sentence(r.lang, "brackets", list(out))
 }
 
 // several is a name, or how many there are.
@@ -164,7 +164,7 @@ func (r renderer) several(names []string, what string) string {
 	case 1:
 		return tidy(names[0])
 	default:
-		return severalWords(r.lang, len(names), what)
+		return sentence(r.lang, what, len(names))
 	}
 }
 
@@ -179,7 +179,7 @@ func (r renderer) group(s *message, p Payload, t totals) {
 	}
 	s.fact(r.label("group"), strings.Join(labels, ", "))
 	if p.Group.Firing > 0 {
-		s.addSentence(firingWords(r.lang, p.Group.Firing))
+		s.addSentence(sentence(r.lang, "notification.firing", p.Group.Firing))
 	}
 }
 
@@ -224,7 +224,7 @@ func (r renderer) finding(e PayloadFinding) part {
 		add("proof", r.wordOrNone(e.Proof))
 		for i, text := range e.Evidence {
 			if i == maxEvidence {
-				add("", moreWords(r.lang, len(e.Evidence)-i))
+				add("", sentence(r.lang, "notification.more", len(e.Evidence)-i))
 				break
 			}
 			add("evidence", text)
@@ -248,14 +248,10 @@ func (r renderer) finding(e PayloadFinding) part {
 
 // label is a word before a fact.
 func (r renderer) label(word string) string {
-	switch {
-	case word == "":
+	if word == "" {
 		return ""
-	case r.lang == "zh":
-		return r.word(word) + "："
-	default:
-		return r.word(word) + ": "
 	}
+	return sentence(r.lang, "notification.label", r.word(word))
 }
 
 func (r renderer) wordOrNone(w string) string {

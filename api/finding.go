@@ -67,7 +67,7 @@ func NewFindingNaming(f locksteward.Finding, lang string, show func(name string)
 		Subject:         f.Subject,
 		Status:          string(f.Status),
 		Risk:            f.Risk,
-		Summary:         catalogue.Naming(lang, summaryOf(f), show),
+		Summary:         catalogue.Naming(lang, f.Message(), show),
 		Evidence:        lines(f.Evidence, lang, show),
 		CounterEvidence: lines(f.CounterEvidence, lang, show),
 		Cause:           catalogue.Naming(lang, f.Cause, show),
@@ -81,15 +81,6 @@ func NewFindingNaming(f locksteward.Finding, lang string, show func(name string)
 		FiredAt:         stamp(f.FiredAt),
 		ResolvedAt:      stamp(f.ResolvedAt),
 	}
-}
-
-// summaryOf is the sentence about a finding. One that is over is not told in the words of
-// what was wrong.
-func summaryOf(f locksteward.Finding) locksteward.Message {
-	if f.Status == locksteward.StatusResolved && f.Resolution.ID != "" {
-		return f.Resolution
-	}
-	return f.Summary
 }
 
 // lines are messages in lang, in their order; the result is never nil.

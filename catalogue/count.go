@@ -21,4 +21,7 @@ var countSentences = sentences{
 	"count.locks-left":        {One: "%d lock", EN: "%d locks", ZH: "%d 把"},
 	"count.calls":             {One: "%d call", EN: "%d calls", ZH: "%d 次调用"},
 	"count.calls-wait":        {One: "%d call waits", EN: "%d calls wait", ZH: "%d 个调用"},
+	"count.rules":             {EN: "%d rules", ZH: "%d 条规则"},
+	"count.classes":           {EN: "%d classes", ZH: "%d 个类别"},
+	"count.targets":           {EN: "%d targets", ZH: "%d 个目标"},
 }

@@ -37,8 +37,8 @@ func TestSentencesAreUsed(t *testing.T) {
 					written[text] = true
 				}
 			case *ast.CallExpr:
-				if id, ok := idOf(n); ok {
-					checkUse(t, set.Position(n.Pos()), id, len(n.Args)-1)
+				if id, args, ok := use(n); ok {
+					checkUse(t, set.Position(n.Pos()), id, args)
 				}
 			}
 			return true
@@ -55,8 +55,9 @@ func TestSentencesAreUsed(t *testing.T) {
 	}
 }
 
-// idOf is the id of the message that a call makes, if it is one that the source names.
-func idOf(call *ast.CallExpr) (string, bool) {
+// use is the id of the message that a call makes and how many arguments it has, if the
+// source names it.
+func use(call *ast.CallExpr) (id string, args int, ok bool) {
 	name := ""
 	switch fun := call.Fun.(type) {
 	case *ast.Ident:
@@ -64,15 +65,17 @@ func idOf(call *ast.CallExpr) (string, bool) {
 	case *ast.SelectorExpr:
 		name = fun.Sel.Name
 	}
-	if name != "NewMessage" && name != "message" || len(call.Args) == 0 || call.Ellipsis != token.NoPos {
-		return "", false
+	before := map[string]int{"NewMessage": 0, "message": 0, "sentence": 1} // arguments before the id
+	at, makes := before[name]
+	if !makes || len(call.Args) <= at || call.Ellipsis != token.NoPos {
+		return "", 0, false
 	}
-	lit, ok := call.Args[0].(*ast.BasicLit)
+	lit, ok := call.Args[at].(*ast.BasicLit)
 	if !ok || lit.Kind != token.STRING {
-		return "", false
+		return "", 0, false
 	}
 	id, err := strconv.Unquote(lit.Value)
-	return id, err == nil
+	return id, len(call.Args) - at - 1, err == nil
 }
 
 func checkUse(t *testing.T, at token.Position, id string, args int) {

@@ -127,7 +127,7 @@ func (p *pass) losses(losses []locksteward.Loss) {
 		s := subject{target: p.target, db: l.DB, key: l.Key}
 		c := p.planFor(l.Class).class
 		now := p.orAt(l.At)
-		for _, r := range p.policy.losses {
+		for _, r := range p.policy.others[ScopeLoss] {
 			rule := r.Doc().Name
 			set := p.policy.setting(rule, c.Name)
 			if set.off {
@@ -178,20 +178,37 @@ func (p *pass) groups(sweep locksteward.Sweep) {
 		members[s].add(l)
 	}
 	for s, group := range members {
-		c := p.planFor(s.class).class
-		for _, r := range p.policy.groups {
-			rule := r.Doc().Name
-			set := p.policy.setting(rule, c.Name)
-			if set.off {
-				continue
-			}
-			if v := r.Evaluate(p.e.situated(p.target, Input{Now: p.at, Class: c, Group: group})); v.Finding != nil {
-				f := p.fill(*v.Finding, s, "")
-				p.policy.complete(&f, rule, set, c)
-				p.say(s, f, ScopeClass, p.at, set.wait, time.Time{})
-			}
-		}
+		p.judge(ScopeClass, s, "", "", Input{Class: p.planFor(s.class).class, Group: group})
 	}
+}
+
+// judge runs the rules of a scope on one subject, of which id tells apart several findings
+// on the same key or class. It reports whether one of them says that something is wrong.
+func (p *pass) judge(scope Scope, at subject, id, library string, in Input) bool {
+	in.Now = p.at
+	in = p.e.situated(p.target, in)
+	found := false
+	for _, r := range p.policy.others[scope] {
+		rule := r.Doc().Name
+		set := p.policy.setting(rule, in.Class.Name)
+		if set.off {
+			continue
+		}
+		v := r.Evaluate(in)
+		if v.Finding == nil {
+			continue
+		}
+		f := p.fill(*v.Finding, at, library)
+		f.Subject = id
+		p.policy.complete(&f, rule, set, in.Class)
+		wait := set.wait
+		if in.Cycle != nil && !in.Cycle.Proven {
+			wait = never
+		}
+		p.say(at, f, scope, p.at, wait, time.Time{})
+		found = true
+	}
+	return found
 }
 
 // resolveUnseen ends the target's findings that neither this evaluation nor one since

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
@@ -22,7 +21,9 @@ func (p *pass) orders(s locksteward.Sweep) {
 		return cmp.Or(cmp.Compare(a.db, b.db), cmp.Compare(a.first, b.first), cmp.Compare(a.then, b.then))
 	})
 	for _, id := range ids {
-		p.onClass(subject{target: p.target, db: id.db, class: id.first}, ScopeOrder, id.then, Input{Inversion: inversions[id]})
+		p.judge(ScopeOrder, subject{target: p.target, db: id.db, class: id.first}, id.then, "", Input{
+			Class: p.planFor(id.first).class, Inversion: inversions[id],
+		})
 	}
 	if p.at.Sub(known.began) < orderWindow {
 		// What was told before a restart may be remembered no longer, and be so.
@@ -42,30 +43,12 @@ func (p *pass) activities(s locksteward.Sweep) {
 			continue
 		}
 		a := known.of(name, p.at)
-		judged[cmp.Or(name, class.Default)] = a.Acquired+a.Failed >= minAttempts
-		p.onClass(subject{target: p.target, class: cmp.Or(name, class.Default)}, ScopeActivity, "", Input{Activity: a})
+		at := subject{target: p.target, class: cmp.Or(name, class.Default)}
+		judged[at.class] = a.Acquired+a.Failed >= minAttempts
+		p.judge(ScopeActivity, at, "", "", Input{Class: p.planFor(at.class).class, Activity: a})
 	}
 	if p.at.Sub(known.began) < activityWindow {
 		p.keepClasses(ScopeActivity, func(s subject, _ locksteward.Finding) bool { return judged[s.class] })
-	}
-}
-
-// onClass runs the rules of a scope on one class.
-func (p *pass) onClass(at subject, scope Scope, id string, in Input) {
-	c := p.planFor(at.class).class
-	in.Now, in.Class = p.at, c
-	for _, r := range p.policy.others[scope] {
-		rule := r.Doc().Name
-		set := p.policy.setting(rule, c.Name)
-		if set.off {
-			continue
-		}
-		if v := r.Evaluate(in); v.Finding != nil {
-			f := p.fill(*v.Finding, at, "")
-			f.Subject = id
-			p.policy.complete(&f, rule, set, c)
-			p.say(at, f, scope, p.at, set.wait, time.Time{})
-		}
 	}
 }
 

@@ -77,7 +77,7 @@ func (p *pass) servers(s locksteward.Sweep) {
 	if len(s.Nodes) == 0 {
 		return
 	}
-	p.beyond(ScopeTarget, subject{target: p.target}, "", Input{Now: p.at})
+	p.judge(ScopeTarget, subject{target: p.target}, "", "", Input{Class: beyondLocks})
 }
 
 // hosts judges the locks of each host together, before its locks are judged one
@@ -111,28 +111,11 @@ func (p *pass) hosts(s locksteward.Sweep) {
 	}
 	places := slices.SortedFunc(maps.Keys(all), func(a, b place) int { return cmp.Or(cmp.Compare(a.db, b.db), cmp.Compare(a.host, b.host)) })
 	for _, at := range places {
-		p.beyond(ScopeHost, subject{target: p.target, db: at.db}, at.host, Input{Now: p.at, Host: all[at]})
+		p.judge(ScopeHost, subject{target: p.target, db: at.db}, at.host, "", Input{Class: beyondLocks, Host: all[at]})
 	}
 	for tr := range p.e.table.beside(p.target) {
 		if tr.kind.scope == ScopeHost && tr.confirmed != p.number {
 			p.resolve(tr.subject(), tr, p.at, notFoundAgain)
-		}
-	}
-}
-
-// beyond judges one subject that is no lock by the rules of a scope.
-func (p *pass) beyond(scope Scope, s subject, name string, in Input) {
-	for _, r := range p.policy.others[scope] {
-		rule := r.Doc().Name
-		set := p.policy.setting(rule, beyondLocks.Name)
-		if set.off {
-			continue
-		}
-		if v := r.Evaluate(p.e.situated(p.target, in)); v.Finding != nil {
-			f := p.fill(*v.Finding, s, "")
-			f.Subject = name
-			p.policy.complete(&f, rule, set, beyondLocks)
-			p.say(s, f, scope, p.at, set.wait, time.Time{})
 		}
 	}
 }

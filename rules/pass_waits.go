@@ -57,20 +57,8 @@ func (p *pass) waitersOf(at subject, f *lockFacts) {
 	if len(f.waiters) == 0 {
 		return
 	}
-	c := p.planFor(f.class).class
-	in := Input{Now: p.at, Class: c, Lock: f.lock, Waiters: f.waiters}
-	for _, r := range p.policy.others[ScopeWaiters] {
-		rule := r.Doc().Name
-		set := p.policy.setting(rule, c.Name)
-		if set.off {
-			continue
-		}
-		if v := r.Evaluate(in); v.Finding != nil {
-			f := p.fill(*v.Finding, at, lossLibrary) // only our own library has waiters that can be seen
-			p.policy.complete(&f, rule, set, c)
-			p.say(at, f, ScopeWaiters, p.at, set.wait, time.Time{})
-		}
-	}
+	// Only our own library has waiters that can be seen.
+	p.judge(ScopeWaiters, at, "", lossLibrary, Input{Class: p.planFor(f.class).class, Lock: f.lock, Waiters: f.waiters})
 }
 
 // settle ends the findings of a scope that were not said again.
@@ -126,26 +114,9 @@ func (p *pass) cycles() {
 
 func (p *pass) cycle(c *cycle) {
 	at := c.home()
-	cl := p.planFor(c.holds(c.victim).class).class
-	for _, r := range p.policy.others[ScopeCycle] {
-		rule := r.Doc().Name
-		set := p.policy.setting(rule, cl.Name)
-		if set.off {
-			continue
-		}
-		v := r.Evaluate(Input{Now: p.at, Class: cl, Cycle: p.e.waits.describe(c)})
-		if v.Finding == nil {
-			continue
-		}
-		f := p.fill(*v.Finding, at, lossLibrary)
-		f.Subject = c.id
-		p.policy.complete(&f, rule, set, cl)
-		wait := set.wait
-		if !c.span().proven() {
-			wait = never
-		}
+	in := Input{Class: p.planFor(c.holds(c.victim).class).class, Cycle: p.e.waits.describe(c)}
+	if p.judge(ScopeCycle, at, c.id, lossLibrary, in) {
 		p.e.waits.told[c.id] = at
-		p.say(at, f, ScopeCycle, p.at, wait, time.Time{})
 	}
 }
 

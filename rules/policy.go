@@ -14,8 +14,6 @@ import (
 type policy struct {
 	classes *class.Set
 	locks   []Rule // of ScopeLock
-	losses  []Rule // of ScopeLoss
-	groups  []Rule // of ScopeClass
 	others  map[Scope][]Rule
 	all     []Rule // built-in and of the configuration
 	docs    map[string]Doc
@@ -29,14 +27,9 @@ func newPolicy(cfg Config, classes *class.Set) *policy {
 	for _, r := range p.all {
 		d := r.Doc()
 		p.docs[d.Name] = d
-		switch d.Scope {
-		case ScopeLock:
+		if d.Scope == ScopeLock {
 			p.locks = append(p.locks, r)
-		case ScopeLoss:
-			p.losses = append(p.losses, r)
-		case ScopeClass:
-			p.groups = append(p.groups, r)
-		default:
+		} else {
 			p.others[d.Scope] = append(p.others[d.Scope], r)
 		}
 	}

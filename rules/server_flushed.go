@@ -75,7 +75,7 @@ func (p *pass) heard(events []locksteward.ServerEvent) {
 		}
 	}
 	p.e.situations[p.target] = &n
-	p.beyond(ScopeTarget, subject{target: p.target}, "", Input{Now: p.at})
+	p.judge(ScopeTarget, subject{target: p.target}, "", "", Input{Class: beyondLocks})
 }
 
 // taken is the fingerprint of the finding that a flush or a restart took the lock of l,

@@ -5,7 +5,6 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/store"
 )
@@ -30,9 +29,9 @@ type hold struct {
 
 // finding is a finding that changed, as the store keeps it.
 type finding struct {
-	Rule     string `json:"rule"`
-	Severity string `json:"severity"`
-	Summary  string `json:"summary"`
+	Rule     string              `json:"rule"`
+	Severity string              `json:"severity"`
+	Summary  locksteward.Message `json:"summary"`
 }
 
 // HoldEnded returns the event of a hold that ended. Watched says that the watch reported the end when it happened;
@@ -64,12 +63,8 @@ func HoldMissed(r scanner.HistoryRow, at time.Time) Event {
 // FindingChanged returns the event of a change of a finding on a lock.
 func FindingChanged(t locksteward.Transition) Event {
 	f := t.Finding
-	text := f.Summary
-	if f.Resolution.ID != "" {
-		text = f.Resolution
-	}
 	return event(f.DB, f.Key, t.At, string(f.Status), finding{
-		Rule: f.Rule, Severity: f.Severity.String(), Summary: catalogue.Text("en", text),
+		Rule: f.Rule, Severity: f.Severity.String(), Summary: f.Message(),
 	})
 }
 

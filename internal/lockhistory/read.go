@@ -7,6 +7,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/catalogue"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -74,7 +75,7 @@ func eventsOf(row store.LockEvent, requestID string) []api.LockEvent {
 	if !isEnd(row.Kind) {
 		var f finding
 		_ = json.Unmarshal([]byte(row.Event), &f)
-		return []api.LockEvent{{At: milli(row.At), Kind: row.Kind, Rule: f.Rule, Severity: f.Severity, Summary: f.Summary}}
+		return []api.LockEvent{{At: milli(row.At), Kind: row.Kind, Rule: f.Rule, Severity: f.Severity, Summary: catalogue.Text("en", f.Summary)}}
 	}
 	var h hold
 	_ = json.Unmarshal([]byte(row.Event), &h)

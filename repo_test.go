@@ -106,7 +106,7 @@ var floors = []string{
 // outside names the packages that may use a library directly; others go through
 // them.
 var outside = map[string][]string{
-	"github.com/redis/go-redis":              {"lock", "lock/lockprom", "lock/fenced", "scanner", "source/redis/releaser", "internal/acl", "internal/connect", "internal/doctor", "internal/redishook", "internal/testkit/testredis", "internal/redisproc", "internal/lockuser", "internal/demo", "internal/execlock"},
+	"github.com/redis/go-redis":              {"lock", "lock/lockprom", "lock/fenced", "source/redis", "source/redis/releaser", "internal/acl", "internal/connect", "internal/doctor", "internal/redishook", "internal/testkit/testredis", "internal/redisproc", "internal/lockuser", "internal/demo", "internal/execlock"},
 	"github.com/prometheus/client_golang":    {"exporter", "lock/lockprom"},
 	"github.com/prometheus/exporter-toolkit": {"exporter"},
 	"github.com/jackc/pgx":                   {"internal/testkit/testpg", "store"},

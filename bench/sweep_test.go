@@ -16,6 +16,7 @@ import (
 	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 // The promise: a sweep of 1 M keys with 10 k locks costs at most
@@ -104,8 +105,11 @@ func newScanner(b *testing.B, url string) *scanner.Scanner {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := scanner.New(zap.NewNop(), locksteward.Target{Name: "bench", Mode: locksteward.ModeStandalone}, conn, classes,
-		locksteward.NewDigestKey(), scanner.Config{NoThrottle: true}, scanner.Options{})
+	src, err := redissource.New(conn, redissource.Options{Log: zap.NewNop(), Digest: locksteward.NewDigestKey(), Unpaced: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := scanner.New(zap.NewNop(), locksteward.Target{Name: "bench", Mode: locksteward.ModeStandalone}, src, classes, scanner.Config{NoThrottle: true}, scanner.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,6 +1,3 @@
-// Package source is the seam between the agent and a lock store: what a store
-// offers, as plain data and interfaces. The packages below it implement that for
-// one kind of store each; who uses a store knows this package alone.
 package source
 
 import (

@@ -24,6 +24,7 @@ import (
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source"
+	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 const (
@@ -431,8 +432,11 @@ func watch(b *testing.B, srv *testredis.Server, kind string, seen *latencies) (*
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := scanner.New(zap.NewNop(), locksteward.Target{Name: "bench", Mode: locksteward.ModeStandalone}, conn, classes,
-		locksteward.NewDigestKey(), scanner.Config{}, scanner.Options{})
+	src, err := redissource.New(conn, redissource.Options{Log: zap.NewNop(), Digest: locksteward.NewDigestKey()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := scanner.New(zap.NewNop(), locksteward.Target{Name: "bench", Mode: locksteward.ModeStandalone}, src, classes, scanner.Config{}, scanner.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

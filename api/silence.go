@@ -12,7 +12,7 @@ type Silence struct {
 	// Fingerprint is that of the one finding that was accepted; absent for a silence
 	// of labels.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	Comment     string `json:"comment"`
+	Reason      string `json:"reason"`
 	// State is "active" or "over".
 	State string `json:"state"`
 	// Findings is how many of those that fire or are pending it holds for now.
@@ -38,14 +38,14 @@ type SilenceList struct {
 }
 
 // AddSilence is the body of POST /api/v1/silences: Matchers or Fingerprint, Until
-// or ForMs, and Comment.
+// or ForMs, and Reason.
 type AddSilence struct {
 	Matchers []string `json:"matchers,omitempty"`
 	// Fingerprint accepts the one finding that has it now.
 	Fingerprint string    `json:"fingerprint,omitempty"`
 	Until       time.Time `json:"until,omitzero"`
 	ForMs       int64     `json:"for_ms,omitempty"`
-	Comment     string    `json:"comment"`
+	Reason      string    `json:"reason"`
 }
 
 // ListedFinding is a finding of a list, with who wanted to hear nothing of it.

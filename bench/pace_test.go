@@ -59,7 +59,7 @@ type program struct {
 // scanProgram runs `locksteward scan`, which must be complete and find 10 k locks, on the last core.
 func scanProgram(b *testing.B, binary, url string, args ...string) program {
 	b.Helper()
-	cmd := exec.CommandContext(b.Context(), "taskset", append([]string{"-c", lastCore(), binary, "scan", "--redis", url, "--output", "json"}, args...)...)
+	cmd := exec.CommandContext(b.Context(), "taskset", append([]string{"-c", lastCore(), binary, "scan", url, "--output", "json"}, args...)...)
 	out, err := cmd.Output()
 	var found struct {
 		Complete bool             `json:"complete"`

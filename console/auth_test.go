@@ -25,7 +25,7 @@ var changes = map[string]string{
 	"POST /api/v1/bundles/b1/deny":       `{"reason":"it is back"}`,
 	"POST /api/v1/release/pause":         `{"scope":"all","reason":"INC-9"}`,
 	"POST /api/v1/release/resume":        `{"scope":"all","reason":"INC-9"}`,
-	"POST /api/v1/silences":              `{"matchers":["team=x"],"for_ms":60000,"comment":"migration"}`,
+	"POST /api/v1/silences":              `{"matchers":["team=x"],"for_ms":60000,"reason":"migration"}`,
 	"POST /api/v1/silences/sil_1/expire": "",
 	"POST /-/reload":                     "",
 	"POST /-/pause":                      "",

@@ -47,5 +47,5 @@ func (s *Server) keyBySum(ctx context.Context, target, sum string) (string, erro
 			return key, nil
 		}
 	}
-	return "", fmt.Errorf("%w: no lock, finding or request of target %q has a key with this SHA-256; for a lock that ended run `locksteward locks show KEY`", locksteward.ErrNotFound, target)
+	return "", fmt.Errorf("%w: no lock, finding or request of target %q has a key with this SHA-256; for a lock that ended run `locksteward explain KEY`", locksteward.ErrNotFound, target)
 }

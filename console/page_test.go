@@ -163,7 +163,7 @@ func TestPagesAreInert(t *testing.T) {
 		Paused: &api.Pause{By: hostile}, Nodes: []api.Node{{Addr: hostile, Version: hostile}},
 		Watch: &api.Watch{Mode: hostile, Reason: hostile, Classes: []api.ClassWatch{{Class: hostile, Coverage: hostile, Reason: hostile}}},
 	})
-	w.hushed.list = []api.Silence{{ID: hostile, Matchers: []string{"class=" + hostile}, Comment: hostile, CreatedBy: hostile, State: api.SilenceActive, EndsAt: at}}
+	w.hushed.list = []api.Silence{{ID: hostile, Matchers: []string{"class=" + hostile}, Reason: hostile, CreatedBy: hostile, State: api.SilenceActive, EndsAt: at}}
 	w.advice.possible = Possible{NoStand: hostile, NoUndo: hostile}
 	w.graph = &api.Graph{
 		Nodes: []api.GraphNode{

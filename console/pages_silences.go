@@ -60,7 +60,7 @@ func silencesMark(list []api.Silence) string {
 
 // silenceForm answers POST /silences.
 func (s *Server) silenceForm(w http.ResponseWriter, r *http.Request, who users.User) error {
-	q, err := form(r, "matchers", "for", "comment", "mark")
+	q, err := form(r, "matchers", "for", "reason", "mark")
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *Server) silenceForm(w http.ResponseWriter, r *http.Request, who users.U
 
 // acceptForm answers POST /findings/{fingerprint}/accept.
 func (s *Server) acceptForm(w http.ResponseWriter, r *http.Request, who users.User) error {
-	q, err := form(r, "for", "comment", "mark")
+	q, err := form(r, "for", "reason", "mark")
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (s *Server) silenceFrom(r *http.Request, who users.User, q *query, in api.A
 	if in.Fingerprint == "" && len(in.Matchers) == 0 {
 		return fmt.Errorf("%w: what: write at least one condition, such as team=checkout", locksteward.ErrInvalid)
 	}
-	in.Comment = q.text("comment")
+	in.Reason = q.text("reason")
 	wanted, err := silenceOf(in, time.Now())
 	if err != nil {
 		return err

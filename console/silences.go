@@ -18,8 +18,8 @@ import (
 // accepted: what nobody looks at for longer should be another rule or class.
 const MaxSilence = 90 * 24 * time.Hour
 
-// maxComment bounds the comment of a silence, in bytes.
-const maxComment = 1000
+// maxReason bounds the reason of a silence, in bytes.
+const maxReason = 1000
 
 // Silences is what people want to hear nothing of for a while.
 type Silences interface {
@@ -41,7 +41,7 @@ type SilenceInput struct {
 	Matchers    []string
 	Fingerprint string
 	Until       time.Time
-	Comment     string
+	Reason      string
 }
 
 // listSilences answers GET /api/v1/silences.
@@ -113,18 +113,18 @@ func silenceOf(in api.AddSilence, now time.Time) (SilenceInput, error) {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{locksteward.ErrInvalid}, args...)...)
 	}
-	out := SilenceInput{Matchers: in.Matchers, Fingerprint: in.Fingerprint, Until: in.Until, Comment: strings.TrimSpace(in.Comment)}
+	out := SilenceInput{Matchers: in.Matchers, Fingerprint: in.Fingerprint, Until: in.Until, Reason: strings.TrimSpace(in.Reason)}
 	if (len(in.Matchers) == 0) == (in.Fingerprint == "") {
 		return out, bad("write one of matchers, such as [\"team=checkout\"], and fingerprint, of the one finding that is accepted")
 	}
 	if len(in.Matchers) > maxMatchers {
 		return out, bad("matchers: at most %d, got %d", maxMatchers, len(in.Matchers))
 	}
-	if out.Comment == "" {
-		return out, bad("comment: is missing: write the reason in a sentence, it goes into the audit trail")
+	if out.Reason == "" {
+		return out, bad("reason: is missing: write the reason in a sentence, it goes into the audit trail")
 	}
-	if len(out.Comment) > maxComment {
-		return out, bad("comment: at most %d bytes, got %d", maxComment, len(out.Comment))
+	if len(out.Reason) > maxReason {
+		return out, bad("reason: at most %d bytes, got %d", maxReason, len(out.Reason))
 	}
 	if in.Until.IsZero() == (in.ForMs == 0) {
 		return out, bad("write one of until (a time) and for_ms (a duration): every silence has an end")

@@ -23,7 +23,7 @@ type hushed struct {
 
 func aSilence(id string) api.Silence {
 	return api.Silence{
-		ID: id, Matchers: []string{"team=checkout", "severity=~warning|info"}, Comment: "the queue is rebuilt, INC-11", State: api.SilenceActive, Findings: 1,
+		ID: id, Matchers: []string{"team=checkout", "severity=~warning|info"}, Reason: "the queue is rebuilt, INC-11", State: api.SilenceActive, Findings: 1,
 		CreatedBy: "bo", CreatedAt: at, StartsAt: at, EndsAt: at.Add(2 * time.Hour),
 	}
 }
@@ -52,7 +52,7 @@ func (w *world) AddSilence(_ context.Context, by string, in SilenceInput) (api.S
 	}
 	w.hushed.inputs = append(w.hushed.inputs, in)
 	one := aSilence("sil_2")
-	one.CreatedBy, one.Comment, one.Matchers, one.Fingerprint = by, in.Comment, in.Matchers, in.Fingerprint
+	one.CreatedBy, one.Reason, one.Matchers, one.Fingerprint = by, in.Reason, in.Matchers, in.Fingerprint
 	if in.Fingerprint != "" {
 		one.Matchers = []string{"fingerprint=" + in.Fingerprint}
 	}
@@ -94,22 +94,22 @@ func TestSilencesOfTheAPI(t *testing.T) {
 	}
 	soon := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	for body, want := range map[string]string{
-		`{"matchers":["team=x"],"for_ms":7200000,"comment":" why "}`:                                "",
-		`{"fingerprint":"f1","until":"` + soon.Format(time.RFC3339) + `","comment":"why"}`:          "",
-		`{"for_ms":1,"comment":"why"}`:                                                              "write one of matchers",
-		`{"matchers":["team=x"],"fingerprint":"f1","for_ms":1,"comment":"why"}`:                     "write one of matchers",
-		`{"matchers":["team=x"],"comment":"why"}`:                                                   "write one of until (a time) and for_ms",
-		`{"matchers":["team=x"],"for_ms":1,"until":"2026-03-01T12:00:00Z","comment":"why"}`:         "write one of until (a time) and for_ms",
-		`{"matchers":["team=x"],"until":"2026-03-01T12:00:00Z","comment":"why"}`:                    "until: must be in the future",
-		`{"matchers":["team=x"],"until":"9999-03-01T12:00:00Z","comment":"why"}`:                    "at most 90 days away",
-		`{"matchers":["team=x"],"for_ms":7776000001,"comment":"why"}`:                               "for_ms: must be between 1 and 7776000000",
-		`{"matchers":["team=x"],"for_ms":-1,"comment":"why"}`:                                       "for_ms: must be between",
-		`{"matchers":["team=x"],"for_ms":1}`:                                                        "comment: is missing",
-		`{"matchers":["team=x"],"for_ms":1,"comment":"  "}`:                                         "comment: is missing",
-		`{"matchers":["team=x"],"for_ms":1,"comment":"` + strings.Repeat("x", 1001) + `"}`:          "comment: at most 1000 bytes",
-		`{"matchers":["team=x"` + strings.Repeat(`,"team=x"`, 20) + `],"for_ms":1,"comment":"why"}`: "matchers: at most 20, got 21",
-		`{"matchers":["tema=x"],"for_ms":1,"comment":"why"}`:                                        "did you mean team?",
-		`{"matchers":"team=x","for_ms":1,"comment":"why"}`:                                          "matchers: must be a JSON array",
+		`{"matchers":["team=x"],"for_ms":7200000,"reason":" why "}`:                                "",
+		`{"fingerprint":"f1","until":"` + soon.Format(time.RFC3339) + `","reason":"why"}`:          "",
+		`{"for_ms":1,"reason":"why"}`:                                                              "write one of matchers",
+		`{"matchers":["team=x"],"fingerprint":"f1","for_ms":1,"reason":"why"}`:                     "write one of matchers",
+		`{"matchers":["team=x"],"reason":"why"}`:                                                   "write one of until (a time) and for_ms",
+		`{"matchers":["team=x"],"for_ms":1,"until":"2026-03-01T12:00:00Z","reason":"why"}`:         "write one of until (a time) and for_ms",
+		`{"matchers":["team=x"],"until":"2026-03-01T12:00:00Z","reason":"why"}`:                    "until: must be in the future",
+		`{"matchers":["team=x"],"until":"9999-03-01T12:00:00Z","reason":"why"}`:                    "at most 90 days away",
+		`{"matchers":["team=x"],"for_ms":7776000001,"reason":"why"}`:                               "for_ms: must be between 1 and 7776000000",
+		`{"matchers":["team=x"],"for_ms":-1,"reason":"why"}`:                                       "for_ms: must be between",
+		`{"matchers":["team=x"],"for_ms":1}`:                                                       "reason: is missing",
+		`{"matchers":["team=x"],"for_ms":1,"reason":"  "}`:                                         "reason: is missing",
+		`{"matchers":["team=x"],"for_ms":1,"reason":"` + strings.Repeat("x", 1001) + `"}`:          "reason: at most 1000 bytes",
+		`{"matchers":["team=x"` + strings.Repeat(`,"team=x"`, 20) + `],"for_ms":1,"reason":"why"}`: "matchers: at most 20, got 21",
+		`{"matchers":["tema=x"],"for_ms":1,"reason":"why"}`:                                        "did you mean team?",
+		`{"matchers":"team=x","for_ms":1,"reason":"why"}`:                                          "matchers: must be a JSON array",
 	} {
 		a := b.do("approver", http.MethodPost, "/api/v1/silences", body)
 		if want == "" {
@@ -125,7 +125,7 @@ func TestSilencesOfTheAPI(t *testing.T) {
 	}
 	for _, in := range b.world.hushed.inputs {
 		switch {
-		case in.Comment != "why":
+		case in.Reason != "why":
 			t.Errorf("%+v", in)
 		case in.Fingerprint == "f1" && in.Until.Equal(soon), len(in.Matchers) == 1 && time.Until(in.Until) > 119*time.Minute && time.Until(in.Until) <= 2*time.Hour:
 		default:
@@ -197,13 +197,13 @@ func TestSilencesOfThePages(t *testing.T) {
 		status int
 		want   string
 	}{
-		"nothing": {[]string{"matchers", " \n ", "for", "2h", "comment", "x", "mark", seen}, 400, "write at least one condition"},
-		"typo":    {[]string{"matchers", "tema=x", "for", "2h", "comment", "the reason", "mark", seen}, 400, "the reason</textarea>"},
-		"no end":  {[]string{"matchers", "team=x", "comment", "x", "mark", seen}, 400, "every silence has an end"},
-		"no unit": {[]string{"matchers", "team=x", "for", "2", "comment", "x", "mark", seen}, 400, "write a duration"},
-		"no why":  {[]string{"matchers", "team=x", "for", "2h", "mark", seen}, 400, "comment: is missing"},
-		"old":     {[]string{"matchers", "team=x", "for", "2h", "comment", "x", "mark", "old"}, 409, "already sent"},
-		"field":   {[]string{"matchers", "team=x", "for", "2h", "comment", "x", "mark", seen, "force", "yes"}, 400, "force: unknown field"},
+		"nothing": {[]string{"matchers", " \n ", "for", "2h", "reason", "x", "mark", seen}, 400, "write at least one condition"},
+		"typo":    {[]string{"matchers", "tema=x", "for", "2h", "reason", "the reason", "mark", seen}, 400, "the reason</textarea>"},
+		"no end":  {[]string{"matchers", "team=x", "reason", "x", "mark", seen}, 400, "every silence has an end"},
+		"no unit": {[]string{"matchers", "team=x", "for", "2", "reason", "x", "mark", seen}, 400, "write a duration"},
+		"no why":  {[]string{"matchers", "team=x", "for", "2h", "mark", seen}, 400, "reason: is missing"},
+		"old":     {[]string{"matchers", "team=x", "for", "2h", "reason", "x", "mark", "old"}, 409, "already sent"},
+		"field":   {[]string{"matchers", "team=x", "for", "2h", "reason", "x", "mark", seen, "force", "yes"}, 400, "force: unknown field"},
 	} {
 		if a := b.send("approver", "/silences", c.pairs...); a.status != c.status || !strings.Contains(a.body, c.want) {
 			t.Errorf("%s: status %d, want %d with %q", name, a.status, c.status, c.want)
@@ -212,11 +212,11 @@ func TestSilencesOfThePages(t *testing.T) {
 	if len(b.world.hushed.inputs) != 0 {
 		t.Fatalf("%+v", b.world.hushed.inputs)
 	}
-	a := b.send("approver", "/silences", "matchers", "team=x\r\n\r\n key=lock: 1\r\n", "for", "2h", "comment", "why", "mark", seen)
+	a := b.send("approver", "/silences", "matchers", "team=x\r\n\r\n key=lock: 1\r\n", "for", "2h", "reason", "why", "mark", seen)
 	if a.status != http.StatusSeeOther || a.head.Get("Location") != "/silences" || !slices.Equal(b.world.hushed.inputs[0].Matchers, []string{"team=x", "key=lock: 1"}) {
 		t.Errorf("status %d: %+v", a.status, b.world.hushed.inputs)
 	}
-	if a := b.send("approver", "/silences", "matchers", "team=x", "for", "2h", "comment", "why", "mark", seen); a.status != http.StatusConflict {
+	if a := b.send("approver", "/silences", "matchers", "team=x", "for", "2h", "reason", "why", "mark", seen); a.status != http.StatusConflict {
 		t.Errorf("sent twice: status %d", a.status)
 	}
 	for id, want := range map[string]int{"sil_1": http.StatusSeeOther, "sil_0": http.StatusConflict, "none": http.StatusNotFound} {
@@ -232,13 +232,13 @@ func TestSilencesOfThePages(t *testing.T) {
 		t.Error("who may accept is not shown the form, or who may not is")
 	}
 	seen = page.hidden(t, "mark")
-	if a := b.send("approver", path+"/accept", "for", "x", "comment", "known bug", "mark", seen); a.status != http.StatusBadRequest || !strings.Contains(a.body, "known bug</textarea>") {
+	if a := b.send("approver", path+"/accept", "for", "x", "reason", "known bug", "mark", seen); a.status != http.StatusBadRequest || !strings.Contains(a.body, "known bug</textarea>") {
 		t.Errorf("status %d", a.status)
 	}
-	if a := b.send("approver", path+"/accept", "for", "24h", "comment", "known bug", "mark", seen); a.status != http.StatusSeeOther || a.head.Get("Location") != path {
+	if a := b.send("approver", path+"/accept", "for", "24h", "reason", "known bug", "mark", seen); a.status != http.StatusSeeOther || a.head.Get("Location") != path {
 		t.Errorf("status %d: %s", a.status, a.body)
 	}
-	if in := b.world.hushed.inputs[1]; in.Fingerprint != f.Fingerprint() || in.Comment != "known bug" || in.Matchers != nil {
+	if in := b.world.hushed.inputs[1]; in.Fingerprint != f.Fingerprint() || in.Reason != "known bug" || in.Matchers != nil {
 		t.Errorf("%+v", in)
 	}
 	if page := b.do("approver", http.MethodGet, path, "").body; !strings.Contains(page, "End this acceptance") || strings.Contains(page, path+"/accept") {

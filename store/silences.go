@@ -15,7 +15,7 @@ type Silence struct {
 	ID string
 	// Matchers have the syntax of the configuration: a finding must match all of them.
 	Matchers  []string
-	Comment   string
+	Reason    string
 	CreatedBy string
 	CreatedAt time.Time
 	StartsAt  time.Time
@@ -40,7 +40,7 @@ func (s *Store) AddSilence(ctx context.Context, silence Silence, entries ...lock
 	}
 	return s.inWrite(ctx, "add silence", func(ctx context.Context, t *tx) error {
 		err := t.insert(ctx, "silences", silenceColumns, "", [][]any{{
-			silence.ID, string(matchers), text(silence.Comment), text(silence.CreatedBy), micros(silence.CreatedAt),
+			silence.ID, string(matchers), text(silence.Reason), text(silence.CreatedBy), micros(silence.CreatedAt),
 			micros(silence.StartsAt), micros(silence.EndsAt), "", 0, silence.Fingerprint,
 		}})
 		if err != nil {
@@ -81,7 +81,7 @@ func (s *Store) silenced(ctx context.Context, t *tx, entries []locksteward.Entry
 	return s.written(ctx, t, Written{Entries: entries})
 }
 
-const silenceColumns = "id, matchers, comment, created_by, created_at, starts_at, ends_at, ended_by, ended_at, fingerprint"
+const silenceColumns = "id, matchers, reason, created_by, created_at, starts_at, ends_at, ended_by, ended_at, fingerprint"
 
 // Silences returns the silences that have not ended, including those that have not begun,
 // or all; newest first.
@@ -110,7 +110,7 @@ func scanSilence(row rowScanner) (Silence, error) {
 	var one Silence
 	var matchers string
 	var created, starts, ends, ended int64
-	err := row.Scan(&one.ID, &matchers, &one.Comment, &one.CreatedBy, &created, &starts, &ends, &one.EndedBy, &ended, &one.Fingerprint)
+	err := row.Scan(&one.ID, &matchers, &one.Reason, &one.CreatedBy, &created, &starts, &ends, &one.EndedBy, &ended, &one.Fingerprint)
 	if err != nil {
 		return one, err
 	}

@@ -13,7 +13,7 @@ import (
 func aSilence(id string) store.Silence {
 	at := time.Now().Truncate(time.Microsecond).UTC()
 	return store.Silence{
-		ID: id, Matchers: []string{`team=checkout`, "key=lock:\x01"}, Comment: "rebuild", CreatedBy: "ana",
+		ID: id, Matchers: []string{`team=checkout`, "key=lock:\x01"}, Reason: "rebuild", CreatedBy: "ana",
 		CreatedAt: at, StartsAt: at, EndsAt: at.Add(time.Hour), Fingerprint: "f1",
 	}
 }

@@ -46,7 +46,7 @@ const aclVersion = "7.0"
 func aclCommand(p *program) *cobra.Command {
 	var f aclFlags
 	c := &cobra.Command{
-		Use:   "acl",
+		Use:   "acl [URL]",
 		Short: "Print the Redis users that Locksteward and applications need",
 		Long: `Acl prints Redis users with the least privileges: the scanner, which can only read;
 with --config or --classes the releaser, which can only delete locks of classes
@@ -55,18 +55,17 @@ With --sentinels it prints the user for Sentinels instead, which have users of
 their own. It changes nothing.
 
 The list is for Redis ` + aclVersion + `, for --server-version, or for the version of the server at
---redis: 6.2 to 8 and Valkey.
+URL: 6.2 to 8 and Valkey.
 
 Passwords are printed as SHA-256 hashes, as ACLs accept them. They are read from
 --password-file and --release-password-file, or from the files that the
 configuration names; without one the output has a placeholder that no server
 accepts. Weak passwords can be recovered from their hashes: keep the output secret.`,
-		Example: `  locksteward acl --redis redis://127.0.0.1:6379
+		Example: `  locksteward acl redis://127.0.0.1:6379
   locksteward acl --server-version 'valkey 8.0' --password-file scanner.pw | redis-cli
   locksteward acl --config locksteward.yaml --target orders --output aclfile >> users.acl
   locksteward acl --app billing --keys 'lock:billing:*' --key-prefix billing:ls:
   locksteward acl --sentinels --password-file sentinel.pw | redis-cli -p 26379`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sets, err := f.users(cmd, p)
 			if err != nil {
@@ -77,7 +76,7 @@ accepts. Weak passwords can be recovered from their hashes: keep the output secr
 	}
 	flags := c.Flags()
 	f.redis.register(c)
-	flags.StringVar(&f.version, "server-version", "", "the server's product and version: 6.2, 7.0, 8.0, 'valkey 8.0' (default "+aclVersion+", or what --redis says)")
+	flags.StringVar(&f.version, "server-version", "", "the server's product and version: 6.2, 7.0, 8.0, 'valkey 8.0' (default "+aclVersion+", or what the server at URL says)")
 	flags.StringVar(&f.config, "config", "", "configuration file: prints the users of its targets, for its classes")
 	flags.StringVar(&f.classes, "classes", "", "file with classes only, for the releaser without a whole configuration")
 	flags.StringVar(&f.target, "target", "", "with --config: only the users of this target")
@@ -87,7 +86,7 @@ accepts. Weak passwords can be recovered from their hashes: keep the output secr
 	flags.StringVar(&f.app, "app", "", "print the user of an application that uses lock/")
 	flags.StringArrayVar(&f.keys, "keys", nil, "with --app: names of its locks, as a glob (default: lock:NAME:*; may be repeated)")
 	flags.StringVar(&f.keyPrefix, "key-prefix", "", "with --app: its lock.Options.KeyPrefix")
-	flags.BoolVar(&f.cluster, "cluster", false, "with --app: the server is a Cluster (or ask it with --redis)")
+	flags.BoolVar(&f.cluster, "cluster", false, "with --app: the server is a Cluster (or give its URL)")
 	flags.IntVar(&f.db, "db", 0, "with --app: the database that it uses")
 	flags.StringVar(&f.passwordFile, "password-file", "", "file with the password of the scanner, of --app, or of the user on Sentinels")
 	flags.StringVar(&f.releasePasswordFile, "release-password-file", "", "file with the password of the releaser")
@@ -128,7 +127,7 @@ func (f *aclFlags) users(cmd *cobra.Command, p *program) ([]aclSet, error) {
 		return nil, err
 	}
 	if assumed {
-		sets[0].Notes = append(sets[0].Notes, fmt.Sprintf("For %s; name another with --server-version, or the server with --redis.", version))
+		sets[0].Notes = append(sets[0].Notes, fmt.Sprintf("For %s; name another with --server-version, or the server with its URL.", version))
 	}
 	return sets, nil
 }

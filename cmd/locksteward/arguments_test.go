@@ -13,15 +13,15 @@ import (
 func TestArgumentsAreNamed(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"targets --agent http://127.0.0.1:1":      `unknown command "targets" for "locksteward"; see 'locksteward --help'`,
-		"users frob --x":                          `unknown command "frob" for "locksteward users"; see 'locksteward users --help'`,
-		"users http://a:b@c --x":                  "an argument is a URL with a password",
-		"release approve --reason x":              "ID is missing; see 'locksteward release approve --help'",
-		"release request --reason x":              "KEY is missing",
-		"users add --role viewer":                 "NAME is missing",
-		"audit export":                            "FILE is missing",
-		"locks show lock:order 42":                "got 2 arguments, takes KEY: quote arguments with blanks",
-		"release approve r-1 --reason pod is out": "got 3 arguments, takes ID: quote arguments with blanks",
+		"targets --agent http://127.0.0.1:1":       `unknown command "targets" for "locksteward"; see 'locksteward --help'`,
+		"users frob --x":                           `unknown command "frob" for "locksteward users"; see 'locksteward users --help'`,
+		"users http://a:b@c --x":                   "an argument is a URL with a password",
+		"release approve --reason x":               "ID is missing; see 'locksteward release approve --help'",
+		"release request --reason x":               "KEY is missing",
+		"users add --role viewer":                  "NAME is missing",
+		"audit export":                             "FILE is missing",
+		"release request lock:order 42 --reason x": "got 2 arguments, takes KEY: quote arguments with blanks",
+		"release approve r-1 --reason pod is out":  "got 3 arguments, takes ID: quote arguments with blanks",
 	} {
 		var stdout, stderr strings.Builder
 		if code := run(t.Context(), strings.Fields(line), &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), want) {

@@ -14,7 +14,7 @@ var urlPassword = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://(?:[^/?#\s@]*:[^/?
 
 // freeTextFlags are the flags whose value is a name of a key, a pattern or a person's own
 // words: what looks like a URL there is none that anything connects to.
-var freeTextFlags = []string{"comment", "holder", "key", "match", "purpose", "reason", "search", "subject"}
+var freeTextFlags = []string{"holder", "key", "match", "purpose", "reason", "search", "subject"}
 
 // refusePasswords refuses a URL with a password on the command line, in whatever
 // flag: every process of the machine can read it there. It runs before anything
@@ -48,7 +48,7 @@ func passwordAlternative(flag string) string {
 		return "--redis-password-file FILE or " + redisPasswordEnv
 	case "agent":
 		return "--token-file FILE or " + tokenEnv
-	case "dsn", "store":
+	case "store":
 		return "--config FILE with store.password_file in it, or PGPASSFILE"
 	default:
 		return "a file"

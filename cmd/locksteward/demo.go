@@ -24,7 +24,7 @@ func demoCommand(p *program) *cobra.Command {
 		embedded bool
 	)
 	c := &cobra.Command{
-		Use:   "demo",
+		Use:   "demo [URL]",
 		Short: "See it work: broken locks found, shown, told and freed",
 		Long: `Demo starts its own Redis (redis-server if installed, else an embedded one), runs
 healthy and broken lock users on it, and the real agent: it shows findings as they
@@ -34,17 +34,16 @@ release of a stuck lock, requested by one person and approved by another.
 On a terminal it draws a screen until Ctrl-C; with --once, or without a terminal, it
 prints everything once, which takes about ten seconds.
 
-With --redis it uses your server. It only writes keys under a prefix of this run
+With URL it uses your server, also if the environment names another. It only writes keys under a prefix of this run
 (demo:…), which it prints first and removes at the end.`,
 		Example: `  locksteward demo
   locksteward demo --once
-  locksteward demo --once --redis redis://127.0.0.1:6379/0`,
-		Args: cobra.NoArgs,
+  locksteward demo --once redis://127.0.0.1:6379/0`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opts := demo.Options{Once: once, Embedded: embedded, Out: p.stdout}
 			if redis.url != "" {
 				if embedded {
-					return usagef("--embedded and --redis: give one of them")
+					return usagef("--embedded and URL: give one of them")
 				}
 				conn, err := redis.config()
 				if err != nil {
@@ -56,9 +55,10 @@ With --redis it uses your server. It only writes keys under a prefix of this run
 		},
 	}
 	c.AddCommand(demoHolderCommand(p))
-	redis.register(c)
-	// The demo writes: a server of yours is asked for, not found in the environment.
-	c.Flags().Lookup("redis").Usage = "server of yours to use, as other commands take it; the environment names none here"
+	redis.registerFlags(c)
+	redis.registerURL(c)
+	c.Long += "\n\nURL is " + urlForms + "."
+	// The demo writes: it does not use the server that the environment names.
 	c.Flags().BoolVar(&once, "once", false, "print everything once and end; the default without a terminal")
 	c.Flags().BoolVar(&embedded, "embedded", false, "use the embedded Redis although redis-server is installed")
 	return c

@@ -110,7 +110,7 @@ var (
 func loadsInDocs(t *testing.T, text string) error {
 	t.Helper()
 	dir := t.TempDir()
-	text = hidden.ReplaceAllString(text, "${1}${2}redis: redis://127.0.0.1:6379/0\n${2}release_credentials")
+	text = hidden.ReplaceAllString(text, "${1}${2}url: redis://127.0.0.1:6379/0\n${2}release_credentials")
 	names := map[string][]string{"targets": {"orders"}}
 	for _, m := range inList.FindAllStringSubmatch(text, -1) {
 		names[m[1]] = append(names[m[1]], strings.Split(strings.ReplaceAll(m[2], " ", ""), ",")...)

@@ -28,7 +28,7 @@ type doctorFlags struct {
 func doctorCommand(p *program) *cobra.Command {
 	var f doctorFlags
 	c := &cobra.Command{
-		Use:   "doctor",
+		Use:   "doctor [URL]",
 		Short: "Say whether Locksteward can work with a server, and what it would cost",
 		Long: `Doctor checks a server, or all targets of a configuration: whether it is reachable, its
 version, whether the user has the privileges it needs and no more, whether locks
@@ -37,16 +37,15 @@ estimates the load of an agent. It takes some seconds, reads a sample of the key
 writes nothing, unless --push-test lets it write one key that lives for two seconds.
 
 Exit codes: 0 all checks passed, 1 a check failed, 2 wrong usage.`,
-		Example: `  locksteward doctor --redis redis://127.0.0.1:6379
+		Example: `  locksteward doctor redis://127.0.0.1:6379
   locksteward doctor --config locksteward.yaml --target orders --push-test
-  locksteward doctor --redis rediss://r:6380 --redis-username scanner --redis-password-file pw -o json`,
-		Args: cobra.NoArgs,
+  locksteward doctor rediss://r:6380 --redis-username scanner --redis-password-file pw -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), p, f) },
 	}
 	f.redis.register(c)
 	c.Flags().StringVar(&f.config, "config", "", "configuration: look at its targets, as the agent would")
 	c.Flags().StringVar(&f.target, "target", "", "with --config: at this target alone")
-	c.Flags().StringArrayVar(&f.match, "match", nil, "with --redis: keys that are locks, as a glob (may be repeated)")
+	c.Flags().StringArrayVar(&f.match, "match", nil, "with URL: keys that are locks, as a glob (may be repeated)")
 	c.Flags().BoolVar(&f.pushTest, "push-test", false, "write one key that lives for two seconds, to see that the server pushes the change (as the releaser, if one is configured)")
 	_ = c.RegisterFlagCompletionFunc("config", yamlFiles)
 	f.output.register(c)
@@ -103,7 +102,7 @@ func runDoctor(ctx context.Context, p *program, f doctorFlags) error {
 func (f *doctorFlags) exams(ctx context.Context, p *program) ([]doctor.Options, error) {
 	switch {
 	case f.config != "" && f.redis.url != "":
-		return nil, usagef("--redis: does not go with --config, which names its targets")
+		return nil, usagef("URL: does not go with --config, which names its targets")
 	case f.config != "" && len(f.match) > 0:
 		return nil, usagef("--match: does not go with --config, which has classes")
 	case f.config == "" && f.target != "":
@@ -112,7 +111,7 @@ func (f *doctorFlags) exams(ctx context.Context, p *program) ([]doctor.Options, 
 		return f.ofConfig(ctx, p)
 	}
 	if f.redis.where() == "" {
-		return nil, usagef("--redis or --config is missing, write --redis redis://127.0.0.1:6379/0 or set %s", redisEnv)
+		return nil, usagef("URL or --config is missing, write a URL such as redis://127.0.0.1:6379/0 or set %s", redisEnv)
 	}
 	conn, err := f.redis.config()
 	if err != nil {

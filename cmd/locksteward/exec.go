@@ -72,8 +72,10 @@ not found; 128+N ended by signal N, also while waiting; 2 wrong usage.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return runExec(cmd.Context(), p, f, args) },
 	}
-	f.redis.register(c)
+	f.redis.registerFlags(c)
 	flags := c.Flags()
+	f.redis.inFlag = true
+	flags.StringVar(&f.redis.url, "redis", "", "server: "+urlForms+" (or set "+redisEnv+")")
 	flags.SetInterspersed(false) // the command's own flags are its own, also without --
 	flags.StringVar(&f.key, "key", "", "name of the lock")
 	flags.DurationVar(&f.lease.TTL, "lease", 30*time.Second, "how long the lock outlives a holder that died (10ms to 24h); renewed every third of it")

@@ -27,14 +27,13 @@ func explainCommand(p *program) *cobra.Command {
 		lang   string
 	)
 	c := &cobra.Command{
-		Use:   "explain KEY",
+		Use:   "explain KEY [URL]",
 		Short: "Show a lock with the verdict of each rule",
 		Long: `Explain shows one lock with the verdict of every rule: which fire, which do not,
-and why. It asks the agent. With --redis it reads the server itself, without an
+and why. It asks the agent. With URL it reads the server itself, without an
 agent, and then only knows what two readings show.`,
 		Example: `  locksteward explain lock:order:42
-  locksteward explain lock:order:42 --redis redis://127.0.0.1:6379`,
-		Args: cobra.ExactArgs(1),
+  locksteward explain lock:order:42 redis://127.0.0.1:6379`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if lang != "en" && lang != "zh" {
 				return usagef("--lang: got %q, write en or zh", lang)
@@ -62,7 +61,7 @@ agent, and then only knows what two readings show.`,
 	redis.register(c)
 	key.register(c)
 	output.register(c)
-	c.Flags().StringArrayVar(&match, "match", nil, "with --redis: keys that are locks, as a glob")
+	c.Flags().StringArrayVar(&match, "match", nil, "with URL: keys that are locks, as a glob")
 	c.Flags().StringVar(&lang, "lang", "en", "language of findings: en or zh")
 	return c
 }

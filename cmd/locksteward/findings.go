@@ -97,7 +97,7 @@ end of that time, it is notified again. 'locksteward silences list' lists accept
 findings, 'locksteward silences expire' ends one. It needs the role approver or admin.`,
 		example: `  locksteward findings accept 9bfb12c8accf2ecd8c061c725bb91264 --for 72h --reason 'fixed with the next release'`,
 		args:    cobra.ExactArgs(1),
-		reason:  &in.Comment,
+		reason:  &in.Reason,
 		flags:   end.register,
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Silence, error) {
 			if err := end.of(&in); err != nil {

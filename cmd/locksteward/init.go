@@ -35,7 +35,7 @@ type initFlags struct {
 func initCommand(p *program) *cobra.Command {
 	var f initFlags
 	c := &cobra.Command{
-		Use:   "init --redis URL",
+		Use:   "init [URL]",
 		Short: "Write a first configuration from the locks of a server",
 		Long: `Init observes a server for half a minute, groups its lock keys into classes by name,
 and asks about each class whether to add it. It then writes a configuration in which a
@@ -44,9 +44,8 @@ comment explains every figure. It changes nothing on the server.
 Without a terminal it prints the configuration and writes no file, unless --yes adds
 all classes. An existing file is only replaced with --force. Passwords are never
 written.`,
-		Example: `  locksteward init --redis redis://127.0.0.1:6379
-  locksteward init --redis redis://127.0.0.1:6379 --observe 5m --yes --config locksteward.yaml`,
-		Args: cobra.NoArgs,
+		Example: `  locksteward init redis://127.0.0.1:6379
+  locksteward init redis://127.0.0.1:6379 --observe 5m --yes --config locksteward.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runInit(cmd.Context(), p, f, cmd.InOrStdin())
 		},

@@ -17,10 +17,10 @@ import (
 func TestInterruptedLooksLeaveNothing(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
-		"init":     {"init", "--redis", "URL", "--observe", "10m", "--yes", "--config", "FILE"},
-		"scan":     {"scan", "--redis", "URL", "--observe", "10m", "--baseline", "FILE", "--update-baseline"},
-		"report":   {"report", "--redis", "URL", "--observe", "10m"},
-		"one look": {"scan", "--redis", "URL", "--baseline", "FILE", "--update-baseline"},
+		"init":     {"init", "URL", "--observe", "10m", "--yes", "--config", "FILE"},
+		"scan":     {"scan", "URL", "--observe", "10m", "--baseline", "FILE", "--update-baseline"},
+		"report":   {"report", "URL", "--observe", "10m"},
+		"one look": {"scan", "URL", "--baseline", "FILE", "--update-baseline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,7 @@ import (
 )
 
 func locksCommand(p *program) *cobra.Command {
-	return group("locks", "List and show the locks that an agent watches", locksListCommand(p), locksShowCommand(p))
+	return group("locks", "List the locks that an agent watches", locksListCommand(p))
 }
 
 func locksListCommand(p *program) *cobra.Command {
@@ -77,26 +77,6 @@ func locksUpTo(ctx context.Context, client *apiclient.Client, q apiclient.LocksQ
 	})
 	out.Locks = locks
 	return out, err
-}
-
-func locksShowCommand(p *program) *cobra.Command {
-	var key keyFlags
-	return agentCommand[api.LockDetail]{
-		use: "show KEY", short: "Show one lock, read from Redis now", args: cobra.ExactArgs(1),
-		flags: key.register,
-		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.LockDetail, error) {
-			ref, err := key.resolve(ctx, client, args[0])
-			if err != nil {
-				return api.LockDetail{}, err
-			}
-			d, err := client.Lock(ctx, ref.target, ref.db, ref.key, "")
-			if err != nil {
-				err = describeMissingLock(ctx, client, ref, err)
-			}
-			return d, err
-		},
-		show: writeDetail,
-	}.command(p)
 }
 
 // lockRef names one lock to the agent.

@@ -153,7 +153,7 @@ func scanCmd(ts *testscript.TestScript, neg bool, args []string) {
 	var raw bytes.Buffer
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
 		raw.Reset()
-		cmd := exec.Command("locksteward", "scan", "--redis", args[1], "--output", "json")
+		cmd := exec.Command("locksteward", "scan", args[1], "--output", "json")
 		cmd.Stdout = &raw
 		ts.Check(cmd.Run())
 		var v any

@@ -26,7 +26,7 @@ const (
 	paceUnlimited = "unlimited"
 )
 
-// observeFlagNames are their names, for a command in which they need --redis.
+// observeFlagNames are their names, for a command in which they need a URL.
 var observeFlagNames = []string{"match", "observe", "pace", "sweep-on"}
 
 // register adds the flags; in says where they count, for their help, and long for

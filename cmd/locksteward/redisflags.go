@@ -24,6 +24,7 @@ const (
 // redisFlags say which server a command without an agent talks to.
 type redisFlags struct {
 	url          string
+	inFlag       bool // --redis gives the URL, no argument
 	username     string
 	passwordFile string
 	ca           string
@@ -33,9 +34,34 @@ type redisFlags struct {
 	addrMap      map[string]string
 }
 
+// urlForms are the forms of a server's URL, for help texts.
+const urlForms = "redis://, rediss://, unix:///path, redis+cluster://a,b or redis+sentinel://a,b/master"
+
+// register adds the URL of the server as the last argument of c, and the flags.
 func (f *redisFlags) register(c *cobra.Command) {
+	f.registerFlags(c)
+	f.registerURL(c)
+	c.Long += "\n\nURL is " + urlForms + "\n(or set " + redisEnv + ")."
+}
+
+// registerURL adds the URL of the server as an optional argument after those that c has.
+func (f *redisFlags) registerURL(c *cobra.Command) {
+	before := len(wanted(c))
+	count := cobra.RangeArgs(before, before+1)
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		if err := count(cmd, args); err != nil {
+			return err
+		}
+		if len(args) > before {
+			f.url = args[before]
+		}
+		return nil
+	}
+}
+
+// registerFlags adds all but the URL.
+func (f *redisFlags) registerFlags(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.url, "redis", "", "server: redis:// rediss:// unix:// redis+cluster://a,b redis+sentinel://a,b/master (or set "+redisEnv+")")
 	flags.StringVar(&f.username, "redis-username", "", "ACL user")
 	flags.StringVar(&f.passwordFile, "redis-password-file", "", "file with the password (or set "+redisPasswordEnv+")")
 	flags.StringVar(&f.ca, "redis-ca-file", "", "PEM file of the CA that signed the server's certificate")
@@ -45,14 +71,14 @@ func (f *redisFlags) register(c *cobra.Command) {
 	flags.StringToStringVar(&f.addrMap, "addr-map", nil, "announced=reachable address of a node behind a port-forward, host:port=host:port (may be repeated)")
 }
 
-// where is the URL of the server: the flag's, else the environment's; "" for neither.
+// where is the URL of the server: the argument, else the environment's; "" for neither.
 func (f *redisFlags) where() string { return cmp.Or(f.url, os.Getenv(redisEnv)) }
 
 // agentOnly are the flags of a command that asks a server or an agent which count
 // for the agent alone.
 var agentOnly = []string{"target", "since", "agent", "token-file", "ca-file", "cert-file", "key-file"}
 
-// direct says whether cmd, which can ask an agent too, asks a server itself: --redis
+// direct says whether cmd, which can ask an agent too, asks a server itself: a URL
 // says so, or its variable where nothing names an agent, which knows more. Flags that
 // would do nothing are refused: agentOnly with a server, and those of direct without.
 func (f *redisFlags) direct(cmd *cobra.Command, direct ...string) (bool, error) {
@@ -61,27 +87,26 @@ func (f *redisFlags) direct(cmd *cobra.Command, direct ...string) (bool, error) 
 	if f.url == "" && (f.where() == "" || named) {
 		for _, name := range direct {
 			if changed(name) {
-				return false, usagef("--%s: %s only uses it without an agent, add --redis URL", name, cmd.Name())
+				return false, usagef("--%s: %s only uses it without an agent, add the URL of a server", name, cmd.Name())
 			}
 		}
 		return false, nil
 	}
 	for _, name := range agentOnly {
 		if changed(name) {
-			return false, usagef("--%s: %s only uses it with an agent, remove it or --redis", name, cmd.Name())
+			return false, usagef("--%s: %s only uses it with an agent, remove it or the URL", name, cmd.Name())
 		}
 	}
 	return true, nil
 }
 
-// words are the flags with which another command asks the server of conn, which is
-// the config of f. A password is not among them: it stays in the environment, and so
-// does a URL that has one.
-func (f *redisFlags) words(conn connect.Config) []string {
-	var out []string
+// words are the flags and the URL with which another command asks the server of conn,
+// which is the config of f. A password is not among them: it stays in the environment,
+// and so does a URL that has one: url is empty then.
+func (f *redisFlags) words(conn connect.Config) (out []string, url string) {
 	spec, err := connect.Parse(f.where())
 	if err != nil || !spec.HasPassword {
-		out = append(out, "--redis", conn.URL)
+		url = conn.URL
 	}
 	for _, flag := range [][2]string{
 		{"--redis-username", conn.Username},
@@ -98,25 +123,25 @@ func (f *redisFlags) words(conn connect.Config) []string {
 	for _, from := range slices.Sorted(maps.Keys(conn.AddrMap)) {
 		out = append(out, "--addr-map", from+"="+conn.AddrMap[from])
 	}
-	return out
+	return out, url
 }
 
-// config returns how to reach the server. A password in the URL of the flag is
+// config returns how to reach the server. A password in the URL of the argument is
 // refused: the command line is readable by every process of the machine. One in the
 // URL of the environment is moved out of it, so that no URL that is printed or
 // written has one.
 func (f *redisFlags) config() (connect.Config, error) {
 	where := f.where()
 	if where == "" {
-		return connect.Config{}, usagef("--redis is missing, write --redis redis://127.0.0.1:6379/0 or set %s", redisEnv)
+		return connect.Config{}, usagef("%s is missing, write one such as redis://127.0.0.1:6379/0 or set %s", f.argument(), redisEnv)
 	}
 	spec, err := connect.Parse(where)
 	if err != nil {
 		return connect.Config{}, usagef("%s: %w", f.source(), err)
 	}
 	if spec.HasPassword && f.url != "" {
-		return connect.Config{}, usagef("--redis: the URL contains a password, which every process on this machine can read; "+
-			"remove it and use --redis-password-file FILE or %s", redisPasswordEnv)
+		return connect.Config{}, usagef("%s: contains a password, which every process on this machine can read; "+
+			"remove it and use --redis-password-file FILE or %s", f.argument(), redisPasswordEnv)
 	}
 	c := connect.Config{
 		URL: where, Username: f.or(f.username, "USERNAME"), Password: locksteward.Secret(os.Getenv(redisPasswordEnv)),
@@ -145,9 +170,17 @@ func (f *redisFlags) config() (connect.Config, error) {
 // source names what the URL is from.
 func (f *redisFlags) source() string {
 	if f.url != "" {
-		return "--redis"
+		return f.argument()
 	}
 	return redisEnv
+}
+
+// argument is how the command line gives the URL.
+func (f *redisFlags) argument() string {
+	if f.inFlag {
+		return "--redis"
+	}
+	return "URL"
 }
 
 // or returns the value of a flag, else that of its variable.

@@ -36,7 +36,7 @@ func TestServerIsPassedOnWhole(t *testing.T) { // no t.Parallel: it sets variabl
 		flags, env []string
 		noURL      bool
 	}{
-		"flags":       {flags: []string{"--redis", "rediss://r:6380/2", "--redis-username", "scanner", "--redis-ca-file", file, "--redis-tls-server-name", "redis.internal"}},
+		"flags":       {flags: []string{"rediss://r:6380/2", "--redis-username", "scanner", "--redis-ca-file", file, "--redis-tls-server-name", "redis.internal"}},
 		"environment": {env: []string{"", "rediss://r:6380/2", "_USERNAME", "scanner", "_CA_FILE", file, "_TLS_SERVER_NAME", "redis.internal"}},
 		"environment with a password": {
 			env:   []string{"", "rediss://scanner:hunter2@r:6380/2", "_CA_FILE", file, "_TLS_SERVER_NAME", "redis.internal"},
@@ -55,6 +55,9 @@ func TestServerIsPassedOnWhole(t *testing.T) { // no t.Parallel: it sets variabl
 				if err := cmd.ParseFlags(args); err != nil {
 					t.Fatal(err)
 				}
+				if err := cmd.Args(cmd, cmd.Flags().Args()); err != nil {
+					t.Fatal(err)
+				}
 				return f
 			}
 			f := read(c.flags)
@@ -62,18 +65,23 @@ func TestServerIsPassedOnWhole(t *testing.T) { // no t.Parallel: it sets variabl
 			if err != nil {
 				t.Fatal(err)
 			}
-			line := unlockLine(f.words(conn), locksteward.Lock{Observation: locksteward.Observation{Key: "lock:a"}}, unlock.Condition{Type: "string"})
-			if strings.Contains(line, "hunter2") || strings.Contains(line, "--redis ") == c.noURL {
+			server, url := f.words(conn)
+			line := unlockLine(server, url, locksteward.Lock{Observation: locksteward.Observation{Key: "lock:a"}}, unlock.Condition{Type: "string"})
+			if strings.Contains(line, "hunter2") || strings.Contains(line, "rediss://") == c.noURL {
 				t.Errorf("the unlock command is %s", line)
 			}
 			words := strings.Fields(line)
-			f2 := read(words[2:slices.Index(words, "--if")])
-			again, err := f2.config()
+			again := words[2:slices.Index(words, "--if")]
+			if !c.noURL {
+				again = append(again, words[len(words)-1])
+			}
+			f2 := read(again)
+			asked, err := f2.config()
 			if err != nil {
 				t.Fatalf("%s: %v", line, err)
 			}
-			if again.URL != conn.URL || again.ServerName != "redis.internal" || again.CAFile != file || again.Username != "scanner" || again.Password != conn.Password {
-				t.Errorf("unlock would ask %+v, the scan asked %+v", again, conn)
+			if asked.URL != conn.URL || asked.ServerName != "redis.internal" || asked.CAFile != file || asked.Username != "scanner" || asked.Password != conn.Password {
+				t.Errorf("unlock would ask %+v, the scan asked %+v", asked, conn)
 			}
 			target, err := (&initFlags{redis: f, name: "main", file: filepath.Join(dir, "new.yaml")}).target(conn)
 			if err != nil {

@@ -29,19 +29,18 @@ type reportFlags struct {
 func reportCommand(p *program) *cobra.Command {
 	var f reportFlags
 	c := &cobra.Command{
-		Use:   "report",
+		Use:   "report [URL]",
 		Short: "Show how long locks were held, by class, and suggest expect and TTL",
 		Long: `Report shows for each class quantiles of the holds that ended, the longest hold,
 contention, the keys with the longest holds, and suggested values of expect and TTL.
-It asks the agent, which keeps 30 days. With --redis it observes a server itself for a
+It asks the agent, which keeps 30 days. With URL it observes a server itself for a
 minute, and groups locks by name.
 
 The length of a hold is a range: 1.2s-3.1s is between the two, ≥4s is a minimum and
 ≤4s a maximum. It is unknown if the bounds are too far apart.`,
 		Example: `  locksteward report --since 168h
   locksteward report --class orders --output json
-  locksteward report --redis redis://127.0.0.1:6379 --observe 60s`,
-		Args: cobra.NoArgs,
+  locksteward report redis://127.0.0.1:6379 --observe 60s`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out, err := f.run(cmd, p)
 			if err != nil {
@@ -59,7 +58,7 @@ The length of a hold is a range: 1.2s-3.1s is between the two, ≥4s is a minimu
 	c.Flags().StringVar(&f.target, "target", "", "only of this target")
 	c.Flags().StringVar(&f.class, "class", "", "only of this class")
 	c.Flags().DurationVar(&f.since, "since", 24*time.Hour, "period of the agent's report, up to 720h")
-	f.look.register(c, "with --redis: ", reportObserve, "how long to observe")
+	f.look.register(c, "with URL: ", reportObserve, "how long to observe")
 	return c
 }
 

@@ -49,7 +49,7 @@ func newRoot(p *program) *cobra.Command {
 reports locks that are stuck or about to be, notifies people, and releases dead
 locks after an operator approved.
 
-Start with 'locksteward demo' to see it at work, 'locksteward scan --redis URL' to
+Start with 'locksteward demo' to see it at work, 'locksteward scan URL' to
 scan a server, and 'locksteward run' to watch it.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -124,7 +124,8 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 // wanted names the arguments of a command as its usage line has them, flags left
 // out.
 func wanted(cmd *cobra.Command) []string {
-	words := strings.Fields(cmd.Use)[1:]
+	words := strings.Fields(cmd.Use)
+	words = words[min(1, len(words)):]
 	for i, w := range words {
 		if strings.HasPrefix(w, "-") || strings.HasPrefix(w, "[") {
 			return words[:i]

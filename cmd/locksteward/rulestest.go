@@ -42,7 +42,7 @@ With --expect it compares the pending and firing findings at the end with a file
 output of an earlier 'rules test --output json', or the part of it that matters
 ({"findings": [{"rule": "ttl/none", "key": "lock:a"}]}). Exit codes: 0 done,
 1 not as expected, 3 findings at or above --fail-on.`,
-		Example: `  locksteward scan --redis URL --observe 30s --record locks.jsonl
+		Example: `  locksteward scan URL --observe 30s --record locks.jsonl
   locksteward rules test locks.jsonl --config locksteward.yaml
   locksteward rules test locks.jsonl --config locksteward.yaml --expect want.json`,
 		Args: cobra.ExactArgs(1),

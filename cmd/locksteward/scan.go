@@ -30,7 +30,7 @@ type scanFlags struct {
 func scanCommand(p *program) *cobra.Command {
 	var f scanFlags
 	c := &cobra.Command{
-		Use:   "scan --redis URL",
+		Use:   "scan [URL]",
 		Short: "Audit the locks of a server once, without an agent",
 		Long: `Scan reads every key name of a server once, reads those that are locks, and reports
 which are stuck or about to be. It needs no configuration, writes nothing, and adapts
@@ -38,11 +38,10 @@ its pace to the load of the server (--pace).
 
 Data goes to stdout, progress to stderr. Exit codes: 0 done, 1 the scan is
 incomplete, 3 findings at or above --fail-on.`,
-		Example: `  locksteward scan --redis redis://127.0.0.1:6379/0
-  locksteward scan --redis redis+cluster://a:7000,b:7000 --match 'lock:*' --output json
-  locksteward scan --redis rediss://r:6380 --redis-password-file pw --fail-on critical
-  locksteward scan --redis redis://127.0.0.1 --baseline accepted.json --fail-on warning`,
-		Args: cobra.NoArgs,
+		Example: `  locksteward scan redis://127.0.0.1:6379/0
+  locksteward scan redis+cluster://a:7000,b:7000 --match 'lock:*' --output json
+  locksteward scan rediss://r:6380 --redis-password-file pw --fail-on critical
+  locksteward scan redis://127.0.0.1 --baseline accepted.json --fail-on warning`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runScan(cmd.Context(), p, f) },
 	}
 	f.redis.register(c)
@@ -86,7 +85,8 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 		fmt.Fprintln(p.stderr, "locksteward: warning:", result.TooManyRights)
 	}
 	out := api.NewScan(result.Sweep, result.Findings, f.lang)
-	addUnlockLines(&out, result, f.redis.words(conn))
+	server, url := f.redis.words(conn)
+	addUnlockLines(&out, result, server, url)
 	if interrupted {
 		out.Complete = false
 	} else if err := f.known.apply(p, &out, known); err != nil {

@@ -27,7 +27,7 @@ import (
 )
 
 // holdsSecret matches the keys that name a file with a secret, or a URL that may have one.
-var holdsSecret = regexp.MustCompile(`(^|[._])(password|secret|token|key|url)_files?$|^console\.users_file$|^metrics\.web_config_file$|^store\.dsn$|^targets\[\]\.redis$|\.target\.redis$`)
+var holdsSecret = regexp.MustCompile(`(^|[._])(password|secret|token|key|url)_files?$|^console\.users_file$|^metrics\.web_config_file$|^store\.dsn$|^targets\[\]\.url$|\.target\.url$`)
 
 // secretKeys are the paths of all keys of the configuration that hold a secret.
 func secretKeys() []string {

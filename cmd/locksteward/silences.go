@@ -75,21 +75,21 @@ func silencesAddCommand(p *program) *cobra.Command {
 		end ending
 	)
 	return agentCommand[api.Silence]{
-		use:   "add MATCHER... {--for DURATION | --until TIME} --comment TEXT",
+		use:   "add MATCHER... {--for DURATION | --until TIME} --reason TEXT",
 		short: "Mute the findings that match all matchers",
 		long: `A matcher is label=value, label!=value, label=~regexp or label!~regexp; regular
 expressions (RE2) are anchored. Labels are target, db, class, rule, severity, key,
 team, status, risk, library, subject, proof and fingerprint.`,
-		example: `  locksteward silences add class=nightly-import --for 2h --comment 'reindexing, INC-12'
-  locksteward silences add team=checkout 'severity=~warning|info' --until 2026-11-30T08:00:00Z --comment 'migration'`,
+		example: `  locksteward silences add class=nightly-import --for 2h --reason 'reindexing, INC-12'
+  locksteward silences add team=checkout 'severity=~warning|info' --until 2026-11-30T08:00:00Z --reason 'migration'`,
 		args: cobra.MinimumNArgs(1),
 		flags: func(c *cobra.Command) {
 			end.register(c)
-			c.Flags().StringVar(&in.Comment, "comment", "", "reason, for people and the audit trail")
+			c.Flags().StringVar(&in.Reason, "reason", "", "reason, for people and the audit trail")
 		},
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Silence, error) {
-			if in.Comment == "" {
-				return api.Silence{}, usagef("--comment is missing, write the reason in a sentence: it goes into the audit trail")
+			if in.Reason == "" {
+				return api.Silence{}, usagef("--reason is missing, write the reason in a sentence: it goes into the audit trail")
 			}
 			if err := end.of(&in); err != nil {
 				return api.Silence{}, err
@@ -125,7 +125,7 @@ func silencesListCommand(p *program) *cobra.Command {
 				if s.EndedBy != "" {
 					ends = "by " + oneLine(s.EndedBy) + " at " + s.EndedAt.Local().Format(time.DateTime)
 				}
-				rows = append(rows, []string{s.ID, s.State, ends, findings, oneLine(s.CreatedBy), silenceSubject(s), oneLine(s.Comment)})
+				rows = append(rows, []string{s.ID, s.State, ends, findings, oneLine(s.CreatedBy), silenceSubject(s), oneLine(s.Reason)})
 			}
 			return writeTable(w, []string{"ID", "STATE", "ENDS", "FINDINGS", "BY", "WHAT", "COMMENT"}, rows)
 		},

@@ -13,8 +13,8 @@ import (
 type dsnFlags struct{ dsn, configFile string }
 
 func (f *dsnFlags) register(c *cobra.Command, purpose string) {
-	c.Flags().StringVar(&f.dsn, "dsn", "", "store to "+purpose+", as store.dsn of the configuration")
-	c.Flags().StringVar(&f.configFile, "config", defaultConfigFile, "configuration that names the store, unless --dsn does")
+	c.Flags().StringVar(&f.dsn, "store", "", "store to "+purpose+", as store.dsn of the configuration")
+	c.Flags().StringVar(&f.configFile, "config", defaultConfigFile, "configuration that names the store, unless --store does")
 }
 
 // resolve returns the DSN of the store.
@@ -45,7 +45,7 @@ for PostgreSQL.
 
 The copy contains the installation's key for token digests: protect it like the store.`,
 		Example: `  locksteward store backup /var/backups/locksteward-$(date +%F).db
-  locksteward store backup --dsn sqlite:/var/lib/locksteward/locksteward.db backup.db`,
+  locksteward store backup --store sqlite:/var/lib/locksteward/locksteward.db backup.db`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dsn, err := flags.resolve()

@@ -30,7 +30,7 @@ check the disk first, and run the command as the user of the agent. It needs as
 much free space as the store takes. It can be run again after it failed or was
 killed: nothing is lost. docs/store.md explains the rest.`,
 		Example: `  locksteward store repair
-  locksteward store repair --dsn sqlite:/var/lib/locksteward/locksteward.db --output json`,
+  locksteward store repair --store sqlite:/var/lib/locksteward/locksteward.db --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dsn, err := flags.resolve()

@@ -52,7 +52,7 @@ type unlocked struct {
 func unlockCommand(p *program) *cobra.Command {
 	var f unlockFlags
 	c := &cobra.Command{
-		Use:   "unlock KEY --redis URL --if CONDITION --reason REASON",
+		Use:   "unlock KEY [URL] --if CONDITION --reason REASON",
 		Short: "Release one dead lock without an agent",
 		Long: `Unlock deletes one lock if it is still the hold that a scan saw, and wakes its waiters
 as its library does. It shows what it would do, and does it after confirmation at the
@@ -67,9 +67,8 @@ A holder that is alive keeps working: make sure that it is dead.
 
 Exit codes: 0 released, already gone, or only shown; 1 not released; 4 the lock cannot
 be released safely.`,
-		Example: `  locksteward unlock lock:order:42 --redis redis://127.0.0.1:6379/0 \
+		Example: `  locksteward unlock lock:order:42 redis://127.0.0.1:6379/0 \
     --if string.5f0c….9a41….-1 --reason 'pod orders-7 is gone, checked in INC-7'`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runUnlock(cmd.Context(), p, f, args[0]) },
 	}
 	f.redis.register(c)

@@ -13,7 +13,7 @@ import (
 
 // addUnlockLines gives each finding on a lock that can be released safely the
 // command that does it.
-func addUnlockLines(out *api.Scan, result scan.Result, server []string) {
+func addUnlockLines(out *api.Scan, result scan.Result, server []string, url string) {
 	locks := map[string]locksteward.Lock{}
 	for _, l := range result.Sweep.Locks {
 		locks[l.Key] = l
@@ -24,14 +24,14 @@ func addUnlockLines(out *api.Scan, result scan.Result, server []string) {
 			continue
 		}
 		if condition, ok := unlock.ConditionOf(l.Observation, result.Salt); ok {
-			out.Findings[i].Unlock = unlockLine(server, l, condition)
+			out.Findings[i].Unlock = unlockLine(server, url, l, condition)
 		}
 	}
 }
 
-// unlockLine is the whole command but for the reason, which is asked for; server are
-// the flags that name the server.
-func unlockLine(server []string, l locksteward.Lock, condition unlock.Condition) string {
+// unlockLine is the whole command but for the reason, which is asked for; server and
+// url are the flags and the argument that name the server.
+func unlockLine(server []string, url string, l locksteward.Lock, condition unlock.Condition) string {
 	key, extra := l.Key, []string(nil)
 	if !utf8.ValidString(key) {
 		key, extra = base64.StdEncoding.EncodeToString([]byte(key)), []string{"--base64"}
@@ -45,5 +45,9 @@ func unlockLine(server []string, l locksteward.Lock, condition unlock.Condition)
 	}
 	// The shell of who pastes this without a reason gives an empty one, which is
 	// refused.
-	return line.String() + `--reason "$REASON" -- ` + unlock.ShellWord(key)
+	line.WriteString(`--reason "$REASON" -- ` + unlock.ShellWord(key))
+	if url != "" {
+		line.WriteString(" " + unlock.ShellWord(url))
+	}
+	return line.String()
 }

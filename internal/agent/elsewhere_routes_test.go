@@ -197,7 +197,7 @@ var places = map[string]place{
 }
 
 func silencedFromAfar(t *testing.T, s *pair) {
-	in := api.AddSilence{Matchers: []string{"target=main", "key=lock:order:nobody"}, ForMs: time.Hour.Milliseconds(), Comment: "from afar"}
+	in := api.AddSilence{Matchers: []string{"target=main", "key=lock:order:nobody"}, ForMs: time.Hour.Milliseconds(), Reason: "from afar"}
 	silence, err := s.bo.AddSilence(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)

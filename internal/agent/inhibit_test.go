@@ -61,7 +61,7 @@ func (b *bed) pending(db *sql.DB) []string {
 func hushed(t *testing.T, srv *testredis.Server, e *ear, sends *bed) *sql.DB {
 	t.Helper()
 	db := sends.opened()
-	silence := sends.silence(api.AddSilence{Matchers: []string{"key=lock:order:1"}, ForMs: time.Hour.Milliseconds(), Comment: "until Redis is down"})
+	silence := sends.silence(api.AddSilence{Matchers: []string{"key=lock:order:1"}, ForMs: time.Hour.Milliseconds(), Reason: "until Redis is down"})
 	set(t, srv.Client(t), "lock:order:1", token, 0)
 	awaitPending := func(want string) {
 		t.Helper()

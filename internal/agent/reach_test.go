@@ -174,7 +174,7 @@ func heldBack(t *testing.T, srv *testredis.Server, e *ear, b *bed, way *testredi
 // is given is done when the silence holds, and when the lock waits for it.
 func (b *bed) silenced(db *sql.DB, e *ear, holds, waits func()) {
 	b.t.Helper()
-	silence := b.silence(api.AddSilence{Matchers: []string{"key=lock:order:1"}, ForMs: time.Hour.Milliseconds(), Comment: "for now"})
+	silence := b.silence(api.AddSilence{Matchers: []string{"key=lock:order:1"}, ForMs: time.Hour.Milliseconds(), Reason: "for now"})
 	await := func(want string) {
 		b.t.Helper()
 		testredis.Eventually(b.t, within, func() bool {

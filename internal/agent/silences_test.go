@@ -83,7 +83,7 @@ func TestSilences(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = other.Close() })
 
-	one := b.silence(api.AddSilence{Matchers: []string{"key=~lock:order:[12]"}, ForMs: time.Hour.Milliseconds(), Comment: "rebuilt"})
+	one := b.silence(api.AddSilence{Matchers: []string{"key=~lock:order:[12]"}, ForMs: time.Hour.Milliseconds(), Reason: "rebuilt"})
 	if one.State != api.SilenceActive || one.CreatedBy != "bo" || one.Findings != 0 || time.Until(one.EndsAt) > time.Hour {
 		t.Errorf("%+v", one)
 	}
@@ -117,15 +117,15 @@ func TestSilences(t *testing.T) {
 
 	// What cannot be.
 	for want, in := range map[string]api.AddSilence{
-		"no finding has the fingerprint": {Fingerprint: "00", ForMs: 1000, Comment: "c"},
-		"would silence everything":       {Matchers: []string{"team!=x"}, ForMs: 1000, Comment: "c"},
-		"did you mean class?":            {Matchers: []string{"clas=x"}, ForMs: 1000, Comment: "c"},
+		"no finding has the fingerprint": {Fingerprint: "00", ForMs: 1000, Reason: "c"},
+		"would silence everything":       {Matchers: []string{"team!=x"}, ForMs: 1000, Reason: "c"},
+		"did you mean class?":            {Matchers: []string{"clas=x"}, ForMs: 1000, Reason: "c"},
 	} {
 		if _, err := b.bo.AddSilence(t.Context(), in); !errors.Is(err, locksteward.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if _, err := b.ana.AddSilence(t.Context(), api.AddSilence{Matchers: []string{"team=x"}, ForMs: 1000, Comment: "c"}); !errors.Is(err, locksteward.ErrRefused) {
+	if _, err := b.ana.AddSilence(t.Context(), api.AddSilence{Matchers: []string{"team=x"}, ForMs: 1000, Reason: "c"}); !errors.Is(err, locksteward.ErrRefused) {
 		t.Errorf("a requester silences: %v", err)
 	}
 }
@@ -144,8 +144,8 @@ func TestSilencesThatEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = other.Close() })
-	short := b.silence(api.AddSilence{Matchers: []string{"key=lock:order:5"}, ForMs: 6000, Comment: "soon over"})
-	far := b.silence(api.AddSilence{Matchers: []string{"key=lock:order:6"}, ForMs: time.Hour.Milliseconds(), Comment: "by the other"})
+	short := b.silence(api.AddSilence{Matchers: []string{"key=lock:order:5"}, ForMs: 6000, Reason: "soon over"})
+	far := b.silence(api.AddSilence{Matchers: []string{"key=lock:order:6"}, ForMs: time.Hour.Milliseconds(), Reason: "by the other"})
 	for _, key := range []string{"lock:order:4", "lock:order:5", "lock:order:6"} {
 		set(t, rdb, key, token, 0)
 	}
@@ -153,7 +153,7 @@ func TestSilencesThatEnd(t *testing.T) {
 		t.Errorf("told %s", got[0].finding())
 	}
 	f := b.fired("lock:order:4")
-	accepted := b.silence(api.AddSilence{Fingerprint: f.Fingerprint, Until: time.Now().Add(time.Hour), Comment: "known"})
+	accepted := b.silence(api.AddSilence{Fingerprint: f.Fingerprint, Until: time.Now().Add(time.Hour), Reason: "known"})
 	if f = b.fired("lock:order:4"); f.SilencedBy != accepted.ID || !f.AcceptedUntil.Equal(accepted.EndsAt) || accepted.Matchers[0] != "fingerprint="+f.Fingerprint {
 		t.Errorf("%+v", f)
 	}

@@ -61,7 +61,7 @@ func TestStoreThatNeedsRepair(t *testing.T) {
 	testredis.Eventually(t, within, func() bool { return e.times("lock:order:2 firing") == 1 }, "later findings are not sent")
 	b.stop()
 
-	b.refuses("the disk did not confirm a write", filepath.Join(b.dir, "store.db.needs-repair"), "locksteward store repair --dsn "+b.dsn)
+	b.refuses("the disk did not confirm a write", filepath.Join(b.dir, "store.db.needs-repair"), "locksteward store repair --store "+b.dsn)
 	if _, err := store.Repair(t.Context(), b.dsn); err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func wantWhole(t *testing.T, out *output, s scene) {
 		"PTTL is -1", "crash between SETNX and EXPIRE",
 		`locksteward_findings{class="stock",risk="deadlock",rule="ttl/none",severity="critical",target="demo"} 1`,
 		`locksteward_releases_total{class="orders",outcome="released",target="demo"} 1`,
-		"locksteward scan --redis",
+		"locksteward scan redis",
 	}
 	for _, e := range s.expected() {
 		want = append(want, e.rule)

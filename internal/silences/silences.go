@@ -192,7 +192,7 @@ func view(one store.Silence, now time.Time) api.Silence {
 		state = api.SilenceActive
 	}
 	return api.Silence{
-		ID: one.ID, Matchers: append([]string{}, one.Matchers...), Fingerprint: one.Fingerprint, Comment: one.Comment, State: state,
+		ID: one.ID, Matchers: append([]string{}, one.Matchers...), Fingerprint: one.Fingerprint, Reason: one.Reason, State: state,
 		CreatedBy: one.CreatedBy, CreatedAt: milli(one.CreatedAt), StartsAt: milli(one.StartsAt), EndsAt: milli(one.EndsAt),
 		EndedBy: one.EndedBy, EndedAt: milli(one.EndedAt),
 	}
@@ -209,9 +209,9 @@ func milli(t time.Time) time.Time {
 func (s *Set) AddSilence(ctx context.Context, by string, in console.SilenceInput) (api.Silence, error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	one := store.Silence{
-		ID: newID(), Matchers: in.Matchers, Comment: in.Comment, CreatedBy: by, CreatedAt: now, StartsAt: now, EndsAt: in.Until,
+		ID: newID(), Matchers: in.Matchers, Reason: in.Reason, CreatedBy: by, CreatedAt: now, StartsAt: now, EndsAt: in.Until,
 	}
-	entry := locksteward.Entry{At: now, Actor: by, Action: actionAdd, Subject: one.ID, Reason: in.Comment, Outcome: "until " + in.Until.Format(time.RFC3339)}
+	entry := locksteward.Entry{At: now, Actor: by, Action: actionAdd, Subject: one.ID, Reason: in.Reason, Outcome: "until " + in.Until.Format(time.RFC3339)}
 	if in.Fingerprint != "" {
 		findings := s.opts.Findings()
 		i := slices.IndexFunc(findings, func(f locksteward.Finding) bool { return f.Fingerprint() == in.Fingerprint })

@@ -263,7 +263,7 @@ CREATE INDEX alert_delivery_state_seq ON alert_delivery_state (seq);
 CREATE TABLE silences (
     id          TEXT PRIMARY KEY,
     matchers    TEXT NOT NULL,
-    comment     TEXT NOT NULL,
+    reason      TEXT NOT NULL,
     created_by  TEXT NOT NULL,
     created_at  BIGINT NOT NULL,
     starts_at   BIGINT NOT NULL,

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/alert"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/console"
@@ -29,8 +30,10 @@ import (
 	"github.com/locksteward/locksteward/internal/heartbeat"
 	"github.com/locksteward/locksteward/internal/liveness"
 	"github.com/locksteward/locksteward/internal/lockhistory"
+	"github.com/locksteward/locksteward/internal/notifications"
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/silences"
+	"github.com/locksteward/locksteward/internal/storehealth"
 	"github.com/locksteward/locksteward/internal/targets"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
@@ -89,7 +92,8 @@ type Agent struct {
 	follows   followed
 	lookEvery time.Duration
 
-	alerts *alerts
+	alerts      *notifications.Sender
+	storeHealth *storehealth.Monitor
 
 	// releaseFiles are the opened files of release credentials, by target.
 	releaseFiles atomic.Pointer[map[string]connect.Config]
@@ -128,22 +132,28 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	}
 	cfg = a.targets.Now().Config
 	a.history = lockhistory.NewWriter(a.log.Named("history"), a.store)
+	if a.exporter, err = exporter.New(cfg.Metrics, classes, opts.Build); err != nil {
+		return nil, err
+	}
+	a.exporter.SetReload(true)
+	a.openStoreHealth()
 	if err = a.newTrail(ctx, cfg, opts.Stdout); err != nil {
 		return nil, err
 	}
 	if a.digest, err = a.store.DigestKey(ctx); err != nil {
 		return nil, err
 	}
-	if a.exporter, err = exporter.New(cfg.Metrics, classes, opts.Build); err != nil {
-		return nil, err
-	}
-	a.exporter.SetReload(true)
-	a.updateStoreMetrics()
-	if err = a.newAlerts(cfg.Alert); err != nil {
+	a.alerts, err = notifications.New(cfg.Alert, notifications.Deps{
+		Log: a.log, Store: a.store, Metrics: a.exporter, Targets: a.targets, Salt: []byte(a.digest.Value([]byte("key_names"))),
+		Silences:      func() []alert.Silence { return a.silences.Current() },
+		DownElsewhere: func(target string) bool { return a.remote != nil && a.remote.Down(target) },
+		OnlyReplica:   func() bool { return a.member == nil || a.member.Isolated() },
+	}, a.wake)
+	if err != nil {
 		return nil, ofAlert(err)
 	}
 	a.silences = silences.New(silences.Options{
-		Log: a.log, Store: a.store, Findings: func() []locksteward.Finding { return a.backend.Findings() }, Changed: a.alerts.WakeHeld, Waiting: a.alerts.retryWakeHeld,
+		Log: a.log, Store: a.store, Findings: func() []locksteward.Finding { return a.backend.Findings() }, Changed: a.alerts.WakeHeld, Waiting: a.alerts.RetryWakeHeld,
 	})
 	a.heartbeat = heartbeat.New(a.log.Named("heartbeat"), a.sweepStatus, a.exporter, a.liveness)
 	beats, err := a.heartbeat.Prepare(cfg.Alert.Heartbeat)
@@ -234,9 +244,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return credentials.Run(ctx, a.log, a.credentialFiles, a.exporter.SetCredentials)
 	})
 	serve("clock", clockcheck.Monitor{Log: a.log, Store: a.store, Shared: a.member != nil}.Run)
-	serve("store", a.watchStore)
-	serve("health of the store", a.watchHealth)
-	serve("check of the store", a.checkStore)
+	serve("store", a.storeHealth.Run)
 
 	// The last events of targets come after the end of ctx.
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))

@@ -150,7 +150,7 @@ func (a *Agent) reloaded(ctx, running context.Context, cfg config.Config, classe
 				a.exporter.SetClasses(classes)
 				a.showReleaseEnabled()
 				a.showLeader()
-				a.exportReceivers(cfg.Alert)
+				a.alerts.ExportReceivers(cfg.Alert)
 				change.Start()
 			}}, nil
 		}},

@@ -94,7 +94,7 @@ var floors = []string{
 	`store`,
 	`internal/(access|acl|audit|clockcheck|cluster(/remote)?|credentials|doctor|execlock|heartbeat|initcfg|lockhistory|lockview|recording|silences|unlock|apiclient)`,
 	`config`,
-	`internal/(targets|scan|storehealth)`,
+	`internal/(targets|scan|storehealth|targetsources)`,
 	`internal/(backend|notifications)`,
 	`internal/agent`,
 	`internal/(demo|testkit/.*)|test/.*`,

@@ -19,8 +19,8 @@ func (a *Agent) ready() exporter.Readiness {
 		waits, others = a.readyAmongReplicas(now, waits)
 		notes = append(notes, others...)
 	}
-	if err := a.follows.unread.Load(); err != nil {
-		waits = append(waits, *err)
+	if err := a.sources.Unread(); err != nil {
+		waits = append(waits, err)
 	}
 	notes = append(notes, storehealth.Notes(a.store.Health())...)
 	if len(waits) == 0 {

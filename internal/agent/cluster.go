@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
 	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/internal/storehealth"
 	"github.com/locksteward/locksteward/internal/targets"
 	"github.com/locksteward/locksteward/store"
 )
@@ -37,6 +38,17 @@ func (a *Agent) openStore(ctx context.Context, cfg config.Config, version string
 	a.store = st.Under(a.member.Lease)
 	a.member.SetDuties(duties(cfg))
 	return nil
+}
+
+// openStoreHealth begins to show the health of the store. A database that is put back to an older state while replicas run is
+// claimed anew: what it says fires, and was told, is gone by; what is known here was never there.
+func (a *Agent) openStoreHealth() {
+	var onOlder func(context.Context)
+	if a.member != nil {
+		onOlder = a.member.ReacquireAll
+	}
+	a.storeHealth = storehealth.New(a.log, a.store, a.exporter, onOlder)
+	a.storeHealth.Update()
 }
 
 // duties returns what one replica works on at a time: each target, and the singleton duties. The masters of one Redlock go

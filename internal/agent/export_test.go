@@ -34,7 +34,7 @@ func (a *Agent) PauseReleases(ctx context.Context, admin string, paused bool) er
 func (a *Agent) BeforeComposing(fn func(w store.Written)) {
 	a.store.Compose(func(w store.Written) []locksteward.Notification {
 		fn(w)
-		return a.composeNotifications(w)
+		return a.alerts.Compose(w)
 	})
 }
 

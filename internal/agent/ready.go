@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/exporter"
+	"github.com/locksteward/locksteward/internal/storehealth"
 )
 
 // ready returns what /-/ready answers. A replica that is not ready gets no requests, so it is unready only if another one
@@ -18,10 +19,10 @@ func (a *Agent) ready() exporter.Readiness {
 		waits, others = a.readyAmongReplicas(now, waits)
 		notes = append(notes, others...)
 	}
-	if err := a.follows.unread.Load(); err != nil {
-		waits = append(waits, *err)
+	if err := a.sources.Unread(); err != nil {
+		waits = append(waits, err)
 	}
-	notes = append(notes, storeNotes(a.store.Health())...)
+	notes = append(notes, storehealth.Notes(a.store.Health())...)
 	if len(waits) == 0 {
 		a.wasReady.Store(true)
 	}

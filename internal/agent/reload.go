@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/reload"
 	"github.com/locksteward/locksteward/internal/targets"
+	"github.com/locksteward/locksteward/internal/targetsources"
 )
 
 // errNotRunning is a reload before Run or after its end.
@@ -38,7 +40,7 @@ func (a *Agent) reloadBy(ctx context.Context, by string) error {
 	a.trail.Reopen()
 	err := a.reload(ctx, by)
 	a.exporter.SetReload(err == nil)
-	a.showSources()
+	a.sources.Show()
 	if err != nil {
 		a.log.Error("configuration is not reloaded: the old one stays", zap.Error(err))
 		return err
@@ -65,7 +67,7 @@ func (a *Agent) reload(ctx context.Context, by string) error {
 	if err := a.change(ctx, sources.Config()); err != nil {
 		return fmt.Errorf("reload: %w", err)
 	}
-	a.sources = sources
+	a.sources.Follow(sources)
 	a.auditBy(ctx, by, "agent.reload", "")
 	return nil
 }
@@ -102,6 +104,23 @@ func (a *Agent) change(ctx context.Context, cfg config.Config) error {
 	}
 	all.Commit()
 	return nil
+}
+
+// openSources returns the configuration with the targets that stand outside of it.
+func (a *Agent) openSources(ctx context.Context, cfg config.Config, every time.Duration) (_ config.Config, err error) {
+	a.sources, err = targetsources.Open(ctx, cfg, targetsources.Deps{
+		Log: a.log, Store: a.store, Metrics: a.exporter, Every: every,
+		BeginChange: a.beginChange, Change: a.change, Changed: a.updateDuties, Audit: a.audit,
+	})
+	if err != nil {
+		return cfg, err
+	}
+	all := a.sources.Config()
+	a.targets.Alter(func(next *targets.Snapshot) { next.Config = all })
+	if a.member != nil {
+		a.member.SetDuties(duties(all))
+	}
+	return all, nil
 }
 
 // component is a part of the agent that a reload changes.
@@ -150,7 +169,7 @@ func (a *Agent) reloaded(ctx, running context.Context, cfg config.Config, classe
 				a.exporter.SetClasses(classes)
 				a.showReleaseEnabled()
 				a.showLeader()
-				a.exportReceivers(cfg.Alert)
+				a.alerts.ExportReceivers(cfg.Alert)
 				change.Start()
 			}}, nil
 		}},

@@ -39,7 +39,7 @@ func (a *Agent) startSingletonDuties(ctx context.Context) {
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.active.Store(true)
 	a.trail.Start(ctx)
-	a.alerts.start(ctx)
+	a.alerts.Start(ctx)
 	s.work.Go(func() { a.prune(ctx) })
 	a.countRequests(ctx)
 }
@@ -53,7 +53,7 @@ func (a *Agent) stopSingletonDuties(ctx context.Context) {
 	}
 	s.cancel()
 	s.work.Wait()
-	a.alerts.stop()
+	a.alerts.Stop()
 	a.trail.Stop(ctx)
 	a.exporter.ClearSingletonMetrics()
 }

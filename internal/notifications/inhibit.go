@@ -1,4 +1,4 @@
-package agent
+package notifications
 
 import (
 	"time"
@@ -10,11 +10,11 @@ import (
 // heldBy returns why notifications of a firing finding are held back: by a silence or by
 // inhibition; "" if they are not. It runs inside transactions of the store, which it must
 // not use, and waits for no one who does.
-func (a *Agent) heldBy(f locksteward.Finding) string {
-	if id, _, ok := alert.SilencedBy(a.silences.Current(), f, time.Now()); ok {
+func (s *Sender) heldBy(f locksteward.Finding) string {
+	if id, _, ok := alert.SilencedBy(s.deps.Silences(), f, time.Now()); ok {
 		return alert.SuppressedSilence + ":" + id
 	}
-	if a.targetDown(f.Target) {
+	if s.targetDown(f.Target) {
 		return alert.SuppressedInhibit + ":target_down"
 	}
 	return ""
@@ -24,18 +24,18 @@ func (a *Agent) heldBy(f locksteward.Finding) string {
 // sweep that reads the target has ended, when it is known what is still broken. Before
 // the first sweep of this run no target is down, so that what the last run found is not
 // held back.
-func (a *Agent) targetDown(name string) bool {
-	if w, err := a.targets.Get(name); err == nil {
+func (s *Sender) targetDown(name string) bool {
+	if w, err := s.deps.Targets.Get(name); err == nil {
 		if down := w.Down(); down != nil {
 			return *down
 		}
 	}
 	// A target without news may be up: nothing is held back.
-	return a.remote != nil && a.remote.Down(name)
+	return s.deps.DownElsewhere(name)
 }
 
 // keyPattern is the pattern of a class that a key matches, for receivers that do not see
 // names of locks.
-func (a *Agent) keyPattern(class, key string) string {
-	return a.targets.Now().Classes.Pattern(class, key)
+func (s *Sender) keyPattern(class, key string) string {
+	return s.deps.Targets.Now().Classes.Pattern(class, key)
 }

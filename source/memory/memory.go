@@ -3,6 +3,8 @@
 package memory
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +31,9 @@ type Store struct {
 	holds   map[string]held
 	kept    map[string]keptHold // by the id of the request that released it
 	records map[string]record   // by the id of the request
+	// watchers are called with the name of each lock that changed, by their number.
+	watchers map[int]func(name string)
+	nextNo   int
 }
 
 // held is a hold that stands.
@@ -40,31 +45,65 @@ type held struct {
 
 // New returns an empty store, whose tokens are shown as digests made with digest.
 func New(digest locksteward.DigestKey) *Store {
-	return &Store{digest: digest, holds: map[string]held{}, kept: map[string]keptHold{}, records: map[string]record{}}
+	return &Store{digest: digest, holds: map[string]held{}, kept: map[string]keptHold{}, records: map[string]record{}, watchers: map[int]func(string){}}
 }
 
 // Put gives the lock at key to a new hold, whoever has it.
 func (s *Store) Put(key string, h Hold) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.holds[key] = held{Hold: h, since: time.Now()}
+	s.mu.Unlock()
+	s.changed(key)
 }
 
 // Renew moves the expiry of the hold at key, if there is one.
 func (s *Store) Renew(key string, expires time.Time) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if h, ok := s.current(key); ok {
 		h.Expires = expires
 		s.holds[key] = h
 	}
+	s.mu.Unlock()
+	s.changed(key)
 }
 
 // Delete frees the lock at key.
 func (s *Store) Delete(key string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.holds, key)
+	s.mu.Unlock()
+	s.changed(key)
+}
+
+// changed calls the watchers, without the mutex.
+func (s *Store) changed(key string) {
+	s.mu.Lock()
+	watchers := slices.Collect(maps.Values(s.watchers))
+	s.mu.Unlock()
+	for _, w := range watchers {
+		w(key)
+	}
+}
+
+// notify has fn called with the name of each lock that changes, until stop.
+func (s *Store) notify(fn func(name string)) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	no := s.nextNo
+	s.nextNo++
+	s.watchers[no] = fn
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watchers, no)
+	}
+}
+
+// names returns the names of all locks.
+func (s *Store) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.holds))
 }
 
 // Read returns the lock at key as it is now; false if nobody holds it. A placeholder

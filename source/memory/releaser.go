@@ -45,6 +45,7 @@ func (s *Store) Preview(_ context.Context, req locksteward.Request) (source.Prev
 
 // Release does what the request asks for, once.
 func (s *Store) Release(_ context.Context, req locksteward.Request) (source.Outcome, error) {
+	defer s.changed(req.Evidence.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r, ran := s.records[req.ID]; ran {

@@ -5,8 +5,9 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"github.com/locksteward/locksteward/catalogue"
 	"strings"
+
+	"github.com/locksteward/locksteward/catalogue"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/connect"

@@ -3,10 +3,11 @@ package redis
 import (
 	"context"
 	"fmt"
-	"github.com/locksteward/locksteward"
 	"hash/maphash"
 	"slices"
 	"time"
+
+	"github.com/locksteward/locksteward"
 
 	"github.com/locksteward/locksteward/internal/respcheck"
 )

@@ -28,7 +28,6 @@ type redisStore struct {
 	url    string
 	client redis.UniversalClient
 	digest locksteward.DigestKey
-	cut    func(t testing.TB)
 
 	mu     sync.Mutex
 	tokens map[string]string

@@ -119,9 +119,9 @@ func doneZH(r locksteward.Request) string {
 	case e.Act == locksteward.ActLift:
 		return "已解除：占位已删除" + woken + "。"
 	case e.Act == locksteward.ActTakeOver:
-		return fmt.Sprintf("已接管：%s 内任何人都无法获得这把锁，除非提前解除。", e.Stand)
-	case e.Stand > 0:
-		return fmt.Sprintf("已释放：锁已删除，%s 内任何人都无法获得。", e.Stand)
+		return fmt.Sprintf("已接管：%s 内任何人都无法获得这把锁，除非提前解除。", e.Placeholder)
+	case e.Placeholder > 0:
+		return fmt.Sprintf("已释放：锁已删除，%s 内任何人都无法获得。", e.Placeholder)
 	default:
 		return "已释放：锁已删除" + woken + "。"
 	}

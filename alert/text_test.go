@@ -90,9 +90,9 @@ func TestReleasesAreToldInChinese(t *testing.T) {
 		{"release.break_glass", "ana broke the glass.", with(locksteward.RequestApproved, nil), "ana 使用了紧急权限"},
 		{"release.final", "Released: the lock was deleted and 2 waiting clients were told.", with(locksteward.RequestReleased, func(r *locksteward.Request) { r.WaitersWoken = 2 }), "通知了 2 个等待的客户端"},
 		{"release.final", "Released: the lock was deleted. Its answer was lost: confirmed by the execution record.", with(locksteward.RequestReleased, nil), "由执行记录确认"},
-		{"release.final", "Released: and nobody gets it for 30s.", with(locksteward.RequestReleased, func(r *locksteward.Request) { r.Evidence.Stand = 30 * time.Second }), "30s 内"},
+		{"release.final", "Released: and nobody gets it for 30s.", with(locksteward.RequestReleased, func(r *locksteward.Request) { r.Evidence.Placeholder = 30 * time.Second }), "30s 内"},
 		{"release.final", "Taken over", with(locksteward.RequestReleased, func(r *locksteward.Request) {
-			r.Evidence.Act, r.Evidence.Stand = locksteward.ActTakeOver, time.Minute
+			r.Evidence.Act, r.Evidence.Placeholder = locksteward.ActTakeOver, time.Minute
 		}), "已接管"},
 		{"release.final", "Undone", with(locksteward.RequestReleased, act(locksteward.ActUndo)), "已撤销"},
 		{"release.final", "Released", with(locksteward.RequestReleased, act(locksteward.ActLift)), "已解除"},

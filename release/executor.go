@@ -209,8 +209,8 @@ func (e *RedisExecutor) command(ctx context.Context, cn *redis.Conn, req lockste
 		return formats.Command{}, &now, &formats.Refusal{Key: ev.Key, Format: ev.Library, Why: formats.WhyNever(ev.Library)}
 	}
 	r.MetaPrefix = now.prefix
-	if ev.Stand > 0 {
-		r.Placeholder = ev.Stand + standMargin
+	if ev.Placeholder > 0 {
+		r.Placeholder = ev.Placeholder + placeholderMargin
 	}
 	command, err := d.Release(now.sample, r)
 	return command, &now, err

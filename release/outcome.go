@@ -56,9 +56,9 @@ func doneSentence(e locksteward.Evidence, woken int64) string {
 	case e.Act == locksteward.ActLift:
 		return "Released: what stood in the lock's place was deleted" + told + "."
 	case e.Act == locksteward.ActTakeOver:
-		return fmt.Sprintf("Taken over: nobody gets the lock for %s, or until that is ended.", e.Stand)
-	case e.Stand > 0:
-		return fmt.Sprintf("Released: the lock was deleted, and nobody gets it for %s.", e.Stand)
+		return fmt.Sprintf("Taken over: nobody gets the lock for %s, or until that is ended.", e.Placeholder)
+	case e.Placeholder > 0:
+		return fmt.Sprintf("Released: the lock was deleted, and nobody gets it for %s.", e.Placeholder)
 	default:
 		return "Released: the lock was deleted" + told + "."
 	}

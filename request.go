@@ -78,9 +78,9 @@ type Evidence struct {
 	// HolderAlive says that the holder is known to live and to renew: its owner,
 	// type and count are the lock's identity then.
 	HolderAlive bool
-	// Stand is how long an owner that nobody is stands in the lock's place: the
+	// Placeholder is how long a placeholder holds the key after the release: the
 	// lock-delay of a release, the time of a take-over.
-	Stand time.Duration
+	Placeholder time.Duration
 	// Undo is how long the lock is kept aside for an undo; 0: not at all.
 	Undo time.Duration
 	// Of is the request that an undo or a lift follows.

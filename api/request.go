@@ -63,14 +63,14 @@ type Evidence struct {
 	Findings    []string  `json:"findings"`
 	At          time.Time `json:"at,omitzero"`
 
-	// Act is "release", "take-over", "undo" or "lift" (the end of what stands in the
+	// Act is "release", "take-over", "undo" or "lift" (the end of the placeholder in the
 	// lock's place).
 	Act string `json:"act"`
 	// HolderAlive: the holder is known to live and to renew; its owner, type and
 	// count are compared, not the expiry.
 	HolderAlive bool `json:"holder_alive,omitempty"`
-	// StandMs is how long a placeholder holds the key.
-	StandMs int64 `json:"stand_ms,omitempty"`
+	// PlaceholderMs is how long a placeholder holds the key.
+	PlaceholderMs int64 `json:"placeholder_ms,omitempty"`
 	// UndoMs is how long the lock is kept aside for an undo.
 	UndoMs int64 `json:"undo_ms,omitempty"`
 	// Of is the request that an undo or a lift follows.
@@ -227,7 +227,7 @@ func NewEvidence(e locksteward.Evidence) Evidence {
 		At:              stamp(e.At),
 		Act:             e.Act.String(),
 		HolderAlive:     e.HolderAlive,
-		StandMs:         e.Stand.Milliseconds(),
+		PlaceholderMs:   e.Placeholder.Milliseconds(),
 		UndoMs:          e.Undo.Milliseconds(),
 		Of:              e.Of,
 		Proof:           string(e.Proof),

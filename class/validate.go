@@ -130,14 +130,14 @@ func (c Class) releaseProblems() []error {
 	if c.ManyPerMinute < 0 {
 		add("many_per_minute: must not be negative, got %d, write how many releases a minute need nobody else, or 0 for %d", c.ManyPerMinute, DefaultManyPerMinute)
 	}
-	if c.LockDelay < 0 || c.LockDelay > MaxStand {
-		add("lock_delay: must be from 0 to %s, got %s, write how long nobody shall get the lock after a release", MaxStand, c.LockDelay)
+	if c.LockDelay < 0 || c.LockDelay > MaxPlaceholder {
+		add("lock_delay: must be from 0 to %s, got %s, write how long nobody shall get the lock after a release", MaxPlaceholder, c.LockDelay)
 	}
 	return errs
 }
 
-// MaxStand is the longest lock-delay or take-over.
-const MaxStand = 24 * time.Hour
+// MaxPlaceholder is the longest lock-delay or take-over.
+const MaxPlaceholder = 24 * time.Hour
 
 // autoProblems are those of a class whose locks are released without a person.
 func (c Class) autoProblems() []error {

@@ -109,9 +109,9 @@ type ReleaseAdvisor interface {
 // Possible is what could be asked for a lock: each field is why not, "" if it
 // could.
 type Possible struct {
-	Refusal string // anything at all
-	NoStand string // a take-over or a lock-delay
-	NoUndo  string // an undo afterwards
+	Refusal       string // anything at all
+	NoPlaceholder string // a take-over or a lock-delay
+	NoUndo        string // an undo afterwards
 }
 
 // Graphs is who waits for whom.

@@ -164,7 +164,7 @@ func TestPagesAreInert(t *testing.T) {
 		Watch: &api.Watch{Mode: hostile, Reason: hostile, Classes: []api.ClassWatch{{Class: hostile, Coverage: hostile, Reason: hostile}}},
 	})
 	w.hushed.list = []api.Silence{{ID: hostile, Matchers: []string{"class=" + hostile}, Reason: hostile, CreatedBy: hostile, State: api.SilenceActive, EndsAt: at}}
-	w.advice.possible = Possible{NoStand: hostile, NoUndo: hostile}
+	w.advice.possible = Possible{NoPlaceholder: hostile, NoUndo: hostile}
 	w.graph = &api.Graph{
 		Nodes: []api.GraphNode{
 			{ID: hostile, Kind: api.NodeLock, Lock: &api.GraphLock{Target: "orders", Key: api.NewKey(hostile), Class: hostile, Waiters: 1}},

@@ -27,7 +27,7 @@ func TestWhatFollowsIsOfferedOnce(t *testing.T) {
 			b := setup(t, "approver")
 			done := pending()
 			done.ID, done.State, done.FinishedAt = "r7", locksteward.RequestReleased, time.Now()
-			done.Evidence.Undo, done.Evidence.Stand = time.Hour, time.Hour
+			done.Evidence.Undo, done.Evidence.Placeholder = time.Hour, time.Hour
 			b.world.requests = []locksteward.Request{done}
 			if c.state != "" {
 				next := done

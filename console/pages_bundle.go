@@ -15,7 +15,7 @@ type bundleData struct {
 	Rows                   []requestRow
 	Open                   int
 	First                  requestRow // for what all have in common
-	Standing               ApprovalStatus
+	Approval               ApprovalStatus
 	WeakIdentity, Alive    bool // one of them needs this to be confirmed
 	Refused                string
 	LeftOut                []api.LeftOut
@@ -45,7 +45,7 @@ func (s *Server) bundlePage(w http.ResponseWriter, r *http.Request, who users.Us
 	}
 	if len(data.Rows) > 0 {
 		data.First = data.Rows[0]
-		data.Standing = s.deps.Requests.ApprovalStatus(data.First.Request)
+		data.Approval = s.deps.Requests.ApprovalStatus(data.First.Request)
 	}
 	for _, row := range data.Rows {
 		if row.Open && data.Refused == "" {

@@ -122,7 +122,7 @@ func (d *requestsData) choices(s *Server, state string, f RequestFilter) {
 // requestData is one request, what changed since, and what may be done about it.
 type requestData struct {
 	requestRow
-	Standing ApprovalStatus
+	Approval ApprovalStatus
 	Yes      []string // who approved, each once, as their last word says
 	No       []string
 	Compare  []compared
@@ -169,7 +169,7 @@ func (s *Server) requestPage(w http.ResponseWriter, r *http.Request, who users.U
 	if err != nil {
 		return err
 	}
-	data := requestData{requestRow: requestRows([]locksteward.Request{req})[0], Standing: s.deps.Requests.ApprovalStatus(req)}
+	data := requestData{requestRow: requestRows([]locksteward.Request{req})[0], Approval: s.deps.Requests.ApprovalStatus(req)}
 	data.Bundle = data.requestRow.Bundle
 	data.Yes, data.No = lastWords(req)
 	if data.Open {
@@ -178,7 +178,7 @@ func (s *Server) requestPage(w http.ResponseWriter, r *http.Request, who users.U
 			data.Failed = api.ProblemFor(err).Detail
 		} else {
 			// Warnings of the policy are shown above.
-			preview.Warnings = slices.DeleteFunc(preview.Warnings, func(text string) bool { return slices.Contains(data.Standing.Warnings, text) })
+			preview.Warnings = slices.DeleteFunc(preview.Warnings, func(text string) bool { return slices.Contains(data.Approval.Warnings, text) })
 			data.Preview = &preview
 		}
 		if err := s.deps.Advisor.WhyNotApprove(actorOf(who), req); err != nil {
@@ -310,7 +310,7 @@ func (s *Server) loadFollowUps(r *http.Request, data *requestData) error {
 	} else {
 		data.NoUndo = "the deleted lock was not saved"
 	}
-	if until := data.FinishedAt.Add(e.Stand); e.Stand > 0 && !undone && !lifted && now.Before(until) {
+	if until := data.FinishedAt.Add(e.Placeholder); e.Placeholder > 0 && !undone && !lifted && now.Before(until) {
 		data.LiftUntil = until
 	}
 	return nil

@@ -35,7 +35,7 @@ type Actor struct {
 	// Teams are what classes may ask of approvers.
 	Teams []string
 
-	// bundled says that the word is on the whole bundle.
+	// bundled says that the decision is on the whole bundle.
 	bundled bool
 }
 

@@ -36,9 +36,9 @@ func TestHolderThatIsAliveButStuck(t *testing.T) {
 
 	r = e.ask(t, ana, release.RequestInput{Key: key, HolderAlive: true})
 	renewed()
-	word := yes(r)
-	word.ConfirmHolderAlive = false
-	_, err = e.service.Approve(t.Context(), ben, r.ID, word)
+	decision := yes(r)
+	decision.ConfirmHolderAlive = false
+	_, err = e.service.Approve(t.Context(), ben, r.ID, decision)
 	wantError(t, err, locksteward.ErrInvalid, "may still be writing", "confirm")
 	if got := e.service.Warnings(r); len(got) != 1 {
 		t.Errorf("warnings %q", got)

@@ -15,7 +15,7 @@ func TestTwoMustDeny(t *testing.T) {
 	e.put(t, "lock:three:1", uuid, minute)
 	r := e.request(t, ana, "lock:three:1")
 	deny := func(who release.Actor) (locksteward.Request, error) {
-		return e.service.Deny(t.Context(), who, r.ID, release.Word{Reason: "they still work"})
+		return e.service.Deny(t.Context(), who, r.ID, release.Decision{Reason: "they still work"})
 	}
 	got, err := deny(ben)
 	if err != nil || got.State != locksteward.RequestPending {
@@ -46,7 +46,7 @@ func TestApproversOfAClass(t *testing.T) {
 	if got := e.refusals(t); len(got) != 1 || got[0].Actor != "ben" {
 		t.Errorf("refusals %+v", got)
 	}
-	_, err = e.service.Deny(t.Context(), ben, r.ID, release.Word{Reason: "no"})
+	_, err = e.service.Deny(t.Context(), ben, r.ID, release.Decision{Reason: "no"})
 	wantError(t, err, locksteward.ErrRefused, "team:checkout")
 	dan := release.Actor{Name: "dan", Roles: ben.Roles, Teams: []string{"checkout"}}
 	e.want(t, e.approve(t, dan, r), locksteward.RequestReleased)
@@ -66,7 +66,7 @@ func TestSelfApprovalThatIsTold(t *testing.T) {
 	if got := e.told.of(locksteward.EventSelfApproved); len(got) != 1 || got[0].Actor != "eve" || got[0].Request.ID != r.ID {
 		t.Errorf("told %+v", got)
 	}
-	// Another person's word is no such event.
+	// Another person's decision is no such event.
 	e.put(t, "lock:loud:1", uuid, minute)
 	e.want(t, e.approve(t, ben, e.request(t, eve, "lock:loud:1")), locksteward.RequestReleased)
 	if got := e.told.of(locksteward.EventSelfApproved); len(got) != 1 {

@@ -229,7 +229,7 @@ func (s *Service) sweptOne(ctx context.Context, d Dead) (*locksteward.Request, e
 	return &done, nil
 }
 
-// ownOpen returns the agent's own request about a lock that waits for a word.
+// ownOpen returns the agent's own request about a lock that waits for a decision.
 func (s *Service) ownOpen(ctx context.Context, lock locksteward.Lock) (*locksteward.Request, error) {
 	list, err := s.store.RequestsForKey(ctx, lock.Target, lock.DB, lock.Key, 5)
 	if err != nil {

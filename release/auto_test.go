@@ -159,7 +159,7 @@ func TestAutoNeverWithout(t *testing.T) {
 		"a denial": {"lock:auto:1", func(t *testing.T, e *env, key string) {
 			e.put(t, key, uuid, minute)
 			r := e.sweep(t, "holder/dead", locksteward.Presumed, key)[0]
-			if _, err := e.service.Deny(t.Context(), ben, r.ID, release.Word{Reason: "it lives"}); err != nil {
+			if _, err := e.service.Deny(t.Context(), ben, r.ID, release.Decision{Reason: "it lives"}); err != nil {
 				t.Fatal(err)
 			}
 		}},

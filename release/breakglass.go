@@ -11,20 +11,20 @@ import (
 // approvals, caps and pauses of automatic releases, for one who has [RoleBreakGlass]. All receivers
 // are told, and nothing silences that; without a receiver it is refused. What it
 // does not get past: a pause of all releases, a class with release: off, a library that
-// cannot be released safely, and the comparison. word confirms what an approver
+// cannot be released safely, and the comparison. decision confirms what an approver
 // would; its reason and evidence hash are not used.
-func (s *Service) BreakGlass(ctx context.Context, actor Actor, in RequestInput, word Word) (locksteward.Request, error) {
+func (s *Service) BreakGlass(ctx context.Context, actor Actor, in RequestInput, decision Decision) (locksteward.Request, error) {
 	id := newID()
 	s.enter(id)
 	defer s.leave(id)
-	r, err := s.breakGlass(ctx, actor, id, in, word)
+	r, err := s.breakGlass(ctx, actor, id, in, decision)
 	if err != nil {
 		return locksteward.Request{}, s.refuse(ctx, actor, ActionBreakGlass, in.Target, in.Key, "", in.Reason, err)
 	}
 	return s.execute(ctx, r.ID)
 }
 
-func (s *Service) breakGlass(ctx context.Context, actor Actor, id string, in RequestInput, word Word) (locksteward.Request, error) {
+func (s *Service) breakGlass(ctx context.Context, actor Actor, id string, in RequestInput, decision Decision) (locksteward.Request, error) {
 	r, err := s.prepare(ctx, actor, RoleBreakGlass, in, ask{id: id, breakGlass: true, alive: in.HolderAlive, takeOver: in.TakeOver, delay: in.LockDelay})
 	if err != nil {
 		return locksteward.Request{}, err
@@ -32,8 +32,8 @@ func (s *Service) breakGlass(ctx context.Context, actor Actor, id string, in Req
 	if s.heard() == 0 {
 		return locksteward.Request{}, refused("breaking the glass tells everybody, and no receiver of alerts is configured; add one in alert.receivers, or ask an approver")
 	}
-	word.Reason, word.EvidenceHash = r.Reason, r.EvidenceHash
-	if err := mayDecide(r, actor, word, true); err != nil {
+	decision.Reason, decision.EvidenceHash = r.Reason, r.EvidenceHash
+	if err := mayDecide(r, actor, decision, true); err != nil {
 		return locksteward.Request{}, err
 	}
 	r.Decisions = []locksteward.Decision{{By: actor.Name, Approve: true, Reason: r.Reason, At: r.CreatedAt, EvidenceHash: r.EvidenceHash}}

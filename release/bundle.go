@@ -11,7 +11,7 @@ import (
 )
 
 // A bundle is one question about many locks: those of one dead host. Its list is
-// frozen, one word decides on all of them, and each is compared and executed on
+// frozen, one decision counts for all of them, and each is compared and executed on
 // its own. Its requests have the ids <bundle>.1, <bundle>.2 and so on, and each
 // says how many there are.
 
@@ -128,20 +128,20 @@ func (s *Service) GetBundle(ctx context.Context, id string) (Bundle, error) {
 }
 
 // ApproveBundle is [Service.Approve] for all requests of a bundle that are still
-// open; word.EvidenceHash is the bundle's. If the word is refused for one of
+// open; decision.EvidenceHash is the bundle's. If the decision is refused for one of
 // them, or the caps have no room for all, nothing is decided. Each is then decided,
 // compared and executed on its own: the returned bundle has their outcomes, and one for
 // which others took the room meanwhile is still pending.
-func (s *Service) ApproveBundle(ctx context.Context, actor Actor, id string, word Word) (Bundle, error) {
-	return s.decideBundle(ctx, actor, id, word, true)
+func (s *Service) ApproveBundle(ctx context.Context, actor Actor, id string, decision Decision) (Bundle, error) {
+	return s.decideBundle(ctx, actor, id, decision, true)
 }
 
 // DenyBundle is [Service.Deny] for all requests of a bundle that are still open.
-func (s *Service) DenyBundle(ctx context.Context, actor Actor, id string, word Word) (Bundle, error) {
-	return s.decideBundle(ctx, actor, id, word, false)
+func (s *Service) DenyBundle(ctx context.Context, actor Actor, id string, decision Decision) (Bundle, error) {
+	return s.decideBundle(ctx, actor, id, decision, false)
 }
 
-func (s *Service) decideBundle(ctx context.Context, actor Actor, id string, word Word, approve bool) (Bundle, error) {
+func (s *Service) decideBundle(ctx context.Context, actor Actor, id string, decision Decision, approve bool) (Bundle, error) {
 	b, err := s.GetBundle(ctx, id)
 	if err != nil {
 		return Bundle{}, err
@@ -150,8 +150,8 @@ func (s *Service) decideBundle(ctx context.Context, actor Actor, id string, word
 	if approve {
 		action = ActionApprove
 	}
-	if err := s.mayDecideBundle(ctx, b, actor, word, approve); err != nil {
-		return Bundle{}, s.refuse(ctx, actor, action, b.Requests[0].Evidence.Target, "", b.ID, word.Reason, err)
+	if err := s.mayDecideBundle(ctx, b, actor, decision, approve); err != nil {
+		return Bundle{}, s.refuse(ctx, actor, action, b.Requests[0].Evidence.Target, "", b.ID, decision.Reason, err)
 	}
 	actor.bundled = true
 	var errs []error
@@ -159,7 +159,7 @@ func (s *Service) decideBundle(ctx context.Context, actor Actor, id string, word
 		if r.State.Final() || r.State == locksteward.RequestExecuting {
 			continue
 		}
-		single := word
+		single := decision
 		single.EvidenceHash = r.EvidenceHash
 		if approve {
 			_, err = s.Approve(ctx, actor, r.ID, single)
@@ -177,34 +177,34 @@ func (s *Service) decideBundle(ctx context.Context, actor Actor, id string, word
 	return after, errors.Join(errs...)
 }
 
-// mayDecideBundle checks a word against all open requests of a bundle without
+// mayDecideBundle checks a decision against all open requests of a bundle without
 // writing anything.
-func (s *Service) mayDecideBundle(ctx context.Context, b Bundle, actor Actor, word Word, approve bool) error {
-	if approve && word.EvidenceHash == "" {
+func (s *Service) mayDecideBundle(ctx context.Context, b Bundle, actor Actor, decision Decision, approve bool) error {
+	if approve && decision.EvidenceHash == "" {
 		return invalid("evidence hash is missing: an approval signs what was seen; look at bundle %s and give its hash", b.ID)
 	}
-	if word.EvidenceHash != "" && word.EvidenceHash != b.Hash {
+	if decision.EvidenceHash != "" && decision.EvidenceHash != b.Hash {
 		return conflict("the hash is not that of bundle %s; look at it again and decide on what it shows", b.ID)
 	}
 	at := s.now()
 	open := 0
-	var decided []locksteward.Request // by this word
+	var decided []locksteward.Request // by this decision
 	actor.bundled = true
 	for _, r := range b.Requests {
 		if r.State.Final() || r.State == locksteward.RequestExecuting {
 			continue
 		}
 		open++
-		if err := s.first(ctx, actor, r, word, approve); err != nil {
+		if err := s.first(ctx, actor, r, decision, approve); err != nil {
 			return err
 		}
 		if due(r, at) {
 			continue
 		}
-		single, try := word, r
+		single, try := decision, r
 		single.EvidenceHash = r.EvidenceHash
 		try.Decisions = append([]locksteward.Decision(nil), r.Decisions...)
-		if _, err := s.word(&try, actor, single, approve, at); err != nil {
+		if _, err := s.addDecision(&try, actor, single, approve, at); err != nil {
 			return fmt.Errorf("lock %q: %w", locksteward.DisplayKey(r.Evidence.Key), err)
 		}
 		if r.State == locksteward.RequestPending && try.State == locksteward.RequestApproved {

@@ -20,8 +20,8 @@ func (e *env) dead(t *testing.T, class string, n int) []string {
 	return keys
 }
 
-func bundleWord(b release.Bundle) release.Word {
-	return release.Word{Reason: "the host is gone", EvidenceHash: b.Hash}
+func bundleWord(b release.Bundle) release.Decision {
+	return release.Decision{Reason: "the host is gone", EvidenceHash: b.Hash}
 }
 
 // TestBundle: one list, one approval, each lock compared on its own.
@@ -50,7 +50,7 @@ func TestBundle(t *testing.T) {
 	wantError(t, err, locksteward.ErrConflict, b.ID)
 	_, err = e.service.ApproveBundle(t.Context(), ana, b.ID, bundleWord(b))
 	wantError(t, err, locksteward.ErrRefused, "approver")
-	_, err = e.service.ApproveBundle(t.Context(), ben, b.ID, release.Word{Reason: "x", EvidenceHash: b.Requests[0].EvidenceHash})
+	_, err = e.service.ApproveBundle(t.Context(), ben, b.ID, release.Decision{Reason: "x", EvidenceHash: b.Requests[0].EvidenceHash})
 	wantError(t, err, locksteward.ErrConflict, "hash")
 	e.renew(t, keys[1], 2*minute) // one of them lives
 	e.free(t, keys[2])
@@ -70,7 +70,7 @@ func TestBundle(t *testing.T) {
 	wantError(t, err, locksteward.ErrConflict, "over already")
 }
 
-// TestBundleIsAllOrNothing: where the word is refused for one lock, nothing is
+// TestBundleIsAllOrNothing: where the decision is refused for one lock, nothing is
 // decided.
 func TestBundleIsAllOrNothing(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestBundleIsAllOrNothing(t *testing.T) {
 			t.Errorf("decisions %+v", r.Decisions)
 		}
 	}
-	if b, err = e.service.DenyBundle(t.Context(), ben, b.ID, release.Word{Reason: "it came back"}); err != nil {
+	if b, err = e.service.DenyBundle(t.Context(), ben, b.ID, release.Decision{Reason: "it came back"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range b.Requests {

@@ -100,7 +100,7 @@ func (c Config) Validate() error {
 		within("remind_before", c.RemindBefore, 0, 24*time.Hour)
 	}
 	if c.UndoWindow > 0 {
-		within("undo_window", c.UndoWindow, time.Second, class.MaxStand)
+		within("undo_window", c.UndoWindow, time.Second, class.MaxPlaceholder)
 	}
 	if c.WatchFor > 0 {
 		within("watch_for", c.WatchFor, time.Second, time.Hour)

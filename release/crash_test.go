@@ -85,7 +85,7 @@ func actAndHang(args []string) error {
 	case "lift":
 		_, err = s.Lift(ctx, ben, args[3], "x")
 	default:
-		_, err = s.Approve(ctx, ben, args[3], release.Word{Reason: "x", EvidenceHash: args[4], ConfirmNoIdentity: true})
+		_, err = s.Approve(ctx, ben, args[3], release.Decision{Reason: "x", EvidenceHash: args[4], ConfirmNoIdentity: true})
 	}
 	return err
 }

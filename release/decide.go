@@ -10,8 +10,8 @@ import (
 	"github.com/locksteward/locksteward/class"
 )
 
-// Word is what a person says on a request.
-type Word struct {
+// Decision is a person's approval or denial of a request.
+type Decision struct {
 	Reason string
 	// EvidenceHash is the request's, as the person saw it: it shows that they
 	// decide on what is stored. Approving needs it, denying may leave it out. Of a
@@ -32,10 +32,10 @@ type Word struct {
 // goes on if ctx ends meanwhile. The returned request is still executing if the
 // server did not answer: [Service.Run] finds out what happened. Errors wrap
 // locksteward.ErrInvalid, ErrRefused, ErrNotFound or ErrConflict.
-func (s *Service) Approve(ctx context.Context, actor Actor, id string, word Word) (locksteward.Request, error) {
+func (s *Service) Approve(ctx context.Context, actor Actor, id string, decision Decision) (locksteward.Request, error) {
 	s.enter(id)
 	defer s.leave(id)
-	r, err := s.decide(ctx, actor, id, word, true)
+	r, err := s.decide(ctx, actor, id, decision, true)
 	if err != nil {
 		return locksteward.Request{}, err
 	}
@@ -48,8 +48,8 @@ func (s *Service) Approve(ctx context.Context, actor Actor, id string, word Word
 // Deny records a denial and, when it completes the number that the class asks for,
 // ends the request, which must not be executed yet. Errors as for
 // [Service.Approve].
-func (s *Service) Deny(ctx context.Context, actor Actor, id string, word Word) (locksteward.Request, error) {
-	r, err := s.decide(ctx, actor, id, word, false)
+func (s *Service) Deny(ctx context.Context, actor Actor, id string, decision Decision) (locksteward.Request, error) {
+	r, err := s.decide(ctx, actor, id, decision, false)
 	if err != nil {
 		return locksteward.Request{}, err
 	}
@@ -59,20 +59,20 @@ func (s *Service) Deny(ctx context.Context, actor Actor, id string, word Word) (
 	return r, nil
 }
 
-func (s *Service) decide(ctx context.Context, actor Actor, id string, word Word, approve bool) (locksteward.Request, error) {
+func (s *Service) decide(ctx context.Context, actor Actor, id string, decision Decision, approve bool) (locksteward.Request, error) {
 	action := ActionDeny
 	if approve {
 		action = ActionApprove
 	}
 	var seen locksteward.Evidence
-	r, err := s.tryDecide(ctx, actor, id, word, approve, &seen)
+	r, err := s.tryDecide(ctx, actor, id, decision, approve, &seen)
 	if err != nil {
-		return locksteward.Request{}, s.refuse(ctx, actor, action, seen.Target, seen.Key, id, word.Reason, err)
+		return locksteward.Request{}, s.refuse(ctx, actor, action, seen.Target, seen.Key, id, decision.Reason, err)
 	}
 	return r, nil
 }
 
-func (s *Service) tryDecide(ctx context.Context, actor Actor, id string, word Word, approve bool, seen *locksteward.Evidence) (locksteward.Request, error) {
+func (s *Service) tryDecide(ctx context.Context, actor Actor, id string, decision Decision, approve bool, seen *locksteward.Evidence) (locksteward.Request, error) {
 	if err := actor.checkName(); err != nil {
 		return locksteward.Request{}, err
 	}
@@ -81,10 +81,10 @@ func (s *Service) tryDecide(ctx context.Context, actor Actor, id string, word Wo
 		return locksteward.Request{}, err
 	}
 	*seen = before.Evidence
-	if err := s.first(ctx, actor, before, word, approve); err != nil {
+	if err := s.first(ctx, actor, before, decision, approve); err != nil {
 		return locksteward.Request{}, err
 	}
-	word.Reason, _ = cleanReason(word.Reason)
+	decision.Reason, _ = cleanReason(decision.Reason)
 	lapsed := false
 	r, err := s.store.DecideRequest(ctx, id, func(r *locksteward.Request, others acts) ([]locksteward.Entry, error) {
 		at := s.now().UTC().Truncate(time.Microsecond)
@@ -94,7 +94,7 @@ func (s *Service) tryDecide(ctx context.Context, actor Actor, id string, word Wo
 		if r.Evidence.Bundle > 0 && !actor.bundled {
 			return nil, conflict("request %s is one of %d that are decided on together; decide on %s", r.ID, r.Evidence.Bundle, bundleID(r.ID))
 		}
-		said, err := s.word(r, actor, word, approve, at)
+		said, err := s.addDecision(r, actor, decision, approve, at)
 		if err == nil && r.State == locksteward.RequestApproved && approve {
 			err = s.reserve(others, false, *r)
 		}
@@ -110,8 +110,8 @@ func (s *Service) tryDecide(ctx context.Context, actor Actor, id string, word Wo
 	return r, nil
 }
 
-// first is what is checked of a word before the request is looked at.
-func (s *Service) first(ctx context.Context, actor Actor, r locksteward.Request, word Word, approve bool) error {
+// first is what is checked of a decision before the request is looked at.
+func (s *Service) first(ctx context.Context, actor Actor, r locksteward.Request, decision Decision, approve bool) error {
 	if _, err := s.releaser(r.Evidence.Target); err != nil {
 		return err
 	}
@@ -122,13 +122,13 @@ func (s *Service) first(ctx context.Context, actor Actor, r locksteward.Request,
 	if err := actor.may(RoleApprover); err != nil {
 		return err
 	}
-	_, err := cleanReason(word.Reason)
+	_, err := cleanReason(decision.Reason)
 	return err
 }
 
-// word is a person's word on a request that is not due.
-func (s *Service) word(r *locksteward.Request, actor Actor, word Word, approve bool, at time.Time) ([]locksteward.Entry, error) {
-	if err := mayDecide(*r, actor, word, approve); err != nil {
+// addDecision adds a decision of a person to a request that is not due.
+func (s *Service) addDecision(r *locksteward.Request, actor Actor, decision Decision, approve bool, at time.Time) ([]locksteward.Entry, error) {
+	if err := mayDecide(*r, actor, decision, approve); err != nil {
 		return nil, err
 	}
 	c, err := s.policy(r.Evidence.Class)
@@ -141,35 +141,35 @@ func (s *Service) word(r *locksteward.Request, actor Actor, word Word, approve b
 		return nil, err
 	}
 	r.Decisions = append(r.Decisions, locksteward.Decision{
-		By: actor.Name, Approve: approve, Reason: word.Reason, At: at, EvidenceHash: r.EvidenceHash,
+		By: actor.Name, Approve: approve, Reason: decision.Reason, At: at, EvidenceHash: r.EvidenceHash,
 	})
 	if approve {
-		return s.approved(r, c, actor, word, at)
+		return s.approved(r, c, actor, decision, at)
 	}
-	return s.denied(r, c, actor, word, at)
+	return s.denied(r, c, actor, decision, at)
 }
 
-// mayDecide checks a word against the request as it is stored now.
-func mayDecide(r locksteward.Request, actor Actor, word Word, approve bool) error {
+// mayDecide checks a decision against the request as it is stored now.
+func mayDecide(r locksteward.Request, actor Actor, decision Decision, approve bool) error {
 	said := slices.ContainsFunc(r.Decisions, func(d locksteward.Decision) bool { return actor.is(d.By) && (approve || !d.Approve) })
 	switch {
 	case r.State.Final():
 		return conflict("request %s is %s already, which is final; request again if the lock is still stuck", r.ID, r.State)
 	case r.State == locksteward.RequestExecuting || approve && r.State == locksteward.RequestApproved:
 		return conflict("request %s is %s already; its outcome comes by itself", r.ID, r.State)
-	case approve && word.EvidenceHash == "":
+	case approve && decision.EvidenceHash == "":
 		return invalid("evidence hash is missing: an approval signs what was seen; look at request %s and give its evidence_hash", r.ID)
-	case word.EvidenceHash != "" && word.EvidenceHash != r.EvidenceHash:
+	case decision.EvidenceHash != "" && decision.EvidenceHash != r.EvidenceHash:
 		return conflict("the evidence hash is not that of request %s; look at the request again and decide on what it shows", r.ID)
 	case approve && !intact(r):
 		return conflict("the evidence of request %s is not what its hash says: somebody changed it in the store; deny it, and look at the audit trail", r.ID)
 	case said:
 		return conflict("%s has decided on request %s already; another person has to", actor.Name, r.ID)
-	case approve && r.Evidence.Identity == locksteward.IdentityNone && !word.ConfirmNoIdentity:
+	case approve && r.Evidence.Identity == locksteward.IdentityNone && !decision.ConfirmNoIdentity:
 		return invalid("this lock has a constant value without TTL: if it was released and taken again meanwhile, the new hold is deleted. Look whether anybody works under it, then confirm with confirm_no_identity (--confirm-no-identity)")
-	case approve && r.Evidence.WeakIdentity() && !word.ConfirmNoIdentity:
+	case approve && r.Evidence.WeakIdentity() && !decision.ConfirmNoIdentity:
 		return invalid("this lock has a constant value: whoever takes it next writes the same, and only its expiry tells. Look whether anybody works under it, then confirm with confirm_no_identity (--confirm-no-identity)")
-	case approve && r.Evidence.HolderAlive && !word.ConfirmHolderAlive:
+	case approve && r.Evidence.HolderAlive && !decision.ConfirmHolderAlive:
 		return invalid("the holder of this lock is alive and may still be writing: after the release two work at once unless the resource is fenced. Stop the holder first if you can, then confirm with confirm_holder_alive (--confirm-holder-alive)")
 	}
 	return nil
@@ -216,9 +216,9 @@ func (s *Service) needed(r locksteward.Request, c class.Class) int {
 	return people
 }
 
-// approved counts the words; the last one that is needed makes the request
+// approved counts the decisions; the last one that is needed makes the request
 // approved.
-func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, word Word, at time.Time) ([]locksteward.Entry, error) {
+func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, decision Decision, at time.Time) ([]locksteward.Entry, error) {
 	alone := false
 	if actor.is(r.Requester) {
 		if err := s.selfApproval(*r, c); err != nil {
@@ -237,7 +237,7 @@ func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, w
 		}
 		r.ApprovedUntil = at.Add(s.settings.Load().cfg.ApprovalTTL)
 	}
-	e := entry(at, actor.Name, ActionApprove, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)})
+	e := entry(at, actor.Name, ActionApprove, *r, decision.Reason, detail{EvidenceHash: r.EvidenceHash, Identity: string(r.Evidence.Identity)})
 	if alone {
 		e = notify(e, locksteward.EventSelfApproved, *r, locksteward.NewMessage("release.self-approved", actor.Name))
 	}
@@ -262,7 +262,7 @@ func (s *Service) selfApproval(r locksteward.Request, c class.Class) error {
 }
 
 // denied counts the words; the last one that is needed ends the request.
-func (s *Service) denied(r *locksteward.Request, c class.Class, actor Actor, word Word, at time.Time) ([]locksteward.Entry, error) {
+func (s *Service) denied(r *locksteward.Request, c class.Class, actor Actor, decision Decision, at time.Time) ([]locksteward.Entry, error) {
 	m := locksteward.NewMessage("release.denied", actor.Name)
 	if _, no := lastWords(*r); len(no) >= c.DenialsOrDefault() {
 		if err := advance(r, locksteward.RequestDenied); err != nil {
@@ -271,7 +271,7 @@ func (s *Service) denied(r *locksteward.Request, c class.Class, actor Actor, wor
 		r.FinishedAt = at
 		r.Outcome = english(m)
 	}
-	e := entry(at, actor.Name, ActionDeny, *r, word.Reason, detail{EvidenceHash: r.EvidenceHash, Sentence: r.Outcome})
+	e := entry(at, actor.Name, ActionDeny, *r, decision.Reason, detail{EvidenceHash: r.EvidenceHash, Sentence: r.Outcome})
 	if r.State.Final() {
 		e = notify(e, locksteward.EventFinal, *r, m)
 	}

@@ -5,7 +5,7 @@
 //
 //	                  ┌──▶ denied · expired · superseded
 //	request ─▶ pending ─▶ approved ─▶ executing ─┬─▶ released       deleted by us, waiters woken
-//	 (evidence    ▲  words of people  (intent    ├─▶ already_gone   it had ended by itself
+//	 (evidence    ▲  decisions        (intent    ├─▶ already_gone   it had ended by itself
 //	  frozen)     └─ n of them         written)  ├─▶ changed        another hold or expiry: nothing touched
 //	                                             ├─▶ failed         certain: nothing touched
 //	                                             └─▶ unknown        no record of the outcome: never retried

@@ -63,7 +63,7 @@ type detail struct {
 	// BeyondPerMinute is why one approval more is needed.
 	BeyondPerMinute int    `json:"beyond_per_minute,omitempty"`
 	Proof           string `json:"proof,omitempty"`
-	StandMs         int64  `json:"stand_ms,omitempty"`
+	PlaceholderMs   int64  `json:"placeholder_ms,omitempty"`
 	// KeyBytes is the length of the key where the entry has only its beginning.
 	KeyBytes int `json:"key_bytes,omitempty"`
 }
@@ -92,7 +92,7 @@ func created(r locksteward.Request) detail {
 	return detail{
 		EvidenceHash: r.EvidenceHash, DB: e.DB, Class: e.Class, Library: e.Library, Identity: string(e.Identity), WeakIdentity: e.WeakIdentity(),
 		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Findings: e.Findings,
-		Act: string(e.Act), Of: e.Of, HolderAlive: e.HolderAlive, BeyondPerMinute: e.BeyondPerMinute, Proof: string(e.Proof), StandMs: e.Stand.Milliseconds(),
+		Act: string(e.Act), Of: e.Of, HolderAlive: e.HolderAlive, BeyondPerMinute: e.BeyondPerMinute, Proof: string(e.Proof), PlaceholderMs: e.Placeholder.Milliseconds(),
 	}
 }
 

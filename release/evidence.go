@@ -39,7 +39,7 @@ type canonical struct {
 	Policy      string `json:"policy,omitempty"`
 	Act         string `json:"act,omitempty"`
 	HolderAlive bool   `json:"holder_alive,omitempty"`
-	Stand       int64  `json:"stand_ns,omitempty"`
+	Placeholder int64  `json:"placeholder_ns,omitempty"`
 	Undo        int64  `json:"undo_ns,omitempty"`
 	Of          string `json:"of,omitempty"`
 	Bundle      int    `json:"bundle,omitempty"`
@@ -61,7 +61,7 @@ func EvidenceHash(e locksteward.Evidence) string {
 		ClaimID: e.ClaimID, Fence: e.Fence, Findings: append([]string{}, e.Findings...),
 		At:    e.At.UTC().Format(time.RFC3339Nano),
 		Proof: string(e.Proof), Policy: e.Policy, Act: string(e.Act), HolderAlive: e.HolderAlive,
-		Stand: int64(e.Stand), Undo: int64(e.Undo), Of: e.Of, Bundle: e.Bundle, BreakGlass: e.BreakGlass, SharedToken: e.SharedToken,
+		Placeholder: int64(e.Placeholder), Undo: int64(e.Undo), Of: e.Of, Bundle: e.Bundle, BreakGlass: e.BreakGlass, SharedToken: e.SharedToken,
 		BeyondPerMinute: e.BeyondPerMinute,
 	})
 	sum := sha256.Sum256(raw)

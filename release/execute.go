@@ -59,7 +59,7 @@ func (s *Service) execute(ctx context.Context, id string) (locksteward.Request, 
 	}
 	act, cancel := context.WithTimeoutCause(ctx, s.settings.Load().cfg.ExecuteTimeout, errTooSlow)
 	defer cancel()
-	s.after.place(r, s.now()) // before anybody can see it
+	s.followUps.place(r, s.now()) // before anybody can see it
 	outcome, err := releaser.Release(act, r)
 	if err != nil {
 		s.log.Error("outcome of a release is not known yet", append(requestFields(r), zap.Error(err))...)
@@ -101,7 +101,7 @@ func (s *Service) finish(ctx context.Context, id string, outcome source.Outcome)
 			id, outcome.State, err)
 	}
 	if changed {
-		s.after.remember(r, s.settings.Load().cfg.WatchFor)
+		s.followUps.remember(r, s.settings.Load().cfg.WatchFor)
 		s.final(r)
 	}
 	return r, nil

@@ -129,7 +129,7 @@ func TestKilledDuringWhatFollowsARelease(t *testing.T) {
 				t.Error("it was executed again")
 			}
 			e.clock.add(2 * time.Minute)
-			if err := e.service.EndStands(t.Context()); err != nil {
+			if err := e.service.EndPlaceholders(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if s := e.standing(t, key); s != c.ends {

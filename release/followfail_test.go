@@ -147,7 +147,7 @@ func TestFailoverDuringWhatFollowsARelease(t *testing.T) {
 	// What did not happen can be asked for again.
 	do.undo("", lostUndoOf)
 	e.clock.add(time.Hour)
-	if err := e.service.EndStands(t.Context()); err != nil {
+	if err := e.service.EndPlaceholders(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	e.stands(t, map[string]string{

@@ -142,17 +142,17 @@ func TestBreakGlass(t *testing.T) {
 	e := newMemoryEnv(t)
 	in := release.RequestInput{Target: target, Key: "lock:two:1", Reason: "the shop is down"}
 	e.put(t, in.Key, uuid, minute)
-	_, err := e.service.BreakGlass(t.Context(), eve, in, release.Word{})
+	_, err := e.service.BreakGlass(t.Context(), eve, in, release.Decision{})
 	wantError(t, err, locksteward.ErrRefused, "break-glass")
-	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Word{})
+	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Decision{})
 	wantError(t, err, locksteward.ErrRefused, "no receiver")
 	e.heard.Store(1)
 	waits := e.request(t, ana, in.Key) // gives way
 	noReason := in
 	noReason.Reason = ""
-	_, err = e.service.BreakGlass(t.Context(), breaker, noReason, release.Word{})
+	_, err = e.service.BreakGlass(t.Context(), breaker, noReason, release.Decision{})
 	wantError(t, err, locksteward.ErrInvalid, "reason")
-	r, err := e.service.BreakGlass(t.Context(), breaker, in, release.Word{})
+	r, err := e.service.BreakGlass(t.Context(), breaker, in, release.Decision{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,11 +166,11 @@ func TestBreakGlass(t *testing.T) {
 	// Not past what makes a release safe.
 	e.put(t, "lock:order:1", "1", 0)
 	in.Key = "lock:order:1"
-	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Word{})
+	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Decision{})
 	wantError(t, err, locksteward.ErrInvalid, "confirm")
 	in.Key = "lock:off:1"
 	e.put(t, in.Key, uuid, minute)
-	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Word{})
+	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Decision{})
 	wantError(t, err, locksteward.ErrRefused, "does not allow")
 }
 

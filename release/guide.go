@@ -8,15 +8,15 @@ import (
 // Possible says what could be asked for a lock. Each field is why not, "" where it
 // could.
 type Possible struct {
-	Release string // as WhyNot says
-	Stand   string // a take-over or a lock-delay
-	Undo    string
+	Release     string // as WhyNot says
+	Placeholder string // a take-over or a lock-delay
+	Undo        string
 }
 
 // Possible says it of a lock as it was seen last; a request looks again.
 func (s *Service) Possible(lock locksteward.Lock) Possible {
 	limits := s.limits(freeze(lock, nil))
-	out := Possible{Stand: limits.Placeholder, Undo: limits.Undo}
+	out := Possible{Placeholder: limits.Placeholder, Undo: limits.Undo}
 	if err := s.WhyNot(lock); err != nil {
 		out.Release = err.Error()
 	}
@@ -39,7 +39,7 @@ func (s *Service) WhyNotApprove(actor Actor, r locksteward.Request) error {
 	if err := s.refusePaused(); err != nil {
 		return err
 	}
-	given := Word{Reason: "-", EvidenceHash: r.EvidenceHash, ConfirmNoIdentity: true, ConfirmHolderAlive: true}
+	given := Decision{Reason: "-", EvidenceHash: r.EvidenceHash, ConfirmNoIdentity: true, ConfirmHolderAlive: true}
 	if err := mayDecide(r, actor, given, true); err != nil {
 		return err
 	}

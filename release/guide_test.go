@@ -48,7 +48,7 @@ func TestPossible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := e.service.Possible(lock); got.Release != "" || got.Stand != "" {
+	if got := e.service.Possible(lock); got.Release != "" || got.Placeholder != "" {
 		t.Errorf("possible: %+v", got)
 	}
 	if err := e.service.Pause(t.Context(), admin, release.PauseAll, time.Time{}, "drill"); err != nil {

@@ -448,8 +448,8 @@ func (e *env) approve(t testing.TB, actor release.Actor, r locksteward.Request) 
 	return r
 }
 
-func yes(r locksteward.Request) release.Word {
-	return release.Word{
+func yes(r locksteward.Request) release.Decision {
+	return release.Decision{
 		Reason: "looked, nobody works", EvidenceHash: r.EvidenceHash,
 		ConfirmNoIdentity: r.Evidence.WeakIdentity(), ConfirmHolderAlive: r.Evidence.HolderAlive,
 	}

@@ -40,7 +40,7 @@ func (e *env) wantBeyond(t *testing.T, beyond bool, list ...locksteward.Request)
 		if beyond {
 			want, needed = 3, 2
 		}
-		standing := e.service.Standing(now)
+		standing := e.service.ApprovalStatus(now)
 		told := strings.Contains(strings.Join(standing.Warnings, " "), "more than 3 of class")
 		if now.Evidence.BeyondPerMinute != want || standing.Approvals != needed || told != beyond {
 			t.Fatalf("%s: beyond %d, needs %d, warnings %q; want beyond: %t", r.Evidence.Key, now.Evidence.BeyondPerMinute, standing.Approvals, standing.Warnings, beyond)
@@ -97,13 +97,13 @@ func TestManyAskedSlowly(t *testing.T) {
 	for _, r := range append(list, e.pending(t, 4)[0])[:3] {
 		e.want(t, e.approve(t, ben, r), locksteward.RequestReleased)
 	}
-	if _, err := e.service.Deny(t.Context(), ben, e.pending(t, 1)[0].ID, release.Word{Reason: "they work"}); err != nil {
+	if _, err := e.service.Deny(t.Context(), ben, e.pending(t, 1)[0].ID, release.Decision{Reason: "they work"}); err != nil {
 		t.Fatal(err)
 	}
 	e.newService(t, release.Config{}) // a restart forgets none of them
 	e.clock.add(time.Minute)
 	e.wantBeyond(t, true, e.many(t, "many", 4, 1)...)
-	if _, err := e.service.Deny(t.Context(), ben, e.pending(t, 1)[0].ID, release.Word{Reason: "they work"}); err != nil {
+	if _, err := e.service.Deny(t.Context(), ben, e.pending(t, 1)[0].ID, release.Decision{Reason: "they work"}); err != nil {
 		t.Fatal(err)
 	}
 	e.clock.add(time.Millisecond) // a minute is over, and what was denied counts no more

@@ -53,9 +53,9 @@ func done(e locksteward.Evidence, woken int64) locksteward.Message {
 	case e.Act == locksteward.ActLift:
 		return locksteward.NewMessage("release.lifted", wakeUp)
 	case e.Act == locksteward.ActTakeOver:
-		return locksteward.NewMessage("release.taken-over", e.Stand.String())
-	case e.Stand > 0:
-		return locksteward.NewMessage("release.done-delay", e.Stand.String())
+		return locksteward.NewMessage("release.taken-over", e.Placeholder.String())
+	case e.Placeholder > 0:
+		return locksteward.NewMessage("release.done-delay", e.Placeholder.String())
 	default:
 		return locksteward.NewMessage("release.done", wakeUp)
 	}

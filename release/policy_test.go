@@ -125,9 +125,9 @@ func TestDecisionIsRefused(t *testing.T) {
 	e := newMemoryEnv(t)
 	e.put(t, "lock:order:1", uuid, minute)
 	r := e.request(t, eve, "lock:order:1")
-	hash := func(h string) release.Word { return release.Word{Reason: "x", EvidenceHash: h} }
+	hash := func(h string) release.Decision { return release.Decision{Reason: "x", EvidenceHash: h} }
 
-	approve := func(actor release.Actor, id string, w release.Word) error {
+	approve := func(actor release.Actor, id string, w release.Decision) error {
 		_, err := e.service.Approve(t.Context(), actor, id, w)
 		return err
 	}
@@ -139,7 +139,7 @@ func TestDecisionIsRefused(t *testing.T) {
 	}
 	wantError(t, approve(ben, r.ID, hash("")), locksteward.ErrInvalid, "evidence hash is missing")
 	wantError(t, approve(ben, r.ID, hash(strings.Repeat("0", 64))), locksteward.ErrConflict, "evidence hash is not that")
-	wantError(t, approve(ben, r.ID, release.Word{EvidenceHash: r.EvidenceHash}), locksteward.ErrInvalid, "reason is empty")
+	wantError(t, approve(ben, r.ID, release.Decision{EvidenceHash: r.EvidenceHash}), locksteward.ErrInvalid, "reason is empty")
 	wantError(t, approve(ben, "r-none", yes(r)), locksteward.ErrNotFound, "r-none")
 	_, err := e.service.Deny(t.Context(), ana, r.ID, yes(r))
 	wantError(t, err, locksteward.ErrRefused, "approver")
@@ -150,7 +150,7 @@ func TestDecisionIsRefused(t *testing.T) {
 		t.Error("something was executed")
 	}
 
-	denied, err := e.service.Deny(t.Context(), ben, r.ID, release.Word{Reason: "they still work"})
+	denied, err := e.service.Deny(t.Context(), ben, r.ID, release.Decision{Reason: "they still work"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestTwoApprovals(t *testing.T) {
 	// Who approved may still take fright.
 	e.put(t, "lock:two:2", uuid, minute)
 	r = e.approve(t, ben, e.request(t, ana, "lock:two:2"))
-	r, err = e.service.Deny(t.Context(), ben, r.ID, release.Word{Reason: "on second thought"})
+	r, err = e.service.Deny(t.Context(), ben, r.ID, release.Decision{Reason: "on second thought"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,13 +54,13 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) settle(ctx context.Context) error {
 	err := s.pauses.read(ctx)
 	_, expired := s.ExpireDue(ctx)
-	return errors.Join(err, expired, s.Recover(ctx), s.EndStands(ctx), s.WatchReleased(ctx), s.Remind(ctx))
+	return errors.Join(err, expired, s.Recover(ctx), s.EndPlaceholders(ctx), s.WatchReleased(ctx), s.Remind(ctx))
 }
 
 // untilNext is when the next round is due: at once where something that stands
 // in a lock's place ends.
 func (s *Service) untilNext() time.Duration {
-	next := s.after.nextStand()
+	next := s.followUps.nextPlaceholderEnd()
 	if next.IsZero() {
 		return settleEvery
 	}

@@ -54,9 +54,9 @@ func TestReleaseOfALockWithoutTTL(t *testing.T) {
 		t.Fatalf("evidence %+v", r.Evidence)
 	}
 	// The residual risk wants a word of its own.
-	word := yes(r)
-	word.ConfirmNoIdentity = false
-	_, err := e.service.Approve(t.Context(), ben, r.ID, word)
+	decision := yes(r)
+	decision.ConfirmNoIdentity = false
+	_, err := e.service.Approve(t.Context(), ben, r.ID, decision)
 	wantError(t, err, locksteward.ErrInvalid, "confirm")
 	e.want(t, e.approve(t, ben, r), locksteward.RequestReleased)
 	if e.exists(t, "lock:order:1") {

@@ -21,13 +21,13 @@ func (s *Service) Remind(ctx context.Context) error {
 			continue
 		}
 		open[r.ID] = true
-		if !s.after.wasTold(r.ID) {
+		if !s.followUps.wasTold(r.ID) {
 			reminded, err := s.reminded(ctx, r.ID)
 			if err != nil {
 				return err
 			}
 			if reminded {
-				s.after.tell(r.ID)
+				s.followUps.tell(r.ID)
 				continue
 			}
 			left := r.ExpiresAt.Sub(at).Round(time.Second)
@@ -42,20 +42,20 @@ func (s *Service) Remind(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			s.after.tell(r.ID)
+			s.followUps.tell(r.ID)
 		}
 	}
-	s.after.forgetTold(open)
+	s.followUps.forgetTold(open)
 	return nil
 }
 
-func (a *aftermath) wasTold(id string) bool {
+func (a *followUps) wasTold(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.told[id]
 }
 
-func (a *aftermath) tell(id string) {
+func (a *followUps) tell(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.told == nil {
@@ -64,7 +64,7 @@ func (a *aftermath) tell(id string) {
 	a.told[id] = true
 }
 
-func (a *aftermath) forgetTold(open map[string]bool) {
+func (a *followUps) forgetTold(open map[string]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id := range a.told {

@@ -177,11 +177,11 @@ func (s *Service) newRequest(requester, reason string, lock locksteward.Lock, fi
 	if prover, ok := s.locks.(Prover); ok && slices.Contains(e.Findings, ruleHolderDead) {
 		e.Proof = prover.ProofOf(lock)
 	}
-	if e.Stand = c.LockDelay; asked.delay != nil {
-		e.Stand = *asked.delay
+	if e.Placeholder = c.LockDelay; asked.delay != nil {
+		e.Placeholder = *asked.delay
 	}
 	if asked.takeOver != 0 {
-		e.Act, e.Stand = locksteward.ActTakeOver, asked.takeOver
+		e.Act, e.Placeholder = locksteward.ActTakeOver, asked.takeOver
 	}
 	if err := s.checkStand(e, asked); err != nil {
 		return locksteward.Request{}, err
@@ -211,11 +211,11 @@ func (s *Service) checkStand(e locksteward.Evidence, asked ask) error {
 		what = "a lock-delay"
 	}
 	switch {
-	case e.Stand < 0 || e.Stand > class.MaxStand:
-		return invalid("%s must be at most %s, got %s", what, class.MaxStand, e.Stand)
-	case e.Stand > 0 && e.Stand < time.Second:
-		return invalid("%s must be at least 1s, got %s", what, e.Stand)
-	case e.Stand == 0:
+	case e.Placeholder < 0 || e.Placeholder > class.MaxPlaceholder:
+		return invalid("%s must be at most %s, got %s", what, class.MaxPlaceholder, e.Placeholder)
+	case e.Placeholder > 0 && e.Placeholder < time.Second:
+		return invalid("%s must be at least 1s, got %s", what, e.Placeholder)
+	case e.Placeholder == 0:
 		return nil
 	}
 	if why := s.limits(e).Placeholder; why != "" {

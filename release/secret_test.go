@@ -42,9 +42,9 @@ func TestNoTokenAnywhere(t *testing.T) {
 	tokens["without TTL"] = "canary in plain words" // no library's: its identity is none
 	e.do(t, "set", "lock:order:4", tokens["without TTL"])
 	r := e.request(t, ana, "lock:order:4")
-	word := yes(r)
-	word.EvidenceHash = "wrong"
-	_, err := e.service.Approve(t.Context(), ben, r.ID, word)
+	decision := yes(r)
+	decision.EvidenceHash = "wrong"
+	_, err := e.service.Approve(t.Context(), ben, r.ID, decision)
 	fmt.Fprintln(&said, err)
 	_, err = e.service.Approve(t.Context(), ana, r.ID, yes(r))
 	fmt.Fprintln(&said, err)

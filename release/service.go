@@ -93,18 +93,18 @@ type Deps struct {
 
 // Service takes requests and decisions and carries them out. Make one with [New].
 type Service struct {
-	log      *zap.Logger
-	store    Store
-	locks    LockReader
-	onFinal  func(locksteward.Request)
-	mine     func(target string) bool
-	heard    func() int
-	reminded func(ctx context.Context, id string) (bool, error)
-	now      func() time.Time
-	settings atomic.Pointer[settings]
-	pauses   *pauseState
-	auto     sweeps
-	after    aftermath
+	log       *zap.Logger
+	store     Store
+	locks     LockReader
+	onFinal   func(locksteward.Request)
+	mine      func(target string) bool
+	heard     func() int
+	reminded  func(ctx context.Context, id string) (bool, error)
+	now       func() time.Time
+	settings  atomic.Pointer[settings]
+	pauses    *pauseState
+	auto      sweeps
+	followUps followUps
 
 	mu sync.Mutex
 	// busy counts who works on a request in this process, so that the loop does

@@ -63,7 +63,7 @@ func (s *Service) mayFollow(ctx context.Context, actor Actor, id, next, reason s
 		if err = mayUndo(of, s.limits(of.Evidence), at); err == nil {
 			err = s.notUndone(ctx, of)
 		}
-	} else if of.State != locksteward.RequestReleased || of.Evidence.Stand == 0 {
+	} else if of.State != locksteward.RequestReleased || of.Evidence.Placeholder == 0 {
 		err = conflict("nothing stands in the lock's place by request %s; only a lock-delay or a take-over that was carried out can be ended", of.ID)
 	}
 	if err != nil {
@@ -114,7 +114,7 @@ func followUp(of locksteward.Request, id string, act locksteward.Act, requester,
 	e := of.Evidence
 	e.Act, e.Of, e.Bundle, e.BreakGlass, e.BeyondPerMinute = act, of.ID, 0, false, 0
 	if act == locksteward.ActUndo {
-		e.Undo, e.Stand = 0, 0
+		e.Undo, e.Placeholder = 0, 0
 	}
 	r := locksteward.Request{
 		ID: id, State: locksteward.RequestApproved, Evidence: e, EvidenceHash: EvidenceHash(e), Requester: requester, Reason: reason,

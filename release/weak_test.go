@@ -46,9 +46,9 @@ func TestWeakIdentityIsConfirmed(t *testing.T) {
 			if said := strings.Contains(string(e.lines(t, r.ID)[0].Detail), `"weak_identity":true`); said != c.weak {
 				t.Errorf("the trail says %s", e.lines(t, r.ID)[0].Detail)
 			}
-			word := yes(r)
-			word.ConfirmNoIdentity = false
-			done, err := e.service.Approve(t.Context(), ben, r.ID, word)
+			decision := yes(r)
+			decision.ConfirmNoIdentity = false
+			done, err := e.service.Approve(t.Context(), ben, r.ID, decision)
 			if c.weak {
 				wantError(t, err, locksteward.ErrInvalid, "--confirm-no-identity")
 				if e.exec.count() != 0 || !e.exists(t, key) {
@@ -77,9 +77,9 @@ func TestWeakIdentityWithAHolderAlive(t *testing.T) {
 	if !strings.Contains(said, "cannot be told from the next") || strings.Contains(said, "only its expiry") {
 		t.Errorf("warnings %q", said)
 	}
-	word := yes(r)
-	word.ConfirmNoIdentity = false
-	_, err = e.service.Approve(t.Context(), ben, r.ID, word)
+	decision := yes(r)
+	decision.ConfirmNoIdentity = false
+	_, err = e.service.Approve(t.Context(), ben, r.ID, decision)
 	wantError(t, err, locksteward.ErrInvalid, "confirm_no_identity")
 }
 
@@ -94,15 +94,15 @@ func TestWeakIdentityOfABundle(t *testing.T) {
 	if err != nil || len(b.Requests) != 2 || !b.Requests[1].Evidence.WeakIdentity() {
 		t.Fatalf("%+v, %v", b, err)
 	}
-	word := bundleWord(b)
-	word.ConfirmNoIdentity = false
-	_, err = e.service.ApproveBundle(t.Context(), ben, b.ID, word)
+	decision := bundleWord(b)
+	decision.ConfirmNoIdentity = false
+	_, err = e.service.ApproveBundle(t.Context(), ben, b.ID, decision)
 	wantError(t, err, locksteward.ErrInvalid, "lock:order:weak", "confirm")
 	if e.exec.count() != 0 {
 		t.Error("some were released")
 	}
-	word.ConfirmNoIdentity = true
-	if b, err = e.service.ApproveBundle(t.Context(), ben, b.ID, word); err != nil {
+	decision.ConfirmNoIdentity = true
+	if b, err = e.service.ApproveBundle(t.Context(), ben, b.ID, decision); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range b.Requests {

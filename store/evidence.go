@@ -27,7 +27,7 @@ type evidenceRow struct {
 	Policy      string        `json:"policy,omitempty"`
 	Act         string        `json:"act,omitempty"`
 	HolderAlive bool          `json:"holder_alive,omitempty"`
-	Stand       time.Duration `json:"stand_ns,omitempty"`
+	Placeholder time.Duration `json:"placeholder_ns,omitempty"`
 	Undo        time.Duration `json:"undo_ns,omitempty"`
 	Of          string        `json:"of,omitempty"`
 	Bundle      int           `json:"bundle,omitempty"`
@@ -51,7 +51,7 @@ func encodeEvidence(e locksteward.Evidence) (string, error) {
 		TokenDigest: e.TokenDigest, ExpireAt: e.ExpireAt, Count: e.Count, Holder: holderRow(e.Holder),
 		ClaimID: e.ClaimID, Fence: e.Fence, Findings: e.Findings, At: e.At.UTC(),
 		Proof: string(e.Proof), Policy: e.Policy, Act: string(e.Act), HolderAlive: e.HolderAlive,
-		Stand: e.Stand, Undo: e.Undo, Of: e.Of, Bundle: e.Bundle, BreakGlass: e.BreakGlass, SharedToken: e.SharedToken,
+		Placeholder: e.Placeholder, Undo: e.Undo, Of: e.Of, Bundle: e.Bundle, BreakGlass: e.BreakGlass, SharedToken: e.SharedToken,
 		BeyondPerMinute: e.BeyondPerMinute,
 	})
 	return string(raw), err
@@ -66,7 +66,7 @@ func decodeEvidence(text, target string, db int, key string) (locksteward.Eviden
 		TokenDigest: row.TokenDigest, ExpireAt: row.ExpireAt, Count: row.Count, Holder: locksteward.Holder(row.Holder),
 		ClaimID: row.ClaimID, Fence: row.Fence, Findings: row.Findings, At: row.At,
 		Proof: locksteward.Proof(row.Proof), Policy: row.Policy, Act: locksteward.Act(row.Act), HolderAlive: row.HolderAlive,
-		Stand: row.Stand, Undo: row.Undo, Of: row.Of, Bundle: row.Bundle, BreakGlass: row.BreakGlass, SharedToken: row.SharedToken,
+		Placeholder: row.Placeholder, Undo: row.Undo, Of: row.Of, Bundle: row.Bundle, BreakGlass: row.BreakGlass, SharedToken: row.SharedToken,
 		BeyondPerMinute: row.BeyondPerMinute,
 	}, err
 }

@@ -35,10 +35,10 @@ func TestRequestSaysWhatItAsksFor(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]api.Evidence{
 		"release": {Act: locksteward.ActRelease.String()},
-		"release, and the lock is unavailable for 20.0s": {Act: "release", StandMs: 20_000},
-		"take-over for 10m00s":                           {Act: "take-over", StandMs: (10 * time.Minute).Milliseconds()},
+		"release, and the lock is unavailable for 20.0s": {Act: "release", PlaceholderMs: 20_000},
+		"take-over for 10m00s":                           {Act: "take-over", PlaceholderMs: (10 * time.Minute).Milliseconds()},
 		"undo of r-1":                                    {Act: "undo", Of: "r-1"},
-		"lift of r-1":                                    {Act: "lift", Of: "r-1", StandMs: 5000},
+		"lift of r-1":                                    {Act: "lift", Of: "r-1", PlaceholderMs: 5000},
 		"release; its holder is alive: owner, type and count are compared, not the expiry": {Act: "release", HolderAlive: true},
 		"release; break-glass: by one person, without approvals":                           {Act: "release", BreakGlass: true},
 	} {

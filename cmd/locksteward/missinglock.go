@@ -73,7 +73,7 @@ func describeMissingLock(ctx context.Context, client *apiclient.Client, ref lock
 
 // placeholderText describes the placeholder that the newest request left, "" for none.
 func placeholderText(r api.Request, now time.Time) string {
-	stand := time.Duration(r.Evidence.StandMs) * time.Millisecond
+	stand := time.Duration(r.Evidence.PlaceholderMs) * time.Millisecond
 	until := r.FinishedAt.Add(stand)
 	if r.State != string(locksteward.RequestReleased) || stand <= 0 || !now.Before(until) {
 		return ""

@@ -205,14 +205,14 @@ func writeRequests(w io.Writer, requests []api.Request) error {
 
 // showAct says what an approval would do.
 func showAct(e api.Evidence) string {
-	stand := span(time.Duration(e.StandMs) * time.Millisecond)
+	stand := span(time.Duration(e.PlaceholderMs) * time.Millisecond)
 	text := e.Act
 	switch {
 	case e.Of != "":
 		text += " of " + e.Of
 	case e.Act == string(locksteward.ActTakeOver):
 		text += " for " + stand
-	case e.StandMs > 0:
+	case e.PlaceholderMs > 0:
 		text += ", and the lock is unavailable for " + stand
 	}
 	if e.HolderAlive {

@@ -155,7 +155,7 @@ var acts = map[string]func(e *locksteward.Evidence){
 	"with undo": func(e *locksteward.Evidence) { e.Undo = 10 * time.Minute },
 	"with a stand": func(e *locksteward.Evidence) {
 		if formats.WhyNoPlaceholder(e.Library, e.ExpireAt) == "" {
-			e.Stand = time.Minute
+			e.Placeholder = time.Minute
 		}
 	},
 }

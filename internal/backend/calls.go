@@ -117,7 +117,7 @@ var (
 	}}
 	callPossible = call[explainInput, console.Possible]{"possible", func(in explainInput) string { return in.Lock.Target }, func(b *Backend, _ context.Context, in explainInput) (console.Possible, error) {
 		p := b.deps.Releases.Possible(in.Lock)
-		return console.Possible{Refusal: p.Release, NoStand: p.Stand, NoUndo: p.Undo}, nil
+		return console.Possible{Refusal: p.Release, NoPlaceholder: p.Placeholder, NoUndo: p.Undo}, nil
 	}}
 	callPause = call[pauseInput, []string]{"pause", func(in pauseInput) string { return in.Target }, func(b *Backend, ctx context.Context, in pauseInput) ([]string, error) {
 		return b.pause(ctx, in.Target, in.Pause)

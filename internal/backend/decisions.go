@@ -18,7 +18,7 @@ import (
 
 // ApprovalStatus says what still is to be decided on a request.
 func (r requests) ApprovalStatus(req locksteward.Request) console.ApprovalStatus {
-	s := r.service.Standing(req)
+	s := r.service.ApprovalStatus(req)
 	return console.ApprovalStatus{ApprovalsNeeded: s.Approvals, DenialsNeeded: s.Denials, Warnings: s.Warnings}
 }
 
@@ -29,7 +29,7 @@ func (r requests) counted(ctx context.Context) {
 
 // view is a request as the API shows it.
 func (r requests) view(req locksteward.Request) api.Request {
-	out, s := api.NewRequest(req), r.service.Standing(req)
+	out, s := api.NewRequest(req), r.service.ApprovalStatus(req)
 	if s.Approvals > 0 {
 		out.ApprovalsNeeded, out.DenialsNeeded = &s.Approvals, &s.Denials
 	}

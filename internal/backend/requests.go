@@ -177,8 +177,8 @@ func (r requests) deny(ctx context.Context, actor console.Actor, id string, w co
 	return req, stored(err)
 }
 
-func word(w console.Decision) release.Word {
-	return release.Word{Reason: w.Reason, EvidenceHash: w.EvidenceHash, ConfirmNoIdentity: w.ConfirmNoIdentity, ConfirmHolderAlive: w.ConfirmHolderAlive}
+func word(w console.Decision) release.Decision {
+	return release.Decision{Reason: w.Reason, EvidenceHash: w.EvidenceHash, ConfirmNoIdentity: w.ConfirmNoIdentity, ConfirmHolderAlive: w.ConfirmHolderAlive}
 }
 
 func person(actor console.Actor) release.Actor {

@@ -96,7 +96,7 @@ func TestPlaceholderAndUndo(t *testing.T) {
 		return locksteward.Request{ID: id, Evidence: locksteward.Evidence{Key: key, Act: act, Of: "r-1"}}
 	}
 	s.Put(key, memory.Hold{Token: "a"})
-	release(t, s, request(t, s, "r-1", func(e *locksteward.Evidence) { e.Stand, e.Undo = time.Minute, time.Minute }), locksteward.RequestReleased)
+	release(t, s, request(t, s, "r-1", func(e *locksteward.Evidence) { e.Placeholder, e.Undo = time.Minute, time.Minute }), locksteward.RequestReleased)
 	if _, ok := s.Read("t", key); ok {
 		t.Error("a placeholder is read as a lock")
 	}
@@ -108,7 +108,7 @@ func TestPlaceholderAndUndo(t *testing.T) {
 	release(t, s, follow("r-6", locksteward.ActLift), locksteward.RequestAlreadyGone)
 
 	s.Put(key, memory.Hold{Token: "a"})
-	r := request(t, s, "r-7", func(e *locksteward.Evidence) { e.Act, e.Stand = locksteward.ActTakeOver, time.Minute })
+	r := request(t, s, "r-7", func(e *locksteward.Evidence) { e.Act, e.Placeholder = locksteward.ActTakeOver, time.Minute })
 	release(t, s, r, locksteward.RequestReleased)
 	lift := follow("r-8", locksteward.ActLift)
 	lift.Evidence.Of = "r-7"

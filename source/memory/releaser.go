@@ -92,9 +92,9 @@ func (s *Store) release(req locksteward.Request) source.Outcome {
 	if e.Undo > 0 {
 		s.kept[req.ID] = keptHold{h, now.Add(e.Undo)}
 	}
-	if e.Stand > 0 {
+	if e.Placeholder > 0 {
 		s.holds[e.Key] = held{
-			Hold:  Hold{Library: h.Library, Token: req.ID, Identity: locksteward.IdentityStrong, Expires: now.Add(e.Stand + source.PlaceholderMargin)},
+			Hold:  Hold{Library: h.Library, Token: req.ID, Identity: locksteward.IdentityStrong, Expires: now.Add(e.Placeholder + source.PlaceholderMargin)},
 			since: now, placedBy: req.ID,
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // of the job that lifts it: a renewer that does not compare may prolong it.
 
 // placeholderMark begins the name of every such owner; the request id follows.
-const placeholderMark = "locksteward-stand:"
+const placeholderMark = "locksteward-placeholder:"
 
 // PlaceholderOwner returns the owner of the placeholder that a request writes.
 func PlaceholderOwner(requestID string) string { return placeholderMark + requestID }

@@ -216,8 +216,8 @@ func (r *Releaser) command(ctx context.Context, cn *redis.Conn, req locksteward.
 		return formats.Command{}, &now, &formats.Refusal{Key: ev.Key, Format: ev.Library, Why: formats.WhyNever(ev.Library)}
 	}
 	what.MetaPrefix = now.prefix
-	if ev.Stand > 0 {
-		what.Placeholder = ev.Stand + source.PlaceholderMargin
+	if ev.Placeholder > 0 {
+		what.Placeholder = ev.Placeholder + source.PlaceholderMargin
 	}
 	command, err := d.Release(now.sample, what)
 	return command, &now, err

@@ -39,7 +39,7 @@ func (l lab) follow(t *testing.T, of locksteward.Request, act locksteward.Act, w
 	r.ID = newID()
 	r.Evidence.Act, r.Evidence.Of = act, of.ID
 	if act == locksteward.ActUndo {
-		r.Evidence.Undo, r.Evidence.Stand = 0, 0
+		r.Evidence.Undo, r.Evidence.Placeholder = 0, 0
 	}
 	l.carryOut(t, r, want)
 }
@@ -55,9 +55,9 @@ func (l lab) carryOut(t *testing.T, r locksteward.Request, want locksteward.Requ
 	}
 }
 
-func takeOver(e *locksteward.Evidence) { e.Act, e.Stand = locksteward.ActTakeOver, stand }
+func takeOver(e *locksteward.Evidence) { e.Act, e.Placeholder = locksteward.ActTakeOver, stand }
 
-func lockDelay(e *locksteward.Evidence) { e.Stand = stand }
+func lockDelay(e *locksteward.Evidence) { e.Placeholder = stand }
 
 func nothing(*locksteward.Evidence) {}
 

@@ -9,28 +9,28 @@ import (
 	"github.com/locksteward/locksteward/release"
 )
 
-// TestStanding: a request tells how many people it takes and what they should
+// TestApprovalStatus: a request tells how many people it takes and what they should
 // know, and nothing of that once it is over.
-func TestStanding(t *testing.T) {
+func TestApprovalStatus(t *testing.T) {
 	t.Parallel()
 	e := newMemoryEnv(t)
 	e.put(t, "lock:two:1", uuid, minute)
 	r := e.request(t, ana, "lock:two:1")
-	if got := e.service.Standing(r); got.Approvals != 2 || got.Denials != 1 || len(got.Warnings) != 0 {
+	if got := e.service.ApprovalStatus(r); got.Approvals != 2 || got.Denials != 1 || len(got.Warnings) != 0 {
 		t.Errorf("of an open request: %+v", got)
 	}
 	if err := e.service.Pause(t.Context(), admin, release.PauseAutomatic, e.clock.now().Add(time.Hour), "sale"); err != nil {
 		t.Fatal(err)
 	}
-	if got := e.service.Standing(r); len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "paused automatic releases") {
+	if got := e.service.ApprovalStatus(r); len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "paused automatic releases") {
 		t.Errorf("while paused: %+v", got)
 	}
 	r.State = locksteward.RequestReleased
-	if got := e.service.Standing(r); len(got.Warnings) != 0 {
+	if got := e.service.ApprovalStatus(r); len(got.Warnings) != 0 {
 		t.Errorf("of one that is over: %+v", got)
 	}
 	r.Evidence.Class = "gone"
-	if got := e.service.Standing(r); got.Approvals != 0 || got.Denials != 0 {
+	if got := e.service.ApprovalStatus(r); got.Approvals != 0 || got.Denials != 0 {
 		t.Errorf("of a class that is gone: %+v", got)
 	}
 }

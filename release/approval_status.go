@@ -2,9 +2,9 @@ package release
 
 import "github.com/locksteward/locksteward"
 
-// Standing is what still is to be decided on a request, by the policy as it is
+// ApprovalStatus is what still is to be decided on a request, by the policy as it is
 // now.
-type Standing struct {
+type ApprovalStatus struct {
 	// Approvals and Denials are how many people must say so; 0 where the class is
 	// not configured any more or allows no release.
 	Approvals int
@@ -13,9 +13,9 @@ type Standing struct {
 	Warnings []string
 }
 
-// Standing says what is needed to decide on a request.
-func (s *Service) Standing(r locksteward.Request) Standing {
-	var out Standing
+// ApprovalStatus says what is needed to decide on a request.
+func (s *Service) ApprovalStatus(r locksteward.Request) ApprovalStatus {
+	var out ApprovalStatus
 	if c, err := s.policy(r.Evidence.Class); err == nil {
 		out.Approvals, out.Denials = s.needed(r, c), c.DenialsOrDefault()
 	}

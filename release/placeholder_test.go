@@ -54,7 +54,7 @@ func TestLockDelay(t *testing.T) {
 
 	e.clock.add(59 * time.Second)
 	e.newService(t, release.Config{})
-	if err := e.service.EndStands(t.Context()); err != nil {
+	if err := e.service.EndPlaceholders(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if !e.exists(t, key) {
@@ -62,7 +62,7 @@ func TestLockDelay(t *testing.T) {
 	}
 	e.do(t, "pexpire", key, 5*minute) // a renewer that does not compare
 	e.clock.add(time.Second)
-	if err := e.service.EndStands(t.Context()); err != nil {
+	if err := e.service.EndPlaceholders(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if e.exists(t, key) {
@@ -78,7 +78,7 @@ func TestLockDelay(t *testing.T) {
 	if err != nil || len(list) != 2 || list[0].Evidence.Act != locksteward.ActLift || list[0].State != locksteward.RequestReleased || list[0].Evidence.Of != r.ID {
 		t.Errorf("requests %+v, %v", list, err)
 	}
-	if err := e.service.EndStands(t.Context()); err != nil {
+	if err := e.service.EndPlaceholders(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -96,7 +96,7 @@ func TestEndOfADelayThatWasInterrupted(t *testing.T) {
 			e.approve(t, ben, e.request(t, ana, key))
 			e.clock.add(time.Minute)
 			e.exec.set(func(g *gate) { g.loseBefore, g.loseAfter = stage == "before", stage == "after" })
-			if err := e.service.EndStands(t.Context()); err != nil {
+			if err := e.service.EndPlaceholders(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			e.exec.set(func(g *gate) { g.loseBefore, g.loseAfter = false, false })
@@ -108,7 +108,7 @@ func TestEndOfADelayThatWasInterrupted(t *testing.T) {
 				if err := e.service.Recover(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if err := e.service.EndStands(t.Context()); err != nil {
+				if err := e.service.EndPlaceholders(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -126,7 +126,7 @@ func TestTakeOver(t *testing.T) {
 	e.do(t, "set", key, uuid, "px", minute)
 	before := e.rdb.Dump(t.Context(), key).Val()
 	r := e.ask(t, ana, release.RequestInput{Key: key, TakeOver: 15 * time.Minute})
-	if r.Evidence.Act != locksteward.ActTakeOver || r.Evidence.Stand != 15*time.Minute {
+	if r.Evidence.Act != locksteward.ActTakeOver || r.Evidence.Placeholder != 15*time.Minute {
 		t.Fatalf("evidence %+v", r.Evidence)
 	}
 	r = e.approve(t, ben, r)
@@ -144,7 +144,7 @@ func TestTakeOver(t *testing.T) {
 		t.Error("the old holder is not back")
 	}
 	e.clock.add(time.Hour)
-	if err := e.service.EndStands(t.Context()); err != nil || !e.exists(t, key) {
+	if err := e.service.EndPlaceholders(t.Context()); err != nil || !e.exists(t, key) {
 		t.Errorf("an undone take-over ended something: %v", err)
 	}
 	// or the take-over ended before its time.
@@ -170,7 +170,7 @@ func TestStandIsRefused(t *testing.T) {
 	_, err := e.service.Request(t.Context(), ana, release.RequestInput{Target: target, Key: "lock:delay:forever", Reason: "x"})
 	wantError(t, err, locksteward.ErrRefused, "lock-delay", "has none")
 	r := e.ask(t, ana, release.RequestInput{Key: "lock:delay:forever", LockDelay: &zero})
-	if r.Evidence.Stand != 0 {
+	if r.Evidence.Placeholder != 0 {
 		t.Errorf("evidence %+v", r.Evidence)
 	}
 	e.do(t, "set", "lock:order:python", "q8Zt4vN1xKp0Rw7LmB3yHs2U", "px", minute)
@@ -256,7 +256,7 @@ func TestForgedPlaceholder(t *testing.T) {
 
 	// Its time is over: the same value is another client's from then on.
 	e.clock.add(2 * time.Minute)
-	if err := e.service.EndStands(t.Context()); err != nil {
+	if err := e.service.EndPlaceholders(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if e.exists(t, delayed) {

@@ -17,18 +17,18 @@ import (
 	"github.com/locksteward/locksteward/source"
 )
 
-// What comes after a release: the end of what stands in the lock's place, and a
+// What comes after a release: the end of the placeholder, and a
 // look whether its old holder writes the key again. Both are known from the
 // released request alone, so that a crash loses neither.
 
-// aftermath is what is left to do after releases.
-type aftermath struct {
-	mu     sync.Mutex
-	loaded bool
-	stands map[string]time.Time // request id → when what stands there ends
-	placed map[string]placeholder
-	watch  map[string]watched // request id → whose key is looked at
-	told   map[string]bool    // request id → reminded of
+// followUps is what is left to do after releases.
+type followUps struct {
+	mu              sync.Mutex
+	loaded          bool
+	placeholderEnds map[string]time.Time // request id → end of its placeholder
+	placed          map[string]placeholder
+	watch           map[string]watched // request id → whose key is looked at
+	told            map[string]bool    // request id → reminded of
 }
 
 type watched struct {
@@ -47,16 +47,16 @@ type placeholder struct {
 // Placeholder says whether a request put what names it in the place of that lock, or
 // may have: the key holds no lock then.
 func (s *Service) Placeholder(target string, db int, key, requestID string) bool {
-	s.after.mu.Lock()
-	defer s.after.mu.Unlock()
-	p, ok := s.after.placed[requestID]
+	s.followUps.mu.Lock()
+	defer s.followUps.mu.Unlock()
+	p, ok := s.followUps.placed[requestID]
 	return ok && p.target == target && p.db == db && p.key == key && s.now().Before(p.until)
 }
 
 // place takes in that a request is carried out at that time which leaves a placeholder.
-func (a *aftermath) place(r locksteward.Request, at time.Time) {
+func (a *followUps) place(r locksteward.Request, at time.Time) {
 	e := r.Evidence
-	if e.Stand <= 0 {
+	if e.Placeholder <= 0 {
 		return
 	}
 	a.mu.Lock()
@@ -66,23 +66,23 @@ func (a *aftermath) place(r locksteward.Request, at time.Time) {
 	}
 	maps.DeleteFunc(a.placed, func(_ string, p placeholder) bool { return p.until.Before(at) })
 	// A renewer that does not compare may prolong it.
-	a.placed[r.ID] = placeholder{e.Target, e.DB, e.Key, at.Add(e.Stand + source.PlaceholderMargin + class.MaxStand)}
+	a.placed[r.ID] = placeholder{e.Target, e.DB, e.Key, at.Add(e.Placeholder + source.PlaceholderMargin + class.MaxPlaceholder)}
 }
 
 // displaced takes in that a placeholder was removed. What was read just before is still
 // under way for a moment. The caller holds a.mu.
-func (a *aftermath) displaced(requestID string, at time.Time) {
+func (a *followUps) displaced(requestID string, at time.Time) {
 	if p, ok := a.placed[requestID]; ok && at.Add(source.PlaceholderMargin).Before(p.until) {
 		p.until = at.Add(source.PlaceholderMargin)
 		a.placed[requestID] = p
 	}
 }
 
-// aftermathLook is how far back released requests are looked at after a start.
-const aftermathLook = class.MaxStand + 24*time.Hour
+// followUpsPeriod is how far back released requests are looked at after a start.
+const followUpsPeriod = class.MaxPlaceholder + 24*time.Hour
 
 // remember takes a request in that was carried out.
-func (a *aftermath) remember(r locksteward.Request, watchFor time.Duration) {
+func (a *followUps) remember(r locksteward.Request, watchFor time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if r.State != locksteward.RequestReleased {
@@ -91,28 +91,28 @@ func (a *aftermath) remember(r locksteward.Request, watchFor time.Duration) {
 		}
 		return
 	}
-	if a.stands == nil {
-		a.stands, a.watch = map[string]time.Time{}, map[string]watched{}
+	if a.placeholderEnds == nil {
+		a.placeholderEnds, a.watch = map[string]time.Time{}, map[string]watched{}
 	}
 	switch e := r.Evidence; e.Act {
 	case locksteward.ActUndo:
 		delete(a.watch, e.Of) // the key is meant to be there again
-		delete(a.stands, e.Of)
+		delete(a.placeholderEnds, e.Of)
 		a.displaced(e.Of, r.FinishedAt)
 	case locksteward.ActLift:
-		delete(a.stands, e.Of)
+		delete(a.placeholderEnds, e.Of)
 		a.displaced(e.Of, r.FinishedAt)
 		a.watchLocked(r, watchFor)
 	default:
-		if e.Stand > 0 {
-			a.stands[r.ID] = r.FinishedAt.Add(e.Stand)
+		if e.Placeholder > 0 {
+			a.placeholderEnds[r.ID] = r.FinishedAt.Add(e.Placeholder)
 			return // watched from its end on
 		}
 		a.watchLocked(r, watchFor)
 	}
 }
 
-func (a *aftermath) watchLocked(r locksteward.Request, watchFor time.Duration) {
+func (a *followUps) watchLocked(r locksteward.Request, watchFor time.Duration) {
 	if watchFor > 0 {
 		a.watch[r.ID] = watched{r, r.FinishedAt.Add(watchFor)}
 	}
@@ -121,44 +121,44 @@ func (a *aftermath) watchLocked(r locksteward.Request, watchFor time.Duration) {
 // Recall finds what an earlier run of the agent, or another replica, left to do, and
 // which placeholders it put in the place of locks.
 func (s *Service) Recall(ctx context.Context) error {
-	s.after.mu.Lock()
-	loaded := s.after.loaded
-	s.after.mu.Unlock()
+	s.followUps.mu.Lock()
+	loaded := s.followUps.loaded
+	s.followUps.mu.Unlock()
 	if loaded {
 		return nil
 	}
-	list, err := s.store.ListActs(ctx, s.now().Add(-aftermathLook))
+	list, err := s.store.ListActs(ctx, s.now().Add(-followUpsPeriod))
 	if err != nil {
 		return err
 	}
 	watchFor := s.settings.Load().cfg.WatchFor
 	for _, r := range slices.Backward(list) { // oldest first: an undo comes after what it undoes
-		s.after.place(r, cmp.Or(r.FinishedAt, r.CreatedAt))
+		s.followUps.place(r, cmp.Or(r.FinishedAt, r.CreatedAt))
 		if s.mine(r.Evidence.Target) {
-			s.after.remember(r, watchFor)
+			s.followUps.remember(r, watchFor)
 		}
 	}
-	s.after.mu.Lock()
-	defer s.after.mu.Unlock()
-	s.after.loaded = true
+	s.followUps.mu.Lock()
+	defer s.followUps.mu.Unlock()
+	s.followUps.loaded = true
 	return nil
 }
 
 // Gained has what is left to be done on a target done here from now on: another replica
 // worked on it before.
 func (s *Service) Gained(target string) {
-	s.after.mu.Lock()
-	s.after.loaded = false
-	s.after.mu.Unlock()
+	s.followUps.mu.Lock()
+	s.followUps.loaded = false
+	s.followUps.mu.Unlock()
 	s.auto.forget(target)
 	s.log.Debug("what releases left to be done is read again", zap.String("target", target))
 }
 
-// nextStand is when the next stand ends; zero if none does.
-func (a *aftermath) nextStand() (next time.Time) {
+// nextPlaceholderEnd is when the next placeholder ends; zero if none does.
+func (a *followUps) nextPlaceholderEnd() (next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, at := range a.stands {
+	for _, at := range a.placeholderEnds {
 		if next.IsZero() || at.Before(next) {
 			next = at
 		}
@@ -166,10 +166,10 @@ func (a *aftermath) nextStand() (next time.Time) {
 	return next
 }
 
-// EndStands deletes what stands in the place of locks and whose time is over,
+// EndPlaceholders deletes placeholders whose time is over,
 // and wakes who waits: a request of the agent's own for each, carried out at
 // once. What fails is tried again. While all releases are paused nothing ends.
-func (s *Service) EndStands(ctx context.Context) error {
+func (s *Service) EndPlaceholders(ctx context.Context) error {
 	if err := errors.Join(s.pauses.load(ctx), s.Recall(ctx)); err != nil {
 		return err
 	}
@@ -177,18 +177,18 @@ func (s *Service) EndStands(ctx context.Context) error {
 		return nil
 	}
 	var errs []error
-	for _, id := range s.after.dueStands(s.now()) {
+	for _, id := range s.followUps.duePlaceholders(s.now()) {
 		if err := s.endStand(ctx, id); err != nil {
-			errs = append(errs, fmt.Errorf("end what stands in a lock's place by request %s: %w", id, err))
+			errs = append(errs, fmt.Errorf("end the placeholder of request %s: %w", id, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (a *aftermath) dueStands(at time.Time) (due []string) {
+func (a *followUps) duePlaceholders(at time.Time) (due []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for id, end := range a.stands {
+	for id, end := range a.placeholderEnds {
 		if !at.Before(end) {
 			due = append(due, id)
 		}
@@ -196,10 +196,10 @@ func (a *aftermath) dueStands(at time.Time) (due []string) {
 	return due
 }
 
-func (a *aftermath) doneStand(id string) {
+func (a *followUps) donePlaceholder(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.stands, id)
+	delete(a.placeholderEnds, id)
 }
 
 func (s *Service) endStand(ctx context.Context, id string) error {
@@ -208,7 +208,7 @@ func (s *Service) endStand(ctx context.Context, id string) error {
 		return err
 	}
 	if !s.mine(of.Evidence.Target) {
-		s.after.doneStand(id) // the next replica ends it
+		s.followUps.donePlaceholder(id) // the next replica ends it
 		return nil
 	}
 	if _, err := s.releaser(of.Evidence.Target); err != nil {
@@ -229,13 +229,13 @@ func (s *Service) endStand(ctx context.Context, id string) error {
 		case r.State == locksteward.RequestFailed, r.State == locksteward.RequestExpired:
 			tries++
 		case r.Evidence.Act == locksteward.ActLift || r.State == locksteward.RequestReleased:
-			s.after.doneStand(id)
+			s.followUps.donePlaceholder(id)
 			return nil
 		}
 	}
 	at := s.now().UTC().Truncate(time.Microsecond)
-	if at.After(of.FinishedAt.Add(of.Evidence.Stand + source.PlaceholderMargin + class.MaxStand)) {
-		s.after.doneStand(id) // its own TTL ended it long ago
+	if at.After(of.FinishedAt.Add(of.Evidence.Placeholder + source.PlaceholderMargin + class.MaxPlaceholder)) {
+		s.followUps.donePlaceholder(id) // its own TTL ended it long ago
 		return nil
 	}
 	next := fmt.Sprintf("%s-end%d", id, tries+1)
@@ -260,9 +260,9 @@ func (s *Service) WatchReleased(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	for _, w := range s.after.watching() {
+	for _, w := range s.followUps.watching() {
 		if !s.now().Before(w.until) || !s.mine(w.request.Evidence.Target) {
-			s.after.unwatch(w.request.ID)
+			s.followUps.unwatch(w.request.ID)
 			continue
 		}
 		if err := s.lookAgain(ctx, w); err != nil {
@@ -272,7 +272,7 @@ func (s *Service) WatchReleased(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (a *aftermath) watching() (list []watched) {
+func (a *followUps) watching() (list []watched) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range a.watch {
@@ -281,7 +281,7 @@ func (a *aftermath) watching() (list []watched) {
 	return list
 }
 
-func (a *aftermath) unwatch(id string) {
+func (a *followUps) unwatch(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.watch, id)
@@ -297,7 +297,7 @@ func (s *Service) lookAgain(ctx context.Context, w watched) error {
 		return fmt.Errorf("look at %q after its release: %w", locksteward.DisplayKey(e.Key), err)
 	}
 	if lock.TokenDigest != e.TokenDigest {
-		s.after.unwatch(w.request.ID)
+		s.followUps.unwatch(w.request.ID)
 		return nil // the next holder has it
 	}
 	m := locksteward.NewMessage("release.back")
@@ -312,7 +312,7 @@ func (s *Service) lookAgain(ctx context.Context, w watched) error {
 		return []locksteward.Entry{notify(e, locksteward.EventResurrected, *r, m)}, nil
 	})
 	if err == nil {
-		s.after.unwatch(w.request.ID) // not before it is written: people must hear of it
+		s.followUps.unwatch(w.request.ID) // not before it is written: people must hear of it
 	}
 	return err
 }

@@ -122,6 +122,7 @@ type Observation struct {
 	Type   string // as TYPE says: string, hash, ...
 
 	At       time.Time     // server time of the look
+	Lifetime Lifetime      // with which it was seen
 	TTL      time.Duration // NoExpiry for none
 	ExpireAt int64         // PEXPIRETIME, ms since 1970, server; NoExpireAt for none; 0 not known
 	Idle     time.Duration // OBJECT IDLETIME before the first value read; negative: not known

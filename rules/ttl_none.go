@@ -63,6 +63,9 @@ func (ttlNone) Evaluate(in Input) Verdict {
 	if l.TTL != locksteward.NoExpiry {
 		return in.clear(func() string { return english(ttlLine(l)) })
 	}
+	if l.Lifetime == locksteward.LifetimeSession {
+		return in.notApplicable(because("it ends with the session of its holder"))
+	}
 	if in.Class.TTL == class.TTLAllowedNone {
 		return in.notApplicable(func() string {
 			return fmt.Sprintf("class %q allows locks without TTL", in.Class.Name)

@@ -91,7 +91,7 @@ func (t *Table) applyOne(b *batch, r *reading) (c change) {
 	}
 	before := t.entries[r.key]
 	if b.sweep != nil && r.lock != nil && (before != nil && r.at >= before.at || before == nil && !t.hasTombstone(r.lock)) {
-		b.sweep.suspect(r.key, before, r.lock, r.at)
+		b.sweep.suspect(r.key, before, r.lock, r.at, t.tolerance)
 	}
 	now, ended := t.decide(b, r)
 	switch {
@@ -127,15 +127,15 @@ func (s *sweepEvidence) stands(e *entry, at int64) {
 
 // suspect notes a change that the sweep found: old is nil if the lock was not known, and now
 // is nil if it is gone.
-func (s *sweepEvidence) suspect(key string, old *entry, now *lockState, at int64) {
-	if s.suspects && changedBetween(old, now, at) {
+func (s *sweepEvidence) suspect(key string, old *entry, now *lockState, at, tolerance int64) {
+	if s.suspects && changedBetween(old, now, at, tolerance) {
 		s.changed = append(s.changed, key)
 	}
 }
 
 // changedBetween reports whether a key was written between two readings. That a
 // lease ran out is no write.
-func changedBetween(old *entry, now *lockState, at int64) bool {
+func changedBetween(old *entry, now *lockState, at, tolerance int64) bool {
 	switch {
 	case old == nil:
 		return now != nil
@@ -145,7 +145,7 @@ func changedBetween(old *entry, now *lockState, at int64) bool {
 		return true
 	default:
 		moved := now.expireAt - old.expireAt
-		return moved > computedTolerance || moved < -computedTolerance
+		return moved > tolerance || moved < -tolerance
 	}
 }
 
@@ -209,7 +209,7 @@ func (t *Table) goOn(old *entry, r *reading, inPlace bool) *entry {
 		old.end()
 	}
 	now.stepBack(r.at)
-	now.seen(*r.lock)
+	now.seen(*r.lock, t.tolerance)
 	t.rank(was, now)
 	t.setDue(now)
 	return now
@@ -229,7 +229,7 @@ func (t *Table) ends(b *batch, r *reading, e *entry, c *change) {
 		lostKeys, until = b.sweep.lostKeys, b.sweep.until
 		b.sweep.flush.ends(e, r.at)
 		if r.gone {
-			b.sweep.suspect(r.key, e, nil, r.at)
+			b.sweep.suspect(r.key, e, nil, r.at, t.tolerance)
 		}
 	} else if flushed {
 		t.countFlushed(e, r.at)

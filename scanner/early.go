@@ -38,6 +38,11 @@ func (t *Table) keep(p *sweptPart, readings []source.Reading) []reading {
 		} else {
 			p.locks = append(p.locks, l)
 		}
+		if len(r.Waiters) > 0 {
+			p.waiters[r.Number] = r.Waiters
+		} else {
+			delete(p.waiters, r.Number)
+		}
 		if !t.isNews(&l) {
 			continue
 		}

@@ -45,6 +45,7 @@ type traits struct {
 	asked       bool
 	mode        string
 	renewEvery  time.Duration // known of the library
+	lifetime    locksteward.Lifetime
 	// waitersApart is [source.Reading.WaitersApart].
 	waitersApart bool
 }
@@ -98,7 +99,7 @@ func lockStateOf(o locksteward.Observation, waitersApart bool) lockState {
 	l.traits = &traits{
 		node: o.Node, typ: o.Type, tooLarge: o.TooLarge, kind: o.Kind, class: o.Class, configured: o.Configured,
 		library: o.Library, confidence: o.Confidence, identity: o.Identity, sharedToken: o.SharedToken, tokenKind: o.TokenKind,
-		asked: o.Asked, mode: o.Mode, renewEvery: o.RenewEvery, waitersApart: waitersApart,
+		asked: o.Asked, mode: o.Mode, renewEvery: o.RenewEvery, lifetime: o.Lifetime, waitersApart: waitersApart,
 	}
 	return l
 }
@@ -111,6 +112,7 @@ func (l *lockState) observation(target locksteward.Target) locksteward.Observati
 		Key:         l.key,
 		Type:        l.traits.typ,
 		At:          fromMicros(l.at),
+		Lifetime:    l.traits.lifetime,
 		TTL:         l.ttl,
 		ExpireAt:    l.expireAt,
 		Idle:        l.idle,
@@ -248,10 +250,6 @@ func (e *entry) lock(target locksteward.Target) locksteward.Lock {
 	}
 }
 
-// computedTolerance is how far an expiry computed from TIME and PTTL may be off
-// without having been moved.
-const computedTolerance = 50 // ms
-
 // sameHold is locksteward.SameHold for lock states, except that two values too large to
 // be read count as the same.
 func sameHold(a, b *lockState) bool {
@@ -266,11 +264,12 @@ func sameHold(a, b *lockState) bool {
 	return a.claim == nil || b.claim == nil || a.claim.ID == b.claim.ID
 }
 
-// seen continues the history of the same hold with a later reading.
-func (e *entry) seen(l lockState) {
-	if l.expireAt > 0 && e.expireAt > 0 && l.expireAt > e.expireAt+computedTolerance {
+// seen continues the history of the same hold with a later reading. Tolerance is by how
+// many ms the expiry of an unmoved lease may differ.
+func (e *entry) seen(l lockState, tolerance int64) {
+	if l.expireAt > 0 && e.expireAt > 0 && l.expireAt > e.expireAt+tolerance {
 		e.renewed(l.at, time.Duration(l.expireAt-e.expireAt)*time.Millisecond)
-	} else if l.setAnew(e.expireAt) {
+	} else if l.setAnew(e.expireAt, tolerance) {
 		e.lastRenewal = l.at
 	}
 	if e.idle >= 0 {
@@ -287,11 +286,11 @@ func (e *entry) seen(l lockState) {
 
 // setAnew reports whether the expiry changed under a constant token: the same bytes may
 // belong to the next hold, whose expiry may be earlier as well.
-func (l *lockState) setAnew(was int64) bool {
+func (l *lockState) setAnew(was, tolerance int64) bool {
 	if !l.traits.sharedToken || was == 0 || l.expireAt == 0 {
 		return false
 	}
-	return was < 0 != (l.expireAt < 0) || max(was-l.expireAt, l.expireAt-was) > computedTolerance
+	return was < 0 != (l.expireAt < 0) || max(was-l.expireAt, l.expireAt-was) > tolerance
 }
 
 // renewed learns from an expiry that moved later by step. Readings are far apart,

@@ -84,6 +84,9 @@ func (s *Scanner) survey(sweep *locksteward.Sweep, swept *source.Sweep, run *swe
 // broken reports that nothing follows from a heartbeat that was missed between the
 // last two sweeps: something happened to a server that keeps it.
 func broken(swept *source.Sweep, process string, news []locksteward.ServerEvent) bool {
+	if swept.HomesOf == nil {
+		return true
+	}
 	nodes, known := swept.HomesOf(process)
 	return !known || slices.ContainsFunc(news, func(e locksteward.ServerEvent) bool { return slices.Contains(nodes, e.Node) })
 }

@@ -54,6 +54,9 @@ func (s *Scanner) merge(sweep *locksteward.Sweep, swept *source.Sweep, run *swee
 			seen = append(seen, s.table.late(p.Owns, uint32(s.number), p.At.Add(sweep.Started.Sub(s.clock())))...)
 		}
 		run.parts[i].locks, p.Absent, p.NotLock = nil, nil, nil
+		for _, waiters := range run.parts[i].waiters {
+			sweep.Waiters = append(sweep.Waiters, waiters...)
+		}
 		for _, set := range p.Waiters {
 			sweep.Waiters = append(sweep.Waiters, set.Waiters...)
 		}
@@ -191,7 +194,7 @@ func (s *Scanner) report(sweep *locksteward.Sweep, swept *source.Sweep) error {
 	reason := ""
 	for i := range swept.Parts {
 		p := &swept.Parts[i]
-		if p.Err == nil || p.Keys > 0 || p.Answered && errors.Is(p.Err, source.ErrStalled) {
+		if p.Err == nil || p.Scanned > 0 || p.Answered && errors.Is(p.Err, source.ErrStalled) {
 			read++
 		}
 		if p.Answered {
@@ -204,7 +207,7 @@ func (s *Scanner) report(sweep *locksteward.Sweep, swept *source.Sweep) error {
 			}
 		}
 		sweep.Masters = append(sweep.Masters, locksteward.MasterPass{
-			Node: p.Node, Complete: p.Err == nil, Reason: s.source.Explain(p.Err), Keys: p.Keys, Replica: p.Replica, AsOf: p.AsOf,
+			Node: p.Node, Complete: p.Err == nil, Reason: s.source.Explain(p.Err), Keys: p.Scanned, Replica: p.Replica, AsOf: p.AsOf,
 		})
 	}
 	sweep.Masters = append(sweep.Masters, swept.Gaps...)

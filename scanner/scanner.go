@@ -114,7 +114,7 @@ func New(log *zap.Logger, target locksteward.Target, src source.Source, classes 
 	if s.clock == nil {
 		s.clock = time.Now
 	}
-	s.table.direct = s.refresh
+	s.table.direct, s.table.tolerance = s.refresh, src.Traits().ExpiryTolerance.Milliseconds()
 	src.Bind(host{s})
 	s.SetClasses(classes)
 	return s, nil

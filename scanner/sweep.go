@@ -57,7 +57,9 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 	err = errors.Join(s.report(&sweep, swept), swept.Err)
 	s.survey(&sweep, swept, run)
 	s.rememberProcesses(swept)
-	swept.Applied()
+	if swept.Applied != nil {
+		swept.Applied()
+	}
 	if err != nil {
 		return sweep, fmt.Errorf("sweep %s: %w", s.target.Name, err)
 	}
@@ -72,7 +74,9 @@ type sweepRun struct {
 
 // sweptPart is what one part of a sweep found, and what the table makes of it.
 type sweptPart struct {
-	locks    []lockState // by [source.Reading.Number]
+	locks []lockState // by [source.Reading.Number]
+	// waiters are those that were read with a lock, by its number.
+	waiters  map[int32][]locksteward.Waiter
 	traitSet traitSet
 	flush    flushWindow
 	// stood is how many holds were found that stood on another process's data.
@@ -83,12 +87,12 @@ func (r *sweepRun) Parts(count int) {
 	known := r.s.table.Len()
 	r.parts = make([]sweptPart, count)
 	for i := range r.parts {
-		r.parts[i] = sweptPart{traitSet: traitSet{}, locks: make([]lockState, 0, (known+known/8)/count)}
+		r.parts[i] = sweptPart{traitSet: traitSet{}, waiters: map[int32][]locksteward.Waiter{}, locks: make([]lockState, 0, (known+known/8)/count)}
 	}
 	r.s.tracker.count(count)
 }
 
-func (r *sweepRun) Keys(_ int, count int64) { r.s.tracker.tell(count) }
+func (r *sweepRun) Total(_ int, names int64) { r.s.tracker.tell(names) }
 
 func (r *sweepRun) Scanned(names int) { r.s.scanned.Add(int64(names)) }
 

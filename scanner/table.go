@@ -21,6 +21,8 @@ type Table struct {
 	target locksteward.Target
 	// direct reads one key from the server; it is the scanner's.
 	direct func(ctx context.Context, key string) (locksteward.Lock, error)
+	// tolerance is [source.Traits.ExpiryTolerance], in ms.
+	tolerance int64
 
 	mu       sync.RWMutex
 	entries  map[string]*entry
@@ -156,11 +158,11 @@ func (t *Table) resume(e *entry) *entry {
 	e.savedAt, e.savedRenewals = micros(row.LastSeen), e.renewals
 	e.looks++
 	e.hadTTL = e.hadTTL || row.ExpireAt > 0
-	if row.ExpireAt > 0 && e.expireAt > row.ExpireAt+computedTolerance {
+	if row.ExpireAt > 0 && e.expireAt > row.ExpireAt+t.tolerance {
 		// Renewed while the agent was down; how often is unknown.
 		e.renewals++
 		e.lastRenewal = e.at
-	} else if e.setAnew(row.ExpireAt) {
+	} else if e.setAnew(row.ExpireAt, t.tolerance) {
 		e.lastRenewal = e.at
 	}
 	return e

@@ -71,7 +71,10 @@ type Source interface {
 type Traits struct {
 	// Lifetimes are those that its locks may have.
 	Lifetimes []locksteward.Lifetime
-	// Watch: changes are pushed between sweeps.
+	// ExpiryTolerance is by how much the expiry of a lease that nobody renewed may differ
+	// between two readings: more of a store that tells the time left in whole seconds.
+	ExpiryTolerance time.Duration
+	// Watch: changes are passed between sweeps, pushed by the store or polled.
 	Watch bool
 	// Waiters: who waits for a lock can be read.
 	Waiters bool
@@ -147,10 +150,9 @@ type Reading struct {
 	At    time.Time // server time
 	// Lock is what was seen of a lock (Held) or a candidate (its Kind); nil otherwise.
 	Lock *locksteward.Observation
-	// WaitersApart: who waits for the lock is read for all locks at the end of a sweep, not
-	// with it.
+	// WaitersApart: in a sweep, who waits for the lock is in [Part.Waiters], not here.
 	WaitersApart bool
-	// Waiters are those that were read with the lock.
+	// Waiters are those that were read with the lock, all of them.
 	Waiters []locksteward.Waiter
 	// Losses are holds that it proves to have ended without a release.
 	Losses []locksteward.Loss
@@ -180,8 +182,8 @@ type SweepOptions struct {
 type Sink interface {
 	// Parts is called once, when it is known how many parts there are.
 	Parts(count int)
-	// Keys is how many keys a part had when its sweep began; negative if that is not known.
-	Keys(part int, count int64)
+	// Total is how many names there are to be scanned in a part; negative if that is not known.
+	Total(part int, names int64)
 	// Answered is called when a part lets itself be read; state is nil if it does not tell it.
 	Answered(part int, state *locksteward.NodeState)
 	// Scanned counts names that were read.
@@ -207,12 +209,12 @@ type Sweep struct {
 	Err error
 
 	// HomesOf returns the nodes that keep a process's heartbeat; false if one of them did not
-	// answer.
+	// answer. Nil: there are no heartbeats.
 	HomesOf func(process string) ([]string, bool)
 	// FenceCounter names the counter that a lock's fencing tokens are from: those of one
-	// counter only grow.
+	// counter only grow. It may be nil if no lock has a [locksteward.Claim].
 	FenceCounter func(name string) string
-	// Applied is called when the table has all of it.
+	// Applied is called when the table has all of it; it may be nil.
 	Applied func()
 }
 
@@ -227,8 +229,8 @@ type Part struct {
 	// Replica is the replica that was read in the master's place, as of a replication offset.
 	Replica string
 	AsOf    int64
-	// Keys is how many keys were gone over.
-	Keys int64
+	// Scanned is how many names were read.
+	Scanned int64
 	// At is the server time of the last reading, AnsweredAt the agent's when it came.
 	At, AnsweredAt time.Time
 	// Owns reports whether the part has a name.
@@ -239,9 +241,10 @@ type Part struct {
 	Absent, NotLock map[string]time.Time
 	Losses          []locksteward.Loss
 	Instances       map[string]*locksteward.Instance
-	Waiters         map[string]WaiterSet
-	Candidates      int
-	CandidateNames  []string
+	// Waiters are those of locks whose readings have WaitersApart set.
+	Waiters        map[string]WaiterSet
+	Candidates     int
+	CandidateNames []string
 	// Unannounced takes the names of locks that changed since the sweep before, as this one
 	// found: a watch should have told of them. Nil if it need not.
 	Unannounced func(names []string)

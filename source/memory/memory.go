@@ -118,12 +118,12 @@ func (s *Store) Read(target, key string) (locksteward.Lock, bool) {
 	e := s.evidence(key, h)
 	now := time.Now()
 	o := locksteward.Observation{
-		Target: target, Key: key, Type: e.Type, At: now, TTL: locksteward.NoExpiry, ExpireAt: e.ExpireAt,
+		Target: target, Key: key, Type: e.Type, At: now, Lifetime: locksteward.LifetimePersistent, TTL: locksteward.NoExpiry, ExpireAt: e.ExpireAt,
 		Kind: locksteward.KindLock, Library: e.Library, Identity: e.Identity, TokenDigest: e.TokenDigest,
 		SharedToken: h.SharedToken, Holder: h.Holder, Count: e.Count,
 	}
 	if !h.Expires.IsZero() {
-		o.TTL = h.Expires.Sub(now)
+		o.Lifetime, o.TTL = locksteward.LifetimeLease, h.Expires.Sub(now)
 	}
 	return locksteward.Lock{Observation: o, History: locksteward.History{FirstSeen: h.since, LastSeen: now}}, true
 }

@@ -64,10 +64,10 @@ func (s *Source) Sweep(ctx context.Context, _ source.SweepOptions, sink source.S
 	began := time.Now()
 	names := s.store.names()
 	sink.Parts(1)
-	sink.Keys(0, int64(len(names)))
+	sink.Total(0, int64(len(names)))
 	sink.Answered(0, nil)
 	part := source.Part{
-		Node: Node, Answered: true, Keys: int64(len(names)), Owns: func(string) bool { return true },
+		Node: Node, Answered: true, Scanned: int64(len(names)), Owns: func(string) bool { return true },
 		Server: source.Server{
 			State: locksteward.NodeState{Addr: Node}, Process: Node, Uptime: -1, Evicted: -1, Flushes: -1, Offset: -1, InStep: -1,
 		},
@@ -103,9 +103,6 @@ func (s *Source) Sweep(ctx context.Context, _ source.SweepOptions, sink source.S
 	part.At, part.AnsweredAt = time.Now(), time.Now()
 	return &source.Sweep{
 		Parts: []source.Part{part}, Duration: time.Since(began),
-		HomesOf:      func(string) ([]string, bool) { return nil, false },
-		FenceCounter: func(name string) string { return name },
-		Applied:      func() {},
 	}, nil
 }
 

@@ -71,6 +71,7 @@ func (o *observer) observe(s *keyReading, node string) (locksteward.Observation,
 		Key:         s.key,
 		Type:        o.texts.of(s.sample.Type),
 		At:          s.at,
+		Lifetime:    locksteward.LifetimeLease,
 		TTL:         s.sample.TTL,
 		ExpireAt:    s.expireAt,
 		Idle:        s.idle,
@@ -92,6 +93,9 @@ func (o *observer) observe(s *keyReading, node string) (locksteward.Observation,
 		Fence:       decoded.Fence,
 		Waiters:     decoded.Waiters,
 		Claim:       o.claim(decoded.Claim),
+	}
+	if obs.TTL == locksteward.NoExpiry {
+		obs.Lifetime = locksteward.LifetimePersistent
 	}
 	if obs.Claim == nil {
 		obs.RenewEvery = decoded.RenewEvery

@@ -134,7 +134,7 @@ func (p *pass) handshake(ctx context.Context) error {
 	p.out.Answered = text != ""
 	i := parseInfo(text)
 	p.info = i
-	p.progress.sink.Keys(p.progress.part, i.keys(p.s.target.DB))
+	p.progress.sink.Total(p.progress.part, i.keys(p.s.target.DB))
 	p.memoryOf(p.pace, i)
 	major, _ := i.version()
 	p.reader.noExpireTime = major > 0 && major < 7

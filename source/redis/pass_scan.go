@@ -67,7 +67,7 @@ func (p *pass) pages(ctx context.Context, yield func([]string) error) error {
 		if cursor == 0 {
 			p.answers()
 		}
-		p.out.Keys += int64(len(keys))
+		p.out.Scanned += int64(len(keys))
 		p.progress.sink.Scanned(len(keys))
 		if err := yield(keys); err != nil {
 			return err

@@ -107,7 +107,9 @@ func (s *Source) Bind(host source.Host) {
 func (*Source) Traits() source.Traits {
 	return source.Traits{
 		Lifetimes: []locksteward.Lifetime{locksteward.LifetimeLease, locksteward.LifetimePersistent},
-		Watch:     true, Waiters: true, Fences: true, Heartbeats: true,
+		// Servers before 7.0 do not tell PEXPIRETIME: TIME and PTTL are added.
+		ExpiryTolerance: 50 * time.Millisecond,
+		Watch:           true, Waiters: true, Fences: true, Heartbeats: true,
 	}
 }
 

@@ -85,7 +85,7 @@ func (s *Source) finish(out *source.Sweep, passes []*pass, began time.Time) {
 	out.Applied = func() {
 		for _, part := range out.Parts {
 			if part.Err == nil {
-				s.watch.merged(part.Node, began, part.Keys)
+				s.watch.merged(part.Node, began, part.Scanned)
 			}
 		}
 		s.watch.learn()

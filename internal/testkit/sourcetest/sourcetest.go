@@ -29,7 +29,7 @@ type Store interface {
 	Source(t testing.TB) source.Source
 	// Releaser returns the store's releaser; nil if locks cannot be released.
 	Releaser(t testing.TB) source.Releaser
-	// Take gives a lock to a new hold, whoever has it, that ends by itself after ttl; 0 is never.
+	// Take gives a lock to a new hold, whoever has it, that ends by itself after ttl if the store has leases; 0 is never.
 	Take(t testing.TB, name string, ttl time.Duration)
 	// Free ends the hold as its holder does.
 	Free(t testing.TB, name string)
@@ -109,7 +109,8 @@ func find(locks []locksteward.Lock, name string) *locksteward.Lock {
 }
 
 func sweepSees(t *testing.T, store Store) {
-	s := scan(t, store.Source(t))
+	src := store.Source(t)
+	s, lifetimes := scan(t, src), src.Traits().Lifetimes
 	store.Take(t, "lock:lease", time.Hour)
 	store.Take(t, "lock:for-ever", 0)
 	first := complete(t, s)
@@ -117,8 +118,14 @@ func sweepSees(t *testing.T, store Store) {
 	if lease == nil || persistent == nil || len(first.Locks) != 2 {
 		t.Fatalf("seen %+v", first.Locks)
 	}
-	if lease.TTL <= 59*time.Minute || lease.TTL > time.Hour || persistent.TTL != locksteward.NoExpiry {
-		t.Errorf("TTL %s and %s", lease.TTL, persistent.TTL)
+	if !slices.Contains(lifetimes, lease.Lifetime) || !slices.Contains(lifetimes, persistent.Lifetime) {
+		t.Errorf("lifetimes %q and %q, the store has %q", lease.Lifetime, persistent.Lifetime, lifetimes)
+	}
+	if slices.Contains(lifetimes, locksteward.LifetimeLease) && (lease.Lifetime != locksteward.LifetimeLease || lease.TTL <= 59*time.Minute || lease.TTL > time.Hour) {
+		t.Errorf("the lease is a %s with TTL %s", lease.Lifetime, lease.TTL)
+	}
+	if persistent.Lifetime == locksteward.LifetimeLease || persistent.TTL != locksteward.NoExpiry {
+		t.Errorf("the lock without a lease is a %s with TTL %s", persistent.Lifetime, persistent.TTL)
 	}
 	if lease.TokenDigest == "" || lease.TokenDigest == persistent.TokenDigest || lease.Class != "all" {
 		t.Errorf("seen %+v", lease)

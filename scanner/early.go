@@ -20,8 +20,9 @@ func (t *Table) isNews(l *lockState) bool {
 }
 
 // keep packs the readings of a part and returns copies of those that are news, with
-// heartbeats and waiters as they were known before: these are not read yet.
-func (t *Table) keep(p *sweptPart, readings []source.Reading) []reading {
+// heartbeats and waiters as they were known before: these are not read yet. Unless early is
+// set nothing is news.
+func (t *Table) keep(p *sweptPart, readings []source.Reading, early bool) []reading {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var news []reading
@@ -43,7 +44,7 @@ func (t *Table) keep(p *sweptPart, readings []source.Reading) []reading {
 		} else {
 			delete(p.waiters, r.Number)
 		}
-		if !t.isNews(&l) {
+		if !early || !t.isNews(&l) {
 			continue
 		}
 		if id := l.holderInstance(); id != "" {

@@ -113,8 +113,8 @@ func (r *sweepRun) Answered(_ int, state *locksteward.NodeState) {
 }
 
 func (r *sweepRun) Found(ctx context.Context, part int, b source.Batch) {
-	news := r.s.table.keep(&r.parts[part], b.Readings)
-	if r.s.found != nil && len(news) > 0 {
+	news := r.s.table.keep(&r.parts[part], b.Readings, r.s.found != nil)
+	if len(news) > 0 {
 		r.s.deliver(ctx, b, news)
 	}
 }

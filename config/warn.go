@@ -26,7 +26,7 @@ func (c Config) Warnings() []string {
 		specs[i] = spec
 		for j, other := range specs[:i] {
 			if sameServer(spec, other) {
-				out = append(out, fmt.Sprintf("targets[%d].url: %s database %d is watched as targets[%d] (%s) already; every finding is told twice; remove one of the two",
+				out = append(out, fmt.Sprintf("targets[%d].url: %s database %d is watched as targets[%d] (%s) already; every finding is reported twice; remove one of the two",
 					i, strings.Join(spec.Addrs, ","), spec.DB, j, c.Targets[j].Name))
 			}
 		}
@@ -39,7 +39,7 @@ func (c Config) Warnings() []string {
 	for i, srv := range c.Sources.SRV {
 		t := srv.Target
 		if (t.PasswordFile != "" || t.ReleaseCredentials != nil && t.ReleaseCredentials.PasswordFile != "") && !strings.HasPrefix(t.URL, "rediss") {
-			out = append(out, fmt.Sprintf("targets_from.srv[%d].target.url: whoever can forge an answer for %s is sent the password; write rediss:// with ca_file", i, srv.Record))
+			out = append(out, fmt.Sprintf("targets_from.srv[%d].target.url: an attacker who can forge an answer for %s is sent the password; write rediss:// with ca_file", i, srv.Record))
 		}
 	}
 	if c.Store.Shared() && c.Store.AuditKeyFile == "" {

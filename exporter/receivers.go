@@ -13,7 +13,7 @@ const (
 	SuppressedByInhibit    = "inhibit"     // its target is down
 	SuppressedByFirstSweep = "first_sweep" // its target was swept for the first time, and first_sweep is mute
 	SuppressedByMatch      = "match"       // the receiver does not want its kind
-	SuppressedByUnknown    = "unknown"     // it is the end of what the receiver was not told of
+	SuppressedByUnknown    = "unknown"     // it resolves what the receiver was not notified of
 )
 
 func suppressions() []string {

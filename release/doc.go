@@ -35,7 +35,7 @@
 //   - The intent is in the store before the act. Whatever happens in between,
 //     a lost reply, kill -9, a server away, [Service.Recover] finds the true outcome
 //     in the record that the releaser wrote in the same step as the deletion, and
-//     says that the record told it (source.Outcome.ConfirmedBy).
+//     says that the record showed it (source.Outcome.ConfirmedBy).
 //   - One request executes at most once. A release that the server receives late
 //     finds the request withdrawn and touches nothing.
 //   - Every act, and every refusal by policy, is an audit entry; state and entry

@@ -10,7 +10,7 @@
 //
 //   - A hold is reported as ended only after a complete pass of the server that
 //     has its name and a direct read there, or after a direct read alone.
-//   - What flushes, restarts and failovers took is told from what holders released.
+//   - Holds that a flush, restart or failover took are distinguished from released ones.
 //
 // # Not guaranteed
 //

@@ -42,8 +42,8 @@ type Source interface {
 	// makes that part incomplete; an error means that the target is away.
 	Sweep(ctx context.Context, opts SweepOptions, sink Sink) (*Sweep, error)
 	// Read reads some locks by name. It waits for the pace of the servers if paced is set.
-	// Names that could not be read are in no batch; the error says why, and the batches are
-	// valid.
+	// Locks of a server that could not be read are in no batch; the error says why, and the
+	// batches are valid.
 	Read(ctx context.Context, names []string, paced bool) ([]Batch, error)
 
 	// Watch passes changes between sweeps to Host.Apply until ctx is done, and then returns nil.

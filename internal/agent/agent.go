@@ -84,7 +84,7 @@ type Agent struct {
 	liveness     *liveness.Monitor
 	webFiles     *credfile.Set // of the metrics' listener
 
-	// changes has a token for whoever changes the configuration: one change at a time.
+	// changes holds one token: one change of the configuration at a time.
 	changes chan struct{}
 	sources *targetsources.Follower
 

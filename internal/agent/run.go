@@ -141,7 +141,7 @@ func (a *Agent) work(ctx context.Context, cancel context.CancelCauseFunc) (stop 
 	}
 }
 
-// ownName stands in the audit trail for what nobody but the agent itself did.
+// ownName is the actor in the audit trail of what the agent itself did.
 const ownName = "agent"
 
 // audit writes an entry about the agent itself. It is not a condition of the

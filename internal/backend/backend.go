@@ -5,7 +5,7 @@
 //
 //   - What is asked about one target is answered by the replica that works on it; what is asked about all is put together
 //     from the answers of all replicas.
-//   - A store that cannot be used is told to the person who asks, with the reason.
+//   - While the store cannot be used, callers get an error with the reason.
 //
 // # Not guaranteed
 //

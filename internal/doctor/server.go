@@ -12,16 +12,7 @@ import (
 // info is a server's answer to INFO, by field name.
 type info map[string]string
 
-func parseInfo(text string) info {
-	fields := info{}
-	for line := range strings.Lines(text) {
-		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
-		if ok && !strings.HasPrefix(name, "#") {
-			fields[name] = value
-		}
-	}
-	return fields
-}
+func parseInfo(text string) info { return connect.ParseInfo(text) }
 
 // number returns a field, -1 if the server does not tell it.
 func (i info) number(name string) int64 {

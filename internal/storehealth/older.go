@@ -14,7 +14,7 @@ import (
 // olderEvery is how often a database is asked whether it is the one that it was.
 const olderEvery = 5 * time.Second
 
-// watchOlder tells of a database that is put back to an older state while this replica
+// watchOlder reports a database that is put back to an older state while this replica
 // runs, until ctx ends.
 func (m *Monitor) watchOlder(ctx context.Context) {
 	tick := time.NewTicker(olderEvery)
@@ -25,14 +25,14 @@ func (m *Monitor) watchOlder(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		// Whether it answers is told by all who ask it for something.
+		// Every other caller reports that it does not answer.
 		if older, _ := m.LookForOlder(ctx); older {
 			m.onOlder(ctx)
 		}
 	}
 }
 
-// LookForOlder tells of a store that was put back to an older state, and says
+// LookForOlder reports a store that was put back to an older state, and says
 // whether it was.
 func (m *Monitor) LookForOlder(ctx context.Context) (bool, error) {
 	older, is, err := m.store.Older(ctx)
@@ -40,7 +40,7 @@ func (m *Monitor) LookForOlder(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	const means = "What was decided and released since is in no request of it; nothing is released for an approval of that time, " +
-		"for each hold is compared with its request, and what fires is told again. "
+		"for each hold is compared with its request, and notifications of what fires are sent again. "
 	if older.Elsewhere {
 		m.log.Error("the database is not the one in which the store was written last: a dump was restored, or it was moved. If the dump is older than "+
 			"what was there: "+means+"If that was not meant, stop all replicas and restore the newer one", zap.Int64("entries_missing", older.Missing))
@@ -51,7 +51,7 @@ func (m *Monitor) LookForOlder(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-// LookForLostTrail tells of an empty trail beside the key that signed one: an SQLite
+// LookForLostTrail reports an empty trail beside the key that signed one: an SQLite
 // file that was emptied or is gone looks to the store like one that is new.
 func (m *Monitor) LookForLostTrail(ctx context.Context, cfg store.Config) error {
 	file := audit.KeyFile(cfg)

@@ -15,7 +15,7 @@
 //
 // # Failure
 //
-// A store that does not answer is told by all who ask it for something; this package tries again.
+// Every caller reports a store that does not answer; this package tries again.
 package storehealth
 
 import (

@@ -149,7 +149,7 @@ func (w *Watched) question(f locksteward.Finding) (q question, ok bool) {
 	return question{byRule, f.Fingerprint() + l.TokenDigest + l.History.FirstSeen.String(), f.Key}, !paused
 }
 
-// classNamed is a class of the configuration; the zero class if there is none.
+// classNamed is a class of the configuration; the zero class without one.
 func (w *Watched) classNamed(name string) class.Class {
 	c, _ := w.deps.Classes().Get(name)
 	return c

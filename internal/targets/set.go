@@ -26,7 +26,7 @@ type Set struct {
 	now atomic.Pointer[Snapshot]
 	// mu guards the replacement of now and the fields below. Nothing that waits is called with it.
 	mu sync.Mutex
-	// changing is closed when the configuration that is being prepared is in effect or discarded; nil: there is none.
+	// changing is closed when the configuration that is being prepared is in effect or discarded; nil without one.
 	changing chan struct{}
 	// ending are the targets that somebody ends.
 	ending map[*Watched]bool
@@ -145,7 +145,7 @@ func (s *Set) RunsHere(target string) bool {
 	return err == nil
 }
 
-// Class is a class of the configuration; the zero class if there is none.
+// Class is a class of the configuration; the zero class without one.
 func (s *Set) Class(name string) class.Class {
 	c, _ := s.Now().Classes.Get(name)
 	return c

@@ -25,7 +25,7 @@ func (w *Watched) swept(ctx context.Context, sweep locksteward.Sweep) {
 }
 
 // conclude judges a sweep that came in at now, and says whether the target answers again. Between two steps
-// of it the watch comes in: what it tells of meanwhile waits for one step at most.
+// of it the watch comes in: what it reports meanwhile waits for one step at most.
 func (w *Watched) conclude(ctx context.Context, sweep locksteward.Sweep, now time.Time) (answersAgain bool) {
 	defer w.turn.take()()
 	if sweep.Complete() && !sweep.At.Equal(sweep.Started) { // else the server's time was not read
@@ -58,7 +58,7 @@ func (w *Watched) conclude(ctx context.Context, sweep locksteward.Sweep, now tim
 	return answersAgain
 }
 
-// judge has the rules judge a sweep, and tells of what they find. The caller has
+// judge has the rules judge a sweep, and reports what they find. The caller has
 // the turn.
 func (w *Watched) judge(ctx context.Context, sweep locksteward.Sweep) {
 	ended := false

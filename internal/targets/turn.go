@@ -1,6 +1,6 @@
 package targets
 
-// turn is the token of whoever concludes something of a target: sweeps, changes and rechecks are judged one after the other,
+// turn is a semaphore of one: sweeps, changes and rechecks of a target are judged one after the other,
 // in the order in which they were read, and what follows from one is in the store before the next is judged. That takes as
 // long as the store does, so it is no mutex: nothing that shows the target waits for it, and nothing that runs in a
 // transaction of the store may take it.

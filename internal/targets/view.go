@@ -18,12 +18,12 @@ import (
 // Read reads one lock from the target now.
 func (w *Watched) Read(ctx context.Context, key string) (locksteward.Lock, error) {
 	l, err := w.scanner.Table().Refresh(ctx, key)
-	return l, w.told(err)
+	return l, w.explain(err)
 }
 
-// told gives the person who asked the reason why a target could not be read:
+// explain returns the reason why a target could not be read:
 // else it would stand in the log alone.
-func (w *Watched) told(err error) error {
+func (w *Watched) explain(err error) error {
 	if err == nil || api.ProblemFor(err).Code != api.CodeInternal {
 		return err
 	}
@@ -40,7 +40,7 @@ func (w *Watched) OwnDB(db int) error {
 
 // View is the target with its sweeps.
 func (w *Watched) View() api.Target {
-	// Before the last sweep: what ends in between is told as under way, not as
+	// Before the last sweep: what ends in between is shown as under way, not as
 	// if it had never begun.
 	sweeping := w.sweeping(time.Now())
 	out := api.NewTarget(w.scanner.State())

@@ -40,7 +40,7 @@ type Watched struct {
 	done chan struct{}
 
 	turn turn
-	// The fields down to rightsAsked belong to whoever has the turn.
+	// The fields down to rightsAsked are used with the turn alone.
 	throttled   map[source.Reason]time.Duration
 	condition   health   // as last logged; "" before the first sweep
 	unshown     bool     // findings changed and the metrics do not say so yet

@@ -59,7 +59,7 @@ type Deps struct {
 // Follower follows the sources of targets. Make one with [Open].
 type Follower struct {
 	deps Deps
-	// The fields down to keptAt belong to whoever changes the configuration.
+	// The fields down to keptAt are used by one change of the configuration at a time.
 	sources *config.Discovery
 	said    map[string]string // by path: why one is not followed
 	kept    map[string][]config.Endpoint

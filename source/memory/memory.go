@@ -48,7 +48,7 @@ func New(digest locksteward.DigestKey) *Store {
 	return &Store{digest: digest, holds: map[string]held{}, kept: map[string]keptHold{}, records: map[string]record{}, watchers: map[int]func(string){}}
 }
 
-// Put gives the lock at key to a new hold, whoever has it.
+// Put gives the lock at key to a new hold, even if another one has it.
 func (s *Store) Put(key string, h Hold) {
 	s.mu.Lock()
 	s.holds[key] = held{Hold: h, since: time.Now()}

@@ -18,7 +18,7 @@ type Config struct {
 	Watch source.WatchMode `yaml:"watch"`
 	// SweepOn is which servers are asked for the names of all keys: masters
 	// (default), or replicas, which spares the masters nearly all that a sweep costs.
-	// What stands in keys that may be locks is read on the masters either way.
+	// The values of keys that may be locks are read on the masters either way.
 	SweepOn SweepOn `yaml:"sweep_on"`
 }
 

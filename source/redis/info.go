@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/source"
 )
@@ -13,16 +14,7 @@ import (
 // info is a server's answer to INFO, by field name.
 type info map[string]string
 
-func parseInfo(text string) info {
-	fields := info{}
-	for line := range strings.Lines(text) {
-		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
-		if ok && !strings.HasPrefix(name, "#") {
-			fields[name] = value
-		}
-	}
-	return fields
-}
+func parseInfo(text string) info { return connect.ParseInfo(text) }
 
 // integer returns a field, or -1 when the server does not tell it.
 func (i info) integer(name string) int64 {
@@ -165,7 +157,7 @@ func (i info) node(addr string) locksteward.NodeState {
 	}
 }
 
-// keys returns how many keys a database has, -1 if that is not told. A database
+// keys returns how many keys a database has, -1 if the server does not say. A database
 // without keys has no line.
 func (i info) keys(db int) int64 {
 	if len(i) == 0 {
@@ -195,7 +187,7 @@ func (i info) server(addr string, flushes int64) source.Server {
 		FormerLine: former, FormerOffset: i.integer("second_repl_offset"), Promoted: i.promoted(), Replica: i.replica(),
 		Uptime: i.uptime(), Evicted: i.integer("evicted_keys"), Flushes: flushes,
 		Offset: i.integer("master_repl_offset"), OffsetAt: i.integer("server_time_usec"),
-		Refused: i.refused(), InStep: i.integer("min_slaves_good_slaves"), // told only while some must be
+		Refused: i.refused(), InStep: i.integer("min_slaves_good_slaves"), // reported only while some must be
 	}
 	if s.OffsetAt < 0 {
 		s.Offset = -1

@@ -57,7 +57,7 @@ type pass struct {
 type slot struct {
 	// meta says that metadata is looked for too.
 	meta bool
-	// at is the number of its lock ([source.Reading.Number]), negative while there is none.
+	// at is the number of its lock ([source.Reading.Number]), negative without one.
 	at int32
 }
 

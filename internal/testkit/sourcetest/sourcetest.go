@@ -29,7 +29,7 @@ type Store interface {
 	Source(t testing.TB) source.Source
 	// Releaser returns the store's releaser; nil if locks cannot be released.
 	Releaser(t testing.TB) source.Releaser
-	// Take gives a lock to a new hold, whoever has it, that ends by itself after ttl if the store has leases; 0 is never.
+	// Take gives a lock to a new hold, even if another one has it, that ends by itself after ttl if the store has leases; 0 is never.
 	Take(t testing.TB, name string, ttl time.Duration)
 	// Free ends the hold as its holder does.
 	Free(t testing.TB, name string)

@@ -100,12 +100,12 @@ fuzz: ## Fuzzes each fuzz target for FUZZTIME (10s).
 	scripts/fuzz.sh $(FUZZTIME)
 
 # What the suite is and shows: docs/security.md.
-SECURITYFUZZ = ./alert ./class ./config ./console ./source/redis/formats ./exporter ./internal/connect ./internal/recording ./internal/users ./lock/record ./rules ./rules/expr
+SECURITYFUZZ = ./alert ./class ./config ./console ./source/redis/formats ./exporter ./source/redis/connect ./internal/recording ./internal/users ./lock/record ./rules ./rules/expr
 
 .PHONY: security
 security: ## Runs the security suite of docs/security.md: rights, secrets, hostile names, forged requests, roles, addresses, fuzz seeds, licences.
 	@scripts/deps.sh redis cc
-	go test -race -count=1 ./internal/acl ./internal/signin
+	go test -race -count=1 ./source/redis/acl ./internal/signin
 	go test -race -count=1 -run 'TestSecret|TestKeyEncoding' .
 	go test -race -count=1 -run 'TestNoTokenAnywhere' ./release
 	go test -race -count=1 -run 'TestInnards|TestNamesOfInnards|TestOddWays|TestPermit|TestNoSecret|TestBadSecrets|TestAGigabyte|TestADripping|TestHostile' ./alert

@@ -13,7 +13,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/bench/results"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
 	redissource "github.com/locksteward/locksteward/source/redis"

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source/redis"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // Target is one element of `targets:`.
@@ -105,7 +105,7 @@ func (c Credentials) validate() error {
 	return errors.Join(errs...)
 }
 
-// Connect returns what internal/connect needs to reach the target as the
+// Connect returns what source/redis/connect needs to reach the target as the
 // scanning user, its files opened: what is opened with it follows what becomes of
 // them.
 func (t Target) Connect() (connect.Config, error) {

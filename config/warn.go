@@ -9,8 +9,8 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/access"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/users"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // Warnings are what is valid and surely not meant, each with its path and what

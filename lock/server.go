@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/locksteward/locksteward/internal/redishook"
 	"github.com/locksteward/locksteward/internal/respcheck"
 )
 
@@ -245,7 +244,7 @@ func deriveSingle(opt *redis.Options, o Options) (*server, error) {
 	opt.ClientSideCacheRefreshOnInvalidate = false
 	check(opt)
 	c := redis.NewClient(opt)
-	c.AddHook(redishook.PipelineErrors{})
+	c.AddHook(pipelineErrors{})
 	return &server{rdb: c, single: c, abreast: o.abreast(), timeout: o.Timeout}, nil
 }
 
@@ -277,7 +276,7 @@ func checkedNode(open func(*redis.Options) *redis.Client) func(*redis.Options) *
 	return func(opt *redis.Options) *redis.Client {
 		check(opt)
 		c := open(opt)
-		c.AddHook(redishook.PipelineErrors{})
+		c.AddHook(pipelineErrors{})
 		return c
 	}
 }

@@ -21,13 +21,13 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/source/memory"
 	redissource "github.com/locksteward/locksteward/source/redis"
+	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/source/redis/releaser"
 	"github.com/locksteward/locksteward/store"
 )

@@ -7,7 +7,7 @@
 # is named at the end. Exit codes: 0 nothing failed, 1 something did, 2 no server.
 set -eu
 
-suites=${SUITES-./internal/acl ./internal/doctor ./internal/agent:TestAgentWithTheLeastRights|TestAgentWarnsOfTooManyRights|TestAgentAsksSentinels ./lock ./lock/fenced ./release ./scanner ./source/redis/formats ./source/redis/releaser}
+suites=${SUITES-./source/redis/acl ./source/redis/doctor ./internal/agent:TestAgentWithTheLeastRights|TestAgentWarnsOfTooManyRights|TestAgentAsksSentinels ./lock ./lock/fenced ./release ./scanner ./source/redis/formats ./source/redis/releaser}
 race=${RACE--race}
 
 found="own -

@@ -12,10 +12,10 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/internal/acl"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/source/redis"
+	"github.com/locksteward/locksteward/source/redis/acl"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 type aclFlags struct {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/locksteward/locksteward/internal/acl"
+	"github.com/locksteward/locksteward/source/redis/acl"
 )
 
 // aclFormat is --output of acl.

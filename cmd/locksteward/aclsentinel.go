@@ -5,8 +5,8 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/internal/acl"
-	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/source/redis/acl"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // onSentinels are the users that Sentinels need.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/doctor"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source/redis"
+	"github.com/locksteward/locksteward/source/redis/connect"
+	"github.com/locksteward/locksteward/source/redis/doctor"
 )
 
 type doctorFlags struct {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/execlock"
 	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // Exit codes of exec beside those of its command, see docs/adr/0019. They can be

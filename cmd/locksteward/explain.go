@@ -13,8 +13,8 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/scan"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 func explainCommand(p *program) *cobra.Command {

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/initcfg"
 	"github.com/locksteward/locksteward/internal/scan"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // initObserve is how long init looks unless told.

@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/scan"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source/redis"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // observeFlags are how a command without an agent looks at a server.

@@ -22,7 +22,6 @@ import (
 	"github.com/locksteward/locksteward/internal/backend"
 	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/internal/heartbeat"
 	"github.com/locksteward/locksteward/internal/liveness"
@@ -35,6 +34,7 @@ import (
 	"github.com/locksteward/locksteward/internal/targetsources"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/source/redis/formats"
 	"github.com/locksteward/locksteward/store"
 )

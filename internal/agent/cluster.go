@@ -14,9 +14,9 @@ import (
 	"github.com/locksteward/locksteward/internal/backend"
 	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/storehealth"
 	"github.com/locksteward/locksteward/internal/targets"
+	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/store"
 )
 

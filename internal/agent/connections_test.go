@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/doctor"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/source/redis/connect"
+	"github.com/locksteward/locksteward/source/redis/doctor"
 )
 
 // TestConnectionsAreAsForecast: an agent that sweeps, watches, is asked by many and

@@ -17,10 +17,10 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/reload"
 	"github.com/locksteward/locksteward/internal/targets"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // counted counts what becomes of what a component prepared.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/acl"
 	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/source/redis/acl"
 )
 
 const tooManyRights = "the Redis user has more rights than it needs"

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/locksteward/locksteward/internal/acl"
 	"github.com/locksteward/locksteward/internal/testkit/testcert"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/source/redis/acl"
 )
 
 // TestAgentAsksSentinelsWithTheLeastRights: the user that `locksteward acl --sentinels`

@@ -13,7 +13,7 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
-	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/store"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	redisserver "github.com/alicebob/miniredis/v2/server"
 
-	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // embeddedTick is how often the embedded server's clock moves.

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/lockuser"
+	"github.com/locksteward/locksteward/internal/demo/lockuser"
 	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // interruptWithin is how much later than a child process this one may notice Ctrl-C.

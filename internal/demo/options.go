@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // Limit is how long a demo with [Options.Once] takes at most, without the end's

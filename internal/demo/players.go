@@ -9,9 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/connect"
-	"github.com/locksteward/locksteward/internal/lockuser"
+	"github.com/locksteward/locksteward/internal/demo/lockuser"
 	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // workers take turns on the healthy lock.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // errLimit is the cause when a demo that runs once takes too long.

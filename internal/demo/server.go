@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/redisproc"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // server is the Redis that the demo plays on.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/lock"
 )
 

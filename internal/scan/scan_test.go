@@ -8,10 +8,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/scan"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

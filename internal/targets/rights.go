@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/locksteward/locksteward/internal/acl"
+	"github.com/locksteward/locksteward/source/redis/acl"
 )
 
 // checkRights warns, once for each target and its settings, of a Redis user that

@@ -13,10 +13,10 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/config"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/store"
 )
 

@@ -16,13 +16,13 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/clockcheck"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/internal/liveness"
 	"github.com/locksteward/locksteward/internal/report"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/source/redis"
+	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/store"
 )
 

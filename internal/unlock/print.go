@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // bareScript deletes a string if its SHA-1 and its expiry are as given.

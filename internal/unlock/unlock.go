@@ -10,9 +10,9 @@ import (
 	"github.com/locksteward/locksteward/catalogue"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/source/redis/releaser"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testredis.Settled{M: m}) }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // directReader reads for a person or a rule: at once, without waiting for the

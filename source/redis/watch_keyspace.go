@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/internal/connect"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // openKeyspace subscribes to keyspace notifications of db for names that begin

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/respcheck"
 	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // Waits before a pair is set up again.

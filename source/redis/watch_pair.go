@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/respcheck"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // invalidations is the channel on which the server tells of changed keys.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/source/redis/releaser"
 )
 

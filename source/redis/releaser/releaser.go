@@ -16,9 +16,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/internal/connect"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/source"
+	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 

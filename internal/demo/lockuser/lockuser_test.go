@@ -1,0 +1,48 @@
+package lockuser_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/locksteward/locksteward/internal/demo/lockuser"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/lock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestHold(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	rdb := srv.Client(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- lockuser.Hold(ctx, srv.URL(), "k", lock.Lease{TTL: 30 * time.Second}) }()
+	held := func() bool { return rdb.Exists(context.Background(), "k").Val() == 1 }
+	testredis.Eventually(t, 5*time.Second, held, "lock is taken")
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if held() {
+		t.Error("lock left")
+	}
+}
+
+func TestHoldTellsOfLoss(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	err := lockuser.Hold(t.Context(), srv.URL(), "k", lock.Lease{TTL: 100 * time.Millisecond, NoRenew: true})
+	if !errors.Is(err, lock.ErrLost) {
+		t.Errorf("got %v", err)
+	}
+	err = lockuser.Hold(t.Context(), "redis://:hunter2@bad:port:1/x", "k", lock.Lease{TTL: time.Second})
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -54,7 +54,7 @@ func (r *reader) auxiliary(ctx context.Context, readings []keyReading) error {
 	for _, q := range asked {
 		switch judge(q.cmd.Err()) {
 		case forbidden:
-			r.caps.refuse(auxiliaryRight)
+			r.caps.refuse(auxiliaryRight, q.cmd.Err())
 			return nil
 		case moved:
 			continue // in another slot than the lock: no script could use it

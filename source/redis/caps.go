@@ -9,7 +9,7 @@ import (
 )
 
 // retryCaps is how long a command that was refused is not asked for again: each
-// refusal is an entry in the server's ACL LOG.
+// refusedCommand is an entry in the server's ACL LOG.
 const retryCaps = 10 * time.Minute
 
 // optional commands, and what is missing without them.
@@ -23,32 +23,48 @@ var optional = map[string]string{
 	"pubsub|numsub":   "PUBSUB NUMSUB is refused: no holder is presumed dead for its silence alone; grant +pubsub|numsub",
 }
 
+// refusedCommand is the answer to a command that this user may not use.
+type refusedCommand struct {
+	at  time.Time
+	err error
+}
+
 // caps remembers what a target refuses. It is safe for concurrent use.
 type caps struct {
 	mu      sync.Mutex
-	refused map[string]time.Time
-	// forbidden counts keys that the ACL did not let us read in this sweep.
-	forbidden int64
+	refused map[string]refusedCommand
+	// forbidden counts keys that the ACL did not let us read in this sweep;
+	// forbiddenBy is the server's last answer about one.
+	forbidden   int64
+	forbiddenBy error
 	// long counts names and values that were longer than is read, in this sweep.
 	long int64
 	// others are sentences of what else this sweep had to do another way, by server.
 	others map[string]string
 }
 
-func newCaps() *caps { return &caps{refused: map[string]time.Time{}, others: map[string]string{}} }
+func newCaps() *caps { return &caps{refused: map[string]refusedCommand{}, others: map[string]string{}} }
 
 // has says whether an optional command is worth asking for.
 func (c *caps) has(command string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, refused := c.refused[command]
-	return !refused || time.Since(at) > retryCaps
+	r, refused := c.refused[command]
+	return !refused || time.Since(r.at) > retryCaps
 }
 
-func (c *caps) refuse(command string) {
+// refuse notes that a command was refused with err.
+func (c *caps) refuse(command string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refused[command] = time.Now()
+	c.refused[command] = refusedCommand{at: time.Now(), err: err}
+}
+
+// refusalOf returns the answer to a command that was refused, else nil.
+func (c *caps) refusalOf(command string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused[command].err
 }
 
 // allow notes that a command worked.
@@ -58,10 +74,12 @@ func (c *caps) allow(command string) {
 	delete(c.refused, command)
 }
 
-func (c *caps) forbid(n int) {
+// forbid counts a key that may not be read, by the server's answer.
+func (c *caps) forbid(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forbidden += int64(n)
+	c.forbidden++
+	c.forbiddenBy = err
 }
 
 // tooLong counts a name or value that the check of the connection read past.
@@ -82,7 +100,7 @@ func (c *caps) instead(addr, sentence string) {
 func (c *caps) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forbidden, c.long = 0, 0
+	c.forbidden, c.forbiddenBy, c.long = 0, nil, 0
 	clear(c.others)
 }
 

@@ -97,7 +97,7 @@ func (r *reader) types(ctx context.Context, readings []keyReading) error {
 					r.caps.allow("object|idletime")
 				}
 			case without:
-				r.caps.refuse("object|idletime")
+				r.caps.refuse("object|idletime", idles[i].Err())
 			}
 		}
 		if kinds[i] == nil {
@@ -143,8 +143,8 @@ func (r *reader) values(ctx context.Context, readings []keyReading) error {
 	if err := r.exec(ctx, q.cmds); err != nil {
 		return fmt.Errorf("read values: %w", err)
 	}
-	if q.expire && q.expireRefused() {
-		r.caps.refuse("pexpiretime")
+	if err := q.expireRefused(); err != nil {
+		r.caps.refuse("pexpiretime", err)
 		return r.values(ctx, readings) // by PTTL
 	}
 	for i := range readings {

@@ -52,7 +52,7 @@ func (p *pass) listeners(ctx context.Context, channels []string) (counts map[str
 	case err == nil:
 		p.s.caps.allow("pubsub|numsub")
 	case judge(err) == without:
-		p.s.caps.refuse("pubsub|numsub")
+		p.s.caps.refuse("pubsub|numsub", err)
 	}
 	return counts, err
 }

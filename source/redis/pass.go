@@ -81,7 +81,7 @@ func newPass(s *Source, m connect.Master, classes *class.Set, r candidateQuota, 
 			Instances: map[string]*locksteward.Instance{}, Waiters: map[string]source.WaiterSet{},
 		},
 	}
-	p.reader = &reader{client: m.Client, node: m.Addr, host: s.host, caps: s.caps, prefixes: s.prefixes, call: p.call}
+	p.reader = &reader{client: m.Client, node: m.Addr, clockRead: s.host.ClockRead, caps: s.caps, prefixes: s.prefixes, call: p.call}
 	return p
 }
 

@@ -30,7 +30,7 @@ func (p *pass) askInfoAt(ctx context.Context, server *pace.Server, client *redis
 		p.s.caps.allow("info")
 		return text, notLong(text, client.Options().Addr)
 	case judge(err) == without:
-		p.s.caps.refuse("info")
+		p.s.caps.refuse("info", err)
 		return "", nil
 	default:
 		return "", fmt.Errorf("ask for info: %w", err)

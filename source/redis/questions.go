@@ -90,14 +90,14 @@ func (q *questions) meta(ctx context.Context, i int, key, prefix string) {
 	q.metas[i] = append(q.metas[i], m)
 }
 
-// expireRefused says that the server has no PEXPIRETIME for us.
-func (q *questions) expireRefused() bool {
+// expireRefused returns the answer of a server that has no PEXPIRETIME for us, else nil.
+func (q *questions) expireRefused() error {
 	for _, cmd := range q.when {
 		if cmd != nil && judge(cmd.Err()) == without {
-			return true
+			return cmd.Err()
 		}
 	}
-	return false
+	return nil
 }
 
 // takeValue puts the replies about reading i into it.
@@ -202,7 +202,7 @@ func (q *questions) learn(cmd *redis.IntCmd, command string) {
 	}
 	switch judge(cmd.Err()) {
 	case without:
-		q.r.caps.refuse(command)
+		q.r.caps.refuse(command, cmd.Err())
 	case fine:
 		if !q.r.caps.has(command) {
 			q.r.caps.allow(command)

@@ -17,7 +17,7 @@ import (
 // budget, in which it is booked all the same.
 func (s *Source) directReader(m connect.Master) *reader {
 	return &reader{
-		client: m.Client, node: m.Addr, host: s.host, caps: s.caps, prefixes: s.prefixes,
+		client: m.Client, node: m.Addr, clockRead: s.host.ClockRead, caps: s.caps, prefixes: s.prefixes,
 		call: func(_ context.Context, _ int, pipeline func() error) error {
 			began := time.Now()
 			err := pipeline()

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/respcheck"
-	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
@@ -27,12 +26,16 @@ const (
 // errMoved is a key that is not where it was a moment ago: its slot is moving.
 var errMoved = errors.New("hash slots moved during the pass")
 
+// pipeliner is a client or a connection.
+type pipeliner interface{ Pipeline() redis.Pipeliner }
+
 // reader reads keys of one master in bounded pipelines.
 type reader struct {
-	client   *redis.Client
-	node     string
-	host     source.Host // to which it says what the server's clock shows
-	caps     *caps
+	client pipeliner
+	node   string
+	// clockRead is called with what the server's clock showed between two moments.
+	clockRead func(node string, now, began, ended time.Time)
+	caps      *caps
 	prefixes []string
 	// noIdle and noExpireTime say that this server has no such thing: it keeps
 	// frequencies instead, it is older than 7.0.
@@ -69,7 +72,7 @@ func (r *reader) exec(ctx context.Context, cmds []redis.Cmder) error {
 					return err // what has no time is no reading
 				}
 				if now, ok := cmd.(*redis.TimeCmd); ok && now.Err() == nil {
-					r.host.ClockRead(r.node, now.Val(), began, ended)
+					r.clockRead(r.node, now.Val(), began, ended)
 				}
 			}
 			return nil
@@ -159,7 +162,7 @@ func (r *reader) usable(err error) (bool, error) {
 	case changed:
 		return false, nil
 	case forbidden:
-		r.caps.forbid(1)
+		r.caps.forbid(err)
 		return false, nil
 	case moved:
 		return false, errMoved

@@ -253,7 +253,7 @@ func (n *nodeWatch) learnCosts(ctx context.Context, until time.Time) {
 	case err == nil:
 		n.reads.learn(parseInfo(text))
 	case judge(err) == without:
-		n.w.s.caps.refuse("info")
+		n.w.s.caps.refuse("info", err)
 	}
 }
 

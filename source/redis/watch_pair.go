@@ -261,7 +261,7 @@ func (p *pair) checkTracker(ctx context.Context) error {
 		}
 		p.replID = i["master_replid"]
 	case judge(role.Err()) == without:
-		p.caps.refuse("info")
+		p.caps.refuse("info", role.Err())
 	}
 	if now.Err() == nil {
 		p.offset = now.Val().Sub(began.Add(took / 2))

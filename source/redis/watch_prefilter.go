@@ -137,7 +137,7 @@ func (n *nodeWatch) answered(r *reader, s *prefiltered, at time.Time) error {
 		case fine:
 			away = g.cmd.Val() == 0
 		case without:
-			r.caps.refuse("exists")
+			r.caps.refuse("exists", err)
 		case forbidden: // reading it says so
 		case moved:
 			return errMoved

@@ -141,7 +141,7 @@ func (n *nodeWatch) reader(also *budget) *reader {
 	client := n.master.Client
 	n.mu.Unlock()
 	return &reader{
-		client: client, node: n.addr, host: n.w.s.host, caps: n.w.s.caps, prefixes: n.w.s.prefixes,
+		client: client, node: n.addr, clockRead: n.w.s.host.ClockRead, caps: n.w.s.caps, prefixes: n.w.s.prefixes,
 		call: func(_ context.Context, count int, pipeline func() error) error {
 			began := time.Now()
 			err := pipeline()

@@ -18,5 +18,5 @@ func (r *Releaser) Read(ctx context.Context, key string) (locksteward.Evidence, 
 		out, err = r.read(ctx, cn, was)
 		return err
 	})
-	return out.evidence, out.found, err
+	return out.evidence, out.Found, err
 }

@@ -32,13 +32,13 @@ func withdrawn(was locksteward.Evidence, now reading) source.Outcome {
 	if was.Act == locksteward.ActUndo || was.Act == locksteward.ActLift {
 		return withdrawnFollowUp(was, now)
 	}
-	same := now.found && len(source.Differences(was, now.evidence)) == 0
+	same := now.Found && len(source.Differences(was, now.evidence)) == 0
 	switch {
 	case was.Identity == locksteward.IdentityNone && same:
 		return source.Unknown("the server has no record of it, and this lock cannot be told from the next of its name")
 	case same:
 		return source.Failed("it was not carried out and is withdrawn; the lock is still held")
-	case was.Identity == locksteward.IdentityStrong && now.found && was.TokenDigest == now.evidence.TokenDigest:
+	case was.Identity == locksteward.IdentityStrong && now.Found && was.TokenDigest == now.evidence.TokenDigest:
 		// A token that is fresh for each acquisition does not come again.
 		return source.Failed("it was not carried out and is withdrawn; the lock is still held and was renewed")
 	default:
@@ -48,11 +48,11 @@ func withdrawn(was locksteward.Evidence, now reading) source.Outcome {
 
 // withdrawnFollowUp is withdrawn for an act on what an earlier one left.
 func withdrawnFollowUp(was locksteward.Evidence, now reading) source.Outcome {
-	placedBy, _ := formats.PlaceholderRequest(now.sample)
+	placedBy, _ := formats.PlaceholderRequest(now.Sample)
 	switch {
-	case was.Act == locksteward.ActLift && now.found && placedBy == was.Of:
+	case was.Act == locksteward.ActLift && now.Found && placedBy == was.Of:
 		return source.Failed("it was not carried out and is withdrawn; what stands in the lock's place is still there")
-	case was.Act == locksteward.ActUndo && !now.found:
+	case was.Act == locksteward.ActUndo && !now.Found:
 		return source.Failed("it was not carried out and is withdrawn; the lock is free")
 	default:
 		return source.Unknown("the server has no record of it")

@@ -24,7 +24,7 @@ func (r *Releaser) Preview(ctx context.Context, req locksteward.Request) (source
 	err := r.with(ctx, req.Evidence, func(cn *redis.Conn) error {
 		command, now, err := r.command(ctx, cn, req)
 		if now != nil {
-			out.Found, out.Now, out.Differences = now.found, now.evidence, now.differences
+			out.Found, out.Now, out.Differences = now.Found, now.evidence, now.differences
 		}
 		if refusal, ok := errors.AsType[*formats.Refusal](err); ok {
 			out.Refusal = refusal
@@ -35,7 +35,7 @@ func (r *Releaser) Preview(ctx context.Context, req locksteward.Request) (source
 		}
 		hide := func(text string) string { return text }
 		if now != nil {
-			hide = masker(now.sample)
+			hide = masker(now.Sample)
 		}
 		out.Script = command.Script
 		for _, key := range command.Keys {

@@ -158,7 +158,7 @@ func (r *Releaser) actOn(ctx context.Context, cn *redis.Conn, req locksteward.Re
 		return source.Failed(err.Error()), false, nil
 	case err != nil:
 		return source.Outcome{}, false, err
-	case now != nil && !now.found:
+	case now != nil && !now.Found:
 		return source.Outcome{State: locksteward.RequestAlreadyGone}, false, nil
 	case now != nil && len(now.differences) > 0:
 		return source.Outcome{State: locksteward.RequestChanged, Differences: now.differences}, false, nil
@@ -205,7 +205,7 @@ func (r *Releaser) command(ctx context.Context, cn *redis.Conn, req locksteward.
 	if err != nil {
 		return formats.Command{}, nil, err
 	}
-	if !now.found {
+	if !now.Found {
 		return formats.Command{}, &now, nil
 	}
 	if now.differences = source.Differences(ev, now.evidence); len(now.differences) > 0 {
@@ -215,11 +215,11 @@ func (r *Releaser) command(ctx context.Context, cn *redis.Conn, req locksteward.
 	if !ok {
 		return formats.Command{}, &now, &formats.Refusal{Key: ev.Key, Format: ev.Library, Why: formats.WhyNever(ev.Library)}
 	}
-	what.MetaPrefix = now.prefix
+	what.MetaPrefix = now.MetaPrefix
 	if ev.Placeholder > 0 {
 		what.Placeholder = ev.Placeholder + source.PlaceholderMargin
 	}
-	command, err := d.Release(now.sample, what)
+	command, err := d.Release(now.Sample, what)
 	return command, &now, err
 }
 

@@ -55,7 +55,9 @@ func (k DigestKey) GoString() string { return SecretMask }
 func (k DigestKey) Value(raw []byte) string {
 	mac := hmac.New(sha256.New, k[:])
 	mac.Write(raw)
-	return "hmac-sha256:" + hex.EncodeToString(mac.Sum(nil))
+	var sum [sha256.Size]byte
+	text := append(make([]byte, 0, 80), "hmac-sha256:"...)
+	return string(hex.AppendEncode(text, mac.Sum(sum[:0])))
 }
 
 // Fields returns the digest of a hash lock: over "len:field len:value" of each

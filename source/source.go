@@ -188,7 +188,7 @@ type Sink interface {
 	Answered(part int, state *locksteward.NodeState)
 	// Scanned counts names that were read.
 	Scanned(names int)
-	// Found takes readings. The batch is the sink's.
+	// Found takes readings. What they point to is valid until Found returns.
 	Found(ctx context.Context, part int, b Batch)
 }
 

@@ -17,6 +17,27 @@ type observer struct {
 	placeholder func(key, requestID string) bool
 	// texts keeps one copy of texts that many locks share.
 	texts texts
+	// slab has the observations of the batch that is being made; see [observer.reuse].
+	slab []locksteward.Observation
+}
+
+// reuse makes the observations of the batch before free for the next one, of at most n
+// keys. Without it each is allocated on its own.
+func (o *observer) reuse(n int) {
+	if cap(o.slab) < n {
+		o.slab = make([]locksteward.Observation, 0, n)
+	}
+	clear(o.slab)
+	o.slab = o.slab[:0]
+}
+
+// keep returns where obs stays until the next reuse.
+func (o *observer) keep(obs locksteward.Observation) *locksteward.Observation {
+	if len(o.slab) == cap(o.slab) {
+		return new(obs)
+	}
+	o.slab = append(o.slab, obs)
+	return &o.slab[len(o.slab)-1]
 }
 
 // texts interns short texts. It is bounded: unbounded sets (session ids) gain
@@ -41,12 +62,14 @@ func (o *observer) complete(s *keyReading, node string) {
 	if s.as != there {
 		return
 	}
-	switch obs, ok := o.observe(s, node); {
-	case !ok:
-	case obs.Kind == locksteward.KindCandidate:
-		s.candidate = &obs
-	default:
-		s.lock = &obs
+	obs, ok := o.observe(s, node)
+	if !ok {
+		return
+	}
+	if kept := o.keep(obs); obs.Kind == locksteward.KindCandidate {
+		s.candidate = kept
+	} else {
+		s.lock = kept
 	}
 }
 

@@ -28,6 +28,7 @@ type pass struct {
 	pace     *pace.Server
 	source   scanSource // whose keys are scanned, set after the handshake
 	reader   *reader
+	found    []source.Reading // of the last batch; its memory is used again
 	observe  observer
 	progress progress
 	// candidateQuota says which unknown candidates are looked at, see there.

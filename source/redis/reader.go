@@ -36,7 +36,7 @@ type reader struct {
 	// clockRead is called with what the server's clock showed between two moments.
 	clockRead func(node string, now, began, ended time.Time)
 	caps      *caps
-	prefixes []string
+	prefixes  []string
 	// noIdle and noExpireTime say that this server has no such thing: it keeps
 	// frequencies instead, it is older than 7.0.
 	noIdle, noExpireTime bool

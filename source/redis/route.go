@@ -186,7 +186,9 @@ func (p *pass) collect(ctx context.Context) error {
 	}
 	got := <-p.ahead
 	p.ahead = nil
-	batch := source.Batch{Node: p.master.Addr, Began: p.inspectedAt}
+	p.observe.reuse(len(got.readings))
+	clear(p.found)
+	batch := source.Batch{Node: p.master.Addr, Began: p.inspectedAt, Readings: p.found[:0]}
 	for i := range got.readings {
 		if seen := &got.readings[i]; p.add(seen) {
 			r := seen.reading()
@@ -194,6 +196,7 @@ func (p *pass) collect(ctx context.Context) error {
 			batch.Readings = append(batch.Readings, r)
 		}
 	}
+	p.found = batch.Readings
 	if len(batch.Readings) > 0 {
 		p.progress.sink.Found(ctx, p.progress.part, batch)
 	}

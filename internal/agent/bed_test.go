@@ -3,14 +3,11 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,21 +33,7 @@ func TestMain(m *testing.M) {
 	if is, code := testagent.Child(); is {
 		os.Exit(code)
 	}
-	abreast(2 * runtime.GOMAXPROCS(0))
 	goleak.VerifyTestMain(testredis.Settled{M: m})
-}
-
-// abreast has n tests run side by side unless the command line says how many: what
-// most of them do is wait, for sweeps, leases and clocks.
-func abreast(n int) {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
-			panic(err)
-		}
-	}
 }
 
 // within is how long an event may take on a loaded machine.

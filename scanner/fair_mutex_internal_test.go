@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// TestTurnsArePassedOnInOrder: who gives way goes on after all that waited, and before
+// TestFairMutexIsInOrder: a goroutine that yields goes on after all that waited, and before
 // those that came later.
-func TestTurnsArePassedOnInOrder(t *testing.T) {
+func TestFairMutexIsInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var order fairMutex
+		order := newFairMutex()
 		var got []int
 		come := func(n int) {
 			go func() {

@@ -104,7 +104,8 @@ func New(log *zap.Logger, target locksteward.Target, src source.Source, classes 
 	}
 	target.DB = src.DB()
 	s := &Scanner{
-		log: log.Named("scanner").With(zap.String("target", target.Name)), source: src, cfg: cfg, schedule: plan,
+		order: newFairMutex(),
+		log:   log.Named("scanner").With(zap.String("target", target.Name)), source: src, cfg: cfg, schedule: plan,
 		history: opts.History, factStore: opts.Facts, found: opts.Found, clock: opts.Clock,
 		target: target, table: newTable(target), throttle: source.NewThrottle(opts.Paused),
 		runIDs: map[string]bool{}, saidPace: map[string]pace.Reason{}, requested: make(chan struct{}, 1),

@@ -75,15 +75,26 @@ type NodeState struct {
 	Refusals []Refusal
 }
 
-// Refusal is a reason for which a server takes no writes.
+// RefusalReason is why a server takes no writes.
+type RefusalReason string
+
+// The reasons.
+const (
+	RefusalSavingFails    RefusalReason = "saving_fails"
+	RefusalTooFewReplicas RefusalReason = "too_few_replicas"
+)
+
+// RefusalReasons are all of them.
+var RefusalReasons = []RefusalReason{RefusalSavingFails, RefusalTooFewReplicas}
+
+// Refusal says since when a server takes no writes, and why.
 type Refusal struct {
-	// Code is the error that a write is answered with: MISCONF or NOREPLICAS.
-	Code string
+	Reason RefusalReason
 	// Count is how many commands were answered so from the look at After until the
 	// look at At, server time; 0 if none was, and the server would do it.
 	Count int64
 	After time.Time
 	At    time.Time
-	// Replicas is how many were in step with the server then, for NOREPLICAS.
+	// Replicas is how many were in step with the server then, where too few were.
 	Replicas int64
 }

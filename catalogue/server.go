@@ -75,10 +75,10 @@ var serverSentences = sentences{
 		EN: "the server takes no writes, so that no lock can be taken, renewed or released: %s",
 		ZH: "服务器拒绝写入，锁无法加锁、续期或释放：%s",
 	},
-	"server/refuses-writes.saving-fails": {EN: "%s since saving fails", ZH: "%s，因为持久化失败"},
+	"server/refuses-writes.saving-fails": {EN: "MISCONF since saving fails", ZH: "MISCONF，因为持久化失败"},
 	"server/refuses-writes.too-few-replicas": {
-		EN: "%s since min-replicas-to-write asks for more than the %s in step",
-		ZH: "%s，因为 min-replicas-to-write 要求多于目前保持同步的 %s",
+		EN: "NOREPLICAS since min-replicas-to-write asks for more than the %s in step",
+		ZH: "NOREPLICAS，因为 min-replicas-to-write 要求多于目前保持同步的 %s",
 	},
 	"server/refuses-writes.refused": {EN: "%s, %s refused between %s and %s", ZH: "%s，%s在 %s 与 %s 之间被拒绝"},
 	"server/restarted.cause": {

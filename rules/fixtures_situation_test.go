@@ -42,11 +42,11 @@ type fixtureNode struct {
 }
 
 type fixtureRefusal struct {
-	Code     string         `yaml:"code"`
-	Count    int64          `yaml:"count"`
-	After    *time.Duration `yaml:"after"`
-	At       time.Duration  `yaml:"at"`
-	Replicas int64          `yaml:"replicas"`
+	Reason   locksteward.RefusalReason `yaml:"reason"`
+	Count    int64                     `yaml:"count"`
+	After    *time.Duration            `yaml:"after"`
+	At       time.Duration             `yaml:"at"`
+	Replicas int64                     `yaml:"replicas"`
 }
 
 type fixtureEvent struct {
@@ -132,7 +132,7 @@ func (b fixtureBeyond) into(in *Input) {
 		}
 		for _, r := range n.Refusals {
 			node.Refusals = append(node.Refusals, locksteward.Refusal{
-				Code: r.Code, Count: r.Count, After: ago(now, r.After), At: now.Add(-r.At), Replicas: r.Replicas,
+				Reason: r.Reason, Count: r.Count, After: ago(now, r.After), At: now.Add(-r.At), Replicas: r.Replicas,
 			})
 		}
 		if n.NoInfo {

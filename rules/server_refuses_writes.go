@@ -40,9 +40,9 @@ func (serverRefusesWrites) Evaluate(in Input) Verdict {
 
 // refusalPart says why writes are refused, and how many were.
 func refusalPart(r locksteward.Refusal) locksteward.Message {
-	why := message("server/refuses-writes.saving-fails", r.Code)
-	if r.Code == "NOREPLICAS" {
-		why = message("server/refuses-writes.too-few-replicas", r.Code, message("count.replicas", r.Replicas))
+	why := message("server/refuses-writes.saving-fails")
+	if r.Reason == locksteward.RefusalTooFewReplicas {
+		why = message("server/refuses-writes.too-few-replicas", message("count.replicas", r.Replicas))
 	}
 	if r.Count == 0 {
 		return why

@@ -30,16 +30,16 @@ type nodeRow struct {
 	Evicted int64     `json:"evicted"`
 	Flushes int64     `json:"flushes"`
 	// Not there: not known.
-	Refused  map[string]int64 `json:"refused,omitempty"`
-	Refusals []refusalRow     `json:"refusals,omitempty"`
+	Refused  map[locksteward.RefusalReason]int64 `json:"refused,omitempty"`
+	Refusals []refusalRow                        `json:"refusals,omitempty"`
 }
 
 type refusalRow struct {
-	Code     string    `json:"code"`
-	Count    int64     `json:"count,omitempty"`
-	After    time.Time `json:"after,omitzero"`
-	At       time.Time `json:"at"`
-	Replicas int64     `json:"replicas,omitempty"`
+	Reason   locksteward.RefusalReason `json:"reason"`
+	Count    int64                     `json:"count,omitempty"`
+	After    time.Time                 `json:"after,omitzero"`
+	At       time.Time                 `json:"at"`
+	Replicas int64                     `json:"replicas,omitempty"`
 }
 
 type eventRow struct {

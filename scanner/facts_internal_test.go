@@ -36,7 +36,7 @@ func answer(addr string, fields string) source.Part {
 		Process: told["run_id"], Line: told["master_replid"], FormerLine: former, FormerOffset: number("second_repl_offset"),
 		Promoted: former != "" && !replica, Replica: replica, Uptime: -1, Evicted: number("evicted_keys"), Flushes: -1,
 		Offset: number("master_repl_offset"), OffsetAt: number("server_time_usec"),
-		Refused: map[string]int64{}, InStep: number("min_slaves_good_slaves"),
+		Refused: map[locksteward.RefusalReason]int64{}, InStep: number("min_slaves_good_slaves"),
 	}
 	if s := number("uptime_in_seconds"); s >= 0 {
 		server.Uptime = time.Duration(s) * time.Second
@@ -44,9 +44,9 @@ func answer(addr string, fields string) source.Part {
 	if server.OffsetAt < 0 {
 		server.Offset = -1
 	}
-	for _, code := range refusalCodes {
+	for reason, code := range map[locksteward.RefusalReason]string{locksteward.RefusalSavingFails: "MISCONF", locksteward.RefusalTooFewReplicas: "NOREPLICAS"} {
 		_, count, _ := strings.Cut(told["errorstat_"+code], "count=")
-		server.Refused[code], _ = strconv.ParseInt(count, 10, 64)
+		server.Refused[reason], _ = strconv.ParseInt(count, 10, 64)
 	}
 	return source.Part{Node: addr, Answered: true, Server: server}
 }

@@ -63,9 +63,9 @@ type serverSeen struct {
 	// offset is how far its replicas would have to be, at offsetAt, µs of its clock;
 	// negative: not known.
 	offset, offsetAt int64
-	// refused is how often it answered with each of refusalCodes since its start, nil
-	// if not known, and refusals what follows from it.
-	refused  map[string]int64
+	// refused is how often it refused writes since its start, nil if not known, and
+	// refusals what follows from it.
+	refused  map[locksteward.RefusalReason]int64
 	refusals []locksteward.Refusal
 }
 

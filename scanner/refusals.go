@@ -8,16 +8,7 @@ import (
 	"github.com/locksteward/locksteward/source"
 )
 
-// Errors by which a server says that it takes no writes: it cannot save, or fewer
-// replicas are in step with it than it must have.
-const (
-	misconf    = "MISCONF"
-	noReplicas = "NOREPLICAS"
-)
-
-var refusalCodes = []string{misconf, noReplicas}
-
-// refusedFor is how long a refusal is told of which nothing more is counted: nobody
+// refusedFor is how long a refusal is reported after the last one that was counted: nobody
 // may have tried since.
 const refusedFor = eventsFor
 
@@ -28,13 +19,13 @@ const refusedFor = eventsFor
 func refusals(was, now serverSeen, server *source.Server) []locksteward.Refusal {
 	var out []locksteward.Refusal
 	inStep := server.InStep
-	for _, code := range refusalCodes {
-		r := locksteward.Refusal{Code: code}
+	for _, reason := range locksteward.RefusalReasons {
+		r := locksteward.Refusal{Reason: reason}
 		if was.runID == now.runID {
-			if k := slices.IndexFunc(was.refusals, func(o locksteward.Refusal) bool { return o.Code == code }); k >= 0 {
+			if k := slices.IndexFunc(was.refusals, func(o locksteward.Refusal) bool { return o.Reason == reason }); k >= 0 {
 				r = was.refusals[k]
 			}
-			if more := now.refused[code] - was.refused[code]; was.refused != nil && more > 0 {
+			if more := now.refused[reason] - was.refused[reason]; was.refused != nil && more > 0 {
 				if r.Count == 0 {
 					r.After = was.at
 				}
@@ -42,11 +33,11 @@ func refusals(was, now serverSeen, server *source.Server) []locksteward.Refusal 
 			}
 		}
 		stands := r.Count > 0 && now.at.Sub(r.At) < refusedFor
-		switch code {
-		case misconf:
+		switch reason {
+		case locksteward.RefusalSavingFails:
 			stands = stands && !server.State.LastSaveOK
 			r.Replicas = 0
-		case noReplicas:
+		case locksteward.RefusalTooFewReplicas:
 			// With more in step than it was too few of, it may take writes again.
 			stands = stands && inStep >= 0 && inStep <= r.Replicas
 			if inStep == 0 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/source"
 )
 
@@ -30,41 +31,41 @@ func TestRefusalsAreProved(t *testing.T) {
 		},
 		"saving fails, and works again": {
 			{0, ok, ""},
-			{time.Minute, misconfs(3) + fails, "MISCONF x3 0s-1m0s"},
-			{2 * time.Minute, misconfs(5) + fails, "MISCONF x5 0s-2m0s"},
+			{time.Minute, misconfs(3) + fails, "saving_fails x3 0s-1m0s"},
+			{2 * time.Minute, misconfs(5) + fails, "saving_fails x5 0s-2m0s"},
 			{3 * time.Minute, misconfs(6) + ok, ""},
 		},
 		"nobody meets it any more": {
 			{0, fails, ""},
-			{time.Minute, misconfs(3) + fails, "MISCONF x3 0s-1m0s"},
-			{time.Minute + refusedFor - time.Second, misconfs(3) + fails, "MISCONF x3 0s-1m0s"},
+			{time.Minute, misconfs(3) + fails, "saving_fails x3 0s-1m0s"},
+			{time.Minute + refusedFor - time.Second, misconfs(3) + fails, "saving_fails x3 0s-1m0s"},
 			{time.Minute + refusedFor, misconfs(3) + fails, ""},
 		},
 		"too few replicas until there are more": {
 			{0, " min_slaves_good_slaves:1", ""},
-			{time.Minute, short(2, 1), "NOREPLICAS x2 0s-1m0s of 1"},
-			{2 * time.Minute, short(2, 1), "NOREPLICAS x2 0s-1m0s of 1"},
+			{time.Minute, short(2, 1), "too_few_replicas x2 0s-1m0s of 1"},
+			{2 * time.Minute, short(2, 1), "too_few_replicas x2 0s-1m0s of 1"},
 			{3 * time.Minute, short(2, 2), ""},
 		},
 		"more replicas are too few as well": {
 			{0, " min_slaves_good_slaves:1", ""},
-			{time.Minute, short(2, 1), "NOREPLICAS x2 0s-1m0s of 1"},
-			{2 * time.Minute, short(4, 2), "NOREPLICAS x4 0s-2m0s of 2"},
+			{time.Minute, short(2, 1), "too_few_replicas x2 0s-1m0s of 1"},
+			{2 * time.Minute, short(4, 2), "too_few_replicas x4 0s-2m0s of 2"},
 		},
 		"no replica at all": {
-			{0, " min_slaves_good_slaves:0", "NOREPLICAS x0 of 0"},
-			{time.Hour, " min_slaves_good_slaves:0", "NOREPLICAS x0 of 0"},
+			{0, " min_slaves_good_slaves:0", "too_few_replicas x0 of 0"},
+			{time.Hour, " min_slaves_good_slaves:0", "too_few_replicas x0 of 0"},
 			{2 * time.Hour, " min_slaves_good_slaves:1", ""},
 		},
 		"switched off": {
 			{0, " min_slaves_good_slaves:1", ""},
-			{time.Minute, short(2, 1), "NOREPLICAS x2 0s-1m0s of 1"},
+			{time.Minute, short(2, 1), "too_few_replicas x2 0s-1m0s of 1"},
 			{2 * time.Minute, " errorstat_NOREPLICAS:count=2", ""},
 		},
 		"the counts begin anew": {
 			{0, misconfs(9) + fails, ""},
 			{time.Minute, fails, ""},
-			{2 * time.Minute, misconfs(1) + fails, "MISCONF x1 1m0s-2m0s"},
+			{2 * time.Minute, misconfs(1) + fails, "saving_fails x1 1m0s-2m0s"},
 		},
 		"another process": {
 			{0, fails, ""},
@@ -88,11 +89,11 @@ func TestRefusalsAreProved(t *testing.T) {
 				observed(&f.servers, round(moment(s.at), false), []source.Part{p}, nil)
 				var got []string
 				for _, r := range f.servers.refusalsOf("a", moment(s.at)) {
-					one := fmt.Sprintf("%s x%d", r.Code, r.Count)
+					one := fmt.Sprintf("%s x%d", r.Reason, r.Count)
 					if r.Count > 0 {
 						one += fmt.Sprintf(" %s-%s", r.After.Sub(origin), r.At.Sub(origin))
 					}
-					if r.Code == noReplicas {
+					if r.Reason == locksteward.RefusalTooFewReplicas {
 						one += fmt.Sprint(" of ", r.Replicas)
 					}
 					got = append(got, one)

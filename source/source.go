@@ -278,8 +278,8 @@ type Server struct {
 	Evicted, Flushes int64
 	// Offset is how far its line of data had come at OffsetAt, µs of its clock; negative: not known.
 	Offset, OffsetAt int64
-	// Refused counts by error code how often writes were refused.
-	Refused map[string]int64
+	// Refused counts how often writes were refused.
+	Refused map[locksteward.RefusalReason]int64
 	// InStep is how many replicas are in step, of a server that requires some; negative: it does not.
 	InStep int64
 }

@@ -195,22 +195,23 @@ func (i info) server(addr string, flushes int64) source.Server {
 	return s
 }
 
-// refusalCodes are the errors by which a server says that it takes no writes: it cannot
-// save, or fewer replicas are in step with it than it must have.
-var refusalCodes = []string{"MISCONF", "NOREPLICAS"}
+// refusalCodes are the errors by which a server refuses writes.
+var refusalCodes = map[locksteward.RefusalReason]string{
+	locksteward.RefusalSavingFails:    "MISCONF",
+	locksteward.RefusalTooFewReplicas: "NOREPLICAS",
+}
 
-// refused is how often the server answered with each of refusalCodes, from INFO
-// errorstats. An error that never came has no line there, and Redis before 6.2 none
-// at all: then none is ever seen to come.
-func (i info) refused() map[string]int64 {
-	out := make(map[string]int64, len(refusalCodes))
-	for _, code := range refusalCodes {
+// refused is how often the server refused a write, by INFO errorstats. An error that
+// never came has no line there, and Redis before 6.2 has none at all.
+func (i info) refused() map[locksteward.RefusalReason]int64 {
+	out := make(map[locksteward.RefusalReason]int64, len(refusalCodes))
+	for reason, code := range refusalCodes {
 		_, count, _ := strings.Cut(i["errorstat_"+code], "count=")
 		n, err := strconv.ParseInt(count, 10, 64)
 		if err != nil {
 			n = 0
 		}
-		out[code] = n
+		out[reason] = n
 	}
 	return out
 }

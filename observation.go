@@ -5,7 +5,7 @@ import "time"
 // NoExpiry is the TTL of a key that never expires (PTTL -1).
 const NoExpiry time.Duration = -1
 
-// NoExpireAt is the ExpireAt of a key that never expires (PEXPIRETIME -1).
+// NoExpireAt is the ExpireAt of a lock that never expires.
 const NoExpireAt int64 = -1
 
 // Kind separates keys that are locks from keys that only look so by name.
@@ -38,10 +38,10 @@ type Identity string
 const (
 	// IdentityStrong is a token fresh per acquisition, or our own id.
 	IdentityStrong Identity = "strong"
-	// IdentityLineage is the same bytes with the same PEXPIRETIME.
+	// IdentityLineage is the same bytes with the same expiry.
 	IdentityLineage Identity = "lineage"
-	// IdentityNone is a constant value without TTL: a DEL and SETNX in between
-	// cannot be told.
+	// IdentityNone is a constant value without TTL: a release and another acquire in
+	// between cannot be detected.
 	IdentityNone Identity = "none"
 )
 
@@ -124,7 +124,7 @@ type Observation struct {
 	At       time.Time     // server time of the look
 	Lifetime Lifetime      // with which it was seen
 	TTL      time.Duration // NoExpiry for none
-	ExpireAt int64         // PEXPIRETIME, ms since 1970, server; NoExpireAt for none; 0 not known
+	ExpireAt int64         // ms since 1970, server time; NoExpireAt for none; 0 not known
 	Idle     time.Duration // OBJECT IDLETIME before the first value read; negative: not known
 
 	// Size is bytes of a string, members of any other type. TooLarge says that

@@ -60,7 +60,7 @@ type Evidence struct {
 	Type        string
 	Identity    Identity
 	TokenDigest string
-	ExpireAt    int64 // PEXPIRETIME, NoExpireAt for none
+	ExpireAt    int64 // ms since 1970, server time; NoExpireAt for none
 	Count       int64
 	Holder      Holder
 	ClaimID     string

@@ -20,7 +20,7 @@ type MasterPass struct {
 	AsOf    int64
 }
 
-// Sweep is one pass over a target by SCAN and what it established.
+// Sweep is one pass over a target and what it established.
 type Sweep struct {
 	Target   string
 	Started  time.Time     // agent's clock, for display
@@ -44,8 +44,11 @@ type Sweep struct {
 	// Instances are the processes that use the lock library, by heartbeat, in the
 	// order of their ids.
 	Instances []Instance
-	// Nodes are the servers as INFO told at the begin of the sweep.
+	// Nodes are the servers as they reported themselves when the sweep began.
 	Nodes []NodeState
+	// NoServerFacts says that servers of this kind report nothing by which a loss of locks
+	// could be foreseen: their memory, persistence and replication.
+	NoServerFacts bool
 	// Orphans are helper keys of lock libraries (queues, signals, counters) whose
 	// lock is gone and which nothing will remove, in the order of (DB, Key).
 	Orphans []Orphan

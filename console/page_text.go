@@ -185,7 +185,7 @@ func stateClass(s locksteward.RequestState) string {
 	}
 }
 
-// expiry is a PEXPIRETIME in words.
+// expiry is an expiry time in words.
 func expiry(ms int64) string {
 	switch ms {
 	case locksteward.NoExpireAt:

@@ -115,7 +115,7 @@ var table = [metricCount]Metric{
 	},
 	sweepKeys: {
 		"locksteward_sweep_keys_total", Counter,
-		"Keys that sweeps were given by SCAN.",
+		"Keys that sweeps scanned.",
 		byTarget,
 	},
 	sweepLastSuccess: {

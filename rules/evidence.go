@@ -140,7 +140,7 @@ func nameOnlyLine(l *locksteward.Lock) locksteward.Message {
 }
 
 // expireAt is when the lease runs out, and false for a key without expiry.
-// Servers before 7.0 do not tell PEXPIRETIME, so there it is computed.
+// It is computed from the TTL where the store does not report it.
 func expireAt(l *locksteward.Lock) (time.Time, bool) {
 	switch {
 	case l.TTL == locksteward.NoExpiry || l.ExpireAt == locksteward.NoExpireAt:

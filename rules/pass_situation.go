@@ -74,7 +74,7 @@ var beyondLocks = class.Class{}
 
 // servers judges the servers of the target.
 func (p *pass) servers(s locksteward.Sweep) {
-	if len(s.Nodes) == 0 {
+	if len(s.Nodes) == 0 || s.NoServerFacts {
 		return
 	}
 	p.judge(ScopeTarget, subject{target: p.target}, "", "", Input{Class: beyondLocks})
@@ -159,7 +159,7 @@ func (x explanation) beyond(r Rule, in Input) Verdict {
 		f := known.finding()
 		return Verdict{Rule: d.Name, Result: Fires, Reason: english(f.Summary), Finding: &f}
 	}
-	v := r.Evaluate(in)
+	v := judgeServers(r, in)
 	v.Rule = d.Name
 	if v.Finding == nil {
 		return v

@@ -7,8 +7,8 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// told returns the servers whose INFO is known.
-func (s *Situation) told() []locksteward.NodeState {
+// reporting returns the servers that reported their state.
+func (s *Situation) reporting() []locksteward.NodeState {
 	var out []locksteward.NodeState
 	if s == nil {
 		return nil
@@ -27,18 +27,29 @@ const noLocks = "no lock was seen on the target: there is none to lose"
 // noSweep is the reason of a rule about servers where only single keys were read.
 const noSweep = "only single keys were read: sweeps judge the servers ('locksteward scan', or the agent)"
 
-// infoUnknown is the reason of a rule about servers that do not tell.
-const infoUnknown = "the servers do not tell (INFO is not allowed, or none was reached)"
+// notReported is the reason of a rule about servers that did not report their state.
+const notReported = "the servers do not report their state (the scanning user may not ask for it, or none was reached)"
+
+// noServerFacts is the reason of a rule about servers for a store that has no such facts.
+const noServerFacts = "servers of this kind do not report what the rule is about"
+
+// judgeServers evaluates a rule of ScopeTarget.
+func judgeServers(r Rule, in Input) Verdict {
+	if in.Situation != nil && in.Situation.NoServerFacts {
+		return in.notApplicable(because(noServerFacts))
+	}
+	return r.Evaluate(in)
+}
 
 // atFault returns the servers of the target that a rule finds at fault. Without
 // any, v says so: fine is why nothing is wrong.
 func (in Input) atFault(fault func(locksteward.NodeState) bool, fine string) (bad []locksteward.NodeState, v Verdict) {
-	nodes := in.Situation.told()
+	nodes := in.Situation.reporting()
 	switch {
 	case in.Situation == nil:
 		return nil, in.notApplicable(because(noSweep))
 	case len(nodes) == 0:
-		return nil, in.notApplicable(because(infoUnknown))
+		return nil, in.notApplicable(because(notReported))
 	case !in.Situation.HadLocks:
 		return nil, in.notApplicable(because(noLocks))
 	}

@@ -17,6 +17,8 @@ type Situation struct {
 	At     time.Time
 	Nodes  []locksteward.NodeState
 	Events []locksteward.ServerEvent
+	// NoServerFacts: see [locksteward.Sweep.NoServerFacts].
+	NoServerFacts bool
 	// HadLocks says that this sweep or one before it saw a lock: a server without
 	// any has none to lose.
 	HadLocks bool
@@ -34,7 +36,7 @@ func newSituation(s locksteward.Sweep) *Situation {
 		return nil
 	}
 	n := &Situation{
-		At: s.At, Nodes: s.Nodes, Events: s.Events,
+		At: s.At, Nodes: s.Nodes, Events: s.Events, NoServerFacts: s.NoServerFacts,
 		Silent: make(map[string]*locksteward.Silence, len(s.Silent)),
 		Alive:  make(map[string]*locksteward.Instance, len(s.Instances)),
 		Drops:  make(map[string]*locksteward.FenceDrop, len(s.FenceDrops)),

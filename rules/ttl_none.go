@@ -12,22 +12,21 @@ import (
 // after [RecheckAfter].
 const TTLNone = "ttl/none"
 
-// RecheckAfter is how long a lock without TTL must be seen so before it is
-// called one: between SETNX and EXPIRE every hand-made lock has none. One that had a
-// TTL before is called so after a quarter of that, see [Engine.NextLook]. A caller
-// that wants the answer soon reads the pending locks again after this long and
-// hands them to [Engine.EvaluateDirect]; [Engine.Due] names them.
+// RecheckAfter is how long a lock must be seen without TTL before the rule fires: many
+// libraries take a lock and set its TTL with two commands. A lock that had a TTL before
+// needs a quarter of that, see [Engine.NextLook]. A caller that wants the answer soon
+// reads the pending locks again after this long and passes them to
+// [Engine.EvaluateDirect]; [Engine.Due] names them.
 const RecheckAfter = 2 * time.Second
 
-// lostAfter is the same for a lock that an earlier look at the same hold saw with a TTL:
-// nobody is between SETNX and EXPIRE there, but somebody may be between two commands of
-// another kind (SET without KEEPTTL, then EXPIRE). A watched lock is told of within a
-// second so.
+// lostAfter is the same for a hold that had a TTL when it was read before. Its owner may
+// be between two commands that replace value and TTL. A finding about a watched lock is
+// thus made within a second.
 const lostAfter = 500 * time.Millisecond
 
-// lostTTL says that the hold had a TTL. Under a constant token an earlier look may have
-// seen another hold, and this one may be between SETNX and EXPIRE; so where the value was
-// not read.
+// lostTTL reports whether the hold had a TTL. Under a constant token, or where the value
+// was not read, an earlier reading may be of another hold, and the TTL of this one may
+// still be set.
 func lostTTL(l *locksteward.Lock) bool {
 	return l.TTL == locksteward.NoExpiry && l.History.HadTTL && !l.SharedToken && l.TokenDigest != ""
 }
@@ -127,7 +126,7 @@ func ttlNoneDesignLine(in Input) locksteward.Message {
 	return message("ttl/none.design", in.Lock.Library)
 }
 
-// ttlNoneYoungLine is the doubt that the EXPIRE is still on its way.
+// ttlNoneYoungLine is the doubt that the TTL is still to be set.
 func ttlNoneYoungLine(l *locksteward.Lock, now time.Time) locksteward.Message {
 	if lostTTL(l) || max(seenFor(l, now), l.Idle) >= youngLock {
 		return locksteward.Message{}

@@ -17,7 +17,7 @@ type HistoryRow struct {
 	Renewals    int
 	LastRenewal time.Time
 	RenewEvery  time.Duration
-	// ExpireAt is PEXPIRETIME at the last look: ms since 1970,
+	// ExpireAt is as at the last reading: ms since 1970,
 	// locksteward.NoExpireAt for none, 0 if not known.
 	ExpireAt int64
 	// ClaimID is the acquisition id that the holder wrote; empty if none.

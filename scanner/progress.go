@@ -15,11 +15,11 @@ type Progress struct {
 	// First says that no sweep has read the target yet: of its locks nothing is
 	// known but what the watch told meanwhile.
 	First bool
-	// Keys is how many SCAN has returned so far, those that it returned twice
-	// included.
+	// Keys is how many keys were scanned so far, including those that the server
+	// returned twice.
 	Keys int64
-	// OfKeys is how many keys the masters had when their passes began, -1 while one
-	// of them has not told.
+	// OfKeys is how many keys the masters had when their passes began, -1 until all of
+	// them have reported it.
 	OfKeys int64
 	// Idle is the time that an operator's pause took of it.
 	Idle time.Duration

@@ -82,7 +82,7 @@ type Stats struct {
 	Sweeps         int64 // ended
 	CompleteSweeps int64
 	SkippedSweeps  int64 // due while the one before was still running
-	Keys           int64 // returned by SCAN, those of a sweep under way included
+	Keys           int64 // scanned, including those of a sweep under way
 	// Throttled is the time waited by reason, summed over masters; every reason
 	// is present.
 	Throttled map[source.Reason]time.Duration

@@ -40,7 +40,7 @@ func (s *Scanner) sweepInOrder(ctx context.Context) (sweep locksteward.Sweep, er
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer s.stall.begin(s.cfg.Timeout, s.Paused, func() { cancel(source.ErrStalled) })()
-	sweep = locksteward.Sweep{Target: s.target.Name, Started: s.clock()}
+	sweep = locksteward.Sweep{Target: s.target.Name, Started: s.clock(), NoServerFacts: !s.source.Traits().ServerFacts}
 	sweep.At = sweep.Started
 	s.number++
 

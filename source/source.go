@@ -82,6 +82,9 @@ type Traits struct {
 	Fences bool
 	// Heartbeats: processes that hold locks write heartbeats.
 	Heartbeats bool
+	// ServerFacts: servers report their memory, persistence, replication, restarts and
+	// flushes. The rules of the group server are about stores that have it.
+	ServerFacts bool
 }
 
 // Host is what a source may ask of and report to the scanner that it reads for. It is safe

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -102,7 +103,7 @@ func askHealth(ctx context.Context, base *url.URL, ready bool, files *credfile.S
 			err = inner.Err
 		}
 		// With TLS 1.3 the refusal may be lost to a request that is being written.
-		cut := errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)
+		cut := errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
 		if strings.Contains(err.Error(), "remote error: tls: ") || cut && base.Scheme == "https" {
 			err = fmt.Errorf("%w: it asks for a certificate that it trusts: give --cert-file FILE and --key-file FILE", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -193,7 +194,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		return fmt.Errorf("ask the agent at %s: %w: use http:// in --agent URL", c.where(), err)
 	case isTLS(err):
 		return fmt.Errorf("ask the agent at %s: %w", c.where(), tlsAdvice(err))
-	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed):
 		return fmt.Errorf("the agent at %s ended the connection without an answer: %w: what was asked for may have been done: look before you ask again%s", c.where(), err, c.orCertificate())
 	default:
 		return fmt.Errorf("ask the agent at %s: %w: is it running? point to it with --agent URL%s", c.where(), err, c.orCertificate())

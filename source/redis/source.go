@@ -109,7 +109,7 @@ func (*Source) Traits() source.Traits {
 		Lifetimes: []locksteward.Lifetime{locksteward.LifetimeLease, locksteward.LifetimePersistent},
 		// Servers before 7.0 do not tell PEXPIRETIME: TIME and PTTL are added.
 		ExpiryTolerance: 50 * time.Millisecond,
-		Watch:           true, Waiters: true, Fences: true, Heartbeats: true,
+		Watch:           true, Waiters: true, Fences: true, Heartbeats: true, ServerFacts: true,
 	}
 }
 

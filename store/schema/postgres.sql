@@ -114,7 +114,7 @@ CREATE TABLE history (
     renewals     BIGINT NOT NULL,
     last_renewal BIGINT NOT NULL,
     renew_every  BIGINT NOT NULL, -- nanoseconds
-    expire_at    BIGINT NOT NULL, -- milliseconds, as PEXPIRETIME returns it
+    expire_at    BIGINT NOT NULL, -- ms since 1970, server time
     claim_id     TEXT NOT NULL,
     PRIMARY KEY (target, db, lock_key)
 );

@@ -114,7 +114,7 @@ CREATE TABLE history (
     renewals     INTEGER NOT NULL,
     last_renewal INTEGER NOT NULL,
     renew_every  INTEGER NOT NULL, -- nanoseconds
-    expire_at    INTEGER NOT NULL, -- milliseconds, as PEXPIRETIME returns it
+    expire_at    INTEGER NOT NULL, -- ms since 1970, server time
     claim_id     TEXT NOT NULL,
     PRIMARY KEY (target, db, lock_key)
 );

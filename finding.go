@@ -13,7 +13,7 @@ type Status string
 const (
 	// StatusPending is true, but not yet for as long as the rule's `for:` asks.
 	StatusPending Status = "pending"
-	// StatusFiring is true and told.
+	// StatusFiring is true and notified.
 	StatusFiring Status = "firing"
 	// StatusResolved is no longer true.
 	StatusResolved Status = "resolved"
@@ -66,7 +66,7 @@ type Finding struct {
 	// that.
 	Proof Proof
 	// InhibitedBy is the fingerprint of the finding that explains this one and is
-	// told in its place: an inhibited finding is shown and notifies nobody. "" for
+	// reported in its place: an inhibited finding is shown and notifies nobody. "" for
 	// none.
 	InhibitedBy string
 
@@ -101,7 +101,7 @@ func (f Finding) Fingerprint() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Transition is one change of a finding's status that people are told of:
+// Transition is one change of a finding's status that people are notified of:
 // to firing, to resolved, or a change of severity while firing.
 type Transition struct {
 	// EventID is unique per transition.

@@ -5,7 +5,7 @@ package locksteward
 type LibraryFacts struct {
 	// NoTTLByDesign: the library cannot give its keys a TTL, or frees them by other
 	// means: counters and sets of permits, and marks of tasks that live as long as
-	// the task. A library that only leaves the TTL out unless it is told to set one
+	// the task. A library that only leaves the TTL out unless it is configured to set one
 	// is not one of them.
 	NoTTLByDesign bool
 	// NoTTLCause is what must have happened to a lock without TTL, if the library

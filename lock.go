@@ -2,7 +2,7 @@ package locksteward
 
 import "time"
 
-// History is what repeated looks at one hold of one lock have told. A new
+// History is what repeated readings of one hold of one lock have shown. A new
 // incarnation starts a new history.
 type History struct {
 	// FirstSeen is the server time of the first look at this hold.
@@ -106,7 +106,7 @@ func SameHold(a, b Observation) bool {
 	return true
 }
 
-// EndedHow is how a hold ended, as far as it can be told from outside.
+// EndedHow is how a hold ended, as far as can be seen from outside.
 type EndedHow string
 
 const (

@@ -220,7 +220,7 @@ func TestSameHold(t *testing.T) {
 	unread := base
 	unread.TokenDigest = ""
 	if !locksteward.SameHold(base, base) || !locksteward.SameHold(claim("1"), claim("1")) {
-		t.Error("the same hold is told apart")
+		t.Error("the same hold is reported apart")
 	}
 	if locksteward.SameHold(base, other) || locksteward.SameHold(claim("1"), claim("2")) {
 		t.Error("two holds are taken for one")

@@ -32,7 +32,7 @@ const (
 	ConfidenceLow Confidence = "low"
 )
 
-// Identity is how surely a lock can be told from the next one of the same name.
+// Identity is how surely a hold can be distinguished from the next one of the same name.
 type Identity string
 
 const (

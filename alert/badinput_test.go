@@ -238,7 +238,7 @@ func TestNoSecretIsShownWhateverGoesWrong(t *testing.T) {
 				if got, _ := reasons.Load(r.Name); !slices.Contains(want, got.(Reason)) {
 					t.Errorf("%s: %v, want any of %v", r.Name, got, want)
 				}
-				// What a test says is shown to whoever asks for it.
+				// What a test says is shown to anyone who asks for it.
 				if err := s.Test(t.Context(), r.Name, "ana"); err != nil {
 					e, _ := errors.AsType[*DeliveryError](err)
 					all = append(all, fmt.Sprintf("%v %+v %#v %#v", err, err, err.Error(), e))
@@ -386,7 +386,7 @@ func TestBadSecretsAreNamedAndNotShown(t *testing.T) {
 	}
 }
 
-// A receiver that says 410 to three messages in a row is left alone; whoever has it
+// A receiver that says 410 to three messages in a row is left alone; anyone who has it
 // again says so with a reload or a test.
 func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ import (
 // rotating is a setting that names a file, and a service that asks for what it holds.
 type rotating struct {
 	old, next string
-	// half is a part of next that can be told from a whole one; "": none can.
+	// half is a part of next that can be distinguished from a whole one; "": none can.
 	half string
 	to   func(e Endpoint, file string) Receiver
 	// proves says whether a request carries a secret.

@@ -93,7 +93,7 @@ func TestGroupWaitsAndRepeats(t *testing.T) {
 	})
 }
 
-// A silence holds back what fires; what ends meanwhile was never told, and what
+// A silence holds back what fires; what ends meanwhile was never reported, and what
 // still fires at its end is sent then.
 func TestSilenceHoldsBack(t *testing.T) {
 	t.Parallel()

@@ -153,7 +153,7 @@ func TestNothingCriticalIsLeftOutUnsaid(t *testing.T) {
 				got := toldOf(t, lang, text)
 				maps.DeleteFunc(got, func(_ string, n int) bool { return n == 0 })
 				if !maps.Equal(got, tc.want) {
-					t.Errorf("%s %s, %s: told of %v, want %v:\n%s", lang, name, kind, got, tc.want, text)
+					t.Errorf("%s %s, %s: reported %v, want %v:\n%s", lang, name, kind, got, tc.want, text)
 				}
 				if kind != "pagerduty" && !strings.Contains(text, "https://locks.example/findings") {
 					t.Errorf("%s %s, %s: no link to the list", lang, name, kind)

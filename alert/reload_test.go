@@ -112,7 +112,7 @@ func TestPrepareChangesNothingBeforeApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := func() (receivers, text string) {
+	reported := func() (receivers, text string) {
 		for _, c := range s.Events([]locksteward.Transition{fire("k", 1)}, nil, nil) {
 			for n, to := range c.To {
 				receivers += to.Receiver + " "
@@ -125,11 +125,11 @@ func TestPrepareChangesNothingBeforeApply(t *testing.T) {
 		}
 		return receivers, text
 	}
-	if got, text := told(); got != "ops " || strings.Contains(text, "永不过期") {
+	if got, text := reported(); got != "ops " || strings.Contains(text, "永不过期") {
 		t.Errorf("before: %s %s", got, text)
 	}
 	prepared.Commit()
-	if got, text := told(); got != "ops new " || !strings.Contains(text, "永不过期") || !strings.Contains(text, "never expires") {
+	if got, text := reported(); got != "ops new " || !strings.Contains(text, "永不过期") || !strings.Contains(text, "never expires") {
 		t.Errorf("after: %s %s", got, text)
 	}
 	if err := os.Remove(url); err != nil {
@@ -248,7 +248,7 @@ func TestNothingIsToldPastWhatWaits(t *testing.T) {
 		d.SendFromMemory(unsaved)
 		time.Sleep(time.Minute)
 		if len(f.seen()) != 1 {
-			t.Errorf("told past what waits: %v", f.events())
+			t.Errorf("reported past what waits: %v", f.events())
 		}
 		d.box.fail(nil)
 		rest, tried := d.Unsaved(unsaved)

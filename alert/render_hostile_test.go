@@ -389,8 +389,8 @@ func TestLongMessagesAreCutAndSaySo(t *testing.T) {
 				continue
 			}
 			// Every finding is sent or counted.
-			if left, told := m[1], strings.Count(body, "FIRING critical"); left != fmt.Sprint(len(p.Findings)+30-told) {
-				t.Errorf("%s: %.20q: %d are sent and %s left out", kind, name, told, left)
+			if left, reported := m[1], strings.Count(body, "FIRING critical"); left != fmt.Sprint(len(p.Findings)+30-reported) {
+				t.Errorf("%s: %.20q: %d are sent and %s left out", kind, name, reported, left)
 			}
 			if !strings.Contains(body, "https://locks.example/findings") {
 				t.Errorf("%s: %.20q: no link", kind, name)

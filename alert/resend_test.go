@@ -67,14 +67,14 @@ func (m *mind) resendFiring(ctx context.Context, firing []PayloadFinding) error 
 	return nil
 }
 
-func (m *mind) heard() []string {
+func (m *mind) received() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.said)
 }
 
 func (m *mind) count(what string) (n int) {
-	for _, s := range m.heard() {
+	for _, s := range m.received() {
 		if s == what {
 			n++
 		}
@@ -100,12 +100,12 @@ func TestWhatFiresIsToldAgain(t *testing.T) {
 		// The first time comes with the start, before or after the news.
 		first := m.count("k again")
 		if first < 5 || first > 6 || m.count("l again") != first {
-			t.Errorf("sent again %d times in 5 minutes: %v", first, m.heard())
+			t.Errorf("sent again %d times in 5 minutes: %v", first, m.received())
 		}
 		d.notify(resolve("k", 3))
 		time.Sleep(5 * time.Minute)
 		if k, l := m.count("k again"), m.count("l again"); k != first || l != first+5 {
-			t.Errorf("after the end sent again %d and %d times: %v", k, l, m.heard())
+			t.Errorf("after the end sent again %d and %d times: %v", k, l, m.received())
 		}
 		stop()
 		if n := len(plain.seen()); n != 3 {
@@ -131,7 +131,7 @@ func TestNothingIsToldAgainAfterItsEnd(t *testing.T) {
 		time.Sleep(time.Minute)
 		stop()
 		over, again := map[string]bool{}, 0
-		for _, s := range m.heard() {
+		for _, s := range m.received() {
 			key, what, _ := strings.Cut(s, " ")
 			switch what {
 			case "resolved":
@@ -168,7 +168,7 @@ func TestNothingIsToldAgainThatTheStoreHoldsForFiring(t *testing.T) {
 		d.SendFromMemory(d.events(end))
 		time.Sleep(10 * time.Minute)
 		if n := m.count("k again"); m.count("k resolved") != 1 || n < 1 || n > 2 {
-			t.Errorf("received %v", m.heard())
+			t.Errorf("received %v", m.received())
 		}
 		// It fires again, and the store works.
 		next := fire("k", 3)
@@ -177,7 +177,7 @@ func TestNothingIsToldAgainThatTheStoreHoldsForFiring(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		stop()
 		if n := m.count("k again"); n < 10 {
-			t.Errorf("sent again %d times: %v", n, m.heard())
+			t.Errorf("sent again %d times: %v", n, m.received())
 		}
 	})
 }
@@ -197,7 +197,7 @@ func TestManyAreToldAgainInParts(t *testing.T) {
 		stop := d.run()
 		time.Sleep(time.Second)
 		stop()
-		if n := len(m.heard()); n != 350 || m.most > resendBatchSize || m.count("firstSweep again") != 0 {
+		if n := len(m.received()); n != 350 || m.most > resendBatchSize || m.count("firstSweep again") != 0 {
 			t.Errorf("%d sent again, at most %d at once", n, m.most)
 		}
 	})
@@ -220,7 +220,7 @@ func TestAReminderThatFailsIsRepeated(t *testing.T) {
 		m.goes(nil)
 		time.Sleep(20 * time.Second)
 		if m.count("k again") != 1 {
-			t.Errorf("received %v", m.heard())
+			t.Errorf("received %v", m.received())
 		}
 		d.box.fail(errors.New("no store"))
 		time.Sleep(10 * time.Minute)
@@ -228,7 +228,7 @@ func TestAReminderThatFailsIsRepeated(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		stop()
 		if m.count("k again") < 2 {
-			t.Errorf("received %v", m.heard())
+			t.Errorf("received %v", m.received())
 		}
 		if n := logs.FilterMessageSnippet("resending firing alerts failed for some instances").Len(); n != 2 {
 			t.Errorf("%d lines about it: %v", n, logs.All())

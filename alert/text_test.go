@@ -76,8 +76,8 @@ func TestReleasesAreToldInChinese(t *testing.T) {
 		},
 		{"release.auto", message("release.alone", act, "auto", locksteward.Message{}), "Released without a person: auto.", "按类别策略执行释放。"},
 		{"release.break_glass", message("release.glass-broken", "ana", act), "ana broke the glass: a lock is released without another person.", "ana 使用了紧急权限"},
-		{"release.final", message("release.done", message("release.woken", 2)), "Released: the lock was deleted and 2 waiting clients were told.", "通知了 2 个等待的客户端"},
-		{"release.final", message("release.done", message("release.woken", 1)), "Released: the lock was deleted and 1 waiting client was told.", "通知了 1 个等待的客户端"},
+		{"release.final", message("release.done", message("release.woken", 2)), "Released: the lock was deleted and 2 waiting clients were notified.", "通知了 2 个等待的客户端"},
+		{"release.final", message("release.done", message("release.woken", 1)), "Released: the lock was deleted and 1 waiting client was notified.", "通知了 1 个等待的客户端"},
 		{
 			"release.final", message("release.recorded", message("release.done", locksteward.Message{})),
 			"Released: the lock was deleted. Its answer was lost: confirmed by the execution record.", "锁已删除。服务器的应答已丢失，由执行记录确认",

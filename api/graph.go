@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Graph is who waits for whom, as the last reads told: the answer of GET
+// Graph is who waits for whom, as the last readings show: the answer of GET
 // /api/v1/graph. Only locks that somebody waits for are in it, with who has them
 // and who waits.
 type Graph struct {

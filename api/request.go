@@ -153,7 +153,7 @@ type Decide struct {
 	// EvidenceHash is that of the request as the person saw it. Approving needs
 	// it, denying may leave it out.
 	EvidenceHash string `json:"evidence_hash"`
-	// ConfirmNoIdentity says that the person knows that this lock cannot be told
+	// ConfirmNoIdentity says that the person knows that this lock cannot be distinguished
 	// from the next one of its name, or by its expiry alone, and that nobody works
 	// under it. Approving a request with weak_identity needs it.
 	ConfirmNoIdentity bool `json:"confirm_no_identity,omitempty"`

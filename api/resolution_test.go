@@ -7,7 +7,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 )
 
-// A finding that is over is told by why it is, in each language.
+// A finding that is over is reported by why it is, in each language.
 func TestSummaryOfResolvedFinding(t *testing.T) {
 	t.Parallel()
 	f := locksteward.Finding{

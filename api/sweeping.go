@@ -8,7 +8,7 @@ import (
 
 // Sweeping is how far a sweep under way has come.
 type Sweeping struct {
-	// First says that no sweep has told anything of the target since the agent's
+	// First says that no sweep of the target has ended since the agent's
 	// start: lists have no more of it than what was found meanwhile.
 	First   bool      `json:"first"`
 	Started time.Time `json:"started"`

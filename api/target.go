@@ -23,7 +23,7 @@ type Target struct {
 	LastSweep      *Swept `json:"last_sweep"`
 	// Sweeping is the sweep under way, null for none.
 	Sweeping *Sweeping `json:"sweeping"`
-	// Watch is how changes are told between sweeps, Budget what looking may cost
+	// Watch is how changes are noticed between sweeps, Budget what looking may cost
 	// the servers; both are null where nobody runs them.
 	Watch  *Watch  `json:"watch"`
 	Budget *Budget `json:"budget"`

@@ -13,10 +13,10 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/bench/results"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
 	redissource "github.com/locksteward/locksteward/source/redis"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // The promise: a sweep of 1 M keys with 10 k locks costs at most

@@ -49,7 +49,7 @@ var holdSentences = sentences{
 	},
 	"hold/lost.heartbeat-gone": {EN: "the heartbeat of the holder's process is gone", ZH: "持有者进程的心跳已消失"},
 	"hold/lost.lives-past-lease": {
-		EN: "the holder's process was heard from at %s, after its lease had run out",
+		EN: "the holder's process sent a heartbeat at %s, after its lease had run out",
 		ZH: "在 %s 收到持有者进程的心跳，晚于其租约到期",
 	},
 	"hold/lost.lives": {EN: "the holder's process is alive: its last heartbeat was at %s", ZH: "持有者进程仍存活：上次心跳在 %s"},
@@ -62,7 +62,7 @@ var holdSentences = sentences{
 		ZH: "锁库会在下次续期时（每 %s 一次）结束持有者的 context：遵守它的代码届时停止",
 	},
 	"hold/lost.last-beat-unknown": {
-		EN: "when the holder's process was last heard from is not known",
+		EN: "the time of the last heartbeat of the holder's process is not known",
 		ZH: "不知道上次收到持有者进程的心跳是在何时",
 	},
 	"hold/lost.last-beat":            {EN: "the last heartbeat of the holder's process was at %s", ZH: "持有者进程的上次心跳在 %s"},
@@ -144,7 +144,7 @@ var holdSentences = sentences{
 		ZH: "锁 %s 已丢失，而其持有者仍在运行：%s；可能存在两个写入者",
 	},
 	"hold/lost.summary-silent": {
-		EN: "lock %s was lost: %s; its holder has not been heard from since",
+		EN: "lock %s was lost: %s; its holder has sent no heartbeat since",
 		ZH: "锁 %s 已丢失：%s；此后未再收到其持有者的心跳",
 	},
 	"hold/lost.summary-gone": {

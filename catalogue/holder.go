@@ -56,11 +56,11 @@ var holderSentences = sentences{
 		EN: "a process that cannot reach this server, or is frozen with its machine, is silent too, and may come back and write",
 		ZH: "无法访问本服务器的进程，或随机器一同冻结的进程，同样会静默，恢复后可能继续写入",
 	},
-	"holder/dead.ground":      {EN: "presumed: nothing but its silence says that the process is dead", ZH: "推定：只有其静默表明进程已死亡"},
-	"holder/dead.process-id":  {EN: "instance %s", ZH: "实例 %s "},
-	"holder/dead.process":     {EN: "instance %s (host %s, pid %d)", ZH: "实例 %s（主机 %s，pid %d）"},
-	"holder/dead.never-heard": {EN: "no heartbeat of it was ever seen from here", ZH: "从未在此看到过它的心跳"},
-	"holder/dead.last-heard":  {EN: "its last heartbeat that was seen is of %s", ZH: "最后一次看到其心跳是在 %s"},
+	"holder/dead.ground":         {EN: "presumed: nothing but its silence says that the process is dead", ZH: "推定：只有其静默表明进程已死亡"},
+	"holder/dead.process-id":     {EN: "instance %s", ZH: "实例 %s "},
+	"holder/dead.process":        {EN: "instance %s (host %s, pid %d)", ZH: "实例 %s（主机 %s，pid %d）"},
+	"holder/dead.no-heartbeat":   {EN: "no heartbeat of it was ever seen from here", ZH: "从未在此看到过它的心跳"},
+	"holder/dead.last-heartbeat": {EN: "its last heartbeat that was seen is of %s", ZH: "最后一次看到其心跳是在 %s"},
 	"holder/dead.no-listener": {
 		EN: "no connection is subscribed to its channel (PUBSUB NUMSUB is 0)",
 		ZH: "没有连接订阅其频道（PUBSUB NUMSUB 为 0）",
@@ -73,12 +73,12 @@ var holderSentences = sentences{
 	"holder/dead.held-since": {EN: "acquired at %s", ZH: "加锁于 %s"},
 	"holder/shared-token.cause": {
 		EN: "The lock's value is a constant (1, true, locked) or names a host or process, so it does not tell one acquisition from the next. " +
-			"A client that comes back from a pause releases the lock of whoever holds it then.",
+			"A client that comes back from a pause releases the lock of the holder of that time.",
 		ZH: "锁的值是常量（1、true、locked）或仅标识主机、进程，无法区分不同的加锁。客户端暂停后恢复时，会释放此时他人持有的锁。",
 	},
 	"holder/shared-token.remedy": {
 		EN: "Write a fresh random token per acquisition (SET key token NX PX ms, 16 random bytes or more) and release with a script that compares it before DEL. " +
-			"Until then these locks cannot be told apart, so a forced release of one needs a separate confirmation.",
+			"Until then these holds cannot be distinguished, so a forced release of one needs a separate confirmation.",
 		ZH: "每次加锁写入新的随机 token（SET key token NX PX ms，至少 16 个随机字节），释放时用脚本先比较再 DEL。" +
 			"在此之前这些锁无法相互区分，强制释放它们需要单独确认。",
 	},

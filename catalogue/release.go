@@ -35,7 +35,7 @@ var releaseSentences = sentences{
 	"release.taken-over":   {EN: "Taken over: nobody gets the lock for %s, or until that is ended.", ZH: "已接管：%s 内任何人都无法获得这把锁，除非提前解除。"},
 	"release.undone":       {EN: "Undone: the lock stands again, with the expiry that it had. What its library keeps beside it did not come back.", ZH: "已撤销：锁已恢复，过期时间与原来相同；其客户端库另存的数据未恢复。"},
 	"release.lifted":       {EN: "Released: what stood in the lock's place was deleted%s.", ZH: "已解除：占位已删除%s。"},
-	"release.woken":        {One: " and %d waiting client was told", EN: " and %d waiting clients were told", ZH: "，并通知了 %d 个等待的客户端"},
+	"release.woken":        {One: " and %d waiting client was notified", EN: " and %d waiting clients were notified", ZH: "，并通知了 %d 个等待的客户端"},
 	"release.recorded":     {EN: "%s Its answer was lost: confirmed by the execution record.", ZH: "%s服务器的应答已丢失，由执行记录确认。"},
 	"release.gone":         {EN: "Not released: the lock had ended by itself. Nothing was touched.", ZH: "未释放：锁已自行结束。未做任何改动。"},
 	"release.gone-undo":    {EN: "Not undone: the lock is not kept any more; its own time or that for an undo is over. Nothing was touched.", ZH: "未能撤销：保留的锁已不存在，其自身期限或可撤销期限已过。未做任何改动。"},

@@ -35,7 +35,7 @@ var renewalSentences = sentences{
 	"renewal/failing.interval-about": {EN: "about every %s", ZH: "约每 %s "},
 	"renewal/failing.interval":       {EN: "every %s", ZH: "每 %s "},
 	"renewal/failing.failures": {
-		EN: "%d failed and %d successful attempts in this hold, as the holder told with its last success",
+		EN: "%d failed and %d successful attempts in this hold, as the holder reported with its last success",
 		ZH: "本次持有期间续期失败 %d 次、成功 %d 次，据持有者上次成功时所写",
 	},
 	"renewal/failing.hand-extended": {
@@ -52,7 +52,7 @@ var renewalSentences = sentences{
 	},
 	"renewal/zombie.remedy": {
 		EN: "Look at the holder's process: a stack dump shows whether the work still runs. If it does not, end the process, and the TTL frees the lock; a forced release of a lock whose holder lives may let two write. " +
-			"Bound each hold with Lease.MaxHold, and report the progress of the work, so that this can be told from slow work.",
+			"Bound each hold with Lease.MaxHold, and report the progress of the work, so that this can be distinguished from slow work.",
 		ZH: "查看持有者进程：线程堆栈能说明是否仍在执行。若已不再执行，结束该进程，过期时间会释放锁；强制释放仍存活的持有者的锁可能导致两个写入者。" +
 			"用 Lease.MaxHold 限制每次持有时间，并上报执行进度，以便与缓慢的执行区分。",
 	},

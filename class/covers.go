@@ -146,7 +146,7 @@ func (c Class) hidden(i int, earlier []taken) []error {
 		}
 		mine := units(text)
 		at := slices.IndexFunc(earlier, func(t taken) bool {
-			return t.text != text && t.takes(g, mine) // the same pattern again is told elsewhere
+			return t.text != text && t.takes(g, mine) // a repeated pattern is reported elsewhere
 		})
 		if at < 0 {
 			continue

@@ -60,7 +60,7 @@ func NewSet(classes []Class) (*Set, error) {
 				continue
 			}
 			claimed[text] = path
-			if g, err := parseClassGlob(text); err == nil { // else told by c.problems
+			if g, err := parseClassGlob(text); err == nil { // else c.problems reports it
 				s.index.add(pattern{class: i, glob: g})
 				earlier = append(earlier, taken{class: i, path: path, text: text, prefix: g.prefix, units: units(text)})
 			}

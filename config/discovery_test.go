@@ -241,7 +241,7 @@ func TestTargetsOfSRV(t *testing.T) {
 	next(2 * time.Minute)
 	f.want("orders-redis-a=redis://redis-a.example.org:6379/2")
 
-	// What is no target is told, the others are followed.
+	// What is no target is reported, the others are followed.
 	dns.Set(record, a, net.SRV{Target: strings.Repeat("x", 60) + ".example.org.", Port: 1}, net.SRV{Target: "redis-a.other.org.", Port: 6379})
 	next(time.Minute)
 	f.want("orders-redis-a=redis://redis-a.example.org:6379/2")

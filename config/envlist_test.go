@@ -74,7 +74,7 @@ func TestVariablesLeaveDefaultsAlone(t *testing.T) {
 	}
 }
 
-// What is wrong is told with the name of the variable, its value and the way out, and
+// What is wrong is reported with the name of the variable, its value and the way out, and
 // what may be a secret is not shown.
 func TestVariablesOfListsThatAreWrong(t *testing.T) {
 	for name, tc := range map[string]struct{ value, want string }{

@@ -263,7 +263,7 @@ func shownOf(v reflect.Value) any {
 	}
 }
 
-// A value from the environment that is of the right type and not allowed is told
+// A value from the environment that is of the right type and not allowed is reported
 // with its variable too.
 func TestWhatVariablesCannotHaveIsTold(t *testing.T) {
 	t.Setenv("LOCKSTEWARD_LOG_LEVEL", "loud")

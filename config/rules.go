@@ -22,7 +22,7 @@ type Judging struct {
 
 // LoadRules reads classes, rules and Redlocks alone from a configuration file,
 // with the files of classes.d beside it. Everything else of the file may be wrong
-// or missing: whoever tests rules has neither the targets nor their secrets, so
+// or missing: a test of rules has neither the targets nor their secrets, so
 // the masters of a Redlock need not be among its targets. The error is as that of
 // [Load].
 func LoadRules(file string) (Judging, error) {

@@ -123,7 +123,7 @@ func (s SRV) target(records []Endpoint) Target {
 }
 
 // expand makes targets of records, which are sorted and at least one. What cannot be
-// a target is left out and told.
+// a target is left out and reported.
 func (s SRV) expand(records []Endpoint) (out []Target, problems []error) {
 	if s.together() {
 		return []Target{s.target(records)}, nil

@@ -70,7 +70,7 @@ func TestAuditComesInPages(t *testing.T) {
 	}
 }
 
-// Whoever may read may verify; an import needs an admin, who is named to the trail.
+// Anyone who may read may verify; an import needs an admin, who is named to the trail.
 func TestWhoMayDoWhatToTheTrail(t *testing.T) {
 	t.Parallel()
 	b := setup(t, "all", "viewer", "approver")

@@ -102,7 +102,7 @@ func checkForm(r *http.Request, who signin.Principal) error {
 }
 
 // anonymous is the rule for an agent without users: the listener is on loopback,
-// so that whoever can ask is on this machine.
+// so that every client is on this machine.
 func anonymous(r *http.Request, rt route) error {
 	if !loopback.Names(loopback.HostOf(r)) {
 		return api.NewProblem(api.CodeMisdirected, "while no users are configured, the console only answers on loopback addresses: use http://127.0.0.1, or run `locksteward users add`")
@@ -147,7 +147,7 @@ func retryAfter(w http.ResponseWriter, err error) {
 	}
 }
 
-// fail answers with the problem of err. What is told as "internal", or as a
+// fail answers with the problem of err. What is reported as "internal", or as a
 // fault outside the request, is logged here, where it would be lost otherwise.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, rt route, who users.User, err error) {
 	if rt.page && safe(r) && errors.Is(err, signin.ErrNobody) {

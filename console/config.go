@@ -85,7 +85,7 @@ func (c Config) load() (*users.Set, *credfile.Set, error) {
 	return set, cert, nil
 }
 
-// open says that whoever can reach the listener may read: there are no users, and
+// open says that everyone who can reach the listener may read: there are no users, and
 // none can come from elsewhere.
 func (c Config) open(set *users.Set) bool {
 	return set.Len() == 0 && c.SignIn.Proxy == nil && c.SignIn.OIDC == nil

@@ -169,7 +169,7 @@ func TestABundleDecidedInPart(t *testing.T) {
 	}
 	b.world.partly = errors.New("dial tcp 10.0.0.1: password hunter2")
 	if a := b.do("all", "POST", "/api/v1/bundles/b1/deny", changes["POST /api/v1/bundles/b1/deny"]); strings.Contains(a.body, "hunter2") {
-		t.Errorf("an inner error is told: %s", a.body)
+		t.Errorf("an inner error is reported: %s", a.body)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestAgesGoOnAfterTheLook(t *testing.T) {
 	}
 }
 
-// What a client of Redis wrote turns no line of whoever reads an answer.
+// What a client of Redis wrote turns no line of anyone who reads an answer.
 func TestAnswersHaveNoHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

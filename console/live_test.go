@@ -53,7 +53,7 @@ func hear(t *testing.T, lines <-chan string, want string) {
 				return
 			}
 		case <-timeout:
-			t.Fatalf("never heard %q", want)
+			t.Fatalf("never received %q", want)
 		}
 	}
 }

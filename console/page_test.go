@@ -88,8 +88,8 @@ func TestPageShowsTheWatch(t *testing.T) {
 	}
 }
 
-// What is told in place of an inhibited finding stands on it, behind those that
-// people are told of.
+// What is reported in place of an inhibited finding stands on it, behind those that
+// people are notified of.
 func TestPageSaysWhatInhibits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -205,7 +205,7 @@ func showKey(key string) string {
 	if len(key) <= maxShown && len(text) <= maxShown {
 		return text
 	}
-	// What stands for a byte may be cut in two: it is told that something is missing.
+	// What stands for a byte may be cut in two: the text says that something is missing.
 	return strings.ToValidUTF8(text[:min(len(text), maxShown)], "") + fmt.Sprintf("… (%d bytes)", len(key))
 }
 

@@ -23,7 +23,7 @@ type overviewData struct {
 	Findings []findingRow // findings that are notified
 	// Explained are what is inhibited by these.
 	Explained []findingRow
-	Told      int // findings that are notified
+	Notified  int // findings that are notified
 	Critical  int
 	MoreNow   int
 	// Silenced counts findings that somebody wanted to hear nothing of.
@@ -114,7 +114,7 @@ func (d *overviewData) now(findings []locksteward.Finding) {
 			d.Elsewhere++
 			continue
 		case isNotified(row.Finding):
-			d.Told++
+			d.Notified++
 			if row.Severity == locksteward.SeverityCritical {
 				d.Critical++
 			}

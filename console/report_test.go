@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A report covers a day unless told, and a misspelt question is no empty answer.
+// A report covers a day unless reported, and a misspelt question is no empty answer.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	b := setup(t, "viewer")

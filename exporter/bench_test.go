@@ -107,13 +107,13 @@ func BenchmarkScrapeCompressed(b *testing.B) {
 	e.SetReleaseEnabled("m", true)
 	url := "http://" + serve(b, exporter.Config{}, e, readyNow) + "/metrics"
 	c := newClient(b, nil)
-	told := sweep(1, s.Locks[0]).Update()
+	reported := sweep(1, s.Locks[0]).Update()
 	for _, pushed := range []bool{false, true} {
 		b.Run(fmt.Sprintf("pushed=%t", pushed), func(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
 				if pushed {
-					e.ObserveWatch(told)
+					e.ObserveWatch(reported)
 				}
 				began := time.Now()
 				req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil)

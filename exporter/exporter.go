@@ -50,10 +50,10 @@ type Exporter struct {
 	requests  map[locksteward.RequestState]int
 	replicas  int // 0: not shown
 	store     *Store
-	receivers map[string]*told
-	leftOut   gone[*told] // of receivers
-	closed    bool        // receivers has all that are configured
-	reload    *bool       // nil before SetReload
+	receivers map[string]*receiverCounts
+	leftOut   gone[*receiverCounts] // of receivers
+	closed    bool                  // receivers has all that are configured
+	reload    *bool                 // nil before SetReload
 	heart     heart
 	ending    []Credential // certificates, see SetCredentials
 	sources   []TargetSource
@@ -73,7 +73,7 @@ func New(cfg Config, classes *class.Set, build BuildInfo) (*Exporter, error) {
 		build:     build,
 		registry:  prometheus.NewRegistry(),
 		targets:   map[string]*target{},
-		receivers: map[string]*told{},
+		receivers: map[string]*receiverCounts{},
 	}
 	for id, m := range table {
 		e.descs[id] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)

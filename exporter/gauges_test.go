@@ -83,7 +83,7 @@ func TestTargetAway(t *testing.T) {
 		`redis_connected_clients{node="10.0.0.1:6379",target="m"}`:             12,
 		`redis_memory_max_bytes{node="10.0.0.1:6379",target="m"}`:              0,
 		`redis_cpu_seconds_total{mode="user",node="10.0.0.1:6379",target="m"}`: 2.5,
-		`redis_evicted_keys_total{node="10.0.0.1:6379",target="m"}`:            absent, // not told
+		`redis_evicted_keys_total{node="10.0.0.1:6379",target="m"}`:            absent, // not reported
 		`sweep_complete{target="m"}`:                                           1,
 		`sweep_last_success_timestamp_seconds{target="m"}`:                     float64(t0.UnixMilli()+250) / 1000,
 	})

@@ -157,7 +157,7 @@ func checkNames(t *testing.T, where, text string) []string {
 	for _, found := range selector.FindAllStringSubmatch(text, -1) {
 		m, ok := metricNamed(found[1])
 		if !ok {
-			continue // told above
+			continue // reported above
 		}
 		for _, l := range labelName.FindAllStringSubmatch(found[2], -1) {
 			if !slices.Contains(append([]string{"job", "instance"}, m.Labels...), l[1]) {

@@ -33,19 +33,19 @@ func (c *tally) of(l seenLock) *counted {
 }
 
 // total is what is shown. What sweeps saw of our library and what its processes
-// told are two lower bounds of one truth, so the larger counts and not their sum.
+// reported are two lower bounds of one truth, so the larger counts and not their sum.
 // Both only grow, and so does the larger.
 func (c *tally) total() counted {
 	return counted{
-		acquires:      c.foreign.acquires + max(c.seen.acquires, c.heard.acquires),
-		failures:      c.foreign.failures + max(c.seen.failures, c.heard.failures),
-		renewals:      c.foreign.renewals + max(c.seen.renewals, c.heard.renewals),
-		renewFailures: c.foreign.renewFailures + max(c.seen.renewFailures, c.heard.renewFailures),
-		lost:          c.foreign.lost + max(c.seen.lost, c.heard.lost),
+		acquires:      c.foreign.acquires + max(c.seen.acquires, c.reported.acquires),
+		failures:      c.foreign.failures + max(c.seen.failures, c.reported.failures),
+		renewals:      c.foreign.renewals + max(c.seen.renewals, c.reported.renewals),
+		renewFailures: c.foreign.renewFailures + max(c.seen.renewFailures, c.reported.renewFailures),
+		lost:          c.foreign.lost + max(c.seen.lost, c.reported.lost),
 	}
 }
 
-// heartbeat is what a process told last.
+// heartbeat is what a process reported last.
 type heartbeat struct {
 	seen   time.Time // server time
 	counts map[string]locksteward.Counts
@@ -68,7 +68,7 @@ func (e *Exporter) hear(t *target, s locksteward.Sweep) {
 			c := e.tallyOf(t, cmp.Or(name, class.Default))
 			c.claimed = true
 			if known || p.Started.After(t.began) {
-				c.heard.hear(now, last.counts[name])
+				c.reported.hear(now, last.counts[name])
 			}
 		}
 		t.processes[p.ID] = heartbeat{seen: s.At, counts: p.Counts}

@@ -13,7 +13,7 @@ func process(id string, started time.Time, counts map[string]locksteward.Counts)
 	return locksteward.Instance{ID: id, Started: started, Counts: counts}
 }
 
-func heard(n int, all ...locksteward.Instance) locksteward.Sweep {
+func received(n int, all ...locksteward.Instance) locksteward.Sweep {
 	s := sweep(n)
 	s.Instances = all
 	return s
@@ -28,7 +28,7 @@ func TestHeartbeatsAreCountedFromTheFirstLook(t *testing.T) {
 			"a": {Acquired: n, Failed: 2 * n, Contended: 7 * n, Renewed: 3 * n, RenewFailures: 4 * n, Lost: 5 * n},
 		}
 	}
-	e.ObserveSweep(heard(0, process("p1", old, counts(100))))
+	e.ObserveSweep(received(0, process("p1", old, counts(100))))
 	all := map[string]float64{
 		`lock_acquires_total{class="a",target="m"}`:         0,
 		`lock_acquire_failures_total{class="a",target="m"}`: 0,
@@ -40,7 +40,7 @@ func TestHeartbeatsAreCountedFromTheFirstLook(t *testing.T) {
 	}
 	want(t, e, all)
 	// One that began since tells all of itself, one that was only missed does not.
-	e.ObserveSweep(heard(1, process("p1", old, counts(101)), process("p2", later(1), counts(2)), process("p3", old, counts(50))))
+	e.ObserveSweep(received(1, process("p1", old, counts(101)), process("p2", later(1), counts(2)), process("p3", old, counts(50))))
 	for name, times := range map[string]float64{
 		"lock_acquires_total": 1, "lock_acquire_failures_total": 2, "lock_renewals_total": 3, "lock_renewal_failures_total": 4, "locks_lost_total": 5,
 	} {
@@ -49,9 +49,9 @@ func TestHeartbeatsAreCountedFromTheFirstLook(t *testing.T) {
 	want(t, e, all)
 	// A process that was not met for a sweep goes on; counts that go back are
 	// nobody's.
-	e.ObserveSweep(heard(2, process("p2", later(1), counts(1))))
+	e.ObserveSweep(received(2, process("p2", later(1), counts(1))))
 	want(t, e, all)
-	e.ObserveSweep(heard(3, process("p1", old, counts(102)), process("p4", old, nil)))
+	e.ObserveSweep(received(3, process("p1", old, counts(102)), process("p4", old, nil)))
 	all[`lock_acquires_total{class="a",target="m"}`] = 4
 	all[`lock_acquire_failures_total{class="a",target="m"}`] = 8
 	all[`lock_renewals_total{class="a",target="m"}`] = 12
@@ -59,7 +59,7 @@ func TestHeartbeatsAreCountedFromTheFirstLook(t *testing.T) {
 	all[`locks_lost_total{class="a",target="m"}`] = 20
 	want(t, e, all)
 	// Names that the configuration does not know, and none.
-	e.ObserveSweep(heard(4, process("p5", later(4), map[string]locksteward.Counts{"unknown": {Acquired: 1}, "_other": {Acquired: 2}, "": {Acquired: 4}})))
+	e.ObserveSweep(received(4, process("p5", later(4), map[string]locksteward.Counts{"unknown": {Acquired: 1}, "_other": {Acquired: 2}, "": {Acquired: 4}})))
 	want(t, e, map[string]float64{
 		`lock_acquires_total{class="_other",target="m"}`:  3,
 		`lock_acquires_total{class="default",target="m"}`: 4,
@@ -72,7 +72,7 @@ func TestHeartbeatsAreCountedFromTheFirstLook(t *testing.T) {
 func TestTwoSourcesAreNotAddedUp(t *testing.T) {
 	t.Parallel()
 	e := newExporter(t, exporter.Config{}, "a")
-	e.ObserveSweep(heard(0, process("p", t0, map[string]locksteward.Counts{"a": {}})))
+	e.ObserveSweep(received(0, process("p", t0, map[string]locksteward.Counts{"a": {}})))
 	s := sweep(1,
 		lock("a", "a:1", claimed("c1", later(1), locksteward.Claim{Renewals: 2, Contended: 9})),
 		lock("a", "a:2", claimed("c2", later(1), locksteward.Claim{})),

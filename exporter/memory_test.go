@@ -86,7 +86,7 @@ func someLooks(r *rand.Rand, n int, live map[string]locksteward.Lock, silent boo
 }
 
 // lockGauges are the gauges of locks in a scrape. Which of several locks of the
-// same age has a series is not told.
+// same age has a series is not reported.
 func lockGauges(t *testing.T, e *exporter.Exporter) map[string]float64 {
 	t.Helper()
 	out := scrape(t, e)

@@ -16,7 +16,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testcert"
 )
 
-// mutual is a metrics listener that wants a certificate of whoever scrapes.
+// mutual is a metrics listener that wants a certificate of anyone who scrapes.
 type mutual struct {
 	t             *testing.T
 	addr          string

@@ -32,7 +32,7 @@ func (e *Exporter) ObserveRecheck(u locksteward.Update) {
 }
 
 // SetFindings takes all current findings of a target; only those that fire are
-// shown, and not what another one is told in place of: nothing is paged twice. Their
+// shown, and not those that another finding inhibits: nothing is paged twice. Their
 // texts are not looked at.
 func (e *Exporter) SetFindings(target string, all iter.Seq[locksteward.Finding]) {
 	firing := map[string]map[findingID]int{}
@@ -124,7 +124,7 @@ func (e *Exporter) SetReleaseEnabled(target string, enabled bool) {
 
 // SetLeader says whether this agent holds the right to work on a target: the
 // target's lease, or the lock of the store's file. Other replicas leave it alone.
-// A right ends at until, whoever is told of that, unless until is zero. A target of
+// A right ends at until, unless until is zero. A target of
 // which nothing else was said is not there, or not any more.
 func (e *Exporter) SetLeader(target string, leads bool, until time.Time) {
 	e.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reasons why an event of a finding was not told to a receiver.
+// Reasons why a receiver was not notified of an event of a finding.
 const (
 	SuppressedBySilence    = "silence"     // somebody silenced it
 	SuppressedByInhibit    = "inhibit"     // its target is down
@@ -30,8 +30,8 @@ type Backlog struct {
 	CircuitOpen bool
 }
 
-// told is what was told to one receiver, and what was not. Counters only grow.
-type told struct {
+// receiverCounts counts what was sent to one receiver, and what was not. They only grow.
+type receiverCounts struct {
 	deliveries map[[2]string]float64 // by outcome and reason
 	suppressed map[string]float64    // by reason
 	omitted    float64
@@ -41,11 +41,11 @@ type told struct {
 	backlog    *Backlog
 }
 
-func newTold() *told {
-	return &told{deliveries: map[[2]string]float64{}, suppressed: map[string]float64{}}
+func newReceiverCounts() *receiverCounts {
+	return &receiverCounts{deliveries: map[[2]string]float64{}, suppressed: map[string]float64{}}
 }
 
-func (r *told) emit(s *building, name string) {
+func (r *receiverCounts) emit(s *building, name string) {
 	for _, id := range slices.SortedFunc(maps.Keys(r.deliveries), compareLabels) {
 		s.series(deliveries, r.deliveries[id], name, id[0], id[1])
 	}
@@ -67,22 +67,22 @@ func (r *told) emit(s *building, name string) {
 
 func compareLabels(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
 
-// emitReceivers gives what was told to each receiver.
+// emitReceivers emits the counts of all receivers.
 func (e *Exporter) emitReceivers(s *building) {
 	for _, name := range slices.Sorted(maps.Keys(e.receivers)) {
 		e.receivers[name].emit(s, name)
 	}
 }
 
-// receiver returns what was told to a receiver, nil for one that SetReceivers did
+// receiver returns the counts of a receiver, nil for one that SetReceivers did
 // not name. It is kept by the name that its series have: two names that are no valid
 // label value may share it.
-func (e *Exporter) receiver(name string) *told {
+func (e *Exporter) receiver(name string) *receiverCounts {
 	name = labelValue(name)
 	r, ok := e.receivers[name]
 	if !ok && !e.closed {
 		name = strings.Clone(name)
-		r = newTold()
+		r = newReceiverCounts()
 		e.receivers[name] = r
 	}
 	return r
@@ -121,37 +121,37 @@ func (e *Exporter) SetReceivers(names ...string) {
 // CountDelivery counts the end of one attempt to deliver. Outcomes and reasons
 // must come from closed sets.
 func (e *Exporter) CountDelivery(receiver, outcome, reason string) {
-	e.tell(receiver, func(r *told) { r.deliveries[[2]string{labelValue(outcome), labelValue(reason)}]++ })
+	e.countFor(receiver, func(r *receiverCounts) { r.deliveries[[2]string{labelValue(outcome), labelValue(reason)}]++ })
 }
 
 // InitDelivery shows a counter of deliveries as 0 until something is counted, so
 // that rate and increase see its first event.
 func (e *Exporter) InitDelivery(receiver, outcome, reason string) {
-	e.tell(receiver, func(r *told) { r.deliveries[[2]string{labelValue(outcome), labelValue(reason)}] += 0 })
+	e.countFor(receiver, func(r *receiverCounts) { r.deliveries[[2]string{labelValue(outcome), labelValue(reason)}] += 0 })
 }
 
-// CountSuppressed counts n events of findings that a receiver was not told of, by
+// CountSuppressed counts n events of findings of which a receiver was not notified, by
 // one of the reasons above.
 func (e *Exporter) CountSuppressed(receiver, reason string, n int) {
-	e.tell(receiver, func(r *told) { r.suppressed[labelValue(reason)] += float64(max(0, n)) })
+	e.countFor(receiver, func(r *receiverCounts) { r.suppressed[labelValue(reason)] += float64(max(0, n)) })
 }
 
 // CountOmitted counts n findings that a message to the receiver had no room for:
 // it tells their number, not what they are.
 func (e *Exporter) CountOmitted(receiver string, n int) {
-	e.tell(receiver, func(r *told) { r.omitted, r.grouped = r.omitted+float64(max(0, n)), true })
+	e.countFor(receiver, func(r *receiverCounts) { r.omitted, r.grouped = r.omitted+float64(max(0, n)), true })
 }
 
-// CountTemplateFailure counts a message that was told with the built-in text, since
+// CountTemplateFailure counts a notification that was sent with the built-in text, since
 // the receiver's template failed.
 func (e *Exporter) CountTemplateFailure(receiver string) {
-	e.tell(receiver, func(r *told) { r.failed, r.grouped = r.failed+1, true })
+	e.countFor(receiver, func(r *receiverCounts) { r.failed, r.grouped = r.failed+1, true })
 }
 
 // SetAlertGroups says how many groups of findings a receiver knows to fire or will
-// be told of.
+// be notified of.
 func (e *Exporter) SetAlertGroups(receiver string, n int) {
-	e.tell(receiver, func(r *told) { r.groups, r.grouped = n, true })
+	e.countFor(receiver, func(r *receiverCounts) { r.groups, r.grouped = n, true })
 }
 
 // SetOutbox takes what waits, for each receiver that is configured.
@@ -169,7 +169,7 @@ func (e *Exporter) SetOutbox(list []Backlog) {
 	e.dirty = true
 }
 
-func (e *Exporter) tell(receiver string, change func(*told)) {
+func (e *Exporter) countFor(receiver string, change func(*receiverCounts)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if r := e.receiver(receiver); r != nil {

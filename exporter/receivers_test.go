@@ -75,7 +75,7 @@ func TestTargetFigures(t *testing.T) {
 	want(t, e, map[string]float64{`leader{target="m"}`: 0, `findings_unsaved{target="m"}`: 0})
 }
 
-// A lease ends by the clock: whoever would say so may be the one that hangs.
+// A lease ends by the clock: anyone who would say so may be the one that hangs.
 func TestARightEndsByItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

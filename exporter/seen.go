@@ -98,7 +98,7 @@ func (m *memory) id(db int, key string) lockID {
 }
 
 // get returns what is known of a lock. clash says that another key has its place:
-// then nothing can be told of this one.
+// then nothing can be said of this one.
 func (m *memory) get(id lockID) (l seenLock, known, clash bool) {
 	l, known = m.locks[id.hash]
 	if known && l.check != id.check {

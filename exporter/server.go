@@ -21,7 +21,7 @@ import (
 	"github.com/locksteward/locksteward/internal/loopback"
 )
 
-// Limits of the listener. A scrape is answered in milliseconds, so whoever takes
+// Limits of the listener. A scrape is answered in milliseconds, so a client that takes
 // longer to ask or to read is broken or hostile.
 const (
 	readTimeout     = 10 * time.Second

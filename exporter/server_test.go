@@ -286,7 +286,7 @@ func TestConfigValidate(t *testing.T) {
 		`web_config_file: got "/no/such/file": `,
 	} {
 		if !strings.Contains(err.Error(), text) {
-			t.Errorf("problem %q is not told:\n%v", text, err)
+			t.Errorf("problem %q is not reported:\n%v", text, err)
 		}
 	}
 	for _, port := range []string{":x", ":65536", ":-1", "h:"} {

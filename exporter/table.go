@@ -50,27 +50,27 @@ var table = [metricCount]Metric{
 	},
 	lockAcquires: {
 		"locksteward_lock_acquires_total", Counter,
-		"Locks taken: told by processes in their heartbeats, else holds that sweeps saw begin; a lower bound.",
+		"Locks taken: reported by processes in their heartbeats, else holds that sweeps saw begin; a lower bound.",
 		byClass,
 	},
 	lockAcquireFailures: {
 		"locksteward_lock_acquire_failures_total", Counter,
-		"Attempts that ended without the lock, as told by processes in their heartbeats or counted in the metadata of the hold in their way; a lower bound. Absent for libraries that do not count them.",
+		"Attempts that ended without the lock, as reported by processes in their heartbeats or counted in the metadata of the hold in their way; a lower bound. Absent for libraries that do not count them.",
 		byClass,
 	},
 	lockRenewals: {
 		"locksteward_lock_renewals_total", Counter,
-		"Renewals: told by processes in their heartbeats or by holders in their metadata, else seen from outside, at most one for each sweep; a lower bound.",
+		"Renewals: reported by processes in their heartbeats or by holders in their metadata, else seen from outside, at most one for each sweep; a lower bound.",
 		byClass,
 	},
 	lockRenewalFailures: {
 		"locksteward_lock_renewal_failures_total", Counter,
-		"Failed renewals, as told by processes in their heartbeats or by the holder with its next success; a lower bound. Absent for libraries that do not tell.",
+		"Failed renewals, as reported by processes in their heartbeats or by the holder with its next success; a lower bound. Absent for libraries that do not report them.",
 		byClass,
 	},
 	locksLost: {
 		"locksteward_locks_lost_total", Counter,
-		"Holds that ended without a release, told by processes in their heartbeats or proven by the metadata they left: expired, deleted or replaced.",
+		"Holds that ended without a release, reported by processes in their heartbeats or proven by the metadata they left: expired, deleted or replaced.",
 		byClass,
 	},
 	locksExpired: {
@@ -90,7 +90,7 @@ var table = [metricCount]Metric{
 	},
 	findingsUnsaved: {
 		"locksteward_findings_unsaved", Gauge,
-		"Changes of findings that the store has not taken yet: it is full, away or slow. They are in memory, and people are told meanwhile.",
+		"Changes of findings that the store has not taken yet: it is full, away or slow. They are in memory, and people are notified meanwhile.",
 		byTarget,
 	},
 	classInfo: {
@@ -150,7 +150,7 @@ var table = [metricCount]Metric{
 	},
 	watchMode: {
 		"locksteward_watch_mode", Gauge,
-		"How changes are told between sweeps, as far as all masters go: 1 for the mode in use, 0 for the others. Modes: tracking, keyspace, sweep.",
+		"How changes are noticed between sweeps, as far as all masters go: 1 for the mode in use, 0 for the others. Modes: tracking, keyspace, sweep.",
 		[]string{"target", "mode"},
 	},
 	watchBlind: {
@@ -160,12 +160,12 @@ var table = [metricCount]Metric{
 	},
 	watchMissed: {
 		"locksteward_watch_missed_total", Counter,
-		"Changes older than a second that a sweep found and the watch had not told of, outside of blind time. Anything but 0 is a defect, or SWAPDB.",
+		"Changes older than a second that a sweep found and the watch had missed, outside of blind time. Anything but 0 is a defect, or SWAPDB.",
 		byTarget,
 	},
 	watchDelay: {
 		"locksteward_watch_delay_seconds", Gauge,
-		"The longest within the last minute from a change of which the server told, or a moment at which a lock was to be looked at, until it was judged and kept with what people are told of it; what waits still counts.",
+		"The longest within the last minute from a change that the server reported, or from the moment at which a lock was due to be read, until it was judged and stored with its notifications; waiting changes count, too.",
 		byTarget,
 	},
 	classWatched: {

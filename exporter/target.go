@@ -93,7 +93,7 @@ type lockGauges struct {
 type tally struct {
 	foreign  counted // holds of libraries that count nothing themselves
 	seen     counted // holds of our library, as sweeps saw them
-	heard    counted // what processes told in their heartbeats
+	reported counted // by processes in their heartbeats
 	expired  float64
 	claimed  bool // a holder or a process that counts was seen
 	releases map[string]float64
@@ -220,7 +220,7 @@ func (t *target) isNew(l *locksteward.Lock, first bool) bool {
 	return t.whole
 }
 
-// countEnding counts the end of a hold and what its last look told.
+// countEnding counts the end of a hold and what its last reading showed.
 func (e *Exporter) countEnding(t *target, ending locksteward.Ending) {
 	l := ending.Lock
 	if l.Kind == locksteward.KindCandidate {

@@ -19,7 +19,7 @@ type Watch struct {
 	// changes went unseen outside of it; both only grow.
 	Blind  time.Duration
 	Missed int64
-	// Delay is the longest lately until what a change told was judged and kept.
+	// Delay is the longest lately until a change was judged and stored.
 	Delay time.Duration
 }
 

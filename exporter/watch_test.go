@@ -33,7 +33,7 @@ func TestWatchMetrics(t *testing.T) {
 }
 
 // TestDelayOfTheWatchIsShown as it is now: a churn that is over is not shown for ever,
-// and a watch that has told of nothing yet has a delay of 0.
+// and a watch that has reported nothing yet has a delay of 0.
 // fault: 57
 func TestDelayOfTheWatchIsShown(t *testing.T) {
 	t.Parallel()

@@ -68,8 +68,8 @@ func TestLies(t *testing.T) {
 				if err := <-other; err != nil {
 					t.Errorf("a lock elsewhere: %v", err)
 				}
-				fmt.Printf("| %s | %s | %d | %v\n", command, lie.Name, liar.Told(), err)
-				if told := liar.Told(); told == 0 || told > 16 {
+				fmt.Printf("| %s | %s | %d | %v\n", command, lie.Name, liar.Lied(), err)
+				if told := liar.Lied(); told == 0 || told > 16 {
 					t.Errorf("lied to %d times, want one and few", told)
 				}
 				says := err != nil && (strings.Contains(err.Error(), "close connection to "+liar.Addr()) ||

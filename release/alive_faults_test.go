@@ -13,7 +13,7 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// A holder that lives on after its lock was released by force: it is told within a
+// A holder that lives on after its lock was released by force: it is reported within a
 // second of the approval, where the machine lets this test run as often as that once
 // in five times, and what it writes all the same is refused once the next one has
 // written.
@@ -59,16 +59,16 @@ func TestHolderThatLivesOn(t *testing.T) {
 	}
 	best := time.Hour
 	for n := 1; ; n++ {
-		told := make(chan time.Time, 1)
+		reported := make(chan time.Time, 1)
 		r := e.request(t, ana, key)
-		context.AfterFunc(h.Context(), func() { told <- time.Now() }) // the holder's own word
+		context.AfterFunc(h.Context(), func() { reported <- time.Now() }) // the holder's own word
 		began := time.Now()
 		e.want(t, e.approve(t, ben, r), locksteward.RequestReleased)
 		select {
-		case at := <-told:
+		case at := <-reported:
 			best = min(best, at.Sub(began))
 		case <-time.After(10 * time.Second):
-			t.Fatal("the holder is not told")
+			t.Fatal("the holder is not reported")
 		}
 		if lost, ok := errors.AsType[*lock.LostError](context.Cause(h.Context())); !ok || lost.Reason != lock.ReasonForced {
 			t.Errorf("cause %v", context.Cause(h.Context()))
@@ -79,7 +79,7 @@ func TestHolderThatLivesOn(t *testing.T) {
 		h = take()
 	}
 	if best > time.Second {
-		t.Errorf("told after %s at best", best)
+		t.Errorf("reported after %s at best", best)
 	}
 	n, err := next.TryAcquire(t.Context(), key, lock.Lease{TTL: time.Minute})
 	if err != nil {

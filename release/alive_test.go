@@ -47,7 +47,7 @@ func TestHolderThatIsAliveButStuck(t *testing.T) {
 	select {
 	case <-h.Context().Done():
 	case <-time.After(10 * time.Second):
-		t.Error("the holder was not told")
+		t.Error("the holder was not reported")
 	}
 }
 

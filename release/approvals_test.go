@@ -61,21 +61,21 @@ func TestSelfApprovalThatIsTold(t *testing.T) {
 	r := e.request(t, eve, "lock:loud:1")
 	_, err := e.service.Approve(t.Context(), eve, r.ID, yes(r))
 	wantError(t, err, locksteward.ErrRefused, "no receiver", "alert.receivers")
-	e.heard.Store(1)
+	e.received.Store(1)
 	e.want(t, e.approve(t, eve, r), locksteward.RequestReleased)
-	if got := e.told.of(locksteward.EventSelfApproved); len(got) != 1 || got[0].Actor != "eve" || got[0].Request.ID != r.ID {
-		t.Errorf("told %+v", got)
+	if got := e.reported.of(locksteward.EventSelfApproved); len(got) != 1 || got[0].Actor != "eve" || got[0].Request.ID != r.ID {
+		t.Errorf("reported %+v", got)
 	}
 	// Another person's decision is no such event.
 	e.put(t, "lock:loud:1", uuid, minute)
 	e.want(t, e.approve(t, ben, e.request(t, eve, "lock:loud:1")), locksteward.RequestReleased)
-	if got := e.told.of(locksteward.EventSelfApproved); len(got) != 1 {
-		t.Errorf("told %d times", len(got))
+	if got := e.reported.of(locksteward.EventSelfApproved); len(got) != 1 {
+		t.Errorf("reported %d times", len(got))
 	}
 }
 
 // TestProvenDeathNeedsOneApprover: even where the class asks for two, and even the
-// requester, but only where it is proven and the lock can be told from the next.
+// requester, but only where it is proven and the lock can be distinguished from the next.
 func TestProvenDeathNeedsOneApprover(t *testing.T) {
 	t.Parallel()
 	e := newMemoryEnv(t)
@@ -96,11 +96,11 @@ func TestProvenDeathNeedsOneApprover(t *testing.T) {
 	wantError(t, err, locksteward.ErrRefused, "your own")
 	r = fire("lock:two:3", "1", locksteward.Proven, 0)
 	_, err = e.service.Approve(t.Context(), eve, r.ID, yes(r))
-	wantError(t, err, locksteward.ErrRefused, "cannot be told")
+	wantError(t, err, locksteward.ErrRefused, "cannot be distinguished")
 	e.want(t, e.approve(t, ben, r), locksteward.RequestPending)
 }
 
-// TestEvidenceThatWasChangedInTheStore: whoever can write there cannot turn an
+// TestEvidenceThatWasChangedInTheStore: anyone who can write there cannot turn an
 // approval into another one.
 func TestEvidenceThatWasChangedInTheStore(t *testing.T) {
 	t.Parallel()
@@ -174,7 +174,7 @@ func TestReminderBeforeTheEnd(t *testing.T) {
 		if err := e.service.Remind(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return len(e.told.of(locksteward.EventReminder))
+		return len(e.reported.of(locksteward.EventReminder))
 	}
 	if n := remind(); n != 0 {
 		t.Fatalf("%d reminders at once", n)
@@ -190,8 +190,8 @@ func TestReminderBeforeTheEnd(t *testing.T) {
 	if n := remind(); n != 1 {
 		t.Errorf("reminded again after a restart: %d", n)
 	}
-	if got := e.told.of(locksteward.EventReminder)[0]; got.Request.ID != r.ID || got.ID != r.ID+"/release.reminder" {
-		t.Errorf("told %+v", got)
+	if got := e.reported.of(locksteward.EventReminder)[0]; got.Request.ID != r.ID || got.ID != r.ID+"/release.reminder" {
+		t.Errorf("reported %+v", got)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestEventsAreWrittenWithTheirEntries(t *testing.T) {
 	e := newMemoryEnv(t)
 	e.put(t, "lock:order:1", uuid, minute)
 	e.approve(t, ben, e.request(t, ana, "lock:order:1"))
-	if got := e.told.list; len(got) != 2 || got[0].Kind != locksteward.EventRequested || got[1].Kind != locksteward.EventFinal {
+	if got := e.reported.list; len(got) != 2 || got[0].Kind != locksteward.EventRequested || got[1].Kind != locksteward.EventFinal {
 		t.Errorf("events %+v", got)
 	}
 }

@@ -50,8 +50,8 @@ type deadOf struct {
 	// locks it opened.
 	openUntil time.Time
 	many      int
-	// untold says that people were not told yet that it opened.
-	untold bool
+	// unnotified says that people were not yet notified that it opened.
+	unnotified bool
 }
 
 // deadSince is for how many complete sweeps in a row a hold looks dead, and since
@@ -72,7 +72,7 @@ func holdID(l locksteward.Lock) string {
 	return fmt.Sprintf("%d\x00%s\x00%s\x00%d\x00%s\x00%d", l.DB, l.Key, l.TokenDigest, l.ExpireAt, claim, l.Count)
 }
 
-// swept takes in a complete sweep and says whether people must be told that the
+// swept takes in a complete sweep and reports whether people must be notified that the
 // breaker opened.
 func (s *sweeps) swept(target string, dead []Dead, now *settings, at time.Time) (tell bool) {
 	s.mu.Lock()
@@ -104,9 +104,9 @@ func (s *sweeps) swept(target string, dead []Dead, now *settings, at time.Time) 
 	if len(dead) < now.cfg.BreakerLocks {
 		return false
 	}
-	t.untold = t.untold || !at.Before(t.openUntil)
+	t.unnotified = t.unnotified || !at.Before(t.openUntil)
 	t.openUntil, t.many = at.Add(now.cfg.BreakerFor), max(len(dead), t.many)
-	return t.untold
+	return t.unnotified
 }
 
 // forget begins anew on a target that another replica worked on: what that one saw
@@ -119,12 +119,12 @@ func (s *sweeps) forget(target string) {
 	}
 }
 
-// said notes that people were told that the breaker of a target opened.
+// said notes that people were notified that the breaker of a target opened.
 func (s *sweeps) said(target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.targets[target]; t != nil {
-		t.untold = false
+		t.unnotified = false
 	}
 }
 
@@ -148,7 +148,7 @@ func (s *sweeps) open(target string, at time.Time) int {
 	return 0
 }
 
-// Swept is told of each complete sweep of a target with the locks that rules
+// Swept is called with each complete sweep of a target with the locks that rules
 // fire on. It counts how long each has looked dead, opens the circuit breaker
 // when many do at once, proposes releases as [Service.Propose], and carries out
 // those that need no person by the class's policy. The requests are those that

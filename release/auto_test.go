@@ -60,8 +60,8 @@ func TestAutoByHeartbeat(t *testing.T) {
 	if d := list[0].Decisions; len(d) != 1 || d[0].By != release.AgentName || d[0].EvidenceHash != list[0].EvidenceHash {
 		t.Errorf("decisions %+v", d)
 	}
-	if e.exists(t, key) || len(e.told.of(locksteward.EventAuto)) != 1 {
-		t.Error("the lock is there, or nobody was told")
+	if e.exists(t, key) || len(e.reported.of(locksteward.EventAuto)) != 1 {
+		t.Error("the lock is there, or nobody was notified")
 	}
 }
 
@@ -258,8 +258,8 @@ func TestCircuitBreaker(t *testing.T) {
 	}
 	e.sweep(t, "holder/dead", locksteward.Proven, keys...)
 	e.sweep(t, "holder/dead", locksteward.Proven, keys...)
-	if e.exec.count() != 0 || len(e.told.of(locksteward.EventBreaker)) != 1 {
-		t.Fatalf("executed %d, told %d times", e.exec.count(), len(e.told.of(locksteward.EventBreaker)))
+	if e.exec.count() != 0 || len(e.reported.of(locksteward.EventBreaker)) != 1 {
+		t.Fatalf("executed %d, reported %d times", e.exec.count(), len(e.reported.of(locksteward.EventBreaker)))
 	}
 	// People are warned, and may.
 	list := e.pending(t, 5)

@@ -9,7 +9,7 @@ import (
 
 // BreakGlass asks for a release and decides on it alone, past the class's
 // approvals, caps and pauses of automatic releases, for one who has [RoleBreakGlass]. All receivers
-// are told, and nothing silences that; without a receiver it is refused. What it
+// are notified, and nothing silences that; without a receiver it is refused. What it
 // does not get past: a pause of all releases, a class with release: off, a library that
 // cannot be released safely, and the comparison. decision confirms what an approver
 // would; its reason and evidence hash are not used.
@@ -29,7 +29,7 @@ func (s *Service) breakGlass(ctx context.Context, actor Actor, id string, in Req
 	if err != nil {
 		return locksteward.Request{}, err
 	}
-	if s.heard() == 0 {
+	if s.receivers() == 0 {
 		return locksteward.Request{}, refused("breaking the glass tells everybody, and no receiver of alerts is configured; add one in alert.receivers, or ask an approver")
 	}
 	decision.Reason, decision.EvidenceHash = r.Reason, r.EvidenceHash

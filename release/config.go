@@ -30,7 +30,7 @@ type Config struct {
 	RequestTTL time.Duration `yaml:"request_ttl"`
 	// ApprovalTTL is how long an approved request may wait for its execution.
 	ApprovalTTL time.Duration `yaml:"approval_ttl"`
-	// RemindBefore is how long before its end a request that waits is told of
+	// RemindBefore is how long before its end people are reminded of a request that waits
 	// again; at most half of RequestTTL.
 	RemindBefore time.Duration `yaml:"remind_before"`
 	// ExecuteTimeout bounds one act, connection included.
@@ -57,7 +57,7 @@ type Config struct {
 	Paused bool `yaml:"paused"`
 }
 
-// DefaultConfig returns the configuration of an agent that was told nothing.
+// DefaultConfig returns the configuration of an agent without settings.
 func DefaultConfig() Config { return Config{}.withDefaults() }
 
 func (c Config) withDefaults() Config {

@@ -172,7 +172,7 @@ func TestKilledBetweenIntentAndOutcome(t *testing.T) {
 			if c.want == locksteward.RequestReleased {
 				e.wantConfirmed(t, r, source.ConfirmedByRecord)
 			} else {
-				e.wantConfirmed(t, r, "") // the server has no record: the look told
+				e.wantConfirmed(t, r, "") // the server has no record: the look reported
 			}
 			if e.exists(t, "lock:order:1") != c.exists {
 				t.Errorf("the lock exists: %t, want %t (%s)", !c.exists, c.exists, r.Outcome)
@@ -319,7 +319,7 @@ func TestRunSettlesWhatWasLeftOpen(t *testing.T) {
 
 // TestReplyLostAnywhere cuts the connection after each reply of an act in turn
 // (fault 74): whatever was lost, the recorded outcome is what happened, and the trail
-// says what told of it.
+// says what reported it.
 // fault: 74
 func TestReplyLostAnywhere(t *testing.T) {
 	t.Parallel()
@@ -388,7 +388,7 @@ func TestServerAwayIsACertainFailure(t *testing.T) {
 }
 
 // TestServerUnreachableAfterTheAct: the reply is lost and so is the server, for a
-// while. The act asks on until it can be told what it did.
+// while. The act asks on until it can be known what it did.
 // fault: 74
 func TestServerUnreachableAfterTheAct(t *testing.T) {
 	t.Parallel()
@@ -424,7 +424,7 @@ func TestServerUnreachableAfterTheAct(t *testing.T) {
 
 // wantReleasedOnce checks what the trail and the server say of a release whose answer
 // was lost: one intent and its outcome, which says that the record of the execution
-// told it, and in the server that record.
+// reported it, and in the server that record.
 func (e *env) wantReleasedOnce(t testing.TB, r locksteward.Request) {
 	t.Helper()
 	last := e.wantLast(t, r, "agent release.execute released")
@@ -442,7 +442,7 @@ func (e *env) wantReleasedOnce(t testing.TB, r locksteward.Request) {
 	}
 }
 
-// wantConfirmed checks what told of the outcome of a release: the last line of its
+// wantConfirmed checks what reported the outcome of a release: the last line of its
 // trail says it, and so does the outcome that pages, API and command line show.
 func (e *env) wantConfirmed(t testing.TB, r locksteward.Request, by source.Confirmation) {
 	t.Helper()
@@ -456,7 +456,7 @@ func (e *env) wantConfirmed(t testing.TB, r locksteward.Request, by source.Confi
 	}
 	if said.ConfirmedBy != by || said.Sentence != r.Outcome ||
 		strings.HasSuffix(r.Outcome, "confirmed by the execution record.") != (by == source.ConfirmedByRecord) {
-		t.Errorf("the trail says %s and the request %q, want that the %s told", last.Detail, r.Outcome, by)
+		t.Errorf("the trail says %s and the request %q, want that the %s reported", last.Detail, r.Outcome, by)
 	}
 }
 

@@ -17,7 +17,7 @@ type Decision struct {
 	// decide on what is stored. Approving needs it, denying may leave it out. Of a
 	// bundle it is [BundleHash].
 	EvidenceHash string
-	// ConfirmNoIdentity says that the person knows that this lock cannot be told
+	// ConfirmNoIdentity says that the person knows that this lock cannot be distinguished
 	// from the next one of its name, or by its expiry alone, and that nobody works
 	// under it. Approving a request with a weak identity needs it: see
 	// [locksteward.Evidence.WeakIdentity].
@@ -135,7 +135,7 @@ func (s *Service) addDecision(r *locksteward.Request, actor Actor, decision Deci
 	if err == nil {
 		err = actor.mayDecideOn(c)
 	} else if !approve {
-		err = nil // whoever may approve may also end what nobody can approve any more
+		err = nil // an approver may also end what nobody can approve any more
 	}
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func mayDecide(r locksteward.Request, actor Actor, decision Decision, approve bo
 	case approve && r.Evidence.Identity == locksteward.IdentityNone && !decision.ConfirmNoIdentity:
 		return invalid("this lock has a constant value without TTL: if it was released and taken again meanwhile, the new hold is deleted. Look whether anybody works under it, then confirm with confirm_no_identity (--confirm-no-identity)")
 	case approve && r.Evidence.WeakIdentity() && !decision.ConfirmNoIdentity:
-		return invalid("this lock has a constant value: whoever takes it next writes the same, and only its expiry tells. Look whether anybody works under it, then confirm with confirm_no_identity (--confirm-no-identity)")
+		return invalid("this lock has a constant value: the next holder writes the same value, so only the expiry distinguishes the two holds. Check that nobody works under it, then confirm with confirm_no_identity (--confirm-no-identity)")
 	case approve && r.Evidence.HolderAlive && !decision.ConfirmHolderAlive:
 		return invalid("the holder of this lock is alive and may still be writing: after the release two work at once unless the resource is fenced. Stop the holder first if you can, then confirm with confirm_holder_alive (--confirm-holder-alive)")
 	}
@@ -192,7 +192,7 @@ func lastWords(r locksteward.Request) (yes, no []string) {
 }
 
 // provenDead says whether the class calls the lock dead: a rule of dead_when
-// fired, or holder/dead with proof. A lock that cannot be told from the next, or
+// fired, or holder/dead with proof. A lock that cannot be distinguished from the next, or
 // whose library leaves it to people, or whose holder lives, is never called so.
 func (s *Service) provenDead(r locksteward.Request, c class.Class) bool {
 	e := r.Evidence
@@ -225,7 +225,7 @@ func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, d
 			return nil, err
 		}
 		if !s.provenDead(*r, c) && c.SelfApprovalOrDefault() == class.SelfApprovalAlert {
-			if s.heard() == 0 {
+			if s.receivers() == 0 {
 				return nil, refused("class %q lets one person do both and tells the others (self_approval: alert), but no receiver of alerts is configured; add one in alert.receivers, or let another person approve", c.Name)
 			}
 			alone = true
@@ -246,11 +246,11 @@ func (s *Service) approved(r *locksteward.Request, c class.Class, actor Actor, d
 
 // selfApproval says whether a requester may approve their own request: where the
 // class allows it, or where one of its dead_when rules fired, but never for a
-// lock that cannot be told from the next, nor for one of a library whose locks
+// lock that cannot be distinguished from the next, nor for one of a library whose locks
 // are for people to decide (source.Limits).
 func (s *Service) selfApproval(r locksteward.Request, c class.Class) error {
 	if r.Evidence.Identity == locksteward.IdentityNone {
-		return refused("request %s is your own and its lock cannot be told from the next of its name; another approver has to look", r.ID)
+		return refused("request %s is your own and its hold cannot be distinguished from the next one of that name; another approver has to look", r.ID)
 	}
 	if why := s.limits(r.Evidence).Decision; why != "" {
 		return refused("request %s is your own, and no rule decides on a %s lock: %s; another approver has to look", r.ID, r.Evidence.Library, why)

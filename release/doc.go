@@ -39,7 +39,7 @@
 //   - One request executes at most once. A release that the server receives late
 //     finds the request withdrawn and touches nothing.
 //   - Every act, and every refusal by policy, is an audit entry; state and entry
-//     are one transaction, and so is what people are told of it ([locksteward.Event]).
+//     are one transaction, and so is the event that people are notified of ([locksteward.Event]).
 //   - What is approved is what is executed: the hash that approvals sign covers
 //     the evidence and what is asked for, and is computed again before the act.
 //   - Nothing that is doubtful is done without a person ([Service.Swept]).
@@ -50,10 +50,10 @@
 //   - Identity none (a constant value without TTL): the same bytes may be the next
 //     hold. Such a request is marked, needs a separate confirmation by an approver
 //     who is not the requester, and keeps that risk. A constant value with a TTL
-//     is told apart by its expiry; it is marked and confirmed as well.
+//     is distinguished by its expiry; it is marked and confirmed as well.
 //   - A holder that is still alive keeps working: only fencing at the resource
-//     stops it. Holders that use package lock are told at once.
-//   - With HolderAlive the same owner that took the lock anew is not told from
+//     stops it. Holders that use package lock are notified at once.
+//   - With HolderAlive the same owner that took the lock anew is not distinguished from
 //     the old hold: a person said so, and another confirmed it.
 //   - An undo puts back the key alone.
 //   - A failover may undo a deletion that was not replicated yet; the lock then

@@ -68,7 +68,7 @@ type detail struct {
 	KeyBytes int `json:"key_bytes,omitempty"`
 }
 
-// maxRefusedKey is how much of a key a refusal keeps: whoever has a token, of any
+// maxRefusedKey is how much of a key a refusal keeps: a client with a token, of any
 // role, can be refused as often as they like, and the trail is kept for ever.
 const maxRefusedKey = 1024
 

@@ -48,7 +48,7 @@ func TestReleaseWakesTheFirstOfAQueue(t *testing.T) {
 	r = e.approve(t, ben, r)
 	e.want(t, r, locksteward.RequestReleased)
 	if r.WaitersWoken == 0 {
-		t.Error("nobody was told")
+		t.Error("nobody was notified")
 	}
 	began := time.Now()
 	for want := range 2 {

@@ -28,7 +28,7 @@ type followUps struct {
 	placeholderEnds map[string]time.Time // request id → end of its placeholder
 	placed          map[string]placeholder
 	watch           map[string]watched // request id → whose key is looked at
-	told            map[string]bool    // request id → reminded of
+	reminded        map[string]bool    // by request id
 }
 
 type watched struct {

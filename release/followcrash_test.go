@@ -41,7 +41,7 @@ func (e *env) latest(t testing.TB, key string) locksteward.Request {
 
 // TestKilledDuringWhatFollowsARelease is fault 77 for take-over, lock-delay, undo
 // and lift: the agent is killed right before or right after the act, and after the
-// restart its outcome is what happened. Whoever took the lock meanwhile keeps it.
+// restart its outcome is what happened. Anyone who took the lock meanwhile keeps it.
 func TestKilledDuringWhatFollowsARelease(t *testing.T) {
 	t.Parallel()
 	const (

@@ -13,7 +13,7 @@ import (
 )
 
 // acts asks for what follows a release on a key and lets the agent die before or
-// after each: "before", "after", or "" for one that is told its outcome.
+// after each: "before", "after", or "" for one that is reported its outcome.
 type acts struct {
 	e *env
 	t *testing.T
@@ -107,7 +107,7 @@ func TestFailoverDuringWhatFollowsARelease(t *testing.T) {
 	lostLiftOf := do.takeOver("", key("lift-lost"))
 	over := do.takeOver("after", key("over-done"))
 	unsentOver := do.takeOver("before", key("over-unsent"))
-	lostOver, toldOver := key("over-lost"), key("over-told")
+	lostOver, toldOver := key("over-lost"), key("over-reported")
 	testredis.Eventually(t, 20*time.Second, func() bool {
 		n, err := e.rdb.Do(t.Context(), "wait", 1, 1000).Int()
 		return err == nil && n == 1
@@ -125,21 +125,21 @@ func TestFailoverDuringWhatFollowsARelease(t *testing.T) {
 		return e.rdb.Do(t.Context(), "wait", 1, 10).Val() == int64(0)
 	}, "the replica still follows")
 	lost := []locksteward.Request{do.undo("after", lostUndoOf), do.lift("after", lostLiftOf), do.takeOver("after", lostOver)}
-	told := do.takeOver("", toldOver)
+	reported := do.takeOver("", toldOver)
 	s.Failover(t)
 
 	e.settled(t, map[locksteward.RequestState][]locksteward.Request{
-		locksteward.RequestReleased: {undo, lift, over, told},
+		locksteward.RequestReleased: {undo, lift, over, reported},
 		locksteward.RequestFailed:   append(lost, unsentUndo, unsentLift, unsentOver),
 	})
 	e.stands(t, map[string]string{
 		"lock:order:undo-done": uuid, "lock:order:undo-unsent": "", "lock:order:undo-lost": "",
 		"lock:order:lift-done": "", "lock:order:lift-unsent": "stand", "lock:order:lift-lost": "stand",
-		"lock:order:over-done": "stand", "lock:order:over-unsent": uuid, "lock:order:over-lost": uuid, "lock:order:over-told": uuid,
+		"lock:order:over-done": "stand", "lock:order:over-unsent": uuid, "lock:order:over-lost": uuid, "lock:order:over-reported": uuid,
 	})
 	// The holder's lock came back by the failover; nothing that the agent still has
 	// to do about the take-over may touch it.
-	l, err := e.service.Lift(t.Context(), ben, told.ID, "x")
+	l, err := e.service.Lift(t.Context(), ben, reported.ID, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestFailoverDuringWhatFollowsARelease(t *testing.T) {
 	}
 	e.stands(t, map[string]string{
 		"lock:order:undo-done": uuid, "lock:order:undo-lost": uuid, "lock:order:over-unsent": uuid, "lock:order:over-lost": uuid,
-		"lock:order:over-told": uuid, "lock:order:lift-unsent": "", "lock:order:lift-lost": "", "lock:order:over-done": "",
+		"lock:order:over-reported": uuid, "lock:order:lift-unsent": "", "lock:order:lift-lost": "", "lock:order:over-done": "",
 	})
 }
 

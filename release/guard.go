@@ -122,7 +122,7 @@ func (s *Service) Warnings(r locksteward.Request) []string {
 	}
 	switch {
 	case e.Identity == locksteward.IdentityNone || e.WeakIdentity() && e.HolderAlive: // whose expiry is not compared
-		out = append(out, "This lock cannot be told from the next of its name: if it was released and taken again meanwhile, the new hold is deleted.")
+		out = append(out, "This hold cannot be distinguished from the next one of that name: if it was released and taken again meanwhile, the new hold is deleted.")
 	case e.WeakIdentity():
 		out = append(out, "The identity of this lock is weak: its value is a constant or a name, which the next holder writes too, and only its expiry tells this hold from that one.")
 	}

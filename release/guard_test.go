@@ -61,8 +61,8 @@ func TestPauseOfAnAdmin(t *testing.T) {
 	if err := e.service.Pause(t.Context(), admin, release.PauseAll, time.Time{}, "wrong locks go"); err != nil {
 		t.Fatal(err)
 	}
-	if len(e.told.of(locksteward.EventPaused)) != 1 || e.service.Enabled(target) {
-		t.Error("nobody was told, or release counts as enabled")
+	if len(e.reported.of(locksteward.EventPaused)) != 1 || e.service.Enabled(target) {
+		t.Error("nobody was notified, or release counts as enabled")
 	}
 	// It outlives the agent.
 	e.newService(t, release.Config{})
@@ -146,7 +146,7 @@ func TestBreakGlass(t *testing.T) {
 	wantError(t, err, locksteward.ErrRefused, "break-glass")
 	_, err = e.service.BreakGlass(t.Context(), breaker, in, release.Decision{})
 	wantError(t, err, locksteward.ErrRefused, "no receiver")
-	e.heard.Store(1)
+	e.received.Store(1)
 	waits := e.request(t, ana, in.Key) // gives way
 	noReason := in
 	noReason.Reason = ""
@@ -159,9 +159,9 @@ func TestBreakGlass(t *testing.T) {
 	e.want(t, r, locksteward.RequestReleased)
 	waits.State = locksteward.RequestSuperseded
 	e.want(t, waits, locksteward.RequestSuperseded)
-	told := e.told.of(locksteward.EventBreakGlass)
-	if len(told) != 1 || !told[0].Loud || !r.Evidence.BreakGlass {
-		t.Errorf("told %+v", told)
+	reported := e.reported.of(locksteward.EventBreakGlass)
+	if len(reported) != 1 || !reported[0].Loud || !r.Evidence.BreakGlass {
+		t.Errorf("reported %+v", reported)
 	}
 	// Not past what makes a release safe.
 	e.put(t, "lock:order:1", "1", 0)
@@ -185,7 +185,7 @@ func TestResurrectionIsReported(t *testing.T) {
 		if err := e.service.WatchReleased(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return len(e.told.of(locksteward.EventResurrected))
+		return len(e.reported.of(locksteward.EventResurrected))
 	}
 	if n := look(); n != 0 {
 		t.Fatalf("%d reports of a lock that is gone", n)

@@ -56,7 +56,7 @@ func (s *Service) WhyNotApprove(actor Actor, r locksteward.Request) error {
 	if err := s.selfApproval(r, c); err != nil {
 		return err
 	}
-	if !s.provenDead(r, c) && c.SelfApprovalOrDefault() == class.SelfApprovalAlert && s.heard() == 0 {
+	if !s.provenDead(r, c) && c.SelfApprovalOrDefault() == class.SelfApprovalAlert && s.receivers() == 0 {
 		return refused("class %q lets one person do both and tells the others (self_approval: alert), but no receiver of alerts is configured; add one in alert.receivers, or let another person approve", c.Name)
 	}
 	return nil

@@ -89,21 +89,21 @@ func releaserLine() string {
 
 // env is an agent's release side, on a real server or on a store in memory.
 type env struct {
-	url     string
-	rdb     redis.UniversalClient // may do everything; nil in memory
-	memory  *memory.Store         // nil on a server
-	dsn     string
-	store   *store.Store
-	digest  locksteward.DigestKey
-	logs    *observer.ObservedLogs
-	clock   *clock
-	locks   *locks
-	exec    *gate
-	service *release.Service
-	reload  func(*class.Set) error // of the service's classes
-	finals  chan locksteward.Request
-	told    *events
-	heard   atomic.Int64 // receivers of alerts
+	url      string
+	rdb      redis.UniversalClient // may do everything; nil in memory
+	memory   *memory.Store         // nil on a server
+	dsn      string
+	store    *store.Store
+	digest   locksteward.DigestKey
+	logs     *observer.ObservedLogs
+	clock    *clock
+	locks    *locks
+	exec     *gate
+	service  *release.Service
+	reload   func(*class.Set) error // of the service's classes
+	finals   chan locksteward.Request
+	reported *events
+	received atomic.Int64 // receivers of alerts
 
 	settingsFail atomic.Bool
 	beforeSwap   func() // before a pause is written
@@ -233,7 +233,7 @@ func openEnv(t testing.TB, o options) *env {
 	t.Helper()
 	e := &env{
 		dsn:   cmp.Or(o.dsn, "sqlite:"+filepath.Join(t.TempDir(), "locksteward.db")),
-		clock: &clock{at: time.Now()}, finals: make(chan locksteward.Request, 1000), told: &events{},
+		clock: &clock{at: time.Now()}, finals: make(chan locksteward.Request, 1000), reported: &events{},
 	}
 	e.openStore(t)
 	return e
@@ -270,7 +270,7 @@ func (e *env) openStore(t testing.TB) {
 	e.store.Compose(func(w store.Written) []locksteward.Notification {
 		for _, entry := range w.Entries {
 			if entry.Event != nil {
-				e.told.add(*entry.Event)
+				e.reported.add(*entry.Event)
 			}
 		}
 		return nil
@@ -295,7 +295,7 @@ func (e *env) newService(t testing.TB, cfg release.Config) {
 	e.service, err = release.New(zap.New(core), cfg, release.Deps{
 		Store: e.store, Locks: e.locks, Classes: testClasses(t), Releasers: releasers, Now: e.clock.now,
 		OnFinal:   func(r locksteward.Request) { e.finals <- r },
-		Receivers: func() int { return int(e.heard.Load()) }, Settings: settingsOf{e},
+		Receivers: func() int { return int(e.received.Load()) }, Settings: settingsOf{e},
 		Reminded: func(ctx context.Context, id string) (bool, error) {
 			list, err := e.store.Entries(ctx, store.EntryQuery{Subject: id, Action: release.ActionRemind, Limit: 1})
 			return len(list) > 0, err
@@ -504,7 +504,7 @@ func (e *env) wantLast(t testing.TB, r locksteward.Request, line string) lockste
 	return lines[len(lines)-1]
 }
 
-// put has a holder take the lock at key, whoever has it, for so many ms; 0: for ever.
+// put has a holder take the lock at key, anyone who has it, for so many ms; 0: for ever.
 func (e *env) put(t testing.TB, key, value string, ms int) {
 	t.Helper()
 	switch {

@@ -28,7 +28,7 @@ func (e *env) many(t *testing.T, class string, from, n int) (list []locksteward.
 }
 
 // wantBeyond checks whether requests need one approval more than the one of their
-// class, and that all who look are told why.
+// class, and that all who look are informed why.
 func (e *env) wantBeyond(t *testing.T, beyond bool, list ...locksteward.Request) {
 	t.Helper()
 	for _, r := range list {
@@ -41,8 +41,8 @@ func (e *env) wantBeyond(t *testing.T, beyond bool, list ...locksteward.Request)
 			want, needed = 3, 2
 		}
 		standing := e.service.ApprovalStatus(now)
-		told := strings.Contains(strings.Join(standing.Warnings, " "), "more than 3 of class")
-		if now.Evidence.BeyondPerMinute != want || standing.Approvals != needed || told != beyond {
+		reported := strings.Contains(strings.Join(standing.Warnings, " "), "more than 3 of class")
+		if now.Evidence.BeyondPerMinute != want || standing.Approvals != needed || reported != beyond {
 			t.Fatalf("%s: beyond %d, needs %d, warnings %q; want beyond: %t", r.Evidence.Key, now.Evidence.BeyondPerMinute, standing.Approvals, standing.Warnings, beyond)
 		}
 	}

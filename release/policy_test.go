@@ -196,7 +196,7 @@ func TestSelfApproval(t *testing.T) {
 	e.put(t, "lock:self:2", "1", 0)
 	r := e.request(t, eve, "lock:self:2")
 	_, err := e.service.Approve(t.Context(), eve, r.ID, yes(r))
-	wantError(t, err, locksteward.ErrRefused, "cannot be told from the next")
+	wantError(t, err, locksteward.ErrRefused, "cannot be distinguished from the next")
 	// Where a rule of dead_when fired at the time of the request.
 	e.put(t, "lock:dead:1", uuid, minute)
 	r = e.request(t, eve, "lock:dead:1")
@@ -228,7 +228,7 @@ func TestOpenRequestIsNamedOrSuperseded(t *testing.T) {
 	}
 	e.want(t, first, locksteward.RequestSuperseded)
 	if got := <-e.finals; got.ID != first.ID {
-		t.Errorf("OnFinal was told of %s", got.ID)
+		t.Errorf("OnFinal was notified of %s", got.ID)
 	}
 	_, err = e.service.Approve(t.Context(), ben, first.ID, yes(first))
 	wantError(t, err, locksteward.ErrConflict, "superseded already")
@@ -403,7 +403,7 @@ func TestPropose(t *testing.T) {
 	}
 }
 
-// TestRefusalKeepsTheBeginningOfAKey: the trail is kept for ever, and whoever has a
+// TestRefusalKeepsTheBeginningOfAKey: the trail is kept for ever, and anyone who has a
 // token of any role can be refused as often as they like.
 func TestRefusalKeepsTheBeginningOfAKey(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ func TestReleaseToken(t *testing.T) {
 		t.Errorf("trail %q, want %q", got, want)
 	}
 	if got := <-e.finals; got.ID != r.ID || got.State != locksteward.RequestReleased {
-		t.Errorf("OnFinal was told %+v", got)
+		t.Errorf("OnFinal was reported %+v", got)
 	}
 	counts, err := e.store.CountRequests(t.Context())
 	if err != nil || counts[locksteward.RequestReleased] != 1 {
@@ -122,7 +122,7 @@ func TestReleaseOfOurOwnLockTellsItsHolder(t *testing.T) {
 	select {
 	case <-h.Context().Done():
 	case <-time.After(5 * time.Second):
-		t.Error("the holder was not told")
+		t.Error("the holder was not reported")
 	}
 	// The next one can take it.
 	next, err := client.TryAcquire(t.Context(), key, lock.Lease{TTL: time.Minute})

@@ -52,24 +52,24 @@ func (s *Service) Remind(ctx context.Context) error {
 func (a *followUps) wasTold(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.told[id]
+	return a.reminded[id]
 }
 
 func (a *followUps) tell(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.told == nil {
-		a.told = map[string]bool{}
+	if a.reminded == nil {
+		a.reminded = map[string]bool{}
 	}
-	a.told[id] = true
+	a.reminded[id] = true
 }
 
 func (a *followUps) forgetTold(open map[string]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for id := range a.told {
+	for id := range a.reminded {
 		if !open[id] {
-			delete(a.told, id)
+			delete(a.reminded, id)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (s *Service) prepare(ctx context.Context, actor Actor, role Role, in Reques
 	return r, whyNot(ctx, releaser, r)
 }
 
-// mayAskFor refuses whoever may not ask for anything on a target.
+// mayAskFor refuses a person who may not ask for anything on a target.
 func (s *Service) mayAskFor(ctx context.Context, actor Actor, target string, role Role) error {
 	if err := actor.checkName(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *Service) mayAskFor(ctx context.Context, actor Actor, target string, rol
 }
 
 // whyNot is the format's refusal of this very lock, which it knows only from
-// what stands there. What else keeps a look from succeeding is told by the act.
+// what stands there. The act reports what else keeps a reading from succeeding.
 func whyNot(ctx context.Context, releaser source.Releaser, r locksteward.Request) error {
 	preview, err := releaser.Preview(ctx, r)
 	if err == nil && preview.Refusal != nil {

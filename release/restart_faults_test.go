@@ -17,7 +17,7 @@ func users() testredis.Option {
 }
 
 // A real server comes back with a snapshot from before the release: the lock
-// stands again, nobody has it, and that is told.
+// stands again, nobody has it, and that is reported.
 // fault: 29
 func TestSnapshotBringsBackAReleasedLock(t *testing.T) {
 	t.Parallel()
@@ -34,25 +34,25 @@ func TestSnapshotBringsBackAReleasedLock(t *testing.T) {
 		if err := e.service.WatchReleased(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return e.told.of(locksteward.EventResurrected)
+		return e.reported.of(locksteward.EventResurrected)
 	}
-	if told := look(); len(told) != 0 {
-		t.Fatalf("before: %+v", told)
+	if reported := look(); len(reported) != 0 {
+		t.Fatalf("before: %+v", reported)
 	}
 	srv.Kill()
 	srv.Restart()
 	if !e.exists(t, back) {
 		t.Fatal("the lock is not back: not what is to be tested")
 	}
-	told := look()
-	if len(told) != 1 || told[0].Request.ID != r.ID {
-		t.Errorf("told %+v", told)
+	reported := look()
+	if len(reported) != 1 || reported[0].Request.ID != r.ID {
+		t.Errorf("reported %+v", reported)
 	}
 	if got := e.trail(t, r.ID); got[len(got)-1] != "agent release.resurrected resurrected" {
 		t.Errorf("trail %q", got)
 	}
-	if told = look(); len(told) != 1 {
-		t.Errorf("told again: %+v", told)
+	if reported = look(); len(reported) != 1 {
+		t.Errorf("reported again: %+v", reported)
 	}
 }
 

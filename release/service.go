@@ -98,7 +98,7 @@ type Service struct {
 	locks     LockReader
 	onFinal   func(locksteward.Request)
 	mine      func(target string) bool
-	heard     func() int
+	receivers func() int
 	reminded  func(ctx context.Context, id string) (bool, error)
 	now       func() time.Time
 	settings  atomic.Pointer[settings]
@@ -129,14 +129,14 @@ func New(log *zap.Logger, cfg Config, deps Deps) (*Service, error) {
 	}
 	s := &Service{
 		log: log.Named("release"), store: deps.Store, locks: deps.Locks,
-		onFinal: deps.OnFinal, mine: deps.Mine, heard: deps.Receivers, now: deps.Now, busy: map[string]int{},
+		onFinal: deps.OnFinal, mine: deps.Mine, receivers: deps.Receivers, now: deps.Now, busy: map[string]int{},
 		pauses: newPauseState(deps.Settings), reminded: deps.Reminded,
 	}
 	if s.reminded == nil {
 		s.reminded = func(context.Context, string) (bool, error) { return false, nil }
 	}
-	if s.heard == nil {
-		s.heard = func() int { return 0 }
+	if s.receivers == nil {
+		s.receivers = func() int { return 0 }
 	}
 	if s.now == nil {
 		s.now = time.Now

@@ -25,7 +25,7 @@ func Undecidable(classes []class.Class, people []Actor) []string {
 				c.Name, c.ApprovalsOrDefault(), n))
 		case len(requesters) > 0 && n == c.ApprovalsOrDefault() && c.SelfApprovalOrDefault() == class.SelfApprovalDeny &&
 			!slices.ContainsFunc(requesters, func(a Actor) bool { return !slices.ContainsFunc(approvers, func(b Actor) bool { return b.is(a.Name) }) }):
-			out = append(out, fmt.Sprintf("class %q: whoever requests a release is one of the %d who must approve it, and self_approval is deny; give one more person a role, or write self_approval: alert",
+			out = append(out, fmt.Sprintf("class %q: the requester is one of the %d who must approve, and self_approval is deny; give one more person a role, or write self_approval: alert",
 				c.Name, n))
 		}
 	}

@@ -74,7 +74,7 @@ func TestWeakIdentityWithAHolderAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := strings.Join(e.service.Warnings(r), " ")
-	if !strings.Contains(said, "cannot be told from the next") || strings.Contains(said, "only its expiry") {
+	if !strings.Contains(said, "cannot be distinguished from the next") || strings.Contains(said, "only its expiry") {
 		t.Errorf("warnings %q", said)
 	}
 	decision := yes(r)

@@ -11,16 +11,16 @@ import (
 const activityWindow = 5 * time.Minute
 
 // Activity is what the processes of a target did with the locks of one class, as
-// their heartbeats told within a window. All numbers are lower bounds.
+// their heartbeats reported within a window. All numbers are lower bounds.
 type Activity struct {
 	Since     time.Time // server time at which the window begins
-	Processes int       // that told of the class
+	Processes int       // that reported on the class
 	Acquired  int64
 	Failed    int64
 	Contended int64
 }
 
-// activities are what heartbeats told, by target.
+// activities are what heartbeats reported, by target.
 type activities map[string]*activity
 
 // activity is that of one target.
@@ -95,7 +95,7 @@ func (a *activity) add(class, instance string, at time.Time, n locksteward.Count
 	}
 }
 
-// forget drops what lies before the window, and processes that were not heard of
+// forget drops what lies before the window, and processes without a heartbeat
 // within it.
 func (a *activity) forget(now time.Time) {
 	from := now.Add(-activityWindow)

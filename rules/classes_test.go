@@ -38,7 +38,7 @@ func TestClassesTakenInBothOrders(t *testing.T) {
 			t.Errorf("evidence %q does not say %q", catalogue.Text("en", f.Evidence[i]), want)
 		}
 	}
-	// It is remembered, and told once, until neither has been seen for a day.
+	// It is remembered, and reported once, until neither has been seen for a day.
 	wantBrief(t, e.Evaluate(cut(sweepAt(after(23*time.Hour)))))
 	wantBrief(t, e.Evaluate(sweepAt(after(24*time.Hour))))
 	for _, v := range e.Explain(ourLock("redis", "stock:5", "c", "s", t0)) {

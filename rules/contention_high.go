@@ -30,7 +30,7 @@ func (contentionHigh) Doc() Doc { return contentionHighDoc }
 func (contentionHigh) Evaluate(in Input) Verdict {
 	a := in.Activity
 	if a == nil {
-		return in.notApplicable(because("no process told of acquires of this class: only our own library counts them"))
+		return in.notApplicable(because("no process reported acquires of this class: only our own library counts them"))
 	}
 	all := a.Acquired + a.Failed
 	if all < minAttempts {

@@ -36,7 +36,7 @@ func (c Config) ValidateDeadWhen(classes []class.Class) []error {
 			path := fmt.Sprintf("classes[%d].dead_when[%d]", i, j)
 			switch {
 			case element == "":
-				// Told by the class itself.
+				// The class reports it itself.
 			case IsRuleID(element):
 				if !slices.Contains(ids, element) {
 					errs = append(errs, fmt.Errorf("%s: got %q, which is no rule; write one of %s, or an expression such as lock.age > duration('2h')",

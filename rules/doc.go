@@ -4,7 +4,7 @@
 // One rule is one file here, one page docs/rules/<group>/<name>.md, and one
 // folder of fixtures testdata/<group>-<name>/. Rules are pure functions from
 // [Input] to [Verdict]; [Engine] turns their verdicts into findings that are
-// pending, firing or resolved, and into the transitions that people are told.
+// pending, firing or resolved, and into the transitions that people are notified of.
 //
 // # Guarantees
 //
@@ -16,7 +16,7 @@
 //     longer says so, its hold is known to be over, or a complete sweep did not
 //     meet it. An incomplete sweep that merely does not show a lock resolves
 //     nothing.
-//   - Whoever was told of a finding is told of its end: a finding that notifies
+//   - People who were notified of a finding are notified of its end: a finding that notifies
 //     ([Notifies]) gets a resolved transition before its severity falls below
 //     that.
 //   - The same input in the same order gives the same output in the same order,

@@ -32,7 +32,7 @@ type Engine struct {
 	waits      waits
 	orders     orders
 	activities activities
-	// situations are what the last sweeps told beyond locks, by target.
+	// situations are what the last sweeps read beyond locks, by target.
 	situations map[string]*Situation
 	redlocks   redlocks
 
@@ -132,9 +132,9 @@ func (e *Engine) RemoveTarget(target string, at time.Time) []locksteward.Transit
 	delete(e.orders, target)
 	delete(e.activities, target)
 	e.unlearn(target)
-	told := p.finish().List()
+	transitions := p.finish().List()
 	delete(e.changes, target)
-	return told
+	return transitions
 }
 
 // Due returns the locks of a target that are worth a second look before the next
@@ -182,7 +182,7 @@ func (e *Engine) FindingsFor(target string, db int, key string) []locksteward.Fi
 }
 
 // Restore puts back findings that [Engine.Findings] gave before a restart,
-// without transitions: people were told of them. Resolved ones are ignored, and
+// without transitions: people were notified of them. Resolved ones are ignored, and
 // one that is there already is replaced.
 func (e *Engine) Restore(findings []locksteward.Finding) {
 	e.mu.Lock()
@@ -200,7 +200,7 @@ func (e *Engine) Restore(findings []locksteward.Finding) {
 		e.table.put(subjectOf(f), tr)
 		e.marks.note(e.table, []*tracked{tr})
 		if scope == ScopeCycle {
-			e.waits.told[f.Subject] = subjectOf(f)
+			e.waits.findings[f.Subject] = subjectOf(f)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func TestExpireThatArrivesInTimeIsNoFinding(t *testing.T) {
 	wantFindings(t, e)
 }
 
-// TestLockThatLostItsTTL is told sooner than one that may just be taken: unless its value
+// TestLockThatLostItsTTL is reported sooner than one that may just be taken: unless its value
 // is a constant, or was not read, or the configuration has a wait of its own.
 func TestLockThatLostItsTTL(t *testing.T) {
 	t.Parallel()
@@ -283,7 +283,7 @@ func TestLossIsRaisedWhenTheHolderBeatsOn(t *testing.T) {
 		t.Error("a change of severity made another finding")
 	}
 	wantBrief(t, e.Evaluate(lossAt(after(61*time.Second), new(after(58*time.Second)))))
-	// Whoever was paged must be told the end, and would not hear of an info.
+	// Anyone who was paged must be notified the end, and would not hear of an info.
 	gone := e.Evaluate(lossAt(after(91*time.Second), nil))
 	wantBrief(t, gone, "hold/lost resolved critical a#c1", "hold/lost firing info a#c1")
 	if f := e.FindingsFor("redis", 0, "a"); len(f) != 1 || f[0].Subject != "#c1" {
@@ -325,23 +325,23 @@ func TestDeletedStaysDeletedOverARestart(t *testing.T) {
 		s := lossAt(t0, new(after(-2*time.Second)))
 		s.Losses[0].How, s.Losses[0].Deadline, s.Losses[0].Node, s.Events = locksteward.EndedDeleted, after(20*time.Second), "n1", events
 		before.Evaluate(s)
-		told := before.Findings()[0]
+		reported := before.Findings()[0]
 
 		s = lossAt(after(21*time.Second), new(after(18*time.Second)))
 		s.Losses[0].How, s.Losses[0].Deadline, s.Losses[0].Node, s.Events = locksteward.EndedExpired, after(20*time.Second), "n1", events
 		e := newEngine(t, nil, nil)
-		e.Restore([]locksteward.Finding{told})
+		e.Restore([]locksteward.Finding{reported})
 		wantBrief(t, e.Evaluate(s))
 		f := e.Findings()[0]
-		if catalogue.Text("en", f.Summary) != catalogue.Text("en", told.Summary) || f.Severity != told.Severity {
-			t.Errorf("%s: now %s %q, before the restart %s %q", name, f.Severity, catalogue.Text("en", f.Summary), told.Severity, catalogue.Text("en", told.Summary))
+		if catalogue.Text("en", f.Summary) != catalogue.Text("en", reported.Summary) || f.Severity != reported.Severity {
+			t.Errorf("%s: now %s %q, before the restart %s %q", name, f.Severity, catalogue.Text("en", f.Summary), reported.Severity, catalogue.Text("en", reported.Summary))
 		}
 		wantInChinese(t, name, f)
 
 		// Another version may have worded it differently: then it begins anew.
-		told.Evidence = []locksteward.Message{locksteward.Literal("it is gone")}
+		reported.Evidence = []locksteward.Message{locksteward.Literal("it is gone")}
 		e = newEngine(t, nil, nil)
-		e.Restore([]locksteward.Finding{told})
+		e.Restore([]locksteward.Finding{reported})
 		wantBrief(t, e.Evaluate(s), "hold/lost resolved critical a#c1", "hold/lost firing info a#c1")
 	}
 }

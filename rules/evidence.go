@@ -63,7 +63,7 @@ func instancePart(id string) locksteward.Message {
 }
 
 // waitersLine says how many wait, or is empty when nobody does or it cannot be
-// told.
+// known.
 func waitersLine(l *locksteward.Lock) locksteward.Message {
 	if l.Waiters <= 0 {
 		return locksteward.Message{}

@@ -8,7 +8,7 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Awaited is a lock that somebody waits for, as far as its waiters can be told
+// Awaited is a lock that somebody waits for, as far as its waiters are known
 // apart.
 type Awaited struct {
 	Target string

@@ -16,7 +16,7 @@ var holdLostDoc = Doc{
 	Scope:        ScopeLoss,
 	Since:        "0.1.0",
 	Severity:     locksteward.SeverityCritical,
-	SeverityNote: "info while the holder's process has not been heard from since, or is gone: the lease did its work",
+	SeverityNote: "info while the holder's process has sent no heartbeat since, or is gone: the lease did its work",
 	Cause:        message("hold/lost.cause"),
 	Remedy:       message("hold/lost.remedy"),
 }
@@ -105,8 +105,8 @@ func (holdLost) Evaluate(in Input) Verdict {
 		how = message("hold/lost.how-unknown")
 	}
 	events := onNode(in.Situation.suspects(lastGood(s), s.At), s.Node)
-	if told, ok := holdLostEvents[worst(events)]; ok && s.How == locksteward.EndedDeleted {
-		how = told
+	if known, ok := holdLostEvents[worst(events)]; ok && s.How == locksteward.EndedDeleted {
+		how = known
 	}
 	f := locksteward.Finding{
 		Severity: locksteward.SeverityInfo,
@@ -165,7 +165,7 @@ func onNode(events []locksteward.ServerEvent, node string) []locksteward.ServerE
 }
 
 // holderLives says whether the holder's process has outlived its lock, and when
-// it was last heard from. A lease that had run out when the loss was found may
+// its last heartbeat. A lease that had run out when the loss was found may
 // have done just what a lease is for, so only a heartbeat after the deadline
 // counts. A lock that was deleted or replaced before its deadline was lost
 // through no failing of the holder, so a heartbeat that was not overdue then is

@@ -166,9 +166,9 @@ func processName(i *locksteward.Instance) locksteward.Message {
 
 func lastHeardLine(s *locksteward.Silence) locksteward.Message {
 	if s.Instance.Beat.IsZero() {
-		return message("holder/dead.never-heard")
+		return message("holder/dead.no-heartbeat")
 	}
-	return message("holder/dead.last-heard", s.Instance.Beat)
+	return message("holder/dead.last-heartbeat", s.Instance.Beat)
 }
 
 func noListenerLine(s *locksteward.Silence) locksteward.Message {

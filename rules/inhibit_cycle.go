@@ -4,7 +4,7 @@ package rules
 // from it: who waits for ever holds for ever, and renews.
 var inhibitedByCycle = map[string]bool{HoldTooLong: true, "renewal/zombie": true}
 
-// deadlocks are the cycles that people are told of.
+// deadlocks are the cycles that people are notified of.
 type deadlocks struct {
 	// of is the fingerprint of the finding by each lock that is held in the round.
 	of map[subject]string
@@ -33,7 +33,7 @@ func (p *pass) deadlocked(rule string, s subject) string {
 
 func (e *Engine) deadlocks() *deadlocks {
 	out := &deadlocks{of: map[subject]string{}, away: map[string]bool{}}
-	for id, at := range e.waits.told {
+	for id, at := range e.waits.findings {
 		tr := e.table.find(at, WaitCycle, id)
 		if tr == nil || !explains(tr.outline()) {
 			continue

@@ -28,8 +28,8 @@ func expecting(d time.Duration) []class.Class {
 	return []class.Class{{Name: "orders", Match: []string{"a", "b", "c"}, Expect: d}}
 }
 
-// A deadlock is told in place of what it makes of its locks; of other locks the
-// same findings are told, and of its own when it is broken.
+// A deadlock is reported in place of what it makes of its locks; of other locks the
+// same findings are reported, and of its own when it is broken.
 func TestCycleInhibits(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, expecting(2*time.Hour))
@@ -65,7 +65,7 @@ func TestCycleInhibits(t *testing.T) {
 	expectTold(t, evaluateLocks(restarted, "redis", direct.At, direct.Locks, nil))
 	expectTold(t, restarted.Evaluate(stuck(after(4*time.Second))))
 
-	// One gives up waiting: what is still so is told now.
+	// One gives up waiting: what is still so is reported now.
 	free := stuck(after(5 * time.Second))
 	free.Waiters = free.Waiters[1:]
 	free.Locks[0].Waiters = 0
@@ -77,7 +77,7 @@ func TestCycleInhibits(t *testing.T) {
 	}
 }
 
-// What was told before the deadlock stays told, and so is its end; and a deadlock
+// What was reported before the deadlock stays reported, and so is its end; and a deadlock
 // that notifies nobody is no reason to keep silent.
 func TestCycleInhibitsNothingThatWasTold(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func TestCycleInhibitsNothingThatWasTold(t *testing.T) {
 	e.Evaluate(stuck(after(time.Second)))
 	for _, f := range e.Findings() {
 		if f.InhibitedBy != "" {
-			t.Errorf("%s on %s was told and is inhibited", f.Rule, f.Key)
+			t.Errorf("%s on %s was reported and is inhibited", f.Rule, f.Key)
 		}
 	}
 

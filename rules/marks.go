@@ -19,7 +19,7 @@ type Mark struct {
 
 // marks is the short form of the table that lists of locks show. It has a mutex
 // of its own, which no evaluation holds for longer than it takes to note what
-// changed: whoever lists locks does not wait until 100,000 of them are judged.
+// changed: a list of locks does not wait until 100,000 of them are judged.
 type marks struct {
 	mu sync.RWMutex
 	of map[string]map[LockKey]*Mark // by target

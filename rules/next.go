@@ -74,14 +74,14 @@ func (r custom) next(in Input) (time.Duration, bool) {
 	return after, ok && after < maxInterval
 }
 
-// EvaluateWatched is [Engine.EvaluateDirect] of what a watch told, with the
+// EvaluateWatched is [Engine.EvaluateDirect] of what a watch read, with the
 // losses that it proves: that a hold was lost is as sure from one look as from a
 // sweep. Whether a loss is forgotten again, sweeps tell.
 func (e *Engine) EvaluateWatched(u locksteward.Update) []locksteward.Transition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := e.update(u)
-	p.heard(u.Events)
+	p.addEvents(u.Events)
 	p.losses(u.Losses)
 	return p.finish().List()
 }

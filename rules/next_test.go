@@ -25,7 +25,7 @@ func TestNextLook(t *testing.T) {
 	for name, c := range map[string]struct {
 		lock   func(at time.Time) locksteward.Lock
 		offset time.Duration // of the next look from t0
-		then   string        // what is told then; "" for nothing
+		then   string        // what is reported then; "" for nothing
 	}{
 		"nothing but time": {func(at time.Time) locksteward.Lock { return lockAt("lock:x", at) }, 0, ""},
 		"pending for:": {
@@ -90,9 +90,9 @@ func TestWatchedLossIsTold(t *testing.T) {
 	beat := after(40 * time.Second)
 	s := lossAt(after(40*time.Second), &beat).Update()
 	if got := e.EvaluateWatched(s); len(got) != 1 || got[0].Finding.Rule != "hold/lost" {
-		t.Fatalf("told %v", brief(got))
+		t.Fatalf("reported %v", brief(got))
 	}
 	if got := e.EvaluateWatched(s); len(got) != 0 {
-		t.Errorf("told again: %v", brief(got))
+		t.Errorf("reported again: %v", brief(got))
 	}
 }

@@ -11,20 +11,20 @@ import (
 
 // pass is one evaluation under the engine's mutex.
 type pass struct {
-	e      *Engine
-	number uint64
-	policy *policy
-	target string
-	at     time.Time
-	plans  map[string]*plan
-	ended  map[subject]locksteward.Ending
-	told   []happened // numbered at the end
+	e           *Engine
+	number      uint64
+	policy      *policy
+	target      string
+	at          time.Time
+	plans       map[string]*plan
+	ended       map[subject]locksteward.Ending
+	transitions []happened // numbered at the end
 	// changed are the findings that came, went or changed their status.
 	changed []*tracked
 	// over is why all findings are over that this evaluation does not confirm; empty
 	// where that depends on the finding.
 	over locksteward.Message
-	// deadlocks are the cycles that people are told of; nil until asked for.
+	// deadlocks are the cycles that people are notified of; nil until asked for.
 	deadlocks *deadlocks
 }
 
@@ -252,7 +252,7 @@ func (p *pass) say(s subject, f locksteward.Finding, scope Scope, now time.Time,
 	}
 	tr.confirmed = p.number
 	was := tr.kept
-	next, ended, told, changed := tr.advance(f, now, wait, heldSince)
+	next, ended, notify, changed := tr.advance(f, now, wait, heldSince)
 	if !fresh || changed {
 		tr.kept = p.e.kinds.keep(next, scope)
 	}
@@ -260,10 +260,10 @@ func (p *pass) say(s subject, f locksteward.Finding, scope Scope, now time.Time,
 		p.changed = append(p.changed, tr)
 	}
 	if ended {
-		p.told = append(p.told, happened{tr: tr, kept: was, at: now, ended: true, why: lessSevere})
+		p.transitions = append(p.transitions, happened{tr: tr, kept: was, at: now, ended: true, why: lessSevere})
 	}
-	if told {
-		p.told = append(p.told, happened{tr: tr, kept: tr.kept, at: now})
+	if notify {
+		p.transitions = append(p.transitions, happened{tr: tr, kept: tr.kept, at: now})
 	}
 	return tr
 }
@@ -273,7 +273,7 @@ func (p *pass) resolve(s subject, tr *tracked, at time.Time, why locksteward.Mes
 	p.e.table.drop(s, tr)
 	p.changed = append(p.changed, tr)
 	if tr.kind.status == locksteward.StatusFiring {
-		p.told = append(p.told, happened{tr: tr, kept: tr.kept, at: at, ended: true, why: why})
+		p.transitions = append(p.transitions, happened{tr: tr, kept: tr.kept, at: at, ended: true, why: why})
 	}
 }
 
@@ -281,11 +281,11 @@ func (p *pass) resolve(s subject, tr *tracked, at time.Time, why locksteward.Mes
 // finding stays in its order.
 func (p *pass) finish() Transitions {
 	p.e.marks.note(p.e.table, p.changed)
-	slices.SortStableFunc(p.told, happened.compare)
-	for i := range p.told {
+	slices.SortStableFunc(p.transitions, happened.compare)
+	for i := range p.transitions {
 		p.e.seq++
-		p.told[i].id, p.told[i].seq = p.e.newEventID(), p.e.seq
+		p.transitions[i].id, p.transitions[i].seq = p.e.newEventID(), p.e.seq
 	}
-	p.e.unsaved(p.target, p.changed, p.told)
-	return Transitions{p.told}
+	p.e.unsaved(p.target, p.changed, p.transitions)
+	return Transitions{p.transitions}
 }

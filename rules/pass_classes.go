@@ -26,7 +26,7 @@ func (p *pass) orders(s locksteward.Sweep) {
 		})
 	}
 	if p.at.Sub(known.began) < orderWindow {
-		// What was told before a restart may be remembered no longer, and be so.
+		// A finding from before a restart may no longer be remembered and still be true.
 		p.keepClasses(ScopeOrder, func(s subject, f locksteward.Finding) bool {
 			_, judged := inversions[orderID{db: s.db, first: s.class, then: f.Subject}]
 			return judged

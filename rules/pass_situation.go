@@ -19,7 +19,7 @@ func (e *Engine) SetRedlocks(list []Redlock) {
 }
 
 // Paused says until when verdicts of death wait on a target, since a server was
-// seen to restart or to be replaced, and why; false if they do not. Whoever acts
+// seen to restart or to be replaced, and why; false if they do not. A caller that acts
 // on a rule that its class calls death (dead_when) waits too. A server that was
 // merely found young delays [HolderDead] and [HostLost], which judge by what may
 // have been lost with it, and nobody else.
@@ -38,7 +38,7 @@ func (e *Engine) learn(s locksteward.Sweep) {
 	if n := newSituation(s); n != nil {
 		if old := e.situations[s.Target]; old != nil {
 			n.HadLocks = n.HadLocks || old.HadLocks
-			// What a watch heard after the end of the sweep, the sweep does not know.
+			// The sweep does not know what a watch learnt after its end.
 			for _, event := range old.Events {
 				known := func(o locksteward.ServerEvent) bool {
 					return o.Kind == event.Kind && o.Node == event.Node && o.At.Equal(event.At)
@@ -81,7 +81,7 @@ func (p *pass) servers(s locksteward.Sweep) {
 }
 
 // hosts judges the locks of each host together, before its locks are judged one
-// by one: what a lost host explains is not told for each of them.
+// by one: what a lost host explains is inhibited.
 func (p *pass) hosts(s locksteward.Sweep) {
 	if !s.Complete() {
 		return
@@ -120,8 +120,7 @@ func (p *pass) hosts(s locksteward.Sweep) {
 	}
 }
 
-// explains says that a finding is told in place of what it explains: it fires
-// and people are told of it.
+// explains reports whether a finding inhibits what it explains: it fires and notifies.
 func explains(f locksteward.Finding) bool {
 	return f.Status == locksteward.StatusFiring && Notifies(f)
 }

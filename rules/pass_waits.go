@@ -13,7 +13,7 @@ const never = time.Duration(math.MaxInt64)
 
 // waits judges who waits: the waiters of each lock, and over all targets the
 // cycles that a change on this one may have made or broken. It comes before the
-// locks are judged one by one: what a deadlock explains is not told for each.
+// locks are judged one by one: what a deadlock explains is inhibited.
 func (p *pass) waits(s read) {
 	g := &p.e.waits
 	facts := g.facts(s)
@@ -26,11 +26,11 @@ func (p *pass) waits(s read) {
 
 // starved judges the waiters of each lock that somebody waits for.
 func (p *pass) starved(s read, facts []lockFacts) {
-	told := make(map[lockID]bool, len(facts))
+	known := make(map[lockID]bool, len(facts))
 	for i := range facts {
 		f := &facts[i]
 		at := subject{target: p.target, db: f.id.db, key: f.id.key}
-		told[f.id] = true
+		known[f.id] = true
 		if !f.known && (f.lock != nil || !s.complete) {
 			// How long they wait was not read this time; what was so may be so.
 			p.keep(at, ScopeWaiters)
@@ -41,7 +41,7 @@ func (p *pass) starved(s read, facts []lockFacts) {
 		p.settle(at, ScopeWaiters)
 	}
 	for l := range s.locks {
-		if l.Waiters < 0 || told[lockID{l.DB, l.Key}] {
+		if l.Waiters < 0 || known[lockID{l.DB, l.Key}] {
 			continue
 		}
 		at := subject{target: p.target, db: l.DB, key: l.Key}
@@ -94,20 +94,20 @@ func (p *pass) cycles() {
 			p.cycle(c)
 		}
 	}
-	for id, at := range g.told {
+	for id, at := range g.findings {
 		if at.target != p.target {
 			continue
 		}
 		tr := p.e.table.find(at, WaitCycle, id)
 		switch {
 		case tr == nil:
-			delete(g.told, id)
+			delete(g.findings, id)
 		case tr.confirmed == p.number:
 		case g.cycles[id] == nil && !g.seenWhole(targetsOf(id, at.target)):
 			tr.confirmed = p.number // from before a restart: not all of it was looked at since
 		default:
 			p.resolve(at, tr, p.at, notFoundAgain)
-			delete(g.told, id)
+			delete(g.findings, id)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (p *pass) cycle(c *cycle) {
 	at := c.home()
 	in := Input{Class: p.planFor(c.holds(c.victim).class).class, Cycle: p.e.waits.describe(c)}
 	if p.judge(ScopeCycle, at, c.id, lossLibrary, in) {
-		p.e.waits.told[c.id] = at
+		p.e.waits.findings[c.id] = at
 	}
 }
 

@@ -15,26 +15,26 @@ import (
 )
 
 // TestLifeOfFindings drives an engine through arbitrary sweeps and direct reads
-// and checks what people rely on: nothing resolves without evidence, each told
-// finding is told its end exactly once, and the table is what the transitions
+// and checks what people rely on: nothing resolves without evidence, each reported
+// finding is reported its end exactly once, and the table is what the transitions
 // say.
 func TestLifeOfFindings(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		e := newEngine(t, nil, nil)
-		firing := map[string]locksteward.Finding{} // as told, by fingerprint
+		firing := map[string]locksteward.Finding{} // as reported, by fingerprint
 		now, seq := t0, uint64(0)
 		for range rapid.IntRange(1, 12).Draw(rt, "evaluations") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(rt, "seconds")) * time.Second)
 			s := drawSweep(rt, now)
 			direct := rapid.Bool().Draw(rt, "direct")
-			var told []locksteward.Transition
+			var reported []locksteward.Transition
 			if direct {
-				told = evaluateLocks(e, s.Target, s.At, s.Locks, s.Endings)
+				reported = evaluateLocks(e, s.Target, s.At, s.Locks, s.Endings)
 			} else {
-				told = e.Evaluate(s)
+				reported = e.Evaluate(s)
 			}
-			for _, tr := range told {
+			for _, tr := range reported {
 				if tr.Seq != seq+1 {
 					rt.Fatalf("seq %d after %d", tr.Seq, seq)
 				}
@@ -45,7 +45,7 @@ func TestLifeOfFindings(t *testing.T) {
 				switch f.Status {
 				case locksteward.StatusFiring:
 					if known && before.Severity == f.Severity {
-						rt.Fatalf("told twice: %+v", f)
+						rt.Fatalf("reported twice: %+v", f)
 					}
 					if known && Notifies(before) && !Notifies(f) {
 						rt.Fatalf("fell silent without an end: %+v", f)
@@ -56,14 +56,14 @@ func TestLifeOfFindings(t *testing.T) {
 						rt.Fatalf("an end without a beginning: %+v", f)
 					}
 					if before.Severity != f.Severity {
-						rt.Fatalf("ended as %s, told as %s", f.Severity, before.Severity)
+						rt.Fatalf("ended as %s, reported as %s", f.Severity, before.Severity)
 					}
 					if !evidence(s, f, direct) {
 						rt.Fatalf("resolved without evidence: %+v\nby %+v", f, s)
 					}
 					delete(firing, id)
 				default:
-					rt.Fatalf("told of a %s finding", f.Status)
+					rt.Fatalf("reported a %s finding", f.Status)
 				}
 			}
 			var tabled []string
@@ -101,7 +101,7 @@ func TestLifeOfFindings(t *testing.T) {
 			}
 			slices.Sort(tabled)
 			if want := slices.Sorted(maps.Keys(firing)); !slices.Equal(tabled, want) {
-				rt.Fatalf("table %v, told %v", tabled, want)
+				rt.Fatalf("table %v, reported %v", tabled, want)
 			}
 		}
 		for _, target := range []string{"t0", "t1"} {

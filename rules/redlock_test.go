@@ -142,7 +142,7 @@ func TestMinoritiesAgainstTheTruth(t *testing.T) {
 			for _, tr := range e.Evaluate(s) {
 				f := tr.Finding
 				if f.Rule == "redlock/minority" && f.Status == locksteward.StatusFiring && len(votes) >= majority(len(names)) {
-					t.Fatalf("%d of %d masters have it, and it is told: %s; %q", len(votes), len(names), catalogue.Text("en", f.Summary), rendered("en", f.Evidence))
+					t.Fatalf("%d of %d masters have it, and it is reported: %s; %q", len(votes), len(names), catalogue.Text("en", f.Summary), rendered("en", f.Evidence))
 				}
 			}
 		}

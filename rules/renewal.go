@@ -78,7 +78,7 @@ func inferredRenewal(l *locksteward.Lock, library locksteward.LibraryFacts, now 
 	case l.TTL == locksteward.NoExpiry:
 		return unknownRenewal(because("the lock has no TTL to renew"))
 	case l.SharedToken:
-		return unknownRenewal(because("with a constant token a renewal cannot be told from a new acquisition"))
+		return unknownRenewal(because("with a constant token a renewal cannot be distinguished from a new acquisition"))
 	case h.Renewals < minInferredRenewals || h.LastRenewal.IsZero():
 		return unknownRenewal(func() string {
 			return fmt.Sprintf("%s seen in this hold; a lock that never renews does not renew by design",

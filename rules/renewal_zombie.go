@@ -58,7 +58,7 @@ func (renewalZombie) Evaluate(in Input) Verdict {
 	if r := judgeRenewal(l, in.LibraryFacts, in.Now); r.late() {
 		return in.clear(because("its renewal is late, so nothing keeps it alive for ever; renewal/failing judges that"))
 	}
-	if since, told := sinceProgress(l, in.Now); told && since <= expect {
+	if since, known := sinceProgress(l, in.Now); known && since <= expect {
 		return in.clear(func() string { return english(progressLine(l, in.Now, expect)) + ": it is slow, not stuck" })
 	}
 	return in.fires(locksteward.Finding{

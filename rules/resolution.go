@@ -16,7 +16,7 @@ var (
 	lessSevere    = message("resolution.less-severe")
 )
 
-// endedHow words how the hold of a finding ended, as far as it can be told from outside.
+// endedHow words how the hold of a finding ended, as far as can be seen from outside.
 var endedHow = map[locksteward.EndedHow]locksteward.Message{
 	locksteward.EndedReleased: message("resolution.released"),
 	locksteward.EndedExpired:  message("resolution.expired"),

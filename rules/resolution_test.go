@@ -46,11 +46,11 @@ func TestResolvedSaysWhy(t *testing.T) {
 			t.Parallel()
 			e := newEngine(t, nil, nil)
 			e.Evaluate(sweepAt(t0, bare(t0)))
-			if told := evaluateLocks(e, "redis", after(3*time.Second), []locksteward.Lock{bare(after(3 * time.Second))}, nil); len(told) != 1 {
-				t.Fatalf("told %+v", told)
+			if reported := evaluateLocks(e, "redis", after(3*time.Second), []locksteward.Lock{bare(after(3 * time.Second))}, nil); len(reported) != 1 {
+				t.Fatalf("reported %+v", reported)
 			}
-			told := over(e)
-			for _, tr := range told {
+			reported := over(e)
+			for _, tr := range reported {
 				f := tr.Finding
 				if f.Rule != TTLNone || f.Status != locksteward.StatusResolved {
 					continue
@@ -60,7 +60,7 @@ func TestResolvedSaysWhy(t *testing.T) {
 				}
 				return
 			}
-			t.Errorf("not resolved: %+v", told)
+			t.Errorf("not resolved: %+v", reported)
 		})
 	}
 }

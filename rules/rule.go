@@ -203,7 +203,7 @@ func Lookup(name string) (Doc, bool) {
 	return Doc{}, false
 }
 
-// Notifies says whether people are told of f: of critical and warning findings,
+// Notifies reports whether people are notified of f: of critical and warning findings,
 // while info is only reported, and not of one that another finding inhibits.
 func Notifies(f locksteward.Finding) bool {
 	return f.Severity >= locksteward.SeverityWarning && f.InhibitedBy == ""

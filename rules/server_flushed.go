@@ -56,8 +56,8 @@ func (serverFlushed) Evaluate(in Input) Verdict {
 	return in.fires(f)
 }
 
-// heard takes in what a watch was told of the servers since the last sweep.
-func (p *pass) heard(events []locksteward.ServerEvent) {
+// addEvents adds what a watch learnt of the servers since the last sweep.
+func (p *pass) addEvents(events []locksteward.ServerEvent) {
 	old := p.e.situations[p.target]
 	if len(events) == 0 || old == nil {
 		return

@@ -9,7 +9,7 @@ import (
 )
 
 // A sweep that ended before a flush does not know of it, and may be judged after the
-// watch has told of it: the finding stands until a sweep knows better.
+// watch has reported it: the finding stands until a sweep knows better.
 func TestFlushHeardAfterTheEndOfASweep(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)
@@ -19,7 +19,7 @@ func TestFlushHeardAfterTheEndOfASweep(t *testing.T) {
 		return s
 	}
 	e.Evaluate(sweep(t0))
-	heard := locksteward.Update{Target: "redis", At: after(1500 * time.Millisecond), Events: []locksteward.ServerEvent{
+	received := locksteward.Update{Target: "redis", At: after(1500 * time.Millisecond), Events: []locksteward.ServerEvent{
 		{Kind: locksteward.ServerFlushed, Node: "n1", After: t0, At: after(1400 * time.Millisecond), Locks: 40},
 	}}
 	fires := func() bool {
@@ -30,8 +30,8 @@ func TestFlushHeardAfterTheEndOfASweep(t *testing.T) {
 		}
 		return false
 	}
-	if e.EvaluateWatched(heard); !fires() {
-		t.Fatal("what the watch heard is not told")
+	if e.EvaluateWatched(received); !fires() {
+		t.Fatal("what the watch received is not reported")
 	}
 	if e.Evaluate(sweep(after(time.Second))); !fires() {
 		t.Error("a sweep that ended before the flush takes it back")

@@ -9,7 +9,7 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Situation is what the last sweep of a target told beyond its locks. It is
+// Situation is what the last sweep of a target read beyond its locks. It is
 // replaced whole by the next sweep and never changed. A nil Situation is "no
 // sweep yet".
 type Situation struct {

@@ -52,7 +52,7 @@ func fourOf(at, renewed, beat time.Time) []locksteward.Lock {
 }
 
 // line says of transitions what tests compare: status, rule, key and whether
-// somebody is told.
+// somebody is notified.
 func line(transitions []locksteward.Transition) string {
 	var out []string
 	for _, t := range transitions {
@@ -69,12 +69,12 @@ func line(transitions []locksteward.Transition) string {
 func expectTold(t *testing.T, got []locksteward.Transition, want ...string) {
 	t.Helper()
 	if line(got) != strings.Join(want, "\n") {
-		t.Errorf("told\n%s\nwant\n%s", line(got), strings.Join(want, "\n"))
+		t.Errorf("reported\n%s\nwant\n%s", line(got), strings.Join(want, "\n"))
 	}
 }
 
-// A lost host is told once, what it explains is told to nobody; and what is
-// still wrong when the host is back is told then.
+// A lost host is reported once, what it explains is informed to nobody; and what is
+// still wrong when the host is back is reported then.
 func TestHostLostInhibits(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)
@@ -117,7 +117,7 @@ func TestHostLostInhibits(t *testing.T) {
 	expectTold(t, e.Evaluate(hostSweep(done, fourOf(done, done, done)...)), "resolved renewal/failing lock:2")
 }
 
-// What was told before the host was found lost stays told, and so is its end.
+// What was reported before the host was found lost stays reported, and so is its end.
 func TestToldBeforeTheHostIsTold(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)
@@ -232,7 +232,7 @@ func TestServerFindings(t *testing.T) {
 	expectTold(t, e.Evaluate(mended), "resolved server/evicts-locks  (silent)", "resolved server/not-durable ")
 }
 
-// A fence that went back is told while its hold stands, in direct reads too.
+// A fence that went back is reported while its hold stands, in direct reads too.
 func TestFenceRegressedFollowsItsHold(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)

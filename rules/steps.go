@@ -11,11 +11,11 @@ const stepLocks = 2000
 
 // EvaluateSteps is [Engine.EvaluateSweep] in steps. Between two of them others may
 // evaluate: what a watch tells meanwhile does not wait until 100,000 locks are judged.
-// Each step gives its transitions in their order, and they are to be told before the
-// next step and before what is evaluated meanwhile is told. The first step takes in what
+// Each step gives its transitions in their order, and they are to be passed on before the
+// next step and before those of what is evaluated meanwhile. The first step takes in what
 // is beyond single locks, and the holds that are over.
 //
-// Whoever evaluates meanwhile has looked later than the sweep: so the sweep has to
+// What is evaluated meanwhile was read later than the sweep: so the sweep has to
 // yield a lock as it is known then ([locksteward.Sweep.SetLocks]). What they found stays.
 func (e *Engine) EvaluateSteps(s locksteward.Sweep) iter.Seq[Transitions] {
 	return func(yield func(Transitions) bool) {
@@ -29,7 +29,7 @@ func (e *Engine) EvaluateSteps(s locksteward.Sweep) iter.Seq[Transitions] {
 		p := e.begin(s.Target, s.At)
 		step := func() bool {
 			out := p.finish()
-			p.told, p.changed, p.deadlocks = nil, nil, nil
+			p.transitions, p.changed, p.deadlocks = nil, nil, nil
 			e.mu.Unlock()
 			locked = false
 			if !yield(out) {

@@ -86,8 +86,8 @@ func TestStepsComeToTheSame(t *testing.T) {
 	}
 }
 
-// TestWatchBetweenSteps: what a watch finds while a sweep is judged is told between its
-// steps, stays although the sweep did not see it, and nothing is told of what was over
+// TestWatchBetweenSteps: what a watch finds while a sweep is judged is reported between its
+// steps, stays although the sweep did not see it, and nothing is notified of what was over
 // when its turn came.
 func TestWatchBetweenSteps(t *testing.T) {
 	t.Parallel()
@@ -98,10 +98,10 @@ func TestWatchBetweenSteps(t *testing.T) {
 	var fresh locksteward.Lock
 	sweep, table := liveSweep(after(RecheckAfter), crowd(after(RecheckAfter)))
 	healed, ended := table.keys[7*400], table.keys[7*500] // in the second step, both without TTL
-	told := map[string][]string{}
+	reported := map[string][]string{}
 	take := func(list []locksteward.Transition) {
 		for _, tr := range list {
-			told[tr.Finding.Key] = append(told[tr.Finding.Key], string(tr.Finding.Status))
+			reported[tr.Finding.Key] = append(reported[tr.Finding.Key], string(tr.Finding.Status))
 		}
 	}
 	step := 0
@@ -120,8 +120,8 @@ func TestWatchBetweenSteps(t *testing.T) {
 		take(e.EvaluateWatched(watched))
 	}
 	for _, key := range []string{healed, ended} {
-		if got := told[key]; len(got) != 0 {
-			t.Errorf("%s was told as %v: it was well before it fired", key, got)
+		if got := reported[key]; len(got) != 0 {
+			t.Errorf("%s was reported as %v: it was well before it fired", key, got)
 		}
 		if got := e.FindingsFor("redis", 0, key); len(got) != 0 {
 			t.Errorf("%s has findings: %v", key, got)
@@ -130,18 +130,18 @@ func TestWatchBetweenSteps(t *testing.T) {
 	if got := e.FindingsFor("redis", 0, fresh.Key); len(got) != 1 || got[0].Rule != TTLNone {
 		t.Errorf("what the watch found meanwhile is forgotten: %v", got)
 	}
-	if got := told[table.keys[0]]; !slices.Equal(got, []string{"firing"}) {
-		t.Errorf("%s was told as %v", table.keys[0], got)
+	if got := reported[table.keys[0]]; !slices.Equal(got, []string{"firing"}) {
+		t.Errorf("%s was reported as %v", table.keys[0], got)
 	}
 	// The next sweep knows of it.
 	next, _ := liveSweep(after(time.Minute), append(crowd(after(time.Minute)), lockAt(fresh.Key, after(time.Minute), noTTL)))
 	take(e.Evaluate(next))
-	if got := strings.Join(told[fresh.Key], " "); got != "firing" {
-		t.Errorf("%s was told as %q", fresh.Key, got)
+	if got := strings.Join(reported[fresh.Key], " "); got != "firing" {
+		t.Errorf("%s was reported as %q", fresh.Key, got)
 	}
 }
 
-// TestStepsMayEndEarly: whoever stops in the middle leaves the engine as it is.
+// TestStepsMayEndEarly: anyone who stops in the middle leaves the engine as it is.
 func TestStepsMayEndEarly(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)

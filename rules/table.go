@@ -35,9 +35,9 @@ type tracked struct {
 	loss *lossOrigin
 	// confirmed is the number of the last evaluation in which the rule said so.
 	confirmed uint64
-	// unsaved says that it is among the engine's changes, told that it is not to be,
+	// unsaved says that it is among the engine's changes, passedOn that it is not to be,
 	// over that it ended.
-	unsaved, told, over bool
+	unsaved, passedOn, over bool
 }
 
 // finding is what the table keeps of it.
@@ -170,14 +170,14 @@ func (t table) drop(s subject, tr *tracked) {
 
 // advance moves a finding on that its rule says again at now: next is the new
 // verdict, wait the rule's `for:`, heldSince the first look at the hold (zero if
-// not known). It returns the finding as it is now, and says what people are told:
+// not known). It returns the finding as it is now, and says what people are notified of:
 // that old ended, that the new one is so, or both in this order; changed is also a
 // wait that began anew.
-func (tr *tracked) advance(next locksteward.Finding, now time.Time, wait time.Duration, heldSince time.Time) (is locksteward.Finding, ended, told, changed bool) {
+func (tr *tracked) advance(next locksteward.Finding, now time.Time, wait time.Duration, heldSince time.Time) (is locksteward.Finding, ended, notify, changed bool) {
 	old := tr.outline()
 	next.Status, next.Since, next.FiredAt = old.Status, old.Since, old.FiredAt
 	if old.Status == locksteward.StatusFiring && old.InhibitedBy == "" {
-		next.InhibitedBy = "" // people were told of it, and are told its end
+		next.InhibitedBy = "" // people were notified of it, and are of its end
 	}
 
 	if next.Status == locksteward.StatusPending {
@@ -195,14 +195,14 @@ func (tr *tracked) advance(next locksteward.Finding, now time.Time, wait time.Du
 		return next, false, true, true
 	}
 	if old.InhibitedBy != "" && next.InhibitedBy == "" {
-		next.FiredAt = now // what explained it is over: it is told now
+		next.FiredAt = now // what explained it is over: it notifies now
 		return next, false, true, true
 	}
 	if next.Severity == old.Severity {
 		return next, false, false, false
 	}
 	if Notifies(old) && !Notifies(next) {
-		// Whoever was told must be told the end, and will not hear of an info.
+		// People who were notified must be notified of the end, and an info does not notify.
 		next.FiredAt = now
 		return next, true, true, true
 	}

@@ -94,7 +94,7 @@ func (f Findings) All() iter.Seq[locksteward.Finding] {
 }
 
 // Outlines is All without Summary, Evidence and CounterEvidence, which cost most: for
-// whoever counts.
+// the counts.
 func (f Findings) Outlines() iter.Seq[locksteward.Finding] {
 	return f.each(func(s snapped) locksteward.Finding { return s.kept.outline(s.tr.key, s.tr.id) })
 }
@@ -133,7 +133,7 @@ func (e *Engine) FindingsOn(target string) Findings {
 }
 
 // Changes are the findings about a target that changed or ended since the last call
-// and of which no transition told, each as it is now: for whoever keeps them
+// and that are in no transition, each as it is now: for the store
 // elsewhere. There are none at the first call.
 func (e *Engine) Changes(target string) Findings {
 	e.mu.Lock()
@@ -152,22 +152,22 @@ func (e *Engine) Changes(target string) Findings {
 }
 
 // unsaved adds to what [Engine.Changes] gives next. The caller holds e.mu.
-func (e *Engine) unsaved(target string, changed []*tracked, told []happened) {
+func (e *Engine) unsaved(target string, changed []*tracked, transitions []happened) {
 	list, wanted := e.changes[target]
 	if !wanted {
 		return
 	}
-	for _, h := range told {
-		h.tr.told = true
+	for _, h := range transitions {
+		h.tr.passedOn = true
 	}
 	for _, tr := range changed {
-		if !tr.unsaved && !tr.told {
+		if !tr.unsaved && !tr.passedOn {
 			tr.unsaved = true
 			list = append(list, tr)
 		}
 	}
-	for _, h := range told {
-		h.tr.told = false
+	for _, h := range transitions {
+		h.tr.passedOn = false
 	}
 	e.changes[target] = list
 }

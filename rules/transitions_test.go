@@ -10,7 +10,7 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Changes are what nobody is told of: findings that begin to wait, wait anew, or end
+// Changes are what nobody is notified of: findings that begin to wait, wait anew, or end
 // before they fired. With what transitions tell they are all that changes.
 func TestChangesAndTransitionsAreAll(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestChangesAndTransitionsAreAll(t *testing.T) {
 			kept[f.Key] = f.Status
 		}
 	}
-	look := func(at time.Time, keys ...string) (told, changed int) {
+	look := func(at time.Time, keys ...string) (reported, changed int) {
 		s := locksteward.Sweep{Target: "redis", At: at, Masters: []locksteward.MasterPass{{Node: "a", Complete: true}}}
 		for _, key := range keys {
 			s.Locks = append(s.Locks, locksteward.Lock{
@@ -57,9 +57,9 @@ func TestChangesAndTransitionsAreAll(t *testing.T) {
 		t.Errorf("%d changes before the first look", changes.Len())
 	}
 	for i, step := range []struct {
-		after         time.Duration
-		keys          string
-		told, changed int
+		after             time.Duration
+		keys              string
+		reported, changed int
 	}{
 		{0, "a b c", 0, 3},           // they wait
 		{time.Second, "a b", 0, 1},   // c is over
@@ -69,8 +69,8 @@ func TestChangesAndTransitionsAreAll(t *testing.T) {
 		{9 * time.Second, "d", 2, 0}, // a ends, d fires
 		{10 * time.Second, "", 1, 0},
 	} {
-		if told, changed := look(t0.Add(step.after), strings.Fields(step.keys)...); told != step.told || changed != step.changed {
-			t.Errorf("step %d: %d told, %d changed; want %d and %d", i, told, changed, step.told, step.changed)
+		if reported, changed := look(t0.Add(step.after), strings.Fields(step.keys)...); reported != step.reported || changed != step.changed {
+			t.Errorf("step %d: %d reported, %d changed; want %d and %d", i, reported, changed, step.reported, step.changed)
 		}
 	}
 }

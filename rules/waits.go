@@ -8,7 +8,7 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// waits is who waits for whom over all targets, as the last reads told. A
+// waits is who waits for whom over all targets, as the last readings show. A
 // session that waits for a lock is an edge to the session that has it; only
 // locks that somebody waits for are kept, so it is as large as the number of
 // waiters.
@@ -18,8 +18,8 @@ type waits struct {
 	waiting map[string][]*wait
 	// cycles are those that stand, or stood at the last look, by their ids.
 	cycles map[string]*cycle
-	// told is where the findings on cycles are, by the same ids.
-	told map[string]subject
+	// findings is where the findings on cycles are, by the same ids.
+	findings map[string]subject
 }
 
 // targetWaits is the part of one target.
@@ -120,7 +120,7 @@ func readSpanOf(s read) readSpan {
 
 func newWaits() waits {
 	return waits{
-		targets: map[string]*targetWaits{}, waiting: map[string][]*wait{}, cycles: map[string]*cycle{}, told: map[string]subject{},
+		targets: map[string]*targetWaits{}, waiting: map[string][]*wait{}, cycles: map[string]*cycle{}, findings: map[string]subject{},
 	}
 }
 
@@ -133,7 +133,7 @@ func (g *waits) target(name string) *targetWaits {
 	return t
 }
 
-// lockFacts is what one read told of who waits for one lock and who has it.
+// lockFacts is what one reading shows of who waits for one lock and who has it.
 type lockFacts struct {
 	id      lockID
 	class   string
@@ -198,7 +198,7 @@ func (g *waits) facts(s read) []lockFacts {
 	return out
 }
 
-// update takes a read in and returns the sessions whose waits it told of.
+// update applies a reading and returns the sessions whose waits it shows.
 func (g *waits) update(s read, facts []lockFacts) (touched []string) {
 	t := g.target(s.Target)
 	t.whole = t.whole || s.complete
@@ -247,7 +247,7 @@ func (a *awaited) hold(l *locksteward.Lock, inferred holding, over *locksteward.
 	case inferred.known() && now.claim != "":
 		now.session, now.acquired, now.inferred = inferred.session, inferred.acquired, true
 	case now.claim == a.holder.claim && now.claim != "":
-		now = a.holder // what told of it may just not have been read
+		now = a.holder // the key that shows it may just not have been read
 	default:
 		a.holder = holding{}
 		return

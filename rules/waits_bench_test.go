@@ -34,7 +34,7 @@ func TestLongChains(t *testing.T) {
 		e.Evaluate(crowded(20_000, round, t0))
 		ts := cyclesOf(e.Evaluate(crowded(20_000, round, after(time.Second))))
 		if round != (len(ts) == 1) {
-			t.Fatalf("a round: %v, told %d", round, len(ts))
+			t.Fatalf("a round: %v, reported %d", round, len(ts))
 		}
 		if round && len(ts[0].Finding.Evidence) > maxCycleLines+3 {
 			t.Errorf("%d lines of evidence", len(ts[0].Finding.Evidence))

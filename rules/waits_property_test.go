@@ -109,7 +109,7 @@ func onCycles(n int, edges [][2]int) []bool {
 // still, what fires are the deadlocks.
 func TestNoDeadlockIsReportedThatNeverWas(t *testing.T) {
 	t.Parallel()
-	deadlocks, told := 0, 0
+	deadlocks, reported := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(rt)
 		e := newEngine(t, nil, nil)
@@ -124,14 +124,14 @@ func TestNoDeadlockIsReportedThatNeverWas(t *testing.T) {
 					rt.Fatalf("judging %s changed a finding on %s", s.target, f.Target)
 				}
 				if f.Status == locksteward.StatusFiring {
-					told++
+					reported++
 					var ids []string
 					for _, m := range e.waits.cycles[f.Subject].members {
 						ids = append(ids, m.claim+"<"+m.waiter)
 					}
 					slices.Sort(ids)
 					if !w.was[strings.Join(ids, " ")] {
-						rt.Fatalf("told of a deadlock that never was: %v\nthere were: %v", ids, w.was)
+						rt.Fatalf("reported a deadlock that never was: %v\nthere were: %v", ids, w.was)
 					}
 				}
 			}
@@ -171,8 +171,8 @@ func TestNoDeadlockIsReportedThatNeverWas(t *testing.T) {
 			rt.Fatalf("%d firing, %d deadlocks: %v", len(firing), len(standing), standing)
 		}
 	})
-	if deadlocks == 0 || told == 0 {
-		t.Errorf("%d deadlocks, told of %d: the test shows nothing", deadlocks, told)
+	if deadlocks == 0 || reported == 0 {
+		t.Errorf("%d deadlocks, reported %d: the test shows nothing", deadlocks, reported)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestDeadlockIsToldOnceAfterTwoReads(t *testing.T) {
 	if due := e.Due("redis"); len(due) != 0 {
 		t.Errorf("still due: %+v", due)
 	}
-	// Whatever is said again is told once.
+	// Whatever is said again is reported once.
 	for n := range 5 {
 		wantBrief(t, e.Evaluate(deadlock(after(time.Duration(2+n)*time.Second))))
 	}
@@ -122,7 +122,7 @@ func TestOtherHoldsOrWaitsAreNotTheSameDeadlock(t *testing.T) {
 			s := deadlock(after(time.Second))
 			change(&s)
 			if ts := append(first, e.Evaluate(s)...); len(cyclesOf(ts)) != 0 {
-				t.Fatalf("told: %+v", ts)
+				t.Fatalf("reported: %+v", ts)
 			}
 			if f := only(t, e); f.Status != locksteward.StatusPending || f.Fingerprint() == before.Fingerprint() {
 				t.Fatalf("%+v", f)
@@ -160,20 +160,20 @@ func over(s locksteward.Sweep, target string) locksteward.Sweep {
 func TestDeadlockOverTwoTargets(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)
-	var told []locksteward.Transition
+	var reported []locksteward.Transition
 	for n := range 3 {
 		for i, target := range []string{"ta", "tb"} {
 			ts := e.Evaluate(over(deadlock(after(time.Duration(2*n+i)*time.Second)), target))
 			for _, tr := range ts {
 				if tr.Finding.Target != target {
-					t.Errorf("judging %s told of %+v", target, tr.Finding)
+					t.Errorf("judging %s reported %+v", target, tr.Finding)
 				}
 			}
-			told = append(told, ts...)
+			reported = append(reported, ts...)
 		}
 	}
-	if len(told) != 1 || told[0].Finding.Target != "tb" || told[0].Finding.Status != locksteward.StatusFiring {
-		t.Fatalf("told %+v", told)
+	if len(reported) != 1 || reported[0].Finding.Target != "tb" || reported[0].Finding.Status != locksteward.StatusFiring {
+		t.Fatalf("reported %+v", reported)
 	}
 	if due := e.Due("ta"); len(due) != 0 {
 		t.Errorf("due %+v", due)

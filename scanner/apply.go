@@ -68,7 +68,7 @@ type change struct {
 // apply takes readings into the table and returns what each of them changed, in their
 // order. It alone decides whether a hold is the same, was renewed or replaced, is gone,
 // or is no lock any more: by the time of the reading, the evidence of the batch, and the
-// flushes and restarts that the table has heard of. Where these leave a doubt the lock is
+// flushes and restarts that the table knows of. Where these leave a doubt the lock is
 // alive.
 func (t *Table) apply(b *batch) []change {
 	t.mu.Lock()
@@ -77,7 +77,7 @@ func (t *Table) apply(b *batch) []change {
 	for r := range b.readings {
 		changes = append(changes, t.applyOne(b, &r))
 		if len(changes)%applyAtOnce == 0 {
-			t.mu.Unlock() // whoever reads the table need not wait for all of it
+			t.mu.Unlock() // readers of the table need not wait for all of it
 			t.mu.Lock()
 		}
 	}

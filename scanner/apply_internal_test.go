@@ -20,19 +20,19 @@ func TestApplyGoesByTheTimeOfTheLook(t *testing.T) {
 		keep       bool
 		now, ended string // digests
 	}{
-		"the same, later":                    {lock: known, at: time.Second, now: known},
-		"the next, later":                    {lock: "next", at: time.Second, now: "next", ended: known},
-		"gone, later":                        {at: time.Second, ended: known},
-		"gone, later, and told by a sweep":   {at: time.Second, keep: true},
-		"the one before, read earlier":       {lock: "before", at: -time.Second, now: known},
-		"gone, read earlier":                 {at: -time.Second, now: known},
-		"gone, read earlier, kept":           {at: -time.Second, keep: true, now: known},
-		"gone, read earlier, slowly":         {at: -time.Minute, took: time.Minute, now: known},
-		"the one before, slowly":             {lock: "before", at: -time.Minute, took: time.Minute, now: known},
-		"gone, and the clock was set back":   {at: -time.Hour, took: time.Minute, ended: known},
-		"the next, by a clock set back":      {lock: "next", at: -time.Hour, took: time.Minute, now: "next", ended: known},
-		"gone at the very moment":            {ended: known},
-		"the known one, by a clock set back": {lock: known, at: -time.Hour, now: known},
+		"the same, later":                      {lock: known, at: time.Second, now: known},
+		"the next, later":                      {lock: "next", at: time.Second, now: "next", ended: known},
+		"gone, later":                          {at: time.Second, ended: known},
+		"gone, later, and reported by a sweep": {at: time.Second, keep: true},
+		"the one before, read earlier":         {lock: "before", at: -time.Second, now: known},
+		"gone, read earlier":                   {at: -time.Second, now: known},
+		"gone, read earlier, kept":             {at: -time.Second, keep: true, now: known},
+		"gone, read earlier, slowly":           {at: -time.Minute, took: time.Minute, now: known},
+		"the one before, slowly":               {lock: "before", at: -time.Minute, took: time.Minute, now: known},
+		"gone, and the clock was set back":     {at: -time.Hour, took: time.Minute, ended: known},
+		"the next, by a clock set back":        {lock: "next", at: -time.Hour, took: time.Minute, now: "next", ended: known},
+		"gone at the very moment":              {ended: known},
+		"the known one, by a clock set back":   {lock: known, at: -time.Hour, now: known},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +96,7 @@ func TestSweepHasTheSuccessorOfAHoldThatItFoundToo(t *testing.T) {
 	}
 }
 
-// How a hold ended is judged by the evidence of its batch, whoever read: a lost hold of
+// How a hold ended is judged by the evidence of its batch, anyone who read: a lost hold of
 // ours is reported even if a recheck finds it before the watch does.
 func TestApplyJudgesEndingsByTheEvidence(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func TestSnapshotBringsBackLocksThatEnded(t *testing.T) {
 			ctx := t.Context()
 			e, err := rules.New(nil, nil, nil)
 			must(t, err)
-			w := &told{t: t, s: fast(srv.URL()).build(t), locks: map[string]locksteward.Lock{}}
+			w := &reported{t: t, s: fast(srv.URL()).build(t), locks: map[string]locksteward.Lock{}}
 			if watching {
 				w.run(t)
 				w.awaitTracking()
@@ -71,11 +71,11 @@ func TestSnapshotBringsBackLocksThatEnded(t *testing.T) {
 			}
 			f := finding(e, "server/restarted", "")
 			if f == nil || !strings.Contains(evidenceOf(f), "belong to nobody: "+strings.Join(want, ", ")) {
-				t.Errorf("told: %+v", f)
+				t.Errorf("reported: %+v", f)
 			}
-			// Told once: they stand there from now on.
+			// Reported once: they stand there from now on.
 			if again := happened(judged(t, w.s, e), locksteward.ServerRestarted); len(again) != 1 || again[0].Back != len(want) {
-				t.Errorf("told again: %+v", again)
+				t.Errorf("reported again: %+v", again)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ import (
 // TestWhatIsThereThroughoutIsSeen is SCAN's promise as ours: whatever is added,
 // removed and rehashed meanwhile, a lock that is there from before the sweep
 // until after it is in the sweep, once, and none of them is said to have ended. Nor
-// is anybody told of anything: what comes and goes meanwhile is released as it should
+// is anybody reported anything: what comes and goes meanwhile is released as it should
 // be, and some of it is of our library, whose locks can be lost.
 // fault: 62, 63
 func TestWhatIsThereThroughoutIsSeen(t *testing.T) {
@@ -78,8 +78,8 @@ func TestWhatIsThereThroughoutIsSeen(t *testing.T) {
 			if err != nil || !got.Complete() {
 				rt.Errorf("sweep: %v", err)
 			}
-			if told := notified(e.Evaluate(got)); len(told) != 0 || len(got.Losses) != 0 {
-				rt.Errorf("told %q, losses %+v", told, got.Losses)
+			if reported := notified(e.Evaluate(got)); len(reported) != 0 || len(got.Losses) != 0 {
+				rt.Errorf("reported %q, losses %+v", reported, got.Losses)
 			}
 			var have []string
 			for _, l := range got.Locks {

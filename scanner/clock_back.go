@@ -9,7 +9,7 @@ const readTakes = 10 * time.Second
 
 // older says that a reading of at, begun at began by our clock, was taken before the one
 // that e has. One that is older by more than the time since it began is not: the server's
-// clock went back, or that of another server counts now, and whoever waited until it is
+// clock went back, or that of another server counts now, and those who waited until it is
 // where it was would see nothing for as long as the step is.
 func older(at int64, began time.Time, e *entry) bool {
 	return at < e.at && e.at-at <= (readTakes+time.Since(began)).Microseconds()

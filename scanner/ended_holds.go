@@ -38,7 +38,7 @@ func (t *Table) onLine(addr, line string) {
 func (t *Table) rememberEnd(e *entry, node string) {
 	line := t.ended.lines[node]
 	if line == "" || e.digest == "" || e.traits.identity != locksteward.IdentityStrong || e.traits.sharedToken {
-		return // nothing, or nothing for certain, could be told of it later
+		return // nothing, or nothing for certain, could be said of it later
 	}
 	if t.ended.young == nil || len(t.ended.young) >= maxEnded {
 		t.ended.old, t.ended.young = t.ended.young, map[string]endedHold{}

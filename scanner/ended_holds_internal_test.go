@@ -7,7 +7,7 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Which holds are told to be back: those of a token that nobody else has, whose end
+// Which holds are informed to be back: those of a token that nobody else has, whose end
 // was seen on another line of data, once.
 func TestHoldIsBackOnOlderDataAlone(t *testing.T) {
 	t.Parallel()

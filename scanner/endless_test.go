@@ -44,7 +44,7 @@ func TestSweepOfAnEndlessScan(t *testing.T) {
 }
 
 // TestSweepOfAGrowingKeyspace has keys come while SCAN goes on, of which INFO at first
-// told nothing.
+// reported nothing.
 func TestSweepOfAGrowingKeyspace(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
@@ -82,7 +82,7 @@ func TestSweepBesideALongName(t *testing.T) {
 		find(t, got.Locks, "lock:a")
 		stats := s.Stats()
 		if stats.Long != 1 || !strings.Contains(strings.Join(stats.Degraded, "\n"), "names or values of more than 1 MiB: 1; ") {
-			t.Errorf("long %d, degraded %q, want the one name told", stats.Long, stats.Degraded)
+			t.Errorf("long %d, degraded %q, want the one name reported", stats.Long, stats.Degraded)
 		}
 		for _, l := range got.Locks {
 			if strings.Contains(l.Key, "long-string") {

@@ -257,7 +257,7 @@ func sameHold(a, b *lockState) bool {
 		return false
 	}
 	if a.digest == "" {
-		// Neither was read in full, so they cannot be told apart: a history that began
+		// Neither was read in full, so they cannot be distinguished: a history that began
 		// anew with each reading would be useless.
 		return true
 	}

@@ -18,22 +18,22 @@ func moment(d time.Duration) time.Time { return origin.Add(d) }
 
 // answer is what a sweep found of one master, by fields in the names of INFO.
 func answer(addr string, fields string) source.Part {
-	told := map[string]string{}
+	reported := map[string]string{}
 	for field := range strings.FieldsSeq(fields) {
 		name, value, _ := strings.Cut(field, ":")
-		told[name] = value
+		reported[name] = value
 	}
 	number := func(name string) int64 {
-		if n, err := strconv.ParseInt(told[name], 10, 64); err == nil {
+		if n, err := strconv.ParseInt(reported[name], 10, 64); err == nil {
 			return n
 		}
 		return -1
 	}
-	former := strings.TrimLeft(told["master_replid2"], "0")
-	replica := told["role"] == "slave"
+	former := strings.TrimLeft(reported["master_replid2"], "0")
+	replica := reported["role"] == "slave"
 	server := source.Server{
-		State:   locksteward.NodeState{Addr: addr, LastSaveOK: told["rdb_last_bgsave_status"] != "err"},
-		Process: told["run_id"], Line: told["master_replid"], FormerLine: former, FormerOffset: number("second_repl_offset"),
+		State:   locksteward.NodeState{Addr: addr, LastSaveOK: reported["rdb_last_bgsave_status"] != "err"},
+		Process: reported["run_id"], Line: reported["master_replid"], FormerLine: former, FormerOffset: number("second_repl_offset"),
 		Promoted: former != "" && !replica, Replica: replica, Uptime: -1, Evicted: number("evicted_keys"), Flushes: -1,
 		Offset: number("master_repl_offset"), OffsetAt: number("server_time_usec"),
 		Refused: map[locksteward.RefusalReason]int64{}, InStep: number("min_slaves_good_slaves"),
@@ -45,13 +45,13 @@ func answer(addr string, fields string) source.Part {
 		server.Offset = -1
 	}
 	for reason, code := range map[locksteward.RefusalReason]string{locksteward.RefusalSavingFails: "MISCONF", locksteward.RefusalTooFewReplicas: "NOREPLICAS"} {
-		_, count, _ := strings.Cut(told["errorstat_"+code], "count=")
+		_, count, _ := strings.Cut(reported["errorstat_"+code], "count=")
 		server.Refused[reason], _ = strconv.ParseInt(count, 10, 64)
 	}
 	return source.Part{Node: addr, Answered: true, Server: server}
 }
 
-// observed has v observe parts whose servers told so many flushes.
+// observed has v observe parts whose servers reported so many flushes.
 func observed(v *servers, sweep *locksteward.Sweep, parts []source.Part, flushes map[string]int64) []locksteward.ServerEvent {
 	parts = slices.Clone(parts)
 	for i := range parts {
@@ -144,7 +144,7 @@ func TestServersTellWhatHappened(t *testing.T) {
 		"evictions and flushes": {
 			{at: 0, passes: []source.Part{answer("a", old)}, flush: map[string]int64{"a": 3}},
 			{at: time.Minute, passes: []source.Part{answer("a", strings.ReplaceAll(old, "keys:5", "keys:9"))}, flush: map[string]int64{"a": 4}, want: "evicted a x4; flushed a x1"},
-			{at: 2 * time.Minute, passes: []source.Part{answer("a", strings.ReplaceAll(old, "keys:5", "keys:9"))}}, // commandstats was not told
+			{at: 2 * time.Minute, passes: []source.Part{answer("a", strings.ReplaceAll(old, "keys:5", "keys:9"))}}, // commandstats was not reported
 			{at: 3 * time.Minute, passes: []source.Part{answer("a", strings.ReplaceAll(old, "keys:5", "keys:0"))}, flush: map[string]int64{"a": 0}},
 		},
 		"info refused": {
@@ -189,7 +189,7 @@ func ours(key, id string, fence int64, ttl time.Duration) locksteward.Lock {
 }
 
 // Verdicts pause for one longest lease of the locks known before or after, at
-// least three heartbeats and at most a day; events are told for at least as long
+// least three heartbeats and at most a day; events are reported for at least as long
 // as metadata outlives a lock.
 func TestPauseIsOneLongestLease(t *testing.T) {
 	t.Parallel()
@@ -211,8 +211,8 @@ func TestPauseIsOneLongestLease(t *testing.T) {
 		}
 		for _, at := range []time.Duration{time.Minute + eventsFor - time.Second, time.Minute + max(eventsFor, c.want)} {
 			observed(&v, round(moment(at), false), restarted(20), nil)
-			if told, want := len(v.events), at < time.Minute+max(eventsFor, c.want); told > 0 != want {
-				t.Errorf("lease %s: %d events after %s", c.lease, told, at)
+			if reported, want := len(v.events), at < time.Minute+max(eventsFor, c.want); reported > 0 != want {
+				t.Errorf("lease %s: %d events after %s", c.lease, reported, at)
 			}
 		}
 	}

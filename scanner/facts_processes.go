@@ -143,7 +143,7 @@ func (p *process) missed(h heartbeats, broken bool) {
 }
 
 // proofOf takes in who listens for the process, and returns the row that its silence
-// is. One that is connected lives, whoever deleted its heartbeat: it writes another,
+// is. One that is connected lives, even if its heartbeat was deleted: it writes another,
 // which may be gone again at the next look. And a process says farewell when its
 // connections are closed.
 func (p *process) proofOf(h heartbeats, listeners int) *row {

@@ -17,11 +17,11 @@ const (
 	maxPause = 24 * time.Hour
 )
 
-// eventsFor is how long an event is told at least: as long as metadata outlives
+// eventsFor is how long an event is reported at least: as long as metadata outlives
 // a lock that was lost by it.
 const eventsFor = record.Grace
 
-// eventFor is how long e is told at least: a flush explains losses that are found
+// eventFor is how long e is reported at least: a flush explains losses that are found
 // a while after it.
 func eventFor(e locksteward.ServerEvent) time.Duration {
 	if e.Kind == locksteward.ServerFlushed {
@@ -102,7 +102,7 @@ func (v *servers) observe(sweep *locksteward.Sweep, parts []source.Part, found [
 		for _, e := range happened {
 			if e.Kind == locksteward.ServerFailedOver {
 				if !slices.Contains(v.masters, now.addr) {
-					v.masters = append(v.masters, now.addr) // told once, even by incomplete sweeps
+					v.masters = append(v.masters, now.addr) // reported once, even by incomplete sweeps
 				}
 				v.inherit(now, server)
 			}

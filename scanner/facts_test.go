@@ -162,7 +162,7 @@ func TestSweepTellsOfAFailover(t *testing.T) {
 		t.Errorf("failover %+v", over)
 	}
 	if again := happened(sweep(t, s), locksteward.ServerFailedOver); len(again) != 1 {
-		t.Errorf("told again: %+v", again)
+		t.Errorf("reported again: %+v", again)
 	}
 	e, err := rules.New(nil, nil, nil)
 	must(t, err)

@@ -18,7 +18,7 @@ func wantLostInFailover(t *testing.T, e *rules.Engine, count, keys string) {
 	t.Helper()
 	f := finding(e, "server/failover", "")
 	if f == nil {
-		t.Fatal("the failover is not told")
+		t.Fatal("the failover is not reported")
 	}
 	said := evidenceOf(f)
 	if !strings.Contains(catalogue.Text("en", f.Summary), ", and "+count+" may be lost: ") || !strings.Contains(said, "is not proved: "+keys+"\n") {
@@ -27,7 +27,7 @@ func wantLostInFailover(t *testing.T, e *rules.Engine, count, keys string) {
 }
 
 // Two masters of a Cluster of which one dies with a lock that its replica had not
-// heard of: that one is named, also if somebody has taken it on the new master since,
+// saw: that one is named, also if somebody has taken it on the new master since,
 // and none of the other master.
 // fault: 31
 func TestClusterFailoverLosesALock(t *testing.T) {
@@ -45,7 +45,7 @@ func TestClusterFailoverLosesALock(t *testing.T) {
 			}
 			e, err := rules.New(nil, nil, nil)
 			must(t, err)
-			w := &told{t: t, s: fast(cluster.URL()).build(t), locks: map[string]locksteward.Lock{}}
+			w := &reported{t: t, s: fast(cluster.URL()).build(t), locks: map[string]locksteward.Lock{}}
 			if watching {
 				w.run(t)
 				w.awaitTracking()
@@ -54,7 +54,7 @@ func TestClusterFailoverLosesALock(t *testing.T) {
 			master := owner.Client(t)
 			there := heir.Client(t)
 			// WAIT tells of the writes of its own client alone, so the replica is asked.
-			testredis.Eventually(t, 10*time.Second, func() bool { return there.DBSize(ctx).Val() == 1 }, "the replica has not heard")
+			testredis.Eventually(t, 10*time.Second, func() bool { return there.DBSize(ctx).Val() == 1 }, "the replica has not received")
 			// The replica asks with a password that the master does not know.
 			must(t, there.ConfigSet(ctx, "masterauth", "wrong").Err())
 			must(t, master.Do(ctx, "CLIENT", "KILL", "TYPE", "replica").Err())

@@ -135,14 +135,14 @@ func (v *servers) settleFailovers(at time.Time, take func(read func(addr string)
 				if !s.outlasts(e) {
 					break // its lease ended while the server was away
 				}
-				if e.Classes = maps.Clone(e.Classes); e.Classes == nil { // who was told of it has the other one
+				if e.Classes = maps.Clone(e.Classes); e.Classes == nil { // readers have the other one
 					e.Classes = map[string]int{}
 				}
 				e.Classes[s.class]++
 			}
 			e.Locks, v.changed = e.Locks+1, true
 			if len(e.Keys) < maxFailoverKeys {
-				e.Keys = append(slices.Clone(e.Keys), s.key) // who was told of it has the other one
+				e.Keys = append(slices.Clone(e.Keys), s.key) // readers have the other one
 			}
 			break
 		}

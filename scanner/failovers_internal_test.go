@@ -73,7 +73,7 @@ func TestFailoverTakesWhatItsHeirNeverHad(t *testing.T) {
 					t.Errorf("%d locks, named %q", e.Locks, e.Keys)
 				}
 			}
-			// Where the address stays, whose slot moved cannot be told.
+			// Where the address stays, whose slot moved cannot be known.
 			got = slices.DeleteFunc(got, func(key string) bool { return key == "moved" && tc.addr == "a" })
 			if said := strings.Join(got, " "); said != tc.want {
 				t.Errorf("lost %q, want %q", said, tc.want)

@@ -15,7 +15,7 @@ import (
 	"github.com/locksteward/locksteward/source"
 )
 
-// A flush is told with all the locks that it took, from the first word on, however many
+// A flush is reported with all the locks that it took, from the first word on, however many
 // the watch has read again by then; and sweeps after it say the same.
 func TestFlushIsToldWithAllItsLocks(t *testing.T) {
 	t.Parallel()
@@ -39,11 +39,11 @@ func TestFlushIsToldWithAllItsLocks(t *testing.T) {
 			}
 			e, err := rules.New(nil, nil, nil)
 			must(t, err)
-			var told []locksteward.Transition
+			var reported []locksteward.Transition
 			judge := func(list []locksteward.Transition) {
 				for _, tr := range list {
 					if tr.Finding.Rule == rules.ServerFlushed {
-						told = append(told, tr)
+						reported = append(reported, tr)
 					}
 				}
 			}
@@ -83,11 +83,11 @@ func TestFlushIsToldWithAllItsLocks(t *testing.T) {
 			run.mu.Lock()
 			defer run.mu.Unlock()
 			want := fmt.Sprintf("a flush took %d locks", tc.locks)
-			if len(told) != 1 || told[0].Finding.Status != locksteward.StatusFiring || !strings.HasPrefix(catalogue.Text("en", told[0].Finding.Summary), want) {
-				for _, tr := range told {
-					t.Logf("told: %s: %s", tr.Finding.Status, catalogue.Text("en", tr.Finding.Summary))
+			if len(reported) != 1 || reported[0].Finding.Status != locksteward.StatusFiring || !strings.HasPrefix(catalogue.Text("en", reported[0].Finding.Summary), want) {
+				for _, tr := range reported {
+					t.Logf("reported: %s: %s", tr.Finding.Status, catalogue.Text("en", tr.Finding.Summary))
 				}
-				t.Errorf("%d transitions, want one: %s", len(told), want)
+				t.Errorf("%d transitions, want one: %s", len(reported), want)
 			}
 			for _, f := range e.Findings() {
 				if f.Rule == rules.ServerFlushed && !strings.HasPrefix(catalogue.Text("en", f.Summary), want) {

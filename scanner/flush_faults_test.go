@@ -14,7 +14,7 @@ import (
 	"github.com/locksteward/locksteward/rules"
 )
 
-// notified are the rules of transitions of which people are told, once each.
+// notified are the rules of transitions of which people are notified, once each.
 func notified(list []locksteward.Transition) (out []string) {
 	for _, tr := range list {
 		if rules.Notifies(tr.Finding) {
@@ -25,7 +25,7 @@ func notified(list []locksteward.Transition) (out []string) {
 }
 
 // A flush that takes locks, of whichever library and by whichever command, is one
-// finding of sweeps that nothing was told of in between. A flush of another database
+// finding of sweeps that nothing was notified of in between. A flush of another database
 // is none.
 // fault: 48
 func TestSweepsTellOfAFlushOnce(t *testing.T) {
@@ -73,10 +73,10 @@ func TestSweepsTellOfAFlushOnce(t *testing.T) {
 			if tc.want == 0 {
 				must(t, c.Del(ctx, "lock:0", "lock:1", "lock:2").Err())
 			}
-			var told []string
+			var reported []string
 			for range 4 {
 				got := sweep(t, s)
-				told = append(told, notified(e.Evaluate(got))...)
+				reported = append(reported, notified(e.Evaluate(got))...)
 				flushed := happened(got, locksteward.ServerFlushed)
 				if len(flushed) != 1 || flushed[0].Locks != tc.want || flushed[0].Count != 1 {
 					t.Fatalf("%+v, want one flush of %d locks", flushed, tc.want)
@@ -86,8 +86,8 @@ func TestSweepsTellOfAFlushOnce(t *testing.T) {
 			if !tc.fire {
 				want = nil
 			}
-			if !slices.Equal(told, want) {
-				t.Errorf("told %v, want %v", told, want)
+			if !slices.Equal(reported, want) {
+				t.Errorf("reported %v, want %v", reported, want)
 			}
 		})
 	}
@@ -108,11 +108,11 @@ func TestWatchTellsOfAFlushOnce(t *testing.T) {
 	w := tracked(t, fast(srv.URL()))
 	e, err := rules.New(nil, nil, nil)
 	must(t, err)
-	var told []string
+	var reported []string
 	func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.judge = func(u locksteward.Update) { told = append(told, notified(e.EvaluateWatched(u))...) }
+		w.judge = func(u locksteward.Update) { reported = append(reported, notified(e.EvaluateWatched(u))...) }
 	}()
 	const locks = 20
 	for i := range locks {
@@ -133,9 +133,9 @@ func TestWatchTellsOfAFlushOnce(t *testing.T) {
 	if flushed := happened(got, locksteward.ServerFlushed); len(flushed) != 1 || flushed[0].Locks != 0 {
 		t.Errorf("after a flush of another database: %+v", flushed)
 	}
-	told = append(told, notified(e.Evaluate(got))...)
-	if len(told) != 0 {
-		t.Fatalf("told %v of a flush of another database", told)
+	reported = append(reported, notified(e.Evaluate(got))...)
+	if len(reported) != 0 {
+		t.Fatalf("reported %v of a flush of another database", reported)
 	}
 
 	heartbeat(t, c, "i1")
@@ -150,7 +150,7 @@ func TestWatchTellsOfAFlushOnce(t *testing.T) {
 		func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			told = append(told, notified(e.Evaluate(got))...)
+			reported = append(reported, notified(e.Evaluate(got))...)
 		}()
 		flushed := happened(got, locksteward.ServerFlushed)
 		if len(flushed) != 2 || flushed[1].Locks != locks+1 || len(got.Losses) != locks {
@@ -159,8 +159,8 @@ func TestWatchTellsOfAFlushOnce(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !slices.Equal(told, []string{"server/flushed firing"}) {
-		t.Errorf("told %v, want the flush alone", told)
+	if !slices.Equal(reported, []string{"server/flushed firing"}) {
+		t.Errorf("reported %v, want the flush alone", reported)
 	}
 	if n := len(e.FindingsFor("test", 0, "lock:7")); n != 1 {
 		t.Errorf("%d findings on a lock that was lost, want one that is inhibited", n)

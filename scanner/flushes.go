@@ -23,7 +23,7 @@ type pushedFlush struct {
 	// out since: gone comes up to it when all of them have been read again.
 	held int
 	// before and found are the looks of the first that is gone: the last that saw it
-	// and the first that did not, µs of the server's clock as it told them. at is by
+	// and the first that did not, µs of the server's clock as it reported them. at is by
 	// ours and what the two differ, and late by what the push waited to be read.
 	before, found int64
 	reported      bool // gone is unchanged since the last report
@@ -58,7 +58,7 @@ func (f *pushedFlush) took() int {
 }
 
 // flush notes that the data of the server at addr went at at, by its own clock:
-// ordered, as it told, or with the process that was there before.
+// ordered, as it reported, or with the process that was there before.
 func (t *Table) flush(addr string, at time.Time, ordered bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +105,7 @@ func (t *Table) outlived(e *entry, began time.Time) {
 	}
 }
 
-// pushedFlushOf is the last flush that the server at addr told of; nil for none. Its
+// pushedFlushOf is the last flush that the server at addr reported; nil for none. Its
 // time and its kind do not change.
 func (t *Table) pushedFlushOf(addr string) *pushedFlush {
 	t.mu.RLock()
@@ -155,7 +155,7 @@ func (e *entry) ranOut(at int64) bool {
 type flushWindow struct {
 	open   bool
 	before int64     // server time, µs: what was seen by then stood before it
-	pushed int64     // likewise, when it was, if the server told
+	pushed int64     // likewise, when it was, if the server reported it
 	event  time.Time // At of its event
 	fresh  bool      // it was noticed by this sweep
 	// another says that another process has the data than at the last look: holds that

@@ -26,7 +26,7 @@ func TestFlushWindow(t *testing.T) {
 		count       int64
 		cut         bool
 		gone, stood []*entry
-		pushed      time.Duration // when the server told of it; 0 for not
+		pushed      time.Duration // when the server reported it; 0 for not
 		took        int           // gone by what the watch saw
 	}
 	for name, tc := range map[string]struct {
@@ -81,7 +81,7 @@ func TestFlushWindow(t *testing.T) {
 }
 
 // When a push came is known by our clock and what it differs from the server's, some
-// milliseconds late: what is told of the flush has the server's own times, those of
+// milliseconds late: what is notified of the flush has the server's own times, those of
 // the looks, so that it lies before the losses that it explains.
 func TestPushedFlushHasTheTimesOfLooks(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func TestPushedFlushHasTheTimesOfLooks(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if again := table.flushes(); len(again) != 0 {
-		t.Errorf("told again: %+v", again)
+		t.Errorf("reported again: %+v", again)
 	}
 	if n := table.takeFlush("a"); n != 3 || table.takeFlush("a") != 0 {
 		t.Errorf("a sweep takes %d", n)

@@ -92,7 +92,7 @@ func TestWatchComesBetween(t *testing.T) {
 	got := <-handed
 	must(t, <-done)
 	if ended := w.ended("lock:b"); len(ended) != 1 {
-		t.Errorf("the end of lock:b was told as %v", ended)
+		t.Errorf("the end of lock:b was reported as %v", ended)
 	}
 	if a := find(t, got.Locks, "lock:a"); a.TTL <= 0 || a.History.Looks < 2 {
 		t.Errorf("lock:a as the sweep saw it, and not as it is: %+v", a)
@@ -107,7 +107,7 @@ func TestWatchComesBetween(t *testing.T) {
 	}
 }
 
-// TestDelayOfTheWatchIsKnown, also while what was told of is not taken.
+// TestDelayOfTheWatchIsKnown, also while what was notified of is not taken.
 // fault: 57
 func TestDelayOfTheWatchIsKnown(t *testing.T) {
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestChangesGoBeforeWhatIsReadAgain(t *testing.T) {
 	must(t, err)
 	s := fast(srv.URL()).build(t)
 	sweep(t, s)
-	begun, told := make(chan struct{}), make(chan int, 1)
+	begun, reported := make(chan struct{}), make(chan int, 1)
 	release := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -154,7 +154,7 @@ func TestChangesGoBeforeWhatIsReadAgain(t *testing.T) {
 			<-release
 			for _, l := range update.Locks {
 				if l.Key == "lock:new" {
-					told <- before
+					reported <- before
 					cancel()
 				}
 			}
@@ -166,12 +166,12 @@ func TestChangesGoBeforeWhatIsReadAgain(t *testing.T) {
 	testredis.Eventually(t, soon, func() bool { return s.WatchState().Events > 0 }, "no push came")
 	close(release)
 	select {
-	case n := <-told:
+	case n := <-reported:
 		if n > known/3 {
-			t.Errorf("told after %d locks that did not change", n)
+			t.Errorf("reported after %d locks that did not change", n)
 		}
 	case <-time.After(soon):
-		t.Error("not told")
+		t.Error("not reported")
 		cancel()
 	}
 	must(t, <-done)

@@ -116,7 +116,7 @@ func TestEndingsOfForeignLocks(t *testing.T) {
 		t.Errorf("table %q, want %q", names(s.Table().Locks()), want)
 	}
 	if again := sweep(t, s); len(again.Endings) != 0 {
-		t.Errorf("endings told twice: %+v", again.Endings)
+		t.Errorf("endings reported twice: %+v", again.Endings)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestEndingsAndLossesOfOurLocks(t *testing.T) {
 	if find(t, got.Locks, "succeeded").Claim.ID != "next" {
 		t.Error("the successor is not seen")
 	}
-	// A loss is told as long as its evidence is there, with what was known.
+	// A loss is reported as long as its evidence is there, with what was known.
 	again := sweep(t, s)
 	if l := lossOf(again, "succeeded", "id-succeeded"); l == nil || l.Holder.App != "app" || len(again.Losses) != 4 || len(again.Endings) != 0 {
 		t.Errorf("next sweep: losses %+v, endings %+v", again.Losses, again.Endings)
@@ -260,7 +260,7 @@ func TestRefreshAndRecheck(t *testing.T) {
 		t.Errorf("losses %+v at %s", again.Losses, again.At)
 	}
 	if next := sweep(t, s); len(next.Endings) != 0 {
-		t.Errorf("endings told twice: %+v", next.Endings)
+		t.Errorf("endings reported twice: %+v", next.Endings)
 	}
 
 	must(t, c.Set(ctx, "lock:c", "third", 0).Err())
@@ -275,7 +275,7 @@ func TestRefreshAndRecheck(t *testing.T) {
 	}
 	next := sweep(t, s)
 	if ending(next, "lock:c") != locksteward.EndedReplaced || ending(next, "lock:a") != locksteward.EndedReleased {
-		t.Errorf("what direct reads found is told by the next sweep: %+v", next.Endings)
+		t.Errorf("what direct reads found is reported by the next sweep: %+v", next.Endings)
 	}
 }
 
@@ -302,7 +302,7 @@ func TestRecheckOfWhatIsNoLockAnyMore(t *testing.T) {
 		t.Errorf("endings %+v, locks %q", again.Endings, names(again.Locks))
 	}
 	if next := sweep(t, s); len(next.Endings) != 0 || s.Table().Len() != 0 {
-		t.Errorf("endings told twice: %+v", next.Endings)
+		t.Errorf("endings reported twice: %+v", next.Endings)
 	}
 }
 

@@ -66,10 +66,10 @@ func TestLies(t *testing.T) {
 						t.Errorf("the other target was not swept: %v", err)
 					}
 					reason := reasonOf(got, err)
-					told := liar.Told()
-					fmt.Printf("| %s | %s | %d | %s\n", command, lie.Name, told, reason)
-					if told == 0 || told > 16 {
-						t.Errorf("lied to %d times, want one and few", told)
+					reported := liar.Lied()
+					fmt.Printf("| %s | %s | %d | %s\n", command, lie.Name, reported, reason)
+					if reported == 0 || reported > 16 {
+						t.Errorf("lied to %d times, want one and few", reported)
 					}
 					checkReason(t, lie, got.Complete() && len(got.Masters) > 0, reason, liar.Addr())
 				})
@@ -98,14 +98,14 @@ func TestLies(t *testing.T) {
 					for _, n := range s.WatchState().Nodes {
 						reason = n.Addr + ": " + n.Reason
 					}
-					return liar.Told() > 0 && reason != "" && !strings.HasSuffix(reason, "not set up yet")
+					return liar.Lied() > 0 && reason != "" && !strings.HasSuffix(reason, "not set up yet")
 				}, "the watch says why it is not set up")
 				cancel()
 				must(t, <-over)
 				if err := <-other; err != nil {
 					t.Errorf("the other target was not swept: %v", err)
 				}
-				fmt.Printf("| %s | %s | %d | %s\n", command, lie.Name, liar.Told(), reason)
+				fmt.Printf("| %s | %s | %d | %s\n", command, lie.Name, liar.Lied(), reason)
 				checkReason(t, lie, false, reason, liar.Addr())
 			})
 		}
@@ -125,7 +125,7 @@ func besides(ctx context.Context, honest *scanner.Scanner) <-chan error {
 	return done
 }
 
-// checkReason requires that what was wrong is told, and of which server, unless the lie
+// checkReason requires that what was wrong is reported, and of which server, unless the lie
 // was one that is no harm.
 func checkReason(t *testing.T, lie testredis.Lie, harmless bool, reason, addr string) {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 type lossKey struct{ key, id string }
 
 // lossByFlush is a hold of ours that a flush took with its metadata. Only the watch
-// may say so: it would have told of a release before. Sweeps repeat it for as long as
+// may say so: it would have seen a release before. Sweeps repeat it for as long as
 // they would meet its metadata. The table is locked.
 func (t *Table) lossByFlush(e *entry, at time.Time) locksteward.Loss {
 	l := e.lock(t.target)
@@ -30,7 +30,7 @@ func (t *Table) repeatFlushed(losses map[lossKey]locksteward.Loss, at time.Time)
 	for key, loss := range t.flushLost {
 		if at.Sub(loss.At) > record.Grace {
 			delete(t.flushLost, key)
-		} else if _, told := losses[key]; !told {
+		} else if _, known := losses[key]; !known {
 			loss.At, loss.Instance = at, nil
 			losses[key] = loss
 		}

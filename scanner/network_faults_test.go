@@ -90,7 +90,7 @@ func (n *name) lead(to string) {
 }
 
 // A name leads to another server from one moment to the next: what was known of
-// the old one is given up, nothing of it counts as released, the change is told,
+// the old one is given up, nothing of it counts as released, the change is reported,
 // and verdicts of death wait.
 // fault: 26
 func TestNameLeadsToAnotherServer(t *testing.T) {
@@ -114,8 +114,8 @@ func TestNameLeadsToAnotherServer(t *testing.T) {
 	if how := append(w.ended("lock:one"), ending(got, "lock:one")); how[0] == locksteward.EndedReleased {
 		t.Errorf("the lock of the other server ended %v", how)
 	}
-	if told := firing(e); !strings.Contains(told, "server/failover") && !strings.Contains(told, "server/restarted") {
-		t.Errorf("firing: %q", told)
+	if reported := firing(e); !strings.Contains(reported, "server/failover") && !strings.Contains(reported, "server/restarted") {
+		t.Errorf("firing: %q", reported)
 	}
 	if _, why, paused := e.Paused("test", got.At); !paused {
 		t.Errorf("verdicts do not pause: %s", why)
@@ -143,7 +143,7 @@ func TestWatchNoticesSilence(t *testing.T) {
 	line.arm()
 	testredis.Eventually(t, soon, func() bool { return !line.died().IsZero() }, "the line does not die")
 	// 1 s between checks and 1.8 s for an answer: two timers, which a busy machine makes
-	// late. How late is told by two of our own that run beside them.
+	// late. How late is reported by two of our own that run beside them.
 	silent := line.died()
 	const most = 2800 * time.Millisecond
 	timers := make(chan time.Duration, 1)
@@ -200,7 +200,7 @@ func TestWatchBearsAStall(t *testing.T) {
 	w.audit()
 }
 
-// A connection goes dead under a sweep: what changes meanwhile is told, by those that are
+// A connection goes dead under a sweep: what changes meanwhile is reported, by those that are
 // left, and waits for nothing. That is what a pool of more than one is for.
 // fault: 18
 func TestHungSweepHoldsNothingUp(t *testing.T) {
@@ -220,10 +220,10 @@ func TestHungSweepHoldsNothingUp(t *testing.T) {
 	}()
 	testredis.Eventually(t, soon, func() bool { return !line.died().IsZero() }, "the line does not die")
 	w.taken(c, "lock:meanwhile")
-	took, told := time.Since(line.died()), time.Now()
-	t.Logf("told %s after the connection was dead", took)
-	if ended := <-swept; !told.Before(ended) {
-		t.Errorf("told %s after the sweep had ended", told.Sub(ended))
+	took, reported := time.Since(line.died()), time.Now()
+	t.Logf("reported %s after the connection was dead", took)
+	if ended := <-swept; !reported.Before(ended) {
+		t.Errorf("reported %s after the sweep had ended", reported.Sub(ended))
 	}
 	w.audit()
 }

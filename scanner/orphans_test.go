@@ -19,7 +19,7 @@ func orphanKeys(sweep locksteward.Sweep) []string {
 	return out
 }
 
-// What is left of a fair lock that is gone is told; what its waiters still need,
+// What is left of a fair lock that is gone is reported; what its waiters still need,
 // and fences, are not.
 func TestOrphansAreTold(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ func gone(t *testing.T, c *redis.Client, key string) {
 }
 
 // A real process is stopped past its TTL, another takes the lock, and the first
-// one goes on: the change of the holder is seen, the loss is told, and it becomes
+// one goes on: the change of the holder is seen, the loss is reported, and it becomes
 // critical, with two writers possible, once the first one shows that it lives.
 // fault: 1
 func TestStoppedHolderMayStillWrite(t *testing.T) {
@@ -91,7 +91,7 @@ func TestStoppedHolderMayStillWrite(t *testing.T) {
 		judged(t, s, e)
 		f = finding(e, "hold/lost", "lock:job")
 		return f != nil && f.Severity == locksteward.SeverityCritical
-	}, "it is not told that the first holder lives")
+	}, "it is not reported that the first holder lives")
 	if !strings.Contains(catalogue.Text("en", f.Summary), "two writers are possible") {
 		t.Errorf("summary %q", catalogue.Text("en", f.Summary))
 	}
@@ -120,7 +120,7 @@ func TestKilledHolderLeavesAnOrphanOnlyWithoutTTL(t *testing.T) {
 		judged(t, s, e)
 		f := finding(e, rules.TTLNone, "lock:bare")
 		return f != nil && f.Status == locksteward.StatusFiring && f.Severity == locksteward.SeverityCritical
-	}, "the lock that stays is not told")
+	}, "the lock that stays is not reported")
 	for _, f := range e.Findings() {
 		if f.Key == "lock:leased" && (f.Rule != "hold/lost" || f.Severity != locksteward.SeverityInfo) {
 			t.Errorf("of the lock that ended by its lease: %s, %s: %s", f.Rule, f.Severity, catalogue.Text("en", f.Summary))

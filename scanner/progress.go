@@ -13,7 +13,7 @@ type Progress struct {
 	// Started is when it began, by the true clock.
 	Started time.Time
 	// First says that no sweep has read the target yet: of its locks nothing is
-	// known but what the watch told meanwhile.
+	// known but what the watch has read meanwhile.
 	First bool
 	// Keys is how many keys were scanned so far, including those that the server
 	// returned twice.
@@ -105,8 +105,8 @@ func (g *sweepTracker) count(masters int) {
 	g.masters = masters
 }
 
-// tell takes in how many keys one master has; negative is not told.
-func (g *sweepTracker) tell(keys int64) {
+// addTotal adds how many keys one master has; negative is not known.
+func (g *sweepTracker) addTotal(keys int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if keys >= 0 {

@@ -36,16 +36,16 @@ func TestProgressOfTheFirstSweep(t *testing.T) {
 		if !under {
 			return false
 		}
-		percent, told := p.Percent()
-		if told && p.OfKeys != 8_001 || p.Keys < before.Keys || percent > 99 || !p.First {
+		percent, reported := p.Percent()
+		if reported && p.OfKeys != 8_001 || p.Keys < before.Keys || percent > 99 || !p.First {
 			t.Errorf("progress %+v, %d %%", p, percent)
 		}
-		if told && p.Keys > before.Keys {
+		if reported && p.Keys > before.Keys {
 			seen++
 		}
 		before = p
 		return seen >= 2
-	}, "no progress is told")
+	}, "no progress is reported")
 	s.Pause(locksteward.Pause{By: "ana", Since: time.Now()}) // time to look around
 	if state := s.State(); !state.Up || len(state.Nodes) != 1 || state.Nodes[0].Version == "" {
 		t.Errorf("state while the first sweep is under way: %+v", state)
@@ -79,15 +79,15 @@ func TestEstimateOfASweep(t *testing.T) {
 		"paused meanwhile": {scanner.Progress{Keys: 250, OfKeys: 1000, Idle: 40 * time.Second}, time.Minute, 25, time.Minute},
 		"just begun":       {scanner.Progress{Keys: 250, OfKeys: 1000}, time.Second, 25, -1},
 		"next to nothing":  {scanner.Progress{Keys: 4, OfKeys: 1000}, time.Minute, 0, -1},
-		"nothing told":     {scanner.Progress{Keys: 250, OfKeys: -1}, time.Minute, -1, -1},
+		"nothing reported": {scanner.Progress{Keys: 250, OfKeys: -1}, time.Minute, -1, -1},
 		"all":              {scanner.Progress{Keys: 1000, OfKeys: 1000}, time.Minute, 99, 0},
 		"more than all":    {scanner.Progress{Keys: 1200, OfKeys: 1000}, time.Minute, 99, 0},
 		"nearly all":       {scanner.Progress{Keys: 9999, OfKeys: 10_000}, time.Minute, 99, time.Minute / 9999},
 		"no keys":          {scanner.Progress{OfKeys: 0}, time.Minute, 99, 0},
 	} {
 		tc.p.Started = began
-		percent, told := tc.p.Percent()
-		if !told {
+		percent, reported := tc.p.Percent()
+		if !reported {
 			percent = -1
 		}
 		left, can := tc.p.Left(began.Add(tc.after))
@@ -100,7 +100,7 @@ func TestEstimateOfASweep(t *testing.T) {
 	}
 }
 
-// Whoever cannot be reached is not up, and one whose keys may not be listed is not
+// Anyone who cannot be reached is not up, and one whose keys may not be listed is not
 // for a moment.
 func TestProgressWithoutAnswers(t *testing.T) {
 	t.Parallel()
@@ -131,10 +131,10 @@ func TestProgressOfUnknown(t *testing.T) {
 	start(t, s)
 	testredis.Eventually(t, 30*time.Second, func() bool {
 		p, under := s.Progress()
-		if _, told := p.Percent(); under && told {
+		if _, reported := p.Percent(); under && reported {
 			t.Errorf("%+v", p)
 		}
 		_, can := p.Left(time.Now())
 		return under && p.Keys > 0 && s.State().Up && !can
-	}, "no progress is told")
+	}, "no progress is reported")
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/locksteward/locksteward/rules"
 )
 
-// A server without enough replicas takes no writes. That is told once, with its
+// A server without enough replicas takes no writes. That is reported once, with its
 // cause, however often it is swept, and once again when it is over: by the errors of
-// whoever tried, and by INFO alone where no replica is in step at all.
+// anyone who tried, and by INFO alone where no replica is in step at all.
 // fault: 44
 func TestServerWithTooFewReplicasIsToldOnce(t *testing.T) {
 	t.Parallel()
@@ -29,7 +29,7 @@ func TestServerWithTooFewReplicasIsToldOnce(t *testing.T) {
 	s := fast(srv.URL()).build(t)
 	e, err := rules.New(nil, nil, nil)
 	must(t, err)
-	told := func(sweeps int) (out []string) {
+	reported := func(sweeps int) (out []string) {
 		t.Helper()
 		for range sweeps {
 			for _, tr := range e.Evaluate(sweep(t, s)) {
@@ -53,8 +53,8 @@ func TestServerWithTooFewReplicasIsToldOnce(t *testing.T) {
 				return redis.HasErrorPrefix(c.Set(ctx, "other", "x", 0).Err(), prefix)
 			}, "no "+prefix)
 		}
-		if got := told(3); !slices.Equal(got, []string{"firing"}) {
-			t.Errorf("told %q by three sweeps, want it once", got)
+		if got := reported(3); !slices.Equal(got, []string{"firing"}) {
+			t.Errorf("reported %q by three sweeps, want it once", got)
 		}
 		f := finding(e, "server/refuses-writes", "")
 		if f == nil || !strings.Contains(catalogue.Text("en", f.Evidence[0]), cause) {
@@ -64,15 +64,15 @@ func TestServerWithTooFewReplicasIsToldOnce(t *testing.T) {
 	over := func() {
 		t.Helper()
 		must(t, c.Set(ctx, "other", "x", 0).Err())
-		if got := told(3); !slices.Equal(got, []string{"resolved"}) {
-			t.Errorf("afterwards told %q by three sweeps, want its end once", got)
+		if got := reported(3); !slices.Equal(got, []string{"resolved"}) {
+			t.Errorf("afterwards reported %q by three sweeps, want its end once", got)
 		}
 	}
 
 	must(t, c.ConfigSet(ctx, "min-replicas-to-write", "1").Err())
 	inStep(1)
-	if got := told(2); len(got) != 0 {
-		t.Errorf("told %q of a server that has its replica", got)
+	if got := reported(2); len(got) != 0 {
+		t.Errorf("reported %q of a server that has its replica", got)
 	}
 	must(t, c.ConfigSet(ctx, "min-replicas-to-write", "2").Err())
 	refused("NOREPLICAS", "NOREPLICAS since min-replicas-to-write asks for more than the 1 replica in step, ")

@@ -89,7 +89,7 @@ func TestSweepOnReplica(t *testing.T) {
 
 func keysOf(s locksteward.Sweep) string { return strings.Join(names(s.Locks), " ") }
 
-// Where no replica is in step the master is asked, and that is told.
+// Where no replica is in step the master is asked, and that is reported.
 // fault: 34
 func TestSweepWithoutReplicaInStep(t *testing.T) {
 	t.Parallel()
@@ -97,35 +97,35 @@ func TestSweepWithoutReplicaInStep(t *testing.T) {
 	c := master.Client(t)
 	must(t, c.Set(t.Context(), "lock:a", "tok", time.Hour).Err())
 	s := onReplicas(t, master.URL())
-	told := func(want string) {
+	reported := func(want string) {
 		t.Helper()
 		got := sweep(t, s)
 		if made := passOf(got, master.Addr()); made.Replica != "" || made.AsOf != 0 || !made.Complete || keysOf(got) != "lock:a" {
 			t.Errorf("pass: %+v, locks %s", made, keysOf(got))
 		}
 		if notes := strings.Join(s.Stats().Degraded, "\n"); !strings.Contains(notes, want) || !strings.Contains(notes, master.Addr()) {
-			t.Errorf("told %q, want %q", notes, want)
+			t.Errorf("reported %q, want %q", notes, want)
 		}
 	}
-	told("names no replica that is online")
+	reported("names no replica that is online")
 
 	replica := testredis.StartReplica(t, master)
 	if made := passOf(sweep(t, s), master.Addr()); made.Replica != replica.Addr() {
 		t.Fatalf("pass: %+v", made)
 	}
 	if notes := s.Stats().Degraded; len(notes) != 0 {
-		t.Errorf("still told: %q", notes)
+		t.Errorf("still reported: %q", notes)
 	}
 
 	replica.Pause() // it hangs, and its master does not know yet
-	told("replica " + replica.Addr())
+	reported("replica " + replica.Addr())
 	replica.Resume()
 
 	// It is behind and stays so: it hears of writes late.
 	rc := replica.Client(t)
 	must(t, rc.Do(t.Context(), "client", "pause", "60000").Err())
 	must(t, c.Set(t.Context(), "lock:a", "tok2", time.Hour).Err())
-	told("replica " + replica.Addr())
+	reported("replica " + replica.Addr())
 }
 
 // A replica that is synchronised anew in the middle of a pass was empty for a while.
@@ -198,7 +198,7 @@ func TestSweepOnReplicasOfACluster(t *testing.T) {
 		return asked == 2
 	}, "the replicas are not asked")
 	if notes := strings.Join(s.Stats().Degraded, "\n"); !strings.Contains(notes, cluster.Nodes[2].Addr()) || strings.Count(notes, "\n") != 0 {
-		t.Errorf("told %q", notes)
+		t.Errorf("reported %q", notes)
 	}
 }
 

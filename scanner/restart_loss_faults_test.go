@@ -36,7 +36,7 @@ func TestRestartLosesLocks(t *testing.T) {
 			must(t, err)
 			e, err := rules.New(nil, set, nil)
 			must(t, err)
-			w := &told{t: t, s: r.build(t), locks: map[string]locksteward.Lock{}}
+			w := &reported{t: t, s: r.build(t), locks: map[string]locksteward.Lock{}}
 			if watching {
 				w.run(t)
 				w.awaitTracking()
@@ -76,7 +76,7 @@ func TestRestartLosesLocks(t *testing.T) {
 			}
 			for _, l := range e.Findings() {
 				if l.Rule == "hold/lost" && l.InhibitedBy != f.Fingerprint() {
-					t.Errorf("told beside it: %s", catalogue.Text("en", l.Summary))
+					t.Errorf("reported beside it: %s", catalogue.Text("en", l.Summary))
 				}
 			}
 		})

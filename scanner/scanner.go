@@ -66,7 +66,7 @@ type Options struct {
 	// new holds, and those for whose verdict the time has come ([Scanner.Touch]). The sweep has them too. Calls come one
 	// at a time, and none while the watch or the sweep is handed on. Nil hands nothing on.
 	Found func(context.Context, locksteward.Update)
-	// Paused is told when a pause begins and when it ends. It must return soon
+	// Paused is called when a pause begins and when it ends. It must return soon
 	// and not call the scanner.
 	Paused func(bool)
 	// Facts keeps what is known of servers and processes; nil keeps none.
@@ -129,7 +129,7 @@ func (s *Scanner) SetClasses(classes *class.Set) { s.source.SetClasses(classes) 
 // the scanner.
 func (s *Scanner) Table() *Table { return s.table }
 
-// State returns what the last contact told of the target's health.
+// State returns the target's health as of the last contact.
 func (s *Scanner) State() locksteward.TargetState {
 	s.mu.Lock()
 	defer s.mu.Unlock()

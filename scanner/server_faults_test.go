@@ -20,7 +20,7 @@ import (
 )
 
 // The server's clock goes back by a day: a lease lasts longer by that, and a TTL
-// above what the class allows is told. Ages go on, and what ends is seen at once,
+// above what the class allows is reported. Ages go on, and what ends is seen at once,
 // not a day later.
 // fault: 11
 func TestClockThatGoesBack(t *testing.T) {
@@ -148,7 +148,7 @@ func TestClusterDownResolvesNothing(t *testing.T) {
 	}
 	said := fmt.Sprint(err, got.Masters)
 	if !strings.Contains(said, "CLUSTERDOWN") && !strings.Contains(said, "no master serves these slots") {
-		t.Errorf("the reason is not told: %s", said)
+		t.Errorf("the reason is not reported: %s", said)
 	}
 	must(t, owner.ClusterAddSlots(ctx, int(slot)).Err())
 	down("ok")
@@ -199,8 +199,8 @@ func TestLoadingResolvesNothing(t *testing.T) {
 		if len(got.Endings) != 0 || len(got.Losses) != 0 {
 			t.Errorf("endings %+v, losses %+v", got.Endings, got.Losses)
 		}
-		if told := notified(e.Evaluate(got)); len(told) != 0 || !fires() {
-			t.Errorf("told %q; the lock without TTL fires: %v", told, fires())
+		if reported := notified(e.Evaluate(got)); len(reported) != 0 || !fires() {
+			t.Errorf("reported %q; the lock without TTL fires: %v", reported, fires())
 		}
 		// Its state may be of a later sweep, but not of one that was read.
 		if state := s.State(); len(got.Masters) == 0 && !state.Up && strings.Contains(state.Reason, "loading its data") {
@@ -251,7 +251,7 @@ func TestFullServerIsSwept(t *testing.T) {
 			return s.Mode == source.WatchSweep && s.Reason == "the server is out of memory; look at maxmemory"
 		})
 	}
-	for _, w := range []*told{stands, later} {
+	for _, w := range []*reported{stands, later} {
 		if got := sweep(t, w.s); len(got.Locks) != 3 || len(w.s.Stats().Degraded) != 0 {
 			t.Errorf("locks %q, degraded %q", names(got.Locks), w.s.Stats().Degraded)
 		}
@@ -277,9 +277,9 @@ func subscribes(t *testing.T, c *redis.Client) bool {
 	return err == nil
 }
 
-// A master dies with a lock that its replica has never heard of: the failover is
-// told with that lock, which counts as deleted, not as released by its holder; one
-// that was replicated goes on, and one whose release was not is told to be back.
+// A master dies with a lock that its replica has never saw: the failover is
+// reported with that lock, which counts as deleted, not as released by its holder; one
+// that was replicated goes on, and one whose release was not is informed to be back.
 // fault: 29, 31
 func TestFailoverLosesALock(t *testing.T) {
 	t.Parallel()
@@ -337,7 +337,7 @@ func TestFailoverLosesALock(t *testing.T) {
 	}
 	// A second sweep has nothing to add.
 	if over = happened(judged(t, s, e), locksteward.ServerFailedOver); len(over) != 1 || over[0].Locks != 1 {
-		t.Errorf("told again: %+v", over)
+		t.Errorf("reported again: %+v", over)
 	}
 	wantLostInFailover(t, e, "1 lock", "lock:young")
 }
@@ -355,7 +355,7 @@ func TestRestartReleasesNothing(t *testing.T) {
 			e, err := rules.New(nil, nil, nil)
 			must(t, err)
 			r := fast(srv.URL())
-			w := &told{t: t, s: r.build(t), locks: map[string]locksteward.Lock{}}
+			w := &reported{t: t, s: r.build(t), locks: map[string]locksteward.Lock{}}
 			must(t, c.Set(t.Context(), "lock:theirs", "tok", time.Hour).Err())
 			take(t, c, "lock:ours", record.Meta{ID: "id", Instance: "i"}, time.Hour)
 			if watching {
@@ -377,14 +377,14 @@ func TestRestartReleasesNothing(t *testing.T) {
 					t.Errorf("%s ended %q", key, how)
 				}
 			}
-			if told := firing(e); !strings.Contains(told, "server/restarted") {
-				t.Errorf("firing: %q", told)
+			if reported := firing(e); !strings.Contains(reported, "server/restarted") {
+				t.Errorf("firing: %q", reported)
 			}
 		})
 	}
 }
 
-// The server's clock jumps forward, and all leases end at once: the jump is told
+// The server's clock jumps forward, and all leases end at once: the jump is reported
 // as such, each loss names it as its cause, and nobody is called dead because the
 // heartbeats went too.
 // fault: 10
@@ -420,7 +420,7 @@ func TestClockThatJumpsForward(t *testing.T) {
 		}
 		f := finding(e, "hold/lost", key)
 		if f == nil {
-			t.Errorf("%s: the loss is not told", key)
+			t.Errorf("%s: the loss is not reported", key)
 			continue
 		}
 		if said := evidenceOf(f); !strings.Contains(said, "jumped forward by 2m") || !strings.Contains(catalogue.Text("en", f.Cause), "clock jumped forward") {
@@ -438,7 +438,7 @@ func TestClockThatJumpsForward(t *testing.T) {
 	}
 }
 
-// A server that cannot save, and therefore takes no writes, is told of once, however
+// A server that cannot save, and therefore takes no writes, is notified of once, however
 // often it is swept, and once again when it is mended.
 // fault: 44
 func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
@@ -448,7 +448,7 @@ func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
 	c := srv.Client(t)
 	ctx := t.Context()
 	must(t, c.Set(ctx, "lock:a", "tok", time.Hour).Err())
-	// With a log of its writes it forgets nothing: what is told is the saving.
+	// With a log of its writes it forgets nothing: what is reported is the saving.
 	must(t, c.ConfigSet(ctx, "appendonly", "yes").Err())
 	testredis.Eventually(t, 20*time.Second, func() bool {
 		return stat(t, c, "persistence", "aof_rewrite_in_progress:")+stat(t, c, "persistence", "aof_rewrite_scheduled:") == 0
@@ -457,7 +457,7 @@ func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
 	s := fast(srv.URL()).build(t)
 	e, err := rules.New(nil, nil, nil)
 	must(t, err)
-	told := func(sweeps int) []string {
+	reported := func(sweeps int) []string {
 		t.Helper()
 		var out []string
 		for range sweeps {
@@ -470,7 +470,7 @@ func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
 		slices.Sort(out)
 		return out
 	}
-	if got := told(1); len(got) != 0 {
+	if got := reported(1); len(got) != 0 {
 		t.Fatalf("before: %q", got)
 	}
 	must(t, c.ConfigSet(ctx, "save", "3600 1").Err())
@@ -479,15 +479,15 @@ func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
 	testredis.Eventually(t, 20*time.Second, func() bool {
 		return redis.HasErrorPrefix(c.Set(ctx, "other", "x", 0).Err(), "MISCONF")
 	}, "no MISCONF")
-	if got := told(3); !slices.Equal(got, []string{"firing server/not-durable", "firing server/refuses-writes"}) {
-		t.Errorf("told %q by three sweeps, want each once", got)
+	if got := reported(3); !slices.Equal(got, []string{"firing server/not-durable", "firing server/refuses-writes"}) {
+		t.Errorf("reported %q by three sweeps, want each once", got)
 	}
 	must(t, c.ConfigSet(ctx, "dir", dir).Err())
 	testredis.Eventually(t, 20*time.Second, func() bool {
 		_ = c.BgSave(ctx).Err() // refused while another one runs
 		return c.Set(ctx, "other", "x", 0).Err() == nil
 	}, "it takes writes again")
-	if got := told(3); !slices.Equal(got, []string{"resolved server/not-durable", "resolved server/refuses-writes"}) {
-		t.Errorf("afterwards told %q by three sweeps, want each end once", got)
+	if got := reported(3); !slices.Equal(got, []string{"resolved server/not-durable", "resolved server/refuses-writes"}) {
+		t.Errorf("afterwards reported %q by three sweeps, want each end once", got)
 	}
 }

@@ -92,7 +92,7 @@ func (r *sweepRun) Parts(count int) {
 	r.s.tracker.count(count)
 }
 
-func (r *sweepRun) Total(_ int, names int64) { r.s.tracker.tell(names) }
+func (r *sweepRun) Total(_ int, names int64) { r.s.tracker.addTotal(names) }
 
 func (r *sweepRun) Scanned(names int) { r.s.scanned.Add(int64(names)) }
 

@@ -88,7 +88,7 @@ func TestEveryPolicyThatEvicts(t *testing.T) {
 	}
 }
 
-// What takes no writes, or lets nobody read, is told once while it lasts, and is
+// What takes no writes, or lets nobody read, is reported once while it lasts, and is
 // over by itself.
 // fault: 44
 func TestServerThatTakesNoWritesIsSweptAllTheSame(t *testing.T) {
@@ -434,7 +434,7 @@ func TestPatternsStayHere(t *testing.T) {
 	if l := find(t, got.Locks, bad); l.Class != class.Default {
 		t.Errorf("%s is of class %s", l.Key, l.Class)
 	}
-	w := &told{t: t, s: s, locks: map[string]locksteward.Lock{}}
+	w := &reported{t: t, s: s, locks: map[string]locksteward.Lock{}}
 	w.run(t)
 	w.awaitTracking()
 	must(t, c.Ping(ctx).Err())
@@ -478,7 +478,7 @@ func monitored(t *testing.T, srv *testredis.Server) func() []string {
 	}
 }
 
-// A server that has no room for another client is told as such, asked again with
+// A server that has no room for another client is reported as such, asked again with
 // growing pauses, and read as soon as it has room.
 // fault: 47
 func TestNoRoomForAnotherClient(t *testing.T) {

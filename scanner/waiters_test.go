@@ -177,8 +177,8 @@ func TestDeadlockIsFound(t *testing.T) {
 			engine, err := rules.New(nil, nil, nil)
 			must(t, err)
 			judge := func() []locksteward.Transition { return cycles(engine.Evaluate(sweep(t, s))) }
-			if told := judge(); len(told) != 0 {
-				t.Fatalf("told after one read: %+v", told)
+			if reported := judge(); len(reported) != 0 {
+				t.Fatalf("reported after one read: %+v", reported)
 			}
 			if direct {
 				judge = func() []locksteward.Transition {
@@ -187,10 +187,10 @@ func TestDeadlockIsFound(t *testing.T) {
 					return cycles(engine.EvaluateDirect(again))
 				}
 			}
-			told := judge()
-			if len(told) != 1 || told[0].Finding.Rule != rules.WaitCycle || told[0].Finding.Status != locksteward.StatusFiring ||
-				told[0].Finding.Severity != locksteward.SeverityCritical {
-				t.Fatalf("told after two reads: %+v", told)
+			reported := judge()
+			if len(reported) != 1 || reported[0].Finding.Rule != rules.WaitCycle || reported[0].Finding.Status != locksteward.StatusFiring ||
+				reported[0].Finding.Severity != locksteward.SeverityCritical {
+				t.Fatalf("reported after two reads: %+v", reported)
 			}
 			cancel()
 			for range 2 {
@@ -198,8 +198,8 @@ func TestDeadlockIsFound(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if told := cycles(engine.Evaluate(sweep(t, s))); len(told) != 1 || told[0].Finding.Status != locksteward.StatusResolved {
-				t.Errorf("told after its end: %+v", told)
+			if reported := cycles(engine.Evaluate(sweep(t, s))); len(reported) != 1 || reported[0].Finding.Status != locksteward.StatusResolved {
+				t.Errorf("reported after its end: %+v", reported)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ func TestWatchAgainAfterACancelDuringItsSetup(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	proxy := testredis.NewProxy(t, srv.Addr())
-	w := &told{t: t, s: fast("redis://" + proxy.Addr() + "/0").build(t), locks: map[string]locksteward.Lock{}}
+	w := &reported{t: t, s: fast("redis://" + proxy.Addr() + "/0").build(t), locks: map[string]locksteward.Lock{}}
 	w.run(t)()
 	proxy.Delay(50 * time.Millisecond)
 	for range 12 {

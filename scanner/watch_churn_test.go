@@ -20,7 +20,7 @@ import (
 func metaOf(id string) record.Meta { return record.Meta{ID: id, Instance: "i1"} }
 
 // TestWatchMissesNothingUnderChurn has 64 clients take, renew, persist, rename and
-// release locks while sweeps run: no sweep may find what no push told of, and in
+// release locks while sweeps run: no sweep may find what no push reported, and in
 // the end the table is what the server has.
 func TestWatchMissesNothingUnderChurn(t *testing.T) {
 	t.Parallel()
@@ -95,7 +95,7 @@ func churn(ctx context.Context, c *redis.Client, rnd *rand.Rand, g, n int) {
 
 // agrees says whether the table has the locks that the server has, with their
 // values' digests as of the last word to the sink.
-func agrees(t *testing.T, w *told, c *redis.Client) bool {
+func agrees(t *testing.T, w *reported, c *redis.Client) bool {
 	t.Helper()
 	keys, err := c.Keys(t.Context(), "lock:*").Result()
 	must(t, err)

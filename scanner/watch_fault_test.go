@@ -73,7 +73,7 @@ func TestWatchRecoversFromADeadConnection(t *testing.T) {
 	}
 }
 
-// TestBlindMomentAmongManyLocks: what happened while nobody told is found by the watch,
+// TestBlindMomentAmongManyLocks: what happened while nobody reported is found by the watch,
 // which reads the few locks again, and of many by a sweep that does not wait for its date.
 func TestBlindMomentAmongManyLocks(t *testing.T) {
 	t.Parallel()
@@ -387,7 +387,7 @@ func TestWatchStopsAndStartsAgain(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c := srv.Client(t)
-	w := &told{t: t, s: fast(srv.URL()).build(t), locks: map[string]locksteward.Lock{}}
+	w := &reported{t: t, s: fast(srv.URL()).build(t), locks: map[string]locksteward.Lock{}}
 	for i := range 3 {
 		stop := w.run(t)
 		w.awaitTracking()

@@ -129,7 +129,7 @@ func TestOthersMoveAndCopyLocks(t *testing.T) {
 				}
 			}
 			return false
-		}, "the loss of "+id+" is not told")
+		}, "the loss of "+id+" is not reported")
 	}
 	ours("lock:moved", "a1")
 	must(t, c.Rename(ctx, "lock:moved", "lock:elsewhere").Err())

@@ -18,14 +18,14 @@ import (
 // verdicts is what an engine says of what a watch tells, which is asked to look again
 // when the engine wants that, as internal/targets does.
 type verdicts struct {
-	*told
+	*reported
 	engine *rules.Engine
 
 	mu    sync.Mutex
 	fired map[string]fired // by key
 }
 
-// fired is how ttl/none was told of a key: the last time, and how often.
+// fired is how ttl/none was notified of a key: the last time, and how often.
 type fired struct {
 	finding locksteward.Finding
 	at      time.Time // our clock
@@ -36,7 +36,7 @@ func judgedWatch(t *testing.T, url string) *verdicts {
 	t.Helper()
 	e, err := rules.New(nil, nil, nil)
 	must(t, err)
-	v := &verdicts{engine: e, fired: map[string]fired{}, told: &told{t: t, s: fast(url).build(t), locks: map[string]locksteward.Lock{}}}
+	v := &verdicts{engine: e, fired: map[string]fired{}, reported: &reported{t: t, s: fast(url).build(t), locks: map[string]locksteward.Lock{}}}
 	v.judge = func(u locksteward.Update) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -54,7 +54,7 @@ func judgedWatch(t *testing.T, url string) *verdicts {
 	return v
 }
 
-// firing is how ttl/none was told of key.
+// firing is how ttl/none was notified of key.
 func (v *verdicts) firing(key string) fired {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -63,8 +63,8 @@ func (v *verdicts) firing(key string) fired {
 
 // handedOn is how often the watch has handed on what it saw.
 func (v *verdicts) handedOn() int {
-	v.told.mu.Lock()
-	defer v.told.mu.Unlock()
+	v.reported.mu.Lock()
+	defer v.reported.mu.Unlock()
 	return v.handings
 }
 
@@ -78,7 +78,7 @@ func (v *verdicts) status(key string) locksteward.Status {
 	return ""
 }
 
-// leased takes a lock with a TTL and waits until it is told of.
+// leased takes a lock with a TTL and waits until it is notified of.
 func (v *verdicts) leased(c redis.Cmdable, key, token string) {
 	v.t.Helper()
 	must(v.t, c.Set(v.t.Context(), key, token, time.Hour).Err())
@@ -86,7 +86,7 @@ func (v *verdicts) leased(c redis.Cmdable, key, token string) {
 }
 
 // A lock that was seen with a TTL and has none any more, however that came about, is
-// told within a second of the command.
+// reported within a second of the command.
 // fault: 49
 func TestLostTTLIsToldWithinASecond(t *testing.T) {
 	t.Parallel()
@@ -114,14 +114,14 @@ func TestLostTTLIsToldWithinASecond(t *testing.T) {
 			v.leased(c, key, token)
 			began := time.Now()
 			must(t, lose(t.Context(), key))
-			testredis.Eventually(t, soon, func() bool { return v.firing(key).at.After(began) }, name+" is not told")
+			testredis.Eventually(t, soon, func() bool { return v.firing(key).at.After(began) }, name+" is not reported")
 			if best = min(best, v.firing(key).at.Sub(began)); best <= time.Second {
 				break
 			}
 		}
-		t.Logf("%s is told after %s", name, best)
+		t.Logf("%s is reported after %s", name, best)
 		if best > time.Second {
-			t.Errorf("%s is told after %s at best", name, best)
+			t.Errorf("%s is reported after %s at best", name, best)
 		}
 	}
 	v.audit()
@@ -139,9 +139,9 @@ func TestConstantValueThatLosesItsTTLWaits(t *testing.T) {
 	at, err := c.Time(t.Context()).Result()
 	must(t, err)
 	must(t, c.Persist(t.Context(), "lock:constant").Err())
-	testredis.Eventually(t, soon, func() bool { return v.status("lock:constant") == locksteward.StatusFiring }, "it is not told")
+	testredis.Eventually(t, soon, func() bool { return v.status("lock:constant") == locksteward.StatusFiring }, "it is not reported")
 	if waited := v.firing("lock:constant").finding.FiredAt.Sub(at); waited < rules.RecheckAfter {
-		t.Errorf("told after %s", waited)
+		t.Errorf("reported after %s", waited)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestTwoCommandsLoseNoTTL(t *testing.T) {
 		judged++
 		testredis.Eventually(t, soon, func() bool { return v.status(key) == "" }, "the finding stays")
 		if v.firing(key).times > 0 {
-			t.Errorf("%s was told", key)
+			t.Errorf("%s was reported", key)
 		}
 	}
 	if judged == 0 {
@@ -179,8 +179,8 @@ func TestTwoCommandsLoseNoTTL(t *testing.T) {
 	v.audit()
 }
 
-// Five thousand locks at once: each is looked at twice and told once, and those whose
-// TTL comes in a second command are not told.
+// Five thousand locks at once: each is looked at twice and reported once, and those whose
+// TTL comes in a second command are not reported.
 // fault: 49
 func TestFiveThousandLostTTLs(t *testing.T) {
 	t.Parallel()
@@ -200,7 +200,7 @@ func TestFiveThousandLostTTLs(t *testing.T) {
 		})
 		must(t, err)
 	}
-	told := func(from, to int) (n int) {
+	reported := func(from, to int) (n int) {
 		for i := from; i < to; i++ {
 			n += v.firing(fmt.Sprintf("lock:%d", i)).times
 		}
@@ -233,8 +233,8 @@ func TestFiveThousandLostTTLs(t *testing.T) {
 	}
 	before := quiet("all written and expiring")
 	for from := 0; from < locks; from += part {
-		if n := told(from, from+part); n > 0 && !slow[from] {
-			t.Errorf("%d of %d whose TTL came at once are told", n, part)
+		if n := reported(from, from+part); n > 0 && !slow[from] {
+			t.Errorf("%d of %d whose TTL came at once are reported", n, part)
 		}
 	}
 	v.mu.Lock()
@@ -242,10 +242,10 @@ func TestFiveThousandLostTTLs(t *testing.T) {
 	v.mu.Unlock()
 	handings := v.handedOn()
 	each(0, locks, func(p redis.Pipeliner, key, _ string) { p.Persist(ctx, key) })
-	after := quiet("all told")
+	after := quiet("all reported")
 	handings = v.handedOn() - handings
-	if n := told(0, locks); n != locks {
-		t.Errorf("%d told of %d", n, locks)
+	if n := reported(0, locks); n != locks {
+		t.Errorf("%d reported %d", n, locks)
 	}
 	t.Logf("%d reads, handed on in %d parts", after-before, handings)
 	if reads := after - before; reads < 2*locks || reads > 3*locks {

@@ -67,8 +67,8 @@ func TestShortLocksAreAskedAboutTogether(t *testing.T) {
 }
 
 // shortLocks has the known lock end and n others begin and end while nothing is read,
-// one of them to stand, and awaits that this is told.
-func (w *told) shortLocks(c redis.UniversalClient, n int) {
+// one of them to stand, and awaits that this is reported.
+func (w *reported) shortLocks(c redis.UniversalClient, n int) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	before := w.s.WatchState().Events

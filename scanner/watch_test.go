@@ -25,8 +25,8 @@ import (
 // below any time between two sweeps, which these tests do not make on their own.
 const soon = 15 * time.Second
 
-// told is what a running watch told.
-type told struct {
+// reported is what a running watch reported.
+type reported struct {
 	t testing.TB
 	s *scanner.Scanner
 
@@ -43,15 +43,15 @@ type told struct {
 }
 
 // watch builds the scanner of r and runs its watch until the test ends.
-func watch(t testing.TB, r rig) *told {
+func watch(t testing.TB, r rig) *reported {
 	t.Helper()
-	w := &told{t: t, s: r.build(t), locks: map[string]locksteward.Lock{}}
+	w := &reported{t: t, s: r.build(t), locks: map[string]locksteward.Lock{}}
 	w.run(t)
 	return w
 }
 
 // tracked is watch, once the server tells of changes.
-func tracked(t testing.TB, r rig) *told {
+func tracked(t testing.TB, r rig) *reported {
 	t.Helper()
 	sinceTracking(t)
 	w := watch(t, r)
@@ -59,7 +59,7 @@ func tracked(t testing.TB, r rig) *told {
 	return w
 }
 
-func (w *told) run(t testing.TB) (stop func()) {
+func (w *reported) run(t testing.TB) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -75,7 +75,7 @@ func (w *told) run(t testing.TB) (stop func()) {
 	return stop
 }
 
-func (w *told) take(_ context.Context, update locksteward.Update) {
+func (w *reported) take(_ context.Context, update locksteward.Update) {
 	w.hold.Lock()
 	defer w.hold.Unlock()
 	w.mu.Lock()
@@ -98,15 +98,15 @@ func (w *told) take(_ context.Context, update locksteward.Update) {
 	}
 }
 
-func (w *told) lock(key string) (locksteward.Lock, bool) {
+func (w *reported) lock(key string) (locksteward.Lock, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l, ok := w.locks[key]
 	return l, ok
 }
 
-// ended returns how the holds of key ended that were told of so far.
-func (w *told) ended(key string) (how []locksteward.EndedHow) {
+// ended returns how the holds of key ended that were notified of so far.
+func (w *reported) ended(key string) (how []locksteward.EndedHow) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.endings {
@@ -117,32 +117,32 @@ func (w *told) ended(key string) (how []locksteward.EndedHow) {
 	return how
 }
 
-func (w *told) await(key, what string, cond func(locksteward.Lock) bool) {
+func (w *reported) await(key, what string, cond func(locksteward.Lock) bool) {
 	w.t.Helper()
 	testredis.Eventually(w.t, soon, func() bool {
 		l, ok := w.lock(key)
 		return ok && cond(l)
-	}, fmt.Sprintf("%s: not told: %s", key, what))
+	}, fmt.Sprintf("%s: not reported: %s", key, what))
 }
 
-func (w *told) awaitLock(key string) {
+func (w *reported) awaitLock(key string) {
 	w.t.Helper()
 	w.await(key, "held", func(locksteward.Lock) bool { return true })
 }
 
-// taken takes a token lock and waits until it is told of.
-func (w *told) taken(c redis.Cmdable, key string) {
+// taken takes a token lock and waits until it is notified of.
+func (w *reported) taken(c redis.Cmdable, key string) {
 	w.t.Helper()
 	must(w.t, c.Set(w.t.Context(), key, "tok", 0).Err())
 	w.awaitLock(key)
 }
 
-func (w *told) awaitEnd(key string, n int) {
+func (w *reported) awaitEnd(key string, n int) {
 	w.t.Helper()
-	testredis.Eventually(w.t, soon, func() bool { return len(w.ended(key)) >= n }, key+": its end was not told")
+	testredis.Eventually(w.t, soon, func() bool { return len(w.ended(key)) >= n }, key+": its end was not reported")
 }
 
-func (w *told) awaitState(what string, cond func(source.WatchState) bool) {
+func (w *reported) awaitState(what string, cond func(source.WatchState) bool) {
 	w.t.Helper()
 	defer func() {
 		if w.t.Failed() {
@@ -154,7 +154,7 @@ func (w *told) awaitState(what string, cond func(source.WatchState) bool) {
 
 // awaitTracking waits until the server tells of changes, and skips the test on one
 // whose tracking the agent does not use.
-func (w *told) awaitTracking() {
+func (w *reported) awaitTracking() {
 	w.t.Helper()
 	sinceTracking(w.t)
 	w.awaitState("tracking", whole)
@@ -177,7 +177,7 @@ func whole(s source.WatchState) bool {
 
 // audit makes sweeps until the watch's account is settled, and none may be
 // missing from it.
-func (w *told) audit() {
+func (w *reported) audit() {
 	w.t.Helper()
 	for range 2 {
 		sweep(w.t, w.s)
@@ -235,7 +235,7 @@ func TestWatchSeesAnExpiryAtOnce(t *testing.T) {
 		t.Errorf("ended %s, want expired", e.How)
 	}
 	if late := e.At.Sub(time.UnixMilli(e.Lock.ExpireAt)); late < 0 || late > 2*time.Second {
-		t.Errorf("told %s after the expiry", late)
+		t.Errorf("reported %s after the expiry", late)
 	}
 }
 
@@ -311,7 +311,7 @@ func TestWatchIgnoresOtherDatabases(t *testing.T) {
 	must(t, three.Set(t.Context(), "lock:mark", "in-3", time.Minute).Err())
 	w.awaitLock("lock:mark")
 	if _, ok := w.lock("lock:same"); ok {
-		t.Error("a lock of database 0 was told of as one of database 3")
+		t.Error("a lock of database 0 was notified of as one of database 3")
 	}
 	must(t, three.Set(t.Context(), "lock:same", "in-3", time.Minute).Err())
 	w.awaitLock("lock:same")
@@ -518,7 +518,7 @@ func TestUnwatchedLocksAreLookedAtAgain(t *testing.T) {
 	r := fast(srv.URL())
 	s := r.build(t)
 	sweep(t, s)
-	w := &told{t: t, s: s, locks: map[string]locksteward.Lock{}}
+	w := &reported{t: t, s: s, locks: map[string]locksteward.Lock{}}
 	w.run(t)
 	w.awaitTracking()
 	w.awaitLock("my:lock") // by the resync

@@ -8,7 +8,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
-// What a value says of its time and mode is told by a sweep, kept in the table, and
+// What a value says of its time and mode is reported by a sweep, kept in the table, and
 // counts as the age where nothing speaks against it.
 func TestSweepTellsWhatTheValueSays(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ type Releaser interface {
 // Limits are the reasons why something cannot be done with a hold; the zero value
 // has none.
 type Limits struct {
-	// Release is why the lock cannot be released safely, whoever asks. It wraps
+	// Release is why the lock can never be released safely. It wraps
 	// locksteward.ErrRefused.
 	Release error
 	// Decision is why each release needs a person who looked at that very lock,

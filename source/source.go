@@ -249,7 +249,7 @@ type Part struct {
 	Candidates     int
 	CandidateNames []string
 	// Unannounced takes the names of locks that changed since the sweep before, as this one
-	// found: a watch should have told of them. Nil if it need not.
+	// found: a watch should have noticed them. Nil if it need not.
 	Unannounced func(names []string)
 }
 

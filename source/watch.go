@@ -51,7 +51,7 @@ type WatchState struct {
 	// Blind is the time in which changes may have gone unseen until the next
 	// complete sweep, summed over masters, the intervals under way included.
 	Blind time.Duration
-	// Missed is how many changes complete sweeps found of which no push had told,
+	// Missed is how many changes complete sweeps found that no push had announced,
 	// outside of blind intervals. It must be 0.
 	Missed int64
 	// Events is how many changed keys pushes named, Reads how many keys were read
@@ -60,7 +60,7 @@ type WatchState struct {
 	// Waiting is how many keys wait to be read.
 	Waiting int
 	// Delay is the longest within the last minute or half of it from a push, or from the
-	// moment at which a look was due, until what it told had been handed on; what waits
+	// moment at which a look was due, until its reading had been passed on; what waits
 	// still counts.
 	Delay time.Duration
 }

@@ -154,7 +154,7 @@ func TestAnchorsFindWhatTheChainCannot(t *testing.T) {
 	})
 }
 
-// The chain is the same however it is read, and one broken in an export is told.
+// The chain is the same however it is read, and one broken in an export is reported.
 func TestChainOfAnExport(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)

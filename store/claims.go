@@ -25,7 +25,7 @@ const firstOfOrdering = `(o.ordering = '' OR NOT EXISTS (SELECT 1 FROM outbox p 
 // Claim takes up to limit due notifications of a receiver, the most urgent and of these
 // the oldest first, for ttl: nobody else gets them until then. Of those with the same
 // Ordering only the first that is not done can be claimed, so that they arrive in their
-// order whoever sends them. Each claim counts as an attempt. Its outcome is recorded with
+// order, whichever replica sends them. Each claim counts as an attempt. Its outcome is recorded with
 // [Store.Delivered], [Store.Retry] or [Store.DeadLetter]; without an outcome the
 // notification is due again after ttl.
 func (s *Store) Claim(ctx context.Context, receiver string, ttl time.Duration, limit int) ([]locksteward.Notification, error) {

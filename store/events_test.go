@@ -502,7 +502,7 @@ func TestBadEvents(t *testing.T) {
 		if err != nil || len(findings) != 0 || count(t, s, "alert_events") != 0 || count(t, s, "alert_groups") != 0 {
 			t.Errorf("%d findings were written, %v", len(findings), err)
 		}
-		// Whoever nobody is to be notified of is no event.
+		// Anyone who nobody is to be notified of is no event.
 		writeEvents(t, s, locksteward.FindingEvent{ID: "e1", Finding: good.Finding})
 		if count(t, s, "alert_events") != 0 {
 			t.Error("an event for nobody was written")
@@ -570,7 +570,7 @@ func TestHeldBackIsOutOfTheWay(t *testing.T) {
 		if len(due) != 1 || !slices.Equal(keys(due[0].Waiting), []string{"held:7 firing", "lock:new firing", "held:7 resolved"}) || due[0].Waiting[0].Held != "silence:s1" {
 			t.Fatalf("%+v", due)
 		}
-		// Told otherwise: nothing waits, what the receiver knows is kept, and what was
+		// Reported otherwise: nothing waits, what the receiver knows is kept, and what was
 		// held back of a finding that ended is gone.
 		notified := ops
 		notified.Direct = true

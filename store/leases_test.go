@@ -83,7 +83,7 @@ func TestLeases(t *testing.T) {
 }
 
 // Under an old fence nothing of a target is written, whatever it is; what was done
-// can still be told.
+// can still be reported.
 func TestWritesUnderAnOldFence(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
@@ -164,7 +164,7 @@ func TestWritesUnderAnOldFence(t *testing.T) {
 		refused("after a takeover")
 		lease.Store(&store.Lease{Target: "other"})
 		refused("without a lease")
-		if err := view.AppendEntries(ctx, locksteward.Entry{Action: "told", Target: "orders"}); err != nil {
+		if err := view.AppendEntries(ctx, locksteward.Entry{Action: "reported", Target: "orders"}); err != nil {
 			t.Errorf("the trail: %v", err)
 		}
 		lease.Store(&taken)

@@ -101,7 +101,7 @@ func mutation(r *rand.Rand, entries []locksteward.Entry) (string, func(exec func
 	}
 }
 
-// Every one of 10,000 random changes of the stored trail is told (fewer under the
+// Every one of 10,000 random changes of the stored trail is reported (fewer under the
 // race detector).
 // fault: 79
 func TestVerifyFindsEveryMutation(t *testing.T) {

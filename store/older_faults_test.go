@@ -108,7 +108,7 @@ func TestFileThatIsOlderAfterAKill(t *testing.T) {
 }
 
 // A database that was restored from a dump is another one, which its first reader is
-// told, and each that had it open; one that was put back in its place is told to those.
+// reported, and each that had it open; one that was put back in its place is informed to those.
 func TestDatabaseThatIsOlder(t *testing.T) {
 	one, two := testpg.Database(t), testpg.Database(t)
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestDatabaseThatIsOlder(t *testing.T) {
 	older(first, store.Older{})
 	older(other, store.Older{})
 
-	// Elsewhere, for whoever comes first.
+	// Elsewhere, for anyone who comes first.
 	run("pg_restore", "--no-owner", "--single-transaction", "--dbname="+two, dump)
 	for _, want := range []store.Older{{Elsewhere: true}, {}} {
 		s := openAt(t, two)

@@ -253,7 +253,7 @@ func TestManyClaimers(t *testing.T) {
 	})
 }
 
-// Whoever is notified of new messages may wait for another who writes, or write.
+// Anyone who is notified of new messages may wait for another who writes, or write.
 func TestEnqueuedWhoWrites(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {
 		s := p.open(t)
@@ -262,7 +262,7 @@ func TestEnqueuedWhoWrites(t *testing.T) {
 			calls.Add(1)
 			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()
-			if err := s.SaveSetting(ctx, "told", "yes"); err != nil {
+			if err := s.SaveSetting(ctx, "reported", "yes"); err != nil {
 				t.Errorf("while others are notified of messages nobody can write: %v", err)
 			}
 		})
@@ -280,7 +280,7 @@ func TestMessagesComeWithTheChange(t *testing.T) {
 		s.OnOutboxChange(func() {
 			// They can be claimed by now.
 			if list, err := s.Notifications(t.Context(), store.NotificationQuery{State: locksteward.NotificationWaiting, Limit: 1000}); err != nil || int64(len(list)) <= calls.Load() {
-				t.Errorf("told of messages that are not there: %d, %v", len(list), err)
+				t.Errorf("reported messages that are not there: %d, %v", len(list), err)
 			}
 			calls.Add(1)
 		})
@@ -364,9 +364,9 @@ func TestMessagesComeWithTheChange(t *testing.T) {
 			t.Fatal("a message to nobody was stored")
 		}
 		got, err := s.LoadFindings(t.Context(), "orders")
-		told, terr := s.Notifications(t.Context(), store.NotificationQuery{Ordering: f.Fingerprint()})
-		if err != nil || terr != nil || len(got) != 1 || len(told) != 1 {
-			t.Errorf("%d findings, %v; %d messages, %v", len(got), err, len(told), terr)
+		reported, terr := s.Notifications(t.Context(), store.NotificationQuery{Ordering: f.Fingerprint()})
+		if err != nil || terr != nil || len(got) != 1 || len(reported) != 1 {
+			t.Errorf("%d findings, %v; %d messages, %v", len(got), err, len(reported), terr)
 		}
 		if lost, err := s.Notifications(t.Context(), store.NotificationQuery{Ordering: "x"}); err != nil || len(lost) != 0 {
 			t.Errorf("%d messages of what was not written, %v", len(lost), err)

@@ -94,7 +94,7 @@ func TestDecideBesideOthers(t *testing.T) {
 		wg.Wait()
 		acts, err := views[0].ListActs(t.Context(), time.Now())
 		if err != nil || len(acts) != places || got.Load() != places {
-			t.Errorf("%d have a place and %d were told so, want %d: %v", len(acts), got.Load(), places, err)
+			t.Errorf("%d have a place and %d were reported so, want %d: %v", len(acts), got.Load(), places, err)
 		}
 	})
 }

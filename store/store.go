@@ -91,7 +91,7 @@ func (s *Store) recordTrail(length int64) {
 		known = s.memory.trail.Load()
 	}
 	if s.lock != nil {
-		// The greater length is kept until the store is closed, so that whoever opens an
+		// The greater length is kept until the store is closed, so that a process that opens an
 		// older file learns of it.
 		s.lock.record(max(length, s.lock.trail))
 	}

@@ -101,7 +101,7 @@ func TestUrgentGroupsAreFlushedFirst(t *testing.T) {
 		if got := next(""); len(got) != 4 {
 			t.Errorf("behind nothing due %v", got)
 		}
-		// Told, a group is no longer urgent; what is held back in it keeps that.
+		// Reported, a group is no longer urgent; what is held back in it keeps that.
 		flushed(t, s, "ops", 100, func(g locksteward.DueGroup) (locksteward.FlushedGroup, []locksteward.Notification) {
 			f, _ := notifyAll(g)
 			f.Next = 0

@@ -19,12 +19,12 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/bench/results"
 	"github.com/locksteward/locksteward/class"
-	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source"
 	redissource "github.com/locksteward/locksteward/source/redis"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 const (
@@ -127,7 +127,7 @@ func run(b *testing.B, name string, keys int, kind string, most float64) (versio
 		end()
 		s, stop := watch(b, srv, kind, seen)
 		with := round(b, client, work)
-		told := s.WatchState()
+		reported := s.WatchState()
 		probes(b, client, work, seen)
 		state := s.WatchState()
 		if state.Missed != 0 || state.Blind != 0 || state.Mode != source.WatchTracking {
@@ -135,7 +135,7 @@ func run(b *testing.B, name string, keys int, kind string, most float64) (versio
 		}
 		throttled += s.Stats().Throttled[source.ReasonWatch]
 		stop()
-		reads, events = reads+told.Reads, events+told.Events
+		reads, events = reads+reported.Reads, events+reported.Events
 		without, pushes, extra = append(without, bare), append(pushes, pushed), append(extra, with-bare)
 	}
 	p50, p99 := seen.quantile(0.5), seen.quantile(0.99)
@@ -368,8 +368,8 @@ func probes(b *testing.B, client *redis.Client, work workload, seen *latencies) 
 		}
 	}
 	wg.Wait()
-	// What the sink was not told of by now it never will be.
-	testredis.Eventually(b, 5*time.Second, func() bool { return seen.open() == 0 }, "a probe was not told")
+	// What the sink was not notified of by now it never will be.
+	testredis.Eventually(b, 5*time.Second, func() bool { return seen.open() == 0 }, "a probe was not reported")
 	keys, err := client.Keys(b.Context(), probe+"*").Result()
 	if err != nil {
 		b.Fatal(err)
@@ -396,7 +396,7 @@ func (l *latencies) sent(key string) {
 	l.at[key] = time.Now()
 }
 
-func (l *latencies) told(key string, now time.Time) {
+func (l *latencies) reported(key string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at, ok := l.at[key]; ok {
@@ -447,7 +447,7 @@ func watch(b *testing.B, srv *testredis.Server, kind string, seen *latencies) (*
 			now := time.Now()
 			for l := range locksteward.LocksOf(update.Locks) {
 				if strings.HasPrefix(l.Key, probe) {
-					seen.told(l.Key, now)
+					seen.reported(l.Key, now)
 				}
 			}
 		})

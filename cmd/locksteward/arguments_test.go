@@ -9,7 +9,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 )
 
-// A person is told which argument is missing, not how many there are.
+// A person is reported which argument is missing, not how many there are.
 func TestArgumentsAreNamed(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -30,7 +30,7 @@ func TestArgumentsAreNamed(t *testing.T) {
 	}
 }
 
-// Whoever approves on the command line sees what they approve.
+// Anyone who approves on the command line sees what they approve.
 func TestRequestSaysWhatItAsksFor(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]api.Evidence{

@@ -25,7 +25,7 @@ func demoCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "demo [URL]",
-		Short: "See it work: broken locks found, shown, told and freed",
+		Short: "See it work: broken locks are found, shown, notified and released",
 		Long: `Demo starts its own Redis (redis-server if installed, else an embedded one), runs
 healthy and broken lock users on it, and the real agent: it shows findings as they
 fire, notifications as a webhook receives them, the console, the metrics, and the

@@ -143,11 +143,11 @@ func metaOf(t *testing.T, rdb *redis.Client) record.Meta {
 	return *m
 }
 
-// work is a command that says who it is, and that it was told to stop, and works on
+// work is a command that says who it is, and that it was informed to stop, and works on
 // until it is.
 const work = `
-trap 'echo term >> $DIR/told; exit 9' TERM
-trap 'echo int >> $DIR/told; exit 8' INT
+trap 'echo term >> $DIR/reported; exit 9' TERM
+trap 'echo int >> $DIR/reported; exit 8' INT
 echo $$ > $DIR/pid
 while :; do sleep 0.05; done`
 
@@ -165,8 +165,8 @@ func TestExecPassesOnSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.want(8)
-	if e.read("told") != "int\n" || !free(t, rdb) {
-		t.Errorf("told %q, lock free: %v", e.read("told"), free(t, rdb))
+	if e.read("reported") != "int\n" || !free(t, rdb) {
+		t.Errorf("reported %q, lock free: %v", e.read("reported"), free(t, rdb))
 	}
 	if n := rdb.Exists(t.Context(), record.InstanceKey(record.DefaultPrefix, m.Instance)).Val(); n != 0 {
 		t.Error("the heartbeat is left")
@@ -249,8 +249,8 @@ func TestExecEndsWithTheLock(t *testing.T) {
 			pid := e.await("pid")
 			tt.lose(t, srv, rdb)
 			e.want(execLost, "lost", tt.want, "stopping the command", "with code 9")
-			if e.read("told") != "term\n" || alive(pid) {
-				t.Errorf("told %q, alive: %v", e.read("told"), alive(pid))
+			if e.read("reported") != "term\n" || alive(pid) {
+				t.Errorf("reported %q, alive: %v", e.read("reported"), alive(pid))
 			}
 		})
 	}
@@ -297,8 +297,8 @@ func TestExecKilledTakesItsCommandAlong(t *testing.T) {
 	if err := e.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if got := e.await("told"); got != "term" {
-		t.Errorf("told %q", got)
+	if got := e.await("reported"); got != "term" {
+		t.Errorf("reported %q", got)
 	}
 	testredis.Eventually(t, 5*time.Second, func() bool { return !alive(pid) }, "the command lives on")
 	if free(t, rdb) {
@@ -357,7 +357,7 @@ func TestExecWaitIsEnded(t *testing.T) {
 			t.Run(sig.String()+" "+fair, func(t *testing.T) {
 				t.Parallel()
 				if signal.Ignored(sig) {
-					t.Skipf("whoever runs the tests ignores %s, as nohup does: so does exec, as it should", sig)
+					t.Skipf("the parent process ignores %s, as nohup does: so does exec, as it should", sig)
 				}
 				srv := testredis.Start(t)
 				rdb := srv.Client(t)

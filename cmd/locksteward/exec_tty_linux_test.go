@@ -101,7 +101,7 @@ func TestExecAtATerminal(t *testing.T) {
 	defer wake.Close()
 	// It starts no other program: a shell that is between vfork and execve when Ctrl-Z
 	// comes does not stop, but waits for its child, which has.
-	script := `trap "echo int > $DIR/told; exit 8" INT
+	script := `trap "echo int > $DIR/reported; exit 8" INT
 read line; echo "$line" > $DIR/line
 echo $$ > $DIR/pid
 read go < $DIR/go; echo on > $DIR/on
@@ -126,8 +126,8 @@ while :; do read go < $DIR/go; done`
 	e.await("on")
 	keys("\x03")
 	keys("echo $? > $DIR/code\n")
-	if code := e.await("code"); code != "8" || e.read("told") != "int\n" {
-		t.Errorf("exit code %s, told %q", code, e.read("told"))
+	if code := e.await("code"); code != "8" || e.read("reported") != "int\n" {
+		t.Errorf("exit code %s, reported %q", code, e.read("reported"))
 	}
 	if !free(t, srv.Client(t)) {
 		t.Error("the lock is left")

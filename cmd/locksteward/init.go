@@ -18,7 +18,7 @@ import (
 	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
-// initObserve is how long init looks unless told.
+// initObserve is how long init observes by default.
 const initObserve = 30 * time.Second
 
 type initFlags struct {
@@ -175,7 +175,7 @@ func (f *initFlags) target(conn connect.Config) (initcfg.Target, error) {
 		}
 		*file.to = path
 	}
-	// What is wrong with the name or the URL is told before the server is asked.
+	// A wrong name or URL is reported before the server is asked.
 	if _, err := config.Parse(f.file, []byte(initcfg.Write(initcfg.Plan{}, out, time.Now(), nil))); err != nil {
 		return out, usagef("%w", err)
 	}

@@ -106,7 +106,7 @@ func answerOf(ctx context.Context, lines <-chan string, w io.Writer) (string, er
 	}
 }
 
-// readLines reads beside whoever waits for Ctrl-C; a read cannot be interrupted.
+// readLines reads in a goroutine of its own, so that Ctrl-C works; a read cannot be interrupted.
 func readLines(ctx context.Context, in io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {

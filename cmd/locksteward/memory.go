@@ -37,7 +37,7 @@ const (
 const memoryEvery = time.Second
 
 // limitMemory keeps the soft limit at what is alive and some room, until the
-// returned function is called. Whoever set GOMEMLIMIT or GOGC knows better, and is
+// returned function is called. An operator who set GOMEMLIMIT or GOGC knows better, and is
 // left alone.
 func limitMemory(ctx context.Context) (stop func()) {
 	if os.Getenv("GOMEMLIMIT") != "" || os.Getenv("GOGC") != "" {

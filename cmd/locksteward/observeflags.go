@@ -30,7 +30,7 @@ const (
 var observeFlagNames = []string{"match", "observe", "pace", "sweep-on"}
 
 // register adds the flags; in says where they count, for their help, and long for
-// how long it is looked unless told otherwise.
+// how long it observes by default.
 func (f *observeFlags) register(c *cobra.Command, in string, long time.Duration, why string) {
 	flags := c.Flags()
 	flags.StringArrayVar(&f.match, "match", nil, in+"treat keys that match this glob as locks of a class (may be repeated)")

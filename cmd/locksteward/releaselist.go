@@ -96,7 +96,7 @@ func requestsUpTo(ctx context.Context, client *apiclient.Client, q apiclient.Req
 }
 
 // watchRequests shows the list whenever something of it changed, until ctx ends.
-// An agent that does not answer for a while is told of once.
+// An agent that does not answer for a while is reported once.
 func watchRequests(ctx context.Context, client *apiclient.Client, q apiclient.RequestsQuery, limit int, stderr io.Writer,
 	show func(api.RequestList) error,
 ) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/locksteward/locksteward/internal/scan"
 )
 
-// reportObserve is how long a report without an agent looks unless told.
+// reportObserve is how long a report without an agent observes by default.
 const reportObserve = time.Minute
 
 type reportFlags struct {

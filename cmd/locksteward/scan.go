@@ -106,7 +106,7 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 }
 
 // scanVerdict is the exit code's reason. Pending findings do not count: they
-// were not true for long enough to be told.
+// were not true for long enough to fire.
 func scanVerdict(out api.Scan, limit severityFlag) error {
 	var incomplete error
 	if !out.Complete {

@@ -92,9 +92,9 @@ type secretBed struct {
 	agent   *exec.Cmd
 	done    chan error
 
-	mu   sync.Mutex
-	told [][]byte // what the webhook got, headers and bodies
-	log  bytes.Buffer
+	mu       sync.Mutex
+	reported [][]byte // what the webhook got, headers and bodies
+	log      bytes.Buffer
 }
 
 func (b *secretBed) Write(p []byte) (int, error) {
@@ -185,7 +185,7 @@ func newSecretBed(t *testing.T) *secretBed {
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
 		b.mu.Lock()
-		b.told = append(b.told, fmt.Appendf(raw, "%v", r.Header))
+		b.reported = append(b.reported, fmt.Appendf(raw, "%v", r.Header))
 		b.mu.Unlock()
 		if r.URL.Path != path {
 			w.WriteHeader(http.StatusNotFound)
@@ -257,17 +257,17 @@ func TestSecretsShowNowhere(t *testing.T) {
 	testredis.Eventually(t, 60*time.Second, func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return len(b.told) > 0 && bytes.Contains(b.log.Bytes(), []byte("ding")) && bytes.Contains(b.log.Bytes(), []byte("am"))
-	}, "nobody is told")
+		return len(b.reported) > 0 && bytes.Contains(b.log.Bytes(), []byte("ding")) && bytes.Contains(b.log.Bytes(), []byte("am"))
+	}, "nobody is notified")
 	b.act()
 	b.lookAtCLI()
 	b.lookAtHTTP()
 	b.lookAtProcesses()
 	b.lookAtErrors()
 	b.mu.Lock()
-	told := bytes.Join(b.told, []byte("\n"))
+	reported := bytes.Join(b.reported, []byte("\n"))
 	b.mu.Unlock()
-	b.clean("webhook messages", told)
+	b.clean("webhook messages", reported)
 	// A crash prints every goroutine.
 	if err := b.agent.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Fatal(err)

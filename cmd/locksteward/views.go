@@ -224,7 +224,7 @@ func showAct(e api.Evidence) string {
 	return text
 }
 
-// identity is how surely the lock is told from the next one, and whether who
+// identity is how surely the hold is distinguished from the next one, and whether who
 // approves has to confirm it.
 func identity(e api.Evidence) string {
 	if e.WeakIdentity && e.Identity != string(locksteward.IdentityNone) {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// writeFileAtomic puts data into a file as a whole: a reader, and whoever comes after
+// writeFileAtomic puts data into a file as a whole: a reader, and the next start after
 // an interruption, finds all of it or what was there before. Without replace an
 // existing file is an error that wraps fs.ErrExist and stays as it is.
 func writeFileAtomic(name string, data []byte, replace bool) (err error) {

@@ -196,7 +196,7 @@ func freePort(t *testing.T) int {
 	}
 }
 
-// givenPorts are those that somebody here was told to listen on, and may not yet.
+// givenPorts are those that somebody here was informed to listen on, and may not yet.
 var givenPorts sync.Map
 
 // serve starts a server of this machine for the length of the test.

@@ -141,7 +141,7 @@ func lines(t *testing.T, name string) int {
 	return strings.Count(string(raw), "\n")
 }
 
-// A trail that somebody was at is told by the API, in the log, and by nobody else.
+// A trail that somebody was at is reported by the API, in the log, and by nobody else.
 // fault: 79
 func TestVerifyTellsABrokenTrail(t *testing.T) {
 	t.Parallel()

@@ -23,8 +23,8 @@ import (
 	"github.com/locksteward/locksteward/lock"
 )
 
-// A store that comes back as it was before requests were made, approved and told of:
-// it is said so, nothing is released a second time, and what fires is told again.
+// A store that comes back as it was before requests were made, approved and reported:
+// it is said so, nothing is released a second time, and what fires is reported again.
 func TestStoreThatIsOlder(t *testing.T) {
 	t.Parallel()
 	srv, e := testredis.Start(t), newEar(t)
@@ -51,7 +51,7 @@ func TestStoreThatIsOlder(t *testing.T) {
 		}
 	}
 	set(t, rdb, "lock:order:again", other, 0) // somebody works under it by now
-	set(t, rdb, "lock:order:later", token, 0) // and here is something that the backup has never heard of
+	set(t, rdb, "lock:order:later", token, 0) // and here is something that the backup has never seen
 	times := func(finding string) (n int) {
 		for _, h := range e.of("") {
 			if h.finding() == finding {
@@ -60,12 +60,12 @@ func TestStoreThatIsOlder(t *testing.T) {
 		}
 		return n
 	}
-	testredis.Eventually(t, within, func() bool { return times("lock:order:later firing") == 1 }, "it is not told")
+	testredis.Eventually(t, within, func() bool { return times("lock:order:later firing") == 1 }, "it is not reported")
 	b.stop()
 	b.restore(copied)
 	b.start()
-	if told := b.logs.FilterMessageSnippet("the store is older than it was").All(); len(told) != 1 || told[0].ContextMap()["entries_missing"].(int64) < 4 {
-		t.Errorf("nobody is told that the store is older: %+v", told)
+	if reported := b.logs.FilterMessageSnippet("the store is older than it was").All(); len(reported) != 1 || reported[0].ContextMap()["entries_missing"].(int64) < 4 {
+		t.Errorf("nobody is notified that the store is older: %+v", reported)
 	}
 	for r, want := range map[*api.Request]string{&again: "changed", &gone: "already_gone"} {
 		testredis.Eventually(t, within, func() bool {
@@ -82,12 +82,12 @@ func TestStoreThatIsOlder(t *testing.T) {
 	if rdb.Get(t.Context(), "lock:order:again").Val() != other {
 		t.Error("released twice")
 	}
-	testredis.Eventually(t, within, func() bool { return times("lock:order:later firing") == 2 }, "what the store forgot is not told again")
+	testredis.Eventually(t, within, func() bool { return times("lock:order:later firing") == 2 }, "what the store forgot is not reported again")
 	b.stop()
 	// After an orderly end it is as old as it is.
 	b.start()
 	if b.logs.FilterMessageSnippet("the store is older than it was").Len() > 0 {
-		t.Error("told again after an orderly end")
+		t.Error("reported again after an orderly end")
 	}
 	b.stop()
 	b.verify()
@@ -187,7 +187,7 @@ func TestClocksAnHourApart(t *testing.T) {
 			}
 			got := e.await(1)[0]
 			if late := got.at.Sub(taken); len(got.Findings) != 1 || got.Findings[0].Rule != "hold/too-long" || late < 3900*time.Millisecond {
-				t.Errorf("told %s after %s: %s", got.finding(), late, got.body)
+				t.Errorf("reported %s after %s: %s", got.finding(), late, got.body)
 			}
 			aged() // of an age from which a second could be missing
 			r, err := b.ana.CreateRequest(t.Context(), ask("lock:order:1"))
@@ -200,7 +200,7 @@ func TestClocksAnHourApart(t *testing.T) {
 			select {
 			case <-h.Context().Done():
 			case <-time.After(5 * time.Second):
-				t.Error("the holder is not told")
+				t.Error("the holder is not reported")
 			}
 			testredis.Eventually(t, within, func() bool {
 				all := e.of("")
@@ -311,7 +311,7 @@ func TestApproverWhoLostTheRole(t *testing.T) {
 	}
 }
 
-// Names that are made to break things, all the way: found, listed, measured, told,
+// Names that are made to break things, all the way: found, listed, measured, reported,
 // asked for, approved and released, byte for byte, and no other lock is touched.
 // fault: 53
 func TestHostileNamesAllTheWay(t *testing.T) {
@@ -335,15 +335,15 @@ func TestHostileNamesAllTheWay(t *testing.T) {
 	// As many at once need one approval more, which is another test's.
 	many := strings.Replace(orders, "release: approve", "release: approve, many_per_minute: 100", 1)
 	b := newBed(t, target(srv.URL())+many+receivers("ops", e.url))
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	testredis.Eventually(t, within, func() bool {
 		for _, h := range e.of("") {
 			if key, err := h.Findings[0].Key.Bytes(); err == nil && h.Status == "firing" {
-				told[key] = true
+				reported[key] = true
 			}
 		}
-		return len(told) >= len(keys)
-	}, "not all are told")
+		return len(reported) >= len(keys)
+	}, "not all are reported")
 	list, err := b.ana.Locks(t.Context(), apiclient.LocksQuery{})
 	if err != nil || list.Total != len(keys) {
 		t.Fatalf("%d locks, %v", list.Total, err)
@@ -358,8 +358,8 @@ func TestHostileNamesAllTheWay(t *testing.T) {
 	}
 	b.awaitMetric(fmt.Sprintf(`locksteward_locks_without_ttl{class="orders",target="main"} %d`, len(names)))
 	for i, key := range keys {
-		if !told[key] || !listed[key] {
-			t.Errorf("%.40q: told %t, listed %t", key, told[key], listed[key])
+		if !reported[key] || !listed[key] {
+			t.Errorf("%.40q: reported %t, listed %t", key, reported[key], listed[key])
 		}
 		r, err := b.ana.CreateRequest(t.Context(), api.CreateRequest{Target: "main", Key: api.NewKey(key), Reason: "stuck"})
 		if err != nil {

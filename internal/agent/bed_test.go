@@ -236,7 +236,7 @@ func (s *sink) got() []string {
 }
 
 // awaitDrained waits until n messages to a receiver arrived and its worker has seen
-// that nothing else waits: only then is it told from memory what the store does not
+// that nothing else waits: only then is it reported from memory what the store does not
 // take.
 func (b *bed) awaitDrained(receiver string, n int) {
 	b.t.Helper()

@@ -114,22 +114,22 @@ func (e *ear) takes(finding string) (taken func() bool) {
 	from := len(e.all)
 	e.answer = nil
 	return func() bool {
-		return slices.ContainsFunc(e.got()[from:], func(h heard) bool { return h.finding() == finding })
+		return slices.ContainsFunc(e.got()[from:], func(h received) bool { return h.finding() == finding })
 	}
 }
 
-// tellsOnce fails the test unless people were told once that a lock breaks a rule, and
+// tellsOnce fails the test unless people were notified once that a lock breaks a rule, and
 // not that it is over.
 func (e *ear) tellsOnce(key string) {
 	e.t.Helper()
 	if fired, over := e.times(key+" firing"), e.times(key+" resolved"); fired != 1 || over != 0 {
-		e.t.Errorf("%s: told %d times that it fires and %d times that it is over", key, fired, over)
+		e.t.Errorf("%s: reported %d times that it fires and %d times that it is over", key, fired, over)
 	}
 }
 
 // The agent's own clock is an hour off and is set right, or right and is set an hour
-// off, while it runs: nothing fires, ends or is released for that, what waits to be told
-// is told, and people hear of the clock.
+// off, while it runs: nothing fires, ends or is released for that, what waits to be reported
+// is reported, and people hear of the clock.
 // fault: 9
 func TestOwnClockIsSetAnHour(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func TestOwnClockIsSetAnHour(t *testing.T) {
 			r := a.request("main", "lock:order:stuck")
 			testredis.Eventually(t, within, func() bool {
 				return e.times("lock:order:stuck firing") == 1 && e.times("lock:auto:stuck firing") == 1
-			}, "what is stuck is not told")
+			}, "what is stuck is not reported")
 			a.sweeps("main", 4) // enough for a proof, but for the time
 			// Something waits for its next attempt.
 			e.says(status(http.StatusServiceUnavailable))
@@ -185,17 +185,17 @@ func TestOwnClockIsSetAnHour(t *testing.T) {
 			taken := e.takes("lock:order:waits firing")
 			a.said(tc.step)
 			a.said(tc.now)
-			testredis.Eventually(t, 2*within, taken, "what waited is not told")
+			testredis.Eventually(t, 2*within, taken, "what waited is not reported")
 			a.sweeps("main", 4)
 			set(t, rdb, "lock:order:later", token, 0)
-			testredis.Eventually(t, within, func() bool { return e.times("lock:order:later firing") == 1 }, "what happens later is not told")
+			testredis.Eventually(t, within, func() bool { return e.times("lock:order:later firing") == 1 }, "what happens later is not reported")
 			a.sweeps("main", 4)
 
 			for _, key := range []string{"lock:order:stuck", "lock:auto:stuck", "lock:order:waits", "lock:order:later"} {
 				e.tellsOnce(key)
 			}
 			if e.times("lock:order:live firing") != 0 || h.Context().Err() != nil {
-				t.Errorf("a lock that lives: told %d times, %v", e.times("lock:order:live firing"), h.Context().Err())
+				t.Errorf("a lock that lives: reported %d times, %v", e.times("lock:order:live firing"), h.Context().Err())
 			}
 			if n := rdb.Exists(t.Context(), "lock:order:stuck", "lock:auto:stuck", "lock:order:waits", "lock:order:later", "lock:order:live").Val(); n != 5 {
 				t.Errorf("%d of five locks are there", n)
@@ -204,7 +204,7 @@ func TestOwnClockIsSetAnHour(t *testing.T) {
 			if r, err = a.approve(r); err != nil || r.State != "released" {
 				t.Fatalf("%+v, %v", r, err)
 			}
-			testredis.Eventually(t, within, func() bool { return e.times("lock:order:stuck resolved") == 1 }, "its end is not told")
+			testredis.Eventually(t, within, func() bool { return e.times("lock:order:stuck resolved") == 1 }, "its end is not reported")
 			a.End()
 			a.b.verify()
 		})
@@ -222,7 +222,7 @@ func TestOwnClockGoesBackBetweenLives(t *testing.T) {
 	a := newClocked(layBed(t, target(srv.URL())+orders+receivers("ops", e.url), ""), "agent")
 	a.SetClock(time.Hour)
 	a.Start()
-	testredis.Eventually(t, within, func() bool { return e.times("lock:order:stuck firing") == 1 }, "what is stuck is not told")
+	testredis.Eventually(t, within, func() bool { return e.times("lock:order:stuck firing") == 1 }, "what is stuck is not reported")
 	a.sweeps("main", 2) // until the delivery is noted
 	e.says(status(http.StatusServiceUnavailable))
 	set(t, rdb, "lock:order:waits", token, 0)
@@ -232,7 +232,7 @@ func TestOwnClockGoesBackBetweenLives(t *testing.T) {
 	taken := e.takes("lock:order:waits firing")
 	a.Start()
 	a.said("this machine's clock is at least", "behind the newest entry of the audit trail", `"apart":-35`)
-	testredis.Eventually(t, 2*within, taken, "what waited is not told")
+	testredis.Eventually(t, 2*within, taken, "what waited is not reported")
 	a.sweeps("main", 4)
 	e.tellsOnce("lock:order:stuck")
 	e.tellsOnce("lock:order:waits")
@@ -244,7 +244,7 @@ func TestOwnClockGoesBackBetweenLives(t *testing.T) {
 }
 
 // Of two replicas one has a clock an hour off, which is set right and wrong again: who
-// does what, who may write and what is told does not depend on it, nor what happens when
+// does what, who may write and what is reported does not depend on it, nor what happens when
 // either of them dies.
 // fault: 9
 func TestReplicasWithClocksAnHourApart(t *testing.T) {
@@ -259,7 +259,7 @@ func TestReplicasWithClocksAnHourApart(t *testing.T) {
 			right, wrong := newClocked(b, "right"), newClocked(b, "wrong")
 			wrong.SetClock(off)
 			wrong.Start()
-			testredis.Eventually(t, within, func() bool { return e.times("lock:order:stuck firing") == 1 }, "what is stuck is not told")
+			testredis.Eventually(t, within, func() bool { return e.times("lock:order:stuck firing") == 1 }, "what is stuck is not reported")
 			right.Start()
 			wrong.said("1h0m0s " + name + " that of the database")
 			wrong.said("1h0m0s " + name + " that of the Redis server")
@@ -274,14 +274,14 @@ func TestReplicasWithClocksAnHourApart(t *testing.T) {
 				testredis.Eventually(t, within, func() bool { return leads(pair[1]) }, "nobody takes over")
 				key := fmt.Sprintf("lock:order:%d", i)
 				set(t, rdb, key, token, 0)
-				testredis.Eventually(t, within, func() bool { return e.times(key+" firing") == 1 }, "what happens after a take-over is not told")
+				testredis.Eventually(t, within, func() bool { return e.times(key+" firing") == 1 }, "what happens after a take-over is not reported")
 				pair[0].Start()
 				// Asked for at one, approved at the other.
 				r := pair[0].request("main", key)
 				if r, err := pair[1].approve(r); err != nil || r.State != "released" {
 					t.Errorf("%+v, %v", r, err)
 				}
-				testredis.Eventually(t, within, func() bool { return e.times(key+" resolved") == 1 }, "its end is not told")
+				testredis.Eventually(t, within, func() bool { return e.times(key+" resolved") == 1 }, "its end is not reported")
 				if i == 1 {
 					break
 				}

@@ -41,7 +41,7 @@ func (a *Agent) openStore(ctx context.Context, cfg config.Config, version string
 }
 
 // openStoreHealth begins to show the health of the store. A database that is put back to an older state while replicas run is
-// claimed anew: what it says fires, and was told, is gone by; what is known here was never there.
+// claimed anew: what it says fires, and was notified, is gone by; what is known here was never there.
 func (a *Agent) openStoreHealth() {
 	var onOlder func(context.Context)
 	if a.member != nil {

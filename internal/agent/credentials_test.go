@@ -159,7 +159,7 @@ func TestSwappedCertificateIsToldOnce(t *testing.T) {
 	testcert.Put(t, key, soon.Key)
 	testredis.Eventually(t, within, func() bool {
 		return b.logs.FilterMessage("a certificate ends soon: put a new one into its file").Len() > 0
-	}, "nobody is told that it ends soon")
+	}, "nobody is notified that it ends soon")
 	if err := os.Remove(srv.CAFile()); err != nil {
 		t.Fatal(err)
 	}

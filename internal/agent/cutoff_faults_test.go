@@ -96,9 +96,9 @@ func TestAgentsCutOffTellOfOneFinding(t *testing.T) {
 	if keys, _ := pd.counts("trigger"); keys != 1 {
 		t.Errorf("%d dedup_keys", keys)
 	}
-	// Alertmanager is told by each again and again.
+	// Alertmanager is notified by each again and again.
 	at := alerts()[0].UpdatedAt
-	testredis.Eventually(t, within, func() bool { l := alerts(); return len(l) != 1 || l[0].UpdatedAt.After(at.Add(3*time.Second)) }, "the alert is not told again")
+	testredis.Eventually(t, within, func() bool { l := alerts(); return len(l) != 1 || l[0].UpdatedAt.After(at.Add(3*time.Second)) }, "the alert is not reported again")
 	if l := alerts(); len(l) != 1 {
 		t.Errorf("%d alerts: %+v", len(l), l)
 	}

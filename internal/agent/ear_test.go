@@ -25,11 +25,11 @@ type ear struct {
 
 	mu     sync.Mutex
 	answer func(n int, w http.ResponseWriter, r *http.Request)
-	all    []heard
+	all    []received
 }
 
-// heard is one request that came in full.
-type heard struct {
+// received is one request that came in full.
+type received struct {
 	id string
 	at time.Time
 	alert.Payload
@@ -37,7 +37,7 @@ type heard struct {
 }
 
 // finding is the key and status of a message about one.
-func (h heard) finding() string {
+func (h received) finding() string {
 	if len(h.Findings) == 0 {
 		return h.Type
 	}
@@ -54,7 +54,7 @@ func newEar(t *testing.T) *ear {
 
 func (e *ear) take(w http.ResponseWriter, r *http.Request, m testagent.Message) {
 	e.mu.Lock()
-	e.all = append(e.all, heard{id: m.ID, at: m.At, Payload: m.Payload, body: string(m.Body)})
+	e.all = append(e.all, received{id: m.ID, at: m.At, Payload: m.Payload, body: string(m.Body)})
 	n, answer := len(e.all), e.answer
 	e.mu.Unlock()
 	if answer != nil {
@@ -74,22 +74,22 @@ func status(code int) func(int, http.ResponseWriter, *http.Request) {
 }
 
 // got are the requests so far.
-func (e *ear) got() []heard {
+func (e *ear) got() []received {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]heard(nil), e.all...)
+	return append([]received(nil), e.all...)
 }
 
 // await waits until n requests came, and returns them.
-func (e *ear) await(n int) []heard {
+func (e *ear) await(n int) []received {
 	e.t.Helper()
 	testredis.Eventually(e.t, within, func() bool { return len(e.got()) >= n }, "messages do not come")
 	return e.got()
 }
 
 // of are the messages of a type, "" for those about findings.
-func (e *ear) of(kind string) []heard {
-	var out []heard
+func (e *ear) of(kind string) []received {
+	var out []received
 	for _, h := range e.got() {
 		if h.Type == kind || kind == "" && len(h.Findings) > 0 {
 			out = append(out, h)
@@ -98,7 +98,7 @@ func (e *ear) of(kind string) []heard {
 	return out
 }
 
-func (e *ear) awaitOf(kind string) heard {
+func (e *ear) awaitOf(kind string) received {
 	e.t.Helper()
 	testredis.Eventually(e.t, within, func() bool { return len(e.of(kind)) > 0 }, "nobody tells "+kind)
 	return e.of(kind)[0]

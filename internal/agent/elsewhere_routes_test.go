@@ -184,7 +184,7 @@ var places = map[string]place{
 	"GET /api/v1/audit/status":      {why: "tells of the replica that is asked"},
 	"POST /api/v1/audit/import":     {why: "writes into the trail in the store"},
 	"GET /api/v1/notifications":     same("/api/v1/notifications", "ops"),
-	// What is told elsewhere is the work of the replica that sends, whoever has the target.
+	// What is reported elsewhere is the work of the replica that sends, anyone who has the target.
 	"POST /api/v1/notifications/{id}/retry": {why: "about a delivery: the store has it, and the replica that sends is woken"},
 	"POST /api/v1/receivers/{name}/retry":   {why: "about a receiver: the store has what died, and the replica that sends is woken"},
 	"POST /api/v1/receivers/{name}/test":    {why: "about a receiver: the replica that is asked tries it"},

@@ -83,7 +83,7 @@ func TestUnsettledReleasesDoNotKeepTheServersWaiting(t *testing.T) {
 }
 
 // TestReloadKeepsWhatWaits: alerts wait for a receiver that is down, and the
-// agent is told to reload meanwhile.
+// agent is informed to reload meanwhile.
 func TestReloadKeepsWhatWaits(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
@@ -120,6 +120,6 @@ func TestReloadKeepsWhatWaits(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if !strings.Contains(got[0], `"status":"firing"`) || !strings.Contains(got[0], "ttl/none") {
-		t.Errorf("told %s", got[0])
+		t.Errorf("reported %s", got[0])
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // All locks of a living process and of others are flushed away, whether the server
-// tells of it (FLUSHALL) or not (SWAPDB): people are told once, of all of them
+// tells of it (FLUSHALL) or not (SWAPDB): people are notified once, of all of them
 // together, and not once for each.
 // fault: 48
 func TestFlushIsToldOnce(t *testing.T) {
@@ -44,7 +44,7 @@ func TestFlushIsToldOnce(t *testing.T) {
 			b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
 			b.awaitMetric(fmt.Sprintf(`locksteward_locks{class="orders",library="locksteward",target="main"} %d`, locks))
 			// The first sweep finds classes to watch, for which the watch is set up anew:
-			// what a flush takes meanwhile is told lock by lock.
+			// what a flush takes meanwhile is reported lock by lock.
 			was := lastSweep(b)
 			testredis.Eventually(t, within, func() bool { return lastSweep(b) != was }, "no second sweep")
 			b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
@@ -58,7 +58,7 @@ func TestFlushIsToldOnce(t *testing.T) {
 					}
 				}
 			})
-			told := func() (flushed, others []string) {
+			reported := func() (flushed, others []string) {
 				for _, h := range e.of("") {
 					for _, f := range h.Findings {
 						if f.Rule == "server/flushed" {
@@ -70,19 +70,19 @@ func TestFlushIsToldOnce(t *testing.T) {
 				}
 				return flushed, others
 			}
-			testredis.Eventually(t, 3*within, func() bool { flushed, _ := told(); return len(flushed) > 0 }, "nobody is told of the flush")
+			testredis.Eventually(t, 3*within, func() bool { flushed, _ := reported(); return len(flushed) > 0 }, "nobody is notified of the flush")
 			b.awaitNoMetric(`locksteward_locks{class="orders",library="locksteward",target="main"}`)
-			// What would be told of single locks would have been told by now.
+			// What would be notified of single locks would have been reported by now.
 			for range 3 {
 				was := lastSweep(b)
 				testredis.Eventually(t, within, func() bool { return lastSweep(b) != was }, "no more sweeps")
 			}
-			flushed, others := told()
+			flushed, others := reported()
 			if len(flushed) != 1 || !strings.HasPrefix(flushed[0], "firing a flush took ") {
-				t.Errorf("told of the flush: %q", flushed)
+				t.Errorf("reported the flush: %q", flushed)
 			}
 			if len(others) != 0 {
-				t.Errorf("%d other things are told of one flush, %q among them", len(others), others[0])
+				t.Errorf("%d other things are notified of one flush, %q among them", len(others), others[0])
 			}
 		})
 	}

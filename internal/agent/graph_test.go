@@ -14,7 +14,7 @@ import (
 )
 
 // TestGraphShowsWhoWaits: two sessions in a deadlock and a third one that waits for
-// it are told apart, with the round and its victim; a lock that only counts its
+// it are reported apart, with the round and its victim; a lock that only counts its
 // waiters is there with their number.
 func TestGraphShowsWhoWaits(t *testing.T) {
 	t.Parallel()

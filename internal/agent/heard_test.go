@@ -42,7 +42,7 @@ func (e *ear) awaitAbout(id string, want ...string) {
 	e.t.Helper()
 	testredis.Eventually(e.t, within, func() bool { return len(e.about(id)) >= len(want) }, "messages about "+id+" do not come")
 	if got := e.about(id); !slices.Equal(got, want) {
-		e.t.Errorf("told of %s: %q, want %q", id, got, want)
+		e.t.Errorf("reported %s: %q, want %q", id, got, want)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestReminderIsHeard(t *testing.T) {
 }
 
 // TestUnknownOutcomeIsHeard: the agent died between intent and outcome, and what
-// could tell is gone. It is not tried again, and people are told to look.
+// could tell is gone. It is not tried again, and people are notified to look.
 func TestUnknownOutcomeIsHeard(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
@@ -119,7 +119,7 @@ func TestUnknownOutcomeIsHeard(t *testing.T) {
 	refusedWith(t, "approval of what is over", err, locksteward.ErrConflict, "unknown")
 }
 
-// TestAutoIsHeard: what was released without a person is told as that, and how it
+// TestAutoIsHeard: what was released without a person is reported as that, and how it
 // ended.
 func TestAutoIsHeard(t *testing.T) {
 	t.Parallel()

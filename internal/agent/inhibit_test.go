@@ -32,7 +32,7 @@ func (b *bed) opened() *sql.DB {
 	return db
 }
 
-// pending is what waits to be told, each with the reason for which it is held back.
+// pending is what waits to be reported, each with the reason for which it is held back.
 func (b *bed) pending(db *sql.DB) []string {
 	b.t.Helper()
 	rows, err := db.QueryContext(b.t.Context(), `SELECT held FROM alert_pending ORDER BY seq`)
@@ -67,7 +67,7 @@ func hushed(t *testing.T, srv *testredis.Server, e *ear, sends *bed) *sql.DB {
 		t.Helper()
 		testredis.Eventually(t, within, func() bool {
 			if len(e.got()) > 0 {
-				t.Fatalf("told while the target is down: %s", told(e))
+				t.Fatalf("reported while the target is down: %s", reported(e))
 			}
 			waits := sends.pending(db)
 			return len(waits) == 1 && waits[0] == want
@@ -86,8 +86,8 @@ func hushed(t *testing.T, srv *testredis.Server, e *ear, sends *bed) *sql.DB {
 	return db
 }
 
-// What was found is not told while its target is down: that is told in its place. If it
-// is as it was when the target is back, it is told then, and its end as any other.
+// What was found is not reported while its target is down: that is reported in its place. If it
+// is as it was when the target is back, it is reported then, and its end as any other.
 func TestTargetDownHoldsBackWhatWasFound(t *testing.T) {
 	t.Parallel()
 	for name, lay := range lays {
@@ -98,14 +98,14 @@ func TestTargetDownHoldsBackWhatWasFound(t *testing.T) {
 			b := lay(t, target(srv.URL())+orders+receivers("ops", e.url))
 			hushed(t, srv, e, b)
 			srv.Restart()
-			testredis.Eventually(t, back, func() bool { return len(e.got()) > 0 }, "it is not told when the target is back")
+			testredis.Eventually(t, back, func() bool { return len(e.got()) > 0 }, "it is not reported when the target is back")
 			if err := srv.Client(t).Del(t.Context(), "lock:order:1").Err(); err != nil {
 				t.Fatal(err)
 			}
-			// The end is told after all that was to be told before it.
-			testredis.Eventually(t, within, func() bool { return strings.Contains(told(e), "resolved") }, "the end is not told")
-			if got, want := told(e), "lock:order:1 firing, lock:order:1 resolved"; got != want {
-				t.Errorf("told %s; want %s", got, want)
+			// The end is reported after all that was to be reported before it.
+			testredis.Eventually(t, within, func() bool { return strings.Contains(reported(e), "resolved") }, "the end is not reported")
+			if got, want := reported(e), "lock:order:1 firing, lock:order:1 resolved"; got != want {
+				t.Errorf("reported %s; want %s", got, want)
 			}
 		})
 	}
@@ -144,7 +144,7 @@ func twoReplicas(t *testing.T, text string) *bed {
 	return sends
 }
 
-// What ended while the target was down was never told, and its end is not told either: that the server lost it is.
+// What ended while the target was down was never reported, and its end is not reported either: that the server lost it is.
 func TestTargetDownUntilItIsOver(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
@@ -165,12 +165,12 @@ func onlyTheRestart(t *testing.T, e *ear, b *bed, db *sql.DB) {
 	testredis.Eventually(t, back, func() bool { return len(e.got()) > 0 && len(b.pending(db)) == 0 }, "the restart is not reported, or something waits behind it")
 	got := e.got()
 	if sent := b.deliveries("ops"); len(sent) != 1 || len(got) != 1 || len(got[0].Findings) != 1 || got[0].Findings[0].Rule != "server/restarted" {
-		t.Errorf("sent %s; deliveries %+v", told(e), sent)
+		t.Errorf("sent %s; deliveries %+v", reported(e), sent)
 	}
 }
 
 // That the target answers again is not yet that what was found on it is still so: a lock
-// that is gone is not told as broken while the first sweep is under way.
+// that is gone is not reported as broken while the first sweep is under way.
 func TestTargetDownUntilASweepHasEnded(t *testing.T) {
 	t.Parallel()
 	for name, lay := range lays {
@@ -195,8 +195,8 @@ func TestTargetDownUntilASweepHasEnded(t *testing.T) {
 	}
 }
 
-// told is all that an ear heard of, in order.
-func told(e *ear) string {
+// reported is all that an ear saw, in order.
+func reported(e *ear) string {
 	var out []string
 	for _, h := range e.got() {
 		out = append(out, h.finding())

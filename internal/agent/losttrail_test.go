@@ -23,7 +23,7 @@ func TestLostStoreIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := func(what string) bool {
+	reported := func(what string) bool {
 		t.Helper()
 		core, logs := observer.New(zap.ErrorLevel)
 		a, err := agent.New(context.Background(), zap.New(core), cfg, agent.Options{})
@@ -38,16 +38,16 @@ func TestLostStoreIsTold(t *testing.T) {
 		}
 		return logs.FilterMessageSnippet("was its file lost?").Len() > 0
 	}
-	if told("new") {
+	if reported("new") {
 		t.Error("a new store is called lost")
 	}
-	if told("again") {
+	if reported("again") {
 		t.Error("a store that is there is called lost")
 	}
 	if err := os.Truncate(file, 0); err != nil {
 		t.Fatal(err)
 	}
-	if !told("emptied") {
-		t.Error("nobody is told of a store that was emptied")
+	if !reported("emptied") {
+		t.Error("nobody is notified of a store that was emptied")
 	}
 }

@@ -34,11 +34,11 @@ func (f *forgotten) before(a clocked) {
 	f.again, f.gone = a.request("main", "lock:order:again"), a.request("main", "lock:order:gone")
 	testredis.Eventually(f.t, within, func() bool {
 		return f.e.times("lock:order:stuck firing") == 1 && f.e.times("lock:order:again firing") == 1 && f.e.times("lock:order:gone firing") == 1
-	}, "what is stuck is not told")
+	}, "what is stuck is not reported")
 	a.sweeps("main", 2) // until the delivery is noted
 }
 
-// after has them executed, and something found that the backup has never heard of.
+// after has them executed, and something found that the backup has never seen.
 func (f *forgotten) after(a clocked) {
 	f.t.Helper()
 	rdb := f.srv.Client(f.t)
@@ -49,12 +49,12 @@ func (f *forgotten) after(a clocked) {
 	}
 	testredis.Eventually(f.t, within, func() bool {
 		return f.e.times("lock:order:again resolved") == 1 && f.e.times("lock:order:gone resolved") == 1
-	}, "the end of what was released is not told")
+	}, "the end of what was released is not reported")
 	set(f.t, rdb, "lock:order:again", otherToken, 0) // somebody works under it by now
 	set(f.t, rdb, "lock:order:later", token, 0)
 	testredis.Eventually(f.t, within, func() bool {
 		return f.e.times("lock:order:later firing") == 1 && f.e.times("lock:order:again firing") == 2
-	}, "what happens later is not told")
+	}, "what happens later is not reported")
 }
 
 // holds requires of agents on the backup that they release nothing for what it says, tell
@@ -78,27 +78,27 @@ func (f *forgotten) holds(leader func() clocked) {
 	if rdb.Get(f.t.Context(), "lock:order:again").Val() != otherToken {
 		f.t.Error("released twice")
 	}
-	testredis.Eventually(f.t, 3*within, func() bool { return f.e.times("lock:order:later firing") == 2 }, "what the store forgot is not told again")
-	// Its end is told too, and that of what the store remembers: nothing stays open.
+	testredis.Eventually(f.t, 3*within, func() bool { return f.e.times("lock:order:later firing") == 2 }, "what the store forgot is not reported again")
+	// Its end is reported too, and that of what the store remembers: nothing stays open.
 	if err := rdb.Del(f.t.Context(), "lock:order:later", "lock:order:stuck").Err(); err != nil {
 		f.t.Fatal(err)
 	}
 	testredis.Eventually(f.t, within, func() bool {
 		return f.e.times("lock:order:later resolved") == 1 && f.e.times("lock:order:stuck resolved") == 1
-	}, "an end is not told")
+	}, "an end is not reported")
 	leader().sweeps("main", 2)
 	for finding, most := range map[string]int{
 		"lock:order:stuck firing": 1, "lock:order:stuck resolved": 1, "lock:order:later firing": 2, "lock:order:later resolved": 1,
 		"lock:order:gone firing": 1, "lock:order:gone resolved": 2, "lock:order:again firing": 3, "lock:order:again resolved": 2,
 	} {
 		if n := f.e.times(finding); n > most {
-			f.t.Errorf("%s: told %d times, at most %d are due", finding, n, most)
+			f.t.Errorf("%s: reported %d times, at most %d are due", finding, n, most)
 		}
 	}
 }
 
 // A copy of the store, taken while the agent ran, takes its place after the agent was
-// killed: it is said so, nothing is released a second time, and what fires is told again.
+// killed: it is said so, nothing is released a second time, and what fires is reported again.
 func TestStoreThatIsOlderAfterAKill(t *testing.T) {
 	t.Parallel()
 	srv, e := testredis.Start(t), newEar(t)
@@ -156,7 +156,7 @@ func (p *postgres) run(program string, args ...string) {
 	}
 }
 
-// restore puts a dump in the place of the database, whoever uses it.
+// restore puts a dump in the place of the database, anyone who uses it.
 func (p *postgres) restore(dump string) {
 	p.t.Helper()
 	p.exec("DROP DATABASE steward WITH (FORCE)", "CREATE DATABASE steward")
@@ -165,7 +165,7 @@ func (p *postgres) restore(dump string) {
 
 // An older dump takes the place of the database of two replicas, while they are stopped,
 // and while they run: it is said so by each that had it open, nothing is released a second
-// time, and what fires is told again.
+// time, and what fires is reported again.
 func TestDatabaseOfReplicasThatIsOlder(t *testing.T) {
 	for name, running := range map[string]bool{"stopped": false, "killed": false, "running": true} {
 		t.Run(name, func(t *testing.T) {

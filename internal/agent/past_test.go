@@ -39,7 +39,7 @@ func (b *bed) past(key string, kinds ...string) []api.LockEvent {
 const quiet = "targets: [{name: main, url: '%s', schedule: '@every 300ms', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}%s}]\n"
 
 // How each hold of a lock began and ended is known, by the watch and by sweeps
-// alone, and after restarts; a release by a request is told from all others.
+// alone, and after restarts; a release by a request is reported from all others.
 func TestHistoryOfALock(t *testing.T) {
 	t.Parallel()
 	for _, watch := range []string{"auto", "off"} {

@@ -41,7 +41,7 @@ func TestFoundToldReleasedResolved(t *testing.T) {
 		"alert: {first_sweep: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
 	began := time.Now()
 	testredis.Eventually(t, within, func() bool { return len(s.got()) == 1 }, "no firing message")
-	t.Logf("told %s after the start", time.Since(began).Round(time.Millisecond))
+	t.Logf("reported %s after the start", time.Since(began).Round(time.Millisecond))
 	if msg := s.got()[0]; !strings.Contains(msg, `"status":"firing"`) || !strings.Contains(msg, `"team":"checkout"`) ||
 		!strings.Contains(msg, `"rule":"ttl/none"`) {
 		t.Errorf("first message = %s", msg)
@@ -68,15 +68,15 @@ func TestFoundToldReleasedResolved(t *testing.T) {
 	if n := rdb.Exists(t.Context(), key).Val(); n != 0 {
 		t.Error("the lock is still there")
 	}
-	// Between the two people heard of the request and of its end.
+	// Between the two people saw the request and of its end.
 	testredis.Eventually(t, within, func() bool { return len(s.got()) == 4 }, "no resolved message")
-	var told []string
+	var reported []string
 	for _, msg := range s.got() {
 		if strings.Contains(msg, `"findings"`) && !strings.Contains(msg, `"release"`) {
-			told = append(told, msg)
+			reported = append(reported, msg)
 		}
 	}
-	if msg := told[len(told)-1]; len(told) != 2 || !strings.Contains(msg, `"status":"resolved"`) {
+	if msg := reported[len(reported)-1]; len(reported) != 2 || !strings.Contains(msg, `"status":"resolved"`) {
 		t.Errorf("second message = %s", msg)
 	}
 	out := b.everything() + strings.Join(s.got(), "")

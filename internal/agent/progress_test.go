@@ -11,7 +11,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
-// While the first sweep of a slow target lasts, nobody is told that the target is
+// While the first sweep of a slow target lasts, nobody is notified that the target is
 // down, nor that there are no locks: everybody hears that it is under way, and how
 // far it is.
 func TestFirstSweepIsToldWhileItLasts(t *testing.T) {
@@ -37,7 +37,7 @@ func TestFirstSweepIsToldWhileItLasts(t *testing.T) {
 			t.Fatalf("the first sweep was over too soon: %+v", got.LastSweep)
 		}
 		return got.Up && got.Sweeping != nil && got.Sweeping.First && got.Sweeping.Keys > 0
-	}, "the first sweep is not told of")
+	}, "the first sweep is not notified of")
 	// Time to look around: a sweep that is paused stays as far as it is.
 	if _, err := b.agent.Backend().Pause(t.Context(), "main", pauseBy("ana")); err != nil {
 		t.Fatal(err)

@@ -78,13 +78,13 @@ func TestATargetGoesToAReplicaThatReachesIt(t *testing.T) {
 			if text := logText(first); !strings.Contains(text, outOfReach) || !strings.Contains(text, handedOver) {
 				t.Error("nobody says why")
 			}
-			// What was told is known there: its end is told, and what begins.
+			// What was reported is known there: its end is reported, and what begins.
 			rdb.Del(t.Context(), "lock:order:1")
 			e.await(2)
 			set(t, rdb, "lock:order:2", token, 0)
 			e.await(3)
-			if got, want := told(e), "lock:order:1 firing, lock:order:1 resolved, lock:order:2 firing"; got != want {
-				t.Errorf("told %s; want %s", got, want)
+			if got, want := reported(e), "lock:order:1 firing, lock:order:1 resolved, lock:order:2 firing"; got != want {
+				t.Errorf("reported %s; want %s", got, want)
 			}
 			way.Heal()
 			testredis.Eventually(t, within, func() bool { return strings.Contains(logText(first), inReach) }, "it does not see that it reaches the target again")
@@ -135,7 +135,7 @@ func TestATargetThatIsDownStays(t *testing.T) {
 	}
 }
 
-// What was held back since the target was down for one replica is told when another one
+// What was held back since the target was down for one replica is informed when another one
 // has read it.
 func TestWhatWasHeldBackIsToldAfterAHandOver(t *testing.T) {
 	t.Parallel()
@@ -149,8 +149,8 @@ func TestWhatWasHeldBackIsToldAfterAHandOver(t *testing.T) {
 	e.await(1)
 	srv.Client(t).Del(t.Context(), "lock:order:1")
 	e.await(2)
-	if got, want := told(e), "lock:order:1 firing, lock:order:1 resolved"; got != want {
-		t.Errorf("told %s; want %s", got, want)
+	if got, want := reported(e), "lock:order:1 firing, lock:order:1 resolved"; got != want {
+		t.Errorf("reported %s; want %s", got, want)
 	}
 	if waits := first.pending(db); len(waits) != 0 {
 		t.Errorf("held back still: %v", waits)
@@ -179,7 +179,7 @@ func (b *bed) silenced(db *sql.DB, e *ear, holds, waits func()) {
 		b.t.Helper()
 		testredis.Eventually(b.t, within, func() bool {
 			if len(e.got()) > 0 {
-				b.t.Fatalf("told of a target that nobody reads: %s", told(e))
+				b.t.Fatalf("reported a target that nobody reads: %s", reported(e))
 			}
 			waits := b.pending(db)
 			return len(waits) == 1 && waits[0] == want
@@ -195,7 +195,7 @@ func (b *bed) silenced(db *sql.DB, e *ear, holds, waits func()) {
 }
 
 // A target that was down for the replica that left it is down until another one has read
-// it: what is held back is not told in between.
+// it: what is held back is not reported in between.
 func TestWhatIsHeldBackStaysSoWhileNobodyHasATarget(t *testing.T) {
 	t.Parallel()
 	srv, e, dsn := testredis.Start(t), newEar(t), testpg.Start(t).DSN()
@@ -228,7 +228,7 @@ func TestWhatIsHeldBackStaysSoWhileNobodyHasATarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.await(1)
-	if got, want := told(e), "lock:order:1 firing"; got != want {
-		t.Errorf("told %s; want %s", got, want)
+	if got, want := reported(e), "lock:order:1 firing"; got != want {
+		t.Errorf("reported %s; want %s", got, want)
 	}
 }

@@ -52,7 +52,7 @@ func TestFindingsThatAreReadLate(t *testing.T) {
 	}
 	testredis.Eventually(t, within, func() bool { return times("lock:order:new firing") > 0 }, "people do not hear of what is new meanwhile")
 	if times("lock:order:over resolved") != 0 {
-		t.Error("the end of a finding was told that nobody knows")
+		t.Error("the end of an unknown finding was reported")
 	}
 	if text := logText(b); !strings.Contains(text, "findings of the last run are not known yet") {
 		t.Error("the log does not say that findings are missing:", text)
@@ -62,7 +62,7 @@ func TestFindingsThatAreReadLate(t *testing.T) {
 	b.awaitMetric(metric + "2")
 	b.stop()
 	if n := times("lock:order:new firing"); n != 1 {
-		t.Errorf("what was new was told %d times", n)
+		t.Errorf("what was new was reported %d times", n)
 	}
 	st, err := store.Open(t.Context(), "sqlite:"+path)
 	if err != nil {

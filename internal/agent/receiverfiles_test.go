@@ -70,7 +70,7 @@ func (v *verifier) counts(path string) (took, refused int) {
 
 // TestSecretsOfReceiversAreUsedWithinFiveSeconds: a receiver, an audit sink and a
 // heartbeat are refused, since the other side has a new secret already. What cannot
-// be used is told, and leaves the old one in use. As soon as the mounted secret is
+// be used is reported, and leaves the old one in use. As soon as the mounted secret is
 // swapped, as Kubernetes does, all three are through within 5 s: no reload, and
 // however long the waits between tries have become.
 func TestSecretsOfReceiversAreUsedWithinFiveSeconds(t *testing.T) {
@@ -119,7 +119,7 @@ audit: {sinks: [{name: siem, webhook: %s}]}
 		b.awaitMetric(fmt.Sprintf(`locksteward_credential_refused{file=%q,target="",use=%q} 1`, key, use))
 	}
 	if b.logs.FilterMessage("a file cannot be used: what it held before stays in use").Len() != len(uses) {
-		t.Error("it is not told once of each file")
+		t.Error("it is not reported once of each file")
 	}
 	for _, path := range paths {
 		if took, _ := outside.counts(path); took > 0 {

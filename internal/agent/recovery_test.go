@@ -54,7 +54,7 @@ func TestNobodyIsAskedAboutARequestThatIsOver(t *testing.T) {
 	}
 }
 
-// A finding about a lock whose lease ends within twice the grouping wait is told at
+// A finding about a lock whose lease ends within twice the grouping wait is reported at
 // once, others of the same rule wait.
 func TestAFindingAboutALeaseThatEndsDoesNotWait(t *testing.T) {
 	t.Parallel()
@@ -66,6 +66,6 @@ func TestAFindingAboutALeaseThatEndsDoesNotWait(t *testing.T) {
 	b.awaitMetric(`locksteward_notifications_queue_length{receiver="ops"} 1`) // it waits in its group
 	set(t, srv.Client(t), "lock:order:soon", token, 90*time.Minute)
 	if got := e.await(1); got[0].finding() != "lock:order:soon firing" || len(got) != 1 {
-		t.Errorf("told %s of %d", got[0].finding(), len(got))
+		t.Errorf("reported %s of %d", got[0].finding(), len(got))
 	}
 }

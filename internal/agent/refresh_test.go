@@ -34,7 +34,7 @@ alert:
 	if first.Labels["class"] != "orders" || first.Labels["team"] != "checkout" || first.Labels["target"] != "main" || first.Annotations["remedy"] == "" {
 		t.Errorf("got %+v", first)
 	}
-	testredis.Eventually(t, within, func() bool { l := alerts(); return len(l) == 1 && l[0].EndsAt.After(first.EndsAt.Add(4*time.Second)) }, "the alert is not told again")
+	testredis.Eventually(t, within, func() bool { l := alerts(); return len(l) == 1 && l[0].EndsAt.After(first.EndsAt.Add(4*time.Second)) }, "the alert is not reported again")
 	am.Restart()
 	stands("the alert does not come back after a restart of Alertmanager")
 

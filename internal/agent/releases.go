@@ -78,7 +78,7 @@ func (a *Agent) executors(cfg config.Config) (out map[string]source.Releaser, fi
 	return out, files, nil
 }
 
-// released is told of each request that became final.
+// released is called with each request that became final.
 func (a *Agent) released(r locksteward.Request) {
 	a.console.Touch()
 	a.exporter.CountRelease(r.Evidence.Target, r.Evidence.Class, string(r.State))

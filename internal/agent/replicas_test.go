@@ -160,7 +160,7 @@ func TestReplicasShareTargets(t *testing.T) {
 			t.Errorf("request of what is not there: %v", err)
 		}
 	}
-	// All of it was told, once: a fire and an end for each, four messages for each request.
+	// All of it was reported, once: a fire and an end for each, four messages for each request.
 	testredis.Eventually(t, within, func() bool {
 		fires, ends := map[string]int{}, map[string]int{}
 		for _, h := range e.of("") {
@@ -175,7 +175,7 @@ func TestReplicasShareTargets(t *testing.T) {
 			}
 		}
 		return len(fires) == len(targets) && len(ends) == len(targets)
-	}, "not all of it was told")
+	}, "not all of it was reported")
 	// One ends in order: the others have its targets at once.
 	gone := has["a"]
 	began := time.Now()

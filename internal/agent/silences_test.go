@@ -68,8 +68,8 @@ func (b *bed) trailOf() string {
 	return strings.Join(actions, ", ")
 }
 
-// What is silenced is seen and not told, over a restart too. Ended, what still fires
-// is told, and what ended meanwhile never is.
+// What is silenced is seen and not reported, over a restart too. Ended, what still fires
+// is reported, and what ended meanwhile never is.
 func TestSilences(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
@@ -95,12 +95,12 @@ func TestSilences(t *testing.T) {
 	}
 	held(t, other, 2)
 	rdb.Del(t.Context(), "lock:order:2")
-	held(t, other, 1) // the end takes the beginning away: nobody was told of it
+	held(t, other, 1) // the end takes the beginning away: nobody was notified of it
 	b.stop()
 	b.start()
 	set(t, rdb, "lock:order:3", token, 0)
 	if got := e.await(1); got[0].finding() != "lock:order:3 firing" {
-		t.Errorf("told %s", got[0].finding())
+		t.Errorf("reported %s", got[0].finding())
 	}
 	if list, err := b.ana.Silences(t.Context(), false); err != nil || len(list.Silences) != 1 || list.Silences[0].Findings != 1 {
 		t.Errorf("%+v, %v", list, err)
@@ -109,7 +109,7 @@ func TestSilences(t *testing.T) {
 		t.Errorf("%+v, %v", over, err)
 	}
 	if got := e.await(2); got[1].finding() != "lock:order:1 firing" {
-		t.Errorf("told %s", got[1].finding())
+		t.Errorf("reported %s", got[1].finding())
 	}
 	if got, want := b.trailOf(), "bo silence.end , bo silence.add rebuilt"; got != want {
 		t.Errorf("the trail has %s\nwant %s", got, want)
@@ -130,7 +130,7 @@ func TestSilences(t *testing.T) {
 	}
 }
 
-// A finding that was told and is accepted, a silence that is over by itself, and one
+// A finding that was reported and is accepted, a silence that is over by itself, and one
 // that another process ended.
 func TestSilencesThatEnd(t *testing.T) {
 	t.Parallel()
@@ -150,7 +150,7 @@ func TestSilencesThatEnd(t *testing.T) {
 		set(t, rdb, key, token, 0)
 	}
 	if got := e.await(1); got[0].finding() != "lock:order:4 firing" {
-		t.Errorf("told %s", got[0].finding())
+		t.Errorf("reported %s", got[0].finding())
 	}
 	f := b.fired("lock:order:4")
 	accepted := b.silence(api.AddSilence{Fingerprint: f.Fingerprint, Until: time.Now().Add(time.Hour), Reason: "known"})
@@ -162,17 +162,17 @@ func TestSilencesThatEnd(t *testing.T) {
 	if err := other.EndSilence(t.Context(), far.ID, "other"); err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]time.Time{}
+	reported := map[string]time.Time{}
 	for _, h := range e.await(4) {
-		told[h.finding()] = h.at
+		reported[h.finding()] = h.at
 	}
 	for _, want := range []string{"lock:order:4 firing", "lock:order:4 resolved", "lock:order:5 firing", "lock:order:6 firing"} {
-		if _, ok := told[want]; !ok {
-			t.Errorf("not told: %s; told were %v", want, told)
+		if _, ok := reported[want]; !ok {
+			t.Errorf("not reported: %s; reported were %v", want, reported)
 		}
 	}
-	if early := short.EndsAt.Sub(told["lock:order:5 firing"]); early > 0 {
-		t.Errorf("told %s before the silence ended", early)
+	if early := short.EndsAt.Sub(reported["lock:order:5 firing"]); early > 0 {
+		t.Errorf("reported %s before the silence ended", early)
 	}
 	if got, want := b.trailOf(), "bo finding.accept known, bo silence.add by the other, bo silence.add soon over"; got != want {
 		t.Errorf("the trail has %s\nwant %s", got, want)

@@ -12,7 +12,7 @@ import (
 
 // Of three agents on one server one has clocks that run half as fast again, and one such
 // that lose a second in four, the monotonic ones too: none has a verdict more than a
-// second away from those of the third, whose clocks are true, neither told nor ended, and
+// second away from those of the third, whose clocks are true, neither reported nor ended, and
 // all say the same ages. No sweep helps: the next one is in an hour.
 // fault: 9
 func TestClocksThatRunAtAnotherRate(t *testing.T) {
@@ -52,9 +52,9 @@ classes:
 	} {
 		t.Run(finding, func(t *testing.T) {
 			t.Parallel()
-			var first heard
+			var first received
 			for i, a := range all {
-				var got heard
+				var got received
 				testredis.Eventually(t, due+within, func() bool {
 					for _, h := range a.e.of("") {
 						if h.finding() == finding {
@@ -67,10 +67,10 @@ classes:
 				if i == 0 {
 					first = got
 				}
-				told, by := got.at.Sub(first.at), got.Findings[0].At.Sub(first.Findings[0].At)
-				t.Logf("%s: told after %s, by the server's clock %s from the one with true clocks", a.Name, got.at.Sub(began), by)
-				if told.Abs() > apart || by.Abs() > apart {
-					t.Errorf("%s: told %s and decided %s after the one with true clocks", a.Name, told, by)
+				reported, by := got.at.Sub(first.at), got.Findings[0].At.Sub(first.Findings[0].At)
+				t.Logf("%s: reported after %s, by the server's clock %s from the one with true clocks", a.Name, got.at.Sub(began), by)
+				if reported.Abs() > apart || by.Abs() > apart {
+					t.Errorf("%s: reported %s and decided %s after the one with true clocks", a.Name, reported, by)
 				}
 			}
 			if strings.HasSuffix(finding, "resolved") {

@@ -37,13 +37,13 @@ func TestTargetsOfAFileAreFollowed(t *testing.T) {
 	}
 	put(t, file, "targets:\n  - "+entry("one", first)+"\n")
 	if got := ear.await(1)[0].finding(); got != "lock:order:1 firing" {
-		t.Errorf("told of %s", got)
+		t.Errorf("reported %s", got)
 	}
 	put(t, file, "targets:\n  - "+entry("one", first)+"\n  - "+entry("two", second)+"\n")
 	if got := ear.await(2)[1].finding(); got != "lock:order:2 firing" {
-		t.Errorf("told of %s", got)
+		t.Errorf("reported %s", got)
 	}
-	// What is wrong takes nothing away, and is told: a name that would mean another
+	// What is wrong takes nothing away, and is reported: a name that would mean another
 	// server, and half a file.
 	put(t, file, "targets:\n  - "+entry("one", second)+"\n  - "+entry("two", second)+"\n")
 	b.awaitMetric(`locksteward_target_source_up{source="` + file + `"} 0`)
@@ -56,7 +56,7 @@ func TestTargetsOfAFileAreFollowed(t *testing.T) {
 	}
 	put(t, file, "targets:\n  - "+entry("two", second)+"\n")
 	if got := ear.await(3)[2].finding(); got != "lock:order:1 resolved" {
-		t.Errorf("told of %s", got)
+		t.Errorf("reported %s", got)
 	}
 	b.awaitMetric(`locksteward_target_source_up{source="` + file + `"} 1`)
 	if strings.Contains(b.metrics(), `target="one"`) {
@@ -98,7 +98,7 @@ func TestTargetsOfTheDNSAreFollowed(t *testing.T) {
 	}
 	dns.Set(record, net.SRV{Target: "localhost.", Port: uint16(n)})
 	if got := ear.await(1)[0].finding(); got != "lock:order:1 firing" {
-		t.Errorf("told of %s", got)
+		t.Errorf("reported %s", got)
 	}
 	testredis.Eventually(t, within, func() bool { return strings.Contains(get(ready), "ready") && !strings.Contains(get(ready), "known") }, "not ready")
 
@@ -109,7 +109,7 @@ func TestTargetsOfTheDNSAreFollowed(t *testing.T) {
 	b.awaitMetric(`locksteward_target_source_up{source="` + record + `"} 0`)
 	srv.Client(t).Del(t.Context(), "lock:order:1")
 	if got := ear.await(2)[1].finding(); got != "lock:order:1 resolved" {
-		t.Errorf("told of %s", got)
+		t.Errorf("reported %s", got)
 	}
 }
 

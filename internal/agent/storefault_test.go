@@ -22,7 +22,7 @@ import (
 
 // storeFault is what an agent must stand whatever its store's fault is: a request
 // is pending, the store fails, a new lock without TTL appears, of which people are
-// told all the same, and once.
+// reported all the same, and once.
 func storeFault(t *testing.T, b *bed, srv *testredis.Server, e *ear, fail, mend func(), says string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -68,7 +68,7 @@ func storeFault(t *testing.T, b *bed, srv *testredis.Server, e *ear, fail, mend 
 		t.Errorf("locks: %+v, %v", list, err)
 	}
 	if got := e.await(3); got[2].finding() != "lock:order:2 firing" {
-		t.Errorf("told %s", got[2].finding())
+		t.Errorf("reported %s", got[2].finding())
 	}
 	if got := b.metrics(); !strings.Contains(got, `locksteward_target_up{target="main"} 1`) || strings.Contains(got, allSaved) {
 		t.Errorf("before the store is mended the metrics are %d bytes; they have all saved: %t", len(got), strings.Contains(got, allSaved))
@@ -93,7 +93,7 @@ func storeFault(t *testing.T, b *bed, srv *testredis.Server, e *ear, fail, mend 
 		}
 	}
 	if times != 1 {
-		t.Errorf("told %d times", times)
+		t.Errorf("reported %d times", times)
 	}
 }
 

@@ -105,6 +105,6 @@ func TestDamageInTheMiddleIsTold(t *testing.T) {
 	testredis.Eventually(t, within, func() bool { return b.logs.FilterMessageSnippet("the store is damaged").Len() == 1 }, "the log does not say so")
 	testredis.Eventually(t, within, func() bool { return strings.Contains(b.readiness(), "store: damaged: ") }, "it is not to be read where readiness is")
 	set(t, srv.Client(t), "lock:order:1", token, 0)
-	testredis.Eventually(t, within, func() bool { return e.times("lock:order:1 firing") == 1 }, "nothing is told any more")
+	testredis.Eventually(t, within, func() bool { return e.times("lock:order:1 firing") == 1 }, "nothing is reported any more")
 	b.stop()
 }

@@ -81,7 +81,7 @@ func TestRefusedCommandIsTheReason(t *testing.T) {
 }
 
 // An age and the finding of a lock go on over a restart of the agent, and
-// nobody is told twice.
+// nobody is notified twice.
 func TestRestartKeepsWhatWasKnown(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
@@ -89,7 +89,7 @@ func TestRestartKeepsWhatWasKnown(t *testing.T) {
 	s := newSink(t)
 	b := newBed(t, target(srv.URL())+orders+
 		"alert: {first_sweep: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
-	testredis.Eventually(t, within, func() bool { return len(s.got()) == 1 }, "not told")
+	testredis.Eventually(t, within, func() bool { return len(s.got()) == 1 }, "not reported")
 	first := func() time.Time {
 		var seen time.Time
 		testredis.Eventually(t, within, func() bool {

@@ -20,7 +20,7 @@ func TestTargetThatLeadsElsewhere(t *testing.T) {
 	t.Parallel()
 	one, two := testredis.Start(t), testredis.Start(t)
 	for _, srv := range []*testredis.Server{one, two} {
-		set(t, srv.Client(t), "lock:order:1", "1", 0) // no identity: two such locks cannot be told apart
+		set(t, srv.Client(t), "lock:order:1", "1", 0) // no identity: two such locks cannot be distinguished
 	}
 	b := newBed(t, target(one.URL())+orders)
 	fires := func() bool {

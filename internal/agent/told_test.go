@@ -18,7 +18,7 @@ import (
 )
 
 // A finding fires and ends while its receiver is down, and the agent is started
-// anew meanwhile: the receiver is told once, in order, under the ids that the
+// anew meanwhile: the receiver is notified once, in order, under the ids that the
 // messages had before.
 func TestFiresWhileTheReceiverIsDown(t *testing.T) {
 	t.Parallel()
@@ -47,10 +47,10 @@ func TestFiresWhileTheReceiverIsDown(t *testing.T) {
 			got := e.await(2)
 			if got[0].finding() != "lock:order:1 firing" || got[1].finding() != "lock:order:1 resolved" ||
 				got[0].id != before[0].ID || got[1].id != before[1].ID || got[0].Seq >= got[1].Seq {
-				t.Errorf("told %s (%s), %s (%s); kept were %+v", got[0].finding(), got[0].id, got[1].finding(), got[1].id, before)
+				t.Errorf("reported %s (%s), %s (%s); kept were %+v", got[0].finding(), got[0].id, got[1].finding(), got[1].id, before)
 			}
 			b.awaitMetric(`locksteward_notifications_queue_length{receiver="ops"} 0`)
-			// One more thing is told: what was told before is not.
+			// One more thing is reported: what was reported before is not.
 			set(t, rdb, "lock:order:2", token, 0)
 			if got = e.await(3); len(got) != 3 || got[2].finding() != "lock:order:2 firing" || got[2].Seq <= got[1].Seq {
 				t.Errorf("%d messages", len(got))
@@ -59,7 +59,7 @@ func TestFiresWhileTheReceiverIsDown(t *testing.T) {
 	}
 }
 
-// An agent is killed in the middle of telling: nothing is lost, nothing is told
+// An agent is killed in the middle of telling: nothing is lost, nothing is reported
 // under two ids, and what was under way comes again under its own.
 // fault: 77
 func TestKillWhileTelling(t *testing.T) {
@@ -85,7 +85,7 @@ func TestKillWhileTelling(t *testing.T) {
 		select {
 		case <-stuck:
 		case <-time.After(within):
-			t.Fatal("nothing is told")
+			t.Fatal("nothing is reported")
 		}
 	}
 	if !one.Kill() {
@@ -135,7 +135,7 @@ func TestKillWhileTelling(t *testing.T) {
 	}
 }
 
-// Two receivers, one of which takes nothing: the other is told at once. What was
+// Two receivers, one of which takes nothing: the other is reported at once. What was
 // given up is listed, with the reason, and comes in its order after a replay.
 func TestDeadReceiverAndReplay(t *testing.T) {
 	t.Parallel()
@@ -149,7 +149,7 @@ func TestDeadReceiverAndReplay(t *testing.T) {
 	well.await(1)
 	rdb.Del(t.Context(), "lock:order:1")
 	if got := well.await(2); got[0].finding() != "lock:order:1 firing" || got[1].finding() != "lock:order:1 resolved" {
-		t.Errorf("told %v", got)
+		t.Errorf("reported %v", got)
 	}
 	b.awaitMetric(`locksteward_notifications_dead{receiver="ops"} 2`)
 	list := b.deliveries("ops")
@@ -173,7 +173,7 @@ func TestDeadReceiverAndReplay(t *testing.T) {
 		t.Fatalf("replayed %+v, %v", out, err)
 	}
 	if got := dead.await(3); got[1].finding() != "lock:order:1 firing" || got[2].finding() != "lock:order:1 resolved" || got[1].id != got[0].id {
-		t.Errorf("told after the replay: %s, %s", got[1].finding(), got[2].finding())
+		t.Errorf("reported after the replay: %s, %s", got[1].finding(), got[2].finding())
 	}
 	b.awaitMetric(`locksteward_notifications_dead{receiver="ops"} 0`)
 	if _, err := admin.RetryNotification(t.Context(), list[0].ID); !errors.Is(err, locksteward.ErrConflict) {
@@ -237,7 +237,7 @@ release: {breaker_locks: 3}
 		t.Errorf("resurrected: %s", h.body)
 	}
 	for i, kind := range []string{"release.requested", "release.self_approved", "release.final", "release.resurrected"} {
-		var mine []heard
+		var mine []received
 		for _, h := range e.got() {
 			if h.Release != nil && h.Release.Request != nil && h.Release.Request.ID == r.ID {
 				mine = append(mine, h)
@@ -339,14 +339,14 @@ func TestReceiversChangeWithAReload(t *testing.T) {
 		return len(list) == 1 && list[0].State == "dead" && strings.Contains(list[0].LastError, "the receiver was removed")
 	}, "what waits for a receiver that is gone is not given up")
 	if list := b.deliveries("new"); len(list) != 0 {
-		t.Errorf("a new receiver is told of the past: %+v", list)
+		t.Errorf("a new receiver is notified of the past: %+v", list)
 	}
 	rdb.Del(t.Context(), "lock:order:1")
 	right.await(2)
-	// It hears of what begins, and not of the end of what it was not told.
+	// It hears of what begins, and not of the end of what it was not reported.
 	set(t, rdb, "lock:order:2", token, 0)
 	if got := other.await(1)[0].finding(); got != "lock:order:2 firing" {
-		t.Errorf("the new receiver was told %v", got)
+		t.Errorf("the new receiver was notified %v", got)
 	}
 	// The receiver answers before the store has it that the message was delivered.
 	testredis.Eventually(t, within, func() bool {
@@ -376,6 +376,6 @@ func TestTargetThatIsGoneAtTheStart(t *testing.T) {
 	b.write(strings.Replace(target(other.URL()), "main", "second", 1) + orders + receivers("ops", e.url))
 	b.start()
 	if got := e.await(2); got[1].finding() != "lock:order:1 resolved" || got[1].Findings[0].Fingerprint != got[0].Findings[0].Fingerprint {
-		t.Errorf("told %s", got[1].finding())
+		t.Errorf("reported %s", got[1].finding())
 	}
 }

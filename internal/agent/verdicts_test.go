@@ -10,8 +10,8 @@ import (
 )
 
 // TestNothingIsProposedWhileVerdictsPause: after a restart of the server a rule of
-// dead_when fires and is told as ever, and an expression holds, but the agent asks
-// for no release until one longest lease is over: whoever lost a heartbeat with the
+// dead_when fires and is reported as ever, and an expression holds, but the agent asks
+// for no release until one longest lease is over: anyone who lost a heartbeat with the
 // server must be able to show themselves first.
 func TestNothingIsProposedWhileVerdictsPause(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ alert:
 	}
 	awaitMessage(t, hook, "ttl/none", "lock:order:1", "firing")
 	awaitMessage(t, hook, "hold/too-long", "lock:order:2", "firing")
-	t.Logf("both told after %s", time.Since(began))
+	t.Logf("both reported after %s", time.Since(began))
 	b.awaitMetric(`locksteward_findings{class="orders",risk="deadlock",rule="ttl/none",severity="critical",target="main"} 1`)
 
 	if err := c.Del(t.Context(), "lock:order:1", "lock:order:2").Err(); err != nil {
@@ -54,13 +54,13 @@ alert:
 	if text := b.metrics(); strings.Contains(text, "locksteward_findings{") {
 		b.awaitNoMetric(`locksteward_findings{`)
 	}
-	// A restart of the agent knows what was told: nothing fires again.
-	told := len(hook.got())
+	// A restart of the agent knows what was reported: nothing fires again.
+	reported := len(hook.got())
 	b.stop()
 	b.start()
 	b.awaitMetric(`locksteward_sweep_complete{target="main"} 1`)
-	if got := hook.got()[told:]; len(got) != 0 {
-		t.Errorf("told again after a restart: %s", got)
+	if got := hook.got()[reported:]; len(got) != 0 {
+		t.Errorf("reported again after a restart: %s", got)
 	}
 }
 

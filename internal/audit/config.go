@@ -38,7 +38,7 @@ type SinkConfig struct {
 	Webhook *alert.Webhook `yaml:"webhook"`
 }
 
-// DefaultConfig returns the configuration of an agent that was told nothing.
+// DefaultConfig returns the configuration of an agent without settings.
 func DefaultConfig() Config { return Config{CheckpointEvery: time.Hour, CheckpointEntries: 1000} }
 
 const (

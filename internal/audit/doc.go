@@ -17,7 +17,7 @@
 // # Not guaranteed
 //
 //   - A key that lies beside the store signs whatever is in the store: it protects
-//     against whoever gets the file, not against whoever gets the machine.
+//     against someone who gets the file, not against someone who gets the machine.
 //   - UDP, and TCP without an answer, can lose what was on its way.
 //   - A sink that is away for longer than the trail is kept misses what retention
 //     took; [Trail.Status] counts it.

@@ -215,7 +215,7 @@ func TestExportGoesOn(t *testing.T) {
 	}
 }
 
-// Every one of 10,000 random changes of an export is told (fewer under the race
+// Every one of 10,000 random changes of an export is reported (fewer under the race
 // detector): bits, lines that were dropped, doubled or swapped, and ends cut off with
 // an anchor known.
 func TestCheckExportFindsEveryMutation(t *testing.T) {
@@ -320,7 +320,7 @@ func TestReadAnchors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// A trail with other entries than were written down is told, at the entry.
+	// A trail with other entries than were written down is reported, at the entry.
 	appendMany(t, s, 10, 1)
 	late, err := s.Head(t.Context())
 	if err != nil {

@@ -64,7 +64,7 @@ type sink struct {
 	head    int64
 	problem error
 	since   time.Time
-	told    time.Time
+	logged  time.Time
 }
 
 // run delivers until ctx ends.
@@ -244,9 +244,9 @@ func (s *sink) note(err error) {
 	case err == nil:
 		s.since = time.Time{}
 	case was == nil:
-		s.since, s.told, tell = now, now, true
-	case now.Sub(s.told) >= tellBehindEvery:
-		s.told, tell = now, true
+		s.since, s.logged, tell = now, now, true
+	case now.Sub(s.logged) >= tellBehindEvery:
+		s.logged, tell = now, true
 	}
 	s.mu.Unlock()
 	switch {

@@ -11,7 +11,7 @@
 //   - A duty whose target its replica cannot reach moves to a replica that can. If no replica can, it stays. Each replica
 //     probes for itself, once a second, the targets that it works on and those that another replica cannot reach.
 //   - Replicas authenticate each other by certificates that they create at their start and whose digests are in the
-//     database: whoever can write there could do all that replicas do anyway. There is nothing to distribute or to renew.
+//     database: anyone who can write there could do all that replicas do anyway. There is nothing to distribute or to renew.
 //
 // # Not guaranteed
 //

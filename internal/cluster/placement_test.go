@@ -82,7 +82,7 @@ func (w *world) settle(t interface{ Fatal(...any) }) {
 	t.Fatal("duties go round and round", w.owner)
 }
 
-// Whoever comes and goes, all is done, by those that could, and nobody has two duties
+// Anyone who comes and goes, all is done, by those that could, and nobody has two duties
 // more than another.
 func TestDutiesAreSpread(t *testing.T) {
 	t.Parallel()

@@ -127,7 +127,7 @@ func TestATargetStaysAfterAFreeze(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyDoesIsTakenAtOnce, by whoever has least, also by one that came back.
+// TestWhatNobodyDoesIsTakenAtOnce, by anyone who has least, also by one that came back.
 func TestWhatNobodyDoesIsTakenAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, 3)

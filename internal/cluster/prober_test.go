@@ -81,7 +81,7 @@ func TestOwnerProbesItsTargets(t *testing.T) {
 		p.in(2 * time.Second)
 		p.expect(t, "out of reach", []string{"a"}, nil)
 		if p.changes.Load() == 0 {
-			t.Error("the others are not told at once")
+			t.Error("the others are not reported at once")
 		}
 		if _, confirmed := p.confirmed("a"); confirmed {
 			t.Error("confirmed before another one reaches it")
@@ -122,7 +122,7 @@ func TestOthersProbeWhatOneCannotReach(t *testing.T) {
 		p.hears(t, nil, other)
 		p.expect(t, "asked", nil, []string{"a"})
 		if p.changes.Load() != 1 {
-			t.Errorf("the other one is told %d times at once", p.changes.Load())
+			t.Errorf("the other one is notified %d times at once", p.changes.Load())
 		}
 		p.hears(t, []string{"a"}, other) // it is given it
 		p.expect(t, "working on it", nil, []string{"a"})

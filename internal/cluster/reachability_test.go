@@ -146,7 +146,7 @@ func TestWhatIsFreeGoesToOneThatReachesIt(t *testing.T) {
 	}
 }
 
-// Whoever reaches what: all is done, nothing goes round, and nobody keeps what it does
+// Anyone who reaches what: all is done, nothing goes round, and nobody keeps what it does
 // not reach and another one does.
 func TestDutiesAreSpreadAmongThoseThatReachThem(t *testing.T) {
 	t.Parallel()

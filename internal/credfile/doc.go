@@ -12,12 +12,12 @@
 //     not. They are tried again at each look.
 //   - A file that is written in place, and not put there by a rename or by another
 //     symbolic link, is read when it stayed the same for [LookEvery].
-//   - What is refused is told in [State.Refused], never with a byte of the file.
+//   - A refusal is in [State.Refused], never with a byte of the file.
 //
 // # Not guaranteed
 //
 //   - A password that stays cut short in the middle of its line for longer than that
-//     cannot be told from a short one: write another file and rename it.
+//     cannot be distinguished from a short one: write another file and rename it.
 //
 // # Concurrency
 //

@@ -61,7 +61,7 @@ func TestSwapOfAMountedSecret(t *testing.T) {
 }
 
 // TestFileThatIsStillWritten: a password that is written in place, in two parts, is
-// used when it is whole, and half of it never is. It is not told that it is refused:
+// used when it is whole, and half of it never is. It is not reported that it is refused:
 // nothing is wrong.
 func TestFileThatIsStillWritten(t *testing.T) {
 	t.Parallel()

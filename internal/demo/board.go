@@ -12,16 +12,16 @@ import (
 )
 
 // board is what is known so far. Everybody writes to it, the screen and the
-// report read it, and whoever waits for something waits here.
+// report read it, and those that wait for something wait here.
 type board struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed at each change
 	state   state
 
-	// told is called with each alert and each step of the story, one at a time,
+	// onLine is called with each alert and each step of the story, one at a time,
 	// when it comes; nil is nobody.
-	told  func(line)
-	tells sync.Mutex
+	onLine func(line)
+	tells  sync.Mutex
 }
 
 // state is the content of a board; only await and look hand it out, and only for
@@ -61,15 +61,15 @@ type alertSeen struct {
 	key      string
 }
 
-// woken is a waiter that was told that its lock is free, and has it.
+// woken is a waiter that was woken and has its lock.
 type woken struct {
 	at      time.Time
 	channel string
 	id      string
 }
 
-func newBoard(s scene, told func(line)) *board {
-	return &board{changed: make(chan struct{}), state: state{began: time.Now(), scene: s}, told: told}
+func newBoard(s scene, onLine func(line)) *board {
+	return &board{changed: make(chan struct{}), state: state{began: time.Now(), scene: s}, onLine: onLine}
 }
 
 // update changes the state and wakes who waits.
@@ -106,12 +106,12 @@ func (b *board) await(ctx context.Context, cond func(s *state) bool) error {
 }
 
 func (b *board) say(l line) {
-	if b.told == nil {
+	if b.onLine == nil {
 		return
 	}
 	b.tells.Lock()
 	defer b.tells.Unlock()
-	b.told(l)
+	b.onLine(l)
 }
 
 // tell adds a step and its details to the story.
@@ -249,7 +249,7 @@ func (s *state) holds(key string) bool {
 	return slices.ContainsFunc(s.locks, func(l api.Lock) bool { return l.Key.Key == key })
 }
 
-// alert says whether the webhook was told of a finding with this status.
+// alert says whether the webhook was notified of a finding with this status.
 func (s *state) alert(status locksteward.Status, rule, key string) bool {
 	return slices.ContainsFunc(s.alerts, func(a alertSeen) bool {
 		return a.status == string(status) && a.rule == rule && a.key == key

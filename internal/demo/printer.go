@@ -14,7 +14,7 @@ const textWidth = 96
 type printer struct {
 	w      io.Writer
 	colour bool
-	failed func(error) // told of the first error
+	failed func(error) // called with the first error
 
 	mu  sync.Mutex
 	err error

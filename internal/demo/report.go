@@ -47,7 +47,7 @@ func (r *running) title() []line {
 		{{text: "console", style: dim}, {text: r.agent.consoleURL(), style: cyan}},
 		{{text: "alerts", style: dim}, {text: "go to a webhook receiver of the demo, which checks their signature"}},
 	}
-	out := []line{styled(bold, "Locksteward demo: broken Redis locks are found, shown, told and freed"), nil}
+	out := []line{styled(bold, "Locksteward demo: broken Redis locks are found, shown, notified and released"), nil}
 	for i, row := range columns(rows) {
 		out = append(out, row)
 		if i == 0 {

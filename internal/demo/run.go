@@ -117,11 +117,11 @@ func (r *running) open(ctx context.Context) error {
 	if r.settings, err = newSettings(dir, r.server, hook.url(), r.opts.AnyPort); err != nil {
 		return err
 	}
-	var told func(line)
+	var onLine func(line)
 	if r.opts.Once {
-		told = r.out.print
+		onLine = r.out.print
 	}
-	r.board = newBoard(r.server.scene, told)
+	r.board = newBoard(r.server.scene, onLine)
 	hook.serve(r.board, r.settings.signing)
 	if r.agent, err = startAgent(ctx, log, r.opts, r.settings); err != nil {
 		return err

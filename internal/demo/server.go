@@ -77,7 +77,7 @@ func startProcess(ctx context.Context) (*server, error) {
 
 func guestServer(cfg connect.Config) *server {
 	s := &server{connect: cfg, scene: guestScene(), what: "your server", share: guestShare, close: func() error { return nil }}
-	// What cannot be parsed is told by the first contact.
+	// The first contact reports what cannot be parsed.
 	if spec, err := connect.Parse(cfg.URL); err == nil {
 		s.what = "redis-server at " + spec.String()
 	}

@@ -52,7 +52,7 @@ func (r *running) story(ctx context.Context) error {
 	if err := b.await(ctx, func(s *state) bool { return s.alert(locksteward.StatusResolved, "hold/too-long", key) }); err != nil {
 		return fmt.Errorf("the alert on %s was not taken back: %w", key, err)
 	}
-	b.tell(step(6, "the webhook was told that hold/too-long on "+key+" is resolved"))
+	b.tell(step(6, "the webhook was notified that hold/too-long on "+key+" is resolved"))
 	b.update(func(s *state) { s.ended = true })
 	return nil
 }
@@ -136,7 +136,7 @@ func (r *running) wokeUp(ctx context.Context, approved time.Time, done api.Reque
 	r.board.look(func(s *state) { w = *s.woken })
 	r.board.tell(
 		step(4, "the client that waited is awake and has the lock, "+duration(w.at.Sub(approved))+" after the approval was sent"),
-		fact("told on", "%s", w.channel),
+		fact("woken on", "%s", w.channel),
 		fact("holder", "%s", w.id),
 	)
 	return nil

@@ -83,7 +83,7 @@ func (l line) render(width int, colour bool) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// clip cuts text to n cells; what is cut is told by the last one.
+// clip cuts text to n cells; the last one shows that something was cut.
 func clip(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text

@@ -75,7 +75,7 @@ func (c *command) wait() {
 const stopsWithin = 200 * time.Millisecond
 
 // suspended is Ctrl-Z: the command has stopped, and this process stops too, or
-// the shell would wait for ever. Whoever waits for the lock gets it then at the
+// the shell would wait for ever. A waiter gets the lock then at the
 // end of the lease: the guard stops the command before.
 func (c *command) suspended() {
 	if c.tty < 0 {

@@ -13,7 +13,7 @@
 // once. Therefore exec starts a second process beside the command, the guard.
 // Exec tells it after each renewal for how long the lock is held. It stops the
 // command when the pipe ends without a word (exec was killed), or when that time
-// is over and nothing was heard (exec is frozen, the machine was suspended).
+// is over without an answer (exec is frozen, the machine was suspended).
 // A parent-death signal of the kernel would do less: it reaches only the first
 // process of the command, sends one signal, exists on Linux alone, and knows
 // nothing of a frozen exec.

@@ -49,7 +49,7 @@ func startGuard(o Options) (*guardProcess, error) {
 	g := &guardProcess{o: o, cmd: cmd, done: make(chan struct{}), pipe: w}
 	go func() {
 		defer close(g.done)
-		// It ends when it is told to; if it ended before, the next word finds out.
+		// It ends on request; if it ended before, the next word finds out.
 		_ = cmd.Wait()
 	}()
 	return g, nil

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // Names of the variables that the command finds in its environment.

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // Result is how a command ended that was started.

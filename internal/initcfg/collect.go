@@ -23,8 +23,8 @@ type Seen struct {
 	Dropped int
 	// Waits are the locks that somebody was seen to wait for, or could have been.
 	Waits map[string]Wait
-	// Heard are the report's counts that processes told, by the class they say.
-	Heard []report.Row
+	// Reported are the report's counts that processes reported, by the class they name.
+	Reported []report.Row
 	// From and To are the server time of the first and last look.
 	From, To   time.Time
 	Sweeps     int
@@ -118,8 +118,8 @@ func (c *Collector) Seen() Seen {
 	defer c.mu.Unlock()
 	c.seen.From, c.seen.To = c.recorder.Observed()
 	for _, r := range c.recorder.Rows() {
-		if r.Heard {
-			c.seen.Heard = append(c.seen.Heard, r)
+		if r.Reported {
+			c.seen.Reported = append(c.seen.Reported, r)
 		}
 	}
 	return c.seen

@@ -29,20 +29,20 @@ func nameOf(glob string) string {
 	words := strings.FieldsFunc(glob, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
 	})
-	var told, all []string
+	var telling, all []string
 	for _, w := range words {
 		w = strings.ToLower(w)
 		all = append(all, w)
 		switch w {
 		case "lock", "locks", "mutex", "lck", "redlock":
 		default:
-			told = append(told, w)
+			telling = append(telling, w)
 		}
 	}
-	if len(told) == 0 {
-		told = all
+	if len(telling) == 0 {
+		telling = all
 	}
-	text := strings.Join(told, "-")
+	text := strings.Join(telling, "-")
 	if len(text) > maxClassName {
 		text = strings.TrimRight(text[:maxClassName], "-")
 	}

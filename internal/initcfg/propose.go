@@ -34,7 +34,7 @@ type Proposal struct {
 	// LibraryCounts counts the locks by the library that wrote them.
 	LibraryCounts map[string]int
 	// TTLMin and TTLMax are the range of the TTLs that were seen left, LeaseMax the
-	// longest that a lock was given as far as it could be told; 0 without any.
+	// longest that a lock was given as far as is known; 0 without any.
 	TTLMin, TTLMax, LeaseMax time.Duration
 	// AgeMin and AgeMax are the ages of the locks held now; AgeKnown says that there
 	// are any, AgeMinimum that they may be older.
@@ -129,7 +129,7 @@ func (p *Proposal) measure(seen Seen) {
 	}
 }
 
-// addWaits adds what processes told of the classes that they named, where one family
+// addWaits adds what processes reported of the classes that they named, where one family
 // alone is of such a class.
 func (plan *Plan) addWaits() {
 	families := map[string]map[int]bool{} // by what holders call the class
@@ -143,7 +143,7 @@ func (plan *Plan) addWaits() {
 			}
 		}
 	}
-	for _, r := range plan.Seen.Heard {
+	for _, r := range plan.Seen.Reported {
 		said := r.Class
 		if said == class.Default {
 			said = ""
@@ -153,7 +153,7 @@ func (plan *Plan) addWaits() {
 		}
 		for i := range families[said] {
 			row := &plan.Proposals[i].Row
-			row.Heard = true
+			row.Reported = true
 			row.Acquired += r.Acquired
 			row.Contended += r.Contended
 			row.Failed += r.Failed

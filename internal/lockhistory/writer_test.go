@@ -43,7 +43,7 @@ func TestWriterIsBounded(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	if n := logs.FilterMessageSnippet("trying again").Len(); n != 1 {
-		t.Errorf("told %d times", n)
+		t.Errorf("reported %d times", n)
 	}
 	again, err := store.Open(t.Context(), path)
 	if err != nil {

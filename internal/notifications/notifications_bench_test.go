@@ -27,14 +27,14 @@ func BenchmarkTelling(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer st.Close()
-	var heard atomic.Int64
+	var received atomic.Int64
 	all := make(chan struct{})
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var p alert.Payload
 		if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
 			b.Error(err)
 		}
-		if heard.Add(int64(len(p.Findings))) == int64(b.N) {
+		if received.Add(int64(len(p.Findings))) == int64(b.N) {
 			close(all)
 		}
 	}))

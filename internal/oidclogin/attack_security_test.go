@@ -56,7 +56,7 @@ func by(header string, sign func(input string) []byte) func([]byte) string {
 	}
 }
 
-// TestForgedTokens: whoever sits between an agent and its provider, or made a client
+// TestForgedTokens: anyone who sits between an agent and its provider, or made a client
 // of it, and knows the provider's public key, signs in as nobody.
 func TestForgedTokens(t *testing.T) {
 	t.Parallel()

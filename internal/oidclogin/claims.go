@@ -54,7 +54,7 @@ func teamsOf(names []string) []string {
 	return out
 }
 
-// clip makes texts of the provider, or of whoever wrote the address, fit to be
+// clip makes texts of the provider, or of the author of the address, fit to be
 // shown.
 func clip(words ...string) string {
 	const most = 200

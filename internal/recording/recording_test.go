@@ -247,12 +247,12 @@ func TestReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var reported []string
 	for _, tr := range got.Transitions {
-		told = append(told, fmt.Sprintf("%s %s %s %s", tr.At.Sub(t0), tr.Finding.Status, tr.Finding.Rule, tr.Finding.Key))
+		reported = append(reported, fmt.Sprintf("%s %s %s %s", tr.At.Sub(t0), tr.Finding.Status, tr.Finding.Rule, tr.Finding.Key))
 	}
-	if want := []string{"3s firing ttl/none x", "1h0m0s firing custom/old batch:a"}; !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+	if want := []string{"3s firing ttl/none x", "1h0m0s firing custom/old batch:a"}; !slices.Equal(reported, want) {
+		t.Errorf("reported %q, want %q", reported, want)
 	}
 	if got.Looks != 3 || got.Locks != 3 || got.To.Sub(got.From) != time.Hour || len(got.Findings) != 2 {
 		t.Errorf("replayed %+v", got)

@@ -20,7 +20,7 @@ type Replayed struct {
 	Locks int
 	// From and To are the first and the last look, server time.
 	From, To time.Time
-	// Transitions are what people would have been told, and what was only
+	// Transitions are what people would have been notified of, and what was only
 	// reported, in the order of the looks.
 	Transitions []locksteward.Transition
 	// Findings are those that pend or fire at the end, most severe first.

@@ -42,7 +42,7 @@ func reservePort() (*reservation, error) {
 var errNoPort = errors.New("reserve port: no free port in 200 draws")
 
 // busDistance is how far above its port a node of a Cluster listens for the
-// others; before Redis 7.0 it cannot be told otherwise.
+// others; before Redis 7.0 there is no other sign.
 const busDistance = 10_000
 
 // reservePair takes a port and the one of the bus that belongs to it.

@@ -8,7 +8,7 @@ import (
 )
 
 // answering returns the address of a server that gives these replies in turn
-// to whoever comes first.
+// to anyone who comes first.
 func answering(t *testing.T, replies ...string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -26,7 +26,7 @@ type Input struct {
 	Classes *class.Set
 	// OnlyClass leaves all others out; "" is all.
 	OnlyClass string
-	// Notes are told with the report.
+	// Notes are printed with the report.
 	Notes []string
 }
 
@@ -154,11 +154,11 @@ func (r Row) hold(q float64) *api.HoldBounds {
 func ceilMs(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 func (r Row) contention() *api.Contention {
-	if !r.Heard && !r.WaitersKnown {
+	if !r.Reported && !r.WaitersKnown {
 		return nil
 	}
 	out := &api.Contention{}
-	if r.Heard {
+	if r.Reported {
 		out.Acquired, out.Contended, out.Failed = new(r.Acquired), new(r.Contended), new(r.Failed)
 	}
 	if r.WaitersKnown {
@@ -213,7 +213,7 @@ func (f *family) notes(forgotten bool) []string {
 	if r.Several > 0 {
 		out = append(out, fmt.Sprintf("%s may be several of one holder in a row, since the token does not change: their length is a maximum", holds(r.Several)))
 	}
-	if r.Heard && r.Acquired > r.Holds() {
+	if r.Reported && r.Acquired > r.Holds() {
 		out = append(out, fmt.Sprintf("processes tell of %d acquisitions, so at least %s were too short to be seen: true quantiles are lower", r.Acquired, holds(r.Acquired-r.Holds())))
 	}
 	if n := r.NoTTL; n > 0 {

@@ -45,7 +45,7 @@ func (p *passes) since(firstSeen time.Time) (time.Time, bool) {
 // time that a push takes at worst, and what two clocks may differ by.
 const watchSlack = 2 * time.Second
 
-// covered is since when changes of each class are told as they happen, without a
+// covered is since when changes of each class are noticed as they happen, without a
 // gap.
 type covered struct {
 	from  map[string]time.Time // server time

@@ -25,7 +25,7 @@ type truth struct {
 	seen, over bool
 }
 
-// model is a server with one lock per key and whoever looks at it.
+// model is a server with one lock per key and anyone who looks at it.
 type model struct {
 	t        *rapid.T
 	holds    []*truth

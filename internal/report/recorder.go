@@ -37,7 +37,7 @@ type rowID struct {
 	slot  time.Time
 }
 
-// process is what one told last.
+// process is what a process reported last.
 type process struct {
 	seen   time.Time // server time
 	counts map[string]locksteward.Counts
@@ -112,7 +112,7 @@ func (r *Recorder) count(began, ended time.Time, endings []locksteward.Ending, l
 	}
 }
 
-// Watched notes for which classes changes are told as they happen, and for how
+// Watched notes for which classes changes are noticed as they happen, and for how
 // long in all they were not; it is to be called every second or so.
 func (r *Recorder) Watched(now time.Time, classes map[string]bool, blind time.Duration) {
 	r.mu.Lock()
@@ -124,8 +124,8 @@ func (r *Recorder) Watched(now time.Time, classes map[string]bool, blind time.Du
 func (r *Recorder) since(name string) func(time.Time) (time.Time, bool) {
 	return func(firstSeen time.Time) (time.Time, bool) {
 		began, ok := r.passes.since(firstSeen)
-		if told, sooner := r.covered.since(name, firstSeen); sooner && (!ok || told.After(began)) {
-			return told, true
+		if covered, sooner := r.covered.since(name, firstSeen); sooner && (!ok || covered.After(began)) {
+			return covered, true
 		}
 		return began, ok
 	}
@@ -178,7 +178,7 @@ func (r *Recorder) trackProcesses(s locksteward.Sweep) {
 				continue
 			}
 			row := r.row(name, s.At)
-			row.Heard = true
+			row.Reported = true
 			row.Acquired += max(0, acquired)
 			row.Contended += max(0, contended)
 			row.Failed += max(0, failed)

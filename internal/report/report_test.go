@@ -136,7 +136,7 @@ func TestRecorderCountsWhatProcessesTell(t *testing.T) {
 	}
 	row := rows[0]
 	// began is 19 s, so the young process had begun before and counts from its second look.
-	if row.Acquired != 10 || row.Contended != 3 || row.Failed != 0 || !row.Heard || row.MaxWaiters != 3 || row.LongestWait != 3*time.Second {
+	if row.Acquired != 10 || row.Contended != 3 || row.Failed != 0 || !row.Reported || row.MaxWaiters != 3 || row.LongestWait != 3*time.Second {
 		t.Errorf("got %+v", row)
 	}
 }
@@ -217,7 +217,7 @@ func TestRowRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := rowOf(40, time.Second)
 	want.Worst[0].Key = "lock:\xff\x00"
-	want.Heard, want.Acquired, want.Contended, want.Failed = true, 50, 4, 1
+	want.Reported, want.Acquired, want.Contended, want.Failed = true, 50, 4, 1
 	want.WaitersKnown, want.MaxWaiters, want.LongestWait = true, 3, 1500*time.Millisecond
 	text, err := want.Encode()
 	if err != nil {

@@ -64,9 +64,9 @@ type Row struct {
 	Endings          map[locksteward.EndedHow]int64
 	Worst            []Worst // the longest first, each key once
 
-	// Heard says that processes of the lock library told what they did: Acquired,
+	// Reported says that processes of the lock library reported what they did: Acquired,
 	// Contended and Failed are lower bounds.
-	Heard                       bool
+	Reported                    bool
 	Acquired, Contended, Failed int64
 	// WaitersKnown says that waiters could be seen; MaxWaiters is the largest
 	// number at one time, LongestWait the longest that one had waited.
@@ -126,7 +126,7 @@ func (r *Row) Merge(o Row) {
 		r.Endings[how] += n
 	}
 	r.Worst = worstOf(slices.Concat(r.Worst, o.Worst), maxWorst)
-	r.Heard = r.Heard || o.Heard
+	r.Reported = r.Reported || o.Reported
 	r.Acquired += o.Acquired
 	r.Contended += o.Contended
 	r.Failed += o.Failed
@@ -166,7 +166,7 @@ type stats struct {
 	Several     int64                          `json:"several,omitempty"`
 	Endings     map[locksteward.EndedHow]int64 `json:"endings,omitempty"`
 	Worst       []storedWorst                  `json:"worst,omitempty"`
-	Heard       bool                           `json:"heard,omitempty"`
+	Reported    bool                           `json:"reported,omitempty"`
 	Acquired    int64                          `json:"acquired,omitempty"`
 	Contended   int64                          `json:"contended,omitempty"`
 	Failed      int64                          `json:"failed,omitempty"`
@@ -189,7 +189,7 @@ type storedWorst struct {
 func (r Row) Encode() (string, error) {
 	s := stats{
 		Low: r.Low, High: r.High, Lease: r.Lease, NoTTL: r.NoTTL, Renewed: r.Renewed, Several: r.Several, Endings: r.Endings,
-		Heard: r.Heard, Acquired: r.Acquired, Contended: r.Contended, Failed: r.Failed,
+		Reported: r.Reported, Acquired: r.Acquired, Contended: r.Contended, Failed: r.Failed,
 		Waiters: r.WaitersKnown, MaxWaiters: r.MaxWaiters, LongestWait: r.LongestWait.Microseconds(),
 	}
 	for _, w := range r.Worst {
@@ -213,7 +213,7 @@ func (r *Row) Decode(text string) error {
 		return fmt.Errorf("decode holds of class %q: %w", r.Class, err)
 	}
 	r.Low, r.High, r.Lease, r.NoTTL, r.Renewed, r.Several, r.Endings = s.Low, s.High, s.Lease, s.NoTTL, s.Renewed, s.Several, s.Endings
-	r.Heard, r.Acquired, r.Contended, r.Failed = s.Heard, s.Acquired, s.Contended, s.Failed
+	r.Reported, r.Acquired, r.Contended, r.Failed = s.Reported, s.Acquired, s.Contended, s.Failed
 	r.WaitersKnown, r.MaxWaiters, r.LongestWait = s.Waiters, s.MaxWaiters, micros(s.LongestWait)
 	r.Worst = nil
 	for _, w := range s.Worst {

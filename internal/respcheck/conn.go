@@ -48,7 +48,7 @@ func New(cn net.Conn, server string, most int64) net.Conn {
 	return c
 }
 
-// NewSubscriber is [New] for a connection that is told of changed keys. The message of a flush names none: a null stands
+// NewSubscriber is [New] for a connection to which changed keys are pushed. The message of a flush names none: a null stands
 // where the others have an array of names, which go-redis takes for an error. It passes as an empty array.
 func NewSubscriber(cn net.Conn, server string) net.Conn {
 	checked := New(cn, server, MaxBytes)

@@ -33,7 +33,7 @@ func Explain(ctx context.Context, opts Options, key string) (locksteward.Lock, [
 		}
 		p.engine.EvaluateDirect(look)
 		if now, ok := p.scanner.Table().Get(l.DB, l.Key); ok {
-			l = now // else it ended meanwhile: what was seen of it is told
+			l = now // else it ended meanwhile: what was seen of it is shown
 		} else {
 			break
 		}

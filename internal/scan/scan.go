@@ -72,7 +72,7 @@ const between = time.Second
 // never a moment too early by the server's clock.
 const recheckSlack = 50 * time.Millisecond
 
-// progressEvery is how often progress is told.
+// progressEvery is how often progress is reported.
 const progressEvery = 200 * time.Millisecond
 
 // Run scans once. An error means that nothing could be read; a sweep that was
@@ -142,7 +142,7 @@ func prepare(opts Options) (*parts, error) {
 	cfg := scanner.DefaultConfig()
 	cfg.NoThrottle = opts.NoThrottle
 	// A digest key of the run: digests of two scans cannot be compared. It is a salt
-	// that is told with the conditions of unlock, so it is not an installation's.
+	// that is stated with the conditions of unlock, so it is not an installation's.
 	salt := unlock.NewSalt()
 	src, err := redis.New(conn, redis.Options{
 		Log: log, Digest: unlock.KeyOf(salt), Config: redis.Config{SweepOn: opts.SweepOn}, Pace: cfg.Pace, Unpaced: cfg.NoThrottle,

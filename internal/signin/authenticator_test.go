@@ -207,7 +207,7 @@ func TestSessionsAreFreshAndEnd(t *testing.T) {
 		t.Error("a form of one session is good in another")
 	}
 	if strings.Contains(who.FormToken(), second.Value) || who.Session.Digest == second.Value {
-		t.Error("the id is told")
+		t.Error("the id is reported")
 	}
 	for range 2 { // the second is a double click
 		if err := b.desk.SignOut(t.Context(), who); err != nil {
@@ -291,7 +291,7 @@ func TestStoreAway(t *testing.T) {
 		t.Errorf("a token: %v", err)
 	}
 	b.store.away = nil
-	b.pass(55 * time.Minute) // 65 since the store heard of it, 55 since it was seen
+	b.pass(55 * time.Minute) // 65 since the store saw it, 55 since it was seen
 	if who, err := b.who(get("192.0.2.1"), seen); err != nil || who.User.Name != "ann" {
 		t.Errorf("prolonged while the store was away: %v", err)
 	}
@@ -360,7 +360,7 @@ func wait(t *testing.T, err error) *WaitError {
 	t.Helper()
 	w, ok := errors.AsType[*WaitError](err)
 	if !ok {
-		t.Fatalf("got %v, want to be told to wait", err)
+		t.Fatalf("got %v, want to be reported to wait", err)
 	}
 	return w
 }

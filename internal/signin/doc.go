@@ -16,7 +16,7 @@
 //     provider gave live as long as the session.
 //   - The header of a proxy counts from the addresses that are listed; from any
 //     other it is refused.
-//   - Whoever guesses is locked out by name and address, which keeps nobody else
+//   - Guessing is locked out by name and address, which keeps nobody else
 //     out; by name alone only after ten times as many, and never from an address
 //     from which that person signed in before.
 //   - No token, password or session id is logged or written into the audit trail.

@@ -23,7 +23,7 @@ const (
 )
 
 // networkOf is where a request comes from, as limits count it: an IPv6 network of 64
-// bits is one place, since whoever has one address of it has all.
+// bits is one place, since a client with one address of it has all.
 func networkOf(addr netip.Addr) string {
 	if addr.Is6() && !addr.Is4In6() {
 		if p, err := addr.WithZone("").Prefix(64); err == nil {

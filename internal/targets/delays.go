@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// lateFrom is from which delay on the log says that changes are told late, lateTo
+	// lateFrom is from which delay on the log says that changes are judged late, lateTo
 	// below which it says that this is over, and lateEvery how often it says it again.
 	lateFrom  = 10 * time.Second
 	lateTo    = 5 * time.Second
@@ -18,7 +18,7 @@ const (
 )
 
 // tellDelays has the metrics follow how far the target is watched, and says in the log
-// when what it tells is told late, until ctx ends. It waits for nobody who may be the
+// when changes are judged late, until ctx ends. It waits for nobody who may be the
 // reason.
 func (w *Watched) tellDelays(ctx context.Context) {
 	tick := time.NewTicker(showEvery)
@@ -36,19 +36,19 @@ func (w *Watched) tellDelays(ctx context.Context) {
 	}
 }
 
-// lateness is what the log was told of delays.
+// lateness is what was logged of delays.
 type lateness struct {
-	said time.Time // zero: that changes are told in time
+	said time.Time // zero: that changes are judged in time
 }
 
 func (l *lateness) tell(log *zap.Logger, state source.WatchState, now time.Time) {
 	switch {
 	case state.Delay >= lateFrom && now.Sub(l.said) >= lateEvery:
-		log.Warn("changes are told late: this agent, its store or its machine has more to do than it can",
+		log.Warn("changes are judged late: this agent, its store or its machine has more to do than it can",
 			zap.Duration("delay", state.Delay.Round(time.Millisecond)), zap.Int("waiting", state.Waiting))
 		l.said = now
 	case state.Delay < lateTo && !l.said.IsZero():
-		log.Info("changes are told in time again", zap.Duration("delay", state.Delay.Round(time.Millisecond)))
+		log.Info("changes are judged in time again", zap.Duration("delay", state.Delay.Round(time.Millisecond)))
 		l.said = time.Time{}
 	}
 }

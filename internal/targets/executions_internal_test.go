@@ -29,12 +29,12 @@ func TestResolvedByRequest(t *testing.T) {
 		e.EvaluateDirect(locksteward.Update{Target: "redis", At: since, Locks: []locksteward.Lock{lock}})
 		lock.At = since.Add(time.Minute)
 		e.EvaluateDirect(locksteward.Update{Target: "redis", At: lock.At, Locks: []locksteward.Lock{lock}})
-		told := e.EvaluateDirect(locksteward.Update{Target: "redis", At: lock.At, Endings: []locksteward.Ending{{Lock: lock, How: how, At: lock.At.Add(time.Second)}}})
-		if len(told) != 1 {
-			t.Fatalf("told %+v", told)
+		reported := e.EvaluateDirect(locksteward.Update{Target: "redis", At: lock.At, Endings: []locksteward.Ending{{Lock: lock, How: how, At: lock.At.Add(time.Second)}}})
+		if len(reported) != 1 {
+			t.Fatalf("reported %+v", reported)
 		}
-		l.explain(told, now)
-		return told[0].Finding
+		l.explain(reported, now)
+		return reported[0].Finding
 	}
 	before := now.Add(-time.Hour)
 	if f := resolved(before, locksteward.EndedReleased); strings.Contains(catalogue.Text("en", f.Resolution), "request") {

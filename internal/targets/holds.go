@@ -39,7 +39,7 @@ func (w *Watched) saveHolds(ctx context.Context) {
 	w.holds.Saved(rows)
 }
 
-// coverHolds notes what the watch covers: locks of which changes are told are
+// coverHolds notes what the watch covers: locks whose changes are noticed are
 // hardly older than their first look.
 func (w *Watched) coverHolds(watch exporter.Watch) {
 	w.holds.Watched(time.Now(), watch.Classes, watch.Blind)

@@ -11,12 +11,12 @@ import (
 )
 
 // A sweep of many locks with a small budget takes minutes. What it has come to is
-// told while it lasts.
+// reported while it lasts.
 const (
 	// progressEvery is how often it is looked at.
 	progressEvery = time.Second
-	// progressLog is how often the log is told of a sweep that lasts, progressPages
-	// how often pages are; of a first sweep they are told of each percent.
+	// progressLog is how often a sweep that lasts is logged, progressPages
+	// how often pages are; of a first sweep they show each percent.
 	progressLog   = time.Minute
 	progressPages = 10 * time.Second
 )
@@ -45,7 +45,7 @@ func sweepingView(p scanner.Progress, now time.Time, paused bool) *api.Sweeping 
 func (w *Watched) tellProgress(ctx context.Context) {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
-	var told progressTold
+	var reported progressReported
 	up := false
 	loop, remove := w.deps.Liveness.Add("sweeps of target "+w.target.Name, &w.calls)
 	defer remove()
@@ -62,7 +62,7 @@ func (w *Watched) tellProgress(ctx context.Context) {
 			w.showState()
 		}
 		view := w.sweeping(now)
-		pages, log := told.due(now, view)
+		pages, log := reported.due(now, view)
 		if pages {
 			w.deps.Touch()
 		}
@@ -79,20 +79,20 @@ func (w *Watched) showState() {
 	w.deps.Exporter.SetTarget(w.scanner.State())
 }
 
-// progressTold is what was told of the sweep under way.
-type progressTold struct {
+// progressReported is what was reported of the sweep under way.
+type progressReported struct {
 	started    time.Time // of the sweep
-	pages, log time.Time // when each was told
+	pages, log time.Time // when each was reported
 	percent    int64
 }
 
-// due says who is to be told of a sweep, nil for none, now.
-func (t *progressTold) due(now time.Time, s *api.Sweeping) (pages, log bool) {
+// due says to whom a sweep is to be reported now, nil for none.
+func (t *progressReported) due(now time.Time, s *api.Sweeping) (pages, log bool) {
 	if s == nil {
 		return false, false
 	}
 	if !s.Started.Equal(t.started) {
-		*t = progressTold{started: s.Started, pages: s.Started, log: s.Started, percent: -1}
+		*t = progressReported{started: s.Started, pages: s.Started, log: s.Started, percent: -1}
 	}
 	percent := s.Keys // of what is not known
 	if s.Percent != nil {

@@ -19,11 +19,11 @@ func TestWhoIsToldOfASweep(t *testing.T) {
 		"first": {true, 90, 3},
 		"later": {false, 18, 3},
 	} {
-		var told progressTold
+		var reported progressReported
 		pages, logged := 0, 0
 		for second := 1; second <= 180; second++ {
 			s := &api.Sweeping{First: tc.first, Started: began, Percent: new(second / 2)}
-			p, l := told.due(began.Add(time.Duration(second)*time.Second), s)
+			p, l := reported.due(began.Add(time.Duration(second)*time.Second), s)
 			if p {
 				pages++
 			}
@@ -32,13 +32,13 @@ func TestWhoIsToldOfASweep(t *testing.T) {
 			}
 		}
 		if pages < tc.pages || pages > tc.pages+1 || logged != tc.log {
-			t.Errorf("%s: pages were told %d times, the log %d times", name, pages, logged)
+			t.Errorf("%s: pages were reported %d times, the log %d times", name, pages, logged)
 		}
-		if p, l := told.due(began.Add(time.Hour), nil); p || l {
-			t.Errorf("%s: somebody is told of no sweep", name)
+		if p, l := reported.due(began.Add(time.Hour), nil); p || l {
+			t.Errorf("%s: somebody is notified of no sweep", name)
 		}
-		if _, l := told.due(began.Add(time.Hour), &api.Sweeping{Started: began.Add(time.Hour)}); l {
-			t.Errorf("%s: the log is told of a sweep that has just begun", name)
+		if _, l := reported.due(began.Add(time.Hour), &api.Sweeping{Started: began.Add(time.Hour)}); l {
+			t.Errorf("%s: the log is notified of a sweep that has just begun", name)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func (w *Watched) begin(ctx context.Context) {
 	}
 	switch {
 	case errors.Is(err, store.ErrDamaged):
-		w.log.Error("findings of the last run cannot be read: they are forgotten, and told again if they are still there", zap.Error(err))
+		w.log.Error("findings of the last run cannot be read: they are forgotten, and notified again if they are still there", zap.Error(err))
 		w.recalled = true
 	case err != nil:
 		// Written over they would be lost, and nobody would hear that one of them ended.

@@ -40,7 +40,7 @@ func (w *Watched) recheckLater(ctx context.Context) {
 }
 
 // atOnce is how many locks are read and judged again at once, and how many
-// transitions are told at once: what a storm of them takes in memory does not depend
+// transitions are passed on at once: what a storm of them takes in memory does not depend
 // on its size. The locks of a wait/cycle are fewer.
 const atOnce = 5000
 
@@ -100,7 +100,7 @@ func (w *Watched) lookAt(ctx context.Context, read recheck, locks []locksteward.
 	tell(ctx, transitions)
 }
 
-// upToDate takes out of direct reads what others have told more of meanwhile: the last
+// upToDate takes out of direct reads what others have read since: the last
 // word counts. The next hold of a key whose end was read is judged after that end. The
 // caller has the turn.
 func (w *Watched) upToDate(update *locksteward.Update) {

@@ -10,7 +10,7 @@ import (
 )
 
 // marksKept bounds how many locks of no configured class are remembered because
-// there was a finding on them, restoredKept of how many holds it is told after a
+// there was a finding on them, restoredKept of how many holds it is known after a
 // restart that they are gone.
 const (
 	marksKept    = 10_000
@@ -70,7 +70,7 @@ func (w *Watched) found(transitions []locksteward.Transition) {
 }
 
 // over puts the holds that ended into the history, of locks of configured classes and of
-// those that had a finding. prompt says that it was told as it happened. It comes after
+// those that had a finding. prompt says that it was noticed as it happened. It comes after
 // found; the caller has the turn.
 func (w *Watched) over(endings []locksteward.Ending, prompt bool) {
 	var events []lockhistory.Event

@@ -10,7 +10,7 @@ import (
 )
 
 // checkRights warns, once for each target and its settings, of a Redis user that
-// may do more than look: what this agent does not do, whoever gets at its password
+// may do more than look: what this agent does not do, a thief of its password
 // could. Nobody waits for it, and a server that does not say is left alone.
 func (w *Watched) checkRights(ctx context.Context) {
 	if w.rightsAsked {

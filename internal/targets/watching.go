@@ -17,7 +17,7 @@ const (
 	// announcedAtOnce bounds how many transitions of a storm are copied at once.
 	announcedAtOnce = 500
 	// watchSetUp is how long the first sweep waits for the watch: what is written
-	// after the watch stands and before the sweep ends is told by one of the two.
+	// after the watch stands and before the sweep ends is noticed by one of the two.
 	watchSetUp = 2 * time.Second
 	// showEvery is how often metrics follow what the watch tells.
 	showEvery = time.Second
@@ -28,7 +28,7 @@ const (
 func (w *Watched) watch(ctx context.Context) {
 	w.background(func() {
 		if err := w.scanner.Watch(ctx, w.pushed); err != nil {
-			w.log.Error("changes are told by sweeps alone", zap.Error(err))
+			w.log.Error("changes are noticed by sweeps alone", zap.Error(err))
 		}
 	})
 	w.background(func() { w.showWatch(ctx) })

@@ -16,7 +16,7 @@
 //
 //   - Identity none (a constant value without TTL): the same bytes may be the next
 //     hold. [Plan.NoIdentity] says so.
-//   - Whoever has the credentials can do without this package: its audit file is a
+//   - Anyone with the credentials can do without this package: its audit file is a
 //     note, not a proof.
 //
 // A Plan belongs to one goroutine.

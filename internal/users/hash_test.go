@@ -97,7 +97,7 @@ func FuzzParseHash(f *testing.F) {
 	})
 }
 
-// Two check at once; who waits longer than they like is told that it is busy, and
+// Two check at once; who waits longer than they like is informed that it is busy, and
 // a password that was right stays right.
 func TestFewPasswordsAreCheckedAtOnce(t *testing.T) {
 	t.Parallel()

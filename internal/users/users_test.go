@@ -270,7 +270,7 @@ func TestPasswords(t *testing.T) {
 }
 
 // The stand-in for unknown names must be a hash that bcrypt works on, or an
-// unknown name would be told by its speed.
+// unknown name would be reported by its speed.
 func TestUnknownNameIsHashedToo(t *testing.T) {
 	t.Parallel()
 	if cost, err := bcrypt.Cost(unknownUser); err != nil || cost != bcrypt.DefaultCost {

@@ -7,7 +7,7 @@
 // What is checked in every state that can be reached:
 //
 //   - A deletion ends the very hold that the approver saw, in the state that they
-//     saw: not another one, not one that was renewed. For locks that cannot be told
+//     saw: not another one, not one that was renewed. For locks that cannot be distinguished
 //     from the next (identity none) this is not promised and not checked.
 //   - One request deletes at most once.
 //   - A final state never changes, and it is true: released means deleted, and

@@ -21,7 +21,7 @@ func TestTheProtocolIsSafe(t *testing.T) {
 				t.Fatal(got)
 			}
 			for s := model.Pending; s <= model.Unknown; s++ {
-				// Whether a lock that cannot be told from the next was touched, a look
+				// Whether a lock that cannot be distinguished from the next was touched, a look
 				// does not tell.
 				if !got.Reached[s] && (id != model.None || s != model.Failed) {
 					t.Errorf("%s is never reached: the model shows less than it says", s)

@@ -1,6 +1,6 @@
 package model
 
-// Identity is how surely a hold can be told from the next.
+// Identity is how surely a hold can be distinguished from the next.
 type Identity int8
 
 // The identities.
@@ -104,7 +104,7 @@ func (e exec) outcome() Status {
 		return Released
 	case recordGone:
 		return Gone
-	default: // what is withdrawn is told as an act that touched nothing
+	default: // what is withdrawn is reported as an act that touched nothing
 		return Changed
 	}
 }

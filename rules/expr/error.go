@@ -99,6 +99,6 @@ func explain(source string, issues *cel.Issues) error {
 	return errors.Join(errs...)
 }
 
-// maxErrors is how many problems of one expression are told: the rest usually
+// maxErrors is how many problems of one expression are reported: the rest usually
 // follows from them.
 const maxErrors = 5

@@ -80,9 +80,9 @@ func (p *Program) Source() string { return p.source }
 // [MaxCost].
 func (p *Program) Cost() uint64 { return p.cost }
 
-// Eval says whether the expression holds. An error says why that cannot be told:
+// Eval says whether the expression holds. An error says why that is unknown:
 // an [*UnknownError] names the fact that is not known; what is wrong otherwise
-// ([ErrTooDear], a division by zero, a text that is no number) is told in words.
+// ([ErrTooDear], a division by zero, a text that is no number) is explained in words.
 // With an error it does not hold.
 func (p *Program) Eval(f *Facts) (bool, error) {
 	out, _, err := p.program.Eval((*activation)(f))

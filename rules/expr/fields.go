@@ -92,7 +92,7 @@ func lockFields() []field {
 		}),
 		moment("first_seen", "When this hold was first seen.", "now - lock.first_seen > duration('1h')", func(f *Facts) time.Time { return f.Lock.History.FirstSeen }),
 		number("looks", "How many looks saw this hold.", "lock.looks >= 3", func(f *Facts) (int64, bool) { return int64(f.Lock.History.Looks), true }),
-		text("identity", sizeWord, "How surely this hold can be told from the next one: `strong`, `lineage` or `none`.", "lock.identity == 'strong'", func(f *Facts) string {
+		text("identity", sizeWord, "How surely this hold can be distinguished from the next one: `strong`, `lineage` or `none`.", "lock.identity == 'strong'", func(f *Facts) string {
 			if f.Lock.Identity == "" {
 				return string(locksteward.IdentityNone)
 			}

@@ -34,7 +34,7 @@ func claimFields() []field {
 		said("expect", "How long the holder expects to need.", "lock.age > lock.claim.expect", func(f *Facts) time.Duration { return f.Lock.Claim.Expect }),
 		said("max_hold", "How long the holder lets itself hold it at most.", "!has(lock.claim.max_hold)", func(f *Facts) time.Duration { return f.Lock.Claim.MaxHold }),
 		number("renewals", "Renewals that worked.", "lock.claim.renewals > 1000", func(f *Facts) (int64, bool) { return f.Lock.Claim.Renewals, true }),
-		number("renew_failures", "Renewals that failed, as the next success told.", "lock.claim.renew_failures > 0", func(f *Facts) (int64, bool) { return f.Lock.Claim.RenewFailures, true }),
+		number("renew_failures", "Renewals that failed, as the next success reported.", "lock.claim.renew_failures > 0", func(f *Facts) (int64, bool) { return f.Lock.Claim.RenewFailures, true }),
 		number("fence", "The fencing number. Not known if there is none.", "lock.claim.fence > 0", func(f *Facts) (int64, bool) { return f.Lock.Claim.Fence, f.Lock.Claim.Fence != 0 }),
 		number("holds", "The depth of re-entrancy.", "lock.claim.holds > 1", func(f *Facts) (int64, bool) { return f.Lock.Claim.Holds, true }),
 		number("contended", "Attempts of others that failed during this hold.", "lock.claim.contended > 100", func(f *Facts) (int64, bool) { return f.Lock.Claim.Contended, true }),

@@ -28,7 +28,7 @@ const (
 )
 
 // scanEnd bounds one SCAN by the number of keys, which it asks for again before it says
-// that there are too few. What is not told bounds nothing.
+// that there are too few. What is not reported bounds nothing.
 type scanEnd struct {
 	p      *pass
 	names  int64 // returned so far

@@ -52,7 +52,7 @@ func (i info) counters(ioThreads bool) pace.Counters {
 }
 
 // version returns major and minor version of the protocol's commands; 0.0 if
-// not told.
+// not reported.
 func (i info) version() (major, minor int) {
 	parts := strings.SplitN(i["redis_version"], ".", 3)
 	if len(parts) < 2 {
@@ -77,7 +77,7 @@ func (i info) replica() bool { return i["role"] == "slave" || i["role"] == "repl
 func (i info) loading() bool { return i["loading"] == "1" }
 
 // uptime is since the server process started, in whole seconds; negative if not
-// told.
+// reported.
 func (i info) uptime() time.Duration {
 	s := i.integer("uptime_in_seconds")
 	if s < 0 {

@@ -16,7 +16,7 @@ func TestInfoByFieldName(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	if n.ConnectedClients >= 0 || n.MaxClients >= 0 || n.CPUUser >= 0 || n.EvictedKeys >= 0 {
-		t.Errorf("what was not told must be negative: %+v", n)
+		t.Errorf("what was not reported must be negative: %+v", n)
 	}
 	if !i.lfu() || !i.replica() || !i.loading() {
 		t.Error("lfu, replica or loading not seen")
@@ -55,7 +55,7 @@ func TestInfoOfDurability(t *testing.T) {
 	}
 	n = parseInfo("").node("a")
 	if n.Uptime >= 0 || n.AOF || !n.LastSaveOK || !n.LastSave.IsZero() || n.ChangesUnsaved >= 0 || n.Replicas >= 0 {
-		t.Errorf("what was not told: %+v", n)
+		t.Errorf("what was not reported: %+v", n)
 	}
 	stats := "cmdstat_flushall:calls=3,usec=9,usec_per_call=3.00\ncmdstat_flushdb:calls=2\ncmdstat_swapdb:odd\ncmdstat_get:calls=100"
 	if got := parseInfo(stats).flushes(); got != 5 {

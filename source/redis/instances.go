@@ -87,17 +87,17 @@ func (r *reader) someInstances(ctx context.Context, keys []instanceKey) ([]insta
 // fill puts what the heartbeat says into i, whose id and beat come from the key
 // itself. What is malformed is left out.
 func fill(i *locksteward.Instance, fields map[string]string) {
-	told, _ := record.DecodeInstance(fields)
-	i.App, i.Host, i.PID = told.App, told.Host, told.PID
-	i.Slot = told.Slot
-	if told.Started > 0 {
-		i.Started = time.UnixMilli(told.Started)
+	decoded, _ := record.DecodeInstance(fields)
+	i.App, i.Host, i.PID = decoded.App, decoded.Host, decoded.PID
+	i.Slot = decoded.Slot
+	if decoded.Started > 0 {
+		i.Started = time.UnixMilli(decoded.Started)
 	}
-	if len(told.Counts) == 0 {
+	if len(decoded.Counts) == 0 {
 		return
 	}
-	i.Counts = make(map[string]locksteward.Counts, len(told.Counts))
-	for class, c := range told.Counts {
+	i.Counts = make(map[string]locksteward.Counts, len(decoded.Counts))
+	for class, c := range decoded.Counts {
 		i.Counts[class] = locksteward.Counts(c)
 	}
 }

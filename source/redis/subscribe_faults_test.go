@@ -38,14 +38,14 @@ func early(t *testing.T, upstream, message string) string {
 		mu.Unlock()
 		group.Go(func() { _, _ = io.Copy(server, client); _ = server.Close() })
 		defer client.Close()
-		buf, told := make([]byte, 64<<10), false
+		buf, reported := make([]byte, 64<<10), false
 		for {
 			n, err := server.Read(buf)
 			data := bytes.Clone(buf[:n])
 			for _, ack := range []string{"*3\r\n$9\r\nsubscribe\r\n", "*3\r\n$10\r\npsubscribe\r\n"} {
 				// In the middle of confirmations, and before all of them.
-				if at := bytes.LastIndex(data, []byte(ack)); at >= 0 && !told {
-					told = true
+				if at := bytes.LastIndex(data, []byte(ack)); at >= 0 && !reported {
+					reported = true
 					data = slices.Insert(data, at, []byte(message)...)
 					data = append([]byte(message), data...)
 				}
@@ -86,7 +86,7 @@ func bulk(parts ...string) string {
 }
 
 // A message may come before the confirmation of its subscription, or
-// between two of them. It is heard, and the watch is set up all the same.
+// between two of them. It is received, and the watch is set up all the same.
 // fault: 61
 func TestMessagesBeforeTheConfirmation(t *testing.T) {
 	t.Parallel()
@@ -116,10 +116,10 @@ func TestMessagesBeforeTheConfirmation(t *testing.T) {
 			}
 			srv := testredis.Start(t, testredis.WithConfig("notify-keyspace-events KA"))
 			addr := early(t, srv.Addr(), tc.message)
-			heard := make(chan string, 100)
+			received := make(chan string, 100)
 			to := listener{flushed: func() {}, changed: func(keys []string) {
 				for _, key := range keys {
-					heard <- key
+					received <- key
 				}
 			}}
 			p, err := tc.open(t.Context(), t, addr, to)
@@ -127,19 +127,19 @@ func TestMessagesBeforeTheConfirmation(t *testing.T) {
 				t.Fatalf("not set up: %v", err)
 			}
 			defer func() { p.close(); <-p.ended }()
-			if len(heard) != 2 || <-heard != "lock:early" || <-heard != "lock:early" {
-				t.Fatal("what came early was not heard")
+			if len(received) != 2 || <-received != "lock:early" || <-received != "lock:early" {
+				t.Fatal("what came early was not received")
 			}
 			if err := srv.Client(t).Set(t.Context(), "mutex:later", "tok", time.Minute).Err(); err != nil {
 				t.Fatal(err)
 			}
 			select {
-			case key := <-heard:
+			case key := <-received:
 				if key != "mutex:later" {
-					t.Errorf("heard of %q", key)
+					t.Errorf("saw %q", key)
 				}
 			case <-time.After(5 * time.Second):
-				t.Error("nothing is heard after the confirmations")
+				t.Error("nothing is received after the confirmations")
 			}
 			if err := p.check(t.Context()); err != nil {
 				t.Errorf("check: %v", err)

@@ -27,7 +27,7 @@ type watcher struct {
 	s           *Source
 	log         *zap.Logger
 	watchBudget *budget // of what the watch reads
-	pollBudget  *budget // of what it reads that nobody told of
+	pollBudget  *budget // of what it reads without a push
 	refresh     chan struct{}
 
 	began  time.Time

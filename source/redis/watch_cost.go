@@ -22,7 +22,7 @@ const (
 	// aroundCommand is what the server spends on a command of a pipeline before and
 	// after it runs it: reading, looking it up, answering (Redis 7.0).
 	aroundCommand = 300 * time.Nanosecond
-	// unlearnedCost is booked while the server has not told.
+	// unlearnedCost is booked while the server has not reported it.
 	unlearnedCost = 2 * commandCost
 	maxCost       = 8 * commandCost
 	// learnEvery is how often the server is asked, learnFrom from how many calls on
@@ -44,7 +44,7 @@ var watchCommands = []string{
 type readCost struct {
 	mu    sync.Mutex
 	per   time.Duration // of one command
-	calls int64         // as told last
+	calls int64         // as last reported
 	usec  int64
 }
 

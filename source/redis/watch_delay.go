@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// delayWindow is for how long a delay is told of, at least; twice as long at most.
+// delayWindow is for how long a delay is reported, at least; twice as long at most.
 const delayWindow = 30 * time.Second
 
-// delays are how long changes waited, from the push that told of them, or from the
+// delays are how long changes waited, from their push, or from the
 // moment at which a look was due, until what they tell had been handed on. The longest
 // of the last window is what people want to know. It is safe for concurrent use.
 type delays struct {

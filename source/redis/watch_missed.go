@@ -10,7 +10,7 @@ import (
 	"github.com/locksteward/locksteward/source"
 )
 
-// suspect is a change that a sweep found and no push had told of.
+// suspect is a change that a sweep found and no push had announced.
 type suspect struct {
 	at time.Time // when the sweep was merged, our clock
 }
@@ -67,7 +67,7 @@ func (n *nodeWatch) clearSuspects(items []workItem) {
 	}
 }
 
-// judgeSuspects returns the keys that no push told of until a check that began
+// judgeSuspects returns the keys that no push announced until a check that began
 // at began, long enough after the sweep. n.mu is held.
 func (n *nodeWatch) judgeSuspects(began time.Time) []string {
 	var missed []string

@@ -80,7 +80,7 @@ func (n *nodeWatch) watch(ctx context.Context) {
 		if _, said := errors.AsType[redis.Error](err); said || errors.Is(err, errRefused) || respcheck.Lied(err) {
 			n.without(err)
 		}
-		tried() // whoever waited for it finds the state as it is
+		tried() // those who waited for it find the state as it is
 		switch {
 		case err == nil:
 			stood := time.Now()
@@ -276,7 +276,7 @@ func (n *nodeWatch) good(began time.Time) {
 	}
 }
 
-// fault ends what the pair told: from the last good check on, changes may have
+// fault ends what the pair announces: from the last good check on, changes may have
 // gone unseen. The masters may have changed too.
 func (n *nodeWatch) fault(ctx context.Context, err error) {
 	if ctx.Err() != nil {

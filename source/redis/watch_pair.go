@@ -48,7 +48,7 @@ type listener struct {
 // The tracker asks for the pushes and the subscriber, a plain pub/sub
 // connection, gets them: the server cuts a subscriber off that does not read (32
 // MiB by default), while it keeps all that a RESP3 connection does not read, with
-// no bound. That is also why the tracker speaks RESP2: RESP3 would have it told of
+// no bound. That is also why the tracker speaks RESP2: RESP3 would push
 // a broken redirection with every write.
 type pair struct {
 	caps       *caps
@@ -204,7 +204,7 @@ func (p *pair) hear(m *redis.Message, to listener) {
 
 // check asks both connections for a sign of life, and the server whether it
 // still tracks for us. The pong comes behind all pushes that were sent before,
-// so that after a good check nothing told before it is on its way any more.
+// so that after a good check no push from before it is on its way any more.
 func (p *pair) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerAfter, errSilent)
 	defer cancel()

@@ -19,8 +19,8 @@ const (
 )
 
 // goneRates is how often a changed key is gone when it is read, by what is known
-// before: a key that was no lock and of which one push told was mostly taken just now
-// and stands; one that was a lock, or of which two told, is mostly over.
+// before: a key that was no lock and of which one push came was mostly taken just now
+// and stands; one that was a lock, or of which two came, is mostly over.
 type goneRates [4]share
 
 // mostlyGone is what is thought of what was a lock or was pushed twice before any was

@@ -28,7 +28,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// What pushes told of a key says how likely it is over.
+// What pushes reported a key says how likely it is over.
 func TestVanishedByWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	once, twice := workItem{pushes: 1}, workItem{pushes: 1}

@@ -245,7 +245,7 @@ func (n *nodeWatch) waitersOf(key string) int32 {
 	return 0
 }
 
-// readWaiters reads who waits where a push told of it; until the watch knows of
+// readWaiters reads who waits where a push announced it; until the watch knows of
 // all waiters, for every lock of ours.
 func (n *nodeWatch) readWaiters(ctx context.Context, r *reader, items []workItem, readings []keyReading) error {
 	n.mu.Lock()

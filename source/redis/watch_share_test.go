@@ -26,7 +26,7 @@ func TestRoundsTakeTheBusyShare(t *testing.T) {
 		}
 		call(n.reader(nil))
 		if began := time.Now(); w.pollBudget.wait(t.Context()) != nil || time.Since(began) != 0 {
-			t.Error("a round waits for what a push told of")
+			t.Error("a round waits for what a push reported")
 		}
 		if err := w.watchBudget.wait(t.Context()); err != nil {
 			t.Fatal(err)

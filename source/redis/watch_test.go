@@ -288,11 +288,11 @@ func TestReadCost(t *testing.T) {
 			t.Errorf("%s: 100 commands cost %s, want %s", what, got, callCost+100*per)
 		}
 	}
-	want("not told yet", unlearnedCost)
+	want("not reported yet", unlearnedCost)
 	c.learn(stats(10, 5)) // too few
-	want("hardly told", unlearnedCost)
+	want("hardly reported", unlearnedCost)
 	c.learn(stats(1000, 900))
-	want("told", 900*time.Nanosecond+aroundCommand)
+	want("reported", 900*time.Nanosecond+aroundCommand)
 	c.learn(stats(2000, 900+2000))
 	want("slower since", 2*time.Microsecond+aroundCommand)
 	c.learn(stats(5, 3)) // restarted

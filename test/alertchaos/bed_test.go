@@ -14,7 +14,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
-// within is how long nothing new may arrive while something is still to be told, on a
+// within is how long nothing new may arrive while something is still to be reported, on a
 // loaded machine. How long all of it takes is a matter of how much waits by then.
 const within = 90 * time.Second
 
@@ -128,7 +128,7 @@ func drain(c chan struct{}) {
 }
 
 // play kills the agent so often while everything breaks, and returns when all is
-// well again and was told.
+// well again and was reported.
 func (b *bed) play(times int) {
 	b.t.Helper()
 	stop := make(chan struct{})
@@ -169,7 +169,7 @@ func (b *bed) play(times int) {
 	b.look()
 }
 
-// settle waits until all that is to be told arrived.
+// settle waits until all that is to be reported arrived.
 func (b *bed) settle() {
 	b.t.Helper()
 	began := time.Now()
@@ -192,9 +192,9 @@ func (b *bed) settle() {
 	b.world.broken[mark] = true
 	b.world.mu.Unlock()
 	for _, e := range b.ears {
-		b.eventually(func() bool { return latest(e.got())[mark] }, e.name+" is told of nothing more")
+		b.eventually(func() bool { return latest(e.got())[mark] }, e.name+" is notified of nothing more")
 	}
-	said("both are told again")
+	said("both are notified again")
 	if !b.s.forgetful {
 		truth := b.world.truth()
 		for _, e := range b.ears {
@@ -202,7 +202,7 @@ func (b *bed) settle() {
 		}
 	}
 	said("both know what is so")
-	b.eventually(func() bool { return b.waiting() == 0 }, "something waits to be told")
+	b.eventually(func() bool { return b.waiting() == 0 }, "something waits to be reported")
 	said("nothing waits")
 }
 
@@ -240,7 +240,7 @@ func (b *bed) arrived() int {
 			if !d.accepted {
 				continue
 			}
-			for _, one := range d.told {
+			for _, one := range d.reported {
 				seen[one.event] = true
 			}
 		}

@@ -17,9 +17,9 @@
 //
 // # Not guaranteed
 //
-// What is told from memory while the store takes nothing, by an agent that is killed
-// before the store works again, is told once more by the next one: nobody could write
-// down that it was told. Runs count these.
+// What is sent from memory while the store takes nothing, by an agent that is killed
+// before the store works again, is sent once more by the next one: nobody could write
+// down that it was sent. Runs count these.
 //
 // # Running
 //

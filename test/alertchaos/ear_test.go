@@ -32,9 +32,9 @@ type ear struct {
 	// arrived gets a token when a request came in, before it is answered.
 	arrived chan struct{}
 
-	mu    sync.Mutex
-	mood  mood
-	heard []delivery
+	mu       sync.Mutex
+	mood     mood
+	received []delivery
 }
 
 // delivery is one request that came in full.
@@ -42,11 +42,11 @@ type delivery struct {
 	id       string
 	sum      [sha256.Size]byte // of its bytes
 	accepted bool
-	told     []told
+	reported []reported
 }
 
-// told is one transition that a request tells of.
-type told struct{ event, fingerprint, rule, key, status string }
+// reported is one transition that a request tells of.
+type reported struct{ event, fingerprint, rule, key, status string }
 
 func newEar(t *testing.T, name string) *ear {
 	t.Helper()
@@ -75,7 +75,7 @@ func (e *ear) take(w http.ResponseWriter, r *http.Request, msg testagent.Message
 		e.t.Errorf("message %q leaves %d out: %s", d.id, msg.Omitted, msg.Body)
 	}
 	for _, f := range msg.Findings {
-		d.told = append(d.told, told{f.EventID, f.Fingerprint, f.Rule, f.Key.Key, f.Status})
+		d.reported = append(d.reported, reported{f.EventID, f.Fingerprint, f.Rule, f.Key.Key, f.Status})
 	}
 	select {
 	case e.arrived <- struct{}{}:
@@ -84,7 +84,7 @@ func (e *ear) take(w http.ResponseWriter, r *http.Request, msg testagent.Message
 	e.mu.Lock()
 	m := e.mood
 	d.accepted = m == well
-	e.heard = append(e.heard, d)
+	e.received = append(e.received, d)
 	e.mu.Unlock()
 	switch m {
 	case failing, refusing: // it came just before the connections were ended, and is not taken
@@ -102,7 +102,7 @@ func (e *ear) take(w http.ResponseWriter, r *http.Request, msg testagent.Message
 func (e *ear) got() []delivery {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]delivery(nil), e.heard...)
+	return append([]delivery(nil), e.received...)
 }
 
 // flap changes the mood at random until stop, and leaves the receiver well.

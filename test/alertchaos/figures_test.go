@@ -32,7 +32,7 @@ var given = flag.String("alertchaos.program", "", "the program that the figures 
 // many is how much waits, or fires, in the figures about a storm.
 const many = 100_000
 
-// counter is a webhook receiver that counts, and keeps when it heard of a key first.
+// counter is a webhook receiver that counts, and keeps when it saw a key first.
 // It counts what a message lists once, however often the message comes: a receiver
 // tells copies by their webhook-id.
 type counter struct {
@@ -81,7 +81,7 @@ func newCounter(tb testing.TB) *counter {
 	return c
 }
 
-func (c *counter) told() (requests, listed, omitted int) {
+func (c *counter) reported() (requests, listed, omitted int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.requests, c.listed, c.omitted
@@ -188,7 +188,7 @@ rules: [{rule: custom/long, when: "lock.ttl > duration('2h')", severity: warning
 			}
 			pause(time.Duration(20+i%40) * time.Millisecond)
 		}
-		testredis.Eventually(b, within, func() bool { _, listed, _ := c.told(); return listed >= anomalies }, "alerts are missing")
+		testredis.Eventually(b, within, func() bool { _, listed, _ := c.reported(); return listed >= anomalies }, "alerts are missing")
 		var took []time.Duration
 		for key, at := range c.fires {
 			took = append(took, at.Sub(began[key]))
@@ -264,7 +264,7 @@ func restart(b *testing.B, groups, orderings int) {
 	b.StartTimer()
 	began := time.Now()
 	agent.Begin()
-	testredis.Eventually(b, within, func() bool { n, _, _ := c.told(); return n > 0 }, "nothing is told")
+	testredis.Eventually(b, within, func() bool { n, _, _ := c.reported(); return n > 0 }, "nothing is reported")
 	b.StopTimer()
 	c.mu.Lock()
 	first := c.first.Sub(began)
@@ -274,7 +274,7 @@ func restart(b *testing.B, groups, orderings int) {
 		b.Errorf("the first delivery came %s after the start, want at most 1s", first)
 	}
 	at := func(n int) float64 {
-		testredis.Eventually(b, within, func() bool { _, listed, _ := c.told(); return listed >= n }, "too little is told")
+		testredis.Eventually(b, within, func() bool { _, listed, _ := c.reported(); return listed >= n }, "too little is reported")
 		return time.Since(began).Seconds()
 	}
 	b.ReportMetric(at(1000), "s/1000")
@@ -284,7 +284,7 @@ func restart(b *testing.B, groups, orderings int) {
 }
 
 // BenchmarkStormOfFindings lets one sweep find 100,000 broken locks, and measures the
-// agent until all receivers are told: at most 256 MiB, see docs/alerting.md. What is
+// agent until all receivers are notified: at most 256 MiB, see docs/alerting.md. What is
 // listed, counted and held back must add up.
 func BenchmarkStormOfFindings(b *testing.B) {
 	for b.Loop() {
@@ -300,13 +300,13 @@ func BenchmarkStormOfFindings(b *testing.B) {
 		agent := s.agent()
 		agent.Start()
 		testredis.Eventually(b, 5*time.Minute, func() bool {
-			_, listed, _ := machine.told()
+			_, listed, _ := machine.reported()
 			return listed >= many && metric(agent, "locksteward_notifications_queue_length", "") == 0 && people.total() > 0
-		}, "not all is told")
+		}, "not all is reported")
 		b.ReportMetric(time.Since(began).Seconds(), "s")
-		requests, listed, omitted := machine.told()
+		requests, listed, omitted := machine.reported()
 		b.ReportMetric(float64(requests), "messages/machine")
-		n, _, _ := people.told()
+		n, _, _ := people.reported()
 		b.ReportMetric(float64(n), "messages/people")
 		b.ReportMetric(metric(agent, "locksteward_notifications_omitted_total", "people"), "omitted/people")
 		b.ReportMetric(metric(agent, "locksteward_notifications_suppressed_total", ""), "suppressed")
@@ -317,14 +317,14 @@ func BenchmarkStormOfFindings(b *testing.B) {
 			b.Errorf("the agent had %.0f MiB, want at most 256", peak)
 		}
 		if listed != many || omitted != 0 {
-			b.Errorf("the machine was told of %d and %d, want %d and none", listed, omitted, many)
+			b.Errorf("the machine was notified of %d and %d, want %d and none", listed, omitted, many)
 		}
 		agent.Kill()
 	}
 }
 
 func (c *counter) total() int {
-	n, _, _ := c.told()
+	n, _, _ := c.reported()
 	return n
 }
 

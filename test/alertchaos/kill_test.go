@@ -35,7 +35,7 @@ func TestKillsLoseNoAlert(t *testing.T) {
 						e.name, v.lost, v.suppressed, v.early, v.order, v.otherID, v.otherBytes)
 				}
 				if len(v.unwritten) > 0 && !b.disk.small {
-					t.Errorf("%s was told of what no store has: %v", e.name, v.unwritten)
+					t.Errorf("%s was notified of what no store has: %v", e.name, v.unwritten)
 				}
 				if v.events < 10 || v.copies > 5*b.killed {
 					t.Errorf("%s: %d events, %d copies: too few or too many to show anything", e.name, v.events, v.copies)

@@ -97,7 +97,7 @@ func TestStopWithManyWaiting(t *testing.T) {
 	}
 }
 
-// Ten thousand locks (1,500 under the race detector) break at once under a memory limit of 256 MiB: machines are told
+// Ten thousand locks (1,500 under the race detector) break at once under a memory limit of 256 MiB: machines are reported
 // of each, people in a few messages that say how many they leave out, and what is
 // listed and left out adds up.
 // fault: 84
@@ -120,15 +120,15 @@ func TestTenTimesTheAlerts(t *testing.T) {
 	peak := 0.0
 	testredis.Eventually(t, within, func() bool {
 		peak = max(peak, metric(agent, "go_memstats_heap_inuse_bytes", ""))
-		_, listed, _ := machine.told()
+		_, listed, _ := machine.reported()
 		return listed >= broken && metric(agent, "locksteward_notifications_queue_length", "") == 0 && people.total() > 0
-	}, "not all is told")
-	requests, listed, omitted := machine.told()
+	}, "not all is reported")
+	requests, listed, omitted := machine.reported()
 	n := people.total()
 	left := metric(agent, "locksteward_notifications_omitted_total", "people")
 	t.Logf("machine: %d messages; people: %d messages, %v left out; heap at most %.0f MiB", requests, n, left, peak/(1<<20))
 	if listed != broken || omitted != 0 || len(machine.fires) != broken {
-		t.Errorf("the machine was told of %d and %d, of %d keys; want all", listed, omitted, len(machine.fires))
+		t.Errorf("the machine was notified of %d and %d, of %d keys; want all", listed, omitted, len(machine.fires))
 	}
 	if n > 20 || int(left) < broken/2 {
 		t.Errorf("people got %d messages, %v were left out", n, left)

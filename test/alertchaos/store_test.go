@@ -71,7 +71,7 @@ func (b *bed) waiting() int {
 	return n
 }
 
-// explain tells why what waits is not told: for each receiver what its messages wait
+// explain tells why what waits is not reported: for each receiver what its messages wait
 // for, and what the agent is doing.
 func (b *bed) explain() {
 	b.t.Helper()

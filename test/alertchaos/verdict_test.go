@@ -11,7 +11,7 @@ import (
 
 // verdict is what a run came to, for one receiver.
 type verdict struct {
-	events int // committed transitions that it was to be told of
+	events int // committed transitions that it was to be notified of
 	// lost never arrived; suppressed are fires that were held back with their resolves.
 	lost, suppressed []string
 	// early are resolves that arrived before their fires, and order those that came
@@ -21,7 +21,7 @@ type verdict struct {
 	// that came with several contents.
 	otherID, otherBytes []string
 	// copies are deliveries that were accepted before; unwritten are transitions that
-	// were told and are in no store.
+	// were reported and are in no store.
 	copies    int
 	unwritten []string
 }
@@ -40,7 +40,7 @@ func judge(receiver string, all map[string]committed, got []delivery) verdict {
 		if d.accepted && accepted[d.id] {
 			v.copies++
 		}
-		for _, t := range d.told {
+		for _, t := range d.reported {
 			if id, known := ids[t.event]; known && id != d.id {
 				v.otherID = append(v.otherID, fmt.Sprintf("%s %s of %s: %s, %s", t.event, t.status, t.key, id, d.id))
 			}
@@ -106,7 +106,7 @@ func has(m map[string]int, key string) bool {
 func latest(got []delivery) map[lockRule]bool {
 	out, seen := map[lockRule]bool{}, map[string]bool{}
 	for _, d := range got {
-		for _, t := range d.told {
+		for _, t := range d.reported {
 			if d.accepted && !seen[t.event] {
 				seen[t.event] = true
 				out[lockRule{t.key, t.rule}] = t.status == "firing"
@@ -123,7 +123,7 @@ func differs(truth, known map[lockRule]bool) []string {
 	maps.Copy(all, truth)
 	for l := range all {
 		if truth[l] != known[l] {
-			out = append(out, fmt.Sprintf("%s %s: is %t, told %t", l.rule, l.key, truth[l], known[l]))
+			out = append(out, fmt.Sprintf("%s %s: is %t, reported %t", l.rule, l.key, truth[l], known[l]))
 		}
 	}
 	slices.Sort(out)
@@ -142,7 +142,7 @@ func TestVerdict(t *testing.T) {
 		d := delivery{id: id, accepted: accepted}
 		copy(d.sum[:], sum)
 		for _, e := range events {
-			d.told = append(d.told, told{event: e, fingerprint: all[e].fingerprint, status: all[e].status})
+			d.reported = append(d.reported, reported{event: e, fingerprint: all[e].fingerprint, status: all[e].status})
 		}
 		return d
 	}
@@ -150,16 +150,16 @@ func TestVerdict(t *testing.T) {
 		got  []delivery
 		want string
 	}{
-		"all well":             {[]delivery{msg("1", "x", true, "f1"), msg("2", "y", true, "r1", "f2", "r2")}, "4 events"},
-		"copies":               {[]delivery{msg("1", "x", false, "f1", "r1"), msg("1", "x", true, "f1", "r1"), msg("1", "x", true, "f1", "r1"), msg("2", "y", true, "f2", "r2")}, "4 events, 1 copies"},
-		"a lost resolve":       {[]delivery{msg("1", "x", true, "f1"), msg("2", "y", true, "f2", "r2")}, "4 events, 1 lost"},
-		"a lost fire":          {[]delivery{msg("1", "x", true, "f1", "r1"), msg("2", "y", true, "r2")}, "4 events, 1 lost, 1 early"},
-		"both held back":       {[]delivery{msg("1", "x", true, "f1", "r1")}, "4 events, 2 suppressed"},
-		"never accepted":       {[]delivery{msg("1", "x", true, "f1"), msg("2", "y", false, "r1"), msg("3", "z", true, "f2", "r2")}, "4 events, 1 lost"},
-		"out of order":         {[]delivery{msg("2", "y", true, "r1"), msg("1", "x", true, "f1"), msg("3", "z", true, "f2", "r2")}, "4 events, 1 early, 1 order"},
-		"under two ids":        {[]delivery{msg("1", "x", true, "f1", "r1"), msg("2", "y", true, "f1", "f2", "r2")}, "4 events, 1 otherID"},
-		"with other bytes":     {[]delivery{msg("1", "x", false, "f1", "r1"), msg("1", "y", true, "f1", "r1"), msg("2", "y", true, "f2", "r2")}, "4 events, 1 otherBytes"},
-		"told and not written": {[]delivery{msg("1", "x", true, "f1", "r1", "f2", "r2", "f9")}, "4 events, 1 unwritten"},
+		"all well":                 {[]delivery{msg("1", "x", true, "f1"), msg("2", "y", true, "r1", "f2", "r2")}, "4 events"},
+		"copies":                   {[]delivery{msg("1", "x", false, "f1", "r1"), msg("1", "x", true, "f1", "r1"), msg("1", "x", true, "f1", "r1"), msg("2", "y", true, "f2", "r2")}, "4 events, 1 copies"},
+		"a lost resolve":           {[]delivery{msg("1", "x", true, "f1"), msg("2", "y", true, "f2", "r2")}, "4 events, 1 lost"},
+		"a lost fire":              {[]delivery{msg("1", "x", true, "f1", "r1"), msg("2", "y", true, "r2")}, "4 events, 1 lost, 1 early"},
+		"both held back":           {[]delivery{msg("1", "x", true, "f1", "r1")}, "4 events, 2 suppressed"},
+		"never accepted":           {[]delivery{msg("1", "x", true, "f1"), msg("2", "y", false, "r1"), msg("3", "z", true, "f2", "r2")}, "4 events, 1 lost"},
+		"out of order":             {[]delivery{msg("2", "y", true, "r1"), msg("1", "x", true, "f1"), msg("3", "z", true, "f2", "r2")}, "4 events, 1 early, 1 order"},
+		"under two ids":            {[]delivery{msg("1", "x", true, "f1", "r1"), msg("2", "y", true, "f1", "f2", "r2")}, "4 events, 1 otherID"},
+		"with other bytes":         {[]delivery{msg("1", "x", false, "f1", "r1"), msg("1", "y", true, "f1", "r1"), msg("2", "y", true, "f2", "r2")}, "4 events, 1 otherBytes"},
+		"reported and not written": {[]delivery{msg("1", "x", true, "f1", "r1", "f2", "r2", "f9")}, "4 events, 1 unwritten"},
 	} {
 		if got := judge("ops", all, tc.got).String(); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)

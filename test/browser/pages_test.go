@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Every page fits a phone, in light and in dark, has names for whoever hears it,
+// Every page fits a phone, in light and in dark, has names for anyone who hears it,
 // stays small, and makes no noise.
 func TestEveryPage(t *testing.T) {
 	t.Parallel()

@@ -137,7 +137,7 @@ func TestReplicaThatDiesUnderAPage(t *testing.T) {
 
 	owner.Kill()
 	f.set("stock", typed, "00000000-0000-4000-8000-000000000042") // another hold, that the next replica sees
-	// Whoever decides while nobody works on the target has it done, or is told why not,
+	// Anyone who decides while nobody works on the target has it done, or is informed why not,
 	// and then does it again.
 	bo.press("Approve")
 	bo.await("document.readyState === 'complete' && (document.body.innerText.includes('Released') || !!document.querySelector('main [role=alert]'))")

@@ -149,7 +149,7 @@ func TestBrokenLockThroughTheWholeChain(t *testing.T) {
 	await("Prometheus's alert is in Alertmanager", func() bool { alerts, _ := c.inAlertmanager(); return len(alerts) > 1 })
 	t.Logf("all of it %s after SETNX", time.Since(began).Round(10*time.Millisecond))
 	if e := c.sink.of("firing"); len(e) != 1 || e[0].Rule != "ttl/none" || e[0].Key.Key != key || e[0].Team != "checkout" {
-		t.Errorf("told: %+v", e)
+		t.Errorf("reported: %+v", e)
 	}
 	byPrometheus, byAgent := c.inAlertmanager()
 	if got, want := fmt.Sprint(byPrometheus), "[LockstewardDeadlockRisk critical LockstewardLockWithoutTTL info]"; got != want {
@@ -171,13 +171,13 @@ func TestBrokenLockThroughTheWholeChain(t *testing.T) {
 		t.Error("the lock is still there")
 	}
 	began = time.Now()
-	await("the webhook is told of the end", func() bool { return len(c.sink.of("resolved")) > 0 })
+	await("the webhook is notified of the end", func() bool { return len(c.sink.of("resolved")) > 0 })
 	await("the agent's alert is gone from Alertmanager", func() bool { _, agents := c.inAlertmanager(); return len(agents) == 0 })
 	await("the alert is gone from Prometheus", func() bool { return c.inPrometheus() == "" })
 	await("Prometheus's alert is gone from Alertmanager", func() bool { alerts, _ := c.inAlertmanager(); return len(alerts) == 0 })
 	t.Logf("all of it %s after the release", time.Since(began).Round(10*time.Millisecond))
 	fired, ended := c.sink.of("firing"), c.sink.of("resolved")
 	if len(fired) != 1 || len(ended) != 1 || ended[0].Fingerprint != fired[0].Fingerprint || ended[0].Seq <= fired[0].Seq {
-		t.Errorf("told: %+v, then %+v", fired, ended)
+		t.Errorf("reported: %+v, then %+v", fired, ended)
 	}
 }

@@ -299,7 +299,7 @@ func (b *hostileBed) hostileInWebhook(t *testing.T, names []string) {
 			got.add(t, e.Key)
 		}
 		return len(got) >= len(names)
-	}, "not every name is told")
+	}, "not every name is reported")
 	if d := differ(got, names); d != "" {
 		t.Error(d)
 	}

@@ -98,7 +98,7 @@ func knots(edges []edge) [][]string {
 
 var memberLine = regexp.MustCompile(`^session (\S+) holds lock (\S+) .* and waits for lock (\S+)`)
 
-// judgeCycles compares the deadlocks that are told with those that are there.
+// judgeCycles compares the deadlocks that are reported with those that are there.
 func (w *world) judgeCycles(full bool, covers func(key string) bool) {
 	now := w.graph()
 	counts := map[edge]int{}
@@ -114,7 +114,7 @@ func (w *world) judgeCycles(full bool, covers func(key string) bool) {
 	}
 	w.truth.edges = counts
 
-	told := map[string]bool{} // sessions
+	reported := map[string]bool{} // sessions
 	for _, f := range w.agent.engine.Findings() {
 		if f.Rule != "wait/cycle" {
 			continue
@@ -122,7 +122,7 @@ func (w *world) judgeCycles(full bool, covers func(key string) bool) {
 		whole := true
 		for _, line := range f.Evidence {
 			if m := memberLine.FindStringSubmatch(catalogue.Text("en", line)); m != nil {
-				told[m[1]] = told[m[1]] || f.Status == locksteward.StatusFiring
+				reported[m[1]] = reported[m[1]] || f.Status == locksteward.StatusFiring
 				whole = whole && covers(m[2]) && covers(m[3])
 			}
 		}
@@ -133,7 +133,7 @@ func (w *world) judgeCycles(full bool, covers func(key string) bool) {
 	}
 	for _, knot := range knots(now) {
 		// "fires when two reads saw the same holds and the same waits"; "of sessions
-		// that are tied into several rounds one round is told", which may be one that
+		// that are tied into several rounds one round is reported", which may be one that
 		// was read only once.
 		sure, reads := true, 1<<30
 		for _, e := range now {
@@ -142,8 +142,8 @@ func (w *world) judgeCycles(full bool, covers func(key string) bool) {
 				reads = min(reads, counts[e])
 			}
 		}
-		if sure && reads >= 2 && !slices.ContainsFunc(knot, func(s string) bool { return told[s] }) {
-			w.fail("%s: sessions %q wait for each other, in %d reads, and nobody is told", w.now.Sub(w.began), knot, reads)
+		if sure && reads >= 2 && !slices.ContainsFunc(knot, func(s string) bool { return reported[s] }) {
+			w.fail("%s: sessions %q wait for each other, in %d reads, and nobody is notified", w.now.Sub(w.began), knot, reads)
 		}
 		if full && sure && reads == 1 {
 			w.judgeDue(knot, now)
@@ -160,7 +160,7 @@ func english(lines []locksteward.Message) string {
 	return out.String()
 }
 
-// judgeRound fails if a deadlock that is told is none.
+// judgeRound fails if a deadlock that is reported is none.
 func (w *world) judgeRound(f locksteward.Finding, now []edge) {
 	var members [][]string
 	for _, line := range f.Evidence {
@@ -205,7 +205,7 @@ func (w *world) judgeDue(knot []string, now []edge) {
 		}
 	}
 	if len(keys) != len(knot) {
-		return // several rounds, of which one is told
+		return // several rounds, of which one is notified
 	}
 	for _, key := range keys {
 		due := slices.ContainsFunc(w.agent.due(), func(l locksteward.Lock) bool { return l.Key == key })

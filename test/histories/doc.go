@@ -9,7 +9,7 @@
 // After each look of the agent, on the locks that it covered:
 //
 //   - nobody is called dead who lives, nor a hold other than the dead one's;
-//   - ttl/none, hold/too-long, hold/lost and wait/cycle are told of each lock for
+//   - ttl/none, hold/too-long, hold/lost and wait/cycle are notified of each lock for
 //     which their pages promise it, and of no other;
 //   - a class's dead_when holds where it is true, and nowhere else.
 //
@@ -28,7 +28,7 @@
 //
 // # Not covered
 //
-// The watch, which is told of changes by the server in true time, Cluster and
+// The watch, to which the server pushes changes in true time, Cluster and
 // Sentinel, restarts of the server, and reads that are torn by a clock that runs:
 // the tests of scanner and rules have those.
 package histories

@@ -38,7 +38,7 @@ func play(rt *rapid.T, l *lane, lib *library, spoil func(*observer), seen *tally
 		w.take(rt, lib)
 	}
 	rt.Repeat(w.actions(lib))
-	// All stands still: what is there is told.
+	// All stands still: what is there is reported.
 	w.sweep()
 	w.advance(2100 * time.Millisecond)
 	w.sweep()
@@ -116,7 +116,7 @@ var sabotages = map[string]struct {
 	"a rule that is blind to hashes without TTL": {says: "ttl/none", spoil: sweeps(func(s *locksteward.Sweep) {
 		s.Locks = slices.DeleteFunc(s.Locks, func(l locksteward.Lock) bool { return l.Type == "hash" && l.TTL == locksteward.NoExpiry })
 	})},
-	"no heartbeat is heard": {says: "and lives", spoil: sweeps(func(s *locksteward.Sweep) {
+	"no heartbeat is received": {says: "and lives", spoil: sweeps(func(s *locksteward.Sweep) {
 		for i := range s.Locks {
 			if l := &s.Locks[i]; l.Instance != nil {
 				s.Silent = append(s.Silent, locksteward.Silence{Instance: *l.Instance, Since: s.At.Add(-time.Minute), For: time.Minute, Looks: 3})
@@ -134,7 +134,7 @@ var sabotages = map[string]struct {
 		o.twice = true
 	}},
 	"ages begin anew with the agent": {says: "too-long", spoil: func(o *observer) { o.forgetful = true }},
-	"losses are not told": {says: "hold/lost", spoil: sweeps(func(s *locksteward.Sweep) {
+	"losses are not reported": {says: "hold/lost", spoil: sweeps(func(s *locksteward.Sweep) {
 		s.Losses = nil
 	})},
 	"a hold is as old as its key's first hold": {says: "hold/too-long", spoil: func(o *observer) {

@@ -46,8 +46,8 @@ type truth struct {
 	bare  map[string]bool
 	young bool
 	// edges counts in how many looks in a row each wait was there.
-	edges map[edge]int
-	told  map[*loss]telling
+	edges    map[edge]int
+	reported map[*loss]telling
 
 	seen tally
 }
@@ -69,7 +69,7 @@ type sight struct {
 	leased, wasLeased bool
 }
 
-// telling is how and when a loss was told first.
+// telling is how and when a loss was reported first.
 type telling struct {
 	how locksteward.EndedHow
 	at  time.Time
@@ -87,7 +87,7 @@ func (t *tally) count(what string) { t.events[what]++ }
 func newTruth() truth {
 	return truth{
 		sights: map[string]*sight{}, stored: map[string]sight{}, bare: map[string]bool{}, edges: map[edge]int{},
-		told: map[*loss]telling{}, seen: tally{families: map[string]bool{}, events: map[string]int{}},
+		reported: map[*loss]telling{}, seen: tally{families: map[string]bool{}, events: map[string]int{}},
 	}
 }
 
@@ -214,7 +214,7 @@ func (w *world) ttlNone(f facts) want {
 	case lost && s.wasLeased:
 		out.status = append(out.status, locksteward.StatusFiring)
 	case w.truth.bare[f.key]:
-		// Told before a restart of the agent, which cannot know that this is the next
+		// Reported before a restart of the agent, which cannot know that this is the next
 		// hold; and it has no TTL either.
 		out.status = append(out.status, locksteward.StatusFiring)
 	}
@@ -279,17 +279,17 @@ func (w *world) lost(l *loss) want {
 		now.how = locksteward.EndedDeleted
 	}
 	// "What was found first stands."
-	first, ok := w.truth.told[l]
+	first, ok := w.truth.reported[l]
 	if !ok || first.how == locksteward.EndedExpired && now.how != locksteward.EndedExpired {
 		first = now
 	}
-	w.truth.told[l] = first
+	w.truth.reported[l] = first
 	out := want{
 		status: []locksteward.Status{locksteward.StatusFiring}, severity: locksteward.SeverityInfo,
 		text: map[locksteward.EndedHow]string{
 			locksteward.EndedExpired: "its lease ran out", locksteward.EndedDeleted: "before its expiry", locksteward.EndedReplaced: "replaced it",
 		}[first.how],
-		why: fmt.Sprintf("%s ended without a release, told as %s at %s, deadline %s", l.hold, first.how, first.at.Sub(w.began), deadline.Sub(w.began)),
+		why: fmt.Sprintf("%s ended without a release, reported as %s at %s, deadline %s", l.hold, first.how, first.at.Sub(w.began), deadline.Sub(w.began)),
 	}
 	beat, ok := l.hold.own.process.heartbeat(w.now)
 	if !ok {

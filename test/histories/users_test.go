@@ -231,12 +231,12 @@ func (s *shape) fresh() bool {
 
 // telling says that the value tells a time.
 func (s *shape) telling() bool {
-	told := false
+	reported := false
 	s.rewritten(func(text string) string {
-		told = told || epochText.MatchString(text) || isoText.MatchString(text)
+		reported = reported || epochText.MatchString(text) || isoText.MatchString(text)
 		return text
 	})
-	return told
+	return reported
 }
 
 // retaken is what the user writes who takes the lock again with the token that it

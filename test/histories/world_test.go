@@ -90,7 +90,7 @@ type world struct {
 	text  []string
 }
 
-// violation is what a look told that is not true, or did not tell that is.
+// violation is what a look reported that is not true, or did not tell that is.
 type violation string
 
 // fail ends the history.

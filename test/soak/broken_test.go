@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// broken breaks locks, one after the other, and sees that people are told of each
+// broken breaks locks, one after the other, and sees that people are notified of each
 // and of its end.
 type broken struct {
 	t      *testing.T
@@ -20,7 +20,7 @@ type broken struct {
 	ending <-chan struct{} // no new locks
 
 	mu        sync.Mutex
-	names     []string // of all of which must be told
+	names     []string // of all of which must be notified
 	swallowed int      // that a failover took before anybody looked
 	back      int      // that a failover brought back
 	freed     int      // by the agent
@@ -65,7 +65,7 @@ func (b *broken) one(ctx context.Context, key, token string, auto bool) bool {
 			b.swallowed++
 			return ctx.Err() == nil
 		}
-		b.names = append(b.names, key) // the verdict says that it was not told
+		b.names = append(b.names, key) // the verdict says that it was not reported
 		return b.rdb.Del(ctx, key).Err() == nil
 	}
 	b.mu.Lock()
@@ -102,10 +102,10 @@ func (b *broken) one(ctx context.Context, key, token string, auto bool) bool {
 		}
 		n, err := b.rdb.Exists(ctx, key).Result()
 		if err == nil && n == 0 {
-			if told, _ := b.ear.heard(key, "resolved"); told {
+			if reported, _ := b.ear.received(key, "resolved"); reported {
 				break
 			}
-			return true // the verdict says that it was not told
+			return true // the verdict says that it was not reported
 		}
 		// A failover lost the delete.
 		b.mu.Lock()
@@ -158,7 +158,7 @@ func (b *broken) insist(ctx context.Context, do func() error) bool {
 	}
 }
 
-// await waits until a status is told of a lock. It says false when that is late, or
+// await waits until a status is notified of a lock. It says false when that is late, or
 // when moot has been true for ten seconds.
 func (b *broken) await(ctx context.Context, key, status string, moot func() bool) bool {
 	deadline := time.Now().Add(within)
@@ -166,7 +166,7 @@ func (b *broken) await(ctx context.Context, key, status string, moot func() bool
 	defer look.Stop()
 	times := 0
 	for {
-		ok, news := b.ear.heard(key, status)
+		ok, news := b.ear.received(key, status)
 		if ok {
 			return true
 		}

@@ -16,7 +16,7 @@
 //   - no blind moment untold: after each failover blind time grew, and after each
 //     freeze it grew or another agent had the target and swept it anew;
 //   - changes missed outside of blind time: 0;
-//   - no counter of blind time falls within a life of an agent, whoever has the target
+//   - no counter of blind time falls within a life of an agent, whichever replica has the target
 //     meanwhile;
 //   - memory, goroutines and open files of each life of an agent are flat after
 //     warm-up: the line through its samples, over the time that they span, grows by

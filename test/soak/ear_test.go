@@ -10,15 +10,15 @@ import (
 
 // ear is a webhook receiver that takes everything.
 type ear struct {
-	*testagent.Told // of ttl/none
-	url             string
+	*testagent.AlertLog // of ttl/none
+	url                 string
 
 	mu     sync.Mutex
 	byRule map[string]int
 }
 
 func newEar(t *testing.T) *ear {
-	e := &ear{Told: testagent.NewTold("ttl/none"), byRule: map[string]int{}}
+	e := &ear{AlertLog: testagent.NewAlertLog("ttl/none"), byRule: map[string]int{}}
 	e.url = testagent.NewEar(t, e.take).URL
 	return e
 }
@@ -34,5 +34,7 @@ func (e *ear) take(_ http.ResponseWriter, _ *http.Request, m testagent.Message) 
 	}
 }
 
-// heard says whether a status was told of a lock, and what to wait for if not.
-func (e *ear) heard(key, status string) (bool, <-chan struct{}) { return e.Heard("soak "+key, status) }
+// received says whether a status was notified of a lock, and what to wait for if not.
+func (e *ear) received(key, status string) (bool, <-chan struct{}) {
+	return e.Notified("soak "+key, status)
+}

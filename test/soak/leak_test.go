@@ -91,15 +91,15 @@ func TestVerdictSeesALeakWithoutFaults(t *testing.T) {
 	}
 }
 
-// What is told of goroutines is read out of a log, and only what became more of is shown.
+// What is notified of goroutines is read out of a log, and only what became more of is shown.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
-	told := func(line string) map[string]int { return goroutinesIn([]byte(line)) }
-	if got := told(`{"level":"info","msg":"sweep ended","groups":[{"count":1,"stack":"x"}]}`); got != nil {
+	reported := func(line string) map[string]int { return goroutinesIn([]byte(line)) }
+	if got := reported(`{"level":"info","msg":"sweep ended","groups":[{"count":1,"stack":"x"}]}`); got != nil {
 		t.Errorf("another line tells of %v", got)
 	}
-	few := told(`{"level":"info","msg":"goroutines","total":3,"groups":[{"count":2,"stack":"net.read < a/b.serve < began in a/b.start"},{"count":1,"stack":"c.stays"}]}`)
-	many := told(`{"level":"info","msg":"goroutines","total":16,"groups":[{"count":14,"stack":"net.read < a/b.serve < began in a/b.start"},{"count":1,"stack":"c.stays"},{"count":1,"stack":"d.new"}]}`)
+	few := reported(`{"level":"info","msg":"goroutines","total":3,"groups":[{"count":2,"stack":"net.read < a/b.serve < began in a/b.start"},{"count":1,"stack":"c.stays"}]}`)
+	many := reported(`{"level":"info","msg":"goroutines","total":16,"groups":[{"count":14,"stack":"net.read < a/b.serve < began in a/b.start"},{"count":1,"stack":"c.stays"},{"count":1,"stack":"d.new"}]}`)
 	list := []sample{
 		{agent: "r1", life: 1, at: 1 * time.Minute, goroutines: 3, stacks: few},
 		{agent: "r1", life: 1, at: 2 * time.Minute, goroutines: 40}, // did not tell

@@ -33,7 +33,7 @@ type people struct {
 
 	mu       sync.Mutex
 	next     map[string]string // the token of who took a lock after its release
-	names    []string          // of all of which must be told
+	names    []string          // of all of which must be notified
 	released int
 	again    int // requests that had to be made again
 }
@@ -77,7 +77,7 @@ func (p *people) live(ctx context.Context, b *broken) {
 			}
 		}
 		p.mu.Lock()
-		p.names = append(p.names, key) // the verdict says it if either is not told
+		p.names = append(p.names, key) // the verdict says it if either is not reported
 		p.mu.Unlock()
 		if !p.release(ctx, key) || !b.await(ctx, key, "resolved", func() bool { return false }) {
 			return

@@ -53,12 +53,12 @@ func (r *run) report(wrong []string) string {
 	}
 	broken := len(r.broken.names) + len(r.people.names)
 	say("| what | figure |\n| --- | --- |")
-	say("| broken locks of which people had to be told | %d |", broken)
+	say("| broken locks of which people had to be reported | %d |", broken)
 	say("| fires or ends lost | %d |", r.lost)
-	say("| ends told before their fire | %d |", r.reversed)
+	say("| ends reported before their fire | %d |", r.reversed)
 	say("| from break to fire, p50 / p99 / longest | %s |", quantiles(r.broken.fire))
-	say("| from freed to its end told | %s |", quantiles(r.broken.end))
-	say("| the longest delay of the watch that an agent told of | %s |", r.delay.Round(10*time.Millisecond))
+	say("| from freed to its end reported | %s |", quantiles(r.broken.end))
+	say("| the longest delay of the watch that an agent reported | %s |", r.delay.Round(10*time.Millisecond))
 	say("| broken locks that a failover took before anybody saw them | %d |", r.broken.swallowed)
 	say("| deletes that a failover undid | %d |", r.broken.back)
 	say("| broken locks that an agent released (`release: auto`), did not in time | %d, %d; requests by state: %s |", r.broken.freed, r.broken.left, counts(r.requests))
@@ -67,7 +67,7 @@ func (r *run) report(wrong []string) string {
 	say("| changes missed outside of blind time | %.0f |", r.missed)
 	messages, copies := r.ear.Count()
 	say("| messages taken by the receiver, copies | %d, %d |", messages, copies)
-	say("| changes told, by rule | %s |", counts(r.ear.byRule))
+	say("| changes reported, by rule | %s |", counts(r.ear.byRule))
 	say("| scrapes not answered within 8 s | %d |\n", r.all.silent)
 	say("## Memory, goroutines, open files\n")
 	say("Lines (least squares) through the samples of each stretch in which an agent has the target, or has it not, without the first %s of its life and %s", warm, settle)
@@ -93,9 +93,9 @@ func (r *run) report(wrong []string) string {
 		say("| %s | %d | %s | %t | %.0f | %.0f MB | %.0f MB | %.0f | %.0f | %.0f s | %.1f s | %.1f |", s.agent, s.life, short(s.at), s.leads, s.locks, s.rss/1e6, s.live/1e6, s.goroutines, s.files, s.cpu, s.blind, s.load)
 	}
 	say("\n## What happened\n")
-	say("Blind is what agents told of by `locksteward_watch_blind_seconds_total`, summed over masters, until the next complete sweep. An agent that")
+	say("Blind is what agents reported by `locksteward_watch_blind_seconds_total`, summed over masters, until the next complete sweep. An agent that")
 	say("takes a target over has no watch that broke: it sweeps all of it before it says anything.\n")
-	say("| at | what | took | blind told | swept anew by another life |\n| --- | --- | --- | --- | --- |")
+	say("| at | what | took | blind reported | swept anew by another life |\n| --- | --- | --- | --- | --- |")
 	for _, f := range r.faults {
 		say("| %s | %s: %s | %s | %.1f s | %t |", short(f.at), f.kind, f.what, f.took.Round(100*time.Millisecond), f.blind, f.swept)
 	}

@@ -87,7 +87,7 @@ type samples struct {
 	mu     sync.Mutex
 	list   []sample
 	silent int                // scrapes that were not answered by an agent that should run
-	last   map[string]float64 // the blind time that each life told of last
+	last   map[string]float64 // the blind time that each life reported last
 	dark   float64            // of all lives, seconds
 	fell   []string           // counters of blind time that fell within a life
 }
@@ -143,7 +143,7 @@ func (all *samples) run(ctx context.Context, replicas []*testagent.Agent) {
 	}
 }
 
-// blind is the blind time that all lives of all agents have told of.
+// blind is the blind time that all lives of all agents have reported.
 func (all *samples) blind() (seconds float64) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

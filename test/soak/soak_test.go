@@ -34,15 +34,15 @@ console: {listen: '127.0.0.1:0', users_file: '%s', rate: {per_second: 1000, burs
 store: {dsn: '%s'}
 `
 
-// fault is one thing that was broken, and whether an agent told of it.
+// fault is one thing that was broken, and whether an agent reported it.
 type fault struct {
-	kind  string
-	what  string
-	at    time.Duration
-	took  time.Duration
-	blind float64 // seconds told of since
-	swept bool    // another agent, or another life, has the target and has swept it
-	told  bool
+	kind     string
+	what     string
+	at       time.Duration
+	took     time.Duration
+	blind    float64 // seconds reported since
+	swept    bool    // another agent, or another life, has the target and has swept it
+	reported bool
 }
 
 // run is all that happens.
@@ -67,8 +67,8 @@ type run struct {
 	robbed       int
 	requests     map[string]int
 	missed       float64
-	most         float64       // locks that an agent told of
-	delay        time.Duration // the longest that an agent told of
+	most         float64       // locks that an agent reported
+	delay        time.Duration // the longest that an agent reported
 	stretches    []stretch
 }
 
@@ -234,13 +234,13 @@ func (r *run) fault(ctx context.Context, kind string, rng *rand.Rand) {
 	f.took = time.Since(began)
 	after, s := r.swept(ctx, float64(time.Now().UnixMilli())/1000)
 	if f.swept = after.Name != was.agent || s.life != was.life; !must {
-		f.told = true
+		f.reported = true
 	}
 	deadline := time.Now().Add(time.Minute)
 	for {
 		f.blind = r.all.blind() - blind
-		f.told = f.told || f.blind > 0 || f.swept && kind != "failover"
-		if f.told || time.Now().After(deadline) || ctx.Err() != nil {
+		f.reported = f.reported || f.blind > 0 || f.swept && kind != "failover"
+		if f.reported || time.Now().After(deadline) || ctx.Err() != nil {
 			break
 		}
 		<-time.After(time.Second)

@@ -219,14 +219,14 @@ func (r *run) verdict(ctx context.Context, st *store.Store) (wrong []string) {
 	broke := slices.Concat(r.broken.names, r.people.names)
 	r.people.mu.Unlock()
 	for _, key := range broke {
-		told := r.ear.Of("soak " + key)
+		reported := r.ear.Of("soak " + key)
 		switch {
-		case !slices.Contains(told, "firing") || !slices.Contains(told, "resolved"):
+		case !slices.Contains(reported, "firing") || !slices.Contains(reported, "resolved"):
 			r.lost++
-			bad("lost: of %s was told %v", key, told)
-		case told[0] != "firing":
+			bad("lost: of %s was reported %v", key, reported)
+		case reported[0] != "firing":
 			r.reversed++
-			bad("an end before its fire: of %s was told %v", key, told)
+			bad("an end before its fire: of %s was reported %v", key, reported)
 		}
 	}
 	if len(r.broken.names) == 0 {
@@ -259,8 +259,8 @@ func (r *run) verdict(ctx context.Context, st *store.Store) (wrong []string) {
 	}
 
 	for _, f := range r.faults {
-		if !f.told {
-			bad("%s at %s: no blind time and no new sweep was told of", f.kind, f.at.Round(time.Second))
+		if !f.reported {
+			bad("%s at %s: no blind time and no new sweep was notified of", f.kind, f.at.Round(time.Second))
 		}
 	}
 	r.all.mu.Lock()

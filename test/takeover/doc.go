@@ -10,7 +10,7 @@
 //   - lost 0: of every broken lock the receiver got its fire, and of every one that was
 //     freed its end;
 //   - no end before its fire, by first deliveries;
-//   - no release twice: whoever took a lock after it was released has it still;
+//   - no release twice: a client that took a lock after it was released has it still;
 //   - every request has one outcome, and the audit trail verifies;
 //   - other replicas had the leases 3 s after a fault: in every take-over of a long run,
 //     and in half of those of a short one, which shares its machine with other tests. None

@@ -9,12 +9,12 @@ import (
 
 // ear is a webhook receiver that takes everything.
 type ear struct {
-	*testagent.Told // of ttl/none
-	url             string
+	*testagent.AlertLog // of ttl/none
+	url                 string
 }
 
 func newEar(t *testing.T) *ear {
-	e := &ear{Told: testagent.NewTold("ttl/none")}
+	e := &ear{AlertLog: testagent.NewAlertLog("ttl/none")}
 	e.url = testagent.NewEar(t, func(_ http.ResponseWriter, _ *http.Request, m testagent.Message) {
 		if m.Omitted > 0 {
 			t.Errorf("message leaves %d out: %s", m.Omitted, m.Body)

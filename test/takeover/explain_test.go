@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// tables are those of the store that know how far people were told of a lock, each
+// tables are those of the store that know how far people were notified of a lock, each
 // with the rows that are about one.
 var tables = map[string]string{
 	"findings":             "SELECT t::text FROM findings t WHERE t::text LIKE $1 AND $2 = $2",
@@ -21,7 +21,7 @@ var tables = map[string]string{
 	"leases":               "SELECT t::text FROM leases t WHERE $1 <> $2",
 }
 
-// explain logs what is known of a lock of which somebody was not told: what each
+// explain logs what is known of a lock of which somebody was not reported: what each
 // replica logged of it, and what the store has.
 func (w *world) explain(ctx context.Context, target, key string) {
 	fingerprint := ""

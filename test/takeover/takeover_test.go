@@ -203,13 +203,13 @@ func (w *world) verdict(ctx context.Context, st *store.Store, places []where) {
 	defer w.mu.Unlock()
 	lost, reversed := 0, 0
 	for _, id := range w.broken {
-		told := w.ear.Of(id)
-		if !slices.Contains(told, "firing") || !slices.Contains(told, "resolved") {
+		reported := w.ear.Of(id)
+		if !slices.Contains(reported, "firing") || !slices.Contains(reported, "resolved") {
 			lost++
-			w.t.Errorf("lost: of %s was told %v", id, told)
-		} else if told[0] != "firing" {
+			w.t.Errorf("lost: of %s was reported %v", id, reported)
+		} else if reported[0] != "firing" {
 			reversed++
-			w.t.Errorf("an end before its fire: of %s was told %v", id, told)
+			w.t.Errorf("an end before its fire: of %s was reported %v", id, reported)
 		}
 	}
 	for _, p := range places {

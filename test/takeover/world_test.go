@@ -79,7 +79,7 @@ func (w *world) await(ctx context.Context, id, status string) bool {
 	deadline := time.NewTimer(2 * within)
 	defer deadline.Stop()
 	for {
-		ok, news := w.ear.Heard(id, status)
+		ok, news := w.ear.Notified(id, status)
 		if ok {
 			return true
 		}
@@ -88,7 +88,7 @@ func (w *world) await(ctx context.Context, id, status string) bool {
 		case <-ctx.Done():
 			return false
 		case <-deadline.C:
-			w.t.Errorf("lost: nobody was told that ttl/none on %s is %s", id, status)
+			w.t.Errorf("lost: nobody was notified that ttl/none on %s is %s", id, status)
 			target, key, _ := strings.Cut(id, " ")
 			w.explain(ctx, target, key)
 			return false
@@ -106,7 +106,7 @@ func (w *world) anyone(rng *rand.Rand, token locksteward.Secret) *apiclient.Clie
 	}
 }
 
-// release frees a lock through whoever answers, whatever happens to them, and lets
+// release frees a lock through anyone who answers, whatever happens to them, and lets
 // the next holder take it.
 func (w *world) release(ctx context.Context, at where, key string, rng *rand.Rand) bool {
 	deadline := time.Now().Add(2 * within)

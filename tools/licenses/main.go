@@ -1,6 +1,6 @@
 // Command licenses prints the licence of every module whose code is compiled into the
 // programs, tests and tools of this repository, and fails when one is not on the
-// list of those that are allowed, or cannot be told.
+// list of those that are allowed, or cannot be determined.
 //
 //	go -C tools/licenses run . ../..
 //

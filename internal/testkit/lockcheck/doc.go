@@ -26,7 +26,7 @@
 //
 // # Not guaranteed
 //
-// A history says what its clients told. What they did not record was not
+// A history is what its clients recorded. What they did not record was not
 // checked.
 //
 // # Concurrency

@@ -9,7 +9,7 @@ import (
 // Outcome is what a client knows of the end of an acquire, a release or a write.
 type Outcome string
 
-// Outcomes. An empty one is that of a client that died before it told.
+// Outcomes. An empty one is that of a client that died before it recorded one.
 const (
 	Held     Outcome = "held"     // acquire: another has it
 	Queued   Outcome = "queued"   // acquire: it is free, and others are before
@@ -67,7 +67,7 @@ type Attempt struct {
 	Invoked  int64   `json:"invoked"`
 	Returned int64   `json:"returned"`
 	Outcome  Outcome `json:"outcome"` // Held, Queued, Refused, Unknown
-	// Holder is the acquisition id of who had the lock; empty if not told.
+	// Holder is the acquisition id of who had the lock; empty if not known.
 	Holder string `json:"holder,omitempty"`
 	Err    string `json:"err,omitempty"`
 	// Queued says that the acquire waited in the queue. Until it returned it may have

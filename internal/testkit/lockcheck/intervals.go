@@ -124,7 +124,7 @@ func Store(writes []Write) []Violation {
 					done = done[1:]
 				}
 				if next.Fence < top.Fence && next.Seq > top.Seq {
-					continue // Told above, by the store's own order.
+					continue // Reported above, by the store's own order.
 				}
 				if next.Fence < top.Fence {
 					found = append(found, Violation{"store", lock, fmt.Sprintf("%s was sent when %s was done", next, top)})

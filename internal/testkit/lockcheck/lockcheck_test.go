@@ -170,26 +170,26 @@ func TestServerView(t *testing.T) {
 		"lost to another": {false, false, lockcheck.History{Holds: []hold{
 			with(held("a", 1, 0, 100), func(h *hold) { lost(h); h.Until = 50 }), held("b", 2, 60, 70),
 		}}},
-		"told who has it":         {false, false, lockcheck.History{Holds: []hold{held("a", 1, 0, 10)}, Attempts: []lockcheck.Attempt{failed(lockcheck.Held, "a", 5, 6)}}},
-		"told somebody has it":    {false, false, lockcheck.History{Holds: []hold{held("a", 1, 0, 10)}, Attempts: []lockcheck.Attempt{failed(lockcheck.Held, "", 5, 6)}}},
-		"told of a released hold": {true, false, lockcheck.History{Holds: []hold{held("a", 1, 0, 10)}, Attempts: []lockcheck.Attempt{failed(lockcheck.Held, "a", 20, 21)}}},
-		"told somebody, of none":  {true, false, lockcheck.History{Holds: []hold{held("a", 1, 0, 10)}, Attempts: []lockcheck.Attempt{failed(lockcheck.Held, "", 20, 21)}}},
-		"told of a stranger":      {true, true, lockcheck.History{Attempts: []lockcheck.Attempt{failed(lockcheck.Held, "x", 20, 21)}}},
-		"told of an unknown acquire": {false, false, lockcheck.History{Attempts: []lockcheck.Attempt{
+		"reported who has it":        {false, false, lockcheck.History{Holds: []hold{held("a", 1, 0, 10)}, Attempts: []lockcheck.Attempt{failed(lockcheck.Held, "a", 5, 6)}}},
+		"reported somebody has it":   {false, false, lockcheck.History{Holds: []hold{held("a", 1, 0, 10)}, Attempts: []lockcheck.Attempt{failed(lockcheck.Held, "", 5, 6)}}},
+		"reported a released hold":   {true, false, lockcheck.History{Holds: []hold{held("a", 1, 0, 10)}, Attempts: []lockcheck.Attempt{failed(lockcheck.Held, "a", 20, 21)}}},
+		"reported somebody, of none": {true, false, lockcheck.History{Holds: []hold{held("a", 1, 0, 10)}, Attempts: []lockcheck.Attempt{failed(lockcheck.Held, "", 20, 21)}}},
+		"reported a stranger":        {true, true, lockcheck.History{Attempts: []lockcheck.Attempt{failed(lockcheck.Held, "x", 20, 21)}}},
+		"reported an unknown acquire": {false, false, lockcheck.History{Attempts: []lockcheck.Attempt{
 			failed(lockcheck.Unknown, "", 10, 15), failed(lockcheck.Held, "x", 20, 21),
 		}}},
-		"told of one that is yet to come": {true, true, lockcheck.History{Attempts: []lockcheck.Attempt{
+		"reported one that is yet to come": {true, true, lockcheck.History{Attempts: []lockcheck.Attempt{
 			failed(lockcheck.Held, "x", 5, 6), failed(lockcheck.Unknown, "", 10, 15),
 		}}},
 		"unknown acquire inside a hold": {true, false, lockcheck.History{
 			Holds:    []hold{held("a", 1, 0, 100)},
 			Attempts: []lockcheck.Attempt{failed(lockcheck.Unknown, "", 10, 15), failed(lockcheck.Held, "x", 20, 21)},
 		}},
-		"told of a killed process":         {false, false, lockcheck.History{Killed: true, Attempts: []lockcheck.Attempt{failed(lockcheck.Held, "x", 20, 21)}}},
-		"told it is free":                  {false, false, lockcheck.History{Holds: []hold{held("a", 1, 0, 10)}, Attempts: []lockcheck.Attempt{failed(lockcheck.Queued, "", 20, 21)}}},
-		"told it is free while it is held": {true, false, lockcheck.History{Holds: []hold{held("a", 1, 0, 10)}, Attempts: []lockcheck.Attempt{failed(lockcheck.Queued, "", 4, 5)}}},
-		"refused says nothing":             {false, false, lockcheck.History{Attempts: []lockcheck.Attempt{failed(lockcheck.Refused, "", 20, 21)}}},
-		"never told of its end":            {false, false, lockcheck.History{Holds: []hold{expired("a", 1, 0, 5)}}},
+		"reported a killed process":            {false, false, lockcheck.History{Killed: true, Attempts: []lockcheck.Attempt{failed(lockcheck.Held, "x", 20, 21)}}},
+		"reported it is free":                  {false, false, lockcheck.History{Holds: []hold{held("a", 1, 0, 10)}, Attempts: []lockcheck.Attempt{failed(lockcheck.Queued, "", 20, 21)}}},
+		"reported it is free while it is held": {true, false, lockcheck.History{Holds: []hold{held("a", 1, 0, 10)}, Attempts: []lockcheck.Attempt{failed(lockcheck.Queued, "", 4, 5)}}},
+		"refused says nothing":                 {false, false, lockcheck.History{Attempts: []lockcheck.Attempt{failed(lockcheck.Refused, "", 20, 21)}}},
+		"never reported its end":               {false, false, lockcheck.History{Holds: []hold{expired("a", 1, 0, 5)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,7 +211,7 @@ func TestServerViewStrays(t *testing.T) {
 }
 
 // Who waits in the queue may be handed the lock for a turn and not hear of it: then
-// others are told of it, until it gave up or got the lock another time.
+// others are notified of it, until it gave up or got the lock another time.
 func TestServerViewOfTheQueue(t *testing.T) {
 	t.Parallel()
 	gaveUp := func(queued bool) lockcheck.Attempt {
@@ -221,21 +221,21 @@ func TestServerViewOfTheQueue(t *testing.T) {
 	}
 	later := with(held("q", 3, 5, 60), func(h *hold) { h.Acquired, h.Queued = 50, true })
 	a, b := held("a", 1, 0, 10), held("b", 2, 35, 40)
-	told := func(from, to int64) lockcheck.Attempt { return failed(lockcheck.Held, "q", from, to) }
+	reported := func(from, to int64) lockcheck.Attempt { return failed(lockcheck.Held, "q", from, to) }
 	for name, tc := range map[string]struct {
 		bad      bool
 		holds    []hold
 		attempts []lockcheck.Attempt
 	}{
-		"told of one that gave up":                  {false, []hold{a, b}, []lockcheck.Attempt{gaveUp(true), told(20, 21)}},
-		"told of one that gave up, no queue":        {true, []hold{a, b}, []lockcheck.Attempt{gaveUp(false), told(20, 21)}},
-		"told of one after it gave up":              {true, []hold{a, b}, []lockcheck.Attempt{gaveUp(true), told(31, 32)}},
-		"told of one before it came":                {true, []hold{b}, []lockcheck.Attempt{gaveUp(true), told(3, 4)}},
-		"told of one while another has it":          {true, []hold{with(a, func(h *hold) { h.ReleaseSent, h.ReleaseDone = 28, 29 }), b}, []lockcheck.Attempt{gaveUp(true), told(20, 21)}},
-		"told of one that got it after another":     {false, []hold{a, b, later}, []lockcheck.Attempt{told(20, 21)}},
-		"told of one that got it after, no queue":   {true, []hold{a, b, with(later, func(h *hold) { h.Queued = false })}, []lockcheck.Attempt{told(20, 21)}},
-		"told of one that has released it":          {true, []hold{a, b, later}, []lockcheck.Attempt{told(70, 71)}},
-		"told of another that was not in the queue": {true, []hold{a, b}, []lockcheck.Attempt{gaveUp(true), failed(lockcheck.Held, "x", 20, 21)}},
+		"reported one that gave up":                  {false, []hold{a, b}, []lockcheck.Attempt{gaveUp(true), reported(20, 21)}},
+		"reported one that gave up, no queue":        {true, []hold{a, b}, []lockcheck.Attempt{gaveUp(false), reported(20, 21)}},
+		"reported one after it gave up":              {true, []hold{a, b}, []lockcheck.Attempt{gaveUp(true), reported(31, 32)}},
+		"reported one before it came":                {true, []hold{b}, []lockcheck.Attempt{gaveUp(true), reported(3, 4)}},
+		"reported one while another has it":          {true, []hold{with(a, func(h *hold) { h.ReleaseSent, h.ReleaseDone = 28, 29 }), b}, []lockcheck.Attempt{gaveUp(true), reported(20, 21)}},
+		"reported one that got it after another":     {false, []hold{a, b, later}, []lockcheck.Attempt{reported(20, 21)}},
+		"reported one that got it after, no queue":   {true, []hold{a, b, with(later, func(h *hold) { h.Queued = false })}, []lockcheck.Attempt{reported(20, 21)}},
+		"reported one that has released it":          {true, []hold{a, b, later}, []lockcheck.Attempt{reported(70, 71)}},
+		"reported another that was not in the queue": {true, []hold{a, b}, []lockcheck.Attempt{gaveUp(true), failed(lockcheck.Held, "x", 20, 21)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -268,7 +268,7 @@ func TestServerViewScales(t *testing.T) {
 	want(t, true, lockcheck.ServerView(h, lockcheck.Rules{}))
 }
 
-// What one process told, another replays; a line cut off by a kill is no error.
+// What one process reported, another replays; a line cut off by a kill is no error.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	var pipe strings.Builder

@@ -9,7 +9,7 @@ import (
 )
 
 // Recorder collects a [History]. With a writer it passes on each record as a
-// line of JSON, so that a process that is killed has told all it knew. It is safe
+// line of JSON, so that a process that is killed has recorded all it knew. It is safe
 // for concurrent use.
 type Recorder struct {
 	mu      sync.Mutex

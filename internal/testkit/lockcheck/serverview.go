@@ -21,13 +21,13 @@ type Rules struct {
 }
 
 // ServerView returns the locks whose answers no server can have given in any
-// order, or for which that could not be told in time. The model is a mutex with
+// order, or for which that could not be decided in time. The model is a mutex with
 // fence: an acquire succeeds only on a free lock and with a larger fence than
 // any before, fails as held only while the holder it names (or anyone, if it
 // names none) has the lock, and a release succeeds only by who has it. A hold
 // that was not released may end by itself at any time from the end of its lease
 // on. An acquire in the queue may be handed the lock before it returns, and lose
-// it without a trace but what others are told meanwhile.
+// it without a trace but what others learn meanwhile.
 func ServerView(h History, rules Rules) []Violation {
 	if rules.Timeout <= 0 {
 		rules.Timeout = 20 * time.Second
@@ -48,7 +48,7 @@ func ServerView(h History, rules Rules) []Violation {
 		switch hold.Outcome {
 		case Released:
 			// With drops, a release that had to ask twice cannot tell its own
-			// work from that of whoever dropped the lock.
+			// work from that of the client that dropped the lock.
 			if !rules.Drops {
 				add(hold.Lock, i, step{op: opRelease, id: hold.ID}, hold.ReleaseSent, hold.ReleaseDone)
 				continue
@@ -97,7 +97,7 @@ func ServerView(h History, rules Rules) []Violation {
 // strangersFrom returns for each lock from when on it may be had by an acquire
 // of unknown outcome. Such a one may take the lock at any time after its call
 // and lose it at any time after that: all that is ever seen of it is that others
-// are told that somebody has the lock while no known hold does.
+// learn that somebody has the lock while no known hold does.
 func strangersFrom(h History) map[string]int64 {
 	from := map[string]int64{}
 	for _, a := range h.Attempts {
@@ -138,10 +138,10 @@ type opKind uint8
 
 const (
 	opAcquire opKind = iota
-	opHeld           // acquire that was told that id has it; without id: somebody
-	opFree           // acquire that was told that it is free, and others are before
+	opHeld           // acquire that learnt that id has it; without id: somebody
+	opFree           // acquire that learnt that it is free, and others are before
 	opRelease
-	opLost // release that was told that id has it not
+	opLost // release that learnt that id does not have it
 	opEnd  // the server may free id from here on
 )
 

@@ -112,12 +112,12 @@ func TestWrongConfiguration(t *testing.T) {
 }
 
 // An ear hears a message, is away, and hears the next one at the same address; what
-// comes twice is told once.
+// comes twice is log once.
 func TestEar(t *testing.T) {
 	t.Parallel()
-	told := testagent.NewTold("ttl/none")
+	log := testagent.NewAlertLog("ttl/none")
 	e := testagent.NewEar(t, func(w http.ResponseWriter, _ *http.Request, m testagent.Message) {
-		told.Take(m)
+		log.Take(m)
 		w.WriteHeader(http.StatusTeapot)
 	})
 	post := func(id, status string) error {
@@ -137,8 +137,8 @@ func TestEar(t *testing.T) {
 		}
 		return resp.Body.Close()
 	}
-	heard, news := told.Heard("main a", "firing")
-	if err := post("1", "firing"); heard || err != nil {
+	notified, news := log.Notified("main a", "firing")
+	if err := post("1", "firing"); notified || err != nil {
 		t.Fatal(err)
 	}
 	<-news
@@ -152,10 +152,10 @@ func TestEar(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if all := strings.Join(told.Of("main a"), " "); all != "firing resolved" {
-		t.Errorf("told %s", all)
+	if all := strings.Join(log.Of("main a"), " "); all != "firing resolved" {
+		t.Errorf("log %s", all)
 	}
-	if n, copies := told.Count(); n != 2 || copies != 1 {
+	if n, copies := log.Count(); n != 2 || copies != 1 {
 		t.Errorf("%d messages, %d again", n, copies)
 	}
 }

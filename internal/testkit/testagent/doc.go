@@ -26,7 +26,7 @@
 //
 // # Concurrency
 //
-// [Agent.Where], [Agent.PID] and [Agent.LogPath], all of [Told] and all of [Ear] are
+// [Agent.Where], [Agent.PID] and [Agent.LogPath], all of [AlertLog] and all of [Ear] are
 // safe for concurrent use. The other methods of [Agent] may fail the test by FailNow
 // and belong to its goroutine.
 //

@@ -25,7 +25,7 @@ var binaries = []string{"alertmanager", "prometheus-alertmanager"}
 
 // Options change a server. The zero value is one that tells nobody.
 type Options struct {
-	// Webhook is told of all groups, at once; empty: nobody is.
+	// Webhook is notified of all groups, at once; empty: nobody is.
 	Webhook string
 	// WebConfig is the text of Alertmanager's web configuration file: TLS and
 	// passwords.

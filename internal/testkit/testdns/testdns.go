@@ -1,5 +1,5 @@
 // Package testdns is a DNS server on loopback for tests: it answers for SRV records
-// over UDP as it is told to, or keeps silent.
+// over UDP as configured, or keeps silent.
 package testdns
 
 import (

@@ -33,7 +33,7 @@ type Options struct {
 	Targets []string
 	// RuleFiles are loaded as they are.
 	RuleFiles []string
-	// Alertmanagers are told of alerts, host:port each.
+	// Alertmanagers are notified of alerts, host:port each.
 	Alertmanagers []string
 	// ExternalLabels are on all that leaves this Prometheus.
 	ExternalLabels map[string]string

@@ -22,7 +22,7 @@ type Liar struct {
 	mu      sync.Mutex
 	command string
 	lie     func(io.Writer) error
-	told    int
+	lied    int
 	conns   map[net.Conn]struct{}
 	closed  bool
 }
@@ -49,14 +49,14 @@ func (l *Liar) Addr() string { return l.listener.Addr().String() }
 func (l *Liar) Tell(command string, lie func(io.Writer) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.command, l.lie, l.told = strings.ToLower(command), lie, 0
+	l.command, l.lie, l.lied = strings.ToLower(command), lie, 0
 }
 
-// Told returns how many requests were lied to since [Liar.Tell].
-func (l *Liar) Told() int {
+// Lied returns how many requests were answered with a lie since [Liar.Tell].
+func (l *Liar) Lied() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.told
+	return l.lied
 }
 
 func (l *Liar) lieTo(request []string) func(io.Writer) error {
@@ -71,7 +71,7 @@ func (l *Liar) lieTo(request []string) func(io.Writer) error {
 			return nil
 		}
 	}
-	l.told++
+	l.lied++
 	return l.lie
 }
 

@@ -42,7 +42,7 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 	}
 	user, password := o.login()
 	if password != "" {
-		// Whoever is master now may have to follow later.
+		// The master of now may have to follow later.
 		o.config = append(o.config, "masterauth "+password)
 	}
 	if user != "" {

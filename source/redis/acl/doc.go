@@ -1,6 +1,6 @@
 // Package acl knows which rights each of Locksteward's Redis users needs, on
 // which server: the scanner, the releaser, and the applications that take locks
-// with lock/. It turns them into what the server is told (ACL SETUSER, ACL
+// with lock/. It turns them into rules for the server (ACL SETUSER, ACL
 // files), and asks a server whether a user has more.
 //
 // What the scanner and the releaser need is decided where it is used, in
@@ -17,7 +17,7 @@
 // # Not guaranteed
 //
 //   - SCAN, INFO and PUBSUB know no patterns: the names of all keys are visible
-//     to whoever may scan.
+//     to every user that may scan.
 //   - An ACL has no "all but": where a class that nobody may release lies inside
 //     the pattern of one that may be, the server lets the releaser at both. The
 //     agent does not; [Releaser] tells.

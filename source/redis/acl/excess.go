@@ -178,7 +178,7 @@ func has(err error, text string) bool {
 	return err != nil && strings.Contains(strings.ToLower(err.Error()), text)
 }
 
-// Warning is what a person is told of a user that may more than it needs, ""
+// Warning is the sentence about a user that has more rights than it needs, ""
 // for one that does not.
 func (r Rights) Warning(user string) string {
 	if !r.Known || len(r.Excess) == 0 {

@@ -173,7 +173,7 @@ func send(ctx context.Context, rdb *redis.Client, args []any) error {
 }
 
 // What the list grants by key and channel: all may be read, nothing written, and
-// only pushes and our own channels heard.
+// only pushes and our own channels received.
 func TestScannerKeysAndChannels(t *testing.T) {
 	t.Parallel()
 	v := running(t)

@@ -13,7 +13,7 @@ const DefaultSentinel = "locksteward"
 type Ask struct {
 	Name string // "" is [DefaultSentinel]
 	Hash string // of its password
-	// Follow says that it is told of another master, as the failover client of an
+	// Follow says that it is notified of another master, as the failover client of an
 	// application is, and of `locksteward exec`. The agent, scan and doctor ask anew.
 	Follow bool
 }
@@ -38,7 +38,7 @@ func Sentinel(v Version, a Ask) (User, error) {
 		Commands: commands(v, connect.SentinelACL()...),
 	}
 	if a.Follow {
-		u.For = "a failover client, such as that of an application or of exec, on each Sentinel: asks where the master is, and is told of another one"
+		u.For = "a failover client, such as that of an application or of exec, on each Sentinel: asks where the master is, and is notified of another one"
 		u.Commands = append(u.Commands, commands(v, followCommands...)...)
 		u.Channels = append(u.Channels, followChannels...)
 	}

@@ -113,7 +113,7 @@ func TestSentinelUsersAreEnough(t *testing.T) {
 			}
 		}
 		return false
-	}, "the client is not told of another master")
+	}, "the client is not notified of another master")
 	if log := sentinelLog(t, set); len(log) != 0 {
 		t.Errorf("the Sentinels refused %v", log)
 	}

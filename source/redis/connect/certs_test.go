@@ -49,7 +49,7 @@ func bad(t *testing.T, ca *testcert.CA) map[string]struct {
 }
 
 // TestExplainCertificatesOfTheServer: what is wrong with the certificate that a server
-// shows is said in its own words, by whoever connects in whatever way.
+// shows is said in its own words, by anyone who connects in whatever way.
 func TestExplainCertificatesOfTheServer(t *testing.T) {
 	t.Parallel()
 	servers, clients := testcert.NewCA(t, "servers"), testcert.NewCA(t, "clients")

@@ -88,8 +88,8 @@ func TestRefusalIsNotRetried(t *testing.T) {
 	if bad, ok := errors.AsType[*respcheck.Error](err); !ok || bad.Server != liar.Addr() {
 		t.Errorf("got %v, want what was wrong with %s", err, liar.Addr())
 	}
-	if told := liar.Told(); told != 1 {
-		t.Errorf("asked %d times, want once", told)
+	if reported := liar.Lied(); reported != 1 {
+		t.Errorf("asked %d times, want once", reported)
 	}
 	if reason := connect.Explain(err); !strings.Contains(reason, liar.Addr()) || !strings.Contains(reason, "an array of 2147483647") {
 		t.Errorf("reason %q does not say what was wrong with which server", reason)

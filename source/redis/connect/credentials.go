@@ -153,7 +153,7 @@ func (c *Conn) renewFailover() {
 		return
 	}
 	c.sentinel = now
-	// Whoever has the old one at work finishes with it.
+	// Requests under way finish with the old one.
 	if c.retired = append(c.retired, c.universal); len(c.retired) > 1 {
 		_ = c.retired[0].Close() // nobody uses it any more
 		c.retired = c.retired[1:]

@@ -18,7 +18,7 @@ var errOnce = errors.New("the dedicated connection ended")
 // Dedicated returns a client of the server at addr with one connection that is
 // dialled once: when it breaks, every further call fails instead of going on
 // with another connection in another state. With the end of ctx the connection is cut
-// off, whoever waits for an answer there: go-redis itself would wait on. suffix is added
+// off, even while a request waits for an answer there: go-redis itself would wait on. suffix is added
 // to the name that CLIENT LIST shows; ready, which may be nil, runs on the connection
 // before anything else. It does no I/O. The client is the caller's to close, and ctx to
 // end; closing c leaves it open.
@@ -51,7 +51,7 @@ func (c *Conn) dedicated(
 	var unready atomic.Pointer[error] // why the connection could not be used
 	opts.Dialer = func(dialing context.Context, network, addr string) (net.Conn, error) {
 		if dialled.Swap(true) {
-			// Who subscribes is not told why it failed, and comes here at once.
+			// A subscriber does not learn why it failed, and dials again at once.
 			if why := unready.Load(); why != nil {
 				return nil, fmt.Errorf("%w: %w", errOnce, *why)
 			}

@@ -46,7 +46,7 @@ func TestDedicatedConnectionIsNotReplaced(t *testing.T) {
 	}
 }
 
-// With the end of its context a dedicated connection is cut off, whoever waits for an
+// With the end of its context a dedicated connection is cut off, anyone who waits for an
 // answer of a server that gives none.
 func TestDedicatedEndsWithItsContext(t *testing.T) {
 	t.Parallel()

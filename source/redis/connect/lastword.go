@@ -14,19 +14,19 @@ const lastWordWithin = time.Second
 
 // tlsConn is a connection with TLS that says why the server ended it. With TLS 1.3 a
 // client's handshake is over before the server has looked at its certificate: the
-// refusal comes when the client writes already. Who writes is told that the connection
+// refusal comes when the client writes already. The writer learns that the connection
 // was reset, and why lies unread.
 type tlsConn struct {
 	*tls.Conn
-	// heard says that something was read: the server has taken the certificate.
-	heard atomic.Bool
+	// received says that something was read: the server has taken the certificate.
+	received atomic.Bool
 }
 
 // Read is that of net.Conn.
 func (c *tlsConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		c.heard.Store(true)
+		c.received.Store(true)
 	}
 	return n, err
 }
@@ -35,7 +35,7 @@ func (c *tlsConn) Read(b []byte) (int, error) {
 // anything the error is the reason.
 func (c *tlsConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
-	if err == nil || c.heard.Load() || errors.Is(err, net.ErrClosed) {
+	if err == nil || c.received.Load() || errors.Is(err, net.ErrClosed) {
 		return n, err
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {

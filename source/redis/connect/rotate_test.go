@@ -125,7 +125,7 @@ func TestCertificatesRotateWithoutRestart(t *testing.T) {
 	select {
 	case <-renewed:
 	default:
-		t.Error("nobody is told of the new certificate")
+		t.Error("nobody is notified of the new certificate")
 	}
 	if err := dial(t, conn, s.srv.Addr()); err != nil {
 		t.Errorf("the new certificate: %v", err)
@@ -219,7 +219,7 @@ func TestServerNameAndVersion(t *testing.T) {
 }
 
 // TestPasswordsRotateWithoutRestart: new connections log in with what the file
-// holds by then; whoever waits after a refusal is woken.
+// holds by then; anyone who waits after a refusal is woken.
 // fault: 46
 func TestPasswordsRotateWithoutRestart(t *testing.T) {
 	t.Parallel()

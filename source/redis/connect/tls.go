@@ -130,7 +130,7 @@ func (r *renewal) look() {
 	switch {
 	case r.timer == nil: // closed
 	case r.c.creds.tls.Pair.Certificate().Leaf.NotAfter.After(r.end):
-		// Whoever reads or writes sees the end and dials anew.
+		// Readers and writers see the end and dial again.
 		_ = r.Conn.Close()
 	case left > 0:
 		r.timer.Reset(max(left/20, 200*time.Millisecond))

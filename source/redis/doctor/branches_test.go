@@ -73,7 +73,7 @@ func TestClockOfTheServer(t *testing.T) {
 			t.Errorf("%s: the whole is %s", test.offset, r.Status)
 		}
 	}
-	// A snapshot of long ago is told with its day.
+	// A snapshot of long ago is reported with its day.
 	old := time.Now().Add(-72 * time.Hour)
 	clock.Set(-72 * time.Hour)
 	if err := srv.Client(t).Save(t.Context()).Err(); err != nil {
@@ -236,7 +236,7 @@ func relay(ctx context.Context, client net.Conn, upstream string, says *strings.
 	carry(client, server, says.Replace)
 }
 
-// TestServersThatAreOlder: what a version lacks is told, and what follows from it.
+// TestServersThatAreOlder: what a version lacks is reported, and what follows from it.
 func TestServersThatAreOlder(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
@@ -262,7 +262,7 @@ func TestServersThatAreOlder(t *testing.T) {
 	}
 }
 
-// TestProxyThatHidesThings: nothing is taken for granted that is not told.
+// TestProxyThatHidesThings: nothing is taken for granted that is not reported.
 func TestProxyThatHidesThings(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)

@@ -203,7 +203,7 @@ func TestDoctorOfAClusterAndOfSentinels(t *testing.T) {
 		expect(t, r, "tracking", doctor.OK, "a push came")
 		for _, check := range r.Checks {
 			if check.Name == "version" && len(check.Nodes) != 3 {
-				t.Errorf("the same is told of %v", check.Nodes)
+				t.Errorf("the same is notified of %v", check.Nodes)
 			}
 		}
 		for _, node := range c.Nodes {

@@ -36,7 +36,7 @@ var questions = []struct {
 	{"time", []any{"time"}, ""},
 	{"hlen", []any{"hlen", probeKey}, "hash locks and metadata are not read"},
 	{"hgetall", []any{"hgetall", probeKey}, "hash locks and metadata are not read"},
-	{"hmget", []any{"hmget", probeKey, "id"}, "lost locks are not told"},
+	{"hmget", []any{"hmget", probeKey, "id"}, "lost locks are not reported"},
 	{"zcard", []any{"zcard", probeKey}, "locks that are sorted sets are not read"},
 	{"zrange", []any{"zrange", probeKey, "0", "0"}, "locks that are sorted sets, and waiters, are not read"},
 	{"scard", []any{"scard", probeKey}, "locks that are sets are not read"},

@@ -128,7 +128,7 @@ func (e *exam) listen(ctx context.Context, m connect.Master, pubsub *redis.PubSu
 	for time.Since(began) < listenFor {
 		got, err := respcheck.Message(m.Addr, func() (any, error) { return pubsub.ReceiveTimeout(ctx, listenFor-time.Since(began)) })
 		if err != nil {
-			break // nobody writes, or ctx ended, which is told at the end
+			break // nobody writes, or ctx ended, which is reported at the end
 		}
 		if push, ok := got.(*redis.Message); ok && (!e.PushTest || slices.Contains(push.PayloadSlice, e.pushKey())) {
 			e.report.add("tracking", OK, m.Addr, "works: a push came", "")

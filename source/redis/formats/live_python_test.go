@@ -9,7 +9,7 @@ import (
 )
 
 // Each program takes its lock as the library does, blocking, and releases it
-// when it is told to.
+// when it is informed to.
 const (
 	redisPyProgram = `
 import sys, redis

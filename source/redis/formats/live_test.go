@@ -25,7 +25,7 @@ import (
 )
 
 // live is a lock of a real library of another language. Its program takes the
-// lock, says "held", and when it is told to release says how that went.
+// lock, says "held", and when it is informed to release says how that went.
 type live struct {
 	format  string
 	key     string

@@ -59,7 +59,7 @@ var lockstewardFormat = Format{
 			record.InstanceKey(p.prefix, ""), record.LostMessage(id),
 		), nil
 	},
-	NoUndo: "its holder was told at once that the lock is lost, so putting the key back would keep others out for nothing",
+	NoUndo: "its holder was notified at once that the lock is lost, so putting the key back would keep others out for nothing",
 }
 
 func holderOf(m *record.Meta) locksteward.Holder {

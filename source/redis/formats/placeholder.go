@@ -140,7 +140,7 @@ func (p placeholder) is(s Sample) bool {
 }
 
 // IsPlaceholder reports whether what was read has the mark of a placeholder,
-// whoever wrote it: it is never released as a lock.
+// regardless of its writer: it is never released as a lock.
 func IsPlaceholder(s Sample) bool {
 	switch s.Type {
 	case typeString:

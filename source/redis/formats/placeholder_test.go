@@ -34,7 +34,7 @@ func onServer(t *testing.T, test func(t *testing.T, c *redis.Client, sc script))
 	}
 }
 
-// TestUndoPutsBackExactlyTheLock: bytes and expiry are as they were, and whoever
+// TestUndoPutsBackExactlyTheLock: bytes and expiry are as they were, and anyone who
 // holds the lock by then keeps it.
 func TestUndoPutsBackExactlyTheLock(t *testing.T) {
 	t.Parallel()

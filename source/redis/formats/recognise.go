@@ -49,7 +49,7 @@ func Recognise(s Sample) Decoded {
 // Decide reports whether the key is a lock or a candidate, or, with false,
 // neither. A configured class and a structure that nothing else has make a
 // lock whatever its name; a whole word of the name does for a short string and
-// for a shape known of a lock library. A placeholder is a lock here: whoever knows
+// for a shape known of a lock library. A placeholder is a lock here: a caller that knows
 // the release that wrote it ([PlaceholderRequest]) decides otherwise.
 func Decide(m class.Match, s Sample, d Decoded) (locksteward.Kind, bool) {
 	if _, _, auxiliary := AuxiliaryKey(s.Key); auxiliary || isWorkCounter(s) {

@@ -244,7 +244,7 @@ func TestClaimHasGoTimes(t *testing.T) {
 		t.Errorf("claim = %+v, want no times", mad)
 	}
 	if _, err := json.Marshal(mad); err != nil {
-		t.Errorf("the claim cannot be told: %v", err)
+		t.Errorf("the claim cannot be known: %v", err)
 	}
 }
 

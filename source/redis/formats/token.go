@@ -24,7 +24,7 @@ var tokenFormat = Format{
 }
 
 // decodeToken accepts every string that was read in full and judges its value:
-// that decides whether the next hold can be told from this one.
+// that decides whether the next hold can be distinguished from this one.
 func decodeToken(s Sample) (Decoded, bool) {
 	if !whole(s) {
 		return Decoded{}, false

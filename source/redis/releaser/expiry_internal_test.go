@@ -8,7 +8,7 @@ import (
 )
 
 // Of servers that do not tell PEXPIRETIME, an expiry is the one that was seen unless it
-// cannot be: then it is told that the lock was renewed.
+// cannot be: then it is informed that the lock was renewed.
 func TestExpiryOfTimeAndTTL(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_000_000)

@@ -23,7 +23,7 @@ const followRounds = 6
 // TestWhatFollowsARaceForTheLock: two agents undo a release, one lifts what it put
 // in the lock's place, and the next holder tries to get the lock, all at once, for
 // every format that can be undone. The next holder's lock is never touched, a lock
-// comes back at most once, and what was told is what stands there.
+// comes back at most once, and what was reported is what stands there.
 func TestWhatFollowsARaceForTheLock(t *testing.T) {
 	t.Parallel()
 	all, _ := specimens(t)

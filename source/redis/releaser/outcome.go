@@ -35,7 +35,7 @@ func withdrawn(was locksteward.Evidence, now reading) source.Outcome {
 	same := now.Found && len(source.Differences(was, now.evidence)) == 0
 	switch {
 	case was.Identity == locksteward.IdentityNone && same:
-		return source.Unknown("the server has no record of it, and this lock cannot be told from the next of its name")
+		return source.Unknown("the server has no record of it, and this hold cannot be distinguished from the next one of that name")
 	case same:
 		return source.Failed("it was not carried out and is withdrawn; the lock is still held")
 	case was.Identity == locksteward.IdentityStrong && now.Found && was.TokenDigest == now.evidence.TokenDigest:

@@ -165,7 +165,7 @@ func BenchmarkHolderTold(b *testing.B) {
 	for range b.N {
 		all += tellHolder(b, c, client, exec)
 	}
-	b.ReportMetric(float64(all.Microseconds())/float64(b.N), "us-told/op")
+	b.ReportMetric(float64(all.Microseconds())/float64(b.N), "us-reported/op")
 }
 
 // TestHolderIsToldWithin100ms: the context of a holder of lock/ ends.
@@ -181,9 +181,9 @@ func TestHolderIsToldWithin100ms(t *testing.T) {
 	}
 	slices.Sort(took)
 	if took[0] > 100*time.Millisecond {
-		t.Errorf("told %v after the release, want 100ms", took)
+		t.Errorf("reported %v after the release, want 100ms", took)
 	}
-	t.Logf("told %s after the release, median %s", took[0], took[2])
+	t.Logf("reported %s after the release, median %s", took[0], took[2])
 }
 
 // released carries a release out and returns when the server did it, rounded down
@@ -243,17 +243,17 @@ func tellHolder(t testing.TB, c *redis.Client, client *lock.Client, exec *releas
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan time.Time, 1)
+	reported := make(chan time.Time, 1)
 	go func() {
 		<-h.Context().Done()
-		told <- time.Now()
+		reported <- time.Now()
 	}()
 	done := released(t, c, exec, evidence)
 	select {
-	case at := <-told:
+	case at := <-reported:
 		return at.Sub(done)
 	case <-time.After(20 * time.Second):
-		t.Fatal("the holder was not told")
+		t.Fatal("the holder was not reported")
 		return 0
 	}
 }

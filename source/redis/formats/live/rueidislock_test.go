@@ -34,7 +34,7 @@ func TestValkeylock(t *testing.T) {
 	})
 }
 
-// Three keys are one lock: with two of them gone its holder is told at once, and
+// Three keys are one lock: with two of them gone its holder is reported at once, and
 // so is who waits, both by the server's tracking.
 func testTracked(t *testing.T, library string, open func(addr string) (locker, error)) {
 	t.Helper()
@@ -75,14 +75,14 @@ func testTracked(t *testing.T, library string, open func(addr string) (locker, e
 	})
 	l.free(t, keys[0])
 	if err := held.Err(); err != nil {
-		t.Errorf("the holder was told %v with one key of three gone, want nothing", err)
+		t.Errorf("the holder was reported %v with one key of three gone, want nothing", err)
 	}
 	freed := l.free(t, keys[1])
 	select {
 	case <-held.Done():
 		t.Logf("the holder knows %s after the release", time.Since(freed).Round(100*time.Microsecond))
 	case <-time.After(patience):
-		t.Error("the holder is not told")
+		t.Error("the holder is not reported")
 	}
 	next := gets(t, freed, time.Second, got)
 	must(t, next.err)

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Told is what an ear was told of the locks that break one rule. A message that comes
+// AlertLog collects the notifications about the locks that break one rule. A message that comes
 // again is counted and changes nothing.
-type Told struct {
+type AlertLog struct {
 	rule string
 
 	mu     sync.Mutex
@@ -17,13 +17,13 @@ type Told struct {
 	copies int
 }
 
-// NewTold remembers nothing yet.
-func NewTold(rule string) *Told {
-	return &Told{rule: rule, news: make(chan struct{}), ids: map[string]bool{}, of: map[string][]string{}}
+// NewAlertLog remembers nothing yet.
+func NewAlertLog(rule string) *AlertLog {
+	return &AlertLog{rule: rule, news: make(chan struct{}), ids: map[string]bool{}, of: map[string][]string{}}
 }
 
 // Take keeps a message, and says whether it is new.
-func (t *Told) Take(m Message) bool {
+func (t *AlertLog) Take(m Message) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ids[m.ID] {
@@ -42,23 +42,23 @@ func (t *Told) Take(m Message) bool {
 	return true
 }
 
-// Heard says whether a status was told of a lock, named by its target and key with a
+// Notified says whether a notification of a status came about a lock, named by its target and key with a
 // blank between them, and what to wait for if not.
-func (t *Told) Heard(lock, status string) (heard bool, news <-chan struct{}) {
+func (t *AlertLog) Notified(lock, status string) (notified bool, news <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Contains(t.of[lock], status), t.news
 }
 
-// Of are the statuses that were told of a lock.
-func (t *Told) Of(lock string) []string {
+// Of are the statuses of a lock that notifications named.
+func (t *AlertLog) Of(lock string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.of[lock])
 }
 
 // Count is how many messages came, and how many of them again.
-func (t *Told) Count() (messages, copies int) {
+func (t *AlertLog) Count() (messages, copies int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.ids), t.copies

@@ -15,6 +15,7 @@ CHAOSSEED ?= 1
 SOAKTIME ?= 30m
 ALERTKILLS ?= 1000
 TAKEOVERS ?= 200
+RACES ?= 100000
 # What the tests need beside Go; see scripts/deps.sh. With CI set nothing is skipped,
 # nor the one test that needs a Java compiler (300 MB).
 TESTDEPS ?= redis postgres prometheus alertmanager chromium cc python $(if $(CI),java)
@@ -145,12 +146,17 @@ bench-alerts: ## Measures how alerts are accepted, delivered, taken up after a r
 	go test ./test/alertchaos -run '^$$' -bench . -benchtime 1x -timeout 20m
 
 .PHONY: chaos
-chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m), by the schedule of CHAOSSEED (1); races releases 100,000 times; has replicas take over from each other TAKEOVERS (200) times; kills agents that tell of alerts ALERTKILLS (1000) times.
+chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m), by the schedule of CHAOSSEED (1); races releases 100,000 times; has replicas take over from each other TAKEOVERS (200) times; kills agents that send alerts ALERTKILLS (1000) times.
 	@scripts/deps.sh redis cc
 	go test -race -count=1 -timeout 0 -v -run TestLong ./lock/chaos -chaos.duration=$(CHAOSTIME) -chaos.seed=$(CHAOSSEED)
 	go test -race -count=1 -timeout 0 -v -run 'TestRacesOfEveryLibrary|TestBlindDeleteFailsTheRaces' ./source/redis/releaser -release.races=100000
 	go test -count=1 -timeout 0 -v -run TestTakeOvers ./test/takeover -takeover.faults=$(TAKEOVERS)
 	go test -race -count=1 -timeout 0 -v -run 'TestKillsLoseNoAlert|TestControlWithoutOutbox' ./test/alertchaos -alertchaos.kills=$(ALERTKILLS)
+
+.PHONY: races
+races: ## Races releases against new holds RACES (100000) times on one server, a Sentinel deployment and a Cluster.
+	@scripts/deps.sh redis
+	go test -race -count=1 -timeout 0 -v -run 'TestConformance.*/a_release_frees_one_hold_or_nothing' ./source/redis -conformance.races=$(RACES)
 
 .PHONY: soak
 soak: build ## Runs two agents over 200,000 locks on a Cluster for SOAKTIME (30m) while applications work and servers and agents break; writes docs/soak.md.

@@ -75,7 +75,7 @@ type GraphEdge struct {
 	Since time.Time `json:"since,omitzero"`
 	// Calls is how many calls of the session wait for this lock; 1 for a hold.
 	Calls int `json:"calls"`
-	// Inferred says that only another lock of the session tells of this hold.
+	// Inferred says that only another lock of the session reports this hold.
 	Inferred bool `json:"inferred,omitempty"`
 	// Cycle says that the edge is part of a cycle.
 	Cycle bool `json:"cycle"`

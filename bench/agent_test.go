@@ -174,7 +174,7 @@ func (a *agentProc) cpu() time.Duration {
 	return time.Duration(ticks) * (time.Second / 100)
 }
 
-// memory returns what the kernel tells of the process's memory now, in MiB: its
+// memory returns what the kernel reports the process's memory now, in MiB: its
 // own, and the pages of its file.
 func (a *agentProc) memory() (own, file float64) {
 	a.b.Helper()

@@ -24,7 +24,7 @@ func TestAuditIsFiltered(t *testing.T) {
 	got.Until = time.Time{}
 	want := AuditQuery{
 		Search: "<script>", Actor: "ana", Action: "release.request", Target: "orders", Key: "k\xff", Subject: "r1",
-		Since: time.Date(2026, 3, 1, 12, 0, 0, 5e8, time.UTC), Before: 9, Limit: 8, // one more tells of another page
+		Since: time.Date(2026, 3, 1, 12, 0, 0, 5e8, time.UTC), Before: 9, Limit: 8, // one more reports another page
 	}
 	if got != want || time.Since(until) < 59*time.Minute || time.Since(until) > time.Hour+time.Minute {
 		t.Errorf("got %+v until %s, want %+v", got, until, want)

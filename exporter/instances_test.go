@@ -8,7 +8,7 @@ import (
 	"github.com/locksteward/locksteward/exporter"
 )
 
-// process is a heartbeat that tells of classes.
+// process is a heartbeat that reports classes.
 func process(id string, started time.Time, counts map[string]locksteward.Counts) locksteward.Instance {
 	return locksteward.Instance{ID: id, Started: started, Counts: counts}
 }

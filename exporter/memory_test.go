@@ -51,7 +51,7 @@ func TestGaugesAreThoseOfTheLocks(t *testing.T) {
 	}
 }
 
-// someLooks changes what is live and returns a sweep that tells of it; of some of
+// someLooks changes what is live and returns a sweep that reports it; of some of
 // the rest it says nothing if that is allowed.
 func someLooks(r *rand.Rand, n int, live map[string]locksteward.Lock, silent bool) locksteward.Sweep {
 	s, now := sweep(n), later(n)

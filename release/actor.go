@@ -67,7 +67,7 @@ func (a Actor) mayDecideOn(c class.Class) error {
 			return nil
 		}
 	}
-	return refused("%q is none of those who decide on class %q (approvers: %s); ask one of them", a.Name, c.Name, strings.Join(c.Approvers, ", "))
+	return refused("%q is not one of those who decide on class %q (approvers: %s); ask one of them", a.Name, c.Name, strings.Join(c.Approvers, ", "))
 }
 
 // is says whether name is the same person. Names that differ in case alone are

@@ -18,7 +18,7 @@ func (s *Service) Undo(ctx context.Context, actor Actor, id, reason string) (loc
 }
 
 // Lift ends the lock-delay or the take-over of a request before its time: what
-// stands in the lock's place is deleted, and who waits is woken.
+// it set is deleted, and waiters are woken.
 func (s *Service) Lift(ctx context.Context, actor Actor, id, reason string) (locksteward.Request, error) {
 	return s.follow(ctx, actor, id, reason, locksteward.ActLift, ActionLift)
 }
@@ -64,7 +64,7 @@ func (s *Service) mayFollow(ctx context.Context, actor Actor, id, next, reason s
 			err = s.notUndone(ctx, of)
 		}
 	} else if of.State != locksteward.RequestReleased || of.Evidence.Placeholder == 0 {
-		err = conflict("nothing stands in the lock's place by request %s; only a lock-delay or a take-over that was carried out can be ended", of.ID)
+		err = conflict("no placeholder stands by request %s; only a lock-delay or a take-over that was carried out can be ended", of.ID)
 	}
 	if err != nil {
 		return of, r, err

@@ -6,7 +6,7 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// activityWindow is how much of the past an [Activity] tells of: long enough
+// activityWindow is how much of the past an [Activity] reports: long enough
 // that one burst of a class does not decide.
 const activityWindow = 5 * time.Minute
 

@@ -55,7 +55,7 @@ func TestCycleInhibits(t *testing.T) {
 		}
 	}
 
-	// A restart of the agent, and first reads that do not tell of the waiters yet.
+	// A restart of the agent, and first reads that do not report the waiters yet.
 	restarted := newEngine(t, nil, expecting(time.Minute))
 	restarted.Restore(e.Findings())
 	direct := stuck(after(3 * time.Second))

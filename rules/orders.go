@@ -62,7 +62,7 @@ type order struct {
 	gates []string
 }
 
-// take notes the orders that the locks of a sweep tell of: the metadata of a
+// take notes the orders that the locks of a sweep report: the metadata of a
 // lock lists what its session held when it took it.
 func (all orders) take(s locksteward.Sweep, p *policy) *ordersOf {
 	o, ok := all[s.Target]

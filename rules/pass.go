@@ -159,7 +159,7 @@ func (o lossOrigin) or(later lossOrigin) lossOrigin {
 	return o
 }
 
-// lossLibrary is the one library whose locks tell of their loss: its metadata
+// lossLibrary is the one library whose locks report their loss: its metadata
 // outlives them.
 const lossLibrary = "locksteward"
 

@@ -27,7 +27,7 @@ func (redlockMinority) Doc() Doc { return redlockMinorityDoc }
 func (redlockMinority) Evaluate(in Input) Verdict {
 	q := in.Quorum
 	if q == nil {
-		return in.notApplicable(because("the lock is none of a configured Redlock (redlock:), its token is shared, or it is judged on another of its masters"))
+		return in.notApplicable(because("the lock is not of a configured Redlock (redlock:), its token is shared, or it is judged on another of its masters"))
 	}
 	n := len(q.On) + len(q.Without) + len(q.Unknown)
 	if len(q.On)+len(q.Unknown) >= q.Need {

@@ -145,7 +145,7 @@ type lockFacts struct {
 }
 
 // facts sorts a read by the locks that somebody waits for, as it says or as was
-// known before. A read that is not complete only tells of the locks in it.
+// known before. A read that is not complete only reports the locks in it.
 func (g *waits) facts(s read) []lockFacts {
 	var before map[lockID]*awaited
 	if t := g.targets[s.Target]; t != nil {

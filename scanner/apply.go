@@ -59,7 +59,7 @@ type change struct {
 	lock  *locksteward.Lock
 	now   *entry
 	ended *locksteward.Ending
-	// loss is a hold of ours that a flush took, which nothing else tells of.
+	// loss is a hold of ours that a flush took, which nothing else reports.
 	loss *locksteward.Loss
 	// unread is a key to be read again, since the reading may be too old to count.
 	unread string

@@ -25,7 +25,7 @@ type FactStore interface {
 	LoadFacts(ctx context.Context, target string) (string, error)
 }
 
-// facts is what sweeps tell of a target beyond its locks, over time. Sweeps use
+// facts is what sweeps know of a target beyond its locks, over time. Sweeps use
 // it one after the other.
 type facts struct {
 	servers   servers

@@ -20,7 +20,7 @@ const fenceAhead = 24 * time.Hour
 const youngLooks = 3
 
 // fences know the largest fences ever seen. All locks of a hash slot count with
-// one counter (docs/wire-format.md §5), so at most 16,384 numbers tell of every
+// one counter (docs/wire-format.md §5), so at most 16,384 numbers cover every
 // lock that ever was.
 //
 // A hold is compared with the largest fence if it was certainly acquired later,

@@ -55,7 +55,7 @@ func (r *row) lasts(h heartbeats) time.Duration {
 	return max(0, min(h.at.Sub(r.since), h.clock.Sub(r.clock)))
 }
 
-// heartbeats is what one sweep tells of heartbeats.
+// heartbeats are those that one sweep read.
 type heartbeats struct {
 	at      time.Time // server time
 	clock   time.Time // agent's clock

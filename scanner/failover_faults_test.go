@@ -53,7 +53,7 @@ func TestClusterFailoverLosesALock(t *testing.T) {
 			must(t, c.Set(ctx, "lock:{a}:old", "tok", time.Hour).Err())
 			master := owner.Client(t)
 			there := heir.Client(t)
-			// WAIT tells of the writes of its own client alone, so the replica is asked.
+			// WAIT reports the writes of its own client alone, so the replica is asked.
 			testredis.Eventually(t, 10*time.Second, func() bool { return there.DBSize(ctx).Val() == 1 }, "the replica has not received")
 			// The replica asks with a password that the master does not know.
 			must(t, there.ConfigSet(ctx, "masterauth", "wrong").Err())

@@ -206,7 +206,7 @@ func (w *flushWindow) stands(e *entry, at int64) {
 	}
 }
 
-// settleFlushes tells of each flush how many locks it took, once that is known. The
+// settleFlushes reports of each flush how many locks it took, once that is known. The
 // sweep was at at, and took returns what the watch saw go.
 func (v *servers) settleFlushes(parts []source.Part, found []sweptPart, at time.Time, took func(addr string) int) {
 	for i := range parts {

@@ -55,7 +55,7 @@ func TestWatchDoesNotWaitForTheStore(t *testing.T) {
 	w.awaitEnd("lock:a", 1)
 }
 
-// TestWatchComesBetween: while a sweep is handed on that gives way, the watch tells of
+// TestWatchComesBetween: while a sweep is handed on that gives way, the watch reports
 // what happens meanwhile, and the sweep yields locks as they are then.
 func TestWatchComesBetween(t *testing.T) {
 	t.Parallel()

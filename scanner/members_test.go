@@ -55,7 +55,7 @@ func TestMembersAreRead(t *testing.T) {
 		t.Errorf("recheck: %q, %+v, %v", names(rechecked.Locks), rechecked.Endings, err)
 	}
 
-	// Without an expiry the scores are all that tells of a renewal.
+	// Without an expiry the scores are all that reports a renewal.
 	must(t, c.ZAdd(ctx, "{upload}:timeout", redis.Z{Member: permit, Score: 1794970030000}).Err())
 	must(t, c.ZRem(ctx, "lock:tickets", id2).Err())
 	must(t, c.SAdd(ctx, "books.readers", id2).Err())

@@ -152,7 +152,7 @@ func TestWatchNoticesSilence(t *testing.T) {
 		<-time.After(1800 * time.Millisecond)
 		timers <- time.Since(silent)
 	}()
-	// The lock goes, and another comes, while nobody can tell of them.
+	// The lock goes, and another comes, while nobody can report them.
 	must(t, c.Del(t.Context(), "lock:ends").Err())
 	must(t, c.Set(t.Context(), "lock:begins", "tok", 0).Err())
 	w.awaitState("not believed any more", func(s source.WatchState) bool {

@@ -37,7 +37,7 @@ func TestDeadlinesWithoutTrackingAreByTheServersClock(t *testing.T) {
 				if how := w.ended("lock:short"); how[0] != locksteward.EndedExpired {
 					t.Errorf("ended %v", how)
 				}
-				// Keyspace notifications tell of lock:short twice; of the others nobody does.
+				// Keyspace notifications report lock:short twice; of the others nobody does.
 				if n := w.s.WatchState().Reads - before; n > idle {
 					t.Errorf("%d reads of %d locks that nobody touched", n, idle)
 				}

@@ -93,7 +93,7 @@ func TestFlushLosesWhatStood(t *testing.T) {
 	for range 2 {
 		got := sweep(t, w.s)
 		if len(got.Losses) != locks-1 || len(got.Endings) != 0 || got.Losses[0].Instance == nil {
-			t.Errorf("a sweep tells of %d losses and %d endings", len(got.Losses), len(got.Endings))
+			t.Errorf("a sweep reports %d losses and %d endings", len(got.Losses), len(got.Endings))
 		}
 	}
 	for _, e := range w.endings {

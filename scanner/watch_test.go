@@ -50,7 +50,7 @@ func watch(t testing.TB, r rig) *reported {
 	return w
 }
 
-// tracked is watch, once the server tells of changes.
+// tracked is watch, once the server reports changes.
 func tracked(t testing.TB, r rig) *reported {
 	t.Helper()
 	sinceTracking(t)
@@ -152,7 +152,7 @@ func (w *reported) awaitState(what string, cond func(source.WatchState) bool) {
 	testredis.Eventually(w.t, soon, func() bool { return cond(w.s.WatchState()) }, "watch state: "+what)
 }
 
-// awaitTracking waits until the server tells of changes, and skips the test on one
+// awaitTracking waits until the server reports changes, and skips the test on one
 // whose tracking the agent does not use.
 func (w *reported) awaitTracking() {
 	w.t.Helper()
@@ -360,7 +360,7 @@ func TestWatchSeesOurLocksUnderAnyName(t *testing.T) {
 	}
 }
 
-// TestWatchReadsLocksAlone: with each lock of ours the server tells of the counter
+// TestWatchReadsLocksAlone: with each lock of ours the server reports the counter
 // that fences it as well, and now and then of the heartbeat of its process. They tell
 // of no lock and are not read.
 func TestWatchReadsLocksAlone(t *testing.T) {

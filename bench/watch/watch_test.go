@@ -45,7 +45,7 @@ const (
 	maxToken = 2.0 // µs
 	maxOurs  = 6.0
 	// depth is how many writes a busy server takes in one turn of its event loop,
-	// and tells of in one push. Alone, each costs a send() of its own.
+	// and reports in one push. Alone, each costs a send() of its own.
 	depth = 16
 )
 
@@ -60,7 +60,7 @@ func BenchmarkWatch(b *testing.B) {
 			"Writes, keys", "change to sink p50, ms", "p99, ms", "a write costs, µs", "pushes alone, µs more", "the watch, µs more", "promised",
 		},
 		Note: fmt.Sprintf("Promised of change to sink: p50 %s, p99 %s. In brackets the least and the most of all rounds. Pushes alone: the same connections with the same prefixes, "+
-			"and nothing read back of what they tell. In pipelines: %d writes are one turn of the server's event loop, which it tells of in one push, as "+
+			"and nothing read back of what they tell. In pipelines: %d writes are one turn of the server's event loop, which it reports in one push, as "+
 			"it does when it is busy; alone, each costs a send() of its own.", maxP50, maxP99, depth),
 	}
 	kinds := []struct {
@@ -165,7 +165,7 @@ func run(b *testing.B, name string, keys int, kind string, most float64) (versio
 	}
 }
 
-// pushesAlone has the server tell of the same keys as to a watch, over a connection
+// pushesAlone has the server report the same keys as to a watch, over a connection
 // that is read as the watch's is, and does nothing with what it tells.
 func pushesAlone(b *testing.B, srv *testredis.Server, prefixes []string) (stop func()) {
 	b.Helper()

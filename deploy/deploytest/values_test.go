@@ -124,7 +124,7 @@ func TestEverything(t *testing.T) {
 		}
 	}
 	if o.all["PrometheusRule/locksteward-alerts"] != nil {
-		t.Error("the agent has receivers, and Prometheus tells of the same locks")
+		t.Error("the agent has receivers, and Prometheus reports the same locks")
 	}
 	for _, name := range []string{"alerts-agent", "alerts-watchdog", "recording"} {
 		if r := get[monitoringv1.PrometheusRule](t, o, "PrometheusRule/locksteward-"+name); len(r.Spec.Groups) == 0 || len(r.Spec.Groups[0].Rules) == 0 {

@@ -64,7 +64,7 @@ func (p *pager) counts(action string) (keys, n int) {
 }
 
 // Two agents with one configuration are cut off from each other: each has a store of its
-// own and knows nothing of the other. Both tell of a lock, each under ids of its own, and
+// own and knows nothing of the other. Both report a lock, each under ids of its own, and
 // what a sink dedupes by is the same: one alert in Alertmanager, one dedup_key for
 // PagerDuty, one fingerprint in the webhooks. Both end it.
 // fault: 82

@@ -181,7 +181,7 @@ var places = map[string]place{
 	"GET /api/v1/audit":             same("/api/v1/audit?target=main", "entries"),
 	"GET /api/v1/audit/checkpoints": same("/api/v1/audit/checkpoints", "checkpoints"),
 	"GET /api/v1/audit/verify":      {why: "reads the trail in the store, which all replicas have in common"},
-	"GET /api/v1/audit/status":      {why: "tells of the replica that is asked"},
+	"GET /api/v1/audit/status":      {why: "reports the replica that is asked"},
 	"POST /api/v1/audit/import":     {why: "writes into the trail in the store"},
 	"GET /api/v1/notifications":     same("/api/v1/notifications", "ops"),
 	// What is reported elsewhere is the work of the replica that sends, anyone who has the target.

@@ -13,7 +13,7 @@ import (
 )
 
 // All locks of a living process and of others are flushed away, whether the server
-// tells of it (FLUSHALL) or not (SWAPDB): people are notified once, of all of them
+// reports it (FLUSHALL) or not (SWAPDB): people are notified once, of all of them
 // together, and not once for each.
 // fault: 48
 func TestFlushIsToldOnce(t *testing.T) {

@@ -137,7 +137,7 @@ audit: {sinks: [{name: siem, webhook: %s}]}
 	}
 	testredis.Eventually(t, within, func() bool { return !strings.Contains(b.metrics(), "credential_refused{") }, "a file is still refused")
 	if n := b.logs.FilterMessage("a file was replaced and is in use").Len(); n < len(uses) {
-		t.Errorf("the log tells of %d files that were replaced", n)
+		t.Errorf("the log reports %d files that were replaced", n)
 	}
 	all := b.everything()
 	for _, s := range []string{old, next, next[:len(next)/2]} {

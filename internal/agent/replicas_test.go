@@ -237,7 +237,7 @@ func TestReplicaThatWasReplaced(t *testing.T) {
 	testredis.Eventually(t, within, func() bool { return b.readiness() == "ready\ntarget \"main\": no replica works on it at this moment\n" },
 		"/-/ready does not say that the target is nobody's")
 	if text := b.metrics(); strings.Contains(text, `locksteward_locks{`) {
-		t.Error("metrics tell of a target that another replica has")
+		t.Error("metrics report a target that another replica has")
 	}
 	if found, err := st.LoadFindings(ctx, "main"); err != nil || len(found) == 0 {
 		t.Errorf("the findings are gone: %v, %v", found, err)

@@ -60,7 +60,7 @@ func TestTargetsOfAFileAreFollowed(t *testing.T) {
 	}
 	b.awaitMetric(`locksteward_target_source_up{source="` + file + `"} 1`)
 	if strings.Contains(b.metrics(), `target="one"`) {
-		t.Error("the metrics still tell of a target that is gone")
+		t.Error("the metrics still report a target that is gone")
 	}
 	list, err := b.ana.Audit(t.Context(), 100)
 	var reasons []string

@@ -146,7 +146,7 @@ func (c *Client) Undo(ctx context.Context, id string, in api.Follow) (api.Reques
 	return post[api.Request](ctx, c, "/api/v1/requests/"+url.PathEscape(id)+"/undo", in)
 }
 
-// Lift ends what stands in a lock's place by a request.
+// Lift ends the placeholder that a request set.
 func (c *Client) Lift(ctx context.Context, id string, in api.Follow) (api.Request, error) {
 	return post[api.Request](ctx, c, "/api/v1/requests/"+url.PathEscape(id)+"/lift", in)
 }

@@ -101,7 +101,7 @@ func mendTail(f *os.File) error {
 		ours = ours || string(rest[:n]) == begin[:n]
 	}
 	if !ours {
-		return errors.New("its last line has no end and is none of ours; name another file")
+		return errors.New("its last line has no end and is not ours; name another file")
 	}
 	return f.Truncate(from + int64(end))
 }

@@ -278,7 +278,7 @@ func TestServerFollowsTheFiles(t *testing.T) {
 		if err := over.HandshakeContext(t.Context()); err != nil {
 			return err
 		}
-		_, err = over.Read(make([]byte, 1)) // TLS 1.3 tells of a refusal behind the handshake
+		_, err = over.Read(make([]byte, 1)) // TLS 1.3 reports a refusal behind the handshake
 		return err
 	}
 	ofOne, ofTwo := client(one, "one"), client(two, "two")

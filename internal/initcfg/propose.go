@@ -174,7 +174,7 @@ func (p *Proposal) decide() {
 		p.TTLReason += "; write required if that is a fault, allowed-none if it is meant"
 	default:
 		p.Class.TTL = class.TTLRequired
-		p.TTLReason += ", and ttl/none will tell of the others"
+		p.TTLReason += ", and ttl/none will report the others"
 	}
 	switch leases := int64(len(p.Keys)-p.WithoutTTL) + p.Row.Lease.Count(); {
 	case p.LeaseMax > class.DefaultMaxTTL/maxTTLFactor:

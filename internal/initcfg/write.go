@@ -98,7 +98,7 @@ func writeClass(b *strings.Builder, p Proposal, seen Seen) {
 	fmt.Fprintf(b, "    # %s; %s.\n", p.Facts(), strings.Join(p.Libraries(), ", "))
 	fmt.Fprintf(b, "    class: %s\n    match: [%s]\n", plain(p.Name), quote(p.Match))
 	if !p.Watched() {
-		b.WriteString("    # The pattern begins with a wildcard: sweeps find these locks, and no push tells of them.\n")
+		b.WriteString("    # The pattern begins with a wildcard: sweeps find these locks, and no push reports them.\n")
 	}
 	b.WriteString("    # team: who is asked\n    # runbook_url: what to do\n")
 	if p.Class.Expect > 0 {

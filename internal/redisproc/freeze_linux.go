@@ -16,7 +16,7 @@ func sendStop(p *os.Process) error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	// The kernel tells of the stop when the last thread stands. WEXITED is left
+	// The kernel reports the stop when the last thread stands. WEXITED is left
 	// out: the exit belongs to who waits for the process.
 	tick := time.NewTicker(100 * time.Microsecond)
 	defer tick.Stop()

@@ -214,7 +214,7 @@ func (f *family) notes(forgotten bool) []string {
 		out = append(out, fmt.Sprintf("%s may be several of one holder in a row, since the token does not change: their length is a maximum", holds(r.Several)))
 	}
 	if r.Reported && r.Acquired > r.Holds() {
-		out = append(out, fmt.Sprintf("processes tell of %d acquisitions, so at least %s were too short to be seen: true quantiles are lower", r.Acquired, holds(r.Acquired-r.Holds())))
+		out = append(out, fmt.Sprintf("processes report %d acquisitions, so at least %s were too short to be seen: true quantiles are lower", r.Acquired, holds(r.Acquired-r.Holds())))
 	}
 	if n := r.NoTTL; n > 0 {
 		out = append(out, fmt.Sprintf("%s had no TTL", holds(n)))

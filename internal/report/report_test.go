@@ -185,7 +185,7 @@ func TestRecorderSaves(t *testing.T) {
 	}
 }
 
-// Where the watch tells of every change, a lock is hardly older than its first
+// Where the watch reports every change, a lock is hardly older than its first
 // look; after a blind moment the sweeps alone say so.
 func TestWatchedHoldsAreBounded(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ func TestSignalLogsWhatGoroutinesDo(t *testing.T) {
 			found += g.Count
 		}
 		if strings.Contains(g.Stack, "runtime.gopark") || strings.Contains(g.Stack, "0x") || strings.Contains(g.Stack, ".go:") {
-			t.Errorf("%q tells of more than functions", g.Stack)
+			t.Errorf("%q reports more than functions", g.Stack)
 		}
 	}
 	if found != many || fields["total"] != int64(total) {

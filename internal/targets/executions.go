@@ -10,7 +10,7 @@ import (
 	"github.com/locksteward/locksteward/source"
 )
 
-// releasingFor is how long an execution explains the end of its lock: the watch tells of
+// releasingFor is how long an execution explains the end of its lock: the watch reports
 // that at once, and a sweep that was on its way with the next one.
 const releasingFor = 5 * time.Minute
 

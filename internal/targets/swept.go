@@ -78,7 +78,7 @@ func (w *Watched) judge(ctx context.Context, sweep locksteward.Sweep) {
 	}
 }
 
-// giveWay lets the watch tell of what it has read meanwhile. The caller has the turn, and
+// giveWay lets the watch report what it has read meanwhile. The caller has the turn, and
 // is called by the scanner with a sweep.
 func (w *Watched) giveWay() {
 	w.turn.end()

@@ -50,7 +50,7 @@ func (w *Watched) sighted(ctx context.Context, update locksteward.Update) {
 	w.recheckLater(ctx)
 }
 
-// take judges some locks that were read, and tells of what the rules find. prompt says that
+// take judges some locks that were read, and reports what the rules find. prompt says that
 // endings are known as they happened. What it costs depends on these locks, not on how many
 // locks or findings there are.
 func (w *Watched) take(ctx context.Context, update locksteward.Update, prompt bool) {

@@ -189,7 +189,7 @@ func (s *Source) WatchState() source.WatchState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.running {
-		return source.WatchState{Mode: source.WatchSweep, Reason: "nothing watches the target; only sweeps tell of it"}
+		return source.WatchState{Mode: source.WatchSweep, Reason: "nothing watches the target; only sweeps report it"}
 	}
 	return source.WatchState{Mode: source.WatchTracking}
 }

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"strings"
 	"sync"
@@ -127,43 +128,95 @@ func (s standalone) Refused(t testing.TB) (map[string]source.Source, []string) {
 	}, []string{scannerPassword, wrong}
 }
 
+// readerRules are the rights of a scanner but for SCAN.
+func readerRules() []string {
+	return append([]string{"on", ">" + scannerPassword}, append(redissource.ACL(), "-scan")...)
+}
+
+var conformanceRaces = flag.Int("conformance.races", 2000, "how often releases race against new holds on each deployment")
+
 func TestConformanceStandalone(t *testing.T) {
 	t.Parallel()
-	rules := strings.Join(append(redissource.ACL(), "-scan"), " ")
-	sourcetest.Conformance(t, 2000, func(t testing.TB) sourcetest.Store {
-		srv := testredis.Start(t, testredis.WithACL("reader on >"+scannerPassword+" "+rules))
+	sourcetest.Conformance(t, *conformanceRaces, func(t testing.TB) sourcetest.Store {
+		srv := testredis.Start(t, testredis.WithACL("reader "+strings.Join(readerRules(), " ")))
 		return standalone{newStore(srv.URL(), srv.Client(t)), srv}
 	})
+}
+
+// deployment is several servers that the tests have one after the other, empty.
+type deployment struct {
+	*redisStore
+	// each calls do with a client of each master.
+	each func(ctx context.Context, do func(context.Context, *redis.Client) error) error
+	// restart replaces a process that serves keys.
+	restart func(t testing.TB)
+}
+
+func (d deployment) Restart(t testing.TB) {
+	t.Helper()
+	d.restart(t)
+	testredis.Eventually(t, 30*time.Second, func() bool {
+		return d.client.Set(t.Context(), "lock:restarted", "probe", 0).Err() == nil
+	}, "no write is taken")
+}
+
+func (d deployment) Cut(t testing.TB) {
+	t.Helper()
+	d.command(t, "client", "kill", "type", "normal", "skipme", "yes")
+}
+
+func (d deployment) Refused(t testing.TB) (map[string]source.Source, []string) {
+	command := []any{"acl", "setuser", "reader"}
+	for _, rule := range readerRules() {
+		command = append(command, rule)
+	}
+	d.command(t, command...)
+	return standalone{redisStore: d.redisStore}.Refused(t)
+}
+
+func (d deployment) command(t testing.TB, command ...any) {
+	t.Helper()
+	if err := d.each(t.Context(), func(ctx context.Context, master *redis.Client) error { return master.Do(ctx, command...).Err() }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open gives the tests the deployment one after the other.
+func (d deployment) open() func(testing.TB) sourcetest.Store {
+	var turn sync.Mutex
+	return func(t testing.TB) sourcetest.Store {
+		turn.Lock()
+		t.Cleanup(turn.Unlock)
+		d.command(t, "flushall")
+		d.redisStore = newStore(d.url, d.client)
+		return d
+	}
 }
 
 func TestConformanceSentinel(t *testing.T) {
 	t.Parallel()
 	sentinel := testredis.StartSentinel(t)
 	client := sentinel.Client(t)
-	sourcetest.Conformance(t, 200, shared(sentinel.URL(), client, client.FlushAll))
+	d := deployment{
+		redisStore: newStore(sentinel.URL(), client),
+		each:       func(ctx context.Context, do func(context.Context, *redis.Client) error) error { return do(ctx, client) },
+		restart: func(t testing.TB) {
+			old := sentinel.Master()
+			sentinel.Failover(t)
+			old.Restart()
+		},
+	}
+	sourcetest.Conformance(t, *conformanceRaces, d.open())
 }
 
 func TestConformanceCluster(t *testing.T) {
 	t.Parallel()
 	cluster := testredis.StartCluster(t)
 	client := cluster.Client(t)
-	sourcetest.Conformance(t, 200, shared(cluster.URL(), client, func(ctx context.Context) *redis.StatusCmd {
-		err := client.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() })
-		cmd := redis.NewStatusCmd(ctx)
-		cmd.SetErr(err)
-		return cmd
-	}))
-}
-
-// shared gives the tests an empty deployment one after the other.
-func shared(url string, client redis.UniversalClient, flush func(context.Context) *redis.StatusCmd) func(testing.TB) sourcetest.Store {
-	var turn sync.Mutex
-	return func(t testing.TB) sourcetest.Store {
-		turn.Lock()
-		t.Cleanup(turn.Unlock)
-		if err := flush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
-		return newStore(url, client)
+	d := deployment{
+		redisStore: newStore(cluster.URL(), client),
+		each:       client.ForEachMaster,
+		restart:    func(testing.TB) { cluster.NodeOf("lock:restarted").Restart() },
 	}
+	sourcetest.Conformance(t, *conformanceRaces, d.open())
 }

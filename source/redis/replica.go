@@ -26,7 +26,7 @@ const (
 	// SweepMasters asks the masters.
 	SweepMasters SweepOn = "masters"
 	// SweepReplicas asks a replica of each master for the names, and the master for
-	// what stands in those that may be locks: nothing is reported of a lock that a
+	// what those hold that may be locks: nothing is reported of a lock that a
 	// replica alone says. A master without a replica that is in step is asked itself.
 	SweepReplicas SweepOn = "replicas"
 )

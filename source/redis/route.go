@@ -125,7 +125,7 @@ func (p *pass) auxiliaryKey(prefix, key string) bool {
 }
 
 // isFence says that key is the counter that fences the locks of a slot: it changes
-// with each of them, and tells of none.
+// with each of them, and says nothing of one lock.
 func isFence(prefix, key string) bool {
 	return strings.HasPrefix(key, prefix) && strings.HasPrefix(key[len(prefix):], "fence:{")
 }

@@ -173,7 +173,7 @@ func (w *watcher) setMasters(ctx context.Context, wg *sync.WaitGroup, masters []
 	for addr, n := range w.nodes {
 		if !slices.ContainsFunc(masters, func(m connect.Master) bool { return m.Addr == addr }) {
 			if from := n.blindSince(); !from.IsZero() && from.Before(blindFrom) {
-				blindFrom = from // its keys are another's now, and nobody tells of them yet
+				blindFrom = from // its keys are another's now, and nobody reports them yet
 			}
 			w.remove(addr)
 		}

@@ -79,12 +79,12 @@ func (n *nodeWatch) judgeSuspects(began time.Time) []string {
 	}
 	if len(missed) > 0 && n.mode == source.WatchKeyspace {
 		n.silent = true
-		n.reason = "keyspace notifications do not tell of every change; set notify-keyspace-events to KA, or use a server with CLIENT TRACKING"
+		n.reason = "keyspace notifications do not report every change; set notify-keyspace-events to KA, or use a server with CLIENT TRACKING"
 	}
 	return missed
 }
 
-// miss counts a change that the watch did not tell of. A watch that was relied
+// miss counts a change that the watch did not report. A watch that was relied
 // on is set up again.
 func (w *watcher) miss(n *nodeWatch, key string) {
 	n.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
-// invalidations is the channel on which the server tells of changed keys.
+// invalidations is the channel on which the server reports changed keys.
 const invalidations = "__redis__:invalidate"
 
 // Times of the two connections. One that is open and carries nothing is found out, and
@@ -69,7 +69,7 @@ type pair struct {
 	replID string        // of the server's data; another process has another one
 }
 
-// openTracking sets up a pair that tells of every change of a key that begins
+// openTracking sets up a pair that reports every change of a key that begins
 // with one of prefixes. An error that wraps errRefused will not go away by itself.
 func openTracking(ctx context.Context, conn *connect.Conn, caps *caps, addr string, prefixes []string, to listener) (*pair, error) {
 	ctx, p := newPair(ctx, conn, addr, prefixes)
@@ -114,7 +114,7 @@ func (p *pair) track(ctx context.Context, conn *connect.Conn, addr string, to li
 }
 
 // awaitSubscriptions waits until the server has confirmed n of them. A change that
-// one of them tells of may come before the confirmation of the next, or of its own
+// one of them reports may come before the confirmation of the next, or of its own
 // (redis/redis#13645): it is handed on.
 func (p *pair) awaitSubscriptions(ctx context.Context, n int, to listener) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmAfter, errSilent)
@@ -187,7 +187,7 @@ func (p *pair) receive(ctx context.Context, timeout time.Duration) (any, error) 
 	return respcheck.Message(p.subscriber.Options().Addr, func() (any, error) { return p.pubsub.ReceiveTimeout(ctx, timeout) })
 }
 
-// hear hands on the keys that a message tells of. That of a FLUSHALL or FLUSHDB names
+// hear hands on the keys that a message reports. That of a FLUSHALL or FLUSHDB names
 // none.
 func (p *pair) hear(m *redis.Message, to listener) {
 	switch {
@@ -293,7 +293,7 @@ func (p *pair) judgeTracking(reply []any) error {
 	case redirect != p.id:
 		return fmt.Errorf("%w: it redirects to client %d, not %d", errBroken, redirect, p.id)
 	case !slices.Equal(prefixes, p.prefixes):
-		return fmt.Errorf("%w: it tells of %d prefixes, not of our %d", errBroken, len(prefixes), len(p.prefixes))
+		return fmt.Errorf("%w: it reports %d prefixes, not our %d", errBroken, len(prefixes), len(p.prefixes))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // Bounds of what is watched.
 const (
 	// minPrefix is how many literal bytes a pattern must begin with: a shorter
-	// prefix would have the server tell of much that is no lock.
+	// prefix would have the server report much that is no lock.
 	minPrefix = 3
 	// maxPrefixes bounds what each write to the server, of whatever key, costs it:
 	// it compares the key with every prefix.
@@ -28,7 +28,7 @@ const (
 // only those count that a sweep found a use for.
 var optionalPrefixes = []string{record.DefaultPrefix, "lock:", "locks:", "mutex:", "redlock:"}
 
-// watchPlan is what to ask the server to tell of.
+// watchPlan is what to ask the server to report.
 type watchPlan struct {
 	prefixes []string // folded: none begins with another; sorted
 	classes  []source.ClassWatch
@@ -123,7 +123,7 @@ func (p watchPlan) defaultCoverage() source.ClassWatch {
 	}
 }
 
-// covers says whether the server tells of every change of key.
+// covers says whether the server reports every change of key.
 func (p watchPlan) covers(key string) bool {
 	// Of a folded set only the last prefix that is not behind key can begin it.
 	i, found := slices.BinarySearch(p.prefixes, key)
@@ -148,8 +148,8 @@ func foldPrefixes(list []string) []string {
 // widely is what most names of locks begin with, and all that our library writes.
 const widely = "lock"
 
-// tracked returns what to have a server track so that it tells of these prefixes. It
-// compares the key of each write, whatever that is, with each of them. Where it tells of
+// tracked returns what to have a server track so that it reports these prefixes. It
+// compares the key of each write, whatever that is, with each of them. Where it reports
 // all that begins with "lock:" anyway, one prefix in place of several spares every
 // writer more than the pushes of our library's fences, queues and heartbeats cost those
 // who take locks: see docs/scanner.md. What else begins so is not read.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// pollEvery is how often locks are looked at that nobody tells of, at best.
+	// pollEvery is how often locks are looked at that nobody reports, at best.
 	pollEvery = 10 * time.Second
 	// perPoll is how many are looked at in one call: two commands each, and TIME.
 	perPoll = (maxPipeline - 1) / 2
@@ -67,7 +67,7 @@ type polled struct {
 	at       int64
 }
 
-// unwatched returns the known locks of the master that nobody tells of and that
+// unwatched returns the known locks of the master that nobody reports and that
 // were not looked at lately, the longest unseen first.
 func (n *nodeWatch) unwatched(now time.Time) []polled {
 	n.mu.Lock()

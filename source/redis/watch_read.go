@@ -18,7 +18,7 @@ const (
 	// window is the least time between two batches of a master: the first change is
 	// read at once, and what follows within it is read together. After a batch of
 	// manyChanges or more the next one has longWindow: of most locks both ends are in
-	// one batch then, and one look tells of them.
+	// one batch then, and one look reports them.
 	window      = 20 * time.Millisecond
 	longWindow  = 60 * time.Millisecond
 	manyChanges = 32
@@ -117,7 +117,7 @@ func (n *nodeWatch) readBatch(ctx context.Context, items []workItem) error {
 	return err
 }
 
-// again queues keys that could not be read, not for ever; the next sweep tells of
+// again queues keys that could not be read, not for ever; the next sweep reports
 // the others. A key of another master goes there.
 func (n *nodeWatch) again(items []workItem) {
 	for _, e := range items {

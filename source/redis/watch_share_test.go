@@ -12,7 +12,7 @@ import (
 	"github.com/locksteward/locksteward/source"
 )
 
-// TestRoundsTakeTheBusyShare: looking again at locks that nobody tells of is
+// TestRoundsTakeTheBusyShare: looking again at locks that nobody reports is
 // held to pace.busy; what a push named is booked apart.
 func TestRoundsTakeTheBusyShare(t *testing.T) {
 	t.Parallel()

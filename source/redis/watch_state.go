@@ -34,7 +34,7 @@ func (s *Source) WatchState() source.WatchState {
 	slices.SortFunc(state.Nodes, func(a, b source.NodeWatch) int { return strings.Compare(a.Addr, b.Addr) })
 	switch {
 	case !running:
-		state.Mode, state.Reason = source.WatchSweep, "nothing watches the target; only sweeps tell of it"
+		state.Mode, state.Reason = source.WatchSweep, "nothing watches the target; only sweeps report it"
 	case len(nodes) == 0:
 		state.Mode, state.Reason = source.WatchSweep, "no master is known; see the target's state"
 	}

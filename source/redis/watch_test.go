@@ -50,7 +50,7 @@ func TestABrokenRedirectIsTold(t *testing.T) {
 	if err := c.ClientKillByFilter(t.Context(), "ID", fmt.Sprint(p.id)).Err(); err != nil {
 		t.Fatal(err)
 	}
-	// The server notices when it wants to tell of something.
+	// The server notices when it wants to report something.
 	if err := c.Set(t.Context(), "lock:a", "tok", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestWatchPlanHearsOfLocksAlone(t *testing.T) {
 }
 
 // What the server is asked to track covers what is wanted, with one prefix for all
-// that begins with "lock" only where it tells of the locks named so anyway.
+// that begins with "lock" only where it reports the locks named so anyway.
 func TestTracked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ wanted, want []string }{
@@ -161,7 +161,7 @@ func TestTracked(t *testing.T) {
 		plan := watchPlan{prefixes: got}
 		for _, p := range c.wanted {
 			if !plan.covers(p) {
-				t.Errorf("%s: nothing tells of %q", name, p)
+				t.Errorf("%s: nothing reports %q", name, p)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ type delivery struct {
 	reported []reported
 }
 
-// reported is one transition that a request tells of.
+// reported is one transition that a request reports.
 type reported struct{ event, fingerprint, rule, key, status string }
 
 func newEar(t *testing.T, name string) *ear {

@@ -193,7 +193,7 @@ func (o *ownHold) claimed(now time.Time) bool { return o != nil && !now.After(o.
 func (o *ownHold) thread() string { return cmp.Or(o.session, o.id) }
 
 // lose notes that a hold of ours ends without a release. Without its metadata
-// nothing tells of it any more.
+// nothing reports it any more.
 func (w *world) lose(h *hold) {
 	if !h.own.claimed(w.now) {
 		return

@@ -96,7 +96,7 @@ func TestCrowd(t *testing.T) {
 	t.Parallel()
 	reported := func(line string) map[string]int { return goroutinesIn([]byte(line)) }
 	if got := reported(`{"level":"info","msg":"sweep ended","groups":[{"count":1,"stack":"x"}]}`); got != nil {
-		t.Errorf("another line tells of %v", got)
+		t.Errorf("another line reports %v", got)
 	}
 	few := reported(`{"level":"info","msg":"goroutines","total":3,"groups":[{"count":2,"stack":"net.read < a/b.serve < began in a/b.start"},{"count":1,"stack":"c.stays"}]}`)
 	many := reported(`{"level":"info","msg":"goroutines","total":16,"groups":[{"count":14,"stack":"net.read < a/b.serve < began in a/b.start"},{"count":1,"stack":"c.stays"},{"count":1,"stack":"d.new"}]}`)
@@ -116,6 +116,6 @@ func TestCrowd(t *testing.T) {
 		t.Errorf("got\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if got := crowd("r1", 1, time.Minute, 2*time.Minute, list); got != nil {
-		t.Errorf("one sample tells of %q", got)
+		t.Errorf("one sample reports %q", got)
 	}
 }

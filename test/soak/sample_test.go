@@ -23,7 +23,7 @@ type sample struct {
 	files      float64
 	cpu        float64 // seconds since its start
 	blind      float64 // seconds
-	watched    bool    // it tells of its watch: it has the target
+	watched    bool    // it reports its watch: it has the target
 	delay      float64 // seconds, see locksteward_watch_delay_seconds
 	missed     float64
 	locks      float64

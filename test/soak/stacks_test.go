@@ -60,7 +60,7 @@ func goroutinesOf(ctx context.Context, a *testagent.Agent) map[string]int {
 	}
 }
 
-// goroutinesIn reads a line of a log; nil if it tells of something else.
+// goroutinesIn reads a line of a log; nil if it reports something else.
 func goroutinesIn(line []byte) map[string]int {
 	if !bytes.Contains(line, []byte(`"msg":"`+stacks.Message+`"`)) {
 		return nil

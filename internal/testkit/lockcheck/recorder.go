@@ -47,7 +47,7 @@ func (r *Recorder) Wrote(fenced, unfenced Write) {
 	r.add(record{Fenced: &fenced, Unfenced: &unfenced})
 }
 
-// Killed records that a process died without telling of its last acquires.
+// Killed records that a process died without reporting its last acquires.
 func (r *Recorder) Killed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Hush has go-redis log nothing in this process: it tells of each connection that a
+// Hush has go-redis log nothing in this process: it reports each connection that a
 // test breaks. It is for TestMain.
 func Hush() { redis.SetLogger(hush{}) }
 

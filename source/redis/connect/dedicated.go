@@ -28,7 +28,7 @@ func (c *Conn) Dedicated(ctx context.Context, addr, suffix string, ready func(co
 	})
 }
 
-// Subscriber is [Conn.Dedicated] for a connection on which the server tells of
+// Subscriber is [Conn.Dedicated] for a connection on which the server reports
 // changes. What comes while the connection is busy is read up to 10 ms later: that
 // spares the server a wake-up of this process with each change. The message of a flush
 // has an empty PayloadSlice.

@@ -34,7 +34,7 @@ type Master struct {
 	Client *redis.Client
 	Slots  []Range // sorted; nil unless a Cluster
 	// Replicas are the addresses of its replicas as a Cluster announces them; other
-	// servers tell of theirs in INFO.
+	// servers report theirs in INFO.
 	Replicas []string
 }
 

@@ -17,7 +17,7 @@ const (
 	sampleSize = 16 << 10
 )
 
-// sampled is a connection on which a server tells of many small things, each in a
+// sampled is a connection on which a server reports many small things, each in a
 // packet of its own. While they come thick it is read about a hundred times a second,
 // unless a read finds it full: nobody waits for the single packet then, so that the
 // server, which is busy sending it, does not wake a process with each. It is beneath

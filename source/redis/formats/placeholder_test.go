@@ -224,7 +224,7 @@ func TestNothingIsTouchedWhereTheAsideIsRefused(t *testing.T) {
 				}
 				exec := record.Companion(record.DefaultPrefix, record.KindExec, key)
 				if admin.Dump(t.Context(), key).Val() != before || exists(t, admin, exec) {
-					t.Errorf("%s: the lock was touched, or a record tells of what was not done", name)
+					t.Errorf("%s: the lock was touched, or a record reports what was not done", name)
 				}
 			}
 		})

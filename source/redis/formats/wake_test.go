@@ -200,7 +200,7 @@ func TestReleaseThatIsRefusedTouchesNothing(t *testing.T) {
 				t.Errorf("%s without %s: the lock was touched", name, what)
 			}
 			if exists(t, admin, record.Companion(record.DefaultPrefix, record.KindExec, key)) {
-				t.Errorf("%s without %s: an exec record tells of what was not done", name, what)
+				t.Errorf("%s without %s: an exec record reports what was not done", name, what)
 			}
 			wantReply(t, run(t, admin, command), formats.OutcomeReleased, formats.OutcomeReleased)
 		}

@@ -51,7 +51,7 @@ func withdrawnFollowUp(was locksteward.Evidence, now reading) source.Outcome {
 	placedBy, _ := formats.PlaceholderRequest(now.Sample)
 	switch {
 	case was.Act == locksteward.ActLift && now.Found && placedBy == was.Of:
-		return source.Failed("it was not carried out and is withdrawn; what stands in the lock's place is still there")
+		return source.Failed("it was not carried out and is withdrawn; the placeholder is still there")
 	case was.Act == locksteward.ActUndo && !now.Found:
 		return source.Failed("it was not carried out and is withdrawn; the lock is free")
 	default:

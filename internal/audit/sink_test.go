@@ -228,7 +228,7 @@ func TestFileSinkIsRotatedAndMended(t *testing.T) {
 	trail.Start(t.Context())
 	until(t, "word of the problem", func() bool {
 		status, err := trail.Status(t.Context())
-		return err == nil && strings.Contains(status.Sinks[0].Problem, "none of ours")
+		return err == nil && strings.Contains(status.Sinks[0].Problem, "is not ours")
 	})
 	trail.Stop(t.Context())
 	if raw, err := os.ReadFile(foreign); err != nil || string(raw) != "milk, eggs" {

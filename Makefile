@@ -8,7 +8,7 @@ COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null)
 DATE     ?= $(shell git log -1 --format=%cI 2>/dev/null)
 LDFLAGS  := -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 # Tests side by side in a package: most of them wait for leases, sweeps and clocks.
-PARALLEL ?= 8
+PARALLEL ?= 6
 FUZZTIME ?= 10s
 CHAOSTIME ?= 10m
 CHAOSSEED ?= 1

@@ -205,7 +205,7 @@ func TestEntriesOfForeignBytes(t *testing.T) {
 }
 
 func TestTenThousandEntriesAreQuick(t *testing.T) {
-	forEachStore(t, func(t *testing.T, p place) {
+	forEachStoreAlone(t, func(t *testing.T, p place) {
 		s := p.open(t)
 		start := time.Now()
 		appendMany(t, s, 10_000)

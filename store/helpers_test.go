@@ -26,17 +26,29 @@ func (p place) open(t testing.TB) *store.Store {
 // each other, so that one server serves them all.
 func forEachStore(t *testing.T, fn func(t *testing.T, p place)) {
 	t.Helper()
+	eachStore(t, (*testing.T).Parallel, fn)
+}
+
+// forEachStoreAlone is forEachStore for tests that measure: no other test of the package
+// runs beside them.
+func forEachStoreAlone(t *testing.T, fn func(t *testing.T, p place)) {
+	t.Helper()
+	eachStore(t, func(*testing.T) {}, fn)
+}
+
+func eachStore(t *testing.T, parallel func(*testing.T), fn func(t *testing.T, p place)) {
+	t.Helper()
 	var server string
 	if !testing.Short() && testpg.Available() {
 		server = testpg.Database(t)
 	}
-	t.Parallel()
+	parallel(t)
 	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
+		parallel(t)
 		fn(t, place{dsn: "sqlite:" + filepath.Join(t.TempDir(), "data", "locksteward.db")})
 	})
 	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
+		parallel(t)
 		if server == "" {
 			server = testpg.Database(t) // skips, or fails, as it should
 		}

@@ -83,15 +83,15 @@ func newMemory() memory {
 	}
 }
 
-// lockID names a lock key of a target.
-type lockID struct {
+// lockHash identifies a lock of a target in 10 bytes.
+type lockHash struct {
 	hash  uint64
 	check uint16
 }
 
-func (m *memory) id(db int, key string) lockID {
+func (m *memory) id(db int, key string) lockHash {
 	const spread = 0x9E3779B97F4A7C15 // 2^64 / golden ratio: neighbours lie far apart
-	return lockID{
+	return lockHash{
 		hash:  maphash.String(m.seeds[0], key) ^ uint64(db)*spread,
 		check: uint16(maphash.String(m.seeds[1], key)),
 	}
@@ -99,7 +99,7 @@ func (m *memory) id(db int, key string) lockID {
 
 // get returns what is known of a lock. clash says that another key has its place:
 // then nothing can be said of this one.
-func (m *memory) get(id lockID) (l seenLock, known, clash bool) {
+func (m *memory) get(id lockHash) (l seenLock, known, clash bool) {
 	l, known = m.locks[id.hash]
 	if known && l.check != id.check {
 		return seenLock{}, false, true
@@ -108,7 +108,7 @@ func (m *memory) get(id lockID) (l seenLock, known, clash bool) {
 }
 
 // put replaces what is known of a lock.
-func (m *memory) put(id lockID, before seenLock, known bool, now seenLock) {
+func (m *memory) put(id lockHash, before seenLock, known bool, now seenLock) {
 	m.locks[id.hash] = now
 	if known && before.kind != now.kind {
 		m.drop(before)
@@ -213,7 +213,7 @@ func condensed(t time.Time) uint32 {
 }
 
 // look condenses a lock. expect is the class's expectation, 0 for none.
-func (t *target) look(l *locksteward.Lock, id lockID, expect time.Duration) seenLock {
+func (t *target) look(l *locksteward.Lock, id lockHash, expect time.Duration) seenLock {
 	s := seenLock{
 		hold:  condensed(l.History.FirstSeen),
 		marks: marks{renewals: mark(int64(l.History.Renewals))},

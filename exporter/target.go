@@ -55,7 +55,7 @@ type target struct {
 
 // lossID names one lost hold.
 type lossID struct {
-	lock  lockID
+	lock  lockHash
 	claim string
 }
 

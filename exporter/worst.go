@@ -35,7 +35,7 @@ type worst struct {
 
 // worstLock is one of them.
 type worstLock struct {
-	id    lockID
+	id    lockHash
 	age   float32
 	class string
 	key   string // as shown
@@ -56,7 +56,7 @@ func (w *worst) carry(known *memory, pass uint16) {
 }
 
 // offer takes in a look at a lock.
-func (w *worst) offer(l *locksteward.Lock, id lockID, now seenLock) {
+func (w *worst) offer(l *locksteward.Lock, id lockHash, now seenLock) {
 	if w.most == 0 {
 		return
 	}
@@ -75,7 +75,7 @@ func (w *worst) insert(l worstLock) {
 	w.list = w.list[:min(len(w.list), w.most)]
 }
 
-func (w *worst) remove(id lockID) {
+func (w *worst) remove(id lockHash) {
 	w.list = slices.DeleteFunc(w.list, func(l worstLock) bool { return l.id == id })
 }
 

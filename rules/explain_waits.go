@@ -13,11 +13,11 @@ import (
 // first.
 func (g *waits) waitersOf(at subject) []locksteward.Waiter {
 	t := g.targets[at.target]
-	if t == nil || t.locks[lockID{at.db, at.key}] == nil {
+	if t == nil || t.locks[LockKey{at.db, at.key}] == nil {
 		return nil
 	}
 	var out []locksteward.Waiter
-	for _, w := range t.locks[lockID{at.db, at.key}].waits {
+	for _, w := range t.locks[LockKey{at.db, at.key}].waits {
 		out = append(out, w.Waiter)
 	}
 	slices.SortStableFunc(out, func(a, b locksteward.Waiter) int { return a.Since.Compare(b.Since) })
@@ -33,7 +33,7 @@ func (x explanation) cycles(r Rule, in Input, set setting, onKey subject) []Verd
 		c := g.cycles[id]
 		through := slices.ContainsFunc(c.members, func(m member) bool {
 			a := m.wait.on
-			return a.target == onKey.target && a.id == lockID{onKey.db, onKey.key}
+			return a.target == onKey.target && a.id == LockKey{onKey.db, onKey.key}
 		})
 		if !through || !g.stands(c) {
 			continue

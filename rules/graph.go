@@ -77,7 +77,7 @@ func (e *Engine) Waits(target string) ([]Awaited, []Cycle) {
 func (a *awaited) tell() Awaited {
 	h := a.holder
 	out := Awaited{
-		Target: a.target, DB: a.id.db, Key: a.id.key, Class: a.class, Session: h.session,
+		Target: a.target, DB: a.id.DB, Key: a.id.Key, Class: a.class, Session: h.session,
 		Acquired: h.acquired, Purpose: h.purpose, Holder: h.who, Inferred: h.inferred,
 	}
 	for _, w := range a.waits {

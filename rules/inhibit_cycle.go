@@ -45,7 +45,7 @@ func (e *Engine) deadlocks() *deadlocks {
 		}
 		for i := range c.members {
 			a := c.holds(i)
-			out.of[subject{target: a.target, db: a.id.db, key: a.id.key}] = by
+			out.of[subject{target: a.target, db: a.id.DB, key: a.id.Key}] = by
 		}
 	}
 	return out

@@ -26,10 +26,10 @@ func (p *pass) waits(s read) {
 
 // starved judges the waiters of each lock that somebody waits for.
 func (p *pass) starved(s read, facts []lockFacts) {
-	known := make(map[lockID]bool, len(facts))
+	known := make(map[LockKey]bool, len(facts))
 	for i := range facts {
 		f := &facts[i]
-		at := subject{target: p.target, db: f.id.db, key: f.id.key}
+		at := subject{target: p.target, db: f.id.DB, key: f.id.Key}
 		known[f.id] = true
 		if !f.known && (f.lock != nil || !s.complete) {
 			// How long they wait was not read this time; what was so may be so.
@@ -41,7 +41,7 @@ func (p *pass) starved(s read, facts []lockFacts) {
 		p.settle(at, ScopeWaiters)
 	}
 	for l := range s.locks {
-		if l.Waiters < 0 || known[lockID{l.DB, l.Key}] {
+		if l.Waiters < 0 || known[LockKey{l.DB, l.Key}] {
 			continue
 		}
 		at := subject{target: p.target, db: l.DB, key: l.Key}

@@ -80,7 +80,7 @@ type redlockMaster struct {
 	// began and ended are of the last sweep, complete of it.
 	began, ended time.Time
 	complete     bool
-	held         map[lockID]sighting
+	held         map[LockKey]sighting
 }
 
 // sighting is one hold on one master: seen first in the sweep that ended at
@@ -127,14 +127,14 @@ func (r *redlocks) look(s locksteward.Sweep) {
 		old = &redlockMaster{}
 	}
 	now := &redlockMaster{
-		began: s.Started, ended: s.Started.Add(s.Duration), complete: s.Complete(), held: make(map[lockID]sighting, len(old.held)),
+		began: s.Started, ended: s.Started.Add(s.Duration), complete: s.Complete(), held: make(map[LockKey]sighting, len(old.held)),
 	}
 	r.masters[s.Target] = now
 	for l := range s.AllLocks() {
 		if !set.covers(l) {
 			continue
 		}
-		name := lockID{l.DB, l.Key}
+		name := LockKey{l.DB, l.Key}
 		seen := sighting{digest: l.TokenDigest, first: now.ended, last: now.began}
 		if before, ok := old.held[name]; ok && before.digest == seen.digest {
 			seen.first = before.first
@@ -168,7 +168,7 @@ func (r *redlocks) quorum(target string, l *locksteward.Lock) *Quorum {
 	if set == nil || !set.covers(l) {
 		return nil
 	}
-	name := lockID{l.DB, l.Key}
+	name := LockKey{l.DB, l.Key}
 	q := &Quorum{Name: set.Name, Need: majority(len(set.Targets))}
 	var seen []sighting
 	for _, t := range set.Targets {

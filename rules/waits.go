@@ -24,21 +24,15 @@ type waits struct {
 
 // targetWaits is the part of one target.
 type targetWaits struct {
-	locks map[lockID]*awaited
+	locks map[LockKey]*awaited
 	// whole says that a complete sweep was seen: who is not here does not wait.
 	whole bool
-}
-
-// lockID names a lock of a target.
-type lockID struct {
-	db  int
-	key string
 }
 
 // awaited is a lock that somebody waits for, and who has it.
 type awaited struct {
 	target string
-	id     lockID
+	id     LockKey
 	class  string
 	holder holding
 	waits  []*wait
@@ -127,7 +121,7 @@ func newWaits() waits {
 func (g *waits) target(name string) *targetWaits {
 	t, ok := g.targets[name]
 	if !ok {
-		t = &targetWaits{locks: map[lockID]*awaited{}}
+		t = &targetWaits{locks: map[LockKey]*awaited{}}
 		g.targets[name] = t
 	}
 	return t
@@ -135,7 +129,7 @@ func (g *waits) target(name string) *targetWaits {
 
 // lockFacts is what one reading shows of who waits for one lock and who has it.
 type lockFacts struct {
-	id      lockID
+	id      LockKey
 	class   string
 	lock    *locksteward.Lock // nil: not seen
 	waiters []locksteward.Waiter
@@ -147,7 +141,7 @@ type lockFacts struct {
 // facts sorts a read by the locks that somebody waits for, as it says or as was
 // known before. A read that is not complete only reports the locks in it.
 func (g *waits) facts(s read) []lockFacts {
-	var before map[lockID]*awaited
+	var before map[LockKey]*awaited
 	if t := g.targets[s.Target]; t != nil {
 		before = t.locks
 	}
@@ -158,8 +152,8 @@ func (g *waits) facts(s read) []lockFacts {
 	if s.complete {
 		size = max(size, len(before))
 	}
-	at, out := make(map[lockID]int, size), make([]lockFacts, 0, size)
-	of := func(id lockID) *lockFacts {
+	at, out := make(map[LockKey]int, size), make([]lockFacts, 0, size)
+	of := func(id LockKey) *lockFacts {
 		i, ok := at[id]
 		if !ok {
 			i = len(out)
@@ -169,11 +163,11 @@ func (g *waits) facts(s read) []lockFacts {
 		return &out[i]
 	}
 	for _, w := range s.Waiters {
-		f := of(lockID{w.DB, w.Key})
+		f := of(LockKey{w.DB, w.Key})
 		f.waiters, f.class, f.known = append(f.waiters, w), w.Class, true
 	}
 	for _, end := range s.Endings {
-		if id := (lockID{end.Lock.DB, end.Lock.Key}); before[id] != nil {
+		if id := (LockKey{end.Lock.DB, end.Lock.Key}); before[id] != nil {
 			of(id)
 		}
 	}
@@ -183,7 +177,7 @@ func (g *waits) facts(s read) []lockFacts {
 		}
 	}
 	for l := range s.locks {
-		id := lockID{l.DB, l.Key}
+		id := LockKey{l.DB, l.Key}
 		if _, ok := at[id]; !ok && before[id] == nil {
 			continue
 		}
@@ -193,7 +187,7 @@ func (g *waits) facts(s read) []lockFacts {
 		f.known = l.Waiters == len(f.waiters) || f.known && l.Waiters < 0
 	}
 	slices.SortFunc(out, func(a, b lockFacts) int {
-		return cmp.Or(cmp.Compare(a.id.db, b.id.db), cmp.Compare(a.id.key, b.id.key))
+		return cmp.Or(cmp.Compare(a.id.DB, b.id.DB), cmp.Compare(a.id.Key, b.id.Key))
 	})
 	return out
 }
@@ -204,10 +198,10 @@ func (g *waits) update(s read, facts []lockFacts) (touched []string) {
 	t.whole = t.whole || s.complete
 	read := readSpanOf(s)
 	inferred := inferHolders(s, facts)
-	over := make(map[lockID]*locksteward.Ending, len(s.Endings))
+	over := make(map[LockKey]*locksteward.Ending, len(s.Endings))
 	touched = make([]string, 0, len(s.Waiters))
 	for i := range s.Endings {
-		over[lockID{s.Endings[i].Lock.DB, s.Endings[i].Lock.Key}] = &s.Endings[i]
+		over[LockKey{s.Endings[i].Lock.DB, s.Endings[i].Lock.Key}] = &s.Endings[i]
 	}
 	for i := range facts {
 		f := &facts[i]
@@ -308,18 +302,18 @@ func (g *waits) remove(name string) {
 			g.leave(w)
 		}
 	}
-	g.targets[name] = &targetWaits{locks: map[lockID]*awaited{}, whole: true}
+	g.targets[name] = &targetWaits{locks: map[LockKey]*awaited{}, whole: true}
 }
 
 // inferHolders names the sessions of awaited locks that do not name them
 // themselves: another lock of the session says that it held this one when it
 // was taken. The last one to say so is believed.
-func inferHolders(s read, facts []lockFacts) map[lockID]holding {
-	var wanted map[lockID]holding
+func inferHolders(s read, facts []lockFacts) map[LockKey]holding {
+	var wanted map[LockKey]holding
 	for i := range facts {
 		if l := facts[i].lock; l != nil && l.Claim == nil {
 			if wanted == nil {
-				wanted = map[lockID]holding{}
+				wanted = map[LockKey]holding{}
 			}
 			wanted[facts[i].id] = holding{}
 		}
@@ -332,7 +326,7 @@ func inferHolders(s read, facts []lockFacts) map[lockID]holding {
 			continue
 		}
 		for _, key := range l.Claim.Holding {
-			id := lockID{l.DB, key}
+			id := LockKey{l.DB, key}
 			if h, ok := wanted[id]; ok && (!h.known() || l.Claim.Acquired.After(h.acquired)) {
 				wanted[id] = holding{session: l.Claim.Session, acquired: l.Claim.Acquired}
 			}

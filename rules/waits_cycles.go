@@ -31,7 +31,7 @@ func (c *cycle) holds(i int) *awaited {
 // home is where the finding is: the victim's lock, whose end breaks the cycle.
 func (c *cycle) home() subject {
 	a := c.holds(c.victim)
-	return subject{target: a.target, db: a.id.db, key: a.id.key}
+	return subject{target: a.target, db: a.id.DB, key: a.id.Key}
 }
 
 // span is when all of the cycle was there.
@@ -228,7 +228,7 @@ func (c *cycle) identity() string {
 	for _, m := range c.members {
 		a := m.wait.on
 		var b []byte
-		for _, part := range []string{a.target, strconv.Itoa(a.id.db), a.id.key, m.claim, m.waiter} {
+		for _, part := range []string{a.target, strconv.Itoa(a.id.DB), a.id.Key, m.claim, m.waiter} {
 			b = strconv.AppendInt(b, int64(len(part)), 10)
 			b = append(b, ':')
 			b = append(b, part...)
@@ -257,7 +257,7 @@ func (g *waits) describe(c *cycle) *Cycle {
 		a := c.holds(i)
 		h := a.holder
 		out.Members = append(out.Members, CycleMember{
-			Session: m.wait.session(), Waits: m.wait.Waiter, Target: a.target, DB: a.id.db, Holds: a.id.key, HeldClass: a.class,
+			Session: m.wait.session(), Waits: m.wait.Waiter, Target: a.target, DB: a.id.DB, Holds: a.id.Key, HeldClass: a.class,
 			Claim: h.claim, Acquired: h.acquired, Purpose: h.purpose, Holder: h.who, Inferred: h.inferred,
 			Calls: len(g.waiting[m.wait.session()]),
 		})
@@ -274,7 +274,7 @@ func (g *waits) due(target string) []LockKey {
 		}
 		for _, m := range c.members {
 			if a := m.wait.on; a.target == target {
-				out = append(out, LockKey{DB: a.id.db, Key: a.id.key})
+				out = append(out, a.id)
 			}
 		}
 	}

@@ -247,3 +247,31 @@ func TestFenceRegressedFollowsItsHold(t *testing.T) {
 	next.Claim.ID, next.Claim.Fence = "another", 8
 	expectTold(t, evaluateLocks(e, "redis", at, []locksteward.Lock{next}, nil), "resolved fence/regressed lock:a")
 }
+
+// A store whose servers report nothing is not judged by the rules about servers.
+func TestServersWithoutFacts(t *testing.T) {
+	t.Parallel()
+	full := locksteward.NodeState{Addr: "a:6379", RunID: "r", MemoryMax: 1, MemoryUsed: 1, EvictionPolicy: "allkeys-lru", Refusals: []locksteward.Refusal{{Reason: locksteward.RefusalSavingFails}}}
+	for _, facts := range []bool{true, false} {
+		sweep := sweepAt(t0, held("lock:order:1", "i1", t0, t0, t0))
+		sweep.Nodes, sweep.NoServerFacts = []locksteward.NodeState{full}, !facts
+		fired := 0
+		for _, tr := range newEngine(t, Config{}, nil).EvaluateSweep(sweep).List() {
+			if strings.HasPrefix(tr.Finding.Rule, "server/") {
+				fired++
+			}
+		}
+		if (fired > 0) != facts {
+			t.Errorf("facts %v: %d findings about servers", facts, fired)
+		}
+		for _, r := range All() {
+			if r.Doc().Scope != ScopeTarget {
+				continue
+			}
+			v := judgeServers(r, Input{Now: t0, Situation: newSituation(sweep), explain: true})
+			if silent := v.Result == NotApplicable && v.Reason == noServerFacts; silent == facts {
+				t.Errorf("facts %v: %s: %s, %s", facts, r.Doc().Name, v.Result, v.Reason)
+			}
+		}
+	}
+}

@@ -61,9 +61,9 @@ type ServerEvent struct {
 	Pause time.Time
 }
 
-// Silence is a process that locks name as their holder and whose heartbeat is
+// MissingHeartbeat is of a process that locks name as their holder and whose heartbeat is
 // not there.
-type Silence struct {
+type MissingHeartbeat struct {
 	// Instance is what was last known of it; only its ID if its heartbeat was
 	// never seen.
 	Instance Instance

@@ -55,7 +55,7 @@ type Sweep struct {
 
 	// Silent are the processes that Locks or Losses name and whose heartbeat is
 	// gone, in the order of their ids.
-	Silent []Silence
+	Silent []MissingHeartbeat
 	// Events are what happened to the servers lately, oldest first: for as long as
 	// they pause verdicts or may explain a loss.
 	Events []ServerEvent

@@ -45,7 +45,7 @@ func (f *fake) received() []string {
 	return out
 }
 
-func wantTold(t *testing.T, f *fake, want ...string) {
+func wantReported(t *testing.T, f *fake, want ...string) {
 	t.Helper()
 	if got := f.received(); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("received\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -64,16 +64,16 @@ func TestGroupWaitsAndRepeats(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		d.notify(fire("l", 2))
 		synctest.Wait()
-		wantTold(t, f)
+		wantReported(t, f)
 		time.Sleep(2 * time.Second)
-		wantTold(t, f, "news firing: k firing, l firing")
+		wantReported(t, f, "news firing: k firing, l firing")
 		d.notify(resolve("k", 3))
 		time.Sleep(20 * time.Second)
-		wantTold(t, f, "news firing: k firing, l firing")
+		wantReported(t, f, "news firing: k firing, l firing")
 		time.Sleep(20 * time.Second)
-		wantTold(t, f, "news firing: k firing, l firing", "news resolved: k resolved")
+		wantReported(t, f, "news firing: k firing, l firing", "news resolved: k resolved")
 		time.Sleep(5 * time.Hour)
-		wantTold(t, f, "news firing: k firing, l firing", "news resolved: k resolved", "repeat firing: l firing")
+		wantReported(t, f, "news firing: k firing, l firing", "news resolved: k resolved", "repeat firing: l firing")
 		if g := f.seen()[2].p.Group; g.Firing != 1 || g.Labels["rule"] != "ttl/none" || g.Key != f.seen()[0].p.Group.Key {
 			t.Errorf("group is %+v", g)
 		}
@@ -115,18 +115,18 @@ func TestSilenceHoldsBack(t *testing.T) {
 		time.Sleep(time.Minute)
 		d.notify(resolve("k", 3))
 		time.Sleep(time.Minute)
-		wantTold(t, f)
+		wantReported(t, f)
 		silent.Store(false)
 		d.box.wakeHeld()
 		d.Wake()
 		time.Sleep(time.Minute)
-		wantTold(t, f, "news firing: l firing")
+		wantReported(t, f, "news firing: l firing")
 		// What people know to fire is ended for them whatever is silent.
 		silent.Store(true)
 		d.notify(resolve("l", 4))
 		time.Sleep(time.Minute)
 		stop()
-		wantTold(t, f, "news firing: l firing", "news resolved: l resolved")
+		wantReported(t, f, "news firing: l firing", "news resolved: l resolved")
 		if c.get("a silence") != 1 || c.get("a unknown") != 1 {
 			t.Errorf("suppressed %v", c.n)
 		}
@@ -217,7 +217,7 @@ func TestStormIsCapped(t *testing.T) {
 			stop()
 			seen := f.seen()
 			if name == "person" {
-				wantTold(t, f, "news firing: k000 firing, k001 firing +248")
+				wantReported(t, f, "news firing: k000 firing, k001 firing +248")
 				if n := seen[0].p.Counts; len(n) != 2 || n[0].Findings != 249 || c.get("a omitted") != 248 {
 					t.Errorf("counts %+v, omitted %d", n, c.get("a omitted"))
 				}
@@ -302,7 +302,7 @@ func TestDigestWhenThrottled(t *testing.T) {
 		}
 		d.notify(many...)
 		time.Sleep(time.Minute)
-		wantTold(t, f, "digest firing: k0 firing, k1 firing +8")
+		wantReported(t, f, "digest firing: k0 firing, k1 firing +8")
 		away.Store(true)
 		for n := range uint64(10) {
 			d.notify(resolve(fmt.Sprint("k", n), n+20))
@@ -341,7 +341,7 @@ func TestFirstSweepIsOneDigest(t *testing.T) {
 		d.box.change(d.Events(found, func(locksteward.Finding) (bool, time.Duration) { return true, -1 }, nil)...)
 		d.Wake()
 		time.Sleep(time.Hour)
-		wantTold(t, f, "first_sweep firing: k0 firing, k1 firing +28")
+		wantReported(t, f, "first_sweep firing: k0 firing, k1 firing +28")
 		if p := f.seen()[0].p; p.Type != "findings.first_sweep" || len(p.Counts) != 3 || p.Group.Firing != 30 {
 			t.Errorf("got %+v", p)
 		}
@@ -350,7 +350,7 @@ func TestFirstSweepIsOneDigest(t *testing.T) {
 		d.notify(end)
 		time.Sleep(24 * time.Hour)
 		stop()
-		wantTold(t, f, "first_sweep firing: k0 firing, k1 firing +28", "news resolved: k5 resolved")
+		wantReported(t, f, "first_sweep firing: k0 firing, k1 firing +28", "news resolved: k5 resolved")
 	})
 }
 
@@ -376,7 +376,7 @@ func TestFirstSweepWhileItsSweepIsUnderWay(t *testing.T) {
 		quiet := func(long time.Duration) {
 			t.Helper()
 			time.Sleep(long)
-			wantTold(t, f, want...)
+			wantReported(t, f, want...)
 		}
 		sent := func(at time.Duration, what string) {
 			t.Helper()
@@ -524,7 +524,7 @@ func TestMatch(t *testing.T) {
 		d.notify(end, resolve("other", 4))
 		time.Sleep(time.Second)
 		stop()
-		wantTold(t, f, "news firing: k firing", "news resolved: k resolved")
+		wantReported(t, f, "news firing: k firing", "news resolved: k resolved")
 		if c.get("a match") != 1 || c.get("a unknown") != 1 {
 			t.Errorf("suppressed %v", c.n)
 		}

@@ -139,7 +139,7 @@ func TestPrepareChangesNothingBeforeApply(t *testing.T) {
 
 // While the outbox does not work people are sent from memory, what fires first; what did
 // not arrive so goes to the outbox when it works again, and nothing is sent twice.
-func TestToldFromMemory(t *testing.T) {
+func TestReportedFromMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
@@ -197,7 +197,7 @@ func TestToldFromMemory(t *testing.T) {
 }
 
 // What was sent from memory while it was being written is not sent again.
-func TestToldWhileItIsWritten(t *testing.T) {
+func TestReportedWhileItIsWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{answer: func(int, Payload) error {
@@ -230,7 +230,7 @@ func TestToldWhileItIsWritten(t *testing.T) {
 }
 
 // What waits in the outbox comes first: nothing is sent from memory past it.
-func TestNothingIsToldPastWhatWaits(t *testing.T) {
+func TestNothingIsReportedPastWhatWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{answer: func(n int, _ Payload) error {

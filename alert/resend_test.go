@@ -88,7 +88,7 @@ func (m *mind) goes(err error) {
 	m.away = err
 }
 
-func TestWhatFiresIsToldAgain(t *testing.T) {
+func TestWhatFiresIsReportedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := &mind{again: time.Minute}
@@ -115,7 +115,7 @@ func TestWhatFiresIsToldAgain(t *testing.T) {
 }
 
 // What was read before an end is notified before it, however long that takes.
-func TestNothingIsToldAgainAfterItsEnd(t *testing.T) {
+func TestNothingIsReportedAgainAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		// A look takes most of the time, so that most ends come in the middle of one.
@@ -155,7 +155,7 @@ func TestNothingIsToldAgainAfterItsEnd(t *testing.T) {
 
 // A store that reads and does not write goes on saying that a finding fires whose end
 // was sent from memory.
-func TestNothingIsToldAgainThatTheStoreHoldsForFiring(t *testing.T) {
+func TestNothingIsReportedAgainThatTheStoreHoldsForFiring(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := &mind{again: time.Minute}
@@ -182,7 +182,7 @@ func TestNothingIsToldAgainThatTheStoreHoldsForFiring(t *testing.T) {
 	})
 }
 
-func TestManyAreToldAgainInParts(t *testing.T) {
+func TestManyAreReportedAgainInParts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := &mind{again: time.Minute}
@@ -241,7 +241,7 @@ func TestAReminderThatFailsIsRepeated(t *testing.T) {
 
 // An alert outlives its time, and a restart of Alertmanager, while it fires, and no
 // moment more.
-func TestAlertmanagerIsTold(t *testing.T) {
+func TestAlertmanagerIsReported(t *testing.T) {
 	t.Parallel()
 	srv := testam.Start(t, testam.Options{})
 	d := postOf(t, Hooks{})

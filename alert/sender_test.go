@@ -490,7 +490,7 @@ func TestShutdownIsBoundedAndLosesNothing(t *testing.T) {
 	})
 }
 
-func TestPendingIsNotTold(t *testing.T) {
+func TestPendingIsNotReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -518,7 +518,7 @@ func TestRunWithoutReceivers(t *testing.T) {
 }
 
 // Events of one request come in their order, those that are loud marked.
-func TestReleasesAreTold(t *testing.T) {
+func TestReleasesAreReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{answer: func(n int, _ Payload) error {

@@ -59,7 +59,7 @@ func TestEveryWordIsThereInBothLanguages(t *testing.T) {
 
 // Every event of a release is sent in the receiver's language, and says what it says
 // in English.
-func TestReleasesAreToldInChinese(t *testing.T) {
+func TestReleasesAreReportedInChinese(t *testing.T) {
 	t.Parallel()
 	message, act := locksteward.NewMessage, locksteward.NewMessage("word.release")
 	for _, c := range []struct {
@@ -167,7 +167,7 @@ func TestTonesFollowTheState(t *testing.T) {
 }
 
 // A finding that fired and ended in one message is sent as it is now.
-func TestOnlyTheLastStateIsTold(t *testing.T) {
+func TestOnlyTheLastStateIsReported(t *testing.T) {
 	t.Parallel()
 	p := Payload{Type: "findings.firing", Timestamp: sampleTime, Findings: []PayloadFinding{
 		eventOf(found("a", locksteward.SeverityCritical, locksteward.StatusFiring), 1, "en"),

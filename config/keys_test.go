@@ -265,7 +265,7 @@ func shownOf(v reflect.Value) any {
 
 // A value from the environment that is of the right type and not allowed is reported
 // with its variable too.
-func TestWhatVariablesCannotHaveIsTold(t *testing.T) {
+func TestWhatVariablesCannotHaveIsReported(t *testing.T) {
 	t.Setenv("LOCKSTEWARD_LOG_LEVEL", "loud")
 	t.Setenv("LOCKSTEWARD_CONSOLE_OIDC_ISSUER", "http://id.example.org")
 	got := strings.Join(problems(t, minimal), "\n")

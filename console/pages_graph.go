@@ -11,11 +11,11 @@ import (
 	"github.com/locksteward/locksteward/internal/users"
 )
 
-// maxDrawn bounds the nodes of a drawing, maxTold the lines of its table: beyond
+// maxDrawn bounds the nodes of a drawing, maxReported the lines of its table: beyond
 // that neither is looked at, and the page would be too large.
 const (
-	maxDrawn = 80
-	maxTold  = 50
+	maxDrawn    = 80
+	maxReported = 50
 )
 
 // graphData is the wait-for graph as a drawing and as text.
@@ -247,8 +247,8 @@ func middle(text string, n int) string {
 
 func (d *drawing) describe(data *graphData, locks []string) {
 	for _, id := range locks {
-		if len(data.Waits) == maxTold {
-			data.MoreWaits = len(locks) - maxTold
+		if len(data.Waits) == maxReported {
+			data.MoreWaits = len(locks) - maxReported
 			return
 		}
 		l := d.nodes[id].Lock

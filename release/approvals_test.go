@@ -54,7 +54,7 @@ func TestApproversOfAClass(t *testing.T) {
 	e.want(t, e.approve(t, cat, e.request(t, ana, "lock:teams:1")), locksteward.RequestReleased)
 }
 
-func TestSelfApprovalThatIsTold(t *testing.T) {
+func TestSelfApprovalThatIsReported(t *testing.T) {
 	t.Parallel()
 	e := newMemoryEnv(t)
 	e.put(t, "lock:loud:1", uuid, minute)

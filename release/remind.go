@@ -21,7 +21,7 @@ func (s *Service) Remind(ctx context.Context) error {
 			continue
 		}
 		open[r.ID] = true
-		if !s.followUps.wasTold(r.ID) {
+		if !s.followUps.wasReported(r.ID) {
 			reminded, err := s.reminded(ctx, r.ID)
 			if err != nil {
 				return err
@@ -45,11 +45,11 @@ func (s *Service) Remind(ctx context.Context) error {
 			s.followUps.tell(r.ID)
 		}
 	}
-	s.followUps.forgetTold(open)
+	s.followUps.forgetReported(open)
 	return nil
 }
 
-func (a *followUps) wasTold(id string) bool {
+func (a *followUps) wasReported(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.reminded[id]
@@ -64,7 +64,7 @@ func (a *followUps) tell(id string) {
 	a.reminded[id] = true
 }
 
-func (a *followUps) forgetTold(open map[string]bool) {
+func (a *followUps) forgetReported(open map[string]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id := range a.reminded {

@@ -108,15 +108,15 @@ func TestLinesBeyondFixtures(t *testing.T) {
 	lock.TTL = locksteward.NoExpiry
 	claimed := ourLock("redis", "lock:a", "c1", "s1", hour)
 	claimed.Claim.Renewals, claimed.Claim.Purpose = 1, "nightly run"
-	unheard := locksteward.Silence{Successor: &locksteward.Instance{ID: "NEW", Started: hour}, Instance: locksteward.Instance{ID: "OLD", Slot: "a/1"}}
+	unheard := locksteward.MissingHeartbeat{Successor: &locksteward.Instance{ID: "NEW", Started: hour}, Instance: locksteward.Instance{ID: "OLD", Slot: "a/1"}}
 	hidden, renewed := age{shown: time.Hour, turnover: turnoverHidden}, age{shown: time.Hour, proven: time.Minute, turnover: turnoverRenewed}
 	lines := []locksteward.Message{
 		ttlLine(&lock), waitersLine(&locksteward.Lock{Observation: locksteward.Observation{Waiters: 1}}),
 		minimumLine(&lock, hidden), minimumLine(&lock, renewed), purposeLine(&claimed), renewalsLine(&claimed, 1), renewalsLine(&lock, 1),
 		holdLine(&claimed), heldByLine(&claimed), countWaits(1), ageLine(&claimed, age{basis: locksteward.AgeClaimed}),
 		message("wait/starved.longest-since", t0, whoWaits(locksteward.Waiter{Session: "s1"})),
-		proofLine(&unheard), lastHeardLine(&unheard), groundLine(&unheard, locksteward.Presumed),
-		listenersLine(&locksteward.Silence{Listeners: 1}), listenersLine(&locksteward.Silence{Listeners: 3}), listenersLine(&locksteward.Silence{Listeners: -1}),
+		proofLine(&unheard), lastHeartbeatLine(&unheard), groundLine(&unheard, locksteward.Presumed),
+		listenersLine(&locksteward.MissingHeartbeat{Listeners: 1}), listenersLine(&locksteward.MissingHeartbeat{Listeners: 3}), listenersLine(&locksteward.MissingHeartbeat{Listeners: -1}),
 		unknownLine(&Quorum{Unknown: []string{"m1", "m2"}}), counterLine(&locksteward.FenceDrop{Counter: "locksteward:fence:{7}"}),
 		livingLine(1), livingLine(2), lostLine(staleGroup{signs: []sign{{lost: true}}}), locksLine([]string{"a:1", "a:2"}, 9), maxHoldLine(maxHeld(claimed), t0),
 		deadlineLine(&locksteward.Loss{At: t0}), lastBeatLine(time.Time{}), lastBeatLine(t0), fenceLine(&locksteward.Loss{Claim: locksteward.Claim{Fence: 41}}),

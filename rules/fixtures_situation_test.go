@@ -152,7 +152,7 @@ func (b fixtureBeyond) into(in *Input) {
 		s.Events = append(s.Events, event)
 	}
 	for _, q := range b.Silent {
-		silence := locksteward.Silence{
+		silence := locksteward.MissingHeartbeat{
 			Instance: locksteward.Instance{ID: q.Instance, Slot: q.Slot, Beat: ago(now, q.Beat)},
 			Since:    now.Add(-q.For), For: q.For, Looks: q.Looks, Deleted: q.Deleted, Listeners: q.Listeners,
 		}

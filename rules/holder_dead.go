@@ -52,7 +52,7 @@ func (holderDead) Evaluate(in Input) Verdict {
 		}
 		return in.clear(func() string { return "the heartbeat of the holder's process is late, and not gone" })
 	}
-	var s *locksteward.Silence
+	var s *locksteward.MissingHeartbeat
 	if in.Situation != nil {
 		if in.Situation.Alive[id] != nil {
 			return in.clear(because("the heartbeat of the holder's process was there at the last sweep"))
@@ -73,11 +73,11 @@ func (holderDead) Evaluate(in Input) Verdict {
 	if e, paused := in.Situation.pause(in.Now); paused {
 		return in.notApplicable(func() string { return pausedReason(e) })
 	}
-	return judgeSilence(in, s)
+	return judgeMissingHeartbeat(in, s)
 }
 
-// judgeSilence says what follows from a heartbeat that is missing.
-func judgeSilence(in Input, s *locksteward.Silence) Verdict {
+// judgeMissingHeartbeat says what follows from a heartbeat that is missing.
+func judgeMissingHeartbeat(in Input, s *locksteward.MissingHeartbeat) Verdict {
 	switch proven := s.Successor != nil || s.Deleted && s.Listeners == 0; {
 	case proven && s.For >= provenAfter && s.Looks >= provenLooks:
 		return dead(in, s, locksteward.Proven)
@@ -103,21 +103,21 @@ func judgeSilence(in Input, s *locksteward.Silence) Verdict {
 }
 
 // proofLine is what proves the death of a silent process.
-func proofLine(s *locksteward.Silence) locksteward.Message {
+func proofLine(s *locksteward.MissingHeartbeat) locksteward.Message {
 	if s.Successor != nil {
 		return message("holder/dead.proof-successor", processName(s.Successor), s.Successor.Started, locksteward.DisplayKey(s.Instance.Slot))
 	}
 	return message("holder/dead.proof-farewell")
 }
 
-func dead(in Input, s *locksteward.Silence, proof locksteward.Proof) Verdict {
+func dead(in Input, s *locksteward.MissingHeartbeat, proof locksteward.Proof) Verdict {
 	l, key := in.Lock, locksteward.LockName(in.Lock.Key)
 	f := locksteward.Finding{
 		Proof: proof,
 		Evidence: join(
 			groundLine(s, proof),
 			message("holder/dead.silent", s.For, s.Since, message("count.looks", s.Looks)),
-			lastHeardLine(s),
+			lastHeartbeatLine(s),
 			noListenerLine(s),
 			holderLine(l.Holder),
 			heldSinceLine(l),
@@ -139,7 +139,7 @@ func dead(in Input, s *locksteward.Silence, proof locksteward.Proof) Verdict {
 }
 
 // groundLine is what a verdict of death rests on.
-func groundLine(s *locksteward.Silence, proof locksteward.Proof) locksteward.Message {
+func groundLine(s *locksteward.MissingHeartbeat, proof locksteward.Proof) locksteward.Message {
 	if proof == locksteward.Proven {
 		return proofLine(s)
 	}
@@ -164,21 +164,21 @@ func processName(i *locksteward.Instance) locksteward.Message {
 	return message("holder/dead.process", locksteward.DisplayKey(i.ID), locksteward.DisplayKey(i.Host), i.PID)
 }
 
-func lastHeardLine(s *locksteward.Silence) locksteward.Message {
+func lastHeartbeatLine(s *locksteward.MissingHeartbeat) locksteward.Message {
 	if s.Instance.Beat.IsZero() {
 		return message("holder/dead.no-heartbeat")
 	}
 	return message("holder/dead.last-heartbeat", s.Instance.Beat)
 }
 
-func noListenerLine(s *locksteward.Silence) locksteward.Message {
+func noListenerLine(s *locksteward.MissingHeartbeat) locksteward.Message {
 	if s.Listeners != 0 {
 		return locksteward.Message{}
 	}
 	return message("holder/dead.no-listener")
 }
 
-func listenersLine(s *locksteward.Silence) locksteward.Message {
+func listenersLine(s *locksteward.MissingHeartbeat) locksteward.Message {
 	switch {
 	case s.Listeners > 0:
 		return message("holder/dead.listeners", message("count.connections-are", s.Listeners))

@@ -33,15 +33,15 @@ func expecting(d time.Duration) []class.Class {
 func TestCycleInhibits(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, expecting(2*time.Hour))
-	expectTold(t, e.Evaluate(stuck(t0)))
-	expectTold(t, cyclesOf(e.Evaluate(stuck(after(time.Second)))), "firing wait/cycle "+keyAndSubject(t, e))
+	expectReported(t, e.Evaluate(stuck(t0)))
+	expectReported(t, cyclesOf(e.Evaluate(stuck(after(time.Second)))), "firing wait/cycle "+keyAndSubject(t, e))
 	cycle := only(t, e)
 
 	// Later their expectation is over (here: it was configured shorter).
 	if err := e.Reload(nil, mustSet(t, expecting(time.Minute))); err != nil {
 		t.Fatal(err)
 	}
-	expectTold(t, e.Evaluate(stuck(after(2*time.Second))),
+	expectReported(t, e.Evaluate(stuck(after(2*time.Second))),
 		"firing hold/too-long a (silent)", "firing renewal/zombie a (silent)",
 		"firing hold/too-long b (silent)", "firing renewal/zombie b (silent)",
 		"firing hold/too-long c", "firing renewal/zombie c")
@@ -62,15 +62,15 @@ func TestCycleInhibits(t *testing.T) {
 	for i := range direct.Locks {
 		direct.Locks[i].Waiters = -1
 	}
-	expectTold(t, evaluateLocks(restarted, "redis", direct.At, direct.Locks, nil))
-	expectTold(t, restarted.Evaluate(stuck(after(4*time.Second))))
+	expectReported(t, evaluateLocks(restarted, "redis", direct.At, direct.Locks, nil))
+	expectReported(t, restarted.Evaluate(stuck(after(4*time.Second))))
 
 	// One gives up waiting: what is still so is reported now.
 	free := stuck(after(5 * time.Second))
 	free.Waiters = free.Waiters[1:]
 	free.Locks[0].Waiters = 0
 	for _, e := range []*Engine{e, restarted} {
-		expectTold(t, e.Evaluate(free),
+		expectReported(t, e.Evaluate(free),
 			"firing hold/too-long a", "firing renewal/zombie a",
 			"resolved wait/cycle b"+cycle.Subject, // of another class than the locks
 			"firing hold/too-long b", "firing renewal/zombie b")
@@ -79,7 +79,7 @@ func TestCycleInhibits(t *testing.T) {
 
 // What was reported before the deadlock stays reported, and so is its end; and a deadlock
 // that notifies nobody is no reason to keep silent.
-func TestCycleInhibitsNothingThatWasTold(t *testing.T) {
+func TestCycleInhibitsNothingThatWasReported(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Config{{Rule: "renewal/zombie", Off: true}}, expecting(time.Minute))
 	wantBrief(t, e.Evaluate(stuck(t0)),
@@ -97,7 +97,7 @@ func TestCycleInhibitsNothingThatWasTold(t *testing.T) {
 	if err := quiet.Reload(Config{{Rule: WaitCycle, Severity: "info"}, {Rule: "renewal/zombie", Off: true}}, mustSet(t, expecting(time.Minute))); err != nil {
 		t.Fatal(err)
 	}
-	expectTold(t, quiet.Evaluate(stuck(after(2*time.Second))), "firing hold/too-long a", "firing hold/too-long b", "firing hold/too-long c")
+	expectReported(t, quiet.Evaluate(stuck(after(2*time.Second))), "firing hold/too-long a", "firing hold/too-long b", "firing hold/too-long c")
 }
 
 // keyAndSubject names the only finding as line does.

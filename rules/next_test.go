@@ -83,8 +83,8 @@ func TestNextLook(t *testing.T) {
 	}
 }
 
-// TestWatchedLossIsTold at once, and once.
-func TestWatchedLossIsTold(t *testing.T) {
+// TestWatchedLossIsReported at once, and once.
+func TestWatchedLossIsReported(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Config{}, nil)
 	beat := after(40 * time.Second)

@@ -10,7 +10,7 @@ import (
 
 // A sweep that ended before a flush does not know of it, and may be judged after the
 // watch has reported it: the finding stands until a sweep knows better.
-func TestFlushHeardAfterTheEndOfASweep(t *testing.T) {
+func TestFlushReportedAfterTheEndOfASweep(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)
 	sweep := func(at time.Time, events ...locksteward.ServerEvent) locksteward.Sweep {

@@ -24,7 +24,7 @@ type Situation struct {
 	HadLocks bool
 	// Silent are the holders' processes whose heartbeat is gone, and Alive those
 	// that beat, by id.
-	Silent map[string]*locksteward.Silence
+	Silent map[string]*locksteward.MissingHeartbeat
 	Alive  map[string]*locksteward.Instance
 	// Drops are the holds whose fence went back, by the id of the claim.
 	Drops map[string]*locksteward.FenceDrop
@@ -37,7 +37,7 @@ func newSituation(s locksteward.Sweep) *Situation {
 	}
 	n := &Situation{
 		At: s.At, Nodes: s.Nodes, Events: s.Events, NoServerFacts: s.NoServerFacts,
-		Silent: make(map[string]*locksteward.Silence, len(s.Silent)),
+		Silent: make(map[string]*locksteward.MissingHeartbeat, len(s.Silent)),
 		Alive:  make(map[string]*locksteward.Instance, len(s.Instances)),
 		Drops:  make(map[string]*locksteward.FenceDrop, len(s.FenceDrops)),
 	}

@@ -33,7 +33,7 @@ func hostSweep(at time.Time, locks ...locksteward.Lock) locksteward.Sweep {
 			if l.Instance != nil {
 				s.Instances = append(s.Instances, *l.Instance)
 			} else {
-				s.Silent = append(s.Silent, locksteward.Silence{
+				s.Silent = append(s.Silent, locksteward.MissingHeartbeat{
 					Instance: locksteward.Instance{ID: id, Host: "h7", Beat: after(0)}, Since: at, Looks: 1, Listeners: 0,
 				})
 			}
@@ -66,7 +66,7 @@ func line(transitions []locksteward.Transition) string {
 	return strings.Join(out, "\n")
 }
 
-func expectTold(t *testing.T, got []locksteward.Transition, want ...string) {
+func expectReported(t *testing.T, got []locksteward.Transition, want ...string) {
 	t.Helper()
 	if line(got) != strings.Join(want, "\n") {
 		t.Errorf("reported\n%s\nwant\n%s", line(got), strings.Join(want, "\n"))
@@ -78,10 +78,10 @@ func expectTold(t *testing.T, got []locksteward.Transition, want ...string) {
 func TestHostLostInhibits(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)
-	expectTold(t, e.Evaluate(hostSweep(after(0), fourOf(after(0), after(0), after(0))...)))
+	expectReported(t, e.Evaluate(hostSweep(after(0), fourOf(after(0), after(0), after(0))...)))
 
 	late := after(40 * time.Second)
-	expectTold(t, e.Evaluate(hostSweep(late, fourOf(late, after(0), time.Time{})...)),
+	expectReported(t, e.Evaluate(hostSweep(late, fourOf(late, after(0), time.Time{})...)),
 		"firing host/lost h7",
 		"firing renewal/failing lock:0 (silent)", "firing renewal/failing lock:1 (silent)",
 		"firing renewal/failing lock:2 (silent)", "firing renewal/failing lock:3 (silent)")
@@ -101,42 +101,42 @@ func TestHostLostInhibits(t *testing.T) {
 
 	// A direct read tells nothing new, nor does a sweep that was cut.
 	again := after(42 * time.Second)
-	expectTold(t, evaluateLocks(e, "redis", again, []locksteward.Lock{held("lock:1", "I1", again, after(0), time.Time{})}, nil))
-	expectTold(t, e.Evaluate(cut(hostSweep(again, fourOf(again, after(0), time.Time{})[:1]...))))
+	expectReported(t, evaluateLocks(e, "redis", again, []locksteward.Lock{held("lock:1", "I1", again, after(0), time.Time{})}, nil))
+	expectReported(t, e.Evaluate(cut(hostSweep(again, fourOf(again, after(0), time.Time{})[:1]...))))
 
 	// Two processes are back; the other two locks are still late, and one has ended.
 	back := after(50 * time.Second)
 	locks := fourOf(back, back, back)
 	locks[2] = held("lock:2", "I2", back, after(0), back)
-	expectTold(t, e.Evaluate(hostSweep(back, locks[0], locks[1], locks[2])),
+	expectReported(t, e.Evaluate(hostSweep(back, locks[0], locks[1], locks[2])),
 		"resolved host/lost h7",
 		"resolved renewal/failing lock:0 (silent)", "resolved renewal/failing lock:1 (silent)",
 		"firing renewal/failing lock:2",
 		"resolved renewal/failing lock:3 (silent)")
 	done := after(60 * time.Second)
-	expectTold(t, e.Evaluate(hostSweep(done, fourOf(done, done, done)...)), "resolved renewal/failing lock:2")
+	expectReported(t, e.Evaluate(hostSweep(done, fourOf(done, done, done)...)), "resolved renewal/failing lock:2")
 }
 
 // What was reported before the host was found lost stays reported, and so is its end.
-func TestToldBeforeTheHostIsTold(t *testing.T) {
+func TestNotifiedBeforeTheHostIsNotified(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)
 	first := after(20 * time.Second)
 	locks := fourOf(first, first, first)
 	locks[0] = held("lock:0", "I0", first, after(0), after(0))
-	expectTold(t, e.Evaluate(hostSweep(first, locks...)), "firing renewal/failing lock:0")
+	expectReported(t, e.Evaluate(hostSweep(first, locks...)), "firing renewal/failing lock:0")
 
 	late := after(50 * time.Second)
 	locks = fourOf(late, first, time.Time{})
 	locks[0] = held("lock:0", "I0", late, after(0), time.Time{})
-	expectTold(t, e.Evaluate(hostSweep(late, locks...)),
+	expectReported(t, e.Evaluate(hostSweep(late, locks...)),
 		"firing host/lost h7",
 		"firing renewal/failing lock:1 (silent)", "firing renewal/failing lock:2 (silent)", "firing renewal/failing lock:3 (silent)")
 
 	// The agent restarts in between: nothing of that is forgotten.
 	restarted := newEngine(t, nil, nil)
 	restarted.Restore(e.Findings())
-	expectTold(t, restarted.Evaluate(hostSweep(after(55*time.Second), fourOf(after(55*time.Second), after(55*time.Second), after(55*time.Second))...)),
+	expectReported(t, restarted.Evaluate(hostSweep(after(55*time.Second), fourOf(after(55*time.Second), after(55*time.Second), after(55*time.Second))...)),
 		"resolved host/lost h7",
 		"resolved renewal/failing lock:0",
 		"resolved renewal/failing lock:1 (silent)", "resolved renewal/failing lock:2 (silent)", "resolved renewal/failing lock:3 (silent)")
@@ -147,7 +147,7 @@ func silentSweep(at time.Time, d time.Duration, looks int) locksteward.Sweep {
 	l := held("lock:a", "OLD", at, after(0), time.Time{})
 	l.Claim.RenewEvery = 0
 	s := sweepAt(at, l)
-	s.Silent = []locksteward.Silence{{Instance: locksteward.Instance{ID: "OLD"}, Since: at.Add(-d), For: d, Looks: looks}}
+	s.Silent = []locksteward.MissingHeartbeat{{Instance: locksteward.Instance{ID: "OLD"}, Since: at.Add(-d), For: d, Looks: looks}}
 	return s
 }
 
@@ -156,13 +156,13 @@ func silentSweep(at time.Time, d time.Duration, looks int) locksteward.Sweep {
 func TestVerdictsOfDeathPause(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)
-	expectTold(t, e.Evaluate(silentSweep(after(30*time.Second), 30*time.Second, 2)))
-	expectTold(t, e.Evaluate(silentSweep(after(60*time.Second), 60*time.Second, 3)), "firing holder/dead lock:a")
+	expectReported(t, e.Evaluate(silentSweep(after(30*time.Second), 30*time.Second, 2)))
+	expectReported(t, e.Evaluate(silentSweep(after(60*time.Second), 60*time.Second, 3)), "firing holder/dead lock:a")
 	if f := e.FindingsFor("redis", 0, "lock:a")[0]; f.Proof != locksteward.Presumed || f.Risk != locksteward.RiskDeadlock {
 		t.Errorf("the finding is %+v", f)
 	}
 	direct := silentSweep(after(62*time.Second), 0, 0).Locks
-	expectTold(t, evaluateLocks(e, "redis", after(62*time.Second), direct, nil))
+	expectReported(t, evaluateLocks(e, "redis", after(62*time.Second), direct, nil))
 	if _, _, paused := e.Paused("redis", after(62*time.Second)); paused {
 		t.Error("paused without an event")
 	}
@@ -170,7 +170,7 @@ func TestVerdictsOfDeathPause(t *testing.T) {
 	// A successor turns the presumption into a proof: nothing new to tell.
 	proven := silentSweep(after(90*time.Second), 90*time.Second, 4)
 	proven.Silent[0].Successor = &locksteward.Instance{ID: "NEW"}
-	expectTold(t, e.Evaluate(proven))
+	expectReported(t, e.Evaluate(proven))
 	if f := e.FindingsFor("redis", 0, "lock:a")[0]; f.Proof != locksteward.Proven {
 		t.Errorf("the finding is %+v", f)
 	}
@@ -181,7 +181,7 @@ func TestVerdictsOfDeathPause(t *testing.T) {
 		Pause: after(180 * time.Second),
 	}}
 	over.Nodes = []locksteward.NodeState{{Addr: "b:1", RunID: "r", AOF: true, LastSaveOK: true}}
-	expectTold(t, e.Evaluate(over), "firing server/failover  (silent)", "resolved holder/dead lock:a")
+	expectReported(t, e.Evaluate(over), "firing server/failover  (silent)", "resolved holder/dead lock:a")
 	until, why, paused := e.Paused("redis", after(130*time.Second))
 	if !paused || !until.Equal(after(180*time.Second)) || !strings.Contains(why, "a failover made b:1 the master in place of a:1") {
 		t.Errorf("paused %v until %s: %s", paused, until, why)
@@ -197,13 +197,13 @@ func TestVerdictsOfDeathPause(t *testing.T) {
 
 	still := silentSweep(after(180*time.Second), 60*time.Second, 3)
 	still.Events, still.Nodes = over.Events, over.Nodes
-	expectTold(t, e.Evaluate(still), "firing holder/dead lock:a")
+	expectReported(t, e.Evaluate(still), "firing holder/dead lock:a")
 	if _, _, paused := e.Paused("redis", after(180*time.Second)); paused {
 		t.Error("paused past the end of the pause")
 	}
 	// The target is away: what is known of it stays.
-	expectTold(t, e.Evaluate(locksteward.Sweep{Target: "redis", At: after(200 * time.Second)}))
-	expectTold(t, evaluateLocks(e, "redis", after(201*time.Second), silentSweep(after(201*time.Second), 0, 0).Locks, nil))
+	expectReported(t, e.Evaluate(locksteward.Sweep{Target: "redis", At: after(200 * time.Second)}))
+	expectReported(t, evaluateLocks(e, "redis", after(201*time.Second), silentSweep(after(201*time.Second), 0, 0).Locks, nil))
 }
 
 // Findings about servers resolve on complete sweeps alone, and differ from each
@@ -213,10 +213,10 @@ func TestServerFindings(t *testing.T) {
 	e := newEngine(t, Config{{Rule: "server/not-durable", Severity: "warning"}}, nil)
 	none := sweepAt(after(-time.Second)) // nothing to lose yet
 	none.Nodes = []locksteward.NodeState{{Addr: "a:1", RunID: "r", LastSaveOK: true}}
-	expectTold(t, e.Evaluate(none))
+	expectReported(t, e.Evaluate(none))
 	bare := sweepAt(after(0), lockAt("lock:a", after(0)))
 	bare.Nodes = []locksteward.NodeState{{Addr: "a:1", RunID: "r", LastSaveOK: true, MemoryMax: 1 << 20, EvictionPolicy: "allkeys-lru"}}
-	expectTold(t, e.Evaluate(bare), "firing server/evicts-locks  (silent)", "firing server/not-durable ")
+	expectReported(t, e.Evaluate(bare), "firing server/evicts-locks  (silent)", "firing server/not-durable ")
 	seen := map[string]bool{}
 	for _, f := range e.Findings() {
 		if f.Target != "redis" || f.Class != "" || seen[f.Fingerprint()] {
@@ -226,10 +226,10 @@ func TestServerFindings(t *testing.T) {
 	}
 	silent := sweepAt(after(time.Second)) // INFO was refused
 	silent.Nodes = []locksteward.NodeState{{Addr: "a:1"}}
-	expectTold(t, e.Evaluate(cut(silent)))
+	expectReported(t, e.Evaluate(cut(silent)))
 	mended := sweepAt(after(2 * time.Second))
 	mended.Nodes = []locksteward.NodeState{{Addr: "a:1", RunID: "r", LastSaveOK: true, AOF: true}}
-	expectTold(t, e.Evaluate(mended), "resolved server/evicts-locks  (silent)", "resolved server/not-durable ")
+	expectReported(t, e.Evaluate(mended), "resolved server/evicts-locks  (silent)", "resolved server/not-durable ")
 }
 
 // A fence that went back is reported while its hold stands, in direct reads too.
@@ -241,11 +241,11 @@ func TestFenceRegressedFollowsItsHold(t *testing.T) {
 	l.Claim.Fence = 5
 	s := hostSweep(at, l)
 	s.FenceDrops = []locksteward.FenceDrop{{Key: "lock:a", ID: l.Claim.ID, Fence: 5, Highest: 7, At: after(0)}}
-	expectTold(t, e.Evaluate(s), "firing fence/regressed lock:a")
-	expectTold(t, evaluateLocks(e, "redis", at, []locksteward.Lock{l}, nil))
+	expectReported(t, e.Evaluate(s), "firing fence/regressed lock:a")
+	expectReported(t, evaluateLocks(e, "redis", at, []locksteward.Lock{l}, nil))
 	next := held("lock:a", "I", at, at, at)
 	next.Claim.ID, next.Claim.Fence = "another", 8
-	expectTold(t, evaluateLocks(e, "redis", at, []locksteward.Lock{next}, nil), "resolved fence/regressed lock:a")
+	expectReported(t, evaluateLocks(e, "redis", at, []locksteward.Lock{next}, nil), "resolved fence/regressed lock:a")
 }
 
 // A store whose servers report nothing is not judged by the rules about servers.

@@ -41,7 +41,7 @@ func only(t *testing.T, e *Engine) locksteward.Finding {
 	return all[0]
 }
 
-func TestDeadlockIsToldOnceAfterTwoReads(t *testing.T) {
+func TestDeadlockIsReportedOnceAfterTwoReads(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil, nil)
 	wantBrief(t, e.Evaluate(deadlock(t0)))

@@ -241,7 +241,7 @@ func hear(at time.Duration, alive ...locksteward.Instance) heartbeats {
 func TestSilenceIsARowWithoutABreak(t *testing.T) {
 	t.Parallel()
 	ps := processes{}
-	look := func(h heartbeats) *locksteward.Silence {
+	look := func(h heartbeats) *locksteward.MissingHeartbeat {
 		t.Helper()
 		ps.seeAlive(h.alive, h.clock)
 		got := ps.silent([]string{"P"}, h)
@@ -250,7 +250,7 @@ func TestSilenceIsARowWithoutABreak(t *testing.T) {
 		}
 		return &got[0]
 	}
-	expect := func(s *locksteward.Silence, looks int, d time.Duration) {
+	expect := func(s *locksteward.MissingHeartbeat, looks int, d time.Duration) {
 		t.Helper()
 		if s == nil || s.Looks != looks || s.For != d {
 			t.Errorf("got %+v, want %d looks over %s", s, looks, d)

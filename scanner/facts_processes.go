@@ -92,8 +92,8 @@ func (ps processes) seeAlive(alive map[string]*locksteward.Instance, now time.Ti
 }
 
 // silent returns those of ids whose heartbeat is not there, in their order.
-func (ps processes) silent(ids []string, h heartbeats) []locksteward.Silence {
-	var out []locksteward.Silence
+func (ps processes) silent(ids []string, h heartbeats) []locksteward.MissingHeartbeat {
+	var out []locksteward.MissingHeartbeat
 	for _, id := range ids {
 		if h.alive[id] != nil {
 			continue
@@ -117,7 +117,7 @@ func (ps processes) silent(ids []string, h heartbeats) []locksteward.Silence {
 		}
 		p.missed(h, h.broken(id))
 		r := p.proofOf(h, listeners)
-		out = append(out, locksteward.Silence{
+		out = append(out, locksteward.MissingHeartbeat{
 			Instance:  p.instance,
 			Since:     r.since,
 			For:       r.lasts(h),

@@ -59,9 +59,9 @@ func happened(got locksteward.Sweep, kind locksteward.ServerEventKind) []lockste
 	})
 }
 
-func silenceOf(t *testing.T, got locksteward.Sweep, id string) locksteward.Silence {
+func silenceOf(t *testing.T, got locksteward.Sweep, id string) locksteward.MissingHeartbeat {
 	t.Helper()
-	i := slices.IndexFunc(got.Silent, func(s locksteward.Silence) bool { return s.Instance.ID == id })
+	i := slices.IndexFunc(got.Silent, func(s locksteward.MissingHeartbeat) bool { return s.Instance.ID == id })
 	if i < 0 {
 		t.Fatalf("%s is not silent: %+v", id, got.Silent)
 	}
@@ -204,7 +204,7 @@ func TestKilledHolder(t *testing.T) {
 	must(t, process.Kill())
 	testredis.Eventually(t, 5*time.Second, func() bool { return silenceOf(t, sweep(t, s), id).Listeners == 0 }, "it still listens")
 	_, next := startChild(t, srv.URL(), "lock:other", "pod-0")
-	var dead locksteward.Silence
+	var dead locksteward.MissingHeartbeat
 	testredis.Eventually(t, 5*time.Second, func() bool {
 		got = sweep(t, s)
 		dead = silenceOf(t, got, id)
@@ -276,7 +276,7 @@ func TestFarewellIsSeen(t *testing.T) {
 	}, "no heartbeat")
 	must(t, other.Close())
 	got := sweep(t, s)
-	if slices.ContainsFunc(got.Silent, func(q locksteward.Silence) bool { return q.Instance.ID == other.Instance() }) {
+	if slices.ContainsFunc(got.Silent, func(q locksteward.MissingHeartbeat) bool { return q.Instance.ID == other.Instance() }) {
 		t.Error("a client that closes with a lock took its heartbeat with it")
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // A flush is reported with all the locks that it took, from the first word on, however many
 // the watch has read again by then; and sweeps after it say the same.
-func TestFlushIsToldWithAllItsLocks(t *testing.T) {
+func TestFlushIsReportedWithAllItsLocks(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		after string

@@ -21,7 +21,7 @@ func orphanKeys(sweep locksteward.Sweep) []string {
 
 // What is left of a fair lock that is gone is reported; what its waiters still need,
 // and fences, are not.
-func TestOrphansAreTold(t *testing.T) {
+func TestOrphansAreReported(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c := srv.Client(t)

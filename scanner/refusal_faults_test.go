@@ -18,7 +18,7 @@ import (
 // cause, however often it is swept, and once again when it is over: by the errors of
 // anyone who tried, and by INFO alone where no replica is in step at all.
 // fault: 44
-func TestServerWithTooFewReplicasIsToldOnce(t *testing.T) {
+func TestServerWithTooFewReplicasIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	testredis.Since(t, 6, 2, "the count of each error in INFO")
 	srv := testredis.Start(t)

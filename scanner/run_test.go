@@ -116,7 +116,7 @@ func TestRunOutlivesItsTarget(t *testing.T) {
 }
 
 // fault: 46
-func TestWrongPasswordIsTold(t *testing.T) {
+func TestWrongPasswordIsReported(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t, testredis.WithACL("default off", "scanner on >right %R~* +@read"))
 	r := fast(srv.URL())

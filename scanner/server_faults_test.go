@@ -441,7 +441,7 @@ func TestClockThatJumpsForward(t *testing.T) {
 // A server that cannot save, and therefore takes no writes, is notified of once, however
 // often it is swept, and once again when it is mended.
 // fault: 44
-func TestServerThatCannotSaveIsToldOnce(t *testing.T) {
+func TestServerThatCannotSaveIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	testredis.Since(t, 6, 2, "the count of each error in INFO")
 	srv := testredis.Start(t, testredis.WithConfig("enable-protected-configs yes"))

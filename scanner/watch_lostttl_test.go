@@ -88,7 +88,7 @@ func (v *verdicts) leased(c redis.Cmdable, key, token string) {
 // A lock that was seen with a TTL and has none any more, however that came about, is
 // reported within a second of the command.
 // fault: 49
-func TestLostTTLIsToldWithinASecond(t *testing.T) {
+func TestLostTTLIsReportedWithinASecond(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c := srv.Client(t)

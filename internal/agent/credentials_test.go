@@ -81,11 +81,11 @@ func TestRefusedCommandsAreMetrics(t *testing.T) {
 	}
 }
 
-// TestSwappedCertificateIsToldOnce: a certificate without its key is warned of once
+// TestSwappedCertificateIsReportedOnce: a certificate without its key is warned of once
 // and shown, the old one stays in use, and the new one is from the moment on that
 // its key is there. So for a certificate that is over.
 // fault: 25
-func TestSwappedCertificateIsToldOnce(t *testing.T) {
+func TestSwappedCertificateIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t, testredis.WithTLS(), testredis.WithConfig("tls-auth-clients yes"))
 	admin := srv.Client(t)

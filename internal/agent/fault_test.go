@@ -20,8 +20,8 @@ import (
 	"github.com/locksteward/locksteward/store"
 )
 
-// TestTargetFaultIsTold: a request on a Redis that is away says so.
-func TestTargetFaultIsTold(t *testing.T) {
+// TestTargetFaultIsReported: a request on a Redis that is away says so.
+func TestTargetFaultIsReported(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	set(t, srv.Client(t), "lock:order:1", token, time.Hour)

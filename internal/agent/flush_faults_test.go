@@ -16,7 +16,7 @@ import (
 // reports it (FLUSHALL) or not (SWAPDB): people are notified once, of all of them
 // together, and not once for each.
 // fault: 48
-func TestFlushIsToldOnce(t *testing.T) {
+func TestFlushIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for name, command := range map[string][]any{"FLUSHALL": {"flushall"}, "SWAPDB": {"swapdb", 0, 1}} {
 		t.Run(name, func(t *testing.T) {

@@ -46,9 +46,9 @@ func (e *ear) awaitAbout(id string, want ...string) {
 	}
 }
 
-// TestReminderIsHeard: who could decide hears once more before a request ends, once
+// TestReminderIsReported: who could decide hears once more before a request ends, once
 // whatever becomes of the agent, and then that it ended.
-func TestReminderIsHeard(t *testing.T) {
+func TestReminderIsReported(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	e := newEar(t)
@@ -84,9 +84,9 @@ func TestReminderIsHeard(t *testing.T) {
 	}
 }
 
-// TestUnknownOutcomeIsHeard: the agent died between intent and outcome, and what
+// TestUnknownOutcomeIsReported: the agent died between intent and outcome, and what
 // could tell is gone. It is not tried again, and people are notified to look.
-func TestUnknownOutcomeIsHeard(t *testing.T) {
+func TestUnknownOutcomeIsReported(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)
@@ -119,9 +119,9 @@ func TestUnknownOutcomeIsHeard(t *testing.T) {
 	refusedWith(t, "approval of what is over", err, locksteward.ErrConflict, "unknown")
 }
 
-// TestAutoIsHeard: what was released without a person is reported as that, and how it
+// TestAutoIsReported: what was released without a person is reported as that, and how it
 // ended.
-func TestAutoIsHeard(t *testing.T) {
+func TestAutoIsReported(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)

@@ -14,7 +14,7 @@ import (
 )
 
 // A store that was lost or emptied looks new; its audit key shows that it is not.
-func TestLostStoreIsTold(t *testing.T) {
+func TestLostStoreIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "x.db")

@@ -27,7 +27,7 @@ func target(url string) string {
 	return fmt.Sprintf("targets: [{name: main, url: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}]\n", url)
 }
 
-func TestFoundToldReleasedResolved(t *testing.T) {
+func TestFoundNotifiedReleasedResolved(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)

@@ -14,7 +14,7 @@ import (
 // While the first sweep of a slow target lasts, nobody is notified that the target is
 // down, nor that there are no locks: everybody hears that it is under way, and how
 // far it is.
-func TestFirstSweepIsToldWhileItLasts(t *testing.T) {
+func TestFirstSweepIsReportedWhileItLasts(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c := srv.Client(t)

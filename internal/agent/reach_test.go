@@ -137,7 +137,7 @@ func TestATargetThatIsDownStays(t *testing.T) {
 
 // What was held back since the target was down for one replica is informed when another one
 // has read it.
-func TestWhatWasHeldBackIsToldAfterAHandOver(t *testing.T) {
+func TestWhatWasHeldBackIsReportedAfterAHandOver(t *testing.T) {
 	t.Parallel()
 	srv, e, dsn := testredis.Start(t), newEar(t), testpg.Start(t).DSN()
 	rest := orders + receivers("ops", e.url) + "cluster: {lease: 1s}\n"

@@ -92,7 +92,7 @@ func (b *bed) refuses(want ...string) {
 // Damage where no call has been yet is found by the agent itself: metric, log and
 // readiness say so, and it goes on with what it can read.
 // fault: 79
-func TestDamageInTheMiddleIsTold(t *testing.T) {
+func TestDamageInTheMiddleIsReported(t *testing.T) {
 	t.Parallel()
 	srv, e := testredis.Start(t), newEar(t)
 	b := newBed(t, target(srv.URL())+orders+receivers("ops", e.url))

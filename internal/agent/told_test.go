@@ -208,7 +208,7 @@ func TestDeadReceiverAndReplay(t *testing.T) {
 
 // All that people must hear of releases comes, for each request in its order, and
 // what is loud is marked.
-func TestBreakGlassIsHeard(t *testing.T) {
+func TestBreakGlassIsReported(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)

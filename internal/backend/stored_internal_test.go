@@ -12,9 +12,9 @@ import (
 	"github.com/locksteward/locksteward/store"
 )
 
-// TestStoreFaultIsTold: a release may have been carried out and only not been
+// TestStoreFaultIsReported: a release may have been carried out and only not been
 // written down; the person who approved it must not read "see the log".
-func TestStoreFaultIsTold(t *testing.T) {
+func TestStoreFaultIsReported(t *testing.T) {
 	t.Parallel()
 	full := &store.Error{Op: "update request", Path: "x.db", Reason: "no space left", Hint: "free space", Err: errors.New("driver")}
 	p := api.ProblemFor(stored(fmt.Errorf("request r-1 was carried out (released) but that could not be written down: %w", full)))

@@ -180,7 +180,7 @@ func (g *guard) handle(line string) (done bool, err error) {
 }
 
 // deadline is a time of the wall clock, in ns since 1970, on both clocks of this
-// process. Exec says no spans: it is heard late when the guard has just begun.
+// process. Exec sends no durations: they arrive late when the guard has just begun.
 func deadline(ns int64) time.Time {
 	now := time.Now()
 	return now.Add(time.Unix(0, ns).Sub(now.Round(0)))

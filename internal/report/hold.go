@@ -8,7 +8,7 @@ import (
 )
 
 // Hold is one hold that ended, and for how long it lasted as far as it can be
-// told.
+// known.
 type Hold struct {
 	Class   string
 	DB      int

@@ -9,7 +9,7 @@ import (
 
 // Pages hear of each percent of a first sweep, of later ones now and then; the log
 // hears of any that lasts once a minute.
-func TestWhoIsToldOfASweep(t *testing.T) {
+func TestToWhomASweepIsReported(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {

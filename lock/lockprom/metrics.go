@@ -133,7 +133,7 @@ var table = [metricCount]Metric{
 	},
 	pushFailures: {
 		"locksteward_client_push_failures_total", counter,
-		"Failures of the connection that wakes waiters and tells of forced releases. Waiters poll meanwhile.",
+		"Failures of the connection that wakes waiters and reports forced releases. Waiters poll meanwhile.",
 		nil,
 	},
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestDelaysAreToldForAWhile: the longest of the last half minute at least, of the last
+// TestDelaysAreReportedForAWhile: the longest of the last half minute at least, of the last
 // minute at most.
-func TestDelaysAreToldForAWhile(t *testing.T) {
+func TestDelaysAreReportedForAWhile(t *testing.T) {
 	t.Parallel()
 	var d delays
 	now := time.Unix(1_800_000_000, 0)

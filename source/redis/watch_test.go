@@ -30,10 +30,10 @@ func openConn(t *testing.T, url string) *connect.Conn {
 	return conn
 }
 
-// TestABrokenRedirectIsTold: the tracker of a dead subscriber still answers
+// TestABrokenRedirectIsReported: the tracker of a dead subscriber still answers
 // PONG, and only CLIENT TRACKINGINFO says what is wrong.
 // fault: 60
-func TestABrokenRedirectIsTold(t *testing.T) {
+func TestABrokenRedirectIsReported(t *testing.T) {
 	t.Parallel()
 	testredis.Since(t, 6, 2, "CLIENT TRACKINGINFO")
 	srv := testredis.Start(t)

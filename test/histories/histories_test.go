@@ -119,7 +119,7 @@ var sabotages = map[string]struct {
 	"no heartbeat is received": {says: "and lives", spoil: sweeps(func(s *locksteward.Sweep) {
 		for i := range s.Locks {
 			if l := &s.Locks[i]; l.Instance != nil {
-				s.Silent = append(s.Silent, locksteward.Silence{Instance: *l.Instance, Since: s.At.Add(-time.Minute), For: time.Minute, Looks: 3})
+				s.Silent = append(s.Silent, locksteward.MissingHeartbeat{Instance: *l.Instance, Since: s.At.Add(-time.Minute), For: time.Minute, Looks: 3})
 				l.Instance, l.History.LastRenewal = nil, time.Time{}
 				if l.Claim != nil {
 					claim := *l.Claim

@@ -154,9 +154,9 @@ func BenchmarkWakeUp(b *testing.B) {
 	}
 }
 
-// BenchmarkHolderTold measures how long after a forced release a holder of lock/
+// BenchmarkHolderNotified measures how long after a forced release a holder of lock/
 // knows of it.
-func BenchmarkHolderTold(b *testing.B) {
+func BenchmarkHolderNotified(b *testing.B) {
 	srv := testredis.Start(b)
 	exec := plainExecutor(b, srv.URL())
 	var all time.Duration

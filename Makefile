@@ -7,8 +7,6 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null)
 DATE     ?= $(shell git log -1 --format=%cI 2>/dev/null)
 LDFLAGS  := -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
-# Tests side by side in a package: most of them wait for leases, sweeps and clocks.
-PARALLEL ?= 6
 FUZZTIME ?= 10s
 CHAOSTIME ?= 10m
 CHAOSSEED ?= 1
@@ -37,7 +35,7 @@ build: ## Builds bin/locksteward with its version.
 
 .PHONY: test
 test: deps ## Runs all tests under the race detector; installs what they need if it is missing.
-	go test -race -parallel $(PARALLEL) -timeout 30m ./...
+	go test -race -timeout 30m ./...
 
 .PHONY: test-live
 test-live: deps ## Takes locks with the real Go and Node libraries that are not modules of this one; needs node and npm.

@@ -33,7 +33,7 @@ import (
 // that takes a lock of ours and keeps it until it is killed, `churn` takes many for a
 // moment each.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(testredis.Settled{M: m, SideBySide: 8}, map[string]func(){
 		"locksteward": main,
 		"holder":      holderMain,
 		"churn":       churnMain,

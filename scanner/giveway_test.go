@@ -107,7 +107,7 @@ func TestWatchComesBetween(t *testing.T) {
 	}
 }
 
-// TestDelayOfTheWatchIsKnown, also while what was notified of is not taken.
+// TestDelayOfTheWatchIsKnown, also while what was reported is not taken.
 // fault: 57
 func TestDelayOfTheWatchIsKnown(t *testing.T) {
 	t.Parallel()

@@ -277,7 +277,7 @@ func subscribes(t *testing.T, c *redis.Client) bool {
 	return err == nil
 }
 
-// A master dies with a lock that its replica has never saw: the failover is
+// A master dies with a lock that its replica has never seen: the failover is
 // reported with that lock, which counts as deleted, not as released by its holder; one
 // that was replicated goes on, and one whose release was not is informed to be back.
 // fault: 29, 31

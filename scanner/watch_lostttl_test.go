@@ -78,7 +78,7 @@ func (v *verdicts) status(key string) locksteward.Status {
 	return ""
 }
 
-// leased takes a lock with a TTL and waits until it is notified of.
+// leased takes a lock with a TTL and waits until it is reported.
 func (v *verdicts) leased(c redis.Cmdable, key, token string) {
 	v.t.Helper()
 	must(v.t, c.Set(v.t.Context(), key, token, time.Hour).Err())

@@ -130,7 +130,7 @@ func (w *reported) awaitLock(key string) {
 	w.await(key, "held", func(locksteward.Lock) bool { return true })
 }
 
-// taken takes a token lock and waits until it is notified of.
+// taken takes a token lock and waits until it is reported.
 func (w *reported) taken(c redis.Cmdable, key string) {
 	w.t.Helper()
 	must(w.t, c.Set(w.t.Context(), key, "tok", 0).Err())

@@ -9,7 +9,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 )
 
-// A person is reported which argument is missing, not how many there are.
+// A person is informed which argument is missing, not how many there are.
 func TestArgumentsAreNamed(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

@@ -68,7 +68,7 @@ func TestFoundNotifiedReleasedResolved(t *testing.T) {
 	if n := rdb.Exists(t.Context(), key).Val(); n != 0 {
 		t.Error("the lock is still there")
 	}
-	// Between the two people saw the request and of its end.
+	// Between the two people were notified of the request and of its end.
 	testredis.Eventually(t, within, func() bool { return len(s.got()) == 4 }, "no resolved message")
 	var reported []string
 	for _, msg := range s.got() {

@@ -145,7 +145,7 @@ func TestSinksGoOnAfterARestart(t *testing.T) {
 	}
 }
 
-// A sink that takes nothing holds nobody up, is notified of, and gets all of it later.
+// A sink that takes nothing holds nobody up, is reported, and gets all of it later.
 func TestSinkThatDoesNotWork(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)

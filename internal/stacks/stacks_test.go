@@ -59,6 +59,6 @@ func TestSignalLogsWhatGoroutinesDo(t *testing.T) {
 		}
 	}
 	if found != many || fields["total"] != int64(total) {
-		t.Errorf("%d of %d goroutines are notified of; total %v of %d", found, many, fields["total"], total)
+		t.Errorf("%d of %d goroutines are reported; total %v of %d", found, many, fields["total"], total)
 	}
 }

@@ -463,7 +463,7 @@ func anyExpiry(rng *rand.Rand) int64 {
 	return time.Now().UnixMilli() + 1_100_000 + rng.Int64N(1_000_000)
 }
 
-// answer is what one agent was reported, and which hold stood there at that moment.
+// answer is what one agent answered, and which hold stood there at that moment.
 type answer struct {
 	reply formats.Reply
 	hold  string

@@ -343,7 +343,7 @@ func TestReceiversChangeWithAReload(t *testing.T) {
 	}
 	rdb.Del(t.Context(), "lock:order:1")
 	right.await(2)
-	// It hears of what begins, and not of the end of what it was not reported.
+	// It is notified of what begins, and not of the end of what it was not notified of.
 	set(t, rdb, "lock:order:2", token, 0)
 	if got := other.await(1)[0].finding(); got != "lock:order:2 firing" {
 		t.Errorf("the new receiver was notified %v", got)

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if is, code := testagent.Child(); is {
 		os.Exit(code)
 	}
-	goleak.VerifyTestMain(testredis.Settled{M: m, SideBySide: 8})
+	goleak.VerifyTestMain(testredis.Settled{M: m, SideBySide: 4})
 }
 
 // within is how long an event may take on a loaded machine.

@@ -103,7 +103,7 @@ func (h *hold) rest(n int, how way) time.Duration {
 	switch how {
 	case renewAlone:
 		left := h.c.clock.now().until(h.deadline())
-		return min(backoff(n, min(ttl/50, 10*time.Millisecond), min(ttl/10, 300*time.Millisecond)), max(left, time.Millisecond))
+		return min(backoff(n, min(ttl/50, 10*time.Millisecond), min(ttl/10, 300*time.Millisecond)), left)
 	case renewGrant:
 		return backoff(n, record.Turn/50, record.Turn/10)
 	default:

@@ -120,6 +120,9 @@ const (
 	EndedDeleted EndedHow = "deleted"
 	// EndedReplaced is another incarnation under the same key.
 	EndedReplaced EndedHow = "replaced"
+	// EndedLapsed is a lock of ours that a release handed to a waiter which did not
+	// confirm it in time.
+	EndedLapsed EndedHow = "lapsed"
 )
 
 // Ending is a hold that was seen and is over, established by a complete pass of

@@ -93,7 +93,6 @@ type Claim struct {
 	RenewFailures int64
 	Fence         int64
 	Holds         int64
-	Contended     int64
 	Trace         string
 	// Session is the logical thread of work that holds the lock; the holder's id
 	// where the application named none. Holding are the other locks that it held

@@ -59,7 +59,6 @@ type Claim struct {
 	MaxHoldMs     int64     `json:"max_hold_ms,omitempty"`
 	Renewals      int64     `json:"renewals"`
 	RenewFailures int64     `json:"renew_failures"`
-	Contended     int64     `json:"contended"`
 	Trace         string    `json:"trace,omitempty"`
 }
 
@@ -106,7 +105,7 @@ func NewLockDetail(l locksteward.Lock, verdicts []Verdict) LockDetail {
 			Acquired: stamp(c.Acquired), Renewed: stamp(c.Renewed), Progress: stamp(c.Progress),
 			TTLMs: c.TTL.Milliseconds(), RenewEveryMs: c.RenewEvery.Milliseconds(),
 			ExpectMs: c.Expect.Milliseconds(), MaxHoldMs: c.MaxHold.Milliseconds(),
-			Renewals: c.Renewals, RenewFailures: c.RenewFailures, Contended: c.Contended, Trace: c.Trace,
+			Renewals: c.Renewals, RenewFailures: c.RenewFailures, Trace: c.Trace,
 		}
 	}
 	if i := l.Instance; i != nil {

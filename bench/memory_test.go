@@ -101,8 +101,8 @@ func loadOurs(b *testing.B, client *redis.Client, n int) {
 			Acquired: now, TTL: 3_600_000, RenewEvery: 1_200_000, Renewed: now, Expect: 3_600_000, Fence: now*1000 + int64(i), Holds: 1,
 		}
 		pipe.Set(ctx, key, record.Value(m.ID, "secret-secret-secret-secret"), time.Hour)
-		meta := record.Companion(record.DefaultPrefix, record.KindMeta, key)
-		pipe.HSet(ctx, meta, m.Fields()...)
+		meta := record.Companion(record.DefaultPrefix, record.KindHold, key)
+		pipe.Set(ctx, meta, m.Encode(), 0)
 		pipe.PExpire(ctx, meta, time.Hour+record.Grace)
 		if pipe.Len() >= 9000 || i == n-1 {
 			if _, err := pipe.Exec(ctx); err != nil {

@@ -22,6 +22,7 @@ var resolutionSentences = sentences{
 	},
 	"resolution.deleted":  {EN: "the hold ended: its key was deleted before its expiry", ZH: "持有已结束：其 key 在到期前被删除"},
 	"resolution.replaced": {EN: "the hold ended: another hold has its key", ZH: "持有已结束：该 key 已属于另一次持有"},
+	"resolution.lapsed":   {EN: "the hold ended: its waiter did not take up the hand-off in time", ZH: "持有已结束：等待者未在时限内接手移交的锁"},
 	"resolution.server-restarted": {
 		EN: "the hold was lost: another server process answers (a restart or a failover) and does not have it",
 		ZH: "持有已丢失：应答的已是另一个服务器进程（重启或故障切换），且没有这把锁",

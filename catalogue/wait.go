@@ -16,7 +16,17 @@ var waitSentences = sentences{
 		ZH: "class %s：%d/%d 次加锁未成功（%s），超过上限 %s",
 	},
 	"contention/high.counted-by": {EN: "counted by %s since %s, in their heartbeats", ZH: "自 %[2]s 起由 %[1]s在其心跳中计数"},
-	"contention/high.contended":  {EN: "%d acquires found another holder first", ZH: "%d 次加锁首先遇到其他持有者"},
+	"wait/handoff-lapsed.cause": {
+		EN: "The waiter's process hangs, was paused or lost its connection after the server had sent it the lock.",
+		ZH: "服务器已将锁移交给等待者，但其进程挂起、被暂停或连接中断。",
+	},
+	"wait/handoff-lapsed.remedy": {
+		EN: "Nothing was held and the next waiter has its turn. If it repeats, look at the process for pauses (garbage collection, CPU limits, swap) and at its network.",
+		ZH: "没有锁被持有，下一个等待者会得到机会。若反复出现，请检查该进程的停顿（垃圾回收、CPU 限额、交换）及其网络。",
+	},
+	"wait/handoff-lapsed.summary": {EN: "%s was handed to a waiter that did not take it up in time", ZH: "%s 已移交给等待者，但其未在时限内接手"},
+	"wait/handoff-lapsed.until":   {EN: "handed over until %s, found lapsed at %s", ZH: "移交有效至 %s；在 %s 发现已失效"},
+	"contention/high.contended":   {EN: "%d acquires found another holder first", ZH: "%d 次加锁首先遇到其他持有者"},
 	"contention/high.by-design": {
 		EN: "replicas that race for work that one of them must do fail by design",
 		ZH: "若多个副本竞争只需其中之一执行的任务，失败属于预期",
@@ -91,9 +101,9 @@ var waitSentences = sentences{
 		ZH: "持有者占用锁的时间过长，或排队等待同一把锁的任务超过其处理能力，或其他客户端反复抢先取得该锁。",
 	},
 	"wait/starved.remedy": {
-		EN: "If one holder keeps it, look at what that does (hold/too-long, wait/cycle). If it changes hands all the time, take it with Fair, so that each has its turn, " +
+		EN: "If one holder keeps it, look at what that does (hold/too-long, wait/cycle). If it changes hands all the time, " +
 			"split the work over more locks, or hold it for less of the work. Bound the wait with Lease.Wait.",
-		ZH: "若一直由同一个持有者占用，请查看其正在做什么（hold/too-long、wait/cycle）。若锁频繁易手，请用 Fair 加锁以保证先来先得，" +
+		ZH: "若一直由同一个持有者占用，请查看其正在做什么（hold/too-long、wait/cycle）。若锁频繁易手，请" +
 			"或拆分为更多的锁，或缩短持有时间。用 Lease.Wait 限制等待时间。",
 	},
 	"wait/starved.summary": {EN: "somebody has waited for lock %s for %s, longer than the limit of %s", ZH: "等待锁 %s 已达 %s，超过上限 %s"},

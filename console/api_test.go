@@ -179,7 +179,7 @@ func TestAChangeOutlivesItsClient(t *testing.T) {
 	req.Header.Set("Content-Type", "application/json")
 	gone := make(chan error, 1)
 	go func() {
-		_, err := http.DefaultClient.Do(req) //nolint:bodyclose // there is none
+		_, err := (&http.Client{Transport: ownConnections}).Do(req) //nolint:bodyclose // there is none
 		gone <- err
 	}()
 	eventually(t, func() bool { b.world.mu.Lock(); defer b.world.mu.Unlock(); return len(b.world.actors) == 1 })

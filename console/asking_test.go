@@ -51,7 +51,7 @@ func (b *fixture) do(user, method, path, body string, edits ...func(*http.Reques
 	for _, edit := range edits {
 		edit(req)
 	}
-	a := b.exchange(http.DefaultClient, req)
+	a := b.exchange(&http.Client{Transport: ownConnections}, req)
 	holds(b.t, req, body, a)
 	return a
 }

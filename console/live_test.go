@@ -21,7 +21,7 @@ func (b *fixture) follow(user string) (*http.Response, <-chan string) {
 	if user != "" {
 		req.Header.Set("Authorization", "Bearer "+b.tokens[user])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Transport: ownConnections}).Do(req)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -28,8 +28,12 @@ func address(pattern string) (method, path string) {
 	return method, pathValue.ReplaceAllString(path, "x")
 }
 
+// ownConnections are those of this package's clients. Where an httptest.Server is
+// closed, it closes connections of http.DefaultTransport, also those of other tests.
+var ownConnections = &http.Transport{DisableKeepAlives: true}
+
 func noRedirects(jar http.CookieJar) *http.Client {
-	return &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: ownConnections, Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // ways are all ways in which the user of a role can say who they are, the proxy's included.

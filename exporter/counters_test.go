@@ -21,7 +21,7 @@ func TestCountersOfClaims(t *testing.T) {
 	old := func(c locksteward.Claim) locksteward.Lock {
 		return lock("a", "a:1", claimed("c1", t0.Add(-time.Hour), c))
 	}
-	e.ObserveSweep(sweep(0, old(locksteward.Claim{Renewals: 500, RenewFailures: 4, Contended: 90}), lock("foreign", "f:1")))
+	e.ObserveSweep(sweep(0, old(locksteward.Claim{Renewals: 500, RenewFailures: 4}), lock("foreign", "f:1")))
 	// What the hold had counted before this agent began is no increase.
 	want(t, e, map[string]float64{
 		`lock_acquires_total{class="a",target="m"}`:               0,
@@ -32,9 +32,9 @@ func TestCountersOfClaims(t *testing.T) {
 		`lock_acquire_failures_total{class="foreign",target="m"}`: absent,
 	})
 	e.ObserveSweep(sweep(1,
-		old(locksteward.Claim{Renewals: 503, RenewFailures: 5, Contended: 92}),
+		old(locksteward.Claim{Renewals: 503, RenewFailures: 5}),
 		// Taken after the first sweep: all that it counted is new.
-		lock("a", "a:2", claimed("c2", t0.Add(time.Second), locksteward.Claim{Renewals: 2, Contended: 1})),
+		lock("a", "a:2", claimed("c2", t0.Add(time.Second), locksteward.Claim{Renewals: 2})),
 		// Taken before it, and missed by it: when its renewals were is not known.
 		lock("a", "a:3", claimed("c3", t0.Add(-time.Minute), locksteward.Claim{Renewals: 70})),
 		lock("foreign", "f:1", renewals(1)),
@@ -43,7 +43,6 @@ func TestCountersOfClaims(t *testing.T) {
 		`lock_acquires_total{class="a",target="m"}`:         1,
 		`lock_renewals_total{class="a",target="m"}`:         5,
 		`lock_renewal_failures_total{class="a",target="m"}`: 1,
-		`lock_acquire_failures_total{class="a",target="m"}`: 3,
 		`lock_renewals_total{class="foreign",target="m"}`:   1,
 	})
 	// The metadata went, then came back: readings of two sources are not compared.
@@ -231,7 +230,7 @@ func TestCountersNeverGoDown(t *testing.T) {
 				l.History.Renewals += r.IntN(3)
 				if l.Claim != nil {
 					c := *l.Claim
-					c.Renewals, c.Contended = c.Renewals+int64(r.IntN(3)), c.Contended+int64(r.IntN(2))
+					c.Renewals += int64(r.IntN(3))
 					l.Claim = &c
 				}
 				live[key] = l

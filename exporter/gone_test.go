@@ -44,7 +44,7 @@ func work(e *exporter.Exporter, n int) {
 	later := ended.At
 	ended.Locks = append(ended.Locks, lock("a", "a:new", func(l *locksteward.Lock) {
 		l.At, l.History.FirstSeen, l.History.LastSeen = later, later, later
-		l.Claim = &locksteward.Claim{ID: "x", Acquired: later, Renewals: 3, RenewFailures: 2, Contended: 4}
+		l.Claim = &locksteward.Claim{ID: "x", Acquired: later, Renewals: 3, RenewFailures: 2}
 	}))
 	e.ObserveSweep(ended)
 	e.SetWatch("m", exporter.Watch{Mode: "tracking", Blind: 1500 * time.Millisecond, Missed: 2})
@@ -66,7 +66,7 @@ func TestCountersGoOnWhenATargetComesBack(t *testing.T) {
 	before := counters(t, e)
 	for _, name := range []string{
 		`locks_expired_total{class="a",target="m"}`, `lock_renewals_total{class="a",target="m"}`, `locks_lost_total{class="a",target="m"}`,
-		`watch_blind_seconds_total{target="m"}`, `watch_missed_total{target="m"}`, `lock_acquire_failures_total{class="a",target="m"}`,
+		`watch_blind_seconds_total{target="m"}`, `watch_missed_total{target="m"}`,
 		`lock_renewal_failures_total{class="a",target="m"}`, `lock_acquires_total{class="a",target="m"}`, `sweep_keys_total{target="m"}`,
 		`budget_throttled_seconds_total{reason="share",target="m"}`, `releases_total{class="a",outcome="released",target="m"}`,
 		`lock_hold_seconds_count{class="a",target="m"}`, `notifications_suppressed_total{reason="silence",receiver="ops"}`, `notifications_omitted_total{receiver="ops"}`,

@@ -21,7 +21,6 @@ type counted struct {
 func (c *counted) add(m marks) {
 	c.renewals += float64(m.renewals)
 	c.renewFailures += float64(m.failures)
-	c.failures += float64(m.contended)
 }
 
 // of is where what a look tells is counted.

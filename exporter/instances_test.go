@@ -74,7 +74,7 @@ func TestTwoSourcesAreNotAddedUp(t *testing.T) {
 	e := newExporter(t, exporter.Config{}, "a")
 	e.ObserveSweep(received(0, process("p", t0, map[string]locksteward.Counts{"a": {}})))
 	s := sweep(1,
-		lock("a", "a:1", claimed("c1", later(1), locksteward.Claim{Renewals: 2, Contended: 9})),
+		lock("a", "a:1", claimed("c1", later(1), locksteward.Claim{Renewals: 2})),
 		lock("a", "a:2", claimed("c2", later(1), locksteward.Claim{})),
 		lock("a", "a:3", heldSince(later(1))), // of another library
 	)
@@ -83,7 +83,7 @@ func TestTwoSourcesAreNotAddedUp(t *testing.T) {
 	e.ObserveSweep(s)
 	want(t, e, map[string]float64{
 		`lock_acquires_total{class="a",target="m"}`:         11,
-		`lock_acquire_failures_total{class="a",target="m"}`: 9,
+		`lock_acquire_failures_total{class="a",target="m"}`: 4,
 		`lock_renewals_total{class="a",target="m"}`:         2,
 		`locks_lost_total{class="a",target="m"}`:            1,
 	})

@@ -47,9 +47,8 @@ func (f facts) count(want facts) int {
 
 // marks are the readings of a hold's own counters, as far as they fit.
 type marks struct {
-	renewals  uint32
-	failures  uint32
-	contended uint32
+	renewals uint32
+	failures uint32
 }
 
 func mark(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
@@ -58,9 +57,8 @@ func mark(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
 // another counter and adds nothing.
 func (m marks) since(before marks) marks {
 	return marks{
-		renewals:  m.renewals - min(m.renewals, before.renewals),
-		failures:  m.failures - min(m.failures, before.failures),
-		contended: m.contended - min(m.contended, before.contended),
+		renewals: m.renewals - min(m.renewals, before.renewals),
+		failures: m.failures - min(m.failures, before.failures),
 	}
 }
 
@@ -223,7 +221,7 @@ func (t *target) look(l *locksteward.Lock, id lockHash, expect time.Duration) se
 	}
 	if c := l.Claim; c != nil {
 		s.facts |= hasClaim
-		s.marks = marks{renewals: mark(c.Renewals), failures: mark(c.RenewFailures), contended: mark(c.Contended)}
+		s.marks = marks{renewals: mark(c.Renewals), failures: mark(c.RenewFailures)}
 		if c.Expect > 0 {
 			expect = c.Expect
 		}

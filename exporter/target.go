@@ -271,7 +271,7 @@ func (e *Exporter) countLoss(t *target, l locksteward.Loss, first bool) {
 	id := lossID{lock: t.known.id(l.DB, l.Key), claim: l.Claim.ID}
 	_, counted := t.losses[id]
 	t.losses[id] = t.pass
-	if !counted && !first {
+	if !counted && !first && l.How != locksteward.EndedLapsed {
 		e.tallyOf(t, l.Class).seen.lost++
 	}
 }

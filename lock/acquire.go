@@ -12,12 +12,12 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// Acquire takes the lock key, waiting for it if another has it: it is woken by
-// the release, and looks again at the end of the lease and every
-// Options.PollInterval. With Lease.Fair it waits for its turn. A deadline of ctx
-// is minded at once, a cancellation while a reply is awaited when that is there,
-// which takes Options.Timeout at most. With Lease.Fair it leaves the queue before
-// it returns: within 100 ms of a deadline. The handle's context derives from ctx.
+// Acquire takes the lock key. If another has it, Acquire waits in the lock's
+// queue: first come, first served, among the waiters that live. A release hands
+// the lock to the first of them. A deadline of ctx is minded at once, a
+// cancellation while a reply is awaited when that is there, which takes
+// Options.Timeout at most; Acquire leaves the queue before it returns, within
+// 100 ms of a deadline. The handle's context derives from ctx.
 //
 // Errors: [ErrInvalid] for bad arguments, before anything is sent; [ErrHeld] (a
 // [*HeldError]) when ctx or Lease.Wait ended the waiting, and then also the
@@ -26,16 +26,13 @@ import (
 // cases the lock, should it have been taken, is given back in the background);
 // [ErrClosed].
 func (c *Client) Acquire(ctx context.Context, key string, lease Lease) (*Handle, error) {
-	if lease.Fair {
-		return c.acquire(ctx, key, lease, modeQueue)
-	}
-	return c.acquire(ctx, key, lease, modeWait)
+	return c.acquire(ctx, key, lease, true)
 }
 
-// TryAcquire takes the lock key or says at once who has it. Errors are those of
-// [Client.Acquire].
+// TryAcquire takes the lock key or says at once who has it, or that others wait
+// for it: nobody overtakes the queue. Errors are those of [Client.Acquire].
 func (c *Client) TryAcquire(ctx context.Context, key string, lease Lease) (*Handle, error) {
-	return c.acquire(ctx, key, lease, modeTry)
+	return c.acquire(ctx, key, lease, false)
 }
 
 // Do runs f while it holds the lock key, and releases it. f should do its work
@@ -75,7 +72,7 @@ type verdict struct {
 	rank   int // place in the queue; -1 for none
 }
 
-func (c *Client) acquire(ctx context.Context, key string, lease Lease, m mode) (h *Handle, err error) {
+func (c *Client) acquire(ctx context.Context, key string, lease Lease, waits bool) (h *Handle, err error) {
 	if err := errors.Join(lease.validate(key, c.opts), c.quorum.refuse(lease)); err != nil {
 		return nil, fmt.Errorf("acquire lock %q: %w", clip(key), err)
 	}
@@ -108,7 +105,7 @@ func (c *Client) acquire(ctx context.Context, key string, lease Lease, m mode) (
 			return h, err
 		}
 	}
-	r := c.request(key, lease, s, m)
+	r := c.request(key, lease, s, waits)
 	h, err = c.obtain(ctx, r)
 	kind := EventAcquired
 	switch {
@@ -133,7 +130,7 @@ func (c *Client) acquire(ctx context.Context, key string, lease Lease, m mode) (
 // get it.
 func (c *Client) obtain(ctx context.Context, r *request) (*Handle, error) {
 	ask := c.wait
-	if r.mode == modeTry {
+	if !r.waits {
 		ask = c.attempt
 	}
 	v, err := ask(ctx, r)
@@ -144,12 +141,8 @@ func (c *Client) obtain(ctx context.Context, r *request) (*Handle, error) {
 	if err == nil {
 		h, err = c.handle(ctx, r, v)
 	}
-	switch {
-	case !r.recorded || v.taken:
-	case r.mark != "":
+	if r.enqueued && !v.taken {
 		err = c.resign(ctx, r, err)
-	default:
-		c.leave(r)
 	}
 	if err != nil && (v.taken || r.open || r.stray) {
 		c.giveBack(r)
@@ -190,10 +183,10 @@ func (c *Client) handle(ctx context.Context, r *request, v verdict) (*Handle, er
 	if r.session != nil {
 		r.session.add(h.hold)
 	}
-	h.hold.arm(now)
 	if v.lease < r.lease.TTL {
-		h.hold.confirm()
+		h.hold.confirmAt = now.add(min(confirmAfter, now.until(until)/5))
 	}
+	h.hold.arm(now)
 	return h, nil
 }
 
@@ -229,7 +222,7 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 		}
 		reply, err := c.roundTrip(ctx, patience, acquireScript, r.keys, args)
 		if err == nil {
-			if r.mark != "" {
+			if r.nonce != "" {
 				r.trip = c.clock.now().mono - sent.mono
 			}
 			return c.answer(r, sent, reply)
@@ -274,7 +267,7 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 		return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: number(fence)}, nil
 	case len(list) >= 2 && state == 2:
 		// Taken by an attempt whose reply was lost, or given by a release.
-		if r.open || r.stray || r.mark == "" {
+		if r.open || r.stray || r.nonce == "" {
 			sent = r.base
 		}
 		return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: number(list[1])}, nil
@@ -298,17 +291,14 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 	}
 }
 
-// holderOf reads the metadata behind {0, PTTL, rank, arrival, …}; empty if there
-// is none. What is malformed is left out.
+// holderOf reads the metadata in {0, PTTL, rank, arrival, metadata}; empty if
+// there is none. What is malformed is left out.
 func holderOf(list []any) Holder {
-	if len(list) < 6 {
+	metadata := text(at(list, 4))
+	if metadata == "" {
 		return Holder{}
 	}
-	fields := make(map[string]string, len(list)/2)
-	for i := 4; i+1 < len(list); i += 2 {
-		fields[text(list[i])] = text(list[i+1])
-	}
-	m, _ := record.Decode(fields)
+	m, _ := record.Decode(metadata)
 	h := Holder{
 		ID: m.ID, Instance: m.Instance, App: m.App, Host: m.Host, PID: m.PID, Session: m.Session,
 		Class: m.Class, Purpose: m.Purpose, Fence: m.Fence,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,20 +38,13 @@ func TestAcquireWritesLockAndMetadataTogether(t *testing.T) {
 	m := meta(t, b.rdb, "lock:order:42")
 	host, _ := os.Hostname()
 	want := record.Meta{
-		V: 1, ID: h.ID(), Instance: b.client.Instance(), App: "billing", Host: host, PID: os.Getpid(),
+		V: 2, ID: h.ID(), Instance: b.client.Instance(), App: "billing", Host: host, PID: os.Getpid(),
 		Class: "orders", Purpose: "charge card", TTL: 30000, RenewEvery: 10000, Expect: 5000, MaxHold: 3600000,
 		Fence: h.Fence(), Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 		Acquired: m.Acquired,
 	}
-	got, wanted := *m, want
-	if gotF, wantF := got.Fields(), wanted.Fields(); len(gotF) != len(wantF) {
-		t.Errorf("metadata\n%v\nwant\n%v", gotF, wantF)
-	} else {
-		for i := range gotF {
-			if gotF[i] != wantF[i] {
-				t.Errorf("metadata has %v %v, want %v", gotF[i-i%2], gotF[i], wantF[i])
-			}
-		}
+	if !reflect.DeepEqual(*m, want) {
+		t.Errorf("metadata\n%+v\nwant\n%+v", *m, want)
 	}
 	if d := now.Sub(time.UnixMilli(m.Acquired)); d < 0 || d > 10*time.Second {
 		t.Errorf("acquired %s before the server's clock", d)
@@ -87,7 +81,7 @@ func TestTwoCommandsPerPair(t *testing.T) {
 	proxy := testredis.NewProxy(t, srv.Addr())
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr(), DisableIdentity: true})
 	t.Cleanup(func() { _ = rdb.Close() })
-	c := open(t, rdb, lock.Options{PollInterval: time.Minute})
+	c := open(t, rdb, lock.Options{})
 	pair := func() {
 		h := mustAcquire(t, c, "k", lease())
 		mustRelease(t, h)
@@ -101,17 +95,7 @@ func TestTwoCommandsPerPair(t *testing.T) {
 		subs := srv.Client(t).PubSubNumSub(ctx, key).Val()
 		return exists(t, srv.Client(t), key) == 1 && subs[key] == 1
 	}, "heartbeat and subscription")
-	calls := func() (n int64) {
-		info := srv.Client(t).Info(t.Context(), "commandstats").Val()
-		for l := range strings.SplitSeq(info, "\r\n") {
-			for _, name := range []string{"cmdstat_evalsha:", "cmdstat_eval:"} {
-				if rest, ok := strings.CutPrefix(l, name); ok {
-					n += parseCalls(t, rest)
-				}
-			}
-		}
-		return n
-	}
+	calls := func() int64 { return evals(t, srv.Client(t)) }
 	// A heartbeat (every 5 s) and pings of the subscriber (every 1 s) may fall
 	// into a measurement; of several the smallest has none.
 	best := 1 << 30
@@ -128,6 +112,20 @@ func TestTwoCommandsPerPair(t *testing.T) {
 	if best != 40 {
 		t.Errorf("20 pairs took %d commands, want 40", best)
 	}
+}
+
+// evals returns how many scripts a server has run.
+func evals(t *testing.T, rdb *redis.Client) (n int64) {
+	t.Helper()
+	info := rdb.Info(context.Background(), "commandstats").Val()
+	for l := range strings.SplitSeq(info, "\r\n") {
+		for _, name := range []string{"cmdstat_evalsha:", "cmdstat_eval:"} {
+			if rest, ok := strings.CutPrefix(l, name); ok {
+				n += parseCalls(t, rest)
+			}
+		}
+	}
+	return n
 }
 
 func parseCalls(t *testing.T, stat string) int64 {
@@ -162,11 +160,8 @@ func TestTryAcquireSaysWhoHolds(t *testing.T) {
 	if left := time.Until(held.Until); left < 20*time.Second || left > 30*time.Second {
 		t.Errorf("until in %s", left)
 	}
-	if strings.Contains(err.Error(), "ls1:") {
+	if strings.Contains(err.Error(), "ls2:") {
 		t.Errorf("error shows the token: %v", err)
-	}
-	if m := meta(t, b.rdb, "k"); m.Contended != 1 {
-		t.Errorf("contended: %d", m.Contended)
 	}
 	if ttl := b.rdb.PTTL(t.Context(), metaKey("k")).Val(); ttl <= 0 {
 		t.Errorf("a failed attempt took the metadata's TTL: %s", ttl)
@@ -230,12 +225,11 @@ func TestMutualExclusionUnderContention(t *testing.T) {
 	}
 }
 
-// Waiters are woken by the release: with polling out of the way, nothing else
-// can.
+// A waiter is notified by the release.
 func TestReleaseWakesWaiter(t *testing.T) {
 	t.Parallel()
-	b := setup(t, lock.Options{PollInterval: time.Minute})
-	other := open(t, b.rdb, lock.Options{PollInterval: time.Minute})
+	b := setup(t, lock.Options{})
+	other := open(t, b.rdb, lock.Options{})
 	h := mustAcquire(t, b.client, "k", lease())
 	got := make(chan *lock.Handle, 1)
 	go func() {
@@ -245,10 +239,11 @@ func TestReleaseWakesWaiter(t *testing.T) {
 		}
 		got <- h
 	}()
-	channel := record.Companion(record.DefaultPrefix, record.KindWake, "k")
+	channel := record.InstanceKey(record.DefaultPrefix, other.Instance())
 	testredis.Eventually(t, 5*time.Second, func() bool {
 		return b.rdb.PubSubNumSub(context.Background(), channel).Val()[channel] == 1
 	}, "waiter subscribes")
+	queued(t, b.rdb, "k", 1)
 	mustRelease(t, h)
 	select {
 	case h := <-got:
@@ -261,31 +256,33 @@ func TestReleaseWakesWaiter(t *testing.T) {
 // B12: a release between the failed attempt and the acknowledged subscription.
 func TestReleaseBeforeSubscriptionIsNotMissed(t *testing.T) {
 	t.Parallel()
-	b := setup(t, lock.Options{PollInterval: time.Minute})
-	proxy := testredis.NewProxy(t, b.srv.Addr())
-	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
-	t.Cleanup(func() { _ = rdb.Close() })
-	slow := open(t, rdb, lock.Options{PollInterval: time.Minute})
-	h := mustAcquire(t, b.client, "k", lease())
-	proxy.DelayRequests(150 * time.Millisecond)
-	got := make(chan error, 1)
-	go func() {
-		h, err := slow.Acquire(context.Background(), "k", lease())
-		if err == nil {
-			err = h.Release(context.Background())
+	b := setup(t, lock.Options{})
+	const delay = 100 * time.Millisecond
+	// A waiter tries again after a second anyway, and a busy machine may be late once.
+	for try := 1; ; try++ {
+		proxy := testredis.NewProxy(t, b.srv.Addr())
+		rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
+		t.Cleanup(func() { _ = rdb.Close() })
+		slow := open(t, rdb, lock.Options{})
+		h := mustAcquire(t, b.client, "k", lease())
+		proxy.DelayRequests(delay)
+		got := wanting(slow)
+		// It is in the queue, and its subscription is on its slow way again.
+		queued(t, b.rdb, "k", 1)
+		channel := record.InstanceKey(record.DefaultPrefix, slow.Instance())
+		b.rdb.ClientKillByFilter(t.Context(), "TYPE", "pubsub")
+		testredis.Eventually(t, 5*time.Second, func() bool {
+			return b.rdb.PubSubNumSub(t.Context(), channel).Val()[channel] == 0
+		}, "nobody listens")
+		mustRelease(t, h)
+		released := time.Now()
+		mustRelease(t, served(t, got))
+		if time.Since(released) < 8*delay {
+			return
 		}
-		got <- err
-	}()
-	// The attempt has been counted, and the subscription is on its slow way.
-	testredis.Eventually(t, 5*time.Second, func() bool { return meta(t, b.rdb, "k").Contended >= 1 }, "attempt")
-	mustRelease(t, h)
-	select {
-	case err := <-got:
-		if err != nil {
-			t.Fatal(err)
+		if try == 5 {
+			t.Fatal("the release was missed")
 		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("the release was missed")
 	}
 }
 
@@ -383,7 +380,7 @@ func TestObserve(t *testing.T) {
 // long the waiter has waited since.
 func TestHeldUntilIsNotLate(t *testing.T) {
 	t.Parallel()
-	b := setup(t, lock.Options{PollInterval: time.Minute})
+	b := setup(t, lock.Options{})
 	holder := lease()
 	holder.NoRenew = true
 	mustAcquire(t, b.client, "k", holder)

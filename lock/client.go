@@ -23,7 +23,7 @@ type Client struct {
 	instance string
 	waking   string // the command that tells waiters of a release, for scripts
 	pid      int
-	me       *me
+	info     holderInfo
 	clock    clock
 	counts   counts
 	remint   bool // an attempt must not be repeated under its id
@@ -89,7 +89,7 @@ func newClient(opts Options, db evaler, clk clock) *Client {
 		db:       db,
 		holds:    map[string]*hold{},
 	}
-	c.me = newMe(c)
+	c.info.c = c
 	c.waking = "PUBLISH"
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c

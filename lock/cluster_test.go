@@ -52,7 +52,7 @@ func TestCluster(t *testing.T) {
 				got <- err
 			}()
 			node := cluster.NodeOf(key).Client(t)
-			channel := record.Companion(record.DefaultPrefix, record.KindWake, key)
+			channel := record.Companion(record.DefaultPrefix, record.KindWake, key) + ":" + other.Instance()
 			testredis.Eventually(t, 20*time.Second, func() bool {
 				return node.PubSubShardNumSub(context.Background(), channel).Val()[channel] == 1 ||
 					node.PubSubNumSub(context.Background(), channel).Val()[channel] == 1 // before Redis 7.0

@@ -20,7 +20,7 @@
 //	 ▼            ▼
 //	released     lost            h.Context() has ended, with the cause
 //	 │
-//	 ├─▶ nil       the lock and its metadata are deleted, waiters are woken
+//	 ├─▶ nil       the lock is deleted, or handed to the next waiter
 //	 ├─▶ ErrLost   it was not this hold's any more; nothing was touched
 //	 └─▶ ErrUnknown no reply: tried on in the background until the TTL
 //
@@ -47,13 +47,18 @@
 //     5 s of its answering again, up to ten thousand locks. Of a Cluster, the master
 //     that has the process's channel is heard of so; the loss of locks on another
 //     one is known at their next renewal, as one without a break is anywhere.
-//   - Lease.Fair is first come, first served among the waiters that live; a dead
-//     one costs 150 ms, once. The release of a fair hold hands the lock to the head of
-//     the queue itself, except on a Cluster and where the head asks for a TTL below
-//     300 ms; any other release tells the head that it is its turn. The hand-over is
-//     for 150 ms: counted from before the head's last attempt, and
-//     prolonged to the TTL by a round trip that begins when Acquire returns. If
-//     that does not come through, the hold ends as any other that is not renewed.
+//   - Waiting is first come, first served among the waiters that live, on a Cluster
+//     too. Nobody overtakes the queue: TryAcquire fails while a waiter lives. A
+//     release hands the lock to the first waiter that can be reached, in the same
+//     script. A waiter that was sent the lock and does not take it up costs 150 ms,
+//     once; one whose process is gone costs nothing. A waiter that comes after its
+//     turn is overtaken, and has its old place back.
+//   - A hand-off is for a turn of 150 ms (less, if the TTL is), counted from before
+//     the waiter's last attempt. It is prolonged to the TTL by a round trip that
+//     begins after the lesser of 10 ms and a fifth of what is left of the turn, so
+//     that a short hold never sends it. A process that is paused for longer than
+//     what is left of the turn before that round trip has lost the lock, as any hold
+//     is lost whose lease is not renewed, and its context says so.
 //   - Who waits, and which session holds what else, can be read from outside.
 //
 // # Not guaranteed
@@ -69,8 +74,8 @@
 //     grows, by the server's clock.
 //   - A growing fence when its counter (locksteward:fence:{n}) and the lock's
 //     metadata are lost and the server's clock is behind at the same time.
-//   - Fairness without Lease.Fair: who looks first, takes it. With it, a live
-//     waiter that does not come within its turn is overtaken by the next one.
+//   - An order of waiters on a Redlock client, whose waiters poll, and on a Cluster
+//     before 7.0, whose releases hand nothing over: waiters come in turn there.
 //   - Safety when the server's clock runs more than 1 % faster than this
 //     machine's, or jumps forward: it then expires the lock early, which the next
 //     renewal notices.
@@ -89,6 +94,11 @@
 // release did not reach. [Client.Close] returns after all of them. They start with
 // the first acquire.
 //
+// At most four round trips of acquires and releases are on their way to a server at
+// once. Requests that come meanwhile share the next ones, up to sixteen in one, and
+// releases go before acquires: the busier a process is, the fewer round trips each
+// request costs. What is slow or lost is so for all that share it.
+//
 // # Failure
 //
 //   - Redis away: an acquire is tried again for Options.Timeout and then returns
@@ -100,10 +110,10 @@
 //     what is retried.
 //   - A node of a Cluster that does not answer: the map of slots is asked for
 //     anew, so that its replica is found when it has taken over.
-//   - No pub/sub (ACL, proxy): waiters poll.
+//   - No pub/sub (ACL, proxy): waiters try again once a second and at the end of the
+//     lease.
 //   - A minority of a Redlock client's nodes away: nothing happens. A majority: a
 //     [*QuorumError], and held locks end by the local clock.
 //   - The caller's pool is exhausted: the library has its own connections, and
-//     keeps some of them for renewals. Releases go over those of acquires, in the order
-//     in which they come.
+//     keeps some of them for renewals, which wait for nothing else.
 package lock

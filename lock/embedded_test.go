@@ -43,10 +43,11 @@ func TestEmbeddedServer(t *testing.T) {
 		}
 		got <- err
 	}()
-	wake := record.Companion(record.DefaultPrefix, record.KindWake, "k")
+	wake := record.InstanceKey(record.DefaultPrefix, c.Instance())
 	testredis.Eventually(t, 5*time.Second, func() bool {
 		return rdb.PubSubNumSub(context.Background(), wake).Val()[wake] == 1
 	}, "waiter subscribes")
+	queued(t, rdb, "k", 1)
 	mustRelease(t, h)
 	select {
 	case err := <-got:

@@ -25,7 +25,7 @@ const (
 	EventCleaned        EventKind = "cleaned"         // a lock of unknown outcome is gone
 	EventCleanFailed    EventKind = "clean_failed"    // given up at the lock's TTL; Err: last error
 	EventBeatFailed     EventKind = "beat_failed"     // heartbeat not written; Err: why
-	EventPushFailed     EventKind = "push_failed"     // wake-ups or the records of waiters are down, polling goes on; Err: why
+	EventPushFailed     EventKind = "push_failed"     // notifications of waiters or leaving the queue failed; waiters try again by themselves; Err: why
 )
 
 // Event is one thing that happened, for metrics and logs.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -187,11 +188,10 @@ func TestRenewalSchedule(t *testing.T) {
 				t.Errorf("renewal %d came %s after the one before", i, gap)
 			}
 		}
-		if told := calls[4].args[4]; told != "2" {
-			t.Errorf("the success after two failures tells of %v", told)
-		}
-		if told := calls[5].args[4]; told != "0" {
-			t.Errorf("the next one tells of %v", told)
+		for _, n := range []int{4, 5} {
+			if tail := calls[n].args[6].(string); !strings.Contains(tail, `"renew_failures":2,`) {
+				t.Errorf("renewal %d, after two failures, writes %s", n, tail)
+			}
 		}
 		if err := h.Release(context.Background()); err != nil {
 			t.Error(err)

@@ -27,15 +27,18 @@ type hold struct {
 	until    instant       // end of the lease as far as it is certain
 	maxUntil instant       // end of MaxHold; zero for none
 	longest  time.Duration // TTL that the server was asked for at most
-	failures int           // renewals failed and not yet told
-	lastErr  error         // of those
+	sent     int64         // renewals sent so far
+	renewed  int64         // of those, answered
+	failed   int64         // of those, not
+	lastErr  error         // of those since the last success
 	progress instant       // last sign of the work itself; zero for none
-	told     instant       // that of it which the server knows
-	count    int           // handles that the server knows of
 	timer    *time.Timer   // next look: a renewal, or the end
 	renewAt  instant       // next renewal; zero for none
-	busy     bool          // renewals are under way
-	renewing chan struct{} // held by the one renewal on its way
+	// confirmAt is when to confirm a lock that was handed over; zero for one that
+	// lasts for its TTL.
+	confirmAt instant
+	busy      bool          // renewals are under way
+	renewing  chan struct{} // held by the one renewal on its way
 }
 
 // taken is the memory of a hold with its first handle.
@@ -56,7 +59,6 @@ func newHold(ctx context.Context, c *Client, r *request, v verdict, until instan
 		stray:   r.open || r.stray,
 		until:   until,
 		longest: r.lease.TTL,
-		count:   1,
 	}}
 	h := &t.hold
 	if r.lease.MaxHold > 0 {
@@ -130,14 +132,9 @@ func (h *hold) arm(now instant) {
 	h.timer = time.AfterFunc(h.next(now), h.tick)
 }
 
-// confirm makes a lock that was handed over for a turn last for its lease, in the
-// background.
-func (h *hold) confirm() {
-	h.mu.Lock()
-	h.busy = true
-	h.mu.Unlock()
-	h.c.spawn(func(context.Context) { h.keep(renewGrant) })
-}
+// confirmAfter is how long the confirmation of a hand-off waits at most: a hold
+// that is over by then never sends it.
+const confirmAfter = 10 * time.Millisecond
 
 // schedule sets the next renewal; mu is held.
 func (h *hold) schedule(now instant) {
@@ -151,6 +148,9 @@ func (h *hold) next(now instant) time.Duration {
 	d := now.until(h.deadline())
 	if !h.busy && h.renewAt != (instant{}) {
 		d = min(d, h.renewAt.mono-now.mono)
+	}
+	if !h.busy && h.confirmAt != (instant{}) {
+		d = min(d, h.confirmAt.mono-now.mono)
 	}
 	return max(0, d)
 }
@@ -176,12 +176,17 @@ func (h *hold) tick() {
 		return
 	}
 	now := h.c.clock.now()
-	due := !h.busy && h.renewAt != (instant{}) && now.mono >= h.renewAt.mono
-	h.busy = h.busy || due
+	due := func(at instant) bool { return !h.busy && at != (instant{}) && now.mono >= at.mono }
+	how, confirm := renewTogether, due(h.confirmAt)
+	if confirm {
+		how = renewHandoff
+	}
+	renew := confirm || due(h.renewAt)
+	h.busy = h.busy || renew
 	h.timer.Reset(h.next(now))
 	h.mu.Unlock()
-	if due {
-		h.keep(renewTogether)
+	if renew {
+		h.keep(how)
 	}
 }
 

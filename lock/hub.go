@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/locksteward/locksteward/lock/record"
 )
 
 // hub is the push side of a client: one connection per node that has a channel
-// somebody listens to, however many those are. Channels that belong to a lock
-// are sharded where the server has that; the instance channel is not.
+// somebody listens to, however many those are. On a Cluster each lock that is
+// waited for has a channel, sharded where the server has that; the instance
+// channel is not sharded.
 //
 // What is pushed is a hint: every waiter polls too, and a hold ends by the clock.
 type hub struct {
@@ -40,7 +39,6 @@ type topic struct {
 	instance bool
 	live     bool // acknowledged by the server, on the present connection
 	broke    bool // a connection of it has, since the last acknowledgement
-	count    int  // acknowledgements and messages
 	waiters  map[*waiter]struct{}
 	link     *link
 }
@@ -60,20 +58,19 @@ func (h *hub) listen(channel string) {
 	h.place(t)
 }
 
-// heardSoFar returns a mark of what has been heard on a channel, for await.
-func (h *hub) heardSoFar(channel string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if t := h.topics[channel]; t != nil && t.live {
-		return t.count
+// channelFor returns the channel on which the process is notified of its turn for
+// the lock with that wake name: one of the lock's slot on a Cluster, and otherwise
+// "", for its own.
+func (h *hub) channelFor(wake string) string {
+	if h.server.cluster == nil {
+		return ""
 	}
-	return -1
+	return wake + ":" + h.c.instance
 }
 
-// await subscribes w to a lock's wake channel. It is told whenever the lock may
-// have become free unheard: at the acknowledgement, at each message, after each
-// reconnection, and at once if something was heard since the mark.
-func (h *hub) await(channel string, w *waiter, mark int) (leave func()) {
+// await subscribes to a channel for w. At the acknowledgement w tries again: what
+// was published before was not received.
+func (h *hub) await(channel string, w *waiter) (leave func()) {
 	h.mu.Lock()
 	t, known := h.topics[channel]
 	if !known {
@@ -81,9 +78,6 @@ func (h *hub) await(channel string, w *waiter, mark int) (leave func()) {
 		h.topics[channel] = t
 	}
 	t.waiters[w] = struct{}{}
-	if t.live && t.count != mark {
-		w.told(word{})
-	}
 	h.mu.Unlock()
 	if !known {
 		h.place(t)
@@ -145,7 +139,6 @@ func (h *hub) acknowledged(channel string) {
 	defer h.mu.Unlock()
 	if t := h.topics[channel]; t != nil {
 		t.live = true
-		t.count++
 		for w := range t.waiters {
 			w.told(word{})
 		}
@@ -156,31 +149,6 @@ func (h *hub) acknowledged(channel string) {
 			h.review()
 		}
 		t.broke = false
-	}
-}
-
-func (h *hub) message(channel, payload string) {
-	h.mu.Lock()
-	t := h.topics[channel]
-	if t == nil {
-		h.mu.Unlock()
-		return
-	}
-	t.count++
-	t.heard(payload)
-	instance := t.instance
-	h.mu.Unlock()
-	if instance {
-		h.c.told(payload)
-	}
-}
-
-// heard tells the waiters whose turn it is by a message; hub.mu is held.
-func (t *topic) heard(message string) {
-	for w := range t.waiters {
-		if before, ok := record.TurnOf(message, w.id); ok {
-			w.told(word{before: before})
-		}
 	}
 }
 

@@ -105,7 +105,7 @@ func TestKeptIsDroppedWhenItFails(t *testing.T) {
 	ask := func() (any, error) {
 		l.kept.answered = time.Now().Add(time.Hour) // fresh, however slow this machine is
 		cmd := redis.NewCmd(ctx, "client", "id")
-		err := l.process(ctx, cmd)
+		err := l.process(ctx, cmd, false)
 		for _, conn := range l.kept.idle {
 			conn.since, conn.answered = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
 		}
@@ -139,7 +139,7 @@ func TestKeptWithinThePlaces(t *testing.T) {
 	for range 16 {
 		wg.Go(func() {
 			for range 100 {
-				if err := l.process(ctx, redis.NewCmd(ctx, "ping")); err != nil {
+				if err := l.process(ctx, redis.NewCmd(ctx, "ping"), false); err != nil {
 					t.Error(err)
 				}
 			}

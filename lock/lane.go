@@ -12,10 +12,10 @@ import (
 
 // Bounds of a lane.
 const (
-	// pipelined is how many round trips are under way at once with
-	// Options.Pipeline: while some are read, the next are executed. A server that
-	// finds more of them answers none before it has executed them all.
-	pipelined = 3
+	// shared is how many round trips are under way at once: while some are read, the
+	// next are executed. With more of them fewer requests share one, which costs
+	// client and server more each; see bench/RESULTS.md.
+	shared = 4
 	// most is how many requests share a round trip at most. The last of them waits
 	// for all others: many small ones keep client and server busy at once.
 	most = 16
@@ -23,7 +23,8 @@ const (
 
 // lane bounds how many round trips to one server are under way at once. Who
 // comes when all places are taken rides with others, in one pipeline, as soon as
-// a place is free: the busier it is, the cheaper is each request.
+// a place is free: the busier it is, the cheaper is each request. Releases go before
+// acquires, since others may wait for them.
 type lane struct {
 	rdb     *redis.Client
 	abreast int
@@ -41,7 +42,7 @@ type lane struct {
 // process sends cmd and reads its reply. A command that is given up when ctx
 // ends may still be executed, and must not be touched any more; on that account
 // ctx needs a deadline. redis.ErrPoolTimeout means that it was never sent.
-func (l *lane) process(ctx context.Context, cmd *redis.Cmd) error {
+func (l *lane) process(ctx context.Context, cmd *redis.Cmd, urgent bool) error {
 	deadline, _ := ctx.Deadline()
 	l.mu.Lock()
 	if l.going < l.abreast {
@@ -53,7 +54,7 @@ func (l *lane) process(ctx context.Context, cmd *redis.Cmd) error {
 		l.leave(conn, err)
 		return err
 	}
-	r := newRide(cmd, deadline)
+	r := newRide(cmd, deadline, urgent)
 	l.rides.add(r)
 	l.heed(deadline)
 	l.mu.Unlock()
@@ -63,7 +64,7 @@ func (l *lane) process(ctx context.Context, cmd *redis.Cmd) error {
 		r.reuse()
 		return cmd.Err()
 	case !r.sent:
-		return fmt.Errorf("%w: %d round trips are under way and do not end (hint: is the server slow, or Options.PoolSize too small?)",
+		return fmt.Errorf("%w: %d round trips are under way and do not end (hint: is the server slow?)",
 			redis.ErrPoolTimeout, l.abreast)
 	default:
 		return err

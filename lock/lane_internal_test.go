@@ -21,23 +21,23 @@ func TestGivenUpBeforeItWasSent(t *testing.T) {
 	long, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	blocked := make(chan error, 1)
-	go func() { blocked <- l.process(long, redis.NewCmd(long, "blpop", "wake", "0")) }()
+	go func() { blocked <- l.process(long, redis.NewCmd(long, "blpop", "wake", "0"), false) }()
 	testredis.Eventually(t, 5*time.Second, func() bool {
 		return infoField(t, rdb, "clients", "blocked_clients") == "1"
 	}, "the place is taken")
 
 	timed, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer stop()
-	if err := l.process(timed, redis.NewCmd(timed, "set", "timed", "1")); !errors.Is(err, redis.ErrPoolTimeout) {
+	if err := l.process(timed, redis.NewCmd(timed, "set", "timed", "1"), false); !errors.Is(err, redis.ErrPoolTimeout) {
 		t.Errorf("at its deadline: %v", err)
 	}
 	gone, leave := context.WithCancel(long)
 	leave()
-	if err := l.process(gone, redis.NewCmd(gone, "set", "gone", "1")); !errors.Is(err, redis.ErrPoolTimeout) {
+	if err := l.process(gone, redis.NewCmd(gone, "set", "gone", "1"), false); !errors.Is(err, redis.ErrPoolTimeout) {
 		t.Errorf("cancelled: %v", err)
 	}
 	patient := make(chan error, 1)
-	go func() { patient <- l.process(long, redis.NewCmd(long, "set", "patient", "1")) }()
+	go func() { patient <- l.process(long, redis.NewCmd(long, "set", "patient", "1"), false) }()
 	rdb.RPush(t.Context(), "wake", "1")
 	if err := errors.Join(<-blocked, <-patient); err != nil {
 		t.Error(err)
@@ -62,20 +62,20 @@ func TestRidesMindTheirDeadlines(t *testing.T) {
 	blocked := func(n string) bool { return infoField(t, rdb, "clients", "blocked_clients") == n }
 	long := within(10 * time.Second)
 	first := make(chan error, 1)
-	go func() { first <- l.process(long, redis.NewCmd(long, "blpop", "first", "0")) }()
+	go func() { first <- l.process(long, redis.NewCmd(long, "blpop", "first", "0"), false) }()
 	testredis.Eventually(t, 5*time.Second, func() bool { return blocked("1") }, "the place is taken")
 
 	// The bell is set to the latest of them first.
 	patient := make(chan error, 1)
-	go func() { patient <- l.process(long, redis.NewCmd(long, "set", "patient", "1")) }()
+	go func() { patient <- l.process(long, redis.NewCmd(long, "set", "patient", "1"), false) }()
 	short := within(20 * time.Millisecond)
-	if err := l.process(short, redis.NewCmd(short, "set", "late", "1")); !errors.Is(err, redis.ErrPoolTimeout) {
+	if err := l.process(short, redis.NewCmd(short, "set", "late", "1"), false); !errors.Is(err, redis.ErrPoolTimeout) {
 		t.Errorf("not sent: %v", err)
 	}
 	// The next driver takes both, and hangs with them.
 	soon := within(time.Second)
 	stuck := make(chan error, 1)
-	go func() { stuck <- l.process(soon, redis.NewCmd(soon, "blpop", "second", "0")) }()
+	go func() { stuck <- l.process(soon, redis.NewCmd(soon, "blpop", "second", "0"), false) }()
 	testredis.Eventually(t, 5*time.Second, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -107,7 +107,7 @@ func TestRidesAreTheirOwn(t *testing.T) {
 	for i := range 200 {
 		go func() {
 			if i%10 == 0 {
-				err := l.process(ctx, redis.NewCmd(ctx, "incr", "text"))
+				err := l.process(ctx, redis.NewCmd(ctx, "incr", "text"), false)
 				if err == nil {
 					errs <- errors.New("incremented a text")
 					return
@@ -116,7 +116,7 @@ func TestRidesAreTheirOwn(t *testing.T) {
 				return
 			}
 			cmd := redis.NewCmd(ctx, "echo", i)
-			err := l.process(ctx, cmd)
+			err := l.process(ctx, cmd, false)
 			if n, convErr := cmd.Int(); err == nil && (convErr != nil || n != i) {
 				err = errors.New("the reply is another's: " + cmd.String())
 			}

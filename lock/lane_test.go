@@ -61,7 +61,7 @@ func TestRenewalsHaveConnectionsOfTheirOwn(t *testing.T) {
 		})
 	}
 	admin := srv.Client(t)
-	renewals := func() int { n, _ := admin.HGet(context.Background(), metaKey("held"), "renewals").Int(); return n }
+	renewals := func() int64 { m := meta(t, admin, "held"); return m.Renewals }
 	testredis.Eventually(t, 20*time.Second, func() bool { return renewals() >= 6 || h.Err() != nil }, "renewals go on")
 	if err := h.Err(); err != nil {
 		t.Error(err)

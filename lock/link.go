@@ -134,7 +134,7 @@ func (l *link) read(ctx context.Context, ps *redis.PubSub) error {
 				}
 			}
 		case *redis.Message:
-			l.hub.message(m.Channel, m.Payload)
+			l.hub.c.told(m.Payload)
 		}
 	}
 }

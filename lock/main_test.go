@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -76,14 +77,14 @@ func mustRelease(t *testing.T, h *lock.Handle) {
 // meta reads the metadata of a lock.
 func meta(t *testing.T, rdb redis.Cmdable, key string) *record.Meta {
 	t.Helper()
-	fields, err := rdb.HGetAll(context.Background(), metaKey(key)).Result()
+	text, err := rdb.Get(context.Background(), metaKey(key)).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(fields) == 0 {
-		return nil
-	}
-	m, err := record.Decode(fields)
+	m, err := record.Decode(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func meta(t *testing.T, rdb redis.Cmdable, key string) *record.Meta {
 }
 
 func metaKey(key string) string {
-	return record.Companion(record.DefaultPrefix, record.KindMeta, key)
+	return record.Companion(record.DefaultPrefix, record.KindHold, key)
 }
 
 func exists(t *testing.T, rdb redis.Cmdable, keys ...string) int64 {

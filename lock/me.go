@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"cmp"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -9,72 +8,41 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// me is what a client says about itself with each lock, ready to be sent.
-type me struct {
-	c       *Client
-	waiters map[mode]any // of requests without a session, at their first attempt
+// holderInfo makes the metadata that the client writes beside each lock.
+type holderInfo struct {
+	c *Client
 
-	last    atomic.Pointer[described]
-	mu      sync.RWMutex
-	holders map[Lease]*described // what was described before, by lease without its trace
+	last  atomic.Pointer[leaseInfo]
+	mu    sync.RWMutex
+	infos map[Lease]*leaseInfo // by lease without its trace
 }
 
-// described is a lease without its trace, and what the metadata says about it.
-type described struct {
-	lease  Lease
-	packed *string
+// leaseInfo is the part of the metadata that is equal for equal leases.
+type leaseInfo struct {
+	lease Lease // without its trace
+	json  string
 }
 
-// maxHolders is how many descriptions are kept.
-const maxHolders = 256
+// maxLeaseInfos is how many are kept.
+const maxLeaseInfos = 256
 
-func newMe(c *Client) *me {
-	m := &me{c: c, holders: map[Lease]*described{}}
-	m.waiters = map[mode]any{}
-	for _, way := range []mode{modeTry, modeWait, modeQueue} {
-		m.waiters[way] = m.waiterText(&request{mode: way})
+// tail returns the metadata of r as scripts take it, from its member "id" on.
+func (m *holderInfo) tail(r *request) string {
+	if r.session == nil && r.lease.Trace == "" {
+		return `"id":"` + r.id + `",` + m.ofLease(&r.lease)
 	}
-	return m
-}
-
-// waiter returns the waiter argument of a request without a session.
-func (m *me) waiter(way mode) any { return m.waiters[way] }
-
-// waiterText is the fifth argument of acquire.lua.
-func (m *me) waiterText(r *request) string {
-	session := ""
+	meta := m.meta(&r.lease)
+	meta.ID, meta.Trace = r.id, r.lease.Trace
 	if r.session != nil {
-		session = r.session.id
+		meta.Session, meta.Holding = r.session.id, r.session.holding(m.c, r.key)
 	}
-	b := make([]byte, 0, 160)
-	b = append(b, r.mode...)
-	for _, n := range [...]int64{r.mode.life(m.c.opts).Milliseconds(), r.since, record.Turn.Milliseconds()} {
-		b = append(b, ' ')
-		b = strconv.AppendInt(b, n, 10)
-	}
-	b = append(b, ' ')
-	b = append(b, cmp.Or(r.mark, "-")...)
-	b = append(b, ' ')
-	return string(append(b, record.Waiter{Session: session, Instance: m.c.instance}.Who()...))
+	return meta.Tail()
 }
 
-// describe appends what the metadata says about holder and lease: in one
-// argument, and if that cannot be, in fields behind it.
-func (m *me) describe(args []any, lease *Lease) []any {
-	key := *lease
-	key.Trace = ""
-	if last := m.last.Load(); last != nil && last.lease == key {
-		return append(args, last.packed)
-	}
-	m.mu.RLock()
-	before := m.holders[key]
-	m.mu.RUnlock()
-	if before != nil {
-		m.last.Store(before)
-		return append(args, before.packed)
-	}
-	meta := record.Meta{
+func (m *holderInfo) meta(lease *Lease) *record.Meta {
+	meta := &record.Meta{
 		V:          record.Version,
+		Instance:   m.c.instance,
 		App:        m.c.opts.App,
 		Host:       m.c.opts.Host,
 		PID:        m.c.pid,
@@ -88,16 +56,46 @@ func (m *me) describe(args []any, lease *Lease) []any {
 	if m.c.opts.EndWithHeartbeat {
 		meta.EndsWithHeartbeat = 1
 	}
-	text, ok := record.PackHolder(&meta)
-	if !ok {
-		return append(append(args, ""), meta.Fields()...)
+	return meta
+}
+
+func (m *holderInfo) ofLease(lease *Lease) string {
+	key := *lease
+	key.Trace = ""
+	if last := m.last.Load(); last != nil && last.lease == key {
+		return last.json
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.holders) >= maxHolders {
-		// Leases that differ each time are not worth remembering.
-		clear(m.holders)
+	m.mu.RLock()
+	info := m.infos[key]
+	m.mu.RUnlock()
+	if info == nil {
+		info = &leaseInfo{key, m.meta(lease).Tail()}
+		m.mu.Lock()
+		if m.infos == nil || len(m.infos) >= maxLeaseInfos {
+			m.infos = map[Lease]*leaseInfo{} // leases that differ each time are not worth keeping
+		}
+		m.infos[key] = info
+		m.mu.Unlock()
 	}
-	m.holders[key] = &described{key, &text}
-	return append(args, &text)
+	m.last.Store(info)
+	return info.json
+}
+
+// waiterText is the sixth argument of acquire.lua.
+func (c *Client) waiterText(r *request) string {
+	session := "-"
+	if r.session != nil {
+		session = r.session.id
+	}
+	nonce := "-"
+	if r.nonce != "" {
+		nonce = r.nonce
+	}
+	b := make([]byte, 0, 128)
+	b = strconv.AppendInt(b, r.since, 10)
+	for _, word := range [...]string{nonce, session, c.instance} {
+		b = append(b, ' ')
+		b = append(b, word...)
+	}
+	return string(b)
 }

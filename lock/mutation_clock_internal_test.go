@@ -65,7 +65,7 @@ func TestQueueIsByTheServersClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	queue := record.Companion(record.DefaultPrefix, record.KindWait, "k")
+	queue := record.Companion(record.DefaultPrefix, record.KindQueue, "k")
 	waiters := record.Companion(record.DefaultPrefix, record.KindWaiter, "k")
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 3)
@@ -73,7 +73,7 @@ func TestQueueIsByTheServersClock(t *testing.T) {
 	for n, shift := range []time.Duration{time.Hour, 0, -time.Hour} {
 		c := shifted(t, rdb, shift)
 		go func() {
-			_, err := c.Acquire(ctx, "k", Lease{TTL: time.Minute, Fair: true})
+			_, err := c.Acquire(ctx, "k", Lease{TTL: time.Minute})
 			gone <- err
 		}()
 		testredis.Eventually(t, 10*time.Second, func() bool {

@@ -40,8 +40,7 @@ func (s *slowReply) isSecond(id string) bool {
 	return second
 }
 
-// B12: a release that is heard while the reply "held" is still on its way, on a
-// channel that somebody else listens to already.
+// B12: a hand-off whose message comes while the reply "held" is still on its way.
 func TestReleaseHeardBeforeTheWaitIsNotMissed(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Start(t).Client(t)
@@ -49,7 +48,6 @@ func TestReleaseHeardBeforeTheWaitIsNotMissed(t *testing.T) {
 	slow := &slowReply{evaler: c.db, asked: make(chan struct{}), proceed: make(chan struct{})}
 	c.db = slow
 	lease := Lease{TTL: time.Minute}
-	c.opts.PollInterval = time.Minute
 	h, err := holder.Acquire(t.Context(), "k", lease)
 	if err != nil {
 		t.Fatal(err)
@@ -73,24 +71,32 @@ func TestReleaseHeardBeforeTheWaitIsNotMissed(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	wake := record.Companion(record.DefaultPrefix, record.KindWake, "k")
-	heard := func(n int) func() bool {
-		return func() bool {
-			c.hub.mu.Lock()
-			defer c.hub.mu.Unlock()
-			topic := c.hub.topics[wake]
-			return topic != nil && topic.live && topic.count >= n
-		}
+	waiting := func() int {
+		c.turns.mu.Lock()
+		defer c.turns.mu.Unlock()
+		return len(c.turns.waiters)
 	}
-	// The first waiter keeps the channel open; the acknowledgement counts.
+	early := func() bool {
+		c.turns.mu.Lock()
+		defer c.turns.mu.Unlock()
+		return len(c.turns.early) > 0
+	}
+	proceed := sync.OnceFunc(func() { close(slow.proceed) })
+	t.Cleanup(proceed)
+	// Releases hand the lock over only to a process that listens.
+	channel := record.InstanceKey(record.DefaultPrefix, c.instance)
+	c.begin()
+	testredis.Eventually(t, 10*time.Second, func() bool {
+		return rdb.PubSubNumSub(context.Background(), channel).Val()[channel] == 1
+	}, "the process listens")
 	first := wait()
-	testredis.Eventually(t, 10*time.Second, heard(1), "first waiter listens")
+	testredis.Eventually(t, 10*time.Second, func() bool { return waiting() == 1 }, "first waiter listens")
 	second := wait()
 	<-slow.asked
 	free(h)
 	free(<-first)
-	testredis.Eventually(t, 10*time.Second, heard(3), "both releases are heard")
-	close(slow.proceed)
+	testredis.Eventually(t, 10*time.Second, early, "the second is notified while its reply is on its way")
+	proceed()
 	select {
 	case h := <-second:
 		free(h)

@@ -109,8 +109,7 @@ func TestBrokenConnectionsAreNotDialledInAStorm(t *testing.T) {
 		}
 		got <- err
 	}()
-	queuedOn := func() bool { m := meta(t, b.rdb, "k"); return m != nil && m.Contended > 0 }
-	testredis.Eventually(t, 10*time.Second, queuedOn, "it waits")
+	queued(t, b.rdb, "k", 1)
 	quiet := proxy.Open()
 
 	// dialled runs f and returns the connections made meanwhile, and for how long.

@@ -44,8 +44,8 @@ type Options struct {
 	// KeyPrefix of the companion keys, to move them under the application's own
 	// ACL pattern. Without braces. Default: record.DefaultPrefix.
 	KeyPrefix string
-	// PollInterval is how often a waiter looks again without being woken, give
-	// or take a fifth. 10 ms to 1 min, default 500 ms.
+	// PollInterval is how often a waiter of a Redlock client tries again at least.
+	// 10 ms to 1 min, default 500 ms. Other waiters are notified.
 	PollInterval time.Duration
 	// RenewFraction is the part of the TTL after which a lease is renewed, in
 	// (0, 0.8], default 1/3.
@@ -55,17 +55,12 @@ type Options struct {
 	// default 3 s. A round trip of an acquire or a renewal is bounded by the lease
 	// as well.
 	Timeout time.Duration
-	// PoolSize bounds how many round trips of acquires and releases are on their
-	// way to a server at once; those in excess of it share the next ones.
-	// Default: that of the client given to [New]. Connections in excess of it
-	// are kept for what keeps locks alive.
+	// PoolSize bounds how many round trips of acquires and releases of a Redlock client
+	// are on their way to a node at once. Other clients have few on their way at once,
+	// each with one request or, under load, with many: see the package comment.
+	// Default: that of the client given to [New] or [NewRedlock]. Further connections are
+	// kept for what keeps locks alive.
 	PoolSize int
-	// Pipeline lets only three round trips of acquires and releases be on their way to
-	// a server at once, each with one of them or with many in one pipeline: the
-	// busier the process, the fewer round trips for each. More throughput under
-	// load, at the same latency without; but what is slow or lost is slow or lost
-	// for many.
-	Pipeline bool
 	// EndWithHeartbeat ends all holds with ReasonHeartbeat when the process's
 	// heartbeat could not be written before it runs out at the server (15 s): who
 	// sees no heartbeat can then be sure that nobody works under those locks.
@@ -133,14 +128,9 @@ type Lease struct {
 	// ErrMaxHold. The remedy for work that hangs while its lock is renewed.
 	// 0: none.
 	MaxHold time.Duration
-	// Wait is how long Acquire waits for another's release at most. A round trip that
-	// is under way then, and with Fair the one that leaves the queue, are awaited: each
-	// takes Options.Timeout at most. 0: as long as its context.
+	// Wait is how long Acquire waits for another's release at most; leaving the
+	// queue then takes up to 100 ms more. 0: as long as its context.
 	Wait time.Duration
-	// Fair makes Acquire wait in the lock's queue: first come, first served,
-	// among those that live. Everybody yields to the queue, TryAcquire and
-	// unfair waiters too.
-	Fair bool
 	// NoRenew leaves the lease alone: it ends after TTL unless extended.
 	NoRenew bool
 	// RenewFraction overrides Options.RenewFraction; 0 does not.

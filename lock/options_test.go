@@ -116,7 +116,7 @@ func TestKeyPrefixMovesCompanions(t *testing.T) {
 	t.Parallel()
 	b := setup(t, lock.Options{KeyPrefix: "billing:ls:"})
 	h := mustAcquire(t, b.client, "billing:lock", lease())
-	for _, key := range []string{"billing:ls:meta:{billing:lock}", "billing:lock"} {
+	for _, key := range []string{"billing:ls:hold:{billing:lock}", "billing:lock"} {
 		if exists(t, b.rdb, key) != 1 {
 			t.Errorf("no %s", key)
 		}

@@ -42,7 +42,7 @@ func pairs(t *testing.T, c *lock.Client, n, times int) {
 // Many goroutines share one connection, and get their own answers.
 func TestPipeline(t *testing.T) {
 	t.Parallel()
-	b := setup(t, lock.Options{Pipeline: true})
+	b := setup(t, lock.Options{})
 	before := b.rdb.Info(t.Context(), "stats").Val()
 	pairs(t, b.client, 64, 20)
 	if n := exists(t, b.rdb, "k0", metaKey("k0")); n != 0 {
@@ -51,9 +51,9 @@ func TestPipeline(t *testing.T) {
 	if n := len(b.events.of(lock.EventReleased)); n != 64*20 {
 		t.Errorf("%d releases", n)
 	}
-	// The heartbeat, the subscriber, and the three of the lane.
+	// The heartbeat, the subscriber, and the four of the lane.
 	after := b.rdb.Info(t.Context(), "stats").Val()
-	if n := infoInt(t, after, "total_connections_received") - infoInt(t, before, "total_connections_received"); n > 5 {
+	if n := infoInt(t, after, "total_connections_received") - infoInt(t, before, "total_connections_received"); n > 6 {
 		t.Errorf("%d connections", n)
 	}
 }
@@ -61,7 +61,7 @@ func TestPipeline(t *testing.T) {
 func TestPipelineOnCluster(t *testing.T) {
 	t.Parallel()
 	cluster := testredis.StartCluster(t)
-	c := open(t, cluster.Client(t), lock.Options{Pipeline: true})
+	c := open(t, cluster.Client(t), lock.Options{})
 	pairs(t, c, 64, 10)
 }
 
@@ -71,7 +71,7 @@ func TestPipelineOnCluster(t *testing.T) {
 // fault: 41
 func TestPipelineUnderFaults(t *testing.T) {
 	t.Parallel()
-	b := setup(t, lock.Options{Pipeline: true, Timeout: time.Second})
+	b := setup(t, lock.Options{Timeout: time.Second})
 	pairs(t, b.client, 16, 2)
 	b.rdb.ScriptFlush(t.Context())
 	pairs(t, b.client, 16, 2)
@@ -130,7 +130,7 @@ func TestPipelineLosesReplies(t *testing.T) {
 	far.Addr = proxy.Addr()
 	rdb := redis.NewClient(far)
 	t.Cleanup(func() { _ = rdb.Close() })
-	c := open(t, rdb, lock.Options{Pipeline: true, Timeout: 500 * time.Millisecond, OnEvent: events.add})
+	c := open(t, rdb, lock.Options{Timeout: 500 * time.Millisecond, OnEvent: events.add})
 	pairs(t, c, 16, 2)
 	proxy.DropReplies(true)
 	var wg sync.WaitGroup

@@ -92,7 +92,7 @@ func (f *fakeNode) do(s *script, args []any) any {
 		f.ids = append(f.ids, text(args[argID]))
 		if f.live() != "" && !mine {
 			id, _, _ := strings.Cut(strings.TrimPrefix(f.value, valueMark), ":")
-			return []any{int64(0), time.Until(f.until).Milliseconds(), int64(-1), int64(0), "id", id}
+			return []any{int64(0), time.Until(f.until).Milliseconds(), int64(-1), int64(0), `{"id":"` + id + `","v":2}`}
 		}
 		f.value, f.until = text(args[0]), time.Now().Add(milliseconds(args[argTTL]))
 		f.counter = max(f.counter+1, time.Now().UnixMicro()+f.skew)
@@ -108,7 +108,7 @@ func (f *fakeNode) do(s *script, args []any) any {
 	}
 	switch s {
 	case renewScript:
-		f.until = time.Now().Add(milliseconds(args[argTTL]))
+		f.until = time.Now().Add(milliseconds(args[renewTTL]))
 	case releaseScript:
 		f.until = time.Time{}
 	case raiseScript:

@@ -7,17 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/locksteward/locksteward/lock/record"
-)
-
-// Places in the arguments of scripts: the value is the first of acquire, renew
-// and release, the others are those of the first two.
-const (
-	argValue  = 0
-	argID     = 1
-	argTTL    = 2
-	argHolder = 6
 )
 
 // acquire asks all nodes for the lock. Less than a majority is given back at
@@ -27,8 +16,6 @@ func (q *quorum) acquire(ctx context.Context, keys []string, args []any) (any, e
 	if err := q.tooLong(ttl); err != nil {
 		return nil, err
 	}
-	// Nobody is recorded as waiting: ids change with each attempt.
-	args[argWaiter] = q.c.me.waiter(modeTry)
 	t := q.lay(keys, args, ttl)
 	b := q.ballot(acquireScript.op, keys[0], t)
 	b.ripe = true
@@ -132,14 +119,7 @@ func (b *ballot) holder() any {
 }
 
 // holderID is the id in what a node says of a lock that another has.
-func holderID(list []any) string {
-	for i := 4; i+1 < len(list); i += 2 {
-		if list[i] == record.FieldID {
-			return text(list[i+1])
-		}
-	}
-	return ""
-}
+func holderID(list []any) string { return holderOf(list).ID }
 
 // left is how long a lease lasts as a node says; without TTL, longer than any.
 func left(list []any) time.Duration {

@@ -125,7 +125,7 @@ func (b *ballot) failure(waited time.Duration) *QuorumError {
 // renew asks for votes on a lease that goes on. A node that has lost the lock is
 // left alone: nothing re-creates it.
 func (q *quorum) renew(ctx context.Context, keys []string, args []any) (any, error) {
-	ttl := milliseconds(args[argTTL])
+	ttl := milliseconds(args[renewTTL])
 	if err := q.tooLong(ttl); err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ const maxNodes = 31
 
 // RedlockOptions tune a client of [NewRedlock]. The zero value is usable.
 type RedlockOptions struct {
-	// Options are those of [New]. Pipeline is refused: votes that share a
-	// connection would be late together. The default of PoolSize is that of the
+	// Options are those of [New]. Votes do not share round trips: they would be late
+	// together. The default of PoolSize is that of the
 	// node with the smallest pool; it bounds acquires, and each node has that many
 	// connections. Waiters look again after 50 to 250 ms, or PollInterval if that
 	// is less. Timeout is the time within which an acquire that gets no majority has
@@ -51,8 +51,8 @@ type RedlockOptions struct {
 
 // NewRedlock returns a client that takes each lock on a majority of nodes:
 // independent masters, none of which replicates another. Its methods are those
-// of a client of [New], with these differences: Lease.Fair is refused; waiters
-// poll, since no master can wake them for the majority; waiters cannot be seen
+// of a client of [New], with these differences: there is no queue, since the nodes
+// would not agree on one, so that waiters poll, in no order, and cannot be seen
 // from outside; a forced release is noticed at the next renewal; and a failed
 // call may be a [*QuorumError].
 //
@@ -105,6 +105,7 @@ func (q *quorum) connect(i int, rdb *redis.Client, o Options) error {
 	if err != nil {
 		return err
 	}
+	s.abreast = o.PoolSize
 	n.db, n.server = s, s
 	return nil
 }
@@ -114,9 +115,6 @@ func (o *RedlockOptions) check() error {
 	var errs []error
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: RedlockOptions."+format, append([]any{ErrInvalid}, args...)...))
-	}
-	if o.Pipeline {
-		bad("Pipeline: votes that share a connection would be late together; leave it off")
 	}
 	if o.NodeTimeout != 0 && (o.NodeTimeout < time.Millisecond || o.NodeTimeout > 10*time.Second) {
 		bad("NodeTimeout: want 1ms to 10s, or 0 for the default, got %s", o.NodeTimeout)
@@ -190,11 +188,7 @@ func (q *quorum) refuse(l Lease) error {
 	if q == nil {
 		return nil
 	}
-	var errs []error
-	if l.Fair {
-		errs = append(errs, fmt.Errorf("%w: Lease.Fair: not with Redlock: each node would have a queue of its own, and they would not agree", ErrInvalid))
-	}
-	return errors.Join(append(errs, q.tooLong(l.TTL))...)
+	return q.tooLong(l.TTL)
 }
 
 // tooLong refuses a lease that a node could forget and vote against.

@@ -52,7 +52,6 @@ func TestRedlockRefuses(t *testing.T) {
 		"mapped":         {[]string{"[::ffff:10.0.0.1]:6379", three[0], three[1]}, lock.RedlockOptions{}, []string{"nodes[0]", "nodes[1]"}},
 		"name":           {[]string{"Redis-1.example:6379", three[0], "redis-1.example.:6379"}, lock.RedlockOptions{}, []string{"nodes[0]", "nodes[2]"}},
 		"socket":         {[]string{"/run/redis.sock", three[0], "/run/../run/redis.sock"}, lock.RedlockOptions{}, []string{"nodes[0]", "nodes[2]"}},
-		"pipeline":       {three, lock.RedlockOptions{Options: lock.Options{Pipeline: true}}, []string{"Pipeline"}},
 		"timeout":        {three, lock.RedlockOptions{NodeTimeout: time.Minute}, []string{"NodeTimeout: want 1ms to 10s", "1m0s"}},
 		"uptime":         {three, lock.RedlockOptions{MinUptime: -1}, []string{"MinUptime: want 0 or more"}},
 		"options":        {three, lock.RedlockOptions{Options: lock.Options{PollInterval: 1, RenewFraction: 2}, MinUptime: -1}, []string{"Options.PollInterval", "Options.RenewFraction", "MinUptime"}},
@@ -79,11 +78,11 @@ func TestRedlockRefuses(t *testing.T) {
 	for _, n := range []int{3, 4} {
 		list := unopened(t, append(three[:3:3], "10.0.0.4:6379")[:n]...)
 		c := openRedlock(t, list, lock.RedlockOptions{AllowEven: n == 4, MinUptime: time.Minute})
-		_, err := c.Acquire(t.Context(), "", lock.Lease{TTL: time.Hour, Fair: true})
+		_, err := c.Acquire(t.Context(), "", lock.Lease{TTL: time.Hour})
 		if !errors.Is(err, lock.ErrInvalid) {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"key: is empty", "Lease.Fair", "Lease.TTL: want at most RedlockOptions.MinUptime, 1m0s, got 1h"} {
+		for _, want := range []string{"key: is empty", "Lease.TTL: want at most RedlockOptions.MinUptime, 1m0s, got 1h"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q is not in: %v", want, err)
 			}

@@ -11,7 +11,7 @@ import (
 
 // Release ends the handle: its context ends with [ErrReleased], and if it is the
 // last one of its hold, renewal stops and the lock is deleted if it is still this
-// hold's, which wakes who waits for it. It does not mind a ctx that has ended
+// hold's, or handed to who is next in its queue. It does not mind a ctx that has ended
 // (its deadline, if that is still to come, counts), takes at most
 // Options.Timeout, and may be called again.
 //
@@ -102,10 +102,7 @@ func (h *hold) sweep() {
 }
 
 // releasing is the memory of one free in one piece.
-type releasing struct {
-	keys [6]string
-	args [2]any
-}
+type releasing struct{ args [2]any }
 
 // detach returns a context that does not end with ctx.
 func detach(ctx context.Context) context.Context {
@@ -117,13 +114,8 @@ func detach(ctx context.Context) context.Context {
 
 // freeing returns keys and arguments of the script that frees f.
 func (c *Client) freeing(f *token) (keys []string, args []any) {
-	m := &releasing{keys: [...]string{f.keys[0], f.keys[1], f.keys[3], f.keys[4], f.keys[2], ""}}
-	m.args = [...]any{&f.value, &c.waking}
-	if len(f.keys) <= keyGrants {
-		return m.keys[:4], m.args[:]
-	}
-	m.keys[5] = f.keys[keyGrants]
-	return m.keys[:], m.args[:]
+	m := &releasing{args: [...]any{&f.value, &c.waking}}
+	return f.keys, m.args[:]
 }
 
 // notOurs is what free returns for a key that is gone or another's.

@@ -159,7 +159,7 @@ func TestCloseEndsHolds(t *testing.T) {
 		_, err := c.Acquire(context.Background(), "k", lease())
 		waiting <- err
 	}()
-	testredis.Eventually(t, 5*time.Second, func() bool { return meta(t, rdb, "k").Contended > 0 }, "waiter")
+	queued(t, rdb, "k", 1)
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ type way int
 const (
 	renewAlone    way = iota // somebody waits for it
 	renewTogether            // it may wait for others
-	renewGrant               // it confirms what was given for a turn, and is not counted
+	renewHandoff             // it confirms what was handed over for a turn, and is not counted
 )
 
 // keep renews the lease and sets the next renewal.
@@ -104,7 +104,7 @@ func (h *hold) rest(n int, how way) time.Duration {
 	case renewAlone:
 		left := h.c.clock.now().until(h.deadline())
 		return min(backoff(n, min(ttl/50, 10*time.Millisecond), min(ttl/10, 300*time.Millisecond)), left)
-	case renewGrant:
+	case renewHandoff:
 		return backoff(n, record.Turn/50, record.Turn/10)
 	default:
 		return backoff(n, ttl/50, min(ttl/10, time.Second))
@@ -118,6 +118,29 @@ func (h *hold) rest(n int, how way) time.Duration {
 func (h *hold) patience(n int, ttl, left time.Duration) time.Duration {
 	tenth := max(ttl/10, 10*time.Millisecond)
 	return min(h.c.opts.Timeout, max(tenth, min(tenth<<min(n, 8), left/2)), left)
+}
+
+// renewedTail is the metadata of a renewal, from its member "id" on; mu is held.
+func (h *hold) renewedTail() string {
+	head := len(`"id":"",`) + len(h.id)
+	b := make([]byte, 0, len(h.tail)+96)
+	b = append(b, h.tail[:head]...)
+	number := func(name string, n int64) {
+		if n > 0 {
+			b = append(b, '"')
+			b = append(b, name...)
+			b = append(b, `":`...)
+			b = strconv.AppendInt(b, n, 10)
+			b = append(b, ',')
+		}
+	}
+	number("seq", h.sent)
+	number("renewals", h.renewed+1)
+	number("renew_failures", h.failed)
+	if len(h.handles) > 1 {
+		number("holds", int64(len(h.handles)))
+	}
+	return string(append(b, h.tail[head:]...))
 }
 
 // renew asks the server once, for the n-th time in a row, to let the lease last
@@ -142,43 +165,38 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (ef
 		h.mu.Unlock()
 		return effectNone, fmt.Errorf("renew lock %q: %w", h.key, err)
 	}
-	failures, progress, told := h.failures, h.progress, h.told
-	holds, count := "0", len(h.handles)
-	if count != h.count {
-		holds = strconv.Itoa(max(1, count))
-	}
 	left := h.c.clock.now().until(h.until)
 	patience := h.patience(n, h.lease.TTL, left)
-	if how == renewGrant {
-		patience, count, holds = min(h.c.opts.Timeout, max(left/4, time.Millisecond)), h.count, "0"
-		failures, progress = 0, told
+	sent := h.c.clock.now()
+	seq, age, tail := int64(0), int64(-1), h.tail
+	if how == renewHandoff {
+		patience = min(h.c.opts.Timeout, max(left/4, time.Millisecond))
+	} else {
+		h.sent++
+		seq, tail = h.sent, h.renewedTail()
+		if h.progress != (instant{}) {
+			age = (sent.mono - h.progress.mono).Milliseconds()
+		}
 	}
 	h.longest = max(h.longest, ttl)
 	h.mu.Unlock()
 
-	sent := h.c.clock.now()
-	age := "-1"
-	if progress != told {
-		age = strconv.FormatInt((sent.mono - progress.mono).Milliseconds(), 10)
-	}
 	ask := h.c.db.eval
 	if h.c.batch != nil && n == 0 && how == renewTogether && ttl >= batchTTL {
 		ask = h.c.batch.eval
 	}
 	args := []any{
-		&h.value, &h.id, ttl.Milliseconds(), record.Grace.Milliseconds(), strconv.Itoa(failures), age, holds, "1",
+		&h.value, ttl.Milliseconds(), record.Grace.Milliseconds(), strconv.FormatInt(h.fence, 10),
+		seq, age, tail,
 	}
-	keys := []string{h.keys[0], h.keys[1], h.keys[4]}
-	if how != renewGrant {
-		keys, args = keys[:2], args[:7]
-	}
+	keys := h.keys[:2]
 	reply, err := ask(&deadlineContext{ctx, time.Now().Add(patience)}, renewScript, keys, args)
 	answered := h.c.clock.now()
 	took := answered.mono - sent.mono
 	if err != nil {
 		effect, failure := judge("renew", h.key, err)
 		h.mu.Lock()
-		h.failures++
+		h.failed++
 		h.lastErr = failure
 		h.mu.Unlock()
 		h.emit(EventRenewFailed, took, failure)
@@ -190,15 +208,17 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (ef
 		h.look()
 		h.mu.Lock()
 		h.until = h.until.later(sent.add(ttl - drift(ttl)))
-		h.failures -= failures
 		h.lastErr = nil
-		h.told, h.count = progress, count
+		h.confirmAt = instant{}
+		if how != renewHandoff {
+			h.renewed++
+		}
 		e := h.event(EventRenewed, took, nil)
 		if how == renewTogether {
 			e.Late = h.late(answered)
 		}
 		h.mu.Unlock()
-		if how != renewGrant {
+		if how != renewHandoff {
 			h.c.emit(e)
 		}
 		if err := h.outcome(); err != nil {

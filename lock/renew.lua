@@ -1,11 +1,10 @@
--- Prolongs a lock and its metadata if the lock is still this hold. Never creates
--- a key, never shortens a lease.
+-- Prolongs a lock if it is still this hold, and writes its metadata anew. Never
+-- creates a lock, never shortens a lease.
 --
--- KEYS:    1 lock · 2 metadata · 3 waiters, where it confirms
--- ARGV:    1 value of the lock · 2 acquisition id · 3 TTL in ms · 4 grace of the metadata in ms
---          5 renewals that failed since the last one that was told · 6 age of the last progress in ms, -1 for none
---          7 how often the session has it, 0 for as before · 8 anything: a lock that was given for a turn is
---            confirmed, which is no renewal
+-- KEYS:    1 lock · 2 metadata
+-- ARGV:    1 value of the lock · 2 TTL in ms · 3 how long the metadata outlives the lock, in ms · 4 fence of the hold
+--          5 number of this renewal, which grows; 0 confirms a lock that was handed over, which is no renewal
+--          6 age of the last progress in ms, -1 for none · 7 metadata: a JSON object without its opening brace
 -- Returns: 1 renewed · 0 the lock is gone · -1 the key is not this hold's
 
 local value = redis.pcall('GET', KEYS[1])
@@ -16,27 +15,27 @@ end
 if not value then return 0 end
 if value ~= ARGV[1] then return -1 end
 
-local ttl = tonumber(ARGV[3])
 local left = redis.call('PTTL', KEYS[1])
-if left < ttl then
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
-  left = ttl
+if left < tonumber(ARGV[2]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  left = tonumber(ARGV[2])
 end
 
 -- The lock is renewed. What is wrong with the metadata must not undo that.
-local id = redis.pcall('HGET', KEYS[2], 'id')
-if id == ARGV[2] and ARGV[8] then
-  redis.pcall('PEXPIRE', KEYS[2], left + tonumber(ARGV[4]))
-  redis.pcall('HDEL', KEYS[3], ':free')
-elseif id == ARGV[2] then
+local text = redis.pcall('GET', KEYS[2])
+local before = type(text) == 'string' and text or ''
+local seq = tonumber(ARGV[5])
+if (tonumber((string.match(before, '"seq":(%d+)'))) or -1) >= seq then
+  redis.pcall('PEXPIRE', KEYS[2], left + tonumber(ARGV[3])) -- a later one came first
+  return 1
+end
+local head = '{"fence":"' .. ARGV[4] .. '",' .. (string.match(before, '"acquired":"%d+",') or '') .. (string.match(before, '"lost":"[^"]*",') or '')
+if seq > 0 then
   local now = redis.call('TIME')
   local ms = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
-  redis.pcall('HSET', KEYS[2], 'renewed', ms)
-  redis.pcall('HINCRBY', KEYS[2], 'renewals', 1)
-  if ARGV[5] ~= '0' then redis.pcall('HINCRBY', KEYS[2], 'renew_failures', ARGV[5]) end
+  head = head .. '"renewed":"' .. string.format('%.0f', ms) .. '",'
   local age = tonumber(ARGV[6])
-  if age >= 0 then redis.pcall('HSET', KEYS[2], 'progress', ms - age) end
-  if ARGV[7] ~= '0' then redis.pcall('HSET', KEYS[2], 'holds', ARGV[7]) end
-  redis.pcall('PEXPIRE', KEYS[2], left + tonumber(ARGV[4]))
+  if age >= 0 then head = head .. '"progress":"' .. string.format('%.0f', ms - age) .. '",' end
 end
+redis.pcall('SET', KEYS[2], head .. ARGV[7], 'PX', left + tonumber(ARGV[3]))
 return 1

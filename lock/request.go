@@ -14,8 +14,8 @@ type token struct {
 	key   string
 	id    string
 	value string   // never shown
-	wake  string   // channel
-	keys  []string // lock, metadata, fence, queue, waiters, and grants of who leaves marks
+	tail  string   // metadata, from its member "id" on
+	keys  []string // lock, metadata, fence, queue, waiters
 }
 
 // request is one call of Acquire or TryAcquire: the same id in every attempt,
@@ -26,6 +26,9 @@ type request struct {
 	args    []any
 	session *session
 	began   instant
+	// channel is where the process is notified of its turn; empty for the one that
+	// it listens on anyway.
+	channel string
 
 	// base is the earliest moment at which a lease that the server says was
 	// taken before may have begun.
@@ -37,107 +40,84 @@ type request struct {
 	open, stray bool
 	// since is the arrival that the queue knows.
 	since int64
-	mode  mode
-	// recorded says that the server knows of a waiter of this id.
-	recorded bool
-	grantee
+	// waits says that the request waits in the queue if it cannot have the lock.
+	waits bool
+	// enqueued says that the server may know of the waiter.
+	enqueued bool
+	handoff
 }
 
-// mode is how an attempt goes about a lock that another has, as in acquire.lua.
-type mode string
+// queueBeat is how often a waiter says that it lives; record.WaiterLife is how
+// long it is believed.
+const queueBeat = time.Second
 
+// Places in the arguments of scripts: the value is the first of acquire, renew
+// and release.
 const (
-	modeTry   mode = "0"
-	modeWait  mode = "1"
-	modeQueue mode = "2"
+	argValue  = 0
+	argID     = 1
+	argTTL    = 2
+	argTail   = 4
+	argWaiter = 5 // changes between attempts
+	renewTTL  = 1
 )
 
-// How often one in the queue says that it lives, and how long it is believed.
-const (
-	queueBeat = time.Second
-	queueLife = 3 * time.Second
-)
-
-// life is how long a waiter's record is believed.
-func (m mode) life(o Options) time.Duration {
-	if m == modeWait {
-		return o.PollInterval*3/2 + 2*time.Second
-	}
-	return queueLife
-}
-
-// Places in a request's arguments and keys.
-const (
-	argWaiter = 4 // changes between attempts
-	keyGrants = 5 // only of who leaves marks
-)
-
-// payload is the memory of a request in one piece, with room for the arguments of
-// most: seven, and trace, session and locks held with their names.
+// payload is the memory of a request in one piece.
 type payload struct {
 	request
-	keys [6]string
-	args [7 + 2*3]any
+	keys [5]string
+	args [6]any
 	num  [2]int64
 }
 
+// noWaiter is the sixth argument of acquire.lua of a request that does not wait.
+var noWaiter = any("")
+
 // request prepares a call for s, which may be nil.
-func (c *Client) request(key string, lease Lease, s *session, m mode) *request {
+func (c *Client) request(key string, lease Lease, s *session, waits bool) *request {
 	p := &payload{}
 	r := &p.request
 	names := record.NamesOf(c.opts.KeyPrefix, key)
-	r.key, r.lease, r.session, r.mode = key, lease, s, m
+	r.key, r.lease, r.session, r.waits = key, lease, s, waits
 	r.id, r.value = newToken()
-	r.wake = names.Wake
-	p.keys = [...]string{key, names.Meta, names.Fence, names.Wait, names.Waiter, ""}
-	r.keys = p.keys[:5]
+	r.tail = c.info.tail(r)
+	p.keys = [...]string{key, names.Hold, names.Fence, names.Queue, names.Waiter}
+	r.keys = p.keys[:]
 	r.began = c.clock.now()
 	ttl := lease.TTL.Milliseconds()
 	p.num = [...]int64{ttl, ttl + record.Grace.Milliseconds()}
-
-	args := append(p.args[:0], &r.value, &r.id, &p.num[0], &p.num[1], c.me.waiter(m))
-	args = c.me.describe(append(args, &c.instance), &r.lease)
-	if lease.Trace != "" {
-		args = append(args, record.FieldTrace, &r.lease.Trace)
-	}
-	if c.grantable(lease, m) {
-		p.keys[5] = record.Companion(c.opts.KeyPrefix, record.KindGrant, key)
-		r.keys = p.keys[:]
-		r.proof = rand.Text()
-		r.nextMark(r.began)
-	}
-	if s != nil {
-		args = append(args, record.FieldSession, &s.id)
-		if holding := s.holding(c, key); len(holding) > 0 {
-			args = append(args, record.FieldHolding, record.EncodeKeys(holding))
+	p.args = [...]any{&r.value, &r.id, &p.num[0], &p.num[1], &r.tail, noWaiter}
+	r.args = p.args[:]
+	if waits && c.quorum == nil {
+		if c.hub != nil {
+			r.channel = c.hub.channelFor(names.Wake)
+			r.proof = rand.Text()
+			r.nextNonce(r.began)
 		}
+		r.args[argWaiter] = c.waiterText(r)
 	}
-	if s != nil || r.mark != "" {
-		args[argWaiter] = c.me.waiterText(r)
-	}
-	r.args = args
 	return r
 }
 
 // again replaces a request that must not be repeated by a new one for the same
 // lock.
 func (c *Client) again(r *request) {
-	next := c.request(r.key, r.lease, r.session, r.mode)
+	next := c.request(r.key, r.lease, r.session, r.waits)
 	next.began, next.contended = r.began, r.contended
 	*r = *next
 }
 
 // attempted returns the arguments for the next attempt.
 func (c *Client) attempted(r *request) []any {
-	r.recorded = r.recorded || r.mode != modeTry
+	r.enqueued = r.enqueued || r.waits && c.quorum == nil
 	if r.since == 0 {
 		return r.args
 	}
-	if r.mark != "" {
-		r.nextMark(c.clock.now())
+	if r.nonce != "" {
+		r.nextNonce(c.clock.now())
 	}
 	args := append(make([]any, 0, len(r.args)), r.args...)
-	args[argWaiter] = c.me.waiterText(r)
+	args[argWaiter] = c.waiterText(r)
 	return args
 }
 
@@ -161,4 +141,4 @@ func newToken() (id, value string) {
 }
 
 // valueMark opens the value of a lock (record.Value).
-const valueMark = "ls1:"
+const valueMark = "ls2:"

@@ -13,6 +13,7 @@ import (
 type ride struct {
 	cmd        *redis.Cmd
 	deadline   time.Time
+	urgent     bool       // it goes before those that are not
 	done       chan error // takes one outcome
 	prev, next *ride
 	sent       bool // it may have been executed
@@ -23,9 +24,9 @@ type ride struct {
 // resting are rides that are over and that nobody knows any more.
 var resting = sync.Pool{New: func() any { return &ride{done: make(chan error, 1)} }}
 
-func newRide(cmd *redis.Cmd, deadline time.Time) *ride {
+func newRide(cmd *redis.Cmd, deadline time.Time, urgent bool) *ride {
 	r := resting.Get().(*ride)
-	r.cmd, r.deadline = cmd, deadline
+	r.cmd, r.deadline, r.urgent = cmd, deadline, urgent
 	return r
 }
 
@@ -36,23 +37,36 @@ func (r *ride) reuse() {
 	resting.Put(r)
 }
 
-// rides are those of a lane that are not over, in the order in which they came,
-// which is the order in which they are sent.
+// rides are those of a lane that are not over, in the order in which they are sent:
+// urgent ones first, and otherwise as they came.
 type rides struct {
 	first, last *ride
 	unsent      *ride // the first one not sent, nil for none
+	patient     *ride // the first one not sent that is not urgent, nil for none
 	waiting     int   // those not sent
 }
 
 func (q *rides) add(r *ride) {
-	if q.last == nil {
+	before := q.patient
+	if !r.urgent {
+		before = nil
+	}
+	r.prev, r.next = q.last, before
+	if before != nil {
+		r.prev, before.prev = before.prev, r
+	} else {
+		q.last = r
+	}
+	if r.prev == nil {
 		q.first = r
 	} else {
-		r.prev, q.last.next = q.last, r
+		r.prev.next = r
 	}
-	q.last = r
-	if q.unsent == nil {
+	if q.unsent == before {
 		q.unsent = r
+	}
+	if !r.urgent && q.patient == nil {
+		q.patient = r
 	}
 	q.waiting++
 }
@@ -64,6 +78,9 @@ func (q *rides) take(list []*ride, n int) []*ride {
 		r.sent = true
 		list = append(list, r)
 		q.unsent = r.next
+		if q.patient == r {
+			q.patient = r.next
+		}
 		q.waiting--
 	}
 	return list
@@ -80,6 +97,9 @@ func (q *rides) end(r *ride, back bool, err error) {
 	}
 	if q.unsent == r {
 		q.unsent = r.next
+	}
+	if q.patient == r {
+		q.patient = r.next
 	}
 	if r.prev == nil {
 		q.first = r.next

@@ -25,9 +25,14 @@ func TestRidesAreAList(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
-				r := newRide(nil, base.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "deadline"))))
+				deadline := base.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "deadline")))
+				r := newRide(nil, deadline, rapid.Bool().Draw(t, "urgent"))
 				q.add(r)
-				all = append(all, r)
+				at := len(all)
+				for r.urgent && at > len(under) && !all[at-1].urgent {
+					at-- // before those that are not urgent and not sent
+				}
+				all = slices.Insert(all, at, r)
 			},
 			"take": func(t *rapid.T) {
 				n := rapid.IntRange(1, 5).Draw(t, "n")
@@ -47,8 +52,7 @@ func TestRidesAreAList(t *testing.T) {
 				q.end(r, false, err)
 				q.end(r, true, nil) // it is over already
 				finish(r, err)
-				// The order within all is that of arrival; those taken are the first
-				// of them as long as they are not over.
+				// Those taken are the first of all as long as they are not over.
 			},
 			"expire": func(t *rapid.T) {
 				now := base.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "now")))

@@ -125,7 +125,7 @@ func (s *server) call(ctx context.Context, sc *script, name any, text *string, k
 	cmd := command(ctx, *list, name, text, keys, args)
 	var err error
 	if sc.rides {
-		err = s.ride(ctx, keys[0], cmd)
+		err = s.ride(ctx, keys[0], cmd, sc == releaseScript)
 		if err != nil && s.cluster != nil && elsewhere(err) {
 			// The client of the Cluster follows to where the slot is now.
 			cmd = command(ctx, nil, name, text, keys, args)
@@ -161,12 +161,12 @@ func elsewhere(err error) bool {
 }
 
 // ride sends a command by the lane to the node that has key.
-func (s *server) ride(ctx context.Context, key string, cmd *redis.Cmd) error {
+func (s *server) ride(ctx context.Context, key string, cmd *redis.Cmd, urgent bool) error {
 	node, err := s.node(ctx, key)
 	if err != nil {
 		return err
 	}
-	return s.laneOf(node).process(ctx, cmd)
+	return s.laneOf(node).process(ctx, cmd, urgent)
 }
 
 // close waits for what is under way and closes the connections.
@@ -224,7 +224,7 @@ func derive(rdb redis.UniversalClient, o Options) (*server, error) {
 		opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, quiet()
 		opt.NewClient = checkedNode(opt.NewClient)
 		c := redis.NewClusterClient(&opt)
-		return &server{rdb: c, cluster: c, abreast: o.abreast(), timeout: o.Timeout}, nil
+		return &server{rdb: c, cluster: c, abreast: min(o.PoolSize, shared), timeout: o.Timeout}, nil
 	}
 	opt := *rdb.(*redis.Client).Options()
 	return deriveSingle(&opt, o)
@@ -245,7 +245,7 @@ func deriveSingle(opt *redis.Options, o Options) (*server, error) {
 	check(opt)
 	c := redis.NewClient(opt)
 	c.AddHook(pipelineErrors{})
-	return &server{rdb: c, single: c, abreast: o.abreast(), timeout: o.Timeout}, nil
+	return &server{rdb: c, single: c, abreast: min(o.PoolSize, shared), timeout: o.Timeout}, nil
 }
 
 // maxReply bounds a reply: those of the scripts have some hundred bytes, those of a large
@@ -291,14 +291,6 @@ func (o Options) dialTimeout(d time.Duration) time.Duration {
 		return o.Timeout
 	}
 	return min(d, o.Timeout)
-}
-
-// abreast is how many round trips to one node may be under way at once.
-func (o Options) abreast() int {
-	if o.Pipeline {
-		return pipelined
-	}
-	return o.PoolSize
 }
 
 func quiet() *maintnotifications.Config {

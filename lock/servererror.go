@@ -16,6 +16,7 @@ type Code string
 // means again with backoff for up to Options.Timeout before it is returned.
 const (
 	CodeWrongType   Code = "WRONGTYPE"   // another type under one of the lock's keys; returned at once
+	CodeFormat      Code = "FORMAT"      // the lock is held in wire format 1, which is neither waited for nor overwritten; returned at once
 	CodeFence       Code = "FENCE"       // fence counter was overwritten with something else; returned at once
 	CodeOOM         Code = "OOM"         // server is out of memory; returned at once, releases still work
 	CodeNoPerm      Code = "NOPERM"      // ACL refuses a command, key or channel; returned at once
@@ -135,7 +136,7 @@ func codeOf(message string) Code {
 		head, _, _ = strings.Cut(message[i+len(": -"):], " ")
 	}
 	switch code := Code(head); code {
-	case CodeWrongType, CodeFence, CodeOOM, CodeNoPerm, CodeNoAuth, CodeWrongPass, CodeMisconf,
+	case CodeWrongType, CodeFormat, CodeFence, CodeOOM, CodeNoPerm, CodeNoAuth, CodeWrongPass, CodeMisconf,
 		CodeReadOnly, CodeLoading, CodeBusy, CodeTryAgain, CodeMoved, CodeAsk, CodeClusterDown,
 		CodeMasterDown, CodeNoReplicas, CodeNoScript:
 		return code

@@ -35,12 +35,10 @@ func TestWhoWaitsIsTold(t *testing.T) {
 			t.Cleanup(func() { _ = c.Close() })
 			names := record.NamesOf(c.opts.KeyPrefix, tc.key)
 			process := record.InstanceKey(c.opts.KeyPrefix, c.instance+"-waiting")
-			sub := rdb.Subscribe(t.Context(), names.Wake, process)
+			sub := rdb.Subscribe(t.Context(), process)
 			t.Cleanup(func() { _ = sub.Close() })
-			for range 2 {
-				if _, err := sub.Receive(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+			if _, err := sub.Receive(t.Context()); err != nil {
+				t.Fatal(err)
 			}
 			told := func(channel, message string) {
 				t.Helper()
@@ -53,8 +51,8 @@ func TestWhoWaitsIsTold(t *testing.T) {
 				t.Helper()
 				w := record.Waiter{Instance: process, Since: 1, Until: time.Now().Add(time.Minute).UnixMilli()}
 				for _, err := range []error{
-					rdb.HSet(t.Context(), names.Waiter, id, w.Encode()).Err(),
-					rdb.ZAdd(t.Context(), names.Wait, redis.Z{Score: place, Member: id}).Err(),
+					rdb.HSet(t.Context(), names.Waiter, id, w.Encode()+" 150 - v {}").Err(),
+					rdb.ZAdd(t.Context(), names.Queue, redis.Z{Score: place, Member: id}).Err(),
 				} {
 					if err != nil {
 						t.Fatal(err)
@@ -72,14 +70,13 @@ func TestWhoWaitsIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			told(process, record.TurnMessage("first", 0))
-			told(names.Wake, record.WakeMessage+" first second")
 
-			r := c.request(tc.key, Lease{TTL: time.Minute}, nil, modeQueue)
+			r := c.request(tc.key, Lease{TTL: time.Minute}, nil, true)
 			waits(r.id, "deaf", 0)
 			if handed, err := c.unlist(context.Background(), r, time.Second); handed || err != nil {
 				t.Fatalf("handed %v, %v", handed, err)
 			}
-			told(names.Wake, record.WakeMessage+" first second")
+			told(process, record.TurnMessage("first", 0))
 		})
 	}
 }

@@ -19,8 +19,7 @@ const (
 // trail is what one acquisition may have left on which nodes.
 type trail struct {
 	token
-	q    *quorum
-	meta []any // holder, then names and texts
+	q *quorum
 
 	mu  sync.Mutex
 	at  []place
@@ -34,20 +33,15 @@ const minSweep = 1024
 func (q *quorum) lay(keys []string, args []any, ttl time.Duration) *trail {
 	return &trail{
 		token: token{
-			key: keys[0], id: text(args[argID]), value: text(args[argValue]), keys: keys,
-			wake: record.Companion(q.c.opts.KeyPrefix, record.KindWake, keys[0]),
+			key: keys[0], id: text(args[argID]), value: text(args[argValue]), tail: text(args[argTail]), keys: keys,
 		},
-		q: q, meta: args[argHolder:], at: make([]place, len(q.nodes)), end: q.now().add(ttl + drift(ttl)),
+		q: q, at: make([]place, len(q.nodes)), end: q.now().add(ttl + drift(ttl)),
 	}
 }
 
 // class is what the metadata says.
 func (t *trail) class() string {
-	fields := map[string]string{record.FieldHolder: text(at(t.meta, 0))}
-	for i := 1; i+1 < len(t.meta); i += 2 {
-		fields[text(t.meta[i])] = text(t.meta[i+1])
-	}
-	m, _ := record.Decode(fields) // what is malformed is left out
+	m, _ := record.Decode("{" + t.tail)
 	return m.Class
 }
 

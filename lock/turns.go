@@ -10,7 +10,7 @@ import (
 // the lock.
 type word struct {
 	before int
-	grant  record.Grant // its mark is empty if it was not
+	grant  record.Grant // its nonce is empty if it was not
 }
 
 // waiter is one call that waits.
@@ -38,7 +38,7 @@ func (w *waiter) told(now word) {
 // sooner is what remains of two words.
 func sooner(old, now word) word {
 	now.before = min(now.before, old.before)
-	if now.grant.Mark == "" {
+	if now.grant.Nonce == "" {
 		now.grant = old.grant
 	}
 	return now

@@ -18,11 +18,11 @@ func TestNotifyNeverBlocks(t *testing.T) {
 		h := &hub{c: c, topics: map[string]*topic{}}
 		w := newWaiter("A")
 		h.topics["wake"] = &topic{name: "wake", live: true, waiters: map[*waiter]struct{}{w: {}}}
-		grant := record.Grant{ID: "A", Fence: int64(round), Mark: "M"}
+		grant := record.Grant{ID: "A", Fence: int64(round), Nonce: "M"}
 		var senders sync.WaitGroup
 		for _, send := range []func(){
 			func() { h.acknowledged("wake") },
-			func() { h.message("wake", record.WakeMessage+" A") },
+			func() { c.told(record.TurnMessage("A", 0)) },
 			func() { c.turns.tell("A", word{before: 1}) },
 			func() {
 				c.turns.tell("A", word{grant: grant})

@@ -9,43 +9,42 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// wait attempts until the lock is taken, waiting in between. The subscription
-// starts only when somebody else has the lock, and its acknowledgement is a
-// wake-up of its own: a release between the attempt and the acknowledgement was
-// not heard.
+// errWait is why an attempt was cut short that Lease.Wait bounded.
+var errWait = fmt.Errorf("%w: no answer within Lease.Wait", ErrUnknown)
+
+// wait attempts until the lock is taken, waiting in between for the message that
+// it was handed over. What is pushed is a hint: a waiter also tries again at the
+// end of the lease and once a second.
 func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
-	mark := 0
-	if c.hub != nil {
-		mark = c.hub.heardSoFar(r.wake)
+	bounded := ctx
+	if r.lease.Wait > 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeoutCause(ctx, r.lease.Wait, errWait)
+		defer cancel()
 	}
-	v, err := c.attempt(ctx, r)
+	v, err := c.attempt(bounded, r)
 	if err != nil || v.taken {
 		return v, err
 	}
-	var limit <-chan time.Time
-	if r.lease.Wait > 0 {
-		t := time.NewTimer(r.lease.Wait)
-		defer t.Stop()
-		limit = t.C
-	}
 	w := newWaiter(r.id)
-	defer c.await(r, w, mark)()
-	t := time.NewTimer(c.look(r, v))
+	defer c.await(r, w)()
+	t := time.NewTimer(c.nextAttempt(r, v))
 	defer t.Stop()
 	for {
 		select {
-		case <-ctx.Done():
-			return v, c.heldError(r, v, why(ctx))
+		case <-bounded.Done():
+			if ctx.Err() != nil {
+				return v, c.heldError(r, v, why(ctx))
+			}
+			return v, nil
 		case <-c.ctx.Done():
 			return v, c.heldError(r, v, ErrClosed)
-		case <-limit:
-			return v, nil
-		case told := <-w.wake:
-			if taken, ok := c.granted(r, told.grant); ok {
+		case word := <-w.wake:
+			if taken, ok := c.granted(r, word.grant); ok {
 				return taken, nil
 			}
-			if told.before > 0 && !(told.before == 1 && c.stale(r)) {
-				t.Reset(time.Duration(told.before)*record.Turn + time.Millisecond)
+			if word.before > 0 && !(word.before == 1 && c.stale(r)) {
+				t.Reset(time.Duration(word.before)*record.Turn + time.Millisecond)
 				continue
 			}
 		case <-t.C:
@@ -53,50 +52,46 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 		if c.remint {
 			c.again(r)
 		}
-		next, err := c.attempt(ctx, r)
-		if ctx.Err() != nil && (err != nil || !next.taken) {
-			return v, c.heldError(r, v, why(ctx))
+		next, err := c.attempt(bounded, r)
+		if bounded.Err() != nil && (err != nil || !next.taken) {
+			continue // ctx or Lease.Wait has ended
 		}
 		if err != nil || next.taken {
 			return next, err
 		}
 		v = next
-		t.Reset(c.look(r, v))
+		t.Reset(c.nextAttempt(r, v))
 	}
 }
 
-// await listens for the lock's release; without a hub nobody ever wakes.
-func (c *Client) await(r *request, w *waiter, mark int) (leave func()) {
+// await makes w receive the messages to the waiter of r; without a hub there are
+// none.
+func (c *Client) await(r *request, w *waiter) (leave func()) {
 	if c.hub == nil {
 		return func() {}
 	}
-	topic := c.hub.await(r.wake, w, mark)
-	if r.mode != modeQueue {
-		return topic
-	}
 	turns := c.turns.listen(w)
+	if r.channel == "" {
+		return turns
+	}
+	topic := c.hub.await(r.channel, w)
 	return func() {
 		topic()
 		turns()
 	}
 }
 
-// look returns when to look again: at the end of the other's lease and then in
-// turn, and every poll interval give or take a fifth. One in the queue looks as
-// often as it must be heard of, and if only few are before it, and might all be
-// dead, as often as they have turns.
-func (c *Client) look(r *request, v verdict) time.Duration {
-	poll := c.opts.PollInterval
-	poll += rand.N(poll*2/5+1) - poll/5
-	if c.remint {
-		// Nobody is woken, and who split the votes must not meet again.
-		poll = min(poll, 50*time.Millisecond+rand.N(200*time.Millisecond))
-	}
-	if r.mode == modeQueue {
-		poll = queueBeat
-		if v.rank > 1 {
-			poll = min(poll, time.Duration(v.rank)*record.Turn)
-		}
+// nextAttempt returns when to try again: at the end of the other's lease and then
+// in turn, and as often as the waiter must say that it lives. If only few are
+// before it, and might all be dead, as often as they have turns.
+func (c *Client) nextAttempt(r *request, v verdict) time.Duration {
+	poll := queueBeat
+	switch {
+	case c.remint:
+		// Nobody is notified, and who split the votes must not meet again.
+		poll = min(c.opts.PollInterval, 50*time.Millisecond+rand.N(200*time.Millisecond))
+	case v.rank > 1:
+		poll = min(poll, time.Duration(v.rank)*record.Turn)
 	}
 	switch {
 	case v.queued:
@@ -109,13 +104,13 @@ func (c *Client) look(r *request, v verdict) time.Duration {
 	}
 }
 
-// leave takes a waiter that gave up out of the records, in the background. What
-// fails is left to the record's life.
+// leave takes a waiter that gave up out of the queue, in the background. What
+// fails is left to the life of its record.
 func (c *Client) leave(r *request) {
 	c.spawn(func(ctx context.Context) {
 		handed, err := c.unlist(ctx, r, c.opts.Timeout)
 		if err != nil && ctx.Err() == nil {
-			c.emit(Event{Kind: EventPushFailed, Key: r.key, Class: r.lease.Class, ID: r.id, Err: fmt.Errorf("leave the waiters: %w", err)})
+			c.emit(Event{Kind: EventPushFailed, Key: r.key, Class: r.lease.Class, ID: r.id, Err: fmt.Errorf("leave the queue: %w", err)})
 		}
 		if handed {
 			c.clean(&r.token, r.lease, 0, false)
@@ -126,8 +121,8 @@ func (c *Client) leave(r *request) {
 // unlist makes one round trip of leave; handed says that a release has given the
 // lock to r before.
 func (c *Client) unlist(ctx context.Context, r *request, timeout time.Duration) (handed bool, err error) {
-	keys := append([]string{r.key, r.keys[3], r.keys[4]}, r.keys[keyGrants:]...)
-	reply, err := c.roundTrip(ctx, timeout, leaveScript, keys, []any{r.id, r.wake, c.waking})
+	keys := []string{r.key, r.keys[3], r.keys[4]}
+	reply, err := c.roundTrip(ctx, timeout, leaveScript, keys, []any{r.id, c.waking})
 	if err != nil {
 		_, failure := judge("leave", r.key, err)
 		return false, failure

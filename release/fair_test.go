@@ -22,7 +22,7 @@ func TestReleaseWakesTheFirstOfAQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	lease := lock.Lease{TTL: time.Minute, NoRenew: true, Fair: true}
+	lease := lock.Lease{TTL: time.Minute, NoRenew: true}
 	if _, err := client.Acquire(t.Context(), key, lease); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestReleaseWakesTheFirstOfAQueue(t *testing.T) {
 		err error
 	}
 	got := make(chan taken, 2)
-	queue := record.Companion(record.DefaultPrefix, record.KindWait, key)
+	queue := record.Companion(record.DefaultPrefix, record.KindQueue, key)
 	for who := range 2 {
 		go func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

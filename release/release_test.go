@@ -115,7 +115,7 @@ func TestReleaseOfOurOwnLockTellsItsHolder(t *testing.T) {
 	}
 	r = e.approve(t, ben, r)
 	e.want(t, r, locksteward.RequestReleased)
-	meta := record.Companion(record.DefaultPrefix, record.KindMeta, key)
+	meta := record.Companion(record.DefaultPrefix, record.KindHold, key)
 	if e.exists(t, key) || e.exists(t, meta) {
 		t.Error("lock or metadata are still there")
 	}

@@ -100,6 +100,9 @@ func (holdLost) Doc() Doc { return holdLostDoc }
 // Evaluate implements [Rule].
 func (holdLost) Evaluate(in Input) Verdict {
 	s := in.Loss
+	if s.How == locksteward.EndedLapsed {
+		return in.clear(func() string { return "it was a hand-off that lapsed, see wait/handoff-lapsed" })
+	}
 	how, ok := holdLostHow[s.How]
 	if !ok {
 		how = message("hold/lost.how-unknown")

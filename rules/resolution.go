@@ -22,6 +22,7 @@ var endedHow = map[locksteward.EndedHow]locksteward.Message{
 	locksteward.EndedExpired:  message("resolution.expired"),
 	locksteward.EndedDeleted:  message("resolution.deleted"),
 	locksteward.EndedReplaced: message("resolution.replaced"),
+	locksteward.EndedLapsed:   message("resolution.lapsed"),
 }
 
 // endedBy words the end of a hold that went with what happened to its server.

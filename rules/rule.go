@@ -179,6 +179,7 @@ func All() []Rule {
 		ttlRunningOut{},
 		ttlTooLong{},
 		waitCycle{},
+		handoffLapsed{},
 		orderInversion{},
 		waitStarved{},
 	}

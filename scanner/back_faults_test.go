@@ -50,7 +50,7 @@ func TestSnapshotBringsBackLocksThatEnded(t *testing.T) {
 			judged(t, w.s, e)
 			must(t, c.Set(ctx, "lock:released", token, time.Hour).Err())
 			judged(t, w.s, e)
-			meta := record.Companion(record.DefaultPrefix, record.KindMeta, "lock:ours")
+			meta := record.Companion(record.DefaultPrefix, record.KindHold, "lock:ours")
 			must(t, c.Del(ctx, "lock:released", "lock:shared", "lock:ours", meta).Err())
 			must(t, c.Set(ctx, "lock:next", "550e8400-e29b-41d4-a716-446655440000", time.Hour).Err())
 			if got := judged(t, w.s, e); len(got.Locks) != 2 {

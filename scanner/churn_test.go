@@ -108,14 +108,14 @@ func comeOrGo(ctx context.Context, c *redis.Client, n int) error {
 	_, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range 50 {
 			key := fmt.Sprintf("lock:churn:ours:%d", i)
-			meta := record.Companion(record.DefaultPrefix, record.KindMeta, key)
+			meta := record.Companion(record.DefaultPrefix, record.KindHold, key)
 			if n%2 != 0 {
 				p.Del(ctx, key, meta)
 				continue
 			}
 			m := record.Meta{V: record.Version, ID: fmt.Sprintf("id-%d-%d", n, i), Instance: "i1", TTL: 60_000, Acquired: now, Renewed: now}
 			p.Set(ctx, key, record.Value(m.ID, "secret"), time.Minute)
-			p.HSet(ctx, meta, m.Fields()...)
+			p.Set(ctx, meta, m.Encode(), 0)
 			p.PExpire(ctx, meta, time.Minute+record.Grace)
 		}
 		return nil

@@ -182,7 +182,7 @@ func equalClaims(a, b *locksteward.Claim) bool {
 		a.Acquired.Equal(b.Acquired) && a.Renewed.Equal(b.Renewed) && a.Progress.Equal(b.Progress) &&
 		a.TTL == b.TTL && a.RenewEvery == b.RenewEvery && a.Expect == b.Expect && a.MaxHold == b.MaxHold &&
 		a.Renewals == b.Renewals && a.RenewFailures == b.RenewFailures && a.Fence == b.Fence &&
-		a.Holds == b.Holds && a.Contended == b.Contended && a.Trace == b.Trace && a.Session == b.Session &&
+		a.Holds == b.Holds && a.Trace == b.Trace && a.Session == b.Session &&
 		slices.Equal(a.Holding, b.Holding) && a.EndsWithHeartbeat == b.EndsWithHeartbeat
 }
 

@@ -251,7 +251,7 @@ func TestFarewellIsSeen(t *testing.T) {
 	must(t, err)
 	heartbeat := record.InstanceKey(record.DefaultPrefix, client.Instance())
 	testredis.Eventually(t, 5*time.Second, func() bool { return c.Exists(ctx, heartbeat).Val() == 1 }, "no heartbeat")
-	meta := record.Companion(record.DefaultPrefix, record.KindMeta, "lock:job")
+	meta := record.Companion(record.DefaultPrefix, record.KindHold, "lock:job")
 	sweep(t, s)
 
 	// The release is lost on its way back and undone by a failover, for instance:

@@ -121,11 +121,11 @@ func take(t testing.TB, c redis.Cmdable, key string, m record.Meta, ttl time.Dur
 	if m.Renewed == 0 {
 		m.Renewed = m.Acquired
 	}
-	meta := record.Companion(record.DefaultPrefix, record.KindMeta, key)
+	meta := record.Companion(record.DefaultPrefix, record.KindHold, key)
 	_, err = c.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.Set(ctx, key, record.Value(m.ID, "secret-of-"+m.ID), ttl)
 		p.Del(ctx, meta)
-		p.HSet(ctx, meta, m.Fields()...)
+		p.Set(ctx, meta, m.Encode(), 0)
 		p.PExpire(ctx, meta, ttl+record.Grace)
 		return nil
 	})
@@ -137,7 +137,7 @@ func take(t testing.TB, c redis.Cmdable, key string, m record.Meta, ttl time.Dur
 // release removes lock and metadata together, as lock/ does.
 func release(t testing.TB, c redis.Cmdable, key string) {
 	t.Helper()
-	must(t, c.Del(t.Context(), key, record.Companion(record.DefaultPrefix, record.KindMeta, key)).Err())
+	must(t, c.Del(t.Context(), key, record.Companion(record.DefaultPrefix, record.KindHold, key)).Err())
 }
 
 // heartbeat writes a process's heartbeat.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -40,9 +41,7 @@ func TestWaitersAreRead(t *testing.T) {
 	await(t, c, "order:1", map[string]string{
 		"w2": fmt.Sprintf("s2 i2 %d %d more words", since+5, alive), "w1": fmt.Sprintf("- - %d %d", since, alive),
 		"dead": fmt.Sprintf("s3 i3 %d %d", since, dead), "bad": "nobody", "far": fmt.Sprintf("s4 i4 %d %d", int64(1)<<62, alive),
-		record.FieldFree: fmt.Sprint(alive),
 	})
-	await(t, c, "order:2", map[string]string{record.FieldFree: fmt.Sprint(alive)})
 	many := map[string]string{}
 	for i := range 65 {
 		many[fmt.Sprint("m", i)] = fmt.Sprintf("- - %d %d", since, alive)
@@ -97,7 +96,7 @@ func TestWaitersThatMayNotBeReadAreNotNone(t *testing.T) {
 		take(t, c, key, record.Meta{ID: fmt.Sprint("id", i)}, time.Minute)
 	}
 	await(t, c, "lock:1", map[string]string{"w": fmt.Sprintf("s i 1 %d", time.Now().Add(time.Hour).UnixMilli())})
-	must(t, c.Do(t.Context(), "ACL", "SETUSER", "scan", "on", ">pw", "+@all", "~lock:*", "~locksteward:meta:*", "~locksteward:instance:*").Err())
+	must(t, c.Do(t.Context(), "ACL", "SETUSER", "scan", "on", ">pw", "+@all", "~lock:*", "~locksteward:hold:*", "~locksteward:instance:*").Err())
 	r := fast(srv.URL())
 	r.connect.Username, r.connect.Password = "scan", locksteward.Secret("pw")
 	got := sweep(t, r.build(t))
@@ -219,4 +218,34 @@ func due(engine *rules.Engine, s *scanner.Scanner) []locksteward.Lock {
 		}
 	}
 	return out
+}
+
+// Metadata of a free lock is of no hold, and that of a hand-off that lapsed is no
+// lost hold.
+func TestMetadataWithoutAHold(t *testing.T) {
+	t.Parallel()
+	srv := testredis.Start(t)
+	c := srv.Client(t)
+	ctx := t.Context()
+	write := func(key string, m record.Meta) {
+		m.V = record.Version
+		must(t, c.Set(ctx, record.Companion(record.DefaultPrefix, record.KindHold, key), m.Encode(), record.Grace).Err())
+	}
+	at := time.Now().Add(-time.Minute).UnixMilli()
+	write("lock:free", record.Meta{Free: at})
+	write("lock:lapsed", record.Meta{ID: "A", Instance: "i1", Offered: at, Fence: at * 1000, TTL: 30000})
+	take(t, c, "lock:next", record.Meta{ID: "C", Lost: &record.Lost{ID: "B", Holder: "i1", Deadline: at, Offered: true}}, time.Minute)
+	take(t, c, "lock:offered", record.Meta{ID: "D", Offered: time.Now().Add(time.Minute).UnixMilli()}, time.Minute)
+	got := sweep(t, fast(srv.URL()).build(t))
+	lost := map[string]locksteward.EndedHow{}
+	for _, l := range got.Losses {
+		lost[l.Key] = l.How
+	}
+	want := map[string]locksteward.EndedHow{"lock:lapsed": locksteward.EndedLapsed, "lock:next": locksteward.EndedLapsed}
+	if !maps.Equal(lost, want) {
+		t.Errorf("losses %v, want %v", lost, want)
+	}
+	if n := len(got.Locks); n != 2 {
+		t.Errorf("%d locks, want the two that are held", n)
+	}
 }

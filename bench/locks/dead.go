@@ -123,7 +123,7 @@ func afterTheDead(ctx context.Context, b *bed, v variant, n int) (wait time.Dura
 // queued waits until n waiters of this library stand in the queue of a lock, or,
 // where it has none, listen for its release.
 func (b *bed) queued(ctx context.Context, name string, n int) error {
-	queue := record.Companion(record.DefaultPrefix, record.KindWait, name)
+	queue := record.Companion(record.DefaultPrefix, record.KindQueue, name)
 	wake := record.Companion(record.DefaultPrefix, record.KindWake, name)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -120,10 +120,11 @@ func TestPromisesAreJudged(t *testing.T) {
 		Settings: settings{Waiters: 32, Held: 10_000, TTL: 30 * time.Second},
 		Pairs: []*pairsRow{
 			{Library: plainName, Goroutines: 64, PerSecond: series{90, 200, 90}},
-			{Library: redsyncName, Goroutines: 64, PerSecond: series{100, 100, 100}},
+			{Library: bareName, Goroutines: 64, PerSecond: series{100, 100, 100}},
+			{Library: bareName, Goroutines: 1, P50: series{200}},
 		},
 		Handoff: []*handoffRow{{
-			Library: fairName, Fairness: series{0.95}, Inversions: series{0}, FromCall50: series{200},
+			Library: plainName, Fairness: series{0.95}, Inversions: series{0}, FromCall50: series{200}, Commands: series{3.5},
 			Held: series{1100}, LongestWait: series{45},
 		}},
 		Renewal: []*renewalRow{{Library: plainName, ClientCPU: series{12}}},
@@ -133,12 +134,13 @@ func TestPromisesAreJudged(t *testing.T) {
 		kept[p.What] = p.Kept
 	}
 	want := map[string]bool{
-		plainName + " / redsync, 64 goroutines":                   false,
-		fairName + ": smallest share / largest":                   true,
-		fairName + ": FIFO inversions in the worst round":         true,
-		fairName + ": hand-off p50 from the call of release":      true,
-		fairName + ": longest wait / waiters × (hold + hand-off)": true,
-		plainName + ": 10,000 locks renewed, client CPU":          false,
+		plainName + " / " + bareName + ", 64 goroutines":           false,
+		plainName + ": smallest share / largest":                   true,
+		plainName + ": FIFO inversions in the worst round":         true,
+		plainName + ": commands sent per hold":                     false,
+		plainName + ": hand-off p50 / one bare script round trip":  true,
+		plainName + ": longest wait / waiters × (hold + hand-off)": true,
+		plainName + ": 10,000 locks renewed, client CPU":           false,
 	}
 	if len(kept) != len(want) {
 		t.Errorf("judged %v", kept)

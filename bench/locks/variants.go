@@ -13,8 +13,6 @@ import (
 // Names that the promises refer to.
 const (
 	plainName     = "locksteward"
-	pipelinedName = "locksteward, pipelined"
-	fairName      = "locksteward, fair"
 	redsyncName   = "redsync"
 	redislockName = "redislock"
 	rueidisName   = "rueidislock"
@@ -31,10 +29,6 @@ func variants() []variant {
 	return []variant{
 		ours(plainName, "`lock.Options{}`, metadata and fence included",
 			pairs|costs|handoff|dead|renewal, lock.Options{}, lock.Lease{}),
-		ours(pipelinedName, "`lock.Options{Pipeline: true}`",
-			pairs|costs|renewal, lock.Options{Pipeline: true}, lock.Lease{}),
-		ours(fairName, "`lock.Lease{Fair: true}`",
-			costs|handoff|dead, lock.Options{}, lock.Lease{Fair: true}),
 
 		redsyncVariant(redsyncName, "its defaults: 32 tries, 50 to 250 ms apart; then again",
 			pairs|costs|handoff),

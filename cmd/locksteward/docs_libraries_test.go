@@ -83,9 +83,9 @@ var freedByHand = map[string]byHand{
 		gone: []string{"laravel_database_laravel_cache_:framework/schedule-da39a3ee5e6b4b0d3255bfef95601890afd80709"},
 	},
 	"locksteward": {
-		take: []string{"SET lock:order:42 ls1:HOLD1:secret PX 30000", "HSET locksteward:meta:{lock:order:42} v 1 id HOLD1"},
-		swap: []string{"<the value>", "ls1:HOLD1:secret"}, other: []string{"<the value>", "ls1:HOLD2:secret"},
-		gone: []string{"lock:order:42", "locksteward:meta:{lock:order:42}"},
+		take: []string{"SET lock:order:42 ls2:HOLD1:secret PX 30000", `SET locksteward:hold:{lock:order:42} {"id":"HOLD1","v":2}`},
+		swap: []string{"<the value>", "ls2:HOLD1:secret"}, other: []string{"<the value>", "ls2:HOLD2:secret"},
+		gone: []string{"lock:order:42", "locksteward:hold:{lock:order:42}"},
 	},
 	"python-redis-lock": {
 		take: []string{"SET lock:report q8Zt4vN1xKp0Rw7LmB3yHs2U"},

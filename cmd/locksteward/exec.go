@@ -68,7 +68,7 @@ Exit codes: that of the command; 75 the lock is held by another; 79 the lock was
 125 the lock could not be requested; 126 the command cannot be executed; 127 command
 not found; 128+N ended by signal N, also while waiting; 2 wrong usage.`,
 		Example: `  locksteward exec --redis redis://127.0.0.1:6379 --key lock:backup --wait 0 -- /usr/local/bin/backup.sh
-  locksteward exec --redis redis://127.0.0.1:6379 --key lock:deploy --wait 10m --fair --expect 2m -- ./deploy.sh production`,
+  locksteward exec --redis redis://127.0.0.1:6379 --key lock:deploy --wait 10m --expect 2m -- ./deploy.sh production`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return runExec(cmd.Context(), p, f, args) },
 	}
@@ -80,7 +80,6 @@ not found; 128+N ended by signal N, also while waiting; 2 wrong usage.`,
 	flags.StringVar(&f.key, "key", "", "name of the lock")
 	flags.DurationVar(&f.lease.TTL, "lease", 30*time.Second, "how long the lock outlives a holder that died (10ms to 24h); renewed every third of it")
 	flags.StringVar(&f.wait, "wait", "", "longest wait for the lock, 0 to try once (default: no limit)")
-	flags.BoolVar(&f.lease.Fair, "fair", false, "wait in the lock's queue (first come, first served)")
 	flags.DurationVar(&f.lease.Expect, "expect", 0, "how long the command should take; a longer hold is reported (0: unknown)")
 	flags.DurationVar(&f.lease.MaxHold, "max-hold", 0, "stop the command after it has held the lock for this long (0: never)")
 	flags.StringVar(&f.lease.Class, "class", "", "class of the lock")

@@ -132,11 +132,11 @@ func free(t *testing.T, rdb *redis.Client) bool {
 
 func metaOf(t *testing.T, rdb *redis.Client) record.Meta {
 	t.Helper()
-	fields, err := rdb.HGetAll(t.Context(), record.Companion(record.DefaultPrefix, record.KindMeta, "job")).Result()
+	text, err := rdb.Get(t.Context(), record.Companion(record.DefaultPrefix, record.KindHold, "job")).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := record.Decode(fields)
+	m, err := record.Decode(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,37 +353,35 @@ func TestExecFrozenPastItsLease(t *testing.T) {
 func TestExecWaitIsEnded(t *testing.T) {
 	t.Parallel()
 	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
-		for _, fair := range []string{"--fair=false", "--fair"} {
-			t.Run(sig.String()+" "+fair, func(t *testing.T) {
-				t.Parallel()
-				if signal.Ignored(sig) {
-					t.Skipf("the parent process ignores %s, as nohup does: so does exec, as it should", sig)
-				}
-				srv := testredis.Start(t)
-				rdb := srv.Client(t)
-				if err := rdb.Set(t.Context(), "job", "another", 0).Err(); err != nil {
-					t.Fatal(err)
-				}
-				e := startExec(t, srv.URL(), `echo ran > $DIR/ran`, fair)
-				waiters := record.Companion(record.DefaultPrefix, record.KindWaiter, "job")
-				waiting := func(want int64) func() bool {
-					return func() bool { return rdb.HLen(context.Background(), waiters).Val() == want }
-				}
-				testredis.Eventually(t, 20*time.Second, waiting(1), "nobody waits")
-				if err := e.cmd.Process.Signal(sig); err != nil {
-					t.Fatal(err)
-				}
-				e.want(code, "ended by a signal while waiting")
-				testredis.Eventually(t, 10*time.Second, waiting(0), "still among those who wait")
-				if e.read("ran") != "" || rdb.Get(t.Context(), "job").Val() != "another" {
-					t.Error("it ran, or took the lock")
-				}
-			})
-		}
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			if signal.Ignored(sig) {
+				t.Skipf("the parent process ignores %s, as nohup does: so does exec, as it should", sig)
+			}
+			srv := testredis.Start(t)
+			rdb := srv.Client(t)
+			if err := rdb.Set(t.Context(), "job", "another", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			e := startExec(t, srv.URL(), `echo ran > $DIR/ran`)
+			waiters := record.Companion(record.DefaultPrefix, record.KindWaiter, "job")
+			waiting := func(want int64) func() bool {
+				return func() bool { return rdb.HLen(context.Background(), waiters).Val() == want }
+			}
+			testredis.Eventually(t, 20*time.Second, waiting(1), "nobody waits")
+			if err := e.cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			e.want(code, "ended by a signal while waiting")
+			testredis.Eventually(t, 10*time.Second, waiting(0), "still among those who wait")
+			if e.read("ran") != "" || rdb.Get(t.Context(), "job").Val() != "another" {
+				t.Error("it ran, or took the lock")
+			}
+		})
 	}
 }
 
-func TestExecFairIsInOrder(t *testing.T) {
+func TestExecWaitsInOrder(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)
@@ -392,8 +390,8 @@ func TestExecFairIsInOrder(t *testing.T) {
 	order := filepath.Join(t.TempDir(), "order")
 	var all []*execution
 	for i := range 4 {
-		all = append(all, startExec(t, srv.URL(), fmt.Sprintf("echo %d >> %s", i, order), "--fair", "--wait", "1m"))
-		queue := record.Companion(record.DefaultPrefix, record.KindWait, "job")
+		all = append(all, startExec(t, srv.URL(), fmt.Sprintf("echo %d >> %s", i, order), "--wait", "1m"))
+		queue := record.Companion(record.DefaultPrefix, record.KindQueue, "job")
 		testredis.Eventually(t, 20*time.Second, func() bool { return rdb.ZCard(context.Background(), queue).Val() == int64(i+1) }, "not in the queue")
 	}
 	first.write("go")

@@ -171,7 +171,7 @@ func newSecretBed(t *testing.T) *secretBed {
 		b.file(user, password+"\n")
 	}
 	for key, value := range map[string]string{
-		"lock:order:1": b.mint("token of a lock"), "lock:order:2": "ls1:HOLD2:" + b.mint("token of a lock of ours"),
+		"lock:order:1": b.mint("token of a lock"), "lock:order:2": "ls2:HOLD2:" + b.mint("token of a lock of ours"),
 	} {
 		if err := rdb.Set(t.Context(), key, value, 0).Err(); err != nil {
 			t.Fatal(err)

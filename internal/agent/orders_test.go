@@ -29,8 +29,8 @@ func holdAfter(t *testing.T, rdb redis.UniversalClient, key string, others ...st
 		V: record.Version, ID: "A-" + id, Session: "S-" + id, Holding: others, TTL: time.Minute.Milliseconds(),
 		Acquired: time.Now().UnixMilli(), Renewed: time.Now().UnixMilli(),
 	}
-	meta := record.Companion(record.DefaultPrefix, record.KindMeta, key)
-	if err := rdb.HSet(t.Context(), meta, m.Fields()...).Err(); err != nil {
+	meta := record.Companion(record.DefaultPrefix, record.KindHold, key)
+	if err := rdb.Set(t.Context(), meta, m.Encode(), 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	set(t, rdb, key, record.Value(m.ID, "x"), time.Minute)

@@ -34,10 +34,10 @@ func TestAgentWithTheLeastRights(t *testing.T) {
 		t.Helper()
 		now := time.Now().UnixMilli()
 		value := record.Value(strings.ToUpper(name), "secret")
-		meta := record.Meta{V: 1, ID: strings.ToUpper(name), Instance: "gone", App: "billing", Acquired: now, TTL: 60_000}
+		meta := record.Meta{V: record.Version, ID: strings.ToUpper(name), Instance: "gone", App: "billing", Acquired: now, TTL: 60_000}
 		for _, cmd := range [][]any{
 			{"set", "lock:" + name, value, "px", 60_000},
-			append([]any{"hset", record.Companion(record.DefaultPrefix, record.KindMeta, "lock:"+name)}, meta.Fields()...),
+			{"set", record.Companion(record.DefaultPrefix, record.KindHold, "lock:"+name), meta.Encode()},
 			{"hset", "lock:redisson:" + name, "5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17:37", "1"},
 			{"zadd", "sem:" + name + ":lock", "1794970000000", "permit"},
 			{"sadd", "set:" + name + ":lock", "a"},

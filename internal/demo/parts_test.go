@@ -174,9 +174,9 @@ func TestOwns(t *testing.T) {
 		"locksteward:exec:{demo:abcdefgh:order:42}":      true,
 		"demo:order:42":                                  false,
 		"x:demo:abcdefgh:order:42":                       false,
-		"locksteward:meta:{x}:demo:abcdefgh:order:42":    false,
+		"locksteward:hold:{x}:demo:abcdefgh:order:42":    false,
 		"locksteward:exec:{demo:abcdefghi:order:42}":     false,
-		"demo:abcdefgh:locksteward:meta:{demo:abcdefgh}": true,
+		"demo:abcdefgh:locksteward:hold:{demo:abcdefgh}": true,
 	} {
 		if got := s.wrote(key); got != want {
 			t.Errorf("wrote(%q) = %t", key, got)

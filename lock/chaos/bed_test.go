@@ -47,7 +47,6 @@ type bed struct {
 	dial   []redis.UniversalClient // what worker i uses is dial[i%len]
 
 	rng      *rand.Rand
-	mode     mode
 	timeout  time.Duration // Options.Timeout of who says none; 0: tripTimeout
 	taken    atomic.Int64
 	workers  sync.WaitGroup
@@ -72,7 +71,7 @@ func newBed(t *testing.T) *bed {
 	b := &bed{
 		t: t, store: store, ledger: &ledger{store.Client(t)}, rec: lockcheck.NewRecorder(nil),
 		locks: []string{"lock:a", "lock:b", "lock:c"},
-		rng:   rand.New(rand.NewPCG(*seed, 2)), mode: modes[0],
+		rng:   rand.New(rand.NewPCG(*seed, 2)),
 	}
 	t.Cleanup(b.keep)
 	return b
@@ -136,8 +135,8 @@ func (b *bed) work(n int) {
 // worker returns one that uses connection i.
 func (b *bed) worker(i int, name string) *worker {
 	return &worker{
-		name: name, client: b.open(i, lock.Options{App: name, Pipeline: i%4 >= 2}), ledger: b.ledger, rec: b.rec,
-		locks: b.locks, fair: b.mode.fair(i), ttl: leaseTTL,
+		name: name, client: b.open(i, lock.Options{App: name}), ledger: b.ledger, rec: b.rec,
+		locks: b.locks, ttl: leaseTTL,
 		rng: rand.New(rand.NewPCG(b.rng.Uint64(), uint64(i))), taken: &b.taken,
 	}
 }
@@ -148,7 +147,7 @@ func (b *bed) spawn(change func(*order)) *process {
 	b.spawned++
 	o := order{
 		Name: fmt.Sprintf("child%d", b.spawned), Server: b.srv.URL(), Ledger: b.store.URL(), Locks: b.locks,
-		Fair: b.mode.fair(b.spawned), TTL: leaseTTL, Timeout: tripTimeout, Seed: b.rng.Uint64(),
+		TTL: leaseTTL, Timeout: tripTimeout, Seed: b.rng.Uint64(),
 	}
 	if change != nil {
 		change(&o)

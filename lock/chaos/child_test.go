@@ -28,7 +28,7 @@ const childArg = "chaos-test-child"
 type order struct {
 	Name, Server, Ledger string
 	Locks                []string
-	Fair, Patient        bool
+	Patient              bool
 	TTL, Hold            time.Duration
 	Timeout              time.Duration
 	Rude                 bool
@@ -68,7 +68,7 @@ func child(text string) int {
 		}()
 		w := &worker{
 			name: o.Name, client: client, ledger: &ledger{ledgerDB}, rec: lockcheck.NewRecorder(os.Stdout),
-			locks: o.Locks, fair: o.Fair, patient: o.Patient, ttl: o.TTL, hold: o.Hold, rude: o.Rude,
+			locks: o.Locks, patient: o.Patient, ttl: o.TTL, hold: o.Hold, rude: o.Rude,
 			rng: rand.New(rand.NewPCG(o.Seed, 1)),
 		}
 		w.run(ctx)

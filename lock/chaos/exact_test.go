@@ -75,9 +75,9 @@ func TestRepeatedAcquireHasOneEffect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stored, err := b.admin.HGet(t.Context(), "locksteward:meta:{"+key+"}", "fence").Int64()
-		if err != nil || stored != h.Fence() {
-			t.Errorf("fence %d, the server has %d, %v", h.Fence(), stored, err)
+		text, err := b.admin.Get(t.Context(), "locksteward:hold:{"+key+"}").Result()
+		if m, bad := record.Decode(text); err != nil || bad != nil || m.Fence != h.Fence() {
+			t.Errorf("fence %d, the server has %q, %v", h.Fence(), text, err)
 		}
 		if fences[h.Fence()] {
 			t.Errorf("fence %d twice", h.Fence())
@@ -272,7 +272,7 @@ func TestUnknownAcquireIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for name, lease := range map[string]lock.Lease{
 		"plain": {TTL: time.Minute},
-		"fair":  {TTL: time.Minute, Fair: true, Wait: 10 * time.Second},
+		"wait":  {TTL: time.Minute, Wait: 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

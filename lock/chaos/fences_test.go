@@ -26,7 +26,7 @@ func TestTenThousandFencesOverAOFLoss(t *testing.T) {
 	for i := range locks {
 		b.locks = append(b.locks, fmt.Sprintf("lock:%d", i))
 	}
-	c := b.open(0, lock.Options{Timeout: 20 * time.Second, Pipeline: true})
+	c := b.open(0, lock.Options{Timeout: 20 * time.Second})
 	var last [locks]int64
 	round := func(half func()) {
 		t.Helper()

@@ -38,11 +38,10 @@ func TestLong(t *testing.T) {
 	began := time.Now()
 	for round := 1; time.Since(began) < *longFor; round++ {
 		set := draw(rng)
-		m := modes[rng.IntN(len(modes))]
-		name := fmt.Sprintf("round %d, %s, %s", round, set[0].topology, m.name)
+		name := fmt.Sprintf("round %d, %s", round, set[0].topology)
 		ok := t.Run(name, func(t *testing.T) {
 			b := topologies[set[0].topology](t)
-			b.mode, b.rng = m, rand.New(rand.NewPCG(*seed, uint64(round)))
+			b.rng = rand.New(rand.NewPCG(*seed, uint64(round)))
 			if b.cluster == nil {
 				b.locks = nil
 				for i := range 8 {

@@ -34,20 +34,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(testredis.Settled{M: m})
 }
 
-// mode is a way in which workers take locks.
-type mode struct {
-	name string
-	// fair says whether worker i waits in the queue.
-	fair func(i int) bool
-}
-
-// modes are all of them. The bounded tests use the first; TestLong draws.
-var modes = []mode{
-	{"mixed", func(i int) bool { return i%2 == 0 }},
-	{"plain", func(int) bool { return false }},
-	{"fair", func(int) bool { return true }},
-}
-
 // pause waits without an event to wait for: a fault lasts for a while.
 func pause(d time.Duration) {
 	if d > 0 {

@@ -92,14 +92,14 @@ func eachDeath(t *testing.T, run func(b *bed, k int, end func(*process))) {
 	}
 }
 
-// queueOf lets a client of this process hold the one lock of b, fairly, with k
+// queueOf lets a client of this process hold the one lock of b, with k
 // children in its queue.
 func queueOf(b *bed, k int, lease lock.Lease) (h *lock.Handle, waiting func(n int)) {
 	t := b.t
 	t.Helper()
 	b.locks = b.locks[:1]
 	key := b.locks[0]
-	queue := record.Companion(record.DefaultPrefix, record.KindWait, key)
+	queue := record.Companion(record.DefaultPrefix, record.KindQueue, key)
 	waiting = func(n int) {
 		t.Helper()
 		testredis.Eventually(t, 20*time.Second, func() bool {
@@ -111,7 +111,7 @@ func queueOf(b *bed, k int, lease lock.Lease) (h *lock.Handle, waiting func(n in
 		t.Fatal(err)
 	}
 	for i := range k {
-		b.spawn(func(o *order) { o.Fair, o.Patient, o.TTL = true, true, 10*time.Second })
+		b.spawn(func(o *order) { o.Patient, o.TTL = true, 10*time.Second })
 		waiting(i + 1)
 	}
 	return h, waiting
@@ -120,7 +120,7 @@ func queueOf(b *bed, k int, lease lock.Lease) (h *lock.Handle, waiting func(n in
 func deadWaiters(b *bed, k int, end func(*process)) {
 	t := b.t
 	last := b.open(0, lock.Options{Timeout: busyTimeout})
-	lease := lock.Lease{TTL: 10 * time.Second, Fair: true}
+	lease := lock.Lease{TTL: 10 * time.Second}
 	h, waiting := queueOf(b, k, lease)
 	key := b.locks[0]
 	type served struct {
@@ -161,7 +161,7 @@ func deadWaiters(b *bed, k int, end func(*process)) {
 func allWaitersDead(b *bed, k int, end func(*process)) {
 	t := b.t
 	late := b.open(0, lock.Options{Timeout: busyTimeout})
-	lease := lock.Lease{TTL: 10 * time.Second, Fair: true}
+	lease := lock.Lease{TTL: 10 * time.Second}
 	// What is promised, of which a busy machine may spoil a try.
 	most := time.Duration(k) * 200 * time.Millisecond
 	for try := 1; ; try++ {

@@ -19,7 +19,6 @@ type worker struct {
 	ledger *ledger
 	rec    *lockcheck.Recorder
 	locks  []string
-	fair   bool
 	ttl    time.Duration
 	// hold is how long to keep a lock; 0 draws it.
 	hold time.Duration
@@ -89,7 +88,7 @@ func (w *worker) cycle(ctx context.Context) {
 // acquire takes a lock; nil if it could not.
 func (w *worker) acquire(ctx context.Context) (*lock.Handle, lockcheck.Hold) {
 	key := w.locks[w.rng.IntN(len(w.locks))]
-	lease := lock.Lease{TTL: w.ttl, Wait: w.ttl, Fair: w.fair}
+	lease := lock.Lease{TTL: w.ttl, Wait: w.ttl}
 	take, try := w.client.Acquire, false
 	if w.patient {
 		lease.Wait = 0
@@ -97,7 +96,7 @@ func (w *worker) acquire(ctx context.Context) (*lock.Handle, lockcheck.Hold) {
 		take, try = w.client.TryAcquire, true
 	}
 	w.watch.Do(func() { w.client.Observe(w.ended) })
-	queued := w.fair && !try
+	queued := !try
 	w.asked.Store("")
 	invoked := lockcheck.Now()
 	h, err := take(ctx, key, lease)

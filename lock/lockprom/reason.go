@@ -46,7 +46,7 @@ var reasonNames = [reasonCount]struct{ name, help string }{
 	reasonDenied:      {"denied", "`NOPERM`, `NOAUTH`, `WRONGPASS`"},
 	reasonOOM:         {"oom", "`OOM`: the server is out of memory"},
 	reasonUnavailable: {"unavailable", "`READONLY`, `LOADING`, `BUSY`, `TRYAGAIN`, `MOVED`, `ASK`, `CLUSTERDOWN`, `MASTERDOWN`, `NOREPLICAS`, `MAXCLIENTS`: the codes that pass by themselves"},
-	reasonServer:      {"server", "any other error reply: `MISCONF`, `FENCE`, `NOSCRIPT`, `ERR`"},
+	reasonServer:      {"server", "any other error reply: `MISCONF`, `FORMAT`, `FENCE`, `NOSCRIPT`, `ERR`"},
 	reasonQuorum:      {"quorum", "too few nodes of a Redlock client answered as needed (`*QuorumError`)"},
 	reasonOther:       {"other", "anything else, such as a cause of its own given to the context"},
 }

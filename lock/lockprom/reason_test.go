@@ -23,6 +23,7 @@ import (
 // codeReasons is the reason of every code.
 var codeReasons = map[lock.Code]reason{
 	lock.CodeWrongType:   reasonWrongType,
+	lock.CodeFormat:      reasonServer,
 	lock.CodeFence:       reasonServer,
 	lock.CodeOOM:         reasonOOM,
 	lock.CodeNoPerm:      reasonDenied,

@@ -84,8 +84,8 @@ func TestOnAServer(t *testing.T) {
 		waited <- err
 	}()
 	testredis.Eventually(t, 5*time.Second, func() bool {
-		n, err := rdb.PubSubNumSub(t.Context(), "locksteward:wake:{k1}").Result()
-		return err == nil && n["locksteward:wake:{k1}"] > 0
+		n, err := rdb.ZCard(t.Context(), "locksteward:queue:{k1}").Result()
+		return err == nil && n == 1
 	}, "the other waits")
 	cancel()
 	if err := <-waited; !errors.Is(err, context.Canceled) {

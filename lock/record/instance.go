@@ -26,12 +26,6 @@ type Instance struct {
 	Unknown map[string]string
 }
 
-// Field names of the instance hash that the metadata does not have.
-const (
-	FieldStarted = "started"
-	FieldSlot    = "slot"
-)
-
 // Fields returns i as the field, value, … list that HSET takes, in a fixed
 // order, without empty ones.
 func (i *Instance) Fields() []any {

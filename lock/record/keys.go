@@ -15,13 +15,12 @@ type Kind string
 
 // The companions of a lock K; all live in K's hash slot.
 const (
-	KindMeta   Kind = "meta"   // hash: metadata of the hold
-	KindWait   Kind = "wait"   // zset: waiters in order of arrival
-	KindWaiter Kind = "waiter" // hash: who waits
-	KindGrant  Kind = "grant"  // hash: what a release needs to hand the lock to a waiter
+	KindHold   Kind = "hold"   // string: metadata of the hold
+	KindQueue  Kind = "queue"  // zset: ids of the waiters in order of arrival
+	KindWaiter Kind = "waiter" // hash: who waits, and what a release needs to hand the lock over
 	KindUndo   Kind = "undo"   // a force-released lock of another library, while undo is possible
 	KindExec   Kind = "exec"   // what a force-release did
-	KindWake   Kind = "wake"   // pub/sub channel
+	KindWake   Kind = "wake"   // prefix of the shard channels of the processes that wait
 )
 
 // slots is the number of hash slots of a Redis Cluster.
@@ -65,7 +64,7 @@ func ParseCompanion(prefix, name string) (kind Kind, key string, ok bool) {
 	}
 	kind = Kind(kindText)
 	switch kind {
-	case KindMeta, KindWait, KindWaiter, KindGrant, KindUndo, KindExec, KindWake:
+	case KindHold, KindQueue, KindWaiter, KindUndo, KindExec, KindWake:
 	default:
 		return "", "", false
 	}

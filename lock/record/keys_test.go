@@ -14,13 +14,13 @@ import (
 )
 
 var kinds = []record.Kind{
-	record.KindMeta, record.KindWait, record.KindWaiter, record.KindGrant, record.KindUndo, record.KindExec, record.KindWake,
+	record.KindHold, record.KindQueue, record.KindWaiter, record.KindUndo, record.KindExec, record.KindWake,
 }
 
 // hostile are names that try to be taken for another's, or for a tag.
 var hostile = []string{
 	"a", "{a}", "{a}:a", "a}b", "{}x", "a{}b{c}", "", "{", "}", "{}", "}{", "{{a}", "{a}}", "a{b", "{a}:", ":{a}", "{a}:{a}",
-	"0", "{0}", "123", "{123}:}x", "}x", "locksteward:meta:{a}", "locksteward:meta:{a}:{a}", "meta:{a}", "\x00", "\xff}", " ", "a b", "日本", "{日本}",
+	"0", "{0}", "123", "{123}:}x", "}x", "locksteward:hold:{a}", "locksteward:hold:{a}:{a}", "hold:{a}", "\x00", "\xff}", " ", "a b", "日本", "{日本}",
 }
 
 // names generates keys out of the few bytes that matter.
@@ -91,9 +91,10 @@ func TestParseCompanionIsTheInverse(t *testing.T) {
 func TestParseCompanionRefusesOtherKeys(t *testing.T) {
 	t.Parallel()
 	for _, name := range append([]string{
-		"locksteward:fence:{1}", "locksteward:instance:x", "locksteward:meta:a", "locksteward:meta:{a}b",
-		"locksteward:meta:{a}:b", "locksteward:meta:{a}:a", "locksteward:other:{a}", "locksteward:meta:{", "locksteward:meta:{}",
-		"Locksteward:meta:{a}", "locksteward:meta:{0}:}x", "locksteward:meta:{a}:",
+		"locksteward:fence:{1}", "locksteward:instance:x", "locksteward:hold:a", "locksteward:hold:{a}b",
+		"locksteward:meta:{a}", "locksteward:wait:{a}", "locksteward:grant:{a}",
+		"locksteward:hold:{a}:b", "locksteward:hold:{a}:a", "locksteward:other:{a}", "locksteward:hold:{", "locksteward:hold:{}",
+		"Locksteward:meta:{a}", "locksteward:hold:{0}:}x", "locksteward:hold:{a}:",
 	}, "a", "") {
 		if kind, key, ok := record.ParseCompanion(record.DefaultPrefix, name); ok {
 			t.Errorf("%q parses as %s of %q", name, kind, key)
@@ -140,7 +141,7 @@ func TestSlotIsTheServers(t *testing.T) {
 
 func FuzzParseCompanion(f *testing.F) {
 	for _, key := range hostile {
-		f.Add(record.DefaultPrefix, record.Companion(record.DefaultPrefix, record.KindMeta, key))
+		f.Add(record.DefaultPrefix, record.Companion(record.DefaultPrefix, record.KindHold, key))
 		f.Add("", key)
 	}
 	f.Fuzz(func(t *testing.T, prefix, name string) {

@@ -3,7 +3,7 @@ package record
 import "time"
 
 // Version is the format version that this package writes.
-const Version = 1
+const Version = 2
 
 // Grace is how long metadata outlives a lock whose lease ran out, so that an
 // observer can tell that it was lost and not released.
@@ -21,6 +21,7 @@ const (
 type Meta struct {
 	V          int
 	ID         string // acquisition id, as in the lock's value
+	Seq        int64  // grows with each renewal, which writes the metadata anew
 	Session    string
 	Instance   string
 	App        string
@@ -41,13 +42,16 @@ type Meta struct {
 	Progress          int64
 	Fence             int64
 	Holds             int64
-	Contended         int64
 	Holding           []string
 	Trace             string
 	// Lost is the hold before this one, if that ended without a release.
 	Lost *Lost
-	// Unknown holds the fields that this version does not know.
-	Unknown map[string]string
+	// Offered is the end of the turn for which a release gave the lock to a waiter
+	// that has not confirmed it yet; 0 for a lock that is held.
+	Offered int64
+	// Free is since when the lock is free while waiters stand in its queue. Such
+	// metadata has no ID: it is of no hold.
+	Free int64
 }
 
 // Lost is what an acquire copies of the metadata it found without its lock.
@@ -56,4 +60,5 @@ type Lost struct {
 	Holder   string // instance id
 	Fence    int64
 	Deadline int64 // ms, when the lost lease ran out
+	Offered  bool  // it was handed over, and never confirmed
 }

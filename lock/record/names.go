@@ -5,11 +5,11 @@ import "strings"
 // Names are all names that belong to one lock.
 type Names struct {
 	Lock   string // the lock itself
-	Meta   string // [KindMeta]
+	Hold   string // [KindHold]
 	Fence  string // [FenceKey]
-	Wait   string // [KindWait]
+	Queue  string // [KindQueue]
 	Waiter string // [KindWaiter]
-	Wake   string // [KindWake], a channel
+	Wake   string // [KindWake], of which the channels of the waiting processes are made
 }
 
 // NamesOf returns the names of the lock key as [Companion] and [FenceKey] give
@@ -21,7 +21,7 @@ func NamesOf(prefix, key string) Names {
 		behind = 1 + len(key)
 	}
 	number := slotNumber(Slot(key))
-	kinds := [...]Kind{KindMeta, KindWait, KindWaiter, KindWake}
+	kinds := [...]Kind{KindHold, KindQueue, KindWaiter, KindWake}
 	size := len(prefix) + len("fence:{}") + len(number)
 	for _, k := range kinds {
 		size += len(prefix) + len(k) + len(":{}") + len(tag) + behind
@@ -48,8 +48,8 @@ func NamesOf(prefix, key string) Names {
 	all := b.String()
 	return Names{
 		Lock:   key,
-		Meta:   all[:ends[0]],
-		Wait:   all[ends[0]:ends[1]],
+		Hold:   all[:ends[0]],
+		Queue:  all[ends[0]:ends[1]],
 		Waiter: all[ends[1]:ends[2]],
 		Wake:   all[ends[2]:ends[3]],
 		Fence:  all[ends[3]:],

@@ -7,7 +7,7 @@ import (
 )
 
 // valueMark opens the value of every lock of this format.
-const valueMark = "ls1:"
+const valueMark = "ls2:"
 
 // MaxID is the longest acquisition id that [ParseValue] accepts, in bytes.
 const MaxID = 128
@@ -15,7 +15,7 @@ const MaxID = 128
 // MaxValue is the longest lock value that [ParseValue] accepts, in bytes.
 const MaxValue = 512
 
-// Value returns the value of a lock: "ls1:<id>:<secret>". The id may be shown
+// Value returns the value of a lock: "ls2:<id>:<secret>". The id may be shown
 // to anyone, the secret is what makes the value a token; neither may contain a
 // colon, a space or a control character.
 func Value(id, secret string) string { return valueMark + id + ":" + secret }
@@ -48,27 +48,6 @@ func plain(b []byte) bool {
 	return len(b) > 0
 }
 
-// WakeMessage is what a release publishes on the lock's wake channel, with the
-// ids of those whose turn it is behind it, in order, if there is a queue. A
-// waiter takes a message of any other form as a reason to try again.
-const WakeMessage = "free"
-
-// TurnOf returns how many in the queue are before the waiter id by a wake
-// message; ok is false when the message says that it is the turn of others.
-func TurnOf(message, id string) (before int, ok bool) {
-	names, found := strings.CutPrefix(message, WakeMessage+" ")
-	if !found {
-		return 0, true
-	}
-	for name := range strings.SplitSeq(names, " ") {
-		if name == id {
-			return before, true
-		}
-		before++
-	}
-	return 0, false
-}
-
 const lostMark = "lost "
 
 // LostMessage is what a forced release publishes on the holder's instance
@@ -88,8 +67,8 @@ func ParseLostMessage(message string) (id string, ok bool) {
 
 const turnMark = "turn "
 
-// TurnMessage is what a release publishes on the channel of a process in which a
-// waiter stands that is the head of the queue (0 before it) or the next one.
+// TurnMessage is what a release publishes on the channel of the waiter's process:
+// how many others are before it in the queue.
 func TurnMessage(id string, before int) string { return turnMark + id + " " + strconv.Itoa(before) }
 
 // ParseTurnMessage is the inverse of [TurnMessage]. Words behind are ignored:
@@ -107,18 +86,18 @@ func ParseTurnMessage(message string) (id string, before int, ok bool) {
 
 const grantMark = "yours "
 
-// Grant is the word of a release to the waiter that it gave the lock, for one
-// [Turn].
+// Grant is the message of a release to the waiter that it handed the lock, for
+// one [Turn].
 type Grant struct {
 	ID    string `json:"id"` // acquisition id
 	Fence int64  `json:"fence"`
-	Mark  string `json:"mark"` // of the attempt that left what the lock was given with
+	Nonce string `json:"nonce"` // of the attempt that enqueued the waiter or refreshed its record
 }
 
 // GrantMessage is what a release publishes on the channel of the process in
 // which the waiter stands that it gave the lock.
 func GrantMessage(g Grant) string {
-	return grantMark + g.ID + " " + strconv.FormatInt(g.Fence, 10) + " " + g.Mark
+	return grantMark + g.ID + " " + strconv.FormatInt(g.Fence, 10) + " " + g.Nonce
 }
 
 // ParseGrantMessage is the inverse of [GrantMessage]. Words behind are ignored:
@@ -130,10 +109,10 @@ func ParseGrantMessage(message string) (g Grant, ok bool) {
 	}
 	g.ID, rest, _ = strings.Cut(rest, " ")
 	number, rest, _ := strings.Cut(rest, " ")
-	g.Mark, _, _ = strings.Cut(rest, " ")
+	g.Nonce, _, _ = strings.Cut(rest, " ")
 	fence, err := parseNumber(number)
 	g.Fence = fence
-	if err != nil || fence <= 0 || g.ID == "" || g.Mark == "" {
+	if err != nil || fence <= 0 || g.ID == "" || g.Nonce == "" {
 		return Grant{}, false
 	}
 	return g, true

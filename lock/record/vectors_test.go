@@ -25,8 +25,9 @@ type vectors struct {
 	Metadata  []metaVector     `json:"metadata"`
 	Instances []instanceVector `json:"instances"`
 	Waiters   []waiterVector   `json:"waiters"`
-	Wakes     []wakeVector     `json:"wake_messages"`
+	Turns     []turnVector     `json:"turn_messages"`
 	Grants    []grantVector    `json:"grant_messages"`
+	Losses    []lossVector     `json:"lost_messages"`
 }
 
 type waiterVector struct {
@@ -35,11 +36,17 @@ type waiterVector struct {
 	Waiter record.Waiter `json:"waiter"`
 }
 
-type wakeVector struct {
+type turnVector struct {
 	Message string `json:"message"`
+	OK      bool   `json:"ok"`
 	ID      string `json:"id"`
 	Before  int    `json:"before"`
-	Try     bool   `json:"try"`
+}
+
+type lossVector struct {
+	Message string `json:"message"`
+	OK      bool   `json:"ok"`
+	ID      string `json:"id"`
 }
 
 type grantVector struct {
@@ -61,10 +68,13 @@ type valueVector struct {
 	ID    string `json:"id"`
 }
 
+// metaVector has what a reader must make of a text. Canonical says that a writer
+// makes exactly this text of it.
 type metaVector struct {
-	Fields map[string]string `json:"fields"`
-	OK     bool              `json:"ok"`
-	Meta   record.Meta       `json:"meta"`
+	Text      string      `json:"text"`
+	OK        bool        `json:"ok"`
+	Canonical bool        `json:"canonical"`
+	Meta      record.Meta `json:"meta"`
 }
 
 type instanceVector struct {
@@ -90,28 +100,34 @@ func buildVectors() vectors {
 		v.Keys = append(v.Keys, k)
 	}
 	for _, value := range []string{
-		"ls1:4ZGQ2K3LQFBO6XMVRQYWT5CDNE:XJ3T7SIGP2NBWQ5EYAHDKLM4RU", "ls1:a:b", "ls1:a:", "ls1::b", "ls1:a:b:c", "ls2:a:b", "ls1:a b:c", "1", "",
+		"ls2:4ZGQ2K3LQFBO6XMVRQYWT5CDNE:XJ3T7SIGP2NBWQ5EYAHDKLM4RU", "ls2:a:b", "ls2:a:", "ls2::b", "ls2:a:b:c", "ls1:a:b", "ls2:a b:c", "1", "",
 	} {
 		id, ok := record.ParseValue([]byte(value))
 		v.Values = append(v.Values, valueVector{value, ok, id})
 	}
-	for _, fields := range []map[string]string{
-		{
-			"v": "1", "id": "4ZGQ2K3LQFBO6XMVRQYWT5CDNE", "session": "S7", "instance": "I7", "app": "billing",
-			"host": "web-1", "pid": "4711", "class": "orders", "purpose": "charge card", "acquired": "1767225600000", "ttl": "30000",
-			"renew_every": "10000", "expect": "5000", "max_hold": "600000", "renewed": "1767225620000", "renewals": "2",
-			"renew_failures": "1", "progress": "1767225619000", "fence": "1767225600000123", "holds": "2", "contended": "3",
-			"holding": "13:lock:order:43 3:a b", "trace": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-			"lost": "OLDID I6 1767225500000001 1767225590000",
-		},
-		{"v": "1", "id": "A", "lost": "B - 0 0"},
-		{"v": "2", "id": "A", "colour": "red"},
-		{"v": "1", "id": "A", "ttl": "-5"},
-		{"v": "1", "id": "A", "holding": "9:short"},
-		{"id": "A"},
+	for _, text := range []string{
+		`{"fence":"1767225600000123","acquired":"1767225600000","lost":"OLDID I6 1767225500000001 1767225590000","renewed":"1767225620000",` +
+			`"progress":"1767225619000","id":"4ZGQ2K3LQFBO6XMVRQYWT5CDNE","seq":3,"renewals":2,"renew_failures":1,"holds":2,"session":"S7",` +
+			`"holding":["lock:order:43","a b"],"trace":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","v":2,"instance":"I7",` +
+			`"app":"billing","host":"web-1","pid":4711,"class":"orders","purpose":"charge card","ttl":30000,"renew_every":10000,` +
+			`"expect":5000,"max_hold":600000,"ends_with_heartbeat":1}`,
+		`{"fence":"1767225600000123","id":"A","v":2}`,
+		`{"fence":"1767225600000123","offered":"1767225600150","id":"A","v":2}`,
+		`{"free":"1767225600000","v":2}`,
+		`{"lost":"B - 0 0","id":"A","v":2}`,
+		`{"lost":"B - 7 1767225600150 offered","id":"A","v":2}`,
+		`{"id":"A","holding_b64":["YQ==","/w=="],"trace_b64":"AQ==","v":2,"app_b64":"Yf9i","host_b64":"Cg==","class_b64":"/w==","purpose_b64":"fw=="}`,
+		`{"v":3,"id":"A","color":{"red":1}}`,
+		`{"id":"A","v":2,"ttl":-5}`,
+		`{"fence":7,"id":"A","v":2}`,
+		`{"id":"A","v":2,"holding":"lock:order:43"}`,
+		`{"id":"A"}`,
+		`{"v":2}`,
+		`[]`,
+		``,
 	} {
-		m, err := record.Decode(fields)
-		v.Metadata = append(v.Metadata, metaVector{fields, err == nil, *m})
+		m, err := record.Decode(text)
+		v.Metadata = append(v.Metadata, metaVector{text, err == nil, err == nil && m.Encode() == text, *m})
 	}
 	for _, fields := range []map[string]string{
 		{"id": "I7", "app": "billing", "host": "web-1", "pid": "4711", "started": "1767225000000", "slot": "billing-0"},
@@ -123,27 +139,28 @@ func buildVectors() vectors {
 		v.Instances = append(v.Instances, instanceVector{fields, err == nil, *i})
 	}
 	for _, text := range []string{
-		"S7 I7 1767225600000123 1767225603000", "- I7 1767225600000123 1767225603000 more", "- - 0 0", "S7 I7 x 0", "S7 I7 1", "",
+		"S7 I7 1767225600000123 1767225603000", `- I7 1767225600000123 1767225603000 150 NONCE7 ls2:A:B "id":"A","v":2}`, "- - 0 0", "S7 I7 x 0", "S7 I7 1", "",
 	} {
 		w, err := record.ParseWaiter(text)
 		v.Waiters = append(v.Waiters, waiterVector{text, err == nil, w})
 	}
-	for _, w := range []wakeVector{
-		{Message: "free", ID: "A"},
-		{Message: "free A B", ID: "A"},
-		{Message: "free A B", ID: "B"},
-		{Message: "free A B", ID: "C"},
-		{Message: "something of a later version", ID: "C"},
-	} {
-		w.Before, w.Try = record.TurnOf(w.Message, w.ID)
-		v.Wakes = append(v.Wakes, w)
+	for _, message := range []string{"turn A 0", "turn A 12", "turn A 1 and more", "turn A -1", "turn A", "turn  0", "turn A x", "lost A", ""} {
+		id, before, ok := record.ParseTurnMessage(message)
+		if !ok {
+			id, before = "", 0
+		}
+		v.Turns = append(v.Turns, turnVector{message, ok, id, before})
 	}
 	for _, message := range []string{
-		"yours A 1767225600000123 MARK7", "yours A 1767225600000123 MARK7 and more", "yours A 0 MARK7", "yours A -1 MARK7",
+		"yours A 1767225600000123 NONCE7", "yours A 1767225600000123 NONCE7 and more", "yours A 0 NONCE7", "yours A -1 NONCE7",
 		"yours A 1767225600000123", "yours A 1767225600000123 ", "yours  7 M", "yours A x M", "yours A", "turn A 0", "",
 	} {
 		g, ok := record.ParseGrantMessage(message)
 		v.Grants = append(v.Grants, grantVector{message, ok, g})
+	}
+	for _, message := range []string{"lost A", "lost A by request 7", "lost ", "lost", "turn A 0", ""} {
+		id, ok := record.ParseLostMessage(message)
+		v.Losses = append(v.Losses, lossVector{message, ok, id})
 	}
 	return v
 }
@@ -175,7 +192,7 @@ func TestVectors(t *testing.T) {
 	if !reflect.DeepEqual(got, now) {
 		t.Errorf("the code no longer agrees with %s: the wire format has changed", vectorFile)
 	}
-	if len(got.Keys) < 30 || len(got.Metadata) < 5 {
+	if len(got.Keys) < 30 || len(got.Metadata) < 10 {
 		t.Errorf("%s has lost vectors", vectorFile)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// FieldFree is the one field of the waiters hash that is no waiter: ms of server
-// time since when the lock is free while a queue stands.
-const FieldFree = ":free"
+// WaiterLife is how long a waiter is believed to live after it wrote its record;
+// it writes it each second.
+const WaiterLife = 3 * time.Second
 
 // WaiterGrace is how long the records of a lock's waiters outlive the last one
 // that was due.
@@ -21,8 +21,8 @@ const WaiterGrace = 5 * time.Second
 const Turn = 150 * time.Millisecond
 
 // Waiter is one that waits for a lock: a field of the waiters hash
-// ([KindWaiter]), named by its acquisition id. Those in the queue stand in the
-// sorted set [KindWait] too, with Since as score.
+// ([KindWaiter]), named by its acquisition id, which is a member of the sorted
+// set [KindQueue] with Since as its score.
 type Waiter struct {
 	Session  string // logical thread of work; "" for none
 	Instance string // process; "" for none
@@ -31,7 +31,8 @@ type Waiter struct {
 }
 
 // Encode returns "<session> <instance> <since> <until>", "-" for what is not
-// known.
+// known. The acquire script writes more behind it: what a release needs to hand
+// the lock to the waiter, its secret among it.
 func (w Waiter) Encode() string {
 	b := make([]byte, 0, 96)
 	b = append(b, w.Who()...)
@@ -45,7 +46,7 @@ func (w Waiter) Encode() string {
 func (w Waiter) Who() string { return dash(w.Session) + " " + dash(w.Instance) }
 
 // ParseWaiter is the inverse of [Waiter.Encode]. Words behind the fourth are
-// ignored: later versions may say more. Errors wrap [ErrMalformed].
+// ignored. Errors wrap [ErrMalformed].
 func ParseWaiter(text string) (Waiter, error) {
 	parts := strings.Split(clip(text, MaxText), " ")
 	if len(parts) < 4 || parts[0] == "" || parts[1] == "" {

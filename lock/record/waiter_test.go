@@ -28,8 +28,8 @@ func TestWaiterRoundTrip(t *testing.T) {
 		if err != nil || got != w {
 			t.Errorf("%+v became %+v, %v", w, got, err)
 		}
-		if later, err := record.ParseWaiter(w.Encode() + " more words"); err != nil || later != w {
-			t.Errorf("a later version: %+v, %v", later, err)
+		if later, err := record.ParseWaiter(w.Encode() + " 150 NONCE ls2:A:B \"id\":\"A\"}"); err != nil || later != w {
+			t.Errorf("with what the script writes behind: %+v, %v", later, err)
 		}
 	})
 }
@@ -48,36 +48,14 @@ func TestParseWaiterRefuses(t *testing.T) {
 	}
 }
 
-func TestTurnOf(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		message, id string
-		before      int
-		ok          bool
-	}{
-		{"free", "A", 0, true},
-		{"anything", "A", 0, true},
-		{"", "A", 0, true},
-		{"freed A", "B", 0, true},
-		{"free A B C", "A", 0, true},
-		{"free A B C", "C", 2, true},
-		{"free A B C", "D", 0, false},
-		{"free A", "", 0, false},
-	} {
-		if before, ok := record.TurnOf(tc.message, tc.id); before != tc.before || ok != tc.ok {
-			t.Errorf("%q for %q: %d, %t", tc.message, tc.id, before, ok)
-		}
-	}
-}
-
 // NamesOf is a faster way to the same names.
 func TestNamesOfAgreesWithCompanion(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		key, prefix := names().Draw(t, "key"), prefixes().Draw(t, "prefix")
 		want := record.Names{
-			Lock: key, Meta: record.Companion(prefix, record.KindMeta, key), Fence: record.FenceKey(prefix, key),
-			Wait: record.Companion(prefix, record.KindWait, key), Waiter: record.Companion(prefix, record.KindWaiter, key),
+			Lock: key, Hold: record.Companion(prefix, record.KindHold, key), Fence: record.FenceKey(prefix, key),
+			Queue: record.Companion(prefix, record.KindQueue, key), Waiter: record.Companion(prefix, record.KindWaiter, key),
 			Wake: record.Companion(prefix, record.KindWake, key),
 		}
 		if got := record.NamesOf(prefix, key); got != want {
@@ -135,12 +113,12 @@ func FuzzNames(f *testing.F) {
 			return
 		}
 		n := record.NamesOf(prefix, key)
-		for _, name := range []string{n.Meta, n.Wait, n.Waiter, n.Wake, n.Fence} {
+		for _, name := range []string{n.Hold, n.Queue, n.Waiter, n.Wake, n.Fence} {
 			if record.Slot(name) != record.Slot(key) {
 				t.Errorf("%q in slot %d, its companion %q in %d", key, record.Slot(key), name, record.Slot(name))
 			}
 		}
-		if _, back, ok := record.ParseCompanion(prefix, n.Meta); !ok || back != key {
+		if _, back, ok := record.ParseCompanion(prefix, n.Hold); !ok || back != key {
 			t.Errorf("%q came back as %q, %t", key, back, ok)
 		}
 	})

@@ -25,7 +25,7 @@ func knownFacts() *Facts {
 					Version: 1, ID: "c1", Class: "batch", Purpose: "import", Acquired: t0.Add(-3 * time.Hour),
 					Renewed: t0.Add(-5 * time.Second), Progress: t0.Add(-time.Minute), TTL: time.Minute,
 					RenewEvery: 20 * time.Second, Expect: time.Hour, MaxHold: 4 * time.Hour,
-					Renewals: 500, RenewFailures: 1, Fence: 7, Holds: 1, Contended: 9,
+					Renewals: 500, RenewFailures: 1, Fence: 7, Holds: 1,
 					Session: "42", Holding: []string{"lock:a", "lock:account:7"},
 				},
 				Instance: &locksteward.Instance{

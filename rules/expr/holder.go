@@ -37,7 +37,6 @@ func claimFields() []field {
 		number("renew_failures", "Renewals that failed, as the next success reported.", "lock.claim.renew_failures > 0", func(f *Facts) (int64, bool) { return f.Lock.Claim.RenewFailures, true }),
 		number("fence", "The fencing number. Not known if there is none.", "lock.claim.fence > 0", func(f *Facts) (int64, bool) { return f.Lock.Claim.Fence, f.Lock.Claim.Fence != 0 }),
 		number("holds", "The depth of re-entrancy.", "lock.claim.holds > 1", func(f *Facts) (int64, bool) { return f.Lock.Claim.Holds, true }),
-		number("contended", "Attempts of others that failed during this hold.", "lock.claim.contended > 100", func(f *Facts) (int64, bool) { return f.Lock.Claim.Contended, true }),
 		known("holding", cel.ListType(cel.StringType), sizeWord, "The other locks that the session held when it took this one.", "lock.claim.holding.exists(k, k.startsWith('lock:account:'))", func(f *Facts) (any, bool) {
 			return types.NewStringList(types.DefaultTypeAdapter, f.Lock.Claim.Holding), true
 		}),

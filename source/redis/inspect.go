@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
@@ -50,7 +49,7 @@ func (r *reader) readOnce(ctx context.Context, subjects []subject) ([]keyReading
 		readings[i] = keyReading{subject: s, idle: unknownIdle}
 		readings[i].sample.Key = s.key
 	}
-	steps := []func(context.Context, []keyReading) error{r.types, r.values, r.rest, r.auxiliary, r.metas, r.rereadTogether}
+	steps := []func(context.Context, []keyReading) error{r.types, r.values, r.rest, r.auxiliary, r.rereadTogether}
 	for _, step := range steps {
 		if err := step(ctx, readings); err != nil {
 			return nil, err
@@ -219,7 +218,7 @@ func (r *reader) rest(ctx context.Context, readings []keyReading) error {
 				s.as = gone
 			default:
 				s.sample.Size = int64(len(cmd.Val()))
-				if s.sample.TooLarge = !within(cmd.Val()); !s.sample.TooLarge {
+				if s.sample.TooLarge = !within(cmd.Val(), maxHash); !s.sample.TooLarge {
 					s.sample.Fields = cmd.Val()
 				}
 			}
@@ -256,34 +255,4 @@ func (s *keyReading) takeMembers(read bool, members []formats.Member) {
 	default:
 		s.sample.Members, s.sample.Size = members, int64(len(members))
 	}
-}
-
-// metas reads the metadata found so far.
-func (r *reader) metas(ctx context.Context, readings []keyReading) error {
-	cmds := make([]*redis.MapStringStringCmd, len(readings))
-	var all []redis.Cmder
-	for i := range readings {
-		if m := &readings[i].meta; m.there && m.small {
-			cmds[i] = fieldsCmd(ctx, record.Companion(m.prefix, record.KindMeta, readings[i].key))
-			all = append(all, cmds[i])
-		}
-	}
-	if err := r.exec(ctx, all); err != nil {
-		return fmt.Errorf("read metadata: %w", err)
-	}
-	for i := range readings {
-		if cmds[i] == nil {
-			continue
-		}
-		ok, err := r.usable(cmds[i].Err())
-		switch {
-		case err != nil:
-			return fmt.Errorf("read metadata: %w", err)
-		case ok && !r.anyTooLong(cmds[i].Val()):
-			readings[i].meta.take(cmds[i].Val())
-		default:
-			readings[i].meta = metadata{}
-		}
-	}
-	return nil
 }

@@ -67,7 +67,7 @@ func (r *reader) someInstances(ctx context.Context, keys []instanceKey) ([]insta
 			// It is there, whatever can be read of it.
 			out[i].read = true
 			out[i].instance = &locksteward.Instance{ID: k.id, Beat: beat(q.at.Val(), q.ttl[i].Val())}
-			if small(q.size[i], q.mem[i]) {
+			if small(q.size[i], q.mem[i], maxHash) {
 				q.fields[i] = fieldsCmd(ctx, k.key)
 				reads = append(reads, q.fields[i])
 			}
@@ -77,7 +77,7 @@ func (r *reader) someInstances(ctx context.Context, keys []instanceKey) ([]insta
 		return nil, err
 	}
 	for i := range out {
-		if q.fields[i] != nil && q.fields[i].Err() == nil && len(q.fields[i].Val()) > 0 && within(q.fields[i].Val()) {
+		if q.fields[i] != nil && q.fields[i].Err() == nil && len(q.fields[i].Val()) > 0 && within(q.fields[i].Val(), maxHash) {
 			fill(out[i].instance, q.fields[i].Val())
 		}
 	}

@@ -42,6 +42,8 @@ func orphaned(s *keyReading, m *record.Meta) (locksteward.Loss, bool) {
 	}
 	loss := locksteward.Loss{Claim: claim, Holder: holder, Deadline: claim.Deadline()}
 	switch {
+	case m.Offered > 0:
+		loss.How, loss.Deadline = locksteward.EndedLapsed, time.UnixMilli(m.Offered)
 	case s.as == there:
 		loss.How = locksteward.EndedReplaced
 	case !loss.Deadline.IsZero() && s.at.Before(loss.Deadline):
@@ -63,7 +65,10 @@ func superseded(s *keyReading, m *record.Meta) locksteward.Loss {
 	if m.Lost.Deadline <= 0 {
 		loss.Deadline = time.Time{}
 	}
-	if m.Acquired > 0 && m.Acquired < m.Lost.Deadline {
+	switch {
+	case m.Lost.Offered:
+		loss.How = locksteward.EndedLapsed
+	case m.Acquired > 0 && m.Acquired < m.Lost.Deadline:
 		// The next one got the lock before the lease had run out.
 		loss.How = locksteward.EndedDeleted
 	}

@@ -32,8 +32,8 @@ type questions struct {
 }
 
 type metaQuestion struct {
-	prefix    string
-	size, mem *redis.IntCmd
+	prefix string
+	text   *redis.StringCmd
 }
 
 func newQuestions(r *reader, n int) *questions {
@@ -78,15 +78,10 @@ func (q *questions) value(ctx context.Context, i int, s *keyReading) {
 	}
 }
 
-// meta asks for the size of the metadata of key under prefix.
+// meta asks for the metadata of key under prefix.
 func (q *questions) meta(ctx context.Context, i int, key, prefix string) {
-	name := record.Companion(prefix, record.KindMeta, key)
-	m := metaQuestion{prefix: prefix, size: sizeCmd(ctx, "hlen", name)}
-	q.cmds = append(q.cmds, m.size)
-	if q.memory {
-		m.mem = memoryCmd(ctx, name)
-		q.cmds = append(q.cmds, m.mem)
-	}
+	m := metaQuestion{prefix: prefix, text: metaCmd(ctx, record.Companion(prefix, record.KindHold, key))}
+	q.cmds = append(q.cmds, m.text)
 	q.metas[i] = append(q.metas[i], m)
 }
 
@@ -139,7 +134,7 @@ func (q *questions) takeValue(i int, s *keyReading) error {
 		s.sample.TooLarge = s.sample.Size >= maxString
 		return nil
 	default:
-		s.sample.TooLarge = !small(q.size[i], q.mem[i]) // others than these are not read
+		s.sample.TooLarge = !small(q.size[i], q.mem[i], maxHash) // others than these are not read
 		if s.sample.TooLarge && sizes[s.sample.Type] != "" && !q.r.caps.has("memory|usage") && s.wasRead() {
 			s.as = unread // it may be what it was
 			return nil
@@ -180,16 +175,16 @@ func (q *questions) takeExpiry(i int, s *keyReading) bool {
 // has any.
 func (q *questions) takeMeta(i int, s *keyReading) error {
 	for _, m := range q.metas[i] {
-		ok, err := q.r.usable(m.size.Err())
+		ok, err := q.r.usable(m.text.Err())
 		if err != nil {
 			return fmt.Errorf("read metadata: %w", err)
 		}
-		if !ok {
-			continue // not a hash, or not ours to read
+		if !ok || q.r.tooLong(m.text.Val()) {
+			continue // not a string, or not ours to read
 		}
-		q.learn(m.mem, "memory|usage")
-		if m.size.Val() > 0 && !s.meta.there {
-			s.meta = metadata{prefix: m.prefix, there: true, small: small(m.size, m.mem)}
+		if m.text.Val() != "" && !s.meta.there {
+			s.meta = metadata{prefix: m.prefix}
+			s.meta.take(m.text.Val())
 		}
 	}
 	return nil
@@ -210,21 +205,21 @@ func (q *questions) learn(cmd *redis.IntCmd, command string) {
 	}
 }
 
-// small says that a hash, list or set is within the bounds. Without MEMORY USAGE nothing
-// bounds what its members weigh, so it is not read.
-func small(size, mem *redis.IntCmd) bool {
+// small says that a hash, list or set is within the bounds, of limit bytes. Without
+// MEMORY USAGE nothing bounds what its members weigh, so it is not read.
+func small(size, mem *redis.IntCmd, limit int64) bool {
 	return size != nil && size.Err() == nil && size.Val() <= maxMembers &&
-		mem != nil && mem.Err() == nil && mem.Val() <= maxHash
+		mem != nil && mem.Err() == nil && mem.Val() <= limit
 }
 
-// within says that fields that were read are within the bounds: there may be more of
-// them by now than were counted, and larger ones.
-func within(fields map[string]string) bool {
+// within says that fields that were read are within the bounds, of limit bytes: there
+// may be more of them by now than were counted, and larger ones.
+func within(fields map[string]string, limit int) bool {
 	size := 0
 	for name, value := range fields {
 		size += len(name) + len(value)
 	}
-	return len(fields) <= maxMembers && size <= maxHash
+	return len(fields) <= maxMembers && size <= limit
 }
 
 // isNil says that an interface holds no command.

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/respcheck"
+	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
@@ -18,7 +19,8 @@ const (
 	maxString       = 4096 // bytes read of a string
 	maxMembers      = 64   // of any other type, else it is not read
 	maxHash         = 16 << 10
-	maxAuxiliary    = 64 // bytes read of a string beside a lock
+	maxWaiters      = 64 << 10 // bytes of the records of who waits for one lock
+	maxAuxiliary    = 64       // bytes read of a string beside a lock
 	maxPipeline     = 100
 	subjectsPerLook = 96
 )
@@ -214,6 +216,11 @@ func sizeCmd(ctx context.Context, command, key string) *redis.IntCmd {
 
 func rangeCmd(ctx context.Context, key string) *redis.StringCmd {
 	return redis.NewStringCmd(ctx, "getrange", key, 0, maxString-1)
+}
+
+// metaCmd reads metadata, one byte more than is wanted at most.
+func metaCmd(ctx context.Context, name string) *redis.StringCmd {
+	return redis.NewStringCmd(ctx, "getrange", name, 0, record.MaxMeta)
 }
 
 // memoryCmd asks for the exact size of a hash of at most maxMembers members,

@@ -84,12 +84,11 @@ type keyReading struct {
 	waiters   []locksteward.Waiter     // of the lock, where they were read with it
 }
 
-// metadata is the companion hash of a key, as far as it was read.
+// metadata is what is kept beside a key, as far as it was read.
 type metadata struct {
 	prefix string
 	small  bool // within the bounds
 	there  bool
-	fields map[string]string
 	record *record.Meta
 }
 
@@ -120,15 +119,20 @@ func weightOf(members []formats.Member) (n int) {
 	return n
 }
 
-// take decodes the fields of a metadata hash. What is malformed in it is left
-// out: the rest still tells something. One that has grown beyond the bounds counts as
-// never read.
-func (m *metadata) take(fields map[string]string) {
-	m.fields, m.record, m.there, m.small = nil, nil, len(fields) > 0, within(fields)
-	if m.there && m.small {
-		m.fields = fields
-		m.record, _ = record.Decode(fields)
+// take decodes metadata. What is malformed in it is left out: the rest is still
+// useful. What is longer than the bound counts as never read, and what says that the
+// lock is free is of no hold.
+func (m *metadata) take(text string) {
+	m.record, m.there, m.small = nil, text != "", len(text) <= record.MaxMeta
+	if !m.there || !m.small {
+		return
 	}
+	decoded, _ := record.Decode(text)
+	if decoded.ID == "" && decoded.Free > 0 {
+		m.there = false
+		return
+	}
+	m.record = decoded
 }
 
 // reading returns what the scanner gets of it.

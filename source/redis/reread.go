@@ -28,9 +28,9 @@ func (r *reader) rereadTogether(ctx context.Context, readings []keyReading) erro
 		return nil
 	}
 	type sandwich struct {
-		before *redis.MapStringStringCmd
+		before *redis.StringCmd
 		kind   *redis.StatusCmd
-		after  *redis.SliceCmd
+		after  *redis.StringCmd
 	}
 	q := newQuestions(r, len(open))
 	reads := make([]sandwich, len(open))
@@ -39,12 +39,12 @@ func (r *reader) rereadTogether(ctx context.Context, readings []keyReading) erro
 		if prefix == "" {
 			prefix = r.prefixes[0]
 		}
-		name := record.Companion(prefix, record.KindMeta, s.key)
+		name := record.Companion(prefix, record.KindHold, s.key)
 		s.meta.prefix = prefix
 		reads[i] = sandwich{
-			before: fieldsCmd(ctx, name),
+			before: metaCmd(ctx, name),
 			kind:   typeCmd(ctx, s.key),
-			after:  redis.NewSliceCmd(ctx, "hmget", name, record.FieldID),
+			after:  metaCmd(ctx, name),
 		}
 		q.cmds = append(q.cmds, reads[i].before, reads[i].kind)
 		// A lock of ours is a string; another type answers WRONGTYPE, which only
@@ -68,7 +68,7 @@ func (r *reader) rereadTogether(ctx context.Context, readings []keyReading) erro
 			usable = usable && ok
 		}
 		if !usable {
-			// What stands under the metadata's name is no hash, or not ours to
+			// What stands under the metadata's name is no string, or not ours to
 			// read: the lock counts without it.
 			s.meta = metadata{}
 			continue
@@ -78,7 +78,9 @@ func (r *reader) rereadTogether(ctx context.Context, readings []keyReading) erro
 		if !s.meta.small {
 			continue // too large by now: it proves nothing
 		}
-		if err := s.judgeTogether(q, i, read.kind.Val(), after(read.after)); err != nil {
+		var after metadata
+		after.take(read.after.Val())
+		if err := s.judgeTogether(q, i, read.kind.Val(), after.id()); err != nil {
 			return err
 		}
 	}
@@ -136,11 +138,10 @@ func (s *keyReading) judgeTogether(q *questions, i int, kind, idAfter string) er
 	return nil
 }
 
-// after returns the id that HMGET gave, "" if there was none.
-func after(cmd *redis.SliceCmd) string {
-	if v := cmd.Val(); len(v) == 1 {
-		id, _ := v[0].(string)
-		return id
+// id returns the acquisition id, "" for none.
+func (m *metadata) id() string {
+	if m.record == nil {
+		return ""
 	}
-	return ""
+	return m.record.ID
 }

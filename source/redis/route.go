@@ -116,7 +116,7 @@ func (p *pass) auxiliaryKey(prefix, key string) bool {
 		return false
 	}
 	switch kind {
-	case record.KindMeta:
+	case record.KindHold:
 		p.metaOf(lockKey, prefix)
 	case record.KindWaiter:
 		p.extras.waits = append(p.extras.waits, waitKey{lock: lockKey, key: key})

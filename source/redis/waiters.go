@@ -36,11 +36,9 @@ func (r *reader) waiters(ctx context.Context, keys []waitKey) (map[string]source
 
 func (r *reader) someWaiters(ctx context.Context, keys []waitKey, list bool, out map[string]source.WaiterSet) error {
 	q := newQuestions(r, len(keys))
-	free := make([]*redis.SliceCmd, len(keys))
 	for i, k := range keys {
 		q.size[i] = sizeCmd(ctx, "hlen", k.key)
-		free[i] = redis.NewSliceCmd(ctx, "hmget", k.key, record.FieldFree)
-		q.cmds = append(q.cmds, q.size[i], free[i])
+		q.cmds = append(q.cmds, q.size[i])
 		if q.memory && list {
 			q.mem[i] = memoryCmd(ctx, k.key)
 			q.cmds = append(q.cmds, q.mem[i])
@@ -62,11 +60,8 @@ func (r *reader) someWaiters(ctx context.Context, keys []waitKey, list bool, out
 			continue
 		}
 		n := int(q.size[i].Val())
-		if v := free[i].Val(); len(v) == 1 && v[0] != nil {
-			n-- // that field is no waiter
-		}
-		waiterSets[i].Count = max(0, n)
-		if n > 0 && small(q.size[i], q.mem[i]) {
+		waiterSets[i].Count = n
+		if n > 0 && small(q.size[i], q.mem[i], maxWaiters) {
 			q.fields[i] = fieldsCmd(ctx, k.key)
 			reads = append(reads, q.fields[i])
 		}
@@ -81,7 +76,7 @@ func (r *reader) someWaiters(ctx context.Context, keys []waitKey, list bool, out
 			if err != nil {
 				return err
 			}
-			if ok && within(q.fields[i].Val()) {
+			if ok && within(q.fields[i].Val(), maxWaiters) {
 				waiterSets[i] = waiterSetOf(k.lock, q.fields[i].Val(), q.at.Val())
 			}
 		}
@@ -98,9 +93,6 @@ func (r *reader) someWaiters(ctx context.Context, keys []waitKey, list bool, out
 func waiterSetOf(lock string, fields map[string]string, now time.Time) source.WaiterSet {
 	var c source.WaiterSet
 	for id, text := range fields {
-		if id == record.FieldFree {
-			continue
-		}
 		w, err := record.ParseWaiter(text)
 		until, since := time.UnixMilli(w.Until), time.UnixMicro(w.Since)
 		switch {

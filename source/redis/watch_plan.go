@@ -74,7 +74,7 @@ func newWatchPlan(classes *class.Set, companions, optional []string) watchPlan {
 // see [nodeWatch.itemFor]. A push of each fence, queue and heartbeat would cost the
 // server more than one prefix more does.
 func heardCompanions(prefix string) []string {
-	return []string{prefix + string(record.KindMeta) + ":", prefix + string(record.KindWaiter) + ":"}
+	return []string{prefix + string(record.KindHold) + ":", prefix + string(record.KindWaiter) + ":"}
 }
 
 func (p watchPlan) coverage(c class.Class) source.ClassWatch {

@@ -177,10 +177,10 @@ func (n *nodeWatch) goneTogether(e *workItem) (names []string, known bool) {
 	last := n.w.s.remember(e.key)
 	switch {
 	case e.metaPrefix != "":
-		names = append(names, record.Companion(e.metaPrefix, record.KindMeta, e.key))
+		names = append(names, record.Companion(e.metaPrefix, record.KindHold, e.key))
 	case last.ours:
 		for _, prefix := range n.w.s.prefixes {
-			names = append(names, record.Companion(prefix, record.KindMeta, e.key))
+			names = append(names, record.Companion(prefix, record.KindHold, e.key))
 		}
 	}
 	return names, last.known

@@ -48,7 +48,7 @@ func TestVanishedByWhatIsKnown(t *testing.T) {
 	}
 	// Metadata that is written with its lock is no second push of the lock.
 	n := &nodeWatch{w: &watcher{s: &Source{prefixes: []string{"locksteward:"}}}}
-	meta, _ := n.itemFor("locksteward:meta:{lock:a}")
+	meta, _ := n.itemFor("locksteward:hold:{lock:a}")
 	if meta.pushes != 0 || meta.key != "lock:a" {
 		t.Errorf("metadata: %+v", meta)
 	}

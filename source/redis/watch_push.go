@@ -35,7 +35,7 @@ func (n *nodeWatch) itemFor(key string) (workItem, bool) {
 			continue
 		}
 		switch kind {
-		case record.KindMeta:
+		case record.KindHold:
 			return workItem{key: lockKey, metaPrefix: prefix, written: true}, true
 		case record.KindWaiter:
 			return workItem{key: lockKey, waiters: true}, true

@@ -121,8 +121,8 @@ func TestWatchPlanHearsOfLocksAlone(t *testing.T) {
 	plan := newWatchPlan(set, []string{"locksteward:", "other:"}, optionalPrefixes)
 	for _, prefix := range []string{"locksteward:", "other:"} {
 		for kind, want := range map[record.Kind]bool{
-			record.KindMeta: true, record.KindWaiter: true,
-			record.KindWait: false, record.KindGrant: false, record.KindUndo: false, record.KindExec: false,
+			record.KindHold: true, record.KindWaiter: true,
+			record.KindQueue: false, record.KindUndo: false, record.KindExec: false,
 		} {
 			if key := record.Companion(prefix, kind, "any"); plan.covers(key) != want {
 				t.Errorf("%s is watched: %v", key, !want)
@@ -142,12 +142,12 @@ func TestTracked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ wanted, want []string }{
 		"without classes": {
-			[]string{"lock:", "locks:", "locksteward:meta:", "locksteward:waiter:", "mutex:", "redlock:"},
+			[]string{"lock:", "locks:", "locksteward:hold:", "locksteward:waiter:", "mutex:", "redlock:"},
 			[]string{"lock", "mutex:", "redlock:"},
 		},
 		"classes of one's own": {
-			[]string{"lock:jobs:", "lock:users:", "locksteward:meta:", "locksteward:waiter:"},
-			[]string{"lock:jobs:", "lock:users:", "locksteward:meta:", "locksteward:waiter:"},
+			[]string{"lock:jobs:", "lock:users:", "locksteward:hold:", "locksteward:waiter:"},
+			[]string{"lock:jobs:", "lock:users:", "locksteward:hold:", "locksteward:waiter:"},
 		},
 		"nothing to spare": {[]string{"lock:", "locks:", "z"}, []string{"lock:", "locks:", "z"}},
 		"a shorter one":    {[]string{"loc", "z"}, []string{"loc", "z"}},
@@ -181,7 +181,7 @@ func TestWatchPlanIsBounded(t *testing.T) {
 	if len(plan.prefixes) > maxPrefixes {
 		t.Errorf("%d prefixes", len(plan.prefixes))
 	}
-	if !plan.covers("locksteward:meta:{x}") || newWatchPlan(set, []string{"locksteward:"}, nil).covers("locksteward:meta:{x}") {
+	if !plan.covers("locksteward:hold:{x}") || newWatchPlan(set, []string{"locksteward:"}, nil).covers("locksteward:hold:{x}") {
 		t.Error("companions are watched if they have a use, and only then")
 	}
 	if first, last := plan.classes[0], plan.classes[99]; first.Coverage != source.CoverageFull || last.Coverage != source.CoverageNone || last.Reason == "" {

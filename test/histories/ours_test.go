@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -48,6 +47,7 @@ type ownHold struct {
 	holding []string
 	// metaEnd is when the metadata expires.
 	metaEnd  time.Time
+	meta     record.Meta
 	renewals int64
 	// found is the hold before this one whose loss this acquire found.
 	found *loss
@@ -70,7 +70,7 @@ type loss struct {
 	heir     *hold // whose acquire found it; nil: the metadata is still that of the loss
 }
 
-func meta(key string) string { return record.Companion(record.DefaultPrefix, record.KindMeta, key) }
+func meta(key string) string { return record.Companion(record.DefaultPrefix, record.KindHold, key) }
 
 func channel(p *process) string { return record.InstanceKey(record.DefaultPrefix, p.id) }
 
@@ -132,7 +132,7 @@ func (p *process) heartbeat(now time.Time) (time.Time, bool) {
 }
 
 // acquire takes a free lock as our library does.
-func (w *world) acquire(p *process, session, key string, lease, every, expect time.Duration, packed bool) *hold {
+func (w *world) acquire(p *process, session, key string, lease, every, expect time.Duration) *hold {
 	w.settle()
 	id := fmt.Sprintf("%s-%d", p.id, w.rng.Uint32())
 	h := &hold{
@@ -153,21 +153,15 @@ func (w *world) acquire(p *process, session, key string, lease, every, expect ti
 		}
 	}
 	h.own.holding = m.Holding
+	defer func() { h.own.meta = m }()
 	if l := w.orphan(key); l != nil {
 		l.heir, h.own.found = h, l
 		m.Lost = &record.Lost{ID: l.hold.own.id, Holder: l.hold.own.process.id, Deadline: l.metaEnd.Add(-record.Grace).UnixMilli()}
 	}
-	fields := m.Fields()
-	if text, ok := record.PackHolder(&m); packed && ok {
-		thin := m
-		thin.V, thin.App, thin.Host, thin.PID, thin.TTL, thin.RenewEvery, thin.Expect = 0, "", "", 0, 0, 0, 0
-		fields = append(thin.Fields(), record.FieldHolder, text)
-	}
 	pipe := w.db.Pipeline()
 	pipe.Set(w.ctx, key, h.value, 0)
 	pipe.PExpireAt(w.ctx, key, h.expires)
-	pipe.Del(w.ctx, meta(key))
-	pipe.HSet(w.ctx, meta(key), fields...)
+	pipe.Set(w.ctx, meta(key), m.Encode(), 0)
 	pipe.PExpireAt(w.ctx, meta(key), h.own.metaEnd)
 	_, err := pipe.Exec(w.ctx)
 	w.must(err)
@@ -180,8 +174,9 @@ func (w *world) acquire(p *process, session, key string, lease, every, expect ti
 func (o *ownHold) renew(ctx context.Context, pipe redis.Pipeliner, h *hold, n int64) {
 	o.renewals += n
 	o.metaEnd = h.expires.Add(record.Grace)
-	pipe.HSet(ctx, meta(h.key), record.FieldRenewed, strconv.FormatInt(h.renewed.UnixMilli(), 10),
-		record.FieldRenewals, strconv.FormatInt(o.renewals, 10))
+	m := o.meta
+	m.Seq, m.Renewals, m.Renewed = o.renewals, o.renewals, h.renewed.UnixMilli()
+	pipe.Set(ctx, meta(h.key), m.Encode(), 0)
 	pipe.PExpireAt(ctx, meta(h.key), o.metaEnd)
 }
 

@@ -38,7 +38,7 @@ func (w *world) inSlot(rt *rapid.T) (p *process, slot string) {
 		return nil, slot
 	}
 	p = w.begin(slot, "web-1")
-	w.acquire(p, "", free[0], time.Hour, 0, 0, true)
+	w.acquire(p, "", free[0], time.Hour, 0, 0)
 	return p, slot
 }
 
@@ -67,7 +67,7 @@ func (w *world) bereave(rt *rapid.T, lib *library) {
 		return
 	}
 	p := w.begin("", "web-1")
-	w.acquire(p, "", free[0], time.Hour, 0, 0, true)
+	w.acquire(p, "", free[0], time.Hour, 0, 0)
 	w.sweep()
 	w.advance(time.Second)
 	w.must(w.db.Del(w.ctx, channel(p)).Err())
@@ -94,7 +94,7 @@ func (w *world) jilt(rt *rapid.T, _ *library) {
 		ps = append(ps, w.begin("", "web-1"))
 	}
 	for i := range 2 {
-		w.acquire(ps[i], ps[i].session(0), free[i], 30*time.Second, 10*time.Second, 0, false)
+		w.acquire(ps[i], ps[i].session(0), free[i], 30*time.Second, 10*time.Second, 0)
 	}
 	for i := range 2 {
 		w.await(ps[i], ps[i].session(0), free[1-i])

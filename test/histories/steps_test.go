@@ -358,7 +358,7 @@ func (w *world) acquireOne(rt *rapid.T, _ *library) {
 	third := (lease / 3).Truncate(time.Millisecond)
 	every := oneOf(rt, "every", 0, third, third)
 	expect := oneOf(rt, "expect", 0, 0, 20*time.Second, 5*time.Minute)
-	w.acquire(p, session, key, lease, every, expect, rapid.Bool().Draw(rt, "packed"))
+	w.acquire(p, session, key, lease, every, expect)
 }
 
 func (p *process) session(n int) string { return p.id + "/" + strconv.Itoa(n) }
@@ -378,7 +378,7 @@ func (w *world) knot(rt *rapid.T, _ *library) {
 	names := make([]string, n)
 	for i, p := range ps {
 		names[i] = p.session(10*p.sessions + i)
-		w.acquire(p, names[i], free[i], 30*time.Second, 10*time.Second, 0, true)
+		w.acquire(p, names[i], free[i], 30*time.Second, 10*time.Second, 0)
 	}
 	for i, p := range ps {
 		w.await(p, names[i], free[(i+1)%n])

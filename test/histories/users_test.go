@@ -53,8 +53,8 @@ type fixture struct {
 		Value string
 	}
 	Size     *int64
-	TooLarge bool              `json:"too_large"`
-	Meta     map[string]string `json:"meta"`
+	TooLarge bool            `json:"too_large"`
+	Meta     json.RawMessage `json:"meta"`
 	Want     struct {
 		Library, Kind string
 		RenewEveryMs  int64 `json:"renew_every_ms"`

@@ -43,9 +43,9 @@ type document struct {
 		NameB64 []byte  `json:"name_b64"`
 		Score   float64 `json:"score"`
 	} `json:"members"`
-	Beside   map[string]any    `json:"beside"`
-	TooLarge bool              `json:"too_large"`
-	Meta     map[string]string `json:"meta"`
+	Beside   map[string]any  `json:"beside"`
+	TooLarge bool            `json:"too_large"`
+	Meta     json.RawMessage `json:"meta"`
 	Want     struct {
 		Kind string `json:"kind"`
 	} `json:"want"`

@@ -2,11 +2,11 @@
 
 It follows docs/wire-format.md: token, metadata and fence are written by one
 script, renewed by another, and released by a third that compares first. Copy
-this file and lock/{acquire,renew,release}.lua. What it leaves out, as that page
-allows: the queue of waiters, grants, the heartbeat.
+this file and lock/{acquire,renew,release,leave}.lua. What it leaves out, as that
+page allows: the heartbeat.
 
     lock = Lock(redis.Redis(socket_timeout=3), "lock:order:42", ttl=30, app="billing")
-    fence = lock.acquire()          # None: another has it
+    fence = lock.acquire()          # None: another has it; lock.wait(10) waits in its queue
     try:
         while work_left() and lock.valid():
             step(fence)             # let what you write to refuse a smaller fence
@@ -15,6 +15,7 @@ allows: the queue of waiters, grants, the heartbeat.
         lock.release()              # RELEASED, LOST or UNKNOWN
 """
 
+import json
 import os
 import secrets
 import socket
@@ -25,49 +26,100 @@ import redis
 from redis.crc import key_slot
 
 RELEASED, LOST, UNKNOWN = "released", "lost", "unknown"
-META_GRACE = 300_000  # ms that metadata outlives a lease
+GRACE = 300_000  # ms that metadata outlives a lease
+TURN = 150  # ms for which a release hands the lock over
 
 
 class Lock:
     """One acquisition. Not for use by several threads at once."""
 
     def __init__(self, client, key, ttl, app, purpose="", expect=0, prefix="locksteward:", scripts="lock"):
-        self.client, self.key, self.ttl = client, key, int(ttl * 1000)
-        self.about = {"app": app, "host": socket.gethostname(), "pid": os.getpid(), "purpose": purpose,
-                      "ttl": self.ttl, "renew_every": self.ttl // 3, "expect": int(expect * 1000)}
-        self.meta, self.wait, self.waiter = (companion(prefix, kind, key) for kind in ("meta", "wait", "waiter"))
-        self.counter = prefix + "fence:{%s}" % number(key_slot(key.encode()))
+        self.client, self.key, self.ttl, self.prefix = client, key, int(ttl * 1000), prefix
+        self.cluster = isinstance(client, redis.RedisCluster)
+        # Waiters of a Cluster listen on sharded channels.
+        self.publish = "SPUBLISH" if self.cluster else "PUBLISH"
+        self.instance = secrets.token_hex(13)
+        self.about = {"v": 2, "instance": self.instance, "app": app, "host": socket.gethostname(), "pid": os.getpid(),
+                      "purpose": purpose, "ttl": self.ttl, "renew_every": self.ttl // 3, "expect": int(expect * 1000)}
+        self.hold, self.queue, self.waiter = (companion(prefix, kind, key) for kind in ("hold", "queue", "waiter"))
+        self.keys = [key, self.hold, prefix + "fence:{%s}" % number(key_slot(key.encode())), self.queue, self.waiter]
         self.script = {name: client.register_script((Path(scripts) / (name + ".lua")).read_text())
-                       for name in ("acquire", "renew", "release")}
-        self.value, self.until, self.failures = None, (0, 0), 0
+                       for name in ("acquire", "renew", "release", "leave")}
+        self.value, self.fence, self.until, self.renewals = None, 0, (0, 0), 0
+
+    def metadata(self, **more):
+        """A JSON object without its opening brace; its first member is the id. The scripts
+        find members by their text: there must be no space around a colon."""
+        about = {"id": self.id, **more, **self.about}
+        return json.dumps({name: value for name, value in about.items() if value}, separators=(",", ":"))[1:]
+
+    def begin(self):
+        self.id, self.renewals = secrets.token_hex(16), 0
+        self.value = "ls2:%s:%s" % (self.id, secrets.token_hex(20))
 
     def acquire(self):
         """Takes the lock: its fence, or None if another has it, or is before in its queue."""
-        self.id = secrets.token_hex(16)
-        self.value = "ls1:%s:%s" % (self.id, secrets.token_hex(20))
-        about = [text for name, value in self.about.items() if value for text in (name, value)]
+        self.begin()
+        fence = self.attempt("")[0]
+        if fence is None:
+            self.value = None
+        return fence
+
+    def attempt(self, waiter):
+        """Asks for the lock: its fence if it was taken, and the reply."""
         # Once more if no reply came: the script answers the same request as before.
         for last in (False, True):
             sent = clocks()
             try:
                 reply = self.script["acquire"](
-                    [self.key, self.meta, self.counter, self.wait, self.waiter],
-                    [self.value, self.id, self.ttl, self.ttl + META_GRACE, "0 0 0 150 - - -", "", "", "v", 1, *about])
+                    self.keys, [self.value, self.id, self.ttl, self.ttl + GRACE, self.metadata(), waiter])
             except (redis.ConnectionError, redis.TimeoutError):
                 if last:
                     self.release()  # it may have been taken
                     raise
                 continue
             fence = reply if not isinstance(reply, list) else reply[1] if reply[0] == 2 else None
-            if fence is None:
-                self.value = None
-                return None
-            self.lasts(sent)
-            return int(fence)
+            if fence is not None:
+                fence = self.fence = int(fence)
+                self.lasts(sent, self.ttl)
+            return fence, reply
 
-    def lasts(self, sent):
+    def wait(self, timeout):
+        """Waits in the queue for up to timeout seconds: the fence, or None."""
+        self.begin()
+        end, since, n, proof = time.monotonic() + timeout, 0, 0, secrets.token_hex(13)
+        with Listener(self) as messages:
+            while True:
+                # The nonce proves that a hand-off is younger than this attempt.
+                n, sent = n + 1, clocks()
+                nonce = "%s%d" % (proof, n)
+                fence, reply = self.attempt("%d %s - %s" % (since, nonce, self.instance))
+                if fence is not None:
+                    return fence
+                since = reply[3]
+                left = reply[1] / 1000 + 0.002 if reply[1] >= 0 else 1
+                again = time.monotonic() + min(1, left + max(0, reply[2]) * TURN / 1000)
+                while time.monotonic() < min(again, end):
+                    word = messages.next(min(again, end) - time.monotonic())
+                    if word[:2] == ["yours", self.id]:
+                        if word[3] == nonce:
+                            self.fence = int(word[2])
+                            self.lasts(sent, min(TURN, self.ttl))
+                            if self.renew(confirm=True):  # it was handed over for a turn only
+                                return self.fence
+                        break  # an attempt finds out, and makes the lock last
+                    if word[:2] == ["turn", self.id]:
+                        again = time.monotonic() + int(word[2]) * TURN / 1000
+                if time.monotonic() >= end:
+                    # Out of the queue first: a release may have handed the lock over.
+                    if self.script["leave"]([self.key, self.queue, self.waiter], [self.id, self.publish]) == 2:
+                        self.release()
+                    self.value = None
+                    return None
+
+    def lasts(self, sent, ttl):
         """The lease counts from before the request, less 1 % and 2 ms, by both clocks."""
-        left = self.ttl * 0.99 / 1000 - 0.002
+        left = ttl * 0.99 / 1000 - 0.002
         self.until = (sent[0] + left, sent[1] + left)
 
     def valid(self):
@@ -76,43 +128,66 @@ class Lock:
         now = clocks()
         return self.value is not None and now[0] < self.until[0] and now[1] < self.until[1]
 
-    def renew(self):
+    def renew(self, confirm=False):
         """True: renewed. False: lost, stop working. None: no reply, try again while valid()."""
         if not self.valid():
             return False
-        sent = clocks()
+        sent, more = clocks(), {}
+        if not confirm:
+            self.renewals += 1
+            more = {"seq": self.renewals, "renewals": self.renewals}
         try:
             reply = self.script["renew"](
-                [self.key, self.meta], [self.value, self.id, self.ttl, META_GRACE, self.failures, -1, 0])
+                self.keys[:2], [self.value, self.ttl, GRACE, self.fence, more.get("seq", 0), -1, self.metadata(**more)])
         except (redis.ConnectionError, redis.TimeoutError):
-            self.failures += 1
             return None
-        self.failures = 0
         if reply != 1:
             self.until = (0, 0)
             return False
-        self.lasts(sent)
+        self.lasts(sent, self.ttl)
         return True
 
     def release(self):
-        """Frees the lock if it is still this hold's, and wakes who waits. UNKNOWN: no reply
-        came; the lock is free at the end of its TTL at the latest."""
+        """Frees the lock if it is still this hold's, or hands it to the next waiter. UNKNOWN:
+        no reply came; the lock is free at the end of its TTL at the latest."""
         value, self.value = self.value, None
         if value is None:
             return LOST
-        # Waiters of a Cluster listen on a sharded channel.
-        command = "SPUBLISH" if isinstance(self.client, redis.RedisCluster) else "PUBLISH"
         doubt = False
         for _ in range(2):
             try:
-                reply = self.script["release"](
-                    [self.key, self.meta, self.wait, self.waiter], [value, command])
+                reply = self.script["release"](self.keys, [value, self.publish])
             except (redis.ConnectionError, redis.TimeoutError):
                 doubt = True
                 continue
             # Gone after a release without a reply: that one freed it, or its time was over.
             return RELEASED if reply == 1 or doubt and reply == 0 else LOST
         return UNKNOWN
+
+
+class Listener:
+    """Receives what releases send to a waiter, from before it enters the queue."""
+
+    def __init__(self, lock):
+        client, command, channel = lock.client, "SUBSCRIBE", lock.prefix + "instance:" + lock.instance
+        if lock.cluster:
+            client = client.get_redis_connection(client.get_node_from_key(lock.key))
+            command, channel = "SSUBSCRIBE", companion(lock.prefix, "wake", lock.key) + ":" + lock.instance
+        self.pubsub = client.pubsub()
+        self.pubsub.execute_command(command, channel)
+        self.pubsub.parse_response(timeout=3)
+
+    def next(self, timeout):
+        """The words of the next message; three empty ones if none comes within timeout seconds."""
+        reply = self.pubsub.parse_response(block=False, timeout=max(0.001, timeout))
+        text = reply[2] if reply else b""
+        return (text.decode() if isinstance(text, bytes) else str(text)).split(" ") + ["", "", ""]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.pubsub.close()
 
 
 def clocks():
@@ -145,16 +220,16 @@ def number(slot):
 
 
 def main():
-    """By hand: python3 lockholder.py URL KEY TTL, then acquire, renew, valid, release."""
+    """By hand: python3 lockholder.py URL KEY TTL, then acquire, wait, renew, valid, release.
+    URL begins with redis:// or redis+cluster://."""
     import sys
-    client = redis.Redis.from_url(sys.argv[1], socket_timeout=0.5)
-    if client.info("cluster").get("cluster_enabled"):
-        client = redis.RedisCluster.from_url(sys.argv[1], socket_timeout=0.5)
+    client = redis.RedisCluster if sys.argv[1].startswith("redis+cluster:") else redis.Redis
+    client = client.from_url(sys.argv[1].replace("+cluster", "", 1), socket_timeout=0.5)
     lock = Lock(client, sys.argv[2], float(sys.argv[3]), app="snippet", purpose="by hand",
                 scripts=os.environ.get("SCRIPTS", "lock"))
     for line in sys.stdin:
         try:
-            answer = getattr(lock, line.strip())()
+            answer = lock.wait(20) if line.strip() == "wait" else getattr(lock, line.strip())()
         except redis.RedisError as error:
             answer = type(error).__name__
         print(answer, flush=True)

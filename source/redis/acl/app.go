@@ -29,21 +29,21 @@ type App struct {
 var appCommands = []string{
 	"+hello", "+auth", "+ping", "+client|setname", "+client|setinfo",
 	"+evalsha", "+eval", "+time",
-	"+get", "+set", "+del", "+exists", "+pttl", "+pexpire",
-	"+hget", "+hgetall", "+hset", "+hsetnx", "+hmget", "+hdel", "+hlen", "+hincrby",
-	"+zadd", "+zrem", "+zcard", "+zrank", "+zrange",
-	"+publish", "+subscribe", "+unsubscribe",
+	"+get", "+set", "+del", "+pttl", "+pexpire",
+	"+hget", "+hset", "+hmget", "+hdel", "+hlen",
+	"+zadd", "+zrem", "+zcard", "+zrank", "+zrange", "+zscore",
+	"+pubsub|numsub", "+publish", "+subscribe", "+unsubscribe",
 	"+info", // Redlock's guard against a node that was restarted (MinUptime)
 }
 
 // clusterCommands come with a Cluster: the client learns where slots are, and
 // channels belong to slots.
 var clusterCommands = []string{
-	"+cluster|slots", "+cluster|shards", "+command", "+spublish", "+ssubscribe", "+sunsubscribe",
+	"+cluster|slots", "+cluster|shards", "+command", "+pubsub|shardnumsub", "+spublish", "+ssubscribe", "+sunsubscribe",
 }
 
 // appKinds are the companions that lock/ itself keeps.
-var appKinds = []record.Kind{record.KindMeta, record.KindWait, record.KindWaiter, record.KindGrant}
+var appKinds = []record.Kind{record.KindHold, record.KindQueue, record.KindWaiter}
 
 // Application returns the user of an application that takes locks with lock/. It
 // can do nothing else: what the application wants besides must be added.
@@ -79,8 +79,10 @@ func Application(v Version, a App) (User, error) {
 				u.Keys = append(u.Keys, "~"+p)
 			}
 		}
-		for _, p := range companions(prefix, record.KindWake, own) {
-			u.Channels = append(u.Channels, "&"+p)
+		if a.Cluster {
+			for _, p := range companions(prefix, record.KindWake, own) {
+				u.Channels = append(u.Channels, "&"+p+":*")
+			}
 		}
 	}
 	p := literal(prefix)

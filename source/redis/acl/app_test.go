@@ -115,8 +115,8 @@ func TestApplicationCanUseTheLibraryAndNothingElse(t *testing.T) {
 	}
 
 	billing := srv.ClientAs(t, "billing", password)
-	must(t, admin.Set(ctx, "lock:plain:7", "ls1:X:secret", 0).Err())
-	meta := record.Companion(record.DefaultPrefix, record.KindMeta, "lock:plain:7")
+	must(t, admin.Set(ctx, "lock:plain:7", "ls2:X:secret", 0).Err())
+	meta := record.Companion(record.DefaultPrefix, record.KindHold, "lock:plain:7")
 	for _, args := range [][]any{
 		{"set", "lock:plain:7", "x"},
 		{"del", "lock:plain:7"},
@@ -124,7 +124,7 @@ func TestApplicationCanUseTheLibraryAndNothingElse(t *testing.T) {
 		{"hset", meta, "id", "X"},
 		{"hset", "locksteward:instance:1", "app", "x"},
 		{"set", "locksteward:fence:{1}", "1"},
-		{"zadd", record.Companion(record.DefaultPrefix, record.KindWait, "lock:plain:7"), "1", "x"},
+		{"zadd", record.Companion(record.DefaultPrefix, record.KindQueue, "lock:plain:7"), "1", "x"},
 		{"eval", "return redis.call('DEL', ARGV[1])", 0, "lock:plain:7"},
 		{"publish", record.Companion(record.DefaultPrefix, record.KindWake, "lock:plain:7"), "x"},
 		{"subscribe", "locksteward:instance:1"},
@@ -138,8 +138,7 @@ func TestApplicationCanUseTheLibraryAndNothingElse(t *testing.T) {
 	}
 	plain := srv.ClientAs(t, "plain", password)
 	for _, key := range []string{
-		record.Companion(record.DefaultPrefix, record.KindMeta, "lock:billing:1"), prefix + "fence:{1}", "lock:billing:1",
-		record.Companion(record.DefaultPrefix, record.KindGrant, "lock:billing:1"),
+		record.Companion(record.DefaultPrefix, record.KindHold, "lock:billing:1"), prefix + "fence:{1}", "lock:billing:1",
 	} {
 		if err := plain.Del(ctx, key).Err(); !redis.HasErrorPrefix(err, "NOPERM") {
 			t.Errorf("plain may delete %s: %v", key, err)
@@ -152,8 +151,6 @@ func exercise(t *testing.T, admin redis.UniversalClient, prefix, key string, a, 
 	t.Helper()
 	ctx := t.Context()
 	lease := lock.Lease{TTL: 10 * time.Second, Expect: time.Second, Class: "c", Purpose: "p"}
-	fair := lease
-	fair.Fair = true
 
 	// Taken, taken again by the same session, prolonged, and released to who waits.
 	session := lock.WithSession(ctx)
@@ -173,9 +170,9 @@ func exercise(t *testing.T, admin redis.UniversalClient, prefix, key string, a, 
 	h = await(t, waiter)
 
 	// Handed over in turn, from one to the other and back.
-	first := held(a, key, fair)
+	first := held(a, key, lease)
 	awaitWaiters(t, admin, prefix, key, 1)
-	second := held(b, key, fair)
+	second := held(b, key, lease)
 	awaitWaiters(t, admin, prefix, key, 2)
 	must(t, h.Release(ctx))
 	h = await(t, first)
@@ -187,7 +184,7 @@ func exercise(t *testing.T, admin redis.UniversalClient, prefix, key string, a, 
 	short, cancel := context.WithCancel(ctx)
 	gone := make(chan error, 1)
 	go func() {
-		_, err := a.Acquire(short, key, fair)
+		_, err := a.Acquire(short, key, lease)
 		gone <- err
 	}()
 	awaitWaiters(t, admin, prefix, key, 1)
@@ -200,13 +197,7 @@ func exercise(t *testing.T, admin redis.UniversalClient, prefix, key string, a, 
 func awaitWaiters(t *testing.T, admin redis.UniversalClient, prefix, key string, n int) {
 	t.Helper()
 	testredis.Eventually(t, 10*time.Second, func() bool {
-		count := 0
-		for field := range admin.HGetAll(context.Background(), record.Companion(prefix, record.KindWaiter, key)).Val() {
-			if !strings.HasPrefix(field, ":") {
-				count++
-			}
-		}
-		return count == n
+		return admin.HLen(context.Background(), record.Companion(prefix, record.KindWaiter, key)).Val() == int64(n)
 	}, "want waiters")
 }
 

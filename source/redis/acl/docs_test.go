@@ -135,7 +135,11 @@ func TestApplicationCoversTheScripts(t *testing.T) {
 		}
 		for _, part := range calls {
 			command, _, _ := strings.Cut(string(part), "'")
-			if !slices.Contains(u.Commands, "+"+strings.ToLower(command)) {
+			granted := func(rule string) bool {
+				name, _, _ := strings.Cut(rule, "|") // of PUBSUB only two subcommands are granted
+				return name == "+"+strings.ToLower(command)
+			}
+			if !slices.ContainsFunc(u.Commands, granted) {
 				t.Errorf("%s.lua calls %s, which the list does not grant", name, command)
 			}
 		}

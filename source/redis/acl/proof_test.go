@@ -190,7 +190,7 @@ func TestScannerKeysAndChannels(t *testing.T) {
 		"other channels":      {"scanner", []any{"subscribe", "chat"}, acl.KeyRefused},
 		"narrow: its keys":    {"narrow", []any{"getrange", "lock:1", "0", "1"}, acl.Allowed},
 		"narrow: others":      {"narrow", []any{"getrange", "session:1", "0", "1"}, acl.KeyRefused},
-		"narrow: metadata":    {"narrow", []any{"hgetall", "locksteward:meta:{lock:1}"}, acl.Allowed},
+		"narrow: metadata":    {"narrow", []any{"get", "locksteward:hold:{lock:1}"}, acl.Allowed},
 		"narrow: moved":       {"narrow", []any{"hgetall", "app:meta:{lock:1}"}, acl.Allowed},
 		"narrow: fair queues": {"narrow", []any{"llen", "redisson_lock_queue:{lock:1}"}, acl.Allowed},
 		"no write":            {"scanner", []any{"set", "x", "1"}, acl.Refused},

@@ -103,10 +103,12 @@ func grantRelease(u *User, glob string, metaPrefixes []string) {
 	}
 	key(glob)
 	for _, prefix := range metaPrefixes {
-		for _, kind := range []record.Kind{record.KindExec, record.KindMeta, record.KindUndo} {
+		for _, kind := range []record.Kind{record.KindExec, record.KindHold, record.KindQueue, record.KindWaiter, record.KindUndo} {
 			key(companions(prefix, kind, glob)...)
 		}
-		publish(companions(prefix, record.KindWake, glob)...)
+		for _, p := range companions(prefix, record.KindWake, glob) {
+			publish(p + ":*")
+		}
 	}
 	for _, f := range formats.All() {
 		if f.Grants != nil {

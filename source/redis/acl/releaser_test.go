@@ -41,7 +41,7 @@ type fixture struct {
 		Size  int64  `json:"size"`
 		Value string `json:"value"`
 	} `json:"beside"`
-	Meta map[string]string `json:"meta"`
+	Meta json.RawMessage `json:"meta"`
 	Want struct {
 		Library    string `json:"library"`
 		Releasable bool   `json:"releasable"`
@@ -100,7 +100,7 @@ func (f fixture) put(t *testing.T, admin *redis.Client, key string) {
 		}
 	}
 	if f.Meta != nil {
-		pipe.HSet(ctx, record.Companion(record.DefaultPrefix, record.KindMeta, key), f.Meta)
+		pipe.Set(ctx, record.Companion(record.DefaultPrefix, record.KindHold, key), string(f.Meta), 0)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		t.Fatalf("%s: %v", f.path, err)
@@ -264,7 +264,7 @@ func releaseOne(t *testing.T, srv *testredis.Server, admin *redis.Client, f fixt
 		{"eval", "return redis.call('DEL', KEYS[1])", 1, other},
 		{"eval", "return redis.call('DEL', ARGV[1])", 0, other},
 		{"eval", "return redis.call('RENAME', ARGV[1], ARGV[2])", 0, other, f.Key},
-		{"del", record.Companion(record.DefaultPrefix, record.KindMeta, other)},
+		{"del", record.Companion(record.DefaultPrefix, record.KindHold, other)},
 	} {
 		if err := rdb.Do(ctx, args...).Err(); err == nil {
 			t.Errorf("%s: %v was carried out", f.path, args)

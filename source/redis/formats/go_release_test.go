@@ -56,8 +56,11 @@ func TestReleaseWaitsUntilTheTaskIsOver(t *testing.T) {
 			if err == nil || alive[0] != "SET" && !strings.Contains(err.Error(), tt.why) {
 				t.Errorf("%s after %v: reply %v, %v, want an error that says to %s", tt.name, alive, reply, err, tt.why)
 			}
-			if err != nil && strings.Contains(err.Error(), tt.value) {
-				t.Errorf("%s: the error tells the value: %v", tt.name, err)
+			if err != nil {
+				// What follows is the script's hash, which may have the value in it.
+				if text, _, _ := strings.Cut(err.Error(), " script: "); strings.Contains(text, tt.value) {
+					t.Errorf("%s: the error tells the value: %v", tt.name, err)
+				}
 			}
 			if !exists(t, c, tt.key) || exists(t, c, release.Keys[1]) {
 				t.Errorf("%s after %v: the lock was touched or the request recorded", tt.name, alive)

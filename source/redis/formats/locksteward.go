@@ -16,7 +16,7 @@ const Locksteward = "locksteward"
 //go:embed locksteward.lua
 var lockstewardLua string
 
-// lockstewardFormat is a string "ls1:<id>:<secret>" with metadata in a key beside
+// lockstewardFormat is a string "ls2:<id>:<secret>" with metadata in a key beside
 // it. The metadata counts only if it is of the same hold; without it the lock is
 // judged by its own value.
 // Source: lock/record.
@@ -48,15 +48,13 @@ var lockstewardFormat = Format{
 		return d, true
 	},
 	Facts: locksteward.LibraryFacts{NoTTLCause: locksteward.NewMessage("library.locksteward-removed-ttl")},
-	// Removes lock and metadata, wakes the next waiter and notifies the process that
-	// held the lock. The fence stays.
+	// Removes lock and metadata, and notifies the first waiters and the process that
+	// held the lock. The fence and the queue stay.
 	release: func(s Sample, p plan) (Command, error) {
 		id, _ := record.ParseValue(s.Value)
-		return p.command(lockstewardLua,
-			[]string{record.Companion(p.prefix, record.KindMeta, s.Key)},
-			s.Value, id,
-			record.Companion(p.prefix, record.KindWake, s.Key), record.WakeMessage,
-			record.InstanceKey(p.prefix, ""), record.LostMessage(id),
+		names := record.NamesOf(p.prefix, s.Key)
+		return p.command(lockstewardLua, []string{names.Hold, names.Queue, names.Waiter},
+			s.Value, id, record.InstanceKey(p.prefix, ""), names.Wake+":", record.LostMessage(id), record.Grace.Milliseconds(),
 		), nil
 	},
 	NoUndo: "its holder was notified at once that the lock is lost, so putting the key back would keep others out for nothing",
@@ -85,7 +83,6 @@ func claimOf(m *record.Meta) *locksteward.Claim {
 		RenewFailures: max(0, m.RenewFailures),
 		Fence:         max(0, m.Fence),
 		Holds:         max(0, m.Holds),
-		Contended:     max(0, m.Contended),
 		Trace:         m.Trace,
 		Session:       cmp.Or(m.Session, m.ID),
 		Holding:       m.Holding,

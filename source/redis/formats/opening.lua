@@ -94,12 +94,12 @@ local function same_members(i)
   return true
 end
 
--- publish sends to plain and to sharded subscribers and returns how many there
--- were. Before 7.0 there is no SPUBLISH, and on a Cluster a channel may belong
+-- publish sends to plain and to sharded subscribers (of another channel, if that is
+-- given) and returns how many there were. Before 7.0 there is no SPUBLISH, and on a Cluster a channel may belong
 -- to another slot; a missing permission is an error, as waiters would sleep on.
-local function publish(channel, message)
+local function publish(channel, message, shard)
   local reached = redis.call('PUBLISH', channel, message)
-  local sharded = redis.pcall('SPUBLISH', channel, message)
+  local sharded = redis.pcall('SPUBLISH', shard or channel, message)
   if type(sharded) == 'number' then return reached + sharded end
   local why = sharded.err or ''
   if string.find(why, 'NOPERM', 1, true) or string.find(why, "can't", 1, true) or string.find(why, 'permission', 1, true) then

@@ -18,7 +18,7 @@ import (
 
 // ours are our own format and that of any string, as scripts.
 var ours = []script{
-	set(formats.Locksteward, "lock:order:ours", ourValue, "ls1:C3D4:other", 30000),
+	set(formats.Locksteward, "lock:order:ours", ourValue, "ls2:C3D4:other", 30000),
 	set(formats.Token, "lock:order:token", uuidToken, uuidToken2, 30000),
 }
 
@@ -204,7 +204,7 @@ func TestHolderAlive(t *testing.T) {
 // needs are tried before the lock is.
 func TestNothingIsTouchedWhereTheAsideIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, denied := range []string{"-rename", "-set", "-hset", "resetkeys ~lock:* ~locksteward:exec:* ~locksteward:meta:*"} {
+	for _, denied := range []string{"-rename", "-set", "-hset", "resetkeys ~lock:* ~locksteward:exec:* ~locksteward:hold:*"} {
 		t.Run(denied, func(t *testing.T) {
 			t.Parallel()
 			server := testredis.Start(t, testredis.WithACL("releaser on >pw ~* &* +@all "+denied))

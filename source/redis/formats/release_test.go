@@ -18,7 +18,7 @@ import (
 
 const (
 	redissonHolder = "5b1f3c2e-9d4a-4b7c-8e21-0c6f5a9d3b17:37"
-	ourValue       = "ls1:A1B2:Zk3q9XsT"
+	ourValue       = "ls2:A1B2:Zk3q9XsT"
 	uuidToken      = "0f8fad5b-d9cb-469f-a165-70867728950e"
 )
 
@@ -48,8 +48,8 @@ var take = map[string]func(t *testing.T, c redis.Cmdable, key string, ttl time.D
 	formats.Locksteward: func(t *testing.T, c redis.Cmdable, key string, ttl time.Duration) {
 		t.Helper()
 		must(t, c.Set(t.Context(), key, ourValue, ttl).Err())
-		meta := record.Companion(record.DefaultPrefix, record.KindMeta, key)
-		must(t, c.HSet(t.Context(), meta, "v", 1, "id", "A1B2", "instance", "i1", "acquired", 1, "ttl", 30000).Err())
+		meta := record.Companion(record.DefaultPrefix, record.KindHold, key)
+		must(t, c.Set(t.Context(), meta, (&record.Meta{V: record.Version, ID: "A1B2", Instance: "i1", Acquired: 1, TTL: 30000}).Encode(), 0).Err())
 	},
 }
 
@@ -84,8 +84,8 @@ func look(t *testing.T, c redis.Cmdable, key string) (formats.Sample, formats.Re
 		}
 		s.Size = int64(len(s.Members))
 	}
-	if fields := c.HGetAll(ctx, record.Companion(record.DefaultPrefix, record.KindMeta, key)).Val(); len(fields) > 0 {
-		s.Meta, _ = record.Decode(fields)
+	if text := c.Get(ctx, record.Companion(record.DefaultPrefix, record.KindHold, key)).Val(); text != "" {
+		s.Meta, _ = record.Decode(text)
 	}
 	at := testredis.ExpireAt(t, c, key)
 	if s.TTL < 0 {
@@ -171,7 +171,7 @@ func TestReleaseRemovesExactlyThisHold(t *testing.T) {
 						s, r := look(t, c, key)
 						command := plan(t, s, r)
 						wantReply(t, run(t, c, command), formats.OutcomeReleased, formats.OutcomeReleased)
-						if exists(t, c, key) || exists(t, c, record.Companion(record.DefaultPrefix, record.KindMeta, key)) {
+						if exists(t, c, key) || exists(t, c, record.Companion(record.DefaultPrefix, record.KindHold, key)) {
 							t.Error("the lock or its metadata is still there")
 						}
 						if c.Get(t.Context(), fence).Val() != "7" {
@@ -225,10 +225,10 @@ func TestReleaseTouchesNothingThatChanged(t *testing.T) {
 			return errors.Join(c.Del(ctx, key).Err(), c.RPush(ctx, key, "x").Err(), c.PExpireAt(ctx, key, time.UnixMilli(at)).Err())
 		}},
 		"other value": {want: formats.OutcomeChanged, change: func(ctx context.Context, c redis.Cmdable, key string) error {
-			return errors.Join(c.Del(ctx, key).Err(), c.Set(ctx, key, "ls1:C3D4:another", redis.KeepTTL).Err())
+			return errors.Join(c.Del(ctx, key).Err(), c.Set(ctx, key, "ls2:C3D4:another", redis.KeepTTL).Err())
 		}},
 		"same expiry, other value": {only: "string", want: formats.OutcomeChanged, change: func(ctx context.Context, c redis.Cmdable, key string) error {
-			return c.Set(ctx, key, "ls1:C3D4:another", redis.KeepTTL).Err()
+			return c.Set(ctx, key, "ls2:C3D4:another", redis.KeepTTL).Err()
 		}},
 		"longer value": {only: "string", want: formats.OutcomeChanged, change: func(ctx context.Context, c redis.Cmdable, key string) error {
 			return c.Append(ctx, key, "x").Err()
@@ -267,7 +267,7 @@ func TestReleaseTouchesNothingThatChanged(t *testing.T) {
 					if after := testredis.ExpireAt(t, c, key); after != expiry {
 						t.Errorf("its expiry is %d, want %d", after, expiry)
 					}
-					if name == formats.Locksteward && !exists(t, c, record.Companion(record.DefaultPrefix, record.KindMeta, key)) {
+					if name == formats.Locksteward && !exists(t, c, record.Companion(record.DefaultPrefix, record.KindHold, key)) {
 						t.Error("the metadata is gone")
 					}
 
@@ -293,15 +293,15 @@ func TestReleaseLeavesMetadataOfOthers(t *testing.T) {
 	t.Parallel()
 	c := testredis.Start(t).Client(t)
 	for what, write := range map[string]func(key string) error{
-		"another hold": func(meta string) error { return c.HSet(t.Context(), meta, "id", "C3D4").Err() },
+		"another hold": func(meta string) error { return c.Set(t.Context(), meta, `{"id":"C3D4","v":2}`, 0).Err() },
 		"another type": func(meta string) error {
-			return errors.Join(c.Del(t.Context(), meta).Err(), c.Set(t.Context(), meta, "x", 0).Err())
+			return errors.Join(c.Del(t.Context(), meta).Err(), c.HSet(t.Context(), meta, "x", 0).Err())
 		},
 	} {
 		key := "lock:" + what
 		take[formats.Locksteward](t, c, key, time.Minute)
 		s, r := look(t, c, key)
-		meta := record.Companion(record.DefaultPrefix, record.KindMeta, key)
+		meta := record.Companion(record.DefaultPrefix, record.KindHold, key)
 		must(t, write(meta))
 		wantReply(t, run(t, c, plan(t, s, r)), formats.OutcomeReleased, formats.OutcomeReleased)
 		if exists(t, c, key) || !exists(t, c, meta) {
@@ -315,7 +315,7 @@ func TestReleaseUnderOwnPrefix(t *testing.T) {
 	c := testredis.Start(t).Client(t)
 	const prefix, key = "billing:ls:", "lock:1"
 	must(t, c.Set(t.Context(), key, ourValue, time.Minute).Err())
-	must(t, c.HSet(t.Context(), record.Companion(prefix, record.KindMeta, key), "id", "A1B2").Err())
+	must(t, c.Set(t.Context(), record.Companion(prefix, record.KindHold, key), `{"id":"A1B2","v":2}`, 0).Err())
 	s, r := look(t, c, key)
 	r.MetaPrefix = prefix
 	wantReply(t, run(t, c, plan(t, s, r)), formats.OutcomeReleased, formats.OutcomeReleased)

@@ -99,13 +99,26 @@ func TestReleaseTellsOurHolderAndWakesOurWaiters(t *testing.T) {
 			take[formats.Locksteward](t, c, key, time.Minute)
 			s, r := look(t, c, key)
 			holder := listener(t, c, false, record.InstanceKey(record.DefaultPrefix, "i1"))
-			plain := listener(t, c, false, record.Companion(record.DefaultPrefix, record.KindWake, key))
-			sharded := listener(t, c, true, record.Companion(record.DefaultPrefix, record.KindWake, key))
+			names := record.NamesOf(record.DefaultPrefix, key)
+			for i, id := range []string{"W1", "W2", "W3"} {
+				must(t, c.ZAdd(t.Context(), names.Queue, redis.Z{Score: float64(i), Member: id}).Err())
+				must(t, c.HSet(t.Context(), names.Waiter, id, record.Waiter{Instance: "p" + id, Since: 1, Until: 1}.Encode()).Err())
+			}
+			plain := listener(t, c, false, record.InstanceKey(record.DefaultPrefix, "pW1"))
+			sharded := listener(t, c, true, names.Wake+":pW2")
 			wantReply(t, run(t, c, plan(t, s, r)), formats.OutcomeReleased, formats.OutcomeReleased)
 			t.Log(what)
 			wantMessage(t, holder, "lost A1B2")
-			wantMessage(t, plain, record.WakeMessage)
-			wantMessage(t, sharded, record.WakeMessage)
+			wantMessage(t, plain, record.TurnMessage("W1", 0))
+			wantMessage(t, sharded, record.TurnMessage("W2", 1))
+			// What stands in the queue is not overtaken.
+			m, err := record.Decode(c.Get(t.Context(), names.Hold).Val())
+			if err != nil || m.Free == 0 || m.ID != "" {
+				t.Errorf("metadata %+v, %v: want that the lock is free", m, err)
+			}
+			if ttl := c.PTTL(t.Context(), names.Hold).Val(); ttl <= 0 || ttl > record.Grace {
+				t.Errorf("TTL %s", ttl)
+			}
 		}
 	})
 }
@@ -169,7 +182,7 @@ func TestReleaseThatIsRefusedTouchesNothing(t *testing.T) {
 	t.Parallel()
 	denied := map[string]string{
 		"del": "-del", "hset": "-hset", "pexpire": "-pexpire", "time": "-time", "publish": "-publish", "spublish": "-spublish",
-		"channels": "resetchannels", "exec record": "resetkeys ~lock:* ~locksteward:meta:*", "metadata": "resetkeys ~lock:* ~locksteward:exec:*",
+		"channels": "resetchannels", "exec record": "resetkeys ~lock:* ~locksteward:hold:*", "metadata": "resetkeys ~lock:* ~locksteward:exec:*",
 	}
 	var users []string
 	for what, rule := range denied {
@@ -188,6 +201,9 @@ func TestReleaseThatIsRefusedTouchesNothing(t *testing.T) {
 			}
 			key := "lock:" + name + ":" + what
 			takeLock(t, admin, key, time.Minute)
+			names := record.NamesOf(record.DefaultPrefix, key) // one waits
+			must(t, admin.ZAdd(t.Context(), names.Queue, redis.Z{Member: "W1"}).Err())
+			must(t, admin.HSet(t.Context(), names.Waiter, "W1", record.Waiter{Instance: "p", Until: 1}.Encode()).Err())
 			before := admin.Dump(t.Context(), key).Val()
 			s, r := look(t, admin, key)
 			command := plan(t, s, r)

@@ -33,7 +33,9 @@ func ACL(patterns, metaPrefixes []string) []string {
 	}
 	for _, prefix := range metaPrefixes {
 		p := escapeGlob(prefix)
-		rules = append(rules, "~"+p+string(record.KindExec)+":*", "~"+p+string(record.KindMeta)+":*", "~"+p+string(record.KindUndo)+":*")
+		for _, kind := range []record.Kind{record.KindExec, record.KindHold, record.KindQueue, record.KindWaiter, record.KindUndo} {
+			rules = append(rules, "~"+p+string(kind)+":*")
+		}
 	}
 	rules = append(rules, "resetchannels")
 	for _, prefix := range metaPrefixes {

@@ -14,7 +14,7 @@ import (
 func TestACLEscapesPrefixes(t *testing.T) {
 	t.Parallel()
 	rules := strings.Join(releaser.ACL([]string{"lock:*"}, []string{"a*b:"}), " ")
-	for _, want := range []string{"-@all", "~lock:*", `~a\*b:exec:*`, `~a\*b:meta:*`, `&a\*b:wake:*`, `&a\*b:instance:*`, "&redisson_lock__channel:*"} {
+	for _, want := range []string{"-@all", "~lock:*", `~a\*b:exec:*`, `~a\*b:hold:*`, `&a\*b:wake:*`, `&a\*b:instance:*`, "&redisson_lock__channel:*"} {
 		if !strings.Contains(rules, want) {
 			t.Errorf("%q is not in %q", want, rules)
 		}

@@ -30,11 +30,17 @@ public class UnifiedJedis implements AutoCloseable {
     }
 
     public Object eval(String script, List<String> keys, List<String> args) {
-        return call("EVAL", script, keys, args);
+        return call(words("EVAL", script, keys, args), keys.get(0));
     }
 
     public Object evalsha(String sha1, List<String> keys, List<String> args) {
-        return call("EVALSHA", sha1, keys, args);
+        return call(words("EVALSHA", sha1, keys, args), keys.get(0));
+    }
+
+    /** Returns when listener has unsubscribed. */
+    public void subscribe(JedisPubSub listener, String... channels) {
+        listener.subscription = new Subscription(at, config);
+        listener.subscription.run("SUBSCRIBE", channels, listener::onSubscribe, listener::onMessage);
     }
 
     @Override
@@ -49,26 +55,18 @@ public class UnifiedJedis implements AutoCloseable {
         socket = null;
     }
 
-    private Object call(String name, String script, List<String> keys, List<String> args) {
+    private static List<String> words(String name, String script, List<String> keys, List<String> args) {
         List<String> words = new ArrayList<>(List.of(name, script, Integer.toString(keys.size())));
         words.addAll(keys);
         words.addAll(args);
+        return words;
+    }
+
+    /** Sends a command whose first key is key, and returns the reply. */
+    Object call(List<String> words, String key) {
         try {
-            if (socket == null) {
-                socket = new Socket();
-                socket.connect(new InetSocketAddress(at.host(), at.port()), config.timeoutMillis());
-                socket.setSoTimeout(config.timeoutMillis());
-                in = new BufferedInputStream(socket.getInputStream());
-            }
-            ByteArrayOutputStream out = new ByteArrayOutputStream();
-            out.writeBytes(("*" + words.size() + "\r\n").getBytes(StandardCharsets.US_ASCII));
-            for (String word : words) {
-                byte[] raw = word.getBytes(StandardCharsets.UTF_8);
-                out.writeBytes(("$" + raw.length + "\r\n").getBytes(StandardCharsets.US_ASCII));
-                out.writeBytes(raw);
-                out.writeBytes(new byte[] {'\r', '\n'});
-            }
-            socket.getOutputStream().write(out.toByteArray());
+            open(config.timeoutMillis());
+            write(words);
             return read();
         } catch (IOException e) {
             close();
@@ -76,7 +74,28 @@ public class UnifiedJedis implements AutoCloseable {
         }
     }
 
-    private Object read() throws IOException {
+    void open(int timeoutMillis) throws IOException {
+        if (socket == null) {
+            socket = new Socket();
+            socket.connect(new InetSocketAddress(at.host(), at.port()), config.timeoutMillis());
+            socket.setSoTimeout(timeoutMillis);
+            in = new BufferedInputStream(socket.getInputStream());
+        }
+    }
+
+    void write(List<String> words) throws IOException {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        out.writeBytes(("*" + words.size() + "\r\n").getBytes(StandardCharsets.US_ASCII));
+        for (String word : words) {
+            byte[] raw = word.getBytes(StandardCharsets.UTF_8);
+            out.writeBytes(("$" + raw.length + "\r\n").getBytes(StandardCharsets.US_ASCII));
+            out.writeBytes(raw);
+            out.writeBytes(new byte[] {'\r', '\n'});
+        }
+        socket.getOutputStream().write(out.toByteArray());
+    }
+
+    Object read() throws IOException {
         String line = line();
         String rest = line.substring(1);
         switch (line.charAt(0)) {

@@ -15,24 +15,11 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-func grantKey(key string) string {
-	return record.Companion(record.DefaultPrefix, record.KindGrant, key)
-}
-
-// promise puts a waiter with a grant into the queue, as one in another language
-// that listens, and returns what its process is told.
+// promise puts a waiter into the queue as one in another language that listens,
+// and returns what its process receives.
 func promise(t *testing.T, rdb *redis.Client, key, id string) <-chan *redis.Message {
 	t.Helper()
-	enqueue(t, rdb, key, id, time.Minute)
-	now := rdb.Time(t.Context()).Val().Add(time.Minute).UnixMilli()
-	value := record.Value(id, "secret")
-	text := fmt.Sprintf("far %d MARK%s 150 %d:%s6:holder7:{\"v\":1}", now, id, len(value), value)
-	if err := rdb.HSet(t.Context(), grantKey(key), id, text).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := rdb.PExpire(t.Context(), grantKey(key), time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
+	enqueue(t, rdb, key, id, "far", "NONCE"+id, time.Minute)
 	ps := rdb.Subscribe(t.Context(), record.InstanceKey(record.DefaultPrefix, "far"))
 	t.Cleanup(func() { _ = ps.Close() })
 	if _, err := ps.Receive(t.Context()); err != nil {
@@ -45,7 +32,7 @@ func promise(t *testing.T, rdb *redis.Client, key, id string) <-chan *redis.Mess
 func wanting(c *lock.Client) <-chan *lock.Handle {
 	got := make(chan *lock.Handle, 1)
 	go func() {
-		h, _ := c.Acquire(context.Background(), "k", fair())
+		h, _ := c.Acquire(context.Background(), "k", lease())
 		got <- h
 	}()
 	return got
@@ -71,7 +58,7 @@ func TestGrantThatNobodyTakesUp(t *testing.T) {
 	t.Parallel()
 	testredis.Since(t, 6, 2, "SET with GET, without which a lock is not handed over,")
 	b := setup(t, lock.Options{})
-	h := mustAcquire(t, b.client, "k", fair())
+	h := mustAcquire(t, b.client, "k", lease())
 	words := promise(t, b.rdb, "k", "HEAD")
 	next := wanting(b.client)
 	queued(t, b.rdb, "k", 2)
@@ -84,7 +71,7 @@ func TestGrantThatNobodyTakesUp(t *testing.T) {
 		t.Errorf("it is handed over for %s", ttl)
 	}
 	g, ok := record.ParseGrantMessage((<-words).Payload)
-	if !ok || g.ID != "HEAD" || g.Mark != "MARKHEAD" || g.Fence <= h.Fence() {
+	if !ok || g.ID != "HEAD" || g.Nonce != "NONCEHEAD" || g.Fence <= h.Fence() {
 		t.Errorf("the head is told %+v", g)
 	}
 	second := served(t, next)
@@ -96,11 +83,11 @@ func TestGrantThatNobodyTakesUp(t *testing.T) {
 	if second.Fence() <= g.Fence {
 		t.Errorf("fence %d after %d", second.Fence(), g.Fence)
 	}
-	if m := meta(t, b.rdb, "k"); m.ID != second.ID() || m.Lost != nil {
+	if m := meta(t, b.rdb, "k"); m.ID != second.ID() || m.Lost == nil || !m.Lost.Offered || m.Lost.ID != "HEAD" {
 		t.Errorf("metadata %+v", m)
 	}
 	mustRelease(t, second)
-	if n := exists(t, b.rdb, waitKey("k"), waiterKey("k"), grantKey("k")); n != 0 {
+	if n := exists(t, b.rdb, queueKey("k"), waiterKey("k")); n != 0 {
 		t.Errorf("%d keys are left", n)
 	}
 }
@@ -110,31 +97,25 @@ func TestGrantThatNobodyTakesUp(t *testing.T) {
 func TestGrantThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	fence := record.FenceKey(record.DefaultPrefix, "k")
+	// with replaces one word of the record of id.
+	with := func(word int, text string) func(t *testing.T, rdb *redis.Client, id string) {
+		return func(t *testing.T, rdb *redis.Client, id string) {
+			words := strings.SplitN(rdb.HGet(t.Context(), waiterKey("k"), id).Val(), " ", 8)
+			words[word] = text
+			rdb.HSet(t.Context(), waiterKey("k"), id, strings.Join(words, " "))
+		}
+	}
 	for name, spoil := range map[string]func(t *testing.T, rdb *redis.Client, id string){
-		"no grant": func(t *testing.T, rdb *redis.Client, _ string) { rdb.Del(t.Context(), grantKey("k")) },
-		"another type": func(t *testing.T, rdb *redis.Client, _ string) {
-			rdb.Del(t.Context(), grantKey("k"))
-			rdb.Set(t.Context(), grantKey("k"), "x", time.Minute)
+		"no record": func(t *testing.T, rdb *redis.Client, id string) { rdb.HDel(t.Context(), waiterKey("k"), id) },
+		"garbage":   func(t *testing.T, rdb *redis.Client, id string) { rdb.HSet(t.Context(), waiterKey("k"), id, "x") },
+		"four words": func(t *testing.T, rdb *redis.Client, id string) {
+			rdb.HSet(t.Context(), waiterKey("k"), id, "- far 1 9999999999999")
 		},
-		"garbage": func(t *testing.T, rdb *redis.Client, id string) { rdb.HSet(t.Context(), grantKey("k"), id, "x") },
-		"cut off": func(t *testing.T, rdb *redis.Client, id string) {
-			rdb.HSet(t.Context(), grantKey("k"), id, "far 9999999999999 M 150 99")
-		},
-		"odd fields": func(t *testing.T, rdb *redis.Client, id string) {
-			rdb.HSet(t.Context(), grantKey("k"), id, fmt.Sprintf("far 9999999999999 M 150 %d:%s1:a", len(id)+6, "ls1:"+id+":s"))
-		},
-		"value of another": func(t *testing.T, rdb *redis.Client, id string) {
-			rdb.HSet(t.Context(), grantKey("k"), id, "far 9999999999999 M 150 7:ls1:b:c")
-		},
-		"past its time": func(t *testing.T, rdb *redis.Client, id string) {
-			rdb.HSet(t.Context(), grantKey("k"), id, fmt.Sprintf("far 1 M 150 %d:%s", len(id)+6, "ls1:"+id+":s"))
-		},
-		"turn of no length": func(t *testing.T, rdb *redis.Client, id string) {
-			rdb.HSet(t.Context(), grantKey("k"), id, fmt.Sprintf("far 9999999999999 M 0 %d:%s", len(id)+6, "ls1:"+id+":s"))
-		},
-		"nobody listens": func(t *testing.T, rdb *redis.Client, id string) {
-			rdb.HSet(t.Context(), grantKey("k"), id, fmt.Sprintf("nobody 9999999999999 M 150 %d:%s", len(id)+6, "ls1:"+id+":s"))
-		},
+		"nobody listens":       with(1, "nobody"),
+		"past its time":        with(3, "1"),
+		"turn of no length":    with(4, "0"),
+		"no hand-off":          with(5, "-"),
+		"value of another":     with(6, "ls2:b:c"),
 		"no counter":           func(t *testing.T, rdb *redis.Client, _ string) { rdb.Del(t.Context(), fence) },
 		"counter ahead":        func(t *testing.T, rdb *redis.Client, _ string) { rdb.Set(t.Context(), fence, "5000000000000000", 0) },
 		"counter of one digit": func(t *testing.T, rdb *redis.Client, _ string) { rdb.Set(t.Context(), fence, "7", 0) },
@@ -142,17 +123,20 @@ func TestGrantThatCannotBeMade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, lock.Options{})
-			h := mustAcquire(t, b.client, "k", fair())
+			h := mustAcquire(t, b.client, "k", lease())
 			next := wanting(b.client)
 			queued(t, b.rdb, "k", 1)
-			id := b.rdb.ZRange(t.Context(), waitKey("k"), 0, 0).Val()[0]
+			id := b.rdb.ZRange(t.Context(), queueKey("k"), 0, 0).Val()[0]
 			spoil(t, b.rdb, id)
 			began := time.Now()
 			mustRelease(t, h)
-			if b.rdb.HGet(t.Context(), metaKey("k"), "instance").Val() == "nobody" {
+			if text := b.rdb.Get(t.Context(), metaKey("k")).Val(); name == "nobody listens" && strings.Contains(text, "offered") {
 				t.Error("the lock is handed over to nobody")
 			}
 			second := served(t, next)
+			if name == "counter ahead" && second.Fence() <= 5000000000000000 {
+				t.Errorf("fence %d is below the counter", second.Fence())
+			}
 			if took := time.Since(began); took > 2*time.Second {
 				t.Errorf("took %s", took)
 			}
@@ -171,18 +155,18 @@ func TestGrantThatCannotBeMade(t *testing.T) {
 func TestGrantCannotBeMadeUp(t *testing.T) {
 	t.Parallel()
 	b := setup(t, lock.Options{})
-	h := mustAcquire(t, b.client, "k", fair())
+	h := mustAcquire(t, b.client, "k", lease())
 	got := wanting(b.client)
 	queued(t, b.rdb, "k", 1)
-	id := b.rdb.ZRange(t.Context(), waitKey("k"), 0, 0).Val()[0]
+	id := b.rdb.ZRange(t.Context(), queueKey("k"), 0, 0).Val()[0]
 	channel := record.InstanceKey(record.DefaultPrefix, b.client.Instance())
-	score := func() string { return strings.Join(b.rdb.HVals(t.Context(), grantKey("k")).Val(), "") }
-	before := score()
-	if n := b.rdb.Publish(t.Context(), channel, record.GrantMessage(record.Grant{ID: id, Fence: 9, Mark: "guess"})).Val(); n != 1 {
+	stored := func() string { return strings.Join(b.rdb.HVals(t.Context(), waiterKey("k")).Val(), "") }
+	before := stored()
+	if n := b.rdb.Publish(t.Context(), channel, record.GrantMessage(record.Grant{ID: id, Fence: 9, Nonce: "guess"})).Val(); n != 1 {
 		t.Fatalf("%d heard it", n)
 	}
-	// It asks the server instead, and sets another mark.
-	testredis.Eventually(t, 5*time.Second, func() bool { return score() != before }, "it asks")
+	// It asks the server instead, with another nonce.
+	testredis.Eventually(t, 5*time.Second, func() bool { return stored() != before }, "it asks")
 	select {
 	case h := <-got:
 		t.Errorf("has the lock with fence %d", h.Fence())
@@ -192,12 +176,11 @@ func TestGrantCannotBeMadeUp(t *testing.T) {
 	mustRelease(t, served(t, got))
 }
 
-// Those who leave a grant and those who do not stand in one queue, and are served
-// in turn.
-func TestOldAndNewWaitersInOneQueue(t *testing.T) {
+// Waiters that can be handed the lock and others that cannot are served in turn.
+func TestWaitersWithoutHandoffInOneQueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t, lock.Options{})
-	h := mustAcquire(t, b.client, "k", fair())
+	h := mustAcquire(t, b.client, "k", lease())
 	var (
 		mu    sync.Mutex
 		order []int
@@ -206,7 +189,7 @@ func TestOldAndNewWaitersInOneQueue(t *testing.T) {
 	for i := range 6 {
 		c := open(t, b.rdb, lock.Options{})
 		all.Go(func() {
-			h, err := c.Acquire(context.Background(), "k", fair())
+			h, err := c.Acquire(context.Background(), "k", lease())
 			if err != nil {
 				t.Error(err)
 				return
@@ -220,9 +203,9 @@ func TestOldAndNewWaitersInOneQueue(t *testing.T) {
 		})
 		queued(t, b.rdb, "k", int64(i+1))
 	}
-	for i, id := range b.rdb.ZRange(t.Context(), waitKey("k"), 0, -1).Val() {
+	for i, id := range b.rdb.ZRange(t.Context(), queueKey("k"), 0, -1).Val() {
 		if i%2 == 0 {
-			b.rdb.HDel(t.Context(), grantKey("k"), id)
+			withoutHandoff(t, b.rdb, "k", id)
 		}
 	}
 	mustRelease(t, h)
@@ -232,18 +215,32 @@ func TestOldAndNewWaitersInOneQueue(t *testing.T) {
 	}
 }
 
-// On a Cluster a message to a process goes to every node: nobody is handed
-// anything there.
-func TestNoGrantsOnCluster(t *testing.T) {
+// On a Cluster the release hands the lock over, too, on a channel of the lock's
+// slot.
+func TestHandoffOnCluster(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.StartCluster(t).Client(t)
-	c := open(t, rdb, lock.Options{})
-	h := mustAcquire(t, c, "k", fair())
-	got := wanting(c)
-	testredis.Eventually(t, 10*time.Second, func() bool { return rdb.ZCard(context.Background(), waitKey("k")).Val() == 1 }, "one waits")
-	if n := rdb.Exists(t.Context(), grantKey("k")).Val(); n != 0 {
-		t.Error("it left a grant")
+	holder, waiter := open(t, rdb, lock.Options{}), open(t, rdb, lock.Options{})
+	channel := record.Companion(record.DefaultPrefix, record.KindWake, "k") + ":" + waiter.Instance()
+	node, err := rdb.MasterForKey(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
 	}
+	h := mustAcquire(t, holder, "k", lease())
+	got := wanting(waiter)
+	testredis.Eventually(t, 10*time.Second, func() bool {
+		return node.PubSubShardNumSub(context.Background(), channel).Val()[channel] == 1
+	}, "the waiter listens")
 	mustRelease(t, h)
-	mustRelease(t, served(t, got))
+	if value := rdb.Get(t.Context(), "k").Val(); value == "" {
+		t.Error("the release did not hand the lock over")
+	}
+	second := served(t, got)
+	if second.Fence() <= h.Fence() {
+		t.Errorf("fence %d after %d", second.Fence(), h.Fence())
+	}
+	mustRelease(t, second)
+	if n := rdb.Exists(t.Context(), queueKey("k")).Val() + rdb.Exists(t.Context(), waiterKey("k")).Val(); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
 }

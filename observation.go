@@ -168,6 +168,39 @@ type Observation struct {
 	// Instance is the heartbeat of the claim's process; nil if the lock names no
 	// instance or its key is gone.
 	Instance *Instance
+
+	// Session keeps the lock; nil of a lock that does not end with a session, and where
+	// nothing is known of it.
+	Session *Session
+}
+
+// SessionState is what the holder's session does.
+type SessionState string
+
+const (
+	// SessionActive is a session whose server works on a statement of it.
+	SessionActive SessionState = "active"
+	// SessionIdle is a session that waits for its client outside of a transaction.
+	SessionIdle SessionState = "idle"
+	// SessionInTransaction is a session that waits for its client inside of a transaction.
+	SessionInTransaction SessionState = "in transaction"
+)
+
+// Session is the connection or session with which a lock ends: a PostgreSQL backend, a
+// MySQL connection, a ZooKeeper session.
+type Session struct {
+	// ID is how the store names it; unique within one start of the server.
+	ID string
+	// User is who logged in; Addr is the client's address, without a port. Either may be "".
+	User, Addr string
+	// Since is when it began, server time; zero: not known.
+	Since time.Time
+	// State is what it does, "" where that is not known or the store has none, and StateSince
+	// since when, server time.
+	State      SessionState
+	StateSince time.Time
+	// Locks are the names of the other locks that end with it, sorted.
+	Locks []string
 }
 
 // Instance is a process that uses the lock library, from its heartbeat key.

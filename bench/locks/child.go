@@ -35,22 +35,26 @@ func waitFor(ctx context.Context, args []string) error {
 	if len(args) != 4 {
 		return fmt.Errorf("want server, TTL, contestant and lock, got %q", args)
 	}
-	ttl, err := time.ParseDuration(args[1])
+	l, err := openContestant(args[0], args[1], args[2])
 	if err != nil {
-		return fmt.Errorf("read TTL: %w", err)
+		return err
+	}
+	_, err = l.Acquire(ctx, args[3])
+	return errors.Join(err, l.Close())
+}
+
+// openContestant opens a contestant by name.
+func openContestant(addr, ttl, name string) (locker, error) {
+	d, err := time.ParseDuration(ttl)
+	if err != nil {
+		return nil, fmt.Errorf("read TTL: %w", err)
 	}
 	for _, v := range variants() {
-		if v.name != args[2] {
-			continue
+		if v.name == name {
+			return v.open(target{addr: addr, ttl: d})
 		}
-		l, err := v.open(target{addr: args[0], ttl: ttl})
-		if err != nil {
-			return err
-		}
-		_, err = l.Acquire(ctx, args[3])
-		return errors.Join(err, l.Close())
 	}
-	return fmt.Errorf("no contestant %q", args[2])
+	return nil, fmt.Errorf("no contestant %q", name)
 }
 
 // child is a process that waits for a lock.

@@ -150,3 +150,30 @@ func (b *bed) queued(ctx context.Context, name string, n int) error {
 		}
 	}
 }
+
+// openMany opens clients and lets each take a lock of its own, so that their
+// connections stand.
+func openMany(ctx context.Context, b *bed, v variant, n int) (list []locker, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range list {
+				err = errors.Join(err, l.Close())
+			}
+		}
+	}()
+	for range n {
+		l, err := b.open(v)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, l)
+		h, err := l.Acquire(ctx, b.name())
+		if err != nil {
+			return list, err
+		}
+		if err := h.Release(ctx); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
+}

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"time"
 )
 
 // handoffRow is one lock that many clients want.
 type handoffRow struct {
-	Library   string `json:"library"`
-	PerSecond series `json:"holds_per_s"`
+	Library   string        `json:"library"`
+	Hold      time.Duration `json:"hold_ns"`
+	PerSecond series        `json:"holds_per_s"`
 	// The next holder has it, counted from the call of the release before, and
 	// from its return; only where the next is another and waited already.
 	FromCall50   series `json:"handoff_from_call_p50_us"`
@@ -34,21 +34,29 @@ type handoffRow struct {
 }
 
 func runHandoff(ctx context.Context, b *bed) ([]*handoffRow, error) {
-	contestants := in(handoff)
-	rows := make([]*handoffRow, len(contestants))
-	order := make([]int, len(contestants))
-	for i, v := range contestants {
-		rows[i] = &handoffRow{Library: v.name}
-		order[i] = i
+	type cell struct {
+		v   variant
+		row *handoffRow
+	}
+	var rows []*handoffRow
+	levels := make([][]cell, len(b.Holds))
+	for i, hold := range b.Holds {
+		for _, v := range in(handoff) {
+			row := &handoffRow{Library: v.name, Hold: hold}
+			rows = append(rows, row)
+			levels[i] = append(levels[i], cell{v, row})
+		}
 	}
 	for round := range b.Rounds {
-		for _, i := range turned(order, round) {
-			if err := rows[i].measure(ctx, b, contestants[i]); err != nil {
-				return nil, fmt.Errorf("%s: %w", contestants[i].name, err)
+		for _, level := range levels {
+			for _, c := range turned(level, round) {
+				if err := c.row.measure(ctx, b, c.v); err != nil {
+					return nil, fmt.Errorf("%s, holds of %s: %w", c.v.name, c.row.Hold, err)
+				}
+				b.say("handoff, round %d of %d, %s, holds of %s: %.0f holds/s, shares %.0f to %.0f, hand-off p50 %.0f µs",
+					round+1, b.Rounds, c.v.name, c.row.Hold, c.row.PerSecond[round],
+					c.row.Smallest[round], c.row.Largest[round], c.row.FromCall50[round])
 			}
-			b.say("handoff, round %d of %d, %s: %.0f holds/s, shares %.0f to %.0f, hand-off p50 %.0f µs",
-				round+1, b.Rounds, contestants[i].name, rows[i].PerSecond[round],
-				rows[i].Smallest[round], rows[i].Largest[round], rows[i].FromCall50[round])
 		}
 	}
 	return rows, nil
@@ -56,32 +64,24 @@ func runHandoff(ctx context.Context, b *bed) ([]*handoffRow, error) {
 
 // measure runs one cell once and adds what it shows.
 func (row *handoffRow) measure(ctx context.Context, b *bed, v variant) (err error) {
-	clients, err := openMany(ctx, b, v, b.Waiters)
+	c, err := gather(ctx, b, v, row.Hold)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for _, l := range clients {
-			err = errors.Join(err, l.Close())
-		}
-	}()
-	c := &crowd{name: b.name(), base: time.Now(), hold: b.Hold, waiters: make([]waiter, len(clients))}
-	for i, l := range clients {
-		c.waiters[i] = waiter{locker: l, holds: make([]hold, 0, 1<<14)}
-	}
-	crowded, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- c.run(crowded) }()
-	w, err := watch(ctx, b, ended)
-	stop()
-	if err := errors.Join(err, <-ended); err != nil {
+	// Shares are counted in whole turns: fewer than 25 would not show 0.95.
+	w, err := watch(ctx, b, c, max(b.Contended, 25*time.Duration(b.Waiters)*row.Hold))
+	log, cpu, ended := c.end()
+	if err := errors.Join(err, ended); err != nil {
 		return err
 	}
-	f, err := c.log().facts(w.before.at.Sub(c.base), w.after.at.Sub(c.base))
+	f, err := log.facts(time.Duration(w.before.at.UnixNano()), time.Duration(w.after.at.UnixNano()))
 	if err != nil {
 		return err
 	}
-	row.add(f, w.after.since(w.before))
+	cost := w.after.since(w.before)
+	// The waiters tell what they used from their first hold to their last.
+	cost.client = cpu * time.Duration(f.holds) / time.Duration(len(log.holds))
+	row.add(f, cost)
 	sent := 0
 	for _, command := range v.sends {
 		sent += w.callsAfter[command] - w.callsBefore[command]
@@ -97,14 +97,13 @@ type window struct {
 }
 
 // watch lets the crowd run for the warm-up and the time that counts.
-func watch(ctx context.Context, b *bed, ended chan error) (w window, err error) {
+func watch(ctx context.Context, b *bed, c *crowd, counts time.Duration) (w window, err error) {
 	rest := func(d time.Duration) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case err := <-ended:
-			ended <- nil
-			return fmt.Errorf("waiters gave up: %w", err)
+		case <-c.gaveUp:
+			return errors.New("a waiter gave up")
 		case <-time.After(d):
 			return nil
 		}
@@ -119,7 +118,7 @@ func watch(ctx context.Context, b *bed, ended chan error) (w window, err error) 
 	if w.before, err = b.usage(ctx); err != nil {
 		return w, err
 	}
-	if err := rest(b.Contended); err != nil {
+	if err := rest(counts); err != nil {
 		return w, err
 	}
 	if w.after, err = b.usage(ctx); err != nil {
@@ -145,86 +144,4 @@ func (row *handoffRow) add(f facts, cost spent) {
 	row.Inversions.add(float64(f.inversions))
 	row.ServerCPU.add(micros(cost.server) / max(n, 1))
 	row.ClientCPU.add(micros(cost.client) / max(n, 1))
-}
-
-// openMany opens clients and lets each take a lock of its own, so that their
-// connections stand.
-func openMany(ctx context.Context, b *bed, v variant, n int) (list []locker, err error) {
-	defer func() {
-		if err != nil {
-			for _, l := range list {
-				err = errors.Join(err, l.Close())
-			}
-		}
-	}()
-	for range n {
-		l, err := b.open(v)
-		if err != nil {
-			return list, err
-		}
-		list = append(list, l)
-		h, err := l.Acquire(ctx, b.name())
-		if err != nil {
-			return list, err
-		}
-		if err := h.Release(ctx); err != nil {
-			return list, err
-		}
-	}
-	return list, nil
-}
-
-// crowd is clients that want one lock over and over.
-type crowd struct {
-	name    string
-	base    time.Time
-	hold    time.Duration
-	waiters []waiter
-}
-
-type waiter struct {
-	locker locker
-	holds  []hold
-	// waiting is when the wait began that the end of the crowd cut off.
-	waiting time.Duration
-	cut     bool
-}
-
-// run lasts until ctx ends and every holder has released.
-func (c *crowd) run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	errs := make([]error, len(c.waiters))
-	for i := range c.waiters {
-		wg.Go(func() { errs[i] = c.want(ctx, i) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-func (c *crowd) want(ctx context.Context, i int) error {
-	w := &c.waiters[i]
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	<-timer.C
-	for ctx.Err() == nil {
-		wanted := time.Since(c.base)
-		h, err := w.locker.Acquire(ctx, c.name)
-		acquired := time.Since(c.base)
-		if err != nil {
-			if ctx.Err() == nil {
-				return err
-			}
-			w.waiting, w.cut = wanted, true
-			return nil
-		}
-		timer.Reset(c.hold)
-		<-timer.C
-		releasing := time.Since(c.base)
-		// The end of the crowd is no reason to leave a lock behind.
-		if err := h.Release(context.WithoutCancel(ctx)); err != nil {
-			return err
-		}
-		w.holds = append(w.holds, hold{i, wanted, acquired, releasing, time.Since(c.base)})
-	}
-	return nil
 }

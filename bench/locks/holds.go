@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -24,18 +23,6 @@ type holdLog struct {
 	holds   []hold
 	cut     []time.Duration // when they began
 	waiters int
-}
-
-func (c *crowd) log() *holdLog {
-	l := &holdLog{waiters: len(c.waiters)}
-	for i := range c.waiters {
-		l.holds = append(l.holds, c.waiters[i].holds...)
-		if c.waiters[i].cut {
-			l.cut = append(l.cut, c.waiters[i].waiting)
-		}
-	}
-	slices.SortFunc(l.holds, func(a, b hold) int { return cmp.Compare(a.acquired, b.acquired) })
-	return l
 }
 
 // facts are what a log says of the turns acquired in a window of time.

@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == waiterArg {
 		os.Exit(waitUntilKilled(os.Args[2:], os.Stdin, os.Stdout))
 	}
+	if len(os.Args) > 1 && os.Args[1] == memberArg {
+		os.Exit(wantOverAndOver(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	os.Exit(m.Run())
 }
 
@@ -42,7 +45,7 @@ func needServer(t *testing.T) {
 // tiny is a whole run in a few seconds.
 var tiny = []string{
 	"-rounds", "2", "-duration", "50ms", "-warmup", "20ms", "-goroutines", "1,4", "-cost-pairs", "100",
-	"-contended", "300ms", "-waiters", "4", "-dead", "0,2", "-held", "100", "-ttl", "3s", "-renew-window", "2500ms",
+	"-contended", "300ms", "-waiters", "4", "-holds", "0s,1ms", "-dead", "0,2", "-held", "100", "-ttl", "3s", "-renew-window", "2500ms",
 }
 
 // All sections with all contestants: every cell has sane numbers. Not parallel,
@@ -122,19 +125,23 @@ func checkCosts(t *testing.T, r *report) {
 
 func checkHandoff(t *testing.T, r *report) {
 	t.Helper()
-	if len(r.Handoff) != len(in(handoff)) {
-		t.Errorf("handoff: %d rows, want %d", len(r.Handoff), len(in(handoff)))
+	if want := len(in(handoff)) * 2; len(r.Handoff) != want {
+		t.Errorf("handoff: %d rows, want %d", len(r.Handoff), want)
 	}
 	for _, row := range r.Handoff {
-		name := row.Library + ": "
-		sane(t, name+"holds/s", row.PerSecond, 2, 5, 1000)
-		sane(t, name+"held", row.Held, 2, 1000, 1e5)
-		sane(t, name+"smallest", row.Smallest, 2, 0, 300)
-		sane(t, name+"largest", row.Largest, 2, 1, 300)
+		name := fmt.Sprintf("%s, holds of %s: ", row.Library, row.Hold)
+		most := 1000.0
+		if row.Hold == 0 {
+			most = 1e6
+		}
+		sane(t, name+"holds/s", row.PerSecond, 2, 5, most)
+		sane(t, name+"held", row.Held, 2, micros(row.Hold), 1e5)
+		sane(t, name+"smallest", row.Smallest, 2, 0, 0.3*most)
+		sane(t, name+"largest", row.Largest, 2, 1, 0.3*most)
 		sane(t, name+"ratio", row.Fairness, 2, 0, 1)
 		sane(t, name+"passed on", row.Passed, 2, 0, 1)
 		sane(t, name+"longest wait", row.LongestWait, 2, 1, 5000)
-		sane(t, name+"inversions", row.Inversions, 2, 0, 1000)
+		sane(t, name+"inversions", row.Inversions, 2, 0, most)
 		sane(t, name+"commands", row.Commands, 2, 1.5, 5000)
 		sane(t, name+"server CPU", row.ServerCPU, 2, 10, 1e6)
 		for i, passed := range row.Passed {
@@ -264,11 +271,11 @@ func TestInterrupt(t *testing.T) {
 
 func TestBadFlags(t *testing.T) {
 	t.Parallel()
-	_, err := parse([]string{"-rounds", "0", "-goroutines", "1,x", "-sections", "pairs,nonsense", "-ttl", "1ms", "left"}, io.Discard)
+	_, err := parse([]string{"-rounds", "0", "-goroutines", "1,x", "-holds", "-1s,y", "-sections", "pairs,nonsense", "-ttl", "1ms", "left"}, io.Discard)
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"-rounds", "-goroutines", "nonsense", "-ttl", "left"} {
+	for _, want := range []string{"-rounds", "-goroutines", "-holds", "nonsense", "-ttl", "left"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error does not name %s:\n%v", want, err)
 		}

@@ -119,13 +119,15 @@ func TestPromisesAreJudged(t *testing.T) {
 	r := &report{
 		Settings: settings{Waiters: 32, Held: 10_000, TTL: 30 * time.Second},
 		Pairs: []*pairsRow{
+			{Library: plainName, Goroutines: 16, PerSecond: series{90, 200, 90}},
+			{Library: bareName, Goroutines: 16, PerSecond: series{100, 100, 100}},
 			{Library: plainName, Goroutines: 64, PerSecond: series{90, 200, 90}},
 			{Library: bareName, Goroutines: 64, PerSecond: series{100, 100, 100}},
-			{Library: bareName, Goroutines: 1, P50: series{200}},
+			{Library: bareName, Goroutines: 1, P50: series{150}},
 		},
 		Handoff: []*handoffRow{{
-			Library: plainName, Fairness: series{0.95}, Inversions: series{0}, FromCall50: series{200}, Commands: series{3.5},
-			Held: series{1100}, LongestWait: series{45},
+			Library: plainName, Hold: time.Millisecond, Fairness: series{0.95}, Inversions: series{0}, FromCall50: series{200},
+			Held: series{1100}, LongestWait: series{45}, Commands: series{3.2},
 		}},
 		Renewal: []*renewalRow{{Library: plainName, ClientCPU: series{12}}},
 	}
@@ -134,13 +136,14 @@ func TestPromisesAreJudged(t *testing.T) {
 		kept[p.What] = p.Kept
 	}
 	want := map[string]bool{
-		plainName + " / " + bareName + ", 64 goroutines":           false,
-		plainName + ": smallest share / largest":                   true,
-		plainName + ": FIFO inversions in the worst round":         true,
-		plainName + ": commands sent per hold":                     false,
-		plainName + ": hand-off p50 / one bare script round trip":  true,
-		plainName + ": longest wait / waiters × (hold + hand-off)": true,
-		plainName + ": 10,000 locks renewed, client CPU":           false,
+		plainName + " / " + bareName + ", 16 goroutines":                         true,
+		plainName + " / " + bareName + ", 64 goroutines":                         false,
+		plainName + ", holds of 1ms: commands sent per hold":                     false,
+		plainName + ", holds of 1ms: smallest share / largest":                   true,
+		plainName + ", holds of 1ms: FIFO inversions in the worst round":         true,
+		plainName + ", holds of 1ms: longest wait / waiters × (hold + hand-off)": true,
+		plainName + ", holds of 1ms: hand-off p50 / one bare script round trip":  false,
+		plainName + ": 10,000 locks renewed, client CPU":                         false,
 	}
 	if len(kept) != len(want) {
 		t.Errorf("judged %v", kept)

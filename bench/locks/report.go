@@ -41,13 +41,16 @@ func (r *report) costsOf(name string) *costsRow {
 	return nil
 }
 
-func (r *report) handoffOf(name string) *handoffRow {
-	for _, row := range r.Handoff {
-		if row.Library == name {
-			return row
+// bestPeer returns the row of the other library that makes most pairs at a number
+// of goroutines; nil if none was measured.
+func (r *report) bestPeer(goroutines int) (best *pairsRow) {
+	for _, name := range []string{redsyncName, redislockName, rueidisName} {
+		row := r.pairsOf(name, goroutines)
+		if row != nil && (best == nil || row.PerSecond.median() > best.PerSecond.median()) {
+			best = row
 		}
 	}
-	return nil
+	return best
 }
 
 func writeJSON(w io.Writer, r *report) error {

@@ -42,21 +42,21 @@ type settings struct {
 	in             sections
 	json, markdown string
 
-	Rounds       int           `json:"rounds"`
-	Duration     time.Duration `json:"duration_ns"`
-	Warmup       time.Duration `json:"warmup_ns"`
-	TTL          time.Duration `json:"ttl_ns"`
-	Pool         int           `json:"pool"`
-	Goroutines   []int         `json:"goroutines"`
-	CostPairs    int           `json:"cost_pairs"`
-	Contended    time.Duration `json:"contended_ns"`
-	Waiters      int           `json:"waiters"`
-	Hold         time.Duration `json:"hold_ns"`
-	Dead         []int         `json:"dead"`
-	Held         int           `json:"held"`
-	RenewWindow  time.Duration `json:"renew_window_ns"`
-	RenewRounds  int           `json:"renew_rounds"`
-	SectionNames sections      `json:"sections"`
+	Rounds       int             `json:"rounds"`
+	Duration     time.Duration   `json:"duration_ns"`
+	Warmup       time.Duration   `json:"warmup_ns"`
+	TTL          time.Duration   `json:"ttl_ns"`
+	Pool         int             `json:"pool"`
+	Goroutines   []int           `json:"goroutines"`
+	CostPairs    int             `json:"cost_pairs"`
+	Contended    time.Duration   `json:"contended_ns"`
+	Waiters      int             `json:"waiters"`
+	Holds        []time.Duration `json:"holds_ns"`
+	Dead         []int           `json:"dead"`
+	Held         int             `json:"held"`
+	RenewWindow  time.Duration   `json:"renew_window_ns"`
+	RenewRounds  int             `json:"renew_rounds"`
+	SectionNames sections        `json:"sections"`
 }
 
 // parse reads the flags; all that is wrong with them is in one error.
@@ -73,7 +73,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	f.IntVar(&s.CostPairs, "cost-pairs", 2000, "pairs that the costs of one are taken from")
 	f.DurationVar(&s.Contended, "contended", 3*time.Second, "how long a cell of waiters lasts")
 	f.IntVar(&s.Waiters, "waiters", 32, "waiters for one lock")
-	f.DurationVar(&s.Hold, "hold", time.Millisecond, "how long a waiter holds the lock")
+	holds := f.String("holds", "0s,1ms,10ms", "how long a waiter holds the lock")
 	killed := f.String("dead", "0,1,4", "how many killed waiters stand before the live one; the first is what the others are compared with")
 	f.IntVar(&s.Held, "held", 10_000, "locks held and renewed by one client")
 	f.DurationVar(&s.RenewWindow, "renew-window", 20*time.Second, "how long renewing is watched, after a third of the lease")
@@ -104,6 +104,14 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	s.SectionNames = s.in
 	s.Goroutines = numbers("-goroutines", *goroutines, 1, &errs)
 	s.Dead = numbers("-dead", *killed, 0, &errs)
+	for word := range strings.SplitSeq(*holds, ",") {
+		d, err := time.ParseDuration(strings.TrimSpace(word))
+		if err != nil || d < 0 {
+			bad("-holds: want durations of at least 0 with commas between, got %q", word)
+			continue
+		}
+		s.Holds = append(s.Holds, d)
+	}
 	for _, n := range []struct {
 		name  string
 		value int
@@ -128,7 +136,6 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		{"-warmup", s.Warmup, 0},
 		{"-ttl", s.TTL, time.Second},
 		{"-contended", s.Contended, 10 * time.Millisecond},
-		{"-hold", s.Hold, 0},
 		{"-renew-window", s.RenewWindow, 10 * time.Millisecond},
 	} {
 		if d.value < d.least {

@@ -39,20 +39,23 @@ func pairsTable(r *report) results.Table {
 	t := results.Table{
 		Title: "Acquire and release without a rival",
 		Header: []string{
-			"Library", "goroutines", "pairs/s", "least", "most", "× redsync", "p50 µs", "p99 µs",
+			"Library", "goroutines", "pairs/s", "least", "most", "× bare calls", "× best peer", "p50 µs", "p99 µs",
 			"server CPU µs/pair", "client CPU µs/pair", "allocs/pair", "bytes/pair",
 		},
 		Note: fmt.Sprintf("Each goroutine has a key of its own. Medians of %d rounds of %s each; least and most are whole rounds.",
 			r.Settings.Rounds, r.Settings.Duration),
 	}
 	for _, row := range r.Pairs {
-		times := "–"
-		if other := r.pairsOf(redsyncName, row.Goroutines); other != nil {
-			times = results.Number(row.PerSecond.over(other.PerSecond).median())
+		times := func(other *pairsRow) string {
+			if other == nil {
+				return "–"
+			}
+			return results.Number(row.PerSecond.over(other.PerSecond).median())
 		}
 		t.Rows = append(t.Rows, []string{
 			row.Library, fmt.Sprint(row.Goroutines),
-			results.Number(row.PerSecond.median()), results.Number(row.PerSecond.min()), results.Number(row.PerSecond.max()), times,
+			results.Number(row.PerSecond.median()), results.Number(row.PerSecond.min()), results.Number(row.PerSecond.max()),
+			times(r.pairsOf(bareName, row.Goroutines)), times(r.bestPeer(row.Goroutines)),
 			results.Number(row.P50.median()), results.Number(row.P99.median()),
 			results.Number(row.ServerCPU.median()), results.Number(row.ClientCPU.median()),
 			results.Number(row.Allocs.median()), results.Number(row.Bytes.median()),
@@ -96,19 +99,19 @@ func handoffTable(r *report) results.Table {
 	t := results.Table{
 		Title: fmt.Sprintf("%d waiters for one lock", s.Waiters),
 		Header: []string{
-			"Library", "holds/s", "hand-off p50 µs", "p99 µs", "p50 µs from return", "p99 µs from return",
+			"Library", "hold", "holds/s", "hand-off p50 µs", "p99 µs", "p50 µs from return", "p99 µs from return",
 			"passed on", "smallest share", "largest", "ratio", "longest wait ms", "inversions",
 			"held p50 µs", "commands/hold", "server CPU µs/hold", "client CPU µs/hold",
 		},
-		Note: fmt.Sprintf("Each waiter is a client of its own and comes again at once; it holds for %s by a timer. Medians of %d "+
-			"rounds of %s; the longest wait is that of all rounds, waits that the end cut off included, and so are the inversions. "+
+		Note: fmt.Sprintf("Each waiter is a process of its own and comes again at once; it holds by the clock, not by a timer. Medians of %d "+
+			"rounds of %s, or of 25 turns of all where that is longer; the longest wait is that of all rounds, waits that the end cut off included, and so are the inversions. "+
 			"Hand-off: from the call of a release (or its return, which may come after the hand-off) to the return of the next "+
 			"holder's acquire, where that is another client which waited already; so many holds of all are passed on. Share: holds of a waiter in a round. Inversion: a "+
-			"hold taken while another had waited for at least %s longer.", s.Hold, s.Rounds, s.Contended, slack),
+			"hold taken while another had waited for at least %s longer.", s.Rounds, s.Contended, slack),
 	}
 	for _, row := range r.Handoff {
 		t.Rows = append(t.Rows, []string{
-			row.Library, results.Number(row.PerSecond.median()),
+			row.Library, row.Hold.String(), results.Number(row.PerSecond.median()),
 			results.Number(row.FromCall50.median()), results.Number(row.FromCall99.median()),
 			results.Number(row.FromReturn50.median()), results.Number(row.FromReturn99.median()),
 			fmt.Sprintf("%.0f %%", 100*row.Passed.median()),

@@ -244,3 +244,31 @@ func TestHandoffOnCluster(t *testing.T) {
 		t.Errorf("%d keys are left", n)
 	}
 }
+
+// A subscriber of a replica receives what the master publishes, though the master counts
+// nobody: the lock is handed to who listens at the master, or to nobody.
+func TestSubscriberOfAReplicaIsHandedNothing(t *testing.T) {
+	t.Parallel()
+	testredis.Since(t, 6, 2, "SET with GET, without which a lock is not handed over,")
+	b := setup(t, lock.Options{})
+	replica := testredis.StartReplica(t, b.srv)
+	h := mustAcquire(t, b.client, "k", lease())
+	enqueue(t, b.rdb, "k", "FAR", "far", "NONCE", time.Minute)
+	channel := record.InstanceKey(record.DefaultPrefix, "far")
+	ps := replica.Client(t).Subscribe(t.Context(), channel)
+	defer ps.Close()
+	if _, err := ps.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustRelease(t, h)
+	// What is published now comes after all that the release published.
+	if err := b.rdb.Publish(t.Context(), channel, "end").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if m := (<-ps.Channel()).Payload; m != "end" {
+		t.Errorf("received %q", m)
+	}
+	if value := b.rdb.Get(t.Context(), "k").Val(); value != "" {
+		t.Errorf("the lock is %q", value)
+	}
+}

@@ -59,10 +59,15 @@ local function remove(id)
 end
 
 -- Makes the fence of the next hold. Where the counter cannot grow, nobody is
--- handed the lock, and the next acquire reports why.
+-- handed the lock, and the next acquire reports why. A counter that was lost goes
+-- on from the fence of the hold that ends.
 local acquired = ''
 local function mint()
   local old = redis.pcall('SET', counter, fence, 'GET')
+  if not old then
+    local text = redis.pcall('GET', hold)
+    old = type(text) == 'string' and string.match(text, '"fence":"(%d+)"')
+  end
   if not old or type(old) == 'string' and #old == #fence and old < fence and not string.find(old, '%D') then return true end
   if type(old) ~= 'string' then return false end
   local n = string.match(old, '^%d+$') and tonumber(old)

@@ -131,6 +131,20 @@ func TestFenceIsMonotone(t *testing.T) {
 	if v := b.rdb.Get(ctx, fence).Val(); strings.ContainsAny(v, ".e+") {
 		t.Errorf("fence is stored as %q", v)
 	}
+	// A release that hands the lock over goes on from it, too.
+	h = mustAcquire(t, b.client, "k2", lease())
+	b.rdb.Set(ctx, metaKey("k2"), strings.Replace(b.rdb.Get(ctx, metaKey("k2")).Val(), strconv.FormatInt(h.Fence(), 10), strconv.FormatInt(ahead+9, 10), 1), time.Minute)
+	got := make(chan *lock.Handle, 1)
+	go func() {
+		next, _ := b.client.Acquire(context.Background(), "k2", lease())
+		got <- next
+	}()
+	queued(t, b.rdb, "k2", 1)
+	b.rdb.Del(ctx, record.FenceKey(record.DefaultPrefix, "k2"))
+	mustRelease(t, h)
+	if next := served(t, got); next.Fence() != ahead+10 {
+		t.Errorf("after a hand-over without a counter: fence %d, want %d", next.Fence(), ahead+10)
+	}
 	if ttl := b.rdb.PTTL(ctx, fence).Val(); ttl != -1 {
 		t.Errorf("the counter has a TTL: %s", ttl)
 	}

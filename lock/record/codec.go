@@ -19,8 +19,8 @@ const (
 	MaxUnknown = 32
 	// MaxHolding is how many keys of a session are kept.
 	MaxHolding = 256
-	// MaxMeta is the longest metadata that is read, in bytes.
-	MaxMeta = 16 << 10
+	// MaxMeta is the longest metadata that is read, in bytes: more than the library writes.
+	MaxMeta = 24 << 10
 )
 
 // ErrMalformed is "a field does not have the form that the format gives it".

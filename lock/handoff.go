@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/locksteward/locksteward/lock/record"
@@ -30,13 +29,6 @@ type handoff struct {
 	marked instant
 	// trip is how long the last answer took.
 	trip time.Duration
-}
-
-// nextNonce makes the nonce of an attempt that is sent after now.
-func (g *handoff) nextNonce(now instant) {
-	g.nonces++
-	g.nonce = g.proof + strconv.Itoa(g.nonces)
-	g.marked = now
 }
 
 // turn is how long a lock is handed over for.

@@ -385,10 +385,12 @@ func TestGrantedMindsMarkAndTime(t *testing.T) {
 	now := b.clock.now()
 	r := &request{lease: queueLease}
 	r.proof = "PROOF"
-	r.nextNonce(now)
-	r.nextNonce(now)
-	if r.nonce != "PROOF2" {
-		t.Errorf("nonce %q", r.nonce)
+	r.since = 1
+	r.args = make([]any, 6)
+	b.attempted(r)
+	b.attempted(r)
+	if r.nonce != "PROOF2" || r.marked.mono < now.mono {
+		t.Errorf("nonce %q, marked %v", r.nonce, r.marked)
 	}
 	ago := func(d time.Duration) { r.marked = b.clock.now().add(-d) }
 	for name, tc := range map[string]struct {

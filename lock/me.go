@@ -26,17 +26,19 @@ type leaseInfo struct {
 // maxLeaseInfos is how many are kept.
 const maxLeaseInfos = 256
 
-// tail returns the metadata of r as scripts take it, from its member "id" on.
-func (m *holderInfo) tail(r *request) string {
+// appendTail appends the metadata of r with its acquisition id as scripts take it, from
+// its member "id" on.
+func (m *holderInfo) appendTail(b []byte, r *request, id []byte) []byte {
 	if r.session == nil && r.lease.Trace == "" {
-		return `"id":"` + r.id + `",` + m.ofLease(&r.lease)
+		b = append(append(append(b, `"id":"`...), id...), `",`...)
+		return append(b, m.ofLease(&r.lease)...)
 	}
 	meta := m.meta(&r.lease)
-	meta.ID, meta.Trace = r.id, r.lease.Trace
+	meta.ID, meta.Trace = string(id), r.lease.Trace
 	if r.session != nil {
 		meta.Session, meta.Holding = r.session.id, r.session.holding(m.c, r.key)
 	}
-	return meta.Tail()
+	return append(b, meta.Tail()...)
 }
 
 func (m *holderInfo) meta(lease *Lease) *record.Meta {
@@ -81,21 +83,24 @@ func (m *holderInfo) ofLease(lease *Lease) string {
 	return info.json
 }
 
-// waiterText is the sixth argument of acquire.lua.
-func (c *Client) waiterText(r *request) string {
-	session := "-"
+// appendWaiter appends the sixth argument of acquire.lua for an attempt that is sent
+// after now, and returns where in it the nonce is. An empty proof is none.
+func (c *Client) appendWaiter(b []byte, r *request, proof []byte, now instant) (text []byte, from, to int) {
+	b = append(strconv.AppendInt(b, r.since, 10), ' ')
+	from = len(b)
+	if len(proof) == 0 {
+		b = append(b, '-')
+	} else {
+		r.nonces++
+		r.marked = now
+		b = strconv.AppendInt(append(b, proof...), int64(r.nonces), 10)
+	}
+	to = len(b)
+	b = append(b, ' ')
 	if r.session != nil {
-		session = r.session.id
+		b = append(b, r.session.id...)
+	} else {
+		b = append(b, '-')
 	}
-	nonce := "-"
-	if r.nonce != "" {
-		nonce = r.nonce
-	}
-	b := make([]byte, 0, 128)
-	b = strconv.AppendInt(b, r.since, 10)
-	for _, word := range [...]string{nonce, session, c.instance} {
-		b = append(b, ' ')
-		b = append(b, word...)
-	}
-	return string(b)
+	return append(append(b, ' '), c.instance...), from, to
 }

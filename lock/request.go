@@ -65,9 +65,10 @@ const (
 // payload is the memory of a request in one piece.
 type payload struct {
 	request
-	keys [5]string
-	args [6]any
-	num  [2]int64
+	keys   [5]string
+	args   [6]any
+	num    [2]int64
+	waiter string // the sixth argument of the first attempt
 }
 
 // noWaiter is the sixth argument of acquire.lua of a request that does not wait.
@@ -79,22 +80,38 @@ func (c *Client) request(key string, lease Lease, s *session, waits bool) *reque
 	r := &p.request
 	names := record.NamesOf(c.opts.KeyPrefix, key)
 	r.key, r.lease, r.session, r.waits = key, lease, s, waits
-	r.id, r.value = newToken()
-	r.tail = c.info.tail(r)
+	r.began = c.clock.now()
 	p.keys = [...]string{key, names.Hold, names.Fence, names.Queue, names.Waiter}
 	r.keys = p.keys[:]
-	r.began = c.clock.now()
+
+	// All texts of the request are parts of one.
+	var memory [640]byte
+	b := appendToken(memory[:0])
+	value := len(b)
+	b = c.info.appendTail(b, r, b[len(valueMark):][:idLength])
+	tail := len(b)
+	var proof []byte
+	if waits && c.hub != nil {
+		r.channel = c.hub.channelFor(names.Wake)
+		b = appendRandom(b)
+		proof = b[tail:]
+	}
+	waiter, from, to := len(b), 0, 0
+	if waits && c.quorum == nil {
+		b, from, to = c.appendWaiter(b, r, proof, r.began)
+	}
+	all := string(b)
+	r.value, r.tail, r.proof, p.waiter = all[:value], all[value:tail], all[tail:waiter], all[waiter:]
+	r.id = r.value[len(valueMark):][:idLength]
+	if r.proof != "" {
+		r.nonce = all[from:to]
+	}
 	ttl := lease.TTL.Milliseconds()
 	p.num = [...]int64{ttl, ttl + record.Grace.Milliseconds()}
 	p.args = [...]any{&r.value, &r.id, &p.num[0], &p.num[1], &r.tail, noWaiter}
 	r.args = p.args[:]
-	if waits && c.quorum == nil {
-		if c.hub != nil {
-			r.channel = c.hub.channelFor(names.Wake)
-			r.proof = rand.Text()
-			r.nextNonce(r.began)
-		}
-		r.args[argWaiter] = c.waiterText(r)
+	if p.waiter != "" {
+		r.args[argWaiter] = &p.waiter
 	}
 	return r
 }
@@ -113,31 +130,33 @@ func (c *Client) attempted(r *request) []any {
 	if r.since == 0 {
 		return r.args
 	}
-	if r.nonce != "" {
-		r.nextNonce(c.clock.now())
-	}
 	args := append(make([]any, 0, len(r.args)), r.args...)
-	args[argWaiter] = c.waiterText(r)
+	text, from, to := c.appendWaiter(nil, r, []byte(r.proof), c.clock.now())
+	waiter := string(text)
+	if r.proof != "" {
+		r.nonce = waiter[from:to]
+	}
+	args[argWaiter] = waiter
 	return args
 }
 
-// secretBytes is the randomness of an id, and of a secret: 160 bits.
-const secretBytes = 20
+// secretBytes is the randomness of an id, of a secret, and of what opens a nonce: 160
+// bits; idLength is how long each is as text.
+const (
+	secretBytes = 20
+	idLength    = secretBytes * 8 / 5
+)
 
-// newToken returns a new acquisition id and the value of the lock that it names,
-// whose second half is the secret.
-func newToken() (id, value string) {
-	const text = secretBytes * 8 / 5
-	var random [2 * secretBytes]byte
-	// It never fails: the program ends first.
-	_, _ = rand.Read(random[:])
-	var b [len(valueMark) + 2*text + 1]byte
-	n := copy(b[:], valueMark)
-	base32.StdEncoding.Encode(b[n:], random[:secretBytes])
-	b[n+text] = ':'
-	base32.StdEncoding.Encode(b[n+text+1:], random[secretBytes:])
-	value = string(b[:])
-	return value[n : n+text], value
+// appendRandom appends a text that nobody can guess.
+func appendRandom(b []byte) []byte {
+	var random [secretBytes]byte
+	_, _ = rand.Read(random[:]) // it never fails: the program ends first
+	return base32.StdEncoding.AppendEncode(b, random[:])
+}
+
+// appendToken appends the value of a lock: a new acquisition id, and the secret.
+func appendToken(b []byte) []byte {
+	return appendRandom(append(appendRandom(append(b, valueMark...)), ':'))
 }
 
 // valueMark opens the value of a lock (record.Value).

@@ -47,7 +47,7 @@ func WithSession(ctx context.Context) context.Context {
 	if sessionOf(ctx) != nil {
 		return ctx
 	}
-	id, _ := newToken()
+	id := string(appendToken(nil)[len(valueMark):][:idLength])
 	return context.WithValue(ctx, sessionKey{}, &session{id: id, doors: map[door]chan struct{}{}})
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 // A repeat that finds itself counts its validity from the first attempt.
@@ -15,7 +17,7 @@ func TestRepeatCountsFromTheFirstAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
-		b.db.answer = func(s *script, n int) (any, error) {
+		b.db.answer = func(s *transport.Script, n int) (any, error) {
 			switch {
 			case s == acquireScript && n == 0:
 				time.Sleep(2 * time.Second)
@@ -58,7 +60,7 @@ func TestRetryBudget(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBubble(t)
-				b.db.answer = func(s *script, _ int) (any, error) {
+				b.db.answer = func(s *transport.Script, _ int) (any, error) {
 					if s == acquireScript {
 						return nil, tc.err
 					}
@@ -93,7 +95,7 @@ func TestLateSuccessIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
-		b.db.answer = func(s *script, _ int) (any, error) {
+		b.db.answer = func(s *transport.Script, _ int) (any, error) {
 			if s == acquireScript {
 				time.Sleep(950 * time.Millisecond)
 				return "7", nil
@@ -118,7 +120,7 @@ func TestAcquiresDoNotStarveRenewals(t *testing.T) {
 		b := newBubble(t)
 		h := b.take(t, Lease{TTL: 6 * time.Second})
 		block := make(chan struct{})
-		b.db.answer = func(s *script, _ int) (any, error) {
+		b.db.answer = func(s *transport.Script, _ int) (any, error) {
 			if s == acquireScript {
 				<-block
 				return nil, io.EOF

@@ -60,7 +60,7 @@ func TestRenewalsGoTogether(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	sent := &pipes{}
-	c.server.single.AddHook(sent)
+	c.server.Client().AddHook(sent)
 	holds := make([]*Handle, n)
 	for i := range holds {
 		if holds[i], err = c.Acquire(t.Context(), fmt.Sprintf("k%d", i), Lease{TTL: ttl}); err != nil {

@@ -76,5 +76,5 @@ func (c *Client) forget(ctx context.Context, key string) error {
 	if c.quorum != nil {
 		return c.quorum.forget(ctx, key)
 	}
-	return c.server.rdb.Del(ctx, key).Err()
+	return c.server.Client().Del(ctx, key).Err()
 }

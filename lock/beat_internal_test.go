@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
@@ -21,7 +22,7 @@ func TestEndWithHeartbeat(t *testing.T) {
 		b.beatTimer = time.AfterFunc(record.HeartbeatTTL, b.lookAll)
 		var alive atomic.Bool
 		alive.Store(true)
-		b.db.answer = func(s *script, _ int) (any, error) {
+		b.db.answer = func(s *transport.Script, _ int) (any, error) {
 			switch {
 			case s != beatScript:
 				return nil, nil // as a server that has the lock for us

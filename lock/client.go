@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
@@ -28,10 +29,10 @@ type Client struct {
 	counts   counts
 	remint   bool // an attempt must not be repeated under its id
 	db       evaler
-	server   *server // nil where db is a test's, or quorum
-	quorum   *quorum // of a Redlock client
-	hub      *hub    // nil without server
-	batch    *batch  // likewise
+	server   *transport.Server // nil where db is a test's, or quorum
+	quorum   *quorum           // of a Redlock client
+	hub      *hub              // nil without server
+	batch    *transport.Batch  // likewise
 
 	// ctx ends with Close; background work lives in wg.
 	ctx    context.Context
@@ -66,17 +67,14 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("new lock client: %w", err)
 	}
-	s, err := derive(rdb, opts)
-	if err != nil {
-		return nil, fmt.Errorf("new lock client: %w", err)
-	}
+	s := transport.Open(rdb, transport.Options{Timeout: opts.Timeout, PoolSize: opts.PoolSize})
 	c := newClient(opts, s, newClock())
 	c.server = s
-	if s.cluster != nil {
+	if s.Cluster() {
 		c.waking = "SPUBLISH" // a plain message would go to every node
 	}
 	c.hub = newHub(c, s)
-	c.batch = &batch{c: c}
+	c.batch = transport.NewBatch(s, c.spawn)
 	return c, nil
 }
 
@@ -139,7 +137,7 @@ func (c *Client) Close() error {
 	}
 	switch {
 	case c.server != nil:
-		return c.server.close()
+		return c.server.Close()
 	case c.quorum != nil:
 		return c.quorum.close()
 	default:
@@ -237,8 +235,8 @@ func (c *Client) told(message string) {
 }
 
 // roundTrip runs a script once, bounded by timeout.
-func (c *Client) roundTrip(ctx context.Context, timeout time.Duration, s *script, keys []string, args []any) (any, error) {
-	return c.db.eval(&deadlineContext{ctx, time.Now().Add(timeout)}, s, keys, args)
+func (c *Client) roundTrip(ctx context.Context, timeout time.Duration, s *transport.Script, keys []string, args []any) (any, error) {
+	return c.db.Eval(transport.WithDeadline(ctx, time.Now().Add(timeout)), s, keys, args)
 }
 
 // pause waits for d, or less if ctx ends; it says whether d has passed.

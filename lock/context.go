@@ -1,9 +1,6 @@
 package lock
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // holdContext is a handle's context: a cancellable one that, when asked for its
 // error, looks at the clocks first.
@@ -34,29 +31,3 @@ func (c *holdContext) String() string { return c.h.String() + ".Context" }
 
 // GoString as [holdContext.String].
 func (c *holdContext) GoString() string { return c.String() }
-
-// deadlineContext bounds one round trip without a timer of its own: the client
-// gives the deadline to its connections.
-type deadlineContext struct {
-	context.Context
-	deadline time.Time
-}
-
-// Deadline returns the earlier one of the parent's deadline and its own.
-func (c *deadlineContext) Deadline() (time.Time, bool) {
-	if d, ok := c.Context.Deadline(); ok && d.Before(c.deadline) {
-		return d, true
-	}
-	return c.deadline, true
-}
-
-// Err is also context.DeadlineExceeded once the deadline has passed.
-func (c *deadlineContext) Err() error {
-	if err := c.Context.Err(); err != nil {
-		return err
-	}
-	if !time.Now().Before(c.deadline) {
-		return context.DeadlineExceeded
-	}
-	return nil
-}

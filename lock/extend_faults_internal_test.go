@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 // reply is an error reply of a server.
@@ -99,7 +101,7 @@ func TestExtendAsksAgain(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBubble(t)
-				b.db.answer = func(s *script, n int) (any, error) {
+				b.db.answer = func(s *transport.Script, n int) (any, error) {
 					if s == renewScript {
 						return nil, tc.answer(n)
 					}
@@ -153,7 +155,7 @@ func TestExtendIsGivenUp(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBubble(t)
-				b.db.answer = func(s *script, _ int) (any, error) {
+				b.db.answer = func(s *transport.Script, _ int) (any, error) {
 					if s == renewScript {
 						return nil, reply("CLUSTERDOWN the cluster is down")
 					}
@@ -181,7 +183,7 @@ func TestReentryAsksAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
-		b.db.answer = func(s *script, n int) (any, error) {
+		b.db.answer = func(s *transport.Script, n int) (any, error) {
 			if s == renewScript && n < 3 {
 				return nil, reply("LOADING the dataset")
 			}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 // fakeDB answers scripts without a server, so that timers run in a bubble.
@@ -17,7 +19,7 @@ type fakeDB struct {
 	mu    sync.Mutex
 	calls []call
 	// answer decides; nil answers as a server that has the lock for us.
-	answer func(s *script, n int) (any, error)
+	answer func(s *transport.Script, n int) (any, error)
 	base   time.Time
 }
 
@@ -27,15 +29,15 @@ type call struct {
 	args []any
 }
 
-func (f *fakeDB) eval(ctx context.Context, s *script, _ []string, args []any) (any, error) {
+func (f *fakeDB) Eval(ctx context.Context, s *transport.Script, _ []string, args []any) (any, error) {
 	f.mu.Lock()
 	n := 0
 	for _, c := range f.calls {
-		if c.op == s.op {
+		if c.op == s.Op {
 			n++
 		}
 	}
-	f.calls = append(f.calls, call{time.Since(f.base), s.op, plain(args)})
+	f.calls = append(f.calls, call{time.Since(f.base), s.Op, plain(args)})
 	answer := f.answer
 	f.mu.Unlock()
 	if answer != nil {
@@ -138,7 +140,7 @@ func TestLeaseEndsByTheLocalClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
-		b.db.answer = func(s *script, _ int) (any, error) {
+		b.db.answer = func(s *transport.Script, _ int) (any, error) {
 			if s == renewScript {
 				return nil, context.DeadlineExceeded // hangs until its timeout
 			}
@@ -169,7 +171,7 @@ func TestRenewalSchedule(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
-		b.db.answer = func(s *script, n int) (any, error) {
+		b.db.answer = func(s *transport.Script, n int) (any, error) {
 			if s == renewScript && (n == 2 || n == 3) {
 				return nil, io.ErrUnexpectedEOF
 			}
@@ -215,7 +217,7 @@ func TestForgottenLockEndsAtTheNextRenewal(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBubble(t)
-				b.db.answer = func(s *script, _ int) (any, error) {
+				b.db.answer = func(s *transport.Script, _ int) (any, error) {
 					if s == renewScript && time.Since(b.db.base) >= forgotten {
 						return int64(0), nil
 					}
@@ -251,7 +253,7 @@ func TestReleaseDuringRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
-		b.db.answer = func(s *script, _ int) (any, error) {
+		b.db.answer = func(s *transport.Script, _ int) (any, error) {
 			if s == renewScript {
 				time.Sleep(2 * time.Second)
 				return int64(0), nil

@@ -12,23 +12,24 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
 // spy counts scripts, and lets a test step in before one is sent.
 type spy struct {
 	evaler
-	before func(s *script, args []any) error
+	before func(s *transport.Script, args []any) error
 
 	mu       sync.Mutex // guards the following
-	count    map[*script]int
-	answered map[*script]int
+	count    map[*transport.Script]int
+	answered map[*transport.Script]int
 }
 
-func (s *spy) eval(ctx context.Context, sc *script, keys []string, args []any) (any, error) {
+func (s *spy) Eval(ctx context.Context, sc *transport.Script, keys []string, args []any) (any, error) {
 	s.mu.Lock()
 	if s.count == nil {
-		s.count, s.answered = map[*script]int{}, map[*script]int{}
+		s.count, s.answered = map[*transport.Script]int{}, map[*transport.Script]int{}
 	}
 	s.count[sc]++
 	s.mu.Unlock()
@@ -42,24 +43,24 @@ func (s *spy) eval(ctx context.Context, sc *script, keys []string, args []any) (
 			return nil, err
 		}
 	}
-	return s.evaler.eval(ctx, sc, keys, args)
+	return s.evaler.Eval(ctx, sc, keys, args)
 }
 
-func (s *spy) of(sc *script) int {
+func (s *spy) of(sc *transport.Script) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count[sc]
 }
 
 // finished returns how many calls were answered: another may be on its way.
-func (s *spy) finished(sc *script) int {
+func (s *spy) finished(sc *transport.Script) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.answered[sc]
 }
 
 // confirms says that a call of renew.lua is a confirmation.
-func confirms(s *script, args []any) bool { return s == renewScript && args[4] == int64(0) }
+func confirms(s *transport.Script, args []any) bool { return s == renewScript && args[4] == int64(0) }
 
 // handover is a lock with a holder and one that waits for it in the queue.
 type handover struct {
@@ -74,7 +75,7 @@ type handover struct {
 
 var queueLease = Lease{TTL: time.Minute, Class: "c", Purpose: "p"}
 
-func newHandover(t *testing.T, lease Lease, before func(s *script, args []any) error) *handover {
+func newHandover(t *testing.T, lease Lease, before func(s *transport.Script, args []any) error) *handover {
 	t.Helper()
 	h := &handover{rdb: testredis.Start(t).Client(t), got: make(chan *Handle, 1), failed: make(chan error, 1)}
 	first := shifted(t, h.rdb, 0)
@@ -234,7 +235,7 @@ func TestRecordIsLeftOnlyWhileItWaits(t *testing.T) {
 // the server lets anybody else have it.
 func TestUnconfirmedGrantEndsByItself(t *testing.T) {
 	t.Parallel()
-	h := newHandover(t, queueLease, func(s *script, args []any) error {
+	h := newHandover(t, queueLease, func(s *transport.Script, args []any) error {
 		if confirms(s, args) {
 			return errors.New("cut off")
 		}
@@ -287,7 +288,7 @@ func TestGrantLostBeforeItIsConfirmed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var rdb atomic.Pointer[redis.Client]
-			h := newHandover(t, queueLease, func(s *script, args []any) error {
+			h := newHandover(t, queueLease, func(s *transport.Script, args []any) error {
 				if confirms(s, args) {
 					return lose(rdb.Load())
 				}
@@ -319,7 +320,7 @@ func TestGrantLostBeforeItIsConfirmed(t *testing.T) {
 func TestConfirmationIsRepeated(t *testing.T) {
 	t.Parallel()
 	var failed atomic.Int32
-	h := newHandover(t, queueLease, func(s *script, args []any) error {
+	h := newHandover(t, queueLease, func(s *transport.Script, args []any) error {
 		if confirms(s, args) && failed.Add(1) <= 2 {
 			return context.DeadlineExceeded
 		}

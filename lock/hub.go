@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 // hub is the push side of a client: one connection per node that has a channel
@@ -18,7 +20,7 @@ import (
 // What is pushed is a hint: every waiter polls too, and a hold ends by the clock.
 type hub struct {
 	c      *Client
-	server *server
+	server *transport.Server
 	// sharded is cleared for good when a server does not know SSUBSCRIBE.
 	sharded atomic.Bool
 	// breaks counts links that broke young, so that opening them slows down.
@@ -43,9 +45,9 @@ type topic struct {
 	link     *link
 }
 
-func newHub(c *Client, s *server) *hub {
+func newHub(c *Client, s *transport.Server) *hub {
 	h := &hub{c: c, server: s, topics: map[string]*topic{}, links: map[*redis.Client]*link{}}
-	h.sharded.Store(s.cluster != nil)
+	h.sharded.Store(s.Cluster())
 	return h
 }
 
@@ -62,7 +64,7 @@ func (h *hub) listen(channel string) {
 // the lock with that wake name: one of the lock's slot on a Cluster, and otherwise
 // "", for its own.
 func (h *hub) channelFor(wake string) string {
-	if h.server.cluster == nil {
+	if !h.server.Cluster() {
 		return ""
 	}
 	return wake + ":" + h.c.instance
@@ -95,7 +97,7 @@ func (h *hub) await(channel string, w *waiter) (leave func()) {
 func (h *hub) place(t *topic) {
 	h.c.spawn(func(ctx context.Context) {
 		for n := 0; ; n++ {
-			node, err := h.server.node(ctx, t.name)
+			node, err := h.server.Node(ctx, t.name)
 			if err == nil {
 				h.join(t, node)
 				return

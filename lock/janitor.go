@@ -126,11 +126,11 @@ func (j *janitor) try(ctx context.Context, c *chore) bool {
 	keys, args := j.q.c.freeing(&c.t.token)
 	ctx, cancel := context.WithTimeout(ctx, j.q.patience(0))
 	defer cancel()
-	reply, err := j.n.db.eval(ctx, releaseScript, keys, args)
+	reply, err := j.n.db.Eval(ctx, releaseScript, keys, args)
 	now := j.q.now()
 	switch {
 	case err != nil:
-		_, failure := nodeFailure(releaseScript.op, c.t.key, err)
+		_, failure := nodeFailure(releaseScript.Op, c.t.key, err)
 		c.last = &NodeError{Node: j.n.index, Addr: j.n.addr, Err: failure}
 		return false
 	case reply == int64(1), !c.stray, c.said:

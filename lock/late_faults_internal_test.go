@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 // A renewal counts as late by how long after it was due it has its answer: not up
@@ -42,7 +44,7 @@ func TestLateRenewals(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBubble(t)
-				b.db.answer = func(s *script, n int) (any, error) {
+				b.db.answer = func(s *transport.Script, n int) (any, error) {
 					if s == renewScript {
 						return tc.answer(n)
 					}
@@ -84,7 +86,7 @@ func TestExtendIsNeverLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
-		b.db.answer = func(s *script, _ int) (any, error) {
+		b.db.answer = func(s *transport.Script, _ int) (any, error) {
 			if s == renewScript {
 				time.Sleep(4 * time.Second)
 			}

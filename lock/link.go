@@ -52,7 +52,7 @@ func (l *link) run(ctx context.Context) {
 		l.hub.breaks.Store(0)
 	}
 	if err != nil {
-		l.hub.server.doubt(ctx, err)
+		l.hub.server.CheckSlots(ctx, err)
 		l.hub.c.emit(Event{Kind: EventPushFailed, Err: err})
 		n := int(l.hub.breaks.Add(1))
 		if !pause(ctx, backoff(n, 50*time.Millisecond, linkPause)) {

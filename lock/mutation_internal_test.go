@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 // The tests in mutation_*_test.go kill the mutations of lock/mutation that the tests
@@ -25,7 +27,7 @@ func TestFailedReleaseStopsRenewal(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBubble(t)
-				b.db.answer = func(s *script, _ int) (any, error) {
+				b.db.answer = func(s *transport.Script, _ int) (any, error) {
 					if s == releaseScript {
 						return nil, reply
 					}
@@ -60,7 +62,7 @@ func TestCancelledAcquireIsGivenBack(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBubble(t)
-				b.db.answer = func(s *script, _ int) (any, error) {
+				b.db.answer = func(s *transport.Script, _ int) (any, error) {
 					if s == acquireScript {
 						time.Sleep(100 * time.Millisecond)
 						return "7", nil
@@ -96,7 +98,7 @@ func TestFailedReentryDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		refuse := true
-		b.db.answer = func(s *script, _ int) (any, error) {
+		b.db.answer = func(s *transport.Script, _ int) (any, error) {
 			if s == renewScript && refuse {
 				return nil, redisError("NOREPLICAS Not enough good replicas to write.")
 			}
@@ -176,7 +178,7 @@ func TestRedirectionsMakeNoStorm(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBubble(t)
-				b.db.answer = func(*script, int) (any, error) { return nil, redisError(reply) }
+				b.db.answer = func(*transport.Script, int) (any, error) { return nil, redisError(reply) }
 				began := time.Now()
 				_, err := b.TryAcquire(context.Background(), "k", Lease{TTL: time.Minute})
 				if e, ok := errors.AsType[*ServerError](err); !ok || !e.Temporary() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
@@ -20,8 +21,8 @@ type slowReply struct {
 	slow  bool   // the reply was held back
 }
 
-func (s *slowReply) eval(ctx context.Context, sc *script, keys []string, args []any) (any, error) {
-	v, err := s.evaler.eval(ctx, sc, keys, args)
+func (s *slowReply) Eval(ctx context.Context, sc *transport.Script, keys []string, args []any) (any, error) {
+	v, err := s.evaler.Eval(ctx, sc, keys, args)
 	if sc == acquireScript && s.isSecond(plain(args)[1].(string)) {
 		close(s.asked)
 		<-s.proceed

@@ -73,10 +73,6 @@ type Options struct {
 	OnEvent func(Event)
 }
 
-// reserved is how many connections renewals, heartbeats and waiters that leave the
-// queue have for themselves. Releases have none: they share those of acquires.
-const reserved = 4
-
 func (o Options) withDefaults(poolSize int) Options {
 	o.KeyPrefix = cmp.Or(o.KeyPrefix, record.DefaultPrefix)
 	o.PollInterval = cmp.Or(o.PollInterval, DefaultPollInterval)

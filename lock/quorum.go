@@ -8,12 +8,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 var (
 	//go:embed raise.lua
 	raiseText   string
-	raiseScript = newScript("raise", raiseText)
+	raiseScript = transport.NewScript("raise", raiseText, transport.Now)
 )
 
 // quorum runs each script on all nodes at once and answers as one server would,
@@ -61,14 +63,14 @@ func (q *quorum) close() error {
 	var errs []error
 	for _, n := range q.nodes {
 		if n.server != nil {
-			errs = append(errs, n.server.rdb.Close())
+			errs = append(errs, n.server.Client().Close())
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // eval is one round of votes; two for an acquire.
-func (q *quorum) eval(ctx context.Context, s *script, keys []string, args []any) (any, error) {
+func (q *quorum) Eval(ctx context.Context, s *transport.Script, keys []string, args []any) (any, error) {
 	// A request that was given up may still be written when its caller has gone
 	// on: nothing of the caller's is pointed at.
 	args = settled(args)
@@ -84,7 +86,7 @@ func (q *quorum) eval(ctx context.Context, s *script, keys []string, args []any)
 	case leaveScript:
 		return int64(0), nil // nobody was recorded
 	default:
-		return nil, fmt.Errorf("%w: script %s", ErrInvalid, s.op)
+		return nil, fmt.Errorf("%w: script %s", ErrInvalid, s.Op)
 	}
 }
 
@@ -139,7 +141,7 @@ type answer struct {
 
 // round is one script for several nodes.
 type round struct {
-	script  *script
+	script  *transport.Script
 	keys    []string
 	args    []any
 	timeout time.Duration
@@ -174,7 +176,7 @@ func (q *quorum) ask(ctx context.Context, nodes []*node, r round) time.Duration 
 			sub, cancel := context.WithDeadline(detached, until)
 			defer cancel()
 			a := answer{node: n}
-			a.reply, a.err = n.db.eval(sub, r.script, r.keys, r.args)
+			a.reply, a.err = n.db.Eval(sub, r.script, r.keys, r.args)
 			if r.note != nil {
 				r.note(a)
 			}
@@ -222,7 +224,7 @@ func (q *quorum) forget(ctx context.Context, key string) error {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, q.patience(0))
 			defer cancel()
-			if err := n.server.rdb.Del(ctx, key).Err(); err != nil {
+			if err := n.server.Client().Del(ctx, key).Err(); err != nil {
 				errs[i] = &NodeError{Node: i, Addr: n.addr, Err: err}
 			}
 		})

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 // fakeNode is one master in memory, so that rounds run in a bubble.
@@ -56,10 +58,10 @@ func (f *fakeNode) count(op string) int {
 	return len(slices.DeleteFunc(slices.Clone(f.ops), func(o string) bool { return o != op }))
 }
 
-func (f *fakeNode) eval(ctx context.Context, s *script, _ []string, args []any) (any, error) {
+func (f *fakeNode) Eval(ctx context.Context, s *transport.Script, _ []string, args []any) (any, error) {
 	f.mu.Lock()
-	f.ops = append(f.ops, s.op)
-	hangs, late, delay, fails := f.hangs[s.op], f.late, f.delay, f.fails[s.op]
+	f.ops = append(f.ops, s.Op)
+	hangs, late, delay, fails := f.hangs[s.Op], f.late, f.delay, f.fails[s.Op]
 	f.mu.Unlock()
 	if fails != nil {
 		return nil, fails
@@ -82,7 +84,7 @@ func (f *fakeNode) eval(ctx context.Context, s *script, _ []string, args []any) 
 	return reply, nil
 }
 
-func (f *fakeNode) do(s *script, args []any) any {
+func (f *fakeNode) do(s *transport.Script, args []any) any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	args = plain(args)

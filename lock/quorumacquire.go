@@ -17,7 +17,7 @@ func (q *quorum) acquire(ctx context.Context, keys []string, args []any) (any, e
 		return nil, err
 	}
 	t := q.lay(keys, args, ttl)
-	b := q.ballot(acquireScript.op, keys[0], t)
+	b := q.ballot(acquireScript.Op, keys[0], t)
 	b.ripe = true
 	patience := q.share(ttl)
 	waited := q.ask(ctx, q.nodes, round{

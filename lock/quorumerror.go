@@ -57,7 +57,7 @@ func (e *QuorumError) Temporary() bool {
 // effect is what a failed round may have done, for who may repeat it.
 func (e *QuorumError) effect() effect {
 	switch {
-	case e.Op != acquireScript.op && errors.Is(e, ErrUnknown):
+	case e.Op != acquireScript.Op && errors.Is(e, ErrUnknown):
 		return effectUnknown
 	case e.Temporary():
 		return effectRetry // an acquire was given back

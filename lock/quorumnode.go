@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 // node is one of the masters of a Redlock client.
@@ -16,7 +18,7 @@ type node struct {
 	index   int
 	addr    string
 	db      evaler
-	server  *server // nil where db is a test's
+	server  *transport.Server // nil where db is a test's
 	janitor *janitor
 
 	// The rest is under quorum.mu: the process that answers there, "" if it does

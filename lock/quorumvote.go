@@ -133,7 +133,7 @@ func (q *quorum) renew(ctx context.Context, keys []string, args []any) (any, err
 	if t != nil {
 		t.lasts(q.now().add(ttl))
 	}
-	b := q.ballot(renewScript.op, keys[0], t)
+	b := q.ballot(renewScript.Op, keys[0], t)
 	b.ripe = true
 	patience := q.patience(ttl)
 	waited := q.ask(ctx, q.nodes, round{
@@ -148,7 +148,7 @@ func (q *quorum) renew(ctx context.Context, keys []string, args []any) (any, err
 func (q *quorum) release(ctx context.Context, keys []string, args []any) (any, error) {
 	value := text(args[argValue])
 	t := q.trail(value)
-	b := q.ballot(releaseScript.op, keys[0], t)
+	b := q.ballot(releaseScript.Op, keys[0], t)
 	patience := q.patience(0)
 	r := round{
 		script: releaseScript, keys: keys, args: args, timeout: patience,
@@ -167,7 +167,7 @@ func (q *quorum) release(ctx context.Context, keys []string, args []any) (any, e
 
 // beat writes the heartbeat on all nodes, since those who look see one at a time.
 func (q *quorum) beat(ctx context.Context, keys []string, args []any) (any, error) {
-	b := q.ballot(beatScript.op, keys[0], nil)
+	b := q.ballot(beatScript.Op, keys[0], nil)
 	patience := q.patience(0)
 	waited := q.ask(ctx, q.nodes, round{
 		script: beatScript, keys: keys, args: args, timeout: patience,

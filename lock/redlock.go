@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 // DefaultNodeTimeout is the most that a node of a Redlock client is waited for,
@@ -75,9 +77,7 @@ func NewRedlock(nodes []*redis.Client, opts RedlockOptions) (*Client, error) {
 	}
 	q := newQuorum(len(nodes), opts.NodeTimeout, opts.MinUptime)
 	for i, rdb := range nodes {
-		if err := q.connect(i, rdb, opts.Options); err != nil {
-			return nil, fmt.Errorf("new redlock client: nodes[%d]: %w", i, errors.Join(err, q.close()))
-		}
+		q.connect(i, rdb, opts.Options)
 	}
 	c := newClient(opts.Options, q, newClock())
 	c.quorum, c.remint, q.c = q, true, c
@@ -85,7 +85,7 @@ func NewRedlock(nodes []*redis.Client, opts RedlockOptions) (*Client, error) {
 }
 
 // connect opens the library's own client of a node.
-func (q *quorum) connect(i int, rdb *redis.Client, o Options) error {
+func (q *quorum) connect(i int, rdb *redis.Client, o Options) {
 	n := q.nodes[i]
 	opt := *rdb.Options()
 	n.addr = opt.Addr
@@ -101,13 +101,8 @@ func (q *quorum) connect(i int, rdb *redis.Client, o Options) error {
 	// A request does not wait for a dial longer than for its node; the dial may
 	// take its time, for the next one.
 	o.Timeout = max(min(o.Timeout, time.Second), q.nodeTimeout)
-	s, err := deriveSingle(&opt, o)
-	if err != nil {
-		return err
-	}
-	s.abreast = o.PoolSize
+	s := transport.OpenNode(&opt, transport.Options{Timeout: o.Timeout, PoolSize: o.PoolSize, MaxInFlight: o.PoolSize})
 	n.db, n.server = s, s
-	return nil
 }
 
 // check reports all problems of what is not in Options.

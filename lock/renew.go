@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
@@ -23,6 +24,9 @@ const (
 	renewTogether            // it may wait for others
 	renewHandoff             // it confirms what was handed over for a turn, and is not counted
 )
+
+// batchTTL is the shortest lease whose renewal may wait for others.
+const batchTTL = time.Second
 
 // keep renews the lease and sets the next renewal.
 func (h *hold) keep(how way) {
@@ -181,16 +185,16 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (ef
 	h.longest = max(h.longest, ttl)
 	h.mu.Unlock()
 
-	ask := h.c.db.eval
+	ask := h.c.db.Eval
 	if h.c.batch != nil && n == 0 && how == renewTogether && ttl >= batchTTL {
-		ask = h.c.batch.eval
+		ask = h.c.batch.Eval
 	}
 	args := []any{
 		&h.value, ttl.Milliseconds(), record.Grace.Milliseconds(), strconv.FormatInt(h.fence, 10),
 		seq, age, tail,
 	}
 	keys := h.keys[:2]
-	reply, err := ask(&deadlineContext{ctx, time.Now().Add(patience)}, renewScript, keys, args)
+	reply, err := ask(transport.WithDeadline(ctx, time.Now().Add(patience)), renewScript, keys, args)
 	answered := h.c.clock.now()
 	took := answered.mono - sent.mono
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 // Bounds of a review: ten thousand locks a second, one round trip at a time.
@@ -65,15 +67,15 @@ func (h *hub) lookAt(ctx context.Context, list []*hold, ask func(context.Context
 // not, and nothing is told of what fails: renewals do that. Returned are those
 // without an answer.
 func (h *hub) compare(ctx context.Context, some []*hold) (silent []*hold) {
-	ctx = &deadlineContext{ctx, time.Now().Add(h.c.opts.Timeout)}
-	pipe := h.server.rdb.Pipeline()
+	ctx = transport.WithDeadline(ctx, time.Now().Add(h.c.opts.Timeout))
+	pipe := h.server.Client().Pipeline()
 	values := make([]*redis.StringCmd, len(some))
 	for i, o := range some {
 		values[i] = pipe.Get(ctx, o.key)
 	}
 	// Each command has its own error; the first one is returned as well.
 	_, err := pipe.Exec(ctx)
-	h.server.doubt(ctx, err)
+	h.server.CheckSlots(ctx, err)
 	for i, o := range some {
 		value, err := values[i].Result()
 		switch {
@@ -83,7 +85,7 @@ func (h *hub) compare(ctx context.Context, some []*hold) (silent []*hold) {
 		case err == nil, redis.HasErrorPrefix(err, string(CodeWrongType)):
 			o.lose(ReasonTaken, nil)
 		default:
-			_, failure := judge(renewScript.op, o.key, err)
+			_, failure := judge(renewScript.Op, o.key, err)
 			if reply, ok := errors.AsType[*ServerError](failure); (!ok || reply.Temporary()) && !o.over() {
 				silent = append(silent, o)
 			}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 // A goroutine that renews and does not run, whatever its deadline: the end of the
@@ -14,7 +16,7 @@ func TestStuckRenewalDoesNotDelayTheLoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
-		b.db.answer = func(s *script, _ int) (any, error) {
+		b.db.answer = func(s *transport.Script, _ int) (any, error) {
 			if s == renewScript {
 				time.Sleep(time.Minute) // no context ends this
 			}

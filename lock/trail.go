@@ -88,7 +88,7 @@ func (t *trail) asked(a answer) {
 	case a.refused():
 		p = placeAbsent
 	case a.err != nil:
-		if effect, _ := nodeFailure(acquireScript.op, t.key, a.err); effect != effectUnknown {
+		if effect, _ := nodeFailure(acquireScript.Op, t.key, a.err); effect != effectUnknown {
 			p = placeAbsent
 		}
 	}

@@ -1,4 +1,4 @@
-package lock
+package transport
 
 import (
 	"context"
@@ -13,16 +13,21 @@ import (
 const (
 	batchWindow = 10 * time.Millisecond
 	batchSize   = 256
-	// batchTTL is the shortest lease whose renewal may wait for others.
-	batchTTL = time.Second
 )
 
-// batch collects requests for one pipeline.
-type batch struct {
-	c *Client
+// Batch collects scripts that may wait 10 ms, and sends them in one pipeline. It is safe
+// for concurrent use.
+type Batch struct {
+	server *Server
+	spawn  func(func(context.Context))
 
 	mu   sync.Mutex
 	list []*batched
+}
+
+// NewBatch returns a batch that runs its work in the background by spawn.
+func NewBatch(s *Server, spawn func(func(context.Context))) *Batch {
+	return &Batch{server: s, spawn: spawn}
 }
 
 // batched is one request on its way in a batch.
@@ -32,9 +37,8 @@ type batched struct {
 	done     chan struct{}
 }
 
-// eval is as that of server, with those that are asked for within the window. A
-// request that is given up when ctx ends may still be executed.
-func (b *batch) eval(ctx context.Context, sc *script, keys []string, args []any) (any, error) {
+// Eval is [Server.Eval] together with the scripts that are asked for within the window.
+func (b *Batch) Eval(ctx context.Context, sc *Script, keys []string, args []any) (any, error) {
 	deadline, _ := ctx.Deadline()
 	r := &batched{cmd: command(ctx, nil, "evalsha", &sc.sha, keys, args), deadline: deadline, done: make(chan struct{})}
 	b.mu.Lock()
@@ -47,10 +51,13 @@ func (b *batch) eval(ctx context.Context, sc *script, keys []string, args []any)
 	b.mu.Unlock()
 	switch {
 	case full:
-		b.c.spawn(func(ctx context.Context) { b.send(ctx, list) })
+		b.spawn(func(ctx context.Context) { b.send(ctx, list) })
 	case first:
-		b.c.spawn(func(ctx context.Context) {
-			pause(ctx, batchWindow)
+		b.spawn(func(ctx context.Context) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(batchWindow):
+			}
 			b.mu.Lock()
 			list := b.list
 			b.list = nil
@@ -69,7 +76,7 @@ func (b *batch) eval(ctx context.Context, sc *script, keys []string, args []any)
 	}
 	if err := r.cmd.Err(); err != nil {
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			return b.c.server.call(ctx, sc, "eval", &sc.text, keys, args)
+			return b.server.call(ctx, sc, "eval", &sc.text, keys, args)
 		}
 		return nil, err
 	}
@@ -78,7 +85,7 @@ func (b *batch) eval(ctx context.Context, sc *script, keys []string, args []any)
 
 // send sends the requests of a batch in one pipeline, bounded by the longest
 // deadline among them: each of them minds its own.
-func (b *batch) send(ctx context.Context, list []*batched) {
+func (b *Batch) send(ctx context.Context, list []*batched) {
 	if len(list) == 0 {
 		return
 	}
@@ -88,15 +95,15 @@ func (b *batch) send(ctx context.Context, list []*batched) {
 			last = r.deadline
 		}
 	}
-	ctx = &deadlineContext{ctx, last}
-	pipe := b.c.server.rdb.Pipeline()
+	ctx = WithDeadline(ctx, last)
+	pipe := b.server.rdb.Pipeline()
 	for _, r := range list {
 		// It queues; what can fail shows in the command.
 		_ = pipe.Process(ctx, r.cmd)
 	}
 	// Each command has its own error; the first one is returned as well.
 	_, err := pipe.Exec(ctx)
-	b.c.server.doubt(ctx, err)
+	b.server.CheckSlots(ctx, err)
 	for _, r := range list {
 		close(r.done)
 	}

@@ -1,4 +1,4 @@
-package lock
+package transport
 
 import (
 	"context"
@@ -10,23 +10,23 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The list of rides is what a slice would be.
-func TestRidesAreAList(t *testing.T) {
+// The list of requests is what a slice would be.
+func TestPendingRequestsAreAList(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		base := time.Now()
-		var q rides
-		var all, under []*ride // those not over, and those of them that were taken
-		over := map[*ride]error{}
-		finish := func(r *ride, err error) {
+		var q pendingRequests
+		var all, under []*pendingRequest // those not over, and those of them that were taken
+		over := map[*pendingRequest]error{}
+		finish := func(r *pendingRequest, err error) {
 			over[r] = err
-			all = slices.DeleteFunc(all, func(o *ride) bool { return o == r })
-			under = slices.DeleteFunc(under, func(o *ride) bool { return o == r })
+			all = slices.DeleteFunc(all, func(o *pendingRequest) bool { return o == r })
+			under = slices.DeleteFunc(under, func(o *pendingRequest) bool { return o == r })
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
 				deadline := base.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "deadline")))
-				r := newRide(nil, deadline, rapid.Bool().Draw(t, "urgent"))
+				r := newPending(nil, deadline, rapid.Bool().Draw(t, "urgent"))
 				q.add(r)
 				at := len(all)
 				for r.urgent && at > len(under) && !all[at-1].urgent {
@@ -47,7 +47,7 @@ func TestRidesAreAList(t *testing.T) {
 				if len(all) == 0 {
 					t.Skip("none")
 				}
-				r := rapid.SampledFrom(all).Draw(t, "ride")
+				r := rapid.SampledFrom(all).Draw(t, "request")
 				err := errors.New("given up")
 				q.end(r, false, err)
 				q.end(r, true, nil) // it is over already
@@ -70,10 +70,10 @@ func TestRidesAreAList(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				if q.waiting != len(all)-len(under) {
-					t.Fatalf("%d wait, want %d", q.waiting, len(all)-len(under))
+				if q.unsentCount != len(all)-len(under) {
+					t.Fatalf("%d wait, want %d", q.unsentCount, len(all)-len(under))
 				}
-				var forth, back []*ride
+				var forth, back []*pendingRequest
 				for r := q.first; r != nil; r = r.next {
 					forth = append(forth, r)
 				}
@@ -86,8 +86,8 @@ func TestRidesAreAList(t *testing.T) {
 				}
 				for r, want := range over {
 					if len(r.done) > 0 {
-						if err := <-r.done; !errors.Is(err, want) || r.back {
-							t.Fatalf("outcome %v, back %v, want %v", err, r.back, want)
+						if err := <-r.done; !errors.Is(err, want) || r.answered {
+							t.Fatalf("outcome %v, back %v, want %v", err, r.answered, want)
 						}
 					}
 				}

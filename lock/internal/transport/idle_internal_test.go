@@ -1,4 +1,4 @@
-package lock
+package transport
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 
 // A connection is used without a look at it shortly after it answered; later it
 // goes back to the pool, and so do those that answered before it.
-func TestKept(t *testing.T) {
+func TestIdleConn(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Start(t).Client(t)
-	k, now := &kept{}, time.Now()
+	k, now := &idleConns{}, time.Now()
 	soon, late := now.Add(fresh-1), now.Add(fresh)
 	if conn, stale := k.take(rdb, now); conn != nil || stale != nil {
 		t.Fatalf("before any answer: %v, %v", conn, stale)
 	}
 	k.put(nil, now)
-	var conns []*keptConn
+	var conns []*idleConn
 	for range 3 {
 		conn, stale := k.take(rdb, soon)
 		if conn == nil || stale != nil {
@@ -37,7 +37,7 @@ func TestKept(t *testing.T) {
 	k.put(conns[0], now.Add(-2*fresh))
 	k.put(conns[1], now)
 	k.put(conns[2], now)
-	for _, want := range []*keptConn{conns[2], conns[1]} {
+	for _, want := range []*idleConn{conns[2], conns[1]} {
 		if conn, stale := k.take(rdb, soon); conn != want || stale != nil {
 			t.Fatalf("took %v, and %v goes back; want the last one to answer", conn, stale)
 		}
@@ -59,15 +59,15 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// However busy a lane is, a connection goes back to the pool after a while, which
+// However busy a queue is, a connection goes back to the pool after a while, which
 // ends those that are too old.
-func TestKeptNotForEver(t *testing.T) {
+func TestIdleConnGoesBack(t *testing.T) {
 	t.Parallel()
 	opt := *testredis.Start(t).Client(t).Options()
 	opt.ConnMaxLifetime = time.Nanosecond // any that comes back is too old
 	rdb := redis.NewClient(&opt)
 	t.Cleanup(func() { _ = rdb.Close() })
-	k, now := &kept{answered: time.Now()}, time.Now()
+	k, now := &idleConns{answered: time.Now()}, time.Now()
 	id := func(now time.Time) int64 {
 		conn, stale := k.take(rdb, now)
 		toPool(stale)
@@ -79,15 +79,15 @@ func TestKeptNotForEver(t *testing.T) {
 		return id
 	}
 	first := id(now)
-	for at := now; at.Before(now.Add(lent)); at = at.Add(fresh / 2) {
+	for at := now; at.Before(now.Add(maxOutOfPool)); at = at.Add(fresh / 2) {
 		if again := id(at); again != first {
 			t.Fatalf("after %v by connection %d; want %d", at.Sub(now), again, first)
 		}
 	}
-	if next := id(now.Add(lent)); next == first {
-		t.Errorf("after %v still by connection %d", lent, next)
+	if next := id(now.Add(maxOutOfPool)); next == first {
+		t.Errorf("after %v still by connection %d", maxOutOfPool, next)
 	}
-	toPool(k.idle)
+	toPool(k.list)
 	if s := rdb.PoolStats(); s.TotalConns > 1 {
 		t.Errorf("in the pool: %+v", s)
 	}
@@ -95,18 +95,18 @@ func TestKeptNotForEver(t *testing.T) {
 
 // Who gets a connection that the server has closed learns that; the next one
 // does not.
-func TestKeptIsDroppedWhenItFails(t *testing.T) {
+func TestIdleConnIsDroppedWhenItFails(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Start(t).Client(t)
-	l := &lane{rdb: rdb, abreast: 2, timeout: 10 * time.Second}
-	t.Cleanup(l.close)
+	q := &requestQueue{rdb: rdb, maxInFlight: 2, timeout: 10 * time.Second}
+	t.Cleanup(q.close)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	ask := func() (any, error) {
-		l.kept.answered = time.Now().Add(time.Hour) // fresh, however slow this machine is
+		q.idle.answered = time.Now().Add(time.Hour) // fresh, however slow this machine is
 		cmd := redis.NewCmd(ctx, "client", "id")
-		err := l.process(ctx, cmd, false)
-		for _, conn := range l.kept.idle {
+		err := q.process(ctx, cmd, false)
+		for _, conn := range q.idle.list {
 			conn.since, conn.answered = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
 		}
 		return cmd.Val(), err
@@ -127,26 +127,26 @@ func TestKeptIsDroppedWhenItFails(t *testing.T) {
 	}
 }
 
-// There are never more connections than places, and none stays with a lane that
+// There are never more connections than places, and none stays with a queue that
 // is closed.
-func TestKeptWithinThePlaces(t *testing.T) {
+func TestIdleConnsAreBounded(t *testing.T) {
 	t.Parallel()
 	rdb := testredis.Start(t).Client(t)
-	l := &lane{rdb: rdb, abreast: 3, timeout: 10 * time.Second}
+	q := &requestQueue{rdb: rdb, maxInFlight: 3, timeout: 10 * time.Second}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
 			for range 100 {
-				if err := l.process(ctx, redis.NewCmd(ctx, "ping"), false); err != nil {
+				if err := q.process(ctx, redis.NewCmd(ctx, "ping"), false); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	l.close()
+	q.close()
 	if s := rdb.PoolStats(); s.TotalConns > 3 || s.IdleConns != s.TotalConns {
 		t.Errorf("in the pool: %+v", s)
 	}

@@ -95,6 +95,7 @@ var floors = []string{
 	`scanner|rules|exporter|alert|release(/model)?|console|source/redis/releaser!`,
 	`store`,
 	`source/redis/(acl|doctor)|internal/(access|audit|clockcheck|cluster(/remote)?|credentials|execlock|heartbeat|initcfg|lockhistory|lockview|recording|silences|unlock|apiclient)`,
+	`internal/lockstore`,
 	`config`,
 	`internal/(targets|scan|storehealth|targetsources)`,
 	`internal/(backend|notifications)`,

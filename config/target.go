@@ -10,6 +10,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/credfile"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/source/redis/connect"
@@ -54,7 +55,7 @@ type Target struct {
 // "file PATH" or "srv NAME".
 func (t Target) Source() string { return t.source }
 
-// Credentials log in to Redis.
+// Credentials log in to the store of a target.
 type Credentials struct {
 	Username     string `yaml:"username"`
 	PasswordFile string `yaml:"password_file"`
@@ -74,21 +75,17 @@ func (t Target) validate(path string) error {
 	}
 	if t.URL == "" {
 		errs = append(errs, fmt.Errorf("%s.url: missing, write a URL such as redis://127.0.0.1:6379/0", path))
-	} else if _, err := connect.Parse(t.URL); err != nil {
-		errs = append(errs, fmt.Errorf("%s.url: %w", path, err))
 	}
 	errs = append(errs, prefixed(path, errors.Join(t.Scan.Validate(), t.RedisScan.Validate())))
-	errs = append(errs, prefixed(path, notOfURL(t.connect().Validate())))
+	reach := flatten(lockstore.Validate(t.connect()))
+	if t.URL == "" {
+		reach = slices.DeleteFunc(reach, func(e error) bool { return strings.HasPrefix(e.Error(), "url: ") })
+	}
+	errs = append(errs, prefixed(path, errors.Join(reach...)))
 	if t.ReleaseCredentials != nil {
 		errs = append(errs, prefixed(path+".release_credentials", t.ReleaseCredentials.validate()))
 	}
 	return errors.Join(errs...)
-}
-
-// notOfURL drops what was said of the URL with its own words already, and with it
-// that TLS settings need another one: that stands alone.
-func notOfURL(err error) error {
-	return errors.Join(slices.DeleteFunc(flatten(err), func(e error) bool { return strings.HasPrefix(e.Error(), "url: redis url: ") })...)
 }
 
 // validate reads the files.
@@ -105,7 +102,7 @@ func (c Credentials) validate() error {
 	return errors.Join(errs...)
 }
 
-// Connect returns what source/redis/connect needs to reach the target as the
+// Connect returns what package lockstore needs to reach the target as the
 // scanning user, its files opened: what is opened with it follows what becomes of
 // them.
 func (t Target) Connect() (connect.Config, error) {

@@ -9,25 +9,25 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/access"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/internal/users"
-	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // Warnings are what is valid and surely not meant, each with its path and what
 // to do.
 func (c Config) Warnings() []string {
 	var out []string
-	specs := make([]connect.Spec, len(c.Targets))
+	addresses := make([]lockstore.Address, len(c.Targets))
 	for i, t := range c.Targets {
-		spec, err := connect.Parse(t.URL)
+		a, err := lockstore.Parse(t.URL)
 		if err != nil {
 			continue
 		}
-		specs[i] = spec
-		for j, other := range specs[:i] {
-			if sameServer(spec, other) {
+		addresses[i] = a
+		for j, other := range addresses[:i] {
+			if sameServer(a, other) {
 				out = append(out, fmt.Sprintf("targets[%d].url: %s database %d is watched as targets[%d] (%s) already; every finding is reported twice; remove one of the two",
-					i, strings.Join(spec.Addrs, ","), spec.DB, j, c.Targets[j].Name))
+					i, strings.Join(a.Hosts, ","), a.DB, j, c.Targets[j].Name))
 			}
 		}
 	}
@@ -77,13 +77,13 @@ func (c Config) peopleWarnings() []string {
 }
 
 // sameServer says whether two URLs lead to the same database.
-func sameServer(a, b connect.Spec) bool {
-	if a.DB != b.DB || a.MasterName != b.MasterName || a.Socket != b.Socket ||
+func sameServer(a, b lockstore.Address) bool {
+	if a.Kind != b.Kind || a.DB != b.DB || a.Name != b.Name ||
 		(a.Mode == locksteward.ModeSentinel) != (b.Mode == locksteward.ModeSentinel) {
 		return false
 	}
-	return slices.ContainsFunc(a.Addrs, func(x string) bool {
-		return slices.ContainsFunc(b.Addrs, func(y string) bool { return sameAddr(x) == sameAddr(y) })
+	return slices.ContainsFunc(a.Hosts, func(x string) bool {
+		return slices.ContainsFunc(b.Hosts, func(y string) bool { return sameAddr(x) == sameAddr(y) })
 	})
 }
 

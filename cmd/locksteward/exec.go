@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/locksteward/locksteward/internal/execlock"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/lock"
-	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // Exit codes of exec beside those of its command, see docs/adr/0019. They can be
@@ -196,7 +196,7 @@ func withoutPassword(env []string) []string {
 	out := make([]string, 0, len(env))
 	for _, v := range env {
 		name, value, _ := strings.Cut(v, "=")
-		if spec, err := connect.Parse(value); name == redisPasswordEnv || name == redisEnv && err == nil && spec.HasPassword {
+		if a, err := lockstore.Parse(value); name == redisPasswordEnv || name == redisEnv && err == nil && a.HasPassword {
 			continue
 		}
 		out = append(out, v)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/internal/scan"
 	"github.com/locksteward/locksteward/source/redis/connect"
 )
@@ -113,6 +114,9 @@ func explainDirectly(ctx context.Context, redis redisFlags, key keyFlags, match 
 
 // inDatabase returns conn with db in place of the database of its URL.
 func inDatabase(conn connect.Config, db int) (connect.Config, error) {
+	if a, err := lockstore.Parse(conn.URL); err == nil && a.Kind != lockstore.Redis {
+		return conn, usagef("--db: only Redis has numbered databases, remove it")
+	}
 	spec, err := connect.Parse(conn.URL)
 	if err != nil {
 		return conn, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ written.`,
 	flags := c.Flags()
 	f.look.register(c, "", initObserve, "how long to observe; a longer time sees more holds end")
 	flags.IntVar(&f.least, "min-keys", 1, "propose classes of at least this many keys or holds")
-	flags.StringVar(&f.name, "target", scan.TargetName, "name of the target in the configuration")
+	flags.StringVar(&f.name, "target", "", "name of the target in the configuration (default: the kind of its store, such as redis)")
 	flags.StringVar(&f.file, "config", defaultConfigFile, "file to write")
 	flags.BoolVar(&f.yes, "yes", false, "add all proposed classes without asking")
 	flags.BoolVar(&f.force, "force", false, "replace an existing file")
@@ -154,7 +155,7 @@ func (f *initFlags) check() error {
 // their whole path: the agent may run somewhere else.
 func (f *initFlags) target(conn connect.Config) (initcfg.Target, error) {
 	out := initcfg.Target{
-		Name: f.name, URL: conn.URL, Username: conn.Username, ServerName: conn.ServerName, AddrMap: conn.AddrMap,
+		Name: cmp.Or(f.name, scan.TargetName(conn.URL)), URL: conn.URL, Username: conn.Username, ServerName: conn.ServerName, AddrMap: conn.AddrMap,
 		PasswordLeftOut: conn.Password != "" && conn.PasswordFile == "",
 	}
 	for _, file := range []struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
@@ -104,8 +105,8 @@ func (f *redisFlags) direct(cmd *cobra.Command, direct ...string) (bool, error) 
 // which is the config of f. A password is not among them: it stays in the environment,
 // and so does a URL that has one: url is empty then.
 func (f *redisFlags) words(conn connect.Config) (out []string, url string) {
-	spec, err := connect.Parse(f.where())
-	if err != nil || !spec.HasPassword {
+	address, err := lockstore.Parse(f.where())
+	if err != nil || !address.HasPassword {
 		url = conn.URL
 	}
 	for _, flag := range [][2]string{
@@ -135,11 +136,11 @@ func (f *redisFlags) config() (connect.Config, error) {
 	if where == "" {
 		return connect.Config{}, usagef("%s is missing, write one such as redis://127.0.0.1:6379/0 or set %s", f.argument(), redisEnv)
 	}
-	spec, err := connect.Parse(where)
+	address, err := lockstore.Parse(where)
 	if err != nil {
 		return connect.Config{}, usagef("%s: %w", f.source(), err)
 	}
-	if spec.HasPassword && f.url != "" {
+	if address.HasPassword && f.url != "" {
 		return connect.Config{}, usagef("%s: contains a password, which every process on this machine can read; "+
 			"remove it and use --redis-password-file FILE or %s", f.argument(), redisPasswordEnv)
 	}
@@ -151,15 +152,15 @@ func (f *redisFlags) config() (connect.Config, error) {
 	if f.passwordFile == "" && c.Password != "" {
 		c.PasswordFile = "" // of two variables the password itself
 	}
-	if spec.HasPassword {
-		c.URL, c.Username, c.Password = spec.String(), cmp.Or(c.Username, spec.Username), cmp.Or(c.Password, spec.Password)
+	if address.HasPassword {
+		c.URL, c.Username, c.Password = address.String(), cmp.Or(c.Username, address.Username), cmp.Or(c.Password, address.Password)
 	}
 	if c.PasswordFile != "" {
 		if _, err := config.ReadSecret(c.PasswordFile); err != nil {
 			return connect.Config{}, usagef("--redis-password-file: %w", err)
 		}
 	}
-	if !spec.TLS {
+	if !address.TLS {
 		// Variables for another server must not be in the way of this one; flags are
 		// meant.
 		c.CAFile, c.CertFile, c.KeyFile, c.ServerName = f.ca, f.cert, f.key, f.serverName

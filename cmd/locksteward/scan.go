@@ -13,6 +13,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/internal/scan"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -86,7 +87,9 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 	}
 	out := api.NewScan(result.Sweep, result.Findings, f.lang)
 	server, url := f.redis.words(conn)
-	addUnlockLines(&out, result, server, url)
+	if scan.TargetName(conn.URL) == string(lockstore.Redis) {
+		addUnlockLines(&out, result, server, url)
+	}
 	if interrupted {
 		out.Complete = false
 	} else if err := f.known.apply(p, &out, known); err != nil {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,9 +13,9 @@ import (
 	"github.com/locksteward/locksteward/internal/backend"
 	"github.com/locksteward/locksteward/internal/cluster"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/internal/storehealth"
 	"github.com/locksteward/locksteward/internal/targets"
-	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -115,7 +114,7 @@ func checkTargets(cfg config.Config) error {
 		if err != nil {
 			return err
 		}
-		conn, err := connect.Open(cc)
+		conn, err := lockstore.Open(cc)
 		if err != nil {
 			return fmt.Errorf("target %q: %w", t.Name, err)
 		}
@@ -169,7 +168,7 @@ func (a *Agent) stopDuty(ctx context.Context, duty string, lost bool) {
 	a.log.Info("target is no longer watched by this replica", zap.String("target", duty), zap.Bool("lost", lost))
 }
 
-// pingTarget asks the masters of a target of this replica over the open connections.
+// pingTarget asks the servers of a target of this replica over the open connections.
 func (a *Agent) pingTarget(ctx context.Context, name string) error {
 	w, err := a.targets.Get(name)
 	if err != nil {
@@ -178,16 +177,13 @@ func (a *Agent) pingTarget(ctx context.Context, name string) error {
 	return w.Ping(ctx)
 }
 
-// dialTarget asks the masters of a target over connections that it makes and closes.
+// dialTarget asks the servers of a target over connections that it makes and closes.
 func (a *Agent) dialTarget(ctx context.Context, name string) error {
 	cc, err := a.targets.Config(name).Connect()
 	if err != nil {
 		return err
 	}
-	if err := connect.Reach(ctx, cc); err != nil {
-		return errors.New(connect.Explain(err))
-	}
-	return nil
+	return lockstore.Reach(ctx, cc)
 }
 
 // updateDuties applies a reload to the duties: those that are new are without an owner, and those that are gone end here.

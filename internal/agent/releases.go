@@ -7,11 +7,11 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/internal/reload"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/source/redis/connect"
-	"github.com/locksteward/locksteward/source/redis/releaser"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -67,9 +67,7 @@ func (a *Agent) executors(cfg config.Config) (out map[string]source.Releaser, fi
 			out[t.Name] = nil
 			continue
 		}
-		e, err := releaser.New(releaser.Config{
-			Connect: cc, Digest: a.digest, MetaPrefixes: t.RedisScan.MetaPrefixes,
-		})
+		e, err := lockstore.NewReleaser(cc, lockstore.ReleaserOptions{Digest: a.digest, MetaPrefixes: t.RedisScan.MetaPrefixes})
 		if err != nil {
 			return nil, nil, fmt.Errorf("target %q: release: %w", t.Name, err)
 		}
@@ -87,7 +85,7 @@ func (a *Agent) released(r locksteward.Request) {
 		a.countRequests(context.Background())
 		return
 	}
-	// The service must not wait for a read of Redis.
+	// The service must not wait for a read of the target.
 	w.Released(r, func() context.Context {
 		<-a.started // settled by Recover, before everything runs
 		ctx := a.running.Load()

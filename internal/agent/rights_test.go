@@ -13,7 +13,7 @@ import (
 	"github.com/locksteward/locksteward/source/redis/acl"
 )
 
-const tooManyRights = "the Redis user has more rights than it needs"
+const tooManyRights = "the user of the target has more rights than it needs"
 
 // The scanner that `locksteward acl` makes is enough for sweep and watch: nothing
 // is refused and nothing warned of.

@@ -13,7 +13,7 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/cluster/remote"
-	"github.com/locksteward/locksteward/source/redis/connect"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -86,8 +86,8 @@ func (b *Backend) Targets() []api.Target {
 // Unseen returns a target of which only the configuration is known.
 func Unseen(t config.Target, why string) api.Target {
 	out := api.Target{Name: t.Name, Nodes: []api.Node{}, Reason: why}
-	if spec, err := connect.Parse(t.URL); err == nil {
-		out.DB, out.Mode = spec.DB, string(spec.Mode)
+	if a, err := lockstore.Parse(t.URL); err == nil {
+		out.DB, out.Mode = a.DB, string(a.Mode)
 	}
 	return out
 }

@@ -37,7 +37,7 @@ func Explain(ctx context.Context, opts Options, key string) (locksteward.Lock, [
 		} else {
 			break
 		}
-		if len(p.engine.Due(TargetName)) == 0 {
+		if len(p.engine.Due(p.target)) == 0 {
 			break
 		}
 		select {

@@ -14,7 +14,7 @@ import (
 // Propose scans for opts.Observe and groups what it saw into families of at least
 // least keys or holds.
 func Propose(ctx context.Context, opts Options, least int) (initcfg.Plan, error) {
-	gathered := initcfg.NewCollector(TargetName)
+	gathered := initcfg.NewCollector(TargetName(opts.Connect.URL))
 	record := opts.Record
 	opts.Record = func(s locksteward.Sweep) error {
 		gathered.AddSweep(s)

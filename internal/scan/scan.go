@@ -17,17 +17,23 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/internal/unlock"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source/redis"
-	"github.com/locksteward/locksteward/source/redis/acl"
 	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// TargetName is the target of a one-off scan in its findings.
-const TargetName = "redis"
+// TargetName returns the name of the target of a one-off scan in its findings: that of the
+// kind of store that the URL names.
+func TargetName(url string) string {
+	if a, err := lockstore.Parse(url); err == nil {
+		return string(a.Kind)
+	}
+	return string(lockstore.Redis) // the URL is refused later
+}
 
 // Options say what to scan.
 type Options struct {
@@ -92,9 +98,9 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 	if opts.RecordUpdate == nil {
 		opts.RecordUpdate = func(locksteward.Update) error { return nil }
 	}
-	sweep, err := observe(ctx, p.scanner, p.engine, opts.Observe, opts.Record)
+	sweep, err := observe(ctx, p, opts.Observe, opts.Record)
 	if err == nil && ctx.Err() == nil {
-		sweep, err = recheck(ctx, p.scanner, p.engine, sweep, opts.RecordUpdate)
+		sweep, err = recheck(ctx, p, sweep, opts.RecordUpdate)
 	}
 	if ctx.Err() != nil { // what is incomplete is so for no other reason
 		return Result{Sweep: sweep, Findings: p.engine.Findings(), Salt: p.salt}, context.Cause(ctx)
@@ -113,9 +119,10 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 // parts are what one scan needs.
 type parts struct {
 	log     *zap.Logger
-	conn    *connect.Conn
+	conn    lockstore.Store
 	scanner *scanner.Scanner
 	engine  *rules.Engine
+	target  string
 	salt    [16]byte
 }
 
@@ -134,18 +141,18 @@ func prepare(opts Options) (*parts, error) {
 		return nil, err
 	}
 	connect.RedirectGoRedisLog(log)
-	conn, err := connect.Open(opts.Connect)
+	conn, err := lockstore.Open(opts.Connect)
 	if err != nil {
 		return nil, err
 	}
-	target := locksteward.Target{Name: TargetName, Mode: conn.Mode(), DB: conn.DB()}
+	target := locksteward.Target{Name: TargetName(opts.Connect.URL), Mode: conn.Topology(), DB: conn.Address().DB}
 	cfg := scanner.DefaultConfig()
 	cfg.NoThrottle = opts.NoThrottle
 	// A digest key of the run: digests of two scans cannot be compared. It is a salt
 	// that is stated with the conditions of unlock, so it is not an installation's.
 	salt := unlock.NewSalt()
-	src, err := redis.New(conn, redis.Options{
-		Log: log, Digest: unlock.KeyOf(salt), Config: redis.Config{SweepOn: opts.SweepOn}, Pace: cfg.Pace, Unpaced: cfg.NoThrottle,
+	src, err := conn.Source(lockstore.Options{
+		Log: log, Digest: unlock.KeyOf(salt), Redis: redis.Config{SweepOn: opts.SweepOn}, Pace: cfg.Pace, Unpaced: cfg.NoThrottle,
 	})
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
@@ -154,17 +161,13 @@ func prepare(opts Options) (*parts, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &parts{log: log, conn: conn, scanner: s, engine: engine, salt: salt}, nil
+	return &parts{log: log, conn: conn, scanner: s, engine: engine, target: target.Name, salt: salt}, nil
 }
 
-// tooManyRights asks one master; one that does not say is no reason to warn.
+// tooManyRights returns a warning; a server that does not say is no reason for one.
 func (p *parts) tooManyRights(ctx context.Context) string {
-	masters, err := p.conn.Masters(ctx)
-	if err != nil {
-		return ""
-	}
-	rights, _ := acl.Excess(ctx, masters[0].Client, p.conn.Username())
-	return rights.Warning(p.conn.Username())
+	warning, _ := p.conn.ExcessRights(ctx)
+	return warning
 }
 
 func (p *parts) close() {
@@ -174,14 +177,14 @@ func (p *parts) close() {
 }
 
 // observe sweeps once, and again until d has passed.
-func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d time.Duration, record func(locksteward.Sweep) error) (locksteward.Sweep, error) {
-	began := time.Now()
+func observe(ctx context.Context, p *parts, d time.Duration, record func(locksteward.Sweep) error) (locksteward.Sweep, error) {
+	began, s, engine := time.Now(), p.scanner, p.engine
 	first, err := s.Sweep(ctx)
 	if len(first.Masters) == 0 {
 		if err == nil {
-			err = errors.New("the target has no masters")
+			err = errors.New("the target has no servers")
 		}
-		return first, explained(ctx, err)
+		return first, p.explained(ctx, err)
 	}
 	engine.Evaluate(first)
 	if err := record(first); err != nil {
@@ -212,8 +215,8 @@ func observe(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, d ti
 
 // explained adds what to do to the error of a server that cannot be reached, where
 // that is known.
-func explained(ctx context.Context, err error) error {
-	reason := connect.Explain(err)
+func (p *parts) explained(ctx context.Context, err error) error {
+	reason := p.conn.Explain(err)
 	if ctx.Err() != nil || strings.HasSuffix(reason, "see the server's log") {
 		return err
 	}
@@ -226,9 +229,10 @@ func explained(ctx context.Context, err error) error {
 // recheck reads the locks again, directly, of which a second look decides
 // something (no TTL, a deadlock), once the wait of ttl/none is over, and brings
 // sweep up to date with what it saw.
-func recheck(ctx context.Context, s *scanner.Scanner, engine *rules.Engine, sweep locksteward.Sweep, record func(locksteward.Update) error) (locksteward.Sweep, error) {
+func recheck(ctx context.Context, p *parts, sweep locksteward.Sweep, record func(locksteward.Update) error) (locksteward.Sweep, error) {
+	s, engine := p.scanner, p.engine
 	var due []locksteward.Lock
-	for _, key := range engine.Due(TargetName) {
+	for _, key := range engine.Due(p.target) {
 		if l, ok := s.Table().Get(key.DB, key.Key); ok {
 			due = append(due, l)
 		}

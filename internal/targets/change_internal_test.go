@@ -11,6 +11,7 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // closed reports whether the connections of a target are closed.
@@ -18,7 +19,9 @@ func closed(t *testing.T, w *Watched) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := w.conn.Masters(ctx)
+	_, err := w.conn.(interface {
+		Masters(ctx context.Context) ([]connect.Master, error)
+	}).Masters(ctx)
 	return errors.Is(err, redis.ErrClosed)
 }
 

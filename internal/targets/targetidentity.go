@@ -13,10 +13,10 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
-	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -26,33 +26,44 @@ type targetIdentity struct {
 	Master   string   `json:"master,omitempty"`
 	DB       int      `json:"db"`
 	Addrs    []string `json:"addrs"`
+	// Store and Name are of stores other than Redis: their kind, and the database or directory.
+	Store lockstore.Kind `json:"store,omitempty"`
+	Name  string         `json:"name,omitempty"`
 }
 
 func identityOf(t config.Target) (targetIdentity, error) {
-	spec, err := connect.Parse(t.URL)
+	a, err := lockstore.Parse(t.URL)
 	if err != nil {
 		return targetIdentity{}, err
 	}
-	p := targetIdentity{Sentinel: spec.Mode == locksteward.ModeSentinel, Master: spec.MasterName, DB: spec.DB}
-	for _, addr := range spec.Addrs {
-		if !spec.Socket {
-			addr = strings.ToLower(addr)
+	p := targetIdentity{Sentinel: a.Mode == locksteward.ModeSentinel, DB: a.DB}
+	for _, host := range a.Hosts {
+		if !strings.HasPrefix(host, "/") { // the path of a socket
+			host = strings.ToLower(host)
 		}
-		p.Addrs = append(p.Addrs, addr)
+		p.Addrs = append(p.Addrs, host)
 	}
 	slices.Sort(p.Addrs)
+	if a.Kind == lockstore.Redis {
+		p.Master = a.Name
+	} else {
+		p.Store, p.Name = a.Kind, a.Name
+	}
 	return p, nil
 }
 
 // same says whether both mean one deployment: of several nodes one may have been
 // replaced.
 func (p targetIdentity) same(o targetIdentity) bool {
-	return p.Sentinel == o.Sentinel && p.Master == o.Master && p.DB == o.DB &&
+	return p.Store == o.Store && p.Name == o.Name && p.Sentinel == o.Sentinel && p.Master == o.Master && p.DB == o.DB &&
 		slices.ContainsFunc(p.Addrs, func(addr string) bool { return slices.Contains(o.Addrs, addr) })
 }
 
 func (p targetIdentity) String() string {
 	text := strings.Join(p.Addrs, ",")
+	if p.Store != "" {
+		return fmt.Sprintf("%s %s/%s", p.Store, text, p.Name)
+	}
 	if p.Sentinel {
 		text += " master " + p.Master
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/locksteward/locksteward/internal/report"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source"
-	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
 // Read reads one lock from the target now.
@@ -27,12 +26,12 @@ func (w *Watched) explain(err error) error {
 	if err == nil || api.ProblemFor(err).Code != api.CodeInternal {
 		return err
 	}
-	return api.NewProblem(api.CodeUnavailable, "target "+w.target.Name+" could not be read: "+connect.Explain(err))
+	return api.NewProblem(api.CodeUnavailable, "target "+w.target.Name+" could not be read: "+w.conn.Explain(err))
 }
 
 // OwnDB refuses another database than the one that is watched.
 func (w *Watched) OwnDB(db int) error {
-	if own := w.conn.DB(); db != own {
+	if own := w.target.DB; db != own {
 		return fmt.Errorf("%w: target %q watches database %d, not %d; watch that one as a target of its own", locksteward.ErrNotFound, w.target.Name, own, db)
 	}
 	return nil

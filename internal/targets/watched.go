@@ -18,11 +18,10 @@ import (
 	"github.com/locksteward/locksteward/internal/clockcheck"
 	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/internal/liveness"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/internal/report"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source"
-	"github.com/locksteward/locksteward/source/redis"
-	"github.com/locksteward/locksteward/source/redis/connect"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -32,7 +31,7 @@ type Watched struct {
 	log     *zap.Logger
 	cfg     config.Target
 	target  locksteward.Target
-	conn    *connect.Conn
+	conn    lockstore.Store
 	scanner *scanner.Scanner
 	began   time.Time // by our clock
 	holds   *report.Recorder
@@ -109,15 +108,15 @@ func Prepare(ctx context.Context, t config.Target, classes *class.Set, deps Deps
 	if err != nil {
 		return nil, err
 	}
-	conn, err := connect.Open(cc)
+	conn, err := lockstore.Open(cc)
 	if err != nil {
 		return nil, fmt.Errorf("target %q: %w", t.Name, err)
 	}
-	target := locksteward.Target{Name: t.Name, Mode: conn.Mode(), DB: conn.DB()}
+	target := locksteward.Target{Name: t.Name, Mode: conn.Topology(), DB: conn.Address().DB}
 	log := deps.Log.With(zap.String("target", t.Name))
 	var w *Watched // before anything is read
-	src, err := redis.New(conn, redis.Options{
-		Log: deps.Log, Digest: deps.Digest, Config: t.RedisScan, Pace: t.Scan.Pace, Hosts: deps.Hosts,
+	src, err := conn.Source(lockstore.Options{
+		Log: deps.Log, Digest: deps.Digest, Redis: t.RedisScan, Pace: t.Scan.Pace, Hosts: deps.Hosts,
 		Placeholder: func(key, requestID string) bool {
 			return deps.Releases.Placeholder(t.Name, target.DB, key, requestID)
 		},
@@ -265,7 +264,7 @@ func (w *Watched) Resume() bool { return w.scanner.Resume() }
 // SetClasses has the target follow other classes.
 func (w *Watched) SetClasses(classes *class.Set) { w.scanner.SetClasses(classes) }
 
-// Ping asks the masters of the target over the open connections.
+// Ping asks the servers of the target over the open connections.
 func (w *Watched) Ping(ctx context.Context) error { return w.conn.Ping(ctx) }
 
 // Files are the files of the target's credentials.

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 
@@ -61,6 +62,21 @@ func (c Config) open() (*credentials, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// Secret returns the password that counts now, of a store that is not Redis: that of the file,
+// else Password. c was [Config.Opened].
+func (c Config) Secret() locksteward.Secret {
+	if c.opened.password != nil {
+		return c.opened.password.Secret()
+	}
+	return c.Password
+}
+
+// TLS returns how to encrypt connections to a store that is not Redis, whose certificate must
+// be for serverName; "" leaves the name to the store's library. c was [Config.Opened].
+func (c Config) TLS(serverName string) *tls.Config {
+	return c.opened.tls.Client(serverName, c.opened.min)
 }
 
 // Files looks at the files, at once if force is set, and says how each stands,

@@ -3,8 +3,10 @@ package connect
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,8 +49,12 @@ var schemes = map[string]Spec{
 	"rediss+sentinel": {Mode: locksteward.ModeSentinel, TLS: true},
 }
 
-const schemeHelp = "write redis://host:6379/0, rediss://…, unix:///path/to/redis.sock, " +
+// SchemeHelp says which URLs [Parse] takes.
+const SchemeHelp = "write redis://host:6379/0, rediss://…, unix:///path/to/redis.sock, " +
 	"redis+cluster://a:6379,b:6379 or redis+sentinel://a:26379,b:26379/mymaster"
+
+// Schemes are those that [Parse] takes.
+func Schemes() []string { return slices.Sorted(maps.Keys(schemes)) }
 
 // Parse takes a target's URL apart. Its errors never show the password.
 //
@@ -62,11 +68,11 @@ func Parse(raw string) (Spec, error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok {
 		// The text may be anything, a password included: it is not shown.
-		return Spec{}, fmt.Errorf("redis url: no scheme; %s", schemeHelp)
+		return Spec{}, fmt.Errorf("redis url: no scheme; %s", SchemeHelp)
 	}
 	spec, ok := schemes[strings.ToLower(scheme)]
 	if !ok {
-		return Spec{}, fmt.Errorf("redis url: unknown scheme %q; %s", scheme, schemeHelp)
+		return Spec{}, fmt.Errorf("redis url: unknown scheme %q; %s", scheme, SchemeHelp)
 	}
 	if strings.Contains(rest, "#") {
 		return Spec{}, errors.New("redis url: a '#' must be written %23")
@@ -208,7 +214,7 @@ func hostPort(text, port string) (string, error) {
 		return "", fmt.Errorf("redis url: host %q is not host:port; write an IPv6 address as [::1]:6379", text)
 	}
 	if host == "" {
-		return "", errors.New("redis url: a host is empty; " + schemeHelp)
+		return "", errors.New("redis url: a host is empty; " + SchemeHelp)
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return "", fmt.Errorf("redis url: port of %q must be 1 to 65535", host)

@@ -19,7 +19,7 @@ import (
 )
 
 type aclFlags struct {
-	redis       redisFlags
+	server      serverFlags
 	version     string
 	config      string
 	classes     string
@@ -75,7 +75,7 @@ accepts. Weak passwords can be recovered from their hashes: keep the output secr
 		},
 	}
 	flags := c.Flags()
-	f.redis.register(c)
+	f.server.register(c)
 	flags.StringVar(&f.version, "server-version", "", "the server's product and version: 6.2, 7.0, 8.0, 'valkey 8.0' (default "+aclVersion+", or what the server at URL says)")
 	flags.StringVar(&f.config, "config", "", "configuration file: prints the users of its targets, for its classes")
 	flags.StringVar(&f.classes, "classes", "", "file with classes only, for the releaser without a whole configuration")
@@ -108,7 +108,7 @@ func (f *aclFlags) users(cmd *cobra.Command, p *program) ([]aclSet, error) {
 	if err := f.check(cmd); err != nil {
 		return nil, err
 	}
-	version, assumed, err := f.server(cmd.Context())
+	version, assumed, err := f.serverVersion(cmd.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -165,25 +165,25 @@ func (f *aclFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// server is which version is meant; assumed says that nobody said.
-func (f *aclFlags) server(ctx context.Context) (v acl.Version, assumed bool, err error) {
+// serverVersion is which version is meant; assumed says that nobody said.
+func (f *aclFlags) serverVersion(ctx context.Context) (v acl.Version, assumed bool, err error) {
 	if f.version != "" {
 		if v, err = acl.ParseVersion(f.version); err != nil {
 			return v, false, usagef("--server-version: %w", err)
 		}
 		return v, false, nil
 	}
-	if f.redis.where() == "" || f.config != "" && f.redis.url == "" { // the variable's server is none of the configuration
+	if f.server.where() == "" || f.config != "" && f.server.url == "" { // the variable's server is none of the configuration
 		v, err = acl.ParseVersion(aclVersion)
 		return v, true, err
 	}
-	cfg, err := f.redis.config()
+	cfg, err := f.server.config()
 	if err != nil {
 		return v, false, err
 	}
 	conn, err := connect.Open(cfg)
 	if err != nil {
-		return v, false, usagef("%s: %w", f.redis.source(), err)
+		return v, false, usagef("%s: %w", f.server.source(), err)
 	}
 	v, err = f.ask(ctx, conn)
 	return v, false, errors.Join(err, conn.Close())

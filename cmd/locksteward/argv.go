@@ -44,8 +44,8 @@ func visited[F any](visit func(func(F))) []F {
 // passwordAlternative is the way to give what a flag must not.
 func passwordAlternative(flag string) string {
 	switch flag {
-	case "redis":
-		return "--redis-password-file FILE or " + redisPasswordEnv
+	case "server":
+		return "--server-password-file FILE or " + serverPasswordEnv
 	case "agent":
 		return "--token-file FILE or " + tokenEnv
 	case "store":

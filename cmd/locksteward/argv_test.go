@@ -28,7 +28,7 @@ func TestNoPasswordOnTheCommandLine(t *testing.T) {
 				continue
 			}
 			forms := urls
-			if !slices.Contains([]string{"redis", "agent", "store"}, f.Name) {
+			if !slices.Contains([]string{"server", "agent", "store"}, f.Name) {
 				forms = urls[:1] // every command is built anew for each try
 			}
 			for _, url := range forms {

@@ -19,7 +19,7 @@ const demoHolderUse = "demo-holder"
 
 func demoCommand(p *program) *cobra.Command {
 	var (
-		redis    redisFlags
+		server   serverFlags
 		once     bool
 		embedded bool
 	)
@@ -41,11 +41,11 @@ With URL it uses your server, also if the environment names another. It only wri
   locksteward demo --once redis://127.0.0.1:6379/0`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opts := demo.Options{Once: once, Embedded: embedded, Out: p.stdout}
-			if redis.url != "" {
+			if server.url != "" {
 				if embedded {
 					return usagef("--embedded and URL: give one of them")
 				}
-				conn, err := redis.config()
+				conn, err := server.config()
 				if err != nil {
 					return err
 				}
@@ -55,8 +55,8 @@ With URL it uses your server, also if the environment names another. It only wri
 		},
 	}
 	c.AddCommand(demoHolderCommand(p))
-	redis.registerFlags(c)
-	redis.registerURL(c)
+	server.registerFlags(c)
+	server.registerURL(c)
 	c.Long += "\n\nURL is " + urlForms + "."
 	// The demo writes: it does not use the server that the environment names.
 	c.Flags().BoolVar(&once, "once", false, "print everything once and end; the default without a terminal")

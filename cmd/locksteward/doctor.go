@@ -17,7 +17,7 @@ import (
 )
 
 type doctorFlags struct {
-	redis    redisFlags
+	server   serverFlags
 	config   string
 	target   string
 	match    []string
@@ -39,10 +39,10 @@ writes nothing, unless --push-test lets it write one key that lives for two seco
 Exit codes: 0 all checks passed, 1 a check failed, 2 wrong usage.`,
 		Example: `  locksteward doctor redis://127.0.0.1:6379
   locksteward doctor --config locksteward.yaml --target orders --push-test
-  locksteward doctor rediss://r:6380 --redis-username scanner --redis-password-file pw -o json`,
+  locksteward doctor rediss://r:6380 --server-username scanner --server-password-file pw -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), p, f) },
 	}
-	f.redis.register(c)
+	f.server.register(c)
 	c.Flags().StringVar(&f.config, "config", "", "configuration: look at its targets, as the agent would")
 	c.Flags().StringVar(&f.target, "target", "", "with --config: at this target alone")
 	c.Flags().StringArrayVar(&f.match, "match", nil, "with URL: keys that are locks, as a glob (may be repeated)")
@@ -101,7 +101,7 @@ func runDoctor(ctx context.Context, p *program, f doctorFlags) error {
 // exams are what to look at, as the flags say.
 func (f *doctorFlags) exams(ctx context.Context, p *program) ([]doctor.Options, error) {
 	switch {
-	case f.config != "" && f.redis.url != "":
+	case f.config != "" && f.server.url != "":
 		return nil, usagef("URL: does not go with --config, which names its targets")
 	case f.config != "" && len(f.match) > 0:
 		return nil, usagef("--match: does not go with --config, which has classes")
@@ -110,10 +110,10 @@ func (f *doctorFlags) exams(ctx context.Context, p *program) ([]doctor.Options, 
 	case f.config != "":
 		return f.ofConfig(ctx, p)
 	}
-	if f.redis.where() == "" {
-		return nil, usagef("URL or --config is missing, write a URL such as redis://127.0.0.1:6379/0 or set %s", redisEnv)
+	if f.server.where() == "" {
+		return nil, usagef("URL or --config is missing, write a URL such as redis://127.0.0.1:6379/0 or set %s", serverEnv)
 	}
-	conn, err := f.redis.config()
+	conn, err := f.server.config()
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ const (
 )
 
 type execFlags struct {
-	redis    redisFlags
+	server   serverFlags
 	key      string
 	lease    lock.Lease
 	wait     string
@@ -47,7 +47,7 @@ type execFlags struct {
 func execCommand(p *program) *cobra.Command {
 	var f execFlags
 	c := &cobra.Command{
-		Use:   "exec --redis URL --key KEY -- COMMAND [ARG]...",
+		Use:   "exec --server URL --key KEY -- COMMAND [ARG]...",
 		Short: "Run a command while holding a lock",
 		Long: `Exec takes a lock, runs a command, and releases the lock when the command ends.
 The lock is one of our library, with its metadata, renewal, heartbeat and fence,
@@ -67,15 +67,15 @@ way when the lock was lost.
 Exit codes: that of the command; 75 the lock is held by another; 79 the lock was lost;
 125 the lock could not be requested; 126 the command cannot be executed; 127 command
 not found; 128+N ended by signal N, also while waiting; 2 wrong usage.`,
-		Example: `  locksteward exec --redis redis://127.0.0.1:6379 --key lock:backup --wait 0 -- /usr/local/bin/backup.sh
-  locksteward exec --redis redis://127.0.0.1:6379 --key lock:deploy --wait 10m --expect 2m -- ./deploy.sh production`,
+		Example: `  locksteward exec --server redis://127.0.0.1:6379 --key lock:backup --wait 0 -- /usr/local/bin/backup.sh
+  locksteward exec --server redis://127.0.0.1:6379 --key lock:deploy --wait 10m --expect 2m -- ./deploy.sh production`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return runExec(cmd.Context(), p, f, args) },
 	}
-	f.redis.registerFlags(c)
+	f.server.registerFlags(c)
 	flags := c.Flags()
-	f.redis.inFlag = true
-	flags.StringVar(&f.redis.url, "redis", "", "server: "+urlForms+" (or set "+redisEnv+")")
+	f.server.inFlag = true
+	flags.StringVar(&f.server.url, "server", "", "server: "+urlForms+" (or set "+serverEnv+")")
 	flags.SetInterspersed(false) // the command's own flags are its own, also without --
 	flags.StringVar(&f.key, "key", "", "name of the lock")
 	flags.DurationVar(&f.lease.TTL, "lease", 30*time.Second, "how long the lock outlives a holder that died (10ms to 24h); renewed every third of it")
@@ -155,7 +155,7 @@ func runExec(ctx context.Context, p *program, f execFlags, args []string) error 
 }
 
 func (f execFlags) options(args []string) (execlock.Options, error) {
-	conn, err := f.redis.config()
+	conn, err := f.server.config()
 	if err != nil {
 		return execlock.Options{}, err
 	}
@@ -196,7 +196,7 @@ func withoutPassword(env []string) []string {
 	out := make([]string, 0, len(env))
 	for _, v := range env {
 		name, value, _ := strings.Cut(v, "=")
-		if a, err := lockstore.Parse(value); name == redisPasswordEnv || name == redisEnv && err == nil && a.HasPassword {
+		if a, err := lockstore.Parse(value); name == serverPasswordEnv || name == serverEnv && err == nil && a.HasPassword {
 			continue
 		}
 		out = append(out, v)
@@ -238,7 +238,7 @@ var leaseFlags = strings.NewReplacer("Lease.TTL:", "--lease:", "Lease.Expect:", 
 // withHint adds a remedy to errors that lack one.
 func withHint(err error) error {
 	if reply, ok := errors.AsType[*lock.ServerError](err); ok && reply.Code == lock.CodeMoved {
-		return fmt.Errorf("%w; the server is a node of a Cluster: write --redis redis+cluster://HOST:PORT", err)
+		return fmt.Errorf("%w; the server is a node of a Cluster: write --server redis+cluster://HOST:PORT", err)
 	}
 	return err
 }

@@ -38,7 +38,7 @@ type execution struct {
 func startExec(t *testing.T, url, script string, args ...string) *execution {
 	t.Helper()
 	e := &execution{t: t, dir: t.TempDir(), done: make(chan error, 1)}
-	all := append([]string{"exec", "--redis", url, "--key", "job"}, args...)
+	all := append([]string{"exec", "--server", url, "--key", "job"}, args...)
 	e.cmd = exec.Command("locksteward", append(all, "--", "sh", "-c", script)...)
 	e.cmd.Env = append(os.Environ(), "DIR="+e.dir, "GORACE=atexit_sleep_ms=0")
 	e.cmd.Stdout, e.cmd.Stderr = &e.out, &e.stderr

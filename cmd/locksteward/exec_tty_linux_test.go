@@ -109,7 +109,7 @@ while :; do read go < $DIR/go; done`
 	if err := os.WriteFile(e.dir+"/script", []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keys("locksteward exec --redis " + srv.URL() + " --key job --lease 60s -- sh ./script\n")
+	keys("locksteward exec --server " + srv.URL() + " --key job --lease 60s -- sh ./script\n")
 	keys("from the keyboard\n")
 	if got := e.await("line"); got != "from the keyboard" {
 		t.Errorf("read %q", got)

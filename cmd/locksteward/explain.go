@@ -21,7 +21,7 @@ import (
 func explainCommand(p *program) *cobra.Command {
 	var (
 		agent  agentFlags
-		redis  redisFlags
+		server serverFlags
 		key    keyFlags
 		match  []string
 		output outputFlag
@@ -39,13 +39,13 @@ agent, and then only knows what two readings show.`,
 			if lang != "en" && lang != "zh" {
 				return usagef("--lang: got %q, write en or zh", lang)
 			}
-			direct, err := redis.direct(cmd, "match")
+			direct, err := server.direct(cmd, "match")
 			if err != nil {
 				return err
 			}
 			var detail api.LockDetail
 			if direct {
-				detail, err = explainDirectly(cmd.Context(), redis, key, match, lang, args[0])
+				detail, err = explainDirectly(cmd.Context(), server, key, match, lang, args[0])
 			} else {
 				detail, err = explain(cmd.Context(), agent, key, lang, args[0])
 			}
@@ -59,7 +59,7 @@ agent, and then only knows what two readings show.`,
 		},
 	}
 	agent.register(c)
-	redis.register(c)
+	server.register(c)
 	key.register(c)
 	output.register(c)
 	c.Flags().StringArrayVar(&match, "match", nil, "with URL: keys that are locks, as a glob")
@@ -84,8 +84,8 @@ func explain(ctx context.Context, agent agentFlags, key keyFlags, lang, arg stri
 }
 
 // explainDirectly reads the lock on the server of redis, without an agent.
-func explainDirectly(ctx context.Context, redis redisFlags, key keyFlags, match []string, lang, arg string) (api.LockDetail, error) {
-	conn, err := redis.config()
+func explainDirectly(ctx context.Context, server serverFlags, key keyFlags, match []string, lang, arg string) (api.LockDetail, error) {
+	conn, err := server.config()
 	if err != nil {
 		return api.LockDetail{}, err
 	}

@@ -23,7 +23,7 @@ import (
 const initObserve = 30 * time.Second
 
 type initFlags struct {
-	redis  redisFlags
+	server serverFlags
 	look   observeFlags
 	least  int
 	name   string
@@ -51,7 +51,7 @@ written.`,
 			return runInit(cmd.Context(), p, f, cmd.InOrStdin())
 		},
 	}
-	f.redis.register(c)
+	f.server.register(c)
 	f.output.register(c)
 	flags := c.Flags()
 	f.look.register(c, "", initObserve, "how long to observe; a longer time sees more holds end")
@@ -65,7 +65,7 @@ written.`,
 }
 
 func runInit(ctx context.Context, p *program, f initFlags, in io.Reader) error {
-	conn, err := f.redis.config()
+	conn, err := f.server.config()
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ const reportObserve = time.Minute
 
 type reportFlags struct {
 	agent  agentFlags
-	redis  redisFlags
+	server serverFlags
 	look   observeFlags
 	target string
 	class  string
@@ -53,7 +53,7 @@ The length of a hold is a range: 1.2s-3.1s is between the two, ≥4s is a minimu
 		},
 	}
 	f.agent.register(c)
-	f.redis.register(c)
+	f.server.register(c)
 	f.output.register(c)
 	c.Flags().StringVar(&f.target, "target", "", "only of this target")
 	c.Flags().StringVar(&f.class, "class", "", "only of this class")
@@ -63,7 +63,7 @@ The length of a hold is a range: 1.2s-3.1s is between the two, ≥4s is a minimu
 }
 
 func (f *reportFlags) run(cmd *cobra.Command, p *program) (api.Report, error) {
-	direct, err := f.redis.direct(cmd, observeFlagNames...)
+	direct, err := f.server.direct(cmd, observeFlagNames...)
 	if err != nil {
 		return api.Report{}, err
 	}
@@ -81,7 +81,7 @@ func (f *reportFlags) run(cmd *cobra.Command, p *program) (api.Report, error) {
 }
 
 func (f *reportFlags) ask(ctx context.Context, p *program) (api.Report, error) {
-	conn, err := f.redis.config()
+	conn, err := f.server.config()
 	if err != nil {
 		return api.Report{}, err
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 type scanFlags struct {
-	redis  redisFlags
+	server serverFlags
 	look   observeFlags
 	record string
 	failOn severityFlag
@@ -41,11 +41,11 @@ Data goes to stdout, progress to stderr. Exit codes: 0 done, 1 the scan is
 incomplete, 3 findings at or above --fail-on.`,
 		Example: `  locksteward scan redis://127.0.0.1:6379/0
   locksteward scan redis+cluster://a:7000,b:7000 --match 'lock:*' --output json
-  locksteward scan rediss://r:6380 --redis-password-file pw --fail-on critical
+  locksteward scan rediss://r:6380 --server-password-file pw --fail-on critical
   locksteward scan redis://127.0.0.1 --baseline accepted.json --fail-on warning`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runScan(cmd.Context(), p, f) },
 	}
-	f.redis.register(c)
+	f.server.register(c)
 	f.look.register(c, "", 0, "keep reading for this long, to see renewals (default: read once)")
 	c.Flags().StringVar(&f.record, "record", "", "record the readings to this new file, for 'rules test': tokens as digests, names in clear")
 	c.Flags().Var(&f.failOn, "fail-on", "exit with 3 if findings at or above this severity fire: info, warning or critical")
@@ -56,7 +56,7 @@ incomplete, 3 findings at or above --fail-on.`,
 }
 
 func runScan(ctx context.Context, p *program, f scanFlags) error {
-	conn, err := f.redis.config()
+	conn, err := f.server.config()
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 		fmt.Fprintln(p.stderr, "locksteward: warning:", result.TooManyRights)
 	}
 	out := api.NewScan(result.Sweep, result.Findings, f.lang)
-	server, url := f.redis.words(conn)
+	server, url := f.server.words(conn)
 	if scan.TargetName(conn.URL) == string(lockstore.Redis) {
 		addUnlockLines(&out, result, server, url)
 	}

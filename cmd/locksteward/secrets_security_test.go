@@ -298,7 +298,7 @@ func (b *secretBed) act() {
 
 func (b *secretBed) lookAtCLI() {
 	b.t.Helper()
-	server := []string{b.url, "--redis-username", "scanner", "--redis-password-file", "scanner"}
+	server := []string{b.url, "--server-username", "scanner", "--server-password-file", "scanner"}
 	for i, args := range [][]string{
 		append([]string{"scan", "--output", "json", "--record", "recording.json"}, server...),
 		append([]string{"scan"}, server...),
@@ -459,8 +459,8 @@ func (b *secretBed) lookAtErrors() {
 	b.t.Helper()
 	wrong := b.mint("wrong password")
 	b.file("wrong", wrong+"\n")
-	b.clean("error: wrong password", b.cli("", "scan", b.url, "--redis-username", "scanner", "--redis-password-file", "wrong"))
-	b.clean("error: wrong password of exec", b.cli("", "exec", b.url, "--redis-username", "scanner", "--redis-password-file", "wrong", "--key", "k", "--", "true"))
+	b.clean("error: wrong password", b.cli("", "scan", b.url, "--server-username", "scanner", "--server-password-file", "wrong"))
+	b.clean("error: wrong password of exec", b.cli("", "exec", b.url, "--server-username", "scanner", "--server-password-file", "wrong", "--key", "k", "--", "true"))
 	b.clean("error: wrong API token", b.cli(b.mint("wrong API token"), "locks", "list"))
 	in := b.mint("password in a URL")
 	for _, address := range []string{"redis://ann:" + in + "@127.0.0.1", "redis://ann:" + in + "@bad:port:x", "rediss+x://:" + in + "@h", "redis+sentinel://:" + in + "@h"} {

@@ -22,7 +22,7 @@ import (
 const defaultUnlockAudit = "locksteward-audit.jsonl"
 
 type unlockFlags struct {
-	redis      redisFlags
+	server     serverFlags
 	condition  string
 	reason     string
 	actor      string
@@ -71,7 +71,7 @@ be released safely.`,
     --if string.5f0c….9a41….-1 --reason 'pod orders-7 is gone, checked in INC-7'`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runUnlock(cmd.Context(), p, f, args[0]) },
 	}
-	f.redis.register(c)
+	f.server.register(c)
 	flags := c.Flags()
 	flags.StringVar(&f.condition, "if", "", "condition that identifies the hold, as printed by scan")
 	flags.StringVar(&f.reason, "reason", "", "reason, for the audit file")
@@ -149,7 +149,7 @@ func runUnlock(ctx context.Context, p *program, f unlockFlags, arg string) error
 }
 
 func (f unlockFlags) options(arg string) (unlock.Options, error) {
-	conn, err := f.redis.config()
+	conn, err := f.server.config()
 	if err != nil {
 		return unlock.Options{}, err
 	}

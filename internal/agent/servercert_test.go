@@ -31,7 +31,7 @@ func TestTargetOfABadCertificate(t *testing.T) {
 		},
 		"of an unknown authority": {
 			testcert.NewCA(t, "others").Issue(t, testcert.Leaf{Name: "redis"}),
-			"the server's certificate is signed by an authority that is not trusted here; set ca_file (--redis-ca-file of a command)",
+			"the server's certificate is signed by an authority that is not trusted here; set ca_file (--server-ca-file of a command)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,11 +39,11 @@ func bad(t *testing.T, ca *testcert.CA) map[string]struct {
 		},
 		"of another authority": {
 			testcert.NewCA(t, "others").Issue(t, testcert.Leaf{Name: "redis"}),
-			"the server's certificate is signed by an authority that is not trusted here; set ca_file (--redis-ca-file of a command)",
+			"the server's certificate is signed by an authority that is not trusted here; set ca_file (--server-ca-file of a command)",
 		},
 		"of an authority of the same name": {
 			testcert.NewCA(t, "servers").Issue(t, testcert.Leaf{Name: "redis"}),
-			"the server's certificate is signed by an authority that is not trusted here; set ca_file (--redis-ca-file of a command)",
+			"the server's certificate is signed by an authority that is not trusted here; set ca_file (--server-ca-file of a command)",
 		},
 	}
 }
@@ -101,8 +101,8 @@ func TestExplainCertificatesOfTheClient(t *testing.T) {
 		},
 		"none": {
 			pair: clients.Issue(t, testcert.Leaf{Name: "client"}), bare: true,
-			want:  "the server wants a client certificate; set cert_file and key_file (--redis-cert-file, --redis-key-file of a command)",
-			older: "the server refused the TLS handshake; set cert_file and key_file (--redis-cert-file, --redis-key-file of a command) if it wants a client certificate",
+			want:  "the server wants a client certificate; set cert_file and key_file (--server-cert-file, --server-key-file of a command)",
+			older: "the server refused the TLS handshake; set cert_file and key_file (--server-cert-file, --server-key-file of a command) if it wants a client certificate",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

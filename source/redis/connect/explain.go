@@ -25,7 +25,7 @@ const maxReason = 200
 // means and what to do.
 var serverSays = []struct{ prefix, reason string }{
 	{"LOADING", "the server is loading its data; wait until it is done"},
-	{"NOAUTH", "the server wants a password; set password_file (command line: --redis-password-file or LOCKSTEWARD_REDIS_PASSWORD)"},
+	{"NOAUTH", "the server wants a password; set password_file (command line: --server-password-file or LOCKSTEWARD_SERVER_PASSWORD)"},
 	{"WRONGPASS", "the server refused user or password; check username and password_file"},
 	{"invalid password", "the server refused the password; check password_file"},
 	{"Client sent AUTH, but no password is set", "a password is set here but the server has none; remove password_file"},
@@ -48,7 +48,7 @@ var serverSays = []struct{ prefix, reason string }{
 var tlsAlerts = []struct{ says, reason string }{
 	{"expired certificate", "the server refused our certificate, which has expired; put a new one into cert_file and key_file"},
 	{"unknown certificate authority", "the server does not trust the authority that signed our certificate; put one that it trusts into cert_file"},
-	{"certificate required", "the server wants a client certificate; set cert_file and key_file (--redis-cert-file, --redis-key-file of a command)"},
+	{"certificate required", "the server wants a client certificate; set cert_file and key_file (--server-cert-file, --server-key-file of a command)"},
 	{"protocol version not supported", "the server speaks no version of TLS that is allowed here; switch on TLS 1.2 or 1.3 there, or look at tls_min_version"},
 }
 
@@ -111,7 +111,7 @@ func explainNoPerm(err error) string {
 
 func explainTLS(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "the server's certificate is signed by an authority that is not trusted here; set ca_file (--redis-ca-file of a command)"
+		return "the server's certificate is signed by an authority that is not trusted here; set ca_file (--server-ca-file of a command)"
 	}
 	if e, ok := errors.AsType[x509.HostnameError](err); ok {
 		return "the server's certificate is not for " + e.Host + "; use a name that it carries"
@@ -131,7 +131,7 @@ func explainTLS(err error) string {
 		}
 	}
 	if _, ok := errors.AsType[tls.AlertError](err); ok || strings.Contains(err.Error(), "remote error: tls:") {
-		return "the server refused the TLS handshake; set cert_file and key_file (--redis-cert-file, --redis-key-file of a command) if it wants a client certificate"
+		return "the server refused the TLS handshake; set cert_file and key_file (--server-cert-file, --server-key-file of a command) if it wants a client certificate"
 	}
 	if _, ok := errors.AsType[*handshakeError](err); ok {
 		return "the TLS handshake failed; if the server does not speak TLS write redis:// instead of rediss://"

@@ -15,17 +15,17 @@ import (
 	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
-// redisPasswordEnv is the environment's way to give a password; of each flag there
+// serverPasswordEnv is the environment's way to give a password; of each flag there
 // is one too.
 const (
-	redisPasswordEnv = "LOCKSTEWARD_REDIS_PASSWORD"
-	redisEnv         = "LOCKSTEWARD_REDIS"
+	serverPasswordEnv = "LOCKSTEWARD_SERVER_PASSWORD"
+	serverEnv         = "LOCKSTEWARD_SERVER"
 )
 
-// redisFlags say which server a command without an agent talks to.
-type redisFlags struct {
+// serverFlags say which server a command without an agent talks to.
+type serverFlags struct {
 	url          string
-	inFlag       bool // --redis gives the URL, no argument
+	inFlag       bool // --server gives the URL, no argument
 	username     string
 	passwordFile string
 	ca           string
@@ -39,14 +39,14 @@ type redisFlags struct {
 const urlForms = "redis://, rediss://, unix:///path, redis+cluster://a,b or redis+sentinel://a,b/master"
 
 // register adds the URL of the server as the last argument of c, and the flags.
-func (f *redisFlags) register(c *cobra.Command) {
+func (f *serverFlags) register(c *cobra.Command) {
 	f.registerFlags(c)
 	f.registerURL(c)
-	c.Long += "\n\nURL is " + urlForms + "\n(or set " + redisEnv + ")."
+	c.Long += "\n\nURL is " + urlForms + "\n(or set " + serverEnv + ")."
 }
 
 // registerURL adds the URL of the server as an optional argument after those that c has.
-func (f *redisFlags) registerURL(c *cobra.Command) {
+func (f *serverFlags) registerURL(c *cobra.Command) {
 	before := len(wanted(c))
 	count := cobra.RangeArgs(before, before+1)
 	c.Args = func(cmd *cobra.Command, args []string) error {
@@ -61,19 +61,19 @@ func (f *redisFlags) registerURL(c *cobra.Command) {
 }
 
 // registerFlags adds all but the URL.
-func (f *redisFlags) registerFlags(c *cobra.Command) {
+func (f *serverFlags) registerFlags(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.username, "redis-username", "", "ACL user")
-	flags.StringVar(&f.passwordFile, "redis-password-file", "", "file with the password (or set "+redisPasswordEnv+")")
-	flags.StringVar(&f.ca, "redis-ca-file", "", "PEM file of the CA that signed the server's certificate")
-	flags.StringVar(&f.cert, "redis-cert-file", "", "PEM file of the client's certificate")
-	flags.StringVar(&f.key, "redis-key-file", "", "PEM file of the client's key")
-	flags.StringVar(&f.serverName, "redis-tls-server-name", "", "host name in the server's certificate (default: the host of the URL)")
+	flags.StringVar(&f.username, "server-username", "", "user to log in as")
+	flags.StringVar(&f.passwordFile, "server-password-file", "", "file with the password (or set "+serverPasswordEnv+")")
+	flags.StringVar(&f.ca, "server-ca-file", "", "PEM file of the CA that signed the server's certificate")
+	flags.StringVar(&f.cert, "server-cert-file", "", "PEM file of the client's certificate")
+	flags.StringVar(&f.key, "server-key-file", "", "PEM file of the client's key")
+	flags.StringVar(&f.serverName, "server-tls-server-name", "", "host name in the server's certificate (default: the host of the URL)")
 	flags.StringToStringVar(&f.addrMap, "addr-map", nil, "announced=reachable address of a node behind a port-forward, host:port=host:port (may be repeated)")
 }
 
 // where is the URL of the server: the argument, else the environment's; "" for neither.
-func (f *redisFlags) where() string { return cmp.Or(f.url, os.Getenv(redisEnv)) }
+func (f *serverFlags) where() string { return cmp.Or(f.url, os.Getenv(serverEnv)) }
 
 // agentOnly are the flags of a command that asks a server or an agent which count
 // for the agent alone.
@@ -82,7 +82,7 @@ var agentOnly = []string{"target", "since", "agent", "token-file", "ca-file", "c
 // direct says whether cmd, which can ask an agent too, asks a server itself: a URL
 // says so, or its variable where nothing names an agent, which knows more. Flags that
 // would do nothing are refused: agentOnly with a server, and those of direct without.
-func (f *redisFlags) direct(cmd *cobra.Command, direct ...string) (bool, error) {
+func (f *serverFlags) direct(cmd *cobra.Command, direct ...string) (bool, error) {
 	changed := cmd.Flags().Changed
 	named := os.Getenv(agentEnv) != "" || slices.ContainsFunc(agentOnly, changed)
 	if f.url == "" && (f.where() == "" || named) {
@@ -104,18 +104,18 @@ func (f *redisFlags) direct(cmd *cobra.Command, direct ...string) (bool, error) 
 // words are the flags and the URL with which another command asks the server of conn,
 // which is the config of f. A password is not among them: it stays in the environment,
 // and so does a URL that has one: url is empty then.
-func (f *redisFlags) words(conn connect.Config) (out []string, url string) {
+func (f *serverFlags) words(conn connect.Config) (out []string, url string) {
 	address, err := lockstore.Parse(f.where())
 	if err != nil || !address.HasPassword {
 		url = conn.URL
 	}
 	for _, flag := range [][2]string{
-		{"--redis-username", conn.Username},
-		{"--redis-password-file", conn.PasswordFile},
-		{"--redis-ca-file", conn.CAFile},
-		{"--redis-cert-file", conn.CertFile},
-		{"--redis-key-file", conn.KeyFile},
-		{"--redis-tls-server-name", conn.ServerName},
+		{"--server-username", conn.Username},
+		{"--server-password-file", conn.PasswordFile},
+		{"--server-ca-file", conn.CAFile},
+		{"--server-cert-file", conn.CertFile},
+		{"--server-key-file", conn.KeyFile},
+		{"--server-tls-server-name", conn.ServerName},
 	} {
 		if flag[1] != "" {
 			out = append(out, flag[0], flag[1])
@@ -131,10 +131,10 @@ func (f *redisFlags) words(conn connect.Config) (out []string, url string) {
 // refused: the command line is readable by every process of the machine. One in the
 // URL of the environment is moved out of it, so that no URL that is printed or
 // written has one.
-func (f *redisFlags) config() (connect.Config, error) {
+func (f *serverFlags) config() (connect.Config, error) {
 	where := f.where()
 	if where == "" {
-		return connect.Config{}, usagef("%s is missing, write one such as redis://127.0.0.1:6379/0 or set %s", f.argument(), redisEnv)
+		return connect.Config{}, usagef("%s is missing, write one such as redis://127.0.0.1:6379/0 or set %s", f.argument(), serverEnv)
 	}
 	address, err := lockstore.Parse(where)
 	if err != nil {
@@ -142,10 +142,10 @@ func (f *redisFlags) config() (connect.Config, error) {
 	}
 	if address.HasPassword && f.url != "" {
 		return connect.Config{}, usagef("%s: contains a password, which every process on this machine can read; "+
-			"remove it and use --redis-password-file FILE or %s", f.argument(), redisPasswordEnv)
+			"remove it and use --server-password-file FILE or %s", f.argument(), serverPasswordEnv)
 	}
 	c := connect.Config{
-		URL: where, Username: f.or(f.username, "USERNAME"), Password: locksteward.Secret(os.Getenv(redisPasswordEnv)),
+		URL: where, Username: f.or(f.username, "USERNAME"), Password: locksteward.Secret(os.Getenv(serverPasswordEnv)),
 		PasswordFile: f.or(f.passwordFile, "PASSWORD_FILE"), CAFile: f.or(f.ca, "CA_FILE"), CertFile: f.or(f.cert, "CERT_FILE"),
 		KeyFile: f.or(f.key, "KEY_FILE"), ServerName: f.or(f.serverName, "TLS_SERVER_NAME"), AddrMap: f.addrMap,
 	}
@@ -157,7 +157,7 @@ func (f *redisFlags) config() (connect.Config, error) {
 	}
 	if c.PasswordFile != "" {
 		if _, err := config.ReadSecret(c.PasswordFile); err != nil {
-			return connect.Config{}, usagef("--redis-password-file: %w", err)
+			return connect.Config{}, usagef("--server-password-file: %w", err)
 		}
 	}
 	if !address.TLS {
@@ -169,24 +169,24 @@ func (f *redisFlags) config() (connect.Config, error) {
 }
 
 // source names what the URL is from.
-func (f *redisFlags) source() string {
+func (f *serverFlags) source() string {
 	if f.url != "" {
 		return f.argument()
 	}
-	return redisEnv
+	return serverEnv
 }
 
 // argument is how the command line gives the URL.
-func (f *redisFlags) argument() string {
+func (f *serverFlags) argument() string {
 	if f.inFlag {
-		return "--redis"
+		return "--server"
 	}
 	return "URL"
 }
 
 // or returns the value of a flag, else that of its variable.
-func (f *redisFlags) or(flag, variable string) string {
-	return cmp.Or(flag, os.Getenv(redisEnv+"_"+variable))
+func (f *serverFlags) or(flag, variable string) string {
+	return cmp.Or(flag, os.Getenv(serverEnv+"_"+variable))
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -36,7 +36,7 @@ func TestServerIsPassedOnWhole(t *testing.T) { // no t.Parallel: it sets variabl
 		flags, env []string
 		noURL      bool
 	}{
-		"flags":       {flags: []string{"rediss://r:6380/2", "--redis-username", "scanner", "--redis-ca-file", file, "--redis-tls-server-name", "redis.internal"}},
+		"flags":       {flags: []string{"rediss://r:6380/2", "--server-username", "scanner", "--server-ca-file", file, "--server-tls-server-name", "redis.internal"}},
 		"environment": {env: []string{"", "rediss://r:6380/2", "_USERNAME", "scanner", "_CA_FILE", file, "_TLS_SERVER_NAME", "redis.internal"}},
 		"environment with a password": {
 			env:   []string{"", "rediss://scanner:hunter2@r:6380/2", "_CA_FILE", file, "_TLS_SERVER_NAME", "redis.internal"},
@@ -45,11 +45,11 @@ func TestServerIsPassedOnWhole(t *testing.T) { // no t.Parallel: it sets variabl
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := 0; i < len(c.env); i += 2 {
-				t.Setenv(redisEnv+c.env[i], c.env[i+1])
+				t.Setenv(serverEnv+c.env[i], c.env[i+1])
 			}
-			read := func(args []string) redisFlags {
+			read := func(args []string) serverFlags {
 				t.Helper()
-				var f redisFlags
+				var f serverFlags
 				cmd := &cobra.Command{RunE: func(*cobra.Command, []string) error { return nil }}
 				f.register(cmd)
 				if err := cmd.ParseFlags(args); err != nil {
@@ -83,7 +83,7 @@ func TestServerIsPassedOnWhole(t *testing.T) { // no t.Parallel: it sets variabl
 			if asked.URL != conn.URL || asked.ServerName != "redis.internal" || asked.CAFile != file || asked.Username != "scanner" || asked.Password != conn.Password {
 				t.Errorf("unlock would ask %+v, the scan asked %+v", asked, conn)
 			}
-			target, err := (&initFlags{redis: f, name: "main", file: filepath.Join(dir, "new.yaml")}).target(conn)
+			target, err := (&initFlags{server: f, name: "main", file: filepath.Join(dir, "new.yaml")}).target(conn)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,11 +106,11 @@ func TestServerIsPassedOnWhole(t *testing.T) { // no t.Parallel: it sets variabl
 // A command under a lock does not get the password with which exec asks for the lock.
 func TestExecKeepsTheURLWithAPassword(t *testing.T) {
 	t.Parallel()
-	got := withoutPassword([]string{"A=1", redisPasswordEnv + "=x", redisEnv + "=redis://u:hunter2@h"})
+	got := withoutPassword([]string{"A=1", serverPasswordEnv + "=x", serverEnv + "=redis://u:hunter2@h"})
 	if len(got) != 1 || got[0] != "A=1" {
 		t.Errorf("got %q", got)
 	}
-	if got := withoutPassword([]string{redisEnv + "=redis://h"}); len(got) != 1 {
+	if got := withoutPassword([]string{serverEnv + "=redis://h"}); len(got) != 1 {
 		t.Errorf("got %q", got)
 	}
 }

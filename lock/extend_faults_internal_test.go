@@ -29,7 +29,7 @@ func TestExtendAsksAgain(t *testing.T) {
 	const longest = 300 * time.Millisecond // the longest pause between two attempts
 	wantTryAgain := func(err error) bool {
 		e, ok := errors.AsType[*ServerError](err)
-		return ok && e.Code == CodeTryAgain && e.Temporary()
+		return ok && errors.Is(e.Err, tryAgain) && e.Code == CodeUnavailable && e.Temporary()
 	}
 	for name, tc := range map[string]struct {
 		answer         func(n int) error // of the n-th attempt
@@ -93,7 +93,7 @@ func TestExtendAsksAgain(t *testing.T) {
 			answer: func(int) error { return reply("NOPERM no permissions") },
 			want: func(err error) bool {
 				e, ok := errors.AsType[*ServerError](err)
-				return ok && e.Code == CodeNoPerm
+				return ok && e.Code == CodeDenied
 			}, least: 1, asked: 1,
 		},
 	} {

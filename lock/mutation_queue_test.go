@@ -25,7 +25,7 @@ func TestFormat1IsRefused(t *testing.T) {
 		l.Wait = 5 * time.Second
 		began := time.Now()
 		_, err := acquire(t.Context(), "k", l)
-		wantCode(t, err, lock.CodeFormat)
+		wantCode(t, err, lock.CodeFormat, "FORMAT")
 		if took := time.Since(began); took > 2*time.Second || !strings.Contains(err.Error(), "wire format 1") {
 			t.Errorf("%s: %v after %s", name, err, took)
 		}

@@ -554,7 +554,7 @@ func TestRedlockServerErrors(t *testing.T) {
 	if wrong != 2 || failed.Temporary() || !errors.Is(err, lock.ErrWrongType) {
 		t.Errorf("got %v", err)
 	}
-	wantCode(t, err, lock.CodeWrongType)
+	wantCode(t, err, lock.CodeWrongType, "WRONGTYPE")
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("took %s, a retry loop", took)
 	}

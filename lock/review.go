@@ -82,7 +82,7 @@ func (h *hub) compare(ctx context.Context, some []*hold) (silent []*hold) {
 		case err == nil && value == o.value:
 		case errors.Is(err, redis.Nil):
 			o.lose(ReasonGone, nil)
-		case err == nil, redis.HasErrorPrefix(err, string(CodeWrongType)):
+		case err == nil, redis.HasErrorPrefix(err, "WRONGTYPE"):
 			o.lose(ReasonTaken, nil)
 		default:
 			_, failure := judge(renewScript.Op, o.key, err)

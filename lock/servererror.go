@@ -9,33 +9,43 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Code is the first word of an error reply.
+// Code is what kind of error reply a server gave, as far as a caller would treat
+// it differently. The reply itself, with the server's own code, is in
+// [ServerError.Err].
 type Code string
 
-// Codes of a [ServerError] and what the library does about them: "retried"
-// means again with backoff for up to Options.Timeout before it is returned.
+// Codes of a [ServerError]. "Retried" means again with backoff, for up to
+// Options.Timeout, before the error is returned; all others are returned at once.
 const (
-	CodeWrongType   Code = "WRONGTYPE"   // another type under one of the lock's keys; returned at once
-	CodeFormat      Code = "FORMAT"      // the lock is held in wire format 1, which is neither waited for nor overwritten; returned at once
-	CodeFence       Code = "FENCE"       // fence counter was overwritten with something else; returned at once
-	CodeOOM         Code = "OOM"         // server is out of memory; returned at once, releases still work
-	CodeNoPerm      Code = "NOPERM"      // ACL refuses a command, key or channel; returned at once
-	CodeNoAuth      Code = "NOAUTH"      // password needed; returned at once
-	CodeWrongPass   Code = "WRONGPASS"   // returned at once
-	CodeMisconf     Code = "MISCONF"     // server refuses writes since it cannot save; returned at once
-	CodeReadOnly    Code = "READONLY"    // a replica; retried on a new connection
-	CodeLoading     Code = "LOADING"     // server is starting; retried
-	CodeBusy        Code = "BUSY"        // somebody's script runs; retried
-	CodeTryAgain    Code = "TRYAGAIN"    // slot is moving; retried
-	CodeMoved       Code = "MOVED"       // slot has moved; retried
-	CodeAsk         Code = "ASK"         // slot is moving; retried
-	CodeClusterDown Code = "CLUSTERDOWN" // retried
-	CodeMasterDown  Code = "MASTERDOWN"  // retried
-	CodeNoReplicas  Code = "NOREPLICAS"  // min-replicas-to-write; retried
-	CodeMaxClients  Code = "MAXCLIENTS"  // server takes no more connections; retried
-	CodeNoScript    Code = "NOSCRIPT"    // the script was sent in full and still not found; returned at once
-	CodeOther       Code = "ERR"         // anything else; returned at once
+	CodeWrongType   Code = "wrong_type"  // another type is stored under one of the lock's keys
+	CodeFormat      Code = "format"      // lock is held in wire format 1, which is neither waited for nor overwritten
+	CodeFence       Code = "fence"       // fence counter was overwritten with something else
+	CodeOOM         Code = "oom"         // server is out of memory; releases still work
+	CodeDenied      Code = "denied"      // NOPERM, NOAUTH, WRONGPASS: a missing right or a wrong password
+	CodeMoved       Code = "moved"       // MOVED, ASK: the slot is at another node of a Cluster; retried
+	CodeUnavailable Code = "unavailable" // READONLY, LOADING, BUSY, TRYAGAIN, CLUSTERDOWN, MASTERDOWN, NOREPLICAS, MAXCLIENTS; retried
+	CodeOther       Code = "other"       // anything else, MISCONF and NOSCRIPT among it
 )
+
+// codes are the first words of error replies; all others are CodeOther.
+var codes = map[string]Code{
+	"WRONGTYPE":   CodeWrongType,
+	"FORMAT":      CodeFormat,
+	"FENCE":       CodeFence,
+	"OOM":         CodeOOM,
+	"NOPERM":      CodeDenied,
+	"NOAUTH":      CodeDenied,
+	"WRONGPASS":   CodeDenied,
+	"MOVED":       CodeMoved,
+	"ASK":         CodeMoved,
+	"READONLY":    CodeUnavailable,
+	"LOADING":     CodeUnavailable,
+	"BUSY":        CodeUnavailable,
+	"TRYAGAIN":    CodeUnavailable,
+	"CLUSTERDOWN": CodeUnavailable,
+	"MASTERDOWN":  CodeUnavailable,
+	"NOREPLICAS":  CodeUnavailable,
+}
 
 // ServerError is an error reply. The server did nothing, unless Op is "release"
 // and the reply before it was lost.
@@ -65,13 +75,7 @@ func (e *ServerError) Unwrap() error { return e.Err }
 
 // Temporary says that the same call may succeed a moment later.
 func (e *ServerError) Temporary() bool {
-	switch e.Code {
-	case CodeReadOnly, CodeLoading, CodeBusy, CodeTryAgain, CodeMoved, CodeAsk,
-		CodeClusterDown, CodeMasterDown, CodeNoReplicas, CodeMaxClients:
-		return true
-	default:
-		return false
-	}
+	return e.Code == CodeUnavailable || e.Code == CodeMoved
 }
 
 // effect is what a failed round trip may have done at the server.
@@ -135,19 +139,16 @@ func codeOf(message string) Code {
 	if i := strings.LastIndex(message, ": -"); i > 0 && wrapped {
 		head, _, _ = strings.Cut(message[i+len(": -"):], " ")
 	}
-	switch code := Code(head); code {
-	case CodeWrongType, CodeFormat, CodeFence, CodeOOM, CodeNoPerm, CodeNoAuth, CodeWrongPass, CodeMisconf,
-		CodeReadOnly, CodeLoading, CodeBusy, CodeTryAgain, CodeMoved, CodeAsk, CodeClusterDown,
-		CodeMasterDown, CodeNoReplicas, CodeNoScript:
+	if code, known := codes[head]; known {
 		return code
 	}
 	for _, words := range scriptDenied {
 		if strings.Contains(message, words) {
-			return CodeNoPerm
+			return CodeDenied
 		}
 	}
 	if strings.Contains(message, "max number of clients") {
-		return CodeMaxClients
+		return CodeUnavailable
 	}
 	return CodeOther
 }

@@ -43,10 +43,10 @@ var reasonNames = [reasonCount]struct{ name, help string }{
 	reasonPool:        {"pool", "no connection was free in time; raise `Options.PoolSize`"},
 	reasonClosed:      {"closed", "the client was closed meanwhile (`ErrClosed`)"},
 	reasonWrongType:   {"wrong_type", "another type of data is stored under the name (`ErrWrongType`)"},
-	reasonDenied:      {"denied", "`NOPERM`, `NOAUTH`, `WRONGPASS`"},
-	reasonOOM:         {"oom", "`OOM`: the server is out of memory"},
-	reasonUnavailable: {"unavailable", "`READONLY`, `LOADING`, `BUSY`, `TRYAGAIN`, `MOVED`, `ASK`, `CLUSTERDOWN`, `MASTERDOWN`, `NOREPLICAS`, `MAXCLIENTS`: the codes that pass by themselves"},
-	reasonServer:      {"server", "any other error reply: `MISCONF`, `FORMAT`, `FENCE`, `NOSCRIPT`, `ERR`"},
+	reasonDenied:      {"denied", "a missing right or a wrong password (`CodeDenied`): `NOPERM`, `NOAUTH`, `WRONGPASS`"},
+	reasonOOM:         {"oom", "the server is out of memory (`CodeOOM`)"},
+	reasonUnavailable: {"unavailable", "`READONLY`, `LOADING`, `BUSY`, `TRYAGAIN`, `MOVED`, `ASK`, `CLUSTERDOWN`, `MASTERDOWN`, `NOREPLICAS`, `MAXCLIENTS`: what passes by itself (`CodeUnavailable`, `CodeMoved`)"},
+	reasonServer:      {"server", "any other error reply (`CodeFormat`, `CodeFence`, `CodeOther`): `FORMAT`, `FENCE`, `MISCONF`, `NOSCRIPT`, `ERR`"},
 	reasonQuorum:      {"quorum", "too few nodes of a Redlock client answered as needed (`*QuorumError`)"},
 	reasonOther:       {"other", "anything else, such as a cause of its own given to the context"},
 }
@@ -105,7 +105,7 @@ func reasonOfReply(e *lock.ServerError) reason {
 	switch e.Code {
 	case lock.CodeWrongType:
 		return reasonWrongType
-	case lock.CodeNoPerm, lock.CodeNoAuth, lock.CodeWrongPass:
+	case lock.CodeDenied:
 		return reasonDenied
 	case lock.CodeOOM:
 		return reasonOOM

@@ -93,7 +93,7 @@ const postgresState = `SELECT (extract(epoch FROM statement_timestamp()) * 10000
 	current_setting('is_superuser') = 'on' OR pg_has_role('pg_read_all_stats', 'USAGE')`
 
 // state implements dialect.
-func (postgres) state(ctx context.Context, db *sql.DB) (state, error) {
+func (postgres) state(ctx context.Context, db querier) (state, error) {
 	var st state
 	var at int64
 	var recovery, readOnly bool
@@ -129,7 +129,7 @@ const postgresRelations = `SELECT n.nspname::text, c.relname::text, has_table_pr
 	ORDER BY n.nspname, c.relname, a.attnum LIMIT 20000`
 
 // relations implements dialect.
-func (postgres) relations(ctx context.Context, db *sql.DB, tables []string) ([]relation, error) {
+func (postgres) relations(ctx context.Context, db querier, tables []string) ([]relation, error) {
 	rows, err := db.QueryContext(ctx, postgresRelations, tables)
 	if err != nil {
 		return nil, fmt.Errorf("read the catalogue: %w", err)

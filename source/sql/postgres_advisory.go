@@ -53,7 +53,7 @@ func (r *advisoryRow) name(database string) string {
 }
 
 // sessionLocks implements dialect.
-func (postgres) sessionLocks(ctx context.Context, db *sql.DB, st state, limit int, digest locksteward.DigestKey) (snapshot, error) {
+func (postgres) sessionLocks(ctx context.Context, db querier, st state, limit int, digest locksteward.DigestKey) (snapshot, error) {
 	waitstart := "NULL::bigint"
 	if st.version >= 140000 {
 		waitstart = "(extract(epoch FROM l.waitstart) * 1000000)::bigint"
@@ -145,7 +145,7 @@ func (r *advisoryRow) hold(at time.Time, database string, locks []string, waitin
 	if r.shared {
 		o.Mode = "read"
 	}
-	h := hold{obs: o}
+	h := hold{obs: o, session: r}
 	for _, w := range waiting {
 		if r.shared && w.shared {
 			continue // it waits for another waiter
@@ -182,7 +182,7 @@ func postgresSession(state string) locksteward.SessionState {
 }
 
 // addrs implements dialect.
-func (postgres) addrs(ctx context.Context, db *sql.DB) (map[string]int, error) {
+func (postgres) addrs(ctx context.Context, db querier) (map[string]int, error) {
 	rows, err := db.QueryContext(ctx, `SELECT coalesce(host(client_addr), ''), count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend' GROUP BY 1 LIMIT 100000`)
 	if err != nil {
 		return nil, fmt.Errorf("read pg_stat_activity: %w", err)

@@ -48,3 +48,9 @@ func (postgres) missing(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (e.Code == "42P01" || e.Code == "42703" || e.Code == "3F000")
 }
+
+// denied implements dialect.
+func (postgres) denied(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "42501"
+}

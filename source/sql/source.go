@@ -111,7 +111,7 @@ func (d *database) Explain(err error) string {
 	if own, ok := errors.AsType[*oldError](err); ok {
 		return own.Error()
 	}
-	if errors.Is(err, ErrTable) {
+	if errors.Is(err, ErrTable) || errors.Is(err, errRuns) || errors.Is(err, errNoPart) {
 		return err.Error()
 	}
 	if reason := d.dialect.explain(err); reason != "" {
@@ -141,7 +141,7 @@ func (d *database) Explain(err error) string {
 
 // find looks for the lock tables of the database and returns what there is to read now.
 func (s *Source) find(ctx context.Context, st state) (plan, error) {
-	next, err := s.look(ctx, st)
+	next, err := s.look(ctx, s.db, st)
 	if err != nil {
 		return plan{}, err
 	}
@@ -152,7 +152,7 @@ func (s *Source) find(ctx context.Context, st state) (plan, error) {
 }
 
 // look looks for the lock tables of the database.
-func (d *database) look(ctx context.Context, st state) (plan, error) {
+func (d *database) look(ctx context.Context, db querier, st state) (plan, error) {
 	tables := append(slices.Clone(d.opts.Tables), Shipped()...)
 	var names []string
 	for _, t := range tables {
@@ -160,7 +160,7 @@ func (d *database) look(ctx context.Context, st state) (plan, error) {
 		names = append(names, strings.ToLower(name))
 	}
 	slices.Sort(names)
-	relations, err := d.dialect.relations(ctx, d.db, slices.Compact(names))
+	relations, err := d.dialect.relations(ctx, db, slices.Compact(names))
 	if err != nil {
 		return plan{}, err
 	}
@@ -216,13 +216,13 @@ func (d *database) partOf(tables []Table, rel relation) (p *part, i int, closed 
 }
 
 // read reads one part; with names, at least the locks of those.
-func (d *database) read(ctx context.Context, p *part, st state, names []string) (snapshot, error) {
+func (d *database) read(ctx context.Context, db querier, p *part, st state, names []string) (snapshot, error) {
 	switch {
 	case p.err != nil:
 		return snapshot{}, p.err
 	case p.table != nil:
-		return p.table.read(ctx, d.db, names, d.opts.MaxLocks, d.opts.Digest)
+		return p.table.read(ctx, db, names, d.opts.MaxLocks, d.opts.Digest)
 	default:
-		return d.dialect.sessionLocks(ctx, d.db, st, d.opts.MaxLocks, d.opts.Digest)
+		return d.dialect.sessionLocks(ctx, db, st, d.opts.MaxLocks, d.opts.Digest)
 	}
 }

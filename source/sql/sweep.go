@@ -45,7 +45,7 @@ func (s *Source) Sweep(ctx context.Context, _ source.SweepOptions, sink source.S
 				State: locksteward.NodeState{Addr: p.node}, Uptime: -1, Evicted: -1, Flushes: -1, Offset: -1, InStep: -1,
 			},
 		}
-		snapshots[i], part.Err = s.read(ctx, p, st, nil)
+		snapshots[i], part.Err = s.read(ctx, s.db, p, st, nil)
 		s.host.Alive()
 		if errors.Is(context.Cause(ctx), source.ErrStalled) {
 			part.Err = source.ErrStalled
@@ -217,7 +217,7 @@ var errNoPart = errors.New("the table of the lock may not be read any more")
 
 func (s *Source) readNames(ctx context.Context, p *part, st state, names []string) (source.Batch, error) {
 	b := source.Batch{Node: p.node, Began: time.Now()}
-	snap, err := s.read(ctx, p, st, names)
+	snap, err := s.read(ctx, s.db, p, st, names)
 	if err != nil {
 		return b, err
 	}

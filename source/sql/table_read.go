@@ -232,11 +232,45 @@ func (t *lockTable) value(c column, value string) (string, error) {
 	return "", t.wrongType("release", c, "one that can be set to "+value)
 }
 
+// frees returns the statement that frees a row, and only that row, with its arguments.
+func (t *lockTable) frees(h *hold) (statement string, args []any, err error) {
+	statement, _, err = t.releaseStatement()
+	if err != nil {
+		return "", nil, err
+	}
+	for _, v := range h.row {
+		args = append(args, v)
+	}
+	if t.dialect.version() != "" {
+		args = append(args, h.version)
+	}
+	return statement, args, nil
+}
+
+// shows is frees for people: who holds the lock is masked, since the text may be all that proves it.
+func (t *lockTable) shows(h *hold) (statement string, args []string) {
+	statement, values, err := t.frees(h)
+	if err != nil {
+		return "", nil
+	}
+	for _, v := range values {
+		text := "NULL"
+		if s, ok := v.(sql.NullString); ok && s.Valid {
+			text = s.String
+		}
+		if text == h.holder && text != "" {
+			text = "•••"
+		}
+		args = append(args, text)
+	}
+	return statement, args
+}
+
 // maxNames is from how many names on the whole table is read: a statement has a bound.
 const maxNames = 100
 
 // read reads the rows that are held; with names, at least those.
-func (t *lockTable) read(ctx context.Context, db *sql.DB, names []string, limit int, digest locksteward.DigestKey) (snapshot, error) {
+func (t *lockTable) read(ctx context.Context, db querier, names []string, limit int, digest locksteward.DigestKey) (snapshot, error) {
 	statement := t.statement
 	var args []any
 	if len(names) > 0 && len(names) <= maxNames && !slices.ContainsFunc(names, unsendable) {

@@ -63,7 +63,7 @@ func (s *Source) poll(ctx context.Context, seen map[string]map[string]fingerprin
 		return began.Add(s.opts.PollEvery)
 	}
 	b := source.Batch{Node: p.node, Began: began}
-	snap, err := s.read(ctx, p, st, nil)
+	snap, err := s.read(ctx, s.db, p, st, nil)
 	took := time.Since(began)
 	s.watch.took(p, began, took)
 	if ctx.Err() != nil {

@@ -172,6 +172,20 @@ type Observation struct {
 	// Session keeps the lock; nil of a lock that does not end with a session, and where
 	// nothing is known of it.
 	Session *Session
+
+	// Absence is that nobody is connected to the store from the holder's address; nil where
+	// somebody is, and where that cannot be known.
+	Absence *Absence
+}
+
+// Absence is that no session comes from the address that a lock names as its holder's.
+type Absence struct {
+	// From is the address.
+	From string
+	// Since is when a complete look first found no session, server time; Looks is how many looks
+	// in a row did.
+	Since time.Time
+	Looks int
 }
 
 // SessionState is what the holder's session does.

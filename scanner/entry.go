@@ -17,6 +17,8 @@ type lockState struct {
 	holder   *locksteward.Holder // nil: nothing known
 	claim    *locksteward.Claim
 	instance *locksteward.Instance
+	session  *locksteward.Session
+	absence  *locksteward.Absence
 
 	at       int64 // server time, µs since 1970
 	acquired int64 // as the value says, µs; 0: it does not
@@ -83,6 +85,8 @@ func lockStateOf(o locksteward.Observation, waitersApart bool) lockState {
 		digest:   o.TokenDigest,
 		claim:    o.Claim,
 		instance: o.Instance,
+		session:  o.Session,
+		absence:  o.Absence,
 		at:       micros(o.At),
 		acquired: micros(o.Acquired),
 		expireAt: o.ExpireAt,
@@ -136,6 +140,8 @@ func (l *lockState) observation(target locksteward.Target) locksteward.Observati
 		Waiters:     int(l.waiters),
 		Claim:       l.claim,
 		Instance:    l.instance,
+		Session:     l.session,
+		Absence:     l.absence,
 	}
 	if l.holder != nil {
 		o.Holder = *l.holder

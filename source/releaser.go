@@ -59,6 +59,9 @@ type Preview struct {
 	// Refusal is why the lock cannot be released safely in its current state; nil if it
 	// can. It wraps locksteward.ErrRefused.
 	Refusal error
+	// AlsoEnds are the names of other locks that the release ends with this one: those of the
+	// same session.
+	AlsoEnds []string
 	// Keys, Script and Args are what would be sent to the store; tokens are masked.
 	Keys   []string
 	Script string

@@ -13,6 +13,9 @@ const (
 	// WatchKeyspace is keyspace notifications, which the server must be configured
 	// to send.
 	WatchKeyspace WatchMode = "keyspace"
+	// WatchPoll is reading in short turns what the store does not push; never in a
+	// configuration.
+	WatchPoll WatchMode = "poll"
 	// WatchSweep is sweeps alone; never in a configuration.
 	WatchSweep WatchMode = "sweep"
 	// WatchOff asks for sweeps alone; only in a configuration.
@@ -41,7 +44,7 @@ type ClassWatch struct {
 
 // WatchState is how far a target is watched now.
 type WatchState struct {
-	// Mode is that of the least watched master: tracking, keyspace or sweep.
+	// Mode is that of the least watched master: tracking, keyspace, poll or sweep.
 	Mode WatchMode
 	// Reason is why it is not tracking, with the remedy; "" if it is.
 	Reason string

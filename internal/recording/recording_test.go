@@ -168,7 +168,7 @@ func TestBadRecordings(t *testing.T) {
 
 		header1 + `{"look": "glance", "at": "2026-03-01T12:00:00Z"}`:                 `line 2: look: got "glance", write sweep or direct`,
 		header1 + `{"look": "sweep"}`:                                                "line 2: at: missing",
-		header1 + look + `{"lock": {"tll": "1s"}}`:                                   "line 3: lock.tll: unknown field; write one of acquired, asked, at, claim",
+		header1 + look + `{"lock": {"tll": "1s"}}`:                                   "line 3: lock.tll: unknown field; write one of absence, acquired, asked, at, claim",
 		header1 + look + `{"lock": {"ttl": 1}}`:                                      `line 3: lock.ttl: got "1", write a duration such as 30s, or none`,
 		header1 + look + `{"lock": {"at": "noon"}}`:                                  `line 3: lock.at: got "noon", write a time`,
 		header1 + look + `{"lock": {"db": 1.5}}`:                                     `line 3: lock.db: got "1.5", write a whole number`,

@@ -1,0 +1,96 @@
+package sqlsource
+
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/source"
+)
+
+// Options are the options of [Open] and [OpenReleaser].
+type Options struct {
+	Digest locksteward.DigestKey
+	// Tables are lock tables beside those of [Shipped], which they precede.
+	Tables []Table
+	// Timeout bounds connecting and each statement; 0 is 5 s.
+	Timeout time.Duration
+	// MaxLocks bounds how many locks of a table, or of the database's sessions, are read; 0 is
+	// 100,000. A part with more is not read.
+	MaxLocks int
+	// PollEvery is the least time between two reads of the watch; 0 is 1 s.
+	PollEvery time.Duration
+}
+
+func (o Options) withDefaults() (Options, error) {
+	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
+	o.MaxLocks = cmp.Or(o.MaxLocks, 100_000)
+	o.PollEvery = cmp.Or(o.PollEvery, time.Second)
+	for i, t := range o.Tables {
+		if err := t.Validate(); err != nil {
+			return o, fmt.Errorf("tables[%d]: %w", i, err)
+		}
+		for _, other := range o.Tables[:i] {
+			if t.Prefix != "" && other.Prefix != "" && (strings.HasPrefix(t.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, t.Prefix)) {
+				return o, fmt.Errorf("tables[%d]: %w", i, field("prefix", t.Prefix, fmt.Sprintf("it must neither begin with %q of another table nor be its beginning", other.Prefix)))
+			}
+		}
+		if t.Prefix != "" && (strings.HasPrefix(t.Prefix, advisoryPrefix) || strings.HasPrefix(advisoryPrefix, t.Prefix)) {
+			return o, fmt.Errorf("tables[%d]: %w", i, field("prefix", t.Prefix, "it is that of advisory locks: choose another"))
+		}
+	}
+	return o, nil
+}
+
+// Schemes are the schemes of URLs that are read.
+var Schemes = []string{"postgres", "postgresql"}
+
+// dialectOf returns the dialect of a URL.
+func dialectOf(url string) (dialect, error) {
+	scheme, _, _ := strings.Cut(url, "://")
+	switch scheme {
+	case "postgres", "postgresql":
+		return postgres{}, nil
+	}
+	return nil, fmt.Errorf("unknown database %q in the URL: write one of %s", scheme, strings.Join(Schemes, ", "))
+}
+
+// database is one login to a database.
+type database struct {
+	dialect dialect
+	db      *sql.DB
+	addr    string
+	opts    Options
+}
+
+func openDatabase(login source.Login, opts Options, writes bool) (*database, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	d, err := dialectOf(login.URL)
+	if err != nil {
+		return nil, err
+	}
+	db, addr, err := d.open(login, opts.Timeout, writes)
+	if err != nil {
+		return nil, err
+	}
+	return &database{dialect: d, db: db, addr: addr, opts: opts}, nil
+}
+
+// Open returns the source of the database of a login. It connects when it is used first;
+// Close ends its connection.
+func Open(login source.Login, opts Options) (*Source, error) {
+	db, err := openDatabase(login, opts, false)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{database: db, absent: map[string]absence{}, watch: newWatch()}, nil
+}
+
+// Close ends the connection.
+func (d *database) Close() error { return d.db.Close() }

@@ -3,7 +3,6 @@ package lockstore
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -73,13 +72,12 @@ func Parse(raw string) (Address, error) {
 
 // schemeHelp says which URLs there are.
 func schemeHelp() string {
-	help := connect.SchemeHelp
-	for _, name := range slices.Sorted(maps.Keys(schemes)) {
-		if example := schemes[name].example; example != "" {
-			help += ", " + example
-		}
+	var examples []string
+	for _, s := range schemes {
+		examples = append(examples, s.example)
 	}
-	return help
+	slices.Sort(examples)
+	return connect.SchemeHelp + ", " + strings.Join(slices.Compact(examples), ", ")
 }
 
 // parse takes the rest of a URL apart that is none of Redis.
@@ -123,6 +121,9 @@ func (s scheme) parse(name, rest string) (Address, error) {
 	}
 	if a.Name, err = url.PathUnescape(path); err != nil {
 		return bad("what follows the host has a bad %% escape")
+	}
+	if s.needsName != "" && a.Name == "" {
+		return bad("%s is missing", s.needsName)
 	}
 	a.text = name + "://" + strings.Join(a.Hosts, ",")
 	if path != "" {

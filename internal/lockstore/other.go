@@ -24,9 +24,10 @@ type scheme struct {
 	port string
 	// tls: the scheme itself says that connections are encrypted.
 	tls bool
-	// example is a URL for messages, "" of a scheme that is another spelling; encrypted is one
-	// with TLS.
+	// example is a URL for messages, encrypted one with TLS.
 	example, encrypted string
+	// needsName is what the path of the URL must name, "" if it may be empty.
+	needsName string
 	// parameters are those that may follow the '?'.
 	parameters []string
 	open       func(source.Login, Options) (reader, error)
@@ -42,7 +43,7 @@ type reader interface {
 }
 
 // schemes are those of all stores but Redis.
-var schemes = map[string]scheme{}
+var schemes = map[string]scheme{"postgres": postgres, "postgresql": postgres}
 
 // schemeOf returns the scheme of the URL that a was parsed from.
 func schemeOf(a Address) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/source/redis/connect"
+	sqlsource "github.com/locksteward/locksteward/source/sql"
 )
 
 // Store is the connection to a target's lock store.
@@ -50,6 +51,8 @@ type Options struct {
 	Pace    pace.Config
 	Unpaced bool
 	Hosts   *pace.Hosts
+	// Tables are lock tables of a database beside those that are known.
+	Tables []sqlsource.Table
 	// Placeholder reports whether a release put a placeholder in a lock's place; it may be nil.
 	Placeholder func(key, requestID string) bool
 }
@@ -60,6 +63,8 @@ type ReleaserOptions struct {
 	Digest locksteward.DigestKey
 	// MetaPrefixes are where a Redis keeps what belongs to locks; none is the default.
 	MetaPrefixes []string
+	// Tables are as in [Options].
+	Tables []sqlsource.Table
 }
 
 // Validate reports all that is wrong with how a target is reached, each beginning with its

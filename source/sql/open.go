@@ -2,6 +2,7 @@ package sqlsource
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -91,6 +92,9 @@ func Open(login source.Login, opts Options) (*Source, error) {
 	}
 	return &Source{database: db, absent: map[string]absence{}, watch: newWatch()}, nil
 }
+
+// Ping asks the server for a sign of life.
+func (d *database) Ping(ctx context.Context) error { return d.db.PingContext(ctx) }
 
 // Close ends the connection.
 func (d *database) Close() error { return d.db.Close() }

@@ -73,7 +73,7 @@ func TestText(t *testing.T) {
 		en, zh string
 	}{
 		{locksteward.Message{}, "", ""},
-		{locksteward.NewMessage("ttl/none.pttl"), "PTTL is -1: the key never expires", "PTTL 为 -1：该键永不过期"},
+		{locksteward.NewMessage("ttl/none.no-expiry"), "it never expires by itself", "不会自行过期"},
 		{locksteward.NewMessage("lock.ttl", 90*time.Second), "TTL 1m30s left", "距过期还有 1m30s"},
 		{locksteward.NewMessage("count.locks", 1), "1 lock", "1 把锁"},
 		{locksteward.NewMessage("count.locks", int64(2)), "2 locks", "2 把锁"},

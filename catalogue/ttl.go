@@ -2,15 +2,15 @@ package catalogue
 
 var ttlSentences = sentences{
 	"ttl/none.cause": {
-		EN: "A crash between SETNX and EXPIRE: they are two commands, and the process died, was cut off or threw an error between them. " +
-			"Or the lock is taken without any expiry, or its expiry was removed (PERSIST, a later SET without KEEPTTL).",
-		ZH: "在 SETNX 与 EXPIRE 之间崩溃：这是两条命令，进程在其间退出、断网或抛出异常。" +
-			"也可能加锁时根本没有设置过期时间，或过期时间被去掉了（PERSIST，或之后不带 KEEPTTL 的 SET）。",
+		EN: "A crash between taking the lock and setting its TTL (SETNX and EXPIRE are two commands): the process died, was cut off or threw an error between them. " +
+			"Or the lock is taken without any expiry, as a row of a lock table is, or its expiry was removed (PERSIST, a later SET without KEEPTTL).",
+		ZH: "在加锁与设置过期时间之间崩溃（SETNX 与 EXPIRE 是两条命令）：进程在其间退出、断网或抛出异常。" +
+			"也可能加锁时根本没有设置过期时间（例如锁表中的一行），或过期时间被去掉了（PERSIST，或之后不带 KEEPTTL 的 SET）。",
 	},
 	"ttl/none.remedy": {
-		EN: "If its holder is gone, request a release of the lock. Then take it in one command, SET key token NX PX ms, with a random token per acquisition, " +
+		EN: "If its holder is gone, request a release of the lock. On Redis, take it in one command, SET key token NX PX ms, with a random token per acquisition, " +
 			"and release it with a script that compares the token. Where a lock without TTL is meant, set ttl: allowed-none on its class.",
-		ZH: "若持有者已不存在，请申请释放该锁。随后改用一条命令加锁：SET key token NX PX ms，每次加锁使用随机 token，" +
+		ZH: "若持有者已不存在，请申请释放该锁。在 Redis 上改用一条命令加锁：SET key token NX PX ms，每次加锁使用随机 token，" +
 			"释放时用脚本比较 token。若确实需要无过期时间的锁，请在其 class 上设置 ttl: allowed-none。",
 	},
 	"ttl/none.cause-ttl-removed": {
@@ -21,16 +21,16 @@ var ttlSentences = sentences{
 		EN: "lock %s has no TTL: if its holder is gone, nobody can ever take it again",
 		ZH: "锁 %s 没有过期时间：若持有者已不存在，将再也没有人能取得它",
 	},
-	"ttl/none.pttl":    {EN: "PTTL is -1: the key never expires", ZH: "PTTL 为 -1：该键永不过期"},
+	"ttl/none.no-expiry":    {EN: "it never expires by itself", ZH: "不会自行过期"},
 	"ttl/none.library": {EN: "library %s", ZH: "锁类型 %s"},
 	"ttl/none.ttl-removed": {
 		EN: "an earlier look at this hold saw a TTL: it was removed since",
 		ZH: "此前查看这次持有时有过期时间：之后被去掉了",
 	},
-	"ttl/none.design": {EN: "%s gives its keys no TTL by design", ZH: "%s 按设计不为键设置过期时间"},
+	"ttl/none.design": {EN: "%s gives its locks no TTL by design", ZH: "%s 按设计不为锁设置过期时间"},
 	"ttl/none.young": {
-		EN: "first seen only %s ago: a SETNX + EXPIRE pair may be in flight",
-		ZH: "%s 前才首次看到：SETNX 与 EXPIRE 可能尚未执行完",
+		EN: "first seen only %s ago: its TTL may still be set",
+		ZH: "%s 前才首次看到：可能尚未设置过期时间",
 	},
 	"ttl/none.turnover": {
 		EN: "the token is the same for every hold, so these looks may have seen several short holds",

@@ -16,7 +16,7 @@ import (
 func TestKeptIsTheFinding(t *testing.T) {
 	t.Parallel()
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
-		"", "PTTL is -1: the key never expires", "first seen 2.1s ago, at 2026-11-21T22:10:05Z, in 2 looks",
+		"", "it never expires by itself", "first seen 2.1s ago, at 2026-11-21T22:10:05Z, in 2 looks",
 		"first seen 12s ago, at 2026-11-21T22:10:09Z, in 14 looks", "锁 lock:a 没有过期时间", "锁 lock:abc 没有过期时间", "aaaa", "aaaaaaa",
 	}))
 	plain := rapid.OneOf(
@@ -24,7 +24,7 @@ func TestKeptIsTheFinding(t *testing.T) {
 		rapid.Map(rapid.Int64(), func(n int64) any { return n }), rapid.Map(rapid.Int64(), func(n int64) any { return time.Duration(n) }),
 		rapid.Map(rapid.Int64(), func(n int64) any { return time.UnixMilli(n) }),
 	)
-	id := rapid.SampledFrom([]string{"ttl/none.pttl", "lock.seen", "list", "of another version"})
+	id := rapid.SampledFrom([]string{"ttl/none.no-expiry", "lock.seen", "list", "of another version"})
 	part := rapid.Custom(func(t *rapid.T) any {
 		return locksteward.NewMessage(id.Draw(t, "id"), rapid.SliceOfN(plain, 0, 3).Draw(t, "args")...)
 	})
@@ -63,7 +63,7 @@ func TestMessagesAlikeAreSmall(t *testing.T) {
 		f := locksteward.Finding{
 			Rule: TTLNone, Key: key, Summary: message("ttl/none.summary", locksteward.LockName(key)),
 			Evidence: []locksteward.Message{
-				message("ttl/none.pttl"), message("lock.seen", ago, t0, message("count.looks", 2)),
+				message("ttl/none.no-expiry"), message("lock.seen", ago, t0, message("count.looks", 2)),
 				message("ttl/none.library", "redlock"), holderLine(locksteward.Holder{Host: "web-" + key}),
 			},
 			CounterEvidence: []locksteward.Message{message("ttl/none.young", ago)},

@@ -83,7 +83,7 @@ func (ttlNone) Evaluate(in Input) Verdict {
 		Severity: severity,
 		Summary:  message("ttl/none.summary", key),
 		Evidence: join(
-			message("ttl/none.pttl"),
+			message("ttl/none.no-expiry"),
 			ttlNoneLostLine(l),
 			seenLine(l, in.Now),
 			idleLine(l),

@@ -26,6 +26,7 @@ import (
 	"github.com/locksteward/locksteward/internal/heartbeat"
 	"github.com/locksteward/locksteward/internal/liveness"
 	"github.com/locksteward/locksteward/internal/lockhistory"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/internal/notifications"
 	"github.com/locksteward/locksteward/internal/pace"
 	"github.com/locksteward/locksteward/internal/silences"
@@ -35,7 +36,6 @@ import (
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/source/redis/connect"
-	"github.com/locksteward/locksteward/source/redis/formats"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -115,7 +115,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 	if err != nil {
 		return nil, err
 	}
-	if a.engine, err = rules.New(cfg.Rules, classes, formats.Facts); err != nil {
+	if a.engine, err = rules.New(cfg.Rules, classes, lockstore.Facts); err != nil {
 		return nil, err
 	}
 	a.engine.SetRedlocks(cfg.Redlock)

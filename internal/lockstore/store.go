@@ -14,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/source/redis/connect"
+	"github.com/locksteward/locksteward/source/redis/formats"
 	sqlsource "github.com/locksteward/locksteward/source/sql"
 )
 
@@ -145,4 +146,13 @@ func Reach(ctx context.Context, cfg connect.Config) error {
 		err = errors.New(s.Explain(err))
 	}
 	return errors.Join(err, s.Close())
+}
+
+// Facts returns what rules need to know of the library called name, in whichever store; zero
+// for one that is not known.
+func Facts(name string) locksteward.LibraryFacts {
+	if _, known := formats.Get(name); known {
+		return formats.Facts(name)
+	}
+	return sqlsource.Facts(name)
 }

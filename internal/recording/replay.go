@@ -9,8 +9,8 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/rules"
-	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // Replayed is what the rules made of a recording.
@@ -41,7 +41,7 @@ type Dead struct {
 // redlock says which targets of the looks are the masters of one Redlock. A look
 // that does not say when it began by the agent's clock has the server's.
 func Replay(looks iter.Seq2[Look, error], cfg rules.Config, classes *class.Set, redlock []rules.Redlock) (Replayed, error) {
-	engine, err := rules.New(cfg, classes, formats.Facts)
+	engine, err := rules.New(cfg, classes, lockstore.Facts)
 	if err != nil {
 		return Replayed{}, err
 	}

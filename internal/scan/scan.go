@@ -136,7 +136,7 @@ func prepare(opts Options) (*parts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--match: %w: %w", locksteward.ErrInvalid, err)
 	}
-	engine, err := rules.New(nil, classes, formats.Facts)
+	engine, err := rules.New(nil, classes, lockstore.Facts)
 	if err != nil {
 		return nil, err
 	}

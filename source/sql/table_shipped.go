@@ -19,11 +19,11 @@ func Shipped() []Table {
 		// spring-projects/spring-integration, DefaultLockRepository.java: from 7.0 on with EXPIRED_AFTER; before, a
 		// renewal writes CREATED_DATE, and how long a lock lasts is known to its clients alone.
 		{
-			Library: "spring-integration", Table: "int_lock", Name: []string{"region", "lock_key"}, Holder: "client_id", Until: "expired_after",
+			Library: "spring-integration-jdbc", Table: "int_lock", Name: []string{"region", "lock_key"}, Holder: "client_id", Until: "expired_after",
 			Rewritten: true, Release: "delete",
 		},
 		{
-			Library: "spring-integration", Table: "int_lock", Name: []string{"region", "lock_key"}, Holder: "client_id",
+			Library: "spring-integration-jdbc", Table: "int_lock", Name: []string{"region", "lock_key"}, Holder: "client_id",
 			Rewritten: true, Release: "delete",
 		},
 		// quartz-scheduler/quartz, StdJDBCDelegate.java: each scheduler writes when it was there last.
@@ -73,7 +73,7 @@ func Shipped() []Table {
 }
 
 // noUntil are the libraries whose rows say of no moment that they end then.
-var noUntil = map[string]bool{"liquibase": true, "knex": true, "golang-migrate": true, "spring-integration": true}
+var noUntil = map[string]bool{"liquibase": true, "knex": true, "golang-migrate": true, "spring-integration-jdbc": true}
 
 // Facts returns what is known of the locks of a library.
 func Facts(library string) locksteward.LibraryFacts {

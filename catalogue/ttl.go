@@ -21,8 +21,8 @@ var ttlSentences = sentences{
 		EN: "lock %s has no TTL: if its holder is gone, nobody can ever take it again",
 		ZH: "锁 %s 没有过期时间：若持有者已不存在，将再也没有人能取得它",
 	},
-	"ttl/none.no-expiry":    {EN: "it never expires by itself", ZH: "不会自行过期"},
-	"ttl/none.library": {EN: "library %s", ZH: "锁类型 %s"},
+	"ttl/none.no-expiry": {EN: "it never expires by itself", ZH: "不会自行过期"},
+	"ttl/none.library":   {EN: "library %s", ZH: "锁类型 %s"},
 	"ttl/none.ttl-removed": {
 		EN: "an earlier look at this hold saw a TTL: it was removed since",
 		ZH: "此前查看这次持有时有过期时间：之后被去掉了",

@@ -1,0 +1,22 @@
+package sqlsource
+
+// KeepConnections has a releaser keep its connections between calls, so that races are fast.
+func (r *Releaser) KeepConnections() { r.db.SetMaxIdleConns(4) }
+
+// AdvisoryLibrary is advisoryLibrary of a bigint.
+func AdvisoryLibrary(key int64, database, user string) string {
+	library, _ := advisoryLibrary(advisoryKey{bigint: key}, database, user, "")
+	return library
+}
+
+// MigrateKey is golang-migrate's key.
+func MigrateKey(database, prefix string) int64 { return migrateSum(prefix + database) }
+
+// BelieveLoopback has a source believe that an address of this machine alone is that of a holder.
+func (s *Source) BelieveLoopback() { s.loopback = true }
+
+// Lose has a releaser believe that the answer to the commit of a request's transaction was lost.
+func (r *Releaser) Lose(request, transaction string) {
+	rec, _ := r.record(request)
+	rec.transaction, rec.sent = transaction, true
+}

@@ -25,6 +25,8 @@ const (
 	dialTimeout = 3 * time.Second
 	// maxPacket bounds an answer of a server: the names of about a million children.
 	maxPacket = 64 << 20
+	// maxRequest bounds what we send: the library sends the watches of 128 kB of paths at a time.
+	maxRequest = 256 << 10
 )
 
 // spec is a target's URL, read.
@@ -141,7 +143,7 @@ type hosts struct {
 }
 
 func (h *hosts) Init(servers []string) error {
-	h.servers, h.next, h.last = servers, 0, len(servers)-1
+	h.servers, h.next, h.last = servers, 0, -1
 	return nil
 }
 
@@ -150,8 +152,9 @@ func (h *hosts) Len() int { return len(h.servers) }
 func (h *hosts) Next() (server string, retryStart bool) {
 	i := h.next
 	h.next = (i + 1) % len(h.servers)
-	// After a round the library waits for a second.
-	return h.servers[i], i == h.last
+	retryStart = i == h.last // a round is over: the library waits for a second
+	h.last = max(h.last, 0)
+	return h.servers[i], retryStart
 }
 
 func (h *hosts) Connected() { h.last = (h.next + len(h.servers) - 1) % len(h.servers) }
@@ -191,7 +194,7 @@ func (c *client) start() (*connection, error) {
 	}
 	conn, events, err := zk.Connect(c.spec.servers, 2*c.timeout,
 		zk.WithHostProvider(&hosts{}), zk.WithDialer(dial), zk.WithLogger(quiet{}), zk.WithLogInfo(false),
-		zk.WithMaxBufferSize(maxPacket), zk.WithEventCallback(func(e zk.Event) { n.event(e, c.onEvent) }))
+		zk.WithMaxBufferSize(maxPacket), zk.WithMaxConnBufferSize(maxRequest), zk.WithEventCallback(func(e zk.Event) { n.event(e, c.onEvent) }))
 	if err != nil {
 		stop()
 		return nil, err

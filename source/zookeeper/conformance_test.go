@@ -68,7 +68,14 @@ func (s *zkStore) Source(t testing.TB) source.Source {
 	return open(t, source.Login{URL: s.url()}, zksource.Options{Digest: s.digest})
 }
 
-func (s *zkStore) Releaser(testing.TB) source.Releaser { return nil }
+func (s *zkStore) Releaser(t testing.TB) source.Releaser {
+	t.Helper()
+	r, err := zksource.OpenReleaser(source.Login{URL: s.url()}, zksource.ReleaserOptions{Digest: s.digest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
 
 // retry repeats what a server that is being restarted, or a cut connection, did not answer.
 func retry(t testing.TB, do func() error) {

@@ -101,7 +101,6 @@ type client struct {
 // connection is one zk.Conn, which goes on from server to server with one session.
 type connection struct {
 	conn *zk.Conn
-	user string
 	stop context.CancelFunc // of dialing
 	done chan struct{}      // closed when its goroutines have ended
 

@@ -108,7 +108,8 @@ func (p *proc) configure() error {
 		return err
 	}
 	p.port, p.admin = ports[0], ports[1]
-	config := fmt.Sprintf(`dataDir=%s
+	var config strings.Builder
+	fmt.Fprintf(&config, `dataDir=%s
 clientPort=%d
 clientPortAddress=127.0.0.1
 admin.serverAddress=127.0.0.1
@@ -118,9 +119,9 @@ maxSessionTimeout=60000
 maxClientCnxns=0
 `, filepath.Join(p.dir, "data"), p.port, p.admin, TickTime.Milliseconds())
 	if p.mode != Standalone {
-		config += "initLimit=5\nsyncLimit=5\n"
+		config.WriteString("initLimit=5\nsyncLimit=5\n")
 		for i := range 3 {
-			config += fmt.Sprintf("server.%d=127.0.0.1:%d:%d\n", i+1, ports[2+2*i], ports[3+2*i])
+			fmt.Fprintf(&config, "server.%d=127.0.0.1:%d:%d\n", i+1, ports[2+2*i], ports[3+2*i])
 		}
 	}
 	if err := os.MkdirAll(filepath.Join(p.dir, "data"), 0o700); err != nil {
@@ -129,7 +130,7 @@ maxClientCnxns=0
 	if err := os.WriteFile(filepath.Join(p.dir, "data", "myid"), []byte("1\n"), 0o600); err != nil {
 		return fmt.Errorf("write myid: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(p.dir, "zoo.cfg"), []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.dir, "zoo.cfg"), []byte(config.String()), 0o600); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -49,7 +48,7 @@ func connections(ctx context.Context, admin string, addrs map[int64]string) erro
 	}
 	type connection struct {
 		Remote  string `json:"remote_socket_address"`
-		Session any    `json:"session_id"`
+		Session int64  `json:"session_id"`
 	}
 	var answer struct {
 		Connections []connection `json:"connections"`
@@ -59,14 +58,8 @@ func connections(ctx context.Context, admin string, addrs map[int64]string) erro
 		return fmt.Errorf("read answer of %s: %w", admin, err)
 	}
 	for _, c := range append(answer.Connections, answer.Secure...) {
-		text, ok := c.Session.(string)
-		if !ok {
-			continue
-		}
-		id, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 64)
-		host, _, err2 := net.SplitHostPort(strings.TrimPrefix(c.Remote, "/"))
-		if err == nil && err2 == nil && id != 0 {
-			addrs[int64(id)] = host
+		if host, _, err := net.SplitHostPort(c.Remote); err == nil && c.Session != 0 {
+			addrs[c.Session] = host
 		}
 	}
 	return nil

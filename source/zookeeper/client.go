@@ -478,17 +478,23 @@ const (
 // serverState asks a server for its state. An error means that it did not answer.
 func serverState(ctx context.Context, addr string) (string, error) {
 	answer, err := fourLetters(ctx, addr, "srvr")
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
+	}
+	return stateOf(answer), nil
+}
+
+// stateOf reads the answer to srvr.
+func stateOf(answer string) string {
+	switch {
 	case strings.Contains(answer, "Mode: read-only"):
-		return stateReadOnly, nil
+		return stateReadOnly
 	case strings.Contains(answer, "Mode: "):
-		return stateServing, nil
+		return stateServing
 	case strings.Contains(answer, "not currently serving"):
-		return stateNoQuorum, nil
+		return stateNoQuorum
 	default:
-		return stateForbidden, nil
+		return stateForbidden
 	}
 }
 

@@ -3,6 +3,7 @@ package zksource
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -15,8 +16,8 @@ const maxDirectories = 100_000
 
 // step is one element of a path that a pattern names.
 type step struct {
-	literal string     // "" if the element has a wildcard
-	match   *class.Set // of names, if it has
+	literal string // "" if the element has a wildcard
+	pattern string // as package path matches it, if it has
 }
 
 // plan is what the classes name.
@@ -65,15 +66,14 @@ func parsePattern(pattern string) (steps []step, why string) {
 		return nil, "names no path of ZooKeeper: that begins with /"
 	}
 	for element := range strings.SplitSeq(rest, "/") {
-		set, err := class.NewMatchSet([]string{element})
-		if err != nil {
+		if _, err := path.Match(element, ""); err != nil || element == "" {
 			return nil, "has an element that cannot be matched: write a name, * or ? between two slashes"
 		}
 		if exact(element) {
 			steps = append(steps, step{literal: class.LiteralPrefix(element)})
 			continue
 		}
-		steps = append(steps, step{match: set})
+		steps = append(steps, step{pattern: element})
 	}
 	return steps, ""
 }
@@ -107,7 +107,7 @@ func (r reader) expand(ctx context.Context, p plan) (expansion, error) {
 		for _, s := range steps {
 			var below []string
 			for _, dir := range at {
-				if s.match == nil {
+				if s.pattern == "" {
 					below = append(below, join(dir, s.literal))
 					continue
 				}
@@ -120,7 +120,7 @@ func (r reader) expand(ctx context.Context, p plan) (expansion, error) {
 					listed[dir], e.parents[dir] = names, true
 				}
 				for _, name := range names {
-					if s.match.Classify(name).Configured {
+					if ok, err := path.Match(s.pattern, name); ok && err == nil {
 						below = append(below, join(dir, name))
 					}
 				}

@@ -112,13 +112,14 @@ func (p *proc) configure() error {
 	fmt.Fprintf(&config, `dataDir=%s
 clientPort=%d
 clientPortAddress=127.0.0.1
+admin.enableServer=%t
 admin.serverAddress=127.0.0.1
 admin.serverPort=%d
 tickTime=%d
 maxSessionTimeout=60000
 maxClientCnxns=0
-`, filepath.Join(p.dir, "data"), p.port, p.admin, TickTime.Milliseconds())
-	if p.mode != Standalone {
+`, filepath.Join(p.dir, "data"), p.port, p.mode == Admin, p.admin, TickTime.Milliseconds())
+	if p.mode == Lonely || p.mode == ReadOnly {
 		config.WriteString("initLimit=5\nsyncLimit=5\n")
 		for i := range 3 {
 			fmt.Fprintf(&config, "server.%d=127.0.0.1:%d:%d\n", i+1, ports[2+2*i], ports[3+2*i])
@@ -166,7 +167,7 @@ func (p *proc) spawn() (*run, error) {
 	}
 	defer log.Close()
 	dir := filepath.Dir(p.jar)
-	classes := []string{p.jar, filepath.Join(dir, "slf4j-simple.jar")} // Debian's jar names the others
+	classes := []string{p.jar, filepath.Join(dir, "slf4j-simple.jar"), filepath.Join(dir, "servlet-api.jar")} // Debian's jar names the others
 	if dir != "/usr/share/java" {
 		classes = []string{filepath.Join(dir, "*")}
 	}
@@ -174,7 +175,7 @@ func (p *proc) spawn() (*run, error) {
 	args := []string{
 		"-Xmx256m", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData",
 		// The page cache outlives every crash that we make.
-		"-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=64", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+		"-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=64", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
 	}
 	if p.mode == ReadOnly {
 		args = append(args, "-Dreadonlymode.enabled=true")
@@ -205,7 +206,7 @@ func (p *proc) spawn() (*run, error) {
 
 // await asks until the server answers as its mode lets expect.
 func (p *proc) await(ctx context.Context, r *run) error {
-	want := map[Mode]string{Standalone: "Mode: standalone", Lonely: "not currently serving", ReadOnly: "Mode: read-only"}[p.mode]
+	want := map[Mode]string{Standalone: "Mode: standalone", Admin: "Mode: standalone", Lonely: "not currently serving", ReadOnly: "Mode: read-only"}[p.mode]
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {

@@ -39,6 +39,8 @@ type Mode int
 const (
 	// Standalone serves alone.
 	Standalone Mode = iota
+	// Admin serves alone, and has an admin server.
+	Admin
 	// Lonely is one server of an ensemble of three whose others are away: it serves nobody.
 	Lonely
 	// ReadOnly is [Lonely], and serves clients that ask for no more than reading.
@@ -145,7 +147,7 @@ func keepLog(t testing.TB, p *proc) {
 // Addr returns host:port.
 func (s *Server) Addr() string { return s.proc.addr() }
 
-// Admin returns the URL of the admin server.
+// Admin returns the URL of the admin server, if there is one.
 func (s *Server) Admin() string { return fmt.Sprintf("http://127.0.0.1:%d", s.proc.admin) }
 
 var directories atomic.Int64

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests need and the machine lacks; says nothing when all is
-# there. Usage: scripts/deps.sh [redis|postgres|pgbouncer|prometheus|alertmanager|chromium|cc|python|java|servers]...   (default: all but java and servers)
+# there. Usage: scripts/deps.sh [redis|postgres|pgbouncer|zookeeper|prometheus|alertmanager|chromium|cc|python|java|servers]...   (default: all but java and servers)
 #
 # servers are Redis and Valkey of other versions, for make servers: they are not
 # installed but unpacked into a folder of the user, see scripts/servers.sh.
@@ -10,7 +10,7 @@
 # Exit codes: 0 all there, 1 something is missing, 2 unknown argument.
 set -eu
 
-all='redis postgres pgbouncer prometheus alertmanager chromium cc python'
+all='redis postgres pgbouncer zookeeper prometheus alertmanager chromium cc python'
 
 say() { printf 'deps: %s\n' "$*" >&2; }
 
@@ -44,6 +44,25 @@ have_python() {
 	return 1
 }
 
+# internal/testkit/testzk looks into the same places.
+zookeeper_places=${DEPS_ZOOKEEPER_PLACES:-'/usr/share/java/zookeeper.jar /opt/homebrew/opt/zookeeper/libexec/lib/zookeeper-[0-9]*.jar /usr/local/opt/zookeeper/libexec/lib/zookeeper-[0-9]*.jar'}
+
+have_zookeeper() {
+	have_any java || return 1
+	found=''
+	# shellcheck disable=SC2086 # One word per place, and each is a pattern.
+	for place in $zookeeper_places; do
+		if [ -e "$place" ]; then found=yes; fi
+	done
+	[ -n "$found" ] || return 1
+	# The locks of its Python library; Homebrew has none, the tests skip there.
+	if [ "$(uname -s)" = Darwin ]; then return 0; fi
+	for python in $pythons; do
+		if "$python" -c 'import kazoo' >/dev/null 2>&1; then return 0; fi
+	done
+	return 1
+}
+
 have() {
 	case $1 in
 	redis) have_any redis-server valkey-server && have_any redis-cli valkey-cli ;;
@@ -58,6 +77,7 @@ have() {
 	cc) have_any cc gcc clang ;; # the race detector needs one
 	# Locks of real Python libraries. Homebrew has none of them: the tests skip there.
 	python) [ "$(uname -s)" = Darwin ] || have_python ;;
+	zookeeper) have_zookeeper ;;
 	# For docs/snippets/java alone, and 300 MB: for CI, and for who asks for it.
 	java) have_any javac ;;
 	servers) true ;; # looked after by scripts/servers.sh
@@ -74,6 +94,7 @@ apt_packages() {
 	chromium) echo chromium ;;
 	cc) echo gcc libc6-dev ;;
 	python) echo python3 python3-redis python3-dogpile.cache python3-rq ;;
+	zookeeper) echo zookeeper python3-kazoo libcurator-recipes-java ;;
 	java) echo default-jdk-headless ;;
 	esac
 }
@@ -87,6 +108,7 @@ brew_packages() {
 	alertmanager) echo alertmanager ;;
 	chromium) echo google-chrome ;;
 	cc) echo llvm ;;
+	zookeeper) echo zookeeper ;;
 	java) echo openjdk ;;
 	esac
 }
@@ -192,7 +214,7 @@ wants_redis='' wants_servers=''
 for dep in "$@"; do
 	case $dep in
 	redis) wants_redis=yes ;;
-	postgres | pgbouncer | prometheus | alertmanager | chromium | cc | python | java) ;;
+	postgres | pgbouncer | zookeeper | prometheus | alertmanager | chromium | cc | python | java) ;;
 	servers) wants_servers=yes ;;
 	*)
 		say "unknown dependency '$dep': write any of $all java servers"

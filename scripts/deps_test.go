@@ -14,6 +14,7 @@ type machine struct {
 	t      *testing.T
 	bin    string
 	lib    string // where PostgreSQL is, beside PATH
+	jar    string // where ZooKeeper is
 	policy string
 	calls  string
 }
@@ -24,7 +25,7 @@ func newMachine(t *testing.T, system, uid string) *machine {
 	dir := t.TempDir()
 	m := &machine{
 		t: t, bin: filepath.Join(dir, "bin"), lib: filepath.Join(dir, "lib", "15", "bin"),
-		policy: filepath.Join(dir, "policy-rc.d"), calls: filepath.Join(dir, "calls"),
+		jar: filepath.Join(dir, "zookeeper.jar"), policy: filepath.Join(dir, "policy-rc.d"), calls: filepath.Join(dir, "calls"),
 	}
 	for _, d := range []string{m.bin, m.lib} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -70,8 +71,11 @@ func (m *machine) installer(name string, programs ...string) {
 	body.WriteString("echo \"frontend $DEBIAN_FRONTEND\" >>'" + m.calls + "'\n")
 	for _, p := range programs {
 		path := filepath.Join(m.bin, p)
-		if p == "postgres" || p == "initdb" {
+		switch p {
+		case "postgres", "initdb":
 			path = filepath.Join(m.lib, p)
+		case "zookeeper.jar":
+			path = m.jar
 		}
 		body.WriteString("printf '#!/bin/sh\\necho v=7.0.15 x\\n' >'" + path + "'; chmod 755 '" + path + "'\n")
 	}
@@ -83,7 +87,7 @@ func (m *machine) run(args ...string) (code int, said, calls string) {
 	m.t.Helper()
 	cmd := exec.CommandContext(m.t.Context(), "./deps.sh", args...)
 	cmd.Env = []string{
-		"PATH=" + m.bin, "DEPS_POLICY_FILE=" + m.policy, "DEPS_PYTHONS=other-python python3", "DEPS_PGBOUNCER=/nowhere/pgbouncer",
+		"PATH=" + m.bin, "DEPS_POLICY_FILE=" + m.policy, "DEPS_PYTHONS=other-python python3", "DEPS_PGBOUNCER=/nowhere/pgbouncer", "DEPS_ZOOKEEPER_PLACES=" + m.jar,
 		"DEPS_POSTGRES_PLACES=/nowhere/*/bin " + filepath.Dir(filepath.Dir(m.lib)) + "/*/bin",
 	}
 	out, err := cmd.CombinedOutput()
@@ -110,8 +114,11 @@ func TestDepsSaysNothingWhenAllIsThere(t *testing.T) {
 	m := newMachine(t, "Linux", "1000")
 	m.installer("apt-get")
 	m.hasRedis("7.0.15")
-	for _, p := range []string{"pgbouncer", "prometheus", "promtool", "prometheus-alertmanager", "google-chrome", "clang", "python3"} {
+	for _, p := range []string{"pgbouncer", "prometheus", "promtool", "prometheus-alertmanager", "google-chrome", "clang", "python3", "java"} {
 		m.has(p, "exit 0")
+	}
+	if err := os.WriteFile(m.jar, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	for _, p := range []string{"postgres", "initdb"} {
 		m.hasIn(m.lib, p, "exit 0") // Not on PATH, as Debian has it.
@@ -132,6 +139,23 @@ func TestDepsAsksPythonForItsLibraries(t *testing.T) {
 	}
 	mac := newMachine(t, "Darwin", "501")
 	if code, said, calls := mac.run("python"); code != 0 || calls != "" {
+		t.Errorf("exit %d, said %q, called %q", code, said, calls)
+	}
+}
+
+// A server without the Python library for its locks is half of it.
+func TestDepsWantsZooKeeperAndItsLibraries(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "Linux", "0")
+	m.has("java", "exit 0")
+	m.installer("apt-get", "zookeeper.jar", "python3")
+	if code, said, calls := m.run("zookeeper"); code != 0 || !strings.Contains(calls, " zookeeper python3-kazoo libcurator-recipes-java\nservices forbidden\n") {
+		t.Errorf("exit %d, said %q, called %q", code, said, calls)
+	}
+	mac := newMachine(t, "Darwin", "501")
+	mac.has("java", "exit 0")
+	mac.installer("brew", "zookeeper.jar")
+	if code, said, calls := mac.run("zookeeper"); code != 0 || !strings.Contains(calls, "brew install --quiet zookeeper\n") {
 		t.Errorf("exit %d, said %q, called %q", code, said, calls)
 	}
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // Store is a lock store under test, as its applications and operators use it. Names begin
-// with "lock:".
+// with "lock:", or with what its Prefix says before that.
 type Store interface {
 	// Source returns a source of the store, whose connections end with the test.
 	Source(t testing.TB) source.Source
@@ -35,6 +35,17 @@ type Store interface {
 	Free(t testing.TB, name string)
 	// Held reports whether the hold that Take gave last still has the lock.
 	Held(t testing.TB, name string) bool
+}
+
+// Prefixer is a store whose names begin with a prefix, as paths do with "/".
+type Prefixer interface{ Prefix() string }
+
+// in returns the name of a lock of the store.
+func in(store Store, name string) string {
+	if p, ok := store.(Prefixer); ok {
+		return p.Prefix() + name
+	}
+	return name
 }
 
 // Restarter is a store whose server can be killed and started again.
@@ -76,9 +87,9 @@ func Conformance(t *testing.T, races int, open func(t testing.TB) Store) {
 }
 
 // scan returns a scanner over the store.
-func scan(t testing.TB, src source.Source) *scanner.Scanner {
+func scan(t testing.TB, store Store, src source.Source) *scanner.Scanner {
 	t.Helper()
-	classes, err := class.NewSet([]class.Class{{Name: "all", Match: []string{"lock:*"}}})
+	classes, err := class.NewSet([]class.Class{{Name: "all", Match: []string{in(store, "lock:*")}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +121,11 @@ func find(locks []locksteward.Lock, name string) *locksteward.Lock {
 
 func sweepSees(t *testing.T, store Store) {
 	src := store.Source(t)
-	s, lifetimes := scan(t, src), src.Traits().Lifetimes
-	store.Take(t, "lock:lease", time.Hour)
-	store.Take(t, "lock:for-ever", 0)
+	s, lifetimes := scan(t, store, src), src.Traits().Lifetimes
+	store.Take(t, in(store, "lock:lease"), time.Hour)
+	store.Take(t, in(store, "lock:for-ever"), 0)
 	first := complete(t, s)
-	lease, persistent := find(first.Locks, "lock:lease"), find(first.Locks, "lock:for-ever")
+	lease, persistent := find(first.Locks, in(store, "lock:lease")), find(first.Locks, in(store, "lock:for-ever"))
 	if lease == nil || persistent == nil || len(first.Locks) != 2 {
 		t.Fatalf("seen %+v", first.Locks)
 	}
@@ -131,11 +142,11 @@ func sweepSees(t *testing.T, store Store) {
 		t.Errorf("seen %+v", lease)
 	}
 	second := complete(t, s)
-	if again := find(second.Locks, "lock:lease"); again == nil || again.TokenDigest != lease.TokenDigest || !again.History.FirstSeen.Equal(lease.History.FirstSeen) || again.History.Looks != 2 {
+	if again := find(second.Locks, in(store, "lock:lease")); again == nil || again.TokenDigest != lease.TokenDigest || !again.History.FirstSeen.Equal(lease.History.FirstSeen) || again.History.Looks != 2 {
 		t.Errorf("the same hold is %+v", again)
 	}
-	store.Take(t, "lock:lease", time.Hour) // another hold
-	store.Free(t, "lock:for-ever")
+	store.Take(t, in(store, "lock:lease"), time.Hour) // another hold
+	store.Free(t, in(store, "lock:for-ever"))
 	third := complete(t, s)
 	if len(third.Locks) != 1 || third.Locks[0].TokenDigest == lease.TokenDigest {
 		t.Errorf("after the ends: %+v", third.Locks)
@@ -145,22 +156,22 @@ func sweepSees(t *testing.T, store Store) {
 		ended = append(ended, e.Lock.Key)
 	}
 	slices.Sort(ended)
-	if !slices.Equal(ended, []string{"lock:for-ever", "lock:lease"}) {
+	if !slices.Equal(ended, []string{in(store, "lock:for-ever"), in(store, "lock:lease")}) {
 		t.Errorf("ended %q", ended)
 	}
 }
 
 func liveLocksStay(t *testing.T, store Store) {
-	s := scan(t, store.Source(t))
+	s := scan(t, store, store.Source(t))
 	const live = 50
 	for i := range live {
-		store.Take(t, fmt.Sprintf("lock:live:%d", i), time.Hour)
+		store.Take(t, in(store, fmt.Sprintf("lock:live:%d", i)), time.Hour)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var others sync.WaitGroup
 	others.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			name := fmt.Sprintf("lock:other:%d", i%20)
+			name := in(store, fmt.Sprintf("lock:other:%d", i%20))
 			store.Take(t, name, time.Minute)
 			store.Free(t, name)
 		}
@@ -168,12 +179,12 @@ func liveLocksStay(t *testing.T, store Store) {
 	for range 20 {
 		sweep := complete(t, s)
 		for _, e := range sweep.Endings {
-			if strings.HasPrefix(e.Lock.Key, "lock:live:") {
+			if strings.HasPrefix(e.Lock.Key, in(store, "lock:live:")) {
 				t.Errorf("%s has ended: %s", e.Lock.Key, e.How)
 			}
 		}
 		for i := range live {
-			if find(sweep.Locks, fmt.Sprintf("lock:live:%d", i)) == nil {
+			if find(sweep.Locks, in(store, fmt.Sprintf("lock:live:%d", i))) == nil {
 				t.Errorf("lock:live:%d is not seen", i)
 			}
 		}
@@ -183,18 +194,18 @@ func liveLocksStay(t *testing.T, store Store) {
 }
 
 func readSays(t *testing.T, store Store) {
-	s := scan(t, store.Source(t))
-	store.Take(t, "lock:a", time.Hour)
-	got, err := s.Table().Refresh(t.Context(), "lock:a")
-	if err != nil || got.Key != "lock:a" || got.TokenDigest == "" {
+	s := scan(t, store, store.Source(t))
+	store.Take(t, in(store, "lock:a"), time.Hour)
+	got, err := s.Table().Refresh(t.Context(), in(store, "lock:a"))
+	if err != nil || got.Key != in(store, "lock:a") || got.TokenDigest == "" {
 		t.Errorf("read %+v, %v", got, err)
 	}
-	store.Free(t, "lock:a")
-	if _, err := s.Table().Refresh(t.Context(), "lock:a"); !errors.Is(err, locksteward.ErrNotFound) {
+	store.Free(t, in(store, "lock:a"))
+	if _, err := s.Table().Refresh(t.Context(), in(store, "lock:a")); !errors.Is(err, locksteward.ErrNotFound) {
 		t.Errorf("a free lock: %v", err)
 	}
-	store.Take(t, "lock:a", time.Hour)
-	update, err := s.Recheck(t.Context(), []locksteward.Lock{got, {Observation: locksteward.Observation{Key: "lock:b"}}})
+	store.Take(t, in(store, "lock:a"), time.Hour)
+	update, err := s.Recheck(t.Context(), []locksteward.Lock{got, {Observation: locksteward.Observation{Key: in(store, "lock:b")}}})
 	if err != nil || len(update.Locks) != 1 || update.Locks[0].TokenDigest == got.TokenDigest {
 		t.Errorf("read again %+v, %v", update, err)
 	}
@@ -205,7 +216,7 @@ func watchSees(t *testing.T, store Store) {
 	if !src.Traits().Watch {
 		t.Skip("the store has no watch")
 	}
-	s := scan(t, src)
+	s := scan(t, store, src)
 	complete(t, s)
 	var mu sync.Mutex
 	var taken, ended bool
@@ -215,8 +226,8 @@ func watchSees(t *testing.T, store Store) {
 		done <- s.Watch(ctx, func(_ context.Context, u locksteward.Update) {
 			mu.Lock()
 			defer mu.Unlock()
-			taken = taken || find(u.Locks, "lock:watched") != nil
-			ended = ended || slices.ContainsFunc(u.Endings, func(e locksteward.Ending) bool { return e.Lock.Key == "lock:watched" })
+			taken = taken || find(u.Locks, in(store, "lock:watched")) != nil
+			ended = ended || slices.ContainsFunc(u.Endings, func(e locksteward.Ending) bool { return e.Lock.Key == in(store, "lock:watched") })
 		})
 	}()
 	s.AwaitWatch(ctx)
@@ -227,9 +238,9 @@ func watchSees(t *testing.T, store Store) {
 			return *what
 		}
 	}
-	store.Take(t, "lock:watched", time.Hour)
+	store.Take(t, in(store, "lock:watched"), time.Hour)
 	testredis.Eventually(t, soon, seen(&taken), "a new lock is not passed")
-	store.Free(t, "lock:watched")
+	store.Free(t, in(store, "lock:watched"))
 	testredis.Eventually(t, soon, seen(&ended), "its end is not passed")
 	stop()
 	if err := <-done; err != nil {
@@ -238,7 +249,7 @@ func watchSees(t *testing.T, store Store) {
 }
 
 func pauseHolds(t *testing.T, store Store) {
-	s := scan(t, store.Source(t))
+	s := scan(t, store, store.Source(t))
 	s.Pause(locksteward.Pause{By: "test"})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -257,8 +268,8 @@ func failuresAreSurvived(t *testing.T, store Store) {
 	if !restarts && !cuts {
 		t.Skip("the store has no server")
 	}
-	s := scan(t, store.Source(t))
-	store.Take(t, "lock:before", time.Hour)
+	s := scan(t, store, store.Source(t))
+	store.Take(t, in(store, "lock:before"), time.Hour)
 	complete(t, s)
 	recovered := func(name string) {
 		t.Helper()
@@ -270,14 +281,14 @@ func failuresAreSurvived(t *testing.T, store Store) {
 	}
 	if cuts {
 		cutter.Cut(t)
-		if sweep, _ := s.Sweep(t.Context()); slices.ContainsFunc(sweep.Endings, func(e locksteward.Ending) bool { return e.Lock.Key == "lock:before" }) {
+		if sweep, _ := s.Sweep(t.Context()); slices.ContainsFunc(sweep.Endings, func(e locksteward.Ending) bool { return e.Lock.Key == in(store, "lock:before") }) {
 			t.Error("a cut connection ended a lock")
 		}
-		recovered("lock:cut")
+		recovered(in(store, "lock:cut"))
 	}
 	if restarts {
 		restarter.Restart(t)
-		recovered("lock:restarted")
+		recovered(in(store, "lock:restarted"))
 	}
 }
 
@@ -288,7 +299,7 @@ func refusalsAreExplained(t *testing.T, store Store) {
 	}
 	sources, secrets := refuser.Refused(t)
 	for name, src := range sources {
-		s := scan(t, src)
+		s := scan(t, store, src)
 		sweep, err := s.Sweep(t.Context())
 		reason := s.State().Reason
 		if err == nil || sweep.Complete() || reason == "" {
@@ -321,7 +332,7 @@ func releaseIsExact(t *testing.T, store Store, races int) {
 	}
 	outcomes := map[locksteward.RequestState]int{}
 	for i := range races {
-		const name = "lock:raced"
+		name := in(store, "lock:raced")
 		store.Take(t, name, time.Hour)
 		req := frozen(t, r, name)
 		if req.Evidence.Identity != locksteward.IdentityStrong {
@@ -359,27 +370,27 @@ func releaseRunsOnce(t *testing.T, store Store) {
 	if r == nil {
 		t.Skip("locks of the store cannot be released")
 	}
-	store.Take(t, "lock:once", time.Hour)
-	req := frozen(t, r, "lock:once")
+	store.Take(t, in(store, "lock:once"), time.Hour)
+	req := frozen(t, r, in(store, "lock:once"))
 	if got, err := r.Release(t.Context(), req); err != nil || got.State != locksteward.RequestReleased {
 		t.Fatalf("%s, %v", got.State, err)
 	}
-	store.Take(t, "lock:once", time.Hour)
+	store.Take(t, in(store, "lock:once"), time.Hour)
 	if got, err := r.Resolve(t.Context(), req); err != nil || got.State != locksteward.RequestReleased {
 		t.Errorf("resolved as %s, %v", got.State, err)
 	}
 	if got, err := r.Release(t.Context(), req); err == nil && got.State == locksteward.RequestReleased && got.ConfirmedBy != source.ConfirmedByRecord {
 		t.Errorf("released again: %+v", got)
 	}
-	if !store.Held(t, "lock:once") {
+	if !store.Held(t, in(store, "lock:once")) {
 		t.Error("the next hold is gone")
 	}
 	// What did not run never will, once it was resolved.
-	late := frozen(t, r, "lock:once")
+	late := frozen(t, r, in(store, "lock:once"))
 	if got, err := r.Resolve(t.Context(), late); err != nil || got.State == locksteward.RequestReleased {
 		t.Errorf("resolved as %s, %v", got.State, err)
 	}
-	if got, err := r.Release(t.Context(), late); err == nil && got.State == locksteward.RequestReleased || !store.Held(t, "lock:once") {
+	if got, err := r.Release(t.Context(), late); err == nil && got.State == locksteward.RequestReleased || !store.Held(t, in(store, "lock:once")) {
 		t.Errorf("a withdrawn release ran: %s, %v", got.State, err)
 	}
 }

@@ -16,7 +16,7 @@ TAKEOVERS ?= 200
 RACES ?= 100000
 # What the tests need beside Go; see scripts/deps.sh. With CI set nothing is skipped,
 # nor the one test that needs a Java compiler (300 MB).
-TESTDEPS ?= redis postgres prometheus alertmanager chromium cc python $(if $(CI),java)
+TESTDEPS ?= redis postgres prometheus alertmanager chromium cc python etcd $(if $(CI),java)
 
 GOFUMPT     := go tool -modfile=tools/gofumpt/go.mod gofumpt
 STATICCHECK := go tool -modfile=tools/staticcheck/go.mod staticcheck -checks inherit,ST1000,ST1020,ST1021,ST1022

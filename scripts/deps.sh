@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests need and the machine lacks; says nothing when all is
-# there. Usage: scripts/deps.sh [redis|postgres|prometheus|alertmanager|chromium|cc|python|java|servers]...   (default: all but java and servers)
+# there. Usage: scripts/deps.sh [redis|postgres|prometheus|alertmanager|chromium|cc|python|etcd|java|servers]...   (default: all but java and servers)
 #
 # servers are Redis and Valkey of other versions, for make servers: they are not
 # installed but unpacked into a folder of the user, see scripts/servers.sh.
@@ -10,7 +10,7 @@
 # Exit codes: 0 all there, 1 something is missing, 2 unknown argument.
 set -eu
 
-all='redis postgres prometheus alertmanager chromium cc python'
+all='redis postgres prometheus alertmanager chromium cc python etcd'
 
 say() { printf 'deps: %s\n' "$*" >&2; }
 
@@ -44,6 +44,13 @@ have_python() {
 	return 1
 }
 
+have_python_etcd() {
+	for python in $pythons; do
+		if "$python" -c 'import etcd3' >/dev/null 2>&1; then return 0; fi
+	done
+	return 1
+}
+
 have() {
 	case $1 in
 	redis) have_any redis-server valkey-server && have_any redis-cli valkey-cli ;;
@@ -57,6 +64,7 @@ have() {
 	cc) have_any cc gcc clang ;; # the race detector needs one
 	# Locks of real Python libraries. Homebrew has none of them: the tests skip there.
 	python) [ "$(uname -s)" = Darwin ] || have_python ;;
+	etcd) have_any etcd && have_any etcdctl && { [ "$(uname -s)" = Darwin ] || have_python_etcd; } ;;
 	# For docs/snippets/java alone, and 300 MB: for CI, and for who asks for it.
 	java) have_any javac ;;
 	servers) true ;; # looked after by scripts/servers.sh
@@ -72,6 +80,7 @@ apt_packages() {
 	chromium) echo chromium ;;
 	cc) echo gcc libc6-dev ;;
 	python) echo python3 python3-redis python3-dogpile.cache python3-rq ;;
+	etcd) echo etcd-server etcd-client python3-etcd3 ;;
 	java) echo default-jdk-headless ;;
 	esac
 }
@@ -84,6 +93,7 @@ brew_packages() {
 	alertmanager) echo alertmanager ;;
 	chromium) echo google-chrome ;;
 	cc) echo llvm ;;
+	etcd) echo etcd ;;
 	java) echo openjdk ;;
 	esac
 }
@@ -125,6 +135,7 @@ disable_services() {
 		case $dep in
 		redis) systemctl --quiet disable redis-server >/dev/null 2>&1 || say 'cannot disable the service redis-server: look whether it is wanted' ;;
 		postgres) systemctl --quiet disable postgresql >/dev/null 2>&1 || say 'cannot disable the service postgresql: look whether it is wanted' ;;
+		etcd) systemctl --quiet disable etcd >/dev/null 2>&1 || say 'cannot disable the service etcd: look whether it is wanted' ;;
 		prometheus) systemctl --quiet disable prometheus >/dev/null 2>&1 || say 'cannot disable the service prometheus: look whether it is wanted' ;;
 		alertmanager) systemctl --quiet disable prometheus-alertmanager >/dev/null 2>&1 || say 'cannot disable the service prometheus-alertmanager: look whether it is wanted' ;;
 		esac
@@ -188,7 +199,7 @@ wants_redis='' wants_servers=''
 for dep in "$@"; do
 	case $dep in
 	redis) wants_redis=yes ;;
-	postgres | prometheus | alertmanager | chromium | cc | python | java) ;;
+	postgres | prometheus | alertmanager | chromium | cc | python | etcd | java) ;;
 	servers) wants_servers=yes ;;
 	*)
 		say "unknown dependency '$dep': write any of $all java servers"

@@ -110,7 +110,7 @@ func TestDepsSaysNothingWhenAllIsThere(t *testing.T) {
 	m := newMachine(t, "Linux", "1000")
 	m.installer("apt-get")
 	m.hasRedis("7.0.15")
-	for _, p := range []string{"prometheus", "promtool", "prometheus-alertmanager", "google-chrome", "clang", "python3"} {
+	for _, p := range []string{"prometheus", "promtool", "prometheus-alertmanager", "google-chrome", "clang", "python3", "etcd", "etcdctl"} {
 		m.has(p, "exit 0")
 	}
 	for _, p := range []string{"postgres", "initdb"} {
@@ -133,6 +133,26 @@ func TestDepsAsksPythonForItsLibraries(t *testing.T) {
 	mac := newMachine(t, "Darwin", "501")
 	if code, said, calls := mac.run("python"); code != 0 || calls != "" {
 		t.Errorf("exit %d, said %q, called %q", code, said, calls)
+	}
+}
+
+// The server, its command line and the Python library come together.
+func TestDepsWantsAllOfEtcd(t *testing.T) {
+	t.Parallel()
+	for name, arrange := range map[string]func(*machine){
+		"nothing":    func(*machine) {},
+		"no client":  func(m *machine) { m.has("etcd", "exit 0"); m.has("python3", "exit 0") },
+		"no library": func(m *machine) { m.has("etcd", "exit 0"); m.has("etcdctl", "exit 0"); m.has("python3", "exit 1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, "Linux", "0")
+			arrange(m)
+			m.installer("apt-get", "etcd", "etcdctl", "python3")
+			if code, said, calls := m.run("etcd"); code != 0 || !strings.Contains(calls, " etcd-server etcd-client python3-etcd3\nservices forbidden\n") {
+				t.Errorf("exit %d, said %q, called %q", code, said, calls)
+			}
+		})
 	}
 }
 

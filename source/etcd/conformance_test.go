@@ -63,7 +63,14 @@ func (s *etcdStore) Source(t testing.TB) source.Source {
 	return open(t, source.Login{URL: "etcd://" + s.proxy.Addr() + "/"}, etcdsource.Options{Digest: s.digest})
 }
 
-func (s *etcdStore) Releaser(testing.TB) source.Releaser { return nil }
+func (s *etcdStore) Releaser(t testing.TB) source.Releaser {
+	t.Helper()
+	r, err := etcdsource.NewReleaser(source.Login{URL: s.server.URL()}, s.digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
 
 func (s *etcdStore) Take(t testing.TB, name string, ttl time.Duration) {
 	t.Helper()

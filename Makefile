@@ -16,7 +16,7 @@ TAKEOVERS ?= 200
 RACES ?= 100000
 # What the tests need beside Go; see scripts/deps.sh. With CI set nothing is skipped,
 # nor the one test that needs a Java compiler (300 MB).
-TESTDEPS ?= redis postgres prometheus alertmanager chromium cc python zookeeper $(if $(CI),java)
+TESTDEPS ?= redis postgres pgbouncer etcd zookeeper prometheus alertmanager chromium cc python $(if $(CI),java)
 
 GOFUMPT     := go tool -modfile=tools/gofumpt/go.mod gofumpt
 STATICCHECK := go tool -modfile=tools/staticcheck/go.mod staticcheck -checks inherit,ST1000,ST1020,ST1021,ST1022
@@ -152,11 +152,9 @@ chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m)
 	go test -race -count=1 -timeout 0 -v -run 'TestKillsLoseNoAlert|TestControlWithoutOutbox' ./test/alertchaos -alertchaos.kills=$(ALERTKILLS)
 
 .PHONY: races
-races: ## Races releases against new holds RACES (100000) times on one Redis server, a Sentinel deployment, a Cluster, and ZooKeeper.
-	@scripts/deps.sh redis
-	go test -race -count=1 -timeout 0 -v -run 'TestConformance.*/a_release_frees_one_hold_or_nothing' ./source/redis -conformance.races=$(RACES)
-	@scripts/deps.sh zookeeper
-	go test -race -count=1 -timeout 0 -v -run 'TestConformance.*/a_release_frees_one_hold_or_nothing' ./source/zookeeper -conformance.races=$(RACES)
+races: ## Races releases against new holds RACES (100000) times on one Redis server, a Sentinel deployment, a Cluster, etcd, ZooKeeper and PostgreSQL.
+	@scripts/deps.sh redis etcd zookeeper postgres
+	go test -race -count=1 -timeout 0 -v -run 'TestConformance.*/a_release_frees_one_hold_or_nothing' ./source/redis ./source/etcd ./source/zookeeper ./source/sql -conformance.races=$(RACES)
 
 .PHONY: soak
 soak: build ## Runs two agents over 200,000 locks on a Cluster for SOAKTIME (30m) while applications work and servers and agents break; writes docs/soak.md.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests need and the machine lacks; says nothing when all is
-# there. Usage: scripts/deps.sh [redis|postgres|pgbouncer|zookeeper|prometheus|alertmanager|chromium|cc|python|java|servers]...   (default: all but java and servers)
+# there. Usage: scripts/deps.sh [redis|postgres|pgbouncer|etcd|zookeeper|prometheus|alertmanager|chromium|cc|python|java|servers]...   (default: all but java and servers)
 #
 # servers are Redis and Valkey of other versions, for make servers: they are not
 # installed but unpacked into a folder of the user, see scripts/servers.sh.
@@ -10,7 +10,7 @@
 # Exit codes: 0 all there, 1 something is missing, 2 unknown argument.
 set -eu
 
-all='redis postgres pgbouncer zookeeper prometheus alertmanager chromium cc python'
+all='redis postgres pgbouncer etcd zookeeper prometheus alertmanager chromium cc python'
 
 say() { printf 'deps: %s\n' "$*" >&2; }
 
@@ -63,6 +63,13 @@ have_zookeeper() {
 	return 1
 }
 
+have_python_etcd() {
+	for python in $pythons; do
+		if "$python" -c 'import etcd3' >/dev/null 2>&1; then return 0; fi
+	done
+	return 1
+}
+
 have() {
 	case $1 in
 	redis) have_any redis-server valkey-server && have_any redis-cli valkey-cli ;;
@@ -78,6 +85,7 @@ have() {
 	# Locks of real Python libraries. Homebrew has none of them: the tests skip there.
 	python) [ "$(uname -s)" = Darwin ] || have_python ;;
 	zookeeper) have_zookeeper ;;
+	etcd) have_any etcd && have_any etcdctl && { [ "$(uname -s)" = Darwin ] || have_python_etcd; } ;;
 	# For docs/snippets/java alone, and 300 MB: for CI, and for who asks for it.
 	java) have_any javac ;;
 	servers) true ;; # looked after by scripts/servers.sh
@@ -95,6 +103,7 @@ apt_packages() {
 	cc) echo gcc libc6-dev ;;
 	python) echo python3 python3-redis python3-dogpile.cache python3-rq ;;
 	zookeeper) echo zookeeper python3-kazoo libcurator-recipes-java ;;
+	etcd) echo etcd-server etcd-client python3-etcd3 ;;
 	java) echo default-jdk-headless ;;
 	esac
 }
@@ -109,6 +118,7 @@ brew_packages() {
 	chromium) echo google-chrome ;;
 	cc) echo llvm ;;
 	zookeeper) echo zookeeper ;;
+	etcd) echo etcd ;;
 	java) echo openjdk ;;
 	esac
 }
@@ -151,6 +161,7 @@ disable_services() {
 		redis) systemctl --quiet disable redis-server >/dev/null 2>&1 || say 'cannot disable the service redis-server: look whether it is wanted' ;;
 		postgres) systemctl --quiet disable postgresql >/dev/null 2>&1 || say 'cannot disable the service postgresql: look whether it is wanted' ;;
 		pgbouncer) systemctl --quiet disable pgbouncer >/dev/null 2>&1 || say 'cannot disable the service pgbouncer: look whether it is wanted' ;;
+		etcd) systemctl --quiet disable etcd >/dev/null 2>&1 || say 'cannot disable the service etcd: look whether it is wanted' ;;
 		prometheus) systemctl --quiet disable prometheus >/dev/null 2>&1 || say 'cannot disable the service prometheus: look whether it is wanted' ;;
 		alertmanager) systemctl --quiet disable prometheus-alertmanager >/dev/null 2>&1 || say 'cannot disable the service prometheus-alertmanager: look whether it is wanted' ;;
 		esac
@@ -214,7 +225,7 @@ wants_redis='' wants_servers=''
 for dep in "$@"; do
 	case $dep in
 	redis) wants_redis=yes ;;
-	postgres | pgbouncer | zookeeper | prometheus | alertmanager | chromium | cc | python | java) ;;
+	postgres | pgbouncer | etcd | zookeeper | prometheus | alertmanager | chromium | cc | python | java) ;;
 	servers) wants_servers=yes ;;
 	*)
 		say "unknown dependency '$dep': write any of $all java servers"

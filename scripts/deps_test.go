@@ -114,7 +114,7 @@ func TestDepsSaysNothingWhenAllIsThere(t *testing.T) {
 	m := newMachine(t, "Linux", "1000")
 	m.installer("apt-get")
 	m.hasRedis("7.0.15")
-	for _, p := range []string{"pgbouncer", "prometheus", "promtool", "prometheus-alertmanager", "google-chrome", "clang", "python3", "java"} {
+	for _, p := range []string{"pgbouncer", "prometheus", "promtool", "prometheus-alertmanager", "google-chrome", "clang", "python3", "java", "etcd", "etcdctl"} {
 		m.has(p, "exit 0")
 	}
 	if err := os.WriteFile(m.jar, nil, 0o600); err != nil {
@@ -157,6 +157,26 @@ func TestDepsWantsZooKeeperAndItsLibraries(t *testing.T) {
 	mac.installer("brew", "zookeeper.jar")
 	if code, said, calls := mac.run("zookeeper"); code != 0 || !strings.Contains(calls, "brew install --quiet zookeeper\n") {
 		t.Errorf("exit %d, said %q, called %q", code, said, calls)
+	}
+}
+
+// The server, its command line and the Python library come together.
+func TestDepsWantsAllOfEtcd(t *testing.T) {
+	t.Parallel()
+	for name, arrange := range map[string]func(*machine){
+		"nothing":    func(*machine) {},
+		"no client":  func(m *machine) { m.has("etcd", "exit 0"); m.has("python3", "exit 0") },
+		"no library": func(m *machine) { m.has("etcd", "exit 0"); m.has("etcdctl", "exit 0"); m.has("python3", "exit 1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, "Linux", "0")
+			arrange(m)
+			m.installer("apt-get", "etcd", "etcdctl", "python3")
+			if code, said, calls := m.run("etcd"); code != 0 || !strings.Contains(calls, " etcd-server etcd-client python3-etcd3\nservices forbidden\n") {
+				t.Errorf("exit %d, said %q, called %q", code, said, calls)
+			}
+		})
 	}
 }
 

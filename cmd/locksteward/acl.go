@@ -12,6 +12,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/source/redis/acl"
@@ -47,12 +48,15 @@ func aclCommand(p *program) *cobra.Command {
 	var f aclFlags
 	c := &cobra.Command{
 		Use:   "acl [URL]",
-		Short: "Print the Redis users that Locksteward and applications need",
+		Short: "Print the users and rights that Locksteward and applications need",
 		Long: `Acl prints Redis users with the least privileges: the scanner, which can only read;
 with --config or --classes the releaser, which can only delete locks of classes
 whose release is not off; with --app the user of an application that uses lock/.
 With --sentinels it prints the user for Sentinels instead, which have users of
 their own. It changes nothing.
+
+For the URL of another store it prints the statements that grant the rights there: GRANT of a
+database, roles of etcd, ACLs of ZooKeeper.
 
 The list is for Redis ` + aclVersion + `, for --server-version, or for the version of the server at
 URL: 6.2 to 8 and Valkey.
@@ -102,11 +106,44 @@ type aclSet struct {
 	Version acl.Version
 	Users   []acl.User
 	Notes   []string
+	// Statements are what grants the rights on a store other than Redis, which has no Users and
+	// no Version.
+	Statements string
+}
+
+// ofStore is the rights on the store at the URL, which is no Redis.
+func (f *aclFlags) ofStore() ([]aclSet, error) {
+	if f.app != "" || f.sentinels || f.version != "" || f.output.value == "aclfile" {
+		return nil, usagef("URL: --app, --sentinels, --server-version and --output aclfile only apply to Redis, remove them")
+	}
+	cfg, err := f.server.config()
+	if err != nil {
+		return nil, err
+	}
+	classes, err := class.NewMatchSet(f.read)
+	if err != nil {
+		return nil, usagef("--read: %w", err)
+	}
+	if f.classes != "" {
+		judging, err := config.LoadRules(f.classes)
+		if err != nil {
+			return nil, usagef("--classes: %w", err)
+		}
+		classes = judging.Classes
+	}
+	text, err := lockstore.Rights(cfg, "", classes)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	return []aclSet{{Statements: text}}, nil
 }
 
 func (f *aclFlags) users(cmd *cobra.Command, p *program) ([]aclSet, error) {
 	if err := f.check(cmd); err != nil {
 		return nil, err
+	}
+	if a, err := lockstore.Parse(f.server.where()); err == nil && a.Kind != lockstore.Redis && f.config == "" {
+		return f.ofStore()
 	}
 	version, assumed, err := f.serverVersion(cmd.Context())
 	if err != nil {
@@ -126,7 +163,7 @@ func (f *aclFlags) users(cmd *cobra.Command, p *program) ([]aclSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if assumed {
+	if assumed && sets[0].Statements == "" {
 		sets[0].Notes = append(sets[0].Notes, fmt.Sprintf("For %s; name another with --server-version, or the server with its URL.", version))
 	}
 	return sets, nil
@@ -295,6 +332,14 @@ func (f *aclFlags) ofTargets(ctx context.Context, p *program, v acl.Version) ([]
 }
 
 func (f *aclFlags) ofTarget(v acl.Version, t config.Target, classes *class.Set) (aclSet, error) {
+	if a, err := lockstore.Parse(t.URL); err == nil && a.Kind != lockstore.Redis {
+		releaser := ""
+		if t.ReleaseCredentials != nil {
+			releaser = t.ReleaseCredentials.Username
+		}
+		text, err := lockstore.Rights(connect.Config{URL: t.URL, Username: cmp.Or(t.Username, a.Username)}, releaser, classes)
+		return aclSet{Target: t.Name, Statements: text}, err
+	}
 	spec, err := connect.Parse(t.URL)
 	if err != nil {
 		return aclSet{}, usagef("target %q: %w", t.Name, err)

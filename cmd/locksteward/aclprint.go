@@ -42,10 +42,12 @@ type aclDocument struct {
 
 type aclTarget struct {
 	// Target is the configured name, "" without a configuration.
-	Target string    `json:"target"`
-	Server string    `json:"server"`
-	Users  []aclUser `json:"users"`
-	Notes  []string  `json:"notes"`
+	Target string `json:"target"`
+	Server string `json:"server"`
+	// Statements grant the rights on a store other than Redis; "" of Redis.
+	Statements string    `json:"statements,omitempty"`
+	Users      []aclUser `json:"users"`
+	Notes      []string  `json:"notes"`
 }
 
 type aclUser struct {
@@ -83,6 +85,11 @@ func (o *aclFormat) write(p *program, sets []aclSet) error {
 		for _, note := range set.Notes {
 			fmt.Fprintf(p.stderr, "locksteward: %s\n", note)
 		}
+		if set.Statements != "" {
+			if _, err := fmt.Fprint(p.stdout, set.Statements); err != nil {
+				return err
+			}
+		}
 		for _, u := range set.Users {
 			for _, note := range u.Notes {
 				fmt.Fprintf(p.stderr, "locksteward: %s: %s\n", u.Name, note)
@@ -105,7 +112,10 @@ func (o *aclFormat) write(p *program, sets []aclSet) error {
 func aclDocumentOf(sets []aclSet) aclDocument {
 	doc := aclDocument{Targets: []aclTarget{}}
 	for _, set := range sets {
-		t := aclTarget{Target: set.Target, Server: set.Version.String(), Users: []aclUser{}, Notes: append([]string{}, set.Notes...)}
+		t := aclTarget{Target: set.Target, Statements: set.Statements, Users: []aclUser{}, Notes: append([]string{}, set.Notes...)}
+		if set.Statements == "" {
+			t.Server = set.Version.String()
+		}
 		for _, u := range set.Users {
 			out := aclUser{
 				Name: u.Name, For: u.For, PasswordKnown: u.PasswordHash != "", Keys: append([]string{}, u.Keys...), Channels: append([]string{}, u.Channels...),

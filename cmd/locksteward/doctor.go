@@ -10,6 +10,8 @@ import (
 
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/lockstore"
+	"github.com/locksteward/locksteward/internal/scan"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/source/redis/connect"
@@ -66,7 +68,7 @@ func runDoctor(ctx context.Context, p *program, f doctorFlags) error {
 	}
 	doc := doctorDocument{Targets: []doctor.Report{}}
 	for _, o := range exams {
-		report := doctor.Examine(ctx, o)
+		report := lockstore.Examine(ctx, o)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -99,7 +101,7 @@ func runDoctor(ctx context.Context, p *program, f doctorFlags) error {
 }
 
 // exams are what to look at, as the flags say.
-func (f *doctorFlags) exams(ctx context.Context, p *program) ([]doctor.Options, error) {
+func (f *doctorFlags) exams(ctx context.Context, p *program) ([]lockstore.ExamineOptions, error) {
 	switch {
 	case f.config != "" && f.server.url != "":
 		return nil, usagef("URL: does not go with --config, which names its targets")
@@ -121,12 +123,12 @@ func (f *doctorFlags) exams(ctx context.Context, p *program) ([]doctor.Options, 
 	if err != nil {
 		return nil, usagef("--match: %w", err)
 	}
-	return []doctor.Options{{
-		Target: "redis", Connect: conn, Scan: scanner.DefaultConfig(), Redis: redis.Config{}.WithDefaults(), Classes: classes, PushTest: f.pushTest,
+	return []lockstore.ExamineOptions{{
+		Target: scan.TargetName(conn.URL), Connect: conn, Scan: scanner.DefaultConfig(), Redis: redis.Config{}.WithDefaults(), Classes: classes, PushTest: f.pushTest,
 	}}, nil
 }
 
-func (f *doctorFlags) ofConfig(ctx context.Context, p *program) ([]doctor.Options, error) {
+func (f *doctorFlags) ofConfig(ctx context.Context, p *program) ([]lockstore.ExamineOptions, error) {
 	cfg, err := loadTargets(ctx, p, f.config)
 	if err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func (f *doctorFlags) ofConfig(ctx context.Context, p *program) ([]doctor.Option
 	if err != nil {
 		return nil, usagef("%w", err)
 	}
-	var exams []doctor.Options
+	var exams []lockstore.ExamineOptions
 	for _, t := range cfg.Targets {
 		if f.target != "" && t.Name != f.target {
 			continue
@@ -152,12 +154,12 @@ func (f *doctorFlags) ofConfig(ctx context.Context, p *program) ([]doctor.Option
 	return exams, nil
 }
 
-func (f *doctorFlags) ofTarget(t config.Target, classes *class.Set) (doctor.Options, error) {
+func (f *doctorFlags) ofTarget(t config.Target, classes *class.Set) (lockstore.ExamineOptions, error) {
 	conn, err := t.Connect()
 	if err != nil {
-		return doctor.Options{}, usagef("%w", err)
+		return lockstore.ExamineOptions{}, usagef("%w", err)
 	}
-	o := doctor.Options{Target: t.Name, Connect: conn, Scan: t.Scan, Redis: t.RedisScan, Classes: classes, PushTest: f.pushTest}
+	o := lockstore.ExamineOptions{Target: t.Name, Connect: conn, Scan: t.Scan, Redis: t.RedisScan, Classes: classes, PushTest: f.pushTest}
 	release, has, err := t.ConnectRelease()
 	if err != nil {
 		return o, usagef("%w", err)
@@ -174,7 +176,7 @@ func writeExam(w io.Writer, r doctor.Report, apart bool) error {
 	if apart {
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "%s (%s)\n", oneLine(r.Target), oneLine(r.Redis))
+	fmt.Fprintf(&b, "%s (%s)\n", oneLine(r.Target), oneLine(r.URL))
 	for _, c := range r.Checks {
 		where := ""
 		if len(c.Nodes) > 0 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/source/redis/connect"
@@ -30,20 +31,27 @@ type scheme struct {
 	needsName string
 	// parameters are those that may follow the '?'.
 	parameters []string
-	open       func(source.Login, Options) (reader, error)
-	releaser   func(source.Login, ReleaserOptions) (source.Releaser, error)
+	// open returns what reads the store, and what ends its connections.
+	open     func(source.Login, Options) (reader, func() error, error)
+	releaser func(source.Login, ReleaserOptions) (source.Releaser, error)
+	// rights are the statements that grant the least rights to who reads with this login, and to
+	// a releaser of that name.
+	rights func(l source.Login, releaser string, classes *class.Set) string
+	// examine checks what a reader with this login can do, and a releaser if there is one.
+	examine func(ctx context.Context, l source.Login, release *source.Login, opts ExamineOptions) []source.Check
 }
 
-// reader is a source that has connections of its own.
+// reader is a source that makes its connections itself.
 type reader interface {
 	source.Source
 	// Ping asks a server for a sign of life.
 	Ping(context.Context) error
-	Close() error
 }
 
 // schemes are those of all stores but Redis.
-var schemes = map[string]scheme{"postgres": postgres, "postgresql": postgres}
+var schemes = map[string]scheme{
+	"postgres": postgres, "postgresql": postgres, "etcd": etcd, "etcds": etcds, "zookeeper": zookeeper,
+}
 
 // schemeOf returns the scheme of the URL that a was parsed from.
 func schemeOf(a Address) string {
@@ -79,6 +87,7 @@ type otherStore struct {
 	address Address
 	cfg     connect.Config // its files are open
 	reader  reader         // nil before Source
+	close   func() error   // of reader
 
 	mu      sync.Mutex
 	used    uint64        // the generation of the files that connections are made with; mu guards it
@@ -108,7 +117,7 @@ func (s *otherStore) Source(opts Options) (source.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.reader, err = schemes[schemeOf(s.address)].open(login, opts); err != nil {
+	if s.reader, s.close, err = schemes[schemeOf(s.address)].open(login, opts); err != nil {
 		return nil, err
 	}
 	return renewable{s.reader, s}, nil
@@ -132,7 +141,7 @@ func (s *otherStore) Close() error {
 	if s.reader == nil {
 		return nil
 	}
-	return s.reader.Close()
+	return s.close()
 }
 
 func (s *otherStore) Files() []credfile.File {

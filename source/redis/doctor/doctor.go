@@ -60,7 +60,7 @@ func Examine(ctx context.Context, o Options) Report {
 	}
 	defer func() { _ = conn.Close() }() // nothing is lost by a connection that does not close well
 	e.conn, e.user = conn, conn.Username()
-	e.report.Redis = conn.Spec().String()
+	e.report.URL = conn.Spec().String()
 	if !e.connect(ctx) {
 		return e.report
 	}

@@ -1,31 +1,24 @@
 package doctor
 
-// Status is what a check came to.
-type Status string
+import "github.com/locksteward/locksteward/source"
+
+// Short names of what [source] has.
+type (
+	Status = source.Status
+	Check  = source.Check
+)
 
 // Statuses, from good to bad.
 const (
-	OK   Status = "ok"
-	Warn Status = "warn" // works, with less, or not for long
-	Fail Status = "fail" // does not work until somebody acts
+	OK   = source.StatusOK
+	Warn = source.StatusWarn
+	Fail = source.StatusFail
 )
-
-// Check is one thing that was looked at.
-type Check struct {
-	// Name is a word of a fixed list (docs/doctor.md).
-	Name   string `json:"check"`
-	Status Status `json:"status"`
-	// Nodes are the servers that it is true of; empty for the target as a whole.
-	Nodes []string `json:"nodes"`
-	// Found is what is the case, Todo what to do, "" for nothing.
-	Found string `json:"found"`
-	Todo  string `json:"todo"`
-}
 
 // Report is what is known of one target.
 type Report struct {
 	Target string  `json:"target"`
-	Redis  string  `json:"redis"` // the URL without user and password
+	URL    string  `json:"url"` // without user and password
 	Status Status  `json:"status"`
 	Checks []Check `json:"checks"`
 	// Forecast is null where the target could not be looked at.
@@ -57,8 +50,8 @@ type Forecast struct {
 	StoreAssumption  string `json:"store_assumption"`
 }
 
-// worse returns the worse of two.
-func worse(a, b Status) Status {
+// Worse returns the worse of two.
+func Worse(a, b Status) Status {
 	rank := map[Status]int{OK: 0, Warn: 1, Fail: 2}
 	if rank[b] > rank[a] {
 		return b
@@ -68,7 +61,7 @@ func worse(a, b Status) Status {
 
 // add notes a check. Equal results of several nodes are merged.
 func (r *Report) add(name string, status Status, node, found, todo string) {
-	r.Status = worse(r.Status, status)
+	r.Status = Worse(r.Status, status)
 	for i := range r.Checks {
 		c := &r.Checks[i]
 		if node != "" && c.Name == name && c.Status == status && c.Found == found && c.Todo == todo {

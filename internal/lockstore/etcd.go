@@ -1,0 +1,46 @@
+package lockstore
+
+import (
+	"context"
+
+	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/source"
+	etcdsource "github.com/locksteward/locksteward/source/etcd"
+)
+
+// Etcd is the kind of etcd.
+const Etcd Kind = "etcd"
+
+var etcd = scheme{
+	kind: Etcd, port: "2379", example: "etcd://a:2379,b:2379", encrypted: "etcds://a:2379,b:2379",
+	open: func(l source.Login, o Options) (reader, func() error, error) {
+		s, err := etcdsource.Open(l, etcdsource.Options{Digest: o.Digest})
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, func() error { s.Close(); return nil }, nil
+	},
+	releaser: func(l source.Login, o ReleaserOptions) (source.Releaser, error) {
+		return etcdsource.NewReleaser(l, o.Digest)
+	},
+	rights: func(_ source.Login, _ string, classes *class.Set) string { return etcdsource.Rights(classes) },
+	examine: func(ctx context.Context, login source.Login, release *source.Login, o ExamineOptions) []source.Check {
+		var out []source.Check
+		for _, c := range etcdsource.Examine(ctx, login, o.Classes, false) {
+			out = append(out, checkOf(c.Name, c.OK, c.Text, ""))
+		}
+		if release != nil {
+			for _, c := range etcdsource.Examine(ctx, *release, o.Classes, true) {
+				out = append(out, checkOf("releaser: "+c.Name, c.OK, c.Text, ""))
+			}
+		}
+		return out
+	},
+}
+
+// etcds is etcd with TLS.
+var etcds = func() scheme {
+	s := etcd
+	s.tls = true
+	return s
+}()

@@ -108,7 +108,12 @@ func (s *rows) source(t testing.TB, login source.Login) source.Source {
 
 func (s *rows) Source(t testing.TB) source.Source { return s.source(t, source.Login{URL: s.dsn}) }
 
-func (s *rows) Releaser(t testing.TB) source.Releaser { return releaser(t, s.dsn, s.options()) }
+func (s *rows) Releaser(t testing.TB) source.Releaser {
+	t.Helper()
+	r := releaser(t, s.dsn, s.options())
+	r.KeepConnections()
+	return r
+}
 
 func releaser(t testing.TB, dsn string, opts sqlsource.Options) *sqlsource.Releaser {
 	t.Helper()

@@ -115,8 +115,7 @@ func (p *proc) launch(ctx context.Context) error {
 	return nil
 }
 
-// spawn starts the first process. The goroutine that starts it keeps its thread
-// until the process ends, since on Linux the death of that thread kills it.
+// spawn starts the first process.
 func (p *proc) spawn() (*run, error) {
 	log, err := os.OpenFile(p.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -131,6 +130,12 @@ func (p *proc) spawn() (*run, error) {
 		"-c", "shared_buffers=16MB", "-c", "max_wal_senders=0", "-c", "wal_level=minimal")
 	cmd.Stdout, cmd.Stderr = log, log
 
+	return start(cmd)
+}
+
+// start starts a process. The goroutine that starts it keeps its thread until the process ends,
+// since on Linux the death of that thread kills it.
+func start(cmd *exec.Cmd) (*run, error) {
 	r := &run{done: make(chan struct{})}
 	started := make(chan error)
 	go func() {

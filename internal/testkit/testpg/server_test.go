@@ -166,6 +166,23 @@ func TestKillAndRestart(t *testing.T) {
 	must(t, connect(t, dsn), "SELECT 1")
 }
 
+// Two clients of a pooler have one session of the server, one after the other.
+func TestPooler(t *testing.T) {
+	t.Parallel()
+	s := testpg.Start(t)
+	dsn := s.Pooler(1)
+	session := func() (pid int) {
+		t.Helper()
+		if err := connect(t, dsn).QueryRow(t.Context(), "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
+			t.Fatal(err)
+		}
+		return pid
+	}
+	if first, second := session(), session(); first != second {
+		t.Errorf("sessions %d and %d, want one", first, second)
+	}
+}
+
 func socketDir(t *testing.T, dsn string) string {
 	t.Helper()
 	u, err := url.Parse(dsn)

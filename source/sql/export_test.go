@@ -1,0 +1,10 @@
+package sqlsource
+
+// KeepConnections has a releaser keep its connections between calls, so that races are fast.
+func (r *Releaser) KeepConnections() { r.db.SetMaxIdleConns(4) }
+
+// AdvisoryLibrary is advisoryLibrary of a bigint.
+func AdvisoryLibrary(key int64, database, user string) string {
+	library, _ := advisoryLibrary(advisoryKey{bigint: key}, database, user, "")
+	return library
+}

@@ -8,3 +8,6 @@ func AdvisoryLibrary(key int64, database, user string) string {
 	library, _ := advisoryLibrary(advisoryKey{bigint: key}, database, user, "")
 	return library
 }
+
+// MigrateKey is golang-migrate's key.
+func MigrateKey(database, prefix string) int64 { return migrateSum(prefix + database) }

@@ -26,6 +26,8 @@ type proc struct {
 	bin string
 	dir string
 	as  *account
+	// settings are "name=value", beside those of all servers.
+	settings []string
 
 	mu  sync.Mutex
 	run *run
@@ -40,8 +42,8 @@ type run struct {
 
 // newProc makes the data and starts the server over it. On an error nothing is
 // left.
-func newProc(ctx context.Context, bin string) (*proc, error) {
-	p := &proc{bin: bin}
+func newProc(ctx context.Context, bin string, settings ...string) (*proc, error) {
+	p := &proc{bin: bin, settings: settings}
 	err := p.prepare(ctx)
 	if err == nil {
 		err = p.launch(ctx)
@@ -128,6 +130,9 @@ func (p *proc) spawn() (*run, error) {
 		// The page cache outlives every crash that we make.
 		"-c", "fsync=off", "-c", "full_page_writes=off",
 		"-c", "shared_buffers=16MB", "-c", "max_wal_senders=0", "-c", "wal_level=minimal")
+	for _, setting := range p.settings {
+		cmd.Args = append(cmd.Args, "-c", setting)
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 
 	return start(cmd)

@@ -26,11 +26,11 @@ func Available() bool {
 	return err == nil
 }
 
-// Start starts a server that is gone at the end of the test, in about 2 s. A
-// test that does not harm its server takes a [Database], which is faster.
-func Start(t testing.TB) *Server {
+// Start starts a server with some settings ("name=value") that is gone at the end of the test, in
+// about 2 s. A test that does not harm its server takes a [Database], which is faster.
+func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	p, err := newProc(context.WithoutCancel(t.Context()), need(t))
+	p, err := newProc(context.WithoutCancel(t.Context()), need(t), settings...)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

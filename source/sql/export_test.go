@@ -11,3 +11,6 @@ func AdvisoryLibrary(key int64, database, user string) string {
 
 // MigrateKey is golang-migrate's key.
 func MigrateKey(database, prefix string) int64 { return migrateSum(prefix + database) }
+
+// BelieveLoopback has a source believe that an address of this machine alone is that of a holder.
+func (s *Source) BelieveLoopback() { s.loopback = true }

@@ -21,6 +21,11 @@ import (
 // scan returns a scanner over the database of a DSN.
 func scan(t testing.TB, dsn string, opts sqlsource.Options) *scanner.Scanner {
 	t.Helper()
+	return scanOver(t, openSource(t, dsn, opts))
+}
+
+func openSource(t testing.TB, dsn string, opts sqlsource.Options) *sqlsource.Source {
+	t.Helper()
 	if opts.Digest == (locksteward.DigestKey{}) {
 		opts.Digest = digest
 	}
@@ -33,7 +38,12 @@ func scan(t testing.TB, dsn string, opts sqlsource.Options) *scanner.Scanner {
 			t.Error(err)
 		}
 	})
-	classes, err := class.NewSet([]class.Class{{Name: "all", Match: []string{"advisory:*", "public.*", "lock:*"}}})
+	return src
+}
+
+func scanOver(t testing.TB, src *sqlsource.Source) *scanner.Scanner {
+	t.Helper()
+	classes, err := class.NewSet([]class.Class{{Name: "all", Match: []string{"advisory:*", "public.*", "graphile_worker.*", "lock:*"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

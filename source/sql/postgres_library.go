@@ -81,6 +81,8 @@ func advisoryLibrary(k advisoryKey, database, user, statement string) (string, l
 const unknownAdvisory = "postgres-advisory"
 
 // migrateKey is golang-migrate's key for its usual table in the schema public.
-func migrateKey(database string) int64 { return migrateSum("public\x00schema_migrations\x00" + database) }
+func migrateKey(database string) int64 {
+	return migrateSum("public\x00schema_migrations\x00" + database)
+}
 
 func migrateSum(names string) int64 { return int64(crc32.ChecksumIEEE([]byte(names)) * migrateSalt) }

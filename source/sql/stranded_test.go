@@ -16,30 +16,27 @@ import (
 func TestStrandedBehindAPooler(t *testing.T) {
 	t.Parallel()
 	server := testpg.Start(t)
-	pooled := server.Pooler(2)
-	admin := open(t, server.DSN())
-	must(t, admin, "ALTER ROLE postgres SET idle_session_timeout = 0")
+	must(t, open(t, server.DSN()), "CREATE DATABASE authentik")
+	authentik := func(dsn string) string { return strings.Replace(dsn, "///postgres?", "///authentik?", 1) }
+	pooled, direct := authentik(server.Pooler(2)), authentik(server.DSN())
+	admin := open(t, direct)
 
 	migration, other := connect(t, pooled, "authentik"), connect(t, pooled, "web")
-	migration.do("SELECT pg_advisory_lock(72707369)")
+	migration.do("SELECT pg_advisory_lock(1000)")
 	// While another client uses that session, the unlock goes to a second one.
 	other.do("BEGIN")
-	busy := migration.later("SELECT pg_advisory_unlock(72707369)")
-	if err := <-busy; err != nil {
-		t.Fatal(err)
-	}
+	migration.do("SELECT pg_advisory_unlock(1000)")
 	other.do("COMMIT")
-	waiter := connect(t, server.DSN(), "next deploy")
-	waits := waiter.later("SELECT pg_advisory_lock(72707369)")
+	waits := connect(t, direct, "next deploy").later("SELECT pg_advisory_lock(1000)")
 	eventually(t, admin, "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
 	migration.close()
 
-	s := scan(t, server.DSN(), sqlsource.Options{})
-	l := find(sweep(t, s).Locks, "advisory:postgres:72707369")
-	if l == nil || l.Library != "prisma" || l.Waiters != 1 || l.Session == nil || l.Session.State != locksteward.SessionIdle || l.Session.StateSince.IsZero() {
+	s := scan(t, direct, sqlsource.Options{})
+	l := find(sweep(t, s).Locks, "advisory:authentik:1000")
+	if l == nil || l.Library != "authentik" || l.Waiters != 1 || l.Session == nil || l.Session.State != locksteward.SessionIdle || l.Session.StateSince.IsZero() {
 		t.Fatalf("the stranded lock is %+v", l)
 	}
-	r := releaser(t, server.DSN(), sqlsource.Options{Digest: digest})
+	r := releaser(t, direct, sqlsource.Options{Digest: digest})
 	_, seen := freeze(t, r, "look", l.Key)
 	if !strings.Contains(seen.Script, "pg_terminate_backend") || seen.Refusal != nil {
 		t.Errorf("preview %+v", seen)

@@ -119,7 +119,7 @@ func (s *Source) reading(p *part, h *hold) source.Reading {
 	match := s.classes.Load().Classify(o.Key)
 	o.Target, o.DB, o.Node = target.Name, target.DB, p.node
 	o.Class, o.Configured = cmp.Or(match.Class, class.Default), match.Configured
-	if addr, ok := addrOf(h.holder); ok {
+	if addr, ok := s.addrOf(h.holder); ok {
 		s.mu.Lock()
 		a := s.absent[addr]
 		s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *Source) lookForHolders(ctx context.Context, st state, snapshots []snaps
 	addrs := map[string]bool{}
 	for _, snap := range snapshots {
 		for i := range snap.holds {
-			if addr, ok := addrOf(snap.holds[i].holder); ok {
+			if addr, ok := s.addrOf(snap.holds[i].holder); ok {
 				addrs[addr] = true
 			}
 		}

@@ -26,12 +26,12 @@ func (t *lockTable) holderOf(text string) locksteward.Holder {
 
 // addrOf returns the address from which a holder connects, if its text names one that says
 // something: not that of every machine.
-func addrOf(text string) (string, bool) {
+func (d *database) addrOf(text string) (string, bool) {
 	if m := liquibaseHolder.FindStringSubmatch(text); m != nil {
 		text = m[3]
 	}
 	addr, err := netip.ParseAddr(text)
-	if err != nil || addr.IsLoopback() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() {
+	if err != nil || addr.IsLoopback() && !d.loopback || addr.IsUnspecified() || addr.IsLinkLocalUnicast() {
 		return "", false
 	}
 	return addr.Unmap().String(), true

@@ -14,3 +14,9 @@ func MigrateKey(database, prefix string) int64 { return migrateSum(prefix + data
 
 // BelieveLoopback has a source believe that an address of this machine alone is that of a holder.
 func (s *Source) BelieveLoopback() { s.loopback = true }
+
+// Lose has a releaser believe that the answer to the commit of a request's transaction was lost.
+func (r *Releaser) Lose(request, transaction string) {
+	rec, _ := r.record(request)
+	rec.transaction, rec.sent = transaction, true
+}

@@ -160,3 +160,8 @@ func frozen(id string, l *locksteward.Lock) locksteward.Request {
 }
 
 func isRefused(err error) bool { return errors.Is(err, locksteward.ErrRefused) }
+
+func contextFor(t testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(t.Context(), d)
+}

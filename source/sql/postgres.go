@@ -24,6 +24,10 @@ type postgres struct{}
 // minPostgres is the oldest version that is read.
 const minPostgres = 130000
 
+// pingAfter is how long a connection may be idle before it is tried by an empty statement: the watch
+// sends one each second anyway.
+const pingAfter = 5 * time.Second
+
 var errURL = errors.New("not a URL of PostgreSQL: write postgres://USER@HOST:PORT/DATABASE")
 
 // open implements dialect.
@@ -77,6 +81,14 @@ func (postgres) open(login source.Login, timeout time.Duration, writes bool) (*s
 		password, err := login.Password()
 		c.Password = password.Reveal()
 		return err
+	}), stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+		if c.PgConn().ParameterStatus("server_encoding") != "SQL_ASCII" {
+			return nil
+		}
+		_, err := c.Exec(ctx, "SET client_encoding = 'SQL_ASCII'") // any bytes, which UTF8 would refuse
+		return err
+	}), stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
+		return p.IdleDuration > pingAfter
 	}))
 	db.SetMaxOpenConns(1)
 	host := cfg.Host

@@ -152,9 +152,10 @@ chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m)
 	go test -race -count=1 -timeout 0 -v -run 'TestKillsLoseNoAlert|TestControlWithoutOutbox' ./test/alertchaos -alertchaos.kills=$(ALERTKILLS)
 
 .PHONY: races
-races: ## Races releases against new holds RACES (100000) times on one server, a Sentinel deployment and a Cluster.
-	@scripts/deps.sh redis
+races: ## Races releases against new holds RACES (100000) times on one Redis server, a Sentinel deployment, a Cluster and PostgreSQL.
+	@scripts/deps.sh redis postgres
 	go test -race -count=1 -timeout 0 -v -run 'TestConformance.*/a_release_frees_one_hold_or_nothing' ./source/redis -conformance.races=$(RACES)
+	go test -race -count=1 -timeout 0 -v -run 'TestConformance/a_release_frees_one_hold_or_nothing|TestSessionRaces' ./source/sql -conformance.races=$(RACES)
 
 .PHONY: soak
 soak: build ## Runs two agents over 200,000 locks on a Cluster for SOAKTIME (30m) while applications work and servers and agents break; writes docs/soak.md.

@@ -154,7 +154,7 @@ chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m)
 .PHONY: races
 races: ## Races releases against new holds RACES (100000) times on one Redis server, a Sentinel deployment, a Cluster, etcd, ZooKeeper and PostgreSQL.
 	@scripts/deps.sh redis etcd zookeeper postgres
-	go test -race -count=1 -timeout 0 -v -run 'TestConformance.*/a_release_frees_one_hold_or_nothing' ./source/redis ./source/etcd ./source/zookeeper ./source/sql -conformance.races=$(RACES)
+	go test -race -count=1 -timeout 0 -v -run 'TestConformance.*/a_release_frees_one_hold_or_nothing|TestSessionRaces' ./source/redis ./source/etcd ./source/zookeeper ./source/sql -conformance.races=$(RACES)
 
 .PHONY: soak
 soak: build ## Runs two agents over 200,000 locks on a Cluster for SOAKTIME (30m) while applications work and servers and agents break; writes docs/soak.md.

@@ -61,6 +61,15 @@ type dialect interface {
 	limits(hold locksteward.Evidence) source.Limits
 	// endsWith is the statement that ends the session of a hold, for people.
 	endsWith(h *hold) (statement string, args []string)
+	// rights are the statements that grant the least rights on tables, to read and to release; note
+	// is for people.
+	rights(database string, tables []*lockTable, note string) string
+	// mayEnd is which right is missing to end sessions, with the remedy; "" for none. MayFree reports
+	// whether rows of a table may be freed.
+	mayEnd(ctx context.Context, db querier, st state) (missing string, err error)
+	mayFree(ctx context.Context, db querier, t *lockTable) (bool, error)
+	// versionText is the server's version for people.
+	versionText(st state) string
 	// denied says that an error means that a right is missing, so that nothing was done.
 	denied(err error) bool
 	// missing says that an error means that a table or column is not there any more.

@@ -154,13 +154,7 @@ func (s *Source) find(ctx context.Context, st state) (plan, error) {
 // look looks for the lock tables of the database.
 func (d *database) look(ctx context.Context, db querier, st state) (plan, error) {
 	tables := append(slices.Clone(d.opts.Tables), Shipped()...)
-	var names []string
-	for _, t := range tables {
-		_, name := t.split()
-		names = append(names, strings.ToLower(name))
-	}
-	slices.Sort(names)
-	relations, err := d.dialect.relations(ctx, db, slices.Compact(names))
+	relations, err := d.dialect.relations(ctx, db, names(tables))
 	if err != nil {
 		return plan{}, err
 	}
@@ -192,6 +186,17 @@ func (d *database) look(ctx context.Context, db querier, st state) (plan, error)
 		out.degraded = append(out.degraded, "sessions of other users are seen in part: their start, state and address are hidden, so that nothing is found stranded and no session lock is released; grant pg_read_all_stats")
 	}
 	return out, nil
+}
+
+// names returns the names of tables, in lower case.
+func names(tables []Table) []string {
+	var out []string
+	for _, t := range tables {
+		_, name := t.split()
+		out = append(out, strings.ToLower(name))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // partOf returns the part that a relation is by the first description that fits, whose number is i;

@@ -61,9 +61,6 @@ func (r relation) column(name string) (column, bool) {
 // name is the table for people.
 func (t *lockTable) name() string { return t.rel.schema + "." + t.rel.table }
 
-// owns reports whether a lock's name is one of the table.
-func (t *lockTable) owns(name string) bool { return strings.HasPrefix(name, t.prefix) }
-
 func (t *lockTable) build() error {
 	d := t.dialect
 	var parts []string

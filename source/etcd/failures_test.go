@@ -193,6 +193,9 @@ func TestRights(t *testing.T) {
 	asRoot.Take(t, "lock:c", time.Hour)
 	testredis.Eventually(t, soon, func() bool { return seen("lock:c") }, "a lock is not passed")
 
+	if _, err := s.Table().Refresh(t.Context(), "other"); err == nil || !strings.Contains(err.Error(), "may not be read") {
+		t.Errorf("another key: %v", err)
+	}
 	good := func(checks []etcdsource.Check) {
 		t.Helper()
 		for _, c := range checks {

@@ -225,7 +225,11 @@ func TestLocksByTheirStatements(t *testing.T) {
 		"shedlock:default:report": {"shedlock", locksteward.Holder{Host: "batch-7"}, locksteward.LifetimeLease},
 		"odd-lock":                {"unknown", locksteward.Holder{}, locksteward.LifetimePersistent},
 	} {
-		if l := seen[name]; l.Library != want.library || l.Holder != want.holder || l.Lifetime != want.lifetime {
+		l := seen[name]
+		if leased := strings.HasPrefix(l.Holder.Session, "lease "); leased != (want.lifetime == locksteward.LifetimeLease) {
+			t.Errorf("%s: session %q", name, l.Holder.Session)
+		}
+		if l.Holder.Session = ""; l.Library != want.library || l.Holder != want.holder || l.Lifetime != want.lifetime {
 			t.Errorf("%s: %+v", name, l)
 		}
 	}

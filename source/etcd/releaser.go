@@ -2,7 +2,6 @@ package etcdsource
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -103,8 +102,8 @@ func (r *Releaser) read(ctx context.Context, rd *reader, was locksteward.Evidenc
 	switch {
 	case err != nil:
 		return current{}, err
-	case looks[0].long:
-		return current{}, refused("too much is below %q to be read", was.Key)
+	case looks[0].err != nil:
+		return current{}, looks[0].err
 	case looks[0].found == nil:
 		return current{}, nil
 	}
@@ -140,8 +139,6 @@ func (r *Releaser) Preview(ctx context.Context, req locksteward.Request) (source
 		return err
 	})
 	switch {
-	case errors.Is(err, locksteward.ErrRefused):
-		return source.Preview{Found: true, Refusal: err}, nil
 	case err != nil:
 		return source.Preview{}, fmt.Errorf("preview release: %s", explain(err))
 	case now.found == nil:
@@ -185,8 +182,6 @@ func (r *Releaser) Release(ctx context.Context, req locksteward.Request) (source
 	switch {
 	case cause == nil:
 		return out, nil
-	case errors.Is(cause, locksteward.ErrRefused):
-		return source.Failed(cause.Error()), nil
 	case !sent:
 		return source.Failed(explain(cause)), nil
 	}

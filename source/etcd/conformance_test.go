@@ -65,7 +65,7 @@ func (s *etcdStore) Source(t testing.TB) source.Source {
 
 func (s *etcdStore) Releaser(t testing.TB) source.Releaser {
 	t.Helper()
-	r, err := etcdsource.NewReleaser(source.Login{URL: s.server.URL()}, s.digest)
+	r, err := etcdsource.OpenReleaser(source.Login{URL: s.server.URL()}, etcdsource.Options{Digest: s.digest})
 	if err != nil {
 		t.Fatal(err)
 	}

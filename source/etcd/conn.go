@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/locksteward/locksteward/source"
 )
@@ -39,6 +42,9 @@ type conn struct {
 
 var errClosed = errors.New("the source is closed")
 
+// Schemes are those of the URLs of an etcd, without TLS and with it.
+var Schemes = []string{"etcd", "etcds"}
+
 // newConn returns what is wrong with login. It does no I/O.
 func newConn(login source.Login) (*conn, error) {
 	c := &conn{login: login, user: login.Username, turn: make(chan struct{}, 1)}
@@ -46,7 +52,7 @@ func newConn(login source.Login) (*conn, error) {
 	scheme, rest, ok := strings.Cut(login.URL, "://")
 	web := "http"
 	switch {
-	case !ok || scheme != "etcd" && scheme != "etcds":
+	case !ok || !slices.Contains(Schemes, scheme):
 		return nil, errors.New("the URL must begin with etcd:// or etcds://, as etcd://host-1:2379,host-2:2379")
 	case scheme == "etcds":
 		web = "https"
@@ -54,7 +60,7 @@ func newConn(login source.Login) (*conn, error) {
 			c.login.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
 	case login.TLS != nil:
-		return nil, errors.New("TLS is configured for etcd:// , which is not encrypted; write etcds://")
+		return nil, errors.New("TLS is configured for etcd://, which is not encrypted; write etcds://")
 	}
 	if user, hosts, named := strings.Cut(rest, "@"); named {
 		if strings.Contains(user, ":") {
@@ -104,6 +110,14 @@ func (c *conn) get(ctx context.Context) (*clientv3.Client, error) {
 		Endpoints: c.endpoints, TLS: c.login.TLS, Username: c.user, Logger: zap.NewNop(),
 		DialTimeout: requestTimeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: requestTimeout,
 		MaxCallRecvMsgSize: maxMessage, MaxUnaryRetries: uint(2 * len(c.endpoints)), BackoffWaitBetween: 50 * time.Millisecond,
+		DialOptions: []grpc.DialOption{
+			grpc.WithChainUnaryInterceptor(failSoon),
+			// An etcd that is back is asked within two seconds.
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+				MinConnectTimeout: requestTimeout,
+			}),
+		},
 	}
 	if c.login.Password != nil {
 		password, err := c.login.Password()
@@ -118,6 +132,12 @@ func (c *conn) get(ctx context.Context) (*clientv3.Client, error) {
 	}
 	c.client = client
 	return client, nil
+}
+
+// failSoon has a request fail when nothing can be connected to, and say why. The client
+// would have it wait until its time is up, and say that.
+func failSoon(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return invoker(ctx, method, req, reply, cc, append(opts, grpc.WaitForReady(false))...)
 }
 
 // drop closes a client whose login was refused, unless another has replaced it.

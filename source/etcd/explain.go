@@ -75,7 +75,7 @@ func explain(err error) string {
 	case errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded:
 		return "etcd did not answer in time; look whether its members run, know a leader and can be reached"
 	case status.Code(err) == codes.Unavailable:
-		return "etcd cannot be reached: " + short(text) + "; look whether its members run and can be reached"
+		return "etcd cannot be reached: " + short(text) + "; look whether its members run and can be reached, and with etcds:// whether they want a certificate of ours"
 	}
 	return short(text) + "; see the server's log"
 }

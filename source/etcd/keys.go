@@ -3,6 +3,7 @@ package etcdsource
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,9 @@ const maxValue = 1024
 
 // recordPrefix is where the records of releases are, which are no locks.
 const recordPrefix = "locksteward/releases/"
+
+// Types of locks: a key, or the keys of a queue.
+const typeKey, typeQueue = "key", "queue"
 
 // entry is one key.
 type entry struct {
@@ -81,10 +85,13 @@ func (f *found) reading(at time.Time, leases map[int64]lease, digest locksteward
 	e := f.head()
 	is := recognise(f.name, e, f.queue)
 	o := locksteward.Observation{
-		Key: f.name, Type: "key", At: at, Lifetime: locksteward.LifetimePersistent, TTL: locksteward.NoExpiry, ExpireAt: locksteward.NoExpireAt,
+		Key: f.name, Type: typeKey, At: at, Lifetime: locksteward.LifetimePersistent, TTL: locksteward.NoExpiry, ExpireAt: locksteward.NoExpireAt,
 		Idle: -1, Size: int64(e.size), Kind: locksteward.KindLock, Library: is.library, Confidence: is.confidence,
 		Identity: locksteward.IdentityStrong, TokenDigest: e.digest(digest), Acquired: is.acquired, Asked: is.asked,
 		Holder: is.holder, Count: 1, Fence: e.create, Waiters: -1,
+	}
+	if e.lease != 0 && o.Holder.Session == "" {
+		o.Holder.Session = "lease " + strconv.FormatInt(e.lease, 16) // one process, or one part of it
 	}
 	if l := leases[e.lease]; e.lease != 0 && !l.gone {
 		o.Lifetime, o.TTL, o.ExpireAt = locksteward.LifetimeLease, max(0, min(l.end.Sub(at), l.granted)), l.end.UnixMilli()
@@ -92,7 +99,7 @@ func (f *found) reading(at time.Time, leases map[int64]lease, digest locksteward
 	if !f.queue {
 		return o, nil
 	}
-	o.Type, o.Waiters = "queue", len(f.keys)-1
+	o.Type, o.Waiters = typeQueue, len(f.keys)-1
 	waiters := make([]locksteward.Waiter, 0, o.Waiters)
 	for i := range f.keys[1:] {
 		w := &f.keys[1+i]

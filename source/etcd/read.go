@@ -140,8 +140,7 @@ type looked struct {
 	name  string
 	found *found // nil: nothing is there
 	at    time.Time
-	// long: there is too much below the name to be read.
-	long bool
+	err   error // why it could not be read, though others could
 }
 
 // names reads locks by name. Names that etcd does not take are not there.
@@ -173,7 +172,8 @@ func (r *reader) someNames(ctx context.Context, names []string) ([]looked, error
 		}
 		return resp.Header.Revision, nil
 	})
-	if tooLarge(err) && len(names) > 1 {
+	single := tooLarge(err) || is(err, rpctypes.ErrPermissionDenied) // it is about some of the names, maybe
+	if single && len(names) > 1 {
 		first, err := r.someNames(ctx, names[:len(names)/2])
 		if err != nil {
 			return nil, err
@@ -181,23 +181,26 @@ func (r *reader) someNames(ctx context.Context, names []string) ([]looked, error
 		rest, err := r.someNames(ctx, names[len(names)/2:])
 		return append(first, rest...), err
 	}
-	if err != nil && !tooLarge(err) {
+	switch {
+	case single:
+		return []looked{{name: names[0], at: r.now(), err: fmt.Errorf("read the lock: %w", err)}}, nil
+	case err != nil:
 		return nil, fmt.Errorf("read locks: %w", err)
 	}
 	out := make([]looked, 0, len(names))
 	for i, name := range names {
-		if err != nil {
-			out = append(out, looked{name: name, at: r.now(), long: true})
-			continue
-		}
 		alone, below := resp.Responses[2*i].GetResponseRange(), resp.Responses[2*i+1].GetResponseRange()
 		var keys []entry
 		for _, kv := range slices.Concat(alone.Kvs, below.Kvs) {
 			keys = append(keys, entryOf(kv))
 		}
-		l := looked{name: name, at: at, found: group(keys)[name], long: below.More}
-		if name == "" {
-			l.found, l.long = nil, false
+		l := looked{name: name, at: at}
+		switch {
+		case name == "":
+		case below.More:
+			l.err = &boundError{prefix: name + "/", keys: maxQueue}
+		default:
+			l.found = group(keys)[name]
 		}
 		out = append(out, l)
 	}

@@ -2,7 +2,6 @@ package etcdsource
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -26,21 +25,23 @@ const (
 
 // Releaser frees locks of one etcd: one transaction deletes the key if it still is of the
 // same create revision and lease, and leaves a record. It has a connection only while a
-// method runs. It is safe for concurrent use. Make one with [NewReleaser].
+// method runs. It is safe for concurrent use. Make one with [OpenReleaser].
 type Releaser struct {
 	login  source.Login
 	digest locksteward.DigestKey
+	// before is called before each request; nil outside of tests.
+	before func(ctx context.Context) error
 }
 
 var _ source.Releaser = (*Releaser)(nil)
 
-// NewReleaser returns a releaser with a login of its own, or what is wrong with that. It
-// does no I/O. digest is that of the source.
-func NewReleaser(login source.Login, digest locksteward.DigestKey) (*Releaser, error) {
+// OpenReleaser returns a releaser with a login of its own, or what is wrong with that. It
+// does no I/O. Of the options the digest counts, which is that of the source.
+func OpenReleaser(login source.Login, opts Options) (*Releaser, error) {
 	if _, err := newConn(login); err != nil {
 		return nil, err
 	}
-	return &Releaser{login: login, digest: digest}, nil
+	return &Releaser{login: login, digest: opts.Digest}, nil
 }
 
 // Limits implements [source.Releaser].
@@ -101,8 +102,8 @@ func (r *Releaser) read(ctx context.Context, rd *reader, was locksteward.Evidenc
 	switch {
 	case err != nil:
 		return current{}, err
-	case looks[0].long:
-		return current{}, refused("too much is below %q to be read", was.Key)
+	case looks[0].err != nil:
+		return current{}, looks[0].err
 	case looks[0].found == nil:
 		return current{}, nil
 	}
@@ -123,7 +124,11 @@ func (r *Releaser) with(fn func(*reader) error) error {
 		return err
 	}
 	defer c.close()
-	return fn(newReader(c, time.Now))
+	rd := newReader(c, time.Now)
+	if r.before != nil {
+		rd.before = r.before
+	}
+	return fn(rd)
 }
 
 // Preview implements [source.Releaser].
@@ -134,8 +139,6 @@ func (r *Releaser) Preview(ctx context.Context, req locksteward.Request) (source
 		return err
 	})
 	switch {
-	case errors.Is(err, locksteward.ErrRefused):
-		return source.Preview{Found: true, Refusal: err}, nil
 	case err != nil:
 		return source.Preview{}, fmt.Errorf("preview release: %s", explain(err))
 	case now.found == nil:
@@ -179,8 +182,6 @@ func (r *Releaser) Release(ctx context.Context, req locksteward.Request) (source
 	switch {
 	case cause == nil:
 		return out, nil
-	case errors.Is(cause, locksteward.ErrRefused):
-		return source.Failed(cause.Error()), nil
 	case !sent:
 		return source.Failed(explain(cause)), nil
 	}

@@ -260,7 +260,7 @@ func (s *Source) Read(ctx context.Context, names []string, _ bool) ([]source.Bat
 func (s *Source) readingOf(l looked, leases map[int64]lease) source.Reading {
 	r := source.Reading{Name: l.name, At: l.at, State: source.Absent}
 	switch {
-	case l.long:
+	case l.err != nil:
 		r.State = source.Unread
 		return r
 	case l.found == nil:

@@ -143,20 +143,36 @@ func (s *Source) watchOnce(ctx context.Context) error {
 
 // hear notes the names of the locks that changed.
 func (s *Source) hear(r clientv3.WatchResponse) {
+	names := s.namesOf(r.Events)
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watch.lastGood = now
 	s.watch.events += int64(len(r.Events))
-	for _, e := range r.Events {
-		if strings.HasPrefix(string(e.Kv.Key), recordPrefix) {
+	for _, name := range names {
+		s.want(name, now)
+	}
+}
+
+// namesOf returns the names that the locks of changed keys may have. The event of a deletion
+// does not say the lease: whether the key stood in a queue, the host knows.
+func (s *Source) namesOf(events []*clientv3.Event) []string {
+	var out []string
+	for _, event := range events {
+		e := entryOf(event.Kv)
+		if strings.HasPrefix(e.key, recordPrefix) {
 			continue
 		}
-		s.want(string(e.Kv.Key), now)
-		if i := strings.LastIndexByte(string(e.Kv.Key), '/'); i > 0 && (e.Type == mvccpb.DELETE || e.Kv.Lease != 0) {
-			s.want(string(e.Kv.Key)[:i], now) // an event of a deletion does not say the lease
+		out = append(out, e.key)
+		if name, ok := queueOf(&e); ok {
+			out = append(out, name)
+		} else if i := strings.LastIndexByte(e.key, '/'); i > 0 && event.Type == mvccpb.DELETE {
+			if k, known := s.host.Lookup(e.key[:i]); known && k.Type == typeQueue {
+				out = append(out, k.Name)
+			}
 		}
 	}
+	return out
 }
 
 // want has a name read. The caller holds s.mu.

@@ -356,3 +356,41 @@ func TestWatchOfRecipes(t *testing.T) {
 	w.src.Request("/locks/rw", true)
 	testredis.Eventually(t, soon, func() bool { return w.src.WatchState().Waiting == 0 }, "a request is not read")
 }
+
+func TestRights(t *testing.T) {
+	t.Parallel()
+	set, err := class.NewSet([]class.Class{{Name: "a", Match: []string{"/locks/*", "lock:*"}}, {Name: "b", Match: []string{"/service/*/leader"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := func(text string) []string {
+		var out []string
+		for line := range strings.Lines(text) {
+			if !strings.HasPrefix(line, "#") {
+				out = append(out, strings.TrimSpace(line))
+			}
+		}
+		return out
+	}
+	for name, tt := range map[string]struct {
+		got, want []string
+	}{
+		"both": {commands(zksource.Rights("s", "r", set)), []string{
+			"setAcl /locks CURRENT,digest:s:HASH:r", "setAcl /service CURRENT,digest:s:HASH:r",
+			"setAcl /locks/* CURRENT,digest:s:HASH:r,digest:r:HASH:rd", "setAcl /service/*/leader CURRENT,digest:s:HASH:r,digest:r:HASH:rd",
+			`create /locksteward-releases "" digest:r:HASH:crd`,
+		}},
+		"reader alone": {commands(zksource.Rights("s", "", set)), []string{
+			"setAcl /locks CURRENT,digest:s:HASH:r", "setAcl /service CURRENT,digest:s:HASH:r",
+			"setAcl /locks/* CURRENT,digest:s:HASH:r", "setAcl /service/*/leader CURRENT,digest:s:HASH:r",
+		}},
+		"anybody reads": {commands(zksource.Rights("", "r", set)), []string{
+			"setAcl /locks/* CURRENT,digest:r:HASH:rd", "setAcl /service/*/leader CURRENT,digest:r:HASH:rd",
+			`create /locksteward-releases "" digest:r:HASH:crd`,
+		}},
+	} {
+		if !slices.Equal(tt.got, tt.want) {
+			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(tt.got, "\n"), strings.Join(tt.want, "\n"))
+		}
+	}
+}

@@ -12,41 +12,42 @@ import (
 )
 
 // Rights returns the commands of zkCli.sh that grant the least rights on the directories that
-// the classes name: to read, and to free locks if releaser is a user. They name users, not
-// passwords.
+// the classes name: to read, and to free locks. A user that is "" gets none. They name users,
+// not passwords.
 func Rights(reader, releaser string, classes *class.Set) string {
 	var b strings.Builder
 	parents, directories := named(newPlan(classes))
-	if reader == "" {
-		b.WriteString("# Nobody logs in: what anybody may read is read.\n")
-	}
 	for _, user := range []string{reader, releaser} {
 		if user != "" {
 			fmt.Fprintf(&b, "# HASH of %s: printf '%%s' '%s:PASSWORD' | openssl dgst -sha1 -binary | base64\n", user, user)
 		}
 	}
-	b.WriteString("# setAcl replaces the whole ACL: write what getAcl prints in the place of CURRENT, unless it is world:anyone with these rights.\n")
-	b.WriteString("# Directories that are made later have the ACL that their application gives them: add the same there.\n")
-	if reader != "" {
-		for _, path := range slices.Concat(parents, directories) {
-			fmt.Fprintf(&b, "setAcl %s CURRENT,digest:%s:HASH:r\n", path, reader)
+	b.WriteString("# CURRENT is what getAcl prints: setAcl replaces it. Nothing is to be done where world:anyone has the right.\n")
+	b.WriteString("# Where there is a *, for each directory; later ones have the ACL that their application gives them.\n")
+	grant := func(path string, rights ...string) {
+		if list := strings.Join(rights, ""); list != "" {
+			fmt.Fprintf(&b, "setAcl %s CURRENT%s\n", path, list)
 		}
 	}
+	for _, path := range parents {
+		grant(path, right(reader, "r"))
+	}
+	for _, path := range directories {
+		grant(path, right(reader, "r"), right(releaser, "rd"))
+	}
 	if releaser != "" {
-		b.WriteString("# READ to compare, DELETE on the directory of the nodes; and a directory for the records of releases\n")
-		for _, path := range directories {
-			fmt.Fprintf(&b, "setAcl %s CURRENT,%sdigest:%s:HASH:rd\n", path, readerToo(reader), releaser)
-		}
-		fmt.Fprintf(&b, "create %s \"\" digest:%s:HASH:crd\n", DefaultRecords, releaser)
+		b.WriteString("# To delete a fixed node the releaser needs d on the directory above, and r on the node. Its records:\n")
+		fmt.Fprintf(&b, "create %s \"\"%s\n", DefaultRecords, strings.Replace(right(releaser, "crd"), ",", " ", 1))
 	}
 	return b.String()
 }
 
-func readerToo(reader string) string {
-	if reader == "" {
+// right is one element of an ACL, with a comma before it; "" without a user.
+func right(user, perms string) string {
+	if user == "" {
 		return ""
 	}
-	return "digest:" + reader + ":HASH:r,"
+	return ",digest:" + user + ":HASH:" + perms
 }
 
 // named are the paths of a plan for people: those whose children are listed, and lock

@@ -15,6 +15,12 @@ import (
 // isAuth reports whether a right is missing, or nobody is logged in.
 func isAuth(err error) bool { return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) }
 
+// isNetwork reports whether the network broke under a request.
+func isNetwork(err error) bool {
+	_, is := errors.AsType[*net.OpError](err)
+	return is
+}
+
 // explain says in a sentence what an error means and what to do.
 func explain(err error, s spec) string {
 	path := ""
@@ -39,7 +45,7 @@ func explain(err error, s spec) string {
 		return "the server did not answer in time: it may be overloaded, paused or away"
 	case errors.Is(err, zk.ErrSessionExpired):
 		return "our session expired: the server heard nothing of us for longer than its timeout; the next attempt begins another"
-	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrClosing), errors.Is(err, zk.ErrNoServer), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrClosing), errors.Is(err, zk.ErrNoServer), errors.Is(err, net.ErrClosed), isNetwork(err):
 		return "the connection broke: the server ended, or the network is interrupted"
 	case errors.Is(err, errChanging), errors.Is(err, errManyHolds):
 		return path + ": " + errors.Unwrap(err).Error()

@@ -192,6 +192,11 @@ func (quiet) Printf(string, ...any) {}
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.must("pause", s.proc.signal(pauseSignal))
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for pid := s.PID(); !stopped(pid); { // a signal takes effect when a thread next runs
+		<-tick.C
+	}
 }
 
 // Resume ends a [Server.Pause].

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -18,6 +19,18 @@ const (
 // keeps a Ctrl-C at the terminal from reaching it before us.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+}
+
+// stopped reports whether all threads of a process are stopped.
+func stopped(pid int) bool {
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); err == nil && string(fields[0]) != "T" {
+			return false
+		}
+	}
+	return err == nil
 }
 
 // cpuTime is user and system time of a process, which Linux counts in hundredths of a second.

@@ -18,4 +18,6 @@ var _ os.Signal = pauseSignal
 
 func childAttr() *syscall.SysProcAttr { return nil }
 
+func stopped(int) bool { return true }
+
 func cpuTime(int) time.Duration { return 0 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
 	"github.com/locksteward/locksteward/internal/respcheck"
+	"github.com/locksteward/locksteward/lock/internal/retry"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
@@ -242,7 +242,7 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 		if c.ctx.Err() != nil {
 			return verdict{}, fmt.Errorf("%w: %w", failure, ErrClosed)
 		}
-		rest, left := backoff(n, 10*time.Millisecond, 300*time.Millisecond), c.clock.now().until(giveUp)
+		rest, left := retry.Backoff(n, 10*time.Millisecond, 300*time.Millisecond), c.clock.now().until(giveUp)
 		if c.quorum != nil {
 			left -= c.quorum.spare(r.lease.TTL)
 			rest = min(rest, left)
@@ -251,7 +251,7 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 		if effect == effectNone || late || lied || left <= 0 {
 			return verdict{}, failure
 		}
-		if !pause(ctx, rest) {
+		if !retry.Pause(ctx, rest) {
 			return verdict{}, fmt.Errorf("acquire lock %q: %w", r.key, why(ctx))
 		}
 	}
@@ -343,13 +343,4 @@ func number(v any) int64 {
 		}
 	}
 	return 0
-}
-
-// backoff doubles from low to high, less up to half of it.
-func backoff(n int, low, high time.Duration) time.Duration {
-	d := high
-	if n < 10 {
-		d = min(high, low<<n)
-	}
-	return d - rand.N(d/2+1)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/locksteward/locksteward/lock/internal/retry"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
@@ -26,7 +27,7 @@ func (c *Client) beat(ctx context.Context) {
 			}
 			_, failure := judge("heartbeat", key, err)
 			c.emit(Event{Kind: EventBeatFailed, Err: failure})
-			next = backoff(n, 200*time.Millisecond, record.Heartbeat)
+			next = retry.Backoff(n, 200*time.Millisecond, record.Heartbeat)
 			n++
 		} else {
 			n = 0
@@ -35,7 +36,7 @@ func (c *Client) beat(ctx context.Context) {
 				started = s
 			}
 		}
-		if !pause(ctx, next) {
+		if !retry.Pause(ctx, next) {
 			return
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/lock/internal/push"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
 )
@@ -31,7 +32,7 @@ type Client struct {
 	db       evaler
 	server   *transport.Server // nil where db is a test's, or quorum
 	quorum   *quorum           // of a Redlock client
-	hub      *hub              // nil without server
+	push     *push.Subscriber  // nil without server
 	batch    *transport.Batch  // likewise
 
 	// ctx ends with Close; background work lives in wg.
@@ -43,7 +44,8 @@ type Client struct {
 	// beatUntil is when the heartbeat runs out; nil unless holds end with it.
 	beatUntil atomic.Pointer[instant]
 	beatTimer *time.Timer // looks at all holds then; nil likewise
-	turns     turns
+	waiters   push.Dispatcher
+	reviews   atomic.Int32 // asked for and not ended
 	observers atomic.Pointer[[]*func(Event)]
 
 	mu     sync.Mutex
@@ -73,7 +75,10 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 	if s.Cluster() {
 		c.waking = "SPUBLISH" // a plain message would go to every node
 	}
-	c.hub = newHub(c, s)
+	c.push = push.New(s, push.Callbacks{
+		Spawn: c.spawn, Received: c.receive, Subscribed: c.subscribed,
+		Failed: func(err error) { c.emit(Event{Kind: EventPushFailed, Err: err}) },
+	})
 	c.batch = transport.NewBatch(s, c.spawn)
 	return c, nil
 }
@@ -182,8 +187,8 @@ func (c *Client) begin() {
 			c.beaten(c.clock.now()) // as long as if it had been written now
 		}
 		c.spawn(c.beat)
-		if c.hub != nil {
-			c.hub.listen(record.InstanceKey(c.opts.KeyPrefix, c.instance))
+		if c.push != nil {
+			c.push.Listen(record.InstanceKey(c.opts.KeyPrefix, c.instance))
 		}
 	})
 }
@@ -212,14 +217,14 @@ func (c *Client) held() []*hold {
 	return slices.Collect(maps.Values(c.holds))
 }
 
-// told handles a message on the instance channel.
-func (c *Client) told(message string) {
+// receive handles a message on one of the process's channels.
+func (c *Client) receive(message string) {
 	if g, ok := record.ParseGrantMessage(message); ok {
-		c.turns.tell(g.ID, word{grant: g})
+		c.waiters.Dispatch(g.ID, push.Message{Grant: g})
 		return
 	}
 	if id, before, ok := record.ParseTurnMessage(message); ok {
-		c.turns.tell(id, word{before: before})
+		c.waiters.Dispatch(id, push.Message{Before: before})
 		return
 	}
 	id, ok := record.ParseLostMessage(message)
@@ -234,19 +239,15 @@ func (c *Client) told(message string) {
 	}
 }
 
+// subscribed is called when the process's own channel is subscribed to.
+func (c *Client) subscribed(missed bool) {
+	c.waiters.Wake()
+	if missed {
+		c.review()
+	}
+}
+
 // roundTrip runs a script once, bounded by timeout.
 func (c *Client) roundTrip(ctx context.Context, timeout time.Duration, s *transport.Script, keys []string, args []any) (any, error) {
 	return c.db.Eval(transport.WithDeadline(ctx, time.Now().Add(timeout)), s, keys, args)
-}
-
-// pause waits for d, or less if ctx ends; it says whether d has passed.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/locksteward/locksteward/lock/internal/retry"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
@@ -45,7 +46,7 @@ func (f *fakeDB) Eval(ctx context.Context, s *transport.Script, _ []string, args
 			if errors.Is(err, context.DeadlineExceeded) {
 				// A round trip has a deadline, as connections have it.
 				deadline, _ := ctx.Deadline()
-				pause(ctx, time.Until(deadline))
+				retry.Pause(ctx, time.Until(deadline))
 				return nil, err
 			}
 			return v, err

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/lock/internal/push"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
 )
@@ -109,11 +110,16 @@ func newHandover(t *testing.T, lease Lease, before func(s *transport.Script, arg
 		h.got <- handle
 	}()
 	testredis.Eventually(t, 10*time.Second, func() bool {
-		h.waiter.turns.mu.Lock()
-		defer h.waiter.turns.mu.Unlock()
-		return len(h.waiter.turns.waiters) == 1 && h.spy.finished(acquireScript) > 0
+		waiting, _ := h.waiter.waiters.Len()
+		return waiting == 1 && h.spy.finished(acquireScript) > 0
 	}, "one waits")
 	return h
+}
+
+// waiting returns the acquisition id of the one that waits.
+func (h *handover) waiting(t *testing.T) string {
+	t.Helper()
+	return h.rdb.ZRange(t.Context(), record.Companion(record.DefaultPrefix, record.KindQueue, "k"), 0, 0).Val()[0]
 }
 
 // release frees the first hold and returns the waiter's.
@@ -355,11 +361,7 @@ func TestGrantToWhoGaveUpIsGivenBack(t *testing.T) {
 func giveUpAtTheGrant(t *testing.T) bool {
 	h := newHandover(t, queueLease, nil)
 	// It does not hear, as if the message came too late.
-	h.waiter.turns.mu.Lock()
-	for id := range h.waiter.turns.waiters {
-		delete(h.waiter.turns.waiters, id)
-	}
-	h.waiter.turns.mu.Unlock()
+	h.waiter.waiters.Listen(push.NewWaiter(h.waiting(t)))
 	if err := h.holder.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -420,38 +422,17 @@ func TestGrantedMindsMarkAndTime(t *testing.T) {
 	}
 }
 
-// What a waiter has not read yet gives way to what says more.
-func TestWordsAreJoined(t *testing.T) {
-	t.Parallel()
-	g := word{grant: record.Grant{ID: "A", Fence: 1, Nonce: "M"}}
-	w := newWaiter("A")
-	w.told(word{before: 3})
-	w.told(g)
-	w.told(word{before: 1})
-	if got := <-w.wake; got.grant != g.grant || got.before != 0 {
-		t.Errorf("%+v", got)
-	}
-	var early turns
-	early.tell("A", word{before: 1})
-	early.tell("A", g)
-	leave := early.listen(w)
-	defer leave()
-	if got := <-w.wake; got.grant != g.grant {
-		t.Errorf("%+v", got)
-	}
-}
-
 // B20d: the next waiter refreshes its record when it is notified that it is next, so
 // that a hand-off finds it fresh.
 func TestNextWaiterRefreshesItsRecord(t *testing.T) {
 	t.Parallel()
 	h := newHandover(t, queueLease, nil)
-	id := h.rdb.ZRange(t.Context(), record.Companion(record.DefaultPrefix, record.KindQueue, "k"), 0, 0).Val()[0]
+	id := h.waiting(t)
 	// A busy machine may be late once, and then it is its turn anyway.
 	for try := 0; ; try++ {
 		<-time.After(record.Turn/2 + 10*time.Millisecond) // its last attempt is older than half a turn
 		asked, notified := h.spy.of(acquireScript), time.Now()
-		h.waiter.told(record.TurnMessage(id, 1))
+		h.waiter.receive(record.TurnMessage(id, 1))
 		for h.spy.of(acquireScript) == asked {
 			<-time.After(time.Millisecond)
 		}

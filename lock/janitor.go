@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/locksteward/locksteward/lock/internal/retry"
 )
 
 // janitor frees on one node what a release could not, until the lease must be
@@ -67,7 +69,7 @@ func (j *janitor) run(ctx context.Context) {
 			return
 		}
 		if !answered {
-			wait = max(wait, backoff(n, 50*time.Millisecond, time.Second))
+			wait = max(wait, retry.Backoff(n, 50*time.Millisecond, time.Second))
 			n++
 		}
 		if !j.rest(ctx, wait, answered) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,27 +190,6 @@ func TestRedirectionsMakeNoStorm(t *testing.T) {
 			})
 		})
 	}
-}
-
-// B30: all goroutines draw from the same backoff, at once and in its bounds.
-func TestBackoffIsForManyGoroutines(t *testing.T) {
-	t.Parallel()
-	var wg sync.WaitGroup
-	start := make(chan struct{})
-	for range 8 {
-		wg.Go(func() {
-			<-start
-			for n := range 2000 {
-				full := min(300*time.Millisecond, 10*time.Millisecond<<min(n, 10))
-				if d := backoff(n, 10*time.Millisecond, 300*time.Millisecond); d < full/2 || d > full {
-					t.Errorf("retry %d after %s, want %s to %s", n, d, full/2, full)
-					return
-				}
-			}
-		})
-	}
-	close(start)
-	wg.Wait()
 }
 
 // B31: locks that were taken in one moment are not all renewed in one moment.

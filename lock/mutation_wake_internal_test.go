@@ -73,14 +73,12 @@ func TestReleaseHeardBeforeTheWaitIsNotMissed(t *testing.T) {
 		}
 	}
 	waiting := func() int {
-		c.turns.mu.Lock()
-		defer c.turns.mu.Unlock()
-		return len(c.turns.waiters)
+		n, _ := c.waiters.Len()
+		return n
 	}
 	early := func() bool {
-		c.turns.mu.Lock()
-		defer c.turns.mu.Unlock()
-		return len(c.turns.early) > 0
+		_, n := c.waiters.Len()
+		return n > 0
 	}
 	proceed := sync.OnceFunc(func() { close(slow.proceed) })
 	t.Cleanup(proceed)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/locksteward/locksteward/lock/internal/retry"
 )
 
 // Fault 20: with two of three nodes that hang, an acquire fails in time and what the
@@ -74,7 +76,7 @@ func TestRedlockPartitionFailsInTime(t *testing.T) {
 				for _, f := range k.nodes[1:] {
 					f.set(func(f *fakeNode) { f.hangs = nil })
 				}
-				pause(context.Background(), 3*time.Second)
+				retry.Pause(context.Background(), 3*time.Second)
 				k.free(t, "after the network was healed")
 				h, err := k.TryAcquire(context.Background(), "k", lease10())
 				if err != nil {
@@ -153,7 +155,7 @@ func TestRedlockCloseWaitsForVotesTakenBack(t *testing.T) {
 			t.Errorf("Close took %s, want 80ms to %s: requests were under way", took, node)
 		}
 		asked := k.nodes[1].count("release")
-		pause(context.Background(), time.Minute)
+		retry.Pause(context.Background(), time.Minute)
 		if n := k.nodes[1].count("release"); n != asked {
 			t.Errorf("%d requests after Close", n-asked)
 		}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/locksteward/locksteward/lock/internal/retry"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
@@ -78,7 +79,7 @@ func (f *fakeNode) Eval(ctx context.Context, s *transport.Script, _ []string, ar
 	reply := f.do(s, args)
 	// No timer that is over at once: under the race detector the bubble's timers
 	// must not run on several threads (a fault of go1.26).
-	if delay > 0 && !pause(ctx, delay) {
+	if delay > 0 && !retry.Pause(ctx, delay) {
 		return nil, ctx.Err()
 	}
 	return reply, nil
@@ -210,7 +211,7 @@ func TestRedlockValidityCountsFromTheRequest(t *testing.T) {
 		if _, err := k.Acquire(context.Background(), "k", Lease{TTL: 90 * time.Millisecond, NoRenew: true}); !errors.Is(err, ErrUnknown) {
 			t.Errorf("late: %v", err)
 		}
-		pause(context.Background(), 20*time.Millisecond)
+		retry.Pause(context.Background(), 20*time.Millisecond)
 		k.free(t, "after a late acquire")
 	})
 }
@@ -320,7 +321,7 @@ func TestRedlockCancelled(t *testing.T) {
 		for _, f := range k.nodes[1:] {
 			f.set(func(f *fakeNode) { f.late = 0 })
 		}
-		pause(context.Background(), 3*time.Second)
+		retry.Pause(context.Background(), 3*time.Second)
 		k.free(t, "after the acquires were executed late")
 	})
 }
@@ -356,7 +357,7 @@ func TestRedlockNeverRepeatsAnID(t *testing.T) {
 				t.Errorf("%d attempts, of which %d had an id of their own", n, len(slices.Compact(f.ids)))
 			}
 		})
-		pause(context.Background(), 2*time.Second)
+		retry.Pause(context.Background(), 2*time.Second)
 		k.free(t, "after failed attempts")
 	})
 }
@@ -377,7 +378,7 @@ func TestRedlockJanitor(t *testing.T) {
 		if err := h.Release(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		pause(context.Background(), 1500*time.Millisecond)
+		retry.Pause(context.Background(), 1500*time.Millisecond)
 		k.free(t, "after a late acquire")
 		if done := k.of(EventCleaned); len(done) != 1 || done[0].Class != "orders" || done[0].ID != h.ID() {
 			t.Errorf("cleaned: %+v", done)
@@ -394,7 +395,7 @@ func TestRedlockJanitor(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := k.nodes[2].count("release")
-		pause(context.Background(), 15*time.Second)
+		retry.Pause(context.Background(), 15*time.Second)
 		failed := k.of(EventCleanFailed)
 		if len(failed) != 1 || !strings.Contains(failed[0].Err.Error(), "nodes[2] node-2") {
 			t.Fatalf("clean failed: %+v", failed)
@@ -406,7 +407,7 @@ func TestRedlockJanitor(t *testing.T) {
 			t.Errorf("given up after %s, %s after the release", took, time.Since(began))
 		}
 		after := k.nodes[2].count("release")
-		pause(context.Background(), 30*time.Second)
+		retry.Pause(context.Background(), 30*time.Second)
 		if n := k.nodes[2].count("release"); n != after {
 			t.Error("still at it")
 		}
@@ -430,12 +431,12 @@ func TestRedlockJanitorIsOne(t *testing.T) {
 			k.nodes[0].set(func(f *fakeNode) { f.until = time.Time{} })
 		}
 		before := k.nodes[0].count("release")
-		pause(context.Background(), 5*time.Second)
+		retry.Pause(context.Background(), 5*time.Second)
 		if n := k.nodes[0].count("release") - before; n > 25 {
 			t.Errorf("%d requests in 5 s", n)
 		}
 		k.nodes[0].set(func(f *fakeNode) { f.hangs = nil })
-		pause(context.Background(), 2*time.Second)
+		retry.Pause(context.Background(), 2*time.Second)
 		if n := len(k.of(EventCleaned)); n != 100 {
 			t.Errorf("%d cleaned", n)
 		}
@@ -464,7 +465,7 @@ func TestRedlockMinUptime(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 		k.free(t, "after votes that did not count")
-		pause(context.Background(), time.Second)
+		retry.Pause(context.Background(), time.Second)
 		h, err := k.TryAcquire(context.Background(), "k", lease10())
 		if err != nil {
 			t.Fatal(err)
@@ -473,13 +474,13 @@ func TestRedlockMinUptime(t *testing.T) {
 		if err := h.Extend(context.Background(), 0); err == nil || !strings.Contains(err.Error(), "node-1: up for 0s") {
 			t.Errorf("renewal by one vote and two that do not count: %v", err)
 		}
-		pause(context.Background(), 10*time.Second)
+		retry.Pause(context.Background(), 10*time.Second)
 		wantLost(t, h, ReasonExpired)
 		// A lease that a node could forget and vote against is refused.
 		if _, err := k.Acquire(context.Background(), "k", Lease{TTL: 2 * time.Minute}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("longer than MinUptime: %v", err)
 		}
-		pause(context.Background(), time.Minute)
+		retry.Pause(context.Background(), time.Minute)
 		h, err = k.TryAcquire(context.Background(), "k", lease10())
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/respcheck"
+
+	"github.com/locksteward/locksteward/lock/internal/retry"
 )
 
 // Release ends the handle: its context ends with [ErrReleased], and if it is the
@@ -147,7 +149,7 @@ func (c *Client) free(ctx context.Context, timeout time.Duration, f *token, vali
 		}
 		effect, failure := judge("release", f.key, err)
 		unknown = unknown || effect == effectUnknown
-		wait := backoff(n, 10*time.Millisecond, 200*time.Millisecond)
+		wait := retry.Backoff(n, 10*time.Millisecond, 200*time.Millisecond)
 		lied := c.quorum == nil && respcheck.Lied(err) // it will hardly say something else
 		if effect == effectNone || lied || c.ctx.Err() != nil || c.clock.now().add(wait).reached(giveUp) {
 			if unknown && effect != effectUnknown {
@@ -155,7 +157,7 @@ func (c *Client) free(ctx context.Context, timeout time.Duration, f *token, vali
 			}
 			return failure
 		}
-		if !pause(ctx, wait) {
+		if !retry.Pause(ctx, wait) {
 			return failure
 		}
 	}
@@ -188,7 +190,7 @@ func (c *Client) clean(f *token, lease Lease, longest time.Duration, stray bool)
 			if err != nil && !ours {
 				last = err
 			}
-			if now.reached(end) || !pause(ctx, backoff(n, 50*time.Millisecond, time.Second)) {
+			if now.reached(end) || !retry.Pause(ctx, retry.Backoff(n, 50*time.Millisecond, time.Second)) {
 				c.emit(Event{Kind: EventCleanFailed, Key: own.key, Class: lease.Class, ID: own.id, Took: now.mono - began.mono, Err: last})
 				return
 			}

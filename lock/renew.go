@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/locksteward/locksteward/lock/internal/retry"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
 )
@@ -92,7 +93,7 @@ func (h *hold) insist(ctx context.Context, how way, ttl func() time.Duration) er
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= rest {
 			return last
 		}
-		if !pause(ctx, rest) {
+		if !retry.Pause(ctx, rest) {
 			return last
 		}
 	}
@@ -107,11 +108,11 @@ func (h *hold) rest(n int, how way) time.Duration {
 	switch how {
 	case renewAlone:
 		left := h.c.clock.now().until(h.deadline())
-		return min(backoff(n, min(ttl/50, 10*time.Millisecond), min(ttl/10, 300*time.Millisecond)), left)
+		return min(retry.Backoff(n, min(ttl/50, 10*time.Millisecond), min(ttl/10, 300*time.Millisecond)), left)
 	case renewHandoff:
-		return backoff(n, record.Turn/50, record.Turn/10)
+		return retry.Backoff(n, record.Turn/50, record.Turn/10)
 	default:
-		return backoff(n, ttl/50, min(ttl/10, time.Second))
+		return retry.Backoff(n, ttl/50, min(ttl/10, time.Second))
 	}
 }
 

@@ -91,8 +91,10 @@ func (c *Client) request(key string, lease Lease, s *session, waits bool) *reque
 	b = c.info.appendTail(b, r, b[len(valueMark):][:idLength])
 	tail := len(b)
 	var proof []byte
-	if waits && c.hub != nil {
-		r.channel = c.hub.channelFor(names.Wake)
+	if waits && c.push != nil {
+		if c.server.Cluster() {
+			r.channel = names.Wake + ":" + c.instance
+		}
 		b = appendRandom(b)
 		proof = b[tail:]
 	}

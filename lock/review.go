@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/lock/internal/retry"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
@@ -20,24 +21,24 @@ const (
 // which the process is told of things was made anew, so that the server may have
 // been restarted without its data, or another one has taken over. What is asked for
 // while one is under way is one more after it.
-func (h *hub) review() {
-	if h.reviews.Add(1) > 1 {
+func (c *Client) review() {
+	if c.reviews.Add(1) > 1 {
 		return
 	}
-	h.c.spawn(func(ctx context.Context) {
-		for n := int32(1); ; n = h.reviews.Load() {
-			h.lookAt(ctx, h.c.held(), h.compare)
-			if h.reviews.CompareAndSwap(n, 0) {
+	c.spawn(func(ctx context.Context) {
+		for n := int32(1); ; n = c.reviews.Load() {
+			inspect(ctx, c.held(), c.compare, c.push.Listening)
+			if c.reviews.CompareAndSwap(n, 0) {
 				return
 			}
 		}
 	})
 }
 
-// lookAt asks for list, some at a time, and again for those that ask returns: they
+// inspect asks for list, some at a time, and again for those that ask returns: they
 // got no answer. It ends with ctx or when the connection breaks, since the next one
 // asks for all anew.
-func (h *hub) lookAt(ctx context.Context, list []*hold, ask func(context.Context, []*hold) []*hold) {
+func inspect(ctx context.Context, list []*hold, ask func(context.Context, []*hold) []*hold, listening func() bool) {
 	for n := 0; len(list) > 0; n++ {
 		var open []*hold
 		for len(list) > 0 {
@@ -49,14 +50,14 @@ func (h *hub) lookAt(ctx context.Context, list []*hold, ask func(context.Context
 				open = append(open, list...) // those behind them would wait in vain too
 				break
 			}
-			if len(list) > 0 && !pause(ctx, reviewPace) {
+			if len(list) > 0 && !retry.Pause(ctx, reviewPace) {
 				return
 			}
 		}
 		if list = open; len(list) == 0 {
 			return
 		}
-		if !pause(ctx, backoff(n, 100*time.Millisecond, time.Second)) || !h.listens() {
+		if !retry.Pause(ctx, retry.Backoff(n, 100*time.Millisecond, time.Second)) || !listening() {
 			return
 		}
 	}
@@ -66,16 +67,16 @@ func (h *hub) lookAt(ctx context.Context, list []*hold, ask func(context.Context
 // lock is gone or another's. Nothing is renewed, so that it serves leases that are
 // not, and nothing is told of what fails: renewals do that. Returned are those
 // without an answer.
-func (h *hub) compare(ctx context.Context, some []*hold) (silent []*hold) {
-	ctx = transport.WithDeadline(ctx, time.Now().Add(h.c.opts.Timeout))
-	pipe := h.server.Client().Pipeline()
+func (c *Client) compare(ctx context.Context, some []*hold) (silent []*hold) {
+	ctx = transport.WithDeadline(ctx, time.Now().Add(c.opts.Timeout))
+	pipe := c.server.Client().Pipeline()
 	values := make([]*redis.StringCmd, len(some))
 	for i, o := range some {
 		values[i] = pipe.Get(ctx, o.key)
 	}
 	// Each command has its own error; the first one is returned as well.
 	_, err := pipe.Exec(ctx)
-	h.server.CheckSlots(ctx, err)
+	c.server.CheckSlots(ctx, err)
 	for i, o := range some {
 		value, err := values[i].Result()
 		switch {
@@ -92,11 +93,4 @@ func (h *hub) compare(ctx context.Context, some []*hold) (silent []*hold) {
 		}
 	}
 	return silent
-}
-
-// listens says whether the process's own channel is heard, as far as is known.
-func (h *hub) listens() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.own != nil && h.own.live
 }

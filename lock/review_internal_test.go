@@ -20,14 +20,13 @@ func TestReviewIsSpread(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const locks = 10_000
-		h := &hub{}
 		list := make([]*hold, locks)
 		for i := range list {
 			list[i] = &hold{}
 		}
 		began, last := time.Now(), time.Time{}
 		seen := map[*hold]bool{}
-		h.lookAt(t.Context(), list, func(_ context.Context, some []*hold) []*hold {
+		inspect(t.Context(), list, func(_ context.Context, some []*hold) []*hold {
 			if now := time.Now(); now.Sub(last) < 25*time.Millisecond {
 				t.Errorf("the next ones after %s", now.Sub(last))
 			}
@@ -39,7 +38,7 @@ func TestReviewIsSpread(t *testing.T) {
 				seen[o] = true
 			}
 			return nil
-		})
+		}, func() bool { return true })
 		if took := time.Since(began); len(seen) != locks || took > 1100*time.Millisecond || took < 900*time.Millisecond {
 			t.Errorf("%d of %d in %s", len(seen), locks, took)
 		}
@@ -57,9 +56,10 @@ func TestReviewAsksAgain(t *testing.T) {
 		for i := range list {
 			list[i] = &hold{}
 		}
-		h := &hub{own: &topic{live: true}}
+		live := true
+		listening := func() bool { return live }
 		var asked []int
-		h.lookAt(t.Context(), list, func(_ context.Context, some []*hold) []*hold {
+		inspect(t.Context(), list, func(_ context.Context, some []*hold) []*hold {
 			asked = append(asked, len(some))
 			switch len(asked) {
 			case 1:
@@ -69,19 +69,19 @@ func TestReviewAsksAgain(t *testing.T) {
 			default:
 				return nil
 			}
-		})
+		}, listening)
 		// 700 are 256, 256 and 188; the second lot hangs, so that the third waits.
 		if want := []int{256, 256, 256, 191}; len(asked) != len(want) || asked[2] != want[2] || asked[3] != want[3] {
 			t.Errorf("asked for %v, want %v", asked, want)
 		}
 
 		began, tries := time.Now(), 0
-		h.lookAt(t.Context(), list, func(_ context.Context, some []*hold) []*hold {
+		inspect(t.Context(), list, func(_ context.Context, some []*hold) []*hold {
 			if tries++; tries == 30 {
-				h.own.live = false
+				live = false
 			}
 			return some
-		})
+		}, listening)
 		if took := time.Since(began); tries != 30 || took < 13*time.Second || took > 30*time.Second {
 			t.Errorf("asked %d times in %s", tries, took)
 		}
@@ -123,7 +123,7 @@ func TestReviewAfterRefusedLogin(t *testing.T) {
 			}
 		}
 		for range 5 { // connections that are cut give an error of their own first
-			client.hub.compare(t.Context(), client.held())
+			client.compare(t.Context(), client.held())
 		}
 		for _, o := range client.held() {
 			if o.over() {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/locksteward/locksteward/lock/internal/push"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
@@ -26,7 +27,7 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 	if err != nil || v.taken {
 		return v, err
 	}
-	w := newWaiter(r.id)
+	w := push.NewWaiter(r.id)
 	defer c.await(r, w)()
 	t := time.NewTimer(c.nextAttempt(r, v))
 	defer t.Stop()
@@ -39,12 +40,12 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 			return v, nil
 		case <-c.ctx.Done():
 			return v, c.heldError(r, v, ErrClosed)
-		case word := <-w.wake:
-			if taken, ok := c.granted(r, word.grant); ok {
+		case m := <-w.C:
+			if taken, ok := c.granted(r, m.Grant); ok {
 				return taken, nil
 			}
-			if word.before > 0 && !(word.before == 1 && c.stale(r)) {
-				t.Reset(time.Duration(word.before)*record.Turn + time.Millisecond)
+			if m.Before > 0 && !(m.Before == 1 && c.stale(r)) {
+				t.Reset(time.Duration(m.Before)*record.Turn + time.Millisecond)
 				continue
 			}
 		case <-t.C:
@@ -64,20 +65,16 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 	}
 }
 
-// await makes w receive the messages to the waiter of r; without a hub there are
-// none.
-func (c *Client) await(r *request, w *waiter) (leave func()) {
-	if c.hub == nil {
-		return func() {}
-	}
-	turns := c.turns.listen(w)
+// await makes w receive the messages to the waiter of r.
+func (c *Client) await(r *request, w *push.Waiter) (leave func()) {
+	forget := c.waiters.Listen(w)
 	if r.channel == "" {
-		return turns
+		return forget
 	}
-	topic := c.hub.await(r.channel, w)
+	unsubscribe := c.push.Await(r.channel, w)
 	return func() {
-		topic()
-		turns()
+		unsubscribe()
+		forget()
 	}
 }
 

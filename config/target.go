@@ -14,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/source/redis/connect"
+	sqlsource "github.com/locksteward/locksteward/source/sql"
 )
 
 // Target is one element of `targets:`.
@@ -42,6 +43,9 @@ type Target struct {
 	// ReleaseCredentials are those of the user that may delete. Without them the
 	// agent cannot; `{}` is "the same server, without a login".
 	ReleaseCredentials *Credentials `yaml:"release_credentials"`
+
+	// Tables describe lock tables of a database (postgres://) beside those that are known.
+	Tables []sqlsource.Table `yaml:"tables"`
 
 	Scan scanner.Config `yaml:",inline"`
 	// RedisScan is what is particular to reading Redis.
@@ -82,8 +86,24 @@ func (t Target) validate(path string) error {
 		reach = slices.DeleteFunc(reach, func(e error) bool { return strings.HasPrefix(e.Error(), "url: ") })
 	}
 	errs = append(errs, prefixed(path, errors.Join(reach...)))
+	if a, err := lockstore.Parse(t.URL); err == nil {
+		errs = append(errs, prefixed(path, t.validateTables(a.Kind)))
+	}
 	if t.ReleaseCredentials != nil {
 		errs = append(errs, prefixed(path+".release_credentials", t.ReleaseCredentials.validate()))
+	}
+	return errors.Join(errs...)
+}
+
+func (t Target) validateTables(kind lockstore.Kind) error {
+	if len(t.Tables) > 0 && kind != lockstore.Postgres {
+		return fmt.Errorf("tables: only databases have tables, and %s is none; remove it, or write a URL such as postgres://host:5432/database", kind)
+	}
+	var errs []error
+	for i, table := range t.Tables {
+		if err := table.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("tables[%d]: %w", i, err))
+		}
 	}
 	return errors.Join(errs...)
 }

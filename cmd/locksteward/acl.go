@@ -112,7 +112,7 @@ type aclSet struct {
 }
 
 // ofStore is the rights on the store at the URL, which is no Redis.
-func (f *aclFlags) ofStore() ([]aclSet, error) {
+func (f *aclFlags) ofStore(ctx context.Context) ([]aclSet, error) {
 	if f.app != "" || f.sentinels || f.version != "" || f.output.value == "aclfile" {
 		return nil, usagef("URL: --app, --sentinels, --server-version and --output aclfile only apply to Redis, remove them")
 	}
@@ -131,7 +131,7 @@ func (f *aclFlags) ofStore() ([]aclSet, error) {
 		}
 		classes = judging.Classes
 	}
-	text, err := lockstore.Rights(cfg, "", classes)
+	text, err := lockstore.Rights(ctx, cfg, lockstore.RightsOptions{Classes: classes})
 	if err != nil {
 		return nil, usagef("%w", err)
 	}
@@ -143,7 +143,7 @@ func (f *aclFlags) users(cmd *cobra.Command, p *program) ([]aclSet, error) {
 		return nil, err
 	}
 	if a, err := lockstore.Parse(f.server.where()); err == nil && a.Kind != lockstore.Redis && f.config == "" {
-		return f.ofStore()
+		return f.ofStore(cmd.Context())
 	}
 	version, assumed, err := f.serverVersion(cmd.Context())
 	if err != nil {
@@ -319,7 +319,7 @@ func (f *aclFlags) ofTargets(ctx context.Context, p *program, v acl.Version) ([]
 		if f.target != "" && t.Name != f.target {
 			continue
 		}
-		set, err := f.ofTarget(v, t, classes)
+		set, err := f.ofTarget(ctx, v, t, classes)
 		if err != nil {
 			return nil, err
 		}
@@ -331,13 +331,17 @@ func (f *aclFlags) ofTargets(ctx context.Context, p *program, v acl.Version) ([]
 	return sets, nil
 }
 
-func (f *aclFlags) ofTarget(v acl.Version, t config.Target, classes *class.Set) (aclSet, error) {
+func (f *aclFlags) ofTarget(ctx context.Context, v acl.Version, t config.Target, classes *class.Set) (aclSet, error) {
 	if a, err := lockstore.Parse(t.URL); err == nil && a.Kind != lockstore.Redis {
 		releaser := ""
 		if t.ReleaseCredentials != nil {
 			releaser = t.ReleaseCredentials.Username
 		}
-		text, err := lockstore.Rights(connect.Config{URL: t.URL, Username: cmp.Or(t.Username, a.Username)}, releaser, classes)
+		cfg, err := t.Connect()
+		if err != nil {
+			return aclSet{}, usagef("%w", err)
+		}
+		text, err := lockstore.Rights(ctx, cfg, lockstore.RightsOptions{Releaser: releaser, Classes: classes, Tables: t.Tables})
 		return aclSet{Target: t.Name, Statements: text}, err
 	}
 	spec, err := connect.Parse(t.URL)

@@ -159,7 +159,7 @@ func (f *doctorFlags) ofTarget(t config.Target, classes *class.Set) (lockstore.E
 	if err != nil {
 		return lockstore.ExamineOptions{}, usagef("%w", err)
 	}
-	o := lockstore.ExamineOptions{Target: t.Name, Connect: conn, Scan: t.Scan, Redis: t.RedisScan, Classes: classes, PushTest: f.pushTest}
+	o := lockstore.ExamineOptions{Target: t.Name, Connect: conn, Scan: t.Scan, Redis: t.RedisScan, Tables: t.Tables, Classes: classes, PushTest: f.pushTest}
 	release, has, err := t.ConnectRelease()
 	if err != nil {
 		return o, usagef("%w", err)

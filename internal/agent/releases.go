@@ -67,7 +67,7 @@ func (a *Agent) executors(cfg config.Config) (out map[string]source.Releaser, fi
 			out[t.Name] = nil
 			continue
 		}
-		e, err := lockstore.NewReleaser(cc, lockstore.ReleaserOptions{Digest: a.digest, MetaPrefixes: t.RedisScan.MetaPrefixes})
+		e, err := lockstore.NewReleaser(cc, lockstore.ReleaserOptions{Digest: a.digest, MetaPrefixes: t.RedisScan.MetaPrefixes, Tables: t.Tables})
 		if err != nil {
 			return nil, nil, fmt.Errorf("target %q: release: %w", t.Name, err)
 		}

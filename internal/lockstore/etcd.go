@@ -3,7 +3,6 @@ package lockstore
 import (
 	"context"
 
-	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/source"
 	etcdsource "github.com/locksteward/locksteward/source/etcd"
 )
@@ -21,9 +20,11 @@ var etcd = scheme{
 		return s, func() error { s.Close(); return nil }, nil
 	},
 	releaser: func(l source.Login, o ReleaserOptions) (source.Releaser, error) {
-		return etcdsource.NewReleaser(l, o.Digest)
+		return etcdsource.OpenReleaser(l, etcdsource.Options{Digest: o.Digest})
 	},
-	rights: func(_ source.Login, _ string, classes *class.Set) string { return etcdsource.Rights(classes) },
+	rights: func(_ context.Context, _ source.Login, o RightsOptions) (string, error) {
+		return etcdsource.Rights(o.Classes), nil
+	},
 	examine: func(ctx context.Context, login source.Login, release *source.Login, o ExamineOptions) []source.Check {
 		var out []source.Check
 		for _, c := range etcdsource.Examine(ctx, login, o.Classes, false) {

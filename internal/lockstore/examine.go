@@ -76,9 +76,19 @@ func checkOf(name string, ok bool, found, todo string) source.Check {
 	return c
 }
 
+// RightsOptions are the options of [Rights].
+type RightsOptions struct {
+	// Releaser is the user that releases; "" names an example.
+	Releaser string
+	// Classes are which locks are wanted; nil is no class.
+	Classes *class.Set
+	// Tables are as in [Options].
+	Tables []sqlsource.Table
+}
+
 // Rights returns the statements that grant the least rights to who reads a target that is not
-// a Redis, and to a releaser of that name; "" is the name of the example.
-func Rights(cfg connect.Config, releaser string, classes *class.Set) (string, error) {
+// a Redis, and to a releaser. It may ask the server what there is.
+func Rights(ctx context.Context, cfg connect.Config, o RightsOptions) (string, error) {
 	a, err := Parse(cfg.URL)
 	if err != nil {
 		return "", err
@@ -86,8 +96,12 @@ func Rights(cfg connect.Config, releaser string, classes *class.Set) (string, er
 	if a.Kind == Redis {
 		return "", errors.New("the users of a Redis depend on its version")
 	}
-	if classes == nil {
-		classes = &class.Set{}
+	if o.Classes == nil {
+		o.Classes = &class.Set{}
 	}
-	return schemes[schemeOf(a)].rights(source.Login{URL: a.text, Username: cfg.Username}, releaser, classes), nil
+	login, err := login(a, cfg)
+	if err != nil {
+		return "", err
+	}
+	return schemes[schemeOf(a)].rights(ctx, login, o)
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/credfile"
 	"github.com/locksteward/locksteward/source"
 	"github.com/locksteward/locksteward/source/redis/connect"
@@ -34,9 +33,9 @@ type scheme struct {
 	// open returns what reads the store, and what ends its connections.
 	open     func(source.Login, Options) (reader, func() error, error)
 	releaser func(source.Login, ReleaserOptions) (source.Releaser, error)
-	// rights are the statements that grant the least rights to who reads with this login, and to
-	// a releaser of that name.
-	rights func(l source.Login, releaser string, classes *class.Set) string
+	// rights returns the statements that grant the least rights to who reads with this login, and
+	// to a releaser of that name.
+	rights func(ctx context.Context, l source.Login, o RightsOptions) (string, error)
 	// examine checks what a reader with this login can do, and a releaser if there is one.
 	examine func(ctx context.Context, l source.Login, release *source.Login, opts ExamineOptions) []source.Check
 }

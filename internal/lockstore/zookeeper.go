@@ -3,7 +3,6 @@ package lockstore
 import (
 	"context"
 
-	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/source"
 	zksource "github.com/locksteward/locksteward/source/zookeeper"
 )
@@ -23,8 +22,8 @@ var zookeeper = scheme{
 	releaser: func(l source.Login, o ReleaserOptions) (source.Releaser, error) {
 		return zksource.OpenReleaser(l, zksource.ReleaserOptions{Digest: o.Digest})
 	},
-	rights: func(l source.Login, releaser string, classes *class.Set) string {
-		return zksource.Rights(l.Username, releaser, classes)
+	rights: func(_ context.Context, l source.Login, o RightsOptions) (string, error) {
+		return zksource.Rights(l.Username, o.Releaser, o.Classes), nil
 	},
 	examine: func(ctx context.Context, login source.Login, release *source.Login, o ExamineOptions) []source.Check {
 		s, err := zksource.Open(login, zksource.Options{})

@@ -116,7 +116,7 @@ func Prepare(ctx context.Context, t config.Target, classes *class.Set, deps Deps
 	log := deps.Log.With(zap.String("target", t.Name))
 	var w *Watched // before anything is read
 	src, err := conn.Source(lockstore.Options{
-		Log: deps.Log, Digest: deps.Digest, Redis: t.RedisScan, Pace: t.Scan.Pace, Hosts: deps.Hosts,
+		Log: deps.Log, Digest: deps.Digest, Redis: t.RedisScan, Tables: t.Tables, Pace: t.Scan.Pace, Hosts: deps.Hosts,
 		Placeholder: func(key, requestID string) bool {
 			return deps.Releases.Placeholder(t.Name, target.DB, key, requestID)
 		},

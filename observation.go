@@ -20,6 +20,10 @@ const (
 	KindCandidate Kind = "candidate"
 )
 
+// TypeDirtyMigration is the Type of what is no lock but the mark of a schema migration that failed
+// half-way: migrations wait for it as for a lock.
+const TypeDirtyMigration = "dirty migration"
+
 // Confidence is how certain it is that the library wrote the lock.
 type Confidence string
 

@@ -31,7 +31,7 @@ type sentences map[string]sentence
 
 // files are the sentences of each file.
 var files = []sentences{
-	countSentences, holdSentences, holderSentences, listSentences, lockSentences, notificationSentences, releaseSentences, renewalSentences,
+	countSentences, holdSentences, holderSentences, listSentences, lockSentences, migrationSentences, notificationSentences, releaseSentences, renewalSentences,
 	resolutionSentences, serverSentences, ttlSentences, waitSentences, wordSentences,
 }
 

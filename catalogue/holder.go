@@ -71,6 +71,36 @@ var holderSentences = sentences{
 		ZH: "不知道它是否仍有连接：PUBSUB NUMSUB 未得到应答",
 	},
 	"holder/dead.held-since": {EN: "acquired at %s", ZH: "加锁于 %s"},
+	"holder/dead.summary-absent": {
+		EN: "lock %s is held from %s, and nobody is connected to the database from there: presumed dead",
+		ZH: "锁 %s 由 %s 持有，而数据库中已没有来自该地址的连接：推定持有者已死亡",
+	},
+	"holder/dead.absent": {
+		EN: "no session comes from %s for %s, since %s, in %s without a break",
+		ZH: "已有 %[2]s 没有来自 %[1]s 的会话，自 %[3]s 起，连续 %[4]s查看均未看到",
+	},
+	"holder/dead.written": {EN: "acquired at %s, as the row says", ZH: "加锁于 %s（依据该行所写）"},
+	"holder/dead.behind-a-pooler": {
+		EN: "behind a pooler, a proxy or NAT a holder that lives comes from another address",
+		ZH: "经由连接池、代理或 NAT 时，存活的持有者会来自另一个地址",
+	},
+	"holder/stranded.cause": {
+		EN: "The session that took the lock waits for its client and is not in a transaction: the unlock went to another session (a pooler in transaction mode), or the client forgot the lock, hangs, or is gone without a word. The lock stays until the session ends.",
+		ZH: "取得锁的会话正在等待其客户端，且不在事务中：解锁语句进入了另一个会话（事务模式的连接池），或客户端忘记了锁、已挂起或无声消失。在会话结束之前锁一直存在。",
+	},
+	"holder/stranded.remedy": {
+		EN: "Ask whether the client still works under the lock. If not, request a release: it ends that session. Then take the lock over a connection of its own, not through a pooler in transaction mode, or use pg_advisory_xact_lock.",
+		ZH: "确认客户端是否仍在该锁下工作。若否，提交释放请求：它会结束该会话。之后通过专用连接取锁，不经过事务模式的连接池，或使用 pg_advisory_xact_lock。",
+	},
+	"holder/stranded.summary":    {EN: "lock %s is held by a session that is idle for %s", ZH: "锁 %s 由一个已空闲 %s 的会话持有"},
+	"holder/stranded.idle":       {EN: "session %s is idle outside of a transaction for %s, since %s", ZH: "会话 %s 在事务之外已空闲 %s，自 %s 起"},
+	"holder/stranded.login":      {EN: "the session is of user %s and began at %s", ZH: "该会话属于用户 %s，始于 %s"},
+	"holder/stranded.login-from": {EN: "the session is of user %s from %s and began at %s", ZH: "该会话属于来自 %[2]s 的用户 %[1]s，始于 %[3]s"},
+	"holder/stranded.others":     {EN: "the same session holds: %s", ZH: "同一会话还持有：%s"},
+	"holder/stranded.by-design": {
+		EN: "who keeps a connection for its lock alone (a leader, a migration that works over other connections) has an idle session, too",
+		ZH: "专为锁保留一个连接的客户端（leader、通过其他连接执行的迁移）其会话同样空闲",
+	},
 	"holder/shared-token.cause": {
 		EN: "The lock's value is a constant (1, true, locked) or names a host or process, so it does not tell one acquisition from the next. " +
 			"A client that comes back from a pause releases the lock of the holder of that time.",

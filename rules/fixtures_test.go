@@ -2,6 +2,7 @@ package rules
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"os"
 	"path/filepath"
@@ -54,6 +55,27 @@ type fixtureLock struct {
 	Claim      *fixtureClaim  `yaml:"claim"`
 	Beat       *time.Duration `yaml:"heartbeat"`
 	History    fixtureHistory `yaml:"history"`
+
+	Type     string          `yaml:"type"` // left out: string
+	Lifetime string          `yaml:"lifetime"`
+	Session  *fixtureSession `yaml:"session"`
+	Absence  *fixtureAbsence `yaml:"absence"`
+}
+
+type fixtureSession struct {
+	ID         string         `yaml:"id"`
+	User       string         `yaml:"user"`
+	Addr       string         `yaml:"addr"`
+	Since      *time.Duration `yaml:"since"`
+	State      string         `yaml:"state"`
+	StateSince *time.Duration `yaml:"state_since"`
+	Locks      []string       `yaml:"locks"`
+}
+
+type fixtureAbsence struct {
+	From  string         `yaml:"from"`
+	Since *time.Duration `yaml:"since"`
+	Looks int            `yaml:"looks"`
 }
 
 type fixtureHolder struct {
@@ -343,6 +365,15 @@ func (f fixtureLock) lock(now time.Time) locksteward.Lock {
 	}
 	if f.TTL != nil {
 		l.TTL, l.ExpireAt = *f.TTL, now.Add(*f.TTL).UnixMilli()
+	}
+	l.Type, l.Lifetime = cmp.Or(f.Type, l.Type), locksteward.Lifetime(f.Lifetime)
+	if s := f.Session; s != nil {
+		l.Session = &locksteward.Session{
+			ID: s.ID, User: s.User, Addr: s.Addr, Since: ago(now, s.Since), State: locksteward.SessionState(s.State), StateSince: ago(now, s.StateSince), Locks: s.Locks,
+		}
+	}
+	if a := f.Absence; a != nil {
+		l.Absence = &locksteward.Absence{From: a.From, Since: ago(now, a.Since), Looks: a.Looks}
 	}
 	if f.NoExpireAt {
 		l.ExpireAt = 0

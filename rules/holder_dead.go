@@ -40,6 +40,9 @@ func (holderDead) Doc() Doc { return holderDeadDoc }
 // Evaluate implements [Rule].
 func (holderDead) Evaluate(in Input) Verdict {
 	l, id := in.Lock, in.Lock.Holder.Instance
+	if l.Claim == nil && l.Absence != nil {
+		return judgeAbsence(in)
+	}
 	if l.Claim == nil || id == "" {
 		return in.notApplicable(because("the lock does not name a process with a heartbeat: whether its holder lives cannot be known"))
 	}
@@ -100,6 +103,44 @@ func judgeMissingHeartbeat(in Input, s *locksteward.MissingHeartbeat) Verdict {
 	default:
 		return dead(in, s, locksteward.Presumed)
 	}
+}
+
+// absentAfter is for how long, and in how many looks, nobody must be connected from a holder's
+// address for its death to be presumed.
+const (
+	absentAfter = 30 * time.Second
+	absentLooks = 2
+)
+
+// judgeAbsence says what follows from an address of which nobody is connected any more.
+func judgeAbsence(in Input) Verdict {
+	l, a := in.Lock, in.Lock.Absence
+	missing := max(0, in.Now.Sub(a.Since))
+	if a.Looks < absentLooks || missing < absentAfter {
+		return in.clear(func() string {
+			return fmt.Sprintf("nobody is connected from %s for %s, in %s; death is presumed after %s in %d looks",
+				locksteward.DisplayKey(a.From), dur(missing), count(a.Looks, "look", "looks"), dur(absentAfter), absentLooks)
+		})
+	}
+	return in.fires(locksteward.Finding{
+		Proof:   locksteward.Presumed,
+		Summary: message("holder/dead.summary-absent", locksteward.LockName(l.Key), locksteward.DisplayKey(a.From)),
+		Evidence: join(
+			message("holder/dead.absent", locksteward.DisplayKey(a.From), missing, a.Since, message("count.looks", a.Looks)),
+			holderLine(l.Holder),
+			writtenLine(l),
+			ttlLine(l),
+			waitersLine(l),
+		),
+		CounterEvidence: []locksteward.Message{message("holder/dead.behind-a-pooler")},
+	})
+}
+
+func writtenLine(l *locksteward.Lock) locksteward.Message {
+	if l.Acquired.IsZero() {
+		return locksteward.Message{}
+	}
+	return message("holder/dead.written", l.Acquired)
 }
 
 // proofLine is what proves the death of a silent process.

@@ -65,6 +65,9 @@ func (ttlNone) Evaluate(in Input) Verdict {
 	if l.Lifetime == locksteward.LifetimeSession {
 		return in.notApplicable(because("it ends with the session of its holder"))
 	}
+	if l.Type == locksteward.TypeDirtyMigration {
+		return in.notApplicable(because("it is the mark of a migration, not a lock"))
+	}
 	if in.Class.TTL == class.TTLAllowedNone {
 		return in.notApplicable(func() string {
 			return fmt.Sprintf("class %q allows locks without TTL", in.Class.Name)

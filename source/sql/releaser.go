@@ -54,7 +54,7 @@ func refused(format string, args ...any) error {
 
 // Limits implements [source.Releaser].
 func (r *Releaser) Limits(hold locksteward.Evidence) source.Limits {
-	if hold.Type != typeRow && hold.Type != TypeDirtyMigration {
+	if hold.Type != typeRow && hold.Type != locksteward.TypeDirtyMigration {
 		return r.dialect.limits(hold)
 	}
 	name := locksteward.DisplayKey(hold.Key)
@@ -70,7 +70,7 @@ func (r *Releaser) Limits(hold locksteward.Evidence) source.Limits {
 	}
 	why := ""
 	for _, t := range append(slices.Clone(r.opts.Tables), Shipped()...) {
-		if t.Library != hold.Library || t.dirty != (hold.Type == TypeDirtyMigration) {
+		if t.Library != hold.Library || t.dirty != (hold.Type == locksteward.TypeDirtyMigration) {
 			continue
 		}
 		if t.Release != "" {

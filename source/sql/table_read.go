@@ -332,7 +332,7 @@ func (t *lockTable) hold(at time.Time, f []sql.NullString, digest locksteward.Di
 		Idle: -1, Kind: locksteward.KindLock, Library: t.Library, Confidence: locksteward.ConfidenceHigh, Count: 1, Waiters: -1,
 	}
 	if t.dirty {
-		o.Type = TypeDirtyMigration
+		o.Type = locksteward.TypeDirtyMigration
 	}
 	token := map[string]string{"holder": holder}
 	if us, ok := number(since); ok && us > 0 {
@@ -371,9 +371,5 @@ func number(s sql.NullString) (int64, bool) {
 	return n, err == nil
 }
 
-// The types of locks.
-const (
-	typeRow = "row"
-	// TypeDirtyMigration is no lock but a migration that failed half-way.
-	TypeDirtyMigration = "dirty migration"
-)
+// typeRow is the type of a lock that is a row of a table.
+const typeRow = "row"

@@ -328,6 +328,30 @@ func TestTooManyKeys(t *testing.T) {
 	}
 }
 
+// An etcd without space can be read, and a release says why it cannot be made.
+func TestNoSpace(t *testing.T) {
+	t.Parallel()
+	server := testetcd.StartWith(t, testetcd.Options{Args: []string{"--quota-backend-bytes", "1000000"}})
+	store := &etcdStore{server: server, client: server.Client(t), proxy: testredis.NewProxy(t, server.Addrs()[0]), took: map[string]hold{}}
+	store.Take(t, "lock:a", time.Hour)
+	req := store.freeze(t, "r-1", "lock:a", nil)
+	var err error
+	for range 100 {
+		if _, err = store.client.Put(t.Context(), "large", strings.Repeat("x", 500_000)); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		t.Fatal("there is space")
+	}
+	if seen := locks(t, scan(t, store.Source(t), "lock:*")); len(seen) != 1 {
+		t.Errorf("seen %v", seen)
+	}
+	if out, err := store.Releaser(t).Release(t.Context(), req); err != nil || out.State != locksteward.RequestFailed || !strings.Contains(out.Reason, "out of space") || !store.Held(t, "lock:a") {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
 // Encrypted, with a certificate of ours, and what is wrong if that lacks.
 func TestTLS(t *testing.T) {
 	t.Parallel()

@@ -361,15 +361,21 @@ func (c *client) keep(n *connection) error {
 // drop closes a connection in the background, so that the next call begins another: with
 // the addresses and the password of then.
 func (c *client) drop(n *connection) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.current == n {
-		c.current = nil
-	}
 	n.mu.Lock()
 	n.dropped = true
 	n.mu.Unlock()
-	c.ending.Go(n.close)
+	c.mu.Lock()
+	if c.current == n {
+		c.current = nil
+	}
+	if !c.closed { // else somebody may wait already
+		c.ending.Go(n.close)
+	}
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		n.close()
+	}
 }
 
 // reset drops the current connection, for instance because its user lacks a right: the

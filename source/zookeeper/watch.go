@@ -14,8 +14,9 @@ const (
 	// gather is how long the watch waits for more after an event: a busy lock is read as
 	// often at most.
 	gather = 20 * time.Millisecond
-	// retryEvery is between two attempts to watch.
-	retryEvery = time.Second
+	// retryEvery is between two attempts to watch, refusedEvery between those that lack a right.
+	retryEvery   = time.Second
+	refusedEvery = 10 * time.Second
 )
 
 // Watch implements [source.Source]: the servers tell once of the next change of each
@@ -38,7 +39,11 @@ func (s *Source) Watch(ctx context.Context) error {
 		s.unwatched(s.Explain(err))
 		s.failed(err)
 		s.hasTried()
-		_ = source.Sleep(ctx, retryEvery) // the loop looks at ctx
+		every := retryEvery
+		if isAuth(err) {
+			every = refusedEvery
+		}
+		_ = source.Sleep(ctx, every) // the loop looks at ctx
 	}
 	return nil
 }

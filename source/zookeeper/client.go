@@ -207,27 +207,23 @@ func (c *client) start() (*connection, error) {
 	return n, nil
 }
 
-// event follows the session and passes the event on.
+// event follows the session and passes the event on, before anybody gets a connection that has a
+// session again.
 func (n *connection) event(e zk.Event, onEvent func(zk.Event)) {
-	if e.Type == zk.EventSession {
-		n.mu.Lock()
-		switch e.State {
-		case zk.StateHasSession:
-			if !isClosed(n.up) {
-				close(n.up)
-			}
-		case zk.StateDisconnected, zk.StateExpired:
-			if isClosed(n.up) {
-				n.up, n.refused, n.misses = make(chan struct{}), make(chan struct{}), 0
-			}
-		}
-		n.mu.Unlock()
-	}
+	session := e.Type == zk.EventSession
 	n.mu.Lock()
 	dropped := n.dropped
+	if session && (e.State == zk.StateDisconnected || e.State == zk.StateExpired) && isClosed(n.up) {
+		n.up, n.refused, n.misses = make(chan struct{}), make(chan struct{}), 0
+	}
 	n.mu.Unlock()
 	if onEvent != nil && !dropped {
 		onEvent(e)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if session && e.State == zk.StateHasSession && !isClosed(n.up) {
+		close(n.up)
 	}
 }
 

@@ -86,6 +86,9 @@ type watch struct {
 // turn reads what changed.
 func (w *watch) turn(ctx context.Context) error {
 	s := w.s
+	if _, err := s.client.get(ctx); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	dirty, wanted, rearm, p, planned := s.dirty, s.wanted, s.rearm, s.plan, s.planned
 	s.dirty, s.wanted, s.rearm = map[string]bool{}, map[string]bool{}, false
@@ -214,6 +217,11 @@ func (s *Source) watches(anew bool, reads, events int64) {
 func (s *Source) unwatched(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unwatch(reason)
+}
+
+// unwatch notes that sweeps alone see changes. The caller holds s.mu.
+func (s *Source) unwatch(reason string) {
 	s.state = source.WatchState{
 		Mode: source.WatchSweep, Reason: reason, Reads: s.reads, Events: s.state.Events,
 		Nodes: []source.NodeWatch{{Addr: s.node(), Mode: source.WatchSweep, Reason: reason}},
